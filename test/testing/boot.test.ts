@@ -9,6 +9,7 @@ import { fileURLToPath } from 'node:url'
 import { boot } from '#heddle/testing'
 import { LOADER } from '../support/loader.ts'
 
+const HOOKED = new URL('../fixtures/hooked/', import.meta.url)
 const DESK = new URL('../fixtures/testing/desk', import.meta.url)
 const TIMEOUT_MS = 20_000
 
@@ -125,4 +126,12 @@ test('without a test it ends with its block, and leaves nothing behind', async (
   }
   assert.ok(existsSync(path))
   await assert.rejects(fetch(url))
+})
+
+test('chosen domains have the hooks of their application, wherever they are', async (t) => {
+  const domains = [new URL('other', HOOKED), DESK]
+  const app = await boot(t, { domains })
+  assert.deepEqual(Object.keys(app.plugins).sort(), ['app', 'desk.OpenTicket', 'other.Greet'])
+  assert.equal((await app.get('/greet')).headers.get('x-steps'), 'app,app 200')
+  assert.equal((await app.get('/greet', { headers: { 'x-stop': 'app' } })).status, 400)
 })

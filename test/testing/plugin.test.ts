@@ -2,8 +2,12 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { type HttpContext, type JobRun, Plugin, type Tools } from '#heddle'
 import { plugin } from '#heddle/testing'
+import Meet from '../fixtures/identified/club/plugins/meet.ts'
+import Visit from '../fixtures/identified/visitors/plugins/visit.ts'
 import OpenTicket from '../fixtures/testing/desk/plugins/open-ticket.ts'
 
+const CLUB = new URL('../fixtures/identified/club', import.meta.url)
+const VISITORS = new URL('../fixtures/identified/visitors', import.meta.url)
 const DESK = new URL('../fixtures/testing/desk', import.meta.url)
 
 test('one plugin has its tables, those that they depend on, its routes and its events', async (t) => {
@@ -133,4 +137,30 @@ test('a plugin that does not come up rejects with what it threw', async (t) => {
   await assert.rejects(plugin(t, Missing), /Missing tool: telegraph/)
   await assert.rejects(plugin(t, Failing), /not today/)
   await assert.rejects(plugin(t, Failing, { domain: 'nowhere' }), /There is no domain nowhere/)
+})
+
+test('the hooks of the domain and of the application run for one plugin, too', async (t) => {
+  const club = await plugin(t, Meet, { domain: CLUB })
+  assert.equal((await club.get('/club/admin')).status, 401)
+  assert.deepEqual((await club.get('/club/admin', { token: 'ada' })).body, { isAdmin: true })
+  assert.deepEqual((await club.get('/club/admin', { token: 'bob' })).body, { isAdmin: false })
+  const visitors = await plugin(t, Visit, { domain: VISITORS })
+  const visit = (name: string) =>
+    visitors.post('/visits', {}, { headers: { 'idempotency-key': 'one', ...(name && { 'x-name': name }) } })
+  assert.deepEqual([(await visit('')).status, (await visit('eve')).body.by], [401, 'eve'])
+})
+
+test('a test says who calls', async (t) => {
+  const app = await plugin(t, Meet, { domain: CLUB, user: { id: 'grace', isAdmin: true } })
+  assert.deepEqual((await app.get('/club/me', { token: 'bob' })).body, { me: { id: 'grace', isAdmin: true } })
+  assert.deepEqual((await app.get('/club/admin')).body, { isAdmin: true })
+  const meet = () => app.post('/club/meetings', {}, { headers: { 'idempotency-key': 'one' } })
+  const first = await meet()
+  app.user = { id: 'eve' }
+  const other = await meet()
+  assert.notEqual(other.body.id, first.body.id)
+  app.user = null
+  assert.equal((await app.get('/club/admin')).status, 401)
+  app.user = undefined
+  assert.deepEqual((await app.get('/club/me', { token: 'bob' })).body, { me: { id: 'bob', isAdmin: false } })
 })

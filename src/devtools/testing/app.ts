@@ -1,5 +1,6 @@
 import type { DeadLetter, EventRecord } from '../../contracts/event-bus.ts'
 import type { EventName, Published } from '../../contracts/event-contracts.ts'
+import type { User } from '../../contracts/http-request.ts'
 import type { JobInfo } from '../../contracts/scheduler.ts'
 import type { TreeNode } from '../../core/causality/tree.ts'
 
@@ -10,6 +11,9 @@ export interface RequestOptions {
   /** Sent as `authorization: Bearer <token>`. */
   token?: string
 }
+
+/** Who calls in a test: any object with an `id`. */
+export type TestUser = User | (User & Readonly<Record<string, unknown>>)
 
 export interface TestResponse {
   readonly status: number

@@ -14,7 +14,7 @@ import { RuntimeProcess } from './runtime-process.ts'
 const START_TIMEOUT_MS = 60_000
 
 export interface BootOptions {
-  /** The domains to run: names of folders in DOMAINS_DIR, or paths. Default: all domains in DOMAINS_DIR. */
+  /** The domains to run, with the hooks of `app.ts` beside them: names of folders in DOMAINS_DIR, or paths. Default: all in DOMAINS_DIR. */
   domains?: readonly DomainChoice[]
   /** Number of lanes. Default 1; take 2 or more for a test of state that lanes share. */
   lanes?: number
@@ -90,8 +90,7 @@ async function domainsDir(
   if (chosen === undefined) return roots.join(delimiter)
   const place = join(directory, 'domains')
   await mkdir(place)
-  await linkDomains(place, chosen, roots)
-  return place
+  return (await linkDomains(place, chosen, roots)).join(delimiter)
 }
 
 function refuseDead(plugins: Readonly<Record<string, PluginHealth>>, reasons: readonly string[]): void {

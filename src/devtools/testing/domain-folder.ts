@@ -23,18 +23,33 @@ export async function domainFolder(choice: DomainChoice, roots: readonly string[
   throw new Error(`There is no domain ${choice} in ${roots.join(', ')}, but ${names.join(', ')}`)
 }
 
+/** The folders whose `app.ts` is for the chosen domains: those of DOMAINS_DIR, and that of each domain from elsewhere. */
+export function rootsOf(chosen: readonly string[], roots: readonly string[]): string[] {
+  const own = chosen.map((domain) => dirname(domain))
+  return [...new Set([...(own.some((root) => roots.includes(root)) ? roots : []), ...own])]
+}
+
 /**
- * Fills a folder with the chosen domains alone, by links to their files.
+ * Fills a folder with the chosen domains alone, and with the hooks of their application, by links to their files.
  * For domains whose migrations the chosen ones depend on, it holds the migrations.
+ * @returns the folders of domains in it, one for each root
  */
-export async function linkDomains(folder: string, chosen: readonly string[], roots: readonly string[]): Promise<void> {
-  for (const domain of chosen) {
-    const place = join(folder, basename(domain))
-    await mkdir(place, { recursive: true })
-    for (const name of await readdir(domain)) await symlink(join(domain, name), join(place, name))
+export async function linkDomains(
+  folder: string,
+  chosen: readonly string[],
+  roots: readonly string[],
+): Promise<string[]> {
+  const sources = rootsOf(chosen, roots)
+  const places = sources.map((_, n) => join(folder, String(n)))
+  for (const [n, root] of sources.entries()) {
+    const place = places[n]!
+    await mkdir(place)
+    for (const name of await readdir(root))
+      if (/^app\.(?:ts|js|mjs)$/.test(name)) await symlink(join(root, name), join(place, name))
+    for (const domain of chosen) if (dirname(domain) === root) await linkFiles(domain, join(place, basename(domain)))
   }
   const names = chosen.map((domain) => basename(domain))
-  const known = await discoverMigrations([...new Set([...roots, ...chosen.map((domain) => dirname(domain))])])
+  const known = await discoverMigrations([...new Set([...roots, ...sources])])
   const wanted = new Set(names)
   for (const domain of wanted) {
     for (const migration of known) {
@@ -45,7 +60,13 @@ export async function linkDomains(folder: string, chosen: readonly string[], roo
   for (const domain of wanted) {
     const source = known.find((migration) => migration.domain === domain)
     if (names.includes(domain) || source === undefined) continue
-    await mkdir(join(folder, domain))
-    await symlink(dirname(source.path), join(folder, domain, 'migrations'))
+    await mkdir(join(places[0]!, domain))
+    await symlink(dirname(source.path), join(places[0]!, domain, 'migrations'))
   }
+  return places
+}
+
+async function linkFiles(from: string, to: string): Promise<void> {
+  await mkdir(to, { recursive: true })
+  for (const name of await readdir(from)) await symlink(join(from, name), join(to, name))
 }

@@ -1,6 +1,6 @@
 /** The testing kit for plugin authors, imported as `#heddle/testing`. Works with `node:test` and with any other runner. */
 
-export type { EventOptions, LogEntry, RequestOptions, TestApp, TestResponse } from './app.ts'
+export type { EventOptions, LogEntry, RequestOptions, TestApp, TestResponse, TestUser } from './app.ts'
 export { type BootOptions, boot } from './boot.ts'
 export type { BootedApp } from './booted-app.ts'
 export type { TestOwner } from './owner.ts'

@@ -3,7 +3,7 @@ import type { Delivered, EventName, Published } from '../../contracts/event-cont
 import type { Payload } from '../../contracts/payload.ts'
 import type { JobInfo, JobRun } from '../../contracts/scheduler.ts'
 import type { Tools } from '../../contracts/tools.ts'
-import type { EventOptions, LogEntry } from './app.ts'
+import type { EventOptions, LogEntry, TestUser } from './app.ts'
 import type { EventLog } from './event-log.ts'
 import { pendingAfter } from './pending.ts'
 import type { PluginThread } from './plugin-thread.ts'
@@ -37,6 +37,14 @@ export class PluginApp<P extends object = object> extends RunningApp<PublishedEv
     this.tools = thread.tools
     this.#thread = thread
     this.#stop = stop
+  }
+
+  /** Who calls, in place of what `http.identify` says; undefined: what that says. It counts from the next request on. */
+  get user(): TestUser | null | undefined {
+    return this.#thread.user
+  }
+  set user(user: TestUser | null | undefined) {
+    this.#thread.user = user
   }
 
   get logs(): readonly LogEntry[] {

@@ -17,6 +17,7 @@ import { PrimaryToolHost } from '../../primary/tools/tool-host.ts'
 import { type ThreadEffects, threadEffects } from '../../runtime/effects/thread-effects.ts'
 import { useCookieSecrets } from '../../runtime/endpoint/cookie-keys.ts'
 import { faultRecord } from '../../runtime/endpoint/fault-record.ts'
+import type { Hooks } from '../../runtime/endpoint/hooks.ts'
 import { logDatabaseOf } from '../../runtime/event-log/log-database.ts'
 import { prepareTables } from '../../runtime/event-log/tables.ts'
 import { activeTools } from '../../runtime/kernel/active-tools.ts'
@@ -27,7 +28,7 @@ import { CLAIM_MEMORY_BYTES } from '../../transport/memory/claim-memory.ts'
 import { createMetricsRing } from '../../transport/memory/metrics-ring.ts'
 import { createNameTable } from '../../transport/memory/name-table.ts'
 import { createStatusTable, StatusTable } from '../../transport/memory/status-table.ts'
-import type { LogEntry } from './app.ts'
+import type { LogEntry, TestUser } from './app.ts'
 
 export interface PluginThreadOptions {
   settings: Settings
@@ -46,6 +47,8 @@ export interface PluginThreadOptions {
 export class PluginThread {
   readonly hub: Hub
   readonly logs: LogEntry[] = []
+  /** Who calls; undefined: whom `http.identify` names. */
+  user: TestUser | null | undefined
   /** The registered jobs by name. */
   readonly jobs = new Map<string, JobDefinition>()
   /** The tools of the test, whose calls are counted like a plugin's. */
@@ -54,6 +57,7 @@ export class PluginThread {
   readonly #kernel: ThreadKernel
   readonly #health: Health
   readonly #clock: Jobs
+  readonly #hooks: Hooks
   readonly #host: PrimaryToolHost
   readonly #listener: Listener
 
@@ -82,6 +86,7 @@ export class PluginThread {
       const { message, fields } = faultRecord({ path, plugin, requestId }, thrown, this.#kernel.plugins.facts)
       this.#log('ERROR', message, plugin, fields)
     })
+    this.#hooks = local.server.hooks
     this.#host = this.#createHost(routing, local)
     this.#listener = this.#createListener(routing, local)
     this.tools = this.#kernel.toolbox.injection({ name: 'test', instance: undefined }, new Set()) as Tools
@@ -191,11 +196,16 @@ export class PluginThread {
   }
 
   /**
-   * Boots the tools, which applies migrations, then the plugin.
+   * Boots the tools, which applies migrations, then the hooks that are for the plugin, then the plugin.
+   * @param roots folders whose `app.ts` and `domain.ts` are for it
    * @returns the port and the plugin's instance
    * @throws the error of a tool or of the plugin
    */
-  async start(domain: string, Class: PluginClass): Promise<{ port: number; instance: object }> {
+  async start(
+    domain: string,
+    Class: PluginClass,
+    roots: readonly string[],
+  ): Promise<{ port: number; instance: object }> {
     const { toolsDir, env } = this.#options
     const factory = this.#kernel.runtimeFactory(this.#host)
     await this.#kernel.toolbox.install(activeTools(toolsDir, undefined), (name) => {
@@ -205,7 +215,8 @@ export class PluginThread {
     const faults: string[] = []
     await this.#kernel.toolbox.boot((tool, error) => faults.push(`  ${tool}: ${messageOf(error)}`))
     if (faults.length > 0) throw new HeddleError('TOOL_UNAVAILABLE', `Tools did not boot:\n${faults.join('\n')}`)
-    const instance = await this.#kernel.plugins.add(domain, Class)
+    this.#hooks.userInstead = () => this.user
+    const instance = await this.#kernel.plugins.add(domain, Class, roots)
     this.#host.settle()
     const port = await this.#listener.listen(true)
     await this.#kernel.plugins.ready()

@@ -1,13 +1,13 @@
 import { randomBytes } from 'node:crypto'
 import { mkdir, mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
-import { basename, join } from 'node:path'
+import { basename, delimiter, join } from 'node:path'
 import type { Payload } from '../../contracts/payload.ts'
-import type { Tools } from '../../contracts/tools.ts'
 import { copyEnvironment, loadSettings, prepareEnvironment } from '../../core/config/load.ts'
 import type { Settings } from '../../core/config/schema.ts'
 import type { PluginClass } from '../../runtime/kernel/plugin-class.ts'
-import { type DomainChoice, domainFolder, linkDomains } from './domain-folder.ts'
+import type { TestUser } from './app.ts'
+import { type DomainChoice, domainFolder, linkDomains, rootsOf } from './domain-folder.ts'
 import { EventLog } from './event-log.ts'
 import { logText } from './log-text.ts'
 import { failureOf, isOwner, type TestOwner } from './owner.ts'
@@ -17,13 +17,19 @@ import { inMemoryTools } from './tool-folder.ts'
 
 export interface PluginOptions {
   /**
-   * The plugin's domain: the name of a folder in DOMAINS_DIR, or its path. Its migrations and those that they depend on are applied.
-   * Without a domain there are no tables, and the plugin's name begins with `test.`.
+   * The plugin's domain: the name of a folder in DOMAINS_DIR, or its path. Its migrations and those that they depend on are applied, and the hooks
+   * of its `domain.ts` and of `app.ts` run. Without a domain there are no tables and no hooks, and the plugin's name begins with `test.`.
    */
   domain?: DomainChoice
+  /** Who calls, in place of what `http.identify` says: `context.user` of every request, null for a stranger. `app.user` changes it. */
+  user?: TestUser | null
   /** Environment variables: the runtime's and the plugin's own. */
   env?: Record<string, string>
 }
+
+/** A plugin's class, whatever the hooks of its domain add to its tools. */
+// biome-ignore lint/suspicious/noExplicitAny: each has its own
+type PluginOf<P> = new (tools: any) => P
 
 /**
  * Boots one plugin in this thread, with every tool: `db` is SQLite in a temporary file with the domain's tables, `state` is in memory, events go
@@ -34,16 +40,16 @@ export interface PluginOptions {
  */
 export function plugin<P extends object>(
   t: TestOwner,
-  Class: new (tools: Tools) => P,
+  Class: PluginOf<P>,
   options?: PluginOptions,
 ): Promise<PluginApp<P>>
-export function plugin<P extends object>(Class: new (tools: Tools) => P, options?: PluginOptions): Promise<PluginApp<P>>
+export function plugin<P extends object>(Class: PluginOf<P>, options?: PluginOptions): Promise<PluginApp<P>>
 export async function plugin<P extends object>(
-  ...args: [TestOwner, new (tools: Tools) => P, PluginOptions?] | [new (tools: Tools) => P, PluginOptions?]
+  ...args: [TestOwner, PluginOf<P>, PluginOptions?] | [PluginOf<P>, PluginOptions?]
 ): Promise<PluginApp<P>> {
   const owner = isOwner(args[0]) ? args[0] : undefined
   const [Class, options = {}] = (owner === undefined ? args : args.slice(1)) as [PluginClass, PluginOptions?]
-  const { domain, env = {} } = options
+  const { domain, env = {}, user } = options
   const outer = loadSettings(copyEnvironment()).settings
   const folder = domain === undefined ? undefined : await domainFolder(domain, outer.domainsDir)
   const directory = await mkdtemp(join(tmpdir(), 'heddle-plugin-'))
@@ -90,7 +96,9 @@ export async function plugin<P extends object>(
     if (failureOf(owner) !== undefined) console.error(logText({ logs: thread.logs, otherOutput: [] }))
   })
   try {
-    const { port, instance } = await thread.start(folder === undefined ? 'test' : basename(folder), Class)
+    thread.user = user
+    const roots = folder === undefined ? [] : rootsOf([folder], outer.domainsDir)
+    const { port, instance } = await thread.start(folder === undefined ? 'test' : basename(folder), Class, roots)
     return new PluginApp({ port, instance: instance as P, thread, events, stop })
   } catch (thrown) {
     await stop()
@@ -102,13 +110,13 @@ export async function plugin<P extends object>(
 async function prepare(directory: string, domain: string | undefined, env: Record<string, string>, outer: Settings) {
   const domains = join(directory, 'domains')
   await mkdir(domains)
-  if (domain !== undefined) await linkDomains(domains, [domain], outer.domainsDir)
+  const places = domain === undefined ? [domains] : await linkDomains(domains, [domain], outer.domainsDir)
   const { settings } = loadSettings({
     HTTP_PORT: '0',
     HTTP_LISTENER: outer.httpListener,
     SQLITE_PATH: join(directory, 'test.db'),
     AUTH_SECRET_KEY: randomBytes(32).toString('base64url'),
-    DOMAINS_DIR: domains,
+    DOMAINS_DIR: places.join(delimiter),
     ...env,
   })
   prepareEnvironment()

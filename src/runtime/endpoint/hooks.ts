@@ -1,11 +1,12 @@
 import type { Hook, HookKind } from '../../contracts/http-hooks.ts'
-import type { EndpointOptions, ThrownAnswers } from '../../contracts/http-request.ts'
+import type { EndpointOptions, ThrownAnswers, User } from '../../contracts/http-request.ts'
 import type { Owner } from '../../contracts/owner.ts'
 import { HeddleError } from '../../core/errors/catalogue.ts'
 import { shown } from '../../core/errors/shown-path.ts'
 import { contractText } from '../../core/schemas/route-contract.ts'
 import type { SetupFile } from '../kernel/setups.ts'
 import { nameOfHook } from './answering.ts'
+import type { RequestContext } from './context.ts'
 import { mayReadUser } from './user-use.ts'
 
 /** The hooks of one route, each list in the order in which it runs. */
@@ -33,6 +34,8 @@ const OPERATORS_DOMAIN = 'system'
 
 /** The hooks that plugins, domains and the application have registered in one thread. */
 export class Hooks {
+  /** Says in a test who calls, in place of `identify`; undefined: what that says. Null outside of tests. */
+  userInstead: (() => User | null | undefined) | null = null
   readonly #application: Hook[] = []
   readonly #ofDomain = new Map<string, Hook[]>()
   readonly #ofPlugin = new Map<string, Hook[]>()
@@ -69,7 +72,7 @@ export class Hooks {
     const of = (...kinds: HookKind[]): Hook[] => all.filter(({ kind }) => kinds.includes(kind))
     const hooks = all.filter(({ kind }) => kind !== 'identify')
     // The nearest.
-    const identify = of('identify').at(-1)
+    const identify = this.#instead(of('identify').at(-1), owner)
     const isAsked = identify !== undefined && (readsUser(route) || hooks.some(({ run }) => mayReadUser(run, 1)))
     if (hooks.length === 0 && !isAsked) return null
     return {
@@ -78,6 +81,16 @@ export class Hooks {
       after: of('after').reverse(),
       onError: of('onError').reverse(),
     }
+  }
+
+  #instead(identify: Hook | undefined, owner: Owner): Hook | undefined {
+    const { userInstead } = this
+    if (userInstead === null) return identify
+    const run = (context: RequestContext): unknown => {
+      const user = userInstead()
+      return user === undefined ? (identify?.run.call(identify.owner.instance, context, context) ?? null) : user
+    }
+    return { kind: 'identify', throws: undefined, place: 'the test', owner, ...identify, run }
   }
 
   /** The contract of a route with what its hooks do; undefined where they add nothing to it. */
@@ -103,9 +116,8 @@ export class Hooks {
   requireCaller({ method, path, ...route }: GuardedRoute & { readonly method: string; readonly path: string }): void {
     const { idempotency, idempotencyScope, authValidator } = route.options
     if (idempotency === undefined || (idempotencyScope ?? authValidator) !== undefined) return
-    const chain = this.chainOf(route)
-    const [first] = chain?.before ?? []
-    if (first === undefined || chain?.identify != null) return
+    const [first] = this.chainOf(route)?.before ?? []
+    if (first === undefined || this.#wider(route.owner).some(({ kind }) => kind === 'identify')) return
     throw new HeddleError(
       'HTTP_HOOK_INVALID',
       `${method} ${path} has idempotency, and ${nameOfHook(first)} may know its caller, which the runtime does not: somebody else's stored answer would be sent. ` +

@@ -100,15 +100,12 @@ export class Plugins {
     barredFor: string | undefined,
     onUnguarded: (setup: SetupFile) => void,
   ): Promise<void> {
-    const { name, path, domain, hooksOf } = setup
+    const { name, path, domain } = setup
     const touched = new Set<string>()
     const at: { stage: BootStage } = { stage: 'load' }
     try {
       if (barredFor !== undefined) throw new HeddleError('PLUGIN_BARRED', barredFor)
-      const run = await this.#inStage(name, 'load', () => loadSetup(setup), path)
-      at.stage = 'onBoot'
-      const tools = this.#toolbox.injection({ name, instance: undefined, hooksOf }, touched)
-      await this.#inStage(name, 'onBoot', () => run(tools), path)
+      await this.#runSetup(setup, touched, at)
       if (this.health[name]?.status !== 'DEAD')
         this.health[name] = { status: 'OK', domain: domain ?? name, tools: [...touched] }
     } catch (thrown) {
@@ -120,6 +117,15 @@ export class Plugins {
       this.#onFault(name, 'boot', fault.text)
     }
     this.files[name] = path
+  }
+
+  /** @param at the current stage of the setup */
+  async #runSetup(setup: SetupFile, touched: Set<string>, at: { stage: BootStage }): Promise<void> {
+    const { name, path, hooksOf } = setup
+    const run = await this.#inStage(name, 'load', () => loadSetup(setup), path)
+    at.stage = 'onBoot'
+    const tools = this.#toolbox.injection({ name, instance: undefined, hooksOf }, touched)
+    await this.#inStage(name, 'onBoot', () => run(tools), path)
   }
 
   async #bootOne(file: PluginFile, barredFor: string | undefined): Promise<void> {
@@ -158,10 +164,15 @@ export class Plugins {
     return bootFault(error, { file, stage, facts: this.facts })
   }
 
-  /** Constructs and boots one plugin whose class is loaded already. @throws what its constructor or `onBoot` throws */
-  async add(domain: string, Class: PluginClass): Promise<object> {
+  /**
+   * Constructs and boots one plugin whose class is loaded already, after the hooks that are for it.
+   * @param domainsDirs folders with the `app.ts` and the domain of the plugin
+   * @throws what the file of hooks, its constructor or `onBoot` throws
+   */
+  async add(domain: string, Class: PluginClass, domainsDirs: readonly string[] = []): Promise<object> {
     const name = `${domain}.${Class.name}`
     const touched = new Set<string>()
+    for (const setup of findSetups(domainsDirs, [{ domain }])) await this.#runSetup(setup, touched, { stage: 'load' })
     const instance = await this.#construct(name, Class, touched, { stage: 'load' })
     this.health[name] = { status: 'OK', domain, tools: [...touched] }
     return instance

@@ -22,7 +22,10 @@ export interface SetupFile {
  * `app.ts` of each of the domains' folders, then `domain.ts` of each domain, as far as they are for one of the plugins: code that is for none of a
  * thread's plugins is not loaded there.
  */
-export function findSetups(domainsDirs: readonly string[], plugins: readonly PluginFile[]): SetupFile[] {
+export function findSetups(
+  domainsDirs: readonly string[],
+  plugins: readonly Pick<PluginFile, 'domain'>[],
+): SetupFile[] {
   const domains = new Set(plugins.map(({ domain }) => domain))
   const isOfApplication = [...domains].some((domain) => domain !== OPERATORS_DOMAIN)
   const applications = domainsDirs.flatMap((root): SetupFile[] => {
