@@ -1,7 +1,8 @@
 const { resolve } = require('node:path')
 
-/** Time after which heddle ends by itself: SHUTDOWN_TIMEOUT_MS (or its default) plus 5 s to close the rest. */
-const shutdownMs = Number(process.env.SHUTDOWN_TIMEOUT_MS || 10_000) + 5_000
+const delayMs = Number(process.env.SHUTDOWN_DELAY_MS || 5_000)
+/** Time after which heddle ends by itself: SHUTDOWN_DELAY_MS, SHUTDOWN_TIMEOUT_MS (or its default), and 5 s to close the rest. */
+const shutdownMs = delayMs + Number(process.env.SHUTDOWN_TIMEOUT_MS || 10_000) + 5_000
 
 /**
  * `pm2 start deploy/ecosystem.config.cjs`: two processes on one port; `pm2 reload heddle` replaces them one after the other.
@@ -32,6 +33,7 @@ module.exports = {
         NODE_ENV: 'production',
         GUARDIAN: 'false',
         HTTP_REUSE_PORT: 'true',
+        SHUTDOWN_DELAY_MS: String(delayMs),
         // /system is on a port of its own for each process, on 127.0.0.1: the log names it.
         SYSTEM_PORT: '0',
         // One process alone can keep events in an SQLite file. On PostgreSQL: `EVENT_BUS_DRIVER=database pm2 start …`.

@@ -8,6 +8,7 @@ const env = {
   DB_AUTO_MIGRATE: 'false',
   SCHEDULER_ENABLED: 'false',
   SYSTEM_PORT: '0',
+  SHUTDOWN_DELAY_MS: apps[0].env.SHUTDOWN_DELAY_MS,
 }
 
 /**

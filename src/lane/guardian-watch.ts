@@ -4,20 +4,20 @@ import { steadyMs } from '../core/schedule/steady-time.ts'
 const kill = process.kill.bind(process)
 /** How often the parent of the process is looked at, milliseconds. */
 const LOOK_MS = 1000
-/** An end in order takes SHUTDOWN_TIMEOUT_MS and this at most, milliseconds: then the guardian would send SIGKILL. */
+/** An end in order takes SHUTDOWN_DELAY_MS, SHUTDOWN_TIMEOUT_MS and this at most, milliseconds: then the guardian would send SIGKILL. */
 const END_MAX_MS = 4000
 
 /**
  * Ends the process when its guardian is gone and it has not ended in time: its primary thread hangs, which cannot notice that nobody watches it any
  * more. Any lane whose loop turns does so. A process whose parent ends gets another one: source, getppid(2).
- * @param shutdownTimeoutMs SHUTDOWN_TIMEOUT_MS
+ * @param shutdownMs SHUTDOWN_DELAY_MS and SHUTDOWN_TIMEOUT_MS
  */
-export function watchGuardian(shutdownTimeoutMs: number): void {
+export function watchGuardian(shutdownMs: number): void {
   const guardian = process.ppid
   let goneMs: number | null = null
   setInterval(() => {
     if (process.ppid === guardian) return
     goneMs ??= steadyMs()
-    if (steadyMs() - goneMs > shutdownTimeoutMs + END_MAX_MS) kill(process.pid, 'SIGKILL')
+    if (steadyMs() - goneMs > shutdownMs + END_MAX_MS) kill(process.pid, 'SIGKILL')
   }, LOOK_MS).unref()
 }

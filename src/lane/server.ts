@@ -212,7 +212,7 @@ export class LaneServer {
       else this.#onMessage(message)
     })
     this.#heartbeat.start()
-    if (this.#flightFile !== null) watchGuardian(settings.shutdownTimeoutMs)
+    if (this.#flightFile !== null) watchGuardian(settings.shutdownDelayMs + settings.shutdownTimeoutMs)
     const startedMs = performance.now()
     try {
       const { toolbox, plugins } = this.#kernel

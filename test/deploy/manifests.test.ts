@@ -20,8 +20,9 @@ import {
 } from './manifests.ts'
 
 const ROOT = fileURLToPath(new URL('../..', import.meta.url))
+const DELAY_MS = 5000
 /** A drain, and what heddle takes to end by itself. */
-const SHUTDOWN_MS = VARIABLES.SHUTDOWN_TIMEOUT_MS.default + 5000
+const SHUTDOWN_MS = DELAY_MS + VARIABLES.SHUTDOWN_TIMEOUT_MS.default + 5000
 const SECRETS = { AUTH_SECRET_KEY: 'x'.repeat(64), RDB_PASSWORD: 'secret', KV_PASSWORD: 'secret' }
 
 const compose = readCompose()
@@ -188,14 +189,24 @@ test('probes ask for endpoints that there are, liveness never for what a databas
 
 test('whoever stops a process waits until it has ended by itself', () => {
   for (const { spec } of ofKind('Deployment')) {
-    const { terminationGracePeriodSeconds, containers } = spec.template.spec
-    const pauseSec = Number(containers[0].lifecycle.preStop.exec.command[1])
-    assert.ok(terminationGracePeriodSeconds * 1000 > SHUTDOWN_MS + pauseSec * 1000)
+    assert.ok(spec.template.spec.terminationGracePeriodSeconds * 1000 > SHUTDOWN_MS)
   }
   for (const name of ['worker-1', 'worker-2', 'beat']) {
     assert.ok(Number.parseInt(compose.services[name].stop_grace_period, 10) * 1000 > SHUTDOWN_MS, name)
   }
-  assert.ok(Number(unitValues('heddle@.service', 'TimeoutStopSec')[0]) * 1000 > SHUTDOWN_MS)
+  for (const unit of ['heddle.service', 'heddle@.service'])
+    assert.ok(Number(unitValues(unit, 'TimeoutStopSec')[0]) * 1000 > SHUTDOWN_MS, unit)
+  const { apps } = createRequire(import.meta.url)(join(DEPLOY, 'ecosystem.config.cjs'))
+  assert.ok(apps[0].kill_timeout > SHUTDOWN_MS)
+})
+
+test('a process that stops serves for longer than the proxy leaves out one that is back', () => {
+  for (const [name, { shutdownDelayMs }] of Object.entries(settingsOf))
+    if (!name.includes('migrate')) assert.equal(shutdownDelayMs, DELAY_MS, name)
+  assert.match(unitValues('heddle.service', 'Environment').join(' '), new RegExp(`SHUTDOWN_DELAY_MS=${DELAY_MS}\\b`))
+  const pauses = [...readDeploy('nginx/heddle.conf').matchAll(/fail_timeout=(\d+)s/g)].map(([, text]) => Number(text))
+  assert.equal(pauses.length, 2)
+  for (const pauseSec of pauses) assert.ok(pauseSec * 1000 < DELAY_MS)
 })
 
 test('the proxy gives up later than heddle does, and lets through what heddle refuses in its own words', () => {

@@ -4,6 +4,24 @@ import { post } from '../support/started-service.ts'
 import { until } from '../support/until.ts'
 import { handledBy, onSqlite } from './databases.ts'
 
+const SHUTDOWN_TIMEOUT_MS = 5000
+
+test('a stop says who holds it and what becomes of that, and keeps to its time', async (t) => {
+  const store = await onSqlite(t)
+  assert.ok(store)
+  const env = { EVENT_BUS_DRIVER: 'database', HOLD: 'wait handled', SHUTDOWN_TIMEOUT_MS: String(SHUTDOWN_TIMEOUT_MS) }
+  const heddle = await store.start(env)
+  await post(heddle, '/events', { event: 'order.handled', payload: { id: 'a' } })
+  const stoppedMs = performance.now()
+  assert.equal(await heddle.stop(), 0)
+  assert.ok(performance.now() - stoppedMs < SHUTDOWN_TIMEOUT_MS)
+  const [waits, given] = heddle.logs.filter(({ msg }) => msg.startsWith('Draining waits')).map(({ msg }) => msg)
+  const held = /event order\.handled \(shop\.TakeOrders, for \d+\.\d s\)/.source
+  assert.match(waits!, new RegExp(`^Draining waits for ${held}: [23]\\.\\d s at most$`))
+  const fate = 'events are handed back, and the next process delivers them again'
+  assert.match(given!, new RegExp(`^Draining waits no longer for ${held}: ${fate}$`))
+})
+
 for (const [driver, isKept] of [
   ['database', true],
   ['in_process', false],

@@ -61,7 +61,7 @@ for (const path of ['compose.dev.yaml', 'compose.yaml']) {
       assert.equal(settings.kvHost, 'redis')
       assert.equal(settings.dbAutoMigrate, name === 'migrate')
       const graceMs = Number.parseInt(service.stop_grace_period, 10) * 1000
-      assert.ok(graceMs >= settings.shutdownTimeoutMs + 5000)
+      assert.ok(graceMs >= settings.shutdownDelayMs + settings.shutdownTimeoutMs + 5000)
       assert.ok(service.tmpfs.some((place: string) => settings.sqlitePath.startsWith(place.split(':')[0]!)))
     }
   })

@@ -56,6 +56,21 @@ test('SIGTERM ends a process whose lane reads a file that never answers', async 
   assert.ok(tookMs < END_MAX_MS, `${tookMs} ms`)
 })
 
+test('with SHUTDOWN_DELAY_MS a process that is told to end is not ready, and goes on serving until it drains', async (t) => {
+  const heddle = await startHeddle(t, { domains: DOMAINS, lanes: 1, env: { SHUTDOWN_DELAY_MS: '2000' } })
+  assert.equal((await heddle.fetch('/system/health/ready')).status, 200)
+  const ended = endOf(heddle, ['SIGTERM'])
+  await until(async () => (await heddle.fetch('/system/health/ready')).status === 503, 'not ready')
+  const answer = await heddle.fetch('/hello')
+  assert.equal(answer.status, 200)
+  assert.notEqual(answer.headers.get('connection'), 'close')
+  const { code, tookMs } = await ended
+  assert.equal(code, 0)
+  assert.ok(tookMs >= 2000, `${tookMs} ms`)
+  const lines = heddle.logs.map(({ msg }) => msg).filter((msg) => msg.startsWith('SIGTERM'))
+  assert.deepEqual(lines, ['SIGTERM: not ready, serving for 2000 ms more', 'SIGTERM: draining'])
+})
+
 test('a second SIGTERM ends the process at once, inside a native call too', async (t) => {
   const held = await start(t)
   await begin(held, '/hold-thread')

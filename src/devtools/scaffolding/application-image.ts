@@ -11,7 +11,7 @@ COPY . .
 
 FROM node:22-bookworm-slim
 # /system is served inside the container alone, on 127.0.0.1. Whoever runs the container restarts it.
-ENV NODE_ENV=production GUARDIAN=false HTTP_HOST=0.0.0.0 HTTP_PORT=8000 SYSTEM_PORT=8001 LOG_FORMAT=json SQLITE_PATH=/var/lib/heddle/service.db
+ENV NODE_ENV=production GUARDIAN=false SHUTDOWN_DELAY_MS=5000 HTTP_HOST=0.0.0.0 HTTP_PORT=8000 SYSTEM_PORT=8001 LOG_FORMAT=json SQLITE_PATH=/var/lib/heddle/service.db
 WORKDIR /app
 RUN install -d -o node -g node /var/lib/heddle
 COPY --from=build /app ./

@@ -42,6 +42,7 @@ import { SupervisorLink } from './supervisor-link.ts'
 import { assembleSuspicion } from './suspicion.ts'
 import { assembleTools, type ToolParts } from './tools.ts'
 
+const NONE: ReadonlySet<number> = new Set()
 const OPERATOR_ACTED = 'runtime.operator.acted'
 
 export interface RuntimeOptions {
@@ -74,6 +75,7 @@ export class Runtime {
   readonly #processLog: ProcessLog
   /** The start is over. */
   #isStarted = false
+  #isLeaving = false
 
   constructor(options: RuntimeOptions) {
     this.#options = options
@@ -173,7 +175,7 @@ export class Runtime {
       processDeaths,
     })
     this.#reloads = new Reloads({
-      isServing: () => this.#isStarted && http.listener.state === 'open',
+      isServing: () => this.isServing,
       replace: () => {
         logWriter.forgetFaults()
         return lanes.supervisor.reload()
@@ -227,13 +229,17 @@ export class Runtime {
     })
   }
 
+  get isServing(): boolean {
+    return this.#isStarted && this.#http.listener.state === 'open'
+  }
+
   readiness(): Readiness {
     const { hub, streams, durable } = this.#events
     const logFault = this.#options.settings.eventBusDriver === 'database' ? durable.fault : null
     return readinessOf({
       lanes: this.#lanes.supervisor.lanes.countByState(),
       lanesWanted: this.#options.settings.lanes,
-      isDraining: this.#http.listener.state === 'draining',
+      isDraining: this.#isLeaving || this.#http.listener.state === 'draining',
       isStarted: this.#isStarted,
       toolReasons: [...this.#tools.toolBooter.reasons, ...this.toolbox.unreadyReasons],
       busFault: streams?.fault ?? logFault,
@@ -359,6 +365,19 @@ export class Runtime {
     return this.#reloads.next()
   }
 
+  /** What becomes of events that are not handled when a drain has to end. */
+  get #fateOfEvents(): string {
+    const { driver, inProcess } = this.#events
+    if (driver === inProcess) return 'events end with this process, but for those of a transaction'
+    const isShared = logDatabaseOf(this.toolbox.get('db'))?.dialect !== 'sqlite'
+    return `events are handed back, and ${isShared ? 'another process, or the next one,' : 'the next process'} delivers them again`
+  }
+
+  /** This process is not ready any more, and goes on serving: whoever sends requests to it has time to notice. */
+  leave(): void {
+    this.#isLeaving = true
+  }
+
   /** Drains: no new work, everything accepted is finished, then all threads end. Bounded by SHUTDOWN_TIMEOUT_MS. */
   async stop(): Promise<void> {
     await shutDown({
@@ -370,7 +389,9 @@ export class Runtime {
       supervisor: this.#lanes.supervisor,
       tracing: () => this.#observers.tracing,
       history: () => this.#observers.history,
-      onLost: (message) => this.log('WARNING', message, 'event_bus'),
+      worksOf: (lane) => this.#lanes.registrar.workInFlight(lane, NONE),
+      fateOfEvents: this.#fateOfEvents,
+      log: (level, message) => this.log(level, message, 'main'),
     })
     this.#processLog.requests?.flush()
     this.#options.logWriter.flush()

@@ -65,7 +65,8 @@ export class ServiceProcess {
 
   /** Tells the guardian, and the service manager three times within its limit, that the primary's loop turns. A loop that hangs is ended from outside. */
   reportLife(): void {
-    const stopMs = this.#settings.shutdownTimeoutMs + SHUTDOWN_GRACE_MS + END_GRACE_MS
+    const { shutdownDelayMs, shutdownTimeoutMs } = this.#settings
+    const stopMs = shutdownDelayMs + shutdownTimeoutMs + SHUTDOWN_GRACE_MS + END_GRACE_MS
     this.#guardian?.open(this.#settings, stopMs, () => {
       this.runtime.log('ERROR', 'The guardian is gone', 'main')
       if (!this.#isStopping) this.#stop('SIGTERM')
@@ -140,11 +141,20 @@ export class ServiceProcess {
     if (!this.#isStopping) this.#stop('SIGTERM', EXIT_CONFIG)
   }
 
-  /** Drains and ends the process. */
+  /** Drains and ends the process: after SHUTDOWN_DELAY_MS, in which it serves and is not ready. */
   #stop(signal: NodeJS.Signals, exitCode = 0): void {
     if (this.#isStopping) return this.end(1)
     this.#isStopping = true
     this.#guardian?.stopping()
+    this.runtime.leave()
+    const { shutdownDelayMs } = this.#settings
+    // Before it serves, or when it has to end, nobody sends anything that a delay would save.
+    if (shutdownDelayMs === 0 || exitCode !== 0 || !this.runtime.isServing) return this.#drain(signal, exitCode)
+    this.runtime.log('INFO', `${signal}: not ready, serving for ${shutdownDelayMs} ms more`, 'main')
+    setTimeout(() => this.#drain(signal, exitCode), shutdownDelayMs)
+  }
+
+  #drain(signal: NodeJS.Signals, exitCode: number): void {
     this.runtime.log('INFO', `${signal}: draining`, 'main')
     const told = this.#manager.stopping('Draining')
     // The process ends even when something hangs: an onStop that never settles, or a thread in a native call.

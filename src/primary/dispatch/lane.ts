@@ -1,4 +1,5 @@
 import { type MessagePort, receiveMessageOnPort } from 'node:worker_threads'
+import type { WorkInFlight } from '../../contracts/registry.ts'
 import type { WireError } from '../../core/errors/wire.ts'
 import { steadyMs } from '../../core/schedule/steady-time.ts'
 import { type EventFrame, eventMaxBytes, type PayloadForm, writeEvent } from '../../transport/frames/event-frame.ts'
@@ -17,7 +18,7 @@ import { DrainRate, type DrainSpeed } from './drain-rate.ts'
 import { createLaneChannels, RING_BYTES, type ThreadSide } from './lane-channels.ts'
 import { LaneFrames } from './lane-frames.ts'
 import { LaneSockets } from './lane-sockets.ts'
-import { type PlacedRequest, RequestSlots } from './request-slots.ts'
+import { type PlacedRequest, RequestSlots, workOf } from './request-slots.ts'
 
 /** Frames that stay unread for longer show that a handler keeps the thread busy, milliseconds. */
 const PROMPT_MS = 5
@@ -164,6 +165,11 @@ export class Lane {
   /** Requests whose answer has not begun. */
   get requestsInFlight(): number {
     return this.#requests.count - this.#requests.streams
+  }
+
+  /** The requests in flight, streams left out. */
+  requestWorks(): WorkInFlight[] {
+    return this.#requests.list().flatMap((placed) => (placed.isStream ? [] : [workOf(placed)]))
   }
 
   /** Streams and files: answers that have begun. */

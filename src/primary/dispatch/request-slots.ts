@@ -1,3 +1,4 @@
+import type { WorkInFlight } from '../../contracts/registry.ts'
 import { steadyMs } from '../../core/schedule/steady-time.ts'
 import type { Exchange } from '../http/exchange.ts'
 
@@ -15,6 +16,15 @@ export interface PlacedRequest {
   /** Its stream is open, so its handler began long ago. */
   readonly isStream: boolean
 }
+
+/** As it is reported. */
+export const workOf = ({ exchange, sentMs }: PlacedRequest): WorkInFlight => ({
+  kind: 'request',
+  name: exchange.label,
+  plugin: exchange.plugin,
+  id: exchange.requestId,
+  for_ms: steadyMs() - sentMs,
+})
 
 /**
  * The requests in flight in one lane. One whose answer has begun holds no place: it waits for its client, not for the lane. A request's id is `slot | generation << 16`: the answer to a request that was given up does not
@@ -128,20 +138,26 @@ export class RequestSlots {
     return taken
   }
 
-  /** Takes out all requests, the longest in flight first. */
-  clear(): PlacedRequest[] {
-    const left: PlacedRequest[] = []
+  /** All requests, the longest in flight first. */
+  list(): PlacedRequest[] {
+    const placed: PlacedRequest[] = []
     for (const [slot, exchange] of this.#exchanges.entries()) {
       if (exchange === null) continue
-      left.push({ exchange, sentMs: this.#sentMs[slot]!, isStream: this.#isStream[slot] !== 0 })
+      placed.push({ exchange, sentMs: this.#sentMs[slot]!, isStream: this.#isStream[slot] !== 0 })
     }
+    return placed.sort((a, b) => a.sentMs - b.sentMs)
+  }
+
+  /** Takes out all requests, as `list` gives them. */
+  clear(): PlacedRequest[] {
+    const left = this.list()
     this.#exchanges.fill(null)
     this.#isSlow.fill(0)
     this.count = 0
     this.slow = 0
     this.streams = 0
     this.files = 0
-    return left.sort((a, b) => a.sentMs - b.sentMs)
+    return left
   }
 
   /** @param slots all that there are to be */

@@ -345,6 +345,10 @@ export class Deliveries {
     this.#pump()
   }
 
+  get unansweredCount(): number {
+    return this.#unanswered.count
+  }
+
   /** The deliveries that a thread has not answered, the oldest first. */
   inFlightAt(thread: SubscriberThread, unread: ReadonlySet<number>): WorkInFlight[] {
     return this.#unanswered.worksAt(thread, unread)

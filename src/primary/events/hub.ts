@@ -68,6 +68,11 @@ export class Hub {
     return this.#deliveries.budget.pending
   }
 
+  /** Those of them that no thread has. */
+  get queued(): number {
+    return this.pending - this.#deliveries.unansweredCount
+  }
+
   /** Those of them that end with the process: neither a broker nor the log has them. */
   get unstored(): number {
     return this.#deliveries.budget.unstored

@@ -28,6 +28,10 @@ export class UnansweredDeliveries {
     this.#byId.set(id, delivery)
   }
 
+  get count(): number {
+    return this.#byId.size
+  }
+
   get(id: number): Delivery | undefined {
     return this.#byId.get(id)
   }

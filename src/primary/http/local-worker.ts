@@ -1,4 +1,6 @@
+import type { WorkInFlight } from '../../contracts/registry.ts'
 import type { ErrorCode } from '../../core/errors/catalogue.ts'
+import { exactMs } from '../../core/schedule/steady-time.ts'
 import type { Reply } from '../../runtime/endpoint/reply.ts'
 import { type ReplySink, RequestServer } from '../../runtime/endpoint/request-server.ts'
 import type { FaultLog } from '../../runtime/endpoint/run.ts'
@@ -48,6 +50,18 @@ export class LocalWorker implements ReplySink, SocketSink, RequestHolder, Socket
   /** Requests without an answer, and streams. */
   get inFlight(): number {
     return this.#exchanges.size
+  }
+
+  /** Requests without an answer, as they are reported. */
+  works(): WorkInFlight[] {
+    const nowMs = exactMs()
+    return [...this.#exchanges.values()].map(({ label, plugin, requestId, startMs }) => ({
+      kind: 'request',
+      name: label,
+      plugin,
+      id: requestId,
+      for_ms: nowMs - startMs,
+    }))
   }
 
   /** False when there is no room. */

@@ -10,6 +10,7 @@ import {
   STEP_STREAM_EVENT,
 } from '../../transport/memory/flight-recorder.ts'
 import type { Lane } from '../dispatch/lane.ts'
+import { workOf } from '../dispatch/request-slots.ts'
 import type { LaneDeath } from './lane-death.ts'
 import { shownFrame } from './stack-probe.ts'
 
@@ -41,15 +42,7 @@ export interface LaneKnowledge {
 /** Collects what is known of a lane's end. */
 export function blackBoxOf(lane: Lane, death: LaneDeath, known: LaneKnowledge): BlackBox {
   const nowMs = steadyMs()
-  const requests = death.requests.map(
-    ({ exchange, sentMs }): WorkInFlight => ({
-      kind: 'request',
-      name: exchange.label,
-      plugin: exchange.plugin,
-      id: exchange.requestId,
-      for_ms: nowMs - sentMs,
-    }),
-  )
+  const requests = death.requests.map(workOf)
   // An open stream is there for hours: it says nothing about the cause.
   const streams = new Set(requests.filter((_, n) => death.requests[n]!.isStream))
   const works = [...requests, ...known.works].sort((a, b) => b.for_ms - a.for_ms)

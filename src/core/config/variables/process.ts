@@ -79,13 +79,22 @@ export const PROCESS_VARIABLES = {
     unit: 'ms',
     effect: 'The process is not ready while that pool lets a call wait for longer.',
   },
+  SHUTDOWN_DELAY_MS: {
+    type: 'integer',
+    min: 0,
+    max: DAY_MS,
+    default: 0,
+    unit: 'ms',
+    effect:
+      'After SIGTERM the process is not ready for so long while it still serves, for balancers that ask now and then; then it drains.',
+  },
   SHUTDOWN_TIMEOUT_MS: {
     type: 'integer',
     min: 0,
     max: DAY_MS,
     default: 10_000,
     unit: 'ms',
-    effect: 'Timeout of a graceful shutdown; the process then ends anyway.',
+    effect: 'Time of the drain; what runs then is handed back, and the process ends.',
   },
   GUARDIAN: {
     type: 'boolean',
