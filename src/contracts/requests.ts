@@ -29,8 +29,10 @@ export interface RequestFilter {
 
 /** One request, or one run of a job. */
 export interface RequestSummary {
-  /** Of the request as its answer names it; `job_…` of a run. */
+  /** The runtime's own: nobody can choose or foretell it. `job_…` of a run. */
   id: string
+  /** The `x-request-id` that the client has chosen, which its answer has, too; null where it has chosen none. */
+  client_id: string | null
   kind: 'request' | 'job'
   at_ms: number
   /** Until it was answered. Null: it is open, or its process died before. */

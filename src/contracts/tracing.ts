@@ -26,6 +26,8 @@ export interface Work {
   readonly kind: 'request' | 'event' | 'job' | 'socket'
   /** Of the HTTP request with which its chain of causes began. */
   readonly requestId: string | null
+  /** What the history knows that request by, where it is the request's own work. */
+  readonly key?: string
   /** Of the event that is handled; null in a request or a job. */
   readonly eventId: string | null
   /** The name of that event. */
@@ -145,6 +147,8 @@ export interface RequestTracing {
 /** An HTTP request as the listener has it. Of most of them a recorder reads only how long they took. */
 export interface ObservedRequest {
   readonly requestId: string
+  /** The same, unless the client has chosen that. */
+  readonly key: string
   readonly method: string
   /** Raw, without the query. */
   readonly path: string

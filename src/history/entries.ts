@@ -9,6 +9,8 @@ import type { RequestPart } from '../contracts/requests.ts'
 export interface BegunEntry {
   type: 'begun'
   id: string
+  /** The id that its client has chosen. */
+  clientId: string | null
   atMs: number
   method: string
   path: string

@@ -1,4 +1,4 @@
-import type { RequestFrame } from '../transport/frames/request-frame.ts'
+import { type RequestFrame, requestIdOf } from '../transport/frames/request-frame.ts'
 import { type FlightRecorder, STEP_JOB, STEP_REQUEST } from '../transport/memory/flight-recorder.ts'
 
 /** Writes requests, messages and jobs of a lane into its flight recorder: a step when one begins, its end when it is answered. */
@@ -11,9 +11,9 @@ export class LaneFlight {
     this.#recorder = recorder
   }
 
-  beginRequest(id: number, { text, requestIdLength, routeNumber }: RequestFrame): void {
-    const requestId = text.slice(0, requestIdLength)
-    this.#requestSteps[id & 0xffff] = this.#recorder.begin(STEP_REQUEST, routeNumber, id, requestId, Date.now())
+  beginRequest(id: number, frame: RequestFrame): void {
+    const requestId = requestIdOf(frame)
+    this.#requestSteps[id & 0xffff] = this.#recorder.begin(STEP_REQUEST, frame.routeNumber, id, requestId, Date.now())
   }
 
   endRequest(id: number, failed: boolean): void {

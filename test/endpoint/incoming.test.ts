@@ -17,7 +17,7 @@ function incoming(end = ''): Incoming {
   const before = ['req_1', '/path', 'query', '00-trace'] as const
   const text = before.join('') + HEADERS.map(([name, value]) => `${name}\r${value}\r`).join('') + end
   const [id, path, query, trace] = before.map(({ length }) => length) as [number, number, number, number]
-  const lengths = { requestIdLength: id, ipLength: 0, pathLength: path, queryLength: query, traceLength: trace }
+  const lengths = { idsLength: id, ipLength: 0, pathLength: path, queryLength: query, traceLength: trace }
   return new Incoming({ routeNumber: 0, methodNumber: 0, ...lengths, text, body: null }, { clientAddress: () => '' }, 0)
 }
 

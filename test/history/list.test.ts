@@ -86,7 +86,7 @@ test('what is no number does not filter', (t) => {
   t.after(() => store.close())
   const atMs = Date.now()
   const request = { method: 'GET', path: '/a', route: '/a', plugin: 'a.A', ms: 1, status: 200, lane: 0 }
-  store.write([{ type: 'request', id: 'req_1', atMs, ...request }])
+  store.write([{ type: 'request', id: 'req_1', clientId: null, atMs, ...request }])
   const filter = { limit: Number.NaN, before: Number.NaN, since: Number.NaN, min_ms: Number.NaN }
   const rows = new Questions(store.database).answer({ kind: 'list', filter }) as { id: string }[]
   assert.deepEqual(

@@ -14,7 +14,17 @@ const { rowsOf } = createRequire(import.meta.url)('../../domains/system/assets/d
 
 const TRACE_ID = '4bf92f3577b34da6a3ce929d0e0e4736'
 const AT_MS = Date.now()
-const request = { atMs: AT_MS, method: 'GET', path: '/a', route: '/a', plugin: 'a.A', ms: 4, status: 200, lane: 0 }
+const request = {
+  clientId: null,
+  atMs: AT_MS,
+  method: 'GET',
+  path: '/a',
+  route: '/a',
+  plugin: 'a.A',
+  ms: 4,
+  status: 200,
+  lane: 0,
+}
 const work = (more: Partial<WorkPart>): WorkPart => ({
   type: 'work',
   kind: 'request',

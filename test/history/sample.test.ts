@@ -41,6 +41,7 @@ function historyOf(share: number) {
 /** A request that has begun so many milliseconds ago. */
 const requestOf = (ms: number, changes: Partial<ObservedRequest> = {}): ObservedRequest => ({
   requestId: 'req_1',
+  key: changes.requestId ?? 'req_1',
   method: 'GET',
   path: '/orders/7',
   route: ROUTE,

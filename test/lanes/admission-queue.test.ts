@@ -12,7 +12,7 @@ function frameOf(body: Uint8Array | null): RequestFrame {
   return {
     routeNumber: 0,
     methodNumber: 0,
-    requestIdLength: 2,
+    idsLength: 2,
     ipLength: 0,
     pathLength: 5,
     queryLength: 0,

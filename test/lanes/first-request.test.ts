@@ -11,7 +11,7 @@ import { Outbox } from '../../src/transport/rings/outbox.ts'
 const FRAME: RequestFrame = {
   routeNumber: 0,
   methodNumber: 0,
-  requestIdLength: 2,
+  idsLength: 2,
   ipLength: 0,
   pathLength: 5,
   queryLength: 0,

@@ -11,7 +11,7 @@ import { laneOf } from '../support/fake-lane.ts'
 const frame = (): RequestFrame => ({
   routeNumber: 0,
   methodNumber: 0,
-  requestIdLength: 2,
+  idsLength: 2,
   ipLength: 0,
   pathLength: 5,
   queryLength: 0,

@@ -7,7 +7,7 @@ import type { RawBuffer } from '../../src/transport/memory/raw-buffer.ts'
 const frameOf = (value: string, body: Uint8Array | null = null): RequestFrame => ({
   routeNumber: 7,
   methodNumber: 2,
-  requestIdLength: 2,
+  idsLength: 2,
   ipLength: 0,
   pathLength: 5,
   queryLength: 2,

@@ -73,8 +73,11 @@ export class ProcessHistory {
     this.#store.remove(id)
   }
 
-  /** A lane has died. */
-  died({ at, lane, reason, message, guilty, stack, in_flight: inFlight }: BlackBox): void {
+  /** A lane has died. @param keys of requests, by their ids */
+  died(
+    { at, lane, reason, message, guilty, stack, in_flight: inFlight }: BlackBox,
+    keys: ReadonlyMap<string, string> = new Map(),
+  ): void {
     this.own.writer.write(() => ({
       type: 'death',
       atMs: Date.parse(at),
@@ -85,7 +88,7 @@ export class ProcessHistory {
       handler: guilty?.handler ?? null,
       line: guilty?.line ?? null,
       stack: stack.slice(0, 30),
-      ids: inFlight.flatMap(({ id }) => (id === null ? [] : [id])),
+      ids: inFlight.flatMap(({ id }) => (id === null ? [] : [keys.get(id) ?? id])),
     }))
   }
 

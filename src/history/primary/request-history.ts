@@ -46,10 +46,19 @@ export class RequestHistory implements RequestRecorder {
     this.#own.writer.write(() => ({ type: 'request', ...this.#place(request), ms, status, lane }))
   }
 
-  #place({ requestId: id, method, path, route, startMs }: ObservedRequest) {
+  #place({ requestId, key: id, method, path, route, startMs }: ObservedRequest) {
     // From the clock of this thread to that of all threads.
     const atMs = startMs + this.#own.nowMs() - exactMs()
-    return { id, atMs, method, path: path.slice(0, PATH_MAX), route: route?.path ?? '', plugin: route?.plugin ?? '' }
+    const clientId = requestId === id ? null : requestId
+    return {
+      id,
+      clientId,
+      atMs,
+      method,
+      path: path.slice(0, PATH_MAX),
+      route: route?.path ?? '',
+      plugin: route?.plugin ?? '',
+    }
   }
 }
 

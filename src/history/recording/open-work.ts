@@ -59,7 +59,7 @@ export class OpenWork extends WorkScope implements OpenSpan {
   readonly #name: string
   readonly #plugin: string
   readonly #work: Work
-  /** Of its request; a job's run has an id of its own. */
+  /** The key of its request; a job's run has an id of its own. */
   readonly #requestId: string | null
   readonly #startMs: number
   #calls = NONE
@@ -74,7 +74,7 @@ export class OpenWork extends WorkScope implements OpenSpan {
     this.#name = name
     this.#plugin = plugin
     this.#work = work
-    this.#requestId = work.kind === 'job' ? `job_${timeOrderedId()}` : work.requestId
+    this.#requestId = work.kind === 'job' ? `job_${timeOrderedId()}` : (work.key ?? work.requestId)
     this.#startMs = recorder.nowMs()
   }
 
@@ -136,7 +136,8 @@ export class OpenWork extends WorkScope implements OpenSpan {
     const { keep, nowMs } = this.#recorder
     const endMs = nowMs()
     const ms = endMs - this.#startMs
-    const id = this.#requestId ?? this.#work.eventId ?? ''
+    // By the id that everything else of the request has, too.
+    const id = this.#work.requestId ?? this.#requestId ?? this.#work.eventId ?? ''
     const isKept =
       error !== null ||
       (!this.#isOwnPage && keep.keeps(id, keep.kindOf(this.#name), ms, endMs)) ||

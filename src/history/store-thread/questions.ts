@@ -13,6 +13,7 @@ const DEAD_MS = 5 * SEEN_EVERY_MS
 
 interface Row {
   id: string
+  client_id: string | null
   kind: 'request' | 'job'
   at_ms: number
   ms: number | null
@@ -81,7 +82,8 @@ export class Questions {
 
   /** @returns null where nothing is kept of it */
   #one(id: string): RequestDetail | null {
-    const row = this.#row(id) ?? this.#row(id.startsWith('evt_') ? this.#rootOf(id) : this.#firstOf(id))
+    const row =
+      this.#row(id) ?? this.#chosen(id) ?? this.#row(id.startsWith('evt_') ? this.#rootOf(id) : this.#firstOf(id))
     if (row === undefined) return null
     const parts = this.#database.prepare(PARTS).all({ id: row.id }) as { json: string; replica: string | null }[]
     return { ...summaryOf(row), parts: parts.map(({ json, replica }) => partOf(json, replica, row.replica)) }
@@ -90,6 +92,13 @@ export class Questions {
   #row(id: string | null): Row | undefined {
     if (id === null) return undefined
     return this.#database.prepare(`${SELECT} WHERE request.id = ?`).get(id) as Row | undefined
+  }
+
+  /** The last request whose client has chosen this id. */
+  #chosen(id: string): Row | undefined {
+    return this.#database
+      .prepare(`${SELECT} WHERE request.client_id = ? ORDER BY request.at_ms DESC LIMIT 1`)
+      .get(id) as Row | undefined
   }
 
   /** The first request of a trace. */
@@ -133,6 +142,7 @@ function summaryOf(row: Row): RequestSummary {
   const isAlive = seenMs !== null && Date.now() - seenMs < DEAD_MS
   return {
     id: row.id,
+    client_id: row.client_id,
     kind,
     at_ms: row.at_ms,
     duration_ms: ms,
@@ -175,7 +185,7 @@ function conditionsOf(filter: RequestFilter): { where: string; values: Record<st
   if (text !== undefined && text !== '') {
     const inParts = 'EXISTS (SELECT 1 FROM part WHERE part.request_id = request.id AND part.json LIKE @text)'
     add(
-      `(request.id LIKE @text OR request.path LIKE @text OR request.error LIKE @text OR ${inParts})`,
+      `(request.id LIKE @text OR request.client_id LIKE @text OR request.path LIKE @text OR request.error LIKE @text OR ${inParts})`,
       'text',
       `%${text}%`,
     )

@@ -65,10 +65,11 @@ export class HistoryStore {
   }
 
   #request(entry: BegunEntry | RequestEntry): void {
-    const { id, atMs, method, path, route, plugin } = entry
+    const { id, clientId, atMs, method, path, route, plugin } = entry
     const hasEnded = entry.type === 'request'
     this.#statements.request.run({
       id,
+      client_id: clientId,
       kind: 'request',
       run: this.#run,
       at_ms: atMs,
@@ -98,6 +99,7 @@ export class HistoryStore {
     if (kind === 'job') {
       this.#statements.request.run({
         id: requestId,
+        client_id: null,
         kind: 'job',
         run: this.#run,
         at_ms: atMs,
@@ -149,21 +151,22 @@ export class HistoryStore {
 
   /** Marks the request, or the run of a job, that has caused it. */
   #failed(requestId: string | null, eventId: string | null, message: string, atMs: number): void {
-    const id = requestId ?? (eventId === null ? null : this.#rootOf(eventId))
+    const id = eventId === null ? requestId : (this.#rootOf(eventId) ?? requestId)
     if (id === null) return
     // What the primary tells of the request comes later; in a sample it may not come at all.
     this.#statements.stub.run(id, id.startsWith('job_') ? 'job' : 'request', this.#run, atMs)
     this.#statements.failed.run(message, id)
   }
 
-  /** The run of a job whose events led to this one. */
+  /** The request, or the run of a job, with which the chain of an event began; null where it is not kept. */
   #rootOf(eventId: string): string | null {
     const publisher = this.#statements.publisher
     let at: string | null = eventId
     for (let step = 0; at !== null && step < CHAIN_MAX; step++) {
       const found = publisher.get(at) as { request_id: string | null; event_id: string | null } | undefined
       if (found === undefined) return null
-      if (found.request_id !== null) return found.request_id
+      // What an event has is the id that the client may have chosen.
+      if (found.event_id === null) return found.request_id
       at = found.event_id
     }
     return null
@@ -231,10 +234,10 @@ function prepare(database: BetterSqlite3.Database): Statements {
       'INSERT INTO run VALUES (?, ?, ?) ON CONFLICT (id) DO UPDATE SET seen_ms = excluded.seen_ms',
     ),
     request: database.prepare(`
-      INSERT INTO request (id, kind, run, at_ms, ms, status, method, path, route, plugin, lane, failed, error, user)
-      VALUES (@id, @kind, @run, @at_ms, @ms, @status, @method, @path, @route, @plugin, @lane, @failed, @error, @user)
+      INSERT INTO request (id, client_id, kind, run, at_ms, ms, status, method, path, route, plugin, lane, failed, error, user)
+      VALUES (@id, @client_id, @kind, @run, @at_ms, @ms, @status, @method, @path, @route, @plugin, @lane, @failed, @error, @user)
       ON CONFLICT (id) DO UPDATE SET ms = coalesce(excluded.ms, ms), status = coalesce(excluded.status, status),
-        at_ms = excluded.at_ms, method = excluded.method, path = excluded.path, route = excluded.route,
+        client_id = excluded.client_id, at_ms = excluded.at_ms, method = excluded.method, path = excluded.path, route = excluded.route,
         plugin = excluded.plugin, lane = coalesce(excluded.lane, lane), failed = max(failed, excluded.failed),
         error = coalesce(error, excluded.error), user = coalesce(excluded.user, user)`),
     part: database.prepare(

@@ -1,5 +1,5 @@
 /** Increased with every change: a file of another version is written anew, since nothing in it is needed. */
-export const TABLES_VERSION = 3
+export const TABLES_VERSION = 4
 
 export const TABLES = `
 CREATE TABLE run (
@@ -9,6 +9,7 @@ CREATE TABLE run (
 );
 CREATE TABLE request (
   id       TEXT PRIMARY KEY,
+  client_id TEXT,
   kind     TEXT NOT NULL,
   run      TEXT NOT NULL,
   at_ms    REAL NOT NULL,
@@ -23,6 +24,7 @@ CREATE TABLE request (
   error    TEXT,
   user     TEXT
 );
+CREATE INDEX request_client ON request (client_id, at_ms) WHERE client_id IS NOT NULL;
 CREATE INDEX request_at ON request (at_ms);
 CREATE INDEX request_user ON request (user, at_ms) WHERE user IS NOT NULL;
 CREATE INDEX request_failed ON request (at_ms) WHERE failed = 1;

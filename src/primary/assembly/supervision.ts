@@ -93,7 +93,7 @@ export function assembleSupervision(options: SupervisionOptions): SupervisionPar
     judge,
     callName: (number) => callNames.nameOf(number),
     publish: (event) => events.driver.publish(event, null),
-    record: (box) => options.history()?.died(box),
+    record: (box, keys) => options.history()?.died(box, keys),
     threadGone,
     log,
   })

@@ -43,6 +43,8 @@ const SSE_LINES =
  */
 export class Exchange implements ObservedRequest {
   readonly requestId: string
+  /** What the runtime itself knows it by: the id, unless the client has chosen that. Several requests may have one of a client. */
+  key: string
   readonly method: string
   readonly path: string
   readonly route: RouteEntry | null
@@ -91,6 +93,7 @@ export class Exchange implements ObservedRequest {
   ) {
     this.#res = res
     this.requestId = requestId
+    this.key = requestId
     this.method = method
     this.path = path
     this.route = route
@@ -99,6 +102,11 @@ export class Exchange implements ObservedRequest {
     this.startMs = exactMs()
     this.deadlineMs = route === null || route.timeoutMs === 0 ? 0 : this.startMs + route.timeoutMs
     res.onAborted(() => this.#aborted())
+  }
+
+  /** As a frame has them. */
+  get ids(): string {
+    return this.key === this.requestId ? this.key : `${this.requestId} ${this.key}`
   }
 
   get label(): string {

@@ -13,8 +13,8 @@ export class HeaderLoss {
   /** @param frame has something beyond ASCII. Only where other such bytes are left does a loss show */
   look(frame: RequestFrame, exchange: Exchange): void {
     if (this.#isTold) return
-    const { text, pathLength, queryLength, requestIdLength, ipLength, traceLength } = frame
-    const headers = text.slice(requestIdLength + ipLength + pathLength + queryLength + traceLength)
+    const { text, pathLength, queryLength, idsLength, ipLength, traceLength } = frame
+    const headers = text.slice(idsLength + ipLength + pathLength + queryLength + traceLength)
     if (Buffer.byteLength(headers) === headers.length) return
     this.#isTold = true
     this.#onFirst(exchange)

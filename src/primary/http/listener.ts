@@ -198,6 +198,7 @@ export class Listener {
     const found = isOurHost ? named : null
     const route = found !== null && this.#system.isServed(found.zone, listenSocket.isSystem) ? found : null
     const exchange = new Exchange(res, requestId, method, path, route, corsHead, this.recorder)
+    if (requestId === scan.requestId) exchange.key = makeRequestId()
     if (!this.#library.isStrict) {
       pipelining.begun(exchange)
       // A header with an empty name hides the headers behind it from the library: a body may follow that no header announced.
@@ -294,15 +295,16 @@ export class Listener {
 
     if (!this.#proxies.isEmpty) exchange.forwarding = { proxies: this.#proxies, list: scan.forwardedFor }
     const ip = exchange.route.wantsAddress ? exchange.clientAddress() : ''
+    const { ids } = exchange
     const frame: RequestFrame = {
       routeNumber: exchange.route.number,
       methodNumber: this.#methodNumbers.get(method)!,
-      requestIdLength: exchange.requestId.length,
+      idsLength: ids.length,
       ipLength: ip.length,
       pathLength: path.length,
       queryLength: query.length,
       traceLength: trace.length,
-      text: exchange.requestId + ip + path + query + trace + scan.text,
+      text: ids + ip + path + query + trace + scan.text,
       body: null,
       isBeyondAscii: false,
     }

@@ -5,7 +5,7 @@ import type { Reply } from '../../runtime/endpoint/reply.ts'
 import { type ReplySink, RequestServer } from '../../runtime/endpoint/request-server.ts'
 import type { FaultLog } from '../../runtime/endpoint/run.ts'
 import { type SocketSink, WebSocketServer } from '../../runtime/endpoint/web-socket-server.ts'
-import type { RequestFrame } from '../../transport/frames/request-frame.ts'
+import { type RequestFrame, requestIdOf } from '../../transport/frames/request-frame.ts'
 import { type FlightRecorder, STEP_REQUEST } from '../../transport/memory/flight-recorder.ts'
 import type { ClientSocket, SocketWorker } from './client-socket.ts'
 import type { Exchange, RequestHolder } from './exchange.ts'
@@ -71,8 +71,7 @@ export class LocalWorker implements ReplySink, SocketSink, RequestHolder, Socket
     this.#exchanges.set(id, exchange)
     exchange.assignTo(this, id)
     if (this.#flight !== null) {
-      const requestId = frame.text.slice(0, frame.requestIdLength)
-      this.#steps.set(id, this.#flight.begin(STEP_REQUEST, frame.routeNumber, -1, requestId, Date.now()))
+      this.#steps.set(id, this.#flight.begin(STEP_REQUEST, frame.routeNumber, -1, requestIdOf(frame), Date.now()))
     }
     this.server.handle(id, frame)
     return true

@@ -4,18 +4,21 @@ import { randomBytes } from 'node:crypto'
 const MAX_LENGTH = 128
 const VISIBLE_ASCII = /^[\x21-\x7e]+$/
 
-const PREFIX = `req_${randomBytes(9).toString('base64url')}_`
-const BASE = 36
-/** The last two digits of a count: to make all of them anew for each request takes twice as long, 41 ns. */
-const ENDS = Array.from({ length: BASE * BASE }, (_, n) => n.toString(BASE).padStart(2, '0'))
-let begin = PREFIX
-let count = 0
+/** 96 bits in base64url: unique over all replicas, and nobody who knows some foretells another. */
+const RANDOM_CHARS = 16
+/** Made for so many ids at once: one by one they would cost ten times as much. */
+const IDS_PER_FILL = 512
+let random = ''
+let at = 0
 
-/** Unique over all replicas by its random prefix, and within the process by a counter. */
 export function makeRequestId(): string {
-  const end = ++count % ENDS.length
-  if (end === 0) begin = PREFIX + (count / ENDS.length).toString(BASE)
-  return begin + ENDS[end]
+  if (at === random.length) {
+    random = randomBytes((IDS_PER_FILL * RANDOM_CHARS * 3) / 4).toString('base64url')
+    at = 0
+  }
+  const from = at
+  at += RANDOM_CHARS
+  return `req_${random.slice(from, at)}`
 }
 
 /** The client's own id when it is valid, else a new one. */

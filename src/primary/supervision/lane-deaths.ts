@@ -31,7 +31,8 @@ export interface DeathParts {
   /** Publishes an event of the runtime; its payload is JSON text. */
   publish(event: EventFrame): Awaitable<void>
   /** Keeps it. */
-  record(box: BlackBox): void
+  /** @param keys of the requests in flight whose ids their clients have chosen, by these */
+  record(box: BlackBox, keys: ReadonlyMap<string, string>): void
   /** Tells the tools that a thread is gone: they may hold something for it. */
   threadGone(threadId: number): void
   log(level: LogLevel, message: string, identity: string, fields?: Record<string, unknown>): void
@@ -55,7 +56,7 @@ export class LaneDeaths {
     this.#parts.threadGone(lane.heartbeat.threadId)
     const box = judge.name(lane, this.#read(lane, death))
     this.#report(box)
-    this.#parts.record(box)
+    this.#parts.record(box, new Map(death.requests.map(({ exchange: { requestId, key } }) => [requestId, key])))
     registrar.laneGone(lane, death.unreadDeliveries, box)
     // Who ends lanes by its boot is left out of those that start: it needs no other punishment.
     if (death.bootCulprit === null) judge.punish(lane, box)

@@ -1,6 +1,6 @@
 import type { Operator } from '../../contracts/http-request.ts'
 import type { TraceContext } from '../../core/causality/trace-context.ts'
-import type { RequestFrame } from '../../transport/frames/request-frame.ts'
+import { type RequestFrame, requestIdOf, requestKeyOf } from '../../transport/frames/request-frame.ts'
 import { METHODS } from './methods.ts'
 
 /** Between a header's name and its value and after it: the one character that a header line cannot hold. */
@@ -31,18 +31,22 @@ export class Incoming {
     this.#sink = sink
     this.#id = id
     this.method = METHODS[frame.methodNumber]!
-    this.requestId = frame.text.slice(0, frame.requestIdLength)
+    this.requestId = requestIdOf(frame)
     this.body = frame.body
   }
 
   /** The system call for the address costs more than routing, parsing and answering: it is made only where handlers read it. */
   get ip(): string {
     if (this.#ip === undefined) {
-      const { ipLength, requestIdLength, text } = this.#frame
-      this.#ip =
-        ipLength > 0 ? text.slice(requestIdLength, requestIdLength + ipLength) : this.#sink.clientAddress(this.#id)
+      const { ipLength, idsLength, text } = this.#frame
+      this.#ip = ipLength > 0 ? text.slice(idsLength, idsLength + ipLength) : this.#sink.clientAddress(this.#id)
     }
     return this.#ip
+  }
+
+  /** What the history knows it by. */
+  get key(): string {
+    return requestKeyOf(this.#frame)
   }
 
   get operator(): Operator | null {
@@ -51,7 +55,7 @@ export class Incoming {
 
   /** Raw, not decoded. */
   get path(): string {
-    const from = this.#frame.requestIdLength + this.#frame.ipLength
+    const from = this.#frame.idsLength + this.#frame.ipLength
     return this.#frame.text.slice(from, from + this.#frame.pathLength)
   }
 
@@ -61,7 +65,7 @@ export class Incoming {
 
   /** Raw, without the question mark. */
   get query(): string {
-    const from = this.#frame.requestIdLength + this.#frame.ipLength + this.#frame.pathLength
+    const from = this.#frame.idsLength + this.#frame.ipLength + this.#frame.pathLength
     return this.#frame.text.slice(from, from + this.#frame.queryLength)
   }
 
@@ -94,8 +98,8 @@ export class Incoming {
   }
 
   get #traceFrom(): number {
-    const { requestIdLength, ipLength, pathLength, queryLength } = this.#frame
-    return requestIdLength + ipLength + pathLength + queryLength
+    const { idsLength, ipLength, pathLength, queryLength } = this.#frame
+    return idsLength + ipLength + pathLength + queryLength
   }
 
   #splitHeaders(): Record<string, string> {

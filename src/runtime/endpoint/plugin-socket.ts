@@ -26,6 +26,8 @@ export interface PluginSocketOptions {
   readonly handlers: SocketHandlers
   readonly data: Data
   readonly context: HttpContext
+  /** Of its handshake in the history. */
+  readonly key: string
   /** Trace of the handshake. */
   readonly trace: TraceContext
 }
@@ -158,7 +160,7 @@ export class PluginSocket implements Socket {
     const { owner, origin, routeNumber, trace } = this.#options
     const name = `${owner.name}.${handler.name.replace(/^bound /, '') || kind}`
     const attributes = { 'code.function.name': name, 'heddle.plugin': owner.name, 'heddle.socket.id': this.id }
-    const work = { kind: 'socket', requestId: this.requestId, eventId: null } as const
+    const work = { kind: 'socket', requestId: this.requestId, key: this.#options.key, eventId: null } as const
     const span = this.#server.tracing?.open(trace, name, attributes, work) ?? null
     const flightStep = this.#server.beginStep?.(routeNumber, this.requestId)
     const settle = (thrown: unknown, isFault: boolean): void => {

@@ -96,8 +96,8 @@ async function beginStream(reply: Reply, body: StreamBody, context: RequestConte
 }
 
 export function openSpan(tracing: CodeTracing, route: Route, incoming: Incoming): OpenSpan {
-  const { trace, requestId } = incoming
-  const work: Work = { kind: 'request', requestId, eventId: null, request: incoming, route }
+  const { trace, requestId, key } = incoming
+  const work: Work = { kind: 'request', requestId, key, eventId: null, request: incoming, route }
   return tracing.open(trace, route.name, route.spanAttributes, work)
 }
 

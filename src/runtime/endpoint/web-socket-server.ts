@@ -120,6 +120,7 @@ export class WebSocketServer {
         handlers,
         data,
         context: context as HttpContext,
+        key: incoming.key,
         // All its handlers are in one trace: its ids are made once.
         trace: trace?.traceContext ?? NO_TRACE_CONTEXT,
       }

@@ -3,13 +3,14 @@ import { type FrameBuffer, utf8MaxBytes } from './frame-buffer.ts'
 import { INLINE_MAX_BYTES } from './frame-kinds.ts'
 
 /**
- * A request as the primary's listener hands it over. `text` is requestId + ip + path + query + trace + headers, in this order.
+ * A request as the primary's listener hands it over. `text` is ids + ip + path + query + trace + headers, in this order.
  * Texts of one frame are written as one string and cut by their lengths (in UTF-16 units) on the other side: one copy instead of one per field.
  */
 export interface RequestFrame {
   routeNumber: number
   methodNumber: number
-  requestIdLength: number
+  /** The request's id; where its client has chosen it, behind a blank the key that the runtime knows it by. */
+  idsLength: number
   ipLength: number
   pathLength: number
   queryLength: number
@@ -21,6 +22,19 @@ export interface RequestFrame {
   isBeyondAscii?: boolean
   /** Only for routes under `/system`, and only within the primary: it does not travel to a lane. */
   operator?: Operator | null
+}
+
+/** The request's id. */
+export function requestIdOf({ text, idsLength }: RequestFrame): string {
+  const ids = text.slice(0, idsLength)
+  const blank = ids.indexOf(' ')
+  return blank < 0 ? ids : ids.slice(0, blank)
+}
+
+/** What the runtime knows it by. */
+export function requestKeyOf({ text, idsLength }: RequestFrame): string {
+  const ids = text.slice(0, idsLength)
+  return ids.slice(ids.indexOf(' ') + 1)
 }
 
 const REQUEST_FIXED_BYTES = 24
@@ -39,7 +53,7 @@ export function writeRequest(to: FrameBuffer, at: number, frame: RequestFrame): 
   const textBytes = bytes.utf8Write(frame.text, at + REQUEST_FIXED_BYTES)
   if (textBytes !== frame.text.length) frame.isBeyondAscii = true
   words[word] = frame.routeNumber | (frame.methodNumber << 16)
-  words[word + 1] = frame.requestIdLength | (frame.ipLength << 16)
+  words[word + 1] = frame.idsLength | (frame.ipLength << 16)
   words[word + 2] = frame.pathLength
   words[word + 3] = frame.queryLength | (frame.traceLength << 16)
   words[word + 4] = textBytes
@@ -62,7 +76,7 @@ export function readRequest(from: FrameBuffer, at: number): RequestFrame {
   return {
     routeNumber: words[word]! & 0xffff,
     methodNumber: (words[word]! >>> 16) & 0xff,
-    requestIdLength: words[word + 1]! & 0xffff,
+    idsLength: words[word + 1]! & 0xffff,
     ipLength: words[word + 1]! >>> 16,
     pathLength: words[word + 2]!,
     queryLength: words[word + 3]! & 0xffff,
