@@ -42,10 +42,10 @@ test('the guardian', async (t) => {
     await replaced()
   })
 
-  await t.test('starts a process again that an uncaught error of the primary thread has ended', async () => {
-    await heddle.fetch('/primary/throw').catch(() => {})
+  await t.test('starts a process again that an uncaught error of no plugin has ended', async () => {
+    await heddle.fetch('/primary/end').catch(() => {})
     await replaced()
-    assert.match(heddle.errors.join(''), /nobody catches this/, 'its standard error is handed on')
+    assert.match(heddle.errors.join(''), /nobody knows whose this is/, 'its standard error is handed on')
   })
 
   await t.test('starts a process again that ended itself with a code that says trouble', async () => {

@@ -121,6 +121,46 @@ test('a plugin that ends lanes by what its boot has begun long before is left ou
   assert.equal(await heddle.stop(), 0)
 })
 
+test('on the primary thread such plugins are left out, too, and the process lives on', {
+  timeout: 120_000,
+}, async (t) => {
+  const onPrimary = (code: string): string =>
+    code.replace(/(export default class \w+ \{)\n/, "$1 static thread = 'primary'\n")
+  const files = Object.entries(FAILING).map(([name, { code }]) => [`bad/plugins/${name}.ts`, onPrimary(code)])
+  const stray = `export default class Stray {
+  static thread = 'primary'
+  constructor({ http }) {
+    http.addEndpoint('/stray', 'GET', () => {
+      setTimeout(() => { throw new Error('thrown after the answer') })
+      return { success: true }
+    })
+  }
+}`
+  const folder = await folderOf(t, {
+    ...Object.fromEntries(files),
+    'good/plugins/good.ts': GOOD,
+    'good/plugins/stray.ts': stray,
+  })
+  const heddle = await startHeddle(t, { domains: [SYSTEM_ROUTES, folder] })
+  assert.deepEqual(await failuresOf(heddle, 1500), [])
+  const plugins = await pluginsOf(heddle)
+  for (const [name, { says }] of Object.entries(FAILING)) {
+    assert.equal(plugins[`bad.${name}`].status, 'DEAD', name)
+    assert.match(plugins[`bad.${name}`].error, says)
+  }
+  assert.equal(plugins['good.Good'].status, 'OK')
+
+  // Of a handler it is logged, and nothing else.
+  assert.equal((await heddle.json('/stray')).status, 200)
+  await until(
+    () => heddle.logs.some(({ msg }) => /good\.Stray threw.*thrown after the answer \(.*stray\.ts:5:\d+\)/.test(msg)),
+    'the line',
+  )
+  assert.equal((await heddle.json('/stray')).status, 200)
+  assert.deepEqual(await failuresOf(heddle, 300), [])
+  assert.equal(await heddle.stop(), 0)
+})
+
 test('a reload lives through what the new code has begun in its boot, or the old lanes stay', {
   timeout: 180_000,
 }, async (t) => {

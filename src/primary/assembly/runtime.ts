@@ -10,6 +10,7 @@ import { threadEffects } from '../../runtime/effects/thread-effects.ts'
 import { useCookieSecrets } from '../../runtime/endpoint/cookie-keys.ts'
 import { logDatabaseOf, staysInProcess } from '../../runtime/event-log/log-database.ts'
 import { activeTools } from '../../runtime/kernel/active-tools.ts'
+import { BootAftermath } from '../../runtime/kernel/boot-aftermath.ts'
 import { poolRequests, poolUses } from '../../runtime/kernel/pool-requests.ts'
 import type { Toolbox } from '../../runtime/kernel/toolbox.ts'
 import type { MendFacts } from '../../runtime/mends/mend.ts'
@@ -29,6 +30,7 @@ import { type Log, ProcessLog } from '../logging/process-log.ts'
 import { FlightMirror } from '../supervision/flight-mirror.ts'
 import { ProcessDeaths } from '../supervision/process-deaths.ts'
 import { Reloads } from '../supervision/reloads.ts'
+import { StrayFaults } from '../supervision/stray-faults.ts'
 import { LaneCallHandler } from '../tools/lane-call-handler.ts'
 import { notShared, refuseOneFile } from '../tools/several-processes.ts'
 import { PrimaryToolHost } from '../tools/tool-host.ts'
@@ -43,6 +45,8 @@ import { assembleSuspicion } from './suspicion.ts'
 import { assembleTools, type ToolParts } from './tools.ts'
 
 const NONE: ReadonlySet<number> = new Set()
+/** What a plugin of the primary has begun in its boot is waited for, for this long at most, milliseconds. */
+const AFTERMATH_MS = 500
 const OPERATOR_ACTED = 'runtime.operator.acted'
 
 export interface RuntimeOptions {
@@ -275,14 +279,22 @@ export class Runtime {
     supervisor.start()
     await toolBooter.bootAll()
     await this.#openLog()
+    const aftermath = new BootAftermath()
+    const strayFaults = new StrayFaults({
+      plugins: kernel.plugins,
+      log: this.log,
+      leaveOut: (...of) => this.#leaveOut(...of),
+    })
     await kernel.plugins.boot(settings.domainsDir, 'primary', {
       onUnguarded: (setup) => this.#http.localWorker.server.hooks.bar(setup),
+      settled: () => aftermath.over(AFTERMATH_MS, false),
     })
     this.host.settle()
     this.#dropFailedPlugins()
     health.setPlugins(this, kernel.plugins.health)
     registrar.open()
-    await supervisor.booted()
+    await Promise.all([supervisor.booted(), aftermath.over(AFTERMATH_MS)])
+    strayFaults.serving()
     if (supervisor.lanes.ready.length === 0) throw new HeddleError('LANE_BOOT', 'No lane came up; the log says why')
     await this.#events.streams?.opened()
     await this.#events.durable.adopt()
@@ -307,11 +319,23 @@ export class Runtime {
   /** A plugin of the primary that has failed is not served: what it registered before is taken back. */
   #dropFailedPlugins(): void {
     for (const [plugin, { status }] of Object.entries(this.#tools.kernel.plugins.health)) {
-      if (status === 'OK') continue
-      this.#http.routing.drop(plugin)
-      this.#events.bus.drop(plugin)
-      this.#jobs.dropLocal(plugin)
+      if (status !== 'OK') this.#drop(plugin)
     }
+  }
+
+  #drop(plugin: string): void {
+    this.#http.routing.drop(plugin)
+    this.#events.bus.drop(plugin)
+    this.#jobs.dropLocal(plugin)
+  }
+
+  /** A plugin of the primary has failed after its boot. */
+  #leaveOut(plugin: string, reason: string): void {
+    const { kernel, health } = this.#tools
+    if (kernel.plugins.health[plugin]?.status !== 'OK') return
+    kernel.plugins.fail(plugin, reason)
+    health.setPlugins(this, kernel.plugins.health)
+    this.#drop(plugin)
   }
 
   /** Applies the migrations that are pending, in development. @throws as the boot of `db` */

@@ -25,6 +25,8 @@ export interface BootOptions {
   onNext?: (file: string) => void
   /** Told of a file with hooks that did not boot: what it should guard must not be served. */
   onUnguarded?: (setup: SetupFile) => void
+  /** Waits for what a plugin has begun in its boot, where the thread goes on after an error that nobody catches (`strayed`). */
+  settled?: () => Promise<void>
 }
 
 /** Told of every fault in the code of a plugin. */
@@ -52,6 +54,11 @@ export class Plugins {
   readonly #loaded: Loaded[] = []
   /** Their hooks are missing. */
   readonly #failedSetups: SetupFile[] = []
+  /** File of the plugin that is being booted; null when none is. */
+  bootingFile: string | null = null
+  /** What was thrown while it booted, where nobody catches it, by the plugin's file. */
+  readonly #strays = new Map<string, string>()
+  #settled: () => Promise<void> = turn
   /** In lanes. The primary has no use for them: a context would cost all of its promises time. */
   #keepsOrigins = false
 
@@ -76,22 +83,24 @@ export class Plugins {
   async boot(
     domainsDirs: readonly string[],
     thread: 'primary' | 'worker',
-    { barred = {}, onNext = () => {}, onUnguarded = () => {} }: BootOptions = {},
+    { barred = {}, onNext = () => {}, onUnguarded = () => {}, settled = turn }: BootOptions = {},
   ): Promise<void> {
+    this.#settled = settled
     this.#keepsOrigins = thread === 'worker'
     const all = findPlugins(domainsDirs)
     const own = all.filter((file) => file.thread === thread)
     // Lanes serve the folders that plugins of the primary mount, so they have the hooks of all domains.
     for (const setup of findSetups(domainsDirs, thread === 'worker' ? all : own)) {
       onNext(setup.path)
+      this.bootingFile = setup.path
       await this.#bootSetup(setup, barred[setup.path], onUnguarded)
-      await turn()
     }
     for (const file of own) {
       onNext(file.path)
+      this.bootingFile = file.path
       await this.#bootOne(file, barred[file.path])
-      await turn()
     }
+    this.bootingFile = null
   }
 
   /** Runs a `domain.ts` or `app.ts`. When it fails, the plugins that it should guard do not boot. */
@@ -106,6 +115,7 @@ export class Plugins {
     try {
       if (barredFor !== undefined) throw new HeddleError('PLUGIN_BARRED', barredFor)
       await this.#runSetup(setup, touched, at)
+      await this.#requireNoStray(path)
       if (this.health[name]?.status !== 'DEAD')
         this.health[name] = { status: 'OK', domain: domain ?? name, tools: [...touched] }
     } catch (thrown) {
@@ -115,6 +125,7 @@ export class Plugins {
       this.health[name] = { status: 'DEAD', error: fault.status, tools: [...touched] }
       this.faults[name] = fault.text
       this.#onFault(name, 'boot', fault.text)
+      await turn()
     }
     this.files[name] = path
   }
@@ -149,6 +160,7 @@ export class Plugins {
       }
       this.files[name] = file.path
       await this.#construct(name, Class, touched, at)
+      await this.#requireNoStray(file.path)
       this.health[name] = { status: 'OK', domain: file.domain, tools: [...touched] }
       if (this.#onWarning !== null)
         for (const warning of classWarnings(Class, file.path)) this.#onWarning(name, warning)
@@ -157,7 +169,26 @@ export class Plugins {
       this.health[name] = { status: 'DEAD', error: fault.status, tools: [...touched] }
       this.faults[name] = fault.text
       this.#onFault(name, 'boot', fault.text)
+      await turn()
     }
+  }
+
+  /** The plugin that is being booted has thrown what nobody catches: it fails. */
+  strayed(reason: string): void {
+    if (this.bootingFile !== null && !this.#strays.has(this.bootingFile)) this.#strays.set(this.bootingFile, reason)
+  }
+
+  /** A plugin that has booted is not to be served any more. @param error why, for `/system/status` */
+  fail(name: string, error: string): void {
+    this.health[name] = { status: 'DEAD', error, tools: this.health[name]?.tools ?? [] }
+    this.#onFault(name, 'boot', error)
+  }
+
+  /** Lets come up what the boot has thrown into the loop of the thread, or rejected with nobody waiting. @throws that */
+  async #requireNoStray(file: string): Promise<void> {
+    await this.#settled()
+    const stray = this.#strays.get(file)
+    if (stray !== undefined) throw new HeddleError('PLUGIN_BARRED', stray)
   }
 
   #faultOf(error: Error, file: string, stage: BootStage): BootFault {
