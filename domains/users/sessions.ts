@@ -1,7 +1,6 @@
-import { createHash, randomBytes, randomUUID } from 'node:crypto'
+import { createHash, randomUUID } from 'node:crypto'
 import type { Claims, HttpContext, Tools } from '#heddle'
 
-const SECRET_BYTES = 32
 /** `<session>.<secret>`. */
 const REFRESH_TOKEN = /^([0-9a-f-]{36})\.([\w-]{43})$/
 /** Access tokens of a session that have not expired; with one more, the oldest is revoked. */
@@ -88,7 +87,7 @@ export class Sessions {
   async #grant(id: string, userId: string): Promise<{ grant: Grant; access: Access; secretHash: string }> {
     const token = await this.#auth.createToken({ sub: userId })
     const { jti, iss, iat, exp } = (await this.#auth.validateToken(token))!
-    const secret = randomBytes(SECRET_BYTES).toString('base64url')
+    const secret = this.#auth.createSecret()
     return {
       grant: { token, expires_in: exp - iat!, refresh_token: `${id}.${secret}` },
       access: { jti, iss, exp },

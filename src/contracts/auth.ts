@@ -36,6 +36,11 @@ export interface Auth {
    */
   validateToken(token: string): Promise<Claims | null>
   /**
+   * A random text of 43 characters (A-Z, a-z, 0-9, _ and -) that nobody can guess, for what is given to somebody once: a refresh token, a link to
+   * reset a password, an API key. It begins with `hds_`, by which logs and the history know it and leave it out. Store its hash.
+   */
+  createSecret(): string
+  /**
    * Refuses a token from now on, in all threads of this process; within a second or so on all replicas that share `state`. It is kept there until the
    * token expires.
    * @param token a token, or the claims of one (`data._auth`, or `{ jti, exp }` and its `iss` if it has one)

@@ -7,6 +7,7 @@ import { fileURLToPath } from 'node:url'
 import { z } from 'zod'
 import type { PayloadPart, RequestDetail, WorkPart } from '#heddle'
 import { isSecretName, marksOf, withoutSecrets } from '../../src/core/schemas/secret-fields.ts'
+import { KnownSecrets } from '../../src/core/schemas/secret-texts.ts'
 import { shownValues } from '../../src/history/recording/statement-values.ts'
 import { type Heddle, startHeddle } from '../support/heddle.ts'
 import { SHIPPED } from '../support/shipped-domains.ts'
@@ -129,7 +130,7 @@ test('secrets are known by their marks, names and looks', () => {
 })
 
 test('the values of a statement are known by their columns', () => {
-  const none = new Set()
+  const none = new KnownSecrets()
   const cases: [string, unknown[], unknown[]][] = [
     ['SELECT * FROM users WHERE email = $1 AND password_hash = $2', ['a', 'b'], ['a', '[secret]']],
     ['UPDATE "users" SET "api_key" = $2, name = $3 WHERE users.id = $1', [1, 'k', 'n'], [1, '[secret]', 'n']],

@@ -5,7 +5,7 @@ import { until } from '../support/until.ts'
 
 /** Every call of every tool, as a plugin in a lane has just made it; three of `db` once more through `tx`. */
 const ONE_CALL_EACH = [
-  'auth.createToken auth.hashPassword auth.validateToken auth.verifyPassword config.get',
+  'auth.createSecret auth.createToken auth.hashPassword auth.validateToken auth.verifyPassword config.get',
   'db.execute db.healthCheck db.query db.queryOne db.transaction',
   'event_bus.addFailureListener event_bus.addListener event_bus.deleteDeadLetter event_bus.getDeadLetters',
   'event_bus.getSubscribers event_bus.getTopology event_bus.getTraceHistory event_bus.publish',

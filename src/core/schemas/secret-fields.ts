@@ -2,18 +2,14 @@ import type { JsonSchema } from '../../contracts/route-info.ts'
 import type { StandardSchemaV1 } from '../../contracts/standard-schema.ts'
 import { isPlainObject } from '../collections/plain-object.ts'
 import { jsonSchemaOf, type SchemaUse } from './schema-conversion.ts'
-
-/** Stands where a secret stood. */
-export const SECRET = '[secret]'
+import { KnownSecrets, SECRET, withoutSecretTexts } from './secret-texts.ts'
 
 /** Names of secrets, without case, blanks, `_`, `-` and `.`: parts of a name, and whole ones. */
 const PARTS =
   /passwor[dt]|passwd|passphrase|secret|token|authorization|apikey|accesskey|privatekey|credential|cookie|cardnumber|creditcard|sessionid/
 const WHOLE = new Set('auth bearer card cvc cvv iban jwt key otp pan pass pin pwd session signature ssn'.split(' '))
-/** Texts that are secrets whatever their name: hashes of passwords, JSON Web Tokens, credentials of a header. */
-const TEXTS = /^(?:\$(?:argon2|scrypt|2[abxy]?\$|pbkdf2)|eyJ[\w-]+\.[\w-]+\.|(?:Bearer|Basic) )/
-/** Characters of a secret that is looked for under other names. */
-const FOUND_MIN = 4
+/** Credentials of a header, as a whole value: these need not look like one. */
+const CREDENTIALS = /^(?:Bearer|Basic) /
 /** Levels of a value. */
 const DEPTH_MAX = 64
 
@@ -22,7 +18,9 @@ export function isSecretName(name: string): boolean {
   return WHOLE.has(bare) || PARTS.test(bare)
 }
 
-export const isSecretText = (value: unknown): boolean => typeof value === 'string' && TEXTS.test(value)
+/** True for a text that is a secret whatever its name. */
+export const isSecretText = (value: unknown): boolean =>
+  typeof value === 'string' && (CREDENTIALS.test(value) || withoutSecretTexts(value) === SECRET)
 
 /**
  * What a schema says of its fields, for `withoutSecrets`; null where it can say nothing, as where there is none; undefined where it may say
@@ -50,16 +48,16 @@ const known = new WeakMap<StandardSchemaV1, JsonSchema | undefined>()
  * @param marks what the schema says; null: there is none
  * @param found the secrets that were found so far, which are secrets under any name; those of this value are added
  */
-export function withoutSecrets(value: unknown, marks: JsonSchema | null, found = new Set<unknown>()): unknown {
+export function withoutSecrets(value: unknown, marks: JsonSchema | null, found = new KnownSecrets()): unknown {
   const root = marks ?? {}
   return new Stripping(root, found).of(value, expanded([root], root), 0)
 }
 
 class Stripping {
   readonly #root: JsonSchema
-  readonly #found: Set<unknown>
+  readonly #found: KnownSecrets
 
-  constructor(root: JsonSchema, found: Set<unknown>) {
+  constructor(root: JsonSchema, found: KnownSecrets) {
     this.#root = root
     this.#found = found
   }
@@ -77,7 +75,10 @@ class Stripping {
         return this.of(item, expanded(parts, this.#root), depth + 1)
       })
     }
-    if (!isPlainObject(value)) return this.#found.has(value) ? SECRET : value
+    if (!isPlainObject(value)) {
+      if (this.#found.has(value)) return SECRET
+      return typeof value === 'string' ? this.#found.hideIn(value) : value
+    }
     return Object.fromEntries(
       Object.entries(value).map(([name, field]) => {
         if (isSecretName(name)) return [name, this.#secret(field)]
@@ -92,8 +93,7 @@ class Stripping {
   #secret(value: unknown): unknown {
     if (value === null) return value
     if (isPlainObject(value) || Array.isArray(value)) for (const part of Object.values(value)) this.#secret(part)
-    // Short ones are found by chance elsewhere.
-    else if (String(value).length >= FOUND_MIN) this.#found.add(value)
+    else this.#found.add(value)
     return SECRET
   }
 }

@@ -2,6 +2,7 @@ import type { CallPart, PayloadPart } from '../../contracts/requests.ts'
 import type { DescribeCall } from '../../contracts/tracing.ts'
 import { messageOf } from '../../core/errors/description.ts'
 import { withoutSecrets } from '../../core/schemas/secret-fields.ts'
+import type { KnownSecrets } from '../../core/schemas/secret-texts.ts'
 import type { WorkPayloads } from './payloads.ts'
 
 /** Characters of a text. */
@@ -25,17 +26,18 @@ export const OPEN = -1
 /** Of a call that has thrown nothing: a plugin may throw `undefined`. */
 export const NOTHING = Symbol('nothing')
 
-/** What is kept of a call. @param payloads null where they are not kept */
+/** What is kept of a call. @param payloads null where they are not kept @param secrets of its work */
 export function callPartOf(
   { parent, tool, method, describe, args, fromMs, ms, error, result }: Call,
   payloads: WorkPayloads | null,
+  secrets: KnownSecrets,
 ): CallPart {
   const entry: CallPart = { parent, tool, method, fromMs, ms: ms === OPEN ? null : ms }
-  if (error !== NOTHING) entry.error = messageOf(error).slice(0, TEXT_MAX)
+  if (error !== NOTHING) entry.error = secrets.hideIn(messageOf(error)).slice(0, TEXT_MAX)
   const [first, second] = args
   if (tool === 'logger') {
-    if (typeof first === 'string') entry.message = first.slice(0, TEXT_MAX)
-    if (typeof second === 'object' && second !== null) entry.fields = fieldsOf(second)
+    if (typeof first === 'string') entry.message = secrets.hideIn(first).slice(0, TEXT_MAX)
+    if (typeof second === 'object' && second !== null) entry.fields = fieldsOf(second, secrets)
   } else if (tool === 'event_bus' || method === 'publish') {
     if (typeof first === 'string') entry.event = first
     if (method === 'publish' && typeof result === 'string') entry.eventId = result
@@ -54,11 +56,17 @@ function put<Name extends 'payload' | 'values'>(entry: CallPart, name: Name, par
   if (part !== undefined) entry[name] = part
 }
 
+/** Passwords, hashes and tokens that a call of `auth` got or gave. */
+export function addSecretsOf({ tool, args, result }: Call, secrets: KnownSecrets): void {
+  if (tool !== 'auth') return
+  for (const value of [...args, result]) if (typeof value === 'string') secrets.add(value)
+}
+
 /** What JSON cannot hold, or what is too long, is left out. */
-function fieldsOf(fields: object): Record<string, unknown> {
+function fieldsOf(fields: object, secrets: KnownSecrets): Record<string, unknown> {
   try {
     const json = JSON.stringify(fields)
-    if (json.length <= TEXT_MAX) return withoutSecrets(JSON.parse(json), null) as Record<string, unknown>
+    if (json.length <= TEXT_MAX) return withoutSecrets(JSON.parse(json), null, secrets) as Record<string, unknown>
   } catch {
     // A plugin may log anything.
   }

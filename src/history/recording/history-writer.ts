@@ -1,3 +1,4 @@
+import { withoutSecretTexts } from '../../core/schemas/secret-texts.ts'
 import { createRing, maxFrameBytes, RingProducer } from '../../transport/memory/spsc-ring.ts'
 import type { HistoryEntry } from '../entries.ts'
 
@@ -41,7 +42,7 @@ export class HistoryWriter {
 
 function textOf(make: () => HistoryEntry): string | null {
   try {
-    return JSON.stringify(make())
+    return withoutSecretTexts(JSON.stringify(make()))
   } catch {
     return null
   }

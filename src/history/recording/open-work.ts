@@ -3,9 +3,10 @@ import type { DescribeCall, OpenSpan, SentAnswer, TraceScope, Work } from '../..
 import { timeOrderedId } from '../../core/causality/ids.ts'
 import { NO_TRACE_CONTEXT, type TraceContext, traceIdOf } from '../../core/causality/trace-context.ts'
 import { codeOf, isInstance, messageOf, stackOf } from '../../core/errors/description.ts'
+import { KnownSecrets } from '../../core/schemas/secret-texts.ts'
 import type { HistoryEntry } from '../entries.ts'
 import { isOwnPage } from '../own-pages.ts'
-import { type Call, callPartOf, NOTHING, OPEN } from './call-part.ts'
+import { addSecretsOf, type Call, callPartOf, NOTHING, OPEN } from './call-part.ts'
 import type { Keep } from './keep.ts'
 import type { Payloads } from './payloads.ts'
 import { USER_MAX, userOf } from './user.ts'
@@ -170,7 +171,10 @@ export class OpenWork extends WorkScope implements OpenSpan {
 
   #entry(ms: number, error: FailurePart | null, calls: readonly Call[]): WorkPart {
     const { kind, eventId, event, attempt } = this.#work
-    const payloads = this.#recorder.payloads?.open() ?? null
+    const secrets = new KnownSecrets()
+    for (const call of calls) addSecretsOf(call, secrets)
+    const payloads = this.#recorder.payloads?.open(secrets) ?? null
+    const kept = payloads?.ofWork(this.#work, this.#answer)
     return {
       type: 'work',
       kind,
@@ -184,14 +188,20 @@ export class OpenWork extends WorkScope implements OpenSpan {
       ...(attempt === undefined ? {} : { attempt }),
       atMs: this.#startMs,
       ms,
-      ...(error === null ? {} : { error }),
+      ...(error === null ? {} : { error: shownError(error, secrets) }),
       ...this.#user,
-      ...payloads?.ofWork(this.#work, this.#answer),
-      calls: calls.map((call) => callPartOf(call, payloads)),
+      ...kept,
+      calls: calls.map((call) => callPartOf(call, payloads, secrets)),
       ...(this.#leftOut === 0 ? {} : { callsLeftOut: this.#leftOut }),
     }
   }
 }
+
+const shownError = ({ type, message, stack }: FailurePart, secrets: KnownSecrets): FailurePart => ({
+  type,
+  message: secrets.hideIn(message),
+  stack: secrets.hideIn(stack),
+})
 
 function errorOf(thrown: unknown): FailurePart {
   const type = codeOf(thrown) ?? (isInstance(thrown, Error) ? 'Error' : typeof thrown)

@@ -4,6 +4,7 @@ import type { StandardSchemaV1 } from '../../contracts/standard-schema.ts'
 import type { ReceivedRequest, ReceivedRoute, SentAnswer, Work } from '../../contracts/tracing.ts'
 import { loadEventContracts } from '../../core/schemas/event-contracts.ts'
 import { marksOf, withoutSecrets } from '../../core/schemas/secret-fields.ts'
+import type { KnownSecrets } from '../../core/schemas/secret-texts.ts'
 import { isSql } from '../../core/sql/fragment.ts'
 import { shownValues } from './statement-values.ts'
 
@@ -37,9 +38,9 @@ export class Payloads {
     })
   }
 
-  /** Of one work. */
-  open(): WorkPayloads {
-    return new WorkPayloads((event) => this.#marksOfEvent(event))
+  /** Of one work. @param secrets of it: what is found is added */
+  open(secrets: KnownSecrets): WorkPayloads {
+    return new WorkPayloads((event) => this.#marksOfEvent(event), secrets)
   }
 
   #marksOfEvent(event: string): JsonSchema | null | undefined {
@@ -53,11 +54,12 @@ export class Payloads {
 export class WorkPayloads {
   readonly #marksOfEvent: (event: string) => JsonSchema | null | undefined
   /** What was left out so far: it is a secret under any name. */
-  readonly #secrets = new Set<unknown>()
+  readonly #secrets: KnownSecrets
   #left = WORK_MAX
 
-  constructor(marksOfEvent: (event: string) => JsonSchema | null | undefined) {
+  constructor(marksOfEvent: (event: string) => JsonSchema | null | undefined, secrets: KnownSecrets) {
     this.#marksOfEvent = marksOfEvent
+    this.#secrets = secrets
   }
 
   /** What a work got, and what it answered. */

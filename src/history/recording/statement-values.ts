@@ -1,4 +1,5 @@
-import { isSecretName, isSecretText, SECRET } from '../../core/schemas/secret-fields.ts'
+import { isSecretName, isSecretText } from '../../core/schemas/secret-fields.ts'
+import { type KnownSecrets, SECRET } from '../../core/schemas/secret-texts.ts'
 
 const INSERT = /\binsert\s+into\s+[^\s(]+\s*\(([^)]*)\)\s*values\s*/i
 const COMPARED = /([\w".]+)\s*(?:=|<>|!=|<=?|>=?|\bis|\blike|\bilike)\s*\$(\d+)/gi
@@ -9,14 +10,15 @@ const WORD = /[A-Za-z_]\w*/g
  * The values of a statement, without those of columns that have the name of a secret, or that nobody knows in a statement that has such names.
  * @param found secrets, whatever the column
  */
-export function shownValues(text: string, values: readonly unknown[], found: ReadonlySet<unknown>): unknown[] {
+export function shownValues(text: string, values: readonly unknown[], found: KnownSecrets): unknown[] {
   const columns = columnsOf(text)
   const hasSecret = (text.match(WORD) ?? []).some(isSecretName)
   return values.map((value, index) => {
     if (value === null) return value
     const column = columns.get(index + 1)
     const isSecret = column === undefined ? hasSecret : isSecretName(column)
-    return isSecret || isSecretText(value) || found.has(value) ? SECRET : value
+    if (isSecret || isSecretText(value) || found.has(value)) return SECRET
+    return typeof value === 'string' ? found.hideIn(value) : value
   })
 }
 

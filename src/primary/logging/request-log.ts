@@ -1,5 +1,6 @@
 import type { RequestSpan, RequestStart, RequestTracing, StartOf } from '../../contracts/tracing.ts'
 import { NO_TRACE_CONTEXT, type TraceContext } from '../../core/causality/trace-context.ts'
+import { withoutSecretTexts } from '../../core/schemas/secret-texts.ts'
 
 /** One request that has ended. Without its query and its body, which may hold secrets of the client. */
 export interface RequestLine {
@@ -112,7 +113,8 @@ class LoggedRequest implements RequestSpan {
     }
     const { method, path, plugin } = this.#start
     if (path.startsWith('/system/') && status < 400) return
-    const shown = path.length > PATH_MAX_LENGTH ? `${path.slice(0, PATH_MAX_LENGTH)}…` : path
+    const known = withoutSecretTexts(path)
+    const shown = known.length > PATH_MAX_LENGTH ? `${known.slice(0, PATH_MAX_LENGTH)}…` : known
     const durationMs = performance.now() - this.#startMs
     this.#line = { method, path: shown.replace(CONTROLS, '\ufffd'), status, durationMs, plugin, requestId: this.id }
     if (this.#holdMs === 0) this.#write()

@@ -1,6 +1,7 @@
 import { relative } from 'node:path'
 import type { BlackBox, FlightStep, WorkInFlight } from '../../contracts/registry.ts'
 import { steadyMs } from '../../core/schedule/steady-time.ts'
+import { withoutSecretTexts } from '../../core/schemas/secret-texts.ts'
 import {
   type RawStep,
   STEP_CALL,
@@ -51,7 +52,7 @@ export function blackBoxOf(lane: Lane, death: LaneDeath, known: LaneKnowledge): 
     at: new Date(nowMs).toISOString(),
     lane: lane.index,
     reason: death.reason,
-    message: death.message,
+    message: withoutSecretTexts(death.message),
     guilty: guiltyOf(
       lane,
       death,
@@ -59,7 +60,7 @@ export function blackBoxOf(lane: Lane, death: LaneDeath, known: LaneKnowledge): 
       steps,
       known,
     ),
-    stack: death.stack.map(shownFrame),
+    stack: death.stack.map((frame) => withoutSecretTexts(shownFrame(frame))),
     stood_still_ms: death.stoodStillMs,
     lived_ms: nowMs - lane.startedMs,
     cpu_ms: death.cpuMs,

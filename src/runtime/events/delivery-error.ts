@@ -2,6 +2,7 @@ import { cutText } from '../../core/errors/cut-text.ts'
 import { isInstance, messageWithCauses } from '../../core/errors/description.ts'
 import { Unrecoverable } from '../../core/errors/unrecoverable.ts'
 import { toWire, type WireError } from '../../core/errors/wire.ts'
+import { withoutSecretTexts } from '../../core/schemas/secret-texts.ts'
 
 /** Characters of the message of a subscriber's error, and of its stack, that leave its thread. */
 export const DELIVERY_ERROR_MAX_LENGTH = 4096
@@ -9,8 +10,10 @@ export const DELIVERY_ERROR_MAX_LENGTH = 4096
 /** What a subscriber threw, for the hub, the failure listeners and the dead letter. */
 export function deliveryError(thrown: unknown): WireError {
   const wire = toWire(thrown)
-  wire.message = cutText(messageWithCauses(thrown), DELIVERY_ERROR_MAX_LENGTH)
-  if (wire.stack !== undefined) wire.stack = cutText(wire.stack, DELIVERY_ERROR_MAX_LENGTH)
+  wire.message = shown(messageWithCauses(thrown))
+  if (wire.stack !== undefined) wire.stack = shown(wire.stack)
   if (isInstance(thrown, Unrecoverable)) wire.unrecoverable = true
   return wire
 }
+
+const shown = (text: string): string => cutText(withoutSecretTexts(text), DELIVERY_ERROR_MAX_LENGTH)

@@ -1,5 +1,6 @@
 import { cutText } from '../../core/errors/cut-text.ts'
 import { namesIn } from '../../core/errors/description.ts'
+import { withoutSecretTexts } from '../../core/schemas/secret-texts.ts'
 import type { LogRecord } from '../../transport/messages.ts'
 
 /** Fields of a record that had to be cut, at most. */
@@ -13,7 +14,7 @@ export interface LimitedRecord {
   json: string
 }
 
-/** A record of at most `maxBytes` of JSON. One that is larger has cut texts, and its own size as the field `cut_bytes`. */
+/** A record of at most `maxBytes` of JSON, without the secrets that are known by their look. One that is larger has cut texts, and its own size as the field `cut_bytes`. */
 export function limitRecord(record: LogRecord, maxBytes: number): LimitedRecord {
   const { record: readable, json } = readableRecord(record)
   const bytes = jsonBytes(json, maxBytes)
@@ -26,8 +27,14 @@ export function limitRecord(record: LogRecord, maxBytes: number): LimitedRecord 
   }
 }
 
-/** A plugin may log what is no JSON. */
+/** A plugin may log what is no JSON, and what is a secret. */
 function readableRecord(record: LogRecord): LimitedRecord {
+  const given = jsonRecord(record)
+  const json = withoutSecretTexts(given.json)
+  return json === given.json ? given : { record: JSON.parse(json) as LogRecord, json }
+}
+
+function jsonRecord(record: LogRecord): LimitedRecord {
   try {
     return { record, json: JSON.stringify(record) }
   } catch {

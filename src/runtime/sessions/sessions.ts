@@ -1,13 +1,13 @@
-import { createHash, randomBytes } from 'node:crypto'
+import { createHash } from 'node:crypto'
 import type { HttpContext } from '../../contracts/http-request.ts'
 import type { SessionOptions } from '../../contracts/session.ts'
 import type { State } from '../../contracts/state.ts'
 import { HeddleError } from '../../core/errors/catalogue.ts'
+import { newSecret } from '../../core/schemas/secret-texts.ts'
 import { RequestContext } from '../endpoint/context.ts'
 import { requireOwnPage } from '../endpoint/own-page.ts'
 import { sessionCookies } from '../endpoint/session-cookies.ts'
 
-const ID_BYTES = 32
 const ID = /^[\w-]{43}$/
 const DAY_MS = 86_400_000
 /** The end of a session is put off at most this often by a thread, milliseconds; of a short one, each tenth of its time. */
@@ -47,7 +47,7 @@ export class Sessions<Session extends object> {
   /** Begins a session with an id of its own, as after a login, and ends the one that the browser has had. */
   async start(context: HttpContext, session: Session): Promise<void> {
     const former = this.#keyOf(context)
-    const id = randomBytes(ID_BYTES).toString('base64url')
+    const id = newSecret()
     await this.#state.set(keyOfId(id), session, { namespace: this.#namespace, ttlMs: this.#ttlMs })
     if (former !== null) await this.#state.delete(former, { namespace: this.#namespace })
     this.#setCookie(context, id, Math.trunc(this.#ttlMs / 1000))

@@ -3,6 +3,7 @@ import type { Auth, Claims } from '../../contracts/auth.ts'
 import type { Awaitable } from '../../contracts/awaitable.ts'
 import type { Tool, ToolRuntime } from '../../contracts/tool.ts'
 import { HeddleError } from '../../core/errors/catalogue.ts'
+import { newSecret } from '../../core/schemas/secret-texts.ts'
 import { GENERATION_BYTES, Generation } from '../../transport/memory/generation.ts'
 import { type Derivation, HashThreads } from './hash-threads.ts'
 import { hashPassword, verifyPassword } from './password.ts'
@@ -56,6 +57,7 @@ export default class AuthTool implements Tool {
         const isRevoked = this.isRevoked(claims)
         return (typeof isRevoked === 'boolean' ? isRevoked : await isRevoked) ? null : claims
       },
+      createSecret: newSecret,
       revokeToken: async (token) => {
         const claims = typeof token === 'string' ? await this.#tokensOf().verify(token) : checked(token)
         if (claims === null) return false

@@ -1,3 +1,4 @@
+import { withoutSecretTexts } from '../../core/schemas/secret-texts.ts'
 import type { WideFrameBuffer } from '../../transport/frames/frame-buffer.ts'
 import { utf8MaxBytes } from '../../transport/frames/frame-buffer.ts'
 import type { RawBuffer } from '../../transport/memory/raw-buffer.ts'
@@ -90,7 +91,7 @@ export function encodeShort(to: ProtoWriter, memory: Buffer, from: number): void
   })
   to.piece(memory, commonAt, textAt)
   if (queryAt === pathAt) return
-  writeAttribute(to, SPAN.attributes, ATTR.URL_PATH, text.slice(pathAt, requestIdAt))
+  writeAttribute(to, SPAN.attributes, ATTR.URL_PATH, withoutSecretTexts(text.slice(pathAt, requestIdAt)))
   writeAttribute(to, SPAN.attributes, ATTR.REQUEST_ID, text.slice(requestIdAt, queryAt))
   if (queryAt < text.length) writeAttribute(to, SPAN.attributes, ATTR.URL_QUERY, text.slice(queryAt))
 }

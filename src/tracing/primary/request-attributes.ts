@@ -1,5 +1,6 @@
 import { SpanKind, SpanStatusCode } from '@opentelemetry/api'
 import type { RequestStart } from '../../contracts/tracing.ts'
+import { withoutSecretTexts } from '../../core/schemas/secret-texts.ts'
 import { ATTR } from '../encoding/attributes.ts'
 import { cut } from '../encoding/otlp.ts'
 import { type RecordAttributes, RUNTIME_SCOPE, type SpanPlace, type SpanRecord } from '../encoding/span-record.ts'
@@ -11,7 +12,7 @@ const METHODS = new Set(['GET', 'HEAD', 'POST', 'PUT', 'DELETE', 'CONNECT', 'OPT
 export function requestRecord(place: SpanPlace, start: RequestStart, status: number, servedBy: number): SpanRecord {
   const { traceContext, parent, isParentRemote, startMs, endMs } = place
   const attributes = { ...routeAttributes(start, status, servedBy), ...clientAttributes(start) }
-  attributes[ATTR.URL_PATH] = cut(start.path)
+  attributes[ATTR.URL_PATH] = cut(withoutSecretTexts(start.path))
   attributes[ATTR.REQUEST_ID] = start.requestId
   if (start.query !== '') attributes[ATTR.URL_QUERY] = queryKeys(start.query)
   return {
