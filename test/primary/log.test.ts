@@ -126,7 +126,7 @@ test('a request is told without its query, with nothing that a terminal would ob
   request('/system/status', 503)
   request('/system/traces/stream', 0)
   request(`/${'x'.repeat(500)}`, 404)
-  assert.deepEqual(told, ['/a\ufffd[31m\ufffd1mb 200', '/system/status 503', `/${'x'.repeat(199)}… 404`])
+  assert.deepEqual(told, ['/a\\u001b[31m\\u009b1mb 200', '/system/status 503', `/${'x'.repeat(199)}… 404`])
 })
 
 test('a tool call that fails while nobody waits for it is in the line of its request, or in one that follows', async () => {
@@ -217,4 +217,50 @@ test('of several processes on one pipe lines stay whole while its reader is slow
   assert.ok(pieces.every((piece) => piece.endsWith('\n')))
   const large = pieces.filter((piece) => Buffer.byteLength(piece) > WHOLE_PIECE_BYTES)
   assert.deepEqual(large, [lines.at(-2)], 'a line that is longer alone')
+})
+
+/** Everything by which a text could take over a terminal, or look like another record. */
+const HOSTILE =
+  'x\x1b[2J\x1b]0;title\x07\r\x9b31m\x7f\u202e\u2028\u2066\ufeff\n[12:00:00.000] ERROR: FORGED\nERROR FORGED'
+// biome-ignore lint/suspicious/noControlCharactersInRegex: they are what is looked for
+const OBEYED = /[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ufeff]/
+
+const hostileRecord = {
+  level: 'ERROR' as const,
+  message: `/login failed: ${HOSTILE}`,
+  timestampMs: Date.now(),
+  identity: 'a.B',
+  fields: {
+    host: HOSTILE,
+    [HOSTILE]: 1,
+    list: [HOSTILE],
+    stack: `Error: ${HOSTILE}\n    at a.ts:1:1`,
+    fix: HOSTILE,
+    type: 'Error',
+  },
+}
+
+test('a text of a client takes over no terminal, and looks like no record of its own', async () => {
+  const { log, sent } = await logOf(true, { NO_COLOR: '1' })
+  log.write(hostileRecord)
+  log.request({ ...REQUEST, status: 200, path: '/a' })
+  const lines = sent().trimEnd().split('\n')
+  for (const line of lines) assert.ok(!OBEYED.test(line), JSON.stringify(line))
+  const atMargin = lines.filter((line) => !line.startsWith('  '))
+  assert.equal(atMargin.length, 2, sent())
+  assert.match(sent(), /failed: x\\u001b\[2J\\u001b\]0;title\\u0007\\u000d\\u009b31m\\u007f\\u202e/)
+})
+
+test('in JSON such a text is the same value, in characters that no terminal obeys', async () => {
+  let line = ''
+  const { settings } = loadSettings({ LOG_FORMAT: 'json' })
+  const log = await createLog(settings)
+  log.output.write = (text: string) => {
+    line += text
+  }
+  log.write(hostileRecord)
+  assert.equal(line.indexOf('\n'), line.length - 1)
+  assert.ok(!OBEYED.test(line.trimEnd()), JSON.stringify(line))
+  const { msg, host } = JSON.parse(line)
+  assert.deepEqual([msg, host], [hostileRecord.message, HOSTILE])
 })

@@ -5,6 +5,7 @@ import type { Settings } from '../../core/config/schema.ts'
 import type { LogRecord } from '../../transport/messages.ts'
 import { forPeople, type LogLine } from './line-for-people.ts'
 import { LogOutput, type Stall, WHOLE_PIECE_BYTES } from './log-output.ts'
+import { printable } from './printable.ts'
 import type { RequestLine } from './request-log.ts'
 import { standardOutput } from './standard-output.ts'
 import { type Colour, Terminal } from './terminal.ts'
@@ -33,7 +34,9 @@ export async function createLog(settings: Settings, terminal?: Terminal): Promis
     timestamp: false,
   }
   const destination = new LineDestination(
-    people === null ? writeLine : await prettyLines(people, processNumber(settings)),
+    people === null
+      ? (line, level) => writeLine(printable(line), level)
+      : await prettyLines(people, processNumber(settings)),
   )
   const writer: LogWriter = new LogWriter(pino(options, destination), people, output)
   return writer
@@ -47,10 +50,13 @@ async function prettyLines(people: Terminal, number: number | null): Promise<Wri
   const format = prettyFactory({
     colorize: people.hasColours,
     translateTime: 'SYS:HH:MM:ss.l',
-    hideObject: true,
-    messageFormat: (line) => (number === null ? '' : `${number}  `) + forPeople(line as unknown as LogLine),
   })
-  return (line, level) => people.write(format(line), level)
+  const prefix = number === null ? '' : `${number}  `
+  // Nothing else of the record: a field `stack` beside one `type` would be written as it is.
+  return (line, level) => {
+    const record = JSON.parse(line) as LogLine & { level: number; time: number }
+    people.write(format({ level: record.level, time: record.time, msg: prefix + forPeople(record) }), level)
+  }
 }
 
 const METADATA: unique symbol = Symbol.for('pino.metadata')

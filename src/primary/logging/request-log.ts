@@ -2,6 +2,8 @@ import type { RequestSpan, RequestStart, RequestTracing, StartOf } from '../../c
 import { NO_TRACE_CONTEXT, type TraceContext } from '../../core/causality/trace-context.ts'
 import { withoutSecretTexts } from '../../core/schemas/secret-texts.ts'
 
+import { printable } from './printable.ts'
+
 /** One request that has ended. Without its query and its body, which may hold secrets of the client. */
 export interface RequestLine {
   method: string
@@ -22,9 +24,6 @@ export interface RequestLine {
 
 /** Characters of a path that are shown. */
 const PATH_MAX_LENGTH = 200
-/** Control characters: a terminal would obey them instead of showing them. */
-// biome-ignore lint/suspicious/noControlCharactersInRegex: they are what is looked for
-const CONTROLS = /[\x00-\x1f\x7f-\x9f]/g
 /** A request waits this long for its line, milliseconds: a call that nobody awaits fails after the answer. */
 export const REQUEST_LINE_HOLD_MS = 50
 /** Requests that are remembered: the oldest are forgotten. */
@@ -116,7 +115,14 @@ class LoggedRequest implements RequestSpan {
     const known = withoutSecretTexts(path)
     const shown = known.length > PATH_MAX_LENGTH ? `${known.slice(0, PATH_MAX_LENGTH)}…` : known
     const durationMs = performance.now() - this.#startMs
-    this.#line = { method, path: shown.replace(CONTROLS, '\ufffd'), status, durationMs, plugin, requestId: this.id }
+    this.#line = {
+      method,
+      path: printable(shown).replaceAll('\n', '\\n'),
+      status,
+      durationMs,
+      plugin,
+      requestId: this.id,
+    }
     if (this.#holdMs === 0) this.#write()
     else this.#timer = setTimeout(() => this.flush(), this.#holdMs).unref()
   }
