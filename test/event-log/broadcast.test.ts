@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict'
-import { test } from 'node:test'
+import { connect, createServer, type Socket } from 'node:net'
+import { type TestContext, test } from 'node:test'
 import { post } from '../support/started-service.ts'
 import { until } from '../support/until.ts'
 import { isEmpty, kill } from './databases.ts'
@@ -40,4 +41,44 @@ test('a broadcast reaches the threads of every living process, and in the order 
   assert.deepEqual(await told(12), ['first', 'second', 'second'])
   await isEmpty(steps.store)
   assert.deepEqual(await steps.store.rows('SELECT * FROM heddle_copy'), [])
+})
+
+/** Passes everything on, but for the first answer with this text: its connection breaks before. */
+async function cuttingProxy(t: TestContext, port: number, text: string) {
+  const sockets = new Set<Socket>()
+  let cuts = 0
+  const proxy = createServer((client) => {
+    const server = connect(port, '127.0.0.1')
+    for (const socket of [client, server]) {
+      sockets.add(socket)
+      socket.on('error', () => {}).on('close', () => (socket === client ? server : client).destroy())
+    }
+    client.pipe(server)
+    server.on('data', (bytes) => {
+      if (cuts > 0 || !bytes.includes(text)) return void client.write(bytes)
+      cuts++
+      client.destroy()
+    })
+  })
+  await new Promise<void>((resolve) => proxy.listen(0, '127.0.0.1', resolve))
+  t.after(async () => {
+    for (const socket of sockets) socket.destroy()
+    await new Promise((resolve) => proxy.close(resolve))
+  })
+  return { port: (proxy.address() as { port: number }).port, cuts: () => cuts }
+}
+
+test('a broadcast is not lost when the connection breaks while a process reads it', async (t) => {
+  const steps = await Steps.make(t)
+  if (steps === null) return
+  const proxy = await cuttingProxy(t, steps.store.server!.port, 'told over there')
+  const first = await steps.start('first')
+  await steps.start('second', { RDB_HOST: '127.0.0.1', RDB_PORT: String(proxy.port) })
+  await steps.areReady(2)
+  await post(first, '/steps', { event: 'all.told', step: { number: 1, note: 'told over there' }, bare: true })
+  const told = async () => (await steps.notes()).filter(({ what }) => what === 'end').map(({ replica }) => replica)
+  await until(async () => (await told()).length >= 2, 'both told')
+  assert.deepEqual((await told()).sort(), ['first', 'second'])
+  assert.equal(proxy.cuts(), 1)
+  await isEmpty(steps.store)
 })

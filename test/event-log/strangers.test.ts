@@ -48,7 +48,7 @@ test('no advisory lock of a role without any right stops a publish, a start or a
   const second = await store.start({ ...own, REPLICA_ID: 'b' })
   await post(second, '/events', { event: 'order.taken', payload: { id: 'b' }, options: { key: 'k' } })
   first.process.kill('SIGKILL')
-  await until(async () => (await handledBy(second)).length === 4, 'both orders handled')
+  await until(async () => (await handledBy(second)).length === 4, 'both orders handled', 30_000)
   await isEmpty(store)
 })
 

@@ -39,7 +39,7 @@ test('tables of another version are left alone, and the process is not ready', a
   const first = await store.start({ ...DATABASE, HOLD: 'wait', SHUTDOWN_TIMEOUT_MS: '500' })
   await post(first, '/events', { event: 'order.taken', payload: { id: 'a' } })
   assert.equal(await first.stop(), 0)
-  const versionIs = (version: number): void => {
+  const versionIs = (version: number | string): void => {
     const database = new Database(store.path!)
     database.prepare("UPDATE heddle_log SET value = ? WHERE name = 'version'").run(version)
     database.close()
@@ -53,6 +53,14 @@ test('tables of another version are left alone, and the process is not ready', a
   assert.equal(ready, false)
   assert.match(reasons.join(), /The event log in the database has version 99/)
   assert.equal(await second.stop(), 0)
+  versionIs('two')
+  const other = await store.start(DATABASE)
+  const told = (await readiness(other)).reasons.join()
+  assert.match(
+    told,
+    /The event log in the database has no version \(heddle_log: "two"\), and this release reads version \d+: if this/,
+  )
+  assert.equal(await other.stop(), 0)
   versionIs(version)
   const third = await store.start(DATABASE)
   await until(async () => (await handledBy(third)).length === 2, 'the event handled')

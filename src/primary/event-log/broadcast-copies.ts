@@ -1,6 +1,8 @@
+import { messageOf } from '../../core/errors/description.ts'
 import type { EventRow } from '../../runtime/event-log/event-rows.ts'
 import { frameOf } from '../../runtime/event-log/event-rows.ts'
 import type { LogDatabase } from '../../runtime/event-log/log-database.ts'
+import type { EventFrame } from '../../transport/frames/event-frame.ts'
 import type { DeliverySource, FailedDelivery, StoredShares } from '../events/consumer.ts'
 import { asBytes } from '../events/event-driver.ts'
 import type { Hub } from '../events/hub.ts'
@@ -20,9 +22,8 @@ const MAKE = `
     SELECT epoch AS reader, heddle_event.* FROM unnest($2::bigint[]) WITH ORDINALITY AS listed (seq, place)
       JOIN heddle_event USING (seq) CROSS JOIN heddle_process
     WHERE epoch <> $1 AND is_ready = 1 AND adopter IS NULL AND expires_at > now() ORDER BY place) AS copies`
-const TAKE = `
-  DELETE FROM heddle_copy WHERE reader = $1 AND number IN (SELECT number FROM heddle_copy WHERE reader = $1 ORDER BY number LIMIT ${PAGE})
-  RETURNING number, id, event, envelope, payload, key, expires_ms`
+const READ = `
+  SELECT number, id, event, envelope, payload, key, expires_ms FROM heddle_copy WHERE reader = $1 ORDER BY number LIMIT ${PAGE}`
 
 type CopyRow = Pick<EventRow, 'id' | 'event' | 'envelope' | 'payload' | 'key' | 'expires_ms'> & { number: number }
 
@@ -34,11 +35,13 @@ interface CopiesParts {
   epoch: () => number
   /** There are copies for others. */
   onMade: () => void
+  /** A copy holds no event. */
+  onMalformed: (number: number, why: string) => void
 }
 
 /**
  * Copies of broadcast events for the other processes: the one that delivers an event makes one for each, and forgets the event only then. A process
- * deletes its copies as it reads them: they are for its threads, which end with it.
+ * deletes its copies as soon as its threads have them, which end with it.
  */
 export class BroadcastCopies {
   readonly #parts: CopiesParts
@@ -46,6 +49,8 @@ export class BroadcastCopies {
   #waiting: { seq: number; hold: StoredDelivery }[] = []
   #isMaking = false
   readonly #shares: StoredShares
+  /** Copies that the threads have, and whose deletion is not known to be committed. */
+  readonly #delivered = new Set<number>()
 
   constructor(parts: CopiesParts) {
     this.#parts = parts
@@ -85,11 +90,31 @@ export class BroadcastCopies {
   /** Gives the next copies for this process to its threads. @returns false when there was none */
   async deliver(): Promise<boolean> {
     const { database, epoch, hub } = this.#parts
-    const { rows } = await database().execute<CopyRow>(TAKE, [epoch()])
-    rows.sort((a, b) => Number(a.number) - Number(b.number))
-    for (const row of rows)
-      hub.deliverStored(asBytes(frameOf({ ...row, seq: 0 })), Number(row.expires_ms), null, this.#shares)
-    return rows.length > 0
+    const rows = await database().query<CopyRow>(READ, [epoch()])
+    if (rows.length === 0) return false
+    const numbers = rows.map(({ number }) => Number(number))
+    for (const row of rows) {
+      if (this.#delivered.has(Number(row.number))) continue
+      this.#delivered.add(Number(row.number))
+      const frame = this.#frameOf(row)
+      if (frame !== null) hub.deliverStored(asBytes(frame), Number(row.expires_ms), null, this.#shares)
+    }
+    const list = `{${numbers.join(',')}}`
+    await database().execute('DELETE FROM heddle_copy WHERE reader = $1 AND number = ANY($2::bigint[])', [
+      epoch(),
+      list,
+    ])
+    for (const number of numbers) this.#delivered.delete(number)
+    return true
+  }
+
+  #frameOf(row: CopyRow): EventFrame | null {
+    try {
+      return frameOf({ ...row, seq: 0 })
+    } catch (error) {
+      this.#parts.onMalformed(Number(row.number), messageOf(error))
+      return null
+    }
   }
 }
 

@@ -18,6 +18,7 @@ import { KnownGroups } from './known-groups.ts'
 import { noteEnd, noteStart, positions, type StoredRow } from './log-reader.ts'
 import { Reconciler } from './reconciler.ts'
 import { Relay } from './relay.ts'
+import { SetAside } from './set-aside.ts'
 import { SharedLog } from './shared-log.ts'
 import { StoreTrial } from './store-trial.ts'
 import { NO_SLOT, UNKNOWN_SLOT } from './stored-event.ts'
@@ -55,16 +56,19 @@ export class DurableLog {
   #hasAdopted = false
   readonly #relay: Relay | null
   readonly #storeTrial: StoreTrial
+  readonly #setAside: SetAside
   #isReading = false
   #timer: NodeJS.Timeout | undefined
   #isEnding = false
   #fault: string | null = null
+  #isTaken = false
 
   constructor(options: DurableLogOptions) {
     this.#options = options
     const { hub, log, write, report } = options
     this.#writer = new ChangeWriter({ write, log: report })
     this.#storeTrial = new StoreTrial(log, report)
+    this.#setAside = new SetAside(report)
     this.#groups = new KnownGroups({
       hub,
       write: (row) => this.#writer.group(row),
@@ -79,7 +83,7 @@ export class DurableLog {
     this.#relay = options.relay === null ? null : new Relay({ send: options.relay, report })
     // A broker knows its groups itself.
     if (this.#relay === null) hub.groups = groups
-    this.#held = new HeldEvents(hub, log, this.#events)
+    this.#held = new HeldEvents({ hub, log, events: this.#events, setAside: this.#setAside })
     this.#backlog = new Backlog({
       log,
       shared: () => this.#shared,
@@ -118,6 +122,11 @@ export class DurableLog {
     return this.#fault ?? this.#storeTrial.fault ?? this.#shared?.members.fault ?? null
   }
 
+  /** Another process has it: until that one is gone, no transaction of this one publishes. */
+  get isTaken(): boolean {
+    return this.#isTaken
+  }
+
   /** It has been open, and still takes what this process stores, unless the database is away. */
   get isUsable(): boolean {
     return this.isOpen && !this.#storeTrial.isRefused
@@ -132,8 +141,10 @@ export class DurableLog {
       await this.#open()
       if (this.#fault !== null) this.#options.report('INFO', 'The event log is open')
       this.#fault = null
+      this.#isTaken = false
     } catch (error) {
-      if (this.#options.isRequired && isTaken(error)) throw error
+      this.#isTaken = isTaken(error)
+      if (this.#options.isRequired && this.#isTaken) throw error
       const fault = `the event log is not open: ${messageOf(error)}`
       if (fault !== this.#fault) this.#options.report('WARNING', fault)
       this.#fault = fault
@@ -159,7 +170,13 @@ export class DurableLog {
   }
 
   async #join(): Promise<void> {
-    const parts = { events: this.#events, held: this.#held, writer: this.#writer, passed: this.#backlog.passed }
+    const parts = {
+      events: this.#events,
+      held: this.#held,
+      writer: this.#writer,
+      passed: this.#backlog.passed,
+      setAside: this.#setAside,
+    }
     this.#shared ??= new SharedLog(this.#options, { ...parts, onFree: () => void this.#read() })
     await this.#held.learn()
     if (this.#relay === null) await this.#keeper.learn()
@@ -268,7 +285,7 @@ export class DurableLog {
     try {
       await this.#letGo()
       while (this.#hasRoom && !this.#isEnding && this.#backlog.hasMore) {
-        await this.#backlog.read((rows) => this.#trials.run(rows))
+        await this.#backlog.read((rows) => this.#deliverPage(rows))
         this.#countWaiting()
         // A page at a time: the primary has requests to serve.
         await new Promise(setImmediate)
@@ -284,6 +301,11 @@ export class DurableLog {
     } finally {
       this.#isReading = false
     }
+  }
+
+  async #deliverPage(rows: readonly StoredRow[]): Promise<void> {
+    const { database, memory } = this.#options.log
+    await this.#trials.run(await this.#setAside.from(rows, database, memory.epoch))
   }
 
   /** What is due waits for room, behind what has waited for that before. */

@@ -2,16 +2,25 @@ import type { EventLog } from '../../runtime/event-log/event-log.ts'
 import type { EventFrame } from '../../transport/frames/event-frame.ts'
 import type { Hub } from '../events/hub.ts'
 import { type DeliveryRow, type OpenLetter, readOpenLetters } from './log-reader.ts'
+import type { SetAside } from './set-aside.ts'
 import type { StoredEvents } from './stored-events.ts'
 
 /** How often other processes' letters are looked at while keys wait here, milliseconds. */
 const LOOK_MS = 1000
+
+interface HeldEventsParts {
+  hub: Hub
+  log: EventLog
+  events: StoredEvents
+  setAside: SetAside
+}
 
 /** What the log knows of keys that wait behind dead letters: the hub's parked keys as they are stored. */
 export class HeldEvents {
   readonly #hub: Hub
   readonly #log: EventLog
   readonly #events: StoredEvents
+  readonly #setAside: SetAside
   /** Replays that had not ended when they were read of, by the positions of their events. */
   readonly #openReplays = new Map<number, OpenLetter>()
   #lookedMs = 0
@@ -20,15 +29,20 @@ export class HeldEvents {
   /** Events that have waited, until they are read. */
   readonly #freed = new Set<number>()
 
-  constructor(hub: Hub, log: EventLog, events: StoredEvents) {
+  constructor({ hub, log, events, setAside }: HeldEventsParts) {
     this.#hub = hub
     this.#log = log
     this.#events = events
+    this.#setAside = setAside
+  }
+
+  #readOpenLetters(): Promise<OpenLetter[]> {
+    return readOpenLetters(this.#log.database, (id, why) => this.#setAside.tell('heddle_dead', id, why))
   }
 
   /** Reads what waits behind letters, and which are being replayed. */
   async learn(): Promise<void> {
-    const open = await readOpenLetters(this.#log.database)
+    const open = await this.#readOpenLetters()
     for (const letter of open) if (letter.seq > 0) this.#openReplays.set(letter.seq, letter)
     this.#hold(open)
   }
@@ -48,7 +62,7 @@ export class HeldEvents {
     const known = parked
       .letters()
       .filter(({ id }) => !this.#events.isStoring(id) && records.deadLetter(id) === undefined)
-    const open = await readOpenLetters(this.#log.database)
+    const open = await this.#readOpenLetters()
     const ids = new Set(open.map(({ id }) => id))
     // A replay that has failed again elsewhere has left a new letter.
     this.#hold(open)

@@ -1,4 +1,5 @@
 import { timeOrderedId } from '../../core/causality/ids.ts'
+import { messageOf } from '../../core/errors/description.ts'
 import type { EventLog } from '../../runtime/event-log/event-log.ts'
 import { type EventRow, keyOf } from '../../runtime/event-log/event-rows.ts'
 import type { LogDatabase } from '../../runtime/event-log/log-database.ts'
@@ -90,7 +91,8 @@ export async function readGroups(db: LogDatabase): Promise<GroupRow[]> {
   const rows = await db.query<{ event: string; grp: string; seen_ms: number }>(
     'SELECT event, grp, seen_ms FROM heddle_group',
   )
-  return rows.map(({ event, grp, seen_ms }) => ({ event, group: grp, seenMs: Number(seen_ms) }))
+  // What is no time is one of now: a group that is known is not forgotten for it.
+  return rows.map(({ event, grp, seen_ms }) => ({ event, group: grp, seenMs: numberOf(seen_ms, Date.now()) }))
 }
 
 /** Groups that released events wait for, of some. */
@@ -135,15 +137,27 @@ export async function forgetWaiting(db: LogDatabase, event: string, group: strin
 export async function withDeliveries(db: LogDatabase, rows: readonly EventRow[]): Promise<StoredRow[]> {
   const split = rows.filter(({ is_split }) => Number(is_split) === 1)
   if (split.length === 0) return rows.map((row) => ({ row, left: null }))
-  const deliveries = await db.query<DeliveryRow>(
+  const found = await db.query<DeliveryRow>(
     'SELECT seq, grp, attempt, deaths, due_ms, error FROM heddle_delivery WHERE seq BETWEEN $1 AND $2',
     [Math.min(...split.map(({ seq }) => Number(seq))), Math.max(...split.map(({ seq }) => Number(seq)))],
   )
+  const deliveries = found.map(({ seq, grp, attempt, deaths, due_ms, error }) => ({
+    seq,
+    grp,
+    attempt: numberOf(attempt, 1),
+    deaths: numberOf(deaths, 0),
+    due_ms: numberOf(due_ms, 0),
+    error,
+  }))
   return rows.map((row) => ({
     row,
     left: Number(row.is_split) === 1 ? deliveries.filter(({ seq }) => Number(seq) === Number(row.seq)) : null,
   }))
 }
+
+/** A file takes any value in any column. */
+const numberOf = (value: number, otherwise: number): number =>
+  Number.isFinite(Number(value)) ? Number(value) : otherwise
 
 /** The first and the last position that are taken. Without an event `first` is one above `last`. */
 export async function positions(db: LogDatabase): Promise<{ first: number; last: number }> {
@@ -162,7 +176,11 @@ export interface OpenLetter {
   seq: number
 }
 
-export async function readOpenLetters(db: LogDatabase): Promise<OpenLetter[]> {
+/** @param onMalformed told of letters whose key is none: nothing waits for them */
+export async function readOpenLetters(
+  db: LogDatabase,
+  onMalformed: (id: string, why: string) => void,
+): Promise<OpenLetter[]> {
   const rows = await db.query<{
     id: string
     event: string
@@ -175,12 +193,15 @@ export async function readOpenLetters(db: LogDatabase): Promise<OpenLetter[]> {
     `SELECT id, event, grp, key, is_parked, replay, replay_seq FROM heddle_dead
      WHERE replay = 'running' OR (is_parked = 1 AND replay = '')`,
   )
-  return rows.map(({ id, event, grp, key, is_parked, replay, replay_seq }) => ({
-    id,
-    place: { event, group: grp, key: keyOf(key) },
-    isParked: Number(is_parked) === 1,
-    seq: replay === 'running' ? Number(replay_seq) : 0,
-  }))
+  return rows.flatMap(({ id, event, grp, key, is_parked, replay, replay_seq }) => {
+    try {
+      const place = { event, group: grp, key: keyOf(key) }
+      return { id, place, isParked: Number(is_parked) === 1, seq: replay === 'running' ? Number(replay_seq) : 0 }
+    } catch (error) {
+      onMalformed(id, messageOf(error))
+      return []
+    }
+  })
 }
 
 /**

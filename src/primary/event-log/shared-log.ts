@@ -9,6 +9,7 @@ import { KeySlots } from './key-slots.ts'
 import type { StoredRow } from './log-reader.ts'
 import { Membership, type OtherProcess } from './membership.ts'
 import type { PositionQueue } from './position-queue.ts'
+import type { SetAside } from './set-aside.ts'
 import { SharedWork } from './shared-work.ts'
 import { type StoredEvent, UNKNOWN_SLOT } from './stored-event.ts'
 import type { StoredEvents } from './stored-events.ts'
@@ -34,6 +35,7 @@ const POLL_MS = 1000
 type Mode = 'alone' | 'parting' | 'shared' | 'settling'
 
 interface SharedLogParts {
+  setAside: SetAside
   events: StoredEvents
   held: HeldEvents
   writer: ChangeWriter
@@ -89,6 +91,7 @@ export class SharedLog {
       database,
       epoch,
       onMade: () => this.#free.tell('copies'),
+      onMalformed: (number, why) => parts.setAside.tell('heddle_copy', `number ${number}`, why),
     })
     this.#work = new SharedWork({ ...parts, hub: options.hub, free: this.#free, isRelayed: options.relay !== null })
   }

@@ -1,8 +1,10 @@
 import type { DeadLetter, DeadLetterPage, LetterReplay } from '../../contracts/event-bus.ts'
 import type { BlackBox } from '../../contracts/registry.ts'
+import { messageOf } from '../../core/errors/description.ts'
 import type { EventLog } from '../../runtime/event-log/event-log.ts'
 import { envelopeOf, frameOf, keyOf } from '../../runtime/event-log/event-rows.ts'
 import { splitKeys } from '../../runtime/events/payload.ts'
+import type { EventFrame } from '../../transport/frames/event-frame.ts'
 import type { Hub } from '../events/hub.ts'
 import { isWanted } from '../events/letter-filter.ts'
 import { LetterPage } from '../events/letter-page.ts'
@@ -86,7 +88,8 @@ export class StoredLetters {
         [id],
       )
       if (letter === null || !this.#hub.hasConsumer(letter.event, letter.grp)) return null
-      const frame = frameOf({ ...letter, id: letter.event_id, seq: 0 })
+      const frame = eventOf({ ...letter, id: letter.event_id, seq: 0 })
+      if (frame === null) return null
       await this.#log.insertOwn(tx, [frame])
       await tx.execute('UPDATE heddle_event SET is_split = 1 WHERE seq = $1', [frame.seq])
       await tx.execute(
@@ -116,7 +119,8 @@ export class StoredLetters {
         [id],
       )
       if (letter === null) return false
-      const frame = frameOf({ ...letter, id: letter.event_id, seq: 0 })
+      const frame = eventOf({ ...letter, id: letter.event_id, seq: 0 })
+      if (frame === null) return false
       const original = letter.original ?? JSON.stringify([splitKeys(frame.payloadKeys), letter.payload])
       const { rowCount } = await tx.execute(
         "UPDATE heddle_dead SET payload = $1, envelope = $2, original = $3 WHERE id = $4 AND replay = ''",
@@ -138,8 +142,27 @@ export class StoredLetters {
       return found
     })
     if (letter === null) return false
-    if (Number(letter.is_parked) === 1) this.#hub.parked.letterGone(placeOf(letter), id)
+    // One whose key is none has held up nothing.
+    if (Number(letter.is_parked) === 1 && isKey(letter.key)) this.#hub.parked.letterGone(placeOf(letter), id)
     return true
+  }
+}
+
+/** The event of a letter; null when it is none. */
+function eventOf(row: Parameters<typeof frameOf>[0]): EventFrame | null {
+  try {
+    return frameOf(row)
+  } catch {
+    return null
+  }
+}
+
+function isKey(column: string | null): boolean {
+  try {
+    keyOf(column)
+    return true
+  } catch {
+    return false
   }
 }
 
@@ -150,6 +173,18 @@ const placeOf = ({ event, grp, key }: Pick<LetterRow, 'event' | 'grp'> & { key: 
 })
 
 function listed(row: LetterRow): DeadLetter {
+  try {
+    return shownLetter(row)
+  } catch (error) {
+    // Somebody else has written it, or a part of it is lost: it can be deleted.
+    const { id, event, event_id, subscriber } = row
+    const timestamp = new Date(0).toISOString()
+    const why = `${row.error} (its row in heddle_dead holds no letter: ${messageOf(error)})`
+    return { id, event, event_id, subscriber, error: why, attempts: 0, payload_keys: [], timestamp, request_id: null }
+  }
+}
+
+function shownLetter(row: LetterRow): DeadLetter {
   const { requestId, payloadKeys } = frameOf({ ...row, id: row.event_id, seq: 0, payload: '', key: null })
   const box = row.black_box === null ? null : (JSON.parse(row.black_box) as BlackBox)
   return {

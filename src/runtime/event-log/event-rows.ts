@@ -103,12 +103,50 @@ export function pushPlainRow(params: SqlValue[], frame: EventFrame): void {
 /** As JSON: a key may have characters that a database does not store. */
 export const keyColumnOf = (key: string | null): string | null => (key === null ? null : JSON.stringify(key))
 
-/** The key of such a column. */
-export const keyOf = (column: string | null): string | null => (column === null ? null : (JSON.parse(column) as string))
+/** The key of such a column. @throws an error that says so when it is none */
+export function keyOf(column: string | null): string | null {
+  if (column === null) return null
+  const key = parsed(column)
+  if (typeof key === 'string') return key
+  throw new Error('its key is no JSON string')
+}
 
-/** The event of a row; its payload is text. What is left of its delay and of its lifetime is as of now. */
+/** The envelope of an event of which nothing is known. */
+export const EMPTY_ENVELOPE = '[null,null,"","",0,""]'
+
+/** Undefined for what is no JSON: others may have written it. */
+function parsed(column: unknown): unknown {
+  try {
+    return JSON.parse(column as string)
+  } catch {
+    return undefined
+  }
+}
+
+function partsOf(column: string): Envelope {
+  const parts = parsed(column)
+  const isEnvelope = Array.isArray(parts) && parts.length === KINDS.length
+  if (isEnvelope && KINDS.every((kinds, n) => kinds.includes(kindOf(parts[n])))) return parts as Envelope
+  throw new Error('its envelope is none')
+}
+
+const kindOf = (part: unknown): string => (part === null ? 'null' : typeof part)
+/** By part of an envelope. */
+const KINDS: readonly (readonly string[])[] = [
+  ['string', 'null'],
+  ['string', 'null'],
+  ['string'],
+  ['string'],
+  ['number'],
+  ['string'],
+]
+
+/**
+ * The event of a row; its payload is text. What is left of its delay and of its lifetime is as of now.
+ * @throws an error that says so when it holds none
+ */
 export function frameOf(row: Pick<EventRow, 'seq' | 'id' | 'event' | 'envelope' | 'payload' | 'key'>): EventFrame {
-  const [parentId, requestId, trace, emitter, timestampMs, payloadKeys] = JSON.parse(row.envelope) as Envelope
+  const [parentId, requestId, trace, emitter, timestampMs, payloadKeys] = partsOf(row.envelope)
   return {
     id: row.id,
     parentId,

@@ -93,11 +93,16 @@ export async function prepareTables(db: LogDatabase, mayMake: boolean): Promise<
   await db.requireOwn?.()
   if (mayMake) await makeTables(db)
   else await requireTables(db)
-  const row = await db.queryOne<{ value: number }>("SELECT value FROM heddle_log WHERE name = 'version'")
-  const version = Number(row?.value)
+  const row = await db.queryOne<{ value: unknown }>("SELECT value FROM heddle_log WHERE name = 'version'")
+  const version = Number(row?.value ?? Number.NaN)
   if (version === TABLES_VERSION) return
+  const isOther = Number.isSafeInteger(version)
+  const found = isOther ? `version ${version}` : `no version (heddle_log: ${JSON.stringify(row?.value ?? null)})`
+  const way = isOther
+    ? 'start the release that wrote it'
+    : `if this release wrote it, UPDATE heddle_log SET value = ${TABLES_VERSION} WHERE name = 'version'`
   throw new Error(
-    `The event log in the database has version ${version}, and this release reads version ${TABLES_VERSION}: start the release that wrote it`,
+    `The event log in the database has ${found}, and this release reads version ${TABLES_VERSION}: ${way}`,
   )
 }
 
