@@ -26,7 +26,7 @@ test('a second process on the file ends with status 78 and says why, until the f
   await isEmpty(store)
 })
 
-test('with the bus in memory a second process cannot publish in transactions before the first is gone', async (t) => {
+test('with the bus in memory a second process cannot publish in transactions, and is not ready, before the first is gone', async (t) => {
   const store = (await onSqlite(t))!
   const env = { EVENT_BUS_DRIVER: 'in_process' }
   const first = await store.start(env)
@@ -35,8 +35,12 @@ test('with the bus in memory a second process cannot publish in transactions bef
   assert.ok(second.logs.some(({ msg }) => msg.startsWith(told)))
   const refused = await post(second, '/orders', { id: 'a' })
   assert.equal(refused.success, false)
+  const { ready, reasons } = (await second.json('/readiness')).body
+  assert.equal(ready, false)
+  assert.match(reasons.join(), /^event bus: the event log is not open: Another process has the event log/)
   assert.equal(await first.stop(), 0)
   await until(() => second.logs.some(({ msg }) => msg === 'The event log is open'), 'the log')
+  assert.equal((await second.json('/readiness')).body.ready, true)
   await post(second, '/orders', { id: 'a' })
   await until(async () => (await handledBy(second)).length === 2, 'the order handled')
   await isEmpty(store)

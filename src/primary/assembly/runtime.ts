@@ -239,7 +239,10 @@ export class Runtime {
 
   readiness(): Readiness {
     const { hub, streams, durable } = this.#events
-    const logFault = this.#options.settings.eventBusDriver === 'database' ? durable.fault : null
+    const { eventBusDriver, processes } = this.#options.settings
+    // Several processes that were asked for were told so.
+    const isTaken = durable.isTaken && processes === 1
+    const logFault = eventBusDriver === 'database' || isTaken ? durable.fault : null
     return readinessOf({
       lanes: this.#lanes.supervisor.lanes.countByState(),
       lanesWanted: this.#options.settings.lanes,
@@ -247,7 +250,7 @@ export class Runtime {
       isStarted: this.#isStarted,
       toolReasons: [...this.#tools.toolBooter.reasons, ...this.toolbox.unreadyReasons],
       busFault: streams?.fault ?? logFault,
-      wasBusOpen: streams?.wasOpen ?? durable.isUsable,
+      wasBusOpen: !isTaken && (streams?.wasOpen ?? durable.isUsable),
       isCrowded: hub.isCrowded,
       poolFault: this.#pool.fault,
       connectionFault: this.#http.connectionLimit.fault,
