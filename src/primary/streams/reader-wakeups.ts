@@ -1,5 +1,5 @@
+import { compareEntryIds } from '../../runtime/streams/entry-id.ts'
 import { eventOf, streamOf } from '../../runtime/streams/keys.ts'
-import { compareEntryIds } from './entry-id.ts'
 
 /** When no thread could be woken for a group, it is tried again after this time, milliseconds. */
 const RETRY_MS = 50
@@ -218,6 +218,17 @@ export class ReaderWakeups {
       }
     }
     return toWatch
+  }
+
+  /** A stream ends at this entry: where that is before what has been read, it was made anew, and is read from its beginning. */
+  endsAt(stream: string, lastId: string): void {
+    const topic = this.#topics.get(eventOf(stream)!)
+    for (const watched of topic?.groups.values() ?? []) {
+      if (compareEntryIds(lastId, watched.upTo) >= 0) continue
+      watched.upTo = '0-0'
+      watched.isDue = true
+    }
+    this.#wakeDueIn(0)
   }
 
   /** A new entry is in a stream. */

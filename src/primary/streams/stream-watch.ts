@@ -1,4 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises'
+import { steadyMs } from '../../core/schedule/steady-time.ts'
+import { SCRIPTS } from '../../runtime/streams/scripts.ts'
 import type { RedisClient } from '../../stores/redis/client.ts'
 import { ReaderWakeups } from './reader-wakeups.ts'
 
@@ -6,6 +8,8 @@ import { ReaderWakeups } from './reader-wakeups.ts'
 export const WATCH_MS = 2000
 /** Before a read that has failed is repeated, milliseconds. */
 const RETRY_MS = 200
+/** How often it is asked where the streams end, milliseconds: one that was deleted may begin anew with smaller ids, which no read waits for. */
+const ENDS_MS = 10_000
 /** Between two attempts to end a read early, milliseconds. */
 const INTERRUPT_MS = 2
 
@@ -22,6 +26,7 @@ export class StreamWatch {
   #isBlocked = false
   #isChanged = false
   #isInterrupting = false
+  #askedMs = steadyMs()
   #wakeLoop: (() => void) | null = null
   #loop: Promise<void> = Promise.resolve()
 
@@ -83,6 +88,7 @@ export class StreamWatch {
         ])
         this.#isBlocked = false
         for (const [stream, entries] of reply ?? []) this.wakeups.arrived(stream, entries[0]![0])
+        if (steadyMs() - this.#askedMs > ENDS_MS) await this.#askForEnds(toWatch.keys())
       } catch {
         // The connection logs what is wrong, and when it is back.
         this.#isBlocked = false
@@ -92,6 +98,16 @@ export class StreamWatch {
       }
     }
     stopHearing()
+  }
+
+  async #askForEnds(streams: Iterable<string>): Promise<void> {
+    this.#askedMs = steadyMs()
+    const ask = async (stream: string): Promise<void> => {
+      const lastId = await this.#commands.run<string>(SCRIPTS.lastId, [stream], [])
+      // Before anything was added to it nothing waits.
+      if (lastId !== '0-0') this.wakeups.endsAt(stream, lastId)
+    }
+    await Promise.all([...streams].map(ask))
   }
 
   async #untilChanged(): Promise<void> {

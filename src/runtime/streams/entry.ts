@@ -1,5 +1,6 @@
 import { NO_TRACE_CONTEXT, traceContextOf, traceparentOf, tracestateOf } from '../../core/causality/trace-context.ts'
 import type { EventFrame } from '../../transport/frames/event-frame.ts'
+import { compareEntryIds } from './entry-id.ts'
 
 /**
  * One entry of a stream, as XADD takes it: names and values of its fields, alternating.
@@ -7,7 +8,7 @@ import type { EventFrame } from '../../transport/frames/event-frame.ts'
  *   e  the envelope, JSON
  *   p  the payload, JSON
  *   o  the only group that handles it (a replay); every other group acknowledges it at once
- *   a  entry id of the event before it with the same ordering key
+ *   a  entry id of the event before it with the same ordering key; what is none, or not before it, orders nothing
  *   r  where a reply goes: `<channel> <number>`
  */
 export type EntryFields = string[]
@@ -101,7 +102,7 @@ export function decodeEntry(event: string, entryId: string, fields: readonly str
         onlyGroup = value
         break
       case 'a':
-        after = value
+        after = isBefore(value, entryId) ? value : null
         break
       case 'r':
         replyTo = value
@@ -144,6 +145,11 @@ export function decodeEntry(event: string, entryId: string, fields: readonly str
     replyTo,
   }
 }
+
+const ENTRY_ID = /^\d{1,20}-\d{1,20}$/
+
+/** Nothing would ever finish an entry that is none, or that comes later. */
+const isBefore = (id: string, entryId: string): boolean => ENTRY_ID.test(id) && compareEntryIds(id, entryId) < 0
 
 /** The envelope as `encodeEntry` writes it, without the rare cases: strings with an escape, ordering keys, lifetimes. */
 const USUAL =
