@@ -227,6 +227,84 @@ for (const [what, onConnection, message] of OTHERS) {
   })
 }
 
+/** A way to the server on which something is said that nobody has asked for. */
+async function interruptedLink(t: TestContext, server: Parameters<typeof settingsOf>[0]) {
+  const { kvHost, kvPort } = settingsOf(server)
+  const open = new Set<Socket>()
+  const { env } = await otherServer(t, (near) => {
+    const far = createConnection({ host: kvHost, port: kvPort })
+    open.add(near)
+    near.pipe(far).pipe(near)
+    near.on('close', () => open.delete(near))
+    for (const [end, other] of [
+      [near, far],
+      [far, near],
+    ] as const)
+      end.on('error', () => {}).on('close', () => other.destroy())
+  })
+  const say = (text: string): void => {
+    for (const socket of open) socket.write(text)
+  }
+  return { settings: settingsOf(server, { KV_HOST: '127.0.0.1', KV_PORT: env.KV_PORT }), say }
+}
+
+const UNASKED = [
+  '$-1',
+  '*-1',
+  '*-5',
+  '_',
+  '+OK',
+  '-ERR no',
+  ':7',
+  '*0',
+  '*1\r\n$-1',
+  '*2\r\n$7\r\nmessage\r\n$-1',
+  '$x',
+  'garbage',
+]
+
+test('what the server says unasked ends that connection, and nothing else', async (t) => {
+  const server = await shared(t)
+  if (server === null) return
+  const { settings, say } = await interruptedLink(t, server)
+  const client = connect(t, settings)
+  const listening = connect(t, settings)
+  const heard: string[] = []
+  await listening.subscribe('news', (message) => heard.push(message))
+  for (const [n, text] of UNASKED.entries()) {
+    await until(() => client.isReady && listening.isReady, 'both are up')
+    say(`${text}\r\n`)
+    await until(
+      async () => {
+        const answer = await client.command('publish', ['news', `${n}`]).catch(() => null)
+        return answer !== null && heard.includes(`${n}`)
+      },
+      `both work again after ${JSON.stringify(text)}`,
+    )
+  }
+})
+
+test('an answer without end is given up before it fills the memory', async (t) => {
+  let sentBytes = 0
+  const chunk = Buffer.alloc(1024 * 1024, 'x')
+  const settings = settingsOf(
+    await otherServer(t, (socket) => {
+      socket.once('data', () => {
+        socket.write('$524288000\r\n')
+        const fill = (): void => {
+          while (!socket.destroyed && socket.write(chunk)) sentBytes += chunk.length
+          if (!socket.destroyed) sentBytes += chunk.length
+        }
+        socket.on('drain', fill)
+        fill()
+      })
+    }),
+  )
+  const client = connect(t, settings)
+  await until(() => /longer than 268435456 bytes/.test(client.fault?.message ?? ''), 'given up')
+  assert.ok(sentBytes < 320 * 1024 * 1024, `${sentBytes} bytes were taken`)
+})
+
 test('while the server loads its data the first commands wait, and then say so', async (t) => {
   const server = await redisServer(t, { own: true })
   if (server === null) return

@@ -1,6 +1,7 @@
 import { Command, Redis } from 'ioredis'
 import { HeddleError } from '../../core/errors/catalogue.ts'
 import { clientTls } from '../tls/client-tls.ts'
+import { endConnectionsOnBadReplies } from './bad-replies.ts'
 import { ConnectionLog, type WriteLog } from './connection-log.ts'
 import { isAnswer, type KvSettings, type Outcome, placeOf, redisFault, unavailable } from './fault.ts'
 import { Watch } from './watch.ts'
@@ -16,6 +17,10 @@ const CLOSE_WAIT_MS = 1000
 /** A command beyond these limits is refused: a server that is slower than its callers must not fill the memory of this process. */
 const MAX_IN_FLIGHT = 65_536
 const MAX_UNSENT_BYTES = 64 * 1024 * 1024
+/** A longer answer ends the connection: the longest that is asked for, a value of `state`, has 192 MiB. */
+const MAX_REPLY_BYTES = 256 * 1024 * 1024
+
+endConnectionsOnBadReplies()
 
 export type RedisArgument = string | number | Buffer
 
@@ -57,6 +62,8 @@ export class Connection {
   /** Why the present connection is being ended; the first reason counts. */
   #loss: HeddleError | null = null
   #attempts = 0
+  /** Bytes that have come since the last whole reply. */
+  #replyBytes = 0
   #isCorked = false
   #closing: Promise<void> | null = null
   readonly #opened: Promise<void>
@@ -112,11 +119,16 @@ export class Connection {
     this.#redis.on('error', (error: Error) => this.#giveUp(redisFault(error, '', kv)))
     this.#redis.on('connect', () => {
       this.#loss = null
+      this.#replyBytes = 0
+      this.#redis.stream.prependListener('data', this.#onBytes)
       this.#watch.connected()
     })
     this.#redis.on('ready', () => void this.#greet())
     this.#redis.on('end', () => this.#onEnd())
-    this.#redis.on('message', (channel: string, message: string) => listener.onMessage(channel, message))
+    this.#redis.on('message', (channel: string, message: string) => {
+      this.#replyBytes = 0
+      listener.onMessage(channel, message)
+    })
     this.#connect()
   }
 
@@ -164,7 +176,14 @@ export class Connection {
     return this.#closing
   }
 
+  readonly #onBytes = ({ length }: Buffer): void => {
+    this.#replyBytes += length
+    if (this.#replyBytes > MAX_REPLY_BYTES)
+      this.#giveUp(unavailable(this.#kv, `an answer of it is longer than ${MAX_REPLY_BYTES} bytes`))
+  }
+
   readonly #onReply = (reply: unknown): unknown => {
+    this.#replyBytes = 0
     this.#watch.answered()
     return reply
   }
