@@ -116,6 +116,13 @@ test('secrets are known within texts, also when they are cut off, and what only 
   for (const [text, shown] of cases) assert.equal(withoutSecretTexts(text), shown)
 })
 
+test('a text that is made to be slow is not', () => {
+  const startMs = performance.now()
+  for (const part of ['eyJ', 'eyJaaaa.', 'hds_', 'scrypt$1', 'Bearer ', '://a:', '$2b$12$', '$argon2'])
+    withoutSecretTexts(part.repeat(20_000))
+  assert.ok(performance.now() - startMs < 1000, `${performance.now() - startMs} ms`)
+})
+
 test('a secret of one piece of work is hidden in its other texts', () => {
   const secrets = new KnownSecrets()
   for (const value of ['hunter22', 'hunter', 'abc', 4711]) secrets.add(value)

@@ -7,7 +7,8 @@ import { fileURLToPath } from 'node:url'
 import { z } from 'zod'
 import type { PayloadPart, RequestDetail, WorkPart } from '#heddle'
 import { isSecretName, marksOf, withoutSecrets } from '../../src/core/schemas/secret-fields.ts'
-import { KnownSecrets } from '../../src/core/schemas/secret-texts.ts'
+import { KnownSecrets, withoutSecretTexts } from '../../src/core/schemas/secret-texts.ts'
+import { Payloads } from '../../src/history/recording/payloads.ts'
 import { shownValues } from '../../src/history/recording/statement-values.ts'
 import { type Heddle, startHeddle } from '../support/heddle.ts'
 import { SHIPPED } from '../support/shipped-domains.ts'
@@ -139,4 +140,63 @@ test('the values of a statement are known by their columns', () => {
     ['SELECT 1 FROM orders WHERE id IN ($1, $2)', [1, 2], [1, 2]],
   ]
   for (const [text, values, shown] of cases) assert.deepEqual(shownValues(text, values, none), shown, text)
+})
+
+/** What is kept of a request with this body, and of a statement that takes `value` and of an event with it, in the same piece of work. */
+function keptOf(type: string, body: string, value: string) {
+  const secrets = new KnownSecrets()
+  const payloads = new Payloads([]).open(secrets)
+  const request = { path: '/', hasQuery: false, query: '', headers: { 'content-type': type }, body: Buffer.from(body) }
+  const template = { text: '/', hasParameters: false, read: () => {} }
+  const work = {
+    kind: 'request' as const,
+    requestId: 'req_1',
+    eventId: null,
+    request,
+    route: { template, options: {} },
+  }
+  const part = payloads.ofWork(work, null).body
+  return {
+    body: part?.text ?? '',
+    values: payloads.values('INSERT INTO notes VALUES ($1, $2)', ['', [1, value]])?.text,
+  }
+}
+
+test('secrets in texts of JSON, in text bodies and in multipart forms are known, also where they come up again', () => {
+  const multipart = [
+    '--b\r\nContent-Disposition: form-data; name="photo"; filename="a.bin"\r\n\r\npassword=not-this-one\r\n',
+    '--b\r\nContent-Disposition: form-data; name="motto"\r\n\r\nper aspera\r\n',
+    '--b\r\nContent-Disposition: form-data; name="passcode"\r\n\r\nhunter22\r\n--b--\r\n',
+  ].join('')
+  const cases: [string, string][] = [
+    ['application/json', JSON.stringify({ note: 'I say hunter22', raw: JSON.stringify({ password: 'hunter22' }) })],
+    ['application/json', JSON.stringify({ raw: JSON.stringify({ deep: JSON.stringify([{ card_cvc: 'hunter22' }]) }) })],
+    ['text/plain', 'user=ada&passcode=hunter22&page=2'],
+    ['text/plain;charset=utf-8', 'user: ada\npassword: "hunter22"\n'],
+    ['text/plain', '{"user":"ada","pin_code":"hunter22","cut":'],
+    ['', '{"user":"ada","pinCode":"hunter22"}'],
+    ['application/octet-stream', 'user=ada;Password=hunter22;'],
+    ['application/x-www-form-urlencoded', 'user=ada&new_password=hunter22'],
+    ['multipart/form-data; boundary=b', multipart],
+    ['multipart/form-data; boundary="b"', multipart],
+  ]
+  for (const [type, body] of cases) {
+    const kept = keptOf(type, body, 'they said hunter22 twice')
+    assert.ok(!kept.body.includes('hunter22'), `${type} ${body}: ${kept.body}`)
+    assert.equal(kept.values, '[1,"they said [secret] twice"]', `${type} ${body}`)
+  }
+  const own = keptOf('text/plain', 'hello', JSON.stringify({ a: 'b', cvc: 'hunter22' })).values!
+  assert.deepEqual(JSON.parse(own), [1, '{"a":"b","cvc":"[secret]"}'])
+  const plain = keptOf('text/plain', 'page=2&sort=name', 'a{b').values
+  assert.equal(plain, '[1,"a{b"]')
+})
+
+test('a password in a URL is a secret, and its host is none', () => {
+  const shown = 'connect postgres://[secret]@db.internal:5432/shop failed, http://localhost:8000/a@b is up'
+  assert.equal(
+    withoutSecretTexts('connect postgres://shop:p%40ss@db.internal:5432/shop failed, http://localhost:8000/a@b is up'),
+    shown,
+  )
+  for (const name of ['passcode', 'card_cvc', 'pin_code', 'pinCode', 'userOtp']) assert.ok(isSecretName(name), name)
+  for (const name of ['pinned', 'span', 'typing', 'pinboard', 'spin_count']) assert.ok(!isSecretName(name), name)
 })

@@ -4,10 +4,13 @@ import { isPlainObject } from '../collections/plain-object.ts'
 import { jsonSchemaOf, type SchemaUse } from './schema-conversion.ts'
 import { KnownSecrets, SECRET, withoutSecretTexts } from './secret-texts.ts'
 
-/** Names of secrets, without case, blanks, `_`, `-` and `.`: parts of a name, and whole ones. */
+/** Names of secrets, without case, blanks, `_`, `-` and `.`: parts of a name, whole ones, and words of one. */
 const PARTS =
-  /passwor[dt]|passwd|passphrase|secret|token|authorization|apikey|accesskey|privatekey|credential|cookie|cardnumber|creditcard|sessionid/
-const WHOLE = new Set('auth bearer card cvc cvv iban jwt key otp pan pass pin pwd session signature ssn'.split(' '))
+  /passwor[dt]|passwd|passphrase|passcode|pincode|secret|token|authorization|apikey|accesskey|privatekey|credential|cookie|cardnumber|creditcard|securitycode|sessionid/
+const WHOLE = new Set('auth bearer card key pan pass session signature'.split(' '))
+const WORDS = new Set('cvc cvv iban jwt otp pin pwd ssn'.split(' '))
+/** `name=value`, `name: value` and `"name":"value"` in a text: a form, a configuration, JSON that is cut off. */
+const PAIR = /(?<![\w.-])(["']?)([A-Za-z][\w.-]{1,60})\1(\s*[:=]\s*)("(?:[^"\\]|\\.)*"?|'[^']*'?|[^\s&,;"'{}[\]]+)/g
 /** Credentials of a header, as a whole value: these need not look like one. */
 const CREDENTIALS = /^(?:Bearer|Basic) /
 /** Levels of a value. */
@@ -15,7 +18,9 @@ const DEPTH_MAX = 64
 
 export function isSecretName(name: string): boolean {
   const bare = name.toLowerCase().replace(/[\s_.-]/g, '')
-  return WHOLE.has(bare) || PARTS.test(bare)
+  if (WHOLE.has(bare) || WORDS.has(bare) || PARTS.test(bare)) return true
+  const words = name.replace(/([a-z\d])([A-Z])/g, '$1 $2').toLowerCase()
+  return words.split(/[\s_.-]+/).some((word) => WORDS.has(word))
 }
 
 /** True for a text that is a secret whatever its name. */
@@ -53,6 +58,12 @@ export function withoutSecrets(value: unknown, marks: JsonSchema | null, found =
   return new Stripping(root, found).of(value, expanded([root], root), 0)
 }
 
+/** A text without its secrets, as `withoutSecrets`: it may be JSON, a form, or lines with names. @param found as there */
+export function withoutSecretsInText(text: string, marks: JsonSchema | null, found: KnownSecrets): string {
+  const root = marks ?? {}
+  return new Stripping(root, found).text(text, expanded([root], root), 0)
+}
+
 class Stripping {
   readonly #root: JsonSchema
   readonly #found: KnownSecrets
@@ -77,7 +88,7 @@ class Stripping {
     }
     if (!isPlainObject(value)) {
       if (this.#found.has(value)) return SECRET
-      return typeof value === 'string' ? this.#found.hideIn(value) : value
+      return typeof value === 'string' ? this.text(value, schemas, depth) : value
     }
     return Object.fromEntries(
       Object.entries(value).map(([name, field]) => {
@@ -90,11 +101,45 @@ class Stripping {
     )
   }
 
+  text(text: string, schemas: readonly JsonSchema[], depth: number): string {
+    const value = /^\s*[{[]/.test(text) ? parsed(text) : undefined
+    if (value !== undefined) {
+      const before = JSON.stringify(value)
+      const shown = JSON.stringify(this.of(value, schemas, depth + 1))
+      return shown === before ? text : shown
+    }
+    const shown = text.replace(PAIR, (pair, quote: string, name: string, between: string, given: string) => {
+      if (!isSecretName(name)) return pair
+      this.#secret(bare(given))
+      return `${quote}${name}${quote}${between}${SECRET}`
+    })
+    return this.#found.hideIn(shown)
+  }
+
   #secret(value: unknown): unknown {
     if (value === null) return value
     if (isPlainObject(value) || Array.isArray(value)) for (const part of Object.values(value)) this.#secret(part)
     else this.#found.add(value)
     return SECRET
+  }
+}
+
+/** Undefined for what is no JSON. */
+function parsed(text: string): unknown {
+  try {
+    return JSON.parse(text)
+  } catch {
+    return undefined
+  }
+}
+
+/** A value without its quotes, as a form has it: also that of a URL. */
+function bare(value: string): string {
+  const text = value.replace(/^(["'])(.*?)\1?$/s, '$2')
+  try {
+    return decodeURIComponent(text.replaceAll('+', ' '))
+  } catch {
+    return text
   }
 }
 

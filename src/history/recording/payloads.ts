@@ -3,7 +3,7 @@ import type { JsonSchema } from '../../contracts/route-info.ts'
 import type { StandardSchemaV1 } from '../../contracts/standard-schema.ts'
 import type { ReceivedRequest, ReceivedRoute, SentAnswer, Work } from '../../contracts/tracing.ts'
 import { loadEventContracts } from '../../core/schemas/event-contracts.ts'
-import { marksOf, withoutSecrets } from '../../core/schemas/secret-fields.ts'
+import { marksOf, withoutSecrets, withoutSecretsInText } from '../../core/schemas/secret-fields.ts'
 import type { KnownSecrets } from '../../core/schemas/secret-texts.ts'
 import { isSql } from '../../core/sql/fragment.ts'
 import { shownValues } from './statement-values.ts'
@@ -108,25 +108,42 @@ export class WorkPayloads {
     const [bare = ''] = type.toLowerCase().split(';', 1)
     const isText = /^text\/|[/+]json$|^application\/x-www-form-urlencoded$/.test(bare)
     if (bytes === 0) return undefined
-    if (!isText || bytes > READ_MAX) return { text: '', type, bytes }
+    const boundary = bare === 'multipart/form-data' ? boundaryOf(type) : undefined
+    if (bytes > READ_MAX && boundary === undefined) return { text: '', type, bytes }
     const text = typeof body === 'string' ? body : Buffer.from(body.buffer, body.byteOffset, bytes).toString('utf8')
-    if (bare.startsWith('text/')) return this.#cut(text, type)
+    const marks = marksOf(schemaIn(schema), 'http')
+    // What is not shown may hold secrets all the same, and its handler may take them elsewhere.
+    if (boundary !== undefined) this.#stripped(formFieldsOf(text, boundary), marks ?? null)
+    else if (!isText) this.#textOf(text, marks ?? null)
+    if (!isText) return { text: '', type, bytes }
+    if (bare.startsWith('text/')) return marks === undefined ? undefined : this.#cut(this.#textOf(text, marks), type)
     if (bare.endsWith('form-urlencoded')) return this.#fields(fieldsOf(text), schema, type)
-    return this.#json(text, type, marksOf(schemaIn(schema), 'http'))
+    return this.#json(text, type, marks)
   }
 
   #fields(value: unknown, schema: unknown, type = ''): PayloadPart | undefined {
     const marks = marksOf(schemaIn(schema), 'http')
-    return marks === undefined
-      ? undefined
-      : this.#cut(JSON.stringify(withoutSecrets(value, marks, this.#secrets)), type)
+    return marks === undefined ? undefined : this.#cut(this.#stripped(value, marks), type)
+  }
+
+  /** JSON of a value without its secrets. One that was found at its end may stand at its beginning, too. */
+  #stripped(value: unknown, marks: JsonSchema | null): string {
+    const { size } = this.#secrets
+    const shown = withoutSecrets(value, marks, this.#secrets)
+    return JSON.stringify(this.#secrets.size === size ? shown : withoutSecrets(value, marks, this.#secrets))
+  }
+
+  #textOf(text: string, marks: JsonSchema | null): string {
+    const { size } = this.#secrets
+    const shown = withoutSecretsInText(text, marks, this.#secrets)
+    return this.#secrets.size === size ? shown : withoutSecretsInText(text, marks, this.#secrets)
   }
 
   /** @param marks undefined: it is not known what is secret */
   #json(json: string, type: string, marks: JsonSchema | null | undefined): PayloadPart | undefined {
     if (marks === undefined) return undefined
     if (json.length > READ_MAX) return { text: '', ...named('type', type || undefined), bytes: Buffer.byteLength(json) }
-    return this.#cut(JSON.stringify(withoutSecrets(JSON.parse(json), marks, this.#secrets)), type)
+    return this.#cut(this.#stripped(JSON.parse(json), marks), type)
   }
 
   #cut(text: string, type: string, most = TEXT_MAX): PayloadPart {
@@ -158,7 +175,7 @@ function named<Name extends string, Value>(name: Name, value: Value | undefined)
 }
 
 /** A name that comes several times has a list. */
-function fieldsOf(form: string): Record<string, unknown> {
+function fieldsOf(form: string | [string, string][]): Record<string, unknown> {
   const fields = new URLSearchParams(form)
   const names = [...new Set(fields.keys())]
   return Object.fromEntries(
@@ -167,6 +184,20 @@ function fieldsOf(form: string): Record<string, unknown> {
       return [name, values.length > 1 ? values : values[0]]
     }),
   )
+}
+
+const boundaryOf = (type: string): string | undefined => /;\s*boundary="?([^";]+)/i.exec(type)?.[1]
+
+/** The fields of a multipart form that are no files. */
+function formFieldsOf(text: string, boundary: string): Record<string, unknown> {
+  const parts = text.split(`--${boundary}`).slice(1, -1)
+  const fields = parts.flatMap((part): [string, string][] => {
+    const head = part.slice(0, part.indexOf('\r\n\r\n'))
+    const name = /;\s*name="([^"]*)"/i.exec(head)?.[1]
+    if (name === undefined || /;\s*filename\*?=/i.test(head)) return []
+    return [[name, part.slice(head.length + 4, -2)]]
+  })
+  return fieldsOf(fields)
 }
 
 /** Values of a database that JSON lacks. */

@@ -1,4 +1,4 @@
-import { isSecretName, isSecretText } from '../../core/schemas/secret-fields.ts'
+import { isSecretName, isSecretText, withoutSecretsInText } from '../../core/schemas/secret-fields.ts'
 import { type KnownSecrets, SECRET } from '../../core/schemas/secret-texts.ts'
 
 const INSERT = /\binsert\s+into\s+[^\s(]+\s*\(([^)]*)\)\s*values\s*/i
@@ -18,7 +18,7 @@ export function shownValues(text: string, values: readonly unknown[], found: Kno
     const column = columns.get(index + 1)
     const isSecret = column === undefined ? hasSecret : isSecretName(column)
     if (isSecret || isSecretText(value) || found.has(value)) return SECRET
-    return typeof value === 'string' ? found.hideIn(value) : value
+    return typeof value === 'string' ? withoutSecretsInText(value, null, found) : value
   })
 }
 

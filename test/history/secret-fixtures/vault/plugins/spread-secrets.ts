@@ -10,7 +10,9 @@ export default class SpreadSecrets extends Plugin {
     this.#tools = { auth, db, event_bus, logger }
     this.#sessions = new Sessions(state, { secure: false })
     http.addEndpoint('/secrets', 'POST', this.make)
-    http.addEndpoint('/secrets/session', 'GET', (_data: Data, { cookies }: HttpContext) => ({ session: cookies.session }))
+    http.addEndpoint('/secrets/session', 'GET', (_data: Data, { cookies }: HttpContext) => ({
+      session: cookies.session,
+    }))
     http.addEndpoint('/notes', 'POST', this.spread)
     http.addEndpoint('/notes/:note', 'GET', () => ({ success: true }))
     http.addEndpoint('/fail', 'POST', ({ note }: Data) => {
