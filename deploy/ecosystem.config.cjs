@@ -14,7 +14,7 @@ module.exports = {
       name: 'heddle',
       cwd: resolve(__dirname, '..'),
       // The same command as `npm start`, without pm2's wrapper.
-      script: process.execPath,
+      script: resolve(__dirname, '../node_modules/.bin/node'),
       interpreter: 'none',
       args: '--require ./src/preload.cjs src/main.ts',
       // Not cluster: a reload would run two processes with one REPLICA_ID at a time, the log would go to pm2's own, and the

@@ -12,7 +12,7 @@ const ROOT = join(__dirname, isCompiled ? '../..' : '..')
 const EXIT_USAGE = 2
 
 const USAGE = `Usage: heddle <command>
-  create <folder>     writes a new application
+  create <folder>     writes a new application; \`create --deploy systemd|compose|k8s|pm2\` the files that deploy one
   start               serves it; \`start --boot-tool db\` boots that tool alone
   dev                 serves it, loads what is saved, and logs a line per request; \`dev --inspect\` listens for a debugger
   new                 writes a domain, plugin, migration or tool; \`new --help\`

@@ -9,7 +9,7 @@ export const DEPLOY = fileURLToPath(new URL('../../deploy', import.meta.url))
 export type Manifest = any
 
 // It comes with pm2.
-const yaml = createRequire(import.meta.url)('js-yaml') as {
+export const yaml = createRequire(import.meta.url)('js-yaml') as {
   load(text: string): Manifest
   loadAll(text: string): Manifest[]
 }

@@ -1,7 +1,7 @@
 import { mkdir, readFile, writeFile } from 'node:fs/promises'
 import type { IncomingHttpHeaders } from 'node:http'
 import { type Agent, request } from 'node:https'
-import { join } from 'node:path'
+import { dirname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { type Heddle, startHeddle } from '../support/heddle.ts'
 import { freePort } from '../support/port.ts'
@@ -62,27 +62,8 @@ export interface ProxiedOptions {
 export async function startProxied(t: ServerOwner, options: ProxiedOptions = {}): Promise<Proxied | null> {
   const ports = { 'worker-1': await freePort(), 'worker-2': await freePort() }
   const { certificate, key } = selfSigned([HOST, 'localhost'])
-  const nginx = await nginxServer(t, {
-    ports: 2,
-    configure: async (directory, [http, https]) => {
-      const shipped = await readFile(join(DEPLOY, 'nginx/heddle.conf'), 'utf8')
-      const replaced = shipped
-        .replace('listen 80;', `listen 127.0.0.1:${http};`)
-        .replace('listen 443 ssl', `listen 127.0.0.1:${https} ssl`)
-        .replaceAll(/worker-[12]:8000/g, (name) => `127.0.0.1:${ports[name.slice(0, 8) as keyof typeof ports]}`)
-        .replaceAll(/\/(?:etc\/nginx|var\/log\/nginx)\//g, `${directory}/`)
-      await mkdir(join(directory, 'tls'))
-      await mkdir(join(directory, 'heddle'))
-      await writeFile(join(directory, 'tls/tls.crt'), certificate)
-      await writeFile(join(directory, 'tls/tls.key'), key, { mode: 0o600 })
-      await writeFile(
-        join(directory, 'heddle/system-allow.conf'),
-        await readFile(join(DEPLOY, 'nginx/system-allow.conf')),
-      )
-      await writeFile(join(directory, 'heddle.conf'), replaced)
-      await writeFile(join(directory, 'nginx.conf'), mainConfiguration(directory))
-    },
-  })
+  const shipped = await readFile(join(DEPLOY, 'nginx/heddle.conf'), 'utf8')
+  const nginx = await startProxy(t, shipped, ports, { certificate, key })
   if (nginx === null) return null
   const ordersFile = join(nginx.directory, 'orders')
   await writeFile(ordersFile, '')
@@ -115,6 +96,33 @@ export async function startProxied(t: ServerOwner, options: ProxiedOptions = {})
   const [httpPort, httpsPort] = nginx.ports as [number, number]
   const send = (path: string, sending: SendOptions = {}) => sendOver(httpsPort, certificate, path, sending)
   return { nginx, replicas, httpPort, httpsPort, certificate, send, ordersFile }
+}
+
+/** nginx with a configuration, in which only ports and paths are others. @param ports of the replicas */
+export function startProxy(
+  t: ServerOwner,
+  configuration: string,
+  ports: { 'worker-1': number; 'worker-2': number },
+  { certificate, key }: { certificate: string; key: string },
+): Promise<NginxServer | null> {
+  return nginxServer(t, {
+    ports: 2,
+    configure: async (directory, [http, https]) => {
+      const replaced = configuration
+        .replace('listen 80;', `listen 127.0.0.1:${http};`)
+        .replace('listen 443 ssl', `listen 127.0.0.1:${https} ssl`)
+        .replaceAll(/worker-[12]:8000/g, (name) => `127.0.0.1:${ports[name.slice(0, 8) as keyof typeof ports]}`)
+        .replaceAll(/\/(?:etc\/nginx|var\/log\/nginx)\//g, `${directory}/`)
+      const allowed = join(directory, /^ +include .*\/(.*\/system-allow\.conf);$/m.exec(replaced)![1]!)
+      await mkdir(join(directory, 'tls'))
+      await mkdir(dirname(allowed))
+      await writeFile(join(directory, 'tls/tls.crt'), certificate)
+      await writeFile(join(directory, 'tls/tls.key'), key, { mode: 0o600 })
+      await writeFile(allowed, await readFile(join(DEPLOY, 'nginx/system-allow.conf')))
+      await writeFile(join(directory, 'heddle.conf'), replaced)
+      await writeFile(join(directory, 'nginx.conf'), mainConfiguration(directory))
+    },
+  })
 }
 
 /** What the distribution's own nginx.conf has around the files in conf.d, as far as it matters. */

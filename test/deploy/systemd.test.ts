@@ -121,7 +121,7 @@ test('systemd accepts the units', NEEDS_ANALYZE, async (t) => {
   const paths = await Promise.all(
     files.map(async (file) => {
       const path = join(folder, file.replace('@', '@worker-1'))
-      await writeFile(path, (await readUnit(file)).replace('/usr/bin/node', process.execPath))
+      await writeFile(path, (await readUnit(file)).replace('/opt/heddle/node_modules/.bin/node', process.execPath))
       return path
     }),
   )

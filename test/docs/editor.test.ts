@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict'
-import { spawn } from 'node:child_process'
+import { spawn, spawnSync } from 'node:child_process'
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -11,6 +11,7 @@ interface LaunchConfiguration {
   request: 'launch' | 'attach'
   program: string
   runtimeArgs: string[]
+  runtimeExecutable: string
   args?: string[]
   env?: Record<string, string>
 }
@@ -50,6 +51,11 @@ for (const { name, program, runtimeArgs, args = [], env } of launches.filter(({ 
 }
 
 test('a launch configuration runs the test file that is open', () => {
-  const own = launches.find(({ program }) => /^\$\{file\}$/.test(program))
-  assert.deepEqual(own?.runtimeArgs, ['--import', 'tsx'])
+  const own = launches.find(({ program }) => /^\$\{file\}$/.test(program))!
+  const file = join(ROOT, 'test/cli/create.test.ts')
+  const { NODE_TEST_CONTEXT: _, ...env } = process.env
+  const executable = own.runtimeExecutable.replace(/^\$\{workspaceFolder\}/, ROOT)
+  const { status, stdout } = spawnSync(executable, [...own.runtimeArgs, file], { cwd: ROOT, env, encoding: 'utf8' })
+  assert.equal(status, 0, stdout)
+  assert.match(stdout, /pass [1-9]/)
 })
