@@ -21,8 +21,8 @@ const SECRETS = new RegExp(
     'scrypt(?:\\$|%(?:25)*24)\\d+(?:\\$|%(?:25)*24)[\\w$%-]+',
     '\\$(?:argon2|scrypt|pbkdf2)[\\w$.,=/+-]*',
     '\\$2[abxy]?\\$\\d\\d\\$[\\w./]*',
-    // From its beginning alone: a text of many beginnings would be read as often.
-    '(?<![\\w-])eyJ[\\w-]{4,}\\.(?:eyJ[\\w-]*(?:\\.[\\w-]*)?|[\\w-]*(?:\\.[\\w-]+){3})',
+    // Its head is short: a text of many beginnings would be read as often.
+    'eyJ[\\w-]{4,400}\\.(?:eyJ[\\w-]*(?:\\.[\\w-]*)?|[\\w-]*(?:\\.[\\w-]+){3})',
     // A text may say "Bearer authentication": a credential is no word.
     // The user and the password of a URL.
     ':\\/\\/[^\\s:/@?#"\\\\]*:[^\\s/@?#"\\\\]+@',
