@@ -17,8 +17,8 @@ export function scaffoldHooks(workplace: Workplace, name: string, within: string
   return {
     files: [{ path, text: hooks(isOfAll ? 'all domains but system' : `the domain ${name}`) }],
     next: [
-      "to refuse strangers, in the hook: if (context.caller === null) throw new HttpError(401, 'Log in first')",
-      `in a plugin, for the type of context.caller: import type hooks from '${module}', and ToolsIn<typeof hooks> instead of Tools`,
+      "to refuse strangers, after identify: .before((_data, { user }) => { if (user === null) throw new HttpError(401, 'Log in first') })",
+      `in a plugin, for the type of context.user: import type hooks from '${module}', and ToolsIn<typeof hooks> instead of Tools`,
     ],
   }
 }
@@ -30,11 +30,14 @@ export interface Caller {
   id: string
 }
 
-/** Runs before the handlers of all routes of ${routes}: \`context.caller\` is who sends the request, null for a stranger. */
+/** Says who calls on all routes of ${routes}: \`context.user\`, null for a stranger. It is asked where something reads that. */
 export default ({ auth, http }: Tools) =>
-  http.before<{ caller: Caller | null }>(async (_data, context) => {
-    const [, token] = /^Bearer (\\S+)$/.exec(context.headers.authorization ?? '') ?? []
-    const claims = token === undefined ? null : await auth.validateToken(token)
-    context.caller = claims === null ? null : { id: claims.sub }
-  })
+  http.identify<Caller>(
+    async ({ headers }) => {
+      const [, token] = /^Bearer (\\S+)$/.exec(headers.authorization ?? '') ?? []
+      const claims = token === undefined ? null : await auth.validateToken(token)
+      return claims && { id: claims.sub }
+    },
+    { schemes: ['bearer'] },
+  )
 `
