@@ -1,5 +1,5 @@
 import { createHash, randomUUID } from 'node:crypto'
-import type { Claims, HttpContext, Tools } from '#heddle'
+import type { Claims, HttpContext, Tools, Tx } from '#heddle'
 
 /** `<session>.<secret>`. */
 const REFRESH_TOKEN = /^([0-9a-f-]{36})\.([\w-]{43})$/
@@ -64,7 +64,7 @@ export class Sessions {
       await this.#end(given.id)
       return null
     }
-    await this.#revoke(live.filter((each) => !kept.includes(each)))
+    await this.revoke(live.filter((each) => !kept.includes(each)))
     return grant
   }
 
@@ -74,13 +74,23 @@ export class Sessions {
     if (given !== null) await this.#end(given.id)
   }
 
+  /**
+   * Deletes all sessions of a user in the transaction that deletes him.
+   * @returns their access tokens, for `revoke` when it is committed
+   */
+  async deleteAll(userId: string, tx: Tx): Promise<Access[]> {
+    const sql = 'DELETE FROM sessions WHERE user_id = $1 RETURNING access'
+    const { rows } = await tx.execute<{ access: string }>(sql, [userId])
+    return rows.flatMap(({ access }) => JSON.parse(access) as Access[])
+  }
+
   async #end(id: string): Promise<void> {
     const sql = 'DELETE FROM sessions WHERE id = $1 RETURNING access'
     const { rows } = await this.#db.execute<{ access: string }>(sql, [id])
-    for (const { access } of rows) await this.#revoke(JSON.parse(access))
+    for (const { access } of rows) await this.revoke(JSON.parse(access))
   }
 
-  async #revoke(tokens: readonly Access[]): Promise<void> {
+  async revoke(tokens: readonly Access[]): Promise<void> {
     await Promise.all(tokens.map((each) => this.#auth.revokeToken(each)))
   }
 

@@ -137,7 +137,7 @@ describeOnDatabases('accounts', (database) => {
       assert.equal((await service.heddle.json(`/users/${owner.id}`)).status, 404)
       await service.published('user.deleted', 'id', owner.id)
 
-      const gone = [404, { success: false, error: 'User not found' }]
+      const gone = [401, { success: false, error: 'Invalid or expired token' }]
       for (const [method, path] of [
         ['GET', '/users/me'],
         ['DELETE', `/users/${owner.id}`],

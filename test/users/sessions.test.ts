@@ -71,10 +71,12 @@ describeOnDatabases('sessions', (database) => {
         assert.equal((await refresh(wrong)).status, 401, wrong)
     })
 
-    await t.test('an account that is gone takes its sessions with it', async () => {
+    await t.test('an account that is gone takes its sessions and their access tokens with it', async () => {
       const { token, refresh_token } = await logIn()
+      const elsewhere = await logIn()
       const { id } = (await service.as(token, 'GET', '/users/me')).body.data
       assert.equal((await service.as(token, 'DELETE', `/users/${id}`)).status, 200)
+      assert.deepEqual([await statuses(token), await statuses(elsewhere.token)], [[401], [401]])
       assert.equal((await refresh(refresh_token)).status, 401)
     })
   })

@@ -1,14 +1,17 @@
 import { type Claims, type HttpContext, Plugin, type Tools } from '#heddle'
+import { Sessions } from '../sessions.ts'
 
-/** `DELETE /users/:id`: deletes the account that the token belongs to, and no other. */
+/** `DELETE /users/:id`: deletes the account that the token belongs to, and no other. Its sessions end, and with them its access tokens. */
 export default class DeleteUser extends Plugin {
   #auth
   #http
+  #sessions
 
-  constructor({ auth, http }: Tools) {
+  constructor({ auth, config, db, http }: Tools) {
     super()
     this.#auth = auth
     this.#http = http
+    this.#sessions = new Sessions({ auth, config, db })
   }
 
   override onBoot() {
@@ -24,7 +27,9 @@ export default class DeleteUser extends Plugin {
       context.setStatus(403)
       return { success: false, error: 'You can delete your own account only' }
     }
-    return context.commit(async (tx) => {
+    let ended = [_auth as Pick<Claims, 'jti' | 'iss' | 'exp'>]
+    const answer = await context.commit(async (tx) => {
+      ended = [_auth, ...(await this.#sessions.deleteAll(id, tx))]
       const { rowCount } = await tx.execute('DELETE FROM users WHERE id = $1', [id])
       if (rowCount === 0) {
         context.setStatus(404)
@@ -33,5 +38,7 @@ export default class DeleteUser extends Plugin {
       await tx.publish('user.deleted', { id })
       return { success: true, data: { id } }
     })
+    await this.#sessions.revoke(ended)
+    return answer
   }
 }
