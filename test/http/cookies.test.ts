@@ -114,7 +114,7 @@ for (const listener of LISTENERS) {
       it(`carry a session, which a login begins anew and a logout ends: ${thread}`, async () => {
         const first = await send('POST', '/login', {}, { user: 'ada' })
         assert.match(first.set, /^__Host-session=[\w-]{43}; Path=\/; SameSite=Lax; Max-Age=600; HttpOnly; Secure$/)
-        assert.deepEqual(headersOf(first.answer, 'cache-control'), ['no-store'])
+        assert.deepEqual(headersOf(first.answer, 'cache-control'), ['private, no-store'])
         const visit = async (cookie: string) => (await send('GET', '/visit', { cookie })).body
         assert.deepEqual(await visit(first.cookie), { user: 'ada', count: 0 })
         assert.equal(await visit(`${first.cookie.slice(0, -1)}_`), null)
@@ -132,6 +132,23 @@ for (const listener of LISTENERS) {
         assert.match(out.set, /^__Host-session=; .*Max-Age=0/)
         assert.equal(await visit(second.cookie), null)
         assert.equal((await send('POST', '/visit', { cookie: second.cookie, origin: ORIGIN })).status, 401)
+      })
+
+      it(`keep answers that are of a session out of caches: ${thread}`, async () => {
+        const { cookie } = await send('POST', '/login', {}, { user: 'ada' })
+        const caching = async (path: string, headers: Record<string, string> = { cookie }) => {
+          const { answer } = await send('GET', path, headers)
+          const vary = headersOf(answer, 'vary').filter((name) => name !== 'origin')
+          return [...headersOf(answer, 'cache-control'), ...vary]
+        }
+        const personal = ['private, no-store', 'cookie']
+        for (const path of ['/visit', '/visit/required', '/visit/thrown', '/visit/file'])
+          assert.deepEqual(await caching(path), personal, path)
+        assert.deepEqual(await caching('/visit', {}), personal, 'of a stranger')
+        assert.deepEqual(await caching('/visit/required', {}), personal, 'which refuses a stranger')
+        assert.deepEqual(await caching('/visit/before'), ['public, max-age=1', 'accept, cookie'])
+        assert.deepEqual(await caching('/visit/after'), ['private, max-age=2', 'accept-language, cookie'])
+        assert.deepEqual(await caching('/cookies'), [])
       })
 
       it(`do nothing for a request that another site’s page may have made: ${thread}`, async () => {

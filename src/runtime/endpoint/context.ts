@@ -36,6 +36,12 @@ interface AnswerSoFar {
   readonly binary: Uint8Array | null
 }
 
+/** What `cache-control` says of an answer for one browser. */
+export const PERSONAL = 'private, no-store'
+
+const varyByCookie = (vary: string): string =>
+  /(?:^|[,\s])(?:cookie|\*)(?:$|[,\s])/i.test(vary) ? vary : vary === '' ? 'cookie' : `${vary}, cookie`
+
 function userOfToken(claims: object | undefined): User | null {
   const { sub } = (claims ?? {}) as { sub?: unknown }
   const isId = (typeof sub === 'string' && sub !== '') || typeof sub === 'number'
@@ -65,6 +71,8 @@ export class RequestContext implements HttpContext {
   declare identified: User | null | undefined
   /** The claims of its token, on a route with `authValidator`. */
   declare token: object | undefined
+  /** The answer depends on the session of who asks. */
+  declare isPersonal: boolean | undefined
   /** Whom a hook has set. */
   declare ownUser: User | null | undefined
   readonly #plugin: string
@@ -121,6 +129,13 @@ export class RequestContext implements HttpContext {
   set user(user: User | null) {
     this.ownUser = user
   }
+  /** A session was looked for: no cache may give the answer to others, unless the handler says that it may. */
+  personalize(): void {
+    if (this.isPersonal) return
+    this.isPersonal = true
+    this.setHeader('vary', /^vary: ([^\r]*)/m.exec(this.#head)?.[1] ?? '')
+    if (!/^cache-control: /m.test(this.#head)) this.setHeader('cache-control', PERSONAL)
+  }
   /** Whose session it is. */
   set session(session: object) {
     this.#incoming.claims ??= session
@@ -172,7 +187,12 @@ export class RequestContext implements HttpContext {
       const at = `\r\n${this.#head}`.indexOf(`\r\n${lower}: `)
       if (at >= 0) this.#head = this.#head.slice(0, at) + this.#head.slice(this.#head.indexOf('\r\n', at) + 2)
     }
-    this.#head += `${lower}: ${text}\r\n`
+    this.#head += `${lower}: ${lower === 'vary' && this.isPersonal ? varyByCookie(text) : text}\r\n`
+  }
+
+  /** Sets `cache-control`, unless the answer is for one browser alone. */
+  setCaching(value: string): void {
+    if (!this.isPersonal) this.setHeader('cache-control', value)
   }
 
   setCookie(name: string, value: string, options: CookieOptions = {}): void {

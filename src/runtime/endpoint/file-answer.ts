@@ -15,7 +15,7 @@ const JSON_TYPE = 'application/json; charset=utf-8'
 
 /** `context.sendFile`. @throws HTTP_NOT_FOUND */
 export async function sendFile(path: string | URL, options: FileOptions, context: RequestContext): Promise<undefined> {
-  const { root, type, cacheControl = 'no-cache', download } = options
+  const { root, type, cacheControl, download } = options
   const wanted = path instanceof URL ? fileURLToPath(path) : String(path)
   const real =
     root === undefined
@@ -25,7 +25,8 @@ export async function sendFile(path: string | URL, options: FileOptions, context
   if (file === null) throw notFound()
   try {
     if (!file.stats.isFile()) throw notFound()
-    context.setHeader('cache-control', cacheControl)
+    if (cacheControl === undefined) context.setCaching('no-cache')
+    else context.setHeader('cache-control', cacheControl)
     if (download !== undefined && download !== false) {
       context.setHeader('content-disposition', attachment(download === true ? basename(wanted) : download))
     }

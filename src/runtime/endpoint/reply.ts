@@ -3,7 +3,7 @@ import { DbError } from '../../core/errors/db-error.ts'
 import { isInstance } from '../../core/errors/description.ts'
 import { HttpError } from '../../core/errors/http-error.ts'
 import type { BodySource } from './body-source.ts'
-import type { RequestContext } from './context.ts'
+import { PERSONAL, type RequestContext } from './context.ts'
 import { jsonAnswer } from './json-answer.ts'
 import { streamOf } from './stream-body.ts'
 
@@ -94,6 +94,12 @@ export function statusOfThrown(thrown: unknown, context: RequestContext): number
  */
 export function replyOfThrown(thrown: unknown, context: RequestContext): { reply: Reply; isFault: boolean } {
   if (isInstance(thrown, HttpError)) return { reply: thrownReply(thrown, context), isFault: thrown.status >= 500 }
+  const answer = replyOfError(thrown)
+  if (context.isPersonal) answer.reply.head += `cache-control: ${PERSONAL}\r\nvary: cookie\r\n`
+  return answer
+}
+
+function replyOfError(thrown: unknown): { reply: Reply; isFault: boolean } {
   if (isInstance(thrown, HeddleError)) {
     if (thrown.code.startsWith('HTTP_') && thrown.status < 500) {
       return { reply: errorReply(thrown.code, thrown.message, thrown.details), isFault: false }

@@ -72,7 +72,7 @@ export class StaticFiles {
       }
     }
     try {
-      context.setHeader('cache-control', HASHED_NAME.test(path) ? IMMUTABLE : 'no-cache')
+      context.setCaching(HASHED_NAME.test(path) ? IMMUTABLE : 'no-cache')
       if (isText) context.setHeader('vary', 'accept-encoding')
       await answerFile(chosen, context, contentType, encoding)
     } catch (error) {

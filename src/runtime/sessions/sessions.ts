@@ -4,7 +4,7 @@ import type { SessionOptions } from '../../contracts/session.ts'
 import type { State } from '../../contracts/state.ts'
 import { HeddleError } from '../../core/errors/catalogue.ts'
 import { newSecret } from '../../core/schemas/secret-texts.ts'
-import { RequestContext } from '../endpoint/context.ts'
+import { PERSONAL, RequestContext } from '../endpoint/context.ts'
 import { requireOwnPage } from '../endpoint/own-page.ts'
 import { sessionCookies } from '../endpoint/session-cookies.ts'
 
@@ -111,12 +111,15 @@ export class Sessions<Session extends object> {
 
   #setCookie(context: HttpContext, id: string, maxAgeSec: number): void {
     context.setCookie(this.#cookie, id, { maxAgeSec, secure: this.#isSecure, sameSite: this.#sameSite })
-    // A shared cache must not give it to others.
-    context.setHeader('cache-control', 'no-store')
+    // A shared cache must not give it to others, whatever the handler has said.
+    context.setHeader('cache-control', PERSONAL)
   }
 
   #keyOf(context: HttpContext): string | null {
-    if (context instanceof RequestContext) context.requireSessionKnown(this.#cookie)
+    if (context instanceof RequestContext) {
+      context.requireSessionKnown(this.#cookie)
+      context.personalize()
+    }
     const id = context.cookies[this.#cookie]
     return id !== undefined && ID.test(id) ? keyOfId(id) : null
   }
