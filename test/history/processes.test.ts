@@ -85,6 +85,26 @@ test('the id of a trace leads to its first request', (t) => {
   assert.equal(questions.answer({ kind: 'one', id: TRACE_ID.replace('4', '5') }), null)
 })
 
+test('the id of an event leads to the request with which its chain began', (t) => {
+  const [store] = twoStores(t)
+  const publishes = (eventId: string) => [
+    { parent: -1, tool: 'event_bus', method: 'publish', fromMs: 0, ms: 1, event: 'a.done', eventId },
+  ]
+  const ofEvent = { kind: 'event' as const, requestId: null }
+  store!.write([
+    { type: 'request', id: 'req_1', ...request },
+    work({ calls: publishes('evt_1') }),
+    work({ ...ofEvent, eventId: 'evt_1', calls: publishes('evt_2') }),
+    work({ ...ofEvent, eventId: 'evt_2', calls: publishes('evt_3') }),
+    work({ ...ofEvent, eventId: 'evt_alone' }),
+  ])
+  const questions = new Questions(store!.database)
+  const idOf = (id: string) => (questions.answer({ kind: 'one', id }) as RequestDetail | null)?.id
+  // The last one had no subscriber.
+  assert.deepEqual(['evt_1', 'evt_2', 'evt_3'].map(idOf), ['req_1', 'req_1', 'req_1'])
+  assert.deepEqual(['evt_alone', 'evt_none'].map(idOf), [undefined, undefined])
+})
+
 test('what comes by the clock and went well is left out, or listed alone', (t) => {
   const [store] = twoStores(t)
   const job = { kind: 'job' as const, name: 'a.A/tick' }

@@ -117,12 +117,12 @@ export class Questions {
         WITH RECURSIVE back (request_id, event_id, step) AS (
           SELECT part.request_id, part.event_id, 1 FROM part WHERE part.event_id = @id
           UNION
+          SELECT part.request_id, part.event_id, 1 FROM published JOIN part ON part.id = published.part_id WHERE published.event_id = @id
+          UNION
           SELECT part.request_id, part.event_id, step + 1 FROM back
           JOIN published ON published.event_id = back.event_id
           JOIN part ON part.id = published.part_id
           WHERE back.request_id IS NULL AND step < 100
-          UNION
-          SELECT part.request_id, part.event_id, 1 FROM published JOIN part ON part.id = published.part_id WHERE published.event_id = @id
         )
         SELECT request_id FROM back WHERE request_id IS NOT NULL LIMIT 1`)
       .get({ id: eventId }) as { request_id: string } | undefined
