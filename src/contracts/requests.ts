@@ -153,6 +153,8 @@ export interface WorkPart {
   error?: FailurePart
   /** Of a request: the subject of its token, or the user of its session. */
   user?: string
+  /** Of a request: the names of its headers that hold secrets, such as `authorization`. No header is kept. */
+  withheld?: string[]
   /** Of a request, in development only: the parameters of its path, its query, its body, and the body of the answer. */
   params?: PayloadPart
   query?: PayloadPart

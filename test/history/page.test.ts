@@ -178,6 +178,38 @@ test('the page of requests, in a real browser', async (t) => {
     },
   )
 
+  await t.test('what the history does not keep is asked for before anything is sent or copied', async () => {
+    const pay = { item: 'a secret loom', quantity: 1, password: 'hunter22' }
+    const headers = { 'content-type': 'application/json', authorization: 'Bearer pay-4711' }
+    await service.fetch('/orders', { method: 'POST', headers, body: JSON.stringify(pay) })
+    await search(page, 'a secret loom')
+    await page.locator('.request-row', { hasText: '/orders/broken' }).first().waitFor({ state: 'detached' })
+    await choose(page, 'POST')
+    await isShown(page, '.payload', 'a secret loom')
+    const sent = async () => (await service.json('/system/requests?text=a secret loom')).body.length
+    const before = await sent()
+    const fillIn = async (what: string) => {
+      await page.locator('.missing input').nth(0).fill('Bearer pay-4712')
+      await page.locator('.missing input').nth(1).fill('hunter23')
+      await page.locator('.missing button', { hasText: what }).click()
+    }
+    await button(page, 'Copy as curl').click()
+    await isShown(page, '.missing', 'body.password')
+    await fillIn('Copy as curl')
+    await isShown(page, '.request-buttons button', 'Copied')
+    const curl = await copied(page)
+    assert.match(curl, /-H 'authorization: Bearer pay-4712' .*"password":"hunter23"/)
+    const chosen = idOf(page)
+    await button(page, 'Send again').click()
+    await button(page, 'Send POST again?').click()
+    await isShown(page, '.missing', 'authorization')
+    assert.equal(await sent(), before, 'nothing was sent')
+    await fillIn('Send again')
+    await page.waitForURL((url) => !url.pathname.endsWith(chosen))
+    await isShown(page, '.request-facts', idOf(page))
+    assert.equal(await sent(), before + 1)
+  })
+
   await t.test('what is copied as a test repeats the request: it passes, or fails for the same reason', async () => {
     const run = async (route: string, other: string): Promise<string> => {
       await search(page, `route:${route}`)

@@ -3,6 +3,7 @@ import type { DescribeCall, OpenSpan, SentAnswer, TraceScope, Work } from '../..
 import { timeOrderedId } from '../../core/causality/ids.ts'
 import { NO_TRACE_CONTEXT, type TraceContext, traceIdOf } from '../../core/causality/trace-context.ts'
 import { codeOf, isInstance, messageOf, stackOf } from '../../core/errors/description.ts'
+import { isSecretName } from '../../core/schemas/secret-fields.ts'
 import { KnownSecrets } from '../../core/schemas/secret-texts.ts'
 import type { HistoryEntry } from '../entries.ts'
 import { isOwnPage } from '../own-pages.ts'
@@ -165,6 +166,11 @@ export class OpenWork extends WorkScope implements OpenSpan {
     return user === undefined ? {} : { user }
   }
 
+  get #withheld(): { withheld?: string[] } {
+    const withheld = Object.keys(this.#work.request?.headers ?? {}).filter(isSecretName)
+    return withheld.length === 0 ? {} : { withheld }
+  }
+
   #hasFailedCall(): boolean {
     return this.#calls !== NONE && this.#calls.some(({ error }) => error !== NOTHING)
   }
@@ -190,6 +196,7 @@ export class OpenWork extends WorkScope implements OpenSpan {
       ms,
       ...(error === null ? {} : { error: shownError(error, secrets) }),
       ...this.#user,
+      ...this.#withheld,
       ...kept,
       calls: calls.map((call) => callPartOf(call, payloads, secrets)),
       ...(this.#leftOut === 0 ? {} : { callsLeftOut: this.#leftOut }),

@@ -9,21 +9,85 @@ const SECRET = '[secret]'
 
 /**
  * What a repeated request sends, as far as the history keeps it.
- * @returns {{ method: string, path: string, body: unknown, type: string | null, lacks: string }} `path` with its query; `body` of JSON is
- *   parsed, another one is a text, and undefined where there was none or it is not kept whole; `lacks` says what is not kept
+ * @returns {{ method: string, path: string, body: unknown, type: string | null, headers: Record<string, string>, lacks: string }} `path` with
+ *   its query; `body` of JSON is parsed, another one is a text, and undefined where there was none or it is not kept whole; `headers` are those
+ *   that held secrets; `lacks` says what is not kept
  */
 export function repeatOf({ method, path, parts }) {
   const handler = parts.find(({ type, kind }) => type === 'work' && kind === 'request')
-  const { query, body } = handler ?? {}
+  const { query, body, withheld = [] } = handler ?? {}
   const isWhole = body !== undefined && body.bytes === undefined && body.text !== ''
-  const asked = queryOf(query)
-  const isSecret = `${asked}${body?.text ?? ''}`.includes(SECRET) || asked.includes(encodeURIComponent(SECRET))
-  const lacks = isSecret
-    ? `Its secrets were not kept: write them instead of ${SECRET}`
-    : !isWhole && WITH_BODY.has(method)
-      ? 'Its body was not kept'
-      : ''
-  return { method, path: path + asked, ...(isWhole ? bodyOf(body) : { body: undefined, type: null }), lacks }
+  const repeat = {
+    method,
+    path: path + queryOf(query),
+    ...(isWhole ? bodyOf(body) : { body: body === undefined ? undefined : CUT, type: body?.type ?? null }),
+    headers: Object.fromEntries(withheld.map((name) => [name, SECRET])),
+  }
+  const isSecret = missingOf(repeat).some(({ isBody }) => !isBody)
+  const isLost = repeat.body === CUT || (!isWhole && WITH_BODY.has(method))
+  const lacks = [
+    ...(isSecret ? [`Its secrets were not kept: write them instead of ${SECRET}`] : []),
+    ...(isLost ? ['Its body was not kept'] : []),
+  ].join('. ')
+  return { ...repeat, lacks }
+}
+
+/** Stands for a body that came and is not kept whole. */
+const CUT = Symbol('cut')
+/** In a path, as the history keeps it, and in a query. */
+const IN_ADDRESS = new RegExp(`${SECRET.replace(/[[\]]/g, '\\$&')}|${encodeURIComponent(SECRET)}`, 'g')
+
+/**
+ * What somebody has to write before it can be sent: each place where a secret stood, and a body that is not kept.
+ * @returns {{ name: string, isBody?: boolean, fill: (repeat: object, value: string) => object }[]}
+ */
+export function missingOf(repeat) {
+  const { path, body, headers } = repeat
+  const missing = Object.entries(headers)
+    .filter(([, value]) => value === SECRET)
+    .map(([name]) => ({
+      name,
+      fill: (given, value) => ({ ...given, headers: { ...given.headers, [name]: value } }),
+    }))
+  const inAddress = path.match(IN_ADDRESS) ?? []
+  const [before] = path.split('?')
+  for (const [n, found] of inAddress.entries()) {
+    const at = nthIndex(path, IN_ADDRESS, n)
+    const parameter = at < before.length ? 'path' : /[?&]([^=&]*)=[^&]*$/.exec(path.slice(0, at))?.[1]
+    // From the end to the beginning, so that places before it stay where they are.
+    missing.unshift({
+      name: parameter === 'path' ? 'path' : `query ${parameter ?? ''}`,
+      fill: (given, value) => ({
+        ...given,
+        path: given.path.slice(0, at) + encodeURIComponent(value) + given.path.slice(at + found.length),
+      }),
+    })
+  }
+  if (body === CUT) missing.push({ name: 'body', isBody: true, fill: (given, value) => ({ ...given, body: value }) })
+  else
+    for (const place of placesIn(body, []))
+      missing.push({
+        name: ['body', ...place].join('.'),
+        fill: (given, value) => ({ ...given, body: replacedAt(given.body, place, value) }),
+      })
+  return missing
+}
+
+function nthIndex(text, pattern, n) {
+  return [...text.matchAll(pattern)][n].index
+}
+
+/** Where in a body a secret stood: the names that lead there. */
+function placesIn(value, at) {
+  if (typeof value === 'string') return value.includes(SECRET) ? [at] : []
+  if (value === null || typeof value !== 'object') return []
+  return Object.entries(value).flatMap(([name, each]) => placesIn(each, [...at, name]))
+}
+
+function replacedAt(value, [name, ...rest], text) {
+  if (name === undefined) return value.replaceAll(SECRET, () => text)
+  if (Array.isArray(value)) return value.map((each, n) => (String(n) === name ? replacedAt(each, rest, text) : each))
+  return { ...value, [name]: replacedAt(value[name], rest, text) }
 }
 
 function bodyOf({ text, type = 'application/json' }) {
@@ -52,12 +116,15 @@ function queryOf(query) {
   return parameters.size === 0 ? '' : `?${parameters}`
 }
 
-/** A command of a POSIX shell. */
-export function curlOf(request, origin) {
-  const { method, path, body, type } = repeatOf(request)
+/** A command of a POSIX shell. @param repeat in which nothing is missing */
+export function curlOf({ method, path, body, type, headers }, origin) {
   const how = method === 'GET' ? [] : method === 'HEAD' ? ['--head'] : ['-X', method]
   const parts = ['curl', ...how, quoted(origin + path)]
-  if (body !== undefined) parts.push('-H', quoted(`content-type: ${type}`), '--data-raw', quoted(textOf(body)))
+  for (const [name, value] of Object.entries(headers)) parts.push('-H', quoted(`${name}: ${value}`))
+  if (body !== undefined) {
+    if (type !== null) parts.push('-H', quoted(`content-type: ${type}`))
+    parts.push('--data-raw', quoted(textOf(body)))
+  }
   return parts.join(' ')
 }
 
@@ -71,7 +138,8 @@ const quoted = (text) => `'${text.replaceAll("'", `'\\''`)}'`
  * @param {string} testing what tests of the project import
  */
 export function testOf(request, testing) {
-  const { method, path, body, type, lacks } = repeatOf(request)
+  const { method, path, body: kept, type, headers, lacks } = repeatOf(request)
+  const body = kept === CUT ? undefined : kept
   const { status, error, route } = request
   const isBroken = status === null || status === 0 || status >= 500
   const expected = isBroken ? 'does not fail' : `answers ${status}`
@@ -84,7 +152,9 @@ export function testOf(request, testing) {
     '  const app = await boot(t)',
   ]
   if (lacks !== '') lines.push(`  // ${lacks}.`)
-  lines.push(`  const answer = await app.request(${literal(method)}, ${literal(path)}${optionsOf(body, type)})`)
+  lines.push(
+    `  const answer = await app.request(${literal(method)}, ${literal(path)}${optionsOf(body, type, headers)})`,
+  )
   if (error !== null) lines.push(`  // ${comment(error)}`)
   lines.push(
     isBroken
@@ -98,10 +168,13 @@ export function testOf(request, testing) {
   return lines.join('\n')
 }
 
-function optionsOf(body, type) {
-  if (body === undefined) return ''
-  const headers = typeof body === 'string' ? `, headers: { 'content-type': ${literal(type)} }` : ''
-  return `, { body: ${code(body, '  ')}${headers} }`
+function optionsOf(body, type, withheld) {
+  const headers = typeof body === 'string' ? { 'content-type': type, ...withheld } : withheld
+  const options = [
+    ...(body === undefined ? [] : [`body: ${code(body, '  ')}`]),
+    ...(Object.keys(headers).length === 0 ? [] : [`headers: ${code(headers, '  ')}`]),
+  ]
+  return options.length === 0 ? '' : `, { ${options.join(', ')} }`
 }
 
 const comment = (text) => text.replaceAll(/\s+/g, ' ').slice(0, 200)

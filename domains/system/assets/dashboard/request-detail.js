@@ -1,6 +1,6 @@
 import { html, nothing } from '/system/dashboard/lit-html.js'
 import { clock, duration, plural } from './format.js'
-import { curlOf, repeatOf, testOf } from './request-copies.js'
+import { repeatOf, testOf } from './request-copies.js'
 import { letterLines, rowOfLog } from './request-joined.js'
 import { editorLink, logsBlock, spanDetail } from './request-span.js'
 import { logsOf, rowsOf } from './request-tree.js'
@@ -30,6 +30,7 @@ export function requestDetail(request, how) {
       <div class="request-buttons">${buttonsOf(request, how)}</div>
     </header>
     <p class="request-facts">${factsOf(request, rows, endMs).map(([text, value]) => html`<span>${text} <b>${value}</b></span>`)}</p>
+    ${how.asking === null ? nothing : missingForm(how)}
     ${how.sending === '' ? nothing : html`<p class="note" role="status">${how.sending}</p>`}
     ${request.why === null ? nothing : whyBox(request)}
     ${letterLines(request, how.letters)}
@@ -39,25 +40,42 @@ export function requestDetail(request, how) {
   `
 }
 
+/** On the button, and on that of the form that asks. */
+export const CURL = 'Copy as curl'
+export const SEND = 'Send again'
+
 /** In a narrow window the list and the one that is chosen take turns. */
 export const backLink = (onBack) =>
   html`<a class="back" href="/system/dashboard/requests" @click=${onBack}>← All requests</a>`
 
-function buttonsOf(request, { copied, isSure, letters, onCopy, onReplay, onSend }) {
+function buttonsOf(request, { copied, isSure, letters, onCopy, onCurl, onReplay, onSend }) {
   const copyButton = (text, make) =>
     html`<button type="button" @click=${() => onCopy(text, make())}>${copied === text ? 'Copied' : text}</button>`
   const canRepeat = request.kind === 'request' && request.method !== ''
   const isUnsafe = request.method !== 'GET' && request.method !== 'HEAD'
   return html`
     ${copyButton('Copy link', () => location.href)}
-    ${canRepeat ? copyButton('Copy as curl', () => curlOf(request, location.origin)) : nothing}
+    ${canRepeat ? html`<button type="button" @click=${onCurl}>${copied === CURL ? 'Copied' : CURL}</button>` : nothing}
     ${canRepeat ? copyButton('Copy as test', () => testOf(request, request.project?.testing ?? 'heddle/testing')) : nothing}
     ${
       canRepeat
-        ? html`<button type="button" title=${repeatOf(request).lacks || nothing} @click=${() => onSend(isUnsafe)}>${isSure ? `Send ${request.method} again?` : 'Send again'}</button>`
+        ? html`<button type="button" title=${repeatOf(request).lacks || nothing} @click=${() => onSend(isUnsafe)}>${isSure ? `Send ${request.method} again?` : SEND}</button>`
         : nothing
     }
     ${letters.length > 0 ? html`<button class="primary" type="button" @click=${() => onReplay(letters)}>Replay ${plural(letters.length, 'dead letter')}</button>` : nothing}`
+}
+
+/** Asks for what the history does not keep, before anything is sent or copied. */
+function missingForm({ asking: { what, missing }, onMissing }) {
+  const fields = missing.map(
+    ({ name, isBody }, n) =>
+      html`<label>${name} ${isBody ? html`<textarea name=${n} required></textarea>` : html`<input name=${n} required autocomplete="off" spellcheck="false">`}</label>`,
+  )
+  return html`<form class="missing" @submit=${onMissing}>
+    <p>Secrets are not kept, nor what is too long. Write what stood there:</p>
+    ${fields}
+    <button class="primary" type="submit">${what}</button>
+  </form>`
 }
 
 /** The name of what failed, in front, stands out. */

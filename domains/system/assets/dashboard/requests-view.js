@@ -1,7 +1,7 @@
 import { html, render } from '/system/dashboard/lit-html.js'
 import { letterReplays } from './letter-replays.js'
-import { repeatOf, textOf } from './request-copies.js'
-import { backLink, requestDetail } from './request-detail.js'
+import { curlOf, missingOf, repeatOf, textOf } from './request-copies.js'
+import { backLink, CURL, requestDetail, SEND } from './request-detail.js'
 import { chooseEditor, editorAddress } from './request-editor.js'
 import { lettersOf } from './request-joined.js'
 import { PINNED_MAX, ROW_PX, requestList } from './request-list.js'
@@ -45,6 +45,8 @@ export class RequestsView {
   #copied = ''
   #sending = ''
   #isSure = false
+  /** What is done when somebody has written what the history does not keep; null where nobody is asked. */
+  #asking = null
   #isPaused = false
   #isNoiseOpen = false
   #isAsking = false
@@ -114,6 +116,7 @@ export class RequestsView {
   /** The address has changed. */
   #moved() {
     this.#isSure = false
+    this.#asking = null
     this.#heldUntilMs = 0
     this.#source.reset()
     this.#draw()
@@ -274,10 +277,13 @@ export class RequestsView {
       copied: this.#copied,
       isSure: this.#isSure,
       sending: this.#sending,
+      asking: this.#asking,
       letters: lettersOf(request, this.#letters),
       onBack,
       onChoose: (key) => this.#go(this.#id, this.#query, { span: key, isNew: false }),
       onCopy: (what, text) => void this.#copy(what, text),
+      onCurl: () => this.#repeat(CURL, request),
+      onMissing: (event) => this.#onMissing(event),
       onEditor: (select) => this.#chooseEditor(select),
       onReplay: (letters) => void this.#replay(letters),
       onSend: (isUnsafe) => void this.#send(request, isUnsafe),
@@ -373,12 +379,43 @@ export class RequestsView {
       return
     }
     this.#isSure = false
+    this.#repeat(SEND, request)
+  }
+
+  /** Does it, or asks before for what is missing. */
+  #repeat(what, request) {
+    const { headers, ...repeat } = repeatOf(request)
+    // The browser sends its own cookie, and lets no page set one.
+    const { cookie: _, ...own } = headers
+    const wanted = { ...repeat, headers: what === SEND ? own : headers }
+    const missing = missingOf(wanted)
+    this.#asking = missing.length > 0 ? { what, wanted, missing } : null
+    if (this.#asking === null) void this.#done(what, wanted)
+    else this.#draw()
+  }
+
+  #onMissing(event) {
+    event.preventDefault()
+    const { what, wanted, missing } = this.#asking
+    const written = new FormData(event.target)
+    this.#asking = null
+    void this.#done(
+      what,
+      missing.reduce((all, { fill }, n) => fill(all, written.get(String(n))), wanted),
+    )
+  }
+
+  async #done(what, { method, path, body, type, headers }) {
+    if (what === CURL) return this.#copy(CURL, curlOf({ method, path, body, type, headers }, location.origin))
     this.#sending = 'Sending it …'
     this.#draw()
-    const { method, path, body, type } = repeatOf(request)
     try {
-      const sent = body === undefined ? {} : { body: textOf(body), headers: { 'content-type': type } }
-      const answer = await fetch(path, { method, ...sent })
+      const sent = body === undefined ? {} : { body: textOf(body) }
+      const answer = await fetch(path, {
+        method,
+        ...sent,
+        headers: type === null ? headers : { 'content-type': type, ...headers },
+      })
       await answer.body?.cancel()
       this.#sending = ''
       const id = answer.headers.get('x-request-id')
