@@ -34,6 +34,8 @@ module.exports = {
         GUARDIAN: 'false',
         HTTP_REUSE_PORT: 'true',
         SHUTDOWN_DELAY_MS: String(delayMs),
+        // With a dead plugin a process does not report that it serves: the reload stops there.
+        BOOT_STRICT: 'true',
         // /system is on a port of its own for each process, on 127.0.0.1: the log names it.
         SYSTEM_PORT: '0',
         // One process alone can keep events in an SQLite file. On PostgreSQL: `EVENT_BUS_DRIVER=database pm2 start …`.

@@ -51,6 +51,8 @@ export interface ToolHealth {
 export type PluginHealth =
   | { status: 'OK'; domain: string; tools: string[] }
   | { status: 'DEAD'; error: string; tools: string[] }
+  /** It takes long to boot. All others are served meanwhile; it follows, or is `DEAD` in the end. */
+  | { status: 'BOOTING'; error: string; tools: string[] }
 
 /** The health snapshot of `/system/status`. */
 export interface SystemDump {

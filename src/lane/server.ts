@@ -228,6 +228,7 @@ export class LaneServer {
       const aftermath = new BootAftermath(() => this.#calls.open)
       await plugins.boot(settings.domainsDir, 'worker', {
         barred: this.#init.barred,
+        waiting: this.#init.waiting,
         onUnguarded: (setup) => this.#requests.hooks.bar(setup),
         onNext: (file) => {
           this.#flightFile?.booting(file)

@@ -46,6 +46,8 @@ export interface LaneInit {
   flightFile: string | null
   /** Plugins that are not booted, by file, each with the reason: they brought a lane down while it booted. */
   barred: Record<string, string>
+  /** Files of plugins that are not booted here, because another thread is still booting them. */
+  waiting: string[]
   /** Before it reports, it lives through what its plugins have begun in their boot, for this long at most. */
   aftermathMs: number
   shared: SharedMemories

@@ -38,6 +38,7 @@ test('an empty environment yields the documented defaults', () => {
     laneMaxInflight: 1024,
     laneStallMs: 10_000,
     laneMemoryMb: 512,
+    bootStrict: false,
     shutdownDelayMs: 0,
     shutdownTimeoutMs: 10_000,
     sqlitePath: resolve('data/service.db'),

@@ -26,6 +26,7 @@ async function listening(t: TestContext, options: Partial<ListenerOptions>) {
     routes: routing.table,
     lanes: { send: () => true },
     isCrowded: () => false,
+    isBooting: () => false,
     local: new LocalWorker(() => {}),
     connectionLimit: new ConnectionLimit(() => {}),
     onFallback: () => {},

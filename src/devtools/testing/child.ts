@@ -29,6 +29,7 @@ async function main(): Promise<void> {
     )
   })
   const port = await runtime.start({ exclusivePort: true })
+  await runtime.allBooted()
   const { plugins } = runtime.host.systemDump()
   send({ type: 'serving', port, plugins, reasons: runtime.readiness().reasons })
 }

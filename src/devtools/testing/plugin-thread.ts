@@ -179,6 +179,7 @@ export class PluginThread {
       routes: routing.table,
       lanes: { send: () => false },
       isCrowded: () => this.hub.isCrowded,
+      isBooting: () => false,
       local,
       connectionLimit: new ConnectionLimit((...record) => this.#log(...record)),
       onFallback: () => {},

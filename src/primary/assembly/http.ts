@@ -39,9 +39,10 @@ interface HttpOptions {
   facts: () => MendFacts
   /** What the primary records of its plugins' requests; null without a guardian. */
   flight: FlightRecorder | null
+  isBooting: () => boolean
 }
 
-export function assembleHttp({ settings, log, hub, facts, flight }: HttpOptions): HttpParts {
+export function assembleHttp({ settings, log, hub, facts, flight, isBooting }: HttpOptions): HttpParts {
   const routing = new Routing(settings.httpHandlerTimeoutMs)
   const localWorker = new LocalWorker((path, plugin, requestId, thrown) => {
     const { message, fields } = faultRecord({ path, plugin, requestId }, thrown, facts())
@@ -63,6 +64,7 @@ export function assembleHttp({ settings, log, hub, facts, flight }: HttpOptions)
     routes: routing.table,
     lanes: dispatcher,
     isCrowded: () => hub.isCrowded,
+    isBooting,
     local: localWorker,
     connectionLimit,
     onFallback: (missing) => log('WARNING', `node:http serves instead of uWebSockets.js: ${missing}`, 'http'),

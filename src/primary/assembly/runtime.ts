@@ -109,7 +109,14 @@ export class Runtime {
     const tools: ToolParts = assembleTools({ settings, shared, processLog, events, link })
     const flightMirror = flightDir === null ? null : new FlightMirror(flightDir)
     const facts = (): MendFacts => tools.kernel.plugins.facts
-    const http = assembleHttp({ settings, log, hub: events.hub, facts, flight: flightMirror?.primary ?? null })
+    const http = assembleHttp({
+      settings,
+      log,
+      hub: events.hub,
+      facts,
+      flight: flightMirror?.primary ?? null,
+      isBooting: () => tools.health.isBooting,
+    })
     useCookieSecrets(settings)
     http.localWorker.server.effects = threadEffects({
       settings,
@@ -249,6 +256,7 @@ export class Runtime {
       isDraining: this.#isLeaving || this.#http.listener.state === 'draining',
       isStarted: this.#isStarted,
       toolReasons: [...this.#tools.toolBooter.reasons, ...this.toolbox.unreadyReasons],
+      pluginReasons: this.#options.settings.bootStrict ? this.#tools.health.startFaults : [],
       busFault: streams?.fault ?? logFault,
       wasBusOpen: !isTaken && (streams?.wasOpen ?? durable.isUsable),
       isCrowded: hub.isCrowded,
@@ -308,6 +316,7 @@ export class Runtime {
     await kernel.plugins.ready()
     registrar.serving()
     this.#jobs.start()
+    health.noteStart()
     this.#isStarted = true
     this.#processDeaths?.report((event) => this.#events.driver.publish(event, null))
     this.#pool.start()
@@ -380,6 +389,11 @@ export class Runtime {
     if (!staysInProcess(settings, kernel.toolbox.get('db'))) return
     this.log('INFO', 'Events end with this process: no tool db is installed that could keep them', 'event_bus')
     this.#events.driver = this.#events.inProcess
+  }
+
+  /** Resolves when each plugin has booted, or is left out: the start does not wait for those that take long. */
+  allBooted(): Promise<void> {
+    return this.#lanes.supervisor.allBooted()
   }
 
   // ── reload and stop ───────────────────────────────────────────────────────

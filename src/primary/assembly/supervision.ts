@@ -117,6 +117,9 @@ export function assembleSupervision(options: SupervisionOptions): SupervisionPar
       void http.dispatcher.rescue(lane)
     },
     onRecovered: (lane, standstill) => deaths.onRecovered(lane, standstill),
+    onLeftOut: (file, reason) => {
+      for (const lane of supervisor.lanes.all) registrar.leftOut(lane, file, reason)
+    },
     onEnding: (lane) => judge.died(lane),
     onDeath: (lane, death) => {
       events.logLanes.laneGone(lane)

@@ -33,6 +33,7 @@ export class Health {
   readonly #reports = new Map<object, Record<string, PluginHealth>>()
   /** Threads that have died and whose plugins no other thread hosts: their last report counts until one does. */
   readonly #gone = new Set<object>()
+  readonly #notUpAtStart = new Set<string>()
   /** Plugins that get no work for a while, each with the reason. */
   readonly #openCircuits = new Map<string, string>()
 
@@ -75,6 +76,7 @@ export class Health {
   /** @param thread that reports: a lane, or the primary */
   setPlugins(thread: object, plugins: Record<string, PluginHealth>): void {
     this.#reports.set(thread, { ...this.#reports.get(thread), ...plugins })
+    for (const name of this.#notUpAtStart) if (plugins[name]?.status === 'OK') this.#notUpAtStart.delete(name)
     this.#dropGone()
     this.#onChange()
   }
@@ -132,12 +134,33 @@ export class Health {
     }
   }
 
-  /** A plugin that is dead in one thread counts as dead: a part of its requests fails. */
+  /** True while a plugin boots that others have not waited for. */
+  get isBooting(): boolean {
+    return [...this.#reports.values()].some((report) =>
+      Object.values(report).some(({ status }) => status === 'BOOTING'),
+    )
+  }
+
+  /** The start is over: notes which plugins are not up. */
+  noteStart(): void {
+    for (const [name, { status }] of this.#plugins()) if (status !== 'OK') this.#notUpAtStart.add(name)
+  }
+
+  /** Plugins that have not been up since the start, each with the reason. What fails later is not among them. */
+  get startFaults(): string[] {
+    if (this.#notUpAtStart.size === 0) return []
+    return [...this.#plugins()].flatMap(([name, health]) =>
+      health.status !== 'OK' && this.#notUpAtStart.has(name) ? [`plugin ${name}: ${health.error}`] : [],
+    )
+  }
+
+  /** A plugin that is dead in one thread counts as dead, and as booting where it is still that: a part of its requests fails. */
   #plugins(): Map<string, PluginHealth> {
     const plugins = new Map<string, PluginHealth>()
     for (const report of this.#reports.values()) {
       for (const [name, health] of Object.entries(report)) {
-        if (plugins.get(name)?.status !== 'DEAD') plugins.set(name, health)
+        const before = plugins.get(name)?.status ?? 'OK'
+        if (before === 'OK' || health.status === 'DEAD') plugins.set(name, health)
       }
     }
     for (const [name, error] of this.#openCircuits) {

@@ -10,6 +10,8 @@ export interface ReadinessFacts {
   readonly isStarted: boolean
   /** Tools that did not boot, or do not do their work, each with its reason. */
   readonly toolReasons: readonly string[]
+  /** Plugins that are not up since the start, each with the reason; none without BOOT_STRICT. */
+  readonly pluginReasons: readonly string[]
   /** Why the store of the event streams cannot be used; null when it can. */
   readonly busFault: string | null
   readonly wasBusOpen: boolean
@@ -27,7 +29,7 @@ export function readinessOf(facts: ReadinessFacts): Readiness {
   if (facts.isDraining) reasons.push('draining')
   else if (!facts.isStarted) reasons.push('starting')
   if (lanes.ready === 0) reasons.push('no lane is up')
-  reasons.push(...facts.toolReasons)
+  reasons.push(...facts.toolReasons, ...facts.pluginReasons)
   if (facts.poolFault !== null) reasons.push(facts.poolFault)
   if (facts.connectionFault !== null) reasons.push(facts.connectionFault)
   if (busFault !== null && !facts.wasBusOpen) reasons.push(`event bus: ${busFault}`)

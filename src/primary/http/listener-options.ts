@@ -17,6 +17,8 @@ export interface ListenerOptions {
   lanes: LaneGate
   /** True when so many events wait that no new request should be begun. */
   isCrowded: () => boolean
+  /** True while a plugin boots that the others have not waited for: a path without a route may be its. */
+  isBooting: () => boolean
   local: LocalWorker
   connectionLimit: ConnectionLimit
   /** Told why uWebSockets.js does not load, where node:http serves instead. */

@@ -13,6 +13,7 @@ const WINDOW_MS = 60_000
 export class BarredPlugins {
   #reasons: Readonly<Record<string, string>>
   #lateDeaths = new Map<string, DeathWindow>()
+  readonly #waiting = new Set<string>()
 
   /** @param reasons by file: of those that are barred from the first lane on */
   constructor(reasons: Readonly<Record<string, string>>) {
@@ -22,6 +23,27 @@ export class BarredPlugins {
   /** Why each is left out, by file. */
   get reasons(): Readonly<Record<string, string>> {
     return this.#reasons
+  }
+
+  /** Files of plugins that one thread is booting still, while lanes run without them. */
+  get waiting(): ReadonlySet<string> {
+    return this.#waiting
+  }
+
+  /** Lanes start without the plugin, until `admit`. */
+  waitFor(file: string): void {
+    this.#waiting.add(file)
+  }
+
+  /** What lanes did not wait for has booted. @returns their files */
+  admit(): string[] {
+    const files = [...this.#waiting]
+    this.#waiting.clear()
+    return files
+  }
+
+  giveUpWaiting(reason: string): void {
+    for (const file of this.admit()) this.#bar(file, reason)
   }
 
   /**
@@ -34,12 +56,13 @@ export class BarredPlugins {
     if (file === null) return false
     if (this.#reasons[file] === undefined && this.#isEnough(thread, file)) {
       const when = thread.bootedMs === null ? 'while it booted' : 'by what it left behind when it booted'
-      this.bar(file, `It brought down a lane ${when}: ${death.message}${line ? ` (${line})` : ''}`)
+      this.#bar(file, `It brought down a lane ${when}: ${death.message}${line ? ` (${line})` : ''}`)
     }
-    return this.#reasons[file] !== undefined && thread.barred[file] === undefined
+    return this.#reasons[file] !== undefined && !thread.without.has(file)
   }
 
-  bar(file: string, reason: string): void {
+  #bar(file: string, reason: string): void {
+    this.#waiting.delete(file)
     this.#reasons = { ...this.#reasons, [file]: reason }
   }
 

@@ -92,6 +92,15 @@ export class LaneRegistrar {
     lane.post(snapshots.take())
   }
 
+  /** A plugin that the lane runs without, because it took long to boot, has turned out not to boot. */
+  leftOut(lane: Lane, file: string, error: string): void {
+    const [plugin] = Object.entries(lane.manifest?.files ?? {}).find(([, path]) => path === file) ?? []
+    if (plugin === undefined || lane.manifest!.plugins[plugin]?.status !== 'BOOTING') return
+    lane.manifest!.plugins[plugin] = { status: 'DEAD', error, tools: [] }
+    this.#options.health.setPlugins(lane, { [plugin]: lane.manifest!.plugins[plugin] })
+    this.#options.log(`Plugin ${plugin} failed in boot: ${error}`)
+  }
+
   #withoutRoutes(lane: Lane): Set<string> {
     lane.post({ type: 'assign', routes: lane.manifest!.routes.map(() => -1), mounts: [] })
     return new Set()

@@ -76,7 +76,8 @@ export class LaneStarter {
     )
   }
 
-  start(index: number, role: LaneRole): LaneThread {
+  /** @param isTrial with the plugins that lanes do not wait for */
+  start(index: number, role: LaneRole, isTrial = false): LaneThread {
     const { settings, shared, tracing, history, flightMirror, listener, onEnd } = this.#options
     const lane: Lane = new Lane({
       index,
@@ -86,8 +87,10 @@ export class LaneStarter {
       listener: { ...listener, onMessage: (_, message) => this.#onMessage(thread, message) },
     })
     const abort = new AbortController()
-    const barred = this.barred.reasons
-    const thread = new LaneThread(lane, this.#watchdogOf(lane, abort), abort, barred)
+    const { reasons: barred } = this.barred
+    const waiting = isTrial ? [] : [...this.barred.waiting]
+    const without = new Set([...Object.keys(barred), ...waiting])
+    const thread = new LaneThread(lane, this.#watchdogOf(lane, abort), abort, without)
     const { port, bulk, ...memory } = lane.threadSide
     const spans = tracing()?.laneInit(index) ?? null
     const records = history()?.laneInit(index) ?? null
@@ -104,6 +107,7 @@ export class LaneStarter {
       tracing: spans,
       history: records,
       barred,
+      waiting,
       aftermathMs: this.#aftermathMs,
     }
     const ended = (error: unknown): void => {

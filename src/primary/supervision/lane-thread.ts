@@ -8,8 +8,8 @@ export class LaneThread {
   readonly watchdog: Watchdog
   /** Ends the thread. */
   readonly abort: AbortController
-  /** Plugins that it was started without, by file. */
-  readonly barred: Readonly<Record<string, string>>
+  /** Files of the plugins that it was started without. */
+  readonly without: ReadonlySet<string>
   /** File of the plugin that is being booted; null when none is. */
   bootingFile: string | null = null
   /** Files of all plugins that it has begun to boot. */
@@ -25,11 +25,11 @@ export class LaneThread {
   /** Resolves when the thread has ended. */
   ended: Promise<void> = Promise.resolve()
 
-  constructor(lane: Lane, watchdog: Watchdog, abort: AbortController, barred: Readonly<Record<string, string>> = {}) {
+  constructor(lane: Lane, watchdog: Watchdog, abort: AbortController, without: ReadonlySet<string> = new Set()) {
     this.lane = lane
     this.watchdog = watchdog
     this.abort = abort
-    this.barred = barred
+    this.without = without
   }
 }
 

@@ -15,6 +15,7 @@ import { type LaneSlot, type LaneThread, slotWith } from './lane-thread.ts'
 import { OnDemandLane } from './on-demand-lane.ts'
 import { LAST_LANE_MAX_PAUSE_MS, RESTART_WINDOW_MS, RestartIntensity } from './restart-intensity.ts'
 import { RollingReload } from './rolling-reload.ts'
+import { SlowBoot } from './slow-boot.ts'
 import { StandbyLane } from './standby-lane.ts'
 import { CHECK_MS, type Standstill } from './watchdog.ts'
 
@@ -46,6 +47,8 @@ export interface SupervisorOptions {
   onUnresponsive: (lane: Lane) => void
   /** The loop of a lane turns again after it stood still for so long that its stack was taken. */
   onRecovered: (lane: Lane, standstill: Standstill) => void
+  /** A plugin that lanes run without, because it took long to boot, has turned out not to boot. */
+  onLeftOut: (file: string, reason: string) => void
   /** A lane is about to die: it gets nothing more. */
   onEnding: (lane: Lane) => void
   /** A lane has died. @returns what is kept of it */
@@ -68,6 +71,7 @@ export class Supervisor {
   readonly #replacement: LaneReplacement
   readonly #rollingReload: RollingReload
   readonly #standby: StandbyLane
+  readonly #slowBoot: SlowBoot
   /** For events that lanes died of, one at a time. */
   readonly #quarantine: OnDemandLane
   /** For the requests of plugins that are under suspicion. */
@@ -141,6 +145,17 @@ export class Supervisor {
       restart: (slot) => this.#restartLater(slot),
       isStopping,
     })
+    this.#slowBoot = new SlowBoot({
+      slots,
+      barred: this.#starter.barred,
+      replacement,
+      spawn: ({ index, role }, isTrial) => this.#starter.start(index, role, isTrial),
+      isServed: () => this.#slots.ready.length > 0,
+      isStopping,
+      onLeftOut: options.onLeftOut,
+      onChange: () => this.#changed(),
+      onFault: listener.onFault,
+    })
     const onDemand = (index: number, role: LaneRole): OnDemandLane =>
       new OnDemandLane({
         fillSlot: () => this.#fillSlot(index, role),
@@ -163,6 +178,11 @@ export class Supervisor {
   start(): void {
     this.#startLanes()
     this.#checkTimer = setInterval(() => this.#checkThreads(), CHECK_MS)
+  }
+
+  /** Resolves when no plugin is booting any more that others did not wait for. */
+  allBooted(): Promise<void> {
+    return this.#slowBoot.over()
   }
 
   /** Every thread's lane, its state and its deaths. */
@@ -238,7 +258,7 @@ export class Supervisor {
       lane.responsive = watchdog.isResponsive
       if (lane.responsive) this.#standby.onResponsive(thread)
       else this.#onStill(thread)
-    }
+    } else if (terminationReason === null) this.#slowBoot.look(thread)
     if (terminationReason !== null) void watchdog.terminate(terminationReason)
   }
 
@@ -356,6 +376,7 @@ export class Supervisor {
    * @throws when a new lane does not boot, or boots with fewer plugins than the old ones: those that have not been replaced stay
    */
   async reload(): Promise<void> {
+    await this.#slowBoot.giveUp()
     await (this.#options.isDevelopment ? this.#rollingReload.allAtOnce() : this.#rollingReload.oneByOne())
     this.#quarantine.drain()
     this.#probation.drain()

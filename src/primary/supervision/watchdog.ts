@@ -10,6 +10,12 @@ export const CHECK_MS = 20
 const CHECK_MAX_MS = 2 * CHECK_MS
 /** Each plugin has this long to load and boot; then its lane is ended. */
 export const BOOT_TIMEOUT_MS = 30_000
+/** A plugin that takes longer than this to boot holds up no other. A loop has to have had so much of a core: on a busy machine everything takes long. */
+const SLOW_BOOT_MS = 1000
+/** Without a core, and without a turn of its loop, it waits for something: that takes this much longer to be sure of. */
+const SLOW_BLOCKED_FACTOR = 3
+/** A loop of a boot is ended after LANE_STALL_MS, and not before this: to load modules takes one turn of the loop, milliseconds. */
+const BOOT_STALL_MIN_MS = 3000
 /** A lane whose heartbeat stands still this long gets no new work, and loses the work that it has not begun. */
 const UNRESPONSIVE_MS = 50
 /** When a heartbeat stands still this long, the stack of the thread is taken, before it is known whether the thread will go on. */
@@ -60,6 +66,8 @@ export class Watchdog {
   readonly #options: WatchdogOptions
   /** How long the current plugin has been booting while this thread was looking. */
   #bootingMs = 0
+  /** CPU time of the thread when it began to boot the current plugin. */
+  #cpuMsAtPlugin: number | null = null
   readonly #bytesAtBirth: number | null
   #seenBeats = -1
   /** How long the heartbeat has stood still while this thread was looking. */
@@ -100,6 +108,16 @@ export class Watchdog {
   /** The lane begins to boot its next plugin. */
   pluginBoots(): void {
     this.#bootingMs = 0
+    this.#stillMs = 0
+    this.#cpuMsAtPlugin = this.#lane.heartbeat.cpuMs
+  }
+
+  /** True while the lane has been booting one plugin for so long that others should not wait for it. */
+  get isBootSlow(): boolean {
+    if (this.#bootingMs < SLOW_BOOT_MS) return false
+    if (this.isResponsive || this.#bootingMs >= SLOW_BLOCKED_FACTOR * SLOW_BOOT_MS) return true
+    const { cpuMs } = this.#lane.heartbeat
+    return cpuMs === null || this.#cpuMsAtPlugin === null || cpuMs - this.#cpuMsAtPlugin >= SLOW_BOOT_MS
   }
 
   /** The lane has said that it cannot boot. */
@@ -141,9 +159,16 @@ export class Watchdog {
     this.#options.abort.abort()
   }
 
-  /** While a lane boots it has no heartbeat that could be trusted. */
+  /** Each plugin has its time, and a loop that does not end the time of any loop. */
   #checkBoot(elapsedMs: number): TerminationReason | null {
-    this.#bootingMs += Math.min(elapsedMs, CHECK_MAX_MS)
+    const lookedMs = Math.min(elapsedMs, CHECK_MAX_MS)
+    const { beats } = this.#lane.heartbeat
+    this.#bootingMs += lookedMs
+    this.#stillMs = beats === this.#seenBeats ? this.#stillMs + lookedMs : 0
+    this.#seenBeats = beats
+    const stallMs = Math.max(BOOT_STALL_MIN_MS, this.#options.settings.laneStallMs)
+    if (this.#stillMs > stallMs && !isInspected())
+      this.bootFault ??= `its loop stood still for ${Math.round(this.#stillMs)} ms while it booted`
     this.bootFault ??= this.#bootMemoryFault()
     return this.bootFault !== null || this.#bootingMs > BOOT_TIMEOUT_MS ? 'boot' : null
   }

@@ -21,6 +21,8 @@ interface Loaded {
 export interface BootOptions {
   /** Plugins that are not booted, by file, each with the reason. */
   barred?: Readonly<Record<string, string>>
+  /** Files of plugins that another thread is booting still. */
+  waiting?: readonly string[]
   /** Told of each plugin's file before it is loaded. */
   onNext?: (file: string) => void
   /** Told of a file with hooks that did not boot: what it should guard must not be served. */
@@ -83,7 +85,7 @@ export class Plugins {
   async boot(
     domainsDirs: readonly string[],
     thread: 'primary' | 'worker',
-    { barred = {}, onNext = () => {}, onUnguarded = () => {}, settled = turn }: BootOptions = {},
+    { barred = {}, waiting = [], onNext = () => {}, onUnguarded = () => {}, settled = turn }: BootOptions = {},
   ): Promise<void> {
     this.#settled = settled
     this.#keepsOrigins = thread === 'worker'
@@ -96,6 +98,14 @@ export class Plugins {
       await this.#bootSetup(setup, barred[setup.path], onUnguarded)
     }
     for (const file of own) {
+      if (waiting.includes(file.path)) {
+        this.#health(file, {
+          status: 'BOOTING',
+          error: 'It takes long to boot: all others are served meanwhile',
+          tools: [],
+        })
+        continue
+      }
       onNext(file.path)
       this.bootingFile = file.path
       await this.#bootOne(file, barred[file.path])
@@ -139,8 +149,15 @@ export class Plugins {
     await this.#inStage(name, 'onBoot', () => run(tools), path)
   }
 
+  /** Of a plugin that is not loaded. */
+  #health(file: PluginFile, health: PluginHealth): void {
+    const name = nameByFile(file)
+    this.health[name] = health
+    this.files[name] = file.path
+  }
+
   async #bootOne(file: PluginFile, barredFor: string | undefined): Promise<void> {
-    let name = `${file.domain}.${pascalCase(basename(file.path).replace(/\.\w+$/, ''))}`
+    let name = nameByFile(file)
     const touched = new Set<string>()
     const at: { stage: BootStage } = { stage: 'load' }
     try {
@@ -152,7 +169,7 @@ export class Plugins {
           `${shown(unguarded.path)} did not boot, whose hooks are for its routes`,
         )
       const Class = await this.#inStage(name, 'load', () => loadClass(file), file.path)
-      name = `${file.domain}.${Class.name || pascalCase(basename(file.path).replace(/\.\w+$/, ''))}`
+      if (Class.name !== '') name = `${file.domain}.${Class.name}`
       if (this.health[name] !== undefined) {
         const taken = new HeddleError('PLUGIN_DUPLICATE', `${shown(file.path)}: there is another plugin named ${name}`)
         name = `${name} (${shown(file.path)})`
@@ -262,6 +279,11 @@ export class Plugins {
     const origin = bootFile === undefined ? { plugin, handler } : { plugin, handler, bootFile }
     return causality.run({ eventId: null, requestId: null, trace: null, origin }, run)
   }
+}
+
+/** As a class of the file's name would be named. */
+function nameByFile({ domain, path }: PluginFile): string {
+  return `${domain}.${pascalCase(basename(path).replace(/\.\w+$/, ''))}`
 }
 
 function pascalCase(fileName: string): string {

@@ -79,6 +79,12 @@ export const PROCESS_VARIABLES = {
     unit: 'ms',
     effect: 'The process is not ready while that pool lets a call wait for longer.',
   },
+  BOOT_STRICT: {
+    type: 'boolean',
+    default: false,
+    effect:
+      'Whether the process is not ready when a plugin is dead at its start, until a reload mends it: a rolling update stops there.',
+  },
   SHUTDOWN_DELAY_MS: {
     type: 'integer',
     min: 0,

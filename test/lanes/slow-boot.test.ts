@@ -1,0 +1,104 @@
+import assert from 'node:assert/strict'
+import { writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { test } from 'node:test'
+import { folderOf } from '../support/folder.ts'
+import { type Heddle, startHeddle } from '../support/heddle.ts'
+import { SYSTEM_ROUTES } from '../support/started-service.ts'
+import { until } from '../support/until.ts'
+import { allUp, boxesOf } from './deadly.ts'
+
+const GOOD = `export default class Good {
+  constructor({ http }) { http.addEndpoint('/good', 'GET', () => ({ success: true })) }
+}`
+const slow = (onBoot: string): string => `export default class Slow {
+  #logger
+  constructor({ http, logger }) {
+    this.#logger = logger
+    http.addEndpoint('/slow', 'GET', () => ({ success: true }))
+  }
+  async onBoot() {
+    ${onBoot}
+  }
+  onReady() { this.#logger.info('slow is ready') }
+}`
+const LOOPS = {
+  'at module level': `for (let n = 0; ; n++) if (n < 0) break\nexport default class Slow {}`,
+  'in its onBoot': slow('for (let n = 0; ; n++) if (n < 0) break'),
+}
+
+async function started(t: Parameters<typeof startHeddle>[0], code: string, lanes: number) {
+  const folder = await folderOf(t, { 'bad/plugins/slow.ts': code, 'good/plugins/good.ts': GOOD })
+  const heddle = await startHeddle(t, { domains: [SYSTEM_ROUTES, folder], lanes, env: { LANE_STALL_MS: '4000' } })
+  return { heddle, file: join(folder, 'bad/plugins/slow.ts') }
+}
+
+const statusOf = async (heddle: Heddle) => (await heddle.json('/system/status')).body.plugins
+
+/** Asks for the route of a plugin that boots as it should, until a condition holds. @returns statuses that are not 200 */
+async function failuresUntil(heddle: Heddle, isOver: () => Promise<boolean>): Promise<number[]> {
+  const failures: number[] = []
+  await until(
+    async () => {
+      const { status } = await heddle.json('/good')
+      if (status !== 200) failures.push(status)
+      return isOver()
+    },
+    'the end of the boot',
+    60_000,
+  )
+  return failures
+}
+
+for (const [n, [where, code]] of Object.entries(LOOPS).entries()) {
+  test(`a plugin that loops ${where} holds nobody up, and is left out with its line`, {
+    timeout: 120_000,
+  }, async (t) => {
+    const { heddle } = await started(t, code, n + 1)
+    const { plugins } = (await heddle.json('/system/status')).body
+    assert.equal(plugins['bad.Slow'].status, 'BOOTING', 'the others are served while it loops')
+    assert.equal(plugins['good.Good'].status, 'OK')
+    assert.equal((await heddle.json('/slow')).status, 503, 'an unknown path may be its')
+    assert.deepEqual(
+      await failuresUntil(heddle, async () => (await statusOf(heddle))['bad.Slow'].status === 'DEAD'),
+      [],
+    )
+    assert.match(
+      (await statusOf(heddle))['bad.Slow'].error,
+      /stood still for 4\d{3} ms while it booted \(.*slow\.ts:\d+:\d+\)/,
+    )
+    assert.equal((await heddle.json('/slow')).status, 404)
+    assert.equal((await boxesOf(heddle)).length, 1, 'one lane has tried it')
+    assert.equal(await heddle.stop(), 0)
+  })
+}
+
+test('a plugin that boots slowly joins the others when it has booted, without a request that fails', {
+  timeout: 120_000,
+}, async (t) => {
+  const { heddle } = await started(t, slow('await new Promise((resolve) => setTimeout(resolve, 4000))'), 2)
+  assert.equal((await statusOf(heddle))['bad.Slow'].status, 'BOOTING')
+  assert.equal((await heddle.json('/slow')).status, 503)
+  const isUp = async (): Promise<boolean> => (await statusOf(heddle))['bad.Slow'].status === 'OK'
+  assert.deepEqual(await failuresUntil(heddle, isUp), [])
+  await allUp(heddle)
+  for (let n = 0; n < 6; n++) assert.equal((await heddle.json('/slow')).status, 200)
+  assert.equal(heddle.logs.filter(({ msg }) => msg === 'slow is ready').length, 1)
+  assert.deepEqual(await boxesOf(heddle), [])
+  assert.equal(await heddle.stop(), 0)
+})
+
+test('a plugin whose onBoot never ends holds nobody up, and new code need not wait for it', {
+  timeout: 120_000,
+}, async (t) => {
+  const { heddle, file } = await started(t, slow('await new Promise(() => {})'), 2)
+  assert.equal((await statusOf(heddle))['bad.Slow'].status, 'BOOTING')
+  assert.equal((await heddle.json('/good')).status, 200)
+  await writeFile(file, slow(''))
+  heddle.process.kill('SIGHUP')
+  const isUp = async (): Promise<boolean> => (await statusOf(heddle))['bad.Slow'].status === 'OK'
+  assert.deepEqual(await failuresUntil(heddle, isUp), [])
+  assert.equal((await heddle.json('/slow')).status, 200)
+  await allUp(heddle)
+  assert.equal(await heddle.stop(), 0)
+})
