@@ -24,6 +24,54 @@ function upgradeCommands(): string[][] {
   return commands.map((command) => command.split(' ').filter((word) => word !== '--'))
 }
 
+const WITH_KYSELY = `import { Plugin, type Tools } from 'heddle'
+import { kysely } from 'heddle/kysely'
+
+export default class KeepOrders extends Plugin {
+  constructor({ db, http }: Tools) {
+    super()
+    const builder = kysely<{ orders: { id: string; item: string } }>(db)
+    http.addEndpoint('/kept', 'POST', async () => {
+      await builder.transaction().execute(async (trx) => {
+        await trx.insertInto('orders').values({ id: '1', item: 'heddle' }).execute()
+        await trx.publish('order.kept', { id: '1' })
+      })
+      const rows = await builder.selectFrom('orders').select('item').execute()
+      return { items: rows.map(({ item }) => item.toUpperCase()) }
+    })
+  }
+}
+`
+const WITH_DRIZZLE = `import { eq } from 'drizzle-orm'
+import { integer, pgTable, text as pgText } from 'drizzle-orm/pg-core'
+import { sqliteTable, text } from 'drizzle-orm/sqlite-core'
+import { Plugin, type Tools } from 'heddle'
+import { drizzlePg, drizzleSqlite } from 'heddle/drizzle'
+
+const orders = sqliteTable('orders', { id: text('id').primaryKey(), item: text('item').notNull() })
+const onPostgres = pgTable('orders', { id: pgText('id').primaryKey(), count: integer('count').notNull() })
+
+export default class KeepOrders extends Plugin {
+  constructor({ db, http }: Tools) {
+    super()
+    const orm = drizzleSqlite(db, { schema: { orders } })
+    http.addEndpoint('/kept', 'POST', async () => {
+      await orm.transaction(async (tx) => {
+        await tx.insert(orders).values({ id: '1', item: 'heddle' })
+        await tx.publish('order.kept', { id: '1' })
+      })
+      const rows = await orm.select().from(orders).where(eq(orders.id, '1'))
+      return { items: rows.map(({ item }) => item.toUpperCase()), found: await orm.query.orders.findFirst() }
+    })
+    const other = drizzlePg(db)
+    http.addEndpoint('/counted', 'GET', async () => {
+      const rows = await other.select().from(onPostgres)
+      return { count: rows.reduce((sum, { count }) => sum + count, 0) }
+    })
+  }
+}
+`
+
 /** Once: packing compiles everything. */
 let packed: Installed
 before(async () => {
@@ -103,6 +151,28 @@ describe('the package and an application that is made with it', () => {
     writeFileSync(events, text)
     assert.equal(refused.code, 1)
     assert.match(refused.output, /add-order\.ts.*: error TS/, 'the types of events reach the plugins')
+  })
+
+  test('an application with Kysely, and one with Drizzle, has the types of its rows', async () => {
+    for (const [library, text] of [
+      ['kysely', WITH_KYSELY],
+      ['drizzle', WITH_DRIZZLE],
+    ] as const) {
+      const other = join(packed.folder, `with-${library}`)
+      const program = join(packed.current, 'node_modules/.bin/heddle')
+      assert.equal((await run(program, ['create', `with-${library}`], packed.folder)).code, 0)
+      await install(other, packed.current)
+      const file = join(other, 'domains/hello/plugins/keep-orders.ts')
+      const check = async (plugin: string) => {
+        writeFileSync(file, plugin)
+        return run(process.execPath, [join(other, 'node_modules/typescript/bin/tsc'), '--noEmit'], other)
+      }
+      const typed = await check(text)
+      assert.equal(typed.code, 0, typed.output)
+      const refused = await check(text.replace("item: 'heddle'", 'item: 7'))
+      assert.match(refused.output, /keep-orders\.ts.*error TS/, library)
+      assert.notEqual(refused.code, 0)
+    }
   })
 
   test('it is served under the guardian, from the package, and goes on with the next version of it', async () => {
