@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { execFileSync } from 'node:child_process'
-import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { delimiter, join, resolve } from 'node:path'
 import { test } from 'node:test'
@@ -250,7 +250,7 @@ test('.env of the current folder is read, and variables that are set win', (t) =
 test('a .env that cannot be read is a fault beside the others', (t) => {
   const folder = mkdtempSync(join(tmpdir(), 'heddle-config-'))
   t.after(() => rmSync(folder, { recursive: true }))
-  mkdirSync(join(folder, '.env'))
+  execFileSync('mkfifo', [join(folder, '.env')])
   const script = `const { loadSettings } = require(${JSON.stringify(LOAD)})
     try { loadSettings() } catch (error) { console.log(JSON.stringify(error.faults)) }`
   const env = { PATH: process.env.PATH, HTTP_PORT: 'x' }
@@ -258,7 +258,7 @@ test('a .env that cannot be read is a fault beside the others', (t) => {
     execFileSync(process.execPath, [...LOADER, '--eval', script], { cwd: folder, env, encoding: 'utf8' }),
   )
   assert.equal(faults.length, 2)
-  assert.match(faults[0], /^\.env: cannot be read/)
+  assert.match(faults[0], /^\.env: cannot be read: it is not a file$/)
 })
 
 test('readVariable never hands out a secret of the runtime', (t) => {

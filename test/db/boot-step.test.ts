@@ -8,6 +8,7 @@ import { openHistory } from '../../src/history/store-thread/history-file.ts'
 import { folderOf } from '../support/folder.ts'
 import { spawnHeddle, startHeddle } from '../support/heddle.ts'
 import { fixture } from '../support/started-service.ts'
+import { until } from '../support/until.ts'
 
 const DOMAINS = [fixture('deployed')]
 
@@ -31,6 +32,26 @@ test('with DB_AUTO_MIGRATE=false replicas leave the database alone, and the boot
   assert.deepEqual(await tables(), [])
   assert.equal(await bootStep('true'), 0)
   assert.deepEqual(await tables(), ['a', 'b'])
+})
+
+test('what is misnamed among the migrations ends the start, but in development', async (t) => {
+  const files = { 'a/migrations/001_a.sql': 'CREATE TABLE a (id TEXT);', 'a/migrations/2-b.sql': 'SELECT 1;' }
+  const misnamed = await folderOf(t, files)
+  const piped = await folderOf(t, { 'a/migrations/001_a.sql': files['a/migrations/001_a.sql'] })
+  execFileSync('mkfifo', [join(piped, 'a/migrations/002_b.sql')])
+  const whys = {
+    [misnamed]: /2-b\.sql: a migration's file is named NNN_name\.sql/,
+    [piped]: /002_b\.sql is not a file/,
+  }
+  for (const [folder, why] of Object.entries(whys)) {
+    const { child, errors } = await spawnHeddle(t, { domains: [...DOMAINS, folder], lanes: 1 })
+    assert.equal((await once(child, 'exit'))[0], 78)
+    assert.match(errors.join(''), why)
+  }
+  const { child, logs } = await spawnHeddle(t, { domains: [...DOMAINS, misnamed], lanes: 1, args: ['--watch'] })
+  await until(() => logs.some(({ msg }) => /2-b\.sql: a migration's file is named/.test(msg)), 'it says so')
+  await until(() => logs.some(({ msg }) => msg.startsWith('Serving on ')), 'it serves')
+  assert.equal(child.exitCode, null)
 })
 
 test('a path that is no database, or that of a history, ends the start and is left as it is', async (t) => {

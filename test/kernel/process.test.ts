@@ -1,5 +1,7 @@
 import assert from 'node:assert/strict'
+import { execFileSync } from 'node:child_process'
 import { once } from 'node:events'
+import { existsSync, rmSync, writeFileSync } from 'node:fs'
 import { createServer } from 'node:net'
 import { join } from 'node:path'
 import { type TestContext, test } from 'node:test'
@@ -82,16 +84,32 @@ test('a port that is taken ends the start with 1, and says who has it and how to
   t.after(() => server.close())
   await once(server, 'listening')
   const { port } = server.address() as { port: number }
-  const { code, text } = await failedStart(t, {
-    domains: [await folderOf(t, SLOW)],
+  const { code, text, directory } = await failedStart(t, {
+    domains: [await folderOf(t, { ...SLOW, 'a/migrations/001_a.sql': 'CREATE TABLE a (id TEXT);' })],
     lanes: 1,
     env: { HTTP_PORT: String(port) },
   })
   assert.equal(code, 1)
+  assert.equal(existsSync(join(directory, 'service.db')), false, 'no migration was applied')
   assert.match(text, new RegExp(`Cannot listen on 127\\.0\\.0\\.1:${port}: the port is taken by `))
   if (process.platform === 'linux') assert.match(text, new RegExp(`\\(process ${process.pid}\\)`))
   assert.match(text, new RegExp(`HTTP_PORT=${port + 1}`))
   assert.doesNotMatch(text, /^ {4}at /m, 'the message says all')
+})
+
+test('what stands among plugins and is no file ends the start instead of holding it up', async (t) => {
+  const folder = await folderOf(t, SLOW)
+  const pipe = join(folder, 'a', 'plugins/pipe.ts')
+  execFileSync('mkfifo', [pipe])
+  const { code, text } = await failedStart(t, { domains: [folder], lanes: 1 })
+  assert.notEqual(code, 0)
+  assert.match(text, /pipe\.ts is not a file/)
+  rmSync(pipe)
+  // What a plugin imports is loaded by another reader.
+  execFileSync('mkfifo', [join(folder, 'a', 'pipe.ts')])
+  writeFileSync(join(folder, 'a', 'plugins/piped.ts'), "import '../pipe.ts'\nexport default class Piped {}\n")
+  const heddle = await startHeddle(t, { domains: [folder], lanes: 1 })
+  assert.ok(heddle.logs.some(({ msg }) => /pipe\.ts is not a file/.test(msg)))
 })
 
 test('all faults of the environment are reported together, and the process exits 78', async (t) => {

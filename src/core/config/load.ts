@@ -1,5 +1,5 @@
 import { randomBytes } from 'node:crypto'
-import { existsSync } from 'node:fs'
+import { existsSync, statSync } from 'node:fs'
 import { resolve } from 'node:path'
 import { messageOf } from '../errors/description.ts'
 import { chosenTools } from './chosen-tools.ts'
@@ -162,6 +162,8 @@ function addDotEnv(faults: string[]): void {
   const file = resolve('.env')
   if (!existsSync(file)) return
   try {
+    // A pipe would block until somebody writes, and a device has no end.
+    if (!statSync(file).isFile()) throw new Error('it is not a file')
     process.loadEnvFile(file)
   } catch (error) {
     faults.push(`.env: cannot be read: ${messageOf(error)}`)

@@ -16,6 +16,7 @@ export const CATALOGUE = {
   DATABASE_TAKEN: [500, 'Another process has the event log of this database file'],
   DATABASE_INVALID: [500, 'SQLITE_PATH is not a database of this service'],
   DATABASE_FOREIGN: [500, 'A table of the runtime belongs to another role of the database'],
+  MIGRATION_MISNAMED: [500, 'What stands among the migrations is not named as one'],
   MIGRATION_INVALID: [500, 'The migrations cannot be applied'],
   // HTTP
   HTTP_LISTEN: [500, 'The server cannot listen on this address'],

@@ -1,4 +1,4 @@
-const { readFileSync } = require('node:fs')
+const { readFileSync, statSync } = require('node:fs')
 const { Module } = require('node:module')
 const { fileURLToPath } = require('node:url')
 const { isMainThread } = require('node:worker_threads')
@@ -24,6 +24,8 @@ exports.register = () => {
     addCompiled()
     Module._extensions['.ts'] = (module, path) => {
       if (isApplication(path) && other.isWanted) return other.load('.ts', module, path)
+      // A pipe would block until somebody writes, and a device has no end.
+      if (!statSync(path).isFile()) throw new Error(`${path} is not a file`)
       const text = strip(path, readFileSync(path, 'utf8'))
       module._compile(text, path, 'commonjs')
     }

@@ -288,7 +288,7 @@ export class Runtime {
     }
     await this.#installTools()
     supervisor.start()
-    await toolBooter.bootAll()
+    await toolBooter.bootAll(isDevelopment)
     await this.#openLog()
     const aftermath = new BootAftermath()
     const strayFaults = new StrayFaults({

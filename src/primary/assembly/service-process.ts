@@ -2,7 +2,7 @@ import { EXIT_CONFIG } from '../../core/config/load.ts'
 import type { Settings } from '../../core/config/schema.ts'
 import { requireFolder } from '../../runtime/kernel/discover.ts'
 import { ServiceManager } from '../health/service-manager.ts'
-import { requireSharablePort } from '../http/shared-port.ts'
+import { requireFreePorts } from '../http/free-ports.ts'
 import type { LogWriter } from '../logging/log-writer.ts'
 import { GuardianLink } from './guardian-link.ts'
 import { endProcess } from './process-end.ts'
@@ -93,7 +93,7 @@ export class ServiceProcess {
     const startedMs = performance.now()
     // Before there are threads: one that is still loading its modules cannot be ended in order.
     this.#settings.domainsDir.forEach(requireFolder)
-    if (processes > 1 && !this.#joinsPort) await requireSharablePort(this.#settings)
+    await requireFreePorts(this.#settings, this.#joinsPort)
     const port = await this.runtime.start({ exclusivePort: !httpReusePort && processes === 1 })
     this.runtime.log('INFO', `Serving on http://${httpHost}:${port}`, 'main', {
       lanes,

@@ -30,10 +30,10 @@ export class ToolBooter {
     this.#options = options
   }
 
-  /** @throws what no other start would mend */
-  async bootAll(): Promise<void> {
+  /** @param isDevelopment somebody mends it while the process runs @throws what no other start would mend, but for development */
+  async bootAll(isDevelopment: boolean): Promise<void> {
     await this.#options.toolbox.boot((tool, error) => {
-      if (isMisconfigured(error)) throw error
+      if (!isDevelopment && isMisconfigured(error)) throw error
       this.#failed(tool, error, PAUSE_MS)
     })
   }

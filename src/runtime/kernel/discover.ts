@@ -1,4 +1,4 @@
-import { existsSync, readdirSync, readFileSync } from 'node:fs'
+import { existsSync, readdirSync, readFileSync, statSync } from 'node:fs'
 import { basename, dirname, join } from 'node:path'
 import type { Tool, ToolClass, ToolRuntime } from '../../contracts/tool.ts'
 import { nearestName } from '../../core/config/nearest-name.ts'
@@ -67,10 +67,17 @@ export function findPlugins(domainsDirs: readonly string[]): PluginFile[] {
         .sort()
         .map((name): PluginFile => {
           const path = join(folder, name)
+          requireFile(path)
           return { domain, path, thread: PRIMARY.test(readFileSync(path, 'utf8')) ? 'primary' : 'worker' }
         })
     })
   })
+}
+
+/** A pipe would block until somebody writes, and a device has no end. @throws PLUGIN_INVALID */
+function requireFile(path: string): void {
+  if (statSync(path, { throwIfNoEntry: false })?.isFile() !== true)
+    throw new HeddleError('PLUGIN_INVALID', `${path} is not a file`)
 }
 
 /** @throws CONFIG_INVALID for a folder of DOMAINS_DIR that does not exist, with the name that was probably meant */

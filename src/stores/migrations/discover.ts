@@ -14,7 +14,7 @@ const ID = /^[^\s/]+\/\d{3,}_[A-Za-z0-9_-]+$/
 /**
  * All migrations below the domains folders, in the order of their domains' names and their file numbers.
  * A folder that does not exist has none.
- * @throws MIGRATION_INVALID for a `.sql` file with another name than `NNN_name.sql`, a malformed header, one id in two folders
+ * @throws MIGRATION_MISNAMED for what is no file named `NNN_name.sql`, or one id in two folders; MIGRATION_INVALID for a malformed header
  */
 export async function discoverMigrations(domainsFolders: readonly string[]): Promise<Migration[]> {
   const byId = new Map<string, Migration>()
@@ -23,7 +23,7 @@ export async function discoverMigrations(domainsFolders: readonly string[]): Pro
       for (const migration of await migrationsOf(domain, join(folder, domain, 'migrations'))) {
         const other = byId.get(migration.id)
         if (other && other.path !== migration.path) {
-          throw invalid(`Two files are the migration ${migration.id}: ${other.path} and ${migration.path}`)
+          throw misnamed(`Two files are the migration ${migration.id}: ${other.path} and ${migration.path}`)
         }
         byId.set(migration.id, migration)
       }
@@ -39,11 +39,11 @@ async function migrationsOf(domain: string, folder: string): Promise<Migration[]
     const path = resolve(folder, name)
     if (name.endsWith(DOWN_SUFFIX)) {
       const up = name.replace(DOWN_SUFFIX, '.sql')
-      if (!names.includes(up)) throw invalid(`${path}: there is no ${up} that it takes back`)
+      if (!names.includes(up)) throw misnamed(`${path}: there is no ${up} that it takes back`)
       continue
     }
     if (!FILE_NAME.test(name))
-      throw invalid(`${path}: a migration's file is named NNN_name.sql, for example 001_create.sql`)
+      throw misnamed(`${path}: a migration's file is named NNN_name.sql, for example 001_create.sql`)
     const sql = await readFile(path, 'utf8')
     const stem = name.slice(0, -'.sql'.length)
     const downName = stem + DOWN_SUFFIX
@@ -62,7 +62,8 @@ function dependsOf(sql: string, path: string): string[] {
     if (line !== '' && !line.startsWith('--')) break
     const target = DEPENDS.exec(line)?.[1]?.trim()
     if (target === undefined) continue
-    if (!ID.test(target)) throw invalid(`${path}: "-- depends: ${target}" does not name <domain>/<NNN_name>`)
+    if (!ID.test(target))
+      throw new HeddleError('MIGRATION_INVALID', `${path}: "-- depends: ${target}" does not name <domain>/<NNN_name>`)
     depends.push(target)
   }
   return depends
@@ -91,7 +92,10 @@ async function filesOf(folder: string): Promise<string[]> {
     entry.isSymbolicLink() ? (await stat(join(folder, entry.name))).isFile() : entry.isFile()
   const names: string[] = []
   for (const entry of await entriesOf(folder)) {
-    if (entry.name.endsWith('.sql') && !entry.name.startsWith('.') && (await isFile(entry))) names.push(entry.name)
+    if (!entry.name.endsWith('.sql') || entry.name.startsWith('.')) continue
+    // A pipe would block until somebody writes, and a device has no end.
+    if (!(await isFile(entry))) throw misnamed(`${resolve(folder, entry.name)} is not a file`)
+    names.push(entry.name)
   }
   return names
 }
@@ -106,6 +110,6 @@ async function entriesOf(folder: string) {
   }
 }
 
-function invalid(message: string): HeddleError {
-  return new HeddleError('MIGRATION_INVALID', message)
+function misnamed(message: string): HeddleError {
+  return new HeddleError('MIGRATION_MISNAMED', message)
 }

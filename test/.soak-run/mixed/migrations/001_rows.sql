@@ -1,0 +1,1 @@
+CREATE TABLE mix_rows (id INTEGER, note TEXT);
