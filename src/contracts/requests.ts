@@ -21,6 +21,8 @@ export interface RequestFilter {
   noise?: 'without' | 'only'
   /** Of this user: the subject of the token, or the user of its session. */
   user?: string
+  /** Of the process with this REPLICA_ID: several may share one history. */
+  replica?: string
   /** Only those that took at least so long. */
   min_ms?: number
   /** A part of the path, of an error or of what was kept of it: statements, logs, events. */

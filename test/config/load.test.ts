@@ -283,3 +283,11 @@ test('prepareEnvironment sets the header limit of the HTTP library only when it 
   prepareEnvironment()
   assert.equal(process.env.UWS_HTTP_MAX_HEADERS_SIZE, '5000')
 })
+
+test('npm run dev logs for people, also where its output is no terminal', () => {
+  const formatOf = (isDevelopment: boolean, env = {}) =>
+    loadSettings({ AUTH_SECRET_KEY: SECRET, ...env }, isDevelopment).settings.logFormat
+  const otherwise = process.stdout.isTTY ? 'pretty' : 'json'
+  const formats = [formatOf(false), formatOf(true), formatOf(true, { LOG_FORMAT: 'json' })]
+  assert.deepEqual(formats, [otherwise, 'pretty', 'json'])
+})

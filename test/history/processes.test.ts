@@ -72,6 +72,22 @@ test('what another process did for a request says which one that was', (t) => {
   )
 })
 
+test('the requests of one process are found among those of all that share the file', (t) => {
+  const [one, two] = twoStores(t)
+  one!.write([{ type: 'request', id: 'req_1', ...request }])
+  two!.write([{ type: 'request', id: 'req_2', ...request, atMs: AT_MS + 1 }])
+  const of = (filter: object) =>
+    (new Questions(one!.database).answer({ kind: 'list', filter }) as RequestSummary[]).map(({ id, replica }) => [
+      id,
+      replica,
+    ])
+  assert.deepEqual(of({}), [
+    ['req_2', 'two'],
+    ['req_1', 'one'],
+  ])
+  assert.deepEqual(of({ replica: 'two' }), [['req_2', 'two']])
+})
+
 test('the id of a trace leads to its first request', (t) => {
   const [store] = twoStores(t)
   store!.write([

@@ -51,7 +51,7 @@ export default class ShowRequests extends Plugin {
     this.#http.addEndpoint('/system/requests', 'GET', this.list, {
       tags,
       summary:
-        'Requests and jobs, newest first: the last `limit` (100), or those before the time `before`. Filters: `status` (`5xx`, `404`, `failed`, `open`, `unfinished`), `method`, `route`, `plugin`, `user`, `kind` (`request`, `job`), `noise` (`without`, `only`: what comes by the clock and went well), `since`, `min_ms`, `text`',
+        'Requests and jobs, newest first: the last `limit` (100), or those before the time `before`. Filters: `status` (`5xx`, `404`, `failed`, `open`, `unfinished`), `method`, `route`, `plugin`, `user`, `kind` (`request`, `job`), `noise` (`without`, `only`: what comes by the clock and went well), `replica`, `since`, `min_ms`, `text`',
     })
     this.#http.addEndpoint('/system/requests/outlines', 'GET', this.outlines, {
       tags,

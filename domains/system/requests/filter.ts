@@ -25,6 +25,7 @@ const TEXTS = {
   user: TEXT,
   kind: KIND,
   noise: NOISE,
+  replica: TEXT,
   text: TEXT,
 }
 const NUMBERS = { limit: LIMIT, before: NUMBER, since: NUMBER, min_ms: NUMBER }

@@ -164,7 +164,7 @@ function summaryOf(row: Row): RequestSummary {
 const numberIn = (value: number | undefined): number | undefined => (Number.isFinite(value) ? value : undefined)
 
 function conditionsOf(filter: RequestFilter): { where: string; values: Record<string, unknown> } {
-  const { user, status, method, route, plugin, kind, noise, text } = filter
+  const { user, status, method, route, plugin, kind, noise, replica, text } = filter
   const [before, since, minMs] = [filter.before, filter.since, filter.min_ms].map(numberIn)
   const conditions: string[] = []
   const values: Record<string, unknown> = {}
@@ -181,6 +181,7 @@ function conditionsOf(filter: RequestFilter): { where: string; values: Record<st
   if (noise === 'without') conditions.push(`NOT ${IS_NOISE}`)
   if (noise === 'only') conditions.push(IS_NOISE)
   if (user !== undefined) add('request.user = @user', 'user', user)
+  if (replica !== undefined) add('run.replica = @replica', 'replica', replica)
   if (minMs !== undefined) add('request.ms >= @minMs', 'minMs', minMs)
   if (text !== undefined && text !== '') {
     const inParts = 'EXISTS (SELECT 1 FROM part WHERE part.request_id = request.id AND part.json LIKE @text)'

@@ -22,8 +22,9 @@ const lists = {
  * @param {object} shown `{ rows, pinned, noise, isNoiseOpen, newer, isFull, query, hints, off, outlines, chosenId }`
  * @param {object} on `{ link, lookedAtAll, noise, newer, older, scroll, hold }`
  */
-export function requestList(shown, on) {
-  const { rows, pinned, hints, off, query } = shown
+export function requestList(given, on) {
+  const { rows, pinned, hints, off, query } = given
+  const shown = { ...given, isOfSeveral: new Set(rows?.map(({ replica }) => replica)).size > 1 }
   if (typeof off === 'string') return html`<div class="empty"><p class="empty-title">${off}</p></div>`
   if (rows === null) return html`<p class="empty">Looking …</p>`
   return html`
@@ -64,18 +65,19 @@ function noiseLine(shown, on) {
     ${isNoiseOpen ? html`<div class="is-noise">${lists.noise.show(noise.map(({ row, times }) => item(row, times, shown, on)))}</div>` : nothing}`
 }
 
-function item(row, times, { chosenId, outlines, search }, on) {
+function item(row, times, { chosenId, outlines, search, isOfSeveral }, on) {
   const { id, duration_ms: ms, failed, error, user, at_ms: atMs } = row
+  const owner = isOfSeveral ? row.replica : ''
   const outline = outlines.get(id)?.outline
   return {
     key: id,
     className: failed ? 'request-row is-failed' : 'request-row',
     isCurrent: chosenId === id,
-    from: [row.status, row.state, ms, failed, error, user, times, outline, search],
+    from: [row.status, row.state, ms, failed, error, user, times, outline, search, owner],
     content: () => html`
       <a href=${`${PATH}/${encodeURIComponent(id)}${search}`} @click=${(event) => on.link(event, id)} @keydown=${onRowKey} title=${error ?? nothing}>
         ${statusBadge(row)}
-        <span class="request-title">${nameOf(row)}${times > 1 ? html` <b class="times">× ${times}</b>` : nothing}${error === null ? moreOf(outline, user) : html` <small>${error}</small>`}</span>
+        <span class="request-title">${nameOf(row)}${times > 1 ? html` <b class="times">× ${times}</b>` : nothing}${error === null ? moreOf(outline, user, owner) : html` <small>${error}</small>${ownerOf(owner)}`}</span>
         ${fallBar(row, outline)}
         <span class="number">${duration(ms)}</span>
         <span class="number muted request-time">${clock(new Date(atMs).toISOString()).slice(0, 8)}</span>
@@ -86,8 +88,11 @@ function item(row, times, { chosenId, outlines, search }, on) {
 const nameOf = (row) =>
   row.kind === 'job' || row.method === '' ? titleOf(row) : html`<i class="method">${row.method}</i> ${row.path}`
 
-function moreOf(outline, user) {
-  const texts = [user ?? '', outline === undefined || outline.spans < 2 ? '' : plural(outline.spans, 'span')]
+/** Of several processes that share the history. */
+const ownerOf = (owner) => (owner === '' ? nothing : html` <i class="muted">${owner}</i>`)
+
+function moreOf(outline, user, owner) {
+  const texts = [user ?? '', owner, outline === undefined || outline.spans < 2 ? '' : plural(outline.spans, 'span')]
   return html` <i class="muted">${texts.filter((text) => text !== '').join(' · ')}</i>`
 }
 

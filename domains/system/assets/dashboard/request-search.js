@@ -10,6 +10,7 @@ export const WORDS = {
   plugin: 'users.*',
   user: 'anna',
   kind: 'job',
+  replica: 'shop-1',
   since: '10m',
 }
 const TOKEN = /([a-z_]+):(?:"([^"]*)"?|(\S*))|>(\d+(?:\.\d+)?)(ms|s)?(?=\s|$)|"([^"]*)"?|(\S+)/g

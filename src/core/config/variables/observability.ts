@@ -12,8 +12,8 @@ export const OBSERVABILITY_VARIABLES = {
   LOG_FORMAT: {
     type: 'choice',
     choices: ['pretty', 'json'],
-    default: () => (process.stdout.isTTY ? 'pretty' : 'json'),
-    effect: 'Format of the log lines; unset: pretty on a terminal, else json.',
+    default: (_, isDevelopment) => (isDevelopment || process.stdout.isTTY ? 'pretty' : 'json'),
+    effect: 'Format of the log lines; unset: pretty on a terminal and with `npm run dev`, else json.',
   },
   LOG_BUFFER_BYTES: {
     type: 'integer',
