@@ -29,7 +29,7 @@ const LOOPS = {
 
 async function started(t: Parameters<typeof startHeddle>[0], code: string, lanes: number) {
   const folder = await folderOf(t, { 'bad/plugins/slow.ts': code, 'good/plugins/good.ts': GOOD })
-  const heddle = await startHeddle(t, { domains: [SYSTEM_ROUTES, folder], lanes, env: { LANE_STALL_MS: '4000' } })
+  const heddle = await startHeddle(t, { domains: [SYSTEM_ROUTES, folder], lanes, env: { LANE_STALL_MS: '8000' } })
   return { heddle, file: join(folder, 'bad/plugins/slow.ts') }
 }
 
@@ -65,7 +65,7 @@ for (const [n, [where, code]] of Object.entries(LOOPS).entries()) {
     )
     assert.match(
       (await statusOf(heddle))['bad.Slow'].error,
-      /stood still for 4\d{3} ms while it booted \(.*slow\.ts:\d+:\d+\)/,
+      /stood still for 8\d{3} ms while it booted \(.*slow\.ts:\d+:\d+\)/,
     )
     assert.equal((await heddle.json('/slow')).status, 404)
     assert.equal((await boxesOf(heddle)).length, 1, 'one lane has tried it')
@@ -85,6 +85,37 @@ test('a plugin that boots slowly joins the others when it has booted, without a 
   for (let n = 0; n < 6; n++) assert.equal((await heddle.json('/slow')).status, 200)
   assert.equal(heddle.logs.filter(({ msg }) => msg === 'slow is ready').length, 1)
   assert.deepEqual(await boxesOf(heddle), [])
+  assert.equal(await heddle.stop(), 0)
+})
+
+test('plugins of the primary thread that boot slowly, or never, hold nobody up either', {
+  timeout: 120_000,
+}, async (t) => {
+  const code = `export default class Slow {
+  static thread = 'primary'
+  #http
+  constructor({ http }) {
+    this.#http = http
+    http.addEndpoint('/slow', 'GET', () => ({ success: true }))
+  }
+  async onBoot() {
+    await new Promise((resolve) => setTimeout(resolve, 4000))
+    this.#http.addEndpoint('/slower', 'GET', () => ({ success: true }))
+  }
+}`
+  const folder = await folderOf(t, {
+    'bad/plugins/slow.ts': code,
+    'bad/plugins/never.ts': `export default class Never { static thread = 'primary'; onBoot() { return new Promise(() => {}) } }`,
+    'good/plugins/good.ts': GOOD,
+  })
+  const heddle = await startHeddle(t, { domains: [SYSTEM_ROUTES, folder], lanes: 1 })
+  const { plugins } = (await heddle.json('/system/status')).body
+  assert.deepEqual([plugins['bad.Slow'].status, plugins['bad.Never'].status], ['BOOTING', 'BOOTING'])
+  assert.equal((await heddle.json('/slow')).status, 503)
+  const isUp = async (): Promise<boolean> => (await statusOf(heddle))['bad.Slow'].status === 'OK'
+  assert.deepEqual(await failuresUntil(heddle, isUp), [])
+  assert.equal((await heddle.json('/slow')).status, 200)
+  assert.equal((await heddle.json('/slower')).status, 200)
   assert.equal(await heddle.stop(), 0)
 })
 

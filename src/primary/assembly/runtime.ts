@@ -45,6 +45,8 @@ import { assembleSuspicion } from './suspicion.ts'
 import { assembleTools, type ToolParts } from './tools.ts'
 
 const NONE: ReadonlySet<number> = new Set()
+/** A plugin of the primary that boots for longer holds up no other, milliseconds. */
+const PATIENCE_MS = 1000
 /** What a plugin of the primary has begun in its boot is waited for, for this long at most, milliseconds. */
 const AFTERMATH_MS = 500
 const OPERATOR_ACTED = 'runtime.operator.acted'
@@ -299,6 +301,8 @@ export class Runtime {
     await kernel.plugins.boot(settings.domainsDir, 'primary', {
       onUnguarded: (setup) => this.#http.localWorker.server.hooks.bar(setup),
       settled: () => aftermath.over(AFTERMATH_MS, false),
+      patienceMs: PATIENCE_MS,
+      onLate: (plugin) => this.#joins(plugin),
     })
     this.host.settle()
     this.#dropFailedPlugins()
@@ -331,8 +335,19 @@ export class Runtime {
   /** A plugin of the primary that has failed is not served: what it registered before is taken back. */
   #dropFailedPlugins(): void {
     for (const [plugin, { status }] of Object.entries(this.#tools.kernel.plugins.health)) {
-      if (status !== 'OK') this.#drop(plugin)
+      if (status === 'DEAD') this.#drop(plugin)
+      if (status === 'BOOTING') this.#http.routing.close(plugin, Date.now() + PATIENCE_MS)
     }
+  }
+
+  /** A plugin of the primary that nobody has waited for has booted, or failed. */
+  #joins(plugin: string): void {
+    const { kernel, health } = this.#tools
+    if (kernel.plugins.health[plugin]?.status !== 'OK') this.#drop(plugin)
+    if (this.host.isBooted) this.host.settle()
+    this.#http.routing.close(plugin, 0)
+    health.setPlugins(this, kernel.plugins.health)
+    if (this.#isStarted) void kernel.plugins.ready([plugin])
   }
 
   #drop(plugin: string): void {

@@ -349,8 +349,8 @@ export class Listener {
     const isLasting = route.isSocket || route.isStream
     // Operators are not kept out by visitors.
     if (isLasting && route.zone === 'application' && !exchange.mayLast()) return
+    if (route.closedUntilMs !== 0) return exchange.failClosed(route.closedUntilMs)
     if (route.servedBy === 'lanes') {
-      if (route.closedUntilMs !== 0) return exchange.failClosed(route.closedUntilMs)
       // Work that has begun needs the room that is left: new work is refused first.
       if (this.#options.isCrowded()) return exchange.fail('HTTP_OVERLOADED')
       if (!this.#options.lanes.send(frame, exchange, isLasting)) exchange.fail('HTTP_OVERLOADED')

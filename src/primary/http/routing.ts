@@ -98,7 +98,7 @@ export class Routing {
     if (untilMs === 0) this.#closed.delete(plugin)
     else this.#closed.set(plugin, untilMs)
     for (const entry of this.table.list()) {
-      if (entry.servedBy === 'lanes' && entry.plugin === plugin) entry.closedUntilMs = untilMs
+      if (entry.plugin === plugin) entry.closedUntilMs = untilMs
     }
   }
 

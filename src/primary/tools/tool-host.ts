@@ -82,7 +82,7 @@ export class PrimaryToolHost implements ToolHost {
   }
 
   addHook(hook: Omit<Hook, 'place'>): void {
-    const registered = registeredHook(hook, this.isBooted)
+    const registered = registeredHook(hook, this.#isOver(hook.owner))
     this.#guarded.add(hook.owner.name)
     this.#requireOwnThread(hook.owner)
     this.#options.local.server.hooks.add(registered)
@@ -126,7 +126,7 @@ export class PrimaryToolHost implements ToolHost {
   mountStatic(mount: StaticMount): void {
     const { owner, prefix, directory } = mount
     requirePlugin(owner, `folder under ${prefix}`)
-    this.#requireBoot(`folder under ${prefix}`)
+    this.#requireBoot(owner.name, `folder under ${prefix}`)
     const endpoints = mountEndpoints(mount)
     this.#mounting.add(owner.name)
     this.#requireOwnThread(owner)
@@ -157,12 +157,18 @@ export class PrimaryToolHost implements ToolHost {
     )
   }
 
-  #requireBoot(what: string): void {
-    if (this.isBooted) throw new HeddleError('HTTP_PATH_INVALID', `${what}: routes are registered in onBoot, not later`)
+  /** True when its boot is over, in which it may register. */
+  #isOver({ name }: Pick<Owner, 'name'>): boolean {
+    return this.isBooted && !this.#options.kernel.plugins.isLate(name)
+  }
+
+  #requireBoot(name: string, what: string): void {
+    if (this.#isOver({ name }))
+      throw new HeddleError('HTTP_PATH_INVALID', `${what}: routes are registered in onBoot, not later`)
   }
 
   #addRoute(route: RouteManifest): number {
-    this.#requireBoot(`${route.method} ${route.path}`)
+    this.#requireBoot(route.plugin, `${route.method} ${route.path}`)
     return this.#options.routing.addLocal(route)
   }
 
@@ -219,7 +225,7 @@ export class PrimaryToolHost implements ToolHost {
     this.#options.setTool(tool, status, message)
   }
   addJob(job: JobDefinition): void {
-    if (this.isBooted)
+    if (this.#isOver(job.owner))
       throw new HeddleError('SCHEDULER_INVALID', `Job ${job.name}: jobs are registered in onBoot, not later`)
     this.#options.addJob(job)
   }

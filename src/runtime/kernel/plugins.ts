@@ -6,6 +6,7 @@ import { HeddleError } from '../../core/errors/catalogue.ts'
 import { asError } from '../../core/errors/description.ts'
 import { shown } from '../../core/errors/shown-path.ts'
 import { turn } from '../../core/schedule/turn.ts'
+import { withTimeout } from '../../core/schedule/with-timeout.ts'
 import type { MendFacts } from '../mends/mend.ts'
 import { type BootFault, type BootStage, bootFault } from './boot-fault.ts'
 import { findPlugins, type PluginFile } from './discover.ts'
@@ -27,6 +28,10 @@ export interface BootOptions {
   onNext?: (file: string) => void
   /** Told of a file with hooks that did not boot: what it should guard must not be served. */
   onUnguarded?: (setup: SetupFile) => void
+  /** A plugin that takes longer than this, milliseconds, goes on while the next ones boot. Left out: they wait for it. */
+  patienceMs?: number
+  /** Told when such a plugin has booted or failed. */
+  onLate?: (plugin: string) => void
   /** Waits for what a plugin has begun in its boot, where the thread goes on after an error that nobody catches (`strayed`). */
   settled?: () => Promise<void>
 }
@@ -36,6 +41,8 @@ export type PluginFault = (plugin: string, stage: string, error: unknown) => voi
 
 /** Told of what is probably a mistake, and does not keep a plugin from booting. */
 export type PluginWarning = (plugin: string, warning: string) => void
+
+const SLOW = 'It takes long to boot: all others are served meanwhile'
 
 /** The plugins of one thread. A plugin that fails is `DEAD`, and all others boot. */
 export class Plugins {
@@ -61,6 +68,7 @@ export class Plugins {
   /** What was thrown while it booted, where nobody catches it, by the plugin's file. */
   readonly #strays = new Map<string, string>()
   #settled: () => Promise<void> = turn
+  readonly #late = new Set<string>()
   /** In lanes. The primary has no use for them: a context would cost all of its promises time. */
   #keepsOrigins = false
 
@@ -85,7 +93,15 @@ export class Plugins {
   async boot(
     domainsDirs: readonly string[],
     thread: 'primary' | 'worker',
-    { barred = {}, waiting = [], onNext = () => {}, onUnguarded = () => {}, settled = turn }: BootOptions = {},
+    {
+      barred = {},
+      waiting = [],
+      onNext = () => {},
+      onUnguarded = () => {},
+      settled = turn,
+      patienceMs,
+      onLate = () => {},
+    }: BootOptions = {},
   ): Promise<void> {
     this.#settled = settled
     this.#keepsOrigins = thread === 'worker'
@@ -101,14 +117,23 @@ export class Plugins {
       if (waiting.includes(file.path)) {
         this.#health(file, {
           status: 'BOOTING',
-          error: 'It takes long to boot: all others are served meanwhile',
+          error: SLOW,
           tools: [],
         })
         continue
       }
       onNext(file.path)
       this.bootingFile = file.path
-      await this.#bootOne(file, barred[file.path])
+      const booted = this.#bootOne(file, barred[file.path])
+      if (patienceMs === undefined) await booted
+      else if (
+        await withTimeout(
+          booted.then(() => false),
+          patienceMs,
+          true,
+        )
+      )
+        this.#follows(file, booted, onLate)
     }
     this.bootingFile = null
   }
@@ -147,6 +172,22 @@ export class Plugins {
     at.stage = 'onBoot'
     const tools = this.#toolbox.injection({ name, instance: undefined, hooksOf }, touched)
     await this.#inStage(name, 'onBoot', () => run(tools), path)
+  }
+
+  /** Nobody waits for the plugin any more. */
+  #follows(file: PluginFile, booted: Promise<void>, onLate: (plugin: string) => void): void {
+    const [name = nameByFile(file)] = Object.entries(this.files).find(([, path]) => path === file.path) ?? []
+    this.#late.add(name)
+    this.health[name] = { status: 'BOOTING', error: SLOW, tools: [] }
+    void booted.then(() => {
+      this.#late.delete(name)
+      onLate(name)
+    })
+  }
+
+  /** True for a plugin that boots still, while the others are up. */
+  isLate(plugin: string): boolean {
+    return this.#late.has(plugin)
   }
 
   /** Of a plugin that is not loaded. */
