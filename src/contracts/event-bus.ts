@@ -188,6 +188,8 @@ export interface DeadLetterFilter {
   /** Letters of this time or later, and before that time. */
   since?: Date | string
   until?: Date | string
+  /** Those that events wait for: the keys that are held up. */
+  parked?: boolean
   /** At most 1000. */
   ids?: readonly string[]
 }
@@ -226,6 +228,9 @@ export interface DeadLetter {
   request_id: string | null
   /** True when the events that follow with its key wait for it. */
   parked?: true
+  /** Only then: the key, and how many events of it wait in this process. */
+  key?: string
+  waiting?: number
   /** Only when its payload was edited: the keys of the original, which is kept. */
   original_keys?: string[]
   /** Only when it was replayed. */

@@ -72,6 +72,8 @@ for (const [name, storeOf] of STORES) {
     const letter = await letterOf(heddle)
     await until(() => shipped(heddle, 'shipping-too').length === 11, 'the other subscriber has all')
     const more = { event: 'order.shipped', payload: { id: 'more' }, options: { key: 'van 1' } }
+    const [blocked] = (await heddle.json('/dead-letters?parked=true')).body.letters
+    assert.deepEqual([blocked.id, blocked.key, blocked.waiting], [letter.id, 'van 1', 10])
     const refusal = async () => (await post(heddle, '/events', more)).error
     await until(async () => /^10 events wait behind dead letters/.test((await refusal()) ?? ''), 'a refusal')
     await post(heddle, '/orders', { id: 'without a key' })
@@ -80,6 +82,31 @@ for (const [name, storeOf] of STORES) {
     await until(() => shipped(heddle).length >= 11, 'they go on')
     await until(async () => (await refusal()) === undefined, 'room')
     await isEmpty(store)
+  })
+
+  test(`letters that hold up keys have a bound, and are listed by their keys (${name})`, async (t) => {
+    const store = await storeOf(t)
+    if (store === null) return
+    const heddle = await store.start({ ...DATABASE, HOLD: 'fail shipping', EVENT_BUS_MAX_STORED: '20' })
+    const answers: { error?: string }[] = []
+    for (let n = 0; n < 30; n++) {
+      const options = { key: `van ${n}` }
+      answers.push(await post(heddle, '/events', { event: 'order.shipped', payload: { id: 'bad' }, options }))
+      const isLetter = async () => (await heddle.json('/dead-letters')).body.letters.length > n
+      if (answers[n]!.error === undefined) await until(isLetter, 'the letter')
+    }
+    const refused = answers.filter(({ error }) => error !== undefined)
+    assert.ok(refused.length >= 19, `${refused.length} refused`)
+    assert.match(refused[0]!.error!, /^1\d events wait behind dead letters, or as such/)
+    const { letters } = (await heddle.json('/dead-letters?parked=true')).body
+    assert.deepEqual(
+      letters.map(({ key, waiting }: { key: string; waiting: number }) => [key, waiting]),
+      Array.from({ length: 30 - refused.length }, (_, n) => [`van ${n}`, 0]),
+    )
+    assert.deepEqual((await heddle.json('/dead-letters?parked=false')).body.letters, [])
+    for (const { id } of letters) await heddle.json(`/dead-letters/${id}`, { method: 'DELETE' })
+    const more = { event: 'order.shipped', payload: { id: 'good' }, options: { key: 'van 1' } }
+    await until(async () => (await post(heddle, '/events', more)).error === undefined, 'room')
   })
 
   test(`what waits for a dead letter waits in the log, beyond what the hub holds (${name})`, async (t) => {

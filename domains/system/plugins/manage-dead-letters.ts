@@ -20,7 +20,7 @@ export default class ManageDeadLetters extends Plugin {
     this.#http.addEndpoint('/system/dead-letters', 'GET', this.list, {
       tags,
       summary:
-        'Deliveries that failed for good, oldest first: the newest `limit` (1000), or those before the letter `before`. Filters: `event`, `subscriber`, `error` (a part of it), `since`, `until`; `replayed=true`: those that were replayed, with the outcome',
+        'Deliveries that failed for good, oldest first: the newest `limit` (1000), or those before the letter `before`. Filters: `event`, `subscriber`, `error` (a part of it), `since`, `until`; `parked=true`: the keys that are held up, each with how many events wait and since when; `replayed=true`: those that were replayed, with the outcome',
     })
     this.#http.addEndpoint('/system/dead-letters/replay', 'POST', this.replayMany, {
       tags,
@@ -42,7 +42,10 @@ export default class ManageDeadLetters extends Plugin {
   }
 
   /** One page. Where there are older letters, the header `link` names the next one. */
-  async list({ limit, before, replayed, ...filter }: Data, context: HttpContext): Promise<DeadLetter[] | object> {
+  async list(
+    { limit, before, replayed, parked, ...filter }: Data,
+    context: HttpContext,
+  ): Promise<DeadLetter[] | object> {
     const fault = faultOf(limit, before)
     if (fault !== null) {
       context.setStatus(422)
@@ -51,6 +54,7 @@ export default class ManageDeadLetters extends Plugin {
     const page = {
       ...filterOf(filter),
       ...(replayed === 'true' ? { replayed: true } : {}),
+      ...(parked === 'true' ? { parked: true } : {}),
       ...(limit === undefined ? {} : { limit: Number(limit) }),
       ...(before === undefined ? {} : { before }),
     }

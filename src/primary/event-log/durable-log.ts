@@ -219,7 +219,8 @@ export class DurableLog {
   take(event: EventFrame, origin: SubscriberThread | null): void {
     if (event.attempt === OF_NO_PROCESS) {
       if (this.#relay === null) this.#options.hub.record(event, origin)
-      return this.#shared?.came()
+      this.#shared?.came()
+      return this.#countWaiting()
     }
     if (this.#knows(event.seq) || (this.#isEnding && this.#relay === null)) return
     const { timestampMs, delayMs, ttlMs } = event
@@ -291,6 +292,7 @@ export class DurableLog {
         await new Promise(setImmediate)
       }
       if (!this.#isEnding) await this.#shared?.step()
+      this.#countWaiting()
       this.#groups.tell(steadyMs())
       if (this.#relay === null) await this.#keeper.look(steadyMs())
       if (this.#shared !== null) await this.#held.look(steadyMs())
@@ -397,6 +399,7 @@ export class DurableLog {
 
   #countWaiting(): void {
     this.#events.waiting = this.#backlog.size + this.#groups.waiting + this.#due.count
+    this.#options.log.memory.free = this.#shared?.freeCount ?? 0
   }
 
   // ── end ───────────────────────────────────────────────────────────────────

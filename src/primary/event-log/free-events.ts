@@ -81,6 +81,15 @@ export class FreeEvents {
     return row !== null
   }
 
+  /** How many events no process has: at most as many as the log may hold. */
+  async count(most: number): Promise<number> {
+    const row = await this.#database().queryOne<{ count: number }>(
+      `SELECT count(*) AS count FROM (SELECT 1 FROM heddle_event WHERE owner = ${NO_PROCESS} LIMIT CAST($1 AS bigint)) AS free`,
+      [most],
+    )
+    return Number(row!.count)
+  }
+
   /** Events of this process are there for others. */
   async free(positions: readonly number[]): Promise<void> {
     await this.#database().execute(

@@ -24,6 +24,9 @@ const HANDED_ON_MS = 40
 /** How often events of no process are looked for without a notification, milliseconds. */
 const POLL_MS = 1000
 
+/** How often those that no process has are counted, milliseconds. */
+const COUNT_MS = 2000
+
 /**
  * How events with keys are stored and delivered.
  *
@@ -74,6 +77,9 @@ export class SharedLog {
   /** Other processes take part in the delivery. */
   #hasPeers = false
   #polledMs = 0
+  /** Events that no process has, as they were counted last, with those that have come or gone here since. */
+  #freeCount = 0
+  #countedMs = 0
   #stopListening: (() => void) | null = null
 
   constructor(options: DurableLogOptions, parts: SharedLogParts) {
@@ -99,6 +105,11 @@ export class SharedLog {
   /** True while events with keys that are kept wait for those that belong to no process. */
   get isSettling(): boolean {
     return this.#mode === 'settling'
+  }
+
+  /** Events that are stored and that no process has. */
+  get freeCount(): number {
+    return this.#freeCount
   }
 
   /** True when there may be events of no process to be taken. */
@@ -156,6 +167,7 @@ export class SharedLog {
   /** An event of no process has been stored here. */
   came(): void {
     this.#hasFree = true
+    this.#freeCount++
     if (this.#others.length > 0) this.#free.tell('events')
     this.#parts.onFree()
   }
@@ -204,6 +216,7 @@ export class SharedLog {
       else if (this.#mode === 'settling' && this.#isOver(true)) this.#become('alone')
     }
     if (rows.length === 0 && this.#work.isHungry) rows = await this.#work.take()
+    this.#freeCount = Math.max(0, this.#freeCount - rows.length)
     return rows.map((row) => ({ ...row, isRecorded: this.members.isOwn(Number(row.row.seq)) }))
   }
 
@@ -224,6 +237,11 @@ export class SharedLog {
       this.#polledMs = steadyMs()
       if (this.#mode === 'shared') await this.#settle()
       this.#expectAll()
+    }
+    if (this.#mode === 'alone') this.#freeCount = 0
+    else if (steadyMs() - this.#countedMs > COUNT_MS) {
+      this.#countedMs = steadyMs()
+      this.#freeCount = await this.#free.count(2 * this.#options.maxStored)
     }
     if (this.#hasCopies && this.#isReady) this.#hasCopies = await this.#copies.deliver()
   }

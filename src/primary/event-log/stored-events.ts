@@ -320,7 +320,8 @@ export class StoredEvents {
   }
 
   #count(): void {
-    this.#memory.parked = this.#behindLetters.size
+    // Letters that hold up a key are never dropped: they have the bound of what waits for them.
+    this.#memory.parked = Math.max(this.#behindLetters.size, this.#parked.size)
     this.#memory.stored = this.#live.size + this.#waiting + this.#behindLetters.size + this.away.size
   }
 }

@@ -20,6 +20,7 @@ interface LetterRow {
   event_id: string
   event: string
   grp: string
+  key: string | null
   subscriber: string
   envelope: string
   error: string
@@ -64,13 +65,13 @@ export class StoredLetters {
     let before = wanted.before ?? 'e'
     for (;;) {
       const rows = await this.#log.database.query<LetterRow>(
-        `SELECT id, event_id, event, grp, subscriber, envelope, error, attempts, black_box, is_parked, original,
+        `SELECT id, event_id, event, grp, key, subscriber, envelope, error, attempts, black_box, is_parked, original,
            at_ms, replay, replayed_ms, replay_error, replay_letter
-         FROM heddle_dead WHERE id < $1 AND replay ${wanted.replayed ? '<>' : '='} '' ORDER BY id DESC LIMIT ${STEP}`,
+         FROM heddle_dead WHERE id < $1 AND replay ${wanted.replayed ? '<>' : '='} ''${wanted.parked ? ' AND is_parked = 1' : ''} ORDER BY id DESC LIMIT ${STEP}`,
         [before],
       )
       for (const row of rows) {
-        const letter = listed(row)
+        const letter = this.#listed(row)
         if (isWanted(letter, wanted) && !page.add(letter)) return page.oldestFirst()
       }
       if (rows.length < STEP || page.isFull) return page.oldestFirst()
@@ -78,12 +79,17 @@ export class StoredLetters {
     }
   }
 
+  #listed(row: LetterRow): DeadLetter {
+    const letter = listed(row)
+    return letter.parked ? { ...letter, ...this.#hub.parked.shownOf(placeOf(row)) } : letter
+  }
+
   /** Makes the letter an event again, for its subscriber alone, in one commit. False when there is no such letter, or no such subscriber. */
   async replay(id: string): Promise<boolean> {
     if (this.#hub.records.deadLetter(id) !== undefined) return this.#hub.replayDeadLetter(id)
     if (!this.#durable.isOpen) return false
     const replayed = await this.#log.database.transaction(async (tx) => {
-      const letter = await tx.queryOne<LetterRow & { payload: string; key: string | null }>(
+      const letter = await tx.queryOne<LetterRow & { payload: string }>(
         "SELECT event_id, event, grp, envelope, payload, key, is_parked FROM heddle_dead WHERE id = $1 AND replay = ''",
         [id],
       )
@@ -114,7 +120,7 @@ export class StoredLetters {
     if (this.#hub.records.editDeadLetter(id, json, keys)) return true
     if (!this.#durable.isOpen) return false
     return this.#log.database.transaction(async (tx) => {
-      const letter = await tx.queryOne<LetterRow & { payload: string; key: string | null }>(
+      const letter = await tx.queryOne<LetterRow & { payload: string }>(
         "SELECT event_id, event, envelope, payload, key, original FROM heddle_dead WHERE id = $1 AND replay = ''",
         [id],
       )
@@ -134,7 +140,7 @@ export class StoredLetters {
     if (this.#hub.records.deleteDeadLetter(id)) return true
     if (!this.#durable.isOpen) return false
     const letter = await this.#log.database.transaction(async (tx) => {
-      const found = await tx.queryOne<LetterRow & { key: string | null }>(
+      const found = await tx.queryOne<LetterRow>(
         "SELECT event, grp, key, is_parked FROM heddle_dead WHERE id = $1 AND replay = ''",
         [id],
       )
@@ -166,7 +172,7 @@ function isKey(column: string | null): boolean {
   }
 }
 
-const placeOf = ({ event, grp, key }: Pick<LetterRow, 'event' | 'grp'> & { key: string | null }): KeyPlace => ({
+const placeOf = ({ event, grp, key }: Pick<LetterRow, 'event' | 'grp' | 'key'>): KeyPlace => ({
   event,
   group: grp,
   key: keyOf(key),
@@ -197,7 +203,7 @@ function shownLetter(row: LetterRow): DeadLetter {
     ...(box === null ? {} : { black_box: box }),
     ...(row.original === null ? {} : { original_keys: (JSON.parse(row.original) as [string[], string])[0] }),
     ...(row.replay === '' ? {} : { replay: replayOf(row) }),
-    ...(Number(row.is_parked) === 1 ? { parked: true } : {}),
+    ...(Number(row.is_parked) === 1 && isKey(row.key) ? { parked: true } : {}),
     payload_keys: splitKeys(payloadKeys),
     timestamp: new Date(Number(row.at_ms)).toISOString(),
     request_id: requestId,

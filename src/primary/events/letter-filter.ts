@@ -2,7 +2,8 @@ import type { DeadLetter, DeadLetterPage } from '../../contracts/event-bus.ts'
 
 /** True when the letter is among those that are wanted; its age in the pages aside. */
 export function isWanted(letter: DeadLetter, wanted: DeadLetterPage): boolean {
-  const { event, subscriber, error, since, until, ids } = wanted
+  const { event, subscriber, error, since, until, parked, ids } = wanted
+  if (parked !== undefined && (letter.parked === true) !== parked) return false
   if (event !== undefined && letter.event !== event) return false
   if (subscriber !== undefined && letter.subscriber !== subscriber) return false
   if (error !== undefined && !letter.error.includes(error)) return false

@@ -37,6 +37,18 @@ export class ParkedKeys {
     return this.#keys.size === 0
   }
 
+  /** Keys that are held up. */
+  get size(): number {
+    return this.#keys.size
+  }
+
+  /** What a letter says of its key. */
+  shownOf(place: KeyPlace): { key?: string; waiting?: number } {
+    const parked = this.find(place)
+    if (place.key === null || parked === undefined) return {}
+    return { key: place.key, waiting: parked.held.size + parked.positions.size }
+  }
+
   find(place: KeyPlace): ParkedKey | undefined {
     return this.#keys.get(idOf(place))
   }

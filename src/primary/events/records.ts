@@ -110,7 +110,11 @@ export class Records {
   }
 
   deadLetters(page: DeadLetterPage = {}): DeadLetter[] {
-    return page.replayed ? this.replays.list(page) : this.#letters.list(page)
+    if (page.replayed) return this.replays.list(page)
+    return this.#letters.list(page).map((letter) => {
+      const stored = letter.parked === true ? this.#letters.get(letter.id) : undefined
+      return stored === undefined ? letter : { ...letter, ...this.parked?.shownOf(letterPlace(stored)) }
+    })
   }
 
   deadLetter(id: string): StoredLetter<HubEvent> | undefined {

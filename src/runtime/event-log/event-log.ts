@@ -14,7 +14,12 @@ import { isTakenOver, TAKEN_OVER } from './ownership.ts'
 
 /** Above this share of EVENT_BUS_MAX_STORED no new request is let in. */
 const CROWDED_SHARE = 0.75
-/** Events that wait behind dead letters may take this share of EVENT_BUS_MAX_STORED: the rest is for those that go on. */
+/**
+ * With so many times EVENT_BUS_MAX_STORED the log is full for all processes that share it. Not with once as many: several take requests until they have
+ * counted what the others did, and whoever is to get those events may have to publish.
+ */
+const SHARED_FULL = 2
+/** Events that wait behind dead letters, and those letters, may each take this share of EVENT_BUS_MAX_STORED: the rest is for those that go on. */
 export const PARKED_SHARE = 0.5
 /** How long an event that is published early waits for the tables, milliseconds. */
 const OPEN_WAIT_MS = 5000
@@ -59,18 +64,19 @@ export class EventLog {
 
   /** True when it is so full that nothing new should be begun: work that has begun needs the rest. */
   get isCrowded(): boolean {
-    return this.memory.stored > this.#maxStored * CROWDED_SHARE
+    const { stored, free } = this.memory
+    return stored + free > this.#maxStored * CROWDED_SHARE
   }
 
   /** @param hasKey only an event with a key may have to wait behind a dead letter. @throws EVENT_BUS_FULL */
   checkRoom(hasKey: boolean): void {
-    const { stored, parked } = this.memory
-    if (stored >= this.#maxStored)
-      throw new HeddleError('EVENT_BUS_FULL', `The event log is full: ${stored} events are stored`)
+    const { stored, parked, free } = this.memory
+    if (stored >= this.#maxStored || stored + free >= this.#maxStored * SHARED_FULL)
+      throw new HeddleError('EVENT_BUS_FULL', `The event log is full: ${stored + free} events are stored`)
     if (!hasKey || parked < this.#maxStored * PARKED_SHARE) return
     throw new HeddleError(
       'EVENT_BUS_FULL',
-      `${parked} events wait behind dead letters: until some of those are replayed or deleted, no event with a key is taken`,
+      `${parked} events wait behind dead letters, or as such: until some of those are replayed or deleted, no event with a key is taken`,
     )
   }
 

@@ -112,12 +112,21 @@ export function checkLetterFilter(given: unknown): DeadLetterFilter & { limit: n
   return { limit, ...filterOf(filter) }
 }
 
-function filterOf({ event, subscriber, error, since, until, ids }: DeadLetterFilter): DeadLetterFilter {
+function filterOf({ event, subscriber, error, since, until, parked, ids }: DeadLetterFilter): DeadLetterFilter {
+  if (parked !== undefined && typeof parked !== 'boolean') throw invalid('parked must be true or false', parked)
   for (const [name, text] of Object.entries({ event, subscriber, error }))
     if (text !== undefined && typeof text !== 'string') throw invalid(`${name} must be a string`, text)
   const areIds = ids === undefined || (Array.isArray(ids) && ids.length <= MAX_LETTERS && ids.every(isLetterId))
   if (!areIds) throw invalid(`ids must be a list of at most ${MAX_LETTERS} ids of dead letters`, ids)
-  return defined({ event, subscriber, error, since: timeOf('since', since), until: timeOf('until', until), ids })
+  return defined({
+    event,
+    subscriber,
+    error,
+    since: timeOf('since', since),
+    until: timeOf('until', until),
+    parked,
+    ids,
+  })
 }
 
 const isLetterId = (id: unknown): boolean => typeof id === 'string' && LETTER_ID.test(id)

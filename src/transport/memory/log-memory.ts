@@ -17,6 +17,7 @@
  *   bytes 108–115 INSERTS 2 Int32: inserts that were begun while IS_SHARED was 0 and 1, and whose events have not been handed on. Each thread counts
  *                         up before it reads IS_SHARED for good, so when the primary has changed it and finds 0 here, all are over.
  *   bytes 116–119 REFUSALS Int32: how often a thread could not store events. The primary tries then whether it can.
+ *   bytes 120–123 FREE    Int32: events that are stored and that no process has, as the primary counts them
  */
 const NEXT = 0
 const STORED = 2
@@ -30,8 +31,9 @@ const ORDER = 12
 const IS_SHARED = 26
 const INSERTS = 27
 const REFUSALS = 29
+const FREE = 30
 
-export const LOG_MEMORY_BYTES = 120
+export const LOG_MEMORY_BYTES = 128
 /** Positions of one block. */
 export const BLOCK_POSITIONS = 1_048_576
 
@@ -166,6 +168,14 @@ export class LogMemory {
 
   set stored(events: number) {
     Atomics.store(this.#words, STORED, events)
+  }
+
+  get free(): number {
+    return Atomics.load(this.#words, FREE)
+  }
+
+  set free(events: number) {
+    Atomics.store(this.#words, FREE, events)
   }
 
   get parked(): number {
