@@ -15,7 +15,7 @@ export interface Claims {
 export interface Auth {
   /**
    * A self-describing scrypt hash with its salt.
-   * @throws AUTH_BUSY (503) at once when `AUTH_HASH_QUEUE` passwords wait already; AUTH_ABANDONED when the request is over before its turn comes
+   * @throws AUTH_BUSY (503) when it would wait more than 5 s for its turn; AUTH_ABANDONED when the request is over before its turn comes
    */
   hashPassword(password: string): Promise<string>
   /**

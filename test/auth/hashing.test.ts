@@ -32,12 +32,12 @@ test('passwords beyond the queue are refused at once, and the log is not filled 
     }),
   )
   const refused = answers.filter(({ answer }) => answer.status === 503)
-  // One is hashed and two wait, for all lanes together; on a slow machine another comes after the first has ended.
-  assert.ok(refused.length >= 7 && refused.length <= 9, order.join(' '))
+  // One is hashed and two wait, for all lanes together; on a slow machine another comes after the first has ended, and those two wait for too long.
+  assert.ok(refused.length >= 7 && refused.length <= 11, order.join(' '))
   assert.deepEqual(order.slice(0, 5), [503, 503, 503, 503, 503], 'those that are refused do not wait')
   for (const { answer, body } of refused) {
     assert.ok(Number(answer.headers.get('retry-after')) >= 1)
-    assert.match(body.error, /^Too many passwords are being hashed: 2 wait already$/)
+    assert.match(body.error, /^Too many passwords are being hashed: (2 wait already|it has waited 5 s)$/)
   }
   assert.equal((await signUp(heddle, 100)).status, 201, 'there is room again')
   assert.deepEqual(
@@ -106,4 +106,47 @@ test('a thread that dies costs the key that it derived, and is replaced', async 
   const { N, r, p } = derivation
   const key = scryptSync('password', 'salty salt', 32, { N, r, p, maxmem: 2 ** 26 })
   assert.deepEqual(Buffer.from(await next), key)
+})
+
+/** Takes some tens of milliseconds. */
+const SLOW = {
+  password: Buffer.from('password'),
+  salt: Buffer.from('salty salt'),
+  keyBytes: 32,
+  N: 2 ** 14,
+  r: 8,
+  p: 1,
+}
+
+test('however many sign up at once, nobody is refused who would wait a short time', async (t) => {
+  const threads = new HashThreads(1, 1000, 60_000)
+  t.after(() => threads.close())
+  await Promise.all(Array.from({ length: 60 }, (_, n) => threads.derive(`${n}`, { ...SLOW, N: 2 ** 10 })))
+})
+
+test('who would wait too long is refused, at once where that is known, and nobody waits longer', async (t) => {
+  const WAIT_MS = 1000
+  const threads = new HashThreads(1, 1000, WAIT_MS)
+  t.after(() => threads.close())
+  const arrived = async (id: string): Promise<{ isDone: boolean; tookMs: number }> => {
+    const startMs = performance.now()
+    const isDone = await threads.derive(id, SLOW).then(
+      () => true,
+      (error: { code: string; message: string }) => {
+        assert.equal(error.code, 'AUTH_BUSY')
+        assert.match(error.message, /the last of \d+ waits \d+ s|it has waited 1 s/)
+        return false
+      },
+    )
+    return { isDone, tookMs: performance.now() - startMs }
+  }
+  // Nobody knows yet how long one takes: all wait, those for nothing as long as they may.
+  const first = await Promise.all(Array.from({ length: 200 }, (_, n) => arrived(`first ${n}`)))
+  const refused = first.filter(({ isDone }) => !isDone)
+  assert.ok(refused.length > 0 && first.length > refused.length, `${refused.length} of 200 refused`)
+  for (const { tookMs } of refused) assert.ok(tookMs >= WAIT_MS - 50, `refused after ${tookMs} ms`)
+  const second = await Promise.all(Array.from({ length: 200 }, (_, n) => arrived(`second ${n}`)))
+  const atOnce = second.filter(({ isDone, tookMs }) => !isDone && tookMs < WAIT_MS / 2)
+  assert.ok(atOnce.length > second.filter(({ isDone }) => !isDone).length / 2, 'most of them know at once')
+  assert.ok(second.some(({ isDone }) => isDone))
 })

@@ -16,7 +16,6 @@ export const TOLD_DEFAULTS: Readonly<Record<string, string>> = {
   RDB_MIN_POOL: '2, or `RDB_MAX_POOL` if that is less',
   AUTH_SECRET_KEY: 'random on a loopback host, else required',
   AUTH_HASH_THREADS: 'available cores, at most 4',
-  AUTH_HASH_QUEUE: '8 × `AUTH_HASH_THREADS`',
   LOG_FORMAT: '`pretty` on a terminal and with `npm run dev`, else `json`',
   HISTORY_PATH: '`history.db` beside `SQLITE_PATH`',
   HISTORY_SAMPLE: '1; with `NODE_ENV=production` 0.01',

@@ -1,10 +1,15 @@
 import { fileURLToPath } from 'node:url'
 import { Worker } from 'node:worker_threads'
 import { HeddleError } from '../../core/errors/catalogue.ts'
+import { steadyMs } from '../../core/schedule/steady-time.ts'
 
 const THREAD_FILE = fileURLToPath(new URL('./hash-thread.cjs', import.meta.url))
 /** JavaScript heap of a thread, MiB. What scrypt needs lies outside of it. */
 const HEAP_MB = 16
+/** Nobody waits longer for a thread, milliseconds: who would have to is refused at once, as far as that is known. */
+export const HASH_WAIT_MS = 5000
+/** Part of the last derivation in the usual time of one. */
+const LAST_SHARE = 0.25
 
 /** What scrypt is asked for. Source of the names: RFC 7914. */
 export interface Derivation {
@@ -21,10 +26,12 @@ interface Job {
   derivation: Derivation
   resolve: (key: Uint8Array) => void
   reject: (error: Error) => void
+  /** By `steadyMs`: when it came, and from then on when it began. */
+  sinceMs: number
 }
 
 /**
- * Threads of the process that do nothing but derive keys, and a bounded queue before them. Threads are started when they are first needed; one
+ * Threads of the process that do nothing but derive keys, and a queue before them in which nobody waits for long. Threads are started when they are first needed; one
  * that dies costs the key that it derived, and the next one replaces it.
  */
 export class HashThreads {
@@ -34,27 +41,55 @@ export class HashThreads {
   readonly #idle: Worker[] = []
   readonly #running = new Map<Worker, Job>()
   #waiting: Job[] = []
+  /** How long one takes, milliseconds; 0 before the first. */
+  #usualMs = 0
+  #timer: NodeJS.Timeout | undefined
   #isClosed = false
 
-  constructor(maxThreads: number, maxWaiting: number) {
+  readonly #waitMs: number
+
+  constructor(maxThreads: number, maxWaiting: number, waitMs = HASH_WAIT_MS) {
     this.#maxThreads = maxThreads
+    this.#waitMs = waitMs
     this.#maxWaiting = maxWaiting
   }
 
   /**
    * @param id for `abandon`
-   * @throws AUTH_BUSY at once when the queue is full, AUTH_ABANDONED
+   * @throws AUTH_BUSY when it would wait too long, or has; AUTH_ABANDONED
    */
   derive(id: string, derivation: Derivation): Promise<Uint8Array> {
     return new Promise((resolve, reject) => {
-      const isFree = this.#running.size < this.#maxThreads
-      if (this.#isClosed || (!isFree && this.#waiting.length >= this.#maxWaiting)) {
-        const why = this.#isClosed ? 'the process ends' : `${this.#waiting.length} wait already`
-        return reject(new HeddleError('AUTH_BUSY', `Too many passwords are being hashed: ${why}`))
-      }
-      this.#waiting.push({ id, derivation, resolve, reject })
+      const why = this.#isClosed ? 'the process ends' : this.#busyFor()
+      if (why !== null) return reject(busy(why))
+      this.#waiting.push({ id, derivation, resolve, reject, sinceMs: steadyMs() })
       this.#next()
     })
+  }
+
+  /** Why another one cannot wait; null when it can. */
+  #busyFor(): string | null {
+    const ahead = this.#waiting.length
+    if (this.#running.size < this.#maxThreads) return null
+    if (ahead >= this.#maxWaiting) return `${ahead} wait already`
+    const waitMs = ((ahead + 1) * this.#usualMs) / this.#maxThreads
+    return waitMs > this.#waitMs ? `the last of ${ahead} waits ${Math.round(waitMs / 1000)} s` : null
+  }
+
+  /** They come in their order, so the first has waited longest. */
+  #giveUpLate(): void {
+    this.#timer = undefined
+    const lateMs = steadyMs() - this.#waitMs
+    while (this.#waiting.length > 0 && this.#waiting[0]!.sinceMs <= lateMs)
+      this.#waiting.shift()!.reject(busy(`it has waited ${Math.round(this.#waitMs / 1000)} s`))
+    this.#watch()
+  }
+
+  #watch(): void {
+    const first = this.#waiting[0]
+    if (first === undefined || this.#timer !== undefined) return
+    const leftMs = Math.max(1, Math.ceil(first.sinceMs + this.#waitMs - steadyMs()))
+    this.#timer = setTimeout(() => this.#giveUpLate(), leftMs).unref()
   }
 
   /** Gives up what nobody waits for. What has begun is finished, and its key dropped. */
@@ -68,18 +103,24 @@ export class HashThreads {
 
   async close(): Promise<void> {
     this.#isClosed = true
+    clearTimeout(this.#timer)
     this.abandon(() => true)
     await Promise.all([...this.#threads].map((thread) => thread.terminate()))
   }
 
   #next(): void {
-    if (this.#waiting.length === 0 || this.#running.size >= this.#maxThreads) return
+    if (this.#waiting.length === 0 || this.#running.size >= this.#maxThreads) return this.#watch()
     const thread = this.#idle.pop() ?? this.#start()
     const job = this.#waiting.shift()!
+    job.sinceMs = steadyMs()
     this.#running.set(thread, job)
     // While nothing is derived the threads must not keep the process alive.
     thread.ref()
     thread.postMessage(job.derivation)
+  }
+
+  #took(ms: number): void {
+    this.#usualMs = this.#usualMs === 0 ? ms : this.#usualMs + (ms - this.#usualMs) * LAST_SHARE
   }
 
   #start(): Worker {
@@ -96,6 +137,7 @@ export class HashThreads {
       this.#running.delete(thread)
       this.#idle.push(thread)
       thread.unref()
+      if (job !== undefined) this.#took(steadyMs() - job.sinceMs)
       if (key !== undefined) job?.resolve(key)
       else job?.reject(new HeddleError('INTERNAL', `A key was not derived: ${fault}`))
       this.#next()
@@ -113,3 +155,5 @@ export class HashThreads {
     return thread
   }
 }
+
+const busy = (why: string): HeddleError => new HeddleError('AUTH_BUSY', `Too many passwords are being hashed: ${why}`)

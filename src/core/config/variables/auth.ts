@@ -62,8 +62,9 @@ export const AUTH_VARIABLES = {
     type: 'integer',
     min: 0,
     max: 100_000,
-    default: (above) => 8 * Number(above.authHashThreads ?? 1),
+    default: 1000,
     unit: 'passwords',
-    effect: 'Passwords that wait for such a thread; one more is refused at once with AUTH_BUSY (503).',
+    effect:
+      'Passwords that wait for such a thread at most, 5 s each; who would wait longer is refused at once with AUTH_BUSY (503).',
   },
 } as const satisfies Record<string, VariableRow>
