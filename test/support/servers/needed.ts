@@ -6,6 +6,7 @@ const STARTERS: Readonly<Record<string, ServerName>> = {
   'support/servers/redis.ts': 'redis',
   'support/servers/nginx.ts': 'nginx',
   'support/browser.ts': 'chromium',
+  'support/servers/set-clock.ts': 'faketime',
 }
 
 /** The servers that test files start, by what they and their helpers import. */

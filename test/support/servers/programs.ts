@@ -39,6 +39,13 @@ export const SERVERS = {
     debianPackage: 'chromium',
     command: 'apt-get install chromium (Debian), brew install chromium (macOS)',
   },
+  /** No server: a library that moves the clock of the process that loads it. */
+  faketime: {
+    binary: 'faketime',
+    folders: ['/usr/bin', '/usr/local/bin', '/opt/homebrew/bin'],
+    debianPackage: 'faketime',
+    command: 'apt-get install faketime (Debian, Ubuntu), brew install libfaketime (macOS)',
+  },
 } as const
 
 export type ServerName = keyof typeof SERVERS
