@@ -266,6 +266,19 @@ export default class LongCircle { child = new Child() }`,
       "Fix: five fields, minute hour day month weekday, in UTC: '0 3 * * *'",
     ],
   },
+  'not-there': {
+    source: `import { prise } from '../price.ts'
+export default class NotThere {
+  constructor({ http }) { http.addEndpoint('/price', 'GET', () => ({ price: prise() })) }
+}`,
+    status: "DIR/not-there.ts:1:10: The requested module '../price.ts' does not provide an export named 'prise'",
+    log: [
+      "The requested module '../price.ts' does not provide an export named 'prise'",
+      'DIR/not-there.ts:1:10',
+      "1 | import { prise } from '../price.ts'",
+      'Fix: export prise there, correct the name, or write `import type` for a type.',
+    ],
+  },
   'rejects-in-boot': {
     source: `export default class RejectsInBoot {
   constructor({ db }) { this.db = db }

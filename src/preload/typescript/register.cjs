@@ -2,6 +2,7 @@ const { readFileSync, statSync } = require('node:fs')
 const { Module } = require('node:module')
 const { fileURLToPath } = require('node:url')
 const { isMainThread } = require('node:worker_threads')
+const { installCheck } = require('./import-names.cjs')
 const { loadKept } = require('./load-kept.cjs')
 const { OtherLoader } = require('./other-loader.cjs')
 const { isApplication } = require('./places.cjs')
@@ -18,6 +19,7 @@ const IS_REGISTERED = Symbol.for('heddle.typescript')
 exports.register = () => {
   if (globalThis[IS_REGISTERED]) return
   globalThis[IS_REGISTERED] = true
+  installCheck()
   const other = new OtherLoader()
   other.install(() => {
     nameLines()

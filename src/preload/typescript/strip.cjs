@@ -2,6 +2,7 @@ const { createHash } = require('node:crypto')
 const { readFileSync } = require('node:fs')
 const { createRequire } = require('node:module')
 const { basename } = require('node:path')
+const { checkImports } = require('./import-names.cjs')
 const { isApplication, isOurs, keptFolder } = require('./places.cjs')
 const { plainExports } = require('./plain-exports.cjs')
 const { writeWhole } = require('./script.cjs')
@@ -31,7 +32,7 @@ const PACKAGE_IMPORT =
   /Promise\.resolve\(\)\.then\(\(\) => (?:\/\* @__PURE__ \*\/ )?__toESM\(require\(("(?![.#/]|heddle[/"])[^"\n]+")\)\)\)/g
 
 /** What a kept text depends on, beside its own. */
-const AS_TEXT = JSON.stringify([OPTIONS, BANNER, 'plain exports without helpers'])
+const AS_TEXT = JSON.stringify([OPTIONS, BANNER, 'plain exports without helpers, checked imports'])
 
 let esbuild
 
@@ -59,7 +60,8 @@ function transform(path, text) {
   }
 }
 
-exports.finish = (path, code) => plainExports(isApplication(path) ? code.replace(PACKAGE_IMPORT, 'import($1)') : code)
+exports.finish = (path, code) =>
+  isApplication(path) ? checkImports(plainExports(code.replace(PACKAGE_IMPORT, 'import($1)'))) : plainExports(code)
 
 exports.optionsOf = (text, sourcefile) => ({
   ...OPTIONS,
