@@ -16,7 +16,7 @@ const USAGE = `Usage: heddle <command>
   start               serves it; \`start --boot-tool db\` boots that tool alone
   dev                 serves it, loads what is saved, and logs a line per request; \`dev --inspect\` listens for a debugger
   new                 writes a domain, plugin, migration or tool; \`new --help\`
-  test [words]        runs the tests whose path has one of the words
+  test [words]        runs the tests whose path has one of the words; \`test --watch\` again when a file is saved
   check               types, formatting where Biome is installed, architecture
   lint                the report of /system/lint
   tools               lists the tools; \`tools use <implementation>\` swaps one
@@ -24,7 +24,16 @@ const USAGE = `Usage: heddle <command>
   client              writes a typed client of the service; \`client --out client.ts\`
   agents              writes into AGENTS.md what is there, for coding assistants
   db types            writes the types of all tables, from the migrations; --check only compares
-  bench               the benchmarks, in the repository of heddle`
+  bench               the benchmarks, in the repository of heddle
+\`heddle <command> --help\` says more`
+
+const TEST_USAGE = `Usage: heddle test [words] [--watch] [-t <name>]
+  words      runs the test files whose path has one of them; all without
+  --watch    runs them again when one of them, or a file that it loads, is saved
+  -t <name>  runs the tests whose name has this text, or fits /this expression/`
+
+const CHECK_USAGE = `Usage: heddle check
+  types (tsconfig.json), Biome where it is installed (biome.json), and the architecture`
 
 /** Node's arguments for a file of the runtime. */
 const own = (path) => [...LOADER_ARGUMENTS, sourceFile(path)]
@@ -37,13 +46,14 @@ const COMMANDS = {
   new: (args) => run([...own('devtools/cli/new'), ...args]),
   test: (args) => test(args),
   check: (args) => {
+    if (asksForHelp(args)) return console.log(CHECK_USAGE)
     if (args.length > 0) fail(`check takes no arguments: remove ${args.join(' ')}`)
     return check()
   },
   lint: (args) => run([...own('devtools/cli/lint-architecture'), ...args]),
   tools: (args) => run([...own('devtools/cli/tools'), ...args]),
   migrate: ([command = 'up', ...args]) => {
-    if (command !== 'up') return run([...own('devtools/cli/migrate'), command, ...args])
+    if (command !== 'up' || asksForHelp(args)) return run([...own('devtools/cli/migrate'), command, ...args])
     process.env.DB_AUTO_MIGRATE = 'true'
     return start(['--boot-tool', 'db', ...args])
   },
@@ -55,6 +65,10 @@ const COMMANDS = {
     if (!existsSync(bench)) fail('The benchmarks are in the repository of heddle, not in the package')
     return run([...LOADER_ARGUMENTS, bench, ...args])
   },
+}
+
+function asksForHelp(args) {
+  return args.includes('--help') || args.includes('-h')
 }
 
 /** In this process: a supervisor has the guardian as its child, and no process between them. */
@@ -80,13 +94,13 @@ function exitCodeOf(args) {
 }
 
 /** The test files of the application, by Node's own runner. In the repository, its own runner. */
-function test(words) {
+function test(args) {
+  if (asksForHelp(args)) return console.log(TEST_USAGE)
   const runner = join(ROOT, 'test/run.ts')
   if (!isCompiled && process.cwd() === ROOT && existsSync(runner)) {
-    return run(['--require', join(ROOT, 'test/support/typescript/register.cjs'), runner, ...words])
+    return run(['--require', join(ROOT, 'test/support/typescript/register.cjs'), runner, ...args])
   }
-  const flag = words.find((word) => word.startsWith('-'))
-  if (flag !== undefined) fail(`Unknown option '${flag}': test takes words of the paths of test files`)
+  const { words, options } = testArguments(args)
   const files = ['test', 'domains'].filter(existsSync).flatMap((folder) =>
     readdirSync(folder, { recursive: true })
       .map((file) => join(folder, file))
@@ -95,14 +109,30 @@ function test(words) {
   const chosen = files.filter((file) => words.length === 0 || words.some((word) => file.includes(word))).sort()
   if (chosen.length === 0)
     fail(files.length === 0 ? 'There are no tests in test/' : 'No test file has one of these words')
-  const loader = [
-    '--require',
-    require.resolve('./preload.cjs'),
-    '--import',
-    require('node:url').pathToFileURL(require.resolve('tsx')).href,
-  ]
+  // tsx takes a test with top-level `await`. Node's loader of ES modules, which it goes through, takes no path with one of these characters.
+  const isPlain = !/[?\\]/.test(process.cwd())
+  const tsx = isPlain ? ['--import', require('node:url').pathToFileURL(require.resolve('tsx')).href] : []
   // The same lines on every Node, on a terminal and in a log.
-  return run([...loader, '--test', '--test-reporter=spec', ...chosen])
+  return run([...LOADER_ARGUMENTS, ...tsx, '--test', '--test-reporter=spec', ...options, ...chosen])
+}
+
+/** Words, and Node's options for the rest. */
+function testArguments(args) {
+  const { parseArgs } = require('node:util')
+  try {
+    const options = { watch: { type: 'boolean' }, name: { type: 'string', short: 't', multiple: true } }
+    const { values, positionals } = parseArgs({ args, allowPositionals: true, options })
+    // Node takes a pattern.
+    const patterns = (values.name ?? []).map((name) =>
+      /^\/.*\/\w*$/.test(name) ? name : name.replace(/[\\^$.*+?()[\]{}|]/g, '\\$&'),
+    )
+    return {
+      words: positionals,
+      options: [...(values.watch ? ['--watch'] : []), ...patterns.map((pattern) => `--test-name-pattern=${pattern}`)],
+    }
+  } catch (error) {
+    return fail(`${error.message}\n\n${TEST_USAGE}`)
+  }
 }
 
 /** Each check that can be made here; all of them, also after one that failed. */

@@ -9,14 +9,18 @@ export const EXIT_USAGE = 2
 export class UsageFault extends Error {}
 
 /**
- * `parseArgs` of node:util.
- * @param usage follows the message of a fault
+ * `parseArgs` of node:util. With `--help` or `-h` among the arguments it prints the usage, and the process ends.
+ * @param usage follows the message of a fault, too
  * @throws UsageFault for an unknown flag, with the name that was probably meant, for a flag without its value, and for an argument too many
  */
 export function parseFlags<Config extends ParseArgsConfig>(
   usage: string,
   config: Config,
 ): ReturnType<typeof parseArgs<Config>> {
+  if (asksForHelp(config.args ?? process.argv.slice(2))) {
+    console.log(usage)
+    process.exit(0)
+  }
   try {
     return parseArgs(config)
   } catch (error) {
@@ -26,6 +30,11 @@ export function parseFlags<Config extends ParseArgsConfig>(
     if (unknown !== undefined) throw unknownName(`Unknown option '${unknown}'`, unknown, flags, usage)
     throw new UsageFault(`${messageOf(error)}\n\n${usage}`)
   }
+}
+
+function asksForHelp(args: readonly string[]): boolean {
+  const end = args.indexOf('--')
+  return args.slice(0, end < 0 ? args.length : end).some((arg) => arg === '--help' || arg === '-h')
 }
 
 /**

@@ -14,9 +14,8 @@ const USAGE = `Usage: npm run agents -- [--check]
 async function main(): Promise<void> {
   try {
     const { values } = parseFlags(USAGE, {
-      options: { help: { type: 'boolean', short: 'h', default: false }, check: { type: 'boolean', default: false } },
+      options: { check: { type: 'boolean', default: false } },
     })
-    if (values.help) return console.log(USAGE)
     const file = resolve('AGENTS.md')
     const before = existsSync(file) ? readFileSync(file, 'utf8') : ''
     const { domainsDir, toolsDir, tools } = loadSettings().settings

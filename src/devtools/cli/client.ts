@@ -21,7 +21,6 @@ async function main(): Promise<void> {
   try {
     const { values } = parseFlags(USAGE, {
       options: {
-        help: { type: 'boolean', short: 'h', default: false },
         out: { type: 'string' },
         check: { type: 'boolean', default: false },
         url: { type: 'string' },
@@ -29,8 +28,7 @@ async function main(): Promise<void> {
         system: { type: 'boolean', default: false },
       },
     })
-    const { help, out, check, url, boot, system } = values
-    if (help) return console.log(USAGE)
+    const { out, check, url, boot, system } = values
     if (check && out === undefined) throw new UsageFault(`--check needs --out: the file to compare\n\n${USAGE}`)
     if (boot && url !== undefined) throw new UsageFault(`Either --boot or --url\n\n${USAGE}`)
     if (url !== undefined && !URL.canParse(url)) throw new UsageFault(`--url takes an address, not ${url}\n\n${USAGE}`)

@@ -19,9 +19,8 @@ async function main(): Promise<void> {
   try {
     const { positionals, values } = parseFlags(USAGE, {
       allowPositionals: true,
-      options: { help: { type: 'boolean', short: 'h' }, deploy: { type: 'string', multiple: true } },
+      options: { deploy: { type: 'string', multiple: true } },
     })
-    if (values.help) return console.log(USAGE)
     kinds = [...new Set(values.deploy ?? [])]
     const unknown = kinds.find((kind) => !DEPLOYMENTS.includes(kind))
     if (unknown !== undefined) throw new UsageFault(`There is no deployment '${unknown}'\n\n${USAGE}`)

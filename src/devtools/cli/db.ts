@@ -1,6 +1,6 @@
 import { existsSync, readFileSync, writeFileSync } from 'node:fs'
 import { join, resolve } from 'node:path'
-import { parseArgs } from 'node:util'
+import { EXIT_USAGE, parseFlags } from '../../core/config/arguments.ts'
 import { ConfigFaults, EXIT_CONFIG, loadSettings } from '../../core/config/load.ts'
 import { HeddleError } from '../../core/errors/catalogue.ts'
 import { messageOf } from '../../core/errors/description.ts'
@@ -14,9 +14,6 @@ const USAGE = `Usage: npm run db -- types [--check] [--out <file>]
   types         writes the types of all tables, from a scratch database to which the migrations are applied
   --check       writes nothing; exit code 1 when the file is not up to date
   --out <file>  db-types.ts in the first folder of DOMAINS_DIR when left out`
-
-/** Bad arguments. */
-const EXIT_USAGE = 2
 
 async function main(): Promise<void> {
   try {
@@ -40,11 +37,11 @@ async function main(): Promise<void> {
 function readArguments(): { check: boolean; out: string | undefined } {
   try {
     const options = { check: { type: 'boolean', default: false }, out: { type: 'string' } } as const
-    const { values, positionals } = parseArgs({ allowPositionals: true, options })
+    const { values, positionals } = parseFlags(USAGE, { allowPositionals: true, options })
     if (positionals.length === 1 && positionals[0] === 'types') return { check: values.check, out: values.out }
     console.error(USAGE)
   } catch (error) {
-    console.error(`${messageOf(error)}\n\n${USAGE}`)
+    console.error(messageOf(error))
   }
   process.exit(EXIT_USAGE)
 }

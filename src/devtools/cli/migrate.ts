@@ -1,4 +1,4 @@
-import { parseArgs } from 'node:util'
+import { EXIT_USAGE, parseFlags } from '../../core/config/arguments.ts'
 import { ConfigFaults, EXIT_CONFIG, loadSettings } from '../../core/config/load.ts'
 import type { Settings } from '../../core/config/schema.ts'
 import { HeddleError } from '../../core/errors/catalogue.ts'
@@ -17,9 +17,6 @@ const USAGE = `Usage: npm run migrate -- [command]
   down [count]  takes back the last ones (1) by their NNN_name.down.sql
   reset         removes every table, applies all migrations, and seeds; not with NODE_ENV=production
   seed          runs the seeds of all domains`
-
-/** Bad arguments. */
-const EXIT_USAGE = 2
 
 type Run = (database: CommandDatabase, settings: Settings, argument: string | undefined) => Promise<void>
 
@@ -83,9 +80,9 @@ async function main(): Promise<void> {
 
 function readArguments(): string[] {
   try {
-    return parseArgs({ allowPositionals: true, options: {} }).positionals
+    return parseFlags(USAGE, { allowPositionals: true, options: {} }).positionals
   } catch (error) {
-    console.error(`${messageOf(error)}\n\n${USAGE}`)
+    console.error(messageOf(error))
     process.exit(EXIT_USAGE)
   }
 }

@@ -30,13 +30,12 @@ async function main(): Promise<void> {
     const { values, positionals } = parseFlags(USAGE, {
       allowPositionals: true,
       options: {
-        help: { type: 'boolean', short: 'h', default: false },
         in: { type: 'string' },
         depends: { type: 'string', multiple: true, default: [] },
       },
     })
     const [what, name, ...more] = positionals
-    if (values.help || what === undefined) console.log(USAGE)
+    if (what === undefined) console.log(USAGE)
     else if (name === undefined) throw new UsageFault(`${what}: a name is missing\n\n${USAGE}`)
     else if (more.length > 0) throw new UsageFault(`Only one name at a time; remove ${more.join(' ')}\n\n${USAGE}`)
     else {

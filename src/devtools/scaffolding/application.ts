@@ -205,7 +205,7 @@ An application on heddle.
 npm install
 npm start          # http://127.0.0.1:8000/hello/world, /system/dashboard, /system/docs
 npm run dev        # loads what you save, and logs a line per request
-npm test           # all tests; npm test hello: those whose path has the word
+npm test           # all tests; npm test hello: those whose path has the word; npm test -- --watch: again at each save
 npm run check      # types and architecture
 npm run migrate    # applies pending migrations and ends; npm start does so, too
 npm run client -- --out client.ts            # a typed client of the service, one file
