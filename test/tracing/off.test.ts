@@ -9,10 +9,16 @@ const DOMAINS = ['./looking', '../../domains'].map((path) => fileURLToPath(new U
 const loadedIn = async (heddle: Heddle, thread: string): Promise<string[]> =>
   ((await heddle.json(`/loaded/${thread}`)).body as { data: { loaded: string[] } }).data.loaded
 
+/** To the requests that plugins send. */
+const listensIn = async (heddle: Heddle, thread: string): Promise<boolean> =>
+  ((await heddle.json(`/loaded/${thread}`)).body as { data: { listens: boolean } }).data.listens
+
 test('while tracing is off not one module of the SDK is loaded, in no thread, and events name no trace', async (t) => {
   const heddle = await startHeddle(t, { domains: DOMAINS, lanes: 1 })
   assert.deepEqual(await loadedIn(heddle, 'lane'), [])
   assert.deepEqual(await loadedIn(heddle, 'primary'), [])
+  assert.equal(await listensIn(heddle, 'lane'), false)
+  assert.equal(await listensIn(heddle, 'primary'), false)
   const traceparent = '00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01'
   await heddle.json('/users', {
     method: 'POST',
@@ -34,6 +40,7 @@ test('while it is on the lane makes spans and exports none: the exporter is in a
   for (const thread of ['lane', 'primary']) {
     const loaded = await loadedIn(heddle, thread)
     assert.ok(loaded.includes('@opentelemetry/sdk-trace-node'), thread)
+    assert.equal(await listensIn(heddle, thread), true)
     assert.deepEqual(
       loaded.filter((name) => name.includes('otlp') || name.startsWith('@grpc/')),
       [],

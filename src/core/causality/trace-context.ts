@@ -21,6 +21,23 @@ export const SPAN_ID_AT = 36
 export const SPAN_ID_DIGITS = 16
 /** A longer `tracestate` is dropped, as W3C Trace Context allows. Characters. */
 const TRACESTATE_MAX_LENGTH = 512
+const TRACESTATE_MAX_MEMBERS = 32
+const KEY_CHARACTER = '[a-z0-9_*/-]'
+/** The key of a vendor, or of one of its tenants, and a value of visible characters and blanks without comma and equals sign. */
+const TRACESTATE_MEMBER = new RegExp(
+  `^([a-z]${KEY_CHARACTER}{0,255}|[a-z0-9]${KEY_CHARACTER}{0,240}@[a-z]${KEY_CHARACTER}{0,13})=[ -+\\--<>-~]{0,255}[!-+\\--<>-~]$`,
+)
+
+/** What came as `tracestate`, without blanks around its members. Empty if one of them is none, or comes twice: no part of such a list can be relied on. */
+export function tracestateFrom(text: string): string {
+  if (text === '' || text.length > TRACESTATE_MAX_LENGTH) return ''
+  const members = text.split(',').map((member) => member.replace(/^[ \t]+|[ \t]+$/g, ''))
+  const given = members.filter((member) => member !== '')
+  const keys = given.map((member) => TRACESTATE_MEMBER.exec(member)?.[1])
+  const isList =
+    keys.length <= TRACESTATE_MAX_MEMBERS && !keys.includes(undefined) && new Set(keys).size === keys.length
+  return isList ? given.join(',') : ''
+}
 
 /** Checks what came from outside; empty when it is not a valid `traceparent`. */
 export function traceContextOf(traceparent: unknown, tracestate: unknown): TraceContext {

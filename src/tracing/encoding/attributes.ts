@@ -7,6 +7,7 @@ export const ATTR = {
   HTTP_METHOD_ORIGINAL: 'http.request.method_original',
   HTTP_ROUTE: 'http.route',
   HTTP_STATUS: 'http.response.status_code',
+  URL_FULL: 'url.full',
   URL_PATH: 'url.path',
   URL_QUERY: 'url.query',
   URL_SCHEME: 'url.scheme',
@@ -38,3 +39,14 @@ export const ATTR = {
 
 /** The messaging system is the runtime itself, whatever transport it uses. */
 export const MESSAGING_SYSTEM = 'heddle'
+
+/** Only these methods are named in spans, because a client may invent any number of others. RFC 9110, and PATCH of RFC 5789. */
+export const METHODS = new Set(['GET', 'HEAD', 'POST', 'PUT', 'DELETE', 'CONNECT', 'OPTIONS', 'TRACE', 'PATCH'])
+
+/** A query without its values: they are data of the request, which spans must not contain. */
+export function queryKeys(query: string): string {
+  const pairs = query
+    .split('&')
+    .map((pair) => (pair.includes('=') ? `${pair.slice(0, pair.indexOf('='))}=REDACTED` : 'REDACTED'))
+  return pairs.join('&')
+}

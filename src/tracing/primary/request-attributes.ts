@@ -1,12 +1,9 @@
 import { SpanKind, SpanStatusCode } from '@opentelemetry/api'
 import type { RequestStart } from '../../contracts/tracing.ts'
 import { withoutSecretTexts } from '../../core/schemas/secret-texts.ts'
-import { ATTR } from '../encoding/attributes.ts'
+import { ATTR, METHODS, queryKeys } from '../encoding/attributes.ts'
 import { cut } from '../encoding/otlp.ts'
 import { type RecordAttributes, RUNTIME_SCOPE, type SpanPlace, type SpanRecord } from '../encoding/span-record.ts'
-
-/** Only these methods are named in spans, because a client may invent any number of others. RFC 9110, and PATCH of RFC 5789. */
-const METHODS = new Set(['GET', 'HEAD', 'POST', 'PUT', 'DELETE', 'CONNECT', 'OPTIONS', 'TRACE', 'PATCH'])
 
 /** The span of a request as a record, for the console. */
 export function requestRecord(place: SpanPlace, start: RequestStart, status: number, servedBy: number): SpanRecord {
@@ -14,7 +11,7 @@ export function requestRecord(place: SpanPlace, start: RequestStart, status: num
   const attributes = { ...routeAttributes(start, status, servedBy), ...clientAttributes(start) }
   attributes[ATTR.URL_PATH] = cut(withoutSecretTexts(start.path))
   attributes[ATTR.REQUEST_ID] = start.requestId
-  if (start.query !== '') attributes[ATTR.URL_QUERY] = queryKeys(start.query)
+  if (start.query !== '') attributes[ATTR.URL_QUERY] = cut(queryKeys(start.query))
   return {
     traceContext,
     parent,
@@ -77,12 +74,4 @@ export function clientAttributes({ host, userAgent }: RequestStart): RecordAttri
   }
   if (userAgent !== '') attributes[ATTR.USER_AGENT] = cut(userAgent)
   return attributes
-}
-
-/** A query without its values: they are data of the request, which spans must not contain. */
-export function queryKeys(query: string): string {
-  const pairs = query
-    .split('&')
-    .map((pair) => (pair.includes('=') ? `${pair.slice(0, pair.indexOf('='))}=REDACTED` : 'REDACTED'))
-  return cut(pairs.join('&'))
 }

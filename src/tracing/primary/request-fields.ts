@@ -1,10 +1,11 @@
 import { SpanKind, SpanStatusCode } from '@opentelemetry/api'
 import type { RequestStart } from '../../contracts/tracing.ts'
+import { queryKeys } from '../encoding/attributes.ts'
 import { cut, KIND_OFFSET, SPAN, writeAttributes, writeStatus } from '../encoding/otlp.ts'
 import { ProtoWriter } from '../encoding/proto-writer.ts'
 import type { SpanPlace } from '../encoding/span-record.ts'
 import type { SpanWriter } from '../encoding/span-writer.ts'
-import { clientAttributes, hasFailed, queryKeys, requestSpanName, routeAttributes } from './request-attributes.ts'
+import { clientAttributes, hasFailed, requestSpanName, routeAttributes } from './request-attributes.ts'
 
 /** More than there can be lanes, replaced ones included: a status and a lane make one number with it. */
 const LANES_MAX = 1 << 20
@@ -28,7 +29,7 @@ export class RequestFields {
       this.#clients.keep(host, userAgent, 0, (fields) =>
         writeAttributes(fields, SPAN.attributes, clientAttributes(start)),
       )
-    const keys = query === '' ? '' : queryKeys(query)
+    const keys = query === '' ? '' : cut(queryKeys(query))
     to.writeShort(place, ofRoute, ofClient, { path: cut(path), requestId, query: keys })
   }
 }

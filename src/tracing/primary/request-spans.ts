@@ -1,4 +1,4 @@
-import { createTraceState, TraceFlags } from '@opentelemetry/api'
+import { TraceFlags } from '@opentelemetry/api'
 import { parseTraceParent } from '@opentelemetry/core'
 import type { RequestSpan, RequestStart, RequestTracing, StartOf } from '../../contracts/tracing.ts'
 import { randomHex } from '../../core/causality/ids.ts'
@@ -6,6 +6,7 @@ import {
   NO_TRACE_CONTEXT,
   type TraceContext,
   traceIdOf,
+  tracestateFrom,
   tracestateOf,
   UNNAMED_TRACE,
 } from '../../core/causality/trace-context.ts'
@@ -91,6 +92,5 @@ function parentOf(traceparent: string, tracestate: string): TraceContext {
   const parent = parseTraceParent(traceparent)
   if (parent === null) return NO_TRACE_CONTEXT
   const flags = (parent.traceFlags & TraceFlags.SAMPLED) === 0 ? '00' : '01'
-  const state = tracestate === '' ? '' : createTraceState(tracestate).serialize()
-  return `00-${parent.traceId}-${parent.spanId}-${flags}${state}`
+  return `00-${parent.traceId}-${parent.spanId}-${flags}${tracestateFrom(tracestate)}`
 }

@@ -17,6 +17,7 @@ import { ATTRIBUTE_MAX_LENGTH } from '../encoding/otlp.ts'
 import { SpanWriter } from '../encoding/span-writer.ts'
 import { CausalContextManager } from './context-manager.ts'
 import { DeliverySpans } from './delivery-spans.ts'
+import { followOutgoingRequests } from './outgoing-requests.ts'
 import { RecordingProcessor } from './recording-processor.ts'
 import { TraceSampler } from './sampler.ts'
 import { ContextScope, PassingScope, remoteContext } from './scope.ts'
@@ -46,6 +47,7 @@ export class ThreadTracing implements CodeTracing {
     provider.register({ contextManager: new CausalContextManager() })
     this.#spans = new SpanMaker(this.writer, sampler, this.nowMs)
     this.tools = new ToolSpans(this.#spans)
+    followOutgoingRequests(this.#spans)
     this.deliveries = new DeliverySpans(this.writer, sampler, this.nowMs)
   }
 

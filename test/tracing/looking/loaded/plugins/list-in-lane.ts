@@ -1,3 +1,4 @@
+import { hasSubscribers } from 'node:diagnostics_channel'
 import { createRequire } from 'node:module'
 import { Plugin, type Tools } from '#heddle'
 
@@ -11,9 +12,12 @@ export default class ListInLane extends Plugin {
   }
 
   override onBoot() {
-    this.#http.addEndpoint('/loaded/lane', 'GET', () => ({ success: true, data: { loaded: loaded() } }))
+    const listens = CHANNELS.some(hasSubscribers)
+    this.#http.addEndpoint('/loaded/lane', 'GET', () => ({ success: true, data: { loaded: loaded(), listens } }))
   }
 }
+
+const CHANNELS = ['undici:request:create', 'http.client.request.created']
 
 function loaded(): string[] {
   const names = Object.keys(createRequire(import.meta.url).cache)

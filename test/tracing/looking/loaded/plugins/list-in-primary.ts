@@ -1,3 +1,4 @@
+import { hasSubscribers } from 'node:diagnostics_channel'
 import { createRequire } from 'node:module'
 import { Plugin, type Tools } from '#heddle'
 
@@ -12,9 +13,12 @@ export default class ListInPrimary extends Plugin {
   }
 
   override onBoot() {
-    this.#http.addEndpoint('/loaded/primary', 'GET', () => ({ success: true, data: { loaded: loaded() } }))
+    const listens = CHANNELS.some(hasSubscribers)
+    this.#http.addEndpoint('/loaded/primary', 'GET', () => ({ success: true, data: { loaded: loaded(), listens } }))
   }
 }
+
+const CHANNELS = ['undici:request:create', 'http.client.request.created']
 
 function loaded(): string[] {
   const names = Object.keys(createRequire(import.meta.url).cache)
