@@ -6,6 +6,7 @@ import { type TestContext, test } from 'node:test'
 import { fileURLToPath } from 'node:url'
 import { Database } from '../../src/stores/sqlite/driver.ts'
 import { folderOf } from '../support/folder.ts'
+import { startHeddle } from '../support/heddle.ts'
 
 const HEDDLE = fileURLToPath(new URL('../../src/heddle.cjs', import.meta.url))
 
@@ -66,6 +67,43 @@ test('a database in which nothing was ever applied is somebody else’s, and is 
   assert.match(refused.output, /the table invoices is somebody else's/)
   assert.equal(theirs.prepare('SELECT id FROM invoices').pluck().get(), 'one')
   theirs.close()
+})
+
+test('a reset is refused while a process works on the database, whose own tables would go, too', async (t) => {
+  const heddle = await startHeddle(t, { lanes: 1 })
+  const { run } = await project(t)
+  const env = { SQLITE_PATH: join(heddle.directory, 'service.db') }
+  const refused = await run('migrate reset', env)
+  assert.equal(refused.code, 1)
+  assert.match(
+    refused.output,
+    /another process has the database file open: stop it \(npm run dev, too\), reset, and start/,
+  )
+  const user = { email: 'ada@example.com', name: 'Ada', password: 'correct horse battery' }
+  const { status } = await heddle.json('/users', {
+    method: 'POST',
+    headers: { 'content-type': 'application/json' },
+    body: JSON.stringify(user),
+  })
+  assert.equal(status, 201, 'it goes on')
+  await heddle.stop()
+  assert.equal((await run('migrate reset', env)).code, 0)
+})
+
+test('a migration that was changed is taken back and applied anew, when none that is applied comes after it', async (t) => {
+  const { run, root } = await project(t)
+  await run('migrate up')
+  const second = join(root, 'domains/shop/migrations/002_more.sql')
+  await writeFile(second, 'CREATE TABLE more (id TEXT, note TEXT);')
+  assert.match((await run('migrate up')).output, /002_more was changed .*npm run migrate -- redo shop\/002_more/s)
+  const redone = await run('migrate redo')
+  assert.equal(redone.code, 0, redone.output)
+  assert.match(redone.output, /Took back migration shop\/002_more\n.*Applied migration shop\/002_more/s)
+  assert.equal((await run('migrate status')).code, 0)
+  const first = await run('migrate redo shop/001_items')
+  assert.match(first.output, /shop\/002_more is applied and comes after shop\/001_items: take that one back first/)
+  assert.match((await run('migrate redo shop/009_none')).output, /shop\/009_none is not applied/)
+  assert.match((await run('migrate redo', { NODE_ENV: 'production' })).output, /not with NODE_ENV=production/)
 })
 
 test('the types of the tables are written, and compared with the migrations', async (t) => {

@@ -2,6 +2,7 @@ import assert from 'node:assert/strict'
 import { execFileSync } from 'node:child_process'
 import { once } from 'node:events'
 import { readFileSync } from 'node:fs'
+import { writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { test } from 'node:test'
 import { openHistory } from '../../src/history/store-thread/history-file.ts'
@@ -52,6 +53,20 @@ test('what is misnamed among the migrations ends the start, but in development',
   await until(() => logs.some(({ msg }) => /2-b\.sql: a migration's file is named/.test(msg)), 'it says so')
   await until(() => logs.some(({ msg }) => msg.startsWith('Serving on ')), 'it serves')
   assert.equal(child.exitCode, null)
+})
+
+test('npm run dev leaves a draft alone until its line is removed, and says so', async (t) => {
+  const folder = await folderOf(t, { 'shop/migrations/001_shop.sql': 'CREATE TABLE shop (id TEXT);' })
+  const { logs } = await spawnHeddle(t, { domains: [...DOMAINS, folder], lanes: 1, args: ['--watch'] })
+  const said = (text: RegExp) => until(() => logs.some(({ msg }) => text.test(msg)), String(text))
+  await said(/^Serving on /)
+  const file = join(folder, 'shop/migrations/002_more.sql')
+  await writeFile(file, '-- heddle: draft\nCREATE TABLE more (id TEXT);')
+  await said(
+    /^Migration shop\/002_more is a draft and is not applied: write it, and remove the line `-- heddle: draft` /,
+  )
+  await writeFile(file, 'CREATE TABLE more (id TEXT, note TEXT);')
+  await said(/^Applied migration shop\/002_more$/)
 })
 
 test('a path that is no database, or that of a history, ends the start and is left as it is', async (t) => {

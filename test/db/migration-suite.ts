@@ -51,6 +51,27 @@ export function runMigrationSuite(
   }
 
   describe(`migrations on ${name}`, () => {
+    test('a draft, and what comes after it, waits while somebody may write it; without the line it is the same text', async (t) => {
+      const draft = '-- depends: beta/001_b\n-- heddle: draft\nCREATE TABLE a1 (id TEXT);'
+      const { add, folder, run, target } = await withDomains(t, {
+        'alpha/001_a.sql': draft,
+        'alpha/002_after.sql': 'ALTER TABLE a1 ADD COLUMN x TEXT;',
+        'beta/001_b.sql': 'CREATE TABLE b1 (id TEXT);',
+        'gamma/001_c.sql': '-- depends: alpha/001_a\nCREATE TABLE c1 (id TEXT);',
+      })
+      const told: string[] = []
+      const save = () => migrate(target.driver, [folder], (_, message) => void told.push(message), true)
+      assert.deepEqual(await save(), ['beta/001_b'])
+      assert.equal(told.filter((message) => /alpha\/001_a is a draft and is not applied/.test(message)).length, 1)
+      const written = draft.replace('-- heddle: draft\n', '')
+      await add({ 'alpha/001_a.sql': written })
+      assert.deepEqual(await save(), ['alpha/001_a', 'alpha/002_after', 'gamma/001_c'])
+      await add({ 'alpha/001_a.sql': draft, 'beta/002_d.sql': '-- heddle: draft\r\nCREATE TABLE b2 (id TEXT);' })
+      assert.deepEqual(await save(), [], 'the line is no change')
+      assert.deepEqual(await run(), ['beta/002_d'], 'a start applies it')
+      assert.deepEqual(await run(), [])
+    })
+
     test('migrations are applied once, by file number within a domain and by dependency across', async (t) => {
       const { run, query, tables } = await withDomains(t, {
         'alpha/001_first.sql': '-- depends: beta/010_last\nCREATE TABLE a1 (id TEXT REFERENCES b10 (id));',

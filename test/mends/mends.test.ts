@@ -99,6 +99,7 @@ test('errors of the database have mends, and a missing table names the migration
   const domains = await folderOf(t, {
     'shop/migrations/001_orders.sql': 'CREATE TABLE IF NOT EXISTS orders (id TEXT);',
     'shop/migrations/001_orders.down.sql': 'DROP TABLE orders;',
+    'shop/migrations/002_drafted.sql': '-- heddle: draft\nCREATE TABLE drafted (id TEXT);',
   })
   const mend = (message: string, kind: 'syntax' | 'unique_violation' = 'syntax') =>
     mendOf(new DbError(kind, message), { ...facts([domains]), place: undefined })
@@ -108,6 +109,13 @@ test('errors of the database have mends, and a missing table names the migration
       /^shop\/001_orders makes the table orders and is not applied to this database: .*npm run migrate/,
     )
   assert.match(mend('relation "sales" does not exist')!, /^no applied migration makes the table sales: write one/)
+  assert.match(mend('no such table: drafted')!, /: remove its line `-- heddle: draft`, or apply it/)
+  for (const own of [
+    'no such table: heddle_event',
+    'relation "heddle_event" does not exist',
+    'no such table: _migrations',
+  ])
+    assert.match(mend(own)!, /^the runtime makes the table \w+ when it starts, .*start the process again$/)
   assert.match(mend('no such column: nmae')!, /^correct the name nmae, or add the column by a migration/)
   assert.match(mend('cannot insert multiple commands into a prepared statement')!, /^one statement a call/)
   assert.match(mend('UNIQUE constraint failed: orders.id', 'unique_violation')!, /throw new HttpError\(409, …\)$/)

@@ -82,7 +82,9 @@ test('migrations are applied as they appear, and one that fails is told', async 
   const { domains, migrations, reloads, said } = await developed(t)
   const file = join(domains, 'shop/migrations/001_shop.sql')
   await writeFile(file, 'SELECT')
-  await said('ERROR Migration shop/001_shop failed. Save it again, or begin anew: npm run migrate -- reset')
+  await said(
+    'ERROR Migration shop/001_shop failed. Save it again, or begin anew: stop this process, npm run migrate -- reset, and start it again',
+  )
   await writeFile(file, 'SELECT 2')
   await until(() => migrations.at(-1) === 'SELECT 2', 'the second text', PATIENCE_MS)
   assert.deepEqual(reloads, [])

@@ -3,7 +3,7 @@ import { ConfigFaults, EXIT_CONFIG, loadSettings } from '../../core/config/load.
 import type { Settings } from '../../core/config/schema.ts'
 import { HeddleError } from '../../core/errors/catalogue.ts'
 import { messageOf } from '../../core/errors/description.ts'
-import { rollBack } from '../../stores/migrations/roll-back.ts'
+import { rollBack, takeBack } from '../../stores/migrations/roll-back.ts'
 import { migrate } from '../../stores/migrations/runner.ts'
 import { runSeeds } from '../../stores/migrations/seeds.ts'
 import { migrationStatus } from '../../stores/migrations/status.ts'
@@ -15,6 +15,7 @@ const USAGE = `Usage: npm run migrate -- [command]
   up            applies the migrations that are pending (the default)
   status        lists all migrations, and changes nothing; exit code 1 when one is pending, changed or missing
   down [count]  takes back the last ones (1) by their NNN_name.down.sql
+  redo [id]     takes one back by its down file and applies it as it is now: without an id the one that was changed since, else the last
   reset         removes every table, applies all migrations, and seeds; not with NODE_ENV=production
   seed          runs the seeds of all domains`
 
@@ -36,8 +37,19 @@ const COMMANDS: Readonly<Record<string, Run>> = {
     const gone = await database.migrating((driver) => rollBack(driver, domainsDir, Number(argument), log))
     if (gone.length === 0) console.log('No migration is applied')
   },
+  async redo(database, { domainsDir, nodeEnv }, id) {
+    if (nodeEnv === 'production') throw new CommandError('redo takes rows away: not with NODE_ENV=production')
+    await database.migrating((driver) => takeBack(driver, domainsDir, id, log))
+    await database.migrating((driver) => migrate(driver, domainsDir, log))
+  },
   async reset(database, { domainsDir, nodeEnv }) {
     if (nodeEnv === 'production') throw new CommandError('reset removes every table: not with NODE_ENV=production')
+    const user = await database.otherUser()
+    // Its own tables would go, too, and what it knows of them would be wrong.
+    if (user !== null)
+      throw new CommandError(
+        `reset removes every table, and ${user}: stop it (npm run dev, too), reset, and start it again`,
+      )
     const applied = await database.migrating((driver) => driver.applied())
     const [table] = applied.length > 0 ? [] : await readTables(database)
     if (table !== undefined)
@@ -58,7 +70,7 @@ async function main(): Promise<void> {
   try {
     const [command = '', argument, ...more] = readArguments()
     const run = Object.hasOwn(COMMANDS, command) ? COMMANDS[command] : undefined
-    if (run === undefined || more.length > 0 || (argument !== undefined && command !== 'down')) {
+    if (run === undefined || more.length > 0 || (argument !== undefined && command !== 'down' && command !== 'redo')) {
       console.error(run === undefined ? `There is no command ${command}\n\n${USAGE}` : USAGE)
       process.exitCode = EXIT_USAGE
       return

@@ -30,7 +30,7 @@ export function scaffoldDomain(workplace: Workplace, domain: string, within: str
     ],
     next: [
       `npm test ${domain}    # its test`,
-      'npm start             # and in another terminal:',
+      'npm start             # applies the migration, as npm run dev does when its line `-- heddle: draft` is removed. In another terminal:',
       `curl -X POST localhost:8000${names.path} -H 'content-type: application/json' -d '{"name":"first"}'`,
       `npm run new -- plugin ${domain}/show-${one}`,
       `npm run new -- hooks ${domain}    # domain.ts: guards of all its routes`,
@@ -83,6 +83,8 @@ declare module '#heddle' {
 `
 
 const migration = ({ table }: Names): string => `\
+-- heddle: draft
+-- npm run dev leaves it alone until the line above is removed; a start applies it as it is.
 -- Runs unchanged on SQLite and PostgreSQL: ids are made by the application, times are ISO 8601 UTC, which sorts as text.
 CREATE TABLE ${table} (
   id TEXT PRIMARY KEY,

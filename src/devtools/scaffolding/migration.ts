@@ -36,6 +36,8 @@ export function scaffoldMigration(
   const behind = [...(last === undefined ? [] : [`${domain}/${basename(last, '.sql')}`]), ...depends]
   const text = [
     ...behind.map((id) => `-- depends: ${id}`),
+    '-- heddle: draft',
+    '-- npm run dev leaves it alone until the line above is removed; a start applies it as it is.',
     '-- Runs once, in one transaction, on SQLite and PostgreSQL alike. Once it has been applied anywhere, do not change it: write a new migration.',
     statement(name, tablesOf(workplace, domain, folder)),
     '',
@@ -43,8 +45,8 @@ export function scaffoldMigration(
   return {
     files: [{ path: join(folder, `${number}_${name}.sql`), text }],
     next: [
-      'Write its SQL before the next start: the start applies it, and it must not change afterwards.',
-      'npm start -- --boot-tool db    # applies it and ends; npm start does so too',
+      'Write its SQL, then remove its line `-- heddle: draft`: npm run dev applies it as soon as that is saved.',
+      'npm run migrate    # applies it now, as it is; so does every start. It must not change afterwards.',
     ],
   }
 }

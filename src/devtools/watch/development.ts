@@ -81,7 +81,7 @@ export class Development {
     const failed = (error: unknown): void => {
       const message = messageOf(error)
       const end = message.includes('\n') ? '\n  Or ' : '. Save it again, or '
-      log('ERROR', `${message}${end}begin anew: npm run migrate -- reset`)
+      log('ERROR', `${message}${end}begin anew: stop this process, npm run migrate -- reset, and start it again`)
     }
     this.#migrating = this.#migrating.then(migrate).catch(failed)
     return this.#migrating

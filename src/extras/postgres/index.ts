@@ -98,6 +98,13 @@ export default class PostgresDb implements Tool, SqlDatabase {
     return requireOwnTables(this, { user: rdbUser, schema: rdbSchema, mayMake: dbAutoMigrate })
   }
 
+  async otherUser(): Promise<string | null> {
+    const known = await this.queryOne("SELECT to_regclass('heddle_process') IS NOT NULL AS is_there")
+    if (known?.is_there !== true) return null
+    const found = await this.queryOne('SELECT replica FROM heddle_process WHERE expires_at > clock_timestamp() LIMIT 1')
+    return found === null ? null : `the process ${found.replica} works on this database`
+  }
+
   /** Migrates on a connection of its own. @throws as `requireOwn` */
   async migrating<T>(work: (driver: MigrationDriver) => Promise<T>): Promise<T> {
     await this.requireOwn()

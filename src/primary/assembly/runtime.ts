@@ -370,7 +370,7 @@ export class Runtime {
     const { domainsDir } = this.#options.settings
     const log = (level: LogLevel, message: string): void => this.log(level, message, 'db')
     const db = this.toolbox.get('db') as Partial<MigratingTool> | undefined
-    await db?.migrating?.((driver) => migrate(driver, domainsDir, log))
+    await db?.migrating?.((driver) => migrate(driver, domainsDir, log, true))
     await this.#tools.toolBooter.mended('db')
   }
 

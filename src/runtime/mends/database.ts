@@ -2,6 +2,7 @@ import { readdirSync, readFileSync } from 'node:fs'
 import { basename, join } from 'node:path'
 import type { HeddleError } from '../../core/errors/catalogue.ts'
 import { DbError } from '../../core/errors/db-error.ts'
+import { DRAFT } from '../../stores/migrations/discover.ts'
 import { makerOf } from '../../stores/migrations/script-mend.ts'
 
 const NEW_TABLE = 'npm run new -- migration <domain>/<name>'
@@ -44,13 +45,16 @@ const MISSING_MAX = 100
 const MISSING_KEEP_MS = 5000
 
 function missingTable(table: string, domainsDirs: readonly string[]): string {
+  // Whoever removes all tables removes the runtime's own, which it makes at its start.
+  if (/^(?:\w+\.)?(?:heddle_|_migrations$)/.test(table))
+    return `the runtime makes the table ${table} when it starts, and somebody has removed it since: start the process again`
   const known = missing.get(table)
   if (known !== undefined && performance.now() - known.atMs < MISSING_KEEP_MS) return known.mend
   const maker = makerOf(table, domainsDirs.flatMap(migrationsIn))
   const mend =
     maker === undefined
       ? `no applied migration makes the table ${table}: write one (${NEW_TABLE}), or apply what is pending (DB_AUTO_MIGRATE=true npm start -- --boot-tool db)`
-      : `${maker.id} makes the table ${table} and is not applied to this database: apply it (npm run migrate), and read there why it fails, if it does`
+      : `${maker.id} makes the table ${table} and is not applied to this database: ${DRAFT.test(maker.sql) ? 'remove its line `-- heddle: draft`, or ' : ''}apply it (npm run migrate), and read there why it fails, if it does`
   if (missing.size >= MISSING_MAX) missing.clear()
   missing.set(table, { mend, atMs: performance.now() })
   return mend

@@ -9,6 +9,8 @@ const FILE_NAME = /^\d{3,}_[A-Za-z0-9_-]+\.sql$/
 /** Takes back the migration of the same name. */
 export const DOWN_SUFFIX = '.down.sql'
 const DEPENDS = /^--\s*depends\s*:(.*)$/i
+/** A line of somebody who has yet to write it; it does not count as part of its text. */
+export const DRAFT = /^[ \t]*--\s*heddle\s*:\s*draft[ \t]*(?:\r?\n|$)/im
 const ID = /^[^\s/]+\/\d{3,}_[A-Za-z0-9_-]+$/
 
 /**
@@ -49,7 +51,8 @@ async function migrationsOf(domain: string, folder: string): Promise<Migration[]
     const downName = stem + DOWN_SUFFIX
     const down = names.includes(downName) ? await readFile(resolve(folder, downName), 'utf8') : null
     const depends = dependsOf(sql, path)
-    migrations.push({ id: `${domain}/${stem}`, domain, path, sql, checksum: checksumOf(sql), down, depends })
+    const isDraft = DRAFT.test(sql)
+    migrations.push({ id: `${domain}/${stem}`, domain, path, sql, checksum: checksumOf(sql), down, isDraft, depends })
   }
   return migrations
 }
@@ -70,7 +73,7 @@ function dependsOf(sql: string, path: string): string[] {
 }
 
 function checksumOf(sql: string): string {
-  return createHash('sha256').update(sql.replaceAll('\r\n', '\n')).digest('hex')
+  return createHash('sha256').update(sql.replaceAll('\r\n', '\n').replace(DRAFT, '')).digest('hex')
 }
 
 function byDomainAndNumber(a: Migration, b: Migration): number {

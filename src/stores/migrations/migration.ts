@@ -7,10 +7,12 @@ export interface Migration {
   readonly path: string
   /** The file's text, to be run as it is. */
   readonly sql: string
-  /** SHA-256 of the text in hexadecimal; line ends count as LF, so a checkout with CRLF is the same file. */
+  /** SHA-256 of the text in hexadecimal; line ends count as LF, so a checkout with CRLF is the same file, and the line of a draft does not count. */
   readonly checksum: string
   /** The text of `NNN_name.down.sql` beside it, which takes it back; null where there is none. */
   readonly down: string | null
+  /** Its header has `-- heddle: draft`: somebody is about to write it. */
+  readonly isDraft: boolean
   /** Ids from the header's `-- depends:` lines. */
   readonly depends: readonly string[]
 }
@@ -37,6 +39,8 @@ export interface MigrationSession {
 
 /** An implementation of `db` that has migrations. */
 export interface MigratingTool {
+  /** Who else works on this database now, in a few words; null: nobody that can be seen. Call it before this process uses the database. */
+  otherUser(): Promise<string | null>
   /** Migrates on a connection of its own. */
   migrating<T>(work: (driver: MigrationDriver) => Promise<T>): Promise<T>
 }

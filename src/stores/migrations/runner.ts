@@ -14,6 +14,7 @@ export type MigrationLog = (level: LogLevel, message: string, fields?: Record<st
 /**
  * Applies pending migrations, each in its own transaction together with its row in `_migrations`. One without a statement stays pending.
  * @param domainsFolders folders with `<domain>/migrations/NNN_name.sql`
+ * @param leavesDrafts a draft, and what comes after it, is told and not applied: somebody is about to write it
  * @returns the ids that this call applied, in their order
  * @throws MIGRATION_INVALID before anything is applied, for a cycle, a missing dependency or an applied file that has changed; and for a
  * migration that fails, which is rolled back (those before it stay applied). DbError `unavailable` or `timeout` when the failure was
@@ -23,11 +24,22 @@ export async function migrate(
   driver: MigrationDriver,
   domainsFolders: readonly string[],
   log: MigrationLog,
+  leavesDrafts = false,
 ): Promise<string[]> {
   const applied: string[] = []
+  const left: Migration[] = []
   const all = orderMigrations(await discoverMigrations(domainsFolders))
   const waiting = await pendingOf(driver, all)
   for (const [n, migration] of waiting.entries()) {
+    if (leavesDrafts && (migration.isDraft || left.some((draft) => isAfter(migration, draft)))) {
+      left.push(migration)
+      if (migration.isDraft)
+        log(
+          'WARNING',
+          `Migration ${migration.id} is a draft and is not applied: write it, and remove the line \`-- heddle: draft\` (${shown(migration.path)}). A start applies it as it is`,
+        )
+      continue
+    }
     if (statementsIn(migration.sql, ANY_DIALECT).length === 0) {
       // An editor may have begun to save it. Applied, it could not be written any more.
       log(
@@ -46,6 +58,10 @@ export async function migrate(
   }
   return applied
 }
+
+/** True where one must be applied before the other. Both are in the order of `orderMigrations`. */
+export const isAfter = ({ domain, depends }: Migration, earlier: Migration): boolean =>
+  domain === earlier.domain || depends.includes(earlier.id)
 
 /**
  * Migrations that are not applied yet, in the order in which they would be. Changes nothing.
@@ -92,6 +108,6 @@ function isApplied(migration: Migration, recorded: string | null): boolean {
   if (recorded === migration.checksum) return true
   throw new HeddleError(
     'MIGRATION_INVALID',
-    `Migration ${migration.id} was changed after it was applied: put ${migration.path} back as it was, and write a new migration`,
+    `Migration ${migration.id} was changed after it was applied: put ${shown(migration.path)} back as it was, and write a new migration; or, in development, take it back and apply it anew: npm run migrate -- redo ${migration.id}`,
   )
 }

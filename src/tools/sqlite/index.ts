@@ -118,6 +118,11 @@ export default class SqliteDb implements Tool, SqlDatabase {
     this.#watch.start()
   }
 
+  async otherUser(): Promise<string | null> {
+    this.#file().requireDatabase()
+    return this.#file().isElsewhereOpen() ? 'another process has the database file open' : null
+  }
+
   /** Migrates on a connection of its own. */
   async migrating<T>(work: (driver: MigrationDriver) => Promise<T>): Promise<T> {
     this.#file().requireDatabase()
