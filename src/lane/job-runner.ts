@@ -1,5 +1,6 @@
 import type { JobRun } from '../contracts/scheduler.ts'
 import type { CodeTracing } from '../contracts/tracing.ts'
+import type { Origin } from '../core/causality/context.ts'
 import { messageOf } from '../core/errors/description.ts'
 import { runJob } from '../runtime/jobs/run-job.ts'
 import type { ToPrimary } from '../transport/messages.ts'
@@ -17,6 +18,8 @@ export interface JobRunnerOptions {
 
 /** Runs the jobs that the primary's clock starts in this lane, and reports their ends. */
 export class JobRunner {
+  /** The jobs that are under way. */
+  readonly running = new Set<Origin>()
   readonly #options: JobRunnerOptions
 
   constructor(options: JobRunnerOptions) {
@@ -28,13 +31,15 @@ export class JobRunner {
     const { host, flight, recorder, post } = this.#options
     let error: string | null = null
     const step = flight.beginJob(job)
+    const { definition } = host.jobList[job]!
+    const origin = { plugin: definition.owner.name, handler: definition.name }
+    this.running.add(origin)
     try {
-      const { definition } = host.jobList[job]!
-      const origin = { plugin: definition.owner.name, handler: definition.name }
       await runJob(definition, of, recorder(), origin)
     } catch (thrown) {
       error = messageOf(thrown)
     }
+    this.running.delete(origin)
     flight.endStep(step, error !== null)
     post({ type: 'job-done', run, error })
   }

@@ -55,6 +55,11 @@ export class PrimaryFrames {
     this.#inbox.drain()
   }
 
+  /** What this thread ran may have been stopped while a frame was read. */
+  recover(): void {
+    this.#inbox.recover()
+  }
+
   readonly #onFrame = (kind: number, id: number, at: number, length: number): void => {
     switch (kind) {
       case KIND.REQUEST:

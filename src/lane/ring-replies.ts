@@ -40,6 +40,10 @@ export class RingReplies implements ReplySink, SocketSink {
     this.#outbox.end(writeResponse(this.#outbox, at, reply.status, head, body), KIND.RESPONSE, id)
   }
 
+  settled(id: number): void {
+    this.#outbox.answerText(KIND.SETTLED, id, '')
+  }
+
   openStream(id: number, head: string): void {
     const at = this.#outbox.begin(RESPONSE_FIXED_BYTES + utf8MaxBytes(head), true)
     if (at >= 0) this.#outbox.end(writeResponse(this.#outbox, at, 200, head, null), KIND.STREAM_OPEN, id)

@@ -2,6 +2,7 @@ import { fileURLToPath } from 'node:url'
 import { receiveMessageOnPort } from 'node:worker_threads'
 import type { HistoryInit } from '../contracts/requests.ts'
 import type { CodeTracing, TracingInit } from '../contracts/tracing.ts'
+import { causality } from '../core/causality/context.ts'
 import { adoptVariables } from '../core/config/plugin-variables.ts'
 import { messageOf, stackOf } from '../core/errors/description.ts'
 import { loadModule } from '../core/modules/load-module.ts'
@@ -22,7 +23,7 @@ import { writeChanges } from '../runtime/event-log/write-changes.ts'
 import { attemptRecord, EventServer } from '../runtime/events/event-server.ts'
 import { activeTools } from '../runtime/kernel/active-tools.ts'
 import { BootAftermath } from '../runtime/kernel/boot-aftermath.ts'
-import { poolUses } from '../runtime/kernel/pool-requests.ts'
+import { notePoolOrigins, poolUses } from '../runtime/kernel/pool-requests.ts'
 import { existingMemory, ThreadKernel } from '../runtime/kernel/thread.ts'
 import { watchUnawaited } from '../runtime/kernel/unawaited.ts'
 import type { ThreadStreams } from '../runtime/streams/thread-streams.ts'
@@ -41,6 +42,7 @@ import { LaneBus } from './event-bus.ts'
 import { watchGuardian } from './guardian-watch.ts'
 import { JobRunner } from './job-runner.ts'
 import { LaneFlight } from './lane-flight.ts'
+import { letGo } from './leaving.ts'
 import { PrimaryCalls } from './primary-calls.ts'
 import { PrimaryFrames } from './primary-frames.ts'
 import { RecordedDeliveries } from './recorded-deliveries.ts'
@@ -55,6 +57,8 @@ const TRACING_FILE = fileURLToPath(new URL('../tracing/spans/thread-tracing.ts',
 const STREAMS_FILE = fileURLToPath(new URL('../runtime/streams/thread-streams.ts', import.meta.url))
 /** A drain waits this long for the handlers of sockets that are closed, milliseconds. */
 const SOCKETS_END_MS = 2000
+/** Handlers that are under way when the lane's end begins have this long to settle, milliseconds, where their routes do not set less. */
+const SETTLE_MS = 5000
 
 /** The worker's end of a lane: boots the plugins, then runs requests and events until it is drained. */
 export class LaneServer {
@@ -84,6 +88,8 @@ export class LaneServer {
   readonly #flight: LaneFlight
   readonly #jobs: JobRunner
   readonly #subscriptions: SubscriptionManifest[] = []
+  #isLeaving = false
+  #hasLetGo = false
 
   constructor(init: LaneInit) {
     this.#init = init
@@ -99,7 +105,7 @@ export class LaneServer {
     this.#flightFile = init.flightFile === null ? null : new FlightFile(init.flightFile, Buffer.from(init.flight))
     const recorder = new FlightRecorder(init.flight, this.#flightFile)
     this.#recorder = recorder
-    installExitReport(recorder)
+    installExitReport(recorder, (isStopped) => this.#leave(isStopped))
     this.#flight = new LaneFlight(recorder)
     this.#calls = new PrimaryCalls(this.#outbox)
     this.#host = new LaneToolHost(this.#outbox, this.#calls, (message) => this.#post(message), settings)
@@ -211,7 +217,10 @@ export class LaneServer {
       if (typeof message === 'number') this.#frames.drain()
       else this.#onMessage(message)
     })
+    // The primary has given the lane up: nobody waits for anything of it.
+    port.on('close', () => this.#letGo())
     this.#heartbeat.start()
+    notePoolOrigins()
     if (this.#flightFile !== null) watchGuardian(settings.shutdownDelayMs + settings.shutdownTimeoutMs)
     const startedMs = performance.now()
     try {
@@ -373,6 +382,9 @@ export class LaneServer {
         return this.#post({ type: 'pool-uses', uses: poolUses() })
       case 'drain':
         void this.#drain()
+        return
+      case 'leave':
+        this.#leave()
     }
   }
 
@@ -389,15 +401,57 @@ export class LaneServer {
   /** The primary drains a lane when nothing is in flight there except streams. It has closed the lane's sockets by then: their last frames are on the way. */
   async #drain(): Promise<void> {
     this.#requests.closeStreams()
-    const deadlineMs = steadyMs() + SOCKETS_END_MS
-    await until(() => this.#requests.sockets.size === 0, deadlineMs)
+    const deadlineMs = steadyMs() + SETTLE_MS
+    await until(() => this.#requests.sockets.size === 0, Math.min(deadlineMs, steadyMs() + SOCKETS_END_MS))
+    // Nobody waits for their answers, but what they await may be native.
+    await until(() => this.#requests.unsettled === 0, deadlineMs)
     this.#trimmer.stop()
     await this.#kernel.stop()
     await this.#streams?.close()
-    this.#heartbeat.stop()
-    // One more turn of the loop: the doorbell rings for the last frames at its end.
-    await new Promise((resolve) => setImmediate(resolve))
-    this.#post({ type: 'drained' })
+    this.#letGo()
+  }
+
+  /**
+   * Something in this lane ends it: it takes nothing more, its handlers settle, and its thread is gone when no native call of it is under way.
+   * @param isStopped what runs is stopped when this returns
+   * @returns false while it boots: the plugin that does this is to be left out
+   */
+  #leave(isStopped = false): boolean {
+    if (!this.#host.isBooted) return false
+    if (isStopped) this.#forgetStopped()
+    // What has stopped its loop may have done so in the midst of a frame.
+    this.#frames.recover()
+    this.#outbox.recover()
+    if (this.#isLeaving) return true
+    this.#isLeaving = true
+    this.#post({ type: 'dying' })
+    this.#requests.closeStreams()
+    // Not at once: a stop takes all microtasks with it that wait.
+    setTimeout(() => void until(() => !this.#hasWork, steadyMs() + SETTLE_MS).then(() => this.#letGo()), 0)
+    return true
+  }
+
+  /** What is stopped does not settle. The primary gives up a request of it. */
+  #forgetStopped(): void {
+    const context = causality.getStore()
+    if (context?.eventId != null) this.#events.stopped()
+    else if (context?.origin != null) this.#jobs.running.delete(context.origin)
+  }
+
+  get #hasWork(): boolean {
+    const { awaited, sockets } = this.#requests
+    return awaited > 0 || sockets.size > 0 || this.#events.inFlight > 0 || this.#jobs.running.size > 0
+  }
+
+  #letGo(): void {
+    if (this.#hasLetGo) return
+    this.#hasLetGo = true
+    this.#requests.closeStreams()
+    letGo(() => {
+      // Else the thread would end by itself, which nobody expects of it.
+      this.#init.port.ref()
+      this.#post({ type: 'drained' })
+    })
   }
 }
 

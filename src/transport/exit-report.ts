@@ -16,27 +16,35 @@ export interface ExitReport {
   origin: Origin | null
 }
 
+// Taken before plugins can replace them: what throws while Node reports an error ends the process.
+const { stringify } = JSON
+const { captureStackTrace } = Error
+
 /**
  * Lets this thread leave the reason of its end in its flight recorder: the stack of an uncaught error, or of the call of `process.exit`.
  * The pool's error does not help: it has no stack for the one, and loses that of the other.
  * A plugin that signals its own process is refused: it must not end the process.
+ * @param leave called instead of the end: the thread goes on until what is under way in it has ended, but for what is stopped. False: it ends at once
  */
-export function installExitReport(flight: FlightRecorder): void {
+export function installExitReport(flight: FlightRecorder, leave: (isStopped?: boolean) => boolean): void {
   const say = ({ kind, message, stack }: Omit<ExitReport, 'origin'>): void => {
     // Node tells of an uncaught error while the resource is still entered that it came from.
     const origin = causality.getStore()?.origin ?? null
     const cut = { kind, message: message.slice(0, MESSAGE_MAX), stack: stack.slice(0, STACK_MAX), origin }
-    flight.writeExitReport(JSON.stringify(cut))
+    flight.writeExitReport(stringify(cut))
   }
   process.on('uncaughtExceptionMonitor', (error: unknown) => {
     say({ kind: 'throw', message: messageOf(error), stack: framesIn(stackOf(error) ?? '') })
   })
   const exit = process.exit.bind(process)
+  process.on('uncaughtException', () => {
+    if (!leave()) exit(1)
+  })
   process.exit = (code?: number | string | null): never => {
     const asked = new Error('process.exit')
-    Error.captureStackTrace(asked, process.exit)
+    captureStackTrace(asked, process.exit)
     say({ kind: 'exit', message: `process.exit(${code ?? ''}) was called`, stack: asked.stack ?? '' })
-    return exit(code)
+    return leave(true) ? stopHere() : exit(code)
   }
   const kill = process.kill.bind(process)
   process.kill = (pid: number, signal?: string | number): true => {
@@ -44,6 +52,15 @@ export function installExitReport(flight: FlightRecorder): void {
     if (isOwn && signal !== 0) throw new Error('A plugin cannot signal the process that it runs in')
     return kill(pid, signal)
   }
+}
+
+/** Stops what this thread runs just now, and no more: its loop goes on. No `catch` and no `finally` of whoever called sees it. */
+function stopHere(): never {
+  const { Session } = process.getBuiltinModule('node:inspector')
+  const session = new Session()
+  session.connect()
+  session.post('Runtime.terminateExecution')
+  for (;;);
 }
 
 /** The text of a stack without the message at its start, which may be of any length. */

@@ -21,7 +21,7 @@ import type { StreamCommand, StreamReport } from './stream-messages.ts'
  * Version of what the two ends of a lane exchange: these messages, the frames, the layouts in shared memory. Raised with each change:
  * a lane loads the runtime's code from disk, and the primary may be older than that code.
  */
-export const LANE_PROTOCOL = 17
+export const LANE_PROTOCOL = 18
 
 /** What a lane is started with: the task of its thread in the pool. */
 export interface LaneInit {
@@ -187,8 +187,10 @@ export type ToLane =
   | { type: 'log-write'; batch: number; changes: LogChanges }
   /** Report which handlers have calls under way in the thread pool. */
   | { type: 'pool-uses' }
-  /** Stop taking work, run `onStop`, close the tools, then end. */
+  /** Stop taking work, run `onStop`, close the tools, then leave. */
   | { type: 'drain' }
+  /** The lane is to end for what happened in it: leave, without `onStop`. What stopped its loop may have cut off anything. */
+  | { type: 'leave' }
 
 export type ToPrimary =
   /** The lane begins to load and boot this plugin; null: it has booted all of them. */
@@ -208,5 +210,7 @@ export type ToPrimary =
   /** Its error is null when the changes are committed. */
   | { type: 'log-written'; batch: number; error: string | null }
   | { type: 'pool-uses'; uses: PoolUse[] }
-  /** All is closed: the thread may be ended. */
+  /** Something in it ends the lane, and its flight recorder says what: it takes nothing more, and leaves. */
+  | { type: 'dying' }
+  /** Nothing native of it is under way: the thread may be ended. */
   | { type: 'drained' }

@@ -8,6 +8,11 @@ export function atTurnEnd(run: () => void): void {
   if (waiting.push(run) === 1) setImmediate(runAll)
 }
 
+/** What ran may have been stopped, and the immediates of that turn with it. */
+export function recoverTurnEnd(): void {
+  if (waiting.length > 0) setImmediate(runAll)
+}
+
 function runAll(): void {
   try {
     // Its length is read each time: what a function adds still runs in this turn.

@@ -11,7 +11,7 @@ import { useCookieSecrets } from '../../runtime/endpoint/cookie-keys.ts'
 import { logDatabaseOf, staysInProcess } from '../../runtime/event-log/log-database.ts'
 import { activeTools } from '../../runtime/kernel/active-tools.ts'
 import { BootAftermath } from '../../runtime/kernel/boot-aftermath.ts'
-import { poolRequests, poolUses } from '../../runtime/kernel/pool-requests.ts'
+import { notePoolOrigins, poolRequests, poolUses } from '../../runtime/kernel/pool-requests.ts'
 import type { Toolbox } from '../../runtime/kernel/toolbox.ts'
 import type { MendFacts } from '../../runtime/mends/mend.ts'
 import type { MigratingTool } from '../../stores/migrations/migration.ts'
@@ -278,6 +278,7 @@ export class Runtime {
     const { settings, isDevelopment = false, onFatal } = this.#options
     const { kernel, health, toolBooter } = this.#tools
     const { supervisor, registrar } = this.#lanes
+    notePoolOrigins()
     const { listener } = this.#http
     await this.#observers.open(isDevelopment)
     if (settings.eventBusDriver === 'keyvalue_streams') {

@@ -120,11 +120,14 @@ export function assembleSupervision(options: SupervisionOptions): SupervisionPar
     onLeftOut: (file, reason) => {
       for (const lane of supervisor.lanes.all) registrar.leftOut(lane, file, reason)
     },
-    onEnding: (lane) => judge.died(lane),
     onDeath: (lane, death) => {
+      registrar.laneDied(lane)
+      return deaths.onDeath(lane, death)
+    },
+    onGone: (lane, unfinished, box) => {
       events.logLanes.laneGone(lane)
       events.durable.laneGone()
-      return deaths.onDeath(lane, death)
+      deaths.onGone(lane, unfinished, box)
     },
     onLeaving: (lane) => registrar.laneLeaving(lane),
     isBusy: (lane) => registrar.isBusy(lane),

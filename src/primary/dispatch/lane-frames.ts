@@ -100,6 +100,9 @@ export class LaneFrames implements BodySink, BatchListener {
     switch (kind) {
       case KIND.RESPONSE:
         return this.#onResponse(id, at, length)
+      case KIND.SETTLED:
+        this.#requests.remove(id)
+        return
       case KIND.DELIVERED:
         return readAcknowledgements(this.#inbox, at, length, this.#onDelivered)
       case KIND.DELIVERY_REPLY:

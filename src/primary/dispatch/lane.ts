@@ -1,5 +1,6 @@
 import { type MessagePort, receiveMessageOnPort } from 'node:worker_threads'
 import type { WorkInFlight } from '../../contracts/registry.ts'
+import type { ErrorCode } from '../../core/errors/catalogue.ts'
 import type { WireError } from '../../core/errors/wire.ts'
 import { steadyMs } from '../../core/schedule/steady-time.ts'
 import { type EventFrame, eventMaxBytes, type PayloadForm, writeEvent } from '../../transport/frames/event-frame.ts'
@@ -209,9 +210,23 @@ export class Lane {
     return slotId
   }
 
-  /** Gives a request up: its slot is free, its handler's signal is aborted, its answer is dropped. */
+  /** Requests without an answer, the longest in flight first. */
+  get placedRequests(): PlacedRequest[] {
+    return this.#requests.list()
+  }
+
+  /** Answers the requests of one plugin with an error, and gives them up. */
+  failRequestsOf(plugin: string, code: ErrorCode): void {
+    for (const [id, exchange] of this.#requests.entries()) {
+      if (exchange.plugin !== plugin) continue
+      this.cancelRequest(id)
+      exchange.fail(code)
+    }
+  }
+
+  /** Gives a request up: its handler's signal is aborted, its answer is dropped, and its slot is free when its handler has settled. */
   cancelRequest(id: number): void {
-    if (this.state === 'dead' || this.#requests.remove(id) === null) return
+    if (this.state === 'dead' || this.#requests.giveUp(id) === null) return
     this.#outbox.sendText(KIND.CANCEL, id, '')
   }
 

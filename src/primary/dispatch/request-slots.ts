@@ -46,6 +46,9 @@ export class RequestSlots {
   #sentMs = new Float64Array(0)
   #isStream = new Uint8Array(0)
   #isSlow = new Uint8Array(0)
+  /** 1 where nobody waits for the answer any more: the slot is free when the handler has settled. */
+  #isGivenUp = new Uint8Array(0)
+  #givenUp = 0
   readonly #freeSlots: number[] = []
 
   /** @param max that may wait for their answers */
@@ -56,7 +59,8 @@ export class RequestSlots {
 
   /** Requests that it can take. */
   get free(): number {
-    return Math.min(this.#max - this.count + this.streams, SLOTS_MAX - this.count)
+    const kept = this.count + this.#givenUp
+    return Math.min(this.#max - kept + this.streams, SLOTS_MAX - kept)
   }
 
   /** Takes a slot. There must be a free one. @returns the id of the new request */
@@ -83,10 +87,28 @@ export class RequestSlots {
     return this.#generations[slot] === id >>> 16 ? (this.#exchanges[slot] ?? null) : null
   }
 
-  /** Takes out a request that is answered or given up. */
+  /** Takes out a request that is answered. Null when it was given up before. */
   remove(id: number): Exchange | null {
+    const slot = id & 0xffff
     const exchange = this.get(id)
-    if (exchange !== null) this.#release(id & 0xffff)
+    if (exchange !== null) this.#release(slot)
+    else if (this.#isGivenUp[slot] === 1 && this.#generations[slot] === id >>> 16) this.#settle(slot)
+    return exchange
+  }
+
+  /**
+   * Nobody waits for the answer of a request any more. Its handler goes on, and keeps the slot: else clients that leave early would pile up work
+   * without a limit. A stream has none to give up: it is free at once.
+   */
+  giveUp(id: number): Exchange | null {
+    const slot = id & 0xffff
+    const exchange = this.get(id)
+    if (exchange === null) return null
+    const isHandled = this.#isStream[slot] === 0
+    this.#takeOut(slot)
+    this.#isGivenUp[slot] = 1
+    this.#givenUp++
+    if (!isHandled) this.#settle(slot)
     return exchange
   }
 
@@ -138,6 +160,13 @@ export class RequestSlots {
     return taken
   }
 
+  /** All requests with their ids. */
+  entries(): [id: number, exchange: Exchange][] {
+    return this.#exchanges.flatMap((exchange, slot) =>
+      exchange === null ? [] : [[slot | (this.#generations[slot]! << 16), exchange] as [number, Exchange]],
+    )
+  }
+
   /** All requests, the longest in flight first. */
   list(): PlacedRequest[] {
     const placed: PlacedRequest[] = []
@@ -168,14 +197,25 @@ export class RequestSlots {
     this.#sentMs = grown(new Float64Array(slots), this.#sentMs)
     this.#isStream = grown(new Uint8Array(slots), this.#isStream)
     this.#isSlow = grown(new Uint8Array(slots), this.#isSlow)
+    this.#isGivenUp = grown(new Uint8Array(slots), this.#isGivenUp)
     this.#exchanges = [...this.#exchanges, ...new Array<null>(slots - before).fill(null)]
     for (let slot = slots - 1; slot >= before; slot--) this.#freeSlots.push(slot)
   }
 
   #release(slot: number): void {
-    this.#exchanges[slot] = null
+    this.#takeOut(slot)
+    this.#settle(slot)
+  }
+
+  #settle(slot: number): void {
+    if (this.#isGivenUp[slot] === 1) this.#givenUp--
+    this.#isGivenUp[slot] = 0
     this.#generations[slot]!++
     this.#freeSlots.push(slot)
+  }
+
+  #takeOut(slot: number): void {
+    this.#exchanges[slot] = null
     this.count--
     if (this.#isSlow[slot] === 1) {
       this.#isSlow[slot] = 0

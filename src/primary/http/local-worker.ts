@@ -99,6 +99,9 @@ export class LocalWorker implements ReplySink, SocketSink, RequestHolder, Socket
     this.#take(id)?.reply(reply)
   }
 
+  /** Its place was free at once. */
+  settled(): void {}
+
   openStream(id: number, head: string): void {
     this.#last(id)?.openStream(200, head)
   }

@@ -3,14 +3,15 @@ import type { Awaitable } from '../../contracts/awaitable.ts'
 import type { LogLevel } from '../../contracts/logger.ts'
 import type { BlackBox } from '../../contracts/registry.ts'
 import { NO_CAUSE } from '../../core/causality/context.ts'
+import type { ErrorCode } from '../../core/errors/catalogue.ts'
 import { messageOf } from '../../core/errors/description.ts'
 import { encodePayload } from '../../runtime/events/payload.ts'
 import { publicationOf } from '../../runtime/events/publication.ts'
 import type { EventFrame } from '../../transport/frames/event-frame.ts'
-import type { Lane } from '../dispatch/lane.ts'
+import type { Lane, UnfinishedWork } from '../dispatch/lane.ts'
 import type { Routing } from '../http/routing.ts'
 import { blackBoxOf } from './black-box.ts'
-import type { Judge } from './judge.ts'
+import { isProved, type Judge } from './judge.ts'
 import type { LaneDeath } from './lane-death.ts'
 import type { LaneRegistrar } from './lane-registrar.ts'
 import { shownFrame } from './stack-probe.ts'
@@ -38,6 +39,8 @@ export interface DeathParts {
   log(level: LogLevel, message: string, identity: string, fields?: Record<string, unknown>): void
 }
 
+const answerOf = ({ reason }: BlackBox): ErrorCode => (reason === 'stalled' ? 'HTTP_LANE_STALLED' : 'HTTP_INTERNAL')
+
 /** Handles the death of a lane: answers its requests, reads and reports its black box, and gives its events to other lanes. */
 export class LaneDeaths {
   readonly #parts: DeathParts
@@ -48,20 +51,24 @@ export class LaneDeaths {
     this.#domains = parts.domainsDir.map((directory) => resolve(directory) + sep)
   }
 
+  /** A lane has died, or is dying: who is guilty of it is known, and gets his answers. Everybody else may still get theirs. */
   onDeath(lane: Lane, death: LaneDeath): BlackBox {
-    const { registrar, judge } = this.#parts
-    for (const { exchange } of death.requests) {
-      exchange.fail(death.reason === 'stalled' ? 'HTTP_LANE_STALLED' : 'HTTP_INTERNAL')
-    }
-    this.#parts.threadGone(lane.heartbeat.threadId)
+    const { judge } = this.#parts
     const box = judge.name(lane, this.#read(lane, death))
     this.#report(box)
     this.#parts.record(box, new Map(death.requests.map(({ exchange: { requestId, key } }) => [requestId, key])))
-    registrar.laneGone(lane, death.unreadDeliveries, box)
     // Who ends lanes by its boot is left out of those that start: it needs no other punishment.
     if (death.bootCulprit === null) judge.punish(lane, box)
     else judge.died(lane)
+    if (isProved(box)) lane.failRequestsOf(box.guilty!.plugin!, answerOf(box))
     return box
+  }
+
+  /** It is gone, with what it has not finished. */
+  onGone(lane: Lane, { requests, unreadDeliveries }: UnfinishedWork, box: BlackBox): void {
+    for (const { exchange } of requests) exchange.fail(answerOf(box))
+    this.#parts.threadGone(lane.heartbeat.threadId)
+    this.#parts.registrar.laneGone(lane, unreadDeliveries, box)
   }
 
   /** A lane that stood still has gone on by itself. Nothing is lost, but the log says where it stood. */

@@ -1,16 +1,20 @@
 import { fileURLToPath } from 'node:url'
-import type { MessagePort, Worker } from 'node:worker_threads'
+import { type MessagePort, Worker } from 'node:worker_threads'
 import { Piscina } from 'piscina'
 import { laneEnvironment } from '../../core/config/lane-environment.ts'
 import { publicVariables } from '../../core/config/load.ts'
 import type { Settings } from '../../core/config/schema.ts'
+import { messageOf } from '../../core/errors/description.ts'
 import { YOUNG_GENERATION_MB } from '../../transport/memory/heartbeat.ts'
 import type { LaneInit, WarmUp } from '../../transport/messages.ts'
 import { STANDSTILL_GROWTH } from './watchdog.ts'
 
+const NODE_MAJOR = Number.parseInt(process.versions.node, 10)
 const WORKER_FILE = fileURLToPath(new URL('../../../workers/lane.ts', import.meta.url))
 /** Threads beside the lanes and as many that stand still: the one that takes over in a reload, the quarantine lane, the probation lane, and one that is about to end. */
 const SPARE_THREADS = 4
+/** Threads that have been replaced stay for as long as native calls of theirs are under way: at most so many are waited for at a time. */
+export const LEAVING_MAX_THREADS = 16
 /** Threads that wait for a lane at most, where threads are prewarmed: one more than a reload takes, because an editor often saves twice. */
 const PREWARMED_MAX_THREADS = 3
 /**
@@ -21,17 +25,39 @@ const PREWARMED_MAX_THREADS = 3
 const HEAP_ROOM_MB = 2560
 
 /**
- * How the threads load TypeScript: as the process does, whose flags they inherit. Node does not know those of a process that has preloaded the file by
- * itself (`npm start` without a guardian). Where tsx was named for the process, lanes need it no more: it loads through libuv's thread pool, and a lane
- * could not come back while plugins hold that.
+ * With these a thread can be stopped and goes on (`stopThread`): Node looks for no order in its stack of asynchronous calls, which a stop leaves as it
+ * is, and keeps the causal context in V8's frames instead of that stack (the default from Node 24 on), where an `await` costs half, too.
  */
-function laneArguments(): { execArgv?: string[] } {
+const STOPPABLE = ['--no-force-async-hooks-checks', ...(NODE_MAJOR < 24 ? ['--experimental-async-context-frame'] : [])]
+/** No Node knows it. */
+const UNKNOWN_FLAG = '--heddle'
+
+/**
+ * How the threads run: they load TypeScript as the process does, and can be stopped. Node does not know the flags of a process that has preloaded the
+ * loader by itself (`npm start` without a guardian). Where tsx was named for the process, lanes need it no more: it loads through libuv's thread pool,
+ * and a lane could not come back while plugins hold that.
+ */
+function laneArguments(): string[] {
   const { execArgv } = process
   const isPreloadedLate = process.argv[1]?.endsWith('guardian.cjs') === true
   const isTsx = execArgv.some((flag, n) => flag === '--import' && /(?:^|\/)tsx(?:\/|$)/.test(execArgv[n + 1] ?? ''))
-  if (!isPreloadedLate && !isTsx) return {}
-  // Flags of the whole process are refused for a thread.
-  return { execArgv: execArgv.flatMap((flag, n) => (flag === '--require' ? [flag, execArgv[n + 1]!] : [])) }
+  const own =
+    isPreloadedLate || isTsx
+      ? execArgv.flatMap((flag, n) => (flag === '--require' ? [flag, execArgv[n + 1]!] : []))
+      : threadFlags(execArgv)
+  return [...own, ...STOPPABLE]
+}
+
+/** Those flags that a thread may have: Node refuses those of the whole process, and names all that it refuses before it starts anything. */
+function threadFlags(flags: readonly string[]): string[] {
+  try {
+    new Worker('', { eval: true, execArgv: [...flags, UNKNOWN_FLAG] })
+  } catch (error) {
+    const [, list = ''] = messageOf(error).split(/flags: /)
+    const refused = list.split(', ')
+    return flags.filter((flag) => !refused.includes(flag))
+  }
+  return [...flags]
 }
 
 /** V8's own limit, MiB. A heap takes only as much of it as it needs. */
@@ -56,13 +82,13 @@ export class LanePool {
       filename: WORKER_FILE,
       // The pool starts no thread without a lane by itself: that thread would have loaded older code.
       minThreads: 0,
-      maxThreads: 2 * settings.lanes + SPARE_THREADS + this.#prewarmedThreads,
+      maxThreads: 2 * settings.lanes + SPARE_THREADS + LEAVING_MAX_THREADS + this.#prewarmedThreads,
       idleTimeout: Number.POSITIVE_INFINITY,
       concurrentTasksPerWorker: 1,
       // The default freezes a thread's timers and sockets while it has no task.
       atomics: 'disabled',
       recordTiming: false,
-      ...laneArguments(),
+      execArgv: laneArguments(),
       env: laneEnvironment(publicVariables(), settings.laneEnv),
       resourceLimits: { maxOldGenerationSizeMb: heapLimitMb(settings), maxYoungGenerationSizeMb: YOUNG_GENERATION_MB },
     })
@@ -86,6 +112,11 @@ export class LanePool {
     thread.once('exit', () => {
       this.#threads--
     })
+  }
+
+  /** Lanes whose threads have not ended, and have not been told to. */
+  get lanesRunning(): number {
+    return this.#lanes
   }
 
   /** Runs one lane. Settles when its thread has ended, in whatever way; an aborted signal ends it. */

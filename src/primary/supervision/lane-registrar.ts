@@ -151,8 +151,19 @@ export class LaneRegistrar {
 
   /** A lane gets no new work. */
   laneLeaving(lane: Lane): void {
+    this.#stop(lane)
+    this.#options.health.threadLeft(lane)
+  }
+
+  #stop(lane: Lane): void {
     this.#options.laneStreams.leaving(lane)
     this.#options.laneSubscribers.leave(lane)
+  }
+
+  /** A lane has died, and gets no new work, though what it has begun may go on. What it said of its plugins holds until another says it anew. */
+  laneDied(lane: Lane): void {
+    this.#stop(lane)
+    this.#options.health.threadGone(lane)
   }
 
   /**
@@ -164,7 +175,6 @@ export class LaneRegistrar {
     const { health, recordForwarder, jobs, laneSubscribers, laneStreams, onReadyRunner } = this.#options
     laneStreams.gone(lane, blackBox)
     if (blackBox === null) health.threadLeft(lane)
-    else health.threadGone(lane)
     recordForwarder.gone(lane)
     jobs.laneGone(lane, blackBox)
     laneSubscribers.forget(lane, unread, blackBox)

@@ -3,6 +3,7 @@ import { SUBSCRIBER_DEFAULTS } from '../../core/config/subscriber-defaults.ts'
 import { steadyMs } from '../../core/schedule/steady-time.ts'
 import { until } from '../../core/schedule/until.ts'
 import type { Lane } from '../dispatch/lane.ts'
+import { LEAVING_MAX_THREADS } from './lane-pool.ts'
 import type { LaneSlot, LaneThread } from './lane-thread.ts'
 
 /** A lane that reads streams has this long to acknowledge its last events, beyond the time limits of its subscribers, milliseconds. */
@@ -11,7 +12,7 @@ const READ_GRACE_MS = 5000
 const SOCKET_GRACE_MS = 5000
 
 /** Close code and reason of the sockets of a lane that drains: their clients connect again, and find another lane. */
-const RESTART = [1012, 'service restart'] as const
+export const RESTART = [1012, 'service restart'] as const
 
 export interface LaneReplacementOptions {
   settings: Settings
@@ -43,8 +44,14 @@ export class LaneReplacement {
     this.#options = options
   }
 
+  get #leaving(): number {
+    return [...this.outsideSlots].filter(({ isLost, lane }) => isLost || lane.state === 'draining').length
+  }
+
   /** Starts a thread beside the one that is in the slot, and waits for its boot. */
   async start(slot: LaneSlot): Promise<Replacement> {
+    const { isStopping } = this.#options
+    await until(() => this.#leaving < LEAVING_MAX_THREADS || isStopping(), Number.POSITIVE_INFINITY)
     const fresh = this.#options.spawn(slot)
     this.outsideSlots.add(fresh)
     const fault = await new Promise<string | null>((resolve) => {
@@ -52,26 +59,27 @@ export class LaneReplacement {
     })
     fresh.onBootEnd = null
     // It may have died right after its manifest.
-    if (fresh.lane.state === 'dead') return { fresh, fault: fault ?? fresh.deathMessage ?? 'its thread was ended' }
+    if (fresh.isLost) return { fresh, fault: fault ?? fresh.deathMessage ?? 'its thread was ended' }
     return { fresh, fault }
   }
 
-  /** Ends a thread that is not needed after all. It takes no part, so nothing is in flight there. */
+  /** Ends a thread that is not needed after all. It takes no part, so no work of others is in flight there. */
   discard(fresh: LaneThread): void {
-    if (fresh.lane.state !== 'dead') fresh.lane.state = 'draining'
-    fresh.abort.abort()
+    if (fresh.isLost) return
+    const hasBooted = fresh.lane.manifest !== null
+    fresh.lane.state = 'draining'
+    if (hasBooted) fresh.lane.post({ type: 'drain' })
+    else fresh.abort.abort()
   }
 
-  /** Puts a thread into the slot. Resolves when the threads that were there have ended. */
+  /** Puts a thread into the slot. Resolves when the threads that were there have finished their work; their native calls may take longer. */
   async takeOver(slot: LaneSlot, fresh: LaneThread): Promise<void> {
     await Promise.all(this.install(slot, fresh).map((each) => this.drain(each)))
   }
 
   /** Puts a thread into the slot. @returns the threads that were there: they still get work until they are drained */
   install(slot: LaneSlot, fresh: LaneThread): LaneThread[] {
-    const replaced = [slot.thread, slot.standby].filter(
-      (each) => each !== null && each.lane.state !== 'dead',
-    ) as LaneThread[]
+    const replaced = [slot.thread, slot.standby].filter((each) => each !== null && !each.isLost) as LaneThread[]
     this.outsideSlots.delete(fresh)
     slot.thread = fresh
     slot.standby = null
@@ -89,16 +97,15 @@ export class LaneReplacement {
     this.#options.onLeaving(lane)
     lane.sockets.closeWhenIdle(...RESTART)
     if (!hadBooted) thread.abort.abort()
-    await this.#workDone(lane)
+    await this.#workDone(thread)
+    if (thread.isDying) return
     lane.sockets.closeAll(...RESTART)
     lane.post({ type: 'drain' })
-    const timeout = setTimeout(() => thread.abort.abort(), this.#options.settings.shutdownTimeoutMs)
-    await thread.ended
-    clearTimeout(timeout)
   }
 
   /** Waits until a draining lane has finished its work, each kind of work up to its own time limit. */
-  async #workDone(lane: Lane): Promise<void> {
+  async #workDone(thread: LaneThread): Promise<void> {
+    const { lane } = thread
     const { settings, isBusy, isStopping } = this.#options
     const startedMs = steadyMs()
     const handlerDeadlineMs = startedMs + settings.httpHandlerTimeoutMs
@@ -115,7 +122,7 @@ export class LaneReplacement {
         (nowMs < handlerDeadlineMs && isBusy(lane))
       )
     }
-    await until(() => !hasWork() || lane.state !== 'draining' || isStopping(), Number.POSITIVE_INFINITY)
+    await until(() => !hasWork() || thread.isLost || isStopping(), Number.POSITIVE_INFINITY)
   }
 }
 

@@ -1,5 +1,5 @@
 import type { LaneInfo } from '../../contracts/registry.ts'
-import type { Lane } from '../dispatch/lane.ts'
+import type { Lane, LaneState } from '../dispatch/lane.ts'
 import { infoOf } from './lane-info.ts'
 import type { LaneSlot, LaneThread } from './lane-thread.ts'
 import type { OnDemandLane } from './on-demand-lane.ts'
@@ -26,14 +26,14 @@ export class LaneSlots {
   /** Lanes that take work. */
   get ready(): Lane[] {
     return this.threads
-      .filter(({ lane: { role, state }, isEnding }) => role === 'regular' && state === 'ready' && !isEnding)
+      .filter(({ lane: { role, state } }) => role === 'regular' && state === 'ready')
       .map(({ lane }) => lane)
   }
 
   /** Lanes that take requests: those, and the one that takes what is under suspicion. */
   get serving(): Lane[] {
     const thread = this.#options.probation.slot?.thread
-    return thread?.lane.state === 'ready' && !thread.isEnding ? [...this.ready, thread.lane] : this.ready
+    return thread?.lane.state === 'ready' ? [...this.ready, thread.lane] : this.ready
   }
 
   /** False until the probation lane has been up. */
@@ -100,12 +100,12 @@ export class LaneSlots {
   /** True when no other lane serves or is about to: the innocent must not wait for what the guilty have done. */
   isLast(slot: LaneSlot): boolean {
     if (this.missing > 0) return false
-    return this.#options.slots.every(({ thread: { lane } }) => lane.index === slot.index || lane.state === 'dead')
+    return this.#options.slots.every(({ index, thread }) => index === slot.index || thread.isLost)
   }
 
   countByState(): Record<string, number> {
     const counts: Record<string, number> = { starting: 0, ready: 0, draining: 0, dead: 0 }
-    for (const { state } of this.regular) counts[state]!++
+    for (const { thread } of this.#options.slots) counts[stateOf(thread)]!++
     return counts
   }
 
@@ -114,11 +114,14 @@ export class LaneSlots {
     const infos: LaneInfo[] = []
     for (const slot of slots) {
       const { thread, standby } = slot
-      infos.push(infoOf(thread.lane, slot, {}))
+      infos.push(infoOf(thread.lane, slot, { state: stateOf(thread) }))
       if (standby !== null) infos.push(infoOf(standby.lane, slot, { role: 'relief', deaths: [] }))
     }
     for (const { slot, isIdle } of [quarantine, probation])
-      if (slot !== null) infos.push(infoOf(slot.thread.lane, slot, isIdle ? { state: 'idle' } : {}))
+      if (slot !== null) infos.push(infoOf(slot.thread.lane, slot, { state: isIdle ? 'idle' : stateOf(slot.thread) }))
     return infos
   }
 }
+
+/** What its thread still finishes is no matter of its place. */
+const stateOf = (thread: LaneThread): LaneState => (thread.isLost ? 'dead' : thread.lane.state)

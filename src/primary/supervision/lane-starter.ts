@@ -54,6 +54,8 @@ export interface StarterOptions {
   onRecovered: (lane: Lane, standstill: Standstill) => void
   /** A debugger holds a lane. */
   onHeld: (lane: Lane) => void
+  /** Something in the lane ends it. */
+  onDying: (thread: LaneThread) => void
   /** The thread has ended. @param error null when it ended by itself */
   onEnd: (thread: LaneThread, error: unknown) => void
   log: (message: string, fields?: Record<string, unknown>) => void
@@ -143,12 +145,15 @@ export class LaneStarter {
 
   /** False while a thread is about to end, as far as that can be known: a thread whose heap is full does not announce its end. */
   #isQuiet(): boolean {
-    return this.#pool.isQuiet && !this.#options.all().some(({ flight }) => flight.hasExitReport)
+    return (
+      this.#pool.isQuiet &&
+      !this.#options.all().some(({ state, flight }) => state === 'starting' && flight.hasExitReport)
+    )
   }
 
   #onMessage(thread: LaneThread, message: ToPrimary): void {
     const { lane } = thread
-    const { listener, onBooted, log } = this.#options
+    const { listener, onBooted, onDying, log } = this.#options
     switch (message.type) {
       case 'booting':
         thread.bootingFile = message.file
@@ -164,6 +169,8 @@ export class LaneStarter {
       case 'boot-failed':
         log(`Lane ${lane.index} did not boot: ${message.message}`, { stack: message.stack })
         return thread.watchdog.bootFailed(message.message)
+      case 'dying':
+        return onDying(thread)
       case 'drained':
         // Ended, not returned to the pool: the next lane must load its code anew.
         return thread.abort.abort()
@@ -183,6 +190,11 @@ export class LaneStarter {
     this.#generation++
     this.#isProved = false
     return this.barred.reset()
+  }
+
+  /** Lanes whose threads have not ended, and have not been told to. */
+  get lanesRunning(): number {
+    return this.#pool.lanesRunning
   }
 
   /** Threads that have begun and not ended. */

@@ -18,8 +18,10 @@ export class LaneThread {
   bootedMs: number | null = null
   /** Told how the boot has ended: null, or why it failed. Null while nothing waits for that. */
   onBootEnd: ((fault: string | null) => void) | null = null
-  /** It has said why it ends, and takes a moment to end. */
-  isEnding = false
+  /** Something in it has ended it, and its thread leaves. */
+  isDying = false
+  /** What is known of its death; null while it lives. */
+  box: BlackBox | null = null
   /** Why it died; null while it lives. */
   deathMessage: string | null = null
   /** Resolves when the thread has ended. */
@@ -30,6 +32,11 @@ export class LaneThread {
     this.watchdog = watchdog
     this.abort = abort
     this.without = without
+  }
+
+  /** It has died, or is dying: another thread may take its place. */
+  get isLost(): boolean {
+    return this.isDying || this.lane.state === 'dead'
   }
 }
 

@@ -1,4 +1,3 @@
-import type { Lane } from '../dispatch/lane.ts'
 import type { LaneSlot, LaneThread } from './lane-thread.ts'
 import { RestartIntensity } from './restart-intensity.ts'
 
@@ -12,8 +11,8 @@ export interface OnDemandLaneOptions {
   restart: (slot: LaneSlot) => void
   /** Ends a thread when it has finished its work. */
   drain: (thread: LaneThread) => Promise<void>
-  /** A lane gets no new work. */
-  onLeaving: (lane: Lane) => void
+  /** Gives up all that is in flight in a thread, which then ends. */
+  giveUp: (thread: LaneThread) => void
 }
 
 /** A lane beside the regular ones, for work that is under suspicion. It runs while it is wanted, and a little longer. */
@@ -40,7 +39,7 @@ export class OnDemandLane {
 
   /** True while it does not run because nothing needs it. */
   get isIdle(): boolean {
-    return this.#slot?.thread.lane.state === 'dead' && !this.#isWanted
+    return this.#slot?.thread.isLost === true && !this.#isWanted
   }
 
   want(isWanted: boolean): void {
@@ -72,10 +71,9 @@ export class OnDemandLane {
   /** Ends the thread because a handler in it was given up: nothing of it must be left for what comes next. A new thread starts if it is wanted. */
   renew(): void {
     const thread = this.#slot?.thread
-    if (thread === undefined || thread.lane.state === 'dead') return
-    thread.lane.state = 'draining'
-    this.#options.onLeaving(thread.lane)
-    thread.abort.abort()
+    if (thread === undefined || thread.isLost) return
+    this.#options.giveUp(thread)
+    if (this.#isWanted) this.#options.restart(this.#slot!)
   }
 
   /** Nothing starts or ends by itself any more. */

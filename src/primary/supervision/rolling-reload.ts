@@ -67,7 +67,8 @@ export class RollingReload {
 
   #faultOf({ fresh, fault }: Replacement): string | null {
     if (this.#options.isStopping()) return STOPPING
-    return fault ?? this.#options.refusalOf(fresh.lane.manifest!)
+    // It may have died since.
+    return fault ?? fresh.deathMessage ?? this.#options.refusalOf(fresh.lane.manifest!)
   }
 }
 

@@ -45,19 +45,44 @@ export async function stackOf(
   isQuiet: () => boolean = () => true,
 ): Promise<StackFrame[] | null> {
   try {
-    let probe = probes.get(threadId)
-    if (probe === undefined) {
-      // Loaded on demand: as long as no thread is stuck, nothing is loaded or attached. An `import()` would ask the loader's thread first.
-      const { Session } = process.getBuiltinModule('node:inspector')
-      probe = new Probe(new Session(), threadId, isQuiet)
-      probes.set(threadId, probe)
-      void probe.stack.catch(() => {}).finally(() => probes.delete(threadId))
-    }
-    return await probe.within(timeoutMs)
+    return await probeOf(threadId, isQuiet).within(timeoutMs)
   } catch {
     // A Node without inspector, or one that forbids it: the report has no stack.
     return null
   }
+}
+
+/**
+ * Stops what a thread runs just now, of which neither `catch` nor `finally` sees anything: its loop goes on, and what waited in it comes. A thread
+ * that is inside a native call is stopped when that is over. Needs the flags of `LanePool`.
+ * @returns the stack of what was stopped, as `stackOf`; null when nothing was stopped in time
+ */
+export async function stopThread(
+  threadId: number,
+  timeoutMs = 1000,
+  isQuiet: () => boolean = () => true,
+): Promise<StackFrame[] | null> {
+  try {
+    const probe = probeOf(threadId, isQuiet)
+    probe.isStop = true
+    return await probe.within(timeoutMs)
+  } catch {
+    return null
+  }
+}
+
+function probeOf(threadId: number, isQuiet: () => boolean): Probe {
+  const running = probes.get(threadId)
+  if (running !== undefined && !running.isOver) return running
+  // Loaded on demand: as long as no thread is stuck, nothing is loaded or attached. An `import()` would ask the loader's thread first.
+  const { Session } = process.getBuiltinModule('node:inspector')
+  const probe = new Probe(new Session(), threadId, isQuiet)
+  probes.set(threadId, probe)
+  const over = (): void => {
+    if (probes.get(threadId) === probe) probes.delete(threadId)
+  }
+  probe.stack.then(over, over)
+  return probe
 }
 
 /**
@@ -74,6 +99,10 @@ export async function stackOf(
 class Probe {
   /** Resolves when the thread has stopped, and runs on; with null when it is gone. */
   readonly stack: Promise<StackFrame[] | null>
+  /** What the thread runs is stopped. */
+  isStop = false
+  /** The thread runs on. */
+  isOver = false
   readonly #session: Session
   readonly #threadId: number
   readonly #isQuiet: () => boolean
@@ -107,6 +136,8 @@ class Probe {
       await setImmediate()
       // No other message: the thread runs on at once, and may end before the next message. Without this one the end of the session would leave
       // it stopped. Another debugger has seen the stop, too, and would hold the thread, which could not be ended.
+      this.isOver = true
+      if (this.isStop && callFrames !== null) this.#send('Runtime.terminateExecution')
       this.#send(isInspected() ? 'Debugger.resume' : 'Debugger.disable')
       if (this.#isQuiet()) this.#session.disconnect()
       else void this.#disconnectLater()

@@ -52,12 +52,12 @@ export class StandbyLane {
     const isNeeded = slot.thread === still && !(still.lane.state === 'ready' && still.watchdog.isResponsive)
     if (fault !== null || !isNeeded || isStopping()) {
       replacement.discard(fresh)
-      if (slot.thread.lane.state === 'dead') restart(slot)
+      if (slot.thread.isLost) restart(slot)
       return
     }
     replacement.outsideSlots.delete(fresh)
     slot.standby = fresh
-    if (still.lane.state === 'dead') this.promote(slot)
+    if (still.isLost) this.promote(slot)
     open(fresh.lane)
   }
 
@@ -72,7 +72,7 @@ export class StandbyLane {
   onResponsive(thread: LaneThread): void {
     const slot = this.#slotOf(thread)
     const standby = slot?.standby
-    if (!slot || !standby || standby.lane.state === 'dead') return
+    if (!slot || !standby || standby.isLost) return
     slot.standby = null
     void this.#options.replacement.drain(standby)
   }

@@ -4,11 +4,12 @@ import type { BlackBox } from '../../contracts/registry.ts'
 import type { Settings } from '../../core/config/schema.ts'
 import { steadyMs } from '../../core/schedule/steady-time.ts'
 import { until } from '../../core/schedule/until.ts'
+import { withTimeout } from '../../core/schedule/with-timeout.ts'
 import type { Manifest, SharedMemories } from '../../transport/messages.ts'
 import type { Lane, LaneListener, LaneRole, UnfinishedWork } from '../dispatch/lane.ts'
 import type { FlightMirror } from './flight-mirror.ts'
 import { describeDeath, type LaneDeath, laneDeath } from './lane-death.ts'
-import { LaneReplacement } from './lane-replacement.ts'
+import { LaneReplacement, RESTART } from './lane-replacement.ts'
 import { LaneSlots } from './lane-slots.ts'
 import { type LaneHistory, LaneStarter, type LaneTracing } from './lane-starter.ts'
 import { type LaneSlot, type LaneThread, slotWith } from './lane-thread.ts'
@@ -16,8 +17,9 @@ import { OnDemandLane } from './on-demand-lane.ts'
 import { LAST_LANE_MAX_PAUSE_MS, RESTART_WINDOW_MS, RestartIntensity } from './restart-intensity.ts'
 import { RollingReload } from './rolling-reload.ts'
 import { SlowBoot } from './slow-boot.ts'
+import { stopThread } from './stack-probe.ts'
 import { StandbyLane } from './standby-lane.ts'
-import { CHECK_MS, type Standstill } from './watchdog.ts'
+import { CHECK_MS, type Standstill, type TerminationReason } from './watchdog.ts'
 
 /** Black boxes that are kept of each lane. */
 const DEATHS_KEPT = 5
@@ -49,10 +51,10 @@ export interface SupervisorOptions {
   onRecovered: (lane: Lane, standstill: Standstill) => void
   /** A plugin that lanes run without, because it took long to boot, has turned out not to boot. */
   onLeftOut: (file: string, reason: string) => void
-  /** A lane is about to die: it gets nothing more. */
-  onEnding: (lane: Lane) => void
-  /** A lane has died. @returns what is kept of it */
+  /** A lane has died, or is dying: then it gets nothing more, and what it has may still be answered. @returns what is kept of it */
   onDeath: (lane: Lane, death: LaneDeath) => BlackBox
+  /** A lane that has died is gone. @param unfinished what it has not answered */
+  onGone: (lane: Lane, unfinished: UnfinishedWork, box: BlackBox) => void
   /** A lane gets no new work, and ends as soon as it has none. */
   onLeaving: (lane: Lane) => void
   /** True while a lane that is leaving has work that only the primary knows of. */
@@ -113,6 +115,7 @@ export class Supervisor {
       onRecovered,
       onHeld: (lane) =>
         this.#log('INFO', `Lane ${lane.index} stands at a breakpoint: nothing in it is late until it goes on`),
+      onDying: (thread) => this.#onDying(thread),
       onEnd: (thread, error) => this.#onEnd(thread, error),
       log: (message, fields) => this.#log('ERROR', message, fields),
     })
@@ -161,7 +164,7 @@ export class Supervisor {
         fillSlot: () => this.#fillSlot(index, role),
         restart: (slot) => this.#restart(slot),
         drain: (thread) => replacement.drain(thread),
-        onLeaving: options.onLeaving,
+        giveUp: (thread) => this.#giveUp(thread),
       })
     this.#quarantine = onDemand(settings.lanes, 'quarantine')
     this.#probation = onDemand(settings.lanes + 1, 'probation')
@@ -244,14 +247,10 @@ export class Supervisor {
 
   #check(thread: LaneThread, nowMs: number, elapsedMs: number): void {
     const { lane, watchdog } = thread
-    if (lane.state === 'dead' || watchdog.terminationReason !== null) return
-    if (!thread.isEnding && lane.state === 'ready' && lane.flight.hasExitReport) {
-      thread.isEnding = true
-      this.#options.onEnding(lane)
-      this.#changed()
-    }
+    if (lane.state !== 'dead') lane.expire(nowMs)
+    if (thread.isLost) return this.#checkLeaving(thread, elapsedMs)
+    if (watchdog.terminationReason !== null) return
     if (watchdog.isHeld) lane.hold(elapsedMs)
-    lane.expire(nowMs)
     const terminationReason = watchdog.check(nowMs, elapsedMs)
     this.#options.flightMirror?.look(lane, watchdog.stillMs)
     if (lane.state !== 'starting') {
@@ -259,7 +258,25 @@ export class Supervisor {
       if (lane.responsive) this.#standby.onResponsive(thread)
       else this.#onStill(thread)
     } else if (terminationReason === null) this.#slowBoot.look(thread)
-    if (terminationReason !== null) void watchdog.terminate(terminationReason)
+    if (terminationReason !== null) void this.#terminate(thread, terminationReason)
+  }
+
+  #checkLeaving(thread: LaneThread, elapsedMs: number): void {
+    const { lane, watchdog, abort } = thread
+    if (abort.signal.aborted || !watchdog.checkLeaving(elapsedMs)) return
+    this.#log('WARNING', `Lane ${lane.index} does not leave: its thread is ended`)
+    abort.abort()
+  }
+
+  async #terminate(thread: LaneThread, reason: TerminationReason): Promise<void> {
+    const outcome = await thread.watchdog.terminate(reason)
+    if (thread.isLost || outcome === 'held' || outcome === 'ended') return
+    if (outcome === 'stuck') {
+      const unfinished = this.#giveUp(thread)
+      return this.#onDeath(thread, null, unfinished)
+    }
+    thread.lane.post({ type: 'leave' })
+    this.#onDying(thread)
   }
 
   /** Reads what the lane has written, though it cannot ring; gives the work that it has not begun to others; starts a standby in time. */
@@ -271,8 +288,32 @@ export class Supervisor {
 
   // ── death ─────────────────────────────────────────────────────────────────
 
+  /** Something in the lane ends it. Its place is taken at once; what it has is finished, and its thread leaves. */
+  #onDying(thread: LaneThread): void {
+    const { lane } = thread
+    if (thread.isLost || this.#isStopping) return
+    thread.isDying = true
+    if (lane.state === 'ready') {
+      this.#options.onUnresponsive(lane)
+      lane.sockets.closeWhenIdle(...RESTART)
+    }
+    lane.state = 'draining'
+    this.#replacement.outsideSlots.add(thread)
+    const unfinished = { requests: lane.placedRequests, unreadDeliveries: new Set<number>() }
+    this.#bury(thread, laneDeath(thread, null, unfinished, this.#options.settings.laneMemoryMb))
+  }
+
+  /** All that is in flight in a lane is given up. Its thread leaves, and ends by itself. */
+  #giveUp(thread: LaneThread): UnfinishedWork {
+    const { lane } = thread
+    if (!this.#isStopping) this.#options.onUnresponsive(lane)
+    this.#replacement.outsideSlots.add(thread)
+    return lane.dispose()
+  }
+
   #onEnd(thread: LaneThread, error: unknown): void {
     const { lane } = thread
+    this.#replacement.outsideSlots.delete(thread)
     if (lane.state === 'dead') return
     const wasTold =
       thread.abort.signal.aborted && thread.watchdog.terminationReason === null && !lane.flight.hasExitReport
@@ -280,26 +321,41 @@ export class Supervisor {
     lane.hasEnded = true
     if (!this.#isStopping) this.#options.onUnresponsive(lane)
     const unfinished = lane.dispose()
-    this.#replacement.outsideSlots.delete(thread)
-    const slot = this.#slots.slotOf(lane)
-    if (slot.standby === thread) slot.standby = null
-    if (wasTold || this.#isStopping) this.#onLeft(thread, slot, unfinished)
-    else this.#onDeath(thread, slot, laneDeath(thread, error, unfinished, this.#options.settings.laneMemoryMb))
+    if (thread.box !== null) this.#onGone(thread, unfinished)
+    else if (wasTold || this.#isStopping) this.#onLeft(thread, unfinished)
+    else this.#onDeath(thread, error, unfinished)
   }
 
-  #onLeft(thread: LaneThread, slot: LaneSlot, unfinished: UnfinishedWork): void {
+  #onLeft(thread: LaneThread, unfinished: UnfinishedWork): void {
     const { lane } = thread
+    const slot = this.#slots.slotOf(lane)
+    if (slot.standby === thread) slot.standby = null
     this.#reportingFaults(lane, () => this.#options.onLeft(lane, unfinished))
     thread.onBootEnd?.('it was ended')
     // It was leaving when it was wanted again.
     if (slot.thread === thread && this.#onDemand(slot.role)?.isWanted) this.#restart(slot)
   }
 
-  #onDeath(thread: LaneThread, slot: LaneSlot, death: LaneDeath): void {
+  #onDeath(thread: LaneThread, error: unknown, unfinished: UnfinishedWork): void {
+    this.#bury(thread, laneDeath(thread, error, unfinished, this.#options.settings.laneMemoryMb))
+    this.#onGone(thread, unfinished)
+  }
+
+  #onGone({ lane, box }: LaneThread, unfinished: UnfinishedWork): void {
+    if (box !== null) this.#reportingFaults(lane, () => this.#options.onGone(lane, unfinished, box))
+  }
+
+  /** Reports the death of a lane, and starts another thread in its place. */
+  #bury(thread: LaneThread, death: LaneDeath): void {
     const { lane } = thread
+    const slot = this.#slots.slotOf(lane)
+    if (slot.standby === thread) slot.standby = null
     const box = this.#reportingFaults(lane, () => this.#options.onDeath(lane, death))
     thread.deathMessage = describeDeath(death, box?.guilty)
-    if (box !== undefined) slot.deaths = [box, ...slot.deaths].slice(0, DEATHS_KEPT)
+    if (box !== undefined) {
+      thread.box = box
+      slot.deaths = [box, ...slot.deaths].slice(0, DEATHS_KEPT)
+    }
     const isBetter = this.#starter.barred.laneDied(thread, death, box?.guilty?.line)
     thread.onBootEnd?.(thread.deathMessage)
     if (slot.thread === thread && slot.standby !== null) this.#standby.promote(slot)
@@ -340,7 +396,7 @@ export class Supervisor {
 
   /** Does nothing when a reload was faster. */
   #restart(slot: LaneSlot): void {
-    if (this.#isStopping || slot.thread.lane.state !== 'dead') return
+    if (this.#isStopping || !slot.thread.isLost) return
     slot.restarts++
     slot.isRetried = false
     slot.thread = this.#starter.start(slot.index, slot.role)
@@ -384,39 +440,51 @@ export class Supervisor {
 
   // ── stop ──────────────────────────────────────────────────────────────────
 
-  /** Ends all lanes in order: each runs its `onStop` and closes its tools. Lanes that take longer than the timeout are ended anyway. */
+  /** Ends all lanes in order: each runs its `onStop` and closes its tools. What takes longer than the timeout is given up. */
   async stop(timeoutMs: number): Promise<void> {
     this.#isStopping = true
     for (const { restartTimer } of this.#slots.regularSlots) clearTimeout(restartTimer)
     this.#quarantine.stop()
     this.#probation.stop()
     const threads = this.#slots.threads
-    const timeout = setTimeout(() => {
-      for (const { abort } of threads) abort.abort()
-    }, timeoutMs)
     for (const { lane, abort } of threads) {
       if (lane.state === 'ready') {
         lane.state = 'draining'
         lane.post({ type: 'drain' })
-      } else if (lane.state !== 'draining') abort.abort()
+      } else if (lane.state === 'starting') abort.abort()
     }
-    await Promise.all(threads.map(({ ended }) => ended))
-    clearTimeout(timeout)
+    await withTimeout(Promise.all(threads.map(({ ended }) => ended)), timeoutMs, undefined)
     clearInterval(this.#checkTimer)
-    await this.#starter.destroy()
+    this.#giveUpAll()
+    await this.#destroyUnused()
   }
 
   /**
-   * Ends all threads at once, whatever they do.
+   * Gives up whatever the lanes do.
    * @param deadlineMs by `steadyMs`
-   * @returns how many have not ended by then: they are inside native calls
+   * @returns how many threads have not ended by then: native calls of theirs are under way
    */
   async abandon(deadlineMs: number): Promise<number> {
     this.#isStopping = true
-    for (const { abort } of this.#slots.threads) abort.abort()
-    // A thread that has not begun its lane yet hears of no abort.
-    void this.#starter.destroy()
+    this.#giveUpAll()
+    await until(() => this.#starter.lanesRunning === 0, deadlineMs)
+    await this.#destroyUnused()
     await until(() => this.#starter.threadsRunning === 0, deadlineMs)
     return this.#starter.threadsRunning
+  }
+
+  /** Each thread that can leave does so, and ends by itself: to end it costs the process an abort while a native call of it is under way. */
+  #giveUpAll(): void {
+    for (const thread of this.#slots.threads) {
+      const { lane, watchdog, abort } = thread
+      if (lane.state === 'starting') abort.abort()
+      else if (lane.state !== 'dead') this.#onLeft(thread, this.#giveUp(thread))
+      if (!watchdog.isResponsive) void stopThread(lane.heartbeat.threadId)
+    }
+  }
+
+  /** Threads that wait for a lane end, too, when no lane is left. */
+  async #destroyUnused(): Promise<void> {
+    if (this.#starter.lanesRunning === 0) await this.#starter.destroy()
   }
 }

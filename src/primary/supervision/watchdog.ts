@@ -2,7 +2,7 @@ import type { Settings } from '../../core/config/schema.ts'
 import { memoryLimits } from '../../transport/memory/heartbeat.ts'
 import type { Lane } from '../dispatch/lane.ts'
 import { DebuggerHold, isInspected } from './debugger-hold.ts'
-import { type StackFrame, stackOf } from './stack-probe.ts'
+import { type StackFrame, stackOf, stopThread } from './stack-probe.ts'
 
 /** How often a watchdog checks its lane, milliseconds. */
 export const CHECK_MS = 20
@@ -28,9 +28,21 @@ export const STANDSTILL_GROWTH = 2
 const BOOT_LANE_MB = 128
 const BOOT_ROOM_MB = 1024
 const MIB = 1 << 20
+/** What stands still in a lane that leaves is stopped after this, milliseconds: all that is worth waiting for turns the loop. */
+const LEAVING_STALL_MS = 200
+/** A lane that leaves may take this many times its memory: what is under way in it goes on. */
+const LEAVING_GROWTH = 1.5
+/** A lane that leaves has this long, milliseconds. */
+const LEAVING_MAX_MS = 120_000
 
 /** Why a thread is ended from outside. */
 export type TerminationReason = 'stalled' | 'memory' | 'boot'
+
+/**
+ * What has become of a thread that was to end: a debugger holds it, so it stays; it was ended; its loop turns, so it can leave; or it is
+ * inside a native call, and is stopped when that is over.
+ */
+export type Outcome = 'held' | 'ended' | 'turning' | 'stuck'
 
 export interface Standstill {
   stillMs: number
@@ -79,6 +91,8 @@ export class Watchdog {
   #lastStack: StackFrame[] | null = null
   readonly #hold = new DebuggerHold()
   #isHoldTold = false
+  #leavingMs = 0
+  #isStopping = false
 
   constructor(lane: Lane, options: WatchdogOptions) {
     this.#lane = lane
@@ -133,9 +147,11 @@ export class Watchdog {
    * @returns why the thread has to be ended (`terminate`), or null
    */
   check(nowMs: number, elapsedMs: number): TerminationReason | null {
-    // Its code runs no more, but the thread may wait for native work to end.
-    if (this.#lane.flight.hasExitReport) this.#options.abort.abort()
-    if (this.#lane.state === 'starting') return this.#checkBoot(elapsedMs)
+    if (this.#lane.state === 'starting') {
+      // Its code runs no more, but the thread may wait for native work to end.
+      if (this.#lane.flight.hasExitReport) this.#options.abort.abort()
+      return this.#checkBoot(elapsedMs)
+    }
     const { beats } = this.#lane.heartbeat
     if (beats === this.#seenBeats) return this.#checkStandstill(nowMs, elapsedMs)
     this.#seenBeats = beats
@@ -143,20 +159,54 @@ export class Watchdog {
     return this.#checkMemory()
   }
 
-  /** Takes the stack, then ends the thread; not when a debugger holds it. */
-  async terminate(reason: TerminationReason): Promise<void> {
+  /** Takes the stack and stops what runs, so that the thread can leave; one that boots is ended. Does nothing when a debugger holds it. */
+  async terminate(reason: TerminationReason): Promise<Outcome> {
     this.terminationReason = reason
     if (reason !== 'memory' && this.bootFault === null && isInspected()) {
       if (await this.#hold.ask(this.#lane.heartbeat.threadId)) {
         this.terminationReason = null
         this.#bootingMs = 0
-        return
+        return 'held'
       }
     }
     this.cpuMsWhileStill = this.#cpuMsSinceStandstill()
-    this.stack = await this.#takeStack()
+    if (reason === 'boot') {
+      this.stack = await this.#takeStack()
+      this.cpuMs = this.#lane.heartbeat.cpuMs
+      this.#options.abort.abort()
+      return 'ended'
+    }
+    if (this.isResponsive) return 'turning'
+    const earlier = this.#probe
+    const stopped = await stopThread(this.#lane.heartbeat.threadId, undefined, this.#options.isQuiet)
     this.cpuMs = this.#lane.heartbeat.cpuMs
-    this.#options.abort.abort()
+    // It has gone on just before, and what was stopped is something else.
+    const isLate = this.#lane.heartbeat.beats !== this.#seenBeats
+    this.stack = (isLate ? null : stopped) ?? (await earlier)
+    return stopped === null && !isLate ? 'stuck' : 'turning'
+  }
+
+  /**
+   * Checks a lane that leaves, in place of `check`: what stands still there is stopped, again and again.
+   * @returns true when it has to be ended, though that may cost the process
+   */
+  checkLeaving(elapsedMs: number): boolean {
+    const { beats, heapBytes, externalBytes } = this.#lane.heartbeat
+    const passedMs = Math.min(elapsedMs, CHECK_MAX_MS)
+    this.#leavingMs += passedMs
+    this.#stillMs = beats === this.#seenBeats ? this.#stillMs + passedMs : 0
+    this.#seenBeats = beats
+    if (this.#stillMs >= LEAVING_STALL_MS && !this.#isStopping) {
+      this.#isStopping = true
+      void stopThread(this.#lane.heartbeat.threadId, undefined, this.#options.isQuiet).then(() => {
+        this.#isStopping = false
+        this.#stillMs = 0
+      })
+    }
+    const limits = memoryLimits(this.#options.settings.laneMemoryMb)
+    const isFull =
+      heapBytes > LEAVING_GROWTH * limits.heapBytes || externalBytes > LEAVING_GROWTH * limits.externalBytes
+    return isFull || this.#leavingMs > LEAVING_MAX_MS
   }
 
   /** Each plugin has its time, and a loop that does not end the time of any loop. */

@@ -25,6 +25,8 @@ import type { NumberedSocketRoute, WebSocketServer } from './web-socket-server.t
 
 /** Takes the answers: sends them over the ring in a lane, and straight to the listener in the primary. */
 export interface ReplySink extends FileSink, SseSink {
+  /** The handler of a request that was given up has settled without an answer. */
+  settled(requestId: number): void
   /** The handler of a request can take further bytes of its body. */
   wantBody(requestId: number, bytes: number): void
   /** The client's address of a request that came without it; empty when it was answered or the client is gone. */
@@ -102,6 +104,19 @@ export class RequestServer {
     return this.#running.size + this.#streams.size
   }
 
+  /** Handlers of requests that have not settled, though their clients may be gone, and files that are being sent. */
+  get unsettled(): number {
+    return this.#running.size + this.#files.size
+  }
+
+  /** Those of them whose clients wait. */
+  get awaited(): number {
+    let awaited = 0
+    for (const context of this.#running.values()) if (!context.isAborted) awaited++
+    for (const { context } of this.#files.values()) if (!context.isAborted) awaited++
+    return awaited
+  }
+
   handle(requestId: number, frame: RequestFrame): void {
     const route = this.#routes[frame.routeNumber]
     // The plugin is up in another thread and has failed in this one.
@@ -146,7 +161,10 @@ export class RequestServer {
     // The listener of this thread may still read what came with the request: its answer has to wait.
     await nextTurn()
     this.#running.delete(requestId)
-    if (context.isAborted) return body.close()
+    if (context.isAborted) {
+      body.close()
+      return this.#sink.settled(requestId)
+    }
     // A stream may be made of what comes; the handler of any other body has ended.
     if (route.bodyKind !== null && body.lengthBytes >= 0) this.#bodies.close(requestId)
     const sender = new FileSender(this.#sink, requestId)
@@ -180,7 +198,9 @@ export class RequestServer {
   cancel(requestId: number): void {
     this.#bodies.close(requestId)
     const context = this.#running.get(requestId)
-    if (context !== undefined) {
+    // Else it is answered, or its handler is one that no answer follows.
+    if (context === undefined) this.#sink.settled(requestId)
+    else {
       if (context.hook) this.#hookCancelled(context, context.hook)
       context.abort()
     }

@@ -60,6 +60,8 @@ export class EventServer {
   readonly #counts = new Map<string, number>()
   readonly #max: number
   #inFlight = 0
+  /** A subscriber runs, and has not returned. */
+  #isCalling = false
 
   /** @param max EVENT_BUS_MAX_SUBSCRIPTIONS */
   constructor(max = SUBSCRIPTIONS_MAX) {
@@ -122,6 +124,11 @@ export class EventServer {
     return this.#inFlight
   }
 
+  /** The subscriber that runs is stopped here: it settles no more. */
+  stopped(): void {
+    if (!this.#isCalling) this.#inFlight--
+  }
+
   /** Runs a subscriber in the causal context of its event, and answers exactly once. */
   handle(deliveryId: number, frame: EventFrame, sink: DeliverySink): void {
     const subscription = this.#subscriptions[frame.subscriber]
@@ -133,6 +140,7 @@ export class EventServer {
     const span = this.tracing === null ? null : openSpan(this.tracing, origin.handler, subscription, frame)
     let outcome: unknown
     let isLater: boolean
+    this.#isCalling = true
     try {
       const cause = { eventId: frame.id, requestId: frame.requestId, trace: span, origin }
       const call = subscription.options.transaction === true ? this.#callInTransaction : callSubscriber
@@ -142,6 +150,8 @@ export class EventServer {
     } catch (thrown) {
       span?.fail(thrown)
       return this.#failed(sink, deliveryId, frame, thrown)
+    } finally {
+      this.#isCalling = false
     }
     if (!isLater) {
       span?.end()

@@ -1,3 +1,6 @@
+import { lookup } from 'node:dns'
+import { stat } from 'node:fs'
+import { stat as statLater } from 'node:fs/promises'
 import { causality, type Origin } from '../../core/causality/context.ts'
 import type { PoolUse } from '../../transport/messages.ts'
 
@@ -9,21 +12,56 @@ interface ActiveRequests {
   _getActiveRequests?: () => object[]
 }
 
+/** A request of libuv, as Node makes one for each call, with the handler that was running. */
+interface NotedRequest {
+  [ORIGIN]?: Origin | null
+}
+
+const ORIGIN = Symbol('origin')
+let isNoting = false
+
 /** This thread's calls to files and DNS that have not ended. Each holds a thread of libuv's pool, or waits for one. */
 export function poolRequests(): object[] {
   return (process as ActiveRequests)._getActiveRequests?.() ?? []
 }
 
 /**
- * The handlers that made them, those with the most calls first. Costs nothing until it is asked: AsyncLocalStorage of Node 22 leaves what
- * was running with every request that it made. Calls of which that is not known are left out.
+ * From now on each of them knows the handler that has made it. Node keeps the causal context where no JavaScript sees it, but each kind of request gets
+ * one property in the context of its call: that is where it is noted.
  */
+export function notePoolOrigins(): void {
+  if (isNoting) return
+  isNoting = true
+  const settled = (): void => {}
+  noteAt('oncomplete', () => stat('.', settled))
+  noteAt('oncomplete', () => lookup('localhost', settled))
+  noteAt('promise', () => statLater('.').then(settled, settled))
+}
+
+/** @param call makes one request of a kind, by which the kind is found */
+function noteAt(property: string, call: () => unknown): void {
+  const before = new Set(poolRequests())
+  call()
+  const request = poolRequests().find((each) => !before.has(each))
+  if (request === undefined || !Object.hasOwn(request, property)) return
+  const value = Symbol(property)
+  Object.defineProperty(Object.getPrototypeOf(request), property, {
+    configurable: true,
+    get(this: Record<symbol, unknown>) {
+      return this[value]
+    },
+    set(this: Record<symbol, unknown> & NotedRequest, given: unknown) {
+      this[value] = given
+      this[ORIGIN] = causality.getStore()?.origin ?? null
+    },
+  })
+}
+
+/** The handlers that made them, those with the most calls first. Calls of which that is not known are left out. */
 export function poolUses(): PoolUse[] {
-  const key = (causality as unknown as { kResourceStore?: symbol }).kResourceStore
-  if (key === undefined) return []
   const uses = new Map<string, PoolUse>()
   for (const request of poolRequests()) {
-    const origin = (request as Record<symbol, { origin?: Origin | null } | undefined>)[key]?.origin
+    const origin = (request as NotedRequest)[ORIGIN]
     if (origin === undefined || origin === null) continue
     const name = `${origin.plugin} ${origin.handler}`
     const use = uses.get(name)

@@ -51,6 +51,8 @@ export const KIND = {
   STORED: 34,
   /** A handler can take this many further bytes of the body of its request. */
   BODY_WANTED: 35,
+  /** The handler of a request that was given up has settled, and no answer tells so. */
+  SETTLED: 36,
 } as const
 
 /** Larger bodies go by `postMessage` with a transfer list. The ring carries only their header. */

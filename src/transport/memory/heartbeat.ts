@@ -56,7 +56,6 @@ export const memoryLimits = (laneMemoryMb: number): MemoryLimits => ({
 export class HeartbeatWriter {
   readonly #words: Int32Array
   readonly #limits: MemoryLimits
-  #timer: NodeJS.Timeout | undefined
   #lastBeatMs = performance.now()
   #longestDelayMs = 0
   #beats = 0
@@ -70,12 +69,7 @@ export class HeartbeatWriter {
   start(): void {
     Atomics.store(this.#words, HEARTBEAT_TASK_WORD, taskOfThisThread())
     Atomics.store(this.#words, HEARTBEAT_THREAD_WORD, threadId)
-    this.#timer = setInterval(() => this.#beat(), LANE_BEAT_MS)
-    this.#timer.unref()
-  }
-
-  stop(): void {
-    clearInterval(this.#timer)
+    setInterval(() => this.#beat(), LANE_BEAT_MS).unref()
   }
 
   #beat(): void {

@@ -64,6 +64,15 @@ export class Inbox implements WideFrameBuffer {
     this.#turn(false)
   }
 
+  /** What ran may have been stopped in the midst of a turn, which then was not ended. */
+  recover(): void {
+    this.bytes = this.#ring.bytes
+    this.words = this.#ring.words
+    this.doubles = this.#ringDoubles
+    this.#isAwake = false
+    setImmediate(this.drain)
+  }
+
   readonly #look = (): void => this.#turn(true)
 
   /**

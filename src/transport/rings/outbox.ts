@@ -1,5 +1,5 @@
 import type { MessagePort } from 'node:worker_threads'
-import { atTurnEnd } from '../../core/schedule/turn-end.ts'
+import { atTurnEnd, recoverTurnEnd } from '../../core/schedule/turn-end.ts'
 import type { WideFrameBuffer } from '../frames/frame-buffer.ts'
 import { BULK_FLAG, INLINE_MAX_BYTES, KIND_MASK } from '../frames/frame-kinds.ts'
 import type { RawBuffer } from '../memory/raw-buffer.ts'
@@ -172,6 +172,22 @@ export class Outbox implements WideFrameBuffer {
     this.#ring.takeBackAll(visit)
     for (const waiting of this.#backlog) visit(waiting.kind, waiting.id)
     return ids
+  }
+
+  /** What ran may have been stopped in the midst of a frame or of a batch, or before the end of its turn. */
+  recover(): void {
+    this.#scratch = null
+    this.bytes = this.#ring.bytes
+    this.words = this.#ring.words
+    this.doubles = this.#ringDoubles
+    this.#isInBatch = false
+    this.#ringScheduled = false
+    recoverTurnEnd()
+    if (this.#backlog.length > 0) {
+      clearTimeout(this.#retryTimer)
+      this.#retryTimer = setTimeout(this.#retry, BACKLOG_RETRY_MS)
+    }
+    this.#doorbell.postMessage(0)
   }
 
   close(): void {
