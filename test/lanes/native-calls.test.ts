@@ -39,6 +39,8 @@ function askAgain(heddle: Heddle, path: string, clients: number, giveUpMs?: numb
           return response.status
         })
         .catch(() => 0)
+      // On a busy machine lanes may be too slow for the primary to give them work: it says so, and the client comes again.
+      if (status === 503) continue
       seen.statuses.set(status, (seen.statuses.get(status) ?? 0) + 1)
       seen.longestMs = Math.max(seen.longestMs, performance.now() - sentMs)
     }
