@@ -143,3 +143,38 @@ test('a breakpoint in a module whose map lies in a file of its own stops at its 
   await thread.resume()
   assert.deepEqual(await (await answered).json(), { version: 1 })
 })
+
+test('a debugger that dies at a breakpoint leaves no lane standing: it goes on, and the log says so', async (t) => {
+  const folder = await folderOf(t, { 'shop/plugins/tell.ts': plugin(1) })
+  const file = join(folder, 'shop/plugins/tell.ts')
+  const { child, logs, errors } = await spawnHeddle(t, {
+    domains: [folder],
+    lanes: 1,
+    args: ['--inspect=127.0.0.1:0'],
+    env: { LANE_STALL_MS: String(STALL_MS) },
+  })
+  const logged = (text: string): Promise<LogLine> =>
+    until(() => logs.find(({ msg }) => msg.includes(text)), text, PATIENCE_MS)
+  const base = (await logged('Serving on ')).msg.replace('Serving on ', '')
+  const url = /Debugger listening on (ws:\S+)/.exec(errors.join(''))![1]!
+  const editor = await InspectorClient.connect(url, [{ file, line: lineOf('stop in the handler') }])
+  t.after(() => editor.close())
+  await until(() => editor.bound === 1, 'the breakpoint', PATIENCE_MS)
+
+  const held = fetch(`${base}/version`)
+  await until(() => editor.pauses[0], 'a pause', PATIENCE_MS)
+  await logged('Lane 0 stands at a breakpoint')
+  editor.die()
+  assert.deepEqual(await (await held).json(), { version: 1 })
+  await logged('Lane 0 stood at a breakpoint of a debugger that is gone')
+
+  // Its breakpoint is still there.
+  assert.deepEqual(await (await fetch(`${base}/version`)).json(), { version: 1 })
+  assert.deepEqual(
+    logs.filter(({ msg }) => msg.includes(' died: ')),
+    [],
+  )
+  child.kill('SIGTERM')
+  await until(() => child.exitCode !== null, 'the end', PATIENCE_MS)
+  assert.equal(child.exitCode, 0)
+})

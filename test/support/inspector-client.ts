@@ -9,6 +9,7 @@ import { WebSocket } from 'ws'
 interface Socket extends EventEmitter {
   send(text: string): void
   close(): void
+  terminate(): void
 }
 const Client = WebSocket as unknown as new (url: string) => Socket
 
@@ -65,6 +66,11 @@ export class InspectorClient {
 
   close(): void {
     this.#socket.close()
+  }
+
+  /** As the process of a debugger that is killed. */
+  die(): void {
+    this.#socket.terminate()
   }
 
   #onMessage({ id, method, params, result }: Message): void {

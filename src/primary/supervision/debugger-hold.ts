@@ -1,3 +1,4 @@
+import { readFileSync } from 'node:fs'
 import type { NodeWorker, Session } from 'node:inspector'
 
 /** While a thread stands still it is asked this often, milliseconds. */
@@ -15,8 +16,14 @@ export function isInspected(): boolean {
 export class DebuggerHold {
   /** By the last answer. */
   isHeld = false
+  readonly #onForsaken: () => void
   #asked: Promise<boolean> | null = null
   #askedMs = 0
+
+  /** @param onForsaken told when the thread has stood at a breakpoint of a debugger that is gone, and goes on */
+  constructor(onForsaken: () => void) {
+    this.#onForsaken = onForsaken
+  }
 
   /**
    * Asks the thread, unless it was asked a moment ago. Called while it stands still; costs nothing while the inspector does not listen.
@@ -49,7 +56,9 @@ export class DebuggerHold {
     if (threadId === 0 || !isInspected()) return false
     try {
       const { Session } = process.getBuiltinModule('node:inspector')
-      return await isPaused(new Session(), threadId)
+      const pause = await pauseOf(new Session(), threadId)
+      if (pause === 'forsaken') this.#onForsaken()
+      return pause === 'held'
     } catch {
       // A Node that forbids sessions: the thread counts as running, as it does without a debugger.
       return false
@@ -61,15 +70,17 @@ export class DebuggerHold {
  * Looks at a thread in a session of its own. With `Debugger.enable` a thread that is paused says `Debugger.paused` before it answers; one that
  * runs only answers, and runs on. The session ends after the answer to `Debugger.disable`, which does not let a thread go that another
  * debugger holds. While this session stayed, the thread would stay held when that debugger goes away.
+ *
+ * A debugger that is gone leaves its breakpoints in the threads, and whom they hold would never go on: it is let go.
  */
-async function isPaused(session: Session, threadId: number): Promise<boolean> {
+async function pauseOf(session: Session, threadId: number): Promise<'none' | 'held' | 'forsaken'> {
   let timer: NodeJS.Timeout | undefined
   session.connect()
   try {
-    return await new Promise<boolean>((resolve, reject) => {
+    return await new Promise((resolve, reject) => {
       let target = ''
-      let isHeld = false
-      timer = setTimeout(() => resolve(false), ANSWER_MAX_MS)
+      let pause: 'none' | 'held' | 'forsaken' = 'none'
+      timer = setTimeout(() => resolve('none'), ANSWER_MAX_MS)
       const send = (id: number, method: string): void =>
         session.post(
           'NodeWorker.sendMessageToWorker',
@@ -84,14 +95,18 @@ async function isPaused(session: Session, threadId: number): Promise<boolean> {
       session.on('NodeWorker.receivedMessageFromWorker', ({ params: { sessionId, message } }) => {
         if (sessionId !== target) return
         // Not parsed: scripts announce themselves with their source maps.
-        if (message.startsWith('{"method":"Debugger.paused"')) isHeld = true
-        else if (message.startsWith('{"id":1,')) send(2, 'Debugger.disable')
-        else if (message.startsWith('{"id":2,')) resolve(isHeld)
+        if (message.startsWith('{"method":"Debugger.paused"')) pause = 'held'
+        else if (message.startsWith('{"id":1,')) {
+          if (pause === 'none' || isAttached()) return send(3, 'Debugger.disable')
+          pause = 'forsaken'
+          send(2, 'Debugger.resume')
+        } else if (message.startsWith('{"id":2,')) send(3, 'Debugger.disable')
+        else if (message.startsWith('{"id":3,')) resolve(pause)
       })
       // All existing threads have been announced when this returns.
       session.post('NodeWorker.enable', { waitForDebuggerOnStart: false }, (error) => {
         if (error) reject(error)
-        else if (target === '') resolve(false)
+        else if (target === '') resolve('none')
       })
     })
   } finally {
@@ -99,6 +114,26 @@ async function isPaused(session: Session, threadId: number): Promise<boolean> {
     // Not inside a callback of the session.
     setImmediate(() => session.disconnect())
   }
+}
+
+/**
+ * True while a debugger is connected to this process. The inspector does not say; Linux does, and elsewhere one counts as connected.
+ * Source: proc(5), `/proc/net/tcp`: the local address as `IP:port` in hexadecimal, and the state, of which 01 is established.
+ */
+function isAttached(): boolean {
+  const { port } = new URL(process.getBuiltinModule('node:inspector').url()!)
+  const local = Number(port).toString(16).toUpperCase().padStart(4, '0')
+  const connected = new RegExp(`^ *\\d+: [0-9A-F]+:${local} [0-9A-F]+:[0-9A-F]+ 01 `, 'm')
+  let isKnown = false
+  for (const table of ['tcp', 'tcp6']) {
+    try {
+      if (connected.test(readFileSync(`/proc/net/${table}`, 'latin1'))) return true
+      isKnown = true
+    } catch {
+      // It is not Linux, or one of the two families is not there.
+    }
+  }
+  return !isKnown
 }
 
 /** The title is "[worker 3] name". The workerId is not the thread's id, it counts attachments. */

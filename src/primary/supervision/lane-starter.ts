@@ -56,6 +56,8 @@ export interface StarterOptions {
   onHeld: (lane: Lane) => void
   /** Something in the lane ends it. */
   onDying: (thread: LaneThread) => void
+  /** A debugger that is gone has held a lane, which goes on. */
+  onForsaken: (lane: Lane) => void
   /** The thread has ended. @param error null when it ended by itself */
   onEnd: (thread: LaneThread, error: unknown) => void
   log: (message: string, fields?: Record<string, unknown>) => void
@@ -130,6 +132,7 @@ export class LaneStarter {
       isQuiet: () => this.#isQuiet(),
       onRecovered: (standstill) => this.#options.onRecovered(lane, standstill),
       onHeld: () => this.#options.onHeld(lane),
+      onForsaken: () => this.#options.onForsaken(lane),
     })
   }
 

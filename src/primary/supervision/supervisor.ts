@@ -116,6 +116,11 @@ export class Supervisor {
       onHeld: (lane) =>
         this.#log('INFO', `Lane ${lane.index} stands at a breakpoint: nothing in it is late until it goes on`),
       onDying: (thread) => this.#onDying(thread),
+      onForsaken: ({ index }) =>
+        this.#log(
+          'WARNING',
+          `Lane ${index} stood at a breakpoint of a debugger that is gone, and goes on. A reload (SIGHUP) ends such breakpoints`,
+        ),
       onEnd: (thread, error) => this.#onEnd(thread, error),
       log: (message, fields) => this.#log('ERROR', message, fields),
     })

@@ -62,6 +62,8 @@ export interface WatchdogOptions {
   onRecovered: (standstill: Standstill) => void
   /** A debugger holds the lane. Called once per standstill. */
   onHeld: () => void
+  /** A debugger that is gone has held the lane, which goes on. */
+  onForsaken: () => void
 }
 
 /** Watches the thread of one lane from the primary: its boot, its heartbeat and its memory. It ends a thread that hangs or takes too much. */
@@ -89,7 +91,7 @@ export class Watchdog {
   #probe: Promise<StackFrame[] | null> | null = null
   #probedMs = 0
   #lastStack: StackFrame[] | null = null
-  readonly #hold = new DebuggerHold()
+  readonly #hold: DebuggerHold
   #isHoldTold = false
   #leavingMs = 0
   #isStopping = false
@@ -97,6 +99,7 @@ export class Watchdog {
   constructor(lane: Lane, options: WatchdogOptions) {
     this.#lane = lane
     this.#options = options
+    this.#hold = new DebuggerHold(options.onForsaken)
     this.#bytesAtBirth = this.#laneBytes()
   }
 
