@@ -8,7 +8,7 @@ export const TABLE_END = '<!-- end of the table -->'
 export const READ_BY_LIBRARIES: ReadonlySet<string> = new Set(['OTEL_EXPORTER_OTLP_HEADERS'])
 
 /** Read by the configuration itself: defaults of others hang on it. */
-export const ONLY_FOR_DEFAULTS: ReadonlySet<string> = new Set(['NODE_APP_INSTANCE'])
+export const ONLY_FOR_DEFAULTS: ReadonlySet<string> = new Set(['NODE_APP_INSTANCE', 'SYSTEM_DOMAIN'])
 
 /** Defaults that a value cannot show: those that are computed, and those that differ from machine to machine. */
 export const TOLD_DEFAULTS: Readonly<Record<string, string>> = {

@@ -117,7 +117,8 @@ export async function spawnHeddle(t: Owner, options: StartOptions & { args?: str
         CRASH_REPORTS_DIR: join(directory, 'crashes'),
         // One thread less for each start. `HISTORY_ENABLED=true npm test hostile` runs tests with it.
         HISTORY_ENABLED: process.env.HISTORY_ENABLED ?? 'false',
-        ...(domains === undefined ? {} : { DOMAINS_DIR: domains.join(delimiter) }),
+        // A test says which domains it has.
+        ...(domains === undefined ? {} : { DOMAINS_DIR: domains.join(delimiter), SYSTEM_DOMAIN: 'false' }),
         ...options.env,
       },
     },

@@ -82,7 +82,8 @@ export function loadSettings(
     }
   }
   settings.tools ??= chosenTools(faults)
-  if (Array.isArray(settings.domainsDir)) settings.domainsDir = withShippedDomains(settings.domainsDir)
+  if (Array.isArray(settings.domainsDir) && settings.systemDomain !== false)
+    settings.domainsDir = withShippedDomains(settings.domainsDir)
   checkTogether(settings as Settings, faults)
   keepFilesApart(settings as Settings, faults)
   setApart(settings as Settings, !isUnset(given('REPLICA_ID')), faults)

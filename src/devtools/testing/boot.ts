@@ -49,6 +49,8 @@ export async function boot(first?: TestOwner | BootOptions, second: BootOptions 
       AUTH_SECRET_KEY: randomBytes(32).toString('base64url'),
       TOOLS_DIR: outer.toolsDir,
       ...(outer.tools === undefined ? {} : { TOOLS: outer.tools }),
+      // It is among them, or was not chosen.
+      SYSTEM_DOMAIN: 'false',
       DOMAINS_DIR: await domainsDir(options.domains && folders, outer.domainsDir, directory),
       ...options.env,
     },

@@ -21,6 +21,11 @@ export const IDENTITY_VARIABLES = {
     unit: "folders separated by the platform's path delimiter",
     effect: 'Folders of domains (plugins, migrations, event contracts), in order.',
   },
+  SYSTEM_DOMAIN: {
+    type: 'boolean',
+    default: true,
+    effect: 'Whether the shipped domain `system`, which serves /system, is added where DOMAINS_DIR has none.',
+  },
   TOOLS_DIR: { type: 'folder', default: TOOLS_FOLDER, effect: 'Folder of the active tools.' },
   TOOLS: {
     type: 'text',
