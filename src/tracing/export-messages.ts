@@ -18,6 +18,8 @@ export type ToExporter =
   | { type: 'source'; source: ThreadRing }
   /** The thread has ended: its ring is read once more, then forgotten. */
   | { type: 'source-gone'; id: number }
+  /** The process is about to end: its last spans are to be exported as they come. */
+  | { type: 'hurry' }
   /** Export all spans within so many milliseconds, and answer with `flushed`. */
   | { type: 'flush'; withinMs: number }
 

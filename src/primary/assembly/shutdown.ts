@@ -69,6 +69,7 @@ export async function shutDown(parts: ShutdownParts): Promise<void> {
     deadlineMs,
   )
   toolBooter.stop()
+  parts.tracing()?.hurry()
   await listener.drain(Math.min(LINGER_MAX_MS, shutdownTimeoutMs * 0.3))
   const sockets = new SocketDrain(supervisor.lanes.all, localWorker)
   sockets.begin()

@@ -1,6 +1,6 @@
 /** Entry of the exporting thread: a process has one while tracing is on. */
 import { parentPort, workerData } from 'node:worker_threads'
-import { giveWay } from '../../core/modules/thread-priority.ts'
+import { giveWay, takePlace } from '../../core/modules/thread-priority.ts'
 import type { ExportInit, FromExporter, ToExporter } from '../export-messages.ts'
 import { Exporter } from './exporter.ts'
 
@@ -16,6 +16,9 @@ port.on('message', (message: ToExporter) => {
       return exporter.add(message.source)
     case 'source-gone':
       return exporter.remove(message.id)
+    case 'hurry':
+      takePlace()
+      return exporter.hurry()
     case 'flush':
       void exporter.flush(message.withinMs).then((left) => tell({ type: 'flushed', left }))
   }

@@ -25,6 +25,9 @@ const REST_MAX_MS = 100
 const MANY = 32
 /** While an export is under way spans are left in the rings, but only for so long. */
 const PATIENCE_MS = 250
+/** A flush waits so many turns, of so many milliseconds, for the answer to one export. Without a core no turn comes: that is not the receiver's fault. */
+const FLUSH_TURNS = 30
+const FLUSH_TURN_MS = 100
 
 /** How long this thread has worked, or waited for a core with work to do. */
 const activeMs = (): number => performance.eventLoopUtilization().active
@@ -39,6 +42,7 @@ export class Exporter {
   #oldestMs = 0
   #exporting: Promise<void> | null = null
   #isFlushing = false
+  #isHurried = false
   #opened: Promise<void> = Promise.resolve()
   #restUntilMs = 0
   #patientUntilMs = 0
@@ -93,7 +97,7 @@ export class Exporter {
     const restMs = this.#restUntilMs - performance.now()
     // A full batch is sent as soon as the rest is over.
     const isDueThen = this.#exporting === null && this.#isBatchFull
-    this.#timer = setTimeout(this.#look, isDueThen ? Math.max(1, Math.ceil(restMs)) : ms)
+    this.#timer = setTimeout(this.#look, isDueThen && !this.#isHurried ? Math.max(1, Math.ceil(restMs)) : ms)
   }
 
   readonly #take = (span: QueuedSpan<SpanSource>): void => {
@@ -124,9 +128,11 @@ export class Exporter {
 
   #exportDue(): void {
     if (this.#exporting !== null || this.#queue.size === 0) return
-    if (!this.#isFlushing && performance.now() < this.#restUntilMs) return
-    const { otelBspScheduleDelay } = this.#settings
-    if (!this.#isBatchFull && !this.#isFlushing && Date.now() - this.#oldestMs < otelBspScheduleDelay) return
+    if (!this.#isHurried) {
+      if (performance.now() < this.#restUntilMs) return
+      const { otelBspScheduleDelay } = this.#settings
+      if (!this.#isBatchFull && Date.now() - this.#oldestMs < otelBspScheduleDelay) return
+    }
     this.#exporting = this.#exportBatch().finally(() => {
       this.#exporting = null
       this.#oldestMs = Date.now()
@@ -166,9 +172,16 @@ export class Exporter {
     this.#queue.dropped = 0
   }
 
-  /** Exports all spans that have ended. @returns how many were left when the time was up */
+  /** From now on it does not rest, and no span waits for others: the process is about to end. */
+  hurry(): void {
+    this.#isHurried = true
+    void this.#opened.then(() => this.#lookIn(0))
+  }
+
+  /** Exports all spans that have ended, as long as the receiver takes them. @returns how many were left when the time was up */
   async flush(withinMs: number): Promise<number> {
-    const deadlineMs = Date.now() + withinMs
+    const deadlineMs = performance.now() + withinMs
+    this.#isHurried = true
     this.#isFlushing = true
     this.#failed = 0
     this.#receiver.hurry()
@@ -180,9 +193,10 @@ export class Exporter {
       this.#fetchAll()
       this.#exportDue()
       if (this.#exporting === null) return this.#failed
-      const outcome = await Promise.race([this.#exporting, late])
+      const outcome = await inTurns(FLUSH_TURNS, this.#exporting, late)
       // A receiver that did not take this batch will not take the next one in time.
-      if (outcome === 'late' || this.#failed > 0 || Date.now() > deadlineMs) return this.#countLeft() + this.#failed
+      if (outcome === 'late' || this.#failed > 0 || performance.now() > deadlineMs)
+        return this.#countLeft() + this.#failed
     }
   }
 
@@ -191,4 +205,16 @@ export class Exporter {
     for (const source of this.#sources.values()) left += source.fetch(Number.POSITIVE_INFINITY, () => {})
     return left
   }
+}
+
+/** What comes first. A thread that gets no core has no turns either. */
+async function inTurns<Outcome>(count: number, ...outcomes: Promise<Outcome | 'late'>[]): Promise<Outcome | 'late'> {
+  let left = count
+  let timer: NodeJS.Timeout | undefined
+  const over = new Promise<'late'>((resolve) => {
+    timer = setInterval(() => --left === 0 && resolve('late'), FLUSH_TURN_MS)
+  })
+  const outcome = await Promise.race([...outcomes, over])
+  clearInterval(timer)
+  return outcome
 }

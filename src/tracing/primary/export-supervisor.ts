@@ -102,6 +102,11 @@ export class ExportSupervisor {
     this.#lost = 0
   }
 
+  /** The process drains: what ends now is exported meanwhile. */
+  hurry(): void {
+    this.#post({ type: 'hurry' })
+  }
+
   /** Exports the spans that have ended, and ends the thread. Resolves within that time, whatever the receiver does. */
   async stop(withinMs: number): Promise<void> {
     this.#isStopped = true
@@ -116,10 +121,7 @@ export class ExportSupervisor {
     const left = await flushed
     if (left !== 0) {
       const count = left < 0 ? 'The last spans' : `${left} spans`
-      this.#log(
-        'WARNING',
-        `${count} were not exported before the end: the receiver did not take them within ${Math.round(withinMs)} ms`,
-      )
+      this.#log('WARNING', `${count} were not exported before the end: the receiver did not take them in time`)
     }
     await thread.terminate()
   }

@@ -8,9 +8,6 @@ import { ThreadTracing } from '../spans/thread-tracing.ts'
 import { ExportSupervisor } from './export-supervisor.ts'
 import { RequestSpans } from './request-spans.ts'
 
-/** Longest time for a flush, milliseconds: a receiver that does not answer must not delay the end of the process. */
-const FLUSH_MAX_MS = 3000
-
 /** The primary's side of tracing: its own spans, a ring for each thread, and the exporting thread. */
 export class ProcessTracing {
   readonly own: ThreadTracing
@@ -49,8 +46,13 @@ export class ProcessTracing {
     this.#exports.remove(id)
   }
 
-  /** Exports what is left. @param withinMs the flush takes at most this, and at most 3 s */
+  /** A drain has begun. */
+  hurry(): void {
+    this.#exports.hurry()
+  }
+
+  /** Exports what is left. @param withinMs the flush takes at most this, and less where the receiver does not answer */
   stop(withinMs: number): Promise<void> {
-    return this.#exports.stop(Math.min(FLUSH_MAX_MS, withinMs))
+    return this.#exports.stop(withinMs)
   }
 }
