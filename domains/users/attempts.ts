@@ -45,16 +45,3 @@ export class Attempts {
     return this.#state.increment(key, by, { namespace, ttlMs })
   }
 }
-
-/** Groups of an IPv6 address that belong to its network: whoever has one address of it has them all (RFC 6177). */
-const NETWORK_GROUPS = 4
-const ALL_GROUPS = 8
-
-/** What is counted as one address: an IPv4 address, or the /64 network of an IPv6 address. */
-export function networkOf(ip: string): string {
-  if (!ip.includes(':') || ip.includes('.')) return ip
-  const [before = [], after] = ip.split('::').map((part) => part.split(':').filter((group) => group !== ''))
-  const zeros = after === undefined ? 0 : ALL_GROUPS - before.length - after.length
-  const groups = [...before, ...new Array<string>(zeros).fill('0'), ...(after ?? [])]
-  return groups.slice(0, NETWORK_GROUPS).join(':')
-}

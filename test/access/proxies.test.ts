@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
+import { loadSettings } from '../../src/core/config/load.ts'
 import { spawnHeddle, startHeddle } from '../support/heddle.ts'
 import { ask } from '../support/raw-client.ts'
 import { SERVING } from '../support/shared-process.ts'
@@ -24,6 +25,8 @@ const CASES: readonly (readonly [list: string | undefined, client: string])[] = 
   ['10.9.9.9, 10.1.2.3', '10.9.9.9'],
   ['2001:db8::5', '2001:db8::5'],
   ['2001:db8::5, fd12::1, 2001:db8::7', '2001:db8::5'],
+  // One spelling of each, so that limits count it once.
+  ['2001:0DB8:0:0:0:0:0:5, FD12:0::1', '2001:db8::5'],
   ['::ffff:203.0.113.5, ::ffff:10.1.2.3', '203.0.113.5'],
   ['::ffff:cb00:7105, ::ffff:0a01:0203', '203.0.113.5'],
   ['203.0.113.5:4711', '203.0.113.5'],
@@ -64,6 +67,38 @@ describe('HTTP_TRUSTED_PROXIES', () => {
     for (const env of [{}, { HTTP_TRUSTED_PROXIES: '10.0.0.0/8' }] as Record<string, string>[]) {
       const { port } = await startHeddle(t, { domains: [SERVING], lanes: 1, env })
       for (const path of ['/w/echo', '/p/echo']) assert.equal(await ipOf(port, path, '203.0.113.5'), PEER)
+    }
+  })
+
+  it('that does not name the sender of an X-Forwarded-For says so once', async (t) => {
+    for (const [env, times] of [
+      [{}, 1],
+      [{ HTTP_TRUSTED_PROXIES: '10.0.0.0/8' }, 1],
+      [{ HTTP_TRUSTED_PROXIES: '127.0.0.0/8' }, 0],
+    ] as [Record<string, string>, number][]) {
+      const { port, logs } = await startHeddle(t, { domains: [SERVING], lanes: 1, env })
+      for (let n = 0; n < 5; n++) await ipOf(port, '/w/echo', '203.0.113.5')
+      const told = logs.filter(({ msg }) => msg.includes('X-Forwarded-For that is not believed'))
+      assert.deepEqual(
+        told.map(({ ip }) => ip),
+        new Array(times).fill(PEER),
+      )
+    }
+  })
+
+  it('that lets everybody say who he is is warned of', () => {
+    for (const [list, isWide] of [
+      ['0.0.0.0/0', true],
+      ['10.0.0.0/8,::/0', true],
+      ['128.0.0.0/1', true],
+      ['10.0.0.0/8,fc00::/7,::1,127.0.0.1', false],
+    ] as const) {
+      const { warnings } = loadSettings({ HTTP_TRUSTED_PROXIES: list, AUTH_SECRET_KEY: 'k'.repeat(32) })
+      assert.equal(
+        warnings.some((warning) => warning.includes('everybody in it can say in X-Forwarded-For who he is')),
+        isWide,
+        list,
+      )
     }
   })
 

@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict'
-import { describe, it } from 'node:test'
+import { describe, it, type TestContext } from 'node:test'
+import { Refusals } from '../../src/primary/http/refusals.ts'
 import { startHeddle } from '../support/heddle.ts'
 import { ask, headerOf, type RawResponse } from '../support/raw-client.ts'
 import { shareService } from '../support/shared-service.ts'
@@ -116,6 +117,69 @@ describe('SYSTEM_TOKEN and SYSTEM_READ_TOKEN', { concurrency: true }, () => {
     assert.equal(await status('GET', '/system/login'), 200)
     assert.equal(await status('GET', '/system/login/main.js'), 200)
   })
+})
+
+describe('/system without a token and a port of its own', { concurrency: true }, () => {
+  const CLOSED = /\/system is closed, but for its health/
+  const started = async (t: TestContext, env: Record<string, string>) => {
+    const heddle = await startHeddle(t, { domains: [SHIPPED], lanes: 1, env: { NODE_ENV: 'production', ...env } })
+    return { port: heddle.port, told: heddle.logs.filter(({ msg }) => CLOSED.test(msg)).length }
+  }
+
+  it('is closed in production where a setting tells of a proxy, which brings the public to loopback', async (t) => {
+    for (const env of [
+      { HTTP_TRUSTED_PROXIES: '127.0.0.1' },
+      { HTTP_ALLOWED_HOSTS: 'localhost,shop.example' },
+    ] as Record<string, string>[]) {
+      const { port, told } = await started(t, env)
+      assert.equal(told, 1)
+      for (const path of [...LOOKS, '/system/login', '/system/logs/stream'])
+        for (const method of ['GET', 'POST', 'OPTIONS']) assert.equal((await ask(port, method, path)).status, 404, path)
+      for (const [method, path] of CHANGES) assert.equal((await ask(port, method, path)).status, 404, path)
+      assert.deepEqual(jsonOf(await ask(port, 'GET', '/system/health/ready')).data, { ready: true })
+      assert.equal((await ask(port, 'GET', '/hello/ada')).status, 200)
+    }
+  })
+
+  it('is open on loopback alone, and in development', async (t) => {
+    for (const env of [{}, { NODE_ENV: 'development', HTTP_TRUSTED_PROXIES: '127.0.0.1' }] as Record<
+      string,
+      string
+    >[]) {
+      const { port, told } = await started(t, env)
+      assert.equal(told, 0)
+      assert.equal((await ask(port, 'GET', '/system/status')).status, 200)
+    }
+  })
+})
+
+it('tells of wrong tokens once a minute, with how many there were and from where', async (t) => {
+  t.mock.timers.enable({ apis: ['setTimeout'] })
+  const lines: unknown[] = []
+  const refusals = new Refusals((level, message, _identity, fields) => lines.push([level, message, fields]))
+  for (let n = 0; n < 100; n++) refusals.note('Wrong', `192.0.2.${n}`)
+  refusals.note('Other', '192.0.2.1')
+  t.mock.timers.tick(60_000)
+  t.mock.timers.tick(60_000)
+  refusals.note('Wrong', '192.0.2.7')
+  assert.deepEqual(lines, [
+    ['WARNING', 'Wrong', { ip: '192.0.2.0', count: 1 }],
+    ['WARNING', 'Other', { ip: '192.0.2.1', count: 1 }],
+    ['WARNING', 'Wrong', { ip: '192.0.2.99', count: 99 }],
+    ['WARNING', 'Wrong', { ip: '192.0.2.7', count: 1 }],
+  ])
+  t.mock.timers.reset()
+  const heddle = await startHeddle(t, { domains: [SHIPPED], lanes: 1, env: { SYSTEM_TOKEN: TOKEN } })
+  for (let n = 0; n < 5; n++) await ask(heddle.port, 'GET', '/system/status', bearer(`wrong-${n}-0123456789`))
+  await ask(heddle.port, 'GET', '/system/status', { cookie: 'heddle_system=wrong' })
+  await ask(heddle.port, 'POST', '/system/login', bearer('wrong-0123456789abcdef'))
+  // None at all is no wrong one.
+  await ask(heddle.port, 'GET', '/system/status', { cookie: 'session=1' })
+  const told = heddle.logs.filter(({ msg }) => msg === 'Wrong tokens are sent to /system')
+  assert.deepEqual(
+    told.map(({ level, ip, count }) => [level, ip, count]),
+    [[40, '127.0.0.1', 1]],
+  )
 })
 
 describe('SYSTEM_PORT', { concurrency: true }, () => {

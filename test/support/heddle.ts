@@ -109,8 +109,8 @@ export async function spawnHeddle(t: Owner, options: StartOptions & { args?: str
         HTTP_PORT: '0',
         // `npm test -- --listener node` tests that one.
         HTTP_LISTENER: process.env.HTTP_LISTENER,
-        // `test` is the host of raw requests.
-        HTTP_ALLOWED_HOSTS: '127.0.0.1,localhost,[::1],test',
+        // `test` is the host of raw requests. In production a name that is none of this machine closes /system.
+        HTTP_ALLOWED_HOSTS: options.env?.NODE_ENV === 'production' ? '' : '127.0.0.1,localhost,[::1],test',
         LANES: String(options.lanes ?? 2),
         LOG_FORMAT: 'json',
         SQLITE_PATH: join(directory, 'service.db'),

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { request } from 'node:http'
 import { describe, test } from 'node:test'
-import { networkOf } from '../../domains/users/attempts.ts'
+import { networkOf } from '#heddle'
 import type { LaneInfo } from '../../src/contracts/registry.ts'
 import { describeOnDatabases } from '../support/databases.ts'
 import { startHeddle } from '../support/heddle.ts'
@@ -177,5 +177,12 @@ test('an IPv6 client is its network', () => {
   assert.equal(networkOf('2001:db8:1:2::6'), '2001:db8:1:2')
   assert.equal(networkOf('2001:db8::6'), '2001:db8:0:0')
   assert.equal(networkOf('::1'), '0:0:0:0')
-  assert.equal(networkOf('::ffff:10.0.0.1'), '::ffff:10.0.0.1')
+  assert.equal(networkOf('::ffff:10.0.0.1'), '10.0.0.1')
+  for (const spelling of [
+    '2001:0DB8:1:2:0:0:0:6',
+    '2001:db8:0001:0002::6',
+    '2001:DB8:1:2::0.0.0.6',
+    '[2001:db8:1:2::7]:80',
+  ])
+    assert.equal(networkOf(spelling), '2001:db8:1:2', spelling)
 })

@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto'
 import { z } from 'zod'
-import { DbError, type HttpContext, Plugin, type Tools } from '#heddle'
-import { Attempts, networkOf } from '../attempts.ts'
+import { DbError, type HttpContext, networkOf, Plugin, type Tools } from '#heddle'
+import { Attempts } from '../attempts.ts'
 
 const newUser = z.object({
   name: z

@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto'
 import { z } from 'zod'
-import { type HttpContext, Plugin, type Tools } from '#heddle'
-import { Attempts, networkOf } from '../attempts.ts'
+import { type HttpContext, networkOf, Plugin, type Tools } from '#heddle'
+import { Attempts } from '../attempts.ts'
 import { keepOutOfCaches, Sessions } from '../sessions.ts'
 
 const credentials = z.object({ email: z.email().max(254).toLowerCase(), password: z.string() })

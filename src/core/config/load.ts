@@ -12,6 +12,7 @@ import { setApart } from './process-group.ts'
 import { type Settings, settingKey, VARIABLES, variablesOfOtherTools } from './schema.ts'
 import { FILE_SUFFIX, readSecretFiles } from './secret-files.ts'
 import { withShippedDomains } from './shipped-domains.ts'
+import { isSystemClosed } from './system-closed.ts'
 import { checkTls, warnOfClearText } from './tls-settings.ts'
 import { checkTokens } from './token-settings.ts'
 import { likelyTypos } from './typos.ts'
@@ -182,16 +183,33 @@ function checkTogether(settings: Settings, faults: string[]): void {
   }
 }
 
+/** A network that is larger than any that is somebody's own: 10.0.0.0/8, fc00::/7. */
+function isWide(network: string): boolean {
+  const [address, prefix] = network.split('/') as [string, string | undefined]
+  return prefix !== undefined && Number(prefix) < (address.includes(':') ? 7 : 8)
+}
+
 /** Says what everybody may reach who reaches the address. */
 function warnOfOpenAddresses(settings: Settings, warnings: string[]): void {
-  const { httpHost, httpAllowedHosts, systemToken, systemReadToken, systemPort, systemHost } = settings
+  const { httpHost, httpAllowedHosts, httpTrustedProxies, systemToken, systemReadToken, systemPort, systemHost } =
+    settings
   const hasToken = systemToken !== undefined || systemReadToken !== undefined
   if (systemPort !== undefined && !hasToken && systemHost !== undefined && !isLoopback(systemHost))
     warnings.push(
       `SYSTEM_TOKEN is not set: everybody who reaches SYSTEM_HOST (${systemHost}) can read and change /system`,
     )
+  const wide = httpTrustedProxies?.find(isWide)
+  if (wide !== undefined)
+    warnings.push(
+      `HTTP_TRUSTED_PROXIES has ${wide}: everybody in it can say in X-Forwarded-For who he is; list the proxies alone`,
+    )
+  const isClosed = isSystemClosed(settings)
+  if (isClosed)
+    warnings.push(
+      'SYSTEM_TOKEN and SYSTEM_PORT are not set: /system is closed, but for its health, because HTTP_TRUSTED_PROXIES or HTTP_ALLOWED_HOSTS tells of a proxy; set one of them',
+    )
   if (httpHost === undefined || isLoopback(httpHost)) return
-  if (systemPort === undefined && !hasToken)
+  if (systemPort === undefined && !hasToken && !isClosed)
     warnings.push(
       `SYSTEM_TOKEN and SYSTEM_PORT are not set: EVERYBODY who reaches HTTP_HOST (${httpHost}) can read /system, replay and delete dead letters and read the log; set one of them`,
     )

@@ -38,7 +38,8 @@ exports.installCheck = () => {
 }
 
 function has(exported, name) {
-  if ((typeof exported !== 'object' && typeof exported !== 'function') || exported === null) return exported?.[name] !== undefined
+  if ((typeof exported !== 'object' && typeof exported !== 'function') || exported === null)
+    return exported?.[name] !== undefined
   // It may have whatever it is asked for.
   return types.isProxy(exported) || name in exported
 }

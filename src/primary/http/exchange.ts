@@ -1,6 +1,7 @@
 import type { Operator } from '../../contracts/http-request.ts'
 import type { ObservedRequest, RequestRecorder, RequestSpan } from '../../contracts/tracing.ts'
 import type { ErrorCode } from '../../core/errors/catalogue.ts'
+import { plainAddress } from '../../core/http/network.ts'
 import { exactMs } from '../../core/schedule/steady-time.ts'
 import { errorReply, JSON_TYPE, type Reply } from '../../runtime/endpoint/reply.ts'
 import { ChunkedBody } from './chunked-body.ts'
@@ -383,7 +384,7 @@ function hasLine(head: string, start: string): boolean {
 
 /** Costs a system call: only where a handler reads it. */
 export function addressOf(res: ClientResponse): string {
-  return Buffer.from(res.getRemoteAddressAsText()).toString('latin1')
+  return plainAddress(Buffer.from(res.getRemoteAddressAsText()).toString('latin1'))
 }
 
 // The answer that `writeAnswer` writes. Module variables instead of a closure per answer.

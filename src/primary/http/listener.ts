@@ -36,6 +36,11 @@ const SWEEP_MS = 100
 /** Clients that have no body for one of these say so: `content-length: 0` (RFC 9110, section 8.6). */
 const MAY_HAVE_BODY = new Set(['POST', 'PUT', 'PATCH'])
 
+/** Milliseconds. */
+const FORWARDING_LOOK_MS = 1000
+const FORWARDING_NOT_BELIEVED =
+  'A request has an X-Forwarded-For that is not believed, because its sender is not in HTTP_TRUSTED_PROXIES. If that is your proxy, all its visitors have one address, for limits too. This is told once'
+
 /** The HTTP front. */
 export class Listener {
   readonly #options: ListenerOptions
@@ -54,6 +59,8 @@ export class Listener {
   readonly #drain = new Drain()
   readonly #loss: HeaderLoss
   #hasRefusedHost = false
+  /** When it is looked again whether the proxy that a request came through is a trusted one, by `exactMs`. */
+  #nextForwardingMs = 0
   state: 'starting' | 'open' | 'draining' = 'starting'
   /** Null while tracing is off. */
   tracing: RequestTracing | null = null
@@ -198,6 +205,8 @@ export class Listener {
     const found = isOurHost ? named : null
     const route = found !== null && this.#system.isServed(found.zone, listenSocket.isSystem) ? found : null
     const exchange = new Exchange(res, requestId, method, path, route, corsHead, this.recorder)
+    if (!this.#proxies.isEmpty) exchange.forwarding = { proxies: this.#proxies, list: scan.forwardedFor }
+    if (scan.forwardedFor !== '' && exchange.startMs >= this.#nextForwardingMs) this.#lookAtForwarding(res, exchange)
     if (requestId === scan.requestId) exchange.key = makeRequestId()
     if (!this.#library.isStrict) {
       pipelining.begun(exchange)
@@ -226,10 +235,21 @@ export class Listener {
     exchange.operator = this.#system.operatorOf(authorization, cookie, exchange.isAtSystemAddress)
     const code = this.#system.refusal(zone, method, exchange.operator, authorization !== '' || cookie !== '')
     if (code === null) return false
+    if (exchange.operator === null && this.#system.hasToken(authorization, cookie))
+      this.#options.onRefusal('Wrong tokens are sent to /system', exchange.clientAddress())
     const isPage = method === 'GET' && req.getHeader('accept').includes('text/html')
     if (code === 'HTTP_READ_ONLY' || !isPage) exchange.fail(code)
     else exchange.answer(401, LOGIN_HEAD, loginPage(req.getUrl()))
     return true
+  }
+
+  /** A proxy that nobody has named makes one client of all its visitors: that is said once. The address costs a system call. */
+  #lookAtForwarding(res: ClientResponse, { startMs }: Exchange): void {
+    this.#nextForwardingMs = startMs + FORWARDING_LOOK_MS
+    const peer = addressOf(res)
+    if (this.#proxies.isTrusted(peer)) return
+    this.#nextForwardingMs = Number.POSITIVE_INFINITY
+    this.#options.onRefusal(FORWARDING_NOT_BELIEVED, peer)
   }
 
   #refuseHost(exchange: Exchange): void {
@@ -293,7 +313,6 @@ export class Listener {
     if (this.state !== 'open' && !this.#servesStill(exchange.route))
       return exchange.fail(this.state === 'draining' ? 'HTTP_DRAINING' : 'HTTP_STARTING', undefined, true)
 
-    if (!this.#proxies.isEmpty) exchange.forwarding = { proxies: this.#proxies, list: scan.forwardedFor }
     const ip = exchange.route.wantsAddress ? exchange.clientAddress() : ''
     const { ids } = exchange
     const frame: RequestFrame = {

@@ -1,6 +1,7 @@
 import { createHash, timingSafeEqual } from 'node:crypto'
 import type { Operator } from '../../contracts/http-request.ts'
 import type { Settings } from '../../core/config/schema.ts'
+import { isSystemClosed } from '../../core/config/system-closed.ts'
 import type { ErrorCode } from '../../core/errors/catalogue.ts'
 import type { RouteZone } from './route-table.ts'
 import { SAFE_METHODS } from './safe-methods.ts'
@@ -14,12 +15,11 @@ export class SystemAccess {
   readonly #token: Buffer | null
   readonly #readToken: Buffer | null
   readonly #hasOwnPort: boolean
+  readonly #isClosed: boolean
 
-  constructor({
-    systemToken,
-    systemReadToken,
-    systemPort,
-  }: Pick<Settings, 'systemToken' | 'systemReadToken' | 'systemPort'>) {
+  constructor(settings: Settings) {
+    const { systemToken, systemReadToken, systemPort } = settings
+    this.#isClosed = isSystemClosed(settings)
     this.#token = digestOf(systemToken)
     this.#readToken = digestOf(systemReadToken)
     this.#hasOwnPort = systemPort !== undefined
@@ -29,16 +29,22 @@ export class SystemAccess {
     return this.#token === null && this.#readToken === null
   }
 
-  /** False for a route that a listener does not have. With a port of its own, only the health of `/system` is public. */
+  /** False for a route that a listener does not have. With a port of its own, or closed, only the health of `/system` is public. */
   isServed(zone: RouteZone, isSystemAddress: boolean): boolean {
+    if (this.#isClosed) return zone === 'application' || zone === 'health'
     if (!this.#hasOwnPort) return true
     return isSystemAddress ? zone !== 'application' : zone === 'application' || zone === 'health'
   }
 
   /** Who sends a request, by its headers; null for a stranger. */
   operatorOf(authorization: string, cookie: string, isSystemAddress: boolean): Operator | null {
-    if (this.#isOpen) return this.#hasOwnPort && !isSystemAddress ? null : 'anyone'
+    if (this.#isOpen) return this.#isClosed || (this.#hasOwnPort && !isSystemAddress) ? null : 'anyone'
     return this.#holderOf(BEARER.exec(authorization)?.[1]) ?? this.#holderOf(COOKIE.exec(cookie)?.[1])
+  }
+
+  /** True for a request that has a token, right or wrong. */
+  hasToken(authorization: string, cookie: string): boolean {
+    return BEARER.test(authorization) || COOKIE.test(cookie)
   }
 
   /** Why a request is refused, or null. */

@@ -59,7 +59,8 @@ export const HTTP_VARIABLES = {
     ...TOKEN,
     default: undefined,
     secret: true,
-    effect: 'Token that `/system/*` wants, as bearer or from the login page; unset, with no `SYSTEM_PORT`: it is open.',
+    effect:
+      'Token that `/system/*` wants, as bearer or from the login page; unset, with no `SYSTEM_PORT`: it is open, but closed in production with `HTTP_TRUSTED_PROXIES` or `HTTP_ALLOWED_HOSTS`.',
   },
   SYSTEM_READ_TOKEN: {
     type: 'text',
