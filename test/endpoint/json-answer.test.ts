@@ -59,6 +59,32 @@ test('what JSON cannot hold is refused, with its type and the mend, wherever it 
   assert.throws(() => jsonAnswer(cycle, source), /circular/)
 })
 
+test('an answer is searched in a time that grows with its size, however deep it is nested, and one that is too deep is named', () => {
+  const nested = (depth: number, innermost: object): object => {
+    let value = innermost
+    for (let n = 0; n < depth; n++) value = { next: value }
+    return value
+  }
+  const msOf = (run: () => unknown): number => {
+    const startedMs = performance.now()
+    run()
+    return performance.now() - startedMs
+  }
+  jsonAnswer(nested(1000, {}), source)
+  assert.ok(msOf(() => jsonAnswer(nested(2000, {}), source)) < 200, 'it took 1.8 s')
+  assert.throws(() => jsonAnswer(nested(2000, new Map()), source), /a Map as ….*next\.next, which JSON cannot hold/)
+  assert.ok(
+    msOf(() =>
+      assert.throws(
+        () => jsonAnswer(nested(200_000, {}), source),
+        /shop\.List answered GET \/items with a value that is too large, or nested too deeply/,
+      ),
+    ) < 3000,
+  )
+  const shared = {}
+  assert.equal(jsonAnswer({ one: shared, two: [shared] }, source), '{"one":{},"two":[{}]}', 'no circle')
+})
+
 test('everything else is sent as JSON.stringify makes it', () => {
   const list = Object.assign(new Map(), { toJSON: () => ({ of: 'its own' }) })
   for (const answer of [

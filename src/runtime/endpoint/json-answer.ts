@@ -11,6 +11,9 @@ export interface AnswerSource {
   readonly chosenStatus?: number
 }
 
+/** Characters of a place that are shown, from its end. */
+const PLACE_MAX = 200
+
 /** Told of answers that are empty because a handler returns nothing. Null in production, where nobody would read of them. */
 export const emptyAnswers: { tell: ((source: AnswerSource) => void) | null } = { tell: null }
 
@@ -20,10 +23,10 @@ export const emptyAnswers: { tell: ((source: AnswerSource) => void) | null } = {
  */
 export function jsonAnswer(answer: unknown, source: AnswerSource): string {
   if (typeof answer === 'object' && answer !== null) {
-    if (Object.getPrototypeOf(answer) !== Object.prototype) refuseAt(answer, '', source)
+    if (Object.getPrototypeOf(answer) !== Object.prototype) refuseAt(answer, () => '', source)
     const { data } = answer as { data?: unknown }
     if (typeof data === 'object' && data !== null && Object.getPrototypeOf(data) !== Object.prototype)
-      refuseAt(data, 'data', source)
+      refuseAt(data, () => 'data', source)
   }
   const text = stringified(answer, source)
   if (text === undefined) {
@@ -35,7 +38,7 @@ export function jsonAnswer(answer: unknown, source: AnswerSource): string {
     throw invalid(`a ${typeof answer}`, '', 'return an object', source)
   }
   // A Map, a Set, an Error and the like become `{}` wherever they stand: only then is it worth a search.
-  if (text.includes('{}')) search(answer, '', source)
+  if (text.includes('{}')) search(answer, source)
   return text
 }
 
@@ -43,24 +46,53 @@ function stringified(answer: unknown, source: AnswerSource): string | undefined 
   try {
     return JSON.stringify(answer)
   } catch (thrown) {
-    if (typeof answer === 'object' && answer !== null) search(answer, '', source)
+    if (typeof answer === 'object' && answer !== null) search(answer, source)
+    // What has no end by itself, a circle, has another message.
+    if (thrown instanceof RangeError)
+      throw invalid('a value that is too large, or nested too deeply,', '', 'return less', source)
     throw thrown
   }
 }
 
-/** Looks for what JSON cannot hold, in the order of the text. */
-function search(value: unknown, place: string, source: AnswerSource, above: readonly object[] = []): void {
-  if (typeof value === 'bigint') throw invalid('a bigint', place, 'write String(value) or Number(value)', source)
-  if (typeof value !== 'object' || value === null || above.includes(value)) return
-  refuseAt(value, place, source)
-  if (typeof (value as { toJSON?: unknown }).toJSON === 'function') return
-  for (const [key, member] of Object.entries(value)) {
-    const at = Array.isArray(value) ? `${place}[${key}]` : place === '' ? key : `${place}.${key}`
-    search(member, at, source, [...above, value])
+/** An object on the way to what is looked at, and which of its members is next. */
+interface Level {
+  readonly value: object
+  readonly names: readonly string[]
+  next: number
+}
+
+/** Looks for what JSON cannot hold, in the order of the text. By a list of its own: an answer may be nested deeper than calls may be. */
+function search(answer: unknown, source: AnswerSource): void {
+  const levels: Level[] = []
+  const above = new Set<object>()
+  const enter = (value: unknown): void => {
+    if (typeof value === 'bigint')
+      throw invalid('a bigint', placeOf(levels), 'write String(value) or Number(value)', source)
+    if (typeof value !== 'object' || value === null || above.has(value)) return
+    refuseAt(value, () => placeOf(levels), source)
+    if (typeof (value as { toJSON?: unknown }).toJSON === 'function') return
+    levels.push({ value, names: Object.keys(value), next: 0 })
+    above.add(value)
+  }
+  enter(answer)
+  for (let level = levels.at(-1); level !== undefined; level = levels.at(-1)) {
+    const name = level.names[level.next++]
+    if (name !== undefined) enter((level.value as Record<string, unknown>)[name])
+    else above.delete(levels.pop()!.value)
   }
 }
 
-function refuseAt(value: unknown, place: string, source: AnswerSource): void {
+/** `data.items[3].price` */
+function placeOf(levels: readonly Level[]): string {
+  let place = ''
+  for (const { value, names, next } of levels) {
+    const name = names[next - 1]!
+    place += Array.isArray(value) ? `[${name}]` : place === '' ? name : `.${name}`
+  }
+  return place.length <= PLACE_MAX ? place : `…${place.slice(-PLACE_MAX)}`
+}
+
+function refuseAt(value: unknown, place: () => string, source: AnswerSource): void {
   if (typeof value !== 'object' || value === null) return
   const prototype = Object.getPrototypeOf(value) as unknown
   if (prototype === Object.prototype || prototype === Array.prototype || prototype === null) return
@@ -69,7 +101,7 @@ function refuseAt(value: unknown, place: string, source: AnswerSource): void {
   // Bytes and streams have a `toJSON`, or fields, that no client wants.
   const [, type, mend, isWhatever] = unfit
   if (!isWhatever && typeof (value as { toJSON?: unknown }).toJSON === 'function') return
-  throw invalid(type ?? `a ${nameOf(value)}`, place, mend, source)
+  throw invalid(type ?? `a ${nameOf(value)}`, place(), mend, source)
 }
 
 function invalid(type: string, place: string, mend: string, { plugin, method, route }: AnswerSource): HeddleError {
