@@ -19,7 +19,7 @@ import type { SocketRoute } from '../contracts/web-socket.ts'
 import type { Settings } from '../core/config/schema.ts'
 import { HeddleError } from '../core/errors/catalogue.ts'
 import { ignoresHeaders } from '../runtime/endpoint/header-use.ts'
-import { placed, registeredHook, requirePlugin } from '../runtime/endpoint/hook-registration.ts'
+import { placed, registeredHook, requireDb, requirePlugin } from '../runtime/endpoint/hook-registration.ts'
 import type { Hooks } from '../runtime/endpoint/hooks.ts'
 import { mountEndpoints } from '../runtime/endpoint/mount.ts'
 import { routeManifest } from '../runtime/endpoint/route-manifest.ts'
@@ -91,6 +91,7 @@ export class LaneToolHost implements ToolHost {
   }
 
   addEndpoint(endpoint: Endpoint): void {
+    requireDb(endpoint, this.#kernel.toolbox)
     this.#addRoute({
       manifest: routeManifest(endpoint, 'endpoint'),
       endpoint: placed(endpoint),

@@ -33,6 +33,13 @@ test('without a tool db events stay in the process, unless the database was chos
   await until(async () => (await handledBy(heddle)).includes('now'), 'the note')
   assert.ok(heddle.logs.some(({ msg }) => CHOSEN.test(msg)))
   assert.equal((await heddle.json('/system/health/ready')).status, 200)
+  const { plugins } = (await heddle.json('/system/status')).body
+  assert.deepEqual(
+    [plugins['users.CreateUser'].status, plugins['users.CreateUser'].error],
+    ['DEAD', 'Missing tool: db'],
+    'its handler calls context.commit',
+  )
+  assert.equal((await heddle.fetch('/users', { method: 'POST' })).status, 404)
 
   const chosen = await startWith(t, 'noted', { env: { TOOLS_DIR: tools, EVENT_BUS_DRIVER: 'database' } })
   const refused = await post(chosen, '/notes', { text: 'never' })

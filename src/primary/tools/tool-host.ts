@@ -18,7 +18,7 @@ import type { JobDefinition, JobInfo } from '../../contracts/scheduler.ts'
 import type { ToolHost } from '../../contracts/tool.ts'
 import type { SocketRoute } from '../../contracts/web-socket.ts'
 import { HeddleError } from '../../core/errors/catalogue.ts'
-import { placed, registeredHook, requirePlugin } from '../../runtime/endpoint/hook-registration.ts'
+import { placed, registeredHook, requireDb, requirePlugin } from '../../runtime/endpoint/hook-registration.ts'
 import { mountEndpoints } from '../../runtime/endpoint/mount.ts'
 import { routeManifest } from '../../runtime/endpoint/route-manifest.ts'
 import type { ThreadKernel } from '../../runtime/kernel/thread.ts'
@@ -101,6 +101,7 @@ export class PrimaryToolHost implements ToolHost {
 
   addEndpoint(endpoint: Endpoint): void {
     requirePlugin(endpoint.owner, `${endpoint.method} ${endpoint.path}`)
+    requireDb(endpoint, this.#options.kernel.toolbox)
     const number = this.#addRoute(routeManifest(endpoint, 'endpoint'))
     this.#add(number, endpoint, (route) => this.#options.local.server.addEndpoint(number, route))
   }

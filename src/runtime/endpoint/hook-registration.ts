@@ -1,7 +1,10 @@
+import type { Endpoint } from '../../contracts/http.ts'
 import type { Guard, Hook } from '../../contracts/http-hooks.ts'
 import type { Owner } from '../../contracts/owner.ts'
 import { HeddleError } from '../../core/errors/catalogue.ts'
 import { callerPlace } from '../../core/errors/source-place.ts'
+import type { Toolbox } from '../kernel/toolbox.ts'
+import { callsCommit } from './user-use.ts'
 
 /** A hook with the place of the call that registers it. @throws HTTP_HOOK_INVALID after the boot */
 export function registeredHook(hook: Omit<Hook, 'place'>, isBooted: boolean): Hook {
@@ -13,6 +16,12 @@ export function registeredHook(hook: Omit<Hook, 'place'>, isBooted: boolean): Ho
 /** A route with the place of the call that registers it, where its guards want it. */
 export function placed<Route extends { options: { guards?: readonly Guard[] }; place?: string }>(route: Route): Route {
   return route.options.guards === undefined ? route : { ...route, place: callerPlace() }
+}
+
+/** @throws TOOL_MISSING for a route that could not answer without the database */
+export function requireDb({ handler, options }: Endpoint, toolbox: Pick<Toolbox, 'get'>): void {
+  if (toolbox.get('db') !== undefined || (options.idempotency === undefined && !callsCommit(handler))) return
+  throw new HeddleError('TOOL_MISSING', 'Missing tool: db')
 }
 
 /** @throws HTTP_HOOK_INVALID for what only a plugin may register */

@@ -31,6 +31,16 @@ export function mayReadUser(reader: unknown, at: number): boolean {
   return [...uses].some(([, field]) => field === undefined || field === '.user')
 }
 
+/** True when it is certain that a function calls `commit` of the context that it gets as its second parameter. */
+export function callsCommit(handler: (...args: never[]) => unknown): boolean {
+  const source = Function.prototype.toString.call(handler)
+  const head = HEAD.exec(source)?.[0]
+  const context = head === undefined ? undefined : parametersOf(source.slice(head.length))?.[1]
+  if (context === undefined) return false
+  if (FIELDS.test(context)) return /\bcommit\b/.test(context)
+  return NAME.test(context) && new RegExp(`(?<![\\w$.])${context.replaceAll('$', '\\$')}\\.commit\\s*\\(`).test(source)
+}
+
 /** The parameters, of names and of fields by their names; null where they are anything else. */
 function parametersOf(rest: string): string[] | null {
   const list = /^[\w$\s,:{}]*(?=\))/.exec(rest)?.[0]
