@@ -46,7 +46,7 @@ test('a lane that dies', async (t) => {
     ['throw', 'an exception of a timer', 500, /thrown by a timer/],
     ['reject', 'a rejection that nobody handles', 500, /rejected by nobody/],
     ['exit', 'process.exit', 500, /exit/],
-    ['spin', 'an endless loop', 504, /stood still for 1\d{3} ms/],
+    ['spin', 'an endless loop', 504, /stood still for \d{4,5} ms/],
   ] as const
   for (const [how, what, status, reason] of causes) {
     await t.test(`by ${what}: its requests are answered ${status}, and a new one takes over`, async () => {

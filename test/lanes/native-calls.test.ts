@@ -1,12 +1,10 @@
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
-import { fileURLToPath } from 'node:url'
 import { type Heddle, startHeddle } from '../support/heddle.ts'
-import { SHIPPED } from '../support/shipped-domains.ts'
 import { until } from '../support/until.ts'
 import { boxesOf } from './deadly.ts'
+import { NATIVE } from './native.ts'
 
-const DOMAINS = [fileURLToPath(new URL('../fixtures/native', import.meta.url)), SHIPPED]
 const STALL_MS = 1000
 const START_MS = 60_000
 
@@ -61,7 +59,7 @@ const allUp = (heddle: Heddle): Promise<unknown> =>
   )
 
 const start = (t: Parameters<typeof startHeddle>[0], env: Record<string, string> = {}): Promise<Heddle> =>
-  startHeddle(t, { domains: DOMAINS, lanes: 2, env: { LANE_STALL_MS: String(STALL_MS), ...env } })
+  startHeddle(t, { domains: NATIVE, lanes: 2, env: { LANE_STALL_MS: String(STALL_MS), ...env } })
 
 /** Nobody but the plugin that ends lanes is blamed, confined or set aside. */
 async function onlyCulpritBlamed(heddle: Heddle): Promise<void> {

@@ -1,5 +1,5 @@
 import type { Settings } from '../../core/config/schema.ts'
-import { memoryLimits } from '../../transport/memory/heartbeat.ts'
+import { type CoreShare, memoryLimits } from '../../transport/memory/heartbeat.ts'
 import type { Lane } from '../dispatch/lane.ts'
 import { DebuggerHold, isInspected } from './debugger-hold.ts'
 import { type StackFrame, stackOf, stopThread } from './stack-probe.ts'
@@ -86,7 +86,7 @@ export class Watchdog {
   #seenBeats = -1
   /** How long the heartbeat has stood still while this thread was looking. */
   #stillMs = 0
-  #cpuMsAtStandstill: number | null = null
+  #shareAtStandstill: CoreShare | null = null
   #bytesAtStandstill: number | null = null
   #probe: Promise<StackFrame[] | null> | null = null
   #probedMs = 0
@@ -245,14 +245,14 @@ export class Watchdog {
     this.#stillMs += Math.min(elapsedMs, CHECK_MAX_MS)
     if (this.isResponsive) return null
     if (wasResponsive) {
-      this.#cpuMsAtStandstill = this.#lane.heartbeat.cpuMs
+      this.#shareAtStandstill = this.#lane.heartbeat.share()
       this.#bytesAtStandstill = this.#laneBytes()
     }
     if (this.#stillMs >= PROBE_MS && isInspected())
       this.#hold.look(this.#lane.heartbeat.threadId, nowMs, this.#options.isQuiet)
     else this.#probeStack(nowMs)
     if (this.#hold.isHeld) return this.#stayHeld()
-    if (this.#stillMs >= laneStallMs) return 'stalled'
+    if (this.#stillMs >= laneStallMs && this.#ownMs() >= laneStallMs) return 'stalled'
     // The lane's own figures are out of date: it has no turn to write them in.
     return this.#bytesGrownSince(this.#bytesAtStandstill) > STANDSTILL_GROWTH * laneMemoryMb * MIB ? 'memory' : null
   }
@@ -283,7 +283,7 @@ export class Watchdog {
     this.#stillMs = 0
     this.#probe = null
     this.#lastStack = null
-    this.#cpuMsAtStandstill = null
+    this.#shareAtStandstill = null
     this.#hold.over()
     this.#isHoldTold = false
     if (probe !== null) void probe.then((stack) => this.#options.onRecovered({ stillMs, stack }))
@@ -301,7 +301,19 @@ export class Watchdog {
   /** CPU time of the thread since it stands still; null when it does not, or the system does not tell. */
   #cpuMsSinceStandstill(): number | null {
     const { cpuMs } = this.#lane.heartbeat
-    return this.#cpuMsAtStandstill === null || cpuMs === null ? null : cpuMs - this.#cpuMsAtStandstill
+    return this.#shareAtStandstill === null || cpuMs === null ? null : cpuMs - this.#shareAtStandstill.cpuMs
+  }
+
+  /**
+   * How long it has stood still by its own doing: at work, or waiting inside of a call. What others had the cores for does not count: a thread that is
+   * starved is not stuck, and none that would come in its place fares better.
+   */
+  #ownMs(): number {
+    const before = this.#shareAtStandstill
+    const now = before === null ? null : this.#lane.heartbeat.share()
+    if (before === null || now === null) return this.#stillMs
+    const usedMs = UNRESPONSIVE_MS + now.cpuMs - before.cpuMs
+    return now.isRunnable ? usedMs : this.#stillMs - (now.waitedMs - before.waitedMs)
   }
 
   /** How much more memory the lane has than before; 0 when that is not known. */

@@ -94,6 +94,15 @@ export class HeartbeatWriter {
   }
 }
 
+export interface CoreShare {
+  /** It has a core, or waits for one. */
+  isRunnable: boolean
+  /** That it has used since it began. */
+  cpuMs: number
+  /** That it has waited for a core since it began, up to when it had one last. */
+  waitedMs: number
+}
+
 /** The primary's side. */
 export class HeartbeatReader {
   readonly #words: Int32Array
@@ -126,15 +135,34 @@ export class HeartbeatReader {
 
   /** CPU time that the thread has used since it began, milliseconds; null when it is gone, or where the system does not tell. */
   get cpuMs(): number | null {
-    const task = Atomics.load(this.#words, HEARTBEAT_TASK_WORD)
-    if (task === 0) return null
     try {
-      // The name in parentheses may hold blanks. Source: proc(5), /proc/pid/stat, fields utime and stime.
-      const fields = readFileSync(`/proc/self/task/${task}/stat`, 'latin1').split(') ').at(-1)!.split(' ')
-      return (Number(fields[11]) + Number(fields[12])) * MS_PER_TICK
+      const [, cpuMs] = this.#stat()
+      return cpuMs
     } catch {
       return null
     }
+  }
+
+  /** How the thread has shared the cores with others; null when it is gone, or where the system does not tell. */
+  share(): CoreShare | null {
+    try {
+      const [state, cpuMs] = this.#stat()
+      // Source: Documentation/scheduler/sched-stats.rst. It is counted when the thread gets a core.
+      const [, delayNs] = this.#read('schedstat').split(' ')
+      return { isRunnable: state === 'R', cpuMs, waitedMs: Number(delayNs) / 1e6 }
+    } catch {
+      return null
+    }
+  }
+
+  #stat(): [state: string, cpuMs: number] {
+    // The name in parentheses may hold blanks. Source: proc(5), /proc/pid/stat, fields state, utime and stime.
+    const fields = this.#read('stat').split(') ').at(-1)!.split(' ')
+    return [fields[0]!, (Number(fields[11]) + Number(fields[12])) * MS_PER_TICK]
+  }
+
+  #read(file: string): string {
+    return readFileSync(`/proc/self/task/${Atomics.load(this.#words, HEARTBEAT_TASK_WORD)}/${file}`, 'latin1')
   }
 }
 
