@@ -120,6 +120,13 @@ export function assembleSupervision(options: SupervisionOptions): SupervisionPar
     onLeftOut: (file, reason) => {
       for (const lane of supervisor.lanes.all) registrar.leftOut(lane, file, reason)
     },
+    onWornOut: (lane) => {
+      const names = [...options.suspicion.handlersOf(lane).values()].map(
+        ({ plugin, handler }) => `${handler} (${plugin})`,
+      )
+      const text = `Lane ${lane.index} is replaced: handlers that do not settle, though their requests were given up, hold half of LANE_MAX_INFLIGHT`
+      log('WARNING', `${text}: ${names.slice(0, UNDONE_NAMED).join(', ')}`, 'supervisor')
+    },
     onDeath: (lane, death) => {
       registrar.laneDied(lane)
       return deaths.onDeath(lane, death)

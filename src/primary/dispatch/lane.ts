@@ -242,6 +242,11 @@ export class Lane {
     this.#requests.postpone(forMs)
   }
 
+  /** Handlers that do not settle, though nobody waits for them, hold at least half of its places. */
+  isWornOut(nowMs: number): boolean {
+    return this.#requests.isWornOut(nowMs)
+  }
+
   /** How fast it answers what it has. Asked when a request has found no room in it. */
   drainSpeedWhenFull(): DrainSpeed {
     return this.#drainRate.speedWhenFull()

@@ -8,6 +8,9 @@ const FILE = 2
 /** A request's id has 16 bits for its slot. */
 const SLOTS_MAX = 65_536
 
+/** A handler that has not settled so long after it was given up does not settle at all, as far as can be told, milliseconds. */
+const DEAF_MS = 30_000
+
 /** A request that a lane has been given and has not answered. */
 export interface PlacedRequest {
   readonly exchange: Exchange
@@ -82,6 +85,15 @@ export class RequestSlots {
     this.slow++
   }
 
+  /** True when at least half of the places are held by handlers that were given up long ago, and have not settled. */
+  isWornOut(nowMs: number): boolean {
+    if (2 * this.#givenUp < this.#max) return false
+    let deaf = 0
+    for (let slot = 0; slot < this.#exchanges.length; slot++)
+      if (this.#isGivenUp[slot] === 1 && nowMs - this.#sentMs[slot]! >= DEAF_MS) deaf++
+    return 2 * deaf >= this.#max
+  }
+
   get(id: number): Exchange | null {
     const slot = id & 0xffff
     return this.#generations[slot] === id >>> 16 ? (this.#exchanges[slot] ?? null) : null
@@ -108,6 +120,7 @@ export class RequestSlots {
     this.#takeOut(slot)
     this.#isGivenUp[slot] = 1
     this.#givenUp++
+    this.#sentMs[slot] = steadyMs()
     if (!isHandled) this.#settle(slot)
     return exchange
   }

@@ -18,6 +18,8 @@ export class LaneThread {
   bootedMs: number | null = null
   /** Told how the boot has ended: null, or why it failed. Null while nothing waits for that. */
   onBootEnd: ((fault: string | null) => void) | null = null
+  /** It is about to be replaced: handlers that do not settle hold its places. */
+  isWornOut = false
   /** Something in it has ended it, and its thread leaves. */
   isDying = false
   /** What is known of its death; null while it lives. */

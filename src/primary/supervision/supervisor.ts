@@ -51,6 +51,8 @@ export interface SupervisorOptions {
   onRecovered: (lane: Lane, standstill: Standstill) => void
   /** A plugin that lanes run without, because it took long to boot, has turned out not to boot. */
   onLeftOut: (file: string, reason: string) => void
+  /** Handlers that do not settle hold so many places of a lane that it is replaced. */
+  onWornOut: (lane: Lane) => void
   /** A lane has died, or is dying: then it gets nothing more, and what it has may still be answered. @returns what is kept of it */
   onDeath: (lane: Lane, death: LaneDeath) => BlackBox
   /** A lane that has died is gone. @param unfinished what it has not answered */
@@ -258,12 +260,27 @@ export class Supervisor {
     if (watchdog.isHeld) lane.hold(elapsedMs)
     const terminationReason = watchdog.check(nowMs, elapsedMs)
     this.#options.flightMirror?.look(lane, watchdog.stillMs)
+    if (lane.state === 'ready' && !thread.isWornOut && lane.isWornOut(nowMs)) void this.#renew(thread)
     if (lane.state !== 'starting') {
       lane.responsive = watchdog.isResponsive
       if (lane.responsive) this.#standby.onResponsive(thread)
       else this.#onStill(thread)
     } else if (terminationReason === null) this.#slowBoot.look(thread)
     if (terminationReason !== null) void this.#terminate(thread, terminationReason)
+  }
+
+  /** Handlers that do not settle hold the places of a lane: another takes over, and it leaves with them. */
+  async #renew(thread: LaneThread): Promise<void> {
+    const { lane } = thread
+    const slot = this.#slots.slotOf(lane)
+    if (slot.thread !== thread || this.#isStopping) return
+    thread.isWornOut = true
+    this.#options.onWornOut(lane)
+    if (slot.role !== 'regular') return void this.#onDemand(slot.role)!.renew()
+    const { fresh, fault } = await this.#replacement.start(slot)
+    if (fault !== null || slot.thread !== thread || thread.isLost || this.#isStopping)
+      return this.#replacement.discard(fresh)
+    await this.#replacement.takeOver(slot, fresh)
   }
 
   #checkLeaving(thread: LaneThread, elapsedMs: number): void {
