@@ -1,6 +1,8 @@
 import assert from 'node:assert/strict'
-import { readFileSync } from 'node:fs'
+import { readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { Session } from 'node:inspector'
+import { createRequire } from 'node:module'
+import { dirname, join } from 'node:path'
 import { type TestContext, test } from 'node:test'
 import { fileURLToPath } from 'node:url'
 import { Piscina } from 'piscina'
@@ -111,6 +113,23 @@ test('a loop in functions of two files shows both, innermost first', async (t) =
   assert.equal(nested!.line, lineOf(STUCK, 'outer call'))
   assert.equal(nested!.column, 5)
   for (const { file } of frames) assert.match(file, /^(\/|node:)/)
+})
+
+test('a place is found in the source, too, where what the loader keeps was removed meanwhile', async (t) => {
+  const thread = await stuckThread(t, 'nested')
+  const maps = join(dirname(createRequire(import.meta.url).resolve('tsx/package.json')), '../.cache/heddle-code/maps')
+  const all = readdirSync(maps).map((name) => ({
+    path: join(maps, name),
+    text: readFileSync(join(maps, name), 'utf8'),
+  }))
+  const own = all.filter(({ text }) => text.includes('fixtures/lanes/stack/'))
+  assert.ok(own.length >= 2, 'their maps are kept')
+  // What is kept of the modules names them further on.
+  t.after(() => own.forEach(({ path, text }) => writeFileSync(path, text)))
+  for (const { path } of own) rmSync(path)
+  const frames = (await stackOf(thread.id, PATIENCE_MS))!
+  const nested = frames.find(({ function: name }) => name === 'nested')!
+  assert.deepEqual([nested.file, nested.line, nested.column], [STUCK, lineOf(STUCK, 'outer call'), 5])
 })
 
 test('evaluated text is shown with the place that evaluates it', async (t) => {

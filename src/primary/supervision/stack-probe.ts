@@ -28,6 +28,8 @@ interface Script {
   /** Empty for text that was evaluated. */
   url: string
   map: SourceMap | null
+  /** Its map lies in a file that somebody has removed. */
+  isMapLost: boolean
 }
 
 /** Probes that have not ended, by thread: a thread in a long native call stops when that is over. */
@@ -203,8 +205,12 @@ class Probe {
   }
 
   #sourceFrame({ functionName, location }: Debugger.CallFrame): StackFrame {
-    const { url, map } = this.#script(location.scriptId)
+    const { url, map, isMapLost } = this.#script(location.scriptId)
     const { lineNumber, columnNumber = 0 } = location
+    if (isMapLost) {
+      const place = placeByLoader(pathOf(url), lineNumber + 1, columnNumber + 1)
+      return { ...place, function: functionName || ANONYMOUS }
+    }
     const origin = map?.findEntry(lineNumber, columnNumber)
     const isMapped = origin !== undefined && 'originalLine' in origin
     return {
@@ -222,7 +228,8 @@ class Probe {
       const text = this.#announcements.get(scriptId)
       const { url, sourceMapURL }: Debugger.ScriptParsedEventDataType =
         text === undefined ? { url: '' } : JSON.parse(text).params
-      script = { url, map: sourceMap(sourceMapURL) }
+      const map = sourceMap(sourceMapURL)
+      script = { url, map, isMapLost: map === null && sourceMapURL?.startsWith('file:') === true }
       this.#scripts.set(scriptId, script)
     }
     return script
@@ -238,9 +245,20 @@ function sourceMap(url = ''): SourceMap | null {
     const json = url.startsWith('file:') ? readFileSync(fileURLToPath(url), 'utf8') : inlineJson(url)
     return json === null ? null : new SourceMap(JSON.parse(json) as SourceMapPayload)
   } catch {
-    // The map is damaged, or somebody has removed it: the place in the script is better than none.
+    // The map is damaged, or somebody has removed it with all that is kept.
     return null
   }
+}
+
+/**
+ * A place in the source as the stack of an error would have it: the loader makes the map anew, from the source as it is now. Where it cannot, the
+ * place in the script is better than none.
+ */
+function placeByLoader(file: string, line: number, column: number): Omit<StackFrame, 'function'> {
+  const site = { getFileName: () => file, toString: () => `f (${file}:${line}:${column})` }
+  const stack: unknown = Error.prepareStackTrace?.(new Error(''), [site as unknown as NodeJS.CallSite])
+  const [named] = typeof stack === 'string' ? framesOfStack(stack) : []
+  return named ?? { file, line, column }
 }
 
 function inlineJson(url: string): string | null {
