@@ -1,7 +1,9 @@
 import assert from 'node:assert/strict'
-import { readdirSync, statSync } from 'node:fs'
+import { existsSync, readdirSync, readFileSync, rmSync, statSync } from 'node:fs'
 import { join } from 'node:path'
 import { test } from 'node:test'
+import { DatabaseFile, RESERVE_BYTES } from '../../src/tools/sqlite/database-file.ts'
+import { folderOf } from '../support/folder.ts'
 import { startHeddle } from '../support/heddle.ts'
 import { until } from '../support/until.ts'
 
@@ -18,4 +20,17 @@ test('the database and all that lies beside it is for its user alone', async (t)
     modes,
     files.map((name) => [name, '600']),
   )
+})
+
+test('a file that has the name of the reserve and is somebody else’s is neither written nor removed', async (t) => {
+  const path = join(await folderOf(t, { 'service.db-reserve': 'mine' }), 'service.db')
+  const file = new DatabaseFile(path, new SharedArrayBuffer(16))
+  file.keepReserve()
+  file.giveReserve()
+  assert.equal(readFileSync(`${path}-reserve`, 'utf8'), 'mine')
+  rmSync(`${path}-reserve`)
+  file.keepReserve()
+  assert.equal(statSync(`${path}-reserve`).size, RESERVE_BYTES)
+  file.giveReserve()
+  assert.equal(existsSync(`${path}-reserve`), false)
 })

@@ -17,7 +17,8 @@ const SCRIPTS: Readonly<Record<string, string>> = {
   check: 'types, linter where it is installed, architecture: must pass',
   lint: 'the architecture alone',
   new: '`npm run new -- domain orders`, `-- plugin orders/cancel-order`, `-- migration orders/add_total`',
-  migrate: '`npm run migrate -- status`, `-- down`, `-- reset`; they are applied at each start',
+  migrate:
+    '`npm run migrate -- status`, `-- down`, `-- redo`, `-- reset` (stop the process first); they are applied at each start, and under `npm run dev` as they are saved',
   tools: 'which implementation of each tool is active',
   client: '`npm run client -- --out client.ts`: a typed client of the service',
   agents: 'writes this part anew',
