@@ -8,6 +8,8 @@ export interface StoreInit {
   readonly keepMs: number
   /** Of this process. */
   readonly replica: string
+  /** How long the end of the process takes that its guardian has left; null without a guardian. */
+  readonly shutdownMs: number | null
   readonly sources: readonly HistorySource[]
 }
 

@@ -130,6 +130,27 @@ test('a runtime whose guardian is killed while the primary thread hangs is ended
   await stalled
 })
 
+test('the history ends it where the lanes hang, too, so that nobody holds the port for ever', async (t) => {
+  const folder = await mkdtemp(join(tmpdir(), 'heddle-orphan-'))
+  t.after(() => rm(folder, { recursive: true, force: true }))
+  const history = { HISTORY_ENABLED: 'true', HISTORY_PATH: join(folder, 'history.db') }
+  const heddle = await startGuarded(t, { PRIMARY_STALL_MS: '600000', SHUTDOWN_TIMEOUT_MS: '500', ...history })
+  const pid = await heddle.pid()
+  const hangs = (path: string) =>
+    heddle.fetch(path, { signal: AbortSignal.timeout(500) }).then(
+      () => false,
+      () => true,
+    )
+  const requests = [heddle.fetch('/stall').catch(() => {})]
+  await until(() => hangs('/pid'), 'the lane hangs')
+  requests.push(heddle.fetch('/primary/stall?ms=600000').catch(() => {}))
+  await until(() => hangs('/nowhere'), 'the primary thread hangs')
+  heddle.process.kill('SIGKILL')
+  t.after(() => isRunning(pid) && process.kill(pid, 'SIGKILL'))
+  await until(() => !isRunning(pid), 'the end of the runtime', 30_000)
+  await Promise.all(requests)
+})
+
 test('a process that ends with 0 by itself is not started again', async (t) => {
   const heddle = await startGuarded(t)
   const exited = once(heddle.process, 'exit')

@@ -80,6 +80,7 @@ test('what is no number does not filter', (t) => {
     path: join(folder, 'h.db'),
     maxBytes: 2 ** 20,
     keepMs: 1e9,
+    shutdownMs: null,
     replica: 'r',
     sources: [],
   })

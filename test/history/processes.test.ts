@@ -43,7 +43,7 @@ const work = (more: Partial<WorkPart>): WorkPart => ({
 function twoStores(t: TestContext): HistoryStore[] {
   const folder = mkdtempSync(join(tmpdir(), 'heddle-history-'))
   t.after(() => rmSync(folder, { recursive: true, force: true }))
-  const init = { path: join(folder, 'h.db'), maxBytes: 2 ** 20, keepMs: 1e9, sources: [] }
+  const init = { path: join(folder, 'h.db'), maxBytes: 2 ** 20, keepMs: 1e9, shutdownMs: null, sources: [] }
   return ['one', 'two'].map((replica) => {
     const store = new HistoryStore({ ...init, replica })
     t.after(() => store.close())

@@ -33,13 +33,14 @@ export class ProcessHistory {
   readonly #ids = new Map<SharedArrayBuffer, number>()
   #lastId = 0
 
-  /** @param inner null while tracing is off */
-  constructor(settings: Settings, inner: InnerTracing | null, warn: (message: string) => void) {
+  /** @param inner null while tracing is off @param isGuarded a guardian has started this process */
+  constructor(settings: Settings, inner: InnerTracing | null, warn: (message: string) => void, isGuarded = false) {
     const { historyPath: path, historyMaxMb, historyHours, historySample, replicaId: replica } = settings
     this.#share = historySample
     this.#payloads = settings.nodeEnv === 'production' ? null : { domainsDirs: settings.domainsDir }
+    const shutdownMs = isGuarded ? settings.shutdownDelayMs + settings.shutdownTimeoutMs : null
     this.#store = new HistorySupervisor(
-      { path, maxBytes: historyMaxMb * 2 ** 20, keepMs: historyHours * 3_600_000, replica },
+      { path, maxBytes: historyMaxMb * 2 ** 20, keepMs: historyHours * 3_600_000, replica, shutdownMs },
       warn,
     )
     this.own = new ThreadHistory(this.#init('primary'), inner?.own ?? null)

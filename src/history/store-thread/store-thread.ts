@@ -1,6 +1,7 @@
 /** Entry of the history's thread, of which a process has one. */
 import { parentPort, workerData } from 'node:worker_threads'
 import { messageOf } from '../../core/errors/description.ts'
+import { watchGuardian } from '../../core/modules/guardian-watch.ts'
 import { giveWay } from '../../core/modules/thread-priority.ts'
 import type { FromStore, StoreInit, ToStore } from '../messages.ts'
 import { Collector } from './collector.ts'
@@ -11,6 +12,7 @@ giveWay()
 const port = parentPort!
 const init = workerData as StoreInit
 const tell = (message: FromStore): void => port.postMessage(message)
+if (init.shutdownMs !== null) watchGuardian(init.shutdownMs)
 const store = new HistoryStore(init)
 const questions = new Questions(store.database)
 const collector = new Collector(store, (why) => tell({ type: 'trouble', why }))

@@ -24,6 +24,8 @@ export interface ObservedParts {
   http: HttpParts
   events: EventParts
   jobs: Jobs
+  /** A guardian has started this process. */
+  isGuarded: boolean
 }
 
 /** What watches the work of the process: OpenTelemetry, the history, and in development the log of requests. Each stands before the one before. */
@@ -78,9 +80,10 @@ export class Observers {
   }
 
   #openHistory(): void {
-    const { settings, log, http, events } = this.#parts
+    const { settings, log, http, events, isGuarded } = this.#parts
     if (!settings.historyEnabled) return
-    const history = new ProcessHistory(settings, this.tracing, (message) => log('WARNING', message, 'history'))
+    const warn = (message: string): void => log('WARNING', message, 'history')
+    const history = new ProcessHistory(settings, this.tracing, warn, isGuarded)
     this.history = history
     http.listener.recorder = history.requests
     events.hub.trace.tracing = history.deliveries

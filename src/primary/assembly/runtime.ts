@@ -212,7 +212,8 @@ export class Runtime {
     this.#tools = tools
     this.#http = http
     this.#jobs = jobs
-    this.#observers = new Observers({ settings, log, logWriter, processLog, tools, http, events, jobs })
+    const isGuarded = flightDir !== null
+    this.#observers = new Observers({ settings, log, logWriter, processLog, tools, http, events, jobs, isGuarded })
     this.#lanes = lanes
     this.#pool = pool
     this.#processDeaths = processDeaths

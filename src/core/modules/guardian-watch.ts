@@ -1,4 +1,4 @@
-import { steadyMs } from '../core/schedule/steady-time.ts'
+import { steadyMs } from '../schedule/steady-time.ts'
 
 /** Taken before plugins are kept from signalling their own process. */
 const kill = process.kill.bind(process)
@@ -9,7 +9,7 @@ const END_MAX_MS = 4000
 
 /**
  * Ends the process when its guardian is gone and it has not ended in time: its primary thread hangs, which cannot notice that nobody watches it any
- * more. Any lane whose loop turns does so. A process whose parent ends gets another one: source, getppid(2).
+ * more. Any lane whose loop turns does so, and the history's thread, in which no plugin runs. A process whose parent ends gets another one: source, getppid(2).
  * @param shutdownMs SHUTDOWN_DELAY_MS and SHUTDOWN_TIMEOUT_MS
  */
 export function watchGuardian(shutdownMs: number): void {
