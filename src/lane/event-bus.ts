@@ -25,6 +25,11 @@ import type { EventFrame } from '../transport/frames/event-frame.ts'
 import type { EventRequest, FailureRecord, Feed, SubscriptionManifest } from '../transport/messages.ts'
 import type { PrimaryCalls } from './primary-calls.ts'
 
+/** Failures that a lane remembers at most of each kind. */
+const FAILURES_KNOWN = 1000
+
+const keyOf = ({ failure }: FailureRecord): string => `${failure.event_id} ${failure.subscriber}`
+
 /** Takes events out of this thread. */
 export interface Publisher {
   /** Resolves with the event's id when the broker has the event; may throw at once. */
@@ -48,6 +53,10 @@ export class LaneBus implements BusTransport {
   readonly #options: LaneBusOptions
   readonly #listeners: ((record: EventRecord) => void)[] = []
   readonly #failureListeners: FailureListener[] = []
+  /** Failures that this lane's listeners know, and the primary's record of which is on the way, with their number. */
+  readonly #ownFailures = new Map<string, number>()
+  /** Failures that the primary has told of. */
+  readonly #fedFailures = new Set<string>()
   /** Subscribing plugins by event, as of the last snapshot: for the records that this lane's own listeners get at once. */
   subscribersOf: Record<string, string[]> = {}
 
@@ -135,15 +144,37 @@ export class LaneBus implements BusTransport {
     }
   }
 
+  /** A delivery has failed for good in this lane: its own listeners hear of it at once, and the primary's record of it brings nothing new. */
+  failedHere(record: FailureRecord): void {
+    if (this.#failureListeners.length === 0) return
+    const key = keyOf(record)
+    // It had taken too long, and the primary has given it up before.
+    if (this.#fedFailures.has(key)) return
+    if (this.#ownFailures.size >= FAILURES_KNOWN) this.#ownFailures.clear()
+    this.#ownFailures.set(key, (this.#ownFailures.get(key) ?? 0) + 1)
+    this.#tellFailure(record)
+  }
+
   /** Records of other threads. */
   fed(records: readonly EventRecord[], failures: readonly FailureRecord[]): void {
     for (const record of records) this.#tell(record)
-    for (const { failure, requestId, trace } of failures) {
-      const scope = trace === NO_TRACE_CONTEXT ? null : (this.tracing?.scope(trace) ?? null)
-      causality.run({ eventId: failure.event_id, requestId, trace: scope, origin: null }, () =>
-        tellAll(this.#failureListeners, failure, (thrown) => this.#options.onListenerFault('failure listener', thrown)),
-      )
+    for (const record of failures) {
+      const key = keyOf(record)
+      const own = this.#ownFailures.get(key)
+      if (own === undefined) {
+        if (this.#fedFailures.size >= FAILURES_KNOWN) this.#fedFailures.clear()
+        this.#fedFailures.add(key)
+        this.#tellFailure(record)
+      } else if (own === 1) this.#ownFailures.delete(key)
+      else this.#ownFailures.set(key, own - 1)
     }
+  }
+
+  #tellFailure({ failure, requestId, trace }: FailureRecord): void {
+    const scope = trace === NO_TRACE_CONTEXT ? null : (this.tracing?.scope(trace) ?? null)
+    causality.run({ eventId: failure.event_id, requestId, trace: scope, origin: null }, () =>
+      tellAll(this.#failureListeners, failure, (thrown) => this.#options.onListenerFault('failure listener', thrown)),
+    )
   }
 
   #tell(record: EventRecord): void {

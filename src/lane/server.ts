@@ -101,6 +101,7 @@ export class LaneServer {
       const { message, fields } = attemptRecord(failed)
       this.#host.writeLog('WARNING', message, failed.plugin, fields)
     }
+    this.#events.onFailure = (failure, { requestId, trace }) => this.#bus.failedHere({ failure, requestId, trace })
     this.#heartbeat = new HeartbeatWriter(init.heartbeat, memoryLimits(settings.laneMemoryMb))
     this.#flightFile = init.flightFile === null ? null : new FlightFile(init.flightFile, Buffer.from(init.flight))
     const recorder = new FlightRecorder(init.flight, this.#flightFile)

@@ -1,5 +1,5 @@
 import type { Tx } from '../../contracts/db.ts'
-import type { EventMeta, Subscription } from '../../contracts/event-bus.ts'
+import type { DeliveryFailure, EventMeta, Subscription } from '../../contracts/event-bus.ts'
 import type { Payload } from '../../contracts/payload.ts'
 import type { CodeTracing, OpenSpan, Work } from '../../contracts/tracing.ts'
 import { causality, type Origin } from '../../core/causality/context.ts'
@@ -49,6 +49,8 @@ export class EventServer {
   tracing: CodeTracing | null = null
   /** Told of an attempt that has thrown and is not the last one: who gets the delivery again knows nothing of it. */
   onFailedAttempt: (failed: FailedAttempt) => void = () => {}
+  /** Told of a delivery whose last attempt has failed here, before that leaves the thread. */
+  onFailure: (failure: DeliveryFailure, frame: EventFrame) => void = () => {}
   /** Runs transactional subscribers; null in a thread that has none. */
   inbox: Inbox | null = null
   readonly #subscriptions: (Subscription | undefined)[] = []
@@ -178,7 +180,8 @@ export class EventServer {
     const subscription = this.#subscriptions[frame.subscriber]
     const attempt = frame.attempt & (WANTS_REPLY - 1)
     const retries = subscription?.options.retries ?? SUBSCRIBER_DEFAULTS.retries
-    if (subscription !== undefined && attempt <= retries && error.unrecoverable !== true) {
+    if (subscription === undefined) return sink.failed(deliveryId, error)
+    if (attempt <= retries && error.unrecoverable !== true) {
       const subscriber = this.#identityOf(frame.subscriber)
       const { id, event, requestId } = frame
       this.onFailedAttempt({
@@ -191,6 +194,10 @@ export class EventServer {
         retries,
         error,
       })
+    } else {
+      const { event, id } = frame
+      const { name: subscriber } = subscription.owner
+      this.onFailure({ event, event_id: id, subscriber, error: error.message, attempts: attempt }, frame)
     }
     sink.failed(deliveryId, error)
   }
