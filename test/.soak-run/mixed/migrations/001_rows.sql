@@ -1,1 +1,0 @@
-CREATE TABLE mix_rows (id INTEGER, note TEXT);
