@@ -25,8 +25,8 @@ export function deathOf(box, isOpen) {
     el(
       'summary',
       {},
-      el('span', { class: 'state state-bad', text: `Lane ${box.lane} ${REASONS[box.reason] ?? box.reason}` }),
-      el('span', { class: 'culprit', text: culprit }),
+      el('span.state.state-bad', {}, `Lane ${box.lane} ${REASONS[box.reason] ?? box.reason}`),
+      el('span.culprit', {}, culprit),
       whenAndAgo(box.at, { class: 'muted' }),
     ),
   )
@@ -52,27 +52,27 @@ function boxParts(box) {
   const parts = [
     facts([
       ['When', whenAndAgo(box.at), `, after ${duration(box.lived_ms)}`],
-      ['Message', el('code', { class: 'wrap', text: box.message })],
+      ['Message', el('code.wrap', {}, box.message)],
       [
         'Culprit',
         guilty === null
           ? 'unknown'
           : `${guilty.plugin ?? 'no plugin'}${guilty.handler ? `, ${guilty.handler}` : ''}: ${EVIDENCE[guilty.evidence]}`,
       ],
-      ['Line', guilty?.line ? el('code', { class: 'wrap', text: guilty.line }) : null],
+      ['Line', guilty?.line ? el('code.wrap', {}, guilty.line) : null],
       ['Stalled for', box.stood_still_ms === 0 ? null : duration(box.stood_still_ms)],
       ['Memory', `${bytes(box.heap_bytes)} of heap, ${bytes(box.external_bytes)} of buffers, at its last report`],
       ['CPU', box.cpu_ms === null ? null : duration(box.cpu_ms)],
     ]),
   ]
-  if (stack.length > 0) parts.push(el('h3', { text: 'Stack' }), el('pre', { tabindex: '0', text: stack.join('\n') }))
+  if (stack.length > 0) parts.push(el('h3', {}, 'Stack'), el('pre', { tabindex: '0' }, stack.join('\n')))
   if (works.length > 0) {
     parts.push(
-      el('h3', { text: `In flight: ${count(worksCount)}` }),
-      el('ul', { class: 'plain' }, ...works.map((work) => workItem(work))),
+      el('h3', {}, `In flight: ${count(worksCount)}`),
+      el('ul.plain', {}, ...works.map((work) => workItem(work))),
     )
   }
-  if (steps.length > 0) parts.push(el('h3', { text: 'Last steps, newest first' }), stepsOf(steps))
+  if (steps.length > 0) parts.push(el('h3', {}, 'Last steps, newest first'), stepsOf(steps))
   return parts
 }
 
@@ -89,18 +89,18 @@ function stepsOf(steps) {
       el(
         'tr',
         { 'data-errors': success ? null : 'true' },
-        el('td', { text: clock(at) }),
-        el('td', { text: kind }),
-        el('td', {}, el('code', { text: name })),
+        el('td', {}, clock(at)),
+        el('td', {}, kind),
+        el('td', {}, el('code', {}, name)),
         el('td', {}, id === null ? null : linkToRequest(id, shortId(id))),
-        el('td', { class: 'number', text: duration_ms === null ? 'not ended' : duration(duration_ms) }),
+        el('td.number', {}, duration_ms === null ? 'not ended' : duration(duration_ms)),
       ),
     )
   const body = el('tbody', {}, ...rows.slice(0, STEPS_SHOWN))
-  const box = el('div', { class: 'scrolls' }, el('table', { class: 'steps' }, body))
+  const box = el('div.scrolls', {}, el('table.steps', {}, body))
   const rest = rows.slice(STEPS_SHOWN)
   if (rest.length > 0) {
-    const more = el('button', { class: 'quiet', type: 'button', text: `Show ${rest.length} more` })
+    const more = el('button.quiet', { type: 'button' }, `Show ${rest.length} more`)
     more.addEventListener('click', () => {
       body.append(...rest)
       more.remove()

@@ -18,7 +18,7 @@ export class Chart {
   #options
   #changes
   #values
-  #place = el('div', { class: 'chart-place' })
+  #place = el('div.chart-place')
   #plot = null
   #isLoading = false
 
@@ -29,15 +29,15 @@ export class Chart {
     this.#values = options.series.map(() => [])
     const { title, series } = options
     this.element = el(
-      'figure',
-      { class: 'card chart-card' },
+      'figure.card.chart-card',
+      {},
       el(
         'figcaption',
         {},
-        el('h2', { text: title }),
+        el('h2', {}, title),
         ...(series.length < 2
           ? []
-          : series.map(({ label, colour }) => el('span', { class: `key key${colour}`, text: label }))),
+          : series.map(({ label, colour }) => el('span', { class: `key key${colour}` }, label))),
       ),
       this.#place,
     )

@@ -47,17 +47,17 @@ export class ChartsView {
   #times = []
   #changes = new Changes()
   #charts = CHARTS.map((chart) => new Chart(chart, this.#changes))
-  #list = el('ol', { class: 'plain changes' })
+  #list = el('ol.plain.changes')
   #listed = ''
   #paint
 
   constructor(page) {
     this.#paint = page.painter.job(() => this.#draw(), 900)
     this.element = el(
-      'section',
-      { class: 'view charts', 'aria-label': 'Charts' },
+      'section.view.charts',
+      { 'aria-label': 'Charts' },
       ...this.#charts.map(({ element }) => element),
-      el('div', { class: 'card' }, el('h2', { text: 'Reloads, restarts, deaths' }), this.#list),
+      el('div.card', {}, el('h2', {}, 'Reloads, restarts, deaths'), this.#list),
     )
     // The colours of the charts are those of the page.
     matchMedia('(prefers-color-scheme: dark)').addEventListener('change', () => {
@@ -99,7 +99,7 @@ function changeItem({ at, kind, text }) {
   return el(
     'li',
     { class: `change change-${kind}` },
-    el('time', { datetime: at, text: clock(at).slice(0, 8) }),
-    el('span', { text }),
+    el('time', { datetime: at }, clock(at).slice(0, 8)),
+    el('span', {}, text),
   )
 }

@@ -7,7 +7,7 @@ import { whenAndAgo } from './times.js'
 
 /** The details of a request or an event: its record, its cause, and the deliveries that failed. */
 export class EventDetail {
-  element = el('aside', { class: 'card detail', 'aria-label': 'The chosen event', tabindex: '-1' })
+  element = el('aside.card.detail', { 'aria-label': 'The chosen event', tabindex: '-1' })
   #page
   #forest
   #titleOf
@@ -41,11 +41,10 @@ export class EventDetail {
     if (node !== undefined) return this.#eventDetail(node)
     const tree = this.#forest.tree(key)
     if (tree !== undefined) return this.#requestDetail(tree)
-    if (key === null)
-      return [el('p', { class: 'note', text: 'Choose a row to see its record, its request and its outcome.' })]
+    if (key === null) return [el('p.note', {}, 'Choose a row to see its record, its request and its outcome.')]
     return [
-      el('h2', { text: 'It is no longer in the list' }),
-      el('p', { class: 'note', text: 'The page keeps the last 2000 events; newer ones have taken its place.' }),
+      el('h2', {}, 'It is no longer in the list'),
+      el('p.note', {}, 'The page keeps the last 2000 events; newer ones have taken its place.'),
       linkToRequest(key.replace(/^request:/, ''), 'What the history keeps of it'),
     ]
   }
@@ -53,9 +52,9 @@ export class EventDetail {
   #requestDetail(tree) {
     const traceId = tree.roots.find(({ record }) => record.trace_id)?.record.trace_id
     return [
-      el('h2', { text: this.#titleOf(tree) }),
+      el('h2', {}, this.#titleOf(tree)),
       facts([
-        ['Request', linkToRequest(tree.requestId), copyButton(tree.requestId, 'the request id')],
+        ['Request', linkToRequest(tree.requestId), copyButton(() => tree.requestId, 'the request id')],
         traceRow(traceId),
         ['Answered by', [...new Set(tree.roots.map(({ record }) => record.emitter))].join(', ')],
         ['First event', whenAndAgo(tree.roots[0].record.timestamp)],
@@ -67,8 +66,7 @@ export class EventDetail {
 
   #eventDetail(node) {
     const { record, tree, children, failures } = node
-    const link = (id, text) =>
-      el('button', { class: 'linkish', type: 'button', text, on: { click: () => this.#choose(id) } })
+    const link = (id, text) => el('button.linkish', { type: 'button', click: () => this.#choose(id) }, text)
     const cause =
       record.parent_id === null
         ? record.request_id === null
@@ -78,9 +76,9 @@ export class EventDetail {
           ? link(record.parent_id, this.#forest.node(record.parent_id).record.event)
           : `${shortId(record.parent_id)}, no longer kept`
     return [
-      el('h2', { text: record.event }),
+      el('h2', {}, record.event),
       facts([
-        ['Id', el('code', { text: record.id }), copyButton(record.id, 'the event id')],
+        ['Id', el('code', {}, record.id), copyButton(() => record.id, 'the event id')],
         ['Published', whenAndAgo(record.timestamp), `, by ${record.emitter}`],
         ['Caused by', cause],
         ['Request', ...requestOf(record)],
@@ -97,15 +95,15 @@ export class EventDetail {
     const replayed = letterReplays.of({ event_id, subscriber })
     const letter = this.#page.deadLetters.find((each) => each.event_id === event_id && each.subscriber === subscriber)
     return el(
-      'div',
-      { class: 'failure' },
-      el('h3', { text: `${subscriber} failed` }),
+      'div.failure',
+      {},
+      el('h3', {}, `${subscriber} failed`),
       facts([
         [
           'Attempts',
           attempts === 1 ? '1, no retry' : `${attempts}, of them ${plural(attempts - 1, 'retry', 'retries')}`,
         ],
-        ['Error', el('code', { class: 'wrap', text: error })],
+        ['Error', el('code.wrap', {}, error)],
         ['Dead letter', letter === undefined ? null : inPage(addressOfLetter(letter.id), letter.id)],
         ['Replay', replayed === undefined ? null : outcomeOf(replayed.replay)],
       ]),
@@ -122,13 +120,13 @@ function nameOf(element) {
 function requestOf({ id, request_id: requestId }) {
   return requestId === null
     ? ['none: not caused by a request', linkToRequest(id, 'What it belongs to')]
-    : [linkToRequest(requestId), copyButton(requestId, 'the request id')]
+    : [linkToRequest(requestId), copyButton(() => requestId, 'the request id')]
 }
 
 function traceRow(traceId) {
-  return ['Trace id', ...(traceId ? [el('code', { text: traceId }), copyButton(traceId, 'the trace id')] : [])]
+  return ['Trace id', ...(traceId ? [el('code', {}, traceId), copyButton(() => traceId, 'the trace id')] : [])]
 }
 
 function chips(texts) {
-  return el('span', { class: 'chips' }, ...texts.map((text) => el('code', { class: 'chip', text })))
+  return el('span.chips', {}, ...texts.map((text) => el('code.chip', {}, text)))
 }

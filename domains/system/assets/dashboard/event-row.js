@@ -6,17 +6,17 @@ const GUIDES = { I: 'on', T: 'tee', L: 'end', ' ': 'none' }
 /** An empty row of a tree. */
 export function makeRow() {
   const parts = {
-    guides: el('span', { class: 'guides', 'aria-hidden': 'true' }),
-    mark: el('span', { class: 'unseen' }),
-    name: el('span', { class: 'row-name' }),
-    from: el('span', { class: 'row-from' }),
-    to: el('span', { class: 'row-to' }),
-    time: el('span', { class: 'row-time' }),
+    guides: el('span.guides', { 'aria-hidden': 'true' }),
+    mark: el('span.unseen'),
+    name: el('span.row-name'),
+    from: el('span.row-from'),
+    to: el('span.row-to'),
+    time: el('span.row-time'),
   }
-  const dot = el('span', { class: 'dot', 'aria-hidden': 'true' })
+  const dot = el('span.dot', { 'aria-hidden': 'true' })
   const row = el(
-    'div',
-    { class: 'row', role: 'treeitem' },
+    'div.row',
+    { role: 'treeitem' },
     parts.guides,
     dot,
     parts.mark,

@@ -28,14 +28,14 @@ export class EventsView {
     'aria-label': 'Filter events',
   })
   #failed = el('input', { type: 'checkbox' })
-  #pause = el('button', { type: 'button', 'aria-pressed': 'false', text: 'Pause' })
-  #note = el('p', { class: 'note' })
+  #pause = el('button', { type: 'button', 'aria-pressed': 'false' }, 'Pause')
+  #note = el('p.note')
   #none
   /** A command to try, shown when the process has its route. */
-  #example = el('div', { hidden: true }, el('p', { text: 'Try:' }), el('pre', { tabindex: '0', text: tryCommand() }))
+  #example = el('div', { hidden: true }, el('p', {}, 'Try:'), el('pre', { tabindex: '0' }, tryCommand()))
   #unfit = empty(
     'No event matches the filter',
-    el('p', { text: 'The filter searches the last 2000 records, which the page keeps.' }),
+    el('p', {}, 'The filter searches the last 2000 records, which the page keeps.'),
   )
   #detail
   #isPaused = false
@@ -81,22 +81,20 @@ export class EventsView {
     })
     this.#none = empty(
       'No events yet',
-      el('p', {
-        text: 'An event appears here as soon as a plugin publishes one, with the events that it causes below it.',
-      }),
+      el('p', {}, 'An event appears here as soon as a plugin publishes one, with the events that it causes below it.'),
       this.#example,
     )
     this.element = el(
-      'section',
-      { class: 'view events', 'aria-label': 'Events' },
+      'section.view.events',
+      { 'aria-label': 'Events' },
       el(
-        'div',
-        { class: 'card list' },
+        'div.card.list',
+        {},
         el(
-          'div',
-          { class: 'toolbar' },
+          'div.toolbar',
+          {},
           this.#filter,
-          el('label', { class: 'check' }, this.#failed, 'Failed only'),
+          el('label.check', {}, this.#failed, 'Failed only'),
           this.#pause,
           this.#note,
         ),

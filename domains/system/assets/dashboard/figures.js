@@ -77,14 +77,10 @@ function whatFailed(requests, deliveries, deaths) {
 }
 
 function figure(label, href, hasChart = false) {
-  const value = el('strong', { text: '–' })
+  const value = el('strong', {}, '–')
   const more = el('small')
   const chart = hasChart ? new Sparkline(CHART_SECONDS) : null
-  const element = el(
-    'li',
-    { class: 'figure' },
-    el('a', { href }, el('span', { text: label }), value, more, chart?.element),
-  )
+  const element = el('li.figure', {}, el('a', { href }, el('span', {}, label), value, more, chart?.element))
   return { element, value, more, chart }
 }
 

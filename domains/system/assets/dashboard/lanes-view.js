@@ -12,13 +12,8 @@ export class LanesView {
   badge = ''
   #page
   #cards = new Map()
-  #grid = el('div', { class: 'lanes' })
-  #deaths = el(
-    'div',
-    { class: 'card deaths' },
-    el('h2', { text: 'Deaths' }),
-    el('p', { class: 'note', text: 'No lane has died.' }),
-  )
+  #grid = el('div.lanes')
+  #deaths = el('div.card.deaths', {}, el('h2', {}, 'Deaths'), el('p.note', {}, 'No lane has died.'))
   /** What the deaths are that are shown; null: not known yet. */
   #known = null
   #boxes = null
@@ -32,7 +27,7 @@ export class LanesView {
   constructor(page) {
     this.#page = page
     this.#paint = page.painter.job(() => this.#draw(), 500)
-    this.element = el('section', { class: 'view', 'aria-label': 'Lanes' }, this.#grid, this.#deaths)
+    this.element = el('section.view', { 'aria-label': 'Lanes' }, this.#grid, this.#deaths)
     addEventListener('popstate', () => {
       this.#sought = null
       if (this.element.isConnected) this.#seek()
@@ -93,20 +88,20 @@ export class LanesView {
     const labels =
       key === 'primary' ? ['Thread busy', 'CPU, all threads', 'Memory'] : ['In flight', 'Loop delay', 'Heap']
     const meters = labels.map((label) => {
-      const value = el('span', { class: 'meter-value' })
+      const value = el('span.meter-value')
       const chart = new Sparkline(CHART_SECONDS)
       return {
         value,
         chart,
-        element: el('div', { class: 'meter' }, el('span', { class: 'meter-label', text: label }), value, chart.element),
+        element: el('div.meter', {}, el('span.meter-label', {}, label), value, chart.element),
       }
     })
-    const state = el('span', { class: 'state' })
-    const foot = el('p', { class: 'note' })
+    const state = el('span.state')
+    const foot = el('p.note')
     const element = el(
-      'article',
-      { class: 'card lane', 'aria-label': title },
-      el('header', {}, el('h2', { text: title }), state),
+      'article.card.lane',
+      { 'aria-label': title },
+      el('header', {}, el('h2', {}, title), state),
       ...meters.map((meter) => meter.element),
       foot,
     )
@@ -169,9 +164,7 @@ export class LanesView {
     }
     const lanes = await this.#page.fetchJson('/system/lanes')
     if (lanes === null)
-      return this.#fillDeaths([
-        el('p', { class: 'note', text: 'The plugin that lists deaths (show-lanes) is not installed.' }),
-      ])
+      return this.#fillDeaths([el('p.note', {}, 'The plugin that lists deaths (show-lanes) is not installed.')])
     const boxes = lanes.flatMap(({ deaths }) => deaths).sort((a, b) => (a.at < b.at ? 1 : -1))
     this.#boxes = boxes
     const open = new Set([...this.#deaths.querySelectorAll('details[open]')].map(({ dataset }) => dataset.at))
@@ -180,7 +173,7 @@ export class LanesView {
   }
 
   #fillDeaths(children) {
-    this.#deaths.replaceChildren(el('h2', { text: 'Deaths' }), ...children)
+    this.#deaths.replaceChildren(el('h2', {}, 'Deaths'), ...children)
   }
 }
 

@@ -10,7 +10,7 @@ export function letterButtons(page, letter, ...more) {
   const about = `${event} to ${subscriber}`
   const path = `/system/dead-letters/${encodeURIComponent(id)}`
   const act = (button, done, call) => callOnLetters(page, button, { about, path, done, ...call })
-  const replay = el('button', { class: 'primary', type: 'button', 'aria-label': `Replay ${about}`, text: 'Replay' })
+  const replay = el('button.primary', { type: 'button', 'aria-label': `Replay ${about}` }, 'Replay')
   const begin = () => {
     letterReplays.begin(letter)
     return 'handed over again'
@@ -21,10 +21,10 @@ export function letterButtons(page, letter, ...more) {
   const form = letterForm(letter, (button, payload) =>
     act(button, () => 'edited', { method: 'PUT', body: { payload } }),
   )
-  const edit = el('button', { class: 'quiet', type: 'button', 'aria-label': `Edit ${about}`, text: 'Edit' })
+  const edit = el('button.quiet', { type: 'button', 'aria-label': `Edit ${about}` }, 'Edit')
   edit.addEventListener('click', () => {
     form.hidden = !form.hidden
     if (!form.hidden) form.querySelector('textarea').focus()
   })
-  return el('div', {}, el('div', { class: 'actions' }, replay, edit, remove, ...more), form)
+  return el('div', {}, el('div.actions', {}, replay, edit, remove, ...more), form)
 }

@@ -8,8 +8,8 @@ export class LetterFilter {
   #kind = el(
     'select',
     { 'aria-label': 'Which letters' },
-    el('option', { value: 'waiting', text: 'Waiting' }),
-    el('option', { value: 'replayed', text: 'Replayed' }),
+    el('option', { value: 'waiting' }, 'Waiting'),
+    el('option', { value: 'replayed' }, 'Replayed'),
   )
   #event = field('Event', 'letter-events')
   #subscriber = field('Subscriber', 'letter-subscribers')

@@ -7,9 +7,9 @@ import { el } from './dom.js'
 export function letterForm({ event, payload_keys }, save) {
   const text = el('textarea', { rows: '6', spellcheck: 'false', 'aria-label': `New payload of ${event}, as JSON` })
   text.value = JSON.stringify(Object.fromEntries(payload_keys.map((key) => [key, null])), null, 2)
-  const fault = el('p', { class: 'note', role: 'alert' })
-  const button = el('button', { class: 'primary', type: 'submit', text: 'Save payload' })
-  const form = el('form', { class: 'letter-form' }, text, fault, el('div', { class: 'actions' }, button))
+  const fault = el('p.note', { role: 'alert' })
+  const button = el('button.primary', { type: 'submit' }, 'Save payload')
+  const form = el('form.letter-form', {}, text, fault, el('div.actions', {}, button))
   form.hidden = true
   form.addEventListener('submit', async (submitted) => {
     submitted.preventDefault()

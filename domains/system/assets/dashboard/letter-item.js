@@ -7,25 +7,20 @@ import { whenAndAgo } from './times.js'
 export function letterItem(page, letter) {
   const { id, event, event_id, subscriber, error, attempts, payload_keys, original_keys, parked, key, waiting } = letter
   const { timestamp, request_id, black_box: box } = letter
-  const show = el('button', {
-    class: 'quiet',
-    type: 'button',
-    text: 'Show event',
-    on: { click: () => page.revealEvent(event_id) },
-  })
+  const show = el('button.quiet', { type: 'button', click: () => page.revealEvent(event_id) }, 'Show event')
   const place = box?.guilty?.line
   return el(
-    'li',
-    { class: 'letter', 'data-letter': id, tabindex: '-1' },
+    'li.letter',
+    { 'data-letter': id, tabindex: '-1' },
     el(
-      'div',
-      { class: 'letter-head' },
-      el('strong', { text: event }),
-      el('span', { class: 'muted', text: `→ ${subscriber}` }),
+      'div.letter-head',
+      {},
+      el('strong', {}, event),
+      el('span.muted', {}, `→ ${subscriber}`),
       whenAndAgo(timestamp, { class: 'muted when' }),
     ),
     facts([
-      ['Error', el('code', { class: 'wrap', text: error })],
+      ['Error', el('code.wrap', {}, error)],
       ['Attempts', count(attempts)],
       ['Payload keys', payload_keys.join(', ') || 'none'],
       ['Edited', original_keys === undefined ? null : `yes; the original had ${original_keys.join(', ') || 'no keys'}`],

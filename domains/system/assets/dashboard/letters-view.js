@@ -20,9 +20,9 @@ export class LettersView {
   title = 'Dead letters'
   badge = ''
   #page
-  #note = el('p', { class: 'note' })
-  #list = el('ol', { class: 'letters', 'aria-label': 'Dead letters, newest first' })
-  #refresh = el('button', { type: 'button', text: 'Refresh' })
+  #note = el('p.note')
+  #list = el('ol.letters', { 'aria-label': 'Dead letters, newest first' })
+  #refresh = el('button', { type: 'button' }, 'Refresh')
   #filter = new LetterFilter(() => {
     letterReplays.forgetEnded()
     void this.#load()
@@ -46,19 +46,12 @@ export class LettersView {
     this.#replayMany = sureButton(wanted, (button) => this.#replayAll(button))
     this.#replayMany.disabled = true
     this.element = el(
-      'section',
-      { class: 'view', 'aria-label': 'Dead letters' },
+      'section.view',
+      { 'aria-label': 'Dead letters' },
       el(
-        'div',
-        { class: 'card' },
-        el(
-          'div',
-          { class: 'toolbar letters-toolbar' },
-          ...this.#filter.elements,
-          this.#replayMany,
-          this.#refresh,
-          this.#note,
-        ),
+        'div.card',
+        {},
+        el('div.toolbar.letters-toolbar', {}, ...this.#filter.elements, this.#replayMany, this.#refresh, this.#note),
         this.#list,
       ),
     )
@@ -172,12 +165,11 @@ function withReplays(letters) {
 }
 
 function nothing(isReplayed, isEmpty) {
-  if (isReplayed)
-    return empty('No replays', el('p', { text: 'What becomes of a letter that is replayed is told here.' }))
+  if (isReplayed) return empty('No replays', el('p', {}, 'What becomes of a letter that is replayed is told here.'))
   if (!isEmpty) return empty('No dead letters like that')
   const hint =
     'When a subscriber has failed at an event for the last time, the event is kept here: fix the subscriber, then replay it.'
-  return empty('No dead letters', el('p', { text: hint }))
+  return empty('No dead letters', el('p', {}, hint))
 }
 
 /** More than are read are not counted. */

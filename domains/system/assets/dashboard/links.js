@@ -36,7 +36,7 @@ export function follow(event, address) {
 
 /** A link to an address of this page. @param props further attributes */
 export function inPage(address, text, props = {}) {
-  return el('a', { class: 'in-page', href: address, text, on: { click: (event) => follow(event, address) }, ...props })
+  return el('a.in-page', { href: address, click: (event) => follow(event, address), ...props }, text)
 }
 
 /** A link to the request that an id belongs to. @param span the row of its waterfall that is chosen there */

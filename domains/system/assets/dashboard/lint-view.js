@@ -6,17 +6,17 @@ export class LintView {
   title = 'Lint'
   badge = ''
   #page
-  #note = el('p', { class: 'note' })
-  #body = el('div', { class: 'lint' })
-  #again = el('button', { type: 'button', text: 'Check again' })
+  #note = el('p.note')
+  #body = el('div.lint')
+  #again = el('button', { type: 'button' }, 'Check again')
 
   constructor(page) {
     this.#page = page
     this.#again.addEventListener('click', () => this.#check())
     this.element = el(
-      'section',
-      { class: 'view', 'aria-label': 'Lint' },
-      el('div', { class: 'card' }, el('div', { class: 'toolbar' }, this.#again, this.#note), this.#body),
+      'section.view',
+      { 'aria-label': 'Lint' },
+      el('div.card', {}, el('div.toolbar', {}, this.#again, this.#note), this.#body),
     )
   }
 
@@ -35,7 +35,7 @@ export class LintView {
       this.#body.replaceChildren(
         empty(
           'The lint report is not available',
-          el('p', { text: 'The plugin lint-architecture is not installed, or the process does not answer.' }),
+          el('p', {}, 'The plugin lint-architecture is not installed, or the process does not answer.'),
         ),
       )
       return
@@ -48,15 +48,17 @@ export class LintView {
     const rules = new Map()
     for (const finding of findings) rules.set(finding.rule, [...(rules.get(finding.rule) ?? []), finding])
     const groups = [...rules].map(([rule, list]) =>
-      el('section', { class: 'rule' }, el('h2', { text: rule }), el('ul', { class: 'plain' }, ...list.map(findingOf))),
+      el('section.rule', {}, el('h2', {}, rule), el('ul.plain', {}, ...list.map(findingOf))),
     )
     if (groups.length === 0)
       groups.push(
         empty(
           'No findings',
-          el('p', {
-            text: 'No domain imports another, events fit their contracts, and tables and routes have one owner each.',
-          }),
+          el(
+            'p',
+            {},
+            'No domain imports another, events fit their contracts, and tables and routes have one owner each.',
+          ),
         ),
       )
     this.#body.replaceChildren(...groups, ...observedParts(observed))
@@ -65,15 +67,10 @@ export class LintView {
 
 function findingOf({ severity, file, line, message }) {
   return el(
-    'li',
-    { class: 'finding' },
-    el('span', { class: `state state-${severity === 'error' ? 'bad' : 'warn'}`, text: severity }),
-    el(
-      'span',
-      { class: 'finding-text' },
-      el('span', { text: message }),
-      el('code', { class: 'muted', text: `${file}:${line}` }),
-    ),
+    'li.finding',
+    {},
+    el('span', { class: `state state-${severity === 'error' ? 'bad' : 'warn'}` }, severity),
+    el('span.finding-text', {}, el('span', {}, message), el('code.muted', {}, `${file}:${line}`)),
   )
 }
 
@@ -100,23 +97,20 @@ function observedParts(observed) {
   ].filter((part) => part !== null)
   if (parts.length === 0) return []
   const note = `Since ${clock(since).slice(0, 8)}, the start of the process. What has not happened yet is not a fault.`
-  return [el('h2', { class: 'observed', text: 'Seen at run time' }), el('p', { class: 'note', text: note }), ...parts]
+  return [el('h2.observed', {}, 'Seen at run time'), el('p.note', {}, note), ...parts]
 }
 
 function seen(title, headings, rows = []) {
   if (rows.length === 0) return null
-  const cells = ([first, ...others]) => [
-    el('th', { scope: 'row', text: first }),
-    ...others.map((text) => el('td', { text })),
-  ]
+  const cells = ([first, ...others]) => [el('th', { scope: 'row' }, first), ...others.map((text) => el('td', {}, text))]
   return el(
-    'div',
-    { class: 'scrolls' },
+    'div.scrolls',
+    {},
     el(
       'table',
       {},
-      el('caption', { text: title }),
-      el('thead', {}, el('tr', {}, ...headings.map((text) => el('th', { scope: 'col', text })))),
+      el('caption', {}, title),
+      el('thead', {}, el('tr', {}, ...headings.map((text) => el('th', { scope: 'col' }, text)))),
       el('tbody', {}, ...rows.map((row) => el('tr', {}, ...cells(row)))),
     ),
   )

@@ -30,22 +30,22 @@ export function recordDetail(record, onClose) {
   const shown = Object.entries(fields).filter(([name]) => !APART.has(name))
   const { text, n, ...whole } = record
   return el(
-    'div',
-    { class: 'log-detail', role: 'group', 'aria-label': 'The unfolded record' },
+    'div.log-detail',
+    { role: 'group', 'aria-label': 'The unfolded record' },
     facts([
-      ['Message', el('code', { class: 'wrap', text: message })],
-      ...shown.map(([name, value]) => [name, el('code', { class: 'wrap', text: shownValue(value) })]),
+      ['Message', el('code.wrap', {}, message)],
+      ...shown.map(([name, value]) => [name, el('code.wrap', {}, shownValue(value))]),
       ['Request', request_id ? linkToRequest(request_id, request_id, spanOf(record)) : null],
       ['Event', event_id ? linkToRequest(event_id) : null],
       ['At', `${clock(timestamp)} · ${timestamp}`],
       ['From', `${identity}, ${level}`],
     ]),
-    stack === null ? null : el('pre', { class: 'wrap', tabindex: '0', 'aria-label': 'Stack', text: stack }),
+    stack === null ? null : el('pre.wrap', { tabindex: '0', 'aria-label': 'Stack' }, stack),
     el(
-      'div',
-      { class: 'actions' },
-      copyButton(JSON.stringify(whole, null, 2), 'the record as JSON'),
-      el('button', { class: 'quiet small', type: 'button', text: 'Close', on: { click: onClose } }),
+      'div.actions',
+      {},
+      copyButton(() => JSON.stringify(whole, null, 2), 'the record as JSON'),
+      el('button.quiet.small', { type: 'button', click: onClose }, 'Close'),
     ),
   )
 }
@@ -55,14 +55,14 @@ const shownValue = (value) => (typeof value === 'string' ? value : JSON.stringif
 /** An empty line. */
 export function makeRow() {
   const parts = {
-    time: el('span', { class: 'row-time' }),
-    level: el('span', { class: 'log-level' }),
-    identity: el('span', { class: 'row-from' }),
-    message: el('span', { class: 'log-message' }),
-    fields: el('span', { class: 'log-fields' }),
-    cause: el('span', { class: 'log-cause' }),
+    time: el('span.row-time'),
+    level: el('span.log-level'),
+    identity: el('span.row-from'),
+    message: el('span.log-message'),
+    fields: el('span.log-fields'),
+    cause: el('span.log-cause'),
   }
-  const row = el('div', { class: 'row log', role: 'treeitem' }, ...Object.values(parts))
+  const row = el('div.row.log', { role: 'treeitem' }, ...Object.values(parts))
   row.parts = parts
   return row
 }

@@ -17,24 +17,26 @@ export class LogsView {
   #level = el(
     'select',
     { 'aria-label': 'Least level' },
-    el('option', { value: 'DEBUG', text: 'All levels' }),
-    el('option', { value: 'INFO', text: 'Info and above' }),
-    el('option', { value: 'WARNING', text: 'Warnings and errors' }),
-    el('option', { value: 'ERROR', text: 'Errors' }),
+    el('option', { value: 'DEBUG' }, 'All levels'),
+    el('option', { value: 'INFO' }, 'Info and above'),
+    el('option', { value: 'WARNING' }, 'Warnings and errors'),
+    el('option', { value: 'ERROR' }, 'Errors'),
   )
   #filter = el('input', {
     type: 'search',
     placeholder: 'Text, plugin, field or request',
     'aria-label': 'Filter logs',
   })
-  #pause = el('button', { type: 'button', 'aria-pressed': 'false', text: 'Pause' })
-  #clear = el('button', { class: 'quiet', type: 'button', text: 'Clear' })
-  #note = el('p', { class: 'note' })
+  #pause = el('button', { type: 'button', 'aria-pressed': 'false' }, 'Pause')
+  #clear = el('button.quiet', { type: 'button' }, 'Clear')
+  #note = el('p.note')
   #none = empty(
     'No log records yet',
-    el('p', {
-      text: 'logger.info(), warning() and error() of every plugin and tool appear here; debug() with LOG_LEVEL=debug.',
-    }),
+    el(
+      'p',
+      {},
+      'logger.info(), warning() and error() of every plugin and tool appear here; debug() with LOG_LEVEL=debug.',
+    ),
   )
   #list
   #isPaused = false
@@ -63,12 +65,12 @@ export class LogsView {
       'aria-label': 'Log records, newest last. Arrow keys move, Enter unfolds a record',
     })
     this.element = el(
-      'section',
-      { class: 'view logs', 'aria-label': 'Logs' },
+      'section.view.logs',
+      { 'aria-label': 'Logs' },
       el(
-        'div',
-        { class: 'card list' },
-        el('div', { class: 'toolbar' }, this.#level, this.#filter, this.#pause, this.#clear, this.#note),
+        'div.card.list',
+        {},
+        el('div.toolbar', {}, this.#level, this.#filter, this.#pause, this.#clear, this.#note),
         this.#none,
         this.#list.element,
       ),

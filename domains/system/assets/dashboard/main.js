@@ -84,12 +84,7 @@ const views = {
 const links = Object.fromEntries(
   Object.entries(views).map(([name, { title }]) => [
     name,
-    el(
-      'a',
-      { href: addressOf(name), 'data-section': name },
-      el('span', { text: title }),
-      el('span', { class: 'badge', hidden: true }),
-    ),
+    el('a', { href: addressOf(name), 'data-section': name }, el('span', {}, title), el('span.badge', { hidden: true })),
   ]),
 )
 byId('sections').append(...Object.values(links))

@@ -16,16 +16,14 @@ export class Notices {
     const known = [...this.element.children].find(({ dataset }) => dataset.subject === subject)
     if (text === null) return known?.remove()
     if (known?.firstElementChild.textContent === text) return
-    const element = el('div', { class: `notice notice-${kind}`, 'data-subject': subject }, el('p', { text }))
+    const element = el('div', { class: `notice notice-${kind}`, 'data-subject': subject }, el('p', {}, text))
     if (canClose) {
       element.append(
-        el('button', {
-          class: 'quiet',
-          type: 'button',
-          'aria-label': 'Close this notice',
-          text: 'Close',
-          on: { click: () => element.remove() },
-        }),
+        el(
+          'button.quiet',
+          { type: 'button', 'aria-label': 'Close this notice', click: () => element.remove() },
+          'Close',
+        ),
       )
     }
     if (known === undefined) this.element.append(element)

@@ -7,8 +7,8 @@ const STATES = { running: 'warn', done: 'ok', failed: 'bad' }
 
 /** What has become of a replay, in one line. */
 export function outcomeOf({ outcome, at }) {
-  const state = el('span', { class: `state state-${STATES[outcome]}` }, el('span', { class: 'dot' }), OUTCOMES[outcome])
-  return el('span', { class: 'outcome', role: 'status' }, state, ' ', whenAndAgo(at, { class: 'muted' }))
+  const state = el('span', { class: `state state-${STATES[outcome]}` }, el('span.dot'), OUTCOMES[outcome])
+  return el('span.outcome', { role: 'status' }, state, ' ', whenAndAgo(at, { class: 'muted' }))
 }
 
 /** A dead letter that was replayed, with what has become of it. @param showLetter shows the letter with an id */
@@ -17,28 +17,23 @@ export function replayItem({ id, event, event_id, request_id, subscriber, error,
   const show =
     letter === undefined
       ? null
-      : el('button', {
-          class: 'quiet',
-          type: 'button',
-          text: 'Show the new letter',
-          on: { click: () => showLetter(letter) },
-        })
+      : el('button.quiet', { type: 'button', click: () => showLetter(letter) }, 'Show the new letter')
   return el(
-    'li',
-    { class: 'letter', 'data-letter': id, 'data-outcome': outcome, tabindex: '-1' },
+    'li.letter',
+    { 'data-letter': id, 'data-outcome': outcome, tabindex: '-1' },
     el(
-      'div',
-      { class: 'letter-head' },
-      el('strong', { text: event }),
-      el('span', { class: 'muted', text: `→ ${subscriber}` }),
+      'div.letter-head',
+      {},
+      el('strong', {}, event),
+      el('span.muted', {}, `→ ${subscriber}`),
       whenAndAgo(timestamp, { class: 'muted when' }),
     ),
     facts([
       ['Replay', outcomeOf(replay)],
-      ['Reason', reason === undefined ? null : el('code', { class: 'wrap', text: reason })],
-      ['Had failed with', el('code', { class: 'wrap', text: error })],
+      ['Reason', reason === undefined ? null : el('code.wrap', {}, reason)],
+      ['Had failed with', el('code.wrap', {}, error)],
       ['Belongs to', linkToRequest(request_id ?? event_id)],
     ]),
-    show === null ? null : el('div', { class: 'actions' }, show),
+    show === null ? null : el('div.actions', {}, show),
   )
 }

@@ -6,8 +6,8 @@ const HEIGHT = 28
 /** A chart of the last values: a line with a shade below. For null the line falls to zero. */
 export class Sparkline {
   element
-  #line = svg('path', { class: 'spark-line' })
-  #area = svg('path', { class: 'spark-area' })
+  #line = svg('path.spark-line')
+  #area = svg('path.spark-area')
   #values = []
   #length
 
@@ -15,9 +15,8 @@ export class Sparkline {
   constructor(length = 60, label = '') {
     this.#length = length
     this.element = svg(
-      'svg',
+      'svg.spark',
       {
-        class: 'spark',
         viewBox: `0 0 ${WIDTH} ${HEIGHT}`,
         preserveAspectRatio: 'none',
         ...(label === '' ? { 'aria-hidden': 'true' } : { role: 'img', 'aria-label': label }),

@@ -5,7 +5,7 @@ const SURE_MS = 4000
 
 /** A button that asks once before it acts. @param run gets the button */
 export function sureButton({ label, text, question, kind = 'quiet' }, run) {
-  const button = el('button', { class: kind, type: 'button', 'aria-label': label, text })
+  const button = el('button', { class: kind, type: 'button', 'aria-label': label }, text)
   let timer
   const rest = () => {
     clearTimeout(timer)

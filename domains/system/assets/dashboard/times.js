@@ -6,7 +6,7 @@ const DAY = new Intl.DateTimeFormat('en', { day: 'numeric', month: 'short' })
 
 /** A time and how long ago that is, which stays true while it is shown. */
 export function whenAndAgo(timestamp, props = {}) {
-  return el('time', { datetime: timestamp, title: timestamp, 'data-ago': 'true', text: textOf(timestamp), ...props })
+  return el('time', { datetime: timestamp, title: timestamp, 'data-ago': 'true', ...props }, textOf(timestamp))
 }
 
 function textOf(timestamp) {

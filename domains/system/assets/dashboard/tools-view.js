@@ -24,12 +24,12 @@ export class ToolsView {
   #series = new Map()
   #sortBy = 'call'
   #isDescending = false
-  #chips = el('ul', { class: 'health', 'aria-label': 'Health of the tools' })
+  #chips = el('ul.health', { 'aria-label': 'Health of the tools' })
   #body = el('tbody')
   #headings = new Map()
   #none = empty(
     'No tool was called in the last minute',
-    el('p', { text: 'Every call of every tool is measured: send the process a request, and its calls appear here.' }),
+    el('p', {}, 'Every call of every tool is measured: send the process a request, and its calls appear here.'),
   )
   #table
   #paint
@@ -37,26 +37,27 @@ export class ToolsView {
   constructor(page) {
     this.#paint = page.painter.job(() => this.#draw(), 500)
     const heads = COLUMNS.map(([key, text, kind]) => {
-      const button = el('button', { class: 'sort', type: 'button', text, on: { click: () => this.#sort(key) } })
+      const button = el('button.sort', { type: 'button', click: () => this.#sort(key) }, text)
       const head = el('th', { scope: 'col', class: kind }, button)
       this.#headings.set(key, head)
       return head
     })
-    heads.push(el('th', { scope: 'col', class: 'chart', text: 'p95, two minutes' }))
-    this.#table = el('table', { class: 'calls' }, el('thead', {}, el('tr', {}, ...heads)), this.#body)
+    heads.push(el('th.chart', { scope: 'col' }, 'p95, two minutes'))
+    this.#table = el('table.calls', {}, el('thead', {}, el('tr', {}, ...heads)), this.#body)
     this.element = el(
-      'section',
-      { class: 'view tools', 'aria-label': 'Tools' },
-      el('div', { class: 'card' }, this.#chips),
+      'section.view.tools',
+      { 'aria-label': 'Tools' },
+      el('div.card', {}, this.#chips),
       el(
-        'div',
-        { class: 'card scrolls' },
+        'div.card.scrolls',
+        {},
         this.#none,
         this.#table,
-        el('p', {
-          class: 'note',
-          text: 'Percentiles are those of the last minute, over all threads. A few calls a second are this page’s own: registry.get…, event_bus.getTopology. Refused are calls that failed by their caller’s fault, such as a violated constraint: the tool has answered as it should.',
-        }),
+        el(
+          'p.note',
+          {},
+          'Percentiles are those of the last minute, over all threads. A few calls a second are this page’s own: registry.get…, event_bus.getTopology. Refused are calls that failed by their caller’s fault, such as a violated constraint: the tool has answered as it should.',
+        ),
       ),
     )
     this.#sort('call', false)
@@ -127,11 +128,11 @@ export class ToolsView {
         el(
           'li',
           { class: `state state-${colourOf(status, fault)}` },
-          el('span', { class: 'dot', 'aria-hidden': 'true' }),
-          el('strong', { text: name }),
+          el('span.dot', { 'aria-hidden': 'true' }),
+          el('strong', {}, name),
           ` ${status}`,
-          fault === 'caller' ? el('span', { class: 'muted', text: ' by its caller’s fault:' }) : null,
-          status !== 'OK' && message ? el('span', { class: 'muted', text: ` ${message}` }) : null,
+          fault === 'caller' ? el('span.muted', {}, ' by its caller’s fault:') : null,
+          status !== 'OK' && message ? el('span.muted', {}, ` ${message}`) : null,
         ),
       ),
     )
@@ -147,13 +148,13 @@ function colourOf(status, fault) {
 function newSeries(call) {
   const cells = COLUMNS.slice(1).map(([, label, kind]) => el('td', { class: kind, 'data-label': label }))
   const chart = new Sparkline(CHART_SECONDS)
-  const peak = el('span', { class: 'peak' })
+  const peak = el('span.peak')
   const row = el(
     'tr',
     {},
-    el('th', { scope: 'row' }, el('code', { text: call })),
+    el('th', { scope: 'row' }, el('code', {}, call)),
     ...cells,
-    el('td', { class: 'chart' }, chart.element, peak),
+    el('td.chart', {}, chart.element, peak),
   )
   return { row, cells, chart, peak, figures: null }
 }

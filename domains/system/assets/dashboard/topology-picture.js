@@ -14,11 +14,11 @@ const HINT =
 /** Plugins, events and tools as a graph. The node under the pointer or with the focus is highlighted, with its neighbours. */
 export class TopologyPicture {
   #viewport = new Viewport()
-  element = el('div', { class: 'picture' }, this.#viewport.element)
+  element = el('div.picture', {}, this.#viewport.element)
   /** Buttons that zoom it. */
   controls = this.#viewport.controls
   /** Describes the highlighted node. */
-  note = el('p', { class: 'note', text: HINT })
+  note = el('p.note', {}, HINT)
   #topology = {}
   #plugins = {}
   #tools = {}
@@ -26,7 +26,7 @@ export class TopologyPicture {
   #edges = []
   #none = empty(
     'No plugins yet',
-    el('p', { text: 'Write one in domains/<domain>/plugins/: it appears here with its events and tools.' }),
+    el('p', {}, 'Write one in domains/<domain>/plugins/: it appears here with its events and tools.'),
   )
 
   /** @param onResize told when the picture has another width */
@@ -91,8 +91,8 @@ export class TopologyPicture {
     const { nodes, width, height } = places
     const focused = this.element.contains(document.activeElement) ? document.activeElement.dataset.id : undefined
     this.#nodes.clear()
-    const edgeLayer = svg('g', { class: 'edges' })
-    const nodeLayer = svg('g', { class: 'nodes' })
+    const edgeLayer = svg('g.edges')
+    const nodeLayer = svg('g.nodes')
     const root = svg(
       'svg',
       {
@@ -136,7 +136,7 @@ export class TopologyPicture {
     const health = kind === 'plugin' ? this.#plugins[name] : kind === 'tool' ? this.#tools[name] : undefined
     const isIll = health !== undefined && (kind === 'tool' ? isIllTool(health) : health.status !== 'OK')
     const isDormant = kind === 'event' && this.#topology[name].fire_count === 0
-    const counter = svg('text', { class: 'node-count', x: width - 12, y: 22, 'text-anchor': 'end' })
+    const counter = svg('text.node-count', { x: width - 12, y: 22, 'text-anchor': 'end' })
     const address = addressOf(kind, name)
     const element = svg(
       'a',
@@ -146,11 +146,11 @@ export class TopologyPicture {
         'data-id': id,
         tabindex: '-1',
         href: address,
-        on: { click: (event) => follow(event, address) },
+        click: (event) => follow(event, address),
         'aria-label': `${kind} ${name}${isIll ? `, ${health.status}: ${health.error ?? health.message ?? ''}` : ''}`,
       },
       svg('rect', { width, height: NODE_HEIGHT, rx: kind === 'event' ? NODE_HEIGHT / 2 : 7 }),
-      svg('text', { class: 'node-name', x: kind === 'event' ? 16 : 12, y: 22, text: name }),
+      svg('text.node-name', { x: kind === 'event' ? 16 : 12, y: 22 }, name),
       kind === 'event' ? counter : null,
     )
     layer.append(element)
@@ -220,7 +220,7 @@ function addressOf(kind, name) {
 
 /** The arrowhead of an edge, in the edge's colour. */
 function arrow() {
-  const tip = svg('path', { class: 'arrow', d: 'M0 0L7 3.5L0 7Z' })
+  const tip = svg('path.arrow', { d: 'M0 0L7 3.5L0 7Z' })
   const marker = {
     id: 'arrow',
     viewBox: '0 0 7 7',
@@ -234,10 +234,10 @@ function arrow() {
 }
 
 export function legend() {
-  const item = (kind, text) => el('span', { class: `legend legend-${kind}`, text })
+  const item = (kind, text) => el('span', { class: `legend legend-${kind}` }, text)
   return el(
-    'p',
-    { class: 'legends' },
+    'p.legends',
+    {},
     item('plugin', 'plugin'),
     item('event', 'event, and how often it fired'),
     item('tool', 'tool'),

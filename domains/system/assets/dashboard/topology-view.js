@@ -25,15 +25,15 @@ export class TopologyView {
     this.#paint = page.painter.job(() => this.#draw(), 500)
     const headings = ['Event', 'Published by', 'Subscribers', 'Fired', 'Per second']
     this.element = el(
-      'section',
-      { class: 'view topology', 'aria-label': 'Topology' },
+      'section.view.topology',
+      { 'aria-label': 'Topology' },
       el(
-        'div',
-        { class: 'card' },
+        'div.card',
+        {},
         el(
-          'div',
-          { class: 'toolbar' },
-          el('label', { class: 'check' }, this.#showsSystem, 'System plugins'),
+          'div.toolbar',
+          {},
+          el('label.check', {}, this.#showsSystem, 'System plugins'),
           this.#picture.controls,
           this.#picture.note,
         ),
@@ -41,16 +41,16 @@ export class TopologyView {
         legend(),
       ),
       el(
-        'div',
-        { class: 'card scrolls', tabindex: '0', role: 'region', 'aria-label': 'Events' },
+        'div.card.scrolls',
+        { tabindex: '0', role: 'region', 'aria-label': 'Events' },
         el(
-          'table',
-          { class: 'topology-events' },
-          el('caption', { text: 'Events' }),
+          'table.topology-events',
+          {},
+          el('caption', {}, 'Events'),
           el(
             'thead',
             {},
-            el('tr', {}, ...headings.map((text, n) => el('th', { scope: 'col', class: n > 2 ? 'number' : '', text }))),
+            el('tr', {}, ...headings.map((text, n) => el('th', { scope: 'col', class: n > 2 ? 'number' : '' }, text))),
           ),
           this.#table,
         ),
@@ -141,28 +141,21 @@ export class TopologyView {
     const rows = Object.entries(this.#topology).sort(([a], [b]) => (a < b ? -1 : 1))
     this.#table.replaceChildren(
       ...rows.map(([event, { emitters, subscribers, note }]) => {
-        const fired = el('td', { class: 'number', 'data-label': 'Fired' })
-        const perSecond = el('td', { class: 'number', 'data-label': 'Per second' })
+        const fired = el('td.number', { 'data-label': 'Fired' })
+        const perSecond = el('td.number', { 'data-label': 'Per second' })
         this.#rows.set(event, { fired, rate: perSecond })
         return el(
           'tr',
           {},
-          el(
-            'th',
-            { scope: 'row' },
-            event,
-            note === undefined ? null : el('span', { class: 'tag', text: 'never fired' }),
-          ),
-          el('td', { 'data-label': 'Published by', text: emitters.join(', ') || '–' }),
-          el('td', { 'data-label': 'Subscribers', text: subscribers.join(', ') || 'nobody' }),
+          el('th', { scope: 'row' }, event, note === undefined ? null : el('span.tag', {}, 'never fired')),
+          el('td', { 'data-label': 'Published by' }, emitters.join(', ') || '–'),
+          el('td', { 'data-label': 'Subscribers' }, subscribers.join(', ') || 'nobody'),
           fired,
           perSecond,
         )
       }),
     )
     if (rows.length === 0)
-      this.#table.append(
-        el('tr', {}, el('td', { colspan: '5', text: 'No plugin publishes or subscribes to an event.' })),
-      )
+      this.#table.append(el('tr', {}, el('td', { colspan: '5' }, 'No plugin publishes or subscribes to an event.')))
   }
 }

@@ -15,11 +15,11 @@ const LINE_PX = 16
 
 /** What of a picture is seen. It fits whole until it is zoomed or moved: with the mouse, fingers, the wheel, keys or buttons. */
 export class Viewport {
-  element = el('div', { class: 'viewport' })
-  #percent = el('span', { class: 'zoom-percent' })
+  element = el('div.viewport')
+  #percent = el('span.zoom-percent')
   controls = el(
-    'div',
-    { class: 'zoom', role: 'group', 'aria-label': 'Zoom' },
+    'div.zoom',
+    { role: 'group', 'aria-label': 'Zoom' },
     button('−', 'Zoom out (−)', () => this.zoom(1 / STEP)),
     this.#percent,
     button('+', 'Zoom in (+)', () => this.zoom(STEP)),
@@ -191,5 +191,5 @@ function within(at, seen, whole) {
 const round = (value) => Math.round(value * 100) / 100
 
 function button(text, label, run) {
-  return el('button', { class: 'quiet', type: 'button', 'aria-label': label, title: label, text, on: { click: run } })
+  return el('button.quiet', { type: 'button', 'aria-label': label, title: label, click: run }, text)
 }

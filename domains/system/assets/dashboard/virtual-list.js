@@ -7,7 +7,7 @@ const MARGIN_ROWS = 4
 export class VirtualList {
   /** The element that scrolls and has the focus; `aria-activedescendant` names the active row. */
   element
-  #canvas = el('div', { class: 'rows-canvas', role: 'presentation' })
+  #canvas = el('div.rows-canvas', { role: 'presentation' })
   #pool = []
   #rowHeight
   #fill
@@ -25,7 +25,7 @@ export class VirtualList {
     this.#rowHeight = rowHeight
     this.#make = make
     this.#fill = fill
-    this.element = el('div', { class: 'rows', tabindex: '0', ...attributes }, this.#canvas)
+    this.element = el('div.rows', { tabindex: '0', ...attributes }, this.#canvas)
     this.element.addEventListener('scroll', onScroll, { passive: true })
     new ResizeObserver(([entry]) => {
       this.#viewHeight = entry.contentRect.height

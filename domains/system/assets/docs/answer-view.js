@@ -40,7 +40,7 @@ function bodyView(response, type, bytes, shown) {
     el(
       'div.actions',
       {},
-      copyButton(() => shown),
+      copyButton(() => shown, 'the answer'),
       cut && el('span.meta', {}, 'Only the beginning is shown'),
     ),
   )

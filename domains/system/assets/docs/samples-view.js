@@ -17,7 +17,7 @@ export function samplesView(operation, inputs, page) {
   const buttons = made('').map(({ name }) => el('button.quiet', { type: 'button', click: () => choose(name) }, name))
   const code = el('div.sample-code')
   const note = el('p.meta', { hidden: true }, ...clientNote(operation))
-  const copy = copyButton(() => chosen(made(page.token() || 'TOKEN')).text)
+  const copy = copyButton(() => chosen(made(page.token() || 'TOKEN')).text, 'the sample')
   const update = () => {
     const { name, language, text } = chosen(made(page.token() === '' ? 'TOKEN' : HIDDEN_TOKEN))
     for (const button of buttons) button.setAttribute('aria-pressed', String(button.textContent === name))
