@@ -163,3 +163,21 @@ test('events whose process nobody knows are taken over', async (t) => {
   await until(async () => (await handledBy(second)).length === 2, 'the order handled')
   await isEmpty(store)
 })
+
+test('a lease that nobody renews keeps no process waiting, however far its end is', async (t) => {
+  const store = await onPostgres(t)
+  if (store === null) return
+  const first = await store.start(A)
+  assert.equal(await first.stop(), 0)
+  // As it is when the clock of the server was set back, or when somebody else has written it.
+  await store.change(
+    `INSERT INTO heddle_process (epoch, replica, identity, expires_at) VALUES (1000000, 'strange', '{}', 'infinity')`,
+  )
+  const second = await store.start(B)
+  const readiness = async () => (await second.json('/readiness')).body
+  assert.match((await readiness()).reasons.join(), /The process strange, which shares the event log, does not answer/)
+  await until(async () => (await readiness()).ready, 'the log', 60_000)
+  await post(second, '/orders', { id: 'a' })
+  await until(async () => (await handledBy(second)).length === 2, 'the order handled')
+  await isEmpty(store)
+})

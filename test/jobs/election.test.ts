@@ -56,6 +56,19 @@ test('of several processes on one database one runs the jobs, and another when i
   assert.deepEqual(await Promise.all([next.stop(), never.stop()]), [0, 0])
 })
 
+test('a lease that nobody renews keeps no job waiting, however far its end is', TIMEOUT, async (t) => {
+  const stage = await stageOf(t, (own) => onPostgres(own), jobs(0))
+  if (stage === null) return
+  const heddle = await stage.start()
+  await until(async () => (await stage.runs('tick')).length > 2, 'some runs')
+  await stage.store.change("UPDATE heddle_lease SET holder = 'others', fence = fence + 1, expires_ms = 9000000000000")
+  await until(async () => !(await firesHere(heddle)), 'it knows', FAILOVER_MS)
+  const before = (await stage.runs('tick')).length
+  await until(async () => (await stage.runs('tick')).length > before + 2, 'runs again', FAILOVER_MS)
+  assertEachOnce(await stage.runs())
+  assert.equal(await heddle.stop(), 0)
+})
+
 test('a process that stood still while another was elected runs nothing twice when it goes on', TIMEOUT, async (t) => {
   const dueMs = Date.now() + 10_000
   const stage = await stageOf(t, (own) => onPostgres(own), jobs(dueMs))

@@ -9,6 +9,8 @@ export const GROUP_KEPT_MS = 604_800_000
 const SEEN_EVERY_MS = 3_600_000
 /** How often it is told that events wait for a group, milliseconds. */
 const TOLD_EVERY_MS = 60_000
+/** An event waits for so many groups that are not here, those that were here last: each takes a row for each event. */
+export const ABSENT_MAX = 64
 /** Whoever subscribes: the group of events that an ended process has left and that nobody is known to subscribe to. */
 export const ANYBODY = ''
 
@@ -49,6 +51,8 @@ export class KnownGroups implements GroupWatcher, AbsentGroups {
   readonly #seenMs = new Map<string, number>()
   /** Groups that are here, and have been since their plugins booted. */
   readonly #here = new Set<string>()
+  /** Events of which was told that they have too many groups. */
+  readonly #crowded = new Set<string>()
   /** Event → its known groups that are not here. Null: to be found again. */
   #absent: ReadonlyMap<string, readonly string[]> | null = null
   /** Events that wait for each group that is not here. */
@@ -93,15 +97,27 @@ export class KnownGroups implements GroupWatcher, AbsentGroups {
   }
 
   #findAbsent(): ReadonlyMap<string, readonly string[]> {
-    const absent = new Map<string, string[]>()
+    const all = new Map<string, string[]>()
     for (const id of this.#seenMs.keys()) {
       const [event, group] = placeOf(id)
       if (this.isHere(event, group)) continue
-      const groups = absent.get(event)
-      if (groups === undefined) absent.set(event, [group])
+      const groups = all.get(event)
+      if (groups === undefined) all.set(event, [group])
       else groups.push(group)
     }
-    return absent
+    return new Map([...all].map(([event, groups]) => [event, this.#lastOf(event, groups)]))
+  }
+
+  #lastOf(event: string, groups: readonly string[]): readonly string[] {
+    if (groups.length <= ABSENT_MAX) return groups
+    if (!this.#crowded.has(event)) {
+      this.#crowded.add(event)
+      this.#options.report(
+        `${groups.length} groups of ${event} are not here: its events wait for the ${ABSENT_MAX} that were here last, and for no others`,
+      )
+    }
+    const seenMs = (group: string): number => this.#seenMs.get(idOf(event, group)) ?? 0
+    return [...groups].sort((a, b) => seenMs(b) - seenMs(a)).slice(0, ABSENT_MAX)
   }
 
   // ── groups that come and go ───────────────────────────────────────────────

@@ -14,6 +14,8 @@ import { PAGE_ROWS, type StoredRow, withDeliveries } from './log-reader.ts'
 /** How long a process counts as living after its last renewal, seconds. */
 export const LEASE_S = 15
 const RENEW_MS = 4000
+/** A lease that is the same for so long, by this process's steady clock, has lapsed, milliseconds. */
+const STILL_MS = 2000 * LEASE_S
 /** How long the end of this process waits until the others know of it, milliseconds. */
 const LEAVE_MS = 1000
 /** How often the other processes are looked at, milliseconds. */
@@ -39,6 +41,7 @@ export interface OtherProcess {
   replica: string
   identity: string
   has_lapsed: boolean
+  expires: string
   is_clean: number
   is_ready: number
   /** Null while it is itself. */
@@ -67,6 +70,8 @@ export class Membership {
   readonly #options: MembershipOptions
   /** Processes that this one takes over, the first of them at present. */
   readonly #orphans: Orphans[] = []
+  /** The leases of others, and since when each is as it is. */
+  readonly #leases = new Map<number, { expires: string; sinceMs: number }>()
   #epoch = 0
   #renewedMs = 0
   #isLooking = false
@@ -190,14 +195,16 @@ export class Membership {
     if (steadyMs() >= this.#stragglersAtMs) await this.#findStragglers()
     await this.renew()
     const others = await database.query<OtherProcess>(
-      `SELECT epoch, replica, identity, expires_at < now() AS has_lapsed, is_clean, is_ready, adopter, knows
+      `SELECT epoch, replica, identity, expires_at < now() AS has_lapsed, CAST(expires_at AS text) AS expires, is_clean, is_ready, adopter, knows
        FROM heddle_process WHERE epoch <> $1 ORDER BY epoch`,
       [this.#epoch],
     )
+    const epochs = new Set(others.map(({ epoch }) => Number(epoch)))
+    for (const epoch of this.#leases.keys()) if (!epochs.has(epoch)) this.#leases.delete(epoch)
     for (const other of others) {
       const epoch = Number(other.epoch)
       if (this.#orphans.some((each) => each.epoch === epoch)) continue
-      const isDead = isKnownDead(identityIn(other.identity))
+      const isDead = isKnownDead(identityIn(other.identity)) || this.#standsStill(epoch, other.expires)
       if (!other.has_lapsed && !isDead) continue
       if (await this.#claim(epoch, isDead)) {
         const isClean = Number(other.is_clean) === 1
@@ -207,6 +214,14 @@ export class Membership {
       }
     }
     return others
+  }
+
+  /** A lease that nobody has renewed for long is none, however far its end is: the server's clock was set back, or somebody else has written it. */
+  #standsStill(epoch: number, expires: string): boolean {
+    const seen = this.#leases.get(epoch)
+    if (seen?.expires === expires) return steadyMs() - seen.sinceMs > STILL_MS
+    this.#leases.set(epoch, { expires, sinceMs: steadyMs() })
+    return false
   }
 
   /**

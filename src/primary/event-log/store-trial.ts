@@ -36,8 +36,9 @@ export class StoreTrial {
   }
 
   look(nowMs: number): void {
-    const { refusals } = this.#log.memory
-    if (this.#isTrying || nowMs < this.#notBeforeMs) return
+    const { refusals, isOpen } = this.#log.memory
+    // Before it is open it says itself why.
+    if (!isOpen || this.#isTrying || nowMs < this.#notBeforeMs) return
     if (this.#fault === null && refusals === this.#seen) return
     this.#seen = refusals
     this.#notBeforeMs = nowMs + TRY_MS

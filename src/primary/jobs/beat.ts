@@ -9,6 +9,8 @@ import { isKnownDead, ownIdentity, type ProcessIdentity } from '../streams/proce
 
 /** How long the beat counts as living after its last renewal, by the database's clock, milliseconds. */
 export const LEASE_MS = 10_000
+/** A lease that is the same for so long, by this process's steady clock, has lapsed: the database's clock was set back, or somebody else has written it. */
+const STILL_MS = 2 * LEASE_MS
 /** How often the beat renews, milliseconds. */
 const RENEW_MS = 3000
 /** How often the others look whether there is a beat, milliseconds. */
@@ -51,6 +53,8 @@ export class Beat {
   /** It has been the beat: on a file it leaves the lease to the one that came after it, as long as that one lives. */
   #hasHeld = false
   #renewedMs = 0
+  /** The lease of another one on a server, and since when it is as it is. */
+  #seen = { lease: '', sinceMs: 0 }
   #fault: string | null = null
 
   constructor(options: BeatOptions) {
@@ -114,7 +118,7 @@ export class Beat {
     const { holder, identity, expires_ms, now_ms } = lease!
     if (this.#bootMs === 0) this.#bootMs = Number(now_ms)
     if (holder !== null && holder !== this.#holder) {
-      const hasLapsed = Number(expires_ms) <= Number(now_ms)
+      const hasLapsed = Number(expires_ms) <= Number(now_ms) || this.#standsStill(`${holder} ${expires_ms}`)
       const isBusy = database.dialect === 'sqlite' ? this.#hasHeld && Number(expires_ms) > 0 : !hasLapsed
       if (isBusy && !isKnownDead(identityIn(identity!))) return
     }
@@ -137,6 +141,11 @@ export class Beat {
       this.#fence = 0
       throw error
     }
+  }
+
+  #standsStill(lease: string): boolean {
+    if (this.#seen.lease !== lease) this.#seen = { lease, sinceMs: steadyMs() }
+    return steadyMs() - this.#seen.sinceMs > STILL_MS
   }
 
   async #renew(database: LogDatabase): Promise<void> {

@@ -11,7 +11,11 @@
   Output: the id of the new entry.
   Guarantee: two publications with one key are chained in the order of their ids, whichever replicas they come from.
 ]]
-local previous = redis.call('GET', KEYS[2])
+-- What somebody else has put there under another type orders nothing, and is replaced.
+local previous = redis.pcall('GET', KEYS[2])
+if type(previous) ~= 'string' then
+  previous = nil
+end
 local add = { 'XADD', KEYS[1] }
 if ARGV[1] ~= '' then
   add[3], add[4], add[5] = 'MAXLEN', '~', ARGV[1]
