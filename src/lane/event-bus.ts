@@ -25,6 +25,9 @@ import type { EventFrame } from '../transport/frames/event-frame.ts'
 import type { EventRequest, FailureRecord, Feed, SubscriptionManifest } from '../transport/messages.ts'
 import type { PrimaryCalls } from './primary-calls.ts'
 
+// Taken before plugins can replace it.
+const { parse: parseJson } = JSON
+
 /** Failures that a lane remembers at most of each kind. */
 const FAILURES_KNOWN = 1000
 
@@ -111,7 +114,7 @@ export class LaneBus implements BusTransport {
       trace,
       timeoutMs,
     }
-    return JSON.parse((await this.#options.calls.call('#host', 'request', [request])) as string) as Payload
+    return parseJson((await this.#options.calls.call('#host', 'request', [request])) as string) as Payload
   }
 
   subscribe(subscription: Subscription): () => void {

@@ -3,6 +3,9 @@ import { fromWire, type WireError } from '../core/errors/wire.ts'
 import { KIND } from '../transport/frames/frame-kinds.ts'
 import type { Outbox } from '../transport/rings/outbox.ts'
 
+// Taken before plugins can replace them.
+const { parse: parseJson, stringify: toJson } = JSON
+
 /** Calls to the primary that one lane may have open at a time. */
 export const CALLS_MAX_OPEN = 65_536
 
@@ -27,7 +30,7 @@ export class PrimaryCalls {
         return reject(new HeddleError('LANE_BUSY', `${CALLS_MAX_OPEN} calls are open`))
       const id = this.#nextId
       this.#nextId = (id + 1) & 0x7fffffff
-      if (!this.#outbox.sendText(KIND.CALL, id, JSON.stringify([tool, method, args]))) {
+      if (!this.#outbox.sendText(KIND.CALL, id, toJson([tool, method, args]))) {
         return reject(new HeddleError('LANE_BUSY', 'The ring to the primary is full'))
       }
       this.#open.set(id, { resolve, reject })
@@ -35,11 +38,11 @@ export class PrimaryCalls {
   }
 
   resolve(id: number, json: string): void {
-    this.#take(id)?.resolve(JSON.parse(json))
+    this.#take(id)?.resolve(parseJson(json))
   }
 
   reject(id: number, json: string): void {
-    this.#take(id)?.reject(fromWire(JSON.parse(json) as WireError))
+    this.#take(id)?.reject(fromWire(parseJson(json) as WireError))
   }
 
   #take(id: number) {

@@ -14,6 +14,9 @@ import type { PrimaryCalls } from './primary-calls.ts'
 import type { RecordedDeliveries } from './recorded-deliveries.ts'
 import type { RingPublisher } from './ring-publisher.ts'
 
+// Taken before plugins can replace it.
+const { parse: parseJson } = JSON
+
 export interface PrimaryFramesOptions {
   /** Takes the answers. */
   outbox: Outbox
@@ -69,7 +72,7 @@ export class PrimaryFrames {
       case KIND.PUBLISH_ACCEPTED:
         return this.#publisher.accepted(id)
       case KIND.PUBLISH_REFUSED:
-        return this.#publisher.refused(id, JSON.parse(readText(this.#inbox, at, length)) as WireError)
+        return this.#publisher.refused(id, parseJson(readText(this.#inbox, at, length)) as WireError)
       case KIND.CANCEL:
         return this.#requests.cancel(id)
       case KIND.FILE_FLUSHED:

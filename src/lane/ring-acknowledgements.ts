@@ -4,6 +4,9 @@ import { acknowledgementBytes, writeAcknowledgements } from '../transport/frames
 import { KIND } from '../transport/frames/frame-kinds.ts'
 import type { Outbox } from '../transport/rings/outbox.ts'
 
+// Taken before plugins can replace it.
+const { stringify: toJson } = JSON
+
 /** Acknowledgements that go out in one frame at most. */
 const ACKS_PER_FRAME = 4096
 
@@ -30,7 +33,7 @@ export class RingAcknowledgements implements DeliverySink {
   }
 
   failed(deliveryId: number, error: WireError): void {
-    this.#outbox.answerText(KIND.DELIVERY_FAILED, deliveryId, JSON.stringify(error))
+    this.#outbox.answerText(KIND.DELIVERY_FAILED, deliveryId, toJson(error))
   }
 
   readonly #send = (): void => {

@@ -34,7 +34,12 @@ export function installExitReport(flight: FlightRecorder, leave: (isStopped?: bo
     flight.writeExitReport(stringify(cut))
   }
   process.on('uncaughtExceptionMonitor', (error: unknown) => {
-    say({ kind: 'throw', message: messageOf(error), stack: framesIn(stackOf(error) ?? '') })
+    try {
+      say({ kind: 'throw', message: messageOf(error), stack: framesIn(stackOf(error) ?? '') })
+    } catch {
+      // A plugin has replaced what this needs, and Node aborts the process for what is thrown here.
+      flight.writeExitReport('an error that cannot be described')
+    }
   })
   const exit = process.exit.bind(process)
   process.on('uncaughtException', () => {

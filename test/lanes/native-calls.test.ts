@@ -113,6 +113,28 @@ describe('a lane that ends while native calls of it are under way', { concurrenc
     assert.equal(await heddle.stop(), 0)
   })
 
+  test('by what it has replaced, which the report of it would need', { timeout: 60_000 }, async (t) => {
+    const heddle = await start(t)
+    for (let death = 1; death <= 5; death++) {
+      void heddle.fetch('/hash').catch(() => {})
+      const { status } = await heddle.fetch('/end/patch')
+      assert.ok(status === 500 || status === 503, `${status}`)
+      await until(() => heddle.logs.some(({ msg }) => / died: replaced/.test(msg)), 'the report')
+      await allUp(heddle)
+    }
+    assert.equal((await heddle.fetch('/good')).status, 200)
+    assert.equal(await heddle.stop(), 0)
+  })
+
+  test('with LANE_FREEZE_BUILTINS nothing is replaced', { timeout: 60_000 }, async (t) => {
+    const heddle = await start(t, { LANE_FREEZE_BUILTINS: 'true', LANES: '1' })
+    // Without effect, or refused: then the lane has nothing to die of.
+    await heddle.fetch('/end/patch', { signal: AbortSignal.timeout(1000) }).catch(() => null)
+    assert.equal((await heddle.fetch('/hash')).status, 200)
+    assert.deepEqual(await boxesOf(heddle), [])
+    assert.equal(await heddle.stop(), 0)
+  })
+
   test('of which nobody awaits the end', { timeout: 60_000 }, async (t) => {
     const heddle = await start(t)
     for (let death = 1; death <= 3; death++) {

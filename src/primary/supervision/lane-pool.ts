@@ -29,6 +29,8 @@ const HEAP_ROOM_MB = 2560
  * is, and keeps the causal context in V8's frames instead of that stack (the default from Node 24 on), where an `await` costs half, too.
  */
 const STOPPABLE = ['--no-force-async-hooks-checks', ...(NODE_MAJOR < 24 ? ['--experimental-async-context-frame'] : [])]
+/** Node warns of it in each thread, as of everything that it calls an experiment. */
+const FROZEN = ['--frozen-intrinsics', '--disable-warning=ExperimentalWarning']
 /** No Node knows it. */
 const UNKNOWN_FLAG = '--heddle'
 
@@ -37,7 +39,7 @@ const UNKNOWN_FLAG = '--heddle'
  * loader by itself (`npm start` without a guardian). Where tsx was named for the process, lanes need it no more: it loads through libuv's thread pool,
  * and a lane could not come back while plugins hold that.
  */
-function laneArguments(): string[] {
+function laneArguments({ laneFreezeBuiltins }: Settings): string[] {
   const { execArgv } = process
   const isPreloadedLate = process.argv[1]?.endsWith('guardian.cjs') === true
   const isTsx = execArgv.some((flag, n) => flag === '--import' && /(?:^|\/)tsx(?:\/|$)/.test(execArgv[n + 1] ?? ''))
@@ -45,7 +47,7 @@ function laneArguments(): string[] {
     isPreloadedLate || isTsx
       ? execArgv.flatMap((flag, n) => (flag === '--require' ? [flag, execArgv[n + 1]!] : []))
       : threadFlags(execArgv)
-  return [...own, ...STOPPABLE]
+  return [...own, ...STOPPABLE, ...(laneFreezeBuiltins ? FROZEN : [])]
 }
 
 /** Those flags that a thread may have: Node refuses those of the whole process, and names all that it refuses before it starts anything. */
@@ -88,7 +90,7 @@ export class LanePool {
       // The default freezes a thread's timers and sockets while it has no task.
       atomics: 'disabled',
       recordTiming: false,
-      execArgv: laneArguments(),
+      execArgv: laneArguments(settings),
       env: laneEnvironment(publicVariables(), settings.laneEnv),
       resourceLimits: { maxOldGenerationSizeMb: heapLimitMb(settings), maxYoungGenerationSizeMb: YOUNG_GENERATION_MB },
     })

@@ -1,5 +1,8 @@
 import { createHash } from 'node:crypto'
 
+// Taken before plugins can replace it.
+const { stringify: toJson } = JSON
+
 /** A text of a caller that is stored as it is, characters at most. */
 const TEXT_MAX = 200
 
@@ -10,10 +13,10 @@ export interface Credentials {
 }
 
 /** Whose a stored answer is, by the text that the route gives. */
-export const ownScope = (scope: string): string => ` scope ${short(JSON.stringify(scope))}`
+export const ownScope = (scope: string): string => ` scope ${short(toJson(scope))}`
 
 /** Whose a stored answer is, by the user whom `http.identify` has named. */
-export const scopeOfUser = (id: string): string => ` user ${short(JSON.stringify(id))}`
+export const scopeOfUser = (id: string): string => ` user ${short(toJson(id))}`
 
 /**
  * Whose a stored answer is, by the claims of a token: its issuer and its subject, or the token itself where they have none. One token may be
@@ -22,7 +25,7 @@ export const scopeOfUser = (id: string): string => ` user ${short(JSON.stringify
 export function scopeOfClaims(claims: object, credentials: Credentials, cookies: readonly string[]): string {
   const { iss, sub } = claims as { iss?: unknown; sub?: unknown }
   const isNamed = sub !== undefined && sub !== null
-  const who = isNamed ? short(JSON.stringify([iss ?? null, sub])) : `token ${digest(authorizationOf(credentials))}`
+  const who = isNamed ? short(toJson([iss ?? null, sub])) : `token ${digest(authorizationOf(credentials))}`
   return ` ${who}${sessionsOf(credentials, cookies)}`
 }
 
@@ -41,7 +44,7 @@ const authorizationOf = ({ headers }: Credentials): string => headers.authorizat
 /** @param names of the cookies that may hold a session */
 function sessionsOf({ cookies }: Credentials, names: readonly string[]): string {
   const held = names.flatMap((name) => (cookies[name] === undefined ? [] : [[name, cookies[name]]]))
-  return held.length === 0 ? '' : ` session ${digest(JSON.stringify(held))}`
+  return held.length === 0 ? '' : ` session ${digest(toJson(held))}`
 }
 
 const short = (text: string): string => (text.length <= TEXT_MAX ? text : digest(text))

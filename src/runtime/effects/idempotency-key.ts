@@ -1,6 +1,9 @@
 import { createHash, createHmac } from 'node:crypto'
 import { HeddleError } from '../../core/errors/catalogue.ts'
 
+// Taken before plugins can replace it.
+const { stringify: toJson } = JSON
+
 const KEY = /^[\x21-\x7e]{1,255}$/
 
 /** The part of a request that this needs. */
@@ -44,7 +47,7 @@ export function identify(input: KeyedInput, key: string, scope: string): Request
 }
 
 function printOf({ path, query, headers, body }: KeyedInput, key: string): string {
-  const hash = createHmac('sha256', key).update(JSON.stringify([path, query, headers['content-type'] ?? '']))
+  const hash = createHmac('sha256', key).update(toJson([path, query, headers['content-type'] ?? '']))
   if (body !== null) hash.update(body)
   return hash.digest('base64url')
 }

@@ -12,6 +12,9 @@ import type { Incoming } from './incoming.ts'
 import type { RequestEffects } from './keyed.ts'
 import type { Reply } from './reply.ts'
 
+// Taken before plugins can replace them.
+const { parse: parseJson, stringify: toJson } = JSON
+
 const COOKIE_VALUE = /^[\x21\x23-\x2b\x2d-\x3a\x3c-\x5b\x5d-\x7e]*$/
 
 const NO_BYTES = Buffer.alloc(0)
@@ -196,7 +199,7 @@ export class RequestContext implements HttpContext {
   }
 
   setCookie(name: string, value: string, options: CookieOptions = {}): void {
-    if (!isToken(name)) throw new HeddleError('HTTP_HEADER_INVALID', `${JSON.stringify(name)} is no cookie name`)
+    if (!isToken(name)) throw new HeddleError('HTTP_HEADER_INVALID', `${toJson(name)} is no cookie name`)
     const sent = options.signed === true ? cookieKeys().sign(name, value) : value
     const encoded = COOKIE_VALUE.test(sent) ? sent : encodeURIComponent(sent)
     const { maxAgeSec, path = '/', domain, httpOnly = true, secure = true, sameSite = 'Lax' } = options
@@ -300,7 +303,7 @@ export class RequestContext implements HttpContext {
       }
     }
     this.setStatus(status)
-    return JSON.parse(body as string)
+    return parseJson(body as string)
   }
   get plugin(): string {
     return this.#plugin

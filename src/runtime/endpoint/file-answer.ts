@@ -10,7 +10,10 @@ import { fileType } from './file-types.ts'
 import { isAbsence, notFound, type OpenFile, openFile } from './open-file.ts'
 import { pathWithin } from './served-path.ts'
 
-const UNSATISFIABLE = Buffer.from(JSON.stringify({ success: false, error: 'The file has no such bytes' }))
+// Taken before plugins can replace it.
+const { stringify: toJson } = JSON
+
+const UNSATISFIABLE = Buffer.from(toJson({ success: false, error: 'The file has no such bytes' }))
 const JSON_TYPE = 'application/json; charset=utf-8'
 
 /** `context.sendFile`. @throws HTTP_NOT_FOUND */

@@ -12,6 +12,9 @@ import { isReservedKey } from './keys.ts'
 import { parseMultipart } from './multipart.ts'
 import type { PathTemplate } from './path-template.ts'
 
+// Taken before plugins can replace it.
+const { parse: parseJson } = JSON
+
 export interface InputSchemas {
   body?: StandardSchemaV1
   query?: StandardSchemaV1
@@ -135,7 +138,7 @@ const JSON_AS_FORM =
 function isJsonObject(text: string): boolean {
   if (!/^\s*\{/.test(text)) return false
   try {
-    JSON.parse(text)
+    parseJson(text)
     return true
   } catch {
     // A form whose first field begins with a brace.

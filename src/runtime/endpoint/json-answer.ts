@@ -1,5 +1,8 @@
 import { HeddleError } from '../../core/errors/catalogue.ts'
 
+// Taken before plugins can replace it.
+const { stringify: toJson } = JSON
+
 /** Where an answer comes from, for its author. */
 export interface AnswerSource {
   readonly plugin: string
@@ -44,7 +47,7 @@ export function jsonAnswer(answer: unknown, source: AnswerSource): string {
 
 function stringified(answer: unknown, source: AnswerSource): string | undefined {
   try {
-    return JSON.stringify(answer)
+    return toJson(answer)
   } catch (thrown) {
     if (typeof answer === 'object' && answer !== null) search(answer, source)
     // What has no end by itself, a circle, has another message.

@@ -2,6 +2,9 @@ import { isUtf8 } from 'node:buffer'
 import { HeddleError } from '../../core/errors/catalogue.ts'
 import { isForbiddenKey } from './keys.ts'
 
+// Taken before plugins can replace it.
+const { parse: parseJson } = JSON
+
 /** Levels of arrays and objects at most. With some thousand levels, Node's own functions throw at unexpected places. */
 export const JSON_MAX_DEPTH = 64
 
@@ -10,7 +13,7 @@ export function parseJsonBody(bytes: Uint8Array): unknown {
   if (!isUtf8(bytes)) throw new HeddleError('HTTP_BAD_REQUEST', 'The body is not valid UTF-8')
   let value: unknown
   try {
-    value = JSON.parse((bytes as Buffer).toString('utf8'))
+    value = parseJson((bytes as Buffer).toString('utf8'))
   } catch {
     throw new HeddleError('HTTP_BAD_REQUEST', 'The body is not valid JSON')
   }

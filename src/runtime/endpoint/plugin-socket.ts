@@ -7,6 +7,9 @@ import type { TraceContext } from '../../core/causality/trace-context.ts'
 import { messageWeight } from '../../transport/frames/message-weight.ts'
 import type { WebSocketServer } from './web-socket-server.ts'
 
+// Taken before plugins can replace it.
+const { stringify: toJson } = JSON
+
 /** When this many bytes are sent and have not left for the client, `send` returns that there is no room. */
 export const SOCKET_ROOM_BYTES = 256 * 1024
 const REASON_MAX_BYTES = 123
@@ -59,7 +62,7 @@ export class PluginSocket implements Socket {
   }
 
   send(message: unknown): boolean {
-    const frame = typeof message === 'string' || message instanceof Uint8Array ? message : JSON.stringify(message)
+    const frame = typeof message === 'string' || message instanceof Uint8Array ? message : toJson(message)
     if (frame === undefined) throw new TypeError('What is sent must be text, bytes or JSON')
     if (this.#state !== 'open') return false
     this.#unreadBytes += typeof frame === 'string' ? Buffer.byteLength(frame) : frame.byteLength

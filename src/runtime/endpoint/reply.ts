@@ -7,6 +7,9 @@ import { PERSONAL, type RequestContext } from './context.ts'
 import { jsonAnswer } from './json-answer.ts'
 import { streamOf } from './stream-body.ts'
 
+// Taken before plugins can replace it.
+const { stringify: toJson } = JSON
+
 /** An answer, ready to be written. */
 export interface Reply {
   status: number
@@ -64,9 +67,9 @@ export function errorReply(code: ErrorCode, message?: string, details?: unknown)
 /** The details come from the thrown error: they are left out when they are no JSON. */
 function envelopeText(envelope: { success: false; error: string; code?: string; details?: unknown }): string {
   try {
-    return JSON.stringify(envelope)
+    return toJson(envelope)
   } catch {
-    return JSON.stringify({ ...envelope, details: undefined })
+    return toJson({ ...envelope, details: undefined })
   }
 }
 

@@ -4,6 +4,9 @@ import { faultsOf, listed } from '../../core/schemas/standard-schema.ts'
 import type { Reply } from './reply.ts'
 import type { Route } from './run.ts'
 
+// Taken before plugins can replace it.
+const { parse: parseJson } = JSON
+
 let isDevelopment: boolean | undefined
 
 /** In production answers go out unchecked: a client is better off with a key too many than without an answer. */
@@ -25,7 +28,7 @@ export async function checkResponse(
   { status, body }: Reply,
 ): Promise<void> {
   if (options.response === undefined || status >= 300 || typeof body !== 'string') return
-  const { issues } = await options.response['~standard'].validate(JSON.parse(body))
+  const { issues } = await options.response['~standard'].validate(parseJson(body))
   if (issues === undefined) return
   const message = `what ${method} answered with ${status} does not fit its response schema: ${listed(issues)}`
   throw new HeddleError('HTTP_RESPONSE_INVALID', message, { details: faultsOf(issues) })

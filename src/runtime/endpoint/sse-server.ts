@@ -11,6 +11,9 @@ import { ReadyReply } from './keyed.ts'
 import { errorReply, type Reply, replyOfThrown } from './reply.ts'
 import { type FaultLog, openSpan, type Route, readClaims } from './run.ts'
 
+// Taken before plugins can replace it.
+const { stringify: toJson } = JSON
+
 /** A handler that has sent nothing may refuse its client for this long, milliseconds. Then the client is told that it is connected. */
 export const SSE_HEAD_MAX_WAIT_MS = 1_000
 
@@ -69,7 +72,7 @@ class SseResponse implements SseStream {
 
   send(frame: unknown): void {
     if (this.signal.aborted) return
-    const chunk = `data: ${JSON.stringify(frame)}\n\n`
+    const chunk = `data: ${toJson(frame)}\n\n`
     this.open()
     // A client sees that a stream ends, but not that frames are missing.
     if (!this.#sink.streamData(this.#requestId, chunk)) this.close()

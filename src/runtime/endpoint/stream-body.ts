@@ -2,6 +2,9 @@ import { type CausalContext, causality } from '../../core/causality/context.ts'
 import type { BodySource } from './body-source.ts'
 import { PIECE_BYTES } from './file-body.ts'
 
+// Taken before plugins can replace it.
+const { stringify: toJson } = JSON
+
 const TEXT_TYPE = 'text/plain; charset=utf-8'
 const BYTES_TYPE = 'application/octet-stream'
 /** A JSON value a line. */
@@ -119,7 +122,7 @@ export class StreamBody implements BodySource {
 function bytesOf(chunk: unknown): Uint8Array {
   if (chunk instanceof Uint8Array) return chunk
   if (typeof chunk === 'string') return Buffer.from(chunk)
-  const text = JSON.stringify(chunk)
+  const text = toJson(chunk)
   if (text === undefined) throw new TypeError(`A streamed answer has a chunk that is no JSON: ${typeof chunk}`)
   return Buffer.from(`${text}\n`)
 }

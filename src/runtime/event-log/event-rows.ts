@@ -1,6 +1,9 @@
 import type { SqlValue } from '../../contracts/db.ts'
 import type { EventFrame } from '../../transport/frames/event-frame.ts'
 
+// Taken before plugins can replace them.
+const { parse: parseJson, stringify: toJson } = JSON
+
 /** Columns of a new row, in the order of `pushRow`. */
 export const EVENT_COLUMNS = ['seq', 'id', 'event', 'envelope', 'payload', 'key', 'due_ms', 'expires_ms'] as const
 
@@ -39,7 +42,7 @@ const texts = new Map<string, string>()
 function jsonOf(text: string): string {
   let json = texts.get(text)
   if (json === undefined) {
-    json = JSON.stringify(text)
+    json = toJson(text)
     if (texts.size >= TEXTS_MAX) texts.clear()
     texts.set(text, json)
   }
@@ -72,8 +75,8 @@ export function envelopeOf({ parentId, requestId, trace, emitter, timestampMs, p
 function writtenEnvelope({ parentId, requestId, trace, emitter, timestampMs, payloadKeys }: InEnvelope): string {
   const parent = parentId === null ? 'null' : `"${parentId}"`
   // A request's id may come from outside.
-  const request = requestId === null ? 'null' : JSON.stringify(requestId)
-  const span = trace === '' ? '""' : JSON.stringify(trace)
+  const request = requestId === null ? 'null' : toJson(requestId)
+  const span = trace === '' ? '""' : toJson(trace)
   return `[${parent},${request},${span},${jsonOf(emitter)},${timestampMs},${jsonOf(payloadKeys)}]`
 }
 
@@ -101,7 +104,7 @@ export function pushPlainRow(params: SqlValue[], frame: EventFrame): void {
 }
 
 /** As JSON: a key may have characters that a database does not store. */
-export const keyColumnOf = (key: string | null): string | null => (key === null ? null : JSON.stringify(key))
+export const keyColumnOf = (key: string | null): string | null => (key === null ? null : toJson(key))
 
 /** The key of such a column. @throws an error that says so when it is none */
 export function keyOf(column: string | null): string | null {
@@ -117,7 +120,7 @@ export const EMPTY_ENVELOPE = '[null,null,"","",0,""]'
 /** Undefined for what is no JSON: others may have written it. */
 function parsed(column: unknown): unknown {
   try {
-    return JSON.parse(column as string)
+    return parseJson(column as string)
   } catch {
     return undefined
   }

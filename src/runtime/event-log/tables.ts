@@ -7,6 +7,9 @@ import { SLOT, SLOTS } from './key-slot.ts'
 import type { LogDatabase } from './log-database.ts'
 import { NO_PROCESS } from './ownership.ts'
 
+// Taken before plugins can replace it.
+const { stringify: toJson } = JSON
+
 /** Version of the tables. A release that changes them raises it, and says how the older ones are migrated. */
 export const TABLES_VERSION = 2
 
@@ -97,7 +100,7 @@ export async function prepareTables(db: LogDatabase, mayMake: boolean): Promise<
   const version = Number(row?.value ?? Number.NaN)
   if (version === TABLES_VERSION) return
   const isOther = Number.isSafeInteger(version)
-  const found = isOther ? `version ${version}` : `no version (heddle_log: ${JSON.stringify(row?.value ?? null)})`
+  const found = isOther ? `version ${version}` : `no version (heddle_log: ${toJson(row?.value ?? null)})`
   const way = isOther
     ? 'start the release that wrote it'
     : `if this release wrote it, UPDATE heddle_log SET value = ${TABLES_VERSION} WHERE name = 'version'`

@@ -11,6 +11,9 @@ import { type EventFrame, WANTS_REPLY } from '../../transport/frames/event-frame
 import type { Inbox } from '../effects/inbox.ts'
 import { deliveryError } from './delivery-error.ts'
 
+// Taken before plugins can replace them.
+const { parse: parseJson, stringify: toJson } = JSON
+
 /** Takes the answers to the deliveries of one broker: the hub, or the streams. Each broker numbers its own deliveries. */
 export interface DeliverySink {
   delivered(deliveryId: number): void
@@ -214,7 +217,7 @@ function settle(sink: DeliverySink, deliveryId: number, value: unknown, wantsRep
   if (!wantsReply || typeof value !== 'object' || value === null) return sink.delivered(deliveryId)
   let json: string | undefined
   try {
-    json = JSON.stringify(value)
+    json = toJson(value)
   } catch (thrown) {
     return sink.failed(deliveryId, deliveryError(thrown))
   }
@@ -250,6 +253,6 @@ function callSubscriber({ owner, handler }: Subscription, frame: EventFrame, tx?
     request_id: frame.requestId,
     attempt: frame.attempt & (WANTS_REPLY - 1),
   }
-  const data = JSON.parse(frame.payload) as Payload
+  const data = parseJson(frame.payload) as Payload
   return tx === undefined ? handler.call(owner.instance, data, meta) : handler.call(owner.instance, data, meta, tx)
 }

@@ -1,5 +1,8 @@
 import { HeddleError } from '../../core/errors/catalogue.ts'
 
+// Taken before plugins can replace them.
+const { parse: parseJson, stringify: toJson } = JSON
+
 export const PAYLOAD_MAX_BYTES = 1 << 20
 
 /** A payload as it travels: JSON text, and the names of its keys joined by U+0000. */
@@ -18,7 +21,7 @@ export function encodePayload(event: string, payload: unknown): EncodedPayload {
   }
   let json: string
   try {
-    json = JSON.stringify(payload)
+    json = toJson(payload)
   } catch (error) {
     throw new HeddleError('EVENT_PAYLOAD_INVALID', `The payload of ${event} is no JSON: ${(error as Error).message}`, {
       cause: error,
@@ -42,7 +45,7 @@ let lastNames: readonly string[] = []
 let lastKeys = ''
 
 function keysOf(payload: Record<string, unknown>, json: string): string {
-  if (typeof payload.toJSON === 'function') return Object.keys(JSON.parse(json)).join('\0')
+  if (typeof payload.toJSON === 'function') return Object.keys(parseJson(json)).join('\0')
   const names = Object.keys(payload)
   let isLast = names.length === lastNames.length
   for (let n = 0; n < names.length; n++) {

@@ -3,6 +3,9 @@ import { namesIn } from '../../core/errors/description.ts'
 import { withoutSecretTexts } from '../../core/schemas/secret-texts.ts'
 import type { LogRecord } from '../../transport/messages.ts'
 
+// Taken before plugins can replace them.
+const { parse: parseJson, stringify: toJson } = JSON
+
 /** Fields of a record that had to be cut, at most. */
 const FIELDS_MAX = 50
 /** Characters of the name of such a field. */
@@ -22,7 +25,7 @@ export function limitRecord(record: LogRecord, maxBytes: number): LimitedRecord 
   // A character takes up to six bytes of JSON.
   for (let length = maxBytes; ; length = Math.floor(length / 2)) {
     const shorter = shortened(readable, length, bytes)
-    const text = JSON.stringify(shorter)
+    const text = toJson(shorter)
     if (length < 1 || Buffer.byteLength(text) <= maxBytes) return { record: shorter, json: text }
   }
 }
@@ -31,15 +34,15 @@ export function limitRecord(record: LogRecord, maxBytes: number): LimitedRecord 
 function readableRecord(record: LogRecord): LimitedRecord {
   const given = jsonRecord(record)
   const json = withoutSecretTexts(given.json)
-  return json === given.json ? given : { record: JSON.parse(json) as LogRecord, json }
+  return json === given.json ? given : { record: parseJson(json) as LogRecord, json }
 }
 
 function jsonRecord(record: LogRecord): LimitedRecord {
   try {
-    return { record, json: JSON.stringify(record) }
+    return { record, json: toJson(record) }
   } catch {
     const readable = { ...record, fields: { unserialisable: namesIn(record.fields ?? {}) } }
-    return { record: readable, json: JSON.stringify(readable) }
+    return { record: readable, json: toJson(readable) }
   }
 }
 
@@ -54,9 +57,9 @@ function shortened(record: LogRecord, length: number, bytes: number): LogRecord 
   const fields: Record<string, unknown> = Object.create(null)
   let left = length - Math.min(record.message.length, Math.floor(length / 2))
   // As JSON has them: reading the plugin's object again could give something else.
-  const values = JSON.parse(JSON.stringify(record.fields ?? {})) as Record<string, unknown>
+  const values = parseJson(toJson(record.fields ?? {})) as Record<string, unknown>
   for (const [name, value] of Object.entries(values).slice(0, FIELDS_MAX)) {
-    const text = typeof value === 'string' ? value : JSON.stringify(value)
+    const text = typeof value === 'string' ? value : toJson(value)
     const max = Math.floor(left / 2)
     fields[name.slice(0, NAME_MAX_LENGTH)] = text.length <= max ? value : cutText(text, max)
     left -= Math.min(text.length, max)

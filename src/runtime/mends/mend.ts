@@ -5,6 +5,9 @@ import { databaseMend } from './database.ts'
 import { methodMend, toolMend } from './tools.ts'
 import { unawaitedMend } from './unawaited-value.ts'
 
+// Taken before plugins can replace it.
+const { stringify: toJson } = JSON
+
 /** What a thread knows that helps to mend a mistake. */
 export interface MendFacts {
   /** DOMAINS_DIR. */
@@ -113,6 +116,6 @@ function thrownValueMend(thrown: unknown): string {
     message,
   } = (typeof thrown === 'object' && thrown !== null ? thrown : {}) as Record<string, unknown>
   if (typeof statusCode === 'number')
-    return `throw new HttpError(${statusCode}, ${JSON.stringify(message ?? 'why')}), which has a line and is the answer.`
+    return `throw new HttpError(${statusCode}, ${toJson(message ?? 'why')}), which has a line and is the answer.`
   return 'throw an Error, which has a line: throw new Error(…); or throw new HttpError(400, …) for an answer.'
 }

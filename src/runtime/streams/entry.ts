@@ -2,6 +2,9 @@ import { NO_TRACE_CONTEXT, traceContextOf, traceparentOf, tracestateOf } from '.
 import type { EventFrame } from '../../transport/frames/event-frame.ts'
 import { compareEntryIds } from './entry-id.ts'
 
+// Taken before plugins can replace them.
+const { parse: parseJson, stringify: toJson } = JSON
+
 /**
  * One entry of a stream, as XADD takes it: names and values of its fields, alternating.
  *
@@ -58,12 +61,12 @@ function remembered(texts: Map<string, string>, of: string, make: (of: string) =
   return text
 }
 
-const nameText = (name: string): string => JSON.stringify(name)
-const keysText = (keys: string): string => JSON.stringify(keys.split('\0'))
+const nameText = (name: string): string => toJson(name)
+const keysText = (keys: string): string => toJson(keys.split('\0'))
 
 function traceText(traceContext: string): string {
   const tracestate = tracestateOf(traceContext)
-  const state = tracestate === '' ? '' : `,"tracestate":${JSON.stringify(tracestate)}`
+  const state = tracestate === '' ? '' : `,"tracestate":${toJson(tracestate)}`
   return `,"traceparent":"${traceparentOf(traceContext)}"${state}`
 }
 
@@ -72,11 +75,11 @@ export function encodeEntry(frame: EventFrame, replica: string, replyTo: string 
   const { id, parentId, emitter, requestId, timestampMs, payloadKeys, key, ttlMs, delayMs } = frame
   const keys = payloadKeys === '' ? '[]' : remembered(keyTexts, payloadKeys, keysText)
   let envelope =
-    `{"id":"${id}","parent_id":${parentId === null ? 'null' : JSON.stringify(parentId)},` +
-    `"emitter":${remembered(names, emitter, nameText)},"request_id":${requestId === null ? 'null' : JSON.stringify(requestId)},` +
+    `{"id":"${id}","parent_id":${parentId === null ? 'null' : toJson(parentId)},` +
+    `"emitter":${remembered(names, emitter, nameText)},"request_id":${requestId === null ? 'null' : toJson(requestId)},` +
     `"timestamp":${timestampMs},"payload_keys":${keys},"replica":${remembered(names, replica, nameText)}`
   if (frame.trace !== NO_TRACE_CONTEXT) envelope += traceText(frame.trace)
-  if (key !== null) envelope += `,"key":${JSON.stringify(key)}`
+  if (key !== null) envelope += `,"key":${toJson(key)}`
   if (ttlMs !== 0) envelope += `,"expires":${timestampMs + delayMs + ttlMs}`
   envelope += '}'
   return replyTo === null ? ['e', envelope, 'p', frame.payload] : ['e', envelope, 'p', frame.payload, 'r', replyTo]
@@ -173,7 +176,7 @@ function readEnvelope(text: string): Partial<Envelope> | null | undefined {
     }
   }
   try {
-    const envelope: unknown = JSON.parse(text)
+    const envelope: unknown = parseJson(text)
     return typeof envelope === 'object' ? envelope : null
   } catch {
     return undefined
@@ -187,7 +190,7 @@ function keysOf(text: string): string[] | null {
   let keys = keyLists.get(text)
   if (keys === undefined) {
     try {
-      keys = JSON.parse(text) as string[]
+      keys = parseJson(text) as string[]
     } catch {
       return null
     }

@@ -3,6 +3,9 @@ import { ensureGroup } from './consumers.ts'
 import { isAcknowledged } from './publishing.ts'
 import { SCRIPTS } from './scripts.ts'
 
+// Taken before plugins can replace it.
+const { stringify: toJson } = JSON
+
 /** An entry as XREADGROUP gives it: names and values of its fields alternating, null when it has been cut from the stream. */
 export type Entry = [id: string, fields: string[] | null]
 type Streams = [stream: string, entries: Entry[]][] | null
@@ -51,7 +54,7 @@ export class StreamCommands {
 
   async reply(replyTo: string, outcome: ReplyOutcome, text: string): Promise<void> {
     const [channel, number] = splitAddress(replyTo)
-    await this.#redis.command('publish', [channel, JSON.stringify([Number(number), outcome, text])])
+    await this.#redis.command('publish', [channel, toJson([Number(number), outcome, text])])
   }
 }
 

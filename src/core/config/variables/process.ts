@@ -38,7 +38,7 @@ export const PROCESS_VARIABLES = {
     default: 1024,
     unit: 'requests',
     effect:
-      'Most requests in one lane that wait for the head of their answer; if every lane is full, the answer is 503.',
+      'Most requests in one lane that wait for the head of their answer, with those that were given up and whose handlers have not settled; if every lane is full, the answer is 503.',
   },
   LANE_STALL_MS: {
     type: 'integer',
@@ -62,6 +62,12 @@ export const PROCESS_VARIABLES = {
     unit: 'comma-separated names, `AWS_*` for all that begin so',
     effect:
       'Variables that libraries in lanes read from `process.env`, beside those of Node and the system. A plugin reads its own with `config.get`.',
+  },
+  LANE_FREEZE_BUILTINS: {
+    type: 'boolean',
+    default: false,
+    effect:
+      'Whether nothing in a lane can replace what JavaScript brings (`JSON.parse`, `Array.prototype.map`): such an assignment is without effect, or throws.',
   },
   UV_THREADPOOL_SIZE: {
     type: 'integer',
