@@ -125,7 +125,9 @@ test('a place is found in the source, too, where what the loader keeps was remov
   const own = all.filter(({ text }) => text.includes('fixtures/lanes/stack/'))
   assert.ok(own.length >= 2, 'their maps are kept')
   // What is kept of the modules names them further on.
-  t.after(() => own.forEach(({ path, text }) => writeFileSync(path, text)))
+  t.after(() => {
+    for (const { path, text } of own) writeFileSync(path, text)
+  })
   for (const { path } of own) rmSync(path)
   const frames = (await stackOf(thread.id, PATIENCE_MS))!
   const nested = frames.find(({ function: name }) => name === 'nested')!
