@@ -1,4 +1,4 @@
-/** The only module that a plugin imports, as `#heddle`. */
+/** The only module that a plugin imports, as `heddle`, in the repository as `#heddle`. */
 
 export type { Claims } from './contracts/auth.ts'
 export type { Db, DbErrorKind, Queryable, Row, SqlValue, Tx } from './contracts/db.ts'

@@ -48,7 +48,7 @@ export interface Tx extends Queryable {
 
 /** The relational database. */
 export interface Db extends Queryable {
-  /** Composes statements; `sql` of `#heddle` is the same. */
+  /** Composes statements; `sql` of `heddle` is the same. */
   readonly sql: SqlTag
   /** The SQL that the database speaks. */
   readonly dialect: 'sqlite' | 'postgres'

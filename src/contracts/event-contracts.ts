@@ -6,7 +6,7 @@ export type EventContracts = Readonly<Record<string, StandardSchemaV1>>
 
 /**
  * Payloads by event name, as `publish` and `subscribe` know them. Each domain adds its own beside its contracts:
- * `declare module '#heddle' { interface Events extends PayloadsOf<typeof contracts> {} }`.
+ * `declare module 'heddle' { interface Events extends PayloadsOf<typeof contracts> {} }`.
  */
 // biome-ignore lint/suspicious/noEmptyInterface: an alias could not be added to
 export interface Events {}

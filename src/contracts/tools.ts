@@ -11,7 +11,7 @@ import type { Telemetry } from './telemetry.ts'
 
 /**
  * The tools that a plugin's constructor may destructure. Add a tool of your own by declaration merging:
- * `declare module '#heddle' { interface Tools { mailer: Mailer } }`.
+ * `declare module 'heddle' { interface Tools { mailer: Mailer } }`.
  */
 export interface Tools {
   auth: Auth

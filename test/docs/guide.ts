@@ -50,7 +50,8 @@ export function writeGuide(t: Pick<TestContext, 'after'>): string {
       `export ${exported} from '${relative(join(root, dirname(path)), join(ROOT, path)).replaceAll(sep, '/')}'\n`,
     )
 
-  for (const { path, text } of guideSnippets()) write(path, text)
+  // The pages are for applications. There is no package `heddle` here.
+  for (const { path, text } of guideSnippets()) write(path, text.replaceAll("'heddle", "'#heddle"))
   for (const name of readdirSync(join(ROOT, 'src/tools'))) standIn(`src/tools/${name}/index.ts`, '{ default }')
   standIn('src/contracts/tool.ts', 'type *')
   standIn('test/support/heddle.ts', '*')

@@ -47,9 +47,9 @@ import { x } from '#internal'
   })
   assert.deepEqual(await findings(RULE), [
     "users/plugins/a.ts:1 error the domain 'users' imports '../../../src/tools/sqlite/index.ts', the inside of a tool: take the tool in the constructor",
-    "users/plugins/a.ts:2 error the domain 'users' imports '../../../src/kernel/proxy.ts', the inside of the runtime: import '#heddle'",
-    `users/plugins/a.ts:3 error the domain 'users' imports '${runtime}', the inside of the runtime: import '#heddle'`,
-    "users/plugins/a.ts:4 error the domain 'users' imports '#internal', which is not '#heddle'",
+    "users/plugins/a.ts:2 error the domain 'users' imports '../../../src/kernel/proxy.ts', the inside of the runtime: import 'heddle'",
+    `users/plugins/a.ts:3 error the domain 'users' imports '${runtime}', the inside of the runtime: import 'heddle'`,
+    "users/plugins/a.ts:4 error the domain 'users' imports '#internal', which is not 'heddle'",
   ])
 })
 

@@ -1,3 +1,4 @@
+import { readFileSync } from 'node:fs'
 import { EXIT_USAGE, parseFlags, UsageFault, unknownName } from '../../core/config/arguments.ts'
 import { ConfigFaults, EXIT_CONFIG } from '../../core/config/load.ts'
 import { HeddleError } from '../../core/errors/catalogue.ts'
@@ -9,7 +10,7 @@ import { scaffoldMigration } from '../scaffolding/migration.ts'
 import { scaffoldPlugin } from '../scaffolding/plugin.ts'
 import { scaffoldTool } from '../scaffolding/tool.ts'
 import { openWorkplace } from '../scaffolding/workplace.ts'
-import { type Scaffold, write } from '../scaffolding/writing.ts'
+import { type NewFile, type Scaffold, write } from '../scaffolding/writing.ts'
 
 const USAGE = `Usage: npm run new -- <what> <name> [options]
 
@@ -40,7 +41,7 @@ async function main(): Promise<void> {
     else if (more.length > 0) throw new UsageFault(`Only one name at a time; remove ${more.join(' ')}\n\n${USAGE}`)
     else {
       const scaffold = await scaffoldFor(what, name, values)
-      write(scaffold.files)
+      write(isApplication() ? scaffold.files : scaffold.files.map(inRepository))
       console.log(
         ['Wrote', ...scaffold.files.map(({ path }) => `  ${shown(path)}`), 'Next', ...scaffold.next.map(indent)].join(
           '\n',
@@ -74,6 +75,17 @@ async function scaffoldFor(what: string, name: string, values: { in?: string; de
   }
   throw unknownName(`There is no "${what}" to make`, what, ['domain', 'plugin', 'migration', 'hooks', 'tool'], USAGE)
 }
+
+/** The repository of the runtime has no package `heddle`: there its name is `#heddle`, which the `imports` of its package.json lead to the sources. */
+function isApplication(): boolean {
+  try {
+    return !String(JSON.parse(readFileSync('package.json', 'utf8')).imports?.['#heddle']).startsWith('./')
+  } catch {
+    return true
+  }
+}
+
+const inRepository = ({ path, text }: NewFile): NewFile => ({ path, text: text.replaceAll("'heddle", "'#heddle") })
 
 function indent(line: string): string {
   return `  ${line}`

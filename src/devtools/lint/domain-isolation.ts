@@ -7,7 +7,7 @@ import { type Module, type Project, setupName } from './project.ts'
 const RUNTIME_SOURCES = path.resolve(import.meta.dirname, '../..')
 const ALLOWED = new Set(['#heddle', '#heddle/testing', '#heddle/kysely', '#heddle/drizzle'])
 
-/** A domain imports `#heddle`, packages and its own files. It imports no other domain and nothing from inside the runtime. */
+/** A domain imports `heddle`, which is `#heddle` in the repository of the runtime, packages and its own files. It imports no other domain and nothing from inside the runtime. */
 export function domainIsolation(project: Project, toolsDir: string): Finding[] {
   const findings: Finding[] = []
   for (const module of project.modules) {
@@ -23,7 +23,7 @@ function objection(module: Module, specifier: string, project: Project, toolsDir
   if (ALLOWED.has(specifier)) return undefined
   const who = setupName(module, project) === 'app' ? path.basename(module.file) : `the domain '${module.domain}'`
   const what = `${who} imports '${specifier}'`
-  if (specifier.startsWith('#')) return `${what}, which is not '#heddle'`
+  if (specifier.startsWith('#')) return `${what}, which is not 'heddle'`
   const target = targetPath(module.file, specifier)
   if (!target) return undefined
   const owner = project.domains.find(({ folders }) => folders.some((folder) => isInside(target, folder)))
@@ -32,7 +32,7 @@ function objection(module: Module, specifier: string, project: Project, toolsDir
   if (isInside(target, toolsDir)) return `${what}, the inside of a tool: take the tool in the constructor`
   const sources = path.basename(path.dirname(toolsDir)) === 'src' ? path.dirname(toolsDir) : RUNTIME_SOURCES
   if (isInside(target, sources) || isInside(target, RUNTIME_SOURCES)) {
-    return `${what}, the inside of the runtime: import '#heddle'`
+    return `${what}, the inside of the runtime: import 'heddle'`
   }
   return undefined
 }

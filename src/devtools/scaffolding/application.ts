@@ -86,12 +86,6 @@ const packageOf = (
   type: 'module',
   // npm itself runs on the old one, and would warn of the application.
   ...(!isOld && { engines: ENGINES }),
-  imports: {
-    '#heddle': 'heddle',
-    '#heddle/testing': 'heddle/testing',
-    '#heddle/kysely': 'heddle/kysely',
-    '#heddle/drizzle': 'heddle/drizzle',
-  },
   scripts: {
     // Without `exec` npm's signals end the shell alone.
     start: 'exec heddle start',
@@ -107,12 +101,14 @@ const packageOf = (
     agents: 'heddle agents',
   },
   dependencies: { heddle: `^${version}`, zod: dependencies.zod },
-  devDependencies: { '@types/node': devDependencies['@types/node'], typescript: devDependencies.typescript },
+  devDependencies: Object.fromEntries(
+    ['@biomejs/biome', '@types/node', 'typescript'].map((each) => [each, devDependencies[each]]),
+  ),
   ...(isOld && { optionalDependencies: OWN_NODE }),
   allowScripts: { esbuild: false, protobufjs: false },
 })
 
-/** For Biome, which `heddle check` runs where it is installed: a call that is not awaited loses its error. */
+/** For Biome, which `heddle check` runs: a call that is not awaited loses its error. */
 const LINTER = {
   formatter: { enabled: false },
   assist: { enabled: false },

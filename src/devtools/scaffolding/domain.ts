@@ -67,7 +67,7 @@ interface Names {
 }
 
 const events = ({ event, Added }: Names): string => `import { z } from 'zod'
-import type { EventContracts, PayloadsOf } from '#heddle'
+import type { EventContracts, PayloadsOf } from 'heddle'
 
 const contracts = {
   '${event}': z.object({ id: z.string(), name: z.string() }),
@@ -77,7 +77,7 @@ export default contracts
 
 export type ${Added} = z.infer<(typeof contracts)['${event}']>
 
-declare module '#heddle' {
+declare module 'heddle' {
   interface Events extends PayloadsOf<typeof contracts> {}
 }
 `
@@ -96,7 +96,7 @@ CREATE TABLE ${table} (
 const pluginText = ({ domain, path, a, table, event, Class, input }: Names): string => `\
 import { randomUUID } from 'node:crypto'
 import { z } from 'zod'
-import { DbError, type HttpContext, Plugin, type Tools } from '#heddle'
+import { DbError, type HttpContext, Plugin, type Tools } from 'heddle'
 
 const ${input} = z.object({ name: z.string().trim().min(1).max(100) })
 
@@ -142,7 +142,7 @@ export default class ${Class} extends Plugin {
 const testText = ({ path, a, event, Class, table }: Names, plugin: string, domain: string): string => `\
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { plugin } from '#heddle/testing'
+import { plugin } from 'heddle/testing'
 import ${Class} from '${plugin}'
 
 test('${a} is stored and announced, once per name', async (t) => {

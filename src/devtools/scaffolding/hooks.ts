@@ -24,7 +24,7 @@ export function scaffoldHooks(workplace: Workplace, name: string, within: string
 }
 
 const hooks = (routes: string): string => `\
-import type { Tools } from '#heddle'
+import type { Tools } from 'heddle'
 
 export interface Caller {
   id: string

@@ -111,7 +111,7 @@ function pluginText(names: Names): string {
   const creates = names.method === 'POST'
   const data = isList ? '[]' : hasBody && hasId ? '{ id, name }' : hasBody ? '{ name }' : '{ id }'
   return `import { z } from 'zod'
-import { type HttpContext, Plugin, type Tools } from '#heddle'
+import { type HttpContext, Plugin, type Tools } from 'heddle'
 
 ${schema}
 
@@ -171,7 +171,7 @@ function testText(names: Names, plugin: string, domain: string): string {
       : ''
   return `import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { plugin } from '#heddle/testing'
+import { plugin } from 'heddle/testing'
 import ${Class} from '${plugin}'
 
 test('${names.method} ${path}: ${summary.toLowerCase()}', async (t) => {

@@ -73,7 +73,7 @@ export interface ${Contract} {
   read(key: string): Promise<string>
 }
 
-declare module '#heddle' {
+declare module 'heddle' {
   interface Tools {
     ${name}: ${Contract}
   }
@@ -125,8 +125,8 @@ import { once } from 'node:events'
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { test } from 'node:test'
-import { Plugin } from '#heddle'
-import { plugin } from '#heddle/testing'
+import { Plugin } from 'heddle'
+import { plugin } from 'heddle/testing'
 
 class Probe extends Plugin {}
 

@@ -1,4 +1,4 @@
-/** The testing kit for plugin authors, imported as `#heddle/testing`. Works with `node:test` and with any other runner. */
+/** The testing kit for plugin authors, imported as `heddle/testing`. Works with `node:test` and with any other runner. */
 
 export type { EventOptions, LogEntry, RequestOptions, TestApp, TestResponse, TestUser } from './app.ts'
 export { type BootOptions, boot } from './boot.ts'
