@@ -14,8 +14,8 @@ const { plainExports } = require('../../src/preload/typescript/plain-exports.cjs
 const FOLDERS = ['src', 'workers', 'domains/system']
 /** What the guides and the pages of the tools lead to. All pages stand in `dist/` as they do here, so that their links hold. */
 const PAGES = ['README.md', 'CHANGELOG.md', 'CONTRIBUTING.md', 'SECURITY.md', 'domains/README.md']
-/** Their types are those of another package, which has them once for ES modules and once for CommonJS, and neither fit the other. */
-const TYPED_TWICE = ['src/adapters/kysely', 'src/adapters/drizzle']
+/** Their types are those of other packages, which have them once for ES modules and once for CommonJS, and neither fit the other. */
+const TYPED_TWICE = 'src/adapters'
 const DEPLOYMENT = 'deploy'
 /** How heddle itself is packed and released. */
 const IS_OWN = /^deploy\/(?:package|release)\//
@@ -100,7 +100,11 @@ function declare(dist) {
     encoding: 'utf8',
   })
   if (status !== 0) throw new Error(`The types cannot be written:\n${stdout}`)
-  for (const file of TYPED_TWICE) cpSync(join(dist, `${file}.d.ts`), join(dist, `${file}.d.mts`))
+  const folder = join(dist, TYPED_TWICE)
+  for (const name of readdirSync(folder).filter((each) => each.endsWith('.d.ts'))) {
+    const text = readFileSync(join(folder, name), 'utf8')
+    writeFileSync(join(folder, name.replace(/ts$/, 'mts')), text.replace(/'(\.\/[^']+)\.ts'/g, "'$1.mts'"))
+  }
 }
 
 await build(resolve(process.argv[2] ?? join(ROOT, 'dist')))

@@ -25,7 +25,8 @@ function upgradeCommands(): string[][] {
 }
 
 const WITH_KYSELY = `import { Plugin, type Tools } from 'heddle'
-import { kysely } from 'heddle/kysely'
+import { keysetPage, kysely } from 'heddle/kysely'
+import type { Kysely } from 'kysely'
 
 export default class KeepOrders extends Plugin {
   constructor({ db, http }: Tools) {
@@ -37,7 +38,9 @@ export default class KeepOrders extends Plugin {
         await trx.publish('order.kept', { id: '1' })
       })
       const rows = await builder.selectFrom('orders').select('item').execute()
-      return { items: rows.map(({ item }) => item.toUpperCase()) }
+      const page = await keysetPage(builder, { rows: builder.selectFrom('orders').selectAll(), orderBy: ['id'], limit: 9 })
+      const plain: Kysely<{ orders: { id: string; item: string } }> = builder
+      return { items: rows.map(({ item }) => item.toUpperCase()), page: page.rows.map(({ id }) => id), plain: typeof plain }
     })
   }
 }
