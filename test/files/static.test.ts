@@ -197,6 +197,39 @@ test('a part is sent where one is asked for', async () => {
   }
 })
 
+test('a condition on what it is now is kept: 412, before 304 and before a range', async () => {
+  const first = await get('/files/note.txt')
+  const etag = first.headers.get('etag')!
+  const modified = first.headers.get('last-modified')!
+  const before = new Date(Date.parse(modified) - 1000).toUTCString()
+  const asked: [Record<string, string>, status: number][] = [
+    [{ 'if-match': etag }, 200],
+    [{ 'if-match': `"x", ${etag}` }, 200],
+    [{ 'if-match': '*' }, 200],
+    [{ 'if-match': '"x"' }, 412],
+    [{ 'if-match': `W/${etag}` }, 412],
+    [{ 'if-match': '"x"', 'if-none-match': etag, range: 'bytes=0-1' }, 412],
+    [{ 'if-match': etag, 'if-none-match': etag }, 304],
+    [{ 'if-match': etag, range: 'bytes=0-1' }, 206],
+    [{ 'if-unmodified-since': modified }, 200],
+    [{ 'if-unmodified-since': before }, 412],
+    [{ 'if-unmodified-since': 'yesterday' }, 200],
+    [{ 'if-match': etag, 'if-unmodified-since': before }, 200],
+  ]
+  for (const [headers, status] of asked) {
+    const response = await get('/files/note.txt', headers)
+    await response.arrayBuffer()
+    assert.equal(response.status, status, JSON.stringify(headers))
+  }
+})
+
+test('a HEAD has no range', async () => {
+  for (const headers of [{ range: 'bytes=1-3' }, { range: 'bytes=99-' }]) {
+    const { status, headers: head } = await heddle.fetch('/files/note.txt', { method: 'HEAD', headers })
+    assert.deepEqual([status, head.get('content-length'), head.get('content-range')], [200, '5', null])
+  }
+})
+
 test('what lies compressed beside a file is sent to whoever takes it', async () => {
   const asked: [accepted: string, encoding: string | null][] = [
     ['br, gzip', 'br'],

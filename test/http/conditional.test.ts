@@ -35,6 +35,18 @@ for (const listener of LISTENERS) {
         assert.equal((await get('/own-tag', { 'if-none-match': '"v6"' })).body.toString(), '"seven"')
       })
 
+      it(`answer 412 to who wants them as they were: ${thread}`, async () => {
+        for (const [match, status] of [
+          ['"v7"', 200],
+          ['*', 200],
+          ['"v6"', 412],
+          ['W/"v7"', 412],
+        ] as const)
+          assert.equal((await get('/own-tag', { 'if-match': match })).status, status, match)
+        const weak = headerOf(await get('/tagged/a'), 'etag')!
+        assert.equal((await get('/tagged/a', { 'if-match': weak })).status, 412)
+      })
+
       it(`give none to failures, streams and other routes: ${thread}`, async () => {
         const failure = await get('/tagged-failure', { 'if-none-match': '*' })
         assert.deepEqual([failure.status, headerOf(failure, 'etag')], [400, undefined])

@@ -40,6 +40,7 @@ export const CATALOGUE = {
   HTTP_REQUEST_TIMEOUT: [408, 'The request body did not arrive in time'],
   HTTP_IDEMPOTENCY_RUNNING: [409, 'A request with this Idempotency-Key is still running'],
   HTTP_BODY_TOO_LARGE: [413, 'The request body is too large'],
+  HTTP_PRECONDITION: [412, 'It is not as the request wants it to be'],
   HTTP_MEDIA_TYPE: [415, 'Unsupported media type'],
   HTTP_HOST_REFUSED: [421, 'This service has another host name'],
   HTTP_VALIDATION: [422, 'Validation failed'],

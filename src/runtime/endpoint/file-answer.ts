@@ -2,6 +2,7 @@ import { realpath } from 'node:fs/promises'
 import { basename, extname, resolve } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import type { FileOptions } from '../../contracts/http-request.ts'
+import { HeddleError } from '../../core/errors/catalogue.ts'
 import { withoutBlanks } from '../../core/http/header-text.ts'
 import { byteRange } from './byte-range.ts'
 import type { RequestContext } from './context.ts'
@@ -55,6 +56,7 @@ export async function answerFile(
   const modified = new Date(Math.trunc(stats.mtimeMs / 1000) * 1000)
   context.setHeader('etag', tag)
   context.setHeader('last-modified', modified.toUTCString())
+  if (hasFailed(headers, tag, modified)) throw new HeddleError('HTTP_PRECONDITION')
   if (isUnchanged(headers, tag, modified)) {
     context.setStatus(304)
     return handle.close()
@@ -62,7 +64,9 @@ export async function answerFile(
   context.setHeader('accept-ranges', 'bytes')
   context.setHeader('content-type', contentType)
   if (encoding !== '') context.setHeader('content-encoding', encoding)
-  const isSame = headers['if-range'] === undefined || isRangeOf(headers['if-range'], tag, modified)
+  // For other methods than GET a range is ignored (section 14.2).
+  const isSame =
+    context.method === 'GET' && (headers['if-range'] === undefined || isRangeOf(headers['if-range'], tag, modified))
   const range = isSame ? byteRange(headers.range, stats.size) : null
   if (range === 'unsatisfiable') {
     await handle.close()
@@ -76,6 +80,19 @@ export async function answerFile(
     context.setHeader('content-range', `bytes ${from}-${to}/${stats.size}`)
   }
   context.sendSource(new FileBody(handle, from, to - from + 1))
+}
+
+/**
+ * True for a client that wants it only as it was. Source: RFC 9110, sections 13.1.1, 13.1.4 and 13.2.2; a weak tag is never the same.
+ * @param modified null where only the tag tells
+ */
+export function hasFailed(headers: Readonly<Record<string, string>>, tag: string, modified: Date | null): boolean {
+  const tags = headers['if-match']
+  if (tags !== undefined) {
+    const isStrong = !tag.startsWith('W/')
+    return !tags.split(',').some((each) => withoutBlanks(each) === '*' || (isStrong && withoutBlanks(each) === tag))
+  }
+  return modified !== null && modified.getTime() > Date.parse(headers['if-unmodified-since'] ?? '')
 }
 
 /**
