@@ -100,10 +100,12 @@ test('the streams', async (t) => {
     await until(async () => (await heddle.json('/probe/streams')).body.open === 0, 'nobody is left')
   })
 
-  await t.test('a drain ends the streams in order', async (t) => {
+  await t.test('a drain breaks the streams off: none looks like a whole one', async (t) => {
     const client = await SseClient.open(t, heddle, '/system/logs/stream')
+    const whole = await heddle.fetch('/system/traces/stream')
     const exit = heddle.stop()
     await client.until(() => client.isEnded, 'the end')
+    await assert.rejects(whole.text())
     assert.equal(await exit, 0)
   })
 })

@@ -79,9 +79,10 @@ export class SseClient {
     return worst!
   }
 
-  /** Ends the stream in order. Pieces that the client has not read are dropped. */
-  end(): void {
+  /** Ends the stream. Pieces that the client has not read are dropped. @param isBroken without its last chunk: it is not whole */
+  end(isBroken = false): void {
     if (this.#closed) return
+    if (isBroken) return this.#cutOff()
     this.forget()
     // Without the flag that closes: the library would write its `connection: close` into the body, after the last chunk.
     this.#res.cork(() => this.#res.end())

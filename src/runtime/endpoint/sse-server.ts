@@ -78,11 +78,12 @@ class SseResponse implements SseStream {
     if (!this.#sink.streamData(this.#requestId, chunk)) this.close()
   }
 
-  close(): void {
+  /** @param isBroken it is not whole, and its client sees that */
+  close(isBroken = false): void {
     if (this.signal.aborted) return
     this.open()
     this.leave()
-    this.#sink.endStream(this.#requestId)
+    this.#sink.endStream(this.#requestId, isBroken)
   }
 
   /** The client is gone, or gets another answer. */
@@ -153,10 +154,10 @@ export class SseServer {
     this.#open.get(requestId)?.leave()
   }
 
-  /** Ends all streams: the thread is about to drain. */
+  /** Breaks all streams off: the thread is about to drain. One that ended in order would look like a whole one. */
   close(): void {
     for (const [requestId, stream] of [...this.#open]) {
-      if (stream.hasBegun || stream.isOpen) stream.close()
+      if (stream.hasBegun || stream.isOpen) stream.close(true)
       else {
         stream.leave()
         this.#sink.answer(requestId, errorReply('HTTP_DRAINING'))
