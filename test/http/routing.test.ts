@@ -1,5 +1,7 @@
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
+import type { Method } from '../../src/contracts/http.ts'
+import { type RouteEntry, RouteTable } from '../../src/primary/http/route-table.ts'
 import { itHolds } from '../support/listener.ts'
 import { ask, assertFailure, headerOf, jsonOf } from '../support/raw-client.ts'
 import { shareHeddle } from '../support/shared-process.ts'
@@ -102,4 +104,30 @@ for (const [thread, prefix] of [
 
 it('has no built-in root page', async () => {
   assertFailure(await ask(heddle.port, 'GET', '/'), 404, 'Not found')
+})
+
+it('takes a concrete path before a template, whatever the method', () => {
+  const table = new RouteTable()
+  let number = 0
+  const add = (method: Method, path: string): RouteEntry => {
+    const entry = { number: ++number, method, path, zone: 'application', isSocket: false } as RouteEntry
+    table.add(entry)
+    return entry
+  }
+  const me = add('GET', '/users/me')
+  const byId = add('DELETE', '/users/:id')
+  add('GET', '/users/:id')
+  add('POST', '/login')
+  const page = add('GET', '/*')
+  assert.equal(table.find('GET', '/users/me'), me)
+  assert.equal(table.find('HEAD', '/users/me'), me)
+  assert.equal(table.find('DELETE', '/users/me'), null, '405, and not the handler of the template')
+  assert.deepEqual(
+    table.allowed('/users/me', () => true),
+    ['GET', 'HEAD'],
+  )
+  assert.equal(table.find('DELETE', '/users/7'), byId)
+  assert.equal(table.find('GET', '/login'), page, 'a folder of files takes what else there is')
+  table.remove(me)
+  assert.equal(table.find('DELETE', '/users/me'), byId)
 })

@@ -45,11 +45,16 @@ export interface RouteEntry {
   readonly pace: RoutePace
 }
 
-/** Routes by method and path: static beats parameter beats wildcard. HEAD finds the GET route. */
+/**
+ * Routes by method and path: static beats parameter beats wildcard. HEAD finds the GET route. Beside `GET /users/me` no method of
+ * `/users/:id` is one of `/users/me`; a wildcard, as of a folder of files, takes what else there is.
+ */
 export class RouteTable {
   readonly #router = FindMyWay({ maxParamLength: 16_384 })
   readonly #entries = new Map<number, RouteEntry>()
   readonly #byShape = new Map<string, RouteEntry>()
+  /** Paths without parameters, with how many routes each has. */
+  readonly #plain = new Map<string, number>()
   #hasSockets = false
   /** Runs when the first WebSocket comes. */
   onFirstSocket: () => void = NOTHING
@@ -63,6 +68,7 @@ export class RouteTable {
     this.#byShape.set(routeShape(entry.method, entry.path), entry)
     this.#entries.set(entry.number, entry)
     this.#router.on(entry.method as HTTPMethod, entry.path, NOTHING, entry)
+    if (!isTemplate(entry.path)) this.#plain.set(entry.path, (this.#plain.get(entry.path) ?? 0) + 1)
     if (!entry.isSocket || this.#hasSockets) return
     this.#hasSockets = true
     this.onFirstSocket()
@@ -72,15 +78,22 @@ export class RouteTable {
     this.#byShape.delete(routeShape(entry.method, entry.path))
     this.#entries.delete(entry.number)
     this.#router.off(entry.method as HTTPMethod, entry.path)
+    if (isTemplate(entry.path)) return
+    const left = this.#plain.get(entry.path)! - 1
+    if (left === 0) this.#plain.delete(entry.path)
+    else this.#plain.set(entry.path, left)
   }
 
   find(method: string, path: string): RouteEntry | null {
     const found = this.#router.find(method as HTTPMethod, path)
-    if (found !== null) {
-      const entry = found.store as RouteEntry
-      return hasEmptyParameter(entry.path, path) ? null : entry
-    }
+    const entry = found === null ? null : (found.store as RouteEntry)
+    if (entry !== null && !this.#isOfPlainPath(entry, path)) return hasEmptyParameter(entry.path, path) ? null : entry
     return method === 'HEAD' ? this.find('GET', path) : null
+  }
+
+  /** True where the path has a route of its own, with other methods. */
+  #isOfPlainPath(entry: RouteEntry, path: string): boolean {
+    return entry.path !== path && this.#plain.has(path) && entry.path.includes('/:') && !entry.path.endsWith('*')
   }
 
   /** True when there is a WebSocket, or was one. */
@@ -104,6 +117,8 @@ export class RouteTable {
     return [...this.#entries.values()]
   }
 }
+
+const isTemplate = (path: string): boolean => path.includes('/:') || path.endsWith('*')
 
 const NOTHING = (): void => {}
 
