@@ -228,6 +228,18 @@ test('in production an assistant needs the token; told to, it writes', { skip },
   }
 })
 
+test('what is no call is answered as JSON-RPC says', async (t) => {
+  const app = await plugin(t, ServeAssistants, { domain: 'system' })
+  const headers = { accept: 'application/json, text/event-stream' }
+  const ask = (body: unknown) => app.post('/system/mcp', body as object, { headers })
+  const told = await ask({ jsonrpc: '2.0', method: 'notifications/initialized' })
+  assert.deepEqual([told.status, told.body], [202, undefined])
+  const empty = await ask([])
+  assert.deepEqual([empty.status, empty.body.error.code, empty.body.id], [400, -32600, null])
+  const nameless = await ask({ jsonrpc: '2.0', id: 7, method: 'tools/call', params: {} })
+  assert.deepEqual([nameless.status, nameless.body.error.code, nameless.body.id], [200, -32602, 7])
+})
+
 test('without a token production serves no assistant', async (t) => {
   const app = await plugin(t, ServeAssistants, { domain: 'system', env: { NODE_ENV: 'production' } })
   const { status, body } = await app.post('/system/mcp', {})

@@ -70,7 +70,8 @@ export default class ServeAssistants extends Plugin {
     const response = await answerAssistant(request, await this.#view(context))
     context.setStatus(response.status)
     const type = response.headers.get('content-type')
-    if (type === null) return undefined
+    // A notification is accepted without a body.
+    if (type === null) return context.sendBinary(new Uint8Array(0), 'text/plain')
     context.sendBinary(new Uint8Array(await response.arrayBuffer()), type)
   }
 

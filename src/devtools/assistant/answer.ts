@@ -16,6 +16,8 @@ Before you write a plugin: contracts shows routes and events, and lint what the 
  * between two of them.
  */
 export async function answerAssistant(request: Request, view: ProcessView): Promise<Response> {
+  const refused = await refusalOf(request.clone())
+  if (refused !== null) return refused
   const { McpServer, WebStandardStreamableHTTPServerTransport } = await loadSdk()
   const server = new McpServer({ name: `heddle: ${view.title}`, version: view.version }, { instructions: INSTRUCTIONS })
   offer(server, view)
@@ -27,6 +29,24 @@ export async function answerAssistant(request: Request, view: ProcessView): Prom
   } finally {
     await server.close()
   }
+}
+
+/** What the SDK answers otherwise than JSON-RPC wants it: an empty batch (section 6), and a call that names no tool (section 5.1). */
+async function refusalOf(request: Request): Promise<Response | null> {
+  let message: unknown
+  try {
+    message = await request.json()
+  } catch {
+    // The SDK says what is wrong with it.
+    return null
+  }
+  const fault = (id: unknown, code: number, text: string): Response =>
+    Response.json({ jsonrpc: '2.0', id, error: { code, message: text } }, { status: id === null ? 400 : 200 })
+  if (Array.isArray(message)) return message.length === 0 ? fault(null, -32600, 'The batch is empty') : null
+  const { id, method, params } = (message ?? {}) as { id?: unknown; method?: unknown; params?: { name?: unknown } }
+  const isNameless = method === 'tools/call' && typeof params?.name !== 'string'
+  const hasId = typeof id === 'string' || typeof id === 'number'
+  return isNameless && hasId ? fault(id, -32602, 'params.name: expected the name of a tool') : null
 }
 
 function offer(server: McpServer, view: ProcessView): void {
