@@ -31,6 +31,8 @@ const CHANGES: readonly (readonly [method: string, path: string, done: number])[
   ['POST', '/system/dead-letters/none/replay', 404],
   // Of the letters that there are, which are none.
   ['POST', '/system/dead-letters/replay', 200],
+  // One that there is not, instead of a list.
+  ['POST', '/system/dead-letters/replay?ids=dl_0', 404],
   // Without a payload.
   ['PUT', '/system/dead-letters/none', 422],
   ['DELETE', '/system/dead-letters/none', 404],

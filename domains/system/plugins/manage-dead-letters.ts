@@ -1,5 +1,18 @@
+import { z } from 'zod'
 import { type Data, type DeadLetter, HeddleError, type HttpContext, Plugin, type Tools } from '#heddle'
 import { type OperatorAct, tellOperatorAct } from '../operator-acts.ts'
+
+/** What the bus checks itself is told here for the documents alone. */
+const CHOICE = z.looseObject({
+  event: z.unknown().optional(),
+  subscriber: z.unknown().optional(),
+  error: z.unknown().optional().meta({ description: 'A part of it.' }),
+  since: z.unknown().optional(),
+  until: z.unknown().optional(),
+  limit: z.unknown().optional(),
+  ids: z.unknown().optional().meta({ description: 'A list of ids, or one.' }),
+})
+const EDIT = z.looseObject({ payload: z.unknown().optional().meta({ description: 'What the replay delivers.' }) })
 
 /** Lists the deliveries that failed for good, delivers them again to their subscribers, edits their payloads, or deletes them. */
 export default class ManageDeadLetters extends Plugin {
@@ -24,11 +37,13 @@ export default class ManageDeadLetters extends Plugin {
     })
     this.#http.addEndpoint('/system/dead-letters/replay', 'POST', this.replayMany, {
       tags,
+      body: CHOICE,
       summary:
         'Delivers the oldest `limit` (1000) dead letters once more for which all that is given holds: `event`, `subscriber`, `error`, `since`, `until`, `ids`',
     })
     this.#http.addEndpoint('/system/dead-letters/:id', 'PUT', this.edit, {
       tags,
+      body: EDIT,
       summary: 'Gives a dead letter another `payload`, which its replay delivers; the original is kept',
     })
     this.#http.addEndpoint('/system/dead-letters/:id/replay', 'POST', this.replay, {
@@ -79,10 +94,13 @@ export default class ManageDeadLetters extends Plugin {
   }
 
   /** What becomes of them is in the list with `replayed=true`. */
-  async replayMany({ limit, ids, ...filter }: Data, context: HttpContext) {
+  async replayMany({ limit, ids: given, ...filter }: Data, context: HttpContext) {
+    const isOne = typeof given === 'string'
+    const ids = isOne ? [given] : given
     const wanted = { ...filterOf(filter), ...defined({ limit, ids }) }
     const replayed = await this.#checked(context, () => this.#bus.replayDeadLetters(wanted))
     if (typeof replayed !== 'number') return replayed
+    if (isOne && replayed === 0) return this.#unknown(given, context)
     await this.#tell('dead_letter.replay_many', JSON.stringify(wanted).slice(0, TARGET_MAX), context)
     return { success: true, data: { replayed } }
   }

@@ -160,7 +160,9 @@ function success({ schemas, is_stream }: RouteInfo, id: string, components: Comp
     const schema = { type: 'string', description: 'Each frame is a line `data: <JSON>` and an empty one.' }
     return { description: 'Server-sent events, until the client leaves.', content: { 'text/event-stream': { schema } } }
   }
-  if (schemas.response === undefined) return { description: 'The response of the handler.' }
+  // Without content it would say that there is none.
+  if (schemas.response === undefined)
+    return { description: 'The response of the handler.', content: { 'application/json': {} } }
   const example = exampleOf(schemas.response, 'text')
   const schema = components.schema(`${typeName(id)}Response`, schemas.response)
   const media = { schema, ...(example === undefined ? {} : { example: example.value }) }
