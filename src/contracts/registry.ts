@@ -62,6 +62,8 @@ export interface SystemDump {
   lanes: Record<string, number>
   /** The last reload; missing when the lanes were never reloaded. */
   reload?: ReloadInfo
+  /** What serves HTTP, and why that is not uWebSockets.js where nobody has asked for it; missing before it serves. */
+  listener?: { library: 'uWebSockets.js' | 'node:http'; why: string | null }
   /** Which process answers, of several on one port (`PROCESSES`): all else here is of this one alone. Missing where it is the only one. */
   process?: { number: number; of: number; replica: string; pid: number }
 }

@@ -1,7 +1,8 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import type { FlakyMode } from '../fixtures/system/tools/flaky/index.ts'
-import type { Heddle } from '../support/heddle.ts'
+import { type Heddle, startHeddle } from '../support/heddle.ts'
+import { SHIPPED } from '../support/shipped-domains.ts'
 import { SseClient } from '../support/sse-client.ts'
 import { post, startSystem } from '../support/system-domain.ts'
 import { until } from '../support/until.ts'
@@ -75,6 +76,13 @@ test('the periodic health check', async (t) => {
     await becomes('DEAD', `no answer within ${INTERVAL_SEC * 1000} ms`)
     assert.equal(await heddle.stop(), 0)
   })
+})
+
+test('the status says what serves HTTP', async (t) => {
+  const heddle = await startHeddle(t, { domains: [SHIPPED], lanes: 1, env: { HTTP_LISTENER: 'node' } })
+  const { body } = await heddle.json('/system/status')
+  const { listener } = (body as { data?: { listener: object } }).data ?? (body as { listener: object })
+  assert.deepEqual(listener, { library: 'node:http', why: null })
 })
 
 test('readiness is 503 with reasons and Retry-After while no lane is up, and liveness stays 200', async (t) => {

@@ -1,15 +1,15 @@
 /** The files by which an application is built and checked elsewhere. @param name of the application @param nodes that it is checked on */
 export const imageFiles = (name: string, nodes: readonly number[]): Record<string, string> => ({
   Dockerfile: `# docker build -t ${name} .
-# Debian, not Alpine: the listener's binaries need glibc.
-FROM node:22-bookworm AS build
+# Debian 13: the listener's binary for Node 24 needs its glibc, and Alpine has none.
+FROM node:24-trixie AS build
 WORKDIR /app
 # *.tgz: packages that are on no registry.
 COPY package.json package-lock.json *.tgz ./
 RUN npm ci --omit=dev
 COPY . .
 
-FROM node:22-bookworm-slim
+FROM node:24-trixie-slim
 # /system is served inside the container alone, on 127.0.0.1. Whoever runs the container restarts it.
 ENV NODE_ENV=production GUARDIAN=false SHUTDOWN_DELAY_MS=5000 HTTP_HOST=0.0.0.0 HTTP_PORT=8000 SYSTEM_PORT=8001 LOG_FORMAT=json SQLITE_PATH=/var/lib/heddle/service.db
 WORKDIR /app

@@ -316,6 +316,7 @@ export class Runtime {
     await this.#events.streams?.opened()
     await this.#events.durable.adopt()
     const port = await listener.listen(options.exclusivePort)
+    health.listener = listener.serving
     // Not before: it takes time from the start.
     this.#observers.history?.start()
     this.#observers.serving(port)

@@ -37,6 +37,8 @@ export class Health {
   /** Plugins that get no work for a while, each with the reason. */
   readonly #openCircuits = new Map<string, string>()
 
+  listener: NonNullable<SystemDump['listener']> | null = null
+
   constructor(options: {
     statuses: StatusTable
     toolIndex: (tool: string) => number
@@ -181,6 +183,7 @@ export class Health {
       tools,
       plugins: Object.fromEntries([...this.#plugins()].sort(([a], [b]) => (a < b ? -1 : 1))),
       lanes: this.#lanes(),
+      ...(this.listener === null ? {} : { listener: this.listener }),
       ...(this.reload === undefined ? {} : { reload: this.reload }),
       ...(this.#process === null ? {} : { process: this.#process }),
     }

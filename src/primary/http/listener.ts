@@ -61,6 +61,8 @@ export class Listener {
   #hasRefusedHost = false
   /** When it is looked again whether the proxy that a request came through is a trusted one, by `exactMs`. */
   #nextForwardingMs = 0
+  /** Null before it serves. */
+  serving: { library: HttpLibrary['name']; why: string | null } | null = null
   state: 'starting' | 'open' | 'draining' = 'starting'
   /** Null while tracing is off. */
   tracing: RequestTracing | null = null
@@ -83,6 +85,7 @@ export class Listener {
     const { library, missing } = await chooseLibrary(this.#options.settings.httpListener)
     if (missing !== null) this.#options.onFallback(missing)
     this.#library = library
+    this.serving = { library: library.name, why: missing }
     const { httpHost, httpPort, httpAllowedHosts, systemPort, systemHost } = this.#options.settings
     const shared = { allowedHosts: httpAllowedHosts }
     const open = (options: ListenSocketOptions): Promise<number> => {
