@@ -63,3 +63,15 @@ test('the lock of a dead thread can be released from outside at once', async () 
   assert.equal(await alive(waiting), true)
   assert.ok(performance.now() - startMs < LEASE_MS)
 })
+
+test('who has not the lock cannot renew the lease of who has it', async () => {
+  const { first, second } = twoOwners()
+  first.tryAcquire()
+  const renewing = setInterval(() => second.renew(), 50)
+  try {
+    const untilMs = performance.now() + 3 * LEASE_MS
+    assert.equal(await alive(second.acquire(() => performance.now() > untilMs)), true, 'the silent owner has lost it')
+  } finally {
+    clearInterval(renewing)
+  }
+})

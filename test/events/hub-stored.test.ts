@@ -52,3 +52,25 @@ test('at the end of the process nothing of a key begins that stands behind what 
   assert.deepEqual(lane.events, ['first'])
   assert.deepEqual(ends, ['first is left', 'second is left'])
 })
+
+test('a retry that the log has taken begins there alone', async (t) => {
+  for (const [isTaken, wanted] of [
+    [true, ['first']],
+    [false, ['first', 'first']],
+  ] as const) {
+    const { hub } = hubOf(t)
+    const lane = fakeThread()
+    hub.subscribe('order.placed', 'group', { retries: 3, backoffMs: 1 }, instanceOf(lane))
+    const shares = shareOf([], 'first')
+    const { source, ...share } = shares.shareOf(undefined as never)!
+    const retrying = (): boolean => isTaken
+    hub.deliverStored(eventOf('first'), 0, null, {
+      ...shares,
+      shareOf: () => ({ ...share, source: { ...source, retrying } }),
+    })
+    hub.deliveryFailed(lane.taken[0]!.id, { message: 'not now' })
+    await new Promise((resolve) => setTimeout(resolve, 100))
+    assert.deepEqual(lane.events, wanted)
+    assert.equal(hub.pending, isTaken ? 0 : 1)
+  }
+})
