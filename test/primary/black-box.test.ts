@@ -53,6 +53,9 @@ function boxOf(
       subscriberName: (local) => `subscriber ${local}`,
       jobName: (job) => `job ${job}`,
       works,
+      originOf: ({ kind, subject }) =>
+        kind === STEP_REQUEST ? { plugin: 'shop.Sell', handler: `route ${subject}` } : null,
+      recentLine: lineIn(SELL, 5),
       isDomainFile: (file) => file.startsWith('/srv/domains/'),
     },
   )
@@ -91,6 +94,23 @@ test('a plugin that was being booted is guilty, by its file when there is no lin
     boxOf(t, { reason: 'boot', bootCulprit: booting, stack: [frame(PRICE)] }, []).guilty!.line,
     lineIn(PRICE),
   )
+})
+
+test('a lane whose memory is full has most at last of whoever filled it, though all of that was answered', (t) => {
+  const record = (routes: number[]) => (flight: FlightRecorder) => {
+    for (const route of routes) flight.end(flight.begin(STEP_REQUEST, route, 1, 'r', 1000), 1001, false)
+    flight.begin(STEP_CALL, 0, -1, '', 1002)
+  }
+  const line = lineIn(SELL, 5)
+  assert.deepEqual(boxOf(t, { reason: 'memory' }, [], record([1, 2, 1])).guilty, {
+    plugin: 'shop.Sell',
+    handler: 'route 1',
+    line,
+    evidence: 'last',
+  })
+  const unknown = { plugin: null, handler: null, line, evidence: 'last' }
+  assert.deepEqual(boxOf(t, { reason: 'memory' }, [], record([1, 2])).guilty, unknown)
+  assert.equal(boxOf(t, { reason: 'crashed' }, [], record([1, 1])).guilty, null)
 })
 
 test('what was begun last and had not ended is the best guess where a handler must have run', (t) => {

@@ -1,5 +1,6 @@
 import { relative } from 'node:path'
 import type { BlackBox, FlightStep, WorkInFlight } from '../../contracts/registry.ts'
+import type { Origin } from '../../core/causality/context.ts'
 import { steadyMs } from '../../core/schedule/steady-time.ts'
 import { withoutSecretTexts } from '../../core/schemas/secret-texts.ts'
 import {
@@ -34,6 +35,10 @@ export interface LaneKnowledge {
   callName(number: number): string
   subscriberName(subscriberIndex: number): string
   jobName(job: number): string
+  /** The handler whose work a step is; null for a call. */
+  originOf(step: RawStep): Origin | null
+  /** Where the lane has stood still shortly before, as a line of a domain; null when it has not. */
+  recentLine: string | null
   /** Events and jobs in flight in the lane. */
   works: WorkInFlight[]
   /** True for a file in one of the domains. */
@@ -107,7 +112,26 @@ function guiltyOf(
     const work = works.find((each) => id !== null && id !== '' && each.id?.startsWith(id))
     if (work !== undefined) return { plugin: work.plugin, handler: work.name, line, evidence: 'last' }
   }
+  if (reason === 'memory') return mostlyAt(steps, known)
   return line === null ? null : { plugin: null, handler: null, line, evidence: 'stack' }
+}
+
+/** What fills the memory may have been answered long ago. It is a hint who did most of what the lane did at last. */
+function mostlyAt(steps: readonly RawStep[], { originOf, recentLine }: LaneKnowledge): BlackBox['guilty'] {
+  const counts = new Map<string, { origin: Origin; count: number }>()
+  let all = 0
+  for (const step of steps) {
+    const origin = originOf(step)
+    if (origin === null) continue
+    all++
+    const key = `${origin.plugin} ${origin.handler}`
+    const seen = counts.get(key)
+    if (seen === undefined) counts.set(key, { origin, count: 1 })
+    else seen.count++
+  }
+  const most = [...counts.values()].sort((a, b) => b.count - a.count)[0]
+  if (most !== undefined && 2 * most.count > all) return { ...most.origin, line: recentLine, evidence: 'last' }
+  return recentLine === null ? null : { plugin: null, handler: null, line: recentLine, evidence: 'last' }
 }
 
 /** True when other work ended shortly before: a timer that it left may be the cause. */

@@ -5,6 +5,7 @@ import type { BlackBox } from '../../contracts/registry.ts'
 import { NO_CAUSE } from '../../core/causality/context.ts'
 import type { ErrorCode } from '../../core/errors/catalogue.ts'
 import { messageOf } from '../../core/errors/description.ts'
+import { steadyMs } from '../../core/schedule/steady-time.ts'
 import { encodePayload } from '../../runtime/events/payload.ts'
 import { publicationOf } from '../../runtime/events/publication.ts'
 import type { EventFrame } from '../../transport/frames/event-frame.ts'
@@ -13,6 +14,7 @@ import type { Routing } from '../http/routing.ts'
 import { blackBoxOf } from './black-box.ts'
 import { isProved, type Judge } from './judge.ts'
 import type { LaneDeath } from './lane-death.ts'
+import { originOf } from './lane-handlers.ts'
 import type { LaneRegistrar } from './lane-registrar.ts'
 import { shownFrame } from './stack-probe.ts'
 import type { Standstill } from './watchdog.ts'
@@ -20,6 +22,8 @@ import type { Standstill } from './watchdog.ts'
 /** The event that reports a lane's death. Its payload is the black box. */
 export const LANE_DIED = 'runtime.lane.died'
 const IDENTITY = 'supervisor'
+/** A line where a lane stood still counts for its death so long, milliseconds. */
+const RECENT_MS = 5000
 /** Steps that the log and the event show; `/system/lanes` shows all. */
 const STEPS_REPORTED = 10
 
@@ -45,6 +49,8 @@ const answerOf = ({ reason }: BlackBox): ErrorCode => (reason === 'stalled' ? 'H
 export class LaneDeaths {
   readonly #parts: DeathParts
   readonly #domains: string[]
+  /** Where each lane has stood still last: a heap that is nearly full does so, while it is collected. */
+  readonly #stills = new WeakMap<Lane, { atMs: number; where: string }>()
 
   constructor(parts: DeathParts) {
     this.#parts = parts
@@ -76,6 +82,7 @@ export class LaneDeaths {
     const line = stack?.find(({ file }) => this.#isDomainFile(file))
     if (line === undefined) return
     const where = `${relative(process.cwd(), line.file)}:${line.line}:${line.column}`
+    this.#stills.set(lane, { atMs: steadyMs(), where })
     this.#parts.log('WARNING', `Lane ${lane.index} stood still for ${Math.round(stillMs)} ms (${where})`, IDENTITY, {
       lane: lane.index,
       still_ms: Math.round(stillMs),
@@ -92,9 +99,16 @@ export class LaneDeaths {
       subscriberName: (subscriberIndex) =>
         manifest?.subscriptions.find((each) => each.subscriberIndex === subscriberIndex)?.identity ?? 'subscriber',
       jobName: (job) => manifest?.jobs[job]?.name ?? 'job',
+      originOf: (step) => originOf(step, lane, routing),
+      recentLine: this.#recentLine(lane),
       works: registrar.workInFlight(lane, death.unreadDeliveries),
       isDomainFile: (file) => this.#isDomainFile(file),
     })
+  }
+
+  #recentLine(lane: Lane): string | null {
+    const still = this.#stills.get(lane)
+    return still !== undefined && steadyMs() - still.atMs < RECENT_MS ? still.where : null
   }
 
   #isDomainFile(file: string): boolean {

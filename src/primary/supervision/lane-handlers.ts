@@ -23,7 +23,8 @@ export function handlersOf(lane: Lane, routing: Routing, nowMs: number): Handler
   return named(handlers)
 }
 
-function originOf({ kind, subject }: RawStep, { manifest }: Lane, routing: Routing): Origin | null {
+/** The handler whose work it is; null for a call, and for what the lane does not host any more. */
+export function originOf({ kind, subject }: RawStep, { manifest }: Lane, routing: Routing): Origin | null {
   switch (kind) {
     case STEP_REQUEST: {
       const plugin = routing.pluginOf(subject)
