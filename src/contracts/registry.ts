@@ -158,6 +158,8 @@ export interface LaneInfo {
   external_bytes: number
   /** CPU time of its thread; null where the system does not report it. */
   cpu_ms: number | null
+  /** Processes that its plugins have started: they end with it. The plugin is null where it is not known. */
+  child_processes: { pid: number; plugin: string | null }[]
   /** ISO 8601 UTC: when its thread was started. */
   started_at: string
   /** How many threads this lane had before the present one. */

@@ -39,6 +39,7 @@ import { HeartbeatWriter, memoryLimits } from '../transport/memory/heartbeat.ts'
 import { LogMemory } from '../transport/memory/log-memory.ts'
 import type { LaneInit, SubscriptionManifest, ToLane, ToPrimary } from '../transport/messages.ts'
 import { Outbox } from '../transport/rings/outbox.ts'
+import { watchChildProcesses } from './child-processes.ts'
 import { LaneBus } from './event-bus.ts'
 import { JobRunner } from './job-runner.ts'
 import { LaneFlight } from './lane-flight.ts'
@@ -222,6 +223,7 @@ export class LaneServer {
     port.on('close', () => this.#letGo())
     this.#heartbeat.start()
     notePoolOrigins()
+    watchChildProcesses((message) => this.#post(message))
     if (this.#flightFile !== null) watchGuardian(settings.shutdownDelayMs + settings.shutdownTimeoutMs)
     const startedMs = performance.now()
     try {

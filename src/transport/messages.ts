@@ -21,7 +21,7 @@ import type { StreamCommand, StreamReport } from './stream-messages.ts'
  * Version of what the two ends of a lane exchange: these messages, the frames, the layouts in shared memory. Raised with each change:
  * a lane loads the runtime's code from disk, and the primary may be older than that code.
  */
-export const LANE_PROTOCOL = 18
+export const LANE_PROTOCOL = 19
 
 /** What a lane is started with: the task of its thread in the pool. */
 export interface LaneInit {
@@ -210,6 +210,10 @@ export type ToPrimary =
   /** Its error is null when the changes are committed. */
   | { type: 'log-written'; batch: number; error: string | null }
   | { type: 'pool-uses'; uses: PoolUse[] }
+  /** A plugin has started a process, which leads a group of its own. The plugin is null when it is not known. */
+  | { type: 'child-started'; pid: number; plugin: string | null }
+  /** It has ended; `hasLeft`: others of its group have not. */
+  | { type: 'child-ended'; pid: number; hasLeft: boolean }
   /** Something in it ends the lane, and its flight recorder says what: it takes nothing more, and leaves. */
   | { type: 'dying' }
   /** Nothing native of it is under way: the thread may be ended. */

@@ -1,9 +1,12 @@
 import type { LaneInfo } from '../../contracts/registry.ts'
-import type { Lane } from '../dispatch/lane.ts'
-import type { LaneSlot } from './lane-thread.ts'
+import type { LaneSlot, LaneThread } from './lane-thread.ts'
 
 /** A lane as `/system/lanes` shows it. @param changes fields that differ for this lane */
-export function infoOf(lane: Lane, { index, role, restarts, deaths }: LaneSlot, changes: Partial<LaneInfo>): LaneInfo {
+export function infoOf(
+  { lane, children }: LaneThread,
+  { index, role, restarts, deaths }: LaneSlot,
+  changes: Partial<LaneInfo>,
+): LaneInfo {
   return {
     index,
     role,
@@ -16,6 +19,7 @@ export function infoOf(lane: Lane, { index, role, restarts, deaths }: LaneSlot, 
     heap_bytes: lane.heartbeat.heapBytes,
     external_bytes: lane.heartbeat.externalBytes,
     cpu_ms: lane.heartbeat.cpuMs,
+    child_processes: children.list(),
     started_at: new Date(lane.startedMs).toISOString(),
     restarts,
     deaths,

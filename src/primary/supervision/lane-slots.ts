@@ -114,11 +114,11 @@ export class LaneSlots {
     const infos: LaneInfo[] = []
     for (const slot of slots) {
       const { thread, standby } = slot
-      infos.push(infoOf(thread.lane, slot, { state: stateOf(thread) }))
-      if (standby !== null) infos.push(infoOf(standby.lane, slot, { role: 'relief', deaths: [] }))
+      infos.push(infoOf(thread, slot, { state: stateOf(thread) }))
+      if (standby !== null) infos.push(infoOf(standby, slot, { role: 'relief', deaths: [] }))
     }
     for (const { slot, isIdle } of [quarantine, probation])
-      if (slot !== null) infos.push(infoOf(slot.thread.lane, slot, { state: isIdle ? 'idle' : stateOf(slot.thread) }))
+      if (slot !== null) infos.push(infoOf(slot.thread, slot, { state: isIdle ? 'idle' : stateOf(slot.thread) }))
     return infos
   }
 }

@@ -172,6 +172,10 @@ export class LaneStarter {
       case 'boot-failed':
         log(`Lane ${lane.index} did not boot: ${message.message}`, { stack: message.stack })
         return thread.watchdog.bootFailed(message.message)
+      case 'child-started':
+        return thread.children.started(message.pid, message.plugin)
+      case 'child-ended':
+        return thread.children.ended(message.pid, message.hasLeft)
       case 'dying':
         return onDying(thread)
       case 'drained':

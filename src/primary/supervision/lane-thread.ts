@@ -1,5 +1,6 @@
 import type { BlackBox } from '../../contracts/registry.ts'
 import type { Lane, LaneRole } from '../dispatch/lane.ts'
+import { LaneChildren } from './lane-children.ts'
 import type { Watchdog } from './watchdog.ts'
 
 /** One thread of a lane: in its slot, standing by, or about to take over. */
@@ -8,6 +9,8 @@ export class LaneThread {
   readonly watchdog: Watchdog
   /** Ends the thread. */
   readonly abort: AbortController
+  /** Processes that its plugins have started. */
+  readonly children = new LaneChildren()
   /** Files of the plugins that it was started without. */
   readonly without: ReadonlySet<string>
   /** File of the plugin that is being booted; null when none is. */

@@ -330,19 +330,22 @@ export class Supervisor {
     const { lane } = thread
     if (!this.#isStopping) this.#options.onUnresponsive(lane)
     this.#replacement.outsideSlots.add(thread)
-    return lane.dispose()
+    const unfinished = lane.dispose()
+    thread.children.end()
+    return unfinished
   }
 
   #onEnd(thread: LaneThread, error: unknown): void {
     const { lane } = thread
     this.#replacement.outsideSlots.delete(thread)
-    if (lane.state === 'dead') return
+    if (lane.state === 'dead') return thread.children.end()
     const wasTold =
       thread.abort.signal.aborted && thread.watchdog.terminationReason === null && !lane.flight.hasExitReport
     lane.responsive = false
     lane.hasEnded = true
     if (!this.#isStopping) this.#options.onUnresponsive(lane)
     const unfinished = lane.dispose()
+    thread.children.end()
     if (thread.box !== null) this.#onGone(thread, unfinished)
     else if (wasTold || this.#isStopping) this.#onLeft(thread, unfinished)
     else this.#onDeath(thread, error, unfinished)

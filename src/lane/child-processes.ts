@@ -1,0 +1,38 @@
+import { ChildProcess } from 'node:child_process'
+import { causality } from '../core/causality/context.ts'
+import type { ToPrimary } from '../transport/messages.ts'
+
+interface Spawning {
+  spawn(options: Record<string, unknown>): unknown
+}
+
+const kill = process.kill.bind(process)
+
+/**
+ * Tells the primary of each process that plugins start, so that it ends with its lane: nobody else would end it. It leads a group of its own, in which
+ * everything is that it starts itself.
+ */
+export function watchChildProcesses(post: (message: ToPrimary) => void): void {
+  // There are no groups.
+  if (process.platform === 'win32') return
+  const prototype = ChildProcess.prototype as unknown as Spawning
+  const { spawn } = prototype
+  prototype.spawn = function (this: ChildProcess, options) {
+    const outcome = spawn.call(this as unknown as Spawning, { ...options, detached: true })
+    const { pid } = this
+    if (pid === undefined) return outcome
+    const plugin = causality.getStore()?.origin?.plugin ?? null
+    post({ type: 'child-started', pid, plugin })
+    this.once('exit', () => post({ type: 'child-ended', pid, hasLeft: isGroup(pid) }))
+    return outcome
+  }
+}
+
+/** True when something is left in the group of a process that has ended. */
+function isGroup(pid: number): boolean {
+  try {
+    return kill(-pid, 0)
+  } catch {
+    return false
+  }
+}
