@@ -1,4 +1,4 @@
-import { el, facts } from './dom.js'
+import { el, facts } from '/system/dashboard/dom.js'
 import { bytes, clock, count, duration, shortId } from './format.js'
 import { linkToRequest } from './links.js'
 import { whenAndAgo } from './times.js'

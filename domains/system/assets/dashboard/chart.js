@@ -1,4 +1,4 @@
-import { el } from './dom.js'
+import { el } from '/system/dashboard/dom.js'
 
 const HEIGHT = 170
 const MARKS = { start: '--muted', reload: '--info', 'failed-reload': '--warn', death: '--bad' }

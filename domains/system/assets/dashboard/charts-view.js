@@ -1,6 +1,6 @@
+import { el, empty } from '/system/dashboard/dom.js'
 import { Chart } from './chart.js'
 import { Changes } from './code-changes.js'
-import { el, empty } from './dom.js'
 import { clock, count, duration, rate } from './format.js'
 
 /** Seconds that the charts show, and keep. */

@@ -1,4 +1,4 @@
-import { copyButton, el, facts } from './dom.js'
+import { copyButton, el, facts } from '/system/dashboard/dom.js'
 import { count, offset, plural, shortId } from './format.js'
 import { letterReplays } from './letter-replays.js'
 import { addressOfLetter, inPage, linkToRequest } from './links.js'

@@ -1,4 +1,4 @@
-import { el, setAttribute, setText } from './dom.js'
+import { el, setAttribute, setText } from '/system/dashboard/dom.js'
 import { clock, offset, plural, shortId } from './format.js'
 
 const GUIDES = { I: 'on', T: 'tee', L: 'end', ' ': 'none' }

@@ -1,4 +1,4 @@
-import { el, empty, setAttribute, setText } from './dom.js'
+import { el, empty, setAttribute, setText } from '/system/dashboard/dom.js'
 import { EventDetail } from './event-detail.js'
 import { fillRow, makeRow, rowId } from './event-row.js'
 import { Forest } from './forest.js'

@@ -1,4 +1,4 @@
-import { el, setAttribute, setText } from './dom.js'
+import { el, setAttribute, setText } from '/system/dashboard/dom.js'
 import { bytes, count, duration, plural, rate } from './format.js'
 import { countOf } from './letters-view.js'
 import { ReadyLanes } from './ready-lanes.js'

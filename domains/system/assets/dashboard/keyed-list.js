@@ -1,5 +1,5 @@
+import { setAttribute } from '/system/dashboard/dom.js'
 import { render } from '/system/dashboard/lit-html.js'
-import { setAttribute } from './dom.js'
 
 /**
  * A list in which an entry keeps its element while others come and go above it, so that a click meets what the reader sees, and the focus

@@ -1,5 +1,5 @@
+import { el, setAttribute, setText } from '/system/dashboard/dom.js'
 import { deathOf } from './black-box.js'
-import { el, setAttribute, setText } from './dom.js'
 import { bytes, clock, duration, plural } from './format.js'
 import { named } from './links.js'
 import { Sparkline } from './sparkline.js'

@@ -1,4 +1,4 @@
-import { el } from './dom.js'
+import { el } from '/system/dashboard/dom.js'
 import { callOnLetters } from './letter-calls.js'
 import { letterForm } from './letter-form.js'
 import { letterReplays } from './letter-replays.js'

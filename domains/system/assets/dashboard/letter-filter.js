@@ -1,4 +1,4 @@
-import { el } from './dom.js'
+import { el } from '/system/dashboard/dom.js'
 
 /** Milliseconds without a key until what was typed counts. */
 const TYPED_MS = 250

@@ -1,4 +1,4 @@
-import { el } from './dom.js'
+import { el } from '/system/dashboard/dom.js'
 
 /**
  * A form for another payload of a dead letter. The old values are not shown anywhere, so it begins with the keys alone.

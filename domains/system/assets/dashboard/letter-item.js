@@ -1,4 +1,4 @@
-import { el, facts } from './dom.js'
+import { el, facts } from '/system/dashboard/dom.js'
 import { count } from './format.js'
 import { addressOfDeath, inPage, linkToRequest } from './links.js'
 import { whenAndAgo } from './times.js'

@@ -1,4 +1,4 @@
-import { el, empty, setText } from './dom.js'
+import { el, empty, setText } from '/system/dashboard/dom.js'
 import { count, plural } from './format.js'
 import { callOnLetters } from './letter-calls.js'
 import { LetterFilter } from './letter-filter.js'

@@ -1,4 +1,4 @@
-import { el } from './dom.js'
+import { el } from '/system/dashboard/dom.js'
 
 const REQUESTS = '/system/dashboard/requests'
 

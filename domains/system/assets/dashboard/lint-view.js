@@ -1,4 +1,4 @@
-import { el, empty } from './dom.js'
+import { el, empty } from '/system/dashboard/dom.js'
 import { clock, count, plural } from './format.js'
 
 /** The findings of the architecture lint for the sources on disk. */

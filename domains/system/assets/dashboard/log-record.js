@@ -1,4 +1,4 @@
-import { copyButton, el, facts } from './dom.js'
+import { copyButton, el, facts } from '/system/dashboard/dom.js'
 import { clock, shortId } from './format.js'
 import { linkToRequest } from './links.js'
 

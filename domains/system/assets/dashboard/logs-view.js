@@ -1,4 +1,4 @@
-import { el, empty, setAttribute, setText } from './dom.js'
+import { el, empty, setAttribute, setText } from '/system/dashboard/dom.js'
 import { clock, count } from './format.js'
 import { fieldsText, fillCause, isFound, makeRow, recordDetail } from './log-record.js'
 import { VirtualList } from './virtual-list.js'

@@ -1,6 +1,6 @@
+import { el, setAttribute, setText } from '/system/dashboard/dom.js'
 import { ChartsView } from './charts-view.js'
 import { Connection } from './connection.js'
-import { el, setAttribute, setText } from './dom.js'
 import { EventsView } from './events-view.js'
 import { Figures } from './figures.js'
 import { LanesView } from './lanes-view.js'

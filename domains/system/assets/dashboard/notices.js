@@ -1,4 +1,4 @@
-import { el } from './dom.js'
+import { el } from '/system/dashboard/dom.js'
 import { count, duration, plural } from './format.js'
 import { isIll } from './tool-health.js'
 

@@ -1,4 +1,4 @@
-import { setAttribute, svg } from './dom.js'
+import { setAttribute, svg } from '/system/dashboard/dom.js'
 
 const WIDTH = 120
 const HEIGHT = 28

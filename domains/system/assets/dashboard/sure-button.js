@@ -1,4 +1,4 @@
-import { el } from './dom.js'
+import { el } from '/system/dashboard/dom.js'
 
 /** Milliseconds for which the question stays. */
 const SURE_MS = 4000

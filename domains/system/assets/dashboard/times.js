@@ -1,4 +1,4 @@
-import { el, setText } from './dom.js'
+import { el, setText } from '/system/dashboard/dom.js'
 import { ago, clock } from './format.js'
 
 const TICK_MS = 1000

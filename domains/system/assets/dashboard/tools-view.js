@@ -1,4 +1,4 @@
-import { el, empty, setAttribute, setText } from './dom.js'
+import { el, empty, setAttribute, setText } from '/system/dashboard/dom.js'
 import { count, duration } from './format.js'
 import { Sparkline } from './sparkline.js'
 import { isIll } from './tool-health.js'

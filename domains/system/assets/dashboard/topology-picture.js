@@ -1,4 +1,4 @@
-import { el, empty, setAttribute, setText, svg } from './dom.js'
+import { el, empty, setAttribute, setText, svg } from '/system/dashboard/dom.js'
 import { count } from './format.js'
 import { addressOfSearch, follow } from './links.js'
 import { isIll as isIllTool } from './tool-health.js'

@@ -1,4 +1,4 @@
-import { el, setText } from './dom.js'
+import { el, setText } from '/system/dashboard/dom.js'
 import { count, rate } from './format.js'
 import { legend, TopologyPicture } from './topology-picture.js'
 

@@ -1,4 +1,4 @@
-import { el, setAttribute, setText } from './dom.js'
+import { el, setAttribute, setText } from '/system/dashboard/dom.js'
 
 /** Pixels per unit of the picture at most. A picture that is smaller than its place is not enlarged to fit. */
 const SCALE_MAX = 3

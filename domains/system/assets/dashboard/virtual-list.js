@@ -1,4 +1,4 @@
-import { el } from './dom.js'
+import { el } from '/system/dashboard/dom.js'
 
 /** Rows above and below the visible ones that have elements too. */
 const MARGIN_ROWS = 4

@@ -1,5 +1,5 @@
+import { copyButton, el } from '/system/docs/dom.js'
 import { codeBlock } from './code-view.js'
-import { copyButton, el } from './dom.js'
 
 /** Most characters of a body that are shown. */
 const SHOWN_MAX_CHARS = 200_000

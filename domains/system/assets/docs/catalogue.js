@@ -1,4 +1,4 @@
-import { el } from './dom.js'
+import { el } from '/system/docs/dom.js'
 
 /** Fields that a line names; of the rest it tells how many. */
 const FIELDS_SHOWN_MAX = 6

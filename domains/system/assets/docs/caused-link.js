@@ -1,4 +1,4 @@
-import { el } from './dom.js'
+import { el } from '/system/docs/dom.js'
 
 const REQUESTS = '/system/dashboard/requests'
 /** Of the routes under `/system` the history keeps only what failed, and this one. */

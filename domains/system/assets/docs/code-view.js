@@ -1,4 +1,4 @@
-import { el } from './dom.js'
+import { el } from '/system/docs/dom.js'
 
 const KEYWORDS = 'import from const await async for of new return'
 /** What is coloured in each language, by the class that it gets. */

@@ -1,4 +1,4 @@
-import { el } from './dom.js'
+import { el } from '/system/docs/dom.js'
 
 /** Says in one line what state a connection is in, and what has gone over it. */
 export class ConnectionLine {

@@ -1,5 +1,5 @@
+import { el } from '/system/docs/dom.js'
 import { jsonBlock } from './code-view.js'
-import { el } from './dom.js'
 import { publishForm } from './publish-form.js'
 
 /** The events of the document, each with its publishers and subscribers. */

@@ -1,4 +1,4 @@
-import { el } from './dom.js'
+import { el } from '/system/docs/dom.js'
 
 let count = 0
 

@@ -1,6 +1,6 @@
+import { el, prose } from '/system/docs/dom.js'
 import { Catalogue } from './catalogue.js'
 import { CausedLinks } from './caused-link.js'
-import { el, prose } from './dom.js'
 import { eventCard, eventsOf } from './event-view.js'
 import { fieldPaths, operationFields } from './fields.js'
 import { GroupView } from './group-view.js'

@@ -1,5 +1,5 @@
+import { el } from '/system/docs/dom.js'
 import { codeBlock } from './code-view.js'
-import { el } from './dom.js'
 
 /** Most messages that are kept on the page. */
 const SHOWN_MAX = 200

@@ -1,4 +1,4 @@
-import { el } from './dom.js'
+import { el } from '/system/docs/dom.js'
 
 /** Places that a card names; of the rest it tells how many. */
 const USES_SHOWN_MAX = 30

@@ -1,5 +1,5 @@
+import { el, prose } from '/system/docs/dom.js'
 import { jsonBlock } from './code-view.js'
-import { el, prose } from './dom.js'
 import { tryIt } from './try-it.js'
 
 const KINDS = { stream: 'SSE', socket: 'WS' }

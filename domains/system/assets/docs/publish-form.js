@@ -1,5 +1,5 @@
+import { el } from '/system/docs/dom.js'
 import { answerView } from './answer-view.js'
-import { el } from './dom.js'
 import { placeholderOf } from './filled-request.js'
 
 const PATH = '/system/events/publish'

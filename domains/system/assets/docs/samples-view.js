@@ -1,5 +1,5 @@
+import { copyButton, el } from '/system/docs/dom.js'
 import { codeBlock } from './code-view.js'
-import { copyButton, el } from './dom.js'
 import { samplesOf } from './samples.js'
 
 /** Stands for a token that was entered: it is copied, and not shown. */

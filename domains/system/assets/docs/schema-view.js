@@ -1,4 +1,4 @@
-import { el, prose } from './dom.js'
+import { el, prose } from '/system/docs/dom.js'
 import { modelLink } from './model-view.js'
 
 /** Objects below this depth are folded. */

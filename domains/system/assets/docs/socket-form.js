@@ -1,5 +1,5 @@
+import { el } from '/system/docs/dom.js'
 import { ConnectionLine, counted } from './connection-line.js'
-import { el } from './dom.js'
 import { MessageLog } from './message-log.js'
 import { RequestInputs } from './request-inputs.js'
 

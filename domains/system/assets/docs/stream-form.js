@@ -1,6 +1,6 @@
+import { el } from '/system/docs/dom.js'
 import { answerView, headerList } from './answer-view.js'
 import { ConnectionLine, counted } from './connection-line.js'
-import { el } from './dom.js'
 import { streamedEvents } from './event-stream.js'
 import { MessageLog } from './message-log.js'
 import { RequestInputs } from './request-inputs.js'

@@ -1,5 +1,5 @@
+import { el } from '/system/docs/dom.js'
 import { answerView } from './answer-view.js'
-import { el } from './dom.js'
 import { RequestInputs } from './request-inputs.js'
 import { samplesView } from './samples-view.js'
 import { socketForm } from './socket-form.js'
