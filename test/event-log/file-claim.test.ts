@@ -15,9 +15,11 @@ test('a second process on the file ends with status 78 and says why, until the f
   const link = `${store.path}-link`
   await symlink(store.path!, link)
   for (const SQLITE_PATH of [store.path!, link]) {
-    const { child, errors } = await store.spawn({ ...DATABASE, SQLITE_PATH })
+    const { child, errors, logs } = await store.spawn({ ...DATABASE, SQLITE_PATH })
     assert.deepEqual(await once(child, 'exit'), [78, null])
     assert.match(errors.join(''), /Another process has the event log of this database file/)
+    const held = logs.filter(({ msg }) => msg.includes('do not end'))
+    assert.deepEqual(held, [], 'its lanes end with it, though they have not begun')
   }
   assert.equal((await store.rows('SELECT seq FROM heddle_event')).length, 1, 'it has taken nothing')
   await kill(first)
