@@ -1,0 +1,318 @@
+import { spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { Agent, get } from 'node:http'
+import { delimiter, join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import { freePort } from '../support/port.ts'
+import { openWebSocket } from '../support/web-socket.ts'
+import type { Fault } from './faults.ts'
+import type { Place } from './places.ts'
+import { badPlugin, GOOD_PLUGIN, HASH_PLUGIN } from './plugin.ts'
+
+const ROOT = fileURLToPath(new URL('../..', import.meta.url))
+const SYSTEM_ROUTES = join(ROOT, 'test/fixtures/system-routes')
+const ORPHAN_GUARD = join(ROOT, 'bench/orphan-guard.cjs')
+const BAD = 'bad.Plant'
+/** How often the fault is asked for, and how long between. */
+const ASKED = 3
+const ASKED_EVERY_MS = 800
+/** What is looked at after the last fault. */
+const WATCHED_MS = 4_000
+const STALL_MS = 2_000
+const START_MAX_MS = 40_000
+const PROBE_EVERY_MS = 20
+const PROBE_MAX_MS = 10_000
+const STOP_MAX_MS = 25_000
+/** Descriptors of the process: enough for a service, few enough to be used up. */
+const DESCRIPTORS = 1_024
+/** Evidence that is proof. */
+const PROOF = new Set(['stack', 'origin', 'alone'])
+
+export interface Circumstances {
+  lanes: number
+  mode: 'production' | 'development'
+  /** Another plugin has native calls in flight all the time. */
+  isNative: boolean
+}
+
+export interface Cell extends Circumstances {
+  place: string
+  fault: string
+  /** From the start of the process to the first answer of the innocent route; null: none came. */
+  startMs: number | null
+  /** The longest time without an answer of the innocent route, after the first. */
+  gapMs: number
+  /** Requests to the innocent routes that failed. */
+  failed: number
+  /** Of how many. */
+  requests: number
+  /** Who was named, and by which evidence: `bad.Plant stack`. */
+  named: string[]
+  /** Innocent plugins that were named with proof, disabled or set aside. */
+  blamed: string[]
+  /** How often the process was another one than before. */
+  restarts: number
+  /** Exit code or signal, and how long SIGTERM took; null: it had to be killed. */
+  stop: { code: number | string | null; ms: number } | null
+  /** Children of plugins that were there when the service had ended. */
+  leftBehind: number
+}
+
+/** Runs one cell: a guarded service with an innocent plugin and one that fails. */
+export async function runCell(place: Place, fault: Fault, circumstances: Circumstances): Promise<Cell> {
+  // In the repository, where the packages are.
+  const folder = mkdtempSync(join(ROOT, 'test/matrix/.run-'))
+  try {
+    return await new Trial(folder, place, fault, circumstances).run()
+  } finally {
+    rmSync(folder, { recursive: true, force: true, maxRetries: 10 })
+  }
+}
+
+class Trial {
+  readonly #folder: string
+  readonly #place: Place
+  readonly #fault: Fault
+  readonly #circumstances: Circumstances
+  readonly #asked: string
+  readonly #mark: string
+  readonly #lines: Record<string, unknown>[] = []
+  readonly #agent = new Agent({ keepAlive: true, maxSockets: 256 })
+  #port = 0
+  #startMs: number | null = null
+  #lastMs = 0
+  #gapMs = 0
+  #failed = 0
+  #requests = 0
+  #pid = 0
+  #restarts = 0
+  #isOver = false
+
+  constructor(folder: string, place: Place, fault: Fault, circumstances: Circumstances) {
+    this.#folder = folder
+    this.#place = place
+    this.#fault = fault
+    this.#circumstances = circumstances
+    this.#asked = join(folder, 'asked')
+    this.#mark = `6${String(Date.now()).slice(-6)}.${process.pid % 1000}${Math.floor(Math.random() * 1000)}`
+  }
+
+  async run(): Promise<Cell> {
+    const { lanes, mode, isNative } = this.#circumstances
+    this.#write()
+    this.#port = await freePort()
+    const child = this.#spawn()
+    const exited = once(child, 'exit') as Promise<[number | null, string | null]>
+    let isExited = false
+    void exited.then(() => {
+      isExited = true
+    })
+    const begunMs = performance.now()
+    while (this.#startMs === null && !isExited && performance.now() - begunMs < START_MAX_MS) {
+      if ((await this.#get('/good', 2_000)) !== null) this.#startMs = performance.now() - begunMs
+      else await pause(PROBE_EVERY_MS)
+    }
+    this.#lastMs = performance.now()
+    const clients = [this.#probe(), ...(isNative ? [this.#hash(), this.#hash()] : [])]
+    await pause(500)
+    for (let n = 0; n < ASKED && this.#place.ask !== undefined; n++) {
+      this.#ask(this.#place.ask)
+      await pause(ASKED_EVERY_MS)
+    }
+    await pause(WATCHED_MS)
+    this.#isOver = true
+    this.#sawAnswer()
+    await Promise.all(clients)
+    const stop = await this.#stop(child, exited, () => isExited)
+    this.#agent.destroy()
+    const { named, blamed } = this.#judged()
+    return {
+      place: this.#place.name,
+      fault: this.#fault.name,
+      lanes,
+      mode,
+      isNative,
+      startMs: this.#startMs === null ? null : Math.round(this.#startMs),
+      gapMs: Math.round(this.#gapMs),
+      failed: this.#failed,
+      requests: this.#requests,
+      named,
+      blamed,
+      restarts: this.#restarts,
+      stop,
+      leftBehind: this.#killLeftBehind(),
+    }
+  }
+
+  #write(): void {
+    const files = {
+      'bad/plugins/plant.ts': badPlugin(this.#place, this.#fault, this.#asked, this.#mark),
+      'good/plugins/be-good.ts': GOOD_PLUGIN,
+      ...(this.#circumstances.isNative && { 'good/plugins/hash-word.ts': HASH_PLUGIN }),
+    }
+    for (const [path, text] of Object.entries(files)) {
+      const file = join(this.#folder, 'domains', path)
+      mkdirSync(join(file, '..'), { recursive: true })
+      writeFileSync(file, text)
+    }
+  }
+
+  #spawn() {
+    const { lanes, mode } = this.#circumstances
+    const command = `ulimit -n ${DESCRIPTORS}; exec ${process.execPath} --require ${ORPHAN_GUARD} src/guardian.cjs`
+    const child = spawn('sh', ['-c', command], {
+      cwd: ROOT,
+      stdio: ['ignore', 'pipe', 'pipe', 'ipc'],
+      env: {
+        PATH: process.env.PATH,
+        HOME: process.env.HOME,
+        TMPDIR: process.env.TMPDIR,
+        NODE_ENV: mode,
+        HTTP_PORT: String(this.#port),
+        LANES: String(lanes),
+        LANE_STALL_MS: String(STALL_MS),
+        LANE_MEMORY_MB: '192',
+        LOG_FORMAT: 'json',
+        SQLITE_PATH: join(this.#folder, 'service.db'),
+        CRASH_REPORTS_DIR: join(this.#folder, 'crashes'),
+        HISTORY_ENABLED: 'false',
+        DOMAINS_DIR: [join(this.#folder, 'domains'), SYSTEM_ROUTES].join(delimiter),
+      },
+    })
+    let rest = ''
+    child.stdout!.setEncoding('utf8').on('data', (chunk: string) => {
+      const lines = (rest + chunk).split('\n')
+      rest = lines.pop()!
+      for (const line of lines) if (!line.includes('xxxxxxxx')) this.#hear(line)
+    })
+    child.stderr!.resume()
+    return child
+  }
+
+  #hear(line: string): void {
+    try {
+      this.#lines.push(JSON.parse(line))
+    } catch {
+      // What a dying process says is no JSON.
+    }
+  }
+
+  /** The answer's body; null when it failed. */
+  #get(path: string, timeoutMs: number): Promise<string | null> {
+    return new Promise((resolve) => {
+      const request = get(
+        { host: '127.0.0.1', port: this.#port, path, agent: this.#agent, timeout: timeoutMs },
+        (response) => {
+          let text = ''
+          response.setEncoding('utf8')
+          response.on('data', (chunk) => {
+            text += chunk
+          })
+          response.on('end', () => resolve(response.statusCode === 200 ? text : null))
+          response.on('error', () => resolve(null))
+        },
+      )
+      request.on('timeout', () => request.destroy())
+      request.on('error', () => resolve(null))
+    })
+  }
+
+  /** Asks every few milliseconds, whether the ones before were answered or not. */
+  async #probe(): Promise<void> {
+    const waiting = new Set<Promise<void>>()
+    while (!this.#isOver) {
+      const one = this.#askGood().finally(() => waiting.delete(one))
+      waiting.add(one)
+      await pause(PROBE_EVERY_MS)
+    }
+    await Promise.all(waiting)
+  }
+
+  async #askGood(): Promise<void> {
+    this.#requests++
+    const text = await this.#get('/good', PROBE_MAX_MS)
+    if (text === null) {
+      this.#failed++
+      return
+    }
+    this.#sawAnswer()
+    const { pid } = JSON.parse(text) as { pid: number }
+    if (this.#pid !== 0 && pid !== this.#pid) this.#restarts++
+    this.#pid = pid
+  }
+
+  #sawAnswer(): void {
+    const nowMs = performance.now()
+    this.#gapMs = Math.max(this.#gapMs, nowMs - this.#lastMs)
+    this.#lastMs = nowMs
+  }
+
+  async #hash(): Promise<void> {
+    while (!this.#isOver) {
+      this.#requests++
+      if ((await this.#get('/hash', PROBE_MAX_MS)) === null) {
+        this.#failed++
+        await pause(PROBE_EVERY_MS)
+      }
+    }
+  }
+
+  #ask({ path, how }: NonNullable<Place['ask']>): void {
+    writeFileSync(this.#asked, '')
+    if (how === 'get') void this.#get(path, 6_000)
+    else void openWebSocket(this.#port, path).catch(() => {})
+  }
+
+  async #stop(
+    child: ReturnType<typeof spawn>,
+    exited: Promise<[number | null, string | null]>,
+    isExited: () => boolean,
+  ): Promise<Cell['stop']> {
+    const begunMs = performance.now()
+    if (!isExited()) child.kill('SIGTERM')
+    const outcome = await Promise.race([exited, pause(STOP_MAX_MS)])
+    const ms = Math.round(performance.now() - begunMs)
+    if (outcome === undefined) {
+      child.kill('SIGKILL')
+      await exited
+      return null
+    }
+    return { code: outcome[1] ?? outcome[0], ms }
+  }
+
+  #judged(): { named: string[]; blamed: string[] } {
+    const named = new Set<string>()
+    const blamed = new Set<string>()
+    for (const line of this.#lines) {
+      const guilty = line.guilty as { plugin: string | null; evidence: string } | null | undefined
+      if (guilty?.plugin) {
+        named.add(`${guilty.plugin} ${guilty.evidence}`)
+        if (guilty.plugin !== BAD && PROOF.has(guilty.evidence)) blamed.add(guilty.plugin)
+      }
+      const text = String(line.msg)
+      if (text.includes(BAD)) named.add(`${BAD} log`)
+      for (const innocent of ['good.BeGood', 'good.HashWord']) {
+        if (text.includes(innocent) && /isabled|et aside|left out/.test(text)) blamed.add(innocent)
+      }
+    }
+    return { named: [...named].sort(), blamed: [...blamed].sort() }
+  }
+
+  /** Ends the children that are still there. @returns how many there were */
+  #killLeftBehind(): number {
+    let count = 0
+    for (const pid of readdirSync('/proc').filter((name) => /^\d+$/.test(name))) {
+      try {
+        if (!readFileSync(`/proc/${pid}/cmdline`, 'latin1').includes(this.#mark)) continue
+        process.kill(Number(pid), 'SIGKILL')
+        count++
+      } catch {
+        // It has ended meanwhile.
+      }
+    }
+    return count
+  }
+}
+
+const pause = (ms: number): Promise<undefined> => new Promise((resolve) => setTimeout(() => resolve(undefined), ms))
