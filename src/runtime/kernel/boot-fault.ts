@@ -52,7 +52,7 @@ function explain(error: unknown, context: BootContext): Explained {
   const { file } = context
   const syntax = syntaxFault(error, file)
   if (syntax !== undefined) return syntax
-  const unresolved = unresolvedImport(error, file)
+  const unresolved = unresolvedImport(error, file) ?? importedAlone(error, file)
   if (unresolved !== undefined) return unresolved
   const cycle = context.stage === 'load' && error instanceof Error ? cycleFault(error, file) : undefined
   if (cycle !== undefined) return cycle
@@ -179,6 +179,18 @@ function unresolvedImport(error: unknown, file: string): Explained | undefined {
       meant === undefined
         ? `there is no such file in ${shown(folder)}.`
         : `did you mean ${shown(join(folder, meant))}?`,
+  }
+}
+
+/** A package, or a part of one, whose `exports` have no `require`, nor `default`: plugins are loaded with `require`. */
+function importedAlone(error: unknown, file: string): Explained | undefined {
+  if ((error as { code?: unknown } | null)?.code !== 'ERR_PACKAGE_PATH_NOT_EXPORTED') return undefined
+  const message = messageOf(error)
+  const name = /node_modules[\\/]((?:@[^\\/]+[\\/])?[^\\/]+)[\\/]package\.json/.exec(message)?.[1] ?? 'the package'
+  return {
+    mistake: `${message}: it is for \`import\` alone, or has no such part, and plugins are loaded with \`require\``,
+    place: placeOfText(file, name),
+    fix: `load it where it may wait, in \`async onBoot()\`: this.lib = await import('${name}').`,
   }
 }
 
