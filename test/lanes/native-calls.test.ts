@@ -6,7 +6,7 @@ import { boxesOf } from './deadly.ts'
 import { NATIVE } from './native.ts'
 
 const STALL_MS = 1000
-const START_MS = 60_000
+const START_MS = 120_000
 
 /** A client that asks again and again, and what became of it. */
 interface Client {
@@ -94,7 +94,7 @@ describe('a lane that ends while native calls of it are under way', { concurrenc
     })
   }
 
-  test('ten reloads under clients that leave early', { timeout: 240_000 }, async (t) => {
+  test('ten reloads under clients that leave early', { timeout: 600_000 }, async (t) => {
     // More than the cores can do: what the clients have left keeps its place, or new lanes would wait for thousands of hashes.
     const heddle = await start(t, { LANE_MAX_INFLIGHT: '6' })
     const clients = askAgain(heddle, '/hash', 4, 150)
