@@ -401,9 +401,10 @@ export class LaneServer {
     this.#post({ type: 'log-written', batch, error })
   }
 
-  /** The primary drains a lane when nothing is in flight there except streams. It has closed the lane's sockets by then: their last frames are on the way. */
+  /** The primary drains a lane when nothing is in flight there except streams, and files that have had their time. It has closed the lane's sockets by then: their last frames are on the way. */
   async #drain(): Promise<void> {
     this.#requests.closeStreams()
+    this.#requests.stopFiles()
     const deadlineMs = steadyMs() + SETTLE_MS
     await until(() => this.#requests.sockets.size === 0, Math.min(deadlineMs, steadyMs() + SOCKETS_END_MS))
     // Nobody waits for their answers, but what they await may be native.

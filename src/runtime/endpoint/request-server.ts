@@ -217,6 +217,14 @@ export class RequestServer {
     this.#onFault({ template: { text: route }, owner: { name: plugin } }, requestId, late, placeOfHook(hook))
   }
 
+  /** Stops all files on their way, whose time is up: their clients see that when the thread is gone. */
+  stopFiles(): void {
+    for (const { sender, context } of this.#files.values()) {
+      sender.cancel()
+      context.abort()
+    }
+  }
+
   /** Ends all streams: the thread is about to drain. */
   closeStreams(): void {
     this.#streams.close()
