@@ -1,8 +1,9 @@
 import assert from 'node:assert/strict'
 import { execFileSync } from 'node:child_process'
+import { readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { test } from 'node:test'
-import { fileURLToPath } from 'node:url'
+import { type TestContext, test } from 'node:test'
+import { fileURLToPath, pathToFileURL } from 'node:url'
 import type { OpenApiDocument } from '#heddle'
 import { folderOf } from '../support/folder.ts'
 import { startHeddle } from '../support/heddle.ts'
@@ -10,7 +11,7 @@ import { PAGE_DOMAINS } from './fixtures/domains.ts'
 
 const ROOT = fileURLToPath(new URL('../..', import.meta.url))
 const TSC = join(ROOT, 'node_modules/typescript/bin/tsc')
-const ASSETS = '../../domains/system/assets/docs/'
+const ASSETS = join(ROOT, 'domains/system/assets')
 
 interface Shown {
   id: string
@@ -29,13 +30,19 @@ interface Filled {
   files?: { name: string }[]
 }
 
-/** The modules of the page, which the compiler does not know. */
-async function pageModules(): Promise<{
+/** The modules of the page, which the compiler does not know, in one folder, as they are served. */
+async function pageModules(t: TestContext): Promise<{
   operationsOf(document: object): Shown[]
   samplesOf(operation: Shown, input: Filled, context: object): Sample[]
   schemasOf(document: object): object
 }> {
-  const load = (name: string) => import(new URL(`${ASSETS}${name}.js`, import.meta.url).href)
+  const names = readdirSync(join(ASSETS, 'docs')).filter((name) => name.endsWith('.js'))
+  const texts = [...names.map((name) => join('docs', name)), 'dom.js'].map((path) => [
+    path.replace('docs/', ''),
+    readFileSync(join(ASSETS, path), 'utf8').replaceAll("'/system/docs/", "'./"),
+  ])
+  const folder = await folderOf(t, { 'package.json': '{ "type": "module" }', ...Object.fromEntries(texts) })
+  const load = (name: string) => import(pathToFileURL(join(folder, `${name}.js`)).href)
   const [{ operationsOf }, { samplesOf }, { SchemaView }] = await Promise.all([
     load('operations'),
     load('samples'),
@@ -51,7 +58,7 @@ const TALK = JSON.stringify({ room: "it's", speaker: { nickname: 'Ada', email: '
 test('samples of requests', async (t) => {
   const heddle = await startHeddle(t, { domains: PAGE_DOMAINS, lanes: 1 })
   const document: OpenApiDocument = (await heddle.json('/system/openapi.json')).body
-  const { operationsOf, samplesOf, schemasOf } = await pageModules()
+  const { operationsOf, samplesOf, schemasOf } = await pageModules(t)
   const operations = operationsOf(document)
   const context = { schemas: schemasOf(document), origin: heddle.url, token: 'good' }
   const sampleOf = (id: string, name: string, input = NOTHING) => {
