@@ -27,7 +27,8 @@ const IDLE_MIN_MS = 5_000
 /** The runtime's bound for what waits for all stream clients, and what one batch makes beside it before it is collected. */
 const STREAMS_MAX_BYTES = (256 + 256) * MIB
 
-const heddle = shareHeddle({ env: { DOMAINS_DIR: TARGET_DOMAINS } })
+/** All of them have one address. */
+const heddle = shareHeddle({ env: { DOMAINS_DIR: TARGET_DOMAINS, HTTP_MAX_STREAMS_PER_ADDRESS: String(2 * STREAMS) } })
 /** What other crowds have left resident would be given back beside, or not: of this one the memory is measured. */
 const calm = shareHeddle({ env: { DOMAINS_DIR: TARGET_DOMAINS } })
 

@@ -85,6 +85,7 @@ test('the built-in endpoints', async (t) => {
       restarts: 0,
       role: 'regular',
       deaths: [],
+      child_processes: [],
     })
   })
 })

@@ -79,7 +79,7 @@ test('the introspection endpoints', async (t) => {
 
   await t.test('status maps tools and plugins to their health, all of the system domain on the primary', async () => {
     const { body } = await heddle.json('/system/status')
-    assert.deepEqual(Object.keys(body).sort(), ['lanes', 'plugins', 'tools'])
+    assert.deepEqual(Object.keys(body).sort(), ['lanes', 'listener', 'plugins', 'tools'])
     for (const { status, message } of Object.values<{ status: string; message: string | null }>(body.tools)) {
       assert.equal(status, 'OK')
       assert.ok(message === null || typeof message === 'string')
