@@ -19,6 +19,8 @@ const CROWDED_SHARE = 0.75
  * counted what the others did, and whoever is to get those events may have to publish.
  */
 const SHARED_FULL = 2
+/** So many times as much again is for events that others cause: without it, what a process has taken over from ended ones could never be handled. */
+const CAUSED_FULL = 2
 /** Events that wait behind dead letters, and those letters, may each take this share of EVENT_BUS_MAX_STORED: the rest is for those that go on. */
 export const PARKED_SHARE = 0.5
 /** How long an event that is published early waits for the tables, milliseconds. */
@@ -68,12 +70,13 @@ export class EventLog {
     return stored + free > this.#maxStored * CROWDED_SHARE
   }
 
-  /** @param hasKey only an event with a key may have to wait behind a dead letter. @throws EVENT_BUS_FULL */
-  checkRoom(hasKey: boolean): void {
+  /** Only an event with a key may have to wait behind a dead letter. @throws EVENT_BUS_FULL */
+  checkRoom({ key, parentId }: Pick<EventFrame, 'key' | 'parentId'>): void {
     const { stored, parked, free } = this.memory
-    if (stored >= this.#maxStored || stored + free >= this.#maxStored * SHARED_FULL)
+    const most = parentId === null ? this.#maxStored : this.#maxStored * CAUSED_FULL
+    if (stored >= most || stored + free >= most * SHARED_FULL)
       throw new HeddleError('EVENT_BUS_FULL', `The event log is full: ${stored + free} events are stored`)
-    if (!hasKey || parked < this.#maxStored * PARKED_SHARE) return
+    if (key === null || parked < this.#maxStored * PARKED_SHARE) return
     throw new HeddleError(
       'EVENT_BUS_FULL',
       `${parked} events wait behind dead letters, or as such: until some of those are replayed or deleted, no event with a key is taken`,

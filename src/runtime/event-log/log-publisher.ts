@@ -35,7 +35,7 @@ export class LogPublisher {
 
   /** Resolves after the commit. @throws EVENT_BUS_FULL at once; rejects with EVENT_BUS_UNAVAILABLE */
   publish(frame: EventFrame): Promise<string> {
-    this.#log.checkRoom(frame.key !== null)
+    this.#log.checkRoom(frame)
     if (!this.#log.isOnServer && causality.getStore()?.transaction?.isOpen) {
       throw new HeddleError(
         'EVENT_BUS_UNAVAILABLE',

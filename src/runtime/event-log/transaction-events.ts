@@ -69,7 +69,7 @@ export class TransactionEvents implements TransactionCompanion {
   #add(event: string, accepted: Awaited<ReturnType<PublicationCheck>>): string {
     const { json, keys } = encodePayload(event, accepted.payload)
     const frame = publicationOf(this.#options.emitter, event, json, keys, accepted.options)
-    this.#options.log?.checkRoom(frame.key !== null)
+    this.#options.log?.checkRoom(frame)
     this.#frames.push(frame)
     return frame.id
   }
