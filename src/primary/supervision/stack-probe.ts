@@ -57,16 +57,19 @@ export async function stackOf(
 /**
  * Stops what a thread runs just now, of which neither `catch` nor `finally` sees anything: its loop goes on, and what waited in it comes. A thread
  * that is inside a native call is stopped when that is over. Needs the flags of `LanePool`.
+ * @param onStop called while it stands, before it goes on
  * @returns the stack of what was stopped, as `stackOf`; null when nothing was stopped in time
  */
 export async function stopThread(
   threadId: number,
   timeoutMs = 1000,
   isQuiet: () => boolean = () => true,
+  onStop: () => void = () => {},
 ): Promise<StackFrame[] | null> {
   try {
     const probe = probeOf(threadId, isQuiet)
     probe.isStop = true
+    probe.onPause = onStop
     return await probe.within(timeoutMs)
   } catch {
     return null
@@ -103,6 +106,8 @@ class Probe {
   readonly stack: Promise<StackFrame[] | null>
   /** What the thread runs is stopped. */
   isStop = false
+  /** Called while the thread stands. */
+  onPause: () => void = () => {}
   /** The thread runs on. */
   isOver = false
   readonly #session: Session
@@ -187,7 +192,9 @@ class Probe {
       return
     }
     const message = JSON.parse(text)
-    if (message.method === 'Debugger.paused') this.#onStop(message.params.callFrames)
+    if (message.method !== 'Debugger.paused') return
+    this.onPause()
+    this.#onStop(message.params.callFrames)
   }
 
   #onGone(): void {

@@ -181,10 +181,15 @@ export class Watchdog {
     }
     if (this.isResponsive) return 'turning'
     const earlier = this.#probe
-    const stopped = await stopThread(this.#lane.heartbeat.threadId, undefined, this.#options.isQuiet)
-    this.cpuMs = this.#lane.heartbeat.cpuMs
-    // It has gone on just before, and what was stopped is something else.
-    const isLate = this.#lane.heartbeat.beats !== this.#seenBeats
+    const { heartbeat } = this.#lane
+    // It has gone on just before, and what was stopped is something else. Asked while it stands: a moment later it beats again.
+    let isLate = false
+    const onStop = (): void => {
+      isLate = heartbeat.beats !== this.#seenBeats
+    }
+    const stopped = await stopThread(heartbeat.threadId, undefined, this.#options.isQuiet, onStop)
+    this.cpuMs = heartbeat.cpuMs
+    if (stopped === null) isLate = heartbeat.beats !== this.#seenBeats
     this.stack = (isLate ? null : stopped) ?? (await earlier)
     return stopped === null && !isLate ? 'stuck' : 'turning'
   }
