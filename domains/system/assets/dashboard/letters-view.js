@@ -85,13 +85,17 @@ export class LettersView {
     } else if (this.element.isConnected) void this.#load()
   }
 
-  /** Reads the letters that the filter wants. */
+  /** Shows the letters that the filter wants. */
   async #load() {
     const read = ++this.#reads
+    const letters = await this.#fetch()
+    if (read === this.#reads && letters !== null) this.#draw(letters)
+  }
+
+  #fetch() {
     const query = new URLSearchParams({ ...this.#filter.values, limit: String(LETTERS_SHOWN_MAX + 1) })
     if (this.#filter.isReplayed) query.set('replayed', 'true')
-    const letters = await this.#page.fetchJson(`/system/dead-letters?${query}`)
-    if (read === this.#reads && letters !== null) this.#draw(letters)
+    return this.#page.fetchJson(`/system/dead-letters?${query}`)
   }
 
   #replayAll(button) {
@@ -110,14 +114,21 @@ export class LettersView {
   /** Shows a letter that waits. */
   async #showLetter(id) {
     this.#filter.reset()
-    await this.#load()
-    const item = this.#list.querySelector(`[data-letter="${CSS.escape(id)}"]`)
+    const letters = await this.#fetch()
+    // An answer that began earlier and comes later does not count.
+    this.#reads++
+    if (letters !== null) this.#draw(letters)
+    const item = this.#itemOf(id)
     if (item === null) {
       const text = `The letter ${id} does not wait among the newest ${LETTERS_SHOWN_MAX}: it was replayed or deleted, or is older.`
       return this.#page.notices.tell('letter', 'warn', text, true)
     }
     item.scrollIntoView({ block: 'center' })
     item.focus()
+  }
+
+  #itemOf(id) {
+    return this.#list.querySelector(`[data-letter="${CSS.escape(id)}"]`)
   }
 
   /** Those that are under way are looked at again. */
@@ -151,7 +162,9 @@ export class LettersView {
     const items = newest.map((letter) =>
       letter.replay !== undefined ? replayItem(letter, (id) => this.#showLetter(id)) : letterItem(this.#page, letter),
     )
+    const focused = this.#list.querySelector('.letter:focus-within')?.dataset.letter
     this.#list.replaceChildren(...(items.length === 0 ? [el('li', {}, nothing(isReplayed, isEmpty))] : items))
+    if (focused !== undefined) this.#itemOf(focused)?.focus({ preventScroll: true })
   }
 }
 
