@@ -7,7 +7,6 @@ import type { FlightRecorder } from '../../transport/memory/flight-recorder.ts'
 import { Dispatcher } from '../dispatch/dispatcher.ts'
 import type { Hub } from '../events/hub.ts'
 import { ConnectionLimit } from '../http/connection-limit.ts'
-import { FramingFaults } from '../http/framing-faults.ts'
 import { Listener } from '../http/listener.ts'
 import { LocalWorker } from '../http/local-worker.ts'
 import { pipelining } from '../http/pipelining.ts'
@@ -24,7 +23,8 @@ export interface HttpParts {
   readonly dispatcher: Dispatcher
   readonly listener: Listener
   readonly requestSinks: RequestSinks
-  readonly framingFaults: FramingFaults
+  /** Connections that were closed because the framing of a request is not certain. */
+  readonly framingFaults: Refusals
   readonly connectionLimit: ConnectionLimit
 }
 
@@ -51,7 +51,7 @@ export function assembleHttp({ settings, log, hub, facts, flight, isBooting }: H
   const dispatcher = new Dispatcher((error) =>
     log('ERROR', `A request that waited was not handed over: ${messageOf(error)}`, 'http', { stack: stackOf(error) }),
   )
-  const framingFaults = new FramingFaults(log)
+  const framingFaults = new Refusals(log, 'A connection was closed: ')
   const refusals = new Refusals(log)
   const connectionLimit = new ConnectionLimit(log)
   pipelining.onFirst = ({ requestId, label }) =>

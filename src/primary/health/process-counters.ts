@@ -1,10 +1,10 @@
 import type { ProcessCounter } from '../../contracts/registry.ts'
 import type { ConnectionLimit } from '../http/connection-limit.ts'
-import type { FramingFaults } from '../http/framing-faults.ts'
+import type { Refusals } from '../http/refusals.ts'
 import type { LogOutput } from '../logging/log-output.ts'
 
 interface HttpCounts {
-  readonly framingFaults: FramingFaults
+  readonly framingFaults: Refusals
   readonly connectionLimit: ConnectionLimit
 }
 

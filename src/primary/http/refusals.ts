@@ -4,6 +4,7 @@ import type { Log } from '../logging/process-log.ts'
 const TOLD_EVERY_MS = 60_000
 
 interface Kind {
+  total: number
   /** Since the last line. */
   count: number
   address: string
@@ -13,16 +14,20 @@ interface Kind {
 /** Tells of what strangers can cause as often as they like: the first at once, and then one line a minute. */
 export class Refusals {
   readonly #log: Log
+  readonly #before: string
   readonly #kinds = new Map<string, Kind>()
 
-  constructor(log: Log) {
+  /** @param before stands before each reason in the log */
+  constructor(log: Log, before = '') {
     this.#log = log
+    this.#before = before
   }
 
   /** @param what one of a few sentences. @param address of the client */
   note(what: string, address: string): void {
-    const kind = this.#kinds.get(what) ?? { count: 0, address, timer: null }
+    const kind = this.#kinds.get(what) ?? { total: 0, count: 0, address, timer: null }
     this.#kinds.set(what, kind)
+    kind.total++
     kind.count++
     kind.address = address
     if (kind.timer === null) this.#tell(what, kind)
@@ -33,8 +38,13 @@ export class Refusals {
       kind.timer = null
       return
     }
-    this.#log('WARNING', what, 'http', { ip: kind.address, count: kind.count })
+    this.#log('WARNING', this.#before + what, 'http', { ip: kind.address, count: kind.count })
     kind.count = 0
     kind.timer = setTimeout(() => this.#tell(what, kind), TOLD_EVERY_MS).unref()
+  }
+
+  /** Since the start, by reason. */
+  totals(): [reason: string, count: number][] {
+    return [...this.#kinds].map(([reason, { total }]) => [reason, total])
   }
 }
