@@ -10,6 +10,7 @@ import type {
 import type { ClockAnchor, CodeTracing, DeliveryTracing, ToolTracing } from '../../contracts/tracing.ts'
 import type { Settings } from '../../core/config/schema.ts'
 import { anchorHere } from '../../core/schedule/process-clock.ts'
+import { letGo } from '../../transport/memory/garbage.ts'
 import { DeliveryHistory } from '../recording/delivery-history.ts'
 import { createHistoryRing } from '../recording/history-writer.ts'
 import { ThreadHistory } from '../recording/thread-history.ts'
@@ -71,6 +72,7 @@ export class ProcessHistory {
     const id = this.#ids.get(ring)
     if (id === undefined) return
     this.#ids.delete(ring)
+    letGo(ring)
     this.#store.remove(id)
   }
 

@@ -1,4 +1,5 @@
 import { messageOf } from '../../core/errors/description.ts'
+import { letGo } from '../../transport/memory/garbage.ts'
 import { RingConsumer } from '../../transport/memory/spsc-ring.ts'
 import type { HistoryEntry } from '../entries.ts'
 import type { HistorySource } from '../messages.ts'
@@ -32,6 +33,8 @@ export class Collector {
 
   remove(id: number): void {
     this.collect()
+    const ring = this.#rings.get(id)
+    if (ring !== undefined) letGo(ring.bytes)
     this.#rings.delete(id)
   }
 

@@ -5,6 +5,7 @@ import { publicVariables } from '../../core/config/load.ts'
 import type { Settings } from '../../core/config/schema.ts'
 import { messageOf } from '../../core/errors/description.ts'
 import { steadyMs } from '../../core/schedule/steady-time.ts'
+import { letGo } from '../../transport/memory/garbage.ts'
 import { LANE_PROTOCOL, type LaneInit, type SharedMemories, type ToPrimary } from '../../transport/messages.ts'
 import { Lane, type LaneListener, type LaneRole } from '../dispatch/lane.ts'
 import { BarredPlugins } from './barred-plugins.ts'
@@ -115,6 +116,7 @@ export class LaneStarter {
       aftermathMs: this.#aftermathMs,
     }
     const ended = (error: unknown): void => {
+      letGo(...Object.values(memory))
       if (spans !== null) tracing()?.laneGone(spans)
       if (records !== null) history()?.laneGone(records)
       flightMirror?.end(lane)

@@ -1,5 +1,6 @@
 import { defaultResource, resourceFromAttributes } from '@opentelemetry/resources'
 import type { Settings } from '../../core/config/schema.ts'
+import { letGo } from '../../transport/memory/garbage.ts'
 import type { FromExporter, ThreadRing } from '../export-messages.ts'
 import { Receiver } from './receiver.ts'
 import { resourceAttributes } from './resource.ts'
@@ -82,6 +83,7 @@ export class Exporter {
     while (source.fetch(FRAMES_PER_LOOK, this.#take) > 0);
     this.#queue.dropped += source.takeLost()
     this.#sources.delete(id)
+    letGo(source.memory)
   }
 
   readonly #look = (): void => {

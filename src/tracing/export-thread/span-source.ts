@@ -17,6 +17,7 @@ export class SpanSource {
   readonly resource: Resource
   /** The same, encoded. */
   readonly resourceFields: Uint8Array
+  readonly memory: SharedArrayBuffer
   readonly #ring: RingConsumer
   readonly #memory = new SpanMemory()
   /** The count of lost spans that its thread reported last; -1 before the first report. */
@@ -24,6 +25,7 @@ export class SpanSource {
   #newlyLost = 0
 
   constructor(ring: SharedArrayBuffer, attributes: Attributes) {
+    this.memory = ring
     this.#ring = new RingConsumer(ring)
     this.resource = resourceFromAttributes(attributes)
     this.resourceFields = encodeResource(attributes)

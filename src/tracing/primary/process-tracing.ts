@@ -2,6 +2,7 @@ import type { LogLevel } from '../../contracts/logger.ts'
 import type { ClockAnchor, RequestTracing, TracingInit } from '../../contracts/tracing.ts'
 import type { Settings } from '../../core/config/schema.ts'
 import { anchorHere } from '../../core/schedule/process-clock.ts'
+import { letGo } from '../../transport/memory/garbage.ts'
 import { createSpanRing } from '../encoding/span-writer.ts'
 import { TraceSampler } from '../spans/sampler.ts'
 import { ThreadTracing } from '../spans/thread-tracing.ts'
@@ -43,6 +44,7 @@ export class ProcessTracing {
     const id = this.#ids.get(ring)
     if (id === undefined) return
     this.#ids.delete(ring)
+    letGo(ring)
     this.#exports.remove(id)
   }
 

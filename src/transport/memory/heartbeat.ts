@@ -1,7 +1,7 @@
 import { readFileSync, readlinkSync } from 'node:fs'
-import { getHeapStatistics, setFlagsFromString } from 'node:v8'
-import { runInNewContext } from 'node:vm'
+import { getHeapStatistics } from 'node:v8'
 import { threadId } from 'node:worker_threads'
+import { collectGarbage } from './garbage.ts'
 
 /**
  * Heartbeat of one lane (written by the lane, read by the primary):
@@ -164,19 +164,6 @@ export class HeartbeatReader {
   #read(file: string): string {
     return readFileSync(`/proc/self/task/${Atomics.load(this.#words, HEARTBEAT_TASK_WORD)}/${file}`, 'latin1')
   }
-}
-
-let collect: ((options?: { type: 'minor' }) => void) | undefined
-
-/** V8 lets garbage pile up, buffers above all, before it collects it. A collection takes 10 to 50 ms: only for a lane that would be ended for its memory. */
-function collectGarbage(): void {
-  if (collect === undefined) {
-    setFlagsFromString('--expose-gc')
-    collect = runInNewContext('gc') as typeof collect
-  }
-  collect!()
-  // Buffers are freed in the background, and count until V8 knows it: the next collection waits for that.
-  collect!({ type: 'minor' })
 }
 
 function taskOfThisThread(): number {
