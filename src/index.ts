@@ -129,9 +129,13 @@ export async function answerAssistant(request: Request, view: ProcessView): Prom
 }
 
 /** Describes the HTTP interface of the routes as an OpenAPI 3.1 document. */
-export async function openApiDocument(routes: readonly RouteInfo[], info: ApiInfo): Promise<OpenApiDocument> {
+export async function openApiDocument(
+  routes: readonly RouteInfo[],
+  info: ApiInfo,
+  applicationUrl?: string,
+): Promise<OpenApiDocument> {
   const { openApiDocument: document } = await import('./devtools/apidocs/openapi.ts')
-  return document(routes, info)
+  return document(routes, info, applicationUrl)
 }
 
 /**

@@ -9,7 +9,7 @@ import { HeddleError, type HttpContext } from '#heddle'
 const LIT_HTML = new URL('../lit-html.js', import.meta.resolve('lit-html'))
 const ASSETS = new URL('./assets/', import.meta.url)
 /** What all pages have. */
-const SHARED = ['tokens.css', 'header.css', 'icon.svg', 'dom.js']
+const SHARED = ['tokens.css', 'header.css', 'icon.svg', 'dom.js', 'application.js']
 const TYPES: Readonly<Record<string, string>> = {
   '.css': 'text/css; charset=utf-8',
   '.html': 'text/html; charset=utf-8',

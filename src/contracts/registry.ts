@@ -63,7 +63,12 @@ export interface SystemDump {
   /** The last reload; missing when the lanes were never reloaded. */
   reload?: ReloadInfo
   /** What serves HTTP, and why that is not uWebSockets.js where nobody has asked for it; missing before it serves. */
-  listener?: { library: 'uWebSockets.js' | 'node:http'; why: string | null }
+  listener?: {
+    library: 'uWebSockets.js' | 'node:http'
+    why: string | null
+    /** With `SYSTEM_PORT`: where the application is, and with what the pages under `/system` reach it through that port. */
+    application?: { url: string; key: string }
+  }
   /** Which process answers, of several on one port (`PROCESSES`): all else here is of this one alone. Missing where it is the only one. */
   process?: { number: number; of: number; replica: string; pid: number }
 }

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { describe, it, type TestContext } from 'node:test'
 import { Refusals } from '../../src/primary/http/refusals.ts'
-import { startHeddle } from '../support/heddle.ts'
+import { type Heddle, startHeddle } from '../support/heddle.ts'
 import { ask, headerOf, type RawResponse } from '../support/raw-client.ts'
 import { shareService } from '../support/shared-service.ts'
 import { SHIPPED } from '../support/shipped-domains.ts'
@@ -185,13 +185,13 @@ it('tells of wrong tokens once a minute, with how many there were and from where
 })
 
 describe('SYSTEM_PORT', { concurrency: true }, () => {
-  const service = shareService((owner) =>
-    startHeddle(owner, { domains: [SHIPPED], lanes: 1, env: { SYSTEM_PORT: '0' } }),
-  )
-  const systemPort = (): number => {
-    const line = service().logs.find(({ msg }) => msg.startsWith('/system is on http://127.0.0.1:'))
-    return Number(line!.msg.split(':').at(-1))
-  }
+  const told = ({ logs }: Heddle) => logs.find(({ msg }) => msg.startsWith('/system is on http://127.0.0.1:'))
+  const service = shareService(async (owner) => {
+    const heddle = await startHeddle(owner, { domains: [SHIPPED], lanes: 1, env: { SYSTEM_PORT: '0' } })
+    await until(() => told(heddle), 'the port of /system')
+    return heddle
+  })
+  const systemPort = (): number => Number(told(service())!.msg.split(':').at(-1))
 
   it('serves /system there, and answers 404 on the public port, whatever the method', async () => {
     const { port } = service()
@@ -202,6 +202,24 @@ describe('SYSTEM_PORT', { concurrency: true }, () => {
     assert.equal((await ask(systemPort(), 'GET', '/hello/ada', LOOPBACK)).status, 404)
     assert.equal((await ask(port, 'GET', '/hello/ada')).status, 200)
     assert.equal((await ask(systemPort(), 'GET', '/system/status', { host: 'rebound.example' })).status, 421)
+  })
+
+  it('serves the application there to its own pages alone: with a key that only /system tells', async () => {
+    const { port } = service()
+    const { url, key } = jsonOf(await ask(systemPort(), 'GET', '/system/status', LOOPBACK)).listener.application
+    assert.equal(url, `http://127.0.0.1:${port}`)
+    const status = async (path: string, headers: Record<string, string>) =>
+      (await ask(systemPort(), 'GET', path, { ...LOOPBACK, ...headers })).status
+    assert.equal(await status('/hello/ada', { 'x-heddle-page': key }), 200)
+    assert.equal(await status('/hello/ada', { 'x-heddle-page': `${key}x` }), 404)
+    assert.equal(await status('/hello/ada', { 'x-heddle-page': '' }), 404)
+    // What a link sends along: the answer would be a page of this address.
+    assert.equal(await status('/hello/ada', { cookie: `heddle_page=${key}` }), 404)
+    assert.equal(await status('/system/status', { 'x-heddle-page': key }), 404)
+    const { servers, paths } = jsonOf(await ask(systemPort(), 'GET', '/system/openapi.json', LOOPBACK))
+    assert.deepEqual(servers, [{ url }])
+    assert.equal(paths['/hello/{name}'].get.servers, undefined)
+    assert.deepEqual(paths['/system/status'].get.servers, [{ url: '/' }])
   })
 
   it('leaves the health on both, short on the public one', async () => {

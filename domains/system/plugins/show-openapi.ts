@@ -14,8 +14,12 @@ export default class ShowOpenApi extends Plugin {
     const version = config.get('API_VERSION', { default: '' })
     this.#http = http
     this.#document = new KeptDocument(
-      async () => ({ routes: await registry.getRoutes(), info: await apiInfo(title, version) }),
-      ({ routes, info }) => openApiDocument(routes, info),
+      async () => ({
+        routes: await registry.getRoutes(),
+        info: await apiInfo(title, version),
+        url: registry.getSystemDump().listener?.application?.url,
+      }),
+      ({ routes, info, url }) => openApiDocument(routes, info, url),
     )
   }
 

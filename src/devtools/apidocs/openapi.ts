@@ -21,6 +21,8 @@ export interface Operation {
   requestBody?: RequestBody
   responses: Record<string, Response | { $ref: string }>
   security?: Record<string, string[]>[]
+  /** Where it is not that of the document. */
+  servers?: { url: string }[]
   /** The plugin that answers, `<domain>.<ClassName>`. */
   'x-plugin': string
   /** The path as it was registered, `/users/:id`: its parameters are named as the handler and the typed client know them. */
@@ -45,8 +47,11 @@ const DESCRIPTION =
   'Every failure of the runtime is `{ success: false, error }`. A path answers a method that it does not have with 405 and `allow`. ' +
   'Every answer carries `x-request-id`; a client may choose it.'
 
-/** Describes the HTTP interface of the routes. HEAD is not listed, since every GET route answers it. */
-export function openApiDocument(routes: readonly RouteInfo[], info: ApiInfo): OpenApiDocument {
+/**
+ * Describes the HTTP interface of the routes. HEAD is not listed, since every GET route answers it.
+ * @param applicationUrl where the application is, if that is not where the document is
+ */
+export function openApiDocument(routes: readonly RouteInfo[], info: ApiInfo, applicationUrl = '/'): OpenApiDocument {
   const components = new Components()
   const names = new PathNames()
   const ids = new OperationIds()
@@ -61,13 +66,14 @@ export function openApiDocument(routes: readonly RouteInfo[], info: ApiInfo): Op
     const security = schemes.of(route)
     if (security !== undefined) operation.security = security
     for (const tag of operation.tags) tags.add(tag)
+    if (applicationUrl !== '/' && route.path.startsWith('/system/')) operation.servers = [{ url: '/' }]
     paths[text] ??= {}
     paths[text][route.method.toLowerCase()] = operation
   }
   return {
     openapi: '3.1.0',
     info: { description: DESCRIPTION, ...info },
-    servers: [{ url: '/' }],
+    servers: [{ url: applicationUrl }],
     tags: [...tags].sort().map((name) => ({ name })),
     paths,
     components: {

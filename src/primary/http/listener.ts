@@ -1,3 +1,4 @@
+import type { SystemDump } from '../../contracts/registry.ts'
 import type { RequestRecorder, RequestTracing } from '../../contracts/tracing.ts'
 import { NO_TRACE_CONTEXT, type TraceContext } from '../../core/causality/trace-context.ts'
 import { isLoopback } from '../../core/config/loopback.ts'
@@ -5,6 +6,7 @@ import { steadyMs } from '../../core/schedule/steady-time.ts'
 import { METHODS } from '../../runtime/endpoint/methods.ts'
 import { errorReply } from '../../runtime/endpoint/reply.ts'
 import type { RequestFrame } from '../../transport/frames/request-frame.ts'
+import { pagesAddress } from '../logging/banner.ts'
 import { openSockets } from './client-socket.ts'
 import { Cors } from './cors.ts'
 import { Drain } from './drain.ts'
@@ -62,7 +64,7 @@ export class Listener {
   /** When it is looked again whether the proxy that a request came through is a trusted one, by `exactMs`. */
   #nextForwardingMs = 0
   /** Null before it serves. */
-  serving: { library: HttpLibrary['name']; why: string | null } | null = null
+  serving: NonNullable<SystemDump['listener']> | null = null
   state: 'starting' | 'open' | 'draining' = 'starting'
   /** Null while tracing is off. */
   tracing: RequestTracing | null = null
@@ -85,7 +87,6 @@ export class Listener {
     const { library, missing } = await chooseLibrary(this.#options.settings.httpListener)
     if (missing !== null) this.#options.onFallback(missing)
     this.#library = library
-    this.serving = { library: library.name, why: missing }
     const { httpHost, httpPort, httpAllowedHosts, systemPort, systemHost } = this.#options.settings
     const shared = { allowedHosts: httpAllowedHosts }
     const open = (options: ListenSocketOptions): Promise<number> => {
@@ -95,6 +96,7 @@ export class Listener {
       return listenSocket.open()
     }
     const port = await open({ ...shared, name: 'HTTP', host: httpHost, port: httpPort, isExclusive: exclusive })
+    let application: NonNullable<SystemDump['listener']>['application'] | null = null
     if (systemPort !== undefined) {
       const names = isLoopback(systemHost) ? [] : httpAllowedHosts
       const own = {
@@ -105,7 +107,9 @@ export class Listener {
         allowedHosts: names,
       } as const
       this.#systemPort = await open(own)
+      application = { url: pagesAddress(this.#options.settings, port, null), key: this.#system.pageKey }
     }
+    this.serving = { library: library.name, why: missing, ...(application === null ? {} : { application }) }
     this.#options.connectionLimit.guard(this.#listenSockets[0]!)
     this.#sweepTimer = setInterval(() => this.#sweep(), SWEEP_MS)
     this.state = 'open'
@@ -206,7 +210,8 @@ export class Listener {
     const corsHead = this.#cors.enabled ? this.#cors.headFor(scan.origin) : ''
     const isOurHost = listenSocket.hosts.allows(scan.host)
     const found = isOurHost ? named : null
-    const route = found !== null && this.#system.isServed(found.zone, listenSocket.isSystem) ? found : null
+    const isAtSystemAddress = listenSocket.isSystem && !this.#system.isForApplication(req, socketContext !== null)
+    const route = found !== null && this.#system.isServed(found.zone, isAtSystemAddress) ? found : null
     const exchange = new Exchange(res, requestId, method, path, route, corsHead, this.recorder)
     if (!this.#proxies.isEmpty) exchange.forwarding = { proxies: this.#proxies, list: scan.forwardedFor }
     if (scan.forwardedFor !== '' && exchange.startMs >= this.#nextForwardingMs) this.#lookAtForwarding(res, exchange)
@@ -222,7 +227,7 @@ export class Listener {
       // Browsers let any page send forms and open WebSockets, and send cookies along: the server must look who asks.
       const isGuarded = !SAFE_METHODS.has(method) || route?.isStream || route?.isSocket
       if (isGuarded && isForeignPage(scan, this.#cors)) return exchange.fail('HTTP_ORIGIN_REFUSED')
-      exchange.isAtSystemAddress = listenSocket.isSystem
+      exchange.isAtSystemAddress = isAtSystemAddress
       if (route !== null && route.zone !== 'application' && this.#isStranger(exchange, route.zone, method, req)) return
       if (route?.isSocket && !this.#isHandshake(req, exchange, socketContext)) return
       this.#admit(res, req, exchange, method, path, trace)

@@ -1,14 +1,18 @@
-import { createHash, timingSafeEqual } from 'node:crypto'
+import { createHash, randomBytes, timingSafeEqual } from 'node:crypto'
 import type { Operator } from '../../contracts/http-request.ts'
 import type { Settings } from '../../core/config/schema.ts'
 import { isSystemClosed } from '../../core/config/system-closed.ts'
 import type { ErrorCode } from '../../core/errors/catalogue.ts'
+import type { ClientRequest } from './library.ts'
 import type { RouteZone } from './route-table.ts'
 import { SAFE_METHODS } from './safe-methods.ts'
 
 /** The cookie in which browsers send the token. `domains/system/plugins/log-in.ts` sets it. */
 const COOKIE = /(?:^|;[ \t]*)heddle_system=([^;\s]*)/
 const BEARER = /^Bearer +([^\s]+)$/i
+/** In which the pages under `/system` send `pageKey`: a header, and for WebSockets, which send none of their own, a cookie. */
+const PAGE_HEADER = 'x-heddle-page'
+const PAGE_COOKIE = /(?:^|;[ \t]*)heddle_page=([^;\s]*)/
 
 /** Who may use the routes under `/system`, and where they are served. */
 export class SystemAccess {
@@ -16,6 +20,11 @@ export class SystemAccess {
   readonly #readToken: Buffer | null
   readonly #hasOwnPort: boolean
   readonly #isClosed: boolean
+  /**
+   * Lets the pages at an address of their own reach the application through it. Only who may read `/system` is told it, and no link and
+   * no form sends a header: so an answer of the application is never shown as a page of that address.
+   */
+  readonly pageKey = randomBytes(16).toString('base64url')
 
   constructor(settings: Settings) {
     const { systemToken, systemReadToken, systemPort } = settings
@@ -40,6 +49,12 @@ export class SystemAccess {
   operatorOf(authorization: string, cookie: string, isSystemAddress: boolean): Operator | null {
     if (this.#isOpen) return this.#isClosed || (this.#hasOwnPort && !isSystemAddress) ? null : 'anyone'
     return this.#holderOf(BEARER.exec(authorization)?.[1]) ?? this.#holderOf(COOKIE.exec(cookie)?.[1])
+  }
+
+  /** True for a request of such a page, which is meant for the application. @param isHandshake of a WebSocket */
+  isForApplication(req: ClientRequest, isHandshake: boolean): boolean {
+    if (req.getHeader(PAGE_HEADER) === this.pageKey) return true
+    return isHandshake && PAGE_COOKIE.exec(req.getHeader('cookie'))?.[1] === this.pageKey
   }
 
   /** True for a request that has a token, right or wrong. */

@@ -1,3 +1,4 @@
+import { applicationOrigin } from '/system/dashboard/application.js'
 import { el, empty, setAttribute, setText } from '/system/dashboard/dom.js'
 import { EventDetail } from './event-detail.js'
 import { fillRow, makeRow, rowId } from './event-row.js'
@@ -344,6 +345,6 @@ const goneText = (key) =>
   `${key.replace(/^request:/, '')} is not in the list any more: the page keeps the last 2000 events. Its request may still tell of it.`
 
 function tryCommand() {
-  return `curl -X POST ${location.origin}/users -H 'content-type: application/json' \\
+  return `curl -X POST ${applicationOrigin()}/users -H 'content-type: application/json' \\
   -d '{"name":"Ada","email":"ada@example.com","password":"correct horse"}'`
 }

@@ -1,3 +1,4 @@
+import { learnApplication } from '/system/dashboard/application.js'
 import { el, setAttribute, setText } from '/system/dashboard/dom.js'
 import { ChartsView } from './charts-view.js'
 import { Connection } from './connection.js'
@@ -154,6 +155,7 @@ new Connection({
     setText(byId('link-text'), STATES[state])
   },
   onFrame(frame, isOtherProcess) {
+    if (frame.status !== undefined) learnApplication(frame.status)
     if (frame.type === 'hello') {
       figures.onHello(frame)
       page.notices.tellHealth(frame)

@@ -1,3 +1,4 @@
+import { applicationOrigin, sendRequest } from '/system/dashboard/application.js'
 import { html, render } from '/system/dashboard/lit-html.js'
 import { letterReplays } from './letter-replays.js'
 import { curlOf, missingOf, repeatOf, textOf } from './request-copies.js'
@@ -406,12 +407,12 @@ export class RequestsView {
   }
 
   async #done(what, { method, path, body, type, headers }) {
-    if (what === CURL) return this.#copy(CURL, curlOf({ method, path, body, type, headers }, location.origin))
+    if (what === CURL) return this.#copy(CURL, curlOf({ method, path, body, type, headers }, applicationOrigin()))
     this.#sending = 'Sending it …'
     this.#draw()
     try {
       const sent = body === undefined ? {} : { body: textOf(body) }
-      const answer = await fetch(path, {
+      const answer = await sendRequest(path, {
         method,
         ...sent,
         headers: type === null ? headers : { 'content-type': type, ...headers },

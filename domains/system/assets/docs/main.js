@@ -1,3 +1,4 @@
+import { learnApplication } from '/system/docs/application.js'
 import { el, prose } from '/system/docs/dom.js'
 import { Catalogue } from './catalogue.js'
 import { CausedLinks } from './caused-link.js'
@@ -32,6 +33,8 @@ start().catch((error) => {
 async function start() {
   // The plugin for the events may have been deleted from the deployment.
   const [openApi, asyncApi] = await Promise.all([read('openapi.json'), read('asyncapi.json').catch(() => null)])
+  // The application has an address of its own.
+  if (openApi.servers[0].url !== '/') learnApplication(await read('status'))
   const token = new Token($('token-form'), $('token'), $('token-clear'))
   document.title = `${openApi.info.title} · API`
   $('dashboard').hidden = openApi.paths['/system/dashboard'] === undefined

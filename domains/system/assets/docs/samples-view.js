@@ -1,3 +1,4 @@
+import { applicationOrigin } from '/system/docs/application.js'
 import { copyButton, el } from '/system/docs/dom.js'
 import { codeBlock } from './code-view.js'
 import { samplesOf } from './samples.js'
@@ -10,7 +11,8 @@ let wanted = 'curl'
 /** Samples of a request as it is filled in. `update` is called when that changes. */
 export function samplesView(operation, inputs, page) {
   const made = (token) => {
-    const context = { schemas: page.schemas, origin: location.origin, token }
+    const origin = operation.servers === undefined ? applicationOrigin() : location.origin
+    const context = { schemas: page.schemas, origin, token }
     return samplesOf(operation, inputs.read(), context)
   }
   // They stay the same: a button that is made anew while it is pressed is not clicked.

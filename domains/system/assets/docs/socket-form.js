@@ -1,3 +1,4 @@
+import { openSocket } from '/system/docs/application.js'
 import { el } from '/system/docs/dom.js'
 import { ConnectionLine, counted } from './connection-line.js'
 import { MessageLog } from './message-log.js'
@@ -95,8 +96,7 @@ export function socketForm(operation, page) {
 }
 
 function opened({ url }, token) {
-  const address = new URL(url, location.origin).href.replace(/^http/, 'ws')
-  const socket = token === '' ? new WebSocket(address) : new WebSocket(address, ['bearer', token])
+  const socket = openSocket(url, token === '' ? [] : ['bearer', token])
   socket.binaryType = 'arraybuffer'
   return socket
 }

@@ -1,3 +1,4 @@
+import { sendRequest } from '/system/docs/application.js'
 import { el } from '/system/docs/dom.js'
 import { answerView, headerList } from './answer-view.js'
 import { ConnectionLine, counted } from './connection-line.js'
@@ -37,7 +38,7 @@ export function streamForm(operation, page) {
       const { url, init } = inputs.request(page.token())
       const headers = { accept: 'text/event-stream', ...init.headers }
       const startedMs = performance.now()
-      const response = await fetch(url, { ...init, headers, signal: abort.signal })
+      const response = await sendRequest(url, { ...init, headers, signal: abort.signal })
       const ms = performance.now() - startedMs
       if (!response.headers.get('content-type')?.startsWith('text/event-stream')) {
         const bytes = new Uint8Array(await response.arrayBuffer())

@@ -1,3 +1,4 @@
+import { sendRequest } from '/system/docs/application.js'
 import { el } from '/system/docs/dom.js'
 import { answerView } from './answer-view.js'
 import { RequestInputs } from './request-inputs.js'
@@ -36,7 +37,7 @@ function requestForm(operation, page) {
       if (operation.needsToken && page.token() === '') page.hintToken()
       const { url, init } = inputs.request(page.token())
       const startedMs = performance.now()
-      const response = await fetch(url, { ...init, signal: abort.signal })
+      const response = await sendRequest(url, { ...init, signal: abort.signal })
       const bytes = new Uint8Array(await response.arrayBuffer())
       outcome.replaceChildren(answerView(response, bytes, performance.now() - startedMs, page))
     } catch (error) {
