@@ -4,7 +4,7 @@ import type { LaneReplacement } from './lane-replacement.ts'
 import type { LaneSlot, LaneThread } from './lane-thread.ts'
 import { RestartIntensity } from './restart-intensity.ts'
 
-/** A standby starts when a lane has stood still this long, before it is known whether it will go on; or at half of its time, when that is less. */
+/** A standby starts when a lane has stood still this long by its own doing, before it is known whether it will go on; or at half of its time, when that is less. */
 const STANDBY_AFTER_MS = 1000
 
 export interface StandbyLaneOptions {
@@ -35,7 +35,7 @@ export class StandbyLane {
 
   /** Called at each check while the loop of a thread stands still. Starts a standby when that takes long. */
   onStill(still: LaneThread): void {
-    if (still.watchdog.stillMs < Math.min(STANDBY_AFTER_MS, this.#options.laneStallMs / 2)) return
+    if (still.watchdog.ownMs < Math.min(STANDBY_AFTER_MS, this.#options.laneStallMs / 2)) return
     const slot = this.#slotOf(still)
     if (slot === undefined || slot.isStandbyStarting || slot.standby !== null || this.#options.isStopping()) return
     const nowMs = steadyMs()

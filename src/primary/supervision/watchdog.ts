@@ -1,7 +1,8 @@
 import type { Settings } from '../../core/config/schema.ts'
-import { type CoreShare, memoryLimits } from '../../transport/memory/heartbeat.ts'
+import { memoryLimits } from '../../transport/memory/heartbeat.ts'
 import type { Lane } from '../dispatch/lane.ts'
 import { DebuggerHold, isInspected } from './debugger-hold.ts'
+import { OwnTime } from './own-time.ts'
 import { type StackFrame, stackOf, stopThread } from './stack-probe.ts'
 
 /** How often a watchdog checks its lane, milliseconds. */
@@ -86,7 +87,7 @@ export class Watchdog {
   #seenBeats = -1
   /** How long the heartbeat has stood still while this thread was looking. */
   #stillMs = 0
-  #shareAtStandstill: CoreShare | null = null
+  readonly #own: OwnTime
   #bytesAtStandstill: number | null = null
   #probe: Promise<StackFrame[] | null> | null = null
   #probedMs = 0
@@ -99,12 +100,18 @@ export class Watchdog {
   constructor(lane: Lane, options: WatchdogOptions) {
     this.#lane = lane
     this.#options = options
+    this.#own = new OwnTime(lane.heartbeat)
     this.#hold = new DebuggerHold(options.onForsaken)
     this.#bytesAtBirth = this.#laneBytes()
   }
 
   get stillMs(): number {
     return this.#stillMs
+  }
+
+  /** How much of that is by its own doing: others had no part in it. */
+  get ownMs(): number {
+    return this.#own.ms
   }
 
   /** True while the lane's loop turns. */
@@ -125,7 +132,7 @@ export class Watchdog {
   /** The lane begins to boot its next plugin. */
   pluginBoots(): void {
     this.#bootingMs = 0
-    this.#stillMs = 0
+    this.#look(0, true)
     this.#cpuMsAtPlugin = this.#lane.heartbeat.cpuMs
   }
 
@@ -172,7 +179,7 @@ export class Watchdog {
         return 'held'
       }
     }
-    this.cpuMsWhileStill = this.#cpuMsSinceStandstill()
+    this.cpuMsWhileStill = this.#own.cpuMs
     if (reason === 'boot') {
       this.stack = await this.#takeStack()
       this.cpuMs = this.#lane.heartbeat.cpuMs
@@ -199,16 +206,13 @@ export class Watchdog {
    * @returns true when it has to be ended, though that may cost the process
    */
   checkLeaving(elapsedMs: number): boolean {
-    const { beats, heapBytes, externalBytes } = this.#lane.heartbeat
-    const passedMs = Math.min(elapsedMs, CHECK_MAX_MS)
-    this.#leavingMs += passedMs
-    this.#stillMs = beats === this.#seenBeats ? this.#stillMs + passedMs : 0
-    this.#seenBeats = beats
-    if (this.#stillMs >= LEAVING_STALL_MS && !this.#isStopping) {
+    const { heapBytes, externalBytes } = this.#lane.heartbeat
+    this.#leavingMs += this.#look(elapsedMs)
+    if (this.#own.ms >= LEAVING_STALL_MS && !this.#isStopping) {
       this.#isStopping = true
       void stopThread(this.#lane.heartbeat.threadId, undefined, this.#options.isQuiet).then(() => {
         this.#isStopping = false
-        this.#stillMs = 0
+        this.#look(0, true)
       })
     }
     const limits = memoryLimits(this.#options.settings.laneMemoryMb)
@@ -219,16 +223,22 @@ export class Watchdog {
 
   /** Each plugin has its time, and a loop that does not end the time of any loop. */
   #checkBoot(elapsedMs: number): TerminationReason | null {
-    const lookedMs = Math.min(elapsedMs, CHECK_MAX_MS)
-    const { beats } = this.#lane.heartbeat
-    this.#bootingMs += lookedMs
-    this.#stillMs = beats === this.#seenBeats ? this.#stillMs + lookedMs : 0
-    this.#seenBeats = beats
+    this.#bootingMs += this.#look(elapsedMs)
     const stallMs = Math.max(BOOT_STALL_MIN_MS, this.#options.settings.laneStallMs)
-    if (this.#stillMs > stallMs && !isInspected())
+    if (this.#own.ms > stallMs && !isInspected())
       this.bootFault ??= `its loop stood still for ${Math.round(this.#stillMs)} ms while it booted`
     this.bootFault ??= this.#bootMemoryFault()
     return this.bootFault !== null || this.#bootingMs > BOOT_TIMEOUT_MS ? 'boot' : null
+  }
+
+  /** Looks whether the loop turns. @param hasTurned whatever it shows @returns how much of the time counts */
+  #look(elapsedMs: number, hasTurned = this.#lane.heartbeat.beats !== this.#seenBeats): number {
+    const passedMs = Math.min(elapsedMs, CHECK_MAX_MS)
+    this.#seenBeats = this.#lane.heartbeat.beats
+    this.#stillMs = hasTurned ? 0 : this.#stillMs + passedMs
+    if (this.isResponsive) this.#own.reset()
+    else this.#own.pass(passedMs)
+    return passedMs
   }
 
   #bootMemoryFault(): string | null {
@@ -247,24 +257,23 @@ export class Watchdog {
   #checkStandstill(nowMs: number, elapsedMs: number): TerminationReason | null {
     const { laneMemoryMb, laneStallMs } = this.#options.settings
     const wasResponsive = this.isResponsive
-    this.#stillMs += Math.min(elapsedMs, CHECK_MAX_MS)
+    this.#look(elapsedMs, false)
     if (this.isResponsive) return null
-    if (wasResponsive) {
-      this.#shareAtStandstill = this.#lane.heartbeat.share()
-      this.#bytesAtStandstill = this.#laneBytes()
-    }
+    if (wasResponsive) this.#bytesAtStandstill = this.#laneBytes()
     if (this.#stillMs >= PROBE_MS && isInspected())
       this.#hold.look(this.#lane.heartbeat.threadId, nowMs, this.#options.isQuiet)
     else this.#probeStack(nowMs)
     if (this.#hold.isHeld) return this.#stayHeld()
-    if (this.#stillMs >= laneStallMs && this.#ownMs() >= laneStallMs) return 'stalled'
+    if (this.#own.ms >= laneStallMs) return 'stalled'
     // The lane's own figures are out of date: it has no turn to write them in.
     return this.#bytesGrownSince(this.#bytesAtStandstill) > STANDSTILL_GROWTH * laneMemoryMb * MIB ? 'memory' : null
   }
 
   /** When the debugger lets it go it has half of its time left. Until then a standby may help. */
   #stayHeld(): null {
-    this.#stillMs = Math.min(this.#stillMs, this.#options.settings.laneStallMs / 2)
+    const halfMs = this.#options.settings.laneStallMs / 2
+    this.#stillMs = Math.min(this.#stillMs, halfMs)
+    this.#own.limit(halfMs)
     if (!this.#isHoldTold) this.#options.onHeld()
     this.#isHoldTold = true
     return null
@@ -272,7 +281,7 @@ export class Watchdog {
 
   /** Takes the stack once per standstill, as soon as that is long enough. */
   #probeStack(nowMs: number): void {
-    const isDue = this.#stillMs >= PROBE_MS && this.#probe === null && nowMs - this.#probedMs > PROBE_PAUSE_MS
+    const isDue = this.#own.ms >= PROBE_MS && this.#probe === null && nowMs - this.#probedMs > PROBE_PAUSE_MS
     if (!isDue || !this.#options.isQuiet()) return
     this.#probedMs = nowMs
     const probe = stackOf(this.#lane.heartbeat.threadId, undefined, this.#options.isQuiet)
@@ -288,7 +297,7 @@ export class Watchdog {
     this.#stillMs = 0
     this.#probe = null
     this.#lastStack = null
-    this.#shareAtStandstill = null
+    this.#own.reset()
     this.#hold.over()
     this.#isHoldTold = false
     if (probe !== null) void probe.then((stack) => this.#options.onRecovered({ stillMs, stack }))
@@ -301,24 +310,6 @@ export class Watchdog {
     const mayAsk = threadId !== 0 && !this.isResponsive && this.#options.isQuiet()
     const now = mayAsk ? await stackOf(threadId, undefined, this.#options.isQuiet) : null
     return now ?? (await earlier)
-  }
-
-  /** CPU time of the thread since it stands still; null when it does not, or the system does not tell. */
-  #cpuMsSinceStandstill(): number | null {
-    const { cpuMs } = this.#lane.heartbeat
-    return this.#shareAtStandstill === null || cpuMs === null ? null : cpuMs - this.#shareAtStandstill.cpuMs
-  }
-
-  /**
-   * How long it has stood still by its own doing: at work, or waiting inside of a call. What others had the cores for does not count: a thread that is
-   * starved is not stuck, and none that would come in its place fares better.
-   */
-  #ownMs(): number {
-    const before = this.#shareAtStandstill
-    const now = before === null ? null : this.#lane.heartbeat.share()
-    if (before === null || now === null) return this.#stillMs
-    const usedMs = UNRESPONSIVE_MS + now.cpuMs - before.cpuMs
-    return now.isRunnable ? usedMs : this.#stillMs - (now.waitedMs - before.waitedMs)
   }
 
   /** How much more memory the lane has than before; 0 when that is not known. */
