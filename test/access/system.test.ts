@@ -112,6 +112,15 @@ describe('SYSTEM_TOKEN and SYSTEM_READ_TOKEN', { concurrency: true }, () => {
     assert.match(headerOf(overTls, 'set-cookie')!, /; Secure$/)
   })
 
+  it('are wanted from assistants as bearer: the cookie of the login opens the pages alone', async () => {
+    const ask = async (headers: Record<string, string>) => status('POST', '/system/mcp', headers)
+    assert.equal(await ask({ cookie: `heddle_system=${TOKEN}` }), 401)
+    assert.equal(await ask({ cookie: `heddle_system=${TOKEN}`, ...bearer('wrong-0123456789abcdef') }), 401)
+    assert.equal(await ask(bearer(READ_TOKEN)), 403)
+    // Nothing is asked.
+    assert.ok([400, 406, 415].includes(await ask(bearer(TOKEN))))
+  })
+
   it('lead a browser that wants a page to the login, with 401', async () => {
     const response = await ask(service().port, 'GET', '/system/dashboard', { accept: 'text/html,*/*' })
     assert.equal(response.status, 401)

@@ -239,7 +239,8 @@ export class Listener {
   /** True when a request for a route under `/system` was refused. Else the exchange knows who sends it. */
   #isStranger(exchange: Exchange, zone: RouteZone, method: string, req: ClientRequest): boolean {
     const authorization = req.getHeader('authorization')
-    const cookie = req.getHeader('cookie')
+    // Assistants are no browsers: what a page could make one send opens nothing.
+    const cookie = zone === 'assistants' ? '' : req.getHeader('cookie')
     exchange.operator = this.#system.operatorOf(authorization, cookie, exchange.isAtSystemAddress)
     const code = this.#system.refusal(zone, method, exchange.operator, authorization !== '' || cookie !== '')
     if (code === null) return false

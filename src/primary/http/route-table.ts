@@ -4,13 +4,14 @@ import { METHODS } from '../../runtime/endpoint/methods.ts'
 import { routeShape } from '../../runtime/endpoint/route-shape.ts'
 import type { RoutePace } from './route-pace.ts'
 
-/** Who may use a route: see `SystemAccess`. `health` and `login` are parts of `/system`. */
-export type RouteZone = 'application' | 'system' | 'health' | 'login'
+/** Who may use a route: see `SystemAccess`. `health`, `login` and `assistants` are parts of `/system`. */
+export type RouteZone = 'application' | 'system' | 'health' | 'login' | 'assistants'
 
 /** The zone of a route, by its template: however a request spells the path, it has found this. */
 export function zoneOf(path: string): RouteZone {
   if (path !== '/system' && !path.startsWith('/system/')) return 'application'
   if (path.startsWith('/system/health/')) return 'health'
+  if (path === '/system/mcp') return 'assistants'
   return path === '/system/login' || path.startsWith('/system/login/') ? 'login' : 'system'
 }
 
