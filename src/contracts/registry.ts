@@ -62,7 +62,7 @@ export interface SystemDump {
   lanes: Record<string, number>
   /** The last reload; missing when the lanes were never reloaded. */
   reload?: ReloadInfo
-  /** What serves HTTP, and why that is not uWebSockets.js where nobody has asked for it; missing before it serves. */
+  /** What serves HTTP, and why, where that is not the first choice: uWebSockets.js does not load, or `HTTP_LISTENER` says so; missing before it serves. */
   listener?: {
     library: 'uWebSockets.js' | 'node:http'
     why: string | null

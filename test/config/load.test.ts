@@ -291,3 +291,15 @@ test('npm run dev logs for people, also where its output is no terminal', () => 
   const formats = [formatOf(false), formatOf(true), formatOf(true, { LOG_FORMAT: 'json' })]
   assert.deepEqual(formats, [otherwise, 'pretty', 'json'])
 })
+
+test('a start on Node 24.19 is warned of, and on no other', (t) => {
+  const { versions } = process
+  t.after(() => Object.defineProperty(process, 'versions', { value: versions }))
+  const warned = (node: string): number => {
+    Object.defineProperty(process, 'versions', { value: { ...versions, node } })
+    const { warnings } = loadSettings({ AUTH_SECRET_KEY: SECRET })
+    return warnings.filter((text) => /^Node 24\.19 /.test(text)).length
+  }
+  const nodes = ['22.23.2', '24.18.0', '24.19.0', '24.19.1', '24.20.0', '26.10.0']
+  assert.deepEqual(nodes.map(warned), [0, 0, 1, 1, 0, 0])
+})

@@ -48,6 +48,8 @@ test('the tiles count what fails, with and without a history, and lead to it', a
   await t.test('a tile leads to what it counts', async () => {
     await tile(page, 'Lanes').click()
     await page.locator('.lanes').waitFor()
+    const { library } = (await service.json('/system/status')).body.listener
+    await page.locator('.lane', { hasText: `HTTP is served by ${library}` }).waitFor()
     await tile(page, 'Failed').click()
     await page.locator('.view.requests').waitFor()
     assert.equal(new URL(page.url()).searchParams.get('q'), 'status:failed')

@@ -82,7 +82,7 @@ test('the status says what serves HTTP', async (t) => {
   const heddle = await startHeddle(t, { domains: [SHIPPED], lanes: 1, env: { HTTP_LISTENER: 'node' } })
   const { body } = await heddle.json('/system/status')
   const { listener } = (body as { data?: { listener: object } }).data ?? (body as { listener: object })
-  assert.deepEqual(listener, { library: 'node:http', why: null })
+  assert.deepEqual(listener, { library: 'node:http', why: 'HTTP_LISTENER=node' })
 })
 
 test('readiness is 503 with reasons and Retry-After while no lane is up, and liveness stays 200', async (t) => {

@@ -91,6 +91,7 @@ export function loadSettings(
   checkTokens(settings as Settings, faults)
   checkTls(settings as Settings, faults)
   warnOfOpenAddresses(settings as Settings, warnings)
+  if (FAULTY_NODE.test(process.versions.node)) warnings.push(FAULTY_NODE_WARNING)
   if (isUnset(env.KV_TLS) && settings.kvTls === 'off') warnOfClearText(settings as Settings, warnings)
   const needsSecret = bootTool === null || bootTool === 'auth'
   const isGiven = (name: string): boolean => !isUnset(given(name)) || !isUnset(env[name + FILE_SUFFIX])
@@ -182,6 +183,11 @@ function checkTogether(settings: Settings, faults: string[]): void {
     faults.push('HTTP_CORS_CREDENTIALS: expected HTTP_CORS_ORIGINS to name its origins, got "*"')
   }
 }
+
+/** One release, and no other: the ones before and after it do not have the fault. */
+const FAULTY_NODE = /^24\.19\./
+const FAULTY_NODE_WARNING =
+  'Node 24.19 keeps the handle of each socket that a plugin has read with `for await`, so that the process grows: use a later Node 24'
 
 /** A network that is larger than any that is somebody's own: 10.0.0.0/8, fc00::/7. */
 function isWide(network: string): boolean {

@@ -5,7 +5,7 @@ import { loadUws } from './uws-library.ts'
 
 interface Choice {
   readonly library: HttpLibrary
-  /** Why it is not uWebSockets.js; null when it is, or when node:http was asked for. */
+  /** Why uWebSockets.js does not load; null when it does, or was not asked for. */
   readonly missing: string | null
 }
 

@@ -84,7 +84,8 @@ export class Listener {
 
   /** Binds the ports and resolves with the public one. @throws HTTP_LISTEN when a port is taken */
   async listen(exclusive: boolean): Promise<number> {
-    const { library, missing } = await chooseLibrary(this.#options.settings.httpListener)
+    const { httpListener } = this.#options.settings
+    const { library, missing } = await chooseLibrary(httpListener)
     if (missing !== null) this.#options.onFallback(missing)
     this.#library = library
     const { httpHost, httpPort, httpAllowedHosts, systemPort, systemHost } = this.#options.settings
@@ -109,7 +110,11 @@ export class Listener {
       this.#systemPort = await open(own)
       application = { url: pagesAddress(this.#options.settings, port, null), key: this.#system.pageKey }
     }
-    this.serving = { library: library.name, why: missing, ...(application === null ? {} : { application }) }
+    this.serving = {
+      library: library.name,
+      why: missing ?? (httpListener === 'auto' ? null : `HTTP_LISTENER=${httpListener}`),
+      ...(application === null ? {} : { application }),
+    }
     this.#options.connectionLimit.guard(this.#listenSockets[0]!)
     this.#sweepTimer = setInterval(() => this.#sweep(), SWEEP_MS)
     this.state = 'open'

@@ -22,6 +22,7 @@ export class LanesView {
   /** Null before the process has told. */
   #lanes = null
   #process = null
+  #listener = null
   #paint
 
   constructor(page) {
@@ -34,11 +35,13 @@ export class LanesView {
     })
   }
 
-  onHello({ lanes }) {
+  onHello({ lanes, status }) {
+    this.#learn(status)
     this.#take(lanes)
   }
 
-  onSecond({ lanes, process }) {
+  onSecond({ lanes, process, status }) {
+    this.#learn(status)
     this.#process = process
     this.#take(lanes)
     for (const lane of lanes) {
@@ -51,6 +54,10 @@ export class LanesView {
     primary.load.push(process.loop_utilization * 100)
     primary.delay.push(process.cpu_percent)
     primary.heap.push(process.rss_bytes)
+  }
+
+  #learn(status) {
+    if (status?.listener !== undefined) this.#listener = status.listener
   }
 
   #take(lanes) {
@@ -128,7 +135,9 @@ export class LanesView {
     const { loop_utilization, cpu_percent, rss_bytes } = this.#process
     tell(card.values, [`${Math.round(loop_utilization * 100)} %`, `${cpu_percent} %`, bytes(rss_bytes)])
     setText(card.state, 'listener, hub, supervisor')
-    setText(card.foot, 'CPU is in percent of one core: 200 % means that two cores are busy.')
+    const { library, why } = this.#listener ?? {}
+    const served = library === undefined ? '' : `HTTP is served by ${library}${why === null ? '' : ` (${why})`}. `
+    setText(card.foot, `${served}CPU is in percent of one core: 200 % means that two cores are busy.`)
     card.load.paint(100)
     card.delay.paint(100)
     card.heap.paint(256 << 20)
