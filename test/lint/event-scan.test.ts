@@ -92,7 +92,7 @@ export default class A extends Plugin {
   bus
   constructor({ event_bus, state }) { super(); this.bus = event_bus; state.publish('no.tool', {}) }
   late(name = 'only.a.default') { this.bus.publish(name, {}) }
-  run(event_bus) { event_bus.publish('shadowed', {}); const text = "this.bus.publish('text', {})" }
+  run() { const event_bus = connect(); event_bus.publish('shadowed', {}); const text = "this.bus.publish('text', {})" }
   other() { return function () { this.bus.publish('other.this', {}) } }
 }
 // this.bus.publish('comment', {})
@@ -159,4 +159,52 @@ test('domain.ts and app.ts emit what their hooks publish', async (t) => {
       ['visit.begun', ['app']],
     ],
   )
+})
+
+test('a helper that gets the bus as an argument is believed by what it publishes, unless it is obviously something else', async (t) => {
+  const { domains, findings } = await fixture(t, {
+    'a/plugins/a.ts': plugin(
+      'Uses',
+      `await announce(this.#bus); await announceTo({ bus: this.#bus }); await new Teller(this.#bus).tell(); await late()(this.#bus)
+    await elsewhere(client); await this.#db.transaction((tx) => save(tx))
+    [this.#bus].forEach((each) => each.publish('own.list', {}))`,
+    ).replace('\n', "\nimport { announce, announceTo, elsewhere, late, save, Teller, typed } from '../announce.ts'\n"),
+    'a/announce.ts': `import type { Redis } from 'ioredis'
+import mqtt from 'mqtt'
+import type { Publisher } from './publisher.ts'
+const NAME = 'helper.constant'
+export async function announce(bus) { await bus.publish('helper.event', {}) }
+export const announceTo = async ({ bus }) => { await bus.publish(NAME, {}) }
+export class Teller {
+  constructor(bus) { this.bus = bus }
+  tell() { return this.bus.publish('helper.class', {}) }
+}
+export const typed = (bus: Publisher, any: any, shape: { publish(event: string, payload: object): unknown }) => {
+  bus.publish('helper.typed', {})
+  any.publish('helper.any', {})
+  shape.publish('helper.shape', {})
+}
+export const late = () => (bus) => bus.publish('helper.late', {})
+export async function save(tx) {
+  await tx.execute('INSERT INTO rows VALUES (1)')
+  await tx.publish('helper.saved', {})
+}
+export async function elsewhere(redis: Redis, channel: BroadcastChannel, other: import('x').Client) {
+  const client = mqtt.connect('mqtt://broker')
+  await redis.publish('foreign.redis', 'text')
+  await client.publish('foreign.mqtt', 'text')
+  await mqtt.publish('foreign.module', 'text')
+  channel.publish('foreign.global', 'text')
+  other.publish('foreign.import', 'text')
+}
+`,
+    'a/publisher.ts': 'export interface Publisher { publish(event: string, payload: object): Promise<string> }',
+  })
+  const scanned = await scanEvents([domains])
+  const found = ['any', 'class', 'constant', 'event', 'late', 'saved', 'shape', 'typed'].map((name) => `helper.${name}`)
+  assert.deepEqual(
+    scanned.filter(({ emitters }) => emitters.includes('a.Uses')).map(({ event }) => event),
+    [...found, 'own.list'],
+  )
+  assert.deepEqual(await findings('dual-write'), [])
 })

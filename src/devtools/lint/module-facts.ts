@@ -114,7 +114,7 @@ function contractsOf(syntax: Syntax, exports: ModuleExports): Contracts | undefi
 }
 
 const isKept = ({ tool, method }: ToolCall): boolean =>
-  tool === 'event_bus' || tool === 'http' || (tool === 'tx' && method === 'publish')
+  tool === 'event_bus' || tool === 'publisher' || tool === 'http' || (tool === 'tx' && method === 'publish')
 
 const SQL_TOOLS = new Set(['db', 'tx', 'queryable'])
 const STATEMENT_METHODS = new Set(['query', 'queryOne', 'execute'])

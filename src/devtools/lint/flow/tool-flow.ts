@@ -1,7 +1,8 @@
-import type { Node, Program } from 'oxc-parser'
+import type { Node, Program, TSType } from 'oxc-parser'
+import { staticKey, unwrap } from '../syntax.ts'
 import { recordDefinitions, recordMemberDefinitions } from './definitions.ts'
 import { Evaluator, type ImportedModules } from './evaluator.ts'
-import type { FlowGraph, Scope } from './graph.ts'
+import { type Expression, type FlowGraph, lookup, type Scope } from './graph.ts'
 import { buildFlowGraph } from './graph-builder.ts'
 import { Propagation } from './propagation.ts'
 import { Summarizer } from './summarizer.ts'
@@ -30,6 +31,8 @@ export class ToolFlow {
     this.#seed(propagation)
     propagation.run()
     recordMemberDefinitions(this.graph, this.evaluator)
+    this.#seedPublishers(propagation)
+    propagation.run()
   }
 
   /** The name of the default-exported class; undefined when there is none. */
@@ -57,5 +60,36 @@ export class ToolFlow {
     const construct = plugin && this.evaluator.constructorOf(plugin)
     const param = construct?.params[0]
     if (param) propagation.assign(param, [this.#values.tools()], construct.scope)
+  }
+
+  /** What a function has been given is taken for a bus, or a transaction, when it publishes a name that the source shows, and nothing says what it is. */
+  #seedPublishers(propagation: Propagation): void {
+    for (const { node, scope } of this.graph.calls) {
+      const callee = unwrap(node.callee)
+      const event = node.arguments[0] && this.evaluator.resolve({ node: node.arguments[0], scope }).node
+      if (callee.type !== 'MemberExpression' || event?.type !== 'Literal' || typeof event.value !== 'string') continue
+      if (staticKey(callee.property, callee.computed) !== 'publish') continue
+      const given = this.evaluator.resolve({ node: callee.object, scope })
+      if (this.#isUnknownParameter(given)) propagation.assign(given.node, [this.#values.tool('publisher')], given.scope)
+    }
+  }
+
+  #isUnknownParameter({ node, scope }: Expression): boolean {
+    if (node.type !== 'Identifier') return false
+    const location = lookup(scope, node.name)
+    // Only what a function is given, or takes apart, has no definition that shows.
+    if (!location?.opaque || location.imported || location.definitions.length + location.values.size > 0) return false
+    const annotated = this.graph.annotated.find(
+      ({ target, scope: at }) =>
+        target === location || ('name' in target && target.name === node.name && lookup(at, node.name) === location),
+    )
+    return annotated === undefined || !this.#isForeign(annotated.type)
+  }
+
+  /** True for a type that comes from somewhere else than this domain: that of a client of some broker. */
+  #isForeign(type: TSType): boolean {
+    if (type.type !== 'TSTypeReference' || type.typeName.type !== 'Identifier') return type.type === 'TSImportType'
+    const { name } = type.typeName
+    return !this.graph.types.has(name) && !lookup(this.graph.root, name)?.imported?.module.startsWith('.')
   }
 }

@@ -8,7 +8,7 @@ import type { Values } from './values.ts'
 
 /**
  * The types of `#heddle` that say which tool a parameter is. Three names here are no tools: `tx` is a transaction, `queryable` the database or
- * a transaction, and `context` what a route's handler gets.
+ * a transaction, and `context` what a route's handler gets. No type stands for `publisher`: the bus or a transaction, known by what it does.
  */
 const TOOL_OF_TYPE: Readonly<Record<string, string>> = {
   Auth: 'auth',
