@@ -140,6 +140,12 @@ export interface BlackBox {
   steps: FlightStep[]
 }
 
+/** Who has started a process or a thread; null where it is not known. */
+export interface Starter {
+  plugin: string | null
+  handler: string | null
+}
+
 /** One lane, as `/system/lanes` shows it. */
 export interface LaneInfo {
   index: number
@@ -163,8 +169,10 @@ export interface LaneInfo {
   external_bytes: number
   /** CPU time of its thread; null where the system does not report it. */
   cpu_ms: number | null
-  /** Processes that its plugins have started: they end with it. The plugin is null where it is not known. */
-  child_processes: { pid: number; plugin: string | null }[]
+  /** Processes that its plugins have started: they end with it. */
+  child_processes: ({ pid: number } & Starter)[]
+  /** How many threads each handler has started that have not ended: they end with the lane. */
+  threads: ({ count: number } & Starter)[]
   /** ISO 8601 UTC: when its thread was started. */
   started_at: string
   /** How many threads this lane had before the present one. */

@@ -21,8 +21,8 @@ export function watchChildProcesses(post: (message: ToPrimary) => void): void {
     const outcome = spawn.call(this as unknown as Spawning, { ...options, detached: true })
     const { pid } = this
     if (pid === undefined) return outcome
-    const plugin = causality.getStore()?.origin?.plugin ?? null
-    post({ type: 'child-started', pid, plugin })
+    const { plugin = null, handler = null } = causality.getStore()?.origin ?? {}
+    post({ type: 'child-started', pid, starter: { plugin, handler } })
     this.once('exit', () => post({ type: 'child-ended', pid, hasLeft: isGroup(pid) }))
     return outcome
   }

@@ -1,3 +1,5 @@
+import { releaseThreads } from './threads.ts'
+
 /** What a plugin starts after the thread has let go keeps it for this long at most, milliseconds. */
 const LET_GO_MS = 50
 
@@ -27,6 +29,7 @@ export function letGo(onFree: () => void): void {
 
 function release(): void {
   for (const handle of handlesOf()) handle.unref?.()
+  releaseThreads()
   releaseTimers()
 }
 

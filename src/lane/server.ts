@@ -52,6 +52,7 @@ import { RingPublisher } from './ring-publisher.ts'
 import { RingRecords } from './ring-records.ts'
 import { RingReplies } from './ring-replies.ts'
 import { assignRoutes } from './route-assignment.ts'
+import { watchThreads } from './threads.ts'
 import { LaneToolHost } from './tool-host.ts'
 
 const TRACING_FILE = fileURLToPath(new URL('../tracing/spans/thread-tracing.ts', import.meta.url))
@@ -224,6 +225,7 @@ export class LaneServer {
     this.#heartbeat.start()
     notePoolOrigins()
     watchChildProcesses((message) => this.#post(message))
+    watchThreads((message) => this.#post(message))
     if (this.#flightFile !== null) watchGuardian(settings.shutdownDelayMs + settings.shutdownTimeoutMs)
     const startedMs = performance.now()
     try {

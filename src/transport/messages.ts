@@ -6,7 +6,7 @@ import type { MessagePort } from 'node:worker_threads'
 import type { DeliveryFailure, EventRecord, SubscribeOptions } from '../contracts/event-bus.ts'
 import type { Method } from '../contracts/http.ts'
 import type { LogLevel } from '../contracts/logger.ts'
-import type { PluginHealth, SystemDump, ToolStatus } from '../contracts/registry.ts'
+import type { PluginHealth, Starter, SystemDump, ToolStatus } from '../contracts/registry.ts'
 import type { HistoryInit } from '../contracts/requests.ts'
 import type { JobRun, Missed, Schedule } from '../contracts/scheduler.ts'
 import type { TracingInit } from '../contracts/tracing.ts'
@@ -21,7 +21,7 @@ import type { StreamCommand, StreamReport } from './stream-messages.ts'
  * Version of what the two ends of a lane exchange: these messages, the frames, the layouts in shared memory. Raised with each change:
  * a lane loads the runtime's code from disk, and the primary may be older than that code.
  */
-export const LANE_PROTOCOL = 19
+export const LANE_PROTOCOL = 20
 
 /** What a lane is started with: the task of its thread in the pool. */
 export interface LaneInit {
@@ -210,10 +210,12 @@ export type ToPrimary =
   /** Its error is null when the changes are committed. */
   | { type: 'log-written'; batch: number; error: string | null }
   | { type: 'pool-uses'; uses: PoolUse[] }
-  /** A plugin has started a process, which leads a group of its own. The plugin is null when it is not known. */
-  | { type: 'child-started'; pid: number; plugin: string | null }
+  /** A plugin has started a process, which leads a group of its own. */
+  | { type: 'child-started'; pid: number; starter: Starter }
   /** It has ended; `hasLeft`: others of its group have not. */
   | { type: 'child-ended'; pid: number; hasLeft: boolean }
+  | { type: 'thread-started'; threadId: number; starter: Starter }
+  | { type: 'thread-ended'; threadId: number }
   /** Something in it ends the lane, and its flight recorder says what: it takes nothing more, and leaves. */
   | { type: 'dying' }
   /** Nothing native of it is under way: the thread may be ended. */

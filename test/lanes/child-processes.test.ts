@@ -27,7 +27,7 @@ for (const [end, make] of Object.entries(ends)) {
     const { data } = (await heddle.json(`/start?seconds=${seconds}`)).body
     await until(() => sleeping(seconds) === 2, 'both run')
     const [{ child_processes }] = (await heddle.json('/system/lanes')).body
-    assert.deepEqual(child_processes, [{ pid: data.pid, plugin: 'fatal.EndLane' }])
+    assert.deepEqual(child_processes, [{ pid: data.pid, plugin: 'fatal.EndLane', handler: 'GET /start' }])
     await make(heddle)
     await until(() => sleeping(seconds) === 0, 'both have ended', 30_000)
   })

@@ -86,6 +86,7 @@ test('the built-in endpoints', async (t) => {
       role: 'regular',
       deaths: [],
       child_processes: [],
+      threads: [],
     })
   })
 })

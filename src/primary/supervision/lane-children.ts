@@ -1,16 +1,37 @@
 import { existsSync } from 'node:fs'
+import type { LaneInfo, Starter } from '../../contracts/registry.ts'
 
-/** Groups of processes that the plugins of one lane have started. */
+/** Groups of processes, and threads, that the plugins of one lane have started. Node ends the threads. */
 export class LaneChildren {
   /** By the process that leads the group. */
-  readonly #groups = new Map<number, { plugin: string | null; isLed: boolean }>()
+  readonly #groups = new Map<number, { starter: Starter; isLed: boolean }>()
+  readonly #threads = new Map<number, Starter>()
 
-  started(pid: number, plugin: string | null): void {
-    this.#groups.set(pid, { plugin, isLed: true })
+  started(pid: number, starter: Starter): void {
+    this.#groups.set(pid, { starter, isLed: true })
   }
 
-  list(): { pid: number; plugin: string | null }[] {
-    return [...this.#groups].map(([pid, { plugin }]) => ({ pid, plugin }))
+  threadStarted(threadId: number, starter: Starter): void {
+    this.#threads.set(threadId, starter)
+  }
+
+  threadEnded(threadId: number): void {
+    this.#threads.delete(threadId)
+  }
+
+  list(): LaneInfo['child_processes'] {
+    return [...this.#groups].map(([pid, { starter }]) => ({ pid, ...starter }))
+  }
+
+  threads(): LaneInfo['threads'] {
+    const counts = new Map<string, LaneInfo['threads'][number]>()
+    for (const starter of this.#threads.values()) {
+      const key = JSON.stringify(starter)
+      const seen = counts.get(key)
+      if (seen === undefined) counts.set(key, { ...starter, count: 1 })
+      else seen.count++
+    }
+    return [...counts.values()]
   }
 
   /** @param hasLeft others are in its group */

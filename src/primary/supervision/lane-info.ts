@@ -20,6 +20,7 @@ export function infoOf(
     external_bytes: lane.heartbeat.externalBytes,
     cpu_ms: lane.heartbeat.cpuMs,
     child_processes: children.list(),
+    threads: children.threads(),
     started_at: new Date(lane.startedMs).toISOString(),
     restarts,
     deaths,

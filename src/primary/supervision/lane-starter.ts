@@ -175,9 +175,13 @@ export class LaneStarter {
         log(`Lane ${lane.index} did not boot: ${message.message}`, { stack: message.stack })
         return thread.watchdog.bootFailed(message.message)
       case 'child-started':
-        return thread.children.started(message.pid, message.plugin)
+        return thread.children.started(message.pid, message.starter)
       case 'child-ended':
         return thread.children.ended(message.pid, message.hasLeft)
+      case 'thread-started':
+        return thread.children.threadStarted(message.threadId, message.starter)
+      case 'thread-ended':
+        return thread.children.threadEnded(message.threadId)
       case 'dying':
         return onDying(thread)
       case 'drained':

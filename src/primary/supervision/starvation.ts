@@ -55,7 +55,7 @@ export class Starvation {
 }
 
 /** Of all threads that there are. Empty where the system does not tell. */
-function timesOfThreads(): Map<string, Times> {
+export function timesOfThreads(): Map<string, Times> {
   const times = new Map<string, Times>()
   try {
     for (const task of readdirSync(TASKS)) {

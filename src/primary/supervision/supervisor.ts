@@ -7,6 +7,7 @@ import { until } from '../../core/schedule/until.ts'
 import { withTimeout } from '../../core/schedule/with-timeout.ts'
 import type { Manifest, SharedMemories } from '../../transport/messages.ts'
 import type { Lane, LaneListener, LaneRole, UnfinishedWork } from '../dispatch/lane.ts'
+import { CoreUse } from './core-use.ts'
 import type { FlightMirror } from './flight-mirror.ts'
 import { describeDeath, type LaneDeath, laneDeath } from './lane-death.ts'
 import { LaneReplacement, RESTART } from './lane-replacement.ts'
@@ -81,6 +82,10 @@ export class Supervisor {
   /** For the requests of plugins that are under suspicion. */
   readonly #probation: OnDemandLane
   readonly #intensity = new RestartIntensity()
+  readonly #coreUse = new CoreUse(
+    () => this.#slots.threads,
+    (message) => this.#log('WARNING', message),
+  )
   #checkTimer: NodeJS.Timeout | undefined
   #checkedMs = steadyMs()
   readonly #bootWaiters: (() => void)[] = []
@@ -248,6 +253,7 @@ export class Supervisor {
     const elapsedMs = Math.max(0, nowMs - this.#checkedMs)
     this.#checkedMs = nowMs
     this.#options.flightMirror?.beginLook()
+    this.#coreUse.look(nowMs)
     for (const thread of this.#slots.threads)
       this.#reportingFaults(thread.lane, () => this.#check(thread, nowMs, elapsedMs))
   }

@@ -133,6 +133,11 @@ export class HeartbeatReader {
     return Atomics.load(this.#words, HEARTBEAT_THREAD_WORD)
   }
 
+  /** The thread's number in the operating system; 0 where that is not known. */
+  get task(): number {
+    return Atomics.load(this.#words, HEARTBEAT_TASK_WORD)
+  }
+
   /** CPU time that the thread has used since it began, milliseconds; null when it is gone, or where the system does not tell. */
   get cpuMs(): number | null {
     try {
@@ -162,7 +167,7 @@ export class HeartbeatReader {
   }
 
   #read(file: string): string {
-    return readFileSync(`/proc/self/task/${Atomics.load(this.#words, HEARTBEAT_TASK_WORD)}/${file}`, 'latin1')
+    return readFileSync(`/proc/self/task/${this.task}/${file}`, 'latin1')
   }
 }
 
