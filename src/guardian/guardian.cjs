@@ -1,11 +1,12 @@
 const { RuntimeProcess } = require('./runtime-process.cjs')
 const { StandardError } = require('./standard-error.cjs')
+const { isStartedByNpm } = require('./switch.cjs')
 
 /** Passed on to the runtime. Node keeps SIGUSR1 for its debugger: the one that is meant is the runtime's. */
 const SIGNALS = ['SIGTERM', 'SIGINT', 'SIGHUP', 'SIGQUIT', 'SIGUSR1', 'SIGUSR2']
 const STOP_SIGNALS = ['SIGTERM', 'SIGINT', 'SIGQUIT']
-/** A terminal sends SIGINT to the whole group, and npm, which is in it, sends it once more: within this time it is one. */
-const SAME_SIGNAL_MS = 300
+/** A terminal sends SIGINT to the whole group, and npm, which is in it, sends it once more: within this time it is one. Without npm each is one of its own. */
+const SAME_SIGNAL_MS = isStartedByNpm() ? 300 : 0
 /** At its own end the guardian waits this long for who reads the standard error. */
 const FLUSH_MS = 500
 

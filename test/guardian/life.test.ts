@@ -26,7 +26,7 @@ const MAX_RSS_KIB = 45 * 1024
 const OWN_RSS_KIB = 5 * 1024
 
 test('the guardian', async (t) => {
-  const heddle = await startGuarded(t, { PRIMARY_STALL_MS: '3000' })
+  const heddle = await startGuarded(t, { PRIMARY_STALL_MS: '3000', npm_command: 'start', npm_lifecycle_event: 'start' })
   const guardian = heddle.process.pid!
   let pid = await heddle.pid()
   const replaced = async (): Promise<void> => {
@@ -87,6 +87,21 @@ test('the guardian', async (t) => {
     assert.equal(isRunning(pid), false)
     assert.deepEqual(await flightFolders(guardian), [], 'it leaves nothing in memory')
   })
+})
+
+test('a second SIGTERM ends the service at once, however soon it comes, where no npm sends one twice', async (t) => {
+  const heddle = await startGuarded(t, { SHUTDOWN_TIMEOUT_MS: '60000' })
+  const pid = await heddle.pid()
+  const waiting = heddle.fetch('/wait?ms=60000').catch(() => null)
+  await until(async () => (await heddle.json('/waiting')).body.waiting === 1, 'the request in flight')
+  const exited = once(heddle.process, 'exit')
+  heddle.process.kill('SIGTERM')
+  // The system makes one of two that arrive at the same moment.
+  await until(() => heddle.logs.some(({ msg }) => msg === 'SIGTERM: draining'), 'the drain')
+  heddle.process.kill('SIGTERM')
+  assert.equal((await exited)[0], 1)
+  await waiting
+  assert.equal(isRunning(pid), false)
 })
 
 /** Resident memory of a Node that does nothing but wait, KiB. */
