@@ -52,6 +52,7 @@ import { RingPublisher } from './ring-publisher.ts'
 import { RingRecords } from './ring-records.ts'
 import { RingReplies } from './ring-replies.ts'
 import { assignRoutes } from './route-assignment.ts'
+import { tryRegularly } from './self-trial.ts'
 import { watchThreads } from './threads.ts'
 import { LaneToolHost } from './tool-host.ts'
 
@@ -87,6 +88,7 @@ export class LaneServer {
   /** The recorder's copy outside of the process; null without a guardian. */
   readonly #flightFile: FlightFile | null
   readonly #heartbeat: HeartbeatWriter
+  readonly #sayWhy: ReturnType<typeof installExitReport>
   readonly #flight: LaneFlight
   readonly #jobs: JobRunner
   readonly #subscriptions: SubscriptionManifest[] = []
@@ -108,7 +110,7 @@ export class LaneServer {
     this.#flightFile = init.flightFile === null ? null : new FlightFile(init.flightFile, Buffer.from(init.flight))
     const recorder = new FlightRecorder(init.flight, this.#flightFile)
     this.#recorder = recorder
-    installExitReport(recorder, (isStopped) => this.#leave(isStopped))
+    this.#sayWhy = installExitReport(recorder, (isStopped) => this.#leave(isStopped))
     this.#flight = new LaneFlight(recorder)
     this.#calls = new PrimaryCalls(this.#outbox)
     this.#host = new LaneToolHost(this.#outbox, this.#calls, (message) => this.#post(message), settings)
@@ -262,6 +264,10 @@ export class LaneServer {
     }
     this.#dropFailedPlugins()
     this.#host.isBooted = true
+    tryRegularly((message, stack) => {
+      this.#sayWhy({ kind: 'broken', message, stack })
+      this.#leave()
+    })
     this.#history?.payloads?.prepare()
     // One lane of the process is enough.
     if (this.#init.index === 0 && this.#kernel.toolbox.get('db') !== undefined) this.#trimmer.start()

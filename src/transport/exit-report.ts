@@ -8,7 +8,8 @@ const STACK_MAX = 3000
 
 /** The reason of its end that a thread has left. */
 export interface ExitReport {
-  kind: 'exit' | 'throw'
+  /** `broken`: what JavaScript brings does not do what it should any more. */
+  kind: 'exit' | 'throw' | 'broken'
   message: string
   /** Text of an error's stack, innermost frame first. */
   stack: string
@@ -25,8 +26,12 @@ const { captureStackTrace } = Error
  * The pool's error does not help: it has no stack for the one, and loses that of the other.
  * A plugin that signals its own process is refused: it must not end the process.
  * @param leave called instead of the end: the thread goes on until what is under way in it has ended, but for what is stopped. False: it ends at once
+ * @returns leaves another reason
  */
-export function installExitReport(flight: FlightRecorder, leave: (isStopped?: boolean) => boolean): void {
+export function installExitReport(
+  flight: FlightRecorder,
+  leave: (isStopped?: boolean) => boolean,
+): (report: Omit<ExitReport, 'origin'>) => void {
   const say = ({ kind, message, stack }: Omit<ExitReport, 'origin'>): void => {
     // Node tells of an uncaught error while the resource is still entered that it came from.
     const origin = causality.getStore()?.origin ?? null
@@ -57,6 +62,7 @@ export function installExitReport(flight: FlightRecorder, leave: (isStopped?: bo
     if (isOwn && signal !== 0) throw new Error('A plugin cannot signal the process that it runs in')
     return kill(pid, signal)
   }
+  return say
 }
 
 /** Stops what this thread runs just now, and no more: its loop goes on. No `catch` and no `finally` of whoever called sees it. */

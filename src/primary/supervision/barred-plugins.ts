@@ -9,7 +9,7 @@ export const BOOT_AFTERMATH_MS = 10_000
 const LATE_DEATHS = 2
 const WINDOW_MS = 60_000
 
-/** Plugins whose boot, or what that has left behind, ends lanes: lanes start without them until there is new code. */
+/** Plugins whose boot, or what that has left behind, ends lanes, or that break what JavaScript brings: lanes start without them until there is new code. */
 export class BarredPlugins {
   #reasons: Readonly<Record<string, string>>
   #lateDeaths = new Map<string, DeathWindow>()
@@ -54,8 +54,9 @@ export class BarredPlugins {
   laneDied(thread: LaneThread, death: LaneDeath, line: string | null | undefined): boolean {
     const file = death.bootCulprit
     if (file === null) return false
-    if (this.#reasons[file] === undefined && this.#isEnough(thread, file)) {
-      const when = thread.bootedMs === null ? 'while it booted' : 'by what it left behind when it booted'
+    if (this.#reasons[file] === undefined && this.#isEnough(thread, file, death)) {
+      const left = death.reason === 'broken' ? 'by what it has broken' : 'by what it left behind when it booted'
+      const when = thread.bootedMs === null ? 'while it booted' : left
       this.#bar(file, `It brought down a lane ${when}: ${death.message}${line ? ` (${line})` : ''}`)
     }
     return this.#reasons[file] !== undefined && !thread.without.has(file)
@@ -66,9 +67,9 @@ export class BarredPlugins {
     this.#reasons = { ...this.#reasons, [file]: reason }
   }
 
-  #isEnough({ bootedMs }: LaneThread, file: string): boolean {
+  #isEnough({ bootedMs }: LaneThread, file: string, { reason }: LaneDeath): boolean {
     const nowMs = steadyMs()
-    if (bootedMs === null || nowMs - bootedMs < BOOT_AFTERMATH_MS) return true
+    if (bootedMs === null || (reason !== 'broken' && nowMs - bootedMs < BOOT_AFTERMATH_MS)) return true
     const deaths = this.#lateDeaths.get(file) ?? new DeathWindow(WINDOW_MS)
     this.#lateDeaths.set(file, deaths)
     deaths.add(nowMs)

@@ -103,7 +103,7 @@ function guiltyOf(
   if (origin !== null) return { plugin: origin.plugin, handler: origin.handler, line: place, evidence: 'origin' }
   if (bootCulprit !== null) return { plugin: null, handler: null, line: place, evidence: 'alone' }
   if (works.length === 1) {
-    const isAlone = reason !== 'memory' && !hasAftermath(steps)
+    const isAlone = reason !== 'memory' && reason !== 'broken' && !hasAftermath(steps)
     return { plugin: works[0]!.plugin, handler: works[0]!.name, line, evidence: isAlone ? 'alone' : 'last' }
   }
   if (reason === 'stalled' || reason === 'memory') {
@@ -112,11 +112,11 @@ function guiltyOf(
     const work = works.find((each) => id !== null && id !== '' && each.id?.startsWith(id))
     if (work !== undefined) return { plugin: work.plugin, handler: work.name, line, evidence: 'last' }
   }
-  if (reason === 'memory') return mostlyAt(steps, known)
+  if (reason === 'memory' || reason === 'broken') return mostlyAt(steps, known)
   return line === null ? null : { plugin: null, handler: null, line, evidence: 'stack' }
 }
 
-/** What fills the memory may have been answered long ago. It is a hint who did most of what the lane did at last. */
+/** What fills the memory, or breaks a builtin, may have been answered long ago. It is a hint who did most of what the lane did at last. */
 function mostlyAt(steps: readonly RawStep[], { originOf, recentLine }: LaneKnowledge): BlackBox['guilty'] {
   const counts = new Map<string, { origin: Origin; count: number }>()
   let all = 0

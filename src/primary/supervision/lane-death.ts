@@ -18,7 +18,7 @@ export interface LaneDeath extends UnfinishedWork {
   stoodStillMs: number
   cpuMs: number | null
   cpuMsWhileStill: number | null
-  /** File of the plugin whose boot, or what that has left behind, has ended the lane; null when something else has. */
+  /** File of the plugin whose boot, or what that has left behind, or what it has broken, has ended the lane; null when something else has. */
   bootCulprit: string | null
 }
 
@@ -37,7 +37,9 @@ export function laneDeath(thread: LaneThread, error: unknown, unfinished: Unfini
     stoodStillMs: Math.round(watchdog.stillMs),
     cpuMs: watchdog.cpuMs ?? lane.heartbeat.cpuMs,
     cpuMsWhileStill: watchdog.cpuMsWhileStill,
-    bootCulprit: report?.origin?.bootFile ?? (lane.manifest === null ? bootingAt(thread, stack) : null),
+    bootCulprit:
+      report?.origin?.bootFile ??
+      (lane.manifest === null || report?.kind === 'broken' ? bootingAt(thread, stack) : null),
   }
   if (watchdog.terminationReason === 'stalled') {
     return { ...death, reason: 'stalled', message: `its loop stood still for ${death.stoodStillMs} ms` }
@@ -51,7 +53,8 @@ export function laneDeath(thread: LaneThread, error: unknown, unfinished: Unfini
   if (watchdog.terminationReason === 'boot') {
     return { ...death, message: watchdog.bootFault ?? `a plugin did not boot within ${BOOT_TIMEOUT_MS / 1000} s` }
   }
-  return report?.kind === 'exit' && death.reason === 'crashed' ? { ...death, reason: 'exited' } : death
+  if (report === null || report.kind === 'throw' || death.reason !== 'crashed') return death
+  return { ...death, reason: report.kind === 'exit' ? 'exited' : 'broken' }
 }
 
 /** In one line, with the plugin and its line as far as they are known. */

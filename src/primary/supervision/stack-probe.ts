@@ -1,9 +1,8 @@
-import { readFileSync } from 'node:fs'
 import type { Debugger, NodeWorker, Session } from 'node:inspector'
-import { SourceMap, type SourceMapPayload } from 'node:module'
+import type { SourceMap } from 'node:module'
 import { isAbsolute, relative } from 'node:path'
 import { setImmediate, setTimeout } from 'node:timers/promises'
-import { fileURLToPath } from 'node:url'
+import { ANONYMOUS, pathOf, placeInSource, sourceMap } from '../../core/errors/script-place.ts'
 import { withTimeout } from '../../core/schedule/with-timeout.ts'
 import { isInspected, threadIdOf } from './debugger-hold.ts'
 
@@ -21,8 +20,6 @@ export const STACK_MAX_FRAMES = 32
 /** The end of a probe's session waits at most this long for threads that are about to end, milliseconds. */
 const QUIET_TIMEOUT_MS = 2000
 const QUIET_CHECK_MS = 10
-
-const ANONYMOUS = '<anonymous>'
 
 interface Script {
   /** Empty for text that was evaluated. */
@@ -218,14 +215,7 @@ class Probe {
       const place = placeByLoader(pathOf(url), lineNumber + 1, columnNumber + 1)
       return { ...place, function: functionName || ANONYMOUS }
     }
-    const origin = map?.findEntry(lineNumber, columnNumber)
-    const isMapped = origin !== undefined && 'originalLine' in origin
-    return {
-      function: functionName || ANONYMOUS,
-      file: isMapped ? sourcePath(origin.originalSource, url) : pathOf(url),
-      line: (isMapped ? origin.originalLine : lineNumber) + 1,
-      column: (isMapped ? origin.originalColumn : columnNumber) + 1,
-    }
+    return { function: functionName || ANONYMOUS, ...placeInSource(url, map, lineNumber, columnNumber) }
   }
 
   /** Read once, however many frames of a recursion are in it. */
@@ -244,20 +234,6 @@ class Probe {
 }
 
 /**
- * The source map of a text that a loader has made: in the text itself, as tsx puts it, or in a file of its own, as the runtime does. A map that
- * lies beside its script is not read: the script is a file too.
- */
-function sourceMap(url = ''): SourceMap | null {
-  try {
-    const json = url.startsWith('file:') ? readFileSync(fileURLToPath(url), 'utf8') : inlineJson(url)
-    return json === null ? null : new SourceMap(JSON.parse(json) as SourceMapPayload)
-  } catch {
-    // The map is damaged, or somebody has removed it with all that is kept.
-    return null
-  }
-}
-
-/**
  * A place in the source as the stack of an error would have it: the loader makes the map anew, from the source as it is now. Where it cannot, the
  * place in the script is better than none.
  */
@@ -266,27 +242,6 @@ function placeByLoader(file: string, line: number, column: number): Omit<StackFr
   const stack: unknown = Error.prepareStackTrace?.(new Error(''), [site as unknown as NodeJS.CallSite])
   const [named] = typeof stack === 'string' ? framesOfStack(stack) : []
   return named ?? { file, line, column }
-}
-
-function inlineJson(url: string): string | null {
-  const [, encoding, body] = /^data:application\/json[^,]*?(;base64)?,(.*)$/s.exec(url) ?? []
-  if (body === undefined) return null
-  return encoding === undefined ? decodeURIComponent(body) : Buffer.from(body, 'base64').toString()
-}
-
-/** @param source as the map names it: a path, a URL, or relative to the script */
-function sourcePath(source: string, scriptUrl: string): string {
-  if (isAbsolute(source)) return source
-  return URL.canParse(source, scriptUrl) ? pathOf(new URL(source, scriptUrl).href) : source
-}
-
-function pathOf(url: string): string {
-  if (url === '') return ANONYMOUS
-  try {
-    return url.startsWith('file:') ? fileURLToPath(url) : url
-  } catch {
-    return url
-  }
 }
 
 /** `at name (place:1:2)`, and `at place:1:2` for a function without a name. */

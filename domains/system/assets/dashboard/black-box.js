@@ -10,6 +10,7 @@ const REASONS = {
   memory: 'ran out of memory',
   exited: 'called process.exit',
   crashed: 'crashed',
+  broken: 'had a broken builtin',
   boot: 'did not start',
   process: 'its process ended',
 }
