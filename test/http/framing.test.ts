@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
-import { itHolds } from '../support/listener.ts'
+import { isNodeListener, itHolds } from '../support/listener.ts'
 import { ask, assertFailure, assertOurs, headerOf, jsonOf, RawConnection, requestText } from '../support/raw-client.ts'
 import { assertAnswers, shareHeddle } from '../support/shared-process.ts'
 import { until } from '../support/until.ts'
@@ -289,6 +289,22 @@ describe('one connection', () => {
     await until(() => told().length > 0, 'the log', 3_000)
     await assertAnswers(heddle.port)
     assert.equal(told().length, 1)
+  })
+
+  it('answers the first of ten requests in one write on node:http; uWebSockets.js has closed the connection before we could', async () => {
+    for (let round = 0; round < 5; round++) {
+      const connection = await RawConnection.open(heddle.port)
+      const requests = Array.from({ length: 10 }, (_, n) =>
+        requestText('GET', '/w/echo', { 'x-request-id': `ten-${n}` }),
+      )
+      await connection.send(Buffer.concat(requests))
+      const response = await connection.response()
+      if (isNodeListener) {
+        assert.deepEqual([response!.status, headerOf(response!, 'x-request-id')], [200, 'ten-0'])
+        assert.equal(headerOf(response!, 'connection'), 'close')
+      } else assert.equal(response, null, 'the library can do it now: it is to be answered')
+      await connection.closed(CLOSED_WITHIN_MS)
+    }
   })
 
   it('never runs a pipelined request while the one before it has no answer', async () => {
