@@ -33,7 +33,7 @@ const contracts = {
   'runtime.lane.died': z.object({
     at: z.string(),
     lane: z.number().int(),
-    reason: z.enum(['stalled', 'memory', 'exited', 'crashed', 'broken', 'boot', 'process']),
+    reason: z.enum(['stalled', 'memory', 'descriptors', 'exited', 'crashed', 'broken', 'boot', 'process']),
     message: z.string(),
     guilty,
     stack: z.array(z.string()),

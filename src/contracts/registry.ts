@@ -74,11 +74,12 @@ export interface SystemDump {
 }
 
 /**
- * Why a lane's thread ended: its event loop was blocked, its memory was used up, it called `process.exit`, it threw, it did not boot,
+ * Why a lane's thread ended: its event loop was blocked, its memory was used up, it left the process hardly a file
+ * descriptor, it called `process.exit`, it threw, it did not boot,
  * or what JavaScript brings was broken in it.
  * `process`: the whole process ended, and nothing else is known.
  */
-export type DeathReason = 'stalled' | 'memory' | 'exited' | 'crashed' | 'broken' | 'boot' | 'process'
+export type DeathReason = 'stalled' | 'memory' | 'descriptors' | 'exited' | 'crashed' | 'broken' | 'boot' | 'process'
 
 /** A handler that was running in a lane. */
 export interface WorkInFlight {

@@ -44,6 +44,7 @@ import { LaneBus } from './event-bus.ts'
 import { JobRunner } from './job-runner.ts'
 import { LaneFlight } from './lane-flight.ts'
 import { letGo } from './leaving.ts'
+import { holdersOfFiles, watchOpenFiles } from './open-files.ts'
 import { PrimaryCalls } from './primary-calls.ts'
 import { PrimaryFrames } from './primary-frames.ts'
 import { RecordedDeliveries } from './recorded-deliveries.ts'
@@ -228,6 +229,7 @@ export class LaneServer {
     notePoolOrigins()
     watchChildProcesses((message) => this.#post(message))
     watchThreads((message) => this.#post(message))
+    watchOpenFiles()
     if (this.#flightFile !== null) watchGuardian(settings.shutdownDelayMs + settings.shutdownTimeoutMs)
     const startedMs = performance.now()
     try {
@@ -391,6 +393,8 @@ export class LaneServer {
         return
       case 'pool-uses':
         return this.#post({ type: 'pool-uses', uses: poolUses() })
+      case 'open-files':
+        return this.#post({ type: 'open-files', holders: holdersOfFiles() })
       case 'drain':
         void this.#drain()
         return

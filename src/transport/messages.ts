@@ -21,7 +21,7 @@ import type { StreamCommand, StreamReport } from './stream-messages.ts'
  * Version of what the two ends of a lane exchange: these messages, the frames, the layouts in shared memory. Raised with each change:
  * a lane loads the runtime's code from disk, and the primary may be older than that code.
  */
-export const LANE_PROTOCOL = 20
+export const LANE_PROTOCOL = 21
 
 /** What a lane is started with: the task of its thread in the pool. */
 export interface LaneInit {
@@ -170,6 +170,11 @@ export interface PoolUse extends Origin {
   calls: number
 }
 
+/** Files that one handler has opened and not closed. */
+export interface Holder extends Origin {
+  files: number
+}
+
 /** Records that a thread may ask the primary to forward, because a plugin in it listens. */
 export type Feed = 'traces' | 'failures' | 'logs'
 
@@ -187,6 +192,7 @@ export type ToLane =
   | { type: 'log-write'; batch: number; changes: LogChanges }
   /** Report which handlers have calls under way in the thread pool. */
   | { type: 'pool-uses' }
+  | { type: 'open-files' }
   /** Stop taking work, run `onStop`, close the tools, then leave. */
   | { type: 'drain' }
   /** The lane is to end for what happened in it: leave, without `onStop`. What stopped its loop may have cut off anything. */
@@ -210,6 +216,7 @@ export type ToPrimary =
   /** Its error is null when the changes are committed. */
   | { type: 'log-written'; batch: number; error: string | null }
   | { type: 'pool-uses'; uses: PoolUse[] }
+  | { type: 'open-files'; holders: Holder[] }
   /** A plugin has started a process, which leads a group of its own. */
   | { type: 'child-started'; pid: number; starter: Starter }
   /** It has ended; `hasLeft`: others of its group have not. */

@@ -21,6 +21,7 @@ import { LOG_MEMORY_BYTES } from '../../transport/memory/log-memory.ts'
 import { createMetricsRing } from '../../transport/memory/metrics-ring.ts'
 import { createNameTable } from '../../transport/memory/name-table.ts'
 import { createStatusTable } from '../../transport/memory/status-table.ts'
+import { Descriptors } from '../health/descriptors.ts'
 import { PoolProbe } from '../health/pool-probe.ts'
 import { processCounters } from '../health/process-counters.ts'
 import { readinessOf } from '../health/readiness.ts'
@@ -75,6 +76,7 @@ export class Runtime {
   readonly #lanes: SupervisionParts
   readonly #reloads: Reloads
   readonly #pool: PoolProbe
+  readonly #descriptors: Descriptors
   /** Null without a guardian. */
   readonly #processDeaths: ProcessDeaths | null
   readonly #observers: Observers
@@ -168,6 +170,15 @@ export class Runtime {
       onHeld: (reason) => log('ERROR', `Not ready: ${reason}`, 'main'),
       onFree: (heldMs) => log('INFO', `The thread pool serves again, after ${Math.round(heldMs)} ms`, 'main'),
     })
+    const descriptors = new Descriptors({
+      connections: http.connectionLimit,
+      log,
+      askLanes: () => {
+        for (const lane of link.supervisor.lanes.all) lane.post({ type: 'open-files' })
+      },
+      isThere: (lane) => link.supervisor.lanes.all.includes(lane),
+      end: (lane, holder) => link.supervisor.endHolder(lane, holder),
+    })
     const lanes = assembleSupervision({
       settings,
       shared,
@@ -180,6 +191,7 @@ export class Runtime {
       jobs,
       circuitBreaker,
       pool,
+      descriptors,
       suspicion,
       laneCalls: new LaneCallHandler(events.bus, host),
       tracing: () => this.#observers.tracing,
@@ -216,6 +228,7 @@ export class Runtime {
     this.#observers = new Observers({ settings, log, logWriter, processLog, tools, http, events, jobs, isGuarded })
     this.#lanes = lanes
     this.#pool = pool
+    this.#descriptors = descriptors
     this.#processDeaths = processDeaths
   }
 
@@ -265,6 +278,7 @@ export class Runtime {
       isCrowded: hub.isCrowded,
       poolFault: this.#pool.fault,
       connectionFault: this.#http.connectionLimit.fault,
+      descriptorFault: this.#descriptors.fault,
     })
   }
 
@@ -327,6 +341,7 @@ export class Runtime {
     this.#isStarted = true
     this.#processDeaths?.report((event) => this.#events.driver.publish(event, null))
     this.#pool.start()
+    this.#descriptors.start()
     return port
   }
 

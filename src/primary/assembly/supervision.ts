@@ -7,6 +7,7 @@ import { NameTable } from '../../transport/memory/name-table.ts'
 import type { SharedMemories } from '../../transport/messages.ts'
 import type { Lane, LaneListener } from '../dispatch/lane.ts'
 import type { PlacedRequest } from '../dispatch/request-slots.ts'
+import type { Descriptors } from '../health/descriptors.ts'
 import type { PoolProbe } from '../health/pool-probe.ts'
 import type { Jobs } from '../jobs/jobs.ts'
 import type { Log, ProcessLog } from '../logging/process-log.ts'
@@ -46,6 +47,7 @@ interface SupervisionOptions {
   suspicion: SuspicionParts
   laneCalls: LaneCallHandler
   pool: PoolProbe
+  descriptors: Descriptors
   /** Null while tracing is off. */
   tracing: () => ProcessTracing | null
   /** Null where no history is kept. */
@@ -181,6 +183,7 @@ function laneListener(registrar: LaneRegistrar, options: SupervisionOptions): La
     onMessage: (lane, message) => {
       if (message.type === 'log-written') return events.logLanes.written(message.batch, message.error)
       if (message.type === 'pool-uses') return options.pool.report(`lane ${lane.index}`, message.uses)
+      if (message.type === 'open-files') return options.descriptors.report(lane, message.holders)
       registrar.onMessage(lane, message)
       if (message.type === 'subscribe' || message.type === 'unsubscribe') snapshots.sendSoon()
     },

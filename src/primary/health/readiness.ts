@@ -20,6 +20,8 @@ export interface ReadinessFacts {
   readonly poolFault: string | null
   /** Why no new connection is taken; null while they are. */
   readonly connectionFault: string | null
+  /** Why hardly a descriptor is left; null while some are. */
+  readonly descriptorFault: string | null
 }
 
 /** Whether a process should get requests, and the reasons where it should not or is impaired. */
@@ -32,6 +34,7 @@ export function readinessOf(facts: ReadinessFacts): Readiness {
   reasons.push(...facts.toolReasons, ...facts.pluginReasons)
   if (facts.poolFault !== null) reasons.push(facts.poolFault)
   if (facts.connectionFault !== null) reasons.push(facts.connectionFault)
+  if (facts.descriptorFault !== null) reasons.push(facts.descriptorFault)
   if (busFault !== null && !facts.wasBusOpen) reasons.push(`event bus: ${busFault}`)
   const ready = reasons.length === 0
   if (ready && lanes.ready! < lanesWanted)

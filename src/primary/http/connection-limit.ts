@@ -1,4 +1,4 @@
-import { readdirSync, readFileSync } from 'node:fs'
+import { readdirSync, readFileSync, statSync } from 'node:fs'
 import { steadyMs } from '../../core/schedule/steady-time.ts'
 import type { Log } from '../logging/process-log.ts'
 import type { ListenSocket } from './listen-socket.ts'
@@ -39,7 +39,7 @@ export class ConnectionLimit {
   /** @param listenSocket that of the public address, open */
   guard(listenSocket: ListenSocket): void {
     this.#listenSocket = listenSocket
-    this.#descriptors = descriptorLimit()
+    this.#descriptors = descriptorLimit(Number.POSITIVE_INFINITY)
     this.#usedOtherwise = usedDescriptors()
   }
 
@@ -57,6 +57,12 @@ export class ConnectionLimit {
   get max(): number {
     const reserved = Math.max(RESERVED_MIN_DESCRIPTORS, this.#descriptors * RESERVED_SHARE)
     return Math.max(1, Math.floor(this.#descriptors - this.#usedOtherwise - reserved))
+  }
+
+  /** Those that the process has, connections included, and those that it may have. */
+  descriptors(): { used: number; limit: number } {
+    if (this.#listenSocket !== null) this.#descriptors = descriptorLimit(this.#descriptors)
+    return { used: usedDescriptors(), limit: this.#descriptors }
   }
 
   /** Why no connection is taken; null while they are. */
@@ -91,7 +97,7 @@ export class ConnectionLimit {
   check(): void {
     if (this.#pausedMs === null) return
     // An operator may have raised it meanwhile (`prlimit`).
-    this.#descriptors = descriptorLimit()
+    this.#descriptors = descriptorLimit(this.#descriptors)
     if (this.#open > this.max * RESUME_SHARE || this.#isReopening) return
     this.#isReopening = true
     void this.#reopen()
@@ -114,20 +120,24 @@ export class ConnectionLimit {
   }
 }
 
-/** Node raises the soft limit to the hard one when it starts. Source: proc(5), /proc/[pid]/limits. */
-function descriptorLimit(): number {
+/**
+ * Node raises the soft limit to the hard one when it starts. Source: proc(5), /proc/[pid]/limits.
+ * @param before what it was: without a descriptor left it cannot be asked
+ */
+function descriptorLimit(before: number): number {
   try {
     const limit = /^Max open files\s+(\d+)/m.exec(readFileSync('/proc/self/limits', 'latin1'))?.[1]
-    return limit === undefined ? Number.POSITIVE_INFINITY : Number(limit)
+    return limit === undefined ? before : Number(limit)
   } catch {
-    return Number.POSITIVE_INFINITY
+    return before
   }
 }
 
 function usedDescriptors(): number {
   try {
-    return readdirSync('/proc/self/fd').length
-  } catch {
-    return 0
+    // From Linux 6.2 on this is their number, and takes none.
+    return statSync('/proc/self/fd').size || readdirSync('/proc/self/fd').length
+  } catch (error) {
+    return (error as NodeJS.ErrnoException).code === 'EMFILE' ? Number.POSITIVE_INFINITY : 0
   }
 }

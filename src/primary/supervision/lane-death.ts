@@ -47,6 +47,11 @@ export function laneDeath(thread: LaneThread, error: unknown, unfinished: Unfini
   if (watchdog.terminationReason === 'memory') {
     return { ...death, reason: 'memory', message: memoryMessage(lane, death.stoodStillMs > 0, memoryMb) }
   }
+  if (thread.holder !== null) {
+    const { plugin, handler, files } = thread.holder
+    const message = `${files} files that were opened there are not closed`
+    return { ...death, reason: 'descriptors', message, origin: { plugin, handler } }
+  }
   if ((error as { code?: unknown } | null)?.code === 'ERR_WORKER_OUT_OF_MEMORY') {
     return { ...death, reason: 'memory', message: `it used up its heap memory of ${memoryMb} MiB` }
   }

@@ -1,4 +1,5 @@
 import type { BlackBox } from '../../contracts/registry.ts'
+import type { Holder } from '../../transport/messages.ts'
 import type { Lane, LaneRole } from '../dispatch/lane.ts'
 import { LaneChildren } from './lane-children.ts'
 import type { Watchdog } from './watchdog.ts'
@@ -25,6 +26,8 @@ export class LaneThread {
   isWornOut = false
   /** Something in it has ended it, and its thread leaves. */
   isDying = false
+  /** Who has opened so many files there that it is ended; null while nobody has. */
+  holder: Holder | null = null
   /** What is known of its death; null while it lives. */
   box: BlackBox | null = null
   /** Why it died; null while it lives. */

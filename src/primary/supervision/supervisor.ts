@@ -5,7 +5,7 @@ import type { Settings } from '../../core/config/schema.ts'
 import { steadyMs } from '../../core/schedule/steady-time.ts'
 import { until } from '../../core/schedule/until.ts'
 import { withTimeout } from '../../core/schedule/with-timeout.ts'
-import type { Manifest, SharedMemories } from '../../transport/messages.ts'
+import type { Holder, Manifest, SharedMemories } from '../../transport/messages.ts'
 import type { Lane, LaneListener, LaneRole, UnfinishedWork } from '../dispatch/lane.ts'
 import { CoreUse } from './core-use.ts'
 import type { FlightMirror } from './flight-mirror.ts'
@@ -24,6 +24,8 @@ import { CHECK_MS, type Standstill, type TerminationReason } from './watchdog.ts
 
 /** Black boxes that are kept of each lane. */
 const DEATHS_KEPT = 5
+/** Who has left no descriptor for the next lane has this long to leave, milliseconds. */
+const HOLDER_LEAVES_MS = 5000
 
 export interface SupervisorOptions {
   settings: Settings
@@ -289,6 +291,14 @@ export class Supervisor {
     await this.#replacement.takeOver(slot, fresh)
   }
 
+  /** The files that a handler has opened there leave the others none: they are closed with the lane. */
+  endHolder(lane: Lane, holder: Holder): void {
+    const thread = this.#slots.threads.find((each) => each.lane === lane)
+    if (thread === undefined || thread.isLost || thread.watchdog.terminationReason !== null) return
+    thread.holder = holder
+    void this.#terminate(thread, 'descriptors')
+  }
+
   #checkLeaving(thread: LaneThread, elapsedMs: number): void {
     const { lane, watchdog, abort } = thread
     if (abort.signal.aborted || !watchdog.checkLeaving(elapsedMs)) return
@@ -392,7 +402,9 @@ export class Supervisor {
     if (slot.thread === thread && slot.standby !== null) this.#standby.promote(slot)
     if (slot.thread === thread && !slot.isStandbyStarting) {
       slot.isRetried = isBetter
-      this.#restartLater(slot)
+      if (thread.holder === null) this.#restartLater(slot)
+      // Plugins that cannot be read do not boot.
+      else void withTimeout(thread.ended, HOLDER_LEAVES_MS, undefined).then(() => this.#restartLater(slot))
     } else this.#intensity.recordDeath(steadyMs())
     this.#changed()
   }

@@ -37,7 +37,7 @@ const LEAVING_GROWTH = 1.5
 const LEAVING_MAX_MS = 120_000
 
 /** Why a thread is ended from outside. */
-export type TerminationReason = 'stalled' | 'memory' | 'boot'
+export type TerminationReason = 'stalled' | 'memory' | 'descriptors' | 'boot'
 
 /**
  * What has become of a thread that was to end: a debugger holds it, so it stays; it was ended; its loop turns, so it can leave; or it is
@@ -172,7 +172,7 @@ export class Watchdog {
   /** Takes the stack and stops what runs, so that the thread can leave; one that boots is ended. Does nothing when a debugger holds it. */
   async terminate(reason: TerminationReason): Promise<Outcome> {
     this.terminationReason = reason
-    if (reason !== 'memory' && this.bootFault === null && isInspected()) {
+    if (reason !== 'memory' && reason !== 'descriptors' && this.bootFault === null && isInspected()) {
       if (await this.#hold.ask(this.#lane.heartbeat.threadId)) {
         this.terminationReason = null
         this.#bootingMs = 0

@@ -8,6 +8,7 @@ const STEPS_SHOWN = 40
 const REASONS = {
   stalled: 'stalled',
   memory: 'ran out of memory',
+  descriptors: 'held too many files open',
   exited: 'called process.exit',
   crashed: 'crashed',
   broken: 'had a broken builtin',

@@ -1,0 +1,87 @@
+import type { Holder } from '../../transport/messages.ts'
+import type { Lane } from '../dispatch/lane.ts'
+import type { ConnectionLimit } from '../http/connection-limit.ts'
+import type { Log } from '../logging/process-log.ts'
+
+/** How often it is looked how many descriptors are left, milliseconds. */
+const CHECK_MS = 1000
+/** Lanes that have not answered by then who holds them are busy, milliseconds. */
+const ANSWER_MS = 200
+/** Few are left when all but connections take more than this share of them. */
+const FEW_SHARE = 0.8
+/** A lane is ended when one handler has opened this share of all there, and not closed it. */
+const HELD_SHARE = 0.25
+
+export interface DescriptorsOptions {
+  connections: Pick<ConnectionLimit, 'open' | 'descriptors'>
+  log: Log
+  /** Asks every lane which handlers have files open. They arrive by `report`. */
+  askLanes: () => void
+  /** True until a lane's thread is gone. */
+  isThere: (lane: Lane) => boolean
+  /** Ends a lane, and with it the files that are open in it. */
+  end: (lane: Lane, holder: Holder) => void
+}
+
+/** Looks whether the process has descriptors left (`ulimit -n`). Where few are, it finds out who holds them, and ends that lane. */
+export class Descriptors {
+  readonly #options: DescriptorsOptions
+  #timer: NodeJS.Timeout | undefined
+  /** What lanes have answered since they were asked last. */
+  readonly #holders = new Map<Lane, readonly Holder[]>()
+  #ending: Lane | null = null
+  #fault: string | null = null
+  #isTold = false
+
+  constructor(options: DescriptorsOptions) {
+    this.#options = options
+  }
+
+  start(): void {
+    this.#timer = setInterval(() => this.check(), CHECK_MS).unref()
+  }
+
+  stop(): void {
+    clearInterval(this.#timer)
+  }
+
+  report(lane: Lane, holders: readonly Holder[]): void {
+    this.#holders.set(lane, holders)
+  }
+
+  /** Why hardly a descriptor is left; null while some are. */
+  get fault(): string | null {
+    return this.#fault
+  }
+
+  check(): void {
+    const { connections, log, askLanes } = this.#options
+    const { used, limit } = connections.descriptors()
+    if (used - connections.open < FEW_SHARE * limit) {
+      if (this.#isTold) log('INFO', `Descriptors are left again: ${used} of ${limit} are used`, 'main')
+      this.#fault = null
+      this.#isTold = false
+      return
+    }
+    this.#fault ??= `${used} of ${limit} descriptors are used (ulimit -n)`
+    this.#holders.clear()
+    askLanes()
+    setTimeout(() => this.#judge(used, limit), ANSWER_MS).unref()
+  }
+
+  #judge(used: number, limit: number): void {
+    const { log, isThere, end } = this.#options
+    const all = [...this.#holders].flatMap(([lane, holders]) => holders.map((holder) => ({ lane, holder })))
+    const [worst] = all.sort((a, b) => b.holder.files - a.holder.files)
+    if (worst !== undefined) {
+      const { plugin, handler, files } = worst.holder
+      this.#fault = `${used} of ${limit} descriptors are used (ulimit -n), ${files} of them by files that ${plugin} has opened in ${handler} and not closed`
+    }
+    if (!this.#isTold) log('ERROR', `Not ready: ${this.#fault}`, 'main')
+    this.#isTold = true
+    if (worst === undefined || worst.holder.files < HELD_SHARE * limit) return
+    if (this.#ending !== null && isThere(this.#ending)) return
+    this.#ending = worst.lane
+    end(worst.lane, worst.holder)
+  }
+}
