@@ -24,7 +24,6 @@ const USAGE = `Usage: heddle <command>
   client              writes a typed client of the service; \`client --out client.ts\`
   agents              writes into AGENTS.md what is there, for coding assistants
   db types            writes the types of all tables, from the migrations; --check only compares
-  bench               the benchmarks, in the repository of heddle
 \`heddle <command> --help\` says more`
 
 const TEST_USAGE = `Usage: heddle test [words] [--watch] [-t <name>]
@@ -60,11 +59,6 @@ const COMMANDS = {
   client: (args) => run([...own('devtools/cli/client'), ...args]),
   agents: (args) => run([...own('devtools/cli/agents'), ...args]),
   db: (args) => run([...own('devtools/cli/db'), ...args]),
-  bench: (args) => {
-    const bench = join(ROOT, 'bench/run.ts')
-    if (!existsSync(bench)) fail('The benchmarks are in the repository of heddle, not in the package')
-    return run([...LOADER_ARGUMENTS, bench, ...args])
-  },
 }
 
 function asksForHelp(args) {
