@@ -25,11 +25,19 @@ export class Sessions {
   readonly #auth: Tools['auth']
   readonly #db: Tools['db']
   readonly #sessionSec: number
+  readonly #issuer: string
 
   constructor({ auth, config, db }: Pick<Tools, 'auth' | 'config' | 'db'>) {
     this.#auth = auth
     this.#db = db
     this.#sessionSec = config.get('SESSION_TTL_SEC', { default: 2_592_000 })
+    this.#issuer = config.get('AUTH_ISSUER', { default: '' })
+  }
+
+  /** The claims of a good access token of this service; null for another issuer's, whose `sub` is somebody else, even if it is the same. */
+  readonly validateToken = async (token: string): Promise<Claims | null> => {
+    const claims = await this.#auth.validateToken(token)
+    return claims !== null && (claims.iss ?? '') === this.#issuer ? claims : null
   }
 
   async begin(userId: string): Promise<Grant> {

@@ -151,8 +151,8 @@ describeOnDatabases('accounts', (database) => {
 
     await t.test('no token, a forged one and an expired one are refused in the words of the runtime', async () => {
       const { id } = await service.createUser('token@example.com')
-      const sign = (secret: string, exp: string | number) =>
-        new SignJWT({ sub: id })
+      const sign = (secret: string, exp: string | number, claims = {}) =>
+        new SignJWT({ sub: id, ...claims })
           .setProtectedHeader({ alg: 'HS256' })
           .setExpirationTime(exp)
           .sign(new TextEncoder().encode(secret))
@@ -162,6 +162,8 @@ describeOnDatabases('accounts', (database) => {
         expired: await sign(SECRET, Math.floor(Date.now() / 1000) - 1),
         unsigned: `${header({ alg: 'none' })}.${header({ sub: id, exp: 9_999_999_999 })}.`,
         garbage: 'garbage',
+        // Good, and of somebody else, who has the same name there.
+        'of another issuer': await sign(SECRET, '1h', { iss: 'https://elsewhere.example' }),
       }
       for (const [method, path] of [
         ['GET', '/users/me'],

@@ -5,7 +5,7 @@ import { CHEAP_AUTH, PASSWORD, UsersService } from '../support/users-service.ts'
 
 describeOnDatabases('sessions', (database) => {
   test('a refresh token works once, and one that comes again ends its session', async (t) => {
-    const service = await UsersService.start(t, database, {}, { lanes: 2, tools: [CHEAP_AUTH] })
+    const service = await UsersService.start(t, database, { AUTH_ISSUER: 'shop' }, { lanes: 2, tools: [CHEAP_AUTH] })
     const email = 'ada@example.com'
     await service.createUser(email)
     const logIn = async () => (await service.post('/login', { email, password: PASSWORD })).body.data

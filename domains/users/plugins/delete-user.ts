@@ -3,20 +3,18 @@ import { Sessions } from '../sessions.ts'
 
 /** `DELETE /users/:id`: deletes the account that the token belongs to, and no other. Its sessions end, and with them its access tokens. */
 export default class DeleteUser extends Plugin {
-  #auth
   #http
   #sessions
 
   constructor({ auth, config, db, http }: Tools) {
     super()
-    this.#auth = auth
     this.#http = http
     this.#sessions = new Sessions({ auth, config, db })
   }
 
   override onBoot() {
     this.#http.addEndpoint('/users/:id', 'DELETE', this.delete, {
-      authValidator: this.#auth.validateToken,
+      authValidator: this.#sessions.validateToken,
       tags: ['users'],
       summary: 'Delete the own account',
     })

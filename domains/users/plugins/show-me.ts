@@ -1,24 +1,25 @@
 import { z } from 'zod'
 import { type Claims, type HttpContext, Plugin, type Tools } from '#heddle'
+import { Sessions } from '../sessions.ts'
 
 const account = z.object({ id: z.string(), name: z.string(), email: z.string(), created_at: z.string() })
 
 /** `GET /users/me`: the account that the token belongs to. */
 export default class ShowMe extends Plugin {
-  #auth
   #db
   #http
+  #sessions
 
-  constructor({ auth, db, http }: Tools) {
+  constructor({ auth, config, db, http }: Tools) {
     super()
-    this.#auth = auth
     this.#db = db
     this.#http = http
+    this.#sessions = new Sessions({ auth, config, db })
   }
 
   override onBoot() {
     this.#http.addEndpoint('/users/me', 'GET', this.show, {
-      authValidator: this.#auth.validateToken,
+      authValidator: this.#sessions.validateToken,
       tags: ['users'],
       response: z.object({ success: z.literal(true), data: account }),
       throws: { 404: 'The account is deleted' },
