@@ -2,11 +2,50 @@ import assert from 'node:assert/strict'
 import { connect } from 'node:net'
 import { describe, test } from 'node:test'
 import { setTimeout as sleep } from 'node:timers/promises'
+import type { LaneReplacement } from '../../src/primary/supervision/lane-replacement.ts'
+import { type LaneThread, slotWith } from '../../src/primary/supervision/lane-thread.ts'
+import { StandbyLane } from '../../src/primary/supervision/standby-lane.ts'
+import { laneOf } from '../support/fake-lane.ts'
 import { until } from '../support/until.ts'
 import { boxesOf, deathsIn, lanesOf, publish, shareDeadly } from './deadly.ts'
 
 /** Long enough for a relief to start on a machine that is busy. What stands still waits: a loop would cost the processor as long. */
 const STALL_MS = 6000
+
+test('where all lanes stand still one of them has a relief soon, and the others later', (t) => {
+  const threads = [0, 1].map((index) => ({ lane: laneOf(t, { index }), watchdog: { ownMs: 0 }, isLost: false }))
+  const slots = threads.map((thread) => slotWith(thread as unknown as LaneThread))
+  const started: number[] = []
+  const replacement = {
+    start: ({ index }: { index: number }) => {
+      started.push(index)
+      return new Promise(() => {})
+    },
+  }
+  const standby = new StandbyLane({
+    laneStallMs: 10_000,
+    slots,
+    replacement: replacement as unknown as LaneReplacement,
+    isPaused: () => false,
+    open: () => {},
+    restart: () => {},
+    isStopping: () => false,
+  })
+  const look = (ownMs: number): number[] => {
+    for (const { thread } of slots) {
+      Object.assign(thread.watchdog, { ownMs })
+      if (!thread.lane.responsive) standby.onStill(thread)
+    }
+    return [...started]
+  }
+  threads[0]!.lane.responsive = false
+  assert.deepEqual(look(900), [], 'the other works')
+  threads[1]!.lane.responsive = false
+  assert.deepEqual(look(100), [], 'too soon')
+  assert.deepEqual(look(300), [0])
+  assert.deepEqual(look(900), [0])
+  assert.deepEqual(look(1000), [0, 1])
+})
 
 describe('a lane that stands still', () => {
   const heddleOf = shareDeadly({ lanes: 1, env: { LANE_STALL_MS: String(STALL_MS) } })

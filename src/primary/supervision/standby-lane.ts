@@ -6,6 +6,8 @@ import { RestartIntensity } from './restart-intensity.ts'
 
 /** A standby starts when a lane has stood still this long by its own doing, before it is known whether it will go on; or at half of its time, when that is less. */
 const STANDBY_AFTER_MS = 1000
+/** The same where no lane is left that could do anything meanwhile. */
+const STANDBY_ALONE_AFTER_MS = 250
 
 export interface StandbyLaneOptions {
   laneStallMs: number
@@ -35,13 +37,22 @@ export class StandbyLane {
 
   /** Called at each check while the loop of a thread stands still. Starts a standby when that takes long. */
   onStill(still: LaneThread): void {
-    if (still.watchdog.ownMs < Math.min(STANDBY_AFTER_MS, this.#options.laneStallMs / 2)) return
+    const afterMs = this.#isAnyAtWork ? STANDBY_AFTER_MS : STANDBY_ALONE_AFTER_MS
+    if (still.watchdog.ownMs < Math.min(afterMs, this.#options.laneStallMs / 2)) return
     const slot = this.#slotOf(still)
     if (slot === undefined || slot.isStandbyStarting || slot.standby !== null || this.#options.isStopping()) return
     const nowMs = steadyMs()
     if (this.#options.isPaused(nowMs) || this.#intensity.isExceeded(nowMs)) return
     this.#intensity.recordDeath(nowMs)
     void this.#start(slot, still)
+  }
+
+  /** Some lane works, or is about to. */
+  get #isAnyAtWork(): boolean {
+    return this.#options.slots.some(
+      ({ thread, standby, isStandbyStarting }) =>
+        isStandbyStarting || [thread, standby].some((each) => each?.lane.state === 'ready' && each.lane.responsive),
+    )
   }
 
   async #start(slot: LaneSlot, still: LaneThread): Promise<void> {
