@@ -420,7 +420,8 @@ export class LaneServer {
     const deadlineMs = steadyMs() + SETTLE_MS
     await until(() => this.#requests.sockets.size === 0, Math.min(deadlineMs, steadyMs() + SOCKETS_END_MS))
     // Nobody waits for their answers, but what they await may be native.
-    await until(() => this.#requests.unsettled === 0, deadlineMs)
+    const isSettling = this.#requests.settling()
+    await until(() => !isSettling(), deadlineMs)
     this.#trimmer.stop()
     await this.#kernel.stop()
     await this.#streams?.close()

@@ -190,3 +190,32 @@ describe('a service that is reloaded again and again', () => {
     })
   })
 })
+
+test('a handler that has had its time is waited for as long as its route allows, and no longer', async (t) => {
+  const STOP = `this.logger = logger
+    http.addEndpoint('/hang/short', 'GET', () => new Promise(() => {}), { timeoutMs: 200 })
+    http.addEndpoint('/hang/long', 'GET', () => new Promise(() => {}), { timeoutMs: 3000 })
+  }
+  onStop() { this.logger.info('stops') `
+  const { heddle } = await started(t, { 'tell/plugins/tell.ts': plugin('one', STOP) }, 1)
+  const stops = () => heddle.logs.filter(({ msg }) => msg === 'stops').length
+  const tookMs = async (path: string, status: number | null): Promise<number> => {
+    const before = stops()
+    const signal = AbortSignal.timeout(status === null ? 500 : 30_000)
+    assert.equal(
+      await heddle.json(path, { signal }).then(
+        ({ status }) => status,
+        () => null,
+      ),
+      status,
+    )
+    const startMs = performance.now()
+    heddle.process.kill('SIGHUP')
+    await until(() => stops() > before, 'the end of the old lane', 60_000)
+    return performance.now() - startMs
+  }
+  const shortMs = await tookMs('/hang/short', 504)
+  t.diagnostic(`${shortMs} ms`)
+  assert.ok(shortMs < 4000, `${shortMs} ms`)
+  assert.ok((await tookMs('/hang/long', null)) > 2900, 'its route allows it 3 s')
+})

@@ -19,7 +19,7 @@ export interface Fault {
 export type GuardedOutcome = { isAnswered: false } | { isAnswered: true; result: unknown }
 
 /** HTTP_HANDLER_TIMEOUT_MS by default, where the setting is not known. */
-const DEFAULT_TIMEOUT_MS = 30_000
+export const DEFAULT_TIMEOUT_MS = 30_000
 /** The primary counts from when the request came, and looks at its clock now and then. */
 const CLOCKS_DIFFER_MS = 50
 

@@ -8,7 +8,7 @@ import type { CodeTracing } from '../../contracts/tracing.ts'
 import type { SocketRoute } from '../../contracts/web-socket.ts'
 import { type ErrorCode, HeddleError } from '../../core/errors/catalogue.ts'
 import type { RequestFrame } from '../../transport/frames/request-frame.ts'
-import { placeOfHook } from './answering.ts'
+import { DEFAULT_TIMEOUT_MS, placeOfHook } from './answering.ts'
 import type { BodySource } from './body-source.ts'
 import { compressed, isCompressible } from './compression.ts'
 import { RequestContext } from './context.ts'
@@ -104,9 +104,23 @@ export class RequestServer {
     return this.#running.size + this.#streams.size
   }
 
-  /** Handlers of requests that have not settled, though their clients may be gone, and files that are being sent. */
-  get unsettled(): number {
-    return this.#running.size + this.#files.size
+  /**
+   * Where no further request comes: @returns tells whether there is a handler that has not settled, though its client may be gone, and that is
+   * not longer about it from now on than its route allows, or a file on its way.
+   */
+  settling(): () => boolean {
+    const beganMs = performance.now()
+    const limitsMs = [...this.#running].map(([requestId, context]) => [requestId, this.#limitOf(context)] as const)
+    return () => {
+      const tookMs = performance.now() - beganMs
+      return this.#files.size > 0 || limitsMs.some(([id, limitMs]) => tookMs < limitMs && this.#running.has(id))
+    }
+  }
+
+  #limitOf({ method, route: path }: RequestContext): number {
+    const handler = `${method === 'HEAD' ? 'GET' : method} ${path}`
+    const route = this.#routes.find((each) => each?.origin.handler === handler) as Route | undefined
+    return route?.options.timeoutMs ?? this.effects?.timeoutMs ?? DEFAULT_TIMEOUT_MS
   }
 
   /** Those of them whose clients wait. */
