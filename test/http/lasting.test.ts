@@ -104,15 +104,47 @@ describe('answers that last', () => {
     })
   })
 
+  describe('have a bound for each route', () => {
+    const service = share({ HTTP_MAX_STREAMS: '8', HTTP_MAX_STREAMS_PER_ROUTE: '2' })
+
+    it('so that one that is full leaves room for the others', async () => {
+      const heddle = service()
+      const { port } = heddle
+      const opened: Socket[] = []
+      for (const path of ['/stream', '/socket', '/body', '/large']) {
+        for (let n = 0; n < 2; n++) {
+          const { connection, status } = await open(port, path)
+          assert.equal(status, path === '/socket' ? 101 : 200)
+          opened.push(connection)
+        }
+        assertFailure(
+          await ask(port, 'GET', path, path === '/socket' ? HANDSHAKE : {}),
+          503,
+          'Too many streams are open',
+        )
+      }
+      const told = heddle.logs.filter(({ msg }) => msg.startsWith('Streams are refused')).map(({ msg }) => msg)
+      assert.equal(told[0], 'Streams are refused: GET /stream has 2 (HTTP_MAX_STREAMS_PER_ROUTE)')
+      for (const connection of opened) connection.destroy()
+      const statusAgain = async (): Promise<number> => {
+        const { connection, status } = await open(port, '/stream')
+        connection.destroy()
+        return status
+      }
+      await until(async () => (await statusAgain()) === 200, 'room again')
+    })
+  })
+
   it('are counted exactly, whoever comes and goes', () => {
     const answers = new LastingAnswers()
     answers.max = 3
     answers.maxPerAddress = 2
-    const first = answers.enter('10.0.0.1')!
-    const second = answers.enter('10.0.0.1')!
-    assert.equal(answers.enter('10.0.0.1') ?? answers.enter('::1') ?? null, '0:0:0:0')
+    const first = answers.enter('10.0.0.1', 'GET /a')!
+    const second = answers.enter('10.0.0.1', 'GET /a')!
+    assert.equal(answers.enter('10.0.0.1', 'GET /a'), null)
+    assert.deepEqual(answers.enter('::1', 'GET /a'), ['0:0:0:0', 'GET /a'])
     answers.leave(first)
-    assert.notEqual(answers.enter('10.0.0.1'), null)
+    assert.notEqual(answers.enter('10.0.0.1', 'GET /a'), null)
     answers.leave(second)
     assert.equal(answers.open, 2)
   })

@@ -7,7 +7,7 @@ import { errorReply, JSON_TYPE, type Reply } from '../../runtime/endpoint/reply.
 import { ChunkedBody } from './chunked-body.ts'
 import { ClientSocket, type SocketWorker } from './client-socket.ts'
 import type { Handshake } from './handshake.ts'
-import { LASTING_MIN_BYTES, lastingAnswers } from './lasting-answers.ts'
+import { LASTING_MIN_BYTES, type LastingPlace, lastingAnswers } from './lasting-answers.ts'
 import type { ClientResponse } from './library.ts'
 import { PacedBody } from './paced-body.ts'
 import { policyFor } from './page-policy.ts'
@@ -81,7 +81,7 @@ export class Exchange implements ObservedRequest {
   #isOpening = false
   #onAbort: (() => void) | null = null
   /** Its place among the answers that last; null while it has none. */
-  #lastingAs: string | null = null
+  #lastingAs: LastingPlace | null = null
 
   constructor(
     res: ClientResponse,
@@ -172,7 +172,7 @@ export class Exchange implements ObservedRequest {
 
   /** Takes a place among the answers that last. False when there is none: the exchange is answered then. */
   mayLast(): boolean {
-    this.#lastingAs = lastingAnswers.enter(this.#address())
+    this.#lastingAs = lastingAnswers.enter(this.#address(), this.label)
     if (this.#lastingAs !== null) return true
     this.#cancel()
     this.fail('HTTP_OVERLOADED', 'Too many streams are open')

@@ -77,6 +77,7 @@ export class Listener {
     this.#cors = new Cors(options.settings.httpCorsOrigins, options.settings.httpCorsCredentials)
     this.#system = new SystemAccess(options.settings)
     lastingAnswers.max = options.settings.httpMaxStreams
+    lastingAnswers.maxPerRoute = options.settings.httpMaxStreamsPerRoute
     lastingAnswers.maxPerAddress = options.settings.httpMaxStreamsPerAddress
     lastingAnswers.onRefused = options.onRefusal
     this.#proxies = new TrustedProxies(options.settings.httpTrustedProxies)

@@ -95,6 +95,14 @@ export const HTTP_VARIABLES = {
     effect:
       'Most event streams, WebSockets and long answers that are open at a time, which hold no place in `LANE_MAX_INFLIGHT`; a further one is answered with 503.',
   },
+  HTTP_MAX_STREAMS_PER_ROUTE: {
+    type: 'integer',
+    min: 1,
+    max: 60_000,
+    default: 5000,
+    unit: 'streams',
+    effect: 'Most of them on one route, so that the others have room.',
+  },
   HTTP_MAX_STREAMS_PER_ADDRESS: {
     type: 'integer',
     min: 1,
