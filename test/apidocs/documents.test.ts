@@ -91,6 +91,28 @@ test('the documents of the shipped domains and of odd ones', async (t) => {
     assert.equal(statuses('/system/logs/stream', 'get'), '200 400 500 503')
   })
 
+  await t.test(
+    'a route without a response schema answers JSON of any form: without content, generators read that nothing comes',
+    async () => {
+      const routes: RouteInfo[] = (await heddle.json('/odd/routes')).body
+      const contentOf = ({ path, method }: RouteInfo) => {
+        const { operation } = operations.find(
+          (each) => each.operation['x-route'] === path && each.method === method.toLowerCase(),
+        )!
+        return (operation.responses['200'] as { content: object }).content
+      }
+      const plain = routes.filter((route) => route.method !== 'HEAD' && !route.is_stream && !route.is_socket)
+      const without = plain.filter(({ schemas }) => schemas.response === undefined)
+      assert.ok(
+        without.some(({ path }) => path === '/odd/routes') && without.length < plain.length,
+        `${without.length}`,
+      )
+      for (const route of without) assert.deepEqual(contentOf(route), { 'application/json': {} }, route.path)
+      for (const route of plain.filter((each) => !without.includes(each)))
+        assert.ok('schema' in (contentOf(route) as { 'application/json': object })['application/json'], route.path)
+    },
+  )
+
   await t.test('bodies come as JSON, and as forms where a form can hold what is asked for', () => {
     const types = (path: string) => Object.keys(operationOf(path).requestBody!.content)
     const all = ['application/json', 'application/x-www-form-urlencoded', 'multipart/form-data']
