@@ -54,6 +54,7 @@ import { RingRecords } from './ring-records.ts'
 import { RingReplies } from './ring-replies.ts'
 import { assignRoutes } from './route-assignment.ts'
 import { tryRegularly } from './self-trial.ts'
+import { SharedBuffers } from './shared-buffers.ts'
 import { watchThreads } from './threads.ts'
 import { LaneToolHost } from './tool-host.ts'
 
@@ -88,6 +89,7 @@ export class LaneServer {
   readonly #recorder: FlightRecorder
   /** The recorder's copy outside of the process; null without a guardian. */
   readonly #flightFile: FlightFile | null
+  readonly #sharedBuffers = new SharedBuffers()
   readonly #heartbeat: HeartbeatWriter
   readonly #sayWhy: ReturnType<typeof installExitReport>
   readonly #flight: LaneFlight
@@ -107,7 +109,7 @@ export class LaneServer {
       this.#host.writeLog('WARNING', message, failed.plugin, fields)
     }
     this.#events.onFailure = (failure, { requestId, trace }) => this.#bus.failedHere({ failure, requestId, trace })
-    this.#heartbeat = new HeartbeatWriter(init.heartbeat, memoryLimits(settings.laneMemoryMb))
+    this.#heartbeat = new HeartbeatWriter(init.heartbeat, memoryLimits(settings.laneMemoryMb), this.#sharedBuffers)
     this.#flightFile = init.flightFile === null ? null : new FlightFile(init.flightFile, Buffer.from(init.flight))
     const recorder = new FlightRecorder(init.flight, this.#flightFile)
     this.#recorder = recorder
@@ -226,6 +228,7 @@ export class LaneServer {
     // The primary has given the lane up: nobody waits for anything of it.
     port.on('close', () => this.#letGo())
     this.#heartbeat.start()
+    this.#sharedBuffers.watch()
     notePoolOrigins()
     watchChildProcesses((message) => this.#post(message))
     watchThreads((message) => this.#post(message))

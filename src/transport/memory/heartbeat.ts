@@ -9,7 +9,7 @@ import { collectGarbage } from './garbage.ts'
  *   word 0  BEATS         counts up every LANE_BEAT_MS while the lane's loop turns
  *   word 1  LOOP_DELAY    longest delay of that timer in the last second, microseconds
  *   word 2  HEAP_KIB      used JavaScript heap
- *   word 3  EXTERNAL_KIB  memory that belongs to JavaScript objects outside of the heap: buffers above all
+ *   word 3  EXTERNAL_KIB  memory that belongs to JavaScript objects outside of the heap: buffers above all, shared ones that it has made, too
  *   word 4  THREAD        `threadId` of worker_threads; 0 until it has begun
  *   word 5  TASK          the thread's number in the operating system (Linux), 0 elsewhere
  */
@@ -52,18 +52,30 @@ export const memoryLimits = (laneMemoryMb: number): MemoryLimits => ({
   externalBytes: laneMemoryMb * 2 ** 20,
 })
 
+/** Bytes of memory that threads share. */
+interface SharedCount {
+  readonly bytes: number
+  /** Counts again what is no garbage. */
+  look(): void
+}
+
 /** The lane's side: beats while the thread's loop turns. */
 export class HeartbeatWriter {
   readonly #words: Int32Array
   readonly #limits: MemoryLimits
+  readonly #shared: SharedCount
   #lastBeatMs = performance.now()
   #longestDelayMs = 0
   #beats = 0
 
-  /** @param limits a lane that reports more is ended: so it collects garbage before it reports more */
-  constructor(memory: SharedArrayBuffer, limits: MemoryLimits) {
+  /**
+   * @param limits a lane that reports more is ended: so it collects garbage before it reports more
+   * @param shared the memory that this thread has made and may share with others
+   */
+  constructor(memory: SharedArrayBuffer, limits: MemoryLimits, shared: SharedCount) {
     this.#words = new Int32Array(memory)
     this.#limits = limits
+    this.#shared = shared
   }
 
   start(): void {
@@ -78,19 +90,27 @@ export class HeartbeatWriter {
     this.#lastBeatMs = nowMs
     // Wakes no thread and publishes nothing else: each word stands alone.
     Atomics.add(this.#words, HEARTBEAT_BEATS_WORD, 1)
-    if (this.#beats++ % BEATS_PER_MEMORY_REPORT === 0) {
-      let { used_heap_size, external_memory } = getHeapStatistics()
-      if (used_heap_size > this.#limits.heapBytes || external_memory > this.#limits.externalBytes) {
-        collectGarbage()
-        ;({ used_heap_size, external_memory } = getHeapStatistics())
-      }
-      Atomics.store(this.#words, HEARTBEAT_HEAP_KIB_WORD, Math.round(used_heap_size / 1024))
-      Atomics.store(this.#words, HEARTBEAT_EXTERNAL_KIB_WORD, Math.round(external_memory / 1024))
-    }
+    if (this.#beats++ % BEATS_PER_MEMORY_REPORT === 0) this.#reportMemory()
     if (this.#beats % BEATS_PER_REPORT === 0) {
       Atomics.store(this.#words, HEARTBEAT_LOOP_DELAY_US_WORD, Math.round(Math.max(0, this.#longestDelayMs) * 1000))
       this.#longestDelayMs = 0
     }
+  }
+
+  #reportMemory(): void {
+    let { used_heap_size, external_memory } = getHeapStatistics()
+    let sharedBytes = this.#shared.bytes
+    const { heapBytes, externalBytes } = this.#limits
+    const isOver = used_heap_size > heapBytes || external_memory + sharedBytes > externalBytes
+    if (isOver) {
+      collectGarbage()
+      ;({ used_heap_size, external_memory } = getHeapStatistics())
+    }
+    this.#shared.look()
+    // What has grown meanwhile may be garbage: the next report collects it first.
+    if (isOver) sharedBytes = this.#shared.bytes
+    Atomics.store(this.#words, HEARTBEAT_HEAP_KIB_WORD, Math.round(used_heap_size / 1024))
+    Atomics.store(this.#words, HEARTBEAT_EXTERNAL_KIB_WORD, Math.round((external_memory + sharedBytes) / 1024))
   }
 }
 
