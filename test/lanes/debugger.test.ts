@@ -21,6 +21,7 @@ const plugin = (version: number): string => `export default class Tell {
     http.addEndpoint('/version', 'GET', this.tell)
     http.addEndpoint('/publish', 'POST', () => event_bus.publish('told', {}).then(() => ({})))
     http.addEndpoint('/other', 'GET', () => ({ other: true }))
+    http.addEndpoint('/spin', 'GET', this.spin)
     event_bus.subscribe('told', this.handle, { timeoutMs: ${TIMEOUT_MS}, retries: 0 })
   }
   tell(): object {
@@ -30,6 +31,9 @@ const plugin = (version: number): string => `export default class Tell {
   async handle(): Promise<void> {
     await null
     console.log('handled') // stop in the subscriber
+  }
+  spin(): void {
+    for (;;) {} // spin
   }
 }
 `
@@ -41,7 +45,7 @@ const lineOf = (comment: string): number => {
 }
 
 describe('with a debugger at a service that reloads', () => {
-  test('a lane at a breakpoint is not ended, nothing in it is late, and breakpoints survive a reload', async (t) => {
+  test('a lane at a breakpoint is not ended, nothing in it is late, breakpoints survive a reload, and a loop still ends its lane', async (t) => {
     const folder = await folderOf(t, { 'shop/plugins/tell.ts': plugin(1) })
     const file = join(folder, 'shop/plugins/tell.ts')
     const { child, logs, errors } = await spawnHeddle(t, {
@@ -106,6 +110,11 @@ describe('with a debugger at a service that reloads', () => {
       logs.filter(({ msg }) => / died: |did not finish|gave up|dead letter/.test(msg)),
       [],
     )
+
+    const spun = get('/spin')
+    const death = await logged(' died: ')
+    assert.match(death.msg, new RegExp(`tell\\.ts:${lineOf('spin')}:`))
+    assert.equal((await spun).status, 504)
 
     child.kill('SIGTERM')
     // Node waits for debuggers at its end, and editors know it.

@@ -1,4 +1,5 @@
 import { fileURLToPath } from 'node:url'
+import { setFlagsFromString } from 'node:v8'
 import { type MessagePort, Worker } from 'node:worker_threads'
 import { Piscina } from 'piscina'
 import { laneEnvironment } from '../../core/config/lane-environment.ts'
@@ -7,6 +8,7 @@ import type { Settings } from '../../core/config/schema.ts'
 import { messageOf } from '../../core/errors/description.ts'
 import { YOUNG_GENERATION_MB } from '../../transport/memory/heartbeat.ts'
 import type { LaneInit, WarmUp } from '../../transport/messages.ts'
+import { isInspected } from './debugger-hold.ts'
 import { STANDSTILL_GROWTH } from './watchdog.ts'
 
 const NODE_MAJOR = Number.parseInt(process.versions.node, 10)
@@ -78,6 +80,9 @@ export class LanePool {
 
   /** @param isPrewarmed threads may be started ahead of the lanes that will need them (`prewarm`) */
   constructor(settings: Settings, isPrewarmed: boolean, onError: (error: unknown) => void) {
+    // In Node 22 a loop in a file whose places for breakpoints an editor has asked for answers nobody, and cannot be stopped: V8 tries there to go over to
+    // optimized code, and looks for nothing else.
+    if (NODE_MAJOR < 24 && isInspected()) setFlagsFromString('--no-use-osr')
     this.#warmUp = { toolsDir: settings.toolsDir, tools: settings.tools }
     this.#prewarmedThreads = isPrewarmed ? Math.min(settings.lanes + 1, PREWARMED_MAX_THREADS) : 0
     this.#pool = new Piscina({
