@@ -49,22 +49,23 @@ test('a plugin that ends its lane while it boots is left out, named with its lin
 
 test('a plugin that fills the memory while it boots is left out, and the service comes up', {
   timeout: 120_000,
-  todo: 'it is served by the others, and is not always left out in time: the cause is not known yet',
 }, async (t) => {
   const folder = await folderOf(t, {
     'bad/plugins/fill.ts': `export default class Fill {
   onBoot() {
     const kept = []
-    for (;;) kept.push(new Array(100_000).fill(kept.length))
+    for (;;) kept.push(Buffer.alloc(1 << 24, 1))
   }
 }`,
   })
-  const env = { LANE_MEMORY_MB: '64' }
+  // On a starved machine it would be ended for its loop before it has taken so much.
+  const env = { LANE_MEMORY_MB: '64', LANE_STALL_MS: '60000' }
   const heddle = await startHeddle(t, { domains: [SYSTEM_ROUTES, folder], lanes: 1, env })
-  assert.equal((await heddle.json('/system/health/ready')).status, 200)
+  const isReady = async (): Promise<boolean> => (await heddle.json('/system/health/ready')).status === 200
+  await until(isReady, 'all others', 60_000)
   const fill = async () => (await heddle.json('/system/status')).body.plugins['bad.Fill']
-  await until(async () => (await fill()).status === 'DEAD', 'it is left out', 30_000)
-  assert.match((await fill()).error, /the process grew by more than 1280 MiB while it booted/)
+  await until(async () => (await fill()).status === 'DEAD', 'it is left out', 60_000)
+  assert.match((await fill()).error, /the process grew by more than 1280 MiB while it booted \(.*fill\.ts/)
   assert.equal(await heddle.stop(), 0)
 })
 

@@ -73,6 +73,22 @@ for (const [n, [where, code]] of Object.entries(LOOPS).entries()) {
   })
 }
 
+test('a plugin that ends its lane before the others have booted without it is left out, too', {
+  timeout: 120_000,
+}, async (t) => {
+  const code = 'for (const endMs = performance.now() + 1600; performance.now() < endMs; );\n    process.exit(5)'
+  const folder = await folderOf(t, {
+    'bad/plugins/slow.ts': slow(code),
+    'good/plugins/good.ts': `${GOOD.slice(0, -1)}  onBoot() { return new Promise((resolve) => setTimeout(resolve, 800)) }\n}`,
+  })
+  const heddle = await startHeddle(t, { domains: [SYSTEM_ROUTES, folder], lanes: 1 })
+  await until(async () => (await statusOf(heddle))['bad.Slow'].status === 'DEAD', 'it is left out', 30_000)
+  assert.match((await statusOf(heddle))['bad.Slow'].error, /process\.exit\(5\) was called \(.*slow\.ts:9:\d+\)/)
+  await until(() => heddle.logs.some(({ msg }) => msg.startsWith('Plugin bad.Slow failed in boot: ')), 'the line')
+  assert.equal((await heddle.json('/slow')).status, 404)
+  assert.equal(await heddle.stop(), 0)
+})
+
 test('a plugin that boots slowly joins the others when it has booted, without a request that fails', {
   timeout: 120_000,
 }, async (t) => {

@@ -244,6 +244,8 @@ export class Supervisor {
     if (lane.state !== 'starting') return
     this.#options.onBooted(lane)
     lane.state = 'ready'
+    // A plugin that it has not waited for may have ended its lane meanwhile.
+    for (const [file, reason] of Object.entries(this.#starter.barred.reasons)) this.#options.onLeftOut(file, reason)
     this.#onDemand(lane.role)?.opened()
     this.#changed()
   }
