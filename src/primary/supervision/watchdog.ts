@@ -23,6 +23,8 @@ const UNRESPONSIVE_MS = 50
 const PROBE_MS = 200
 /** A stack is taken at most this often from one lane, milliseconds: taking it disturbs the thread a little. */
 const PROBE_PAUSE_MS = 5_000
+/** A boot that runs is asked for its stack for this long: on a busy machine it has no core to stop with. */
+const BUSY_STACK_MAX_MS = 5_000
 /** The process may grow by this many times a lane's memory while that lane stands still. */
 export const STANDSTILL_GROWTH = 2
 /** The process may grow by this much more while a lane boots, MiB: for all that lanes load which boot beside it, and for the primary itself. */
@@ -305,10 +307,11 @@ export class Watchdog {
 
   /** Where the thread stands now, or stood when it was last asked; null when that is not known. */
   async #takeStack(): Promise<StackFrame[] | null> {
-    const { threadId } = this.#lane.heartbeat
+    const { heartbeat } = this.#lane
     const earlier = this.#probe
-    const mayAsk = threadId !== 0 && !this.isResponsive && this.#options.isQuiet()
-    const now = mayAsk ? await stackOf(threadId, undefined, this.#options.isQuiet) : null
+    const mayAsk = heartbeat.threadId !== 0 && !this.isResponsive && this.#options.isQuiet()
+    const timeoutMs = heartbeat.share()?.isRunnable ? BUSY_STACK_MAX_MS : undefined
+    const now = mayAsk ? await stackOf(heartbeat.threadId, timeoutMs, this.#options.isQuiet) : null
     return now ?? (await earlier)
   }
 
