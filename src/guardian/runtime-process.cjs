@@ -53,11 +53,12 @@ class RuntimeProcess {
     this.#stallMs = null
     this.#startedMs = Date.now()
     this.#flight.clear()
+    const run = `${this.#flight.path}-${this.#startedMs}`
     const child = spawn(process.execPath, args, {
       // Standard output is the runtime's own, so it costs nothing. In a session of its own it gets each signal once: from here.
       stdio: ['ignore', 'inherit', 'pipe', 'ipc'],
       detached: true,
-      env: { ...env(this.#hasEverServed), HEDDLE_FLIGHT_DIR: this.#flight.path },
+      env: { ...env(this.#hasEverServed), HEDDLE_FLIGHT_DIR: this.#flight.path, HEDDLE_RUN: run },
     })
     this.#child = child
     this.#tail = stderr.follow(child.stderr)
@@ -69,6 +70,8 @@ class RuntimeProcess {
       onOver(1)
     })
     child.once('exit', (code, signal) => {
+      // Loaded when it is needed: the guardian is to stay small.
+      require('./left-behind.cjs').endLeftBehind(child.pid, run)
       this.#stallWatch?.stop()
       this.#stallWatch = null
       clearTimeout(this.#stopTimer)

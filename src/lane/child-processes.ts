@@ -3,7 +3,7 @@ import { causality } from '../core/causality/context.ts'
 import type { ToPrimary } from '../transport/messages.ts'
 
 interface Spawning {
-  spawn(options: Record<string, unknown>): unknown
+  spawn(options: { envPairs?: string[] }): unknown
 }
 
 const kill = process.kill.bind(process)
@@ -17,8 +17,12 @@ export function watchChildProcesses(post: (message: ToPrimary) => void): void {
   if (process.platform === 'win32') return
   const prototype = ChildProcess.prototype as unknown as Spawning
   const { spawn } = prototype
+  const { HEDDLE_RUN: run } = process.env
+  const mark = run === undefined ? [] : [`HEDDLE_RUN=${run}`]
   prototype.spawn = function (this: ChildProcess, options) {
-    const outcome = spawn.call(this as unknown as Spawning, { ...options, detached: true })
+    // By the mark the guardian finds it, when this process is gone at once.
+    const envPairs = [...(options.envPairs ?? []), ...mark]
+    const outcome = spawn.call(this as unknown as Spawning, { ...options, envPairs, detached: true } as typeof options)
     const { pid } = this
     if (pid === undefined) return outcome
     const { plugin = null, handler = null } = causality.getStore()?.origin ?? {}

@@ -27,6 +27,8 @@ const KEPT: readonly string[] = [
   'NODE_TLS_REJECT_UNAUTHORIZED',
   'NODE_V8_COVERAGE',
   'NODE_APP_INSTANCE',
+  // The guardian knows by it what a lane has started.
+  'HEDDLE_RUN',
   'UV_THREADPOOL_SIZE',
   'TSX_*',
   'ESBUILD_*',

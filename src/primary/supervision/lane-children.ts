@@ -1,4 +1,4 @@
-import { existsSync } from 'node:fs'
+import { existsSync, readFileSync } from 'node:fs'
 import type { LaneInfo, Starter } from '../../contracts/registry.ts'
 
 /** Groups of processes, and threads, that the plugins of one lane have started. Node ends the threads. */
@@ -41,17 +41,36 @@ export class LaneChildren {
     else this.#groups.delete(pid)
   }
 
-  /** The lane is gone. */
-  end(): void {
+  /**
+   * The lane is given up, or gone.
+   * @param task of its thread, while it stands: what it waits for (`execSync`) ends, too, and leads no group
+   */
+  end(task = 0): void {
+    if (task !== 0) for (const pid of descendantsOf(`self/task/${task}`)) end(pid)
     for (const [pid, { isLed }] of this.#groups) {
       // The group is empty by now, and its number another's.
       if (!isLed && existsSync(`/proc/${pid}`)) continue
-      try {
-        process.kill(-pid, 'SIGKILL')
-      } catch {
-        // It has ended by itself.
-      }
+      end(-pid)
     }
     this.#groups.clear()
+  }
+}
+
+function end(pid: number): void {
+  try {
+    process.kill(pid, 'SIGKILL')
+  } catch {
+    // It has ended by itself.
+  }
+}
+
+/** All that a thread has started, and what that has. Source: proc(5), /proc/pid/task/tid/children. */
+function descendantsOf(task: string): number[] {
+  try {
+    const children = readFileSync(`/proc/${task}/children`, 'latin1').split(' ').filter(Boolean).map(Number)
+    return children.flatMap((pid) => [pid, ...descendantsOf(`${pid}/task/${pid}`)])
+  } catch {
+    // Not Linux, or it has ended.
+    return []
   }
 }

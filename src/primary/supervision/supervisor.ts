@@ -349,7 +349,7 @@ export class Supervisor {
     if (!this.#isStopping) this.#options.onUnresponsive(lane)
     this.#replacement.outsideSlots.add(thread)
     const unfinished = lane.dispose()
-    thread.children.end()
+    thread.children.end(lane.heartbeat.task)
     return unfinished
   }
 
