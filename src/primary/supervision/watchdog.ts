@@ -21,6 +21,9 @@ const BOOT_STALL_MIN_MS = 3000
 const UNRESPONSIVE_MS = 50
 /** When a heartbeat stands still this long, the stack of the thread is taken, before it is known whether the thread will go on. */
 const PROBE_MS = 200
+/** A thread that stands still for longer after it was told to stop is inside a native call. One that fills its heap may collect garbage for seconds first. */
+const STOP_MS = 1000
+const STOP_COLLECTING_MS = 5000
 /** A stack is taken at most this often from one lane, milliseconds: taking it disturbs the thread a little. */
 const PROBE_PAUSE_MS = 5_000
 /** A boot that runs is asked for its stack for this long: on a busy machine it has no core to stop with. */
@@ -196,7 +199,8 @@ export class Watchdog {
     const onStop = (): void => {
       isLate = heartbeat.beats !== this.#seenBeats
     }
-    const stopped = await stopThread(heartbeat.threadId, undefined, this.#options.isQuiet, onStop)
+    const stopMs = reason === 'memory' ? STOP_COLLECTING_MS : STOP_MS
+    const stopped = await stopThread(heartbeat.threadId, stopMs, this.#options.isQuiet, onStop)
     this.cpuMs = heartbeat.cpuMs
     if (stopped === null) isLate = heartbeat.beats !== this.#seenBeats
     this.stack = (isLate ? null : stopped) ?? (await earlier)
