@@ -10,12 +10,22 @@ import {
   STEP_REQUEST,
   STEP_STREAM_EVENT,
 } from '../../transport/memory/flight-recorder.ts'
-import { FLIGHT_ENDING, type FlightNames, NAMES_FILE, PRIMARY_FILE } from './flight-mirror.ts'
+import {
+  FLIGHT_ENDING,
+  type FlightNames,
+  LAST_RESORT_FILE,
+  type LastResort,
+  NAMES_FILE,
+  PRIMARY_FILE,
+} from './flight-mirror.ts'
+import { isProved } from './judge.ts'
 import { framesOfStack, shownFrame } from './stack-probe.ts'
 
 const REPORT_FILE = 'report.json'
 /** Lines with which V8 and Node say why they end the process, as far as they are worth a message. */
 const FATAL_LINE = /^(?:# Fatal (?!error in)|FATAL ERROR: |\w*Error: )/
+/** The process has died of the end of a thread that came at most so long before, milliseconds: it waits for native calls first. */
+const LAST_RESORT_MS = 10_000
 /** The primary thread is no lane. */
 export const PRIMARY_INDEX = -1
 
@@ -127,10 +137,13 @@ function completed(path: string, report: RawReport): CrashReport {
     .filter((name) => name.endsWith(FLIGHT_ENDING))
     .flatMap((name) => begunIn(path, name, names, Date.parse(report.at)))
     .sort((a, b) => a.begunMs - b.begunMs)
+  const last = parsed<LastResort>(join(path, LAST_RESORT_FILE))
   const stack = report.code === null ? [] : framesOfStack(report.stderr.join('\n'))
   const booting = readdirSync(path)
     .filter((name) => name.endsWith(BOOTING_ENDING))
     .map((name) => readFileSync(join(path, name), 'utf8'))
+  const isLastResort = last !== null && Date.parse(report.at) - last.atMs < LAST_RESORT_MS
+  if (isLastResort && report.signal !== null && report.stalled_ms === null) return ofLastResort(report, last, begun)
   const { begun: guiltyWork, guilty } = guiltyOf(report, begun, stack, names)
   // Somebody from outside may have killed it, and what was in flight has nothing to do with that.
   const isFromOutside = report.signal === 'SIGKILL' && report.stalled_ms === null
@@ -145,6 +158,22 @@ function completed(path: string, report: RawReport): CrashReport {
     suspects: isFromOutside ? [] : isCertain ? [guilty.plugin!] : [...new Set(inFlight)],
     booting: isCertain ? [] : [...new Set(booting)],
     stack: stack.map(shownFrame),
+  }
+}
+
+/** Whoever has brought a lane to its end has ended the process, too, and not whose native call was under way. */
+function ofLastResort(report: RawReport, last: LastResort, begun: readonly Begun[]): CrashReport {
+  const { lane, guilty } = last
+  const why = last.message === null ? '' : `, for ${last.message}`
+  return {
+    ...report,
+    message: `${messageOf(report)}, when a lane was ended that did not leave${why}`,
+    guilty,
+    lane,
+    in_flight: begun.map(({ work }) => work),
+    suspects: isProved(last) && report.signal !== 'SIGKILL' ? [guilty!.plugin!] : [],
+    booting: [],
+    stack: [],
   }
 }
 

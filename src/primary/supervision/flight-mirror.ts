@@ -1,5 +1,6 @@
 import { renameSync, rmSync, writeFileSync } from 'node:fs'
 import { basename, join } from 'node:path'
+import type { BlackBox } from '../../contracts/registry.ts'
 import { BOOTING_ENDING, FlightFile } from '../../transport/memory/flight-file.ts'
 import { createFlightRecorder, FLIGHT_FILE_BYTES, FlightRecorder } from '../../transport/memory/flight-recorder.ts'
 import type { Lane } from '../dispatch/lane.ts'
@@ -13,6 +14,7 @@ const STILL_MS = 40
 export const NAMES_FILE = 'names.json'
 export const PRIMARY_FILE = 'primary.flight'
 export const FLIGHT_ENDING = '.flight'
+export const LAST_RESORT_FILE = 'last-resort.json'
 
 interface Entry {
   readonly path: string
@@ -21,6 +23,15 @@ interface Entry {
   readonly seen: Buffer
   readonly file: FlightFile
   isStill: boolean
+}
+
+/** A thread that is ended from outside, though native calls of it may be under way, which can end the process. */
+export interface LastResort {
+  atMs: number
+  lane: number
+  /** Why the lane had to leave; null where there is only new code. */
+  message: string | null
+  guilty: BlackBox['guilty']
 }
 
 interface WorkNames {
@@ -86,6 +97,21 @@ export class FlightMirror {
     entry.file.close()
     rmSync(entry.path, { force: true })
     rmSync(entry.path + BOOTING_ENDING, { force: true })
+  }
+
+  /** The thread of a lane is about to be ended, which may cost the process. @param box why the lane had to leave */
+  lastResort({ index }: Lane, box: BlackBox | null): void {
+    const last: LastResort = {
+      atMs: Date.now(),
+      lane: index,
+      message: box?.message ?? null,
+      guilty: box?.guilty ?? null,
+    }
+    try {
+      writeFileSync(join(this.#folder, LAST_RESORT_FILE), JSON.stringify(last), { mode: 0o600 })
+    } catch {
+      // The folder is gone with the guardian, and this process is about to end.
+    }
   }
 
   /** A round of looks begins: one every CHECK_MS. */

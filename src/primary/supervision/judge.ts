@@ -93,6 +93,6 @@ export class Judge {
 }
 
 /** A pattern is a reason to try a plugin alone, and the work that was begun last is a hint for people. Neither is proof. */
-export function isProved({ guilty }: BlackBox): boolean {
+export function isProved({ guilty }: Pick<BlackBox, 'guilty'>): boolean {
   return guilty?.plugin != null && guilty.evidence !== 'last' && guilty.evidence !== 'pattern'
 }

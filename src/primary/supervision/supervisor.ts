@@ -305,6 +305,7 @@ export class Supervisor {
     const { lane, watchdog, abort } = thread
     if (abort.signal.aborted || !watchdog.checkLeaving(elapsedMs)) return
     this.#log('WARNING', `Lane ${lane.index} does not leave: its thread is ended`)
+    this.#options.flightMirror?.lastResort(lane, thread.box)
     abort.abort()
   }
 
