@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict'
-import { readdirSync } from 'node:fs'
+import { readdirSync, readFileSync } from 'node:fs'
 import { test } from 'node:test'
 import { type Heddle, startHeddle } from '../support/heddle.ts'
 import { until } from '../support/until.ts'
@@ -7,7 +7,18 @@ import { lanesOf } from './deadly.ts'
 import { NATIVE } from './native.ts'
 
 const THREADS = 8
-const tasksOf = (heddle: Heddle): number => readdirSync(`/proc/${heddle.process.pid}/task`).length
+/** Threads of a process; without those of libuv's pool, which begin with the first call that needs one. */
+function tasksOf(heddle: Heddle): number {
+  const folder = `/proc/${heddle.process.pid}/task`
+  const isOfPool = (task: string): boolean => {
+    try {
+      return readFileSync(`${folder}/${task}/comm`, 'latin1').startsWith('libuv')
+    } catch {
+      return true
+    }
+  }
+  return readdirSync(folder).filter((task) => !isOfPool(task)).length
+}
 
 const ends = {
   'the death of its lane': (heddle: Heddle) => heddle.fetch('/end/throw'),
