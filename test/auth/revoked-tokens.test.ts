@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
+import type { Claims } from '../../src/contracts/auth.ts'
 import { RevokedTokens, revocationId } from '../../src/tools/auth/revoked-tokens.ts'
 import type { Generation } from '../../src/transport/memory/generation.ts'
 
@@ -21,4 +22,25 @@ test('beyond a thousand revoked tokens those whose time is over are forgotten, a
   for (let n = 0; n < VALID; n++) assert.equal(tokens.has(claimsOf(`valid-${n}`)), true, `valid-${n}`)
   assert.equal(tokens.has(claimsOf('over-0')), false)
   assert.equal(tokens.has(claimsOf('unknown')), false)
+})
+
+test('what is revoked while an answer is on its way is asked for before a token is good', async () => {
+  const generation = { current: 1 }
+  const revoked = [[revocationId(claimsOf('first')), 9e9] as const]
+  const tokens = new RevokedTokens(generation as unknown as Generation, async () => {
+    const page = { revoked: [...revoked], generation: generation.current, hasMore: false }
+    if (generation.current === 1) {
+      revoked.push([revocationId(claimsOf('second')), 9e9])
+      generation.current = 2
+    }
+    return page
+  })
+  assert.equal(await tokens.has(claimsOf('second')), true)
+})
+
+test('a revoked token is that of its issuer alone', async () => {
+  const page = { revoked: [[revocationId(claimsOf('same')), 9e9] as const], generation: 1, hasMore: false }
+  const tokens = new RevokedTokens({ current: 1 } as unknown as Generation, async () => page)
+  assert.equal(await tokens.has(claimsOf('same')), true)
+  for (const iss of ['them', undefined]) assert.equal(tokens.has({ ...claimsOf('same'), iss } as Claims), false, iss)
 })

@@ -64,6 +64,7 @@ const bad: Record<string, () => unknown> = {
   'claims that are no JSON': () => forge('{"sub":"u1",'),
   'claims that are null': () => forge(null),
   'a critical header': () => forge(good(), { alg: 'HS256', crit: ['b64'], b64: false }),
+  'a critical header that the library knows': () => forge(good(), { alg: 'HS256', crit: ['b64'], b64: true }),
   'an unknown critical header': () => forge(good(), { alg: 'HS256', crit: ['x'], x: 1 }),
   padding: () => `${forge(good())}=`,
   'a trailing blank': () => `${forge(good())} `,

@@ -178,7 +178,7 @@ describeOnDatabases('requests with an Idempotency-Key', (database) => {
     isReplay(otherwiseAgain!, otherwise!)
     assert.equal(heddle.logs.filter(({ msg }) => msg.startsWith('A handler answers otherwise')).length, 1)
 
-    for (const how of ['fail', 'unavailable']) {
+    for (const how of ['fail', 'unavailable', 'broken']) {
       for (const { status, headers } of await twice(how)) {
         assert.deepEqual([status, headers['idempotency-replayed']], [500, undefined], how)
       }

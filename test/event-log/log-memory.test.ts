@@ -37,3 +37,22 @@ test('many blocks go round in the memory', () => {
     assert.equal(log.next, 2 * block * BLOCK_POSITIONS)
   }
 })
+
+test('an insert that begins as the kind of the log changes is counted for the new one alone', () => {
+  const log = memory()
+  const { add } = Atomics
+  // Another thread, between the look at the kind and the count.
+  Atomics.add = ((...args: Parameters<typeof add>) => {
+    Atomics.add = add
+    log.share()
+    return add(...args)
+  }) as typeof add
+  try {
+    assert.equal(log.beginInsert(), true)
+  } finally {
+    Atomics.add = add
+  }
+  assert.deepEqual([log.insertsOpen(false), log.insertsOpen(true)], [0, 1])
+  log.insertEnded(true)
+  assert.equal(log.insertsOpen(true), 0)
+})

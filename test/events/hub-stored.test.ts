@@ -38,6 +38,37 @@ test('what becomes a letter at once, because processes have died of it, waits fo
   assert.deepEqual(ends, ['first is done', 'second is done', 'bad is a letter', 'bad is done', 'last is done'])
 })
 
+test('a delivery is over only when its letter is stored, however long that takes', async (t) => {
+  const { hub } = hubOf(t)
+  const lane = fakeThread()
+  hub.subscribe('order.placed', 'group', {}, instanceOf(lane))
+  const ends: string[] = []
+  const shares = shareOf(ends, 'first')
+  const { source, ...share } = shares.shareOf(undefined as never)!
+  let stored = (): void => {}
+  const storeDeadLetter = async (): Promise<void> => {
+    await new Promise<void>((resolve) => {
+      stored = resolve
+    })
+    ends.push('first is a letter')
+  }
+  const slow = { ...shares, shareOf: () => ({ ...share, source: { ...source, storeDeadLetter } }) }
+  hub.deliverStored(eventOf('first', { key: 'k' }), 0, null, slow)
+  hub.deliverStored(eventOf('second', { key: 'k' }), 0, null, shareOf(ends, 'second'))
+  hub.deliveryFailed(lane.taken[0]!.id, { message: 'never' })
+  await new Promise(setImmediate)
+  assert.deepEqual([ends, lane.events], [[], ['first']])
+  stored()
+  await new Promise(setImmediate)
+  assert.deepEqual(
+    [ends, lane.events],
+    [
+      ['first is a letter', 'first is done'],
+      ['first', 'second'],
+    ],
+  )
+})
+
 test('at the end of the process nothing of a key begins that stands behind what is left in the log', (t) => {
   const { hub } = hubOf(t)
   const lane = fakeThread()
