@@ -1,11 +1,14 @@
 import type { EventEmitter } from 'node:events'
 import fs from 'node:fs'
 import { syncBuiltinESMExports } from 'node:module'
+import { devNull } from 'node:os'
 import { causality, type Origin } from '../core/causality/context.ts'
 import type { Holder } from '../transport/messages.ts'
 
 /** Handlers that a report names at most. */
 const HOLDERS_MAX = 10
+/** A boot has to have opened so many to be why none is left: another lane may boot the same just then, and have them. */
+const HELD_MIN = 64
 
 type Opened = (error: Error | null, descriptor: number) => void
 
@@ -54,6 +57,28 @@ export function watchOpenFiles(): void {
     return handle
   }
   syncBuiltinESMExports()
+}
+
+/** False when the process has no file descriptor left: then nothing more can boot. */
+export function isDescriptorLeft(): boolean {
+  try {
+    closeSync(openSync(devNull, 'r'))
+    return true
+  } catch (error) {
+    const { code } = error as NodeJS.ErrnoException
+    return code !== 'EMFILE' && code !== 'ENFILE'
+  }
+}
+
+/** The plugin whose boot has taken them in this thread; null when none has. */
+export function bootThatHoldsFiles(): Origin | null {
+  const counts = new Map<string | undefined, number>()
+  for (const origin of openers.values()) {
+    const count = (counts.get(origin.bootFile) ?? 0) + 1
+    counts.set(origin.bootFile, count)
+    if (origin.bootFile !== undefined && count >= HELD_MIN) return origin
+  }
+  return null
 }
 
 /** The handlers whose files are open, those with the most first. */

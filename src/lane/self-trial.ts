@@ -59,24 +59,39 @@ const USES: Record<string, () => boolean> = {
   setImmediate: () => clearImmediate(setImmediate(() => {})) === undefined,
 }
 
-/** Somebody has broken what JavaScript brings. @param stack names where the code stands that is there instead; empty where that is not known */
-export type BreakListener = (message: string, stack: string) => void
+/** Somebody has broken what JavaScript brings. `stack` names where the code stands that is there instead; empty where that is not known. */
+interface Broken {
+  message: string
+  stack: string
+}
 
 /**
- * Tries regularly whether what JavaScript brings still does what it should: a plugin that replaces or freezes it in its lane fails the requests of all.
- * What has not held from the start says nothing: all lanes are so.
+ * Tries whether what JavaScript brings still does what it should: a plugin that replaces or freezes it in its lane fails the requests of all.
+ * What has not held from the start says nothing: all lanes are so. Made before the first plugin is loaded.
  */
-export function tryRegularly(onBroken: BreakListener): void {
-  const names = Object.keys(USES).filter((name) => faultOf(name) === null)
-  const timer = setInterval(() => {
+export class SelfTrial {
+  readonly #names = Object.keys(USES).filter((name) => faultOf(name) === null)
+
+  /** Null while nothing is broken. */
+  look(): Broken | null {
+    const names = this.#names
     // By hand: what would walk through the list may be broken.
     for (let n = 0; n < names.length; n++) {
       const fault = faultOf(names[n]!)
-      if (fault === null) continue
-      clearInterval(timer)
-      return onBroken(`${names[n]} is broken: ${fault}`, placeOf(names[n]!))
+      if (fault !== null) return { message: `${names[n]} is broken: ${fault}`, stack: placeOf(names[n]!) }
     }
-  }, TRIAL_MS).unref()
+    return null
+  }
+
+  /** From now on it is tried regularly. */
+  start(onBroken: (broken: Broken) => void): void {
+    const timer = setInterval(() => {
+      const broken = this.look()
+      if (broken === null) return
+      clearInterval(timer)
+      onBroken(broken)
+    }, TRIAL_MS).unref()
+  }
 }
 
 function faultOf(name: string): string | null {

@@ -44,7 +44,7 @@ import { LaneBus } from './event-bus.ts'
 import { JobRunner } from './job-runner.ts'
 import { LaneFlight } from './lane-flight.ts'
 import { letGo } from './leaving.ts'
-import { holdersOfFiles, watchOpenFiles } from './open-files.ts'
+import { bootThatHoldsFiles, holdersOfFiles, isDescriptorLeft, watchOpenFiles } from './open-files.ts'
 import { PrimaryCalls } from './primary-calls.ts'
 import { PrimaryFrames } from './primary-frames.ts'
 import { RecordedDeliveries } from './recorded-deliveries.ts'
@@ -53,7 +53,7 @@ import { RingPublisher } from './ring-publisher.ts'
 import { RingRecords } from './ring-records.ts'
 import { RingReplies } from './ring-replies.ts'
 import { assignRoutes } from './route-assignment.ts'
-import { tryRegularly } from './self-trial.ts'
+import { SelfTrial } from './self-trial.ts'
 import { SharedBuffers } from './shared-buffers.ts'
 import { watchThreads } from './threads.ts'
 import { LaneToolHost } from './tool-host.ts'
@@ -235,6 +235,7 @@ export class LaneServer {
     watchOpenFiles()
     if (this.#flightFile !== null) watchGuardian(settings.shutdownDelayMs + settings.shutdownTimeoutMs)
     const startedMs = performance.now()
+    const trial = new SelfTrial()
     try {
       const { toolbox, plugins } = this.#kernel
       if (this.#init.tracing !== null) await this.#openTracing(this.#init.tracing)
@@ -252,25 +253,28 @@ export class LaneServer {
         waiting: this.#init.waiting,
         onUnguarded: (setup) => this.#requests.hooks.bar(setup),
         onNext: (file) => {
-          this.#flightFile?.booting(file)
-          this.#post({ type: 'booting', file })
+          this.#requireThread(trial)
+          this.#booting(file)
         },
       })
-      this.#flightFile?.booting(null)
-      this.#post({ type: 'booting', file: null })
+      this.#requireThread(trial)
+      this.#booting(null)
       await aftermath.over(this.#init.aftermathMs)
+      this.#requireThread(trial)
     } catch (error) {
+      const broken = trial.look()
+      if (broken !== null) this.#sayWhy({ kind: 'broken', ...broken })
       this.#post({
         type: 'boot-failed',
-        message: messageOf(error),
+        message: broken?.message ?? messageOf(error),
         stack: stackOf(error),
       })
       return
     }
     this.#dropFailedPlugins()
     this.#host.isBooted = true
-    tryRegularly((message, stack) => {
-      this.#sayWhy({ kind: 'broken', message, stack })
+    trial.start((broken) => {
+      this.#sayWhy({ kind: 'broken', ...broken })
       this.#leave()
     })
     this.#history?.payloads?.prepare()
@@ -292,6 +296,28 @@ export class LaneServer {
       },
     })
     await FOREVER
+  }
+
+  /** @param file null: all have booted */
+  #booting(file: string | null): void {
+    this.#flightFile?.booting(file)
+    this.#post({ type: 'booting', file })
+  }
+
+  /** @throws when a plugin that was booted has left a thread in which the others cannot boot */
+  #requireThread(trial: SelfTrial): void {
+    const broken = trial.look()
+    if (broken !== null) throw new Error(broken.message)
+    if (isDescriptorLeft()) return
+    const message = 'no file descriptor is left (ulimit -n)'
+    const origin = bootThatHoldsFiles()
+    // Another lane has them. This one starts again.
+    if (origin === null) this.#booting(null)
+    else
+      causality.run({ eventId: null, requestId: null, trace: null, origin }, () =>
+        this.#sayWhy({ kind: 'throw', message, stack: '' }),
+      )
+    throw new Error(message)
   }
 
   /** A plugin that has failed is not served: what it registered before is taken back. */
