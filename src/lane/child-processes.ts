@@ -11,16 +11,16 @@ const kill = process.kill.bind(process)
 /**
  * Tells the primary of each process that plugins start, so that it ends with its lane: nobody else would end it. It leads a group of its own, in which
  * everything is that it starts itself.
+ * @param run the mark by which the guardian finds it, when this process is gone at once; undefined without a guardian
  */
-export function watchChildProcesses(post: (message: ToPrimary) => void): void {
+export function watchChildProcesses(post: (message: ToPrimary) => void, run: string | undefined): void {
   // There are no groups.
   if (process.platform === 'win32') return
   const prototype = ChildProcess.prototype as unknown as Spawning
   const { spawn } = prototype
-  const { HEDDLE_RUN: run } = process.env
   const mark = run === undefined ? [] : [`HEDDLE_RUN=${run}`]
   prototype.spawn = function (this: ChildProcess, options) {
-    // By the mark the guardian finds it, when this process is gone at once.
+    // One that gets an environment of its own would be without.
     const envPairs = [...(options.envPairs ?? []), ...mark]
     const outcome = spawn.call(this as unknown as Spawning, { ...options, envPairs, detached: true } as typeof options)
     const { pid } = this

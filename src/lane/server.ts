@@ -220,7 +220,7 @@ export class LaneServer {
 
   /** Boots, then serves until the primary ends the thread. Resolves when the boot has failed, which it reports. */
   async run(): Promise<void> {
-    const { port, settings } = this.#init
+    const { port, settings, variables } = this.#init
     port.on('message', (message: ToLane | number) => {
       if (typeof message === 'number') this.#frames.drain()
       else this.#onMessage(message)
@@ -230,7 +230,7 @@ export class LaneServer {
     this.#heartbeat.start()
     this.#sharedBuffers.watch()
     notePoolOrigins()
-    watchChildProcesses((message) => this.#post(message))
+    watchChildProcesses((message) => this.#post(message), variables.HEDDLE_RUN)
     watchThreads((message) => this.#post(message))
     watchOpenFiles()
     if (this.#flightFile !== null) watchGuardian(settings.shutdownDelayMs + settings.shutdownTimeoutMs)
