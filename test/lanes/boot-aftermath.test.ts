@@ -89,6 +89,25 @@ for (const lanes of [1, 2]) {
   })
 }
 
+for (const [kind, queue] of [
+  ['ticks', 'process.nextTick(again)'],
+  ['microtasks', 'Promise.resolve().then(again)'],
+] as const) {
+  test(`a plugin whose boot has begun a loop of ${kind} is left out and named, and all others are served`, {
+    timeout: 120_000,
+  }, async (t) => {
+    const code = `setTimeout(() => { const again = () => ${queue}; again() }, 20)\n${onBoot('Loop', '')}`
+    const folder = await folderOf(t, { 'bad/plugins/Loop.ts': code, 'good/plugins/good.ts': GOOD })
+    const env = { LANE_STALL_MS: '2000' }
+    const heddle = await startHeddle(t, { domains: [SYSTEM_ROUTES, folder], lanes: 2, env })
+    await until(async () => (await pluginsOf(heddle))['bad.Loop']?.status === 'DEAD', 'it is left out', 60_000)
+    assert.match((await pluginsOf(heddle))['bad.Loop'].error, /(?:stood still|grew) .*\(.*Loop\.ts:1:\d+\)/)
+    assert.deepEqual(await failuresOf(heddle, 300), [])
+    for (const { msg } of deathsIn(heddle)) assert.match(msg, /Loop\.ts:1:\d+$/, 'each lane that died of it names it')
+    assert.equal(await heddle.stop(), 0)
+  })
+}
+
 test('a plugin that ends lanes by what its boot has begun long before is left out, until there is new code', {
   timeout: 120_000,
 }, async (t) => {

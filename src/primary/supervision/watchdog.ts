@@ -28,6 +28,8 @@ const STOP_COLLECTING_MS = 5000
 const PROBE_PAUSE_MS = 5_000
 /** A boot that runs is asked for its stack for this long: on a busy machine it has no core to stop with. */
 const BUSY_STACK_MAX_MS = 5_000
+/** And so many times at most, where its stack names no file. */
+const BOOT_STACKS_MAX = 10
 /** The process may grow by this many times a lane's memory while that lane stands still. */
 export const STANDSTILL_GROWTH = 2
 /** The process may grow by this much more while a lane boots, MiB: for all that lanes load which boot beside it, and for the primary itself. */
@@ -186,7 +188,8 @@ export class Watchdog {
     }
     this.cpuMsWhileStill = this.#own.cpuMs
     if (reason === 'boot') {
-      this.stack = await this.#takeStack()
+      // A loop of ticks stands in Node's own code every other time, which names nobody.
+      for (let n = 0; n < BOOT_STACKS_MAX && (n === 0 || this.#isNameless); n++) this.stack = await this.#takeStack()
       this.cpuMs = this.#lane.heartbeat.cpuMs
       this.#options.abort.abort()
       return 'ended'
@@ -307,6 +310,10 @@ export class Watchdog {
     this.#hold.over()
     this.#isHoldTold = false
     if (probe !== null) void probe.then((stack) => this.#options.onRecovered({ stillMs, stack }))
+  }
+
+  get #isNameless(): boolean {
+    return this.stack?.every(({ file }) => file.startsWith('node:')) === true
   }
 
   /** Where the thread stands now, or stood when it was last asked; null when that is not known. */
