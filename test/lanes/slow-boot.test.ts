@@ -25,6 +25,10 @@ const slow = (onBoot: string): string => `export default class Slow {
 const LOOPS = {
   'at module level': `for (let n = 0; ; n++) if (n < 0) break\nexport default class Slow {}`,
   'in its onBoot': slow('for (let n = 0; ; n++) if (n < 0) break'),
+  'in a timer of its onBoot': slow('setTimeout(() => { for (let n = 0; ; n++) if (n < 0) break })'),
+  'in ticks of a timer of its onBoot': slow(
+    'setTimeout(() => { let n = 0; const again = () => { n++; process.nextTick(again) }; again() })',
+  ),
 }
 
 async function started(t: Parameters<typeof startHeddle>[0], code: string, lanes: number) {
@@ -54,7 +58,7 @@ for (const [n, [where, code]] of Object.entries(LOOPS).entries()) {
   test(`a plugin that loops ${where} holds nobody up, and is left out with its line`, {
     timeout: 120_000,
   }, async (t) => {
-    const { heddle } = await started(t, code, n + 1)
+    const { heddle } = await started(t, code, (n % 2) + 1)
     const { plugins } = (await heddle.json('/system/status')).body
     assert.equal(plugins['bad.Slow'].status, 'BOOTING', 'the others are served while it loops')
     assert.equal(plugins['good.Good'].status, 'OK')

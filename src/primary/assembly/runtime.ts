@@ -79,6 +79,8 @@ export class Runtime {
   readonly #descriptors: Descriptors
   /** Null without a guardian. */
   readonly #processDeaths: ProcessDeaths | null
+  /** Null without a guardian. */
+  readonly #flightMirror: FlightMirror | null
   readonly #observers: Observers
   readonly #processLog: ProcessLog
   /** The start is over. */
@@ -230,6 +232,7 @@ export class Runtime {
     this.#pool = pool
     this.#descriptors = descriptors
     this.#processDeaths = processDeaths
+    this.#flightMirror = flightMirror
   }
 
   get toolbox(): Toolbox {
@@ -315,11 +318,14 @@ export class Runtime {
       leaveOut: (...of) => this.#leaveOut(...of),
     })
     await kernel.plugins.boot(settings.domainsDir, 'primary', {
+      barred: this.#processDeaths?.barred(),
+      onNext: (file) => this.#flightMirror?.booting(file),
       onUnguarded: (setup) => this.#http.localWorker.server.hooks.bar(setup),
       settled: () => aftermath.over(AFTERMATH_MS, false),
       patienceMs: PATIENCE_MS,
       onLate: (plugin) => this.#joins(plugin),
     })
+    this.#flightMirror?.booting(null)
     this.host.settle()
     this.#dropFailedPlugins()
     health.setPlugins(this, kernel.plugins.health)

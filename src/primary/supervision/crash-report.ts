@@ -140,7 +140,8 @@ function completed(path: string, report: RawReport): CrashReport {
   const last = parsed<LastResort>(join(path, LAST_RESORT_FILE))
   const stack = report.code === null ? [] : framesOfStack(report.stderr.join('\n'))
   const booting = readdirSync(path)
-    .filter((name) => name.endsWith(BOOTING_ENDING))
+    // Where the primary stood still it was none of the lanes' plugins.
+    .filter((name) => name.endsWith(report.stalled_ms === null ? BOOTING_ENDING : PRIMARY_FILE + BOOTING_ENDING))
     .map((name) => readFileSync(join(path, name), 'utf8'))
   const isLastResort = last !== null && Date.parse(report.at) - last.atMs < LAST_RESORT_MS
   if (isLastResort && report.signal !== null && report.stalled_ms === null) return ofLastResort(report, last, begun)

@@ -89,6 +89,11 @@ export class FlightMirror {
     return entry
   }
 
+  /** The primary begins to boot a plugin of its own. @param file null when it has booted all */
+  booting(file: string | null): void {
+    this.#entries.get(null)!.file.booting(file)
+  }
+
   /** The lane's thread has ended, and the process goes on. */
   end(lane: Lane): void {
     const entry = this.#entries.get(lane)

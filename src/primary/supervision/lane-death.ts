@@ -69,7 +69,7 @@ export function describeDeath({ message }: LaneDeath, guilty: BlackBox['guilty']
 }
 
 /** The plugin that the stack names, else the one that was being booted. */
-function bootingAt({ bootedFiles, bootingFile }: LaneThread, stack: readonly StackFrame[]): string | null {
+export function bootingAt({ bootedFiles, bootingFile }: LaneThread, stack: readonly StackFrame[]): string | null {
   return stack.find(({ file }) => bootedFiles.includes(file))?.file ?? bootingFile
 }
 

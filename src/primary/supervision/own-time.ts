@@ -1,6 +1,9 @@
 import type { CoreShare, HeartbeatReader } from '../../transport/memory/heartbeat.ts'
 import { Starvation } from './starvation.ts'
 
+/** Threads that get this share of the cores that they want hold up nobody for long who waits for them. */
+const ENOUGH_SHARE = 0.2
+
 /** One for all lanes: they share the cores. */
 const starvation = new Starvation()
 
@@ -56,5 +59,5 @@ function ownMs(before: CoreShare, now: CoreShare, passedMs: number): number {
   if (now.isRunnable) return usedMs
   // What it waits for may be held by a thread that waits for a core.
   const sleptMs = Math.max(0, passedMs - usedMs - (now.waitedMs - before.waitedMs))
-  return usedMs + sleptMs * (starvation.share() ?? 0)
+  return usedMs + sleptMs * Math.min(1, (starvation.share() ?? 0) / ENOUGH_SHARE)
 }

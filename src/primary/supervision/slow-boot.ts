@@ -1,6 +1,7 @@
 import { basename, dirname } from 'node:path'
 import type { Lane } from '../dispatch/lane.ts'
 import type { BarredPlugins } from './barred-plugins.ts'
+import { bootingAt } from './lane-death.ts'
 import type { LaneReplacement } from './lane-replacement.ts'
 import type { LaneSlot, LaneThread } from './lane-thread.ts'
 
@@ -30,20 +31,40 @@ export class SlowBoot {
   /** Settles when the lanes have the plugin that they had not waited for. */
   #takingOver: Promise<void> = Promise.resolve()
   readonly #waiters: (() => void)[] = []
+  /** Threads that are being asked where they stand. */
+  readonly #asked = new Set<LaneThread>()
 
   constructor(options: SlowBootOptions) {
     this.#options = options
   }
 
   /** Called at each check while a thread boots. */
-  look({ lane, bootingFile, watchdog }: LaneThread): void {
-    const { slots, barred, isServed, isStopping, onChange } = this.#options
+  look(thread: LaneThread): void {
+    const { slots, isServed, isStopping } = this.#options
+    const { lane, watchdog, bootingFile } = thread
+    if (!watchdog.isBootSlow || isServed() || isStopping() || !slots.some((slot) => slot.thread === thread)) return
+    if (watchdog.isResponsive) this.#goOnWithout(bootingFile, lane)
+    else if (!this.#asked.has(thread)) void this.#ask(thread)
+  }
+
+  /** What stands still may be another plugin's, which has booted: a timer of its `onBoot`. */
+  async #ask(thread: LaneThread): Promise<void> {
+    this.#asked.add(thread)
+    const stack = await thread.watchdog.takeStack()
+    this.#asked.delete(thread)
+    const { isServed, isStopping } = this.#options
+    if (thread.lane.state === 'starting' && !isServed() && !isStopping())
+      this.#goOnWithout(bootingAt(thread, stack ?? []), thread.lane)
+  }
+
+  /** @param file null when it is not known what takes so long */
+  #goOnWithout(file: string | null, lane: Lane): void {
+    const { slots, barred, onChange } = this.#options
     // A domain.ts or app.ts has the guards of others: without it they could not be served.
-    if (bootingFile === null || basename(dirname(bootingFile)) !== 'plugins' || !watchdog.isBootSlow) return
-    if (lane.role !== 'regular' || isServed() || isStopping()) return
-    const slow = slots.filter(({ thread }) => thread.lane.state === 'starting' && !thread.without.has(bootingFile))
+    if (file === null || basename(dirname(file)) !== 'plugins') return
+    const slow = slots.filter(({ thread }) => thread.lane.state === 'starting' && !thread.without.has(file))
     if (!slow.some(({ thread }) => thread.lane === lane)) return
-    barred.waitFor(bootingFile)
+    barred.waitFor(file)
     for (const slot of slow) this.#startWithout(slot, slot.thread.lane === lane)
     onChange()
   }

@@ -189,7 +189,7 @@ export class Watchdog {
     this.cpuMsWhileStill = this.#own.cpuMs
     if (reason === 'boot') {
       // A loop of ticks stands in Node's own code every other time, which names nobody.
-      for (let n = 0; n < BOOT_STACKS_MAX && (n === 0 || this.#isNameless); n++) this.stack = await this.#takeStack()
+      for (let n = 0; n < BOOT_STACKS_MAX && (n === 0 || this.#isNameless); n++) this.stack = await this.takeStack()
       this.cpuMs = this.#lane.heartbeat.cpuMs
       this.#options.abort.abort()
       return 'ended'
@@ -208,6 +208,16 @@ export class Watchdog {
     if (stopped === null) isLate = heartbeat.beats !== this.#seenBeats
     this.stack = (isLate ? null : stopped) ?? (await earlier)
     return stopped === null && !isLate ? 'stuck' : 'turning'
+  }
+
+  /** Where the thread stands now, or stood when it was last asked; null when that is not known. */
+  async takeStack(): Promise<StackFrame[] | null> {
+    const { heartbeat } = this.#lane
+    const earlier = this.#probe
+    const mayAsk = heartbeat.threadId !== 0 && !this.isResponsive && this.#options.isQuiet()
+    const timeoutMs = heartbeat.share()?.isRunnable ? BUSY_STACK_MAX_MS : undefined
+    const now = mayAsk ? await stackOf(heartbeat.threadId, timeoutMs, this.#options.isQuiet) : null
+    return now ?? (await earlier)
   }
 
   /**
@@ -314,16 +324,6 @@ export class Watchdog {
 
   get #isNameless(): boolean {
     return this.stack?.every(({ file }) => file.startsWith('node:')) === true
-  }
-
-  /** Where the thread stands now, or stood when it was last asked; null when that is not known. */
-  async #takeStack(): Promise<StackFrame[] | null> {
-    const { heartbeat } = this.#lane
-    const earlier = this.#probe
-    const mayAsk = heartbeat.threadId !== 0 && !this.isResponsive && this.#options.isQuiet()
-    const timeoutMs = heartbeat.share()?.isRunnable ? BUSY_STACK_MAX_MS : undefined
-    const now = mayAsk ? await stackOf(heartbeat.threadId, timeoutMs, this.#options.isQuiet) : null
-    return now ?? (await earlier)
   }
 
   /** How much more memory the lane has than before; 0 when that is not known. */
