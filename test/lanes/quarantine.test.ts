@@ -61,7 +61,7 @@ test('poison kills three lanes and no more; its neighbours are handled, and none
 test('suspects are tried one at a time', { timeout: 120_000 }, async (t) => {
   const heddle = await startDeadly(t, { lanes: 1 })
   // So long that none has ended when the lane is given up, on a busy machine too. One that turns would finish them.
-  const ids = await Promise.all(Array.from({ length: 6 }, () => publish(heddle, 'peace.asked', { ms: 800 })))
+  const ids = await Promise.all(Array.from({ length: 6 }, () => publish(heddle, 'peace.asked', { ms: 2500 })))
   const lines = (msg: string) => heddle.logs.filter((line) => line.msg === msg)
   await until(() => lines('peace begins').length === 6, 'all at once')
   await heddle.json('/harm/native')

@@ -67,9 +67,10 @@ for (const [n, [where, code]] of Object.entries(LOOPS).entries()) {
       await failuresUntil(heddle, async () => (await statusOf(heddle))['bad.Slow'].status === 'DEAD'),
       [],
     )
+    // On a busy machine its time is over before it has had so much of a core.
     assert.match(
       (await statusOf(heddle))['bad.Slow'].error,
-      /stood still for \d+ ms while it booted \(.*slow\.ts:\d+:\d+\)/,
+      /(?:stood still for \d+ ms while it booted|did not boot within 30 s) \(.*slow\.ts:\d+:\d+\)/,
     )
     assert.equal((await heddle.json('/slow')).status, 404)
     assert.equal((await boxesOf(heddle)).length, 1, 'one lane has tried it')

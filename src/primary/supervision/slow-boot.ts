@@ -50,7 +50,7 @@ export class SlowBoot {
   /** What stands still may be another plugin's, which has booted: a timer of its `onBoot`. */
   async #ask(thread: LaneThread): Promise<void> {
     this.#asked.add(thread)
-    const stack = await thread.watchdog.takeStack()
+    const stack = await thread.watchdog.bootStack()
     this.#asked.delete(thread)
     const { isServed, isStopping } = this.#options
     if (thread.lane.state === 'starting' && !isServed() && !isStopping())

@@ -188,8 +188,7 @@ export class Watchdog {
     }
     this.cpuMsWhileStill = this.#own.cpuMs
     if (reason === 'boot') {
-      // A loop of ticks stands in Node's own code every other time, which names nobody.
-      for (let n = 0; n < BOOT_STACKS_MAX && (n === 0 || this.#isNameless); n++) this.stack = await this.takeStack()
+      this.stack = await this.bootStack()
       this.cpuMs = this.#lane.heartbeat.cpuMs
       this.#options.abort.abort()
       return 'ended'
@@ -210,14 +209,12 @@ export class Watchdog {
     return stopped === null && !isLate ? 'stuck' : 'turning'
   }
 
-  /** Where the thread stands now, or stood when it was last asked; null when that is not known. */
-  async takeStack(): Promise<StackFrame[] | null> {
-    const { heartbeat } = this.#lane
-    const earlier = this.#probe
-    const mayAsk = heartbeat.threadId !== 0 && !this.isResponsive && this.#options.isQuiet()
-    const timeoutMs = heartbeat.share()?.isRunnable ? BUSY_STACK_MAX_MS : undefined
-    const now = mayAsk ? await stackOf(heartbeat.threadId, timeoutMs, this.#options.isQuiet) : null
-    return now ?? (await earlier)
+  /** Where a boot stands now, or stood when it was last asked; null when that is not known. A loop of ticks stands in Node's own code every other time, which names nobody. */
+  async bootStack(): Promise<StackFrame[] | null> {
+    let stack = await this.#takeStack()
+    for (let n = 1; n < BOOT_STACKS_MAX && stack?.every(({ file }) => file.startsWith('node:')) === true; n++)
+      stack = await this.#takeStack()
+    return stack
   }
 
   /**
@@ -322,8 +319,13 @@ export class Watchdog {
     if (probe !== null) void probe.then((stack) => this.#options.onRecovered({ stillMs, stack }))
   }
 
-  get #isNameless(): boolean {
-    return this.stack?.every(({ file }) => file.startsWith('node:')) === true
+  async #takeStack(): Promise<StackFrame[] | null> {
+    const { heartbeat } = this.#lane
+    const earlier = this.#probe
+    const mayAsk = heartbeat.threadId !== 0 && !this.isResponsive && this.#options.isQuiet()
+    const timeoutMs = heartbeat.share()?.isRunnable ? BUSY_STACK_MAX_MS : undefined
+    const now = mayAsk ? await stackOf(heartbeat.threadId, timeoutMs, this.#options.isQuiet) : null
+    return now ?? (await earlier)
   }
 
   /** How much more memory the lane has than before; 0 when that is not known. */
