@@ -91,7 +91,7 @@ test('a process that somebody has told to end is started again, without a crash 
   await until(() => said('serves').length === 3, 'the next one')
   assert.equal(isRunning(pid), false)
   assert.deepEqual(said('serves').slice(2), ['1 serves'])
-  assert.match(errors(), /process 1 has ended with code 0: it is started again/)
+  await until(() => errors().includes('process 1 has ended with code 0: it is started again'), 'the line')
   await assert.rejects(readFile(reports), { code: 'ENOENT' })
   child.kill('SIGTERM')
   assert.equal((await once(child, 'exit'))[0], 0)
