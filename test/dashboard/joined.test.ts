@@ -218,9 +218,11 @@ test('what the dashboard shows is joined with its requests', async (t) => {
     for (const section of ['logs', 'letters', 'events', 'topology', 'lanes']) {
       await go(section)
       await page.locator('#main > .view').waitFor()
-      const nav = (await page.locator('#sections').boundingBox())!
-      const view = (await page.locator('#main').boundingBox())!
-      assert.ok(view.y - nav.y - nav.height < 24, `${section}: a band above it`)
+      await until(async () => {
+        const nav = (await page.locator('#sections').boundingBox())!
+        const view = (await page.locator('#main').boundingBox())!
+        return view.y - nav.y - nav.height < 24
+      }, `${section}: no band above it`)
     }
     await go('topology')
     await page.locator('.topology-events td', { hasText: 'mill.WeaveCloth' }).first().waitFor()

@@ -21,7 +21,6 @@ const ways = {
   talk: () => {
     const { NODE_APP_INSTANCE, PROCESSES } = process.env
     const say = (what) => process.stdout.write(`${NODE_APP_INSTANCE} ${what} ${process.pid} of ${PROCESSES}\n`)
-    say('serves')
     process.on('SIGHUP', () => {
       say('reloads')
       setTimeout(() => {
@@ -34,6 +33,7 @@ const ways = {
       process.send({ type: 'stopping' })
       setTimeout(() => process.exit(0), 100)
     })
+    say('serves')
   },
   refuse: () => process.exit(78),
   /** Its loop stands still, for longer than any test waits, and not for ever: it would not notice that its guardian is gone. */

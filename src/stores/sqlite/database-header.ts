@@ -5,11 +5,13 @@ export const HISTORY_APPLICATION_ID = 0x68646c68
 
 const HEADER_BYTES = 100
 const MAGIC = 'SQLite format 3\0'
+const SCHEMA_COOKIE_BYTE = 40
+const USER_VERSION_BYTE = 60
 const APPLICATION_ID_BYTE = 68
 
 /**
  * What a file says of itself, read without SQLite, which would write into a database and beside it. Not for one that this process has open. Source: https://sqlite.org/fileformat.html#the_database_header
- * @returns null where there is no file, or an empty one, from which SQLite makes a database
+ * @returns null where there is no file, or an empty one, from which SQLite makes a database, or one that another process is making: it has no table yet
  * @throws Error where it is no file or no database
  */
 export function databaseHeaderOf(path: string): { applicationId: number } | null {
@@ -26,5 +28,6 @@ export function databaseHeaderOf(path: string): { applicationId: number } | null
     closeSync(fd)
   }
   if (bytes.toString('latin1', 0, MAGIC.length) !== MAGIC) throw new Error(`${path} is not a database of SQLite`)
-  return { applicationId: bytes.readInt32BE(APPLICATION_ID_BYTE) }
+  const written = [SCHEMA_COOKIE_BYTE, USER_VERSION_BYTE, APPLICATION_ID_BYTE].some((at) => bytes.readInt32BE(at) !== 0)
+  return written ? { applicationId: bytes.readInt32BE(APPLICATION_ID_BYTE) } : null
 }
