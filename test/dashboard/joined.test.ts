@@ -55,8 +55,10 @@ test('what the dashboard shows is joined with its requests', async (t) => {
       await until(async () => (await line('The loom is set up').count()) === 0, 'no DEBUG')
       await page.getByLabel('Least level').selectOption('DEBUG')
       const places = page.locator('.row.log:not([hidden])')
-      const count = await places.count()
-      assert.equal(await places.last().getAttribute('aria-setsize'), String(count))
+      await until(
+        async () => (await places.last().getAttribute('aria-setsize')) === String(await places.count()),
+        'the last one says how many there are',
+      )
       assert.equal(await places.first().getAttribute('aria-posinset'), '1')
       assert.equal(
         heddle.logs.find(({ msg }) => msg === 'Cloth is woven')?.request_id,
