@@ -1,12 +1,12 @@
 import type { Holder } from '../../transport/messages.ts'
 import type { Lane } from '../dispatch/lane.ts'
-import type { ConnectionLimit } from '../http/connection-limit.ts'
+import { type ConnectionLimit, isCountCheap } from '../http/connection-limit.ts'
 import type { Log } from '../logging/process-log.ts'
 
-/** How often it is looked how many descriptors are left, milliseconds. */
-const CHECK_MS = 1000
+/** How often it is looked how many descriptors are left, milliseconds: seldom where that reads a list of them all. */
+const CHECK_MS = isCountCheap() ? 250 : 1000
 /** Lanes that have not answered by then who holds them are busy, milliseconds. */
-const ANSWER_MS = 200
+const ANSWER_MS = 100
 /** Few are left when all but connections take more than this share of them. */
 const FEW_SHARE = 0.8
 /** A lane is ended when one handler has opened this share of all there, and not closed it. */
