@@ -26,7 +26,6 @@ export interface DescriptorsOptions {
 /** Looks whether the process has descriptors left (`ulimit -n`). Where few are, it finds out who holds them, and ends that lane. */
 export class Descriptors {
   readonly #options: DescriptorsOptions
-  #timer: NodeJS.Timeout | undefined
   /** What lanes have answered since they were asked last. */
   readonly #holders = new Map<Lane, readonly Holder[]>()
   #ending: Lane | null = null
@@ -38,11 +37,7 @@ export class Descriptors {
   }
 
   start(): void {
-    this.#timer = setInterval(() => this.check(), CHECK_MS).unref()
-  }
-
-  stop(): void {
-    clearInterval(this.#timer)
+    setInterval(() => this.#check(), CHECK_MS).unref()
   }
 
   report(lane: Lane, holders: readonly Holder[]): void {
@@ -54,7 +49,7 @@ export class Descriptors {
     return this.#fault
   }
 
-  check(): void {
+  #check(): void {
     const { connections, log, askLanes } = this.#options
     const { used, limit } = connections.descriptors()
     if (used - connections.open < FEW_SHARE * limit) {
