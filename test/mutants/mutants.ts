@@ -5,7 +5,7 @@ export interface Mutant {
   /** Stands in the file once. */
   from: string
   to: string
-  /** Files of `test/`. */
+  /** Files of the places of `test/`, without the place. */
   tests: readonly string[]
   /** Why no test can tell it from the original; missing where one has to. */
   equivalent?: string

@@ -11,6 +11,7 @@ import { MUTANTS, type Mutant } from './mutants.ts'
  */
 const ROOT = fileURLToPath(new URL('../..', import.meta.url))
 const LOADER = ['--require', './test/support/typescript/register.cjs', '--test']
+const PLACES = ['unit', 'claims', 'rooms']
 const TIMEOUT_MS = 180_000
 
 let restore = (): void => {}
@@ -41,8 +42,8 @@ function isKilled({ file, from, to, tests }: Mutant): boolean {
 }
 
 function fileOf(name: string): string {
-  const file = `test/${name}.test.ts`
-  if (!existsSync(join(ROOT, file))) throw new Error(`There is no ${file}`)
+  const file = PLACES.map((place) => `test/${place}/${name}.test.ts`).find((path) => existsSync(join(ROOT, path)))
+  if (file === undefined) throw new Error(`There is no ${name}.test.ts in ${PLACES.join(', ')}`)
   return file
 }
 

@@ -2,7 +2,7 @@ import { execFileSync } from 'node:child_process'
 import { cpSync, existsSync, readFileSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
-import { type Outcome, run } from '../package/packed.ts'
+import { type Outcome, run } from '../rooms/package/packed.ts'
 import type { NodeProgram } from './node-program.ts'
 
 const ROOT = fileURLToPath(new URL('../..', import.meta.url))

@@ -1,7 +1,7 @@
 import { existsSync, mkdirSync, writeFileSync } from 'node:fs'
 import { delimiter, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
-import { run } from '../package/packed.ts'
+import { run } from '../rooms/package/packed.ts'
 
 const CACHE = fileURLToPath(new URL('../../node_modules/.cache/nodes', import.meta.url))
 const NPM = ['--no-audit', '--no-fund', '--prefer-offline']

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { cpSync, mkdirSync, readFileSync, renameSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
-import { end, run, serve } from '../package/packed.ts'
+import { end, run, serve } from '../rooms/package/packed.ts'
 
 const WITH_DRIZZLE = fileURLToPath(new URL('./with-drizzle', import.meta.url))
 /** The versions that the adapters are tested with. */

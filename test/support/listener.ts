@@ -9,7 +9,7 @@ export const isNodeListener = process.env.HTTP_LISTENER === 'node'
 
 /**
  * Where node:http does otherwise: a test, or one of its cases, by its name, with the reason. Each is run all the same, and has to fail.
- * What happens instead is in `test/http/node-listener.test.ts`, and for readers in `src/primary/http/README.md`.
+ * What happens instead is in `test/rooms/http/node-listener.test.ts`, and for readers in `src/primary/http/README.md`.
  */
 export const DEVIATIONS: Readonly<Record<string, string>> = {
   // Requests that uWebSockets.js refuses, and HTTP/1.1 allows.
@@ -40,7 +40,7 @@ export const DEVIATIONS: Readonly<Record<string, string>> = {
 const CERTAIN = 'it is valid (RFC 9112, section 7.1), and its end certain: the connection goes on'
 const LARGE = 'llhttp takes the size, and waits for as many bytes'
 
-/** What node:http makes of chunked bodies of `test/hostile/shapes.ts` that it does not refuse at once, with the reason. */
+/** What node:http makes of chunked bodies of `test/rooms/hostile/shapes.ts` that it does not refuse at once, with the reason. */
 export const NODE_READS: Readonly<Record<'as valid' | 'on and on', Readonly<Record<string, string>>>> = {
   'as valid': {
     'chunks: a size of 40 zeros and 3': CERTAIN,

@@ -14,7 +14,7 @@ import { toolsDirWith } from './tools-dir.ts'
 import { NO_LIMITS } from './users-service.ts'
 
 const pathOf = (path: string): string => fileURLToPath(new URL(path, import.meta.url))
-const DOMAINS = [SHIPPED, pathOf('../elastic/domains')]
+const DOMAINS = [SHIPPED, pathOf('../rooms/elastic/domains')]
 
 /** A test, or whatever else ends what it has started. */
 interface Owner {
@@ -102,7 +102,7 @@ export class Fleet {
     const tools = await toolsDirWith(t, 'postgres', 'redis-state')
     await rm(join(tools, 'auth'), { recursive: true })
     await mkdir(join(tools, 'auth'))
-    await symlink(pathOf('../elastic/tools/quick-auth/index.ts'), join(tools, 'auth', 'index.ts'))
+    await symlink(pathOf('../rooms/elastic/tools/quick-auth/index.ts'), join(tools, 'auth', 'index.ts'))
     const fleet = new Fleet(t, {
       ...postgres.env,
       ...redis.env,

@@ -19,7 +19,7 @@ export interface SystemOptions extends Omit<StartOptions, 'domains'> {
 export async function startSystem(t: TestContext, options: SystemOptions = {}): Promise<Heddle> {
   const { without = [], flaky = false, env = {}, ...rest } = options
   // Inside the repository, so that `#heddle` resolves.
-  const directory = await mkdtemp(join(ROOT, 'test/system/.run-'))
+  const directory = await mkdtemp(join(ROOT, 'test/rooms/system/.run-'))
   t.after(() => rm(directory, { recursive: true, force: true, maxRetries: 10 }))
   const domains = join(directory, 'domains')
   await cp(join(SHIPPED, 'system'), join(domains, 'system'), {

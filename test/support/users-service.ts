@@ -9,7 +9,7 @@ import { until } from './until.ts'
 const DOMAINS = ['../../domains', '../fixtures/users'].map((folder) => fileURLToPath(new URL(folder, import.meta.url)))
 
 /** What passwords are hashed with where that is not what is tested. */
-export const CHEAP_AUTH = fileURLToPath(new URL('../users/tools/cheap-auth', import.meta.url))
+export const CHEAP_AUTH = fileURLToPath(new URL('../rooms/users/tools/cheap-auth', import.meta.url))
 export const PASSWORD = 'correct horse battery staple'
 /** For tests whose clients all have one address. */
 export const NO_LIMITS = { SIGNUP_MAX_PER_ADDRESS: '1000000', LOGIN_MAX_PER_ADDRESS: '1000000' }

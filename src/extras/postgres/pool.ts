@@ -1,5 +1,5 @@
 /**
- * Why this is not `pg.Pool` (pg-pool 3.14). With it in this place these tests of test/db failed:
+ * Why this is not `pg.Pool` (pg-pool 3.14). With it in this place these tests of test/rooms/db failed:
  *
  *   it keeps no connection for plain statements       postgres: more transactions than there are connections wait for their turn …
  *   one that cannot be opened fails its caller,       postgres-faults: a server that takes no more connections is worked with as far as
@@ -8,7 +8,7 @@
  *   a statement on a frozen server never ends         postgres-faults: a frozen server costs a clear timeout …; postgres-lanes: likewise
  *   `end()` never answers callers that wait           postgres-sessions: after its stop it takes nothing more
  *
- * It also has no limit that several threads share (test/shm/connection-budget). When `pg.Pool` only opened, kept and closed connections,
+ * It also has no limit that several threads share (test/unit/shm/connection-budget). When `pg.Pool` only opened, kept and closed connections,
  * with the rest built around it, all of these tests but the last passed. But then each statement needs another turn of the event loop
  * and four listeners, which is a tenth more CPU per query (`npm run bench -- elastic`, its database part).
  */

@@ -28,7 +28,7 @@ const FIRST = [
   'users',
   'tracing',
   'docs',
-].map((name) => `test/${name}/`)
+].map((name) => `test/rooms/${name}/`)
 
 /** What is to be run, in the order in which it begins. `processes` is how many share the files that run together. */
 export function jobsOf(files: readonly string[], processes: number): Job[] {

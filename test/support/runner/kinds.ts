@@ -11,11 +11,11 @@ export type Kind = 'together' | 'process' | 'alone'
 
 /** Why other tests must not run beside a file: most of these measure time or memory. */
 export const ALONE: Readonly<Record<string, string>> = {
-  'architecture/clone.test.ts': 'it puts a domain into the checkout, which other tests read',
-  'bench/load.test.ts': 'it measures a server for a fifth of a second',
-  'bench/open-loop.test.ts': 'it holds a rate of requests',
-  'bench/cpu.test.ts': 'it measures processor time',
-  'lanes/load.test.ts': 'it needs sixteen requests to arrive within 150 ms',
+  'rooms/architecture/clone.test.ts': 'it puts a domain into the checkout, which other tests read',
+  'rooms/bench/load.test.ts': 'it measures a server for a fifth of a second',
+  'rooms/bench/open-loop.test.ts': 'it holds a rate of requests',
+  'rooms/bench/cpu.test.ts': 'it measures processor time',
+  'rooms/lanes/load.test.ts': 'it needs sixteen requests to arrive within 150 ms',
 }
 
 /** Modules and packages with which a file starts processes or threads. */

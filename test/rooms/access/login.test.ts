@@ -1,0 +1,94 @@
+import assert from 'node:assert/strict'
+import { once } from 'node:events'
+import { connect, createServer, type Socket } from 'node:net'
+import { type TestContext, test } from 'node:test'
+import { browser } from '../../support/browser.ts'
+import { startHeddle } from '../../support/heddle.ts'
+import { SHIPPED } from '../../support/shipped-domains.ts'
+
+const TOKEN = 'operator-0123456789abcdef'
+
+/** A way to the process whose connections the test can cut. */
+async function startRelay(t: TestContext, port: number) {
+  const sockets = new Set<Socket>()
+  const server = createServer((inward) => {
+    const outward = connect(port, '127.0.0.1')
+    for (const [from, to] of [
+      [inward, outward],
+      [outward, inward],
+    ] as const) {
+      sockets.add(from)
+      from.on('error', () => to.destroy()).on('close', () => sockets.delete(from) && to.destroy())
+      from.pipe(to)
+    }
+  })
+  await once(server.listen(0, '127.0.0.1'), 'listening')
+  const cut = (): void => {
+    for (const socket of sockets) socket.destroy()
+  }
+  t.after(() => {
+    cut()
+    server.close()
+  })
+  return { url: `http://127.0.0.1:${(server.address() as { port: number }).port}`, cut }
+}
+
+test('the pages of /system work with the token, in a real browser', async (t) => {
+  const chromium = await browser(t)
+  if (chromium === null) return
+  const { port } = await startHeddle(t, { domains: [SHIPPED], lanes: 1, env: { SYSTEM_TOKEN: TOKEN } })
+  const { url, cut } = await startRelay(t, port)
+  const context = await chromium.newContext()
+  const page = await context.newPage()
+  page.setDefaultTimeout(15_000)
+  const faults: string[] = []
+  page.on('pageerror', ({ message }) => void faults.push(message))
+  const logIn = async (token: string): Promise<void> => {
+    await page.fill('#token', token)
+    await page.click('button[type=submit]')
+  }
+
+  await t.test('a page without the token leads to the login, which refuses a wrong one', async () => {
+    await page.goto(`${url}/system/dashboard`)
+    await page.waitForURL('**/system/login?next=*')
+    await logIn('not the token')
+    await page.waitForFunction(`document.getElementById('fault').textContent.includes('This is not the token')`)
+  })
+
+  await t.test('the token leads back to the dashboard, whose stream is live', async () => {
+    await logIn(TOKEN)
+    await page.waitForURL('**/system/dashboard')
+    await page.waitForSelector('#link[data-state=live]')
+    assert.equal(await page.evaluate('document.cookie'), '', 'scripts do not see the cookie')
+    const [cookie] = await context.cookies()
+    assert.deepEqual(
+      [cookie?.name, cookie?.httpOnly, cookie?.sameSite, cookie?.path],
+      ['heddle_system', true, 'Strict', '/system'],
+    )
+  })
+
+  await t.test('the API page shows its operations', async () => {
+    await page.goto(`${url}/system/docs`)
+    await page.waitForSelector('#index a')
+  })
+
+  await t.test('an open dashboard whose cookie is gone leads to the login when its stream breaks', async () => {
+    await page.goto(`${url}/system/dashboard`)
+    await page.waitForSelector('#link[data-state=live]')
+    await context.clearCookies()
+    // The process ends the stream's connection: the page opens it again, without the cookie.
+    cut()
+    await page.waitForURL('**/system/login?next=*')
+  })
+
+  await t.test('the login goes to no other site', async () => {
+    for (const next of ['https://evil.example/', '//evil.example/system/x', '/users', 'javascript:alert(1)']) {
+      await page.goto(`${url}/system/login?next=${encodeURIComponent(next)}`)
+      await logIn(TOKEN)
+      await page.waitForURL('**/system/dashboard')
+      assert.ok(page.url().startsWith(url), next)
+    }
+  })
+
+  assert.deepEqual(faults, [])
+})

@@ -1,0 +1,63 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { browser } from '../../support/browser.ts'
+import { startHeddle } from '../../support/heddle.ts'
+import { keepPicture, open, openTab, textOf } from './api-page.ts'
+import { PAGE_DOMAINS } from './fixtures/domains.ts'
+
+test('fields are found, and schemas have a page', async (t) => {
+  const chromium = await browser(t)
+  if (chromium === null) return
+  const heddle = await startHeddle(t, { domains: PAGE_DOMAINS, lanes: 1 })
+  const tab = await openTab(chromium)
+
+  await t.test('search finds what takes, gives or publishes a field, and says where', async () => {
+    const { page } = await open(tab, heddle)
+    await page.keyboard.press('/')
+    await page.keyboard.type('nickname')
+    const shown = page.locator('.card:visible')
+    await page.locator('#operations-count', { hasText: '2 of' }).waitFor()
+    assert.deepEqual(await shown.locator('.path').allTextContents(), ['/talks', 'talk.held'])
+    assert.deepEqual(await shown.locator('.found-fields code').allTextContents(), [
+      'body speaker.nickname',
+      '200 data.speaker.nickname',
+      'payload speaker.nickname',
+    ])
+    await keepPicture(page, 'search')
+    await page.keyboard.type(' post')
+    await page.locator('#operations-count', { hasText: '1 of' }).waitFor()
+    await page.keyboard.press('Escape')
+    assert.equal(await page.locator('.found-fields:visible').count(), 0)
+  })
+
+  await t.test('a schema is one model, whatever uses it, and leads there and back', async () => {
+    const { page, faults } = await open(tab, heddle, '#postTalks')
+    const link = page.locator('#postTalks .input').getByRole('link', { name: 'Person' })
+    await link.click()
+    const card = page.locator('#model-Person')
+    await card.getByText('nickname').waitFor()
+    assert.equal(new URL(page.url()).pathname, '/system/docs/models')
+    assert.equal(await page.locator('main .path', { hasText: /^Person\d*$/ }).count(), 1)
+    const uses = await card.locator('.uses li').allTextContents()
+    assert.deepEqual(uses, ['PostTalksBodya part of it', 'PostTalksResponsea part of it'])
+    await keepPicture(page, 'models')
+    await card.getByRole('link', { name: 'PostTalksBody' }).click()
+    const body = page.locator('#model-PostTalksBody')
+    assert.deepEqual(await body.locator('.uses li').allTextContents(), ['POST /talksbody', 'talk.heldpayload'])
+    await body.getByRole('link', { name: 'POST /talks' }).click()
+    await page.locator('#postTalks .try-it').waitFor({ state: 'visible' })
+    await page.goBack()
+    await body.waitFor({ state: 'visible' })
+    assert.deepEqual(faults, [])
+  })
+
+  await t.test('a link to a model opens it, and those of the runtime are folded away', async () => {
+    const { page } = await open(tab, heddle, '/models#model-PostUsersBody')
+    await page.locator('#model-PostUsersBody').getByText('password').first().waitFor()
+    const folded = page.locator('[data-view=models] details.group')
+    assert.match(await textOf(folded.locator('> summary')), /^The runtime itself\d+$/)
+    assert.ok(!(await page.locator('#model-RuntimeLaneDiedEvent').isVisible()))
+    const names = await page.locator('main [data-view=models] .path').allTextContents()
+    assert.equal(new Set(names).size, names.length)
+  })
+})

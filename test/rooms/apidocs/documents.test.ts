@@ -1,0 +1,270 @@
+import assert from 'node:assert/strict'
+import { readFileSync } from 'node:fs'
+import { test } from 'node:test'
+import { Validator } from '@seriousme/openapi-schema-validator'
+import type { AsyncApiDocument, JsonSchema, OpenApiDocument, RouteInfo } from '#heddle'
+import type { Parameter } from '../../../src/devtools/apidocs/parameters.ts'
+import type { Response } from '../../../src/devtools/apidocs/responses.ts'
+import { type Heddle, startHeddle } from '../../support/heddle.ts'
+import { DOMAINS } from './fixtures/domains.ts'
+import { at, faultsOf, referencesOf } from './schema-check.ts'
+
+const PACKAGE = JSON.parse(readFileSync(new URL('../../../package.json', import.meta.url), 'utf8'))
+
+test('the documents of the shipped domains and of odd ones', async (t) => {
+  const heddle = await startHeddle(t, { domains: DOMAINS, lanes: 2, env: { API_TITLE: 'Odd things' } })
+  const openApi: OpenApiDocument = (await heddle.json('/system/openapi.json')).body
+  const operations = Object.entries(openApi.paths).flatMap(([path, item]) =>
+    Object.entries(item).map(([method, operation]) => ({ path, method, operation })),
+  )
+  const operationOf = (path: string, method = 'post') => openApi.paths[path]![method]!
+  const bodyOf = (path: string) => {
+    const schema = operationOf(path).requestBody!.content['application/json']!.schema!
+    return (typeof schema.$ref === 'string' ? at(openApi, schema.$ref) : schema) as JsonSchema
+  }
+
+  await t.test('OpenAPI is valid, by a validator that nobody here wrote', async () => {
+    const copy = structuredClone(openApi) as unknown as Parameters<Validator['validate']>[0]
+    const { valid, errors } = await new Validator().validate(copy)
+    assert.equal(valid, true, JSON.stringify(errors))
+    for (const pointer of referencesOf(openApi)) at(openApi, pointer)
+  })
+
+  await t.test('it has the configured title, the version of package.json, and relative addresses', () => {
+    assert.deepEqual([openApi.info.title, openApi.info.version], ['Odd things', PACKAGE.version])
+    assert.deepEqual(openApi.servers, [{ url: '/' }])
+  })
+
+  await t.test('it lists every route but HEAD, each with an id of its own, tags and the plugin', async () => {
+    const routes: RouteInfo[] = (await heddle.json('/odd/routes')).body
+    assert.equal(operations.length, routes.filter(({ method }) => method !== 'HEAD').length)
+    assert.ok(!operations.some(({ method }) => method === 'head'))
+    const ids = operations.map(({ operation }) => operation.operationId)
+    assert.equal(new Set(ids).size, ids.length)
+    assert.ok(ids.every((id) => /^[A-Za-z0-9]+$/.test(id)))
+    for (const { operation } of operations) {
+      assert.ok(
+        operation.tags.length > 0 && operation.tags.every((tag) => openApi.tags.some(({ name }) => name === tag)),
+      )
+      assert.match(operation['x-plugin'], /^\w+\.\w+$/)
+    }
+    assert.deepEqual(operationOf('/hello/{name}', 'get').tags, ['examples'])
+  })
+
+  await t.test('paths that differ in names alone are one path; every parameter of a path is told', () => {
+    const pair = openApi.paths['/odd/pairs/{left}/{right}']!
+    assert.deepEqual(Object.keys(pair).sort(), ['delete', 'get'])
+    for (const { path, operation } of operations) {
+      const inTemplate = [...path.matchAll(/\{(\w+)\}/g)].map(([, name]) => name)
+      const told = (operation.parameters ?? []).filter(({ in: place }) => place === 'path').map(({ name }) => name)
+      assert.deepEqual(told, inTemplate, path)
+    }
+    assert.ok(openApi.paths['/odd/grüße/{wer}'])
+  })
+
+  await t.test('schemas that cannot be shown take anything and say why', () => {
+    assert.deepEqual(bodyOf('/odd/foreign'), {
+      description: 'Checked by a schema of nobody, which does not describe itself.',
+    })
+    assert.match(String(bodyOf('/odd/hostile').description), /not to be shown/)
+  })
+
+  await t.test('recursion, dates, big numbers, transforms and shared schemas are shown as they travel', () => {
+    const tree = bodyOf('/odd/trees').properties as Record<string, JsonSchema>
+    assert.deepEqual(tree.kids!.items, { $ref: '#/components/schemas/PostOddTreesBody' })
+    const dates = bodyOf('/odd/dates').properties as Record<string, JsonSchema>
+    assert.deepEqual(dates.at, { type: 'string', format: 'date-time' })
+    assert.equal(dates.big!.type, 'string')
+    const transforms = bodyOf('/odd/transforms')
+    assert.equal((transforms.properties as Record<string, JsonSchema>).length!.type, 'string')
+    assert.deepEqual(transforms.required, ['length', 'sum'])
+    assert.equal(referencesOf(bodyOf('/odd/addresses')).length, 2)
+  })
+
+  await t.test('each runtime answer stands where it can happen, and nowhere else', () => {
+    const statuses = (path: string, method?: string) => Object.keys(operationOf(path, method).responses).join(' ')
+    assert.equal(statuses('/odd/same-id', 'get'), '200 400 500 503 504 default')
+    assert.equal(statuses('/odd/search', 'get'), '200 400 422 500 503 504 default')
+    assert.equal(statuses('/odd/pairs/{left}/{right}', 'delete'), '200 400 401 404 500 503 504 default')
+    assert.equal(statuses('/odd/anything'), '200 400 408 413 415 500 503 504 default')
+    assert.equal(statuses('/users'), '200 400 408 409 413 415 422 429 500 503 504 default')
+    assert.equal(statuses('/system/logs/stream', 'get'), '200 400 500 503')
+  })
+
+  await t.test(
+    'a route without a response schema answers JSON of any form: without content, generators read that nothing comes',
+    async () => {
+      const routes: RouteInfo[] = (await heddle.json('/odd/routes')).body
+      const contentOf = ({ path, method }: RouteInfo) => {
+        const { operation } = operations.find(
+          (each) => each.operation['x-route'] === path && each.method === method.toLowerCase(),
+        )!
+        return (operation.responses['200'] as { content: object }).content
+      }
+      const plain = routes.filter((route) => route.method !== 'HEAD' && !route.is_stream && !route.is_socket)
+      const without = plain.filter(({ schemas }) => schemas.response === undefined)
+      assert.ok(
+        without.some(({ path }) => path === '/odd/routes') && without.length < plain.length,
+        `${without.length}`,
+      )
+      for (const route of without) assert.deepEqual(contentOf(route), { 'application/json': {} }, route.path)
+      for (const route of plain.filter((each) => !without.includes(each)))
+        assert.ok('schema' in (contentOf(route) as { 'application/json': object })['application/json'], route.path)
+    },
+  )
+
+  await t.test('bodies come as JSON, and as forms where a form can hold what is asked for', () => {
+    const types = (path: string) => Object.keys(operationOf(path).requestBody!.content)
+    const all = ['application/json', 'application/x-www-form-urlencoded', 'multipart/form-data']
+    assert.deepEqual(types('/odd/forms'), all)
+    assert.deepEqual(types('/odd/trees'), ['application/json'])
+    assert.equal(operationOf('/system/lanes', 'get').requestBody, undefined)
+    assert.equal(operationOf('/odd/anything').requestBody!.required, false)
+    assert.equal(operationOf('/odd/forms').requestBody!.required, true)
+  })
+
+  await t.test('what asks for a token says so; streams are streams', () => {
+    assert.deepEqual(operationOf('/users/me', 'get').security, [{ bearer: [] }])
+    assert.equal(operationOf('/users').security, undefined)
+    const { '200': answer } = operationOf('/odd/ticks', 'get').responses
+    assert.deepEqual(Object.keys((answer as { content: object }).content), ['text/event-stream'])
+  })
+
+  await t.test('every example fits its schema, and the service takes it', async () => {
+    let examples = 0
+    const fits = (schema: unknown, example: unknown, where: string) => {
+      if (example === undefined) return
+      examples++
+      assert.deepEqual(faultsOf(openApi, schema, example), [], where)
+    }
+    for (const { operation } of operations) {
+      for (const { schema, example, name } of operation.parameters ?? []) fits(schema, example, name)
+      for (const { schema, example } of Object.values(operation.requestBody?.content ?? {})) {
+        fits(schema, example, operation.operationId)
+      }
+    }
+    assert.ok(examples > 30, `${examples} examples`)
+    for (const path of [
+      '/users',
+      '/odd/trees',
+      '/odd/async',
+      '/odd/transforms',
+      '/odd/either',
+      '/odd/list',
+      '/odd/forms',
+    ]) {
+      const { example } = operationOf(path).requestBody!.content['application/json']!
+      const { status, body } = await post(heddle, path, example)
+      assert.ok(status < 300, `${path} ${JSON.stringify(body)}`)
+    }
+  })
+
+  await t.test('AsyncAPI tells of every event who publishes it, who subscribes, and what is in it', async () => {
+    const asyncApi: AsyncApiDocument = (await heddle.json('/system/asyncapi.json')).body
+    holdsStructure(asyncApi)
+    const addresses = Object.values(asyncApi.channels).map(({ address }) => address)
+    const { topology } = (await heddle.json('/system/events')).body
+    for (const event of Object.keys(topology)) assert.ok(addresses.includes(event), event)
+    assert.ok(addresses.includes('odd:colon') && addresses.includes('odd_colon'))
+    assert.ok(asyncApi.operations['send.user.created.users.CreateUser'])
+    assert.equal(asyncApi.operations['receive.user.created.users.SendWelcome']!.action, 'receive')
+    const payloadOf = (event: string) =>
+      asyncApi.components.messages[event]!.payload as { properties: Record<string, object> }
+    assert.deepEqual(Object.keys(payloadOf('user.created').properties), ['id', 'name', 'email'])
+    assert.deepEqual(payloadOf('odd.at').properties.at, { type: 'string', format: 'date-time' })
+    assert.deepEqual(payloadOf('odd.grown').properties.branches, {
+      type: 'array',
+      items: { $ref: '#/components/messages/odd.grown/payload' },
+    })
+  })
+
+  await t.test('any lane can ask for the routes', async () => {
+    const routes: RouteInfo[] = (await heddle.json('/odd/routes')).body
+    const { schemas, throws, ...route } = routes.find(({ path }) => path === '/odd/primary')!
+    assert.deepEqual(Object.keys(schemas), ['body', 'response'])
+    assert.deepEqual(Object.keys(throws), ['404', '409'])
+    assert.deepEqual(route, {
+      plugin: 'odd.HostOddBodies',
+      method: 'PUT',
+      path: '/odd/primary',
+      is_stream: false,
+      is_socket: false,
+      host: 'primary',
+      timeout_ms: 30_000,
+      tags: [],
+      summary: null,
+      has_auth: false,
+      security: null,
+      idempotency: 'required',
+      has_raw_body: false,
+      streamed_body: null,
+    })
+  })
+
+  await t.test('the body of a route that wants the bytes is of any type', () => {
+    const { requestBody, responses } = operationOf('/odd/bytes', 'put') as {
+      requestBody: { content: object }
+      responses: object
+    }
+    assert.deepEqual(requestBody.content, { '*/*': {} })
+    assert.ok(!('415' in responses), 'no type is refused')
+  })
+
+  await t.test('a body that is read while it comes is of any type, or a form', () => {
+    const stream = operationOf('/odd/stream', 'put') as { requestBody: { content: object }; responses: object }
+    assert.deepEqual(stream.requestBody.content, { '*/*': {} })
+    assert.ok('413' in stream.responses && !('415' in stream.responses))
+    const parts = operationOf('/odd/parts', 'put') as { requestBody: { content: object }; responses: object }
+    assert.deepEqual(Object.keys(parts.requestBody.content), ['multipart/form-data'])
+    assert.ok('415' in parts.responses)
+  })
+
+  await t.test('the key of repeated requests is a header of the routes that want it', () => {
+    const { parameters, responses } = operationOf('/odd/primary', 'put')
+    const [{ name, in: place, required, description }] = parameters as [Parameter]
+    assert.deepEqual([name, place, required], ['Idempotency-Key', 'header', true])
+    assert.match(description!, /`idempotency-replayed: true`/)
+    assert.deepEqual(responses['422'], { $ref: '#/components/responses/KeyReused' })
+    // The key is optional there, and 422 is the answer to a body that does not fit, too.
+    const { description: conflict } = operationOf('/users').responses['409'] as Response
+    assert.match(conflict, /^The e-mail is taken Or: A request with this `Idempotency-Key` is still running/)
+    assert.equal(operationOf('/odd/anything').responses['409'], undefined)
+  })
+
+  await t.test('answers that a route throws are listed, beside those of the runtime with the same status', () => {
+    const { responses } = operationOf('/odd/primary', 'put')
+    const [gone, taken] = [responses['404'], responses['409']] as Response[]
+    assert.equal(gone!.description, 'There is none.')
+    assert.match(taken!.description, /^It is taken\. Or: A request with this `Idempotency-Key` is still running/)
+    const { anyOf } = taken!.content!['application/json']!.schema as { anyOf: JsonSchema[] }
+    const [thrown, own] = anyOf as [{ properties: Record<string, JsonSchema> }, JsonSchema]
+    assert.deepEqual(thrown.properties.code, { type: 'string', enum: ['TAKEN', 'LOCKED'] })
+    const { $ref } = thrown.properties.details as { $ref: string }
+    assert.deepEqual((at(openApi, $ref) as { required: string[] }).required, ['by'])
+    assert.deepEqual(own, { $ref: '#/components/schemas/Failure' })
+  })
+})
+
+/** Asserts the rules of AsyncAPI 3.0 that no schema checks: keys, references and the objects that they point to. */
+function holdsStructure(document: AsyncApiDocument): void {
+  assert.equal(document.asyncapi, '3.0.0')
+  assert.ok(document.info.title && document.info.version)
+  for (const pointer of referencesOf(document)) at(document, pointer)
+  for (const map of [document.channels, document.operations, document.components.messages]) {
+    for (const key of Object.keys(map)) assert.match(key, /^[\w.-]+$/)
+  }
+  for (const [key, { channel, messages }] of Object.entries(document.operations)) {
+    const target = at(document, channel.$ref) as AsyncApiDocument['channels'][string]
+    // An operation refers to messages through its channel, not to the components directly.
+    for (const { $ref } of messages) assert.ok($ref.startsWith(`${channel.$ref}/messages/`), key)
+    assert.equal(Object.keys(target.messages).length, 1)
+  }
+  for (const { payload, examples = [] } of Object.values(document.components.messages)) {
+    for (const { payload: example } of examples) assert.deepEqual(faultsOf(document, payload, example), [])
+  }
+}
+
+function post({ json }: Heddle, path: string, body: unknown) {
+  const init = { method: 'POST', headers: { 'content-type': 'application/json' }, body: JSON.stringify(body) }
+  return json(path, init)
+}

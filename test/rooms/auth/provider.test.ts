@@ -1,0 +1,130 @@
+import assert from 'node:assert/strict'
+import { generateKeyPairSync, type KeyObject } from 'node:crypto'
+import { createServer, type ServerResponse } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import { type TestContext, test } from 'node:test'
+import { exportJWK, SignJWT } from 'jose'
+import { loadSettings } from '../../../src/core/config/load.ts'
+import AuthTool from '../../../src/tools/auth/index.ts'
+import { startHeddle } from '../../support/heddle.ts'
+import { fixture } from '../../support/started-service.ts'
+import { buildTool, SECRET } from '../../support/tool-runtime.ts'
+
+const ISSUER = 'https://id.example.com/'
+const AUDIENCE = 'shop'
+const PAIRS = {
+  EdDSA: generateKeyPairSync('ed25519'),
+  ES256: generateKeyPairSync('ec', { namedCurve: 'P-256' }),
+  RS256: generateKeyPairSync('rsa', { modulusLength: 2048 }),
+}
+type Alg = keyof typeof PAIRS
+const ALGS = Object.keys(PAIRS) as Alg[]
+
+/** An identity provider that answers as the test says. */
+async function provider(t: TestContext) {
+  const keys = await Promise.all(
+    ALGS.map(async (alg) => ({ ...(await exportJWK(PAIRS[alg].publicKey)), alg, kid: alg, use: 'sig' })),
+  )
+  const answer = (response: ServerResponse): void => void response.end(JSON.stringify({ keys }))
+  const state = { asked: 0, answer }
+  const server = createServer((_, response) => {
+    state.asked++
+    state.answer(response)
+  })
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
+  t.after(() => {
+    server.closeAllConnections()
+    server.close()
+  })
+  const env = {
+    AUTH_SECRET_KEY: SECRET,
+    AUTH_JWKS_URL: `http://127.0.0.1:${(server.address() as AddressInfo).port}/keys`,
+    AUTH_JWKS_ISSUER: ISSUER,
+    AUTH_AUDIENCE: AUDIENCE,
+  }
+  const build = () => buildTool(AuthTool, { settings: loadSettings(env).settings })
+  return { state, env, build }
+}
+
+interface Told {
+  alg?: string
+  kid?: string
+  key?: KeyObject | Uint8Array
+  claims?: object
+}
+
+function tokenBy(by: Alg, { alg = by, kid = by, key = PAIRS[by].privateKey, claims = {} }: Told = {}): Promise<string> {
+  const nowSec = Math.floor(Date.now() / 1000)
+  const all = { sub: 'auth0|ada', iss: ISSUER, aud: [AUDIENCE, 'other'], exp: nowSec + 60, ...claims }
+  return new SignJWT(all).setProtectedHeader({ alg, kid }).sign(key)
+}
+
+test('tokens of an identity provider are accepted beside own ones, with keys that are fetched once', async (t) => {
+  const { state, build } = await provider(t)
+  const auth = build().tool.api()
+  for (const alg of ALGS) assert.equal((await auth.validateToken(await tokenBy(alg)))?.sub, 'auth0|ada', alg)
+  assert.equal(state.asked, 1)
+  assert.equal((await auth.validateToken(await auth.createToken({ sub: 'ada' })))?.sub, 'ada')
+})
+
+test('what the provider did not sign for this service is null', async (t) => {
+  const { state, build } = await provider(t)
+  const auth = build().tool.api()
+  const nowSec = Math.floor(Date.now() / 1000)
+  const stranger = generateKeyPairSync('ec', { namedCurve: 'P-256' })
+  const publicText = PAIRS.RS256.publicKey.export({ type: 'spki', format: 'pem' }).toString()
+  const bad: Record<string, () => Promise<string>> = {
+    'another key': () => tokenBy('ES256', { key: stranger.privateKey }),
+    'an unknown key id': () => tokenBy('ES256', { kid: 'unknown' }),
+    'the key of another algorithm': () => tokenBy('ES256', { kid: 'RS256' }),
+    'another audience': () => tokenBy('EdDSA', { claims: { aud: 'other' } }),
+    'another issuer': () => tokenBy('EdDSA', { claims: { iss: 'https://evil.example.com/' } }),
+    'the own issuer, which is none': () => tokenBy('EdDSA', { claims: { iss: undefined } }),
+    'no exp': () => tokenBy('EdDSA', { claims: { exp: undefined } }),
+    'an exp that is over': () => tokenBy('EdDSA', { claims: { exp: nowSec - 10 } }),
+    'an HMAC with the public key': () => tokenBy('RS256', { alg: 'HS256', key: Buffer.from(publicText) }),
+    PS256: () => tokenBy('RS256', { alg: 'PS256' }),
+    RS512: () => tokenBy('RS256', { alg: 'RS512' }),
+  }
+  for (const [what, make] of Object.entries(bad)) assert.equal(await auth.validateToken(await make()), null, what)
+  // Unknown keys do not make it ask again and again.
+  for (let index = 0; index < 50; index++) await auth.validateToken(await tokenBy('EdDSA', { kid: `k${index}` }))
+  assert.equal(state.asked, 1)
+})
+
+test('a provider that does not answer costs its own tokens 503, is told of once, and is not asked for each', async (t) => {
+  const { state, build } = await provider(t)
+  const answers: [what: string, answer: (response: ServerResponse) => void][] = [
+    ['an error', (response) => void response.writeHead(500).end()],
+    ['no JSON', (response) => void response.end('<html>')],
+    ['no key set', (response) => void response.end('{"keys":5}')],
+    ['a redirect', (response) => void response.writeHead(302, { location: 'http://127.0.0.1:1/' }).end()],
+    ['too much', (response) => void response.end(JSON.stringify({ keys: [], pad: 'x'.repeat(2 << 20) }))],
+  ]
+  for (const [what, answer] of answers) {
+    state.answer = answer
+    state.asked = 0
+    const { tool, recorded } = build()
+    const auth = tool.api()
+    const token = await tokenBy('ES256')
+    for (let call = 0; call < 20; call++)
+      await assert.rejects(auth.validateToken(token), { code: 'AUTH_UNAVAILABLE', status: 503 }, what)
+    assert.equal(state.asked, 1, what)
+    assert.equal(recorded.logs.filter(({ message }) => message.includes('AUTH_JWKS_URL')).length, 1, what)
+    assert.notEqual(await auth.validateToken(await auth.createToken({ sub: 'ada' })), null)
+  }
+})
+
+test('a process takes them in its routes, and answers 503 while they cannot be checked', async (t) => {
+  const { state, env } = await provider(t)
+  const { answer } = state
+  state.answer = (response) => void response.writeHead(500).end()
+  const heddle = await startHeddle(t, { lanes: 1, domains: [fixture('tokens')], env })
+  const ask = async () => heddle.json('/whoami', { headers: { authorization: `Bearer ${await tokenBy('EdDSA')}` } })
+  const refused = await ask()
+  assert.deepEqual([refused.status, refused.headers.get('retry-after')], [503, '1'])
+  state.answer = answer
+  const other = await startHeddle(t, { lanes: 1, domains: [fixture('tokens')], env })
+  const { body } = await other.json('/whoami', { headers: { authorization: `Bearer ${await tokenBy('EdDSA')}` } })
+  assert.deepEqual([body.claims.sub, body.claims.iss], ['auth0|ada', ISSUER])
+})

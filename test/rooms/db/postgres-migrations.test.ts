@@ -1,0 +1,173 @@
+import assert from 'node:assert/strict'
+import { join } from 'node:path'
+import { type TestContext, test } from 'node:test'
+import pg from 'pg'
+import type { Row } from '../../../src/contracts/db.ts'
+import { toDbError } from '../../../src/extras/postgres/failure.ts'
+import { PostgresMigrations } from '../../../src/extras/postgres/migration-driver.ts'
+import { migrate } from '../../../src/stores/migrations/runner.ts'
+import type { Outcome } from '../../../src/stores/sql/outcome.ts'
+import type { PostgresServer } from '../../support/servers/postgres.ts'
+import { describeOnPostgres } from '../../support/servers/postgres-of-file.ts'
+import { postgresDb, postgresSettings, temporaryFolder, writeFiles } from './fixture.ts'
+import { runMigrationSuite } from './migration-suite.ts'
+import { rejectsWith } from './rejects-with.ts'
+
+describeOnPostgres('migrations on PostgreSQL', (server) => {
+  runMigrationSuite(
+    'PostgreSQL',
+    async (t) => {
+      const { database, client, driver } = await connected(t, server)
+      const query = async (sql: string) => (await client.query<Row>(sql)).rows
+      return {
+        driver,
+        query,
+        tables: async () =>
+          (
+            await query(`SELECT tablename FROM pg_tables WHERE schemaname = 'public' ORDER BY tablename COLLATE "C"`)
+          ).map(({ tablename }) => String(tablename)),
+        boot: async (options) => {
+          const db = postgresDb(t, server, database, options)
+          await db.boot()
+          return db
+        },
+        address: {
+          tool: 'postgres',
+          options: { thread: { kind: 'primary' }, settings: postgresSettings(server, database) },
+        },
+      }
+    },
+    { missingTable: /relation "no_such_table" does not exist in line 1/ },
+  )
+  runTests(server)
+})
+
+/** A connection to a new database, and migrations over another one. */
+async function connected(t: TestContext, server: PostgresServer, waitMs?: number) {
+  const database = await server.createDatabase()
+  const { host, port, user, password } = server
+  const open = async () => {
+    const client = new pg.Client({ host, port, user, password, database })
+    client.on('error', () => {})
+    await client.connect()
+    t.after(() => client.end())
+    return client
+  }
+  const [client, own] = [await open(), await open()]
+  const send = (sql: string, params?: unknown[]) =>
+    own.query(sql, params).catch((thrown) => {
+      throw toDbError(thrown)
+    })
+  const driver = new PostgresMigrations(
+    {
+      run: async (sql, params): Promise<Outcome> => {
+        const { rows, rowCount } = await send(sql, [...params])
+        return { rows, rowCount: rowCount ?? 0 }
+      },
+      script: async (sql) => void (await send(sql)),
+      get isClean() {
+        return own.getTransactionStatus() === 'I'
+      },
+    },
+    () => {},
+    waitMs,
+  )
+  return { database, client, driver }
+}
+
+function runTests(server: PostgresServer): void {
+  async function withMigrations(t: TestContext, files: Record<string, string>, waitMs?: number) {
+    const folder = await temporaryFolder(t)
+    await writeFiles(
+      folder,
+      Object.fromEntries(Object.entries(files).map(([id, sql]) => [`a/migrations/${id}.sql`, sql])),
+    )
+    const { client, driver, database } = await connected(t, server, waitMs)
+    return { folder, client, database, run: () => migrate(driver, [folder], () => {}) }
+  }
+
+  test('statements run verbatim: semicolons in strings, comments and bodies are no ends', async (t) => {
+    const { client, run } = await withMigrations(t, {
+      '001_one': `
+        CREATE TABLE a1 (id TEXT, note TEXT DEFAULT 'a;b'); -- comment; with a semicolon
+        /* another; /* nested; */ one; */
+        CREATE FUNCTION fill() RETURNS trigger LANGUAGE plpgsql AS $body$
+        BEGIN
+          NEW.note := NEW.note || ';' || E'\\';';
+          RETURN NEW;
+        END;
+        $body$;
+        CREATE FUNCTION three() RETURNS int LANGUAGE sql BEGIN ATOMIC SELECT 1; SELECT 3; END;
+        CREATE TRIGGER fill BEFORE INSERT ON a1 FOR EACH ROW EXECUTE FUNCTION fill();
+        INSERT INTO a1 (id) VALUES ('x');`,
+    })
+    assert.deepEqual(await run(), ['a/001_one'])
+    assert.deepEqual((await client.query('SELECT id, note, three() FROM a1')).rows, [
+      { id: 'x', note: `a;b;';`, three: 3 },
+    ])
+  })
+
+  test('a fault is told with its line', async (t) => {
+    const { run } = await withMigrations(t, { '001_one': 'CREATE TABLE ż (id TEXT);\n\nSELEC 1;\n' })
+    await assert.rejects(run(), /a\/001_one failed and was rolled back: syntax error at or near "SELEC" in line 3/)
+  })
+
+  test('what cannot run in a transaction is refused with advice', async (t) => {
+    const { run } = await withMigrations(t, {
+      '001_one': 'CREATE TABLE a1 (id TEXT);',
+      '002_two': 'CREATE INDEX CONCURRENTLY a1_by_id ON a1 (id);',
+    })
+    await assert.rejects(run(), /002_two.*CREATE INDEX CONCURRENTLY.*Leave CONCURRENTLY out/)
+  })
+
+  test('what one migration sets is not set in the next', async (t) => {
+    const { client, run } = await withMigrations(t, {
+      '001_one': `CREATE SCHEMA other; SELECT set_config('search_path', 'other', false); CREATE TEMP TABLE mine (id TEXT);`,
+      '002_two': `CREATE TABLE a2 (id TEXT); CREATE TEMP TABLE mine (id TEXT);`,
+    })
+    await run()
+    assert.equal(
+      (await client.query(`SELECT 1 FROM pg_tables WHERE schemaname = 'public' AND tablename = 'a2'`)).rowCount,
+      1,
+    )
+  })
+
+  test('a migration may take longer than a statement', async (t) => {
+    const { folder, database } = await withMigrations(t, {
+      '001_one': 'CREATE TABLE a1 (id TEXT); SELECT pg_sleep(0.5);',
+    })
+    const db = postgresDb(t, server, database, {
+      thread: { kind: 'primary' },
+      domainsDir: [folder],
+      settings: { rdbStatementTimeoutMs: 100 },
+    })
+    await db.boot()
+    assert.deepEqual(await db.query('SELECT id FROM a1'), [])
+  })
+
+  test('who waits for another process that migrates for too long says so, and leaves nothing', async (t) => {
+    const { client, run } = await withMigrations(t, { '001_one': 'CREATE TABLE a1 (id TEXT);' }, 200)
+    await client.query(
+      'CREATE TABLE _migrations (id TEXT PRIMARY KEY, checksum TEXT NOT NULL, applied_at TEXT NOT NULL)',
+    )
+    await client.query('BEGIN; LOCK TABLE _migrations IN SHARE ROW EXCLUSIVE MODE')
+    const error = await rejectsWith('timeout', run(), /Waited 200 ms for another process that migrates this database/)
+    assert.match(error.message, /a\/001_one/)
+    await client.query('ROLLBACK')
+    assert.deepEqual(await run(), ['a/001_one'])
+  })
+
+  test('a server that is lost meanwhile is no fault of the migration: it can be tried again', async (t) => {
+    const { client, run } = await withMigrations(t, {
+      '001_one': 'CREATE TABLE a1 (id TEXT); SELECT pg_terminate_backend(pg_backend_pid());',
+    })
+    await rejectsWith('unavailable', run(), /a\/001_one/)
+    assert.equal((await client.query(`SELECT 1 FROM pg_tables WHERE tablename = 'a1'`)).rowCount, 0)
+  })
+
+  test('the shipped migrations run', async (t) => {
+    const { driver } = await connected(t, server)
+    const shipped = join(import.meta.dirname, '../../../domains')
+    assert.deepEqual(await migrate(driver, [shipped], () => {}), ['users/001_users', 'users/002_sessions'])
+  })
+}

@@ -1,0 +1,16 @@
+import assert from 'node:assert/strict'
+import type { DbErrorKind } from '../../../src/contracts/db.ts'
+import { DbError } from '../../../src/core/errors/db-error.ts'
+
+/** Rejected with a DbError of that kind. */
+export async function rejectsWith(kind: DbErrorKind, promise: Promise<unknown>, message?: RegExp): Promise<DbError> {
+  let caught: unknown
+  await promise.catch((thrown) => {
+    caught = thrown
+  })
+  assert.ok(caught instanceof DbError, `expected a DbError ${kind}, got ${caught}`)
+  assert.equal(caught.kind, kind, caught.message)
+  assert.equal(caught.code, 'DB_ERROR')
+  if (message) assert.match(caught.message, message)
+  return caught
+}

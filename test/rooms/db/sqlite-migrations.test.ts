@@ -1,0 +1,50 @@
+import assert from 'node:assert/strict'
+import { join } from 'node:path'
+import { test } from 'node:test'
+import { migrate } from '../../../src/stores/migrations/runner.ts'
+import { Database } from '../../../src/stores/sqlite/driver.ts'
+import { Connection } from '../../../src/tools/sqlite/connection.ts'
+import { SqliteMigrations } from '../../../src/tools/sqlite/migration-driver.ts'
+import { createDb, temporaryFolder, writeFiles } from './fixture.ts'
+import { runMigrationSuite } from './migration-suite.ts'
+
+runMigrationSuite(
+  'SQLite',
+  async (t) => {
+    const sqlitePath = join(await temporaryFolder(t), 'service.db')
+    const driver = new SqliteMigrations(new Connection(sqlitePath))
+    t.after(() => driver.close())
+    const database = new Database(sqlitePath)
+    t.after(() => database.close())
+    return {
+      driver,
+      query: async (sql) => database.prepare(sql).all() as Record<string, unknown>[],
+      tables: async () =>
+        database.prepare("SELECT name FROM sqlite_master WHERE type = 'table' ORDER BY name").pluck().all() as string[],
+      boot: (options) => createDb(t, { ...options, sqlitePath }),
+      address: { tool: 'sqlite', options: { sqlitePath } },
+    }
+  },
+  { missingTable: /no such table: no_such_table/ },
+)
+
+test('statements run verbatim: semicolons in strings, comments and triggers are no ends', async (t) => {
+  const root = await temporaryFolder(t)
+  await writeFiles(root, {
+    'domains/a/migrations/001_one.sql': `
+      CREATE TABLE a1 (id TEXT, note TEXT DEFAULT 'a;b'); -- comment; with a semicolon
+      /* another; one */
+      CREATE TRIGGER fill AFTER INSERT ON a1 BEGIN
+        UPDATE a1 SET note = note || CASE WHEN NEW.id = 'x' THEN ';' ELSE '' END WHERE id = NEW.id;
+        UPDATE a1 SET note = note || '!' WHERE id = NEW.id;
+      END;
+      INSERT INTO a1 (id) VALUES ('x');`,
+  })
+  const path = join(root, 'service.db')
+  const driver = new SqliteMigrations(new Connection(path))
+  t.after(() => driver.close())
+  assert.deepEqual(await migrate(driver, [join(root, 'domains')], () => {}), ['a/001_one'])
+  const database = new Database(path)
+  t.after(() => database.close())
+  assert.deepEqual(database.prepare('SELECT id, note FROM a1').all(), [{ id: 'x', note: 'a;b;!' }])
+})

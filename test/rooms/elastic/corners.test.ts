@@ -1,0 +1,277 @@
+import assert from 'node:assert/strict'
+import { writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { describe, test } from 'node:test'
+import { fileURLToPath } from 'node:url'
+import { Redis } from 'ioredis'
+import { POISON_AFTER_TIMES } from '../../../src/primary/streams/claimer.ts'
+import { encodeEntry } from '../../../src/runtime/streams/entry.ts'
+import { consumerOf, streamOf } from '../../../src/runtime/streams/keys.ts'
+import { type Heddle, startHeddle } from '../../support/heddle.ts'
+import { suiteOwner } from '../../support/replicas.ts'
+import { type RedisServer, redisServer } from '../../support/servers/redis.ts'
+import { until } from '../../support/until.ts'
+
+const NAME = 'corners of events that pass through a key-value store'
+const DOMAINS = [fileURLToPath(new URL('./corners', import.meta.url))]
+const REPLICA = 'corners'
+/** For what happens at once on an idle machine. */
+const PATIENCE_MS = 30_000
+/** It has the form of ours, and is no JSON. */
+const BROKEN =
+  '{"id":"evt_broken","parent_id":null,"emitter":"x","request_id":null,"timestamp":1,"payload_keys":[foo],"replica":"r"}'
+
+describe(NAME, () => {
+  const owner = suiteOwner()
+  let server: RedisServer | null = null
+  let redis: Redis
+  /** Of one replica, one process after the other. */
+  let replica: Heddle
+
+  const start = async ({ lanes = 1, hold = '' } = {}): Promise<void> => {
+    // A scenario that has failed may have left one.
+    await (replica as Heddle | undefined)?.stop('SIGKILL')
+    replica = await startHeddle(owner, {
+      domains: DOMAINS,
+      lanes,
+      env: {
+        ...server!.env,
+        EVENT_BUS_DRIVER: 'keyvalue_streams',
+        EVENT_BUS_CLAIM_IDLE_MS: '2000',
+        REPLICA_ID: REPLICA,
+        CORNERS_HOLD: hold,
+        // What is held is given back at once.
+        SHUTDOWN_TIMEOUT_MS: '2000',
+      },
+    })
+  }
+  const soon = <T>(condition: () => T | Promise<T>, what: string) => until(condition, what, PATIENCE_MS)
+  const post = async (path: string, body: object = {}): Promise<void> => {
+    const answer = await replica.json(path, {
+      method: 'POST',
+      headers: { 'content-type': 'application/json' },
+      body: JSON.stringify(body),
+    })
+    assert.equal(answer.status, 200, JSON.stringify(answer.body))
+  }
+  const publish = (event: string, payload: object, key?: string) => post(`/publish/${event}`, { payload, key })
+  const said = (msg: string) => replica.logs.filter((line) => line.msg === msg)
+  const numbers = (msg: string) => said(msg).map(({ n }) => n)
+  const pending = async (event: string, group: string) =>
+    (await redis.xpending(streamOf(event), group, '-', '+', 2000)) as [string, string, number, number][]
+  const groupsOf = async (event: string) =>
+    ((await redis.xinfo('GROUPS', streamOf(event))) as unknown[][]).map((group) => group[group.indexOf('name') + 1])
+  /** Events as another process publishes them. */
+  const add = async (event: string, from: number, count: number, more: object = {}): Promise<void> => {
+    const pipeline = redis.pipeline()
+    for (let n = from; n < from + count; n++) pipeline.xadd(streamOf(event), '*', ...entryOf(event, { n, ...more }))
+    for (const [fault] of (await pipeline.exec())!) assert.equal(fault, null)
+  }
+  const readiness = async () => (await replica.json('/readiness')).body as { ready: boolean; reasons?: string[] }
+  const isReady = async () => (await readiness()).ready
+
+  const scenario = (name: string, run: () => Promise<void>): void => {
+    test(name, { timeout: 3 * PATIENCE_MS }, async (t) => (server === null ? t.skip('there is no Redis') : run()))
+  }
+
+  test('boot', async (t) => {
+    server = await redisServer({ after: owner.after, skip: (reason) => t.skip(reason) }, { own: true })
+    if (server === null) return
+    redis = new Redis({ host: server.host, port: server.port, password: server.password })
+    redis.on('error', () => {})
+    owner.after(async () => redis.disconnect())
+    await start({ lanes: 2, hold: 'slow' })
+  })
+
+  scenario('a plugin that is refused in a lane is given no events', async () => {
+    await publish('clash', { n: 1 })
+    await soon(() => said('clash at the first').length === 1, 'the healthy plugin has it')
+    assert.deepEqual(await groupsOf('clash'), ['clash.First.onClash'])
+    assert.deepEqual(said('clash at the second'), [])
+  })
+
+  scenario('a lane that is full leaves the rest to the other one', async () => {
+    const gate = join(server!.directory, 'gate')
+    await post('/block', { until: gate })
+    await soon(() => said('blocked').length === 1, 'a lane stands still')
+    await add('slow', 0, 1500, { isHeld: true })
+    await soon(() => said('slow').length >= 1000, 'the other lane is full')
+    await writeFile(gate, '')
+    await soon(() => said('slow').length >= 1500, 'the rest is begun')
+    assert.equal(new Set(numbers('slow')).size, 1500)
+    assert.equal(new Set(said('slow').map(({ at }) => at)).size, 2)
+    await replica.stop('SIGKILL')
+    await redis.flushall()
+  })
+
+  scenario('a key keeps its order when its subscriber has events of another stream in between', async () => {
+    await start({ hold: 'same,late,pair-slow' })
+    const KEYS = 20
+    for (let k = 0; k < KEYS; k++) {
+      await publish('one', { n: `first ${k}`, isHeld: true }, `k${k}`)
+      // Ids are of their stream: another one may have the same.
+      const [first] = await redis.xrevrange(streamOf('one'), '+', '-', 'COUNT', 1)
+      await redis.xadd(streamOf('other'), first![0], ...entryOf('other', { n: k }))
+      await publish('one', { n: `second ${k}` }, `k${k}`)
+    }
+    await publish('one', { n: 'last' })
+    // It came after all of them, and has no key to wait for.
+    await soon(() => numbers('same ends').includes('last'), 'all have been read')
+    await soon(() => said('same ends').length >= KEYS + 1, 'those in between are done')
+    await soon(async () => (await pending('other', 'corners.Work.same')).length === 0, 'they are acknowledged')
+    const begun = () => numbers('same').filter((n) => String(n).startsWith('second'))
+    assert.deepEqual(begun(), [])
+    await post('/release/same')
+    await soon(() => begun().length === KEYS, 'those behind them come')
+    for (let k = 0; k < KEYS; k++) {
+      const at = (msg: string, n: string) => replica.logs.findIndex((line) => line.msg === msg && line.n === n)
+      assert.ok(at('same ends', `first ${k}`) < at('same', `second ${k}`), `key ${k}`)
+    }
+  })
+
+  scenario('who subscribes again and again is one group', async () => {
+    for (let n = 0; n < 5; n++) {
+      await post('/subscribe/again')
+      await publish('again', { n: `again ${n}` })
+      await soon(() => numbers('late ends').includes(`again ${n}`), 'it is handled')
+      await post('/unsubscribe/again')
+    }
+    assert.deepEqual(await groupsOf('again'), ['corners.Work.late'])
+  })
+
+  scenario('what a subscriber had in hand when its process was killed is handled once', async () => {
+    await post('/subscribe/late')
+    await publish('late', { n: 'in hand', isHeld: true })
+    await soon(() => numbers('late').includes('in hand'), 'one is in hand')
+    await add('pair', 0, 700, { isHeld: true })
+    await soon(() => said('pair-slow').length === 700, 'all are in hand')
+    await soon(async () => (await pending('pair', 'corners.Work.pairFast')).length === 0, 'the quick one is done')
+    await replica.stop('SIGKILL')
+    await add('pair', 700, 600)
+
+    await start()
+    await soon(() => new Set(numbers('pair-slow')).size === 1300, 'all are handled')
+    await soon(() => said('pair-fast').length >= 600, 'all are handled quickly')
+    for (const subscriber of ['pairSlow', 'pairFast']) {
+      await soon(async () => (await pending('pair', `corners.Work.${subscriber}`)).length === 0, 'all are acknowledged')
+    }
+    assert.equal(said('pair-slow').length, 1300)
+    assert.equal(said('pair-fast').length, 600)
+  })
+
+  scenario('what a late subscriber had in hand waits for it to subscribe again', async () => {
+    assert.deepEqual(numbers('late'), [])
+    await post('/subscribe/late')
+    await soon(() => numbers('late ends').includes('in hand'), 'it is handled')
+    await soon(async () => (await pending('late', 'corners.Work.late')).length === 0, 'it is acknowledged')
+    assert.equal(said('late').length, 1)
+  })
+
+  scenario('what failed and is to be tried again comes though its subscriber has left meanwhile', async () => {
+    const policy = { retries: 3, backoffMs: 1000 }
+    await post('/subscribe/retried', policy)
+    await publish('retried', { n: 'retried', fails: true })
+    const holder = async () => (await pending('retried', 'corners.Work.late'))[0]?.[1]
+    await soon(async () => (await holder()) === consumerOf(REPLICA, 'hub'), 'it waits')
+    await post('/unsubscribe/retried')
+    await publish('beacon', { n: 1 })
+    await soon(() => said('beacon').length === 2, 'it has waited long enough')
+    assert.deepEqual(numbers('late fails'), ['retried'])
+    await post('/subscribe/retried', policy)
+    await soon(() => numbers('late ends').includes('retried'), 'it comes')
+    await soon(async () => (await holder()) === undefined, 'it is acknowledged')
+  })
+
+  scenario('an event that waits for its next try outlasts more restarts than a deadly one may', async () => {
+    await publish('failing', { n: 1 })
+    const waits = async () => {
+      const [entry] = await pending('failing', 'corners.Work.failing')
+      return said('failing').length === 1 && entry?.[1] === consumerOf(REPLICA, 'hub')
+    }
+    await soon(waits, 'it waits')
+    // Given out once, and once more by each start: the last one would find a deadly one.
+    for (let n = 1; n <= POISON_AFTER_TIMES; n++) {
+      assert.equal(await replica.stop(), 0)
+      await start()
+      await soon(waits, `it waits after ${n} restarts`)
+    }
+    assert.equal(await redis.xlen('heddle:dead'), 0)
+  })
+
+  scenario('an entry that only looks like one of ours becomes a dead letter and holds up nothing', async () => {
+    const letters = async () =>
+      (await redis.xrange('heddle:dead', '-', '+')).filter(([, fields]) => fields.includes('quick')).length
+    const broken = () => redis.xadd(streamOf('quick'), '*', 'e', BROKEN, 'p', '{}')
+    const isDone = async (count: number) =>
+      said('quick').length === count && (await pending('quick', 'corners.Work.quick')).length === 0
+    await publish('quick', { n: 1 })
+    await broken()
+    await publish('quick', { n: 2 })
+    await soon(async () => (await isDone(2)) && (await letters()) === 1, 'the others are handled')
+
+    await replica.stop()
+    // One in hand of the former process, one that nobody has read.
+    await broken()
+    await redis.xreadgroup(
+      ...(['GROUP', 'corners.Work.quick', consumerOf(REPLICA, 0), 'STREAMS', streamOf('quick'), '>'] as const),
+    )
+    await broken()
+    await add('quick', 3, 1)
+    await start()
+    await soon(async () => (await isDone(1)) && (await letters()) === 3, 'the others are handled after a restart')
+    await soon(isReady, 'it is ready')
+  })
+
+  const refusals = [
+    {
+      what: 'takes no writes',
+      begin: () => redis.call('REPLICAOF', '127.0.0.1', '1'),
+      end: () => redis.call('REPLICAOF', 'NO', 'ONE'),
+      reason: /READONLY|read.only/i,
+    },
+    {
+      what: 'is full',
+      begin: () => redis.config('SET', 'maxmemory', '1mb', 'maxmemory-policy', 'noeviction'),
+      end: () => redis.config('SET', 'maxmemory', '0'),
+      reason: /OOM|maxmemory|full/,
+    },
+  ]
+  for (const { what, begin, end, reason } of refusals) {
+    scenario(`a store that ${what} as a replica starts keeps it from being ready, not from serving`, async () => {
+      await replica.stop()
+      await begin()
+      await start()
+      const { ready, reasons } = await readiness()
+      assert.equal(ready, false)
+      assert.match(JSON.stringify(reasons), reason)
+      await end()
+      await soon(isReady, 'it is ready')
+      await publish('quick', { n: what })
+      await soon(() => numbers('quick').includes(what), 'events flow')
+    })
+  }
+})
+
+function entryOf(event: string, payload: object & { n: number }): string[] {
+  return encodeEntry(
+    {
+      id: `evt_${String(payload.n).padStart(6, '0')}`,
+      parentId: null,
+      event,
+      emitter: 'corners.Test',
+      requestId: null,
+      key: null,
+      trace: '',
+      payloadKeys: Object.keys(payload).join('\0'),
+      timestampMs: Date.now(),
+      delayMs: 0,
+      ttlMs: 0,
+      seq: 0,
+      subscriber: 0,
+      attempt: 0,
+      payload: JSON.stringify(payload),
+    },
+    'elsewhere',
+    null,
+  )
+}

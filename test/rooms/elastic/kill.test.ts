@@ -1,0 +1,194 @@
+import assert from 'node:assert/strict'
+import { once } from 'node:events'
+import { test } from 'node:test'
+import type { DeadLetter } from '../../../src/contracts/event-bus.ts'
+import { Fleet, type Replica, type Seen } from '../../support/replicas.ts'
+import { describeOnPostgresAndRedis } from '../../support/servers/both-of-suite.ts'
+import { until } from '../../support/until.ts'
+import { assertWhole, Orders, settle, shown } from './accounts.ts'
+
+const NAME = 'replicas that are killed'
+const CLAIM_IDLE_MS = 1000
+const NEVER_CLAIMED = { EVENT_BUS_CLAIM_IDLE_MS: '86400000' }
+
+describeOnPostgresAndRedis(NAME, ({ postgres, redis, owner }) => {
+  let fleet: Fleet
+  let a: Replica
+  let b: Replica
+
+  const publish = async (replica: Replica, event: string, body: object = {}): Promise<string[]> => {
+    const { status, body: answer } = await replica.post(`/events/${event}`, body)
+    assert.equal(status, 200, JSON.stringify(answer))
+    return answer.data.ids
+  }
+  const isHandled = async (event: string, ids: readonly string[]): Promise<boolean> => {
+    const seen = new Set((await fleet.seen(event)).map(({ event_id }) => event_id))
+    return ids.every((id) => seen.has(id))
+  }
+  const letters = async (replica: Replica, event: string): Promise<DeadLetter[]> =>
+    ((await replica.json('/system/dead-letters')).body as DeadLetter[]).filter((letter) => letter.event === event)
+
+  test('boot', async () => {
+    fleet = await Fleet.start(owner, {
+      postgres,
+      redis,
+      env: { EVENT_BUS_CLAIM_IDLE_MS: String(CLAIM_IDLE_MS) },
+    })
+    ;[a, b] = await Promise.all([fleet.replica('a', { lanes: 2 }), fleet.replica('b')])
+  })
+
+  test('kill -9 under load loses nothing: the survivor takes over what the dead one had in hand', async (t) => {
+    const replicas = [a, b]
+    const orders = new Orders(t, replicas, { payload: { ms: 400 } })
+    const inHandOfB = async (): Promise<number> => {
+      const [stream, group] = ['heddle:event:order.taken', 'fleet.ShipOrders.ship']
+      return (await fleet.redis.xpending(stream, group, '-', '+', 1000, 'b:0')).length
+    }
+    await orders.until(100)
+    await until(async () => (await inHandOfB()) >= 5, 'it has something in hand')
+    await b.kill()
+    const left = await inHandOfB()
+    assert.ok(left > 0)
+    replicas.splice(1)
+    await orders.until(orders.acknowledged + 100)
+    await orders.stop()
+    const account = await settle(fleet, orders)
+    t.diagnostic(`${left} were in its hand; ${shown(account)}`)
+    assertWhole(account)
+    assert.equal(account.deadLetters, 0)
+    b = await fleet.replica('b')
+  })
+
+  test('an event that kills its lanes is a dead letter after three deaths, and its neighbours are handled', async () => {
+    // Later: it must not take the lane that answers with it.
+    const [poison, ...neighbours] = await publish(a, 'order.deadly', { count: 40, options: { delayMs: 500 } })
+    const peaceful = await publish(b, 'order.taken', { count: 40 })
+    await until(async () => (await letters(b, 'order.deadly')).length > 0, 'the dead letter', 30_000)
+    await until(() => isHandled('order.deadly', neighbours), 'the neighbours are handled', 30_000)
+    await until(() => isHandled('order.taken', peaceful), 'other events are handled')
+    const [letter, ...more] = await letters(b, 'order.deadly')
+    assert.deepEqual(more, [])
+    assert.deepEqual([letter!.event_id, letter!.subscriber], [poison, 'fleet.ShipOrders'])
+    assert.equal(letter!.black_box?.reason, 'exited')
+    const deaths = (await fleet.seen('order.deadly', 'begins')).filter(({ event_id }) => event_id === poison)
+    assert.equal(deaths.length, 3)
+    assert.deepEqual(new Set((await letters(a, 'order.deadly')).map(({ id }) => id)), new Set([letter!.id]))
+    const deleted = await a.json(`/system/dead-letters/${letter!.id}`, { method: 'DELETE' })
+    assert.equal(deleted.status, 200)
+    assert.deepEqual(await letters(b, 'order.deadly'), [])
+  })
+
+  test('a handler that blocks its lane for longer than others wait is not robbed, and runs once', async () => {
+    const [id] = await publish(a, 'order.taken', { payload: { blockMs: 2 * CLAIM_IDLE_MS } })
+    await until(() => isHandled('order.taken', [id!]), 'it has ended', 30_000)
+    await until(async () => (await fleet.unfinished('order.taken')) === 0, 'it is acknowledged')
+    const runs = (await fleet.seen('order.taken', 'begins')).filter(({ event_id }) => event_id === id)
+    assert.deepEqual(
+      runs.map(({ attempt }) => attempt),
+      [1],
+    )
+  })
+
+  test('a dead letter is listed everywhere, and replayed from anywhere to the subscriber that failed', async () => {
+    const [id] = await publish(a, 'order.doomed', { from: 7 })
+    const failures = async (): Promise<Seen[]> => fleet.seen('order.doomed', 'begins')
+    await until(async () => (await letters(b, 'order.doomed')).length === 1, 'it is a dead letter')
+    const [letter] = await letters(b, 'order.doomed')
+    assert.deepEqual(
+      [letter!.event_id, letter!.subscriber, letter!.error, letter!.attempts, letter!.payload_keys],
+      [id, 'fleet.ShipOrders', 'doomed', 1, ['number']],
+    )
+    assert.equal((await b.post(`/system/dead-letters/${letter!.id}/replay`, {})).status, 200)
+    await until(async () => (await failures()).length === 2, 'it fails once more')
+    await until(async () => (await letters(a, 'order.doomed')).some((each) => each.id !== letter!.id), 'a new letter')
+    await until(async () => (await fleet.unfinished('order.doomed')) === 0, 'nothing is left')
+    assert.equal((await fleet.seen('order.doomed')).length, 1, 'the other subscriber has had it once')
+    assert.deepEqual(
+      (await failures()).map(({ event_id, number }) => [event_id, number]),
+      [
+        [id, 7],
+        [id, 7],
+      ],
+    )
+  })
+
+  test('delayed events survive the death of the one that published them', async () => {
+    const c = await fleet.replica('c')
+    const ids = await publish(c, 'order.taken', { count: 50, options: { delayMs: 1000 } })
+    await c.kill()
+    assert.equal(await isHandled('order.taken', ids), false)
+    await until(() => isHandled('order.taken', ids), 'all are handled', 30_000)
+  })
+
+  test('the order of a key holds over two replicas, one of which dies in between', async (t) => {
+    const keys = 4
+    const count = 240
+    const part = 8
+    for (let from = 0; from < count; from += part) {
+      await publish((from / part) % 2 === 0 ? a : b, 'order.keyed', { from, count: part, keys })
+    }
+    await until(async () => (await fleet.seen('order.keyed')).length > 40, 'some are handled', 30_000)
+    await b.kill()
+    await until(
+      async () => new Set((await fleet.seen('order.keyed')).map(({ number }) => number)).size === count,
+      'all',
+      60_000,
+    )
+    const share = (await fleet.seen('order.keyed')).filter(({ replica }) => replica === 'b').length
+    const first = (rows: Seen[]): Map<number, number> =>
+      new Map(rows.toReversed().map(({ number, seq }) => [number, Number(seq)]))
+    const begins = first(await fleet.seen('order.keyed', 'begins'))
+    const ends = first(await fleet.seen('order.keyed'))
+    for (let number = keys; number < count; number++) {
+      assert.ok(begins.get(number)! > ends.get(number - keys)!, `${number} has waited for ${number - keys}`)
+    }
+    t.diagnostic(`${share} of ${count} were handled by the one that died`)
+    await until(async () => (await fleet.unfinished('order.keyed')) === 0, 'all are acknowledged')
+  })
+
+  test('a killed replica that starts again with its name takes its own back at once, twice as well', async () => {
+    const options = { lanes: 2, env: NEVER_CLAIMED }
+    await a.stop()
+    let c = await fleet.replica('c', options)
+    // More than are taken over at a time.
+    const ids = await publish(c, 'order.taken', { count: 250, payload: { ms: 1200 } })
+    const isBegun = async (replica: string): Promise<boolean> =>
+      (await fleet.seen('order.taken', 'begins')).some((row) => ids.includes(row.event_id) && row.replica === replica)
+    await until(() => isBegun('c'), 'they are in hand')
+    await c.kill()
+    c = await fleet.replica('c', { ...options, env: { ...NEVER_CLAIMED, FLEET_REPLICA: 'c2' } })
+    await until(() => isBegun('c2'), 'they are in hand again')
+    await c.kill()
+    assert.ok((await fleet.unfinished('order.taken')) > 200)
+    c = await fleet.replica('c', options)
+    await until(() => isHandled('order.taken', ids), 'all are handled', 30_000)
+    await until(async () => (await fleet.unfinished('order.taken')) === 0, 'all are acknowledged')
+    assert.deepEqual(await letters(c, 'order.taken'), [])
+    assert.equal(await c.stop(), 0)
+  })
+
+  test('an event that ends its process again and again is a dead letter, and those that were in hand with it are handled', async () => {
+    const options = { env: NEVER_CLAIMED }
+    const [stream, group] = ['heddle:event:order.deadly', 'fleet.ShipOrders.die']
+    const first = await fleet.replica('d', options)
+    const delayed = { count: 8, payload: { signal: 'SIGKILL', ms: 100 }, options: { delayMs: 300 } }
+    const [poison, ...neighbours] = await publish(first, 'order.deadly', delayed)
+    await once(first.process, 'exit')
+    // As if it had been so three times for all of them, and twice for the one that was tried alone.
+    const ids = (await fleet.redis.xpending(stream, group, '-', '+', 100)).map((row) => (row as [string])[0])
+    assert.equal(ids.length, delayed.count)
+    const claim = (times: number, of: string[]) =>
+      fleet.redis.call('XCLAIM', stream, group, 'd:0', '0', ...of, 'RETRYCOUNT', String(times), 'JUSTID')
+    await claim(3, ids)
+    await claim(5, ids.slice(0, 1))
+
+    const second = await fleet.spawn('d', options)
+    await once(second.child, 'exit')
+    const last = await fleet.replica('d', options)
+    await until(() => isHandled('order.deadly', neighbours), 'the neighbours are handled', 30_000)
+    const [letter, ...more] = await letters(last, 'order.deadly')
+    assert.deepEqual([letter!.event_id, more], [poison, []])
+    assert.match(letter!.error, /given out 6 times/)
+    await until(async () => (await fleet.unfinished('order.deadly')) === 0, 'all are acknowledged')
+  })
+})

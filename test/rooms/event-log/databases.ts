@@ -1,0 +1,133 @@
+import { once } from 'node:events'
+import { mkdtemp, rm } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import type { TestContext } from 'node:test'
+import { fileURLToPath } from 'node:url'
+import pg from 'pg'
+import { Database } from '../../../src/stores/sqlite/driver.ts'
+import { type Heddle, spawnHeddle, startHeddle } from '../../support/heddle.ts'
+import { type PostgresServer, postgresServer } from '../../support/servers/postgres.ts'
+import { toolsDirWith } from '../../support/tools-dir.ts'
+import { until } from '../../support/until.ts'
+
+const DOMAINS = fileURLToPath(new URL('../../fixtures/logged', import.meta.url))
+
+/** A database that outlives the processes on it. */
+export interface LogStore {
+  /** Starts a process on it, with one lane. */
+  start(env?: Record<string, string>): Promise<Heddle>
+  /** A process that is to fail as it starts. */
+  spawn(env?: Record<string, string>): ReturnType<typeof spawnHeddle>
+  rows<Row>(sql: string): Promise<Row[]>
+  /** Runs a statement behind the back of the processes. */
+  change(sql: string): Promise<void>
+  readonly domains: string
+  /** SQLITE_PATH; null on a server. */
+  readonly path: string | null
+  /** Null on a file. */
+  readonly server: PostgresServer | null
+}
+
+/** Null where there is no such server: the test is skipped. */
+export type StoreMaker = (t: TestContext) => Promise<LogStore | null>
+
+function storeOn(
+  t: TestContext,
+  own: Record<string, string>,
+  rest: Pick<LogStore, 'rows' | 'change' | 'path' | 'server'>,
+  domains = DOMAINS,
+): LogStore {
+  const optionsOf = (env: Record<string, string>) => ({
+    domains: [domains],
+    lanes: 1,
+    env: { LANE_ENV: 'HOLD', ...own, ...env },
+  })
+  return {
+    start: (env = {}) => startHeddle(t, optionsOf(env)),
+    spawn: (env = {}) => spawnHeddle(t, optionsOf(env)),
+    domains,
+    ...rest,
+  }
+}
+
+export const onSqlite: StoreMaker = async (t) => {
+  const folder = await mkdtemp(join(tmpdir(), 'heddle-log-'))
+  t.after(() => rm(folder, { recursive: true, force: true, maxRetries: 10 }))
+  const path = join(folder, 'service.db')
+  const rows = async <Row>(sql: string): Promise<Row[]> => {
+    const database = new Database(path, { readonly: true })
+    try {
+      return database.prepare(sql).all() as Row[]
+    } finally {
+      database.close()
+    }
+  }
+  const change = async (sql: string): Promise<void> => {
+    const database = new Database(path, { timeout: 10_000 })
+    database.exec(sql)
+    database.close()
+  }
+  return storeOn(t, { SQLITE_PATH: path }, { rows, change, path, server: null })
+}
+
+/** @param isOwn the server is the test's own: it can be stopped */
+export async function onPostgres(t: TestContext, isOwn = false, domains = DOMAINS): Promise<LogStore | null> {
+  // What it has acknowledged must outlive its crash.
+  const server = await postgresServer(t, { own: isOwn, durable: isOwn })
+  if (server === null) return null
+  const { host, port, user, password, database } = server
+  // One connection, and another where the server has ended it: to connect costs far more than what a test asks again and again.
+  const pool = new pg.Pool({ host, port, user, password, database, max: 1, idleTimeoutMillis: 0 })
+  pool.on('error', () => {})
+  t.after(() => pool.end())
+  const rows = async <Row>(sql: string): Promise<Row[]> => (await pool.query(sql)).rows as Row[]
+  const change = async (sql: string): Promise<void> => void (await rows(sql))
+  const tools = await toolsDirWith(t, 'postgres')
+  const env = { ...server.env, RDB_DATABASE: database, TOOLS_DIR: tools }
+  return storeOn(t, env, { rows, change, path: null, server }, domains)
+}
+
+export const STORES: [name: string, make: StoreMaker][] = [
+  ['SQLite', onSqlite],
+  ['PostgreSQL', (t) => onPostgres(t)],
+]
+
+/** What a subscriber of the fixture has written down. */
+export interface Handled {
+  event_id: string
+  order_id: string
+  attempt: number
+  parent: string | null
+}
+
+export const handledBy = async (heddle: Heddle): Promise<Handled[]> => (await heddle.json('/orders')).body.handled ?? []
+
+/** Nothing waits in the log any more. */
+export const isEmpty = (store: LogStore): Promise<unknown> =>
+  until(
+    async () =>
+      (await store.rows('SELECT seq FROM heddle_event UNION ALL SELECT seq FROM heddle_delivery')).length === 0,
+    'an empty log',
+  )
+
+export async function kill(heddle: Heddle): Promise<void> {
+  const exited = once(heddle.process, 'exit')
+  heddle.process.kill('SIGKILL')
+  await exited
+}
+
+/** A key that a process delivers, of those that share the log. @param replica REPLICA_ID of the process */
+export async function keyOf(store: LogStore, replica: string): Promise<string> {
+  const names = Array.from({ length: 100 }, (_, n) => `van ${n}`)
+  const values = names.map((name) => `('${name}')`).join(', ')
+  return until(async () => {
+    const rows = await store.rows<{ name: string }>(
+      `SELECT name FROM (VALUES ${values}) AS keys (name) JOIN heddle_slot ON slot = hashtext('"' || name || '"') & 63
+       JOIN heddle_process ON epoch = holder
+       WHERE replica = '${replica}' AND NOT EXISTS (SELECT 1 FROM heddle_slot WHERE heir <> 0 OR holder = 0)
+         AND (SELECT count(DISTINCT holder) FROM heddle_slot) = (SELECT count(*) FROM heddle_process)`,
+    )
+    return rows[0]?.name
+  }, `a key of ${replica}`)
+}

@@ -1,0 +1,108 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { post } from '../../support/started-service.ts'
+import { until } from '../../support/until.ts'
+import { handledBy, isEmpty, kill, STORES } from './databases.ts'
+
+for (const [name, storeOf] of STORES) {
+  for (const driver of ['in_process', 'database']) {
+    test(`what a transaction has published outlives the process, under its id (${name}, ${driver})`, async (t) => {
+      const store = await storeOf(t)
+      if (store === null) return
+      const { start } = store
+      const first = await start({ EVENT_BUS_DRIVER: driver, HOLD: 'wait' })
+      const ids = new Map<string, string>()
+      for (const id of ['a', 'b', 'c']) ids.set(id, (await post(first, '/orders', { id })).id)
+      await kill(first)
+      const second = await start({ EVENT_BUS_DRIVER: driver })
+      await until(async () => (await handledBy(second)).length === 6, 'all orders handled')
+      const handled = await handledBy(second)
+      for (const [id, eventId] of ids) {
+        assert.equal(handled.find(({ order_id }) => order_id === id)?.event_id, eventId)
+        assert.equal(handled.find(({ order_id }) => order_id === `${id} after`)?.parent, eventId)
+      }
+      await isEmpty(store)
+      assert.equal(await second.stop(), 0)
+    })
+  }
+
+  test(`a transaction that is rolled back has published nothing (${name})`, async (t) => {
+    const store = await storeOf(t)
+    if (store === null) return
+    const { start } = store
+    const heddle = await start()
+    assert.equal((await post(heddle, '/orders', { id: 'a', fail: true })).success, false)
+    await post(heddle, '/orders', { id: 'b' })
+    await until(async () => (await handledBy(heddle)).length === 2, 'the other order handled')
+    assert.deepEqual(
+      (await handledBy(heddle)).map(({ order_id }) => order_id),
+      ['b', 'b after'],
+    )
+    await isEmpty(store)
+  })
+
+  test(`published events, their delays and their attempts outlive the process (${name})`, async (t) => {
+    const store = await storeOf(t)
+    if (store === null) return
+    const { start, rows } = store
+    const first = await start({ EVENT_BUS_DRIVER: 'database', HOLD: 'fail' })
+    const { id: failing } = await post(first, '/events', { event: 'order.taken', payload: { id: 'failing' } })
+    await until(
+      async () =>
+        (await rows<{ attempt: number }>('SELECT attempt FROM heddle_delivery')).some(({ attempt }) => attempt > 3),
+      'some attempts',
+    )
+    const late = { event: 'order.handled', payload: { id: 'late' }, options: { delayMs: 6000 } }
+    const publishedMs = Date.now()
+    const { id: delayed } = await post(first, '/events', late)
+    await kill(first)
+    const second = await start({ EVENT_BUS_DRIVER: 'database' })
+    await until(async () => (await handledBy(second)).length === 3, 'all handled')
+    assert.ok(Date.now() - publishedMs >= 5900, 'the delay goes on')
+    const handled = await handledBy(second)
+    const [retried] = handled.filter(({ event_id }) => event_id === failing)
+    assert.ok(retried!.attempt > 3, `attempt ${retried!.attempt}`)
+    assert.equal(handled.find(({ event_id }) => event_id === delayed)?.order_id, 'late after')
+    await isEmpty(store)
+  })
+
+  test(`dead letters outlive the process, and are replayed in the next one (${name})`, async (t) => {
+    const store = await storeOf(t)
+    if (store === null) return
+    const { start } = store
+    const first = await start({ EVENT_BUS_DRIVER: 'database', HOLD: 'fail handled' })
+    const { id: event } = await post(first, '/events', { event: 'order.handled', payload: { id: 'dead' } })
+    await until(async () => (await first.json('/dead-letters')).body.letters.length === 1, 'a dead letter')
+    await kill(first)
+    const second = await start({ EVENT_BUS_DRIVER: 'database' })
+    const [letter] = (await second.json('/dead-letters')).body.letters
+    assert.deepEqual(
+      [letter.event, letter.event_id, letter.subscriber, letter.attempts, letter.payload_keys],
+      ['order.handled', event, 'shop.TakeOrders', 1, ['id']],
+    )
+    await post(second, `/dead-letters/${letter.id}/replay`)
+    await until(async () => (await handledBy(second)).length === 1, 'the event handled')
+    assert.equal((await handledBy(second))[0]!.event_id, event)
+    assert.deepEqual((await second.json('/dead-letters')).body.letters, [])
+    await isEmpty(store)
+  })
+
+  test(`an event of which the subscriber is not there any more waits in the log (${name})`, async (t) => {
+    const store = await storeOf(t)
+    if (store === null) return
+    const { start, rows } = store
+    const first = await start({ EVENT_BUS_DRIVER: 'database', HOLD: 'wait' })
+    await post(first, '/orders', { id: 'a' })
+    await kill(first)
+    const second = await start({ EVENT_BUS_DRIVER: 'database', HOLD: 'nobody' })
+    await until(
+      () => second.logs.some(({ msg }) => msg.startsWith('shop.TakeOrders.onTaken is not here: 1 ')),
+      'a warning',
+    )
+    assert.equal(await second.stop(), 0)
+    assert.equal((await rows('SELECT seq FROM heddle_event')).length, 1)
+    const third = await start({ EVENT_BUS_DRIVER: 'database' })
+    await until(async () => (await handledBy(third)).length === 2, 'the order handled')
+    await isEmpty(store)
+  })
+}

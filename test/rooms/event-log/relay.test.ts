@@ -1,0 +1,66 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { Redis } from 'ioredis'
+import type { Heddle } from '../../support/heddle.ts'
+import { redisServer } from '../../support/servers/redis.ts'
+import { post } from '../../support/started-service.ts'
+import { until } from '../../support/until.ts'
+import { handledBy, isEmpty, kill, onSqlite } from './databases.ts'
+
+/** Keyed, so that the order is told. */
+const take = async (heddle: Heddle, id: string): Promise<string> =>
+  (await post(heddle, '/orders', { id, options: { key: 'k' } })).id
+
+test('what transactions publish goes to the streams, also after an end of the store and of the process', async (t) => {
+  const redis = await redisServer(t, { own: true, args: ['--appendonly', 'yes', '--appendfsync', 'always'] })
+  if (redis === null) return
+  const store = (await onSqlite(t))!
+  const env = { ...redis.env, EVENT_BUS_DRIVER: 'keyvalue_streams' }
+  const streamed = async (): Promise<number> => {
+    const client = new Redis({ host: redis.host, port: redis.port, password: redis.password })
+    try {
+      const info = (await client.xinfo('STREAM', 'heddle:event:order.taken')) as unknown[]
+      return Number(info[info.indexOf('entries-added') + 1])
+    } finally {
+      client.disconnect()
+    }
+  }
+  const stored = async () => (await store.rows('SELECT seq FROM heddle_event')).length
+
+  const first = await store.start(env)
+  const ids = [await take(first, 'a')]
+  await until(async () => (await handledBy(first)).length === 2, 'the order handled')
+  await isEmpty(store)
+  assert.equal(await streamed(), 1)
+
+  await redis.stop('SIGKILL')
+  for (const id of ['b', 'c', 'd']) ids.push(await take(first, id))
+  assert.equal(await stored(), 3, 'they wait in the log')
+  await redis.start()
+  await until(async () => (await handledBy(first)).length === 8, 'all handled')
+  await isEmpty(store)
+
+  await redis.stop('SIGKILL')
+  for (const id of ['e', 'f']) ids.push(await take(first, id))
+  await kill(first)
+  assert.equal(await stored(), 2)
+  await redis.start()
+  const second = await store.start(env)
+  await until(async () => (await handledBy(second)).length === 12, 'all handled')
+  await isEmpty(store)
+
+  const handled = await handledBy(second)
+  const names = ['a', 'b', 'c', 'd', 'e', 'f']
+  assert.deepEqual(
+    names.map((name) => handled.find(({ order_id }) => order_id === name)?.event_id),
+    ids,
+  )
+  // One whose outcome was not known may be there twice, one after the other.
+  const order = await store.rows<{ name: string }>(
+    "SELECT order_id AS name FROM handled WHERE order_id NOT LIKE '%after' GROUP BY order_id ORDER BY min(rowid)",
+  )
+  assert.deepEqual(
+    order.map(({ name }) => name),
+    names,
+  )
+})

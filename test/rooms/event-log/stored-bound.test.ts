@@ -1,0 +1,36 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { post } from '../../support/started-service.ts'
+import { until } from '../../support/until.ts'
+import { onPostgres } from './databases.ts'
+
+const MOST = 60
+
+test('events that no process has yet count against EVENT_BUS_MAX_STORED, and what is stored is handled all the same', async (t) => {
+  const store = await onPostgres(t)
+  if (store === null) return
+  const env = { EVENT_BUS_DRIVER: 'database', EVENT_BUS_MAX_STORED: String(MOST), EVENT_BUS_MAX_QUEUE: '20' }
+  const processes = await Promise.all(
+    ['a', 'b'].map((REPLICA_ID) => store.start({ ...env, REPLICA_ID, HOLD: 'wait', SHUTDOWN_TIMEOUT_MS: '500' })),
+  )
+  const isShared = `SELECT 1 FROM heddle_process WHERE (SELECT count(DISTINCT holder) FROM heddle_slot) = 2`
+  await until(async () => (await store.rows(isShared)).length > 0, 'keys that both have')
+  let refusal = ''
+  for (let n = 0; refusal === '' && n < 10 * MOST; n++) {
+    const event = { event: 'order.taken', payload: { id: `${n}` }, options: { key: `van ${n % 40}` } }
+    refusal = (await post(processes[n % 2]!, '/events', event)).error ?? ''
+  }
+  // New requests are refused from three quarters on.
+  assert.match(refusal, /^The (event log is full|service is overloaded)/)
+  const [{ stored }] = (await store.rows<{ stored: string }>('SELECT count(*) AS stored FROM heddle_event')) as [
+    { stored: string },
+  ]
+  // What one of them has taken counts for that one alone.
+  assert.ok(Number(stored) <= 2 * MOST, `${stored} are stored`)
+  // Whoever has room takes the others' keys, too.
+  for (const heddle of processes) assert.equal(await heddle.stop(), 0)
+  const third = await store.start({ ...env, REPLICA_ID: 'c' })
+  const isEmpty = async () => (await store.rows('SELECT seq FROM heddle_event LIMIT 1')).length === 0
+  await until(isEmpty, 'an empty log', 60_000)
+  assert.equal(await third.stop(), 0)
+})

@@ -1,0 +1,68 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { Database } from '../../../src/stores/sqlite/driver.ts'
+import type { Heddle } from '../../support/heddle.ts'
+import { post } from '../../support/started-service.ts'
+import { until } from '../../support/until.ts'
+import { handledBy, isEmpty, onPostgres, onSqlite } from './databases.ts'
+
+const DATABASE = { EVENT_BUS_DRIVER: 'database' }
+const late = (id: string) => ({ event: 'order.handled', payload: { id }, options: { delayMs: 1500 } })
+
+const readiness = async (heddle: Heddle): Promise<{ ready: boolean; reasons: string[] }> =>
+  (await heddle.json('/readiness')).body
+
+test('while the server is away publishers are told, readiness says so, and nothing accepted is lost', async (t) => {
+  const store = await onPostgres(t, true)
+  if (store === null) return
+  const heddle = await store.start(DATABASE)
+  const { id } = await post(heddle, '/events', late('a'))
+  await store.server!.stop('immediate')
+  const told = await until(async () => {
+    const found = await readiness(heddle)
+    return found.reasons.length > 0 ? found : undefined
+  }, 'a reason')
+  assert.match(told.reasons.join(), /event bus: the event log cannot be used: /)
+  assert.equal(told.ready, true, 'all processes share the server: none could do better')
+  const refused = await post(heddle, '/events', late('b'))
+  assert.equal(refused.success, false)
+  await store.server!.start()
+  await until(async () => (await readiness(heddle)).reasons.length === 0, 'no reason')
+  await post(heddle, '/events', late('c'))
+  await until(async () => (await handledBy(heddle)).some(({ order_id }) => order_id === 'c after'), 'the last one')
+  await isEmpty(store)
+  assert.equal((await handledBy(heddle)).find(({ order_id }) => order_id === 'a after')?.event_id, id)
+})
+
+test('tables of another version are left alone, and the process is not ready', async (t) => {
+  const store = (await onSqlite(t))!
+  const first = await store.start({ ...DATABASE, HOLD: 'wait', SHUTDOWN_TIMEOUT_MS: '500' })
+  await post(first, '/events', { event: 'order.taken', payload: { id: 'a' } })
+  assert.equal(await first.stop(), 0)
+  const versionIs = (version: number | string): void => {
+    const database = new Database(store.path!)
+    database.prepare("UPDATE heddle_log SET value = ? WHERE name = 'version'").run(version)
+    database.close()
+  }
+  const [{ value: version }] = (await store.rows<{ value: number }>(
+    "SELECT value FROM heddle_log WHERE name = 'version'",
+  )) as [{ value: number }]
+  versionIs(99)
+  const second = await store.start(DATABASE)
+  const { ready, reasons } = await readiness(second)
+  assert.equal(ready, false)
+  assert.match(reasons.join(), /The event log in the database has version 99/)
+  assert.equal(await second.stop(), 0)
+  versionIs('two')
+  const other = await store.start(DATABASE)
+  const told = (await readiness(other)).reasons.join()
+  assert.match(
+    told,
+    /The event log in the database has no version \(heddle_log: "two"\), and this release reads version \d+: if this/,
+  )
+  assert.equal(await other.stop(), 0)
+  versionIs(version)
+  const third = await store.start(DATABASE)
+  await until(async () => (await handledBy(third)).length === 2, 'the event handled')
+  await isEmpty(store)
+})

@@ -1,0 +1,238 @@
+import assert from 'node:assert/strict'
+import { spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { mkdtemp, readdir, rm, writeFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { type TestContext, test } from 'node:test'
+import { fileURLToPath } from 'node:url'
+import { spawnHeddle } from '../../support/heddle.ts'
+import { freePort } from '../../support/port.ts'
+import { until } from '../../support/until.ts'
+import { isRunning, RISKY, residentKib, startGuarded, takenPort } from './guarded.ts'
+
+const ROOT = fileURLToPath(new URL('../../..', import.meta.url))
+/** The environment of a service that npm starts in the checkout: npm sets what it tells of itself. */
+const NPM_START = {
+  LANES: '1',
+  LOG_FORMAT: 'json',
+  GUARDIAN: 'true',
+  AUTH_SECRET_KEY: 'x'.repeat(32),
+  DOMAINS_DIR: RISKY,
+}
+
+/** What the guardian may take, KiB, where Node alone leaves it room for that; and what it adds to Node alone. */
+const MAX_RSS_KIB = 45 * 1024
+const OWN_RSS_KIB = 6 * 1024
+
+test('the guardian', async (t) => {
+  const heddle = await startGuarded(t, { PRIMARY_STALL_MS: '3000', npm_command: 'start', npm_lifecycle_event: 'start' })
+  const guardian = heddle.process.pid!
+  let pid = await heddle.pid()
+  const replaced = async (): Promise<void> => {
+    const before = pid
+    pid = await heddle.pid(before)
+    assert.equal(isRunning(before), false)
+    assert.equal(isRunning(guardian), true)
+  }
+
+  await t.test('starts a process again that was killed', async () => {
+    assert.notEqual(pid, guardian)
+    process.kill(pid, 'SIGKILL')
+    await replaced()
+  })
+
+  await t.test('starts a process again that an uncaught error of no plugin has ended', async () => {
+    await heddle.fetch('/primary/end').catch(() => {})
+    await replaced()
+    assert.match(heddle.errors.join(''), /nobody knows whose this is/, 'its standard error is handed on')
+  })
+
+  await t.test('starts a process again that ended itself with a code that says trouble', async () => {
+    await heddle.die('/primary/exit?code=3')
+    await replaced()
+  })
+
+  await t.test(
+    'ends a process whose primary thread stands still for PRIMARY_STALL_MS, and starts it again',
+    async () => {
+      await heddle.die('/primary/stall?ms=600000')
+      await replaced()
+      assert.match(heddle.errors.join(''), /stood still for 3\d{3} ms: SIGKILL ends it/)
+    },
+  )
+
+  await t.test('stays small', async () => {
+    const bare = await bareNodeKib()
+    const rss = await residentKib(guardian)
+    t.diagnostic(`guardian ${rss} KiB, Node alone ${bare} KiB`)
+    assert.ok(rss < Math.max(MAX_RSS_KIB, bare + OWN_RSS_KIB), `${rss} KiB`)
+  })
+
+  await t.test('passes SIGHUP on: the process reloads its lanes, and stays', async () => {
+    heddle.process.kill('SIGHUP')
+    await until(() => heddle.logs.some(({ msg }) => msg.startsWith('SIGHUP: reloading')), 'the reload')
+    assert.equal(await heddle.pid(), pid)
+  })
+
+  await t.test('takes SIGINT from the terminal, and again from npm, for one stop in order', async () => {
+    assert.equal((await flightFolders(guardian)).length, process.platform === 'linux' ? 1 : 0)
+    const answer = heddle.json('/wait?ms=1000')
+    await until(async () => (await heddle.json('/waiting')).body.waiting === 1, 'the request in flight')
+    const exited = once(heddle.process, 'exit')
+    heddle.process.kill('SIGINT')
+    heddle.process.kill('SIGINT')
+    assert.equal((await answer).status, 200, 'the request in flight was not drained')
+    assert.equal((await exited)[0], 0)
+    assert.equal(isRunning(pid), false)
+    assert.deepEqual(await flightFolders(guardian), [], 'it leaves nothing in memory')
+  })
+})
+
+test('a second SIGTERM ends the service at once, however soon it comes, where no npm sends one twice', async (t) => {
+  const heddle = await startGuarded(t, { SHUTDOWN_TIMEOUT_MS: '60000' })
+  const pid = await heddle.pid()
+  const waiting = heddle.fetch('/wait?ms=60000').catch(() => null)
+  await until(async () => (await heddle.json('/waiting')).body.waiting === 1, 'the request in flight')
+  const exited = once(heddle.process, 'exit')
+  heddle.process.kill('SIGTERM')
+  // The system makes one of two that arrive at the same moment.
+  await until(() => heddle.logs.some(({ msg }) => msg === 'SIGTERM: draining'), 'the drain')
+  heddle.process.kill('SIGTERM')
+  assert.equal((await exited)[0], 1)
+  await waiting
+  assert.equal(isRunning(pid), false)
+})
+
+/** Resident memory of a Node that does nothing but wait, KiB. */
+async function bareNodeKib(): Promise<number> {
+  const child = spawn(process.execPath, ['-e', 'process.stdout.write("up"); setTimeout(() => {}, 60_000)'])
+  try {
+    await once(child.stdout, 'data')
+    return await residentKib(child.pid!)
+  } finally {
+    child.kill('SIGKILL')
+  }
+}
+
+async function flightFolders(guardian: number): Promise<string[]> {
+  const names = await readdir('/dev/shm').catch(() => [])
+  return names.filter((name) => new RegExp(`^heddle-flight-\\d*-${guardian}-`).test(name))
+}
+
+test('a runtime whose guardian is killed drains and ends', async (t) => {
+  const heddle = await startGuarded(t)
+  const pid = await heddle.pid()
+  heddle.process.kill('SIGKILL')
+  await until(() => !isRunning(pid), 'the end of the runtime', 30_000)
+  assert.ok(heddle.logs.some(({ msg }) => msg === 'The guardian is gone'))
+  assert.deepEqual(await flightFolders(heddle.process.pid!), [])
+})
+
+test('a runtime whose guardian is killed while the primary thread hangs is ended by a lane', async (t) => {
+  const heddle = await startGuarded(t, { PRIMARY_STALL_MS: '600000', SHUTDOWN_TIMEOUT_MS: '500' })
+  const pid = await heddle.pid()
+  const stalled = heddle.fetch('/primary/stall?ms=600000').catch(() => {})
+  const hangs = () =>
+    heddle.fetch('/pid', { signal: AbortSignal.timeout(500) }).then(
+      () => false,
+      () => true,
+    )
+  await until(hangs, 'the primary thread hangs')
+  heddle.process.kill('SIGKILL')
+  t.after(() => isRunning(pid) && process.kill(pid, 'SIGKILL'))
+  await until(() => !isRunning(pid), 'the end of the runtime', 30_000)
+  await stalled
+})
+
+test('the history ends it where the lanes hang, too, so that nobody holds the port for ever', async (t) => {
+  const folder = await mkdtemp(join(tmpdir(), 'heddle-orphan-'))
+  t.after(() => rm(folder, { recursive: true, force: true }))
+  const history = { HISTORY_ENABLED: 'true', HISTORY_PATH: join(folder, 'history.db') }
+  const heddle = await startGuarded(t, { PRIMARY_STALL_MS: '600000', SHUTDOWN_TIMEOUT_MS: '500', ...history })
+  const pid = await heddle.pid()
+  const hangs = (path: string) =>
+    heddle.fetch(path, { signal: AbortSignal.timeout(500) }).then(
+      () => false,
+      () => true,
+    )
+  const requests = [heddle.fetch('/stall').catch(() => {})]
+  await until(() => hangs('/pid'), 'the lane hangs')
+  requests.push(heddle.fetch('/primary/stall?ms=600000').catch(() => {}))
+  await until(() => hangs('/nowhere'), 'the primary thread hangs')
+  heddle.process.kill('SIGKILL')
+  t.after(() => isRunning(pid) && process.kill(pid, 'SIGKILL'))
+  await until(() => !isRunning(pid), 'the end of the runtime', 30_000)
+  await Promise.all(requests)
+})
+
+test('a process that ends with 0 by itself is not started again', async (t) => {
+  const heddle = await startGuarded(t)
+  const exited = once(heddle.process, 'exit')
+  await heddle.die('/primary/exit?code=0')
+  assert.equal((await exited)[0], 0)
+})
+
+/** `npm start` in a folder, which serves by now, in a process group of its own that the service stays in. */
+async function startNpm(t: TestContext, cwd: string, folder: string) {
+  const env = { ...process.env, ...NPM_START, SQLITE_PATH: join(folder, 'a.db'), HTTP_PORT: String(await freePort()) }
+  const npm = spawn('npm', ['start'], { cwd, env, detached: true, stdio: ['ignore', 'pipe', 'pipe'] })
+  let text = ''
+  for (const stream of [npm.stdout, npm.stderr]) stream.on('data', (chunk) => (text += chunk))
+  t.after(async () => {
+    if (isRunning(-npm.pid!)) process.kill(-npm.pid!, 'SIGKILL')
+    await rm(folder, { recursive: true, force: true })
+  })
+  await until(() => text.includes('Serving on'), 'it serves', 60_000)
+  return { npm, output: () => text }
+}
+
+test('SIGHUP to npm itself, which dies of it and passes nothing on, reloads the service', async (t) => {
+  const { npm, output } = await startNpm(t, ROOT, await mkdtemp(join(tmpdir(), 'heddle-npm-')))
+  npm.kill('SIGHUP')
+  assert.deepEqual((await once(npm, 'exit'))[1], 'SIGHUP')
+  const [, pid] = await until(() => /goes on as process (\d+)/.exec(output()), 'the guardian tells its process')
+  await until(() => output().includes('Reloaded in'), 'it has reloaded', 60_000)
+  process.kill(Number(pid), 'SIGTERM')
+  await until(() => !isRunning(Number(pid)), 'it has ended', 60_000)
+  assert.match(output(), /SIGTERM: draining/)
+})
+
+test('SIGTERM to an npm whose script has no exec, so that a shell stands between, ends the service in order', async (t) => {
+  const folder = await mkdtemp(join(tmpdir(), 'heddle-npm-'))
+  // A second command keeps any shell from becoming the first one by itself.
+  const scripts = { start: `node ${join(ROOT, 'src/guardian.cjs')}; exit $?` }
+  await writeFile(join(folder, 'package.json'), JSON.stringify({ scripts }))
+  const { npm, output } = await startNpm(t, folder, folder)
+  npm.kill('SIGTERM')
+  await until(() => !isRunning(-npm.pid!), 'nothing of the group is left', 60_000)
+  assert.match(output(), /SIGTERM: draining/)
+})
+
+test('a stop that outlives its deadline is ended with SIGKILL', async (t) => {
+  const heddle = await startGuarded(t, { HOLD_STOP: '1', SHUTDOWN_TIMEOUT_MS: '500' })
+  const pid = await heddle.pid()
+  assert.equal(await heddle.stop(), 128 + 9)
+  assert.equal(isRunning(pid), false)
+})
+
+test('an environment that is not valid is not tried again, and ends with 78', async (t) => {
+  const { child, errors } = await spawnHeddle(t, { isGuarded: true, env: { LANES: 'many' } })
+  assert.equal((await once(child, 'exit'))[0], 78)
+  assert.match(errors.join(''), /LANES: expected/)
+  assert.doesNotMatch(errors.join(''), /started again/)
+})
+
+test('a first start that fails is not tried again, and ends with 1', async (t) => {
+  const HTTP_PORT = String(await takenPort(t))
+  const { child, errors } = await spawnHeddle(t, { isGuarded: true, lanes: 1, domains: [RISKY], env: { HTTP_PORT } })
+  assert.equal((await once(child, 'exit'))[0], 1)
+  assert.match(errors.join(''), /cannot start/)
+  assert.doesNotMatch(errors.join(''), /started again/)
+})
+
+test('GUARDIAN=false runs the service in the process of npm start itself', async (t) => {
+  const heddle = await startGuarded(t, { GUARDIAN: 'false' })
+  assert.equal(await heddle.pid(), heddle.process.pid)
+  assert.equal(await heddle.stop(), 0)
+})

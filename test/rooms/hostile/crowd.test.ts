@@ -1,0 +1,323 @@
+import assert from 'node:assert/strict'
+import { execFileSync } from 'node:child_process'
+import { once } from 'node:events'
+import { connect, type Socket } from 'node:net'
+import { describe, it, type TestContext } from 'node:test'
+import { IDLE_CONNECTION_MAX_BYTES } from '../../support/listener.ts'
+import { ask, jsonOf, requestText } from '../../support/raw-client.ts'
+import { assertAnswers, shareHeddle } from '../../support/shared-process.ts'
+import { until } from '../../support/until.ts'
+import { MIB, residentBytes, TARGET_DOMAINS } from './target.ts'
+
+const IDLE = 5_000
+const WARM_UP = 1_000
+const SLOW = 500
+const STREAMS = 200
+const DEAF = 40
+const DEAF_BYTES = 8_000_000
+/** Between two looks at the memory, each of which costs two large answers. */
+const LOOK_MS = 1_000
+/** For each client at a time. */
+const FRAMES = 20
+/** The library's 12 s for a head or silence, the runtime's 7 s for a body, and what a busy machine adds. */
+const SLOW_MAX_MS = 20_000
+/** Both listeners give an idle connection at least 10 s; how late this process reads and sees that is the machine's. */
+const IDLE_MIN_MS = 5_000
+
+/** The runtime's bound for what waits for all stream clients, and what one batch makes beside it before it is collected. */
+const STREAMS_MAX_BYTES = (256 + 256) * MIB
+
+/** All of them have one address. */
+const heddle = shareHeddle({ env: { DOMAINS_DIR: TARGET_DOMAINS, HTTP_MAX_STREAMS_PER_ADDRESS: String(2 * STREAMS) } })
+/** What other crowds have left resident would be given back beside, or not: of this one the memory is measured. */
+const calm = shareHeddle({ env: { DOMAINS_DIR: TARGET_DOMAINS } })
+
+/** The soft limit of open files, here and (inherited) in the process under test. */
+function maxOpenFiles(): number {
+  const text = execFileSync('sh', ['-c', 'ulimit -n'], { encoding: 'utf8' }).trim()
+  return text === 'unlimited' ? Infinity : Number(text)
+}
+
+/** Connections that say something and then nothing. They leave with the test. */
+class Crowd {
+  readonly sockets: Socket[] = []
+  closed = 0
+  answered = 0
+  /** The shortest time from an answer to the end of its connection, milliseconds. */
+  shortestIdleMs = Number.POSITIVE_INFINITY
+
+  constructor(t: TestContext) {
+    t.after(() => this.leave())
+  }
+
+  leave(): void {
+    for (const socket of this.sockets) socket.destroy()
+  }
+
+  /** A hundred at a time: the kernel's queue of those that wait to be accepted is not the matter here. */
+  async join(count: number, first: string): Promise<void> {
+    for (let n = 0; n < count; n += 100) {
+      await Promise.all(Array.from({ length: Math.min(100, count - n) }, () => this.#enter(first)))
+    }
+  }
+
+  async #enter(first: string): Promise<void> {
+    const socket = connect(heddle.port, '127.0.0.1')
+    socket.on('error', () => {})
+    let heardMs = 0
+    socket.on('close', () => {
+      this.closed++
+      if (heardMs > 0) this.shortestIdleMs = Math.min(this.shortestIdleMs, performance.now() - heardMs)
+    })
+    socket.once('data', () => this.answered++)
+    socket.on('data', () => {
+      heardMs = performance.now()
+    })
+    this.sockets.push(socket)
+    await once(socket, 'connect')
+    if (first !== '') socket.write(first, 'latin1')
+  }
+
+  say(text: string): void {
+    for (const socket of this.sockets) if (socket.writable) socket.write(text, 'latin1')
+  }
+}
+
+/** Asks as anybody else would, until told to stop. */
+class Bystander {
+  #isOver = false
+  #refused = 0
+  readonly #tookMs: number[] = []
+  readonly #port: number
+  readonly #done: Promise<void>
+  readonly #pauseMs: number
+
+  constructor({ port } = heddle, pauseMs = 20) {
+    this.#port = port
+    this.#pauseMs = pauseMs
+    this.#done = this.#ask()
+  }
+
+  async #ask(): Promise<void> {
+    while (!this.#isOver) {
+      for (const target of ['/w/echo', '/p/echo', '/system/health/ready']) {
+        const startedMs = performance.now()
+        const { status } = await ask(this.#port, 'GET', target)
+        if (status === 503) this.#refused++
+        else assert.equal(status, 200, target)
+        this.#tookMs.push(performance.now() - startedMs)
+      }
+      await new Promise((resolve) => setTimeout(resolve, this.#pauseMs))
+    }
+  }
+
+  get answers(): number {
+    return this.#tookMs.length
+  }
+
+  /** Fails when some answer was not in normal time; resolves with what it saw. */
+  async stop(): Promise<string> {
+    this.#isOver = true
+    await this.#done
+    this.#tookMs.sort((a, b) => a - b)
+    const at = (share: number): number => this.#tookMs[Math.floor(share * (this.#tookMs.length - 1))]!
+    // A machine that others use too lets a lane stand still now and then.
+    assert.ok(this.#refused <= this.answers / 50, `${this.#refused} of ${this.answers} were refused`)
+    assert.ok(at(0.5) < 100, `half of the answers took more than ${at(0.5)} ms`)
+    assert.ok(at(1) < 5_000, `an answer took ${at(1)} ms`)
+    const [median, worst] = [at(0.5).toFixed(1), at(1).toFixed(0)]
+    return `${this.#tookMs.length} answers to a bystander: median ${median} ms, slowest ${worst} ms`
+  }
+}
+
+describe('a crowd', () => {
+  it(`of ${IDLE} idle connections costs little memory and nobody's time`, { timeout: 60_000 }, async (t) => {
+    const hello = requestText('GET', '/w/echo').toString('latin1')
+    if (maxOpenFiles() < IDLE + WARM_UP + 500) return t.skip(`only ${maxOpenFiles()} files may be open`)
+    // What the process takes for its first thousand requests it takes once.
+    const first = new Crowd(t)
+    await first.join(WARM_UP, hello)
+    await until(() => first.answered === WARM_UP, 'the first are answered', 30_000)
+    first.leave()
+    const crowd = new Crowd(t)
+    await assertAnswers(heddle.port)
+    const before = await residentBytes(heddle.pid)
+    const bystander = new Bystander()
+    await crowd.join(IDLE, hello)
+    await until(() => crowd.answered === IDLE, 'all are answered once', 30_000)
+    if (before !== undefined) {
+      const perConnection = ((await residentBytes(heddle.pid))! - before) / IDLE
+      t.diagnostic(`${(perConnection / 1024).toFixed(1)} KiB of memory per connection`)
+      assert.ok(perConnection < IDLE_CONNECTION_MAX_BYTES, `${perConnection} bytes per connection`)
+    }
+    await until(() => bystander.answers > 300, 'a hundred rounds of a bystander while they sit there')
+    // Those that are still there are still served.
+    const oldest = crowd.sockets.find(({ writable }) => writable)
+    if (oldest?.write(requestText('GET', '/w/echo'))) await Promise.race([once(oldest, 'data'), once(oldest, 'close')])
+    t.diagnostic(await bystander.stop())
+    await until(() => crowd.closed === IDLE, 'the idle ones are cut off', SLOW_MAX_MS)
+    t.diagnostic(`the first was cut off after ${Math.round(crowd.shortestIdleMs)} ms`)
+    assert.ok(crowd.shortestIdleMs > IDLE_MIN_MS, `${crowd.shortestIdleMs} ms`)
+  })
+
+  it(`of ${STREAMS} stream clients of which half never read is served or cut off`, { timeout: 90_000 }, async (t) => {
+    const before = await residentBytes(heddle.pid)
+    const open = async (): Promise<number> => jsonOf(await ask(heddle.port, 'GET', '/w/state/feeds')).data ?? 0
+    const readers: StreamReader[] = []
+    const sleepers: Socket[] = []
+    for (let n = 0; n < STREAMS; n++) {
+      const socket = connect(heddle.port, '127.0.0.1')
+      t.after(() => socket.destroy())
+      socket.on('error', () => {})
+      await once(socket, 'connect')
+      socket.write(requestText('GET', `/${n % 4 < 2 ? 'w' : 'p'}/feed?group=${n % 2 ? 'sleepers' : 'readers'}`))
+      if (n % 2) sleepers.push(socket.pause())
+      else readers.push(new StreamReader(socket))
+    }
+    await until(async () => (await open()) === STREAMS, 'all streams are open')
+    const bystander = new Bystander()
+    const feed = async (group: string, first: number, bytes: number): Promise<void> => {
+      const batch = JSON.stringify({ group, first, bytes, frames: FRAMES })
+      await ask(heddle.port, 'POST', '/p/feed', { 'content-type': 'application/json' }, batch)
+    }
+    let first = 0
+    let peakBytes = 0
+    // As much as it takes: nobody can say how much the kernel holds for a client that does not read.
+    while ((await open()) > readers.length) {
+      assert.ok(first < 200 * FRAMES, `${(await open()) - readers.length} of those that do not read are still there`)
+      await feed('sleepers', first, 14_000)
+      await feed('readers', first, 200)
+      first += FRAMES
+      await until(() => readers.every(({ next }) => next === first), `the readers have all ${first} frames`, 20_000)
+      peakBytes = Math.max(peakBytes, (await residentBytes(heddle.pid)) ?? 0)
+    }
+    assert.deepEqual(new Set(readers.map(({ fault }) => fault)), new Set(['']))
+    t.diagnostic(`${first} frames for each: ${await bystander.stop()}`)
+    if (before !== undefined) {
+      t.diagnostic(`memory: ${(before / MIB).toFixed(0)} MiB before, ${(peakBytes / MIB).toFixed(0)} MiB at its peak`)
+      assert.ok(peakBytes < before + STREAMS_MAX_BYTES, `${peakBytes / MIB} MiB`)
+    }
+    assert.equal((await ask(heddle.port, 'GET', '/system/health/ready')).status, 200)
+    const lanes = jsonOf(await ask(heddle.port, 'GET', '/system/lanes'))
+    assert.deepEqual(
+      lanes.map(({ restarts }: { restarts: number }) => restarts),
+      [0, 0],
+    )
+    for (const socket of sleepers) socket.resume()
+    await until(() => sleepers.every(({ closed }) => closed), 'those that did not read find their connection closed')
+    assert.ok(readers.every(({ isClosed }) => !isClosed))
+  })
+
+  it('of frames in one turn reaches a stream whole, or the stream ends early; it has no holes', async (t) => {
+    for (const [target, frames] of [
+      ['/p/burst', 1_000],
+      ['/w/burst', 1_000],
+      ['/w/burst', 60_000],
+    ] as const) {
+      const socket = connect(heddle.port, '127.0.0.1')
+      t.after(() => socket.destroy())
+      const reader = new StreamReader(socket)
+      socket.write(requestText('GET', `${target}?frames=${frames}`))
+      await until(() => reader.isEnded, 'the stream ends')
+      assert.equal(reader.fault, '')
+      t.diagnostic(`${target}: ${reader.next} of ${frames} frames`)
+      if (frames === 1_000) assert.equal(reader.next, frames)
+    }
+  })
+})
+
+describe('a crowd that waits', { concurrency: true }, () => {
+  it(`of ${SLOW} heads and ${2 * SLOW} bodies that come byte by byte is cut off and hurts nobody`, {
+    timeout: 60_000,
+  }, async (t) => {
+    if (maxOpenFiles() < 3 * SLOW + 500) return t.skip(`only ${maxOpenFiles()} files may be open`)
+    const bystander = new Bystander(heddle, 100)
+    const [heads, lengths, chunks] = [new Crowd(t), new Crowd(t), new Crowd(t)]
+    await heads.join(SLOW, 'GET /w/count/slow-crowd HTTP/1.1\r\nhost: test\r\nx-slow: ')
+    await lengths.join(SLOW, 'POST /w/count/slow-crowd HTTP/1.1\r\nhost: test\r\ncontent-length: 1000\r\n\r\n')
+    await chunks.join(SLOW, 'POST /w/count/slow-crowd HTTP/1.1\r\nhost: test\r\ntransfer-encoding: chunked\r\n\r\n')
+    const drip = setInterval(() => {
+      heads.say('x')
+      lengths.say('x')
+      chunks.say('1\r\nx\r\n')
+    }, 1_000)
+    t.after(() => clearInterval(drip))
+    await until(() => [heads, lengths, chunks].every(({ closed }) => closed === SLOW), 'all are cut off', SLOW_MAX_MS)
+    clearInterval(drip)
+    // Each of those that sent a body was told why.
+    assert.deepEqual([lengths.answered, chunks.answered], [SLOW, SLOW])
+    t.diagnostic(await bystander.stop())
+    assert.equal(jsonOf(await ask(heddle.port, 'GET', '/w/state/slow-crowd:runs')).data, null)
+  })
+
+  it(`of ${DEAF} clients that never read their answers is given up after some seconds`, {
+    timeout: 120_000,
+  }, async (t) => {
+    const before = await residentBytes(calm.pid)
+    const bystander = new Bystander(calm)
+    const deaf: Socket[] = []
+    for (let n = 0; n < DEAF; n++) {
+      const socket = connect(calm.port, '127.0.0.1')
+      t.after(() => socket.destroy())
+      socket.on('error', () => {})
+      socket.pause()
+      await once(socket, 'connect')
+      // More than the kernel takes for somebody who does not read.
+      socket.write(requestText('GET', `/${n % 2 ? 'w' : 'p'}/large/${DEAF_BYTES}`))
+      deaf.push(socket)
+    }
+    await until(() => bystander.answers > 100, 'others are served meanwhile')
+    t.diagnostic(await bystander.stop())
+    if (before !== undefined) {
+      // What the kernel does not take waits in the process: the whole answer, once for each.
+      let now = 0
+      let peakBytes = 0
+      await until(
+        async () => {
+          // A process that has nothing to do collects no garbage: the buffers of answers that nobody took would stay for long.
+          for (const thread of ['w', 'p']) await ask(calm.port, 'GET', `/${thread}/large/${DEAF_BYTES}`)
+          await new Promise((resolve) => setTimeout(resolve, LOOK_MS))
+          now = (await residentBytes(calm.pid))!
+          peakBytes = Math.max(peakBytes, now)
+          return now < before + 0.6 * DEAF * DEAF_BYTES
+        },
+        'most of the memory is free again',
+        45_000,
+      )
+      t.diagnostic(
+        `memory: ${(before / MIB).toFixed(0)} MiB before, ${(peakBytes / MIB).toFixed(0)} MiB at its peak, ${(now / MIB).toFixed(0)} MiB after`,
+      )
+    }
+    for (const socket of deaf) socket.resume()
+    await until(() => deaf.every(({ closed }) => closed), 'they find their connections closed', SLOW_MAX_MS)
+  })
+})
+
+/** Reads numbered frames and finds holes. */
+class StreamReader {
+  /** The number that is to come. */
+  next = 0
+  fault = ''
+  isClosed = false
+  isEnded = false
+  #tail = ''
+
+  constructor(socket: Socket) {
+    socket.on('close', () => {
+      this.isClosed = true
+    })
+    socket.on('data', (chunk: Buffer) => this.#read(chunk.toString('latin1')))
+  }
+
+  #read(text: string): void {
+    const all = this.#tail + text
+    let from = 0
+    for (const { 1: number, 0: start, index } of all.matchAll(/"n":(\d+)[,}]/g)) {
+      if (Number(number) !== this.next && this.fault === '') this.fault = `${number} came instead of ${this.next}`
+      this.next++
+      from = index + start.length
+    }
+    if (all.endsWith('\r\n0\r\n\r\n')) this.isEnded = true
+    this.#tail = all.slice(Math.max(from, all.length - 40))
+  }
+}

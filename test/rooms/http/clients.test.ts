@@ -1,0 +1,176 @@
+import assert from 'node:assert/strict'
+import { describe, it } from 'node:test'
+import { itHolds } from '../../support/listener.ts'
+import { ask, assertFailure, assertOurs, jsonOf, RawConnection, requestText } from '../../support/raw-client.ts'
+import { assertAnswers, shareHeddle } from '../../support/shared-process.ts'
+import { until } from '../../support/until.ts'
+
+const heddle = shareHeddle()
+/** The runtime's 10 s for a body, the library's 12 s for a head or silence, and what a busy machine adds. */
+const SLOW_MAX_MS = 18_000
+const BYTE_EVERY_MS = 1_000
+
+async function stateOf(key: string): Promise<unknown> {
+  return jsonOf(await ask(heddle.port, 'GET', `/w/state/${key}`)).data
+}
+
+describe('a client that leaves', { concurrency: true }, () => {
+  for (const prefix of ['/w', '/p']) {
+    for (const way of ['drop', 'reset', 'halfClose'] as const) {
+      it(`aborts the handler's signal: ${way}, ${prefix}`, async () => {
+        const key = `left-${way}-${prefix.slice(1)}`
+        const connection = await RawConnection.open(heddle.port)
+        await connection.send(requestText('GET', `${prefix}/hang/${key}`))
+        await until(async () => (await stateOf(`${key}:started`)) === 1, 'the handler runs')
+        connection[way]()
+        await until(async () => (await stateOf(`${key}:aborted`)) === 1, 'the signal is aborted')
+        await connection.closed(1_000)
+        assert.equal(connection.rest.length, 0)
+      })
+    }
+  }
+
+  it('leaves nothing behind when it goes inside the head', async () => {
+    const whole = requestText('POST', '/w/count/cut-head', {}, 'body')
+    const headBytes = whole.indexOf('\r\n\r\n')
+    for (let at = 1; at < headBytes; at += 7) {
+      const connection = await RawConnection.open(heddle.port)
+      await connection.send(whole.subarray(0, at))
+      connection.halfClose()
+      await connection.closed(1_000)
+      assert.equal(connection.rest.length, 0)
+    }
+    assert.equal(await stateOf('cut-head:runs'), null)
+  })
+
+  it('runs no handler when it goes inside the body', async () => {
+    for (const prefix of ['/w', '/p']) {
+      const key = `cut-body-${prefix.slice(1)}`
+      const whole = requestText('POST', `${prefix}/count/${key}`, {}, 'x'.repeat(50_000))
+      const bodyAt = whole.indexOf('\r\n\r\n') + 4
+      for (const way of ['halfClose', 'drop', 'reset'] as const) {
+        for (const at of [bodyAt, bodyAt + 1, bodyAt + 25_000, whole.length - 1]) {
+          const connection = await RawConnection.open(heddle.port)
+          await connection.send(whole.subarray(0, at))
+          connection[way]()
+          await connection.closed(1_000)
+          assert.equal(connection.rest.length, 0, `${way} at ${at}`)
+        }
+      }
+      const chunked = requestText('POST', `${prefix}/count/${key}`, { 'transfer-encoding': 'chunked' }, '3\r\nabc\r\n')
+      const connection = await RawConnection.open(heddle.port)
+      await connection.send(chunked)
+      connection.halfClose()
+      await connection.closed(1_000)
+      assert.equal(await stateOf(`${key}:runs`), null)
+    }
+  })
+
+  it('does no harm when it goes at any moment of many requests', async () => {
+    await Promise.all(
+      Array.from({ length: 200 }, async (_, n) => {
+        const connection = await RawConnection.open(heddle.port)
+        await connection.send(requestText('GET', n % 2 ? '/w/echo' : '/p/echo'))
+        if (n % 3 === 0) connection.reset()
+        else connection.drop()
+      }),
+    )
+    await assertAnswers(heddle.port)
+  })
+})
+
+/** Sends one byte a second until the other side has had enough; resolves with the time that took. */
+async function drip(connection: RawConnection, bytes: string): Promise<number> {
+  const startedMs = performance.now()
+  for (const byte of bytes) {
+    const wasClosed = await Promise.race([
+      connection.closed(SLOW_MAX_MS).then(() => true),
+      new Promise<boolean>((resolve) => setTimeout(() => resolve(false), BYTE_EVERY_MS)),
+    ])
+    if (wasClosed) break
+    await connection.send(byte)
+    assert.ok(performance.now() - startedMs < SLOW_MAX_MS, 'a slow client is never cut off')
+  }
+  return performance.now() - startedMs
+}
+
+describe('a slow client', { concurrency: true }, () => {
+  it('is cut off when its head comes a byte a second', async () => {
+    const connection = await RawConnection.open(heddle.port)
+    await connection.send('GET /w/count/slow-head HTTP/1.1\r\nhost: test\r\nx-slow: ')
+    await drip(connection, 'x'.repeat(60))
+    assert.match(connection.rest.toString('latin1'), /^$|^HTTP\/1\.1 408 /)
+    assert.equal(await stateOf('slow-head:runs'), null)
+  })
+
+  for (const prefix of ['/w', '/p']) {
+    it(`is answered 408 and cut off when its body comes a byte a second: ${prefix}`, async () => {
+      const key = `slow-body-${prefix.slice(1)}`
+      const connection = await RawConnection.open(heddle.port)
+      await connection.send(`POST ${prefix}/count/${key} HTTP/1.1\r\nhost: test\r\ncontent-length: 1000\r\n\r\nx`)
+      await drip(connection, 'x'.repeat(60))
+      assertFailure(await connection.response(), 408, 'The request body did not arrive in time')
+      assert.equal(connection.isClosed, true)
+      assert.equal(await stateOf(`${key}:runs`), null)
+    })
+  }
+
+  it('is cut off when a chunked body comes a byte a second', async () => {
+    const connection = await RawConnection.open(heddle.port)
+    await connection.send(
+      'POST /w/count/slow-chunks HTTP/1.1\r\nhost: test\r\ntransfer-encoding: chunked\r\n\r\nff\r\nx',
+    )
+    await drip(connection, 'x'.repeat(60))
+    assertFailure(await connection.response(), 408, 'The request body did not arrive in time')
+    assert.equal(await stateOf('slow-chunks:runs'), null)
+  })
+
+  it('is cut off when it says nothing at all, in the head', async () => {
+    const silent = await Promise.all(
+      ['', 'GET /w/echo HT'].map(async (start) => {
+        const connection = await RawConnection.open(heddle.port)
+        if (start !== '') await connection.send(start)
+        return connection
+      }),
+    )
+    for (const connection of silent) await connection.closed(SLOW_MAX_MS)
+  })
+
+  for (const framing of ['content-length: 5', 'transfer-encoding: chunked']) {
+    it(`is answered 408 when no byte of its body comes: ${framing}`, async () => {
+      const connection = await RawConnection.open(heddle.port)
+      await connection.send(`POST /w/count/silent HTTP/1.1\r\nhost: test\r\n${framing}\r\n\r\n`)
+      assertFailure(await connection.response(), 408, 'The request body did not arrive in time')
+      assert.equal(await stateOf('silent:runs'), null)
+    })
+  }
+
+  // The library reads `;` and `=` as digits: what looks like an extension makes the chunk larger, and swallows what follows.
+  itHolds(it, 'is cut off when a chunk extension reads like hexadecimal digits', async () => {
+    const connection = await RawConnection.open(heddle.port)
+    await connection.send(
+      'POST /p/echo HTTP/1.1\r\nhost: test\r\ntransfer-encoding: chunked\r\n\r\n3;a=b\r\nabc\r\n0\r\n\r\n',
+    )
+    await connection.send(requestText('GET', '/p/count/swallowed'))
+    await connection.closed(SLOW_MAX_MS)
+    assert.match(connection.rest.toString('latin1'), /^$|^HTTP\/1\.1 408 /)
+    assert.equal(await stateOf('swallowed:runs'), null)
+  })
+
+  it('does not hold up anybody else', async () => {
+    const untilMs = performance.now() + 9_000
+    let worstMs = 0
+    let answers = 0
+    while (performance.now() < untilMs) {
+      const startedMs = performance.now()
+      const response = await ask(heddle.port, 'GET', answers % 2 ? '/w/echo' : '/p/echo')
+      assertOurs(response)
+      assert.equal(response.status, 200)
+      worstMs = Math.max(worstMs, performance.now() - startedMs)
+      answers++
+      await new Promise((resolve) => setTimeout(resolve, 50))
+    }
+    assert.ok(answers > 20, `${answers} answers`)
+    assert.ok(worstMs < 1_000, `an answer took ${worstMs} ms`)
+  })
+})

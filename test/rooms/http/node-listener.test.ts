@@ -1,0 +1,200 @@
+import assert from 'node:assert/strict'
+import { readdirSync, readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { describe, it } from 'node:test'
+import { fileURLToPath } from 'node:url'
+import { DEVIATIONS, NODE_READS } from '../../support/listener.ts'
+import {
+  ask,
+  assertFailure,
+  assertOurs,
+  headerOf,
+  jsonOf,
+  RawConnection,
+  requestText,
+} from '../../support/raw-client.ts'
+import { shareHeddle } from '../../support/shared-process.ts'
+import { frameOf, OPCODE, openWebSocket } from '../../support/web-socket.ts'
+import { BAD_CHUNKS } from '../hostile/shapes.ts'
+
+/** What `HTTP_LISTENER=node` does in its own way. All else is in the tests beside this one, which run on either. */
+const heddle = shareHeddle({ env: { HTTP_LISTENER: 'node' } })
+const CLOSED_WITHIN_MS = 5_000
+
+async function open(bytes: string | Uint8Array): Promise<RawConnection> {
+  const connection = await RawConnection.open(heddle.port)
+  await connection.send(bytes)
+  return connection
+}
+
+async function runsOf(key: string): Promise<number> {
+  return jsonOf(await ask(heddle.port, 'GET', `/w/state/${key}:runs`)).data ?? 0
+}
+
+it('does otherwise in tests that exist', () => {
+  const tests = fileURLToPath(new URL('../..', import.meta.url))
+  const names = readdirSync(tests, { recursive: true, encoding: 'utf8' })
+  const files = names.filter((name) => /^(?:unit|claims|rooms)\/(?:http|hostile|sockets)\/[^/]+\.ts$/.test(name))
+  const texts = files.map((name) => readFileSync(join(tests, name), 'utf8'))
+  for (const name of Object.keys(DEVIATIONS)) {
+    // Those of a table have their kind in it.
+    const written = name.replace(/^are refused: \d+ with /, '')
+    assert.ok(
+      texts.some((text) => text.includes(`'${written}'`)),
+      `no test is called ${name}`,
+    )
+  }
+  const shapes = new Set(BAD_CHUNKS.map(({ name }) => name))
+  for (const names of Object.values(NODE_READS))
+    for (const name of Object.keys(names)) assert.ok(shapes.has(name), name)
+})
+
+describe('the listener on node:http', () => {
+  it('answers in both kinds of thread, with a body and without', async () => {
+    for (const prefix of ['/w', '/p']) {
+      const json = { 'content-type': 'application/json' }
+      const response = await ask(heddle.port, 'POST', `${prefix}/echo/7?q=1`, json, '{"a":"é"}')
+      assertOurs(response)
+      assert.deepEqual(jsonOf(response).data.data, { q: '1', a: 'é', id: '7' })
+      assert.equal(jsonOf(response).data.ip, '127.0.0.1')
+      assert.equal((await ask(heddle.port, 'HEAD', `${prefix}/echo/7`)).body.length, 0)
+    }
+  })
+
+  for (const [what, bytes, status, error] of [
+    ['no HTTP at all', 'nonsense\r\n\r\n', 400, /^Malformed request: /],
+    ['HTTP/1.0', 'GET /w/echo HTTP/1.0\r\n\r\n', 505, 'Only HTTP/1.1 is spoken here'],
+    ['HTTP/2', 'GET /w/echo HTTP/2.0\r\nhost: test\r\n\r\n', 505, 'Only HTTP/1.1 is spoken here'],
+    ['lines that end in LF alone', 'GET /w/echo HTTP/1.1\nhost: test\n\n', 400, /^Malformed request: Expected CRLF/],
+    ['no host', 'GET /w/echo HTTP/1.1\r\n\r\n', 400, 'The header Host is missing'],
+    ['no path', 'OPTIONS * HTTP/1.1\r\nhost: test\r\n\r\n', 400, 'The target of the request is not valid'],
+    ['a proxy', 'CONNECT test:80 HTTP/1.1\r\nhost: test\r\n\r\n', 400, 'This is no proxy'],
+    ['a method of its own', 'BREW /w/echo HTTP/1.1\r\nhost: test\r\n\r\n', 400, /^Malformed request: /],
+    ['bytes beyond ASCII in the path', 'GET /w/\xe9 HTTP/1.1\r\nhost: test\r\n\r\n', 400, /^Malformed request: /],
+    [
+      'two lengths',
+      'POST /w/echo HTTP/1.1\r\nhost: test\r\ncontent-length: 2\r\ncontent-length: 3\r\n\r\nab',
+      400,
+      'The request is ambiguous: more than one content-length',
+    ],
+    [
+      'a header of 30,000 bytes',
+      `GET /w/echo HTTP/1.1\r\nhost: test\r\nx: ${'x'.repeat(30_000)}\r\n\r\n`,
+      431,
+      'The request header fields are too large',
+    ],
+    [
+      '101 headers',
+      `GET /w/echo HTTP/1.1\r\nhost: test\r\n${'x: y\r\n'.repeat(100)}\r\n`,
+      431,
+      'The request header fields are too large',
+    ],
+    [
+      'a broken chunk',
+      'POST /w/echo HTTP/1.1\r\nhost: test\r\ntransfer-encoding: chunked\r\n\r\nzz\r\n',
+      400,
+      /^Malformed request: /,
+    ],
+  ] as const) {
+    it(`answers what it cannot read with an envelope of ours, and closes: ${what}`, async () => {
+      const connection = await open(bytes)
+      const response = await connection.response()
+      assertOurs(response)
+      assertFailure(response, status, error)
+      assert.equal(headerOf(response, 'connection'), 'close')
+      await connection.closed(CLOSED_WITHIN_MS)
+    })
+  }
+
+  it('serves the absolute form, whose host counts', async () => {
+    const ours = await open('GET http://test/w/echo/1?a=b HTTP/1.1\r\nhost: other\r\n\r\n')
+    const response = await ours.response()
+    assert.equal(response?.status, 200)
+    assert.deepEqual(jsonOf(response!).data.data, { a: 'b', id: '1' })
+    ours.drop()
+    const foreign = await open('GET http://other/w/echo HTTP/1.1\r\nhost: test\r\n\r\n')
+    assert.equal((await foreign.response())?.status, 421)
+    foreign.drop()
+  })
+
+  it('goes on after a chunked body, and after a POST without one: the end of each is certain', async () => {
+    const chunked = 'POST /w/echo HTTP/1.1\r\nhost: test\r\ntransfer-encoding: chunked\r\n\r\n3;a=b\r\nabc\r\n0\r\n\r\n'
+    const connection = await open(chunked)
+    for (const next of [requestText('POST', '/w/echo'), requestText('GET', '/w/echo')]) {
+      const response = await connection.response()
+      assert.equal(response?.status, 200)
+      assert.equal(headerOf(response!, 'connection'), undefined)
+      await connection.send(next)
+    }
+    assert.equal((await connection.response())?.status, 200)
+    connection.drop()
+  })
+
+  it('loses no byte of a header', async () => {
+    const { headers } = jsonOf(await ask(heddle.port, 'GET', '/w/echo', { 'x-ends': '\xc3\xa9t\xc3\xa9' })).data
+    assert.equal(headers['x-ends'], 'été')
+  })
+
+  it('answers the first of two requests that come together, closes, and never runs the second', async () => {
+    for (const target of ['/w/echo', '/p/echo', '/nowhere']) {
+      const key = `followed${target.replaceAll('/', '-')}`
+      const connection = await open(Buffer.concat([requestText('GET', target), requestText('GET', `/p/count/${key}`)]))
+      const response = await connection.response()
+      assertOurs(response)
+      assert.equal(headerOf(response, 'connection'), 'close')
+      await connection.closed(CLOSED_WITHIN_MS)
+      assert.equal(await runsOf(key), 0)
+    }
+  })
+
+  it('leaves out an upgrade that it does not know, and serves the request with its body', async () => {
+    const headers = {
+      connection: 'Upgrade, HTTP2-Settings',
+      upgrade: 'h2c',
+      'http2-settings': 'AAMAAABkAAQAoAAAAAIAAAAA',
+    }
+    const response = await ask(
+      heddle.port,
+      'POST',
+      '/w/echo',
+      { ...headers, 'content-type': 'application/json' },
+      '{"a":1}',
+    )
+    assert.deepEqual(jsonOf(response).data.data, { a: 1 })
+  })
+})
+
+const sockets = shareHeddle({
+  domains: new URL('../sockets/domains', import.meta.url).pathname,
+  env: { HTTP_LISTENER: 'node' },
+})
+
+describe('a WebSocket behind node:http', () => {
+  it('carries texts both ways', async () => {
+    const client = await openWebSocket(sockets.port, '/talk/a')
+    assert.equal(client.status, 101)
+    await client.text(1)
+    client.send('hello')
+    assert.equal(await client.text(2), 'hello')
+    await client.close()
+  })
+
+  it('that the plugin closes ends behind its close frame, whether the client answers that or not', async () => {
+    const client = await openWebSocket(sockets.port, '/talk/a')
+    await client.text(1)
+    client.send('bye')
+    const sentMs = performance.now()
+    await client.ended()
+    assert.deepEqual(client.closed, [4001, 'bye'])
+    const tookMs = performance.now() - sentMs
+    assert.ok(tookMs < 2_500, `it took ${tookMs} ms`)
+  })
+
+  it('is answered with 1002 when its close frame has a code that may not be sent', async () => {
+    const client = await openWebSocket(sockets.port, '/talk/a')
+    await client.text(1)
+    client.tcp.write(frameOf(OPCODE.CLOSE, Buffer.of(1005 >> 8, 1005 & 0xff)))
+    await client.ended()
+    assert.deepEqual(client.closed, [1002, ''])
+  })
+})

@@ -1,0 +1,135 @@
+import assert from 'node:assert/strict'
+import { it, type TestContext } from 'node:test'
+import { setTimeout } from 'node:timers/promises'
+import { LINGER_QUIET_MS } from '../../../src/primary/http/drain.ts'
+import { startHeddle } from '../../support/heddle.ts'
+import { startLoad } from '../../support/load.ts'
+import {
+  ask,
+  assertFailure,
+  assertOurs,
+  headerOf,
+  jsonOf,
+  RawConnection,
+  requestText,
+} from '../../support/raw-client.ts'
+import { SERVING } from '../../support/shared-process.ts'
+import { SYSTEM_ROUTES } from '../../support/started-service.ts'
+import { until } from '../../support/until.ts'
+
+const UPLOAD = requestText('POST', '/w/echo', {}, JSON.stringify({ text: 'x'.repeat(1000) }))
+
+/** Sends a request without the last 500 bytes of its body. While they are missing, a drain goes on serving for as long as it ever does. */
+async function beginUpload(t: TestContext, port: number): Promise<RawConnection> {
+  const upload = await RawConnection.open(port)
+  t.after(() => upload.drop())
+  await upload.send(UPLOAD.subarray(0, -500))
+  // What the process has answered to a later connection shows that it has read this one.
+  await ask(port, 'GET', '/w/echo')
+  return upload
+}
+
+it('answers 503 with Retry-After when no lane has room, and serves again when one has', async (t) => {
+  const heddle = await startHeddle(t, { domains: [SERVING], lanes: 1, env: { LANE_MAX_INFLIGHT: '4' } })
+  const hanging = await Promise.all(Array.from({ length: 4 }, () => RawConnection.open(heddle.port)))
+  for (const connection of hanging) await connection.send(requestText('GET', '/w/hang/full'))
+  await until(async () => jsonOf(await ask(heddle.port, 'GET', '/p/state/full:started')).data === 4, 'the lane is full')
+  const refused = await ask(heddle.port, 'GET', '/w/echo')
+  assertFailure(refused, 503, 'The service is overloaded')
+  assert.match(headerOf(refused, 'retry-after')!, /^\d+$/)
+  for (const connection of hanging) connection.drop()
+  await until(async () => (await ask(heddle.port, 'GET', '/w/echo')).status === 200, 'the lane has room again')
+  assert.equal(await heddle.stop(), 0)
+})
+
+it('drains: serves what comes on open connections and closes them, then refuses, finishes what it has, ends with code 0', async (t) => {
+  const heddle = await startHeddle(t, {
+    domains: [SERVING, SYSTEM_ROUTES],
+    lanes: 1,
+    // Requests are served for 30 % of it at most, and waited for for another 60 %.
+    env: { SHUTDOWN_TIMEOUT_MS: '8000', HTTP_HANDLER_TIMEOUT_MS: '5000' },
+  })
+  const upload = await beginUpload(t, heddle.port)
+  const idle = await Promise.all(Array.from({ length: 400 }, () => RawConnection.open(heddle.port)))
+  t.after(() => {
+    for (const connection of idle) connection.drop()
+  })
+  const busy = await RawConnection.open(heddle.port)
+  await busy.send(requestText('GET', '/w/hang/drain'))
+  await until(async () => jsonOf(await ask(heddle.port, 'GET', '/p/state/drain:started')).data === 1, 'it runs')
+  const stopped = heddle.stop()
+  await until(() => heddle.logs.some(({ msg }) => msg === 'SIGTERM: draining'), 'the drain')
+
+  const first = idle.pop()!
+  await first.send(requestText('GET', '/w/echo'))
+  const served = await first.response()
+  assertOurs(served)
+  assert.equal(served.status, 200)
+  assert.equal(headerOf(served, 'connection')?.toLowerCase(), 'close')
+  await first.closed(1_000)
+
+  const second = idle.pop()!
+  await second.send(requestText('GET', '/system/health/ready'))
+  const readiness = await second.response()
+  assertOurs(readiness)
+  assert.equal(readiness.status, 503)
+  assert.deepEqual(jsonOf(readiness).reasons, ['draining'])
+
+  const refused = await until(async () => {
+    const connection = idle.pop()
+    assert.ok(connection, 'every connection was served')
+    await connection.send(requestText('GET', '/w/echo'))
+    const response = await connection.response()
+    if (response?.status === 200) return null
+    await connection.closed(1_000)
+    return response
+  }, 'the end of serving')
+  upload.drop()
+  assertFailure(refused, 503, 'The service is shutting down')
+  assert.match(headerOf(refused, 'retry-after')!, /^\d+$/)
+
+  const finished = await busy.response()
+  assertFailure(finished, 504, 'The handler did not answer in time')
+  assert.equal(headerOf(finished, 'connection')?.toLowerCase(), 'close')
+  await busy.closed(1_000)
+  assert.equal(await stopped, 0)
+})
+
+it('answers every request that is sent while SIGTERM arrives, each connection closed by its last answer', async (t) => {
+  const heddle = await startHeddle(t, { domains: [SERVING], lanes: 2 })
+  const upload = await beginUpload(t, heddle.port)
+  const load = startLoad({ port: heddle.port, path: '/w/echo', keepAlive: 48, everyMs: 10, stopsAtClose: true })
+  t.after(() => load.stop())
+  await until(() => load.answered > 500, 'a steady load')
+  const stopped = heddle.stop()
+  await until(() => load.closedByAnswer + load.failures.length === 48, 'the last answers')
+  upload.drop()
+  assert.equal(await stopped, 0)
+  await load.stop()
+  assert.deepEqual(load.failures, [])
+})
+
+it('waits for a body that is on its way when SIGTERM arrives', async (t) => {
+  const heddle = await startHeddle(t, { domains: [SERVING], lanes: 1 })
+  const upload = await beginUpload(t, heddle.port)
+  const stopped = heddle.stop()
+  await until(() => heddle.logs.some(({ msg }) => msg === 'SIGTERM: draining'), 'the drain')
+  // Longer than a drain waits for a connection on which nothing is under way.
+  await setTimeout(2 * LINGER_QUIET_MS)
+  await upload.send(UPLOAD.subarray(-500))
+  const response = await upload.response()
+  assertOurs(response)
+  assert.equal(response.status, 200)
+  assert.equal(await stopped, 0)
+})
+
+it('is not held up by clients that are connected and silent', async (t) => {
+  const heddle = await startHeddle(t, { domains: [SERVING], lanes: 1, env: { SHUTDOWN_TIMEOUT_MS: '20000' } })
+  const silent = await Promise.all(Array.from({ length: 50 }, () => RawConnection.open(heddle.port)))
+  await silent[0]!.send(requestText('GET', '/w/echo'))
+  assertOurs(await silent[0]!.response())
+  const startedMs = performance.now()
+  assert.equal(await heddle.stop(), 0)
+  assert.ok(performance.now() - startedMs < 3_000, `it took ${performance.now() - startedMs} ms`)
+  for (const connection of silent) await connection.closed(1_000)
+})

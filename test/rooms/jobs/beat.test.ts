@@ -1,0 +1,55 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import type { JobInfo } from '../../../src/contracts/scheduler.ts'
+import { folderOf } from '../../support/folder.ts'
+import { type Heddle, startHeddle } from '../../support/heddle.ts'
+import { until } from '../../support/until.ts'
+
+const plugin = (name: string, thread: string): string => `export default class ${name} {
+  static thread = '${thread}'
+  constructor({ http, logger, scheduler }) {
+    scheduler.at('once', new Date(0), () => logger.info('once'))
+    scheduler.every('poll', 20, () => logger.info('poll'))
+    scheduler.cron('second', '* * * * * *', () => logger.info('second'))
+    http.addEndpoint('/${thread}/jobs', 'GET', async () => ({ jobs: await scheduler.list() }))
+  }
+}
+`
+
+test('of two processes that know the same jobs the one with SCHEDULER_ENABLED runs them, and the other says so', {
+  timeout: 60_000,
+}, async (t) => {
+  const folder = await folderOf(t, {
+    'work/plugins/work.ts': plugin('Work', 'worker'),
+    'work/plugins/sweep.ts': plugin('Sweep', 'primary'),
+  })
+  const [beat, other] = await Promise.all(
+    ['true', 'false'].map((enabled) => startHeddle(t, { domains: [folder], env: { SCHEDULER_ENABLED: enabled } })),
+  )
+  const lines = (heddle: Heddle, message: string) => heddle.logs.filter(({ msg }) => msg === message)
+  await until(() => lines(beat!, 'poll').length >= 20 && lines(beat!, 'second').length >= 2, 'some runs')
+  for (const thread of ['worker', 'primary']) {
+    const [here, there] = (await Promise.all(
+      [beat, other].map(async (heddle) => (await heddle!.json(`/${thread}/jobs`)).body.jobs),
+    )) as [JobInfo[], JobInfo[]]
+    assert.equal(here.length, 6)
+    assert.ok(here.every(({ fires_here, runs }) => fires_here && runs > 0))
+    assert.deepEqual(
+      there.map(({ plugin, name, fires_here, next_run, runs }) => [plugin, name, fires_here, next_run, runs]).sort(),
+      ['work.Sweep', 'work.Work'].flatMap((name) =>
+        ['once', 'poll', 'second'].map((job) => [name, job, false, null, 0]),
+      ),
+    )
+  }
+  assert.deepEqual(
+    ['once', 'poll', 'second'].flatMap((name) => lines(other!, name)),
+    [],
+  )
+  assert.deepEqual(
+    lines(beat!, 'once')
+      .map(({ identity }) => identity)
+      .sort(),
+    ['work.Sweep', 'work.Work'],
+  )
+  assert.deepEqual(await Promise.all([beat!.stop(), other!.stop()]), [0, 0])
+})

@@ -1,0 +1,100 @@
+import assert from 'node:assert/strict'
+import { type TestContext, test } from 'node:test'
+import { fileURLToPath } from 'node:url'
+import type { BlackBox } from '../../../src/contracts/registry.ts'
+import { CIRCUIT_DEATHS } from '../../../src/primary/supervision/circuit-breaker.ts'
+import { folderOf } from '../../support/folder.ts'
+import { type Heddle, startHeddle } from '../../support/heddle.ts'
+import { until } from '../../support/until.ts'
+import { bystanders } from './bystanders.ts'
+import { allUp, deathsIn, lanesOf } from './deadly.ts'
+
+const DOMAINS = ['../../fixtures/frameless', '../../../domains'].map((path) =>
+  fileURLToPath(new URL(path, import.meta.url)),
+)
+const CLIENTS = 8
+/** Long enough to see who works without harm: lanes are looked at once a second. */
+const WARM_UP_MS = 4000
+/** A tenth of it where nothing else runs. Without confinement nobody is served for ten seconds and more. */
+const GAP_MAX_MS = 3000
+/** Of those that do not happen to be in a lane as it dies. */
+const SHARE_MIN = 0.99
+
+const guiltyIn = (heddle: Heddle) => deathsIn(heddle).map(({ guilty }) => guilty as BlackBox['guilty'])
+const pause = (ms: number): Promise<void> => new Promise((resolve) => setTimeout(resolve, ms))
+
+/** Lets clients of a neighbour run beside something that ends lanes, and looks at what they got. */
+async function beside(t: TestContext, heddle: Heddle, harm: () => Promise<void>): Promise<void> {
+  const others = bystanders(heddle.port, '/calm', CLIENTS)
+  // Also where the harm is not done in time: clients that ask on keep the process of the test.
+  t.after(() => others.stop())
+  await pause(WARM_UP_MS)
+  await harm()
+  const { longestGapMs, longestRun, served, lost, refused } = others
+  const deaths = deathsIn(heddle).length
+  await others.stop()
+  const story = `${served} served, ${lost} lost in ${deaths} deaths, ${refused} refused, ${longestRun} in a row, ${Math.round(longestGapMs)} ms without one`
+  t.diagnostic(story)
+  assert.ok(served / (served + refused) >= SHARE_MIN, story)
+  assert.ok(lost <= deaths * CLIENTS, story)
+  // However long it takes a busy machine: at the next look there is a lane for all of them.
+  assert.ok(longestRun <= 2 * CLIENTS, story)
+  assert.ok(longestGapMs < GAP_MAX_MS, story)
+}
+
+test('beside a plugin whose deaths tell nothing the neighbours are served, and it is named and tried alone', {
+  timeout: 120_000,
+}, async (t) => {
+  const heddle = await startHeddle(t, { domains: DOMAINS })
+  await beside(t, heddle, async () => {
+    for (let n = 1; n <= CIRCUIT_DEATHS; n++) {
+      await heddle.json('/fall-apart/microtask')
+      await until(() => deathsIn(heddle).length === n, `death ${n}`)
+      await allUp(heddle)
+    }
+  })
+  const guilty = guiltyIn(heddle)
+  const named = guilty.findIndex((each) => each?.plugin === 'blind.FallApart')
+  assert.ok(named >= 0 && named < CIRCUIT_DEATHS, JSON.stringify(guilty))
+  assert.ok(!guilty.some((each) => each?.plugin === 'calm.KeepCalm' && each.evidence !== 'last'))
+  const lanes = await lanesOf(heddle)
+  assert.equal(lanes.find(({ role }) => role === 'probation')!.deaths.length > 0, true, 'it was tried alone')
+  assert.equal(await heddle.stop(), 0)
+})
+
+const MORTALS = 60
+const EVERY_MS = 100
+/** After so many one lane is kept for those that do no harm. */
+const FIRST_DEATHS = 2
+
+/** Each ends its lane soon after its answer, with its own line in the stack. */
+const mortal = (n: number): string => `export default class Die${n} {
+  constructor({ http }) {
+    http.addEndpoint('/die/${n}', 'GET', () => {
+      setTimeout(() => { throw new Error('dies') }, 5)
+      return { success: true }
+    })
+  }
+}`
+
+test(`beside ${MORTALS} plugins that each end their lane one lane is kept for the others`, {
+  timeout: 120_000,
+}, async (t) => {
+  const files = Object.fromEntries(Array.from({ length: MORTALS }, (_, n) => [`many/plugins/die-${n}.ts`, mortal(n)]))
+  const heddle = await startHeddle(t, { domains: [...DOMAINS, await folderOf(t, files)] })
+  await beside(t, heddle, async () => {
+    for (let n = 0; n < MORTALS; n++) {
+      // A busy machine may see the first deaths later than the next plugin is asked, and has no lane left.
+      if (n < FIRST_DEATHS) {
+        await until(async () => (await heddle.fetch(`/die/${n}`)).status !== 503, `a lane for request ${n + 1}`)
+        await until(() => deathsIn(heddle).length > n, `death ${n + 1}`)
+        continue
+      }
+      void heddle.fetch(`/die/${n}`)
+      await pause(EVERY_MS)
+    }
+  })
+  assert.ok(deathsIn(heddle).length > 3)
+  for (const guilty of guiltyIn(heddle)) assert.match(String(guilty?.plugin), /^many\.Die\d+$/)
+  assert.equal(await heddle.stop(), 0)
+})

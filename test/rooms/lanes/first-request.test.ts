@@ -1,0 +1,45 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { MessageChannel } from 'node:worker_threads'
+import { PrimaryFrames, type PrimaryFramesOptions } from '../../../src/lane/primary-frames.ts'
+import { KIND } from '../../../src/transport/frames/frame-kinds.ts'
+import { type RequestFrame, requestMaxBytes, writeRequest } from '../../../src/transport/frames/request-frame.ts'
+import { createRing } from '../../../src/transport/memory/spsc-ring.ts'
+import type { LaneInit } from '../../../src/transport/messages.ts'
+import { Outbox } from '../../../src/transport/rings/outbox.ts'
+
+const FRAME: RequestFrame = {
+  routeNumber: 0,
+  methodNumber: 0,
+  idsLength: 2,
+  ipLength: 0,
+  pathLength: 5,
+  queryLength: 0,
+  traceLength: 0,
+  text: 'id/path',
+  body: null,
+}
+
+test('what the primary sent before the first request is handled before it, however early the ring is read', (t) => {
+  const seen: string[] = []
+  const ring = createRing(65_536)
+  const control = new MessageChannel()
+  const bulk = new MessageChannel()
+  t.after(() => {
+    control.port1.close()
+    bulk.port1.close()
+  })
+  const part = { handle: () => seen.push('request'), beginRequest: () => {} }
+  const answers = { beginBatch: () => {}, endBatch: () => {} }
+  const frames = new PrimaryFrames({ inbound: ring, bulk: bulk.port2 } as LaneInit, {
+    ...({ requests: part, flight: part, outbox: answers } as unknown as PrimaryFramesOptions),
+    catchUp: () => seen.push('caught up'),
+  })
+  const outbox = new Outbox(ring, control.port1, bulk.port1)
+  for (const id of [1, 2]) {
+    const at = outbox.begin(requestMaxBytes(FRAME), false)
+    outbox.end(writeRequest(outbox, at, FRAME), KIND.REQUEST, id)
+  }
+  frames.drain()
+  assert.deepEqual(seen, ['caught up', 'request', 'request'])
+})

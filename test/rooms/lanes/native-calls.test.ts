@@ -1,0 +1,149 @@
+import assert from 'node:assert/strict'
+import { describe, test } from 'node:test'
+import { type Heddle, startHeddle } from '../../support/heddle.ts'
+import { until } from '../../support/until.ts'
+import { boxesOf } from './deadly.ts'
+import { NATIVE } from './native.ts'
+
+const STALL_MS = 1000
+const START_MS = 120_000
+
+/** A client that asks again and again, and what became of it. */
+interface Client {
+  readonly statuses: Map<number, number>
+  longestMs: number
+  stop(): Promise<void>
+}
+
+/** @param giveUpMs it leaves after this, and asks again */
+function askAgain(heddle: Heddle, path: string, clients: number, giveUpMs?: number): Client {
+  let isStopped = false
+  const seen: Client = {
+    statuses: new Map(),
+    longestMs: 0,
+    stop: async () => {
+      isStopped = true
+      await running
+    },
+  }
+  const ask = async (): Promise<void> => {
+    while (!isStopped) {
+      const sentMs = performance.now()
+      const signal = AbortSignal.timeout(giveUpMs ?? 30_000)
+      const status = await heddle
+        .fetch(path, { signal })
+        .then(async (response) => {
+          await response.arrayBuffer()
+          return response.status
+        })
+        .catch(() => 0)
+      // On a busy machine lanes may be too slow for the primary to give them work: it says so, and the client comes again.
+      if (status === 503) continue
+      seen.statuses.set(status, (seen.statuses.get(status) ?? 0) + 1)
+      seen.longestMs = Math.max(seen.longestMs, performance.now() - sentMs)
+    }
+  }
+  const running = Promise.all(Array.from({ length: clients }, ask))
+  return seen
+}
+
+const allUp = (heddle: Heddle): Promise<unknown> =>
+  until(
+    async () => {
+      const { body } = await heddle.json('/system/lanes')
+      const regular = (body as { role: string; state: string }[]).filter(({ role }) => role === 'regular')
+      return regular.length === 2 && regular.every(({ state }) => state === 'ready')
+    },
+    'both lanes',
+    START_MS,
+  )
+
+const start = (t: Parameters<typeof startHeddle>[0], env: Record<string, string> = {}): Promise<Heddle> =>
+  startHeddle(t, { domains: NATIVE, lanes: 2, env: { LANE_STALL_MS: String(STALL_MS), ...env } })
+
+/** Nobody but the plugin that ends lanes is blamed, confined or set aside. */
+async function onlyCulpritBlamed(heddle: Heddle): Promise<void> {
+  for (const { guilty, message } of await boxesOf(heddle)) {
+    if (guilty?.plugin != null && guilty.evidence !== 'last') assert.equal(guilty.plugin, 'fatal.EndLane', message)
+  }
+  const { body } = await heddle.json('/system/plugins')
+  assert.doesNotMatch(JSON.stringify(body.hashing ?? body), /Set aside/)
+}
+
+describe('a lane that ends while native calls of it are under way', { concurrency: false }, () => {
+  const ways = ['throw', 'exit', 'spin'] as const
+  for (const way of ways) {
+    test(`by ${way}: the process stays, and nobody else notices`, { timeout: 120_000 }, async (t) => {
+      const heddle = await start(t)
+      const hashes = askAgain(heddle, '/hash', 6)
+      const good = askAgain(heddle, '/good', 1)
+      for (let death = 1; death <= 3; death++) {
+        await new Promise((resolve) => setTimeout(resolve, 500))
+        const { status } = await heddle.fetch(`/end/${way}`)
+        assert.ok(status === 500 || status === 504 || status === 503, `${status}`)
+        await until(() => heddle.logs.filter(({ msg }) => / died: /.test(msg)).length >= death, 'the report')
+        await allUp(heddle)
+      }
+      await Promise.all([hashes.stop(), good.stop()])
+      assert.deepEqual([...hashes.statuses.keys()], [200], JSON.stringify([...hashes.statuses]))
+      assert.deepEqual([...good.statuses.keys()], [200], JSON.stringify([...good.statuses]))
+      t.diagnostic(`hash ${Math.round(hashes.longestMs)} ms, good ${Math.round(good.longestMs)} ms at most`)
+      assert.equal(heddle.process.exitCode, null)
+      await onlyCulpritBlamed(heddle)
+      assert.equal(await heddle.stop(), 0)
+    })
+  }
+
+  test('ten reloads under clients that leave early', { timeout: 600_000 }, async (t) => {
+    // More than the cores can do: what the clients have left keeps its place, or new lanes would wait for thousands of hashes.
+    const heddle = await start(t, { LANE_MAX_INFLIGHT: '6' })
+    const clients = askAgain(heddle, '/hash', 4, 150)
+    for (let reload = 1; reload <= 10; reload++) {
+      const isDone = (): boolean => heddle.logs.filter(({ msg }) => /^Reloaded/.test(msg)).length >= reload
+      heddle.process.kill('SIGHUP')
+      await until(
+        () => isDone() || heddle.process.exitCode !== null || heddle.process.signalCode !== null,
+        'the reload',
+        START_MS,
+      )
+      assert.equal(heddle.process.signalCode, null)
+    }
+    await clients.stop()
+    // What they have left may hold all places for a moment.
+    await until(async () => (await heddle.fetch('/good')).status === 200, 'a place', START_MS)
+    assert.equal(await heddle.stop(), 0)
+  })
+
+  test('by what it has replaced, which the report of it would need', { timeout: 60_000 }, async (t) => {
+    const heddle = await start(t)
+    for (let death = 1; death <= 5; death++) {
+      void heddle.fetch('/hash').catch(() => {})
+      const { status } = await heddle.fetch('/end/patch')
+      assert.ok(status === 500 || status === 503, `${status}`)
+      // By what it has thrown, or by the lane's own look at what JavaScript brings, whichever comes first.
+      await until(() => heddle.logs.some(({ msg }) => / died: (?:\S+ is broken: )?replaced/.test(msg)), 'the report')
+      await allUp(heddle)
+    }
+    assert.equal((await heddle.fetch('/good')).status, 200)
+    assert.equal(await heddle.stop(), 0)
+  })
+
+  test('with LANE_FREEZE_BUILTINS nothing is replaced', { timeout: 60_000 }, async (t) => {
+    const heddle = await start(t, { LANE_FREEZE_BUILTINS: 'true', LANES: '1' })
+    // Without effect, or refused: then the lane has nothing to die of.
+    await heddle.fetch('/end/patch', { signal: AbortSignal.timeout(1000) }).catch(() => null)
+    assert.equal((await heddle.fetch('/hash')).status, 200)
+    assert.deepEqual(await boxesOf(heddle), [])
+    assert.equal(await heddle.stop(), 0)
+  })
+
+  test('of which nobody awaits the end', { timeout: 60_000 }, async (t) => {
+    const heddle = await start(t)
+    for (let death = 1; death <= 3; death++) {
+      await Promise.all(Array.from({ length: 4 }, () => heddle.fetch('/hash-and-go')))
+      assert.ok((await heddle.fetch('/end/throw')).status >= 500)
+      await allUp(heddle)
+    }
+    assert.equal(await heddle.stop(), 0)
+  })
+})

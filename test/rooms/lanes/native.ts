@@ -1,0 +1,15 @@
+import { execFileSync } from 'node:child_process'
+import { fileURLToPath } from 'node:url'
+import { SHIPPED } from '../../support/shipped-domains.ts'
+
+/** Plugins that await native calls, that await nothing, and that end their lane. */
+export const NATIVE = [fileURLToPath(new URL('../../fixtures/native', import.meta.url)), SHIPPED]
+
+/** How many processes sleep for so long. */
+export function sleeping(seconds: number): number {
+  const list = execFileSync('ps', ['-eo', 'args'], { encoding: 'utf8' })
+  return list.split('\n').filter((args) => args === `sleep ${seconds}`).length
+}
+
+/** A time that no other test sleeps for. */
+export const someSeconds = (): number => 100_000 + Math.floor(Math.random() * 100_000)

@@ -1,0 +1,45 @@
+import assert from 'node:assert/strict'
+import { spawnSync } from 'node:child_process'
+import { test } from 'node:test'
+import { fileURLToPath } from 'node:url'
+import { startHeddle } from '../../support/heddle.ts'
+import { until } from '../../support/until.ts'
+import { allUp, boxesOf } from './deadly.ts'
+import { NATIVE } from './native.ts'
+
+const LIMIT = 1024
+const FEW_DESCRIPTORS = fileURLToPath(new URL('../../support/few-descriptors.cjs', import.meta.url))
+const skip = spawnSync('prlimit', ['--version']).status === 0 ? false : 'no prlimit of util-linux here'
+
+for (const [way, lanes] of [
+  ['sync', 1],
+  ['callback', 2],
+  ['later', 2],
+] as const) {
+  test(`a plugin that opens files without end (${way}, lanes: ${lanes}) is named, and they are closed with its lane`, {
+    timeout: 120_000,
+    skip,
+  }, async (t) => {
+    const env = { NODE_OPTIONS: `--require=${FEW_DESCRIPTORS}`, TEST_DESCRIPTORS: String(LIMIT) }
+    const heddle = await startHeddle(t, { domains: NATIVE, lanes, env })
+    const { pid } = heddle.process
+    const leaking = heddle.fetch(`/open/${way}?files=${2 * LIMIT}`).catch(() => {})
+    await until(() => heddle.logs.some(({ msg }) => /^Lane \d died/.test(msg)), 'the lane is ended', 60_000)
+    const [box] = await boxesOf(heddle)
+    assert.equal(box?.reason, 'descriptors')
+    assert.equal(box.guilty?.plugin, 'fatal.EndLane')
+    assert.equal(box.guilty.handler, 'GET /open/:way')
+    const told = heddle.logs.find(({ msg }) => msg.startsWith('Not ready: '))!.msg
+    assert.match(told, /of 1024 descriptors are used .* fatal\.EndLane has opened in GET \/open\/:way/)
+    await until(async () => (await heddle.json('/system/health/ready')).status === 200, 'it is ready again', 60_000)
+    await leaking
+    await allUp(heddle)
+    for (let n = 0; n < 20; n++) {
+      const response = await heddle.fetch('/read', { headers: { connection: 'close' } })
+      assert.equal(response.status, 200)
+      await response.arrayBuffer()
+    }
+    assert.equal(heddle.process.pid, pid)
+    assert.equal(heddle.process.exitCode, null)
+  })
+}

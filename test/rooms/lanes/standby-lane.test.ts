@@ -1,0 +1,134 @@
+import assert from 'node:assert/strict'
+import { connect } from 'node:net'
+import { describe, test } from 'node:test'
+import { setTimeout as sleep } from 'node:timers/promises'
+import type { LaneReplacement } from '../../../src/primary/supervision/lane-replacement.ts'
+import { type LaneThread, slotWith } from '../../../src/primary/supervision/lane-thread.ts'
+import { StandbyLane } from '../../../src/primary/supervision/standby-lane.ts'
+import { laneOf } from '../../support/fake-lane.ts'
+import { until } from '../../support/until.ts'
+import { boxesOf, deathsIn, lanesOf, publish, shareDeadly } from './deadly.ts'
+
+/** Long enough for a relief to start on a machine that is busy. What stands still waits: a loop would cost the processor as long. */
+const STALL_MS = 6000
+
+test('where all lanes stand still one of them has a relief soon, and the others later', (t) => {
+  const threads = [0, 1].map((index) => ({ lane: laneOf(t, { index }), watchdog: { ownMs: 0 }, isLost: false }))
+  const slots = threads.map((thread) => slotWith(thread as unknown as LaneThread))
+  const started: number[] = []
+  const replacement = {
+    start: ({ index }: { index: number }) => {
+      started.push(index)
+      return new Promise(() => {})
+    },
+  }
+  const standby = new StandbyLane({
+    laneStallMs: 10_000,
+    slots,
+    replacement: replacement as unknown as LaneReplacement,
+    isPaused: () => false,
+    open: () => {},
+    restart: () => {},
+    isStopping: () => false,
+  })
+  const look = (ownMs: number): number[] => {
+    for (const { thread } of slots) {
+      Object.assign(thread.watchdog, { ownMs })
+      if (!thread.lane.responsive) standby.onStill(thread)
+    }
+    return [...started]
+  }
+  threads[0]!.lane.responsive = false
+  assert.deepEqual(look(900), [], 'the other works')
+  threads[1]!.lane.responsive = false
+  assert.deepEqual(look(100), [], 'too soon')
+  assert.deepEqual(look(300), [0])
+  assert.deepEqual(look(900), [0])
+  assert.deepEqual(look(1000), [0, 1])
+})
+
+describe('a lane that stands still', () => {
+  const heddleOf = shareDeadly({ lanes: 1, env: { LANE_STALL_MS: String(STALL_MS) } })
+
+  test('what a lane wrote before it stood still is read at once', { timeout: 60_000 }, async () => {
+    const heddle = heddleOf()
+    // Two requests in one drain: the answer of the first is written and cannot be rung for.
+    const sockets = await Promise.all(
+      ['/peace', '/block?ms=3000'].map(async (path) => {
+        const socket = connect(heddle.port, '127.0.0.1')
+        await new Promise((resolve) => socket.once('connect', resolve))
+        return {
+          socket,
+          path,
+          answeredMs: new Promise<number>((resolve) => socket.once('data', () => resolve(Date.now()))),
+        }
+      }),
+    )
+    const sentMs = Date.now()
+    for (const { socket, path } of sockets) socket.write(`GET ${path} HTTP/1.1\r\nhost: test\r\n\r\n`)
+    const [first, second] = await Promise.all(sockets.map(({ answeredMs }) => answeredMs))
+    for (const { socket } of sockets) socket.destroy()
+    assert.ok(second! - sentMs >= 3000)
+    assert.ok(first! - sentMs < 2000, `answered after ${first! - sentMs} ms`)
+  })
+
+  test('a lane that is full of requests and answers one after another has no relief', { timeout: 60_000 }, async () => {
+    const heddle = heddleOf()
+    let answers = 0
+    const requests = Array.from({ length: 80 }, async () => {
+      const { status } = await heddle.json('/block?ms=40')
+      answers++
+      return status
+    })
+    // More than three seconds of work, of which the lane finds all but the first request in its ring.
+    while (answers < requests.length) {
+      assert.deepEqual(
+        (await lanesOf(heddle)).map(({ role }) => role),
+        ['regular'],
+        `after ${answers} answers`,
+      )
+      await sleep(50)
+    }
+    assert.deepEqual(new Set(await Promise.all(requests)), new Set([200]))
+  })
+
+  test('a lane that goes on keeps its place, and the relief leaves', {
+    timeout: 120_000,
+  }, async () => {
+    const heddle = heddleOf()
+    const id = await publish(heddle, 'peace.asked', { ms: 100 })
+    const slow = heddle.json('/block?ms=4000')
+    assert.equal((await heddle.json('/peace')).status, 200)
+    await until(async () => (await lanesOf(heddle))[1]?.role === 'relief', 'the relief', 30_000)
+    assert.equal((await slow).status, 200, 'it was not lost')
+    await until(() => heddle.logs.some(({ msg, event }) => msg === 'peace ends' && event === id), 'its event')
+    assert.equal(deathsIn(heddle).length, 0)
+    await until(async () => (await lanesOf(heddle)).length === 1, 'the relief leaves')
+    assert.equal((await lanesOf(heddle))[0]!.restarts, 0)
+  })
+
+  test('a lane that stands still has a relief long before it is ended, and the relief stays', {
+    timeout: 120_000,
+  }, async () => {
+    const heddle = heddleOf()
+    const guilty = heddle.json('/harm/block')
+    await until(() => heddle.logs.some(({ msg }) => msg === 'harm begins'), 'the block')
+    // A request that comes before it has begun is answered by the lane itself.
+    await until(async () => (await lanesOf(heddle))[0]?.responsive === false, 'the standstill')
+    assert.equal((await heddle.json('/peace')).status, 200, 'another request is answered')
+    assert.equal(deathsIn(heddle).length, 0, 'while it still stands')
+    assert.deepEqual(
+      (await lanesOf(heddle)).map(({ index, role, state, responsive }) => [index, role, state, responsive]),
+      [
+        [0, 'regular', 'ready', false],
+        [0, 'relief', 'ready', true],
+      ],
+    )
+    assert.equal((await guilty).status, 504)
+    const [box] = await boxesOf(heddle)
+    assert.equal(box!.reason, 'stalled')
+    assert.ok(box!.stood_still_ms >= STALL_MS)
+    const after = await lanesOf(heddle)
+    assert.deepEqual([after.length, after[0]!.restarts, after[0]!.state], [1, 1, 'ready'], 'the relief has the place')
+  })
+})

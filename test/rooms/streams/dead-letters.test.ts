@@ -1,0 +1,246 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { StreamDeadLetters, type StreamLetter } from '../../../src/primary/streams/dead-letters.ts'
+import { ensureGroup } from '../../../src/runtime/streams/consumers.ts'
+import { DEAD_STREAM, streamOf } from '../../../src/runtime/streams/keys.ts'
+import { addNumbers, deliver, entriesIn, pendingOf, streamStore } from './fixture.ts'
+
+const STREAM = streamOf('order.paid')
+
+function letter(n: number, more: Partial<StreamLetter> = {}): StreamLetter {
+  return {
+    envelope: JSON.stringify({ id: `evt_${n}`, payload_keys: ['n'], request_id: n % 2 ? `req_${n}` : null }),
+    payload: JSON.stringify({ n }),
+    event: 'order.paid',
+    group: 'g',
+    subscriber: 'shop.SendBill',
+    error: `no paper ☃ ${n}`,
+    attempts: 3,
+    blackBox: null,
+    ...more,
+  }
+}
+
+const BLACK_BOX = {
+  at: '2026-01-01T00:00:00.000Z',
+  lane: 0,
+  reason: 'exit',
+  message: 'gone',
+  guilty: null,
+  stack: [],
+  stood_still_ms: 0,
+  lived_ms: 5,
+  cpu_ms: null,
+  cpu_ms_while_still: null,
+  heap_bytes: 1,
+  external_bytes: 1,
+  in_flight: [],
+  in_flight_count: 0,
+  steps: [{ at: 1 }],
+} as unknown as NonNullable<StreamLetter['blackBox']>
+
+test('letters are listed oldest first without payload values, and read with them', async (t) => {
+  const store = await streamStore(t)
+  if (store === null) return
+  const letters = new StreamDeadLetters(store.redis, { onCut: () => assert.fail() })
+  const before = Date.now()
+  const first = await letters.add(letter(1))
+  const second = await letters.add(letter(2, { blackBox: BLACK_BOX }))
+  const list = await letters.list()
+  assert.match(first!, /^dl_\d+-\d+$/)
+  assert.deepEqual(list, [
+    {
+      id: first,
+      event: 'order.paid',
+      event_id: 'evt_1',
+      subscriber: 'shop.SendBill',
+      error: 'no paper ☃ 1',
+      attempts: 3,
+      payload_keys: ['n'],
+      timestamp: list[0]!.timestamp,
+      request_id: 'req_1',
+    },
+    {
+      ...list[0],
+      id: second,
+      event_id: 'evt_2',
+      error: 'no paper ☃ 2',
+      request_id: null,
+      timestamp: list[1]!.timestamp,
+      black_box: { ...BLACK_BOX, steps: [] },
+    },
+  ])
+  assert.ok(Math.abs(Date.parse(list[0]!.timestamp) - before) < 60_000)
+  const stored = await letters.get(second!)
+  assert.deepEqual(stored, { ...letter(2, { blackBox: BLACK_BOX }), id: second, atMs: Date.parse(list[1]!.timestamp) })
+  assert.equal(await letters.get('dl_1-0'), null)
+  assert.equal(await letters.get('nonsense'), null)
+})
+
+test('a letter can be deleted once', async (t) => {
+  const store = await streamStore(t)
+  if (store === null) return
+  const letters = new StreamDeadLetters(store.redis, { onCut: () => assert.fail() })
+  const id = (await letters.add(letter(1)))!
+  assert.equal(await letters.delete(id), true)
+  assert.equal(await letters.delete(id), false)
+  assert.equal(await letters.delete('nonsense'), false)
+  assert.deepEqual(await letters.list(), [])
+})
+
+test('entries that are no letters break nothing and stay', async (t) => {
+  const store = await streamStore(t)
+  if (store === null) return
+  const { redis } = store
+  const letters = new StreamDeadLetters(redis, { onCut: () => assert.fail() })
+  const strange = [
+    ['x', 'y'],
+    ['e', 'no json', 'event', 'a', 'subscriber', 'b', 'error', 'c', 'attempts', '1'],
+    ['e', '[]', 'event', 'a', 'subscriber', 'b', 'error', 'c', 'attempts', '1'],
+    ['e', '{"id":1,"payload_keys":{}}', 'event', 'a', 'subscriber', 'b', 'error', 'c', 'attempts', '1'],
+    ['e', '{"id":"i","payload_keys":[]}', 'event', 'a', 'subscriber', 'b', 'error', 'c', 'attempts', 'many'],
+    ['__proto__', 'x', 'e', 'null'],
+  ]
+  for (const fields of strange) await redis.command('xadd', [DEAD_STREAM, '*', ...fields])
+  const id = (await letters.add(letter(1)))!
+  const stranger = (await entriesIn(redis, DEAD_STREAM))[0]!.id
+  await redis.command('xadd', [DEAD_STREAM, '18446744073709551615-1', 'e', letter(2).envelope, 'event', 'a'])
+  assert.deepEqual(
+    (await letters.list()).map((listed) => listed.id),
+    [id],
+  )
+  assert.equal(await letters.get(`dl_${stranger}`), null)
+  assert.equal(await letters.replay(`dl_${stranger}`), false)
+  assert.equal((await entriesIn(redis, DEAD_STREAM)).length, strange.length + 2)
+})
+
+test('the list shows the newest 1000', async (t) => {
+  const store = await streamStore(t)
+  if (store === null) return
+  const letters = new StreamDeadLetters(store.redis, { onCut: () => assert.fail() })
+  const ids = await Promise.all(Array.from({ length: 1234 }, (_, n) => letters.add(letter(n))))
+  const list = await letters.list()
+  assert.deepEqual(
+    list.map(({ id }) => id),
+    ids.slice(-1000),
+  )
+})
+
+test('old letters are dropped for new ones, and that is told', async (t) => {
+  const store = await streamStore(t)
+  if (store === null) return
+  let cut = 0
+  const letters = new StreamDeadLetters(store.redis, {
+    max: 100,
+    onCut: (count) => {
+      cut += count
+    },
+  })
+  await Promise.all(Array.from({ length: 1000 }, (_, n) => letters.add(letter(n))))
+  const left = await store.redis.command<number>('xlen', [DEAD_STREAM])
+  assert.ok(left >= 100 && left < 300, String(left))
+  assert.equal(left + cut, 1000)
+})
+
+test('a letter acknowledges its entry in the same step, and a repeated call stores nothing', async (t) => {
+  const store = await streamStore(t)
+  if (store === null) return
+  const { redis } = store
+  const letters = new StreamDeadLetters(redis, { onCut: () => assert.fail() })
+  await ensureGroup(redis, STREAM, 'g', '$')
+  const [entryId] = await addNumbers(redis, STREAM, 1)
+  await deliver(redis, STREAM, 'g', 'c', 1)
+  const entry = { stream: STREAM, group: 'g', entryId: entryId! }
+  const ids = await Promise.all([1, 2, 3].map(() => letters.add(letter(1), entry)))
+  assert.deepEqual(ids.slice(1), [null, null])
+  assert.deepEqual(
+    (await letters.list()).map(({ id }) => id),
+    [ids[0]],
+  )
+  assert.deepEqual(await pendingOf(redis, STREAM, 'g'), [])
+})
+
+test('a letter is stored also when its group is gone', async (t) => {
+  const store = await streamStore(t)
+  if (store === null) return
+  const letters = new StreamDeadLetters(store.redis, { onCut: () => assert.fail() })
+  const id = await letters.add(letter(1), { stream: STREAM, group: 'g', entryId: '1-0' })
+  assert.deepEqual(
+    (await letters.list()).map((listed) => listed.id),
+    [id],
+  )
+})
+
+test('a replayed letter goes to its group alone, and once, however many replay it at the same time', async (t) => {
+  const store = await streamStore(t)
+  if (store === null) return
+  const { redis } = store
+  const others = await Promise.all([1, 2, 3].map(() => store.connect()))
+  await ensureGroup(redis, STREAM, 'g', '$')
+  const letters = new StreamDeadLetters(redis, { onCut: () => assert.fail() })
+  const ids = (await Promise.all(Array.from({ length: 500 }, (_, n) => letters.add(letter(n))))) as string[]
+  const outcomes = await Promise.all(
+    others.map((other) => {
+      const its = new StreamDeadLetters(other, { onCut: () => assert.fail() })
+      return Promise.all(ids.map((id) => its.replay(id)))
+    }),
+  )
+  assert.equal(outcomes.flat().filter(Boolean).length, 500)
+  assert.deepEqual(await letters.list(), [])
+  const entries = await entriesIn(redis, STREAM)
+  assert.equal(new Set(entries.map(({ fields }) => fields.p)).size, 500)
+  assert.equal(entries.length, 500)
+  const envelopes = new Set(ids.map((_, n) => letter(n).envelope))
+  for (const { fields } of entries) {
+    assert.deepEqual({ ...fields, e: '', p: '' }, { e: '', p: '', o: 'g' })
+    assert.ok(envelopes.delete(fields.e!), 'as it was')
+  }
+})
+
+test('a letter whose group is gone is not replayed, and stays', async (t) => {
+  const store = await streamStore(t)
+  if (store === null) return
+  const letters = new StreamDeadLetters(store.redis, { onCut: () => assert.fail() })
+  const id = (await letters.add(letter(1)))!
+  assert.equal(await letters.replay(id), false)
+  await ensureGroup(store.redis, STREAM, 'another', '$')
+  assert.equal(await letters.replay(id), false)
+  assert.equal((await letters.list()).length, 1)
+  assert.equal(await letters.replay('dl_1-1'), false)
+})
+
+test('letters take so many bytes at most, the newest always stays, and the list has pages', async (t) => {
+  const store = await streamStore(t)
+  if (store === null) return
+  let cut = 0
+  const letters = new StreamDeadLetters(store.redis, {
+    maxBytes: 20_000,
+    onCut: (count) => {
+      cut += count
+    },
+  })
+  const ids: (string | null)[] = []
+  for (let n = 0; n < 50; n++) ids.push(await letters.add(letter(n, { payload: 'x'.repeat(1000) })))
+  const kept = (await letters.list()).map(({ id }) => id)
+  assert.ok(kept.length >= 14 && kept.length < 20, String(kept.length))
+  assert.deepEqual(kept, ids.slice(-kept.length))
+  assert.equal(cut, 50 - kept.length)
+
+  const newest = (await letters.list({ limit: 5 })).map(({ id }) => id)
+  assert.deepEqual(newest, kept.slice(-5))
+  const before = (await letters.list({ limit: 5, before: newest[0]! })).map(({ id }) => id)
+  assert.deepEqual(before, kept.slice(-10, -5))
+  assert.deepEqual(await letters.list({ before: kept[0]! }), [])
+
+  // What is deleted at the end counts no more.
+  for (const id of kept.slice(-5)) await letters.delete(id)
+  cut = 0
+  for (let n = 0; n < 5; n++) await letters.add(letter(n, { payload: 'x'.repeat(1000) }))
+  assert.equal(cut, 0)
+
+  const large = await letters.add(letter(1, { payload: 'x'.repeat(100_000) }))
+  assert.deepEqual(
+    (await letters.list()).map(({ id }) => id),
+    [large],
+  )
+})

@@ -1,0 +1,200 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { DelayedEvents } from '../../../src/primary/streams/delayed.ts'
+import { type DelayedPublication, delayEvent } from '../../../src/runtime/streams/delay.ts'
+import { DELAYED, lastOfKey, streamOf } from '../../../src/runtime/streams/keys.ts'
+import type { RedisClient } from '../../../src/stores/redis/client.ts'
+import { until } from '../../support/until.ts'
+import { entriesIn, streamStore } from './fixture.ts'
+
+const EVENT = 'order.paid'
+const STREAM = streamOf(EVENT)
+
+function publication(n: number, more: Partial<DelayedPublication> = {}): DelayedPublication {
+  const eventId = `evt_${String(n).padStart(8, '0')}`
+  return { eventId, event: EVENT, key: null, fields: ['e', `{"id":"${eventId}"}`, 'p', `{"n":${n}}`], ...more }
+}
+
+function delayedEvents(redis: RedisClient, logs: string[] = []): DelayedEvents {
+  return new DelayedEvents(redis, { log: (level, message) => logs.push(`${level} ${message}`) })
+}
+
+/** Steps until nothing is due. */
+async function drain(delayed: DelayedEvents): Promise<number> {
+  let released = 0
+  for (;;) {
+    const step = await delayed.release()
+    released += step.released
+    if (step.nextInMs !== 0) return released
+  }
+}
+
+test('an event is released when it is due, not before, and unchanged', async (t) => {
+  const store = await streamStore(t)
+  if (store === null) return
+  const { redis } = store
+  const delayed = delayedEvents(redis)
+  const bytes = Buffer.from([0, 255, 0xc3, 0x28, 10])
+  await delayEvent(redis, publication(1, { fields: ['e', '☃', 'p', bytes] }), 400)
+  await delayEvent(redis, publication(2), 3_600_000)
+  const early = await delayed.release()
+  assert.equal(early.released, 0)
+  assert.ok(early.nextInMs! > 0 && early.nextInMs! <= 400)
+  await until(async () => (await delayed.release()).released === 1, 'it is released')
+  const [[, fields]] = await redis.commandBuffer<[Buffer, Buffer[]][]>('xrange', [STREAM, '-', '+'])
+  assert.deepEqual(fields, [Buffer.from('e'), Buffer.from('☃'), Buffer.from('p'), bytes])
+  const { nextInMs } = await delayed.release()
+  assert.ok(nextInMs! > 3_000_000)
+})
+
+test('a repeated publication is kept once and waits no longer', async (t) => {
+  const store = await streamStore(t)
+  if (store === null) return
+  const { redis } = store
+  assert.equal(await delayEvent(redis, publication(1), 0), true)
+  assert.equal(await delayEvent(redis, publication(1), 3_600_000), false)
+  assert.equal(await drain(delayedEvents(redis)), 1)
+})
+
+test('events of one key are chained in the order in which they fall due', async (t) => {
+  const store = await streamStore(t)
+  if (store === null) return
+  const { redis } = store
+  await delayEvent(redis, publication(2, { key: 'other' }), 0)
+  await delayEvent(redis, publication(3, { key: 'k' }), 30)
+  await delayEvent(redis, publication(1, { key: 'k' }), 60)
+  const delayed = delayedEvents(redis)
+  await until(async () => (await delayed.release()).nextInMs === null, 'all are released')
+  const entries = await entriesIn(redis, STREAM)
+  assert.deepEqual(
+    entries.map(({ fields }) => fields.p),
+    ['{"n":2}', '{"n":3}', '{"n":1}'],
+  )
+  assert.deepEqual(
+    entries.map(({ fields }) => fields.a),
+    [undefined, undefined, entries[1]!.id],
+  )
+})
+
+test('four replicas release 10,000 events: none is lost, none is doubled, each in its order', async (t) => {
+  const store = await streamStore(t)
+  if (store === null) return
+  const { redis } = store
+  const COUNT = 10_000
+  await Promise.all(
+    Array.from({ length: COUNT }, (_, n) =>
+      delayEvent(redis, publication(n, { key: n % 10 === 0 ? 'k' : null }), n % 300),
+    ),
+  )
+  const replicas = await Promise.all([1, 2, 3, 4].map(async () => delayedEvents(await store.connect())))
+  for (const replica of replicas) replica.start()
+  await until(async () => (await redis.command('xlen', [STREAM])) === COUNT, 'all are released', 30_000)
+  await Promise.all(replicas.map((replica) => replica.stop()))
+  assert.equal(await redis.command('exists', [DELAYED]), 0)
+  const entries = await entriesIn(redis, STREAM)
+  assert.equal(new Set(entries.map(({ fields }) => fields.p)).size, COUNT)
+  const keyed = entries.filter(({ fields }) => JSON.parse(fields.p!).n % 10 === 0)
+  assert.deepEqual(
+    keyed.slice(1).map(({ fields }) => fields.a),
+    keyed.slice(0, -1).map(({ id }) => id),
+  )
+})
+
+test('an event that another process has delayed is noticed, and one of this process is released in time', async (t) => {
+  const store = await streamStore(t)
+  if (store === null) return
+  const { redis } = store
+  const delayed = delayedEvents(await store.connect())
+  delayed.start()
+  t.after(() => delayed.stop())
+  await delayEvent(redis, publication(1), 50)
+  await until(async () => (await redis.command<number>('xlen', [STREAM])) === 1, 'the first one is released')
+  await delayEvent(redis, publication(2), 20)
+  delayed.dueIn(20)
+  await until(async () => (await redis.command<number>('xlen', [STREAM])) === 2, 'the second one is released')
+})
+
+test('delayed events survive a restart of the server, and nobody floods the log meanwhile', async (t) => {
+  const store = await streamStore(t, ['--appendonly', 'yes', '--appendfsync', 'always'])
+  if (store === null) return
+  const { redis, server } = store
+  const logs: string[] = []
+  const delayed = delayedEvents(redis, logs)
+  delayed.start()
+  t.after(() => delayed.stop())
+  for (let n = 0; n < 250; n++) await delayEvent(redis, publication(n), 1500)
+  await server.stop()
+  await until(() => !redis.isReady, 'the loss is noticed')
+  await new Promise((resolve) => setTimeout(resolve, 1500)) // longer than they wait, with looks that fail
+  await server.start()
+  await until(async () => redis.isReady && (await redis.command('xlen', [STREAM])) === 250, 'all are released', 30_000)
+  assert.deepEqual(logs, [])
+  assert.ok(store.logs.length <= 4, store.logs.join('\n'))
+})
+
+test('a member that is no delayed event stays, is logged once, and delays nothing', async (t) => {
+  const store = await streamStore(t)
+  if (store === null) return
+  const { redis } = store
+  const logs: string[] = []
+  const delayed = delayedEvents(redis, logs)
+  for (let n = 0; n < 150; n++) await redis.command('zadd', [DELAYED, 0, `strange ${n}`])
+  await redis.command('zadd', [DELAYED, 0, Buffer.from([0x93, 0xa1, 0x61, 0xa1, 0x61, 0x80])])
+  await delayEvent(redis, publication(1), 0)
+  await delayed.release()
+  await delayed.release()
+  assert.equal(await redis.command('xlen', [STREAM]), 1)
+  assert.deepEqual(await delayed.release(), { released: 0, nextInMs: null })
+  assert.equal(await redis.command('zcard', [DELAYED]), 151)
+  assert.equal(logs.length, 2)
+  assert.match(logs[0]!, /^WARNING heddle:delayed holds what is no delayed event/)
+})
+
+test('an event whose stream cannot be written waits longer, and the others go on', async (t) => {
+  const store = await streamStore(t)
+  if (store === null) return
+  const { redis } = store
+  const logs: string[] = []
+  const delayed = delayedEvents(redis, logs)
+  await redis.command('set', [streamOf('broken'), 'x'])
+  await redis.command('rpush', [lastOfKey(EVENT, 'k'), 'x'])
+  await delayEvent(redis, publication(1, { event: 'broken' }), 0)
+  await delayEvent(redis, publication(2, { key: 'k' }), 0)
+  await delayEvent(redis, publication(3), 0)
+  const { released, nextInMs } = await delayed.release()
+  assert.equal(released, 1)
+  assert.ok(nextInMs! > 1000)
+  assert.equal(logs.length, 1)
+  assert.match(logs[0]!, /delete it/)
+  assert.equal(await redis.command('zcard', [DELAYED]), 2)
+})
+
+test('events of a MiB each are released in small steps', async (t) => {
+  const store = await streamStore(t)
+  if (store === null) return
+  const { redis } = store
+  const payload = `{"x":"${'y'.repeat(1_000_000)}"}`
+  for (let n = 0; n < 10; n++) await delayEvent(redis, publication(n, { fields: ['e', '{}', 'p', payload] }), 0)
+  const delayed = delayedEvents(redis)
+  const first = await delayed.release()
+  assert.ok(first.released >= 4 && first.released < 10, String(first.released))
+  assert.equal(first.nextInMs, 0)
+  assert.equal(first.released + (await drain(delayed)), 10)
+})
+
+test('a full server keeps the delayed events, and they are released when there is room', async (t) => {
+  const store = await streamStore(t, ['--maxmemory-policy', 'noeviction'])
+  if (store === null) return
+  const { redis } = store
+  await delayEvent(redis, publication(1), 0)
+  await redis.command('config', ['SET', 'maxmemory', 1])
+  const logs: string[] = []
+  const delayed = delayedEvents(redis, logs)
+  await assert.rejects(delayed.release(), { code: 'KV_FULL' })
+  delayed.start()
+  t.after(() => delayed.stop())
+  await until(() => logs.length > 0, 'the trouble is told')
+  await redis.command('config', ['SET', 'maxmemory', 0])
+  await until(async () => (await redis.command('xlen', [STREAM])) === 1, 'it is released')
+  assert.equal(logs.length, 1)
+})

@@ -1,0 +1,103 @@
+import { STREAM_SCRIPTS } from '../../../src/runtime/streams/scripts.ts'
+import { openRedis, type RedisClient } from '../../../src/stores/redis/client.ts'
+import type { KvSettings } from '../../../src/stores/redis/fault.ts'
+import type { ServerOwner } from '../../support/servers/provide.ts'
+import { type RedisServer, redisServer } from '../../support/servers/redis.ts'
+
+export interface Store {
+  server: RedisServer
+  redis: RedisClient
+  settings: KvSettings
+  /** What the connections have logged. */
+  logs: string[]
+  /** One more connection, which ends with the test. */
+  connect(): Promise<RedisClient>
+}
+
+/** No TLS, and the store's default user. */
+export const IN_THE_CLEAR = { kvTls: 'off', kvCaFile: undefined, kvUser: undefined } as const
+
+/** A server of the test's own, and connections to it. @returns null where none can be had: the test has been skipped then */
+export async function streamStore(t: ServerOwner, args?: readonly string[]): Promise<Store | null> {
+  const server = await redisServer(t, { own: true, args })
+  if (server === null) return null
+  const settings: KvSettings = {
+    kvHost: server.host,
+    kvPort: server.port,
+    kvDb: 0,
+    kvPassword: server.password,
+    kvConnectTimeout: 5,
+    ...IN_THE_CLEAR,
+  }
+  const logs: string[] = []
+  const connect = async (): Promise<RedisClient> => {
+    const redis = openRedis(settings, {
+      name: 'heddle:test:streams',
+      log: (_level, message) => logs.push(message),
+      scripts: STREAM_SCRIPTS,
+      commandTimeoutMs: 20_000,
+    })
+    t.after(() => redis.close())
+    await redis.opened
+    return redis
+  }
+  return { server, redis: await connect(), settings, logs, connect }
+}
+
+export interface Entry {
+  id: string
+  fields: Record<string, string>
+}
+
+export function entriesOf(reply: [id: string, fields: string[]][]): Entry[] {
+  return reply.map(([id, list]) => {
+    const fields: Record<string, string> = {}
+    for (let at = 0; at < list.length; at += 2) fields[list[at]!] = list[at + 1]!
+    return { id, fields }
+  })
+}
+
+/** Everything that a stream holds. */
+export async function entriesIn(redis: RedisClient, stream: string): Promise<Entry[]> {
+  return entriesOf(await redis.command('xrange', [stream, '-', '+']))
+}
+
+/** Adds entries of one field `n` with the numbers from `from` on. @returns their ids */
+export async function addNumbers(redis: RedisClient, stream: string, count: number, from = 0): Promise<string[]> {
+  return Promise.all(
+    Array.from({ length: count }, (_, index) => redis.command<string>('xadd', [stream, '*', 'n', from + index])),
+  )
+}
+
+/** Gives a consumer new entries. @returns their ids */
+export async function deliver(
+  redis: RedisClient,
+  stream: string,
+  group: string,
+  consumer: string,
+  count: number,
+): Promise<string[]> {
+  const reply = await redis.command<[string, [string, string[]][]][] | null>('xreadgroup', [
+    'GROUP',
+    group,
+    consumer,
+    'COUNT',
+    count,
+    'STREAMS',
+    stream,
+    '>',
+  ])
+  return reply === null ? [] : reply[0]![1].map(([id]) => id)
+}
+
+export interface Pending {
+  id: string
+  consumer: string
+  idleMs: number
+  deliveries: number
+}
+
+export async function pendingOf(redis: RedisClient, stream: string, group: string): Promise<Pending[]> {
+  const reply = await redis.command<[string, string, number, number][]>('xpending', [stream, group, '-', '+', 20_000])
+  return reply.map(([id, consumer, idleMs, deliveries]) => ({ id, consumer, idleMs, deliveries }))
+}

@@ -1,0 +1,111 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { ensureGroup, isNoGroup } from '../../../src/runtime/streams/consumers.ts'
+import { lastOfKey, streamOf } from '../../../src/runtime/streams/keys.ts'
+import { isAcknowledged, LAST_OF_KEY_MS, publishKeyed } from '../../../src/runtime/streams/publishing.ts'
+import { addNumbers, deliver, entriesIn, streamStore } from './fixture.ts'
+
+const STREAM = streamOf('order.paid')
+
+test('events with one key name the one before, those with another key do not', async (t) => {
+  const store = await streamStore(t)
+  if (store === null) return
+  const { redis } = store
+  const publish = (key: string, n: number) => publishKeyed(redis, 'order.paid', key, ['e', '{}', 'p', `{"n":${n}}`])
+  const first = await publish('a', 1)
+  const other = await publish('b', 2)
+  const second = await publish('a', 3)
+  assert.deepEqual(await entriesIn(redis, STREAM), [
+    { id: first, fields: { e: '{}', p: '{"n":1}' } },
+    { id: other, fields: { e: '{}', p: '{"n":2}' } },
+    { id: second, fields: { e: '{}', p: '{"n":3}', a: first } },
+  ])
+  const leftMs = await redis.command<number>('pttl', [lastOfKey('order.paid', 'a')])
+  assert.ok(leftMs > LAST_OF_KEY_MS - 60_000 && leftMs <= LAST_OF_KEY_MS, String(leftMs))
+})
+
+test('fields are bytes: nothing of them is read or changed', async (t) => {
+  const store = await streamStore(t)
+  if (store === null) return
+  const bytes = Buffer.from([0, 255, 10, 13, 0xc3, 0x28])
+  await publishKeyed(store.redis, 'order.paid', '\n "key"\0', ['e', '☃', 'p', bytes])
+  const [[, fields]] = await store.redis.commandBuffer<[Buffer, Buffer[]][]>('xrange', [STREAM, '-', '+'])
+  assert.deepEqual(fields, [Buffer.from('e'), Buffer.from('☃'), Buffer.from('p'), bytes])
+})
+
+test('4000 events of one key from four connections at once form one chain', async (t) => {
+  const store = await streamStore(t)
+  if (store === null) return
+  const connections = await Promise.all([1, 2, 3, 4].map(() => store.connect()))
+  await Promise.all(
+    connections.flatMap((redis) =>
+      Array.from({ length: 1000 }, () => publishKeyed(redis, 'order.paid', 'one', ['e', '{}', 'p', '{}'])),
+    ),
+  )
+  const entries = await entriesIn(store.redis, STREAM)
+  assert.equal(entries.length, 4000)
+  for (const [index, { fields }] of entries.entries()) assert.equal(fields.a, entries[index - 1]?.id)
+})
+
+test('a MAXLEN cuts the stream', async (t) => {
+  const store = await streamStore(t)
+  if (store === null) return
+  for (let n = 0; n < 1000; n++) await publishKeyed(store.redis, 'order.paid', 'k', ['e', '{}', 'p', '{}'], 100)
+  const length = await store.redis.command<number>('xlen', [STREAM])
+  assert.ok(length >= 100 && length <= 300, String(length))
+})
+
+test('a stream of another type is a fault that says so, and the key keeps its place', async (t) => {
+  const store = await streamStore(t)
+  if (store === null) return
+  await store.redis.command('set', [STREAM, 'mine'])
+  await assert.rejects(publishKeyed(store.redis, 'order.paid', 'k', ['e', '{}', 'p', '{}']), { code: 'KV_WRONG_TYPE' })
+  assert.equal(await store.redis.command('exists', [lastOfKey('order.paid', 'k')]), 0)
+})
+
+test('an entry is finished when the group had it and has acknowledged it', async (t) => {
+  const store = await streamStore(t)
+  if (store === null) return
+  const { redis } = store
+  await ensureGroup(redis, STREAM, 'g', '0')
+  await ensureGroup(redis, STREAM, 'other', '0')
+  const ids = await addNumbers(redis, STREAM, 5)
+  await deliver(redis, STREAM, 'g', 'c', 4)
+  await redis.command('xack', [STREAM, 'g', ids[1]!, ids[2]!])
+  assert.deepEqual(await isAcknowledged(redis, STREAM, 'g', ids), [false, true, true, false, false])
+  assert.deepEqual(await isAcknowledged(redis, STREAM, 'other', ids), [false, false, false, false, false])
+  assert.deepEqual(await isAcknowledged(redis, STREAM, 'g', []), [])
+})
+
+test('an entry that was cut before the group had it does not hold up its successors for ever', async (t) => {
+  const store = await streamStore(t)
+  if (store === null) return
+  const { redis } = store
+  await ensureGroup(redis, STREAM, 'g', '0')
+  const ids = await addNumbers(redis, STREAM, 3)
+  await redis.command('xtrim', [STREAM, 'MAXLEN', 1])
+  await deliver(redis, STREAM, 'g', 'c', 1)
+  assert.deepEqual(await isAcknowledged(redis, STREAM, 'g', ids), [true, true, false])
+})
+
+test('a group that is not there is told apart from other faults', async (t) => {
+  const store = await streamStore(t)
+  if (store === null) return
+  const { redis } = store
+  await assert.rejects(isAcknowledged(redis, STREAM, 'g', ['1-0']), isNoGroup)
+  await ensureGroup(redis, STREAM, 'g', '$')
+  await assert.rejects(isAcknowledged(redis, STREAM, 'h', ['1-0']), isNoGroup)
+  await redis.command('set', ['text', 'x'])
+  await assert.rejects(isAcknowledged(redis, 'text', 'g', ['1-0']), (fault) => !isNoGroup(fault))
+})
+
+test('scripts work again after the server has forgotten them', async (t) => {
+  const store = await streamStore(t)
+  if (store === null) return
+  await publishKeyed(store.redis, 'order.paid', 'k', ['e', '{}', 'p', '{}'])
+  await store.redis.command('script', ['FLUSH'])
+  await Promise.all(
+    Array.from({ length: 50 }, () => publishKeyed(store.redis, 'order.paid', 'k', ['e', '{}', 'p', '{}'])),
+  )
+  assert.equal(await store.redis.command('xlen', [STREAM]), 51)
+})

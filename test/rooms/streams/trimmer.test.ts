@@ -1,0 +1,262 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { Trimmer, type TrimReport } from '../../../src/primary/streams/trimmer.ts'
+import { GROUP_KEEP_MS, GROUP_UNSEEN_MS, markGroupsSeen } from '../../../src/primary/streams/trimming.ts'
+import {
+  ensureGroup,
+  isNoGroup,
+  listConsumers,
+  listGroups,
+  removeConsumer,
+} from '../../../src/runtime/streams/consumers.ts'
+import {
+  broadcastGroupOf,
+  consumerOf,
+  GROUPS_SEEN,
+  replicaKey,
+  seenField,
+  streamOf,
+} from '../../../src/runtime/streams/keys.ts'
+import type { RedisClient } from '../../../src/stores/redis/client.ts'
+import { until } from '../../support/until.ts'
+import { addNumbers, deliver, pendingOf, streamStore } from './fixture.ts'
+
+const STREAM = streamOf('order.paid')
+
+interface Options {
+  streams?: string[]
+  maxLen?: number
+  isLeftOver?: (consumer: string) => boolean
+}
+
+function trimmerFor(redis: RedisClient, { streams = [STREAM], ...more }: Options = {}) {
+  const reports: TrimReport[] = []
+  const trimmer = new Trimmer(redis, { streams: () => streams, report: (report) => reports.push(report), ...more })
+  return { trimmer, reports }
+}
+
+const timeless = (report: TrimReport): object => ({ ...report, unseenMs: 0 })
+
+const lives = (redis: RedisClient, replica: string) => redis.command('set', [replicaKey(replica), 'x'])
+
+test('a new group begins where it is told to, and one that is there keeps its place', async (t) => {
+  const store = await streamStore(t)
+  if (store === null) return
+  const { redis } = store
+  const made = await Promise.all([1, 2, 3].map(() => ensureGroup(redis, STREAM, 'g', '$')))
+  assert.deepEqual(made.toSorted(), [false, false, true])
+  const ids = await addNumbers(redis, STREAM, 3)
+  assert.equal(await ensureGroup(redis, STREAM, 'g', '$'), false)
+  assert.equal(await ensureGroup(redis, STREAM, 'late', '$'), true)
+  assert.equal(await ensureGroup(redis, STREAM, 'all', '0'), true)
+  assert.deepEqual(await deliver(redis, STREAM, 'g', 'c', 10), ids)
+  assert.deepEqual(await deliver(redis, STREAM, 'late', 'c', 10), [])
+  assert.deepEqual(await deliver(redis, STREAM, 'all', 'c', 10), ids)
+  assert.deepEqual((await listGroups(redis, STREAM)).toSorted(), ['all', 'g', 'late'])
+  assert.deepEqual(await listGroups(redis, 'nothing'), [])
+})
+
+test('a read from a wiped server is told apart, and goes on after the group was made again', async (t) => {
+  const store = await streamStore(t)
+  if (store === null) return
+  const { redis } = store
+  await ensureGroup(redis, STREAM, 'g', '$')
+  await redis.command('flushall', [])
+  await assert.rejects(deliver(redis, STREAM, 'g', 'c', 1), isNoGroup)
+  await ensureGroup(redis, STREAM, 'g', '0')
+  assert.equal((await addNumbers(redis, STREAM, 1)).length, (await deliver(redis, STREAM, 'g', 'c', 1)).length)
+})
+
+test('a consumer with pending entries is never removed, nor one whose replica lives', async (t) => {
+  const store = await streamStore(t)
+  if (store === null) return
+  const { redis } = store
+  await ensureGroup(redis, STREAM, 'g', '$')
+  await addNumbers(redis, STREAM, 10)
+  await lives(redis, 'living')
+  const done = await deliver(redis, STREAM, 'g', 'living:0', 2)
+  done.push(...(await deliver(redis, STREAM, 'g', 'gone:0', 2)))
+  await redis.command('xack', [STREAM, 'g', ...done])
+  await deliver(redis, STREAM, 'g', 'gone:1', 2)
+  const removed = await Promise.all(
+    ['living:0', 'gone:0', 'gone:1', 'nobody:0', 'stranger'].map((name) => removeConsumer(redis, STREAM, 'g', name)),
+  )
+  assert.deepEqual(removed, [false, true, false, false, false])
+  const left = await listConsumers(redis, STREAM, 'g')
+  assert.deepEqual(left.map(({ name, pending }) => [name, pending]).toSorted(), [
+    ['gone:1', 2],
+    ['living:0', 0],
+  ])
+  assert.ok(left.every(({ idleMs }) => idleMs >= 0))
+  assert.equal(await removeConsumer(redis, STREAM, 'nothing', 'gone:0'), false)
+  assert.deepEqual(await listConsumers(redis, 'nothing', 'g'), [])
+})
+
+test('while consumers are removed, nothing that is delivered at the same time is lost', async (t) => {
+  const store = await streamStore(t)
+  if (store === null) return
+  const { redis } = store
+  await ensureGroup(redis, STREAM, 'g', '$')
+  await addNumbers(redis, STREAM, 10_000)
+  let isDone = false
+  const remover = await store.connect()
+  const removing = (async () => {
+    while (!isDone) await Promise.all([0, 1, 2, 3].map((lane) => removeConsumer(remover, STREAM, 'g', `gone:${lane}`)))
+  })()
+  const acknowledged: string[] = []
+  await Promise.all(
+    [0, 1, 2, 3].map(async (lane) => {
+      const reader = await store.connect()
+      for (;;) {
+        const ids = await deliver(reader, STREAM, 'g', `gone:${lane}`, 50)
+        if (ids.length === 0) return
+        assert.equal(await reader.command('xack', [STREAM, 'g', ...ids]), ids.length)
+        acknowledged.push(...ids)
+      }
+    }),
+  )
+  isDone = true
+  await removing
+  assert.equal(new Set(acknowledged).size, 10_000)
+})
+
+test('the consumers of a replica that is gone are removed after several checks, those with pending entries are not', async (t) => {
+  const store = await streamStore(t)
+  if (store === null) return
+  const { redis } = store
+  const alone = (replica: string, lane: number) => broadcastGroupOf('shop.Cache.clear', consumerOf(replica, lane))
+  await lives(redis, 'living')
+  for (const group of ['g', alone('living', 0), alone('gone', 0), 'other@stranger']) {
+    await ensureGroup(redis, STREAM, group, '$')
+  }
+  await addNumbers(redis, STREAM, 10)
+  const done = await deliver(redis, STREAM, 'g', 'gone:0', 2)
+  await redis.command('xack', [STREAM, 'g', ...done])
+  await deliver(redis, STREAM, 'g', 'gone:1', 2)
+  await redis.command('xack', [STREAM, 'g', ...(await deliver(redis, STREAM, 'g', 'living:0', 2))])
+  const { trimmer, reports } = trimmerFor(redis)
+  const other = trimmerFor(await store.connect()).trimmer
+  for (let look = 0; look < 3; look++) await Promise.all([trimmer.tidy(), other.tidy()])
+  assert.equal((await listConsumers(redis, STREAM, 'g')).length, 3, 'a server that stood still lets all keys lapse')
+  await Promise.all([trimmer.tidy(), other.tidy()])
+  assert.deepEqual((await listConsumers(redis, STREAM, 'g')).map(({ name }) => name).toSorted(), ['gone:1', 'living:0'])
+  assert.deepEqual((await listGroups(redis, STREAM)).toSorted(), ['g', 'other@stranger', alone('living', 0)].toSorted())
+  assert.equal((await pendingOf(redis, STREAM, 'g')).length, 2)
+  assert.deepEqual(reports, [])
+})
+
+test('a replica that is back between two checks counts as living', async (t) => {
+  const store = await streamStore(t)
+  if (store === null) return
+  const { redis } = store
+  await ensureGroup(redis, STREAM, 'g', '$')
+  await redis.command('xgroup', ['CREATECONSUMER', STREAM, 'g', 'a:0'])
+  const { trimmer } = trimmerFor(redis)
+  for (let look = 0; look < 3; look++) await trimmer.tidy()
+  await lives(redis, 'a')
+  await trimmer.tidy()
+  await redis.command('del', [replicaKey('a')])
+  for (let look = 0; look < 3; look++) await trimmer.tidy()
+  assert.equal((await listConsumers(redis, STREAM, 'g')).length, 1)
+  await trimmer.tidy()
+  assert.equal((await listConsumers(redis, STREAM, 'g')).length, 0)
+})
+
+test('the group of a thread that this replica no longer has is destroyed', async (t) => {
+  const store = await streamStore(t)
+  if (store === null) return
+  const { redis } = store
+  await lives(redis, 'a')
+  const groups = [0, 1, 2].map((lane) => broadcastGroupOf('s', consumerOf('a', lane)))
+  for (const group of groups) await ensureGroup(redis, STREAM, group, '$')
+  const { trimmer } = trimmerFor(redis, { isLeftOver: (consumer) => consumer === 'a:2' })
+  await trimmer.tidy()
+  assert.deepEqual((await listGroups(redis, STREAM)).toSorted(), groups.slice(0, 2))
+})
+
+test('a group without a subscriber that keeps many entries is told of once, and destroyed after a week', async (t) => {
+  const store = await streamStore(t)
+  if (store === null) return
+  const { redis } = store
+  await ensureGroup(redis, STREAM, 'left', '$')
+  await ensureGroup(redis, STREAM, 'few', '$')
+  await addNumbers(redis, STREAM, 10_001)
+  await redis.command('xack', [STREAM, 'few', ...(await deliver(redis, STREAM, 'few', 'c', 9000))])
+  const { trimmer, reports } = trimmerFor(redis)
+  await trimmer.tidy()
+  assert.deepEqual(reports, [])
+  const wasSeen = (group: string, agoMs: number) =>
+    redis.command('hset', [GROUPS_SEEN, seenField(STREAM, group), Date.now() - agoMs])
+  await wasSeen('left', GROUP_UNSEEN_MS + 60_000)
+  await wasSeen('few', GROUP_UNSEEN_MS + 60_000)
+  await trimmer.tidy()
+  await trimmer.tidy()
+  await trimmer.trim()
+  assert.deepEqual(reports.map(timeless), [
+    { kind: 'held up', stream: STREAM, group: 'left', isDestroyed: false, unseenMs: 0, waiting: 10_001 },
+  ])
+  await wasSeen('left', GROUP_KEEP_MS + 60_000)
+  await trimmer.tidy()
+  assert.equal(reports.length, 2)
+  assert.deepEqual(timeless(reports[1]!), { ...timeless(reports[0]!), kind: 'destroyed', isDestroyed: true })
+  await trimmer.trim()
+  assert.equal(await redis.command('xlen', [STREAM]), 1001)
+})
+
+test('streams of others are found: those with groups by them, the rest by a search', async (t) => {
+  const store = await streamStore(t)
+  if (store === null) return
+  const { redis } = store
+  await redis.command('xadd', [streamOf('unread'), '1-0', 'n', 1])
+  await redis.command('xadd', ['elsewhere', '1-0', 'n', 1])
+  const { trimmer, reports } = trimmerFor(redis, { streams: [] })
+  await trimmer.tidy()
+  await trimmer.trim()
+  assert.equal(await redis.command('xlen', [streamOf('unread')]), 0)
+  await ensureGroup(redis, STREAM, 'g', '$')
+  await markGroupsSeen(redis, [{ stream: STREAM, group: 'g' }])
+  await addNumbers(redis, STREAM, 5)
+  await redis.command('xack', [STREAM, 'g', ...(await deliver(redis, STREAM, 'g', 'c', 5))])
+  await trimmer.tidy()
+  await trimmer.trim()
+  assert.equal(await redis.command('xlen', [STREAM]), 0)
+  assert.equal(await redis.command('xlen', ['elsewhere']), 1)
+  assert.deepEqual(reports, [])
+})
+
+test('a key of another type is told once and keeps no other stream from being trimmed', async (t) => {
+  const store = await streamStore(t)
+  if (store === null) return
+  const { redis } = store
+  const broken = streamOf('broken')
+  await redis.command('set', [broken, 'x'])
+  await redis.command('xadd', [STREAM, '1-0', 'n', 1])
+  const { trimmer, reports } = trimmerFor(redis, { streams: [broken, STREAM] })
+  await trimmer.trim()
+  await trimmer.tidy()
+  await trimmer.trim()
+  assert.equal(await redis.command('xlen', [STREAM]), 0)
+  assert.equal(reports.length, 1)
+  const [report] = reports
+  assert.ok(report!.kind === 'fault' && report!.stream === broken && /delete it/.test(report!.message))
+})
+
+test('a started trimmer trims by itself, reports what a cap costs, and goes on after a loss of the server', async (t) => {
+  const store = await streamStore(t, ['--appendonly', 'yes', '--appendfsync', 'always'])
+  if (store === null) return
+  const { redis, server } = store
+  const { trimmer, reports } = trimmerFor(redis, { maxLen: 100 })
+  await ensureGroup(redis, STREAM, 'g', '$')
+  await addNumbers(redis, STREAM, 50)
+  await redis.command('xack', [STREAM, 'g', ...(await deliver(redis, STREAM, 'g', 'c', 50))])
+  trimmer.start()
+  t.after(() => trimmer.stop())
+  await until(async () => (await redis.command('xlen', [STREAM])) === 0, 'it is trimmed')
+  await server.stop()
+  await until(() => !redis.isReady, 'the loss is noticed')
+  await server.start()
+  await until(() => redis.isReady, 'the connection is back')
+  await addNumbers(redis, STREAM, 150)
+  await until(() => reports.length > 0, 'the cap is told')
+  assert.deepEqual(reports, [{ kind: 'lost', stream: STREAM, group: 'g', missed: 50, inHand: 0 }])
+})

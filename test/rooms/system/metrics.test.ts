@@ -1,0 +1,89 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import type { Heddle } from '../../support/heddle.ts'
+import { post, startSystem } from '../../support/system-domain.ts'
+import { until } from '../../support/until.ts'
+
+const SAMPLE = /^([a-zA-Z_:][a-zA-Z0-9_:]*)\{((?:[a-zA-Z_][a-zA-Z0-9_]*="(?:[^"\\\n]|\\[\\"n])*",?)*)\} (\S+)$/
+
+async function scrape(heddle: Heddle) {
+  const response = await heddle.fetch('/system/metrics/prometheus')
+  return { response, text: await response.text() }
+}
+
+/** Parses the whole page by the grammar of the format. @returns the values by `name{labels}` */
+function samplesOf(text: string): Map<string, number> {
+  const samples = new Map<string, number>()
+  let family = ''
+  assert.ok(text.endsWith('\n'))
+  for (const line of text.slice(0, -1).split('\n')) {
+    const header = /^# (HELP|TYPE) (\w+) (.+)$/.exec(line)
+    if (header !== null) {
+      family = header[2]!
+      if (header[1] === 'TYPE') assert.match(header[3]!, /^(counter|gauge|histogram)$/)
+      continue
+    }
+    const sample = SAMPLE.exec(line)
+    assert.ok(sample !== null, `not a sample: ${line}`)
+    assert.ok(sample[1]!.startsWith(family), `${line} stands below ${family}`)
+    const key = `${sample[1]}{${sample[2]}}`
+    assert.ok(!samples.has(key), `twice: ${key}`)
+    samples.set(key, Number(sample[3]))
+    assert.ok(!Number.isNaN(samples.get(key)))
+  }
+  return samples
+}
+
+test('the Prometheus page', async (t) => {
+  const heddle = await startSystem(t, { flaky: true })
+
+  await t.test('has the content type of the text format 0.0.4', async () => {
+    const { response } = await scrape(heddle)
+    assert.equal(response.status, 200)
+    assert.equal(response.headers.get('content-type'), 'text/plain; version=0.0.4; charset=utf-8')
+  })
+
+  await t.test('counts the calls and errors of all threads, and sorts their durations into buckets', async () => {
+    for (let n = 0; n < 7; n++) await post(heddle, '/probe/publish', { event: 'probe.metered', payload: {} })
+    await post(heddle, '/probe/publish', { event: 'probe.metered', payload: [1] })
+    const labels = 'tool="event_bus",method="publish"'
+    const samples = await until(async () => {
+      const found = samplesOf((await scrape(heddle)).text)
+      return found.get(`heddle_tool_calls_total{${labels}}`) === 8 ? found : null
+    }, 'eight calls are counted')
+    assert.equal(samples.get(`heddle_tool_errors_total{${labels}}`), 1)
+    assert.equal(samples.get(`heddle_tool_call_duration_seconds_count{${labels}}`), 8)
+    assert.ok(samples.get(`heddle_tool_call_duration_seconds_sum{${labels}}`)! > 0)
+    const buckets = [...samples]
+      .filter(([key]) => key.startsWith(`heddle_tool_call_duration_seconds_bucket{${labels},le=`))
+      .map(([key, value]) => [/le="([^"]+)"/.exec(key)![1]!, value] as const)
+    assert.equal(buckets.at(-1)![0], '+Inf')
+    assert.equal(buckets.at(-1)![1], 8)
+    for (let n = 1; n < buckets.length; n++) {
+      assert.ok(buckets[n]![1] >= buckets[n - 1]![1], 'buckets are cumulative')
+      if (n < buckets.length - 1) assert.ok(Number(buckets[n]![0]) > Number(buckets[n - 1]![0]))
+    }
+  })
+
+  await t.test('has a gauge per lane and state, and a counter per event', async () => {
+    // A lane measures its heap once per second.
+    const samples = await until(async () => {
+      const found = samplesOf((await scrape(heddle)).text)
+      return found.get('heddle_lane_heap_bytes{lane="0"}')! > 1_000_000 ? found : null
+    }, 'the heap is measured')
+    assert.equal(samples.get('heddle_lanes{state="ready"}'), 2)
+    assert.equal(samples.get('heddle_lane_restarts_total{lane="1"}'), 0)
+    assert.equal(samples.get('heddle_events_total{event="probe.metered"}'), 7)
+  })
+
+  await t.test('escapes label values', async () => {
+    await post(heddle, '/ailing/odd')
+    await until(
+      async () =>
+        samplesOf((await scrape(heddle)).text).get(
+          'heddle_tool_calls_total{tool="flaky",method="odd \\"name\\" \\\\ \\n"}',
+        ) === 1,
+      'the call of a method with an odd name',
+    )
+  })
+})

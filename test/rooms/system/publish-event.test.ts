@@ -1,0 +1,49 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import type { EventRecord } from '#heddle'
+import { startHeddle } from '../../support/heddle.ts'
+import { SHIPPED } from '../../support/shipped-domains.ts'
+import { post } from '../../support/system-domain.ts'
+import { until } from '../../support/until.ts'
+
+const PATH = '/system/events/publish'
+
+test('an event is published by hand, with its contract, and with what it causes kept as of the request', async (t) => {
+  const heddle = await startHeddle(t, { domains: [SHIPPED], lanes: 1, env: { HISTORY_ENABLED: 'true' } })
+  const payload = { id: '3f0c1d1e-5b7a-4c2d-9e8f-0a1b2c3d4e5f', name: 'Ada', email: 'ada@example.com' }
+  const { status, body, headers } = await post(heddle, PATH, { event: 'user.created', payload })
+  assert.equal(status, 200, JSON.stringify(body))
+  const requestId = headers.get('x-request-id')
+  const records = await until(async () => {
+    const all: EventRecord[] = (await heddle.json('/system/traces/flat')).body
+    return all.some(({ event }) => event === 'runtime.operator.acted') ? all : undefined
+  }, 'the event is published')
+  const own = records.filter(({ request_id }) => request_id === requestId).map(({ event }) => event)
+  assert.deepEqual(own.toSorted(), ['runtime.operator.acted', 'user.created'])
+  assert.equal(records.find(({ event }) => event === 'user.created')?.id, body.data.id)
+  const kept = await until(async () => {
+    const detail = (await heddle.json(`/system/requests/${requestId}`)).body
+    return detail.parts?.length > 0 ? detail : undefined
+  }, 'the history has the request')
+  assert.equal(kept.route, PATH)
+  assert.ok(JSON.stringify(kept.parts).includes('users.SendWelcome'))
+  assert.ok(
+    heddle.logs.some(({ msg, target }) => msg === 'An operator acted: event.publish' && target === 'user.created'),
+  )
+
+  await t.test('what does not fit its contract, or is internal, is refused', async () => {
+    const misfit = await post(heddle, PATH, { event: 'user.created', payload: { id: 7 } })
+    assert.equal(misfit.status, 422)
+    assert.match(misfit.body.error, /user\.created/)
+    assert.ok(misfit.body.details.some(({ path }: { path: string }) => path.includes('email')))
+    assert.equal((await post(heddle, PATH, { event: '_own', payload: {} })).status, 422)
+    assert.equal((await post(heddle, PATH, { payload: {} })).status, 422)
+  })
+})
+
+test('in production nothing can be published by hand', async (t) => {
+  const env = { NODE_ENV: 'production', AUTH_SECRET_KEY: 'a secret that is long enough for it' }
+  const heddle = await startHeddle(t, { domains: [SHIPPED], lanes: 1, env })
+  assert.equal((await post(heddle, PATH, { event: 'user.created', payload: {} })).status, 404)
+  assert.equal((await heddle.json('/system/openapi.json')).body.paths[PATH], undefined)
+})

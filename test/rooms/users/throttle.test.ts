@@ -1,0 +1,188 @@
+import assert from 'node:assert/strict'
+import { request } from 'node:http'
+import { describe, test } from 'node:test'
+import { networkOf } from '#heddle'
+import type { LaneInfo } from '../../../src/contracts/registry.ts'
+import { describeOnDatabases } from '../../support/databases.ts'
+import { startHeddle } from '../../support/heddle.ts'
+import { shareService } from '../../support/shared-service.ts'
+import { toolsDirWith } from '../../support/tools-dir.ts'
+import { until } from '../../support/until.ts'
+import { CHEAP_AUTH, PASSWORD, UsersService } from '../../support/users-service.ts'
+
+const THROTTLED = { success: false, error: 'Too many attempts, try again later' }
+
+const tools = [CHEAP_AUTH]
+
+describeOnDatabases('throttled logins', (database) => {
+  test('logins of one e-mail are counted once for all lanes', async (t) => {
+    const service = await UsersService.start(
+      t,
+      database,
+      { LOGIN_MAX_ATTEMPTS: '6', LOGIN_WINDOW_MS: '90500' },
+      { tools },
+    )
+    const attempt = (email: string, password = 'wrong password') => service.post('/login', { email, password })
+
+    const burstOf = async (email: string) => {
+      await service.createUser(email)
+      let pending = true
+      const burst = Promise.all(Array.from({ length: 10 }, () => attempt(email))).finally(() => {
+        pending = false
+      })
+      const busiest = new Map<number, number>()
+      while (pending) {
+        for (const { index, requests_in_flight } of (await service.heddle.json('/probe/lanes')).body as LaneInfo[]) {
+          busiest.set(index, Math.max(busiest.get(index) ?? 0, requests_in_flight))
+        }
+        await new Promise((resolve) => setTimeout(resolve, 10))
+      }
+      const answers = await burst
+      const statuses = answers.map(({ status }) => status).sort()
+      assert.deepEqual(statuses, [401, 401, 401, 401, 401, 401, 429, 429, 429, 429])
+      assert.equal(busiest.size, 2)
+      return { answers, bothTookPart: Math.min(...busiest.values()) > 0 }
+    }
+    let { answers, bothTookPart } = await burstOf('ada@example.com')
+    // On a busy machine one lane may be late for the whole burst: then another one tells.
+    for (let more = 1; more <= 5 && !bothTookPart; more++) {
+      ;({ answers, bothTookPart } = await burstOf(`ada${more}@example.com`))
+    }
+    assert.ok(bothTookPart, 'both lanes took part')
+    for (const { status, headers, body } of answers) {
+      if (status === 429) assert.deepEqual([headers.get('retry-after'), body], ['91', THROTTLED])
+      else assert.equal(headers.get('retry-after'), null)
+    }
+
+    const right = await attempt('ADA@example.com', PASSWORD)
+    assert.deepEqual([right.status, right.body], [429, THROTTLED], 'the right password and another case do not help')
+    assert.equal((await attempt('nobody@example.com')).status, 401, 'another e-mail is not throttled')
+  })
+
+  test('attempts start anew after a good login, and when the window is over', async (t) => {
+    const windowMs = 1500
+    const service = await UsersService.start(
+      t,
+      database,
+      { LOGIN_MAX_ATTEMPTS: '2', LOGIN_WINDOW_MS: String(windowMs) },
+      { tools },
+    )
+    await service.createUser('ada@example.com')
+    const attempt = async (password: string) =>
+      (await service.post('/login', { email: 'ada@example.com', password })).status
+
+    assert.equal(await attempt('wrong password'), 401)
+    await service.logIn('ada@example.com')
+    assert.equal(await attempt('wrong password'), 401)
+    await service.logIn('ada@example.com')
+
+    // A refused attempt does not make the window longer.
+    const startedMs = Date.now()
+    await until(async () => (await attempt('wrong password')) === 429, 'throttled')
+    await until(async () => (await attempt(PASSWORD)) === 200, 'free again')
+    assert.ok(Date.now() - startedMs >= windowMs - 10)
+  })
+
+  test('a limit that is no number stops the log-in plugin alone', async (t) => {
+    const service = await UsersService.start(t, database, { LOGIN_MAX_ATTEMPTS: 'five' }, { lanes: 1, tools })
+    const { plugins } = (await service.heddle.json('/probe/status')).body
+    assert.equal(plugins['users.LogIn'].status, 'DEAD')
+    assert.match(plugins['users.LogIn'].error, /LOGIN_MAX_ATTEMPTS/)
+    assert.equal((await service.post('/login', {})).status, 404)
+    await service.createUser('ada@example.com')
+  })
+})
+
+/** A request from one of the machine's own addresses: all of 127.0.0.0/8 on Linux. @returns the status */
+function postFrom(localAddress: string, port: number, path: string, body: object): Promise<number> {
+  return new Promise((resolve, reject) => {
+    const headers = { 'content-type': 'application/json' }
+    const sent = request({ host: '127.0.0.1', port, path, method: 'POST', localAddress, headers }, (answer) => {
+      answer.resume().on('end', () => resolve(answer.statusCode!))
+    })
+    sent.on('error', reject).end(JSON.stringify(body))
+  })
+}
+
+describe('addresses', { skip: process.platform !== 'linux' && 'other systems have one loopback address' }, () => {
+  const STRANGER = '127.0.0.2'
+  const OWNER = '127.0.0.3'
+  const heddle = shareService(async (owner) => {
+    const env = { TOOLS_DIR: await toolsDirWith(owner, CHEAP_AUTH), AUTH_HASH_QUEUE: '1000' }
+    return startHeddle(owner, { lanes: 2, env })
+  })
+  const logIn = (from: string, email: string, password: string) =>
+    postFrom(from, heddle().port, '/login', { email, password })
+  const signUp = (from: string, email: string) =>
+    postFrom(from, heddle().port, '/users', { name: 'Ada', email, password: PASSWORD })
+  const counts = (statuses: number[]) => {
+    const count: Record<number, number> = {}
+    for (const status of statuses) count[status] = (count[status] ?? 0) + 1
+    return count
+  }
+
+  test("a stranger's wrong tries do not lock the owner out, and not even the owner's own are let through for ever", async () => {
+    assert.equal(await signUp(OWNER, 'ada@example.com'), 201)
+    const tries: number[] = []
+    for (let n = 0; n < 7; n++) tries.push(await logIn(STRANGER, 'ada@example.com', 'wrong password'))
+    assert.deepEqual(tries, [401, 401, 401, 401, 401, 429, 429])
+    assert.equal(await logIn(OWNER, 'ada@example.com', PASSWORD), 200)
+    assert.equal(await logIn(STRANGER, 'ada@example.com', PASSWORD), 429, 'though the owner has logged in')
+  })
+
+  test('sixty e-mails from one address do not go through', async () => {
+    const emails = Array.from({ length: 60 }, (_, n) => `user${n}@example.com`)
+    const statuses = await Promise.all(emails.map((email) => logIn('127.0.0.4', email, 'wrong password')))
+    assert.deepEqual(counts(statuses), { 401: 30, 429: 30 })
+    assert.equal(await logIn('127.0.0.5', emails[0]!, 'wrong password'), 401, 'another address has its own count')
+  })
+
+  test('a good login does not count for its address', async () => {
+    for (let round = 0; round < 8; round++) {
+      const statuses = await Promise.all(Array.from({ length: 5 }, () => logIn(OWNER, 'ada@example.com', PASSWORD)))
+      assert.deepEqual(counts(statuses), { 200: 5 })
+    }
+  })
+
+  test('twenty sign-ups from one address in a minute, and no more', async () => {
+    const flood = Array.from({ length: 64 }, (_, n) => signUp('127.0.0.6', `flood${n}@example.com`))
+    assert.deepEqual(counts(await Promise.all(flood)), { 201: 20, 429: 44 })
+    assert.equal(await logIn(OWNER, 'ada@example.com', PASSWORD), 200)
+    assert.equal(await signUp(OWNER, 'eve@example.com'), 201)
+  })
+
+  test('a login that cannot be tried does not count', async (t) => {
+    const env = { AUTH_HASH_THREADS: '1', AUTH_HASH_QUEUE: '0', SIGNUP_MAX_PER_ADDRESS: '1000' }
+    const { port } = await startHeddle(t, { lanes: 1, env })
+    const ada = { name: 'Ada', email: 'ada@example.com', password: PASSWORD }
+    assert.equal(await postFrom(OWNER, port, '/users', ada), 201)
+    assert.equal(await postFrom(OWNER, port, '/login', ada), 200)
+    let isOver = false
+    const busy = (async () => {
+      while (!isOver) await postFrom(STRANGER, port, '/users', ada)
+    })()
+    const statuses: number[] = []
+    while (statuses.filter((status) => status === 503).length < 8) {
+      statuses.push(await postFrom(OWNER, port, '/login', ada))
+    }
+    isOver = true
+    await busy
+    assert.ok(!statuses.includes(429), statuses.join(' '))
+  })
+})
+
+test('an IPv6 client is its network', () => {
+  assert.equal(networkOf('127.0.0.1'), '127.0.0.1')
+  assert.equal(networkOf('2001:db8:1:2:3:4:5:6'), '2001:db8:1:2')
+  assert.equal(networkOf('2001:db8:1:2::6'), '2001:db8:1:2')
+  assert.equal(networkOf('2001:db8::6'), '2001:db8:0:0')
+  assert.equal(networkOf('::1'), '0:0:0:0')
+  assert.equal(networkOf('::ffff:10.0.0.1'), '10.0.0.1')
+  for (const spelling of [
+    '2001:0DB8:1:2:0:0:0:6',
+    '2001:db8:0001:0002::6',
+    '2001:DB8:1:2::0.0.0.6',
+    '[2001:db8:1:2::7]:80',
+  ])
+    assert.equal(networkOf(spelling), '2001:db8:1:2', spelling)
+})

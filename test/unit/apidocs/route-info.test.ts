@@ -1,0 +1,33 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { z } from 'zod'
+import { contractText } from '../../../src/core/schemas/route-contract.ts'
+import { routeInfo } from '../../../src/primary/http/route-info.ts'
+import { Routing } from '../../../src/primary/http/routing.ts'
+import { laneOf, routeOf } from '../../support/fake-lane.ts'
+
+const authValidator = () => null
+
+test('a route that asks for nothing and promises nothing has no contract to carry', () => {
+  assert.equal(contractText({ tags: ['shop'], timeoutMs: 5 }), undefined)
+  assert.equal(contractText({ authValidator }), '{"hasAuth":true,"schemas":{}}')
+})
+
+test('what a route asks for is that of the newest code, and older code does not bring it back', (t) => {
+  const routing = new Routing(30_000)
+  const adopt = (generation: number, key: string) => {
+    const contract = contractText({ authValidator, body: z.object({ [key]: z.string() }) })
+    const routes = [routeOf('shop.Sell', '/sell', { contract })]
+    routing.register(laneOf(t, { generation, manifest: { routes } }), () => {})
+  }
+  const asked = () => {
+    const [{ has_auth, schemas }] = routing.table.list().map(routeInfo) as [ReturnType<typeof routeInfo>]
+    return [has_auth, ...Object.keys(schemas.body!.properties as object)]
+  }
+  adopt(0, 'old')
+  assert.deepEqual(asked(), [true, 'old'])
+  adopt(1, 'fresh')
+  assert.deepEqual(asked(), [true, 'fresh'])
+  adopt(0, 'old')
+  assert.deepEqual(asked(), [true, 'fresh'])
+})

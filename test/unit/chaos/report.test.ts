@@ -1,0 +1,63 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { formatReport, isPassed, type Report } from '../../chaos/report.ts'
+
+const REPORT: Report = {
+  options: { seconds: 10, seed: 42, lanes: 2, gap: 9, killProcess: false, database: 'sqlite', kills: 1000, json: null },
+  node: 'v22.0.0',
+  drainSeconds: 1.25,
+  startedAt: '2026-01-01T00:00:00.000Z',
+  faults: [
+    { kind: 'exit', atMs: 2000, delayMs: 5, outcome: 500 },
+    { kind: 'pause', atMs: 4000, delayMs: 0, outcome: 200 },
+    { kind: 'exit', atMs: 6000, delayMs: 9, outcome: 503 },
+  ],
+  deaths: [
+    { atMs: 2010, cause: 'exit', message: 'Lane 0 died: code: 41', inFlight: [] },
+    { atMs: 5000, cause: 'other', message: 'Lane 1 died: who knows', inFlight: ['POST /users', 'POST /users'] },
+  ],
+  requests: { 200: 995, 500: 5 },
+  users: { acknowledged: 10, lost: 0, unacknowledged: 1, thereAllTheSame: 1 },
+  events: {
+    acknowledged: 985,
+    accepted: 1980,
+    handled: 1975,
+    handledMoreThanOnce: 3,
+    deadLetters: 5,
+    innocentDeadLetters: 0,
+    lost: 0,
+  },
+  trees: { whole: 995, broken: 0 },
+  longestGapMs: 1019.4,
+  p99Ms: { user: 500, count: null },
+  peakMemoryMib: 300,
+  faultsOfProcess: [],
+  findings: [],
+}
+
+test('a run without findings has passed, and its table says what it was', () => {
+  assert.equal(isPassed(REPORT), true)
+  const text = formatReport(REPORT)
+  for (const row of [
+    /^\| seed +\| 42 +\|$/m,
+    /^\| faults +\| 3, refused 1: exit 2, pause 1 +\|$/m,
+    /^\| lanes killed +\| 2: exit 1, other 1 +\|$/m,
+    /^\| requests +\| 1000: 200 995, 500 5 +\|$/m,
+    /^\| answered with success +\| 99\.50 % +\|$/m,
+    /^\| longest time without success +\| 1019 ms +\|$/m,
+    /^\| p99 of a count, of a sign-up +\| –, 500\.0 ms +\|$/m,
+    /at 5\.00 s: Lane 1 died: who knows; in flight: POST \/users 2; before: exit at 2\.00 s, pause at 4\.00 s$/m,
+    /Nothing was lost\.$/,
+  ])
+    assert.match(text, row)
+})
+
+test('a finding, or a process that did not end well, fails the run and names the seed', () => {
+  const findings = Array.from({ length: 25 }, (_, n) => ({ what: 'event' as const, id: `e${n}`, problem: 'is gone' }))
+  const lost = { ...REPORT, findings }
+  assert.equal(isPassed(lost), false)
+  assert.match(formatReport(lost), /^! event e19: is gone\n! and 5 more\nFailed: repeat it with --seed 42$/m)
+  const ended = { ...REPORT, faultsOfProcess: ['the process ended by itself (code 1)'] }
+  assert.equal(isPassed(ended), false)
+  assert.match(formatReport(ended), /^! the process ended by itself \(code 1\)$/m)
+})

@@ -1,0 +1,49 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { shapeOf, transactionControlIn } from '../../../src/tools/sqlite/sql-shape.ts'
+
+test('parameters are counted by their highest number, outside of strings, comments and names', () => {
+  const cases: [string, number][] = [
+    ['SELECT $1, $2, $1', 2],
+    [`SELECT '$9', "$8", [$7], \`$6\`, a$5, x'00' -- $4\n, /* $3 */ $1`, 1],
+    [`SELECT 'it''s $9' || $1`, 1],
+    ['SELECT 1', 0],
+    ['SELECT $12 WHERE $1', 12],
+    ['SELECT "unclosed $3', 0],
+    ['SELECT naïve$2, $1', 1],
+  ]
+  for (const [sql, count] of cases) assert.equal(shapeOf(sql).parameterCount, count, sql)
+})
+
+test('placeholders of other kinds and gaps are found', () => {
+  for (const sql of ['SELECT ?', 'SELECT ?1', 'SELECT :a', 'SELECT @a', 'SELECT $a', 'SELECT $0']) {
+    assert.notEqual(shapeOf(sql).foreignPlaceholder, null, sql)
+  }
+  assert.equal(shapeOf('SELECT $1, $3').missingParameter, 2)
+})
+
+test('values are bound by place where each placeholder occurs once', () => {
+  const byPlace = (sql: string) => shapeOf(sql).byPlace
+  assert.deepEqual(byPlace("VALUES ($1, '$2', $2) -- $3"), { sql: "VALUES (?, '$2', ?) -- $3", order: null })
+  assert.deepEqual(byPlace('UPDATE t SET a = $2 WHERE b = $1'), {
+    sql: 'UPDATE t SET a = ? WHERE b = ?',
+    order: [1, 0],
+  })
+  assert.equal(byPlace('UPDATE t SET a = $1 WHERE a <> $1'), null)
+})
+
+test('the command is the first word', () => {
+  assert.equal(shapeOf(' -- begin\n/* commit */ ; (select 1)').command, 'SELECT')
+})
+
+test('transaction control is found in a script, and a trigger’s body is not taken for it', () => {
+  const trigger = `CREATE TRIGGER a AFTER INSERT ON t BEGIN
+    UPDATE t SET n = CASE WHEN n > 1 THEN 2 ELSE 3 END;
+    DELETE FROM u; SELECT 'COMMIT; x'; END;`
+  assert.equal(transactionControlIn(trigger), null)
+  assert.equal(transactionControlIn(`${trigger} INSERT INTO t VALUES (1); COMMIT;`), 'COMMIT')
+  assert.equal(transactionControlIn('CREATE TEMP TRIGGER a AFTER INSERT ON t BEGIN SELECT 1; END; END;'), 'END')
+  assert.equal(transactionControlIn('INSERT INTO t VALUES (1); /* x */ rollback'), 'ROLLBACK')
+  assert.equal(transactionControlIn('-- BEGIN\nBEGIN; SELECT 1'), 'BEGIN')
+  assert.equal(transactionControlIn('CREATE TABLE t (n INTEGER); SELECT CASE WHEN 1 THEN 2 END;'), null)
+})

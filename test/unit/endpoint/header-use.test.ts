@@ -1,0 +1,71 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import type { EndpointOptions } from '../../../src/contracts/http-request.ts'
+import { ignoresHeaders } from '../../../src/runtime/endpoint/header-use.ts'
+
+type Fields = Record<string, unknown>
+
+class Handlers {
+  readonly context: unknown = null
+  one(data: Fields): unknown {
+    return data
+  }
+  async later({ name, id: other }: Fields): Promise<unknown> {
+    return [name, other]
+  }
+  *steps(data: Fields): Generator<unknown> {
+    yield data
+  }
+  #own(): unknown {
+    return this.context
+  }
+  get own(): () => unknown {
+    return this.#own
+  }
+}
+const handlers = new Handlers()
+
+const BLIND: Record<string, (...args: never[]) => unknown> = {
+  'no parameter': () => 1,
+  'an arrow without parentheses': Object.assign((data: Fields) => data, {}),
+  'an async arrow': async (data: Fields) => data,
+  'fields by name': ({ name }: Fields) => name,
+  'fields with other names': ({ name: first, other }: Fields) => [first, other],
+  'a function': function named(data: Fields) {
+    return data
+  },
+  'a method': handlers.one,
+  'an async method': handlers.later,
+  'a generator': handlers.steps,
+  'a private method': handlers.own,
+}
+
+const SEEING: Record<string, (...args: never[]) => unknown> = {
+  'a second parameter': (_data: Fields, context: unknown) => context,
+  'a second one with a default': (_data: Fields, context: unknown = null) => context,
+  'all that come': (...all: unknown[]) => all,
+  'the rest': (_data: Fields, ...rest: unknown[]) => rest,
+  'its arguments': function named() {
+    // biome-ignore lint/complexity/noArguments: what is looked for
+    return arguments
+  },
+  'a bound function': handlers.one.bind(handlers),
+  'a built-in function': Math.max as (...args: never[]) => unknown,
+  'a default with a function in it': ({ name = String('a, (') }: Fields) => name,
+  'what a proxy stands for': new Proxy(handlers.one, {}),
+}
+
+test('headers are left out for handlers that cannot see them', () => {
+  for (const [what, handler] of Object.entries(BLIND)) assert.equal(ignoresHeaders(handler, {}), true, what)
+})
+
+test('headers are copied for whatever may see them', () => {
+  for (const [what, handler] of Object.entries(SEEING)) assert.equal(ignoresHeaders(handler, {}), false, what)
+  const options: EndpointOptions[] = [
+    { authValidator: () => ({}) },
+    { idempotency: 'optional' },
+    { etag: true },
+    { body: 'stream' as never },
+  ]
+  for (const each of options) assert.equal(ignoresHeaders(BLIND['no parameter']!, each), false, JSON.stringify(each))
+})

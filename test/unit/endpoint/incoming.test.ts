@@ -1,0 +1,40 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { Incoming } from '../../../src/runtime/endpoint/incoming.ts'
+
+const HEADERS: [name: string, value: string][] = [
+  ['host', '127.0.0.1'],
+  ['x-first', 'accept'],
+  ['accept', 'text/html'],
+  ['cookie', 'a=1'],
+  ['empty', ''],
+  ['accept', 'text/plain'],
+  ['cookie', 'b=2'],
+  ['x-last', 'ä'],
+]
+
+function incoming(end = ''): Incoming {
+  const before = ['req_1', '/path', 'query', '00-trace'] as const
+  const text = before.join('') + HEADERS.map(([name, value]) => `${name}\r${value}\r`).join('') + end
+  const [id, path, query, trace] = before.map(({ length }) => length) as [number, number, number, number]
+  const lengths = { idsLength: id, ipLength: 0, pathLength: path, queryLength: query, traceLength: trace }
+  return new Incoming({ routeNumber: 0, methodNumber: 0, ...lengths, text, body: null }, { clientAddress: () => '' }, 0)
+}
+
+test('a header that is read alone is what it is among all', () => {
+  const names = [...new Set(HEADERS.map(([name]) => name)), 'missing', 'las', 'text/html', '']
+  const all = incoming().headers
+  const read = (from: Incoming): unknown => names.map((name) => from.header(name))
+  const wanted = names.map((name) => all[name])
+  assert.deepEqual(read(incoming()), wanted)
+  assert.deepEqual([all.accept, all.cookie, all.empty, all['x-last']], ['text/html, text/plain', 'a=1; b=2', '', 'ä'])
+  const both = incoming()
+  assert.equal(both.headers.host, '127.0.0.1')
+  assert.deepEqual(read(both), wanted)
+})
+
+test('a text of headers that ends too early is read to its end, and not again', () => {
+  for (const end of ['x-cut', 'x-cut\r', 'x-cut\rvalue']) {
+    assert.deepEqual([incoming(end).header('missing'), incoming(end).header('x-last')], [undefined, 'ä'], end)
+  }
+})

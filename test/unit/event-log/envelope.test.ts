@@ -1,0 +1,42 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { envelopeOf, frameOf } from '../../../src/runtime/event-log/event-rows.ts'
+import type { EventFrame } from '../../../src/transport/frames/event-frame.ts'
+
+const FRAME: EventFrame = {
+  id: 'evt_1',
+  parentId: null,
+  event: 'order.taken',
+  emitter: 'shop.Take',
+  requestId: null,
+  key: null,
+  trace: '',
+  payloadKeys: 'id',
+  timestampMs: 1_700_000_000_000,
+  delayMs: 0,
+  ttlMs: 0,
+  seq: 7,
+  subscriber: 0,
+  attempt: 0,
+  payload: '{"id":1}',
+}
+
+test('an envelope is its own event’s, which differs from the one before in one field', () => {
+  const others: Partial<EventFrame>[] = [
+    {},
+    { parentId: 'evt_0' },
+    { requestId: 'of a client: "\u00e9"' },
+    { trace: 'span' },
+    { emitter: 'shop.Send' },
+    { timestampMs: 1_700_000_000_001 },
+    { payloadKeys: 'id\0note' },
+    {},
+  ]
+  for (const other of others) {
+    const frame = { ...FRAME, ...other }
+    const row = { ...frame, envelope: envelopeOf(frame) }
+    assert.deepEqual(frameOf(row), frame)
+    // The same once more: then it is the last one's.
+    assert.equal(envelopeOf({ ...frame, id: 'evt_2' }), row.envelope)
+  }
+})

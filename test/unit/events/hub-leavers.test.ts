@@ -1,0 +1,80 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { setImmediate as turn } from 'node:timers/promises'
+import type { SubscriberInstance, SubscriberThread } from '../../../src/primary/events/consumer.ts'
+import { Hub } from '../../../src/primary/events/hub.ts'
+import type { EventFrame } from '../../../src/transport/frames/event-frame.ts'
+
+const event = (id: string, more: Partial<EventFrame> = {}): EventFrame => ({
+  id,
+  parentId: null,
+  event: 'order.placed',
+  emitter: 'test.Emitter',
+  requestId: 'req_1',
+  key: null,
+  trace: '',
+  payloadKeys: '',
+  timestampMs: Date.now(),
+  delayMs: 0,
+  ttlMs: 0,
+  seq: 0,
+  subscriber: 0,
+  attempt: 0,
+  payload: '{}',
+  ...more,
+})
+
+/** A thread that takes everything and answers when the test says so. */
+function thread(): SubscriberThread & { taken: number[] } {
+  const taken: number[] = []
+  return {
+    isQuarantine: false,
+    isStill: false,
+    heldMs: 0,
+    deliveriesInFlight: 0,
+    hasRoom: true,
+    send: (id) => taken.push(id) > 0,
+    abandon: () => {},
+    taken,
+  }
+}
+
+const instanceOf = (thread: SubscriberThread): SubscriberInstance => ({
+  thread,
+  subscriberIndex: 0,
+  plugin: 'test.Slow',
+  identity: 'test.Slow.handle',
+  isPaused: false,
+})
+
+test('nothing is kept for a subscriber that has left: not behind a key, not between two attempts, not delayed', async (t) => {
+  const hub = new Hub({ maxQueue: 100, onQuarantine: () => {}, onQuarantineUsed: () => {}, log: () => {} })
+  t.after(() => hub.close())
+  const lane = thread()
+  const leave = hub.subscribe('order.placed', 'group', { retries: 5, backoffMs: 0 }, instanceOf(lane))
+  hub.publish(event('evt_first', { key: 'one' }), null)
+  hub.publish(event('evt_behind', { key: 'one' }), null)
+  hub.publish(event('evt_failing'), null)
+  hub.publish(event('evt_delayed', { delayMs: 1 }), null)
+  const [first, failing] = lane.taken
+  leave()
+  hub.delivered(first!)
+  hub.deliveryFailed(failing!, { message: 'not now' })
+  for (const until = Date.now() + 1000; hub.pending > 0 && Date.now() < until; ) await turn()
+  assert.equal(hub.pending, 0)
+  assert.equal(lane.taken.length, 2)
+})
+
+test('any number of expired events of one key is passed over', (t) => {
+  const hub = new Hub({ maxQueue: 100_000, onQuarantine: () => {}, onQuarantineUsed: () => {}, log: () => {} })
+  t.after(() => hub.close())
+  const lane = thread()
+  hub.subscribe('order.placed', 'group', {}, instanceOf(lane))
+  hub.publish(event('evt_first', { key: 'one' }), null)
+  for (let n = 0; n < 50_000; n++) hub.publish(event(`evt_${n}`, { key: 'one', ttlMs: 1 }), null)
+  hub.publish(event('evt_last', { key: 'one' }), null)
+  for (const until = Date.now() + 5; Date.now() < until; );
+  hub.delivered(lane.taken[0]!)
+  assert.equal(lane.taken.length, 2)
+  assert.equal(hub.pending, 1)
+})

@@ -1,0 +1,73 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import type { Delivery } from '../../../src/primary/events/consumer.ts'
+import { HUB_MAX_PENDING_BYTES, QueueBudget } from '../../../src/primary/events/queue-budget.ts'
+
+const consumer = { pending: 0, pendingBytes: 0 }
+const sized = (bytes: number) =>
+  ({ event: { payload: { length: bytes } }, consumer, requester: null, source: null }) as unknown as Delivery
+
+function filled(deliveries: number, max = 100): QueueBudget {
+  const budget = new QueueBudget(max)
+  for (let n = 0; n < deliveries; n++) budget.take(sized(0))
+  return budget
+}
+
+test('the queue is crowded beyond three quarters of its deliveries, and no more when it has drained to there', () => {
+  const budget = filled(75)
+  assert.equal(budget.isCrowded, false)
+  budget.take(sized(0))
+  assert.equal(budget.isCrowded, true)
+  budget.release(sized(0))
+  assert.equal(budget.isCrowded, false)
+  assert.equal(budget.pending, 75)
+})
+
+test('it is crowded beyond three quarters of its bytes too', () => {
+  const budget = new QueueBudget(100)
+  budget.take(sized(HUB_MAX_PENDING_BYTES * 0.75))
+  assert.equal(budget.isCrowded, false)
+  budget.take(sized(1))
+  assert.equal(budget.isCrowded, true)
+  budget.release(sized(1))
+  assert.equal(budget.isCrowded, false)
+})
+
+test('events without a cause may fill nine tenths, the others all of it', () => {
+  const budget = filled(90)
+  assert.throws(() => budget.check(1, 0, true), {
+    code: 'EVENT_BUS_FULL',
+    message: 'The event queue is full: 90 deliveries wait',
+  })
+  budget.check(10, 0, false)
+  assert.throws(() => budget.check(11, 0, false), { code: 'EVENT_BUS_FULL' })
+  filled(89).check(1, 0, true)
+})
+
+test('the same shares hold for bytes', () => {
+  const budget = new QueueBudget(1000)
+  budget.take(sized(HUB_MAX_PENDING_BYTES * 0.875))
+  const most = HUB_MAX_PENDING_BYTES * 0.125
+  budget.check(2, most / 2, false)
+  assert.throws(() => budget.check(2, most / 2 + 1, false), { code: 'EVENT_BUS_FULL', message: /its payloads take/ })
+  assert.throws(() => budget.check(1, most / 2, true), { code: 'EVENT_BUS_FULL' })
+})
+
+test('a queue of one takes one', () => {
+  const budget = new QueueBudget(1)
+  budget.check(1, 0, true)
+  budget.check(1, 0, false)
+  budget.take(sized(0))
+  assert.equal(budget.isCrowded, true)
+  assert.throws(() => budget.check(1, 0, false), { code: 'EVENT_BUS_FULL' })
+})
+
+test('paused subscribers have a bound in number and in bytes, below the one that makes the queue crowded', () => {
+  const budget = new QueueBudget(10)
+  budget.checkPaused({ deliveries: 4, bytes: 0 }, 1, 0)
+  assert.throws(() => budget.checkPaused({ deliveries: 4, bytes: 0 }, 2, 0), { code: 'EVENT_BUS_FULL' })
+  budget.checkPaused({ deliveries: 0, bytes: HUB_MAX_PENDING_BYTES / 2 - 10 }, 1, 10)
+  assert.throws(() => budget.checkPaused({ deliveries: 0, bytes: HUB_MAX_PENDING_BYTES / 2 - 10 }, 1, 11), {
+    code: 'EVENT_BUS_FULL',
+  })
+})

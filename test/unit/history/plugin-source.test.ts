@@ -1,0 +1,34 @@
+import assert from 'node:assert/strict'
+import { join } from 'node:path'
+import { test } from 'node:test'
+import { pluginPlace, sourceAround } from '#heddle'
+import { folderOf } from '../../support/folder.ts'
+
+test('the innermost place of a plugin is found in a stack, and the lines around it', async (t) => {
+  const text = Array.from({ length: 20 }, (_, n) => `line ${n + 1}`).join('\n')
+  const folder = await folderOf(t, { 'my shop/plugins/buy.ts': text })
+  const path = join(folder, 'my shop/plugins/buy.ts')
+  const runtime = `    at run (${join(folder, '../elsewhere/run.ts')}:1:1)`
+  const inPackage = `    at parse (${join(folder, 'node_modules/zod/index.js')}:9:9)`
+  for (const frame of [`    at async BuyThing.buy (${path}:12:5)`, `    at file://${path.replace(' ', '%20')}:12:5`]) {
+    const place = pluginPlace(['Error: no', runtime, inPackage, frame, `    at ${path}:1:1`], [folder])
+    assert.deepEqual(place, { file: path, path, line: 12, column: 5 }, frame)
+  }
+  const lines = await sourceAround({ file: path, path, line: 2, column: 1 })
+  assert.deepEqual(
+    lines.map(({ line, text, isFault }) => [line, text, isFault]),
+    [1, 2, 3, 4, 5, 6].map((line) => [line, `line ${line}`, line === 2]),
+  )
+  assert.deepEqual(await sourceAround({ file: 'gone', path: join(folder, 'gone.ts'), line: 1, column: 1 }), [])
+  assert.equal(pluginPlace(['Error: no', runtime, inPackage], [folder]), null)
+})
+
+test('a place as black boxes show it is found, too', () => {
+  const place = pluginPlace(['test/unit/history/a.ts:3:7'], [join(process.cwd(), 'test')])
+  assert.deepEqual(place, {
+    file: 'test/unit/history/a.ts',
+    path: join(process.cwd(), 'test/unit/history/a.ts'),
+    line: 3,
+    column: 7,
+  })
+})

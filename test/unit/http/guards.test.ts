@@ -1,0 +1,104 @@
+import assert from 'node:assert/strict'
+import { type TestContext, test } from 'node:test'
+import { loadSettings } from '../../../src/core/config/load.ts'
+import { ConnectionLimit } from '../../../src/primary/http/connection-limit.ts'
+import type { Exchange } from '../../../src/primary/http/exchange.ts'
+import { Listener } from '../../../src/primary/http/listener.ts'
+import type { ListenerOptions } from '../../../src/primary/http/listener-options.ts'
+import { LocalWorker } from '../../../src/primary/http/local-worker.ts'
+import { Routing } from '../../../src/primary/http/routing.ts'
+import { laneOf, routeOf } from '../../support/fake-lane.ts'
+import { until } from '../../support/until.ts'
+
+const { HTTP_LISTENER = '' } = process.env
+const FAILED = { success: false, error: 'Internal server error' }
+const fault = new Error('a fault of our own')
+
+/** The real listener, on a free port, before lanes of the test's own. */
+async function listening(t: TestContext, options: Partial<ListenerOptions>) {
+  const { settings } = loadSettings({ HTTP_PORT: '0', HTTP_LISTENER, AUTH_SECRET_KEY: 'x'.repeat(32) })
+  const routing = new Routing(settings.httpHandlerTimeoutMs)
+  const routes = [routeOf('shop.Sell', '/sell'), routeOf('shop.Sell', '/sell', { method: 'POST' })]
+  routing.register(laneOf(t, { manifest: { routes } }), () => {})
+  const faults: unknown[] = []
+  const listener = new Listener({
+    settings,
+    routes: routing.table,
+    lanes: { send: () => true },
+    isCrowded: () => false,
+    isBooting: () => false,
+    local: new LocalWorker(() => {}),
+    connectionLimit: new ConnectionLimit(() => {}),
+    onFallback: () => {},
+    onFramingFault: () => {},
+    onHeaderLoss: () => {},
+    onRefusal: () => {},
+    onHostRefused: () => {},
+    onFault: (error) => void faults.push(error),
+    ...options,
+  })
+  t.after(() => listener.close())
+  const url = `http://127.0.0.1:${await listener.listen(true)}/sell`
+  const ask = async (init: RequestInit = {}) => {
+    const response = await fetch(url, init)
+    return { status: response.status, body: await response.json() }
+  }
+  return { ask, faults }
+}
+
+const broken = (): never => {
+  throw fault
+}
+const answered = (_: unknown, exchange: Exchange): boolean => {
+  exchange.answer(200, '', '{}')
+  return true
+}
+
+test('what is thrown while a request is admitted ends in 500 and in the log, and the next one is served', async (t) => {
+  let isBroken = true
+  const { ask, faults } = await listening(t, {
+    lanes: { send: (frame, exchange) => (isBroken ? broken() : answered(frame, exchange)) },
+  })
+  assert.deepEqual(await ask(), { status: 500, body: FAILED })
+  assert.deepEqual(faults, [fault])
+  isBroken = false
+  assert.equal((await ask()).status, 200)
+})
+
+test('what is thrown while a body is handed over ends in 500 and in the log, whether it came in one piece or in many', async (t) => {
+  let isBroken = true
+  const { ask, faults } = await listening(t, {
+    lanes: { send: (frame, exchange) => (isBroken ? broken() : answered(frame, exchange)) },
+  })
+  const pieces = async function* () {
+    for (let n = 0; n < 3; n++) yield new Uint8Array(1000)
+  }
+  for (const body of ['{}', 'x'.repeat(500_000)])
+    assert.deepEqual(await ask({ method: 'POST', body }), { status: 500, body: FAILED })
+  const chunked = { method: 'POST', body: pieces(), duplex: 'half' } as unknown as RequestInit
+  assert.deepEqual(await ask(chunked), { status: 500, body: FAILED })
+  assert.deepEqual(faults, [fault, fault, fault])
+  isBroken = false
+  assert.equal((await ask({ method: 'POST', body: '{}' })).status, 200)
+})
+
+test('a queue that is asked whether it is crowded and throws costs one request', async (t) => {
+  const { ask, faults } = await listening(t, { isCrowded: broken })
+  for (let n = 1; n <= 3; n++) {
+    assert.deepEqual(await ask(), { status: 500, body: FAILED })
+    await until(() => faults.length === n, 'the log')
+  }
+})
+
+test('what is thrown after the answer was given changes nothing of it', async (t) => {
+  const { ask, faults } = await listening(t, {
+    lanes: {
+      send: (frame, exchange) => {
+        answered(frame, exchange)
+        return broken()
+      },
+    },
+  })
+  assert.equal((await ask()).status, 200)
+  assert.deepEqual(faults, [fault])
+})

@@ -1,0 +1,160 @@
+import type { HttpResponse } from 'uWebSockets.js'
+import assert from 'node:assert/strict'
+import { describe, it } from 'node:test'
+import type { Exchange } from '../../../src/primary/http/exchange.ts'
+import { PendingBodies } from '../../../src/primary/http/pending-bodies.ts'
+import { SSE_MAX_TOTAL_BYTES, SSE_MAX_WAITING_BYTES, SseClient } from '../../../src/primary/http/sse-client.ts'
+
+const MIB = 1 << 20
+
+/** The library's end of a stream whose client reads only when it is told to. */
+function fakeStream() {
+  let wake = (): boolean => true
+  const stream = { reads: false, isClosed: false, bytes: 0, resume: () => wake() }
+  const res = {
+    onWritable: (callback: () => boolean) => {
+      wake = callback
+    },
+    cork: (write: () => void) => write(),
+    write: (piece: Uint8Array) => {
+      stream.bytes += piece.byteLength
+      return stream.reads
+    },
+    end: () => {},
+    close: () => {
+      stream.isClosed = true
+    },
+  }
+  return { stream, res: res as unknown as HttpResponse }
+}
+
+describe('streams', () => {
+  it('hold little for each client that does not read, and no more than a bound for all of them together', () => {
+    const frame = Buffer.alloc(SSE_MAX_WAITING_BYTES - 100_000)
+    let gone = 0
+    const clients = Array.from({ length: 400 }, () => {
+      const { stream, res } = fakeStream()
+      return { stream, client: new SseClient(res, () => gone++) }
+    })
+    const reading = fakeStream()
+    reading.stream.reads = true
+    let isReaderGone = false
+    const reader = new SseClient(reading.res, () => {
+      isReaderGone = true
+    })
+    for (const { client } of [...clients, { client: reader }]) {
+      client.send(Buffer.from('first'))
+      client.send(frame)
+    }
+    const open = clients.filter(({ stream }) => !stream.isClosed).length
+    assert.equal(gone, 400 - open)
+    assert.ok(open * frame.byteLength <= SSE_MAX_TOTAL_BYTES && open > 200, `${open} are open`)
+    assert.equal(reading.stream.bytes, frame.byteLength + 5)
+    assert.equal(isReaderGone, false)
+    for (const { client } of clients) client.forget()
+    reader.end()
+    // What was held is free again: a client of its own may have all of it.
+    const { stream, res } = fakeStream()
+    const last = new SseClient(res, () => {})
+    last.send(Buffer.alloc(200 * MIB))
+    assert.equal(stream.isClosed, false)
+    last.forget()
+  })
+
+  it('count what holding a frame costs: a hundred thousand tiny ones are more than their bytes', () => {
+    const { stream, res } = fakeStream()
+    let gone = 0
+    const client = new SseClient(res, () => gone++)
+    let sent = 0
+    while (!stream.isClosed && sent < 100_000) {
+      client.send(Buffer.from('x'))
+      sent++
+    }
+    assert.ok(stream.isClosed, `${sent} frames wait`)
+    assert.equal(gone, 1)
+  })
+})
+
+/** A request whose body comes as the test wants. */
+function fakeUpload(bodies: PendingBodies, limitBytes: number, expectedBytes: number | null = null) {
+  let onData: (chunk: ArrayBuffer, isLast: boolean) => void = () => {}
+  const upload = { failure: '', body: null as Uint8Array | null, isClosed: false, abort: () => {} }
+  const res = {
+    onData: (callback: typeof onData) => {
+      onData = callback
+    },
+  } as unknown as HttpResponse
+  const exchange = {
+    get isDone() {
+      return upload.failure !== '' || upload.isClosed
+    },
+    isLast: false,
+    onAbort: (callback: () => void) => {
+      upload.abort = callback
+    },
+    fail: (code: string) => {
+      upload.failure = code
+    },
+    close: () => {
+      upload.isClosed = true
+    },
+  } as unknown as Exchange
+  bodies.collect(res, exchange, expectedBytes, limitBytes, (body) => {
+    upload.body = Buffer.from(body)
+  })
+  const send = (text: string, isLast = false): void => {
+    const bytes = new TextEncoder().encode(text)
+    onData(bytes.buffer as ArrayBuffer, isLast)
+    // The library takes its memory back.
+    bytes.fill(0)
+  }
+  return { upload, send }
+}
+
+describe('bodies', () => {
+  it('that come byte by byte are held in one piece', () => {
+    const bodies = new PendingBodies()
+    const { upload, send } = fakeUpload(bodies, MIB)
+    const text = 'abcdefghij'.repeat(5_000)
+    for (const char of text) send(char)
+    assert.ok(bodies.heldBytes < 2 * text.length, `${bodies.heldBytes} bytes are held`)
+    send('', true)
+    assert.equal(Buffer.from(upload.body!).toString(), text)
+    assert.equal(bodies.heldBytes, 0)
+    assert.equal(bodies.size, 0)
+  })
+
+  it('get no memory for a length that is only announced', () => {
+    const bodies = new PendingBodies()
+    const { send } = fakeUpload(bodies, MIB, MIB)
+    send('x')
+    assert.ok(bodies.heldBytes <= 4_096, `${bodies.heldBytes} bytes are held`)
+  })
+
+  it('are refused when all of them together hold too much, and taken again when some have left', () => {
+    const bodies = new PendingBodies(100_000)
+    const uploads = Array.from({ length: 10 }, () => fakeUpload(bodies, MIB))
+    for (const { send } of uploads) for (let n = 0; n < 3; n++) send('x'.repeat(8_000))
+    const refused = uploads.filter(({ upload }) => upload.failure === 'HTTP_OVERLOADED')
+    assert.ok(refused.length > 0 && refused.length < 10, `${refused.length} were refused`)
+    assert.ok(bodies.heldBytes <= 100_000)
+    for (const { upload } of uploads) upload.abort()
+    assert.equal(bodies.heldBytes, 0)
+    const { upload, send } = fakeUpload(bodies, MIB)
+    send('a')
+    send('b', true)
+    assert.equal(Buffer.from(upload.body!).toString(), 'ab')
+  })
+
+  it('may be as long as the limit, and not a byte longer', () => {
+    const bodies = new PendingBodies()
+    const fits = fakeUpload(bodies, 10_000)
+    for (let n = 0; n < 10; n++) fits.send('x'.repeat(1_000), n === 9)
+    assert.equal(fits.upload.body!.byteLength, 10_000)
+    const over = fakeUpload(bodies, 10_000)
+    for (let n = 0; n < 11; n++) over.send('x'.repeat(1_000), n === 10)
+    assert.equal(over.upload.failure, 'HTTP_BODY_TOO_LARGE')
+    assert.equal(over.upload.body, null)
+    assert.equal(bodies.heldBytes, 0)
+  })
+})

@@ -1,0 +1,122 @@
+import assert from 'node:assert/strict'
+import { type TestContext, test } from 'node:test'
+import type { SqlValue } from '../../../src/contracts/db.ts'
+import type { Missed, Schedule } from '../../../src/contracts/scheduler.ts'
+import type { StorableJob } from '../../../src/primary/jobs/job-store.ts'
+import { StoredJobs } from '../../../src/primary/jobs/stored-jobs.ts'
+import type { LogDatabase } from '../../../src/runtime/event-log/log-database.ts'
+import { prepareTables } from '../../../src/runtime/event-log/tables.ts'
+import { Database } from '../../../src/stores/sqlite/driver.ts'
+
+const KEY = 'shop.Bill/bill'
+const LATER_MS = Date.now() + 3_600_000
+
+/** A database in memory, without the tool. */
+async function database(t: TestContext): Promise<LogDatabase> {
+  const file = new Database(':memory:')
+  t.after(() => file.close())
+  const run = (sql: string, params: readonly SqlValue[] = []) => {
+    const statement = file.prepare(sql)
+    const named = Object.fromEntries(params.map((value, n) => [n + 1, value]))
+    if (statement.reader) {
+      const rows = statement.all(named)
+      return { rowCount: rows.length, rows }
+    }
+    return { rowCount: statement.run(named).changes, rows: [] }
+  }
+  const db = {
+    dialect: 'sqlite',
+    query: async (sql: string, params?: readonly SqlValue[]) => run(sql, params).rows,
+    queryOne: async (sql: string, params?: readonly SqlValue[]) => run(sql, params).rows[0] ?? null,
+    execute: async (sql: string, params?: readonly SqlValue[]) => run(sql, params),
+    transaction: async (work: (tx: unknown) => Promise<unknown>) => work(db),
+  } as unknown as LogDatabase
+  await prepareTables(db, true)
+  return db
+}
+
+/** The jobs as a process sees them that has become the beat. @param bootMs by the database's clock */
+async function elected(db: LogDatabase, fence: number, bootMs = 0, logs: string[] = []): Promise<StoredJobs> {
+  const stored = new StoredJobs({
+    database: db,
+    fence,
+    bootMs,
+    startedMs: Date.now(),
+    maxAttempts: 3,
+    log: (level, message) => logs.push(`${level} ${message}`),
+  })
+  await stored.open()
+  return stored
+}
+
+const job = (schedule: Schedule, missed: Missed = 'skip'): StorableJob => ({
+  plugin: 'shop.Bill',
+  name: 'bill',
+  schedule,
+  missed,
+})
+const at = (atMs: number) => job({ kind: 'at', atMs })
+
+test('a date that waits is set anew by a process that booted later, and by no other', async (t) => {
+  const db = await database(t)
+  await (await elected(db, 1, 1000)).place(KEY, at(LATER_MS))
+  const placed = async (bootMs: number, fence: number, atMs: number) =>
+    (await (await elected(db, fence, bootMs)).place(KEY, at(atMs)))!.dueMs
+  assert.equal(await placed(2000, 2, LATER_MS + 1), LATER_MS + 1)
+  assert.equal(await placed(1000, 3, LATER_MS), LATER_MS + 1, 'it booted before: the date of the other stays')
+  assert.equal(await placed(1500, 4, LATER_MS + 5), LATER_MS + 1)
+})
+
+test('a date that has run is over for processes that were there, and another one for those that come', async (t) => {
+  const db = await database(t)
+  const bootMs = Date.now() - 1000
+  const beat = await elected(db, 1, bootMs)
+  const { dueMs } = (await beat.place(KEY, at(0)))!
+  assert.equal(dueMs, 0)
+  assert.equal(await beat.claim(KEY, at(0), { dueMs: 0, nextMs: null, attempt: 1 }), true)
+  await beat.done(KEY)
+  assert.deepEqual(await (await elected(db, 2, bootMs)).place(KEY, at(5)), { dueMs: null, attempts: 1 })
+  assert.deepEqual(await (await elected(db, 3, Date.now() + 60_000)).place(KEY, at(0)), { dueMs: null, attempts: 1 })
+  assert.deepEqual(await (await elected(db, 4, Date.now() + 60_000)).place(KEY, at(5)), { dueMs: 5, attempts: 0 })
+})
+
+test('a beat from before places and claims nothing', async (t) => {
+  const db = await database(t)
+  const [old, beat] = [await elected(db, 1), await elected(db, 2)]
+  const run = { dueMs: LATER_MS, nextMs: null, attempt: 1 }
+  assert.ok(await old.place(KEY, at(LATER_MS)))
+  assert.ok(await beat.place(KEY, at(LATER_MS)))
+  assert.equal(await old.claim(KEY, at(LATER_MS), run), false)
+  assert.equal(await old.place(KEY, at(LATER_MS)), null)
+  await old.done(KEY)
+  assert.equal(await beat.claim(KEY, at(LATER_MS), run), true)
+  assert.deepEqual(await beat.place(KEY, at(LATER_MS)), { dueMs: LATER_MS, attempts: 1 })
+})
+
+test('a date that processes have ended in is tried three times', async (t) => {
+  const db = await database(t)
+  const logs: string[] = []
+  const placements: (number | null)[] = []
+  for (const attempt of [1, 2, 3]) {
+    const beat = await elected(db, attempt, 0, logs)
+    placements.push((await beat.place(KEY, at(LATER_MS)))!.dueMs)
+    await beat.claim(KEY, at(LATER_MS), { dueMs: LATER_MS, nextMs: null, attempt })
+  }
+  placements.push((await (await elected(db, 4, 0, logs)).place(KEY, at(LATER_MS)))!.dueMs)
+  assert.deepEqual(placements, [LATER_MS, LATER_MS, LATER_MS, null])
+  assert.deepEqual(logs, [
+    'WARNING Job bill of shop.Bill: its process ended in it; it is tried again',
+    'WARNING Job bill of shop.Bill: its process ended in it; it is tried again',
+    'ERROR Job bill of shop.Bill is given up: its process ended in it, at attempt 3',
+  ])
+})
+
+test('another cron expression or interval begins anew, and the same goes on', async (t) => {
+  const db = await database(t)
+  const every = (everyMs: number) => job({ kind: 'every', everyMs })
+  const { dueMs } = (await (await elected(db, 1)).place(KEY, every(3_600_000)))!
+  assert.deepEqual(await (await elected(db, 2)).place(KEY, every(3_600_000)), { dueMs, attempts: 0 })
+  const anew = await (await elected(db, 3)).place(KEY, every(7_200_000))
+  assert.ok(anew!.dueMs! > dueMs! + 3_000_000)
+  assert.deepEqual(await (await elected(db, 4)).place(KEY, every(7_200_000)), anew)
+})

@@ -1,0 +1,142 @@
+import assert from 'node:assert/strict'
+import { type TestContext, test } from 'node:test'
+import { Dispatcher } from '../../../src/primary/dispatch/dispatcher.ts'
+import type { Lane } from '../../../src/primary/dispatch/lane.ts'
+import type { Exchange } from '../../../src/primary/http/exchange.ts'
+import { type RequestFrame, readRequest } from '../../../src/transport/frames/request-frame.ts'
+import { Inbox } from '../../../src/transport/rings/inbox.ts'
+import { laneOf } from '../../support/fake-lane.ts'
+
+const frame = (): RequestFrame => ({
+  routeNumber: 0,
+  methodNumber: 0,
+  idsLength: 2,
+  ipLength: 0,
+  pathLength: 5,
+  queryLength: 0,
+  traceLength: 0,
+  text: 'id/path',
+  body: null,
+})
+
+/** A request, and what became of it. */
+function exchangeOf() {
+  const seen = { at: null as unknown, failure: '' }
+  const exchange = {
+    deadlineMs: 0,
+    assignTo: (worker: unknown) => {
+      seen.at = worker
+    },
+    fail: (code: string) => {
+      seen.failure = code
+    },
+  } as unknown as Exchange
+  return { seen, exchange }
+}
+
+function hosting(t: TestContext): Lane {
+  const lane = laneOf(t)
+  lane.servesRoute[0] = 1
+  lane.drainSpeedWhenFull = () => 'fast'
+  return lane
+}
+
+test('what is thrown while a request that waited is served costs that one, and the others are served', (t) => {
+  const faults: unknown[] = []
+  const dispatcher = new Dispatcher((error) => void faults.push(error))
+  const lane = hosting(t)
+  const send = lane.sendWaiting.bind(lane)
+  lane.sendRequest = () => -1
+  dispatcher.setLanes([lane])
+  const waiting = [exchangeOf(), exchangeOf(), exchangeOf()]
+  for (const { exchange } of waiting) assert.equal(dispatcher.send(frame(), exchange), true)
+  assert.equal(dispatcher.waiting, 3)
+  const fault = new Error('broken')
+  lane.sendWaiting = (queue, id, exchange) => {
+    if (exchange === waiting[0]!.exchange) throw fault
+    return send(queue, id, exchange)
+  }
+  lane.onRoom()
+  assert.equal(dispatcher.waiting, 0)
+  assert.deepEqual(faults, [fault])
+  assert.deepEqual(
+    waiting.map(({ seen }) => seen.failure),
+    ['HTTP_INTERNAL', '', ''],
+  )
+  assert.deepEqual(
+    waiting.slice(1).map(({ seen }) => seen.at === lane),
+    [true, true],
+  )
+})
+
+test('a lane gets what has waited as it would have got it at once', (t) => {
+  const dispatcher = new Dispatcher((error) => {
+    throw error
+  })
+  const lane = hosting(t)
+  const send = lane.sendRequest.bind(lane)
+  lane.sendRequest = () => -1
+  lane.sendWaiting = () => -1
+  dispatcher.setLanes([lane])
+  const bodies = [null, new Uint8Array(0), Uint8Array.of(1, 2, 3), new Uint8Array(100_000).fill(9)]
+  const frames = bodies.map((body, n) => ({ ...frame(), pathLength: 6, text: `id/päth${n}`, body }))
+  for (const each of frames) assert.equal(dispatcher.send({ ...each }, exchangeOf().exchange), true)
+  assert.equal(dispatcher.waiting, frames.length)
+  // As its class has it.
+  Reflect.deleteProperty(lane, 'sendWaiting')
+  lane.onRoom()
+  assert.equal(dispatcher.waiting, 0)
+  lane.sendRequest = send
+  for (const each of frames) dispatcher.send({ ...each }, exchangeOf().exchange)
+  const seen: unknown[] = []
+  const { inbound, bulk } = lane.threadSide
+  const onFrame = (kind: number, _: number, at: number) => seen.push([kind, readRequest(inbox, at)])
+  const inbox: Inbox = new Inbox(inbound, bulk, onFrame, { beginBatch() {}, endBatch() {} })
+  inbox.drainAll()
+  assert.equal(seen.length, 2 * frames.length)
+  assert.deepEqual(seen.slice(0, frames.length), seen.slice(frames.length))
+})
+
+test('a request that no lane may have yet waits by its own time, whatever the clock says', async (t) => {
+  const dispatcher = new Dispatcher((error) => {
+    throw error
+  })
+  const lane = laneOf(t)
+  lane.hostsRoute[0] = 1
+  lane.drainSpeedWhenFull = () => 'fast'
+  dispatcher.setLanes([lane])
+  const { seen, exchange } = exchangeOf()
+  let hasExpired = false
+  Object.assign(exchange, { deadlineMs: Date.now() + 60_000, expire: () => (hasExpired = true) })
+  assert.equal(dispatcher.send(frame(), exchange), true)
+  const { now } = Date
+  t.mock.method(Date, 'now', () => now() + 3_600_000)
+  // Long enough to be looked at several times.
+  await new Promise((resolve) => setTimeout(resolve, 200))
+  assert.deepEqual([dispatcher.waiting, seen.failure, hasExpired], [1, '', false])
+  lane.servesRoute[0] = 1
+  dispatcher.setLanes([lane])
+  assert.equal(dispatcher.waiting, 0)
+  assert.equal(seen.at, lane)
+})
+
+test('nothing is given back to a lane whose thread has ended', (t) => {
+  const dispatcher = new Dispatcher((error) => {
+    throw error
+  })
+  const [ended, other] = [hosting(t), hosting(t)]
+  // The other one does not have the route, so that no room of its own is of use.
+  other.servesRoute[0] = 0
+  dispatcher.setLanes([ended, other])
+  const waiting = [exchangeOf(), exchangeOf()]
+  for (const { exchange } of waiting) assert.equal(dispatcher.send(frame(), exchange), true)
+  assert.equal(ended.requestsInFlight, 2)
+  ended.hasEnded = true
+  assert.equal(dispatcher.rescue(ended), 2)
+  assert.equal(ended.requestsInFlight, 0)
+  assert.deepEqual(
+    waiting.map(({ seen }) => seen.failure),
+    ['HTTP_OVERLOADED', 'HTTP_OVERLOADED'],
+  )
+  assert.equal(dispatcher.send(frame(), exchangeOf().exchange), false, 'nor is anything new')
+})

@@ -1,0 +1,73 @@
+import assert from 'node:assert/strict'
+import { it } from 'node:test'
+import { RequestStore } from '../../../src/primary/dispatch/request-store.ts'
+import { type RequestFrame, readRequest } from '../../../src/transport/frames/request-frame.ts'
+import type { RawBuffer } from '../../../src/transport/memory/raw-buffer.ts'
+
+const frameOf = (value: string, body: Uint8Array | null = null): RequestFrame => ({
+  routeNumber: 7,
+  methodNumber: 2,
+  idsLength: 2,
+  ipLength: 0,
+  pathLength: 5,
+  queryLength: 2,
+  traceLength: 0,
+  text: `id/patha=${value}`,
+  body,
+})
+
+const FRAMES = [
+  frameOf('x'),
+  frameOf('ünï→codé'),
+  frameOf('', Uint8Array.of(1, 2, 3)),
+  frameOf('y'.repeat(15_000)),
+  frameOf('', new Uint8Array(1_000_000).fill(9)),
+  frameOf('', new Uint8Array(0)),
+  frameOf('z'),
+]
+
+/** What a lane reads: bodies as numbers, to be compared. */
+function plain({ isBeyondAscii: _, body, ...rest }: RequestFrame) {
+  return { ...rest, body: body && [...body] }
+}
+
+const memory = new ArrayBuffer(2 << 20)
+const copy = { bytes: Buffer.from(memory) as RawBuffer, words: new Int32Array(memory) }
+
+function read(store: RequestStore, slot: number): RequestFrame {
+  store.copyTo(slot, copy.words, 8)
+  return readRequest(copy, 8)
+}
+
+it('gives each request back as it was, and says which are beyond ASCII', () => {
+  const store = new RequestStore(FRAMES.length)
+  const frames = FRAMES.map((frame) => ({ ...frame }))
+  for (const [slot, frame] of frames.entries()) store.put(slot, frame)
+  assert.deepEqual(
+    frames.map((_, slot) => plain(read(store, slot))),
+    FRAMES.map(plain),
+  )
+  assert.deepEqual(
+    frames.flatMap(({ isBeyondAscii }, n) => (isBeyondAscii ? [n] : [])),
+    [1],
+  )
+})
+
+it('uses the memory of requests that have left again, and never that of one that is there', () => {
+  const slots = 1001
+  const store = new RequestStore(slots + 1)
+  store.put(slots, frameOf('kept'))
+  const before = process.memoryUsage().arrayBuffers
+  for (let n = 0; n < 20_000; n++) {
+    const slot = n % slots
+    if (n >= slots) {
+      assert.match(read(store, slot).text, new RegExp(`^id/patha=${n - slots} `))
+      store.remove(slot)
+    }
+    store.put(slot, frameOf(`${n} ${'h'.repeat(600)}`))
+  }
+  assert.equal(read(store, slots).text, 'id/patha=kept')
+  // All of them together take 12 MB.
+  const taken = process.memoryUsage().arrayBuffers - before
+  assert.ok(taken < 3_000_000, `${taken} bytes`)
+})

@@ -1,0 +1,170 @@
+import assert from 'node:assert/strict'
+import { relative } from 'node:path'
+import { type TestContext, test } from 'node:test'
+import type { WorkInFlight } from '../../../src/contracts/registry.ts'
+import { blackBoxOf } from '../../../src/primary/supervision/black-box.ts'
+import type { LaneDeath } from '../../../src/primary/supervision/lane-death.ts'
+import type { StackFrame } from '../../../src/primary/supervision/stack-probe.ts'
+import { FlightRecorder, STEP_CALL, STEP_EVENT, STEP_REQUEST } from '../../../src/transport/memory/flight-recorder.ts'
+import { laneOf } from '../../support/fake-lane.ts'
+
+const SELL = '/srv/domains/shop/plugins/sell.ts'
+const PRICE = '/srv/domains/shop/price.ts'
+const FILES = { 'shop.Sell': SELL, 'shop.Buy': '/srv/domains/shop/plugins/buy.ts' }
+
+const frame = (file: string, line = 7): StackFrame => ({ function: 'f', file, line, column: 3 })
+const lineIn = (file: string, line = 7): string => `${relative(process.cwd(), file)}:${line}:3`
+const work = (id: string, plugin = 'shop.Sell', more: Partial<WorkInFlight> = {}): WorkInFlight => ({
+  kind: 'event',
+  name: `event of ${plugin}`,
+  plugin,
+  id,
+  for_ms: 10,
+  ...more,
+})
+
+/** The black box of a lane that died of this, with these events in flight. */
+function boxOf(
+  t: TestContext,
+  death: Partial<LaneDeath>,
+  works: WorkInFlight[],
+  record?: (flight: FlightRecorder) => void,
+) {
+  const lane = laneOf(t, { index: 3, manifest: { files: FILES } })
+  record?.(new FlightRecorder(lane.threadSide.flight))
+  return blackBoxOf(
+    lane,
+    {
+      requests: [],
+      unreadDeliveries: new Set(),
+      reason: 'crashed',
+      message: 'it died',
+      stack: [],
+      origin: null,
+      stoodStillMs: 0,
+      cpuMs: null,
+      cpuMsWhileStill: null,
+      bootCulprit: null,
+      ...death,
+    },
+    {
+      routeName: (number) => `route ${number}`,
+      callName: (number) => `call ${number}`,
+      subscriberName: (local) => `subscriber ${local}`,
+      jobName: (job) => `job ${job}`,
+      works,
+      originOf: ({ kind, subject }) =>
+        kind === STEP_REQUEST ? { plugin: 'shop.Sell', handler: `route ${subject}` } : null,
+      recentLine: lineIn(SELL, 5),
+      isDomainFile: (file) => file.startsWith('/srv/domains/'),
+    },
+  )
+}
+
+test('the stack is proof: the plugin whose file is in it, at the innermost line of its domain', (t) => {
+  const stack = [frame('node:fs'), frame(PRICE, 2), frame(SELL, 9)]
+  const { guilty } = boxOf(t, { stack }, [work('evt_1'), work('evt_2', 'shop.Buy')])
+  assert.deepEqual(guilty, {
+    plugin: 'shop.Sell',
+    handler: 'event of shop.Sell',
+    line: lineIn(PRICE, 2),
+    evidence: 'stack',
+  })
+})
+
+test('the handler stays open when the plugin on the stack was at two things', (t) => {
+  const { guilty } = boxOf(t, { stack: [frame(SELL)] }, [work('evt_1'), work('evt_2')])
+  assert.deepEqual(guilty, { plugin: 'shop.Sell', handler: null, line: lineIn(SELL), evidence: 'stack' })
+})
+
+test('without a plugin on the stack, work that was there alone is guilty', (t) => {
+  const { guilty } = boxOf(t, { stack: [frame('node:internal')] }, [work('evt_1', 'shop.Buy')])
+  assert.deepEqual(guilty, { plugin: 'shop.Buy', handler: 'event of shop.Buy', line: null, evidence: 'alone' })
+})
+
+test('a plugin that was being booted is guilty, by its file when there is no line', (t) => {
+  const booting = '/srv/domains/shop/plugins/new.ts'
+  assert.deepEqual(boxOf(t, { reason: 'boot', bootCulprit: booting }, []).guilty, {
+    plugin: null,
+    handler: null,
+    line: relative(process.cwd(), booting),
+    evidence: 'alone',
+  })
+  assert.equal(
+    boxOf(t, { reason: 'boot', bootCulprit: booting, stack: [frame(PRICE)] }, []).guilty!.line,
+    lineIn(PRICE),
+  )
+})
+
+test('a lane whose memory is full has most at last of whoever filled it, though all of that was answered', (t) => {
+  const record = (routes: number[]) => (flight: FlightRecorder) => {
+    for (const route of routes) flight.end(flight.begin(STEP_REQUEST, route, 1, 'r', 1000), 1001, false)
+    flight.begin(STEP_CALL, 0, -1, '', 1002)
+  }
+  const line = lineIn(SELL, 5)
+  assert.deepEqual(boxOf(t, { reason: 'memory' }, [], record([1, 2, 1])).guilty, {
+    plugin: 'shop.Sell',
+    handler: 'route 1',
+    line,
+    evidence: 'last',
+  })
+  const unknown = { plugin: null, handler: null, line, evidence: 'last' }
+  assert.deepEqual(boxOf(t, { reason: 'memory' }, [], record([1, 2])).guilty, unknown)
+  assert.equal(boxOf(t, { reason: 'crashed' }, [], record([1, 1])).guilty, null)
+})
+
+test('what was begun last and had not ended is the best guess where a handler must have run', (t) => {
+  const works = [work('evt_1', 'shop.Sell'), work('evt_2', 'shop.Buy'), work('evt_3', 'shop.Sell')]
+  const record = (flight: FlightRecorder): void => {
+    flight.begin(STEP_EVENT, 0, 1, '1', 1000)
+    flight.begin(STEP_EVENT, 0, 2, '2', 1001)
+    flight.end(flight.begin(STEP_EVENT, 0, 3, '3', 1002), 1003, false)
+    flight.begin(STEP_CALL, 0, -1, '', 1004)
+  }
+  for (const reason of ['stalled', 'memory'] as const) {
+    assert.deepEqual(boxOf(t, { reason }, works, record).guilty, {
+      plugin: 'shop.Buy',
+      handler: 'event of shop.Buy',
+      line: null,
+      evidence: 'last',
+    })
+  }
+  for (const reason of ['crashed', 'exited'] as const) assert.equal(boxOf(t, { reason }, works, record).guilty, null)
+})
+
+test('nobody is guessed at when the last step is of nothing in flight, or there is none', (t) => {
+  const works = [work('evt_1'), work('evt_2', 'shop.Buy')]
+  const ended = (flight: FlightRecorder): void => void flight.begin(STEP_REQUEST, 0, 9, 'req_gone', 1000)
+  assert.equal(boxOf(t, { reason: 'stalled' }, works, ended).guilty, null)
+  assert.equal(boxOf(t, { reason: 'stalled' }, works).guilty, null)
+  assert.equal(boxOf(t, { reason: 'stalled' }, []).guilty, null)
+})
+
+test('a line of a domain that is no plugin is told, and blames none', (t) => {
+  const { guilty } = boxOf(t, { stack: [frame(PRICE)] }, [work('evt_1'), work('evt_2', 'shop.Buy')])
+  assert.deepEqual(guilty, { plugin: null, handler: null, line: lineIn(PRICE), evidence: 'stack' })
+})
+
+test('work is told the longest first, and steps by name, oldest first', (t) => {
+  const works = [work('evt_1', 'shop.Sell', { for_ms: 5 }), work('evt_2', 'shop.Buy', { for_ms: 50 })]
+  const box = boxOf(t, {}, works, (flight) => {
+    flight.end(flight.begin(STEP_REQUEST, 4, 1, 'req_1', 1000), 1250, true)
+    flight.begin(STEP_EVENT, 5, 2, '0190', 2000)
+  })
+  assert.deepEqual(
+    box.in_flight.map(({ id }) => id),
+    ['evt_2', 'evt_1'],
+  )
+  assert.deepEqual(box.steps, [
+    { at: '1970-01-01T00:00:01.000Z', kind: 'request', name: 'route 4', id: 'req_1', duration_ms: 250, success: false },
+    {
+      at: '1970-01-01T00:00:02.000Z',
+      kind: 'event',
+      name: 'subscriber 5',
+      id: 'evt_0190',
+      duration_ms: null,
+      success: true,
+    },
+  ])
+  assert.equal(box.lane, 3)
+})

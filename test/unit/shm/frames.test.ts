@@ -1,0 +1,65 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import type { EventFrame } from '../../../src/transport/frames/event-frame.ts'
+import { eventMaxBytes, readEvent, writeEvent } from '../../../src/transport/frames/event-frame.ts'
+import { readRequest, requestMaxBytes, writeRequest } from '../../../src/transport/frames/request-frame.ts'
+import type { RawBuffer } from '../../../src/transport/memory/raw-buffer.ts'
+import { createRing, RingConsumer, RingProducer } from '../../../src/transport/memory/spsc-ring.ts'
+import { eventOf } from '../events/fake-thread.ts'
+
+function frameMemory(byteLength: number) {
+  const memory = new SharedArrayBuffer(byteLength)
+  return {
+    bytes: Buffer.from(memory) as unknown as RawBuffer,
+    words: new Int32Array(memory),
+    doubles: new Float64Array(memory),
+  }
+}
+
+test('the body of a request is a copy: the next frame is written over where it stood', () => {
+  const body = Buffer.from('the body that the client has sent')
+  const frame = {
+    routeNumber: 1,
+    methodNumber: 2,
+    idsLength: 0,
+    ipLength: 0,
+    pathLength: 2,
+    queryLength: 0,
+    traceLength: 0,
+    text: '/a',
+    body,
+  }
+  const memory = frameMemory(8 * Math.ceil(requestMaxBytes(frame) / 8))
+  writeRequest(memory, 0, frame)
+  const read = readRequest(memory, 0)
+  memory.bytes.fill(0xff)
+  assert.equal(Buffer.from(read.body!).toString(), body.toString())
+})
+
+test('an event has the key that it was written with: none, an empty one, or any other', () => {
+  for (const key of [null, '', 'k', 'k'.repeat(200)]) {
+    const event: EventFrame = eventOf('e', { key, trace: '00-trace', payloadKeys: 'id' })
+    const bytes = eventMaxBytes(event, 'bytes')
+    const memory = frameMemory(8 * Math.ceil(bytes / 8))
+    const length = writeEvent(memory, 0, event, 'bytes')
+    const read = readEvent(memory, 0, length, 'bytes')
+    assert.deepEqual([read.key, read.trace, read.payloadKeys], [key, '00-trace', 'id'])
+  }
+})
+
+test('what the other side has begun to read is not taken back, and nothing is read that was', () => {
+  const memory = createRing(1024)
+  const producer = new RingProducer(memory)
+  const consumer = new RingConsumer(memory)
+  for (const id of [1, 2, 3]) {
+    producer.reserve(8)
+    producer.commit(8, 7, id)
+  }
+  const read: number[] = []
+  const takenBack: number[] = []
+  consumer.drain((_, id) => {
+    read.push(id)
+    producer.takeBackAll((kind, each) => takenBack.push(kind * 10 + each))
+  }, 10)
+  assert.deepEqual([read, takenBack], [[1], [72, 73]])
+})

@@ -1,0 +1,67 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import type { ClientSocket } from '../../../src/primary/http/client-socket.ts'
+import type { Exchange } from '../../../src/primary/http/exchange.ts'
+import { SOCKETS_MAX_UNHANDLED_BYTES } from '../../../src/primary/http/unhandled-messages.ts'
+import { MESSAGE_OVERHEAD_BYTES } from '../../../src/transport/frames/message-weight.ts'
+import { numberedText } from '../../../src/transport/frames/text-frame.ts'
+import { laneOf } from '../../support/fake-lane.ts'
+
+const MIB = 1 << 20
+
+function endOf(closes: unknown[][], busySinceMs = 0): ClientSocket {
+  return {
+    label: 'GET /talk',
+    plugin: 'talk.Talk',
+    requestId: 'req_1',
+    busySinceMs,
+    send: () => {},
+    handled: () => {},
+    close: (...given: unknown[]) => closes.push(['close', ...given]),
+    closeWhenIdle: (...given: unknown[]) => closes.push(['leave', ...given]),
+  } as unknown as ClientSocket
+}
+
+const exchangeOf = (end: ClientSocket | null): Exchange => ({ acceptSocket: () => end }) as unknown as Exchange
+
+test('the messages of a lane that does not handle any are bounded for all of its sockets together', (t) => {
+  const { sockets } = laneOf(t)
+  sockets.accept(exchangeOf(endOf([])), numberedText(1, ''))
+  const message = new Uint8Array(MIB)
+  let taken = 0
+  while (sockets.socketMessage(taken % 2, message, true)) taken++
+  assert.equal(
+    taken,
+    Math.floor((SOCKETS_MAX_UNHANDLED_BYTES - MESSAGE_OVERHEAD_BYTES) / (MIB + MESSAGE_OVERHEAD_BYTES)),
+  )
+})
+
+test('a lane that leaves tells its sockets, and those that come meanwhile', (t) => {
+  const { sockets } = laneOf(t)
+  const closes: unknown[][] = []
+  sockets.accept(exchangeOf(endOf(closes)), numberedText(1, ''))
+  sockets.closeWhenIdle(1012, 'bye')
+  sockets.accept(exchangeOf(endOf(closes)), numberedText(2, ''))
+  assert.deepEqual(closes, [
+    ['leave', 1012, 'bye'],
+    ['leave', 1012, 'bye'],
+  ])
+  assert.equal(sockets.size, 2)
+})
+
+test('a lane that is gone has closed its sockets, and still tells what they were at', (t) => {
+  const lane = laneOf(t)
+  const closes: unknown[][] = []
+  lane.sockets.accept(exchangeOf(endOf(closes, Date.now() - 50)), numberedText(1, ''))
+  lane.sockets.accept(exchangeOf(endOf(closes)), numberedText(2, ''))
+  lane.sockets.accept(exchangeOf(null), numberedText(3, ''))
+  assert.equal(lane.sockets.size, 2)
+  lane.dispose()
+  assert.deepEqual(closes, [
+    ['close', 1012, 'service restart'],
+    ['close', 1012, 'service restart'],
+  ])
+  const [work, ...others] = lane.sockets.workInFlight()
+  assert.deepEqual([work?.kind, work?.name, work?.plugin, others], ['request', 'GET /talk', 'talk.Talk', []])
+  assert.equal(lane.sockets.size, 0)
+})

@@ -1,0 +1,90 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import SchedulerTool from '../../../src/tools/scheduler/index.ts'
+import { buildTool, owner } from '../../support/tool-runtime.ts'
+
+function build() {
+  const { tool, recorded } = buildTool(SchedulerTool)
+  const plugin = owner('mail.Digest')
+  return { ...tool.api(plugin), recorded, plugin, tool }
+}
+const handler = () => {}
+
+test('each kind of job reaches the host with its owner and schedule', () => {
+  const { cron, every, at, recorded, plugin } = build()
+  cron('nightly', '0 3 * * *', handler)
+  every('poll', 10, handler)
+  at('once', new Date(5000), handler, { missed: 'once' })
+  assert.deepEqual(recorded.jobs, [
+    { owner: plugin, name: 'nightly', schedule: { kind: 'cron', expression: '0 3 * * *' }, missed: 'skip', handler },
+    { owner: plugin, name: 'poll', schedule: { kind: 'every', everyMs: 10 }, missed: 'skip', handler },
+    { owner: plugin, name: 'once', schedule: { kind: 'at', atMs: 5000 }, missed: 'once', handler },
+  ])
+})
+
+for (const expression of ['* * * * *', '*/5 * * * * *', '0 0 1 JAN *', '0 9-17 * * MON-FRI', ' 0 3 * * * ']) {
+  test(`"${expression}" is a cron expression`, () => build().cron('job', expression, handler))
+}
+
+for (const expression of [
+  '',
+  '* * * *',
+  '* * * * * * *',
+  '60 * * * *',
+  'every day at nine by the clock',
+  '@daily',
+  '2099-01-01T00:00:00',
+  '0 0 30 2 *',
+  undefined,
+  5,
+]) {
+  test(`${JSON.stringify(expression)} is none, and the error shows it`, () => {
+    const { cron, recorded } = build()
+    assert.throws(() => cron('job', expression as string, handler), {
+      code: 'SCHEDULER_INVALID',
+      message: /Job "job": the cron expression/,
+    })
+    assert.deepEqual(recorded.jobs, [])
+  })
+}
+
+for (const everyMs of [9, 0, -1, 10.5, Number.NaN, Number.POSITIVE_INFINITY, '10']) {
+  test(`an interval of ${typeof everyMs} ${everyMs} is refused`, () => {
+    assert.throws(() => build().every('job', everyMs as number, handler), { code: 'SCHEDULER_INVALID' })
+  })
+}
+
+for (const date of [new Date('never'), '2030-01-01', 5, undefined]) {
+  test(`the date ${typeof date} ${date} is refused`, () => {
+    assert.throws(() => build().at('job', date as Date, handler), { code: 'SCHEDULER_INVALID' })
+  })
+}
+
+test('what is to become of missed runs is one of two words', () => {
+  const options = { missed: 'all' as 'once' }
+  assert.throws(() => build().every('job', 10, handler, options), {
+    code: 'SCHEDULER_INVALID',
+    message: `Job "job": missed is 'skip' or 'once', not "all"`,
+  })
+})
+
+test('a name is not empty and unique in its plugin, and free in another', () => {
+  const { every, cron, tool, recorded } = build()
+  for (const name of ['', ' ', 'x'.repeat(201), undefined]) {
+    assert.throws(() => every(name as string, 10, handler), { code: 'SCHEDULER_INVALID' })
+  }
+  every('job', 10, handler)
+  assert.throws(() => cron('job', '* * * * *', handler), /mail\.Digest has a job of this name already/)
+  tool.api(owner('users.Cleanup')).every('job', 10, handler)
+  assert.equal(recorded.jobs.length, 2)
+})
+
+test('a job that was refused leaves its name free', () => {
+  const { every, recorded } = build()
+  assert.throws(() => every('job', 1, handler))
+  assert.throws(() => every('job', 10, undefined!), /the handler must be a function/)
+  every('job', 10, handler)
+  assert.equal(recorded.jobs.length, 1)
+})
+
+test('list asks the host', async () => assert.deepEqual(await build().list(), []))

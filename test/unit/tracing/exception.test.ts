@@ -1,0 +1,45 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { HeddleError } from '../../../src/core/errors/catalogue.ts'
+import { DbError } from '../../../src/core/errors/db-error.ts'
+import { exceptionOf } from '../../../src/tracing/spans/exception.ts'
+
+test('what a plugin throws is shown with its message and its stack', () => {
+  const { type, message, attributes } = exceptionOf(new RangeError('the till is jammed'))
+  assert.deepEqual([type, message], ['RangeError', 'the till is jammed'])
+  assert.equal(attributes['exception.type'], 'RangeError')
+  assert.match(attributes['exception.stacktrace']!, /^RangeError: the till is jammed\n {4}at .*exception\.test\.ts/)
+})
+
+test('a fault of the database is shown by its kind and its code: what it quotes may be a parameter', () => {
+  const cause = Object.assign(new Error('invalid input: "SECRET"'), { code: '22P02' })
+  const error = new DbError('other', 'invalid input: "SECRET {"card":"SECRET"}"\nSECRET', { cause })
+  const shown = exceptionOf(error)
+  assert.deepEqual([shown.type, shown.message], ['other', 'Database error: other'])
+  assert.equal(shown.more['db.response.status_code'], '22P02')
+  assert.ok(!JSON.stringify(shown).includes('SECRET'))
+})
+
+test('an error of the runtime is shown as the catalogue has it', () => {
+  const shown = exceptionOf(new HeddleError('STATE_NOT_A_NUMBER', 'the key "SECRET" does not hold an integer'))
+  assert.equal(shown.type, 'STATE_NOT_A_NUMBER')
+  assert.ok(!JSON.stringify(shown).includes('SECRET'))
+})
+
+test('what cannot be read does not throw', () => {
+  const thrower = (key: string): Error =>
+    Object.defineProperty(new Error('x'), key, {
+      get() {
+        throw new Error('no')
+      },
+    })
+  const { proxy, revoke } = Proxy.revocable(new Error('x'), {})
+  revoke()
+  const things = [thrower('stack'), thrower('code'), thrower('name'), thrower('message'), proxy, null, undefined, 7n]
+  things.push(Object.assign(new Error('x'), { name: Object.create(null) }))
+  for (const thing of things) assert.equal(typeof exceptionOf(thing).message, 'string')
+})
+
+test('long messages are cut', () => {
+  assert.equal(exceptionOf(new Error('x'.repeat(400_000))).message.length, 1024)
+})
