@@ -13,7 +13,15 @@ const { plainExports } = require('../../src/preload/typescript/plain-exports.cjs
 /** The example domains are an application of the runtime, and no part of it. */
 const FOLDERS = ['src', 'workers', 'domains/system']
 /** What the guides and the pages of the tools lead to. All pages stand in `dist/` as they do here, so that their links hold. */
-const PAGES = ['README.md', 'CHANGELOG.md', 'CONTRIBUTING.md', 'SECURITY.md', 'domains/README.md']
+const PAGES = [
+  'README.md',
+  'CHANGELOG.md',
+  'CONTRIBUTING.md',
+  'SECURITY.md',
+  'domains/README.md',
+  'bench/README.md',
+  'test/matrix/README.md',
+]
 /** Their types are those of other packages, which have them once for ES modules and once for CommonJS, and neither fit the other. */
 const TYPED_TWICE = 'src/adapters'
 const DEPLOYMENT = 'deploy'

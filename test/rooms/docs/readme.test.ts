@@ -9,14 +9,15 @@ import { SHIPPED } from '../../support/shipped-domains.ts'
 import { type Command, commandsOf, filesOf, isAnswer } from './readme.ts'
 import { ROOT, sourcesIn } from './sources.ts'
 
-const PAGE = readFileSync(join(ROOT, 'README.md'), 'utf8')
+/** Pages for somebody who has a clone, in the order in which they are read. */
+const PAGE = ['README.md', 'src/guides/tour.md'].map((path) => readFileSync(join(ROOT, path), 'utf8')).join('\n')
 /** Streams do not end by themselves. */
 const STREAM_SEC = 1
 const TIMED_OUT = 28
 
 const skip = spawnSync('curl', ['--version']).error !== undefined && 'curl is not installed'
 
-test('the requests that the README shows are answered as it says', { skip }, async (t) => {
+test('the requests that the README and the tour show are answered as they say', { skip }, async (t) => {
   const { scaffolds, requests } = commandsOf(PAGE)
   assert.ok(requests.some(({ answer }) => answer !== null))
   const project = newProject(t)
