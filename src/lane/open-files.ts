@@ -1,7 +1,7 @@
 import type { EventEmitter } from 'node:events'
 import fs from 'node:fs'
 import { syncBuiltinESMExports } from 'node:module'
-import { devNull } from 'node:os'
+import { constants, devNull } from 'node:os'
 import { causality, type Origin } from '../core/causality/context.ts'
 import type { Holder } from '../transport/messages.ts'
 
@@ -17,25 +17,35 @@ const openLater = fs.promises.open
 
 /** Who has opened each file of this thread that is open. What the runtime itself has opened is not among them. */
 const openers = new Map<number, Origin>()
+let descriptors = Number.POSITIVE_INFINITY
 
-/** From now on it is known which handler has opened a file: the process has a limited number of descriptors, and all plugins share it. */
-export function watchOpenFiles(): void {
-  const opened = (descriptor: number): void => {
+/**
+ * From now on it is known which handler has opened a file: the process has a limited number of descriptors, and all plugins share it.
+ * @param max what plugins open gets none from this number on: the rest is for the thread that takes over from the one that has them
+ */
+export function watchOpenFiles(max: number): void {
+  descriptors = max
+  /** @returns false when it has to be closed again */
+  const opened = (descriptor: number): boolean => {
     const origin = causality.getStore()?.origin
-    if (origin != null) openers.set(descriptor, origin)
+    if (origin == null) return true
+    if (descriptor >= descriptors) return false
+    openers.set(descriptor, origin)
+    return true
   }
   const builtin = fs as unknown as Record<string, unknown>
   builtin.openSync = (...args: Parameters<typeof openSync>) => {
     const descriptor = openSync(...args)
-    opened(descriptor)
-    return descriptor
+    if (opened(descriptor)) return descriptor
+    closeSync(descriptor)
+    throw tooMany(args[0])
   }
   builtin.open = (...args: unknown[]) => {
     const callback = args.at(-1)
     if (typeof callback === 'function') {
       args[args.length - 1] = (error: Error | null, descriptor: number) => {
-        if (!error) opened(descriptor)
-        ;(callback as Opened)(error, descriptor)
+        if (error || opened(descriptor)) (callback as Opened)(error, descriptor)
+        else close(descriptor, () => (callback as (error: Error) => void)(tooMany(args[0])))
       }
     }
     return (open as (...all: unknown[]) => void)(...args)
@@ -51,7 +61,10 @@ export function watchOpenFiles(): void {
   fs.promises.open = async (...args) => {
     const handle = await openLater(...args)
     const { fd } = handle
-    opened(fd)
+    if (!opened(fd)) {
+      await handle.close()
+      throw tooMany(args[0])
+    }
     // It is one, undeclared.
     ;(handle as unknown as EventEmitter).once('close', () => openers.delete(fd))
     return handle
@@ -59,14 +72,21 @@ export function watchOpenFiles(): void {
   syncBuiltinESMExports()
 }
 
-/** False when the process has no file descriptor left: then nothing more can boot. */
-export function isDescriptorLeft(): boolean {
+/** As the system says it. */
+function tooMany(path: unknown): Error {
+  const error = new Error(`EMFILE: too many open files, open '${path}'`)
+  return Object.assign(error, { errno: -constants.errno.EMFILE, code: 'EMFILE', syscall: 'open', path })
+}
+
+/** Whether the process has file descriptors left: without one nothing more can boot, and plugins get none when there are `few`. */
+export function descriptorsLeft(): 'many' | 'few' | 'none' {
   try {
-    closeSync(openSync(devNull, 'r'))
-    return true
+    const descriptor = openSync(devNull, 'r')
+    closeSync(descriptor)
+    return descriptor < descriptors ? 'many' : 'few'
   } catch (error) {
     const { code } = error as NodeJS.ErrnoException
-    return code !== 'EMFILE' && code !== 'ENFILE'
+    return code === 'EMFILE' || code === 'ENFILE' ? 'none' : 'many'
   }
 }
 

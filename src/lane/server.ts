@@ -44,7 +44,7 @@ import { LaneBus } from './event-bus.ts'
 import { JobRunner } from './job-runner.ts'
 import { LaneFlight } from './lane-flight.ts'
 import { letGo } from './leaving.ts'
-import { bootThatHoldsFiles, holdersOfFiles, isDescriptorLeft, watchOpenFiles } from './open-files.ts'
+import { bootThatHoldsFiles, descriptorsLeft, holdersOfFiles, watchOpenFiles } from './open-files.ts'
 import { PrimaryCalls } from './primary-calls.ts'
 import { PrimaryFrames } from './primary-frames.ts'
 import { RecordedDeliveries } from './recorded-deliveries.ts'
@@ -232,7 +232,7 @@ export class LaneServer {
     notePoolOrigins()
     watchChildProcesses((message) => this.#post(message), variables.HEDDLE_RUN)
     watchThreads((message) => this.#post(message))
-    watchOpenFiles()
+    watchOpenFiles(this.#init.descriptors)
     if (this.#flightFile !== null) watchGuardian(settings.shutdownDelayMs + settings.shutdownTimeoutMs)
     const startedMs = performance.now()
     const trial = new SelfTrial()
@@ -308,9 +308,11 @@ export class LaneServer {
   #requireThread(trial: SelfTrial): void {
     const broken = trial.look()
     if (broken !== null) throw new Error(broken.message)
-    if (isDescriptorLeft()) return
+    const left = descriptorsLeft()
+    if (left === 'many') return
     const message = 'no file descriptor is left (ulimit -n)'
     const origin = bootThatHoldsFiles()
+    if (origin === null && left === 'few') return
     // Another lane has them. This one starts again.
     if (origin === null) this.#booting(null)
     else

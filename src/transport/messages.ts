@@ -50,6 +50,8 @@ export interface LaneInit {
   waiting: string[]
   /** Before it reports, it lives through what its plugins have begun in their boot, for this long at most. */
   aftermathMs: number
+  /** Files of its plugins get no descriptor from this number on. */
+  descriptors: number
   shared: SharedMemories
   /** Null while tracing is off. */
   tracing: TracingInit | null

@@ -179,7 +179,7 @@ export class Runtime {
         for (const lane of link.supervisor.lanes.all) lane.post({ type: 'open-files' })
       },
       isThere: (lane) => link.supervisor.lanes.all.includes(lane),
-      end: (lane, holder) => link.supervisor.endHolder(lane, holder),
+      end: (lane, holder) => void link.supervisor.endHolder(lane, holder),
     })
     const lanes = assembleSupervision({
       settings,

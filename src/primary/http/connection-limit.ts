@@ -55,8 +55,7 @@ export class ConnectionLimit {
 
   /** Connections that may be open. */
   get max(): number {
-    const reserved = Math.max(RESERVED_MIN_DESCRIPTORS, this.#descriptors * RESERVED_SHARE)
-    return Math.max(1, Math.floor(this.#descriptors - this.#usedOtherwise - reserved))
+    return Math.max(1, Math.floor(this.#descriptors - this.#usedOtherwise - reservedOf(this.#descriptors)))
   }
 
   /** Those that the process has, connections included, and those that it may have. */
@@ -131,6 +130,14 @@ function descriptorLimit(before: number): number {
   } catch {
     return before
   }
+}
+
+const reservedOf = (limit: number): number => Math.max(RESERVED_MIN_DESCRIPTORS, limit * RESERVED_SHARE)
+
+/** Files of plugins get no descriptor from this number on. The system gives the lowest that is free; half of those that connections leave are for threads that start. */
+export function descriptorsOfPlugins(): number {
+  const limit = descriptorLimit(Number.POSITIVE_INFINITY)
+  return Number.isFinite(limit) ? limit - Math.ceil(reservedOf(limit) / 2) : limit
 }
 
 /** From Linux 6.2 on the size of this folder is their number, and asking for it takes none. */

@@ -8,6 +8,7 @@ import { steadyMs } from '../../core/schedule/steady-time.ts'
 import { letGo } from '../../transport/memory/garbage.ts'
 import { LANE_PROTOCOL, type LaneInit, type SharedMemories, type ToPrimary } from '../../transport/messages.ts'
 import { Lane, type LaneListener, type LaneRole } from '../dispatch/lane.ts'
+import { descriptorsOfPlugins } from '../http/connection-limit.ts'
 import { BarredPlugins } from './barred-plugins.ts'
 import type { FlightMirror } from './flight-mirror.ts'
 import { LanePool } from './lane-pool.ts'
@@ -114,6 +115,7 @@ export class LaneStarter {
       barred,
       waiting,
       aftermathMs: this.#aftermathMs,
+      descriptors: descriptorsOfPlugins(),
     }
     const ended = (error: unknown): void => {
       letGo(...Object.values(memory))

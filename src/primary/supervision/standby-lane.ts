@@ -47,6 +47,16 @@ export class StandbyLane {
     void this.#start(slot, still)
   }
 
+  /** A thread is about to be ended, and no other lane serves. Resolves when one does that takes its slot then, or does not boot. */
+  async relieve(thread: LaneThread): Promise<void> {
+    const slot = this.#slotOf(thread)
+    if (slot === undefined || slot.isStandbyStarting || slot.standby !== null) return
+    const nowMs = steadyMs()
+    if (this.#options.isPaused(nowMs) || this.#intensity.isExceeded(nowMs)) return
+    this.#intensity.recordDeath(nowMs)
+    await this.#start(slot, thread)
+  }
+
   /** Some lane works, or is about to. */
   get #isAnyAtWork(): boolean {
     return this.#options.slots.some(
@@ -60,7 +70,8 @@ export class StandbyLane {
     slot.isStandbyStarting = true
     const { fresh, fault } = await replacement.start(slot)
     slot.isStandbyStarting = false
-    const isNeeded = slot.thread === still && !(still.lane.state === 'ready' && still.watchdog.isResponsive)
+    const goesOn = still.holder === null && still.lane.state === 'ready' && still.watchdog.isResponsive
+    const isNeeded = slot.thread === still && !goesOn
     if (fault !== null || !isNeeded || isStopping()) {
       replacement.discard(fresh)
       if (slot.thread.isLost) restart(slot)
@@ -83,7 +94,7 @@ export class StandbyLane {
   onResponsive(thread: LaneThread): void {
     const slot = this.#slotOf(thread)
     const standby = slot?.standby
-    if (!slot || !standby || standby.isLost) return
+    if (!slot || !standby || standby.isLost || thread.holder !== null) return
     slot.standby = null
     void this.#options.replacement.drain(standby)
   }

@@ -293,12 +293,16 @@ export class Supervisor {
     await this.#replacement.takeOver(slot, fresh)
   }
 
-  /** The files that a handler has opened there leave the others none: they are closed with the lane. */
-  endHolder(lane: Lane, holder: Holder): void {
+  /** The files that a handler has opened there leave the others none: they are closed with the lane. Where it is the only one, another takes over first. */
+  async endHolder(lane: Lane, holder: Holder): Promise<void> {
     const thread = this.#slots.threads.find((each) => each.lane === lane)
-    if (thread === undefined || thread.isLost || thread.watchdog.terminationReason !== null) return
+    const isEnding = (): boolean => thread!.isLost || thread!.watchdog.terminationReason !== null
+    if (thread === undefined || isEnding()) return
     thread.holder = holder
-    void this.#terminate(thread, 'descriptors')
+    if (lane.role === 'regular' && lane.state === 'ready' && this.#slots.isLast(this.#slots.slotOf(lane))) {
+      await this.#standby.relieve(thread)
+    }
+    if (!isEnding() && !this.#isStopping) await this.#terminate(thread, 'descriptors')
   }
 
   #checkLeaving(thread: LaneThread, elapsedMs: number): void {

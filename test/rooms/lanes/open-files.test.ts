@@ -4,7 +4,7 @@ import { test } from 'node:test'
 import { fileURLToPath } from 'node:url'
 import { startHeddle } from '../../support/heddle.ts'
 import { until } from '../../support/until.ts'
-import { allUp, boxesOf } from './deadly.ts'
+import { allUp, boxesOf, lanesOf } from './deadly.ts'
 import { NATIVE } from './native.ts'
 
 const LIMIT = 1024
@@ -32,8 +32,14 @@ for (const [way, lanes] of [
     const told = heddle.logs.find(({ msg }) => msg.startsWith('Not ready: '))!.msg
     assert.match(told, /of 1024 descriptors are used .* fatal\.EndLane has opened in GET \/open\/:way/)
     await until(async () => (await heddle.json('/system/health/ready')).status === 200, 'it is ready again', 60_000)
+    const used = Number(/(\d+) of 1024/.exec(told)![1])
+    assert.ok(used < LIMIT, `${used}: some are left for the thread that takes over`)
     await leaking
     await allUp(heddle)
+    if (lanes === 1) {
+      const [lane] = await lanesOf(heddle)
+      assert.ok(lane!.started_at < box.at, 'another lane serves before the only one goes')
+    }
     for (let n = 0; n < 20; n++) {
       const response = await heddle.fetch('/read', { headers: { connection: 'close' } })
       assert.equal(response.status, 200)
