@@ -79,7 +79,7 @@ export type { KeysetColumn, KeysetPage } from './core/sql/cursor.ts'
 export { sql } from './core/sql/fragment.ts'
 export { type KeysetOptions, keysetPage } from './core/sql/keyset.ts'
 export { guard } from './runtime/endpoint/guard.ts'
-export { Plugin } from './runtime/kernel/plugin.ts'
+export { type FunctionPlugin, Plugin, type PluginLife, plugin } from './runtime/kernel/plugin.ts'
 export { Sessions } from './runtime/sessions/sessions.ts'
 
 import type { RouteInfo } from './contracts/route-info.ts'

@@ -31,6 +31,22 @@ export type StreamHandler<Added = unknown> = (
 
 export type StreamOptions = Pick<EndpointOptions, 'tags' | 'authValidator' | 'summary' | 'guards' | 'throws'>
 
+/** A handler whose `data`, `context` and answer are typed by its route. */
+export type RouteHandler<Path extends string, Options extends EndpointOptions, Added = unknown> = (
+  data: RouteData<Path, Options>,
+  context: HttpContext<RequestBody<Options>> & Added & AddedBy<Options>,
+) => RouteAnswer<Options>
+
+/** `addEndpoint` for one method: the path, the options where there are any, the handler. */
+export interface AddRoute<Added = unknown> {
+  <Path extends string>(path: Path, handler: RouteHandler<Path, EndpointOptions, Added>): void
+  <Path extends string, Options extends EndpointOptions>(
+    path: Path,
+    options: Options,
+    handler: RouteHandler<Path, Options, Added>,
+  ): void
+}
+
 /** `Added` is what the hooks of the plugin, its domain and the application add to `context`. */
 export interface Http<Added = unknown> {
   /**
@@ -41,12 +57,14 @@ export interface Http<Added = unknown> {
   addEndpoint<Path extends string, Options extends EndpointOptions = EndpointOptions>(
     path: Path,
     method: Method | Lowercase<Method>,
-    handler: (
-      data: RouteData<Path, Options>,
-      context: HttpContext<RequestBody<Options>> & Added & AddedBy<Options>,
-    ) => RouteAnswer<Options>,
+    handler: RouteHandler<Path, Options, Added>,
     options?: Options,
   ): void
+  readonly get: AddRoute<Added>
+  readonly post: AddRoute<Added>
+  readonly put: AddRoute<Added>
+  readonly patch: AddRoute<Added>
+  readonly delete: AddRoute<Added>
   /** Registers a stream of server-sent events (GET). It sends a comment line every 15 s; a client that leaves 1 MiB unread is disconnected. */
   addStream<Options extends StreamOptions = StreamOptions>(
     path: string,

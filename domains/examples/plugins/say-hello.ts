@@ -1,12 +1,5 @@
-import { Plugin, type Tools } from '#heddle'
+import { plugin } from '#heddle'
 
-export default class SayHello extends Plugin {
-  #http
-  constructor({ http }: Tools) {
-    super()
-    this.#http = http
-  }
-  override onBoot() {
-    this.#http.addEndpoint('/hello/:name', 'GET', ({ name }) => ({ success: true, data: { hello: name } }))
-  }
-}
+export default plugin(({ http }) => {
+  http.get('/hello/:name', ({ name }) => ({ success: true, data: { hello: name } }))
+})

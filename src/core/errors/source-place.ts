@@ -41,12 +41,15 @@ const FRAMES = 40
 export function callerPlace(): string {
   const { stackTraceLimit } = Error
   Error.stackTraceLimit = FRAMES
-  const place = placeOf(new Error('here'), NOWHERE)
+  const place = placeInPlugin(new Error('here'))
   Error.stackTraceLimit = stackTraceLimit
   return place === undefined ? 'an unknown place' : `${shown(place.file)}:${place.line}`
 }
 
-/** No folder: what counts is that a frame belongs to neither the runtime nor a package. */
+/** The innermost frame that belongs to neither the runtime nor a package. */
+export const placeInPlugin = (error: unknown): SourcePlace | undefined => placeOf(error, NOWHERE)
+
+/** No folder. */
 const NOWHERE = '\0'
 
 /** Where a text stands first in a file. */

@@ -2,6 +2,7 @@ import type { Dirent } from 'node:fs'
 import { readdir } from 'node:fs/promises'
 import path from 'node:path'
 import { messageOf } from '../../core/errors/description.ts'
+import { classNameOf } from '../../runtime/kernel/discover.ts'
 import { FileCache } from './file-cache.ts'
 import { compareText, errorAt, type Finding } from './finding.ts'
 import { type MigrationFacts, readMigration } from './migration-facts.ts'
@@ -174,12 +175,6 @@ async function attempt<T>(read: () => Promise<T>, file: string, faults: Finding[
     faults.push(errorAt('parse', file, 1, `the file cannot be read: ${reason}`))
     return undefined
   }
-}
-
-/** The class name that a file name stands for while the class is not known: `create-user.ts` is `CreateUser`. */
-function classNameOf(file: string): string {
-  const stem = path.basename(file, path.extname(file))
-  return stem.replace(/(?:^|[-_.])(\w)/g, (_, letter: string) => letter.toUpperCase())
 }
 
 function addFolder(domains: Domain[], name: string, folder: string): void {

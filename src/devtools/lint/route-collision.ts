@@ -1,5 +1,6 @@
 import { routeShape } from '../../runtime/endpoint/route-shape.ts'
 import { displayPath, errorAt, type Finding } from './finding.ts'
+import { SHORT_FORMS } from './flow/propagation.ts'
 import { type Literal, textsOf } from './literal.ts'
 import { pluginsByFile } from './plugin-files.ts'
 import type { Module, Project } from './project.ts'
@@ -52,6 +53,7 @@ function methodsOf(call: string, args: readonly Literal[]): string[] {
   if (call === 'addStream') return ['GET']
   // An upgrade is not dispatched to the routes of `GET`, so the two do not collide.
   if (call === 'addWebSocket') return ['WEBSOCKET']
+  if (SHORT_FORMS.includes(call)) return [call.toUpperCase()]
   return call === 'addEndpoint' ? textsOf(args[1]).map((method) => method.toUpperCase()) : []
 }
 

@@ -1,5 +1,5 @@
 import { headOf, messageOf, stackOf } from '../../core/errors/description.ts'
-import { placeOf, placeOfText, placeText, type SourcePlace } from '../../core/errors/source-place.ts'
+import { placeInPlugin, placeOfText, placeText, type SourcePlace } from '../../core/errors/source-place.ts'
 import { type MendFacts, mendOf } from '../mends/mend.ts'
 import { emptyAnswers } from './json-answer.ts'
 
@@ -40,7 +40,7 @@ function readable<T>(look: () => T): T | undefined {
 
 /** The line that its stack has, and the one that is shown. */
 function placesOf(thrown: unknown, file: string | undefined, path: string) {
-  const place = placeOf(thrown, NO_FOLDER)
+  const place = placeInPlugin(thrown)
   return { place, shown: place ?? (file === undefined ? undefined : textPlace(file, thrown, path)) }
 }
 
@@ -59,9 +59,6 @@ export function watchEmptyAnswers(facts: MendFacts, log: (message: string, plugi
 }
 
 const RETURN = 'return an object, as in `return { success: true }`; context.setStatus(204) answers without a body.'
-
-/** No folder: what counts is that a frame belongs to neither the runtime nor a package. */
-const NO_FOLDER = '\0'
 
 /** What has no stack of the plugin: the line that throws a text, or the line that registers the route. */
 function textPlace(file: string, thrown: unknown, path: string): SourcePlace | undefined {

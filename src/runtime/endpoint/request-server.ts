@@ -75,7 +75,8 @@ export class RequestServer {
     const hooks = this.hooks.chainOf(endpoint)
     const origin = { plugin: owner.name, handler: `${method} ${path}` }
     const template = new PathTemplate(path)
-    this.#routes[number] = { owner, origin, template, handler, options, bodyKind, hooks, ...spanOf(owner, handler) }
+    const span = spanOf(owner, handler, method.toLowerCase())
+    this.#routes[number] = { owner, origin, template, handler, options, bodyKind, hooks, ...span }
   }
 
   addStream(number: number, stream: Stream): void {
@@ -84,7 +85,7 @@ export class RequestServer {
     const hooks = this.hooks.chainOf(stream)
     const origin = { plugin: owner.name, handler: `GET ${path}` }
     const template = new PathTemplate(path)
-    const span = spanOf(owner, handler)
+    const span = spanOf(owner, handler, 'stream')
     this.#routes[number] = { owner, origin, template, streamHandler: handler, options, hooks, ...span }
   }
 
@@ -251,7 +252,11 @@ function splitOptions({ body, ...rest }: EndpointOptions): { options: RouteOptio
 }
 
 /** Name and attributes of all spans of a handler. */
-function spanOf(owner: Owner, handler: Handler | StreamHandler): Pick<Route, 'name' | 'spanAttributes'> {
-  const name = `${owner.name}.${handler.name.replace(/^bound /, '') || 'anonymous'}`
+function spanOf(
+  owner: Owner,
+  handler: Handler | StreamHandler,
+  unnamed: string,
+): Pick<Route, 'name' | 'spanAttributes'> {
+  const name = `${owner.name}.${handler.name.replace(/^bound /, '') || unnamed}`
   return { name, spanAttributes: { 'code.function.name': name, 'heddle.plugin': owner.name } }
 }

@@ -105,7 +105,7 @@ const PATH_FIXES: readonly [RegExp, string][] = [
   ],
   [/is no parameter here/, "a colon makes a parameter: '/users/:id' where OpenAPI has '/users/{id}'."],
   [/stands there twice/, "give each parameter a name of its own: '/users/:userId/orders/:orderId'."],
-  [/in onBoot, not later/, 'register it in onBoot.'],
+  [/in onBoot, not later/, 'register it in onBoot, or in the function of plugin(…).'],
 ]
 
 /** A syntax error, as the compiler or Node reports it. */
@@ -138,7 +138,7 @@ function syntaxFault(error: unknown, file: string): Explained | undefined {
 
 /** As esbuild and V8 say it. */
 const SYNTAX_FIXES: readonly [RegExp, string][] = [
-  [/top-level await/i, 'move it into onBoot, which may be async.'],
+  [/top-level await/i, 'move it into onBoot or the function of plugin(…), which may be async.'],
   [
     /unexpected "super"|'super' keyword unexpected/i,
     "write `class … extends Plugin`, and import { Plugin } from 'heddle'.",

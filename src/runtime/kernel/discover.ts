@@ -19,7 +19,9 @@ export interface PluginFile {
   thread: 'primary' | 'worker'
 }
 
-const PRIMARY = /\bstatic\s+(?:(?:override|readonly)\s+)*thread\s*(?::[^=]+)?=\s*(['"`])primary\1/
+const PRIMARY_CLASS = /\bstatic\s+(?:(?:override|readonly)\s+)*thread\s*(?::[^=]+)?=\s*(['"`])primary\1/
+/** `plugin(…, { thread: 'primary' })` */
+const PRIMARY_FUNCTION = /^export\s+default\s+plugin\b[\s\S]*,\s*\{[^{}]*\bthread\s*:\s*(['"`])primary\1/m
 
 /** Folders of the tools directory, in the order of their names. */
 export function findTools(toolsDir: string): ToolFolder[] {
@@ -68,10 +70,18 @@ export function findPlugins(domainsDirs: readonly string[]): PluginFile[] {
         .map((name): PluginFile => {
           const path = join(folder, name)
           requireFile(path)
-          return { domain, path, thread: PRIMARY.test(readFileSync(path, 'utf8')) ? 'primary' : 'worker' }
+          const text = readFileSync(path, 'utf8')
+          const isPrimary = PRIMARY_CLASS.test(text) || PRIMARY_FUNCTION.test(text)
+          return { domain, path, thread: isPrimary ? 'primary' : 'worker' }
         })
     })
   })
+}
+
+/** The name of the class that a file is named after: `create-user.ts` → `CreateUser`. */
+export function classNameOf(file: string): string {
+  const stem = basename(file).replace(/\.\w+$/, '')
+  return stem.replace(/(?:^|[-_.])(\w)/g, (_, letter: string) => letter.toUpperCase())
 }
 
 /** A pipe would block until somebody writes, and a device has no end. @throws PLUGIN_INVALID */

@@ -1,9 +1,9 @@
 import { nearestName } from '../../core/config/nearest-name.ts'
 import { HeddleError } from '../../core/errors/catalogue.ts'
 import { shown } from '../../core/errors/shown-path.ts'
-import { linesOf, placeOfText, showPlace } from '../../core/errors/source-place.ts'
+import { linesOf, placeInPlugin, placeOfText, showPlace } from '../../core/errors/source-place.ts'
 import { loadModule } from '../../core/modules/load-module.ts'
-import type { PluginFile } from './discover.ts'
+import { classNameOf, type PluginFile } from './discover.ts'
 
 export interface PluginInstance {
   onBoot?(): void | Promise<void>
@@ -11,7 +11,14 @@ export interface PluginInstance {
   onStop?(): void | Promise<void>
 }
 
-export type PluginClass = (new (tools: object) => PluginInstance) & { thread?: unknown }
+/** `made` is set for a function, which `plugin` has made a class of. */
+export type PluginClass = (new (tools: object) => PluginInstance) & { thread?: unknown; made?: Error }
+
+/** The name of a class, or the one that the file of a function stands for. */
+export function nameOf(Class: PluginClass): string {
+  const file = Class.name === '' && Class.made ? placeInPlugin(Class.made)?.file : undefined
+  return file === undefined ? Class.name : classNameOf(file)
+}
 
 /** @throws PLUGIN_INVALID */
 export async function loadClass(file: PluginFile): Promise<PluginClass> {
@@ -20,14 +27,14 @@ export async function loadClass(file: PluginFile): Promise<PluginClass> {
   if (!isClass(Class)) {
     throw new HeddleError(
       'PLUGIN_INVALID',
-      `${shown(file.path)} must have a class as its default export: ${instead(module, file.path)}`,
+      `${shown(file.path)} must have a plugin as its default export: ${instead(module, file.path)}`,
     )
   }
   const thread = Class.thread ?? 'worker'
   if (thread !== file.thread) {
     throw new HeddleError(
       'PLUGIN_INVALID',
-      `${shown(file.path)}: \`static thread\` must be written as a literal, 'primary' or 'worker', in the class itself`,
+      `${shown(file.path)}: the thread, 'primary' or 'worker', must be written as a literal: \`static thread = 'primary'\` in the class itself, or \`{ thread: 'primary' }\` in \`export default plugin(…)\``,
     )
   }
   return Class
@@ -37,16 +44,20 @@ function isClass(value: unknown): value is PluginClass {
   return typeof value === 'function' && /^class\b/.test(Function.prototype.toString.call(value))
 }
 
-/** What a file without a class as its default export has instead, and what to write. */
+const BOTH_WAYS = 'write `export default plugin(({ http }) => { … })` or `export default class … extends Plugin`'
+
+/** What a file without a plugin as its default export has instead, and what to write. */
 function instead(module: Record<string, unknown>, file: string): string {
-  if (/^\s*(?:module\.)?exports\b/m.test(linesOf(file).join('\n')))
-    return 'it has module.exports instead, write `export default class … extends Plugin`'
+  if (/^\s*(?:module\.)?exports\b/m.test(linesOf(file).join('\n'))) return `it has module.exports instead, ${BOTH_WAYS}`
   if (module.default !== undefined) {
-    return `it is ${typeof module.default === 'function' ? 'a function' : `of type ${typeof module.default}`}, write \`export default class … extends Plugin\``
+    return `it is ${typeof module.default === 'function' ? 'a function' : `of type ${typeof module.default}`}, ${BOTH_WAYS}`
   }
   const named = Object.keys(module).find((name) => isClass(module[name]))
-  if (named !== undefined) return `it exports ${named} by name, write \`export default class ${named}\``
-  return 'it has none, write `export default class … extends Plugin`'
+  if (named !== undefined) {
+    const form = (module[named] as PluginClass).made ? 'plugin(…)' : `class ${named}`
+    return `it exports ${named} by name, write \`export default ${form}\``
+  }
+  return `it has none, ${BOTH_WAYS}`
 }
 
 const LIFE = ['onBoot', 'onReady', 'onStop']

@@ -1,4 +1,3 @@
-import { basename } from 'node:path'
 import type { Owner } from '../../contracts/owner.ts'
 import type { PluginHealth } from '../../contracts/registry.ts'
 import { causality } from '../../core/causality/context.ts'
@@ -9,8 +8,8 @@ import { turn } from '../../core/schedule/turn.ts'
 import { withTimeout } from '../../core/schedule/with-timeout.ts'
 import type { MendFacts } from '../mends/mend.ts'
 import { type BootFault, type BootStage, bootFault } from './boot-fault.ts'
-import { findPlugins, type PluginFile } from './discover.ts'
-import { classWarnings, loadClass, type PluginClass, type PluginInstance } from './plugin-class.ts'
+import { classNameOf, findPlugins, type PluginFile } from './discover.ts'
+import { classWarnings, loadClass, nameOf, type PluginClass, type PluginInstance } from './plugin-class.ts'
 import { findSetups, isFor, loadSetup, type SetupFile } from './setups.ts'
 import type { Toolbox } from './toolbox.ts'
 
@@ -259,7 +258,7 @@ export class Plugins {
    * @throws what the file of hooks, its constructor or `onBoot` throws
    */
   async add(domain: string, Class: PluginClass, domainsDirs: readonly string[] = []): Promise<object> {
-    const name = `${domain}.${Class.name}`
+    const name = `${domain}.${nameOf(Class)}`
     const touched = new Set<string>()
     for (const setup of findSetups(domainsDirs, [{ domain }])) await this.#runSetup(setup, touched, { stage: 'load' })
     const instance = await this.#construct(name, Class, touched, { stage: 'load' })
@@ -324,9 +323,5 @@ export class Plugins {
 
 /** As a class of the file's name would be named. */
 function nameByFile({ domain, path }: PluginFile): string {
-  return `${domain}.${pascalCase(basename(path).replace(/\.\w+$/, ''))}`
-}
-
-function pascalCase(fileName: string): string {
-  return fileName.replace(/(?:^|[-_.])(\w)/g, (_, letter: string) => letter.toUpperCase())
+  return `${domain}.${classNameOf(path)}`
 }

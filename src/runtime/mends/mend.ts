@@ -75,6 +75,7 @@ const CODES: Readonly<Record<string, string>> = {
 const COMMONJS = ['require', 'module', 'exports', '__dirname', '__filename']
 /** What plugins import as values. */
 const EXPORTS = [
+  'plugin',
   'Plugin',
   'HttpError',
   'HeddleError',
@@ -88,8 +89,7 @@ const EXPORTS = [
 
 function undefinedName(name: string, place: SourcePlace | undefined, tools: readonly string[]): string | undefined {
   if (name.startsWith('__')) return "write new URL('./file', import.meta.url) for a path beside this file."
-  if (COMMONJS.includes(name))
-    return "write import … from '…' and `export default class …`: plugin files are ES modules."
+  if (COMMONJS.includes(name)) return "write import … from '…' and `export default …`: plugin files are ES modules."
   const text = place === undefined ? '' : linesOf(place.file).join('\n')
   const isType = new RegExp(`import\\s+type\\s*\\{[^}]*\\b${name}\\b|\\btype\\s+${name}\\b[^}=]*\\}\\s*from`).test(text)
   if (isType)
@@ -97,7 +97,7 @@ function undefinedName(name: string, place: SourcePlace | undefined, tools: read
   if (name === 'z') return "import { z } from 'zod'."
   if (EXPORTS.includes(name)) return `import { ${name} } from 'heddle'.`
   if (tools.includes(name))
-    return `take it from the constructor: constructor({ ${name} }: Tools) { super(); this.#${name} = ${name} }.`
+    return `take it from the tools: plugin(({ ${name} }) => …), or constructor({ ${name} }: Tools) { super(); this.#${name} = ${name} }.`
   return undefined
 }
 

@@ -46,7 +46,8 @@ const METHODS: Readonly<Record<string, string>> = {
   ...{ log: 'info', warning: 'warn', warn: 'warning', schedule: 'cron', setInterval: 'every' },
 }
 
-const VERBS = ['get', 'post', 'put', 'patch', 'delete', 'head', 'options']
+/** Without a short form. */
+const VERBS = ['head', 'options']
 const RESPONSE = /^(?:res|response|reply|resp|c|ctx|context)$/
 const RESPONSE_METHODS = [
   'json',
@@ -88,15 +89,18 @@ export function toolMend({ code, message }: HeddleError, facts: MendContext): st
   const name = message.slice(message.lastIndexOf(' ') + 1)
   const tools = facts.tools()
   const installed = `Installed: ${[...tools].sort().join(', ')}.`
-  const owner = tools.find((tool) => facts.methodsOf(tool).includes(name))
-  if (owner !== undefined && takesOneTool(facts.place?.file))
-    return `the tools come in one object: constructor({ ${owner} }: Tools). ${installed}`
+  const owners = tools.filter((tool) => facts.methodsOf(tool).includes(name))
+  const taken = oneTool(facts.place?.file)
+  const owner = owners.find((tool) => tool === taken) ?? owners[0]
+  if (owner !== undefined && taken !== undefined)
+    return `the tools come in one object: plugin(({ ${owner} }) => …), or constructor({ ${owner} }: Tools). ${installed}`
   const other = TOOLS[name]
   const meant = other !== undefined && tools.includes(other) ? other : nearestName(name, tools)
   return `${meant === undefined ? '' : `did you mean ${meant}? `}${installed}`
 }
 
-/** Its constructor has a name where the braces should be. */
-function takesOneTool(file: string | undefined): boolean {
-  return file !== undefined && /\bconstructor\s*\(\s*\w/.test(linesOf(file).join('\n'))
+/** The name that its function, or its constructor, has where the braces should be. */
+function oneTool(file: string | undefined): string | undefined {
+  const text = file === undefined ? '' : linesOf(file).join('\n')
+  return /\b(?:constructor\s*\(|plugin\(\s*(?:async\b)?\s*\(?)\s*(\w+)/.exec(text)?.[1]
 }

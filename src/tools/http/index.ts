@@ -1,4 +1,4 @@
-import type { Handler, Http, Method, StreamHandler } from '../../contracts/http.ts'
+import type { AddRoute, Handler, Http, Method, StreamHandler } from '../../contracts/http.ts'
 import type { Hook, HookKind, IdentityScheme } from '../../contracts/http-hooks.ts'
 import type { EndpointOptions, ThrownAnswers } from '../../contracts/http-request.ts'
 import type { Owner } from '../../contracts/owner.ts'
@@ -34,7 +34,17 @@ export default class HttpTool implements Tool {
       host.addHook({ kind, owner, run: run as Hook['run'], throws, ...(schemes && { schemes }) })
       return this.#runtime.instrument(api)
     }
+    /** The short form of `addEndpoint` for one method. */
+    const adds =
+      (method: Method): AddRoute =>
+      (path: string, ...[first, last]: unknown[]) => {
+        const [options, handler] = last === undefined ? [undefined, first] : [first, last]
+        if (typeof options === 'function')
+          check(`${method} ${show(path)}`, 'the options, an object, stand before the handler: guards are one of them')
+        api.addEndpoint(path, method, handler as Handler, options as EndpointOptions)
+      }
     const api: Http = {
+      ...{ get: adds('GET'), post: adds('POST'), put: adds('PUT'), patch: adds('PATCH'), delete: adds('DELETE') },
       identify: (resolve, { schemes } = {}) => hook('identify', resolve, undefined, schemes),
       before: (run, { throws } = {}) => hook('before', run, throws ?? run?.throws),
       after: (run) => hook('after', run),

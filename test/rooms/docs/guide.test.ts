@@ -7,6 +7,7 @@ import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { basename, join } from 'node:path'
 import { before, describe, test } from 'node:test'
+import { classNameOf } from '../../../src/runtime/kernel/discover.ts'
 import AuthTool from '../../../src/tools/auth/index.ts'
 import { type Heddle, startHeddle } from '../../support/heddle.ts'
 import { LOADER } from '../../support/loader.ts'
@@ -50,7 +51,7 @@ describe('the shop of the guide', () => {
     const { plugins } = (await json('/system/status')).body
     for (const { path, text } of guideSnippets()) {
       if (!path.includes('/plugins/')) continue
-      const name = `${path.split('/')[1]}.${/^export default class (\w+)/m.exec(text)![1]}`
+      const name = `${path.split('/')[1]}.${/^export default class (\w+)/m.exec(text)?.[1] ?? classNameOf(path)}`
       assert.equal(plugins[name]?.status, 'OK', `${name}: ${plugins[name]?.error ?? 'is not there'}`)
     }
     const { body } = await json('/system/lint')

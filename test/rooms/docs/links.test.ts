@@ -37,7 +37,9 @@ test('every path of the repository that a page names is there', () => {
 
 test('every path below /system that a page names is served', () => {
   const sources = [...sourcesIn('domains').values()].join('\n')
-  const served = [...sources.matchAll(/\badd(?:Endpoint|Stream)\('(\/system\/[^']+)'/g)].map(([, path]) => path!)
+  const served = [...sources.matchAll(/\b(?:add(?:Endpoint|Stream)|http\.\w+)\('(\/system\/[^']+)'/g)].map(
+    ([, path]) => path!,
+  )
   assert.ok(served.length > 20)
   const faults = PAGES.flatMap(({ path, codeSpans }) => {
     const named = codeSpans.map((span) => /^(?:[A-Z]+ )?(\/system\/[\w/.:-]+)$/.exec(span)?.[1])

@@ -25,15 +25,15 @@ const withHttp = (line: string): string => `export default class extends Object 
 const FAULTS: Record<string, Fault> = {
   'no-default': {
     source: 'export const nothing = 1',
-    log: ['DIR/no-default.ts must have a class as its default export: it has none, write `export default class'],
+    log: ['DIR/no-default.ts must have a plugin as its default export: it has none, write `export default plugin('],
   },
   'by-name': {
     source: 'export class ByName {}',
-    log: ['must have a class as its default export: it exports ByName by name, write `export default class ByName`'],
+    log: ['must have a plugin as its default export: it exports ByName by name, write `export default class ByName`'],
   },
   'no-class': {
     source: 'export default () => {}',
-    log: ['DIR/no-class.ts must have a class as its default export: it is a function', 'DIR/no-class.ts:1:1'],
+    log: ['DIR/no-class.ts must have a plugin as its default export: it is a function', 'DIR/no-class.ts:1:1'],
   },
   'no-tool': {
     source: `export default class NoTool {
@@ -171,7 +171,7 @@ export default class OnlyType extends Plugin {}`,
   commonjs: {
     source: `class Commonjs { onBoot() {} }
 module.exports = Commonjs`,
-    log: ['it has module.exports instead, write `export default class … extends Plugin`', 'DIR/commonjs.ts:1:1'],
+    log: ['it has module.exports instead, write `export default plugin(', 'DIR/commonjs.ts:1:1'],
   },
   'waits-in-constructor': {
     source: `export default class WaitsInConstructor {
@@ -219,15 +219,24 @@ export default class LongCircle { child = new Child() }`,
     log: [
       'Missing tool: addEndpoint',
       'DIR/one-tool.ts:2:',
-      'Fix: the tools come in one object: constructor({ http }: Tools)',
+      'Fix: the tools come in one object: plugin(({ http }) => …), or constructor({ http }: Tools)',
+    ],
+  },
+  'one-tool-taken': {
+    source: `import { plugin } from 'heddle'
+export default plugin((http) => http.get('/x', () => ({})))`,
+    log: [
+      'Missing tool: get',
+      'DIR/one-tool-taken.ts:2:',
+      'Fix: the tools come in one object: plugin(({ http }) => …), or constructor({ http }: Tools)',
     ],
   },
   'as-in-express': {
-    source: withHttp("this.http.get('/users', () => ({}))"),
+    source: withHttp("this.http.head('/users', () => ({}))"),
     log: [
-      'this.http.get is not a function',
+      'this.http.head is not a function',
       'DIR/as-in-express.ts:4:',
-      "Fix: write http.addEndpoint('/path', 'GET', handler).",
+      "Fix: write http.addEndpoint('/path', 'HEAD', handler).",
     ],
   },
   'other-method': {

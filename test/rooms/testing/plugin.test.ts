@@ -2,6 +2,7 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { type HttpContext, type JobRun, Plugin, type Tools } from '#heddle'
 import { plugin } from '#heddle/testing'
+import SayHello from '../../../domains/examples/plugins/say-hello.ts'
 import Meet from '../../fixtures/identified/club/plugins/meet.ts'
 import Visit from '../../fixtures/identified/visitors/plugins/visit.ts'
 import OpenTicket from '../../fixtures/testing/desk/plugins/open-ticket.ts'
@@ -32,6 +33,13 @@ test('one plugin has its tables, those that they depend on, its routes and its e
     app.event('ticket.closed', { timeoutMs: 1 }),
     /ticket\.opened \{ id \} by desk\.OpenTicket\n {4}ticket\.assigned \{ id \} by desk[\s\S]*failed at ticket\.cursed/,
   )
+})
+
+test('a plugin as a function has the name of its file', async (t) => {
+  const app = await plugin(t, SayHello)
+  assert.deepEqual((await app.get('/hello/ada')).body.data, { hello: 'ada' })
+  const [route] = await app.tools.registry.getRoutes()
+  assert.equal(route!.plugin, 'test.SayHello')
 })
 
 class Odd extends Plugin {

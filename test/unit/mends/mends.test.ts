@@ -39,7 +39,7 @@ test('a beginner’s mistake has a mend, by what V8 says of it', () => {
   const { http, db, event_bus, logger, res } = things
   things.round.itself = things.round
   const cases: [work: () => unknown, mend: RegExp | undefined][] = [
-    [() => http.get('/x'), /^write http\.addEndpoint\('\/path', 'GET', handler\)\.$/],
+    [() => http.head('/x'), /^write http\.addEndpoint\('\/path', 'HEAD', handler\)\.$/],
     [() => db.run('x'), /^did you mean db\.execute\? db has query, queryOne, execute, transaction\.$/],
     [() => db.qeury('x'), /^did you mean db\.query\?/],
     [() => event_bus.emit('x'), /^did you mean event_bus\.publish\?/],
@@ -50,7 +50,10 @@ test('a beginner’s mistake has a mend, by what V8 says of it', () => {
     [() => nothing.foo, undefined],
     [() => new Function('require("x")')(), /^write import … from '…'/],
     [() => new Function('return HttpError')(), /^import \{ HttpError \} from 'heddle'\.$/],
-    [() => new Function('return db')(), /^take it from the constructor: constructor\(\{ db \}: Tools\)/],
+    [
+      () => new Function('return db')(),
+      /^take it from the tools: plugin\(\(\{ db \}\) => …\), or constructor\(\{ db \}: Tools\)/,
+    ],
     [() => new Function('return z.object({})')(), /^import \{ z \} from 'zod'\.$/],
     [() => new Function('return own')(), undefined],
   ]

@@ -62,7 +62,7 @@ export interface Location {
 
 /** A value that leads to a tool. There is one object for each value, so that a set holds it once. */
 export type Value =
-  /** The argument of the plugin's constructor. */
+  /** The argument of the plugin's function, or of its constructor. */
   | { kind: 'tools' }
   | { kind: 'tool'; tool: string }
   | { kind: 'method'; tool: string; method: string }

@@ -16,12 +16,16 @@ import type { Values } from './values.ts'
 /** Each round carries values one step further; no file that people write needs more. */
 const MAX_ROUNDS = 32
 
-/** The calls that hand a callback something that leads to the database: the position of the callback, and of its parameter. */
+/** The methods of `http` that register a route of the method that they are named after. */
+export const SHORT_FORMS = ['get', 'post', 'put', 'patch', 'delete']
+
+/** The calls that hand a callback something that leads to the database: the position of the callback (-1: the last), and of its parameter. */
 const CALLBACKS: Readonly<Record<string, { argument: number; param: number; tool: string }>> = {
   'db.transaction': { argument: 0, param: 0, tool: 'tx' },
   'context.commit': { argument: 0, param: 0, tool: 'tx' },
   'event_bus.subscribe': { argument: 1, param: 2, tool: 'tx' },
   'http.addEndpoint': { argument: 2, param: 1, tool: 'context' },
+  ...Object.fromEntries(SHORT_FORMS.map((name) => [`http.${name}`, { argument: -1, param: 1, tool: 'context' }])),
 }
 
 /** Carries values along the assignments and calls of a graph, from location to location. */
@@ -129,7 +133,7 @@ export class Propagation {
   /** A parameter of the callback is a transaction, or the context of a request. */
   #bindCallback({ tool, method }: { tool: string; method: string }, args: readonly Node[], scope: Scope): void {
     const bound = CALLBACKS[`${tool}.${method}`]
-    const callback = bound && args[bound.argument]
+    const callback = bound && args.at(bound.argument)
     for (const work of callback ? this.#evaluator.evaluate(callback, scope) : []) {
       const param = work.kind === 'function' ? work.info.params[bound!.param] : undefined
       if (work.kind === 'function' && param) this.assign(param, [this.#values.tool(bound!.tool)], work.info.scope)

@@ -2,17 +2,17 @@ import type { Node, Program, TSType } from 'oxc-parser'
 import { staticKey, unwrap } from '../syntax.ts'
 import { recordDefinitions, recordMemberDefinitions } from './definitions.ts'
 import { Evaluator, type ImportedModules } from './evaluator.ts'
-import { type Expression, type FlowGraph, lookup, type Scope } from './graph.ts'
+import { type Expression, type FlowGraph, type FunctionInfo, lookup, type Scope } from './graph.ts'
 import { buildFlowGraph } from './graph-builder.ts'
 import { Propagation } from './propagation.ts'
 import { Summarizer } from './summarizer.ts'
 import type { Summary } from './summary.ts'
-import { ToolTypes } from './tool-types.ts'
+import { isHeddle, ToolTypes } from './tool-types.ts'
 import { Values } from './values.ts'
 
 /**
  * Follows the injected tools through one file, under whatever names they travel: a points-to analysis that ignores the order of
- * statements. It starts from the plugin's constructor and from type annotations, and carries values on until nothing is new.
+ * statements. It starts from the plugin's function or constructor and from type annotations, and carries values on until nothing is new.
  */
 export class ToolFlow {
   readonly graph: FlowGraph
@@ -58,8 +58,19 @@ export class ToolFlow {
     }
     const plugin = this.evaluator.defaultClass()
     const construct = plugin && this.evaluator.constructorOf(plugin)
-    const param = construct?.params[0]
-    if (param) propagation.assign(param, [this.#values.tools()], construct.scope)
+    for (const run of construct ? [construct] : this.#setups()) {
+      if (run.params[0]) propagation.assign(run.params[0], [this.#values.tools()], run.scope)
+    }
+  }
+
+  /** The functions that `plugin` is called with. */
+  #setups(): FunctionInfo[] {
+    return this.graph.calls.flatMap(({ node, scope }) => {
+      const called = node.callee.type === 'Identifier' ? lookup(scope, node.callee.name)?.imported : undefined
+      if (called?.name !== 'plugin' || !isHeddle(called.module) || !node.arguments[0]) return []
+      const setup = this.graph.functions.get(this.evaluator.resolve({ node: node.arguments[0], scope }).node)
+      return setup ?? []
+    })
   }
 
   /** What a function has been given is taken for a bus, or a transaction, when it publishes a name that the source shows, and nothing says what it is. */

@@ -26,6 +26,8 @@ const TOOL_OF_TYPE: Readonly<Record<string, string>> = {
   Telemetry: 'telemetry',
 }
 
+export const isHeddle = (module: string): boolean => module === '#heddle' || module === 'heddle'
+
 /** Generic types that leave the members of their first argument as they are. */
 const TRANSPARENT_TYPES = new Set(['Pick', 'Omit', 'Readonly', 'Partial', 'Required', 'NonNullable'])
 /** A type may hold itself: it is followed that far. */
@@ -90,7 +92,7 @@ export class ToolTypes {
   }
 
   #imported(module: string, name: string): Value[] {
-    if (module !== '#heddle' && module !== 'heddle') return this.#evaluator.importedType(module, name)
+    if (!isHeddle(module)) return this.#evaluator.importedType(module, name)
     if (name === 'Tools' || name === 'ToolsIn') return [this.#values.tools()]
     const tool = TOOL_OF_TYPE[name]
     return tool ? [this.#values.tool(tool)] : []
