@@ -5,6 +5,7 @@ import { HeddleError } from '../../../src/core/errors/catalogue.ts'
 import { jsonAnswer } from '../../../src/runtime/endpoint/json-answer.ts'
 import { folderOf } from '../../support/folder.ts'
 import { startHeddle } from '../../support/heddle.ts'
+import { until } from '../../support/until.ts'
 
 const source = { plugin: 'shop.List', method: 'GET', route: '/items' }
 
@@ -59,6 +60,15 @@ test('what JSON cannot hold is refused, with its type and the mend, wherever it 
   assert.throws(() => jsonAnswer(cycle, source), /circular/)
 })
 
+/** From Node 26 on JSON.stringify nests as deep as there is memory. */
+function nestsWithoutEnd(value: object): boolean {
+  try {
+    return JSON.stringify(value) !== ''
+  } catch {
+    return false
+  }
+}
+
 test('an answer is searched in a time that grows with its size, however deep it is nested, and one that is too deep is named', () => {
   const nested = (depth: number, innermost: object): object => {
     let value = innermost
@@ -73,14 +83,16 @@ test('an answer is searched in a time that grows with its size, however deep it 
   jsonAnswer(nested(1000, {}), source)
   assert.ok(msOf(() => jsonAnswer(nested(2000, {}), source)) < 200, 'it took 1.8 s')
   assert.throws(() => jsonAnswer(nested(2000, new Map()), source), /a Map as ….*next\.next, which JSON cannot hold/)
-  assert.ok(
-    msOf(() =>
-      assert.throws(
-        () => jsonAnswer(nested(200_000, {}), source),
-        /shop\.List answered GET \/items with a value that is too large, or nested too deeply/,
-      ),
-    ) < 3000,
-  )
+  const deepest = nested(200_000, {})
+  const isRefused = (error: unknown): boolean => {
+    assert.match(String(error), /shop\.List answered GET \/items with a value that is too large, or nested too deeply/)
+    return true
+  }
+  const answered = () => {
+    if (nestsWithoutEnd(deepest)) assert.equal(jsonAnswer(deepest, source).length, 200_000 * '{"next":}'.length + 2)
+    else assert.throws(() => jsonAnswer(deepest, source), isRefused)
+  }
+  assert.ok(msOf(answered) < 3000)
   const shared = {}
   assert.equal(jsonAnswer({ one: shared, two: [shared] }, source), '{"one":{},"two":[{}]}', 'no circle')
 })
@@ -117,11 +129,7 @@ test('a client gets 500, and the log the reason', { timeout: 60_000 }, async (t)
   const heddle = await startHeddle(t, { domains: [folder], lanes: 1 })
   const { status, body } = await heddle.json('/items')
   assert.deepEqual([status, body], [500, { success: false, error: 'Internal server error' }])
-  assert.ok(
-    heddle.logs.some(({ msg }) =>
-      msg.includes(
-        'shop.List answered GET /items with a Map as data, which JSON cannot hold: write Object.fromEntries(map)',
-      ),
-    ),
-  )
+  const reason =
+    'shop.List answered GET /items with a Map as data, which JSON cannot hold: write Object.fromEntries(map)'
+  await until(() => heddle.logs.some(({ msg }) => msg.includes(reason)), 'the reason')
 })
