@@ -22,6 +22,8 @@ const PAGES = [
   'bench/README.md',
   'test/matrix/README.md',
 ]
+/** Of pages that are read where the repository is. */
+const PICTURES = 'src/guides/pictures/'
 /** Their types are those of other packages, which have them once for ES modules and once for CommonJS, and neither fit the other. */
 const TYPED_TWICE = 'src/adapters'
 const DEPLOYMENT = 'deploy'
@@ -69,6 +71,7 @@ const filesOf = (folder) =>
   readdirSync(join(ROOT, folder), { recursive: true, withFileTypes: true })
     .filter((entry) => entry.isFile())
     .map((entry) => relative(ROOT, join(entry.parentPath, entry.name)))
+    .filter((file) => !file.startsWith(PICTURES))
 
 /** The system domain stays as it is: plugins like those of the application, which the lint reads. So does what becomes part of a client. */
 const isCompiled = (file) =>

@@ -47,8 +47,8 @@ export function readPage(path: string, text: string): Page {
 /** Links of a page that lead into the repository: the file that each means, from the root, and the anchor or ''. */
 export function linksOf({ path, prose }: Page): { link: string; file: string; anchor: string }[] {
   const withoutCode = prose.replace(/(?<!`)(`+)(?!`).+?(?<!`)\1(?!`)/gs, 'code')
-  return [...withoutCode.matchAll(/\]\(<?([^)\s>]+)>?\)/g)]
-    .map(([, link]) => link!)
+  return [...withoutCode.matchAll(/\]\(<?([^)\s>]+)>?\)|\bsrc(?:set)?="([^"]+)"/g)]
+    .map(([, link, picture]) => (link ?? picture)!)
     .filter((link) => !/^[a-z]+:/i.test(link))
     .map((link) => {
       const [target, anchor = ''] = link.split('#') as [string, string?]
