@@ -87,7 +87,7 @@ export function drawPeers(sides: readonly Side[], theme: Theme): string {
     return `<g transform="translate(${x} ${y})">${title}${bars.join('')}</g>`
   })
   const height = Math.ceil(PANELS.length / 2) * panelHeight - 10
-  return `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 ${WIDTH} ${height}" width="${WIDTH}" height="${height}" font-family="system-ui, sans-serif" font-size="12">${panels.join('\n')}</svg>\n`
+  return `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 ${WIDTH} ${height}" width="${WIDTH}" height="${height}" font-family="system-ui, sans-serif" font-size="12">\n<title>heddle beside its peers</title>\n${panels.join('\n')}\n</svg>\n`
 }
 
 function text(x: number, y: number, shown: string, fill: string, anchor: 'start' | 'end', isBold: boolean): string {
