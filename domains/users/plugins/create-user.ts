@@ -50,7 +50,7 @@ export default class CreateUser extends Plugin {
   }
 
   async create({ name, email, password }: z.infer<typeof newUser>, context: HttpContext) {
-    // A hash costs a core a tenth of a second: nobody gets as many as he likes.
+    // A hash costs a core a tenth of a second: this limits sign-ups per address.
     if (!(await this.#attempts.take(networkOf(context.ip)))) return this.#attempts.refuse(context)
     const user = { id: randomUUID(), name, email, created_at: new Date().toISOString() }
     const passwordHash = await this.#auth.hashPassword(password)

@@ -189,7 +189,7 @@ test('the dashboard, in a real browser', async (t) => {
     const replayAll = async () => {
       await page.getByRole('button', { name: 'Replay all' }).click()
       await page.getByRole('button', { name: 'Replay all' }).click()
-      await page.getByText('2 handed over again').waitFor()
+      await page.getByText('2 redelivered').waitFor()
     }
     const outcomes = async (wanted: string, count: number) => {
       await page.getByLabel('Which letters').selectOption('replayed')

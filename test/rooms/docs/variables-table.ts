@@ -66,7 +66,7 @@ function valuesOf(row: VariableRow): string {
     case 'choice':
       return row.choices.map((choice) => `\`${choice}\``).join(', ')
     case 'text':
-      return row.wanted ?? row.unit ?? 'any text'
+      return row.wanted ?? row.unit ?? 'any string'
     default:
       return row.unit ?? (row.type === 'file' ? 'path of a file' : 'path of a folder')
   }

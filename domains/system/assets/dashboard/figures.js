@@ -61,7 +61,7 @@ export class Figures {
 
   onLetters(letters) {
     const subscribers = new Set(letters.map(({ subscriber }) => subscriber)).size
-    const whose = letters.length === 0 ? 'none waits' : `of ${plural(subscribers, 'subscriber')}`
+    const whose = letters.length === 0 ? 'nothing is waiting' : `of ${plural(subscribers, 'subscriber')}`
     tell(this.#letters, countOf(letters), whose, letters.length > 0 ? 'warn' : null)
   }
 }

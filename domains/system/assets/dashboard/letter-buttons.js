@@ -13,7 +13,7 @@ export function letterButtons(page, letter, ...more) {
   const replay = el('button.primary', { type: 'button', 'aria-label': `Replay ${about}` }, 'Replay')
   const begin = () => {
     letterReplays.begin(letter)
-    return 'handed over again'
+    return 'redelivered'
   }
   replay.addEventListener('click', () => act(replay, begin, { path: `${path}/replay`, method: 'POST' }))
   const deletion = { label: `Delete ${about}`, text: 'Delete', question: 'Delete for good?' }

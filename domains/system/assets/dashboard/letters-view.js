@@ -106,7 +106,7 @@ export class LettersView {
       body: { ...this.#filter.values, limit: REPLAYED_MAX },
       done: ({ replayed }) => {
         for (const letter of this.#letters ?? []) letterReplays.begin(letter)
-        return `${count(replayed)} handed over again; what becomes of them stands with each`
+        return `${count(replayed)} redelivered; the result is shown for each`
       },
     })
   }

@@ -46,8 +46,8 @@ function pinnedRows(shown, on) {
   const { pinned } = shown
   const more = pinned.length - PINNED_MAX
   return html`
-    <section class="pinned" aria-label="Failures that were not looked at">
-      <p class="pinned-head"><span>Not looked at</span><button class="quiet small" type="button" @click=${on.lookedAtAll}>Looked at all</button></p>
+    <section class="pinned" aria-label="Failures not seen yet">
+      <p class="pinned-head"><span>Not seen yet</span><button class="quiet small" type="button" @click=${on.lookedAtAll}>Mark all as seen</button></p>
       ${lists.pinned.show(pinned.slice(0, PINNED_MAX).map(({ row, times }) => item(row, times, shown, on)))}
       ${more > 0 ? html`<p class="pinned-more"><a href=${`${PATH}?q=status:failed`} @click=${(event) => on.link(event, null, 'status:failed')}>${plural(more, 'more kind')} of failure</a></p>` : nothing}
     </section>`

@@ -45,7 +45,7 @@ export function parseSearch(query, nowMs = Date.now()) {
 /** @returns what is wrong with it, or null */
 function take(name, value, parameters, nowMs) {
   if (!(name in WORDS)) return unknownHint(name, value)
-  if (value === '') return `Say what ${name}: is to be, such as ${name}:${WORDS[name]}`
+  if (value === '') return `Enter a value for ${name}:, such as ${name}:${WORDS[name]}`
   if (name === 'since') {
     const sinceMs = timeOf(value, nowMs)
     if (sinceMs === null)

@@ -47,7 +47,7 @@ export const DATABASE_VARIABLES = {
   RDB_ALLOW_CLEARTEXT_PASSWORD: {
     type: 'boolean',
     default: false,
-    effect: 'Sends `RDB_PASSWORD` as text to a server that asks for it so, even without TLS.',
+    effect: 'Sends `RDB_PASSWORD` in plain text to a server that asks for it, even without TLS.',
   },
   RDB_MAX_POOL: {
     type: 'integer',

@@ -30,7 +30,7 @@ export const OBSERVABILITY_VARIABLES = {
     max: 1_048_576,
     default: 32_768,
     unit: 'bytes',
-    effect: 'Largest log record; the texts of a larger one are cut, and its size is its field `cut_bytes`.',
+    effect: 'Largest log record; the strings of a larger one are cut, and its size is its field `cut_bytes`.',
   },
   LOG_PLUGIN_RATE: {
     type: 'integer',
@@ -39,7 +39,7 @@ export const OBSERVABILITY_VARIABLES = {
     default: 5000,
     unit: 'records per second',
     effect:
-      'Log records of one plugin in one thread; further ones are left out, which is told. A fifth is for WARNING and ERROR.',
+      'Log records of one plugin in one thread; further ones are left out, and their number is logged. A fifth is for WARNING and ERROR.',
   },
   HISTORY_ENABLED: {
     type: 'boolean',

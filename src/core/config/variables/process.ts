@@ -38,7 +38,7 @@ export const PROCESS_VARIABLES = {
     default: 1024,
     unit: 'requests',
     effect:
-      'Most requests in one lane that wait for the head of their answer, with those that were given up and whose handlers have not settled; if every lane is full, the answer is 503.',
+      'Most requests in one lane that wait for the header of their answer, with those that were given up and whose handlers have not settled; if every lane is full, the answer is 503.',
   },
   LANE_STALL_MS: {
     type: 'integer',
@@ -89,7 +89,7 @@ export const PROCESS_VARIABLES = {
     type: 'boolean',
     default: false,
     effect:
-      'Whether the process is not ready when a plugin is dead at its start, until a reload mends it: a rolling update stops there.',
+      'Whether the process is not ready when a plugin is dead at its start, until a reload fixes it: a rolling update stops there.',
   },
   SHUTDOWN_DELAY_MS: {
     type: 'integer',

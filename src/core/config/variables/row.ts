@@ -21,5 +21,5 @@ export type VariableRow =
 
 export const DAY_MS = 86_400_000
 export const PORT_RANGE = { min: 1, max: 65_535 } as const
-export const NO_BLANKS = { pattern: /^\S+$/, wanted: 'a text without blanks' } as const
+export const NO_BLANKS = { pattern: /^\S+$/, wanted: 'a string without blanks' } as const
 export const TLS_MODES = ['off', 'require', 'verify'] as const

@@ -9,7 +9,7 @@ export const STORE_VARIABLES = {
     default: 268_435_456,
     unit: 'bytes',
     effect:
-      'What the in-memory state takes, by estimate; one plugin may take a half, one namespace three quarters (STATE_QUOTA).',
+      'What the in-memory state takes, by estimate; one plugin may take half, one namespace three quarters (STATE_QUOTA).',
   },
   REDIS_URL: {
     type: 'text',
