@@ -135,7 +135,10 @@ export class LaneToolHost implements ToolHost {
     const { method, path } = route.manifest
     requirePlugin((route.endpoint ?? route.stream ?? route.socket)!.owner, `${method} ${path}`)
     if (this.isBooted) {
-      throw new HeddleError('HTTP_PATH_INVALID', `${method} ${path}: routes are registered in onBoot, not later`)
+      throw new HeddleError(
+        'HTTP_PATH_INVALID',
+        `${method} ${path}: routes are registered while the plugin boots, not later`,
+      )
     }
     const first = this.routes.find(
       ({ manifest }) => routeShape(manifest.method, manifest.path) === routeShape(method, path),
@@ -149,7 +152,7 @@ export class LaneToolHost implements ToolHost {
   addJob(definition: JobDefinition): void {
     const { owner, name, schedule, missed } = definition
     if (this.isBooted)
-      throw new HeddleError('SCHEDULER_INVALID', `Job ${name}: jobs are registered in onBoot, not later`)
+      throw new HeddleError('SCHEDULER_INVALID', `Job ${name}: jobs are registered while the plugin boots, not later`)
     this.jobList.push({ definition, manifest: { plugin: owner.name, name, schedule, missed } })
   }
 
@@ -181,7 +184,9 @@ export class LaneToolHost implements ToolHost {
   }
 
   addRequestSink(): never {
-    throw new TypeError("registry.addRequestSink: only the primary sees all requests; set `static thread = 'primary'`")
+    throw new TypeError(
+      "registry.addRequestSink: only the primary sees all requests; set `thread: 'primary'`, in a class `static thread = 'primary'`",
+    )
   }
 
   metrics(): MetricRecord[] {

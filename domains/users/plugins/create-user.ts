@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto'
 import { z } from 'zod'
-import { DbError, type HttpContext, networkOf, Plugin, type Tools } from '#heddle'
+import { DbError, networkOf, plugin } from '#heddle'
 import { Attempts } from '../attempts.ts'
 
 const newUser = z.object({
@@ -20,24 +20,16 @@ const created = z.object({
 })
 
 /** `POST /users`: signs a user up, once for each `Idempotency-Key`, and so many from one address. The database decides whether an e-mail is taken: a lookup before the insert could be overtaken. */
-export default class CreateUser extends Plugin {
-  #attempts
-  #auth
-  #http
+export default plugin(({ auth, config, http, state }) => {
+  const attempts = new Attempts(state, {
+    namespace: 'signups',
+    max: config.get('SIGNUP_MAX_PER_ADDRESS', { default: 20 }),
+    windowMs: config.get('SIGNUP_WINDOW_MS', { default: 60_000 }),
+  })
 
-  constructor({ auth, config, http, state }: Tools) {
-    super()
-    this.#attempts = new Attempts(state, {
-      namespace: 'signups',
-      max: config.get('SIGNUP_MAX_PER_ADDRESS', { default: 20 }),
-      windowMs: config.get('SIGNUP_WINDOW_MS', { default: 60_000 }),
-    })
-    this.#auth = auth
-    this.#http = http
-  }
-
-  override onBoot() {
-    this.#http.addEndpoint('/users', 'POST', this.create, {
+  http.post(
+    '/users',
+    {
       body: newUser,
       response: created,
       throws: { 409: 'The e-mail is taken', 429: 'Too many sign-ups from this address' },
@@ -46,31 +38,27 @@ export default class CreateUser extends Plugin {
       idempotencyScope: () => 'sign-up',
       tags: ['users'],
       summary: 'Sign up',
-    })
-  }
-
-  async create({ name, email, password }: z.infer<typeof newUser>, context: HttpContext) {
-    // A hash costs a core a tenth of a second: this limits sign-ups per address.
-    if (!(await this.#attempts.take(networkOf(context.ip)))) return this.#attempts.refuse(context)
-    const user = { id: randomUUID(), name, email, created_at: new Date().toISOString() }
-    const passwordHash = await this.#auth.hashPassword(password)
-    try {
-      return await context.commit(async (tx) => {
-        await tx.execute('INSERT INTO users (id, name, email, password_hash, created_at) VALUES ($1, $2, $3, $4, $5)', [
-          user.id,
-          name,
-          email,
-          passwordHash,
-          user.created_at,
-        ])
-        await tx.publish('user.created', { id: user.id, name, email })
-        context.setStatus(201)
-        return { success: true, data: user }
-      })
-    } catch (error) {
-      if (!(error instanceof DbError) || error.kind !== 'unique_violation') throw error
-      context.setStatus(409)
-      return { success: false, error: 'This e-mail is taken' }
-    }
-  }
-}
+    },
+    async ({ name, email, password }, context) => {
+      // A hash costs a core a tenth of a second: this limits sign-ups per address.
+      if (!(await attempts.take(networkOf(context.ip)))) return attempts.refuse(context)
+      const user = { id: randomUUID(), name, email, created_at: new Date().toISOString() }
+      const passwordHash = await auth.hashPassword(password)
+      try {
+        return await context.commit(async (tx) => {
+          await tx.execute(
+            'INSERT INTO users (id, name, email, password_hash, created_at) VALUES ($1, $2, $3, $4, $5)',
+            [user.id, name, email, passwordHash, user.created_at],
+          )
+          await tx.publish('user.created', { id: user.id, name, email })
+          context.setStatus(201)
+          return { success: true, data: user }
+        })
+      } catch (error) {
+        if (!(error instanceof DbError) || error.kind !== 'unique_violation') throw error
+        context.setStatus(409)
+        return { success: false, error: 'This e-mail is taken' }
+      }
+    },
+  )
+})

@@ -20,6 +20,7 @@ const USAGE = `Usage: npm run new -- <what> <name> [options]
   npm run new -- hooks orders                   domain.ts: hooks of all routes of that domain; hooks app: app.ts, of all domains
   npm run new -- tool s3                        a tool with its contract, its page, and its test
 
+  --class                   for a plugin: a class instead of a function
   --in <folder>             the folder of DOMAINS_DIR (default: the first for a new domain, else the one with the domain)
   --depends <migration>     for a migration: one of another domain that must run before it, like users/001_users; repeatable
 
@@ -32,6 +33,7 @@ async function main(): Promise<void> {
       allowPositionals: true,
       options: {
         in: { type: 'string' },
+        class: { type: 'boolean', default: false },
         depends: { type: 'string', multiple: true, default: [] },
       },
     })
@@ -57,15 +59,20 @@ async function main(): Promise<void> {
   }
 }
 
-async function scaffoldFor(what: string, name: string, values: { in?: string; depends: string[] }): Promise<Scaffold> {
+async function scaffoldFor(
+  what: string,
+  name: string,
+  values: { in?: string; class: boolean; depends: string[] },
+): Promise<Scaffold> {
   if (values.depends.length > 0 && what !== 'migration') throw new UsageFault('--depends applies to a migration alone')
+  if (values.class && what !== 'plugin') throw new UsageFault('--class applies to a plugin alone')
   if (values.in !== undefined && what === 'tool')
     throw new UsageFault('--in does not apply to a tool, which is made in TOOLS_DIR')
   switch (what) {
     case 'domain':
       return scaffoldDomain(await openWorkplace(), name, values.in)
     case 'plugin':
-      return scaffoldPlugin(await openWorkplace(), name, values.in)
+      return scaffoldPlugin(await openWorkplace(), name, values.in, values.class)
     case 'migration':
       return scaffoldMigration(await openWorkplace(), name, values.in, values.depends)
     case 'hooks':

@@ -72,7 +72,7 @@ async function partOf({ folder, domainsDirs, toolsDir, tools }: AgentsSource): P
     ...(rows.length === 0
       ? []
       : ['\n| event | published by | handled by | contract |\n| --- | --- | --- | --- |\n', ...rows]),
-    `\nTools that a plugin may take in its constructor: ${toolList(toolsDir, tools)}.\n\n`,
+    `\nTools that a plugin may take: ${toolList(toolsDir, tools)}.\n\n`,
     ...commandLines(folder),
     `\nWhile \`npm run dev\` runs, \`http://127.0.0.1:8000/system/mcp\` is a server of the Model Context Protocol: why a request failed, which line hangs, what caused what, the contracts,
 the logs, and a request to try a change. \`/system/openapi.json\` and \`/system/asyncapi.json\` are the interface.\n`,

@@ -138,35 +138,23 @@ const COMPILER = {
 /** The pages of heddle in an application. */
 const PAGES = 'node_modules/heddle/dist'
 
-const PLUGIN = `import { HeddleError, Plugin, type Tools } from 'heddle'
+const PLUGIN = `import { HttpError, plugin } from 'heddle'
 
-/** \`GET /hello/:name\` */
-export default class SayHello extends Plugin {
-  #http
-
-  constructor({ http }: Tools) {
-    super()
-    this.#http = http
-  }
-
-  override onBoot() {
-    this.#http.addEndpoint('/hello/:name', 'GET', this.greet, { tags: ['hello'], summary: 'Greets by name' })
-  }
-
-  greet({ name }: { name: string }) {
-    if (name === 'nobody') throw new HeddleError('HTTP_NOT_FOUND', 'There is nobody to greet')
+export default plugin(({ http }) => {
+  http.get('/hello/:name', { tags: ['hello'], summary: 'Greets by name' }, ({ name }) => {
+    if (name === 'nobody') throw new HttpError(404, 'There is nobody to greet')
     return { success: true, data: { hello: name } }
-  }
-}
+  })
+})
 `
 
 const TEST = `import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { boot, plugin } from 'heddle/testing'
-import SayHello from '../../domains/hello/plugins/say-hello.ts'
+import sayHello from '../../domains/hello/plugins/say-hello.ts'
 
 test('it greets by name', async (t) => {
-  const app = await plugin(t, SayHello, { domain: 'hello' })
+  const app = await plugin(t, sayHello, { domain: 'hello' })
   const { status, body } = await app.get('/hello/world')
   assert.equal(status, 200)
   assert.deepEqual(body, { success: true, data: { hello: 'world' } })
@@ -220,14 +208,14 @@ const AGENTS = `# For coding agents
 
 This is an application on heddle: plugins that run in worker threads behind one HTTP listener.
 
-- \`domains/<domain>/plugins/<verb-noun>.ts\` has one class as its default export. It gets its tools (\`http\`, \`db\`, \`event_bus\`, \`state\`, \`auth\`, \`scheduler\`, \`logger\`,
-  \`config\`, \`registry\`, \`telemetry\`) in its constructor, and registers routes, subscriptions and jobs in \`onBoot\`.
+- \`domains/<domain>/plugins/<verb-noun>.ts\` has one plugin as its default export: \`export default plugin(({ http, db }) => { … })\`. The function takes its tools (\`http\`, \`db\`, \`event_bus\`, \`state\`, \`auth\`, \`scheduler\`, \`logger\`,
+  \`config\`, \`registry\`, \`telemetry\`), and registers routes (\`http.get(path, options?, handler)\`), subscriptions and jobs.
 - Start with \`npm run new -- domain <name>\` or \`npm run new -- plugin <domain>/<verb-noun>\`, and change what it writes. Never change a migration that has been applied: write the next one.
 - Domains do not import each other and do not touch each other's tables. They publish and subscribe to events, whose payloads \`domains/<domain>/events.ts\` declares.
 - Import \`heddle\`, packages, and files of the same domain. A module-level variable exists once per thread: what requests share belongs in \`state\` or \`db\`.
 - Write rows and publish their event in one \`db.transaction(async (tx) => …)\` with \`tx.publish\`. Delivery is at least once: subscribers are idempotent.
 - Await every call of a tool. Never block: a handler that computes for long stops its thread.
-- Tests are in \`test/<domain>/\`: \`plugin(t, Class, { domain })\` runs one plugin with real tools, \`boot(t)\` a process. Wait with \`app.event(name)\` and \`app.idle()\`, never for a time.
+- Tests are in \`test/<domain>/\`: \`plugin(t, createOrder, { domain })\` runs one plugin with real tools, \`boot(t)\` a process. Wait with \`app.event(name)\` and \`app.idle()\`, never for a time.
 - How to do what, with whole files: \`${PAGES}/src/guides/README.md\` (authentication, webhooks, background work, …). Every call of a tool with its options and errors:
   \`${PAGES}/src/contracts/<tool>.md\`; the types are beside it. Rules of plugins: \`${PAGES}/domains/README.md\`. Errors by code: \`${PAGES}/src/core/errors/README.md\`.
 - Before you are done: \`npm run check && npm test\`, and \`npm run agents\`, which writes the list below anew.

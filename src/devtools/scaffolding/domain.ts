@@ -16,8 +16,7 @@ export function scaffoldDomain(workplace: Workplace, domain: string, within: str
     table: freeTable(workplace, tableName(domain)),
     event: freeEvent(workplace, `${snake(one)}.added`, domain),
     Added: `${pascal(one)}Added`,
-    Class: `Add${pascal(one)}`,
-    input: `new${pascal(one)}`,
+    imported: `add${pascal(one)}`,
   }
   const plugin = join(folder, 'plugins', `add-${one}.ts`)
   const test = testFile(workplace, domain, `add-${one}`)
@@ -62,8 +61,8 @@ interface Names {
   table: string
   event: string
   Added: string
-  Class: string
-  input: string
+  /** The plugin, as its test names it. */
+  imported: string
 }
 
 const events = ({ event, Added }: Names): string => `import { z } from 'zod'
@@ -93,37 +92,24 @@ CREATE TABLE ${table} (
 );
 `
 
-const pluginText = ({ domain, path, a, table, event, Class, input }: Names): string => `\
+const pluginText = ({ domain, path, a, table, event }: Names): string => `\
 import { randomUUID } from 'node:crypto'
 import { z } from 'zod'
-import { DbError, type HttpContext, Plugin, type Tools } from 'heddle'
+import { DbError, plugin } from 'heddle'
 
-const ${input} = z.object({ name: z.string().trim().min(1).max(100) })
+const options = {
+  body: z.object({ name: z.string().trim().min(1).max(100) }),
+  query: z.object({}),
+  tags: ['${domain}'],
+  summary: 'Add ${a}',
+}
 
 /** \`POST ${path}\`: adds ${a} and publishes the event \`${event}\`, in one transaction. */
-export default class ${Class} extends Plugin {
-  #db
-  #http
-
-  constructor({ db, http }: Tools) {
-    super()
-    this.#db = db
-    this.#http = http
-  }
-
-  override onBoot() {
-    this.#http.addEndpoint('${path}', 'POST', this.add, {
-      body: ${input},
-      query: z.object({}),
-      tags: ['${domain}'],
-      summary: 'Add ${a}',
-    })
-  }
-
-  async add({ name }: z.infer<typeof ${input}>, context: HttpContext) {
+export default plugin(({ db, http }) => {
+  http.post('${path}', options, async ({ name }, context) => {
     const id = randomUUID()
     try {
-      await this.#db.transaction(async (tx) => {
+      await db.transaction(async (tx) => {
         await tx.execute('INSERT INTO ${table} (id, name, created_at) VALUES ($1, $2, $3)', [id, name, new Date()])
         await tx.publish('${event}', { id, name })
       })
@@ -135,18 +121,18 @@ export default class ${Class} extends Plugin {
     }
     context.setStatus(201)
     return { success: true, data: { id, name } }
-  }
-}
+  })
+})
 `
 
-const testText = ({ path, a, event, Class, table }: Names, plugin: string, domain: string): string => `\
+const testText = ({ path, a, event, imported, table }: Names, plugin: string, domain: string): string => `\
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { plugin } from 'heddle/testing'
-import ${Class} from '${plugin}'
+import ${imported} from '${plugin}'
 
 test('${a} is stored and announced, once per name', async (t) => {
-  const app = await plugin(t, ${Class}, { domain: ${domain} })
+  const app = await plugin(t, ${imported}, { domain: ${domain} })
   const added = await app.post('${path}', { name: ' first ' })
   assert.equal(added.status, 201)
   assert.equal(added.body.data.name, 'first')
@@ -162,7 +148,7 @@ test('${a} is stored and announced, once per name', async (t) => {
 })
 
 test('a request without a name is refused with the place of the fault', async (t) => {
-  const app = await plugin(t, ${Class}, { domain: ${domain} })
+  const app = await plugin(t, ${imported}, { domain: ${domain} })
   const { status, body } = await app.post('${path}', {})
   assert.equal(status, 422)
   assert.equal(body.details[0].path, 'name')

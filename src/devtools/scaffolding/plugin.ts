@@ -24,8 +24,13 @@ const KINDS: readonly Kind[] = [
 /** For all other verbs: create, add, place, send, … */
 const OTHER_KIND: Kind = { method: 'POST', hasId: false, verbs: [] }
 
-/** `npm run new -- plugin orders/create-order`: one route that its verb suggests, with schemas, and its test. */
-export function scaffoldPlugin(workplace: Workplace, target: string, within: string | undefined): Scaffold {
+/** `npm run new -- plugin orders/create-order`: one route that its verb suggests, with schemas, and its test. @param isClass instead of a function */
+export function scaffoldPlugin(
+  workplace: Workplace,
+  target: string,
+  within: string | undefined,
+  isClass = false,
+): Scaffold {
   const [domain = '', name = '', ...more] = target.split('/')
   if (name === '' || more.length > 0) {
     throw new CommandError(`A plugin is named <domain>/<verb-noun>, like orders/create-order: not "${target}"`)
@@ -46,6 +51,7 @@ export function scaffoldPlugin(workplace: Workplace, target: string, within: str
   const names: Names = {
     ...kind,
     domain,
+    isClass,
     Class,
     verb,
     path: freePath(workplace, kind, domain, name),
@@ -71,6 +77,7 @@ function freePath({ project }: Workplace, { method, hasId }: Kind, domain: strin
 
 interface Names extends Kind {
   domain: string
+  isClass: boolean
   Class: string
   /** The handler's name. */
   verb: string
@@ -88,35 +95,59 @@ function curl({ method, path }: Names): string {
 /** The name of the handler: the verb, unless a method must not have that name. */
 const method = (verb: string): string => (verb === 'constructor' ? 'run' : verb)
 
-function pluginText(names: Names): string {
-  const { domain, Class, verb, path, summary, hasId } = names
-  const hasBody = names.method === 'POST' || names.method === 'PATCH'
-  const isList = names.method === 'GET' && !hasId
-  const schema = hasBody
-    ? 'const input = z.object({ name: z.string().trim().min(1).max(100) })'
-    : isList
-      ? 'const filter = z.object({ limit: z.coerce.number().int().min(1).max(100).default(20) })'
-      : 'const place = z.object({ id: z.string().min(1).max(100) })'
-  const options = hasBody
-    ? `body: input, query: z.object({}),${hasId ? ' params: z.object({ id: z.string().min(1).max(100) }),' : ''}`
-    : isList
-      ? 'query: filter,'
-      : 'params: place, query: z.object({}),'
-  const fields = hasBody ? (hasId ? 'id, name' : 'name') : isList ? 'limit' : 'id'
-  const type = hasBody
-    ? `z.infer<typeof input>${hasId ? ' & { id: string }' : ''}`
-    : isList
-      ? 'z.infer<typeof filter>'
-      : 'z.infer<typeof place>'
-  const creates = names.method === 'POST'
-  const data = isList ? '[]' : hasBody && hasId ? '{ id, name }' : hasBody ? '{ name }' : '{ id }'
-  return `import { z } from 'zod'
-import { type HttpContext, Plugin, type Tools } from 'heddle'
+/** Routes with a body make or change something. */
+const hasBody = ({ method }: Kind): boolean => method === 'POST' || method === 'PATCH'
 
-${schema}
+const ID = 'id: z.string().min(1).max(100)'
+
+function pluginText(names: Names): string {
+  const { path, summary, hasId, domain } = names
+  const schemas = [
+    ...(hasBody(names) ? ['body: z.object({ name: z.string().trim().min(1).max(100) })'] : []),
+    ...(hasId ? [`params: z.object({ ${ID} })`] : []),
+    hasBody(names) || hasId
+      ? 'query: z.object({})'
+      : 'query: z.object({ limit: z.coerce.number().int().min(1).max(100).default(20) })',
+  ]
+  const options = [...schemas, `tags: ['${domain}']`, `summary: '${summary}'`]
+  return `import { z } from 'zod'
+import { ${names.isClass ? 'type HttpContext, Plugin, type Tools' : 'plugin'} } from 'heddle'
+
+const options = {
+${options.map((option) => `  ${option},\n`).join('')}}
 
 /** \`${names.method} ${path}\`: ${summary.toLowerCase()}. */
-export default class ${Class} extends Plugin {
+export default ${names.isClass ? classText(names) : functionText(names)}
+`
+}
+
+/** What a handler takes out of its data. */
+const fieldsOf = (names: Names): string[] =>
+  hasBody(names) ? [...(names.hasId ? ['id'] : []), 'name'] : [names.hasId ? 'id' : 'limit']
+
+function bodyText(names: Names, logger: string): string[] {
+  const fields = fieldsOf(names).join(', ')
+  return [
+    `${logger}.info('${names.summary}', { ${fields}, request_id: context.requestId })`,
+    ...(names.method === 'POST' ? ['context.setStatus(201)'] : []),
+    `return { success: true, data: ${fields === 'limit' ? '[]' : `{ ${fields} }`} }`,
+  ]
+}
+
+function functionText(names: Names): string {
+  const { path } = names
+  return `plugin(({ http, logger }) => {
+  http.${names.method.toLowerCase()}('${path}', options, async ({ ${fieldsOf(names).join(', ')} }, context) => {
+    ${bodyText(names, 'logger').join('\n    ')}
+  })
+})`
+}
+
+function classText(names: Names): string {
+  const { Class, verb, path } = names
+  const fields = fieldsOf(names)
+  const types = fields.map((field) => `${field}: ${field === 'limit' ? 'number' : 'string'}`)
+  return `class ${Class} extends Plugin {
   #http
   #log
 
@@ -127,36 +158,30 @@ export default class ${Class} extends Plugin {
   }
 
   override onBoot() {
-    this.#http.addEndpoint('${path}', '${names.method}', this.${method(verb)}, {
-      ${options}
-      tags: ['${domain}'],
-      summary: '${summary}',
-    })
+    this.#http.${names.method.toLowerCase()}('${path}', options, this.${method(verb)})
   }
 
-  async ${method(verb)}({ ${fields} }: ${type}, context: HttpContext) {
-    this.#log.info('${summary}', { ${fields}, request_id: context.requestId })
-    ${creates ? 'context.setStatus(201)\n    ' : ''}return { success: true, data: ${data} }
+  async ${method(verb)}({ ${fields.join(', ')} }: { ${types.join('; ')} }, context: HttpContext) {
+    ${bodyText(names, 'this.#log').join('\n    ')}
   }
-}
-`
+}`
 }
 
 function testText(names: Names, plugin: string, domain: string): string {
-  const { Class, path, hasId, summary } = names
+  const { path, hasId, summary } = names
   const url = path.replace(':id', '1')
-  const hasBody = names.method === 'POST' || names.method === 'PATCH'
-  const isList = names.method === 'GET' && !hasId
+  const isList = !hasBody(names) && !hasId
+  const imported = names.isClass ? names.Class : names.Class.replace(/^./, (letter) => letter.toLowerCase())
   const call = (body: string, query = ''): string =>
-    `app.request('${names.method}', '${url}${query}'${hasBody ? `, { body: ${body} }` : ''})`
+    `app.request('${names.method}', '${url}${query}'${hasBody(names) ? `, { body: ${body} }` : ''})`
   const data = isList
     ? '[]'
-    : hasBody && hasId
+    : hasBody(names) && hasId
       ? "{ id: '1', name: 'first' }"
-      : hasBody
+      : hasBody(names)
         ? "{ name: 'first' }"
         : "{ id: '1' }"
-  const refusal = hasBody
+  const refusal = hasBody(names)
     ? `
   const refused = await ${call("{ name: '' }")}
   assert.equal(refused.status, 422)
@@ -172,10 +197,10 @@ function testText(names: Names, plugin: string, domain: string): string {
   return `import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { plugin } from 'heddle/testing'
-import ${Class} from '${plugin}'
+import ${imported} from '${plugin}'
 
 test('${names.method} ${path}: ${summary.toLowerCase()}', async (t) => {
-  const app = await plugin(t, ${Class}, { domain: ${domain} })
+  const app = await plugin(t, ${imported}, { domain: ${domain} })
   const { status, body } = await ${call("{ name: 'first' }")}
   assert.equal(status, ${names.method === 'POST' ? 201 : 200})
   assert.deepEqual(body, { success: true, data: ${data} })

@@ -165,7 +165,7 @@ export class PrimaryToolHost implements ToolHost {
 
   #requireBoot(name: string, what: string): void {
     if (this.#isOver({ name }))
-      throw new HeddleError('HTTP_PATH_INVALID', `${what}: routes are registered in onBoot, not later`)
+      throw new HeddleError('HTTP_PATH_INVALID', `${what}: routes are registered while the plugin boots, not later`)
   }
 
   #addRoute(route: RouteManifest): number {
@@ -227,7 +227,10 @@ export class PrimaryToolHost implements ToolHost {
   }
   addJob(job: JobDefinition): void {
     if (this.#isOver(job.owner))
-      throw new HeddleError('SCHEDULER_INVALID', `Job ${job.name}: jobs are registered in onBoot, not later`)
+      throw new HeddleError(
+        'SCHEDULER_INVALID',
+        `Job ${job.name}: jobs are registered while the plugin boots, not later`,
+      )
     this.#options.addJob(job)
   }
   jobs(): JobInfo[] {

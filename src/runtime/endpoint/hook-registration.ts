@@ -9,7 +9,8 @@ import { callsCommit } from './user-use.ts'
 /** A hook with the place of the call that registers it. @throws HTTP_HOOK_INVALID after the boot */
 export function registeredHook(hook: Omit<Hook, 'place'>, isBooted: boolean): Hook {
   const place = callerPlace()
-  if (isBooted) throw new HeddleError('HTTP_HOOK_INVALID', `${hook.kind}: hooks are registered in onBoot, not later`)
+  if (isBooted)
+    throw new HeddleError('HTTP_HOOK_INVALID', `${hook.kind}: hooks are registered while the plugin boots, not later`)
   return { ...hook, place }
 }
 

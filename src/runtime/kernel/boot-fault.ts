@@ -105,7 +105,7 @@ const PATH_FIXES: readonly [RegExp, string][] = [
   ],
   [/is no parameter here/, "a colon makes a parameter: '/users/:id' where OpenAPI has '/users/{id}'."],
   [/stands there twice/, "give each parameter a name of its own: '/users/:userId/orders/:orderId'."],
-  [/in onBoot, not later/, 'register it in onBoot, or in the function of plugin(…).'],
+  [/while the plugin boots, not later/, 'register it in onBoot, or in the function of plugin(…).'],
 ]
 
 /** A syntax error, as the compiler or Node reports it. */

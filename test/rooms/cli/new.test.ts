@@ -54,16 +54,18 @@ test('what is written passes the checks and its own tests', async (t) => {
   const { root, tools, run, make } = await project(t)
   const written: string[] = []
   await writeFile(join(root, 'others.ts'), 'export  const  untouched = 1')
-  for (const [what, name] of [
+  for (const [what, name, ...flags] of [
     ['domain', 'orders'],
     ['plugin', 'orders/create-order'],
     ['plugin', 'orders/rename-order'],
+    ['plugin', 'orders/list-orders', '--class'],
+    ['plugin', 'orders/place-order', '--class'],
     ['migration', 'orders/add_total'],
     ['hooks', 'orders'],
     ['hooks', 'app'],
     ['tool', 's3'],
   ] as const) {
-    const { code, stdout, stderr } = await make(what, name)
+    const { code, stdout, stderr } = await make(what, name, ...flags)
     assert.equal(code, 0, stderr)
     assert.match(stdout, /^Wrote\n( {2}\S+\n)+Next\n/)
     written.push(...stdout.slice(0, stdout.indexOf('Next')).match(/(?<=^ {2})\S+$/gm)!)
@@ -77,6 +79,10 @@ test('what is written passes the checks and its own tests', async (t) => {
     'test/orders/create-order.test.ts',
     'domains/orders/plugins/rename-order.ts',
     'test/orders/rename-order.test.ts',
+    'domains/orders/plugins/list-orders.ts',
+    'test/orders/list-orders.test.ts',
+    'domains/orders/plugins/place-order.ts',
+    'test/orders/place-order.test.ts',
     'domains/orders/migrations/002_add_total.sql',
     'domains/orders/domain.ts',
     'domains/app.ts',
@@ -162,8 +168,12 @@ test('what cannot be made is refused with the reason, and nothing is written ove
     const texts = twin.files.map(({ text }) => text).join('\n')
     assert.match(texts, /CREATE TABLE order_entries/, 'no word of SQL')
     assert.match(texts, /'order\.new_order_added'/, 'a contract of its own')
-    assert.match((await plugin('orders/add-line')).files[0]!.text, /'\/orders\/add-line', 'POST'/, 'a route of its own')
-    assert.match((await plugin('orders/show-order')).files[0]!.text, /'\/orders\/:id', 'GET'/)
+    assert.match(
+      (await plugin('orders/add-line')).files[0]!.text,
+      /http\.post\('\/orders\/add-line', options,/,
+      'a route of its own',
+    )
+    assert.match((await plugin('orders/show-order')).files[0]!.text, /http\.get\('\/orders\/:id', options,/)
     assert.match((await migration('orders/tidy_up')).files[0]!.path, /002_tidy_up\.sql$/)
   })
 
@@ -195,6 +205,7 @@ test('what cannot be made is refused with the reason, and nothing is written ove
       [['plugn', 'orders/add-order'], 2, /^There is no "plugn" to make: was plugin meant\?/],
       [['plugin', 'orders/add-order', '--dep', 'x'], 2, /^Unknown option '--dep'/],
       [['plugin'], 2, /^plugin: a name is missing/],
+      [['domain', 'people', '--class'], 2, /^--class applies to a plugin alone/],
       [['plugin', 'orders/add-order'], 1, /^Nothing was written: /],
     ] as const) {
       const { code, stderr } = await make(...args)

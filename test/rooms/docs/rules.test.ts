@@ -47,7 +47,10 @@ describe('rules of the guide', () => {
     for (const path of ['/late/route', '/late/job', '/primary/late/route', '/primary/late/job']) {
       assert.equal((await heddle.json(path, { method: 'POST' })).status, 500, path)
       await until(
-        () => heddle.logs.find(({ msg }) => msg.startsWith(`${path} failed`) && msg.includes('in onBoot, not later')),
+        () =>
+          heddle.logs.find(
+            ({ msg }) => msg.startsWith(`${path} failed`) && msg.includes('while the plugin boots, not later'),
+          ),
         path,
       )
     }

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { type HttpContext, type JobRun, Plugin, type Tools } from '#heddle'
 import { plugin } from '#heddle/testing'
-import SayHello from '../../../domains/examples/plugins/say-hello.ts'
+import sayHello from '../../../domains/examples/plugins/say-hello.ts'
 import Meet from '../../fixtures/identified/club/plugins/meet.ts'
 import Visit from '../../fixtures/identified/visitors/plugins/visit.ts'
 import OpenTicket from '../../fixtures/testing/desk/plugins/open-ticket.ts'
@@ -36,7 +36,7 @@ test('one plugin has its tables, those that they depend on, its routes and its e
 })
 
 test('a plugin as a function has the name of its file', async (t) => {
-  const app = await plugin(t, SayHello)
+  const app = await plugin(t, sayHello)
   assert.deepEqual((await app.get('/hello/ada')).body.data, { hello: 'ada' })
   const [route] = await app.tools.registry.getRoutes()
   assert.equal(route!.plugin, 'test.SayHello')

@@ -1,12 +1,12 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { plugin } from 'heddle/testing'
-import ClearCarts from '../../domains/shop/plugins/clear-carts.ts'
+import clearCarts from '../../domains/shop/plugins/clear-carts.ts'
 
 const DAY_MS = 86_400_000
 
 test('every night what nobody has touched for a month leaves the carts', async (t) => {
-  const app = await plugin(t, ClearCarts, { domain: 'shop' })
+  const app = await plugin(t, clearCarts, { domain: 'shop' })
   await app.tools.db.execute("INSERT INTO products (id, name, price_cents, available) VALUES ('p', 'Loom', 100, 1)")
   for (const [customer, days] of [
     ['long ago', 31],

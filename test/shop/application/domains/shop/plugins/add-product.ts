@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto'
-import { type HttpContext, Plugin, type ToolsIn } from 'heddle'
+import { plugin, type ToolsIn } from 'heddle'
 import { z } from 'zod'
 import type shop from '../domain.ts'
 import { admins } from '../roles.ts'
@@ -12,31 +12,22 @@ const product = z.object({
 })
 
 /** `POST /products`, for admins */
-export default class AddProduct extends Plugin {
-  #auth
-  #http
-  #tables
+export default plugin(({ auth, db, http }: ToolsIn<typeof shop>) => {
+  const tables = shopTables(db)
 
-  constructor({ auth, db, http }: ToolsIn<typeof shop>) {
-    super()
-    this.#auth = auth
-    this.#http = http
-    this.#tables = shopTables(db)
-  }
-
-  override onBoot() {
-    this.#http.addEndpoint('/products', 'POST', this.add, {
-      authValidator: this.#auth.validateToken,
+  http.post(
+    '/products',
+    {
+      authValidator: auth.validateToken,
       guards: [admins],
       body: product,
       query: z.object({}),
-    })
-  }
-
-  async add({ name, price_cents, available }: z.infer<typeof product>, context: HttpContext) {
-    const id = randomUUID()
-    await this.#tables.insertInto('products').values({ id, name, price_cents, available }).execute()
-    context.setStatus(201)
-    return { success: true, data: { id } }
-  }
-}
+    },
+    async ({ name, price_cents, available }, context) => {
+      const id = randomUUID()
+      await tables.insertInto('products').values({ id, name, price_cents, available }).execute()
+      context.setStatus(201)
+      return { success: true, data: { id } }
+    },
+  )
+})

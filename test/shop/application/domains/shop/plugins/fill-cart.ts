@@ -1,4 +1,4 @@
-import { type Data, DbError, HttpError, Plugin, type ToolsIn } from 'heddle'
+import { type Data, DbError, HttpError, plugin, type ToolsIn } from 'heddle'
 import { z } from 'zod'
 import type shop from '../domain.ts'
 import { customers, type ForUser } from '../roles.ts'
@@ -7,56 +7,47 @@ import { shopTables } from '../tables.ts'
 const line = z.object({ quantity: z.int().min(0).max(100) })
 
 /** `PUT /cart/:product`, of which 0 takes it out, and `GET /cart` */
-export default class FillCart extends Plugin {
-  #auth
-  #http
-  #tables
+export default plugin(({ auth, db, http }: ToolsIn<typeof shop>) => {
+  const tables = shopTables(db)
 
-  constructor({ auth, db, http }: ToolsIn<typeof shop>) {
-    super()
-    this.#auth = auth
-    this.#http = http
-    this.#tables = shopTables(db)
-  }
-
-  override onBoot() {
-    const own = { authValidator: this.#auth.validateToken, guards: [customers] }
-    this.#http.addEndpoint('/cart', 'GET', this.show, own)
-    this.#http.addEndpoint('/cart/:product', 'PUT', this.put, {
+  const own = { authValidator: auth.validateToken, guards: [customers] }
+  http.get('/cart', own, show)
+  http.put(
+    '/cart/:product',
+    {
       ...own,
       body: line,
       query: z.object({}),
       throws: { 404: 'There is no such product' },
-    })
-  }
-
-  async put({ product, quantity }: { product: string; quantity: number }, context: ForUser) {
-    const key = { customer_id: context.user.id, product_id: product }
-    if (quantity === 0) {
-      await this.#tables
-        .deleteFrom('cart_lines')
-        .where((column) => column.and(key))
-        .execute()
-    } else {
-      const touched = { quantity, touched_at: new Date().toISOString() }
-      try {
-        await this.#tables
-          .insertInto('cart_lines')
-          .values({ ...key, ...touched })
-          .onConflict((conflict) => conflict.columns(['customer_id', 'product_id']).doUpdateSet(touched))
+    },
+    async ({ product, quantity }, context) => {
+      const key = { customer_id: context.user.id, product_id: product }
+      if (quantity === 0) {
+        await tables
+          .deleteFrom('cart_lines')
+          .where((column) => column.and(key))
           .execute()
-      } catch (error) {
-        if (error instanceof DbError && error.kind === 'foreign_key_violation') {
-          throw new HttpError(404, 'There is no such product')
+      } else {
+        const touched = { quantity, touched_at: new Date().toISOString() }
+        try {
+          await tables
+            .insertInto('cart_lines')
+            .values({ ...key, ...touched })
+            .onConflict((conflict) => conflict.columns(['customer_id', 'product_id']).doUpdateSet(touched))
+            .execute()
+        } catch (error) {
+          if (error instanceof DbError && error.kind === 'foreign_key_violation') {
+            throw new HttpError(404, 'There is no such product')
+          }
+          throw error
         }
-        throw error
       }
-    }
-    return this.show({}, context)
-  }
+      return show({}, context)
+    },
+  )
 
-  async show(_data: Data, { user }: ForUser) {
-    const lines = await this.#tables
+  async function show(_data: Data, { user }: ForUser) {
+    const lines = await tables
       .selectFrom('cart_lines')
       .innerJoin('products', 'products.id', 'cart_lines.product_id')
       .select(['product_id', 'name', 'quantity', 'price_cents'])
@@ -65,4 +56,4 @@ export default class FillCart extends Plugin {
       .execute()
     return { success: true, data: lines }
   }
-}
+})

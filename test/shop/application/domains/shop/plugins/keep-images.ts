@@ -1,4 +1,4 @@
-import { type BodyParts, DbError, type HttpContext, HttpError, Plugin, type ToolsIn } from 'heddle'
+import { type BodyParts, DbError, HttpError, plugin, type ToolsIn } from 'heddle'
 import type shop from '../domain.ts'
 import { admins } from '../roles.ts'
 import { shopTables } from '../tables.ts'
@@ -11,58 +11,47 @@ const SIGNATURES: Record<string, Buffer> = {
 }
 
 /** `POST /products/:id/image`, for admins, and `GET` of it */
-export default class KeepImages extends Plugin {
-  #auth
-  #http
-  #tables
+export default plugin(({ auth, db, http }: ToolsIn<typeof shop>) => {
+  const tables = shopTables(db)
 
-  constructor({ auth, db, http }: ToolsIn<typeof shop>) {
-    super()
-    this.#auth = auth
-    this.#http = http
-    this.#tables = shopTables(db)
-  }
-
-  override onBoot() {
-    const path = '/products/:id/image'
-    this.#http.addEndpoint(path, 'POST', this.keep, {
-      authValidator: this.#auth.validateToken,
+  const path = '/products/:id/image'
+  http.post(
+    path,
+    {
+      authValidator: auth.validateToken,
       guards: [admins],
       // Read while it comes, and not before the guard has let it in.
       body: 'multipart',
       maxBytes: MAX_BYTES,
       throws: { 404: 'There is no such product', 415: 'Neither PNG nor JPEG' },
-    })
-    this.#http.addEndpoint(path, 'GET', this.show, { etag: true, throws: { 404: 'There is no image' } })
-  }
-
-  async keep({ id }: { id: string }, { body }: HttpContext<BodyParts>) {
-    const { type, content } = await readImage(body)
-    try {
-      await this.#tables
-        .insertInto('images')
-        .values({ product_id: id, type, content })
-        .onConflict((conflict) => conflict.column('product_id').doUpdateSet({ type, content }))
-        .execute()
-    } catch (error) {
-      if (error instanceof DbError && error.kind === 'foreign_key_violation') {
-        throw new HttpError(404, 'There is no such product')
+    },
+    async ({ id }, { body }) => {
+      const { type, content } = await readImage(body)
+      try {
+        await tables
+          .insertInto('images')
+          .values({ product_id: id, type, content })
+          .onConflict((conflict) => conflict.column('product_id').doUpdateSet({ type, content }))
+          .execute()
+      } catch (error) {
+        if (error instanceof DbError && error.kind === 'foreign_key_violation') {
+          throw new HttpError(404, 'There is no such product')
+        }
+        throw error
       }
-      throw error
-    }
-    return { success: true, data: { type, bytes: content.byteLength } }
-  }
-
-  async show({ id }: { id: string }, context: HttpContext) {
-    const image = await this.#tables
+      return { success: true, data: { type, bytes: content.byteLength } }
+    },
+  )
+  http.get(path, { etag: true, throws: { 404: 'There is no image' } }, async ({ id }, context) => {
+    const image = await tables
       .selectFrom('images')
       .select(['type', 'content'])
       .where('product_id', '=', id)
       .executeTakeFirst()
     if (image === undefined) throw new HttpError(404, 'There is no image')
     context.sendBinary(image.content, image.type)
-  }
-}
+  })
+})
 
 /** The first part that is named `image`. @throws HttpError 415 */
 async function readImage(body: BodyParts) {

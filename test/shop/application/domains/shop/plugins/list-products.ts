@@ -1,4 +1,4 @@
-import { Plugin, type Tools } from 'heddle'
+import { plugin } from 'heddle'
 import { keysetPage } from 'heddle/kysely'
 import { z } from 'zod'
 import { shopTables } from '../tables.ts'
@@ -11,27 +11,16 @@ const filter = z.object({
 })
 
 /** `GET /products`, a page after the other: `next` of one is `after` of the next */
-export default class ListProducts extends Plugin {
-  #http
-  #tables
+export default plugin(({ db, http }) => {
+  const tables = shopTables(db)
 
-  constructor({ db, http }: Tools) {
-    super()
-    this.#http = http
-    this.#tables = shopTables(db)
-  }
-
-  override onBoot() {
-    this.#http.addEndpoint('/products', 'GET', this.list, { query: filter })
-  }
-
-  async list({ search, max_cents, limit, after }: z.infer<typeof filter>) {
-    let products = this.#tables.selectFrom('products').select(['id', 'name', 'price_cents', 'available'])
+  http.get('/products', { query: filter }, async ({ search, max_cents, limit, after }) => {
+    let products = tables.selectFrom('products').select(['id', 'name', 'price_cents', 'available'])
     if (search !== undefined) {
       products = products.where((column) => column.fn('lower', ['name']), 'like', `%${search.toLowerCase()}%`)
     }
     if (max_cents !== undefined) products = products.where('price_cents', '<=', max_cents)
-    const { rows, next } = await keysetPage(this.#tables, { rows: products, orderBy: ['name', 'id'], limit, after })
+    const { rows, next } = await keysetPage(tables, { rows: products, orderBy: ['name', 'id'], limit, after })
     return { success: true, data: rows, next }
-  }
-}
+  })
+})

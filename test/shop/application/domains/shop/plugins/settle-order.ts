@@ -1,25 +1,14 @@
-import { type EventMeta, type Events, Plugin, type Tools, type Tx } from 'heddle'
+import { type EventMeta, type Events, plugin, type Tx } from 'heddle'
 import { shopTables } from '../tables.ts'
 
 /** A payment makes an order paid, once, however often the provider tells. */
-export default class SettleOrder extends Plugin {
-  #bus
-  #log
-  #tables
+export default plugin(({ db, event_bus, logger }) => {
+  const tables = shopTables(db)
 
-  constructor({ db, event_bus, logger }: Tools) {
-    super()
-    this.#bus = event_bus
-    this.#log = logger
-    this.#tables = shopTables(db)
-  }
+  event_bus.subscribe('payment.received', settle, { transaction: true, retries: 5, backoffMs: 100 })
 
-  override onBoot() {
-    this.#bus.subscribe('payment.received', this.settle, { transaction: true, retries: 5, backoffMs: 100 })
-  }
-
-  async settle({ order_id }: Events['payment.received'], _event: EventMeta, tx: Tx) {
-    const paid = await this.#tables
+  async function settle({ order_id }: Events['payment.received'], _event: EventMeta, tx: Tx) {
+    const paid = await tables
       .in(tx)
       .updateTable('orders')
       .set({ status: 'paid' })
@@ -27,7 +16,7 @@ export default class SettleOrder extends Plugin {
       .where('status', '=', 'placed')
       .returning(['id', 'customer_id', 'total_cents'])
       .executeTakeFirst()
-    if (paid === undefined) return this.#log.info('Nothing to settle', { order_id })
+    if (paid === undefined) return logger.info('Nothing to settle', { order_id })
     await tx.publish('order.paid', paid)
   }
-}
+})
