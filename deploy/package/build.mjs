@@ -21,6 +21,7 @@ const PAGES = [
   'domains/README.md',
   'bench/README.md',
   'test/matrix/README.md',
+  'test/shop/application/README.md',
 ]
 /** Of pages that are read where the repository is. */
 const PICTURES = 'src/guides/pictures/'
