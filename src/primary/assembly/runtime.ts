@@ -132,7 +132,7 @@ export class Runtime {
       opened: () => events.eventLog.opened(),
       log: (message, plugin, fields) => log('ERROR', message, plugin, fields),
     }).requests
-    const suspicion = assembleSuspicion({ settings, http, link })
+    const suspicion = assembleSuspicion({ settings, http, events, link })
     const circuitBreaker = assembleCircuitBreaker({ processLog, events, tools, http, suspicion })
     processDeaths?.setAside(circuitBreaker)
     const jobs = new Jobs({

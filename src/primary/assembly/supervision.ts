@@ -118,6 +118,7 @@ export function assembleSupervision(options: SupervisionOptions): SupervisionPar
       events.laneStreams.still(lane)
       void http.dispatcher.rescue(lane)
     },
+    onStalled: (lane, stack) => judge.stalled(lane, stack),
     onRecovered: (lane, standstill) => deaths.onRecovered(lane, standstill),
     onLeftOut: (file, reason) => {
       for (const lane of supervisor.lanes.all) registrar.leftOut(lane, file, reason)

@@ -1,11 +1,13 @@
+import type { Origin } from '../../core/causality/context.ts'
 import type { Settings } from '../../core/config/schema.ts'
 import { steadyMs } from '../../core/schedule/steady-time.ts'
 import type { Lane } from '../dispatch/lane.ts'
 import { RequestPlacement } from '../dispatch/request-placement.ts'
 import { Confinement } from '../supervision/confinement.ts'
-import { handlersOf } from '../supervision/lane-handlers.ts'
+import { handlersOf, lastBegunIn } from '../supervision/lane-handlers.ts'
 import { type Handlers, Sightings } from '../supervision/sightings.ts'
 import { Suspicion } from '../supervision/suspicion.ts'
+import type { EventParts } from './events.ts'
 import type { HttpParts } from './http.ts'
 import type { SupervisorLink } from './supervisor-link.ts'
 
@@ -14,6 +16,8 @@ export interface SuspicionParts {
   readonly suspicion: Suspicion
   readonly confinement: Confinement
   handlersOf(lane: Lane): Handlers
+  /** The handler that a lane has begun last and not ended. */
+  lastBegunIn(lane: Lane): Origin | null
   /** Gives the dispatcher the lanes that take requests, each for its plugins. */
   placeRequests(): void
 }
@@ -21,12 +25,14 @@ export interface SuspicionParts {
 interface SuspicionOptions {
   settings: Settings
   http: HttpParts
+  events: EventParts
   link: SupervisorLink
 }
 
 /** What is known of the plugins' guilt, and where their requests go because of it. */
-export function assembleSuspicion({ settings, http, link }: SuspicionOptions): SuspicionParts {
+export function assembleSuspicion({ settings, http, events, link }: SuspicionOptions): SuspicionParts {
   const { routing, dispatcher } = http
+  const { hub, laneSubscribers } = events
   const ofLane = (lane: Lane): Handlers => handlersOf(lane, routing, Date.now())
   const sightings = new Sightings(ofLane)
   const confinement = new Confinement({
@@ -37,6 +43,7 @@ export function assembleSuspicion({ settings, http, link }: SuspicionOptions): S
     routes: routing.table,
     lanesWanted: settings.lanes,
     isConfined: (plugin) => confinement.isConfined(plugin),
+    isStalling: (plugin) => confinement.isStalling(plugin),
     isKnown: (plugin) => sightings.isKnown(plugin),
     isCrisis: () => confinement.isCrisis(steadyMs()),
   })
@@ -44,7 +51,16 @@ export function assembleSuspicion({ settings, http, link }: SuspicionOptions): S
     const { serving, hasProbationBegun } = link.supervisor.lanes
     placement.place(serving, hasProbationBegun)
     dispatcher.setLanes(serving)
+    for (const lane of serving) laneSubscribers.holdBack(lane, (plugin) => placement.isKeptFrom(lane, plugin))
+    hub.subscribersChanged()
   }
   sightings.start(() => link.supervisor.lanes.ready, placeRequests)
-  return { sightings, suspicion: new Suspicion(sightings), confinement, handlersOf: ofLane, placeRequests }
+  return {
+    sightings,
+    suspicion: new Suspicion(sightings),
+    confinement,
+    handlersOf: ofLane,
+    lastBegunIn: (lane) => lastBegunIn(lane, routing),
+    placeRequests,
+  }
 }

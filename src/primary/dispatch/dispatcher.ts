@@ -6,7 +6,7 @@ import type { RawBuffer } from '../../transport/memory/raw-buffer.ts'
 import type { Exchange } from '../http/exchange.ts'
 import { AdmissionQueue } from './admission-queue.ts'
 import type { DrainSpeed } from './drain-rate.ts'
-import type { Lane } from './lane.ts'
+import { type Lane, NOT, WHILE_IT_ANSWERS } from './lane.ts'
 
 /** Requests are taken back from a lane that leaves its frames unread at most this often, milliseconds. */
 const RESCUE_PAUSE_MS = 5
@@ -71,7 +71,7 @@ export class Dispatcher {
     const nowMs = exactMs()
     let best: Lane | undefined
     for (const lane of this.#lanes) {
-      if (!lane.responsive || lane.hasEnded || lane.servesRoute[frame.routeNumber] === 0) continue
+      if (!lane.responsive || lane.hasEnded || lane.servesRoute[frame.routeNumber] === NOT) continue
       if (lane.freeRequests === 0 || !lane.isPrompt(nowMs)) continue
       if (best === undefined || lastingLoad(lane) < lastingLoad(best)) best = lane
     }
@@ -99,7 +99,7 @@ export class Dispatcher {
     let late: Lane | undefined
     for (let n = 0; n < lanes.length; n++) {
       const lane = lanes[n]!
-      if (!lane.responsive || lane.hasEnded || lane.servesRoute[routeNumber] === 0) continue
+      if (!lane.responsive || lane.hasEnded || lane.servesRoute[routeNumber] === NOT) continue
       if (!lane.isPrompt(nowMs)) late = lane
       else if (best === undefined) best = lane
       else if (lane.requestsInFlight < best.requestsInFlight && !(isQuick && best.canServeAlone(nowMs))) best = lane
@@ -127,7 +127,7 @@ export class Dispatcher {
   #fastestSpeed(routeNumber: number): DrainSpeed {
     let fastest: DrainSpeed = 'slow'
     for (const lane of this.#lanes) {
-      if (lane.servesRoute[routeNumber] === 0 || lane.hasEnded) continue
+      if (lane.servesRoute[routeNumber] === NOT || lane.hasEnded) continue
       const speed = lane.drainSpeedWhenFull()
       if (speed === 'fast') return speed
       if (speed === 'unknown') fastest = speed
@@ -163,7 +163,7 @@ export class Dispatcher {
   #withhold(frame: RequestFrame, exchange: Exchange): boolean {
     const { routeNumber } = frame
     const isHosted = this.#lanes.some(({ hostsRoute }) => hostsRoute[routeNumber] === 1)
-    if (!isHosted || this.#lanes.some(({ servesRoute }) => servesRoute[routeNumber] === 1)) return false
+    if (!isHosted || leastLoaded(this.#lanes, routeNumber) !== undefined) return false
     if (!this.#withheld.tryAdd(frame, exchange)) return false
     this.#withheldTimer ??= setTimeout(this.#checkWithheld, WITHHELD_CHECK_MS)
     return true
@@ -228,7 +228,8 @@ export class Dispatcher {
     for (const { body, exchange } of taken) {
       const frame = readRequest(bufferOf(body), 0)
       try {
-        if (!this.#give(frame, exchange) && !this.#enqueue(frame, exchange)) exchange.fail('HTTP_OVERLOADED')
+        if (!this.#give(frame, exchange) && !this.#enqueue(frame, exchange) && !this.#withhold(frame, exchange))
+          exchange.fail('HTTP_OVERLOADED')
       } catch (error) {
         this.#fail(exchange, error)
       }
@@ -270,7 +271,8 @@ const lastingLoad = (lane: Lane): number => lane.sockets.size + lane.streamsOpen
 function leastLoaded(lanes: Lane[], routeNumber: number): Lane | undefined {
   let best: Lane | undefined
   for (const lane of lanes) {
-    if (lane.servesRoute[routeNumber] === 0 || lane.hasEnded) continue
+    const serves = lane.servesRoute[routeNumber]
+    if (serves === NOT || lane.hasEnded || (serves === WHILE_IT_ANSWERS && !lane.responsive)) continue
     if (best === undefined || lane.requestsInFlight < best.requestsInFlight) best = lane
   }
   return best

@@ -27,6 +27,11 @@ const PROMPT_MS = 5
 const ALONE_MAX_REQUESTS = 16
 const ALONE_MAX_UNREAD_MS = 1
 
+export const NOT = 0
+export const ALWAYS = 1
+/** Else they wait for another lane: they would begin as soon as its loop turns, and hold up who comes back to it. */
+export const WHILE_IT_ANSWERS = 2
+
 export type LaneState = 'starting' | 'ready' | 'draining' | 'dead'
 /**
  * Regular lanes take all work. The quarantine lane gets events that lanes died of, one at a time, and nothing else. The probation lane
@@ -84,11 +89,13 @@ export class Lane {
   manifest: Manifest | null = null
   /** False while the loop of its thread stands still: the dispatcher leaves it out. */
   responsive = true
+  /** It works beside a lane that stands still, until that one goes on or has ended. */
+  isStandby = false
   /** How long a debugger has held its thread, all in all. */
   heldMs = 0
   /** 1 at the numbers of the routes that it hosts: a plugin may be up in one lane and not in another, and new code has new routes. */
   readonly hostsRoute = new Uint8Array(ROUTES_MAX)
-  /** 1 at those whose requests it gets. */
+  /** Whether it gets their requests: `NOT`, `ALWAYS`, or `WHILE_IT_ANSWERS`. */
   readonly servesRoute = new Uint8Array(ROUTES_MAX)
   /** True when its thread has ended and its unfinished work is not yet taken care of: it gets nothing more. */
   hasEnded = false

@@ -1,5 +1,5 @@
 import type { RouteTable } from '../http/route-table.ts'
-import type { Lane } from './lane.ts'
+import { ALWAYS, type Lane, NOT, WHILE_IT_ANSWERS } from './lane.ts'
 
 export interface PlacementOptions {
   routes: RouteTable
@@ -7,6 +7,8 @@ export interface PlacementOptions {
   lanesWanted: number
   /** True for a plugin that may have ended a lane. */
   isConfined: (plugin: string) => boolean
+  /** True for a plugin that stands still in the lanes. */
+  isStalling: (plugin: string) => boolean
   /** True for a plugin that has worked without harm. */
   isKnown: (plugin: string) => boolean
   /** True while one lane has to be sheltered. */
@@ -18,12 +20,14 @@ export interface PlacementOptions {
  *
  * - what is under suspicion goes to the probation lane. Until that is up for the first time it goes to the regular lanes, except for the
  *   sheltered one;
- * - the sheltered lane, which is the oldest, takes only plugins that are known to do no harm, for some
+ * - what stands still in the lanes goes there, too, and to the regular lanes, except for the sheltered one and those that stand by;
+ * - the sheltered lane, which is the oldest of those that answer, takes only plugins that are known to do no harm, for some
  *   seconds after any death, and while lanes die one after the other;
  * - everything else goes to any regular lane.
  */
 export class RequestPlacement {
   readonly #options: PlacementOptions
+  #sheltered: Lane | null = null
 
   constructor(options: PlacementOptions) {
     this.#options = options
@@ -31,24 +35,24 @@ export class RequestPlacement {
 
   /** @param lanes those that take requests */
   place(lanes: readonly Lane[], hasProbationBegun: boolean): void {
-    const { routes, lanesWanted, isConfined, isKnown, isCrisis } = this.#options
-    const regular = lanes.filter(({ role }) => role === 'regular')
-    const sheltered = regular.reduce<Lane | null>(
-      (oldest, lane) => (oldest === null || lane.startedMs < oldest.startedMs ? lane : oldest),
-      null,
-    )
-    const hasShelter = lanesWanted > 1 && isCrisis()
+    const { routes, isConfined, isStalling, isKnown, isCrisis } = this.#options
+    const sheltered = oldestThatAnswers(lanes.filter(({ role }) => role === 'regular'))
+    this.#sheltered = sheltered
+    const hasShelter = this.#isOneOfMany && isCrisis()
     for (const { servedBy, number, plugin } of routes.list()) {
       if (servedBy !== 'lanes') continue
       const confined = isConfined(plugin)
+      const stalling = isStalling(plugin)
       for (const lane of lanes) {
         const isOpen =
           lane.role === 'probation'
-            ? confined || (hasShelter && !known(lane, plugin))
+            ? confined || stalling || (hasShelter && !known(lane, plugin))
             : confined
               ? !hasProbationBegun && lane !== sheltered
-              : !(hasShelter && lane === sheltered) || known(lane, plugin)
-        lane.servesRoute[number] = isOpen ? lane.hostsRoute[number]! : 0
+              : stalling
+                ? !lane.isStandby && lane !== sheltered
+                : !(hasShelter && lane === sheltered) || known(lane, plugin)
+        lane.servesRoute[number] = !isOpen || !lane.hostsRoute[number] ? NOT : stalling ? WHILE_IT_ANSWERS : ALWAYS
       }
     }
 
@@ -57,4 +61,23 @@ export class RequestPlacement {
       return isKnown(plugin) || manifest?.plugins[plugin] === undefined
     }
   }
+
+  /** True for a plugin whose events the lane does not get. No lane on demand takes them: where there is one lane, they stay there. */
+  isKeptFrom(lane: Lane, plugin: string): boolean {
+    return (lane.isStandby || (this.#isOneOfMany && lane === this.#sheltered)) && this.#options.isStalling(plugin)
+  }
+
+  get #isOneOfMany(): boolean {
+    return this.#options.lanesWanted > 1
+  }
+}
+
+function oldestThatAnswers(lanes: readonly Lane[]): Lane | null {
+  let best: Lane | null = null
+  for (const lane of lanes) {
+    const isBetter =
+      best === null || (lane.responsive === best.responsive ? lane.startedMs < best.startedMs : lane.responsive)
+    if (isBetter) best = lane
+  }
+  return best
 }

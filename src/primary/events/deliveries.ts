@@ -158,7 +158,7 @@ export class Deliveries {
     }
     if (!delivery.queue.hasRoom) return false
     const instance = only ?? consumer.pickInstance()
-    if (instance === null || instance.isPaused || !instance.thread.hasRoom) return false
+    if (instance === null || instance.isPaused || instance.isHeldBack || !instance.thread.hasRoom) return false
     // A delivery that was begun in time is finished, retries included.
     if (event.expiresMs !== 0 && !delivery.isBegun && event.expiresMs < Date.now()) {
       this.#finish(delivery, 'The request has expired before it was handled')

@@ -151,7 +151,12 @@ export class Hub {
   /** Pauses the subscribers of a plugin, so that their events wait, or resumes them. */
   pausePlugin(plugin: string, isPaused: boolean): void {
     this.#topology.pause(plugin, isPaused)
-    if (!isPaused) this.#deliveries.subscribersChanged()
+    if (!isPaused) this.subscribersChanged()
+  }
+
+  /** Subscribers go on: waiting deliveries may have room. */
+  subscribersChanged(): void {
+    this.#deliveries.subscribersChanged()
   }
 
   /** The code is new: plugins that had published too many events begin anew. */

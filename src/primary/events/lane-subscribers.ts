@@ -29,7 +29,15 @@ export class LaneSubscribers {
   add(lane: Lane, subscriberIndex: number, subscription: SubscriptionManifest, isTemporary = false): void {
     const { event, identity, plugin, options } = subscription
     const { thread, instances } = this.#of(lane)
-    const instance: SubscriberInstance = { thread, subscriberIndex, plugin, identity, isPaused: false, isTemporary }
+    const instance: SubscriberInstance = {
+      thread,
+      subscriberIndex,
+      plugin,
+      identity,
+      isPaused: false,
+      isHeldBack: false,
+      isTemporary,
+    }
     instances.set(subscriberIndex, {
       instance,
       leave: this.#hub.subscribe(event, options.group ?? identity, options, instance),
@@ -54,6 +62,11 @@ export class LaneSubscribers {
   /** The lane gets no more events and finishes those that it has. */
   leave(lane: Lane): void {
     this.#hub.threadLeaving(this.#of(lane).thread)
+  }
+
+  /** The events of some plugins go to other lanes from now on, and those of all others may come. */
+  holdBack(lane: Lane, isHeldBack: (plugin: string) => boolean): void {
+    for (const { instance } of this.#of(lane).instances.values()) instance.isHeldBack = isHeldBack(instance.plugin)
   }
 
   /** Events that the lane is handling. @param unread deliveries that it never began */

@@ -177,6 +177,7 @@ export class PrimaryBus implements BusTransport, SubscriberThread {
       plugin: owner.name,
       identity,
       isPaused: false,
+      isHeldBack: false,
     }
     this.#instances.set(subscriberIndex, instance)
     const leave = this.#hub.subscribe(event, options.group ?? identity, options, instance)

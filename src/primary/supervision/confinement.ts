@@ -1,7 +1,7 @@
 import type { Lane } from '../dispatch/lane.ts'
 import { DeathWindow } from './death-window.ts'
 
-/** A plugin that may have ended a lane is confined this long after the last time, milliseconds. */
+/** A plugin that may have ended a lane is confined this long after the last time, and one that stands still in the lanes stalls, milliseconds. */
 export const CONFINED_MS = 60_000
 /** A plugin is confined when it is proved to have ended this many lanes within the window. */
 const CONFINED_AFTER = 2
@@ -22,6 +22,7 @@ export interface ConfinementOptions {
 export class Confinement {
   readonly #options: ConfinementOptions
   readonly #timers = new Map<string, NodeJS.Timeout>()
+  readonly #stalling = new Map<string, NodeJS.Timeout>()
   readonly #deaths = new DeathWindow(WINDOW_MS)
   readonly #dead = new WeakSet<Lane>()
   #lastDeathMs = Number.NEGATIVE_INFINITY
@@ -33,6 +34,25 @@ export class Confinement {
 
   isConfined(plugin: string): boolean {
     return this.#timers.has(plugin)
+  }
+
+  /** True for a plugin that stood still in all lanes but one, or in all, shortly before: it does not get the last one. */
+  isStalling(plugin: string): boolean {
+    return this.#stalling.has(plugin)
+  }
+
+  /** A plugin stands still in all lanes but one, or in all. @returns true when that was not known */
+  stalls(plugin: string): boolean {
+    const known = this.#stalling.get(plugin)
+    if (known !== undefined) known.refresh()
+    else {
+      const over = (): void => {
+        if (this.#stalling.delete(plugin)) this.#changed()
+      }
+      this.#stalling.set(plugin, setTimeout(over, CONFINED_MS).unref())
+      this.#changed()
+    }
+    return known === undefined
   }
 
   /** A regular lane has died. It counts once. */
@@ -70,17 +90,18 @@ export class Confinement {
 
   /** Releases all: the code of the plugins is new. */
   reset(): void {
-    for (const timer of this.#timers.values()) clearTimeout(timer)
+    for (const timer of [...this.#timers.values(), ...this.#stalling.values()]) clearTimeout(timer)
     this.#lastDeathMs = Number.NEGATIVE_INFINITY
     this.#deaths.clear()
     this.#deathsOf.clear()
-    if (this.#timers.size === 0) return
+    if (this.#timers.size + this.#stalling.size === 0) return
     this.#timers.clear()
+    this.#stalling.clear()
     this.#changed()
   }
 
   #changed(): void {
-    this.#options.onWanted(this.#timers.size > 0)
+    this.#options.onWanted(this.#timers.size + this.#stalling.size > 0)
     this.#options.onChange()
   }
 }

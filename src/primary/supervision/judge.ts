@@ -1,10 +1,12 @@
 import type { LogLevel } from '../../contracts/logger.ts'
 import type { BlackBox } from '../../contracts/registry.ts'
+import type { Origin } from '../../core/causality/context.ts'
 import { steadyMs } from '../../core/schedule/steady-time.ts'
 import type { Lane } from '../dispatch/lane.ts'
 import type { CircuitBreaker } from './circuit-breaker.ts'
 import type { Confinement } from './confinement.ts'
 import { AFTERMATH_MS, type Handlers, type Sightings } from './sightings.ts'
+import type { StackFrame } from './stack-probe.ts'
 import type { Suspicion } from './suspicion.ts'
 
 export interface JudgeOptions {
@@ -13,6 +15,7 @@ export interface JudgeOptions {
   readonly confinement: Confinement
   readonly circuitBreaker: CircuitBreaker
   readonly handlersOf: (lane: Lane) => Handlers
+  readonly lastBegunIn: (lane: Lane) => Origin | null
   readonly log: (level: LogLevel, message: string) => void
 }
 
@@ -61,6 +64,15 @@ export class Judge {
       suspicion.acquit(plugin)
       confinement.release(plugin)
     }
+  }
+
+  /** A lane stands still, and hardly another is left: who holds it up is kept away from the last one that answers. */
+  stalled(lane: Lane, stack: readonly StackFrame[] | null): void {
+    const files = new Map(Object.entries(lane.manifest?.files ?? {}).map(([plugin, file]) => [file, plugin]))
+    const named = stack?.map(({ file }) => files.get(file)).find((plugin) => plugin !== undefined)
+    const plugin = named ?? this.#options.lastBegunIn(lane)?.plugin
+    if (plugin === undefined || !this.#options.confinement.stalls(plugin)) return
+    this.#options.log('WARNING', `${plugin} stands still in the lanes: one of them is kept for the others`)
   }
 
   /** A lane has died, or is about to. */

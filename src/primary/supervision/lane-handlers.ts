@@ -1,6 +1,7 @@
 import type { Origin } from '../../core/causality/context.ts'
 import {
   type RawStep,
+  STEP_CALL,
   STEP_EVENT,
   STEP_JOB,
   STEP_REQUEST,
@@ -21,6 +22,12 @@ export function handlersOf(lane: Lane, routing: Routing, nowMs: number): Handler
     if (origin !== null) handlers.set(key, origin)
   }
   return named(handlers)
+}
+
+/** The handler that a lane has begun last and not ended; null when there is none. */
+export function lastBegunIn(lane: Lane, routing: Routing): Origin | null {
+  const last = lane.flight.steps().findLast(({ kind, endedMs }) => kind !== STEP_CALL && endedMs === 0)
+  return last === undefined ? null : originOf(last, lane, routing)
 }
 
 /** The handler whose work it is; null for a call, and for what the lane does not host any more. */

@@ -79,6 +79,7 @@ export class StandbyLane {
     }
     replacement.outsideSlots.delete(fresh)
     slot.standby = fresh
+    fresh.lane.isStandby = true
     if (still.isLost) this.promote(slot)
     open(fresh.lane)
   }
@@ -86,6 +87,7 @@ export class StandbyLane {
   /** The thread in the slot has ended: its standby takes the slot. */
   promote(slot: LaneSlot): void {
     slot.thread = slot.standby!
+    slot.thread.lane.isStandby = false
     slot.standby = null
     slot.restarts++
   }

@@ -18,7 +18,7 @@ import { OnDemandLane } from './on-demand-lane.ts'
 import { LAST_LANE_MAX_PAUSE_MS, RESTART_WINDOW_MS, RestartIntensity } from './restart-intensity.ts'
 import { RollingReload } from './rolling-reload.ts'
 import { SlowBoot } from './slow-boot.ts'
-import { stopThread } from './stack-probe.ts'
+import { type StackFrame, stopThread } from './stack-probe.ts'
 import { StandbyLane } from './standby-lane.ts'
 import { CHECK_MS, type Standstill, type TerminationReason } from './watchdog.ts'
 
@@ -26,6 +26,9 @@ import { CHECK_MS, type Standstill, type TerminationReason } from './watchdog.ts
 const DEATHS_KEPT = 5
 /** Who has left no descriptor for the next lane has this long to leave, milliseconds. */
 const HOLDER_LEAVES_MS = 5000
+
+/** A plugin that stands still for this long where no other lane answers, or one, is kept away from it, milliseconds. */
+const STALLED_MS = [250, 1000]
 
 export interface SupervisorOptions {
   settings: Settings
@@ -50,6 +53,8 @@ export interface SupervisorOptions {
   refusalOf: (manifest: Manifest) => string | null
   /** The loop of a lane stands still, or the lane is gone: the work that it has not begun may go elsewhere. */
   onUnresponsive: (lane: Lane) => void
+  /** A lane stands still so long that hardly another one is left. */
+  onStalled: (lane: Lane, stack: readonly StackFrame[] | null) => void
   /** The loop of a lane turns again after it stood still for so long that its stack was taken. */
   onRecovered: (lane: Lane, standstill: Standstill) => void
   /** A plugin that lanes run without, because it took long to boot, has turned out not to boot. */
@@ -329,6 +334,13 @@ export class Supervisor {
     thread.lane.collect()
     this.#options.onUnresponsive(thread.lane)
     this.#standby.onStill(thread)
+    const { lane, watchdog } = thread
+    if (lane.role !== 'regular' || watchdog.isHeld) return
+    const others = this.#slots.regularSlots.filter(({ thread: { lane } }) => lane.state === 'ready' && lane.responsive)
+    const { ownMs, lastStack } = watchdog
+    // The stack tells who it is, where it can be taken.
+    const afterMs = STALLED_MS[others.length]! * (lastStack === null ? 2 : 1)
+    if (others.length <= 1 && ownMs >= afterMs) this.#options.onStalled(lane, lastStack)
   }
 
   // ── death ─────────────────────────────────────────────────────────────────
