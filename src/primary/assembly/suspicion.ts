@@ -37,6 +37,8 @@ export function assembleSuspicion({ settings, http, events, link }: SuspicionOpt
   const sightings = new Sightings(ofLane)
   const confinement = new Confinement({
     onWanted: (isWanted) => link.supervisor.wantProbation(isWanted),
+    // A lane reads streams by itself, and ahead: no lane reads for it, and other processes do.
+    onStalling: (plugin, isStalling) => events.streams?.pausePlugin(plugin, isStalling, 'stalling'),
     onChange: placeRequests,
   })
   const placement = new RequestPlacement({

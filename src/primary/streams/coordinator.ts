@@ -19,7 +19,7 @@ import { GroupProvisioner } from './group-provisioner.ts'
 import { HubStreams } from './hub-streams.ts'
 import { Maintenance } from './maintenance.ts'
 import type { ReaderLink, ReadingThread } from './reading-thread.ts'
-import { ReadingThreads } from './reading-threads.ts'
+import { type PauseReason, ReadingThreads } from './reading-threads.ts'
 import { StreamRecords } from './records.ts'
 import { ReplicaLock } from './replica-lock.ts'
 import { StreamStartup } from './startup.ts'
@@ -278,8 +278,8 @@ export class StreamCoordinator {
   }
 
   /** The subscribers of a plugin get no new events, or get events again. */
-  pausePlugin(plugin: string, isPaused: boolean): void {
-    this.threads.pause(plugin, isPaused)
+  pausePlugin(plugin: string, isPaused: boolean, why?: PauseReason): void {
+    this.threads.pause(plugin, isPaused, why)
   }
 
   /** Records an event that a lane has published, or received from another replica. */

@@ -11,6 +11,9 @@ export interface StreamLane extends ReaderLink {
   readonly index: number
 }
 
+/** It is set aside, or stands still in the lanes. */
+export type PauseReason = 'disabled' | 'stalling'
+
 export interface ReadingThreadsOptions {
   /** REPLICA_ID. */
   replica: string
@@ -29,7 +32,8 @@ export class ReadingThreads {
   /** The primary's own reader. */
   readonly own: ReadingThread
   readonly #lanes = new Set<ReadingThread>()
-  readonly #paused = new Set<string>()
+  /** By why they are. */
+  readonly #paused = { disabled: new Set<string>(), stalling: new Set<string>() }
 
   constructor(options: ReadingThreadsOptions) {
     this.#options = options
@@ -85,7 +89,8 @@ export class ReadingThreads {
 
   async #begin(thread: ReadingThread): Promise<void> {
     const { groups } = this.#options
-    for (const plugin of this.#paused) thread.link.send({ kind: 'pause', plugin, isPaused: true })
+    const { disabled, stalling } = this.#paused
+    for (const plugin of [...disabled, ...stalling]) thread.link.send({ kind: 'pause', plugin, isPaused: true })
     thread.link.send({ kind: 'start', consumer: thread.consumer })
     thread.hasBegun = true
     await Promise.all(thread.streamGroups.map((streamGroup) => groups.open(thread, streamGroup)))
@@ -117,9 +122,11 @@ export class ReadingThreads {
     }
   }
 
-  pause(plugin: string, isPaused: boolean): void {
-    if (isPaused) this.#paused.add(plugin)
-    else this.#paused.delete(plugin)
+  pause(plugin: string, isPaused: boolean, why: PauseReason = 'disabled'): void {
+    const { disabled, stalling } = this.#paused
+    if (isPaused) this.#paused[why].add(plugin)
+    else this.#paused[why].delete(plugin)
+    if (!isPaused && (disabled.has(plugin) || stalling.has(plugin))) return
     for (const { link } of this.#all) link.send({ kind: 'pause', plugin, isPaused })
     if (!isPaused) this.#options.wakeups.wakeAll()
   }

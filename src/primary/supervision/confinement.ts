@@ -14,6 +14,8 @@ const SHELTER_MS = 5_000
 export interface ConfinementOptions {
   /** Told whether the probation lane is needed. */
   onWanted: (isWanted: boolean) => void
+  /** A plugin stands still in the lanes, or does no more. */
+  onStalling: (plugin: string, isStalling: boolean) => void
   /** Lanes get other requests from now on. */
   onChange: () => void
 }
@@ -46,13 +48,18 @@ export class Confinement {
     const known = this.#stalling.get(plugin)
     if (known !== undefined) known.refresh()
     else {
-      const over = (): void => {
-        if (this.#stalling.delete(plugin)) this.#changed()
-      }
-      this.#stalling.set(plugin, setTimeout(over, CONFINED_MS).unref())
+      this.#stalling.set(plugin, setTimeout(() => this.#goesOn(plugin), CONFINED_MS).unref())
+      this.#options.onStalling(plugin, true)
       this.#changed()
     }
     return known === undefined
+  }
+
+  #goesOn(plugin: string): void {
+    clearTimeout(this.#stalling.get(plugin))
+    this.#stalling.delete(plugin)
+    this.#options.onStalling(plugin, false)
+    this.#changed()
   }
 
   /** A regular lane has died. It counts once. */
@@ -90,13 +97,13 @@ export class Confinement {
 
   /** Releases all: the code of the plugins is new. */
   reset(): void {
-    for (const timer of [...this.#timers.values(), ...this.#stalling.values()]) clearTimeout(timer)
+    for (const plugin of this.#stalling.keys()) this.#goesOn(plugin)
+    for (const timer of this.#timers.values()) clearTimeout(timer)
     this.#lastDeathMs = Number.NEGATIVE_INFINITY
     this.#deaths.clear()
     this.#deathsOf.clear()
-    if (this.#timers.size + this.#stalling.size === 0) return
+    if (this.#timers.size === 0) return
     this.#timers.clear()
-    this.#stalling.clear()
     this.#changed()
   }
 
