@@ -1,74 +1,10 @@
 import assert from 'node:assert/strict'
-import { existsSync } from 'node:fs'
-import { mkdir, mkdtemp, realpath, rm, writeFile } from 'node:fs/promises'
-import { tmpdir } from 'node:os'
-import { join } from 'node:path'
-import { type TestContext, test } from 'node:test'
-import { fileURLToPath } from 'node:url'
+import { rm, writeFile } from 'node:fs/promises'
+import { test } from 'node:test'
 import { Database } from '../../../src/stores/sqlite/driver.ts'
-import { type Heddle, startHeddle } from '../../support/heddle.ts'
+import type { Heddle } from '../../support/heddle.ts'
 import { fullDiskOf, readOnlyDiskOf } from '../../support/power/disk.ts'
-import { SHIPPED } from '../../support/shipped-domains.ts'
-import { until } from '../../support/until.ts'
-
-const DURABLE = fileURLToPath(new URL('../../fixtures/durable', import.meta.url))
-
-async function folders(t: TestContext) {
-  const work = await realpath(await mkdtemp(join(tmpdir(), 'heddle-faults-')))
-  t.after(() => rm(work, { recursive: true, force: true, maxRetries: 10 }))
-  const data = join(work, 'data')
-  await mkdir(data)
-  return { work, data, path: join(data, 'service.db') }
-}
-
-const start = (t: TestContext, path: string, env: Record<string, string> = {}): Promise<Heddle> =>
-  startHeddle(t, { domains: [SHIPPED, DURABLE], lanes: 1, env: { SQLITE_PATH: path, ...env } })
-
-async function post(heddle: Heddle, id: string, filler = 'x') {
-  const { status, headers, body } = await heddle.json('/rows', {
-    method: 'POST',
-    headers: { 'content-type': 'application/json' },
-    body: JSON.stringify({ id, filler }),
-  })
-  return { status, retryAfter: headers.get('retry-after'), error: body.error }
-}
-
-const BUSY = { status: 503, retryAfter: '1', error: 'The database does not take this at the moment' }
-
-async function readiness(heddle: Heddle): Promise<{ status: number; reasons: string }> {
-  const { status, body } = await heddle.json('/system/health/ready')
-  return { status, reasons: JSON.stringify(body) }
-}
-const untilReady = (heddle: Heddle) => until(async () => (await readiness(heddle)).status === 200, 'it is ready')
-const untilNot = (heddle: Heddle, reason: RegExp) =>
-  until(async () => {
-    const { status, reasons } = await readiness(heddle)
-    return status === 503 && reason.test(reasons)
-  }, `it is not ready: ${reason}`)
-
-test('on a full disk writes are 503, readiness says so, rows can be deleted, and room brings everything back', async (t) => {
-  const { work, data, path } = await folders(t)
-  const disk = await fullDiskOf(data, work)
-  const heddle = await start(t, path, disk.env)
-  await untilReady(heddle)
-  for (let n = 0; n < 30; n++) assert.equal((await post(heddle, `old-${n}`, 'x'.repeat(100_000))).status, 201)
-  await until(() => existsSync(`${path}-reserve`), 'room is kept')
-  await disk.fill()
-  const refused = await until(async () => {
-    const answer = await post(heddle, crypto.randomUUID(), 'x'.repeat(100_000))
-    return answer.status === 201 ? null : answer
-  }, 'a write is refused')
-  assert.deepEqual(refused, BUSY)
-  await untilNot(heddle, /the disk is full/)
-  for (let n = 0; n < 30; n++) {
-    const { status, body } = await heddle.json(`/rows/old-${n}`, { method: 'DELETE' })
-    assert.deepEqual([status, body.data], [200, { rowCount: 1 }], `old-${n}`)
-  }
-  assert.equal((await readiness(heddle)).status, 503)
-  await disk.empty()
-  await untilReady(heddle)
-  assert.equal((await post(heddle, 'new')).status, 201)
-})
+import { BUSY, folders, post, start, untilNot, untilReady } from './write-faults.ts'
 
 test('a process that starts on a full disk becomes ready when there is room', async (t) => {
   const { work, data, path } = await folders(t)

@@ -5,7 +5,6 @@ import type { DeadLetter } from '../../../src/contracts/event-bus.ts'
 import { Fleet, type Replica, type Seen } from '../../support/replicas.ts'
 import { describeOnPostgresAndRedis } from '../../support/servers/both-of-suite.ts'
 import { until } from '../../support/until.ts'
-import { assertWhole, Orders, settle, shown } from './accounts.ts'
 
 const NAME = 'replicas that are killed'
 const CLAIM_IDLE_MS = 1000
@@ -35,28 +34,6 @@ describeOnPostgresAndRedis(NAME, ({ postgres, redis, owner }) => {
       env: { EVENT_BUS_CLAIM_IDLE_MS: String(CLAIM_IDLE_MS) },
     })
     ;[a, b] = await Promise.all([fleet.replica('a', { lanes: 2 }), fleet.replica('b')])
-  })
-
-  test('kill -9 under load loses nothing: the survivor takes over what the dead one had in hand', async (t) => {
-    const replicas = [a, b]
-    const orders = new Orders(t, replicas, { payload: { ms: 400 } })
-    const inHandOfB = async (): Promise<number> => {
-      const [stream, group] = ['heddle:event:order.taken', 'fleet.ShipOrders.ship']
-      return (await fleet.redis.xpending(stream, group, '-', '+', 1000, 'b:0')).length
-    }
-    await orders.until(100)
-    await until(async () => (await inHandOfB()) >= 5, 'it has something in hand')
-    await b.kill()
-    const left = await inHandOfB()
-    assert.ok(left > 0)
-    replicas.splice(1)
-    await orders.until(orders.acknowledged + 100)
-    await orders.stop()
-    const account = await settle(fleet, orders)
-    t.diagnostic(`${left} were in its hand; ${shown(account)}`)
-    assertWhole(account)
-    assert.equal(account.deadLetters, 0)
-    b = await fleet.replica('b')
   })
 
   test('an event that kills its lanes is a dead letter after three deaths, and its neighbours are handled', async () => {

@@ -1,79 +1,31 @@
 import assert from 'node:assert/strict'
 import { createHash } from 'node:crypto'
-import { type TestContext, test } from 'node:test'
-import { Database as Sqlite } from '../../../src/stores/sqlite/driver.ts'
+import { test } from 'node:test'
 import { type Database, describeOnDatabases } from '../../support/databases.ts'
-import type { Heddle } from '../../support/heddle.ts'
 import { redisServer } from '../../support/servers/redis.ts'
 import { post } from '../../support/started-service.ts'
 import { until } from '../../support/until.ts'
-import { deathOf, starterOn } from './lasting-database.ts'
-
-interface Effects {
-  inbox: { event_id: string }[]
-  keys: { key: string }[]
-  effects: { event_id: string; name: string; attempt: number }[]
-  counters: { name: string; value: number }[]
-  letters: unknown[]
-}
-
-const effectsOf = async (heddle: Heddle): Promise<Effects> => (await heddle.json('/effects')).body
-
-/** Resolves when the effects have these names. */
-async function namesAre(heddle: Heddle, ...names: string[]): Promise<Effects> {
-  let found: Effects | undefined
-  await until(
-    async () => {
-      found = await effectsOf(heddle)
-      return found.effects.length >= names.length
-    },
-    `the effects ${names.join(', ')}`,
-  )
-  assert.deepEqual(
-    found!.effects.map(({ name }) => name),
-    names,
-  )
-  return found!
-}
-
-const rowsOf = (path: string, sql: string): unknown[] => {
-  const database = new Sqlite(path, { readonly: true })
-  try {
-    return database.prepare(sql).all()
-  } finally {
-    database.close()
-  }
-}
-
-/** One process dies when the transaction of a subscriber has been committed, and nobody knows yet. */
-async function dieAfterCommit(t: TestContext, database: Database, env: Record<string, string>, bare = false) {
-  const { start, path } = await starterOn(t, database)
-  const first = await start({ ...env, DIE_AT: 'work.done' })
-  await post(first, '/events', { event: 'work.wanted', payload: { name: 'a' }, bare }).catch(() => {})
-  assert.equal(await deathOf(first), 'SIGKILL')
-  return { start: () => start(env), path }
-}
+import { dieAfterCommit, type Effects, effectsOf, namesAre, rowsOf } from './inbox.ts'
+import { starterOn } from './lasting-database.ts'
 
 describeOnDatabases('transactional subscribers', (database) => {
-  for (const driver of ['in_process', 'database']) {
-    test(`a process that dies after the commit has done it once (${driver})`, async (t) => {
-      const { start, path } = await dieAfterCommit(t, database, { EVENT_BUS_DRIVER: driver })
-      const waiting = 'SELECT event FROM heddle_event ORDER BY event'
-      if (database.name === 'SQLite') {
-        assert.deepEqual(rowsOf(path, waiting), [{ event: 'work.done' }, { event: 'work.wanted' }])
-      }
-      const second = await start()
-      const { effects } = await namesAre(second, 'a', 'a done')
-      assert.equal(effects[0]!.attempt, 1)
-      // Handled after the other one, which has been skipped by then.
-      await post(second, '/events', { event: 'work.wanted', payload: { name: 'b' } })
-      await namesAre(second, 'a', 'a done', 'b', 'b done')
-      if (database.name === 'SQLite') {
-        await until(() => rowsOf(path, waiting).length === 0, 'an empty log')
-        assert.equal(rowsOf(path, 'SELECT event_id FROM heddle_inbox').length, 2)
-      }
-    })
-  }
+  test('a process that dies after the commit has done it once, where events are kept in the process', async (t) => {
+    const { start, path } = await dieAfterCommit(t, database, { EVENT_BUS_DRIVER: 'in_process' })
+    const waiting = 'SELECT event FROM heddle_event ORDER BY event'
+    if (database.name === 'SQLite') {
+      assert.deepEqual(rowsOf(path, waiting), [{ event: 'work.done' }, { event: 'work.wanted' }])
+    }
+    const second = await start()
+    const { effects } = await namesAre(second, 'a', 'a done')
+    assert.equal(effects[0]!.attempt, 1)
+    // Handled after the other one, which has been skipped by then.
+    await post(second, '/events', { event: 'work.wanted', payload: { name: 'b' } })
+    await namesAre(second, 'a', 'a done', 'b', 'b done')
+    if (database.name === 'SQLite') {
+      await until(() => rowsOf(path, waiting).length === 0, 'an empty log')
+      assert.equal(rowsOf(path, 'SELECT event_id FROM heddle_inbox').length, 2)
+    }
+  })
 
   test('what a handler does before it throws is undone, each time', async (t) => {
     const { start } = await starterOn(t, database)

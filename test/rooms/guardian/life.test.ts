@@ -9,7 +9,7 @@ import { fileURLToPath } from 'node:url'
 import { spawnHeddle } from '../../support/heddle.ts'
 import { freePort } from '../../support/port.ts'
 import { until } from '../../support/until.ts'
-import { isRunning, RISKY, residentKib, startGuarded, takenPort } from './guarded.ts'
+import { isRunning, RISKY, startGuarded, takenPort } from './guarded.ts'
 
 const ROOT = fileURLToPath(new URL('../../..', import.meta.url))
 /** The environment of a service that npm starts in the checkout: npm sets what it tells of itself. */
@@ -20,74 +20,6 @@ const NPM_START = {
   AUTH_SECRET_KEY: 'x'.repeat(32),
   DOMAINS_DIR: RISKY,
 }
-
-/** What the guardian may take, KiB, where Node alone leaves it room for that; and what it adds to Node alone. */
-const MAX_RSS_KIB = 45 * 1024
-const OWN_RSS_KIB = 6 * 1024
-
-test('the guardian', async (t) => {
-  const heddle = await startGuarded(t, { PRIMARY_STALL_MS: '3000', npm_command: 'start', npm_lifecycle_event: 'start' })
-  const guardian = heddle.process.pid!
-  let pid = await heddle.pid()
-  const replaced = async (): Promise<void> => {
-    const before = pid
-    pid = await heddle.pid(before)
-    assert.equal(isRunning(before), false)
-    assert.equal(isRunning(guardian), true)
-  }
-
-  await t.test('starts a process again that was killed', async () => {
-    assert.notEqual(pid, guardian)
-    process.kill(pid, 'SIGKILL')
-    await replaced()
-  })
-
-  await t.test('starts a process again that an uncaught error of no plugin has ended', async () => {
-    await heddle.fetch('/primary/end').catch(() => {})
-    await replaced()
-    assert.match(heddle.errors.join(''), /nobody knows whose this is/, 'its standard error is handed on')
-  })
-
-  await t.test('starts a process again that ended itself with a code that says trouble', async () => {
-    await heddle.die('/primary/exit?code=3')
-    await replaced()
-  })
-
-  await t.test(
-    'ends a process whose primary thread stands still for PRIMARY_STALL_MS, and starts it again',
-    async () => {
-      await heddle.die('/primary/stall?ms=600000')
-      await replaced()
-      assert.match(heddle.errors.join(''), /stood still for 3\d{3} ms: SIGKILL ends it/)
-    },
-  )
-
-  await t.test('stays small', async () => {
-    const bare = await bareNodeKib()
-    const rss = await residentKib(guardian)
-    t.diagnostic(`guardian ${rss} KiB, Node alone ${bare} KiB`)
-    assert.ok(rss < Math.max(MAX_RSS_KIB, bare + OWN_RSS_KIB), `${rss} KiB`)
-  })
-
-  await t.test('passes SIGHUP on: the process reloads its lanes, and stays', async () => {
-    heddle.process.kill('SIGHUP')
-    await until(() => heddle.logs.some(({ msg }) => msg.startsWith('SIGHUP: reloading')), 'the reload')
-    assert.equal(await heddle.pid(), pid)
-  })
-
-  await t.test('takes SIGINT from the terminal, and again from npm, for one stop in order', async () => {
-    assert.equal((await flightFolders(guardian)).length, process.platform === 'linux' ? 1 : 0)
-    const answer = heddle.json('/wait?ms=1000')
-    await until(async () => (await heddle.json('/waiting')).body.waiting === 1, 'the request in flight')
-    const exited = once(heddle.process, 'exit')
-    heddle.process.kill('SIGINT')
-    heddle.process.kill('SIGINT')
-    assert.equal((await answer).status, 200, 'the request in flight was not drained')
-    assert.equal((await exited)[0], 0)
-    assert.equal(isRunning(pid), false)
-    assert.deepEqual(await flightFolders(guardian), [], 'it leaves nothing in memory')
-  })
-})
 
 test('a second SIGTERM ends the service at once, however soon it comes, where no npm sends one twice', async (t) => {
   const heddle = await startGuarded(t, { SHUTDOWN_TIMEOUT_MS: '60000' })
@@ -103,17 +35,6 @@ test('a second SIGTERM ends the service at once, however soon it comes, where no
   await waiting
   assert.equal(isRunning(pid), false)
 })
-
-/** Resident memory of a Node that does nothing but wait, KiB. */
-async function bareNodeKib(): Promise<number> {
-  const child = spawn(process.execPath, ['-e', 'process.stdout.write("up"); setTimeout(() => {}, 60_000)'])
-  try {
-    await once(child.stdout, 'data')
-    return await residentKib(child.pid!)
-  } finally {
-    child.kill('SIGKILL')
-  }
-}
 
 async function flightFolders(guardian: number): Promise<string[]> {
   const names = await readdir('/dev/shm').catch(() => [])

@@ -1,13 +1,9 @@
 import assert from 'node:assert/strict'
 import { createHash, randomBytes } from 'node:crypto'
-import { once } from 'node:events'
-import { createReadStream, readFileSync } from 'node:fs'
-import { mkdir, mkdtemp, readdir, readFile, readlink, rm, writeFile } from 'node:fs/promises'
-import { connect } from 'node:net'
+import { mkdir, mkdtemp, readdir, readFile, readlink, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { after, before, describe, it } from 'node:test'
-import { setTimeout as delay } from 'node:timers/promises'
 import { LISTENERS, shareExchange } from '../../support/exchange-service.ts'
 import { ask, RawConnection, requestText } from '../../support/raw-client.ts'
 import { until } from '../../support/until.ts'
@@ -17,12 +13,6 @@ const CHUNKED = { 'transfer-encoding': 'chunked' }
 const TOO_LARGE = 'The request body is too large'
 const TOO_SLOW = 'The request body did not arrive in time'
 const BROKEN = 'The request has ended before its body was complete'
-/** What may be between a client and a handler that does not read: the window of the runtime, and the buffers of two sockets. */
-const ON_THE_WAY_MAX_BYTES = 24 << 20
-/** Of one write. */
-const STEP_BYTES = 100_000
-/** Of a large body, what the process may grow by. What was read of it is garbage until it is collected. */
-const GROWN_MAX_SHARE = 0.45
 const sha1 = (bytes: string | Uint8Array): string => createHash('sha1').update(bytes).digest('hex')
 const chunkOf = (bytes: Uint8Array): Buffer =>
   Buffer.concat([Buffer.from(`${bytes.byteLength.toString(16)}\r\n`), bytes, Buffer.from('\r\n')])
@@ -163,34 +153,6 @@ for (const listener of LISTENERS) {
         assert.deepEqual(await namesIn(folder, /^left/), [])
       })
 
-      it(`wait with their client for a handler that does not read: ${thread}`, async () => {
-        const key = `gate-${listener}-${thread.slice(1)}`
-        const socket = connect(service().port, '127.0.0.1')
-        const answered = once(socket, 'data')
-        const length = 20 * noise.byteLength
-        socket.write(requestText('POST', `${thread}/uploads/gated/${key}`, { 'content-length': String(length) }))
-        await until(() => stateOf(`began-${key}`), 'the handler')
-        // As over a network: what comes as fast as memory is read on, paused or not.
-        let written = 0
-        const write = async (): Promise<void> => {
-          for (let at = 0; at < length; at += STEP_BYTES) {
-            const from = at % noise.byteLength
-            const isTaken = socket.write(noise.subarray(from, from + STEP_BYTES))
-            written += STEP_BYTES
-            if (isTaken) await delay(1)
-            else await once(socket, 'drain')
-          }
-        }
-        const isWritten = write()
-        const blockedAt = await standsStill(() => written)
-        assert.ok(blockedAt < ON_THE_WAY_MAX_BYTES, `${blockedAt} bytes were taken`)
-        await stateOf(`open-${key}`, 'set')
-        const [answer] = await answered
-        assert.match(String(answer), /\{"bytes":60000000\}$/)
-        await isWritten
-        socket.destroy()
-      })
-
       it(`can be answered while they come: ${thread}`, async () => {
         const connection = await RawConnection.open(service().port)
         await connection.send(requestText('POST', `${thread}/uploads/echo`, { 'content-length': '10' }))
@@ -263,36 +225,6 @@ for (const listener of LISTENERS) {
       })
     }
 
-    it('leave the memory of the process as it is, whatever their length', async (t) => {
-      const { pid } = service().process
-      const megabytes = listener === 'auto' ? 500 : 300
-      const path = join(folder, 'large')
-      const beforeBytes = residentBytes(pid!, 'VmRSS')
-      // From now on VmHWM is the most since now.
-      await writeFile(`/proc/${pid}/clear_refs`, '5')
-      const hash = createHash('sha1')
-      const socket = connect(service().port, '127.0.0.1')
-      const length = String(megabytes * 1_000_000)
-      socket.write(requestText('POST', `/lane/uploads/file?path=${path}`, { 'content-length': length }))
-      const answered = once(socket, 'data')
-      for (let n = 0; n < megabytes; n++) {
-        const block = Buffer.from(noise.subarray(n, n + 1_000_000))
-        hash.update(block)
-        if (!socket.write(block)) await once(socket, 'drain')
-        // A sender that leaves no gap is read on, paused or not, and refused in the end.
-        if (n % 16 === 0) await delay(5)
-      }
-      assert.match(String((await answered)[0]), /^HTTP\/1\.1 200 /)
-      const grownBytes = residentBytes(pid!, 'VmHWM') - beforeBytes
-      t.diagnostic(`${Math.round(grownBytes / 1e6)} MB more at most`)
-      assert.ok(grownBytes < GROWN_MAX_SHARE * megabytes * 1_000_000, `${grownBytes} bytes more`)
-      const saved = createHash('sha1')
-      for await (const piece of createReadStream(path)) saved.update(piece)
-      assert.equal(saved.digest('hex'), hash.digest('hex'))
-      await rm(path)
-      socket.destroy()
-    })
-
     it('get 408 when their client stops in the middle', async () => {
       for (const connection of stalled) {
         const answer = await connection.response()
@@ -321,21 +253,7 @@ for (const listener of LISTENERS) {
   })
 }
 
-function residentBytes(pid: number, what: 'VmRSS' | 'VmHWM'): number {
-  return 1024 * Number(new RegExp(`^${what}:\\s*(\\d+)`, 'm').exec(readFileSync(`/proc/${pid}/status`, 'utf8'))![1])
-}
-
 async function openFiles(pid: number): Promise<string[]> {
   const names = (await readdir(`/proc/${pid}/fd`)).map((fd) => readlink(`/proc/${pid}/fd/${fd}`).catch(() => ''))
   return Promise.all(names)
-}
-
-/** The value, when it has not changed for a while. */
-async function standsStill(value: () => number): Promise<number> {
-  let last = -1
-  while (value() !== last) {
-    last = value()
-    await delay(300)
-  }
-  return last
 }

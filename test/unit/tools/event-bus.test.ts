@@ -88,7 +88,7 @@ for (const options of [
   { ttlMs: 0 },
   { at: 5 },
   { at: new Date(Number.NaN) },
-  { at: new Date(Date.now() + 2 ** 31 + 60_000) },
+  { at: new Date(Date.now() + 2 ** 31 + 3_600_000) },
   { at: new Date(), delayMs: 5 },
   { ttlMs: Number.NaN },
 ]) {

@@ -1,0 +1,26 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import type { ChaosArguments } from '../chaos/arguments.ts'
+import { killProcess } from '../chaos/kill-process/kill-process.ts'
+import { formatKillReport, isKillPassed } from '../chaos/kill-process/report.ts'
+
+/** Its first kills are an abort of V8 and the end of everything at once. */
+const SEED = 12
+
+test('a process that V8 aborts, and one that is gone with its guardian, lose nothing', async (t) => {
+  const options: ChaosArguments = {
+    killProcess: true,
+    kills: 2,
+    database: 'sqlite',
+    seconds: 3600,
+    seed: SEED,
+    lanes: 1,
+    gap: 8,
+    json: null,
+  }
+  const report = await killProcess(options, t)
+  const text = formatKillReport(report)
+  assert.deepEqual(report.killed.toSorted(), ['abort', 'plug'], text)
+  assert.ok(isKillPassed(report), text)
+  assert.ok(report.verdict.rows > 0 && report.verdict.acknowledged > 0, text)
+})

@@ -1,0 +1,43 @@
+import { mkdir, mkdtemp, realpath, rm } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import type { TestContext } from 'node:test'
+import { fileURLToPath } from 'node:url'
+import { type Heddle, startHeddle } from '../../support/heddle.ts'
+import { SHIPPED } from '../../support/shipped-domains.ts'
+import { until } from '../../support/until.ts'
+
+const DURABLE = fileURLToPath(new URL('../../fixtures/durable', import.meta.url))
+
+export async function folders(t: TestContext) {
+  const work = await realpath(await mkdtemp(join(tmpdir(), 'heddle-faults-')))
+  t.after(() => rm(work, { recursive: true, force: true, maxRetries: 10 }))
+  const data = join(work, 'data')
+  await mkdir(data)
+  return { work, data, path: join(data, 'service.db') }
+}
+
+export const start = (t: TestContext, path: string, env: Record<string, string> = {}): Promise<Heddle> =>
+  startHeddle(t, { domains: [SHIPPED, DURABLE], lanes: 1, env: { SQLITE_PATH: path, ...env } })
+
+export async function post(heddle: Heddle, id: string, filler = 'x') {
+  const { status, headers, body } = await heddle.json('/rows', {
+    method: 'POST',
+    headers: { 'content-type': 'application/json' },
+    body: JSON.stringify({ id, filler }),
+  })
+  return { status, retryAfter: headers.get('retry-after'), error: body.error }
+}
+
+export const BUSY = { status: 503, retryAfter: '1', error: 'The database does not take this at the moment' }
+
+export async function readiness(heddle: Heddle): Promise<{ status: number; reasons: string }> {
+  const { status, body } = await heddle.json('/system/health/ready')
+  return { status, reasons: JSON.stringify(body) }
+}
+export const untilReady = (heddle: Heddle) => until(async () => (await readiness(heddle)).status === 200, 'it is ready')
+export const untilNot = (heddle: Heddle, reason: RegExp) =>
+  until(async () => {
+    const { status, reasons } = await readiness(heddle)
+    return status === 503 && reason.test(reasons)
+  }, `it is not ready: ${reason}`)

@@ -1,0 +1,53 @@
+import assert from 'node:assert/strict'
+import type { TestContext } from 'node:test'
+import { Database as Sqlite } from '../../../src/stores/sqlite/driver.ts'
+import type { Database } from '../../support/databases.ts'
+import type { Heddle } from '../../support/heddle.ts'
+import { post } from '../../support/started-service.ts'
+import { until } from '../../support/until.ts'
+import { deathOf, starterOn } from './lasting-database.ts'
+
+export interface Effects {
+  inbox: { event_id: string }[]
+  keys: { key: string }[]
+  effects: { event_id: string; name: string; attempt: number }[]
+  counters: { name: string; value: number }[]
+  letters: unknown[]
+}
+
+export const effectsOf = async (heddle: Heddle): Promise<Effects> => (await heddle.json('/effects')).body
+
+/** Resolves when the effects have these names. */
+export async function namesAre(heddle: Heddle, ...names: string[]): Promise<Effects> {
+  let found: Effects | undefined
+  await until(
+    async () => {
+      found = await effectsOf(heddle)
+      return found.effects.length >= names.length
+    },
+    `the effects ${names.join(', ')}`,
+  )
+  assert.deepEqual(
+    found!.effects.map(({ name }) => name),
+    names,
+  )
+  return found!
+}
+
+export const rowsOf = (path: string, sql: string): unknown[] => {
+  const database = new Sqlite(path, { readonly: true })
+  try {
+    return database.prepare(sql).all()
+  } finally {
+    database.close()
+  }
+}
+
+/** One process dies when the transaction of a subscriber has been committed, and nobody knows yet. */
+export async function dieAfterCommit(t: TestContext, database: Database, env: Record<string, string>, bare = false) {
+  const { start, path } = await starterOn(t, database)
+  const first = await start({ ...env, DIE_AT: 'work.done' })
+  await post(first, '/events', { event: 'work.wanted', payload: { name: 'a' }, bare }).catch(() => {})
+  assert.equal(await deathOf(first), 'SIGKILL')
+  return { start: () => start(env), path }
+}

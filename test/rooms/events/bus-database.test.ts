@@ -1,3 +1,0 @@
-import { runBusContract } from './bus-contract.ts'
-
-runBusContract('the database (SQLite)', async () => ({ EVENT_BUS_DRIVER: 'database' }))

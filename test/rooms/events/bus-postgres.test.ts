@@ -1,9 +1,0 @@
-import { postgresServer } from '../../support/servers/postgres.ts'
-import { toolsDirWith } from '../../support/tools-dir.ts'
-import { runBusContract } from './bus-contract.ts'
-
-runBusContract('the database (PostgreSQL)', async (t) => {
-  const postgres = await postgresServer(t)
-  if (postgres === null) return null
-  return { ...postgres.env, EVENT_BUS_DRIVER: 'database', TOOLS_DIR: await toolsDirWith(t, 'postgres') }
-})
