@@ -178,5 +178,8 @@ export interface EndpointOptions {
   idempotencyScope?: (context: any) => string
   /** How long answers are stored, milliseconds. Default 86,400,000 (a day), at most 366 days. */
   idempotencyTtlMs?: number
+  /** One line, for the API documents. */
   summary?: string
+  /** What there is to say beside it, as Markdown. */
+  description?: string
 }

@@ -29,7 +29,10 @@ export type StreamHandler<Added = unknown> = (
   context: HttpContext & Added,
 ) => unknown | Promise<unknown>
 
-export type StreamOptions = Pick<EndpointOptions, 'tags' | 'authValidator' | 'summary' | 'guards' | 'throws'>
+export type StreamOptions = Pick<
+  EndpointOptions,
+  'tags' | 'authValidator' | 'summary' | 'description' | 'guards' | 'throws'
+>
 
 /** A handler whose `data`, `context` and answer are typed by its route. */
 export type RouteHandler<Path extends string, Options extends EndpointOptions, Added = unknown> = (

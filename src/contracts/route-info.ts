@@ -36,6 +36,7 @@ export interface RouteInfo {
   timeout_ms: number
   tags: string[]
   summary: string | null
+  description: string | null
   /** The route requires a token. */
   has_auth: boolean
   /** How a client says who it is, where `http.identify` is asked and tells: any one of these. Null: it does not. */

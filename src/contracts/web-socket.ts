@@ -53,6 +53,7 @@ export interface SocketOptions {
   throws?: ThrownAnswers
   tags?: string[]
   summary?: string
+  description?: string
 }
 
 /** A WebSocket route as a thread registers it. */

@@ -95,6 +95,7 @@ export interface RouteManifest {
   ignoresHeaders?: boolean
   tags: string[]
   summary: string | undefined
+  description?: string | undefined
   /** Its input and output schemas, as text (src/core/schemas/route-contract.ts); left out when there are none. */
   contract?: string | undefined
 }

@@ -65,6 +65,7 @@ export default class ExportMetrics extends Plugin {
     this.#http.addEndpoint('/system/metrics/prometheus', 'GET', this.scrape, {
       tags: ['system'],
       summary: 'Metrics in the Prometheus text format',
+      description: 'Of requests, events, jobs, lanes, tools and the process.',
     })
   }
 

@@ -30,8 +30,8 @@ export default class LintArchitecture extends Plugin {
   override onBoot() {
     this.#http.addEndpoint('/system/lint', 'GET', this.lint, {
       tags: ['system'],
-      summary:
-        'The architecture lint: isolation, contracts, tables, routes, migrations; and what the process shows besides',
+      summary: 'The architecture lint',
+      description: 'Isolation, contracts, tables, routes, migrations, and what the process shows besides.',
     })
   }
 

@@ -16,6 +16,7 @@ export default class ListTraces extends Plugin {
     this.#http.addEndpoint('/system/traces/flat', 'GET', this.list, {
       tags: ['system'],
       summary: 'The last 500 events, oldest first',
+      description: 'Each with its emitter and the event that caused it.',
     })
   }
 

@@ -17,15 +17,18 @@ export default class LogIn extends PagePlugin {
       tags,
       etag: true,
       summary: 'Where the token is entered',
+      description: 'A page with a form, for browsers.',
     })
     this.http.addEndpoint('/system/login/:file', 'GET', this.showFile, {
       tags,
       etag: true,
       summary: 'What that page loads',
+      description: 'Scripts, styles and pictures of the page.',
     })
     this.http.addEndpoint('/system/login', 'POST', this.logIn, {
       tags,
-      summary: 'Keeps the bearer token of the request in a cookie; the token was checked before',
+      summary: 'Keeps the token in a cookie',
+      description: 'Keeps the bearer token of the request in a cookie. The token was checked before.',
     })
   }
 

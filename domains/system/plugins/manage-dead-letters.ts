@@ -32,27 +32,32 @@ export default class ManageDeadLetters extends Plugin {
     const tags = ['system']
     this.#http.addEndpoint('/system/dead-letters', 'GET', this.list, {
       tags,
-      summary:
-        'Deliveries that failed for good, oldest first: the newest `limit` (1000), or those before the letter `before`. Filters: `event`, `subscriber`, `error` (a part of it), `since`, `until`; `parked=true`: the keys that are held up, each with how many events wait and since when; `replayed=true`: those that were replayed, with the outcome',
+      summary: 'Deliveries that failed for good',
+      description:
+        'Oldest first: the newest `limit` (1000), or those before the letter `before`. Filters: `event`, `subscriber`, `error` (a part of it), `since`, `until`; `parked=true`: the keys that are held up, each with how many events wait and since when; `replayed=true`: those that were replayed, with the outcome.',
     })
     this.#http.addEndpoint('/system/dead-letters/replay', 'POST', this.replayMany, {
       tags,
       body: CHOICE,
-      summary:
-        'Delivers the oldest `limit` (1000) dead letters once more for which all that is given holds: `event`, `subscriber`, `error`, `since`, `until`, `ids`',
+      summary: 'Delivers dead letters once more',
+      description:
+        'The oldest `limit` (1000) for which all that is given holds: `event`, `subscriber`, `error`, `since`, `until`, `ids`.',
     })
     this.#http.addEndpoint('/system/dead-letters/:id', 'PUT', this.edit, {
       tags,
       body: EDIT,
-      summary: 'Gives a dead letter another `payload`, which its replay delivers; the original is kept',
+      summary: 'Gives a dead letter another `payload`',
+      description: 'The replay delivers it. The original is kept.',
     })
     this.#http.addEndpoint('/system/dead-letters/:id/replay', 'POST', this.replay, {
       tags,
-      summary: 'Delivers a dead letter once more, to its subscriber alone',
+      summary: 'Delivers a dead letter once more',
+      description: 'To its subscriber alone.',
     })
     this.#http.addEndpoint('/system/dead-letters/:id', 'DELETE', this.delete, {
       tags,
       summary: 'Deletes a dead letter',
+      description: 'It is not delivered any more, and cannot be had back.',
     })
   }
 

@@ -33,7 +33,8 @@ export default class PublishEvent extends Plugin {
       response,
       throws: { 422: 'The event is not published: its name or its payload is refused' },
       tags: ['system'],
-      summary: 'Publishes an event, to try its subscribers; not in production',
+      summary: 'Publishes an event',
+      description: 'To try its subscribers. Not in production.',
     })
   }
 

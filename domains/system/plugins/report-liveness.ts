@@ -14,6 +14,7 @@ export default class ReportLiveness extends Plugin {
     this.#http.addEndpoint('/system/health/live', 'GET', this.report, {
       tags: ['system'],
       summary: 'Whether the process is alive',
+      description: '200 as long as the process can answer. A process manager starts it again when nothing comes.',
     })
   }
 

@@ -19,6 +19,7 @@ export default class ReportReadiness extends Plugin {
     this.#http.addEndpoint('/system/health/ready', 'GET', this.report, {
       tags: ['system'],
       summary: 'Whether the process should get requests',
+      description: '200 when it should, else 503 with the reasons. For load balancers.',
     })
   }
 

@@ -48,7 +48,8 @@ export default class ServeAssistants extends Plugin {
       timeoutMs: 120_000,
       throws: { 403: { description: 'It wants SYSTEM_TOKEN in production', code: 'MCP_CLOSED' } },
       tags: ['system'],
-      summary: 'For coding assistants: the Model Context Protocol over Streamable HTTP',
+      summary: 'For coding assistants',
+      description: 'The Model Context Protocol over Streamable HTTP.',
     })
     if (!this.#isProduction) this.#listen()
   }

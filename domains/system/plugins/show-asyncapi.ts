@@ -33,6 +33,7 @@ export default class ShowAsyncApi extends Plugin {
     this.#http.addEndpoint('/system/asyncapi.json', 'GET', this.show, {
       tags: ['system'],
       summary: 'The events as an AsyncAPI 3.0 document',
+      description: 'Who publishes each event, who subscribes, and what is in it.',
     })
   }
 

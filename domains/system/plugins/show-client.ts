@@ -28,7 +28,8 @@ export default class ShowClient extends Plugin {
   override onBoot() {
     this.#http.addEndpoint('/system/client.ts', 'GET', this.show, {
       tags: ['system'],
-      summary: 'A typed client as one TypeScript file; with `system=true` also for the routes under `/system`',
+      summary: 'A typed client as one TypeScript file',
+      description: 'With `system=true` also for the routes under `/system`.',
     })
   }
 

@@ -15,12 +15,22 @@ export default class ShowDashboard extends PagePlugin {
     this.http.addEndpoint('/system/dashboard', 'GET', this.showPage, {
       ...page,
       summary: 'What the process does, live',
+      description: 'A page: load, latencies, events, failures and lanes.',
     })
     this.http.addEndpoint('/system/dashboard/requests', 'GET', this.showPage, {
       ...page,
       summary: 'The requests and jobs',
+      description: 'A page with the newest, and filters.',
     })
-    this.http.addEndpoint('/system/dashboard/requests/:id', 'GET', this.showPage, { ...page, summary: 'One of them' })
-    this.http.addEndpoint('/system/dashboard/:file', 'GET', this.showFile, { ...page, summary: 'What that page loads' })
+    this.http.addEndpoint('/system/dashboard/requests/:id', 'GET', this.showPage, {
+      ...page,
+      summary: 'A request or job',
+      description: 'A page with what it did and what it has caused.',
+    })
+    this.http.addEndpoint('/system/dashboard/:file', 'GET', this.showFile, {
+      ...page,
+      summary: 'What that page loads',
+      description: 'Scripts, styles and pictures of the page.',
+    })
   }
 }

@@ -10,11 +10,17 @@ export default class ShowDocs extends PagePlugin {
     this.http.addEndpoint('/system/docs', 'GET', this.showPage, {
       ...page,
       summary: 'The interface to read and to try',
+      description: 'A page with all routes, their schemas and a form for each.',
     })
     this.http.addEndpoint('/system/docs/models', 'GET', this.showPage, {
       ...page,
       summary: 'The schemas of bodies, answers and events',
+      description: 'A page with each named schema and where it is used.',
     })
-    this.http.addEndpoint('/system/docs/:file', 'GET', this.showFile, { ...page, summary: 'What that page loads' })
+    this.http.addEndpoint('/system/docs/:file', 'GET', this.showFile, {
+      ...page,
+      summary: 'What that page loads',
+      description: 'Scripts, styles and pictures of the page.',
+    })
   }
 }

@@ -16,6 +16,7 @@ export default class ShowLanes extends Plugin {
     this.#http.addEndpoint('/system/lanes', 'GET', this.show, {
       tags: ['system'],
       summary: 'State, load and restarts of each lane',
+      description: 'With the last deaths of each, and what it was doing.',
     })
   }
 

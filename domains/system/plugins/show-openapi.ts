@@ -27,6 +27,7 @@ export default class ShowOpenApi extends Plugin {
     this.#http.addEndpoint('/system/openapi.json', 'GET', this.show, {
       tags: ['system'],
       summary: 'The HTTP interface as an OpenAPI 3.1 document',
+      description: 'All routes with their schemas, and the answers of the runtime itself.',
     })
   }
 

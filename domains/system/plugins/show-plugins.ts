@@ -53,8 +53,8 @@ export default class ShowPlugins extends Plugin {
   override onBoot() {
     this.#http.addEndpoint('/system/plugins', 'GET', this.show, {
       tags: ['system'],
-      summary:
-        'Routes, subscribers and jobs of each plugin, the slowest first, now and before the last reload or start',
+      summary: 'Routes, subscribers and jobs of each plugin',
+      description: 'The slowest first, now and before the last reload or start.',
     })
   }
 

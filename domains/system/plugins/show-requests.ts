@@ -50,16 +50,19 @@ export default class ShowRequests extends Plugin {
     const tags = ['system']
     this.#http.addEndpoint('/system/requests', 'GET', this.list, {
       tags,
-      summary:
-        'Requests and jobs, newest first: the last `limit` (100), or those before the time `before`. Filters: `status` (`5xx`, `404`, `failed`, `open`, `unfinished`), `method`, `route`, `plugin`, `user`, `kind` (`request`, `job`), `noise` (`without`, `only`: what comes by the clock and went well), `replica`, `since`, `min_ms`, `text`',
+      summary: 'Requests and jobs, newest first',
+      description:
+        'The last `limit` (100), or those before the time `before`. Filters: `status` (`5xx`, `404`, `failed`, `open`, `unfinished`), `method`, `route`, `plugin`, `user`, `kind` (`request`, `job`), `noise` (`without`, `only`: what comes by the clock and went well), `replica`, `since`, `min_ms`, `text`.',
     })
     this.#http.addEndpoint('/system/requests/outlines', 'GET', this.outlines, {
       tags,
-      summary: 'What those with the `ids`, separated by commas, did over time, in short',
+      summary: 'What some requests did over time, in short',
+      description: 'Those with the `ids`, separated by commas.',
     })
     this.#http.addEndpoint('/system/requests/:id', 'GET', this.show, {
       tags,
-      summary: 'One of them with what it has caused, by the id of the request, of the job’s run or of an event',
+      summary: 'A request or job with what it has caused',
+      description: 'By the id of the request, of the job’s run or of an event.',
     })
   }
 

@@ -16,6 +16,7 @@ export default class ShowStatus extends Plugin {
     this.#http.addEndpoint('/system/status', 'GET', this.show, {
       tags: ['system'],
       summary: 'The health of tools and plugins',
+      description: 'Each with its state, and the error that it booted with.',
     })
   }
 

@@ -29,7 +29,8 @@ export default class ShowTopology extends Plugin {
   override onBoot() {
     this.#http.addEndpoint('/system/events', 'GET', this.show, {
       tags: ['system'],
-      summary: 'Emitters and subscribers of each event, and how often it fired',
+      summary: 'Emitters and subscribers of each event',
+      description: 'With how often it fired since the start of the process.',
     })
   }
 

@@ -16,6 +16,7 @@ export default class ShowTraceTree extends Plugin {
     this.#http.addEndpoint('/system/traces/tree', 'GET', this.show, {
       tags: ['system'],
       summary: 'The last 500 events by causality',
+      description: 'Each event below the one that caused it.',
     })
   }
 

@@ -19,7 +19,8 @@ export default class StreamDashboard extends Plugin {
   override onBoot() {
     this.#http.addStream('/system/dashboard/stream', this.open, {
       tags: ['system'],
-      summary: 'What the dashboard shows: events, logs, failures ten times a second, latencies and lanes every second',
+      summary: 'What the dashboard shows',
+      description: 'Events, logs and failures ten times a second, latencies and lanes every second.',
     })
   }
 

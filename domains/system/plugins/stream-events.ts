@@ -13,7 +13,11 @@ export default class StreamEvents extends Plugin {
   }
 
   override onBoot() {
-    this.#http.addStream('/system/events/stream', this.open, { tags: ['system'], summary: 'Each event as it happens' })
+    this.#http.addStream('/system/events/stream', this.open, {
+      tags: ['system'],
+      summary: 'Each event as it happens',
+      description: 'From now on, whatever thread publishes it, except for those whose names begin with `_`.',
+    })
   }
 
   open(_data: Data, stream: SseStream) {

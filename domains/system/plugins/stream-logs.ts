@@ -13,7 +13,11 @@ export default class StreamLogs extends Plugin {
   }
 
   override onBoot() {
-    this.#http.addStream('/system/logs/stream', this.open, { tags: ['system'], summary: 'Each log record as it comes' })
+    this.#http.addStream('/system/logs/stream', this.open, {
+      tags: ['system'],
+      summary: 'Each log record as it comes',
+      description: 'Of all threads of the process, from now on: the message, without its fields.',
+    })
   }
 
   /** Must not log: the record would come back to this sink. */

@@ -15,7 +15,8 @@ export default class StreamTraces extends Plugin {
   override onBoot() {
     this.#http.addStream('/system/traces/stream', this.open, {
       tags: ['system'],
-      summary: 'A snapshot of the last 500 events, then each new one',
+      summary: 'The last 500 events, then each new one',
+      description: 'As server-sent events, each with what caused it.',
     })
   }
 

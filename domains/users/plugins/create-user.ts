@@ -38,6 +38,7 @@ export default plugin(({ auth, config, http, state }) => {
       idempotencyScope: () => 'sign-up',
       tags: ['users'],
       summary: 'Sign up',
+      description: 'Creates an account. Its e-mail is unique.',
     },
     async ({ name, email, password }, context) => {
       // A hash costs a core a tenth of a second: this limits sign-ups per address.

@@ -11,6 +11,7 @@ export default plugin(({ auth, config, db, http }) => {
       authValidator: sessions.validateToken,
       tags: ['users'],
       summary: 'Delete the own account',
+      description: 'Deletes the account of the token, and ends its sessions.',
     },
     async ({ id, _auth }, context) => {
       if (id !== _auth.sub) {

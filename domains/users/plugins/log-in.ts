@@ -38,6 +38,8 @@ export default plugin(({ auth, config, db, http, state }) => {
       throws: { 401: 'Wrong e-mail or password', 429: 'Too many attempts' },
       tags: ['users'],
       summary: 'Log in',
+      description:
+        'Checks e-mail and password, and gives an access token with a refresh token. Too many wrong passwords for one address are refused for a while.',
     },
     async ({ email, password }, context) => {
       const address = networkOf(context.ip)

@@ -9,8 +9,12 @@ export default plugin(({ auth, config, db, http }) => {
   const sessions = new Sessions({ auth, config, db })
 
   /** The same answer whether there was such a session or not. */
-  http.post('/logout', { body, tags: ['users'], summary: 'Log out' }, async ({ refresh_token }) => {
-    await sessions.end(refresh_token)
-    return { success: true }
-  })
+  http.post(
+    '/logout',
+    { body, tags: ['users'], summary: 'Log out', description: 'Ends the session of a refresh token.' },
+    async ({ refresh_token }) => {
+      await sessions.end(refresh_token)
+      return { success: true }
+    },
+  )
 })

@@ -14,6 +14,7 @@ export default plugin(({ auth, config, db, http }) => {
       body,
       tags: ['users'],
       summary: 'Get the next token',
+      description: 'Takes a refresh token, once, and gives the next pair. One that comes twice ends the whole session.',
     },
     async ({ refresh_token }, context) => {
       keepOutOfCaches(context)

@@ -16,6 +16,7 @@ export default plugin(({ auth, config, db, http }) => {
       response: z.object({ success: z.literal(true), data: account }),
       throws: { 404: 'The account is deleted' },
       summary: 'The own account',
+      description: 'The account that the token belongs to.',
     },
     async ({ _auth }, context) => {
       const user = await db.queryOne<z.infer<typeof account>>(

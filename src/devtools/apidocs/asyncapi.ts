@@ -26,12 +26,19 @@ interface Message {
 /** Source: AsyncAPI specification 3.0.0. */
 export interface AsyncApiDocument {
   asyncapi: '3.0.0'
-  info: ApiInfo
+  info: ApiInfo & { tags: { name: string; description: string }[] }
   defaultContentType: string
   channels: Record<string, { address: string; messages: Record<string, Ref> }>
   operations: Record<
     string,
-    { action: 'send' | 'receive'; channel: Ref; summary: string; messages: Ref[]; 'x-plugin': string }
+    {
+      action: 'send' | 'receive'
+      channel: Ref
+      summary: string
+      description: string
+      messages: Ref[]
+      'x-plugin': string
+    }
   >
   components: { messages: Record<string, Message>; schemas: Record<string, JsonSchema> }
 }
@@ -78,7 +85,15 @@ export function asyncApiDocument(
     const add = (action: 'send' | 'receive', plugins: readonly string[]) => {
       for (const plugin of plugins) {
         const summary = `${plugin} ${action === 'send' ? 'publishes' : 'subscribes to'} ${event}`
-        const about = { channel, summary, messages: [{ $ref: `${channel.$ref}/messages/${key}` }], 'x-plugin': plugin }
+        const description =
+          action === 'send' ? `It goes to ${namesOf(subscribers)}.` : `It comes from ${namesOf(emitters)}.`
+        const about = {
+          channel,
+          summary,
+          description,
+          messages: [{ $ref: `${channel.$ref}/messages/${key}` }],
+          'x-plugin': plugin,
+        }
         operations[names.of(`${action}.${event}.${plugin}`)] = { action, ...about }
       }
     }
@@ -86,15 +101,22 @@ export function asyncApiDocument(
     add('receive', subscribers)
   }
   const schemas = { EventMeta: EVENT_META }
+  const domains = [...new Set(Object.values(operations).map((each) => each['x-plugin'].split('.', 1)[0]!))].sort()
   return {
     asyncapi: '3.0.0',
-    info: { description: DESCRIPTION, ...info },
+    info: {
+      description: DESCRIPTION,
+      ...info,
+      tags: domains.map((name) => ({ name, description: `Published or taken by the domain \`${name}\`.` })),
+    },
     defaultContentType: JSON_TYPE,
     channels,
     operations,
     components: { messages, schemas },
   }
 }
+
+const namesOf = (plugins: readonly string[]): string => plugins.map((name) => `\`${name}\``).join(', ') || 'nobody'
 
 function messageOf(event: string, key: string, contract: EventPayload | undefined): Message {
   const message = { name: event, contentType: JSON_TYPE, headers: { $ref: '#/components/schemas/EventMeta' } }

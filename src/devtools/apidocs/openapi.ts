@@ -11,16 +11,20 @@ export interface ApiInfo {
   title: string
   version: string
   description?: string
+  license?: { name: string; url: string }
 }
 
 export interface Operation {
   operationId: string
-  summary?: string
+  /** Else the words of the plugin's name. */
+  summary: string
+  description: string
   tags: string[]
   parameters?: Parameter[]
   requestBody?: RequestBody
   responses: Record<string, Response | { $ref: string }>
-  security?: Record<string, string[]>[]
+  /** Empty: everybody may call it. */
+  security: Record<string, string[]>[]
   /** Where it is not that of the document. */
   servers?: { url: string }[]
   /** The plugin that answers, `<domain>.<ClassName>`. */
@@ -34,7 +38,7 @@ export interface OpenApiDocument {
   openapi: '3.1.0'
   info: ApiInfo
   servers: { url: string }[]
-  tags: { name: string }[]
+  tags: { name: string; description: string }[]
   paths: Record<string, Record<string, Operation>>
   components: {
     schemas: Record<string, JsonSchema>
@@ -57,43 +61,72 @@ export function openApiDocument(routes: readonly RouteInfo[], info: ApiInfo, app
   const ids = new OperationIds()
   const schemes = new SecuritySchemes()
   const paths: OpenApiDocument['paths'] = {}
-  const tags = new Set<string>()
+  const plugins = new Map<string, Set<string>>()
   for (const route of sorted(routes)) {
     if (route.method === 'HEAD') continue
     const { text, parameters } = names.of(route.path)
     const id = ids.of(route)
-    const operation = operationOf(route, id, parametersOf(route, id, parameters, components), components)
-    const security = schemes.of(route)
-    if (security !== undefined) operation.security = security
-    for (const tag of operation.tags) tags.add(tag)
+    const operation = operationOf(route, id, parametersOf(route, id, parameters, components), schemes, components)
+    for (const tag of operation.tags) plugins.set(tag, (plugins.get(tag) ?? new Set()).add(route.plugin))
     if (applicationUrl !== '/' && route.path.startsWith('/system/')) operation.servers = [{ url: '/' }]
     paths[text] ??= {}
     paths[text][route.method.toLowerCase()] = operation
   }
+  const used = new Set(
+    Object.values(paths)
+      .flatMap(Object.values<Operation>)
+      .flatMap(responsesUsed),
+  )
   return {
     openapi: '3.1.0',
     info: { description: DESCRIPTION, ...info },
     servers: [{ url: applicationUrl }],
-    tags: [...tags].sort().map((name) => ({ name })),
+    tags: [...plugins.keys()]
+      .sort()
+      .map((name) => ({ name, description: `Answered by ${listOf(plugins.get(name)!)}.` })),
     paths,
     components: {
       schemas: { ...FAILURE_SCHEMAS, ...components.schemas },
-      responses: sharedResponses(),
+      responses: sharedResponses(used),
       securitySchemes: schemes.all,
     },
   }
 }
 
-function operationOf(route: RouteInfo, id: string, parameters: Parameter[], components: Components): Operation {
+/** Names of the shared responses that an operation refers to. */
+const responsesUsed = ({ responses }: Operation): string[] =>
+  Object.values(responses).flatMap((response) => ('$ref' in response ? [response.$ref.split('/').at(-1)!] : []))
+
+/** `examples.SayHello` → `Say hello` */
+const wordsOf = (plugin: string): string => {
+  const [first = '', ...rest] = plugin.slice(plugin.indexOf('.') + 1).split(/(?=[A-Z][a-z])/)
+  return [first, ...rest.map((word) => word.toLowerCase())].join(' ')
+}
+
+const listOf = (names: Iterable<string>): string =>
+  [...names]
+    .sort()
+    .map((name) => `\`${name}\``)
+    .join(', ')
+
+function operationOf(
+  route: RouteInfo,
+  id: string,
+  parameters: Parameter[],
+  schemes: SecuritySchemes,
+  components: Components,
+): Operation {
   const requestBody = requestBodyOf(route, id, components)
   return {
     operationId: id,
-    ...(route.summary === null ? {} : { summary: route.summary }),
+    summary: route.summary ?? wordsOf(route.plugin),
+    description: route.description ?? `Answered by ${listOf([route.plugin])}.`,
     // A route without tags is listed under its domain.
     tags: route.tags.length > 0 ? [...new Set(route.tags)] : [route.plugin.split('.', 1)[0]!],
     ...(parameters.length > 0 ? { parameters } : {}),
     ...(requestBody === undefined ? {} : { requestBody }),
     responses: responsesOf(route, id, requestBody !== undefined, components),
+    security: schemes.of(route),
     'x-plugin': route.plugin,
     'x-route': route.path,
   }

@@ -83,10 +83,11 @@ const HEADERS: { [Name in RuntimeAnswer]?: Record<string, unknown> } = {
   Unavailable: { 'retry-after': { description: 'Seconds.', schema: { type: 'integer', minimum: 1 }, example: 1 } },
 }
 
-/** `components.responses` of every document. */
-export function sharedResponses(): Record<string, Response> {
+/** `components.responses` of a document. @param used names of those that it refers to */
+export function sharedResponses(used?: ReadonlySet<string>): Record<string, Response> {
   const shared: Record<string, Response> = {}
   for (const [name, [, description, codes]] of Object.entries(RUNTIME_RESPONSES)) {
+    if (used?.has(name) === false) continue
     const isValidation = name === 'ValidationFailed'
     const details = isValidation ? { details: [{ path: 'email', message: 'Invalid email address' }] } : {}
     const examples = Object.fromEntries(

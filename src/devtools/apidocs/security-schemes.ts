@@ -17,10 +17,10 @@ export class SecuritySchemes {
   /** By name. */
   readonly all: Record<string, SecurityScheme> = { bearer: BEARER }
 
-  /** What a route asks for: any one of these; an empty one where it serves strangers, too. Undefined: nothing. */
-  of({ has_auth, security }: RouteInfo): Record<string, string[]>[] | undefined {
+  /** What a route asks for: any one of these; an empty one where it serves strangers, too. None: nothing. */
+  of({ has_auth, security }: RouteInfo): Record<string, string[]>[] {
     if (has_auth) return [{ bearer: [] }]
-    if (security === null) return undefined
+    if (security === null) return []
     const ways = security.schemes.map((scheme) => ({ [this.#nameOf(scheme)]: [] }))
     return security.is_required ? ways : [{}, ...ways]
   }

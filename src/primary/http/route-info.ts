@@ -4,7 +4,7 @@ import type { RouteEntry } from './route-table.ts'
 
 /** A route of the table as plugins see it. */
 export function routeInfo(entry: Readonly<RouteEntry>): RouteInfo {
-  const { plugin, method, path, isStream, isSocket, servedBy, timeoutMs, tags, summary, contract } = entry
+  const { plugin, method, path, isStream, isSocket, servedBy, timeoutMs, tags, summary, description, contract } = entry
   const { hasAuth, security, idempotency, hasRawBody, streamedBody, schemas, throws = {} } = readContract(contract)
   return {
     plugin,
@@ -16,6 +16,7 @@ export function routeInfo(entry: Readonly<RouteEntry>): RouteInfo {
     timeout_ms: timeoutMs,
     tags: [...tags],
     summary: summary ?? null,
+    description: description ?? null,
     has_auth: hasAuth,
     security: security === undefined ? null : { schemes: [...security.schemes], is_required: security.isRequired },
     idempotency: idempotency ?? null,

@@ -35,6 +35,7 @@ export interface RouteEntry {
   readonly servedBy: 'primary' | 'lanes'
   tags: readonly string[]
   summary: string | undefined
+  description: string | undefined
   /** As in its `RouteManifest`. */
   contract: string | undefined
   /** A handler has read `context.ip`: requests of the route bring the client's address along. */

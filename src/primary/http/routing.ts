@@ -142,6 +142,7 @@ export class Routing {
     entry.maxBytes = route.maxBytes ?? 0
     entry.tags = route.tags
     entry.summary = route.summary
+    entry.description = route.description
     entry.contract = route.contract
   }
 
@@ -152,7 +153,7 @@ export class Routing {
   #add(route: RouteManifest, servedBy: RouteEntry['servedBy'], generation = 0): number {
     if (this.#nextNumber >= ROUTES_MAX)
       throw new HeddleError('HTTP_PATH_INVALID', `There are more than ${ROUTES_MAX} routes`)
-    const { plugin, method, path, isStream, tags, summary } = route
+    const { plugin, method, path, isStream, tags, summary, description } = route
     const number = this.#nextNumber++
     this.#names[number] = `${method} ${path}`
     this.#generations[number] = generation
@@ -170,6 +171,7 @@ export class Routing {
       servedBy,
       tags,
       summary,
+      description,
       contract: route.contract,
       // After the handshake there is no request any more that could be asked for the address.
       wantsAddress: isSocket(route),

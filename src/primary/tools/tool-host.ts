@@ -136,7 +136,7 @@ export class PrimaryToolHost implements ToolHost {
       return
     }
     const routes = endpoints.map(
-      ({ method, path, options: { summary } }): RouteManifest => ({
+      ({ method, path, options: { summary, description } }): RouteManifest => ({
         plugin: owner.name,
         method,
         path,
@@ -144,6 +144,7 @@ export class PrimaryToolHost implements ToolHost {
         timeoutMs: undefined,
         tags: [],
         summary,
+        description,
       }),
     )
     this.#options.routing.addMount({ plugin: owner.name, prefix, directory }, routes)

@@ -7,7 +7,7 @@ type RegisteredRoute = Pick<Endpoint, 'owner' | 'method' | 'path' | 'options'>
 /** A route of a plugin as the table of routes has it. */
 export function routeManifest(route: RegisteredRoute, kind: 'endpoint' | 'stream' | 'socket'): RouteManifest {
   const { owner, method, path, options } = route
-  const { timeoutMs, tags = [], summary, body, maxBytes } = options
+  const { timeoutMs, tags = [], summary, description, body, maxBytes } = options
   return {
     plugin: owner.name,
     method,
@@ -19,6 +19,7 @@ export function routeManifest(route: RegisteredRoute, kind: 'endpoint' | 'stream
     maxBytes,
     tags,
     summary,
+    description,
     contract: contractText(options),
   }
 }

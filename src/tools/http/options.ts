@@ -12,7 +12,16 @@ const SCHEMAS = ['body', 'query', 'params', 'response'] as const
 /** All options, so that the compiler says when one is missing here. */
 const OPTIONS = Object.keys({
   ...{ guards: 1, tags: 1, authValidator: 1, body: 1, query: 1, params: 1, response: 1, rawBody: 1, throws: 1 },
-  ...{ etag: 1, timeoutMs: 1, idempotency: 1, idempotencyScope: 1, idempotencyTtlMs: 1, summary: 1, maxBytes: 1 },
+  ...{
+    etag: 1,
+    timeoutMs: 1,
+    idempotency: 1,
+    idempotencyScope: 1,
+    idempotencyTtlMs: 1,
+    summary: 1,
+    description: 1,
+    maxBytes: 1,
+  },
 } satisfies Record<keyof EndpointOptions, 1>)
 
 /**
@@ -23,12 +32,17 @@ export function optionFault(options: unknown, method: string | null): string | u
   if (typeof options !== 'object' || options === null) return 'the options must be an object'
   const misspelt = Object.keys(options).find((name) => meantOption(name) !== undefined)
   if (misspelt !== undefined) return `there is no option ${misspelt}: did you mean ${meantOption(misspelt)}?`
-  const { tags, authValidator, timeoutMs, summary, throws, guards, ...rest } = options as Record<string, unknown>
+  const { tags, authValidator, timeoutMs, summary, description, throws, guards, ...rest } = options as Record<
+    string,
+    unknown
+  >
   if (tags !== undefined && !(Array.isArray(tags) && tags.every((tag) => typeof tag === 'string'))) {
     return 'tags must be an array of strings'
   }
   if (authValidator !== undefined && typeof authValidator !== 'function') return 'authValidator must be a function'
-  if (summary !== undefined && typeof summary !== 'string') return 'summary must be a string'
+  for (const [name, text] of Object.entries({ summary, description })) {
+    if (text !== undefined && typeof text !== 'string') return `${name} must be a string`
+  }
   if (timeoutMs !== undefined) {
     const inRange = Number.isInteger(timeoutMs) && Number(timeoutMs) >= 1 && Number(timeoutMs) <= MAX_TIMEOUT_MS
     if (!inRange) return `timeoutMs must be a whole number of milliseconds from 1 to ${MAX_TIMEOUT_MS}`

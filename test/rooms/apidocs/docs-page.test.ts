@@ -162,7 +162,8 @@ test('the page of the API in a browser', async (t) => {
     const stream = page.locator('#getOddTicks')
     await stream.getByRole('button', { name: 'Listen' }).click()
     await stream.getByText('Ended by the server').waitFor({ timeout: WAIT_MS })
-    assert.match(await textOf(stream.locator('.messages')), /"tick":1/)
+    // Drawn with the next frame.
+    await stream.locator('.messages', { hasText: '"tick":1' }).waitFor({ timeout: WAIT_MS })
 
     await page.goto(`${heddle.url}/system/docs#event-user.created`)
     const event = page.locator('[id="event-user.created"]')

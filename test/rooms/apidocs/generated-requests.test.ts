@@ -74,7 +74,7 @@ interface Input {
 }
 
 function inputOf(document: object, { parameters = [], requestBody, security }: Operation, values: SchemaValues): Input {
-  const input: Input = { params: {}, query: [], isCertain: true, ...(security ? { token: 'good' } : {}) }
+  const input: Input = { params: {}, query: [], isCertain: true, ...(security.length > 0 ? { token: 'good' } : {}) }
   for (const { name, in: place, required, schema } of parameters) {
     if (place === 'header') continue
     const value = values.valid(schema)
@@ -107,7 +107,7 @@ function inputOf(document: object, { parameters = [], requestBody, security }: O
 /** The same input with one fault, and the status that it must get, when that is certain. */
 function spoiled({ parameters = [], requestBody, security }: Operation, good: Input, values: SchemaValues): Input[] {
   const bad: Input[] = []
-  if (security) {
+  if (security.length > 0) {
     bad.push({ ...good, token: '', expected: 401 }, { ...good, token: 'bad', expected: 401 })
   }
   const required = parameters.filter(({ in: place, required }) => place === 'query' && required)

@@ -11,6 +11,7 @@ export function routeInfo(method: RouteInfo['method'], path: string, more: Parti
     timeout_ms: 0,
     tags: [],
     summary: null,
+    description: null,
     has_auth: false,
     idempotency: null,
     security: null,

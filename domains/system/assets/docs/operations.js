@@ -7,8 +7,8 @@ export function operationsOf(document) {
       path,
       method: method.toUpperCase(),
       kind: kindOf(operation.responses),
-      needsToken: (operation.security ?? []).some((way) => way.bearer !== undefined),
-      lock: lockOf(operation.security ?? []),
+      needsToken: operation.security.some((way) => way.bearer !== undefined),
+      lock: lockOf(operation.security),
     })),
   )
 }

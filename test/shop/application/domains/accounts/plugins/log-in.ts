@@ -22,7 +22,12 @@ export default plugin(({ auth, config, db, http, state }) => {
   const schemas = { body: credentials, query: z.object({}) }
   http.post(
     '/accounts',
-    { ...schemas, throws: { 409: 'The e-mail is taken' } },
+    {
+      ...schemas,
+      throws: { 409: 'The e-mail is taken' },
+      summary: 'Sign up',
+      description: 'Creates an account for an e-mail and a password.',
+    },
     async ({ email, password }, context) => {
       const id = randomUUID()
       const role = email === adminEmail ? 'admin' : 'customer'
@@ -45,6 +50,8 @@ export default plugin(({ auth, config, db, http, state }) => {
     '/login',
     {
       ...schemas,
+      summary: 'Log in',
+      description: 'Gives a token for an e-mail and its password.',
       throws: { 401: 'Wrong e-mail or password', 429: 'Too many tries' },
     },
     async ({ email, password }) => {

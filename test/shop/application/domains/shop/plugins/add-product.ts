@@ -22,6 +22,8 @@ export default plugin(({ auth, db, http }: ToolsIn<typeof shop>) => {
       guards: [admins],
       body: product,
       query: z.object({}),
+      summary: 'Add a product',
+      description: 'For the owner of the shop.',
     },
     async ({ name, price_cents, available }, context) => {
       const id = randomUUID()

@@ -11,11 +11,13 @@ export default plugin(({ auth, db, http }: ToolsIn<typeof shop>) => {
   const tables = shopTables(db)
 
   const own = { authValidator: auth.validateToken, guards: [customers] }
-  http.get('/cart', own, show)
+  http.get('/cart', { ...own, summary: 'The own cart', description: 'With what it costs now.' }, show)
   http.put(
     '/cart/:product',
     {
       ...own,
+      summary: 'Put a product into the cart',
+      description: 'With its quantity; 0 takes it out.',
       body: line,
       query: z.object({}),
       throws: { 404: 'There is no such product' },

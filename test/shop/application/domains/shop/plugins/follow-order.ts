@@ -32,6 +32,8 @@ export default plugin(({ auth, db, event_bus, http }: ToolsIn<typeof shop>) => {
     {
       authValidator: auth.validateToken,
       guards: [customers],
+      summary: 'The state of an order',
+      description: 'As it is now, and when it is paid.',
     },
   )
   // Every lane of every process has streams.

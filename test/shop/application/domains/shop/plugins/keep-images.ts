@@ -24,6 +24,8 @@ export default plugin(({ auth, db, http }: ToolsIn<typeof shop>) => {
       body: 'multipart',
       maxBytes: MAX_BYTES,
       throws: { 404: 'There is no such product', 415: 'Neither PNG nor JPEG' },
+      summary: 'Keep the image of a product',
+      description: 'The part `image` of a form: PNG or JPEG.',
     },
     async ({ id }, { body }) => {
       const { type, content } = await readImage(body)
@@ -42,7 +44,8 @@ export default plugin(({ auth, db, http }: ToolsIn<typeof shop>) => {
       return { success: true, data: { type, bytes: content.byteLength } }
     },
   )
-  http.get(path, { etag: true, throws: { 404: 'There is no image' } }, async ({ id }, context) => {
+  const shown = { summary: 'The image of a product', description: 'As it was sent.' }
+  http.get(path, { ...shown, etag: true, throws: { 404: 'There is no image' } }, async ({ id }, context) => {
     const image = await tables
       .selectFrom('images')
       .select(['type', 'content'])

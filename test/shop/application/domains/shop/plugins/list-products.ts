@@ -14,7 +14,8 @@ const filter = z.object({
 export default plugin(({ db, http }) => {
   const tables = shopTables(db)
 
-  http.get('/products', { query: filter }, async ({ search, max_cents, limit, after }) => {
+  const shown = { summary: 'Products', description: 'By name, page by page: `after` is the `next` of the page before.' }
+  http.get('/products', { ...shown, query: filter }, async ({ search, max_cents, limit, after }) => {
     let products = tables.selectFrom('products').select(['id', 'name', 'price_cents', 'available'])
     if (search !== undefined) {
       products = products.where((column) => column.fn('lower', ['name']), 'like', `%${search.toLowerCase()}%`)

@@ -14,6 +14,8 @@ export default plugin(({ auth, db, http }: ToolsIn<typeof shop>) => {
       authValidator: auth.validateToken,
       guards: [customers],
       idempotency: 'optional',
+      summary: 'Order what is in the cart',
+      description: 'Takes it from stock and empties the cart, or changes nothing.',
       throws: { 409: { description: 'The cart is empty, or too much is wanted', code: ['EMPTY', 'SOLD_OUT'] } },
     },
     (_data, context) => {
