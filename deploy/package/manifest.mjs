@@ -8,15 +8,18 @@ const FILE = join(ROOT, 'package.json')
 const KEPT = join(ROOT, 'node_modules/.cache/heddle/package.json')
 /** As `src/preload/node-version.cjs` checks. Not in the repository, whose scripts run on the Node that it brings along: npm would warn of its own. */
 const ENGINES = { node: '^22.15.0 || >=24.0.0' }
-/** The Node of the repository, a package for each platform. */
-const OWN_NODE = /^node-(?:bin-)?(?:linux|darwin)-/
+/** The listener, a package for each platform. What else is optional in the repository is its Node, what the package has itself, and what an application installs if it uses it. */
+const LISTENER = /^@uwsjs\//
 
-/** The manifest of the package, of that of the repository. */
+/** The manifest of the package, of that of the repository: what is compiled is CommonJS, by the names that its sources have. */
 export function packedManifest(manifest) {
   const optionalDependencies = Object.fromEntries(
-    Object.entries(manifest.optionalDependencies).filter(([name]) => !OWN_NODE.test(name)),
+    Object.entries(manifest.optionalDependencies).filter(([name]) => LISTENER.test(name)),
   )
-  return { ...manifest, engines: ENGINES, optionalDependencies }
+  const imports = Object.fromEntries(
+    Object.entries(manifest.imports).map(([name, path]) => [name, `./dist/${path.slice(2).replace(/\.ts$/, '.js')}`]),
+  )
+  return { ...manifest, type: 'commonjs', imports, engines: ENGINES, optionalDependencies }
 }
 
 function write() {

@@ -1,12 +1,22 @@
 import { createHash } from 'node:crypto'
+import { existsSync } from 'node:fs'
 import { readdir, readFile } from 'node:fs/promises'
 import { extname } from 'node:path'
 import { promisify } from 'node:util'
 import { brotliCompress, gzip } from 'node:zlib'
 import { HeddleError, type HttpContext } from '#heddle'
 
+/** Of other packages, which an application has not installed: the package of heddle has these files itself, with their licences. */
+const LIBRARIES = new URL('./libraries/', import.meta.url)
+
+/** A file of another package, for the browser. @param installed where it is in the repository */
+export function libraryFile(name: string, installed: () => URL): URL {
+  const packed = new URL(name, LIBRARIES)
+  return existsSync(packed) ? packed : installed()
+}
+
 /** For a server the package resolves to another file than for a browser. */
-const LIT_HTML = new URL('../lit-html.js', import.meta.resolve('lit-html'))
+const LIT_HTML = libraryFile('lit-html.js', () => new URL('../lit-html.js', import.meta.resolve('lit-html')))
 const ASSETS = new URL('./assets/', import.meta.url)
 /** What all pages have. */
 const SHARED = ['tokens.css', 'header.css', 'icon.svg', 'dom.js', 'application.js']

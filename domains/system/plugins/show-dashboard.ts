@@ -1,7 +1,8 @@
+import { libraryFile } from '../page-files.ts'
 import { PagePlugin } from '../page-plugin.ts'
 
-/** Draws the charts. */
-const UPLOT = import.meta.resolve('uplot')
+/** uPlot draws the charts. */
+const uPlot = (name: string): URL => libraryFile(name, () => new URL(`./${name}`, import.meta.resolve('uplot')))
 
 /** The page at `/system/dashboard` and its files. What it shows comes from `/system/dashboard/stream`. */
 export default class ShowDashboard extends PagePlugin {
@@ -9,8 +10,8 @@ export default class ShowDashboard extends PagePlugin {
 
   override async onBoot() {
     await this.files.read('dashboard')
-    await this.files.add('uplot.js', new URL('./uPlot.esm.js', UPLOT))
-    await this.files.add('uplot.css', new URL('./uPlot.min.css', UPLOT))
+    await this.files.add('uplot.js', uPlot('uPlot.esm.js'))
+    await this.files.add('uplot.css', uPlot('uPlot.min.css'))
     const page = { tags: ['system'], etag: true }
     this.http.addEndpoint('/system/dashboard', 'GET', this.showPage, {
       ...page,

@@ -15,6 +15,7 @@ export interface ScannedEvent {
 /**
  * Finds the events of all plugins in their sources, whether they ever fired or not. Leaves out names that are only known at run time.
  * The events of a file that plugins import count for each of these plugins.
+ * @internal
  */
 export function eventsOf(project: Project): ScannedEvent[] {
   const events = new Map<string, { emitters: Set<string>; subscribers: Set<string> }>()

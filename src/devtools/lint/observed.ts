@@ -28,6 +28,7 @@ export interface Observed {
   unused_tools: Array<{ plugin: string; tools: string[] }>
 }
 
+/** @internal */
 export function observe(
   { contracts, events }: SourceFacts,
   { since, topology, uncalledTools }: RunningProcess,

@@ -8,6 +8,7 @@ import type { EventLog } from './event-log.ts'
 import { RunningApp } from './running-app.ts'
 import type { RuntimeProcess } from './runtime-process.ts'
 
+/** @internal */
 export interface BootedParts {
   port: number
   plugins: Readonly<Record<string, PluginHealth>>
@@ -23,6 +24,7 @@ export class BootedApp extends RunningApp<EventRecord> {
   readonly #child: RuntimeProcess
   readonly #stop: () => Promise<void>
 
+  /** @internal */
   constructor({ port, plugins, child, events, stop }: BootedParts) {
     super(port, events)
     this.plugins = plugins

@@ -14,6 +14,7 @@ export interface PublishedEvent<Name extends string = string> extends EventRecor
   data: Delivered<Name, Payload>
 }
 
+/** @internal */
 export interface PluginParts<P> {
   port: number
   instance: P
@@ -31,6 +32,7 @@ export class PluginApp<P extends object = object> extends RunningApp<PublishedEv
   readonly #thread: PluginThread
   readonly #stop: () => Promise<void>
 
+  /** @internal */
   constructor({ port, instance, thread, events, stop }: PluginParts<P>) {
     super(port, events)
     this.plugin = instance

@@ -13,6 +13,7 @@ export abstract class RunningApp<Seen extends EventRecord> implements TestApp<Se
   readonly port: number
   readonly #events: EventLog<Seen>
 
+  /** @internal */
   constructor(port: number, events: EventLog<Seen>) {
     this.port = port
     this.url = `http://127.0.0.1:${port}`

@@ -1,7 +1,8 @@
 const { readFileSync } = require('node:fs')
 const { Module, SourceMap } = require('node:module')
-const { dirname, resolve } = require('node:path')
-const { isOurs, isRuntime } = require('./places.cjs')
+const { dirname, join, relative, resolve } = require('node:path')
+const { brotliDecompressSync } = require('node:zlib')
+const { isOurs, isRuntime, SOURCE } = require('./places.cjs')
 const { strip } = require('./strip.cjs')
 
 const MARK = '//# sourceMappingURL=data:application/json;base64,'
@@ -61,10 +62,17 @@ function mapOf(path) {
   return map
 }
 
+/** Of the package, whose maps are the lines of one file. */
+function packedMap(path) {
+  const folder = join(SOURCE, '..')
+  const all = brotliDecompressSync(readFileSync(join(folder, 'source-maps.jsonl.br')))
+  const at = all.indexOf(`["${relative(folder, path).replaceAll('\\', '/')}",`)
+  return at < 0 ? null : new SourceMap(JSON.parse(all.toString('utf8', at, all.indexOf('\n', at)))[1])
+}
+
 function readMap(path) {
   try {
-    if (path.endsWith(COMPILED))
-      return isRuntime(path) ? new SourceMap(JSON.parse(readFileSync(`${path}.map`, 'utf8'))) : null
+    if (path.endsWith(COMPILED)) return isRuntime(path) ? packedMap(path) : null
     // A kept module is not read again when it is loaded.
     const text =
       texts.get(path) ?? (path.endsWith('.ts') && isOurs(path) ? strip(path, readFileSync(path, 'utf8')) : '')
