@@ -12,12 +12,12 @@ const ROOT = join(__dirname, isCompiled ? '../..' : '..')
 const EXIT_USAGE = 2
 
 const USAGE = `Usage: heddle <command>
-  create <folder>     writes a new application; \`create --deploy systemd|compose|k8s|pm2\` the files that deploy one
+  create <folder>     writes a new application; \`--with postgres,redis,…\`: it uses that, too; \`create --deploy systemd|compose|k8s|pm2\`: the files that deploy one
   start               serves it; \`start --boot-tool db\` boots that tool alone
   dev                 serves it, loads what is saved, and logs a line per request; \`dev --inspect\` listens for a debugger
   new                 writes a domain, plugin, migration or tool; \`new --help\`
   test [words]        runs the tests whose path has one of the words; \`test --watch\` again when a file is saved
-  check               types, formatting where Biome is installed, architecture
+  check               types, linter where Biome is installed, architecture
   lint                the report of /system/lint
   tools               lists the tools; \`tools use <implementation>\` swaps one
   migrate [up]        applies the migrations that are pending, and ends; also migrate status|down|redo|reset|seed
@@ -129,15 +129,25 @@ function testArguments(args) {
   }
 }
 
-/** Each check that can be made here; all of them, also after one that failed. */
+/** Each check, also after one that failed. Where something is missing for them, the one command that installs it. */
 async function check() {
+  const types = programOf('typescript/package.json', 'bin/tsc')
+  const linter = programOf('@biomejs/biome/package.json', 'bin/biome')
+  // Of its package.json nobody may know.
+  const parser = programOf('oxc-parser')
+  if (types === null || parser === null) {
+    const { devDependencies, peerDependencies } = require(join(ROOT, 'package.json'))
+    const all = { typescript: types, '@biomejs/biome': linter, 'oxc-parser': parser }
+    const missing = Object.keys(all).filter((name) => all[name] === null)
+    const names = missing.map((name) => `${name}@${devDependencies[name] ?? peerDependencies[name]}`)
+    fail(`heddle check needs ${missing.join(', ')}, not installed here: npm install --save-dev ${names.join(' ')}`)
+  }
   const checks = [
-    { name: 'typescript', file: 'bin/tsc', args: ['--noEmit'], needs: 'tsconfig.json' },
-    { name: '@biomejs/biome', file: 'bin/biome', args: ['check', '--error-on-warnings', '.'], needs: 'biome.json' },
+    { name: 'TypeScript', program: types, args: ['--noEmit'], needs: 'tsconfig.json' },
+    { name: 'Biome', program: linter, args: ['check', '--error-on-warnings', '.'], needs: 'biome.json' },
   ]
   let code = 0
-  for (const { name, file, args, needs } of checks) {
-    const program = programOf(name, file)
+  for (const { name, program, args, needs } of checks) {
     if (program === null || !existsSync(needs))
       console.error(`${name} is not installed here, or has no ${needs}: left out`)
     else code = (await exitCodeOf([program, ...args])) || code
@@ -145,10 +155,11 @@ async function check() {
   process.exit((await exitCodeOf(own('devtools/cli/lint-architecture'))) || code)
 }
 
-/** A program of a package of the application. */
-function programOf(name, file) {
+/** A program of a package of the application: its place beside another file of it, or that file. */
+function programOf(beside, file) {
   try {
-    return join(dirname(require.resolve(`${name}/package.json`, { paths: [process.cwd()] })), file)
+    const found = require.resolve(beside, { paths: [process.cwd()] })
+    return file === undefined ? found : join(dirname(found), file)
   } catch {
     return null
   }

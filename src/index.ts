@@ -83,6 +83,9 @@ export { type FunctionPlugin, Plugin, type PluginLife, plugin } from './runtime/
 export { Sessions } from './runtime/sessions/sessions.ts'
 
 import type { RouteInfo } from './contracts/route-info.ts'
+import { messageOf } from './core/errors/description.ts'
+import { HttpError } from './core/errors/http-error.ts'
+import { isPackageMissing } from './core/errors/misconfigured.ts'
 import type { AsyncApiDocument, EventParties } from './devtools/apidocs/asyncapi.ts'
 import type { ApiInfo, OpenApiDocument } from './devtools/apidocs/openapi.ts'
 import type { LogLine, ProcessView } from './devtools/assistant/process-view.ts'
@@ -104,7 +107,7 @@ export type {
 
 /**
  * Checks the sources of some domain folders against the rules of the architecture, and compares them with the running process. The sources are
- * read in another process, once per change.
+ * read in another process, once per change. @throws HttpError 501 where the parser is not installed
  */
 export async function lintArchitecture(
   domainsDirs: readonly string[],
@@ -113,19 +116,29 @@ export async function lintArchitecture(
 ): Promise<LintReport> {
   const { sourceFacts } = await import('./devtools/lint/source-reader.ts')
   const { reportOf } = await import('./devtools/lint/report.ts')
-  return reportOf(await sourceFacts(domainsDirs, toolsDir), running)
+  return reportOf(await sourceFacts(domainsDirs, toolsDir).catch(saidOnPage), running)
 }
 
-/** Finds the events that the sources of some domain folders name: read in another process, once per change. */
+/** Whoever asks for a page is told what it lacks. */
+function saidOnPage(error: unknown): never {
+  throw isPackageMissing(error) ? new HttpError(501, messageOf(error), { code: 'PACKAGE_MISSING' }) : error
+}
+
+/** Finds the events that the sources of some domain folders name: read in another process, once per change. None where the parser is not installed. */
 export async function scanEvents(domainsDirs: readonly string[], toolsDir = 'src/tools'): Promise<ScannedEvent[]> {
   const { sourceFacts } = await import('./devtools/lint/source-reader.ts')
-  return (await sourceFacts(domainsDirs, toolsDir)).events
+  try {
+    return (await sourceFacts(domainsDirs, toolsDir)).events
+  } catch (error) {
+    if (isPackageMissing(error)) return []
+    throw error
+  }
 }
 
 /** Answers one request of the Model Context Protocol. The library for it is loaded with the first one. @throws HttpError 501 where it is not installed */
 export async function answerAssistant(request: Request, view: ProcessView): Promise<Response> {
   const { answerAssistant: answer } = await import('./devtools/assistant/answer.ts')
-  return answer(request, view)
+  return answer(request, view).catch(saidOnPage)
 }
 
 /** Describes the HTTP interface of the routes as an OpenAPI 3.1 document. */

@@ -34,7 +34,7 @@ async function main(): Promise<void> {
   const { isDevelopment, bootTool, inspector, settings, warnings } = load(flightDir !== null)
   prepareEnvironment()
   if (inspector !== null) openInspector(inspector)
-  const logWriter = await createLog(settings)
+  const logWriter = createLog(settings)
   const started = new ServiceProcess({ settings, logWriter, isDevelopment, flightDir, joinsPort })
   service = started
   const { runtime } = started

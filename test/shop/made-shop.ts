@@ -35,7 +35,7 @@ export class MadeShop {
     mkdirSync(tool, { recursive: true })
     await program.install(tool, packed)
     const heddle = join(tool, 'node_modules/.bin/heddle')
-    const created = await run(heddle, ['create', 'shop'], within, program.env)
+    const created = await run(heddle, ['create', 'shop', '--with', 'postgres,redis,checks'], within, program.env)
     assert.equal(created.code, 0, created.output)
     const shop = new MadeShop(join(within, 'shop'), program)
     cpSync(SOURCES, shop.folder, { recursive: true })

@@ -3,6 +3,7 @@ export const CATALOGUE = {
   // configuration and boot
   CONFIG_MISSING: [500, 'A required variable is not set'],
   CONFIG_INVALID: [500, 'A variable does not parse'],
+  PACKAGE_MISSING: [500, 'A package is not installed'],
   TOOL_MISSING: [500, 'A tool is not installed'],
   TOOL_DUPLICATE: [500, 'Two folders contain a tool of the same name'],
   TOOL_INVALID: [500, 'A folder contains no tool'],

@@ -1,4 +1,4 @@
-import { HttpError } from '../../core/errors/http-error.ts'
+import { needPackages, OPTIONAL_PACKAGES } from '../../core/modules/optional-package.ts'
 
 /** What is used of `@modelcontextprotocol/sdk`: its types are not needed to compile, and the package may be left out where no assistant comes. */
 export interface McpServer {
@@ -29,15 +29,17 @@ const MODULES = ['mcp', 'webStandardStreamableHttp'].map((name) => `@modelcontex
 
 let loading: Promise<Sdk> | undefined
 
-/** Loads the package with the first request of an assistant. @throws HttpError 501 where it is not installed */
+/** Loads the package with the first request of an assistant. @throws PACKAGE_MISSING */
 export function loadSdk(): Promise<Sdk> {
-  loading ??= Promise.all(MODULES.map((name) => import(name))).then(
-    (modules) => Object.assign({}, ...modules) as Sdk,
-    (error) => {
-      loading = undefined
-      const message = 'The package @modelcontextprotocol/sdk is not installed: npm install @modelcontextprotocol/sdk'
-      throw new HttpError(501, message, { code: 'MCP_SDK_MISSING', cause: error })
-    },
-  )
+  loading ??= load().catch((error) => {
+    loading = undefined
+    throw error
+  })
   return loading
+}
+
+async function load(): Promise<Sdk> {
+  needPackages('The interface for assistants', OPTIONAL_PACKAGES.assistants)
+  const modules = await Promise.all(MODULES.map((name) => import(name)))
+  return Object.assign({}, ...modules) as Sdk
 }

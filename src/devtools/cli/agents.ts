@@ -4,6 +4,8 @@ import { EXIT_USAGE, parseFlags, UsageFault } from '../../core/config/arguments.
 import { ConfigFaults, EXIT_CONFIG, loadSettings } from '../../core/config/load.ts'
 import { HeddleError } from '../../core/errors/catalogue.ts'
 import { messageOf } from '../../core/errors/description.ts'
+import { isPackageMissing } from '../../core/errors/misconfigured.ts'
+import { needPackages, OPTIONAL_PACKAGES } from '../../core/modules/optional-package.ts'
 import { CommandError } from '../command-error.ts'
 import { withAgentsPart } from '../scaffolding/agents.ts'
 
@@ -16,6 +18,7 @@ async function main(): Promise<void> {
     const { values } = parseFlags(USAGE, {
       options: { check: { type: 'boolean', default: false } },
     })
+    needPackages('heddle agents', OPTIONAL_PACKAGES.lint)
     const file = resolve('AGENTS.md')
     const before = existsSync(file) ? readFileSync(file, 'utf8') : ''
     const { domainsDir, toolsDir, tools } = loadSettings().settings
@@ -25,7 +28,7 @@ async function main(): Promise<void> {
     if (!isCurrent) writeFileSync(file, text)
     console.log(`AGENTS.md ${isCurrent ? 'is up to date' : 'is written'}`)
   } catch (error) {
-    const isUsage = error instanceof UsageFault
+    const isUsage = error instanceof UsageFault || isPackageMissing(error)
     const isConfig = error instanceof ConfigFaults || (error instanceof HeddleError && error.code === 'CONFIG_INVALID')
     if (!isUsage && !isConfig && !(error instanceof CommandError)) throw error
     console.error(messageOf(error))

@@ -1,54 +1,106 @@
-import { existsSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
+import { copyFileSync, existsSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { basename, join, relative, resolve } from 'node:path'
-import { EXIT_USAGE, parseFlags, UsageFault } from '../../core/config/arguments.ts'
+import { createInterface } from 'node:readline/promises'
+import { EXIT_USAGE, parseFlags, UsageFault, unknownName } from '../../core/config/arguments.ts'
 import { loadSettings } from '../../core/config/load.ts'
+import { needPackages, OPTIONAL_PACKAGES } from '../../core/modules/optional-package.ts'
 import { CommandError } from '../command-error.ts'
 import { withAgentsPart } from '../scaffolding/agents.ts'
-import { scaffoldApplication } from '../scaffolding/application.ts'
-import { DEPLOYMENTS, scaffoldDeployment } from '../scaffolding/deployment.ts'
+import { type ApplicationOptions, scaffoldApplication } from '../scaffolding/application.ts'
+import { packagesOf, USE_NAMES } from '../scaffolding/application-uses.ts'
+import { DEPLOYMENTS, scaffoldDeployment, usesOf } from '../scaffolding/deployment.ts'
+import { heddleSource } from '../scaffolding/heddle-source.ts'
 import { type Scaffold, write } from '../scaffolding/writing.ts'
 
-const USAGE = `Usage: heddle create <folder> [--deploy <kind>]    writes a new application into a folder that is empty or not there
-       heddle create --deploy <kind>               writes the files that deploy the application in this folder
+const USAGE = `Usage: heddle create <folder> [--with <uses>] [--deploy <kind>]    writes a new application into a folder that is empty or not there
+       heddle create --deploy <kind>                              writes the files that deploy the application in this folder
+  uses:  ${USE_NAMES.join(', ')}: what package.json asks for beside heddle; separated by commas, or none
   kinds: ${DEPLOYMENTS.join(', ')}, in deploy/; --deploy may come several times`
+const QUESTION = `What will it use? ${USE_NAMES.join(', ')}
+Names, separated by commas; Enter for none, npm install adds them later: `
+const NONE = 'none'
+
+interface Arguments {
+  /** Null: the application in this folder. */
+  folder: string | null
+  /** Null: nobody has said it. */
+  uses: string[] | null
+  kinds: string[]
+}
 
 /** Writes an application. Exits with 1 when it cannot, with 2 when the arguments are wrong. */
 async function main(): Promise<void> {
-  let folder: string | null
-  let kinds: string[]
   try {
-    const { positionals, values } = parseFlags(USAGE, {
-      allowPositionals: true,
-      options: { deploy: { type: 'string', multiple: true } },
-    })
-    kinds = [...new Set(values.deploy ?? [])]
-    const unknown = kinds.find((kind) => !DEPLOYMENTS.includes(kind))
-    if (unknown !== undefined) throw new UsageFault(`There is no deployment '${unknown}'\n\n${USAGE}`)
-    if (positionals.length > 1 || (positionals.length === 0 && kinds.length === 0))
-      throw new UsageFault(`One folder is wanted\n\n${USAGE}`)
-    folder = positionals.length === 0 ? null : resolve(positionals[0]!)
-  } catch (error) {
-    if (!(error instanceof UsageFault)) throw error
-    console.error(error.message)
-    process.exitCode = EXIT_USAGE
-    return
-  }
-  try {
-    const { files, next } = folder === null ? ofThisFolder(kinds) : ofNewFolder(folder, kinds)
+    const { folder, uses, kinds } = readArguments()
+    if (folder === null) {
+      const { files, next } = ofThisFolder(kinds)
+      write(files)
+      return report(files, next)
+    }
+    if (existsSync(folder) && readdirSync(folder).length > 0) throw new CommandError(`${folder} is not empty`)
+    const source = heddleSource()
+    const wanted = [...new Set([...(uses ?? (await askForUses())), ...usesOf(kinds)])]
+    const { files, next } = ofNewFolder(folder, { uses: wanted, source }, kinds)
     write(files)
-    if (folder !== null) await describe(folder)
-    const written = files.map(({ path }) => `  ${relative('.', path)}`)
-    console.log(['Wrote', ...written, 'Next', ...next.map((line) => `  ${line}`)].join('\n'))
+    const packed = source.file === null ? [] : [{ path: join(folder, basename(source.file)) }]
+    for (const { path } of packed) copyFileSync(source.file!, path)
+    await describe(folder)
+    report([...files, ...packed], next)
   } catch (error) {
-    if (!(error instanceof CommandError)) throw error
+    const isUsage = error instanceof UsageFault
+    if (!isUsage && !(error instanceof CommandError)) throw error
     console.error(error.message)
-    process.exitCode = 1
+    process.exitCode = isUsage ? EXIT_USAGE : 1
   }
 }
 
-function ofNewFolder(folder: string, kinds: readonly string[]): Scaffold {
-  if (existsSync(folder) && readdirSync(folder).length > 0) throw new CommandError(`${folder} is not empty`)
-  const application = scaffoldApplication(folder, basename(folder), relative('.', folder) || '.')
+function readArguments(): Arguments {
+  const { positionals, values } = parseFlags(USAGE, {
+    allowPositionals: true,
+    options: { deploy: { type: 'string', multiple: true }, with: { type: 'string', multiple: true } },
+  })
+  const kinds = [...new Set(values.deploy ?? [])]
+  const unknown = kinds.find((kind) => !DEPLOYMENTS.includes(kind))
+  if (unknown !== undefined) throw new UsageFault(`There is no deployment '${unknown}'\n\n${USAGE}`)
+  if (positionals.length > 1 || (positionals.length === 0 && (kinds.length === 0 || values.with !== undefined)))
+    throw new UsageFault(`One folder is wanted\n\n${USAGE}`)
+  const folder = positionals.length === 0 ? null : resolve(positionals[0]!)
+  return { folder, uses: values.with === undefined ? null : usesIn(values.with.join()), kinds }
+}
+
+/** @throws UsageFault */
+function usesIn(text: string): string[] {
+  const names = text.split(',').flatMap((name) => (['', NONE].includes(name.trim()) ? [] : [name.trim()]))
+  const unknown = names.find((name) => !USE_NAMES.includes(name))
+  if (unknown !== undefined) throw unknownName(`There is no use '${unknown}'`, unknown, [...USE_NAMES, NONE], USAGE)
+  return [...new Set(names)]
+}
+
+/** Nothing where nobody can answer. */
+async function askForUses(): Promise<string[]> {
+  if (process.stdin.isTTY !== true || process.stdout.isTTY !== true) return []
+  const terminal = createInterface({ input: process.stdin, output: process.stdout })
+  try {
+    for (;;) {
+      try {
+        return usesIn(await terminal.question(QUESTION))
+      } catch (error) {
+        if (!(error instanceof UsageFault)) throw error
+        console.log(error.message.split('\n')[0])
+      }
+    }
+  } finally {
+    terminal.close()
+  }
+}
+
+function report(files: readonly { path: string }[], next: readonly string[]): void {
+  const written = files.map(({ path }) => `  ${relative('.', path)}`)
+  console.log(['Wrote', ...written, 'Next', ...next.map((line) => `  ${line}`)].join('\n'))
+}
+
+function ofNewFolder(folder: string, options: ApplicationOptions, kinds: readonly string[]): Scaffold {
+  const application = scaffoldApplication(folder, basename(folder), relative('.', folder) || '.', options)
   const deployment = scaffoldDeployment(folder, basename(folder), kinds)
   return {
     files: [...application.files, ...deployment.files],
@@ -67,14 +119,24 @@ function ofThisFolder(kinds: readonly string[]): Scaffold {
   if (manifest.dependencies?.heddle === undefined)
     throw new CommandError('There is no application here: no package.json has heddle among its dependencies')
   const folder = resolve('.')
-  return scaffoldDeployment(folder, manifest.name?.split('/').at(-1) ?? basename(folder), kinds)
+  const { files, next } = scaffoldDeployment(folder, manifest.name?.split('/').at(-1) ?? basename(folder), kinds)
+  const missing = Object.entries(packagesOf(usesOf(kinds)).dependencies).filter(
+    ([name]) => manifest.dependencies?.[name] === undefined,
+  )
+  const install = missing.map(([name, range]) => `${name}@${range}`).join(' ')
+  return { files, next: missing.length === 0 ? next : [`npm install ${install}`, ...next] }
 }
 
-/** Adds to `AGENTS.md` what is there. */
+/** Adds to `AGENTS.md` what is there, as far as sources can be read here: else `npm run agents` does, when they can. */
 async function describe(folder: string): Promise<void> {
   const file = join(folder, 'AGENTS.md')
   const { domainsDir, toolsDir } = loadSettings({ DOMAINS_DIR: join(folder, 'domains') }).settings
   const source = { folder, domainsDirs: domainsDir, toolsDir, tools: undefined }
+  try {
+    needPackages('AGENTS.md', OPTIONAL_PACKAGES.lint)
+  } catch {
+    return
+  }
   writeFileSync(file, await withAgentsPart(readFileSync(file, 'utf8'), source))
 }
 

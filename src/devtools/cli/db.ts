@@ -4,6 +4,7 @@ import { EXIT_USAGE, parseFlags } from '../../core/config/arguments.ts'
 import { ConfigFaults, EXIT_CONFIG, loadSettings } from '../../core/config/load.ts'
 import { HeddleError } from '../../core/errors/catalogue.ts'
 import { messageOf } from '../../core/errors/description.ts'
+import { isPackageMissing } from '../../core/errors/misconfigured.ts'
 import { shown } from '../../core/errors/shown-path.ts'
 import { CommandError } from '../command-error.ts'
 import { onScratchDatabase } from '../database/scratch.ts'
@@ -30,7 +31,7 @@ async function main(): Promise<void> {
     const isExplained = error instanceof HeddleError || error instanceof ConfigFaults || error instanceof CommandError
     if (!isExplained) throw error
     console.error(messageOf(error))
-    process.exitCode = error instanceof ConfigFaults ? EXIT_CONFIG : 1
+    process.exitCode = error instanceof ConfigFaults ? EXIT_CONFIG : isPackageMissing(error) ? EXIT_USAGE : 1
   }
 }
 

@@ -2,6 +2,7 @@ import { existsSync, readFileSync, writeFileSync } from 'node:fs'
 import { EXIT_USAGE, parseFlags, UsageFault } from '../../core/config/arguments.ts'
 import { ConfigFaults, EXIT_CONFIG, loadSettings } from '../../core/config/load.ts'
 import { messageOf } from '../../core/errors/description.ts'
+import { isPackageMissing } from '../../core/errors/misconfigured.ts'
 import { CommandError } from '../command-error.ts'
 import { type BaselineEntry, baselineOf, baselineText, compareWithBaseline, parseBaseline } from '../lint/baseline.ts'
 import { describe, reportText } from '../lint/report-text.ts'
@@ -40,9 +41,9 @@ async function main(): Promise<void> {
     else console.log(reportText(checked, comparison, options.baseline, process.stdout.hasColors?.() ?? false))
     process.exitCode = ok ? 0 : 1
   } catch (error) {
-    const isUsage = error instanceof UsageFault
+    const isUsage = error instanceof UsageFault || isPackageMissing(error)
     if (!(error instanceof ConfigFaults) && !isUsage && !(error instanceof CommandError)) throw error
-    console.error(error.message)
+    console.error(messageOf(error))
     process.exitCode = isUsage ? EXIT_USAGE : error instanceof CommandError ? 1 : EXIT_CONFIG
   }
 }

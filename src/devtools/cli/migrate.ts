@@ -3,6 +3,7 @@ import { ConfigFaults, EXIT_CONFIG, loadSettings } from '../../core/config/load.
 import type { Settings } from '../../core/config/schema.ts'
 import { HeddleError } from '../../core/errors/catalogue.ts'
 import { messageOf } from '../../core/errors/description.ts'
+import { isPackageMissing } from '../../core/errors/misconfigured.ts'
 import { rollBack, takeBack } from '../../stores/migrations/roll-back.ts'
 import { migrate } from '../../stores/migrations/runner.ts'
 import { runSeeds } from '../../stores/migrations/seeds.ts'
@@ -86,7 +87,7 @@ async function main(): Promise<void> {
     const isExplained = error instanceof HeddleError || error instanceof ConfigFaults || error instanceof CommandError
     if (!isExplained) throw error
     console.error(messageOf(error))
-    process.exitCode = error instanceof ConfigFaults ? EXIT_CONFIG : 1
+    process.exitCode = error instanceof ConfigFaults ? EXIT_CONFIG : isPackageMissing(error) ? EXIT_USAGE : 1
   }
 }
 

@@ -1,6 +1,5 @@
 import { existsSync, mkdirSync, readFileSync, renameSync, writeFileSync } from 'node:fs'
 import { basename, dirname, join } from 'node:path'
-import type { Class, Node, Program } from 'oxc-parser'
 import { EXIT_USAGE, parseFlags, UsageFault, unknownName } from '../../core/config/arguments.ts'
 import { ConfigFaults, EXIT_CONFIG, loadSettings } from '../../core/config/load.ts'
 import { HeddleError } from '../../core/errors/catalogue.ts'
@@ -8,7 +7,6 @@ import { shown } from '../../core/errors/shown-path.ts'
 import { activeTools, ownToolsFolder, toolNameOf } from '../../runtime/kernel/active-tools.ts'
 import { findTools, type ToolFolder } from '../../runtime/kernel/discover.ts'
 import { CommandError } from '../command-error.ts'
-import { parseSource, staticKey, unwrap } from '../lint/syntax.ts'
 
 const USAGE =
   'Usage: npm run tools                          lists the tools\n       npm run tools -- use <implementation>   makes that folder the active one of its tool'
@@ -33,9 +31,9 @@ async function main(): Promise<void> {
     const extrasDir = join(dirname(toolsDir), 'extras')
     const own = ownToolsFolder()
     const inFolders = [
-      ...(own === null ? [] : await implementationsIn(own, true)),
-      ...(await implementationsIn(toolsDir, true)),
-      ...(await implementationsIn(extrasDir, false)),
+      ...(own === null ? [] : implementationsIn(own, true)),
+      ...implementationsIn(toolsDir, true),
+      ...implementationsIn(extrasDir, false),
     ]
     const found = tools === undefined && own === null ? inFolders : chosen(inFolders, activeTools(toolsDir, tools))
     const [command, wanted, ...more] = parseFlags(USAGE, { allowPositionals: true, options: {} }).positionals
@@ -128,40 +126,15 @@ function moveAll(moves: readonly { from: string; to: string }[]): void {
   }
 }
 
-async function implementationsIn(directory: string, active: boolean): Promise<Implementation[]> {
+/** The tool's name is read from the source. The code must not run, since packages of a parked tool may be missing. */
+function implementationsIn(directory: string, active: boolean): Implementation[] {
   if (!existsSync(directory) && !active) return []
-  const folders = findTools(directory)
-  return Promise.all(
-    folders.map(async ({ path, file }) => ({
-      folder: basename(path),
-      path,
-      tool: IS_PACKAGE
-        ? toolNameOf({ path, file })
-        : toolName((await parseSource(file, readFileSync(file, 'utf8'))).program),
-      active,
-    })),
-  )
-}
-
-/** The `name` of the default-exported class, read from the source. The code must not run, since packages of a parked tool may be missing. */
-function toolName(program: Program): string | null {
-  const name = defaultClass(program)?.body.body.find(
-    (member) =>
-      member.type === 'PropertyDefinition' && !member.static && staticKey(member.key, member.computed) === 'name',
-  )
-  const value = name?.type === 'PropertyDefinition' && name.value ? unwrap(name.value) : undefined
-  return value?.type === 'Literal' && typeof value.value === 'string' ? value.value : null
-}
-
-function defaultClass(program: Program): Class | undefined {
-  const classes = new Map<string, Class>()
-  let exported: Node | undefined
-  for (const statement of program.body) {
-    if (statement.type === 'ClassDeclaration' && statement.id) classes.set(statement.id.name, statement)
-    if (statement.type === 'ExportDefaultDeclaration') exported = statement.declaration
-  }
-  if (exported?.type === 'Identifier') return classes.get(exported.name)
-  return exported?.type === 'ClassDeclaration' || exported?.type === 'ClassExpression' ? exported : undefined
+  return findTools(directory).map(({ path, file }) => ({
+    folder: basename(path),
+    path,
+    tool: toolNameOf({ path, file }),
+    active,
+  }))
 }
 
 function compare(a: string, b: string): number {

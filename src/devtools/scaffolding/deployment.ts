@@ -27,6 +27,11 @@ const KINDS: Record<string, Record<string, readonly [file: string, change: Chang
   ),
 }
 
+/** What these ways run on, as `--with` names it. */
+const SERVERS = ['postgres', 'redis']
+export const usesOf = (kinds: readonly string[]): readonly string[] =>
+  kinds.some((kind) => kind === 'compose' || kind === 'k8s') ? SERVERS : []
+
 /** What `heddle create --deploy` takes. */
 export const DEPLOYMENTS = Object.keys(KINDS)
 

@@ -15,7 +15,7 @@ async function main(): Promise<void> {
     console.error(message)
     process.exit(EXIT_CONFIG)
   }
-  const runtime = new Runtime({ settings, logWriter: await createLog(settings), onFatal })
+  const runtime = new Runtime({ settings, logWriter: createLog(settings), onFatal })
   const { bus } = runtime.host
   bus.addListener((record) => send({ type: 'event', record }))
   bus.addFailureListener((failure) => send({ type: 'failure', failure }))

@@ -69,10 +69,9 @@ export class Development {
     const migrations = own.filter(isMigration)
     if (!this.#options.settings.dbAutoMigrate) this.#reportRestart(migrations, 'DB_AUTO_MIGRATE is false')
     else if (migrations.length > 0) void this.#migrate()
-    void this.#addPrimaryFiles().then(() => {
-      const loaded = code.filter((file) => this.#primaryFiles.has(file))
-      this.#reportRestart(loaded, 'the primary thread keeps what it has loaded')
-    })
+    this.#addPrimaryFiles()
+    const loaded = code.filter((file) => this.#primaryFiles.has(file))
+    this.#reportRestart(loaded, 'the primary thread keeps what it has loaded')
   }
 
   /** After those that are being applied: one that is saved meanwhile may be missing there. */
@@ -110,9 +109,9 @@ export class Development {
   }
 
   /** Files are only added, since the primary thread keeps what it has loaded. */
-  async #addPrimaryFiles(): Promise<void> {
+  #addPrimaryFiles(): void {
     try {
-      for (const file of await primaryFiles(this.#options.settings.domainsDir)) this.#primaryFiles.add(file)
+      for (const file of primaryFiles(this.#options.settings.domainsDir)) this.#primaryFiles.add(file)
     } catch (error) {
       this.#options.log('DEBUG', `The files of the primary thread are not known: ${messageOf(error)}`)
     }

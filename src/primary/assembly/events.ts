@@ -1,6 +1,7 @@
 import type { DeliveryTracing } from '../../contracts/tracing.ts'
 import type { Settings } from '../../core/config/schema.ts'
 import { codeOf, messageOf } from '../../core/errors/description.ts'
+import { needPackages, OPTIONAL_PACKAGES } from '../../core/modules/optional-package.ts'
 import { EventLog } from '../../runtime/event-log/event-log.ts'
 import { logDatabaseOf } from '../../runtime/event-log/log-database.ts'
 import { attemptRecord } from '../../runtime/events/event-server.ts'
@@ -131,10 +132,11 @@ interface StreamOptions {
   onReplicaLost: (message: string) => void
 }
 
-/** Lets streams carry the events. Loaded on demand: the in-process bus has no use for a client of the store. @throws REPLICA_ID_TAKEN */
+/** Lets streams carry the events. Loaded on demand: the in-process bus has no use for a client of the store. @throws REPLICA_ID_TAKEN, PACKAGE_MISSING */
 export async function openStreams(parts: EventParts, options: StreamOptions): Promise<void> {
   const { settings, log, deliveries, onReplicaLost } = options
   const { hub, bus, laneStreams } = parts
+  needPackages('EVENT_BUS_DRIVER=keyvalue_streams', OPTIONAL_PACKAGES.redis)
   const { StreamCoordinator } = await import('../streams/coordinator.ts')
   const coordinator = new StreamCoordinator({
     settings,

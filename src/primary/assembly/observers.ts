@@ -1,6 +1,7 @@
 import type { CodeTracing, DeliveryTracing, ToolTracing } from '../../contracts/tracing.ts'
 import type { Settings } from '../../core/config/schema.ts'
 import { messageOf } from '../../core/errors/description.ts'
+import { needPackages, OPTIONAL_PACKAGES } from '../../core/modules/optional-package.ts'
 import { ProcessHistory } from '../../history/primary/process-history.ts'
 import type { ProcessTracing } from '../../tracing/primary/process-tracing.ts'
 import type { Jobs } from '../jobs/jobs.ts'
@@ -49,10 +50,11 @@ export class Observers {
     if (isDevelopment) this.#logRequests()
   }
 
-  /** Loaded on demand: while tracing is off no module of the SDK is loaded. A fault of tracing never prevents a start. */
+  /** Loaded on demand: while tracing is off no module of the SDK is loaded. A fault of tracing never prevents a start. @throws PACKAGE_MISSING */
   async #openTracing(): Promise<void> {
     const { settings, log, http, events } = this.#parts
     if (!settings.otelEnabled) return
+    needPackages('OTEL_ENABLED', OPTIONAL_PACKAGES.opentelemetry)
     try {
       const { ProcessTracing } = await import('../../tracing/primary/process-tracing.ts')
       const tracing = new ProcessTracing(settings, (level, message) => log(level, message, 'telemetry'))

@@ -17,7 +17,7 @@ const METHOD_WIDTH = 7
 const LEVEL_NAMES: Readonly<Record<number, LogLevel>> = { 20: 'DEBUG', 30: 'INFO', 40: 'WARNING', 50: 'ERROR' }
 
 /** Writes all log records of the process to standard output: as JSON lines or, on a terminal, as text for people. */
-export async function createLog(settings: Settings, terminal?: Terminal): Promise<LogWriter> {
+export function createLog(settings: Settings, terminal?: Terminal): LogWriter {
   const output = new LogOutput({
     maxBytes: settings.logBufferBytes,
     ...(processNumber(settings) === null ? {} : { pieceBytes: WHOLE_PIECE_BYTES }),
@@ -36,7 +36,7 @@ export async function createLog(settings: Settings, terminal?: Terminal): Promis
   const destination = new LineDestination(
     people === null
       ? (line, level) => writeLine(printable(line), level)
-      : await prettyLines(people, processNumber(settings)),
+      : linesForPeople(people, processNumber(settings)),
   )
   const writer: LogWriter = new LogWriter(pino(options, destination), people, output)
   return writer
@@ -44,18 +44,22 @@ export async function createLog(settings: Settings, terminal?: Terminal): Promis
 
 type WriteLine = (line: string, level: LogLevel) => void
 
-/** Loaded on demand: it costs some megabytes. @param number of this process, where several write to one terminal */
-async function prettyLines(people: Terminal, number: number | null): Promise<WriteLine> {
-  const { prettyFactory } = await import('pino-pretty')
-  const format = prettyFactory({
-    colorize: people.hasColours,
-    translateTime: 'SYS:HH:MM:ss.l',
-  })
+/** What a line begins with, and its colour. */
+const LABELS = {
+  DEBUG: ['DEBUG', 'dim'],
+  INFO: ['INFO', 'green'],
+  WARNING: ['WARN', 'yellow'],
+  ERROR: ['ERROR', 'red'],
+} as const
+
+/** @param number of this process, where several write to one terminal */
+function linesForPeople(people: Terminal, number: number | null): WriteLine {
   const prefix = number === null ? '' : `${number}  `
-  // Nothing else of the record: a field `stack` beside one `type` would be written as it is.
   return (line, level) => {
-    const record = JSON.parse(line) as LogLine & { level: number; time: number }
-    people.write(format({ level: record.level, time: record.time, msg: prefix + forPeople(record) }), level)
+    const record = JSON.parse(line) as LogLine & { time: number }
+    const [label, colour] = LABELS[level]
+    const text = people.paint('cyan', prefix + forPeople(record))
+    people.write(`${timeOf(new Date(record.time))} ${people.paint(colour, label)}: ${text}\n`, level)
   }
 }
 
@@ -144,7 +148,7 @@ export class LogWriter {
       // Where to look why.
       const why = page === undefined || (status < 500 && failed === '') ? '' : `  ${terminal.paint('dim', page)}\n`
       terminal.write(
-        `${terminal.paint('dim', timeNow())} ${method.padEnd(METHOD_WIDTH)} ${path} ${shown} ${rest}${fault}\n${why}`,
+        `${terminal.paint('dim', timeOf(new Date()))} ${method.padEnd(METHOD_WIDTH)} ${path} ${shown} ${rest}${fault}\n${why}`,
       )
     }
   }
@@ -167,11 +171,9 @@ function colourOf(status: number): Colour {
   return status >= 300 ? 'cyan' : 'green'
 }
 
-/** The time as in the other lines. */
-function timeNow(): string {
-  const now = new Date()
-  return `[${now.toTimeString().slice(0, 8)}.${String(now.getMilliseconds()).padStart(3, '0')}]`
-}
+/** `[13:37:00.042]` */
+const timeOf = (date: Date): string =>
+  `[${date.toTimeString().slice(0, 8)}.${String(date.getMilliseconds()).padStart(3, '0')}]`
 
 interface Progress {
   done: number

@@ -4,7 +4,7 @@ import { HeddleError } from '../../core/errors/catalogue.ts'
 import { findTools, type ToolFolder } from './discover.ts'
 
 /** The first of a tool's class, as the scaffolding and the shipped tools write it: the code must not run, because its packages may be missing. */
-const NAME = /^\s*(?:(?:readonly|override|public)\s+)*name(?:\s*:\s*\w+)?\s*=\s*(['"])([\w-]+)\1/m
+const NAME = /(?:^|[{;])\s*(?:(?:readonly|override|public)\s+)*name(?:\s*:\s*\w+)?\s*=\s*(['"])([\w-]+)\1/m
 
 /**
  * The tools of a process: those of the tools folder, those of the application, and of some tools the implementation that a setting chooses. No folder

@@ -4,6 +4,7 @@ import type { Tool, ToolClass, ToolRuntime } from '../../contracts/tool.ts'
 import { nearestName } from '../../core/config/nearest-name.ts'
 import { HeddleError } from '../../core/errors/catalogue.ts'
 import { loadModule } from '../../core/modules/load-module.ts'
+import { packageFault } from '../../core/modules/optional-package.ts'
 
 /** A folder that holds a tool. */
 export interface ToolFolder {
@@ -38,9 +39,11 @@ export function findTools(toolsDir: string): ToolFolder[] {
     })
 }
 
-/** Loads a tool's class and makes its instance. @throws TOOL_INVALID that names the folder */
+/** Loads a tool's class and makes its instance. @throws TOOL_INVALID that names the folder, PACKAGE_MISSING */
 export async function loadTool(folder: ToolFolder, runtimeFor: (name: () => string) => ToolRuntime): Promise<Tool> {
-  const module = await loadModule(folder.file)
+  const module = await loadModule(folder.file).catch((error) => {
+    throw packageFault(error, `The tool ${basename(folder.path)}`)
+  })
   if (typeof module.default !== 'function') {
     throw new HeddleError('TOOL_INVALID', `${folder.file} must have a class with a \`name\` as its default export`)
   }

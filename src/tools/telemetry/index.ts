@@ -1,6 +1,7 @@
 import { createRequire } from 'node:module'
 import type { Telemetry } from '../../contracts/telemetry.ts'
 import type { Tool } from '../../contracts/tool.ts'
+import { needPackages } from '../../core/modules/optional-package.ts'
 
 type OtelApi = typeof import('@opentelemetry/api')
 
@@ -9,6 +10,12 @@ type OtelApi = typeof import('@opentelemetry/api')
 let otel: OtelApi | undefined
 const require = createRequire(import.meta.url)
 
+/** @throws PACKAGE_MISSING */
+function load(): OtelApi {
+  needPackages('telemetry.getTracer', ['@opentelemetry/api'])
+  return require('@opentelemetry/api') as OtelApi
+}
+
 /** Tracers of `@opentelemetry/api`. They do nothing until a provider is registered in this thread. */
 export default class TelemetryTool implements Tool {
   readonly name = 'telemetry'
@@ -16,7 +23,7 @@ export default class TelemetryTool implements Tool {
   api(): Telemetry {
     return {
       getTracer: (name) => {
-        otel ??= require('@opentelemetry/api') as OtelApi
+        otel ??= load()
         return otel.trace.getTracer(String(name))
       },
     }

@@ -1,9 +1,19 @@
+import { createRequire } from 'node:module'
 import type { ExportResult } from '@opentelemetry/core'
 import type { IExportTraceServiceResponse } from '@opentelemetry/otlp-transformer'
 import type { Settings } from '../../core/config/schema.ts'
 import { messageOf } from '../../core/errors/description.ts'
 import { consoleExporter } from './console-exporter.ts'
 import { type Batch, exportRequest } from './export-request.ts'
+
+type OtlpGrpc = typeof import('@opentelemetry/otlp-grpc-exporter-base')
+type OtlpTransformer = typeof import('@opentelemetry/otlp-transformer')
+
+/** The parts of `@opentelemetry/exporter-trace-otlp-grpc`, which its exporter is made of too: spans come here encoded, and it would encode them. */
+const part = <Module>(name: string): Module => {
+  const require = createRequire(import.meta.url)
+  return createRequire(require.resolve('@opentelemetry/exporter-trace-otlp-grpc'))(name) as Module
+}
 
 /** Sends or prints a batch of spans: the library's exporter, for OTLP or for the console. */
 export interface SpanExporter {
@@ -19,10 +29,10 @@ export interface SpanExporter {
 export async function exporterOf(settings: Settings, onPartial: (why: string) => void): Promise<SpanExporter> {
   const { otelExporterOtlpEndpoint: url, otelBspExportTimeout: timeoutMillis } = settings
   if (url === undefined) return consoleExporter()
-  const { convertLegacyOtlpGrpcOptions, createEmptyMetadata, createOtlpGrpcExportDelegate } = await import(
-    '@opentelemetry/otlp-grpc-exporter-base'
+  const { convertLegacyOtlpGrpcOptions, createEmptyMetadata, createOtlpGrpcExportDelegate } = part<OtlpGrpc>(
+    '@opentelemetry/otlp-grpc-exporter-base',
   )
-  const { ProtobufTraceSerializer } = await import('@opentelemetry/otlp-transformer')
+  const { ProtobufTraceSerializer } = part<OtlpTransformer>('@opentelemetry/otlp-transformer')
   // Loads the gRPC client, which takes a second on a busy machine, before the first spans wait for it.
   createEmptyMetadata()
   const serializer = {

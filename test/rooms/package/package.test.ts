@@ -95,25 +95,26 @@ describe('the package and an application that is made with it', () => {
   before(async () => {
     app = join(packed.folder, 'my-app')
     const program = join(packed.current, 'node_modules/.bin/heddle')
-    const { code, output } = await run(program, ['create', 'my-app'], packed.folder)
+    const { code, output } = await run(program, ['create', 'my-app', '--with', 'checks'], packed.folder)
     assert.equal(code, 0, output)
     await install(app, packed.current)
   })
   after(() => started.forEach(end))
 
-  test('has code with types and maps, the system domain, and nothing of tests and examples', async () => {
+  test('has code with types and maps, the system domain and its libraries, and nothing of tests and examples', async () => {
     const { output } = await run('tar', ['-tzf', packed.first], packed.folder)
     const files = output.trim().split('\n')
     for (const file of [
       'package.json',
       'CHANGELOG.md',
       'dist/src/index.js',
-      'dist/src/index.js.map',
+      'dist/source-maps.jsonl.br',
       'dist/src/index.d.ts',
       'dist/src/devtools/testing/index.d.ts',
       'dist/workers/lane.js',
       'dist/src/extras/redis-state/increment-n.lua',
       'dist/domains/system/plugins/show-status.ts',
+      'dist/domains/system/libraries/lit-html.js',
       'dist/deploy/compose.yaml',
     ]) {
       assert.ok(files.includes(`package/${file}`), file)
@@ -122,7 +123,10 @@ describe('the package and an application that is made with it', () => {
     const missing = guides.flatMap(linksOf).filter(({ file }) => !files.includes(`package/dist/${file}`))
     assert.deepEqual(missing, [], 'the guides are there, and what they lead to')
     assert.deepEqual(
-      files.filter((file) => /\/(?:test|bench|users|examples)\/(?!.*\.md$)|\.test\.|\.snippets/.test(file)),
+      files.filter(
+        (file) =>
+          !file.endsWith('.md') && /\/(?:test|bench|users|examples)\/(?!.*\.md$)|\.test\.|\.snippets/.test(file),
+      ),
       [],
     )
   })
@@ -163,7 +167,7 @@ describe('the package and an application that is made with it', () => {
     ] as const) {
       const other = join(packed.folder, `with-${library}`)
       const program = join(packed.current, 'node_modules/.bin/heddle')
-      assert.equal((await run(program, ['create', `with-${library}`], packed.folder)).code, 0)
+      assert.equal((await run(program, ['create', `with-${library}`, '--with', 'checks'], packed.folder)).code, 0)
       await install(other, packed.current)
       const file = join(other, 'domains/hello/plugins/keep-orders.ts')
       const check = async (plugin: string) => {

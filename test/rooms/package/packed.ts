@@ -13,7 +13,7 @@ import {
   writeFileSync,
 } from 'node:fs'
 import { tmpdir } from 'node:os'
-import { join } from 'node:path'
+import { dirname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { packedManifest } from '../../../deploy/package/manifest.mjs'
 import { linkTree, placeDist } from '../../support/built-package.ts'
@@ -72,22 +72,30 @@ export async function packOne(): Promise<Packed> {
 export interface Installed extends Packed {
   current: string
   next: string
+  /** Has what heddle depends on, and none of the packages that an application may install for it. */
+  bare: string
 }
 
 export async function packAndInstall(): Promise<Installed> {
   const packed = await packOne()
-  const [current, next] = [join(packed.folder, 'current'), join(packed.folder, 'next')]
+  const [current, next, bare] = ['current', 'next', 'bare'].map((name) => join(packed.folder, name)) as [
+    string,
+    string,
+    string,
+  ]
   const place = placeOf(current)
   mkdirSync(place, { recursive: true })
   const { code, output } = await run('tar', ['-xzf', packed.first, '-C', place, '--strip-components', '1'], current)
   if (code !== 0) throw new Error(output)
-  linkTree(place, placeOf(next))
+  for (const folder of [next, bare]) linkTree(place, placeOf(folder))
   const manifest = join(placeOf(next), 'package.json')
   const text = readFileSync(manifest, 'utf8')
   rmSync(manifest)
   writeFileSync(manifest, JSON.stringify({ ...JSON.parse(text), version: '99.0.0' }))
-  for (const folder of [current, next]) addPackages(folder)
-  return { ...packed, current, next }
+  for (const folder of [current, next]) addPackages(folder, readdirSync(MODULES))
+  const { dependencies, optionalDependencies } = JSON.parse(text)
+  addPackages(bare, neededBy([...Object.keys(dependencies), ...Object.keys(optionalDependencies)]))
+  return { ...packed, current, next, bare }
 }
 
 const placeOf = (folder: string): string => join(folder, 'node_modules/heddle')
@@ -100,11 +108,27 @@ async function pack(source: string, folder: string): Promise<string> {
   return join(folder, made)
 }
 
-/** The packages that heddle needs are those of this checkout. */
-function addPackages(folder: string): void {
+/** Names of packages that are here, and of those that they need. */
+function neededBy(names: readonly string[]): Set<string> {
+  const waiting = [...names]
+  const found = new Set<string>()
+  for (let name = waiting.pop(); name !== undefined; name = waiting.pop()) {
+    const manifest = join(MODULES, name, 'package.json')
+    if (found.has(name) || !existsSync(manifest)) continue
+    found.add(name)
+    const { dependencies = {}, optionalDependencies = {} } = JSON.parse(readFileSync(manifest, 'utf8'))
+    waiting.push(...Object.keys(dependencies), ...Object.keys(optionalDependencies))
+  }
+  return found
+}
+
+/** Packages of this checkout. */
+function addPackages(folder: string, names: Iterable<string>): void {
   const modules = join(folder, 'node_modules')
-  for (const name of readdirSync(MODULES)) {
-    if (!name.startsWith('.') && !existsSync(join(modules, name))) symlinkSync(join(MODULES, name), join(modules, name))
+  for (const name of names) {
+    if (name.startsWith('.') || existsSync(join(modules, name))) continue
+    mkdirSync(dirname(join(modules, name)), { recursive: true })
+    symlinkSync(join(MODULES, name), join(modules, name))
   }
   const { bin } = JSON.parse(readFileSync(join(placeOf(folder), 'package.json'), 'utf8'))
   const program = join(placeOf(folder), bin.heddle)

@@ -1,36 +1,43 @@
 import assert from 'node:assert/strict'
-import { readFileSync } from 'node:fs'
+import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
 import { test } from 'node:test'
 import { packedManifest } from '../../../deploy/package/manifest.mjs'
 import { scaffoldApplication } from '../../../src/devtools/scaffolding/application.ts'
+import { heddleSource } from '../../../src/devtools/scaffolding/heddle-source.ts'
 
 const OWN = JSON.parse(readFileSync(new URL('../../../package.json', import.meta.url), 'utf8'))
 const OWN_NODE = Object.entries<string>(OWN.optionalDependencies).filter(([name]) => name.startsWith('node-'))
 
 const OWN_EXECUTABLE = `\${workspaceFolder}/node_modules/.bin/node`
 
+const REGISTRY = { range: '^0.1.0', file: null, steps: () => [] }
+
 interface Launch {
   runtimeExecutable?: string
 }
 
 function made(node: string) {
-  const { files, next } = scaffoldApplication('/nowhere/my-app', 'my-app', 'my-app', node)
+  const { files, next } = scaffoldApplication('/nowhere/my-app', 'my-app', 'my-app', { node, source: REGISTRY })
   const json = (end: string) => JSON.parse(files.find(({ path }) => path.endsWith(end))!.text)
   const executables = json('launch.json').configurations.map((one: Launch) => one.runtimeExecutable)
   return { manifest: json('package.json'), next, executables }
 }
 
 test('an application that is made on an old Node brings the Node of the repository along, and says so', () => {
-  const { manifest, next, executables } = made('20.20.2')
   assert.equal(OWN_NODE.length, 4)
-  assert.deepEqual(manifest.optionalDependencies, Object.fromEntries(OWN_NODE))
-  assert.equal(manifest.engines, undefined)
-  assert.deepEqual(executables, [OWN_EXECUTABLE, OWN_EXECUTABLE, undefined])
-  assert.match(next[0]!, /Node 20\.20\.2 is too old/)
+  for (const node of ['20.20.2', '22.14.0', '23.11.1']) {
+    const { manifest, next, executables } = made(node)
+    assert.deepEqual(manifest.optionalDependencies, Object.fromEntries(OWN_NODE))
+    assert.equal(manifest.engines, undefined)
+    assert.deepEqual(executables, [OWN_EXECUTABLE, OWN_EXECUTABLE, undefined])
+    assert.ok(next[0]!.includes(`Node ${node} is too old`))
+  }
 })
 
 test('on a newer one it asks for none', () => {
-  for (const node of ['22.23.2', '24.1.0']) {
+  for (const node of ['22.15.0', '24.1.0', '26.0.0']) {
     const { manifest, next, executables } = made(node)
     assert.deepEqual(executables, [undefined, undefined, undefined])
     assert.equal(manifest.optionalDependencies, undefined)
@@ -47,5 +54,38 @@ test('the packed manifest has engines and no Node of its own, the repository has
     optional.filter((name) => name.startsWith('node-')),
     [],
   )
-  assert.equal(optional.length, Object.keys(OWN.optionalDependencies).length - OWN_NODE.length)
+  assert.ok(
+    optional.length > 0 && optional.every((name) => name.startsWith('@uwsjs/')),
+    'but the listener, all is optional peers',
+  )
+})
+
+test('until it is on a registry, package.json names the packed file, and what is printed says how it comes', (t) => {
+  const of = (own: string) => heddleSource(own)
+  const folder = mkdtempSync(join(tmpdir(), 'heddle-create-'))
+  t.after(() => rmSync(folder, { recursive: true, force: true }))
+  const modules = join(folder, 'node_modules')
+  const own = join(modules, 'heddle/dist/src/main.js')
+  const file = `heddle-${OWN.version}.tgz`
+  const noteOf = (resolved: string) =>
+    writeFileSync(
+      join(modules, '.package-lock.json'),
+      JSON.stringify({ packages: { 'node_modules/heddle': { resolved } } }),
+    )
+  mkdirSync(modules)
+  writeFileSync(join(folder, file), '')
+
+  const cloned = of(join(folder, 'src/main.ts'))
+  assert.deepEqual([cloned.range, cloned.file], [`file:${file}`, null])
+  assert.match(cloned.steps('my-app')[0]!, /^npm pack --pack-destination my-app /)
+
+  noteOf(`file:${file}`)
+  assert.deepEqual([of(own).range, of(own).file, of(own).steps('my-app')], [`file:${file}`, join(folder, file), []])
+
+  noteOf('file:gone.tgz')
+  assert.deepEqual([of(own).range, of(own).file], [`file:${file}`, null])
+  assert.match(of(own).steps('my-app')[0]!, /copy .*tgz, the packed file of heddle, into my-app/)
+
+  noteOf('https://registry.example/heddle.tgz')
+  assert.deepEqual([of(own).range, of(own).file, of(own).steps('my-app')], [`^${OWN.version}`, null, []])
 })

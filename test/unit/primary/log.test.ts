@@ -13,7 +13,7 @@ async function logOf(isTerminal: boolean, environment: Record<string, string> = 
     sent += text
   }
   const { settings } = loadSettings({ LOG_FORMAT: 'pretty', LOG_LEVEL: level })
-  const log = await createLog(settings, new Terminal(write, isTerminal, environment, () => 80))
+  const log = createLog(settings, new Terminal(write, isTerminal, environment, () => 80))
   return { log, sent: () => sent }
 }
 
@@ -187,7 +187,7 @@ test('of several processes on one terminal each line begins with the number of i
     {},
     () => 80,
   )
-  const log = await createLog(settings, terminal)
+  const log = createLog(settings, terminal)
   log.write({ level: 'INFO', message: 'Ready', timestampMs: Date.now(), identity: 'main' })
   assert.match(sent, new RegExp(`^${TIME} INFO: 1 {2}main {2}Ready\n$`))
 })
@@ -254,7 +254,7 @@ test('a text of a client takes over no terminal, and looks like no record of its
 test('in JSON such a text is the same value, in characters that no terminal obeys', async () => {
   let line = ''
   const { settings } = loadSettings({ LOG_FORMAT: 'json' })
-  const log = await createLog(settings)
+  const log = createLog(settings)
   log.output.write = (text: string) => {
     line += text
   }
