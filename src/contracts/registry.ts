@@ -226,7 +226,7 @@ export interface Registry {
   getMetrics(): MetricRecord[]
   /** The health of tools and plugins of the process; in a lane at most 100 ms old. */
   getSystemDump(): SystemDump
-  /** Plugin → the tools that it takes in its constructor but has not called in any thread since the process started. Healthy plugins only. */
+  /** Plugin → the tools that it takes but has not called in any thread since the process started. Healthy plugins only. */
   getUncalledTools(): Record<string, string[]>
   /** The lanes of this process. */
   getLanes(): Awaitable<LaneInfo[]>

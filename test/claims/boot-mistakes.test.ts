@@ -293,7 +293,7 @@ export default class NotThere {
   constructor({ db }) { this.db = db }
   onBoot() { return this.db.query('SELECT 1 FROM nowhere') }
 }`,
-    log: ['nowhere', 'DIR/rejects-in-boot.ts, in its onBoot'],
+    log: ['nowhere', 'DIR/rejects-in-boot.ts, while it booted'],
   },
 }
 

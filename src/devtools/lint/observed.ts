@@ -24,7 +24,7 @@ export interface Observed {
   undeclared_events: Array<{ event: string; emitters: string[]; subscribers: string[]; fire_count: number }>
   /** Events with a contract or a `publish` in the sources that have not fired. `contract` is `file:line`, `emitters` are the plugins that would publish them. */
   unseen_events: Array<{ event: string; contract: string | null; emitters: string[] }>
-  /** Tools that a plugin takes in its constructor and has not called in any thread. */
+  /** Tools that a plugin takes and has not called in any thread. */
   unused_tools: Array<{ plugin: string; tools: string[] }>
 }
 

@@ -45,7 +45,7 @@ export function bootFault(error: unknown, context: BootContext): BootFault {
 const STAGES: Record<BootStage, string> = {
   load: 'while it was loaded',
   constructor: 'in its constructor',
-  onBoot: 'in its onBoot',
+  onBoot: 'while it booted',
 }
 
 function explain(error: unknown, context: BootContext): Explained {

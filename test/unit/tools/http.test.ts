@@ -23,6 +23,24 @@ test('an endpoint reaches the host with its owner, its method in capitals and it
   assert.equal(recorded.endpoints[0]!.owner, plugin)
 })
 
+test('a short form registers what addEndpoint registers, with the handler itself: a request costs the same', () => {
+  const { addEndpoint, recorded, ...short } = build()
+  const options = { tags: ['users'], timeoutMs: 50 }
+  for (const method of ['get', 'post', 'put', 'patch', 'delete'] as const) {
+    recorded.endpoints = []
+    addEndpoint('/users/:id', method, handler)
+    addEndpoint('/users/:id', method, handler, options)
+    short[method]('/users/:id', handler)
+    short[method]('/users/:id', options, handler)
+    const [plain, full, ...shorter] = recorded.endpoints
+    assert.deepEqual(shorter, [plain, full])
+    assert.ok(shorter.every((each) => each.handler === handler))
+  }
+  const swapped = short.get as unknown as (...args: unknown[]) => void
+  assert.throws(() => swapped('/users', handler, options), /the options, an object, stand before the handler/)
+  assert.throws(() => swapped('/users', options, undefined), /the handler must be a function/)
+})
+
 test('a stream reaches the host with empty options when it has none', () => {
   const { addStream, recorded, plugin } = build()
   addStream('/ticks', handler)

@@ -1,31 +1,18 @@
 import { integer as pgInteger, pgTable, text as pgText } from 'drizzle-orm/pg-core'
 import { sql } from 'drizzle-orm/sql'
 import { integer, sqliteTable, text } from 'drizzle-orm/sqlite-core'
-import { type Db, Plugin, type Tools } from '#heddle'
+import { type Db, plugin } from '#heddle'
 import { drizzlePg, drizzleSqlite } from '#heddle/drizzle'
 
 const onSqlite = sqliteTable('products', { id: text('id').primaryKey(), cents: integer('price_cents').notNull() })
 const onPostgres = pgTable('products', { id: pgText('id').primaryKey(), cents: pgInteger('price_cents').notNull() })
 
 /** `POST /prices`: all prices rise by one, in a transaction of Drizzle, which reads what it has written. */
-export default class RaisePrices extends Plugin {
-  #http
-  #raise
+export default plugin(({ db, http }) => {
+  const raise = raising(db)
 
-  constructor({ db, http }: Tools) {
-    super()
-    this.#http = http
-    this.#raise = raising(db)
-  }
-
-  override onBoot() {
-    this.#http.addEndpoint('/prices', 'POST', this.raise)
-  }
-
-  async raise() {
-    return { success: true, data: await this.#raise() }
-  }
-}
+  http.post('/prices', async () => ({ success: true, data: await raise() }))
+})
 
 function raising(db: Db): () => Promise<number[]> {
   if (db.dialect === 'sqlite') {
