@@ -28,6 +28,18 @@ test('every link leads to a file, and to a heading in it', () => {
   assert.deepEqual(faults, [])
 })
 
+test('the first page has at most 150 lines, and leads to all others', () => {
+  const first = PAGES.find(({ path }) => path === 'README.md')!
+  assert.ok(first.text.split('\n').length - 1 <= 150)
+  const named = linksOf(first).map(({ file }) => file)
+  const missing = PAGES.map(({ path }) => path).filter((path) => path !== 'README.md' && !named.includes(path))
+  // What a host of repositories shows by itself.
+  assert.deepEqual(
+    missing.filter((path) => !path.startsWith('.')),
+    [],
+  )
+})
+
 test('every path of the repository that a page names is there', () => {
   const faults = PAGES.flatMap(({ path, codeSpans }) =>
     codeSpans.filter((span) => isMissing(span)).map((span) => `${path}: ${span}`),
