@@ -3,7 +3,7 @@
 require('./preload/node-version.cjs')
 const { setFlagsFromString } = require('node:v8')
 const { followNpm } = require('./guardian/npm-parent.cjs')
-const { isGuardianOff, isStartedByNpm, processCount } = require('./guardian/switch.cjs')
+const { isGuardianOff, isStartedByNpm, mode, processCount } = require('./guardian/switch.cjs')
 const { LOADER_ARGUMENTS, PRELOAD } = require('./launch.cjs')
 const { sourceFile } = require('./preload/compiled.cjs')
 
@@ -20,6 +20,7 @@ function runAlone() {
 const args = process.argv.slice(2)
 // One tool is booted, and that is all: nothing is there to be started again.
 const isBootOnly = args.some((arg) => arg.startsWith('--boot-tool'))
+if (!isBootOnly) process.env.NODE_ENV = mode()
 if (!isBootOnly && isStartedByNpm()) followNpm()
 if (isBootOnly || isGuardianOff()) runAlone()
 else {

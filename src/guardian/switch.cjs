@@ -15,6 +15,11 @@ exports.processCount = function processCount() {
   return /^[1-9]\d?$/.test(text) ? Number(text) : 1
 }
 
+/** `NODE_ENV`: what is started to stay is in production, unless somebody says otherwise. */
+exports.mode = function mode() {
+  return given('NODE_ENV') ?? 'production'
+}
+
 /** True when npm has started this process, for `npm start` or `npm run dev`. */
 exports.isStartedByNpm = function isStartedByNpm() {
   const { npm_command, npm_lifecycle_event } = process.env

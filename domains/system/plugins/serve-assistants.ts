@@ -56,7 +56,11 @@ export default class ServeAssistants extends Plugin {
 
   async answer(_data: Data, context: HttpContext) {
     if (this.#isProduction && context.operator !== 'token') {
-      throw new HttpError(403, 'In production assistants need SYSTEM_TOKEN: set it', { code: 'MCP_CLOSED' })
+      throw new HttpError(
+        403,
+        'Closed in production: set SYSTEM_TOKEN and send it as a Bearer token, or start with npm run dev or NODE_ENV=development',
+        { code: 'MCP_CLOSED' },
+      )
     }
     this.#listen()
     const { method, path, headers, rawBody, signal } = context

@@ -18,10 +18,10 @@ export function parseVariable(row: VariableRow, raw: string): Parsed {
       const value = parseBoolean(text)
       return value === undefined ? { wanted: 'true or false' } : { value }
     }
-    case 'choice':
-      return row.choices.includes(text.toLowerCase())
-        ? { value: text.toLowerCase() }
-        : { wanted: `one of ${row.choices.join(', ')}` }
+    case 'choice': {
+      const value = row.aliases?.[text.toLowerCase()] ?? text.toLowerCase()
+      return row.choices.includes(value) ? { value } : { wanted: `one of ${row.choices.join(', ')}` }
+    }
     case 'text':
       return row.pattern && !row.pattern.test(text) ? { wanted: row.wanted ?? String(row.pattern) } : { value: text }
     case 'origins':

@@ -67,7 +67,7 @@ export function scaffoldApplication(
         : []),
       ...source.steps(shownFolder),
       `cd ${shownFolder} && npm install`,
-      'npm start      # serves on http://127.0.0.1:8000; npm run dev loads what you save',
+      'npm run dev    # serves on http://127.0.0.1:8000, and loads what you save; npm start serves in production',
       'npm test',
       'npm run new -- domain orders    # a table, an event, a plugin, and its test',
     ],
@@ -194,8 +194,8 @@ An application on heddle.
 
 \`\`\`sh
 npm install
-npm start          # http://127.0.0.1:8000/hello/world, /system/dashboard, /system/docs
-npm run dev        # loads what you save, and logs a line per request
+npm run dev        # http://127.0.0.1:8000/hello/world, /system/dashboard, /system/docs; loads what you save
+npm start          # the same in production
 npm test           # all tests; npm test hello: those whose path has the word; npm test -- --watch: again at each save
 npm run check      # types and architecture; it says what to install for that, where it is missing
 npm run migrate    # applies pending migrations and ends; npm start does so, too

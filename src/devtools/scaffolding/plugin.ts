@@ -63,7 +63,7 @@ export function scaffoldPlugin(
       { path: plugin, text: pluginText(names) },
       { path: test, text: testText(names, importPath(test, plugin), domainChoice(workplace, test, folder)) },
     ],
-    next: [`npm test ${domain}/${name}    # its test`, 'npm start    # and in another terminal:', curl(names)],
+    next: [`npm test ${domain}/${name}    # its test`, 'npm run dev    # and in another terminal:', curl(names)],
   }
 }
 

@@ -171,6 +171,10 @@ test('empty counts as unset', () => {
   assert.deepEqual([settings.httpPort, settings.logLevel, settings.kvPassword], [8000, 'info', ''])
 })
 
+test('the level that other programs call warn is ours', () => {
+  assert.equal(load({ LOG_LEVEL: 'WARN' }).logLevel, 'warning')
+})
+
 test('origins are a list, trimmed and in canonical form', () => {
   const settings = load({ HTTP_CORS_ORIGINS: 'https://App.example.com , http://localhost:3000/,' })
   assert.deepEqual(settings.httpCorsOrigins, ['https://app.example.com', 'http://localhost:3000'])

@@ -6,6 +6,7 @@ export const OBSERVABILITY_VARIABLES = {
   LOG_LEVEL: {
     type: 'choice',
     choices: ['debug', 'info', 'warning', 'error'],
+    aliases: { warn: 'warning' },
     default: 'info',
     effect: 'Lowest level that is written; sinks and `/system/logs/stream` always get INFO and above.',
   },

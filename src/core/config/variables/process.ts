@@ -130,7 +130,7 @@ export const PROCESS_VARIABLES = {
     type: 'text',
     default: 'development',
     effect:
-      'Unless it is `production`, answers are checked against the `response` schemas of their routes, and the log warns of events that no contract declares.',
+      '`npm start` and `heddle start` set `production` where it is unset. Unless it is that, answers are checked against the `response` schemas of their routes, and the log warns of events that no contract declares.',
   },
   NODE_APP_INSTANCE: {
     type: 'integer',

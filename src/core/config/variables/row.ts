@@ -14,7 +14,7 @@ type Range = { min: number; max: number }
 export type VariableRow =
   | (RowOf<'integer' | 'number', number | undefined> & Range)
   | RowOf<'boolean', boolean>
-  | (RowOf<'choice', string> & { choices: readonly string[] })
+  | (RowOf<'choice', string> & { choices: readonly string[]; aliases?: Readonly<Record<string, string>> })
   | (RowOf<'text', string | undefined> & { pattern?: RegExp; wanted?: string })
   | RowOf<'origins' | 'hosts' | 'names' | 'networks', readonly string[]>
   | RowOf<'folder' | 'folders' | 'file', string>
