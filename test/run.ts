@@ -55,7 +55,8 @@ const FAILED_MAX = 5
 const PROCESS_TIMEOUT_MS = 600_000
 /** Most processes wait most of the time. */
 const concurrency = Number(values.concurrency ?? availableParallelism() + 2)
-const files = chosenFiles(TIERS[values.tier ?? (words.length === 0 ? 'test' : 'all')]!, words)
+const usual = values.watch ? 'watch' : 'test'
+const files = chosenFiles(TIERS[values.tier ?? (words.length === 0 ? usual : 'all')]!, words)
 if (files.length === 0) {
   console.error(words.length === 0 ? 'There are no tests' : `No test file matches ${words.join(', ')}`)
   process.exit(1)

@@ -12,6 +12,8 @@ export type Place = (typeof PLACES)[number]
 /** What is run together under one name. */
 export const TIERS: Readonly<Record<string, readonly Place[]>> = {
   test: ['unit', 'claims', 'app'],
+  /** What is quick enough to run again at each save. */
+  watch: ['unit', 'app'],
   all: PLACES,
   ...Object.fromEntries(PLACES.map((place) => [place, [place]])),
 }
@@ -27,6 +29,16 @@ const ALONE: Readonly<Record<string, string>> = {
 
 /** What takes longest begins first, so that what begins last is short: folders and files of their place. */
 const FIRST = [
+  'effects-once.test.ts',
+  'lane-deaths.test.ts',
+  'dashboard.test.ts',
+  'db-on-postgres.test.ts',
+  'two-replicas.test.ts',
+  'large-uploads.test.ts',
+  'history.test.ts',
+  'guardian.test.ts',
+  'process-deaths.test.ts',
+  'two-processes.test.ts',
   'package',
   'guides',
   'shop',
