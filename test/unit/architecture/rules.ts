@@ -130,6 +130,7 @@ export const PRELOADED = [
   'src/preload/typescript/load-kept.cjs',
   'src/preload/typescript/other-loader.cjs',
   'src/preload/typescript/strip.cjs',
+  'src/guardian.cjs',
   'src/guardian/switch.cjs',
   'src/heddle.cjs',
   'src/guardian/guardian.cjs',
