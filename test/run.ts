@@ -5,6 +5,7 @@ import { run } from 'node:test'
 import { spec } from 'node:test/reporters'
 import { fileURLToPath } from 'node:url'
 import { parseArgs } from 'node:util'
+import { forgetWritten, stripAhead } from '../src/preload/typescript/strip-ahead.cjs'
 import { chooseLibrary } from '../src/primary/http/library-choice.ts'
 import { shareBuild } from './support/built-package.ts'
 import { CONTRACT, SHORT_CONTRACT } from './support/runner/contract.ts'
@@ -14,7 +15,6 @@ import { sharePostgres } from './support/runner/shared-postgres.ts'
 import { serversNeededBy } from './support/servers/needed.ts'
 import { SERVERS } from './support/servers/programs.ts'
 import { PROVIDED_VARIABLE, provideProgram } from './support/servers/provide.ts'
-import { forgetWritten, stripAhead } from './support/typescript/strip-ahead.cjs'
 
 /**
  * `npm test`: test/unit, test/claims and test/app; `npm run test:all`: test/rooms, too. `npm test -- http events`: of all places the files whose path contains a word.

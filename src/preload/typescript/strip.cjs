@@ -1,9 +1,11 @@
+const { spawnSync } = require('node:child_process')
 const { createHash } = require('node:crypto')
 const { readFileSync } = require('node:fs')
 const { createRequire } = require('node:module')
-const { basename } = require('node:path')
+const { basename, join } = require('node:path')
+const { isMainThread } = require('node:worker_threads')
 const { checkImports } = require('./import-names.cjs')
-const { isApplication, isOurs, keptFolder } = require('./places.cjs')
+const { isApplication, isOurs, isRuntime, keptFolder } = require('./places.cjs')
 const { plainExports } = require('./plain-exports.cjs')
 const { writeWhole } = require('./script.cjs')
 
@@ -34,17 +36,31 @@ const PACKAGE_IMPORT =
 /** What a kept text depends on, beside its own. */
 const AS_TEXT = JSON.stringify([OPTIONS, BANNER, 'plain exports without helpers, checked imports'])
 
+/** So many modules that are not stripped yet are the first start of a checkout: each takes 10 ms alone, and together a tenth of that. */
+const MANY = 20
+
 let esbuild
+let fresh = 0
 
 /** The text of a TypeScript file as a CommonJS module. It depends on the file's name, not on its folder: it is kept for copies of a checkout, too. */
 exports.strip = (path, text) => {
   if (keptFolder === null) return transform(path, text)
   const file = exports.strippedFile(path, text)
-  const known = read(file)
+  const known = read(file) ?? (isFirstStart(path) ? stripAll(file) : null)
   if (known !== null) return known
   const code = transform(path, text)
   writeWhole(file, [Buffer.from(code)])
   return code
+}
+
+/** True once, in a process that strips module after module of the runtime. */
+const isFirstStart = (path) => isRuntime(path) && isMainThread && ++fresh === MANY
+
+/** Strips all that a service loads in a process of its own. @returns the text of one of them, null where that has failed */
+function stripAll(file) {
+  if (process.stderr.isTTY) process.stderr.write('The first start of this checkout: TypeScript is compiled, once\n')
+  spawnSync(process.execPath, [join(__dirname, 'strip-ahead.cjs')], { stdio: 'ignore' })
+  return read(file)
 }
 
 /** Where a stripped text is kept: that of an application apart, for it changes more often. */

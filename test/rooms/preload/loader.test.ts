@@ -1,9 +1,24 @@
 import assert from 'node:assert/strict'
-import { chmodSync, readdirSync, readFileSync, rmSync, truncateSync, writeFileSync } from 'node:fs'
+import { spawnSync } from 'node:child_process'
+import {
+  chmodSync,
+  cpSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  symlinkSync,
+  truncateSync,
+  writeFileSync,
+} from 'node:fs'
+import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { test } from 'node:test'
+import { fileURLToPath } from 'node:url'
 import { Application } from './application.ts'
 
+const ROOT = fileURLToPath(new URL('../../..', import.meta.url))
 const say = (what: string): string => `module.exports = () => process.stdout.write(${JSON.stringify(what)})`
 
 test('a module of the runtime or of a package is run as it was kept, until its file or the installation changes', (t) => {
@@ -37,6 +52,35 @@ test('a module of the runtime or of a package is run as it was kept, until its f
   assert.equal(run(), 'second two', 'a file that was not written to its end is no harm')
   for (const name of readdirSync(packed)) writeFileSync(join(packed, name), Buffer.alloc(5000))
   assert.equal(run(), 'second two')
+})
+
+/** More than are stripped one by one. */
+const PARTS = 30
+
+test('the first start of a checkout strips all that a service loads together', (t) => {
+  const folder = mkdtempSync(join(tmpdir(), 'heddle-checkout-'))
+  t.after(() => rmSync(folder, { recursive: true, force: true }))
+  cpSync(join(ROOT, 'src/preload'), join(folder, 'src/preload'), { recursive: true })
+  cpSync(join(ROOT, 'src/preload.cjs'), join(folder, 'src/preload.cjs'))
+  for (const name of ['node_modules', 'workers', 'domains', 'src/devtools']) mkdirSync(join(folder, name))
+  for (const name of ['tsx', 'esbuild'])
+    symlinkSync(join(ROOT, 'node_modules', name), join(folder, 'node_modules', name))
+  const write = (path: string, text: string): void => writeFileSync(join(folder, path), text)
+  write('package.json', '{ "type": "module" }')
+  const parts = Array.from({ length: PARTS }, (_, n) => `part-${n}`)
+  for (const part of parts) write(`src/${part}.ts`, `export const name: string = '${part}'`)
+  write('src/not-loaded.ts', 'export const notLoaded: number = 1')
+  write('src/devtools/tool.ts', 'export const tool: number = 1')
+  write('src/main.ts', parts.map((part) => `import './${part}.ts'`).join('\n'))
+  const args = ['--require', './src/preload.cjs', 'src/main.ts']
+  const { status, stderr } = spawnSync(process.execPath, args, { cwd: folder, encoding: 'utf8' })
+  assert.deepEqual([status, stderr], [0, ''])
+  const kept = join(folder, 'node_modules/.cache/heddle-code')
+  const texts = readdirSync(kept, { withFileTypes: true })
+    .filter((entry) => entry.isFile())
+    .map(({ name }) => readFileSync(join(kept, name), 'utf8'))
+  assert.ok(texts.some((text) => text.includes('notLoaded')))
+  assert.ok(!texts.some((text) => text.includes('tool = 1')), 'a tool is stripped when it is loaded')
 })
 
 test('kept code that somebody else could have written is not executed', (t) => {

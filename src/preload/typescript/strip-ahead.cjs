@@ -1,10 +1,13 @@
 const { existsSync, readdirSync, readFileSync, rmSync, statSync } = require('node:fs')
 const { basename, join } = require('node:path')
-const { keptFolder } = require('../../../src/preload/typescript/places.cjs')
-const { finish, loadEsbuild, optionsOf, strippedFile } = require('../../../src/preload/typescript/strip.cjs')
-const { writeWhole } = require('../../../src/preload/typescript/script.cjs')
+const { keptFolder, ROOT } = require('./places.cjs')
+const { finish, loadEsbuild, optionsOf, strippedFile } = require('./strip.cjs')
+const { writeWhole } = require('./script.cjs')
 
 const WRITTEN_KEPT_MS = 3_600_000
+/** What a service loads; the tools around it are loaded one at a time. */
+const SERVICE = ['src', 'workers', 'domains']
+const TOOLS = join(ROOT, 'src/devtools/')
 
 /** Strips files of the project by one process of esbuild: a thread that loads one that is not stripped starts one for it. */
 exports.stripAhead = async (paths) => {
@@ -31,3 +34,11 @@ exports.forgetWritten = () => {
     if (mtimeMs < Date.now() - WRITTEN_KEPT_MS) rmSync(join(written, name), { force: true })
   }
 }
+
+function filesOfService() {
+  return SERVICE.flatMap((folder) =>
+    readdirSync(join(ROOT, folder), { recursive: true, encoding: 'utf8' }).map((name) => join(ROOT, folder, name)),
+  ).filter((path) => /(?<!\.d)\.ts$/.test(path) && !path.startsWith(TOOLS))
+}
+
+if (require.main === module) void exports.stripAhead(filesOfService())
