@@ -107,6 +107,8 @@ export async function spawnHeddle(t: Owner, options: StartOptions & { args?: str
         HOME: process.env.HOME,
         TMPDIR: process.env.TMPDIR,
         HTTP_PORT: '0',
+        // The guardian starts production otherwise.
+        ...(options.isGuarded ? { NODE_ENV: 'development' } : {}),
         // `npm test -- --listener node` tests that one.
         HTTP_LISTENER: process.env.HTTP_LISTENER,
         // `test` is the host of raw requests. In production a name that is none of this machine closes /system.

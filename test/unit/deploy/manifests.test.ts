@@ -283,8 +283,8 @@ test('files that the deployment names are there, and tools that the image takes 
 test('every start that is shipped sizes the thread pool before the loader uses it', async () => {
   const root = new URL('../../../', import.meta.url)
   const files = {
-    // `npm run dev`; `npm start` has a guardian, which starts the runtime so, too.
-    'package.json': 1,
+    // `npm run dev` and its profile; `npm start` has a guardian, which starts the runtime so, too.
+    'package.json': 2,
     'deploy/Dockerfile': 1,
     'deploy/heddle.service': 1,
     'deploy/heddle@.service': 1,
