@@ -109,7 +109,8 @@ const packageOf = (
   dependencies: sorted({ heddle: source.range, zod: dependencies.zod!, ...used.dependencies }),
   devDependencies: sorted({ '@types/node': devDependencies['@types/node']!, ...used.devDependencies }),
   ...(isOld && { optionalDependencies: OWN_NODE }),
-  allowScripts: { esbuild: false, protobufjs: false },
+  // None is needed: the packages have their binaries.
+  allowScripts: { 'better-sqlite3': false, esbuild: false, protobufjs: false },
 })
 
 const sorted = (ranges: Record<string, string>): Record<string, string> =>
