@@ -1,5 +1,6 @@
 import { EXIT_CONFIG } from '../../core/config/load.ts'
 import type { Settings } from '../../core/config/schema.ts'
+import { steadyMs } from '../../core/schedule/steady-time.ts'
 import { requireFolder } from '../../runtime/kernel/discover.ts'
 import { ServiceManager } from '../health/service-manager.ts'
 import { requireFreePorts } from '../http/free-ports.ts'
@@ -157,6 +158,7 @@ export class ServiceProcess {
   #drain(signal: NodeJS.Signals, exitCode: number): void {
     this.runtime.log('INFO', `${signal}: draining`, 'main')
     const told = this.#manager.stopping('Draining')
+    const deadlineMs = steadyMs() + this.#settings.shutdownTimeoutMs
     // The process ends even when something hangs: an onStop that never settles, or a thread in a native call.
     setTimeout(() => {
       this.runtime.log('ERROR', 'The drain did not end in time', 'main')
@@ -164,7 +166,7 @@ export class ServiceProcess {
     }, this.#settings.shutdownTimeoutMs + SHUTDOWN_GRACE_MS).unref()
     // The service manager is told before the process is gone, in bounded time.
     Promise.all([this.runtime.stop(), told]).then(
-      () => this.end(exitCode),
+      () => this.end(exitCode, deadlineMs - steadyMs()),
       (error) => {
         console.error(error)
         this.end(1)
@@ -172,11 +174,11 @@ export class ServiceProcess {
     )
   }
 
-  /** Ends the process now, without a drain. */
-  end(exitCode: number): void {
+  /** Ends the process now, without a drain. @param leftMs that its threads have for it, where that is more than usual */
+  end(exitCode: number, leftMs?: number): void {
     if (this.#isEnding) return
     this.#isEnding = true
     this.#guardian?.close()
-    void endProcess(exitCode, this.runtime, this.#logWriter)
+    void endProcess(exitCode, this.runtime, this.#logWriter, leftMs)
   }
 }

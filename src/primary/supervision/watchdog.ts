@@ -86,7 +86,7 @@ export class Watchdog {
   cpuMsWhileStill: number | null = null
   readonly #lane: Lane
   readonly #options: WatchdogOptions
-  /** How long the current plugin has been booting while this thread was looking. */
+  /** How long the current plugin has been booting while this thread was looking, less what others had the cores for while it stood still. */
   #bootingMs = 0
   /** CPU time of the thread when it began to boot the current plugin. */
   #cpuMsAtPlugin: number | null = null
@@ -239,7 +239,9 @@ export class Watchdog {
 
   /** Each plugin has its time, and a loop that does not end the time of any loop. */
   #checkBoot(elapsedMs: number): TerminationReason | null {
-    this.#bootingMs += this.#look(elapsedMs)
+    const ownMs = this.#own.ms
+    const passedMs = this.#look(elapsedMs)
+    this.#bootingMs += this.isResponsive ? passedMs : Math.max(0, this.#own.ms - ownMs)
     const stallMs = Math.max(BOOT_STALL_MIN_MS, this.#options.settings.laneStallMs)
     if (this.#own.ms > stallMs && !isInspected())
       this.bootFault ??= `its loop stood still for ${Math.round(this.#stillMs)} ms while it booted`
