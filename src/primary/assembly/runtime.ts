@@ -295,7 +295,7 @@ export class Runtime {
   async start(options: { exclusivePort: boolean }): Promise<number> {
     const { settings, isDevelopment = false, onFatal } = this.#options
     const { kernel, health, toolBooter } = this.#tools
-    const { supervisor, registrar } = this.#lanes
+    const { supervisor, registrar, lanesChanged } = this.#lanes
     notePoolOrigins()
     const { listener } = this.#http
     await this.#observers.open(isDevelopment)
@@ -330,6 +330,8 @@ export class Runtime {
     this.#dropFailedPlugins()
     health.setPlugins(this, kernel.plugins.health)
     registrar.open()
+    // Lanes that were up before have their routes only now.
+    lanesChanged()
     await Promise.all([supervisor.booted(), aftermath.over(AFTERMATH_MS)])
     strayFaults.serving()
     if (supervisor.lanes.ready.length === 0) throw new HeddleError('LANE_BOOT', 'No lane came up; the log says why')

@@ -30,6 +30,8 @@ export interface SupervisionParts {
   readonly supervisor: Supervisor
   readonly registrar: LaneRegistrar
   readonly judge: Judge
+  /** Tells everybody what the lanes that are up host now. */
+  lanesChanged(): void
 }
 
 interface SupervisionOptions {
@@ -148,15 +150,17 @@ export function assembleSupervision(options: SupervisionOptions): SupervisionPar
       threadGone(lane.heartbeat.threadId)
       registrar.laneGone(lane, unreadDeliveries, null)
     },
-    onChange: () => {
-      options.suspicion.placeRequests()
-      registrar.lanesChanged(supervisor.lanes.ready)
-      snapshots.sendSoon()
-      options.flightMirror?.nameSoon(() => supervisor.lanes.all, http.routing, kernel.plugins.files)
-    },
+    onChange: lanesChanged,
   })
   link.connect(supervisor)
-  return { supervisor, registrar, judge }
+  return { supervisor, registrar, judge, lanesChanged }
+
+  function lanesChanged(): void {
+    options.suspicion.placeRequests()
+    registrar.lanesChanged(supervisor.lanes.ready)
+    snapshots.sendSoon()
+    options.flightMirror?.nameSoon(() => supervisor.lanes.all, http.routing, kernel.plugins.files)
+  }
 }
 
 /** Requests that are named when a lane has to end without their answers. */
