@@ -127,7 +127,7 @@ export class Dispatcher {
   #fastestSpeed(routeNumber: number): DrainSpeed {
     let fastest: DrainSpeed = 'slow'
     for (const lane of this.#lanes) {
-      if (lane.servesRoute[routeNumber] === NOT || lane.hasEnded) continue
+      if (!mayHave(lane, routeNumber)) continue
       const speed = lane.drainSpeedWhenFull()
       if (speed === 'fast') return speed
       if (speed === 'unknown') fastest = speed
@@ -268,11 +268,16 @@ function bufferOf(body: Buffer): FrameBuffer {
 
 const lastingLoad = (lane: Lane): number => lane.sockets.size + lane.streamsOpen + lane.requestsInFlight
 
+/** False for a lane whose room no request of the route may wait for. */
+function mayHave(lane: Lane, routeNumber: number): boolean {
+  const serves = lane.servesRoute[routeNumber]
+  return serves !== NOT && !lane.hasEnded && (serves !== WHILE_IT_ANSWERS || lane.responsive)
+}
+
 function leastLoaded(lanes: Lane[], routeNumber: number): Lane | undefined {
   let best: Lane | undefined
   for (const lane of lanes) {
-    const serves = lane.servesRoute[routeNumber]
-    if (serves === NOT || lane.hasEnded || (serves === WHILE_IT_ANSWERS && !lane.responsive)) continue
+    if (!mayHave(lane, routeNumber)) continue
     if (best === undefined || lane.requestsInFlight < best.requestsInFlight) best = lane
   }
   return best

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { type TestContext, test } from 'node:test'
 import { Dispatcher } from '../../../src/primary/dispatch/dispatcher.ts'
-import type { Lane } from '../../../src/primary/dispatch/lane.ts'
+import { ALWAYS, type Lane, NOT, WHILE_IT_ANSWERS } from '../../../src/primary/dispatch/lane.ts'
 import type { Exchange } from '../../../src/primary/http/exchange.ts'
 import { type RequestFrame, readRequest } from '../../../src/transport/frames/request-frame.ts'
 import { Inbox } from '../../../src/transport/rings/inbox.ts'
@@ -139,4 +139,23 @@ test('nothing is given back to a lane whose thread has ended', (t) => {
     ['HTTP_OVERLOADED', 'HTTP_OVERLOADED'],
   )
   assert.equal(dispatcher.send(frame(), exchangeOf().exchange), false, 'nor is anything new')
+})
+
+test('a request that must not wait in a lane which stands still holds up nobody, however fast that lane was', (t) => {
+  const dispatcher = new Dispatcher(() => {})
+  const [still, kept] = [hosting(t), hosting(t)]
+  for (const lane of [still, kept]) lane.hostsRoute[0] = 1
+  Object.assign(still, { responsive: false })
+  still.servesRoute.set([WHILE_IT_ANSWERS, ALWAYS])
+  kept.servesRoute.set([NOT, ALWAYS])
+  kept.drainSpeedWhenFull = () => 'slow'
+  dispatcher.setLanes([still, kept])
+  const [waits, passes] = [exchangeOf(), exchangeOf()]
+  assert.equal(dispatcher.send(frame(), waits.exchange), true)
+  assert.notEqual(waits.seen.at, still)
+  assert.equal(dispatcher.send({ ...frame(), routeNumber: 1 }, passes.exchange), true)
+  assert.equal(passes.seen.at, kept)
+  Object.assign(still, { responsive: true })
+  dispatcher.setLanes([still, kept])
+  assert.equal(waits.seen.at, still)
 })
