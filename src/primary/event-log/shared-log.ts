@@ -11,7 +11,7 @@ import { Membership, type OtherProcess } from './membership.ts'
 import type { PositionQueue } from './position-queue.ts'
 import type { SetAside } from './set-aside.ts'
 import { SharedWork } from './shared-work.ts'
-import { type StoredEvent, UNKNOWN_SLOT } from './stored-event.ts'
+import { NO_SLOT, type StoredEvent, UNKNOWN_SLOT } from './stored-event.ts'
 import type { StoredEvents } from './stored-events.ts'
 
 /** How long a process that starts waits until the others reckon with it, milliseconds; then it tries again. */
@@ -311,8 +311,16 @@ export class SharedLog {
     const { leaving } = this.#slots
     if (leaving.size === 0) return
     const { events, writer } = this.#parts
-    const isLeaving = ({ slot }: StoredEvent): boolean => slot === UNKNOWN_SLOT || leaving.has(slot)
-    const given = events.giveBack(isLeaving, (isWanted) => this.#options.hub.takeBack(isWanted))
+    const isUnknown = ({ slot }: StoredEvent): boolean => slot === UNKNOWN_SLOT
+    const isLeaving = (event: StoredEvent): boolean => isUnknown(event) || leaving.has(event.slot)
+    const take = (isWanted: (seq: number) => boolean) => this.#options.hub.takeBack(isWanted)
+    // Behind one whose slot is not known here may wait younger ones of its key, whose slot is: none of them may pass it.
+    let hasUnknown = false
+    events.giveBack((event) => {
+      hasUnknown ||= isUnknown(event)
+      return false
+    }, take)
+    const given = events.giveBack((event) => isLeaving(event) || (hasUnknown && event.slot !== NO_SLOT), take)
     if (given.length > 0) {
       await writer.written()
       await this.#free.free(given).catch((error: unknown) => {
