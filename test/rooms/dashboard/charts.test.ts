@@ -63,7 +63,18 @@ test('the charts and the files of the pages', async (t) => {
   page.setDefaultTimeout(15_000)
   const faults: string[] = []
   page.on('pageerror', (error) => faults.push(String(error)))
+  let lost = 0
+  // Without what stands behind the name the second time.
+  await page.route('**/uplot.js', (route) => {
+    lost++
+    return route.abort()
+  })
   await page.goto(`${service.url}/system/dashboard#charts`)
+
+  await t.test('what draws them is asked for again when it did not come', async () => {
+    await page.locator('.charts canvas').nth(3).waitFor()
+    assert.equal(lost, 1)
+  })
 
   await t.test('a reload and the death of a lane are marks on every chart, and lines below', async () => {
     await times(5, () => service.fetch('/bread'))

@@ -5,10 +5,21 @@ const MARKS = { start: '--muted', reload: '--info', 'failed-reload': '--warn', d
 /** Seconds of the time axis at least. */
 const LEAST_SECONDS = 60
 
+const LIBRARY = '/system/dashboard/uplot.js'
+
 let library = null
-/** Loaded when the first chart is shown. */
+let failedImports = 0
+/** Loaded when the first chart is shown. Browsers may keep an import that has failed: the next one has an address of its own. */
 function loadLibrary() {
-  library ??= import('/system/dashboard/uplot.js').then((module) => module.default)
+  const address = failedImports === 0 ? LIBRARY : `${LIBRARY}?failed=${failedImports}`
+  library ??= import(address).then(
+    (module) => module.default,
+    () => {
+      failedImports++
+      library = null
+      return null
+    },
+  )
   return library
 }
 
@@ -62,6 +73,8 @@ export class Chart {
       this.#isLoading = true
       const Plot = await loadLibrary()
       this.#isLoading = false
+      // The next frame tries again.
+      if (Plot === null) return
       this.#plot = new Plot(this.#plotOptions(), [[], ...this.#values.map(() => [])], this.#place)
     }
     const width = this.#place.clientWidth
