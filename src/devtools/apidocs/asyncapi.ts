@@ -28,6 +28,7 @@ export interface AsyncApiDocument {
   asyncapi: '3.0.0'
   info: ApiInfo & { tags: { name: string; description: string }[] }
   defaultContentType: string
+  servers: Record<string, { host: string; protocol: string; description: string }>
   channels: Record<string, { address: string; messages: Record<string, Ref> }>
   operations: Record<
     string,
@@ -46,6 +47,16 @@ export interface AsyncApiDocument {
 const DESCRIPTION =
   'Each event goes to every subscriber, at least once. One that fails is tried again as its subscriber asks; after the last attempt it is a dead letter, ' +
   'and `event.delivery.failed` is published.'
+
+/** The document wants one. */
+const SERVERS = {
+  service: {
+    host: 'localhost',
+    protocol: 'heddle',
+    description:
+      'The service itself: its plugins publish and take these events. Nobody connects for that from outside; `/system/events/stream` shows them.',
+  },
+}
 
 const JSON_TYPE = 'application/json'
 
@@ -110,6 +121,7 @@ export function asyncApiDocument(
       tags: domains.map((name) => ({ name, description: `Published or taken by the domain \`${name}\`.` })),
     },
     defaultContentType: JSON_TYPE,
+    servers: SERVERS,
     channels,
     operations,
     components: { messages, schemas },

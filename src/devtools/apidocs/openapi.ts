@@ -11,6 +11,7 @@ export interface ApiInfo {
   title: string
   version: string
   description?: string
+  contact?: { name?: string; url?: string; email?: string }
   license?: { name: string; url: string }
 }
 

@@ -29,6 +29,7 @@ function openApiFaults(document: OpenApiDocument): string[] {
   const faults: string[] = []
   if (!document.info.license?.name) faults.push('info-license')
   if (!document.info.description) faults.push('info-description')
+  if (!document.info.contact) faults.push('info-contact')
   for (const { name, description } of document.tags) if (!description) faults.push(`tag-description: ${name}`)
   const tags = document.tags.map(({ name }) => name)
   const ids = new Set<string>()
@@ -60,9 +61,12 @@ function openApiFaults(document: OpenApiDocument): string[] {
   return faults
 }
 
-/** Those of `redocly lint` and of `spectral:asyncapi`, without servers and their security, which events between plugins do not have, and the contact. */
-function asyncApiFaults({ info, operations, components }: AsyncApiDocument): string[] {
+/** Those of `redocly lint` and of `spectral:asyncapi`, without the addresses of a contact, which package.json has to name. */
+function asyncApiFaults({ info, servers, operations, components }: AsyncApiDocument): string[] {
   const faults: string[] = []
+  if (!info.contact) faults.push('asyncapi-info-contact')
+  if (!info.description) faults.push('asyncapi-info-description')
+  if (Object.keys(servers).length === 0) faults.push('asyncapi-servers')
   if (!info.license?.name) faults.push('asyncapi-info-license')
   if (info.tags.length === 0) faults.push('asyncapi-3-tags')
   for (const { name, description } of info.tags) if (!description) faults.push(`tag-description: ${name}`)
