@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import { HeddleError, type HttpContext, HttpError, Plugin, type Tools } from '#heddle'
+import { guard, HeddleError, type HttpContext, HttpError, Plugin, type Tools } from '#heddle'
 import { tellOperatorAct } from '../operator-acts.ts'
 
 const body = z.object({
@@ -14,7 +14,10 @@ const response = z.object({ success: z.literal(true), data: z.object({ id: z.str
 /** Codes of the bus that say what is wrong with an event. */
 const REFUSALS = new Set(['EVENT_CONTRACT', 'EVENT_NAME_INVALID', 'EVENT_PAYLOAD_INVALID', 'EVENT_PAYLOAD_TOO_LARGE'])
 
-/** Publishes an event that somebody has typed: to try its subscribers. There is no such route in production. */
+const CLOSED =
+  'Closed in production: events are published by hand where it was started with npm run dev or NODE_ENV=development'
+
+/** Publishes an event that somebody has typed: to try its subscribers. Nobody can in production. */
 export default class PublishEvent extends Plugin {
   static override thread = 'primary' as const
   readonly #tools: Pick<Tools, 'event_bus' | 'http' | 'logger'>
@@ -27,10 +30,11 @@ export default class PublishEvent extends Plugin {
   }
 
   override onBoot() {
-    if (this.#isProduction) return
     this.#tools.http.addEndpoint('/system/events/publish', 'POST', this.publish, {
       body,
       response,
+      // Before anybody looks at the body.
+      guards: this.#isProduction ? [refuse] : [],
       throws: { 422: 'The event is not published: its name or its payload is refused' },
       tags: ['system'],
       summary: 'Publishes an event',
@@ -55,3 +59,8 @@ export default class PublishEvent extends Plugin {
     }
   }
 }
+
+/** It says how to open it, as the assistants do. */
+const refuse = guard({ 404: CLOSED }, () => {
+  throw new HttpError(404, CLOSED)
+})

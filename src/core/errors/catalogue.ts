@@ -37,6 +37,7 @@ export const CATALOGUE = {
   HTTP_ORIGIN_REFUSED: [403, 'Pages of other origins may not do this'],
   HTTP_READ_ONLY: [403, 'This token may look and change nothing'],
   HTTP_NOT_FOUND: [404, 'Not found'],
+  HTTP_SYSTEM_CLOSED: [404, '/system is closed in production behind a proxy: set SYSTEM_TOKEN or SYSTEM_PORT'],
   HTTP_METHOD_NOT_ALLOWED: [405, 'Method not allowed'],
   HTTP_REQUEST_TIMEOUT: [408, 'The request body did not arrive in time'],
   HTTP_IDEMPOTENCY_RUNNING: [409, 'A request with this Idempotency-Key is still running'],

@@ -400,7 +400,8 @@ export class Listener {
   #refuse(exchange: Exchange, method: string, path: string, req: ClientRequest): void {
     const { routes } = this.#options
     const allowed = routes.allowed(path, (zone) => this.#system.isServed(zone, exchange.isAtSystemAddress))
-    if (allowed.length === 0) return exchange.fail(this.#options.isBooting() ? 'HTTP_STARTING' : 'HTTP_NOT_FOUND')
+    if (allowed.length === 0)
+      return exchange.fail(this.#options.isBooting() ? 'HTTP_STARTING' : this.#system.missing(path))
     const { zone } = routes.find(allowed[0]!, path)!
     if (method !== 'OPTIONS' && zone !== 'application' && this.#isStranger(exchange, zone, method, req)) return
     const allowLine = `allow: ${allowed.join(', ')}\r\n`

@@ -45,6 +45,11 @@ export class SystemAccess {
     return isSystemAddress ? zone !== 'application' : zone === 'application' || zone === 'health'
   }
 
+  /** Why nothing is at a path that has no route here. Where /system has a port of its own, the public is told of no other. */
+  missing(path: string): ErrorCode {
+    return this.#isClosed && path.startsWith('/system/') ? 'HTTP_SYSTEM_CLOSED' : 'HTTP_NOT_FOUND'
+  }
+
   /** Who sends a request, by its headers; null for a stranger. */
   operatorOf(authorization: string, cookie: string, isSystemAddress: boolean): Operator | null {
     if (this.#isOpen) return this.#isClosed || (this.#hasOwnPort && !isSystemAddress) ? null : 'anyone'

@@ -147,6 +147,9 @@ describe('/system without a token and a port of its own', { concurrency: true },
       for (const path of [...LOOKS, '/system/login', '/system/logs/stream'])
         for (const method of ['GET', 'POST', 'OPTIONS']) assert.equal((await ask(port, method, path)).status, 404, path)
       for (const [method, path] of CHANGES) assert.equal((await ask(port, method, path)).status, 404, path)
+      const { error } = jsonOf(await ask(port, 'GET', '/system/status'))
+      assert.match(error, /closed in production.*: set SYSTEM_TOKEN or SYSTEM_PORT$/, 'it says how to open it')
+      assert.equal(jsonOf(await ask(port, 'GET', '/none')).error, 'Not found')
       assert.deepEqual(jsonOf(await ask(port, 'GET', '/system/health/ready')).data, { ready: true })
       assert.equal((await ask(port, 'GET', '/hello/ada')).status, 200)
     }
