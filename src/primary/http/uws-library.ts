@@ -63,7 +63,9 @@ async function loadBinary(): Promise<Library> {
   } catch (error) {
     const wanted = /version `GLIBC_([\d.]+)' not found/.exec(messageOf(error))?.[1]
     if (wanted !== undefined) throw new Error(`its binary for Node ${major} needs glibc ${wanted} or newer`)
-    throw new Error(`it has no binary for Node ${major} on ${platform} ${arch} that loads`)
+    // npm installs it for the Node that it runs on itself; in `npm exec` that is the one of node_modules/.bin.
+    const mend = "if npm ran on another Node, npm exec -c 'npm install' adds it"
+    throw new Error(`it has no binary for Node ${major} on ${platform} ${arch} that loads; ${mend}`)
   }
 }
 

