@@ -23,7 +23,7 @@ export function heddleSource(own = fileURLToPath(import.meta.url)): HeddleSource
   const packages = /^(.*[\\/]node_modules)[\\/]heddle[\\/]/.exec(own)?.[1]
   if (packages === undefined) {
     const steps = (folder: string): string[] => [
-      `npm pack --pack-destination ${folder}    # ${name}, which package.json names`,
+      `npm pack --silent --pack-destination ${folder}    # ${name}, which package.json names`,
     ]
     return { range: `file:${name}`, file: null, steps }
   }

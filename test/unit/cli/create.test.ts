@@ -92,7 +92,7 @@ test('until it is on a registry, package.json names the packed file, and what is
 
   const cloned = of(join(folder, 'src/main.ts'))
   assert.deepEqual([cloned.range, cloned.file], [`file:${file}`, null])
-  assert.match(cloned.steps('my-app')[0]!, /^npm pack --pack-destination my-app /)
+  assert.match(cloned.steps('my-app')[0]!, /^npm pack --silent --pack-destination my-app /)
 
   noteOf(`file:${file}`)
   assert.deepEqual([of(own).range, of(own).file, of(own).steps('my-app')], [`file:${file}`, join(folder, file), []])
