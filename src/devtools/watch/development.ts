@@ -1,4 +1,5 @@
-import { resolve, sep } from 'node:path'
+import { readdirSync, readFileSync } from 'node:fs'
+import { basename, join, relative, resolve, sep } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import type { LogLevel } from '../../contracts/logger.ts'
 import type { Settings } from '../../core/config/schema.ts'
@@ -7,6 +8,8 @@ import { shown } from '../../core/errors/shown-path.ts'
 import { watchCode } from './code-watch.ts'
 import { primaryFiles } from './primary-files.ts'
 
+/** A class or a function that is a plugin, as a file of one exports it. */
+const PLUGIN = /^export default (?:plugin\b|(?:abstract )?class\b.*\bextends Plugin\b)/m
 /** The runtime's own sources. */
 const RUNTIME = fileURLToPath(new URL('../..', import.meta.url))
 const VARIABLES_FILE = resolve('.env')
@@ -29,6 +32,7 @@ export class Development {
   /** Files that have changed since the lanes were last replaced. */
   readonly #changed = new Set<string>()
   readonly #reported = new Set<string>()
+  readonly #misplaced = new Set<string>()
   /** Files that the primary thread has loaded. */
   readonly #primaryFiles = new Set<string>()
   #isReloading = false
@@ -45,7 +49,10 @@ export class Development {
   start(serving: Promise<unknown> = Promise.resolve()): () => void {
     const { settings, log } = this.#options
     void serving.then(
-      () => this.#addPrimaryFiles(),
+      () => {
+        this.#addPrimaryFiles()
+        for (const root of settings.domainsDir) this.#reportMisplaced(filesBelow(root))
+      },
       () => {},
     )
     return watchCode({
@@ -63,6 +70,7 @@ export class Development {
     const own = files.filter(isOfDomains)
     const code = own.filter((file) => !isMigration(file))
     for (const file of code) this.#changed.add(file)
+    this.#reportMisplaced(code)
     if (code.length > 0) void this.#reload()
     const others = files.filter((file) => !own.includes(file))
     this.#reportRestart(others, 'part of the process, not of its lanes')
@@ -100,6 +108,19 @@ export class Development {
     this.#isReloading = false
   }
 
+  /** Plugins are looked for in the folder `plugins` of each domain alone. */
+  #reportMisplaced(files: readonly string[]): void {
+    for (const file of files) {
+      const root = this.#options.settings.domainsDir.find((folder) => file.startsWith(folder + sep))!
+      const [domain, ...below] = relative(root, file).split(sep)
+      if ((below.length === 2 && below[0] === 'plugins') || this.#misplaced.has(file)) continue
+      if (!/\.(?:ts|js|mjs)$/.test(file) || !PLUGIN.test(textOf(file))) continue
+      this.#misplaced.add(file)
+      const place = join(root, below.length === 0 ? '<domain>' : domain!, 'plugins', basename(file))
+      this.#options.log('WARNING', `${shown(file)} is not loaded: a plugin belongs into ${shown(place)}`)
+    }
+  }
+
   /** Reports each file once. */
   #reportRestart(files: readonly string[], why: string): void {
     const fresh = files.filter((file) => !this.#reported.has(file))
@@ -121,4 +142,18 @@ export class Development {
 /** The name of the first file, and the number of the others. */
 function listed(files: readonly string[]): string {
   return files.length === 1 ? shown(files[0]!) : `${shown(files[0]!)} and ${files.length - 1} more`
+}
+
+const filesBelow = (folder: string): string[] =>
+  readdirSync(folder, { recursive: true, encoding: 'utf8' })
+    .filter((name) => !name.split(sep).includes('node_modules'))
+    .map((name) => join(folder, name))
+
+/** Nothing for a file that is gone again. */
+function textOf(file: string): string {
+  try {
+    return readFileSync(file, 'utf8')
+  } catch {
+    return ''
+  }
 }

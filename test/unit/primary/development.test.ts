@@ -60,6 +60,19 @@ test('many changes at once are one reload, and those during a reload are one mor
   assert.ok(reloads.length <= 4, reloads.join('\n'))
 })
 
+test('a plugin outside of a folder of plugins is told, with the place where it belongs, and other files are not', async (t) => {
+  const { domains, log, said } = await developed(t)
+  await writeFile(join(domains, 'shop/sell-more.ts'), 'export default plugin(() => {})')
+  await said('shop/sell-more.ts is not loaded: a plugin belongs into')
+  await writeFile(
+    join(domains, 'buy.ts'),
+    "import { Plugin } from 'heddle'\nexport default class Buy extends Plugin {}",
+  )
+  await said('<domain>/plugins/buy.ts')
+  assert.ok(log.some((line) => line.endsWith('/shop/plugins/sell-more.ts')))
+  assert.equal(log.filter((line) => line.includes('is not loaded')).length, 2, log.join('\n'))
+})
+
 test('what a reload does not bring is told, once for each file, and what it brings is not', async (t) => {
   const { domains, tools, log, reloads, ends, said, reloaded } = await developed(t)
   await writeFile(join(tools, 'mine/index.ts'), '// 2')
