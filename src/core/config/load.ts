@@ -246,6 +246,10 @@ function replaceSecret(settings: Settings, faults: string[], warnings: string[])
   return randomBytes(32).toString('base64url')
 }
 
+/** True when npm has started this process, for `npm start` or `npm run dev`. */
+export const isStartedByNpm = (): boolean =>
+  process.env.npm_command !== undefined && ['start', 'dev'].includes(process.env.npm_lifecycle_event ?? '')
+
 /** The version of the Node that started npm, which in the repository is not the one that npm runs its scripts on; without npm of this one. */
 export const outerNode = (): string =>
   /\bnode\/v(\S+)/.exec(process.env.npm_config_user_agent ?? '')?.[1] ?? process.versions.node

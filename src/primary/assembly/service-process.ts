@@ -1,4 +1,4 @@
-import { EXIT_CONFIG } from '../../core/config/load.ts'
+import { EXIT_CONFIG, isStartedByNpm } from '../../core/config/load.ts'
 import type { Settings } from '../../core/config/schema.ts'
 import { steadyMs } from '../../core/schedule/steady-time.ts'
 import { requireFolder } from '../../runtime/kernel/discover.ts'
@@ -13,6 +13,8 @@ import { Runtime } from './runtime.ts'
 const SHUTDOWN_GRACE_MS = 2000
 /** Time beyond that for the end of all threads (`endProcess`), milliseconds. */
 const END_GRACE_MS = 2000
+/** A terminal's Ctrl-C reaches npm and its child, and npm passes it on: the second one within this time is the same, milliseconds. */
+const SAME_SIGNAL_MS = 300
 /** How often a process reports within the time after which the service manager takes it for hung. */
 const REPORTS_PER_WATCHDOG = 3
 /** How often a process that is not ready checks whether it has become ready, milliseconds. */
@@ -56,8 +58,15 @@ export class ServiceProcess {
 
   /** SIGTERM and SIGINT drain, the second of them ends at once; SIGHUP replaces the lanes. */
   handleSignals(): void {
-    process.on('SIGTERM', () => this.#stop('SIGTERM'))
-    process.on('SIGINT', () => this.#stop('SIGINT'))
+    const sameSignalMs = isStartedByNpm() ? SAME_SIGNAL_MS : 0
+    for (const signal of ['SIGTERM', 'SIGINT'] as const) {
+      let lastMs = Number.NEGATIVE_INFINITY
+      process.on(signal, () => {
+        const isSame = steadyMs() - lastMs < sameSignalMs
+        lastMs = steadyMs()
+        if (!isSame) this.#stop(signal)
+      })
+    }
     process.on('SIGHUP', () => {
       this.runtime.signalled('SIGHUP', 'reload')
       void this.reload('SIGHUP')

@@ -62,6 +62,21 @@ test('a second signal ends the process at once', async (t) => {
   await slow
 })
 
+test('a signal that npm passes on is the one that the terminal has sent', async (t) => {
+  const heddle = await startHeddle(t, {
+    domains: [await folderOf(t, SLOW)],
+    lanes: 1,
+    env: { npm_command: 'run-script', npm_lifecycle_event: 'dev' },
+  })
+  const slow = heddle.json('/slow')
+  await until(() => heddle.logs.some(({ msg }) => msg === 'begun'), 'the handler')
+  const stopping = heddle.stop('SIGINT')
+  await until(() => heddle.logs.some(({ msg }) => msg.includes('draining')), 'the drain')
+  heddle.process.kill('SIGINT')
+  assert.equal((await slow).status, 200)
+  assert.equal(await stopping, 0)
+})
+
 test('a signal while it starts ends it with 0', async (t) => {
   const { child, logs } = await spawnHeddle(t, {
     lanes: 1,
