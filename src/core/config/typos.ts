@@ -3,11 +3,14 @@ const MAX_EDITS = 2
 
 /** Warnings for variables that are set, unknown, and one or two edits away from a known one. */
 export function likelyTypos(env: Readonly<Record<string, string | undefined>>, known: readonly string[]): string[] {
+  // Where other frameworks and hosts of applications say the port.
+  const port = env.PORT && !env.HTTP_PORT ? ['PORT is not read: HTTP_PORT is the port to listen on'] : []
   const unknown = Object.keys(env).filter((name) => PREFIXES.test(name) && !known.includes(name))
-  return unknown.flatMap((name) => {
+  const typos = unknown.flatMap((name) => {
     const meant = known.find((candidate) => edits(name, candidate) <= MAX_EDITS)
     return meant ? [`${name} is not a variable of the runtime: was ${meant} meant?`] : []
   })
+  return [...port, ...typos]
 }
 
 /** Levenshtein distance in which two neighbours that are swapped are one edit (optimal string alignment), one row of the table at a time. */

@@ -117,7 +117,7 @@ function adviceFor(fault: unknown, message: string, address: string, { user, dat
   const { code } = (fault ?? {}) as { code?: unknown }
   switch (code) {
     case 'ECONNREFUSED':
-      return `nothing listens on ${address}: start the server, or correct RDB_HOST and RDB_PORT`
+      return `nothing listens on ${address}: start the server, or correct RDB_HOST and RDB_PORT (or DATABASE_URL)`
     case 'ENOTFOUND':
     case 'EAI_AGAIN':
       return `there is no host "${host}": correct RDB_HOST`

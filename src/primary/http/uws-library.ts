@@ -62,7 +62,10 @@ async function loadBinary(): Promise<Library> {
     return require(`@uwsjs/${platform}-${arch}-${major}`) as Library
   } catch (error) {
     const wanted = /version `GLIBC_([\d.]+)' not found/.exec(messageOf(error))?.[1]
-    if (wanted !== undefined) throw new Error(`its binary for Node ${major} needs glibc ${wanted} or newer`)
+    if (wanted !== undefined)
+      throw new Error(
+        `its binary for Node ${major} needs glibc ${wanted} or newer, as in Debian 13 and Ubuntu 24.04; the one for Node 22 does not`,
+      )
     // npm installs it for the Node that it runs on itself; in `npm exec` that is the one of node_modules/.bin.
     const mend = "if npm ran on another Node, npm exec -c 'npm install' adds it"
     throw new Error(`it has no binary for Node ${major} on ${platform} ${arch} that loads; ${mend}`)

@@ -17,7 +17,10 @@ type Reason = (kv: KvSettings, text: string) => Diagnosis
 
 /** Faults of a connection that the operating system reports, by `code`. */
 const SYSTEM_REASONS: Record<string, Reason> = {
-  ECONNREFUSED: () => ['KV_UNAVAILABLE', 'nothing listens there; start it, or correct KV_HOST and KV_PORT'],
+  ECONNREFUSED: () => [
+    'KV_UNAVAILABLE',
+    'nothing listens there; start it, or correct KV_HOST and KV_PORT (or REDIS_URL)',
+  ],
   ENOTFOUND: ({ kvHost }) => ['KV_UNAVAILABLE', `the host ${kvHost} is not known; correct KV_HOST`],
   EAI_AGAIN: ({ kvHost }) => [
     'KV_UNAVAILABLE',

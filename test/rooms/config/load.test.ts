@@ -230,6 +230,9 @@ test('a name that is one or two letters off is warned about, other names are not
     'HTTP_PROT is not a variable of the runtime: was HTTP_PORT meant?',
     'LANE_STAL_MS is not a variable of the runtime: was LANE_STALL_MS meant?',
   ])
+  const port = loadSettings({ AUTH_SECRET_KEY: SECRET, PORT: '9000' })
+  assert.deepEqual(port.warnings, ['PORT is not read: HTTP_PORT is the port to listen on'])
+  assert.deepEqual(loadSettings({ AUTH_SECRET_KEY: SECRET, PORT: '9000', HTTP_PORT: '9000' }).warnings, [])
 })
 
 test('settings are frozen to the bottom and can be posted to a thread', () => {
