@@ -10,7 +10,7 @@ const [major, minor] = process.versions.node.split('.').map(Number)
 const isFit = major > 23 || (major === 22 && minor >= 15)
 if (!isFit && !CREATES.test(process.argv[1])) {
   console.error(
-    `heddle needs Node ${WANTED}: this is Node ${process.versions.node}. Start it by npm (npm start, npm run dev), which takes the Node of node_modules/.bin; where that has none: npx npm@11 ci in a clone, whose Node npm 10 takes away again, npm install node-${process.platform}-${process.arch}@22 in an application`,
+    `heddle needs Node ${WANTED}: this is Node ${process.versions.node}. Start it by npm (npm start, npm run dev), which takes the Node of node_modules/.bin; in an application that has none: npm install node-${process.platform}-${process.arch}@22`,
   )
   process.exit(EXIT_CONFIG)
 }
