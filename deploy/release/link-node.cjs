@@ -1,6 +1,6 @@
 // npm runs it after `npm ci` in a clone: npm 10, which comes with Node 20, takes `node_modules/.bin/node` away again together with the packages of
 // other platforms, which have that name, too. Runs on whatever Node npm runs on.
-const { existsSync, mkdirSync, symlinkSync } = require('node:fs')
+const { existsSync, mkdirSync, rmSync, symlinkSync } = require('node:fs')
 const { join } = require('node:path')
 
 const modules = join(__dirname, '../../node_modules')
@@ -9,5 +9,6 @@ const target = `../node-${process.platform}-${process.arch}/bin/node`
 
 if (!existsSync(link) && existsSync(join(modules, '.bin', target))) {
   mkdirSync(join(modules, '.bin'), { recursive: true })
+  rmSync(link, { force: true })
   symlinkSync(target, link)
 }
