@@ -64,7 +64,7 @@ async function initialise({ program, superuser, folder, user }: DataOptions, pas
 
 /** Whole or not at all: another process may do the same meanwhile. */
 async function keep(data: string, password: string, kept: string): Promise<void> {
-  const fresh = `${kept}.${process.pid}`
+  const fresh = `${kept}.${randomBytes(6).toString('hex')}`
   try {
     await mkdir(fresh, { recursive: true })
     await run('cp', ['-Rp', data, fresh])
