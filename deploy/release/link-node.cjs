@@ -5,10 +5,13 @@ const { join } = require('node:path')
 
 const modules = join(__dirname, '../../node_modules')
 const link = join(modules, '.bin/node')
-const target = `../node-${process.platform}-${process.arch}/bin/node`
+mkdirSync(join(modules, '.bin'), { recursive: true })
+/** As `optionalDependencies` names them: the one for a Mac of today has another name. */
+const target = ['node', 'node-bin']
+  .map((name) => `../${name}-${process.platform}-${process.arch}/bin/node`)
+  .find((path) => existsSync(join(modules, '.bin', path)))
 
-if (!existsSync(link) && existsSync(join(modules, '.bin', target))) {
-  mkdirSync(join(modules, '.bin'), { recursive: true })
+if (target !== undefined && !existsSync(link)) {
   rmSync(link, { force: true })
   symlinkSync(target, link)
 }

@@ -117,7 +117,7 @@ export class Development {
       if (!/\.(?:ts|js|mjs)$/.test(file) || !PLUGIN.test(textOf(file))) continue
       this.#misplaced.add(file)
       const place = join(root, below.length === 0 ? '<domain>' : domain!, 'plugins', basename(file))
-      this.#options.log('WARNING', `${shown(file)} is not loaded: a plugin belongs into ${shown(place)}`)
+      this.#options.log('WARNING', `${shown(file)} is not loaded: a plugin belongs in ${shown(place)}`)
     }
   }
 

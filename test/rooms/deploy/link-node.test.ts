@@ -24,6 +24,14 @@ test('a clone whose Node npm has taken out of .bin gets it back, and one that ha
   run()
   assert.equal(readlinkSync(link), `../${OWN}/bin/node`)
 
+  const mac = await folderOf(t, {
+    'deploy/release/.keep': '',
+    [`node_modules/${OWN.replace('node-', 'node-bin-')}/bin/node`]: '',
+  })
+  copyFileSync(SCRIPT, join(mac, 'deploy/release/link-node.cjs'))
+  execFileSync(process.execPath, [join(mac, 'deploy/release/link-node.cjs')])
+  assert.equal(readlinkSync(join(mac, 'node_modules/.bin/node')), `../${OWN.replace('node-', 'node-bin-')}/bin/node`)
+
   const other = await folderOf(t, {
     'deploy/release/.keep': '',
     'node_modules/mine': '',

@@ -63,7 +63,7 @@ test('many changes at once are one reload, and those during a reload are one mor
 test('a plugin outside of a folder of plugins is told, with the place where it belongs, and other files are not', async (t) => {
   const { domains, log, said } = await developed(t)
   await writeFile(join(domains, 'shop/sell-more.ts'), 'export default plugin(() => {})')
-  await said('shop/sell-more.ts is not loaded: a plugin belongs into')
+  await said('shop/sell-more.ts is not loaded: a plugin belongs in')
   await writeFile(
     join(domains, 'buy.ts'),
     "import { Plugin } from 'heddle'\nexport default class Buy extends Plugin {}",
