@@ -59,7 +59,8 @@ export default class SqliteDb implements Tool, SqlDatabase {
   /** In the primary, once the file is open. */
   #watch: WriteWatch | null = null
   #shared: Connection | null = null
-  #opening: Promise<Connection> | null = null
+  /** Calls that a connection is opened for, and those behind them. */
+  #opening: Promise<unknown> | null = null
   #transactions: Connection | null = null
   /** In the primary, once a heavy statement has come. */
   #processes: StatementProcesses | null = null
@@ -110,7 +111,7 @@ export default class SqliteDb implements Tool, SqlDatabase {
       const message = `Another process has ${file.path} open: SQLite serves one service, and two of them slow each other down`
       this.#runtime.log('WARNING', message)
     }
-    await this.#open()
+    await this.#open(() => this.#openShared())
     file.remember()
     const log = this.#runtime.log.bind(this.#runtime)
     await this.migrating((driver) => migrateOrReport(driver, this.#runtime.settings, log))
@@ -173,7 +174,7 @@ export default class SqliteDb implements Tool, SqlDatabase {
     accompany?: () => TransactionCompanion,
     handler: unknown = work,
   ): Promise<T> {
-    const isOpen = this.#transactions !== null && this.#shared !== null && this.#fault.kind !== 'replaced'
+    const isOpen = this.#opening === null && this.#transactions !== null && this.#fault.kind !== 'replaced'
     // Not async, which would cost three more promises.
     return isOpen ? this.#enqueue(work, accompany, handler) : this.#enqueueLater(work, accompany, handler)
   }
@@ -184,8 +185,7 @@ export default class SqliteDb implements Tool, SqlDatabase {
     handler: unknown,
   ): Promise<T> {
     this.#refuseWhileUseless()
-    if (!this.#shared) await this.#open()
-    if (!this.#transactions) await this.#retry(() => this.#openForTransactions())
+    await this.#open(() => this.#openForTransactions())
     return this.#enqueue(work, accompany, handler)
   }
 
@@ -206,8 +206,7 @@ export default class SqliteDb implements Tool, SqlDatabase {
 
   /** Runs `work` when it is its turn, with the write lock and a transaction that has begun. */
   async #exclusive<T>(work: (connection: Connection) => T | Promise<T>): Promise<T> {
-    if (!this.#shared) await this.#open()
-    const connection = this.#transactions ?? (await this.#retry(() => this.#openForTransactions()))
+    const connection = await this.#open(() => this.#openForTransactions())
     return new Promise<T>((resolvePromise, reject) => {
       const failed = (thrown: unknown): void => {
         this.#faults.noteFailure(thrown)
@@ -320,7 +319,8 @@ export default class SqliteDb implements Tool, SqlDatabase {
 
   async #run(sql: string | Sql, params: readonly SqlValue[]): Promise<Outcome> {
     if (typeof sql !== 'string') return this.#run(sql.text, valuesOf(sql, params))
-    const connection = this.#shared ?? (await this.#open())
+    const isOpen = this.#opening === null && this.#shared !== null
+    const connection = isOpen ? this.#shared! : await this.#open(() => this.#openShared())
     let solitary = false
     let deletes = false
     try {
@@ -369,11 +369,17 @@ export default class SqliteDb implements Tool, SqlDatabase {
     }
   }
 
-  #open(): Promise<Connection> {
-    this.#opening ??= this.#retry(() => this.#openShared()).finally(() => {
-      this.#opening = null
-    })
-    return this.#opening
+  /** Opens what a call needs when those before it have what they need, so that the first calls of a thread keep their order, too. */
+  #open(open: () => Connection): Promise<Connection> {
+    const attempt = (): Promise<Connection> => this.#retry(open)
+    const opening = this.#opening === null ? attempt() : this.#opening.then(attempt, attempt)
+    const done = (): void => {
+      if (this.#opening === opening) this.#opening = null
+    }
+    this.#opening = opening
+    // Before the call itself goes on: what is called after this goes the short way, and must find it in the queue.
+    opening.then(done, done)
+    return opening
   }
 
   #openShared(): Connection {
@@ -381,7 +387,9 @@ export default class SqliteDb implements Tool, SqlDatabase {
     return this.#shared
   }
 
+  /** With the one for reads, which a write of this thread asks about its statement. */
   #openForTransactions(): Connection {
+    this.#openShared()
     this.#transactions ??= this.#connect()
     return this.#transactions
   }

@@ -4,7 +4,9 @@ import { join } from 'node:path'
 import { type TestContext, test } from 'node:test'
 import type { Queryable } from '../../../src/contracts/db.ts'
 import type { TransactionCompanion } from '../../../src/contracts/transaction-companion.ts'
-import { createDb, gate, temporaryFolder } from '../../rooms/db/fixture.ts'
+import { Database } from '../../../src/stores/sqlite/driver.ts'
+import SqliteDb from '../../../src/tools/sqlite/index.ts'
+import { createDb, gate, runtimeFor, temporaryFolder } from '../../rooms/db/fixture.ts'
 import { rejectsWith } from '../../rooms/db/rejects-with.ts'
 
 async function withItems(t: TestContext) {
@@ -50,6 +52,29 @@ test('transactions and writes that are issued together happen in the order in wh
   )
   const expected = `known${Array.from({ length: 30 }, (_, n) => `,${n}`).join('')}`
   assert.deepEqual(await db.query('SELECT id FROM items'), [{ id: expected }])
+})
+
+test('the first writes and transactions of a thread keep their order while its connections are being opened', async (t) => {
+  const path = join(await temporaryFolder(t), 'service.db')
+  const append = (n: number) => (to: Queryable) => to.execute('UPDATE items SET id = id || $1', [`,${n}`])
+  for (const isTransaction of [(n: number) => n % 3 === 1, (n: number) => n === 0, (n: number) => n === 20]) {
+    const other = new Database(path)
+    other.exec("DROP TABLE IF EXISTS items; CREATE TABLE items (id TEXT); INSERT INTO items VALUES ('')")
+    // Nobody else can open the file, and the calls of several turns wait.
+    other.exec('PRAGMA locking_mode = EXCLUSIVE; BEGIN EXCLUSIVE')
+    const lane = new SqliteDb(runtimeFor({ sqlitePath: path, thread: { kind: 'lane', index: 0 } }))
+    const calls: Promise<unknown>[] = []
+    for (let n = 0; n < 40; n++) {
+      calls.push(isTransaction(n) ? lane.transaction(append(n)) : append(n)(lane))
+      if (n === 10) await new Promise((resolve) => setTimeout(resolve, 20))
+      if (n === 15) other.close()
+      if (n === 16) await new Promise((resolve) => setTimeout(resolve, 4))
+      if (n > 16) await Promise.resolve()
+    }
+    await Promise.all(calls)
+    assert.deepEqual(await lane.query('SELECT id FROM items'), [{ id: calls.map((_, n) => `,${n}`).join('') }])
+    await lane.stop()
+  }
 })
 
 test('a transaction that waits for something else does not hold those before it, and runs again by itself', async (t) => {
