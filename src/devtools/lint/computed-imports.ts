@@ -19,7 +19,7 @@ export function computedImports(syntax: Syntax, flow: ToolFlow, literals: Litera
       const text = parts.map((part) => part.text).join('')
       const hole = text.indexOf(HOLE)
       const specifier = hole === -1 ? text : text.slice(0, text.lastIndexOf('/', hole) + 1)
-      if (specifier !== '') found.push({ specifier, line: syntax.lineOf(source.start), typeOnly: false })
+      if (specifier !== '') found.push({ specifier, line: syntax.lineOf(source.start), typeOnly: false, late: true })
     }
   }
   for (const { node, scope } of flow.graph.dynamicImports) add(node, scope)

@@ -8,6 +8,7 @@ export type RuleName =
   | 'route-collision'
   | 'migration-order'
   | 'dual-write'
+  | 'module-circle'
 
 /** One fault that the architecture lint has found. */
 export interface Finding {

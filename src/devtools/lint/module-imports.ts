@@ -7,14 +7,16 @@ export interface ModuleImport {
   line: number
   /** True when the import does not exist at run time: `import type`, `export type`, `import('…').Name` in a type. */
   typeOnly: boolean
+  /** True when the module is loaded later than this file, or only when some code of it runs. */
+  late: boolean
 }
 
 /** Static and dynamic imports, re-exports, `require` and imports in types, in source order. Computed specifiers are left out. */
 export function moduleImports(syntax: Syntax): ModuleImport[] {
   const found: ModuleImport[] = []
-  const add = (source: Node, typeOnly: boolean) => {
+  const add = (source: Node, typeOnly: boolean, late = false) => {
     const specifier = literalText(source)
-    if (specifier !== undefined) found.push({ specifier, line: syntax.lineOf(source.start), typeOnly })
+    if (specifier !== undefined) found.push({ specifier, line: syntax.lineOf(source.start), typeOnly, late })
   }
   walk(syntax.program, (node) => {
     switch (node.type) {
@@ -29,7 +31,7 @@ export function moduleImports(syntax: Syntax): ModuleImport[] {
         add(node.source, node.exportKind === 'type')
         break
       case 'ImportExpression':
-        add(node.source, false)
+        add(node.source, false, true)
         break
       case 'TSImportType':
         add(node.source, true)
@@ -40,7 +42,7 @@ export function moduleImports(syntax: Syntax): ModuleImport[] {
         }
         break
       case 'CallExpression':
-        if (isRequire(node.callee) && node.arguments[0]) add(node.arguments[0], false)
+        if (isRequire(node.callee) && node.arguments[0]) add(node.arguments[0], false, true)
     }
   })
   return found

@@ -11,6 +11,7 @@ const FIXES: Readonly<Record<RuleName, string>> = {
   'route-collision': 'give one of the two another path or method',
   'dual-write':
     'in a transaction call only tx.execute, tx.query, tx.queryOne and tx.publish; do the rest before it or after it',
+  'module-circle': 'move what both need into a file of its own, or import only the type: import type',
   'migration-order':
     "number migrations NNN_name.sql, and name in the header what each builds upon: '-- depends: <domain>/<NNN_name>'",
 }

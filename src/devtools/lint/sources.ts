@@ -5,6 +5,7 @@ import { contractsOf, eventContract } from './event-contract.ts'
 import { eventsOf } from './event-scan.ts'
 import { compareFindings, displayPath } from './finding.ts'
 import { migrationOrder } from './migration-order.ts'
+import { moduleCircle } from './module-circle.ts'
 import { type Project, readProject, type Unreadable } from './project.ts'
 import type { SourceFacts } from './report.ts'
 import { routeCollision, staticRoutes } from './route-collision.ts'
@@ -23,7 +24,7 @@ export async function readSources(
 ): Promise<SourceFacts> {
   const project = await readProject(domainsDirs, unreadable)
   const found = [...project.faults]
-  const rules = [eventContract, tableOwnership, routeCollision, migrationOrder, dualWrite]
+  const rules = [eventContract, tableOwnership, routeCollision, migrationOrder, dualWrite, moduleCircle]
   for (const rule of [(each: Project) => domainIsolation(each, toolsDir), ...rules]) {
     await turnOfOthers()
     found.push(...rule(project))
