@@ -80,7 +80,7 @@ export { sql } from './core/sql/fragment.ts'
 export { type KeysetOptions, keysetPage } from './core/sql/keyset.ts'
 export { guard } from './runtime/endpoint/guard.ts'
 export { type FunctionPlugin, Plugin, type PluginLife, plugin } from './runtime/kernel/plugin.ts'
-export { Sessions } from './runtime/sessions/sessions.ts'
+export { Sessions } from './runtime/sessions.ts'
 
 import type { RouteInfo } from './contracts/route-info.ts'
 import { messageOf } from './core/errors/description.ts'

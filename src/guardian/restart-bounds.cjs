@@ -1,5 +1,5 @@
 /**
- * With more deaths than this within the window the guardian gives up: what kills every start is not mended by another. Source: Erlang/OTP's
+ * With more deaths than this within the window the guardian gives up: what kills every start is not fixed by another. Source: Erlang/OTP's
  * supervisor, restart intensity.
  */
 const RESTART_INTENSITY = 10

@@ -1,6 +1,6 @@
 import type { Reply } from '../runtime/endpoint/reply.ts'
 import type { ReplySink } from '../runtime/endpoint/request-server.ts'
-import type { SocketSink } from '../runtime/endpoint/web-socket-server.ts'
+import type { SocketSink } from '../runtime/endpoint/sockets/server.ts'
 import { utf8MaxBytes } from '../transport/frames/frame-buffer.ts'
 import { INLINE_MAX_BYTES, KIND } from '../transport/frames/frame-kinds.ts'
 import { RESPONSE_FIXED_BYTES, writeResponse } from '../transport/frames/response-frame.ts'

@@ -1,4 +1,4 @@
-import { mountEndpoints } from '../runtime/endpoint/mount.ts'
+import { mountEndpoints } from '../runtime/endpoint/files/static-files.ts'
 import type { RequestServer } from '../runtime/endpoint/request-server.ts'
 import type { SharedMount } from '../transport/messages.ts'
 import type { LaneRoute } from './tool-host.ts'

@@ -2,7 +2,7 @@
 import 'zod'
 import '../index.ts'
 import { loadModule } from '../core/modules/load-module.ts'
-import { activeTools } from '../runtime/kernel/active-tools.ts'
+import { activeTools } from '../runtime/kernel/discover.ts'
 import type { WarmUp } from '../transport/messages.ts'
 
 /** Resolves when the tools are loaded. A tool that does not load is reported when it is installed. */

@@ -165,7 +165,7 @@ export const TOOLS: Readonly<Record<string, AssistantTool>> = {
   },
   lint: {
     description:
-      'The architecture lint: domains that import each other or touch the tables of another, events without contract, routes that collide, each with its mend.',
+      'The architecture lint: domains that import each other or touch the tables of another, events without contract, routes that collide, each with its fix.',
     input: {},
     call: (view) => view.lint(),
   },

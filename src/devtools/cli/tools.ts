@@ -4,8 +4,7 @@ import { EXIT_USAGE, parseFlags, UsageFault, unknownName } from '../../core/conf
 import { ConfigFaults, EXIT_CONFIG, loadSettings } from '../../core/config/load.ts'
 import { HeddleError } from '../../core/errors/catalogue.ts'
 import { shown } from '../../core/errors/shown-path.ts'
-import { activeTools, ownToolsFolder, toolNameOf } from '../../runtime/kernel/active-tools.ts'
-import { findTools, type ToolFolder } from '../../runtime/kernel/discover.ts'
+import { activeTools, findTools, ownToolsFolder, type ToolFolder, toolNameOf } from '../../runtime/kernel/discover.ts'
 import { CommandError } from '../command-error.ts'
 
 const USAGE =

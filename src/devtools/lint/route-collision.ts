@@ -1,4 +1,4 @@
-import { routeShape } from '../../runtime/endpoint/route-shape.ts'
+import { routeShape } from '../../runtime/endpoint/route.ts'
 import { displayPath, errorAt, type Finding } from './finding.ts'
 import { SHORT_FORMS } from './flow/propagation.ts'
 import { type Literal, textsOf } from './literal.ts'

@@ -1,6 +1,6 @@
 import { existsSync, readFileSync } from 'node:fs'
 import { basename, join, relative } from 'node:path'
-import { activeTools, toolNameOf } from '../../runtime/kernel/active-tools.ts'
+import { activeTools, toolNameOf } from '../../runtime/kernel/discover.ts'
 import { contractsOf } from '../lint/event-contract.ts'
 import { eventsOf, type ScannedEvent } from '../lint/event-scan.ts'
 import { type Plugin, readProject } from '../lint/project.ts'

@@ -1,7 +1,7 @@
 import { existsSync } from 'node:fs'
 import { join } from 'node:path'
 import { shown } from '../../core/errors/shown-path.ts'
-import { routeShape } from '../../runtime/endpoint/route-shape.ts'
+import { routeShape } from '../../runtime/endpoint/route.ts'
 import { CommandError } from '../command-error.ts'
 import { staticRoutes } from '../lint/route-collision.ts'
 import { checkKebab, pascal, words } from './names.ts'

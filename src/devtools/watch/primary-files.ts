@@ -1,7 +1,7 @@
 import { existsSync, readFileSync } from 'node:fs'
 import { dirname, resolve } from 'node:path'
 import { findPlugins } from '../../runtime/kernel/discover.ts'
-import { findSetups } from '../../runtime/kernel/setups.ts'
+import { findSetups } from '../../runtime/kernel/plugins.ts'
 
 /** An import of a file, but not one that begins as one of types. What is found in a comment does no harm. */
 const IMPORT =

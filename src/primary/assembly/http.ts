@@ -1,8 +1,8 @@
 import type { Settings } from '../../core/config/schema.ts'
 import { messageOf, stackOf } from '../../core/errors/description.ts'
-import { faultRecord } from '../../runtime/endpoint/fault-record.ts'
+import { faultRecord } from '../../runtime/advice/fault-record.ts'
+import type { FixFacts } from '../../runtime/advice/fixes.ts'
 import { sinkFault } from '../../runtime/kernel/listeners.ts'
-import type { MendFacts } from '../../runtime/mends/mend.ts'
 import type { FlightRecorder } from '../../transport/memory/flight-recorder.ts'
 import { Dispatcher } from '../dispatch/dispatcher.ts'
 import type { Hub } from '../events/hub.ts'
@@ -35,8 +35,8 @@ interface HttpOptions {
   settings: Settings
   log: Log
   hub: Hub
-  /** What helps to mend the mistakes of plugins; the kernel that knows it is made later. */
-  facts: () => MendFacts
+  /** What helps to fix the mistakes of plugins; the kernel that knows it is made later. */
+  facts: () => FixFacts
   /** What the primary records of its plugins' requests; null without a guardian. */
   flight: FlightRecorder | null
   isBooting: () => boolean

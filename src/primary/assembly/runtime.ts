@@ -6,14 +6,14 @@ import { HeddleError } from '../../core/errors/catalogue.ts'
 import { messageOf } from '../../core/errors/description.ts'
 import { steadyMs } from '../../core/schedule/steady-time.ts'
 import { until } from '../../core/schedule/until.ts'
-import { threadEffects } from '../../runtime/effects/thread-effects.ts'
-import { useCookieSecrets } from '../../runtime/endpoint/cookie-keys.ts'
+import type { FixFacts } from '../../runtime/advice/fixes.ts'
+import { threadEffects } from '../../runtime/effects/transactions.ts'
+import { useCookieSecrets } from '../../runtime/endpoint/cookies.ts'
 import { logDatabaseOf, staysInProcess } from '../../runtime/event-log/log-database.ts'
-import { activeTools } from '../../runtime/kernel/active-tools.ts'
-import { BootAftermath } from '../../runtime/kernel/boot-aftermath.ts'
+import { activeTools } from '../../runtime/kernel/discover.ts'
+import { BootAftermath } from '../../runtime/kernel/plugins.ts'
 import { notePoolOrigins, poolRequests, poolUses } from '../../runtime/kernel/pool-requests.ts'
 import type { Toolbox } from '../../runtime/kernel/toolbox.ts'
-import type { MendFacts } from '../../runtime/mends/mend.ts'
 import type { MigratingTool } from '../../stores/migrations/migration.ts'
 import { migrate } from '../../stores/migrations/runner.ts'
 import { CLAIM_MEMORY_BYTES } from '../../transport/memory/claim-memory.ts'
@@ -114,7 +114,7 @@ export class Runtime {
     })
     const tools: ToolParts = assembleTools({ settings, shared, processLog, events, link })
     const flightMirror = flightDir === null ? null : new FlightMirror(flightDir)
-    const facts = (): MendFacts => tools.kernel.plugins.facts
+    const facts = (): FixFacts => tools.kernel.plugins.facts
     const http = assembleHttp({
       settings,
       log,
@@ -397,7 +397,7 @@ export class Runtime {
     const log = (level: LogLevel, message: string): void => this.log(level, message, 'db')
     const db = this.toolbox.get('db') as Partial<MigratingTool> | undefined
     await db?.migrating?.((driver) => migrate(driver, domainsDir, log, true))
-    await this.#tools.toolBooter.mended('db')
+    await this.#tools.toolBooter.fixed('db')
   }
 
   /** Boots one tool alone, without lanes, plugins or listener. @throws when it is not installed or does not boot */

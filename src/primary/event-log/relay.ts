@@ -12,7 +12,7 @@ const WAITING_MAX = 1024
 /** Pause before events are sent again, milliseconds. */
 const RETRY_MS = 250
 /** An event that is refused for another reason would be refused again. */
-const MENDS_ITSELF = /^(EVENT_BUS_|KV_)/
+const PASSES_BY_ITSELF = /^(EVENT_BUS_|KV_)/
 
 export interface RelayOptions {
   /** Gives an event to the broker; its payload is text. Resolves when the broker has it. */
@@ -114,8 +114,8 @@ export class Relay {
       return true
     }
     const { reason } = outcome
-    const mends = reason instanceof HeddleError && MENDS_ITSELF.test(reason.code)
-    if (!mends) {
+    const fixes = reason instanceof HeddleError && PASSES_BY_ITSELF.test(reason.code)
+    if (!fixes) {
       this.#options.report('ERROR', `${relayed.event.event} stays in the event log: ${messageOf(reason)}`)
       relayed.refused()
       return true

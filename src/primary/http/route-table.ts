@@ -1,7 +1,6 @@
 import FindMyWay, { type HTTPMethod } from 'find-my-way'
 import type { Method } from '../../contracts/http.ts'
-import { METHODS } from '../../runtime/endpoint/methods.ts'
-import { routeShape } from '../../runtime/endpoint/route-shape.ts'
+import { METHODS, routeShape } from '../../runtime/endpoint/route.ts'
 import type { RoutePace } from './route-pace.ts'
 
 /** Who may use a route: see `SystemAccess`. `health`, `login` and `assistants` are parts of `/system`. */

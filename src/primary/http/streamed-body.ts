@@ -1,6 +1,6 @@
 import type { ErrorCode } from '../../core/errors/catalogue.ts'
 import { steadyMs } from '../../core/schedule/steady-time.ts'
-import { PIECE_BYTES } from '../../runtime/endpoint/file-body.ts'
+import { PIECE_BYTES } from '../../runtime/endpoint/stream/body-source.ts'
 import type { Exchange } from './exchange.ts'
 import type { ClientResponse } from './library.ts'
 import { BODY_MIN_BYTES_PER_SEC, BODY_TIMEOUT_MS, DROPPED_BODY_MAX_BYTES } from './pending-bodies.ts'

@@ -30,7 +30,7 @@ export class ToolBooter {
     this.#options = options
   }
 
-  /** @param isDevelopment somebody mends it while the process runs @throws what no other start would mend, but for development */
+  /** @param isDevelopment somebody fixes it while the process runs @throws what no other start would fix, but for development */
   async bootAll(isDevelopment: boolean): Promise<void> {
     await this.#options.toolbox.boot((tool, error) => {
       if (!isDevelopment && isMisconfigured(error)) throw error
@@ -42,8 +42,8 @@ export class ToolBooter {
     return [...this.#faults].map(([tool, fault]) => `tool ${tool} did not boot: ${fault}`)
   }
 
-  /** What kept a tool from booting is mended: boots it again. Does nothing for one that has booted. */
-  async mended(tool: string): Promise<void> {
+  /** What kept a tool from booting is fixed: boots it again. Does nothing for one that has booted. */
+  async fixed(tool: string): Promise<void> {
     if (this.#faults.has(tool) && !this.#timers.has(tool)) await this.#bootAgain(tool, PAUSE_MS)
   }
 

@@ -2,10 +2,10 @@ import type { Answer, Hook } from '../../contracts/http-hooks.ts'
 import type { Data, User } from '../../contracts/http-request.ts'
 import { HeddleError } from '../../core/errors/catalogue.ts'
 import type { RequestContext } from './context.ts'
-import type { HookChain } from './hooks.ts'
 import type { Incoming } from './incoming.ts'
 import { errorReply, type Reply, replyOf, replyOfThrown, statusOf, statusOfThrown } from './reply.ts'
 import { checkResponse, isResponseChecked } from './response-check.ts'
+import type { HookChain } from './route.ts'
 import type { Route } from './run.ts'
 
 /** An error that goes to the log, and where it was thrown. */

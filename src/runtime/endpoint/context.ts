@@ -3,14 +3,12 @@ import type { Hook } from '../../contracts/http-hooks.ts'
 import type { CookieOptions, FileOptions, HttpContext, Operator, User } from '../../contracts/http-request.ts'
 import { HeddleError } from '../../core/errors/catalogue.ts'
 import { headerName, headerText, isToken } from '../../core/http/header-text.ts'
-import type { Claim } from '../effects/claim.ts'
-import type { BodySource } from './body-source.ts'
-import { cookieKeys } from './cookie-keys.ts'
-import { parseCookies } from './cookies.ts'
-import { sendFile } from './file-answer.ts'
+import { cookieKeys, parseCookies } from './cookies.ts'
+import { sendFile } from './files/file-answer.ts'
+import type { Claim, RequestEffects } from './idempotency.ts'
 import type { Incoming } from './incoming.ts'
-import type { RequestEffects } from './keyed.ts'
 import type { Reply } from './reply.ts'
+import type { BodySource } from './stream/body-source.ts'
 
 // Taken before plugins can replace them.
 const { parse: parseJson, stringify: toJson } = JSON

@@ -1,10 +1,10 @@
 import type { Data } from '../../contracts/http-request.ts'
 import { Answering } from './answering.ts'
 import type { RequestContext } from './context.ts'
-import type { HookChain } from './hooks.ts'
+import { answerOnce, ReadyReply } from './idempotency.ts'
 import type { Incoming } from './incoming.ts'
-import { readInput } from './input.ts'
-import { answerOnce, ReadyReply } from './keyed.ts'
+import { readInput } from './input/input.ts'
+import type { HookChain } from './route.ts'
 import type { Route } from './run.ts'
 
 /** The claims of the request's token; undefined on a route without `authValidator`. */

@@ -1,7 +1,7 @@
 import type { Operator } from '../../contracts/http-request.ts'
 import type { TraceContext } from '../../core/causality/trace-context.ts'
 import { type RequestFrame, requestIdOf, requestKeyOf } from '../../transport/frames/request-frame.ts'
-import { METHODS } from './methods.ts'
+import { METHODS } from './route.ts'
 
 /** Between a header's name and its value and after it: the one character that a header line cannot hold. */
 export const HEADER_SEPARATOR = '\r'

@@ -22,7 +22,7 @@ export const emptyAnswers: { tell: ((source: AnswerSource) => void) | null } = {
 
 /**
  * The JSON text of an answer. What JSON would silently turn into `{}` is refused.
- * @throws HTTP_ANSWER_INVALID that names the route, the place, the type and the mend
+ * @throws HTTP_ANSWER_INVALID that names the route, the place, the type and the fix
  */
 export function jsonAnswer(answer: unknown, source: AnswerSource): string {
   if (typeof answer === 'object' && answer !== null) {
@@ -102,20 +102,20 @@ function refuseAt(value: unknown, place: () => string, source: AnswerSource): vo
   const unfit = UNFIT.find(([isUnfit]) => isUnfit(value))
   if (unfit === undefined) return
   // Bytes and streams have a `toJSON`, or fields, that no client wants.
-  const [, type, mend, isWhatever] = unfit
+  const [, type, fix, isWhatever] = unfit
   if (!isWhatever && typeof (value as { toJSON?: unknown }).toJSON === 'function') return
-  throw invalid(type ?? `a ${nameOf(value)}`, place(), mend, source)
+  throw invalid(type ?? `a ${nameOf(value)}`, place(), fix, source)
 }
 
-function invalid(type: string, place: string, mend: string, { plugin, method, route }: AnswerSource): HeddleError {
+function invalid(type: string, place: string, fix: string, { plugin, method, route }: AnswerSource): HeddleError {
   const where = place === '' ? '' : ` as ${place}`
   return new HeddleError(
     'HTTP_ANSWER_INVALID',
-    `${plugin} answered ${method} ${route} with ${type}${where}, which JSON cannot hold: ${mend}`,
+    `${plugin} answered ${method} ${route} with ${type}${where}, which JSON cannot hold: ${fix}`,
   )
 }
 
-type Unfit = readonly [isUnfit: (value: object) => boolean, type: string | null, mend: string, isWhatever?: true]
+type Unfit = readonly [isUnfit: (value: object) => boolean, type: string | null, fix: string, isWhatever?: true]
 
 const has = (value: object, name: PropertyKey): boolean =>
   typeof (value as Record<PropertyKey, unknown>)[name] === 'function'

@@ -2,10 +2,9 @@ import { CATALOGUE, type ErrorCode, HeddleError } from '../../core/errors/catalo
 import { DbError } from '../../core/errors/db-error.ts'
 import { isInstance } from '../../core/errors/description.ts'
 import { HttpError } from '../../core/errors/http-error.ts'
-import type { BodySource } from './body-source.ts'
 import { PERSONAL, type RequestContext } from './context.ts'
 import { jsonAnswer } from './json-answer.ts'
-import { streamOf } from './stream-body.ts'
+import { type BodySource, streamOf } from './stream/body-source.ts'
 
 // Taken before plugins can replace it.
 const { stringify: toJson } = JSON

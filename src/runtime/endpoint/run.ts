@@ -7,16 +7,15 @@ import type { CodeTracing, OpenSpan, SpanAttributes, Work } from '../../contract
 import { type CausalContext, causality, type Origin } from '../../core/causality/context.ts'
 import { HeddleError } from '../../core/errors/catalogue.ts'
 import type { RequestContext } from './context.ts'
-import { tagged } from './entity-tag.ts'
+import { tagged } from './encodings.ts'
 import { handleGuarded } from './guarded.ts'
-import type { HookChain } from './hooks.ts'
+import { answerOnce, ReadyReply, type RequestEffects } from './idempotency.ts'
 import type { Incoming } from './incoming.ts'
-import { readInput } from './input.ts'
-import { answerOnce, ReadyReply, type RequestEffects } from './keyed.ts'
-import type { PathTemplate } from './path-template.ts'
+import { readInput } from './input/input.ts'
 import { type Reply, replyOf, replyOfThrown } from './reply.ts'
 import { checkResponse, isResponseChecked } from './response-check.ts'
-import { StreamBody } from './stream-body.ts'
+import type { HookChain, PathTemplate } from './route.ts'
+import { StreamBody } from './stream/body-source.ts'
 
 /** The options of a route whose body is validated, or left alone. */
 export type RouteOptions = Omit<EndpointOptions, 'body'> & { body?: StandardSchemaV1 }

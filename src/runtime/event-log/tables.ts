@@ -1,7 +1,7 @@
 import type { Queryable } from '../../contracts/db.ts'
 import { DbError } from '../../core/errors/db-error.ts'
 import { isInstance } from '../../core/errors/description.ts'
-import { EFFECT_TABLES, effectTables } from '../effects/effect-tables.ts'
+import { EFFECT_TABLES, effectTables } from '../effects/handled-events.ts'
 import { JOB_TABLES } from './job-tables.ts'
 import { SLOT, SLOTS } from './key-slot.ts'
 import type { LogDatabase } from './log-database.ts'

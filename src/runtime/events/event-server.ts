@@ -8,7 +8,7 @@ import { SUBSCRIBER_DEFAULTS } from '../../core/config/subscriber-defaults.ts'
 import { HeddleError } from '../../core/errors/catalogue.ts'
 import type { WireError } from '../../core/errors/wire.ts'
 import { type EventFrame, WANTS_REPLY } from '../../transport/frames/event-frame.ts'
-import type { Inbox } from '../effects/inbox.ts'
+import type { Inbox } from '../effects/handled-events.ts'
 import { deliveryError } from './delivery-error.ts'
 
 // Taken before plugins can replace them.

@@ -1,17 +1,119 @@
+// Boots setups and plugins, in order, each alone.
+import { existsSync } from 'node:fs'
+import { join } from 'node:path'
 import type { Owner } from '../../contracts/owner.ts'
 import type { PluginHealth } from '../../contracts/registry.ts'
 import { causality } from '../../core/causality/context.ts'
 import { HeddleError } from '../../core/errors/catalogue.ts'
 import { asError } from '../../core/errors/description.ts'
 import { shown } from '../../core/errors/shown-path.ts'
+import { loadModule } from '../../core/modules/load-module.ts'
+import { steadyMs } from '../../core/schedule/steady-time.ts'
 import { turn } from '../../core/schedule/turn.ts'
 import { withTimeout } from '../../core/schedule/with-timeout.ts'
-import type { MendFacts } from '../mends/mend.ts'
-import { type BootFault, type BootStage, bootFault } from './boot-fault.ts'
+import { type BootFault, type BootStage, bootFault } from '../advice/boot-fault.ts'
+import type { FixFacts } from '../advice/fixes.ts'
 import { classNameOf, findPlugins, type PluginFile } from './discover.ts'
 import { classWarnings, loadClass, nameOf, type PluginClass, type PluginInstance } from './plugin-class.ts'
-import { findSetups, isFor, loadSetup, type SetupFile } from './setups.ts'
 import type { Toolbox } from './toolbox.ts'
+
+/** Its plugins have access rules of their own: no `app.ts` is for them. */
+const OPERATORS_DOMAIN = 'system'
+
+/** A file that registers hooks for more than one plugin. */
+export interface SetupFile {
+  readonly hooksOf: 'domain' | 'application'
+  /** Null of an application. */
+  readonly domain: string | null
+  /** What its hooks do is done by it: `shop.domain`, `app`. */
+  readonly name: string
+  readonly path: string
+}
+
+/**
+ * `app.ts` of each of the domains' folders, then `domain.ts` of each domain, as far as they are for one of the plugins: code that is for none of a
+ * thread's plugins is not loaded there.
+ */
+export function findSetups(
+  domainsDirs: readonly string[],
+  plugins: readonly Pick<PluginFile, 'domain'>[],
+): SetupFile[] {
+  const domains = new Set(plugins.map(({ domain }) => domain))
+  const isOfApplication = [...domains].some((domain) => domain !== OPERATORS_DOMAIN)
+  const applications = domainsDirs.flatMap((root): SetupFile[] => {
+    const path = isOfApplication ? fileIn(root, 'app') : undefined
+    return path === undefined ? [] : [{ hooksOf: 'application', domain: null, name: 'app', path }]
+  })
+  const ofDomains = domainsDirs.flatMap((root) =>
+    [...domains].sort().flatMap((domain): SetupFile[] => {
+      const path = fileIn(join(root, domain), 'domain')
+      return path === undefined ? [] : [{ hooksOf: 'domain', domain, name: `${domain}.domain`, path }]
+    }),
+  )
+  return [...applications, ...ofDomains]
+}
+
+/** True when the hooks of the file are for the plugins of the domain. */
+function isFor(setup: SetupFile, domain: string): boolean {
+  return setup.domain === null ? domain !== OPERATORS_DOMAIN : setup.domain === domain
+}
+
+/** Loads the function of a setup. @throws PLUGIN_INVALID */
+async function loadSetup({ path }: SetupFile): Promise<(tools: object) => unknown> {
+  const run = (await loadModule(path)).default
+  if (typeof run === 'function' && !/^class\b/.test(Function.prototype.toString.call(run)))
+    return run as (tools: object) => unknown
+  throw new HeddleError(
+    'PLUGIN_INVALID',
+    `${shown(path)} must have a function as its default export: \`export default ({ http }: Tools) => http.before(…)\``,
+  )
+}
+
+function fileIn(folder: string, name: string): string | undefined {
+  return ['.ts', '.js', '.mjs'].map((ending) => join(folder, name + ending)).find((path) => existsSync(path))
+}
+
+/** How often it is looked at what is still under way, milliseconds. */
+const LOOK_MS = 10
+/** Of `process.getActiveResourcesInfo`: calls that end by themselves. Sockets, servers and ports stay for as long as a service runs. */
+const CALL = /Req(?:Callback|Promise|Wrap)$|ConnectWrap$/
+
+/** What plugins have begun in their boot and that goes on after it: timers, and calls of files, names and servers. */
+export class BootAftermath {
+  readonly #openCalls: () => number
+  readonly #timersBefore = timers()
+
+  /**
+   * Made before the first plugin boots.
+   * @param openCalls to the primary
+   */
+  constructor(openCalls: () => number = () => 0) {
+    this.#openCalls = openCalls
+  }
+
+  /**
+   * Resolves when what the plugins have begun is over, or the time is. What throws meanwhile ends the lane as the boot itself would.
+   * An interval is never over.
+   * @param withTimers false: for what is not a timer
+   */
+  async over(maxMs: number, withTimers = true): Promise<void> {
+    const deadlineMs = steadyMs() + maxMs
+    // A rejection that nobody handles shows in the first turn of the loop, and a connection is begun in it.
+    await turn()
+    await turn()
+    while (this.#isUnderWay(withTimers) && steadyMs() < deadlineMs)
+      await new Promise((resolve) => setTimeout(resolve, LOOK_MS).unref())
+  }
+
+  #isUnderWay(withTimers: boolean): boolean {
+    if (this.#openCalls() > 0 || (withTimers && timers() > this.#timersBefore)) return true
+    return count((kind) => CALL.test(kind)) > 0
+  }
+}
+
+const timers = (): number => count((kind) => kind === 'Timeout')
+
+const count = (isMeant: (kind: string) => boolean): number => process.getActiveResourcesInfo().filter(isMeant).length
 
 interface Loaded {
   readonly owner: Owner
@@ -36,10 +138,10 @@ export interface BootOptions {
 }
 
 /** Told of every fault in the code of a plugin. */
-export type PluginFault = (plugin: string, stage: string, error: unknown) => void
+type PluginFault = (plugin: string, stage: string, error: unknown) => void
 
 /** Told of what is probably a mistake, and does not keep a plugin from booting. */
-export type PluginWarning = (plugin: string, warning: string) => void
+type PluginWarning = (plugin: string, warning: string) => void
 
 const SLOW = 'It takes long to boot: all others are served meanwhile'
 
@@ -51,8 +153,8 @@ export class Plugins {
   readonly faults: Record<string, string> = {}
   /** Absolute path of each plugin's file, by its name. */
   readonly files: Record<string, string> = {}
-  /** What helps to mend the mistakes of their code. */
-  readonly facts: MendFacts
+  /** What helps to fix the mistakes of their code. */
+  readonly facts: FixFacts
   /** Told of each plugin that has booted. Throws what is wrong with what it has registered. */
   onBooted: (plugin: string) => void = () => {}
   readonly #toolbox: Toolbox

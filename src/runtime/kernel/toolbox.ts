@@ -1,3 +1,4 @@
+// The tools of a thread, given to its plugins.
 import type { Awaitable } from '../../contracts/awaitable.ts'
 import type { Owner } from '../../contracts/owner.ts'
 import type { Tool, ToolRuntime } from '../../contracts/tool.ts'
@@ -5,11 +6,38 @@ import type { DescribeCall } from '../../contracts/tracing.ts'
 import { HeddleError } from '../../core/errors/catalogue.ts'
 import { headOf, messageOf } from '../../core/errors/description.ts'
 import { loadTool, type ToolFolder } from './discover.ts'
-import { tellingFirstCall } from './first-call.ts'
 import type { Meter } from './proxy.ts'
 
+/**
+ * A copy of a tool's object for one plugin, which reports the plugin's first call. Until then each method is a stand-in, and the first
+ * call puts all real methods into their places: from then on a call costs the same as without it. A method that was taken out of the
+ * object before keeps one check.
+ */
+export function tellingFirstCall<T extends object>(tool: T, onFirstCall: () => void): T {
+  const given: Record<string, unknown> = {}
+  const real: Record<string, unknown> = {}
+  let isCalled = false
+  const called = () => {
+    isCalled = true
+    Object.assign(given, real)
+    onFirstCall()
+  }
+  for (const [name, member] of Object.entries(Object.getOwnPropertyDescriptors(tool))) {
+    const method: unknown = member.value
+    if (typeof method !== 'function') Object.defineProperty(given, name, member)
+    else {
+      real[name] = method
+      given[name] = (...args: unknown[]) => {
+        if (!isCalled) called()
+        return method(...args)
+      }
+    }
+  }
+  return given as T
+}
+
 /** Makes the runtime of a tool. */
-export type RuntimeFactory = (toolName: () => string) => ToolRuntime
+type RuntimeFactory = (toolName: () => string) => ToolRuntime
 
 interface Installed {
   readonly tool: Tool

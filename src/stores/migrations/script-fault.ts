@@ -2,7 +2,7 @@ import { DbError } from '../../core/errors/db-error.ts'
 import { messageOf } from '../../core/errors/description.ts'
 import { shown } from '../../core/errors/shown-path.ts'
 import { showPlace } from '../../core/errors/source-place.ts'
-import { type MigrationSource, scriptMend } from './script-mend.ts'
+import { type MigrationSource, scriptFix } from './script-fix.ts'
 
 /** A script that has failed, with the statement that did. */
 export class ScriptFault extends DbError {
@@ -24,7 +24,7 @@ export const REPLAY_MAX_MS = 5000
 const STATEMENT_MAX = 200
 
 /**
- * What a person needs to mend a script: the message, the file, the line with a mark under the column, the statement, and the fix.
+ * What a person needs to fix a script: the message, the file, the line with a mark under the column, the statement, and the fix.
  * @param what for example `Migration shop/001_orders failed and was rolled back`
  * @param sources all migrations, among which may be the one that has to come first
  */
@@ -35,7 +35,7 @@ export function scriptFaultText(
   sources: readonly MigrationSource[] = [],
 ): string {
   const message = messageOf(thrown)
-  const fix = `  Fix: ${scriptMend(message, sources)}`
+  const fix = `  Fix: ${scriptFix(message, sources)}`
   if (!(thrown instanceof ScriptFault)) return [`${what}: ${message} (${shown(path)})`, fix].join('\n')
   const before = sql.slice(0, thrown.offset).split('\n')
   const place = { file: path, line: before.length, column: before.at(-1)!.length + 1 }

@@ -17,7 +17,7 @@ export function clientTls(mode: TlsMode, caFile: string | undefined): Connection
 }
 
 /**
- * What is wrong with the server's TLS and how to mend it; undefined when the error is about something else.
+ * What is wrong with the server's TLS and how to fix it; undefined when the error is about something else.
  * @param prefix of the variables, `RDB` or `KV`
  */
 export function tlsAdvice(code: unknown, prefix: 'RDB' | 'KV'): string | undefined {

@@ -110,7 +110,7 @@ export class Connection {
     this.#control('RELEASE part')
   }
 
-  /** A foreign key is checked at the commit, where nobody can tell which part of it has broken it, or has mended what another broke. */
+  /** A foreign key is checked at the commit, where nobody can tell which part of it has broken it, or has fixed what another broke. */
   get hasDeferredConstraints(): boolean {
     this.#schemaVersion ??= this.#database.prepare('PRAGMA schema_version').pluck()
     const version = this.#schemaVersion.get()

@@ -3,7 +3,7 @@ import { readdirSync } from 'node:fs'
 import { basename, join } from 'node:path'
 import { test } from 'node:test'
 import { fileURLToPath } from 'node:url'
-import { activeTools } from '../../../src/runtime/kernel/active-tools.ts'
+import { activeTools } from '../../../src/runtime/kernel/discover.ts'
 import { folderOf } from '../../support/folder.ts'
 import { spawnHeddle, startHeddle } from '../../support/heddle.ts'
 

@@ -1,7 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { parseMultipart } from '../../../src/runtime/endpoint/multipart.ts'
-import { FORM_MAX_FILES, FORM_NAME_MAX_CHARS } from '../../../src/runtime/endpoint/multipart-names.ts'
+import { FORM_MAX_FILES, FORM_NAME_MAX_CHARS, parseMultipart } from '../../../src/runtime/endpoint/input/multipart.ts'
 
 type Part = readonly [head: string, content: string | Uint8Array]
 

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { runInThisContext } from 'node:vm'
-import { mayReadUser } from '../../../src/runtime/endpoint/user-use.ts'
+import { mayReadUser } from '../../../src/runtime/endpoint/route.ts'
 
 // As text, so that no compiler changes what is looked at.
 const BLIND = [

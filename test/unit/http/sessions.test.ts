@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { type TestContext, test } from 'node:test'
 import type { HttpContext } from '../../../src/contracts/http-request.ts'
 import type { State } from '../../../src/contracts/state.ts'
-import { Sessions } from '../../../src/runtime/sessions/sessions.ts'
+import { Sessions } from '../../../src/runtime/sessions.ts'
 import MemoryStateTool from '../../../src/tools/memory-state/index.ts'
 import { buildTool } from '../../support/tool-runtime.ts'
 

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { tellingFirstCall } from '../../../src/runtime/kernel/first-call.ts'
+import { tellingFirstCall } from '../../../src/runtime/kernel/toolbox.ts'
 import { ToolUses, USES_BYTES } from '../../../src/transport/memory/tool-uses.ts'
 
 test('the first call of any method is told once, and puts the real methods in place', () => {

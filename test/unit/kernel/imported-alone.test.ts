@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { createRequire } from 'node:module'
 import { join } from 'node:path'
 import { test } from 'node:test'
-import { type BootContext, bootFault } from '../../../src/runtime/kernel/boot-fault.ts'
+import { type BootContext, bootFault } from '../../../src/runtime/advice/boot-fault.ts'
 import { folderOf } from '../../support/folder.ts'
 
 test('a package whose exports have import alone is named, with the way out', async (t) => {

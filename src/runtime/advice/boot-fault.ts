@@ -1,0 +1,298 @@
+// Why a plugin did not boot: its line, its mistake, its fix.
+import { existsSync, readdirSync, readFileSync } from 'node:fs'
+import { basename, dirname, join, resolve } from 'node:path'
+import { nearestName } from '../../core/config/nearest-name.ts'
+import { HeddleError } from '../../core/errors/catalogue.ts'
+import { messageOf } from '../../core/errors/description.ts'
+import { shown } from '../../core/errors/shown-path.ts'
+import { frameOf, linesOf, placeOf, placeOfText, type SourcePlace, showPlace } from '../../core/errors/source-place.ts'
+import { type FixFacts, fixOf } from './fixes.ts'
+
+/** Files that are read at most: an application is not as large. */
+const FILES_MAX = 500
+/** `import … from './x.ts'`, `export … from './x.ts'`, `import './x.ts'`, `require('./x.ts')`; types are gone at run time. */
+const IMPORT =
+  /^[ \t]*(?:import|export)\s+(?!type\b)(?:[^'"`;]*?\sfrom\s*)?(['"])(\.{1,2}\/[^'"]+)\1|\brequire\(\s*(['"])(\.{1,2}\/[^'"]+)\3\s*\)/gm
+
+/** Files that import each other, beginning with one of them, which also is the last. */
+type ModuleCycle = readonly string[]
+
+/**
+ * The shortest circle of imports that a file takes part in, or else the first one that it leads to; undefined when there is none.
+ * Only relative imports count: packages do not import the files of an application.
+ */
+function cycleFrom(file: string): ModuleCycle | undefined {
+  const importsOf = new Map<string, string[]>()
+  const waiting = [file]
+  for (let next = waiting.shift(); next !== undefined && importsOf.size < FILES_MAX; next = waiting.shift()) {
+    if (importsOf.has(next)) continue
+    const imports = importsIn(next)
+    importsOf.set(next, imports)
+    waiting.push(...imports)
+  }
+  for (const start of importsOf.keys()) {
+    const cycle = shortestWayBack(start, importsOf)
+    if (cycle !== undefined) return cycle
+  }
+  return undefined
+}
+
+function shortestWayBack(start: string, importsOf: ReadonlyMap<string, readonly string[]>): ModuleCycle | undefined {
+  const before = new Map<string, string>()
+  const waiting = [start]
+  for (let file = waiting.shift(); file !== undefined; file = waiting.shift()) {
+    for (const next of importsOf.get(file) ?? []) {
+      if (next === start) return wayTo(file, before, start)
+      if (before.has(next)) continue
+      before.set(next, file)
+      waiting.push(next)
+    }
+  }
+  return undefined
+}
+
+function wayTo(end: string, before: ReadonlyMap<string, string>, start: string): ModuleCycle {
+  const way = [start]
+  for (let file = end; file !== start; file = before.get(file)!) way.unshift(file)
+  return [start, ...way]
+}
+
+function importsIn(file: string): string[] {
+  let text: string
+  try {
+    text = readFileSync(file, 'utf8')
+  } catch {
+    // It is imported, and not there: another message says so.
+    return []
+  }
+  return [...text.matchAll(IMPORT)].flatMap((found) => resolved(resolve(dirname(file), found[2] ?? found[4]!)) ?? [])
+}
+
+function resolved(path: string): string | undefined {
+  const candidates = [path, path.replace(/\.js$/, '.ts'), `${path}.ts`, `${path}.js`, `${path}/index.ts`]
+  return candidates.find((candidate) => /\.[cm]?[jt]s$/.test(candidate) && existsSync(candidate))
+}
+
+/** A name that was used before the file had run that makes it. */
+const NOT_YET =
+  /^Cannot access '([\w$]+)' before initialization|^([\w$]+) is not initialized|^Class extends value undefined/
+
+/** Explains an error of a file that is loaded while its imports wait for it; undefined for any other error. */
+function cycleFault(
+  error: Error,
+  file: string,
+): { mistake: string; place: SourcePlace | undefined; fix: string } | undefined {
+  const found = NOT_YET.exec(error.message)
+  if (found === null) return undefined
+  const cycle = cycleFrom(file)
+  if (cycle === undefined) return undefined
+  const name = found[1] ?? found[2]
+  const what = name ?? 'what they share'
+  return {
+    mistake: `${error.message}: these files import each other: ${cycle.map(shown).join(' → ')}`,
+    place: placeOfUse(error, cycle, name),
+    fix: `move ${what} into a file of its own that both import, or use it only in functions that run later.`,
+  }
+}
+
+/** The innermost frame in one of the files whose line uses the name: those of the imports and exports only pass it on. */
+function placeOfUse(error: Error, cycle: ModuleCycle, name = 'extends'): SourcePlace | undefined {
+  const frames = (error.stack ?? '').split('\n').flatMap((text) => frameOf(text) ?? [])
+  const own = frames.filter((frame) => cycle.includes(frame.file))
+  const used = own.find(({ file, line }) => {
+    const text = linesOf(file)[line - 1] ?? ''
+    return text.includes(name) && !/^\s*(?:import|export)\b.*\bfrom\b/.test(text)
+  })
+  return used ?? own[0] ?? placeOfText(cycle[0]!, name)
+}
+
+/** The stage of its boot in which a plugin failed. */
+export type BootStage = 'load' | 'constructor' | 'onBoot'
+
+export interface BootContext {
+  /** The plugin's file, absolute. */
+  file: string
+  stage: BootStage
+  facts: FixFacts
+}
+
+/** Why a plugin did not boot. */
+export interface BootFault {
+  /** One line, for `/system/status`. */
+  status: string
+  /** For the log: the mistake, the line, the fix. */
+  text: string
+}
+
+interface Explained {
+  mistake: string
+  place?: SourcePlace | undefined
+  fix?: string | undefined
+}
+
+/** Explains to a plugin's author why it did not boot. */
+export function bootFault(error: unknown, context: BootContext): BootFault {
+  const { mistake, place, fix } = explain(error, context)
+  const where = place === undefined ? [`${shown(context.file)}, ${STAGES[context.stage]}`] : showPlace(place)
+  const lines = [mistake, ...where.map((line) => `  ${line}`), ...(fix === undefined ? [] : [`  Fix: ${fix}`])]
+  // A file that does not load has no plugin whose name would lead to it: its place belongs to the message.
+  const isUnloaded = context.stage === 'load' && place !== undefined && !(error instanceof HeddleError)
+  return { status: isUnloaded ? `${showPlace(place)[0]}: ${mistake}` : mistake, text: lines.join('\n') }
+}
+
+const STAGES: Record<BootStage, string> = {
+  load: 'while it was loaded',
+  constructor: 'in its constructor',
+  onBoot: 'while it booted',
+}
+
+function explain(error: unknown, context: BootContext): Explained {
+  const { file } = context
+  const syntax = syntaxFault(error, file)
+  if (syntax !== undefined) return syntax
+  const unresolved = unresolvedImport(error, file) ?? importedAlone(error, file)
+  if (unresolved !== undefined) return unresolved
+  const cycle = context.stage === 'load' && error instanceof Error ? cycleFault(error, file) : undefined
+  if (cycle !== undefined) return cycle
+  const place = placeOf(error, dirname(dirname(file)))
+  const fix = fixOf(error, { ...context.facts, place: place ?? { file, line: 1, column: 1 } })
+  const explained = { mistake: messageOf(error), place, fix }
+  return error instanceof HeddleError ? { ...explained, ...ofRuntime(error, context) } : explained
+}
+
+/** Errors of the runtime itself: each of them has one fix. */
+function ofRuntime({ code, message }: HeddleError, { file, facts: { fileOf } }: BootContext): Partial<Explained> {
+  switch (code) {
+    case 'HTTP_ROUTE_TAKEN': {
+      const first = fileOf(message.slice(message.lastIndexOf(' ') + 1))
+      const where = first === undefined ? '' : `, the other stands in ${shown(first)}`
+      return { fix: `give one of the two another path or another method${where}.` }
+    }
+    case 'HTTP_PATH_INVALID': {
+      const [meant] = /did you mean \S+$/.exec(message) ?? []
+      if (meant !== undefined) return { mistake: message.slice(0, -meant.length - 2), fix: meant }
+      return { fix: PATH_FIXES.find(([fault]) => fault.test(message))?.[1] }
+    }
+    case 'PLUGIN_INVALID':
+      return { place: { file, line: 1, column: 1 } }
+    case 'CONFIG_MISSING':
+    case 'CONFIG_INVALID':
+      return { fix: 'set the variable, in .env for example, or give config.get a default.' }
+    case 'SCHEDULER_INVALID':
+      return message.includes('cron expression')
+        ? { fix: "five fields, minute hour day month weekday, in UTC: '0 3 * * *' is every day at 03:00." }
+        : {}
+  }
+  return {}
+}
+
+const PATH_FIXES: readonly [RegExp, string][] = [
+  [
+    /^\/\S* "(?:GET|POST|PUT|PATCH|DELETE|HEAD|OPTIONS)":/i,
+    "the path comes first: addEndpoint('/users/:id', 'GET', handler).",
+  ],
+  [
+    /must be a Standard Schema/,
+    "write a schema, for example z.object({ name: z.string() }), with import { z } from 'zod'.",
+  ],
+  [/handler must be/, 'hand over a method of the plugin, like this.show; a name that it does not have is undefined.'],
+  [/must start with/, "write it from the root: '/users/:id'."],
+  [
+    /'\*' must be/,
+    "one wildcard, at the end: '/files/*'; for what stands before it take parameters, like '/:folder/*'.",
+  ],
+  [/is no parameter here/, "a colon makes a parameter: '/users/:id' where OpenAPI has '/users/{id}'."],
+  [/stands there twice/, "give each parameter a name of its own: '/users/:userId/orders/:orderId'."],
+  [/while the plugin boots, not later/, 'register it in onBoot, or in the function of plugin(…).'],
+]
+
+/** A syntax error, as the compiler or Node reports it. */
+function syntaxFault(error: unknown, file: string): Explained | undefined {
+  const [, path, line, column, text] = /^(.+?):(\d+):(\d+): (?:ERROR|error): (.*)$/m.exec(messageOf(error)) ?? []
+  if (path !== undefined) {
+    const isAwait = /top-level await/i.test(text!)
+    return {
+      mistake: isAwait ? 'await at the top level of a plugin file' : `Syntax error: ${text}`,
+      // The compiler counts columns from 0.
+      place: { file: resolve(path), line: Number(line), column: Number(column) + 1 },
+      fix: syntaxFix(text!),
+    }
+  }
+  if (!(error instanceof SyntaxError)) return undefined
+  // The stack of an error that Node itself throws begins with the place.
+  const [, nativeFile, nativeLine] = /^(?:file:\/\/)?(\/.*?):(\d+)$/m.exec(error.stack ?? '') ?? []
+  const place = nativeFile === undefined ? { file, line: 1 } : { file: nativeFile, line: Number(nativeLine) }
+  // Node also reports so that a name is imported which the other file does not export.
+  const isImport = error.message.includes('does not provide an export')
+  if (!isImport)
+    return { mistake: `Syntax error: ${error.message}`, place: { ...place, column: 1 }, fix: syntaxFix(error.message) }
+  const name = /export named '([^']+)'/.exec(error.message)?.[1]
+  return {
+    mistake: error.message,
+    place: (name === undefined ? undefined : placeOfText(place.file, name)) ?? { ...place, column: 1 },
+    fix: `export ${name ?? 'it'} there, correct the name, or write \`import type\` for a type.`,
+  }
+}
+
+/** As esbuild and V8 say it. */
+const SYNTAX_FIXES: readonly [RegExp, string][] = [
+  [/top-level await/i, 'move it into onBoot or the function of plugin(…), which may be async.'],
+  [
+    /unexpected "super"|'super' keyword unexpected/i,
+    "write `class … extends Plugin`, and import { Plugin } from 'heddle'.",
+  ],
+  [
+    /class constructor (?:cannot|may not) be an? async/i,
+    'move what has to wait into `async onBoot()`: a constructor cannot wait.',
+  ],
+  [/"await" can only be used|await is only valid/i, 'write `async` before the function that has this `await`.'],
+  [/unexpected end of (?:file|input)|expected "[)\]}]" but found/i, 'look for a bracket above that is not closed.'],
+  [/import statement outside a module/i, 'write "type": "module" into package.json.'],
+]
+
+function syntaxFix(text: string): string | undefined {
+  return SYNTAX_FIXES.find(([fault]) => fault.test(text))?.[1]
+}
+
+/** An import of a file or a package that does not exist. */
+function unresolvedImport(error: unknown, file: string): Explained | undefined {
+  const code = (error as { code?: unknown } | null)?.code
+  if (code !== 'MODULE_NOT_FOUND' && code !== 'ERR_MODULE_NOT_FOUND') return undefined
+  const message = messageOf(error)
+  const named = /Cannot find (?:module|package) '([^']+)'/.exec(message)?.[1]
+  if (named === undefined) return undefined
+  const importer = /(?:imported from |Require stack:\n- )(.+)$/m.exec(message)?.[1] ?? file
+  // Node names the path that it looked for, the source has the path as it was written.
+  const stem = basename(named)
+  const place = placeOfText(importer, named) ?? placeOfText(importer, stem)
+  const mistake = `Cannot find ${named.startsWith('/') ? shown(named) : `'${named}'`}, which ${shown(importer)} imports`
+  if (!/^[./]/.test(named)) return { mistake, place, fix: `npm install ${packageOf(named)}, or correct its name.` }
+  const folder = dirname(resolve(dirname(importer), named))
+  const siblings = existsSync(folder) ? readdirSync(folder) : []
+  const meant = siblings.includes(`${stem}.ts`) ? `${stem}.ts` : nearestName(stem, siblings)
+  return {
+    mistake,
+    place,
+    fix:
+      meant === undefined
+        ? `there is no such file in ${shown(folder)}.`
+        : `did you mean ${shown(join(folder, meant))}?`,
+  }
+}
+
+/** A package, or a part of one, whose `exports` have no `require`, nor `default`: plugins are loaded with `require`. */
+function importedAlone(error: unknown, file: string): Explained | undefined {
+  if ((error as { code?: unknown } | null)?.code !== 'ERR_PACKAGE_PATH_NOT_EXPORTED') return undefined
+  const message = messageOf(error)
+  const name = /node_modules[\\/]((?:@[^\\/]+[\\/])?[^\\/]+)[\\/]package\.json/.exec(message)?.[1] ?? 'the package'
+  return {
+    mistake: `${message}: it is for \`import\` alone, or has no such part, and plugins are loaded with \`require\``,
+    place: placeOfText(file, name),
+    fix: `load it where it may wait, in \`async onBoot()\`: this.lib = await import('${name}').`,
+  }
+}
+
+/** `@scope/name/part` → `@scope/name` */
+function packageOf(specifier: string): string {
+  return specifier.split('/', specifier.startsWith('@') ? 2 : 1).join('/')
+}

@@ -1,0 +1,82 @@
+// The log record of a fault.
+import { headOf, messageOf, stackOf } from '../../core/errors/description.ts'
+import { placeInPlugin, placeOfText, placeText, type SourcePlace } from '../../core/errors/source-place.ts'
+import { emptyAnswers } from '../endpoint/json-answer.ts'
+import { type FixFacts, fixOf } from './fixes.ts'
+
+/** Where a fault belongs. */
+interface FaultPlace {
+  /** The route's path, or another name of what has failed. */
+  path: string
+  plugin: string
+  requestId: string
+}
+
+/** The log record of an error that a handler has thrown: with its line and its fix, as far as they are known. */
+export function faultRecord(
+  { path, plugin, requestId }: FaultPlace,
+  thrown: unknown,
+  facts: FixFacts,
+): { message: string; fields: Record<string, unknown> } {
+  const message = messageOf(thrown)
+  const fields: Record<string, unknown> = { request_id: requestId, stack: stackOf(thrown) }
+  const { place, shown } = readable(() => placesOf(thrown, facts.fileOf(plugin), path)) ?? {}
+  if (shown !== undefined) fields.line = placeText(shown)
+  const cause = causeOf(thrown)
+  // A driver's error has the same message as that of the tool, and a stack that ends in the runtime.
+  if (cause !== undefined && headOf(messageOf(cause)) !== headOf(message)) fields.cause = stackOf(cause)
+  const fix = readable(() => fixOf(thrown, { ...facts, place }))
+  if (fix !== undefined) fields.fix = fix
+  return { message: `${path} failed: ${message}`, fields }
+}
+
+/** What a look at the thrown value gives; undefined where it throws itself, as getters of a plugin's object may. */
+function readable<T>(look: () => T): T | undefined {
+  try {
+    return look()
+  } catch {
+    return undefined
+  }
+}
+
+/** The line that its stack has, and the one that is shown. */
+function placesOf(thrown: unknown, file: string | undefined, path: string) {
+  const place = placeInPlugin(thrown)
+  return { place, shown: place ?? (file === undefined ? undefined : textPlace(file, thrown, path)) }
+}
+
+/** Warns of handlers that return nothing, once per route. @param log gets the message and the plugin */
+export function watchEmptyAnswers(facts: FixFacts, log: (message: string, plugin: string) => void): void {
+  const told = new Set<string>()
+  emptyAnswers.tell = ({ plugin, method, route }) => {
+    const name = `${method} ${route}`
+    if (told.has(name)) return
+    told.add(name)
+    const file = facts.fileOf(plugin)
+    const place = file === undefined ? undefined : textPlace(file, undefined, route)
+    const where = place === undefined ? '' : ` at ${placeText(place)}`
+    log(`${name} is answered with null, for its handler${where} returns nothing. Fix: ${RETURN}`, plugin)
+  }
+}
+
+const RETURN = 'return an object, as in `return { success: true }`; context.setStatus(204) answers without a body.'
+
+/** What has no stack of the plugin: the line that throws a text, or the line that registers the route. */
+function textPlace(file: string, thrown: unknown, path: string): SourcePlace | undefined {
+  const quoted = (text: string) => [`'${text}'`, `"${text}"`, `\`${text}\``]
+  const texts = typeof thrown === 'string' ? quoted(thrown).map((text) => `throw ${text}`) : []
+  for (const text of [...texts, ...quoted(path)]) {
+    const place = placeOfText(file, text)
+    if (place !== undefined) return place
+  }
+  return undefined
+}
+
+function causeOf(thrown: unknown): unknown {
+  try {
+    return (thrown as { cause?: unknown } | null)?.cause
+  } catch {
+    // Its members cannot be read.
+    return undefined
+  }
+}

@@ -1,0 +1,420 @@
+// Answers that are kept by key: read, claimed, run once, stored.
+import { createHash, createHmac } from 'node:crypto'
+import { threadId } from 'node:worker_threads'
+import type { Queryable, Tx } from '../../contracts/db.ts'
+import type { Data } from '../../contracts/http-request.ts'
+import { HeddleError } from '../../core/errors/catalogue.ts'
+import type { ClaimMemory } from '../../transport/memory/claim-memory.ts'
+import type { PluginTransactions } from '../effects/transactions.ts'
+import type { LogDatabase } from '../event-log/log-database.ts'
+import type { Answering, Fault } from './answering.ts'
+import type { RequestContext } from './context.ts'
+import { sessionCookies } from './cookies.ts'
+import type { Incoming } from './incoming.ts'
+import { type Reply, replyOf, replyOfThrown } from './reply.ts'
+import { checkResponse, isResponseChecked } from './response-check.ts'
+import type { Route } from './run.ts'
+
+// Taken before plugins can replace it.
+const { stringify: toJson } = JSON
+
+/** A text of a caller that is stored as it is, characters at most. */
+const TEXT_MAX = 200
+
+/** What a request has that may say who sends it. */
+interface Credentials {
+  readonly headers: Readonly<Record<string, string>>
+  readonly cookies: Readonly<Record<string, string>>
+}
+
+/** Whose a stored answer is, by the text that the route gives. */
+const ownScope = (scope: string): string => ` scope ${short(toJson(scope))}`
+
+/** Whose a stored answer is, by the user whom `http.identify` has named. */
+const scopeOfUser = (id: string): string => ` user ${short(toJson(id))}`
+
+/**
+ * Whose a stored answer is, by the claims of a token: its issuer and its subject, or the token itself where they have none. One token may be
+ * that of many users, whom their sessions tell apart.
+ */
+function scopeOfClaims(claims: object, credentials: Credentials, cookies: readonly string[]): string {
+  const { iss, sub } = claims as { iss?: unknown; sub?: unknown }
+  const isNamed = sub !== undefined && sub !== null
+  const who = isNamed ? short(toJson([iss ?? null, sub])) : `token ${digest(authorizationOf(credentials))}`
+  return ` ${who}${sessionsOf(credentials, cookies)}`
+}
+
+/**
+ * Whose a stored answer is, where nobody is known: of whoever has the same credentials, which a handler may read. Without any it is
+ * everybody's who knows the key.
+ */
+function scopeOfNobody(credentials: Credentials, cookies: readonly string[]): string {
+  const authorization = authorizationOf(credentials)
+  const token = authorization === '' ? '' : ` authorization ${digest(authorization)}`
+  return token + sessionsOf(credentials, cookies)
+}
+
+const authorizationOf = ({ headers }: Credentials): string => headers.authorization ?? ''
+
+/** @param names of the cookies that may hold a session */
+function sessionsOf({ cookies }: Credentials, names: readonly string[]): string {
+  const held = names.flatMap((name) => (cookies[name] === undefined ? [] : [[name, cookies[name]]]))
+  return held.length === 0 ? '' : ` session ${digest(toJson(held))}`
+}
+
+const short = (text: string): string => (text.length <= TEXT_MAX ? text : digest(text))
+const digest = (text: string): string => createHash('sha256').update(text).digest('base64url')
+
+// Taken before plugins can replace it.
+
+const KEY = /^[\x21-\x7e]{1,255}$/
+
+/** The part of a request that this needs. */
+interface KeyedInput {
+  readonly method: string
+  readonly headers: Readonly<Record<string, string>>
+  /** Raw. */
+  readonly path: string
+  readonly query: string
+  readonly body: Uint8Array | null
+}
+
+/** Which request a stored answer belongs to. */
+interface RequestIdentity {
+  /** The route, and who asks. */
+  scope: string
+  /** A digest of the key. The key itself is not stored. */
+  key: string
+  /** What the request asks for: a digest that only who has the key can compute. The body may hold a password. */
+  print: string
+}
+
+/**
+ * The value of the header `idempotency-key`; null when there is none.
+ * Source: draft-ietf-httpapi-idempotency-key-header. Quotes are part of the key.
+ * @throws HTTP_IDEMPOTENCY_KEY when it is malformed, or missing and required
+ */
+function readKey({ headers }: KeyedInput, wanted: 'optional' | 'required'): string | null {
+  const key = headers['idempotency-key']
+  if (key === undefined) {
+    if (wanted === 'optional') return null
+    throw new HeddleError('HTTP_IDEMPOTENCY_KEY', 'This route requires the header Idempotency-Key')
+  }
+  if (KEY.test(key)) return key
+  throw new HeddleError('HTTP_IDEMPOTENCY_KEY', 'Idempotency-Key must be 1 to 255 visible ASCII characters')
+}
+
+/** @param scope the route, and who asks */
+export function identify(input: KeyedInput, key: string, scope: string): RequestIdentity {
+  return { scope, key: digest(key), print: printOf(input, key) }
+}
+
+function printOf({ path, query, headers, body }: KeyedInput, key: string): string {
+  const hash = createHmac('sha256', key).update(toJson([path, query, headers['content-type'] ?? '']))
+  if (body !== null) hash.update(body)
+  return hash.digest('base64url')
+}
+
+interface ClaimOptions {
+  transactions: PluginTransactions
+  /** Whose handler answers. */
+  plugin: string
+  scope: string
+  key: string
+  /** What the row says as long as it is ours. */
+  claim: string
+  /** How long the answer is kept, milliseconds. */
+  ttlMs: number
+}
+
+/** A key that one request has until it is answered. */
+export class Claim {
+  /** What is stored; null until it is. */
+  answer: Reply | null = null
+  readonly #options: ClaimOptions
+
+  constructor(options: ClaimOptions) {
+    this.#options = options
+  }
+
+  /**
+   * Runs the function of `context.commit` in a transaction that stores the answer, too.
+   * @param route whose function `work` calls
+   * @param replyOf the answer that the result of `work` means
+   * @throws HTTP_COMMIT_INVALID, HTTP_IDEMPOTENCY_RUNNING when another request has taken the key over, and what `work` and the database throw
+   */
+  async commit<T>(
+    route: string,
+    work: (tx: Tx) => Promise<T>,
+    replyOf: (result: T) => Reply | Promise<Reply>,
+  ): Promise<T> {
+    if (this.answer !== null) {
+      throw new HeddleError(
+        'HTTP_COMMIT_INVALID',
+        'context.commit has stored the answer of this request already: one commit has all of its effects',
+      )
+    }
+    const { transactions, plugin } = this.#options
+    let answer: Reply | null = null
+    const result = await transactions.run(plugin, route, async (tx, own) => {
+      const value = await work(tx)
+      answer = await replyOf(value)
+      if (answer.status >= 500) {
+        throw new HeddleError(
+          'HTTP_COMMIT_INVALID',
+          `The function of context.commit has set the status ${answer.status}, and such an answer is not stored: throw, and nothing is`,
+        )
+      }
+      if (!(await this.#store(own, answer))) throw new HeddleError('HTTP_IDEMPOTENCY_RUNNING', TAKEN_OVER)
+      return value
+    })
+    this.answer = answer
+    return result
+  }
+
+  /** Stores the answer of a handler that has committed nothing. Does nothing when another request has taken the key over. */
+  async store(reply: Reply): Promise<void> {
+    await this.#store(await this.#options.transactions.database(), reply)
+  }
+
+  /** The next request with the key runs. */
+  async giveUp(): Promise<void> {
+    const { transactions, scope, key, claim } = this.#options
+    await (await transactions.database()).execute(GIVE_UP, [scope, key, claim])
+  }
+
+  /** False when the row is not ours any more. */
+  async #store(to: Queryable, { status, head, body }: Reply): Promise<boolean> {
+    const { scope, key, claim, ttlMs } = this.#options
+    const bytes = typeof body === 'string' ? Buffer.from(body) : body
+    const { rowCount } = await to.execute(STORE, [scope, key, claim, status, head, bytes, Date.now() + ttlMs])
+    return rowCount === 1
+  }
+}
+
+const TAKEN_OVER = 'Another request with this Idempotency-Key has taken over, because this one took too long'
+const MINE = "WHERE scope = $1 AND key = $2 AND claim = $3 AND state = 'running'"
+const STORE = `UPDATE heddle_idempotency SET state = 'done', status = $4, headers = $5, body = $6, expires_ms = $7 ${MINE}`
+const GIVE_UP = `DELETE FROM heddle_idempotency ${MINE}`
+
+/** How much longer than its route's limit a request may take before another takes its key over, milliseconds. */
+const CLAIM_MARGIN_MS = 5000
+/** Attempts at a key that others claim and give up at the same time. */
+const ATTEMPTS = 8
+
+/** A row of `heddle_idempotency`. */
+interface Row {
+  print: string
+  claim: string
+  state: 'running' | 'done'
+  status: number | null
+  headers: string | null
+  body: Uint8Array | null
+}
+
+/** For how long a key is held, milliseconds. */
+interface KeyLimits {
+  /** The route's time for a request. */
+  timeoutMs: number
+  /** How long an answer is kept. */
+  ttlMs: number
+}
+
+interface IdempotencyOptions {
+  transactions: PluginTransactions
+  memory: ClaimMemory
+  /** REPLICA_ID. */
+  replicaId: string
+}
+
+/**
+ * Answers of requests that came with an `Idempotency-Key`. A row is claimed before the handler runs, and has the answer from the commit of the
+ * handler's effects on.
+ *
+ * A claim names its process and thread. It is taken over when these are gone, and, where nobody here can know that (a process of another
+ * replica), when its time is up. Whoever held it before finds that out in its own transaction, which is then rolled back.
+ */
+export class Idempotency {
+  readonly #transactions: PluginTransactions
+  readonly #memory: ClaimMemory
+  readonly #replicaId: string
+  #claims = 0
+
+  constructor({ transactions, memory, replicaId }: IdempotencyOptions) {
+    this.#transactions = transactions
+    this.#memory = memory
+    this.#replicaId = replicaId
+  }
+
+  /**
+   * @param plugin whose handler is to answer
+   * @returns a claim: the handler is to answer; or the answer that is stored
+   * @throws HTTP_IDEMPOTENCY_RUNNING, HTTP_IDEMPOTENCY_REUSED, and whatever the database rejects with
+   */
+  async begin(plugin: string, identity: RequestIdentity, { timeoutMs, ttlMs }: KeyLimits): Promise<Claim | Reply> {
+    const { scope, key, print } = identity
+    const database = await this.#transactions.database()
+    const claim = `${this.#memory.process} ${threadId} ${++this.#claims} ${this.#replicaId}`
+    for (let attempt = 1; attempt <= ATTEMPTS; attempt++) {
+      const nowMs = Date.now()
+      const expiresMs = nowMs + timeoutMs + CLAIM_MARGIN_MS
+      const { rowCount } = await database.execute(CLAIM, [scope, key, print, claim, expiresMs, nowMs])
+      if (rowCount === 1) return new Claim({ transactions: this.#transactions, plugin, scope, key, claim, ttlMs })
+      const row = await database.queryOne<Row>(READ, [scope, key])
+      // Given up meanwhile.
+      if (row === null) continue
+      if (row.state === 'running' && this.#isDead(row.claim, database.dialect)) {
+        await database.execute(GIVE_UP, [scope, key, row.claim])
+        continue
+      }
+      if (row.print !== print) throw new HeddleError('HTTP_IDEMPOTENCY_REUSED')
+      if (row.state === 'done') return replayOf(row)
+      break
+    }
+    throw new HeddleError('HTTP_IDEMPOTENCY_RUNNING')
+  }
+
+  #isDead(claim: string, dialect: LogDatabase['dialect']): boolean {
+    const [process, thread, , replicaId] = /^(\S+) (\S+) (\S+) (.*)$/s.exec(claim)?.slice(1) ?? []
+    if (process === this.#memory.process) return this.#memory.isGone(Number(thread))
+    // One process has the file at a time, and one has the replica's id.
+    return dialect === 'sqlite' || replicaId === this.#replicaId
+  }
+}
+
+function replayOf({ status, headers, body }: Row): Reply {
+  return { status: Number(status), head: `${headers ?? ''}idempotency-replayed: true\r\n`, body }
+}
+
+const CLAIM = `INSERT INTO heddle_idempotency (scope, key, print, claim, state, expires_ms) VALUES ($1, $2, $3, $4, 'running', $5)
+  ON CONFLICT (scope, key) DO UPDATE SET print = $3, claim = $4, state = 'running', status = NULL, headers = NULL, body = NULL, expires_ms = $5
+  WHERE heddle_idempotency.expires_ms <= $6`
+const READ = 'SELECT print, claim, state, status, headers, body FROM heddle_idempotency WHERE scope = $1 AND key = $2'
+
+/** How long an answer is kept unless the route says otherwise, milliseconds: a day. */
+const IDEMPOTENCY_TTL_MS = 86_400_000
+
+/** What requests need of their thread for effects that happen once. */
+export interface RequestEffects {
+  transactions: PluginTransactions
+  idempotency: Idempotency
+  /** HTTP_HANDLER_TIMEOUT_MS. */
+  timeoutMs: number
+  log: (message: string, plugin: string, fields: Record<string, unknown>) => void
+}
+
+const NO_FAULTS: readonly Fault[] = []
+
+/** A result that is an answer already. */
+export class ReadyReply {
+  readonly reply: Reply
+  /** What was thrown meanwhile, for the log. */
+  readonly faults: readonly Fault[]
+
+  constructor(reply: Reply, faults = NO_FAULTS) {
+    this.reply = reply
+    this.faults = faults
+  }
+}
+
+/** Routes whose handler answers otherwise than what it has stored: each is told of once. */
+const told = new WeakSet<Route>()
+
+/**
+ * Runs the handler of a route with `idempotency`, unless the answer to its request is stored. What is stored is what the hooks have made of it.
+ * @param answering runs the hooks of the route; null where it has none
+ * @returns its result, or a ReadyReply
+ * @throws what the handler throws; HTTP_IDEMPOTENCY_KEY, HTTP_IDEMPOTENCY_RUNNING, HTTP_IDEMPOTENCY_REUSED
+ */
+export async function answerOnce(
+  route: Route,
+  incoming: Incoming,
+  data: Data,
+  context: RequestContext,
+  effects: RequestEffects,
+  answering: Answering | null = null,
+): Promise<unknown> {
+  const { owner, options, template } = route
+  const key = readKey(incoming, options.idempotency!)
+  if (key === null) return route.handler.call(owner.instance, data, context)
+  const cookies = [...sessionCookies]
+  const isKnown = options.idempotencyScope !== undefined || context.identified != null
+  const scope = `${incoming.method} ${template.text}${callerOf(options, context, data, cookies)}`
+  const limits = {
+    timeoutMs: options.timeoutMs ?? effects.timeoutMs,
+    ttlMs: options.idempotencyTtlMs ?? IDEMPOTENCY_TTL_MS,
+  }
+  const begun = await effects.idempotency.begin(owner.name, identify(incoming, key, scope), limits)
+  if (!(begun instanceof Claim)) return new ReadyReply(begun)
+  const replyTo = async (result: unknown): Promise<Reply> => {
+    if (answering !== null) return answering.reply(result)
+    const reply = replyOf(result, context)
+    if (reply.file !== undefined) {
+      await reply.file.close()
+      throw new HeddleError(
+        'HTTP_COMMIT_INVALID',
+        'The answer to a request with a key is stored: it cannot be a stream or a file',
+      )
+    }
+    if (isResponseChecked(route)) await checkResponse(route, incoming.method, reply)
+    return reply
+  }
+  context.keyed = { claim: begun, replyTo, cookies: isKnown ? null : cookies }
+  let reply: Reply
+  try {
+    const result = await route.handler.call(owner.instance, data, context)
+    // The hooks have seen what was committed.
+    if (answering !== null && begun.answer !== null) return new ReadyReply(begun.answer, answering.faults)
+    reply = await replyTo(result)
+  } catch (thrown) {
+    reply = answering === null ? replyOfThrown(thrown, context).reply : await answering.failed(thrown)
+    if (reply.status >= 500 || begun.answer === null) {
+      await end(begun, reply).catch(() => {
+        // The claim ends with its time.
+      })
+      if (answering !== null) return new ReadyReply(reply, answering.faults)
+      throw thrown
+    }
+  }
+  if (begun.answer === null) await end(begun, reply)
+  else if (!isSame(begun.answer, reply) && !told.has(route)) {
+    told.add(route)
+    effects.log(OTHERWISE, owner.name, { route: `${incoming.method} ${template.text}`, request_id: incoming.requestId })
+  }
+  return new ReadyReply(begun.answer ?? reply, answering?.faults)
+}
+
+/** Who gets the stored answer: nobody gets that of somebody else. @param cookies that may hold a session */
+function callerOf(
+  { authValidator, idempotencyScope }: Route['options'],
+  context: RequestContext,
+  data: Data,
+  cookies: readonly string[],
+): string {
+  if (idempotencyScope !== undefined) {
+    const scope: unknown = idempotencyScope(context)
+    if (typeof scope === 'string') return ownScope(scope)
+    throw new HeddleError('HTTP_HOOK_INVALID', `idempotencyScope must return a text, not ${String(scope)}`)
+  }
+  const user = context.identified == null ? '' : scopeOfUser(context.identified.id)
+  if (authValidator !== undefined) return user + scopeOfClaims(data._auth as object, context, cookies)
+  return user === '' ? scopeOfNobody(context, cookies) : user
+}
+
+const OTHERWISE =
+  'A handler answers otherwise than what context.commit has stored. The stored answer is sent: return what the function of context.commit ' +
+  'returns, and set status, headers and cookies before its end. This is told once for each route'
+
+/** Of a handler that has committed nothing. An answer that asks to try again later must not be all that the client ever gets. */
+async function end(claim: Claim, reply: Reply): Promise<void> {
+  if (claim.answer !== null) return
+  const isLater = reply.status === 429 || /^retry-after: /m.test(reply.head)
+  if (isLater || reply.status >= 500) await claim.giveUp()
+  else await claim.store(reply)
+}
+
+function isSame(stored: Reply, { status, head, body }: Reply): boolean {
+  if (stored.status !== status || stored.head !== head) return false
+  if (typeof stored.body === 'string' || typeof body === 'string') return stored.body === body
+  return stored.body === null || body === null ? stored.body === body : Buffer.compare(stored.body, body) === 0
+}

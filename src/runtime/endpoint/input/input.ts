@@ -1,0 +1,190 @@
+// The data that a handler gets: of query, body and path.
+import type { Data } from '../../../contracts/http-request.ts'
+import type { StandardIssue, StandardSchemaV1 } from '../../../contracts/standard-schema.ts'
+import { isPlainObject } from '../../../core/collections/plain-object.ts'
+import { HeddleError } from '../../../core/errors/catalogue.ts'
+import { withoutBlanks } from '../../../core/http/header-text.ts'
+import { faultsOf } from '../../../core/schemas/standard-schema.ts'
+import type { RequestContext } from '../context.ts'
+import type { Incoming } from '../incoming.ts'
+import type { PathTemplate } from '../route.ts'
+import { parseMultipart } from './multipart.ts'
+import { isReservedKey, parseForm, parseJsonBody } from './parse.ts'
+
+// Taken before plugins can replace it.
+const { parse: parseJson } = JSON
+
+interface InputSchemas {
+  body?: StandardSchemaV1
+  query?: StandardSchemaV1
+  params?: StandardSchemaV1
+  rawBody?: boolean
+}
+
+/**
+ * The handler's `data`: query, then body fields, then path parameters; later wins.
+ * Returns it at once when nothing in it has to be awaited.
+ */
+export function readInput(
+  incoming: Incoming,
+  template: PathTemplate,
+  schemas: InputSchemas,
+  context: RequestContext,
+): Data | Promise<Data> {
+  const params: Data = {}
+  if (template.hasParameters) template.read(incoming.path, params)
+  const validated = schemas.query !== undefined || schemas.params !== undefined || schemas.body !== undefined
+  const isBodiless = incoming.body === null || schemas.rawBody === true
+  if (isBodiless && !incoming.hasQuery && !validated) return params
+  if (isBodiless && !validated) {
+    const data: Data = {}
+    parseForm(incoming.query, data, 'query')
+    return Object.assign(data, params)
+  }
+  return readAll(incoming, params, schemas, context)
+}
+
+async function readAll(
+  incoming: Incoming,
+  params: Data,
+  schemas: InputSchemas,
+  context: RequestContext,
+): Promise<Data> {
+  const issues: StandardIssue[] = []
+  let query: unknown = {}
+  if (incoming.hasQuery) parseForm(incoming.query, query as Data, 'query')
+  const form: Form = { isForm: false, files: undefined }
+  const { body, rawBody } = schemas
+  let fields: unknown = rawBody ? undefined : await readBody(incoming, body !== undefined, context, form)
+  if (schemas.query) query = await validate(schemas.query, query, true, issues)
+  if (schemas.body) {
+    // A missing body is validated as an empty object. JSON's null is a value of its own.
+    const given = fields ?? (context.body === undefined ? {} : context.body)
+    fields = await validate(schemas.body, given, form.isForm, issues)
+  }
+  const named = schemas.params ? await validate(schemas.params, params, false, issues) : params
+  if (issues.length > 0) throw new HeddleError('HTTP_VALIDATION', undefined, { details: faultsOf(issues) })
+  if (fields !== undefined && !isPlainObject(fields)) context.body = fields
+  const data: Data = Object.assign({}, ...[query, fields, named].filter(isPlainObject))
+  // Added after the validation, like `_auth`: the schema describes the fields of the form alone.
+  if (form.files !== undefined) data._files = form.files
+  return data
+}
+
+/** What the parser knows of a body beside its fields. */
+interface Form {
+  /** All of its values are text. */
+  isForm: boolean
+  files: unknown
+}
+
+/** The fields of the body; undefined when it has none, and `context.body` is the body itself. */
+async function readBody(
+  incoming: Incoming,
+  wanted: boolean,
+  context: RequestContext,
+  form: Form,
+): Promise<Data | undefined> {
+  const bytes = incoming.body
+  if (bytes === null) return undefined
+  const contentType = incoming.header('content-type') ?? ''
+  const semicolon = contentType.indexOf(';')
+  const type = withoutBlanks(semicolon < 0 ? contentType : contentType.slice(0, semicolon)).toLowerCase()
+  const isJson = type === 'application/json' || type.endsWith('+json')
+  if (bytes.byteLength === 0) {
+    if (isJson)
+      throw new HeddleError('HTTP_BAD_REQUEST', 'The body is empty, which is no JSON: send {} or no content-type')
+    return undefined
+  }
+  const encoding = incoming.header('content-encoding')
+  if (encoding !== undefined && encoding !== 'identity') {
+    throw new HeddleError('HTTP_MEDIA_TYPE', 'Compressed request bodies are not supported')
+  }
+  if (isJson) {
+    if (semicolon >= 0) requireUtf8(contentType.slice(semicolon))
+    const value = parseJsonBody(bytes)
+    if (!isPlainObject(value)) {
+      context.body = value
+      return undefined
+    }
+    return withoutReserved(value)
+  }
+  if (type === 'application/x-www-form-urlencoded') {
+    const text = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength).toString('utf8')
+    if (wanted && isJsonObject(text)) throw new HeddleError('HTTP_MEDIA_TYPE', JSON_AS_FORM)
+    const fields: Data = {}
+    form.isForm = true
+    parseForm(text, fields, 'form body')
+    return fields
+  }
+  if (type === 'multipart/form-data') {
+    const fields: Data = {}
+    form.isForm = true
+    await parseMultipart(bytes, contentType, fields)
+    form.files = fields._files
+    delete fields._files
+    return fields
+  }
+  if (wanted)
+    throw new HeddleError('HTTP_MEDIA_TYPE', `Unsupported media type ${type || '(none)'}; send application/json`)
+  context.body = bytes
+  return undefined
+}
+
+const JSON_AS_FORM =
+  "The body is JSON, but its content type says application/x-www-form-urlencoded, as `curl -d` sends it: add -H 'content-type: application/json'"
+
+function isJsonObject(text: string): boolean {
+  if (!/^\s*\{/.test(text)) return false
+  try {
+    parseJson(text)
+    return true
+  } catch {
+    // A form whose first field begins with a brace.
+    return false
+  }
+}
+
+function requireUtf8(parameters: string): void {
+  const charset = /;[ \t]*charset[ \t]*=[ \t]*"?([^";\s]+)/i.exec(parameters)?.[1]
+  if (charset !== undefined && !/^(utf-?8|us-ascii)$/i.test(charset)) {
+    throw new HeddleError('HTTP_MEDIA_TYPE', `Unsupported charset ${charset}; send UTF-8`)
+  }
+}
+
+function withoutReserved(value: Data): Data {
+  for (const key of Object.keys(value)) if (isReservedKey(key)) delete value[key]
+  return value
+}
+
+/** @param isText true for a query or a form, where a list of one looks like a single value */
+async function validate(
+  schema: StandardSchemaV1,
+  value: unknown,
+  isText: boolean,
+  issues: StandardIssue[],
+): Promise<unknown> {
+  const outcome = schema['~standard'].validate(value)
+  let result = outcome instanceof Promise ? await outcome : outcome
+  if (result.issues !== undefined && isText) {
+    const listed = withLists(value as Data, result.issues)
+    if (listed !== null) result = await schema['~standard'].validate(listed)
+  }
+  if (result.issues === undefined) return result.value
+  for (const issue of result.issues) issues.push(issue)
+  return value
+}
+
+/** The fields, with each text put into a list of one where the schema wants a list; null when there is none. */
+function withLists(fields: Data, issues: readonly StandardIssue[]): Data | null {
+  let listed: Data | null = null
+  for (const { path, expected } of issues as readonly (StandardIssue & { expected?: unknown })[]) {
+    // `expected` is not part of the specification, but the libraries agree on it: zod has `array`, others `Array` or `an array`.
+    if (path?.length !== 1 || typeof expected !== 'string' || !/\barray\b/i.test(expected)) continue
+    const key = String(typeof path[0] === 'object' ? path[0].key : path[0])
+    if (typeof fields[key] !== 'string') continue
+    listed ??= { ...fields }
+    listed[key] = [fields[key]]
+  }
+  return listed
+}

@@ -1,0 +1,247 @@
+// A route as a thread serves it: its path, its hooks, its shape.
+
+import type { Hook, HookKind } from '../../contracts/http-hooks.ts'
+import type { EndpointOptions, ThrownAnswers, User } from '../../contracts/http-request.ts'
+import type { Owner } from '../../contracts/owner.ts'
+import { HeddleError } from '../../core/errors/catalogue.ts'
+import { shown } from '../../core/errors/shown-path.ts'
+import { contractText } from '../../core/schemas/route-contract.ts'
+import type { SetupFile } from '../kernel/plugins.ts'
+import { nameOfHook } from './answering.ts'
+import type { RequestContext } from './context.ts'
+import { REACHES_ALL } from './header-use.ts'
+
+/** Methods that a route can have; a method's number is its place here. HEAD is answered for every GET. */
+export const METHODS = ['GET', 'POST', 'PUT', 'PATCH', 'DELETE', 'HEAD', 'OPTIONS'] as const
+
+/** The same for two routes that no request can tell apart: the method, and the path without parameter names. */
+export function routeShape(method: string, path: string): string {
+  return `${method} ${path.replace(/:[^/]+/g, ':')}`
+}
+
+/** A route's path, ready to read parameters from a raw path that matched it. */
+export class PathTemplate {
+  readonly text: string
+  readonly hasParameters: boolean
+  readonly #segments: { index: number; name: string; isRest: boolean }[] = []
+
+  constructor(text: string) {
+    this.text = text
+    text.split('/').forEach((segment, index) => {
+      if (segment.startsWith(':')) this.#segments.push({ index, name: segment.slice(1), isRest: false })
+      else if (segment === '*') this.#segments.push({ index, name: '*', isRest: true })
+    })
+    this.hasParameters = this.#segments.length > 0
+  }
+
+  /** Each segment is decoded once; a wildcard's rest stands under `*`. */
+  read(path: string, into: Record<string, unknown>): void {
+    let slashes = 0
+    let from = 0
+    for (const { index, name, isRest } of this.#segments) {
+      for (; slashes < index && from >= 0; slashes++) from = path.indexOf('/', from) + 1 || -1
+      const end = from < 0 || isRest ? -1 : path.indexOf('/', from)
+      const raw = from < 0 ? '' : end < 0 ? path.slice(from) : path.slice(from, end)
+      into[name] = raw.includes('%') ? decodeSegment(raw) : raw
+    }
+  }
+}
+
+function decodeSegment(raw: string): string {
+  let text: string
+  try {
+    text = decodeURIComponent(raw)
+  } catch {
+    throw new HeddleError('HTTP_BAD_REQUEST', 'The path has invalid percent-encoding')
+  }
+  if (text.includes('\0')) throw new HeddleError('HTTP_BAD_REQUEST', 'The path has a NUL')
+  return text
+}
+
+/** Up to the first parameter. */
+const HEAD = /^(?:async\b\s*)?(?:function\b\s*)?\*?\s*(?:#?[\w$]+\s*)?\(/
+/** `data => …` has no other parameter. */
+const LONE = /^(?:async\s+)?[\w$]+\s*=>/
+const NAME = /^[\w$]+$/
+/** Fields by their names alone. */
+const FIELDS = /^\{[\w$\s,:]*\}$/
+
+/**
+ * False when it is certain that a function does not read `user` of the context that it gets, and hands that to nobody: then who calls need not
+ * be found out for it.
+ * @param at which of its parameters the context is
+ */
+export function mayReadUser(reader: unknown, at: number): boolean {
+  const source = Function.prototype.toString.call(reader)
+  if (REACHES_ALL.test(source)) return true
+  const head = HEAD.exec(source)?.[0]
+  if (head === undefined) return at === 0 || !LONE.test(source)
+  const parameters = parametersOf(source.slice(head.length))
+  if (parameters === null) return true
+  const context = parameters[at]
+  if (context === undefined) return false
+  if (FIELDS.test(context)) return /\buser\b/.test(context)
+  if (!NAME.test(context)) return true
+  const body = source.slice(source.indexOf(')', head.length))
+  const uses = body.matchAll(
+    new RegExp(`(?<![\\w$]|[^.]\\.)${context.replaceAll('$', '\\$')}(?![\\w$])(\\.[\\w$]+)?`, 'g'),
+  )
+  return [...uses].some(([, field]) => field === undefined || field === '.user')
+}
+
+/** True when it is certain that a function calls `commit` of the context that it gets as its second parameter. */
+export function callsCommit(handler: (...args: never[]) => unknown): boolean {
+  const source = Function.prototype.toString.call(handler)
+  const head = HEAD.exec(source)?.[0]
+  const context = head === undefined ? undefined : parametersOf(source.slice(head.length))?.[1]
+  if (context === undefined) return false
+  if (FIELDS.test(context)) return /\bcommit\b/.test(context)
+  return NAME.test(context) && new RegExp(`(?<![\\w$.])${context.replaceAll('$', '\\$')}\\.commit\\s*\\(`).test(source)
+}
+
+/** The parameters, of names and of fields by their names; null where they are anything else. */
+function parametersOf(rest: string): string[] | null {
+  const list = /^[\w$\s,:{}]*(?=\))/.exec(rest)?.[0]
+  if (list === undefined || /\{[^{}]*\{/.test(list)) return null
+  const parts = list.match(/\{[^{}]*\}|[^,{}]+/g) ?? []
+  return parts.map((part) => part.trim()).filter((part) => part !== '')
+}
+
+/** The hooks of one route, each list in the order in which it runs. */
+export interface HookChain {
+  /** Says who calls; null where nothing reads it, or nobody knows. */
+  readonly identify: Hook | null
+  /** Before hooks and guards. */
+  readonly before: readonly Hook[]
+  readonly after: readonly Hook[]
+  readonly onError: readonly Hook[]
+}
+
+/** What a route has of its own. */
+interface GuardedRoute {
+  readonly owner: Owner
+  readonly options: EndpointOptions
+  readonly place?: string
+  /** Null of a stream or a WebSocket. */
+  readonly handler?: unknown
+  readonly isFolder?: true
+}
+
+/** Its routes have access rules of their own. */
+const OPERATORS_DOMAIN = 'system'
+
+/** The hooks that plugins, domains and the application have registered in one thread. */
+export class Hooks {
+  /** Says in a test who calls, in place of `identify`; undefined: what that says. Null outside of tests. */
+  userInstead: (() => User | null | undefined) | null = null
+  readonly #application: Hook[] = []
+  readonly #ofDomain = new Map<string, Hook[]>()
+  readonly #ofPlugin = new Map<string, Hook[]>()
+
+  /** @throws HTTP_HOOK_INVALID for a second one that says who calls */
+  add(hook: Hook): void {
+    const { owner, kind } = hook
+    const list = this.#listOf(owner)
+    const first = kind === 'identify' ? list.find((each) => each.kind === kind) : undefined
+    if (first !== undefined)
+      throw new HeddleError('HTTP_HOOK_INVALID', `identify: who calls is said once, and was at ${first.place}`)
+    list.push(hook)
+  }
+
+  #listOf({ hooksOf, name }: Owner): Hook[] {
+    if (hooksOf === 'application') return this.#application
+    return hooksOf === 'domain' ? listIn(this.#ofDomain, domainOf(name)) : listIn(this.#ofPlugin, name)
+  }
+
+  /** Lets no route of a domain, or of the application, be served: what should guard it did not boot. */
+  bar({ hooksOf, name, path }: Pick<SetupFile, 'hooksOf' | 'name' | 'path'>): void {
+    const place = shown(path)
+    const run = (): never => {
+      throw new HeddleError('PLUGIN_UNGUARDED', `${place} did not boot`)
+    }
+    this.add({ kind: 'before', owner: { name, instance: undefined, hooksOf }, run, throws: undefined, place })
+  }
+
+  /** All hooks of a route; null when it has none. Call it when all hooks are registered. */
+  chainOf(route: GuardedRoute): HookChain | null {
+    const { owner, options, place = '' } = route
+    const guards = (options.guards ?? []).map((run): Hook => ({ kind: 'guard', owner, run, throws: run.throws, place }))
+    const all = [...this.#wider(owner), ...guards]
+    const of = (...kinds: HookKind[]): Hook[] => all.filter(({ kind }) => kinds.includes(kind))
+    const hooks = all.filter(({ kind }) => kind !== 'identify')
+    // The nearest.
+    const identify = this.#instead(of('identify').at(-1), owner)
+    const isAsked = identify !== undefined && (readsUser(route) || hooks.some(({ run }) => mayReadUser(run, 1)))
+    if (hooks.length === 0 && !isAsked) return null
+    return {
+      identify: isAsked ? identify : null,
+      before: of('before', 'guard'),
+      after: of('after').reverse(),
+      onError: of('onError').reverse(),
+    }
+  }
+
+  #instead(identify: Hook | undefined, owner: Owner): Hook | undefined {
+    const { userInstead } = this
+    if (userInstead === null) return identify
+    const run = (context: RequestContext): unknown => {
+      const user = userInstead()
+      return user === undefined ? (identify?.run.call(identify.owner.instance, context, context) ?? null) : user
+    }
+    return { kind: 'identify', throws: undefined, place: 'the test', owner, ...identify, run }
+  }
+
+  /** The contract of a route with what its hooks do; undefined where they add nothing to it. */
+  contractOf(route: GuardedRoute): string | undefined {
+    const throws = this.#throwsOf(route)
+    const schemes = this.chainOf(route)?.identify?.schemes
+    if ((throws ?? schemes) === undefined) return undefined
+    const security = schemes && { schemes, isRequired: throws?.[401] !== undefined }
+    return contractText({ ...route.options, ...(throws && { throws }) }, security)
+  }
+
+  /** What a route throws, with what its hooks throw; undefined for nothing. */
+  #throwsOf(route: GuardedRoute): ThrownAnswers | undefined {
+    const all = [...(this.chainOf(route)?.before.map(({ throws }) => throws) ?? []), route.options.throws]
+    const known = all.filter((throws) => throws !== undefined)
+    return known.length === 0 ? undefined : Object.assign({}, ...known)
+  }
+
+  /**
+   * What guards know of the caller the runtime does not know: a stored answer would go to whoever sends its key.
+   * @throws HTTP_HOOK_INVALID for such a route. Call it when the plugin has booted
+   */
+  requireCaller({ method, path, ...route }: GuardedRoute & { readonly method: string; readonly path: string }): void {
+    const { idempotency, idempotencyScope, authValidator } = route.options
+    if (idempotency === undefined || (idempotencyScope ?? authValidator) !== undefined) return
+    const [first] = this.chainOf(route)?.before ?? []
+    if (first === undefined || this.#wider(route.owner).some(({ kind }) => kind === 'identify')) return
+    throw new HeddleError(
+      'HTTP_HOOK_INVALID',
+      `${method} ${path} has idempotency, and ${nameOfHook(first)} may know its caller, which the runtime does not: somebody else's stored answer would be sent. ` +
+        'Say who calls with http.identify in domain.ts, app.ts or the plugin, or whose the answer is with `idempotencyScope: (context) => …`',
+    )
+  }
+
+  #wider({ name }: Owner): Hook[] {
+    const domain = domainOf(name)
+    const application = domain === OPERATORS_DOMAIN ? [] : this.#application
+    return [...application, ...(this.#ofDomain.get(domain) ?? []), ...(this.#ofPlugin.get(name) ?? [])]
+  }
+}
+
+const domainOf = (plugin: string): string => plugin.split('.', 1)[0]!
+
+/** Whether who calls matters to a route itself. */
+function readsUser({ handler, options, isFolder }: GuardedRoute): boolean {
+  const { idempotency, idempotencyScope } = options
+  if (isFolder) return false
+  if (typeof handler !== 'function' || mayReadUser(handler, 1)) return true
+  return idempotency !== undefined && (idempotencyScope === undefined || mayReadUser(idempotencyScope, 0))
+}
+
+function listIn(lists: Map<string, Hook[]>, key: string): Hook[] {
+  const list = lists.get(key) ?? []
+  lists.set(key, list)
+  return list
+}

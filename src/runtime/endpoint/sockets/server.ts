@@ -1,0 +1,162 @@
+// The WebSockets of one thread, from handshake to close.
+import type { Awaitable } from '../../../contracts/awaitable.ts'
+import type { HttpContext } from '../../../contracts/http-request.ts'
+import type { CodeTracing } from '../../../contracts/tracing.ts'
+import type { SocketRoute } from '../../../contracts/web-socket.ts'
+import { causality, type Origin } from '../../../core/causality/context.ts'
+import { NO_TRACE_CONTEXT } from '../../../core/causality/trace-context.ts'
+import { withoutBlanks } from '../../../core/http/header-text.ts'
+import type { RequestContext } from '../context.ts'
+import { openGuarded } from '../guarded.ts'
+import { ReadyReply } from '../idempotency.ts'
+import type { Incoming } from '../incoming.ts'
+import { readInput } from '../input/input.ts'
+import { type Reply, replyOfThrown } from '../reply.ts'
+import type { HookChain, PathTemplate } from '../route.ts'
+import { authenticate, bearerToken } from '../run.ts'
+import { HeldTokens } from './held-tokens.ts'
+import { PluginSocket, type PluginSocketOptions } from './socket.ts'
+
+/** The subprotocol by which a browser, which cannot set headers, sends its token: it is what is accepted then. */
+const BEARER_PROTOCOL = 'bearer'
+
+/** Policy violation: the client may come again with another token. Source: RFC 6455, section 7.4.1. */
+const TOKEN_ENDED = 1008
+
+/** Takes what sockets send: over the ring in a lane, straight to the listener in the primary. */
+export interface SocketSink {
+  answer(requestId: number, reply: Reply): void
+  /** The handshake is done: from now on the socket has this number. @param protocol the accepted subprotocol, or empty */
+  acceptSocket(requestId: number, number: number, protocol: string): void
+  /** False when there is no room for it. */
+  sendMessage(number: number, message: string | Uint8Array): boolean
+  /** @param weight by its bytes on the wire, as `messageWeight` gives it */
+  messageHandled(number: number, weight: number): void
+  closeSocket(number: number, code: number, reason: string): void
+}
+
+/** A WebSocket route of this thread, with the number that the primary gave it. */
+export interface NumberedSocketRoute extends SocketRoute {
+  readonly number: number
+  readonly origin: Origin
+  readonly template: PathTemplate
+  /** Null when it has none. */
+  hooks: HookChain | null
+}
+
+interface WebSocketServerOptions {
+  sink: SocketSink
+  onFault: (path: string, plugin: string, requestId: string, thrown: unknown) => void
+  /** Records that a handler begins. @returns the step for `endStep` */
+  beginStep?: (routeNumber: number, requestId: string) => number
+  endStep?: (step: number, failed: boolean) => void
+}
+
+/** The WebSockets of one thread, from the check of their tokens to their close. */
+export class WebSocketServer {
+  readonly sink: SocketSink
+  readonly beginStep: WebSocketServerOptions['beginStep']
+  readonly endStep: WebSocketServerOptions['endStep']
+  /** Of the streams of this thread, too. */
+  readonly tokens = new HeldTokens(() => this.isRevoked)
+  /** Tells whether the token with these claims is revoked; null while nothing can. */
+  isRevoked: ((claims: object) => Awaitable<boolean>) | null = null
+  /** Null while tracing is off. */
+  tracing: CodeTracing | null = null
+  readonly #onFault: WebSocketServerOptions['onFault']
+  readonly #open = new Map<number, PluginSocket>()
+  #next = 0
+
+  constructor({ sink, onFault, beginStep, endStep }: WebSocketServerOptions) {
+    this.sink = sink
+    this.beginStep = beginStep
+    this.endStep = endStep
+    this.#onFault = onFault
+  }
+
+  /** Sockets whose `close` has not run. */
+  get size(): number {
+    return this.#open.size
+  }
+
+  /** Checks a handshake. It is answered like a request when it is refused, else accepted. */
+  async handshake(
+    requestId: number,
+    entry: NumberedSocketRoute,
+    incoming: Incoming,
+    context: RequestContext,
+  ): Promise<void> {
+    const { owner, origin, options, template, hooks } = entry
+    const offered = (incoming.header('sec-websocket-protocol') ?? '').split(',').map(withoutBlanks)
+    const bearerAt = offered.indexOf(BEARER_PROTOCOL)
+    let socketOptions: PluginSocketOptions
+    try {
+      const trace = incoming.trace === NO_TRACE_CONTEXT ? null : (this.tracing?.scope(incoming.trace) ?? null)
+      const cause = { eventId: null, requestId: incoming.requestId, trace, origin }
+      const data = await causality.run(cause, async () => {
+        const { authValidator } = options
+        const token = bearerToken(incoming) ?? (bearerAt < 0 ? undefined : offered[bearerAt + 1])
+        const readClaims = (): Promise<object> | undefined =>
+          authValidator && authenticate(authValidator, token, incoming, context)
+        if (hooks !== null) return openGuarded(entry, hooks, incoming, context, readClaims)
+        const claims = await readClaims()
+        const input = await readInput(incoming, template, options, context)
+        if (claims !== undefined) input._auth = claims
+        return input
+      })
+      if (data instanceof ReadyReply) {
+        for (const { thrown, where } of data.faults)
+          this.#onFault(template.text + where, owner.name, incoming.requestId, thrown)
+        return this.sink.answer(requestId, data.reply)
+      }
+      const number = this.#next
+      this.#next = (number + 1) & 0x7fffffff
+      const { handlers, number: routeNumber } = entry
+      socketOptions = {
+        number,
+        routeNumber,
+        owner,
+        origin,
+        handlers,
+        data,
+        context: context as HttpContext,
+        key: incoming.key,
+        // All its handlers are in one trace: its ids are made once.
+        trace: trace?.traceContext ?? NO_TRACE_CONTEXT,
+      }
+    } catch (thrown) {
+      const { reply, isFault } = replyOfThrown(thrown, context)
+      if (isFault) this.#onFault(template.text, owner.name, incoming.requestId, thrown)
+      return this.sink.answer(requestId, reply)
+    }
+    const socket = new PluginSocket(socketOptions, this)
+    this.#open.set(socketOptions.number, socket)
+    this.sink.acceptSocket(requestId, socketOptions.number, bearerAt < 0 ? '' : BEARER_PROTOCOL)
+    socket.opened()
+    this.tokens.hold(context.tokenHeld, socket.signal, (why) => socket.close(TOKEN_ENDED, `the token ${why}`))
+  }
+
+  // ── from the client ───────────────────────────────────────────────────────
+
+  received(number: number, message: string | Uint8Array, bytes: number): void {
+    this.#open.get(number)?.received(message, bytes)
+  }
+
+  flushed(number: number, bytes: number): void {
+    this.#open.get(number)?.flushed(bytes)
+  }
+
+  closed(number: number, code: number, reason: string): void {
+    this.#open.get(number)?.closed(code, reason)
+  }
+
+  // ── from its sockets ──────────────────────────────────────────────────────
+
+  onFault({ owner, context }: PluginSocketOptions, thrown: unknown): void {
+    this.#onFault(context.route, owner.name, context.requestId, thrown)
+  }
+
+  ended(number: number): void {
+    this.#open.delete(number)
+  }
+}

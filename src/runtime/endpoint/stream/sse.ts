@@ -1,0 +1,183 @@
+// Server-sent events of one thread.
+import type { SseStream, StreamHandler } from '../../../contracts/http.ts'
+import type { Data } from '../../../contracts/http-request.ts'
+import type { CodeTracing, OpenSpan } from '../../../contracts/tracing.ts'
+import { causality } from '../../../core/causality/context.ts'
+import type { RequestContext } from '../context.ts'
+import { openGuarded } from '../guarded.ts'
+import { ReadyReply } from '../idempotency.ts'
+import type { Incoming } from '../incoming.ts'
+import { readInput } from '../input/input.ts'
+import { errorReply, type Reply, replyOfThrown } from '../reply.ts'
+import { type FaultLog, openSpan, type Route, readClaims } from '../run.ts'
+import type { HeldTokens } from '../sockets/held-tokens.ts'
+
+// Taken before plugins can replace it.
+const { stringify: toJson } = JSON
+
+/** A handler that has sent nothing may refuse its client for this long, milliseconds. Then the client is told that it is connected. */
+const SSE_HEAD_MAX_WAIT_MS = 1_000
+
+export interface StreamRoute extends Omit<Route, 'handler' | 'bodyKind'> {
+  streamHandler: StreamHandler
+}
+
+/** Takes what is sent to the clients of streams. */
+export interface SseSink {
+  answer(requestId: number, reply: Reply): void
+  openStream(requestId: number, head: string): void
+  /** False when there was no room for it. */
+  streamData(requestId: number, chunk: string): boolean
+  endStream(requestId: number, isBroken?: boolean): void
+}
+
+/** One client of a stream. Its head leaves with the first frame, when its handler has settled, or after a while. */
+class SseResponse implements SseStream {
+  readonly #sink: SseSink
+  readonly #requestId: number
+  readonly #context: RequestContext
+  readonly #gone = new AbortController()
+  #isOpen = false
+  #timer: NodeJS.Timeout | undefined
+
+  constructor(sink: SseSink, requestId: number, context: RequestContext, onGone: () => void) {
+    this.#sink = sink
+    this.#requestId = requestId
+    this.#context = context
+    this.#gone.signal.addEventListener('abort', onGone)
+  }
+
+  get signal(): AbortSignal {
+    return this.#gone.signal
+  }
+
+  /** Its handler runs, or has run. */
+  get hasBegun(): boolean {
+    return this.#timer !== undefined
+  }
+
+  get isOpen(): boolean {
+    return this.#isOpen
+  }
+
+  openSoon(): void {
+    this.#timer = setTimeout(() => this.open(), SSE_HEAD_MAX_WAIT_MS)
+  }
+
+  open(): void {
+    if (this.#isOpen || this.signal.aborted) return
+    this.#isOpen = true
+    clearTimeout(this.#timer)
+    this.#sink.openStream(this.#requestId, this.#context.head)
+  }
+
+  send(frame: unknown): void {
+    if (this.signal.aborted) return
+    const chunk = `data: ${toJson(frame)}\n\n`
+    this.open()
+    // A client sees that a stream ends, but not that frames are missing.
+    if (!this.#sink.streamData(this.#requestId, chunk)) this.close()
+  }
+
+  /** @param isBroken it is not whole, and its client sees that */
+  close(isBroken = false): void {
+    if (this.signal.aborted) return
+    this.open()
+    this.leave()
+    this.#sink.endStream(this.#requestId, isBroken)
+  }
+
+  /** The client is gone, or gets another answer. */
+  leave(): void {
+    clearTimeout(this.#timer)
+    this.#gone.abort()
+  }
+}
+
+/** The streams of server-sent events of one thread. */
+export class SseServer {
+  tracing: CodeTracing | null = null
+  readonly #sink: SseSink
+  readonly #onFault: FaultLog
+  readonly #tokens: HeldTokens
+  readonly #open = new Map<number, SseResponse>()
+  /** Spans of the open streams, while they are traced. */
+  readonly #spans = new Map<number, OpenSpan>()
+
+  constructor(sink: SseSink, onFault: FaultLog, tokens: HeldTokens) {
+    this.#sink = sink
+    this.#onFault = onFault
+    this.#tokens = tokens
+  }
+
+  get size(): number {
+    return this.#open.size
+  }
+
+  async serve(requestId: number, route: StreamRoute, incoming: Incoming, context: RequestContext): Promise<void> {
+    const stream = new SseResponse(this.#sink, requestId, context, () => this.#open.delete(requestId))
+    this.#open.set(requestId, stream)
+    const span = this.tracing === null ? null : openSpan(this.tracing, route as unknown as Route, incoming)
+    if (span !== null) this.#spans.set(requestId, span)
+    const cause = { eventId: null, requestId: incoming.requestId, trace: span, origin: route.origin }
+    try {
+      const data = await causality.run(cause, streamInput, route, incoming, context)
+      if (data instanceof ReadyReply) {
+        for (const { thrown, where } of data.faults) this.#onFault(route, incoming.requestId, thrown, where)
+        span?.end()
+        this.#open.delete(requestId)
+        return this.#sink.answer(requestId, data.reply)
+      }
+      // Its handler would wait for an abort that has already happened.
+      if (context.method === 'HEAD') stream.open()
+      if (context.method === 'HEAD' || stream.signal.aborted) return span?.end()
+      this.#tokens.hold(context.tokenHeld, stream.signal, () => stream.close())
+      if (stream.signal.aborted) return span?.end()
+      stream.openSoon()
+      await causality.run(cause, () => route.streamHandler.call(route.owner.instance, data, stream, context))
+      stream.open()
+      span?.end()
+    } catch (thrown) {
+      const { reply, isFault } = replyOfThrown(thrown, context)
+      if (isFault) span?.fail(thrown)
+      else span?.end()
+      if (isFault) this.#onFault(route, incoming.requestId, thrown, '')
+      if (stream.isOpen) return stream.close()
+      stream.leave()
+      this.#sink.answer(requestId, reply)
+    } finally {
+      this.#spans.delete(requestId)
+    }
+  }
+
+  /** The client is gone. */
+  cancel(requestId: number): void {
+    this.#open.get(requestId)?.leave()
+  }
+
+  /** Breaks all streams off: the thread is about to drain. One that ended in order would look like a whole one. */
+  close(): void {
+    for (const [requestId, stream] of [...this.#open]) {
+      if (stream.hasBegun || stream.isOpen) stream.close(true)
+      else {
+        stream.leave()
+        this.#sink.answer(requestId, errorReply('HTTP_DRAINING'))
+      }
+    }
+    // Nothing waits for their handlers.
+    for (const span of this.#spans.values()) span.end()
+  }
+}
+
+async function streamInput(
+  route: StreamRoute,
+  incoming: Incoming,
+  context: RequestContext,
+): Promise<Data | ReadyReply> {
+  const { hooks } = route
+  if (hooks !== null) return openGuarded(route, hooks, incoming, context, () => readClaims(route, incoming, context))
+  const claims = await readClaims(route, incoming, context)
+  const data = await readInput(incoming, route.template, route.options, context)
+  if (claims !== undefined) data._auth = claims
+  return data
+}

@@ -1,0 +1,30 @@
+// Runs a job once.
+import type { JobDefinition, JobRun } from '../../contracts/scheduler.ts'
+import type { CodeTracing, Work } from '../../contracts/tracing.ts'
+import { causality, type Origin } from '../../core/causality/context.ts'
+import { NO_TRACE_CONTEXT } from '../../core/causality/trace-context.ts'
+
+const WORK: Work = { kind: 'job', requestId: null, eventId: null }
+
+/**
+ * Runs a job once. It has no cause, so it begins a trace of its own while tracing is on.
+ * @param origin null in the primary, which has no use for it: a context would cost all of its promises time
+ */
+export async function runJob(
+  { name, handler, owner }: JobDefinition,
+  run: JobRun,
+  tracing: CodeTracing | null,
+  origin: Origin | null,
+): Promise<void> {
+  if (tracing === null && origin === null) return void (await handler.call(owner.instance, run))
+  const attributes = { 'heddle.plugin': owner.name, 'heddle.job': name }
+  const span = tracing?.open(NO_TRACE_CONTEXT, `${owner.name}/${name}`, attributes, WORK) ?? null
+  const cause = { eventId: null, requestId: null, trace: span, origin }
+  try {
+    await causality.run(cause, () => handler.call(owner.instance, run))
+    span?.end()
+  } catch (thrown) {
+    span?.fail(thrown)
+    throw thrown
+  }
+}
