@@ -4,6 +4,7 @@ import type { Tools } from '../../contracts/tools.ts'
 import type { Settings } from '../../core/config/schema.ts'
 import { HeddleError } from '../../core/errors/catalogue.ts'
 import { messageOf } from '../../core/errors/description.ts'
+import { SYSTEM_CHANCE, SYSTEM_CLOCK } from '../../core/schedule/clock.ts'
 import { type EventDriver, HubLetters, InProcessDriver } from '../../primary/events/event-driver.ts'
 import { Hub } from '../../primary/events/hub.ts'
 import { PrimaryBus } from '../../primary/events/primary-bus.ts'
@@ -68,6 +69,8 @@ export class PluginThread {
     this.#kernel = this.#createKernel(statuses)
     this.#health = this.#createHealth(statuses)
     this.hub = new Hub({
+      clock: SYSTEM_CLOCK,
+      chance: SYSTEM_CHANCE,
       maxQueue: settings.eventBusMaxQueue,
       onQuarantine: () => {},
       onQuarantineUsed: () => {},

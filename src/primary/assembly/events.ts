@@ -2,6 +2,7 @@ import type { DeliveryTracing } from '../../contracts/tracing.ts'
 import type { Settings } from '../../core/config/schema.ts'
 import { codeOf, messageOf } from '../../core/errors/description.ts'
 import { needPackages, OPTIONAL_PACKAGES } from '../../core/modules/optional-package.ts'
+import { SYSTEM_CHANCE, SYSTEM_CLOCK } from '../../core/schedule/clock.ts'
 import { EventLog } from '../../runtime/event-log/event-log.ts'
 import { logDatabaseOf } from '../../runtime/event-log/log-database.ts'
 import { attemptRecord } from '../../runtime/events/event-server.ts'
@@ -57,6 +58,8 @@ export function assembleEvents(options: EventOptions): EventParts {
   const { settings, deathsOfEvent, logMemory, db, log, link, onReplicaLost } = options
   const eventLog = new EventLog(new LogMemory(logMemory), () => logDatabaseOf(db()), settings.eventBusMaxStored)
   const hub = new Hub({
+    clock: SYSTEM_CLOCK,
+    chance: SYSTEM_CHANCE,
     maxQueue: settings.eventBusMaxQueue,
     maxDeadBytes: settings.eventBusMaxDeadBytes,
     maxNames: settings.eventBusMaxNames,
@@ -117,7 +120,7 @@ export function assembleEvents(options: EventOptions): EventParts {
 
 /** Beside the database file. Where its folder is missing, as it may be with a server, there is no history. */
 function traceFile({ sqlitePath }: Settings, log: Log): TraceFile {
-  return new TraceFile(`${sqlitePath}-traces`, (error) => {
+  return new TraceFile(`${sqlitePath}-traces`, SYSTEM_CLOCK, (error) => {
     if (codeOf(error) === 'ENOENT') return
     const message = `The history of events is not kept for the next process: ${messageOf(error)}`
     log('WARNING', message, 'event_bus')

@@ -1,6 +1,6 @@
 import type { DeadLetter, DeadLetterPage } from '../../contracts/event-bus.ts'
 import type { BlackBox } from '../../contracts/registry.ts'
-import { timeOrderedId } from '../../core/causality/ids.ts'
+import type { Chance, Clock } from '../../core/schedule/clock.ts'
 import { splitKeys } from '../../runtime/events/payload.ts'
 import { isWanted } from './letter-filter.ts'
 import { LetterPage } from './letter-page.ts'
@@ -42,21 +42,25 @@ interface LetterEvent {
 /** The dead-letter store of the in-process bus. */
 export class DeadLetters<Event extends LetterEvent> {
   readonly #letters = new Map<string, StoredLetter<Event>>()
+  readonly #clock: Clock
+  readonly #chance: Chance
   readonly #maxBytes: number
   #bytes = 0
 
-  constructor(maxBytes = DEAD_LETTERS_MAX_BYTES) {
+  constructor(clock: Clock, chance: Chance, maxBytes = DEAD_LETTERS_MAX_BYTES) {
+    this.#clock = clock
+    this.#chance = chance
     this.#maxBytes = maxBytes
   }
 
   /** @returns its id, and the old letters that were dropped for it */
   add(failed: Omit<StoredLetter<Event>, 'id' | 'atMs' | 'bytes'>): { id: string; dropped: StoredLetter<Event>[] } {
-    const id = `dl_${timeOrderedId()}`
+    const id = `dl_${this.#chance.id()}`
     const { event, error } = failed
     const blackBox = failed.blackBox === null ? null : { ...failed.blackBox, steps: [] }
     const boxBytes = blackBox === null ? 0 : JSON.stringify(blackBox).length
     const bytes = LETTER_BYTES + event.payload.length + event.payloadKeys.length + 2 * error.length + boxBytes
-    this.#letters.set(id, { ...failed, blackBox, id, atMs: Date.now(), bytes })
+    this.#letters.set(id, { ...failed, blackBox, id, atMs: this.#clock.nowMs(), bytes })
     this.#bytes += bytes
     const dropped: StoredLetter<Event>[] = []
     // The new one stays, whatever its size: an event has a limit of its own.

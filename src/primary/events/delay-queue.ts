@@ -1,11 +1,17 @@
+import type { Clock, Timer } from '../../core/schedule/clock.ts'
 import type { Delivery } from './consumer.ts'
 
 /** Deliveries that wait for their time: delayed ones, and those between two attempts. */
 export class DelayQueue {
-  readonly #timers = new Set<NodeJS.Timeout>()
+  readonly #clock: Clock
+  readonly #timers = new Set<Timer>()
   /** Deliveries between two attempts that somebody else has too: a broker, or the durable log. */
   readonly #retries = new Set<Delivery>()
   #isReturning = false
+
+  constructor(clock: Clock) {
+    this.#clock = clock
+  }
 
   /** True when what waits here goes back to where it came from. */
   get isReturning(): boolean {
@@ -35,10 +41,10 @@ export class DelayQueue {
   }
 
   #delay(delayMs: number, run: () => void): void {
-    const timer = setTimeout(() => {
+    const timer = this.#clock.after(delayMs, () => {
       this.#timers.delete(timer)
       run()
-    }, delayMs)
+    })
     this.#timers.add(timer)
   }
 
@@ -58,6 +64,6 @@ export class DelayQueue {
   }
 
   close(): void {
-    for (const timer of this.#timers) clearTimeout(timer)
+    for (const timer of this.#timers) this.#clock.cancel(timer)
   }
 }

@@ -1,6 +1,6 @@
 import type { BlackBox, WorkInFlight } from '../../contracts/registry.ts'
 import type { WireError } from '../../core/errors/wire.ts'
-import { steadyMs } from '../../core/schedule/steady-time.ts'
+import type { Chance, Clock, Timer } from '../../core/schedule/clock.ts'
 import { WANTS_REPLY } from '../../transport/frames/event-frame.ts'
 import {
   type BrokerDelivery,
@@ -45,6 +45,8 @@ export interface DeliveriesOptions {
   /** A handler in the quarantine lane was given up: the next suspect needs a fresh lane. */
   onQuarantineUsed: () => void
   log: RecordLog
+  clock: Clock
+  chance: Chance
 }
 
 /**
@@ -56,15 +58,19 @@ export class Deliveries {
   readonly trace = new DeliveryTrace()
   readonly #options: DeliveriesOptions
   readonly #records: Records
-  readonly #unanswered = new UnansweredDeliveries()
+  readonly #clock: Clock
+  readonly #unanswered: UnansweredDeliveries
   readonly #waiting = new WaitingQueues()
   readonly #keys: KeyOrder
-  readonly #delayed = new DelayQueue()
-  readonly #sweepTimer: NodeJS.Timeout
+  readonly #delayed: DelayQueue
+  readonly #sweepTimer: Timer
   readonly #quarantine: Quarantine
 
   constructor(options: DeliveriesOptions, records: Records, consumerOf: KeyOrderOptions['consumerOf']) {
     this.#options = options
+    this.#clock = options.clock
+    this.#unanswered = new UnansweredDeliveries(options.clock)
+    this.#delayed = new DelayQueue(options.clock)
     this.#keys = new KeyOrder({
       begin: this.#enqueue,
       leave: (delivery) => this.budget.release(delivery),
@@ -81,7 +87,7 @@ export class Deliveries {
         options.log('WARNING', `${group} is in no lane: ${count} events that a lane died with are dropped`),
       onWanted: options.onQuarantine,
     })
-    this.#sweepTimer = setInterval(() => this.#sweep(), SWEEP_MS).unref()
+    this.#sweepTimer = this.#clock.every(SWEEP_MS, () => this.#sweep()).unref()
   }
 
   /** Keys that wait behind dead letters. */
@@ -142,7 +148,7 @@ export class Deliveries {
 
   /** Its key's turn has come before its time: the next of the key waits with it. */
   #enqueueLater(delivery: Delivery): void {
-    const delayMs = Math.max(0, delivery.dueMs - Date.now())
+    const delayMs = Math.max(0, delivery.dueMs - this.#clock.nowMs())
     delivery.dueMs = 0
     if (!this.#delayed.delayRetry(delivery, delayMs, this.#enqueue)) this.#finish(delivery, SUBSCRIBER_GONE, false)
   }
@@ -160,7 +166,7 @@ export class Deliveries {
     const instance = only ?? consumer.pickInstance()
     if (instance === null || instance.isPaused || instance.isHeldBack || !instance.thread.hasRoom) return false
     // A delivery that was begun in time is finished, retries included.
-    if (event.expiresMs !== 0 && !delivery.isBegun && event.expiresMs < Date.now()) {
+    if (event.expiresMs !== 0 && !delivery.isBegun && event.expiresMs < this.#clock.nowMs()) {
       this.#finish(delivery, 'The request has expired before it was handled')
       return true
     }
@@ -240,10 +246,10 @@ export class Deliveries {
     if (failure === 'once' && attempt <= consumer.retries) {
       delivery.attempt++
       delivery.instance = null
-      const delayMs = retryDelayMs(attempt, consumer.backoffMs)
+      const delayMs = retryDelayMs(attempt, consumer.backoffMs, this.#options.chance.fraction)
       this.trace.note(delivery, { name: 'retry', attempt: delivery.attempt, delayMs })
       const { attempt: next, deaths } = delivery
-      const dueMs = Math.ceil(Date.now() + delayMs)
+      const dueMs = Math.ceil(this.#clock.nowMs() + delayMs)
       const mayLeave = event.key === null && delivery.queue.instance === null && deaths === 0
       if (delivery.source?.retrying?.({ attempt: next, deaths, dueMs, error, mayLeave })) return this.#leave(delivery)
       if (!this.#delayed.delayRetry(delivery, delayMs, this.#enqueue)) this.#finish(delivery, SUBSCRIBER_GONE, false)
@@ -276,7 +282,7 @@ export class Deliveries {
   }
 
   #sweep(): void {
-    for (const delivery of this.#unanswered.takeLate(steadyMs())) {
+    for (const delivery of this.#unanswered.takeLate(this.#clock.steadyMs())) {
       const { thread } = delivery.instance!
       thread.abandon(delivery.id)
       this.#quarantine.ended(delivery)
@@ -391,7 +397,7 @@ export class Deliveries {
 
   /** Deliveries that are under way may still be answered. */
   close(): void {
-    clearInterval(this.#sweepTimer)
+    this.#clock.cancel(this.#sweepTimer)
     this.#delayed.close()
     this.trace.close()
   }

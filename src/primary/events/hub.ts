@@ -2,6 +2,7 @@ import type { SubscribeOptions, TopologyEntry } from '../../contracts/event-bus.
 import type { BlackBox, WorkInFlight } from '../../contracts/registry.ts'
 import { HeddleError } from '../../core/errors/catalogue.ts'
 import type { WireError } from '../../core/errors/wire.ts'
+import type { Clock, Timer } from '../../core/schedule/clock.ts'
 import type { EventFrame } from '../../transport/frames/event-frame.ts'
 import type {
   BrokerDelivery,
@@ -40,11 +41,12 @@ export interface HubOptions extends DeliveriesOptions {
  */
 export class Hub {
   readonly records: Records
+  readonly clock: Clock
   readonly #log: HubOptions['log']
   readonly #topology: Topology
   readonly #deliveries: Deliveries
   /** Time limits of requests that wait for a reply. */
-  readonly #requestTimers = new Set<NodeJS.Timeout>()
+  readonly #requestTimers = new Set<Timer>()
   readonly #isLogCrowded: () => boolean
   groups: GroupWatcher | null = null
   #closed = false
@@ -52,8 +54,9 @@ export class Hub {
   constructor(options: HubOptions) {
     this.#isLogCrowded = options.isLogCrowded ?? (() => false)
     this.#log = options.log
+    this.clock = options.clock
     this.#topology = new Topology(options.maxNames)
-    this.records = new Records(options.log, options.maxDeadBytes)
+    this.records = new Records(options, options.maxDeadBytes)
     this.#deliveries = new Deliveries(options, this.records, ({ event, group }) =>
       this.#topology.consumer(event, group),
     )
@@ -198,7 +201,7 @@ export class Hub {
     if (consumers.length === 0) return
     const taken = event as HubEvent
     taken.producer = event.trace
-    taken.expiresMs = event.ttlMs === 0 ? 0 : Date.now() + event.delayMs + event.ttlMs
+    taken.expiresMs = event.ttlMs === 0 ? 0 : this.clock.nowMs() + event.delayMs + event.ttlMs
     // One more until all deliveries have been accepted: the first may end at once.
     if (requester !== null) requester.open++
     for (let n = 0; n < consumers.length; n++) {
@@ -245,7 +248,7 @@ export class Hub {
     if (!this.#topology.hasConsumer(event.event)) {
       return Promise.reject(new HeddleError('EVENT_BUS_NO_SUBSCRIBER', `Nobody subscribes to ${event.event}`))
     }
-    return awaitReply(event.event, timeoutMs, this.#requestTimers, (requester) =>
+    return awaitReply(this.clock, event.event, timeoutMs, this.#requestTimers, (requester) =>
       this.publish(event, origin, requester),
     )
   }
@@ -340,7 +343,7 @@ export class Hub {
   /** Takes no more events. Deliveries that are under way may still be answered. */
   close(): void {
     this.#closed = true
-    for (const timer of this.#requestTimers) clearTimeout(timer)
+    for (const timer of this.#requestTimers) this.clock.cancel(timer)
     this.#deliveries.close()
   }
 }

@@ -120,7 +120,7 @@ export class PrimaryBus implements BusTransport, SubscriberThread {
     this.#deliveries.sent()
     const own = { ...frame }
     if (form === 'bytes') own.payload = Buffer.from(frame.payload, 'latin1').toString()
-    setImmediate(() => this.#events.handle(deliveryId, own, this.#hubSink))
+    this.#hub.clock.turn(() => this.#events.handle(deliveryId, own, this.#hubSink))
     return true
   }
 

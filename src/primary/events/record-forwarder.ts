@@ -1,6 +1,7 @@
 import type { EventRecord } from '../../contracts/event-bus.ts'
 import { causality } from '../../core/causality/context.ts'
 import { NO_TRACE_CONTEXT } from '../../core/causality/trace-context.ts'
+import type { Timer } from '../../core/schedule/clock.ts'
 import type { FailureRecord, Feed, LogRecord } from '../../transport/messages.ts'
 import type { Lane } from '../dispatch/lane.ts'
 import type { SubscriberThread } from './consumer.ts'
@@ -23,7 +24,7 @@ export class RecordForwarder {
   readonly #hub: Hub
   readonly #lanes = new Map<Lane, LaneFeeds>()
   readonly #threadOf: (lane: Lane) => SubscriberThread
-  #timer: NodeJS.Timeout | undefined
+  #timer: Timer | undefined
   #stopTraces: (() => void) | undefined
   #stopFailures: (() => void) | undefined
 
@@ -79,9 +80,9 @@ export class RecordForwarder {
       this.#stopFailures?.()
       this.#stopFailures = undefined
     }
-    if (wanted.size > 0) this.#timer ??= setInterval(() => this.#flush(), FEED_MS).unref()
+    if (wanted.size > 0) this.#timer ??= this.#hub.clock.every(FEED_MS, () => this.#flush()).unref()
     else {
-      clearInterval(this.#timer)
+      this.#hub.clock.cancel(this.#timer)
       this.#timer = undefined
     }
   }

@@ -7,6 +7,7 @@ import type {
 } from '../../contracts/event-bus.ts'
 import { causality } from '../../core/causality/context.ts'
 import { messageOf } from '../../core/errors/description.ts'
+import type { Chance, Clock } from '../../core/schedule/clock.ts'
 import { recordOf, TraceRing } from '../../runtime/events/trace-ring.ts'
 import { added, tellAll } from '../../runtime/kernel/listeners.ts'
 import type { EventFrame } from '../../transport/frames/event-frame.ts'
@@ -22,6 +23,12 @@ export type RecordLog = (level: 'WARNING' | 'ERROR', message: string, fields?: R
 /** @param origin the thread that the record comes from: it has told its own listeners already */
 export type RecordListener = (record: EventRecord, origin: SubscriberThread | null) => void
 
+interface RecordsOptions {
+  log: RecordLog
+  clock: Clock
+  chance: Chance
+}
+
 /** The records of the hub and their listeners: the trace of published events, and the dead letters. */
 export class Records {
   readonly #log: RecordLog
@@ -29,7 +36,7 @@ export class Records {
   readonly #letters: DeadLetters<HubEvent>
   /** Letters that were dropped for new ones, here or in the store of the streams. */
   readonly droppedLetters: DroppedLetters
-  readonly replays = new Replays()
+  readonly replays: Replays
   /** Keys that wait behind letters. Set by the deliveries. */
   parked: ParkedKeys | null = null
   #file: TraceFile | null = null
@@ -37,9 +44,10 @@ export class Records {
   readonly #failureListeners: FailureListener[] = []
 
   /** @param maxDeadBytes what the dead letters take at most; a default when left out */
-  constructor(log: RecordLog, maxDeadBytes?: number) {
+  constructor({ log, clock, chance }: RecordsOptions, maxDeadBytes?: number) {
     this.#log = log
-    this.#letters = new DeadLetters(maxDeadBytes)
+    this.replays = new Replays(clock)
+    this.#letters = new DeadLetters(clock, chance, maxDeadBytes)
     this.droppedLetters = new DroppedLetters((message) => log('WARNING', message))
   }
 

@@ -1,4 +1,5 @@
 import type { DeadLetter, DeadLetterPage } from '../../contracts/event-bus.ts'
+import type { Clock } from '../../core/schedule/clock.ts'
 import { isWanted } from './letter-filter.ts'
 import { LetterPage } from './letter-page.ts'
 
@@ -7,9 +8,14 @@ export const REPLAYS_MAX = 1000
 
 /** What has become of the letters of the hub's memory that were replayed. */
 export class Replays {
+  readonly #clock: Clock
   readonly #letters: DeadLetter[] = []
   /** Those whose events are under way. */
   readonly #running = new Map<object, DeadLetter>()
+
+  constructor(clock: Clock) {
+    this.#clock = clock
+  }
 
   get isEmpty(): boolean {
     return this.#running.size === 0
@@ -17,7 +23,10 @@ export class Replays {
 
   /** @param event the object that is delivered */
   begun(letter: DeadLetter, event: object): void {
-    const replayed: DeadLetter = { ...letter, replay: { at: new Date().toISOString(), outcome: 'running' } }
+    const replayed: DeadLetter = {
+      ...letter,
+      replay: { at: new Date(this.#clock.nowMs()).toISOString(), outcome: 'running' },
+    }
     this.#running.set(event, replayed)
     if (this.#letters.push(replayed) > REPLAYS_MAX) this.#letters.shift()
   }

@@ -1,4 +1,5 @@
 import { HeddleError } from '../../core/errors/catalogue.ts'
+import type { Clock, Timer } from '../../core/schedule/clock.ts'
 import type { Requester } from './consumer.ts'
 
 /** A delivery has ended: one fewer may reply. @param fault why it has not replied; null when it was handled */
@@ -13,19 +14,20 @@ export function replySettled(requester: Requester, fault: string | null): void {
  * @param timers holds the timer of the time limit while the request is open, so that closing the hub can clear it
  */
 export function awaitReply(
+  clock: Clock,
   event: string,
   timeoutMs: number,
-  timers: Set<NodeJS.Timeout>,
+  timers: Set<Timer>,
   publish: (requester: Requester) => void,
 ): Promise<string> {
   return new Promise((resolve, reject) => {
-    const timer = setTimeout(() => {
+    const timer = clock.after(timeoutMs, () => {
       timers.delete(timer)
       reject(new HeddleError('EVENT_BUS_REQUEST_TIMEOUT', `Nobody replied to ${event} within ${timeoutMs} ms`))
-    }, timeoutMs)
+    })
     timers.add(timer)
     const settle = (): void => {
-      clearTimeout(timer)
+      clock.cancel(timer)
       timers.delete(timer)
     }
     try {

@@ -1,5 +1,6 @@
 import { appendFile, readFileSync, rename } from 'node:fs'
 import { promisify } from 'node:util'
+import { type Clock, nextTurn, pause } from '../../core/schedule/clock.ts'
 import { TRACE_RECORDS, type Trace } from '../../runtime/events/trace-ring.ts'
 
 const append = promisify(appendFile)
@@ -20,13 +21,15 @@ const BUSY_PAUSE_MS = 250
 export class TraceFile {
   readonly #path: string
   readonly #onFault: (error: unknown) => void
+  readonly #clock: Clock
   #lines = 0
   #waiting: Trace[] = []
   #writing: Promise<void> | null = null
   #isClosed = false
 
   /** @param onFault told once: nothing more is written then */
-  constructor(path: string, onFault: (error: unknown) => void) {
+  constructor(path: string, clock: Clock, onFault: (error: unknown) => void) {
+    this.#clock = clock
     this.#path = path
     this.#onFault = onFault
   }
@@ -53,13 +56,13 @@ export class TraceFile {
 
   async #write(): Promise<void> {
     // What this turn of the loop still publishes is written with it.
-    await new Promise(setImmediate)
+    await nextTurn(this.#clock)
     try {
       while (this.#waiting.length > 0) {
         const traces = this.#waiting.slice(-TRACE_RECORDS)
         this.#waiting = []
         await this.#append(traces)
-        if (!this.#isClosed) await pause(traces.length < BUSY_TRACES ? PAUSE_MS : BUSY_PAUSE_MS)
+        if (!this.#isClosed) await pause(this.#clock, traces.length < BUSY_TRACES ? PAUSE_MS : BUSY_PAUSE_MS)
       }
     } catch (error) {
       this.#isClosed = true
@@ -83,8 +86,6 @@ export class TraceFile {
     return `${this.#path}.old`
   }
 }
-
-const pause = (ms: number): Promise<void> => new Promise((resolve) => setTimeout(resolve, ms))
 
 /** A file that is missing has none. Skips a line that was cut off by the end of its process. */
 function tracesIn(path: string): Trace[] {

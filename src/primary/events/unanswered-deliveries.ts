@@ -1,6 +1,6 @@
 import type { WorkInFlight } from '../../contracts/registry.ts'
 import { Numbered } from '../../core/collections/numbered.ts'
-import { steadyMs } from '../../core/schedule/steady-time.ts'
+import type { Clock } from '../../core/schedule/clock.ts'
 import type { Consumer, Delivery, SubscriberInstance, SubscriberThread } from './consumer.ts'
 
 /** It takes this long at most until a thread that stands still is noticed, milliseconds. */
@@ -10,8 +10,13 @@ const LAST_ID = 0x7fffffff
 
 /** The deliveries that threads have been given and have not answered. */
 export class UnansweredDeliveries {
+  readonly #clock: Clock
   readonly #byId = new Numbered<Delivery>()
   #nextId = 1
+
+  constructor(clock: Clock) {
+    this.#clock = clock
+  }
 
   nextId(): number {
     const id = this.#nextId
@@ -23,7 +28,7 @@ export class UnansweredDeliveries {
     delivery.id = id
     delivery.isBegun = true
     delivery.instance = instance
-    delivery.deadlineMs = steadyMs() - instance.thread.heldMs + delivery.consumer.timeoutMs
+    delivery.deadlineMs = this.#clock.steadyMs() - instance.thread.heldMs + delivery.consumer.timeoutMs
     delivery.queue.inFlight++
     this.#byId.set(id, delivery)
   }
@@ -74,7 +79,7 @@ export class UnansweredDeliveries {
 
   /** A thread's deliveries for the log and the black box, the oldest first. */
   worksAt(thread: SubscriberThread, unread: ReadonlySet<number>): WorkInFlight[] {
-    const nowMs = steadyMs()
+    const nowMs = this.#clock.steadyMs()
     const works: WorkInFlight[] = []
     for (const id of this.#byAge(this.#byId.numbers())) {
       const { instance, event, deadlineMs, consumer } = this.#byId.get(id)!

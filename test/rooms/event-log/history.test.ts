@@ -3,6 +3,7 @@ import { appendFile, mkdtemp, readFile, rm, stat, writeFile } from 'node:fs/prom
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { test } from 'node:test'
+import { SYSTEM_CLOCK } from '../../../src/core/schedule/clock.ts'
 import type { TreeNode } from '../../../src/index.ts'
 import { TraceFile } from '../../../src/primary/events/trace-file.ts'
 import { TRACE_RECORDS, type Trace, TraceRing } from '../../../src/runtime/events/trace-ring.ts'
@@ -28,7 +29,7 @@ async function traceFile(t: import('node:test').TestContext) {
   t.after(() => rm(folder, { recursive: true, force: true, maxRetries: 10 }))
   const path = join(folder, 'service.db-traces')
   const faults: unknown[] = []
-  return { path, faults, open: () => new TraceFile(path, (error) => faults.push(error)) }
+  return { path, faults, open: () => new TraceFile(path, SYSTEM_CLOCK, (error) => faults.push(error)) }
 }
 
 test('the tree of a request goes on in the next process where kill -9 has ended this one', async (t) => {

@@ -1,5 +1,6 @@
 import type { TestContext } from 'node:test'
 import type { BlackBox } from '../../../src/contracts/registry.ts'
+import { SYSTEM_CHANCE, SYSTEM_CLOCK } from '../../../src/core/schedule/clock.ts'
 import type { SubscriberInstance, SubscriberThread } from '../../../src/primary/events/consumer.ts'
 import { Hub, type HubOptions } from '../../../src/primary/events/hub.ts'
 import type { EventFrame } from '../../../src/transport/frames/event-frame.ts'
@@ -78,6 +79,8 @@ export function hubOf(t: TestContext, options: Partial<HubOptions> = {}) {
   const wishes: boolean[] = []
   const warnings: string[] = []
   const hub = new Hub({
+    clock: SYSTEM_CLOCK,
+    chance: SYSTEM_CHANCE,
     maxQueue: 100,
     onQuarantine: (isWanted) => void wishes.push(isWanted),
     onQuarantineUsed: () => {},

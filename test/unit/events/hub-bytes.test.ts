@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
+import { SYSTEM_CHANCE, SYSTEM_CLOCK } from '../../../src/core/schedule/clock.ts'
 import { Hub } from '../../../src/primary/events/hub.ts'
 import { HUB_MAX_PENDING_BYTES } from '../../../src/primary/events/queue-budget.ts'
 import type { EventFrame } from '../../../src/transport/frames/event-frame.ts'
@@ -23,7 +24,14 @@ const event = (id: string, payload: string): EventFrame => ({
 })
 
 test('the queue is bounded in bytes too, and takes more as soon as something is delivered', () => {
-  const hub = new Hub({ maxQueue: 100_000, onQuarantine: () => {}, onQuarantineUsed: () => {}, log: () => {} })
+  const hub = new Hub({
+    clock: SYSTEM_CLOCK,
+    chance: SYSTEM_CHANCE,
+    maxQueue: 100_000,
+    onQuarantine: () => {},
+    onQuarantineUsed: () => {},
+    log: () => {},
+  })
   const taken: number[] = []
   const thread = {
     isQuarantine: false,

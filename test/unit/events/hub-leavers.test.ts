@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { setImmediate as turn } from 'node:timers/promises'
+import { SYSTEM_CHANCE, SYSTEM_CLOCK } from '../../../src/core/schedule/clock.ts'
 import type { SubscriberInstance, SubscriberThread } from '../../../src/primary/events/consumer.ts'
 import { Hub } from '../../../src/primary/events/hub.ts'
 import type { EventFrame } from '../../../src/transport/frames/event-frame.ts'
@@ -48,7 +49,14 @@ const instanceOf = (thread: SubscriberThread): SubscriberInstance => ({
 })
 
 test('nothing is kept for a subscriber that has left: not behind a key, not between two attempts, not delayed', async (t) => {
-  const hub = new Hub({ maxQueue: 100, onQuarantine: () => {}, onQuarantineUsed: () => {}, log: () => {} })
+  const hub = new Hub({
+    clock: SYSTEM_CLOCK,
+    chance: SYSTEM_CHANCE,
+    maxQueue: 100,
+    onQuarantine: () => {},
+    onQuarantineUsed: () => {},
+    log: () => {},
+  })
   t.after(() => hub.close())
   const lane = thread()
   const leave = hub.subscribe('order.placed', 'group', { retries: 5, backoffMs: 0 }, instanceOf(lane))
@@ -66,7 +74,14 @@ test('nothing is kept for a subscriber that has left: not behind a key, not betw
 })
 
 test('any number of expired events of one key is passed over', (t) => {
-  const hub = new Hub({ maxQueue: 100_000, onQuarantine: () => {}, onQuarantineUsed: () => {}, log: () => {} })
+  const hub = new Hub({
+    clock: SYSTEM_CLOCK,
+    chance: SYSTEM_CHANCE,
+    maxQueue: 100_000,
+    onQuarantine: () => {},
+    onQuarantineUsed: () => {},
+    log: () => {},
+  })
   t.after(() => hub.close())
   const lane = thread()
   hub.subscribe('order.placed', 'group', {}, instanceOf(lane))
