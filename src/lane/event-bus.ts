@@ -23,7 +23,7 @@ import { recordOf } from '../runtime/events/trace-ring.ts'
 import { added, tellAll } from '../runtime/kernel/listeners.ts'
 import type { EventFrame } from '../transport/frames/event-frame.ts'
 import type { EventRequest, FailureRecord, Feed, SubscriptionManifest } from '../transport/messages.ts'
-import type { PrimaryCalls } from './primary-calls.ts'
+import type { PrimaryCalls } from './ring-ports.ts'
 
 // Taken before plugins can replace it.
 const { parse: parseJson } = JSON

@@ -4,7 +4,7 @@ import type { Origin } from '../core/causality/context.ts'
 import { messageOf } from '../core/errors/description.ts'
 import { runJob } from '../runtime/host/jobs.ts'
 import type { ToPrimary } from '../transport/messages.ts'
-import type { LaneFlight } from './lane-flight.ts'
+import type { LaneFlight } from './flight.ts'
 import type { LaneToolHost } from './tool-host.ts'
 
 export interface JobRunnerOptions {

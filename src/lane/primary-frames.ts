@@ -9,10 +9,8 @@ import { parseNumbered, readNumber, readText } from '../transport/frames/text-fr
 import type { LaneInit } from '../transport/messages.ts'
 import { Inbox } from '../transport/rings/inbox.ts'
 import type { Outbox } from '../transport/rings/outbox.ts'
-import type { LaneFlight } from './lane-flight.ts'
-import type { PrimaryCalls } from './primary-calls.ts'
-import type { RecordedDeliveries } from './recorded-deliveries.ts'
-import type { RingPublisher } from './ring-publisher.ts'
+import type { LaneFlight, RecordedDeliveries } from './flight.ts'
+import type { PrimaryCalls, RingPublisher } from './ring-ports.ts'
 
 // Taken before plugins can replace it.
 const { parse: parseJson } = JSON

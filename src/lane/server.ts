@@ -1,3 +1,5 @@
+// Boots the plugins in this thread, obeys the primary, drains.
+
 import { fileURLToPath } from 'node:url'
 import { receiveMessageOnPort } from 'node:worker_threads'
 import type { HistoryInit } from '../contracts/requests.ts'
@@ -15,6 +17,7 @@ import { faultRecord, watchEmptyAnswers } from '../runtime/advice/fault-record.t
 import { Trimmer } from '../runtime/effects/handled-events.ts'
 import { threadEffects } from '../runtime/effects/transactions.ts'
 import { useCookieSecrets } from '../runtime/endpoint/cookies.ts'
+import { mountEndpoints } from '../runtime/endpoint/files/static-files.ts'
 import { RequestServer } from '../runtime/endpoint/request-server.ts'
 import { WebSocketServer } from '../runtime/endpoint/sockets/server.ts'
 import { EventLog } from '../runtime/event-log/event-log.ts'
@@ -37,26 +40,51 @@ import { FlightFile } from '../transport/memory/flight-file.ts'
 import { FlightRecorder, STEP_EVENT, STEP_STREAM_EVENT } from '../transport/memory/flight-recorder.ts'
 import { HeartbeatWriter, memoryLimits } from '../transport/memory/heartbeat.ts'
 import { LogMemory } from '../transport/memory/log-memory.ts'
-import type { LaneInit, SubscriptionManifest, ToLane, ToPrimary } from '../transport/messages.ts'
+import type { LaneInit, SharedMount, SubscriptionManifest, ToLane, ToPrimary } from '../transport/messages.ts'
 import { Outbox } from '../transport/rings/outbox.ts'
-import { watchChildProcesses } from './child-processes.ts'
 import { LaneBus } from './event-bus.ts'
+import { LaneFlight, RecordedDeliveries } from './flight.ts'
 import { JobRunner } from './job-runner.ts'
-import { LaneFlight } from './lane-flight.ts'
-import { letGo } from './leaving.ts'
-import { bootThatHoldsFiles, descriptorsLeft, holdersOfFiles, watchOpenFiles } from './open-files.ts'
-import { PrimaryCalls } from './primary-calls.ts'
+import {
+  bootThatHoldsFiles,
+  descriptorsLeft,
+  holdersOfFiles,
+  letGo,
+  SharedBuffers,
+  watchChildProcesses,
+  watchOpenFiles,
+  watchThreads,
+} from './leaving.ts'
 import { PrimaryFrames } from './primary-frames.ts'
-import { RecordedDeliveries } from './recorded-deliveries.ts'
-import { RingAcknowledgements } from './ring-acknowledgements.ts'
-import { RingPublisher } from './ring-publisher.ts'
-import { RingRecords } from './ring-records.ts'
-import { RingReplies } from './ring-replies.ts'
-import { assignRoutes } from './route-assignment.ts'
+import { PrimaryCalls, RingAcknowledgements, RingPublisher, RingRecords, RingReplies } from './ring-ports.ts'
 import { SelfTrial } from './self-trial.ts'
-import { SharedBuffers } from './shared-buffers.ts'
-import { watchThreads } from './threads.ts'
-import { LaneToolHost } from './tool-host.ts'
+import { type LaneRoute, LaneToolHost } from './tool-host.ts'
+
+/**
+ * Lets the lane serve its routes under the numbers that the primary gave them.
+ * @param numbers in the order of the routes; -1 for a route that was refused
+ * @param mounts folders that plugins of the primary serve
+ */
+function assignRoutes(
+  server: RequestServer,
+  routes: readonly LaneRoute[],
+  numbers: readonly number[],
+  mounts: readonly SharedMount[],
+): void {
+  routes.forEach(({ endpoint, stream, socket }, n) => {
+    const number = numbers[n]!
+    if (number < 0) return
+    if (endpoint !== null) server.addEndpoint(number, endpoint)
+    else if (stream !== null) server.addStream(number, stream)
+    else if (socket !== null) server.addWebSocket(number, socket)
+  })
+  for (const { plugin, prefix, directory, numbers } of mounts) {
+    const owner = { name: plugin, instance: undefined }
+    mountEndpoints({ owner, prefix, directory }).forEach((endpoint, n) => {
+      server.addEndpoint(numbers[n]!, endpoint)
+    })
+  }
+}
 
 const TRACING_FILE = fileURLToPath(new URL('../tracing/spans/thread-tracing.ts', import.meta.url))
 const STREAMS_FILE = fileURLToPath(new URL('../runtime/streams/thread-streams.ts', import.meta.url))

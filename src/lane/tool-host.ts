@@ -27,7 +27,7 @@ import { LogRate, limitRecord, newRecord } from '../runtime/log-records.ts'
 import { KIND } from '../transport/frames/frame-kinds.ts'
 import type { JobManifest, RouteManifest, ToPrimary } from '../transport/messages.ts'
 import type { Outbox } from '../transport/rings/outbox.ts'
-import type { PrimaryCalls } from './primary-calls.ts'
+import type { PrimaryCalls } from './ring-ports.ts'
 
 /** A route as a plugin of this lane registered it. */
 export interface LaneRoute {

@@ -12,7 +12,7 @@ import { LocalWorker } from '../http/local-worker.ts'
 import { pipelining } from '../http/pipelining.ts'
 import { Refusals } from '../http/refusals.ts'
 import { RequestSinks } from '../http/request-sinks.ts'
-import { Routing } from '../http/routing.ts'
+import { Routing } from '../http/routes.ts'
 import type { Log } from '../logging/process-log.ts'
 
 export interface HttpParts {

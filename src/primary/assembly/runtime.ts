@@ -28,21 +28,24 @@ import { readinessOf } from '../health/readiness.ts'
 import { Jobs } from '../jobs/jobs.ts'
 import type { LogWriter } from '../logging/log-writer.ts'
 import { type Log, ProcessLog } from '../logging/process-log.ts'
-import { FlightMirror } from '../supervision/flight-mirror.ts'
+import { FlightMirror } from '../supervision/crash-report.ts'
 import { ProcessDeaths } from '../supervision/process-deaths.ts'
-import { Reloads } from '../supervision/reloads.ts'
+import { Reloads } from '../supervision/replacement.ts'
 import { StrayFaults } from '../supervision/stray-faults.ts'
+import { notShared, refuseOneFile, unreadUrls } from '../tools/config-warnings.ts'
 import { LaneCallHandler } from '../tools/lane-call-handler.ts'
-import { notShared, refuseOneFile } from '../tools/several-processes.ts'
 import { PrimaryToolHost } from '../tools/tool-host.ts'
-import { unreadUrls } from '../tools/unread-urls.ts'
 import { assembleEvents, type EventParts, openStreams } from './events.ts'
 import { assembleHttp, type HttpParts } from './http.ts'
 import { Observers } from './observers.ts'
 import { shutDown } from './shutdown.ts'
-import { assembleCircuitBreaker, assembleSupervision, type SupervisionParts } from './supervision.ts'
-import { SupervisorLink } from './supervisor-link.ts'
-import { assembleSuspicion } from './suspicion.ts'
+import {
+  assembleCircuitBreaker,
+  assembleSupervision,
+  assembleSuspicion,
+  type SupervisionParts,
+  SupervisorLink,
+} from './supervision.ts'
 import { assembleTools, type ToolParts } from './tools.ts'
 
 const NONE: ReadonlySet<number> = new Set()

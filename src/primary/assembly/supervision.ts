@@ -1,20 +1,25 @@
+// Builds the supervision of the lanes.
+
+import type { Origin } from '../../core/causality/context.ts'
 import type { Settings } from '../../core/config/schema.ts'
 import { messageOf, stackOf } from '../../core/errors/description.ts'
+import { steadyMs } from '../../core/schedule/steady-time.ts'
 import type { ProcessHistory } from '../../history/primary/process-history.ts'
 import type { ProcessTracing } from '../../tracing/primary/process-tracing.ts'
 import { ClaimMemory } from '../../transport/memory/claim-memory.ts'
 import { NameTable } from '../../transport/memory/name-table.ts'
 import type { SharedMemories } from '../../transport/messages.ts'
 import type { Lane, LaneListener } from '../dispatch/lane.ts'
+import { RequestPlacement } from '../dispatch/request-placement.ts'
 import type { PlacedRequest } from '../dispatch/request-slots.ts'
 import type { Descriptors } from '../health/descriptors.ts'
 import type { PoolProbe } from '../health/pool-probe.ts'
 import type { Jobs } from '../jobs/jobs.ts'
 import type { Log, ProcessLog } from '../logging/process-log.ts'
-import { CircuitBreaker } from '../supervision/circuit-breaker.ts'
-import type { FlightMirror } from '../supervision/flight-mirror.ts'
-import { Judge } from '../supervision/judge.ts'
-import { LaneDeaths } from '../supervision/lane-deaths.ts'
+import { LaneDeaths } from '../supervision/black-box.ts'
+import { CircuitBreaker, Confinement } from '../supervision/circuit-breaker.ts'
+import type { FlightMirror } from '../supervision/crash-report.ts'
+import { type Handlers, handlersOf, Judge, lastBegunIn, Sightings, Suspicion } from '../supervision/guilt.ts'
 import { LaneRegistrar } from '../supervision/lane-registrar.ts'
 import { OnReadyRunner } from '../supervision/on-ready-runner.ts'
 import type { ProcessDeaths } from '../supervision/process-deaths.ts'
@@ -22,9 +27,80 @@ import { Supervisor } from '../supervision/supervisor.ts'
 import type { LaneCallHandler } from '../tools/lane-call-handler.ts'
 import type { EventParts } from './events.ts'
 import type { HttpParts } from './http.ts'
-import type { SupervisorLink } from './supervisor-link.ts'
-import type { SuspicionParts } from './suspicion.ts'
 import type { ToolParts } from './tools.ts'
+
+/**
+ * The supervisor, for the parts of the primary that are built before it. It is built last, because its lanes report to all of these
+ * parts, and they ask about the lanes: this link closes the circle before the first lane starts.
+ */
+export class SupervisorLink {
+  #supervisor: Supervisor | null = null
+
+  connect(supervisor: Supervisor): void {
+    this.#supervisor = supervisor
+  }
+
+  get supervisor(): Supervisor {
+    if (this.#supervisor === null) throw new Error('The supervisor is not built yet')
+    return this.#supervisor
+  }
+}
+
+interface SuspicionParts {
+  readonly sightings: Sightings
+  readonly suspicion: Suspicion
+  readonly confinement: Confinement
+  handlersOf(lane: Lane): Handlers
+  /** The handler that a lane has begun last and not ended. */
+  lastBegunIn(lane: Lane): Origin | null
+  /** Gives the dispatcher the lanes that take requests, each for its plugins. */
+  placeRequests(): void
+}
+
+interface SuspicionOptions {
+  settings: Settings
+  http: HttpParts
+  events: EventParts
+  link: SupervisorLink
+}
+
+/** What is known of the plugins' guilt, and where their requests go because of it. */
+export function assembleSuspicion({ settings, http, events, link }: SuspicionOptions): SuspicionParts {
+  const { routing, dispatcher } = http
+  const { hub, laneSubscribers } = events
+  const ofLane = (lane: Lane): Handlers => handlersOf(lane, routing, Date.now())
+  const sightings = new Sightings(ofLane)
+  const confinement = new Confinement({
+    onWanted: (isWanted) => link.supervisor.wantProbation(isWanted),
+    // A lane reads streams by itself, and ahead: no lane reads for it, and other processes do.
+    onStalling: (plugin, isStalling) => events.streams?.pausePlugin(plugin, isStalling, 'stalling'),
+    onChange: placeRequests,
+  })
+  const placement = new RequestPlacement({
+    routes: routing.table,
+    lanesWanted: settings.lanes,
+    isConfined: (plugin) => confinement.isConfined(plugin),
+    isStalling: (plugin) => confinement.isStalling(plugin),
+    isKnown: (plugin) => sightings.isKnown(plugin),
+    isCrisis: () => confinement.isCrisis(steadyMs()),
+  })
+  function placeRequests(): void {
+    const { serving, hasProbationBegun } = link.supervisor.lanes
+    placement.place(serving, hasProbationBegun)
+    dispatcher.setLanes(serving)
+    for (const lane of serving) laneSubscribers.holdBack(lane, (plugin) => placement.isKeptFrom(lane, plugin))
+    hub.subscribersChanged()
+  }
+  sightings.start(() => link.supervisor.lanes.ready, placeRequests)
+  return {
+    sightings,
+    suspicion: new Suspicion(sightings),
+    confinement,
+    handlersOf: ofLane,
+    lastBegunIn: (lane) => lastBegunIn(lane, routing),
+    placeRequests,
+  }
+}
 
 export interface SupervisionParts {
   readonly supervisor: Supervisor

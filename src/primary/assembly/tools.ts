@@ -9,7 +9,7 @@ import { Snapshots } from '../health/snapshots.ts'
 import type { ProcessLog } from '../logging/process-log.ts'
 import { ToolBooter } from '../tools/tool-booter.ts'
 import type { EventParts } from './events.ts'
-import type { SupervisorLink } from './supervisor-link.ts'
+import type { SupervisorLink } from './supervision.ts'
 
 export interface ToolParts {
   readonly kernel: ThreadKernel

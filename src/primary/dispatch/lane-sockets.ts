@@ -4,9 +4,13 @@ import { INLINE_MAX_BYTES, KIND } from '../../transport/frames/frame-kinds.ts'
 import { numberedText, parseNumbered, readNumber, readText } from '../../transport/frames/text-frame.ts'
 import type { Inbox } from '../../transport/rings/inbox.ts'
 import type { Outbox } from '../../transport/rings/outbox.ts'
-import type { ClientSocket, SocketWorker } from '../http/client-socket.ts'
+import {
+  type ClientSocket,
+  SOCKETS_MAX_UNHANDLED_BYTES,
+  type SocketWorker,
+  UnhandledMessages,
+} from '../http/client-socket.ts'
 import type { Exchange } from '../http/exchange.ts'
-import { SOCKETS_MAX_UNHANDLED_BYTES, UnhandledMessages } from '../http/unhandled-messages.ts'
 
 /** Bytes of the ring that messages take at most: the rest is for requests. */
 const RING_SHARE_BYTES = 1 << 19

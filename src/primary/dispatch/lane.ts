@@ -1,4 +1,5 @@
-import { type MessagePort, receiveMessageOnPort } from 'node:worker_threads'
+// The primary's end of one lane.
+import { MessageChannel, type MessagePort, receiveMessageOnPort } from 'node:worker_threads'
 import type { WorkInFlight } from '../../contracts/registry.ts'
 import type { ErrorCode } from '../../core/errors/catalogue.ts'
 import type { WireError } from '../../core/errors/wire.ts'
@@ -6,20 +7,53 @@ import { steadyMs } from '../../core/schedule/steady-time.ts'
 import { type EventFrame, eventMaxBytes, type PayloadForm, writeEvent } from '../../transport/frames/event-frame.ts'
 import { KIND } from '../../transport/frames/frame-kinds.ts'
 import { type RequestFrame, ROUTES_MAX, requestMaxBytes, writeRequest } from '../../transport/frames/request-frame.ts'
-import { AnswerCell } from '../../transport/memory/answer-cell.ts'
-import { FlightReader } from '../../transport/memory/flight-recorder.ts'
-import { HeartbeatReader } from '../../transport/memory/heartbeat.ts'
-import type { LogRecord, Manifest, ToLane, ToPrimary } from '../../transport/messages.ts'
+import { AnswerCell, createAnswerCell } from '../../transport/memory/answer-cell.ts'
+import { createFlightRecorder, FlightReader } from '../../transport/memory/flight-recorder.ts'
+import { createHeartbeat, HeartbeatReader } from '../../transport/memory/heartbeat.ts'
+import { createRing } from '../../transport/memory/spsc-ring.ts'
+import type { LaneInit, LogRecord, Manifest, ToLane, ToPrimary } from '../../transport/messages.ts'
 import { Outbox } from '../../transport/rings/outbox.ts'
 import type { StreamReport } from '../../transport/stream-messages.ts'
 import { DeliveryCount } from '../events/delivery-count.ts'
 import type { Exchange } from '../http/exchange.ts'
 import type { AdmissionQueue } from './admission-queue.ts'
 import { DrainRate, type DrainSpeed } from './drain-rate.ts'
-import { createLaneChannels, RING_BYTES, type ThreadSide } from './lane-channels.ts'
 import { LaneFrames } from './lane-frames.ts'
 import { LaneSockets } from './lane-sockets.ts'
 import { type PlacedRequest, RequestSlots, workOf } from './request-slots.ts'
+
+/** Bytes of one ring: about 2,000 requests with a browser's headers. */
+const RING_BYTES = 1 << 20
+
+/** The channels as the lane's thread gets them. The ports are transferred. */
+type ThreadSide = Pick<LaneInit, 'port' | 'bulk' | 'inbound' | 'outbound' | 'heartbeat' | 'address' | 'flight'>
+
+/** Everything through which the primary and one lane reach each other: two ports, two rings, and the other shared memory. */
+export interface LaneChannels {
+  /** Messages and the doorbell. */
+  readonly port: MessagePort
+  /** Bodies that are too large for the rings. */
+  readonly bulk: MessagePort
+  readonly threadSide: ThreadSide
+}
+
+function createLaneChannels(): LaneChannels {
+  const control = new MessageChannel()
+  const bulk = new MessageChannel()
+  return {
+    port: control.port1,
+    bulk: bulk.port1,
+    threadSide: {
+      port: control.port2,
+      bulk: bulk.port2,
+      inbound: createRing(RING_BYTES),
+      outbound: createRing(RING_BYTES),
+      heartbeat: createHeartbeat(),
+      address: createAnswerCell(),
+      flight: createFlightRecorder(),
+    },
+  }
+}
 
 /** Frames that stay unread for longer show that a handler keeps the thread busy, milliseconds. */
 const PROMPT_MS = 5

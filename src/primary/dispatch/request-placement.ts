@@ -1,4 +1,4 @@
-import type { RouteTable } from '../http/route-table.ts'
+import type { RouteTable } from '../http/routes.ts'
 import { ALWAYS, type Lane, NOT, WHILE_IT_ANSWERS } from './lane.ts'
 
 export interface PlacementOptions {

@@ -1,15 +1,61 @@
+// The listener's end of one WebSocket.
+
 import { steadyMs } from '../../core/schedule/steady-time.ts'
+import { messageWeight } from '../../transport/frames/message-weight.ts'
 import type { LibrarySocket } from './library.ts'
-import { UnhandledMessages } from './unhandled-messages.ts'
+
+/** Weight of the messages of all sockets of one thread that have come and are not handled, at most. */
+export const SOCKETS_MAX_UNHANDLED_BYTES = 64 << 20
+
+/** The byte budget of WebSocket messages that have come and are not handled yet. */
+export class UnhandledMessages {
+  readonly #maxBytes: number
+  #bytes = 0
+
+  constructor(maxBytes: number) {
+    this.#maxBytes = maxBytes
+  }
+
+  get isEmpty(): boolean {
+    return this.#bytes === 0
+  }
+
+  get isExceeded(): boolean {
+    return this.#bytes > this.#maxBytes
+  }
+
+  /** A socket opens: its `open` handler is to run. */
+  addOpening(): void {
+    this.add(0)
+  }
+
+  /** Counts a message, also one beyond the budget. */
+  add(messageBytes: number): void {
+    this.#bytes += messageWeight(messageBytes)
+  }
+
+  /** Counts a message that fits. False when it does not. */
+  tryAdd(messageBytes: number): boolean {
+    const bytes = this.#bytes + messageWeight(messageBytes)
+    if (bytes > this.#maxBytes) return false
+    this.#bytes = bytes
+    return true
+  }
+
+  /** @param weight as `messageWeight` gives it */
+  handled(weight: number): void {
+    this.#bytes = Math.max(0, this.#bytes - weight)
+  }
+}
 
 /** Bytes that a client may leave unread; beyond, it is cut off. */
-export const SOCKET_MAX_UNREAD_BYTES = 1 << 20
+const SOCKET_MAX_UNREAD_BYTES = 1 << 20
 /** Unread bytes of all clients together. */
-export const SOCKETS_MAX_UNREAD_BYTES = 256 << 20
+const SOCKETS_MAX_UNREAD_BYTES = 256 << 20
 /** Weight of the messages of one client that have come and are not handled, beside the first; beyond, it is closed with 1013. */
-export const SOCKET_MAX_UNHANDLED_BYTES = 4 << 20
+const SOCKET_MAX_UNHANDLED_BYTES = 4 << 20
 /** The client of a socket that is closed in order has this long to read what was sent before, milliseconds. */
-export const SOCKET_CLOSE_MS = 5_000
+const SOCKET_CLOSE_MS = 5_000
 /** The sender is told of bytes that have left for the client in portions of this size, or when all have left. */
 const FLUSH_REPORT_BYTES = 64 * 1024
 
@@ -21,7 +67,7 @@ const LIBRARY_CODES: Record<string, number> = {
   'Received invalid close payload': 1002,
 }
 
-export interface ClientSocketOptions {
+interface ClientSocketOptions {
   readonly label: string
   readonly plugin: string
   readonly requestId: string

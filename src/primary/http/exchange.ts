@@ -1,22 +1,50 @@
+// One request and its one answer.
+import { STATUS_CODES } from 'node:http'
 import type { Operator } from '../../contracts/http-request.ts'
 import type { ObservedRequest, RequestRecorder, RequestSpan } from '../../contracts/tracing.ts'
 import type { ErrorCode } from '../../core/errors/catalogue.ts'
 import { plainAddress } from '../../core/http/network.ts'
 import { exactMs } from '../../core/schedule/steady-time.ts'
 import { errorReply, JSON_TYPE, type Reply } from '../../runtime/endpoint/reply.ts'
-import { ChunkedBody } from './chunked-body.ts'
+import type { TrustedProxies } from './access.ts'
 import { ClientSocket, type SocketWorker } from './client-socket.ts'
 import type { Handshake } from './handshake.ts'
 import { LASTING_MIN_BYTES, type LastingPlace, lastingAnswers } from './lasting-answers.ts'
 import type { ClientResponse } from './library.ts'
-import { PacedBody } from './paced-body.ts'
-import { policyFor } from './page-policy.ts'
 import { pipelining } from './pipelining.ts'
-import type { RouteEntry } from './route-table.ts'
-import { SseClient } from './sse-client.ts'
-import { statusLine } from './status-line.ts'
-import type { BodySink, StreamedBody } from './streamed-body.ts'
-import type { TrustedProxies } from './trusted-proxies.ts'
+import type { BodySink, StreamedBody } from './request-body.ts'
+import type { RouteEntry } from './routes.ts'
+import { ChunkedBody, PacedBody, SseClient } from './sent-body.ts'
+
+const lines = new Map<number, string>()
+
+/** `404 Not Found`: from Node's table, so that no text of a plugin gets into the status line. */
+export function statusLine(status: number): string {
+  let line = lines.get(status)
+  if (line === undefined) {
+    line = `${status} ${STATUS_CODES[status] ?? 'Unknown'}`
+    lines.set(status, line)
+  }
+  return line
+}
+
+/** A page may load what its own service has. */
+const PAGE_POLICY = "content-security-policy: default-src 'self'; frame-ancestors 'none'; base-uri 'none'\r\n"
+/** A picture or a document of data that is opened as a page must not run scripts in it. */
+const DATA_POLICY = "content-security-policy: default-src 'none'; style-src 'unsafe-inline'; sandbox\r\n"
+/**
+ * Types in which browsers run scripts: HTML, whatever is XML (SVG, XHTML, MathML, RDF, feeds, stylesheets), and web archives.
+ * Source: the Mime Sniffing standard, section 4.6 ("scriptable MIME type").
+ */
+const SCRIPTABLE = /(?:^|\n)content-type: ?(?:(text\/html)|text\/xsl|multipart\/|message\/rfc822|[^\r;, ]*[/+]xml)/i
+const OWN_POLICY = /(?:^|\n)content-security-policy: /
+
+/** The header line that an answer of this type needs; empty when it needs none, or has one. @param head `name: value` lines */
+function policyFor(head: string): string {
+  const found = SCRIPTABLE.exec(head)
+  if (found === null || OWN_POLICY.test(head)) return ''
+  return found[1] === undefined ? DATA_POLICY : PAGE_POLICY
+}
 
 /** Has a request that is to be answered: a lane, the worker of the primary's own routes, or the queue in front of the lanes. */
 export interface RequestHolder {

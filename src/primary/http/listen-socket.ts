@@ -1,8 +1,7 @@
 import { HeddleError } from '../../core/errors/catalogue.ts'
-import { addressFault, listeningSockets } from './address.ts'
-import { AllowedHosts } from './allowed-hosts.ts'
+import { AllowedHosts } from './access.ts'
 import type { HttpApp } from './library.ts'
-import { listenFault } from './listen-fault.ts'
+import { addressFault, listenFault, listeningSockets } from './listening.ts'
 
 export interface ListenSocketOptions {
   /** `HTTP` for the public address, `SYSTEM` for the one of `/system` alone: their variables begin so. */

@@ -3,7 +3,7 @@ import type { RequestFrame } from '../../transport/frames/request-frame.ts'
 import type { ConnectionLimit } from './connection-limit.ts'
 import type { Exchange } from './exchange.ts'
 import type { LocalWorker } from './local-worker.ts'
-import type { RouteTable } from './route-table.ts'
+import type { RouteTable } from './routes.ts'
 
 /** Takes requests for the lanes. */
 export interface LaneGate {

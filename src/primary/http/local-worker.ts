@@ -7,10 +7,14 @@ import type { FaultLog } from '../../runtime/endpoint/run.ts'
 import { type SocketSink, WebSocketServer } from '../../runtime/endpoint/sockets/server.ts'
 import { type RequestFrame, requestIdOf } from '../../transport/frames/request-frame.ts'
 import { type FlightRecorder, STEP_REQUEST } from '../../transport/memory/flight-recorder.ts'
-import type { ClientSocket, SocketWorker } from './client-socket.ts'
+import {
+  type ClientSocket,
+  SOCKETS_MAX_UNHANDLED_BYTES,
+  type SocketWorker,
+  UnhandledMessages,
+} from './client-socket.ts'
 import type { Exchange, RequestHolder } from './exchange.ts'
-import type { BodySink } from './streamed-body.ts'
-import { SOCKETS_MAX_UNHANDLED_BYTES, UnhandledMessages } from './unhandled-messages.ts'
+import type { BodySink } from './request-body.ts'
 
 /** Requests at plugins of the primary whose answer has not begun, at most. */
 export const LOCAL_MAX_IN_FLIGHT = 4096

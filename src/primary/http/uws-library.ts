@@ -1,6 +1,7 @@
 import type { HttpRequest, HttpResponse, TemplatedApp, us_listen_socket, us_socket_context_t } from 'uWebSockets.js'
 import { createRequire } from 'node:module'
 import { messageOf } from '../../core/errors/description.ts'
+import { statusLine } from './exchange.ts'
 import { occupyFreedMemory } from './freed-memory.ts'
 import type {
   ClientResponse,
@@ -10,7 +11,6 @@ import type {
   SocketHandlers,
   SocketUserData,
 } from './library.ts'
-import { statusLine } from './status-line.ts'
 
 /** A WebSocket whose client is silent for this long is closed; it is pinged before. */
 export const SOCKET_IDLE_SEC = 120

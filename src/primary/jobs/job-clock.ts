@@ -2,7 +2,7 @@ import type { LogLevel } from '../../contracts/logger.ts'
 import type { JobInfo, JobRun, Missed, Schedule } from '../../contracts/scheduler.ts'
 import { messageOf, stackOf } from '../../core/errors/description.ts'
 import { firstDueMs, nextDueMs } from '../../core/schedule/due.ts'
-import type { JobStore } from './job-store.ts'
+import type { JobStore } from './stored-jobs.ts'
 
 // Longer waits are taken in steps: Node's timers end at 2^31 ms, and a change of the wall clock is noticed within a minute.
 const MAX_SLEEP_MS = 60_000

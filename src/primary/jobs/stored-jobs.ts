@@ -1,9 +1,48 @@
+// Jobs in the database.
+
 import type { LogLevel } from '../../contracts/logger.ts'
-import type { Schedule } from '../../contracts/scheduler.ts'
+import type { Missed, Schedule } from '../../contracts/scheduler.ts'
 import { firstDueMs, nextDueMs } from '../../core/schedule/due.ts'
 import { CLOCK_MS } from '../../runtime/event-log/job-tables.ts'
 import type { LogDatabase } from '../../runtime/event-log/log-database.ts'
-import type { Claim, JobStore, Placement, StorableJob } from './job-store.ts'
+
+/** When a job runs next, and what is known of that run. */
+interface Placement {
+  /** Milliseconds since the epoch; null: it is over. */
+  dueMs: number | null
+  /** How often that run has begun before. */
+  attempts: number
+}
+
+/** A run that is about to begin. Times are milliseconds since the epoch. */
+interface Claim {
+  dueMs: number
+  /** Null: none. */
+  nextMs: number | null
+  attempt: number
+}
+
+/** A job as it is stored. */
+export interface StorableJob {
+  plugin: string
+  name: string
+  schedule: Schedule
+  missed: Missed
+}
+
+/** Where the clock keeps the times of jobs while this process is the one that fires them. */
+export interface JobStore {
+  /** Grows with each process that becomes the one. */
+  readonly fence: number
+  /** Stores a job, or takes up what is stored of it. Null when another process is the one now. @throws DbError */
+  place(key: string, job: StorableJob): Promise<Placement | null>
+  /** Writes that a run begins. False when another process is the one now: the run must not begin. @throws DbError */
+  claim(key: string, job: StorableJob, run: Claim): Promise<boolean>
+  /** Writes that a date is due and waits: it has not been missed. @throws DbError */
+  waits(key: string): Promise<void>
+  /** A date has had its run, or is given up. @throws DbError */
+  done(key: string): Promise<void>
+}
 
 /** A stored job that nobody registers is removed at the first election after this time, milliseconds: one that fails to boot comes back. */
 const KEPT_MS = 24 * 60 * 60 * 1000
@@ -18,7 +57,7 @@ interface JobRow {
   as_of_ms: number
 }
 
-export interface StoredJobsOptions {
+interface StoredJobsOptions {
   database: LogDatabase
   fence: number
   /** When this process looked at the database for the first time, by the database's clock. */

@@ -1,8 +1,18 @@
-import { relative } from 'node:path'
-import type { BlackBox, FlightStep, WorkInFlight } from '../../contracts/registry.ts'
-import type { Origin } from '../../core/causality/context.ts'
+// What is known of a lane's end, and who is told.
+
+import { relative, resolve, sep } from 'node:path'
+import type { Awaitable } from '../../contracts/awaitable.ts'
+import type { LogLevel } from '../../contracts/logger.ts'
+import type { BlackBox, DeathReason, FlightStep, WorkInFlight } from '../../contracts/registry.ts'
+import { NO_CAUSE, type Origin } from '../../core/causality/context.ts'
+import type { ErrorCode } from '../../core/errors/catalogue.ts'
+import { messageOf } from '../../core/errors/description.ts'
 import { steadyMs } from '../../core/schedule/steady-time.ts'
 import { withoutSecretTexts } from '../../core/schemas/secret-texts.ts'
+import { encodePayload } from '../../runtime/events/payload.ts'
+import { publicationOf } from '../../runtime/events/publication.ts'
+import { parseExitReport } from '../../transport/exit-report.ts'
+import type { EventFrame } from '../../transport/frames/event-frame.ts'
 import {
   type RawStep,
   STEP_CALL,
@@ -11,10 +21,86 @@ import {
   STEP_REQUEST,
   STEP_STREAM_EVENT,
 } from '../../transport/memory/flight-recorder.ts'
-import type { Lane } from '../dispatch/lane.ts'
+import type { Lane, UnfinishedWork } from '../dispatch/lane.ts'
 import { workOf } from '../dispatch/request-slots.ts'
-import type { LaneDeath } from './lane-death.ts'
-import { shownFrame } from './stack-probe.ts'
+import type { Routing } from '../http/routes.ts'
+import { isProved, type Judge, originOf } from './guilt.ts'
+import type { LaneRegistrar } from './lane-registrar.ts'
+import type { LaneThread } from './lane-set.ts'
+import { framesOfStack, type StackFrame, shownFrame } from './stack-probe.ts'
+import { BOOT_TIMEOUT_MS, STANDSTILL_GROWTH, type Standstill } from './watchdog.ts'
+
+/** The cause of a lane's end as far as it is known, and the work that it leaves. */
+export interface LaneDeath extends UnfinishedWork {
+  reason: DeathReason
+  message: string
+  /** Where the thread stood or what it threw, innermost frame first; empty when unknown. */
+  stack: StackFrame[]
+  /** The handler that had made what ended the thread; null when unknown. */
+  origin: Origin | null
+  stoodStillMs: number
+  cpuMs: number | null
+  cpuMsWhileStill: number | null
+  /** File of the plugin whose boot, or what that has left behind, or what it has broken, has ended the lane; null when something else has. */
+  bootCulprit: string | null
+}
+
+/** @param error what the thread ended with: null when it ended by itself */
+export function laneDeath(thread: LaneThread, error: unknown, unfinished: UnfinishedWork, memoryMb: number): LaneDeath {
+  const { lane, watchdog } = thread
+  const report = parseExitReport(lane.flight.exitReport())
+  const stack = watchdog.stack ?? (report === null ? watchdog.lastStack : framesOfStack(report.stack)) ?? []
+  const death: LaneDeath = {
+    ...unfinished,
+    reason: lane.manifest === null ? 'boot' : 'crashed',
+    message:
+      watchdog.bootFault ?? report?.message ?? (error === null ? 'its thread ended by itself' : messageOf(error)),
+    stack,
+    origin: report?.origin ?? null,
+    stoodStillMs: Math.round(watchdog.stillMs),
+    cpuMs: watchdog.cpuMs ?? lane.heartbeat.cpuMs,
+    cpuMsWhileStill: watchdog.cpuMsWhileStill,
+    bootCulprit:
+      report?.origin?.bootFile ??
+      (lane.manifest === null || report?.kind === 'broken' ? bootingAt(thread, stack) : null),
+  }
+  if (watchdog.terminationReason === 'stalled') {
+    return { ...death, reason: 'stalled', message: `its loop stood still for ${death.stoodStillMs} ms` }
+  }
+  if (watchdog.terminationReason === 'memory') {
+    return { ...death, reason: 'memory', message: memoryMessage(lane, death.stoodStillMs > 0, memoryMb) }
+  }
+  if (thread.holder !== null) {
+    const { plugin, handler, files } = thread.holder
+    const message = `${files} files that were opened there are not closed`
+    return { ...death, reason: 'descriptors', message, origin: { plugin, handler } }
+  }
+  if ((error as { code?: unknown } | null)?.code === 'ERR_WORKER_OUT_OF_MEMORY') {
+    return { ...death, reason: 'memory', message: `it used up its heap memory of ${memoryMb} MiB` }
+  }
+  if (watchdog.terminationReason === 'boot') {
+    return { ...death, message: watchdog.bootFault ?? `a plugin did not boot within ${BOOT_TIMEOUT_MS / 1000} s` }
+  }
+  if (report === null || report.kind === 'throw' || death.reason !== 'crashed') return death
+  return { ...death, reason: report.kind === 'exit' ? 'exited' : 'broken' }
+}
+
+/** In one line, with the plugin and its line as far as they are known. */
+export function describeDeath({ message }: LaneDeath, guilty: BlackBox['guilty'] | undefined): string {
+  const whose = guilty?.plugin == null ? '' : `${guilty.plugin}: `
+  return `${whose}${message}${guilty?.line == null ? '' : ` (${guilty.line})`}`
+}
+
+/** The plugin that the stack names, else the one that was being booted. */
+export function bootingAt({ bootedFiles, bootingFile }: LaneThread, stack: readonly StackFrame[]): string | null {
+  return stack.find(({ file }) => bootedFiles.includes(file))?.file ?? bootingFile
+}
+
+function memoryMessage({ heartbeat }: Lane, isStill: boolean, memoryMb: number): string {
+  if (isStill)
+    return `it used up its memory: the process grew by more than ${STANDSTILL_GROWTH * memoryMb} MiB while it stood still`
+  return `its ${heartbeat.heapBytes > heartbeat.externalBytes ? 'heap' : 'buffers'} took more than ${memoryMb} MiB`
+}
 
 const KINDS: Record<number, FlightStep['kind']> = {
   [STEP_REQUEST]: 'request',
@@ -30,7 +116,7 @@ const IN_FLIGHT_KEPT = 50
 const AFTERMATH_MS = 1000
 
 /** The names behind the numbers in a flight recorder, and the work of the lane that the primary knows of. */
-export interface LaneKnowledge {
+interface LaneKnowledge {
   routeName(number: number): string
   callName(number: number): string
   subscriberName(subscriberIndex: number): string
@@ -167,5 +253,122 @@ function nameOf({ kind, subject }: RawStep, known: LaneKnowledge): string {
       return known.jobName(subject)
     default:
       return known.callName(subject)
+  }
+}
+
+/** The event that reports a lane's death. Its payload is the black box. */
+const LANE_DIED = 'runtime.lane.died'
+const IDENTITY = 'supervisor'
+/** A line where a lane stood still counts for its death so long, milliseconds. */
+const RECENT_MS = 5000
+/** Steps that the log and the event show; `/system/lanes` shows all. */
+const STEPS_REPORTED = 10
+
+interface DeathParts {
+  readonly domainsDir: readonly string[]
+  readonly routing: Routing
+  readonly registrar: LaneRegistrar
+  readonly judge: Judge
+  callName(number: number): string
+  /** Publishes an event of the runtime; its payload is JSON text. */
+  publish(event: EventFrame): Awaitable<void>
+  /** Keeps it. */
+  /** @param keys of the requests in flight whose ids their clients have chosen, by these */
+  record(box: BlackBox, keys: ReadonlyMap<string, string>): void
+  /** Tells the tools that a thread is gone: they may hold something for it. */
+  threadGone(threadId: number): void
+  log(level: LogLevel, message: string, identity: string, fields?: Record<string, unknown>): void
+}
+
+const answerOf = ({ reason }: BlackBox): ErrorCode => (reason === 'stalled' ? 'HTTP_LANE_STALLED' : 'HTTP_INTERNAL')
+
+/** Handles the death of a lane: answers its requests, reads and reports its black box, and gives its events to other lanes. */
+export class LaneDeaths {
+  readonly #parts: DeathParts
+  readonly #domains: string[]
+  /** Where each lane has stood still last: a heap that is nearly full does so, while it is collected. */
+  readonly #stills = new WeakMap<Lane, { atMs: number; where: string }>()
+
+  constructor(parts: DeathParts) {
+    this.#parts = parts
+    this.#domains = parts.domainsDir.map((directory) => resolve(directory) + sep)
+  }
+
+  /** A lane has died, or is dying: who is guilty of it is known, and gets his answers. Everybody else may still get theirs. */
+  onDeath(lane: Lane, death: LaneDeath): BlackBox {
+    const { judge } = this.#parts
+    const box = judge.name(lane, this.#read(lane, death))
+    this.#report(box)
+    this.#parts.record(box, new Map(death.requests.map(({ exchange: { requestId, key } }) => [requestId, key])))
+    // Who ends lanes by its boot is left out of those that start: it needs no other punishment.
+    if (death.bootCulprit === null) judge.punish(lane, box)
+    else judge.died(lane)
+    if (isProved(box)) lane.failRequestsOf(box.guilty!.plugin!, answerOf(box))
+    return box
+  }
+
+  /** It is gone, with what it has not finished. */
+  onGone(lane: Lane, { requests, unreadDeliveries }: UnfinishedWork, box: BlackBox): void {
+    for (const { exchange } of requests) exchange.fail(answerOf(box))
+    this.#parts.threadGone(lane.heartbeat.threadId)
+    this.#parts.registrar.laneGone(lane, unreadDeliveries, box)
+  }
+
+  /** A lane that stood still has gone on by itself. Nothing is lost, but the log says where it stood. */
+  onRecovered(lane: Lane, { stillMs, stack }: Standstill): void {
+    const line = stack?.find(({ file }) => this.#isDomainFile(file))
+    if (line === undefined) return
+    const where = `${relative(process.cwd(), line.file)}:${line.line}:${line.column}`
+    this.#stills.set(lane, { atMs: steadyMs(), where })
+    this.#parts.log('WARNING', `Lane ${lane.index} stood still for ${Math.round(stillMs)} ms (${where})`, IDENTITY, {
+      lane: lane.index,
+      still_ms: Math.round(stillMs),
+      stack: stack!.map(shownFrame).join('\n'),
+    })
+  }
+
+  #read(lane: Lane, death: LaneDeath): BlackBox {
+    const { routing, registrar, callName } = this.#parts
+    const { manifest } = lane
+    return blackBoxOf(lane, death, {
+      routeName: (number) => routing.nameOf(number),
+      callName,
+      subscriberName: (subscriberIndex) =>
+        manifest?.subscriptions.find((each) => each.subscriberIndex === subscriberIndex)?.identity ?? 'subscriber',
+      jobName: (job) => manifest?.jobs[job]?.name ?? 'job',
+      originOf: (step) => originOf(step, lane, routing),
+      recentLine: this.#recentLine(lane),
+      works: registrar.workInFlight(lane, death.unreadDeliveries),
+      isDomainFile: (file) => this.#isDomainFile(file),
+    })
+  }
+
+  #recentLine(lane: Lane): string | null {
+    const still = this.#stills.get(lane)
+    return still !== undefined && steadyMs() - still.atMs < RECENT_MS ? still.where : null
+  }
+
+  #isDomainFile(file: string): boolean {
+    return this.#domains.some((directory) => file.startsWith(directory)) && !file.includes('node_modules')
+  }
+
+  #report(box: BlackBox): void {
+    const { guilty } = box
+    const who = [guilty?.handler, guilty?.plugin].find((name) => name != null)
+    const where = [who, guilty?.line].filter((part) => part != null).join(' at ')
+    const short = { ...box, steps: box.steps.slice(-STEPS_REPORTED) }
+    const { at: _, stack, ...fields } = short
+    this.#parts.log('ERROR', `Lane ${box.lane} died: ${box.message}${where === '' ? '' : ` in ${where}`}`, IDENTITY, {
+      ...fields,
+      stack: stack.join('\n'),
+    })
+    const unpublished = (error: unknown): void =>
+      this.#parts.log('WARNING', `${LANE_DIED} was not published: ${messageOf(error)}`, IDENTITY)
+    try {
+      const { json, keys } = encodePayload(LANE_DIED, short as unknown as Record<string, unknown>)
+      this.#parts.publish(publicationOf(IDENTITY, LANE_DIED, json, keys, {}, NO_CAUSE))?.catch(unpublished)
+    } catch (error) {
+      unpublished(error)
+    }
   }
 }

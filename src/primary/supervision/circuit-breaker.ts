@@ -1,4 +1,41 @@
-import { DeathWindow } from './death-window.ts'
+// What is kept from killing again: plugins whose circuit is open, confined ones, those barred at boot.
+
+import { steadyMs } from '../../core/schedule/steady-time.ts'
+import type { Lane } from '../dispatch/lane.ts'
+import type { LaneDeath } from './black-box.ts'
+import type { LaneThread } from './lane-set.ts'
+
+/** Counts deaths within a sliding window of time. */
+export class DeathWindow {
+  readonly #windowMs: number
+  #deathsMs: number[] = []
+
+  constructor(windowMs: number) {
+    this.#windowMs = windowMs
+  }
+
+  /** Deaths within the window that ended with the last one. */
+  get size(): number {
+    return this.#deathsMs.length
+  }
+
+  /** Deaths within the window that ends now. */
+  count(nowMs: number): number {
+    return this.#recent(nowMs).length
+  }
+
+  add(nowMs: number): void {
+    this.#deathsMs = [...this.#recent(nowMs), nowMs]
+  }
+
+  clear(): void {
+    this.#deathsMs = []
+  }
+
+  #recent(nowMs: number): number[] {
+    return this.#deathsMs.filter((atMs) => nowMs - atMs < this.#windowMs)
+  }
+}
 
 /** The circuit of a plugin opens when its handlers bring down this many lanes within the window. */
 export const CIRCUIT_DEATHS = 5
@@ -90,5 +127,200 @@ export class CircuitBreaker {
     circuit.deaths.clear()
     circuit.halfOpenUntilMs = Date.now() + CIRCUIT_WINDOW_MS
     this.#onChange(plugin, null)
+  }
+}
+
+/** A plugin that may have ended a lane is confined this long after the last time, and one that stands still in the lanes stalls, milliseconds. */
+const CONFINED_MS = 60_000
+/** A plugin is confined when it is proved to have ended this many lanes within the window. */
+const CONFINED_AFTER = 2
+/** With this many deaths of regular lanes within the window, one lane takes only plugins that are known to do no harm. */
+const CRISIS_DEATHS = 2
+const WINDOW_MS = 60_000
+/** After any death, until the lane that takes over has shown that what waited for it does it no harm, milliseconds. */
+const SHELTER_MS = 5_000
+
+interface ConfinementOptions {
+  /** Told whether the probation lane is needed. */
+  onWanted: (isWanted: boolean) => void
+  /** A plugin stands still in the lanes, or does no more. */
+  onStalling: (plugin: string, isStalling: boolean) => void
+  /** Lanes get other requests from now on. */
+  onChange: () => void
+}
+
+/** Plugins that are under suspicion: the probation lane alone takes their requests, so that what they do costs nobody else a lane. */
+export class Confinement {
+  readonly #options: ConfinementOptions
+  readonly #timers = new Map<string, NodeJS.Timeout>()
+  readonly #stalling = new Map<string, NodeJS.Timeout>()
+  readonly #deaths = new DeathWindow(WINDOW_MS)
+  readonly #dead = new WeakSet<Lane>()
+  #lastDeathMs = Number.NEGATIVE_INFINITY
+  readonly #deathsOf = new Map<string, DeathWindow>()
+
+  constructor(options: ConfinementOptions) {
+    this.#options = options
+  }
+
+  isConfined(plugin: string): boolean {
+    return this.#timers.has(plugin)
+  }
+
+  /** True for a plugin that stood still in all lanes but one, or in all, shortly before: it does not get the last one. */
+  isStalling(plugin: string): boolean {
+    return this.#stalling.has(plugin)
+  }
+
+  /** A plugin stands still in all lanes but one, or in all. @returns true when that was not known */
+  stalls(plugin: string): boolean {
+    const known = this.#stalling.get(plugin)
+    if (known !== undefined) known.refresh()
+    else {
+      this.#stalling.set(plugin, setTimeout(() => this.#goesOn(plugin), CONFINED_MS).unref())
+      this.#options.onStalling(plugin, true)
+      this.#changed()
+    }
+    return known === undefined
+  }
+
+  #goesOn(plugin: string): void {
+    clearTimeout(this.#stalling.get(plugin))
+    this.#stalling.delete(plugin)
+    this.#options.onStalling(plugin, false)
+    this.#changed()
+  }
+
+  /** A regular lane has died. It counts once. */
+  laneDied(lane: Lane, nowMs: number): void {
+    if (this.#dead.has(lane)) return
+    this.#dead.add(lane)
+    this.#lastDeathMs = nowMs
+    this.#deaths.add(nowMs)
+  }
+
+  /** True while lanes die so often that one of them is kept for what is known to do no harm, and for a while after any death. */
+  isCrisis(nowMs: number): boolean {
+    return nowMs - this.#lastDeathMs < SHELTER_MS || this.#deaths.count(nowMs) >= CRISIS_DEATHS
+  }
+
+  /** A plugin is proved to have ended a lane: again and again, it is confined. */
+  blame(plugin: string, nowMs: number): void {
+    const deaths = this.#deathsOf.get(plugin) ?? new DeathWindow(WINDOW_MS)
+    this.#deathsOf.set(plugin, deaths)
+    deaths.add(nowMs)
+    if (deaths.size >= CONFINED_AFTER) this.confine(plugin)
+  }
+
+  confine(plugin: string): void {
+    clearTimeout(this.#timers.get(plugin))
+    const isNew = !this.#timers.has(plugin)
+    this.#timers.set(plugin, setTimeout(() => this.release(plugin), CONFINED_MS).unref())
+    if (isNew) this.#changed()
+  }
+
+  release(plugin: string): void {
+    clearTimeout(this.#timers.get(plugin))
+    if (this.#timers.delete(plugin)) this.#changed()
+  }
+
+  /** Releases all: the code of the plugins is new. */
+  reset(): void {
+    for (const plugin of this.#stalling.keys()) this.#goesOn(plugin)
+    for (const timer of this.#timers.values()) clearTimeout(timer)
+    this.#lastDeathMs = Number.NEGATIVE_INFINITY
+    this.#deaths.clear()
+    this.#deathsOf.clear()
+    if (this.#timers.size === 0) return
+    this.#timers.clear()
+    this.#changed()
+  }
+
+  #changed(): void {
+    this.#options.onWanted(this.#timers.size + this.#stalling.size > 0)
+    this.#options.onChange()
+  }
+}
+
+/** What a boot has left behind bars its plugin at once when it ends a lane so soon after that, milliseconds. */
+const BOOT_AFTERMATH_MS = 10_000
+/** Later than that it takes this many deaths within the window. */
+const LATE_DEATHS = 2
+
+/** Plugins whose boot, or what that has left behind, ends lanes, or that break what JavaScript brings: lanes start without them until there is new code. */
+export class BarredPlugins {
+  #reasons: Readonly<Record<string, string>>
+  #lateDeaths = new Map<string, DeathWindow>()
+  readonly #waiting = new Set<string>()
+
+  /** @param reasons by file: of those that are barred from the first lane on */
+  constructor(reasons: Readonly<Record<string, string>>) {
+    this.#reasons = reasons
+  }
+
+  /** Why each is left out, by file. */
+  get reasons(): Readonly<Record<string, string>> {
+    return this.#reasons
+  }
+
+  /** Files of plugins that one thread is booting still, while lanes run without them. */
+  get waiting(): ReadonlySet<string> {
+    return this.#waiting
+  }
+
+  /** Lanes start without the plugin, until `admit`. */
+  waitFor(file: string): void {
+    this.#waiting.add(file)
+  }
+
+  /** What lanes did not wait for has booted. @returns their files */
+  admit(): string[] {
+    const files = [...this.#waiting]
+    this.#waiting.clear()
+    return files
+  }
+
+  giveUpWaiting(reason: string): void {
+    for (const file of this.admit()) this.#bar(file, reason)
+  }
+
+  /**
+   * A lane has died.
+   * @param line where, as far as that is known
+   * @returns true when the next lane starts without a plugin that this one had: it does not die of the same
+   */
+  laneDied(thread: LaneThread, death: LaneDeath, line: string | null | undefined): boolean {
+    const file = death.bootCulprit
+    if (file === null) return false
+    if (this.#reasons[file] === undefined && this.#isEnough(thread, file, death)) {
+      const left = death.reason === 'broken' ? 'by what it has broken' : 'by what it left behind when it booted'
+      const when = thread.bootedMs === null ? 'while it booted' : left
+      this.#bar(file, `It brought down a lane ${when}: ${death.message}${line ? ` (${line})` : ''}`)
+    }
+    return this.#reasons[file] !== undefined && !thread.without.has(file)
+  }
+
+  #bar(file: string, reason: string): void {
+    this.#waiting.delete(file)
+    this.#reasons = { ...this.#reasons, [file]: reason }
+  }
+
+  #isEnough({ bootedMs }: LaneThread, file: string, { reason }: LaneDeath): boolean {
+    const nowMs = steadyMs()
+    if (bootedMs === null || (reason !== 'broken' && nowMs - bootedMs < BOOT_AFTERMATH_MS)) return true
+    const deaths = this.#lateDeaths.get(file) ?? new DeathWindow(WINDOW_MS)
+    this.#lateDeaths.set(file, deaths)
+    deaths.add(nowMs)
+    return deaths.size >= LATE_DEATHS
+  }
+
+  /** There is new code: each gets another chance. @returns what takes that chance back */
+  reset(): () => void {
+    const reasons = this.#reasons
+    this.#reasons = {}
+    this.#lateDeaths = new Map()
+    return () => {
+      this.#reasons = reasons
+    }
   }
 }

@@ -1,8 +1,12 @@
-import { readdirSync, readFileSync, renameSync, writeFileSync } from 'node:fs'
-import { join, relative } from 'node:path'
+// What a process leaves behind of its end: the steps of its threads, and the report.
+import { readdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs'
+import { basename, join, relative } from 'node:path'
 import type { BlackBox, WorkInFlight } from '../../contracts/registry.ts'
-import { BOOTING_ENDING, type FlightRecord, readFlightFile } from '../../transport/memory/flight-file.ts'
+import { BOOTING_ENDING, FlightFile, type FlightRecord, readFlightFile } from '../../transport/memory/flight-file.ts'
 import {
+  createFlightRecorder,
+  FLIGHT_FILE_BYTES,
+  FlightRecorder,
   type RawStep,
   STEP_CALL,
   STEP_EVENT,
@@ -10,16 +14,187 @@ import {
   STEP_REQUEST,
   STEP_STREAM_EVENT,
 } from '../../transport/memory/flight-recorder.ts'
-import {
-  FLIGHT_ENDING,
-  type FlightNames,
-  LAST_RESORT_FILE,
-  type LastResort,
-  NAMES_FILE,
-  PRIMARY_FILE,
-} from './flight-mirror.ts'
-import { isProved } from './judge.ts'
+import type { Lane } from '../dispatch/lane.ts'
+import type { Routing } from '../http/routes.ts'
+import { isProved } from './guilt.ts'
 import { framesOfStack, shownFrame } from './stack-probe.ts'
+import { CHECK_MS } from './watchdog.ts'
+
+/** How often the copy of a recorder is renewed that has changed, milliseconds: so that what has ended does not stand there as in flight. */
+const RENEW_MS = 100
+/** A loop that has not turned for this long stands still, milliseconds: two beats. What is in flight there may be about to end the process. */
+const STILL_MS = 40
+export const NAMES_FILE = 'names.json'
+const PRIMARY_FILE = 'primary.flight'
+const FLIGHT_ENDING = '.flight'
+const LAST_RESORT_FILE = 'last-resort.json'
+
+interface Entry {
+  readonly path: string
+  readonly source: Buffer
+  /** As it was when it was last written. */
+  readonly seen: Buffer
+  readonly file: FlightFile
+  isStill: boolean
+}
+
+/** A thread that is ended from outside, though native calls of it may be under way, which can end the process. */
+interface LastResort {
+  atMs: number
+  lane: number
+  /** Why the lane had to leave; null where there is only new code. */
+  message: string | null
+  guilty: BlackBox['guilty']
+}
+
+interface WorkNames {
+  /** `GET /users/:id`, an event's name, a job's name. */
+  name: string
+  plugin: string
+}
+
+/** What the numbers in the flight files mean: for the process that reads them when this one is dead. */
+interface FlightNames {
+  /** By number. */
+  routes: Record<string, WorkNames & { isStream: boolean }>
+  /** By the name of the lane's file. */
+  lanes: Record<string, LaneNames>
+  /** Absolute path of each plugin's file, by plugin. */
+  files: Record<string, string>
+}
+
+interface LaneNames {
+  index: number
+  /** By the subscriber's number in the lane. */
+  subscriptions: Record<string, WorkNames>
+  jobs: WorkNames[]
+}
+
+/** Keeps the copies of the flight recorders outside of the process, in the guardian's folder: of each lane, and of the primary. */
+export class FlightMirror {
+  /** What the primary itself records of its plugins' requests. */
+  readonly primary: FlightRecorder
+  readonly #folder: string
+  readonly #entries = new Map<Lane | null, Entry>()
+  #lanesBegun = 0
+  #looks = 0
+  #isNaming = false
+
+  /** @param folder the guardian's: it reads it when this process is dead */
+  constructor(folder: string) {
+    this.#folder = folder
+    const memory = createFlightRecorder()
+    // Its loop cannot say that it stands still: so it writes what it begins, as the lanes do.
+    this.primary = new FlightRecorder(memory, this.#add(null, PRIMARY_FILE, memory).file)
+  }
+
+  /** @returns the file that the lane writes, too */
+  begin(lane: Lane, memory: SharedArrayBuffer): string {
+    return this.#add(lane, `lane-${lane.index}-${this.#lanesBegun++}${FLIGHT_ENDING}`, memory).path
+  }
+
+  #add(lane: Lane | null, name: string, memory: SharedArrayBuffer): Entry {
+    const path = join(this.#folder, name)
+    const seen = Buffer.alloc(FLIGHT_FILE_BYTES)
+    const source = Buffer.from(memory)
+    const entry: Entry = { path, source, seen, file: new FlightFile(path, source), isStill: false }
+    this.#entries.set(lane, entry)
+    return entry
+  }
+
+  /** The primary begins to boot a plugin of its own. @param file null when it has booted all */
+  booting(file: string | null): void {
+    this.#entries.get(null)!.file.booting(file)
+  }
+
+  /** The lane's thread has ended, and the process goes on. */
+  end(lane: Lane): void {
+    const entry = this.#entries.get(lane)
+    if (entry === undefined) return
+    this.#entries.delete(lane)
+    entry.file.close()
+    rmSync(entry.path, { force: true })
+    rmSync(entry.path + BOOTING_ENDING, { force: true })
+  }
+
+  /** The thread of a lane is about to be ended, which may cost the process. @param box why the lane had to leave */
+  lastResort({ index }: Lane, box: BlackBox | null): void {
+    const last: LastResort = {
+      atMs: Date.now(),
+      lane: index,
+      message: box?.message ?? null,
+      guilty: box?.guilty ?? null,
+    }
+    try {
+      writeFileSync(join(this.#folder, LAST_RESORT_FILE), JSON.stringify(last), { mode: 0o600 })
+    } catch {
+      // The folder is gone with the guardian, and this process is about to end.
+    }
+  }
+
+  /** A round of looks begins: one every CHECK_MS. */
+  beginLook(): void {
+    if (this.#looks++ % (RENEW_MS / CHECK_MS) === 0) for (const entry of this.#entries.values()) renew(entry, 0)
+  }
+
+  /** @param stillMs how long the loop of the lane has not turned */
+  look(lane: Lane, stillMs: number): void {
+    const entry = this.#entries.get(lane)
+    if (entry === undefined) return
+    const isStill = stillMs >= STILL_MS
+    if (isStill !== entry.isStill) renew(entry, isStill ? stillMs : 0, true)
+    entry.isStill = isStill
+  }
+
+  /**
+   * Writes what the numbers mean, soon: the routes, lanes or subscriptions have changed.
+   * @param files those of the primary's plugins
+   */
+  nameSoon(lanes: () => readonly Lane[], routing: Routing, files: Readonly<Record<string, string>>): void {
+    if (this.#isNaming) return
+    this.#isNaming = true
+    setImmediate(() => {
+      this.#isNaming = false
+      try {
+        const names = this.#names(lanes(), routing, files)
+        const path = join(this.#folder, NAMES_FILE)
+        // The process may die in the middle: cut off, the file would name nothing.
+        writeFileSync(`${path}.part`, JSON.stringify(names), { mode: 0o600 })
+        renameSync(`${path}.part`, path)
+      } catch {
+        // The folder is gone with the guardian, and this process is about to end.
+      }
+    })
+  }
+
+  #names(lanes: readonly Lane[], routing: Routing, primaryFiles: Readonly<Record<string, string>>): FlightNames {
+    const names: FlightNames = { routes: {}, lanes: {}, files: { ...primaryFiles } }
+    for (const { number, method, path, plugin, isStream } of routing.table.list())
+      names.routes[number] = { name: `${method} ${path}`, plugin, isStream }
+    for (const lane of lanes) {
+      const entry = this.#entries.get(lane)
+      if (entry === undefined || lane.manifest === null) continue
+      const { subscriptions, jobs, files } = lane.manifest
+      Object.assign(names.files, files)
+      names.lanes[basename(entry.path)] = {
+        index: lane.index,
+        subscriptions: Object.fromEntries(
+          subscriptions.map(({ subscriberIndex, event, plugin }) => [subscriberIndex, { name: event, plugin }]),
+        ),
+        jobs: jobs.map(({ name, plugin }) => ({ name, plugin })),
+      }
+    }
+    return names
+  }
+}
+
+/** Costs a comparison where nothing has changed. A lane that stands still changes nothing, so its mark stays. */
+function renew({ source, seen, file, isStill }: Entry, stillMs: number, isForced = false): void {
+  if (!isForced && (isStill || source.compare(seen, 0, FLIGHT_FILE_BYTES, 0, FLIGHT_FILE_BYTES) === 0)) return
+  // What changes from now on is seen at the next look.
+  source.copy(seen, 0, 0, FLIGHT_FILE_BYTES)
+  file.write(stillMs)
+}
 
 const REPORT_FILE = 'report.json'
 /** Lines with which V8 and Node say why they end the process, as far as they are worth a message. */
@@ -27,7 +202,7 @@ const FATAL_LINE = /^(?:# Fatal (?!error in)|FATAL ERROR: |\w*Error: )/
 /** The process has died of the end of a thread that came at most so long before, milliseconds: it waits for native calls first. */
 const LAST_RESORT_MS = 10_000
 /** The primary thread is no lane. */
-export const PRIMARY_INDEX = -1
+const PRIMARY_INDEX = -1
 
 /** What the guardian writes when the process has died. */
 interface RawReport {

@@ -1,19 +1,182 @@
-import { getHeapStatistics } from 'node:v8'
+// Starts a thread of the pool, with its limits of memory.
+import { fileURLToPath } from 'node:url'
+import { getHeapStatistics, setFlagsFromString } from 'node:v8'
+import { type MessagePort, Worker } from 'node:worker_threads'
+import { Piscina } from 'piscina'
 import type { HistoryInit } from '../../contracts/requests.ts'
 import type { TracingInit } from '../../contracts/tracing.ts'
+import { laneEnvironment } from '../../core/config/lane-environment.ts'
 import { publicVariables } from '../../core/config/load.ts'
 import type { Settings } from '../../core/config/schema.ts'
 import { messageOf } from '../../core/errors/description.ts'
 import { steadyMs } from '../../core/schedule/steady-time.ts'
 import { letGo } from '../../transport/memory/garbage.ts'
-import { LANE_PROTOCOL, type LaneInit, type SharedMemories, type ToPrimary } from '../../transport/messages.ts'
+import { YOUNG_GENERATION_MB } from '../../transport/memory/heartbeat.ts'
+import {
+  LANE_PROTOCOL,
+  type LaneInit,
+  type SharedMemories,
+  type ToPrimary,
+  type WarmUp,
+} from '../../transport/messages.ts'
 import { Lane, type LaneListener, type LaneRole } from '../dispatch/lane.ts'
 import { descriptorsOfPlugins } from '../http/connection-limit.ts'
-import { BarredPlugins } from './barred-plugins.ts'
-import type { FlightMirror } from './flight-mirror.ts'
-import { LanePool } from './lane-pool.ts'
-import { LaneThread } from './lane-thread.ts'
-import { type Standstill, Watchdog } from './watchdog.ts'
+import { BarredPlugins } from './circuit-breaker.ts'
+import type { FlightMirror } from './crash-report.ts'
+import { isInspected } from './debugger-hold.ts'
+import { LaneThread } from './lane-set.ts'
+import { STANDSTILL_GROWTH, type Standstill, Watchdog } from './watchdog.ts'
+
+const NODE_MAJOR = Number.parseInt(process.versions.node, 10)
+const WORKER_FILE = fileURLToPath(new URL('../../../workers/lane.ts', import.meta.url))
+/** Threads beside the lanes and as many that stand still: the one that takes over in a reload, the quarantine lane, the probation lane, and one that is about to end. */
+const SPARE_THREADS = 4
+/** Threads that have been replaced stay for as long as native calls of theirs are under way: at most so many are waited for at a time. */
+export const LEAVING_MAX_THREADS = 16
+/** Threads that wait for a lane at most, where threads are prewarmed: one more than a reload takes, because an editor often saves twice. */
+const PREWARMED_MAX_THREADS = 3
+/**
+ * How far V8's own heap limit lies beyond a lane's memory. That limit endangers the whole process: when one step needs more than 16 MiB
+ * beyond it (a `Map` that grows, a list that is copied), Node has no time to end the thread and aborts. So it lies where no heap gets to:
+ * the primary ends a lane long before (`Watchdog`), and one step can take 1 GiB at most, the longest list or text that V8 has.
+ */
+const HEAP_ROOM_MB = 2560
+
+/**
+ * With these a thread can be stopped and goes on (`stopThread`): Node looks for no order in its stack of asynchronous calls, which a stop leaves as it
+ * is, and keeps the causal context in V8's frames instead of that stack (the default from Node 24 on), where an `await` costs half, too.
+ */
+const STOPPABLE = ['--no-force-async-hooks-checks', ...(NODE_MAJOR < 24 ? ['--experimental-async-context-frame'] : [])]
+/** Node warns of it in each thread, as of everything that it calls an experiment. */
+const FROZEN = ['--frozen-intrinsics', '--disable-warning=ExperimentalWarning']
+/** No Node knows it. */
+const UNKNOWN_FLAG = '--heddle'
+
+/**
+ * How the threads run: they load TypeScript as the process does, and can be stopped. Node does not know the flags of a process that has preloaded the
+ * loader by itself (`npm start` without a guardian). Where tsx was named for the process, lanes need it no more: it loads through libuv's thread pool,
+ * and a lane could not come back while plugins hold that.
+ */
+function laneArguments({ laneFreezeBuiltins }: Settings): string[] {
+  const { execArgv } = process
+  const isPreloadedLate = process.argv[1]?.endsWith('guardian.cjs') === true
+  const isTsx = execArgv.some((flag, n) => flag === '--import' && /(?:^|\/)tsx(?:\/|$)/.test(execArgv[n + 1] ?? ''))
+  const own =
+    isPreloadedLate || isTsx
+      ? execArgv.flatMap((flag, n) => (flag === '--require' ? [flag, execArgv[n + 1]!] : []))
+      : threadFlags(execArgv)
+  return [...own, ...STOPPABLE, ...(laneFreezeBuiltins ? FROZEN : [])]
+}
+
+/** Those flags that a thread may have: Node refuses those of the whole process, and names all that it refuses before it starts anything. */
+function threadFlags(flags: readonly string[]): string[] {
+  try {
+    new Worker('', { eval: true, execArgv: [...flags, UNKNOWN_FLAG] })
+  } catch (error) {
+    const [, list = ''] = messageOf(error).split(/flags: /)
+    const refused = list.split(', ')
+    return flags.filter((flag) => !refused.includes(flag))
+  }
+  return [...flags]
+}
+
+/** V8's own limit, MiB. A heap takes only as much of it as it needs. */
+const heapLimitMb = ({ laneMemoryMb }: Settings): number => laneMemoryMb * (1 + STANDSTILL_GROWTH) + HEAP_ROOM_MB
+
+/** The threads of the lanes: each runs one long task, its lane, and ends with it. The only file that knows Piscina. */
+class LanePool {
+  readonly #pool: Piscina
+  readonly #warmUp: WarmUp
+  readonly #prewarmedThreads: number
+  #threads = 0
+  /** Tasks that are lanes. */
+  #lanes = 0
+  /** Settles when a thread is ready for a lane. */
+  #prewarming: Promise<void> | null = null
+
+  /** @param isPrewarmed threads may be started ahead of the lanes that will need them (`prewarm`) */
+  constructor(settings: Settings, isPrewarmed: boolean, onError: (error: unknown) => void) {
+    // In Node 22 a loop in a file whose places for breakpoints an editor has asked for answers nobody, and cannot be stopped: V8 tries there to go over to
+    // optimized code, and looks for nothing else.
+    if (NODE_MAJOR < 24 && isInspected()) setFlagsFromString('--no-use-osr')
+    this.#warmUp = { toolsDir: settings.toolsDir, tools: settings.tools }
+    this.#prewarmedThreads = isPrewarmed ? Math.min(settings.lanes + 1, PREWARMED_MAX_THREADS) : 0
+    this.#pool = new Piscina({
+      filename: WORKER_FILE,
+      // The pool starts no thread without a lane by itself: that thread would have loaded older code.
+      minThreads: 0,
+      maxThreads: 2 * settings.lanes + SPARE_THREADS + LEAVING_MAX_THREADS + this.#prewarmedThreads,
+      idleTimeout: Number.POSITIVE_INFINITY,
+      concurrentTasksPerWorker: 1,
+      // The default freezes a thread's timers and sockets while it has no task.
+      atomics: 'disabled',
+      recordTiming: false,
+      execArgv: laneArguments(settings),
+      env: laneEnvironment(publicVariables(), settings.laneEnv),
+      resourceLimits: { maxOldGenerationSizeMb: heapLimitMb(settings), maxYoungGenerationSizeMb: YOUNG_GENERATION_MB },
+    })
+    this.#pool.on('error', onError)
+    process.on('worker', this.#onThread)
+  }
+
+  /** False while a thread is ending: the pool forgets it at once, but its end takes longer. */
+  get isQuiet(): boolean {
+    return this.#threads <= this.#pool.threads.length
+  }
+
+  /** Threads that have begun and not ended. `destroy` does not wait for one that is inside a native call. */
+  get threadsRunning(): number {
+    return this.#threads
+  }
+
+  readonly #onThread = (thread: Worker): void => {
+    if (!this.#pool.threads.includes(thread)) return
+    this.#threads++
+    thread.once('exit', () => {
+      this.#threads--
+    })
+  }
+
+  /** Lanes whose threads have not ended, and have not been told to. */
+  get lanesRunning(): number {
+    return this.#lanes
+  }
+
+  /** Runs one lane. Settles when its thread has ended, in whatever way; an aborted signal ends it. */
+  async run(init: LaneInit, transferList: MessagePort[], signal: AbortSignal): Promise<void> {
+    this.#lanes++
+    const over = (): void => {
+      this.#lanes--
+    }
+    signal.addEventListener('abort', over, { once: true })
+    try {
+      // A thread that is being prewarmed is ready sooner than one that would start now, beside it.
+      if (this.#prewarming !== null && this.#pool.threads.length <= this.#lanes) await this.#prewarming
+      await this.#pool.run(init, { signal, transferList })
+    } finally {
+      signal.removeEventListener('abort', over)
+      if (!signal.aborted) over()
+    }
+  }
+
+  /** Gets threads ready for the next lanes: with the runtime, its tools and zod loaded as they are now, and no file of a domain. */
+  prewarm(): void {
+    if (this.#prewarming !== null || this.#pool.threads.length - this.#lanes >= this.#prewarmedThreads) return
+    // One task for each thread, also for those that wait already: the pool gives each thread one task at a time.
+    const runs = Array.from({ length: this.#prewarmedThreads }, () => this.#pool.run(this.#warmUp))
+    const over = (): void => {
+      this.#prewarming = null
+    }
+    // A thread that cannot load the runtime cannot be a lane either: the lane reports it.
+    this.#prewarming = Promise.any(runs).then(over, over)
+  }
+
+  /** Ends all threads. */
+  async destroy(): Promise<void> {
+    await this.#pool.destroy()
+    process.off('worker', this.#onThread)
+  }
+}
 
 /** A lane that takes over in a reload looks on at what its boot has begun for this long at most, milliseconds. */
 const AFTERMATH_MS = 2000
@@ -34,7 +197,7 @@ export interface LaneHistory {
   laneGone(init: HistoryInit): void
 }
 
-export interface StarterOptions {
+interface StarterOptions {
   settings: Settings
   shared: SharedMemories
   /** Threads are started ahead of the lanes that will need them. */

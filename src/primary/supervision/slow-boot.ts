@@ -1,9 +1,9 @@
 import { basename, dirname } from 'node:path'
 import type { Lane } from '../dispatch/lane.ts'
-import type { BarredPlugins } from './barred-plugins.ts'
-import { bootingAt } from './lane-death.ts'
-import type { LaneReplacement } from './lane-replacement.ts'
-import type { LaneSlot, LaneThread } from './lane-thread.ts'
+import { bootingAt } from './black-box.ts'
+import type { BarredPlugins } from './circuit-breaker.ts'
+import type { LaneSlot, LaneThread } from './lane-set.ts'
+import type { LaneReplacement } from './replacement.ts'
 
 export interface SlowBootOptions {
   slots: readonly LaneSlot[]

@@ -7,19 +7,23 @@ import { until } from '../../core/schedule/until.ts'
 import { withTimeout } from '../../core/schedule/with-timeout.ts'
 import type { Holder, Manifest, SharedMemories } from '../../transport/messages.ts'
 import type { Lane, LaneListener, LaneRole, UnfinishedWork } from '../dispatch/lane.ts'
-import { CoreUse } from './core-use.ts'
-import type { FlightMirror } from './flight-mirror.ts'
-import { describeDeath, type LaneDeath, laneDeath } from './lane-death.ts'
-import { LaneReplacement, RESTART } from './lane-replacement.ts'
-import { LaneSlots } from './lane-slots.ts'
+import { describeDeath, type LaneDeath, laneDeath } from './black-box.ts'
+import type { FlightMirror } from './crash-report.ts'
+import {
+  LAST_LANE_MAX_PAUSE_MS,
+  type LaneSlot,
+  LaneSlots,
+  type LaneThread,
+  OnDemandLane,
+  RESTART_WINDOW_MS,
+  RestartIntensity,
+  slotWith,
+} from './lane-set.ts'
 import { type LaneHistory, LaneStarter, type LaneTracing } from './lane-starter.ts'
-import { type LaneSlot, type LaneThread, slotWith } from './lane-thread.ts'
-import { OnDemandLane } from './on-demand-lane.ts'
-import { LAST_LANE_MAX_PAUSE_MS, RESTART_WINDOW_MS, RestartIntensity } from './restart-intensity.ts'
-import { RollingReload } from './rolling-reload.ts'
+import { CoreUse } from './processor-time.ts'
+import { LaneReplacement, RESTART, RollingReload, StandbyLane } from './replacement.ts'
 import { SlowBoot } from './slow-boot.ts'
 import { type StackFrame, stopThread } from './stack-probe.ts'
-import { StandbyLane } from './standby-lane.ts'
 import { CHECK_MS, type Standstill, type TerminationReason } from './watchdog.ts'
 
 /** Black boxes that are kept of each lane. */

@@ -2,7 +2,7 @@ import type { Settings } from '../../core/config/schema.ts'
 import { memoryLimits } from '../../transport/memory/heartbeat.ts'
 import type { Lane } from '../dispatch/lane.ts'
 import { DebuggerHold, isInspected } from './debugger-hold.ts'
-import { OwnTime } from './own-time.ts'
+import { OwnTime } from './processor-time.ts'
 import { type StackFrame, stackOf, stopThread } from './stack-probe.ts'
 
 /** How often a watchdog checks its lane, milliseconds. */

@@ -24,8 +24,7 @@ import type { ThreadKernel } from '../../runtime/kernel/thread.ts'
 import type { RouteManifest } from '../../transport/messages.ts'
 import type { PrimaryBus } from '../events/primary-bus.ts'
 import type { LocalWorker } from '../http/local-worker.ts'
-import { routeInfo } from '../http/route-info.ts'
-import type { Routing } from '../http/routing.ts'
+import { type Routing, routeInfo } from '../http/routes.ts'
 
 /** What the history answers. */
 export interface KeptRequests {

@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { test } from 'node:test'
 import { ConfigFaults, loadSettings } from '../../../src/core/config/load.ts'
-import { unreadUrls } from '../../../src/primary/tools/unread-urls.ts'
+import { unreadUrls } from '../../../src/primary/tools/config-warnings.ts'
 import { describeOnPostgresAndRedis } from '../../support/servers/both-of-suite.ts'
 import { SYSTEM_ROUTES, startWith } from '../../support/started-service.ts'
 

@@ -3,7 +3,7 @@ import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { test } from 'node:test'
-import { makeRequestId } from '../../../src/primary/http/request-id.ts'
+import { makeRequestId } from '../../../src/primary/http/request-head.ts'
 import { startHeddle } from '../../support/heddle.ts'
 import { DOMAINS, kept, list, one, type Part, partsOf } from './kept.ts'
 

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
 import type { Method } from '../../../src/contracts/http.ts'
-import { type RouteEntry, RouteTable } from '../../../src/primary/http/route-table.ts'
+import { type RouteEntry, RouteTable } from '../../../src/primary/http/routes.ts'
 import { itHolds } from '../../support/listener.ts'
 import { ask, assertFailure, headerOf, jsonOf } from '../../support/raw-client.ts'
 import { shareHeddle } from '../../support/shared-process.ts'

@@ -2,8 +2,7 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { z } from 'zod'
 import { contractText } from '../../../src/core/schemas/route-contract.ts'
-import { routeInfo } from '../../../src/primary/http/route-info.ts'
-import { Routing } from '../../../src/primary/http/routing.ts'
+import { Routing, routeInfo } from '../../../src/primary/http/routes.ts'
 import { laneOf, routeOf } from '../../support/fake-lane.ts'
 
 const authValidator = () => null

@@ -109,7 +109,7 @@ export const ONLY_IMPORTERS = [
   },
   {
     target: 'package:piscina',
-    importer: 'src/primary/supervision/lane-pool.ts',
+    importer: 'src/primary/supervision/lane-starter.ts',
     reason: 'Piscina owns spawn, crash and replacement of a lane: one place knows its traps',
   },
   {

@@ -7,7 +7,7 @@ import { test } from 'node:test'
 import { fileURLToPath } from 'node:url'
 import { loadSettings } from '../../../src/core/config/load.ts'
 import { type Settings, VARIABLES } from '../../../src/core/config/schema.ts'
-import { SSE_COMMENT_MS } from '../../../src/primary/http/sse-client.ts'
+import { SSE_COMMENT_MS } from '../../../src/primary/http/sent-body.ts'
 import {
   DEPLOY,
   type Manifest,

@@ -6,7 +6,7 @@ import type { Exchange } from '../../../src/primary/http/exchange.ts'
 import { Listener } from '../../../src/primary/http/listener.ts'
 import type { ListenerOptions } from '../../../src/primary/http/listener-options.ts'
 import { LocalWorker } from '../../../src/primary/http/local-worker.ts'
-import { Routing } from '../../../src/primary/http/routing.ts'
+import { Routing } from '../../../src/primary/http/routes.ts'
 import { laneOf, routeOf } from '../../support/fake-lane.ts'
 import { until } from '../../support/until.ts'
 

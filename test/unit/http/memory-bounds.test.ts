@@ -2,8 +2,8 @@ import type { HttpResponse } from 'uWebSockets.js'
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
 import type { Exchange } from '../../../src/primary/http/exchange.ts'
-import { PendingBodies } from '../../../src/primary/http/pending-bodies.ts'
-import { SSE_MAX_TOTAL_BYTES, SSE_MAX_WAITING_BYTES, SseClient } from '../../../src/primary/http/sse-client.ts'
+import { PendingBodies } from '../../../src/primary/http/request-body.ts'
+import { SSE_MAX_TOTAL_BYTES, SSE_MAX_WAITING_BYTES, SseClient } from '../../../src/primary/http/sent-body.ts'
 
 const MIB = 1 << 20
 

@@ -3,9 +3,11 @@ import { test } from 'node:test'
 import { steadyMs } from '../../../src/core/schedule/steady-time.ts'
 import type { Exchange } from '../../../src/primary/http/exchange.ts'
 import type { ClientResponse } from '../../../src/primary/http/library.ts'
-import { BODY_TIMEOUT_MS } from '../../../src/primary/http/pending-bodies.ts'
-import { StreamedBodies } from '../../../src/primary/http/streamed-bodies.ts'
-import { STREAMED_BODY_MAX_HELD_BYTES } from '../../../src/primary/http/streamed-body.ts'
+import {
+  BODY_TIMEOUT_MS,
+  STREAMED_BODY_MAX_HELD_BYTES,
+  StreamedBodies,
+} from '../../../src/primary/http/request-body.ts'
 
 const TIMEOUT_MS = 30_000
 

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { RecordedDeliveries } from '../../../src/lane/recorded-deliveries.ts'
+import { RecordedDeliveries } from '../../../src/lane/flight.ts'
 import type { EventFrame } from '../../../src/transport/frames/event-frame.ts'
 import {
   createFlightRecorder,

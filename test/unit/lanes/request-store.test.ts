@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { it } from 'node:test'
-import { RequestStore } from '../../../src/primary/dispatch/request-store.ts'
+import { RequestStore } from '../../../src/primary/dispatch/admission-queue.ts'
 import { type RequestFrame, readRequest } from '../../../src/transport/frames/request-frame.ts'
 import type { RawBuffer } from '../../../src/transport/memory/raw-buffer.ts'
 

@@ -5,7 +5,7 @@ import {
   RESTART_MAX_PAUSE_MS,
   RESTART_WINDOW_MS,
   RestartIntensity,
-} from '../../../src/primary/supervision/restart-intensity.ts'
+} from '../../../src/primary/supervision/lane-set.ts'
 
 test('the first deaths of a minute are made up for at once, each further one waits twice as long, half a minute at most', () => {
   const intensity = new RestartIntensity()

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { isSharedArrayBuffer } from 'node:util/types'
-import { SharedBuffers } from '../../../src/lane/shared-buffers.ts'
+import { SharedBuffers } from '../../../src/lane/leaving.ts'
 import { collectGarbage } from '../../../src/transport/memory/garbage.ts'
 
 const MIB = 1 << 20

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { Routing } from '../../../src/primary/http/routing.ts'
+import { Routing } from '../../../src/primary/http/routes.ts'
 import { laneOf, routeOf } from '../../support/fake-lane.ts'
 
 const TIMEOUT_MS = 30_000

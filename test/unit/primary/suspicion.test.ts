@@ -1,8 +1,13 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import type { Lane } from '../../../src/primary/dispatch/lane.ts'
-import { type Handlers, Sightings } from '../../../src/primary/supervision/sightings.ts'
-import { binomialTail, Suspicion, TRIAL_AFTER } from '../../../src/primary/supervision/suspicion.ts'
+import {
+  binomialTail,
+  type Handlers,
+  Sightings,
+  Suspicion,
+  TRIAL_AFTER,
+} from '../../../src/primary/supervision/guilt.ts'
 
 const handlers = (...plugins: string[]): Handlers =>
   new Map(plugins.map((plugin) => [plugin, { plugin, handler: `GET /${plugin}` }]))

@@ -1,7 +1,7 @@
 import type { ErrorCode } from '../../../core/errors/catalogue.ts'
 import { errorReply, JSON_TYPE, type Reply } from '../../../runtime/endpoint/reply.ts'
-import { makeRequestId } from '../request-id.ts'
-import { statusLine } from '../status-line.ts'
+import { statusLine } from '../exchange.ts'
+import { makeRequestId } from '../request-head.ts'
 
 /** What node:http says of bytes that it cannot read. Source: its `clientError` event, and llhttp's errors. */
 const CODES: Record<string, ErrorCode> = {

@@ -1,5 +1,44 @@
+// An address to listen on: free or taken, and by whom.
 import { readdirSync, readFileSync, readlinkSync } from 'node:fs'
-import { addressFault, listeningSockets } from './address.ts'
+import { createServer } from 'node:net'
+import type { Settings } from '../../core/config/schema.ts'
+import { HeddleError } from '../../core/errors/catalogue.ts'
+
+/**
+ * The system's error code for listening on an address (`EADDRINUSE` for example); undefined when the address is free. Connections in
+ * TIME_WAIT that an earlier process has left do not count.
+ */
+export function addressFault(host: string, port: number): Promise<string | undefined> {
+  return new Promise((resolve) => {
+    const probe = createServer()
+    probe.once('error', (error: NodeJS.ErrnoException) => resolve(error.code ?? error.message))
+    probe.listen({ host, port, exclusive: true }, () => probe.close(() => resolve(undefined)))
+  })
+}
+
+/** State of a listening socket in the kernel's tables. */
+const LISTENING = '0A'
+
+/** Inodes of the sockets that listen on a port, on any address; none where the system does not tell. Source: proc(5), /proc/net/tcp. */
+export function listeningSockets(port: number): string[] {
+  const inodes: string[] = []
+  for (const table of ['/proc/net/tcp', '/proc/net/tcp6']) {
+    for (const row of rowsOf(table)) {
+      const [, local, , state, , , , , , inode] = row.trim().split(/\s+/)
+      const isPort = Number.parseInt(local?.split(':').at(-1) ?? '', 16) === port
+      if (isPort && state === LISTENING && inode !== undefined) inodes.push(inode)
+    }
+  }
+  return inodes
+}
+
+function rowsOf(table: string): string[] {
+  try {
+    return readFileSync(table, 'utf8').split('\n').slice(1)
+  } catch {
+    return []
+  }
+}
 
 /** Why an address cannot be listened on: the HTTP library only says that it cannot. */
 export async function listenFault(host: string, port: number, name: 'HTTP' | 'SYSTEM'): Promise<string> {
@@ -66,4 +105,25 @@ function targetOf(link: string): string {
   } catch {
     return ''
   }
+}
+
+/**
+ * Before anything starts, and so before a migration is applied: does nobody else listen on the ports? A port that is shared tells nobody that a
+ * stranger shares it, too.
+ * @param joins other processes of the same guardian listen on HTTP_PORT already
+ * @throws HTTP_LISTEN
+ */
+export async function requireFreePorts(
+  settings: Pick<Settings, 'httpHost' | 'httpPort' | 'httpReusePort' | 'systemHost' | 'systemPort'>,
+  joins: boolean,
+): Promise<void> {
+  const { httpHost, httpPort, httpReusePort, systemHost, systemPort = 0 } = settings
+  // With HTTP_REUSE_PORT another supervisor shares it on purpose.
+  if (!joins && !httpReusePort) await requireFree(httpHost, httpPort, 'HTTP')
+  await requireFree(systemHost, systemPort, 'SYSTEM')
+}
+
+async function requireFree(host: string, port: number, name: 'HTTP' | 'SYSTEM'): Promise<void> {
+  if (port === 0 || (await addressFault(host, port)) === undefined) return
+  throw new HeddleError('HTTP_LISTEN', `Cannot listen on ${host}:${port}: ${await listenFault(host, port, name)}`)
 }

@@ -1,3 +1,4 @@
+// Settings that are set and not read, or not shared by several processes.
 import { basename } from 'node:path'
 import type { Settings } from '../../core/config/schema.ts'
 import { HeddleError } from '../../core/errors/catalogue.ts'
@@ -39,4 +40,27 @@ export function refuseOneFile(
     'DATABASE_TAKEN',
     `PROCESSES is ${processes}, and SQLite keeps the events of one process: use PostgreSQL (TOOLS=postgres), or streams of Redis (EVENT_BUS_DRIVER=keyvalue_streams), or events that end with their process (EVENT_BUS_DRIVER=in_process), or PROCESSES=1`,
   )
+}
+
+/**
+ * Warnings of URLs that are set while nothing reads them: a URL chooses no implementation.
+ * @param folders the implementations in use
+ */
+export function unreadUrls(
+  folders: readonly ToolFolder[],
+  { databaseUrl, redisUrl, eventBusDriver }: Pick<Settings, 'databaseUrl' | 'redisUrl' | 'eventBusDriver'>,
+): string[] {
+  const isUsed = (implementation: string): boolean => folders.some(({ path }) => basename(path) === implementation)
+  const warnings: string[] = []
+  if (databaseUrl !== undefined && isUsed('sqlite')) {
+    warnings.push(
+      'DATABASE_URL is set, and db is SQLite, which does not read it: choose PostgreSQL with TOOLS=postgres, or with "heddle": { "tools": { "db": "postgres" } } in package.json',
+    )
+  }
+  if (redisUrl !== undefined && isUsed('memory-state') && eventBusDriver !== 'keyvalue_streams') {
+    warnings.push(
+      'REDIS_URL is set, and nothing reads it: choose TOOLS=redis-state for state, or EVENT_BUS_DRIVER=keyvalue_streams for events',
+    )
+  }
+  return warnings
 }

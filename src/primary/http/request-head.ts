@@ -1,5 +1,52 @@
+// One pass over the head of a request: its headers, its path, its id, and whether its end is certain.
+import { randomBytes } from 'node:crypto'
 import { HEADER_SEPARATOR } from '../../runtime/endpoint/incoming.ts'
 import type { ClientRequest } from './library.ts'
+
+/** Methods that change nothing. Source: RFC 9110, section 9.2.1. */
+export const SAFE_METHODS: ReadonlySet<string> = new Set(['GET', 'HEAD', 'OPTIONS'])
+
+/** Longest `x-request-id` of a client that is used. */
+const MAX_LENGTH = 128
+const VISIBLE_ASCII = /^[\x21-\x7e]+$/
+
+/** 96 bits in base64url: unique over all replicas, and nobody who knows some foretells another. */
+const RANDOM_CHARS = 16
+/** Made for so many ids at once: one by one they would cost ten times as much. */
+const IDS_PER_FILL = 512
+let random = ''
+let at = 0
+
+export function makeRequestId(): string {
+  if (at === random.length) {
+    random = randomBytes((IDS_PER_FILL * RANDOM_CHARS * 3) / 4).toString('base64url')
+    at = 0
+  }
+  const from = at
+  at += RANDOM_CHARS
+  return `req_${random.slice(from, at)}`
+}
+
+/** The client's own id when it is valid, else a new one. */
+export function requestIdOf(header: string): string {
+  if (header !== '' && header.length <= MAX_LENGTH && VISIBLE_ASCII.test(header)) return header
+  return makeRequestId()
+}
+
+/** Why the path of a request cannot be routed, for its client; null when it can. */
+export function faultOfPath(path: string): string | null {
+  if (path.includes('%')) {
+    let decoded: string
+    try {
+      decoded = decodeURIComponent(path)
+    } catch {
+      return 'The path has invalid percent-encoding'
+    }
+    if (decoded.includes('\0')) return 'The path has a NUL'
+  } else if (path.includes('\0')) return 'The path has a NUL'
+  if (path.includes('\ufffd')) return 'The path is not valid UTF-8'
+  return null
+}
 
 /**
  * One pass over a request's headers: their text for the thread that handles it, and the few that the listener needs.

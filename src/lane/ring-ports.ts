@@ -1,0 +1,301 @@
+// A lane's ends of the rings: answers, acknowledgements, publications, records, calls.
+
+import { Fifo } from '../core/collections/fifo.ts'
+import { HeddleError } from '../core/errors/catalogue.ts'
+import { fromWire, type WireError } from '../core/errors/wire.ts'
+import type { Reply } from '../runtime/endpoint/reply.ts'
+import type { ReplySink } from '../runtime/endpoint/request-server.ts'
+import type { SocketSink } from '../runtime/endpoint/sockets/server.ts'
+import type { DeliverySink } from '../runtime/events/event-server.ts'
+import { acknowledgementBytes, writeAcknowledgements } from '../transport/frames/acknowledgement-frame.ts'
+import { type EventFrame, eventMaxBytes, writeEvent } from '../transport/frames/event-frame.ts'
+import { utf8MaxBytes } from '../transport/frames/frame-buffer.ts'
+import { INLINE_MAX_BYTES, KIND } from '../transport/frames/frame-kinds.ts'
+import { RESPONSE_FIXED_BYTES, writeResponse } from '../transport/frames/response-frame.ts'
+import { fileHeadText, numberedText } from '../transport/frames/text-frame.ts'
+import type { AnswerCell } from '../transport/memory/answer-cell.ts'
+import type { Outbox } from '../transport/rings/outbox.ts'
+import type { Publisher } from './event-bus.ts'
+import type { LaneFlight } from './flight.ts'
+
+/** Reports events that streams carry to the primary, over the ring: for the trace there, without their payloads. */
+export class RingRecords {
+  readonly #outbox: Outbox
+
+  constructor(outbox: Outbox) {
+    this.#outbox = outbox
+  }
+
+  published(frame: EventFrame): void {
+    this.#send(frame, 0)
+  }
+
+  received(frame: EventFrame): void {
+    this.#send(frame, 1)
+  }
+
+  /** Dropped where there is no room. The primary need not be woken for it. */
+  #send(frame: EventFrame, isReceived: 0 | 1): void {
+    const { payload } = frame
+    frame.payload = ''
+    const outbox = this.#outbox
+    const at = outbox.begin(eventMaxBytes(frame, 'bytes'), true)
+    if (at >= 0) outbox.end(writeEvent(outbox, at, frame, 'bytes'), KIND.RECORD, isReceived, false)
+    frame.payload = payload
+  }
+}
+
+// Taken before plugins can replace it.
+const { parse: parseJson, stringify: toJson } = JSON
+
+/** Acknowledgements that go out in one frame at most. */
+const ACKS_PER_FRAME = 4096
+
+/** Sends the answers to the hub's deliveries, over the ring. */
+export class RingAcknowledgements implements DeliverySink {
+  readonly #outbox: Outbox
+  readonly #ids: number[] = []
+  #isScheduled = false
+
+  constructor(outbox: Outbox) {
+    this.#outbox = outbox
+  }
+
+  /** Acknowledgements of one turn of the loop go out together. */
+  delivered(deliveryId: number): void {
+    this.#ids.push(deliveryId)
+    if (this.#isScheduled) return
+    this.#isScheduled = true
+    setImmediate(this.#send)
+  }
+
+  reply(deliveryId: number, json: string): void {
+    this.#outbox.answerText(KIND.DELIVERY_REPLY, deliveryId, json)
+  }
+
+  failed(deliveryId: number, error: WireError): void {
+    this.#outbox.answerText(KIND.DELIVERY_FAILED, deliveryId, toJson(error))
+  }
+
+  readonly #send = (): void => {
+    this.#isScheduled = false
+    for (let from = 0; from < this.#ids.length; from += ACKS_PER_FRAME) {
+      const count = Math.min(ACKS_PER_FRAME, this.#ids.length - from)
+      const bytes = acknowledgementBytes(count)
+      const at = this.#outbox.begin(bytes, true, true)
+      writeAcknowledgements(this.#outbox, at, this.#ids, from, count)
+      this.#outbox.end(bytes, KIND.DELIVERED, 0)
+    }
+    this.#ids.length = 0
+  }
+}
+
+interface Publishing {
+  seq: number
+  id: string
+  resolve: (id: string) => void
+  reject: (error: Error) => void
+  isRefused: boolean
+}
+
+/** Publishes events to the hub, over the ring. */
+export class RingPublisher implements Publisher {
+  readonly #outbox: Outbox
+  /** Publications that are sent and not answered, in their order. */
+  readonly #publishing = new Fifo<Publishing>()
+  #seq = 0
+
+  constructor(outbox: Outbox) {
+    this.#outbox = outbox
+  }
+
+  publish(frame: EventFrame): Promise<string> {
+    const outbox = this.#outbox
+    const at = outbox.begin(eventMaxBytes(frame, 'text'), true)
+    if (at < 0) throw new HeddleError('EVENT_BUS_FULL', 'Too many events wait to leave this lane')
+    const seq = this.#seq
+    this.#seq = (seq + 1) & 0x7fffffff
+    outbox.end(writeEvent(outbox, at, frame, 'text'), KIND.PUBLISH, seq)
+    return new Promise((resolve, reject) => {
+      this.#publishing.push({ seq, id: frame.id, resolve, reject, isRefused: false })
+    })
+  }
+
+  /** Hands on an event that is stored. It is never refused, and not answered. */
+  handOn(frame: EventFrame): void {
+    const outbox = this.#outbox
+    const at = outbox.begin(eventMaxBytes(frame, 'text'), true, true)
+    if (at >= 0) outbox.end(writeEvent(outbox, at, frame, 'text'), KIND.STORED, 0)
+  }
+
+  /** The hub has everything up to `seq`, except what it refused. */
+  accepted(seq: number): void {
+    for (;;) {
+      const next = this.#publishing.peek()
+      // Sequence numbers wrap: compare by distance.
+      if (next === undefined || ((seq - next.seq) & 0x7fffffff) > 0x3fffffff) return
+      this.#publishing.shift()
+      if (!next.isRefused) next.resolve(next.id)
+    }
+  }
+
+  refused(seq: number, error: WireError): void {
+    const publishing = this.#publishing.find((each) => each.seq === seq)
+    if (publishing === undefined) return
+    publishing.isRefused = true
+    publishing.reject(fromWire(error))
+  }
+}
+
+// Taken before plugins can replace them.
+
+/** Calls to the primary that one lane may have open at a time. */
+const CALLS_MAX_OPEN = 65_536
+
+/** A lane's calls to the primary: tools with one store per process, and the runtime's own services (tool `#host`). */
+export class PrimaryCalls {
+  readonly #outbox: Outbox
+  readonly #open = new Map<number, { resolve: (value: unknown) => void; reject: (error: Error) => void }>()
+  #nextId = 0
+
+  constructor(outbox: Outbox) {
+    this.#outbox = outbox
+  }
+
+  /** Calls that wait for their answer. */
+  get open(): number {
+    return this.#open.size
+  }
+
+  call(tool: string, method: string, args: readonly unknown[]): Promise<unknown> {
+    return new Promise((resolve, reject) => {
+      if (this.#open.size >= CALLS_MAX_OPEN)
+        return reject(new HeddleError('LANE_BUSY', `${CALLS_MAX_OPEN} calls are open`))
+      const id = this.#nextId
+      this.#nextId = (id + 1) & 0x7fffffff
+      if (!this.#outbox.sendText(KIND.CALL, id, toJson([tool, method, args]))) {
+        return reject(new HeddleError('LANE_BUSY', 'The ring to the primary is full'))
+      }
+      this.#open.set(id, { resolve, reject })
+    })
+  }
+
+  resolve(id: number, json: string): void {
+    this.#take(id)?.resolve(parseJson(json))
+  }
+
+  reject(id: number, json: string): void {
+    this.#take(id)?.reject(fromWire(parseJson(json) as WireError))
+  }
+
+  #take(id: number) {
+    const call = this.#open.get(id)
+    this.#open.delete(id)
+    return call
+  }
+}
+
+/**
+ * Frames of streams and sockets that wait for the primary, at most. Far below `LANE_MEMORY_MB`, or slow readers would use up the lane's
+ * memory.
+ */
+const STREAMS_MAX_WAITING_BYTES = 64 << 20
+/** A primary that does not answer within this is overloaded or stuck, milliseconds. */
+const ADDRESS_TIMEOUT_MS = 1000
+
+/** Sends a lane's answers to its clients, over the ring. */
+export class RingReplies implements ReplySink, SocketSink {
+  readonly #outbox: Outbox
+  readonly #address: AnswerCell
+  readonly #flight: LaneFlight
+
+  constructor(outbox: Outbox, address: AnswerCell, flight: LaneFlight) {
+    this.#outbox = outbox
+    this.#address = address
+    this.#flight = flight
+  }
+
+  answer(id: number, reply: Reply): void {
+    const { body, head } = reply
+    this.#flight.endRequest(id, reply.status >= 500)
+    let maxBytes = RESPONSE_FIXED_BYTES + utf8MaxBytes(head)
+    if (typeof body === 'string') {
+      maxBytes += maxBytes + utf8MaxBytes(body) > INLINE_MAX_BYTES ? Buffer.byteLength(body) : utf8MaxBytes(body)
+    } else if (body !== null) maxBytes += body.byteLength
+    const at = this.#outbox.begin(maxBytes, true, true)
+    this.#outbox.end(writeResponse(this.#outbox, at, reply.status, head, body), KIND.RESPONSE, id)
+  }
+
+  settled(id: number): void {
+    this.#outbox.answerText(KIND.SETTLED, id, '')
+  }
+
+  openStream(id: number, head: string): void {
+    const at = this.#outbox.begin(RESPONSE_FIXED_BYTES + utf8MaxBytes(head), true)
+    if (at >= 0) this.#outbox.end(writeResponse(this.#outbox, at, 200, head, null), KIND.STREAM_OPEN, id)
+  }
+
+  streamData(id: number, chunk: string): boolean {
+    return this.#hasRoom && this.#outbox.sendText(KIND.STREAM_DATA, id, chunk)
+  }
+
+  endStream(id: number, isBroken = false): void {
+    this.#outbox.answerText(KIND.STREAM_END, id, isBroken ? 'broken' : '')
+  }
+
+  openFile(id: number, status: number, head: string, lengthBytes: number): void {
+    this.#flight.endRequest(id, false)
+    this.#outbox.answerText(KIND.FILE_OPEN, id, fileHeadText({ status, head, lengthBytes }))
+  }
+
+  filePiece(id: number, piece: Uint8Array): boolean {
+    return this.#sendBytes(KIND.STREAM_DATA, id, piece)
+  }
+
+  wantBody(id: number, bytes: number): void {
+    this.#outbox.answerText(KIND.BODY_WANTED, id, String(bytes))
+  }
+
+  /** Blocks this lane for one turn of the primary. Only the first read on a route pays for that: the route's later requests bring the address along. */
+  clientAddress(id: number): string {
+    if (!this.#outbox.sendText(KIND.ADDRESS_WANTED, id, '')) return ''
+    this.#outbox.flush()
+    return this.#address.wait(id, ADDRESS_TIMEOUT_MS) ?? ''
+  }
+
+  // ── sockets ───────────────────────────────────────────────────────────────
+
+  acceptSocket(requestId: number, number: number, protocol: string): void {
+    this.#flight.endRequest(requestId, false)
+    this.#outbox.answerText(KIND.SOCKET_ACCEPT, requestId, numberedText(number, protocol))
+  }
+
+  sendMessage(number: number, message: string | Uint8Array): boolean {
+    if (!this.#hasRoom) return false
+    if (typeof message === 'string') return this.#outbox.sendText(KIND.SOCKET_SEND_TEXT, number, message)
+    return this.#sendBytes(KIND.SOCKET_SEND_BYTES, number, message)
+  }
+
+  /** The primary needs this only for its budget of unhandled messages: it need not be woken for it. */
+  messageHandled(number: number, weight: number): void {
+    const text = String(weight)
+    const at = this.#outbox.begin(text.length, true, true)
+    this.#outbox.end(this.#outbox.bytes.latin1Write(text, at), KIND.SOCKET_HANDLED, number, false)
+  }
+
+  closeSocket(number: number, code: number, reason: string): void {
+    this.#outbox.answerText(KIND.SOCKET_CLOSE, number, numberedText(code, reason))
+  }
+
+  #sendBytes(kind: number, id: number, bytes: Uint8Array): boolean {
+    const at = this.#outbox.begin(bytes.byteLength, true)
+    if (at < 0) return false
+    this.#outbox.bytes.set(bytes, at)
+    this.#outbox.end(bytes.byteLength, kind, id)
+    return true
+  }
+
+  get #hasRoom(): boolean {
+    return this.#outbox.waitingBytes < STREAMS_MAX_WAITING_BYTES
+  }
+}

@@ -1,0 +1,344 @@
+// The slots of lanes, the threads in them, and what is shown of them.
+
+import type { BlackBox, LaneInfo } from '../../contracts/registry.ts'
+import type { Holder } from '../../transport/messages.ts'
+import type { Lane, LaneRole, LaneState } from '../dispatch/lane.ts'
+import { DeathWindow } from './circuit-breaker.ts'
+import { LaneChildren } from './lane-children.ts'
+import type { Watchdog } from './watchdog.ts'
+
+/** With more deaths than this in the window the supervisor pauses between restarts. Source: Erlang/OTP's supervisor, restart intensity. */
+export const RESTART_INTENSITY = 5
+export const RESTART_WINDOW_MS = 60_000
+export const RESTART_MAX_PAUSE_MS = 30_000
+/** The restart of a lane waits no longer than this while there is no other lane. */
+export const LAST_LANE_MAX_PAUSE_MS = 500
+
+/** How long a restart waits. There is no pause unless threads die so often that one is better for all the others. */
+export class RestartIntensity {
+  readonly #deaths = new DeathWindow(RESTART_WINDOW_MS)
+
+  /** Deaths within the window. */
+  get recent(): number {
+    return this.#deaths.size
+  }
+
+  /** True when a further restart would have to wait. */
+  isExceeded(nowMs: number): boolean {
+    return this.#deaths.count(nowMs) >= RESTART_INTENSITY
+  }
+
+  /** A thread has died. @returns the pause before its restart, milliseconds: doubled with each death beyond the intensity */
+  recordDeath(nowMs: number): number {
+    this.#deaths.add(nowMs)
+    const surplus = this.#deaths.size - RESTART_INTENSITY
+    return surplus <= 0 ? 0 : Math.min(RESTART_MAX_PAUSE_MS, 1000 * 2 ** (surplus - 1))
+  }
+}
+
+/** One thread of a lane: in its slot, standing by, or about to take over. */
+export class LaneThread {
+  readonly lane: Lane
+  readonly watchdog: Watchdog
+  /** Ends the thread. */
+  readonly abort: AbortController
+  /** Processes that its plugins have started. */
+  readonly children = new LaneChildren()
+  /** Files of the plugins that it was started without. */
+  readonly without: ReadonlySet<string>
+  /** File of the plugin that is being booted; null when none is. */
+  bootingFile: string | null = null
+  /** Files of all plugins that it has begun to boot. */
+  readonly bootedFiles: string[] = []
+  /** When it had booted; null before. By `steadyMs`. */
+  bootedMs: number | null = null
+  /** Told how the boot has ended: null, or why it failed. Null while nothing waits for that. */
+  onBootEnd: ((fault: string | null) => void) | null = null
+  /** It is about to be replaced: handlers that do not settle hold its places. */
+  isWornOut = false
+  /** Something in it has ended it, and its thread leaves. */
+  isDying = false
+  /** Who has opened so many files there that it is ended; null while nobody has. */
+  holder: Holder | null = null
+  /** What is known of its death; null while it lives. */
+  box: BlackBox | null = null
+  /** Why it died; null while it lives. */
+  deathMessage: string | null = null
+  /** Resolves when the thread has ended. */
+  ended: Promise<void> = Promise.resolve()
+
+  constructor(lane: Lane, watchdog: Watchdog, abort: AbortController, without: ReadonlySet<string> = new Set()) {
+    this.lane = lane
+    this.watchdog = watchdog
+    this.abort = abort
+    this.without = without
+  }
+
+  /** It has died, or is dying: another thread may take its place. */
+  get isLost(): boolean {
+    return this.isDying || this.lane.state === 'dead'
+  }
+}
+
+/** One lane's slot: threads come and go in it. */
+export interface LaneSlot {
+  readonly index: number
+  readonly role: LaneRole
+  thread: LaneThread
+  /** Works beside a thread that stands still, until that one goes on or has ended. */
+  standby: LaneThread | null
+  isStandbyStarting: boolean
+  restarts: number
+  /** Newest first. */
+  deaths: BlackBox[]
+  /** Its thread died in a plugin's boot, and is about to be started without that plugin. */
+  isRetried: boolean
+  /** Timer of the restart that is due. */
+  restartTimer: NodeJS.Timeout | undefined
+}
+
+export function slotWith(thread: LaneThread): LaneSlot {
+  const { index, role } = thread.lane
+  return {
+    index,
+    role,
+    thread,
+    standby: null,
+    isStandbyStarting: false,
+    restarts: 0,
+    deaths: [],
+    isRetried: false,
+    restartTimer: undefined,
+  }
+}
+
+interface LaneSlotsOptions {
+  /** Regular lanes, once all have begun. */
+  readonly lanesWanted: number
+  /** The slots of the regular lanes. Only `add` makes them more. */
+  readonly slots: LaneSlot[]
+  readonly quarantine: OnDemandLane
+  readonly probation: OnDemandLane
+  /** Threads that are in no slot: about to take over, or leaving. */
+  readonly outside: ReadonlySet<LaneThread>
+}
+
+/** The slots of all lanes, and what there is to say of the threads in them. */
+export class LaneSlots {
+  readonly #options: LaneSlotsOptions
+
+  constructor(options: LaneSlotsOptions) {
+    this.#options = options
+  }
+
+  /** Lanes that take work. */
+  get ready(): Lane[] {
+    return this.threads
+      .filter(({ lane: { role, state } }) => role === 'regular' && state === 'ready')
+      .map(({ lane }) => lane)
+  }
+
+  /** Lanes that take requests: those, and the one that takes what is under suspicion. */
+  get serving(): Lane[] {
+    const thread = this.#options.probation.slot?.thread
+    return thread?.lane.state === 'ready' ? [...this.ready, thread.lane] : this.ready
+  }
+
+  /** False until the probation lane has been up. */
+  get hasProbationBegun(): boolean {
+    const { slot } = this.#options.probation
+    return slot !== null && (slot.restarts > 0 || slot.thread.lane.state !== 'starting')
+  }
+
+  get regularSlots(): readonly LaneSlot[] {
+    return this.#options.slots
+  }
+
+  /** The lanes that are in their slots, whatever their state; without those on demand. */
+  get regular(): Lane[] {
+    return this.#options.slots.map(({ thread }) => thread.lane)
+  }
+
+  /** Every lane whose thread runs, or is about to. */
+  get all(): Lane[] {
+    return this.threads.map(({ lane }) => lane)
+  }
+
+  /** Every thread that runs, or is about to. */
+  get threads(): LaneThread[] {
+    const { slots, quarantine, probation, outside } = this.#options
+    const threads = new Set<LaneThread>()
+    for (const { thread, standby } of slots) {
+      threads.add(thread)
+      if (standby !== null) threads.add(standby)
+    }
+    for (const { slot } of [quarantine, probation]) if (slot !== null) threads.add(slot.thread)
+    for (const thread of outside) threads.add(thread)
+    return [...threads]
+  }
+
+  add(slot: LaneSlot): void {
+    this.#options.slots.push(slot)
+  }
+
+  slotOf({ role, index }: Lane): LaneSlot {
+    const { slots, quarantine, probation } = this.#options
+    const onDemand = role === 'regular' ? null : role === 'quarantine' ? quarantine : probation
+    return onDemand?.slot ?? slots[index]!
+  }
+
+  /** Regular lanes that have not begun. The next of them has the number `next`. */
+  get missing(): number {
+    return this.#options.lanesWanted - this.next
+  }
+
+  get next(): number {
+    return this.#options.slots.length
+  }
+
+  /** Lanes that boot for the first time, or once more without a plugin that brought them down. */
+  get booting(): number {
+    return this.#options.slots.filter(({ isRetried, thread }) => isRetried || thread.lane.state === 'starting').length
+  }
+
+  get isBootOver(): boolean {
+    return this.missing <= 0 && this.booting === 0
+  }
+
+  /** True when no other lane serves or is about to: the innocent must not wait for what the guilty have done. */
+  isLast(slot: LaneSlot): boolean {
+    if (this.missing > 0) return false
+    return this.#options.slots.every(({ index, thread }) => index === slot.index || thread.isLost)
+  }
+
+  countByState(): Record<string, number> {
+    const counts: Record<string, number> = { starting: 0, ready: 0, draining: 0, dead: 0 }
+    for (const { thread } of this.#options.slots) counts[stateOf(thread)]!++
+    return counts
+  }
+
+  info(): LaneInfo[] {
+    const { slots, quarantine, probation } = this.#options
+    const infos: LaneInfo[] = []
+    for (const slot of slots) {
+      const { thread, standby } = slot
+      infos.push(infoOf(thread, slot, { state: stateOf(thread) }))
+      if (standby !== null) infos.push(infoOf(standby, slot, { role: 'relief', deaths: [] }))
+    }
+    for (const { slot, isIdle } of [quarantine, probation])
+      if (slot !== null) infos.push(infoOf(slot.thread, slot, { state: isIdle ? 'idle' : stateOf(slot.thread) }))
+    return infos
+  }
+}
+
+/** What its thread still finishes is no matter of its place. */
+const stateOf = (thread: LaneThread): LaneState => (thread.isLost ? 'dead' : thread.lane.state)
+
+/** A lane as `/system/lanes` shows it. @param changes fields that differ for this lane */
+function infoOf(
+  { lane, children }: LaneThread,
+  { index, role, restarts, deaths }: LaneSlot,
+  changes: Partial<LaneInfo>,
+): LaneInfo {
+  return {
+    index,
+    role,
+    state: lane.state,
+    responsive: lane.responsive,
+    requests_in_flight: lane.requestsInFlight + lane.streamsOpen,
+    deliveries_in_flight: lane.deliveriesInFlight,
+    sockets_open: lane.sockets.size,
+    loop_delay_ms: lane.heartbeat.loopDelayMs,
+    heap_bytes: lane.heartbeat.heapBytes,
+    external_bytes: lane.heartbeat.externalBytes,
+    cpu_ms: lane.heartbeat.cpuMs,
+    child_processes: children.list(),
+    threads: children.threads(),
+    started_at: new Date(lane.startedMs).toISOString(),
+    restarts,
+    deaths,
+    ...changes,
+  }
+}
+
+/** It ends when it has not been wanted for this long. */
+const IDLE_MS = 10_000
+
+interface OnDemandLaneOptions {
+  /** Makes its slot, with a thread in it. */
+  fillSlot: () => LaneSlot
+  /** Starts a thread in its slot, unless one is there. */
+  restart: (slot: LaneSlot) => void
+  /** Ends a thread when it has finished its work. */
+  drain: (thread: LaneThread) => Promise<void>
+  /** Gives up all that is in flight in a thread, which then ends. */
+  giveUp: (thread: LaneThread) => void
+}
+
+/** A lane beside the regular ones, for work that is under suspicion. It runs while it is wanted, and a little longer. */
+export class OnDemandLane {
+  /** Counted apart from the other lanes: what kills every lane it is tried in must not slow down their restarts. */
+  readonly intensity = new RestartIntensity()
+  readonly #options: OnDemandLaneOptions
+  #slot: LaneSlot | null = null
+  #isWanted = false
+  #idleTimer: NodeJS.Timeout | undefined
+
+  constructor(options: OnDemandLaneOptions) {
+    this.#options = options
+  }
+
+  /** Null until it has been wanted for the first time. */
+  get slot(): LaneSlot | null {
+    return this.#slot
+  }
+
+  get isWanted(): boolean {
+    return this.#isWanted
+  }
+
+  /** True while it does not run because nothing needs it. */
+  get isIdle(): boolean {
+    return this.#slot?.thread.isLost === true && !this.#isWanted
+  }
+
+  want(isWanted: boolean): void {
+    this.#isWanted = isWanted
+    clearTimeout(this.#idleTimer)
+    if (!isWanted) this.#drainLater()
+    else if (this.#slot === null) this.#slot = this.#options.fillSlot()
+    else if (this.#slot.restartTimer === undefined) this.#options.restart(this.#slot)
+  }
+
+  /** Its thread is up. */
+  opened(): void {
+    if (!this.#isWanted) this.#drainLater()
+  }
+
+  #drainLater(): void {
+    clearTimeout(this.#idleTimer)
+    this.#idleTimer = setTimeout(() => {
+      if (!this.#isWanted) this.drain()
+    }, IDLE_MS).unref()
+  }
+
+  /** Finishes what it has, and ends. It starts again when it is wanted again. */
+  drain(): void {
+    const thread = this.#slot?.thread
+    if (thread?.lane.state === 'ready') void this.#options.drain(thread)
+  }
+
+  /** Ends the thread because a handler in it was given up: nothing of it must be left for what comes next. A new thread starts if it is wanted. */
+  renew(): void {
+    const thread = this.#slot?.thread
+    if (thread === undefined || thread.isLost) return
+    this.#options.giveUp(thread)
+    if (this.#isWanted) this.#options.restart(this.#slot!)
+  }
+
+  /** Nothing starts or ends by itself any more. */
+  stop(): void {
+    clearTimeout(this.#slot?.restartTimer)
+    clearTimeout(this.#idleTimer)
+  }
+}

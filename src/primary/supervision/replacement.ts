@@ -1,0 +1,364 @@
+// A second thread for a slot: for new code, for one that leaves, on standby.
+
+import type { LogLevel } from '../../contracts/logger.ts'
+import type { ReloadInfo } from '../../contracts/registry.ts'
+import type { Settings } from '../../core/config/schema.ts'
+import { SUBSCRIBER_DEFAULTS } from '../../core/config/subscriber-defaults.ts'
+import { messageOf } from '../../core/errors/description.ts'
+import { steadyMs } from '../../core/schedule/steady-time.ts'
+import { until } from '../../core/schedule/until.ts'
+import type { Manifest } from '../../transport/messages.ts'
+import type { Lane } from '../dispatch/lane.ts'
+import { type LaneSlot, type LaneThread, RestartIntensity } from './lane-set.ts'
+import { LEAVING_MAX_THREADS } from './lane-starter.ts'
+
+/** A lane that reads streams has this long to acknowledge its last events, beyond the time limits of its subscribers, milliseconds. */
+const READ_GRACE_MS = 5000
+/** Sockets of a lane that drains are closed when nothing of them is being handled, and in any case after this, milliseconds. */
+const SOCKET_GRACE_MS = 5000
+
+/** Close code and reason of the sockets of a lane that drains: their clients connect again, and find another lane. */
+export const RESTART = [1012, 'service restart'] as const
+
+interface LaneReplacementOptions {
+  settings: Settings
+  /** Starts a thread for a slot. */
+  spawn: (slot: LaneSlot) => LaneThread
+  /** A lane that has booted takes part from now on. */
+  open: (lane: Lane) => void
+  /** A lane gets no new work. */
+  onLeaving: (lane: Lane) => void
+  /** True while a lane that drains has work that only the primary knows of. */
+  isBusy: (lane: Lane) => boolean
+  isStopping: () => boolean
+}
+
+/** A thread that was started to take over a slot. */
+interface Replacement {
+  fresh: LaneThread
+  /** Why it did not boot; null when it did. */
+  fault: string | null
+}
+
+/** Replaces a thread that still runs by another one: when the code is new, or when the old thread stands still. */
+export class LaneReplacement {
+  readonly #options: LaneReplacementOptions
+  /** Threads that are about to take over a slot, and those whose slot was taken over. */
+  readonly outsideSlots = new Set<LaneThread>()
+
+  constructor(options: LaneReplacementOptions) {
+    this.#options = options
+  }
+
+  get #leaving(): number {
+    return [...this.outsideSlots].filter(({ isLost, lane }) => isLost || lane.state === 'draining').length
+  }
+
+  /** Starts a thread beside the one that is in the slot, and waits for its boot. */
+  async start(slot: LaneSlot): Promise<Replacement> {
+    const { isStopping } = this.#options
+    await until(() => this.#leaving < LEAVING_MAX_THREADS || isStopping(), Number.POSITIVE_INFINITY)
+    const fresh = this.#options.spawn(slot)
+    this.outsideSlots.add(fresh)
+    const fault = await new Promise<string | null>((resolve) => {
+      fresh.onBootEnd = resolve
+    })
+    fresh.onBootEnd = null
+    // It may have died right after its manifest.
+    if (fresh.isLost) return { fresh, fault: fault ?? fresh.deathMessage ?? 'its thread was ended' }
+    return { fresh, fault }
+  }
+
+  /** Ends a thread that is not needed after all. It takes no part, so no work of others is in flight there. */
+  discard(fresh: LaneThread): void {
+    if (fresh.isLost) return
+    const hasBooted = fresh.lane.manifest !== null
+    fresh.lane.state = 'draining'
+    if (hasBooted) fresh.lane.post({ type: 'drain' })
+    else fresh.abort.abort()
+  }
+
+  /** Puts a thread into the slot. Resolves when the threads that were there have finished their work; their native calls may take longer. */
+  async takeOver(slot: LaneSlot, fresh: LaneThread): Promise<void> {
+    await Promise.all(this.install(slot, fresh).map((each) => this.drain(each)))
+  }
+
+  /** Puts a thread into the slot. @returns the threads that were there: they still get work until they are drained */
+  install(slot: LaneSlot, fresh: LaneThread): LaneThread[] {
+    const replaced = [slot.thread, slot.standby].filter((each) => each !== null && !each.isLost) as LaneThread[]
+    this.outsideSlots.delete(fresh)
+    slot.thread = fresh
+    slot.standby = null
+    slot.isRetried = false
+    this.#options.open(fresh.lane)
+    return replaced
+  }
+
+  /** Gives a lane no new work, and ends it when it has finished what it has: requests and events have their own time limits, all else has the handlers'. */
+  async drain(thread: LaneThread): Promise<void> {
+    const { lane } = thread
+    const hadBooted = lane.state === 'ready'
+    this.outsideSlots.add(thread)
+    lane.state = 'draining'
+    this.#options.onLeaving(lane)
+    lane.sockets.closeWhenIdle(...RESTART)
+    if (!hadBooted) thread.abort.abort()
+    await this.#workDone(thread)
+    if (thread.isDying) return
+    lane.sockets.closeAll(...RESTART)
+    lane.post({ type: 'drain' })
+  }
+
+  /** Waits until a draining lane has finished its work, each kind of work up to its own time limit. */
+  async #workDone(thread: LaneThread): Promise<void> {
+    const { lane } = thread
+    const { settings, isBusy, isStopping } = this.#options
+    const startedMs = steadyMs()
+    const handlerDeadlineMs = startedMs + settings.httpHandlerTimeoutMs
+    const socketDeadlineMs = startedMs + SOCKET_GRACE_MS
+    const readDeadlineMs = startedMs + longestSubscriberMs(lane) + READ_GRACE_MS
+    const hasWork = (): boolean => {
+      const nowMs = steadyMs()
+      return (
+        lane.requestsInFlight > 0 ||
+        lane.deliveriesInFlight > 0 ||
+        (lane.filesOpen > 0 && nowMs < handlerDeadlineMs) ||
+        (lane.sockets.size > 0 && nowMs < socketDeadlineMs) ||
+        (lane.isReading && nowMs < readDeadlineMs) ||
+        (nowMs < handlerDeadlineMs && isBusy(lane))
+      )
+    }
+    await until(() => !hasWork() || thread.isLost || isStopping(), Number.POSITIVE_INFINITY)
+  }
+}
+
+function longestSubscriberMs({ manifest }: Lane): number {
+  const subscriptions = manifest?.subscriptions ?? []
+  return Math.max(0, ...subscriptions.map(({ options }) => options.timeoutMs ?? SUBSCRIBER_DEFAULTS.timeoutMs))
+}
+
+interface RollingReloadOptions {
+  slots: readonly LaneSlot[]
+  replacement: LaneReplacement
+  /** Threads that start from now on have new code. @returns what takes that back */
+  beginGeneration: () => () => void
+  /** Why the code of a new lane is refused; null when it is taken. */
+  refusalOf: (manifest: Manifest) => string | null
+  isStopping: () => boolean
+  /** A thread that was replaced did not leave in order. */
+  onFault: (lane: Lane, error: unknown) => void
+}
+
+/**
+ * Replaces all lanes by new threads that load the code anew. Both ways throw when a new lane does not boot, or boots with fewer plugins
+ * than the old ones.
+ */
+export class RollingReload {
+  readonly #options: RollingReloadOptions
+
+  constructor(options: RollingReloadOptions) {
+    this.#options = options
+  }
+
+  /**
+   * Replaces one lane after another, each when the one before has finished its work: the process is never short of lanes. When it throws,
+   * the lanes that were not replaced stay.
+   */
+  async oneByOne(): Promise<void> {
+    const { slots, replacement, beginGeneration } = this.#options
+    const takeBack = beginGeneration()
+    for (const slot of slots) {
+      if (this.#options.isStopping()) throw new Error(STOPPING)
+      const started = await replacement.start(slot)
+      const fault = this.#faultOf(started)
+      if (fault !== null) {
+        takeBack()
+        replacement.discard(started.fresh)
+        const taken = slot.index === 0 ? '' : ` (lanes before ${slot.index} have the new code)`
+        throw new Error(`${fault}${taken}`)
+      }
+      await replacement.takeOver(slot, started.fresh)
+    }
+  }
+
+  /**
+   * Replaces all lanes at the same moment, or none: no request meets the old code any more. The old lanes finish by themselves. For
+   * development, where somebody waits for the change.
+   */
+  async allAtOnce(): Promise<void> {
+    const { slots, replacement, beginGeneration } = this.#options
+    const takeBack = beginGeneration()
+    const started = await Promise.all(slots.map((slot) => replacement.start(slot)))
+    const fault = started.map((each) => this.#faultOf(each)).find((each) => each !== null)
+    if (fault !== undefined) {
+      takeBack()
+      for (const { fresh } of started) replacement.discard(fresh)
+      throw new Error(fault!)
+    }
+    const replaced = slots.flatMap((slot, n) => replacement.install(slot, started[n]!.fresh))
+    for (const thread of replaced) replacement.drain(thread).catch((error) => this.#options.onFault(thread.lane, error))
+  }
+
+  #faultOf({ fresh, fault }: Replacement): string | null {
+    if (this.#options.isStopping()) return STOPPING
+    // It may have died since.
+    return fault ?? fresh.deathMessage ?? this.#options.refusalOf(fresh.lane.manifest!)
+  }
+}
+
+const STOPPING = 'the service is stopping'
+
+/** A standby starts when a lane has stood still this long by its own doing, before it is known whether it will go on; or at half of its time, when that is less. */
+const STANDBY_AFTER_MS = 1000
+/** The same where no lane is left that could do anything meanwhile. */
+const STANDBY_ALONE_AFTER_MS = 250
+
+interface StandbyLaneOptions {
+  laneStallMs: number
+  slots: readonly LaneSlot[]
+  replacement: LaneReplacement
+  /** True while lanes die so often that none is started at once. */
+  isPaused: (nowMs: number) => boolean
+  /** A thread takes part from now on. */
+  open: (lane: Lane) => void
+  /** The lane has died meanwhile, and no thread is there for its slot. */
+  restart: (slot: LaneSlot) => void
+  isStopping: () => boolean
+}
+
+/**
+ * A further thread beside a lane that stands still, so that the other lanes do not carry its share until it is known whether it will
+ * go on. If the lane ends, the standby takes its slot.
+ */
+export class StandbyLane {
+  readonly #options: StandbyLaneOptions
+  /** A plugin that computes for seconds again and again must not start a thread each time. */
+  readonly #intensity = new RestartIntensity()
+
+  constructor(options: StandbyLaneOptions) {
+    this.#options = options
+  }
+
+  /** Called at each check while the loop of a thread stands still. Starts a standby when that takes long. */
+  onStill(still: LaneThread): void {
+    const afterMs = this.#isAnyAtWork ? STANDBY_AFTER_MS : STANDBY_ALONE_AFTER_MS
+    if (still.watchdog.ownMs < Math.min(afterMs, this.#options.laneStallMs / 2)) return
+    const slot = this.#slotOf(still)
+    if (slot === undefined || slot.isStandbyStarting || slot.standby !== null || this.#options.isStopping()) return
+    const nowMs = steadyMs()
+    if (this.#options.isPaused(nowMs) || this.#intensity.isExceeded(nowMs)) return
+    this.#intensity.recordDeath(nowMs)
+    void this.#start(slot, still)
+  }
+
+  /** A thread is about to be ended, and no other lane serves. Resolves when one does that takes its slot then, or does not boot. */
+  async relieve(thread: LaneThread): Promise<void> {
+    const slot = this.#slotOf(thread)
+    if (slot === undefined || slot.isStandbyStarting || slot.standby !== null) return
+    const nowMs = steadyMs()
+    if (this.#options.isPaused(nowMs) || this.#intensity.isExceeded(nowMs)) return
+    this.#intensity.recordDeath(nowMs)
+    await this.#start(slot, thread)
+  }
+
+  /** Some lane works, or is about to. */
+  get #isAnyAtWork(): boolean {
+    return this.#options.slots.some(
+      ({ thread, standby, isStandbyStarting }) =>
+        isStandbyStarting || [thread, standby].some((each) => each?.lane.state === 'ready' && each.lane.responsive),
+    )
+  }
+
+  async #start(slot: LaneSlot, still: LaneThread): Promise<void> {
+    const { replacement, isStopping, open, restart } = this.#options
+    slot.isStandbyStarting = true
+    const { fresh, fault } = await replacement.start(slot)
+    slot.isStandbyStarting = false
+    const goesOn = still.holder === null && still.lane.state === 'ready' && still.watchdog.isResponsive
+    const isNeeded = slot.thread === still && !goesOn
+    if (fault !== null || !isNeeded || isStopping()) {
+      replacement.discard(fresh)
+      if (slot.thread.isLost) restart(slot)
+      return
+    }
+    replacement.outsideSlots.delete(fresh)
+    slot.standby = fresh
+    fresh.lane.isStandby = true
+    if (still.isLost) this.promote(slot)
+    open(fresh.lane)
+  }
+
+  /** The thread in the slot has ended: its standby takes the slot. */
+  promote(slot: LaneSlot): void {
+    slot.thread = slot.standby!
+    slot.thread.lane.isStandby = false
+    slot.standby = null
+    slot.restarts++
+  }
+
+  /** Called at each check while the loop of a thread turns. Its standby is not needed any more, and ends when it has finished its work. */
+  onResponsive(thread: LaneThread): void {
+    const slot = this.#slotOf(thread)
+    const standby = slot?.standby
+    if (!slot || !standby || standby.isLost || thread.holder !== null) return
+    slot.standby = null
+    void this.#options.replacement.drain(standby)
+  }
+
+  #slotOf(thread: LaneThread): LaneSlot | undefined {
+    return this.#options.slots.find((slot) => slot.thread === thread)
+  }
+}
+
+interface ReloadsOptions {
+  /** False while the process starts or stops. */
+  isServing: () => boolean
+  /** Replaces the lanes. @throws why the old ones go on */
+  replace: () => Promise<void>
+  /** All lanes have the new code. */
+  onNewCode: () => void
+  /** Told how each reload has ended. */
+  onEnd: (info: ReloadInfo) => void
+  log: (level: LogLevel, message: string) => void
+}
+
+/** Reloads the lanes with new code on demand, one reload after another. */
+export class Reloads {
+  readonly #options: ReloadsOptions
+  #last: Promise<unknown> = Promise.resolve()
+
+  constructor(options: ReloadsOptions) {
+    this.#options = options
+  }
+
+  /** @returns why the old code goes on, or null */
+  next(): Promise<string | null> {
+    const own = this.#last.then(() => this.#run())
+    this.#last = own
+    return own
+  }
+
+  async #run(): Promise<string | null> {
+    const { isServing, replace, onNewCode, onEnd, log } = this.#options
+    if (!isServing()) return 'the process is starting or stopping'
+    const startedMs = steadyMs()
+    let error: string | null = null
+    try {
+      await replace()
+      onNewCode()
+    } catch (thrown) {
+      error = messageOf(thrown)
+    }
+    onEnd({ at: new Date().toISOString(), ok: error === null, error })
+    if (error === null) log('INFO', `Reloaded in ${steadyMs() - startedMs} ms`)
+    // The lanes have logged the rest of it.
+    else log('ERROR', `Not reloaded, the old code goes on: ${withoutCode(error)}`)
+    return error
+  }
+}
+
+/** The mistake and its place, without the lines of code and the hint how to fix it. */
+function withoutCode(error: string): string {
+  const lines = error.split('\n').filter((line) => !/^ {2}(?: {2}|Fix: )/.test(line))
+  return lines.map((line) => (line.startsWith('  ') ? `(${line.trim()})` : line)).join(' ')
+}
