@@ -51,8 +51,8 @@ const contract = values.short ? SHORT_CONTRACT : CONTRACT
 const words = values.listener !== undefined && positionals.length === 0 ? contract : positionals
 /** More files with a failure than this are no accident. */
 const FAILED_MAX = 5
-/** A process that has not ended by then has failed: far longer than any file takes on a busy machine. */
-const PROCESS_TIMEOUT_MS = 600_000
+/** A process that has not ended by then has failed: far longer than any room takes on a busy machine. */
+const PROCESS_TIMEOUT_MS = 1_800_000
 /** Most processes wait most of the time. */
 const concurrency = Number(values.concurrency ?? availableParallelism() + 2)
 const usual = values.watch ? 'watch' : 'test'

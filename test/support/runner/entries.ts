@@ -27,6 +27,27 @@ const ALONE: Readonly<Record<string, string>> = {
   'rooms/lanes/load.test.ts': 'it needs sixteen requests to arrive within 150 ms',
 }
 
+/** Small rooms that run in the process of another one. */
+const WITH: Readonly<Record<string, string>> = {
+  adapters: 'db',
+  assistant: 'history',
+  auth: 'access',
+  causality: 'kernel',
+  client: 'apidocs',
+  files: 'http',
+  lint: 'cli',
+  logging: 'primary',
+  matrix: 'chaos',
+  preload: 'config',
+  redis: 'state',
+  shm: 'primary',
+  shop: 'package',
+  testing: 'package',
+  tools: 'kernel',
+}
+/** How many processes the claims share. */
+const CLAIMS = 20
+
 /** What takes longest begins first, so that what begins last is short: folders and files of their place. */
 const FIRST = [
   'effects-once.test.ts',
@@ -77,48 +98,64 @@ export function chosenFiles(places: readonly Place[], words: readonly string[]):
 }
 
 /**
- * What is to be run, in the order in which it begins.
+ * What is to be run, in the order in which it begins: a room is a process, and its files run in it one after the other.
  * @param bundles how many processes the files of `unit` share
  */
 export function entriesOf(files: readonly string[], bundles: number): { beside: Entry[]; alone: Entry[] } {
   const name = (file: string): string => relative(TESTS, resolve(file)).replaceAll('\\', '/')
-  const single = (file: string): Entry => ({ path: resolve(file), files: [file] })
-  const unit = files.filter((file) => name(file).startsWith('unit/'))
-  const others = files.filter((file) => !unit.includes(file))
-  const rank = (file: string): number => {
-    const at = FIRST.indexOf(name(file).split('/')[1]!)
-    return at < 0 ? FIRST.length : at
+  const placeOf = (file: string): string => name(file).split('/')[0]!
+  const nameInPlace = (file: string): string => name(file).split('/')[1]!
+  const rank = (at: string): number => {
+    const found = FIRST.indexOf(at)
+    return found < 0 ? FIRST.length : found
   }
-  const beside = others.filter((file) => ALONE[name(file)] === undefined).sort((one, other) => rank(one) - rank(other))
-  return {
-    beside: [...bundled(unit, bundles), ...beside.map(single)],
-    alone: others.filter((file) => ALONE[name(file)] !== undefined).map(single),
+  const isAlone = (file: string): boolean => ALONE[name(file)] !== undefined
+  const beside = files.filter((file) => !isAlone(file))
+  const of = (place: Place): string[] => beside.filter((file) => placeOf(file) === place)
+  const byRank = (one: string, other: string): number => rank(nameInPlace(one)) - rank(nameInPlace(other))
+  const rooms = new Map<string, string[]>()
+  for (const file of of('rooms')) {
+    const room = WITH[nameInPlace(file)] ?? nameInPlace(file)
+    rooms.set(room, [...(rooms.get(room) ?? []), file])
   }
-}
-
-/** Deals the files out to processes. */
-function bundled(files: readonly string[], processes: number): Entry[] {
-  if (files.length === 0) return []
+  const byRoom = [...rooms].sort(([one], [other]) => rank(one) - rank(other))
   const folder = mkdtempSync(join(tmpdir(), 'heddle-test-bundles-'))
   process.on('exit', () => rmSync(folder, { recursive: true, force: true }))
-  return Array.from({ length: Math.min(processes, files.length) }, (_, index) => {
-    const own = files.filter((_, at) => at % processes === index)
-    const path = join(folder, `unit-${index + 1}.test.cjs`)
+  const entry = (title: string, own: readonly string[]): Entry[] => {
+    if (own.length < 2) return own.map((file) => ({ path: resolve(file), files: [file] }))
+    const path = join(folder, `${title}.test.cjs`)
     writeFileSync(path, bundleText(own))
-    return { path, files: own }
-  })
+    return [{ path, files: own }]
+  }
+  const deal = (title: string, all: readonly string[], processes: number): Entry[] =>
+    Array.from({ length: processes }, (_, index) => index).flatMap((index) =>
+      entry(
+        `${title}-${index + 1}`,
+        all.filter((_, at) => at % processes === index),
+      ),
+    )
+  return {
+    beside: [
+      ...deal('unit', of('unit'), bundles),
+      ...deal('claims', of('claims').sort(byRank), CLAIMS),
+      ...of('app').flatMap((file) => entry('app', [file])),
+      ...byRoom.flatMap(([room, own]) => entry(room, own)),
+    ],
+    alone: entry('alone', files.filter(isAlone)),
+  }
 }
 
-/** A file that cannot be loaded is a test that fails; the others run. */
+/** Each file is a suite, to which its hooks belong. One that cannot be loaded is a test that fails; the others run. */
 function bundleText(files: readonly string[]): string {
-  const paths = files.map((file) => resolve(file))
-  return `const { test } = require('node:test')
-for (const path of ${JSON.stringify(paths, null, 2)}) {
-  try {
-    require(path)
-  } catch (error) {
-    test(path, () => { throw error })
-  }
+  return `const { describe, test } = require('node:test')
+for (const file of ${JSON.stringify(files, null, 2)}) {
+  describe(file, () => {
+    try {
+      require(require('node:path').resolve(file))
+    } catch (error) {
+      test('can be loaded', () => { throw error })
+    }
+  })
 }
 `
 }

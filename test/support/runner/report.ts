@@ -1,5 +1,5 @@
 import { readFileSync } from 'node:fs'
-import { relative, resolve } from 'node:path'
+import { resolve } from 'node:path'
 import { PassThrough } from 'node:stream'
 import { spec, type TestEvent } from 'node:test/reporters'
 import type { Entry } from './entries.ts'
@@ -23,7 +23,7 @@ interface Cost {
 
 interface EndedTest {
   nesting: number
-  file?: string
+  name: string
   details: { duration_ms: number }
 }
 
@@ -113,8 +113,11 @@ export class Report {
     }
     const cpuMs = childCpuMs()
     const wallMs = performance.now() - (this.#running.get(name) ?? performance.now())
-    if (entry.files.length === 1)
-      this.#costs.push({ what: entry.files[0]!, wallMs, cpuMs: between(this.#cpuMs, cpuMs) })
+    this.#costs.push({
+      what: entry.files.length === 1 ? entry.files[0]! : name,
+      wallMs,
+      cpuMs: between(this.#cpuMs, cpuMs),
+    })
     this.#cpuMs = cpuMs
     this.#running.delete(name)
     this.#ended++
@@ -123,15 +126,12 @@ export class Report {
     if (entry.files.length === 1) this.failed.add(entry.files[0]!)
   }
 
-  /** Files that share a process: what their tests take is their cost. */
+  /** Files that share a process are suites of it, by their paths. */
   #followShared(type: string, data: EndedTest, paths: ReadonlyMap<string, Entry>): void {
-    if (data.nesting !== 0 || data.file === undefined || paths.has(data.file)) return
-    const what = relative(process.cwd(), data.file)
-    if (![...paths.values()].some(({ files }) => files.length > 1 && files.includes(what))) return
+    const what = data.name
+    if (data.nesting !== 0 || ![...paths.values()].some(({ files }) => files.length > 1 && files.includes(what))) return
     if (type === 'test:fail') this.failed.add(what)
-    const cost = this.#costs.find((each) => each.what === what)
-    if (cost === undefined) this.#costs.push({ what, wallMs: data.details.duration_ms, cpuMs: null })
-    else cost.wallMs += data.details.duration_ms
+    this.#costs.push({ what, wallMs: data.details.duration_ms, cpuMs: null })
   }
 
   /** @returns whether the event was a part of the summary of its own run */
@@ -159,7 +159,7 @@ export class Report {
     if (this.#running.size === 0) return
     const seconds = Math.round((performance.now() - this.#startedMs) / 1000)
     const failed = this.#broken.length > 0 ? `; failed: ${this.#broken.join(', ')}` : ''
-    const text = `${seconds} s, ${this.#ended} of ${this.#entries} files${failed}; running: ${[...this.#running.keys()].join(', ')}`
+    const text = `${seconds} s, ${this.#ended} of ${this.#entries} processes${failed}; running: ${[...this.#running.keys()].join(', ')}`
     if (!isTerminal) {
       process.stdout.write(`… ${text}\n`)
       return
