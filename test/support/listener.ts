@@ -24,7 +24,6 @@ export const DEVIATIONS: Readonly<Record<string, string>> = {
   'loses bytes beyond ASCII at the ends of a header, and the log says so once': 'none is lost',
   'that was closed so is named in the log, once': 'the first request is answered, so that nothing is to be told',
   // Requests that llhttp refuses.
-  'a bare line feed in the request line': 'that is 400 there, and not a wrong version',
   'answers 405 with Allow for a method that HTTP does not know': 'llhttp refuses it with 400',
   'answers 404 for a path that nobody has, whatever the method': 'llhttp refuses a method that it does not know',
   'answers 400 to bytes beyond ASCII that are no UTF-8': 'llhttp refuses all of them in a target, in other words',

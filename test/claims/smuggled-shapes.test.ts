@@ -1,12 +1,13 @@
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
-import { ask, jsonOf, RawConnection, requestText } from '../../support/raw-client.ts'
-import { assertAnswers, shareHeddle } from '../../support/shared-process.ts'
-import { AMBIGUOUS, BAD_CHUNKS, bytesOf, isHeld, isMisread, isValid, type Shape } from './shapes.ts'
-import { TARGET_DOMAINS } from './target.ts'
+import { AMBIGUOUS, BAD_CHUNKS, bytesOf, isHeld, isMisread, isValid, type Shape } from '../rooms/hostile/shapes.ts'
+import { TARGET_DOMAINS } from '../rooms/hostile/target.ts'
+import { ask, jsonOf, RawConnection, requestText } from '../support/raw-client.ts'
+import { assertAnswers, shareHeddle } from '../support/shared-process.ts'
 
 const heddle = shareHeddle({ env: { DOMAINS_DIR: TARGET_DOMAINS } })
-const CLOSED_WITHIN_MS = 100
+/** Closed by whoever refuses it: what waits for a body is cut off after 7 s at the earliest. */
+const CLOSED_WITHIN_MS = 5000
 /** The library closes a silent connection after some 12 s, the runtime answers 408 after 7; a busy machine adds its own. */
 const HELD_MAX_MS = 20_000
 
@@ -58,10 +59,8 @@ async function send(
   return { answer, isClosed }
 }
 
-/** A machine that is busy with something else gets a second chance; the limit is the limit. */
 async function sendAndClose(shape: Shape, front: string, way: (typeof WAYS)[number], pattern: RegExp): Promise<void> {
-  let outcome = await send(shape, front, way)
-  if (!outcome.isClosed) outcome = await send(shape, front, way)
+  const outcome = await send(shape, front, way)
   assertOneAnswer(outcome, pattern, `${shape.name}, ${front}, ${way}`)
   assert.ok(outcome.isClosed, `open after ${CLOSED_WITHIN_MS} ms: ${shape.name}, ${front}, ${way}\n${outcome.answer}`)
 }
@@ -103,9 +102,7 @@ async function assertHeldAreCutOff(shapes: readonly Shape[]): Promise<void> {
 }
 
 describe('a request whose end cannot be told', () => {
-  it(`is answered 400, 505 or not at all, and closed within ${CLOSED_WITHIN_MS} ms: ${AMBIGUOUS.length} shapes`, async () => {
-    // The first refusal of a process takes as long as it takes to compile what refuses.
-    await send(AMBIGUOUS[0]!, FRONTS[0], 'at once', HELD_MAX_MS)
+  it(`is answered 400, 505 or not at all, and closed: ${AMBIGUOUS.length} shapes`, async () => {
     for (const shape of AMBIGUOUS.filter((shape) => !isHeld(shape) && !isMisread(shape))) {
       for (const [front, way] of [
         ...FRONTS.map((one) => [one, 'at once'] as const),
@@ -135,7 +132,7 @@ describe('a request whose end cannot be told', () => {
 })
 
 describe('a chunked body that is written wrongly', () => {
-  it(`is the last of its connection, which is closed within ${CLOSED_WITHIN_MS} ms: ${BAD_CHUNKS.length} shapes`, async () => {
+  it(`is the last of its connection, which is closed: ${BAD_CHUNKS.length} shapes`, async () => {
     for (const shape of BAD_CHUNKS.filter((shape) => !isHeld(shape) && !isValid(shape))) {
       for (const front of ['POST /p/echo', 'POST /w/echo', 'PUT /p/echo']) {
         for (const way of WAYS) {
