@@ -10,7 +10,7 @@ import { type ApplicationOptions, scaffoldApplication } from '../scaffolding/app
 import { packagesOf, USE_NAMES } from '../scaffolding/application-uses.ts'
 import { DEPLOYMENTS, scaffoldDeployment, usesOf } from '../scaffolding/deployment.ts'
 import { heddleSource } from '../scaffolding/heddle-source.ts'
-import { type Scaffold, write } from '../scaffolding/writing.ts'
+import { type Scaffold, write } from '../scaffolding/templates.ts'
 
 const USAGE = `Usage: heddle create <folder> [--with <uses>] [--deploy <kind>]    writes a new application into a folder that is empty or not there
        heddle create --deploy <kind>                              writes the files that deploy the application in this folder

@@ -4,13 +4,12 @@ import { ConfigFaults, EXIT_CONFIG } from '../../core/config/load.ts'
 import { HeddleError } from '../../core/errors/catalogue.ts'
 import { shown } from '../../core/errors/shown-path.ts'
 import { CommandError } from '../command-error.ts'
-import { scaffoldDomain } from '../scaffolding/domain.ts'
-import { scaffoldHooks } from '../scaffolding/hooks.ts'
+import { scaffoldDomain, scaffoldHooks } from '../scaffolding/domain.ts'
 import { scaffoldMigration } from '../scaffolding/migration.ts'
 import { scaffoldPlugin } from '../scaffolding/plugin.ts'
 import { scaffoldTool } from '../scaffolding/tool.ts'
 import { openWorkplace } from '../scaffolding/workplace.ts'
-import { type NewFile, type Scaffold, write } from '../scaffolding/writing.ts'
+import { type NewFile, type Scaffold, write } from '../scaffolding/templates.ts'
 
 const USAGE = `Usage: npm run new -- <what> <name> [options]
 

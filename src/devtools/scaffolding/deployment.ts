@@ -1,8 +1,9 @@
+// `heddle create --deploy`: the shipped files of `deploy/`, changed for an application.
 import { readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { checkKebab } from './names.ts'
-import type { Scaffold } from './writing.ts'
+import type { Scaffold } from './templates.ts'
 
 /** The files that deploy a clone. Those of an application are made of them: they start it by the package, and have its name. */
 const SHIPPED = fileURLToPath(new URL('../../../deploy', import.meta.url))

@@ -1,14 +1,23 @@
+// `heddle new domain` and `heddle new hooks`.
 import { join } from 'node:path'
 import { checkKebab, pascal, singular, snake, tableName, withArticle, words } from './names.ts'
-import { domainChoice, importPath, newDomainFolder, testFile, type Workplace } from './workplace.ts'
-import type { Scaffold } from './writing.ts'
+import { filled, type Scaffold } from './templates.ts'
+import {
+  applicationFolder,
+  domainChoice,
+  domainFolder,
+  importPath,
+  newDomainFolder,
+  testFile,
+  type Workplace,
+} from './workplace.ts'
 
 /** `npm run new -- domain orders`: a table, an event with its contract, a plugin that uses both, and the plugin's test. */
 export function scaffoldDomain(workplace: Workplace, domain: string, within: string | undefined): Scaffold {
   checkKebab('A domain', domain, 'orders')
   const folder = newDomainFolder(workplace, domain, within)
   const one = singular(domain)
-  const names: Names = {
+  const names = {
     domain,
     path: `/${domain}`,
     one,
@@ -20,12 +29,20 @@ export function scaffoldDomain(workplace: Workplace, domain: string, within: str
   }
   const plugin = join(folder, 'plugins', `add-${one}.ts`)
   const test = testFile(workplace, domain, `add-${one}`)
+  const inTest = {
+    ...names,
+    pluginPath: importPath(test, plugin),
+    domainChoice: domainChoice(workplace, test, folder),
+  }
   return {
     files: [
-      { path: join(folder, 'events.ts'), text: events(names) },
-      { path: join(folder, 'migrations', `001_${snake(domain)}.sql`), text: migration(names) },
-      { path: plugin, text: pluginText(names) },
-      { path: test, text: testText(names, importPath(test, plugin), domainChoice(workplace, test, folder)) },
+      { path: join(folder, 'events.ts'), text: filled('domain/events.ts', names) },
+      {
+        path: join(folder, 'migrations', `001_${snake(domain)}.sql`),
+        text: filled('domain/migration.sql', names),
+      },
+      { path: plugin, text: filled('domain/plugin.ts', names) },
+      { path: test, text: filled('domain/test.ts', inTest) },
     ],
     next: [
       `npm test ${domain}    # its test`,
@@ -51,106 +68,22 @@ function freeEvent({ project }: Workplace, event: string, domain: string): strin
   return taken ? `${snake(domain)}.new_${event.replace('.', '_')}` : event
 }
 
-interface Names {
-  domain: string
-  path: string
-  /** `order` */
-  one: string
-  /** `an order` */
-  a: string
-  table: string
-  event: string
-  Added: string
-  /** The plugin, as its test names it. */
-  imported: string
+/** The name under which the hooks of all domains are made. */
+const APPLICATION = 'app'
+
+/** `npm run new -- hooks orders`: the `domain.ts` of that domain; `npm run new -- hooks app`: the `app.ts` of all domains. */
+export function scaffoldHooks(workplace: Workplace, name: string, within: string | undefined): Scaffold {
+  checkKebab('A domain', name, 'orders')
+  const isOfAll = name === APPLICATION
+  const path = isOfAll
+    ? join(applicationFolder(workplace, within), 'app.ts')
+    : join(domainFolder(workplace, name, within), 'domain.ts')
+  const module = isOfAll ? '../../app.ts' : '../domain.ts'
+  return {
+    files: [{ path, text: filled('hooks.ts', { routes: isOfAll ? 'all domains but system' : `the domain ${name}` }) }],
+    next: [
+      "to refuse strangers, after identify: .before((_data, { user }) => { if (user === null) throw new HttpError(401, 'Log in first') })",
+      `in a plugin, for the type of context.user: import type hooks from '${module}', and ToolsIn<typeof hooks> instead of Tools`,
+    ],
+  }
 }
-
-const events = ({ event, Added }: Names): string => `import { z } from 'zod'
-import type { EventContracts, PayloadsOf } from 'heddle'
-
-const contracts = {
-  '${event}': z.object({ id: z.string(), name: z.string() }),
-} satisfies EventContracts
-
-export default contracts
-
-export type ${Added} = z.infer<(typeof contracts)['${event}']>
-
-declare module 'heddle' {
-  interface Events extends PayloadsOf<typeof contracts> {}
-}
-`
-
-const migration = ({ table }: Names): string => `\
--- heddle: draft
--- npm run dev leaves it alone until the line above is removed; a start applies it as it is.
--- Runs unchanged on SQLite and PostgreSQL: ids are made by the application, times are ISO 8601 UTC, which sorts as text.
-CREATE TABLE ${table} (
-  id TEXT PRIMARY KEY,
-  name TEXT NOT NULL UNIQUE,
-  created_at TEXT NOT NULL
-);
-`
-
-const pluginText = ({ domain, path, a, table, event }: Names): string => `\
-import { randomUUID } from 'node:crypto'
-import { z } from 'zod'
-import { DbError, plugin } from 'heddle'
-
-const options = {
-  body: z.object({ name: z.string().trim().min(1).max(100) }),
-  query: z.object({}),
-  tags: ['${domain}'],
-  summary: 'Add ${a}',
-}
-
-/** \`POST ${path}\`: adds ${a} and publishes the event \`${event}\`, in one transaction. */
-export default plugin(({ db, http }) => {
-  http.post('${path}', options, async ({ name }, context) => {
-    const id = randomUUID()
-    try {
-      await db.transaction(async (tx) => {
-        await tx.execute('INSERT INTO ${table} (id, name, created_at) VALUES ($1, $2, $3)', [id, name, new Date()])
-        await tx.publish('${event}', { id, name })
-      })
-    } catch (error) {
-      // The database decides whether a name is taken: a lookup before the insert could be overtaken by another request.
-      if (!(error instanceof DbError) || error.kind !== 'unique_violation') throw error
-      context.setStatus(409)
-      return { success: false, error: 'There is ${a} of this name already' }
-    }
-    context.setStatus(201)
-    return { success: true, data: { id, name } }
-  })
-})
-`
-
-const testText = ({ path, a, event, imported, table }: Names, plugin: string, domain: string): string => `\
-import assert from 'node:assert/strict'
-import { test } from 'node:test'
-import { plugin } from 'heddle/testing'
-import ${imported} from '${plugin}'
-
-test('${a} is stored and announced, once per name', async (t) => {
-  const app = await plugin(t, ${imported}, { domain: ${domain} })
-  const added = await app.post('${path}', { name: ' first ' })
-  assert.equal(added.status, 201)
-  assert.equal(added.body.data.name, 'first')
-
-  const { data } = await app.event('${event}')
-  assert.deepEqual(data, added.body.data)
-  const row = await app.tools.db.queryOne('SELECT id, name FROM ${table}')
-  assert.deepEqual(row, added.body.data)
-
-  const again = await app.post('${path}', { name: 'first' })
-  assert.equal(again.status, 409)
-  assert.equal(app.events('${event}').length, 1)
-})
-
-test('a request without a name is refused with the place of the fault', async (t) => {
-  const app = await plugin(t, ${imported}, { domain: ${domain} })
-  const { status, body } = await app.post('${path}', {})
-  assert.equal(status, 422)
-  assert.equal(body.details[0].path, 'name')
-})
-`

@@ -1,9 +1,10 @@
+// `heddle new migration`.
 import { existsSync, readdirSync } from 'node:fs'
 import { basename, dirname, join } from 'node:path'
 import { CommandError } from '../command-error.ts'
 import { checkKebab, checkSnake } from './names.ts'
+import type { Scaffold } from './templates.ts'
 import { domainFolder, type Workplace } from './workplace.ts'
-import type { Scaffold } from './writing.ts'
 
 const NUMBER_CHARS = 3
 const NUMERIC = /(?:^|_)(?:total|count|number|amount|quantity|price|cents|size|length|position|version)$/

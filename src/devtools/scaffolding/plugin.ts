@@ -1,3 +1,4 @@
+// `heddle new plugin`.
 import { existsSync } from 'node:fs'
 import { join } from 'node:path'
 import { shown } from '../../core/errors/shown-path.ts'
@@ -5,24 +6,80 @@ import { routeShape } from '../../runtime/endpoint/route.ts'
 import { CommandError } from '../command-error.ts'
 import { staticRoutes } from '../lint/route-collision.ts'
 import { checkKebab, pascal, words } from './names.ts'
+import { filled, type Scaffold } from './templates.ts'
 import { domainChoice, domainFolder, importPath, testFile, type Workplace } from './workplace.ts'
-import type { Scaffold } from './writing.ts'
 
+/** What a verb makes: a route, and what its handler takes and answers. */
 interface Kind {
+  verbs: readonly string[]
   method: 'GET' | 'POST' | 'PATCH' | 'DELETE'
   /** The path names one item: `/:id`. */
   hasId: boolean
-  verbs: readonly string[]
+  /** Of the request, a line each. */
+  schemas: readonly string[]
+  /** Of the data that the handler takes out, and their types. */
+  fields: string
+  types: string
+  /** The expression that is answered, and its value in the test. */
+  data: string
+  answer: string
+  /** A request that is refused: what it sends instead, and the field that is at fault. */
+  refused?: { query?: string; body?: string; field: string }
 }
 
+const BODY = 'body: z.object({ name: z.string().trim().min(1).max(100) })'
+const PARAMS = 'params: z.object({ id: z.string().min(1).max(100) })'
+const NO_QUERY = 'query: z.object({})'
+const LIMIT = 'query: z.object({ limit: z.coerce.number().int().min(1).max(100).default(20) })'
+const FIRST = "{ name: 'first' }"
+const NAMELESS = { body: "{ name: '' }", field: 'name' }
+
+const ITEM = {
+  hasId: true,
+  schemas: [PARAMS, NO_QUERY],
+  fields: 'id',
+  types: 'id: string',
+  data: '{ id }',
+  answer: "{ id: '1' }",
+}
 const KINDS: readonly Kind[] = [
-  { method: 'GET', hasId: false, verbs: ['list', 'search', 'find', 'count', 'export', 'report'] },
-  { method: 'GET', hasId: true, verbs: ['show', 'get', 'read', 'view', 'check', 'download'] },
-  { method: 'PATCH', hasId: true, verbs: ['update', 'change', 'edit', 'rename', 'set', 'move'] },
-  { method: 'DELETE', hasId: true, verbs: ['delete', 'remove', 'cancel', 'drop'] },
+  {
+    verbs: ['list', 'search', 'find', 'count', 'export', 'report'],
+    method: 'GET',
+    hasId: false,
+    schemas: [LIMIT],
+    fields: 'limit',
+    types: 'limit: number',
+    data: '[]',
+    answer: '[]',
+    refused: { query: '?limit=0', field: 'limit' },
+  },
+  { verbs: ['show', 'get', 'read', 'view', 'check', 'download'], method: 'GET', ...ITEM },
+  {
+    verbs: ['update', 'change', 'edit', 'rename', 'set', 'move'],
+    method: 'PATCH',
+    hasId: true,
+    schemas: [BODY, PARAMS, NO_QUERY],
+    fields: 'id, name',
+    types: 'id: string; name: string',
+    data: '{ id, name }',
+    answer: "{ id: '1', name: 'first' }",
+    refused: NAMELESS,
+  },
+  { verbs: ['delete', 'remove', 'cancel', 'drop'], method: 'DELETE', ...ITEM },
 ]
 /** For all other verbs: create, add, place, send, … */
-const OTHER_KIND: Kind = { method: 'POST', hasId: false, verbs: [] }
+const OTHER_KIND: Kind = {
+  verbs: [],
+  method: 'POST',
+  hasId: false,
+  schemas: [BODY, NO_QUERY],
+  fields: 'name',
+  types: 'name: string',
+  data: '{ name }',
+  answer: FIRST,
+  refused: NAMELESS,
+}
 
 /** `npm run new -- plugin orders/create-order`: one route that its verb suggests, with schemas, and its test. @param isClass instead of a function */
 export function scaffoldPlugin(
@@ -48,22 +105,44 @@ export function scaffoldPlugin(
   }
   const verb = name.slice(0, name.indexOf('-'))
   const kind = KINDS.find(({ verbs }) => verbs.includes(verb)) ?? OTHER_KIND
-  const names: Names = {
-    ...kind,
+  const { method, fields, types, data, answer, refused } = kind
+  const path = freePath(workplace, kind, domain, name)
+  const summary = words(name).replace(/^\w/, (letter) => letter.toUpperCase())
+  const isPost = method === 'POST'
+  const route = { method, path, url: path.replace(':id', '1'), purpose: summary.toLowerCase() }
+  const text = filled(isClass ? 'plugin/class.ts' : 'plugin/function.ts', {
+    ...route,
     domain,
-    isClass,
+    summary,
     Class,
-    verb,
-    path: freePath(workplace, kind, domain, name),
-    summary: words(name).replace(/^\w/, (letter) => letter.toUpperCase()),
-  }
+    fields,
+    types,
+    data,
+    schemas: kind.schemas.map((schema) => `  ${schema},\n`).join(''),
+    register: method.toLowerCase(),
+    // A method must not have this name.
+    handler: verb === 'constructor' ? 'run' : verb,
+    status: isPost ? '    context.setStatus(201)\n' : '',
+  })
   const test = testFile(workplace, domain, name)
+  const sent = (body: string): string => (refused?.body === undefined ? '' : `, { body: ${body} }`)
+  const { query = '', body = '', field = '' } = refused ?? {}
+  const testText = filled('plugin/test.ts', {
+    ...route,
+    answer,
+    imported: isClass ? Class : Class.replace(/^./, (letter) => letter.toLowerCase()),
+    plugin: importPath(test, plugin),
+    domain: domainChoice(workplace, test, folder),
+    request: sent(FIRST),
+    code: isPost ? '201' : '200',
+    refusal: refused === undefined ? '' : filled('plugin/refusal.ts', { ...route, query, field, request: sent(body) }),
+  })
   return {
     files: [
-      { path: plugin, text: pluginText(names) },
-      { path: test, text: testText(names, importPath(test, plugin), domainChoice(workplace, test, folder)) },
+      { path: plugin, text },
+      { path: test, text: testText },
     ],
-    next: [`npm test ${domain}/${name}    # its test`, 'npm run dev    # and in another terminal:', curl(names)],
+    next: [`npm test ${domain}/${name}    # its test`, 'npm run dev    # and in another terminal:', curl(method, path)],
   }
 }
 
@@ -75,135 +154,9 @@ function freePath({ project }: Workplace, { method, hasId }: Kind, domain: strin
   return `/${domain}/${name}${hasId ? '/:id' : ''}`
 }
 
-interface Names extends Kind {
-  domain: string
-  isClass: boolean
-  Class: string
-  /** The handler's name. */
-  verb: string
-  path: string
-  summary: string
-}
-
-function curl({ method, path }: Names): string {
+function curl(method: Kind['method'], path: string): string {
   const url = `localhost:8000${path.replace(':id', '1')}`
   if (method === 'GET') return `curl ${url}`
   if (method === 'DELETE') return `curl -X DELETE ${url}`
   return `curl -X ${method} ${url} -H 'content-type: application/json' -d '{"name":"first"}'`
-}
-
-/** The name of the handler: the verb, unless a method must not have that name. */
-const method = (verb: string): string => (verb === 'constructor' ? 'run' : verb)
-
-/** Routes with a body make or change something. */
-const hasBody = ({ method }: Kind): boolean => method === 'POST' || method === 'PATCH'
-
-const ID = 'id: z.string().min(1).max(100)'
-
-function pluginText(names: Names): string {
-  const { path, summary, hasId, domain } = names
-  const schemas = [
-    ...(hasBody(names) ? ['body: z.object({ name: z.string().trim().min(1).max(100) })'] : []),
-    ...(hasId ? [`params: z.object({ ${ID} })`] : []),
-    hasBody(names) || hasId
-      ? 'query: z.object({})'
-      : 'query: z.object({ limit: z.coerce.number().int().min(1).max(100).default(20) })',
-  ]
-  const options = [...schemas, `tags: ['${domain}']`, `summary: '${summary}'`]
-  return `import { z } from 'zod'
-import { ${names.isClass ? 'type HttpContext, Plugin, type Tools' : 'plugin'} } from 'heddle'
-
-const options = {
-${options.map((option) => `  ${option},\n`).join('')}}
-
-/** \`${names.method} ${path}\`: ${summary.toLowerCase()}. */
-export default ${names.isClass ? classText(names) : functionText(names)}
-`
-}
-
-/** What a handler takes out of its data. */
-const fieldsOf = (names: Names): string[] =>
-  hasBody(names) ? [...(names.hasId ? ['id'] : []), 'name'] : [names.hasId ? 'id' : 'limit']
-
-function bodyText(names: Names, logger: string): string[] {
-  const fields = fieldsOf(names).join(', ')
-  return [
-    `${logger}.info('${names.summary}', { ${fields}, request_id: context.requestId })`,
-    ...(names.method === 'POST' ? ['context.setStatus(201)'] : []),
-    `return { success: true, data: ${fields === 'limit' ? '[]' : `{ ${fields} }`} }`,
-  ]
-}
-
-function functionText(names: Names): string {
-  const { path } = names
-  return `plugin(({ http, logger }) => {
-  http.${names.method.toLowerCase()}('${path}', options, async ({ ${fieldsOf(names).join(', ')} }, context) => {
-    ${bodyText(names, 'logger').join('\n    ')}
-  })
-})`
-}
-
-function classText(names: Names): string {
-  const { Class, verb, path } = names
-  const fields = fieldsOf(names)
-  const types = fields.map((field) => `${field}: ${field === 'limit' ? 'number' : 'string'}`)
-  return `class ${Class} extends Plugin {
-  #http
-  #log
-
-  constructor({ http, logger }: Tools) {
-    super()
-    this.#http = http
-    this.#log = logger
-  }
-
-  override onBoot() {
-    this.#http.${names.method.toLowerCase()}('${path}', options, this.${method(verb)})
-  }
-
-  async ${method(verb)}({ ${fields.join(', ')} }: { ${types.join('; ')} }, context: HttpContext) {
-    ${bodyText(names, 'this.#log').join('\n    ')}
-  }
-}`
-}
-
-function testText(names: Names, plugin: string, domain: string): string {
-  const { path, hasId, summary } = names
-  const url = path.replace(':id', '1')
-  const isList = !hasBody(names) && !hasId
-  const imported = names.isClass ? names.Class : names.Class.replace(/^./, (letter) => letter.toLowerCase())
-  const call = (body: string, query = ''): string =>
-    `app.request('${names.method}', '${url}${query}'${hasBody(names) ? `, { body: ${body} }` : ''})`
-  const data = isList
-    ? '[]'
-    : hasBody(names) && hasId
-      ? "{ id: '1', name: 'first' }"
-      : hasBody(names)
-        ? "{ name: 'first' }"
-        : "{ id: '1' }"
-  const refusal = hasBody(names)
-    ? `
-  const refused = await ${call("{ name: '' }")}
-  assert.equal(refused.status, 422)
-  assert.equal(refused.body.details[0].path, 'name')
-`
-    : isList
-      ? `
-  const refused = await ${call('', '?limit=0')}
-  assert.equal(refused.status, 422)
-  assert.equal(refused.body.details[0].path, 'limit')
-`
-      : ''
-  return `import assert from 'node:assert/strict'
-import { test } from 'node:test'
-import { plugin } from 'heddle/testing'
-import ${imported} from '${plugin}'
-
-test('${names.method} ${path}: ${summary.toLowerCase()}', async (t) => {
-  const app = await plugin(t, ${imported}, { domain: ${domain} })
-  const { status, body } = await ${call("{ name: 'first' }")}
-  assert.equal(status, ${names.method === 'POST' ? 201 : 200})
-  assert.deepEqual(body, { success: true, data: ${data} })
-${refusal}})
-`
 }

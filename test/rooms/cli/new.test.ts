@@ -12,7 +12,7 @@ import { scaffoldMigration } from '../../../src/devtools/scaffolding/migration.t
 import { scaffoldPlugin } from '../../../src/devtools/scaffolding/plugin.ts'
 import { scaffoldTool } from '../../../src/devtools/scaffolding/tool.ts'
 import type { Workplace } from '../../../src/devtools/scaffolding/workplace.ts'
-import { type Scaffold, write } from '../../../src/devtools/scaffolding/writing.ts'
+import { type Scaffold, write } from '../../../src/devtools/scaffolding/templates.ts'
 import { LOADER } from '../../support/loader.ts'
 
 const ROOT = fileURLToPath(new URL('../../..', import.meta.url))

@@ -8,8 +8,8 @@ import { after, before, test } from 'node:test'
 import { promisify } from 'node:util'
 import { loadSettings } from '../../../src/core/config/load.ts'
 import { VARIABLES } from '../../../src/core/config/schema.ts'
-import { imageFiles } from '../../../src/devtools/scaffolding/application-image.ts'
 import { DEPLOYMENTS, scaffoldDeployment } from '../../../src/devtools/scaffolding/deployment.ts'
+import { filled } from '../../../src/devtools/scaffolding/templates.ts'
 import { freePort } from '../../support/port.ts'
 import { selfSigned } from './certificate.ts'
 import { type Manifest, yaml } from './manifests.ts'
@@ -17,7 +17,7 @@ import { startProxy } from './proxied.ts'
 
 const NAME = 'parcel-box'
 const SECRETS = { AUTH_SECRET_KEY: 'x'.repeat(64), RDB_PASSWORD: 'secret', KV_PASSWORD: 'secret' }
-const DOCKERFILE = imageFiles(NAME, []).Dockerfile!.replaceAll('\\\n', '')
+const DOCKERFILE = filled('application/Dockerfile', { name: NAME }).replaceAll('\\\n', '')
 const inImage = (instruction: string): string => new RegExp(`^${instruction} (.*)$`, 'm').exec(DOCKERFILE)![1]!
 const pairs = (text: string): Record<string, string> =>
   Object.fromEntries(text.split(' ').map((pair) => pair.split('=') as [string, string]))

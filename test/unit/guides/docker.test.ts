@@ -5,7 +5,7 @@ import { join } from 'node:path'
 import { test } from 'node:test'
 import { loadSettings } from '../../../src/core/config/load.ts'
 import { VARIABLES } from '../../../src/core/config/schema.ts'
-import { imageFiles } from '../../../src/devtools/scaffolding/application-image.ts'
+import { filled } from '../../../src/devtools/scaffolding/templates.ts'
 import { ROOT } from '../../rooms/docs/sources.ts'
 import { stepsOf } from '../../rooms/guides/page.ts'
 
@@ -16,7 +16,7 @@ type Manifest = any
 const yaml = createRequire(import.meta.url)('js-yaml') as { load(text: string): Manifest }
 
 const PAGE = readFileSync(join(ROOT, 'src/guides/docker.md'), 'utf8')
-const DOCKERFILE = imageFiles('my-app', [22]).Dockerfile!.replaceAll('\\\n', '')
+const DOCKERFILE = filled('application/Dockerfile', { name: 'my-app' }).replaceAll('\\\n', '')
 const imageEnv = pairs(/^ENV (.*)$/m.exec(DOCKERFILE)![1]!, ' ')
 /** What `production.env` has. */
 const SECRETS = {

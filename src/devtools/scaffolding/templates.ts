@@ -1,11 +1,13 @@
+// The files that a command writes: their templates with the names filled in, and how they come to where they belong.
 import { execFileSync } from 'node:child_process'
-import { existsSync, mkdirSync, writeFileSync } from 'node:fs'
+import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { shown } from '../../core/errors/shown-path.ts'
 import { CommandError } from '../command-error.ts'
 
 const BIOME = fileURLToPath(new URL('../../../node_modules/@biomejs/biome/bin/biome', import.meta.url))
+const TEMPLATES = fileURLToPath(new URL('./templates', import.meta.url))
 
 /** A file to write. */
 export interface NewFile {
@@ -19,6 +21,15 @@ export interface Scaffold {
   files: NewFile[]
   /** Lines to print: a command, and behind `#` its purpose. */
   next: string[]
+}
+
+/** The text of a template, with a value for each `{{name}}` in it. @param name its path below `templates/`, without `.tpl` */
+export function filled(name: string, values: Readonly<Record<string, string>> = {}): string {
+  return readFileSync(join(TEMPLATES, `${name}.tpl`), 'utf8').replaceAll(/\{\{(\w+)\}\}/g, (_, key: string) => {
+    const value = values[key]
+    if (value === undefined) throw new Error(`The template ${name} has no value for ${key}`)
+    return value
+  })
 }
 
 /** Writes all of the files or none. @throws CommandError when one of them exists already */

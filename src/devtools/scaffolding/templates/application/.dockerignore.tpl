@@ -1,0 +1,7 @@
+node_modules
+data
+test
+.env
+*.env
+.git
+*.log

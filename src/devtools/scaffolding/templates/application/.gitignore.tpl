@@ -1,0 +1,5 @@
+node_modules/
+data/
+.env
+*.env
+*.log
