@@ -26,7 +26,7 @@ test('the requests that the README and the tour show are answered as they say', 
     writeFileSync(join(project, path), text)
   }
   for (const text of scaffolds) {
-    const script = text.replace('npm run new --', 'node --require ./src/preload.cjs src/devtools/cli/new.ts')
+    const script = text.replace('npm run new --', 'node src/heddle.cjs new')
     const { code, output } = await bash(script, project)
     assert.equal(code, 0, `${text}\n${output}`)
   }

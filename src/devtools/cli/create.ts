@@ -1,7 +1,8 @@
+// The command `create`.
 import { copyFileSync, existsSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { basename, join, relative, resolve } from 'node:path'
 import { createInterface } from 'node:readline/promises'
-import { EXIT_USAGE, parseFlags, UsageFault, unknownName } from '../../core/config/arguments.ts'
+import { UsageFault, unknownName } from '../../core/config/arguments.ts'
 import { loadSettings } from '../../core/config/load.ts'
 import { needPackages, OPTIONAL_PACKAGES } from '../../core/modules/optional-package.ts'
 import { CommandError } from '../command-error.ts'
@@ -11,6 +12,7 @@ import { packagesOf, USE_NAMES } from '../scaffolding/application-uses.ts'
 import { DEPLOYMENTS, scaffoldDeployment, usesOf } from '../scaffolding/deployment.ts'
 import { heddleSource } from '../scaffolding/heddle-source.ts'
 import { type Scaffold, write } from '../scaffolding/templates.ts'
+import { command } from './command.ts'
 
 const USAGE = `Usage: heddle create <folder> [--with <uses>] [--deploy <kind>]    writes a new application into a folder that is empty or not there
        heddle create --deploy <kind>                              writes the files that deploy the application in this folder
@@ -20,52 +22,35 @@ const QUESTION = `What will it use? ${USE_NAMES.join(', ')}
 Names, separated by commas; Enter for none, npm install adds them later: `
 const NONE = 'none'
 
-interface Arguments {
-  /** Null: the application in this folder. */
-  folder: string | null
-  /** Null: nobody has said it. */
-  uses: string[] | null
-  kinds: string[]
-}
-
-/** Writes an application. Exits with 1 when it cannot, with 2 when the arguments are wrong. */
-async function main(): Promise<void> {
-  try {
-    const { folder, uses, kinds } = readArguments()
-    if (folder === null) {
-      const { files, next } = ofThisFolder(kinds)
-      write(files)
-      return report(files, next)
-    }
-    if (existsSync(folder) && readdirSync(folder).length > 0) throw new CommandError(`${folder} is not empty`)
-    const source = heddleSource()
-    const wanted = [...new Set([...(uses ?? (await askForUses())), ...usesOf(kinds)])]
-    const { files, next } = ofNewFolder(folder, { uses: wanted, source }, kinds)
+export const create = command(
+  USAGE,
+  { deploy: { type: 'string', multiple: true }, with: { type: 'string', multiple: true } },
+  async ({ deploy = [], with: use }, words) => {
+    const kinds = [...new Set(deploy)]
+    const unknown = kinds.find((kind) => !DEPLOYMENTS.includes(kind))
+    if (unknown !== undefined) throw new UsageFault(`There is no deployment '${unknown}'\n\n${USAGE}`)
+    const [word, ...more] = words
+    if (more.length > 0 || (word === undefined && (kinds.length === 0 || use !== undefined)))
+      throw new UsageFault(`One folder is wanted\n\n${USAGE}`)
+    const chosen = use === undefined ? null : usesIn(use.join())
+    if (word !== undefined) return createApplication(resolve(word), chosen, kinds)
+    const { files, next } = ofThisFolder(kinds)
     write(files)
-    const packed = source.file === null ? [] : [{ path: join(folder, basename(source.file)) }]
-    for (const { path } of packed) copyFileSync(source.file!, path)
-    await describe(folder)
-    report([...files, ...packed], next)
-  } catch (error) {
-    const isUsage = error instanceof UsageFault
-    if (!isUsage && !(error instanceof CommandError)) throw error
-    console.error(error.message)
-    process.exitCode = isUsage ? EXIT_USAGE : 1
-  }
-}
+    report(files, next)
+  },
+)
 
-function readArguments(): Arguments {
-  const { positionals, values } = parseFlags(USAGE, {
-    allowPositionals: true,
-    options: { deploy: { type: 'string', multiple: true }, with: { type: 'string', multiple: true } },
-  })
-  const kinds = [...new Set(values.deploy ?? [])]
-  const unknown = kinds.find((kind) => !DEPLOYMENTS.includes(kind))
-  if (unknown !== undefined) throw new UsageFault(`There is no deployment '${unknown}'\n\n${USAGE}`)
-  if (positionals.length > 1 || (positionals.length === 0 && (kinds.length === 0 || values.with !== undefined)))
-    throw new UsageFault(`One folder is wanted\n\n${USAGE}`)
-  const folder = positionals.length === 0 ? null : resolve(positionals[0]!)
-  return { folder, uses: values.with === undefined ? null : usesIn(values.with.join()), kinds }
+/** @param chosen null: nobody has said it */
+async function createApplication(folder: string, chosen: string[] | null, kinds: readonly string[]): Promise<void> {
+  if (existsSync(folder) && readdirSync(folder).length > 0) throw new CommandError(`${folder} is not empty`)
+  const source = heddleSource()
+  const uses = [...new Set([...(chosen ?? (await askForUses())), ...usesOf(kinds)])]
+  const { files, next } = ofNewFolder(folder, { uses, source }, kinds)
+  write(files)
+  const packed = source.file === null ? [] : [{ path: join(folder, basename(source.file)) }]
+  for (const { path } of packed) copyFileSync(source.file!, path)
+  await describe(folder)
+  report([...files, ...packed], next)
 }
 
 /** @throws UsageFault */
@@ -139,5 +124,3 @@ async function describe(folder: string): Promise<void> {
   }
   writeFileSync(file, await withAgentsPart(readFileSync(file, 'utf8'), source))
 }
-
-void main()

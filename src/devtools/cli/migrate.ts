@@ -1,9 +1,7 @@
-import { EXIT_USAGE, parseFlags } from '../../core/config/arguments.ts'
-import { ConfigFaults, EXIT_CONFIG, loadSettings } from '../../core/config/load.ts'
+// The command `migrate`, but for `migrate up`, which is a start.
+import { UsageFault } from '../../core/config/arguments.ts'
+import { loadSettings } from '../../core/config/load.ts'
 import type { Settings } from '../../core/config/schema.ts'
-import { HeddleError } from '../../core/errors/catalogue.ts'
-import { messageOf } from '../../core/errors/description.ts'
-import { isPackageMissing } from '../../core/errors/misconfigured.ts'
 import { rollBack, takeBack } from '../../stores/migrations/roll-back.ts'
 import { migrate } from '../../stores/migrations/runner.ts'
 import { runSeeds } from '../../stores/migrations/seeds.ts'
@@ -11,6 +9,7 @@ import { migrationStatus } from '../../stores/migrations/status.ts'
 import { CommandError } from '../command-error.ts'
 import { type CommandDatabase, openDatabase } from '../database/open-database.ts'
 import { readTables } from '../database/table-types.ts'
+import { command } from './command.ts'
 
 const USAGE = `Usage: npm run migrate -- [command]
   up            applies the migrations that are pending (the default)
@@ -67,37 +66,15 @@ const COMMANDS: Readonly<Record<string, Run>> = {
   },
 }
 
-async function main(): Promise<void> {
+export const migration = command(USAGE, {}, async (_, [word = '', argument, ...more]) => {
+  const run = Object.hasOwn(COMMANDS, word) ? COMMANDS[word] : undefined
+  if (run === undefined) throw new UsageFault(`There is no command ${word}\n\n${USAGE}`)
+  if (more.length > 0 || (argument !== undefined && word !== 'down' && word !== 'redo')) throw new UsageFault(USAGE)
+  const { settings } = loadSettings()
+  const database = await openDatabase(settings, log)
   try {
-    const [command = '', argument, ...more] = readArguments()
-    const run = Object.hasOwn(COMMANDS, command) ? COMMANDS[command] : undefined
-    if (run === undefined || more.length > 0 || (argument !== undefined && command !== 'down' && command !== 'redo')) {
-      console.error(run === undefined ? `There is no command ${command}\n\n${USAGE}` : USAGE)
-      process.exitCode = EXIT_USAGE
-      return
-    }
-    const { settings } = loadSettings()
-    const database = await openDatabase(settings, log)
-    try {
-      await run(database, settings, argument)
-    } finally {
-      await database.stop()
-    }
-  } catch (error) {
-    const isExplained = error instanceof HeddleError || error instanceof ConfigFaults || error instanceof CommandError
-    if (!isExplained) throw error
-    console.error(messageOf(error))
-    process.exitCode = error instanceof ConfigFaults ? EXIT_CONFIG : isPackageMissing(error) ? EXIT_USAGE : 1
+    await run(database, settings, argument)
+  } finally {
+    await database.stop()
   }
-}
-
-function readArguments(): string[] {
-  try {
-    return parseFlags(USAGE, { allowPositionals: true, options: {} }).positionals
-  } catch (error) {
-    console.error(messageOf(error))
-    process.exit(EXIT_USAGE)
-  }
-}
-
-void main()
+})

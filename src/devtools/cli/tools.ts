@@ -1,11 +1,12 @@
+// The command `tools`.
 import { existsSync, mkdirSync, readFileSync, renameSync, writeFileSync } from 'node:fs'
 import { basename, dirname, join } from 'node:path'
-import { EXIT_USAGE, parseFlags, UsageFault, unknownName } from '../../core/config/arguments.ts'
-import { ConfigFaults, EXIT_CONFIG, loadSettings } from '../../core/config/load.ts'
-import { HeddleError } from '../../core/errors/catalogue.ts'
+import { UsageFault, unknownName } from '../../core/config/arguments.ts'
+import { loadSettings } from '../../core/config/load.ts'
 import { shown } from '../../core/errors/shown-path.ts'
 import { activeTools, findTools, ownToolsFolder, type ToolFolder, toolNameOf } from '../../runtime/kernel/discover.ts'
 import { CommandError } from '../command-error.ts'
+import { command } from './command.ts'
 
 const USAGE =
   'Usage: npm run tools                          lists the tools\n       npm run tools -- use <implementation>   makes that folder the active one of its tool'
@@ -23,33 +24,25 @@ interface Implementation {
 /** A package is not changed: the application's own package.json chooses. */
 const IS_PACKAGE = import.meta.url.endsWith('.js')
 
-async function main(): Promise<void> {
-  try {
-    const { toolsDir, tools } = loadSettings().settings
-    // The folder of parked implementations is beside the one of the active tools, so that relative imports are valid in both.
-    const extrasDir = join(dirname(toolsDir), 'extras')
-    const own = ownToolsFolder()
-    const inFolders = [
-      ...(own === null ? [] : implementationsIn(own, true)),
-      ...implementationsIn(toolsDir, true),
-      ...implementationsIn(extrasDir, false),
-    ]
-    const found = tools === undefined && own === null ? inFolders : chosen(inFolders, activeTools(toolsDir, tools))
-    const [command, wanted, ...more] = parseFlags(USAGE, { allowPositionals: true, options: {} }).positionals
-    if (command === undefined) list(found)
-    else if (command === 'use' && wanted !== undefined && more.length === 0) {
-      if (IS_PACKAGE) choose(wanted, found)
-      else use(wanted, found, toolsDir, extrasDir)
-    } else if (command === 'use') throw new UsageFault(USAGE)
-    else throw unknownName(`There is no command ${command}`, command, ['use'], USAGE)
-  } catch (error) {
-    const isConfig = error instanceof ConfigFaults || (error instanceof HeddleError && error.code === 'CONFIG_INVALID')
-    const isUsage = error instanceof UsageFault
-    if (!isConfig && !isUsage && !(error instanceof CommandError)) throw error
-    console.error((error as Error).message)
-    process.exitCode = isConfig ? EXIT_CONFIG : isUsage ? EXIT_USAGE : 1
-  }
-}
+export const tools = command(USAGE, {}, (_, [word, wanted, ...more]) => {
+  const { settings } = loadSettings()
+  const { toolsDir } = settings
+  // The folder of parked implementations is beside the one of the active tools, so that relative imports are valid in both.
+  const extrasDir = join(dirname(toolsDir), 'extras')
+  const own = ownToolsFolder()
+  const inFolders = [
+    ...(own === null ? [] : implementationsIn(own, true)),
+    ...implementationsIn(toolsDir, true),
+    ...implementationsIn(extrasDir, false),
+  ]
+  const found =
+    settings.tools === undefined && own === null ? inFolders : chosen(inFolders, activeTools(toolsDir, settings.tools))
+  if (word === undefined) return list(found)
+  if (word !== 'use') throw unknownName(`There is no command ${word}`, word, ['use'], USAGE)
+  if (wanted === undefined || more.length > 0) throw new UsageFault(USAGE)
+  if (IS_PACKAGE) choose(wanted, found)
+  else use(wanted, found, toolsDir, extrasDir)
+})
 
 function list(found: readonly Implementation[]): void {
   const rows = found
@@ -139,5 +132,3 @@ function implementationsIn(directory: string, active: boolean): Implementation[]
 function compare(a: string, b: string): number {
   return a < b ? -1 : a > b ? 1 : 0
 }
-
-void main()

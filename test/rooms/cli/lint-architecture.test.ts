@@ -5,7 +5,6 @@ import { readFile, writeFile } from 'node:fs/promises'
 import path from 'node:path'
 import { test } from 'node:test'
 import { type Fixture, fixture, plugin } from '../../support/lint-fixture.ts'
-import { LOADER } from '../../support/loader.ts'
 
 const COLLIDING = {
   'a/plugins/a.ts': plugin('A', "this.#http.addEndpoint('/a', 'GET', this.x)"),
@@ -91,9 +90,9 @@ interface Run {
 }
 
 function run({ domains, tools, root }: Fixture, options: readonly string[]): Promise<Run> {
-  const command = path.resolve(import.meta.dirname, '../../../src/devtools/cli/lint-architecture.ts')
+  const command = path.resolve(import.meta.dirname, '../../../src/heddle.cjs')
   const baseline = ['--baseline', path.join(root, 'baseline.json')]
-  const child = spawn(process.execPath, [...LOADER, command, ...baseline, ...options], {
+  const child = spawn(process.execPath, [command, 'lint', ...baseline, ...options], {
     env: { ...process.env, DOMAINS_DIR: domains, TOOLS_DIR: tools },
     stdio: ['ignore', 'pipe', 'pipe'],
   })

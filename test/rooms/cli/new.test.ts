@@ -10,13 +10,13 @@ import { readProject } from '../../../src/devtools/lint/project.ts'
 import { scaffoldDomain } from '../../../src/devtools/scaffolding/domain.ts'
 import { scaffoldMigration } from '../../../src/devtools/scaffolding/migration.ts'
 import { scaffoldPlugin } from '../../../src/devtools/scaffolding/plugin.ts'
+import { type Scaffold, write } from '../../../src/devtools/scaffolding/templates.ts'
 import { scaffoldTool } from '../../../src/devtools/scaffolding/tool.ts'
 import type { Workplace } from '../../../src/devtools/scaffolding/workplace.ts'
-import { type Scaffold, write } from '../../../src/devtools/scaffolding/templates.ts'
 import { LOADER } from '../../support/loader.ts'
 
 const ROOT = fileURLToPath(new URL('../../..', import.meta.url))
-const NEW = join(ROOT, 'src/devtools/cli/new.ts')
+const HEDDLE = join(ROOT, 'src/heddle.cjs')
 
 interface Run {
   code: number
@@ -47,7 +47,7 @@ async function project(t: TestContext) {
         (error, stdout, stderr) => resolve({ code: error === null ? 0 : Number(error.code), stdout, stderr }),
       )
     })
-  return { root, tools, run, make: (...args: string[]) => run([...LOADER, NEW, ...args]) }
+  return { root, tools, run, make: (...args: string[]) => run([HEDDLE, 'new', ...args]) }
 }
 
 test('what is written passes the checks and its own tests', async (t) => {
@@ -114,7 +114,7 @@ test('what is written passes the checks and its own tests', async (t) => {
       'test',
       join(tools, 's3'),
     ]),
-    run([...LOADER, join(ROOT, 'src/devtools/cli/lint-architecture.ts')]),
+    run([HEDDLE, 'lint']),
   ])
   for (const { code, stdout, stderr } of checks) assert.equal(code, 0, stdout + stderr)
   const tests = await run([...LOADER, '--test', ...written.filter((file) => file.endsWith('.test.ts'))])

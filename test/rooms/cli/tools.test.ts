@@ -6,7 +6,6 @@ import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
 import { type TestContext, test } from 'node:test'
 import { fileURLToPath } from 'node:url'
-import { LOADER } from '../../support/loader.ts'
 
 const ROOT = fileURLToPath(new URL('../../..', import.meta.url))
 const USES_NOTHING = "throw new Error('a listed tool must not run')\n"
@@ -30,11 +29,8 @@ function tool(name: string): string {
 function runTools(src: string, ...args: string[]): Promise<{ code: number; stdout: string; stderr: string }> {
   const env = { PATH: process.env.PATH, HOME: process.env.HOME, TOOLS_DIR: join(src, 'tools') }
   return new Promise((resolve) => {
-    execFile(
-      process.execPath,
-      [...LOADER, 'src/devtools/cli/tools.ts', ...args],
-      { cwd: ROOT, env },
-      (error, stdout, stderr) => resolve({ code: error === null ? 0 : Number(error.code), stdout, stderr }),
+    execFile(process.execPath, ['src/heddle.cjs', 'tools', ...args], { cwd: ROOT, env }, (error, stdout, stderr) =>
+      resolve({ code: error === null ? 0 : Number(error.code), stdout, stderr }),
     )
   })
 }

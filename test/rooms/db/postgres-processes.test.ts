@@ -215,13 +215,9 @@ function runTests(server: PostgresServer): void {
     const { env, tables } = await withDatabase(t)
     const { TOOLS_DIR: _, ...rest } = env
     const use = async (implementation: string) => {
-      await run(
-        process.execPath,
-        ['--require', './src/preload.cjs', 'src/devtools/cli/tools.ts', 'use', implementation],
-        {
-          cwd: root,
-        },
-      )
+      await run(process.execPath, ['src/heddle.cjs', 'tools', 'use', implementation], {
+        cwd: root,
+      })
     }
     /** What a new process answers to so many sign-ups of one user. */
     const signUps = async (count: number) => {

@@ -7,7 +7,7 @@ import { test } from 'node:test'
 import { fileURLToPath } from 'node:url'
 
 const ROOT = fileURLToPath(new URL('../../..', import.meta.url))
-const WITH_TSX = ['--require', './src/preload.cjs', '--import', 'tsx', 'src/devtools/cli/tools.ts']
+const WITH_TSX = ['--require', './src/preload.cjs', '--import', 'tsx', 'src/heddle.cjs', 'tools']
 const scripts = JSON.parse(readFileSync(join(ROOT, 'package.json'), 'utf8')).scripts as Record<string, string>
 
 test('sources that tsx has compiled are not executed where somebody else could have put them', (t) => {

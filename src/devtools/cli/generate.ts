@@ -1,0 +1,163 @@
+// The commands that write files made of what is there: `new`, `client`, `agents`, `db types`.
+import { existsSync, readFileSync } from 'node:fs'
+import { join, resolve } from 'node:path'
+import { UsageFault, unknownName } from '../../core/config/arguments.ts'
+import { loadSettings } from '../../core/config/load.ts'
+import { shown } from '../../core/errors/shown-path.ts'
+import { needPackages, OPTIONAL_PACKAGES } from '../../core/modules/optional-package.ts'
+import { bootedClient, clientFrom, runningClient } from '../client/sources.ts'
+import { onScratchDatabase } from '../database/scratch.ts'
+import { readTables } from '../database/table-types.ts'
+import { typesText } from '../database/types-text.ts'
+import { withAgentsPart } from '../scaffolding/agents.ts'
+import { scaffoldDomain, scaffoldHooks } from '../scaffolding/domain.ts'
+import { scaffoldMigration } from '../scaffolding/migration.ts'
+import { scaffoldPlugin } from '../scaffolding/plugin.ts'
+import { type NewFile, type Scaffold, write } from '../scaffolding/templates.ts'
+import { scaffoldTool } from '../scaffolding/tool.ts'
+import { openWorkplace } from '../scaffolding/workplace.ts'
+import { command, keep } from './command.ts'
+
+const NEW_USAGE = `Usage: npm run new -- <what> <name> [options]
+
+  npm run new -- domain orders                  a table, an event, a plugin, and its test
+  npm run new -- plugin orders/create-order     a plugin in that domain, and its test; the verb chooses method and path
+  npm run new -- migration orders/add_total     the domain's next migration
+  npm run new -- hooks orders                   domain.ts: hooks of all routes of that domain; hooks app: app.ts, of all domains
+  npm run new -- tool s3                        a tool with its contract, its page, and its test
+
+  --class                   for a plugin: a class instead of a function
+  --in <folder>             the folder of DOMAINS_DIR (default: the first for a new domain, else the one with the domain)
+  --depends <migration>     for a migration: one of another domain that must run before it, like users/001_users; repeatable
+
+Existing files are never overwritten.`
+
+/** `heddle new`: the first files of a domain, a plugin, a migration, hooks or a tool. */
+export const make = command(
+  NEW_USAGE,
+  {
+    in: { type: 'string' },
+    class: { type: 'boolean', default: false },
+    depends: { type: 'string', multiple: true, default: [] },
+  },
+  async (values, [what, name, ...more]) => {
+    if (what === undefined) return console.log(NEW_USAGE)
+    if (name === undefined) throw new UsageFault(`${what}: a name is missing\n\n${NEW_USAGE}`)
+    if (more.length > 0) throw new UsageFault(`Only one name at a time; remove ${more.join(' ')}\n\n${NEW_USAGE}`)
+    const { files, next } = await scaffoldFor(what, name, values)
+    write(isApplication() ? files : files.map(inRepository))
+    const lines = ['Wrote', ...files.map(({ path }) => `  ${shown(path)}`), 'Next', ...next.map((line) => `  ${line}`)]
+    console.log(lines.join('\n'))
+  },
+)
+
+async function scaffoldFor(
+  what: string,
+  name: string,
+  values: { in?: string; class: boolean; depends: string[] },
+): Promise<Scaffold> {
+  if (values.depends.length > 0 && what !== 'migration') throw new UsageFault('--depends applies to a migration alone')
+  if (values.class && what !== 'plugin') throw new UsageFault('--class applies to a plugin alone')
+  if (values.in !== undefined && what === 'tool')
+    throw new UsageFault('--in does not apply to a tool, which is made in TOOLS_DIR')
+  switch (what) {
+    case 'domain':
+      return scaffoldDomain(await openWorkplace(), name, values.in)
+    case 'plugin':
+      return scaffoldPlugin(await openWorkplace(), name, values.in, values.class)
+    case 'migration':
+      return scaffoldMigration(await openWorkplace(), name, values.in, values.depends)
+    case 'hooks':
+      return scaffoldHooks(await openWorkplace(), name, values.in)
+    case 'tool':
+      return scaffoldTool(await openWorkplace(), name)
+  }
+  throw unknownName(
+    `There is no "${what}" to make`,
+    what,
+    ['domain', 'plugin', 'migration', 'hooks', 'tool'],
+    NEW_USAGE,
+  )
+}
+
+/** The repository of the runtime has no package `heddle`: there its name is `#heddle`, which the `imports` of its package.json lead to the sources. */
+function isApplication(): boolean {
+  try {
+    return !String(JSON.parse(readFileSync('package.json', 'utf8')).imports?.['#heddle']).startsWith('./')
+  } catch {
+    return true
+  }
+}
+
+const inRepository = ({ path, text }: NewFile): NewFile => ({ path, text: text.replaceAll("'heddle", "'#heddle") })
+
+const CLIENT_USAGE = `Usage: npm run client -- [--out <file>] [--check] [--url <url>] [--boot] [--system]
+  writes the typed client of the service: to the terminal, or to a file
+  --out <file>  the file
+  --check       writes nothing; exit code 1 when the file is not up to date
+  --url <url>   of the process that serves at this address; SYSTEM_TOKEN or SYSTEM_READ_TOKEN is the token
+  --boot        of the sources, which are booted for it: also while a process is running
+  --system      with the routes under /system
+
+Without --url it is the client of the process at HTTP_HOST and HTTP_PORT, and without one of the sources.`
+
+export const client = command(
+  CLIENT_USAGE,
+  {
+    out: { type: 'string' },
+    check: { type: 'boolean', default: false },
+    url: { type: 'string' },
+    boot: { type: 'boolean', default: false },
+    system: { type: 'boolean', default: false },
+  },
+  async ({ out, check, url, boot, system }) => {
+    if (check && out === undefined) throw new UsageFault(`--check needs --out: the file to compare\n\n${CLIENT_USAGE}`)
+    if (boot && url !== undefined) throw new UsageFault(`Either --boot or --url\n\n${CLIENT_USAGE}`)
+    if (url !== undefined && !URL.canParse(url))
+      throw new UsageFault(`--url takes an address, not ${url}\n\n${CLIENT_USAGE}`)
+    const { settings } = loadSettings()
+    const { systemToken, systemReadToken } = settings
+    const { text, source } =
+      url !== undefined
+        ? await clientFrom(url, systemReadToken ?? systemToken, system)
+        : ((boot ? null : await runningClient(settings, system)) ?? (await bootedClient(settings, system)))
+    if (out === undefined) process.stdout.write(text)
+    else keep(resolve(out), text, check, `npm run client -- --out ${shown(resolve(out))}`, source)
+  },
+  false,
+)
+
+const AGENTS_USAGE = `Usage: npm run agents -- [--check]
+  writes into AGENTS.md which domains, plugins, routes, events, tools and commands there are; the rest of the file stays
+  --check  writes nothing; exit code 1 when it is not up to date`
+
+export const agents = command(
+  AGENTS_USAGE,
+  { check: { type: 'boolean', default: false } },
+  async ({ check }) => {
+    needPackages('heddle agents', OPTIONAL_PACKAGES.lint)
+    const file = resolve('AGENTS.md')
+    const before = existsSync(file) ? readFileSync(file, 'utf8') : ''
+    const { domainsDir, toolsDir, tools } = loadSettings().settings
+    const text = await withAgentsPart(before, { folder: process.cwd(), domainsDirs: domainsDir, toolsDir, tools })
+    keep(file, text, check, 'npm run agents')
+  },
+  false,
+)
+
+const DB_USAGE = `Usage: npm run db -- types [--check] [--out <file>]
+  types         writes the types of all tables, from a scratch database to which the migrations are applied
+  --check       writes nothing; exit code 1 when the file is not up to date
+  --out <file>  db-types.ts in the first folder of DOMAINS_DIR when left out`
+
+export const db = command(
+  DB_USAGE,
+  { check: { type: 'boolean', default: false }, out: { type: 'string' } },
+  async ({ check, out }, words) => {
+    if (words.length !== 1 || words[0] !== 'types') throw new UsageFault(DB_USAGE)
+    const { settings } = loadSettings()
+    const file = resolve(out ?? join(settings.domainsDir[0]!, 'db-types.ts'))
+    const text = typesText(await onScratchDatabase(settings, readTables))
+    keep(file, text, check, 'npm run db -- types, or heddle db types')
+  },
+)
