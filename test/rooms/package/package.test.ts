@@ -116,6 +116,7 @@ describe('the package and an application that is made with it', () => {
       'dist/domains/system/plugins/show-status.ts',
       'dist/domains/system/libraries/lit-html.js',
       'dist/deploy/compose.yaml',
+      'dist/src/devtools/scaffolding/templates/application/.gitignore.tpl',
     ]) {
       assert.ok(files.includes(`package/${file}`), file)
     }
@@ -125,7 +126,7 @@ describe('the package and an application that is made with it', () => {
     assert.deepEqual(
       files.filter(
         (file) =>
-          !file.endsWith('.md') && /\/(?:test|bench|users|examples)\/(?!.*\.md$)|\.test\.|\.snippets/.test(file),
+          !/\.(?:md|tpl)$/.test(file) && /\/(?:test|bench|users|examples)\/(?!.*\.md$)|\.test\.|\.snippets/.test(file),
       ),
       [],
     )
