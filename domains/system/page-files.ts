@@ -18,8 +18,6 @@ export function libraryFile(name: string, installed: () => URL): URL {
 /** For a server the package resolves to another file than for a browser. */
 const LIT_HTML = libraryFile('lit-html.js', () => new URL('../lit-html.js', import.meta.resolve('lit-html')))
 const ASSETS = new URL('./assets/', import.meta.url)
-/** What all pages have. */
-const SHARED = ['tokens.css', 'header.css', 'icon.svg', 'dom.js', 'application.js']
 const TYPES: Readonly<Record<string, string>> = {
   '.css': 'text/css; charset=utf-8',
   '.html': 'text/html; charset=utf-8',
@@ -40,17 +38,17 @@ interface PageFile {
   readonly coded: Partial<Record<Coding, Promise<Uint8Array>>>
 }
 
-/** The files of one page under `assets/`, and what all pages share. A file that was not there at the start is not served. */
+/** The files of one page under `assets/`, and those of `assets/shared/`, which each page has under its own address. A file that was not there at the start is not served. */
 export class PageFiles {
   readonly #files = new Map<string, PageFile>()
 
   async read(folder: string): Promise<void> {
+    await Promise.all([this.#addFolder('shared'), this.#addFolder(folder), this.add('lit-html.js', LIT_HTML)])
+  }
+
+  async #addFolder(folder: string): Promise<void> {
     const names = await readdir(new URL(`${folder}/`, ASSETS))
-    await Promise.all([
-      ...SHARED.map((name) => this.add(name, new URL(name, ASSETS))),
-      this.add('lit-html.js', LIT_HTML),
-      ...names.map((name) => this.add(name, new URL(`${folder}/${name}`, ASSETS))),
-    ])
+    await Promise.all(names.map((name) => this.add(name, new URL(`${folder}/${name}`, ASSETS))))
   }
 
   async add(name: string, file: URL): Promise<void> {

@@ -36,17 +36,17 @@ async function pageModules(t: TestContext): Promise<{
   samplesOf(operation: Shown, input: Filled, context: object): Sample[]
   schemasOf(document: object): object
 }> {
-  const names = readdirSync(join(ASSETS, 'docs')).filter((name) => name.endsWith('.js'))
-  const texts = [...names.map((name) => join('docs', name)), 'dom.js'].map((path) => [
-    path.replace('docs/', ''),
-    readFileSync(join(ASSETS, path), 'utf8').replaceAll("'/system/docs/", "'./"),
-  ])
+  const modulesIn = (folder: string) =>
+    readdirSync(join(ASSETS, folder))
+      .filter((name) => name.endsWith('.js'))
+      .map((name) => [name, readFileSync(join(ASSETS, folder, name), 'utf8').replaceAll("'/system/docs/", "'./")])
+  const texts = [...modulesIn('docs'), ...modulesIn('shared')]
   const folder = await folderOf(t, { 'package.json': '{ "type": "module" }', ...Object.fromEntries(texts) })
   const load = (name: string) => import(pathToFileURL(join(folder, `${name}.js`)).href)
   const [{ operationsOf }, { samplesOf }, { SchemaView }] = await Promise.all([
-    load('operations'),
+    load('catalogue'),
     load('samples'),
-    load('schema-view'),
+    load('schema'),
   ])
   return { operationsOf, samplesOf, schemasOf: (document) => new SchemaView(document) }
 }

@@ -6,7 +6,7 @@ import { test } from 'node:test'
 const require = createRequire(import.meta.url)
 const assets = '../../../domains/system/assets/dashboard/'
 const { Forest, RECORDS_MAX } = require(`${assets}forest.js`)
-const { layersOf } = require(`${assets}layered-layout.js`)
+const { layersOf } = require(`${assets}topology-layout.js`)
 
 interface Row {
   key: string

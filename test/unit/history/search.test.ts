@@ -6,7 +6,7 @@ import { test } from 'node:test'
 const require = createRequire(import.meta.url)
 const assets = '../../../domains/system/assets/dashboard/'
 const { parseSearch, withStatus } = require(`${assets}request-search.js`)
-const { byKind, LookedAt } = require(`${assets}request-looked.js`)
+const { byKind, LookedAt } = require(`${assets}request-source.js`)
 const { editorUrl, placeIn } = require(`${assets}request-editor.js`)
 
 const NOW_MS = new Date(2026, 4, 7, 12, 0, 0).getTime()

@@ -1,4 +1,4 @@
-import { logInIfAsked } from './login.js'
+import { logInIfAsked } from './page.js'
 
 /** Milliseconds without a frame after which the connection counts as lost. The stream sends a frame every second. */
 const SILENCE_MS = 8000

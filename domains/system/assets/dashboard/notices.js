@@ -1,6 +1,6 @@
 import { el } from '/system/dashboard/dom.js'
 import { count, duration, plural } from './format.js'
-import { isIll } from './tool-health.js'
+import { isIll } from './tools.js'
 
 /** Notices of faults and of missed events, on top of the page: each stays until its cause is gone, or until it is closed. */
 export class Notices {

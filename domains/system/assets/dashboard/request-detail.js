@@ -1,10 +1,10 @@
 import { html, nothing } from '/system/dashboard/lit-html.js'
+import { letterReplays, outcomeOf } from './dead-letter-actions.js'
 import { clock, duration, plural } from './format.js'
+import { addressOfLetter } from './page.js'
 import { repeatOf, testOf } from './request-copies.js'
-import { letterLines, rowOfLog } from './request-joined.js'
-import { editorLink, logsBlock, spanDetail } from './request-span.js'
+import { editorLink, endOf, hatching, link, logsBlock, spanDetail, waterfall } from './request-span.js'
 import { logsOf, rowsOf } from './request-tree.js'
-import { endOf, hatching, waterfall } from './request-waterfall.js'
 
 /**
  * The right side: one request.
@@ -137,4 +137,43 @@ function rowOfEvent(rows, id) {
         (detail.call === undefined ? detail.work?.eventId : undefined)) === id,
   )
   return ofEvent.findLast(({ isFailed }) => isFailed) ?? ofEvent[0]
+}
+
+/** Ids of the events that a request has caused. */
+function eventsOf({ parts }) {
+  return new Set(parts.flatMap(({ eventId, calls = [] }) => [eventId, ...calls.map((call) => call.eventId)]))
+}
+
+/** Those of the letters that belong to a request: a job has no request id, but its events. */
+export function lettersOf(request, letters) {
+  const events = eventsOf(request)
+  return letters.filter(({ request_id: id, event_id: eventId }) => id === request.id || events.has(eventId))
+}
+
+/** The dead letters of a request, and what came of those that were replayed from this page. */
+function letterLines(request, letters) {
+  const replayed = lettersOf(request, letterReplays.all())
+  if (letters.length + replayed.length === 0) return nothing
+  return html`
+    <ul class="plain letter-lines" aria-label="Dead letters of the request">
+      ${letters.map((letter) => html`<li>${link(addressOfLetter(letter.id), 'Dead letter')} ${aboutOf(letter)}</li>`)}
+      ${replayed.map((letter) => html`<li data-outcome=${letter.replay.outcome}>${outcomeOf(letter.replay)} ${aboutOf(letter)} ${reasonOf(letter.replay)}</li>`)}
+    </ul>`
+}
+
+const aboutOf = ({ event, subscriber }) => html`<b>${event}</b> <span class="muted">→ ${subscriber}</span>`
+
+const reasonOf = ({ error, outcome }) => (outcome === 'failed' ? html`<code>${error ?? ''}</code>` : nothing)
+
+/**
+ * The row in which something was logged, by the time and the begin of the line.
+ * @param {string | null} chosen `log@<milliseconds since the epoch>@<text>`
+ */
+function rowOfLog(rows, chosen) {
+  const [, at, text] = /^log@(\d+)@(.*)$/s.exec(chosen ?? '') ?? []
+  if (at === undefined) return undefined
+  const distanceOf = ({ detail }) => Math.abs(detail.work.atMs + detail.call.fromMs - Number(at))
+  return rows
+    .filter(({ detail }) => detail.call?.tool === 'logger' && detail.call.message?.startsWith(text))
+    .sort((a, b) => distanceOf(a) - distanceOf(b))[0]
 }

@@ -1,8 +1,6 @@
-import { byKind } from './request-looked.js'
-
-const LIMIT = 200
+const ROWS_STEP = 200
 /** Rows that are listed at most. */
-const LIMIT_MAX = 1000
+const ROWS_MAX = 1000
 const NOISE_LIMIT = 300
 /** Milliseconds between two looks at what comes by the clock. */
 const NOISE_MS = 5000
@@ -25,7 +23,7 @@ export class RequestSource {
   isNoiseFull = false
   /** By id: `{ outline, atMs }`. */
   outlines = new Map()
-  limit = LIMIT
+  limit = ROWS_STEP
   #fetchJson
   #noiseMs = 0
   #noiseQuery = null
@@ -35,17 +33,17 @@ export class RequestSource {
   }
 
   get isFull() {
-    return this.rows !== null && this.rows.length >= this.limit && this.limit < LIMIT_MAX
+    return this.rows !== null && this.rows.length >= this.limit && this.limit < ROWS_MAX
   }
 
   /** Another search begins. */
   reset() {
-    this.limit = LIMIT
+    this.limit = ROWS_STEP
     this.#noiseMs = 0
   }
 
   more() {
-    this.limit = Math.min(LIMIT_MAX, this.limit + LIMIT)
+    this.limit = Math.min(ROWS_MAX, this.limit + ROWS_STEP)
   }
 
   /** @param {{ parameters: Record<string, string>, isNaming: boolean }} search */
@@ -107,5 +105,66 @@ export class RequestSource {
     if (known === undefined) return true
     const wasYoung = ms === null || known.atMs - atMs - ms < YOUNG_MS
     return wasYoung && nowMs - known.atMs > AGAIN_MS
+  }
+}
+
+/** Kinds of failures that are remembered. */
+const KINDS_MAX = 300
+const SEEN_KEY = 'heddle-requests-looked-at'
+
+/** Which failures the reader has looked at. Failures of one kind that came until then count as looked at, too. Kept by the browser. */
+export class LookedAt {
+  #storage
+  /** Of a kind: when the newest that was looked at has begun. */
+  #kinds
+
+  /** @param {Storage} storage */
+  constructor(storage) {
+    this.#storage = storage
+    this.#kinds = new Map(readKinds(storage))
+  }
+
+  has(row) {
+    return (this.#kinds.get(kindOf(row)) ?? 0) >= row.at_ms
+  }
+
+  /** @param {object[]} rows */
+  add(rows) {
+    for (const row of rows) {
+      const kind = kindOf(row)
+      const atMs = Math.max(row.at_ms, this.#kinds.get(kind) ?? 0)
+      // The newest stay.
+      this.#kinds.delete(kind)
+      this.#kinds.set(kind, atMs)
+    }
+    while (this.#kinds.size > KINDS_MAX) this.#kinds.delete(this.#kinds.keys().next().value)
+    try {
+      this.#storage.setItem(SEEN_KEY, JSON.stringify([...this.#kinds]))
+    } catch {
+      // A full or forbidden storage: it is known until the page is closed.
+    }
+  }
+}
+
+/** Failures of one kind are one line, the newest, with how many they are and all their rows. @param {object[]} rows newest first */
+export function byKind(rows) {
+  const kinds = new Map()
+  for (const row of rows) {
+    const known = kinds.get(kindOf(row))
+    if (known === undefined) kinds.set(kindOf(row), { row, times: 1 })
+    else known.times++
+  }
+  return [...kinds.values()]
+}
+
+/** What is the same for the same fault: numbers and ids in the message differ from one time to the next. */
+const kindOf = ({ kind, method, plugin, route, status, error }) =>
+  [kind, method, plugin, route, status, (error ?? '').replace(/[0-9a-f]{8,}|\d+/gi, '#').slice(0, 120)].join(' ')
+
+function readKinds(storage) {
+  try {
+    return JSON.parse(storage.getItem(SEEN_KEY)) ?? []
+  } catch {
+    return []
   }
 }

@@ -1,4 +1,5 @@
 import { el } from '/system/docs/dom.js'
+import { Models } from './schema.js'
 
 /** Fields that a line names; of the rest it tells how many. */
 const FIELDS_SHOWN_MAX = 6
@@ -58,4 +59,161 @@ function showFields({ fields, found }, words) {
   const rest = hits.length - shown.length
   found.replaceChildren(...shown, ...(rest > 0 ? [`and ${rest} more`] : []))
   found.hidden = hits.length === 0
+}
+
+let count = 0
+
+/**
+ * A group of cards, and its part of the index. A group that is folded away shows its name and how much it has, until it is opened or something in it is
+ * searched for.
+ * @param {{ name: string, members: { card: HTMLElement, link: HTMLElement }[], isFolded?: boolean }} group
+ */
+export class GroupView {
+  members
+  section
+  nav
+  #isFolded
+
+  constructor({ name, members, isFolded = false }) {
+    const id = `group-${count++}`
+    const cards = members.map(({ card }) => card)
+    const links = el('ul', {}, ...members.map(({ link }) => link))
+    this.members = members
+    this.#isFolded = isFolded
+    const size = el('span.group-size', {}, String(members.length))
+    if (isFolded) {
+      this.section = el(
+        'details.group',
+        {},
+        el('summary.group-line.fold-line', {}, el('h2', { id }, name), size),
+        ...cards,
+      )
+      this.nav = el('details', {}, el('summary.fold-line', {}, el('h3', {}, name), size.cloneNode(true)), links)
+    } else {
+      this.section = el('section.group', { 'aria-labelledby': id }, el('h2', { id }, name), ...cards)
+      this.nav = el('section', {}, el('h3', {}, name), links)
+    }
+  }
+
+  /** After the members are shown or hidden. */
+  refresh(isSearching) {
+    const isEmpty = this.members.every(({ card }) => card.hidden)
+    this.section.hidden = isEmpty
+    this.nav.hidden = isEmpty
+    if (this.#isFolded) this.#unfold(isSearching && !isEmpty)
+  }
+
+  /** Shows what is folded away. */
+  reveal() {
+    if (this.#isFolded) this.#unfold(true)
+  }
+
+  #unfold(isOpen) {
+    this.section.open = isOpen
+    this.nav.open = isOpen
+  }
+}
+
+/** The operations of the document, each with its method, its path, and what it is: `http`, `stream` or `socket`. */
+export function operationsOf(document) {
+  return Object.entries(document.paths).flatMap(([path, item]) =>
+    Object.entries(item).map(([method, operation]) => ({
+      ...operation,
+      id: operation.operationId,
+      path,
+      method: method.toUpperCase(),
+      kind: kindOf(operation.responses),
+      needsToken: operation.security.some((way) => way.bearer !== undefined),
+      lock: lockOf(operation.security),
+    })),
+  )
+}
+
+/** How an operation wants to know who calls: undefined where it does not, or serves strangers, too. */
+function lockOf(security) {
+  const ways = security.flatMap((way) => Object.keys(way))
+  if (ways.length === 0 || security.some((way) => Object.keys(way).length === 0)) return undefined
+  return ways.map((way) => (way === 'bearer' ? 'token' : way)).join(' or ')
+}
+
+function kindOf(responses) {
+  if (responses['101'] !== undefined) return 'socket'
+  return responses['200']?.content?.['text/event-stream'] === undefined ? 'http' : 'stream'
+}
+
+/** The models of all operations and events, with where each is used. */
+export function modelsOf(operations, schemas, events, eventSchemas) {
+  const models = new Models()
+  for (const operation of operations) {
+    const { id, method, path, requestBody, responses, tags } = operation
+    const isOwn = tags[0] === 'system'
+    const use = (place) => ({ text: `${method} ${path}`, place, href: `#${encodeURIComponent(id)}`, isOwn })
+    const add = (content, name, place) => {
+      const schema = Object.values(content ?? {})[0]?.schema
+      if (schema !== undefined) models.add(schema, schemas, componentName(schema) ?? name, use(place))
+    }
+    const type = id[0].toUpperCase() + id.slice(1)
+    add(requestBody?.content, `${type}Body`, 'body')
+    for (const [status, response] of Object.entries(responses)) {
+      add(
+        schemas.resolve(response).content,
+        `${type}${status === '200' ? 'Response' : `Error${status}`}`,
+        `answer ${status}`,
+      )
+    }
+  }
+  for (const { id, name, message, domain } of events) {
+    const href = `#${encodeURIComponent(id)}`
+    models.add(message.payload, eventSchemas, eventModelName(name), {
+      text: name,
+      place: 'payload',
+      href,
+      isOwn: domain === 'system',
+    })
+  }
+  return models
+}
+
+/** The name under which a document holds the schema. */
+function componentName({ $ref }) {
+  return /^#\/components\/schemas\/([\w.-]+)$/.exec($ref ?? '')?.[1]
+}
+
+/** As in the typed client: `user.created` is `UserCreatedEvent`. */
+function eventModelName(event) {
+  const words = event.split(/[^A-Za-z0-9]+/).filter(Boolean)
+  return `${words.map((word) => word[0].toUpperCase() + word.slice(1)).join('')}Event`
+}
+
+/** Fields below this depth are not searched. */
+const DEPTH_MAX = 6
+
+/** The fields of a schema with where they stand: `items.price`. */
+export function fieldPaths(schema, schemas, path = '', above = []) {
+  const target = schemas.resolve(schema)
+  if (above.length > DEPTH_MAX || above.includes(target)) return []
+  const inner = [...above, target]
+  const parts = [target.allOf, target.anyOf, target.oneOf].flatMap((list) => list ?? [])
+  if (typeof target.items === 'object') parts.push(target.items)
+  const own = Object.entries(target.properties ?? {}).flatMap(([name, property]) => {
+    const place = path === '' ? name : `${path}.${name}`
+    return [place, ...fieldPaths(property, schemas, place, inner)]
+  })
+  return [...own, ...parts.flatMap((part) => fieldPaths(part, schemas, path, inner))]
+}
+
+/** The fields of an operation by where they go: `query limit`, `body email`, `200 data.id`. What the runtime answers to all is left out. */
+export function operationFields({ parameters = [], requestBody, responses }, schemas) {
+  const inParameters = parameters.map(({ name, in: place }) => `${place} ${name}`)
+  const inBody = fieldsOfContent(requestBody?.content, schemas).map((path) => `body ${path}`)
+  const own = Object.entries(responses).filter(([, response]) => response.$ref === undefined)
+  const inAnswers = own.flatMap(([status, { content }]) =>
+    fieldsOfContent(content, schemas).map((path) => `${status} ${path}`),
+  )
+  return [...new Set([...inParameters, ...inBody, ...inAnswers])]
+}
+
+function fieldsOfContent(content, schemas) {
+  const media = Object.values(content ?? {})[0]
+  return media?.schema === undefined ? [] : fieldPaths(media.schema, schemas)
 }

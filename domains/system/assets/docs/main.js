@@ -1,17 +1,9 @@
 import { learnApplication } from '/system/docs/application.js'
 import { el, prose } from '/system/docs/dom.js'
-import { Catalogue } from './catalogue.js'
-import { CausedLinks } from './caused-link.js'
-import { eventCard, eventsOf } from './event-view.js'
-import { fieldPaths, operationFields } from './fields.js'
-import { GroupView } from './group-view.js'
-import { modelsOf } from './model-uses.js'
-import { isOfRuntime, modelCard } from './model-view.js'
-import { badge, operationCard, pathText } from './operation-view.js'
-import { operationsOf } from './operations.js'
-import { canPublish } from './publish-form.js'
-import { SchemaView } from './schema-view.js'
-import { Token } from './token.js'
+import { Catalogue, fieldPaths, GroupView, modelsOf, operationFields, operationsOf } from './catalogue.js'
+import { CausedLinks, canPublish, eventCard, eventsOf } from './events.js'
+import { badge, operationCard, pathText } from './operation.js'
+import { isOfRuntime, modelCard, SchemaView } from './schema.js'
 
 /** The domain of the runtime's own operations and events: they are folded away behind those of the service. */
 const RUNTIME = 'system'
@@ -216,4 +208,51 @@ function navigate() {
   card.open = true
   card.scrollIntoView({ block: 'start' })
   card.querySelector('summary').focus({ preventScroll: true })
+}
+
+const KEY = 'heddle-docs-token'
+
+/** The token for operations that require one. It is kept until the tab is closed. */
+class Token {
+  #input
+  #clear
+
+  constructor(form, input, clear) {
+    this.#input = input
+    this.#clear = clear
+    input.value = sessionStorage.getItem(KEY) ?? ''
+    input.addEventListener('input', () => this.#keep())
+    clear.addEventListener('click', () => {
+      this.use('')
+      input.focus()
+    })
+    form.addEventListener('submit', (event) => event.preventDefault())
+    this.#keep()
+  }
+
+  get value() {
+    return this.#input.value.trim()
+  }
+
+  use(value) {
+    this.#input.value = value
+    this.#keep()
+    if (value !== '') this.#flash()
+  }
+
+  /** Highlights the token field. The request is sent all the same, and shows its 401. */
+  hint() {
+    this.#flash()
+  }
+
+  #flash() {
+    this.#input.classList.remove('flash')
+    requestAnimationFrame(() => this.#input.classList.add('flash'))
+  }
+
+  #keep() {
+    if (this.value === '') sessionStorage.removeItem(KEY)
+    else sessionStorage.setItem(KEY, this.value)
+    this.#clear.hidden = this.value === ''
+  }
 }

@@ -1,4 +1,104 @@
-import { fieldsOf, isFree } from './filled-request.js'
+import { el } from '/system/docs/dom.js'
+
+/** Methods that a browser sends no body with. */
+const WITHOUT_BODY = new Set(['GET', 'HEAD'])
+
+/** The fields in which an operation's request is filled in. */
+export class RequestInputs {
+  elements
+  #operation
+  #values = new Map()
+  #body
+
+  constructor(operation) {
+    this.#operation = operation
+    this.#body = bodyInput(operation)
+    this.elements = [
+      ...(operation.parameters ?? []).map((parameter) => parameterInput(operation, parameter, this.#values)),
+      this.#body?.element,
+    ]
+  }
+
+  /** What was filled in: `values` by `in:name`, and the body. */
+  read() {
+    return { values: this.#values, ...this.#body?.read() }
+  }
+
+  /** @throws Error that says what is missing */
+  request(token) {
+    return requestOf(this.#operation, { ...this.read(), token })
+  }
+}
+
+function parameterInput({ id }, { name, in: place, required, schema = {}, example }, values) {
+  const inputId = `${id}-${place}-${name}`
+  const key = `${place}:${name}`
+  const write = (event) => values.set(key, event.target.value)
+  const label = el('label', { for: inputId }, el('code', {}, name), required && el('span.required', {}, 'required'))
+  const options = schema.enum ?? (schema.type === 'boolean' ? [true, false] : null)
+  let input
+  if (options !== null) {
+    input = el('select', { id: inputId, change: write })
+    if (!required) input.append(el('option', { value: '' }, '—'))
+    input.append(...options.map((option) => el('option', { value: String(option) }, String(option))))
+    values.set(key, required ? String(options[0]) : '')
+  } else {
+    const isNumber = schema.type === 'integer' || schema.type === 'number'
+    const attributes = {
+      id: inputId,
+      input: write,
+      placeholder: hintOf({ name, in: place, required, schema, example }),
+      spellcheck: 'false',
+      autocomplete: 'off',
+    }
+    input =
+      schema.type === 'array'
+        ? el('textarea', { ...attributes, rows: '2', title: 'One value per line' })
+        : el('input', { ...attributes, type: 'text', inputmode: isNumber ? 'decimal' : undefined })
+  }
+  return el('div.field', {}, label, input)
+}
+
+function hintOf({ name, in: place, required, schema, example }) {
+  if (isFree({ in: place, schema })) return 'a=1&b=2'
+  if (required && name === 'Idempotency-Key') return 'a new one for each request'
+  return required || schema.default === undefined ? String(example ?? '') : `default ${JSON.stringify(schema.default)}`
+}
+
+function bodyInput(operation) {
+  if (operation.requestBody === undefined) return null
+  if (WITHOUT_BODY.has(operation.method)) {
+    return { element: el('p.about', {}, 'A browser sends no body with this method.'), read: () => ({}) }
+  }
+  const { content } = operation.requestBody
+  const typeId = `${operation.id}-type`
+  const bodyId = `${operation.id}-body`
+  const fileId = `${operation.id}-files`
+  const types = Object.keys(content)
+  const select = el('select', { id: typeId }, ...types.map((type) => el('option', { value: type }, type)))
+  const text = el('textarea.body-text', { id: bodyId, rows: '6', spellcheck: 'false' })
+  const example = content[types[0]].example
+  text.value = example === undefined ? '' : JSON.stringify(example, null, 2)
+  text.rows = Math.min(16, Math.max(3, text.value.split('\n').length + 1))
+  const files = el('input', { id: fileId, type: 'file', multiple: true })
+  const fileField = el(
+    'div.field',
+    { hidden: types[0] !== 'multipart/form-data' },
+    el('label', { for: fileId }, 'Files, as ', el('code', {}, 'file')),
+    files,
+  )
+  select.addEventListener('change', () => {
+    fileField.hidden = select.value !== 'multipart/form-data'
+  })
+  const element = el(
+    'div.body-input',
+    {},
+    types.length > 1 && el('div.field', {}, el('label', { for: typeId }, 'Body as'), select),
+    el('div.field.tall', {}, el('label', { for: bodyId }, 'Body'), text),
+    fileField,
+  )
+  return { element, read: () => ({ type: select.value, body: text.value, files: [...files.files] }) }
+}
 
 /** A request that may be carried out once only has a key of its own, if nobody gives it one. */
 const KEY = 'Idempotency-Key'
@@ -12,7 +112,7 @@ const UPLOAD = 'multipart/form-data'
  * A required query parameter may be missing, so that the service's response to that can be seen.
  * @throws Error that says which path parameter is missing, or what is wrong with the body
  */
-export function requestOf(operation, { values, type, body = '', files = [], token = '' }) {
+function requestOf(operation, { values, type, body = '', files = [], token = '' }) {
   let path = operation.path
   const query = new URLSearchParams()
   const headers = {}
@@ -68,4 +168,133 @@ function parseFields(text) {
 /** Not `crypto.randomUUID`, which pages without TLS do not have. */
 function newKey() {
   return Array.from(crypto.getRandomValues(new Uint8Array(16)), (byte) => byte.toString(16).padStart(2, '0')).join('')
+}
+
+/**
+ * What was filled in for an operation, typed by its schemas; what is required and missing is an example or a value of the right type.
+ * @param schemas resolves the references of the document
+ * @returns `params` by the names of the route, `query`, `headers`, and `body`: its type, and its value or text
+ */
+export function filledRequest(operation, { values = new Map(), type, body = '', files = [] }, schemas) {
+  const { parameters = [], requestBody } = operation
+  const fill = (parameter) => valueIn(parameter, values.get(`${parameter.in}:${parameter.name}`) ?? '', schemas)
+  const inPath = parameters.filter(({ in: place }) => place === 'path')
+  const keys = keysOf(operation['x-route'] ?? '')
+  const filled = { params: {}, query: {}, headers: {}, path: operation.path, body: null }
+  inPath.forEach((parameter, index) => {
+    const value = fill(parameter) ?? ''
+    filled.params[keys[index] ?? parameter.name] = value
+    const text = encodeURIComponent(String(value))
+    filled.path = filled.path.replace(`{${parameter.name}}`, keys[index] === '*' ? text.replaceAll('%2F', '/') : text)
+  })
+  for (const parameter of parameters) {
+    const value = fill(parameter)
+    if (value === undefined) continue
+    if (parameter.in === 'header') filled.headers[parameter.name.toLowerCase()] = value
+    else if (parameter.in === 'query' && isFree(parameter)) Object.assign(filled.query, fieldsOf(value))
+    else if (parameter.in === 'query') filled.query[parameter.name] = value
+  }
+  if (requestBody !== undefined) filled.body = filledBody(requestBody, { type, body, files }, schemas)
+  return filled
+}
+
+/** The query of a path, with its question mark; empty for none. */
+export function queryText(query) {
+  const search = new URLSearchParams()
+  for (const [name, value] of Object.entries(query)) for (const each of [value].flat()) search.append(name, each)
+  const text = search.toString()
+  return text === '' ? '' : `?${text}`
+}
+
+/** The keys of a route's parameters: `/pairs/:x/*` has `x` and `*`. */
+function keysOf(route) {
+  return route
+    .split('/')
+    .filter((segment) => segment.startsWith(':') || segment === '*')
+    .map((segment) => segment.replace(/^:/, ''))
+}
+
+/** A query whose names are not known: `a=1&b=2`. */
+function isFree({ in: place, schema }) {
+  return place === 'query' && schema?.type === 'object'
+}
+
+function fieldsOf(text) {
+  return Object.fromEntries(new URLSearchParams(text))
+}
+
+/** Undefined for a parameter that may be left out, and is. */
+function valueIn({ name, required, schema = {}, example }, text, schemas) {
+  const target = schemas.resolve(schema)
+  if (text === '') {
+    if (!required) return undefined
+    return example ?? placeholderOf(schema, schemas, name)
+  }
+  if (target.type === 'array') return text.split('\n').filter((line) => line !== '')
+  return typed(text, target)
+}
+
+/** A text that was typed, as a value of the type that the schema asks for, where it is one. */
+function typed(text, { type, enum: choices }) {
+  const types = [type].flat()
+  const isNumber = types.includes('integer') || types.includes('number')
+  if (isNumber && text.trim() !== '' && Number.isFinite(Number(text))) return Number(text)
+  if (types.includes('boolean') && /^(true|false)$/.test(text)) return text === 'true'
+  return choices?.find((choice) => String(choice) === text) ?? text
+}
+
+function filledBody({ required, content }, { type = Object.keys(content)[0], body, files }, schemas) {
+  const { schema, example } = content[type] ?? {}
+  const isForm = type === FORM || type === UPLOAD
+  const names = files.map(({ name }) => name)
+  if (body.trim() === '') {
+    if (!required && names.length === 0 && !isOpaque(content, schemas)) return null
+    const value = example ?? (schema === undefined ? undefined : placeholderOf(schema, schemas, 'text'))
+    return isForm || type === 'application/json' ? { type, value: value ?? {}, files: names } : null
+  }
+  if (!isForm && type !== 'application/json') return { type, text: body, files: names }
+  try {
+    return { type, value: JSON.parse(body), files: names }
+  } catch {
+    // It is sent as it is, and the service says what is wrong with it.
+    return { type, text: body, files: names }
+  }
+}
+
+/** A schema asks for something, and does not say what. */
+function isOpaque(content, schemas) {
+  const { schema } = content['application/json'] ?? {}
+  if (schema === undefined || content['application/octet-stream'] !== undefined) return false
+  return Object.keys(schemas.resolve(schema)).every((keyword) => keyword === 'description')
+}
+
+/** A value of the type that a schema asks for; whether it is accepted nobody knows. */
+export function placeholderOf(schema, schemas, name, depth = 0) {
+  const target = schemas.resolve(schema)
+  if (target.examples?.length > 0) return target.examples[0]
+  if (target.default !== undefined) return target.default
+  if (target.const !== undefined) return target.const
+  if (target.enum) return target.enum[0]
+  const choice = target.anyOf ?? target.oneOf
+  if (choice) return placeholderOf(choice[0], schemas, name, depth + 1)
+  if (target.allOf)
+    return Object.assign({}, ...target.allOf.map((part) => placeholderOf(part, schemas, name, depth + 1)))
+  const type = [target.type].flat()[0]
+  if (type === 'integer' || type === 'number') return target.minimum ?? 1
+  if (type === 'boolean') return true
+  if (type === 'null') return null
+  if (type === 'array') return arrayOf(target, schemas, name, depth)
+  if (type === 'object' || target.properties) return objectOf(target, schemas, depth)
+  return name
+}
+
+function arrayOf({ prefixItems, items, minItems = 0 }, schemas, name, depth) {
+  if (prefixItems) return prefixItems.map((item) => placeholderOf(item, schemas, name, depth + 1))
+  return minItems > 0 && depth < 16 ? [placeholderOf(items, schemas, name, depth + 1)] : []
+}
+
+function objectOf({ properties = {}, required = [] }, schemas, depth) {
+  if (depth > 16) return {}
+  const wanted = Object.entries(properties).filter(([name]) => required.includes(name))
+  return Object.fromEntries(wanted.map(([name, schema]) => [name, placeholderOf(schema, schemas, name, depth + 1)]))
 }

@@ -1,5 +1,48 @@
-import { filledRequest, queryText } from './filled-request.js'
-import { literal, quoted, Source } from './source-literal.js'
+import { applicationOrigin } from '/system/docs/application.js'
+import { copyButton, el } from '/system/docs/dom.js'
+import { codeBlock } from './answer.js'
+import { filledRequest, queryText } from './request.js'
+
+/** Stands for a token that was entered: it is copied, and not shown. */
+const HIDDEN_TOKEN = '••••••••'
+/** The kind of sample that was looked at last, for all operations. */
+let wanted = 'curl'
+
+/** Samples of a request as it is filled in. `update` is called when that changes. */
+export function samplesView(operation, inputs, page) {
+  const made = (token) => {
+    const origin = operation.servers === undefined ? applicationOrigin() : location.origin
+    const context = { schemas: page.schemas, origin, token }
+    return samplesOf(operation, inputs.read(), context)
+  }
+  // They stay the same: a button that is made anew while it is pressed is not clicked.
+  const buttons = made('').map(({ name }) => el('button.quiet', { type: 'button', click: () => choose(name) }, name))
+  const code = el('div.sample-code')
+  const note = el('p.meta', { hidden: true }, ...clientNote(operation))
+  const copy = copyButton(() => chosen(made(page.token() || 'TOKEN')).text, 'the sample')
+  const update = () => {
+    const { name, language, text } = chosen(made(page.token() === '' ? 'TOKEN' : HIDDEN_TOKEN))
+    for (const button of buttons) button.setAttribute('aria-pressed', String(button.textContent === name))
+    code.replaceChildren(codeBlock(text.trimEnd(), language))
+    note.hidden = name !== 'client'
+  }
+  const choose = (name) => {
+    wanted = name
+    update()
+  }
+  update()
+  const names = el('div.sample-names', { role: 'group', 'aria-label': 'Samples' }, ...buttons)
+  return { element: el('div.samples', {}, el('div.sample-line', {}, names, copy), code, note), update }
+}
+
+function chosen(samples) {
+  return samples.find(({ name }) => name === wanted) ?? samples[0]
+}
+
+function clientNote({ path }) {
+  const address = path.startsWith('/system/') ? '/system/client.ts?system=true' : '/system/client.ts'
+  return [el('code', {}, 'client.ts'), ' is ', el('a', { href: address }, address)]
+}
 
 const FORM = 'application/x-www-form-urlencoded'
 const UPLOAD = 'multipart/form-data'
@@ -161,4 +204,47 @@ function textOf({ value, text }) {
 /** A word for a shell. */
 function shell(text) {
   return `'${text.replaceAll("'", "'\\''")}'`
+}
+
+/** A line of a sample is not longer than this, where it can be broken. */
+const WIDTH = 76
+
+/** A JSON value as JavaScript writes it, on one line if it fits. @param used characters that stand before it on its line */
+function literal(value, indent = '', used = indent.length) {
+  const line = inline(value)
+  const isWhole = typeof value !== 'object' || value === null || value instanceof Source
+  if (isWhole || used + line.length <= WIDTH) return line
+  const inner = `${indent}  `
+  if (Array.isArray(value)) {
+    return `[\n${value.map((item) => `${inner}${literal(item, inner)},\n`).join('')}${indent}]`
+  }
+  const rows = Object.entries(value).map(([name, item]) => {
+    const key = `${inner}${keyOf(name)}: `
+    return `${key}${literal(item, inner, key.length)},\n`
+  })
+  return `{\n${rows.join('')}${indent}}`
+}
+
+function inline(value) {
+  if (value instanceof Source) return value.text
+  if (typeof value === 'string') return quoted(value)
+  if (Array.isArray(value)) return `[${value.map(inline).join(', ')}]`
+  if (typeof value !== 'object' || value === null) return String(value)
+  const fields = Object.entries(value).map(([name, item]) => `${keyOf(name)}: ${inline(item)}`)
+  return fields.length === 0 ? '{}' : `{ ${fields.join(', ')} }`
+}
+
+/** A part of a literal that is code. */
+class Source {
+  constructor(text) {
+    this.text = text
+  }
+}
+
+function quoted(text) {
+  return `'${JSON.stringify(text).slice(1, -1).replaceAll('\\"', '"').replaceAll("'", "\\'")}'`
+}
+
+function keyOf(name) {
+  return /^[A-Za-z_$][\w$]*$/.test(name) ? name : quoted(name)
 }

@@ -1,0 +1,338 @@
+import { el, empty, setAttribute, svg } from '/system/dashboard/dom.js'
+import { clock, count, duration, rate } from './format.js'
+
+/** Seconds that the charts show, and keep. */
+const SECONDS = 900
+const CHARTS = [
+  {
+    title: 'Requests a second',
+    format: rate,
+    series: [
+      { label: 'all', colour: '--accent', of: ({ work }) => work.requests },
+      { label: 'failed', colour: '--bad', of: ({ work }) => work.failed },
+    ],
+  },
+  {
+    title: 'Duration of requests',
+    format: duration,
+    series: [
+      { label: 'p50', colour: '--accent', of: ({ work }) => work.p50_ms },
+      { label: 'p95', colour: '--violet', of: ({ work }) => work.p95_ms },
+    ],
+  },
+  {
+    title: 'Memory',
+    format: (mib) => `${count(Math.round(mib))} MiB`,
+    series: [{ label: 'resident', colour: '--accent', of: ({ process }) => process.rss_bytes / 2 ** 20 }],
+  },
+  {
+    title: 'Delay of the lanes’ loops',
+    format: duration,
+    series: [
+      {
+        label: 'longest',
+        colour: '--accent',
+        of: ({ lanes }) => lanes.reduce((most, { loop_delay_ms: ms }) => Math.max(most, ms), 0),
+      },
+    ],
+  },
+]
+
+/** The last minutes as charts, with every reload, restart and death of a lane as a mark on each. */
+export class ChartsView {
+  title = 'Charts'
+  badge = ''
+  #times = []
+  #changes = new Changes()
+  #charts = CHARTS.map((chart) => new Chart(chart, this.#changes))
+  #list = el('ol.plain.changes')
+  #listed = ''
+  #paint
+
+  constructor(page) {
+    this.#paint = page.painter.job(() => this.#draw(), 900)
+    this.element = el(
+      'section.view.charts',
+      { 'aria-label': 'Charts' },
+      ...this.#charts.map(({ element }) => element),
+      el('div.card', {}, el('h2', {}, 'Reloads, restarts, deaths'), this.#list),
+    )
+    // The colours of the charts are those of the page.
+    matchMedia('(prefers-color-scheme: dark)').addEventListener('change', () => {
+      for (const chart of this.#charts) chart.forget()
+      this.#paint(true)
+    })
+    new ResizeObserver(() => this.#paint(true)).observe(this.element)
+  }
+
+  onHello(hello) {
+    this.#changes.onHello(hello)
+    this.#paint()
+  }
+
+  onSecond(frame) {
+    this.#changes.onSecond(frame)
+    this.#times.push(frame.at_ms / 1000)
+    if (this.#times.length > SECONDS) this.#times.shift()
+    for (const chart of this.#charts) chart.push(frame, SECONDS)
+    this.#paint()
+  }
+
+  show() {
+    this.#paint(true)
+  }
+
+  #draw() {
+    if (!this.element.isConnected || document.hidden) return
+    for (const chart of this.#charts) void chart.draw(this.#times)
+    const { all } = this.#changes
+    const listed = all.map(({ at, text }) => `${at} ${text}`).join()
+    if (listed === this.#listed && this.#list.childElementCount > 0) return
+    this.#listed = listed
+    this.#list.replaceChildren(...(all.length === 0 ? [empty('Nothing has changed')] : all.map(changeItem)))
+  }
+}
+
+function changeItem({ at, kind, text }) {
+  return el(
+    'li',
+    { class: `change change-${kind}` },
+    el('time', { datetime: at }, clock(at).slice(0, 8)),
+    el('span', {}, text),
+  )
+}
+
+const HEIGHT = 170
+const MARKS = { start: '--muted', reload: '--info', 'failed-reload': '--warn', death: '--bad' }
+/** Seconds of the time axis at least. */
+const LEAST_SECONDS = 60
+
+const LIBRARY = '/system/dashboard/uplot.js'
+
+let library = null
+let failedImports = 0
+/** Loaded when the first chart is shown. Browsers may keep an import that has failed: the next one has an address of its own. */
+function loadLibrary() {
+  const address = failedImports === 0 ? LIBRARY : `${LIBRARY}?failed=${failedImports}`
+  library ??= import(address).then(
+    (module) => module.default,
+    () => {
+      failedImports++
+      library = null
+      return null
+    },
+  )
+  return library
+}
+
+/** One chart with axes: lines over time, and a mark for each change of the code. */
+class Chart {
+  element
+  #options
+  #changes
+  #values
+  #place = el('div.chart-place')
+  #plot = null
+  #isLoading = false
+
+  /** @param changes its `all` are the marks */
+  constructor(options, changes) {
+    this.#options = options
+    this.#changes = changes
+    this.#values = options.series.map(() => [])
+    const { title, series } = options
+    this.element = el(
+      'figure.card.chart-card',
+      {},
+      el(
+        'figcaption',
+        {},
+        el('h2', {}, title),
+        ...(series.length < 2
+          ? []
+          : series.map(({ label, colour }) => el('span', { class: `key key${colour}` }, label))),
+      ),
+      this.#place,
+    )
+  }
+
+  push(frame, most) {
+    for (const [n, { of }] of this.#options.series.entries()) {
+      this.#values[n].push(of(frame))
+      if (this.#values[n].length > most) this.#values[n].shift()
+    }
+  }
+
+  /** The next one is made anew. */
+  forget() {
+    this.#plot?.destroy()
+    this.#plot = null
+  }
+
+  async draw(times) {
+    if (this.#isLoading) return
+    if (this.#plot === null) {
+      this.#isLoading = true
+      const Plot = await loadLibrary()
+      this.#isLoading = false
+      // The next frame tries again.
+      if (Plot === null) return
+      this.#plot = new Plot(this.#plotOptions(), [[], ...this.#values.map(() => [])], this.#place)
+    }
+    const width = this.#place.clientWidth
+    if (width > 0 && width !== this.#plot.width) this.#plot.setSize({ width, height: HEIGHT })
+    this.#plot.setData([times, ...this.#values])
+  }
+
+  #plotOptions() {
+    const { series, format } = this.#options
+    const style = getComputedStyle(document.documentElement)
+    const colour = (name) => style.getPropertyValue(name).trim()
+    const font = `11px ${colour('--font')}`
+    const axis = {
+      stroke: colour('--muted'),
+      font,
+      grid: { stroke: colour('--border'), width: 1 },
+      ticks: { show: false },
+    }
+    return {
+      width: this.#place.clientWidth || 300,
+      height: HEIGHT,
+      padding: [8, 8, 0, 0],
+      cursor: { y: false, sync: { key: 'heddle' }, drag: { x: false, y: false } },
+      legend: { show: true, live: true, markers: { show: false } },
+      scales: {
+        x: { range: (_plot, least, most) => [Math.min(least, most - LEAST_SECONDS), most] },
+        y: { range: (_plot, _least, most) => [0, (most || 1) * 1.1] },
+      },
+      axes: [
+        { ...axis, size: 28, space: 80, values: (_plot, splits) => splits.map(timeOf) },
+        { ...axis, size: 62, values: (_plot, splits) => splits.map(format) },
+      ],
+      series: [
+        { label: 'at', value: (_plot, at) => (at === null ? '–' : timeOf(at)) },
+        ...series.map((each, n) => ({
+          label: each.label,
+          stroke: colour(each.colour),
+          fill: n === 0 ? `color-mix(in srgb, ${colour(each.colour)} 10%, transparent)` : undefined,
+          width: 1.5,
+          spanGaps: true,
+          points: { show: false },
+          value: (_plot, value) => (value === null ? '–' : format(value)),
+        })),
+      ],
+      hooks: { draw: [(plot) => this.#drawMarks(plot, colour)] },
+    }
+  }
+
+  #drawMarks(plot, colour) {
+    const { ctx, bbox } = plot
+    ctx.save()
+    ctx.lineWidth = devicePixelRatio
+    ctx.setLineDash([4 * devicePixelRatio, 3 * devicePixelRatio])
+    for (const { at, kind } of this.#changes.all) {
+      const x = Math.round(plot.valToPos(Date.parse(at) / 1000, 'x', true))
+      if (!(x >= bbox.left && x <= bbox.left + bbox.width)) continue
+      ctx.strokeStyle = colour(MARKS[kind])
+      ctx.fillStyle = colour(MARKS[kind])
+      ctx.beginPath()
+      ctx.moveTo(x, bbox.top)
+      ctx.lineTo(x, bbox.top + bbox.height)
+      ctx.stroke()
+      ctx.beginPath()
+      ctx.arc(x, bbox.top, 3.5 * devicePixelRatio, 0, 2 * Math.PI)
+      ctx.fill()
+    }
+    ctx.restore()
+  }
+}
+
+/** The time of day, in the reader's zone. @param at seconds since the epoch */
+function timeOf(at) {
+  return new Date(at * 1000).toTimeString().slice(0, 8)
+}
+
+/** Changes that are remembered. */
+const CHANGES_MAX = 50
+
+/** Reloads, starts and deaths of lanes, the newest first. */
+class Changes {
+  all = []
+
+  onHello({ started_at: at, status, lanes }) {
+    this.#add(at, 'start', 'The process started')
+    this.#learn(status, lanes)
+  }
+
+  onSecond({ status, lanes }) {
+    this.#learn(status, lanes)
+  }
+
+  #learn(status, lanes) {
+    const reload = status?.reload
+    if (reload !== undefined) {
+      if (reload.ok) this.#add(reload.at, 'reload', 'The lanes were reloaded')
+      else this.#add(reload.at, 'failed-reload', 'A reload failed: the old code goes on')
+    }
+    for (const { index, deaths } of lanes) for (const { at } of deaths) this.#add(at, 'death', `Lane ${index} died`)
+  }
+
+  #add(at, kind, text) {
+    if (this.all.some((known) => known.at === at && known.text === text)) return
+    this.all.push({ at, kind, text })
+    this.all.sort((a, b) => (a.at < b.at ? 1 : -1))
+    this.all.length = Math.min(this.all.length, CHANGES_MAX)
+  }
+}
+
+const SPARK_WIDTH = 120
+const SPARK_HEIGHT = 28
+
+/** A chart of the last values: a line with a shade below. For null the line falls to zero. */
+export class Sparkline {
+  element
+  #line = svg('path.spark-line')
+  #area = svg('path.spark-area')
+  #values = []
+  #length
+
+  /** @param {number} length how many values it shows */
+  constructor(length = 60, label = '') {
+    this.#length = length
+    this.element = svg(
+      'svg.spark',
+      {
+        viewBox: `0 0 ${SPARK_WIDTH} ${SPARK_HEIGHT}`,
+        preserveAspectRatio: 'none',
+        ...(label === '' ? { 'aria-hidden': 'true' } : { role: 'img', 'aria-label': label }),
+      },
+      this.#area,
+      this.#line,
+    )
+  }
+
+  push(value) {
+    this.#values.push(value ?? 0)
+    if (this.#values.length > this.#length) this.#values.shift()
+  }
+
+  get peak() {
+    return Math.max(0, ...this.#values)
+  }
+
+  /** @param least least value that the height of the chart stands for */
+  paint(least = 0) {
+    const values = this.#values
+    if (values.length < 2) return
+    const top = Math.max(least, ...values) || 1
+    const step = SPARK_WIDTH / (this.#length - 1)
+    const from = SPARK_WIDTH - (values.length - 1) * step
+    const points = values.map((value, n) => {
+      const y = SPARK_HEIGHT - 1.5 - (value / top) * (SPARK_HEIGHT - 4)
+      return `${(from + n * step).toFixed(1)} ${y.toFixed(1)}`
+    })
+    const line = `M${points.join('L')}`
+    setAttribute(this.#line, 'd', line)
+    setAttribute(this.#area, 'd', `${line}L${SPARK_WIDTH} ${SPARK_HEIGHT}L${from.toFixed(1)} ${SPARK_HEIGHT}Z`)
+  }
+}

@@ -1,0 +1,223 @@
+import { html, nothing, render } from '/system/dashboard/lit-html.js'
+import { ago, count, duration, plural, rate } from './format.js'
+
+/** Seconds between two looks while the section is shown. */
+const LOOK_SECONDS = 2
+const KINDS = { request: 'route', event: 'event', job: 'job' }
+const COLUMNS = [
+  ['calls', 'Per second'],
+  ['errors', 'Errors'],
+  ['p50_ms', 'p50'],
+  ['slow', 'p95'],
+  ['p99_ms', 'p99'],
+]
+
+/** Which plugin is slow, which fails, and what the last change of the code has made of it. */
+export class PluginsView {
+  title = 'Plugins'
+  badge = ''
+  element = document.createElement('section')
+  #page
+  #report = null
+  #isMissing = false
+  #sortBy = 'slow'
+  #seconds = 0
+  #isAsking = false
+
+  constructor(page) {
+    this.#page = page
+    this.element.className = 'view plugins'
+    this.element.setAttribute('aria-label', 'Plugins')
+    this.#draw()
+  }
+
+  onHello() {
+    void this.#look()
+  }
+
+  onSecond() {
+    if (!this.element.isConnected || document.hidden || ++this.#seconds % LOOK_SECONDS !== 0) return
+    void this.#look()
+  }
+
+  show() {
+    void this.#look()
+  }
+
+  async #look() {
+    if (!this.element.isConnected || this.#isAsking) return
+    this.#isAsking = true
+    const report = await this.#page.fetchJson('/system/plugins')
+    this.#isAsking = false
+    this.#isMissing = report === null
+    this.#report = report ?? this.#report
+    this.#draw()
+  }
+
+  #draw() {
+    render(this.#content(), this.element)
+  }
+
+  #content() {
+    const report = this.#report
+    if (report === null)
+      return html`<div class="card"><p class="empty">${this.#isMissing ? 'The plugin that measures them (show-plugins) is not installed.' : 'Looking …'}</p></div>`
+    if (report.plugins.length === 0)
+      return html`<div class="card empty"><p class="empty-title">No plugin has a route, a subscriber or a job</p></div>`
+    const seconds = Math.max(1, (Date.parse(report.to) - Date.parse(report.from)) / 1000)
+    const slowest = Math.max(...report.plugins.map(({ slow_ms: ms }) => ms ?? 0), 0.001)
+    const of = { seconds, slowest, hasBefore: report.before !== null }
+    return html`
+      <div class="card answers">${answers(report)}</div>
+      <div class="card scrolls">
+        <table class="handlers">
+          <thead><tr>
+            <th scope="col">Plugin</th>
+            ${COLUMNS.map(([key, text]) => this.#heading(key, text))}
+            ${of.hasBefore ? html`<th scope="col" class="number">Old p50</th><th scope="col" class="number">Old p95</th>${this.#heading('change', 'Change')}` : nothing}
+          </tr></thead>
+          ${this.#sorted(report.plugins).map((plugin) => pluginRows(plugin, of))}
+        </table>
+        ${report.missing.map((text) => html`<p class="note">${text}</p>`)}
+      </div>`
+  }
+
+  #heading(key, text) {
+    const isChosen = this.#sortBy === key
+    return html`<th scope="col" class="number" aria-sort=${isChosen ? 'descending' : nothing}>
+      <button class="sort" type="button" @click=${() => this.#sort(key)}>${text}</button></th>`
+  }
+
+  #sort(key) {
+    this.#sortBy = key
+    this.#draw()
+  }
+
+  /** As the process has sorted them: the slowest first; or by another column. */
+  #sorted(plugins) {
+    const key = this.#sortBy
+    if (key === 'slow') return plugins
+    const most = (handlers) => Math.max(...handlers.map((each) => sortValue(each, key)))
+    return plugins
+      .map((plugin) => ({
+        ...plugin,
+        handlers: [...plugin.handlers].sort((a, b) => sortValue(b, key) - sortValue(a, key)),
+      }))
+      .sort((a, b) => most(b.handlers) - most(a.handlers))
+  }
+}
+
+function sortValue(handler, key) {
+  if (key !== 'change') return handler[key] ?? -1
+  const { p50_ms: now, before } = handler
+  return now === null || !before?.p50_ms ? 0 : Math.abs(Math.log(now / before.p50_ms))
+}
+
+/** The two questions of this page, answered in a sentence each. */
+function answers({ plugins, changed, before, from }) {
+  const [{ plugin, handlers }] = plugins
+  const { slow } = handlers[0]
+  const since = changed.kind === 'reload' ? 'the reload' : 'the start'
+  const slowest =
+    slow.ms === null
+      ? html`<p>Nothing was called since ${ago(from)}.</p>`
+      : html`<p>Slowest is <a href=${linkOf({ plugin, ...handlers[0] })}><b>${plugin}</b></a>: <code>${handlers[0].name}</code> takes ${duration(slow.ms)} at ${slow.at}.</p>`
+  const changes = changesOf(plugins)
+  const different =
+    before === null
+      ? html`<p class="muted">Nothing is known of the code before ${since} ${ago(changed.at)}.</p>`
+      : changes.length === 0
+        ? html`<p>Nothing has become slower or faster, and nothing fails more often, since ${since} ${ago(changed.at)}.</p>`
+        : html`<p>Since ${since} ${ago(changed.at)}:</p><ul class="plain">${changes.map(
+            ({ handler, text, isWorse }) =>
+              html`<li class="state ${isWorse ? 'state-bad' : 'state-ok'}"><span class="dot"></span><span><code>${handler.name}</code> ${text}</span></li>`,
+          )}</ul>`
+  return html`${slowest}${different}`
+}
+
+function pluginRows({ plugin, errors, handlers }, of) {
+  const isCalled = handlers.some(({ calls }) => calls > 0)
+  return html`<tbody class=${isCalled ? '' : 'is-idle'}>
+    <tr class="plugin-row"><th scope="rowgroup" colspan=${of.hasBefore ? 9 : 6}>
+      <a href=${`/system/dashboard/requests?q=${encodeURIComponent(`plugin:${plugin}`)}`}>${plugin}</a>
+      ${errors > 0 ? html`<span class="state state-bad">${plural(errors, 'error')}</span>` : nothing}
+    </th></tr>
+    ${handlers.map((handler) => handlerRow(handler, of))}
+  </tbody>`
+}
+
+function handlerRow(handler, { seconds, slowest, hasBefore }) {
+  const { kind, name, calls, errors, p50_ms, p95_ms, p99_ms, slow, before } = handler
+  const width = ((slow.ms ?? 0) / slowest) * 100
+  return html`<tr>
+    <th scope="row"><a href=${linkOf(handler)}><code>${name}</code></a><span class="tag">${KINDS[kind]}</span></th>
+    <td class="number" data-label="Per second" title=${plural(calls, 'call')}>${calls === 0 ? '–' : rate(calls / seconds)}</td>
+    <td class="number ${errors > 0 ? 'is-bad' : ''}" data-label="Errors">${count(errors)}</td>
+    <td class="number" data-label="p50">${duration(p50_ms)}</td>
+    <td class="number slow" data-label="p95"><svg aria-hidden="true" class="share"><rect height="3" rx="1.5" width=${`${width}%`}></rect></svg>${duration(p95_ms)}</td>
+    <td class="number" data-label="p99">${duration(p99_ms)}</td>
+    ${hasBefore ? html`<td class="number muted" data-label="Old p50">${duration(before?.p50_ms)}</td><td class="number muted" data-label="Old p95">${duration(before?.p95_ms)}</td>${changeCell(handler)}` : nothing}
+  </tr>`
+}
+
+/** Of p50: a single slow call moves p95. */
+function changeCell(handler) {
+  const { p50_ms: now, before, calls } = handler
+  if (before === null) return html`<td class="number muted" data-label="Change">${calls > 0 ? 'new' : ''}</td>`
+  if (now === null || !before.p50_ms) return html`<td class="number" data-label="Change"></td>`
+  const factor = now / before.p50_ms
+  const percent = Math.round((factor - 1) * 100)
+  const state = !isChanged(handler, 'p50_ms') ? 'muted' : percent > 0 ? 'is-bad' : 'is-good'
+  const text = factor >= 10 ? `× ${count(Math.round(factor))}` : `${percent > 0 ? '+' : ''}${percent} %`
+  return html`<td class="number ${state}" data-label="Change">${text}</td>`
+}
+
+/** The requests that it served; of a subscriber, those in which it has done something. */
+function linkOf({ plugin, kind, name }) {
+  const words =
+    kind === 'event' ? `"${plugin}."` : `plugin:${plugin}${kind === 'request' ? ` route:${name.split(' ')[1]}` : ''}`
+  return `/system/dashboard/requests?q=${encodeURIComponent(words)}`
+}
+
+/** With fewer calls, before or now, a percentile says little. */
+const CALLS_MIN = { p50_ms: 5, p95_ms: 40 }
+/** A percentile that is off by less is no change: its factor, and milliseconds. */
+const FACTOR = 1.5
+const LEAST_MS = 2
+/** Of all calls. */
+const ERRORS_MORE = 0.01
+const SHOWN_MAX = 5
+
+/** Whether the handler has become slower or faster. @param key `p50_ms` or `p95_ms` */
+function isChanged(handler, key) {
+  const { calls, before } = handler
+  const now = handler[key]
+  const then = before?.[key]
+  if (now === null || !then || calls < CALLS_MIN[key] || before.calls < CALLS_MIN[key]) return false
+  const factor = now / then
+  return Math.abs(now - then) >= LEAST_MS && (factor >= FACTOR || factor <= 1 / FACTOR)
+}
+
+/** What is different with the present code, the worst first. */
+function changesOf(plugins) {
+  const changes = []
+  for (const handler of plugins.flatMap(({ handlers }) => handlers)) {
+    const { before } = handler
+    const key = ['p50_ms', 'p95_ms'].find((each) => isChanged(handler, each))
+    if (key !== undefined) {
+      const [now, then] = [handler[key], before[key]]
+      const text = `takes ${duration(now)} instead of ${duration(then)} at ${key.slice(0, 3)}`
+      changes.push({ handler, text, isWorse: now > then, weight: Math.abs(Math.log(now / then)) })
+    }
+    const more = errorShare(handler) - errorShare(before)
+    if (handler.calls > 0 && Math.abs(more) > ERRORS_MORE) {
+      const then = before === null ? 'it was not called before' : `instead of ${percent(errorShare(before))}`
+      const text = `fails in ${percent(errorShare(handler))} of its calls${before === null ? ',' : ''} ${then}`
+      changes.push({ handler, text, isWorse: more > 0, weight: 10 + Math.abs(more) })
+    }
+  }
+  return changes.sort((a, b) => b.isWorse - a.isWorse || b.weight - a.weight).slice(0, SHOWN_MAX)
+}
+
+const errorShare = (figures) => (figures === null || figures.calls === 0 ? 0 : figures.errors / figures.calls)
+const percent = (share) => `${share > 0 && share < 0.01 ? '< 1' : Math.round(share * 100)} %`

@@ -1,0 +1,440 @@
+import { applicationOrigin, sendRequest } from '/system/dashboard/application.js'
+import { html, render } from '/system/dashboard/lit-html.js'
+import { letterReplays } from './dead-letter-actions.js'
+import { curlOf, missingOf, repeatOf, textOf } from './request-copies.js'
+import { backLink, CURL, lettersOf, requestDetail, SEND } from './request-detail.js'
+import { chooseEditor, editorAddress } from './request-editor.js'
+import { PINNED_MAX, ROW_PX, requestList } from './request-list.js'
+import { parseSearch, WORDS, withStatus } from './request-search.js'
+import { byKind, LookedAt, RequestSource } from './request-source.js'
+
+const PATH = '/system/dashboard/requests'
+/** A request that is so young, or was replayed, may still cause something. Milliseconds. */
+const YOUNG_MS = 10_000
+/** The list stands still for so long after the pointer has moved over it. Milliseconds. */
+const HOLD_MS = 3000
+/** What was sent so short a time ago may not be stored yet. Milliseconds. */
+const STORED_MS = 1500
+/** For how long a question or a word on a button stays. Milliseconds. */
+const SURE_MS = 4000
+const COPIED_MS = 1500
+const STATUSES = [
+  ['', 'All'],
+  ['failed', 'Failed'],
+  ['5xx', '5xx'],
+  ['4xx', '4xx'],
+  ['open', 'Open'],
+]
+const EXAMPLE = 'status:5xx plugin:users.* since:10m >200ms "text"'
+
+/** The requests and jobs that the history keeps; on the right the one that is chosen. Filter, choice and span are in the address. */
+export class RequestsView {
+  title = 'Requests'
+  badge = ''
+  element = document.createElement('section')
+  #page
+  #source
+  #lookedAt = new LookedAt(localStorage)
+  #rows = null
+  /** The query whose answer they are. */
+  #rowsQuery = null
+  #newer = 0
+  #pinned = []
+  #detail = null
+  #copied = ''
+  #sending = ''
+  #isSure = false
+  /** What is done when somebody has written what the history does not keep; null where nobody is asked. */
+  #asking = null
+  #isPaused = false
+  #isNoiseOpen = false
+  #isAsking = false
+  #isAgain = false
+  #heldUntilMs = 0
+  /** Why no requests are kept; null where they are, undefined while that is not known. */
+  #off
+  #letters = []
+  #changedMs = 0
+
+  constructor(page) {
+    this.#page = page
+    this.#source = new RequestSource((path) => page.fetchJson(path))
+    this.element.className = 'view requests'
+    this.element.setAttribute('aria-label', 'Requests')
+    addEventListener('popstate', () => this.element.isConnected && this.#moved())
+    addEventListener('keydown', (event) => this.#onKey(event))
+    letterReplays.listen(() => this.#draw())
+    this.#draw()
+  }
+
+  onHello({ history_off: off = null }) {
+    this.#off = off
+    this.#draw()
+    void this.#look()
+  }
+
+  onSecond() {
+    if (!this.element.isConnected || document.hidden || this.#isPaused) return
+    void this.#look()
+  }
+
+  onLetters(letters) {
+    this.#letters = letters ?? []
+    this.#draw()
+  }
+
+  show() {
+    this.#moved()
+  }
+
+  // ── the address ──────────────────────────────────────────────────────────
+
+  get #id() {
+    const { pathname } = location
+    return pathname.startsWith(`${PATH}/`) ? decodeURIComponent(pathname.slice(PATH.length + 1)) : null
+  }
+
+  get #query() {
+    return new URLSearchParams(location.search).get('q') ?? ''
+  }
+
+  get #span() {
+    return new URLSearchParams(location.search).get('span')
+  }
+
+  /** @param {boolean} [isNew] whether the back button leads to where the reader is now */
+  #go(id, query, { span = null, isNew = true } = {}) {
+    const parameters = new URLSearchParams()
+    if (query !== '') parameters.set('q', query)
+    if (span !== null) parameters.set('span', span)
+    const address = `${PATH}${id === null ? '' : `/${encodeURIComponent(id)}`}${parameters.size === 0 ? '' : `?${parameters}`}`
+    history[isNew ? 'pushState' : 'replaceState'](null, '', address)
+    this.#moved()
+  }
+
+  /** The address has changed. */
+  #moved() {
+    this.#isSure = false
+    this.#asking = null
+    this.#heldUntilMs = 0
+    this.#source.reset()
+    this.#draw()
+    void this.#look()
+  }
+
+  // ── what is asked for ────────────────────────────────────────────────────
+
+  async #look() {
+    if (!this.element.isConnected || typeof this.#off === 'string') return
+    this.#isAgain = this.#isAsking
+    if (this.#isAsking) return
+    this.#isAsking = true
+    const [query, id] = [this.#query, this.#id]
+    try {
+      const [found] = await Promise.all([this.#source.look(parseSearch(query)), this.#lookAtOne(id)])
+      if (query === this.#query) this.#take(found)
+      this.#draw()
+      if (await this.#source.outline(this.#rowsInView())) this.#draw()
+    } finally {
+      this.#isAsking = false
+      if (this.#isAgain) void this.#look()
+    }
+  }
+
+  /** The list stands still while it is read: new ones are counted then. */
+  #take({ rows, failures }) {
+    if (rows === null) return
+    const isHeld = this.#isHeld && this.#rows !== null && this.#rowsQuery === this.#query
+    this.#source.rows = rows
+    if (isHeld) {
+      const byId = new Map(rows.map((row) => [row.id, row]))
+      const top = rows.findIndex(({ id }) => id === this.#rows[0]?.id)
+      this.#newer = top === -1 ? rows.length : top
+      this.#rows = this.#rows.map((row) => byId.get(row.id) ?? row)
+      return
+    }
+    this.#rowsQuery = this.#query
+    this.#rows = rows
+    this.#newer = 0
+    this.#pinned = byKind((failures ?? []).filter((row) => row.id === this.#detail?.id || !this.#lookedAt.has(row)))
+  }
+
+  get #isHeld() {
+    const scrolled = this.element.querySelector('.request-rows')?.scrollTop ?? 0
+    return scrolled > ROW_PX || performance.now() < this.#heldUntilMs
+  }
+
+  async #lookAtOne(id) {
+    if (id === null) {
+      this.#detail = null
+      return
+    }
+    const known = this.#detail
+    const isSame = known !== null && (known.id === id || known.askedFor === id)
+    const isDone = isSame && known.state !== 'open' && Date.now() - Math.max(known.at_ms, this.#changedMs) > YOUNG_MS
+    if (isDone) return
+    const detail = await this.#source.one(id)
+    if (id !== this.#id) return
+    if (detail !== null) {
+      this.#detail = { ...detail, askedFor: id }
+      if (detail.failed) this.#lookedAt.add([detail])
+    } else if (!isSame) {
+      // What was sent a moment ago is stored a moment later.
+      this.#detail = { id, isMissing: true, at_ms: Date.now() }
+    }
+  }
+
+  #rowsInView() {
+    const list = this.element.querySelector('.request-rows')
+    const from = Math.max(0, Math.floor((list?.scrollTop ?? 0) / ROW_PX) - 5)
+    const shown = (this.#rows ?? []).slice(from, from + Math.ceil((list?.clientHeight ?? 600) / ROW_PX) + 10)
+    return [...this.#pinned.slice(0, PINNED_MAX).map(({ row }) => row), ...shown]
+  }
+
+  // ── what is shown ────────────────────────────────────────────────────────
+
+  #draw() {
+    const query = this.#query
+    const { hints, parameters } = parseSearch(query)
+    const status = parameters.status ?? ''
+    this.element.classList.toggle('has-chosen', this.#id !== null)
+    render(
+      html`
+        <div class="card list">
+          <div class="toolbar">
+            <form class="search" role="search" @submit=${(event) => this.#onSearch(event)}>
+              <input type="search" aria-label="Search requests" title=${`Filters: ${Object.keys(WORDS).join(': ')}: >200ms; an id of a request, event or trace; or any text`} placeholder=${EXAMPLE} .value=${query}
+                @change=${(event) => this.#onSearch(event)} @keydown=${(event) => event.key === 'Escape' && event.target.blur()}>
+              <kbd aria-hidden="true">/</kbd>
+            </form>
+            <div class="statuses" role="group" aria-label="Status">
+              ${STATUSES.map(
+                ([value, text]) =>
+                  html`<button type="button" aria-pressed=${String(status === value)} @click=${() => this.#go(this.#id, withStatus(query, value))}>${text}</button>`,
+              )}
+              <button class="pause" type="button" aria-pressed=${String(this.#isPaused)} @click=${() => this.#pause()}>Pause</button>
+            </div>
+          </div>
+          ${this.#list(query, hints)}
+        </div>
+        <div class="card detail request">${this.#one()}</div>`,
+      this.element,
+    )
+  }
+
+  #list(query, hints) {
+    const pinned = query === '' ? this.#pinned : []
+    const pinnedIds = new Set(pinned.slice(0, PINNED_MAX).map(({ row }) => row.id))
+    const rows = this.#rows?.filter(({ id }) => !pinnedIds.has(id)) ?? null
+    const { noise, isNoiseFull, isFull, outlines } = this.#source
+    const shown = {
+      rows,
+      pinned,
+      noise,
+      isNoiseFull,
+      isNoiseOpen: this.#isNoiseOpen,
+      newer: this.#newer,
+      isFull,
+      query,
+      hints,
+      off: this.#off,
+      outlines,
+      chosenId: this.#detail?.id ?? this.#id,
+      search: query === '' ? '' : `?q=${encodeURIComponent(query)}`,
+    }
+    return requestList(shown, {
+      link: (event, id, toQuery = this.#query) => this.#onLink(event, id, toQuery),
+      lookedAtAll: () => this.#lookAtAll(),
+      noise: () => {
+        this.#isNoiseOpen = !this.#isNoiseOpen
+        this.#draw()
+      },
+      newer: () => this.#toTop(),
+      older: () => {
+        this.#source.more()
+        this.#rows = null
+        void this.#look()
+      },
+      scroll: () => this.#isHeld || this.#newer === 0 || void this.#look(),
+      hold: () => {
+        this.#heldUntilMs = performance.now() + HOLD_MS
+      },
+    })
+  }
+
+  #one() {
+    const request = this.#detail
+    const onBack = (event) => this.#onLink(event, null, this.#query)
+    if (request === null)
+      return html`<div class="empty"><p class="empty-title">Choose a request</p><p>What it did, what it caused, and why it failed stand here.</p></div>`
+    if (request.isMissing && Date.now() - request.at_ms < STORED_MS)
+      return html`${backLink(onBack)}<p class="empty">Looking for it …</p>`
+    if (request.isMissing)
+      return html`${backLink(onBack)}<div class="empty"><p class="empty-title">Nothing is kept of ${request.id}</p><p>The history keeps what HISTORY_HOURS and HISTORY_MAX_MB leave; in production a sample of what went well.</p></div>`
+    return requestDetail(request, {
+      chosen: this.#span,
+      copied: this.#copied,
+      isSure: this.#isSure,
+      sending: this.#sending,
+      asking: this.#asking,
+      letters: lettersOf(request, this.#letters),
+      onBack,
+      onChoose: (key) => this.#go(this.#id, this.#query, { span: key, isNew: false }),
+      onCopy: (what, text) => void this.#copy(what, text),
+      onCurl: () => this.#repeat(CURL, request),
+      onMissing: (event) => this.#onMissing(event),
+      onEditor: (select) => this.#chooseEditor(select),
+      onReplay: (letters) => void this.#replay(letters),
+      onSend: (isUnsafe) => void this.#send(request, isUnsafe),
+    })
+  }
+
+  // ── what is done ─────────────────────────────────────────────────────────
+
+  #onLink(event, id, query) {
+    if (event.metaKey || event.ctrlKey || event.shiftKey) return
+    event.preventDefault()
+    this.#go(id, query)
+  }
+
+  /** An id leads to what it is the id of. */
+  #onSearch(event) {
+    event.preventDefault()
+    const typed = this.#input.value.trim()
+    const { id } = parseSearch(typed)
+    if (event.type === 'submit') this.#input.blur()
+    if (id !== null) this.#go(id, '')
+    else if (typed !== this.#query) this.#go(this.#id, typed)
+  }
+
+  #toTop() {
+    this.element.querySelector('.request-rows').scrollTop = 0
+    this.#heldUntilMs = 0
+    void this.#look()
+  }
+
+  #lookAtAll() {
+    this.#lookedAt.add(this.#pinned.map(({ row }) => row))
+    this.#pinned = []
+    this.#draw()
+  }
+
+  #pause() {
+    this.#isPaused = !this.#isPaused
+    this.#draw()
+  }
+
+  #onKey(event) {
+    const isSearch =
+      (event.key === 'k' && (event.ctrlKey || event.metaKey)) || (event.key === '/' && !isTyping(event.target))
+    if (!isSearch) return
+    event.preventDefault()
+    this.#page.open('requests')
+    // In a narrow window the one that is chosen hides the list.
+    if (this.#input.offsetParent === null) this.#go(null, this.#query)
+    this.#input.select()
+  }
+
+  get #input() {
+    return this.element.querySelector('input[type="search"]')
+  }
+
+  async #copy(what, text) {
+    try {
+      await navigator.clipboard.writeText(text)
+      this.#copied = what
+    } catch {
+      // Browsers forbid it on plain HTTP, except on localhost.
+      prompt('Copy it by hand', text)
+    }
+    this.#draw()
+    setTimeout(() => {
+      this.#copied = ''
+      this.#draw()
+    }, COPIED_MS)
+  }
+
+  #chooseEditor(select) {
+    const address =
+      select.value ||
+      prompt(
+        'Address that opens a place, with {path}, {line} and {column}. The path has no slash in front.',
+        editorAddress(),
+      )
+    if (address) chooseEditor(address)
+    else select.value = editorAddress()
+    this.#draw()
+  }
+
+  /** Sends the same once more, and shows what came of it. What may change something is sent at the second click. */
+  async #send(request, isUnsafe) {
+    if (isUnsafe && !this.#isSure) {
+      this.#isSure = true
+      this.#draw()
+      setTimeout(() => {
+        this.#isSure = false
+        this.#draw()
+      }, SURE_MS)
+      return
+    }
+    this.#isSure = false
+    this.#repeat(SEND, request)
+  }
+
+  /** Does it, or asks before for what is missing. */
+  #repeat(what, request) {
+    const { headers, ...repeat } = repeatOf(request)
+    // The browser sends its own cookie, and lets no page set one.
+    const { cookie: _, ...own } = headers
+    const wanted = { ...repeat, headers: what === SEND ? own : headers }
+    const missing = missingOf(wanted)
+    this.#asking = missing.length > 0 ? { what, wanted, missing } : null
+    if (this.#asking === null) void this.#done(what, wanted)
+    else this.#draw()
+  }
+
+  #onMissing(event) {
+    event.preventDefault()
+    const { what, wanted, missing } = this.#asking
+    const written = new FormData(event.target)
+    this.#asking = null
+    void this.#done(
+      what,
+      missing.reduce((all, { fill }, n) => fill(all, written.get(String(n))), wanted),
+    )
+  }
+
+  async #done(what, { method, path, body, type, headers }) {
+    if (what === CURL) return this.#copy(CURL, curlOf({ method, path, body, type, headers }, applicationOrigin()))
+    this.#sending = 'Sending it …'
+    this.#draw()
+    try {
+      const sent = body === undefined ? {} : { body: textOf(body) }
+      const answer = await sendRequest(path, {
+        method,
+        ...sent,
+        headers: type === null ? headers : { 'content-type': type, ...headers },
+      })
+      await answer.body?.cancel()
+      this.#sending = ''
+      const id = answer.headers.get('x-request-id')
+      if (id !== null) return this.#go(id, this.#query)
+      this.#sending = `It was answered with ${answer.status}`
+    } catch (thrown) {
+      this.#sending = `It could not be sent: ${thrown.message}`
+    }
+    this.#draw()
+  }
+
+  async #replay(letters) {
+    for (const letter of letters) {
+      const path = `/system/dead-letters/${encodeURIComponent(letter.id)}/replay`
+      if ((await this.#page.fetchJson(path, { method: 'POST' })) !== null) letterReplays.begin(letter)
+    }
+    this.#changedMs = Date.now()
+    await this.#page.loadLetters()
+    await this.#look()
+  }
+}
+
+const isTyping = ({ tagName }) => tagName === 'INPUT' || tagName === 'TEXTAREA' || tagName === 'SELECT'

@@ -1,0 +1,336 @@
+import { el, prose } from '/system/docs/dom.js'
+
+/** Objects below this depth are folded. */
+const OPEN_DEPTH = 2
+
+const LIMITS = [
+  ['minimum', '≥'],
+  ['exclusiveMinimum', '>'],
+  ['maximum', '≤'],
+  ['exclusiveMaximum', '<'],
+  ['multipleOf', 'multiple of'],
+  ['minLength', 'length ≥'],
+  ['maxLength', 'length ≤'],
+  ['minItems', 'items ≥'],
+  ['maxItems', 'items ≤'],
+]
+
+/** Renders the schemas of one document for people. */
+export class SchemaView {
+  /** The models that fields link to; null while there are none. */
+  models = null
+  #document
+
+  constructor(document) {
+    this.#document = document
+  }
+
+  /** The schema that a local reference points to; an empty schema when there is none. */
+  resolve(schema) {
+    let found = schema ?? {}
+    for (let hops = 0; hops < 16 && typeof found?.$ref === 'string'; hops++) found = this.at(found.$ref)
+    return typeof found === 'object' && found !== null ? found : {}
+  }
+
+  /** What a local reference points to, which may be another reference. */
+  at(pointer) {
+    let found = this.#document
+    for (const part of pointer.replace(/^#\/?/, '').split('/').filter(Boolean)) {
+      found = found?.[decodeURIComponent(part).replaceAll('~1', '/').replaceAll('~0', '~')]
+    }
+    return found
+  }
+
+  /** The whole schema as an element. */
+  render(schema) {
+    const target = this.resolve(schema)
+    const fields = this.#fields(schema, 0, [])
+    const about = this.#facts(target)
+    return el('div.schema', {}, fields === null && el('p.schema-line', {}, this.#type(schema, []), ...about), fields)
+  }
+
+  /** The model that a schema is, as a link; null when it is none. */
+  linkOf(schema) {
+    return modelLink(this.models?.of(this.resolve(schema)))
+  }
+
+  /** A line for a parameter: its type and its limits. */
+  describe(schema) {
+    return el('span.schema-line', {}, this.#type(schema, []), ...this.#facts(this.resolve(schema)))
+  }
+
+  #type(schema, above) {
+    return el('span.type', {}, ...this.#typeNodes(schema, above))
+  }
+
+  /** A type that is a model of its own is a link to it. */
+  #typeNodes(schema, above) {
+    const target = this.resolve(schema)
+    const link = schema?.$ref === undefined || above.includes(target) ? null : modelLink(this.models?.of(target))
+    if (link !== null) return [link]
+    const isList = target.type === 'array' && target.items !== undefined
+    return isList ? ['array of ', ...this.#typeNodes(target.items, [...above, target])] : [this.typeName(schema, above)]
+  }
+
+  typeName(schema, above = []) {
+    const target = this.resolve(schema)
+    if (above.includes(target)) return 'the same'
+    const inner = [...above, target]
+    const choices = target.anyOf ?? target.oneOf
+    if (choices) return [...new Set(choices.map((choice) => this.typeName(choice, inner)))].join(' or ')
+    if (target.allOf) return target.allOf.map((part) => this.typeName(part, inner)).join(' and ')
+    if (target.const !== undefined) return JSON.stringify(target.const)
+    if (target.enum) return target.enum.map((value) => JSON.stringify(value)).join(' | ')
+    const types = [target.type ?? []].flat()
+    if (types.length === 0) return target.properties ? 'object' : target.not ? 'nothing' : 'anything'
+    return types
+      .map((type) => {
+        if (type === 'array') return `array of ${target.items ? this.typeName(target.items, inner) : 'anything'}`
+        return type === 'string' && target.format ? `string (${target.format})` : type
+      })
+      .join(' or ')
+  }
+
+  /** Limits, default and description. */
+  #facts(target) {
+    const facts = LIMITS.filter(([key]) => target[key] !== undefined)
+      // The bounds of all safe integers say nothing.
+      .filter(([key]) => Math.abs(target[key]) !== Number.MAX_SAFE_INTEGER)
+      .map(([key, text]) => el('span.limit', {}, `${text} ${target[key]}`))
+    if (target.pattern && !target.format) facts.push(el('span.limit.pattern', {}, el('code', {}, target.pattern)))
+    if (target.default !== undefined) facts.push(el('span.limit', {}, `default ${JSON.stringify(target.default)}`))
+    if (target.description) facts.push(el('span.about', {}, ...prose(target.description)))
+    return facts
+  }
+
+  /** The list of an object's fields, also of one in an array or a choice; null when there are none. */
+  #fields(schema, depth, above) {
+    const target = this.resolve(schema)
+    if (above.includes(target)) return null
+    const inner = [...above, target]
+    if (target.items) return this.#fields(target.items, depth, inner)
+    const parts = target.allOf ?? target.anyOf ?? target.oneOf
+    if (parts) {
+      const lists = parts.map((part) => this.#fields(part, depth, inner)).filter((list) => list !== null)
+      if (lists.length === 0) return null
+      if (target.allOf || lists.length === 1) return el('div', {}, ...lists)
+      return el('div', {}, ...lists.flatMap((list, n) => [el('p.choice', {}, n === 0 ? 'either' : 'or'), list]))
+    }
+    const properties = Object.entries(target.properties ?? {})
+    const free = typeof target.additionalProperties === 'object' ? target.additionalProperties : null
+    if (properties.length === 0 && free === null) return null
+    const required = new Set(target.required ?? [])
+    const rows = properties.map(([name, property]) => this.#field(name, property, required.has(name), depth, inner))
+    if (free !== null) rows.push(this.#field('any other name', free, false, depth, inner))
+    return el('ul.fields', {}, ...rows)
+  }
+
+  #field(name, property, isRequired, depth, above) {
+    const line = [
+      el('code.field-name', {}, name),
+      this.#type(property, above),
+      isRequired && el('span.required', {}, 'required'),
+      ...this.#facts(this.resolve(property)),
+    ]
+    const fields = this.#fields(property, depth + 1, above)
+    if (fields === null) return el('li', {}, el('div.schema-line', {}, ...line))
+    return el(
+      'li',
+      {},
+      el('details', { open: depth + 1 < OPEN_DEPTH }, el('summary.schema-line.fold-line', {}, ...line), fields),
+    )
+  }
+}
+
+/** Places that a card names; of the rest it tells how many. */
+const USES_SHOWN_MAX = 30
+
+/** Where a model stands on the page. */
+function modelHref({ name }) {
+  return `/system/docs/models#${modelId({ name })}`
+}
+
+function modelId({ name }) {
+  return `model-${name}`
+}
+
+/** The model as a link; null when a schema is none. */
+function modelLink(model) {
+  return model ? el('a.model-link', { href: modelHref(model) }, model.name) : null
+}
+
+/** True for a model that the runtime alone uses. */
+export function isOfRuntime({ uses }) {
+  return uses.every(({ isOwn }) => isOwn)
+}
+
+export function modelCard(model) {
+  const body = el('div.card-body')
+  const card = el(
+    'details.card',
+    { id: modelId(model) },
+    el(
+      'summary.card-line',
+      {},
+      el('code.path', {}, model.name),
+      el('span.summary-text', {}, model.schema.description ?? ''),
+      el('span.uses-count', {}, usesText(model.uses.length)),
+    ),
+    body,
+  )
+  card.addEventListener('toggle', () => {
+    if (card.open && body.childElementCount === 0) body.append(...details(model))
+  })
+  return card
+}
+
+function details({ schema, schemas, uses }) {
+  const shown = uses.slice(0, USES_SHOWN_MAX).map(useLine)
+  const rest = uses.length - shown.length
+  return [
+    el(
+      'div.card-parts',
+      {},
+      el('div.input', {}, el('section.part', {}, el('h4', {}, 'Fields'), schemas.render(schema))),
+      el(
+        'div.trial',
+        {},
+        el(
+          'section.part',
+          {},
+          el('h4', {}, 'Used by'),
+          el('ul.uses', {}, ...shown),
+          rest > 0 && el('p.meta', {}, `and ${rest} more`),
+        ),
+      ),
+    ),
+  ]
+}
+
+function useLine({ text, place, href, model }) {
+  const link = model ? modelLink(model) : el('a', { href: `/system/docs${href}` }, el('code', {}, text))
+  return el('li', {}, link, el('span.about', {}, place ?? 'a part of it'))
+}
+
+function usesText(count) {
+  return `${count} use${count === 1 ? '' : 's'}`
+}
+
+/** Names that a schema library gives by itself. */
+const NAMELESS = /^__schema/
+const DEFINITION = /\/(?:\$defs|definitions)\/([^/]+)$/
+
+/**
+ * The schemas of bodies, answers and events, each once: the same schema at several places is one model, under the name that its definition has.
+ * A model has `name`, `schema`, the `schemas` that resolve it, and `uses`: texts with links, and whether they are the runtime's own.
+ */
+export class Models {
+  #byPrint = new Map()
+  #byTarget = new WeakMap()
+
+  /** Sorted by name. */
+  get list() {
+    return [...this.#byPrint.values()].sort((a, b) => (a.name < b.name ? -1 : 1))
+  }
+
+  /** The model that a schema is, without references; undefined when it is none. */
+  of(target) {
+    return this.#byTarget.get(target)
+  }
+
+  /** Adds a schema with all the definitions in it. @param name for a schema that has none of its own */
+  add(schema, schemas, name, use) {
+    const target = schemas.resolve(schema)
+    if (!hasFields(target)) {
+      this.#addParts(target, schemas, use, [])
+      return
+    }
+    const model = this.#model(schema, target, schemas, name)
+    model.uses.push(use)
+    this.#addParts(target, schemas, { text: model.name, model, isOwn: use.isOwn }, [])
+  }
+
+  #model(schema, target, schemas, name) {
+    const print = printOf(target, schemas, [])
+    const defined = definedName(schema, schemas)
+    let model = this.#byPrint.get(print)
+    if (model === undefined) {
+      model = { name: this.#free(defined ?? name), isDefined: defined !== null, schema: target, schemas, uses: [] }
+      this.#byPrint.set(print, model)
+    } else if (defined !== null && !model.isDefined) {
+      Object.assign(model, { name: this.#free(defined), isDefined: true })
+    }
+    this.#byTarget.set(target, model)
+    return model
+  }
+
+  #free(wanted) {
+    const taken = new Set([...this.#byPrint.values()].map(({ name }) => name))
+    let name = wanted
+    for (let n = 2; taken.has(name); n++) name = `${wanted}${n}`
+    return name
+  }
+
+  /** The definitions that a schema refers to, at any depth. */
+  #addParts(target, schemas, use, above) {
+    if (above.includes(target)) return
+    for (const part of partsOf(target)) {
+      const inner = schemas.resolve(part)
+      const isModel = definedName(part, schemas) !== null && !above.includes(inner) && inner !== target
+      if (!isModel) {
+        this.#addParts(inner, schemas, use, [...above, target])
+        continue
+      }
+      const isNew = this.#byTarget.get(inner) === undefined
+      const model = this.#model(part, inner, schemas, '')
+      if (!model.uses.some(({ text, href }) => text === use.text && href === use.href)) model.uses.push(use)
+      if (isNew) this.#addParts(inner, schemas, { text: model.name, model, isOwn: use.isOwn }, [...above, target])
+    }
+  }
+}
+
+/** The name of the definition that a reference points to; null when it points to none. */
+function definedName(schema, schemas) {
+  let name = null
+  for (let found = schema, hops = 0; hops < 16 && typeof found?.$ref === 'string'; hops++) {
+    const last = DEFINITION.exec(found.$ref)?.[1]
+    if (last !== undefined && !NAMELESS.test(last)) name = decodeURIComponent(last)
+    found = schemas.at(found.$ref)
+  }
+  return name
+}
+
+function partsOf({
+  properties = {},
+  items,
+  additionalProperties,
+  allOf = [],
+  anyOf = [],
+  oneOf = [],
+  prefixItems = [],
+}) {
+  const all = [...Object.values(properties), items, additionalProperties, ...allOf, ...anyOf, ...oneOf, ...prefixItems]
+  return all.filter((part) => typeof part === 'object' && part !== null)
+}
+
+function hasFields(target) {
+  const parts = [target.allOf, target.anyOf, target.oneOf].flatMap((list) => list ?? [])
+  return (
+    target.properties !== undefined || parts.some((part) => part.properties !== undefined || part.$ref !== undefined)
+  )
+}
+
+/** The same text for the same schema, wherever its definitions stand. */
+function printOf(schema, schemas, above) {
+  if (typeof schema !== 'object' || schema === null) return JSON.stringify(schema) ?? ''
+  if (Array.isArray(schema)) return `[${schema.map((item) => printOf(item, schemas, above)).join()}]`
+  const target = typeof schema.$ref === 'string' ? schemas.resolve(schema) : schema
+  const index = above.indexOf(target)
+  if (index >= 0) return `up ${above.length - index}`
+  const inner = [...above, target]
+  const keys = Object.keys(target).filter((key) => key !== '$defs' && key !== 'definitions')
+  return `{${keys
+    .sort()
+    .map((key) => `${key}:${printOf(target[key], schemas, inner)}`)
+    .join()}}`
+}
