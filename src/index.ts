@@ -161,7 +161,7 @@ export async function clientText(
   domainsDirs: readonly string[],
   chosen: (domain: string) => boolean = () => true,
 ): Promise<string> {
-  const { clientText: text } = await import('./devtools/client/client-text.ts')
+  const { clientText: text } = await import('./devtools/client/write.ts')
   const { eventPayloads } = await import('./devtools/apidocs/event-payloads.ts')
   const events = [...(await eventPayloads(domainsDirs))].filter(([, { domain }]) => chosen(domain))
   const own = routes.filter(({ plugin }) => chosen(plugin.split('.', 1)[0]!))

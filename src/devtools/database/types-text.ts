@@ -1,3 +1,4 @@
+import { keyOf } from '../client/types.ts'
 import type { Table, TableColumn } from './table-types.ts'
 
 const HEAD = `// Written by \`heddle db types\` from the migrations: write it again instead of changing it.
@@ -37,5 +38,3 @@ function interfaceName(table: string): string {
   const name = table.replace(/(?:^|[^A-Za-z0-9]+)([A-Za-z0-9]?)/g, (_, letter: string) => letter.toUpperCase())
   return /^[A-Za-z]/.test(name) ? name : `Table${name}`
 }
-
-const keyOf = (name: string): string => (/^[A-Za-z_$][\w$]*$/.test(name) ? name : `'${name.replace(/[\\']/g, '\\$&')}'`)

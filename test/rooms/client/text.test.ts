@@ -4,7 +4,7 @@ import { cpSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { test } from 'node:test'
 import { fileURLToPath } from 'node:url'
-import { clientText } from '../../../src/devtools/client/client-text.ts'
+import { clientText } from '../../../src/devtools/client/write.ts'
 import { folderOf } from '../../support/folder.ts'
 import { ODD_ROUTES, ODD_SCHEMAS, routeInfo } from './routes.ts'
 

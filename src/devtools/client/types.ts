@@ -1,7 +1,7 @@
+// Writes types of TypeScript from JSON Schema, and the texts of a source: literals, keys, comments.
 import type { JsonSchema } from '../../contracts/route-info.ts'
 import { isPlainObject } from '../../core/collections/plain-object.ts'
 import { resolved } from '../../core/schemas/json-schema.ts'
-import { commentOf, keyOf, quoted } from './source-text.ts'
 
 /** From this depth on a value is `unknown`: a schema whose references cannot be named could go on for ever. */
 const MAX_DEPTH = 32
@@ -218,4 +218,33 @@ function describe(property: unknown): unknown {
 
 function capital(word: string): string {
   return word === '' ? word : word[0]!.toUpperCase() + word.slice(1)
+}
+
+/** A text as a literal of TypeScript, in single quotes. */
+export function quoted(text: string): string {
+  return `'${JSON.stringify(text)
+    .slice(1, -1)
+    .replaceAll('\\"', '"')
+    .replaceAll("'", "\\'")
+    .replace(/[\u2028\u2029]/g, escaped)}'`
+}
+
+/** The key of a property. */
+export function keyOf(name: string): string {
+  return /^[A-Za-z_$][\w$]*$/.test(name) ? name : quoted(name)
+}
+
+/** A text as a comment of documentation before a line; empty for none. It cannot end the comment. */
+export function commentOf(text: unknown, indent: string): string {
+  if (typeof text !== 'string' || text.trim() === '') return ''
+  const lines = text
+    .trim()
+    .replaceAll('*/', '*\\/')
+    .split(/[\r\n\u2028\u2029]+/)
+  if (lines.length === 1) return `${indent}/** ${lines[0]} */\n`
+  return `${indent}/**\n${lines.map((line) => `${indent} * ${line}\n`).join('')}${indent} */\n`
+}
+
+function escaped(char: string): string {
+  return `\\u${char.charCodeAt(0).toString(16)}`
 }
