@@ -83,8 +83,6 @@ export class Deliveries {
     this.#quarantine = new Quarantine({
       send: (delivery, instance) => this.#send(delivery, instance),
       drop: (delivery) => this.#finish(delivery, SUBSCRIBER_GONE, false),
-      onLost: ({ group }, count) =>
-        options.log('WARNING', `${group} is in no lane: ${count} events that a lane died with are dropped`),
       onWanted: options.onQuarantine,
     })
     this.#sweepTimer = this.#clock.every(SWEEP_MS, () => this.#sweep()).unref()

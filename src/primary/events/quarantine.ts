@@ -9,8 +9,6 @@ export interface QuarantineOptions {
   send: (delivery: Delivery, instance: SubscriberInstance) => boolean
   /** Ends a delivery whose subscriber has left for good. */
   drop: (delivery: Delivery) => void
-  /** Told how many deliveries were dropped because no lane has their subscriber. */
-  onLost: (consumer: Consumer, count: number) => void
   /** Told when the quarantine lane is needed, and when it is not any more. */
   onWanted: (isWanted: boolean) => void
 }
@@ -65,33 +63,31 @@ export class Quarantine {
   pump(): void {
     if (!this.#isDue) return
     this.#isDue = false
-    const lost = new Map<Consumer, number>()
     for (let left = this.#waiting.size; left > 0 && this.#current === null; left--) {
       const delivery = this.#waiting.shift()!
-      const { consumer } = delivery
-      if (consumer.isGone) this.#options.drop(delivery)
-      else if (this.#isLost(consumer)) {
-        lost.set(consumer, (lost.get(consumer) ?? 0) + 1)
-        this.#options.drop(delivery)
-      } else if (!this.#try(delivery)) this.#waiting.push(delivery)
+      if (delivery.consumer.isGone) this.#options.drop(delivery)
+      else if (!this.#try(delivery)) this.#waiting.push(delivery)
     }
-    for (const [consumer, count] of lost) this.#options.onLost(consumer, count)
     this.#tellWanted()
   }
 
-  /** Neither the quarantine lane nor any other has the subscriber. */
-  #isLost(consumer: Consumer): boolean {
+  /** Kept while no quarantine lane is up. */
+  #lacksQuarantine(consumer: Consumer): boolean {
     if (consumer.quarantineInstances.length > 0) consumer.lacksQuarantine = false
     else if (this.#threads.size > 0) consumer.lacksQuarantine = true
-    return consumer.lacksQuarantine && consumer.instances.length === 0
+    return consumer.lacksQuarantine
   }
 
-  /** When the quarantine lane lacks the subscriber, a lane without any other event at the moment is used. */
+  /**
+   * When the quarantine lane lacks the subscriber, a lane without any other event at the moment is used. Where no lane has it the delivery waits:
+   * all of them may be about to start, and whoever sees that none has it then ends what waits for it.
+   */
   #try(delivery: Delivery): boolean {
-    const { lacksQuarantine, instances, quarantineInstances } = delivery.consumer
+    const { instances, quarantineInstances } = delivery.consumer
+    const lacksQuarantine = this.#lacksQuarantine(delivery.consumer)
     if (!delivery.queue.hasRoom) return false
     const instance = lacksQuarantine
-      ? instances.find(({ thread, isPaused }) => thread.deliveriesInFlight === 0 && thread.hasRoom && !isPaused)
+      ? instances.find(isFree)
       : quarantineInstances.find(({ thread, isPaused }) => thread.hasRoom && !isPaused)
     if (instance === undefined) return false
     this.#current = delivery
@@ -110,6 +106,10 @@ export class Quarantine {
     this.#options.onWanted(isWanted)
   }
 }
+
+/** True when its thread has no other event. */
+const isFree = ({ thread, isPaused }: SubscriberInstance): boolean =>
+  thread.deliveriesInFlight === 0 && thread.hasRoom && !isPaused
 
 export function poisonMessage({ blackBox }: Delivery): string {
   if (blackBox?.reason === 'process') return blackBox.message

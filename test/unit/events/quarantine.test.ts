@@ -204,14 +204,29 @@ test('a suspect whose subscriber the quarantine lane lacks is tried in a lane th
   assert.deepEqual(wishes, [true, false])
 })
 
-test('a suspect whose subscriber is in no lane at all is dropped with a warning', (t) => {
+test('a suspect waits while all lanes start anew, whatever an earlier quarantine lane lacked', (t) => {
+  const { hub } = hubOf(t)
+  const [dying, quarantine, fresh] = [fakeThread(), fakeThread(true), fakeThread()]
+  hub.subscribe('order.placed', 'group', {}, instanceOf(dying))
+  hub.publish(eventOf('evt_suspect'), null)
+  hub.quarantineUp(quarantine)
+  hub.threadGone(dying, NOTHING, BOX)
+  assert.equal(hub.pending, 1)
+  hub.subscribe('order.placed', 'group', {}, instanceOf(fresh))
+  hub.dropVacant()
+  assert.deepEqual(fresh.events, ['evt_suspect'])
+})
+
+test('a suspect whose subscriber is in no lane at all is dropped with a warning, once all lanes are up', (t) => {
   const { hub, wishes, warnings } = hubOf(t)
   const dying = fakeThread()
   hub.subscribe('order.placed', 'group', {}, instanceOf(dying))
   for (const id of ['evt_1', 'evt_2']) hub.publish(eventOf(id), null)
   hub.threadGone(dying, NOTHING, BOX)
   hub.quarantineUp(fakeThread(true))
-  assert.deepEqual(warnings, ['group is in no lane: 2 events that a lane died with are dropped'])
+  assert.equal(hub.pending, 2)
+  hub.dropVacant()
+  assert.deepEqual(warnings, ['group is gone: 2 events that waited for it are dropped'])
   assert.equal(hub.pending, 0)
   assert.deepEqual(wishes, [true, false])
 })
