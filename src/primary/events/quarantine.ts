@@ -107,9 +107,9 @@ export class Quarantine {
   }
 }
 
-/** True when its thread has no other event. */
-const isFree = ({ thread, isPaused }: SubscriberInstance): boolean =>
-  thread.deliveriesInFlight === 0 && thread.hasRoom && !isPaused
+/** True when its thread has no other event, and is not kept for other plugins. */
+const isFree = ({ thread, isPaused, isHeldBack }: SubscriberInstance): boolean =>
+  thread.deliveriesInFlight === 0 && thread.hasRoom && !isPaused && !isHeldBack
 
 export function poisonMessage({ blackBox }: Delivery): string {
   if (blackBox?.reason === 'process') return blackBox.message

@@ -217,6 +217,19 @@ test('a suspect waits while all lanes start anew, whatever an earlier quarantine
   assert.deepEqual(fresh.events, ['evt_suspect'])
 })
 
+test('a suspect is not tried in a lane that is kept for other plugins', (t) => {
+  const { hub } = hubOf(t)
+  const [dying, kept, free] = [fakeThread(), fakeThread(), fakeThread()]
+  hub.subscribe('order.placed', 'group', {}, instanceOf(dying))
+  hub.publish(eventOf('evt_suspect'), null)
+  hub.subscribe('order.placed', 'group', {}, { ...instanceOf(kept), isHeldBack: true })
+  hub.quarantineUp(fakeThread(true))
+  hub.threadGone(dying, NOTHING, BOX)
+  assert.deepEqual(kept.events, [])
+  hub.subscribe('order.placed', 'group', {}, instanceOf(free))
+  assert.deepEqual(free.events, ['evt_suspect'])
+})
+
 test('a suspect whose subscriber is in no lane at all is dropped with a warning, once all lanes are up', (t) => {
   const { hub, wishes, warnings } = hubOf(t)
   const dying = fakeThread()
