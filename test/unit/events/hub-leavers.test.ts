@@ -5,6 +5,7 @@ import { SYSTEM_CHANCE, SYSTEM_CLOCK } from '../../../src/core/schedule/clock.ts
 import type { SubscriberInstance, SubscriberThread } from '../../../src/primary/events/consumer.ts'
 import { Hub } from '../../../src/primary/events/hub.ts'
 import type { EventFrame } from '../../../src/transport/frames/event-frame.ts'
+import { fakeThread, hubOf } from './fake-thread.ts'
 
 const event = (id: string, more: Partial<EventFrame> = {}): EventFrame => ({
   id,
@@ -92,4 +93,15 @@ test('any number of expired events of one key is passed over', (t) => {
   hub.delivered(lane.taken[0]!)
   assert.equal(lane.taken.length, 2)
   assert.equal(hub.pending, 1)
+})
+
+test('nothing waits behind the dead letter of a subscriber that has left', (t) => {
+  const { hub } = hubOf(t)
+  const lane = thread()
+  const leave = hub.subscribe('order.placed', 'group', { onDead: 'park' }, instanceOf(lane))
+  hub.publish(event('evt_failing', { key: 'one' }), null)
+  hub.publish(event('evt_behind', { key: 'one' }), null)
+  leave()
+  hub.deliveryFailed(lane.taken[0]!, { message: 'never' })
+  assert.equal(hub.pending, 0)
 })
