@@ -86,7 +86,6 @@ export class Topology {
 
   /** Adds an instance to the consumer of `group` on `event`. The consumer takes the options of the last regular instance. */
   addInstance(event: string, group: string, options: SubscribeOptions, instance: SubscriberInstance): Consumer {
-    const topic = this.topic(event)
     const { isQuarantine } = instance.thread
     let consumer = this.consumer(event, group)
     if (consumer === undefined) {
@@ -96,13 +95,13 @@ export class Topology {
       if (isQuarantine) this.#unattached.set(key, unattached)
       else {
         this.#unattached.delete(key)
-        topic.consumers.push(consumer)
+        this.topic(event).consumers.push(consumer)
       }
     } else if (!isQuarantine) consumer.setOptions(options)
     instance.isPaused = this.#paused.has(instance.plugin)
     if (isQuarantine) consumer.quarantineInstances.push(instance)
     else consumer.addInstance(instance)
-    topic.refresh()
+    this.#topics.get(event)?.refresh()
     return consumer
   }
 
@@ -135,15 +134,19 @@ export class Topology {
 
   /** @returns true when that was the consumer's last instance: it is gone */
   removeInstance(consumer: Consumer, instance: SubscriberInstance): boolean {
-    const topic = this.topic(consumer.event)
-    for (const instances of [consumer.instances, consumer.quarantineInstances]) {
+    const { event, group, quarantineInstances } = consumer
+    for (const instances of [consumer.instances, quarantineInstances]) {
       const at = instances.indexOf(instance)
       if (at >= 0) instances.splice(at, 1)
     }
-    if (instance.thread.isQuarantine) return false
+    const key = `${event}\0${group}`
+    if (quarantineInstances.length === 0 && this.#unattached.get(key) === quarantineInstances)
+      this.#unattached.delete(key)
+    // Another one of its name may be there by now.
+    if (instance.thread.isQuarantine || this.consumer(event, group) !== consumer) return false
     const isGone = consumer.instances.length === 0
     if (isGone) this.drop(consumer)
-    else topic.refresh()
+    else this.topic(event).refresh()
     return isGone
   }
 

@@ -105,3 +105,23 @@ test('nothing waits behind the dead letter of a subscriber that has left', (t) =
   hub.deliveryFailed(lane.taken[0]!, { message: 'never' })
   assert.equal(hub.pending, 0)
 })
+
+test('a subscriber of a quarantine lane that has left leaves nothing behind', (t) => {
+  const { hub } = hubOf(t)
+  const leave = hub.subscribe('order.placed', 'group', {}, { ...instanceOf(fakeThread(true)), isTemporary: true })
+  leave()
+  assert.deepEqual(hub.topology(), {})
+})
+
+test('a subscriber that says late that it has left takes nothing from the one that has come under its name', (t) => {
+  const { hub } = hubOf(t)
+  const [old, fresh] = [thread(), thread()]
+  const leaveOld = hub.subscribe('order.placed', 'group', {}, instanceOf(old))
+  hub.threadLeaving(old)
+  hub.dropVacant()
+  hub.subscribe('order.placed', 'group', {}, instanceOf(fresh))
+  const left: string[] = []
+  hub.groups = { isKnown: () => true, joined: () => {}, left: (_, group) => void left.push(group) }
+  leaveOld()
+  assert.deepEqual(left, [])
+})
