@@ -1,8 +1,11 @@
+// The application under test, as a test sees it: requests, events, jobs, logs.
 import type { DeadLetter, EventRecord } from '../../contracts/event-bus.ts'
 import type { EventName, Published } from '../../contracts/event-contracts.ts'
 import type { User } from '../../contracts/http-request.ts'
 import type { JobInfo } from '../../contracts/scheduler.ts'
 import type { TreeNode } from '../../core/causality/tree.ts'
+import type { LogEntry } from './owner.ts'
+import type { EventOptions, SeenEvents } from './seen-events.ts'
 
 export interface RequestOptions {
   /** An object or array is sent as JSON; a text, bytes, a `FormData` or a `ReadableStream` (without a length) unchanged. */
@@ -24,56 +27,111 @@ export interface TestResponse {
   readonly body: any
 }
 
-export interface EventOptions<Seen extends EventRecord> {
-  /** Waits for an event for which this returns true. */
-  where?: (event: Seen) => boolean
-  /** Milliseconds after which the wait fails. Default 10,000. */
-  timeoutMs?: number
-}
+const IDLE_TIMEOUT_MS = 10_000
 
-/** A log line of the runtime or of a plugin. */
-export interface LogEntry {
-  level: 'DEBUG' | 'INFO' | 'WARNING' | 'ERROR'
-  message: string
-  /** The plugin or tool that has logged it. */
-  identity: string
-  fields: Record<string, unknown>
-}
-
-/** The methods that a booted runtime and a single plugin have in common. */
-export interface TestApp<Seen extends EventRecord = EventRecord> extends AsyncDisposable {
+/** What a booted runtime and a single plugin have in common: it listens on a port and records events, in this thread or in another process. */
+export abstract class TestApp<Seen extends EventRecord = EventRecord> implements AsyncDisposable {
   readonly url: string
   readonly port: number
-  /** The platform's `fetch`, with a path instead of an address. */
-  fetch(path: string, init?: RequestInit): Promise<Response>
-  /** Sends a request. Resolves with the answer, whatever its status; a redirect is not followed. */
-  request(method: string, path: string, options?: RequestOptions): Promise<TestResponse>
-  get(path: string, options?: RequestOptions): Promise<TestResponse>
-  post(path: string, body?: unknown, options?: Omit<RequestOptions, 'body'>): Promise<TestResponse>
+  readonly #events: SeenEvents<Seen>
+
+  /** @internal */
+  constructor(port: number, events: SeenEvents<Seen>) {
+    this.port = port
+    this.url = `http://127.0.0.1:${port}`
+    this.#events = events
+  }
+
+  /** Everything that was logged so far. */
+  abstract get logs(): readonly LogEntry[]
   /** Publishes as a plugin would, under the name `test`. Resolves with the event's id. */
-  publish<Name extends EventName>(event: Name, payload: Published<Name>): Promise<string>
+  abstract publish<Name extends EventName>(event: Name, payload: Published<Name>): Promise<string>
+  /** The deliveries that have failed for good. */
+  abstract deadLetters(): Promise<DeadLetter[]>
+  /** The jobs that plugins have registered. */
+  abstract jobs(): Promise<JobInfo[]>
+  /** Ends the app; a second call does nothing. The kit calls it when the test is over. */
+  abstract stop(): Promise<void>
+  /** Waits until no delivery is pending. @returns how many still are pending after `timeoutMs` */
+  protected abstract pendingAfter(timeoutMs: number): Promise<number>
+
+  /** The platform's `fetch`, with a path instead of an address. */
+  fetch(path: string, init?: RequestInit): Promise<Response> {
+    return fetch(this.url + path, init)
+  }
+
+  /** Sends a request. Resolves with the answer, whatever its status; a redirect is not followed. */
+  async request(method: string, path: string, options: RequestOptions = {}): Promise<TestResponse> {
+    return responseOf(await this.fetch(path, prepare(method, options)))
+  }
+
+  get(path: string, options?: RequestOptions): Promise<TestResponse> {
+    return this.request('GET', path, options)
+  }
+
+  post(path: string, body?: unknown, options?: Omit<RequestOptions, 'body'>): Promise<TestResponse> {
+    return this.request('POST', path, { ...options, body })
+  }
+
   /**
    * Waits for an event by its name. Resolves at once when one has come already.
    * @throws after `timeoutMs`; the message lists the events that came instead
    */
-  event(name: EventName, options?: EventOptions<Seen>): Promise<Seen>
+  event(name: EventName, options?: EventOptions<Seen>): Promise<Seen> {
+    return this.#events.wait(name, options)
+  }
+
   /** All events so far, or those of one name, oldest first. */
-  events(name?: EventName): Seen[]
+  events(name?: EventName): Seen[] {
+    return this.#events.list(name)
+  }
+
+  /** The causal forest of the events so far, oldest first. */
+  tree(): TreeNode[] {
+    return this.#events.tree()
+  }
+
   /**
    * Waits until every event and all that it caused has been handled: no delivery, retry or delayed event is left.
    * Does not wait for work that a handler has started without awaiting it.
    * @param timeoutMs default 10,000
    * @throws after `timeoutMs`; the message says how many deliveries are left
    */
-  idle(timeoutMs?: number): Promise<void>
-  /** The causal forest of the events so far, oldest first. */
-  tree(): TreeNode[]
-  /** The deliveries that have failed for good. */
-  deadLetters(): Promise<DeadLetter[]>
-  /** The jobs that plugins have registered. */
-  jobs(): Promise<JobInfo[]>
-  /** Everything that was logged so far. */
-  readonly logs: readonly LogEntry[]
-  /** Ends the app; a second call does nothing. The kit calls it when the test is over. */
-  stop(): Promise<void>
+  async idle(timeoutMs = IDLE_TIMEOUT_MS): Promise<void> {
+    const pending = await this.pendingAfter(timeoutMs)
+    if (pending === 0) return
+    throw new Error(`Not idle within ${timeoutMs} ms, deliveries to go: ${pending}.\n${this.#events.describe()}`)
+  }
+
+  [Symbol.asyncDispose](): Promise<void> {
+    return this.stop()
+  }
+}
+
+/** The options of `fetch`. A text, bytes, a form or a stream are sent unchanged, anything else as JSON. */
+function prepare(method: string, { body, headers: given, token }: RequestOptions): RequestInit {
+  const headers = new Headers(given)
+  if (token !== undefined) headers.set('authorization', `Bearer ${token}`)
+  const isStream = body instanceof ReadableStream
+  const isText = body === undefined || typeof body === 'string'
+  const isRaw = isText || isStream || body instanceof Uint8Array || body instanceof FormData
+  if (!isRaw && !headers.has('content-type')) headers.set('content-type', 'application/json')
+  const sent = isRaw ? (body as string | Buffer | FormData | ReadableStream | undefined) : JSON.stringify(body)
+  const init: RequestInit = { method: method.toUpperCase(), headers, body: sent, redirect: 'manual' }
+  return isStream ? { ...init, duplex: 'half' } : init
+}
+
+async function responseOf(response: Response): Promise<TestResponse> {
+  const { status, headers } = response
+  const bytes = Buffer.from(await response.arrayBuffer())
+  return {
+    status,
+    headers,
+    body: bytes.byteLength === 0 ? undefined : parsed(headers.get('content-type') ?? '', bytes),
+  }
+}
+
+function parsed(type: string, bytes: Buffer): unknown {
+  if (/^application\/(?:[\w.-]+\+)?json\b/.test(type)) return JSON.parse(bytes.toString())
+  return type.startsWith('text/') ? bytes.toString() : bytes
 }

@@ -1,15 +1,19 @@
+// `boot`: the runtime in a process of its own.
 import { randomBytes } from 'node:crypto'
 import { mkdir, mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { delimiter, join } from 'node:path'
+import type { DeadLetter, EventRecord } from '../../contracts/event-bus.ts'
+import type { EventName, Published } from '../../contracts/event-contracts.ts'
+import type { Payload } from '../../contracts/payload.ts'
 import type { PluginHealth } from '../../contracts/registry.ts'
+import type { JobInfo } from '../../contracts/scheduler.ts'
 import { copyEnvironment, loadSettings } from '../../core/config/load.ts'
-import { BootedApp } from './booted-app.ts'
+import { TestApp } from './app.ts'
 import { type DomainChoice, domainFolder, linkDomains } from './domain-folder.ts'
-import { EventLog } from './event-log.ts'
-import { logText } from './log-text.ts'
-import { failureOf, isOwner, type TestOwner } from './owner.ts'
+import { endWith, isOwner, type LogEntry, logText, type TestOwner } from './owner.ts'
 import { RuntimeProcess } from './runtime-process.ts'
+import { SeenEvents } from './seen-events.ts'
 
 const START_TIMEOUT_MS = 60_000
 
@@ -22,6 +26,56 @@ export interface BootOptions {
   env?: Record<string, string>
   /** True when plugins may be `DEAD` after the start. Default false: `boot` then throws, with their errors. */
   allowDead?: boolean
+}
+
+/** @internal */
+export interface BootedParts {
+  port: number
+  plugins: Readonly<Record<string, PluginHealth>>
+  child: RuntimeProcess
+  events: SeenEvents<EventRecord>
+  stop: () => Promise<void>
+}
+
+/** A process of the runtime on a free port of 127.0.0.1, with an empty database of its own. Made by `boot`. */
+export class BootedApp extends TestApp {
+  /** The health of the plugins after the start. */
+  readonly plugins: Readonly<Record<string, PluginHealth>>
+  readonly #child: RuntimeProcess
+  readonly #stop: () => Promise<void>
+
+  /** @internal */
+  constructor({ port, plugins, child, events, stop }: BootedParts) {
+    super(port, events)
+    this.plugins = plugins
+    this.#child = child
+    this.#stop = stop
+  }
+
+  get logs(): readonly LogEntry[] {
+    return this.#child.logs
+  }
+
+  publish<Name extends EventName>(event: Name, payload: Published<Name>): Promise<string> {
+    return this.#child.call('publish', { event, payload: payload as Payload })
+  }
+
+  deadLetters(): Promise<DeadLetter[]> {
+    return this.#child.call('deadLetters', {})
+  }
+
+  jobs(): Promise<JobInfo[]> {
+    return this.#child.call('jobs', {})
+  }
+
+  protected pendingAfter(timeoutMs: number): Promise<number> {
+    return this.#child.call('idle', { timeoutMs })
+  }
+
+  /** Drains the runtime, as SIGTERM does: it finishes its work and runs `onStop`. */
+  stop(): Promise<void> {
+    return this.#stop()
+  }
 }
 
 /**
@@ -38,7 +92,7 @@ export async function boot(first?: TestOwner | BootOptions, second: BootOptions 
   const outer = loadSettings(copyEnvironment()).settings
   const folders = await Promise.all((options.domains ?? []).map((choice) => domainFolder(choice, outer.domainsDir)))
   const directory = await mkdtemp(join(tmpdir(), 'heddle-app-'))
-  const events = new EventLog()
+  const events = new SeenEvents<EventRecord>()
   const child = new RuntimeProcess(
     {
       HTTP_PORT: '0',
@@ -68,10 +122,11 @@ export async function boot(first?: TestOwner | BootOptions, second: BootOptions 
     return ending
   }
   // Unfinished work of a test is not needed, so the process is killed instead of drained.
-  owner?.after(async () => {
-    await stop('SIGKILL')
-    if (failureOf(owner) !== undefined) console.error(logText(child))
-  })
+  endWith(
+    owner,
+    () => stop('SIGKILL'),
+    () => logText(child),
+  )
 
   try {
     const { port, plugins, reasons } = await child.serving(START_TIMEOUT_MS)

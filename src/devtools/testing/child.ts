@@ -1,10 +1,35 @@
-import type { EventBus } from '../../contracts/event-bus.ts'
+// What the process of a booted runtime runs, and the messages between it and the test.
+import type { DeadLetter, DeliveryFailure, EventBus, EventRecord } from '../../contracts/event-bus.ts'
+import type { Payload } from '../../contracts/payload.ts'
+import type { PluginHealth } from '../../contracts/registry.ts'
+import type { JobInfo } from '../../contracts/scheduler.ts'
 import { ConfigFaults, copyEnvironment, EXIT_CONFIG, loadSettings, prepareEnvironment } from '../../core/config/load.ts'
 import { messageOf } from '../../core/errors/description.ts'
 import { Runtime } from '../../primary/assembly/runtime.ts'
 import { createLog } from '../../primary/logging/log-writer.ts'
-import type { FromChild, ToChild } from './child-messages.ts'
-import { pendingAfter } from './pending.ts'
+import { pendingAfter } from './seen-events.ts'
+
+/** The calls that the test makes into the runtime that it has booted. */
+export interface ChildCalls {
+  publish: { args: { event: string; payload: Payload }; result: string }
+  /** Returns 0 as soon as nothing is pending, else after `timeoutMs` the number of deliveries that still are. */
+  idle: { args: { timeoutMs: number }; result: number }
+  deadLetters: { args: object; result: DeadLetter[] }
+  jobs: { args: object; result: JobInfo[] }
+}
+
+export type ToChild = {
+  [Name in keyof ChildCalls]: { id: number; call: Name; args: ChildCalls[Name]['args'] }
+}[keyof ChildCalls]
+
+/** Sent in the order of what happens: a result comes after the events that came before it. */
+export type FromChild =
+  /** Sent once, when the runtime serves. */
+  | { type: 'serving'; port: number; plugins: Record<string, PluginHealth>; reasons: string[] }
+  | { type: 'event'; record: EventRecord }
+  | { type: 'failure'; failure: DeliveryFailure }
+  | { type: 'result'; id: number; result: unknown }
+  | { type: 'error'; id: number; error: string }
 
 /** The process that a test has booted: the runtime as `npm start` runs it, which also reports to the test what happens. */
 async function main(): Promise<void> {

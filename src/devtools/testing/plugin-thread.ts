@@ -1,3 +1,4 @@
+// The thread of one plugin: a runtime without lanes.
 import type { LogLevel } from '../../contracts/logger.ts'
 import type { JobDefinition } from '../../contracts/scheduler.ts'
 import type { Tools } from '../../contracts/tools.ts'
@@ -21,7 +22,7 @@ import { useCookieSecrets } from '../../runtime/endpoint/cookies.ts'
 import type { Hooks } from '../../runtime/endpoint/route.ts'
 import { logDatabaseOf } from '../../runtime/event-log/log-database.ts'
 import { prepareTables } from '../../runtime/event-log/tables.ts'
-import { activeTools } from '../../runtime/kernel/discover.ts'
+import type { ToolFolder } from '../../runtime/kernel/discover.ts'
 import type { PluginClass } from '../../runtime/kernel/plugin-class.ts'
 import { ThreadKernel } from '../../runtime/kernel/thread.ts'
 import { newRecord } from '../../runtime/log-records.ts'
@@ -29,12 +30,12 @@ import { CLAIM_MEMORY_BYTES } from '../../transport/memory/claim-memory.ts'
 import { createMetricsRing } from '../../transport/memory/metrics-ring.ts'
 import { createNameTable } from '../../transport/memory/name-table.ts'
 import { createStatusTable, StatusTable } from '../../transport/memory/status-table.ts'
-import type { LogEntry, TestUser } from './app.ts'
+import type { TestUser } from './app.ts'
+import type { LogEntry } from './owner.ts'
 
 export interface PluginThreadOptions {
   settings: Settings
-  /** The folder of the tools. */
-  toolsDir: string
+  tools: readonly ToolFolder[]
   /** A plugin's own variables. */
   env: Readonly<Record<string, string>>
   /** Wraps the driver of the events, to observe them. */
@@ -210,9 +211,9 @@ export class PluginThread {
     Class: PluginClass,
     roots: readonly string[],
   ): Promise<{ port: number; instance: object }> {
-    const { toolsDir, env } = this.#options
+    const { tools, env } = this.#options
     const factory = this.#kernel.runtimeFactory(this.#host)
-    await this.#kernel.toolbox.install(activeTools(toolsDir, undefined), (name) => {
+    await this.#kernel.toolbox.install(tools, (name) => {
       const runtime = factory(name)
       return { ...runtime, env: (variable) => env[variable] ?? runtime.env(variable) }
     })

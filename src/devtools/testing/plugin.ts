@@ -1,19 +1,25 @@
+// `plugin`: one plugin with every tool, in the thread of the test.
 import { randomBytes } from 'node:crypto'
 import { mkdir, mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
-import { basename, delimiter, join } from 'node:path'
+import { basename, delimiter, dirname, join, resolve } from 'node:path'
+import type { DeadLetter, EventRecord } from '../../contracts/event-bus.ts'
+import type { Delivered, EventName, Published } from '../../contracts/event-contracts.ts'
 import type { Payload } from '../../contracts/payload.ts'
+import type { JobInfo, JobRun } from '../../contracts/scheduler.ts'
+import type { Tools } from '../../contracts/tools.ts'
 import { copyEnvironment, loadSettings, prepareEnvironment } from '../../core/config/load.ts'
 import type { Settings } from '../../core/config/schema.ts'
+import { activeTools, type ToolFolder, toolNameOf } from '../../runtime/kernel/discover.ts'
 import type { PluginClass } from '../../runtime/kernel/plugin-class.ts'
-import type { TestUser } from './app.ts'
+import { TestApp, type TestUser } from './app.ts'
 import { type DomainChoice, domainFolder, linkDomains, rootsOf } from './domain-folder.ts'
-import { EventLog } from './event-log.ts'
-import { logText } from './log-text.ts'
-import { failureOf, isOwner, type TestOwner } from './owner.ts'
-import { PluginApp, type PublishedEvent } from './plugin-app.ts'
+import { endWith, isOwner, type LogEntry, logText, type TestOwner } from './owner.ts'
 import { PluginThread } from './plugin-thread.ts'
-import { inMemoryTools } from './tool-folder.ts'
+import { type EventOptions, pendingAfter, SeenEvents } from './seen-events.ts'
+
+/** Implementations that need no server, by the tool's name. */
+const IN_MEMORY: Readonly<Record<string, string>> = { db: 'sqlite', state: 'memory-state' }
 
 export interface PluginOptions {
   /**
@@ -25,6 +31,95 @@ export interface PluginOptions {
   user?: TestUser | null
   /** Environment variables: the runtime's and the plugin's own. */
   env?: Record<string, string>
+}
+
+/** An event with its payload, as its subscribers get it. */
+export interface PublishedEvent<Name extends string = string> extends EventRecord {
+  data: Delivered<Name, Payload>
+}
+
+/** @internal */
+export interface PluginParts<P> {
+  port: number
+  instance: P
+  thread: PluginThread
+  events: SeenEvents<PublishedEvent>
+  stop: () => Promise<void>
+}
+
+/** One plugin with real tools, in the thread of the test. Made by `plugin`. */
+export class PluginApp<P extends object = object> extends TestApp<PublishedEvent> {
+  /** The instance of the plugin. */
+  readonly plugin: P
+  /** The tools that the plugin has, for the test to prepare data and to check results. */
+  readonly tools: Tools
+  readonly #thread: PluginThread
+  readonly #stop: () => Promise<void>
+
+  /** @internal */
+  constructor({ port, instance, thread, events, stop }: PluginParts<P>) {
+    super(port, events)
+    this.plugin = instance
+    this.tools = thread.tools
+    this.#thread = thread
+    this.#stop = stop
+  }
+
+  /** Who calls, in place of what `http.identify` says; undefined: what that says. It counts from the next request on. */
+  get user(): TestUser | null | undefined {
+    return this.#thread.user
+  }
+  set user(user: TestUser | null | undefined) {
+    this.#thread.user = user
+  }
+
+  get logs(): readonly LogEntry[] {
+    return this.#thread.logs
+  }
+
+  override event<Name extends EventName>(
+    name: Name,
+    options?: EventOptions<PublishedEvent<Name>>,
+  ): Promise<PublishedEvent<Name>> {
+    return super.event(name, options as EventOptions<PublishedEvent>) as Promise<PublishedEvent<Name>>
+  }
+
+  override events<Name extends EventName>(name?: Name): PublishedEvent<Name>[] {
+    return super.events(name) as PublishedEvent<Name>[]
+  }
+
+  publish<Name extends EventName>(event: Name, payload: Published<Name>): Promise<string> {
+    return this.tools.event_bus.publish(event, payload)
+  }
+
+  async deadLetters(): Promise<DeadLetter[]> {
+    return this.tools.event_bus.getDeadLetters()
+  }
+
+  async jobs(): Promise<JobInfo[]> {
+    return this.tools.scheduler.list()
+  }
+
+  /**
+   * Runs a job now. Jobs never run by schedule here.
+   * @param run what its handler is told. Default: due now, attempt 1, fence 0
+   * @throws the error of its handler
+   */
+  async runJob(name: string, run: Partial<JobRun> = {}): Promise<void> {
+    const job = this.#thread.jobs.get(name)
+    if (job === undefined) {
+      throw new Error(`There is no job ${name}; there are: ${[...this.#thread.jobs.keys()].join(', ') || 'none'}`)
+    }
+    await job.handler.call(job.owner.instance, { due: new Date(), attempt: 1, fence: 0, ...run })
+  }
+
+  protected pendingAfter(timeoutMs: number): Promise<number> {
+    return pendingAfter(() => this.#thread.hub.pending, timeoutMs)
+  }
+
+  stop(): Promise<void> {
+    return this.#stop()
+  }
 }
 
 /** A plugin's class, whatever the hooks of its domain add to its tools. */
@@ -59,7 +154,7 @@ export async function plugin<P extends object>(
     throw thrown
   })
 
-  const events = new EventLog<PublishedEvent>()
+  const events = new SeenEvents<PublishedEvent>()
   const payloads = new Map<string, Payload>()
   const thread = new PluginThread({
     ...parts,
@@ -91,10 +186,7 @@ export async function plugin<P extends object>(
     })
     return ending
   }
-  owner?.after(async () => {
-    await stop()
-    if (failureOf(owner) !== undefined) console.error(logText({ logs: thread.logs, otherOutput: [] }))
-  })
+  endWith(owner, stop, () => logText({ logs: thread.logs, otherOutput: [] }))
   try {
     thread.user = user
     const roots = folder === undefined ? [] : rootsOf([folder], outer.domainsDir)
@@ -120,5 +212,12 @@ async function prepare(directory: string, domain: string | undefined, env: Recor
     ...env,
   })
   prepareEnvironment()
-  return { settings, toolsDir: await inMemoryTools(outer.toolsDir, directory) }
+  return { settings, tools: toolsWithoutServers(resolve(outer.toolsDir)) }
+}
+
+/** The tools of a process, with those of the runtime in place that need no server. */
+function toolsWithoutServers(toolsDir: string): ToolFolder[] {
+  const replaced = activeTools(toolsDir, undefined).filter(({ path }) => dirname(path) === toolsDir)
+  const chosen = replaced.map(toolNameOf).flatMap((name) => IN_MEMORY[name ?? ''] ?? [])
+  return activeTools(toolsDir, chosen.join(','))
 }

@@ -1,11 +1,12 @@
+// The process of a booted runtime, as the test has it.
 import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { createRequire } from 'node:module'
 import { fileURLToPath } from 'node:url'
 import { copyEnvironment } from '../../core/config/load.ts'
 import { withTimeout } from '../../core/schedule/with-timeout.ts'
-import type { LogEntry } from './app.ts'
-import type { ChildCalls, FromChild } from './child-messages.ts'
+import type { ChildCalls, FromChild } from './child.ts'
+import type { LogEntry } from './owner.ts'
 
 const ENTRY = fileURLToPath(new URL('./child.ts', import.meta.url))
 const { LOADER_ARGUMENTS } = createRequire(import.meta.url)('../../launch.cjs') as {

@@ -1,8 +1,16 @@
+// What a test has seen of the events, and waits for.
 import type { DeliveryFailure, EventRecord } from '../../contracts/event-bus.ts'
 import { causalForest, type TreeNode } from '../../core/causality/tree.ts'
-import type { EventOptions } from './app.ts'
+
+export interface EventOptions<Seen extends EventRecord> {
+  /** Waits for an event for which this returns true. */
+  where?: (event: Seen) => boolean
+  /** Milliseconds after which the wait fails. Default 10,000. */
+  timeoutMs?: number
+}
 
 const DEFAULT_TIMEOUT_MS = 10_000
+const POLL_MS = 5
 /** Most events that a message shows. */
 const SHOWN_MAX = 40
 
@@ -14,7 +22,7 @@ interface Waiter<Seen> {
 }
 
 /** The events of one test: those that came, and the waits for those that have not. */
-export class EventLog<Seen extends EventRecord> {
+export class SeenEvents<Seen extends EventRecord> {
   readonly #seen: Seen[] = []
   readonly #failures: DeliveryFailure[] = []
   readonly #waiters = new Set<Waiter<Seen>>()
@@ -109,4 +117,11 @@ function outline(nodes: readonly TreeNode[], keys: ReadonlyMap<string, string[]>
     `${indent}${event} { ${keys.get(id)!.join(', ')} } by ${emitter}`,
     ...outline(children, keys, `${indent}  `),
   ])
+}
+
+/** Waits until nothing is pending. @returns how many still are pending after `timeoutMs` */
+export async function pendingAfter(pending: () => number, timeoutMs: number): Promise<number> {
+  const deadlineMs = performance.now() + timeoutMs
+  while (pending() > 0 && performance.now() < deadlineMs) await new Promise((resolve) => setTimeout(resolve, POLL_MS))
+  return pending()
 }
