@@ -145,6 +145,15 @@ export class RawConnection {
   }
 }
 
+/** Reads the head of the next answer whole, in whatever pieces it comes; what has come of the body is with it. The socket is paused then. */
+export async function readHead(socket: Socket): Promise<string> {
+  let head = ''
+  socket.resume()
+  while (!head.includes('\r\n\r\n')) head += ((await once(socket, 'data')) as [Buffer])[0].toString('latin1')
+  socket.pause()
+  return head
+}
+
 /** @throws for anything that is not a head of HTTP/1.1, by the letter */
 export function parseHead(head: string): RawResponse {
   const [statusLine, ...lines] = head.split('\r\n')

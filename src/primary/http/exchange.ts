@@ -392,10 +392,10 @@ export class Exchange implements ObservedRequest {
     const socket = new ClientSocket({ label, plugin, requestId, limitBytes, onGone }, worker, number)
     const lines = `nosniff\r\nx-request-id: ${requestId}`
     const res = this.#res
-    res.cork(() => {
+    context.cork(() => {
       res.writeStatus('101 Switching Protocols').writeHeader('x-content-type-options', lines)
       // No extensions: what is compressed costs memory for each socket, and tells lengths of secrets.
-      res.upgrade({ socket }, key, protocol, '', context)
+      res.upgrade({ socket }, key, protocol, '', context.own)
     })
     return socket.isOpen ? socket : null
   }

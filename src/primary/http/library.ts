@@ -53,8 +53,12 @@ export interface SocketHandlers {
   readonly onFault: (error: unknown) => void
 }
 
-/** What the library wants back when a connection becomes a WebSocket. */
-export type HandshakeContext = object
+export interface HandshakeContext {
+  /** What the library wants back when the connection becomes a WebSocket. */
+  readonly own: object
+  /** As `cork` of the response, for what ends with its `upgrade`. */
+  readonly cork: (write: () => void) => void
+}
 
 /** The head of a request. Valid until `onRequest` returns. */
 export interface ClientRequest {
@@ -94,8 +98,8 @@ export interface ClientResponse {
   /** Ends the connection at once. */
   close(): unknown
   getRemoteAddressAsText(): ArrayBuffer
-  /** Answers with 101. The socket is told `opened` before this returns. */
-  upgrade(userData: SocketUserData, key: string, protocol: string, extensions: string, context: HandshakeContext): void
+  /** Answers with 101. The socket is told `opened` before this returns. @param context that of the handshake, its `own` */
+  upgrade(userData: SocketUserData, key: string, protocol: string, extensions: string, context: object): void
 }
 
 /** The user data that the library keeps with a WebSocket. */

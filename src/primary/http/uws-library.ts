@@ -1,8 +1,9 @@
 import type { HttpRequest, HttpResponse, TemplatedApp, us_listen_socket, us_socket_context_t } from 'uWebSockets.js'
+import { randomUUID } from 'node:crypto'
 import { createRequire } from 'node:module'
+import { connect, type Socket } from 'node:net'
 import { messageOf } from '../../core/errors/description.ts'
 import { statusLine } from './exchange.ts'
-import { occupyFreedMemory } from './freed-memory.ts'
 import type {
   ClientResponse,
   HttpApp,
@@ -23,6 +24,8 @@ const HELD_BACK_BYTES = 16_384
 const PADDING = ' '.repeat(HELD_BACK_BYTES)
 /** The library ends the line that we write the body with. */
 const LINE_END_BYTES = 2
+/** The request that holds the cork is made again so long after its connection was lost, milliseconds. */
+const HOLD_AGAIN_MS = 100
 
 const require = createRequire(import.meta.url)
 
@@ -76,6 +79,8 @@ class UwsApp implements HttpApp {
   readonly #app: LibraryApp
   readonly #library: Library
   #socket: us_listen_socket | null = null
+  /** Null while there are no WebSockets. */
+  #holder: CorkHolder | null = null
 
   constructor(library: Library) {
     this.#library = library
@@ -88,6 +93,8 @@ class UwsApp implements HttpApp {
   }
 
   serveSockets({ limitBytes, onHandshake, onGone, onFault }: SocketHandlers): void {
+    const holder = new CorkHolder(this.#library)
+    this.#holder = holder
     const guard = (work: () => void): void => {
       try {
         work()
@@ -103,11 +110,9 @@ class UwsApp implements HttpApp {
       maxBackpressure: 0,
       idleTimeout: SOCKET_IDLE_SEC,
       sendPingsAutomatically: true,
-      upgrade: (res: HttpResponse, req: HttpRequest, context: us_socket_context_t) => onHandshake(res, req, context),
-      open: (ws) => {
-        occupyFreedMemory()
-        guard(() => ws.getUserData().socket.opened(ws))
-      },
+      upgrade: (res: HttpResponse, req: HttpRequest, own: us_socket_context_t) =>
+        onHandshake(res, req, { own, cork: (write) => holder.cork(write) }),
+      open: (ws) => guard(() => ws.getUserData().socket.opened(ws)),
       message: (ws, message, isBinary) =>
         guard(() => ws.getUserData().socket.received(new Uint8Array(message), isBinary)),
       drain: (ws) => guard(() => ws.getUserData().socket.drained()),
@@ -146,7 +151,65 @@ class UwsApp implements HttpApp {
   }
 
   close(): void {
+    this.#holder?.close()
     this.#app.close()
+  }
+}
+
+/**
+ * Has the cork while another connection becomes a WebSocket: a request of the process to itself that is never answered.
+ *
+ * The library turns a request into a WebSocket by shrinking its memory in place. At the end of a `cork` that took the cork itself it takes
+ * the WebSocket for the request still, since the address is the same, and reads the request's flags from behind its end: where something
+ * else has been put there meanwhile, the client may be cut off right after the handshake. Within the cork of another connection it does
+ * not look. (uNetworking/uWebSockets#1929, mended in 20.79; 20.51 has it, 20.69 does not show it.)
+ */
+class CorkHolder {
+  readonly #library: Library
+  readonly #app: LibraryApp
+  /** Only its own request is held. */
+  readonly #path = `/${randomUUID()}`
+  #response: HttpResponse | null = null
+  #client: Socket | null = null
+  #timer: NodeJS.Timeout | undefined
+
+  constructor(library: Library) {
+    this.#library = library
+    this.#app = library.App()
+    this.#app.get(this.#path, (res) => {
+      this.#response = res.onAborted(() => {
+        this.#response = null
+      })
+    })
+    this.#hold()
+  }
+
+  /** In the moment before the request is there, the library writes uncorked, which is as safe: it says so on standard error. */
+  cork(write: () => void): void {
+    if (this.#response === null) write()
+    else this.#response.cork(write)
+  }
+
+  close(): void {
+    clearTimeout(this.#timer)
+    this.#client?.removeAllListeners('close').destroy()
+    this.#app.close()
+  }
+
+  #hold(): void {
+    this.#app.listen('127.0.0.1', 0, 0, (listening) => {
+      if (listening === false) return this.#holdAgain()
+      const client = connect(this.#library.us_socket_local_port(listening), '127.0.0.1').unref()
+      this.#client = client
+      client.write(`GET ${this.#path} HTTP/1.1\r\nhost: 127.0.0.1\r\n\r\n`)
+      client.on('connect', () => this.#library.us_listen_socket_close(listening))
+      client.on('error', () => this.#library.us_listen_socket_close(listening))
+      client.on('close', () => this.#holdAgain())
+    })
+  }
+
+  #holdAgain(): void {
+    this.#timer = setTimeout(() => this.#hold(), HOLD_AGAIN_MS).unref()
   }
 }
 

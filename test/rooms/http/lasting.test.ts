@@ -1,12 +1,11 @@
 import assert from 'node:assert/strict'
-import { once } from 'node:events'
 import { connect, type Socket } from 'node:net'
 import { describe, it } from 'node:test'
 import { fileURLToPath } from 'node:url'
 import { LastingAnswers } from '../../../src/primary/http/lasting-answers.ts'
 import { LISTENERS } from '../../support/exchange-service.ts'
 import { type Heddle, startHeddle } from '../../support/heddle.ts'
-import { ask, assertFailure, headerOf, requestText } from '../../support/raw-client.ts'
+import { ask, assertFailure, headerOf, readHead, requestText } from '../../support/raw-client.ts'
 import { shareService } from '../../support/shared-service.ts'
 import { until } from '../../support/until.ts'
 
@@ -33,9 +32,7 @@ async function open(port: number, path: string, from = ''): Promise<{ connection
   connection.on('error', () => {})
   const headers = { ...(path === '/socket' ? HANDSHAKE : {}), ...(from === '' ? {} : { 'x-forwarded-for': from }) }
   connection.write(requestText('GET', path, headers))
-  const [head] = (await once(connection, 'data')) as [Buffer]
-  connection.pause()
-  return { connection, status: Number(head.toString('latin1', 9, 12)) }
+  return { connection, status: Number((await readHead(connection)).slice(9, 12)) }
 }
 
 describe('answers that last', () => {

@@ -10,13 +10,12 @@ const WORKER = { socketMessage: () => true, socketFlushed: ignored, socketClosed
 function accepted(onUpgrade: (user: SocketUserData) => void): unknown {
   const res = {
     onAborted: ignored,
-    cork: (write: () => void) => write(),
     writeStatus: () => res,
     writeHeader: () => res,
     upgrade: onUpgrade,
   }
   const exchange = new Exchange(res as unknown as ClientResponse, 'req_1', 'GET', '/talk', null, '', null)
-  exchange.handshake = { key: '', context: {}, limitBytes: 1024 }
+  exchange.handshake = { key: '', context: { own: {}, cork: (write) => write() }, limitBytes: 1024 }
   return exchange.acceptSocket(WORKER, 1, '')
 }
 

@@ -6,7 +6,7 @@ import { type WebSocket, WebSocketServer } from 'ws'
 import { withoutBlanks } from '../../../core/http/header-text.ts'
 import { steadyMs } from '../../../core/schedule/steady-time.ts'
 import type { ClientSocket } from '../client-socket.ts'
-import type { SocketHandlers } from '../library.ts'
+import type { HandshakeContext, SocketHandlers } from '../library.ts'
 import type { Connection } from './connection.ts'
 import type { NodeResponse } from './response.ts'
 import { NodeSocket } from './socket.ts'
@@ -15,7 +15,7 @@ import { NodeSocket } from './socket.ts'
 const CLOSE_MS = 5_000
 const CHECK_MS = 10_000
 
-/** A request that may become a WebSocket. */
+/** A request that may become a WebSocket: what `upgrade` of its response wants. */
 export interface NodeHandshake {
   /** @param head names and values in turn */
   accept(socket: ClientSocket, protocol: string, head: readonly string[]): void
@@ -52,13 +52,13 @@ export class Handshakes {
 
   /**
    * Opens the response to a request that asks for a WebSocket: whoever answers otherwise closes the connection.
-   * @returns null when the request is not served; else the response, and what its `upgrade` wants
+   * @returns null when the request is not served; else the response, with what the listener gets of it
    */
   begin(
     connection: Connection,
     req: IncomingMessage,
     head: Buffer,
-  ): { response: NodeResponse; context: NodeHandshake } | null {
+  ): { response: NodeResponse; context: HandshakeContext } | null {
     const socket = req.socket
     // node:http has taken its own away.
     socket.on('error', () => socket.destroy())
@@ -71,7 +71,7 @@ export class Handshakes {
       res.detachSocket(socket)
       socket.destroySoon()
     })
-    const context: NodeHandshake = {
+    const own: NodeHandshake = {
       accept: (client, protocol, lines) => {
         res.detachSocket(socket)
         connection.isUpgraded = true
@@ -81,7 +81,7 @@ export class Handshakes {
         this.#accept(req, socket, head, client)
       },
     }
-    return { response, context }
+    return { response, context: { own, cork: (write) => write() } }
   }
 
   #accept(req: IncomingMessage, socket: Socket, head: Buffer, client: ClientSocket): void {

@@ -1,6 +1,6 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { Socket } from 'node:net'
-import type { ClientResponse, HandshakeContext, SocketUserData } from '../library.ts'
+import type { ClientResponse, SocketUserData } from '../library.ts'
 import type { NodeHandshake } from './handshake.ts'
 
 /** A longer body is written as it is. */
@@ -205,13 +205,7 @@ export class NodeResponse implements ClientResponse {
     return new TextEncoder().encode(addressOf(this.#req.socket)).buffer as ArrayBuffer
   }
 
-  upgrade(
-    userData: SocketUserData,
-    _key: string,
-    protocol: string,
-    _extensions: string,
-    context: HandshakeContext,
-  ): void {
+  upgrade(userData: SocketUserData, _key: string, protocol: string, _extensions: string, context: object): void {
     this.#isEnded = true
     ;(context as NodeHandshake).accept(userData.socket, protocol, this.#head)
   }
