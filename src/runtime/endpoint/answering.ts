@@ -1,12 +1,17 @@
+// The way of every request that is not plain: token, hooks, input, code, and the answer that comes of them.
 import type { Answer, Hook } from '../../contracts/http-hooks.ts'
-import type { Data, User } from '../../contracts/http-request.ts'
+import type { AuthValidator, Data, User } from '../../contracts/http-request.ts'
+import { readVariable } from '../../core/config/plugin-variables.ts'
 import { HeddleError } from '../../core/errors/catalogue.ts'
+import { faultsOf, listed } from '../../core/schemas/standard-schema.ts'
 import type { RequestContext } from './context.ts'
 import type { Incoming } from './incoming.ts'
+import { readInput } from './input/input.ts'
 import { errorReply, type Reply, replyOf, replyOfThrown, statusOf, statusOfThrown } from './reply.ts'
-import { checkResponse, isResponseChecked } from './response-check.ts'
-import type { HookChain } from './route.ts'
-import type { Route } from './run.ts'
+import { type HookChain, placeOfHook, type RouteOptions, type ServedRoute } from './route.ts'
+
+// Taken before plugins can replace it.
+const { parse: parseJson } = JSON
 
 /** An error that goes to the log, and where it was thrown. */
 export interface Fault {
@@ -15,43 +20,97 @@ export interface Fault {
   where: string
 }
 
-/** What the guards have decided: to go on, or an answer. */
-export type GuardedOutcome = { isAnswered: false } | { isAnswered: true; result: unknown }
+/** A result of the code of a route that is the answer itself. */
+export class ReadyReply {
+  readonly reply: Reply
+
+  constructor(reply: Reply) {
+    this.reply = reply
+  }
+}
 
 /** HTTP_HANDLER_TIMEOUT_MS by default, where the setting is not known. */
 export const DEFAULT_TIMEOUT_MS = 30_000
 /** The primary counts from when the request came, and looks at its clock now and then. */
 const CLOCKS_DIFFER_MS = 50
 
-const GO_ON: GuardedOutcome = { isAnswered: false }
+const NO_HOOKS: HookChain = { identify: null, before: [], after: [], onError: [] }
 
-/** One request of a route with hooks: runs them, and makes the answer of what they and the handler return and throw. */
+/** What of a route an answer depends on. */
+export type AnsweredRoute = Pick<ServedRoute, 'template' | 'hooks'> & { readonly options: RouteOptions }
+
+/** One request of a route: checks its token, runs its hooks, and makes the answer of what they and the code return and throw. */
 export class Answering {
   readonly faults: Fault[] = []
-  readonly #route: Pick<Route, 'owner' | 'options' | 'template'>
+  readonly hasHooks: boolean
+  readonly #route: AnsweredRoute
   readonly #hooks: HookChain
   readonly #incoming: Incoming
   readonly #context: RequestContext
+  readonly #offered: string | undefined
   /** The hook that has thrown last; null when it was not a hook. */
   #thrower: Hook | null = null
   #isAfterDone = false
 
-  constructor(
-    route: Pick<Route, 'owner' | 'options' | 'template'>,
-    hooks: HookChain,
-    incoming: Incoming,
-    context: RequestContext,
-  ) {
+  /** @param offered the token of a client that cannot set the header */
+  constructor(route: AnsweredRoute, incoming: Incoming, context: RequestContext, offered?: string) {
+    const { hooks, options } = route
+    this.hasHooks = hooks !== null
     this.#route = route
-    this.#hooks = hooks
+    this.#hooks = hooks ?? NO_HOOKS
     this.#incoming = incoming
     this.#context = context
-    const timeoutMs = route.options.timeoutMs ?? context.effects?.timeoutMs ?? DEFAULT_TIMEOUT_MS
+    this.#offered = offered
+    if (hooks === null) return
+    const timeoutMs = options.timeoutMs ?? context.effects?.timeoutMs ?? DEFAULT_TIMEOUT_MS
     context.hookDeadlineMs = performance.now() + timeoutMs - CLOCKS_DIFFER_MS
   }
 
-  /** @throws what a guard throws */
-  async before(claims: object | undefined): Promise<GuardedOutcome> {
+  /** The answer of the code of the route, unless the request is refused before it runs. Never rejects. @param code returns a result, or a ReadyReply */
+  async answer(code: (data: Data) => unknown): Promise<Reply> {
+    try {
+      const data = await this.#data()
+      const result = data instanceof ReadyReply ? data : await code(data)
+      return result instanceof ReadyReply ? result.reply : await this.reply(result)
+    } catch (thrown) {
+      return this.failed(thrown)
+    }
+  }
+
+  /** The data for the code of a stream or a WebSocket, or the answer that refuses it. Never rejects. */
+  async enter(): Promise<Data | ReadyReply> {
+    try {
+      return await this.#data()
+    } catch (thrown) {
+      return new ReadyReply(await this.failed(thrown))
+    }
+  }
+
+  /** @throws HTTP_AUTH_MISSING, HTTP_AUTH_INVALID; what a guard throws, and what is wrong with the input */
+  async #data(): Promise<Data | ReadyReply> {
+    const { options, template } = this.#route
+    const { authValidator } = options
+    const claims = authValidator && (await this.#authenticate(authValidator))
+    const early = this.hasHooks ? await this.#before(claims) : null
+    if (early !== null) return early
+    const data = await readInput(this.#incoming, template, options, this.#context)
+    if (claims !== undefined) data._auth = claims
+    return data
+  }
+
+  async #authenticate(authValidator: AuthValidator): Promise<object> {
+    const token = bearerToken(this.#incoming) ?? this.#offered
+    if (token === undefined) throw new HeddleError('HTTP_AUTH_MISSING')
+    const claims: unknown = await authValidator(token)
+    // A validator that returns `false` must not let anybody in: only an object means yes.
+    if (typeof claims !== 'object' || claims === null) throw new HeddleError('HTTP_AUTH_INVALID')
+    this.#incoming.claims = claims
+    this.#context.token = claims
+    return claims
+  }
+
+  /** Runs the guards. @returns the answer of one of them; null to go on */
+  async #before(claims: object | undefined): Promise<ReadyReply | null> {
     const { template } = this.#route
     const data: Data = {}
     if (template.hasParameters) template.read(this.#incoming.path, data)
@@ -68,9 +127,9 @@ export class Answering {
           `It returned ${String(result)}: return nothing to go on, an object to answer, or throw an HttpError`,
         )
       }
-      if (result !== undefined || this.#context.hasBody) return { isAnswered: true, result }
+      if (result !== undefined || this.#context.hasBody) return new ReadyReply(await this.reply(result))
     }
-    return GO_ON
+    return null
   }
 
   async #identify(hook: Hook): Promise<void> {
@@ -91,14 +150,18 @@ export class Answering {
 
   /** The answer that a result means, after the `after` hooks. @throws HTTP_RESPONSE_INVALID */
   async reply(result: unknown): Promise<Reply> {
-    const answer = await this.#after(result)
-    const reply = replyOf(answer, this.#context)
+    const reply = replyOf(this.hasHooks ? await this.#after(result) : result, this.#context)
     if (isResponseChecked(this.#route)) await checkResponse(this.#route, this.#incoming.method, reply)
     return reply
   }
 
   /** The answer to a thrown error, after the hooks for it. Never throws. */
   async failed(thrown: unknown): Promise<Reply> {
+    if (!this.hasHooks) {
+      const { reply, isFault } = replyOfThrown(thrown, this.#context)
+      if (isFault) this.#note(thrown)
+      return reply
+    }
     if (this.#context.isAborted) return errorReply('HTTP_HANDLER_TIMEOUT')
     try {
       const result = await this.#rescue(thrown)
@@ -177,14 +240,35 @@ export class Answering {
   }
 }
 
-const NAMES = {
-  identify: 'its identify',
-  guard: 'its guard',
-  before: 'its before hook',
-  after: 'its after hook',
-  onError: 'its onError hook',
+/** The token of the `authorization` header. Source: RFC 6750, section 2.1. */
+function bearerToken(incoming: Incoming): string | undefined {
+  const authorization = incoming.header('authorization')
+  return authorization === undefined ? undefined : /^Bearer +([^\s]+)$/i.exec(authorization)?.[1]
 }
 
-/** `its before hook (domains/shop/domain.ts:12)` */
-export const nameOfHook = ({ kind, place }: Hook): string => `${NAMES[kind]} (${place})`
-export const placeOfHook = (hook: Hook): string => ` in ${nameOfHook(hook)}`
+let isDevelopment: boolean | undefined
+
+/** In production answers go out unchecked: a client is better off with a key too many than without an answer. */
+export function isResponseChecked({ options }: Pick<AnsweredRoute, 'options'>): boolean {
+  if (options.response === undefined) return false
+  // Not before the first request: `.env` is read after the modules were loaded.
+  isDevelopment ??= readVariable('NODE_ENV') !== 'production'
+  return isDevelopment
+}
+
+/**
+ * Holds the JSON of a successful answer, as the client would get it, against the route's `response` schema.
+ * Failures, redirects, bytes and answers without a body are not what it describes.
+ * @throws HTTP_RESPONSE_INVALID that names the path and the fault
+ */
+async function checkResponse(
+  { options }: Pick<AnsweredRoute, 'options'>,
+  method: string,
+  { status, body }: Reply,
+): Promise<void> {
+  if (options.response === undefined || status >= 300 || typeof body !== 'string') return
+  const { issues } = await options.response['~standard'].validate(parseJson(body))
+  if (issues === undefined) return
+  const message = `what ${method} answered with ${status} does not fit its response schema: ${listed(issues)}`
+  throw new HeddleError('HTTP_RESPONSE_INVALID', message, { details: faultsOf(issues) })
+}

@@ -7,13 +7,12 @@ import { HeddleError } from '../../core/errors/catalogue.ts'
 import type { ClaimMemory } from '../../transport/memory/claim-memory.ts'
 import type { PluginTransactions } from '../effects/transactions.ts'
 import type { LogDatabase } from '../event-log/log-database.ts'
-import type { Answering, Fault } from './answering.ts'
+import { type Answering, ReadyReply } from './answering.ts'
 import type { RequestContext } from './context.ts'
 import { sessionCookies } from './cookies.ts'
 import type { Incoming } from './incoming.ts'
-import { type Reply, replyOf, replyOfThrown } from './reply.ts'
-import { checkResponse, isResponseChecked } from './response-check.ts'
-import type { Route } from './run.ts'
+import type { Reply } from './reply.ts'
+import type { Route } from './route.ts'
 
 // Taken before plugins can replace it.
 const { stringify: toJson } = JSON
@@ -303,28 +302,13 @@ export interface RequestEffects {
   log: (message: string, plugin: string, fields: Record<string, unknown>) => void
 }
 
-const NO_FAULTS: readonly Fault[] = []
-
-/** A result that is an answer already. */
-export class ReadyReply {
-  readonly reply: Reply
-  /** What was thrown meanwhile, for the log. */
-  readonly faults: readonly Fault[]
-
-  constructor(reply: Reply, faults = NO_FAULTS) {
-    this.reply = reply
-    this.faults = faults
-  }
-}
-
 /** Routes whose handler answers otherwise than what it has stored: each is told of once. */
 const told = new WeakSet<Route>()
 
 /**
  * Runs the handler of a route with `idempotency`, unless the answer to its request is stored. What is stored is what the hooks have made of it.
- * @param answering runs the hooks of the route; null where it has none
  * @returns its result, or a ReadyReply
- * @throws what the handler throws; HTTP_IDEMPOTENCY_KEY, HTTP_IDEMPOTENCY_RUNNING, HTTP_IDEMPOTENCY_REUSED
+ * @throws HTTP_IDEMPOTENCY_KEY, HTTP_IDEMPOTENCY_RUNNING, HTTP_IDEMPOTENCY_REUSED
  */
 export async function answerOnce(
   route: Route,
@@ -332,7 +316,7 @@ export async function answerOnce(
   data: Data,
   context: RequestContext,
   effects: RequestEffects,
-  answering: Answering | null = null,
+  answering: Answering,
 ): Promise<unknown> {
   const { owner, options, template } = route
   const key = readKey(incoming, options.idempotency!)
@@ -347,33 +331,28 @@ export async function answerOnce(
   const begun = await effects.idempotency.begin(owner.name, identify(incoming, key, scope), limits)
   if (!(begun instanceof Claim)) return new ReadyReply(begun)
   const replyTo = async (result: unknown): Promise<Reply> => {
-    if (answering !== null) return answering.reply(result)
-    const reply = replyOf(result, context)
-    if (reply.file !== undefined) {
-      await reply.file.close()
-      throw new HeddleError(
-        'HTTP_COMMIT_INVALID',
-        'The answer to a request with a key is stored: it cannot be a stream or a file',
-      )
-    }
-    if (isResponseChecked(route)) await checkResponse(route, incoming.method, reply)
-    return reply
+    const reply = await answering.reply(result)
+    if (reply.file === undefined) return reply
+    await reply.file.close()
+    throw new HeddleError(
+      'HTTP_COMMIT_INVALID',
+      'The answer to a request with a key is stored: it cannot be a stream or a file',
+    )
   }
   context.keyed = { claim: begun, replyTo, cookies: isKnown ? null : cookies }
   let reply: Reply
   try {
     const result = await route.handler.call(owner.instance, data, context)
     // The hooks have seen what was committed.
-    if (answering !== null && begun.answer !== null) return new ReadyReply(begun.answer, answering.faults)
+    if (answering.hasHooks && begun.answer !== null) return new ReadyReply(begun.answer)
     reply = await replyTo(result)
   } catch (thrown) {
-    reply = answering === null ? replyOfThrown(thrown, context).reply : await answering.failed(thrown)
+    reply = await answering.failed(thrown)
     if (reply.status >= 500 || begun.answer === null) {
       await end(begun, reply).catch(() => {
         // The claim ends with its time.
       })
-      if (answering !== null) return new ReadyReply(reply, answering.faults)
-      throw thrown
+      return new ReadyReply(reply)
     }
   }
   if (begun.answer === null) await end(begun, reply)
@@ -381,7 +360,7 @@ export async function answerOnce(
     told.add(route)
     effects.log(OTHERWISE, owner.name, { route: `${incoming.method} ${template.text}`, request_id: incoming.requestId })
   }
-  return new ReadyReply(begun.answer ?? reply, answering?.faults)
+  return new ReadyReply(begun.answer ?? reply)
 }
 
 /** Who gets the stored answer: nobody gets that of somebody else. @param cookies that may hold a session */

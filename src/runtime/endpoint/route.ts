@@ -1,15 +1,18 @@
 // A route as a thread serves it: its path, its hooks, its shape.
 
+import type { Handler } from '../../contracts/http.ts'
 import type { Hook, HookKind } from '../../contracts/http-hooks.ts'
 import type { EndpointOptions, ThrownAnswers, User } from '../../contracts/http-request.ts'
 import type { Owner } from '../../contracts/owner.ts'
+import type { BodyKind } from '../../contracts/request-body.ts'
+import type { StandardSchemaV1 } from '../../contracts/standard-schema.ts'
+import type { SpanAttributes } from '../../contracts/tracing.ts'
+import type { Origin } from '../../core/causality/context.ts'
 import { HeddleError } from '../../core/errors/catalogue.ts'
 import { shown } from '../../core/errors/shown-path.ts'
 import { contractText } from '../../core/schemas/route-contract.ts'
 import type { SetupFile } from '../kernel/plugins.ts'
-import { nameOfHook } from './answering.ts'
 import type { RequestContext } from './context.ts'
-import { REACHES_ALL } from './header-use.ts'
 
 /** Methods that a route can have; a method's number is its place here. HEAD is answered for every GET. */
 export const METHODS = ['GET', 'POST', 'PUT', 'PATCH', 'DELETE', 'HEAD', 'OPTIONS'] as const
@@ -56,6 +59,29 @@ function decodeSegment(raw: string): string {
   }
   if (text.includes('\0')) throw new HeddleError('HTTP_BAD_REQUEST', 'The path has a NUL')
   return text
+}
+
+/** A name, or fields of `data` by their names: whatever else stands there is not looked into. */
+const ONE_PARAMETER = String.raw`(?:[\w$]+|\{[\w$\s,:]*\})`
+/** A function of one parameter at most, with or without the word `function`; or `data => …`. */
+const TAKES_ONE = new RegExp(
+  String.raw`^(?:async\b\s*)?(?:function\b\s*)?\*?\s*(?:#?[\w$]+\s*)?\(\s*(?:${ONE_PARAMETER}\s*,?\s*)?\)|^(?:async\s+)?[\w$]+\s*=>`,
+)
+/** What reaches all arguments, or hides what it calls with them. */
+const REACHES_ALL = /\b(?:arguments|eval)\b|\[native code\]/
+
+/**
+ * True when nothing that a route runs can read the headers of its requests, as long as they have no body: then they need not be copied for
+ * it. Its handler has no parameter for the context, and none of its options looks at a header. False wherever that is not certain.
+ */
+export function ignoresHeaders(
+  handler: (...args: never[]) => unknown,
+  { authValidator, idempotency, etag, body }: EndpointOptions,
+): boolean {
+  if (authValidator !== undefined || idempotency !== undefined || etag === true || typeof body === 'string')
+    return false
+  const source = Function.prototype.toString.call(handler)
+  return TAKES_ONE.test(source) && !REACHES_ALL.test(source)
 }
 
 /** Up to the first parameter. */
@@ -105,6 +131,35 @@ function parametersOf(rest: string): string[] | null {
   if (list === undefined || /\{[^{}]*\{/.test(list)) return null
   const parts = list.match(/\{[^{}]*\}|[^,{}]+/g) ?? []
   return parts.map((part) => part.trim()).filter((part) => part !== '')
+}
+
+/** The options of a route whose body is validated, or left alone. */
+export type RouteOptions = Omit<EndpointOptions, 'body'> & { body?: StandardSchemaV1 }
+
+/** What is the same for an endpoint, a stream and a WebSocket. */
+export interface ServedRoute {
+  readonly owner: Owner
+  /** What its handler makes carries this on. */
+  readonly origin: Origin
+  readonly template: PathTemplate
+  readonly options: RouteOptions
+  /** Null when it has none. */
+  hooks: HookChain | null
+}
+
+/** A route whose requests have a span each. */
+export interface TracedRoute extends ServedRoute {
+  /** `<plugin>.<handler>`: what its spans are called. */
+  readonly name: string
+  /** Attributes of each of its spans. */
+  readonly spanAttributes: SpanAttributes
+}
+
+/** An endpoint with its handler, and everything that happens before the handler. */
+export interface Route extends TracedRoute {
+  readonly handler: Handler
+  /** How its handler reads a body while it comes; null when it gets the whole body. */
+  readonly bodyKind: BodyKind | null
 }
 
 /** The hooks of one route, each list in the order in which it runs. */
@@ -245,3 +300,15 @@ function listIn(lists: Map<string, Hook[]>, key: string): Hook[] {
   lists.set(key, list)
   return list
 }
+
+const NAMES = {
+  identify: 'its identify',
+  guard: 'its guard',
+  before: 'its before hook',
+  after: 'its after hook',
+  onError: 'its onError hook',
+}
+
+/** `its before hook (domains/shop/domain.ts:12)` */
+const nameOfHook = ({ kind, place }: Hook): string => `${NAMES[kind]} (${place})`
+export const placeOfHook = (hook: Hook): string => ` in ${nameOfHook(hook)}`

@@ -1,42 +1,16 @@
-import type { Handler } from '../../contracts/http.ts'
-import type { AuthValidator, Data, EndpointOptions } from '../../contracts/http-request.ts'
-import type { Owner } from '../../contracts/owner.ts'
-import type { BodyKind } from '../../contracts/request-body.ts'
-import type { StandardSchemaV1 } from '../../contracts/standard-schema.ts'
-import type { CodeTracing, OpenSpan, SpanAttributes, Work } from '../../contracts/tracing.ts'
-import { type CausalContext, causality, type Origin } from '../../core/causality/context.ts'
-import { HeddleError } from '../../core/errors/catalogue.ts'
+// From a request of an endpoint to its answer: plainly, or by the one way of everything that is not plain.
+import type { Data } from '../../contracts/http-request.ts'
+import type { CodeTracing, OpenSpan, Work } from '../../contracts/tracing.ts'
+import { type CausalContext, causality } from '../../core/causality/context.ts'
+import { Answering, isResponseChecked } from './answering.ts'
 import type { RequestContext } from './context.ts'
 import { tagged } from './encodings.ts'
-import { handleGuarded } from './guarded.ts'
-import { answerOnce, ReadyReply, type RequestEffects } from './idempotency.ts'
+import { answerOnce } from './idempotency.ts'
 import type { Incoming } from './incoming.ts'
 import { readInput } from './input/input.ts'
 import { type Reply, replyOf, replyOfThrown } from './reply.ts'
-import { checkResponse, isResponseChecked } from './response-check.ts'
-import type { HookChain, PathTemplate } from './route.ts'
+import type { Route, TracedRoute } from './route.ts'
 import { StreamBody } from './stream/body-source.ts'
-
-/** The options of a route whose body is validated, or left alone. */
-export type RouteOptions = Omit<EndpointOptions, 'body'> & { body?: StandardSchemaV1 }
-
-/** A route with its handler, and everything that happens before the handler. */
-export interface Route {
-  owner: Owner
-  /** What its handler makes carries this on. */
-  origin: Origin
-  template: PathTemplate
-  handler: Handler
-  options: RouteOptions
-  /** How its handler reads a body while it comes; null when it gets the whole body. */
-  bodyKind: BodyKind | null
-  /** `<plugin>.<handler>`: what its spans are called. */
-  name: string
-  /** Attributes of each of its spans. */
-  spanAttributes: SpanAttributes
-  /** Null when it has none. */
-  hooks: HookChain | null
-}
 
 /** Of the code of a handler. Its span is open until the request is answered. */
 interface RequestCause extends CausalContext {
@@ -44,7 +18,7 @@ interface RequestCause extends CausalContext {
 }
 
 /** A route, as the log names it. */
-export interface FaultyRoute {
+interface FaultyRoute {
   readonly template: { readonly text: string }
   readonly owner: { readonly name: string }
 }
@@ -67,18 +41,85 @@ export function runRequest(
   tracing: CodeTracing | null,
 ): Reply | Promise<Reply> {
   const span = tracing === null ? null : openSpan(tracing, route, incoming)
+  const cause = { eventId: null, requestId: incoming.requestId, trace: span, origin: route.origin, request: context }
+  if (!isPlain(route)) return answerByAll(route, incoming, context, onFault, cause)
   try {
-    const cause = { eventId: null, requestId: incoming.requestId, trace: span, origin: route.origin, request: context }
-    const outcome = causality.run(cause, route.hooks === null ? handle : handleHooked, route, incoming, context)
-    if (isPromise(outcome) || isResponseChecked(route)) return finish(outcome, route, context, onFault, cause)
+    const outcome = causality.run(cause, handle, route, incoming, context)
+    if (isPromise(outcome)) return answerLater(outcome, route, context, onFault, cause)
     const reply = replyOf(outcome, context)
     // A stream is answered when its first chunk is there.
-    if (reply.file !== undefined) return finish(new ReadyReply(reply), route, context, onFault, cause)
-    endSpan(span, reply)
-    return route.options.etag === true ? tagged(reply, context) : reply
+    if (reply.file !== undefined) return answerLater(reply, route, context, onFault, cause)
+    return done(reply, route, context, span)
   } catch (thrown) {
     return refuse(thrown, route, context, onFault, span)
   }
+}
+
+/** No token, hooks, key, or check of the answer: nothing stands between its input and its handler. */
+function isPlain(route: Route): boolean {
+  const { hooks, options } = route
+  return (
+    hooks === null &&
+    options.authValidator === undefined &&
+    options.idempotency === undefined &&
+    !isResponseChecked(route)
+  )
+}
+
+function handle(route: Route, incoming: Incoming, context: RequestContext): unknown {
+  const data = readInput(incoming, route.template, route.options, context)
+  if (isPromise(data)) return data.then((ready) => route.handler.call(route.owner.instance, ready as Data, context))
+  return route.handler.call(route.owner.instance, data, context)
+}
+
+/** @param outcome a promise of what the handler returns, or a reply with a body in pieces */
+async function answerLater(
+  outcome: Promise<unknown> | Reply,
+  route: Route,
+  context: RequestContext,
+  onFault: FaultLog,
+  cause: RequestCause,
+): Promise<Reply> {
+  try {
+    const reply = isPromise(outcome) ? replyOf(await outcome, context) : (outcome as Reply)
+    if (reply.file instanceof StreamBody) await beginStream(reply, reply.file, context, cause)
+    return done(reply, route, context, cause.trace)
+  } catch (thrown) {
+    return refuse(thrown, route, context, onFault, cause.trace)
+  }
+}
+
+async function answerByAll(
+  route: Route,
+  incoming: Incoming,
+  context: RequestContext,
+  onFault: FaultLog,
+  cause: RequestCause,
+): Promise<Reply> {
+  const span = cause.trace
+  try {
+    const answering = new Answering(route, incoming, context)
+    const reply = await causality.run(cause, () => answering.answer(codeOf(route, incoming, context, answering)))
+    const [first] = answering.faults
+    for (const { thrown, where } of answering.faults) onFault(route, context.requestId, thrown, where)
+    if (first !== undefined) {
+      span?.answered?.(reply)
+      span?.fail(first.thrown)
+      return reply
+    }
+    if (reply.file instanceof StreamBody) await beginStream(reply, reply.file, context, cause)
+    return done(reply, route, context, span)
+  } catch (thrown) {
+    return refuse(thrown, route, context, onFault, span)
+  }
+}
+
+/** The handler, which runs once for each key where the route wants that. */
+function codeOf(route: Route, incoming: Incoming, context: RequestContext, answering: Answering) {
+  const { effects } = context
+  if (route.options.idempotency !== undefined && effects !== null)
+    return (data: Data) => answerOnce(route, incoming, data, context, effects, answering)
+  return (data: Data) => route.handler.call(route.owner.instance, data, context)
 }
 
 /** Waits for the first chunk. What is thrown before it is answered like what a handler throws. */
@@ -94,118 +135,18 @@ async function beginStream(reply: Reply, body: StreamBody, context: RequestConte
   delete reply.file
 }
 
-export function openSpan(tracing: CodeTracing, route: Route, incoming: Incoming): OpenSpan {
+export function openSpan(tracing: CodeTracing, route: TracedRoute, incoming: Incoming): OpenSpan {
   const { trace, requestId, key } = incoming
   const work: Work = { kind: 'request', requestId, key, eventId: null, request: incoming, route }
   return tracing.open(trace, route.name, route.spanAttributes, work)
 }
 
-function endSpan(span: OpenSpan | null, reply: Reply): void {
-  if (span === null) return
-  span.answered?.(reply)
-  span.end()
-}
-
-function handle(route: Route, incoming: Incoming, context: RequestContext): unknown {
-  const { authValidator, idempotency } = route.options
-  if (idempotency !== undefined && context.effects !== null)
-    return handleOnce(route, incoming, context, context.effects)
-  if (authValidator !== undefined) return handleAuthenticated(authValidator, route, incoming, context)
-  const data = readInput(incoming, route.template, route.options, context)
-  if (isPromise(data)) return data.then((ready) => route.handler.call(route.owner.instance, ready as Data, context))
-  return route.handler.call(route.owner.instance, data, context)
-}
-
-function handleHooked(route: Route, incoming: Incoming, context: RequestContext): Promise<ReadyReply> {
-  return handleGuarded(route, route.hooks!, incoming, context, () => readClaims(route, incoming, context))
-}
-
-/** The claims of the request's token; undefined on a route that wants none. */
-export function readClaims(
-  { options }: Pick<Route, 'options'>,
-  incoming: Incoming,
-  context: RequestContext,
-): Promise<object> | undefined {
-  const { authValidator } = options
-  return authValidator && authenticate(authValidator, bearerToken(incoming), incoming, context)
-}
-
-async function handleAuthenticated(
-  authValidator: AuthValidator,
-  route: Route,
-  incoming: Incoming,
-  context: RequestContext,
-): Promise<unknown> {
-  const claims = await authenticate(authValidator, bearerToken(incoming), incoming, context)
-  const data = await readInput(incoming, route.template, route.options, context)
-  data._auth = claims
-  return route.handler.call(route.owner.instance, data, context)
-}
-
-async function handleOnce(
-  route: Route,
-  incoming: Incoming,
-  context: RequestContext,
-  effects: RequestEffects,
-): Promise<unknown> {
-  const claims = await readClaims(route, incoming, context)
-  const data = await readInput(incoming, route.template, route.options, context)
-  if (claims !== undefined) data._auth = claims
-  return answerOnce(route, incoming, data, context, effects)
-}
-
-/** @throws HTTP_AUTH_MISSING, HTTP_AUTH_INVALID */
-export async function authenticate(
-  authValidator: AuthValidator,
-  token: string | undefined,
-  incoming: Incoming,
-  context: RequestContext,
-): Promise<object> {
-  const claims = await checkToken(authValidator, token)
-  incoming.claims = claims
-  context.token = claims
-  return claims
-}
-
-/** The token of the `authorization` header. Source: RFC 6750, section 2.1. */
-export function bearerToken(incoming: Incoming): string | undefined {
-  const authorization = incoming.header('authorization')
-  return authorization === undefined ? undefined : /^Bearer +([^\s]+)$/i.exec(authorization)?.[1]
-}
-
-async function checkToken(authValidator: AuthValidator, token: string | undefined): Promise<object> {
-  if (token === undefined) throw new HeddleError('HTTP_AUTH_MISSING')
-  const claims: unknown = await authValidator(token)
-  // A validator that returns `false` must not let anybody in: only an object means yes.
-  if (typeof claims !== 'object' || claims === null) throw new HeddleError('HTTP_AUTH_INVALID')
-  return claims
-}
-
-async function finish(
-  outcome: unknown,
-  route: Route,
-  context: RequestContext,
-  onFault: FaultLog,
-  cause: RequestCause,
-): Promise<Reply> {
-  const span = cause.trace
-  try {
-    const result = await outcome
-    const isReady = result instanceof ReadyReply
-    if (isReady && result.faults.length > 0) {
-      for (const { thrown, where } of result.faults) onFault(route, context.requestId, thrown, where)
-      span?.answered?.(result.reply)
-      span?.fail(result.faults[0]!.thrown)
-      return result.reply
-    }
-    const reply = isReady ? result.reply : replyOf(result, context)
-    if (!isReady && isResponseChecked(route)) await checkResponse(route, context.method, reply)
-    if (reply.file instanceof StreamBody) await beginStream(reply, reply.file, context, cause)
-    endSpan(span, reply)
-    return route.options.etag === true ? tagged(reply, context) : reply
-  } catch (thrown) {
-    return refuse(thrown, route, context, onFault, span)
+function done(reply: Reply, route: Route, context: RequestContext, span: OpenSpan | null): Reply {
+  if (span !== null) {
+    span.answered?.(reply)
+    span.end()
   }
+  return route.options.etag === true ? tagged(reply, context) : reply
 }
 
 function refuse(
@@ -216,14 +157,12 @@ function refuse(
   span: OpenSpan | null,
 ): Reply {
   const { reply, isFault } = replyOfThrown(thrown, context)
-  // A mistake of the client is no fault of the handler.
-  if (!isFault) {
-    endSpan(span, reply)
-    return reply
-  }
   span?.answered?.(reply)
-  span?.fail(thrown)
-  onFault(route, context.requestId, thrown, '')
+  // A mistake of the client is no fault of the handler.
+  if (isFault) {
+    span?.fail(thrown)
+    onFault(route, context.requestId, thrown, '')
+  } else span?.end()
   return reply
 }
 

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import type { EndpointOptions } from '../../../src/contracts/http-request.ts'
-import { ignoresHeaders } from '../../../src/runtime/endpoint/header-use.ts'
+import { ignoresHeaders } from '../../../src/runtime/endpoint/route.ts'
 
 type Fields = Record<string, unknown>
 

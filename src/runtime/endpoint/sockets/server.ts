@@ -6,14 +6,11 @@ import type { SocketRoute } from '../../../contracts/web-socket.ts'
 import { causality, type Origin } from '../../../core/causality/context.ts'
 import { NO_TRACE_CONTEXT } from '../../../core/causality/trace-context.ts'
 import { withoutBlanks } from '../../../core/http/header-text.ts'
+import { Answering, ReadyReply } from '../answering.ts'
 import type { RequestContext } from '../context.ts'
-import { openGuarded } from '../guarded.ts'
-import { ReadyReply } from '../idempotency.ts'
 import type { Incoming } from '../incoming.ts'
-import { readInput } from '../input/input.ts'
 import { type Reply, replyOfThrown } from '../reply.ts'
 import type { HookChain, PathTemplate } from '../route.ts'
-import { authenticate, bearerToken } from '../run.ts'
 import { HeldTokens } from './held-tokens.ts'
 import { PluginSocket, type PluginSocketOptions } from './socket.ts'
 
@@ -86,26 +83,18 @@ export class WebSocketServer {
     incoming: Incoming,
     context: RequestContext,
   ): Promise<void> {
-    const { owner, origin, options, template, hooks } = entry
+    const { owner, origin, template } = entry
     const offered = (incoming.header('sec-websocket-protocol') ?? '').split(',').map(withoutBlanks)
     const bearerAt = offered.indexOf(BEARER_PROTOCOL)
     let socketOptions: PluginSocketOptions
     try {
       const trace = incoming.trace === NO_TRACE_CONTEXT ? null : (this.tracing?.scope(incoming.trace) ?? null)
       const cause = { eventId: null, requestId: incoming.requestId, trace, origin }
-      const data = await causality.run(cause, async () => {
-        const { authValidator } = options
-        const token = bearerToken(incoming) ?? (bearerAt < 0 ? undefined : offered[bearerAt + 1])
-        const readClaims = (): Promise<object> | undefined =>
-          authValidator && authenticate(authValidator, token, incoming, context)
-        if (hooks !== null) return openGuarded(entry, hooks, incoming, context, readClaims)
-        const claims = await readClaims()
-        const input = await readInput(incoming, template, options, context)
-        if (claims !== undefined) input._auth = claims
-        return input
-      })
+      const token = bearerAt < 0 ? undefined : offered[bearerAt + 1]
+      const answering = new Answering(entry, incoming, context, token)
+      const data = await causality.run(cause, () => answering.enter())
       if (data instanceof ReadyReply) {
-        for (const { thrown, where } of data.faults)
+        for (const { thrown, where } of answering.faults)
           this.#onFault(template.text + where, owner.name, incoming.requestId, thrown)
         return this.sink.answer(requestId, data.reply)
       }

@@ -1,15 +1,13 @@
 // Server-sent events of one thread.
 import type { SseStream, StreamHandler } from '../../../contracts/http.ts'
-import type { Data } from '../../../contracts/http-request.ts'
 import type { CodeTracing, OpenSpan } from '../../../contracts/tracing.ts'
 import { causality } from '../../../core/causality/context.ts'
+import { Answering, ReadyReply } from '../answering.ts'
 import type { RequestContext } from '../context.ts'
-import { openGuarded } from '../guarded.ts'
-import { ReadyReply } from '../idempotency.ts'
 import type { Incoming } from '../incoming.ts'
-import { readInput } from '../input/input.ts'
 import { errorReply, type Reply, replyOfThrown } from '../reply.ts'
-import { type FaultLog, openSpan, type Route, readClaims } from '../run.ts'
+import type { TracedRoute } from '../route.ts'
+import { type FaultLog, openSpan } from '../run.ts'
 import type { HeldTokens } from '../sockets/held-tokens.ts'
 
 // Taken before plugins can replace it.
@@ -18,8 +16,8 @@ const { stringify: toJson } = JSON
 /** A handler that has sent nothing may refuse its client for this long, milliseconds. Then the client is told that it is connected. */
 const SSE_HEAD_MAX_WAIT_MS = 1_000
 
-export interface StreamRoute extends Omit<Route, 'handler' | 'bodyKind'> {
-  streamHandler: StreamHandler
+export interface StreamRoute extends TracedRoute {
+  readonly streamHandler: StreamHandler
 }
 
 /** Takes what is sent to the clients of streams. */
@@ -117,15 +115,18 @@ export class SseServer {
   async serve(requestId: number, route: StreamRoute, incoming: Incoming, context: RequestContext): Promise<void> {
     const stream = new SseResponse(this.#sink, requestId, context, () => this.#open.delete(requestId))
     this.#open.set(requestId, stream)
-    const span = this.tracing === null ? null : openSpan(this.tracing, route as unknown as Route, incoming)
+    const span = this.tracing === null ? null : openSpan(this.tracing, route, incoming)
     if (span !== null) this.#spans.set(requestId, span)
     const cause = { eventId: null, requestId: incoming.requestId, trace: span, origin: route.origin }
     try {
-      const data = await causality.run(cause, streamInput, route, incoming, context)
+      const answering = new Answering(route, incoming, context)
+      const data = await causality.run(cause, () => answering.enter())
       if (data instanceof ReadyReply) {
-        for (const { thrown, where } of data.faults) this.#onFault(route, incoming.requestId, thrown, where)
-        span?.end()
-        this.#open.delete(requestId)
+        const { faults } = answering
+        for (const { thrown, where } of faults) this.#onFault(route, incoming.requestId, thrown, where)
+        if (faults.length > 0) span?.fail(faults[0]!.thrown)
+        else span?.end()
+        stream.leave()
         return this.#sink.answer(requestId, data.reply)
       }
       // Its handler would wait for an abort that has already happened.
@@ -167,17 +168,4 @@ export class SseServer {
     // Nothing waits for their handlers.
     for (const span of this.#spans.values()) span.end()
   }
-}
-
-async function streamInput(
-  route: StreamRoute,
-  incoming: Incoming,
-  context: RequestContext,
-): Promise<Data | ReadyReply> {
-  const { hooks } = route
-  if (hooks !== null) return openGuarded(route, hooks, incoming, context, () => readClaims(route, incoming, context))
-  const claims = await readClaims(route, incoming, context)
-  const data = await readInput(incoming, route.template, route.options, context)
-  if (claims !== undefined) data._auth = claims
-  return data
 }
