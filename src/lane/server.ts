@@ -31,7 +31,7 @@ import { notePoolOrigins, poolUses } from '../runtime/kernel/pool-requests.ts'
 import { existingMemory, ThreadKernel } from '../runtime/kernel/thread.ts'
 import { watchUnawaited } from '../runtime/kernel/unawaited.ts'
 import type { ThreadStreams } from '../runtime/streams/thread-streams.ts'
-import type { ThreadTracing } from '../tracing/spans/thread-tracing.ts'
+import type { ThreadTracing } from '../tracing/thread-tracing.ts'
 import { installExitReport } from '../transport/exit-report.ts'
 import type { EventFrame } from '../transport/frames/event-frame.ts'
 import type { LogChanges } from '../transport/log-changes.ts'
@@ -86,7 +86,7 @@ function assignRoutes(
   }
 }
 
-const TRACING_FILE = fileURLToPath(new URL('../tracing/spans/thread-tracing.ts', import.meta.url))
+const TRACING_FILE = fileURLToPath(new URL('../tracing/thread-tracing.ts', import.meta.url))
 const STREAMS_FILE = fileURLToPath(new URL('../runtime/streams/thread-streams.ts', import.meta.url))
 /** A drain waits this long for the handlers of sockets that are closed, milliseconds. */
 const SOCKETS_END_MS = 2000
@@ -367,7 +367,7 @@ export class LaneServer {
 
   /** Loaded on demand, like the streams: while tracing is off a lane loads no module of the SDK. */
   async #openTracing(init: TracingInit): Promise<void> {
-    const module = (await loadModule(TRACING_FILE)) as typeof import('../tracing/spans/thread-tracing.ts')
+    const module = (await loadModule(TRACING_FILE)) as typeof import('../tracing/thread-tracing.ts')
     const tracing = new module.ThreadTracing(this.#init.settings, init)
     this.#tracing = tracing
     this.#code = tracing

@@ -3,7 +3,7 @@ import type { Settings } from '../../core/config/schema.ts'
 import { messageOf } from '../../core/errors/description.ts'
 import { needPackages, OPTIONAL_PACKAGES } from '../../core/modules/optional-package.ts'
 import { ProcessHistory } from '../../history/primary/process-history.ts'
-import type { ProcessTracing } from '../../tracing/primary/process-tracing.ts'
+import type { ProcessTracing } from '../../tracing/process-tracing.ts'
 import type { Jobs } from '../jobs/jobs.ts'
 import { pagesAddress } from '../logging/banner.ts'
 import type { LogWriter } from '../logging/log-writer.ts'
@@ -56,7 +56,7 @@ export class Observers {
     if (!settings.otelEnabled) return
     needPackages('OTEL_ENABLED', OPTIONAL_PACKAGES.opentelemetry)
     try {
-      const { ProcessTracing } = await import('../../tracing/primary/process-tracing.ts')
+      const { ProcessTracing } = await import('../../tracing/process-tracing.ts')
       const tracing = new ProcessTracing(settings, (level, message) => log(level, message, 'telemetry'))
       this.tracing = tracing
       http.listener.tracing = tracing.requests

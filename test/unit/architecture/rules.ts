@@ -38,9 +38,15 @@ export const LAYERS: readonly Layer[] = [
     types: TYPES,
   },
   {
+    folder: 'src/recording/',
+    reason: 'traces and the history stand on it, and it knows neither',
+    may: FOUNDATION,
+    types: TYPES,
+  },
+  {
     folder: 'src/tracing/',
     reason: 'what it traces holds an interface, and null while tracing is off',
-    may: [...FOUNDATION, 'package:'],
+    may: [...FOUNDATION, 'src/recording/', 'package:'],
     types: TYPES,
   },
   {

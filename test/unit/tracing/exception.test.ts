@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { HeddleError } from '../../../src/core/errors/catalogue.ts'
 import { DbError } from '../../../src/core/errors/db-error.ts'
-import { exceptionOf } from '../../../src/tracing/spans/exception.ts'
+import { exceptionOf } from '../../../src/tracing/exception.ts'
 
 test('what a plugin throws is shown with its message and its stack', () => {
   const { type, message, attributes } = exceptionOf(new RangeError('the till is jammed'))

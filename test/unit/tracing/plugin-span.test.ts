@@ -1,131 +1,101 @@
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
-import { ROOT_CONTEXT, type Span, SpanKind, SpanStatusCode, TraceFlags, trace } from '@opentelemetry/api'
+import { ROOT_CONTEXT, type Span, SpanStatusCode, TraceFlags, trace } from '@opentelemetry/api'
 import { NodeTracerProvider } from '@opentelemetry/sdk-trace-node'
-import { RecordingProcessor } from '../../../src/tracing/spans/recording-processor.ts'
-import { RuntimeSpan } from '../../../src/tracing/spans/runtime-span.ts'
-import { TRACE_CONTEXT, TRACE_ID } from '../../rooms/tracing/ended-span.ts'
+import { DbError } from '../../../src/core/errors/db-error.ts'
+import { SpanScope } from '../../../src/tracing/scope.ts'
+import { ATTRIBUTE_MAX_LENGTH } from '../../../src/tracing/span-record.ts'
+import { Recording } from '../../../src/tracing/thread-tracing.ts'
+import { TRACE_ID } from '../../rooms/tracing/ended-span.ts'
 import type { ReceivedSpan } from '../../support/otlp/span.ts'
 import { pipe } from './span-pipe.ts'
 
-const PARENT = `00-${TRACE_ID}-b7ad6b7169203331-01vendor=some/thing`
+/** By how much the clock of all threads is ahead of this thread's. Milliseconds. */
+const AHEAD_MS = 5000
 
-describe("a runtime's span in the hands of a plugin", () => {
-  /** Does the same to a span of the SDK and to one of ours. @returns what comes out of both */
-  function both(use: (span: Span) => void, areShared: boolean): [theirs: ReceivedSpan, ours: ReceivedSpan] {
+describe('a span in the hands of a plugin', () => {
+  /** @returns what comes out of it */
+  function made(use: (span: Span) => void, scope = 'shop', startTime?: [number, number]): ReceivedSpan {
     const { writer, decoded } = pipe()
-    const nowMs = () => Date.now()
+    const nowMs = () => performance.timeOrigin + performance.now() + AHEAD_MS
     const provider = new NodeTracerProvider({
-      spanProcessors: [new RecordingProcessor(writer, nowMs)],
-      spanLimits: { attributeValueLengthLimit: 4096 },
+      spanProcessors: [new Recording(writer, nowMs)],
+      spanLimits: { attributeValueLengthLimit: ATTRIBUTE_MAX_LENGTH },
     })
-    const parent = trace.setSpanContext(ROOT_CONTEXT, {
-      traceId: TRACE_ID,
-      spanId: 'b7ad6b7169203331',
-      traceFlags: TraceFlags.SAMPLED,
-    })
-    const attributes = { 'heddle.plugin': 'shop' }
-    use(provider.getTracer('heddle').startSpan('handler', { attributes }, parent))
-    use(
-      new RuntimeSpan(writer, nowMs, {
-        traceContext: TRACE_CONTEXT,
-        parent: PARENT.slice(0, 55),
-        around: null,
-        name: 'handler',
-        kind: SpanKind.INTERNAL,
-        attributes,
-        areShared,
-      }),
-    )
-    assert.deepEqual(attributes, { 'heddle.plugin': 'shop' }, 'what all share is left alone')
+    const parent = { traceId: TRACE_ID, spanId: 'b7ad6b7169203331', traceFlags: TraceFlags.SAMPLED }
+    const context = trace.setSpanContext(ROOT_CONTEXT, parent)
+    const span = provider.getTracer(scope).startSpan('work', startTime === undefined ? {} : { startTime }, context)
+    use(span)
+    span.end()
     const { spans, faults } = decoded()
     assert.deepEqual(faults, [])
-    return spans as [ReceivedSpan, ReceivedSpan]
+    assert.deepEqual([spans[0]!.parentSpanId, spans[0]!.scope.name], [parent.spanId, scope])
+    return spans[0]!
   }
 
-  const USES: Record<string, (span: Span) => void> = {
-    'attributes of all kinds': (span) => {
+  test('has the attributes of all kinds that it was given', () => {
+    const { attributes } = made((span) => {
       span.setAttribute('a', 1).setAttribute('', 'none').setAttribute('a', 2)
-      span.setAttributes({
-        list: ['x', 'y'],
-        yes: true,
-        none: undefined,
-        odd: { nested: 1 } as never,
-        mixed: ['a', 1] as never,
-      })
-      span.setAttribute('heddle.plugin', 'renamed')
-    },
-    'more attributes than it may have': (span) => {
-      for (let n = 0; n < 140; n++) span.setAttribute(`key ${n}`, n)
-      span.setAttribute('key 3', 'again')
-    },
-    'events, with and without times and attributes': (span) => {
-      span.addEvent('plain').addEvent('with', { size: 3, bad: Symbol('x') as never })
-      span.addEvent('then', [Math.floor(Date.now() / 1000), 5]).addEvent('both', { a: 1 }, new Date())
-    },
-    'more events than it may have': (span) => {
-      for (let n = 0; n < 130; n++) span.addEvent(`event ${n}`)
-    },
-    'links, of which one points nowhere': (span) => {
-      const context = { traceId: TRACE_ID, spanId: '00f067aa0ba902b7', traceFlags: TraceFlags.SAMPLED }
-      span
-        .addLink({ context, attributes: { why: 'cause' } })
-        .addLinks([{ context }, { context: { ...context, traceId: 'x' } }])
-    },
-    'a status that turned out fine': (span) => {
-      span.setStatus({ code: SpanStatusCode.ERROR, message: 'no' })
-      span.setStatus({ code: SpanStatusCode.OK, message: 'ignored' })
-      span.setStatus({ code: SpanStatusCode.ERROR, message: 'too late' })
-    },
-    'an error without words': (span) => {
-      span.setStatus({ code: SpanStatusCode.ERROR, message: 7 as never }).setStatus({ code: SpanStatusCode.UNSET })
-    },
-    nothing: () => {},
-    'a new name': (span) => {
-      span.updateName('renamed')
-    },
-    'all that comes after its end': (span) => {
-      span.end()
-      span.setAttribute('late', 1).addEvent('late').updateName('late').setStatus({ code: SpanStatusCode.ERROR })
-      assert.equal(span.isRecording(), false)
-    },
-  }
-  const FORMS = { 'attributes of its own': false, 'attributes that it shares': true }
-  for (const [[what, use], [form, areShared]] of Object.entries(USES).flatMap((each) =>
-    Object.entries(FORMS).map((of) => [each, of] as const),
-  )) {
-    test(`with ${form}, ${what}: like one of the SDK`, () => {
-      const [theirs, ours] = both((span) => {
-        assert.equal(span.isRecording(), true)
-        use(span)
-        span.end()
-        span.end()
-      }, areShared)
-      const comparable = ({ name, status, attributes, links, events, ...span }: ReceivedSpan) => ({
-        name,
-        status,
-        attributes,
-        links,
-        events: events.map((event) => ({
-          ...event,
-          timeMs: what.includes('more') ? 0 : Math.round(event.timeMs / 1e7),
-        })),
-        dropped: [span.droppedAttributesCount, span.droppedEventsCount, span.droppedLinksCount],
-        traceId: span.traceId,
-        parentSpanId: span.parentSpanId,
-      })
-      assert.deepEqual(comparable(ours), comparable(theirs))
+      span.setAttributes({ list: ['x', 'y'], yes: true, none: undefined, odd: { nested: 1 } as never })
+      span.setAttributes({ endless: Number.NEGATIVE_INFINITY, numbers: [1, Number.NaN] })
     })
-  }
+    assert.deepEqual(attributes, { a: 2, list: ['x', 'y'], yes: true, endless: '-Infinity', numbers: ['1', 'NaN'] })
+  })
 
-  test('an end of its own, and an exception', () => {
-    const [, ours] = both((span) => {
+  test('has no more attributes and events than it may, and says how many were dropped', () => {
+    const { attributes, events, droppedAttributesCount, droppedEventsCount } = made((span) => {
+      for (let n = 0; n < 140; n++) span.setAttribute(`key ${n}`, n).addEvent(`event ${n}`)
+    })
+    assert.deepEqual([Object.keys(attributes).length, droppedAttributesCount], [128, 12])
+    assert.deepEqual([events.length, droppedEventsCount, events[0]!.name], [128, 12, 'event 12'])
+  })
+
+  test('has texts that are cut', () => {
+    const { name, status, attributes, events } = made((span) => {
+      span.updateName('n'.repeat(5000)).setStatus({ code: SpanStatusCode.ERROR, message: 'm'.repeat(5000) })
+      span.setAttribute('k'.repeat(5000), 't'.repeat(9000)).addEvent('e'.repeat(5000), { t: 't'.repeat(9000) })
+    })
+    const [[key, value]] = Object.entries(attributes) as [[string, string]]
+    assert.deepEqual([name.length, status.message.length, key.length, value.length], [1024, 1024, 1024, 4096])
+    assert.deepEqual([events[0]!.name.length, String(events[0]!.attributes.t).length], [1024, 4096])
+  })
+
+  test('begins and ends by the clock of all threads', () => {
+    const beganMs = Date.now()
+    const { startMs, endMs } = made(() => {})
+    assert.ok(startMs >= beganMs + AHEAD_MS - 1 && startMs <= Date.now() + AHEAD_MS + 1, `${startMs - beganMs}`)
+    assert.ok(endMs >= startMs && endMs - startMs < 1000)
+  })
+
+  test('has the times that a plugin gives', () => {
+    const { startNs, endMs } = made((span) => span.end([2_000_000_001, 500_000_000]), 'shop', [2_000_000_000, 5])
+    assert.deepEqual([startNs, endMs], [2_000_000_000_000_000_005n, 2_000_000_001_500])
+  })
+
+  test('shows the exception of a plugin, and of a database only its kind', () => {
+    const { events } = made((span) => {
       span.recordException(new TypeError('on purpose'))
-      span.end([2_000_000_001, 500_000_000])
-    }, true)
-    assert.equal(ours.endMs, 2_000_000_001_500)
-    const { 'exception.stacktrace': stack, ...exception } = ours.events[0]!.attributes
+      span.recordException(new DbError('syntax', 'near "4111"'))
+    }, 'heddle')
+    const [own, ofDatabase] = events.map(({ attributes }) => attributes)
+    const { 'exception.stacktrace': stack, ...exception } = own!
     assert.deepEqual(exception, { 'exception.type': 'TypeError', 'exception.message': 'on purpose' })
     assert.match(String(stack), /^TypeError: on purpose\n {4}at /)
+    assert.equal(ofDatabase!['exception.message'], 'Database error: syntax')
+  })
+
+  test('that has failed stays as it is', () => {
+    const { status, attributes, events } = made((span) => {
+      const scope = new SpanScope(span, ROOT_CONTEXT)
+      scope.fail(new RangeError('too far'))
+      scope.fail(new Error('again'))
+      span.setAttribute('late', 1).addEvent('late').updateName('late').setStatus({ code: SpanStatusCode.OK })
+    })
+    assert.deepEqual(status, { code: 'ERROR', message: 'too far' })
+    assert.deepEqual(attributes, { 'error.type': 'RangeError' })
+    assert.deepEqual(
+      events.map(({ name }) => name),
+      ['exception'],
+    )
   })
 })

@@ -1,17 +1,10 @@
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
-import { SpanKind, SpanStatusCode } from '@opentelemetry/api'
 import type { RequestSpan, RequestStart } from '../../../src/contracts/tracing.ts'
-import { deserializeSpan } from '../../../src/tracing/encoding/serialized-span.ts'
-import type { SpanWriter } from '../../../src/tracing/encoding/span-writer.ts'
-import type { QueuedSpan } from '../../../src/tracing/export-thread/span-queue.ts'
-import type { SpanSource } from '../../../src/tracing/export-thread/span-source.ts'
-import { RequestSpans } from '../../../src/tracing/primary/request-spans.ts'
-import { TraceSampler } from '../../../src/tracing/spans/sampler.ts'
-import { TRACE_ID } from '../../rooms/tracing/ended-span.ts'
+import { RequestSpans } from '../../../src/tracing/request-spans.ts'
+import { TraceSampler } from '../../../src/tracing/sampler.ts'
+import type { SpanWriter } from '../../../src/tracing/span-record.ts'
 import { pipe } from './span-pipe.ts'
-
-const PARENT = `00-${TRACE_ID}-b7ad6b7169203331-01vendor=some/thing`
 
 describe('the span of a request', () => {
   const START: RequestStart = {
@@ -90,43 +83,5 @@ describe('the span of a request', () => {
         'SERVER GET /hello/:name UNSET',
       ],
     )
-  })
-
-  test('is the same on the console', () => {
-    for (const [method, status, lane] of [
-      ['GET', 200, 0],
-      ['BREW', 500, -1],
-      ['GET', 0, 1],
-    ] as const) {
-      const [sent, printed] = [pipe(), pipe({ isForConsole: true })]
-      for (const { writer } of [sent, printed]) {
-        const span = spansOf(writer).begin(PARENT.slice(0, 55), '', () => ({ ...START, method })) as RequestSpan
-        span.servedBy = lane
-        span.end(status)
-      }
-      const [received] = sent.decoded().spans
-      const [{ piece, from, to }] = printed.fetch() as [QueuedSpan<SpanSource>]
-      const { parent, ...span } = deserializeSpan(piece.memory.subarray(from, to))
-      assert.deepEqual([span.name, SpanKind[span.kind]], [received!.name, received!.kind])
-      assert.deepEqual(span.attributes, received!.attributes)
-      assert.deepEqual([SpanStatusCode[span.statusCode], parent], [received!.status.code, PARENT.slice(0, 55)])
-    }
-  })
-
-  test('of ever new clients is right, however many there are', () => {
-    const { writer, decoded } = pipe()
-    const requests = spansOf(writer)
-    for (let round = 0; round < 2; round++) {
-      for (let n = 0; n < 2500; n++) {
-        const start = { ...START, userAgent: `client ${n}`, host: `h${n % 7}` }
-        ;(requests.begin('', '', () => start) as RequestSpan).end(200)
-      }
-    }
-    const { spans } = decoded()
-    assert.equal(spans.length, 5000)
-    for (const [n, { attributes }] of spans.entries()) {
-      assert.equal(attributes['user_agent.original'], `client ${n % 2500}`)
-      assert.equal(attributes['server.address'], `h${(n % 2500) % 7}`)
-    }
   })
 })

@@ -10,8 +10,8 @@ import {
   TraceIdRatioBasedSampler,
 } from '@opentelemetry/sdk-trace-node'
 import { randomHex } from '../../../src/core/causality/ids.ts'
-import { TraceSampler } from '../../../src/tracing/spans/sampler.ts'
-import { remoteContext } from '../../../src/tracing/spans/scope.ts'
+import { TraceSampler } from '../../../src/tracing/sampler.ts'
+import { remoteContext } from '../../../src/tracing/scope.ts'
 
 describe('the sampler', () => {
   const ROOTS: Record<string, (ratio: number) => Sampler> = {

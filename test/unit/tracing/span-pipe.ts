@@ -1,23 +1,25 @@
-import { createSpanRing, SpanWriter } from '../../../src/tracing/encoding/span-writer.ts'
-import { exportRequest } from '../../../src/tracing/export-thread/export-request.ts'
-import type { QueuedSpan } from '../../../src/tracing/export-thread/span-queue.ts'
-import { SpanSource } from '../../../src/tracing/export-thread/span-source.ts'
+import { ProtobufTraceSerializer } from '@opentelemetry/otlp-transformer'
+import { resourceFromAttributes } from '@opentelemetry/resources'
+import type { ReadableSpan } from '@opentelemetry/sdk-trace-node'
+import { RecordReader } from '../../../src/recording/ring.ts'
+import { createSpanRing, readableSpan, SpanWriter } from '../../../src/tracing/span-record.ts'
 import { EXPORT } from '../../support/otlp/definitions.ts'
 import { type Decoded, decodeRequest } from '../../support/otlp/span.ts'
 
 export const RESOURCE = { 'service.name': 'shop', 'heddle.lane': 3 }
 
 /** A thread that leaves spans, and the one that exports them: what comes out is read by the published definitions. */
-export function pipe({ isForConsole = false } = {}) {
+export function pipe() {
   const ring = createSpanRing()
-  const writer = new SpanWriter(ring, isForConsole)
-  const source = new SpanSource(ring, RESOURCE)
-  const fetch = (): QueuedSpan<SpanSource>[] => {
-    const batch: QueuedSpan<SpanSource>[] = []
-    while (source.fetch(100, (span) => batch.push(span)) > 0);
+  const writer = new SpanWriter(ring)
+  const reader = new RecordReader(ring)
+  const resource = resourceFromAttributes(RESOURCE)
+  const fetch = (): ReadableSpan[] => {
+    const batch: ReadableSpan[] = []
+    while (reader.read(100, (json) => batch.push(readableSpan(json, resource))) > 0);
     return batch
   }
   const decoded = (batch = fetch()): Decoded =>
-    decodeRequest(EXPORT.requestDeserialize(Buffer.from(exportRequest(batch))))
-  return { writer, source, fetch, decoded }
+    decodeRequest(EXPORT.requestDeserialize(Buffer.from(ProtobufTraceSerializer.serializeRequest(batch)!)))
+  return { writer, reader, fetch, decoded }
 }

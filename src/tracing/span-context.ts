@@ -6,7 +6,7 @@ import {
   type TraceContext,
   traceIdOf,
   tracestateOf,
-} from '../../core/causality/trace-context.ts'
+} from '../core/causality/trace-context.ts'
 
 /** The span context of OpenTelemetry's API for a trace context. @param traceContext not empty */
 export function spanContextOf(traceContext: TraceContext): SpanContext {

@@ -1,13 +1,13 @@
-import type { LogLevel } from '../../contracts/logger.ts'
-import type { ClockAnchor, RequestTracing, TracingInit } from '../../contracts/tracing.ts'
-import type { Settings } from '../../core/config/schema.ts'
-import { anchorHere } from '../../core/schedule/process-clock.ts'
-import { letGo } from '../../transport/memory/garbage.ts'
-import { createSpanRing } from '../encoding/span-writer.ts'
-import { TraceSampler } from '../spans/sampler.ts'
-import { ThreadTracing } from '../spans/thread-tracing.ts'
+import type { LogLevel } from '../contracts/logger.ts'
+import type { ClockAnchor, RequestTracing, TracingInit } from '../contracts/tracing.ts'
+import type { Settings } from '../core/config/schema.ts'
+import { anchorHere } from '../core/schedule/process-clock.ts'
+import { letGo } from '../transport/memory/garbage.ts'
 import { ExportSupervisor } from './export-supervisor.ts'
 import { RequestSpans } from './request-spans.ts'
+import { TraceSampler } from './sampler.ts'
+import { createSpanRing } from './span-record.ts'
+import { ThreadTracing } from './thread-tracing.ts'
 
 /** The primary's side of tracing: its own spans, a ring for each thread, and the exporting thread. */
 export class ProcessTracing {

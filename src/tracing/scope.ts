@@ -1,7 +1,9 @@
-import { type Context, ROOT_CONTEXT, TraceFlags, trace } from '@opentelemetry/api'
-import type { OpenSpan, TraceScope } from '../../contracts/tracing.ts'
-import { randomHex } from '../../core/causality/ids.ts'
-import { NO_TRACE_CONTEXT, type TraceContext, UNNAMED_TRACE } from '../../core/causality/trace-context.ts'
+import { type Context, ROOT_CONTEXT, type Span, SpanStatusCode, TraceFlags, trace } from '@opentelemetry/api'
+import type { OpenSpan, TraceScope } from '../contracts/tracing.ts'
+import { randomHex } from '../core/causality/ids.ts'
+import { NO_TRACE_CONTEXT, type TraceContext, UNNAMED_TRACE } from '../core/causality/trace-context.ts'
+import { ATTR } from './attributes.ts'
+import { exceptionOf } from './exception.ts'
 import type { TraceSampler } from './sampler.ts'
 import { spanContextOf, traceContextOfSpan } from './span-context.ts'
 
@@ -26,6 +28,43 @@ export class ContextScope implements ThreadScope {
   get traceContext(): TraceContext {
     this.#traceContext ??= traceContextOfSpan(trace.getSpanContext(this.context))
     return this.#traceContext
+  }
+}
+
+/** A span of the SDK around a plugin's code, and the scope of what runs inside. */
+export class SpanScope implements OpenSpan, ThreadScope {
+  readonly span: Span
+  readonly isSampled = true
+  readonly #around: Context
+  #context: Context | undefined
+  #traceContext: TraceContext | undefined
+
+  constructor(span: Span, around: Context) {
+    this.span = span
+    this.#around = around
+  }
+
+  get context(): Context {
+    this.#context ??= trace.setSpan(this.#around, this.span)
+    return this.#context
+  }
+
+  get traceContext(): TraceContext {
+    this.#traceContext ??= traceContextOfSpan(this.span.spanContext())
+    return this.#traceContext
+  }
+
+  end(): void {
+    this.span.end()
+  }
+
+  fail(thrown: unknown): void {
+    if (!this.span.isRecording()) return
+    const { type, message, attributes, more } = exceptionOf(thrown)
+    this.span.addEvent('exception', attributes)
+    this.span.setAttributes({ [ATTR.ERROR_TYPE]: type, ...more })
+    this.span.setStatus({ code: SpanStatusCode.ERROR, message })
+    this.span.end()
   }
 }
 
@@ -55,6 +94,9 @@ export class PassingScope implements ThreadScope, OpenSpan {
   end(): void {}
   fail(): void {}
 }
+
+/** A span of the runtime, or the scope that takes its place when it is not sampled. */
+export type MadeSpan = SpanScope | PassingScope
 
 /** The context of a span in another thread or process. */
 export function remoteContext(traceContext: TraceContext): Context {

@@ -4,21 +4,21 @@ import type {
   DeliveryFacts,
   DeliverySpan,
   DeliveryTracing,
+  SpanAttributes,
   TraceScope,
-} from '../../contracts/tracing.ts'
-import { randomHex } from '../../core/causality/ids.ts'
+} from '../contracts/tracing.ts'
+import { randomHex } from '../core/causality/ids.ts'
 import {
   isSampled,
   NO_TRACE_CONTEXT,
   type TraceContext,
   traceIdOf,
   tracestateOf,
-} from '../../core/causality/trace-context.ts'
-import { ATTR, MESSAGING_SYSTEM } from '../encoding/attributes.ts'
-import { type RecordAttributes, RUNTIME_SCOPE, type SpanRecordEvent } from '../encoding/span-record.ts'
-import type { SpanWriter } from '../encoding/span-writer.ts'
+} from '../core/causality/trace-context.ts'
+import { ATTR, cut, MESSAGING_SYSTEM } from './attributes.ts'
 import type { TraceSampler } from './sampler.ts'
 import { ContextScope, remoteContext } from './scope.ts'
+import { hrTimeOf, type SpanRecordEvent, type SpanWriter } from './span-record.ts'
 
 /** Most span events of one delivery. The first ones are kept. */
 const EVENTS_MAX = 128
@@ -61,7 +61,7 @@ export class DeliverySpans implements DeliveryTracing {
   end(span: DeliverySpan, { event, eventId, group, requestId }: DeliveryFacts, isGivenUp: boolean): void {
     const { traceContext, parent, startMs, events } = span
     if (!isSampled(traceContext)) return
-    const attributes: RecordAttributes = {
+    const attributes: SpanAttributes = {
       [ATTR.MESSAGING_SYSTEM]: MESSAGING_SYSTEM,
       [ATTR.MESSAGING_OPERATION]: 'process',
       [ATTR.MESSAGING_OPERATION_TYPE]: 'process',
@@ -73,32 +73,26 @@ export class DeliverySpans implements DeliveryTracing {
     if (requestId !== null) attributes[ATTR.REQUEST_ID] = requestId
     if (isGivenUp) attributes[ATTR.ERROR_TYPE] = 'dead_letter'
     this.#writer.write({
-      traceContext,
+      context: traceContext,
       parent,
       isParentRemote: parent !== NO_TRACE_CONTEXT,
-      name: `process ${event}`,
+      name: cut(`process ${event}`),
       kind: SpanKind.CONSUMER,
-      startMs,
-      endMs: Math.max(startMs, this.nowMs()),
+      start: hrTimeOf(startMs),
+      end: hrTimeOf(Math.max(startMs, this.nowMs())),
       attributes,
       events: events.map(recordEventOf),
-      links: [],
-      statusCode: isGivenUp ? SpanStatusCode.ERROR : SpanStatusCode.UNSET,
       // Not the message of the error, which may contain a value of the payload. The subscriber's span has the exception.
-      statusMessage: isGivenUp ? 'It is a dead letter' : '',
-      scope: RUNTIME_SCOPE,
-      droppedAttributes: 0,
-      droppedEvents: 0,
-      droppedLinks: 0,
+      ...(isGivenUp && { status: { code: SpanStatusCode.ERROR, message: 'It is a dead letter' } }),
     })
   }
 }
 
 function recordEventOf(event: DeliveryEvent): SpanRecordEvent {
-  return { name: event.name, atMs: event.atMs, attributes: attributesOf(event), droppedAttributes: 0 }
+  return { name: event.name, time: hrTimeOf(event.atMs), attributes: attributesOf(event) }
 }
 
-function attributesOf(event: DeliveryEvent): RecordAttributes {
+function attributesOf(event: DeliveryEvent): SpanAttributes {
   switch (event.name) {
     case 'retry':
       return { [ATTR.EVENT_ATTEMPT]: event.attempt, [ATTR.RETRY_DELAY]: Math.round(event.delayMs) }

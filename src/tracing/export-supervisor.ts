@@ -1,13 +1,13 @@
 import { fileURLToPath } from 'node:url'
 import type { Worker } from 'node:worker_threads'
-import type { LogLevel } from '../../contracts/logger.ts'
-import type { Settings } from '../../core/config/schema.ts'
-import { messageOf } from '../../core/errors/description.ts'
-import { startThread } from '../../core/modules/typescript-thread.ts'
-import { Reminder } from '../../core/schedule/reminder.ts'
-import type { FromExporter, ThreadRing, ToExporter } from '../export-messages.ts'
+import type { LogLevel } from '../contracts/logger.ts'
+import type { Settings } from '../core/config/schema.ts'
+import { messageOf } from '../core/errors/description.ts'
+import { startThread } from '../core/modules/typescript-thread.ts'
+import { Reminder } from '../core/schedule/reminder.ts'
+import type { FromExporter, ThreadRing, ToExporter } from './export-messages.ts'
 
-const THREAD_FILE = fileURLToPath(new URL('../export-thread/export-thread.ts', import.meta.url))
+const THREAD_FILE = fileURLToPath(new URL('./export-thread.ts', import.meta.url))
 /** Milliseconds between two log lines about one trouble. */
 const REMINDER_MS = 60_000
 /** Milliseconds before a thread that died is replaced. */

@@ -1,10 +1,9 @@
 import { SpanKind } from '@opentelemetry/api'
-import type { CallDetails, DescribeCall, SpanAttributes, ToolTracing } from '../../contracts/tracing.ts'
-import { type CausalContext, causality, NO_CAUSE } from '../../core/causality/context.ts'
-import { ATTR } from '../encoding/attributes.ts'
-import type { RuntimeSpan } from './runtime-span.ts'
-import type { ThreadScope } from './scope.ts'
-import type { SpanMaker } from './span-maker.ts'
+import type { CallDetails, DescribeCall, SpanAttributes, ToolTracing } from '../contracts/tracing.ts'
+import { type CausalContext, causality, NO_CAUSE } from '../core/causality/context.ts'
+import { ATTR } from './attributes.ts'
+import { SpanScope, type ThreadScope } from './scope.ts'
+import type { ThreadTracing } from './thread-tracing.ts'
 
 const KINDS = { internal: SpanKind.INTERNAL, client: SpanKind.CLIENT, producer: SpanKind.PRODUCER } as const
 
@@ -16,10 +15,10 @@ interface Call {
 
 /** Makes a span around each tool call that belongs to a trace. A call outside of all traces, such as a registration, has none. */
 export class ToolSpans implements ToolTracing {
-  readonly #spans: SpanMaker
+  readonly #spans: ThreadTracing
   readonly #calls = new Map<string, Map<string, Call>>()
 
-  constructor(spans: SpanMaker) {
+  constructor(spans: ThreadTracing) {
     this.#spans = spans
   }
 
@@ -39,9 +38,8 @@ export class ToolSpans implements ToolTracing {
     const { name, attributes } = this.#callOf(tool, method)
     const kind = KINDS[details?.kind ?? 'internal']
     const more = details?.attributes
-    const areShared = more === undefined
-    const scope = this.#spans.open(parent, name, kind, areShared ? attributes : { ...attributes, ...more }, areShared)
-    if (scope.isSampled) return runIn(cause, scope as RuntimeSpan, details, call)
+    const scope = this.#spans.openIn(parent, name, kind, more === undefined ? attributes : { ...attributes, ...more })
+    if (scope instanceof SpanScope) return runIn(cause, scope, details, call)
     return causality.run({ ...cause, trace: scope }, call)
   }
 
@@ -54,26 +52,21 @@ export class ToolSpans implements ToolTracing {
   }
 }
 
-function runIn(
-  cause: CausalContext,
-  span: RuntimeSpan,
-  details: CallDetails | undefined,
-  call: () => unknown,
-): unknown {
+function runIn(cause: CausalContext, scope: SpanScope, details: CallDetails | undefined, call: () => unknown): unknown {
   let result: unknown
   try {
-    result = causality.run({ ...cause, trace: span }, call)
+    result = causality.run({ ...cause, trace: scope }, call)
   } catch (thrown) {
-    span.fail(thrown)
+    scope.fail(thrown)
     throw thrown
   }
   const ended = (outcome: unknown): void => {
     const more = details?.ofResult?.(outcome)
-    if (more !== undefined) span.setAttributes(more)
-    span.end()
+    if (more !== undefined) scope.span.setAttributes(more)
+    scope.end()
   }
   // Not chained: the caller gets the tool's own promise, which settles no later than without tracing.
-  if (result instanceof Promise) result.then(ended, (thrown) => span.fail(thrown))
+  if (result instanceof Promise) result.then(ended, (thrown) => scope.fail(thrown))
   else ended(result)
   return result
 }

@@ -1,5 +1,5 @@
 import { type Context, type ContextManager, ROOT_CONTEXT } from '@opentelemetry/api'
-import { causality, NO_CAUSE } from '../../core/causality/context.ts'
+import { causality, NO_CAUSE } from '../core/causality/context.ts'
 import { ContextScope, type ThreadScope } from './scope.ts'
 
 // biome-ignore lint/suspicious/noExplicitAny: what is called takes and gives whatever it likes

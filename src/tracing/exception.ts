@@ -1,8 +1,8 @@
-import { CATALOGUE, HeddleError } from '../../core/errors/catalogue.ts'
-import { DbError } from '../../core/errors/db-error.ts'
-import { messageOf } from '../../core/errors/description.ts'
-import { withoutSecretTexts } from '../../core/schemas/secret-texts.ts'
-import { ATTR } from '../encoding/attributes.ts'
+import { CATALOGUE, HeddleError } from '../core/errors/catalogue.ts'
+import { DbError } from '../core/errors/db-error.ts'
+import { messageOf } from '../core/errors/description.ts'
+import { withoutSecretTexts } from '../core/schemas/secret-texts.ts'
+import { ATTR } from './attributes.ts'
 
 /** Longer messages and stacks are cut. Characters. */
 const MESSAGE_MAX_LENGTH = 1024

@@ -43,6 +43,11 @@ export const MESSAGING_SYSTEM = 'heddle'
 /** Only these methods are named in spans, because a client may invent any number of others. RFC 9110, and PATCH of RFC 5789. */
 export const METHODS = new Set(['GET', 'HEAD', 'POST', 'PUT', 'DELETE', 'CONNECT', 'OPTIONS', 'TRACE', 'PATCH'])
 
+/** Longer names, messages and texts from clients are cut, so that an export of many spans is not too large for its receiver. Characters. */
+const TEXT_MAX_LENGTH = 1024
+
+export const cut = (text: string): string => (text.length > TEXT_MAX_LENGTH ? text.slice(0, TEXT_MAX_LENGTH) : text)
+
 /** A query without its values: they are data of the request, which spans must not contain. */
 export function queryKeys(query: string): string {
   const pairs = query

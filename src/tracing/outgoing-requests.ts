@@ -5,16 +5,14 @@
 import { subscribe } from 'node:diagnostics_channel'
 import type { ClientRequest, IncomingMessage } from 'node:http'
 import { SpanKind, SpanStatusCode } from '@opentelemetry/api'
-import type { SpanAttributes } from '../../contracts/tracing.ts'
-import { causality, NO_CAUSE } from '../../core/causality/context.ts'
-import { randomHex } from '../../core/causality/ids.ts'
-import { NO_TRACE_CONTEXT, traceIdOf, traceparentOf, tracestateOf } from '../../core/causality/trace-context.ts'
-import { withoutSecretTexts } from '../../core/schemas/secret-texts.ts'
-import { ATTR, METHODS, queryKeys } from '../encoding/attributes.ts'
-import { cut } from '../encoding/otlp.ts'
-import type { RuntimeSpan } from './runtime-span.ts'
-import type { ThreadScope } from './scope.ts'
-import type { SpanMaker } from './span-maker.ts'
+import type { SpanAttributes } from '../contracts/tracing.ts'
+import { causality, NO_CAUSE } from '../core/causality/context.ts'
+import { randomHex } from '../core/causality/ids.ts'
+import { NO_TRACE_CONTEXT, traceIdOf, traceparentOf, tracestateOf } from '../core/causality/trace-context.ts'
+import { withoutSecretTexts } from '../core/schemas/secret-texts.ts'
+import { ATTR, cut, METHODS, queryKeys } from './attributes.ts'
+import { type MadeSpan, SpanScope, type ThreadScope } from './scope.ts'
+import type { ThreadTracing } from './thread-tracing.ts'
 
 /** A request of undici, which `fetch` is made of. */
 interface UndiciRequest {
@@ -28,14 +26,14 @@ interface UndiciRequest {
 }
 
 interface OpenRequest {
-  readonly span: RuntimeSpan
+  readonly span: MadeSpan
   response?: IncomingMessage
 }
 
 type SetHeader = (name: string, value: string) => unknown
 
 /** Listens for as long as the thread lives. */
-export function followOutgoingRequests(spans: SpanMaker): void {
+export function followOutgoingRequests(spans: ThreadTracing): void {
   const open = new WeakMap<object, OpenRequest>()
 
   /** @param set null: the head is not to be changed */
@@ -54,7 +52,7 @@ export function followOutgoingRequests(spans: SpanMaker): void {
     if (!around.isSampled) traceContext = `00-${traceIdOf(parent)}-${randomHex(8)}-00${tracestateOf(parent)}`
     else if (hasSpan) {
       const name = METHODS.has(method) ? method : 'HTTP'
-      const span = spans.open(around, name, SpanKind.CLIENT, attributesOf(method, origin, path), false) as RuntimeSpan
+      const span = spans.openIn(around, name, SpanKind.CLIENT, attributesOf(method, origin, path))
       traceContext = span.traceContext
       open.set(request, { span })
     }
@@ -65,8 +63,11 @@ export function followOutgoingRequests(spans: SpanMaker): void {
   }
 
   function answered(request: object, status: number): void {
-    const span = open.get(request)?.span.setAttribute(ATTR.HTTP_STATUS, status)
-    if (status >= 400) span?.setAttribute(ATTR.ERROR_TYPE, String(status)).setStatus({ code: SpanStatusCode.ERROR })
+    const scope = open.get(request)?.span
+    if (!(scope instanceof SpanScope)) return
+    scope.span.setAttribute(ATTR.HTTP_STATUS, status)
+    if (status >= 400)
+      scope.span.setAttribute(ATTR.ERROR_TYPE, String(status)).setStatus({ code: SpanStatusCode.ERROR })
   }
 
   listen<{ request: UndiciRequest }>('undici:request:create', ({ request }) => {

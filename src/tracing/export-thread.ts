@@ -1,7 +1,7 @@
 /** Entry of the exporting thread: a process has one while tracing is on. */
 import { parentPort, workerData } from 'node:worker_threads'
-import { giveWay, takePlace } from '../../core/modules/thread-priority.ts'
-import type { ExportInit, FromExporter, ToExporter } from '../export-messages.ts'
+import { giveWay, takePlace } from '../core/modules/thread-priority.ts'
+import type { ExportInit, FromExporter, ToExporter } from './export-messages.ts'
 import { Exporter } from './exporter.ts'
 
 giveWay()
@@ -23,4 +23,4 @@ port.on('message', (message: ToExporter) => {
       void exporter.flush(message.withinMs).then((left) => tell({ type: 'flushed', left }))
   }
 })
-void exporter.start()
+exporter.start()

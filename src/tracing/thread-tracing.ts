@@ -1,0 +1,135 @@
+/** Everything that makes spans in one thread, by the SDK: the runtime's own around code, and those of plugins. */
+import {
+  type Context,
+  type Exception,
+  type HrTime,
+  isSpanContextValid,
+  ROOT_CONTEXT,
+  SpanKind,
+  type TimeInput,
+  type Tracer,
+} from '@opentelemetry/api'
+import {
+  NodeTracerProvider,
+  ParentBasedSampler,
+  type ReadableSpan,
+  type Span,
+  type SpanProcessor,
+} from '@opentelemetry/sdk-trace-node'
+import type {
+  CodeTracing,
+  DeliveryTracing,
+  OpenSpan,
+  SpanAttributes,
+  ToolTracing,
+  TraceScope,
+  TracingInit,
+} from '../contracts/tracing.ts'
+import { isSampled, NO_TRACE_CONTEXT, type TraceContext, UNNAMED_TRACE } from '../core/causality/trace-context.ts'
+import type { Settings } from '../core/config/schema.ts'
+import { clockOf } from '../core/schedule/process-clock.ts'
+import { clock } from '../core/schedule/steady-time.ts'
+import { CausalContextManager } from './context-manager.ts'
+import { DeliverySpans } from './delivery-spans.ts'
+import { exceptionOf } from './exception.ts'
+import { followOutgoingRequests } from './outgoing-requests.ts'
+import { TraceSampler } from './sampler.ts'
+import { ContextScope, type MadeSpan, PassingScope, remoteContext, SpanScope, type ThreadScope } from './scope.ts'
+import { traceContextOfSpan } from './span-context.ts'
+import { ATTRIBUTE_MAX_LENGTH, hrTimeOf, RUNTIME_SCOPE, SpanWriter } from './span-record.ts'
+import { ToolSpans } from './tool-spans.ts'
+
+export class ThreadTracing implements CodeTracing {
+  readonly tools: ToolTracing
+  readonly deliveries: DeliveryTracing
+  readonly writer: SpanWriter
+  readonly nowMs: () => number
+  readonly #sampler: TraceSampler
+  readonly #tracer: Tracer
+
+  constructor(settings: Settings, init: TracingInit) {
+    this.writer = new SpanWriter(init.ring)
+    this.nowMs = clockOf(init.clock)
+    const sampler = new TraceSampler(settings)
+    this.#sampler = sampler
+    const provider = new NodeTracerProvider({
+      // A child follows its parent. The configured sampler decides only where a trace begins.
+      sampler: new ParentBasedSampler({ root: sampler }),
+      spanProcessors: [new Recording(this.writer, this.nowMs)],
+      spanLimits: { attributeValueLengthLimit: ATTRIBUTE_MAX_LENGTH },
+    })
+    provider.register({ contextManager: new CausalContextManager() })
+    this.#tracer = provider.getTracer(RUNTIME_SCOPE)
+    this.tools = new ToolSpans(this)
+    followOutgoingRequests(this)
+    this.deliveries = new DeliverySpans(this.writer, sampler, this.nowMs)
+  }
+
+  scope(traceContext: TraceContext): TraceScope {
+    if (traceContext === UNNAMED_TRACE) return new PassingScope(traceContext, this.#sampler)
+    return new ContextScope(remoteContext(traceContext))
+  }
+
+  open(traceContext: TraceContext, name: string, attributes: SpanAttributes): OpenSpan {
+    if (traceContext !== NO_TRACE_CONTEXT && !isSampled(traceContext)) {
+      return new PassingScope(traceContext, this.#sampler)
+    }
+    return this.#begin(traceContext, remoteContext(traceContext), name, SpanKind.INTERNAL, attributes)
+  }
+
+  /** Begins a span below a scope of this thread; null begins a trace. */
+  openIn(around: ThreadScope | null, name: string, kind: SpanKind, attributes: SpanAttributes): MadeSpan {
+    const context = around?.context ?? ROOT_CONTEXT
+    return this.#begin(around?.traceContext ?? NO_TRACE_CONTEXT, context, name, kind, attributes)
+  }
+
+  #begin(parent: TraceContext, context: Context, name: string, kind: SpanKind, attributes: SpanAttributes): MadeSpan {
+    const span = this.#tracer.startSpan(name, { kind, attributes }, context)
+    if (span.isRecording()) return new SpanScope(span, context)
+    const spanContext = span.spanContext()
+    // A plugin may have suppressed tracing in its context.
+    return new PassingScope(isSpanContextValid(spanContext) ? traceContextOfSpan(spanContext) : parent, this.#sampler)
+  }
+}
+
+/** What the SDK keeps in fields of its own. If they ever go away, spans have the SDK's times. */
+interface Started {
+  startTime: HrTime
+  readonly _startTimeProvided?: boolean
+  readonly _performanceStartTime?: number
+}
+
+/** Writes each span into shared memory as soon as it has ended. */
+export class Recording implements SpanProcessor {
+  readonly #writer: SpanWriter
+  readonly #originMs: number
+
+  constructor(writer: SpanWriter, nowMs: () => number) {
+    this.#writer = writer
+    this.#originMs = nowMs() - clock.now()
+  }
+
+  /** The SDK begins in whole milliseconds, so a child could seem older than its parent: here it begins by the clock of all threads. */
+  onStart(span: Span): void {
+    const started = span as unknown as Started
+    const { _startTimeProvided: isGiven, _performanceStartTime: atMs } = started
+    if (isGiven === false && atMs !== undefined) started.startTime = hrTimeOf(this.#originMs + atMs)
+    span.recordException = recordException
+  }
+
+  onEnd(span: ReadableSpan): void {
+    this.#writer.writeEnded(span)
+  }
+
+  forceFlush(): Promise<void> {
+    return Promise.resolve()
+  }
+  shutdown(): Promise<void> {
+    return Promise.resolve()
+  }
+}
+
+/** The SDK's own would show the message of an error of the runtime or of a database, which may quote values. */
+function recordException(this: Span, exception: Exception, time?: TimeInput): void {
+  this.addEvent('exception', exceptionOf(exception).attributes, time)
+}
