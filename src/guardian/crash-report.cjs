@@ -1,4 +1,17 @@
-const { mkdirSync, mkdtempSync, readdirSync, renameSync, rmSync, writeFileSync } = require('node:fs')
+// What is left of a process that has died: its flight record, in memory, and the report that is written of it.
+const {
+  accessSync,
+  constants,
+  copyFileSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readlinkSync,
+  renameSync,
+  rmSync,
+  writeFileSync,
+} = require('node:fs')
+const { tmpdir } = require('node:os')
 const { join } = require('node:path')
 
 const PREFIX = 'crash-'
@@ -10,7 +23,7 @@ const REPORT = /^crash-\d{4}-\d\d-\d\dT\d\d-\d\d-\d\d\.\d{3}Z-\d+(?:-\d+)?$/
  * With several processes the name ends with the number of the one that died.
  * @param kept reports that stay; the oldest are removed
  */
-exports.writeCrashReport = function writeCrashReport(folder, kept, { flight, stderr, startedMs, ...known }) {
+function writeCrashReport(folder, kept, { flight, stderr, startedMs, ...known }) {
   const nowMs = Date.now()
   mkdirSync(folder, { recursive: true, mode: 0o700 })
   const unfinished = mkdtempSync(join(folder, 'unfinished-'))
@@ -34,3 +47,71 @@ exports.writeCrashReport = function writeCrashReport(folder, kept, { flight, std
   const reports = readdirSync(folder).filter((name) => REPORT.test(name))
   for (const old of reports.sort().slice(0, -kept)) rmSync(join(folder, old), { recursive: true, force: true })
 }
+
+/** Where files are memory, on Linux. */
+const MEMORY_DIR = '/dev/shm'
+/** Containers may share the folder, and number their processes each by itself: a guardian knows only those of its own. */
+const FLIGHT_PREFIX = `heddle-flight-${processNamespace()}-`
+
+/** The folder in memory in which the runtime keeps its flight record: what is in flight, for the case that the process is gone at once. Nobody else may read it. */
+class FlightFolder {
+  constructor() {
+    const parent = isWritable(MEMORY_DIR) ? MEMORY_DIR : tmpdir()
+    removeOrphans(parent)
+    this.path = mkdtempSync(join(parent, `${FLIGHT_PREFIX}${process.pid}-`))
+  }
+
+  clear() {
+    for (const file of readdirSync(this.path)) rmSync(join(this.path, file), { force: true })
+  }
+
+  copyTo(folder) {
+    for (const file of readdirSync(this.path)) copyFileSync(join(this.path, file), join(folder, file))
+  }
+
+  remove() {
+    rmSync(this.path, { recursive: true, force: true })
+  }
+}
+
+function isWritable(folder) {
+  try {
+    accessSync(folder, constants.W_OK | constants.X_OK)
+    return true
+  } catch {
+    return false
+  }
+}
+
+/** Removes what guardians have left that were killed. Those of other users cannot be removed, and need not be. */
+function removeOrphans(parent) {
+  for (const name of readdirSync(parent)) {
+    const pid = name.startsWith(FLIGHT_PREFIX) ? Number.parseInt(name.slice(FLIGHT_PREFIX.length), 10) : Number.NaN
+    if (Number.isNaN(pid) || isRunning(pid)) continue
+    try {
+      rmSync(join(parent, name), { recursive: true, force: true })
+    } catch {
+      // Another user's.
+    }
+  }
+}
+
+/** A number on Linux; elsewhere there is one. */
+function processNamespace() {
+  try {
+    return readlinkSync('/proc/self/ns/pid').replace(/\D/g, '')
+  } catch {
+    return ''
+  }
+}
+
+function isRunning(pid) {
+  try {
+    process.kill(pid, 0)
+    return true
+  } catch (error) {
+    return error.code === 'EPERM'
+  }
+}
+
+module.exports = { FlightFolder, writeCrashReport }

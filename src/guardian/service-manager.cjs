@@ -2,46 +2,65 @@ const { execFile } = require('node:child_process')
 
 /** The command waits by itself until the manager has read the message, for 5 s at most. */
 const NOTIFY_TIMEOUT_MS = 6000
-/** How often the guardian reports within the time after which the manager takes it for hung. */
-const REPORTS_PER_WATCHDOG = 3
 
 /**
- * Tells the service manager of several processes as of one, as sd_notify(3) says; nothing where there is no such manager. Of one process the
- * runtime tells itself. That each process lives is the guardian's business: the manager is told that the guardian does.
+ * Reports the state of this process to the service manager, as sd_notify(3) says. Does nothing where there is no service manager.
+ * Node has no datagram sockets of the unix family, so the command `systemd-notify` sends the message. It is a child of this process:
+ * hence `NotifyAccess=all` in the unit.
  */
 class ServiceManager {
+  #isPresent
+  #onFault
   /** One message at a time: the last message must arrive last. */
   #last = Promise.resolve()
+  #hasFailed = false
 
-  constructor() {
-    const { WATCHDOG_USEC, WATCHDOG_PID = String(process.pid) } = process.env
-    const watchdogUsec = Number(WATCHDOG_USEC)
-    if (!(watchdogUsec > 0) || WATCHDOG_PID !== String(process.pid)) return
-    setInterval(() => this.#notify('WATCHDOG=1'), watchdogUsec / 1000 / REPORTS_PER_WATCHDOG).unref()
+  constructor(socket, onFault) {
+    this.#isPresent = socket !== undefined
+    this.#onFault = onFault
   }
 
   ready(status) {
-    this.#notify('READY=1', `STATUS=${status}`)
+    return this.#notify('READY=1', `STATUS=${status}`)
   }
 
-  reloading() {
+  reloading(status) {
     // `Type=notify-reload` asks for the time.
-    this.#notify('RELOADING=1', `MONOTONIC_USEC=${process.hrtime.bigint() / 1000n}`, 'STATUS=Reloading')
+    const nowUs = process.hrtime.bigint() / 1000n
+    return this.#notify('RELOADING=1', `MONOTONIC_USEC=${nowUs}`, `STATUS=${status}`)
   }
 
-  stopping() {
-    this.#notify('STOPPING=1', 'STATUS=Draining')
+  stopping(status) {
+    return this.#notify('STOPPING=1', `STATUS=${status}`)
+  }
+
+  alive() {
+    return this.#notify('WATCHDOG=1')
+  }
+
+  status(status) {
+    return this.#notify(`STATUS=${status}`)
   }
 
   #notify(...assignments) {
-    if (process.env.NOTIFY_SOCKET === undefined) return
-    this.#last = this.#last.then(
-      () =>
-        new Promise((resolve) => {
-          // Where the command fails, no message of a process would arrive, either.
-          execFile('systemd-notify', [`--pid=${process.pid}`, ...assignments], { timeout: NOTIFY_TIMEOUT_MS }, resolve)
-        }),
-    )
+    if (this.#isPresent) this.#last = this.#last.then(() => this.#send(assignments))
+    return this.#last
+  }
+
+  #send(assignments) {
+    // A line break would begin another assignment.
+    const lines = assignments.map((line) => line.replaceAll('\n', ' '))
+    return new Promise((resolve) => {
+      const args = [`--pid=${process.pid}`, ...lines]
+      const command = execFile('systemd-notify', args, { timeout: NOTIFY_TIMEOUT_MS }, (error) => {
+        if (error !== null && !this.#hasFailed) {
+          this.#hasFailed = true
+          this.#onFault(`The service manager cannot be told: ${error.message}`)
+        }
+        resolve()
+      })
+      command.unref()
+    })
   }
 }
 

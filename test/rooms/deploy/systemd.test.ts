@@ -8,7 +8,7 @@ import { fileURLToPath } from 'node:url'
 import { promisify } from 'node:util'
 import { EXIT_CONFIG } from '../../../src/core/config/load.ts'
 import { VARIABLES } from '../../../src/core/config/schema.ts'
-import { ServiceManager } from '../../../src/primary/health/service-manager.ts'
+import { ServiceManager } from '../../../src/guardian/service-manager.cjs'
 import { startHeddle } from '../../support/heddle.ts'
 import { until } from '../../support/until.ts'
 

@@ -70,7 +70,15 @@ export const LAYERS: readonly Layer[] = [
   {
     folder: 'src/primary/',
     reason: 'the primary meets a lane only in frames and messages',
-    may: [...FOUNDATION, 'package:', 'src/history/', 'src/runtime/', 'src/stores/', 'src/tracing/'],
+    may: [
+      ...FOUNDATION,
+      'package:',
+      'src/guardian/service-manager.cjs',
+      'src/history/',
+      'src/runtime/',
+      'src/stores/',
+      'src/tracing/',
+    ],
     types: TYPES,
   },
   {
@@ -140,8 +148,6 @@ export const PRELOADED = [
   'src/guardian/switch.cjs',
   'src/heddle.cjs',
   'src/guardian/guardian.cjs',
-  'src/guardian/process-group.cjs',
-  'src/guardian/service-manager.cjs',
 ] as const
 
 /** @returns true when the file belongs to the layer and the layer forbids the import */

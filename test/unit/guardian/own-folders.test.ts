@@ -6,8 +6,7 @@ import { join } from 'node:path'
 import { type TestContext, test } from 'node:test'
 
 const require = createRequire(import.meta.url)
-const { writeCrashReport } = require('../../../src/guardian/crash-report.cjs')
-const { FlightFolder } = require('../../../src/guardian/flight-folder.cjs')
+const { FlightFolder, writeCrashReport } = require('../../../src/guardian/crash-report.cjs')
 
 function folder(t: TestContext): string {
   const path = mkdtempSync(join(tmpdir(), 'heddle-own-'))
