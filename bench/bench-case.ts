@@ -1,3 +1,4 @@
+// What a case of the benchmark is, and a row of its table.
 import type { LoadGenerator } from './load/generator.ts'
 
 /** `HTTP_LISTENER` of the runtime under test. */
@@ -63,6 +64,22 @@ export interface BenchCase {
   title: string
   run(context: CaseContext): Promise<CaseResult>
 }
+
+/** A target for the ratio to the baseline. */
+export const ratioTo = (sense: Target['sense'], value: number): Target => ({ of: 'ratio', sense, value, unit: '×' })
+
+/** A target for the runtime's own figure. */
+export const figureTo = (sense: Target['sense'], value: number, unit: string): Target => ({
+  of: 'figure',
+  sense,
+  value,
+  unit,
+})
+
+/** The row of a figure without a baseline. */
+export const alone = (
+  row: Pick<Row, 'label' | 'unit' | 'heddle' | 'target'> & { faults?: string[]; note?: string },
+): Row => ({ baseline: null, baselineName: null, ratio: null, faults: [], ...row })
 
 /** Whether the row reaches its target; null when it has none, or no figure. */
 export function isMet(row: Row): boolean | null {

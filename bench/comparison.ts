@@ -1,4 +1,5 @@
-import type { CaseContext } from './bench-case.ts'
+// Sides of a comparison in turn, and the figures of a row from what they have shown.
+import type { CaseContext, Row } from './bench-case.ts'
 import type { LoadPlan, LoadResult } from './load/plan.ts'
 import type { BenchServer } from './server.ts'
 import { median } from './statistics.ts'
@@ -10,12 +11,14 @@ const BUSY_CORES = 0.2
 
 export type Load = Pick<LoadPlan, 'requests' | 'connections'>
 
+/** Starts a fresh server of each side, by the side's name. */
+export type Sides = Record<string, () => Promise<BenchServer>>
+
 /** Results per side, one for each round. Results with the same index are from the same round. */
 export type Rounds = Record<string, LoadResult[]>
 
 export interface Comparison {
-  /** Starts a fresh server of each side, by the side's name. */
-  sides: Record<string, () => Promise<BenchServer>>
+  sides: Sides
   /** The same for all sides, or what one of them gets. */
   load: Load | ((side: string) => Load)
   /** Load before it is measured, milliseconds. Default WARMUP_MS. */
@@ -27,52 +30,110 @@ export interface Comparison {
 }
 
 /**
- * Puts the same load on each side in turn, A B C A B C …, so that other load of the machine affects all sides alike.
+ * Tries a fresh server of each side in turn, A B C A B C …, so that other load of the machine affects all sides alike.
  * Every trial has its own process and no other server runs meanwhile. Two processes of the same program differ by a tenth in the cost of
  * a request as long as they live, and by more when others wait beside them. The medians remove that.
  */
-export async function compare(
+export async function inTurn<Result>(
   context: CaseContext,
-  { sides, load, warmupMs = WARMUP_MS, before, after }: Comparison,
-): Promise<Rounds> {
-  const rounds: Rounds = {}
+  sides: Sides,
+  trial: (server: BenchServer, side: string, round: number) => Promise<Result>,
+  { rounds = context.rounds, what = '' }: { rounds?: number; what?: string } = {},
+): Promise<Record<string, Result[]>> {
+  const results: Record<string, Result[]> = {}
   const starts = Object.entries(sides)
-  for (let round = 1; round <= context.rounds; round++) {
+  for (let round = 1; round <= rounds; round++) {
     for (const [n, [side, start]] of starts.entries()) {
-      const done = ((round - 1) * starts.length + n) / (context.rounds * starts.length)
-      context.step(`round ${round} of ${context.rounds}, ${side}`, done)
+      const done = ((round - 1) * starts.length + n) / (rounds * starts.length)
+      context.step(`${what}round ${round} of ${rounds}, ${side}`, done)
       const server = await start()
       try {
-        await before?.(server)
-        const result = await context.load.run({
-          ...(typeof load === 'function' ? load(side) : load),
-          host: server.host,
-          port: server.port,
-          observedPid: server.pid,
-          warmupMs,
-          measureMs: context.measureMs,
-        })
-        context.say(`round ${round} ${side.padEnd(9)} ${describe(result)}`)
-        await after?.(server, result)
-        rounds[side] = [...(rounds[side] ?? []), result]
+        results[side] = [...(results[side] ?? []), await trial(server, side, round)]
       } finally {
         await server.stop()
       }
     }
   }
-  return rounds
+  return results
 }
 
+/** Puts the same load on each side in turn. */
+export async function compare(
+  context: CaseContext,
+  { sides, load, warmupMs = WARMUP_MS, before, after }: Comparison,
+): Promise<Rounds> {
+  return inTurn(context, sides, async (server, side, round) => {
+    await before?.(server)
+    const result = await context.load.run({
+      ...(typeof load === 'function' ? load(side) : load),
+      host: server.host,
+      port: server.port,
+      observedPid: server.pid,
+      warmupMs,
+      measureMs: context.measureMs,
+    })
+    context.say(`round ${round} ${side.padEnd(9)} ${describe(result)}`)
+    await after?.(server, result)
+    return result
+  })
+}
+
+type Results<Result> = Readonly<Record<string, readonly Result[]>>
+
 /** Median of one measure of one side; null when it was not run. */
-export function medianOf(rounds: Rounds, side: string, measure: Measure): number | null {
+export function medianOf<Result>(
+  rounds: Results<Result>,
+  side: string,
+  measure: (result: Result) => number,
+): number | null {
   return median((rounds[side] ?? []).map(measure))
 }
 
 /** Median over the rounds of the ratio between two sides in the same round; null when one was not run. */
-export function medianRatio(rounds: Rounds, side: string, baseline: string, measure: Measure): number | null {
+export function medianRatio<Result>(
+  rounds: Results<Result>,
+  side: string,
+  baseline: string,
+  measure: (result: Result) => number,
+): number | null {
   const others = rounds[baseline] ?? []
   const pairs = (rounds[side] ?? []).slice(0, others.length)
   return median(pairs.map((result, round) => measure(result) / measure(others[round]!)))
+}
+
+/** The figures of a row: one measure of a side, of its baseline, and the ratio in the same round. */
+export function figures<Result>(
+  rounds: Results<Result>,
+  measure: (result: Result) => number,
+  side: string,
+  baseline: string,
+  baselineName: string,
+): Pick<Row, 'heddle' | 'baseline' | 'baselineName' | 'ratio'> {
+  return {
+    heddle: medianOf(rounds, side, measure),
+    baseline: medianOf(rounds, baseline, measure),
+    baselineName,
+    ratio: medianRatio(rounds, side, baseline, measure),
+  }
+}
+
+/** The same of loads, with what went wrong on either side. */
+export function compared(
+  rounds: Rounds,
+  measure: Measure,
+  side: string,
+  baseline: string,
+  baselineName: string,
+): Pick<Row, 'heddle' | 'baseline' | 'baselineName' | 'ratio' | 'faults' | 'note'> {
+  const faults = faultsOf(rounds, side, baseline)
+  return { ...figures(rounds, measure, side, baseline, baselineName), faults, ...busyNote(rounds) }
+}
+
+/** What a request costs on a side, beside its baseline. */
+export function cpuNote(rounds: Rounds, side: string, baseline: string): string {
+  const { heddle, baseline: other, ratio } = figures(rounds, cpuUs, side, baseline, '')
+  const [own, others, times] = [heddle, other, ratio].map((figure) => figure?.toFixed(2) ?? '–')
+  return `CPU per request ${own} / ${others} µs, ${times} ×`
 }
 
 /** Reports how many cores other processes used in the median round, when that is much. */

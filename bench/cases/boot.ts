@@ -1,5 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises'
-import type { BenchCase } from '../bench-case.ts'
+import { alone, type BenchCase, figureTo } from '../bench-case.ts'
 import { residentBytes } from '../cpu.ts'
 import { startHeddle } from '../server.ts'
 import { median } from '../statistics.ts'
@@ -38,24 +38,21 @@ export const boot: BenchCase = {
         await server.stop()
       }
     }
-    const bare = { baseline: null, baselineName: null, ratio: null, faults: [] }
     return {
       rows: [
-        {
-          ...bare,
+        alone({
           label: 'boot: spawn to ready',
           unit: 'ms',
           heddle: median(bootsMs),
-          target: { of: 'figure', sense: 'at most', value: 600, unit: 'ms' },
-        },
-        {
-          ...bare,
+          target: figureTo('at most', 600, 'ms'),
+        }),
+        alone({
           label: 'boot: resident when idle',
           unit: 'MB',
           heddle: median(residentMb),
           // With the pages of files, which processes share: `peers` measures without.
-          target: { of: 'figure', sense: 'at most', value: 180, unit: 'MB' },
-        },
+          target: figureTo('at most', 180, 'MB'),
+        }),
       ],
       details: { bootsMs, residentMb },
     }

@@ -1,10 +1,9 @@
-import { askJson } from '../ask-json.ts'
-import type { BenchCase, CaseContext, Row } from '../bench-case.ts'
+import { type BenchCase, type CaseContext, figureTo, type Row } from '../bench-case.ts'
 import { iterationsFor } from '../calibrate.ts'
-import { busyNote } from '../comparison.ts'
+import { busyNote, inTurn } from '../comparison.ts'
 import { getRequest, postRequest } from '../load/http-request.ts'
 import type { RateResult, RateStream, StreamResult } from '../load/rate-plan.ts'
-import { type BenchServer, startHeddle, startServer } from '../server.ts'
+import { askJson, type BenchServer, heddleSide, startServer } from '../server.ts'
 import { median } from '../statistics.ts'
 
 const LANES = 2
@@ -78,12 +77,9 @@ export const bystander: BenchCase = {
   },
 }
 
-async function measure(context: CaseContext, disturbance: Disturbance): Promise<Sides> {
-  const sides: Sides = { heddle: [], baseline: [] }
-  const starts = {
-    ...(context.baselinesOnly
-      ? {}
-      : { heddle: () => startHeddle({ lanes: LANES, profileDir: context.profileDir('heddle') }) }),
+async function measure(context: CaseContext, { label, path, windowMs }: Disturbance): Promise<Sides> {
+  const sides = {
+    ...heddleSide(context, 'heddle', LANES),
     baseline: () =>
       startServer({
         name: 'fastify',
@@ -92,31 +88,24 @@ async function measure(context: CaseContext, disturbance: Disturbance): Promise<
         stopTimeoutMs: BASELINE_STOP_TIMEOUT_MS,
       }),
   }
-  for (let round = 1; round <= Math.min(context.rounds, ROUNDS_MAX); round++) {
-    for (const side of ['heddle', 'baseline'] as const) {
-      context.step(`${disturbance.label}, round ${round}, ${side}`)
-      const server = await starts[side]?.()
-      if (!server) continue
-      try {
-        await verifyAnswers(server)
-        const result = await context.load.offer({
-          host: server.host,
-          port: server.port,
-          streams: [...STREAMS],
-          callers: { requests: [getRequest(disturbance.path)], connections: 1 },
-          warmupMs: WARMUP_MS,
-          measureMs: disturbance.windowMs[side],
-          drainMs: DRAIN_MS,
-          observedPid: server.pid,
-        })
-        context.say(`${disturbance.label}, round ${round} ${server.name.padEnd(7)} ${describe(result)}`)
-        sides[side].push(result)
-      } finally {
-        await server.stop()
-      }
-    }
+  const trial = async (server: BenchServer, side: string, round: number): Promise<RateResult> => {
+    await verifyAnswers(server)
+    const result = await context.load.offer({
+      host: server.host,
+      port: server.port,
+      streams: [...STREAMS],
+      callers: { requests: [getRequest(path)], connections: 1 },
+      warmupMs: WARMUP_MS,
+      measureMs: windowMs[side as keyof Sides],
+      drainMs: DRAIN_MS,
+      observedPid: server.pid,
+    })
+    context.say(`${label}, round ${round} ${server.name.padEnd(7)} ${describe(result)}`)
+    return result
   }
-  return sides
+  const rounds = Math.min(context.rounds, ROUNDS_MAX)
+  const { heddle = [], baseline = [] } = await inTurn(context, sides, trial, { rounds, what: `${label}, ` })
+  return { heddle, baseline }
 }
 
 /** Checks that all sides do the work before they are disturbed. */
@@ -140,7 +129,7 @@ export function rowOf({ label, deaths }: Disturbance, index: number, sides: Side
     baseline: median(theirs.map(({ allMs }) => allMs.p99)),
     baselineName: 'Fastify',
     ratio: null,
-    target: { of: 'figure', sense: 'under', value: P99_LIMIT_MS[index]!, unit: 'ms' },
+    target: figureTo('under', P99_LIMIT_MS[index]!, 'ms'),
     faults: [
       ...ours.flatMap(faultsOf),
       ...died

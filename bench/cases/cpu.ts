@@ -1,6 +1,6 @@
-import type { BenchCase } from '../bench-case.ts'
+import { type BenchCase, ratioTo } from '../bench-case.ts'
 import { iterationsFor } from '../calibrate.ts'
-import { busyNote, compare, faultsOf, medianOf, medianRatio, perSec } from '../comparison.ts'
+import { compare, compared, perSec } from '../comparison.ts'
 import { getRequest } from '../load/http-request.ts'
 import { heddleSide } from '../server.ts'
 
@@ -21,13 +21,8 @@ export const cpu: BenchCase = {
         {
           label: 'cpu: 2 ms handler, two lanes',
           unit: 'requests/s',
-          heddle: medianOf(rounds, 'two-lanes', perSec),
-          baseline: medianOf(rounds, 'one-lane', perSec),
-          baselineName: 'one lane',
-          ratio: medianRatio(rounds, 'two-lanes', 'one-lane', perSec),
-          target: { of: 'ratio', sense: 'at least', value: 1.8, unit: '×' },
-          faults: faultsOf(rounds, 'two-lanes', 'one-lane'),
-          ...busyNote(rounds),
+          ...compared(rounds, perSec, 'two-lanes', 'one-lane', 'one lane'),
+          target: ratioTo('at least', 1.8),
         },
       ],
       details: { iterations, rounds },

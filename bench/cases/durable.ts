@@ -5,14 +5,14 @@ import { Database } from '../../src/stores/sqlite/driver.ts'
 import { BLOCK_POSITIONS } from '../../src/transport/memory/log-memory.ts'
 import { postgresServer } from '../../test/support/servers/postgres.ts'
 import { toolsDirWith } from '../../test/support/tools-dir.ts'
-import type { BenchCase, CaseContext, Row } from '../bench-case.ts'
-import { busyNote, compare, faultsOf, medianOf, medianRatio, perSec } from '../comparison.ts'
+import { alone, type BenchCase, type CaseContext, figureTo, type Row, ratioTo } from '../bench-case.ts'
+import { inChild, Owner } from '../child.ts'
+import { compare, compared, figures, perSec } from '../comparison.ts'
 import { STORED_NOTE } from '../domains/bench/tick-count.ts'
 import { postRequest } from '../load/http-request.ts'
-import { Owner } from '../owner.ts'
-import { measureQueues, type QueueFigures } from '../postgres/queues.ts'
+import type { QueueFigures, QueuePlan } from '../postgres/queues.ts'
 import { type BenchServer, heddleSide, serverSide, startHeddle } from '../server.ts'
-import { type LoopFigures, measureLoops } from '../sqlite/log-loops.ts'
+import type { LoopFigures, LoopPlan } from '../sqlite/log-loops.ts'
 import { median } from '../statistics.ts'
 import { publishingThread, type TickRun, tickRun } from './events.ts'
 import { verifyEvents } from './write.ts'
@@ -67,7 +67,7 @@ async function measureLog(context: CaseContext, synchronous: 'full' | 'normal') 
     for (let round = 1; round <= rounds; round++) {
       context.step(`round ${round} of ${rounds}, ${synchronous}`)
       const heddle = server === null ? null : await forgottenRun(server, `round-${round}`, thread, EVENTS)
-      const loops = await measureLoops({ synchronous, measureMs })
+      const loops = await inChild<LoopPlan, LoopFigures>('sqlite/log-loops.ts', { synchronous, measureMs })
       const told = heddle === null ? '–' : String(Math.round(heddle.perSec))
       context.say(
         `round ${round} ${told} events/s, bare loop ${Math.round(loops.bare)}, poll ${Math.round(loops.poll)}`,
@@ -80,27 +80,28 @@ async function measureLog(context: CaseContext, synchronous: 'full' | 'normal') 
   const row = (of: keyof LoopFigures, baselineName: string, value: number): Row => ({
     label: `durable: stored, handled in another lane, forgotten, synchronous=${synchronous}`,
     unit: 'events/s',
-    heddle: median(measured.flatMap(({ heddle }) => heddle?.perSec ?? [])),
-    baseline: median(measured.map(({ loops }) => loops[of])),
-    baselineName,
-    ratio: median(measured.flatMap(({ heddle, loops }) => (heddle === null ? [] : heddle.perSec / loops[of]))),
-    target: { of: 'ratio', sense: 'at least', value, unit: '×' },
+    ...ratesOf(
+      measured.map(({ heddle, loops }) => [heddle, loops[of]]),
+      baselineName,
+    ),
+    target: ratioTo('at least', value),
     faults: measured
       .filter(({ heddle }) => heddle !== null && heddle.handled !== heddle.published)
       .map(({ heddle }) => `${heddle!.handled} handled of ${heddle!.published} published`),
   })
   const bare = row('bare', 'loop of 20 inserts a commit', 0.35)
-  const figure: Row = {
-    ...bare,
-    baseline: null,
-    baselineName: null,
-    ratio: null,
-    target: { of: 'figure', sense: 'at least', value: PER_SEC, unit: 'events/s' },
-  }
+  const { label, unit, heddle, faults } = bare
+  const figure = alone({ label, unit, heddle, faults, target: figureTo('at least', PER_SEC, 'events/s') })
   return {
     rows: [...(synchronous === 'full' ? [figure] : []), bare, row('poll', 'polled table, one at a time', 5)],
     details: measured,
   }
+}
+
+/** The figures of a row from rounds of runs, each beside the rate of its baseline. */
+function ratesOf(rounds: readonly (readonly [TickRun | null, number])[], baselineName: string) {
+  const runs = rounds.flatMap(([run]) => run?.perSec ?? [])
+  return figures({ heddle: runs, bare: rounds.map(([, rate]) => rate) }, (rate) => rate, 'heddle', 'bare', baselineName)
 }
 
 /** A run on SQLite. */
@@ -148,13 +149,8 @@ async function measurePosts(context: CaseContext) {
   const row = (baseline: string, baselineName: string, value: number): Row => ({
     label: 'durable: POST, row and event in one transaction',
     unit: 'requests/s',
-    heddle: medianOf(rounds, 'heddle', perSec),
-    baseline: medianOf(rounds, baseline, perSec),
-    baselineName,
-    ratio: medianRatio(rounds, 'heddle', baseline, perSec),
-    target: { of: 'ratio', sense: 'at least', value, unit: '×' },
-    faults: faultsOf(rounds, 'heddle', baseline),
-    ...busyNote(rounds),
+    ...compared(rounds, perSec, 'heddle', baseline, baselineName),
+    target: ratioTo('at least', value),
   })
   return {
     rows: [
@@ -202,7 +198,8 @@ async function measurePostgres(context: CaseContext) {
     for (let round = 1; round <= context.rounds; round++) {
       context.step(`round ${round} of ${context.rounds}, PostgreSQL`)
       const heddle = server === null ? null : await runOn(server, `round-${round}`)
-      const queues = await measureQueues({ access, measureMs: context.measureMs, jobs: JOBS })
+      const plan = { access, measureMs: context.measureMs, jobs: JOBS }
+      const queues = await inChild<QueuePlan, QueueFigures>('postgres/queues.ts', plan)
       const { bare, graphileWorker, pgBoss } = queues
       const told = heddle === null ? '–' : String(Math.round(heddle.perSec))
       context.say(
@@ -213,11 +210,11 @@ async function measurePostgres(context: CaseContext) {
     const row = (of: keyof QueueFigures, baselineName: string, value: number): Row => ({
       label: 'durable: stored, handled in another lane, forgotten, on PostgreSQL',
       unit: 'events/s',
-      heddle: median(measured.flatMap(({ heddle }) => heddle?.perSec ?? [])),
-      baseline: median(measured.map(({ queues }) => queues[of])),
-      baselineName,
-      ratio: median(measured.flatMap(({ heddle, queues }) => (heddle === null ? [] : heddle.perSec / queues[of]))),
-      target: { of: 'ratio', sense: 'at least', value, unit: '×' },
+      ...ratesOf(
+        measured.map(({ heddle, queues }) => [heddle, queues[of]]),
+        baselineName,
+      ),
+      target: ratioTo('at least', value),
       faults: [],
     })
     const free = median(measured.flatMap(({ heddle }) => heddle?.perSec ?? []))
@@ -230,7 +227,7 @@ async function measurePostgres(context: CaseContext) {
       baseline: free,
       baselineName: 'heddle without it',
       ratio: heldRate === null || free === null ? null : heldRate / free,
-      target: { of: 'ratio', sense: 'at least', value: 0.9, unit: '×' },
+      target: ratioTo('at least', 0.9),
       faults: [],
     }
     const rows = [

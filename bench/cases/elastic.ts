@@ -1,10 +1,10 @@
 import { postgresServer } from '../../test/support/servers/postgres.ts'
 import { redisServer } from '../../test/support/servers/redis.ts'
-import type { BenchCase, CaseResult, Row } from '../bench-case.ts'
-import { measureDb } from '../elastic/db.ts'
+import { type BenchCase, type CaseResult, type Row, ratioTo } from '../bench-case.ts'
+import { inChild, Owner } from '../child.ts'
+import type { DbFigures, DbPlan } from '../elastic/db.ts'
 import { measureEvents } from '../elastic/events.ts'
 import { measureState } from '../elastic/state.ts'
-import { Owner } from '../owner.ts'
 
 /** Events of one round. */
 const EVENTS = 100_000
@@ -30,7 +30,7 @@ export const elastic: BenchCase = {
       const { host, port, user, password, database } = postgres
       const access = { host, port, user, password, database }
       const plan = { access, connections: DB_CONNECTIONS, callers: DB_CALLERS, measureMs, rounds }
-      const db = await measureDb(plan, context.profileDir('db'))
+      const db = await inChild<DbPlan, DbFigures>('elastic/db.ts', plan, context.profileDir('db'))
       say(`db.query ${Math.round(db.heddle.perSecond)}/s, pg ${Math.round(db.bare.perSecond)}/s`)
       const bareState = Math.max(state.barePipeline.callsPerSec, state.bareLoops.callsPerSec)
       const { cpuUs } = events
@@ -75,7 +75,7 @@ function row(
     baseline,
     baselineName: 'bare driver',
     ratio: heddle / baseline,
-    target: { of: 'ratio', sense: 'at least', value: target, unit: '×' },
+    target: ratioTo('at least', target),
     faults,
     note,
   }

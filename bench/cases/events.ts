@@ -1,8 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises'
-import { askJson } from '../ask-json.ts'
-import type { BenchCase } from '../bench-case.ts'
+import { alone, type BenchCase, figureTo } from '../bench-case.ts'
 import { TICK_EVENT, type TickCount } from '../domains/bench/tick-count.ts'
-import { type BenchServer, startHeddle } from '../server.ts'
+import { askJson, type BenchServer, startHeddle } from '../server.ts'
 import { median } from '../statistics.ts'
 
 const EVENTS = 200_000
@@ -31,19 +30,16 @@ export const events: BenchCase = {
     const crossedShare = median(runs.map((run) => run.crossed / run.handled))
     return {
       rows: [
-        {
+        alone({
           label: 'events: published in one lane, handled in another',
           unit: 'events/s',
           heddle: median(runs.map((run) => run.crossedPerSec)),
-          baseline: null,
-          baselineName: null,
-          ratio: null,
-          target: { of: 'figure', sense: 'at least', value: 300_000, unit: 'events/s' },
+          target: figureTo('at least', 300_000, 'events/s'),
           faults: runs
             .filter((run) => run.handled !== run.published)
             .map((run) => `${run.handled} handled of ${run.published} published`),
           ...(crossedShare === null ? {} : { note: `${(crossedShare * 100).toFixed(1)} % crossed lanes` }),
-        },
+        }),
       ],
       details: { runs },
     }

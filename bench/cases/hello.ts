@@ -1,16 +1,6 @@
 import assert from 'node:assert/strict'
-import type { BenchCase, Target } from '../bench-case.ts'
-import {
-  busyNote,
-  compare,
-  cpuUs,
-  faultsOf,
-  type Load,
-  type Measure,
-  medianOf,
-  medianRatio,
-  perSec,
-} from '../comparison.ts'
+import { type BenchCase, ratioTo, type Target } from '../bench-case.ts'
+import { compare, compared, cpuUs, type Load, type Measure, perSec } from '../comparison.ts'
 import { getRequest } from '../load/http-request.ts'
 import { type BenchServer, heddleSide, serverSide } from '../server.ts'
 
@@ -40,26 +30,19 @@ export const hello: BenchCase = {
     })
     // The targets are those of uWebSockets.js: what a platform without it gets is told.
     const target = (sense: Target['sense'], value: number): Target | null =>
-      bareSide === 'node' ? null : { of: 'ratio', sense, value, unit: '×' }
-    const row = (baseline: string, measure: Measure) => ({
-      heddle: medianOf(rounds, 'heddle', measure),
-      baseline: medianOf(rounds, baseline, measure),
-      baselineName: baseline === 'fastify' ? 'Fastify' : BARE[bareSide].title,
-      ratio: medianRatio(rounds, 'heddle', baseline, measure),
-      faults: faultsOf(rounds, 'heddle', baseline),
-      ...busyNote(rounds),
-    })
+      bareSide === 'node' ? null : ratioTo(sense, value)
+    const beside = (measure: Measure, side: string, title: string) => compared(rounds, measure, 'heddle', side, title)
     const cpu = { label: 'hello: CPU per request, whole process', unit: 'µs CPU/request' }
     return {
       rows: [
-        { ...cpu, ...row('fastify', cpuUs), target: target('at most', 0.6) },
+        { ...cpu, ...beside(cpuUs, 'fastify', 'Fastify'), target: target('at most', 0.6) },
         {
           label: 'hello: requests per second',
           unit: 'requests/s',
-          ...row('fastify', perSec),
+          ...beside(perSec, 'fastify', 'Fastify'),
           target: target('at least', 1.8),
         },
-        { ...cpu, ...row(bareSide, cpuUs), target: target('at most', 1.45) },
+        { ...cpu, ...beside(cpuUs, bareSide, BARE[bareSide].title), target: target('at most', 1.45) },
       ],
       details: { rounds },
     }

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
-import type { BenchCase, Row } from '../bench-case.ts'
-import { busyNote, compare, cpuUs, faultsOf, medianOf, medianRatio, perSec, type Rounds } from '../comparison.ts'
+import { type BenchCase, type Row, ratioTo } from '../bench-case.ts'
+import { compare, compared, cpuNote, perSec, type Rounds } from '../comparison.ts'
 import { type BenchServer, startHeddle } from '../server.ts'
 import { HELLO_LOAD, verifyHello } from './hello.ts'
 
@@ -49,18 +49,12 @@ async function verifyKept({ name, host, port }: BenchServer): Promise<void> {
 }
 
 function rowOf(side: string, { label, atLeast }: Kept, rounds: Rounds): Row {
-  const cpu = [medianOf(rounds, side, cpuUs), medianOf(rounds, OFF, cpuUs), medianRatio(rounds, side, OFF, cpuUs)]
-  const [cpuOn, cpuOff, cpuRatio] = cpu.map((figure) => figure?.toFixed(2) ?? '–')
-  const notes = [`CPU per request ${cpuOn} / ${cpuOff} µs, ${cpuRatio} ×`, busyNote(rounds).note]
+  const { note, ...row } = compared(rounds, perSec, side, OFF, 'no history')
   return {
     label: `history: requests per second, ${label}`,
     unit: 'requests/s',
-    heddle: medianOf(rounds, side, perSec),
-    baseline: medianOf(rounds, OFF, perSec),
-    baselineName: 'no history',
-    ratio: medianRatio(rounds, side, OFF, perSec),
-    target: { of: 'ratio', sense: 'at least', value: atLeast, unit: '×' },
-    faults: faultsOf(rounds, side, OFF),
-    note: notes.filter((note) => note !== undefined).join('; '),
+    ...row,
+    target: ratioTo('at least', atLeast),
+    note: [cpuNote(rounds, side, OFF), ...(note === undefined ? [] : [note])].join('; '),
   }
 }

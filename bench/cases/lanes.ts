@@ -1,14 +1,14 @@
-import type { BenchCase, CaseContext, Row } from '../bench-case.ts'
+import { alone, type BenchCase, type CaseContext, type Row } from '../bench-case.ts'
 import { iterationsFor } from '../calibrate.ts'
 import {
   busyNote,
   compare,
+  compared,
   cpuUs,
   faultsOf,
   type Measure,
   mainCpuUs,
   medianOf,
-  medianRatio,
   perSec,
   type Rounds,
 } from '../comparison.ts'
@@ -90,20 +90,19 @@ export const lanes: BenchCase = {
       ]),
     ])
     context.say(`medians of ${context.rounds} rounds; the model is of ${cores} cores beside the generator\n${grid}`)
-    const rows = models.map(([handlerUs, model]) => ({
-      label: `lanes: the primary is the limit from, handler of ${handlerUs} µs`,
-      unit: 'lanes',
-      heddle: model.lanesAtLimit,
-      baseline: null,
-      baselineName: null,
-      ratio: null,
-      target: null,
-      faults: faultsOf(byHandler[handlerUs]!, ...LANES.map(nameOf)),
-      note: [
-        `primary ${model.primaryUs.toFixed(1)} µs, lane ${model.laneUs.toFixed(1)} µs a request`,
-        ...Object.values(busyNote(byHandler[handlerUs]!)),
-      ].join('; '),
-    }))
+    const rows = models.map(([handlerUs, model]) =>
+      alone({
+        label: `lanes: the primary is the limit from, handler of ${handlerUs} µs`,
+        unit: 'lanes',
+        heddle: model.lanesAtLimit,
+        target: null,
+        faults: faultsOf(byHandler[handlerUs]!, ...LANES.map(nameOf)),
+        note: [
+          `primary ${model.primaryUs.toFixed(1)} µs, lane ${model.laneUs.toFixed(1)} µs a request`,
+          ...Object.values(busyNote(byHandler[handlerUs]!)),
+        ].join('; '),
+      }),
+    )
     const processes = await compareProcesses(context)
     return {
       rows: [...rows, ...processRows(processes, cores)],
@@ -126,12 +125,8 @@ function processRows(rounds: Rounds, cores: number): Row[] {
   const row = (label: string, unit: string, measure: Measure): Row => ({
     label: `lanes: two processes to one, ${label}`,
     unit,
-    heddle: medianOf(rounds, TWO_PROCESSES, measure),
-    baseline: medianOf(rounds, ONE_PROCESS, measure),
-    baselineName: 'PROCESSES=1',
-    ratio: medianRatio(rounds, TWO_PROCESSES, ONE_PROCESS, measure),
+    ...compared(rounds, measure, TWO_PROCESSES, ONE_PROCESS, 'PROCESSES=1'),
     target: null,
-    faults: faultsOf(rounds, TWO_PROCESSES, ONE_PROCESS),
     note: [`two busy threads in each, on ${cores} cores beside the generator`, ...Object.values(busyNote(rounds))].join(
       '; ',
     ),

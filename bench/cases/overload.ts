@@ -1,11 +1,10 @@
-import { askJson } from '../ask-json.ts'
-import type { BenchCase, CaseContext, Row } from '../bench-case.ts'
+import { type BenchCase, type CaseContext, figureTo, type Row, ratioTo } from '../bench-case.ts'
 import { iterationsFor } from '../calibrate.ts'
-import { busyNote, faultsOf } from '../comparison.ts'
+import { busyNote, faultsOf, inTurn, type Sides as TurnSides } from '../comparison.ts'
 import { getRequest } from '../load/http-request.ts'
 import type { LoadPlan, LoadResult } from '../load/plan.ts'
 import type { RateResult, StreamResult } from '../load/rate-plan.ts'
-import { type BenchServer, startHeddle, startServer } from '../server.ts'
+import { askJson, type BenchServer, heddleSide, startServer } from '../server.ts'
 import { median } from '../statistics.ts'
 
 /** The default number of lanes on a machine with two cores. */
@@ -78,11 +77,8 @@ export const overload: BenchCase = {
 }
 
 async function measure(context: CaseContext, { label, path, bottleneck }: Route): Promise<Sides> {
-  const sides: Sides = { heddle: [], fastify: [], refusing: [] }
-  const starts = {
-    ...(context.baselinesOnly
-      ? {}
-      : { heddle: () => startHeddle({ lanes: LANES, profileDir: context.profileDir('heddle') }) }),
+  const sides = {
+    ...heddleSide(context, 'heddle', LANES),
     fastify: () =>
       startServer({
         name: 'fastify',
@@ -90,49 +86,40 @@ async function measure(context: CaseContext, { label, path, bottleneck }: Route)
         profileDir: context.profileDir('fastify'),
         stopTimeoutMs: STOP_TIMEOUT_MS,
       }),
+    ...(bottleneck === 'lane' && {
+      refusing: () => startServer({ name: 'refusing', script: 'bench/baselines/refuse-uws.ts' }),
+    }),
   }
-  const offer = (server: BenchServer, perSec: number) =>
-    context.load.offer({
-      host: server.host,
-      port: server.port,
-      observedPid: server.pid,
-      streams: [{ name: label, requests: [getRequest(path)], perSec, connections: CONNECTIONS }],
-      warmupMs: FILL_MS,
-      measureMs: WINDOW_MS,
-      drainMs: DRAIN_MS,
-    })
-  for (let round = 1; round <= Math.min(context.rounds, ROUNDS_MAX); round++) {
-    let perSec = 0
-    for (const side of ['heddle', 'fastify'] as const) {
-      context.step(`${label}, round ${round}, ${side}`)
-      const server = await starts[side]?.()
-      if (!server) continue
-      try {
-        await askJson(server, path)
-        const { host, port, pid } = server
-        const target = { host, port, observedPid: pid, requests: [getRequest(path)] }
-        const peak = await peakOf(context, { ...target, connections: PEAK_CONNECTIONS })
-        if (perSec === 0) perSec = peak.okPerSec * OVERLOAD
-        const result = await offer(server, peak.okPerSec * OVERLOAD)
-        context.say(`${label}, round ${round} ${side.padEnd(7)} ${describe(peak, result)}`)
-        sides[side].push({ peak, overload: result })
-      } finally {
-        await server.stop()
-      }
+  const requests = [getRequest(path)]
+  /** By round: twice the peak of its first side. */
+  const offered: Record<number, number> = {}
+  const trial = async (server: BenchServer, side: string, round: number): Promise<Partial<Round>> => {
+    const target = { host: server.host, port: server.port, observedPid: server.pid }
+    const offer = (perSec: number) =>
+      context.load.offer({
+        ...target,
+        streams: [{ name: label, requests, perSec, connections: CONNECTIONS }],
+        warmupMs: FILL_MS,
+        measureMs: WINDOW_MS,
+        drainMs: DRAIN_MS,
+      })
+    if (side === 'refusing') {
+      const result = await offer(offered[round]!)
+      context.say(`${label}, round ${round} refusing ${describeRefusals(result)}`)
+      return { overload: result }
     }
-    if (bottleneck === 'lane') {
-      context.step(`${label}, round ${round}, refusing`)
-      const server = await startServer({ name: 'refusing', script: 'bench/baselines/refuse-uws.ts' })
-      try {
-        const result = await offer(server, perSec)
-        context.say(`${label}, round ${round} refusing ${describeRefusals(result)}`)
-        sides.refusing.push(result)
-      } finally {
-        await server.stop()
-      }
-    }
+    await askJson(server, path)
+    const peak = await peakOf(context, { ...target, requests, connections: PEAK_CONNECTIONS })
+    const perSec = peak.okPerSec * OVERLOAD
+    offered[round] ??= perSec
+    const result = await offer(perSec)
+    context.say(`${label}, round ${round} ${side.padEnd(7)} ${describe(peak, result)}`)
+    return { peak, overload: result }
   }
-  return sides
+  const rounds = Math.min(context.rounds, ROUNDS_MAX)
+  const results = await inTurn(context, sides as TurnSides, trial, { rounds, what: `${label}, ` })
+  const { heddle = [], fastify = [], refusing = [] } = results as Record<string, Round[]>
+  return { heddle, fastify, refusing: refusing.map(({ overload }) => overload) }
 }
 
 async function peakOf(context: CaseContext, load: Omit<LoadPlan, 'warmupMs' | 'measureMs'>): Promise<LoadResult> {
@@ -161,7 +148,7 @@ export function rowsOf({ label, bottleneck, shareMin }: Route, { heddle, fastify
     heddle: median(ours.map(({ refusedSinceSentMs }) => refusedSinceSentMs.p99)),
     baseline: median(refusing.map(({ streams }) => streams[0]!.refusedSinceSentMs.p99)),
     baselineName: 'uWebSockets.js that refuses all',
-    target: { of: 'figure', sense: 'under', value: 5, unit: 'ms' },
+    target: figureTo('under', 5, 'ms'),
     note: [
       `p50 ${median(ours.map(({ refusedSinceSentMs }) => refusedSinceSentMs.p50))} ms`,
       `from when it was due, with the generator's own delay, p99 ${median(ours.map(({ refusedMs }) => refusedMs.p99))} ms`,
@@ -176,7 +163,7 @@ export function rowsOf({ label, bottleneck, shareMin }: Route, { heddle, fastify
     baseline: median(fastify.map(percentOfPeak)),
     baselineName: 'Fastify',
     ratio: median(heddle.slice(0, fastify.length).map((round, n) => percentOfPeak(round) / percentOfPeak(fastify[n]!))),
-    target: { of: 'ratio', sense: 'at least', value: 1, unit: '×' },
+    target: ratioTo('at least', 1),
     faults,
   }
   return [
@@ -187,7 +174,7 @@ export function rowsOf({ label, bottleneck, shareMin }: Route, { heddle, fastify
       heddle: median(heddle.map(percentOfPeak)),
       baseline: median(fastify.map(percentOfPeak)),
       baselineName: 'Fastify',
-      target: { of: 'figure', sense: 'at least', value: shareMin, unit: '% of the peak' },
+      target: figureTo('at least', shareMin, '% of the peak'),
       note: [
         shares('heddle', ours),
         shares('Fastify', fastify.map(streamOf)),
@@ -202,7 +189,7 @@ export function rowsOf({ label, bottleneck, shareMin }: Route, { heddle, fastify
       heddle: median(heddle.map(memoryGrowth)),
       baseline: median(fastify.map(memoryGrowth)),
       baselineName: 'Fastify',
-      target: { of: 'figure', sense: 'at most', value: 1.1, unit: '×' },
+      target: figureTo('at most', 1.1, '×'),
       note: `at most ${whole(heddle.map(memoryMaxMb))} MB resident, Fastify ${whole(fastify.map(memoryMaxMb))} MB`,
     },
   ]

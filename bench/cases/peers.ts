@@ -1,13 +1,12 @@
 import { availableParallelism } from 'node:os'
-import type { BenchCase, CaseContext, Row, Target } from '../bench-case.ts'
-import { busyNote, faultsOf } from '../comparison.ts'
+import { type BenchCase, type CaseContext, figureTo, type Row, ratioTo, type Target } from '../bench-case.ts'
+import { busyNote, faultsOf, figures, inTurn, medianOf } from '../comparison.ts'
 import { treeMemoryBytes } from '../cpu.ts'
 import type { LoadResult } from '../load/plan.ts'
 import type { RateResult } from '../load/rate-plan.ts'
 import { installPeer } from '../peers/install.ts'
 import { memoryRows, watchMemory } from '../peers/memory.ts'
 import { type BenchServer, heddleSide, serverSide } from '../server.ts'
-import { median } from '../statistics.ts'
 import { formatGrid } from '../table.ts'
 import { HELLO_LOAD, verifyHello } from './hello.ts'
 
@@ -55,22 +54,12 @@ export const peers: BenchCase = {
       ...serverSide(context, 'nestjs', 'bench/peers/nestjs/hello.cjs'),
       ...serverSide(context, 'uws', 'bench/baselines/hello-uws.ts'),
     }
-    const rounds: Rounds = {}
-    const starts = Object.entries(sides)
-    for (let round = 1; round <= context.rounds; round++) {
-      for (const [n, [side, start]] of starts.entries()) {
-        const done = ((round - 1) * starts.length + n) / (context.rounds * starts.length)
-        context.step(`round ${round} of ${context.rounds}, ${side}`, done)
-        const server = await start()
-        try {
-          await verifyHello(server)
-          rounds[side] = [...(rounds[side] ?? []), await look(context, server)]
-        } finally {
-          await server.stop()
-        }
-        context.say(`round ${round} ${side.padEnd(9)} ${describe(rounds[side]!.at(-1)!)}`)
-      }
-    }
+    const rounds: Rounds = await inTurn(context, sides, async (server, side, round) => {
+      await verifyHello(server)
+      const seen = await look(context, server)
+      context.say(`round ${round} ${side.padEnd(9)} ${describe(seen)}`)
+      return seen
+    })
     context.say(`medians of ${context.rounds} rounds\n${gridOf(rounds)}`)
     const memory = await watchMemory(context, HELLO_LOAD)
     return { rows: [...rowsOf(rounds), ...memoryRows(memory)], details: { rounds, memory, grid: gridOf(rounds) } }
@@ -134,15 +123,6 @@ const dueAt =
 const idleMb: Figure = ({ idleBytes }) => idleBytes / MIB
 const loadedMb: Figure = ({ loadedBytes }) => loadedBytes / MIB
 
-const medianOf = (rounds: Rounds, side: string, figure: Figure): number | null =>
-  median((rounds[side] ?? []).map(figure))
-
-/** Median over the rounds of the ratio in the same round; null when one was not run. */
-function medianRatio(rounds: Rounds, side: string, baseline: string, figure: Figure): number | null {
-  const others = rounds[baseline] ?? []
-  return median((rounds[side] ?? []).slice(0, others.length).map((seen, n) => figure(seen) / figure(others[n]!)))
-}
-
 function rowsOf(rounds: Rounds): Row[] {
   const results = Object.fromEntries(
     Object.entries(rounds).map(([side, seen]) => [side, seen.flatMap(({ closed }) => Object.values(closed))]),
@@ -157,33 +137,24 @@ function rowsOf(rounds: Rounds): Row[] {
   ): Row => ({
     label: `peers: ${label}`,
     unit,
-    heddle: medianOf(rounds, side, figure),
-    baseline: medianOf(rounds, baseline, figure),
-    baselineName: TITLES[baseline]!,
-    ratio: medianRatio(rounds, side, baseline, figure),
+    ...figures(rounds, figure, side, baseline, TITLES[baseline]!),
     target,
     faults: faultsOf(results, side, baseline),
     ...busyNote(results),
   })
-  const ratio = (sense: Target['sense'], value: number): Target => ({ of: 'ratio', sense, value, unit: '×' })
   const cpu = 'µs CPU/request'
   const p50OverUs = medianOf(rounds, 'fastify', p50At(1))
   return [
-    row('CPU, 64 connections', cpu, cpuAt(64), ratio('at most', 0.6)),
-    row('throughput, 64 connections', 'requests/s', perSecAt(64), ratio('at least', 1.8)),
-    row('CPU, 64 connections', cpu, cpuAt(64), ratio('at most', 1.45), 'heddle', 'uws'),
-    row('CPU, 8 connections', cpu, cpuAt(8), ratio('at most', 1)),
-    row('CPU, 1 connection', cpu, cpuAt(1), ratio('at most', 1.25)),
-    row('p50, 1 connection', 'µs', p50At(1), {
-      of: 'figure',
-      sense: 'at most',
-      value: p50OverUs === null ? 0 : p50OverUs + 25,
-      unit: 'µs',
-    }),
-    row('p99, 64 connections', 'ms', p99At(64), ratio('at most', 1)),
-    row('p99.9 at 20,000/s', 'ms', dueAt(20_000, 'p999'), ratio('at most', 1)),
-    row('two lanes to one, throughput', 'requests/s', perSecAt(64), ratio('at least', 0.9), 'heddle-2', 'heddle'),
-    row('two lanes to one, CPU', cpu, cpuAt(64), ratio('at most', 1.15), 'heddle-2', 'heddle'),
+    row('CPU, 64 connections', cpu, cpuAt(64), ratioTo('at most', 0.6)),
+    row('throughput, 64 connections', 'requests/s', perSecAt(64), ratioTo('at least', 1.8)),
+    row('CPU, 64 connections', cpu, cpuAt(64), ratioTo('at most', 1.45), 'heddle', 'uws'),
+    row('CPU, 8 connections', cpu, cpuAt(8), ratioTo('at most', 1)),
+    row('CPU, 1 connection', cpu, cpuAt(1), ratioTo('at most', 1.25)),
+    row('p50, 1 connection', 'µs', p50At(1), figureTo('at most', p50OverUs === null ? 0 : p50OverUs + 25, 'µs')),
+    row('p99, 64 connections', 'ms', p99At(64), ratioTo('at most', 1)),
+    row('p99.9 at 20,000/s', 'ms', dueAt(20_000, 'p999'), ratioTo('at most', 1)),
+    row('two lanes to one, throughput', 'requests/s', perSecAt(64), ratioTo('at least', 0.9), 'heddle-2', 'heddle'),
+    row('two lanes to one, CPU', cpu, cpuAt(64), ratioTo('at most', 1.15), 'heddle-2', 'heddle'),
   ]
 }
 

@@ -1,10 +1,9 @@
 import { setTimeout as sleep } from 'node:timers/promises'
-import { askJson } from '../ask-json.ts'
-import type { BenchCase, CaseContext } from '../bench-case.ts'
+import { alone, type BenchCase, type CaseContext, figureTo } from '../bench-case.ts'
 import { busyNote } from '../comparison.ts'
 import { getRequest, postRequest } from '../load/http-request.ts'
 import type { RateStream, StreamResult } from '../load/rate-plan.ts'
-import { type BenchServer, startHeddle } from '../server.ts'
+import { askJson, type BenchServer, startHeddle } from '../server.ts'
 
 const LANES = 2
 const WARMUP_MS = 2000
@@ -38,14 +37,11 @@ export const reload: BenchCase = {
       const offered = streams.reduce((sum, stream) => sum + stream.offered, 0)
       return {
         rows: [
-          {
+          alone({
             label: 'requests that fail while SIGHUP replaces all lanes again and again, at 5,000 a second',
             unit: '',
             heddle: failed,
-            baseline: null,
-            baselineName: null,
-            ratio: null,
-            target: { of: 'figure', sense: 'at most', value: 0, unit: '' },
+            target: figureTo('at most', 0, ''),
             faults,
             note: [
               `${offered} requests, ${reloads} reloads`,
@@ -54,7 +50,7 @@ export const reload: BenchCase = {
             ]
               .filter(Boolean)
               .join('; '),
-          },
+          }),
         ],
         details: result,
       }

@@ -1,5 +1,5 @@
-import type { BenchCase, CaseContext, Row } from '../bench-case.ts'
-import { busyNote, compare, cpuUs, faultsOf, medianOf, medianRatio, perSec, type Rounds } from '../comparison.ts'
+import { alone, type BenchCase, type CaseContext, figureTo, type Row, ratioTo } from '../bench-case.ts'
+import { compare, compared, cpuNote, perSec, type Rounds } from '../comparison.ts'
 import type { RateResult, StreamResult } from '../load/rate-plan.ts'
 import { type BenchServer, heddleSide, startHeddle } from '../server.ts'
 import { median } from '../statistics.ts'
@@ -86,16 +86,13 @@ async function measureCalm(context: CaseContext, received: Received): Promise<{ 
   }
   const [{ ok, offered }] = result.streams as [StreamResult]
   const share = received[CALM_SIDE]![0]!.spans / ((ok + 1) * SPANS_PER_REQUEST)
-  const row: Row = {
+  const row = alone({
     label: `tracing: share of the spans that arrive, ${CALM_PER_SEC} requests/s, all sampled`,
     unit: 'share',
     heddle: share,
-    baseline: null,
-    baselineName: null,
-    ratio: null,
-    target: { of: 'figure', sense: 'at least', value: 0.999, unit: '' },
+    target: figureTo('at least', 0.999, ''),
     faults: ok === offered ? [] : [`${offered - ok} of ${offered} requests were not answered with 200`],
-  }
+  })
   return { row, result }
 }
 
@@ -132,25 +129,20 @@ async function startTraced(
 export function rowOf(side: string, sampling: Sampling, rounds: Rounds, received: readonly DiscardCounts[]): Row {
   const results = rounds[side] ?? []
   const spansPerRequest = median(received.map(({ spans }, round) => spans / results[round]!.okWithWarmup))
-  const cpu = [medianOf(rounds, side, cpuUs), medianOf(rounds, OFF, cpuUs), medianRatio(rounds, side, OFF, cpuUs)]
-  const [cpuOn, cpuOff, cpuRatio] = cpu.map((figure) => figure?.toFixed(2) ?? '–')
-  const notes = [
-    `CPU per request ${cpuOn} / ${cpuOff} µs, ${cpuRatio} ×`,
-    `${spansPerRequest?.toPrecision(3) ?? 'no'} spans per request arrived`,
-    busyNote(rounds).note,
-  ]
+  const { note, faults, ...row } = compared(rounds, perSec, side, OFF, 'tracing off')
   return {
     label: `tracing: requests per second, ${sampling.label}`,
     unit: 'requests/s',
-    heddle: medianOf(rounds, side, perSec),
-    baseline: medianOf(rounds, OFF, perSec),
-    baselineName: 'tracing off',
-    ratio: medianRatio(rounds, side, OFF, perSec),
-    target: { of: 'ratio', sense: 'at least', value: sampling.atLeast, unit: '×' },
+    ...row,
+    target: ratioTo('at least', sampling.atLeast),
     faults: [
-      ...faultsOf(rounds, side, OFF),
+      ...faults,
       ...(received.some(({ spans }) => spans === 0) ? [`${side}: a round of which no span arrived`] : []),
     ],
-    note: notes.filter((note) => note !== undefined).join('; '),
+    note: [
+      cpuNote(rounds, side, OFF),
+      `${spansPerRequest?.toPrecision(3) ?? 'no'} spans per request arrived`,
+      ...(note === undefined ? [] : [note]),
+    ].join('; '),
   }
 }

@@ -1,12 +1,12 @@
 import assert from 'node:assert/strict'
 import { setTimeout as sleep } from 'node:timers/promises'
-import { askJson } from '../ask-json.ts'
-import type { BenchCase, CaseContext, Row } from '../bench-case.ts'
-import { busyNote, compare, faultsOf, medianOf, medianRatio, perSec } from '../comparison.ts'
+import { type BenchCase, type CaseContext, type Row, ratioTo } from '../bench-case.ts'
+import { inChild } from '../child.ts'
+import { compare, compared, perSec } from '../comparison.ts'
 import { postRequest } from '../load/http-request.ts'
 import type { LoadResult } from '../load/plan.ts'
-import { type BenchServer, heddleSide, serverSide } from '../server.ts'
-import { measureTransactions, type TransactionFigures } from '../sqlite/transactions.ts'
+import { askJson, type BenchServer, heddleSide, serverSide } from '../server.ts'
+import type { TransactionFigures, TransactionPlan } from '../sqlite/transactions.ts'
 
 const BODIES = 32
 const CONNECTIONS = 64
@@ -36,7 +36,8 @@ async function measuredTransactions(context: CaseContext) {
   for (const synchronous of ['full', 'normal'] as const) {
     context.step(`transactions, ${synchronous}`)
     const plan = { synchronous, callers: CONNECTIONS, measureMs, rounds }
-    const figures = await measureTransactions(plan, context.profileDir(`transactions-${synchronous}`))
+    const profileDir = context.profileDir(`transactions-${synchronous}`)
+    const figures = await inChild<TransactionPlan, TransactionFigures>('sqlite/transactions.ts', plan, profileDir)
     const { heddle, bare, ratio, lost } = figures
     const row: Row = {
       label: `write: two inserts in a transaction, synchronous=${synchronous}`,
@@ -45,7 +46,7 @@ async function measuredTransactions(context: CaseContext) {
       baseline: bare.perSecond,
       baselineName: 'better-sqlite3, one after another',
       ratio,
-      target: { of: 'ratio', sense: 'at least', value: 2, unit: '×' },
+      target: ratioTo('at least', 2),
       faults: lost === 0 ? [] : [`${lost} acknowledged rows are not there`],
       note: `CPU ${heddle.cpuUs.toFixed(1)} µs each, bare ${bare.cpuUs.toFixed(1)} µs`,
     }
@@ -71,13 +72,8 @@ async function measured(context: CaseContext, requests: string[], synchronous: s
   const row: Row = {
     label: `write: requests per second, synchronous=${synchronous}`,
     unit: 'requests/s',
-    heddle: medianOf(rounds, 'heddle', perSec),
-    baseline: medianOf(rounds, 'fastify', perSec),
-    baselineName: 'Fastify + better-sqlite3',
-    ratio: medianRatio(rounds, 'heddle', 'fastify', perSec),
-    target: { of: 'ratio', sense: 'at least', value: 2, unit: '×' },
-    faults: faultsOf(rounds, 'heddle', 'fastify'),
-    ...busyNote(rounds),
+    ...compared(rounds, perSec, 'heddle', 'fastify', 'Fastify + better-sqlite3'),
+    target: ratioTo('at least', 2),
   }
   return { row, rounds }
 }

@@ -1,5 +1,11 @@
-import { fork } from 'node:child_process'
-import { once } from 'node:events'
+// A separate process: reads the same rows through the tool and through pg alone, in turn, and sends the figures over IPC.
+import pg from 'pg'
+import type { ToolRuntime } from '../../src/contracts/tool.ts'
+import { loadSettings } from '../../src/core/config/load.ts'
+import PostgresDb from '../../src/extras/postgres/index.ts'
+import { planOf, sendFigures } from '../child.ts'
+import { proxied } from '../micro/proxied-tool.ts'
+import { median } from '../statistics.ts'
 
 /** A database in which the benchmark may create a table. */
 export interface DbAccess {
@@ -44,27 +50,114 @@ export interface DbFigures {
   ratioNamed: number
 }
 
-/**
- * Reads rows by their key, one side after the other in the same process, on the same server.
- * @param profileDir where the process leaves its CPU profile
- */
-export async function measureDb(plan: DbPlan, profileDir?: string): Promise<DbFigures> {
-  const child = fork(new URL('./db-process.ts', import.meta.url), {
-    execArgv: [
-      '--import',
-      import.meta.resolve('tsx'),
-      ...(profileDir ? ['--cpu-prof', `--cpu-prof-dir=${profileDir}`] : []),
-    ],
-    env: { ...process.env, NODE_ENV: 'production' },
-  })
-  child.send(plan)
-  const exited = once(child, 'exit')
-  const figures = await Promise.race([
-    once(child, 'message').then(([message]) => message as DbFigures),
-    exited.then(([code]) => {
-      throw new Error(`the benchmark of the database ended with code ${code}`)
+const ROWS = 10_000
+const SELECT = 'SELECT id, name, email, created_at FROM bench_users WHERE id = $1'
+
+type Read = (id: string) => Promise<unknown>
+interface Window {
+  perSecond: number
+  cpuUs: number
+}
+
+const plan = planOf<DbPlan>()
+const { access, connections } = plan
+const pool = new pg.Pool({ ...access, max: connections, min: connections })
+pool.on('error', () => {})
+await fill(pool)
+const tool = new PostgresDb(runtimeFor(access, connections))
+const db = proxied<PostgresDb>('db', tool)
+
+const sides: Record<'heddle' | 'bare' | 'bareNamed', Read> = {
+  heddle: (id) => db.query(SELECT, [id]),
+  bare: (id) => pool.query(SELECT, [id]),
+  bareNamed: (id) => pool.query({ name: 'read', text: SELECT, values: [id] }),
+}
+const windows: Record<keyof typeof sides, Window[]> = { heddle: [], bare: [], bareNamed: [] }
+const names = Object.keys(sides) as (keyof typeof sides)[]
+for (const name of names) await measure(sides[name], Math.min(1000, plan.measureMs))
+for (let round = 0; round < plan.rounds; round++) {
+  // Each side is first, second and last equally often.
+  for (let n = 0; n < names.length; n++) {
+    const name = names[(round + n) % names.length]!
+    windows[name].push(await measure(sides[name], plan.measureMs))
+  }
+}
+await tool.stop()
+await pool.query('DROP TABLE bench_users')
+await pool.end()
+
+const [heddle, bare, bareNamed] = [sideOf(windows.heddle), sideOf(windows.bare), sideOf(windows.bareNamed)]
+const figures: DbFigures = {
+  heddle,
+  bare,
+  bareNamed,
+  ratio: ratioOf(heddle, bare),
+  ratioNamed: ratioOf(heddle, bareNamed),
+}
+sendFigures(figures)
+
+async function measure(read: Read, forMs: number): Promise<Window> {
+  const startedMs = performance.now()
+  const endMs = startedMs + forMs
+  const cpu = process.cpuUsage()
+  let count = 0
+  await Promise.all(
+    Array.from({ length: plan.callers }, async (_, caller) => {
+      for (let n = caller; performance.now() < endMs; n += 7) {
+        await read(`user-${n % ROWS}`)
+        count++
+      }
     }),
-  ])
-  await exited
-  return figures
+  )
+  const { user, system } = process.cpuUsage(cpu)
+  return { perSecond: (count * 1000) / (performance.now() - startedMs), cpuUs: (user + system) / count }
+}
+
+function sideOf(rounds: readonly Window[]): DbSide {
+  return {
+    perSecond: median(rounds.map(({ perSecond }) => perSecond)) ?? 0,
+    cpuUs: median(rounds.map(({ cpuUs }) => cpuUs)) ?? 0,
+    rounds: rounds.map(({ perSecond }) => perSecond),
+  }
+}
+
+/** The median of the ratios of the rounds, because the other load of the machine changes from round to round. */
+function ratioOf(side: DbSide, baseline: DbSide): number {
+  return median(side.rounds.map((perSecond, round) => perSecond / baseline.rounds[round]!)) ?? 0
+}
+
+async function fill(target: pg.Pool): Promise<void> {
+  await target.query('DROP TABLE IF EXISTS bench_users')
+  await target.query(
+    'CREATE TABLE bench_users (id TEXT PRIMARY KEY, name TEXT NOT NULL, email TEXT NOT NULL, created_at TEXT NOT NULL)',
+  )
+  await target.query(
+    `INSERT INTO bench_users SELECT 'user-' || n, 'User ' || n, 'user-' || n || '@example.com', '2026-01-01T00:00:00.000Z'
+     FROM generate_series(0, ${ROWS - 1}) AS n`,
+  )
+  await target.query('ANALYZE bench_users')
+}
+
+/** The tool as a lane has it, with one lane; the process may open two more connections for the primary. */
+function runtimeFor({ host, port, user, password, database }: DbAccess, max: number): ToolRuntime {
+  const { settings } = loadSettings({
+    AUTH_SECRET_KEY: 'x'.repeat(32),
+    RDB_HOST: host,
+    RDB_PORT: String(port),
+    RDB_USER: user,
+    RDB_PASSWORD: password,
+    RDB_DATABASE: database,
+    RDB_MAX_POOL: String(max + 2),
+    RDB_MIN_POOL: String(max),
+    LANES: '1',
+    REPLICA_ID: 'bench',
+  })
+  const runtime: Partial<ToolRuntime> = {
+    thread: { kind: 'lane', index: 0 },
+    settings,
+    log: () => {},
+    sharedMemory: (_, byteLength) => new SharedArrayBuffer(byteLength),
+    instrument: (target) => target,
+  }
+  return runtime as ToolRuntime
 }

@@ -1,9 +1,14 @@
 // A separate process: measures the same tool bare and through the proxy, prints nothing, and sends its figures over IPC.
 import { Bench } from 'tinybench'
+import { planOf, sendFigures } from '../child.ts'
 import { proxied } from './proxied-tool.ts'
 
 /** Calls per sample, because one call is shorter than the resolution of the clock. */
 const CALLS = 1000
+
+export interface ToolCallPlan {
+  measureMs: number
+}
 
 export interface ToolCallFigures {
   sync: { bareNs: number; proxiedNs: number }
@@ -24,7 +29,7 @@ class NoteTool {
   }
 }
 
-const timeMs = Number(process.argv[2] ?? 2000) / 4
+const timeMs = planOf<ToolCallPlan>().measureMs / 4
 const bare = new NoteTool()
 const tool = proxied('note', new NoteTool())
 /** Sent together with the figures, so that V8 cannot remove the calls. */
@@ -56,4 +61,4 @@ const figures: ToolCallFigures & { sum: number } = {
   async: { bareNs: nanoseconds('async bare'), proxiedNs: nanoseconds('async proxied') },
   sum,
 }
-process.send?.(figures, () => process.disconnect())
+sendFigures(figures)

@@ -1,5 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises'
-import type { CaseContext, Row } from '../bench-case.ts'
+import { alone, type CaseContext, figureTo, type Row } from '../bench-case.ts'
 import type { Load } from '../comparison.ts'
 import { treeMemoryBytes } from '../cpu.ts'
 import { heddleSide } from '../server.ts'
@@ -52,16 +52,13 @@ export async function watchMemory(context: CaseContext, load: Load): Promise<Mem
 }
 
 export function memoryRows({ idleBytes, loadedBytes }: MemorySeen): Row[] {
-  const row = (label: string, bytes: number | null, atMostMb: number): Row => ({
-    label: `peers: memory ${label}`,
-    unit: 'MB',
-    heddle: bytes === null ? null : bytes / MIB,
-    baseline: null,
-    baselineName: null,
-    ratio: null,
-    target: { of: 'figure', sense: 'at most', value: atMostMb, unit: 'MB' },
-    faults: [],
-  })
+  const row = (label: string, bytes: number | null, atMostMb: number): Row =>
+    alone({
+      label: `peers: memory ${label}`,
+      unit: 'MB',
+      heddle: bytes === null ? null : bytes / MIB,
+      target: figureTo('at most', atMostMb, 'MB'),
+    })
   const idle = (lanes: number): number | null => median(idleBytes[lanes] ?? [])
   const [one, two, four] = IDLE_LANES.map(idle)
   const further = two == null || four == null ? null : (four - two) / 2

@@ -1,5 +1,9 @@
-import { fork } from 'node:child_process'
-import { once } from 'node:events'
+// A separate process: the same events by a loop of the driver alone, and by two job queues of npm; sends the figures over IPC.
+import { Logger, run as startWorker } from 'graphile-worker'
+import pg from 'pg'
+import PgBoss from 'pg-boss'
+import { planOf, sendFigures } from '../child.ts'
+import { STORED_NOTE } from '../domains/bench/tick-count.ts'
 
 export interface QueuePlan {
   access: { host: string; port: number; user: string; password: string; database: string }
@@ -17,19 +21,110 @@ export interface QueueFigures {
   pgBoss: number
 }
 
-/** The driver alone and two job queues, in a process of their own. */
-export async function measureQueues(plan: QueuePlan): Promise<QueueFigures> {
-  const child = fork(new URL('./queues-process.ts', import.meta.url), [JSON.stringify(plan)], {
-    execArgv: ['--import', import.meta.resolve('tsx')],
-    env: { ...process.env, NODE_ENV: 'production' },
-  })
-  const exited = once(child, 'exit')
-  const figures = await Promise.race([
-    once(child, 'message').then(([message]) => message as QueueFigures),
-    exited.then(([code]) => {
-      throw new Error(`the benchmark of queues ended with code ${code}`)
-    }),
-  ])
-  await exited
-  return figures
+/** Rows of a statement in the bare loop. */
+const RUN = 100
+/** Callers that add jobs at the same time, and workers that take one job at a time each. */
+const CALLERS = 64
+const WORKERS = 10
+const QUEUE = 'bench-tick'
+const ENVELOPE = JSON.stringify([
+  null,
+  'req_0197f7b0c0ffee',
+  '',
+  'bench.DriveTicks',
+  1_700_000_000_000,
+  'run\0thread\0note',
+])
+const PAYLOAD = { run: 'round-1', thread: 12, note: STORED_NOTE }
+
+const plan = planOf<QueuePlan>()
+const pool = new pg.Pool({ ...plan.access, max: CALLERS })
+pool.on('error', () => {})
+
+async function bare(): Promise<number> {
+  await pool.query(
+    `CREATE TABLE IF NOT EXISTS bare_event (seq BIGINT PRIMARY KEY, id TEXT NOT NULL, event TEXT NOT NULL, envelope TEXT NOT NULL,
+       payload TEXT NOT NULL, key TEXT, due_ms BIGINT NOT NULL, expires_ms BIGINT NOT NULL)`,
+  )
+  const values = Array.from(
+    { length: RUN },
+    (_, n) => `($${n * 4 + 1}, $${n * 4 + 2}, 'bench.tick', $${n * 4 + 3}, $${n * 4 + 4}, NULL, 0, 0)`,
+  )
+  const insert = { name: 'insert', text: `INSERT INTO bare_event VALUES ${values.join(', ')}` }
+  const remove = { name: 'remove', text: 'DELETE FROM bare_event WHERE seq BETWEEN $1 AND $2' }
+  const client = await pool.connect()
+  const payload = JSON.stringify(PAYLOAD)
+  const startMs = performance.now()
+  let seq = 0
+  while (performance.now() - startMs < plan.measureMs) {
+    const first = seq + 1
+    const params: unknown[] = []
+    for (let n = 0; n < RUN; n++) params.push(++seq, 'evt_0197f7b0c0ffee0197f7b0c0ffee', ENVELOPE, payload)
+    await client.query({ ...insert, values: params })
+    await client.query({ ...remove, values: [first, seq] })
+  }
+  const elapsedMs = performance.now() - startMs
+  client.release()
+  return (seq / elapsedMs) * 1000
 }
+
+/**
+ * @param add adds one job
+ * @returns jobs per second, from the first that is added to the last that is done
+ */
+async function throughput(jobs: number, add: () => Promise<unknown>, handled: () => number): Promise<number> {
+  const before = handled()
+  const startMs = performance.now()
+  let added = 0
+  const caller = async (): Promise<void> => {
+    while (added++ < jobs) await add()
+  }
+  await Promise.all(Array.from({ length: CALLERS }, caller))
+  while (handled() - before < jobs) await new Promise((resolve) => setTimeout(resolve, 2))
+  return (jobs / (performance.now() - startMs)) * 1000
+}
+
+async function graphileWorker(): Promise<number> {
+  let handled = 0
+  const runner = await startWorker({
+    pgPool: pool,
+    concurrency: WORKERS,
+    noHandleSignals: true,
+    logger: new Logger(() => () => {}),
+    taskList: { [QUEUE]: () => void handled++ },
+  })
+  try {
+    return await throughput(
+      plan.jobs,
+      () => runner.addJob(QUEUE, PAYLOAD),
+      () => handled,
+    )
+  } finally {
+    await runner.stop()
+  }
+}
+
+async function pgBoss(): Promise<number> {
+  let handled = 0
+  const boss = new PgBoss({ ...plan.access, max: CALLERS })
+  boss.on('error', () => {})
+  await boss.start()
+  try {
+    await boss.createQueue(QUEUE)
+    // Half a second is its shortest pause between two looks.
+    const options = { pollingIntervalSeconds: 0.5, batchSize: 1 }
+    for (let n = 0; n < WORKERS; n++) await boss.work(QUEUE, options, async () => void handled++)
+    return await throughput(
+      // Its workers look for a job every half second: more jobs only take longer.
+      WORKERS * 10,
+      () => boss.send(QUEUE, PAYLOAD),
+      () => handled,
+    )
+  } finally {
+    await boss.stop({ graceful: false, wait: true })
+  }
+}
+
+const figures: QueueFigures = { bare: await bare(), graphileWorker: await graphileWorker(), pgBoss: await pgBoss() }
+await pool.end()
+sendFigures(figures)

@@ -1,5 +1,10 @@
-import { fork } from 'node:child_process'
-import { once } from 'node:events'
+// A separate process: events that are stored and forgotten as a loop would do it with the driver alone; sends the figures over IPC.
+import { mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { Database } from '../../src/stores/sqlite/driver.ts'
+import { planOf, sendFigures } from '../child.ts'
+import { STORED_NOTE } from '../domains/bench/tick-count.ts'
 
 export interface LoopPlan {
   synchronous: 'full' | 'normal'
@@ -15,19 +20,71 @@ export interface LoopFigures {
   poll: number
 }
 
-/** Loops of better-sqlite3 alone, in a process of their own. */
-export async function measureLoops(plan: LoopPlan): Promise<LoopFigures> {
-  const child = fork(new URL('./log-loops-process.ts', import.meta.url), [JSON.stringify(plan)], {
-    execArgv: ['--import', import.meta.resolve('tsx')],
-    env: { ...process.env, NODE_ENV: 'production' },
-  })
-  const exited = once(child, 'exit')
-  const figures = await Promise.race([
-    once(child, 'message').then(([message]) => message as LoopFigures),
-    exited.then(([code]) => {
-      throw new Error(`the benchmark of loops ended with code ${code}`)
-    }),
-  ])
-  await exited
-  return figures
+/** Events of one commit in the bare loop. */
+const RUN = 20
+const ENVELOPE = JSON.stringify([
+  null,
+  'req_0197f7b0c0ffee',
+  '',
+  'bench.DriveTicks',
+  1_700_000_000_000,
+  'run\0thread\0note',
+])
+const PAYLOAD = JSON.stringify({ run: 'round-1', thread: 12, note: STORED_NOTE })
+
+const plan = planOf<LoopPlan>()
+const folder = mkdtempSync(join(tmpdir(), 'heddle-bench-'))
+const db = new Database(join(folder, 'loops.db'))
+db.pragma('journal_mode = WAL')
+db.pragma(`synchronous = ${plan.synchronous}`)
+db.exec(
+  `CREATE TABLE event (seq INTEGER PRIMARY KEY, id TEXT NOT NULL, event TEXT NOT NULL, envelope TEXT NOT NULL, payload TEXT NOT NULL,
+     key TEXT, due_ms INTEGER NOT NULL, expires_ms INTEGER NOT NULL);
+   CREATE TABLE task (id INTEGER PRIMARY KEY AUTOINCREMENT, event TEXT NOT NULL, envelope TEXT NOT NULL, payload TEXT NOT NULL,
+     claimed_at INTEGER);
+   CREATE INDEX task_open ON task (claimed_at, id);`,
+)
+const [begin, commit] = ['BEGIN IMMEDIATE', 'COMMIT'].map((sql) => db.prepare(sql))
+
+/** Inserts 20 in a commit, and deletes the run in another. */
+function bare(endMs: number): number {
+  const insert = db.prepare('INSERT INTO event VALUES (?, ?, ?, ?, ?, NULL, 0, 0)')
+  const remove = db.prepare('DELETE FROM event WHERE seq BETWEEN ? AND ?')
+  let seq = 0
+  while (performance.now() < endMs) {
+    const first = seq + 1
+    begin!.run()
+    for (let n = 0; n < RUN; n++) insert.run(++seq, 'evt_0197f7b0c0ffee0197f7b0c0ffee', 'bench.tick', ENVELOPE, PAYLOAD)
+    commit!.run()
+    remove.run(first, seq)
+  }
+  return seq
 }
+
+/** A table that is polled: insert, claim one, delete it, each by itself. */
+function poll(endMs: number): number {
+  const insert = db.prepare('INSERT INTO task (event, envelope, payload) VALUES (?, ?, ?)')
+  const claim = db.prepare(
+    `UPDATE task SET claimed_at = ? WHERE id = (SELECT id FROM task WHERE claimed_at IS NULL ORDER BY id LIMIT 1)
+     RETURNING id, event, envelope, payload`,
+  )
+  const remove = db.prepare('DELETE FROM task WHERE id = ?')
+  let count = 0
+  for (; performance.now() < endMs; count++) {
+    insert.run('bench.tick', ENVELOPE, PAYLOAD)
+    const { id } = claim.get(Date.now()) as { id: number }
+    remove.run(id)
+  }
+  return count
+}
+
+function perSecond(loop: (endMs: number) => number): number {
+  const startMs = performance.now()
+  const count = loop(startMs + plan.measureMs)
+  return (count / (performance.now() - startMs)) * 1000
+}
+
+const figures: LoopFigures = { bare: perSecond(bare), poll: perSecond(poll) }
+db.close()
+rmSync(folder, { recursive: true, force: true })
+sendFigures(figures)
