@@ -1,4 +1,4 @@
-import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises'
+import { mkdir, mkdtemp, rm, symlink, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import path from 'node:path'
 import type { TestContext } from 'node:test'
@@ -33,6 +33,9 @@ export async function fixture(t: TestContext, files: Record<string, string>): Pr
   const domains = path.join(root, 'domains')
   const tools = path.join(root, 'src', 'tools')
   await mkdir(domains)
+  // The contracts are loaded, and they load zod.
+  await symlink(path.resolve(import.meta.dirname, '../../node_modules'), path.join(root, 'node_modules'))
+  await writeFile(path.join(root, 'package.json'), '{ "type": "module" }')
   const write = async (file: string, text: string) => {
     await mkdir(path.dirname(path.join(domains, file)), { recursive: true })
     await writeFile(path.join(domains, file), text)

@@ -1,5 +1,5 @@
-import { HOLE, type Literal, textsOf } from './literal.ts'
 import type { Module, Project } from './project.ts'
+import { HOLE, type Literal, textsOf } from './texts.ts'
 
 /** A call of `publish`, `request` or `subscribe` with a name that the source shows. */
 export interface EventCall {

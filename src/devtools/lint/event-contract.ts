@@ -1,4 +1,6 @@
-import path from 'node:path'
+// Every published event has one contract, literal payloads fit it, and every event with a subscriber is published somewhere.
+import { shown } from '../../core/errors/shown-path.ts'
+import { type Contract, misfits } from './contracts.ts'
 import {
   type DynamicEmit,
   dynamicEmits,
@@ -9,22 +11,24 @@ import {
   mayEmit,
 } from './event-calls.ts'
 import { displayPath, errorAt, type Finding, warningAt } from './finding.ts'
-import { misfits, type PayloadSchema } from './payload-schema.ts'
-import type { Module, Project } from './project.ts'
-
-export interface Contract {
-  module: Module
-  line: number
-  schema: PayloadSchema
-}
+import type { Project } from './project.ts'
 
 const RULE = 'event-contract'
 
-/** Every published event has one contract, literal payloads fit it, and every event with a subscriber is published somewhere. */
 export function eventContract(project: Project): Finding[] {
-  const findings: Finding[] = []
-  const contracts = new Map<string, Contract>()
-  const allReadable = collectContracts(project, contracts, findings)
+  const { byEvent: contracts, faults } = project.contracts
+  const findings = faults.map(({ file, message }) => {
+    const event = /^The event '(.*)' has two contracts/.exec(message)?.[1]
+    if (event === undefined) {
+      const reason = message.replace(`${shown(file)}: `, '')
+      return warningAt(RULE, file, 1, `the contracts cannot be loaded: ${reason}`)
+    }
+    const first = contractPlace(project, event)!
+    const place = `${displayPath(first.file)}:${first.line}`
+    const line = project.modules.find((module) => module.file === file)?.keyLines.get(event) ?? 1
+    return errorAt(RULE, file, line, `the event '${event}' has a contract already, in ${place}`)
+  })
+  const allReadable = findings.every(({ severity }) => severity === 'error')
   const calls = eventCalls(project)
   const published = new Set(calls.filter(({ kind }) => kind === 'emit').map(({ event }) => event))
   const open = dynamicEmits(project)
@@ -55,39 +59,11 @@ function objection(event: string, open: readonly DynamicEmit[]): string | undefi
   return `${plain}, unless ${displayPath(blank.module.file)}:${blank.line} does, where the name is only known at run time`
 }
 
-/** Event → its contract, which is the first one when there are several. */
-export function contractsOf(project: Project): Map<string, Contract> {
-  const contracts = new Map<string, Contract>()
-  collectContracts(project, contracts, [])
-  return contracts
-}
-
-/** @returns false when a domain has contracts whose names the source does not show */
-function collectContracts(project: Project, contracts: Map<string, Contract>, findings: Finding[]): boolean {
-  let allReadable = true
-  for (const module of project.modules) {
-    if (!module.contracts || !isDomainsOwn(module, project)) continue
-    const { events, unreadableLine } = module.contracts
-    if (unreadableLine !== undefined) {
-      allReadable = false
-      const message = 'the contracts are not one object literal with literal names: missing contracts go unnoticed'
-      findings.push(warningAt(RULE, module.file, unreadableLine, message))
-    }
-    for (const { event, line, schema } of events) {
-      const first = contracts.get(event)
-      if (!first) contracts.set(event, { module, line, schema })
-      else {
-        const place = `${displayPath(first.module.file)}:${first.line}`
-        findings.push(errorAt(RULE, module.file, line, `the event '${event}' has a contract already, in ${place}`))
-      }
-    }
-  }
-  return allReadable
-}
-
-function isDomainsOwn(module: Module, project: Project): boolean {
-  const domain = project.domains.find(({ name }) => name === module.domain)
-  return domain?.folders.includes(path.dirname(module.file)) ?? false
+/** Where an event has its contract: a file that cannot be loaded counts by what stands in it. The first line when the file takes it from another. */
+export function contractPlace({ contracts, modules }: Project, event: string) {
+  const loaded = contracts.byEvent.get(event)?.file
+  const found = modules.find(({ file, keyLines }) => (loaded ? file === loaded : keyLines.has(event)))
+  return found && { file: found.file, domain: found.domain, line: found.keyLines.get(event) ?? 1 }
 }
 
 function payloadFindings({ event, module, payload }: EventCall, contract: Contract): Finding[] {

@@ -1,7 +1,7 @@
 import { ANY_DIALECT } from '../../stores/sql/dialect.ts'
 import { tokenizeSql } from '../../stores/sql/tokens.ts'
-import { lineIndex } from './line-index.ts'
 import { type TableMention, tablesOf } from './sql-tables.ts'
+import { lineIndex } from './syntax.ts'
 
 /** The facts of one migration that the rules need. Plain data, kept while the file is unchanged. */
 export interface MigrationFacts {

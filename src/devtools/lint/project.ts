@@ -1,20 +1,27 @@
+// The domains as they are on disk, parsed, with what the rules need to know of each file.
 import type { Dirent } from 'node:fs'
-import { readdir } from 'node:fs/promises'
+import { readdir, readFile } from 'node:fs/promises'
 import path from 'node:path'
 import { messageOf } from '../../core/errors/description.ts'
 import { classNameOf } from '../../runtime/kernel/discover.ts'
-import { FileCache } from './file-cache.ts'
+import { type Contracts, loadContracts } from './contracts.ts'
 import { compareText, errorAt, type Finding } from './finding.ts'
+import { allImports, type ModuleImport } from './imports.ts'
 import { type MigrationFacts, readMigration } from './migration-facts.ts'
-import type { ModuleFacts } from './module-facts.ts'
-import { forgetModules, ModuleReader, SOURCE } from './module-reader.ts'
+import { readScopes, type Source } from './scopes.ts'
+import { tablesOf } from './sql-tables.ts'
+import { parseSource, staticKey, walk } from './syntax.ts'
+import { type Literal, lineInParts, stringsOf, Texts, textOf } from './texts.ts'
+import { type ToolCall, toolCallsOf } from './tool-calls.ts'
+import { type TransactionFault, Transactions } from './transactions.ts'
+import { Values } from './values.ts'
 
-/** The domains as they are on disk, parsed. */
 export interface Project {
   domains: Domain[]
   modules: Module[]
   plugins: Plugin[]
   migrations: Migration[]
+  contracts: Contracts
   /** Folders and files that cannot be read or parsed. */
   faults: Finding[]
 }
@@ -26,10 +33,20 @@ export interface Domain {
 }
 
 /** A source file of a domain. */
-export interface Module extends ModuleFacts {
+export interface Module {
   /** Absolute. */
   file: string
   domain: string
+  /** Name of the default-exported class. */
+  className: string | undefined
+  imports: ModuleImport[]
+  /** Calls of `event_bus` or `http`, or of `tx.publish`. */
+  toolCalls: ToolCall[]
+  /** Tables in the SQL that `db` is called with, and in each `` sql`…` ``, as far as the source shows it: once per statement, at the line of the name. */
+  tables: Array<{ table: string; line: number }>
+  transactionFaults: TransactionFault[]
+  /** Of an `events.ts`: the line of each key. */
+  keyLines: Map<string, number>
 }
 
 export interface Plugin extends Module {
@@ -64,86 +81,123 @@ const APP = /^app\.(?:ts|js|mjs)$/
 
 /** Names of files that are loaded as plugins. */
 const PLUGIN = /^[^._].*(?<!\.test)\.(?:ts|js|mjs)$/
-const migrations = new FileCache<MigrationFacts>()
+/** Names of files that hold TypeScript or JavaScript. */
+const SOURCE = /\.(?:[cm]?[jt]s|[jt]sx)$/
+const SQL_TOOLS = new Set(['db', 'tx', 'queryable'])
+const STATEMENT_METHODS = new Set(['query', 'queryOne', 'execute'])
 
 /** Files that are left out, absolute, each with the reason. */
 export type Unreadable = Readonly<Record<string, string>>
 
-/** Reads one file after another, so that the thread can do other work in between. Unchanged files are not parsed again. */
 export async function readProject(domainsDirs: readonly string[], unreadable: Unreadable = {}): Promise<Project> {
-  const project: Project = { domains: [], modules: [], plugins: [], migrations: [], faults: [] }
-  for (const folder of new Set(domainsDirs.map((dir) => path.resolve(dir)))) {
-    const seen = new Set<string>()
-    for (const name of await list(folder, 'directory', project.faults)) {
-      addFolder(project.domains, name, path.join(folder, name))
-      await readDomain(name, path.join(folder, name), project, { seen, unreadable })
+  const folders = [...new Set(domainsDirs.map((dir) => path.resolve(dir)))]
+  // Before anything is parsed: what ends the process here is no fault of the parser.
+  const contracts = await loadContracts(folders)
+  const project: Project = { domains: [], modules: [], plugins: [], migrations: [], contracts, faults: [] }
+  for (const folder of folders) {
+    for (const name of await namesIn(folder, 'directory', project.faults)) {
+      const domain = path.join(folder, name)
+      const known = project.domains.find((each) => each.name === name)
+      if (known) known.folders.push(domain)
+      else project.domains.push({ name, folders: [domain] })
+      await readModules(await sourceFiles(domain, project.faults), name, project, unreadable)
+      await readMigrations(domain, name, project)
     }
-    for (const name of await list(folder, 'file', undefined)) {
-      if (APP.test(name))
-        await readSource(
-          {
-            modules: new ModuleReader(folder, new Set(Object.keys(unreadable))),
-            file: path.join(folder, name),
-            domain: APPLICATION,
-          },
-          project,
-          { seen, unreadable },
-        )
-    }
-    forgetModules(folder + path.sep, seen)
-    migrations.prune(folder + path.sep, seen)
+    const apps = (await namesIn(folder, 'file')).filter((name) => APP.test(name))
+    for (const name of apps) await readModules([path.join(folder, name)], APPLICATION, project, unreadable)
+  }
+  for (const module of project.modules) {
+    const folder = path.dirname(module.file)
+    const isPlugin = project.domains.some(({ folders: all }) => all.includes(path.dirname(folder)))
+    if (!isPlugin || path.basename(folder) !== 'plugins' || !PLUGIN.test(path.basename(module.file))) continue
+    project.plugins.push({ ...module, name: `${module.domain}.${module.className ?? classNameOf(module.file)}` })
   }
   return project
 }
 
-async function readDomain(
-  domain: string,
-  folder: string,
-  project: Project,
-  { seen, unreadable }: { seen: Set<string>; unreadable: Unreadable },
-): Promise<void> {
-  const modules = new ModuleReader(folder, new Set(Object.keys(unreadable)))
-  for (const file of await sourceFiles(folder, project.faults)) {
-    const module = await readSource({ modules, file, domain }, project, { seen, unreadable })
-    if (module === undefined) continue
-    if (path.dirname(file) === path.join(folder, 'plugins') && PLUGIN.test(path.basename(file))) {
-      project.plugins.push({ ...module, name: `${domain}.${module.className ?? classNameOf(file)}` })
+/** Reads the source files of one domain, which know of each other. */
+async function readModules(files: string[], domain: string, project: Project, unreadable: Unreadable): Promise<void> {
+  const sources = new Map<string, Source>()
+  for (const file of files) {
+    const source = await attempt(file, project.faults, async () => {
+      if (Object.hasOwn(unreadable, file)) throw new Error(unreadable[file])
+      return readScopes(file, await parseSource(file, await textOfFile(file)))
+    })
+    if (source) sources.set(file, source)
+    for (const { line, message } of source?.syntax.errors ?? []) {
+      project.faults.push(errorAt('parse', file, line, message))
     }
   }
-  for (const name of await list(path.join(folder, 'migrations'), 'file', undefined)) {
+  const values = new Values(sources)
+  const texts = new Texts(values)
+  const toolCalls = toolCallsOf(sources.values(), values, texts)
+  const transactions = new Transactions(sources.values(), values, texts)
+  for (const [file, source] of sources) {
+    const calls = toolCalls.get(source) ?? []
+    const statements = calls.filter(({ tool, method }) => SQL_TOOLS.has(tool) && STATEMENT_METHODS.has(method))
+    // Whatever becomes of a fragment, it is SQL.
+    const fragments = source.templates.filter(({ node, scope }) => 'tag' in node && texts.isSqlTag(node.tag, scope))
+    const module = await attempt(file, project.faults, async () => ({
+      file,
+      domain,
+      className: values.className(source),
+      imports: allImports(source, values, texts),
+      toolCalls: calls.filter(({ tool, method }) => isOfRules(tool, method)),
+      tables: [...statements.map(({ args }) => args[0]), ...fragments.map((each) => texts.read(each))].flatMap(
+        tablesIn,
+      ),
+      transactionFaults: transactions.faultsOf(source),
+      keyLines: path.basename(file) === 'events.ts' ? keyLinesOf(source, texts) : new Map(),
+    }))
+    if (module) project.modules.push(module)
+  }
+}
+
+const isOfRules = (tool: string, method: string): boolean =>
+  ['event_bus', 'publisher', 'http'].includes(tool) || (tool === 'tx' && method === 'publish')
+
+function tablesIn(literal: Literal | undefined): Module['tables'] {
+  const tables = new Map<string, number>()
+  for (const { parts } of stringsOf(literal)) {
+    for (const { table, offset } of tablesOf(parts.map(({ text }) => text).join(''))) {
+      if (!tables.has(table)) tables.set(table, lineInParts(parts, offset))
+    }
+  }
+  return [...tables].map(([table, line]) => ({ table, line }))
+}
+
+function keyLinesOf({ syntax, root: scope }: Source, texts: Texts): Module['keyLines'] {
+  const lines = new Map<string, number>()
+  walk(syntax.program, (node) => {
+    if (node.type !== 'Property') return
+    const key = staticKey(node.key, node.computed) ?? textOf(texts.read({ node: node.key, scope }))
+    if (key !== undefined && !lines.has(key)) lines.set(key, syntax.lineOf(node.start))
+  })
+  return lines
+}
+
+async function readMigrations(folder: string, domain: string, project: Project): Promise<void> {
+  for (const name of await namesIn(path.join(folder, 'migrations'), 'file')) {
     // What takes a migration back has its order from it.
     if (!name.endsWith('.sql') || name.endsWith('.down.sql')) continue
     const file = path.join(folder, 'migrations', name)
-    seen.add(file)
-    const facts = await attempt(() => migrations.get(file, readMigration), file, project.faults)
+    const facts = await attempt(file, project.faults, async () => readMigration(await textOfFile(file)))
     const stem = name.slice(0, -'.sql'.length)
     if (facts) project.migrations.push({ ...facts, file, domain, stem, id: `${domain}/${stem}` })
   }
 }
 
-async function readSource(
-  { modules, file, domain }: { modules: ModuleReader; file: string; domain: string },
-  project: Project,
-  { seen, unreadable }: { seen: Set<string>; unreadable: Unreadable },
-): Promise<Module | undefined> {
-  seen.add(file)
-  if (Object.hasOwn(unreadable, file)) {
-    project.faults.push(errorAt('parse', file, 1, `the file cannot be read: ${unreadable[file]}`))
-    return undefined
-  }
-  const facts = await attempt(() => modules.read(file), file, project.faults)
-  if (!facts) return undefined
-  const module: Module = { ...facts, file, domain }
-  project.modules.push(module)
-  for (const { line, message } of facts.errors) project.faults.push(errorAt('parse', file, line, message))
-  return module
+async function textOfFile(file: string): Promise<string> {
+  return (await readFile(file, 'utf8')).replace(/^\u{feff}/u, '')
 }
 
 /** All source files below the folder, in the order of their paths. */
 async function sourceFiles(folder: string, faults: Finding[]): Promise<string[]> {
-  const files = (await list(folder, 'file', faults)).filter((name) => SOURCE.test(name) && !/\.d\.[cm]?ts$/.test(name))
+  const files = (await namesIn(folder, 'file', faults)).filter(
+    (name) => SOURCE.test(name) && !/\.d\.[cm]?ts$/.test(name),
+  )
   const found = files.map((name) => path.join(folder, name))
-  for (const name of await list(folder, 'directory', faults)) {
+  for (const name of await namesIn(folder, 'directory', faults)) {
     found.push(...(await sourceFiles(path.join(folder, name), faults)))
   }
   return found
@@ -153,7 +207,7 @@ async function sourceFiles(folder: string, faults: Finding[]): Promise<string[]>
 export const mayBeFile = (entry: Dirent): boolean => entry.isFile() || entry.isSymbolicLink()
 
 /** Names in a folder, sorted. @param faults gets a finding when the folder cannot be read; without it the folder need not exist */
-async function list(folder: string, kind: 'file' | 'directory', faults: Finding[] | undefined): Promise<string[]> {
+async function namesIn(folder: string, kind: 'file' | 'directory', faults?: Finding[]): Promise<string[]> {
   try {
     const entries = await readdir(folder, { withFileTypes: true })
     const names = entries.filter((entry) => (kind === 'file' ? mayBeFile(entry) : entry.isDirectory()))
@@ -167,7 +221,7 @@ async function list(folder: string, kind: 'file' | 'directory', faults: Finding[
   }
 }
 
-async function attempt<T>(read: () => Promise<T>, file: string, faults: Finding[]): Promise<T | undefined> {
+async function attempt<T>(file: string, faults: Finding[], read: () => Promise<T>): Promise<T | undefined> {
   try {
     return await read()
   } catch (error) {
@@ -175,10 +229,4 @@ async function attempt<T>(read: () => Promise<T>, file: string, faults: Finding[
     faults.push(errorAt('parse', file, 1, `the file cannot be read: ${reason}`))
     return undefined
   }
-}
-
-function addFolder(domains: Domain[], name: string, folder: string): void {
-  const known = domains.find((domain) => domain.name === name)
-  if (known) known.folders.push(folder)
-  else domains.push({ name, folders: [folder] })
 }

@@ -58,7 +58,7 @@ function fixOf({ rule, severity, message }: Finding): string {
   if (rule !== 'event-contract') return FIXES[rule]
   return message.startsWith('nobody')
     ? 'correct the name, publish the event, or take the subscription out'
-    : 'export one object literal by default, with names that the source shows'
+    : 'events.ts is loaded by itself: let it export the contracts by default, without the rest of the domain'
 }
 
 /** An accepted finding in one line. */

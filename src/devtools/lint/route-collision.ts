@@ -1,9 +1,10 @@
 import { routeShape } from '../../runtime/endpoint/route.ts'
 import { displayPath, errorAt, type Finding } from './finding.ts'
-import { SHORT_FORMS } from './flow/propagation.ts'
-import { type Literal, textsOf } from './literal.ts'
 import { pluginsByFile } from './plugin-files.ts'
 import type { Module, Project } from './project.ts'
+import { excludeEachOther } from './scopes.ts'
+import { type Literal, textsOf } from './texts.ts'
+import { SHORT_FORMS } from './values.ts'
 
 /** A route that a plugin registers under a path and method that the source shows. */
 export interface StaticRoute {
@@ -38,7 +39,9 @@ export function routeCollision(project: Project): Finding[] {
   for (const route of staticRoutes(project)) {
     const key = routeShape(route.method, route.path)
     const before = taken.get(key) ?? []
-    const first = before.find((other) => !excludeEachOther(route, other))
+    const first = before.find(
+      (other) => route.module.file !== other.module.file || !excludeEachOther(route.branches, other.branches),
+    )
     if (first) {
       const other = `${describe(first)} (${displayPath(first.module.file)}:${first.line})`
       findings.push(
@@ -55,15 +58,6 @@ function methodsOf(call: string, args: readonly Literal[]): string[] {
   if (call === 'addWebSocket') return ['WEBSOCKET']
   if (SHORT_FORMS.includes(call)) return [call.toUpperCase()]
   return call === 'addEndpoint' ? textsOf(args[1]).map((method) => method.toUpperCase()) : []
-}
-
-/** True when the two stand in different branches of one `if`: never both are registered. */
-function excludeEachOther(a: StaticRoute, b: StaticRoute): boolean {
-  if (a.module.file !== b.module.file) return false
-  return a.branches.some((branch) => {
-    const node = branch.slice(0, branch.indexOf(':') + 1)
-    return b.branches.some((other) => other !== branch && other.startsWith(node))
-  })
 }
 
 function describe({ method, path, plugins }: StaticRoute): string {

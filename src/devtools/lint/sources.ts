@@ -1,9 +1,8 @@
 import { setImmediate as turnOfOthers } from 'node:timers/promises'
 import { domainIsolation } from './domain-isolation.ts'
-import { dualWrite } from './dual-write.ts'
-import { contractsOf, eventContract } from './event-contract.ts'
+import { contractPlace, eventContract } from './event-contract.ts'
 import { eventsOf } from './event-scan.ts'
-import { compareFindings, displayPath } from './finding.ts'
+import { compareFindings, displayPath, errorAt, type Finding, warningAt } from './finding.ts'
 import { migrationOrder } from './migration-order.ts'
 import { moduleCircle } from './module-circle.ts'
 import { type Project, readProject, type Unreadable } from './project.ts'
@@ -34,7 +33,10 @@ export async function readSources(
     .filter((finding, at) => at === 0 || compareFindings(found[at - 1]!, finding) !== 0)
   const events = eventsOf(project)
   const contracts: Record<string, string> = {}
-  for (const [event, { module, line }] of contractsOf(project)) contracts[event] = `${displayPath(module.file)}:${line}`
+  for (const event of project.contracts.byEvent.keys()) {
+    const place = contractPlace(project, event)
+    if (place) contracts[event] = `${displayPath(place.file)}:${place.line}`
+  }
   const checked = {
     plugins: project.plugins.length,
     migrations: project.migrations.length,
@@ -42,4 +44,13 @@ export async function readSources(
     events: events.length,
   }
   return { findings, checked, events, contracts }
+}
+
+/** Rows and the events about them are written in one transaction, and nothing else is done in it. */
+function dualWrite({ modules }: Project): Finding[] {
+  return modules.flatMap(({ file, transactionFaults }) =>
+    transactionFaults.map(({ severity, line, message }) =>
+      (severity === 'error' ? errorAt : warningAt)('dual-write', file, line, message),
+    ),
+  )
 }

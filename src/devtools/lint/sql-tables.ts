@@ -1,7 +1,7 @@
 import { ANY_DIALECT } from '../../stores/sql/dialect.ts'
 import { type SqlToken, tokenizeSql } from '../../stores/sql/tokens.ts'
-import { HOLE } from './literal.ts'
 import { SqlTokenList } from './sql-token-list.ts'
+import { HOLE } from './texts.ts'
 
 /** A table that a statement names. */
 export interface TableMention {

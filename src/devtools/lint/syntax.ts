@@ -1,6 +1,5 @@
 import type { Node, Program } from 'oxc-parser'
 import { needPackages, OPTIONAL_PACKAGES } from '../../core/modules/optional-package.ts'
-import { lineIndex } from './line-index.ts'
 
 /** A parsed TypeScript or JavaScript file. */
 export interface Syntax {
@@ -77,4 +76,20 @@ export function staticKey(key: Node, computed: boolean): string | undefined {
   if (key.type === 'PrivateIdentifier') return `#${key.name}`
   if (key.type === 'Literal' && typeof key.value === 'number') return String(key.value)
   return undefined
+}
+
+/** @returns a function from an offset in the text to its line, from 1 */
+export function lineIndex(text: string): (offset: number) => number {
+  const starts = [0]
+  for (let at = text.indexOf('\n'); at !== -1; at = text.indexOf('\n', at + 1)) starts.push(at + 1)
+  return (offset) => {
+    let low = 0
+    let high = starts.length
+    while (high - low > 1) {
+      const middle = (low + high) >>> 1
+      if (starts[middle]! <= offset) low = middle
+      else high = middle
+    }
+    return low + 1
+  }
 }

@@ -1,159 +1,82 @@
-import type { Node } from 'oxc-parser'
-import type { Call, Expression, FunctionInfo, Scope } from './flow/graph.ts'
-import type { ForwardedCall } from './flow/summary.ts'
-import type { ToolFlow } from './flow/tool-flow.ts'
-import type { Literal } from './literal.ts'
-import type { LiteralReader } from './literal-reader.ts'
-import { staticKey, unwrap } from './syntax.ts'
+// The calls of tools in one domain, each where its arguments are known: a function that hands its own on counts where it is called.
+import { branchesOf, type Call, type Expression, type FunctionInfo, lookup, type Source } from './scopes.ts'
+import { unwrap } from './syntax.ts'
+import { type Literal, seenFrom, type Texts } from './texts.ts'
+import { plainCall, type Values } from './values.ts'
 
-/** A call of a tool's method, or of a function that forwards its own arguments to one. */
-export interface ToolCallSite {
+/** A call of a tool's method. */
+export interface ToolCall {
   tool: string
   method: string
+  line: number
   /** The arguments up to the first spread: those after it have no known position. */
-  args: ReadonlyArray<Expression | Literal>
-  /** Offset of the callee's last character, which belongs to the method's name. */
-  offset: number
-  /** The branches that it stands in, each `<node>:<index>`. */
+  args: Literal[]
+  /** The branches that it stands in, each `<node>:<index>`. Of two branches of one node at most one runs. */
   branches: readonly string[]
+}
+
+interface Site extends Pick<ToolCall, 'tool' | 'method' | 'branches'> {
+  call: Call
+  /** Undefined for one that was left out. */
+  args: ReadonlyArray<Expression | undefined>
 }
 
 /** Most functions that are followed one behind the other, each forwarding its arguments to the next. */
 const MAX_FORWARDING_DEPTH = 4
-/** Callers of such functions that are followed in one file; no file that people write has more. */
+/** Callers of such functions that are followed in one domain; no domain that people write has more. */
 const MAX_FORWARDED_SITES = 10_000
-/** An argument that was left out, or that comes after a spread. */
-const UNKNOWN: Literal = { type: 'unknown', line: 0 }
 
-/** Finds the calls of tools in one file. */
-export class ToolCalls {
-  readonly #flow: ToolFlow
-  readonly #literals: LiteralReader
-  #forwardedSites = 0
-
-  constructor(flow: ToolFlow, literals: LiteralReader) {
-    this.#flow = flow
-    this.#literals = literals
-  }
-
-  /** Includes calls of other files' functions that forward arguments. Notes which functions of this file do so. */
-  read(): ToolCallSite[] {
-    const callers = this.#callersByFunction()
-    const sites: ToolCallSite[] = []
-    for (const { node, scope } of this.#flow.graph.calls) {
-      if (node.type !== 'CallExpression') continue
-      const { callee, args } = plainCall(node, scope)
-      for (const { tool, method, args: taken } of this.#called(callee, scope)) {
-        const given = taken?.map((arg) => (typeof arg === 'number' ? (args[arg] ?? UNKNOWN) : arg)) ?? args
-        const site = { tool, method, args: given, offset: callee.end - 1, branches: branchesOf(scope) }
-        sites.push(...this.#throughCallers(site, callers, []))
-      }
-    }
-    return sites
-  }
-
-  /** The tool methods that a call reaches, each once. `args` is set when it reaches them through a function of another file. */
-  #called(callee: Node, scope: Scope): Array<{ tool: string; method: string; args?: ForwardedCall['args'] }> {
-    return [...new Set(this.#flow.evaluator.evaluate(callee, scope))].flatMap((value) => {
-      if (value.kind === 'method') return [{ tool: value.tool, method: value.method }]
-      return value.kind === 'summary' ? (value.summary.forwards ?? []) : []
-    })
-  }
-
-  /** The site itself, or the calls of the function around it when its arguments are that function's parameters. */
-  #throughCallers(
-    site: ToolCallSite,
-    callers: ReadonlyMap<FunctionInfo, Call[]>,
-    inner: readonly FunctionInfo[],
-  ): ToolCallSite[] {
-    const around = site.args.slice(0, 2).flatMap((arg) => this.#parameter(arg)?.fn ?? [])[0]
+/** The calls by the file that they stand in. */
+export function toolCallsOf(sources: Iterable<Source>, values: Values, texts: Texts): Map<Source, ToolCall[]> {
+  const found = new Map<Source, ToolCall[]>()
+  let forwarded = 0
+  const follow = (site: Site, inner: readonly FunctionInfo[]): Site[] => {
+    const around = site.args.slice(0, 2).flatMap((arg) => parameter(arg)?.fn ?? [])[0]
     if (!around || inner.length === MAX_FORWARDING_DEPTH) return [site]
     // A function that calls itself adds nothing.
     if (inner.includes(around)) return []
-    this.#noteForwarded(site, around)
-    const calls = callers.get(around) ?? []
-    this.#forwardedSites += calls.length
-    if (calls.length === 0 || this.#forwardedSites > MAX_FORWARDED_SITES) return [site]
-    return calls.flatMap(({ node, scope }) => {
-      const { callee, args: given } = plainCall(node, scope)
+    const calls = values.callers.get(around) ?? []
+    forwarded += calls.length
+    if (calls.length === 0 || forwarded > MAX_FORWARDED_SITES) return [site]
+    return calls.flatMap((call) => {
+      const given = plainCall(call).args
       const args = site.args.map((arg) => {
-        const parameter = this.#parameter(arg)
-        return parameter?.fn === around ? (given[parameter.index] ?? UNKNOWN) : arg
+        const own = parameter(arg)
+        return own?.fn === around ? given[own.index] : arg
       })
-      const outer = { ...site, args, offset: callee.end - 1, branches: [...site.branches, ...branchesOf(scope)] }
-      return this.#throughCallers(outer, callers, [...inner, around])
+      const branches = [...site.branches, ...branchesOf(call.scope)]
+      return follow({ ...site, call, args, branches }, [...inner, around])
     })
   }
-
-  /** Keeps the call for other files that call the function. */
-  #noteForwarded({ tool, method, args }: ToolCallSite, around: FunctionInfo): void {
-    const call: ForwardedCall = {
-      tool,
-      method,
-      args: args.map((arg) => {
-        const parameter = this.#parameter(arg)
-        if (parameter?.fn === around) return parameter.index
-        return 'node' in arg ? this.#literals.read(arg.node, arg.scope) : arg
-      }),
-    }
-    const { forwarded } = this.#flow.summarizer
-    forwarded.set(around, [...(forwarded.get(around) ?? []), call])
-  }
-
-  /** The parameter that the expression is, when it is nothing else. */
-  #parameter(arg: Expression | Literal): { fn: FunctionInfo; index: number } | undefined {
-    if (!('node' in arg)) return undefined
-    const name = unwrap(arg.node)
-    if (name.type !== 'Identifier') return undefined
-    let at: Scope | undefined = arg.scope
-    while (at && !at.names.has(name.name)) at = at.parent
-    const fn = at?.fn
-    if (!fn || fn.scope !== at || at.names.get(name.name)!.definitions.length > 0) return undefined
-    const index = fn.params.findIndex((param) => param.type === 'Identifier' && param.name === name.name)
-    return index === -1 ? undefined : { fn, index }
-  }
-
-  #callersByFunction(): Map<FunctionInfo, Call[]> {
-    const callers = new Map<FunctionInfo, Call[]>()
-    for (const call of this.#flow.graph.calls) {
-      if (call.node.type !== 'CallExpression') continue
-      for (const value of this.#flow.evaluator.evaluate(plainCall(call.node, call.scope).callee, call.scope)) {
-        if (value.kind !== 'function') continue
-        const known = callers.get(value.info)
-        if (!known) callers.set(value.info, [call])
-        else if (!known.includes(call)) known.push(call)
+  for (const call of [...sources].flatMap(({ calls }) => calls)) {
+    if (call.node.type !== 'CallExpression') continue
+    const { callee, args } = plainCall(call)
+    for (const value of values.evaluate(callee, call.scope)) {
+      if (value.kind !== 'method') continue
+      const { tool, method } = value
+      for (const site of follow({ tool, method, call, args, branches: branchesOf(call.scope) }, [])) {
+        const { source } = site.call.scope
+        found.set(source, [...(found.get(source) ?? []), readSite(site, texts)])
       }
     }
-    return callers
   }
+  return found
 }
 
-/** The callee and arguments of a call; also of `f.call(self, …)`, `f.apply(self, […])` and `Reflect.apply(f, self, […])`. */
-export function plainCall(node: Call['node'], scope: Scope): { callee: Node; args: Expression[] } {
-  const callee = unwrap(node.callee)
-  const plain = { callee, args: upToSpread(node.arguments, scope) }
-  if (callee.type !== 'MemberExpression') return plain
-  const key = staticKey(callee.property, callee.computed)
-  const object = unwrap(callee.object)
-  if (key === 'call') return { callee: object, args: plain.args.slice(1) }
-  if (key !== 'apply') return plain
-  const isReflect = object.type === 'Identifier' && object.name === 'Reflect'
-  const target = isReflect ? node.arguments[0] : object
-  const list = node.arguments[isReflect ? 2 : 1]
-  if (!target) return plain
-  return { callee: unwrap(target), args: list?.type === 'ArrayExpression' ? upToSpread(list.elements, scope) : [] }
+function readSite({ tool, method, call, args, branches }: Site, texts: Texts): ToolCall {
+  // The last character of the callee belongs to the method's name.
+  const line = call.scope.source.syntax.lineOf(plainCall(call).callee.end - 1)
+  const literals = args.map((arg): Literal => {
+    return arg ? seenFrom(call.scope, arg.scope, texts.read(arg), line) : { type: 'unknown', line }
+  })
+  return { tool, method, line, branches, args: literals }
 }
 
-function upToSpread(nodes: ReadonlyArray<Node | null>, scope: Scope): Expression[] {
-  const end = nodes.findIndex((node) => node === null || node.type === 'SpreadElement')
-  return nodes.slice(0, end === -1 ? undefined : end).map((node) => ({ node: node!, scope }))
-}
-
-/** Each `<node>:<index>`: of two branches of one node at most one runs. */
-export function branchesOf(scope: Scope): string[] {
-  const branches: string[] = []
-  for (let at: Scope | undefined = scope; at; at = at.parent) {
-    if (at.branch) branches.push(`${at.branch.of.start}:${at.branch.index}`)
-  }
-  return branches
+/** The parameter that the expression is, when it is nothing else. */
+function parameter(arg: Expression | undefined): { fn: FunctionInfo; index: number } | undefined {
+  const node = arg && unwrap(arg.node)
+  if (node?.type !== 'Identifier') return undefined
+  const [only, ...others] = (lookup(arg!.scope, node.name)?.definitions ?? []).filter(({ kind }) => kind !== 'type')
+  if (only?.kind !== 'argument' || others.length + only.path.length > 0) return undefined
+  return { fn: only.scope.fn!, index: only.index! }
 }

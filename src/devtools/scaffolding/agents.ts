@@ -1,7 +1,7 @@
 import { existsSync, readFileSync } from 'node:fs'
 import { basename, join, relative } from 'node:path'
 import { activeTools, toolNameOf } from '../../runtime/kernel/discover.ts'
-import { contractsOf } from '../lint/event-contract.ts'
+import { contractPlace } from '../lint/event-contract.ts'
 import { eventsOf, type ScannedEvent } from '../lint/event-scan.ts'
 import { type Plugin, readProject } from '../lint/project.ts'
 import { type StaticRoute, staticRoutes } from '../lint/route-collision.ts'
@@ -49,17 +49,16 @@ export async function withAgentsPart(text: string, source: AgentsSource): Promis
 async function partOf({ folder, domainsDirs, toolsDir, tools }: AgentsSource): Promise<string> {
   const project = await readProject(domainsDirs.filter((each) => existsSync(each)))
   const events = eventsOf(project)
-  const contracts = contractsOf(project)
   const routes = staticRoutes(project)
   const own = project.plugins.filter(({ domain }) => domain !== 'system').sort(byName)
   const domains = [...new Set(own.map(({ domain }) => domain))]
   const place = (file: string): string => relative(folder, file)
   const rows = events
-    .filter(({ event, emitters, subscribers }) => contracts.has(event) || emitters.length + subscribers.length > 0)
-    .filter(({ event }) => contracts.get(event)?.module.domain !== 'system' && !event.startsWith('_'))
-    .map(({ event, emitters, subscribers }) => {
-      const contract = contracts.get(event)
-      const where = contract === undefined ? 'none' : `\`${place(contract.module.file)}:${contract.line}\``
+    .map((each) => ({ ...each, contract: contractPlace(project, each.event) }))
+    .filter(({ emitters, subscribers, contract }) => contract || emitters.length + subscribers.length > 0)
+    .filter(({ event, contract }) => contract?.domain !== 'system' && !event.startsWith('_'))
+    .map(({ event, emitters, subscribers, contract }) => {
+      const where = contract === undefined ? 'none' : `\`${place(contract.file)}:${contract.line}\``
       return `| \`${event}\` | ${listed(emitters)} | ${listed(subscribers)} | ${where} |\n`
     })
   return [

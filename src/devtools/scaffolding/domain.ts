@@ -1,5 +1,6 @@
 // `heddle new domain` and `heddle new hooks`.
 import { join } from 'node:path'
+import { contractPlace } from '../lint/event-contract.ts'
 import { checkKebab, pascal, singular, snake, tableName, withArticle, words } from './names.ts'
 import { filled, type Scaffold } from './templates.ts'
 import {
@@ -64,7 +65,7 @@ function freeTable({ project }: Workplace, table: string): string {
 
 /** Only one domain may declare the contract of an event. */
 function freeEvent({ project }: Workplace, event: string, domain: string): string {
-  const taken = project.modules.some(({ contracts }) => contracts?.events.some((contract) => contract.event === event))
+  const taken = contractPlace(project, event) !== undefined
   return taken ? `${snake(domain)}.new_${event.replace('.', '_')}` : event
 }
 

@@ -2,7 +2,7 @@ import { readdir, readFile } from 'node:fs/promises'
 import { isBuiltin } from 'node:module'
 import path from 'node:path'
 import type { Node } from 'oxc-parser'
-import { moduleImports } from '../../../src/devtools/lint/module-imports.ts'
+import { moduleImports } from '../../../src/devtools/lint/imports.ts'
 import { parseSource, type Syntax, staticKey, unwrap, walk } from '../../../src/devtools/lint/syntax.ts'
 
 const ROOT = path.resolve(import.meta.dirname, '../../..')

@@ -85,7 +85,7 @@ const contracts = {
   'a.partial': base.partial(),
   [NAME]: base.extend({ at: zod.iso.datetime(), kind: zod.literal('x').default('x') }).strict(),
   'c.coerced': zod.object({ n: zod.coerce.number(), t: zod.string().transform(Number), u: zod.union([zod.string(), zod.number()]) }),
-  'd.foreign': someOtherLibrary({ id: 1 }),
+  'd.foreign': { '~standard': { version: 1, vendor: 'other', validate: (value) => ({ value }) } },
 }
 export default contracts
 `,
@@ -118,12 +118,13 @@ await this.#bus.publish('user.any', {})`
 test('two contracts of one event, and contracts that cannot be read, are told', async (t) => {
   const { findings } = await fixture(t, {
     'users/events.ts': CONTRACTS,
-    'audit/events.ts': "export default {\n  'user.any': {},\n  ...others,\n}\n",
+    'audit/events.ts': "import { z } from 'zod'\nexport default {\n  'user.any': z.object(),\n}\n",
+    'broken/events.ts': 'export default { ...others }',
     'users/plugins/a.ts': plugin('A', "await this.#bus.publish('maybe.in.others', {})"),
   })
   assert.deepEqual(await findings(RULE), [
-    'audit/events.ts:3 warning the contracts are not one object literal with literal names: missing contracts go unnoticed',
-    "users/events.ts:8 error the event 'user.any' has a contract already, in audit/events.ts:2",
+    'broken/events.ts:1 warning the contracts cannot be loaded: others is not defined. Its events are not checked',
+    "users/events.ts:8 error the event 'user.any' has a contract already, in audit/events.ts:3",
   ])
 })
 

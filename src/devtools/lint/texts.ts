@@ -1,38 +1,81 @@
+// Texts and payloads as far as the source shows them without being run: constants, sums, templates, choices, and what sql`…` composes.
 import type { Node, ObjectExpression, TemplateLiteral } from 'oxc-parser'
-import type { Evaluator } from './flow/evaluator.ts'
-import type { Scope } from './flow/graph.ts'
-import { atLine, HOLE, type Literal, type TextPart, textOf } from './literal.ts'
-import { isSqlTag, textCall } from './sql-templates.ts'
-import { type Syntax, staticKey, unwrap } from './syntax.ts'
+import { type Expression, lookup, type Scope } from './scopes.ts'
+import { staticKey, unwrap } from './syntax.ts'
+import { isHeddle, type Values } from './values.ts'
+
+/** Stands in a text for a part that only the running program knows. Unicode gives this character no meaning. */
+export const HOLE = '\u{e000}'
+
+/** A value as far as the source shows it without being run. */
+export type Literal =
+  | { type: 'string'; line: number; parts: TextPart[] }
+  | { type: 'object'; line: number; entries: Array<{ key: string; value: Literal }>; open: boolean }
+  /** One of several. */
+  | { type: 'choice'; line: number; options: Literal[] }
+  | { type: 'number' | 'boolean' | 'null' | 'undefined' | 'array' | 'unknown'; line: number }
+
+/** A part of a text that stands in one place of the source. */
+export interface TextPart {
+  text: string
+  line: number
+  /** True when line breaks of the text are line breaks of the source. */
+  multiline: boolean
+}
+
+/** The text of a string that is known as a whole. */
+export function textOf(literal: Literal | undefined): string | undefined {
+  if (literal?.type !== 'string') return undefined
+  const text = literal.parts.map((part) => part.text).join('')
+  return text.includes(HOLE) ? undefined : text
+}
+
+/** Every text that the value may be and that is known as a whole. */
+export function textsOf(literal: Literal | undefined): string[] {
+  if (literal?.type === 'choice') return literal.options.flatMap(textsOf)
+  const text = textOf(literal)
+  return text === undefined ? [] : [text]
+}
+
+/** Every string that the value may be. */
+export function stringsOf(literal: Literal | undefined): Array<Extract<Literal, { type: 'string' }>> {
+  if (literal?.type === 'choice') return literal.options.flatMap(stringsOf)
+  return literal?.type === 'string' ? [literal] : []
+}
+
+/** The source line of an offset in the joined parts. */
+export function lineInParts(parts: readonly TextPart[], offset: number): number {
+  let start = 0
+  for (const part of parts) {
+    const end = start + part.text.length
+    if (offset < end) {
+      if (!part.multiline) return part.line
+      return part.line + part.text.slice(0, offset - start).split('\n').length - 1
+    }
+    start = end
+  }
+  return parts.at(-1)?.line ?? 1
+}
 
 /** Expressions within expressions are read that far. A choice counts for several, since each of its options is read. */
 const MAX_DEPTH = 32
 const CHOICE_DEPTH = 8
 
-/** Reads the expressions of one file as literals. */
-export class LiteralReader {
-  readonly #syntax: Syntax
-  readonly #evaluator: Evaluator
+/** Reads the expressions of one domain as literals. */
+export class Texts {
+  readonly #values: Values
 
-  constructor(syntax: Syntax, evaluator: Evaluator) {
-    this.#syntax = syntax
-    this.#evaluator = evaluator
+  constructor(values: Values) {
+    this.#values = values
   }
 
-  read(expression: Node, scope: Scope): Literal {
-    return this.#read(expression, scope, 0)
-  }
-
-  /** A constant for other files: a text, or an object that holds texts. No code is expected to change the object. */
-  readShared(expression: Node, scope: Scope): Literal | undefined {
-    const source = this.#evaluator.resolve({ node: expression, scope })
-    const literal = this.#read(source.node, source.scope, 0)
-    return isShared(literal) ? literal : undefined
+  read({ node, scope }: Expression): Literal {
+    return this.#read(node, scope, 0)
   }
 
   #read(expression: Node, scope: Scope, depth: number): Literal {
     const node = unwrap(expression)
-    const line = this.#syntax.lineOf(expression.start)
+    const line = lineOf(scope, expression.start)
     if (depth > MAX_DEPTH) return { type: 'unknown', line }
     switch (node.type) {
       case 'Literal':
@@ -45,7 +88,7 @@ export class LiteralReader {
       case 'TemplateLiteral':
         return { type: 'string', line, parts: this.#template(node, scope, depth) }
       case 'TaggedTemplateExpression': {
-        if (!isSqlTag(node.tag, scope, this.#evaluator)) return { type: 'unknown', line }
+        if (!this.isSqlTag(node.tag, scope)) return { type: 'unknown', line }
         return { type: 'string', line, parts: this.#template(node.quasi, scope, depth, true) }
       }
       case 'CallExpression':
@@ -74,33 +117,21 @@ export class LiteralReader {
     }
   }
 
-  /** A constant of the same file. Objects and arrays are left out: other code may have changed them. */
+  /** A constant, as if it stood here. Objects and arrays are left out: other code may have changed them. */
   #named(node: Node, scope: Scope, depth: number): Literal {
-    const line = this.#syntax.lineOf(node.start)
-    const imported = this.#imported(node, scope, line)
-    if (imported) return imported
-    const source = this.#evaluator.resolve({ node, scope })
-    const alternatives = this.#evaluator.alternatives(source)
+    const line = lineOf(scope, node.start)
+    const source = this.#values.resolve({ node, scope })
+    const alternatives = this.#values.alternatives(source)
     if (alternatives) {
       const options = alternatives.map((each) => this.#read(each.node, each.scope, depth + CHOICE_DEPTH))
       return options.some(({ type }) => type === 'string')
-        ? { type: 'choice', line, options }
+        ? { type: 'choice', line, options: options.map((each) => seenFrom(scope, source.scope, each, line)) }
         : { type: 'unknown', line }
     }
     if (source.node === node) return { type: 'unknown', line }
     const value = this.#read(source.node, source.scope, depth + 1)
     if (value.type === 'object' || value.type === 'array') return { type: 'unknown', line }
-    return value
-  }
-
-  /** A constant of another file of the domain, as if it stood here. */
-  #imported(node: Node, scope: Scope, line: number): Literal | undefined {
-    const imported = this.#evaluator.imported(node, scope)
-    let literal = imported?.from.literal
-    for (const key of imported?.keys ?? []) {
-      literal = literal?.type === 'object' ? literal.entries.find((entry) => entry.key === key)?.value : undefined
-    }
-    return literal?.type === 'string' ? atLine(literal, line) : undefined
+    return seenFrom(scope, source.scope, value, line)
   }
 
   #choice(nodes: readonly Node[], scope: Scope, line: number, depth: number): Literal {
@@ -108,7 +139,7 @@ export class LiteralReader {
   }
 
   #sum(left: Node, right: Node, scope: Scope, depth: number): Literal {
-    const line = this.#syntax.lineOf(left.start)
+    const line = lineOf(scope, left.start)
     const [a, b] = [this.#read(left, scope, depth + 1), this.#read(right, scope, depth + 1)]
     if (a.type === 'number' && b.type === 'number') return { type: 'number', line }
     if (a.type !== 'string' && b.type !== 'string') return { type: 'unknown', line }
@@ -117,7 +148,7 @@ export class LiteralReader {
 
   /** `sql.id(…)` and `sql.raw(…)`. */
   #sqlText(node: Node, scope: Scope, line: number, depth: number): Literal {
-    const call = textCall(node, scope, this.#evaluator)
+    const call = this.#textCall(node, scope)
     if (call === undefined) return { type: 'unknown', line }
     const texts = call.args.map((arg) => partsOf(this.#read(arg, scope, depth + 1)))
     if (call.method === 'raw') return { type: 'string', line, parts: texts.flat() }
@@ -132,7 +163,7 @@ export class LiteralReader {
       // An escape may be a line break in the text without being one in the source.
       const part = {
         text: cooked ?? raw,
-        line: this.#syntax.lineOf(quasi.start),
+        line: lineOf(scope, quasi.start),
         multiline: !raw.includes('\\'),
       }
       const expression = node.expressions[index]
@@ -143,13 +174,32 @@ export class LiteralReader {
   }
 
   #isFragment(expression: Node, scope: Scope): boolean {
-    const source = this.#evaluator.resolve({ node: expression, scope })
-    if (source.node.type === 'TaggedTemplateExpression') return isSqlTag(source.node.tag, source.scope, this.#evaluator)
-    return textCall(source.node, source.scope, this.#evaluator) !== undefined
+    const source = this.#values.resolve({ node: expression, scope })
+    if (source.node.type === 'TaggedTemplateExpression') return this.isSqlTag(source.node.tag, source.scope)
+    return this.#textCall(source.node, source.scope) !== undefined
+  }
+
+  /** `` db.sql`…` ``, or `` sql`…` `` of `#heddle`. */
+  isSqlTag(tag: Node, scope: Scope): boolean {
+    const node = unwrap(tag)
+    const imported = node.type === 'Identifier' ? lookup(scope, node.name)?.imported : undefined
+    if (imported && isHeddle(imported.module)) return imported.name === 'sql'
+    return this.#values.evaluate(node, scope).some((value) => {
+      return value.kind === 'method' && value.method === 'sql' && (value.tool === 'db' || value.tool === 'queryable')
+    })
+  }
+
+  /** The arguments of `sql.id(…)` and `sql.raw(…)`, which stand in the text. */
+  #textCall(node: Node, scope: Scope): { method: 'id' | 'raw'; args: readonly Node[] } | undefined {
+    const callee = node.type === 'CallExpression' ? unwrap(node.callee) : undefined
+    if (node.type !== 'CallExpression' || callee?.type !== 'MemberExpression') return undefined
+    const method = staticKey(callee.property, callee.computed)
+    if (method !== 'id' && method !== 'raw') return undefined
+    return this.isSqlTag(callee.object, scope) ? { method, args: node.arguments } : undefined
   }
 
   #object(node: ObjectExpression, scope: Scope, depth: number): Literal {
-    const literal: Literal = { type: 'object', line: this.#syntax.lineOf(node.start), entries: [], open: false }
+    const literal: Literal = { type: 'object', line: lineOf(scope, node.start), entries: [], open: false }
     for (const property of node.properties) {
       const key = property.type === 'Property' ? this.#key(property.key, property.computed, scope, depth) : undefined
       if (property.type !== 'Property' || key === undefined) {
@@ -159,7 +209,7 @@ export class LiteralReader {
         continue
       }
       const value = this.#read(property.value, scope, depth + 1)
-      literal.entries.push({ key, value: { ...value, line: this.#syntax.lineOf(property.start) } })
+      literal.entries.push({ key, value: { ...value, line: lineOf(scope, property.start) } })
     }
     return literal
   }
@@ -175,7 +225,11 @@ function partsOf(literal: Literal): TextPart[] {
 
 const mark = (text: string, line: number): TextPart => ({ text, line, multiline: false })
 
-function isShared(literal: Literal): boolean {
-  if (literal.type === 'string') return true
-  return literal.type === 'object' && literal.entries.some(({ value }) => isShared(value))
+const lineOf = ({ source }: Scope, offset: number): number => source.syntax.lineOf(offset)
+
+/** A literal of another file, as if it stood in this line. */
+export function seenFrom(here: Scope, there: Scope, literal: Literal, line: number): Literal {
+  if (here.source === there.source) return literal
+  if (literal.type !== 'string') return { ...literal, line }
+  return { ...literal, line, parts: literal.parts.map(({ text }) => ({ text, line, multiline: false })) }
 }

@@ -1,0 +1,434 @@
+// The names of one source file: where each is declared, what is assigned to it, and the calls that are made under it.
+import type {
+  ArrowFunctionExpression,
+  CallExpression,
+  Class,
+  Function as FunctionNode,
+  NewExpression,
+  Node,
+  ObjectExpression,
+  Program,
+  TSType,
+} from 'oxc-parser'
+import { forEachChild, type Syntax, staticKey, unwrap } from './syntax.ts'
+
+/** Deeper sources are refused: whoever goes through one calls itself once for each level. */
+const NESTING_MAX = 1_000
+
+/** What is assigned to a name or a member, as a place in the source. */
+export interface Definition {
+  /** `argument` is the one that a function is called with, `result` what a function returns; `unknown` is computed or taken out of a list. */
+  kind: 'value' | 'type' | 'argument' | 'result' | 'module' | 'unknown'
+  node: Node
+  scope: Scope
+  /** The members to read from it, one after another: `['a', 'b']` for `const { a: { b } } = …`. */
+  path: readonly string[]
+  /** Of an argument: its position. */
+  index?: number
+}
+
+/** A variable, a parameter or an import. */
+export interface Name {
+  definitions: Definition[]
+  imported?: { module: string; name: string }
+}
+
+/** The names that code sees, and what `this` is there. */
+export interface Scope {
+  source: Source
+  names: Map<string, Name>
+  parent: Scope | undefined
+  /** The class whose instance `this` is. */
+  self: Members | undefined
+  fn: FunctionInfo | undefined
+  /** Set for one branch of an `if` or of a conditional expression, `<node>:<index>`: of two branches of one node at most one runs. */
+  branch?: string
+}
+
+export interface Expression {
+  node: Node
+  scope: Scope
+}
+
+export interface FunctionInfo extends Expression {
+  /** Of its results. */
+  returns: Definition[]
+  params: Node[]
+}
+
+/** A class or an object literal. */
+export interface Members extends Expression {
+  node: Class | ObjectExpression
+  members: Map<string, Definition[]>
+  construct?: FunctionInfo
+  spread: Definition[]
+}
+
+export interface Call extends Expression {
+  node: CallExpression | NewExpression
+}
+
+/** A source file, with all that is declared and done in it. */
+export interface Source {
+  /** Absolute. */
+  file: string
+  syntax: Syntax
+  root: Scope
+  calls: Call[]
+  /** Templates with a tag before them. */
+  templates: Expression[]
+  /** The arguments of `import(…)`. */
+  dynamicImports: Expression[]
+  functions: Map<Node, FunctionInfo>
+  members: Map<Node, Members>
+  /** Assignments to members, by the member's name. */
+  assigned: Map<string, Array<{ object: Expression; definition: Definition }>>
+  types: Map<string, Node>
+  exports: Map<string, Expression | { from: string; name: string }>
+  /** The modules of `export * from`. */
+  exportsAll: string[]
+}
+
+/** @throws RangeError for a source that is nested too deeply */
+export function readScopes(file: string, syntax: Syntax): Source {
+  const source = {
+    file,
+    syntax,
+    calls: [],
+    templates: [],
+    dynamicImports: [],
+    functions: new Map(),
+    members: new Map(),
+    assigned: new Map(),
+    types: new Map(),
+    exports: new Map(),
+    exportsAll: [],
+  } as Omit<Source, 'root'> as Source
+  source.root = { source, names: new Map(), parent: undefined, self: undefined, fn: undefined }
+  const reader = new ScopeReader(source)
+  reader.read(syntax.program)
+  return source
+}
+
+/** The name as code in that scope sees it. */
+export function lookup(scope: Scope, name: string): Name | undefined {
+  for (let at: Scope | undefined = scope; at; at = at.parent) {
+    const found = at.names.get(name)
+    if (found) return found
+  }
+  return undefined
+}
+
+/** The branches that code of the scope stands in. */
+export function branchesOf(scope: Scope): string[] {
+  const branches: string[] = []
+  for (let at: Scope | undefined = scope; at; at = at.parent) if (at.branch) branches.push(at.branch)
+  return branches
+}
+
+/** True when the two stand in different branches of one `if`: never both run. */
+export function excludeEachOther(some: readonly string[], others: readonly string[]): boolean {
+  const chosen = new Map(others.map((branch) => branch.split(':') as [string, string]))
+  return some.some((branch) => {
+    const [of, index] = branch.split(':') as [string, string]
+    return chosen.has(of) && chosen.get(of) !== index
+  })
+}
+
+class ScopeReader {
+  readonly #source: Source
+  /** Assignments to names, which may be declared behind them. */
+  readonly #later: Array<{ scope: Scope; name: string; taken: readonly Definition[] }> = []
+  #depth = 0
+
+  constructor(source: Source) {
+    this.#source = source
+  }
+
+  read(program: Program): void {
+    this.#visit(program, this.#source.root)
+    for (const { scope, name, taken } of this.#later) lookup(scope, name)?.definitions.push(...taken)
+    this.#readExports(program)
+  }
+
+  #visit(node: Node, scope: Scope): void {
+    if (++this.#depth > NESTING_MAX) throw new RangeError('it is nested too deeply')
+    if (!this.#visitDeclaration(node, scope) && !this.#visitInner(node, scope)) {
+      this.#record(node, scope)
+      this.#visitChildren(node, scope)
+    }
+    this.#depth--
+  }
+
+  /** @returns true for an import, a function, a class or a type, which is then visited whole */
+  #visitDeclaration(node: Node, scope: Scope): boolean {
+    switch (node.type) {
+      case 'ImportDeclaration':
+        for (const each of node.specifiers) {
+          const name =
+            each.type === 'ImportSpecifier'
+              ? nameOf(each.imported)
+              : each.type === 'ImportDefaultSpecifier'
+                ? 'default'
+                : '*'
+          this.#declare(each.local.name, scope).imported = { module: node.source.value, name }
+        }
+        return true
+      case 'FunctionDeclaration':
+      case 'FunctionExpression':
+        if (node.type === 'FunctionDeclaration' && node.id)
+          this.#define(this.#declare(node.id.name, scope), node, scope)
+        this.#visitFunction(node, scope, undefined)
+        return true
+      case 'ArrowFunctionExpression':
+        this.#visitFunction(node, scope, scope.self)
+        return true
+      case 'ClassDeclaration':
+      case 'ClassExpression':
+        this.#visitClass(node, scope)
+        return true
+      case 'TSInterfaceDeclaration':
+      case 'TSTypeAliasDeclaration':
+        this.#source.types.set(node.id.name, node)
+        return true
+      default:
+        return node.type.startsWith('TS') && !('expression' in node)
+    }
+  }
+
+  /** @returns true for a statement or expression that opens scopes, which is then visited whole */
+  #visitInner(node: Node, scope: Scope): boolean {
+    switch (node.type) {
+      case 'IfStatement':
+      case 'ConditionalExpression':
+        this.#visit(node.test, scope)
+        this.#visit(node.consequent, { ...inner(scope), branch: `${node.start}:0` })
+        if (node.alternate) this.#visit(node.alternate, { ...inner(scope), branch: `${node.start}:1` })
+        return true
+      case 'ForOfStatement': {
+        const loop = inner(scope)
+        const variable = node.left.type === 'VariableDeclaration' ? node.left.declarations[0]?.id : undefined
+        const list = unwrap(node.right)
+        // The name may be each of the listed values.
+        if (variable?.type === 'Identifier' && list.type === 'ArrayExpression') {
+          const name = this.#declare(variable.name, loop)
+          for (const each of list.elements) if (each) this.#define(name, each, scope)
+        }
+        this.#visitChildren(node, loop)
+        return true
+      }
+      case 'BlockStatement':
+      case 'ForStatement':
+      case 'ForInStatement':
+      case 'SwitchStatement':
+      case 'CatchClause':
+        this.#visitChildren(node, inner(scope))
+        return true
+      default:
+        return false
+    }
+  }
+
+  #record(node: Node, scope: Scope): void {
+    switch (node.type) {
+      case 'VariableDeclaration':
+        for (const { id, init } of node.declarations) {
+          this.#bind(id, node.kind === 'var' ? functionScope(scope) : scope, init && defined(init, scope))
+        }
+        return
+      case 'AssignmentExpression': {
+        const replaces = ['=', '??=', '||=', '&&='].includes(node.operator)
+        this.#assign(node.left, replaces ? defined(node.right, scope) : unknown(node, scope), scope)
+        return
+      }
+      case 'UpdateExpression':
+        this.#assign(node.argument, unknown(node, scope), scope)
+        return
+      case 'ReturnStatement':
+        if (node.argument) scope.fn?.returns.push(defined(node.argument, scope))
+        return
+      case 'ObjectExpression': {
+        const info: Members = { node, scope, members: new Map(), spread: [] }
+        this.#source.members.set(node, info)
+        for (const each of node.properties) {
+          const key = each.type === 'Property' ? staticKey(each.key, each.computed) : undefined
+          if (each.type === 'SpreadElement') info.spread.push(defined(each.argument, scope))
+          else if (key && each.kind === 'init') list(info.members, key).push(defined(each.value, scope))
+        }
+        return
+      }
+      case 'ImportExpression':
+        this.#source.dynamicImports.push({ node: node.source, scope })
+        return
+      case 'TaggedTemplateExpression':
+        this.#source.templates.push({ node, scope })
+        return
+      case 'CallExpression':
+      case 'NewExpression':
+        this.#source.calls.push({ node, scope })
+    }
+  }
+
+  #readExports({ body }: Program): void {
+    const { exports, exportsAll, root: scope } = this.#source
+    for (const node of body) {
+      if (node.type === 'ExportDefaultDeclaration') exports.set('default', { node: node.declaration, scope })
+      else if (node.type === 'ExportAllDeclaration') {
+        if (node.exported) exports.set(nameOf(node.exported), { from: node.source.value, name: '*' })
+        else exportsAll.push(node.source.value)
+      } else if (node.type === 'ExportNamedDeclaration') {
+        for (const { local, exported } of node.specifiers) {
+          const from = node.source && { from: node.source.value, name: nameOf(local) }
+          exports.set(nameOf(exported), from ?? { node: local, scope })
+        }
+        const { declaration } = node
+        const ids = declaration?.type === 'VariableDeclaration' ? declaration.declarations.map(({ id }) => id) : []
+        if (declaration && 'id' in declaration && declaration.id) ids.push(declaration.id as (typeof ids)[0])
+        for (const id of ids) if (id.type === 'Identifier') exports.set(id.name, { node: id, scope })
+      }
+    }
+  }
+
+  #visitChildren(node: Node, scope: Scope): void {
+    forEachChild(node, (child) => this.#visit(child, scope))
+  }
+
+  #declare(name: string, scope: Scope): Name {
+    const found = scope.names.get(name) ?? { definitions: [] }
+    scope.names.set(name, found)
+    return found
+  }
+
+  #define(name: Name, node: Node, scope: Scope): void {
+    name.definitions.push(defined(node, scope))
+  }
+
+  /** Declares each name of a pattern, with what it takes out of what is assigned to the whole. */
+  #bind(pattern: Node, scope: Scope, ...from: Array<Definition | null>): void {
+    const annotation = (pattern as { typeAnnotation?: { typeAnnotation: TSType } | null }).typeAnnotation
+    const definitions = from.filter((each) => each !== null)
+    if (annotation) definitions.push({ ...defined(annotation.typeAnnotation, scope), kind: 'type' })
+    if (pattern.type === 'Identifier') this.#declare(pattern.name, scope)
+    this.#takeApart(pattern, definitions, (part, taken) => {
+      if (part.type === 'Identifier') this.#declare(part.name, scope).definitions.push(...taken)
+    })
+  }
+
+  /** Calls `each` with every part of the pattern that can be assigned to. */
+  #takeApart(
+    pattern: Node,
+    from: readonly Definition[],
+    each: (part: Node, taken: readonly Definition[]) => void,
+  ): void {
+    switch (pattern.type) {
+      case 'AssignmentPattern':
+        this.#takeApart(pattern.left, [...from, ...(from[0] ? [defined(pattern.right, from[0].scope)] : [])], each)
+        return
+      case 'RestElement':
+        this.#takeApart(pattern.argument, from, each)
+        return
+      case 'ArrayPattern':
+        for (const part of pattern.elements) {
+          if (part)
+            this.#takeApart(
+              part,
+              from.map((one) => unknown(one.node, one.scope)),
+              each,
+            )
+        }
+        return
+      case 'ObjectPattern':
+        for (const part of pattern.properties) {
+          const key = part.type === 'Property' ? staticKey(part.key, part.computed) : undefined
+          const taken = from.map((one) => (key ? { ...one, path: [...one.path, key] } : unknown(one.node, one.scope)))
+          if (part.type === 'Property') this.#takeApart(part.value, taken, each)
+          else this.#takeApart(part, from, each)
+        }
+        return
+      default:
+        each(pattern, from)
+    }
+  }
+
+  #assign(target: Node, definition: Definition, scope: Scope): void {
+    this.#takeApart(unwrap(target), [definition], (part, taken) => {
+      if (part.type === 'Identifier') this.#later.push({ scope, name: part.name, taken })
+      const key = part.type === 'MemberExpression' ? staticKey(part.property, part.computed) : undefined
+      if (part.type !== 'MemberExpression' || key === undefined) return
+      for (const one of taken) {
+        list(this.#source.assigned, key).push({ object: { node: part.object, scope }, definition: one })
+      }
+    })
+  }
+
+  #visitFunction(node: FunctionNode | ArrowFunctionExpression, outer: Scope, self: Members | undefined): FunctionInfo {
+    const scope: Scope = { ...inner(outer), self }
+    const fn: FunctionInfo = { node, scope, returns: [], params: [] }
+    scope.fn = fn
+    this.#source.functions.set(node, fn)
+    node.params.forEach((param, index) => {
+      const pattern: Node = param.type === 'TSParameterProperty' ? param.parameter : param
+      fn.params.push(pattern)
+      this.#bind(pattern, scope, { kind: 'argument', node, scope, index, path: [] })
+      this.#visitChildren(pattern, scope)
+    })
+    if (node.body?.type === 'BlockStatement') this.#visitChildren(node.body, scope)
+    else if (node.body) {
+      fn.returns.push(defined(node.body, scope))
+      this.#visit(node.body, scope)
+    }
+    return fn
+  }
+
+  #visitClass(node: Class, outer: Scope): void {
+    const scope = inner(outer)
+    const info: Members = { node, scope, members: new Map(), spread: [] }
+    scope.self = info
+    this.#source.members.set(node, info)
+    if (node.id)
+      this.#define(this.#declare(node.id.name, node.type === 'ClassDeclaration' ? outer : scope), node, outer)
+    if (node.superClass) this.#visit(node.superClass, outer)
+    for (const each of node.body.body) {
+      const key = 'key' in each ? staticKey(each.key, each.computed) : undefined
+      if (each.type === 'MethodDefinition') {
+        const fn = this.#visitFunction(each.value, scope, info)
+        if (each.kind === 'constructor') info.construct = fn
+        else if (key && each.kind === 'method') list(info.members, key).push(defined(each.value, scope))
+        // Reading a getter reads what it returns.
+        else if (key && each.kind === 'get')
+          list(info.members, key).push({ ...defined(each.value, scope), kind: 'result' })
+      } else if (each.type === 'PropertyDefinition') {
+        const type = each.typeAnnotation?.typeAnnotation
+        if (key && type) list(info.members, key).push({ ...defined(type, scope), kind: 'type' })
+        if (key && each.value) list(info.members, key).push(defined(each.value, scope))
+        if (each.value) this.#visit(each.value, scope)
+      } else this.#visit(each, scope)
+    }
+  }
+}
+
+export const defined = (node: Node, scope: Scope): Definition => ({ kind: 'value', node, scope, path: [] })
+const unknown = (node: Node, scope: Scope): Definition => ({ kind: 'unknown', node, scope, path: [] })
+
+function inner(parent: Scope): Scope {
+  const { source, self, fn } = parent
+  return { source, names: new Map(), parent, self, fn }
+}
+
+/** The scope that a `var` belongs to. */
+function functionScope(scope: Scope): Scope {
+  let at = scope
+  while (at.parent && at.parent.fn === at.fn) at = at.parent
+  return at
+}
+
+/** The list under that key, made when there is none. */
+export function list<Key, Item>(lists: Map<Key, Item[]>, key: Key): Item[] {
+  const found = lists.get(key) ?? []
+  lists.set(key, found)
+  return found
+}
+
+function nameOf(name: { type: string; name?: string; value?: string }): string {
+  return name.name ?? name.value ?? ''
+}
