@@ -3,6 +3,7 @@ import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { type Browser, browser } from '../support/browser.ts'
+import { endShared } from '../support/process-end.ts'
 import { drawPeers, gridOfPage, gridOfRun, THEMES } from './charts.ts'
 import { withPalette } from './palette.ts'
 import { PicturedShop } from './shop.ts'
@@ -32,6 +33,7 @@ async function main(): Promise<void> {
     const request = await shop.serveCustomers()
     for (const theme of THEMES) await photograph(chromium, `${shop.url}/system/dashboard/requests/${request}`, theme)
   } finally {
+    await endShared()
     for (const end of ends) await end()
   }
 }

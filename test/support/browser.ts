@@ -1,4 +1,5 @@
 import { type Browser, chromium } from 'playwright-core'
+import { endWithProcess } from './process-end.ts'
 import { programFor, type ServerOwner } from './servers/provide.ts'
 
 export type { Browser, Locator, Page } from 'playwright-core'
@@ -6,14 +7,25 @@ export type { Browser, Locator, Page } from 'playwright-core'
 /** Without a sandbox: there is none for root, and the tests open no page but their own. */
 const ARGS = ['--no-sandbox', '--disable-gpu', '--disable-dev-shm-usage']
 
+let shared: Promise<Browser> | undefined
+
 /**
- * A real Chromium that ends with the test.
+ * A real Chromium, one for all tests of a process. What a test has opened in it is closed with the test.
  * @returns null where none can be had: the test is skipped then, or has failed with `CI=true`
  */
 export async function browser(t: ServerOwner): Promise<Browser | null> {
   const executablePath = await programFor(t, 'chromium')
   if (executablePath === null) return null
+  shared ??= launch(executablePath)
+  const started = await shared
+  t.after(async () => {
+    for (const context of started.contexts()) await context.close()
+  })
+  return started
+}
+
+async function launch(executablePath: string): Promise<Browser> {
   const started = await chromium.launch({ executablePath, args: ARGS })
-  t.after(() => started.close())
+  endWithProcess(() => started.close())
   return started
 }

@@ -1,5 +1,5 @@
 import { fileURLToPath } from 'node:url'
-import { type Heddle, startHeddle } from './heddle.ts'
+import type { Heddle } from './heddle.ts'
 import { shareService } from './shared-service.ts'
 
 const EXCHANGE = fileURLToPath(new URL('../fixtures/exchange', import.meta.url))
@@ -9,6 +9,4 @@ export const LISTENERS = [process.env.HTTP_LISTENER === 'node' ? 'node' : 'auto'
 
 /** The service that a `describe` of a listener shares. */
 export const shareExchange = (listener: string, env: Record<string, string> = {}): (() => Heddle) =>
-  shareService((owner) =>
-    startHeddle(owner, { domains: [EXCHANGE], lanes: 2, env: { HTTP_LISTENER: listener, ...env } }),
-  )
+  shareService({ domains: [EXCHANGE], lanes: 2, env: { HTTP_LISTENER: listener, ...env } })

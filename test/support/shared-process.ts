@@ -1,8 +1,9 @@
 import assert from 'node:assert/strict'
-import { after, before, type TestContext } from 'node:test'
+import { after } from 'node:test'
 import { fileURLToPath } from 'node:url'
-import { type Heddle, type LogLine, startHeddle } from './heddle.ts'
+import type { LogLine } from './heddle.ts'
 import { ask } from './raw-client.ts'
+import { shareService } from './shared-service.ts'
 
 export const SERVING = fileURLToPath(new URL('../fixtures/http/serving', import.meta.url))
 export const COLLIDING = fileURLToPath(new URL('../fixtures/http/colliding', import.meta.url))
@@ -15,36 +16,33 @@ interface SharedOptions {
   expectedError?: (line: LogLine) => boolean
 }
 
+/** What is meant to be in the log of a service, by all who share it. */
+const expectedErrors = new Map<string, ((line: LogLine) => boolean)[]>()
+
 /**
- * One process for all tests of a file. After them it must still answer, end with code 0 when told to stop, and have logged no
- * error that is not expected.
+ * One process for all tests of a file, and of others with the same options. After them it must still answer, end with code 0 when told to stop, and have logged
+ * no error that is not expected.
  */
-export function shareHeddle({ domains = SERVING, env = {}, expectedError = () => false }: SharedOptions = {}) {
-  let heddle: Heddle
-  const cleanups: (() => unknown)[] = []
-  before(async () => {
-    const owner = { after: (cleanup: () => unknown) => cleanups.push(cleanup) } as unknown as TestContext
-    heddle = await startHeddle(owner, { domains: [domains], lanes: 2, env: { LANE_MAX_INFLIGHT: '256', ...env } })
-  })
-  after(async () => {
-    try {
-      if (domains === SERVING) await assertAnswers(heddle.port)
-      assert.equal(await heddle.stop(), 0, 'the exit code')
-      const unexpected = heddle.logs.filter((line) => line.level >= ERROR_LEVEL && !expectedError(line))
-      assert.deepEqual(unexpected, [], 'errors in the log')
-    } finally {
-      for (const cleanup of cleanups) await cleanup()
-    }
+export function shareHeddle({ domains = SERVING, env = {}, expectedError }: SharedOptions = {}) {
+  const options = { domains: [domains], lanes: 2, env: { LANE_MAX_INFLIGHT: '256', ...env } }
+  const key = JSON.stringify(options)
+  const expected = expectedErrors.get(key) ?? []
+  expectedErrors.set(key, expected)
+  if (expectedError !== undefined) expected.push(expectedError)
+  if (domains === SERVING) after(() => assertAnswers(service().port))
+  const service = shareService(options, ({ logs }) => {
+    const errors = logs.filter((line) => line.level >= ERROR_LEVEL && !expected.some((isMeant) => isMeant(line)))
+    assert.deepEqual(errors, [], 'errors in the log')
   })
   return {
     get port(): number {
-      return heddle.port
+      return service().port
     },
     get logs(): LogLine[] {
-      return heddle.logs
+      return service().logs
     },
     get pid(): number {
-      return heddle.process.pid!
+      return service().process.pid!
     },
   }
 }

@@ -1,14 +1,16 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { browser } from '../../support/browser.ts'
-import { startHeddle } from '../../support/heddle.ts'
+import { shareService } from '../../support/shared-service.ts'
 import { keepPicture, open, openTab, textOf } from './api-page.ts'
-import { PAGE_DOMAINS } from './fixtures/domains.ts'
+import { PAGE } from './fixtures/domains.ts'
+
+const service = shareService(PAGE)
 
 test('streams and WebSockets are tried for what they are', async (t) => {
   const chromium = await browser(t)
   if (chromium === null) return
-  const heddle = await startHeddle(t, { domains: PAGE_DOMAINS, lanes: 1 })
+  const heddle = service()
   const tab = await openTab(chromium)
 
   await t.test(

@@ -1,9 +1,9 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { browser } from '../../support/browser.ts'
-import { startHeddle } from '../../support/heddle.ts'
+import { shareService } from '../../support/shared-service.ts'
 import { keepPicture, NARROW, open, openTab, textOf, WAIT_MS } from './api-page.ts'
-import { PAGE_DOMAINS } from './fixtures/domains.ts'
+import { PAGE } from './fixtures/domains.ts'
 
 // These texts run in the page, where Node's types do not apply.
 const OPEN_ALL = "for (const card of document.querySelectorAll('details')) card.open = true"
@@ -14,10 +14,12 @@ const COLOURS = '[getComputedStyle(document.body).color, getComputedStyle(docume
 
 type Rgb = [red: number, green: number, blue: number]
 
+const service = shareService(PAGE)
+
 test('the page of the API in a browser', async (t) => {
   const chromium = await browser(t)
   if (chromium === null) return
-  const heddle = await startHeddle(t, { domains: PAGE_DOMAINS, lanes: 1, env: { API_TITLE: '<b>Odd</b> things' } })
+  const heddle = service()
   const tab = await openTab(chromium)
 
   await t.test(

@@ -6,8 +6,8 @@ import { type TestContext, test } from 'node:test'
 import { fileURLToPath, pathToFileURL } from 'node:url'
 import type { OpenApiDocument } from '#heddle'
 import { folderOf } from '../../support/folder.ts'
-import { startHeddle } from '../../support/heddle.ts'
-import { PAGE_DOMAINS } from './fixtures/domains.ts'
+import { shareService } from '../../support/shared-service.ts'
+import { PAGE } from './fixtures/domains.ts'
 
 const ROOT = fileURLToPath(new URL('../../..', import.meta.url))
 const TSC = join(ROOT, 'node_modules/typescript/bin/tsc')
@@ -55,8 +55,10 @@ const AsyncFunction = (async () => {}).constructor as new (...parts: string[]) =
 const NOTHING: Filled = { values: new Map() }
 const TALK = JSON.stringify({ room: "it's", speaker: { nickname: 'Ada', email: 'ada@example.com' }, minutes: 5 })
 
+const service = shareService(PAGE)
+
 test('samples of requests', async (t) => {
-  const heddle = await startHeddle(t, { domains: PAGE_DOMAINS, lanes: 1 })
+  const heddle = service()
   const document: OpenApiDocument = (await heddle.json('/system/openapi.json')).body
   const { operationsOf, samplesOf, schemasOf } = await pageModules(t)
   const operations = operationsOf(document)

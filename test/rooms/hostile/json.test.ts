@@ -4,13 +4,13 @@ import { ask, jsonOf } from '../../support/raw-client.ts'
 import { shareHeddle } from '../../support/shared-process.ts'
 import { INVALID } from './invalid-json.ts'
 import { NOT_UTF8, REFUSED, VALID } from './json-texts.ts'
-import { TARGET_DOMAINS } from './target.ts'
+import { TARGET, THREADS } from './target.ts'
 
-const heddle = shareHeddle({ env: { DOMAINS_DIR: TARGET_DOMAINS } })
+const heddle = shareHeddle(TARGET)
 const JSON_BODY = { 'content-type': 'application/json' }
 const ANSWERED_WITHIN_MS = 5_000
 
-for (const prefix of ['/w', '/p']) {
+for (const { prefix, some } of THREADS) {
   describe(`JSON bodies of any shape, to ${prefix}`, { concurrency: true }, () => {
     const send = async (body: string | Buffer, target = '/mirror') => {
       const startedMs = performance.now()
@@ -21,8 +21,8 @@ for (const prefix of ['/w', '/p']) {
       return { response, what }
     }
 
-    it(`reach the handler as JavaScript reads them: ${VALID.length} valid ones`, async () => {
-      for (const body of VALID) {
+    it(`reach the handler as JavaScript reads them: ${some(VALID).length} valid ones`, async () => {
+      for (const body of some(VALID)) {
         const { response, what } = await send(body)
         assert.equal(response.status, 200, what)
         const value = JSON.parse(body)
@@ -38,8 +38,8 @@ for (const prefix of ['/w', '/p']) {
       ['not UTF-8', NOT_UTF8],
       ['too deep or able to reach a prototype', REFUSED],
     ] as const) {
-      it(`are answered 400: ${bodies.length} ${why}`, async () => {
-        for (const body of bodies) {
+      it(`are answered 400: ${some<string | Buffer>(bodies).length} ${why}`, async () => {
+        for (const body of some<string | Buffer>(bodies)) {
           const { response, what } = await send(body)
           assert.equal(response.status, 400, what)
           assert.equal(jsonOf(response).success, false)
@@ -48,7 +48,7 @@ for (const prefix of ['/w', '/p']) {
     }
 
     it('are answered 400 or 422 where a schema waits for something else', async () => {
-      for (const body of [...VALID, ...INVALID, ...NOT_UTF8, ...REFUSED]) {
+      for (const body of some([...VALID, ...INVALID, ...NOT_UTF8, ...REFUSED])) {
         const { response, what } = await send(body, '/checked/1')
         assert.ok(response.status === 400 || response.status === 422, `${response.status} for ${what}`)
       }

@@ -7,9 +7,9 @@ import { nginxServer } from '../../support/servers/nginx.ts'
 import { shareHeddle } from '../../support/shared-process.ts'
 import { until } from '../../support/until.ts'
 import { AMBIGUOUS, BAD_CHUNKS, bytesOf } from './shapes.ts'
-import { TARGET_DOMAINS } from './target.ts'
+import { TARGET } from './target.ts'
 
-const heddle = shareHeddle({ env: { DOMAINS_DIR: TARGET_DOMAINS } })
+const heddle = shareHeddle(TARGET)
 /** What has not been answered by then is waited for by nginx. */
 const ANSWERED_WITHIN_MS = 300
 const AT_ONCE = 16

@@ -5,19 +5,20 @@ import { assertOurs, jsonOf, RawConnection, type RawResponse, requestText } from
 import { shareHeddle } from '../../support/shared-process.ts'
 import { parseAnswers } from './answers.ts'
 import { NAUGHTY } from './naughty-strings.ts'
-import { TARGET_DOMAINS } from './target.ts'
+import { TARGET, THREADS } from './target.ts'
 
 afterEach(() => forget())
-const heddle = shareHeddle({ env: { DOMAINS_DIR: TARGET_DOMAINS } })
+const heddle = shareHeddle(TARGET)
 
-const ALL = Object.values(NAUGHTY).flat()
+const NAUGHTY_STRINGS = Object.values(NAUGHTY).flat()
 const DEL = '\x7f'
 
 /** Refused wherever a client sends them as a key. */
 const FORBIDDEN = new Set(['__proto__', 'constructor', 'prototype'])
 const isReserved = (key: string): boolean => key.startsWith('_auth') || key.startsWith('_files')
 
-for (const prefix of ['/w', '/p']) {
+for (const { prefix, some } of THREADS) {
+  const ALL = some(NAUGHTY_STRINGS)
   describe(`naughty strings, to ${prefix}: ${ALL.length}`, () => {
     const assertEchoed = (response: RawResponse, expected: object, what: string): void => {
       assert.equal(response.status, 200, `${what}: ${response.body}`)
@@ -74,7 +75,7 @@ for (const prefix of ['/w', '/p']) {
       }
     })
 
-    const assertInHeader = async (texts: string[]): Promise<void> => {
+    const assertInHeader = async (texts: readonly string[]): Promise<void> => {
       for (const text of texts) {
         const what = JSON.stringify(text.slice(0, 40))
         const raw = Buffer.from(text).toString('latin1')
@@ -94,7 +95,7 @@ for (const prefix of ['/w', '/p']) {
       assertInHeader(ALL.filter((text) => !text.includes(DEL))))
 
     itHolds(it, 'come back from a header, with the DEL that it may not have', () =>
-      assertInHeader(ALL.filter((text) => text.includes(DEL))),
+      assertInHeader(NAUGHTY_STRINGS.filter((text) => text.includes(DEL))),
     )
 
     it('come back from a stream, one line a frame', async () => {

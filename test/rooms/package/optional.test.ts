@@ -5,7 +5,7 @@ import { after, before, describe, test } from 'node:test'
 import { fileURLToPath } from 'node:url'
 import { OPTIONAL_PACKAGES } from '../../../src/core/modules/optional-package.ts'
 import { until } from '../../support/until.ts'
-import { end, type Installed, install, packAndInstall, run, type Served, serve } from './packed.ts'
+import { end, type Installed, install, run, type Served, serve, sharedPackage } from './packed.ts'
 
 const OWN = JSON.parse(readFileSync(new URL('../../../package.json', import.meta.url), 'utf8'))
 const BIN = fileURLToPath(new URL('../../../node_modules/.bin', import.meta.url))
@@ -31,9 +31,8 @@ export default class Trace extends Plugin {
 
 let packed: Installed
 before(async () => {
-  packed = await packAndInstall()
+  packed = await sharedPackage()
 })
-after(() => packed?.end())
 
 describe('the packed file', () => {
   test('has what runs, and the types that an application sees', async () => {

@@ -11,9 +11,7 @@ import { until } from '../../support/until.ts'
 import { linksOf, trackedPages } from '../docs/pages.ts'
 import { ROOT } from '../docs/sources.ts'
 import { stepsOf } from '../guides/page.ts'
-import { end, type Installed, install, packAndInstall, run, type Served, serve } from './packed.ts'
-
-const SAVED_AGAIN_MS = 5000
+import { end, type Installed, install, run, type Served, serve, sharedPackage } from './packed.ts'
 
 /** What the guide tells everybody to do who has installed the next version, as arguments of `heddle`. */
 function upgradeCommands(): string[][] {
@@ -75,12 +73,10 @@ export default class KeepOrders extends Plugin {
 }
 `
 
-/** Once: packing compiles everything. */
 let packed: Installed
 before(async () => {
-  packed = await packAndInstall()
+  packed = await sharedPackage()
 })
-after(() => packed?.end())
 
 describe('the package and an application that is made with it', () => {
   let app: string
@@ -132,7 +128,7 @@ describe('the package and an application that is made with it', () => {
     )
   })
 
-  test('the application passes its own test and its checks, also with what is scaffolded in it', async () => {
+  test('the application passes its own test, also with what is scaffolded in it, and its checks know the types of its events', async () => {
     for (const what of [
       ['domain', 'orders'],
       ['plugin', 'orders/cancel-order'],
@@ -144,9 +140,6 @@ describe('the package and an application that is made with it', () => {
     const tested = await heddle('test')
     assert.equal(tested.code, 0, tested.output)
     assert.match(tested.output, /pass 6/)
-    const checked = await heddle('check')
-    assert.equal(checked.code, 0, checked.output)
-
     const launches = JSON.parse(readFileSync(join(app, '.vscode/launch.json'), 'utf8')).configurations
     for (const path of JSON.stringify(launches).matchAll(/\$\{workspaceFolder\}(\/[^"]+)/g)) {
       assert.ok(existsSync(app + path[1]), `an editor starts ${path[1]}`)
@@ -161,26 +154,23 @@ describe('the package and an application that is made with it', () => {
     assert.match(refused.output, /add-order\.ts.*: error TS/, 'the types of events reach the plugins')
   })
 
-  test('an application with Kysely, and one with Drizzle, has the types of its rows', async () => {
-    for (const [library, text] of [
-      ['kysely', WITH_KYSELY],
-      ['drizzle', WITH_DRIZZLE],
-    ] as const) {
-      const other = join(packed.folder, `with-${library}`)
-      const program = join(packed.current, 'node_modules/.bin/heddle')
-      assert.equal((await run(program, ['create', `with-${library}`, '--with', 'checks'], packed.folder)).code, 0)
-      await install(other, packed.current)
-      const file = join(other, 'domains/hello/plugins/keep-orders.ts')
-      const check = async (plugin: string) => {
-        writeFileSync(file, plugin)
-        return run(process.execPath, [join(other, 'node_modules/typescript/bin/tsc'), '--noEmit'], other)
-      }
-      const typed = await check(text)
-      assert.equal(typed.code, 0, typed.output)
-      const refused = await check(text.replace("item: 'heddle'", 'item: 7'))
-      assert.match(refused.output, /keep-orders\.ts.*error TS/, library)
-      assert.notEqual(refused.code, 0)
+  test('an application with Kysely and Drizzle has the types of its rows from both', async () => {
+    const other = join(packed.folder, 'with-builders')
+    const program = join(packed.current, 'node_modules/.bin/heddle')
+    assert.equal((await run(program, ['create', 'with-builders', '--with', 'checks'], packed.folder)).code, 0)
+    await install(other, packed.current)
+    const plugins = { kysely: WITH_KYSELY, drizzle: WITH_DRIZZLE }
+    const check = (change: (text: string) => string) => {
+      for (const [library, text] of Object.entries(plugins))
+        writeFileSync(join(other, `domains/hello/plugins/keep-by-${library}.ts`), change(text))
+      return run(process.execPath, [join(other, 'node_modules/typescript/bin/tsc'), '--noEmit'], other)
     }
+    const typed = await check((text) => text)
+    assert.equal(typed.code, 0, typed.output)
+    const refused = await check((text) => text.replace("item: 'heddle'", 'item: 7'))
+    for (const library of Object.keys(plugins))
+      assert.match(refused.output, new RegExp(`keep-by-${library}\\.ts.*error TS`))
+    assert.notEqual(refused.code, 0)
   })
 
   test('it is served under the guardian, from the package, and goes on with the next version of it', async () => {
@@ -256,27 +246,6 @@ describe('the package and an application that is made with it', () => {
       60_000,
     )
     assert.equal((await fetch(`${served.url}/hello/world`)).status, 421, 'the public has to say the name')
-    assert.equal(await served.stop(), 0)
-  })
-
-  test('heddle dev loads what is saved', async () => {
-    const served = await start('dev')
-    const file = join(app, 'domains/hello/plugins/say-hello.ts')
-    const text = readFileSync(file, 'utf8').replace('data: { hello: name }', 'data: { changed: name }')
-    let writes = 0
-    let writtenMs = 0
-    await until(
-      async () => {
-        // What is saved before the folders are watched is not seen.
-        if (Date.now() - writtenMs > SAVED_AGAIN_MS) {
-          writeFileSync(file, `${text}// ${writes++}\n`)
-          writtenMs = Date.now()
-        }
-        return (await (await fetch(`${served.url}/hello/you`)).text()).includes('changed')
-      },
-      'the change',
-      60_000,
-    )
     assert.equal(await served.stop(), 0)
   })
 

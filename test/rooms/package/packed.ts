@@ -17,6 +17,7 @@ import { dirname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { packedManifest } from '../../../deploy/package/manifest.mjs'
 import { linkTree, placeDist } from '../../support/built-package.ts'
+import { endWithProcess } from '../../support/process-end.ts'
 import { processTree, signalAll } from '../../support/servers/process-tree.ts'
 
 const ROOT = fileURLToPath(new URL('../../..', import.meta.url))
@@ -76,7 +77,15 @@ export interface Installed extends Packed {
   bare: string
 }
 
-export async function packAndInstall(): Promise<Installed> {
+let shared: Promise<Installed> | undefined
+
+/** Once for a process: packing compiles everything. */
+export function sharedPackage(): Promise<Installed> {
+  shared ??= packAndInstall()
+  return shared
+}
+
+async function packAndInstall(): Promise<Installed> {
   const packed = await packOne()
   const [current, next, bare] = ['current', 'next', 'bare'].map((name) => join(packed.folder, name)) as [
     string,
@@ -95,6 +104,7 @@ export async function packAndInstall(): Promise<Installed> {
   for (const folder of [current, next]) addPackages(folder, readdirSync(MODULES))
   const { dependencies, optionalDependencies } = JSON.parse(text)
   addPackages(bare, neededBy([...Object.keys(dependencies), ...Object.keys(optionalDependencies)]))
+  endWithProcess(async () => packed.end())
   return { ...packed, current, next, bare }
 }
 
@@ -137,7 +147,7 @@ function addPackages(folder: string, names: Iterable<string>): void {
   chmodSync(program, 0o755)
 }
 
-/** As `npm install` does, without the network and a copy. @param installed a folder of `packAndInstall` */
+/** As `npm install` does, without the network and a copy. @param installed a folder of `sharedPackage` */
 export async function install(app: string, installed: string): Promise<void> {
   const modules = join(app, 'node_modules')
   rmSync(modules, { force: true })

@@ -148,6 +148,7 @@ export function entriesOf(files: readonly string[], bundles: number): { beside: 
 /** Each file is a suite, to which its hooks belong. One that cannot be loaded is a test that fails; the others run. */
 function bundleText(files: readonly string[]): string {
   return `const { describe, test } = require('node:test')
+require(${JSON.stringify(join(TESTS, 'support/process-end.ts'))})
 for (const file of ${JSON.stringify(files, null, 2)}) {
   describe(file, () => {
     try {
