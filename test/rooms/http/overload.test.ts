@@ -39,19 +39,6 @@ async function isRefused(port: number): Promise<boolean> {
   }
 }
 
-it('answers 503 with Retry-After when no lane has room, and serves again when one has', async (t) => {
-  const heddle = await startHeddle(t, { domains: [SERVING], lanes: 1, env: { LANE_MAX_INFLIGHT: '4' } })
-  const hanging = await Promise.all(Array.from({ length: 4 }, () => RawConnection.open(heddle.port)))
-  for (const connection of hanging) await connection.send(requestText('GET', '/w/hang/full'))
-  await until(async () => jsonOf(await ask(heddle.port, 'GET', '/p/state/full:started')).data === 4, 'the lane is full')
-  const refused = await ask(heddle.port, 'GET', '/w/echo')
-  assertFailure(refused, 503, 'The service is overloaded')
-  assert.match(headerOf(refused, 'retry-after')!, /^\d+$/)
-  for (const connection of hanging) connection.drop()
-  await until(async () => (await ask(heddle.port, 'GET', '/w/echo')).status === 200, 'the lane has room again')
-  assert.equal(await heddle.stop(), 0)
-})
-
 it('drains: serves what comes on open connections and closes them, then refuses, finishes what it has, ends with code 0', async (t) => {
   const heddle = await startHeddle(t, {
     domains: [SERVING, SYSTEM_ROUTES],

@@ -49,19 +49,6 @@ for (const signal of ['SIGTERM', 'SIGINT'] as const) {
   })
 }
 
-test('a second signal ends the process at once', async (t) => {
-  const heddle = await startHeddle(t, { domains: [await folderOf(t, SLOW)], lanes: 1 })
-  const slow = heddle.json('/slow').catch(() => null)
-  await until(() => heddle.logs.some(({ msg }) => msg === 'begun'), 'the handler')
-  const startedMs = Date.now()
-  const stopping = heddle.stop()
-  await until(() => heddle.logs.some(({ msg }) => msg.includes('draining')), 'the drain')
-  heddle.process.kill('SIGTERM')
-  assert.equal(await stopping, 1)
-  assert.ok(Date.now() - startedMs < 500)
-  await slow
-})
-
 test('a signal that npm passes on is the one that the terminal has sent', async (t) => {
   const heddle = await startHeddle(t, {
     domains: [await folderOf(t, SLOW)],

@@ -11,7 +11,7 @@ export const CONTRACT = [
   'endpoint/',
   'system/',
   'lanes/streams',
-  'deploy/port-sharing',
+  'claims/two-processes',
   'apidocs/generated',
   'claims/smuggled-',
   'claims/bad-input',
