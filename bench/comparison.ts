@@ -1,8 +1,8 @@
 // Sides of a comparison in turn, and the figures of a row from what they have shown.
 import type { CaseContext, Row } from './bench-case.ts'
 import type { LoadPlan, LoadResult } from './load/plan.ts'
+import { median } from './report.ts'
 import type { BenchServer } from './server.ts'
-import { median } from './statistics.ts'
 
 /** Warm-up in milliseconds, until V8 has compiled the hot code of both sides. */
 const WARMUP_MS = 2000

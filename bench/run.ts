@@ -21,12 +21,11 @@ import { reload } from './cases/reload.ts'
 import { toolcall } from './cases/toolcall.ts'
 import { tracing } from './cases/tracing.ts'
 import { write } from './cases/write.ts'
-import { formatChanges, readRun } from './changes.ts'
 import { LoadGenerator } from './load/generator.ts'
 import { describeMachine } from './machine.ts'
 import { ProfileFolder } from './profiles.ts'
 import { Progress } from './progress.ts'
-import { formatTable } from './table.ts'
+import { formatChanges, formatTable, readRun } from './report.ts'
 
 const CASES: readonly BenchCase[] = [
   hello,

@@ -1,8 +1,8 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { alone, type BenchCase, figureTo } from '../bench-case.ts'
 import { residentBytes } from '../cpu.ts'
+import { median } from '../report.ts'
 import { startHeddle } from '../server.ts'
-import { median } from '../statistics.ts'
 
 const BOOTS = 5
 const IDLE_MS = 3000

@@ -1,10 +1,10 @@
 import { type BenchCase, type CaseContext, figureTo, type Row } from '../bench-case.ts'
-import { iterationsFor } from '../calibrate.ts'
 import { busyNote, inTurn } from '../comparison.ts'
-import { getRequest, postRequest } from '../load/http-request.ts'
-import type { RateResult, RateStream, StreamResult } from '../load/rate-plan.ts'
+import { getRequest, postRequest } from '../load/client.ts'
+import type { RateResult, RateStream, StreamResult } from '../load/plan.ts'
+import { iterationsFor } from '../machine.ts'
+import { median } from '../report.ts'
 import { askJson, type BenchServer, heddleSide, startServer } from '../server.ts'
-import { median } from '../statistics.ts'
 
 const LANES = 2
 const WARMUP_MS = 2000

@@ -1,7 +1,7 @@
 import { type BenchCase, ratioTo } from '../bench-case.ts'
-import { iterationsFor } from '../calibrate.ts'
 import { compare, compared, perSec } from '../comparison.ts'
-import { getRequest } from '../load/http-request.ts'
+import { getRequest } from '../load/client.ts'
+import { iterationsFor } from '../machine.ts'
 import { heddleSide } from '../server.ts'
 
 const HANDLER_MS = 2

@@ -9,11 +9,11 @@ import { alone, type BenchCase, type CaseContext, figureTo, type Row, ratioTo } 
 import { inChild, Owner } from '../child.ts'
 import { compare, compared, figures, perSec } from '../comparison.ts'
 import { STORED_NOTE } from '../domains/bench/tick-count.ts'
-import { postRequest } from '../load/http-request.ts'
+import { postRequest } from '../load/client.ts'
 import type { QueueFigures, QueuePlan } from '../postgres/queues.ts'
+import { median } from '../report.ts'
 import { type BenchServer, heddleSide, serverSide, startHeddle } from '../server.ts'
 import type { LoopFigures, LoopPlan } from '../sqlite/log-loops.ts'
-import { median } from '../statistics.ts'
 import { publishingThread, type TickRun, tickRun } from './events.ts'
 import { verifyEvents } from './write.ts'
 

@@ -1,8 +1,8 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { alone, type BenchCase, figureTo } from '../bench-case.ts'
 import { TICK_EVENT, type TickCount } from '../domains/bench/tick-count.ts'
+import { median } from '../report.ts'
 import { askJson, type BenchServer, startHeddle } from '../server.ts'
-import { median } from '../statistics.ts'
 
 const EVENTS = 200_000
 const WARMUP_EVENTS = 50_000

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { type BenchCase, ratioTo, type Target } from '../bench-case.ts'
 import { compare, compared, cpuUs, type Load, type Measure, perSec } from '../comparison.ts'
-import { getRequest } from '../load/http-request.ts'
+import { getRequest } from '../load/client.ts'
 import { type BenchServer, heddleSide, serverSide } from '../server.ts'
 
 const NAMES = ['ada', 'grace', 'edsger', 'barbara', 'donald', 'tony', 'frances', 'ken']

@@ -1,5 +1,4 @@
 import { alone, type BenchCase, type CaseContext, type Row } from '../bench-case.ts'
-import { iterationsFor } from '../calibrate.ts'
 import {
   busyNote,
   compare,
@@ -12,11 +11,10 @@ import {
   perSec,
   type Rounds,
 } from '../comparison.ts'
-import { getRequest } from '../load/http-request.ts'
-import { describeMachine } from '../machine.ts'
+import { getRequest } from '../load/client.ts'
+import { describeMachine, iterationsFor } from '../machine.ts'
+import { formatGrid, median } from '../report.ts'
 import { heddleSide, processesSide } from '../server.ts'
-import { median } from '../statistics.ts'
-import { formatGrid } from '../table.ts'
 import { HELLO_LOAD, verifyHello } from './hello.ts'
 
 const ONE_PROCESS = 'one-process'

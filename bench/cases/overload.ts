@@ -1,11 +1,10 @@
 import { type BenchCase, type CaseContext, figureTo, type Row, ratioTo } from '../bench-case.ts'
-import { iterationsFor } from '../calibrate.ts'
 import { busyNote, faultsOf, inTurn, type Sides as TurnSides } from '../comparison.ts'
-import { getRequest } from '../load/http-request.ts'
-import type { LoadPlan, LoadResult } from '../load/plan.ts'
-import type { RateResult, StreamResult } from '../load/rate-plan.ts'
+import { getRequest } from '../load/client.ts'
+import type { LoadPlan, LoadResult, RateResult, StreamResult } from '../load/plan.ts'
+import { iterationsFor } from '../machine.ts'
+import { median } from '../report.ts'
 import { askJson, type BenchServer, heddleSide, startServer } from '../server.ts'
-import { median } from '../statistics.ts'
 
 /** The default number of lanes on a machine with two cores. */
 const LANES = 1

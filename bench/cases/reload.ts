@@ -1,8 +1,8 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { alone, type BenchCase, type CaseContext, figureTo } from '../bench-case.ts'
 import { busyNote } from '../comparison.ts'
-import { getRequest, postRequest } from '../load/http-request.ts'
-import type { RateStream, StreamResult } from '../load/rate-plan.ts'
+import { getRequest, postRequest } from '../load/client.ts'
+import type { RateStream, StreamResult } from '../load/plan.ts'
 import { askJson, type BenchServer, startHeddle } from '../server.ts'
 
 const LANES = 2

@@ -5,7 +5,7 @@ import { loadSettings } from '../../src/core/config/load.ts'
 import PostgresDb from '../../src/extras/postgres/index.ts'
 import { planOf, sendFigures } from '../child.ts'
 import { proxied } from '../micro/proxied-tool.ts'
-import { median } from '../statistics.ts'
+import { median } from '../report.ts'
 
 /** A database in which the benchmark may create a table. */
 export interface DbAccess {

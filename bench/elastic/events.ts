@@ -5,8 +5,8 @@ import { fileURLToPath } from 'node:url'
 import { Redis } from 'ioredis'
 import { processCpuUs } from '../cpu.ts'
 import type { TickCount } from '../domains/bench/tick-count.ts'
+import { median } from '../report.ts'
 import { askJson, type BenchServer, startHeddle } from '../server.ts'
-import { median } from '../statistics.ts'
 import type { BareOrder, BareResult } from './bare-stream.ts'
 
 const BARE_FILE = fileURLToPath(new URL('./bare-stream.ts', import.meta.url))

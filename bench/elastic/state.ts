@@ -4,7 +4,7 @@ import type { ToolRuntime } from '../../src/contracts/tool.ts'
 import { loadSettings } from '../../src/core/config/load.ts'
 import RedisStateTool from '../../src/extras/redis-state/index.ts'
 import { proxied } from '../micro/proxied-tool.ts'
-import { median } from '../statistics.ts'
+import { median } from '../report.ts'
 
 /** Calls in flight at any time, on both sides. */
 const IN_FLIGHT = 256

@@ -1,8 +1,7 @@
 // The load generator's process: it gets one plan after another over IPC, and ends together with its parent.
-import { runLoad } from './load-run.ts'
-import type { LoadMessage, LoadResult } from './plan.ts'
-import type { RateResult } from './rate-plan.ts'
-import { runRates } from './rate-run.ts'
+
+import type { LoadMessage, LoadResult, RateResult } from './plan.ts'
+import { runLoad, runRates } from './runs.ts'
 
 function reply(message: LoadMessage): void {
   process.send?.(message)

@@ -1,7 +1,6 @@
 import { type ChildProcess, fork } from 'node:child_process'
 import { once } from 'node:events'
-import type { LoadMessage, LoadPlan, LoadResult } from './plan.ts'
-import type { RatePlan, RateResult } from './rate-plan.ts'
+import type { LoadMessage, LoadPlan, LoadResult, RatePlan, RateResult } from './plan.ts'
 
 /** The load generator's child process. It runs one plan at a time. */
 export class LoadGenerator {

@@ -2,8 +2,8 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { alone, type CaseContext, figureTo, type Row } from '../bench-case.ts'
 import type { Load } from '../comparison.ts'
 import { treeMemoryBytes } from '../cpu.ts'
+import { median } from '../report.ts'
 import { heddleSide } from '../server.ts'
-import { median } from '../statistics.ts'
 
 /** The last two show what a further lane takes. */
 const IDLE_LANES = [1, 2, 4] as const

@@ -9,7 +9,7 @@ import { Database } from '../../src/stores/sqlite/driver.ts'
 import SqliteDb from '../../src/tools/sqlite/index.ts'
 import { planOf, sendFigures } from '../child.ts'
 import { proxy } from '../micro/proxied-tool.ts'
-import { median } from '../statistics.ts'
+import { median } from '../report.ts'
 
 export interface TransactionPlan {
   synchronous: 'full' | 'normal'

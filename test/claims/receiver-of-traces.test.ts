@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { before, describe, it } from 'node:test'
-import { median } from '../../bench/statistics.ts'
+import { median } from '../../bench/report.ts'
 import { hello, nextTraceId, PARENT, ROOT, tracedBy, warnings } from '../rooms/tracing/exported.ts'
 import { type Heddle, startHeddle } from '../support/heddle.ts'
 import { type OtlpReceiver, otlpReceiver } from '../support/otlp/receiver.ts'

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { isMet } from '../../../bench/bench-case.ts'
 import { rowOf, STREAMS } from '../../../bench/cases/bystander.ts'
-import type { RateResult, StreamResult } from '../../../bench/load/rate-plan.ts'
+import type { RateResult, StreamResult } from '../../../bench/load/plan.ts'
 import { NO_LATENCIES, rateResultOf, streamOf } from './rate-results.ts'
 
 const SPIN = { label: 'an endless loop', path: '/', windowMs: { heddle: 1, baseline: 1 }, deaths: 2 }

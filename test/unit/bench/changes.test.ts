@@ -4,7 +4,7 @@ import { join } from 'node:path'
 import { test } from 'node:test'
 import type { Row } from '../../../bench/bench-case.ts'
 import { laneModel, modelPerSec } from '../../../bench/cases/lanes.ts'
-import { formatChanges, readRun } from '../../../bench/changes.ts'
+import { formatChanges, readRun } from '../../../bench/report.ts'
 import { folderOf } from '../../support/folder.ts'
 
 const ROW: Row = {

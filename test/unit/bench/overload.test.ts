@@ -2,8 +2,7 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { isMet } from '../../../bench/bench-case.ts'
 import { type Round, type Route, rowsOf } from '../../../bench/cases/overload.ts'
-import type { LoadResult } from '../../../bench/load/plan.ts'
-import type { RateResult, StreamResult } from '../../../bench/load/rate-plan.ts'
+import type { LoadResult, RateResult, StreamResult } from '../../../bench/load/plan.ts'
 import { NO_LATENCIES, rateResultOf, streamOf } from './rate-results.ts'
 
 const IN_LANE: Route = { label: 'x', path: '/', bottleneck: 'lane', shareMin: 90 }

@@ -1,4 +1,4 @@
-import type { RateResult, StreamResult } from '../../../bench/load/rate-plan.ts'
+import type { RateResult, StreamResult } from '../../../bench/load/plan.ts'
 
 export const NO_LATENCIES = { count: 0, p50: 0, p99: 0, p999: 0, max: 0 }
 

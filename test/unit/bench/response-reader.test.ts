@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { ResponseReader } from '../../../bench/load/response-reader.ts'
+import { ResponseReader } from '../../../bench/load/client.ts'
 
 const ANSWER = 'HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: 12\r\n\r\n{"ok":"yes"}'
 

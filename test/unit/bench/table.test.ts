@@ -3,8 +3,7 @@ import { test } from 'node:test'
 import { isMet, type Row, type Target } from '../../../bench/bench-case.ts'
 import { medianOf, medianRatio } from '../../../bench/comparison.ts'
 import type { LoadResult } from '../../../bench/load/plan.ts'
-import { median } from '../../../bench/statistics.ts'
-import { formatTable } from '../../../bench/table.ts'
+import { formatTable, median } from '../../../bench/report.ts'
 
 const ROW: Row = {
   label: 'hello: CPU per request',

@@ -1,8 +1,84 @@
+// Closed and open loops of requests over connections.
+
 import { setTimeout as sleep } from 'node:timers/promises'
-import type { Arrivals } from './arrivals.ts'
-import { Connection, type ConnectionEvents, type Target } from './connection.ts'
-import type { ResponseReader } from './response-reader.ts'
+import { Connection, type ConnectionEvents, type ResponseReader, type Target } from './client.ts'
 import type { Tally } from './tally.ts'
+
+const MS_PER_SEC = 1000
+
+/** The times at which requests of a fixed rate are due, evenly spaced. */
+export class Arrivals {
+  readonly #startMs: number
+  readonly #intervalMs: number
+  readonly #endMs: number
+  #taken = 0
+
+  /** The first request is due at `startMs`, the last one before `endMs`. */
+  constructor(perSec: number, startMs: number, endMs: number) {
+    this.#intervalMs = MS_PER_SEC / perSec
+    this.#startMs = startMs
+    this.#endMs = endMs
+  }
+
+  /** When the next request is due; infinite after the last. */
+  get nextMs(): number {
+    const dueMs = this.#startMs + this.#taken * this.#intervalMs
+    return dueMs < this.#endMs ? dueMs : Number.POSITIVE_INFINITY
+  }
+
+  /** Takes the next request. @returns when it was due */
+  take(): number {
+    const dueMs = this.nextMs
+    this.#taken++
+    return dueMs
+  }
+}
+
+/** What a caller reports. It is called during the load and must be cheap. */
+export interface CallerEvents {
+  answered(ok: boolean, latencyMs: number): void
+  failed(): void
+}
+
+/** Closed loop: sends the next request when the last one was answered, until it is closed. */
+export class Caller implements ConnectionEvents {
+  readonly #connection: Connection
+  readonly #requests: readonly Buffer[]
+  readonly #events: CallerEvents
+  #next: number
+  #sentAtMs = 0
+
+  constructor(target: Target, requests: readonly Buffer[], firstRequest: number, events: CallerEvents) {
+    this.#requests = requests
+    this.#next = firstRequest % requests.length
+    this.#events = events
+    this.#connection = new Connection(target, this)
+  }
+
+  close(): void {
+    this.#connection.close()
+  }
+
+  opened(): void {
+    this.#send()
+  }
+
+  answered(answer: ResponseReader): void {
+    this.#events.answered(answer.status >= 200 && answer.status < 300, performance.now() - this.#sentAtMs)
+    if (!this.#connection.isClosed) this.#send()
+  }
+
+  lost(): void {
+    this.#events.failed()
+  }
+
+  #send(): void {
+    const request = this.#requests[this.#next]!
+    this.#next = this.#next + 1 === this.#requests.length ? 0 : this.#next + 1
+    this.#sentAtMs = performance.now()
+    this.#connection.send(request)
+  }
+}
 
 /** Connections that are opened at a time: fewer than a server's queue of new ones holds. */
 const OPENING = 100

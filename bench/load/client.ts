@@ -1,3 +1,29 @@
+// One keep-alive connection of the generator: requests as bytes, and a reader of answers.
+import { connect, type Socket } from 'node:net'
+
+/** Seven headers of a browser, besides `host`. */
+const BROWSER_HEADERS = [
+  'user-agent: Mozilla/5.0 (X11; Linux x86_64; rv:140.0) Gecko/20100101 Firefox/140.0',
+  'accept: text/html,application/xhtml+xml,application/json;q=0.9,*/*;q=0.8',
+  'accept-language: en-GB,en;q=0.7,de;q=0.3',
+  'accept-encoding: gzip, deflate, br, zstd',
+  'cookie: session=0f8fad5bd9cb469fa16570867728950e; theme=dark',
+  'referer: http://127.0.0.1/people?page=2',
+  'cache-control: no-cache',
+]
+
+/** The bytes of a GET with browser-like headers. */
+export function getRequest(path: string): string {
+  return `GET ${path} HTTP/1.1\r\nhost: 127.0.0.1\r\n${BROWSER_HEADERS.join('\r\n')}\r\n\r\n`
+}
+
+/** The bytes of a POST with a JSON body and browser-like headers. */
+export function postRequest(path: string, body: unknown): string {
+  const text = JSON.stringify(body)
+  const headers = [...BROWSER_HEADERS, 'content-type: application/json', `content-length: ${Buffer.byteLength(text)}`]
+  return `POST ${path} HTTP/1.1\r\nhost: 127.0.0.1\r\n${headers.join('\r\n')}\r\n\r\n${text}`
+}
+
 const CR = 13
 const LF = 10
 const COLON = 58
@@ -84,5 +110,81 @@ export class ResponseReader {
     if (this.status < 300) return this.status >= 200 ? 'ok' : 'non2xx'
     this.saysRetryAfter = this.status === 503 && /\r\nretry-after: ?\d/i.test(answer.toString('latin1', 0, headBytes))
     return 'non2xx'
+  }
+}
+
+const READ_BUFFER_BYTES = 16 * 1024
+/** Keeps a server that refuses connections from being hammered. */
+const RECONNECT_DELAY_MS = 20
+
+/** The address of the server under load. */
+export interface Target {
+  host: string
+  port: number
+}
+
+/** What a connection reports. It is called during the load and must be cheap. */
+export interface ConnectionEvents {
+  /** It was opened or reopened, and takes a request. */
+  opened(): void
+  /** The answer to its request is complete, and it takes the next request. */
+  answered(answer: ResponseReader): void
+  /** It was refused, reset or closed, or its answer was not HTTP. It reopens by itself. */
+  lost(): void
+}
+
+/** One keep-alive connection for one request at a time, until it is closed. A lost connection is reopened. */
+export class Connection {
+  #socket: Socket | undefined
+  #closed = false
+  #reconnect: NodeJS.Timeout | undefined
+  readonly #target: Target
+  readonly #events: ConnectionEvents
+
+  constructor({ host, port }: Target, events: ConnectionEvents) {
+    this.#target = { host, port }
+    this.#events = events
+    this.#open()
+  }
+
+  get isClosed(): boolean {
+    return this.#closed
+  }
+
+  /** Call it only after the connection was opened and the request before was answered. */
+  send(request: Buffer): void {
+    this.#socket!.write(request)
+  }
+
+  close(): void {
+    this.#closed = true
+    clearTimeout(this.#reconnect)
+    this.#socket?.destroy()
+  }
+
+  #open(): void {
+    const reader = new ResponseReader()
+    // `onread` gives the bytes in one buffer that is reused: no stream and no allocation per answer.
+    const onread = {
+      buffer: Buffer.allocUnsafe(READ_BUFFER_BYTES),
+      callback: (bytes: number, buffer: Uint8Array): boolean => {
+        const outcome = reader.read(buffer as Buffer, bytes)
+        if (outcome === 'broken') socket.destroy()
+        else if (outcome !== 'more') this.#events.answered(reader)
+        return true
+      },
+    }
+    const socket: Socket = connect({ ...this.#target, noDelay: true, onread })
+    this.#socket = socket
+    socket.on('connect', () => this.#events.opened())
+    // 'close' always follows, and counts the failure once.
+    socket.on('error', () => {})
+    socket.on('close', () => this.#lost())
+  }
+
+  #lost(): void {
+    if (this.#closed) return
+    this.#events.lost()
+    this.#reconnect = setTimeout(() => this.#open(), RECONNECT_DELAY_MS)
   }
 }
