@@ -264,6 +264,7 @@ class Changes {
     this.#learn(status, lanes)
   }
 
+  /** @param {import('../../dashboard/frames.ts').SecondFrame} frame */
   onSecond({ status, lanes }) {
     this.#learn(status, lanes)
   }

@@ -12,7 +12,7 @@ const RETRY_MAX_MS = 2500
 export class Connection {
   #handlers
   #source = null
-  #timer = 0
+  #timer
   #retryMs = RETRY_MIN_MS
   #lastFrameMs = 0
   /** Id of the process that sent the last snapshot. */
@@ -23,7 +23,7 @@ export class Connection {
   /**
    * @param {{
    *   onState: (state: 'connecting' | 'live' | 'lost') => void,
-   *   onFrame: (frame: object, isOtherProcess: boolean) => void,
+   *   onFrame: (frame: import('../../dashboard/frames.ts').DashboardFrame, isOtherProcess: boolean) => void,
    *   onGap: (gap: { missed: number, shown: number, isRestart: boolean, forMs: number }) => void,
    * }} handlers
    */

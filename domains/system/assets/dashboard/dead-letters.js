@@ -52,9 +52,6 @@ export class LettersView {
     )
   }
 
-  onHello() {}
-  onSecond() {}
-
   show() {
     letterReplays.forgetEnded()
     this.#seek()

@@ -175,6 +175,7 @@ export class EventsView {
     if (chosen && (records.some(concerns) || failures.some(concerns))) this.#detail.show(this.#chosenKey)
   }
 
+  /** @param {import('../../dashboard/frames.ts').SecondFrame} frame */
   onSecond({ routes }) {
     if (routes !== undefined) this.#routes = routes
     const { treesSeen } = this.#forest
@@ -385,7 +386,8 @@ function stateOf(node, tree) {
  * Lets a row show an entry of `Forest.rows`.
  * @param {{ title: string, isChosen: boolean, isActive: boolean }} how `title` is the title of its tree
  */
-function fillRow(row, { key, node, tree, depth, guides, position, setSize }, { title, isChosen, isActive }) {
+function fillRow(row, { key, node, tree, depth, guides, position, setSize }, how) {
+  const { title, isChosen, isActive } = how
   if (row.dataset.key !== key) {
     row.dataset.key = key
     row.id = rowId(key)
@@ -432,7 +434,7 @@ class EventDetail {
 
   /**
    * @param page the state that the views share
-   * @param {{ forest: import('./forest.js').Forest, titleOf: (tree: object) => string, choose: (key: string) => void }} list
+   * @param {{ forest: import('./forest.js').Forest, titleOf: (tree) => string, choose: (key: string) => void }} list
    */
   constructor(page, { forest, titleOf, choose }) {
     this.#page = page

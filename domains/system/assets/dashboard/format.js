@@ -81,5 +81,7 @@ function textOf(timestamp) {
 
 setInterval(() => {
   if (document.hidden) return
-  for (const element of document.querySelectorAll('time[data-ago]')) setText(element, textOf(element.dateTime))
+  /** @type {NodeListOf<HTMLTimeElement>} */
+  const times = document.querySelectorAll('time[data-ago]')
+  for (const element of times) setText(element, textOf(element.dateTime))
 }, TICK_MS)

@@ -39,6 +39,7 @@ export class LanesView {
     this.#take(lanes)
   }
 
+  /** @param {import('../../dashboard/frames.ts').SecondFrame} frame */
   onSecond({ lanes, process, status }) {
     this.#learn(status)
     this.#process = process

@@ -20,9 +20,6 @@ export class LintView {
     )
   }
 
-  onHello() {}
-  onSecond() {}
-
   show() {
     void this.#check()
   }

@@ -126,8 +126,6 @@ export class LogsView {
     this.#take(logs)
   }
 
-  onSecond() {}
-
   #take(logs) {
     const fresh = logs.filter(({ n }) => n > this.#last)
     if (fresh.length === 0) return

@@ -27,7 +27,7 @@ class Painter {
   #jobs = new Map()
   #due = new Set()
   #frame = 0
-  #timer = 0
+  #timer
 
   /** @returns a function that requests a run of the job; with the argument `true` it runs in the next frame */
   job(run, everyMs = 100) {
@@ -44,7 +44,7 @@ class Painter {
     if (this.#frame !== 0) return
     if (inMs > 20) {
       this.#timer ||= setTimeout(() => {
-        this.#timer = 0
+        this.#timer = undefined
         this.#schedule(0)
       }, inMs)
       return
@@ -137,6 +137,13 @@ const views = {
   letters: new LettersView(page),
   lint: new LintView(page),
 }
+/**
+ * @typedef {import('../../dashboard/frames.ts').HelloFrame} HelloFrame
+ * @typedef {import('../../dashboard/frames.ts').SecondFrame} SecondFrame
+ * @typedef {{ title: string, onHello?(hello: HelloFrame, isOtherProcess: boolean): void, onSecond?(frame: SecondFrame): void, onGap?(): void }} View
+ */
+/** @type {View[]} */
+const heard = Object.values(views)
 const links = Object.fromEntries(
   Object.entries(views).map(([name, { title }]) => [
     name,
@@ -180,17 +187,20 @@ function go(address) {
   dispatchEvent(new PopStateEvent('popstate'))
 }
 
+/** The link in which something was clicked. @param {Event} event @returns {HTMLAnchorElement | null} */
+const linkOf = ({ target }, selector = 'a') => /** @type {Element} */ (target).closest(selector)
+
 const isPlain = (event) => !event.metaKey && !event.ctrlKey && !event.shiftKey
 
 byId('sections').addEventListener('click', (event) => {
-  const name = event.target.closest('a')?.dataset.section
+  const name = linkOf(event)?.dataset.section
   if (name === undefined || !isPlain(event)) return
   event.preventDefault()
   open(name)
 })
 // Links from one section to another.
 document.addEventListener('click', (event) => {
-  const address = event.target.closest('a[href^="/system/dashboard"]')?.getAttribute('href')
+  const address = linkOf(event, 'a[href^="/system/dashboard"]')?.getAttribute('href')
   if (address === undefined || event.defaultPrevented || !isPlain(event)) return
   event.preventDefault()
   go(address)
@@ -210,11 +220,11 @@ new Connection({
     setText(byId('link-text'), STATES[state])
   },
   onFrame(frame, isOtherProcess) {
-    if (frame.status !== undefined) learnApplication(frame.status)
+    if (frame.type !== 'live' && frame.status !== undefined) learnApplication(frame.status)
     if (frame.type === 'hello') {
       figures.onHello(frame)
       page.notices.tellHealth(frame)
-      for (const view of Object.values(views)) view.onHello(frame, isOtherProcess)
+      for (const view of heard) view.onHello?.(frame, isOtherProcess)
       void page.loadLetters()
     } else if (frame.type === 'live') {
       views.events.onLive(frame)
@@ -223,13 +233,13 @@ new Connection({
     } else {
       figures.onSecond(frame)
       page.notices.tellHealth(frame)
-      for (const view of Object.values(views)) view.onSecond(frame)
+      for (const view of heard) view.onSecond?.(frame)
       page.refreshBadges()
     }
   },
   onGap(gap) {
     page.notices.tellGap(gap)
-    for (const view of Object.values(views)) view.onGap?.()
+    for (const view of heard) view.onGap?.()
   },
 })
 

@@ -30,6 +30,7 @@ export class Notices {
     else known.replaceWith(element)
   }
 
+  /** @param {{ status?: import('#heddle').SystemDump, readiness?: import('#heddle').Readiness }} frame what has not changed is left out */
   tellHealth({ status, readiness }) {
     if (readiness !== undefined) {
       this.tell('ready', 'warn', readiness.ready ? null : `Not ready: ${readiness.reasons.join(', ')}`)
@@ -48,7 +49,9 @@ export class Notices {
     this.tell(
       'plugins',
       'bad',
-      dead.length === 0 ? null : dead.map(([name, { error }]) => `${name} is dead: ${error}`).join('\n'),
+      dead.length === 0
+        ? null
+        : dead.map(([name, each]) => `${name} is dead: ${'error' in each ? each.error : ''}`).join('\n'),
     )
     this.tell('reload', 'bad', reload === undefined || reload.ok ? null : `The old code still runs: ${reload.error}`)
   }

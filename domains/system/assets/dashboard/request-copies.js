@@ -39,10 +39,11 @@ const IN_ADDRESS = new RegExp(`${SECRET.replace(/[[\]]/g, '\\$&')}|${encodeURICo
 
 /**
  * What somebody has to write before it can be sent: each place where a secret stood, and a body that is not kept.
- * @returns {{ name: string, isBody?: boolean, fill: (repeat: object, value: string) => object }[]}
+ * @returns {{ name: string, isBody?: boolean, fill: (repeat: any, value: string) => any }[]}
  */
 export function missingOf(repeat) {
   const { path, body, headers } = repeat
+  /** @type {ReturnType<typeof missingOf>} */
   const missing = Object.entries(headers)
     .filter(([, value]) => value === SECRET)
     .map(([name]) => ({
@@ -84,7 +85,9 @@ function placesIn(value, at) {
   return Object.entries(value).flatMap(([name, each]) => placesIn(each, [...at, name]))
 }
 
-function replacedAt(value, [name, ...rest], text) {
+/** @param {string[]} at */
+function replacedAt(value, at, text) {
+  const [name, ...rest] = at
   if (name === undefined) return value.replaceAll(SECRET, () => text)
   if (Array.isArray(value)) return value.map((each, n) => (String(n) === name ? replacedAt(each, rest, text) : each))
   return { ...value, [name]: replacedAt(value[name], rest, text) }

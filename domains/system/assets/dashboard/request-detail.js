@@ -8,7 +8,8 @@ import { logsOf, rowsOf } from './request-tree.js'
 
 /**
  * The right side: one request.
- * @param {{ chosen: string | null, copied: string, isSure: boolean, sending: string, letters: object[], onBack, onChoose, onCopy, onEditor, onReplay, onSend }} how
+ * @param {{ chosen: string | null, copied: string, isSure: boolean, sending: string, letters: object[],
+ *   asking: { what: string, missing: object[] } | null, onBack, onChoose, onCopy, onCurl, onEditor, onMissing, onReplay, onSend }} how
  */
 export function requestDetail(request, how) {
   const rows = rowsOf(request)
@@ -97,7 +98,7 @@ export function statusBadge({ kind, status, state, failed }) {
 export const titleOf = ({ kind, method, path, route, plugin, id }) =>
   kind === 'job' ? `${plugin}/${route}` : method === '' ? id : `${method} ${path}`
 
-/** @returns {[string, string][]} what it is, and its value */
+/** @returns {string[][]} what it is, and its value */
 function factsOf(request, rows, endMs) {
   const { kind, plugin, user, duration_ms: ms, lane, replica, id, at_ms: atMs, parts } = request
   const sql = rows.filter(({ detail }) => detail.call?.statement !== undefined)

@@ -64,8 +64,8 @@ const lists = {
 
 /**
  * The list: failures that nobody has looked at, what comes by the clock in one line, and the requests.
- * @param {object} shown `{ rows, pinned, noise, isNoiseOpen, newer, isFull, query, hints, off, outlines, chosenId }`
- * @param {object} on `{ link, lookedAtAll, noise, newer, older, scroll, hold }`
+ * @param given `{ rows, pinned, noise, isNoiseOpen, newer, isFull, query, hints, off, outlines, chosenId }`
+ * @param on `{ link, lookedAtAll, noise, newer, older, scroll, hold }`
  */
 export function requestList(given, on) {
   const { rows, pinned, hints, off, query } = given

@@ -74,7 +74,7 @@ function unknownHint(name, value) {
 
 function timeOf(value, nowMs) {
   const [, amount, unit] = /^(\d+)([smhd])$/.exec(value) ?? []
-  if (amount !== undefined) return nowMs - amount * UNITS[unit]
+  if (amount !== undefined) return nowMs - Number(amount) * UNITS[unit]
   const [, hours, minutes, seconds = '0'] = /^([01]?\d|2[0-3]):([0-5]\d)(?::([0-5]\d))?$/.exec(value) ?? []
   if (hours !== undefined) {
     const day = new Date(nowMs)

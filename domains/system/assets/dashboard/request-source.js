@@ -48,8 +48,7 @@ export class RequestSource {
 
   /** @param {{ parameters: Record<string, string>, isNaming: boolean }} search */
   async look({ parameters, isNaming }) {
-    const asked = { ...parameters, limit: String(this.limit) }
-    if (!isNaming) asked.noise = 'without'
+    const asked = { ...parameters, limit: String(this.limit), ...(isNaming ? {} : { noise: 'without' }) }
     const isAll = Object.keys(parameters).length === 0
     const [rows, failures] = await Promise.all([
       this.#list(asked),
@@ -128,7 +127,7 @@ export class LookedAt {
     return (this.#kinds.get(kindOf(row)) ?? 0) >= row.at_ms
   }
 
-  /** @param {object[]} rows */
+  /** @param {import('#heddle').RequestSummary[]} rows */
   add(rows) {
     for (const row of rows) {
       const kind = kindOf(row)
@@ -146,7 +145,7 @@ export class LookedAt {
   }
 }
 
-/** Failures of one kind are one line, the newest, with how many they are and all their rows. @param {object[]} rows newest first */
+/** Failures of one kind are one line, the newest, with how many they are and all their rows. @param {import('#heddle').RequestSummary[]} rows newest first */
 export function byKind(rows) {
   const kinds = new Map()
   for (const row of rows) {

@@ -1,16 +1,16 @@
 /** Puts the parts of a request into one tree of rows, in the order in which things were caused. */
 
 /**
- * @param {object} request as `/system/requests/:id` gives it
+ * @param {import('#heddle').RequestDetail} request as `/system/requests/:id` gives it
  * @returns {{ key: string, depth: number, name: string, note: string, thread: string, kind: string, atMs: number, ms: number | null,
  *   isFailed: boolean, waits: { atMs: number, ms: number }[], detail: object }[]} times are milliseconds since the request has begun;
  *   `waits` are drawn as waiting; a `key` stays that of its row while more parts come
  */
 export function rowsOf(request) {
   const rows = []
-  const works = request.parts.filter(({ type }) => type === 'work')
-  const deliveries = merged(request.parts.filter(({ type }) => type === 'delivery'))
-  const deaths = request.parts.filter(({ type }) => type === 'death')
+  const works = request.parts.filter((part) => part.type === 'work')
+  const deliveries = merged(request.parts.filter((part) => part.type === 'delivery'))
+  const deaths = request.parts.filter((part) => part.type === 'death')
   const isOfSeveral = request.parts.some(({ replica }) => replica !== undefined)
   const shownWorks = new Set()
   const shownDeliveries = new Set()
@@ -18,7 +18,7 @@ export function rowsOf(request) {
   const add = (row) => {
     rows.push({ note: '', thread: '', isFailed: false, waits: [], detail: {}, ...row })
   }
-  const placeOf = ({ thread, replica }) =>
+  const placeOf = ({ thread, replica = undefined }) =>
     isOfSeveral ? `${replica ?? request.replica} ${threadName(thread)}` : threadName(thread)
 
   function addWork(work, depth, before = null) {
@@ -161,8 +161,8 @@ function merged(parts) {
 
 const threadName = (thread) => (thread === 'primary' ? 'primary' : `lane ${thread}`)
 
-/** What the log of a request says, oldest first. @param {object} [only] the one piece of work whose log is wanted */
-export function logsOf({ parts }, only) {
+/** What the log of a request says, oldest first. @param only the one piece of work whose log is wanted */
+export function logsOf({ parts }, only = undefined) {
   return parts
     .filter((part) => part.type === 'work' && (only === undefined || part === only))
     .flatMap((work) =>

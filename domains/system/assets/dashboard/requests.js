@@ -102,7 +102,7 @@ export class RequestsView {
     return new URLSearchParams(location.search).get('span')
   }
 
-  /** @param {boolean} [isNew] whether the back button leads to where the reader is now */
+  /** `isNew`: the back button leads to where the reader is now. */
   #go(id, query, { span = null, isNew = true } = {}) {
     const parameters = new URLSearchParams()
     if (query !== '') parameters.set('q', query)
@@ -335,6 +335,7 @@ export class RequestsView {
     this.#input.select()
   }
 
+  /** @returns {HTMLInputElement} */
   get #input() {
     return this.element.querySelector('input[type="search"]')
   }

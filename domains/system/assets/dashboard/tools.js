@@ -67,6 +67,7 @@ export class ToolsView {
     this.#learn(status)
   }
 
+  /** @param {import('../../dashboard/frames.ts').SecondFrame} frame */
   onSecond({ calls, status }) {
     if (status !== undefined) this.#learn(status)
     const seen = new Set()

@@ -72,6 +72,7 @@ export class TopologyView {
     this.#learn(status)
   }
 
+  /** @param {import('../../dashboard/frames.ts').SecondFrame} frame */
   onSecond({ topology, status }) {
     this.#rates.clear()
     for (const [event, { fire_count: fired }] of Object.entries(topology)) {
@@ -199,8 +200,8 @@ class TopologyPicture {
   }
 
   /**
-   * @param {Record<string, object>} topology by event
-   * @param {Record<string, object>} plugins by name, as `/system/status` has them
+   * @param {Record<string, import('#heddle').TopologyEntry>} topology by event
+   * @param {import('#heddle').SystemDump['plugins']} plugins by name, as `/system/status` has them
    * @param {Record<string, object>} tools by name
    */
   build(topology, plugins, tools, showsSystem) {
@@ -247,7 +248,7 @@ class TopologyPicture {
 
   #render(places, edges) {
     const { nodes, width, height } = places
-    const focused = this.element.contains(document.activeElement) ? document.activeElement.dataset.id : undefined
+    const focused = this.element.contains(document.activeElement) ? idInFocus() : undefined
     this.#nodes.clear()
     const edgeLayer = svg('g.edges')
     const nodeLayer = svg('g.nodes')
@@ -346,7 +347,7 @@ class TopologyPicture {
   /** Moves the focus to the nearest node in the direction of the arrow key. */
   #onKey(event) {
     if (event.shiftKey) return
-    const from = this.#nodes.get(document.activeElement?.dataset?.id)
+    const from = this.#nodes.get(idInFocus())
     const direction = { ArrowRight: [1, 0], ArrowLeft: [-1, 0], ArrowDown: [0, 1], ArrowUp: [0, -1] }[event.key]
     if (from === undefined || direction === undefined) return
     event.preventDefault()
@@ -400,4 +401,10 @@ function legend() {
     item('event', 'event, and how often it fired'),
     item('tool', 'tool'),
   )
+}
+
+/** The id of the node that has the focus; undefined for another element. */
+function idInFocus() {
+  const inFocus = /** @type {SVGElement | null} */ (document.activeElement)
+  return inFocus?.dataset?.id
 }

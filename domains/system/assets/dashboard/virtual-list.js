@@ -20,7 +20,7 @@ export class VirtualList {
   #openHeight = 0
   #openSize = new ResizeObserver(() => this.#measure())
 
-  /** @param {{ rowHeight: number, make: () => HTMLElement, fill: (row: HTMLElement, index: number) => void, onScroll: () => void }} options */
+  /** @param {{ rowHeight: number, make: () => HTMLElement, fill: (row: HTMLElement, index: number) => void, onScroll: () => void, [attribute: string]: unknown }} options */
   constructor({ rowHeight, make, fill, onScroll, ...attributes }) {
     this.#rowHeight = rowHeight
     this.#make = make

@@ -14,6 +14,7 @@ const DOCS = '/system/docs'
 /** What each address shows. */
 const VIEWS = { [DOCS]: 'operations', [`${DOCS}/models`]: 'models' }
 
+/** @returns {any} the one that is in `index.html` */
 const $ = (id) => document.getElementById(id)
 const catalogues = { operations: new Catalogue(), models: new Catalogue() }
 
@@ -191,7 +192,9 @@ function currentView() {
 /** Shows what the address names: `#getUsersById` opens that operation. */
 function navigate() {
   const view = currentView()
-  for (const part of document.querySelectorAll('[data-view]')) part.hidden = part.dataset.view !== view
+  /** @type {NodeListOf<HTMLElement>} */
+  const parts = document.querySelectorAll('[data-view]')
+  for (const part of parts) part.hidden = part.dataset.view !== view
   for (const name of Object.values(VIEWS)) {
     if (name === view) $(`show-${name}`).setAttribute('aria-current', 'page')
     else $(`show-${name}`).removeAttribute('aria-current')

@@ -30,7 +30,7 @@ export class RequestInputs {
   }
 }
 
-function parameterInput({ id }, { name, in: place, required, schema = {}, example }, values) {
+function parameterInput({ id }, { name, in: place, required, schema = /** @type {any} */ ({}), example }, values) {
   const inputId = `${id}-${place}-${name}`
   const key = `${place}:${name}`
   const write = (event) => values.set(key, event.target.value)

@@ -59,8 +59,7 @@ const WITHOUT_BODY = new Set(['GET', 'HEAD'])
 export function samplesOf(operation, input, { schemas, origin, token }) {
   const request = filledRequest(operation, input, schemas)
   const url = origin + request.path + queryText(request.query)
-  const headers = { ...request.headers }
-  if (operation.needsToken) headers.authorization = `Bearer ${token}`
+  const headers = { ...request.headers, ...(operation.needsToken ? { authorization: `Bearer ${token}` } : {}) }
   // The client makes a key for each call by itself.
   const ownKey = input.values.get('header:Idempotency-Key')
   const facts = { operation, request, url, headers, origin, token, ownKey }

@@ -1,5 +1,5 @@
 const form = document.getElementById('login')
-const token = document.getElementById('token')
+const token = /** @type {HTMLInputElement} */ (document.getElementById('token'))
 const fault = document.getElementById('fault')
 
 /** The page that wanted the token: only one of this service. */

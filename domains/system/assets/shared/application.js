@@ -4,7 +4,7 @@
  */
 let own = null
 
-/** @param status of the process, as `/system/status` has it */
+/** @param {{ listener?: import('#heddle').SystemDump['listener'] }} status of the process, as `/system/status` has it */
 export function learnApplication({ listener } = {}) {
   own = listener?.application ?? null
 }
