@@ -2,7 +2,7 @@ import { Meter } from '../../src/runtime/kernel/proxy.ts'
 import { createFlightRecorder, FlightRecorder } from '../../src/transport/memory/flight-recorder.ts'
 import { createMetricsRing, MetricsRing } from '../../src/transport/memory/metrics-ring.ts'
 import { createNameTable, NameTable } from '../../src/transport/memory/name-table.ts'
-import { createStatusTable, StatusTable } from '../../src/transport/memory/status-table.ts'
+import { createStatusTable, StatusTable } from '../../src/transport/memory/words.ts'
 
 /** The tool as a plugin gets it, through the runtime's proxy. No other file of the benchmarks depends on how that is built. */
 export function proxied<T extends object>(name: string, tool: T): T {

@@ -7,13 +7,18 @@ import type { Reply } from '../runtime/endpoint/reply.ts'
 import type { ReplySink } from '../runtime/endpoint/request-server.ts'
 import type { SocketSink } from '../runtime/endpoint/sockets/server.ts'
 import type { DeliverySink } from '../runtime/events/event-server.ts'
-import { acknowledgementBytes, writeAcknowledgements } from '../transport/frames/acknowledgement-frame.ts'
 import { type EventFrame, eventMaxBytes, writeEvent } from '../transport/frames/event-frame.ts'
-import { utf8MaxBytes } from '../transport/frames/frame-buffer.ts'
-import { INLINE_MAX_BYTES, KIND } from '../transport/frames/frame-kinds.ts'
+import {
+  acknowledgementBytes,
+  fileHeadText,
+  INLINE_MAX_BYTES,
+  KIND,
+  numberedText,
+  utf8MaxBytes,
+  writeAcknowledgements,
+} from '../transport/frames/frames.ts'
 import { RESPONSE_FIXED_BYTES, writeResponse } from '../transport/frames/response-frame.ts'
-import { fileHeadText, numberedText } from '../transport/frames/text-frame.ts'
-import type { AnswerCell } from '../transport/memory/answer-cell.ts'
+import type { AnswerCell } from '../transport/memory/words.ts'
 import type { Outbox } from '../transport/rings/outbox.ts'
 import type { Publisher } from './event-bus.ts'
 import type { LaneFlight } from './flight.ts'

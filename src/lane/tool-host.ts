@@ -23,7 +23,7 @@ import { type Hooks, ignoresHeaders, routeShape } from '../runtime/endpoint/rout
 import { placed, registeredHook, requireDb, requirePlugin, routeManifest } from '../runtime/host/registrations.ts'
 import type { ThreadKernel } from '../runtime/kernel/thread.ts'
 import { LogRate, limitRecord, newRecord } from '../runtime/log-records.ts'
-import { KIND } from '../transport/frames/frame-kinds.ts'
+import { KIND } from '../transport/frames/frames.ts'
 import type { JobManifest, RouteManifest, ToPrimary } from '../transport/messages.ts'
 import type { Outbox } from '../transport/rings/outbox.ts'
 import type { PrimaryCalls } from './ring-ports.ts'

@@ -29,7 +29,7 @@ import { newRecord } from '../../runtime/log-records.ts'
 import { CLAIM_MEMORY_BYTES } from '../../transport/memory/claim-memory.ts'
 import { createMetricsRing } from '../../transport/memory/metrics-ring.ts'
 import { createNameTable } from '../../transport/memory/name-table.ts'
-import { createStatusTable, StatusTable } from '../../transport/memory/status-table.ts'
+import { createStatusTable, StatusTable } from '../../transport/memory/words.ts'
 import type { TestUser } from './app.ts'
 import type { LogEntry } from './owner.ts'
 

@@ -1,9 +1,9 @@
 // Requests that wait for a lane, outside of the heap.
 
 import { steadyMs } from '../../core/schedule/steady-time.ts'
-import type { FrameBuffer } from '../../transport/frames/frame-buffer.ts'
+import type { FrameBuffer } from '../../transport/frames/frames.ts'
 import { type RequestFrame, requestMaxBytes, writeRequest } from '../../transport/frames/request-frame.ts'
-import type { RawBuffer } from '../../transport/memory/raw-buffer.ts'
+import type { RawBuffer } from '../../transport/memory/spsc-ring.ts'
 import type { Exchange } from '../http/exchange.ts'
 
 /** Memory that is taken at a time: about 300 requests with a browser's headers. */

@@ -1,7 +1,13 @@
 import type { WorkInFlight } from '../../contracts/registry.ts'
 import { steadyMs } from '../../core/schedule/steady-time.ts'
-import { INLINE_MAX_BYTES, KIND } from '../../transport/frames/frame-kinds.ts'
-import { numberedText, parseNumbered, readNumber, readText } from '../../transport/frames/text-frame.ts'
+import {
+  INLINE_MAX_BYTES,
+  KIND,
+  numberedText,
+  parseNumbered,
+  readNumber,
+  readText,
+} from '../../transport/frames/frames.ts'
 import type { Inbox } from '../../transport/rings/inbox.ts'
 import type { Outbox } from '../../transport/rings/outbox.ts'
 import {

@@ -1,7 +1,7 @@
 // The listener's end of one WebSocket.
 
 import { steadyMs } from '../../core/schedule/steady-time.ts'
-import { messageWeight } from '../../transport/frames/message-weight.ts'
+import { messageWeight } from '../../transport/frames/frames.ts'
 import type { LibrarySocket } from './library.ts'
 
 /** Weight of the messages of all sockets of one thread that have come and are not handled, at most. */

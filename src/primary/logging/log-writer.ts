@@ -3,12 +3,9 @@ import type { LogLevel } from '../../contracts/logger.ts'
 import { processNumber } from '../../core/config/process-group.ts'
 import type { Settings } from '../../core/config/schema.ts'
 import type { LogRecord } from '../../transport/messages.ts'
-import { forPeople, type LogLine } from './line-for-people.ts'
-import { LogOutput, type Stall, WHOLE_PIECE_BYTES } from './log-output.ts'
-import { printable } from './printable.ts'
+import { LogOutput, type Stall, standardOutput, WHOLE_PIECE_BYTES } from './log-output.ts'
 import type { RequestLine } from './request-log.ts'
-import { standardOutput } from './standard-output.ts'
-import { type Colour, Terminal } from './terminal.ts'
+import { type Colour, forPeople, type LogLine, printable, Terminal } from './terminal.ts'
 
 const PINO_LEVELS = { DEBUG: 'debug', INFO: 'info', WARNING: 'warn', ERROR: 'error' } as const
 /** Columns of a request's method: the longest usual one is OPTIONS. */

@@ -2,7 +2,7 @@ import type { RequestSpan, RequestStart, RequestTracing, StartOf } from '../../c
 import { NO_TRACE_CONTEXT, type TraceContext } from '../../core/causality/trace-context.ts'
 import { withoutSecretTexts } from '../../core/schemas/secret-texts.ts'
 
-import { printable } from './printable.ts'
+import { printable } from './terminal.ts'
 
 /** One request that has ended. Without its query and its body, which may hold secrets of the client. */
 export interface RequestLine {

@@ -8,7 +8,7 @@ import { clock } from '../../core/schedule/steady-time.ts'
 import { type FlightRecorder, STEP_CALL } from '../../transport/memory/flight-recorder.ts'
 import type { MetricsRing } from '../../transport/memory/metrics-ring.ts'
 import type { NameTable } from '../../transport/memory/name-table.ts'
-import { STATUS_DEAD, STATUS_OK, STATUS_REFUSED, type StatusTable } from '../../transport/memory/status-table.ts'
+import { STATUS_DEAD, STATUS_OK, STATUS_REFUSED, type StatusTable } from '../../transport/memory/words.ts'
 import { type CallerNote, showCaller } from './caller-frames.ts'
 import { added, tellAll } from './listeners.ts'
 

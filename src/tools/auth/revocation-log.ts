@@ -1,7 +1,7 @@
 import type { State } from '../../contracts/state.ts'
 import { HeddleError } from '../../core/errors/catalogue.ts'
 import { messageOf } from '../../core/errors/description.ts'
-import type { Generation } from '../../transport/memory/generation.ts'
+import type { Generation } from '../../transport/memory/words.ts'
 
 /** Where the tool `state` keeps them: a count, and an entry under each number up to it, until its token has expired. */
 const NAMESPACE = 'auth.revoked'

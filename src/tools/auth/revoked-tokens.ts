@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto'
 import type { Claims } from '../../contracts/auth.ts'
-import type { Generation } from '../../transport/memory/generation.ts'
+import type { Generation } from '../../transport/memory/words.ts'
 import type { RevocationPage } from './revocation-log.ts'
 
 /** A longer id is kept as its hash. Characters. */

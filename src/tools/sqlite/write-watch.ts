@@ -1,6 +1,6 @@
 import type { LogLevel } from '../../contracts/logger.ts'
 import { messageOf } from '../../core/errors/description.ts'
-import type { WriteFault, WriteFaultKind } from '../../transport/memory/write-fault.ts'
+import type { WriteFault, WriteFaultKind } from '../../transport/memory/words.ts'
 import { type DatabaseFile, REPLACED, RESERVE_BYTES } from './database-file.ts'
 import { toDbError } from './failure.ts'
 

@@ -1,6 +1,5 @@
 import type { TraceContext } from '../../core/causality/trace-context.ts'
-import type { WideFrameBuffer } from './frame-buffer.ts'
-import { INLINE_MAX_BYTES } from './frame-kinds.ts'
+import { INLINE_MAX_BYTES, type WideFrameBuffer } from './frames.ts'
 
 /** An event on its way to the hub, or from the hub to a subscriber. */
 export interface EventFrame {

@@ -1,6 +1,5 @@
 import type { Operator } from '../../contracts/http-request.ts'
-import { type FrameBuffer, utf8MaxBytes } from './frame-buffer.ts'
-import { INLINE_MAX_BYTES } from './frame-kinds.ts'
+import { type FrameBuffer, INLINE_MAX_BYTES, utf8MaxBytes } from './frames.ts'
 
 /**
  * A request as the primary's listener hands it over. `text` is ids + ip + path + query + trace + headers, in this order.

@@ -1,4 +1,4 @@
-import type { FrameBuffer } from './frame-buffer.ts'
+import type { FrameBuffer } from './frames.ts'
 
 // RESPONSE and STREAM_OPEN: the status, the length of the head in bytes, then the head (`name: value` lines) and the body.
 

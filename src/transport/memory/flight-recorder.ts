@@ -1,4 +1,4 @@
-import type { RawBuffer } from './raw-buffer.ts'
+import type { RawBuffer } from './spsc-ring.ts'
 
 /**
  * Flight recorder of one lane: written by the lane alone, read by the primary while the lane is stuck and after its thread is gone.

@@ -17,7 +17,6 @@
  *   └────────┴───────┴──────┴──────┴──────────────┴───────┘
  *   16 bytes of header               LENGTH bytes   to 8
  */
-import type { RawBuffer } from './raw-buffer.ts'
 
 // 32-bit words of the control block. They stand in this file, not in one of their own: a lane that tsx loads reads imported
 // constants through a getter, at every use.
@@ -257,4 +256,15 @@ export class RingConsumer {
     // Pairs with the producer's load of TAIL: everything before has been read.
     Atomics.store(this.#control, RING_TAIL_WORD, tail | 0)
   }
+}
+
+/**
+ * Node's Buffer with the fixed-encoding methods that it has on its prototype but not in its types.
+ * They skip the encoding's look-up of `write` and `toString`, which counts at a hundred thousand frames a second.
+ */
+export interface RawBuffer extends Buffer {
+  latin1Write(text: string, offset: number, maxBytes?: number): number
+  utf8Write(text: string, offset: number, maxBytes?: number): number
+  latin1Slice(from: number, to: number): string
+  utf8Slice(from: number, to: number): string
 }

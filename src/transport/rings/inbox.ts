@@ -1,9 +1,7 @@
 import { type MessagePort, receiveMessageOnPort } from 'node:worker_threads'
 import { clock } from '../../core/schedule/steady-time.ts'
-import type { WideFrameBuffer } from '../frames/frame-buffer.ts'
-import { BULK_FLAG, KIND_MASK } from '../frames/frame-kinds.ts'
-import type { RawBuffer } from '../memory/raw-buffer.ts'
-import { RingConsumer } from '../memory/spsc-ring.ts'
+import { BULK_FLAG, KIND_MASK, type WideFrameBuffer } from '../frames/frames.ts'
+import { type RawBuffer, RingConsumer } from '../memory/spsc-ring.ts'
 
 /** Frames that one turn of the loop reads, at most, so that timers and sockets get their turn under load. */
 const FRAMES_PER_TURN = 1024

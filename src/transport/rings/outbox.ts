@@ -1,9 +1,7 @@
 import type { MessagePort } from 'node:worker_threads'
 import { atTurnEnd, recoverTurnEnd } from '../../core/schedule/turn-end.ts'
-import type { WideFrameBuffer } from '../frames/frame-buffer.ts'
-import { BULK_FLAG, INLINE_MAX_BYTES, KIND_MASK } from '../frames/frame-kinds.ts'
-import type { RawBuffer } from '../memory/raw-buffer.ts'
-import { RingProducer } from '../memory/spsc-ring.ts'
+import { BULK_FLAG, INLINE_MAX_BYTES, KIND_MASK, type WideFrameBuffer } from '../frames/frames.ts'
+import { type RawBuffer, RingProducer } from '../memory/spsc-ring.ts'
 
 /** Frames that wait for room in the ring, at most. Answers do not count: the other side has asked for each of them. */
 export const BACKLOG_MAX_FRAMES = 16_384

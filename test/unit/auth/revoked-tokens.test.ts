@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import type { Claims } from '../../../src/contracts/auth.ts'
 import { RevokedTokens, revocationId } from '../../../src/tools/auth/revoked-tokens.ts'
-import type { Generation } from '../../../src/transport/memory/generation.ts'
+import type { Generation } from '../../../src/transport/memory/words.ts'
 
 const VALID = 1500
 const claimsOf = (jti: string) => ({ sub: 'u', iss: 'us', jti, exp: 0 })

@@ -15,7 +15,7 @@ import {
   STATUS_OK,
   STATUS_REFUSED,
   StatusTable,
-} from '../../../src/transport/memory/status-table.ts'
+} from '../../../src/transport/memory/words.ts'
 
 function fixture() {
   const metrics = new MetricsRing(createMetricsRing())

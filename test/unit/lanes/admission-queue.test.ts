@@ -7,7 +7,7 @@ import {
 } from '../../../src/primary/dispatch/admission-queue.ts'
 import type { Exchange } from '../../../src/primary/http/exchange.ts'
 import { type RequestFrame, readRequest } from '../../../src/transport/frames/request-frame.ts'
-import type { RawBuffer } from '../../../src/transport/memory/raw-buffer.ts'
+import type { RawBuffer } from '../../../src/transport/memory/spsc-ring.ts'
 
 const NOW_MS = 1_000_000
 

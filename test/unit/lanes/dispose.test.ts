@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { Lane } from '../../../src/primary/dispatch/lane.ts'
-import { KIND } from '../../../src/transport/frames/frame-kinds.ts'
+import { KIND } from '../../../src/transport/frames/frames.ts'
 import { Outbox } from '../../../src/transport/rings/outbox.ts'
 
 test('the last acknowledgements of a dead lane are read, and nothing is sent to it any more while they are', () => {

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { KIND } from '../../../src/transport/frames/frame-kinds.ts'
+import { KIND } from '../../../src/transport/frames/frames.ts'
 import { Outbox } from '../../../src/transport/rings/outbox.ts'
 import { laneOf } from '../../support/fake-lane.ts'
 import { until } from '../../support/until.ts'

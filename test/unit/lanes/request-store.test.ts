@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { it } from 'node:test'
 import { RequestStore } from '../../../src/primary/dispatch/admission-queue.ts'
 import { type RequestFrame, readRequest } from '../../../src/transport/frames/request-frame.ts'
-import type { RawBuffer } from '../../../src/transport/memory/raw-buffer.ts'
+import type { RawBuffer } from '../../../src/transport/memory/spsc-ring.ts'
 
 const frameOf = (value: string, body: Uint8Array | null = null): RequestFrame => ({
   routeNumber: 7,

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import type { PluginHealth } from '../../../src/contracts/registry.ts'
 import { Health } from '../../../src/primary/health/health.ts'
-import { createStatusTable, StatusTable } from '../../../src/transport/memory/status-table.ts'
+import { createStatusTable, StatusTable } from '../../../src/transport/memory/words.ts'
 
 const FINE: PluginHealth = { status: 'OK', domain: 'shop', tools: ['db'] }
 const BROKEN: PluginHealth = { status: 'DEAD', error: 'no such file', tools: [] }

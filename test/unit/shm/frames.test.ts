@@ -3,8 +3,7 @@ import { test } from 'node:test'
 import type { EventFrame } from '../../../src/transport/frames/event-frame.ts'
 import { eventMaxBytes, readEvent, writeEvent } from '../../../src/transport/frames/event-frame.ts'
 import { readRequest, requestMaxBytes, writeRequest } from '../../../src/transport/frames/request-frame.ts'
-import type { RawBuffer } from '../../../src/transport/memory/raw-buffer.ts'
-import { createRing, RingConsumer, RingProducer } from '../../../src/transport/memory/spsc-ring.ts'
+import { createRing, type RawBuffer, RingConsumer, RingProducer } from '../../../src/transport/memory/spsc-ring.ts'
 import { eventOf } from '../events/fake-thread.ts'
 
 function frameMemory(byteLength: number) {

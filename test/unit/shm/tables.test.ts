@@ -7,7 +7,7 @@ import {
   type RawMetric,
 } from '../../../src/transport/memory/metrics-ring.ts'
 import { createNameTable, NAMES_MAX, NameTable } from '../../../src/transport/memory/name-table.ts'
-import { createStatusTable, STATUS_DEAD, STATUS_OK, StatusTable } from '../../../src/transport/memory/status-table.ts'
+import { createStatusTable, STATUS_DEAD, STATUS_OK, StatusTable } from '../../../src/transport/memory/words.ts'
 
 function readAll(ring: MetricsRing, from: number, to: number): { seen: RawMetric[]; missed: number } {
   const seen: RawMetric[] = []

@@ -2,8 +2,7 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { type ClientSocket, SOCKETS_MAX_UNHANDLED_BYTES } from '../../../src/primary/http/client-socket.ts'
 import type { Exchange } from '../../../src/primary/http/exchange.ts'
-import { MESSAGE_OVERHEAD_BYTES } from '../../../src/transport/frames/message-weight.ts'
-import { numberedText } from '../../../src/transport/frames/text-frame.ts'
+import { MESSAGE_OVERHEAD_BYTES, numberedText } from '../../../src/transport/frames/frames.ts'
 import { laneOf } from '../../support/fake-lane.ts'
 
 const MIB = 1 << 20

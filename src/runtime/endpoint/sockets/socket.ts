@@ -5,7 +5,7 @@ import type { Socket, SocketHandlers } from '../../../contracts/web-socket.ts'
 import { causality, type Origin } from '../../../core/causality/context.ts'
 import { timeOrderedId } from '../../../core/causality/ids.ts'
 import type { TraceContext } from '../../../core/causality/trace-context.ts'
-import { messageWeight } from '../../../transport/frames/message-weight.ts'
+import { messageWeight } from '../../../transport/frames/frames.ts'
 import type { WebSocketServer } from './server.ts'
 
 // Taken before plugins can replace it.

@@ -1,0 +1,147 @@
+// The kinds of frames, the memory of a frame, and bodies that are a number, a text or a list of ids.
+import type { RawBuffer } from '../memory/spsc-ring.ts'
+
+/**
+ * The kinds of frames in the two rings of a lane. Everything that is rare goes through the port as a structured message (messages.ts).
+ * One object instead of twenty constants: a lane that tsx loads reads imports through getters, which are slow in a module with many exports.
+ */
+export const KIND = {
+  // primary → lane
+  REQUEST: 1,
+  CANCEL: 2,
+  DELIVERY: 3,
+  CALL_RESULT: 4,
+  CALL_ERROR: 5,
+  PUBLISH_ACCEPTED: 6,
+  PUBLISH_REFUSED: 7,
+  // The id of a socket's frame is the socket's number in the lane.
+  SOCKET_TEXT: 8,
+  SOCKET_BYTES: 9,
+  SOCKET_CLOSED: 10,
+  /** Bytes of a socket have left for the client. */
+  SOCKET_FLUSHED: 11,
+  /** Bytes of a request's file have left for the client. */
+  FILE_FLUSHED: 12,
+  /** Bytes of the body of a request, as many as BODY_WANTED has asked for. */
+  BODY_PIECE: 13,
+  /** The body is complete. Else the text is the code of the error that has ended it. */
+  BODY_END: 14,
+  // lane → primary
+  RESPONSE: 16,
+  STREAM_OPEN: 17,
+  STREAM_DATA: 18,
+  /** Empty, or any text for a body that is not complete. */
+  STREAM_END: 19,
+  CALL: 20,
+  PUBLISH: 21,
+  DELIVERED: 22,
+  DELIVERY_REPLY: 23,
+  DELIVERY_FAILED: 24,
+  LOG: 25,
+  ADDRESS_WANTED: 26,
+  /** An event that streams carry, without its payload, for the trace. The id is 1 when it was received, 0 when it was published. */
+  RECORD: 27,
+  /** The handshake of a request is accepted: it becomes a socket. */
+  SOCKET_ACCEPT: 28,
+  SOCKET_SEND_TEXT: 29,
+  SOCKET_SEND_BYTES: 30,
+  SOCKET_CLOSE: 31,
+  /** Messages of a socket are handled, by weight. */
+  SOCKET_HANDLED: 32,
+  /** The head of an answer whose body follows as STREAM_DATA, as fast as FILE_FLUSHED allows. */
+  FILE_OPEN: 33,
+  /** An event that is in the durable log. It is not answered. */
+  STORED: 34,
+  /** A handler can take this many further bytes of the body of its request. */
+  BODY_WANTED: 35,
+  /** The handler of a request that was given up has settled, and no answer tells so. */
+  SETTLED: 36,
+} as const
+
+/** Larger bodies go by `postMessage` with a transfer list. The ring carries only their header. */
+export const INLINE_MAX_BYTES = 65_536
+/** Set in the kind of a frame whose body comes by the bulk port. */
+export const BULK_FLAG = 1 << 8
+export const KIND_MASK = BULK_FLAG - 1
+
+/** The memory that a frame's body is written to and read from: the ring itself, or a buffer of its own. */
+export interface FrameBuffer {
+  readonly bytes: RawBuffer
+  readonly words: Int32Array
+}
+
+/** For frames that hold 64-bit numbers. */
+export interface WideFrameBuffer extends FrameBuffer {
+  readonly doubles: Float64Array
+}
+
+export const utf8MaxBytes = (text: string): number => text.length * 3
+
+// Bodies that are text alone. `Outbox.sendText` and `Outbox.answerText` write them.
+
+export const readText = ({ bytes }: FrameBuffer, at: number, length: number): string => bytes.utf8Slice(at, at + length)
+
+/** A body that is one number: FILE_FLUSHED, SOCKET_FLUSHED, SOCKET_HANDLED, BODY_WANTED. */
+export const readNumber = ({ bytes }: FrameBuffer, at: number, length: number): number =>
+  Number(bytes.latin1Slice(at, at + length))
+
+/** A number, and text behind it: SOCKET_ACCEPT (the socket, its subprotocol), SOCKET_CLOSE and SOCKET_CLOSED (code, reason). */
+export const numberedText = (number: number, text: string): string => `${number} ${text}`
+
+/** The reading side of `numberedText`. */
+export function parseNumbered(text: string): [number: number, text: string] {
+  const blank = text.indexOf(' ')
+  return [Number(text.slice(0, blank)), text.slice(blank + 1)]
+}
+
+/** FILE_OPEN: what stands before the body of a file. */
+export interface FileHead {
+  status: number
+  /** `name: value` lines, each ended by CR LF. */
+  head: string
+  lengthBytes: number
+}
+
+export const fileHeadText = ({ status, head, lengthBytes }: FileHead): string =>
+  numberedText(lengthBytes, numberedText(status, head))
+
+/** The reading side of `fileHeadText`. */
+export function parseFileHead(text: string): FileHead {
+  const [lengthBytes, rest] = parseNumbered(text)
+  const [status, head] = parseNumbered(rest)
+  return { status, head, lengthBytes }
+}
+
+// DELIVERED: the ids of deliveries that were handled, one word each.
+
+export const acknowledgementBytes = (count: number): number => count * Int32Array.BYTES_PER_ELEMENT
+
+/** Writes `count` ids, the first of them `ids[from]`. */
+export function writeAcknowledgements(
+  { words }: FrameBuffer,
+  at: number,
+  ids: readonly number[],
+  from: number,
+  count: number,
+): void {
+  const word = at >> 2
+  for (let n = 0; n < count; n++) words[word + n] = ids[from + n]!
+}
+
+/** Calls `visit` with each id of the frame. */
+export function readAcknowledgements(
+  { words }: FrameBuffer,
+  at: number,
+  length: number,
+  visit: (deliveryId: number) => void,
+): void {
+  const word = at >> 2
+  const count = length / Int32Array.BYTES_PER_ELEMENT
+  for (let n = 0; n < count; n++) visit(words[word + n]!)
+}
+
+/** Memory that a WebSocket message takes beside its bytes, roughly: it counts where there are many small ones. */
+export const MESSAGE_OVERHEAD_BYTES = 256
+
+/** The weight of a message until it is handled. The opening of a socket counts as a message of 0 bytes. */
+export const messageWeight = (messageBytes: number): number => messageBytes + MESSAGE_OVERHEAD_BYTES

@@ -1,0 +1,151 @@
+// Shared memory that is a word or two, and a text at most: statuses, a generation, a fault, an answer, a pause.
+
+/** Tools that a process has at most. */
+export const STATUS_MAX = 64
+
+export const STATUS_OK = 0
+export const STATUS_FAIL = 1
+export const STATUS_DEAD = 2
+/** `DEAD` too, but the tool has answered as it should: the failed call is its caller's fault. Greater than `STATUS_DEAD`, and nothing else is. */
+export const STATUS_REFUSED = 3
+
+export function createStatusTable(): SharedArrayBuffer {
+  return new SharedArrayBuffer(STATUS_MAX * 4)
+}
+
+/**
+ * One word per tool: its health, for all threads. Each word stands alone; the message belongs to the primary's registry.
+ * Reads in the tool call's hot path are plain: a change seen a call later does no harm.
+ */
+export class StatusTable {
+  readonly #words: Int32Array
+
+  constructor(memory: SharedArrayBuffer) {
+    this.#words = new Int32Array(memory)
+  }
+
+  /** Plain read: may be stale by a moment. */
+  peek(toolIndex: number): number {
+    return this.#words[toolIndex]!
+  }
+
+  get(toolIndex: number): number {
+    return Atomics.load(this.#words, toolIndex)
+  }
+
+  /** @returns the status before */
+  set(toolIndex: number, status: number): number {
+    return Atomics.exchange(this.#words, toolIndex, status)
+  }
+}
+
+/**
+ * How far a list has grown that the primary keeps: other threads see here that their copy is behind, without asking.
+ *
+ * Memory (Int32 words):
+ *   0  GENERATION  0 until the list is there. The primary alone sets it, after the list has changed; it only grows.
+ */
+const GENERATION = 0
+
+export const GENERATION_BYTES = Int32Array.BYTES_PER_ELEMENT
+
+export class Generation {
+  readonly #words: Int32Array
+
+  /** @param memory GENERATION_BYTES, shared by all threads */
+  constructor(memory: SharedArrayBuffer) {
+    this.#words = new Int32Array(memory)
+  }
+
+  get current(): number {
+    return Atomics.load(this.#words, GENERATION)
+  }
+
+  set current(generation: number) {
+    Atomics.store(this.#words, GENERATION, generation)
+  }
+}
+
+/**
+ * Why no thread can write to the embedded database at present.
+ *
+ * Memory (Int32 words):
+ *   0  FAULT   0 while writes succeed. Any thread sets it when a write of its own fails; the primary alone clears it, after a write of
+ *              its own succeeded. A lost race costs one second: the primary looks again.
+ */
+const FAULT = 0
+
+/** `reserve`: the disk is full, and the room that was kept for deletes is given away. */
+export const WRITE_FAULTS = ['none', 'full', 'reserve', 'failed', 'locked', 'replaced'] as const
+export type WriteFaultKind = (typeof WRITE_FAULTS)[number]
+
+export class WriteFault {
+  readonly #words: Int32Array
+
+  /** @param memory at least 4 bytes, shared by all threads */
+  constructor(memory: SharedArrayBuffer) {
+    this.#words = new Int32Array(memory)
+  }
+
+  get kind(): WriteFaultKind {
+    return WRITE_FAULTS[Atomics.load(this.#words, FAULT)]!
+  }
+
+  set kind(kind: WriteFaultKind) {
+    Atomics.store(this.#words, FAULT, WRITE_FAULTS.indexOf(kind))
+  }
+}
+
+/** Answer cell: word 0 ANSWERED (the question's number plus one), word 1 LENGTH, then the text. */
+const ANSWERED_WORD = 0
+const ANSWER_LENGTH_WORD = 1
+const ANSWER_TEXT_BYTE = 8
+const ANSWER_BYTES = 128
+
+export function createAnswerCell(): SharedArrayBuffer {
+  return new SharedArrayBuffer(ANSWER_BYTES)
+}
+
+/**
+ * One short text from the primary to a lane that waits for it, blocked. Only for what a handler reads synchronously and hardly ever:
+ * the primary never waits for a lane, so this cannot lock up.
+ * Questions have numbers: the answer to one that was given up is not taken for the next one's. Answers come in the order of the questions.
+ */
+export class AnswerCell {
+  readonly #words: Int32Array
+  readonly #bytes: Buffer
+
+  constructor(memory: SharedArrayBuffer) {
+    this.#words = new Int32Array(memory)
+    this.#bytes = Buffer.from(memory, ANSWER_TEXT_BYTE)
+  }
+
+  /** The lane: the answer to its question, or null when none came in time. */
+  wait(question: number, timeoutMs: number): string | null {
+    const wanted = (question + 1) | 0
+    const deadlineMs = performance.now() + timeoutMs
+    for (;;) {
+      // Pairs with the store in `answer`.
+      const answered = Atomics.load(this.#words, ANSWERED_WORD)
+      if (answered === wanted) return this.#bytes.toString('latin1', 0, this.#words[ANSWER_LENGTH_WORD])
+      const leftMs = deadlineMs - performance.now()
+      if (leftMs <= 0 || Atomics.wait(this.#words, ANSWERED_WORD, answered, leftMs) === 'timed-out') return null
+    }
+  }
+
+  /** The primary. */
+  answer(question: number, text: string): void {
+    this.#words[ANSWER_LENGTH_WORD] = this.#bytes.write(text, 'latin1')
+    // Publishes the text and its length.
+    Atomics.store(this.#words, ANSWERED_WORD, (question + 1) | 0)
+    Atomics.notify(this.#words, ANSWERED_WORD)
+  }
+}
+
+/** Nobody else has it, so nobody wakes who waits on it. */
+const own = new Int32Array(new SharedArrayBuffer(4))
+
+/** Lets this thread stand still: at the end of the process, when no loop turns any more. */
+export function pauseThread(durationMs: number): void {
+  Atomics.wait(own, 0, 0, durationMs)
+}
