@@ -125,3 +125,21 @@ test('a subscriber that says late that it has left takes nothing from the one th
   leaveOld()
   assert.deepEqual(left, [])
 })
+
+test('the order of a key holds behind a letter that a subscriber makes after it has left and come back', (t) => {
+  const { hub } = hubOf(t)
+  const [old, fresh] = [thread(), thread()]
+  const leave = hub.subscribe('order.placed', 'group', { onDead: 'park' }, instanceOf(old))
+  hub.publish(event('evt_old', { key: 'one' }), null)
+  leave()
+  const taken: string[] = []
+  const told = { ...fresh, send: (id: number, { id: name }: EventFrame) => taken.push(name) + fresh.taken.push(id) > 0 }
+  hub.subscribe('order.placed', 'group', { onDead: 'park' }, instanceOf(told))
+  for (const id of ['evt_1', 'evt_2']) hub.publish(event(id, { key: 'one' }), null)
+  hub.deliveryFailed(old.taken[0]!, { message: 'never' })
+  hub.publish(event('evt_3', { key: 'one' }), null)
+  hub.delivered(fresh.taken[0]!)
+  hub.records.deleteDeadLetter(hub.records.deadLetters()[0]!.id)
+  hub.delivered(fresh.taken[1]!)
+  assert.deepEqual(taken, ['evt_1', 'evt_2', 'evt_3'])
+})
