@@ -1,5 +1,5 @@
 import type { EventLog } from '../../runtime/event-log/event-log.ts'
-import { PAGE_ROWS, readAfter, readInOrder, readReturned, type StoredRow } from './log-reader.ts'
+import { inOrderOfCommits, PAGE_ROWS, readAfter, readInOrder, readReturned, type StoredRow } from './log-reader.ts'
 import { PositionQueue } from './position-queue.ts'
 import type { SharedLog } from './shared-log.ts'
 
@@ -48,6 +48,7 @@ export class Backlog {
   readonly #options: BacklogOptions
   readonly #returned: Returned[] = []
   readonly #freed = new PositionQueue()
+  #isFreedInOrder = true
   /** What had no room. */
   readonly passed = new PositionQueue()
   /** What an earlier process has left on a file: events after `from`, up to `last`. */
@@ -114,7 +115,7 @@ export class Backlog {
 
   /** They go on before everything that came later. */
   free(positions: Iterable<number>): void {
-    this.#freed.merge(positions)
+    this.#addFreed(positions)
     this.#turns++
   }
 
@@ -165,7 +166,28 @@ export class Backlog {
     else this.#taken = rows
   }
 
+  #addFreed(positions: Iterable<number>): void {
+    this.#freed.merge(positions)
+    this.#isFreedInOrder = this.#options.log.memory.epoch === 0
+  }
+
+  /** Where several processes share the log, each has positions of its own, which say nothing about the order over all. */
+  async #arrangeFreed(): Promise<void> {
+    while (!this.#isFreedInOrder) {
+      // Others may come meanwhile.
+      this.#isFreedInOrder = true
+      try {
+        const inOrder = await inOrderOfCommits(this.#options.log.database, this.#freed.list())
+        if (this.#isFreedInOrder) this.#freed.arrange(inOrder)
+      } catch (error) {
+        this.#isFreedInOrder = false
+        throw error
+      }
+    }
+  }
+
   async #readListed(queue: PositionQueue, take: PageTaker): Promise<void> {
+    if (queue === this.#freed) await this.#arrangeFreed()
     const positions = queue.take(PAGE_ROWS)
     const turns = this.#turns
     let page: Page = { rows: [], isStale: true }
@@ -196,7 +218,7 @@ export class Backlog {
   }
 
   #restore(queue: PositionQueue, positions: readonly number[]): void {
-    if (queue === this.#freed) queue.merge(positions)
+    if (queue === this.#freed) this.#addFreed(positions)
     else queue.putBack(positions)
   }
 

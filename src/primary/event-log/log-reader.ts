@@ -56,6 +56,16 @@ export async function readInOrder(log: EventLog, positions: readonly number[]): 
   return rows.sort((a, b) => placeOf(a) - placeOf(b))
 }
 
+/** Where several processes share the log: positions in the order in which their events were committed. What is gone is left out. */
+export async function inOrderOfCommits(db: LogDatabase, positions: readonly number[]): Promise<number[]> {
+  if (positions.length < 2) return [...positions]
+  const rows = await db.query<{ seq: number }>(
+    'SELECT seq FROM heddle_event WHERE seq = ANY($1::bigint[]) ORDER BY ord, seq',
+    [`{${positions.join(',')}}`],
+  )
+  return rows.map(({ seq }) => Number(seq))
+}
+
 /** A group that is here again. */
 interface ReturnedGroup {
   event: string
@@ -165,6 +175,10 @@ export async function positions(db: LogDatabase): Promise<{ first: number; last:
     'SELECT (SELECT min(seq) FROM heddle_event) AS first, (SELECT max(seq) FROM heddle_event) AS last',
   )
   return { first: Number(row?.first ?? 1), last: Number(row?.last ?? 0) }
+}
+
+export async function hasEvents(db: LogDatabase): Promise<boolean> {
+  return (await db.queryOne('SELECT 1 AS one FROM heddle_event LIMIT 1')) !== null
 }
 
 /** A letter that other events wait for, or that is being replayed. */

@@ -56,4 +56,12 @@ export class PositionQueue {
     const all = [...this.take(this.size), ...positions].sort((a, b) => a - b)
     for (const position of all) this.push(position)
   }
+
+  /** Puts those first that are named, in the order in which they are. */
+  arrange(positions: readonly number[]): void {
+    const all = this.take(this.size)
+    const known = new Set(all)
+    for (const position of positions) if (known.has(position)) this.push(position)
+    for (const position of all) this.push(position)
+  }
 }

@@ -1,0 +1,62 @@
+/** Rules of a log on a server that goes away and comes back. */
+import assert from 'node:assert/strict'
+import {
+  assertOrder,
+  handled,
+  isEmpty,
+  type Load,
+  notesOf,
+  numbers,
+  orderOf,
+  pause,
+  underLoad,
+  waitFor,
+} from './log-rule.ts'
+import type { LogStore, Rule, Rules } from './log-store.ts'
+
+const AWAY_MS = 4000
+
+async function outage(log: LogStore, isFrozen: boolean): Promise<void> {
+  if (isFrozen) log.server!.freeze()
+  else await log.server!.stop()
+  await pause(AWAY_MS)
+  if (isFrozen) log.server!.thaw()
+  else await log.server!.start()
+}
+
+/** @param isFrozen the server stands still, rather than ends */
+const overOutage =
+  (isFrozen: boolean): Rule =>
+  async (log, tag) => {
+    assert.ok(log.server, 'a server')
+    const more = ({ accepted }: Load): Promise<unknown> => {
+      const enough = accepted.length + 20
+      return waitFor(log, () => accepted.length > enough, 'more events accepted')
+    }
+    const ids = await underLoad(tag, [await log.process()], async (load) => {
+      await more(load)
+      await outage(log, isFrozen)
+      await more(load)
+    })
+    await handled(log, tag, 'work', ids)
+    assertOrder(orderOf(log, tag, 'work'))
+    await isEmpty(log)
+  }
+
+export const AWAY = {
+  'what was accepted before and after an outage is handled, in the order of its keys': overOutage(false),
+
+  'so is what was accepted before and after the server stood still': overOutage(true),
+
+  'an outage uses up no attempt of what needs the server': async (log, tag) => {
+    const process = await log.process()
+    const ids = await Promise.all(numbers(20).map((n) => process.publish('asking', { tag, n }, { delayMs: 1000 })))
+    await log.server!.stop()
+    await pause(1000 + AWAY_MS)
+    await log.server!.start()
+    await handled(log, tag, 'asking', ids)
+    assert.deepEqual(new Set(notesOf(log, tag, 'asking').map(({ attempt }) => attempt)), new Set([1]))
+    assert.deepEqual(await process.letters(), [])
+    await isEmpty(log)
+  },
+} satisfies Rules

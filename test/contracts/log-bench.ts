@@ -1,0 +1,113 @@
+/** Real processes of the runtime for the contract of logs, on each of the logs. */
+import { once } from 'node:events'
+import { existsSync, readFileSync, writeFileSync } from 'node:fs'
+import { mkdtemp, rm } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import { type Heddle, type Owner, startHeddle } from '../support/heddle.ts'
+import { post } from '../support/started-service.ts'
+import type { LogBench, LogProcess, LogStore, Note, OpenOptions } from './log-store.ts'
+
+const DOMAINS = fileURLToPath(new URL('./domains', import.meta.url))
+const LANE_ENV = 'LOG_NOTES,LOG_NAME,LOG_WITHOUT'
+
+/** A connection that has waited for a while may be closed at the moment in which it is used again. */
+const ONE_REQUEST = { connection: 'close' }
+
+/** Where processes keep their events. */
+export interface Place {
+  env: Record<string, string>
+  left(): Promise<number>
+  together(count: number): Promise<void>
+  server: LogStore['server']
+}
+
+/** @param makePlace makes an empty one; null where there is no such server. It ends with its owner */
+export function benchOn(
+  owner: Owner,
+  makePlace: (owner: Owner, hasOwnServer: boolean) => Promise<Place | null>,
+): LogBench {
+  let shared: Promise<LogStore | null> | null = null
+  const storeOf = async (of: Owner, hasOwnServer: boolean): Promise<LogStore | null> => {
+    const place = await makePlace(of, hasOwnServer)
+    return place === null ? null : storeOn(of, place)
+  }
+  return {
+    shared: () => {
+      shared ??= storeOf(owner, false)
+      return shared
+    },
+    own: (t, hasOwnServer) => storeOf({ after: (end) => t.after(end) }, hasOwnServer),
+  }
+}
+
+async function storeOn(owner: Owner, place: Place): Promise<LogStore> {
+  const folder = await mkdtemp(join(tmpdir(), 'heddle-log-'))
+  owner.after(() => rm(folder, { recursive: true, force: true, maxRetries: 10 }))
+  const path = join(folder, 'notes')
+  let first: Promise<LogProcess> | null = null
+  const open = async (name: string, { without = undefined, env = {} }: OpenOptions = {}): Promise<LogProcess> => {
+    const own = { LOG_NOTES: path, LOG_NAME: name, LOG_WITHOUT: without ?? '', REPLICA_ID: name, LANE_ENV }
+    const base = { SQLITE_PATH: join(folder, 'service.db'), ...place.env, ...own, ...env }
+    return processOf(name, await startHeddle(owner, { domains: [DOMAINS], lanes: 1, env: base }))
+  }
+  return {
+    open: (name, options) => {
+      const opened = open(name, options)
+      first ??= opened
+      return opened
+    },
+    process: () => {
+      first ??= open('first')
+      return first
+    },
+    together: place.together,
+    notes: (tag) => readNotes(path).filter((note) => note.tag === tag),
+    letGo: (name) => writeFileSync(`${path}.${name}`, ''),
+    left: place.left,
+    server: place.server,
+    patienceMs: 0,
+  }
+}
+
+/** A line that is being written is left for the next time. */
+function readNotes(path: string): Note[] {
+  if (!existsSync(path)) return []
+  const lines = readFileSync(path, 'utf8').split('\n')
+  lines.pop()
+  return lines.map((line) => JSON.parse(line) as Note)
+}
+
+function processOf(name: string, heddle: Heddle): LogProcess {
+  const ended = once(heddle.process, 'exit')
+  const ask = async (path: string, body: object): Promise<Record<string, unknown>> => {
+    const answer = await post(heddle, path, body, ONE_REQUEST)
+    if (answer?.success === false) throw new Error(`${name} refused: ${answer.error}`)
+    return answer
+  }
+  const ofLetter = async (verb: string, { id }: { id: string }, body: object = {}): Promise<boolean> =>
+    (await ask(`/letters/${id}/${verb}`, body)).done === true
+  return {
+    name,
+    publish: async (event, work, options = {}) => {
+      const named = options.key === undefined ? work : { ...work, key: options.key }
+      return (await ask('/publish', { event, work: named, options })).id as string
+    },
+    burst: async (event, works, delayMs = 0) => {
+      const keys = works.map(({ key }) => key)
+      return (await ask('/burst', { event, works, keys, delayMs })).ids as string[]
+    },
+    letters: async () => (await heddle.json('/letters', { headers: ONE_REQUEST })).body.letters,
+    replay: (letter) => ofLetter('replay', letter),
+    edit: (letter, payload) => ofLetter('edit', letter, { payload }),
+    remove: (letter) => ofLetter('delete', letter),
+    crash: async () => {
+      heddle.process.kill('SIGKILL')
+      await ended
+    },
+    stop: () => heddle.stop(),
+    freeze: () => void heddle.process.kill('SIGSTOP'),
+    thaw: () => void heddle.process.kill('SIGCONT'),
+  }
+}

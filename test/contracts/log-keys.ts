@@ -1,0 +1,68 @@
+/** Rules of a log: the events of a key are handled one at a time, in the order in which they were published. */
+import assert from 'node:assert/strict'
+import { assertOrder, handled, letterOf, notesOf, numbers, orderOf } from './log-rule.ts'
+import type { Rules } from './log-store.ts'
+
+export const KEYS = {
+  'events of a key are handled one at a time and in their order, published together or one by one': async (
+    log,
+    tag,
+  ) => {
+    const process = await log.process()
+    const works = numbers(80).map((n) => ({ tag, n, key: `${tag} ${n % 4}`, course: ['wait 1' as const] }))
+    const ids = await process.burst('work', works)
+    for (const n of numbers(20)) ids.push(await process.publish('work', { tag, n: 80 + n }, { key: `${tag} ${n % 4}` }))
+    await handled(log, tag, 'work', ids)
+    await handled(log, tag, 'too', ids)
+    for (const group of ['work', 'too']) assertOrder(orderOf(log, tag, group))
+  },
+
+  'an event that is tried again keeps its place': async (log, tag) => {
+    const process = await log.process()
+    const ids: string[] = []
+    for (const n of numbers(12)) {
+      ids.push(
+        await process.publish('work', { tag, n, course: n % 3 === 0 ? ['throw', 'throw', []] : [] }, { key: tag }),
+      )
+    }
+    await handled(log, tag, 'work', ids)
+    assertOrder(orderOf(log, tag, 'work'))
+  },
+
+  'a key, and a group of it, waits for no other': async (log, tag) => {
+    const process = await log.process()
+    const held = await process.publish('work', { tag, n: 0, course: [`hold ${tag}`] }, { key: `${tag} held` })
+    const behind = await process.publish('work', { tag, n: 1 }, { key: `${tag} held` })
+    const others = await process.burst(
+      'work',
+      numbers(20).map((n) => ({ tag, n: n + 2, key: `${tag} ${n}` })),
+    )
+    await handled(log, tag, 'work', others)
+    await handled(log, tag, 'too', [held, behind])
+    assert.equal(
+      notesOf(log, tag, 'work', 'begin').some(({ id }) => id === behind),
+      false,
+    )
+    log.letGo(tag)
+    await handled(log, tag, 'work', [held, behind])
+  },
+
+  'a dead letter lets its key go on, where its subscriber does not park': async (log, tag) => {
+    const process = await log.process()
+    const bad = await process.publish('work', { tag, n: 0, course: ['unrecoverable'] }, { key: tag })
+    const next = await process.publish('work', { tag, n: 1 }, { key: tag })
+    await handled(log, tag, 'work', [next])
+    await letterOf(log, process, bad)
+  },
+
+  'an event for later holds up none of its key': async (log, tag) => {
+    const process = await log.process()
+    const later = await process.publish('work', { tag, n: 0 }, { key: tag, delayMs: 800 })
+    const now = await process.publish('work', { tag, n: 1 }, { key: tag })
+    await handled(log, tag, 'work', [later, now])
+    assert.deepEqual(
+      notesOf(log, tag, 'work').map(({ id }) => id),
+      [now, later],
+    )
+  },
+} satisfies Rules

@@ -1,0 +1,46 @@
+/** Rules of a log over the life of one process: its first events, its lanes that end, and what is left of it all. */
+import assert from 'node:assert/strict'
+import { assertOrder, handled, isEmpty, notesOf, numbers, orderOf } from './log-rule.ts'
+import type { Rules } from './log-store.ts'
+
+export const LANES = {
+  'the first burst of a lane keeps the order of its keys': async (log, tag) => {
+    const process = await log.process()
+    const works = numbers(200).map((n) => ({ tag, n, key: `${tag} ${n % 4}` }))
+    await handled(log, tag, 'work', await process.burst('work', works))
+    assertOrder(orderOf(log, tag, 'work'))
+  },
+
+  'what is handled, and what nobody subscribes to, leaves nothing behind': async (log, tag) => {
+    const process = await log.process()
+    const ids = await Promise.all(numbers(20).map((n) => process.publish('work', { tag, n })))
+    await Promise.all(numbers(20).map((n) => process.publish('nobody', { tag, n })))
+    await process.publish('nobody', { tag, n: 0 }, { delayMs: 50 })
+    await handled(log, tag, 'work', ids)
+    await isEmpty(log)
+  },
+
+  'what was in hand when its lane ended is handed to the next one': async (log, tag) => {
+    const process = await log.process()
+    const id = await process.publish('work', { tag, n: 0, course: ['exit-once'] }, { delayMs: 500 })
+    await handled(log, tag, 'work', [id])
+    assert.deepEqual(
+      notesOf(log, tag, 'work', 'begin').map(({ attempt }) => attempt),
+      [1, 1],
+    )
+  },
+
+  'a lane that ends keeps the order of its keys': async (log, tag) => {
+    const process = await log.process()
+    const works = numbers(60).map((n) => ({
+      tag,
+      n,
+      key: `${tag} ${n % 4}`,
+      course: n === 9 ? ['exit-once' as const] : [],
+    }))
+    // For later: the lane that takes them may be the one that ends.
+    const ids = await process.burst('work', works, 500)
+    await handled(log, tag, 'work', ids)
+    assertOrder(orderOf(log, tag, 'work'))
+  },
+} satisfies Rules

@@ -1,0 +1,131 @@
+/** Rules of a log that outlives its process: what was accepted, the order of keys, attempts, times and letters are there after `kill -9`. */
+import assert from 'node:assert/strict'
+import { assertOrder, handled, isEmpty, letterOf, notesOf, numbers, orderOf, pause, waitFor } from './log-rule.ts'
+import type { Rules } from './log-store.ts'
+
+export const OUTLIVES = {
+  'what a killed process had accepted is handled by the next one, under its id': async (log, tag) => {
+    const first = await log.process()
+    const course = [`hold ${tag}` as const]
+    const ids = await Promise.all(numbers(40).map((n) => first.publish('work', { tag, n, course })))
+    await first.crash()
+    log.letGo(tag)
+    await log.open('second')
+    await handled(log, tag, 'work', ids)
+    await handled(log, tag, 'too', ids)
+    await isEmpty(log)
+  },
+
+  'the order of a key outlives its process': async (log, tag) => {
+    const first = await log.process()
+    const ids = await first.burst(
+      'work',
+      numbers(80).map((n) => ({ tag, n, key: `${tag} ${n % 4}`, course: ['wait 5'] })),
+    )
+    await waitFor(log, () => notesOf(log, tag, 'work').length > 10, 'some handled')
+    await first.crash()
+    const second = await log.open('second')
+    for (const n of numbers(8)) ids.push(await second.publish('work', { tag, n: 80 + n }, { key: `${tag} ${n % 4}` }))
+    await handled(log, tag, 'work', ids)
+    assertOrder(orderOf(log, tag, 'work'), ['first'])
+    await isEmpty(log)
+  },
+
+  'the number of an attempt outlives its process': async (log, tag) => {
+    const first = await log.process()
+    const ids = await Promise.all(numbers(10).map((n) => first.publish('patient', { tag, n, course: ['throw', []] })))
+    await waitFor(log, () => notesOf(log, tag, 'patient', 'begin').length >= 10, 'all tried')
+    // Until that is noted.
+    await pause(1500)
+    await first.crash()
+    await log.open('second')
+    await handled(log, tag, 'patient', ids)
+    const attempts = notesOf(log, tag, 'patient', 'begin').map(({ n, attempt }) => `${n}: ${attempt}`)
+    assert.deepEqual(
+      attempts.sort(),
+      numbers(10)
+        .flatMap((n) => [`${n}: 1`, `${n}: 2`])
+        .sort(),
+    )
+  },
+
+  'the time of an event for later outlives its process': async (log, tag) => {
+    const first = await log.process()
+    const dueMs = performance.now() + 4000
+    const id = await first.publish('work', { tag, n: 0 }, { delayMs: 4000 })
+    await first.crash()
+    await log.open('second')
+    await handled(log, tag, 'work', [id])
+    assert.ok(performance.now() >= dueMs - 5, 'not before')
+    await isEmpty(log)
+  },
+
+  'a lifetime outlives its process': async (log, tag) => {
+    const first = await log.process()
+    const held = await first.publish('work', { tag, n: 0, course: [`hold ${tag}`] }, { key: tag })
+    await first.publish('work', { tag, n: 1 }, { key: tag, ttlMs: 500 })
+    await first.crash()
+    await pause(600)
+    log.letGo(tag)
+    const second = await log.open('second')
+    const last = await second.publish('work', { tag, n: 2 }, { key: tag })
+    await handled(log, tag, 'work', [held, last])
+    assert.ok(!notesOf(log, tag, 'work', 'begin').some(({ n }) => n === 1))
+    await isEmpty(log)
+  },
+
+  'a dead letter outlives its process, and is replayed by the next one': async (log, tag) => {
+    const first = await log.process()
+    const id = await first.publish('work', { tag, n: 0, course: ['unrecoverable'] })
+    await letterOf(log, first, id)
+    await first.crash()
+    const second = await log.open('second')
+    const letter = await letterOf(log, second, id)
+    assert.equal(await second.replay(letter), true)
+    await waitFor(log, () => notesOf(log, tag, 'work', 'begin').length === 2, 'the replay')
+  },
+
+  'a parked key outlives its process, and goes on in its order': async (log, tag) => {
+    const first = await log.process()
+    const bad = await first.publish('parked', { tag, n: 0, course: ['unrecoverable'] }, { key: tag })
+    const ids: string[] = []
+    for (const n of numbers(5)) ids.push(await first.publish('parked', { tag, n: n + 1 }, { key: tag }))
+    const letter = await letterOf(log, first, bad)
+    await handled(log, tag, 'parked-too', ids)
+    await first.crash()
+    const second = await log.open('second')
+    for (const n of numbers(5)) ids.push(await second.publish('parked', { tag, n: n + 6 }, { key: tag }))
+    await handled(log, tag, 'parked-too', ids)
+    assert.deepEqual(
+      notesOf(log, tag, 'parked', 'begin').map(({ n }) => n),
+      [0],
+    )
+    assert.equal(await second.edit(letter, { tag, n: 0, key: tag }), true)
+    assert.equal(await second.replay(letter), true)
+    await handled(log, tag, 'parked', [bad, ...ids])
+    assert.deepEqual(
+      notesOf(log, tag, 'parked').map(({ n }) => n),
+      numbers(11),
+    )
+    await isEmpty(log)
+  },
+
+  'what a stop has no time for is handled by the next process': async (log, tag) => {
+    const first = await log.open('first', { env: { SHUTDOWN_TIMEOUT_MS: '500' } })
+    const ids = await Promise.all(numbers(10).map((n) => first.publish('work', { tag, n, course: [`hold ${tag}`] })))
+    assert.equal(await first.stop(), 0)
+    log.letGo(tag)
+    await log.open('second')
+    await handled(log, tag, 'work', ids)
+    await isEmpty(log)
+  },
+
+  'what nobody subscribes to is gone after a kill': async (log, tag) => {
+    const first = await log.process()
+    await Promise.all(numbers(50).map((n) => first.publish('nobody', { tag, n })))
+    await first.crash()
+    const second = await log.open('second')
+    await Promise.all(numbers(50).map((n) => second.publish('nobody', { tag, n })))
+    await isEmpty(log)
+  },
+} satisfies Rules

@@ -1,0 +1,207 @@
+/** Rules of a log that several processes share: each event is one process's, and what one leaves is another one's. */
+import assert from 'node:assert/strict'
+import {
+  assertOrder,
+  handled,
+  isEmpty,
+  LOAD_KEYS,
+  type Load,
+  letterOf,
+  notesOf,
+  numbers,
+  orderOf,
+  pause,
+  underLoad,
+  waitFor,
+} from './log-rule.ts'
+import type { LogProcess, LogStore, Rules } from './log-store.ts'
+
+const PARKED = 20
+/** So long nothing is accepted at most while another process ends in order, milliseconds. */
+const GAP_MS = 5000
+
+async function two(log: LogStore): Promise<[LogProcess, LogProcess]> {
+  const opened = await Promise.all([log.open('first'), log.open('second')])
+  await log.together(2)
+  return opened as [LogProcess, LogProcess]
+}
+
+const more = (log: LogStore, { accepted }: Load): Promise<unknown> => {
+  const enough = accepted.length + 60
+  return waitFor(log, () => accepted.length > enough, 'more events accepted')
+}
+
+export const PROCESSES = {
+  'what a killed process had in hand, and what it had for later, is taken over by another one': async (log, tag) => {
+    const [first] = await two(log)
+    const course = [`hold ${tag}` as const]
+    const ids = await Promise.all(numbers(30).map((n) => first.publish('work', { tag, n, course })))
+    ids.push(await first.publish('work', { tag, n: 30 }, { delayMs: 2000 }))
+    await first.crash()
+    log.letGo(tag)
+    await handled(log, tag, 'work', ids)
+    await isEmpty(log)
+  },
+
+  'what several processes publish is handled once, by one of them': async (log, tag) => {
+    const processes = await two(log)
+    const ids = await Promise.all(numbers(100).map((n) => processes[n % 2]!.publish('work', { tag, n })))
+    await handled(log, tag, 'work', ids)
+    assert.equal(notesOf(log, tag, 'work').length, 100)
+    await isEmpty(log)
+  },
+
+  'the order of a key holds over the processes that publish it': async (log, tag) => {
+    const processes = await two(log)
+    const ids: string[] = []
+    const publish = async (key: string): Promise<void> => {
+      for (const n of numbers(20))
+        ids.push(await processes[n % 2]!.publish('work', { tag, n, course: ['wait 2'] }, { key }))
+    }
+    await Promise.all(numbers(LOAD_KEYS).map((n) => publish(`${tag} ${n}`)))
+    await handled(log, tag, 'work', ids)
+    assertOrder(orderOf(log, tag, 'work'))
+    assert.equal(new Set(orderOf(log, tag, 'work').map(({ process }) => process)).size, 2, 'both have a part')
+    await isEmpty(log)
+  },
+
+  'the order of a key holds while one of several processes is killed, and the next one comes': async (log, tag) => {
+    const living = await two(log)
+    const killed: string[] = []
+    const ids = await underLoad(tag, living, async (load) => {
+      for (const turn of numbers(3)) {
+        await more(log, load)
+        const [victim] = living.splice(turn % 2, 1)
+        killed.push(victim!.name)
+        await victim!.crash()
+        living.push(await log.open(`next-${turn}`))
+      }
+    })
+    await handled(log, tag, 'work', ids)
+    assertOrder(orderOf(log, tag, 'work'), killed)
+    await isEmpty(log)
+  },
+
+  'the order of a key holds while processes come, and end in order': async (log, tag) => {
+    const living = [await log.open('first')]
+    const ids = await underLoad(tag, living, async (load) => {
+      for (const turn of numbers(3)) {
+        living.push(await log.open(`next-${turn}`))
+        await more(log, load)
+        const [leaving] = living.splice(0, 1)
+        assert.equal(await leaving!.stop(), 0)
+      }
+    })
+    await handled(log, tag, 'work', ids)
+    assertOrder(orderOf(log, tag, 'work'))
+    await isEmpty(log)
+  },
+
+  'while one of two processes ends in order, the other one goes on': async (log, tag) => {
+    const living = await two(log)
+    let gapMs = 0
+    const ids = await underLoad(tag, living, async (load) => {
+      await more(log, load)
+      const [leaving] = living.splice(0, 1)
+      assert.equal(await leaving!.stop(), 0)
+      await pause(GAP_MS)
+      await more(log, load)
+      gapMs = load.gapMs
+    })
+    await handled(log, tag, 'work', ids)
+    assert.ok(gapMs < GAP_MS, `nothing accepted for ${Math.round(gapMs)} ms`)
+    assertOrder(orderOf(log, tag, 'work'))
+    await isEmpty(log)
+  },
+
+  'what a frozen process had is taken over, and when it wakes it changes nothing': async (log, tag) => {
+    const [first] = await two(log)
+    const ids = await Promise.all(
+      numbers(10).map((n) => first.publish('work', { tag, n, course: [`hold ${tag}`] }, { key: `${tag} ${n}` })),
+    )
+    await waitFor(log, () => notesOf(log, tag, 'work', 'begin').length === 10, 'all begun')
+    first.freeze()
+    log.letGo(tag)
+    await handled(log, tag, 'work', ids)
+    await isEmpty(log)
+    first.thaw()
+    const last = await (await log.open('third')).publish('work', { tag, n: 10 })
+    await handled(log, tag, 'work', [last])
+    await isEmpty(log)
+  },
+
+  'a broadcast reaches the threads of each process': async (log, tag) => {
+    const [first] = await two(log)
+    await first.publish('told', { tag, n: 0 })
+    await waitFor(log, () => notesOf(log, tag, 'told').length === 2, 'both')
+    assert.deepEqual(
+      notesOf(log, tag, 'told')
+        .map(({ process }) => process)
+        .sort(),
+      ['first', 'second'],
+    )
+    await isEmpty(log)
+  },
+
+  'a letter is listed, replayed and deleted by any process': async (log, tag) => {
+    const [first, second] = await two(log)
+    const ids = await Promise.all(numbers(2).map((n) => first.publish('work', { tag, n, course: ['unrecoverable'] })))
+    const [one, other] = await Promise.all(ids.map((id) => letterOf(log, second, id)))
+    assert.equal(await second.replay(one!), true)
+    assert.equal(await second.remove(other!), true)
+    await waitFor(log, () => notesOf(log, tag, 'work', 'begin').length === 3, 'the replay')
+    await waitFor(
+      log,
+      async () => (await first.letters()).every(({ event_id }) => event_id === one!.event_id),
+      'one letter',
+    )
+    await isEmpty(log)
+  },
+
+  'parked keys go on in their order, whichever process replays or deletes their letters': async (log, tag) => {
+    const processes = await two(log)
+    const parked = await Promise.all(
+      numbers(PARKED).map(async (index) => {
+        const key = `${tag} ${index}`
+        const bad = await processes[index % 2]!.publish('parked', { tag, n: 0, course: ['unrecoverable'] }, { key })
+        const ids: string[] = []
+        for (const n of numbers(4)) ids.push(await processes[n % 2]!.publish('parked', { tag, n: n + 1 }, { key }))
+        return { key, bad, ids, letter: await letterOf(log, processes[0], bad, 'TakeWork') }
+      }),
+    )
+    await handled(
+      log,
+      tag,
+      'parked-too',
+      parked.flatMap(({ bad, ids }) => [bad, ...ids]),
+    )
+    assert.equal(notesOf(log, tag, 'parked', 'begin').length, PARKED, 'the others wait')
+    await Promise.all(
+      parked.map(async ({ key, letter }, index) => {
+        const process = processes[(index >> 1) % 2]!
+        if (index % 2 === 0) return process.remove(letter)
+        await process.edit(letter, { tag, n: 0, key })
+        return process.replay(letter)
+      }),
+    )
+    const expected = parked.flatMap(({ bad, ids }, index) => (index % 2 === 0 ? ids : [bad, ...ids]))
+    await handled(log, tag, 'parked', expected)
+    for (const [index, { key }] of parked.entries()) {
+      const begun = notesOf(log, tag, 'parked', 'begin').flatMap((note) => (note.key === key ? [note.n] : []))
+      assert.deepEqual(begun, index % 2 === 0 ? [0, 1, 2, 3, 4] : [0, 0, 1, 2, 3, 4], key)
+    }
+    await isEmpty(log)
+  },
+
+  'what nobody subscribes to is gone, when one of two processes is killed, too': async (log, tag) => {
+    const [first, second] = await two(log)
+    await Promise.all(
+      numbers(100).map((n) =>
+        (n % 2 === 0 ? first : second).publish('nobody', { tag, n }, n % 3 === 0 ? { key: `${n}` } : {}),
+      ),
+    )
+    await first.crash()
+    await Promise.all(numbers(20).map((n) => second.publish('nobody', { tag, n })))
+    await isEmpty(log)
+  },
+} satisfies Rules

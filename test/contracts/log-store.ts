@@ -1,0 +1,92 @@
+/** What the contract of logs asks of a log: processes on it, what their subscribers have noted, and its server. */
+import type { TestContext } from 'node:test'
+import type { DeadLetter, PublishOptions } from '../../src/contracts/event-bus.ts'
+
+/** `hold x` waits until the test lets `x` go, `exit-once` ends the lane the first time, `fail-once` is a dead letter the first time, `publish x` sends a child with the tag `x`. */
+export type Step =
+  | 'throw'
+  | 'unrecoverable'
+  | 'exit-once'
+  | 'fail-once'
+  | `wait ${number}`
+  | `hold ${string}`
+  | `publish ${string}`
+
+export interface Work {
+  /** Whose it is: each rule has its own. */
+  tag: string
+  n: number
+  key?: string | undefined
+  /** For each attempt; the last one counts for all further ones. Left out: nothing is to be done. */
+  course?: readonly (Step | readonly Step[])[]
+}
+
+/** What a subscriber has noted. */
+export interface Note {
+  what: 'begin' | 'end'
+  group: string
+  tag: string
+  n: number
+  key?: string
+  id: string
+  attempt: number
+  parent: string | null
+  process: string
+  thread: number
+}
+
+/** A process with the hub and the log, as a test and an operator use it. */
+export interface LogProcess {
+  readonly name: string
+  /** @returns the event's id, once it is accepted */
+  publish(event: string, work: Work, options?: PublishOptions): Promise<string>
+  /** Each with its key, none of which waits for another. @returns their ids */
+  burst(event: string, works: readonly Work[], delayMs?: number): Promise<string[]>
+  /** All that are listed. */
+  letters(): Promise<DeadLetter[]>
+  replay(letter: DeadLetter): Promise<boolean>
+  edit(letter: DeadLetter, work: Work): Promise<boolean>
+  remove(letter: DeadLetter): Promise<boolean>
+  /** As `kill -9`. Resolves when it is gone. */
+  crash(): Promise<void>
+  /** SIGTERM. @returns the exit code */
+  stop(): Promise<number | null>
+  freeze(): void
+  thaw(): void
+}
+
+export interface OpenOptions {
+  /** A subscriber that it does not have. */
+  without?: 'work'
+  env?: Record<string, string>
+}
+
+/** A log that outlives the processes on it, if it can. */
+export interface LogStore {
+  /** Starts a process, and resolves when it serves. The name is its own among the living. */
+  open(name: string, options?: OpenOptions): Promise<LogProcess>
+  /** The process that is there for whoever asks; the first that has been opened. */
+  process(): Promise<LogProcess>
+  /** Resolves when so many processes take part in the delivery. */
+  together(count: number): Promise<void>
+  /** What the subscribers have noted of a tag so far, in its order over all processes. */
+  notes(tag: string): Note[]
+  /** Lets the handlers go on that hold for a name. */
+  letGo(name: string): void
+  /** How many events and deliveries are stored. */
+  left(): Promise<number>
+  /** Takes the server away, or lets it stand still. Null where nothing can be away. */
+  readonly server: { stop(): Promise<void>; start(): Promise<void>; freeze(): void; thaw(): void } | null
+  /** How long a rule waits for what is to happen, milliseconds: shorter where it is known that it does not. */
+  patienceMs: number
+}
+
+export interface LogBench {
+  /** One for all rules that end nothing. Null where there is no such server: the tests are skipped. */
+  shared(): Promise<LogStore | null>
+  /** An empty one. @param hasOwnServer the rule takes the server away */
+  own(t: TestContext, hasOwnServer: boolean): Promise<LogStore | null>
+}
+
+export type Rule = (log: LogStore, tag: string) => Promise<void>
+export type Rules = Readonly<Record<string, Rule>>

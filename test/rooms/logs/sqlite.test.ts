@@ -1,0 +1,31 @@
+import { mkdtemp, rm } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { Database } from '../../../src/stores/sqlite/driver.ts'
+import { logContract } from '../../contracts/log.ts'
+import { benchOn } from '../../contracts/log-bench.ts'
+
+const LEFT = 'SELECT (SELECT count(*) FROM heddle_event) + (SELECT count(*) FROM heddle_delivery) AS count'
+
+logContract(
+  'SQLite',
+  (owner) =>
+    benchOn(owner, async (of) => {
+      const folder = await mkdtemp(join(tmpdir(), 'heddle-log-'))
+      of.after(() => rm(folder, { recursive: true, force: true, maxRetries: 10 }))
+      const path = join(folder, 'service.db')
+      const left = async (): Promise<number> => {
+        const database = new Database(path, { readonly: true, timeout: 5000 })
+        try {
+          return Number((database.prepare(LEFT).get() as { count: number }).count)
+        } finally {
+          database.close()
+        }
+      }
+      return { env: { EVENT_BUS_DRIVER: 'database', SQLITE_PATH: path }, left, together: async () => {}, server: null }
+    }),
+  {
+    'a server that is away': { reason: 'it has none', failsWith: /a server/ },
+    'several processes': { reason: 'a file is one process’s', failsWith: /The runtime ended with 78/ },
+  },
+)
