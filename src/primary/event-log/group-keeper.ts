@@ -3,7 +3,7 @@ import type { EventLog } from '../../runtime/event-log/event-log.ts'
 import type { Backlog } from './backlog.ts'
 import type { ChangeWriter } from './change-writer.ts'
 import { ANYBODY, type KnownGroups } from './known-groups.ts'
-import { countReleased, forgetWaiting, readGroups, readReleased } from './log-reader.ts'
+import { countReleased, forgetWaiting, hasEvents, readGroups, readReleased } from './log-reader.ts'
 
 /** How often it is looked which groups are known: on a file, and where other processes have groups, too; milliseconds. */
 const FILE_MS = 30_000
@@ -26,6 +26,7 @@ export interface GroupKeeperOptions {
 /** Keeps the known groups and what is stored of them the same, and forgets those that nobody has had for long. */
 export class GroupKeeper {
   readonly #options: GroupKeeperOptions
+  #isFirst = true
   #lookedMs = Number.NEGATIVE_INFINITY
   #countedMs = Number.NEGATIVE_INFINITY
 
@@ -36,7 +37,10 @@ export class GroupKeeper {
   /** Reads which groups are known. @returns those that are to be forgotten */
   async learn(): Promise<{ event: string; group: string }[]> {
     const { log, groups } = this.#options
-    return groups.learn(await readGroups(log.database), Date.now())
+    const rows = await readGroups(log.database)
+    if (this.#isFirst) groups.areUnknown = rows.length === 0 && (await hasEvents(log.database))
+    this.#isFirst = false
+    return groups.learn(rows, Date.now())
   }
 
   /** Looks once in a while. */

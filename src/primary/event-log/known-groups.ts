@@ -59,6 +59,8 @@ export class KnownGroups implements GroupWatcher, AbsentGroups {
   readonly #waiting = new Map<string, number>()
   /** Null until the log is open and all subscribers are there. */
   #writtenMs: number | null = null
+  /** There were events and no groups at the start: what is left may be wanted by whoever subscribes to it. */
+  areUnknown = false
   #hasNew = false
   #toldMs = Number.NEGATIVE_INFINITY
 
@@ -85,8 +87,7 @@ export class KnownGroups implements GroupWatcher, AbsentGroups {
   waitedFor(event: string, stored: StoredRow | null): readonly string[] {
     if (stored?.left != null) return stored.left.flatMap(({ grp }) => (this.isHere(event, grp) ? [] : [grp]))
     const absent = this.absentOf(event)
-    // What an ended process has left: perhaps the plugin of whoever wants it did not boot.
-    const isUnknown = stored !== null && absent.length === 0 && !this.isHere(event, ANYBODY)
+    const isUnknown = this.areUnknown && stored !== null && absent.length === 0 && !this.isHere(event, ANYBODY)
     return isUnknown ? [ANYBODY] : absent
   }
 
