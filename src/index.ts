@@ -162,7 +162,7 @@ export async function clientText(
   chosen: (domain: string) => boolean = () => true,
 ): Promise<string> {
   const { clientText: text } = await import('./devtools/client/write.ts')
-  const { eventPayloads } = await import('./devtools/apidocs/event-payloads.ts')
+  const { eventPayloads } = await import('./devtools/apidocs/asyncapi.ts')
   const events = [...(await eventPayloads(domainsDirs))].filter(([, { domain }]) => chosen(domain))
   const own = routes.filter(({ plugin }) => chosen(plugin.split('.', 1)[0]!))
   return text(title, own, new Map(events))
@@ -174,7 +174,6 @@ export async function asyncApiDocument(
   domainsDirs: readonly string[],
   info: ApiInfo,
 ): Promise<AsyncApiDocument> {
-  const { asyncApiDocument: document } = await import('./devtools/apidocs/asyncapi.ts')
-  const { eventPayloads } = await import('./devtools/apidocs/event-payloads.ts')
+  const { asyncApiDocument: document, eventPayloads } = await import('./devtools/apidocs/asyncapi.ts')
   return document(parties, await eventPayloads(domainsDirs), info)
 }

@@ -1,8 +1,26 @@
+// The AsyncAPI document of the events, and their payloads.
 import type { JsonSchema } from '../../contracts/route-info.ts'
+import { loadEventContracts } from '../../core/schemas/event-contracts.ts'
 import { placed } from '../../core/schemas/json-schema.ts'
-import type { EventPayload } from './event-payloads.ts'
+import { jsonSchemaOf } from '../../core/schemas/schema-conversion.ts'
 import type { ApiInfo } from './openapi.ts'
 import { exampleOf } from './schema-example.ts'
+
+/** The payload of an event, as its contract declares it. */
+export interface EventPayload {
+  /** The domain that declares it. */
+  domain: string
+  schema: JsonSchema
+}
+
+/** Payloads by event, from `events.ts` of every domain. A file with a fault gives none; the fault itself is reported elsewhere. */
+export async function eventPayloads(domainsDirs: readonly string[]): Promise<Map<string, EventPayload>> {
+  const { contracts } = await loadEventContracts(domainsDirs)
+  const payloads = new Map<string, EventPayload>()
+  for (const [event, { domain, schema }] of contracts)
+    payloads.set(event, { domain, schema: jsonSchemaOf(schema, 'event') })
+  return payloads
+}
 
 /** Names of the plugins that publish an event and of the plugins that subscribe to it. */
 export interface EventParties {

@@ -1,4 +1,7 @@
-import type { JsonSchema } from '../../contracts/route-info.ts'
+// The names of a document: schemas, operations, paths, security schemes.
+
+import type { IdentityScheme } from '../../contracts/http-hooks.ts'
+import type { JsonSchema, RouteInfo } from '../../contracts/route-info.ts'
 import { placed, refersToItself } from '../../core/schemas/json-schema.ts'
 
 const SCHEMAS = '#/components/schemas/'
@@ -22,5 +25,128 @@ export class Components {
     const place = SCHEMAS + name
     this.schemas[name] ??= placed(schema, place)
     return place
+  }
+}
+
+/** Makes unique operation ids: `GET /users/:id` is `getUsersById`. They depend on method and path alone, so that links stay valid. */
+export class OperationIds {
+  readonly #taken = new Set<string>()
+
+  of({ method, path }: Pick<RouteInfo, 'method' | 'path'>): string {
+    const words = path.split('/').filter(Boolean).flatMap(wordsOf)
+    const base = method.toLowerCase() + (words.length > 0 ? words.map(capital).join('') : 'Root')
+    let id = base
+    for (let n = 2; this.#taken.has(id); n++) id = `${base}${n}`
+    this.#taken.add(id)
+    return id
+  }
+}
+
+/** Words of ASCII letters and digits, which both operation ids and component names allow. Other characters become their code points. */
+function wordsOf(segment: string): string[] {
+  if (segment === '*') return ['rest']
+  const words = segment
+    .split(/[^\p{L}\p{N}]+/u)
+    .filter(Boolean)
+    .map((word) => word.replace(/[^A-Za-z0-9]/gu, (char) => `u${char.codePointAt(0)!.toString(16)}`))
+  return segment.startsWith(':') ? ['by', ...words] : words
+}
+
+/** The first part of the names of an operation's types. */
+export function typeName(operationId: string): string {
+  return capital(operationId)
+}
+
+function capital(word: string): string {
+  return word[0]!.toUpperCase() + word.slice(1)
+}
+
+/** A parameter of a path. */
+export interface PathParameter {
+  /** Its name in documents. */
+  name: string
+  /** Its key in the handler's `data` and in the route's schema; `*` for the rest of the path. */
+  key: string
+}
+
+/** A route's path as OpenAPI writes it: `/users/{id}`. */
+export interface PathName {
+  text: string
+  parameters: PathParameter[]
+}
+
+/**
+ * The paths of a document. Two routes that differ in parameter names alone are one path in a document,
+ * so both take the parameter names of the first.
+ */
+export class PathNames {
+  readonly #byShape = new Map<string, PathName>()
+
+  of(path: string): PathName {
+    const shape = path.replace(/:[^/]+/g, ':')
+    const first = this.#byShape.get(shape)
+    const own = pathName(path)
+    if (first === undefined) {
+      this.#byShape.set(shape, own)
+      return own
+    }
+    const parameters = own.parameters.map(({ key }, index) => ({ key, name: first.parameters[index]!.name }))
+    return { text: first.text, parameters }
+  }
+}
+
+function pathName(path: string): PathName {
+  const segments = path.split('/')
+  const taken = new Set(segments)
+  const parameters: PathParameter[] = []
+  const text = segments.map((segment) => {
+    if (segment.startsWith(':')) {
+      parameters.push({ name: segment.slice(1), key: segment.slice(1) })
+      return `{${segment.slice(1)}}`
+    }
+    if (segment === '*') {
+      const name = taken.has(':rest') ? 'rest_of_path' : 'rest'
+      parameters.push({ name, key: '*' })
+      return `{${name}}`
+    }
+    return segment.replaceAll('{', '%7B').replaceAll('}', '%7D')
+  })
+  return { text: text.join('/'), parameters }
+}
+
+/** Source: OpenAPI specification 3.1.0, security scheme object. */
+export type SecurityScheme = Readonly<Record<string, unknown>>
+
+const BEARER: SecurityScheme = {
+  type: 'http',
+  scheme: 'bearer',
+  bearerFormat: 'JWT',
+  description: 'Sent as `Authorization: Bearer <token>`.',
+}
+const COOKIE: SecurityScheme = { type: 'apiKey', in: 'cookie', name: '__Host-session' }
+
+/** How the clients of a document say who they are. */
+export class SecuritySchemes {
+  /** By name. */
+  readonly all: Record<string, SecurityScheme> = { bearer: BEARER }
+
+  /** What a route asks for: any one of these; an empty one where it serves strangers, too. None: nothing. */
+  of({ has_auth, security }: RouteInfo): Record<string, string[]>[] {
+    if (has_auth) return [{ bearer: [] }]
+    if (security === null) return []
+    const ways = security.schemes.map((scheme) => ({ [this.#nameOf(scheme)]: [] }))
+    return security.is_required ? ways : [{}, ...ways]
+  }
+
+  #nameOf(scheme: IdentityScheme): string {
+    const isNamed = typeof scheme === 'string'
+    const described = isNamed ? (scheme === 'bearer' ? BEARER : COOKIE) : scheme
+    const wanted = isNamed ? scheme : String(scheme.name ?? scheme.scheme ?? scheme.type)
+    const name = wanted.replace(/[^\w.-]/g, '_')
+    for (let n = 1; ; n++) {
+      const free = n === 1 ? name : `${name}_${n}`
+      this.all[free] ??= described
+      if (JSON.stringify(this.all[free]) === JSON.stringify(described)) return free
+    }
   }
 }

@@ -1,11 +1,7 @@
 import type { JsonSchema, RouteInfo } from '../../contracts/route-info.ts'
-import { Components } from './components.ts'
-import { OperationIds } from './operation-ids.ts'
-import { type Parameter, parametersOf } from './parameters.ts'
-import { PathNames } from './path-name.ts'
-import { type RequestBody, requestBodyOf } from './request-body.ts'
+import { Components, OperationIds, PathNames, type SecurityScheme, SecuritySchemes } from './components.ts'
+import { type Parameter, parametersOf, type RequestBody, requestBodyOf } from './parameters.ts'
 import { FAILURE_SCHEMAS, type Response, responsesOf, sharedResponses } from './responses.ts'
-import { type SecurityScheme, SecuritySchemes } from './security-schemes.ts'
 
 export interface ApiInfo {
   title: string

@@ -1,7 +1,6 @@
 import type { JsonSchema, RouteInfo, ThrownInfo } from '../../contracts/route-info.ts'
 import { CATALOGUE, type ErrorCode } from '../../core/errors/catalogue.ts'
-import type { Components } from './components.ts'
-import { typeName } from './operation-ids.ts'
+import { type Components, typeName } from './components.ts'
 import { exampleOf } from './schema-example.ts'
 
 export interface Response {

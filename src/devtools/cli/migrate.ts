@@ -7,8 +7,8 @@ import { migrate } from '../../stores/migrations/runner.ts'
 import { runSeeds } from '../../stores/migrations/seeds.ts'
 import { migrationStatus } from '../../stores/migrations/status.ts'
 import { CommandError } from '../command-error.ts'
-import { type CommandDatabase, openDatabase } from '../database/open-database.ts'
-import { readTables } from '../database/table-types.ts'
+import { type CommandDatabase, openDatabase } from '../database/open.ts'
+import { readTables } from '../database/tables.ts'
 import { command } from './command.ts'
 
 const USAGE = `Usage: npm run migrate -- [command]

@@ -2,9 +2,8 @@
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import type { JsonSchema, RouteInfo, ThrownInfo } from '../../contracts/route-info.ts'
-import { OperationIds, typeName } from '../apidocs/operation-ids.ts'
-import { propertiesOf } from '../apidocs/parameters.ts'
-import { isForm, needsBody, WITH_BODY } from '../apidocs/request-body.ts'
+import { OperationIds, typeName } from '../apidocs/components.ts'
+import { isForm, needsBody, propertiesOf, WITH_BODY } from '../apidocs/parameters.ts'
 import { commentOf, isOpen, keyOf, quoted, TypeWriter } from './types.ts'
 
 /** A payload as its event's contract has it. */

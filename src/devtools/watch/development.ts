@@ -1,12 +1,35 @@
-import { readdirSync, readFileSync } from 'node:fs'
-import { basename, join, relative, resolve, sep } from 'node:path'
+// What `heddle dev` does beside serving: it loads what is saved.
+import { existsSync, readdirSync, readFileSync } from 'node:fs'
+import { basename, dirname, join, relative, resolve, sep } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import type { LogLevel } from '../../contracts/logger.ts'
 import type { Settings } from '../../core/config/schema.ts'
 import { messageOf } from '../../core/errors/description.ts'
 import { shown } from '../../core/errors/shown-path.ts'
+import { findPlugins } from '../../runtime/kernel/discover.ts'
+import { findSetups } from '../../runtime/kernel/plugins.ts'
 import { watchCode } from './code-watch.ts'
-import { primaryFiles } from './primary-files.ts'
+
+/** An import of a file, but not one that begins as one of types. What is found in a comment does no harm. */
+const IMPORT =
+  /\b(?:import|export)\b(?!\s+type\b)[^'"]*?\bfrom\s*['"](\.\.?\/[^'"\n]+)['"]|\b(?:import|require)\s*\(?\s*['"](\.\.?\/[^'"\n]+)['"]/g
+
+/**
+ * The files of domains that the primary thread has loaded: its plugins, the `domain.ts` and `app.ts` with their hooks, and the files of their domains that these import. They stay
+ * loaded as they are until the process ends, whatever the lanes load.
+ */
+export function primaryFiles(domainsDirs: readonly string[]): Set<string> {
+  const plugins = findPlugins(domainsDirs).filter(({ thread }) => thread === 'primary')
+  const waiting = [...plugins, ...findSetups(domainsDirs, plugins)].map(({ path }) => path)
+  const files = new Set<string>()
+  for (let path = waiting.pop(); path !== undefined; path = waiting.pop()) {
+    if (files.has(path) || !existsSync(path)) continue
+    files.add(path)
+    for (const [, from, alone] of readFileSync(path, 'utf8').matchAll(IMPORT))
+      waiting.push(resolve(dirname(path), (from ?? alone)!))
+  }
+  return files
+}
 
 /** A class or a function that is a plugin, as a file of one exports it. */
 const PLUGIN = /^export default (?:plugin\b|(?:abstract )?class\b.*\bextends Plugin\b)/m

@@ -1,9 +1,8 @@
 import assert from 'node:assert/strict'
 import { type TestContext, test } from 'node:test'
 import { loadSettings } from '../../../src/core/config/load.ts'
-import { onScratchDatabase } from '../../../src/devtools/database/scratch.ts'
-import { readTables } from '../../../src/devtools/database/table-types.ts'
-import { typesText } from '../../../src/devtools/database/types-text.ts'
+import { onScratchDatabase } from '../../../src/devtools/database/open.ts'
+import { readTables, typesText } from '../../../src/devtools/database/tables.ts'
 import { folderOf } from '../../support/folder.ts'
 import { describeOnPostgres } from '../../support/servers/postgres-of-file.ts'
 
