@@ -1,9 +1,7 @@
 const { readFileSync, statSync } = require('node:fs')
-const { mapAside } = require('./map-files.cjs')
-const { oneByte } = require('./one-byte.cjs')
+const { languagesOnDemand, mapAside, oneByte } = require('./kept-text.cjs')
 const { keptModuleFile } = require('./places.cjs')
 const { compile, ENGINE, isOneByte, isSettled, STARTED_MS, wrap, writeWhole } = require('./script.cjs')
-const { languagesOnDemand } = require('./zod-languages.cjs')
 
 /** Of the text: see `isOneByte`. */
 const ONE_BYTE = 1

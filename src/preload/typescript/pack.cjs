@@ -1,9 +1,8 @@
-const { realpathSync, statSync } = require('node:fs')
+// All modules of a program, or of its lanes, in one file, with what the names in them mean.
+const { closeSync, fstatSync, openSync, readdirSync, readSync, realpathSync, rmSync, statSync } = require('node:fs')
 const { join } = require('node:path')
 const { getEnvironmentData, isMainThread, setEnvironmentData } = require('node:worker_threads')
-const { PackFile, TAIL_BYTES } = require('./pack-file.cjs')
 const { isOurs, keptFolder, keptModuleFile, PACKAGES, ROOT, SOURCE } = require('./places.cjs')
-const { trim } = require('./trim.cjs')
 const { compile, ENGINE, isOneByte, isSettled, STARTED_MS, writeWhole } = require('./script.cjs')
 
 /** Files of tests are many, and each is loaded by few. */
@@ -16,6 +15,9 @@ const INSTALLATION = ['', '.package-lock.json', '.modules.yaml', '.yarn-state.ym
 const FEW = 10
 /** V8 copies compiled code that begins elsewhere. */
 const ALIGNED_BYTES = 8
+const TAIL_BYTES = 4
+/** Of each folder. What a repository and its tests keep is 60 MB. */
+const KEPT_BYTES = 256 * 2 ** 20
 
 /** @returns {Pack | null} null for a thread of another program than the runtime's own, which start again and again */
 exports.openPack = () => {
@@ -175,4 +177,59 @@ function isSame([mtimeMs, ctimeMs, size], stat) {
 
 function installation() {
   return INSTALLATION.map((name) => statSync(PACKAGES + name, { throwIfNoEntry: false })?.mtimeMs ?? 0).join(' ')
+}
+
+/**
+ * The file of a pack, of which a part at a time is read: as a whole it takes several megabytes, and each thread would have its own. The parts come
+ * first, then the index, then where the index begins.
+ */
+class PackFile {
+  #fd
+  #part = Buffer.alloc(0)
+
+  /** @throws where there is none */
+  constructor(path) {
+    this.#fd = openSync(path)
+  }
+
+  /** @throws when the file is damaged */
+  readIndex() {
+    const end = fstatSync(this.#fd).size - TAIL_BYTES
+    const begin = this.read([end, end + TAIL_BYTES]).readUInt32LE(0)
+    return JSON.parse(this.read([begin, end]).utf8Slice())
+  }
+
+  /** @returns {Buffer | null} what lies there, until the next part is read; null when it is cut off */
+  read([begin, end]) {
+    const bytes = end - begin
+    if (this.#part.length < bytes) this.#part = Buffer.allocUnsafeSlow(bytes)
+    return readSync(this.#fd, this.#part, 0, bytes, begin) === bytes ? this.#part.subarray(0, bytes) : null
+  }
+
+  close() {
+    closeSync(this.#fd)
+    this.#part = Buffer.alloc(0)
+  }
+}
+
+/** Removes what was written longest ago from a folder that has grown too large: of copies that are gone, of versions before this one. */
+function trim(folder) {
+  try {
+    trimTo(folder, KEPT_BYTES)
+  } catch {
+    // Somebody has removed the folder: there is nothing to remove.
+  }
+}
+
+function trimTo(folder, keptBytes) {
+  const files = readdirSync(folder).map((name) => {
+    const path = join(folder, name)
+    const { mtimeMs = 0, size = 0 } = statSync(path, { throwIfNoEntry: false }) ?? {}
+    return { path, mtimeMs, size }
+  })
+  let bytes = 0
+  for (const { path, size } of files.sort((one, other) => other.mtimeMs - one.mtimeMs)) {
+    bytes += size
+    if (bytes > keptBytes) rmSync(path, { force: true })
+  }
 }

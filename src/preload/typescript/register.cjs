@@ -1,12 +1,12 @@
 const { readFileSync, statSync } = require('node:fs')
 const { Module } = require('node:module')
+const { join } = require('node:path')
 const { fileURLToPath } = require('node:url')
 const { isMainThread } = require('node:worker_threads')
 const { installCheck } = require('./import-names.cjs')
 const { loadKept } = require('./load-kept.cjs')
 const { OtherLoader } = require('./other-loader.cjs')
-const { isApplication } = require('./places.cjs')
-const { resolveOwn } = require('./resolve-own.cjs')
+const { isApplication, isOurs } = require('./places.cjs')
 const { addCompiled, nameLines } = require('./stack-lines.cjs')
 const { strip } = require('./strip.cjs')
 
@@ -49,4 +49,14 @@ exports.register = () => {
     Module.runMain = (entry = process.argv[1]) =>
       entry !== undefined && /\.[ct]s$/.test(entry) ? Module._load(entry, null, true) : runMain(entry)
   }
+}
+
+/**
+ * What a module of the project imports from beside it, by its whole name: no other place is searched, and no link is followed.
+ * @returns {string | undefined} undefined for what Node has to resolve
+ */
+function resolveOwn(request, parent) {
+  if (!request.startsWith('.') || !request.endsWith('.ts') || !isOurs(parent?.filename ?? '')) return undefined
+  const path = join(parent.path, request)
+  return statSync(path, { throwIfNoEntry: false })?.isFile() ? path : undefined
 }

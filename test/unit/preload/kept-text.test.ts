@@ -3,7 +3,7 @@ import assert from 'node:assert/strict'
 import { createRequire } from 'node:module'
 import { test } from 'node:test'
 
-const { oneByte } = createRequire(import.meta.url)('../../../src/preload/typescript/one-byte.cjs') as {
+const { oneByte } = createRequire(import.meta.url)('../../../src/preload/typescript/kept-text.cjs') as {
   oneByte(path: string, body: string): string
 }
 
