@@ -116,18 +116,3 @@ export async function kill(heddle: Heddle): Promise<void> {
   heddle.process.kill('SIGKILL')
   await exited
 }
-
-/** A key that a process delivers, of those that share the log. @param replica REPLICA_ID of the process */
-export async function keyOf(store: LogStore, replica: string): Promise<string> {
-  const names = Array.from({ length: 100 }, (_, n) => `van ${n}`)
-  const values = names.map((name) => `('${name}')`).join(', ')
-  return until(async () => {
-    const rows = await store.rows<{ name: string }>(
-      `SELECT name FROM (VALUES ${values}) AS keys (name) JOIN heddle_slot ON slot = hashtext('"' || name || '"') & 63
-       JOIN heddle_process ON epoch = holder
-       WHERE replica = '${replica}' AND NOT EXISTS (SELECT 1 FROM heddle_slot WHERE heir <> 0 OR holder = 0)
-         AND (SELECT count(DISTINCT holder) FROM heddle_slot) = (SELECT count(*) FROM heddle_process)`,
-    )
-    return rows[0]?.name
-  }, `a key of ${replica}`)
-}

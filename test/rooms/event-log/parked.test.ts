@@ -3,7 +3,7 @@ import { test } from 'node:test'
 import type { Heddle } from '../../support/heddle.ts'
 import { post } from '../../support/started-service.ts'
 import { until } from '../../support/until.ts'
-import { handledBy, isEmpty, keyOf, kill, onPostgres, STORES } from './databases.ts'
+import { handledBy, isEmpty, kill, STORES } from './databases.ts'
 
 const DATABASE = { EVENT_BUS_DRIVER: 'database' }
 const FOLLOWERS = 5
@@ -125,22 +125,3 @@ for (const [name, storeOf] of STORES) {
     await isEmpty(store)
   })
 }
-
-test('a letter that another process deletes or replays lets its key go on', async (t) => {
-  const store = await onPostgres(t)
-  if (store === null) return
-  const first = await store.start({ ...DATABASE, HOLD: 'fail shipping', REPLICA_ID: 'first' })
-  const second = await store.start({ ...DATABASE, REPLICA_ID: 'second' })
-  const key = await keyOf(store, 'first')
-  await publish(first, ['bad', ...named('deleted')], key)
-  const { id } = await letterOf(first)
-  assert.equal((await second.json(`/dead-letters/${id}`, { method: 'DELETE' })).body.done, true)
-  await until(() => shipped(first).length === FOLLOWERS + 1, 'what has waited')
-  await publish(second, ['bad', ...named('replayed')], key)
-  const again = await letterOf(first)
-  assert.equal((await post(second, `/dead-letters/${again.id}/replay`)).done, true)
-  await until(() => shipped(first).length === 2 * FOLLOWERS + 2, 'what has waited')
-  assert.deepEqual(shipped(first), ['bad', ...named('deleted'), 'bad', ...named('replayed')])
-  assert.deepEqual(shipped(second), ['bad'], 'the process that replays it handles it')
-  await isEmpty(store)
-})

@@ -9,30 +9,6 @@ const DATABASE = { EVENT_BUS_DRIVER: 'database' }
 const A = { ...DATABASE, REPLICA_ID: 'a' }
 const B = { ...DATABASE, REPLICA_ID: 'b' }
 
-test('what a killed process had is taken over by another one, under its ids', async (t) => {
-  const store = await onPostgres(t)
-  if (store === null) return
-  const first = await store.start({ ...A, HOLD: 'wait' })
-  const second = await store.start(B)
-  const ids = new Map<string, string>()
-  for (const id of ['a', 'b', 'c']) ids.set(id, (await post(first, '/orders', { id })).id)
-  ids.set('d', (await post(first, '/events', { event: 'order.taken', payload: { id: 'd' } })).id)
-  const late = { event: 'order.handled', payload: { id: 'late' }, options: { delayMs: 1000 } }
-  const { id: delayed } = await post(first, '/events', late)
-  assert.deepEqual(await handledBy(second), [], 'they are the first one’s')
-  await kill(first)
-  await until(async () => (await handledBy(second)).length === 9, 'all handled')
-  const handled = await handledBy(second)
-  for (const [id, eventId] of ids) assert.equal(handled.find(({ order_id }) => order_id === id)?.event_id, eventId)
-  assert.equal(handled.find(({ order_id }) => order_id === 'late after')?.event_id, delayed)
-  await isEmpty(store)
-  const living = await store.rows<{ replica: string }>('SELECT replica FROM heddle_process')
-  assert.deepEqual(
-    living.map(({ replica }) => replica),
-    ['b'],
-  )
-})
-
 test('a process that wakes after another one has taken over its events changes nothing, and ends', async (t) => {
   const store = await onPostgres(t)
   if (store === null) return
@@ -90,24 +66,6 @@ test('a process that has been taken over stores nothing any more', async (t) => 
   )
   assert.deepEqual(await store.rows('SELECT id FROM orders UNION ALL SELECT id FROM heddle_event'), [])
   assert.deepEqual(await exited, [78, null])
-})
-
-test('a dead letter is listed and replayed by any process', async (t) => {
-  const store = await onPostgres(t)
-  if (store === null) return
-  const first = await store.start({ ...A, HOLD: 'fail handled' })
-  const second = await store.start(B)
-  const { id: event } = await post(first, '/events', { event: 'order.handled', payload: { id: 'dead' } })
-  const letters = async () => (await second.json('/dead-letters')).body.letters
-  const [letter] = await until(async () => {
-    const found = await letters()
-    return found.length === 1 ? found : undefined
-  }, 'the letter')
-  assert.equal(letter.event_id, event)
-  await post(second, `/dead-letters/${letter.id}/replay`)
-  await until(async () => (await handledBy(second)).length === 1, 'the event handled')
-  assert.deepEqual(await letters(), [])
-  await isEmpty(store)
 })
 
 test('everything that a process had accepted when it was killed under load is handled, under its id', async (t) => {

@@ -50,10 +50,6 @@ export class Steps {
     }, `${count} processes`)
   }
 
-  gone(heddle: Heddle): void {
-    this.living.splice(this.living.indexOf(heddle), 1)
-  }
-
   /** One step after the other, each published by another process, when the one before is accepted. */
   async publish(key: string, numbers: readonly number[], step: object = {}): Promise<void> {
     for (const number of numbers) {
