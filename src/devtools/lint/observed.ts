@@ -1,7 +1,19 @@
 import type { TopologyEntry } from '../../contracts/event-bus.ts'
 import { isBuiltIn } from './event-calls.ts'
-import { compareText } from './finding.ts'
-import type { SourceFacts } from './report.ts'
+import type { ScannedEvent } from './event-scan.ts'
+import { compareText, type Finding } from './finding.ts'
+
+/** What the sources of all domains say. It is plain data: it comes from another process. */
+export interface SourceFacts {
+  /** Sorted by file and line. */
+  findings: Finding[]
+  /** The numbers of what was checked: files of plugins and migrations, registered routes, names of events. */
+  checked: { plugins: number; migrations: number; routes: number; events: number }
+  /** Sorted by name. */
+  events: ScannedEvent[]
+  /** The place of each event's contract, `file:line`, by event. */
+  contracts: Record<string, string>
+}
 
 /** The state of a running process, for comparison with its sources. */
 export interface RunningProcess {

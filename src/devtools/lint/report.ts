@@ -1,6 +1,5 @@
-import type { ScannedEvent } from './event-scan.ts'
 import type { Finding } from './finding.ts'
-import { type Observed, observe, type RunningProcess } from './observed.ts'
+import { type Observed, observe, type RunningProcess, type SourceFacts } from './observed.ts'
 
 /** The report that `/system/lint` answers with and `npm run lint:architecture` prints. */
 export interface LintReport {
@@ -8,21 +7,9 @@ export interface LintReport {
   ok: boolean
   /** Sorted by file and line. */
   findings: Finding[]
-  /** The numbers of what was checked: files of plugins and migrations, registered routes, names of events. */
-  checked: { plugins: number; migrations: number; routes: number; events: number }
+  checked: SourceFacts['checked']
   /** The differences between the running process and its sources; left out when no process was given. */
   observed?: Observed
-}
-
-/** What the sources of all domains say. It is plain data: it comes from another process. */
-export interface SourceFacts {
-  /** Sorted by file and line. */
-  findings: Finding[]
-  checked: LintReport['checked']
-  /** Sorted by name. */
-  events: ScannedEvent[]
-  /** The place of each event's contract, `file:line`, by event. */
-  contracts: Record<string, string>
 }
 
 /** @param running the state of a process that runs these sources */
