@@ -6,8 +6,9 @@ import { defaultResource, type Resource, resourceFromAttributes } from '@opentel
 import { Fifo } from '../core/collections/fifo.ts'
 import type { Settings } from '../core/config/schema.ts'
 import { RecordReader } from '../recording/ring.ts'
+import type { ThreadRing } from '../recording/side-thread.ts'
+import type { RingsReader } from '../recording/side-thread-entry.ts'
 import { letGo } from '../transport/memory/garbage.ts'
-import type { FromExporter, ThreadRing } from './export-messages.ts'
 import { Receiver } from './receiver.ts'
 import { readableSpan } from './span-record.ts'
 
@@ -54,9 +55,18 @@ interface WaitingSpan {
   readonly source: Source
 }
 
-export class Exporter {
+/** What it tells the primary. */
+export type ExportNews =
+  /** Spans could not be exported. */
+  | { type: 'trouble'; why: string; lost: number }
+  /** Spans can be exported again. */
+  | { type: 'recovered'; lost: number }
+  /** Spans were dropped for newer ones, or because there was no room. */
+  | { type: 'dropped'; count: number }
+
+export class Exporter implements RingsReader {
   readonly #settings: Settings
-  readonly #tell: (message: FromExporter) => void
+  readonly #tell: (message: ExportNews) => void
   readonly #sources = new Map<number, Source>()
   #queue = new Fifo<WaitingSpan>()
   #queueLength = 0
@@ -78,7 +88,7 @@ export class Exporter {
   #lost = 0
   #timer: NodeJS.Timeout | undefined
 
-  constructor(settings: Settings, tell: (message: FromExporter) => void) {
+  constructor(settings: Settings, tell: (message: ExportNews) => void) {
     this.#settings = settings
     this.#tell = tell
     this.#receiver = new Receiver(settings, (why, lost) => {
@@ -90,7 +100,6 @@ export class Exporter {
 
   start(): void {
     this.#receiver.open()
-    this.#tell({ type: 'up' })
     this.#look()
   }
 

@@ -3,12 +3,12 @@ import type { Attributes, HrTime } from '@opentelemetry/api'
 import type { Resource } from '@opentelemetry/resources'
 import type { ReadableSpan } from '@opentelemetry/sdk-trace-node'
 import { NO_TRACE_CONTEXT, type TraceContext } from '../core/causality/trace-context.ts'
-import { createRecordRing, RecordWriter } from '../recording/ring.ts'
+import { RecordWriter } from '../recording/ring.ts'
 import { cut } from './attributes.ts'
 import { spanContextOf, traceContextOfSpan } from './span-context.ts'
 
 /** Bytes for ended spans of one thread that were not fetched yet: about 8,000 spans. */
-const RING_BYTES = 4 << 20
+export const SPAN_RING_BYTES = 4 << 20
 /** Longer texts in attributes are cut, for example statements. Characters. */
 export const ATTRIBUTE_MAX_LENGTH = 4096
 /** The instrumentation scope of the runtime's own spans. */
@@ -47,8 +47,6 @@ export interface SpanRecordLink {
   readonly attributes: Attributes
   readonly dropped?: number
 }
-
-export const createSpanRing = (): SharedArrayBuffer => createRecordRing(RING_BYTES)
 
 /** Writes the ended spans of a thread into its ring. The exporting thread polls it; when it is late and the ring is full, spans are dropped and counted. */
 export class SpanWriter {

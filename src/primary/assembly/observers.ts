@@ -2,7 +2,7 @@ import type { CodeTracing, DeliveryTracing, ToolTracing } from '../../contracts/
 import type { Settings } from '../../core/config/schema.ts'
 import { messageOf } from '../../core/errors/description.ts'
 import { needPackages, OPTIONAL_PACKAGES } from '../../core/modules/optional-package.ts'
-import { ProcessHistory } from '../../history/primary/process-history.ts'
+import { ProcessHistory } from '../../history/process-history.ts'
 import type { ProcessTracing } from '../../tracing/process-tracing.ts'
 import type { Jobs } from '../jobs/jobs.ts'
 import type { LogWriter } from '../logging/log-writer.ts'

@@ -5,7 +5,7 @@ import { join } from 'node:path'
 import { test } from 'node:test'
 import { fileURLToPath } from 'node:url'
 import { promisify } from 'node:util'
-import { openHistory } from '../../../src/history/store-thread/history-file.ts'
+import { openHistory } from '../../../src/history/history-file.ts'
 import { HISTORY_APPLICATION_ID } from '../../../src/stores/sqlite/database-header.ts'
 import { Database } from '../../../src/stores/sqlite/driver.ts'
 import { folderOf } from '../../support/folder.ts'
@@ -13,7 +13,7 @@ import { startHeddle } from '../../support/heddle.ts'
 import { LOADER } from '../../support/loader.ts'
 import { until } from '../../support/until.ts'
 
-const FILE = fileURLToPath(new URL('../../../src/history/store-thread/history-file.ts', import.meta.url))
+const FILE = fileURLToPath(new URL('../../../src/history/history-file.ts', import.meta.url))
 
 /** Another application's database, with what its last write has left in the log beside it. */
 function foreignDatabase(path: string, setup: string): Buffer {

@@ -5,8 +5,8 @@ import { join } from 'node:path'
 import { describe, test } from 'node:test'
 import { plugin } from '#heddle/testing'
 import ShowRequests from '../../../domains/system/plugins/show-requests.ts'
-import { Questions } from '../../../src/history/store-thread/questions.ts'
-import { HistoryStore } from '../../../src/history/store-thread/store.ts'
+import { Questions } from '../../../src/history/questions.ts'
+import { HistoryStore } from '../../../src/history/store.ts'
 import { startHeddle } from '../../support/heddle.ts'
 import { shareService } from '../../support/shared-service.ts'
 import { until } from '../../support/until.ts'
@@ -82,7 +82,6 @@ test('what is no number does not filter', (t) => {
     keepMs: 1e9,
     shutdownMs: null,
     replica: 'r',
-    sources: [],
   })
   t.after(() => store.close())
   const atMs = Date.now()

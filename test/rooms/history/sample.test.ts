@@ -8,13 +8,12 @@ import type { RequestSummary } from '#heddle'
 import type { ObservedRequest } from '../../../src/contracts/tracing.ts'
 import { anchorHere } from '../../../src/core/schedule/process-clock.ts'
 import { exactMs } from '../../../src/core/schedule/steady-time.ts'
-import type { HistoryEntry } from '../../../src/history/entries.ts'
-import { RequestHistory } from '../../../src/history/primary/request-history.ts'
-import { createHistoryRing } from '../../../src/history/recording/history-writer.ts'
-import { Keep } from '../../../src/history/recording/keep.ts'
-import { SlowMarks } from '../../../src/history/recording/slow-marks.ts'
-import { ThreadHistory } from '../../../src/history/recording/thread-history.ts'
-import { RingConsumer } from '../../../src/transport/memory/spsc-ring.ts'
+import { Keep, SlowMarks } from '../../../src/history/keep.ts'
+import { HISTORY_RING_BYTES } from '../../../src/history/process-history.ts'
+import { ThreadHistory } from '../../../src/history/recorder.ts'
+import { RequestHistory } from '../../../src/history/request-history.ts'
+import type { HistoryEntry } from '../../../src/history/store.ts'
+import { createRecordRing, RecordReader } from '../../../src/recording/ring.ts'
 import { type Heddle, startHeddle } from '../../support/heddle.ts'
 import { SEED, seededRandom } from '../../support/random.ts'
 import { SHIPPED } from '../../support/shipped-domains.ts'
@@ -24,15 +23,13 @@ const ROUTE = { number: 3, path: '/orders/:id', plugin: 'shop.Orders', zone: 'ap
 
 /** A history that keeps a share of what has not failed, and what it has written. */
 function historyOf(share: number) {
-  const ring = createHistoryRing()
+  const ring = createRecordRing(HISTORY_RING_BYTES)
   const init = { thread: 'primary', ring, clock: anchorHere(), share, payloads: null } as const
   const history = new RequestHistory(new ThreadHistory(init, null))
-  const reader = new RingConsumer(ring)
+  const reader = new RecordReader(ring)
   const written = (): HistoryEntry[] => {
     const entries: HistoryEntry[] = []
-    reader.drain((_kind, _dropped, at, length) => {
-      entries.push(JSON.parse(reader.bytes.utf8Slice(at, at + length)) as HistoryEntry)
-    }, 10_000)
+    reader.read(10_000, (json) => entries.push(JSON.parse(json) as HistoryEntry))
     return entries
   }
   return { history, written }

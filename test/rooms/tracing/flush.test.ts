@@ -1,8 +1,9 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { loadSettings } from '../../../src/core/config/load.ts'
+import { createRecordRing } from '../../../src/recording/ring.ts'
 import { Exporter } from '../../../src/tracing/exporter.ts'
-import { createSpanRing, SpanWriter } from '../../../src/tracing/span-record.ts'
+import { SPAN_RING_BYTES, SpanWriter } from '../../../src/tracing/span-record.ts'
 import { startHeddle } from '../../support/heddle.ts'
 import { otlpReceiver } from '../../support/otlp/receiver.ts'
 import { recordOf } from './ended-span.ts'
@@ -10,7 +11,7 @@ import { recordOf } from './ended-span.ts'
 async function filled(t: Parameters<typeof otlpReceiver>[0], env: Record<string, string> = {}) {
   const receiver = await otlpReceiver(t)
   const { settings } = loadSettings({ OTEL_ENABLED: 'true', OTEL_EXPORTER_OTLP_ENDPOINT: receiver.endpoint, ...env })
-  const ring = createSpanRing()
+  const ring = createRecordRing(SPAN_RING_BYTES)
   const writer = new SpanWriter(ring)
   const exporter = new Exporter(settings, () => {})
   exporter.add({ id: 1, ring, thread: 'primary' })

@@ -52,7 +52,7 @@ export const LAYERS: readonly Layer[] = [
   {
     folder: 'src/history/',
     reason: 'what it records holds an interface; its own thread writes the file',
-    may: [...FOUNDATION, 'src/stores/sqlite/'],
+    may: [...FOUNDATION, 'src/recording/', 'src/stores/sqlite/'],
     types: TYPES,
   },
   {
@@ -64,7 +64,7 @@ export const LAYERS: readonly Layer[] = [
   {
     folder: 'src/lane/',
     reason: 'a lane meets the primary only in frames and messages',
-    may: [...FOUNDATION, 'src/history/recording/', 'src/runtime/', 'src/index.ts', 'package:zod'],
+    may: [...FOUNDATION, 'src/history/recorder.ts', 'src/runtime/', 'src/index.ts', 'package:zod'],
     types: [...TYPES, 'src/tracing/'],
   },
   {

@@ -1,9 +1,9 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import type { Work } from '../../../src/contracts/tracing.ts'
-import type { HistoryEntry } from '../../../src/history/entries.ts'
-import { Keep } from '../../../src/history/recording/keep.ts'
-import { OpenWork } from '../../../src/history/recording/open-work.ts'
+import { Keep } from '../../../src/history/keep.ts'
+import { OpenWork } from '../../../src/history/open-work.ts'
+import type { HistoryEntry } from '../../../src/history/store.ts'
 
 /** Records pieces of work that all take no time. */
 function recorder(share: number) {

@@ -6,8 +6,8 @@ import { join } from 'node:path'
 import { type TestContext, test } from 'node:test'
 import type { RequestDetail, RequestSummary } from '#heddle'
 import type { WorkPart } from '../../../src/contracts/requests.ts'
-import { Questions } from '../../../src/history/store-thread/questions.ts'
-import { HistoryStore } from '../../../src/history/store-thread/store.ts'
+import { Questions } from '../../../src/history/questions.ts'
+import { HistoryStore } from '../../../src/history/store.ts'
 
 // The code of the page is JavaScript without types.
 const { rowsOf } = createRequire(import.meta.url)('../../../domains/system/assets/dashboard/request-tree.js')
@@ -43,7 +43,7 @@ const work = (more: Partial<WorkPart>): WorkPart => ({
 function twoStores(t: TestContext): HistoryStore[] {
   const folder = mkdtempSync(join(tmpdir(), 'heddle-history-'))
   t.after(() => rmSync(folder, { recursive: true, force: true }))
-  const init = { path: join(folder, 'h.db'), maxBytes: 2 ** 20, keepMs: 1e9, shutdownMs: null, sources: [] }
+  const init = { path: join(folder, 'h.db'), maxBytes: 2 ** 20, keepMs: 1e9, shutdownMs: null }
   return ['one', 'two'].map((replica) => {
     const store = new HistoryStore({ ...init, replica })
     t.after(() => store.close())

@@ -1,4 +1,5 @@
-import type { BlackBox } from '../../contracts/registry.ts'
+import { fileURLToPath } from 'node:url'
+import type { BlackBox } from '../contracts/registry.ts'
 import type {
   HistoryInit,
   RequestDetail,
@@ -6,16 +7,23 @@ import type {
   RequestSummary,
   WorkReport,
   WorkSpan,
-} from '../../contracts/requests.ts'
-import type { ClockAnchor, CodeTracing, DeliveryTracing, ToolTracing } from '../../contracts/tracing.ts'
-import type { Settings } from '../../core/config/schema.ts'
-import { anchorHere } from '../../core/schedule/process-clock.ts'
-import { letGo } from '../../transport/memory/garbage.ts'
-import { DeliveryHistory } from '../recording/delivery-history.ts'
-import { createHistoryRing } from '../recording/history-writer.ts'
-import { ThreadHistory } from '../recording/thread-history.ts'
-import { HistorySupervisor } from './history-supervisor.ts'
+} from '../contracts/requests.ts'
+import type { ClockAnchor, CodeTracing, DeliveryTracing, ToolTracing } from '../contracts/tracing.ts'
+import type { Settings } from '../core/config/schema.ts'
+import { anchorHere } from '../core/schedule/process-clock.ts'
+import { Reminder } from '../core/schedule/reminder.ts'
+import { SideThread } from '../recording/side-thread.ts'
+import type { HistoryQuery } from './questions.ts'
+import { DeliveryHistory, ThreadHistory } from './recorder.ts'
 import { RequestHistory } from './request-history.ts'
+import type { StoreInit } from './store.ts'
+
+/** Bytes for entries of one thread that were not fetched yet. */
+export const HISTORY_RING_BYTES = 1 << 20
+/** Milliseconds between two log lines about one trouble. */
+const REMINDER_MS = 60_000
+/** Longest time for the last entries when the process ends. Milliseconds. */
+const FLUSH_MS = 1000
 
 /** What makes spans for OpenTelemetry in the primary. */
 export interface InnerTracing {
@@ -30,9 +38,7 @@ export class ProcessHistory {
   readonly #clock: ClockAnchor = anchorHere()
   readonly #share: number
   readonly #payloads: HistoryInit['payloads']
-  readonly #store: HistorySupervisor
-  readonly #ids = new Map<SharedArrayBuffer, number>()
-  #lastId = 0
+  readonly #store: SideThread<string>
 
   /** @param inner null while tracing is off @param isGuarded a guardian has started this process */
   constructor(settings: Settings, inner: InnerTracing | null, warn: (message: string) => void, isGuarded = false) {
@@ -40,11 +46,28 @@ export class ProcessHistory {
     this.#share = historySample
     this.#payloads = settings.nodeEnv === 'production' ? null : { domainsDirs: settings.domainsDir }
     const shutdownMs = isGuarded ? settings.shutdownDelayMs + settings.shutdownTimeoutMs : null
-    this.#store = new HistorySupervisor(
-      { path, maxBytes: historyMaxMb * 2 ** 20, keepMs: historyHours * 3_600_000, replica, shutdownMs },
-      warn,
-    )
-    this.own = new ThreadHistory(this.#init('primary'), inner?.own ?? null)
+    const init: StoreInit = {
+      path,
+      maxBytes: historyMaxMb * 2 ** 20,
+      keepMs: historyHours * 3_600_000,
+      replica,
+      shutdownMs,
+    }
+    const reminder = new Reminder(REMINDER_MS)
+    const trouble = (why: string): void => {
+      if (reminder.isDue()) warn(`Requests are not kept in ${path}: ${why}`)
+    }
+    this.#store = new SideThread({
+      file: fileURLToPath(new URL('./store-thread.ts', import.meta.url)),
+      name: 'history',
+      heapMb: 128,
+      ringBytes: HISTORY_RING_BYTES,
+      stillbornMax: 3,
+      init,
+      onNews: trouble,
+      onDeath: (why, isLast) => (isLast ? warn(`Requests are not kept: ${why}`) : trouble(why)),
+    })
+    this.own = new ThreadHistory(this.laneInit('primary'), inner?.own ?? null)
     this.requests = new RequestHistory(this.own)
     this.deliveries = new DeliveryHistory(this.own, inner?.own.deliveries ?? null)
   }
@@ -54,26 +77,15 @@ export class ProcessHistory {
     this.#store.start()
   }
 
-  /** Makes what a new lane needs. */
-  laneInit(index: number): HistoryInit {
-    return this.#init(index)
-  }
-
-  #init(thread: 'primary' | number): HistoryInit {
-    const ring = createHistoryRing()
-    const id = ++this.#lastId
-    this.#ids.set(ring, id)
-    this.#store.add({ id, ring, thread })
+  /** Makes what a new thread needs. */
+  laneInit(thread: 'primary' | number): HistoryInit {
+    const ring = this.#store.open(thread)
     return { thread, ring, clock: this.#clock, share: this.#share, payloads: this.#payloads }
   }
 
   /** A lane's thread has ended. What it has left in its ring is still stored. */
   laneGone({ ring }: HistoryInit): void {
-    const id = this.#ids.get(ring)
-    if (id === undefined) return
-    this.#ids.delete(ring)
-    letGo(ring)
-    this.#store.remove(id)
+    this.#store.gone(ring)
   }
 
   /** A lane has died. @param keys of requests, by their ids */
@@ -96,19 +108,23 @@ export class ProcessHistory {
   }
 
   list(filter: RequestFilter): Promise<RequestSummary[]> {
-    return this.#store.ask({ kind: 'list', filter }) as Promise<RequestSummary[]>
+    return this.#ask({ kind: 'list', filter }) as Promise<RequestSummary[]>
   }
 
   /** @param id of a request, of a run of a job, or of an event @returns null where nothing is kept of it */
   one(id: string): Promise<RequestDetail | null> {
-    return this.#store.ask({ kind: 'one', id }) as Promise<RequestDetail | null>
+    return this.#ask({ kind: 'one', id }) as Promise<RequestDetail | null>
   }
 
   figures(span: WorkSpan): Promise<WorkReport> {
-    return this.#store.ask({ kind: 'figures', span }) as Promise<WorkReport>
+    return this.#ask({ kind: 'figures', span }) as Promise<WorkReport>
+  }
+
+  #ask(query: HistoryQuery): Promise<unknown> {
+    return this.#store.ask(query)
   }
 
   async stop(): Promise<void> {
-    await this.#store.stop()
+    await this.#store.stop(FLUSH_MS)
   }
 }

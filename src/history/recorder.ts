@@ -1,18 +1,24 @@
-import type { HistoryInit } from '../../contracts/requests.ts'
+import type { HistoryInit } from '../contracts/requests.ts'
 import type {
   CodeTracing,
+  DeliveryEvent,
+  DeliveryFacts,
+  DeliverySpan,
+  DeliveryTracing,
   DescribeCall,
   OpenSpan,
   SpanAttributes,
   ToolTracing,
   TraceScope,
   Work,
-} from '../../contracts/tracing.ts'
-import { type CausalContext, causality, NO_CAUSE } from '../../core/causality/context.ts'
-import type { TraceContext } from '../../core/causality/trace-context.ts'
-import { clockOf } from '../../core/schedule/process-clock.ts'
-import { HistoryWriter } from './history-writer.ts'
+} from '../contracts/tracing.ts'
+import { type CausalContext, causality, NO_CAUSE } from '../core/causality/context.ts'
+import type { TraceContext } from '../core/causality/trace-context.ts'
+import { clockOf } from '../core/schedule/process-clock.ts'
+import { withoutSecretTexts } from '../core/schemas/secret-texts.ts'
+import { RecordWriter } from '../recording/ring.ts'
 import { Keep } from './keep.ts'
+import type { EntryWriter } from './open-work.ts'
 import { OpenWork, WorkScope } from './open-work.ts'
 import { Payloads } from './payloads.ts'
 
@@ -28,7 +34,7 @@ const STACK_FRAMES = 16
  */
 export class ThreadHistory implements CodeTracing, ToolTracing {
   readonly thread: 'primary' | number
-  readonly writer: HistoryWriter
+  readonly writer: EntryWriter
   readonly keep: Keep
   /** Null where they are not kept. */
   readonly payloads: Payloads | null
@@ -38,7 +44,8 @@ export class ThreadHistory implements CodeTracing, ToolTracing {
 
   /** @param inner makes spans for OpenTelemetry; null while tracing is off */
   constructor(init: HistoryInit, inner: (CodeTracing & { tools: ToolTracing }) | null) {
-    this.writer = new HistoryWriter(init.ring)
+    const records = new RecordWriter(init.ring)
+    this.writer = { write: (make) => records.write(() => withoutSecretTexts(JSON.stringify(make()))) }
     this.keep = new Keep(init.share)
     this.payloads = init.payloads === null ? null : new Payloads(init.payloads.domainsDirs)
     this.nowMs = clockOf(init.clock)
@@ -103,3 +110,61 @@ function below(work: OpenWork, index: number, call: () => unknown): unknown {
   const inner = cause.trace instanceof WorkScope ? cause.trace.inner : cause.trace
   return causality.run({ ...cause, trace: new WorkScope(work, index, inner) }, call)
 }
+
+/** Records the deliveries of events with their retries. It takes the place of their tracing, and passes everything on to it. */
+export class DeliveryHistory implements DeliveryTracing {
+  readonly nowMs: () => number
+  readonly #inner: DeliveryTracing | null
+  readonly #own: ThreadHistory
+
+  constructor(own: ThreadHistory, inner: DeliveryTracing | null) {
+    this.#own = own
+    this.#inner = inner
+    this.nowMs = own.nowMs
+  }
+
+  scope(traceContext: TraceContext): TraceScope {
+    return this.#own.scope(traceContext)
+  }
+
+  begin(parent: TraceContext): DeliverySpan {
+    const inner = this.#inner?.begin(parent) ?? null
+    if (inner !== null) return inner
+    // The tracing does not want it: its subscriber belongs below the span that published.
+    const own: OwnSpan = { isOwn: true, parent, traceContext: parent, startMs: this.nowMs(), events: [] }
+    return own
+  }
+
+  note(span: DeliverySpan, event: DeliveryEvent): void {
+    if (isOwn(span)) span.events.push(event)
+    else this.#inner!.note(span, event)
+  }
+
+  end(span: DeliverySpan, facts: DeliveryFacts, isGivenUp: boolean): void {
+    if (!isOwn(span)) this.#inner!.end(span, facts, isGivenUp)
+    const { keep, writer, nowMs } = this.#own
+    const { event, eventId, group, requestId } = facts
+    if (!keep.isAll && span.events.length === 0 && !isGivenUp) return
+    writer.write(() => ({
+      type: 'delivery',
+      requestId,
+      eventId,
+      event,
+      group,
+      atMs: span.startMs,
+      ms: nowMs() - span.startMs,
+      isGivenUp,
+      steps: span.events.slice(0, STEPS_MAX),
+    }))
+  }
+}
+
+/** Steps of one delivery that are kept. */
+const STEPS_MAX = 50
+
+/** Plain data: where an attempt has failed, it goes to the primary, which ends it. */
+interface OwnSpan extends DeliverySpan {
+  readonly isOwn: true
+}
+
+const isOwn = (span: DeliverySpan): span is OwnSpan => 'isOwn' in span

@@ -1,8 +1,7 @@
-import type { ObservedRequest, RequestRecorder } from '../../contracts/tracing.ts'
-import { exactMs } from '../../core/schedule/steady-time.ts'
-import { isOwnPage } from '../own-pages.ts'
-import { Room } from '../recording/room.ts'
-import type { ThreadHistory } from '../recording/thread-history.ts'
+import type { ObservedRequest, RequestRecorder } from '../contracts/tracing.ts'
+import { exactMs } from '../core/schedule/steady-time.ts'
+import { isOwnPage, Room } from './keep.ts'
+import type { ThreadHistory } from './recorder.ts'
 
 /** A request that is open for so long is told of before it ends, so that it is known if the process dies. Milliseconds. */
 const LONG_MS = 100

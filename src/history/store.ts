@@ -1,10 +1,8 @@
 import type BetterSqlite3 from 'better-sqlite3'
-import type { DeathPart, DeliveryPart, RequestPart, WorkPart } from '../../contracts/requests.ts'
-import { timeOrderedId } from '../../core/causality/ids.ts'
-import { isSecretName } from '../../core/schemas/secret-fields.ts'
-import { SECRET } from '../../core/schemas/secret-texts.ts'
-import type { BegunEntry, HistoryEntry, RequestEntry } from '../entries.ts'
-import type { StoreInit } from '../messages.ts'
+import type { DeathPart, DeliveryPart, RequestPart, WorkPart } from '../contracts/requests.ts'
+import { timeOrderedId } from '../core/causality/ids.ts'
+import { isSecretName } from '../core/schemas/secret-fields.ts'
+import { SECRET } from '../core/schemas/secret-texts.ts'
 import { openHistory } from './history-file.ts'
 
 /** Milliseconds between two signs of life in the file, and between two looks at its size. */
@@ -12,6 +10,17 @@ export const SEEN_EVERY_MS = 1000
 const TRIM_EVERY_MS = 30_000
 /** Where the file is too large, this part of the requests goes. */
 const TRIMMED_PART = 0.1
+
+/** What the history's thread is started with. */
+export interface StoreInit {
+  readonly path: string
+  readonly maxBytes: number
+  readonly keepMs: number
+  /** Of this process. */
+  readonly replica: string
+  /** How long the end of the process takes that its guardian has left; null without a guardian. */
+  readonly shutdownMs: number | null
+}
 
 /** The file of the history. Several processes may share one. */
 export class HistoryStore {
@@ -255,3 +264,34 @@ function prepare(database: BetterSqlite3.Database): Statements {
     ),
   }
 }
+
+/**
+ * What threads tell the history's thread. Each entry is one frame of JSON in the ring of its thread. Times are milliseconds since the epoch
+ * with fractions, by one clock for all threads; durations are milliseconds.
+ */
+
+/** A request that is still open: of one that ends soon nothing is told before. */
+export interface BegunEntry {
+  type: 'begun'
+  id: string
+  /** The id that its client has chosen. */
+  clientId: string | null
+  atMs: number
+  method: string
+  path: string
+  /** Path template; empty where there is no such route. */
+  route: string
+  plugin: string
+}
+
+/** A request that has ended. */
+export interface RequestEntry extends Omit<BegunEntry, 'type'> {
+  type: 'request'
+  ms: number
+  /** 0: the client was gone before there was an answer. */
+  status: number
+  /** -1: the primary itself. */
+  lane: number
+}
+
+export type HistoryEntry = BegunEntry | RequestEntry | RequestPart

@@ -1,16 +1,13 @@
-import type { FailurePart, WorkPart } from '../../contracts/requests.ts'
-import type { DescribeCall, OpenSpan, SentAnswer, TraceScope, Work } from '../../contracts/tracing.ts'
-import { timeOrderedId } from '../../core/causality/ids.ts'
-import { NO_TRACE_CONTEXT, type TraceContext, traceIdOf } from '../../core/causality/trace-context.ts'
-import { codeOf, isInstance, messageOf, stackOf } from '../../core/errors/description.ts'
-import { isSecretName } from '../../core/schemas/secret-fields.ts'
-import { KnownSecrets } from '../../core/schemas/secret-texts.ts'
-import type { HistoryEntry } from '../entries.ts'
-import { isOwnPage } from '../own-pages.ts'
-import { addSecretsOf, type Call, callPartOf, NOTHING, OPEN } from './call-part.ts'
-import type { Keep } from './keep.ts'
-import type { Payloads } from './payloads.ts'
-import { USER_MAX, userOf } from './user.ts'
+import type { CallPart, FailurePart, PayloadPart, WorkPart } from '../contracts/requests.ts'
+import type { DescribeCall, OpenSpan, SentAnswer, TraceScope, Work } from '../contracts/tracing.ts'
+import { timeOrderedId } from '../core/causality/ids.ts'
+import { NO_TRACE_CONTEXT, type TraceContext, traceIdOf } from '../core/causality/trace-context.ts'
+import { codeOf, isInstance, messageOf, stackOf } from '../core/errors/description.ts'
+import { isSecretName, withoutSecrets } from '../core/schemas/secret-fields.ts'
+import { KnownSecrets } from '../core/schemas/secret-texts.ts'
+import { isOwnPage, type Keep } from './keep.ts'
+import type { Payloads, WorkPayloads } from './payloads.ts'
+import type { HistoryEntry } from './store.ts'
 
 /** Calls of one work that are kept, and characters of a text. */
 const CALLS_MAX = 500
@@ -45,12 +42,18 @@ export class WorkScope implements TraceScope {
 }
 
 const NONE: Call[] = []
+/** Writes an entry into the ring of its thread. */
+export interface EntryWriter {
+  /** Never throws: what cannot be read is dropped. @param make not called where there is no room */
+  write(make: () => HistoryEntry): void
+}
+
 /** What a work needs of its thread. */
 export interface WorkRecorder {
   readonly thread: 'primary' | number
   readonly keep: Keep
   readonly nowMs: () => number
-  readonly writer: { write(make: () => HistoryEntry): void }
+  readonly writer: EntryWriter
   /** Null where they are not kept. */
   readonly payloads: Payloads | null
 }
@@ -214,4 +217,89 @@ function errorOf(thrown: unknown): FailurePart {
   const type = codeOf(thrown) ?? (isInstance(thrown, Error) ? 'Error' : typeof thrown)
   const stack = (stackOf(thrown) ?? '').slice(0, STACK_MAX)
   return { type, message: messageOf(thrown).slice(0, TEXT_MAX), stack }
+}
+
+/** A call that was begun. Its arguments are looked at only if the work is kept. */
+export interface Call {
+  parent: number
+  tool: string
+  method: string
+  describe: DescribeCall | undefined
+  args: readonly unknown[]
+  fromMs: number
+  ms: number
+  error: unknown
+  result: unknown
+}
+
+/** Of a call that has not ended. */
+export const OPEN = -1
+/** Of a call that has thrown nothing: a plugin may throw `undefined`. */
+export const NOTHING = Symbol('nothing')
+
+/** What is kept of a call. @param payloads null where they are not kept @param secrets of its work */
+export function callPartOf(
+  { parent, tool, method, describe, args, fromMs, ms, error, result }: Call,
+  payloads: WorkPayloads | null,
+  secrets: KnownSecrets,
+): CallPart {
+  const entry: CallPart = { parent, tool, method, fromMs, ms: ms === OPEN ? null : ms }
+  if (error !== NOTHING) entry.error = secrets.hideIn(messageOf(error)).slice(0, TEXT_MAX)
+  const [first, second] = args
+  if (tool === 'logger') {
+    if (typeof first === 'string') entry.message = secrets.hideIn(first).slice(0, TEXT_MAX)
+    if (typeof second === 'object' && second !== null) entry.fields = fieldsOf(second, secrets)
+  } else if (tool === 'event_bus' || method === 'publish') {
+    if (typeof first === 'string') entry.event = first
+    if (method === 'publish' && typeof result === 'string') entry.eventId = result
+    if (method === 'publish' && entry.event !== undefined) put(entry, 'payload', payloads?.event(entry.event, second))
+  } else {
+    const statement = describe?.(method, args)?.attributes?.['db.query.text']
+    if (typeof statement === 'string') {
+      entry.statement = statement.slice(0, TEXT_MAX)
+      put(entry, 'values', payloads?.values(statement, args))
+    }
+  }
+  return entry
+}
+
+function put<Name extends 'payload' | 'values'>(entry: CallPart, name: Name, part: PayloadPart | undefined): void {
+  if (part !== undefined) entry[name] = part
+}
+
+/** Passwords, hashes and tokens that a call of `auth` got or gave. */
+export function addSecretsOf({ tool, args, result }: Call, secrets: KnownSecrets): void {
+  if (tool !== 'auth') return
+  for (const value of [...args, result]) if (typeof value === 'string') secrets.add(value)
+}
+
+/** What JSON cannot hold, or what is too long, is left out. */
+function fieldsOf(fields: object, secrets: KnownSecrets): Record<string, unknown> {
+  try {
+    const json = JSON.stringify(fields)
+    if (json.length <= TEXT_MAX) return withoutSecrets(JSON.parse(json), null, secrets) as Record<string, unknown>
+  } catch {
+    // A plugin may log anything.
+  }
+  return {}
+}
+
+/** Where claims and sessions have their user, the surest first. */
+const NAMES = ['sub', 'user_id', 'userId', 'user', 'id']
+/** Characters of a user. */
+export const USER_MAX = 200
+
+/** The user whom claims or a session are of; undefined where they name none. Claims are what a plugin has made: reading them may throw. */
+export function userOf(claims: object): string | undefined {
+  try {
+    for (const name of NAMES) {
+      const value = (claims as Record<string, unknown>)[name]
+      if (typeof value === 'number' || (typeof value === 'string' && value !== ''))
+        return String(value).slice(0, USER_MAX)
+      if (typeof value === 'object' && value !== null && name === 'user') return userOf(value)
+    }
+  } catch {
+    // Then nobody is known.
+  }
+  return undefined
 }
