@@ -2,7 +2,7 @@ import { existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, renameSy
 import { join } from 'node:path'
 
 /** This source file is in the profile of every lane, whatever the lane did. */
-const LANE_MODULES = /\/(workers\/lane|lanes\/lane-server)\.ts$/
+const LANE_MODULES = /\/workers\/lane\.ts$/
 /** Node names them CPU.<date>.<time>.<pid>.<thread>.<sequence>.cpuprofile. */
 const THREAD_IN_NAME = /^CPU\.\d+\.\d+\.\d+\.(\d+)\.\d+\.cpuprofile$/
 
