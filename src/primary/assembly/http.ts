@@ -1,7 +1,7 @@
 import type { Settings } from '../../core/config/schema.ts'
 import { messageOf, stackOf } from '../../core/errors/description.ts'
 import { faultRecord } from '../../runtime/advice/fault-record.ts'
-import type { FixFacts } from '../../runtime/advice/fixes.ts'
+import type { FixFacts } from '../../runtime/advice/tool-names.ts'
 import { sinkFault } from '../../runtime/kernel/listeners.ts'
 import type { FlightRecorder } from '../../transport/memory/flight-recorder.ts'
 import { Dispatcher } from '../dispatch/dispatcher.ts'

@@ -6,7 +6,8 @@ import { HeddleError } from '../../core/errors/catalogue.ts'
 import { messageOf } from '../../core/errors/description.ts'
 import { shown } from '../../core/errors/shown-path.ts'
 import { frameOf, linesOf, placeOf, placeOfText, type SourcePlace, showPlace } from '../../core/errors/source-place.ts'
-import { type FixFacts, fixOf } from './fixes.ts'
+import { fixOf } from './fixes.ts'
+import type { FixFacts } from './tool-names.ts'
 
 /** Files that are read at most: an application is not as large. */
 const FILES_MAX = 500

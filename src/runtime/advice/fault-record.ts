@@ -2,7 +2,8 @@
 import { headOf, messageOf, stackOf } from '../../core/errors/description.ts'
 import { placeInPlugin, placeOfText, placeText, type SourcePlace } from '../../core/errors/source-place.ts'
 import { emptyAnswers } from '../endpoint/json-answer.ts'
-import { type FixFacts, fixOf } from './fixes.ts'
+import { fixOf } from './fixes.ts'
+import type { FixFacts } from './tool-names.ts'
 
 /** Where a fault belongs. */
 interface FaultPlace {

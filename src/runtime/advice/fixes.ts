@@ -8,7 +8,7 @@ import { codeOf, isInstance, messageOf } from '../../core/errors/description.ts'
 import { linesOf, type SourcePlace } from '../../core/errors/source-place.ts'
 import { DRAFT } from '../../stores/migrations/discover.ts'
 import { makerOf } from '../../stores/migrations/script-fix.ts'
-import { methodFix, toolFix } from './tool-names.ts'
+import { type FixContext, methodFix, toolFix } from './tool-names.ts'
 
 /** Lines above the fault in which the value is looked for. */
 const LINES = 30
@@ -106,23 +106,6 @@ function namesIn(folder: string): string[] {
 
 // Taken before plugins can replace it.
 const { stringify: toJson } = JSON
-
-/** What a thread knows that helps to fix a mistake. */
-export interface FixFacts {
-  /** DOMAINS_DIR. */
-  domainsDirs: readonly string[]
-  /** Names of the installed tools. */
-  tools(): readonly string[]
-  /** The methods that a plugin gets of a tool. */
-  methodsOf(tool: string): readonly string[]
-  /** The file of a plugin. */
-  fileOf(plugin: string): string | undefined
-}
-
-export interface FixContext extends FixFacts {
-  /** The line that has thrown the error, or waits for what has; undefined when no stack has one. */
-  place: SourcePlace | undefined
-}
 
 /** How to fix a mistake that beginners make, in one sentence; undefined for all other errors. */
 export function fixOf(thrown: unknown, context: FixContext): string | undefined {

@@ -1,8 +1,24 @@
 // What other frameworks call tools and methods.
 import { nearestName } from '../../core/config/nearest-name.ts'
 import type { HeddleError } from '../../core/errors/catalogue.ts'
-import { linesOf } from '../../core/errors/source-place.ts'
-import type { FixContext } from './fixes.ts'
+import { linesOf, type SourcePlace } from '../../core/errors/source-place.ts'
+
+/** What a thread knows that helps to fix a mistake. */
+export interface FixFacts {
+  /** DOMAINS_DIR. */
+  domainsDirs: readonly string[]
+  /** Names of the installed tools. */
+  tools(): readonly string[]
+  /** The methods that a plugin gets of a tool. */
+  methodsOf(tool: string): readonly string[]
+  /** The file of a plugin. */
+  fileOf(plugin: string): string | undefined
+}
+
+export interface FixContext extends FixFacts {
+  /** The line that has thrown the error, or waits for what has; undefined when no stack has one. */
+  place: SourcePlace | undefined
+}
 
 /** Names that other frameworks have for a tool. */
 const TOOLS: Readonly<Record<string, string>> = {

@@ -3,7 +3,8 @@ import { join } from 'node:path'
 import { test } from 'node:test'
 import { HeddleError } from '../../../src/core/errors/catalogue.ts'
 import { DbError } from '../../../src/core/errors/db-error.ts'
-import { type FixFacts, fixOf } from '../../../src/runtime/advice/fixes.ts'
+import { fixOf } from '../../../src/runtime/advice/fixes.ts'
+import type { FixFacts } from '../../../src/runtime/advice/tool-names.ts'
 import { folderOf } from '../../support/folder.ts'
 
 const METHODS: Record<string, string[]> = {

@@ -166,7 +166,6 @@ export const FILES_IN_CIRCLES: Readonly<Record<string, number>> = {
   'src/primary/dispatch/': 5,
   'src/primary/http/': 10,
   'src/primary/supervision/': 6,
-  'src/runtime/advice/': 2,
   'src/runtime/effects/': 2,
   'src/runtime/endpoint/': 10,
   'src/tracing/': 3,
