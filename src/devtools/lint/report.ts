@@ -7,7 +7,8 @@ export interface LintReport {
   ok: boolean
   /** Sorted by file and line. */
   findings: Finding[]
-  checked: SourceFacts['checked']
+  /** The numbers of what was checked: files of plugins and migrations, registered routes, names of events. */
+  checked: { plugins: number; migrations: number; routes: number; events: number }
   /** The differences between the running process and its sources; left out when no process was given. */
   observed?: Observed
 }
