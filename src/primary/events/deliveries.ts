@@ -263,7 +263,8 @@ export class Deliveries {
         error,
         attempts: attempt,
         blackBox: failure === 'poison' ? delivery.blackBox : null,
-        parks: consumer.parks && event.key !== null && delivery.queue.instance === null,
+        // Nothing waits for a subscriber that has left, and whoever comes under its name has an order of his own.
+        parks: consumer.parks && !consumer.isGone && event.key !== null && delivery.queue.instance === null,
         trace: this.trace.scopeOf(delivery),
       },
       source,

@@ -64,10 +64,7 @@ export class KeyOrder {
     const { keyed } = delivery.queue
     const behind = keyed.get(key)
     keyed.delete(key)
-    // A letter of a subscriber that has left and come back may have been there before: what waits for that is younger.
-    const younger = this.#taken(parked.held)
     for (let next = behind?.shift(); next !== undefined; next = behind!.shift()) this.#hold(next, parked)
-    for (const next of younger) this.#hold(next, parked)
   }
 
   #parkedOf(delivery: Delivery): ParkedKey | undefined {
