@@ -1,0 +1,345 @@
+/** Faults that are planted in the hub, one at a time: the simulation is worth as much as it finds of them. */
+import { cpSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { fileURLToPath, pathToFileURL } from 'node:url'
+import type { Engine } from './run.ts'
+
+export interface Planted {
+  readonly what: string
+  /** In src/primary/events. */
+  readonly file: string
+  readonly text: string
+  readonly instead: string
+}
+
+export const PLANTED: readonly Planted[] = [
+  {
+    what: 'events that a lane died with are dropped while all lanes start anew',
+    file: 'quarantine.ts',
+    text: 'if (delivery.consumer.isGone) this',
+    instead:
+      'if (delivery.consumer.isGone || (this.#lacksQuarantine(delivery.consumer) && delivery.consumer.instances.length === 0)) this',
+  },
+  {
+    what: 'a suspect goes to a lane that is kept for others',
+    file: 'quarantine.ts',
+    text: '!isPaused && !isHeldBack',
+    instead: '!isPaused',
+  },
+  {
+    what: 'what waits behind the letter of a subscriber that is gone stays',
+    file: 'key-order.ts',
+    text: 'if (delivery.consumer.isGone) return this.#options.drop(delivery)',
+    instead: '',
+  },
+  {
+    what: 'what follows waits for the letter of a subscriber that is gone',
+    file: 'deliveries.ts',
+    text: 'parks: consumer.parks && !consumer.isGone &&',
+    instead: 'parks: consumer.parks &&',
+  },
+  {
+    what: 'an event that only a quarantine lane has heard of stays',
+    file: 'topology.ts',
+    text: '    const { isQuarantine } = instance.thread\n',
+    instead: '    const { isQuarantine } = instance.thread\n    this.topic(event)\n',
+  },
+  {
+    what: 'keys are not looked at',
+    file: 'key-order.ts',
+    text: 'if (key !== null) {',
+    instead: 'if (key === "none") {',
+  },
+  {
+    what: 'the next of a key is forgotten',
+    file: 'key-order.ts',
+    text: 'else this.#advance(next)',
+    instead: '',
+  },
+  {
+    what: 'a key is left behind',
+    file: 'key-order.ts',
+    text: 'if (next === undefined) keyed.delete(key)\n    else this.#advance(next)',
+    instead: 'if (next !== undefined) this.#advance(next)',
+  },
+  {
+    what: 'letters do not park',
+    file: 'key-order.ts',
+    text: 'if (this.parked.isEmpty || delivery.queue.instance !== null) return undefined',
+    instead: 'if (delivery !== null) return undefined',
+  },
+  {
+    what: 'what parks is not counted down',
+    file: 'key-order.ts',
+    text: 'this.#count(next, -1)',
+    instead: '',
+  },
+  {
+    what: 'a replay waits behind its own letter',
+    file: 'key-order.ts',
+    text: 'if (parked !== undefined && !isReplay(delivery, parked.replay)) return',
+    instead: 'if (parked !== undefined) return',
+  },
+  {
+    what: 'a replay frees what waits as it begins',
+    file: 'parked-keys.ts',
+    text: 'parked.letters.delete(letter)\n    parked.replay = replay',
+    instead:
+      'parked.replay = replay\n    this.letterGone(place, letter)\n    parked.replay = null\n    this.#freeIfDone(place, parked)',
+  },
+  {
+    what: 'a deleted letter goes on parking',
+    file: 'records.ts',
+    text: 'if (letter?.parks) this.parked?.letterGone(letterPlace(letter), id)\n    return',
+    instead: 'return',
+  },
+  {
+    what: 'a letter that was dropped for a new one goes on parking',
+    file: 'records.ts',
+    text: 'for (const old of dropped) if (old.parks) this.parked?.letterGone(letterPlace(old), old.id)',
+    instead: '',
+  },
+  {
+    what: 'a letter is not kept',
+    file: 'dead-letters.ts',
+    text: 'this.#letters.size > DEAD_LETTERS_MAX',
+    instead: 'this.#letters.size > 3',
+  },
+  {
+    what: 'an edited letter keeps its payload',
+    file: 'dead-letters.ts',
+    text: 'const edited = { ...event, payload, payloadKeys }',
+    instead: 'const edited = { ...event, payloadKeys }',
+  },
+  {
+    what: 'one attempt too many',
+    file: 'deliveries.ts',
+    text: "failure === 'once' && attempt <= consumer.retries",
+    instead: "failure === 'once' && attempt <= consumer.retries + 1",
+  },
+  {
+    what: 'what no attempt can help is tried again',
+    file: 'deliveries.ts',
+    text: "this.#fail(delivery, error.message, error.unrecoverable ? 'unrecoverable' : 'once')",
+    instead: "this.#fail(delivery, error.message, 'once')",
+  },
+  { what: 'attempts are not counted', file: 'deliveries.ts', text: 'delivery.attempt++', instead: '' },
+  {
+    what: 'a death is an attempt',
+    file: 'deliveries.ts',
+    text: 'delivery.deaths++',
+    instead: 'delivery.deaths++\n        delivery.attempt++',
+  },
+  {
+    what: 'what a dead lane never read is a suspect',
+    file: 'deliveries.ts',
+    text: 'blackBox !== null && !unread.has(delivery.id)',
+    instead: 'blackBox !== null',
+  },
+  {
+    what: 'a lane that was told to end has killed nothing, and yet its events are suspects',
+    file: 'deliveries.ts',
+    text: 'if (blackBox !== null && !unread',
+    instead: 'if (!unread',
+  },
+  {
+    what: 'what a lane had is forgotten when it dies',
+    file: 'deliveries.ts',
+    text: 'else again.push(delivery)',
+    instead: '',
+  },
+  {
+    what: 'what a dead lane had goes behind those that wait',
+    file: 'deliveries.ts',
+    text: 'else this.#waiting.unshift(delivery)',
+    instead: 'else this.#keys.finished(delivery)',
+  },
+  {
+    what: 'a suspect goes to any lane',
+    file: 'deliveries.ts',
+    text: 'if (delivery.deaths > 0) return this.#quarantine.add(delivery)',
+    instead: '',
+  },
+  {
+    what: 'poison is tried a fourth time',
+    file: 'quarantine.ts',
+    text: 'POISON_DEATHS = 3',
+    instead: 'POISON_DEATHS = 4',
+  },
+  {
+    what: 'poison is given up after two deaths',
+    file: 'quarantine.ts',
+    text: 'POISON_DEATHS = 3',
+    instead: 'POISON_DEATHS = 2',
+  },
+  {
+    what: 'two suspects at a time',
+    file: 'quarantine.ts',
+    text: 'left > 0 && this.#current === null;',
+    instead: 'left > 0;',
+  },
+  {
+    what: 'a suspect that has ended goes on holding its place',
+    file: 'quarantine.ts',
+    text: 'this.#current = null\n    this.#isDue = true',
+    instead: 'this.#isDue = true',
+  },
+  {
+    what: 'nobody sees that the quarantine lane lacks a subscriber',
+    file: 'quarantine.ts',
+    text: 'this.#threads.add(thread)\n    this.#isDue = true',
+    instead: 'this.#isDue = true',
+  },
+  {
+    what: 'the quarantine lane goes on being wanted',
+    file: 'quarantine.ts',
+    text: 'if (isWanted === this.#isWanted) return',
+    instead: 'if (isWanted === this.#isWanted || !isWanted) return',
+  },
+  {
+    what: 'a quarantine lane gets what is no suspect',
+    file: 'topology.ts',
+    text: 'if (isQuarantine) consumer.quarantineInstances.push(instance)\n    else consumer',
+    instead: 'if (isQuarantine) consumer.quarantineInstances.push(instance)\n    consumer',
+  },
+  {
+    what: 'the time limit of an attempt is not kept',
+    file: 'deliveries.ts',
+    text: 'this.#unanswered.takeLate(this.#clock.steadyMs())',
+    instead: 'this.#unanswered.takeLate(0)',
+  },
+  {
+    what: 'an attempt is given up too early',
+    file: 'unanswered-deliveries.ts',
+    text: '+ delivery.consumer.timeoutMs',
+    instead: '+ delivery.consumer.timeoutMs / 4',
+  },
+  {
+    what: 'what a debugger holds counts as late',
+    file: 'unanswered-deliveries.ts',
+    text: 'deadlineMs + heldMs + STILL_SEEN_MS <= nowMs',
+    instead: 'deadlineMs + STILL_SEEN_MS <= nowMs',
+  },
+  {
+    what: 'a late answer ends the attempt that follows',
+    file: 'unanswered-deliveries.ts',
+    text: 'this.#nextId = (id + 1) & LAST_ID',
+    instead: 'this.#nextId = ((id + 1) % 8) + 1',
+  },
+  {
+    what: 'the places of a subscriber are not counted',
+    file: 'consumer.ts',
+    text: 'return this.inFlight < this.consumer.concurrency',
+    instead: 'return this.inFlight <= this.consumer.concurrency',
+  },
+  {
+    what: 'a place is lost with each answer',
+    file: 'unanswered-deliveries.ts',
+    text: 'if (delivery !== undefined) delivery.queue.inFlight--',
+    instead: '',
+  },
+  {
+    what: 'a paused plugin gets events',
+    file: 'consumer.ts',
+    text: 'if (instance.isPaused || instance.isHeldBack || !instance.thread.hasRoom) continue',
+    instead: 'if (instance.isHeldBack || !instance.thread.hasRoom) continue',
+  },
+  {
+    what: 'a lane that is kept for others gets events',
+    file: 'deliveries.ts',
+    text: 'instance.isPaused || instance.isHeldBack ||',
+    instead: 'instance.isPaused ||',
+  },
+  {
+    what: 'an event expires between two attempts',
+    file: 'deliveries.ts',
+    text: 'event.expiresMs !== 0 && !delivery.isBegun &&',
+    instead: 'event.expiresMs !== 0 &&',
+  },
+  {
+    what: 'an event never expires',
+    file: 'hub.ts',
+    text: 'event.ttlMs === 0 ? 0 : this.clock.nowMs()',
+    instead: 'event.ttlMs === 0 ? 0 : 2 * this.clock.nowMs()',
+  },
+  {
+    what: 'a delay is forgotten',
+    file: 'deliveries.ts',
+    text: 'if (delayMs > 0) this',
+    instead: 'if (delayMs > 100) this.budget.release(delivery)\n    else if (delayMs > 0) this',
+  },
+  {
+    what: 'the budget is not given back',
+    file: 'queue-budget.ts',
+    text: 'consumer.pending--',
+    instead: '',
+  },
+  {
+    what: 'what a full ring refused is taken for sent',
+    file: 'deliveries.ts',
+    text: "if (!instance.thread.send(id, event, isFromBroker(delivery) ? 'text' : 'bytes')) return false",
+    instead: "instance.thread.send(id, event, 'bytes')",
+  },
+  {
+    what: 'what waits for a subscriber that has left is kept',
+    file: 'hub.ts',
+    text: 'this.#deliveries.dropWaiting(consumer)',
+    instead: '',
+  },
+  {
+    what: 'the instances of a thread that is gone stay',
+    file: 'hub.ts',
+    text: 'this.#topology.removeThread(thread)',
+    instead: '',
+  },
+  {
+    what: 'consumers that no lane has stay',
+    file: 'hub.ts',
+    text: 'this.#topology.drop(consumer)\n      this.#leave(consumer)',
+    instead: '',
+  },
+  {
+    what: 'the time limit of a request is not ended with it',
+    file: 'requester.ts',
+    text: 'clock.cancel(timer)',
+    instead: '',
+  },
+  {
+    what: 'a request without subscribers that are left waits',
+    file: 'requester.ts',
+    text: 'requester.open === 0 && requester.onlyFailures && fault !== null',
+    instead: 'requester.open === -1',
+  },
+]
+
+const SRC = fileURLToPath(new URL('../../src', import.meta.url))
+const DATA = fileURLToPath(new URL('../../data', import.meta.url))
+
+/** Copies of the hub with faults planted in them. */
+export class Nursery {
+  readonly #folder: string
+  #count = 0
+
+  constructor() {
+    mkdirSync(DATA, { recursive: true })
+    this.#folder = mkdtempSync(join(DATA, 'simulation-'))
+  }
+
+  async plant({ file, text, instead }: Planted): Promise<Engine> {
+    const src = join(this.#folder, String(++this.#count), 'src')
+    const events = join(src, 'primary/events')
+    mkdirSync(events, { recursive: true })
+    for (const name of readdirSync(SRC)) if (name !== 'primary') symlinkSync(join(SRC, name), join(src, name))
+    cpSync(join(SRC, 'primary/events'), events, { recursive: true })
+    const before = readFileSync(join(events, file), 'utf8')
+    const parts = before.split(text)
+    if (parts.length !== 2) throw new Error(`${file} has ${parts.length - 1} times: ${text}`)
+    writeFileSync(join(events, file), parts.join(instead))
+    const load = (name: string) => import(pathToFileURL(join(events, name)).href)
+    return { ...(await load('hub.ts')), ...(await load('lane-subscribers.ts')) } as Engine
+  }
+
+  end(): void {
+    rmSync(this.#folder, { recursive: true, force: true })
+  }
+}
