@@ -1,5 +1,4 @@
-import { ANY_DIALECT } from '../../stores/sql/dialect.ts'
-import { tokenizeSql } from '../../stores/sql/tokens.ts'
+import { ANY_DIALECT, tokenizeSql } from '../../stores/sql/tokens.ts'
 import { type TableMention, tablesOf } from './sql-tables.ts'
 import { lineIndex } from './syntax.ts'
 

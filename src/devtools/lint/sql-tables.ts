@@ -1,5 +1,4 @@
-import { ANY_DIALECT } from '../../stores/sql/dialect.ts'
-import { type SqlToken, tokenizeSql } from '../../stores/sql/tokens.ts'
+import { ANY_DIALECT, type SqlToken, tokenizeSql } from '../../stores/sql/tokens.ts'
 import { SqlTokenList } from './sql-token-list.ts'
 import { HOLE } from './texts.ts'
 

@@ -2,7 +2,7 @@ import { existsSync } from 'node:fs'
 import { mkdir, readdir, symlink } from 'node:fs/promises'
 import { basename, dirname, isAbsolute, join, resolve } from 'node:path'
 import { fileURLToPath } from 'node:url'
-import { discoverMigrations } from '../../stores/migrations/discover.ts'
+import { discoverMigrations } from '../../stores/migrations/files.ts'
 
 /** A domain: its name in one of the domain folders (DOMAINS_DIR), or the folder itself. */
 export type DomainChoice = string | URL

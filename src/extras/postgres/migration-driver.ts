@@ -1,11 +1,16 @@
 import { DbError } from '../../core/errors/db-error.ts'
-import type { AppliedMigration, MigrationDriver, MigrationSession } from '../../stores/migrations/migration.ts'
+import {
+  APPLIED_MIGRATIONS,
+  type AppliedMigration,
+  type MigrationDriver,
+  type MigrationSession,
+  migrationTable,
+} from '../../stores/migrations/driver.ts'
 import { REPLAY_MAX_MS, ScriptFault } from '../../stores/migrations/script-fault.ts'
-import { APPLIED_MIGRATIONS, migrationTable } from '../../stores/migrations/table.ts'
-import { POSTGRES_DIALECT } from '../../stores/sql/dialect.ts'
 import type { Outcome } from '../../stores/sql/outcome.ts'
-import { refuseControlInMigration } from '../../stores/sql/refusals.ts'
+import { refuseControlInMigration } from '../../stores/sql/parameters.ts'
 import { statementsIn } from '../../stores/sql/script.ts'
+import { POSTGRES_DIALECT } from '../../stores/sql/tokens.ts'
 import { sqlStateOf } from './failure.ts'
 import { transactionControlIn } from './sql-shape.ts'
 

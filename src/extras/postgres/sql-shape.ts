@@ -1,6 +1,5 @@
-import { POSTGRES_DIALECT } from '../../stores/sql/dialect.ts'
-import { countParameters, type Parameters } from '../../stores/sql/parameter.ts'
-import { SqlTokens } from '../../stores/sql/tokens.ts'
+import { countParameters, type Parameters } from '../../stores/sql/parameters.ts'
+import { POSTGRES_DIALECT, SqlTokens } from '../../stores/sql/tokens.ts'
 
 /** Facts about a statement that the tool needs before the server gets it. */
 export interface SqlShape extends Parameters {

@@ -1,6 +1,6 @@
 import { DbError } from '../../core/errors/db-error.ts'
 import { ROWS_AS_ARRAYS } from '../../core/sql/row-arrays.ts'
-import { refuseMissingParameter, refuseNul, transactionControlRefused } from '../../stores/sql/refusals.ts'
+import { refuseMissingParameter, refuseNul, transactionControlRefused } from '../../stores/sql/parameters.ts'
 import { isSessionControl, isTransactionControl, shapeOf } from './sql-shape.ts'
 
 /** Most statements that a thread remembers: their shape, and whether they were sent before. */

@@ -6,7 +6,7 @@ import { isInstance } from '../../core/errors/description.ts'
 import { valuesOf } from '../../core/sql/fragment.ts'
 import { TRANSACTION_IDLE_MS } from '../../stores/sql/limits.ts'
 import type { Outcome } from '../../stores/sql/outcome.ts'
-import { idleTransactionRefused, refuseInTransaction } from '../../stores/sql/refusals.ts'
+import { idleTransactionRefused, refuseInTransaction } from '../../stores/sql/parameters.ts'
 import { isStalePlan, toDbError } from './failure.ts'
 
 /** A connection on which a transaction has begun. */

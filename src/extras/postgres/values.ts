@@ -1,4 +1,4 @@
-import { checkCount, parameterOf } from '../../stores/sql/parameter.ts'
+import { checkCount, parameterOf } from '../../stores/sql/parameters.ts'
 
 /** A parameter as it is sent: text, bytes, or NULL. */
 export type WireValue = string | Buffer | null

@@ -6,7 +6,7 @@ import { HeddleError } from '../../core/errors/catalogue.ts'
 import { DbError } from '../../core/errors/db-error.ts'
 import { codeOf, isInstance, messageOf } from '../../core/errors/description.ts'
 import { linesOf, type SourcePlace } from '../../core/errors/source-place.ts'
-import { DRAFT } from '../../stores/migrations/discover.ts'
+import { DRAFT } from '../../stores/migrations/files.ts'
 import { makerOf } from '../../stores/migrations/script-fix.ts'
 import { type FixContext, methodFix, toolFix } from './tool-names.ts'
 

@@ -1,6 +1,6 @@
 import type { Settings } from '../../core/config/schema.ts'
 import { messageOf } from '../../core/errors/description.ts'
-import type { MigrationDriver } from './migration.ts'
+import type { MigrationDriver } from './driver.ts'
 import { type MigrationLog, migrate, pending } from './runner.ts'
 
 /**

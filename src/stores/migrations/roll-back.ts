@@ -1,7 +1,6 @@
 import { HeddleError } from '../../core/errors/catalogue.ts'
-import { DOWN_SUFFIX, discoverMigrations } from './discover.ts'
-import type { Migration, MigrationDriver } from './migration.ts'
-import { orderMigrations } from './order.ts'
+import type { Migration, MigrationDriver } from './driver.ts'
+import { DOWN_SUFFIX, discoverMigrations, orderMigrations } from './files.ts'
 import { isAfter, type MigrationLog } from './runner.ts'
 import { scriptFaultText } from './script-fault.ts'
 

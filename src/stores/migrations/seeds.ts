@@ -1,9 +1,8 @@
 import { readdir, readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { HeddleError } from '../../core/errors/catalogue.ts'
-import { discoverMigrations } from './discover.ts'
-import type { MigrationDriver } from './migration.ts'
-import { orderMigrations } from './order.ts'
+import type { MigrationDriver } from './driver.ts'
+import { discoverMigrations, orderMigrations } from './files.ts'
 import type { MigrationLog } from './runner.ts'
 import { scriptFaultText } from './script-fault.ts'
 

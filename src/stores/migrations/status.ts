@@ -1,6 +1,5 @@
-import { discoverMigrations } from './discover.ts'
-import type { MigrationDriver } from './migration.ts'
-import { orderMigrations } from './order.ts'
+import type { MigrationDriver } from './driver.ts'
+import { discoverMigrations, orderMigrations } from './files.ts'
 
 /** `changed`: its text is another one than that which was applied. `missing`: it was applied, and has no file any more. */
 export type MigrationState = 'applied' | 'pending' | 'changed' | 'missing'

@@ -1,5 +1,4 @@
-import type { SqlDialect } from './dialect.ts'
-import { SqlTokens } from './tokens.ts'
+import { type SqlDialect, SqlTokens } from './tokens.ts'
 
 /** A statement of a script, by the offsets of its first character and of what follows its last one. */
 export interface ScriptPart {

@@ -1,11 +1,13 @@
+// Which file the database is, its reserve, and the one process that has it.
+
 import { randomFillSync } from 'node:crypto'
-import { existsSync, renameSync, rmSync, statSync, writeFileSync } from 'node:fs'
+import { existsSync, realpathSync, renameSync, rmSync, statSync, writeFileSync } from 'node:fs'
 import type BetterSqlite3 from 'better-sqlite3'
 import { HeddleError } from '../../core/errors/catalogue.ts'
 import { DbError } from '../../core/errors/db-error.ts'
 import { codeOf, messageOf } from '../../core/errors/description.ts'
 import { databaseHeaderOf, HISTORY_APPLICATION_ID } from '../../stores/sqlite/database-header.ts'
-import { Database } from '../../stores/sqlite/driver.ts'
+import { Database, openPrivate } from '../../stores/sqlite/driver.ts'
 import { isBusy } from './failure.ts'
 
 /** Bytes that are kept for a full disk: as much as SQLite's log holds before it is copied into the file (1000 pages). */
@@ -108,3 +110,36 @@ export class DatabaseFile {
 
 export const REPLACED =
   'The database file was removed or replaced while it was open, and what is written would go nowhere: put it back, or restart the service'
+
+/**
+ * Says that one process has a database file for itself: a lock on a small file beside it, which is free as soon as the process ends, however it
+ * ends. Not on the database itself, which its threads share, and which other programs may read.
+ */
+export class FileClaim {
+  readonly #lock: BetterSqlite3.Database
+
+  private constructor(lock: BetterSqlite3.Database) {
+    this.#lock = lock
+  }
+
+  /**
+   * @param path of a database that is there. A link is the file that it leads to
+   * @returns null when another process has it
+   * @throws when the file beside it cannot be made
+   */
+  static take(path: string): FileClaim | null {
+    const lock = openPrivate(`${realpathSync(path)}-claim`, { timeout: 0 })
+    try {
+      lock.exec('BEGIN EXCLUSIVE')
+      return new FileClaim(lock)
+    } catch (thrown) {
+      lock.close()
+      if (isBusy(thrown)) return null
+      throw thrown
+    }
+  }
+
+  release(): void {
+    this.#lock.close()
+  }
+}

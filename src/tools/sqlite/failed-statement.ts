@@ -1,9 +1,8 @@
 import type { DbError } from '../../core/errors/db-error.ts'
 import { messageOf } from '../../core/errors/description.ts'
 import { ScriptFault } from '../../stores/migrations/script-fault.ts'
-import { SQLITE_DIALECT } from '../../stores/sql/dialect.ts'
 import { statementsIn } from '../../stores/sql/script.ts'
-import { SqlTokens } from '../../stores/sql/tokens.ts'
+import { SQLITE_DIALECT, SqlTokens } from '../../stores/sql/tokens.ts'
 import type { Connection } from './connection.ts'
 
 /** The name that a message of SQLite is about. */

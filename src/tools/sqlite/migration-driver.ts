@@ -1,7 +1,12 @@
-import type { AppliedMigration, MigrationDriver, MigrationSession } from '../../stores/migrations/migration.ts'
+import {
+  APPLIED_MIGRATIONS,
+  type AppliedMigration,
+  type MigrationDriver,
+  type MigrationSession,
+  migrationTable,
+} from '../../stores/migrations/driver.ts'
 import { REPLAY_MAX_MS } from '../../stores/migrations/script-fault.ts'
-import { APPLIED_MIGRATIONS, migrationTable } from '../../stores/migrations/table.ts'
-import { refuseControlInMigration } from '../../stores/sql/refusals.ts'
+import { refuseControlInMigration } from '../../stores/sql/parameters.ts'
 import type { Connection } from './connection.ts'
 import { failedStatement } from './failed-statement.ts'
 import { isBusy, toDbError } from './failure.ts'

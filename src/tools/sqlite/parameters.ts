@@ -1,4 +1,4 @@
-import { checkCount, parameterOf } from '../../stores/sql/parameter.ts'
+import { checkCount, parameterOf } from '../../stores/sql/parameters.ts'
 
 type Bound = string | number | bigint | Uint8Array | null
 

@@ -1,3 +1,4 @@
+// The one way in which writes and transactions share a commit.
 import type { TransactionCompanion } from '../../contracts/transaction-companion.ts'
 import { HeddleError } from '../../core/errors/catalogue.ts'
 import { DbError } from '../../core/errors/db-error.ts'
@@ -8,9 +9,35 @@ import { isBusy, isConstraint, toDbError } from './failure.ts'
 import { MAX_BATCH_MS, MAX_WRITES, type Settle } from './group-commit.ts'
 import { LaneSession } from './heavy-statements.ts'
 import { noteRun } from './promptness.ts'
-import { Quiet } from './quiet.ts'
 import { beginsAgainAlone, type TransactionRun } from './transaction.ts'
 import type { Item, Transaction, Write } from './write.ts'
+
+/**
+ * Tells runs that wait for nothing but their `tx` from others. Statements answer at once, so the former end while the thread works off
+ * promises. The first tick after that finds the latter still running.
+ */
+export class Quiet {
+  #isArmed = false
+  #answer: (isPrompt: boolean) => void = () => {}
+
+  /** True when the run, which has not ended, ends before the thread has no promise left to go on with. */
+  outlasts(run: TransactionRun): Promise<boolean> {
+    if (!this.#isArmed) {
+      this.#isArmed = true
+      // From within a promise: a tick that is asked for elsewhere may come before the promises.
+      void Promise.resolve().then(() => process.nextTick(() => this.#tick()))
+    }
+    return new Promise((resolve) => {
+      this.#answer = resolve
+      run.onEnd = resolve
+    })
+  }
+
+  #tick(): void {
+    this.#isArmed = false
+    this.#answer(false)
+  }
+}
 
 /** The front of the queue. */
 export interface Front {

@@ -1,6 +1,5 @@
-import { SQLITE_DIALECT } from '../../stores/sql/dialect.ts'
-import { countParameters, type Parameters } from '../../stores/sql/parameter.ts'
-import { SqlTokens } from '../../stores/sql/tokens.ts'
+import { countParameters, type Parameters } from '../../stores/sql/parameters.ts'
+import { SQLITE_DIALECT, SqlTokens } from '../../stores/sql/tokens.ts'
 
 /** Facts about a statement that SQLite itself does not report. */
 export interface SqlShape extends Parameters {

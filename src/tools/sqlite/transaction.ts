@@ -7,7 +7,7 @@ import { settled } from '../../core/schedule/settled.ts'
 import { valuesOf } from '../../core/sql/fragment.ts'
 import { TRANSACTION_IDLE_MS } from '../../stores/sql/limits.ts'
 import type { Outcome } from '../../stores/sql/outcome.ts'
-import { idleTransactionRefused, refuseInTransaction } from '../../stores/sql/refusals.ts'
+import { idleTransactionRefused, refuseInTransaction } from '../../stores/sql/parameters.ts'
 import { toDbError } from './failure.ts'
 
 /** Milliseconds between two calls of `onPulse`. */

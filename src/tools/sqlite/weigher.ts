@@ -1,14 +1,9 @@
+// Which statements may run for long, by their plan.
 import type Database from 'better-sqlite3'
-import {
-  hasHeavyPattern,
-  MAX_STEPS,
-  type PlanLine,
-  type PlanWeight,
-  type WordsOfWeight,
-  weightOf,
-  wordsOfWeight,
-} from './plan-weight.ts'
+import { SQLITE_DIALECT, SqlTokens } from '../../stores/sql/tokens.ts'
 
+/** Steps of nested loops that a statement may take in its lane: about 0.1 s. */
+export const MAX_STEPS = 1_000_000
 /** Milliseconds for which the weight of a statement that scans tables is believed: they grow. */
 const BELIEVED_MS = 10_000
 /** Statements that have a plan. */
@@ -74,4 +69,123 @@ export class Weigher {
       }
     }
   }
+}
+
+/** Assumed for a table function such as `json_each`. */
+const FUNCTION_ROWS = 2_000
+/** LIKE and GLOB take as many steps as text and pattern have characters, multiplied, and nothing can interrupt one of them. */
+const MAX_PATTERN_CHARS = 256
+
+/** One line of `EXPLAIN QUERY PLAN`. https://sqlite.org/eqp.html */
+export interface PlanLine {
+  readonly id: number
+  readonly parent: number
+  readonly detail: string
+}
+
+export interface PlanWeight {
+  /** Most steps that the loops of the statement can take, as far as its plan tells: infinite for a recursion. */
+  readonly steps: number
+  /** How many scans are nested in each other at most. */
+  readonly loops: number
+  /** It reads tables from one end to the other, so that its weight grows with them. */
+  readonly scans: boolean
+}
+
+/**
+ * Bounds the steps of a statement by its plan. Tables that are read through an index count as one row: a lookup is bounded by what it
+ * finds. Programs of triggers are not in the plan.
+ * @param rowsOf most rows that a table has; null when there is no such table
+ */
+export function weightOf(
+  sql: string,
+  lines: readonly PlanLine[],
+  rowsOf: (table: string) => number | null,
+): PlanWeight {
+  let scans = false
+  let loops = 0
+  let isRecursive = false
+  const children = new Map<number, PlanLine[]>()
+  for (const line of lines) children.set(line.parent, [...(children.get(line.parent) ?? []), line])
+
+  const stepsOf = (parent: number): number => {
+    /** Results of subqueries that run once, by name. */
+    const results = new Map<string, number>()
+    let nested = 1
+    let beside = 0
+    let scansHere = 0
+    for (const { id, detail } of children.get(parent) ?? []) {
+      if (detail.startsWith('RECURSIVE STEP')) isRecursive = true
+      const named = /^(?:CO-ROUTINE|MATERIALIZE) (.+)$/.exec(detail)?.[1]
+      const scanned = /^SCAN (.+?)(?: USING .*| VIRTUAL TABLE .*| LEFT-JOIN.*)?$/.exec(detail)?.[1]
+      if (scanned !== undefined) {
+        const constant = /^(?:CONSTANT ROW|(\d+)-ROW VALUES CLAUSE|(\d+) CONSTANT ROWS)$/.exec(scanned)
+        if (constant === null) {
+          scans = true
+          scansHere++
+        }
+        if (constant !== null) nested *= Number(constant[1] ?? constant[2] ?? 1)
+        else if (detail.includes(' VIRTUAL TABLE ')) nested *= FUNCTION_ROWS
+        else nested *= Math.max(1, results.get(scanned) ?? rowsBehind(sql, scanned, rowsOf))
+      } else if (named !== undefined) {
+        const steps = stepsOf(id)
+        results.set(named, steps)
+        beside = Math.max(beside, steps)
+      } else if (detail.startsWith('CORRELATED ')) {
+        nested *= Math.max(1, stepsOf(id))
+        scansHere++
+      } else beside = Math.max(beside, stepsOf(id))
+    }
+    loops = Math.max(loops, scansHere)
+    return Math.max(nested, beside)
+  }
+  const steps = stepsOf(0)
+  return isRecursive ? { steps: Number.POSITIVE_INFINITY, loops: 2, scans: false } : { steps, loops, scans }
+}
+
+/** Rows of the table that the plan calls by its name or by its alias; infinite when it cannot be found. */
+function rowsBehind(sql: string, name: string, rowsOf: (table: string) => number | null): number {
+  const own = rowsOf(name)
+  if (own !== null) return own
+  let most = -1
+  let [before, last] = ['', '']
+  const tokens = new SqlTokens(sql, SQLITE_DIALECT)
+  while (tokens.next()) {
+    if (tokens.kind === 'comment') continue
+    const { text } = tokens
+    if (text === name) {
+      const table = last.toUpperCase() === 'AS' ? before : last
+      most = Math.max(most, rowsOf(table) ?? -1)
+    }
+    before = last
+    last = text
+  }
+  return most < 0 ? Number.POSITIVE_INFINITY : most
+}
+
+/** True when a pattern among the values could keep LIKE or GLOB busy for long. */
+export function hasHeavyPattern(values: readonly unknown[]): boolean {
+  return values.some((value) => typeof value === 'string' && value.length > MAX_PATTERN_CHARS && /[%*]/.test(value))
+}
+
+/** What of the text of a statement, beside its plan, tells how long it may take. */
+export interface WordsOfWeight {
+  matchesPatterns: boolean
+  /** A LIMIT ends a scan of one table early. */
+  hasLimit: boolean
+  /** A pattern stands in the statement itself. */
+  hasHeavyLiteral: boolean
+}
+
+export function wordsOfWeight(sql: string): WordsOfWeight {
+  const found: WordsOfWeight = { matchesPatterns: false, hasLimit: false, hasHeavyLiteral: false }
+  const tokens = new SqlTokens(sql, SQLITE_DIALECT)
+  while (tokens.next()) {
+    if (tokens.kind === 'string') found.hasHeavyLiteral ||= hasHeavyPattern([tokens.text])
+    if (tokens.kind !== 'word') continue
+    const word = tokens.text.toUpperCase()
+    if (word === 'LIKE' || word === 'GLOB') found.matchesPatterns = true
+    else if (word === 'LIMIT') found.hasLimit = true
+  }
+  return found
 }

@@ -1,8 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { tablesOf } from '../../../src/devtools/lint/sql-tables.ts'
-import { ANY_DIALECT } from '../../../src/stores/sql/dialect.ts'
-import { tokenizeSql } from '../../../src/stores/sql/tokens.ts'
+import { ANY_DIALECT, tokenizeSql } from '../../../src/stores/sql/tokens.ts'
 
 const kinds = (sql: string) => tokenizeSql(sql, ANY_DIALECT).map(({ kind, text }) => `${kind} ${text}`)
 const used = (sql: string) => tablesOf(sql).map(({ table, role }) => (role === 'create' ? `+${table}` : table))
