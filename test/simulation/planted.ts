@@ -239,10 +239,10 @@ export const PLANTED: readonly Planted[] = [
     instead: '',
   },
   {
-    what: 'a paused plugin gets events',
-    file: 'consumer.ts',
-    text: 'if (instance.isPaused || instance.isHeldBack || !instance.thread.hasRoom) continue',
-    instead: 'if (instance.isHeldBack || !instance.thread.hasRoom) continue',
+    what: 'a paused plugin gets events in a new lane',
+    file: 'topology.ts',
+    text: 'instance.isPaused = this.#paused.has(instance.plugin)',
+    instead: '',
   },
   {
     what: 'a lane that is kept for others gets events',
@@ -297,18 +297,6 @@ export const PLANTED: readonly Planted[] = [
     file: 'hub.ts',
     text: 'this.#topology.drop(consumer)\n      this.#leave(consumer)',
     instead: '',
-  },
-  {
-    what: 'the time limit of a request is not ended with it',
-    file: 'requester.ts',
-    text: 'clock.cancel(timer)',
-    instead: '',
-  },
-  {
-    what: 'a request without subscribers that are left waits',
-    file: 'requester.ts',
-    text: 'requester.open === 0 && requester.onlyFailures && fault !== null',
-    instead: 'requester.open === -1',
   },
 ]
 
