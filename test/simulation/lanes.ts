@@ -72,7 +72,7 @@ export class SimulatedLanes {
         }
         this.#subscribers.complete(asLane(lane))
         opened()
-        this.#changed()
+        this.changed()
         lane.mayCrash('boot', 'after')
       })
     })
@@ -92,7 +92,7 @@ export class SimulatedLanes {
   }
 
   /** All slots are filled: what no lane has is dropped. */
-  #changed(): void {
+  changed(): void {
     if (!this.areUp) return
     for (const [group, { lanes }] of this.present) if (lanes.size === 0) this.#groupGone(group)
     this.#subscribers.dropVacant()
@@ -134,7 +134,7 @@ export class SimulatedLanes {
       () => `lane ${lane.number} is gone, with ${lane.items.size} deliveries, ${unread.size} of them unread`,
     )
     this.#leave(lane)
-    if (isDeath) this.#changed()
+    if (isDeath) this.changed()
     const items = [...lane.items.values()].map(({ id, attempt }) => ({ attempt, isUnread: unread.has(id) }))
     oracle.laneGone(items, isDeath)
     this.#subscribers.forget(asLane(lane), unread, isDeath ? BOX : null)
@@ -162,7 +162,7 @@ export class SimulatedLanes {
     if (slot === this.slots.length) {
       this.isReloading = false
       this.#endQuarantine()
-      return this.#changed()
+      return this.changed()
     }
     const fresh = new SimulatedLane(this.#run, ++this.#numbers, slot, 'regular')
     const old = this.slots[slot]!

@@ -318,6 +318,8 @@ export class Run {
         )
       while (lanes.unsubscribe());
       if (!lanes.isHealed || lanes.isReloading || !lanes.areUp) continue
+      // What a lane had subscribed to as it drained is dropped with the next lane that comes or goes.
+      lanes.changed()
       // A group that no lane has any more takes no replay.
       for (const letter of hub.records.deadLetters()) {
         const isKnown =
