@@ -175,7 +175,7 @@ export class SimulatedLanes {
     })
     this.#run.clock.in(150, () => {
       // It has died in its boot: once more.
-      if (this.slots[slot] !== fresh && fresh.state !== 'ready') {
+      if (this.slots[slot] !== fresh && fresh.state === 'starting') {
         this.all.delete(fresh)
         return this.#replace(slot)
       }
