@@ -1,51 +1,68 @@
 /** The only module that a plugin imports, as `heddle`, in the repository as `#heddle`. */
 
 export type { Claims } from './contracts/auth.ts'
-export type { Db, DbErrorKind, Queryable, Row, SqlValue, Tx } from './contracts/db.ts'
+export type { Condition, Db, DbErrorKind, Queryable, Row, Sql, SqlTag, SqlValue, Tx } from './contracts/db.ts'
 export type {
   DeadLetter,
   DeadLetterFilter,
   DeliveryFailure,
   EventBus,
+  EventContracts,
   EventMeta,
+  EventName,
   EventRecord,
+  Events,
+  Payload,
+  PayloadsOf,
   TopologyEntry,
 } from './contracts/event-bus.ts'
-export type { EventContracts, EventName, Events, PayloadsOf } from './contracts/event-contracts.ts'
-export type { Handler, Http, SseStream } from './contracts/http.ts'
 export type {
   AfterHook,
   Answer,
   ErrorHook,
   Guard,
+  Handler,
   HookAnswer,
   HookSetup,
+  Http,
   IdentifyOptions,
   IdentityScheme,
+  Socket,
+  SocketHandlers,
+  SocketOptions,
+  SseStream,
   ToolsIn,
-} from './contracts/http-hooks.ts'
+} from './contracts/http.ts'
 export type {
+  BodyPart,
+  BodyParts,
+  BodyStream,
+  ByteStream,
   Data,
   EndpointOptions,
   HttpContext,
+  SavedFile,
+  SaveOptions,
   ThrownAnswer,
   ThrownAnswers,
   UploadedFile,
   User,
 } from './contracts/http-request.ts'
 export type { LogDetails, Logger, LogLevel } from './contracts/logger.ts'
-export type { Payload } from './contracts/payload.ts'
 export type {
+  JsonSchema,
   LaneInfo,
   MetricRecord,
   Readiness,
   Registry,
   RequestRecord,
   RequestSink,
+  RouteInfo,
+  RouteSchemas,
   SystemDump,
+  ThrownInfo,
   ToolStatus,
 } from './contracts/registry.ts'
-export type { BodyPart, BodyParts, BodyStream, ByteStream, SavedFile, SaveOptions } from './contracts/request-body.ts'
 export type {
   DeathPart,
   DeliveryPart,
@@ -59,30 +76,26 @@ export type {
   WorkReport,
   WorkSpan,
 } from './contracts/requests.ts'
-export type { JsonSchema, RouteInfo, RouteSchemas, ThrownInfo } from './contracts/route-info.ts'
 export type { JobInfo, JobOptions, JobRun, Scheduler } from './contracts/scheduler.ts'
 export type { SessionOptions } from './contracts/session.ts'
-export type { Condition, Sql, SqlTag } from './contracts/sql.ts'
 export type { StandardSchemaV1 } from './contracts/standard-schema.ts'
 export type { Json, State } from './contracts/state.ts'
 export type { Tool, ToolRuntime } from './contracts/tool.ts'
 export type { Tools } from './contracts/tools.ts'
-export type { Socket, SocketHandlers, SocketOptions } from './contracts/web-socket.ts'
 export { causalForest, type TreeNode } from './core/causality/tree.ts'
 export { HeddleError } from './core/errors/catalogue.ts'
-export { DbError } from './core/errors/db-error.ts'
+export { DbError, Unrecoverable } from './core/errors/db-error.ts'
 export { HttpError, type HttpErrorOptions } from './core/errors/http-error.ts'
-export { type PluginPlace, pluginPlace, type SourceLine, sourceAround } from './core/errors/plugin-source.ts'
-export { Unrecoverable } from './core/errors/unrecoverable.ts'
+export { type PluginPlace, pluginPlace, type SourceLine, sourceAround } from './core/errors/places.ts'
 export { networkOf } from './core/http/network.ts'
-export type { KeysetColumn, KeysetPage } from './core/sql/cursor.ts'
 export { sql } from './core/sql/fragment.ts'
+export type { KeysetColumn, KeysetPage } from './core/sql/keyset.ts'
 export { type KeysetOptions, keysetPage } from './core/sql/keyset.ts'
 export { guard } from './runtime/endpoint/guard.ts'
 export { type FunctionPlugin, Plugin, type PluginLife, plugin } from './runtime/kernel/plugin.ts'
 export { Sessions } from './runtime/sessions.ts'
 
-import type { RouteInfo } from './contracts/route-info.ts'
+import type { RouteInfo } from './contracts/registry.ts'
 import { messageOf } from './core/errors/description.ts'
 import { HttpError } from './core/errors/http-error.ts'
 import { isPackageMissing } from './core/errors/misconfigured.ts'

@@ -4,7 +4,7 @@ import { PgRemoteDatabase, PgRemoteSession, drizzle as pgProxy } from 'drizzle-o
 import { SQLiteRemoteSession, SqliteRemoteDatabase, drizzle as sqliteProxy } from 'drizzle-orm/sqlite-proxy'
 import type { Db, Queryable, SqlValue, Tx } from '../contracts/db.ts'
 import { DbError } from '../core/errors/db-error.ts'
-import { ROWS_AS_ARRAYS } from '../core/sql/row-arrays.ts'
+import { ROWS_AS_ARRAYS } from '../core/sql/fragment.ts'
 
 type Schema = Record<string, unknown>
 

@@ -1,10 +1,43 @@
-import type { Awaitable } from './awaitable.ts'
-import type { Tx } from './db.ts'
-import type { Delivered, EventName, Published } from './event-contracts.ts'
+// The tool `event_bus`: publishing, subscribing, records, dead letters, types of payloads.
+
+import type { TransactionCompanion, Tx } from './db.ts'
+import type { Awaitable } from './http.ts'
 import type { Owner } from './owner.ts'
-import type { Payload } from './payload.ts'
 import type { BlackBox } from './registry.ts'
-import type { TransactionCompanion } from './transaction-companion.ts'
+import type { StandardSchemaV1 } from './standard-schema.ts'
+
+/** An event's payload: a JSON object of at most 1 MiB. */
+export type Payload = Record<string, unknown>
+
+/** What `domains/<domain>/events.ts` exports by default: event name → schema of its payload. */
+export type EventContracts = Readonly<Record<string, StandardSchemaV1>>
+
+/**
+ * Payloads by event name, as `publish` and `subscribe` know them. Each domain adds its own beside its contracts:
+ * `declare module 'heddle' { interface Events extends PayloadsOf<typeof contracts> {} }`.
+ */
+// biome-ignore lint/suspicious/noEmptyInterface: an alias could not be added to
+export interface Events {}
+
+/** Event name → the payload that its contract takes. A payload is published as it was given; what the schema makes of it is not used. */
+export type PayloadsOf<Contracts extends EventContracts> = { [Event in keyof Contracts]: InputOf<Contracts[Event]> }
+type InputOf<Schema extends StandardSchemaV1> = NonNullable<Schema['~standard']['types']>['input']
+
+/** Any name; an editor proposes those that have a contract. */
+export type EventName = keyof Events | (string & {})
+
+/** The payload that may be published under a name: the one of its contract, or any object where it has none. */
+export type Published<Name extends string> = Name extends keyof Events ? Events[Name] : Payload
+
+/** The payload that a subscriber of a name gets: the published one, as JSON; `Own` where the event has no contract. */
+export type Delivered<Name extends string, Own> = Name extends keyof Events ? AsJson<Events[Name]> : Own
+type AsJson<Value> = Value extends string | number | boolean | null | undefined
+  ? Value
+  : Value extends { toJSON(): infer Text }
+    ? Text
+    : Value extends object
+      ? { [Key in keyof Value]: AsJson<Value[Key]> }
+      : Value
 
 /** One event, as `/system/traces/flat` shows it: with the keys of its payload, never the values. */
 export interface EventRecord {

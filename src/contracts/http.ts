@@ -1,11 +1,174 @@
-import type { Awaitable } from './awaitable.ts'
-import type { AddedBy, AfterHook, ErrorHook, Guard, IdentifyOptions } from './http-hooks.ts'
-import type { Data, EndpointOptions, HttpContext, ThrownAnswers, User } from './http-request.ts'
+// The tool `http`: routes, hooks, streams, WebSockets and their options.
+import type {
+  AuthValidator,
+  Data,
+  EndpointOptions,
+  HttpContext,
+  RequestBody,
+  ThrownAnswers,
+  User,
+} from './http-request.ts'
 import type { Owner } from './owner.ts'
-import type { RequestBody } from './request-body.ts'
-import type { RouteAnswer } from './route-answer.ts'
-import type { RouteData } from './route-data.ts'
-import type { SocketHandlers, SocketOptions } from './web-socket.ts'
+import type { RouteAnswer, RouteData } from './route-types.ts'
+import type { StandardSchemaV1 } from './standard-schema.ts'
+import type { Tools } from './tools.ts'
+
+/** A value in the primary, a promise in a lane: always await it. */
+export type Awaitable<T> = T | Promise<T>
+
+/** What a hook returns: nothing to go on, or the body of an answer, as a handler does. */
+// biome-ignore lint/suspicious/noConfusingVoidType: a function without `return` has this type
+export type HookAnswer = (object & { then?: never }) | undefined | void
+
+/**
+ * Runs before the handler: returns nothing to go on, an answer instead of the handler's, or throws.
+ *
+ * `data` has the path parameters as texts and, on a route with `authValidator`, `_auth`. Query and body are read after the guards, so that a
+ * stranger gets 401 before 422; `context.rawBody` is there.
+ *
+ * `Added` is what it adds to `context`, by assignment, for the guards and handlers after it.
+ */
+export interface Guard<Added = unknown> {
+  (data: Data, context: HttpContext & Added): Awaitable<HookAnswer>
+  /** For the API documents of its routes. */
+  readonly throws?: ThrownAnswers
+}
+
+/** An answer, as `after` hooks see it. */
+export interface Answer {
+  readonly status: number
+  /** The value that becomes JSON, the bytes of `sendBinary`, or undefined for an answer without a body and for files. */
+  readonly body: unknown
+}
+
+/**
+ * Runs after the handler, also when the answer was thrown or is a guard's. It may set headers and status, and returns nothing, or another body in
+ * place of the answer's: the status stays unless it is set.
+ */
+export type AfterHook<Added = unknown> = (answer: Answer, context: HttpContext & Partial<Added>) => unknown
+
+/**
+ * Runs when a guard, the input, the handler or a hook has thrown. Returns nothing to leave the error as it is, an answer in its place, or throws
+ * another error. The answer's status is the error's (500 for an unknown one) unless it is set.
+ */
+export type ErrorHook<Added = unknown> = (
+  error: unknown,
+  context: HttpContext & Partial<Added>,
+) => Awaitable<HookAnswer>
+
+/**
+ * How a client says who it is, for the API documents: `bearer` is `Authorization: Bearer <token>`, `cookie` the `__Host-session` of `new Sessions`,
+ * anything else a security scheme as OpenAPI has it.
+ */
+export type IdentityScheme = 'bearer' | 'cookie' | { readonly type: string; readonly [field: string]: unknown }
+
+/** Of `http.identify`. */
+export interface IdentifyOptions {
+  schemes?: readonly IdentityScheme[]
+}
+
+/** Which of a request's moments a hook is for. */
+export type HookKind = 'identify' | 'guard' | 'before' | 'after' | 'onError'
+
+/** A hook as a thread registers it. */
+export interface Hook {
+  readonly kind: HookKind
+  /** Whose hook it is: `this` is its instance. */
+  readonly owner: Owner
+  // biome-ignore lint/suspicious/noExplicitAny: each kind takes its own
+  readonly run: (input: any, context: any) => unknown
+  readonly throws: ThrownAnswers | undefined
+  /** Of `identify`. */
+  readonly schemes?: readonly IdentityScheme[]
+  /** Where it was registered: `domains/shop/domain.ts:12`. */
+  readonly place: string
+}
+
+/** What `domain.ts` and `app.ts` export by default: it registers hooks, and returns `http` as they make it. */
+export type HookSetup = (tools: Tools) => unknown
+
+/**
+ * The tools of a plugin whose domain (or application) has hooks: `http` knows what they add to `context`.
+ * `constructor({ db, http }: ToolsIn<typeof shop>)`, with `import type shop from '../domain.ts'`.
+ */
+// biome-ignore lint/suspicious/noExplicitAny: a setup may want the tools of a wider one
+export type ToolsIn<Setup extends (tools: any) => unknown> = Omit<Tools, 'http'> & {
+  http: Awaited<ReturnType<Setup>> extends Http<infer Added> ? Http<Added> : Http
+}
+
+type ContextsOf<Guards> =
+  // biome-ignore lint/suspicious/noExplicitAny: whatever the data is
+  (Guards extends (data: any, context: infer Context) => unknown ? (context: Context) => void : never) extends (
+    context: infer All,
+  ) => void
+    ? All
+    : unknown
+
+/** What the `guards` of a route add to `context`. */
+type AddedBy<Options> = Options extends { guards: readonly (infer Guards)[] } ? ContextsOf<Guards> : unknown
+
+/** One WebSocket client. It stays in one thread from its handshake to its end, so state that a plugin keeps about it there is always found again. */
+export interface Socket {
+  /** Unique over all replicas and never used again: `ws_` and a time-ordered id. */
+  readonly id: string
+  /** Query and path parameters of the handshake, and `_auth`. */
+  readonly data: Data
+  /** Request id of the handshake. Whatever the socket's handlers publish or log carries it. */
+  readonly requestId: string
+  /** Aborted when either side has closed the socket, before `close` runs. */
+  readonly signal: AbortSignal
+  /**
+   * Sends a string as text, bytes as a binary message, anything else as JSON text. Does nothing when the socket is closed.
+   * A client that leaves 1 MiB unread is disconnected.
+   * @returns false when 256 KiB are unread or the socket is closed: wait for `drained` before sending more
+   */
+  send(message: unknown): boolean
+  /** Resolves when more can be sent, or when the socket is closed. */
+  drained(): Promise<void>
+  /**
+   * Closes the socket after everything that was sent. Messages that were received but not handled yet are dropped.
+   * @param code 1000 to 1003, 1007 to 1014 or 3000 to 4999. Default 1000
+   * @param reason at most 123 bytes of UTF-8
+   * @throws RangeError for another code or a longer reason
+   */
+  close(code?: number, reason?: string): void
+}
+
+/** The handlers of one socket run one after another: `open`, then `message` for each message, then `close`. */
+export interface SocketHandlers<Added = unknown> {
+  /** Called after the handshake. An error closes the socket with 1011. */
+  open?(socket: Socket, data: Data, context: HttpContext & Added): unknown
+  /** Gets text as a string and binary as bytes. An error closes the socket with 1011. */
+  message?(socket: Socket, message: string | Uint8Array): unknown
+  /** Called when either side has closed the socket. Code 1006: the connection ended without a close message. */
+  close?(socket: Socket, code: number, reason: string): unknown
+}
+
+export interface SocketOptions {
+  /** Makes the handshake require a token: `Authorization: Bearer <token>`, or `Sec-WebSocket-Protocol: bearer, <token>`. */
+  authValidator?: AuthValidator
+  /** Any Standard Schema; `data` gets its output. A mismatch is answered with 422 instead of the handshake. */
+  query?: StandardSchemaV1
+  params?: StandardSchemaV1
+  /** Run before the handshake. */
+  // biome-ignore lint/suspicious/noExplicitAny: each adds its own to the context
+  guards?: readonly Guard<any>[]
+  /** What they throw, for the API documents. */
+  throws?: ThrownAnswers
+  tags?: string[]
+  summary?: string
+  description?: string
+}
+
+/** A WebSocket route as a thread registers it. */
+export interface SocketRoute {
+  owner: Owner
+  path: string
+  handlers: SocketHandlers
+  options: SocketOptions
+  /** Where it was registered; only with guards. */
+  place?: string
+}
 
 export type Method = 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE' | 'HEAD' | 'OPTIONS'
 
@@ -29,13 +192,10 @@ export type StreamHandler<Added = unknown> = (
   context: HttpContext & Added,
 ) => unknown | Promise<unknown>
 
-export type StreamOptions = Pick<
-  EndpointOptions,
-  'tags' | 'authValidator' | 'summary' | 'description' | 'guards' | 'throws'
->
+type StreamOptions = Pick<EndpointOptions, 'tags' | 'authValidator' | 'summary' | 'description' | 'guards' | 'throws'>
 
 /** A handler whose `data`, `context` and answer are typed by its route. */
-export type RouteHandler<Path extends string, Options extends EndpointOptions, Added = unknown> = (
+type RouteHandler<Path extends string, Options extends EndpointOptions, Added = unknown> = (
   data: RouteData<Path, Options>,
   context: HttpContext<RequestBody<Options>> & Added & AddedBy<Options>,
 ) => RouteAnswer<Options>

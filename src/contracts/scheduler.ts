@@ -1,4 +1,4 @@
-import type { Awaitable } from './awaitable.ts'
+import type { Awaitable } from './http.ts'
 import type { Owner } from './owner.ts'
 
 /** What a handler learns of its run. */

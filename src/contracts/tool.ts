@@ -1,9 +1,7 @@
 import type { CausalContext } from '../core/causality/context.ts'
 import type { Settings } from '../core/config/schema.ts'
-import type { Awaitable } from './awaitable.ts'
 import type { BusTransport } from './event-bus.ts'
-import type { Endpoint, StaticMount, Stream } from './http.ts'
-import type { Hook } from './http-hooks.ts'
+import type { Awaitable, Endpoint, Hook, SocketRoute, StaticMount, Stream } from './http.ts'
 import type { LogLevel, LogSink } from './logger.ts'
 import type { Owner } from './owner.ts'
 import type {
@@ -13,15 +11,14 @@ import type {
   ProcessCounter,
   Readiness,
   RequestSink,
+  RouteInfo,
   SystemDump,
   ToolStatus,
 } from './registry.ts'
 import type { RequestDetail, RequestFilter, RequestSummary, WorkReport, WorkSpan } from './requests.ts'
-import type { RouteInfo } from './route-info.ts'
 import type { JobDefinition, JobInfo } from './scheduler.ts'
 import type { Tools } from './tools.ts'
 import type { CallDetails } from './tracing.ts'
-import type { SocketRoute } from './web-socket.ts'
 
 /** The thread of a tool instance. */
 export type ThreadRef = { readonly kind: 'primary' } | { readonly kind: 'lane'; readonly index: number }

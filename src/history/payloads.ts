@@ -1,16 +1,17 @@
+import type { JsonSchema } from '../contracts/registry.ts'
 import type { PayloadPart, WorkPart } from '../contracts/requests.ts'
-import type { JsonSchema } from '../contracts/route-info.ts'
 import type { StandardSchemaV1 } from '../contracts/standard-schema.ts'
 import type { ReceivedRequest, ReceivedRoute, SentAnswer, Work } from '../contracts/tracing.ts'
 import { loadEventContracts } from '../core/schemas/event-contracts.ts'
 import {
   isSecretName,
   isSecretText,
+  type KnownSecrets,
   marksOf,
+  SECRET,
   withoutSecrets,
   withoutSecretsInText,
 } from '../core/schemas/secret-fields.ts'
-import { type KnownSecrets, SECRET } from '../core/schemas/secret-texts.ts'
 import { isSql } from '../core/sql/fragment.ts'
 
 /** Characters of one payload, and of the values of one statement; characters of all payloads of one work. */

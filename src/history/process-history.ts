@@ -11,7 +11,7 @@ import type {
 import type { ClockAnchor, CodeTracing, DeliveryTracing, ToolTracing } from '../contracts/tracing.ts'
 import type { Settings } from '../core/config/schema.ts'
 import { anchorHere } from '../core/schedule/process-clock.ts'
-import { Reminder } from '../core/schedule/reminder.ts'
+import { Reminder } from '../core/schedule/repeating-task.ts'
 import { SideThread } from '../recording/side-thread.ts'
 import type { HistoryQuery } from './questions.ts'
 import { DeliveryHistory, ThreadHistory } from './recorder.ts'

@@ -15,11 +15,10 @@ import type {
 import { type CausalContext, causality, NO_CAUSE } from '../core/causality/context.ts'
 import type { TraceContext } from '../core/causality/trace-context.ts'
 import { clockOf } from '../core/schedule/process-clock.ts'
-import { withoutSecretTexts } from '../core/schemas/secret-texts.ts'
+import { withoutSecretTexts } from '../core/schemas/secret-fields.ts'
 import { RecordWriter } from '../recording/ring.ts'
 import { Keep } from './keep.ts'
-import type { EntryWriter } from './open-work.ts'
-import { OpenWork, WorkScope } from './open-work.ts'
+import { type EntryWriter, OpenWork, WorkScope } from './open-work.ts'
 import { Payloads } from './payloads.ts'
 
 /** Calls that run a function of their caller: calls in it belong below them. */

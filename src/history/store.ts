@@ -1,8 +1,7 @@
 import type BetterSqlite3 from 'better-sqlite3'
 import type { DeathPart, DeliveryPart, RequestPart, WorkPart } from '../contracts/requests.ts'
 import { timeOrderedId } from '../core/causality/ids.ts'
-import { isSecretName } from '../core/schemas/secret-fields.ts'
-import { SECRET } from '../core/schemas/secret-texts.ts'
+import { isSecretName, SECRET } from '../core/schemas/secret-fields.ts'
 import { openHistory } from './history-file.ts'
 
 /** Milliseconds between two signs of life in the file, and between two looks at its size. */

@@ -1,17 +1,17 @@
+import type { TransactionCompanion } from '../contracts/db.ts'
 import type {
   BusTransport,
   DeadLetter,
   DeadLetterPage,
   EventRecord,
   FailureListener,
+  Payload,
   PublicationCheck,
   PublishOptions,
   Subscription,
   TopologyEntry,
 } from '../contracts/event-bus.ts'
-import type { Payload } from '../contracts/payload.ts'
 import type { ScopeSource } from '../contracts/tracing.ts'
-import type { TransactionCompanion } from '../contracts/transaction-companion.ts'
 import { causality } from '../core/causality/context.ts'
 import { NO_TRACE_CONTEXT } from '../core/causality/trace-context.ts'
 import type { EventLog } from '../runtime/event-log/event-log.ts'

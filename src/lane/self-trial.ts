@@ -1,7 +1,7 @@
 import { type Debugger, Session } from 'node:inspector'
 import { HeddleError } from '../core/errors/catalogue.ts'
 import { messageOf } from '../core/errors/description.ts'
-import { placeInSource, sourceMap } from '../core/errors/script-place.ts'
+import { placeInSource, sourceMap } from '../core/errors/places.ts'
 
 /** How often, milliseconds. One takes some 20 microseconds. */
 const TRIAL_MS = 1000

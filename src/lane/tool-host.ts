@@ -1,6 +1,5 @@
 import type { BusTransport } from '../contracts/event-bus.ts'
-import type { Endpoint, StaticMount, Stream } from '../contracts/http.ts'
-import type { Hook } from '../contracts/http-hooks.ts'
+import type { Endpoint, Hook, SocketRoute, StaticMount, Stream } from '../contracts/http.ts'
 import type { LogLevel, LogSink } from '../contracts/logger.ts'
 import type {
   LaneInfo,
@@ -8,14 +7,13 @@ import type {
   MetricsSink,
   ProcessCounter,
   Readiness,
+  RouteInfo,
   SystemDump,
   ToolStatus,
 } from '../contracts/registry.ts'
 import type { RequestDetail, RequestFilter, RequestSummary, WorkReport, WorkSpan } from '../contracts/requests.ts'
-import type { RouteInfo } from '../contracts/route-info.ts'
 import type { JobDefinition, JobInfo } from '../contracts/scheduler.ts'
 import type { ToolHost } from '../contracts/tool.ts'
-import type { SocketRoute } from '../contracts/web-socket.ts'
 import type { Settings } from '../core/config/schema.ts'
 import { HeddleError } from '../core/errors/catalogue.ts'
 import { mountEndpoints } from '../runtime/endpoint/files/static-files.ts'

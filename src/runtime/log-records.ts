@@ -1,9 +1,8 @@
 // Log records: made, limited in size and in rate.
 import type { LogDetails, LogLevel } from '../contracts/logger.ts'
 import { causality } from '../core/causality/context.ts'
-import { cutText } from '../core/errors/cut-text.ts'
-import { namesIn } from '../core/errors/description.ts'
-import { withoutSecretTexts } from '../core/schemas/secret-texts.ts'
+import { cutText, namesIn } from '../core/errors/description.ts'
+import { withoutSecretTexts } from '../core/schemas/secret-fields.ts'
 import type { LogRecord } from '../transport/messages.ts'
 
 /** The rate holds over this time, milliseconds. */

@@ -6,7 +6,7 @@ import type { SessionOptions } from '../contracts/session.ts'
 import type { State } from '../contracts/state.ts'
 import { readVariable } from '../core/config/plugin-variables.ts'
 import { HeddleError } from '../core/errors/catalogue.ts'
-import { newSecret } from '../core/schemas/secret-texts.ts'
+import { newSecret } from '../core/schemas/secret-fields.ts'
 import { PERSONAL, RequestContext } from './endpoint/context.ts'
 import { sessionCookies } from './endpoint/cookies.ts'
 

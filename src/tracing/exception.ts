@@ -1,7 +1,7 @@
 import { CATALOGUE, HeddleError } from '../core/errors/catalogue.ts'
 import { DbError } from '../core/errors/db-error.ts'
 import { messageOf } from '../core/errors/description.ts'
-import { withoutSecretTexts } from '../core/schemas/secret-texts.ts'
+import { withoutSecretTexts } from '../core/schemas/secret-fields.ts'
 import { ATTR } from './attributes.ts'
 
 /** Longer messages and stacks are cut. Characters. */

@@ -11,7 +11,7 @@ import {
   tracestateOf,
   UNNAMED_TRACE,
 } from '../core/causality/trace-context.ts'
-import { withoutSecretTexts } from '../core/schemas/secret-texts.ts'
+import { withoutSecretTexts } from '../core/schemas/secret-fields.ts'
 import { ATTR, cut, METHODS, queryKeys } from './attributes.ts'
 import type { TraceSampler } from './sampler.ts'
 import { hrTimeOf, type SpanWriter } from './span-record.ts'

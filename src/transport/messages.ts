@@ -13,7 +13,7 @@ import type { TracingInit } from '../contracts/tracing.ts'
 import type { Origin } from '../core/causality/context.ts'
 import type { TraceContext } from '../core/causality/trace-context.ts'
 import type { Settings } from '../core/config/schema.ts'
-import type { Fault } from '../core/errors/fault.ts'
+import type { Fault } from '../core/errors/catalogue.ts'
 import type { LogChanges } from './log-changes.ts'
 import type { StreamCommand, StreamReport } from './stream-messages.ts'
 

@@ -1,4 +1,18 @@
+// Ids in the order of time, random digits, timestamps.
 import { randomFillSync } from 'node:crypto'
+
+let lastStampMs = Number.NaN
+let lastText = ''
+
+/** `YYYY-MM-DDTHH:mm:ss.sssZ`. The last text is kept: formatting is slow, and under load the same millisecond is formatted a hundred times. */
+export function isoTimestamp(epochMs: number): string {
+  const ms = Math.trunc(epochMs)
+  if (ms !== lastStampMs) {
+    lastStampMs = ms
+    lastText = new Date(ms).toISOString()
+  }
+  return lastText
+}
 
 const POOL_BYTES = 16_384
 const words = new Uint32Array(POOL_BYTES / 4)

@@ -1,5 +1,15 @@
+// Errors of a database, and those that no further attempt helps.
 import type { DbErrorKind } from '../../contracts/db.ts'
 import { HeddleError } from './catalogue.ts'
+
+/**
+ * Thrown by a subscriber, it says that another attempt would fail, too: the delivery becomes a dead letter at once, whatever its `retries`.
+ * What counts is the value that was thrown, or that the handler's promise was rejected with: an instance of this class or of a class that
+ * extends it. One that is the `cause` of another error, or among those of an AggregateError, is not seen.
+ */
+export class Unrecoverable extends Error {
+  override name = 'Unrecoverable'
+}
 
 /** A failed database statement. `kind` is the same on every database; `cause` is the driver's own error. */
 export class DbError extends HeddleError {

@@ -1,3 +1,11 @@
+// Whatever was thrown, as text and across threads.
+
+/** A text that is not longer than `maxLength`, but for the note that says how long it was. */
+export function cutText(text: string, maxLength: number): string {
+  if (text.length <= maxLength) return text
+  return `${text.slice(0, maxLength)}… [cut: it had ${text.length} characters]`
+}
+
 /**
  * What can be told of any value that was thrown, logged or returned. A plugin may throw anything: a proxy that was revoked, an error whose
  * getters throw, a symbol as its message. Nothing here throws, whatever it is given, and every text is a text.
@@ -8,7 +16,7 @@ const UNREADABLE = 'a value that cannot be read'
 const CAUSES_MAX = 5
 
 /** A value that was thrown, as plain texts. */
-export interface Description {
+interface Description {
   message: string
   /** Only where the value is an error that has one. */
   stack?: string

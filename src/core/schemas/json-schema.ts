@@ -1,5 +1,85 @@
-import type { JsonSchema } from '../../contracts/route-info.ts'
+// A schema as JSON Schema, placed and resolved.
+import type { JsonSchema } from '../../contracts/registry.ts'
+import type { StandardSchemaV1 } from '../../contracts/standard-schema.ts'
 import { isPlainObject } from '../collections/plain-object.ts'
+
+/** The use of a schema: for requests and responses, or for the payload of an event. */
+export type SchemaUse = 'http' | 'event'
+
+interface ConversionRules {
+  /** OpenAPI 3.1 builds on draft 2020-12, AsyncAPI 3.0 on draft 7. */
+  target: 'draft-2020-12' | 'draft-07'
+  /** A published payload may hold a Date, which becomes text in JSON. HTTP data is checked as JSON, where only a schema that coerces takes a date. */
+  hasDates: boolean
+}
+
+const RULES: Readonly<Record<SchemaUse, ConversionRules>> = {
+  http: { target: 'draft-2020-12', hasDates: false },
+  event: { target: 'draft-07', hasDates: true },
+}
+
+/** A schema whose text is longer than this is not shown. */
+const SCHEMA_MAX_CHARS = 65_536
+
+/**
+ * The conversion that a schema may offer beside `validate`.
+ * Source: Standard JSON Schema specification v1, https://standardschema.dev/json-schema
+ */
+interface SelfDescription {
+  input?: (options: { target: string; libraryOptions?: Record<string, unknown> }) => unknown
+}
+
+/**
+ * The JSON Schema of the input of a Standard Schema, or one that accepts anything and says why. Responses and events are sent as they
+ * were given, not as the schema's output, so the output is not described.
+ * Loads no schema library, since libraries include the conversion. Never throws: a schema that cannot be shown must not keep a plugin from booting.
+ */
+export function jsonSchemaOf(schema: StandardSchemaV1, use: SchemaUse): JsonSchema {
+  const { target, hasDates } = RULES[use]
+  const standard = schema['~standard'] as StandardSchemaV1['~standard'] & { jsonSchema?: SelfDescription }
+  try {
+    const convert = standard.jsonSchema?.input
+    if (typeof convert !== 'function') {
+      return unknown(`Checked by a schema of ${standard.vendor}, which does not describe itself.`)
+    }
+    const isZod = standard.vendor === 'zod'
+    const libraryOptions = isZod ? { unrepresentable: 'any', override: describeUnrepresentable(hasDates) } : undefined
+    const converted = convert({ target, ...(libraryOptions && { libraryOptions }) })
+    const text = JSON.stringify(converted)
+    if (text.length > SCHEMA_MAX_CHARS) return unknown('Checked by a schema that is too large to be shown.')
+    const plain: unknown = JSON.parse(text)
+    if (!isPlainObject(plain)) return unknown('Checked by a schema that does not describe itself.')
+    delete plain.$schema
+    return plain
+  } catch (error) {
+    return unknown(`Checked by a schema that cannot be shown: ${firstLine(error)}`)
+  }
+}
+
+function unknown(description: string): JsonSchema {
+  return { description }
+}
+
+function firstLine(error: unknown): string {
+  return String((error as Error | undefined)?.message ?? error)
+    .split('\n', 1)[0]!
+    .slice(0, 200)
+}
+
+interface ZodNode {
+  zodSchema: { _zod: { def: { type: string; coerce?: boolean } } }
+  jsonSchema: JsonSchema
+}
+
+/** zod does not describe types that JSON lacks. This says how their values are sent. */
+function describeUnrepresentable(hasDates: boolean): (node: ZodNode) => void {
+  return ({ zodSchema, jsonSchema }) => {
+    const { type, coerce } = zodSchema._zod.def
+    if (type === 'date' && (hasDates || coerce)) Object.assign(jsonSchema, { type: 'string', format: 'date-time' })
+    else if (type === 'bigint' && coerce) Object.assign(jsonSchema, { type: 'string', pattern: '^-?\\d+$' })
+    else if (type === 'transform' || type === 'custom') jsonSchema.description ??= 'Made or checked by code.'
+  }
+}
 
 /** Keywords that hold one schema, a list of schemas, or a schema for each name. */
 const ONE = new Set(

@@ -1,8 +1,7 @@
-import type { IdentityScheme } from '../../contracts/http-hooks.ts'
-import type { EndpointOptions, ThrownAnswers } from '../../contracts/http-request.ts'
-import type { BodyKind } from '../../contracts/request-body.ts'
-import type { RouteSchemas, ThrownInfo } from '../../contracts/route-info.ts'
-import { jsonSchemaOf } from './schema-conversion.ts'
+import type { IdentityScheme } from '../../contracts/http.ts'
+import type { BodyKind, EndpointOptions, ThrownAnswers } from '../../contracts/http-request.ts'
+import type { RouteSchemas, ThrownInfo } from '../../contracts/registry.ts'
+import { jsonSchemaOf } from './json-schema.ts'
 
 /** How a client says who it is. */
 export interface RouteSecurity {

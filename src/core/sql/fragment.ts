@@ -1,6 +1,12 @@
-import type { SqlValue } from '../../contracts/db.ts'
-import type { Condition, Sql, SqlTag } from '../../contracts/sql.ts'
+// The tag `sql`.
+import type { Condition, Sql, SqlTag, SqlValue } from '../../contracts/db.ts'
 import { DbError } from '../errors/db-error.ts'
+
+/**
+ * A statement that begins with this has arrays for rows, in the order of its columns: for query builders, which give several columns one name.
+ * On PostgreSQL they hold points in time and NUMERIC as the server writes them, as the libraries expect it of a driver.
+ */
+export const ROWS_AS_ARRAYS = '/* rows: arrays */ '
 
 /** The same for every copy of this module: a process may have one from source and one that was compiled. JSON has no symbols. */
 const BRAND = Symbol.for('heddle.sql')

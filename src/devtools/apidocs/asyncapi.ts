@@ -1,8 +1,7 @@
 // The AsyncAPI document of the events, and their payloads.
-import type { JsonSchema } from '../../contracts/route-info.ts'
+import type { JsonSchema } from '../../contracts/registry.ts'
 import { loadEventContracts } from '../../core/schemas/event-contracts.ts'
-import { placed } from '../../core/schemas/json-schema.ts'
-import { jsonSchemaOf } from '../../core/schemas/schema-conversion.ts'
+import { jsonSchemaOf, placed } from '../../core/schemas/json-schema.ts'
 import type { ApiInfo } from './openapi.ts'
 import { exampleOf } from './schema-example.ts'
 

@@ -1,7 +1,7 @@
 // The names of a document: schemas, operations, paths, security schemes.
 
-import type { IdentityScheme } from '../../contracts/http-hooks.ts'
-import type { JsonSchema, RouteInfo } from '../../contracts/route-info.ts'
+import type { IdentityScheme } from '../../contracts/http.ts'
+import type { JsonSchema, RouteInfo } from '../../contracts/registry.ts'
 import { placed, refersToItself } from '../../core/schemas/json-schema.ts'
 
 const SCHEMAS = '#/components/schemas/'

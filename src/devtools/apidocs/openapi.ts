@@ -1,4 +1,4 @@
-import type { JsonSchema, RouteInfo } from '../../contracts/route-info.ts'
+import type { JsonSchema, RouteInfo } from '../../contracts/registry.ts'
 import { Components, OperationIds, PathNames, type SecurityScheme, SecuritySchemes } from './components.ts'
 import { type Parameter, parametersOf, type RequestBody, requestBodyOf } from './parameters.ts'
 import { FAILURE_SCHEMAS, type Response, responsesOf, sharedResponses } from './responses.ts'

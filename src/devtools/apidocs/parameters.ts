@@ -1,7 +1,7 @@
 // What a request brings: parameters and body.
 
-import type { BodyKind } from '../../contracts/request-body.ts'
-import type { JsonSchema, RouteInfo } from '../../contracts/route-info.ts'
+import type { BodyKind } from '../../contracts/http-request.ts'
+import type { JsonSchema, RouteInfo } from '../../contracts/registry.ts'
 import { isPlainObject } from '../../core/collections/plain-object.ts'
 import { resolved } from '../../core/schemas/json-schema.ts'
 import { type Components, type PathParameter, typeName } from './components.ts'

@@ -1,4 +1,4 @@
-import type { JsonSchema, RouteInfo, ThrownInfo } from '../../contracts/route-info.ts'
+import type { JsonSchema, RouteInfo, ThrownInfo } from '../../contracts/registry.ts'
 import { CATALOGUE, type ErrorCode } from '../../core/errors/catalogue.ts'
 import { type Components, typeName } from './components.ts'
 import { exampleOf } from './schema-example.ts'

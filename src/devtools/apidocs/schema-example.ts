@@ -1,4 +1,4 @@
-import type { JsonSchema } from '../../contracts/route-info.ts'
+import type { JsonSchema } from '../../contracts/registry.ts'
 import { isPlainObject } from '../../core/collections/plain-object.ts'
 import { resolved } from '../../core/schemas/json-schema.ts'
 

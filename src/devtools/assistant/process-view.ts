@@ -1,8 +1,7 @@
 import type { DeadLetter, EventRecord, TopologyEntry } from '../../contracts/event-bus.ts'
 import type { LogLevel } from '../../contracts/logger.ts'
-import type { LaneInfo, SystemDump } from '../../contracts/registry.ts'
+import type { LaneInfo, RouteInfo, SystemDump } from '../../contracts/registry.ts'
 import type { RequestDetail, RequestFilter, RequestSummary } from '../../contracts/requests.ts'
-import type { RouteInfo } from '../../contracts/route-info.ts'
 import type { LintReport } from '../lint/report.ts'
 
 export interface LogLine {

@@ -2,7 +2,7 @@
 import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { dirname } from 'node:path'
 import type { ParseArgsConfig, parseArgs } from 'node:util'
-import { shown } from '../../core/errors/shown-path.ts'
+import { shown } from '../../core/errors/places.ts'
 import { CommandError } from '../command-error.ts'
 
 type Flags = NonNullable<ParseArgsConfig['options']>

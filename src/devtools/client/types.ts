@@ -1,5 +1,5 @@
 // Writes types of TypeScript from JSON Schema, and the texts of a source: literals, keys, comments.
-import type { JsonSchema } from '../../contracts/route-info.ts'
+import type { JsonSchema } from '../../contracts/registry.ts'
 import { isPlainObject } from '../../core/collections/plain-object.ts'
 import { resolved } from '../../core/schemas/json-schema.ts'
 

@@ -1,7 +1,7 @@
 // Writes the client of a service from its routes and events.
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
-import type { JsonSchema, RouteInfo, ThrownInfo } from '../../contracts/route-info.ts'
+import type { JsonSchema, RouteInfo, ThrownInfo } from '../../contracts/registry.ts'
 import { OperationIds, typeName } from '../apidocs/components.ts'
 import { isForm, needsBody, propertiesOf, WITH_BODY } from '../apidocs/parameters.ts'
 import { commentOf, isOpen, keyOf, quoted, TypeWriter } from './types.ts'

@@ -10,7 +10,7 @@ import type { Settings } from '../../core/config/schema.ts'
 import { activeTools, loadTool, toolNameOf } from '../../runtime/kernel/discover.ts'
 import type { MigratingTool } from '../../stores/migrations/driver.ts'
 import { migrate } from '../../stores/migrations/runner.ts'
-import type { SqlDatabase } from '../../stores/sql/api.ts'
+import type { SqlDatabase } from '../../stores/sql/database.ts'
 import { CommandError } from '../command-error.ts'
 
 /** What a command uses of the tool `db`. It has not booted: nothing is migrated by itself. */

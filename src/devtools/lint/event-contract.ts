@@ -1,5 +1,5 @@
 // Every published event has one contract, literal payloads fit it, and every event with a subscriber is published somewhere.
-import { shown } from '../../core/errors/shown-path.ts'
+import { shown } from '../../core/errors/places.ts'
 import { type Contract, misfits } from './contracts.ts'
 import {
   type DynamicEmit,

@@ -1,7 +1,7 @@
 // `heddle new plugin`.
 import { existsSync } from 'node:fs'
 import { join } from 'node:path'
-import { shown } from '../../core/errors/shown-path.ts'
+import { shown } from '../../core/errors/places.ts'
 import { routeShape } from '../../runtime/endpoint/route.ts'
 import { CommandError } from '../command-error.ts'
 import { staticRoutes } from '../lint/route-collision.ts'

@@ -2,7 +2,7 @@
 import { existsSync, readFileSync } from 'node:fs'
 import { basename, dirname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
-import { shown } from '../../core/errors/shown-path.ts'
+import { shown } from '../../core/errors/places.ts'
 import { findTools } from '../../runtime/kernel/discover.ts'
 import { CommandError } from '../command-error.ts'
 import { checkKebab, pascal, snake, words } from './names.ts'

@@ -2,7 +2,7 @@ import { existsSync } from 'node:fs'
 import { basename, join, relative, resolve, sep } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { loadSettings } from '../../core/config/load.ts'
-import { shown } from '../../core/errors/shown-path.ts'
+import { shown } from '../../core/errors/places.ts'
 import { CommandError } from '../command-error.ts'
 import { type Project, readProject } from '../lint/project.ts'
 

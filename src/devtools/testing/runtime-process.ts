@@ -4,7 +4,7 @@ import { once } from 'node:events'
 import { createRequire } from 'node:module'
 import { fileURLToPath } from 'node:url'
 import { copyEnvironment } from '../../core/config/load.ts'
-import { withTimeout } from '../../core/schedule/with-timeout.ts'
+import { withTimeout } from '../../core/schedule/waiting.ts'
 import type { ChildCalls, FromChild } from './child.ts'
 import type { LogEntry } from './owner.ts'
 

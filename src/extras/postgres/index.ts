@@ -1,32 +1,32 @@
-import type { Db, Queryable, Row, SqlValue } from '../../contracts/db.ts'
+import type { Db, Queryable, Row, Sql, SqlValue, TransactionCompanion } from '../../contracts/db.ts'
 import type { Owner } from '../../contracts/owner.ts'
-import type { Sql } from '../../contracts/sql.ts'
 import type { Tool, ToolRuntime } from '../../contracts/tool.ts'
 import type { CallDetails, SpanAttributes } from '../../contracts/tracing.ts'
-import type { TransactionCompanion } from '../../contracts/transaction-companion.ts'
 import { valuesOf } from '../../core/sql/fragment.ts'
-import { migrateOrReport } from '../../stores/migrations/boot.ts'
 import type { MigrationDriver } from '../../stores/migrations/driver.ts'
-import { dbApi, describeDbCall, type SqlDatabase } from '../../stores/sql/api.ts'
-import { STOP_WAIT_MS, WAIT_MS } from '../../stores/sql/limits.ts'
-import type { Outcome } from '../../stores/sql/outcome.ts'
+import { migrateOrReport } from '../../stores/migrations/runner.ts'
+import {
+  dbApi,
+  describeDbCall,
+  type Outcome,
+  type SqlDatabase,
+  STOP_WAIT_MS,
+  WAIT_MS,
+} from '../../stores/sql/database.ts'
 import {
   CONNECTION_BUDGET_BYTES,
   ConnectionBudget,
   giveBackOfThread,
 } from '../../transport/memory/connection-budget.ts'
-import type { Connection } from './connection.ts'
-import { connectionConfig, mayTellPassword } from './connection-config.ts'
-import { Execution } from './execution.ts'
+import { type Connection, connectionConfig, mayTellPassword } from './connection.ts'
+import { Execution, wireValues } from './execution.ts'
 import { hasEndedIdle, isStalePlan, toDbError } from './failure.ts'
 import { Listener } from './listener.ts'
 import { PostgresMigrations } from './migration-driver.ts'
 import { requireOwnTables } from './own-tables.ts'
-import { Pool } from './pool.ts'
-import { isShort, pooled, poolShare } from './pool-share.ts'
+import { isShort, Pool, pooled, poolShare } from './pool.ts'
 import { Statement, Statements } from './statement.ts'
 import { Repeatable, runTransaction } from './transaction.ts'
-import { wireValues } from './values.ts'
 
 /** Longest pause before a transaction is repeated, in milliseconds. */
 const MAX_PAUSE_MS = 50

@@ -7,12 +7,12 @@ import {
   migrationTable,
 } from '../../stores/migrations/driver.ts'
 import { REPLAY_MAX_MS, ScriptFault } from '../../stores/migrations/script-fault.ts'
-import type { Outcome } from '../../stores/sql/outcome.ts'
+import type { Outcome } from '../../stores/sql/database.ts'
 import { refuseControlInMigration } from '../../stores/sql/parameters.ts'
 import { statementsIn } from '../../stores/sql/script.ts'
 import { POSTGRES_DIALECT } from '../../stores/sql/tokens.ts'
 import { sqlStateOf } from './failure.ts'
-import { transactionControlIn } from './sql-shape.ts'
+import { transactionControlIn } from './statement.ts'
 
 /** Milliseconds for which a process waits for another one that migrates, and a statement of a migration for a lock. */
 const MIGRATION_WAIT_MS = 300_000

@@ -1,3 +1,101 @@
+// The connections of a thread: its share of all, its limit of transactions.
+
+import { AsyncResource } from 'node:async_hooks'
+import type { ClientConfig } from 'pg'
+import type { ThreadRef } from '../../contracts/tool.ts'
+import { Fifo } from '../../core/collections/fifo.ts'
+import { DbError } from '../../core/errors/db-error.ts'
+import { MAX_WAITING, WAIT_MS } from '../../stores/sql/database.ts'
+import { Connection } from './connection.ts'
+import type { Execution } from './execution.ts'
+import { toConnectError } from './failure.ts'
+
+/** For a transaction, and a plain statement that is sent meanwhile. */
+const PRIMARY_MAX = 2
+
+/** The connection on which the primary hears of notifications. */
+const LISTENING = 1
+
+/** What is left of RDB_MAX_POOL for the pools of the threads. */
+export const pooled = (maxPool: number): number => Math.max(1, maxPool - LISTENING)
+
+interface PoolShare {
+  /** Most connections of this thread. */
+  max: number
+  /** Connections that it keeps open. */
+  min: number
+}
+
+/**
+ * One thread's share of the process's RDB_MAX_POOL, without the connection that listens, and RDB_MIN_POOL.
+ *
+ * The primary gets at most 2, for migrations, health checks and its own plugins, and never more than in an equal share. The lanes share
+ * the rest; when it cannot be divided evenly, the first lanes have one more. Every thread gets at least one, so more threads than
+ * RDB_MAX_POOL open more connections than that: see `isShort`. Only the lanes keep a minimum open.
+ * While a lane and its successor run side by side, the process still keeps to RDB_MAX_POOL, except for the first connection of each
+ * thread: see connection-budget.ts.
+ *
+ * Of 10 pooled connections: 1 lane: primary 2, lane 8. 3 lanes: primary 2, lanes 3, 3, 2. 7 lanes: primary 1, lanes 2, 2, 1, 1, 1, 1, 1.
+ */
+export function poolShare(total: { max: number; min: number }, lanes: number, thread: ThreadRef): PoolShare {
+  const primary = Math.max(1, Math.min(PRIMARY_MAX, Math.floor(total.max / (lanes + 1))))
+  if (thread.kind === 'primary') return { max: primary, min: 0 }
+  const max = Math.max(1, part(total.max - primary, lanes, thread.index))
+  return { max, min: Math.min(max, part(total.min, lanes, thread.index)) }
+}
+
+/** There are more threads than connections. */
+export function isShort(max: number, lanes: number): boolean {
+  return lanes + 1 > max
+}
+
+/** The lanes on demand, whose indexes follow the others and which exist only at times, get the share of the last lane. */
+function part(whole: number, lanes: number, index: number): number {
+  const lane = Math.min(index, lanes - 1)
+  return Math.floor(whole / lanes) + (lane < whole % lanes ? 1 : 0)
+}
+
+/** At least so many transactions may run at a time, however often they conflict: one of them may be waiting for another process. */
+const MIN = 2
+
+/**
+ * How many connections of a thread may be held by transactions at a time. There are fewer while transactions conflict, because all but
+ * one of those that want the same rows run for nothing. Each conflict halves the limit; it rises by one after as many have succeeded
+ * as may run at a time.
+ */
+export class TransactionLimit {
+  readonly #max: number
+  /** A fraction; rounded down it is the limit. */
+  #limit: number
+  #held = 0
+
+  constructor(max: number) {
+    this.#max = max
+    this.#limit = max
+  }
+
+  /** How many more connections may be held. */
+  get room(): number {
+    return Math.max(0, Math.floor(this.#limit) - this.#held)
+  }
+
+  take(): void {
+    this.#held++
+  }
+
+  give(): void {
+    this.#held--
+  }
+
+  conflicted(): void {
+    this.#limit = Math.max(Math.min(MIN, this.#max), this.#limit / 2)
+  }
+
+  succeeded(): void {
+    if (this.#limit < this.#max) this.#limit = Math.min(this.#max, this.#limit + 1 / this.#limit)
+  }
+}
+
 /**
  * Why this is not `pg.Pool` (pg-pool 3.14). With it in this place these tests of test/rooms/db failed:
  *
@@ -12,16 +110,6 @@
  * with the rest built around it, all of these tests but the last passed. But then each statement needs another turn of the event loop
  * and four listeners, which is a tenth more CPU per query (`npm run bench -- elastic`, its database part).
  */
-import { AsyncResource } from 'node:async_hooks'
-import type { ClientConfig } from 'pg'
-import { Fifo } from '../../core/collections/fifo.ts'
-import { DbError } from '../../core/errors/db-error.ts'
-import { MAX_WAITING, WAIT_MS } from '../../stores/sql/limits.ts'
-import { Connection } from './connection.ts'
-import type { Execution } from './execution.ts'
-import { toConnectError } from './failure.ts'
-import type { PoolShare } from './pool-share.ts'
-import { TransactionLimit } from './transaction-limit.ts'
 
 /** Milliseconds between two checks for statements that take too long and connections that are no longer needed. */
 const LOOK_MS = 250
@@ -35,7 +123,7 @@ const REFILL_MS = 1000
 const ANSWER_GRACE_MS = 2000
 
 /** The limit of connections of the whole process. */
-export interface Budget {
+interface Budget {
   /** Counts one more connection, if it is allowed. */
   tryTake(): boolean
   give(): void
@@ -49,7 +137,7 @@ interface Waiter {
   fail(error: DbError): void
 }
 
-export interface PoolOptions extends PoolShare {
+interface PoolOptions extends PoolShare {
   readonly budget: Budget
   readonly config: ClientConfig
   /** The password may be sent as text. */

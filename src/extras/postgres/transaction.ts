@@ -1,11 +1,8 @@
-import type { Queryable, SqlValue } from '../../contracts/db.ts'
-import type { Sql } from '../../contracts/sql.ts'
-import type { TransactionCompanion } from '../../contracts/transaction-companion.ts'
+import type { Queryable, Sql, SqlValue, TransactionCompanion } from '../../contracts/db.ts'
 import { DbError } from '../../core/errors/db-error.ts'
 import { isInstance } from '../../core/errors/description.ts'
 import { valuesOf } from '../../core/sql/fragment.ts'
-import { TRANSACTION_IDLE_MS } from '../../stores/sql/limits.ts'
-import type { Outcome } from '../../stores/sql/outcome.ts'
+import { type Outcome, TRANSACTION_IDLE_MS } from '../../stores/sql/database.ts'
 import { idleTransactionRefused, refuseInTransaction } from '../../stores/sql/parameters.ts'
 import { isStalePlan, toDbError } from './failure.ts'
 

@@ -1,6 +1,5 @@
 import { HeddleError } from '../../core/errors/catalogue.ts'
-import type { RedisClient } from '../../stores/redis/client.ts'
-import { readScript } from '../../stores/redis/script.ts'
+import { type RedisClient, readScript } from '../../stores/redis/client.ts'
 
 export const INCREMENT = readScript(new URL('./increment-n.lua', import.meta.url))
 

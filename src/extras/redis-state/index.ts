@@ -1,11 +1,11 @@
+// The tool `state` on Redis.
 import { isDeepStrictEqual } from 'node:util'
 import type { State } from '../../contracts/state.ts'
 import type { Tool, ToolRuntime } from '../../contracts/tool.ts'
 import type { CallDetails } from '../../contracts/tracing.ts'
 import { HeddleError } from '../../core/errors/catalogue.ts'
-import { openRedis, type RedisClient } from '../../stores/redis/client.ts'
+import { openRedis, type RedisClient, readScript } from '../../stores/redis/client.ts'
 import { answerFault } from '../../stores/redis/fault.ts'
-import { readScript } from '../../stores/redis/script.ts'
 import { withCached } from '../../stores/state/cached.ts'
 import {
   checkKey,
@@ -17,7 +17,23 @@ import {
   toJson,
 } from '../../stores/state/input.ts'
 import { INCREMENT, Increments } from './increments.ts'
-import { patternOf, prefixOf } from './keys.ts'
+
+const PREFIX = 'heddle:state:'
+const DEFAULT = `${PREFIX}default:`
+
+/**
+ * The prefix of every key of a namespace: `heddle:state:<namespace>:`. Colons and percent signs of the namespace become `%3A` and `%25`,
+ * so that it ends at the first colon. The key itself follows unchanged.
+ */
+function prefixOf(namespace: string): string {
+  if (namespace === 'default') return DEFAULT
+  return `${PREFIX}${namespace.replace(/[%:]/g, (char) => (char === ':' ? '%3A' : '%25'))}:`
+}
+
+/** The glob pattern that matches exactly the keys that begin with a text. */
+export function patternOf(prefix: string): string {
+  return `${prefix.replace(/[\\*?[\]^-]/g, '\\$&')}*`
+}
 
 const COMPARE_AND_SET = readScript(new URL('./compare-and-set-1.lua', import.meta.url))
 /** Longest value, because a longer one would delay everything else on the connection. */

@@ -1,6 +1,6 @@
 import { HeddleError } from '../../core/errors/catalogue.ts'
 import { steadyMs } from '../../core/schedule/steady-time.ts'
-import { until } from '../../core/schedule/until.ts'
+import { until } from '../../core/schedule/waiting.ts'
 import type { LogDatabase } from '../../runtime/event-log/log-database.ts'
 
 /** How long a file may still be another process's, milliseconds: one that ends at this moment has it for a little longer. */

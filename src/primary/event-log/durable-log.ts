@@ -1,7 +1,6 @@
 import { messageOf } from '../../core/errors/description.ts'
 import { steadyMs } from '../../core/schedule/steady-time.ts'
-import { until } from '../../core/schedule/until.ts'
-import { withTimeout } from '../../core/schedule/with-timeout.ts'
+import { until, withTimeout } from '../../core/schedule/waiting.ts'
 import { frameOf } from '../../runtime/event-log/event-rows.ts'
 import { prepareTables } from '../../runtime/event-log/tables.ts'
 import { type EventFrame, OF_NO_PROCESS } from '../../transport/frames/event-frame.ts'

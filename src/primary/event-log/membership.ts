@@ -1,7 +1,7 @@
 import type { LogLevel } from '../../contracts/logger.ts'
 import { messageOf } from '../../core/errors/description.ts'
 import { steadyMs } from '../../core/schedule/steady-time.ts'
-import { withTimeout } from '../../core/schedule/with-timeout.ts'
+import { withTimeout } from '../../core/schedule/waiting.ts'
 import type { EventLog } from '../../runtime/event-log/event-log.ts'
 import type { EventRow } from '../../runtime/event-log/event-rows.ts'
 import { AWAIT_INSERTS, NO_PROCESS } from '../../runtime/event-log/ownership.ts'

@@ -1,5 +1,5 @@
 import { steadyMs } from '../../core/schedule/steady-time.ts'
-import { until } from '../../core/schedule/until.ts'
+import { until } from '../../core/schedule/waiting.ts'
 import { DUE_WITH_GROUP, type WaitingDelivery } from '../../transport/log-changes.ts'
 import { POISON_DEATHS } from '../events/quarantine.ts'
 import { type DeliveryRow, PAGE_ROWS, type StoredRow } from './log-reader.ts'

@@ -1,5 +1,5 @@
-import type { Awaitable } from '../../contracts/awaitable.ts'
 import type { DeadLetter, DeadLetterPage } from '../../contracts/event-bus.ts'
+import type { Awaitable } from '../../contracts/http.ts'
 import type { EventFrame } from '../../transport/frames/event-frame.ts'
 import type { SubscriberThread } from './consumer.ts'
 import type { Hub } from './hub.ts'

@@ -1,18 +1,18 @@
-import type { Awaitable } from '../../contracts/awaitable.ts'
+import type { TransactionCompanion } from '../../contracts/db.ts'
 import type {
   BusTransport,
   DeadLetter,
   DeadLetterPage,
   EventRecord,
   FailureListener,
+  Payload,
   PublicationCheck,
   PublishOptions,
   Subscription,
   TopologyEntry,
 } from '../../contracts/event-bus.ts'
-import type { Payload } from '../../contracts/payload.ts'
+import type { Awaitable } from '../../contracts/http.ts'
 import type { CodeTracing } from '../../contracts/tracing.ts'
-import type { TransactionCompanion } from '../../contracts/transaction-companion.ts'
 import { HeddleError } from '../../core/errors/catalogue.ts'
 import type { Inbox } from '../../runtime/effects/handled-events.ts'
 import type { EventLog } from '../../runtime/event-log/event-log.ts'

@@ -1,6 +1,6 @@
 // The health of the process: status, readiness, and what lanes are told of it.
 import type { PluginHealth, Readiness, ReloadInfo, SystemDump, ToolStatus } from '../../contracts/registry.ts'
-import type { Fault } from '../../core/errors/fault.ts'
+import type { Fault } from '../../core/errors/catalogue.ts'
 import { STATUS_DEAD, STATUS_FAIL, STATUS_OK, STATUS_REFUSED, type StatusTable } from '../../transport/memory/words.ts'
 import type { ToLane } from '../../transport/messages.ts'
 import type { Lane } from '../dispatch/lane.ts'

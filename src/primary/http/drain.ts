@@ -1,5 +1,5 @@
 import { steadyMs } from '../../core/schedule/steady-time.ts'
-import { until } from '../../core/schedule/until.ts'
+import { until } from '../../core/schedule/waiting.ts'
 
 /** A drain stops serving when no request has come for this long, milliseconds: the connections that are still open are idle. */
 export const LINGER_QUIET_MS = 250

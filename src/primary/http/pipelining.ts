@@ -1,4 +1,4 @@
-import { atTurnEnd } from '../../core/schedule/turn-end.ts'
+import { atTurnEnd } from '../../core/schedule/waiting.ts'
 import type { Exchange } from './exchange.ts'
 
 /**

@@ -1,7 +1,7 @@
 // The routes of the service: by number, by path, by generation.
 import FindMyWay, { type HTTPMethod } from 'find-my-way'
 import type { Method } from '../../contracts/http.ts'
-import type { RouteInfo } from '../../contracts/route-info.ts'
+import type { RouteInfo } from '../../contracts/registry.ts'
 import { HeddleError } from '../../core/errors/catalogue.ts'
 import { readContract } from '../../core/schemas/route-contract.ts'
 import { METHODS, routeShape } from '../../runtime/endpoint/route.ts'

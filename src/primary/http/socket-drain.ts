@@ -1,4 +1,4 @@
-import { until } from '../../core/schedule/until.ts'
+import { until } from '../../core/schedule/waiting.ts'
 import type { Lane } from '../dispatch/lane.ts'
 import type { LocalWorker } from './local-worker.ts'
 

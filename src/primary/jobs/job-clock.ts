@@ -1,7 +1,7 @@
 import type { LogLevel } from '../../contracts/logger.ts'
 import type { JobInfo, JobRun, Missed, Schedule } from '../../contracts/scheduler.ts'
 import { messageOf, stackOf } from '../../core/errors/description.ts'
-import { firstDueMs, nextDueMs } from '../../core/schedule/due.ts'
+import { firstDueMs, nextDueMs } from '../../core/schedule/cron.ts'
 import type { JobStore } from './stored-jobs.ts'
 
 // Longer waits are taken in steps: Node's timers end at 2^31 ms, and a change of the wall clock is noticed within a minute.

@@ -2,7 +2,7 @@
 
 import type { LogLevel } from '../../contracts/logger.ts'
 import type { Missed, Schedule } from '../../contracts/scheduler.ts'
-import { firstDueMs, nextDueMs } from '../../core/schedule/due.ts'
+import { firstDueMs, nextDueMs } from '../../core/schedule/cron.ts'
 import { CLOCK_MS } from '../../runtime/event-log/job-tables.ts'
 import type { LogDatabase } from '../../runtime/event-log/log-database.ts'
 

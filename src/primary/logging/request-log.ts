@@ -1,6 +1,6 @@
 import type { RequestSpan, RequestStart, RequestTracing, StartOf } from '../../contracts/tracing.ts'
 import { NO_TRACE_CONTEXT, type TraceContext } from '../../core/causality/trace-context.ts'
-import { withoutSecretTexts } from '../../core/schemas/secret-texts.ts'
+import { withoutSecretTexts } from '../../core/schemas/secret-fields.ts'
 
 import { printable } from './terminal.ts'
 

@@ -2,8 +2,7 @@
 import type { LogLevel } from '../../contracts/logger.ts'
 import { copyEnvironment } from '../../core/config/load.ts'
 import type { Settings } from '../../core/config/schema.ts'
-import { shown } from '../../core/errors/shown-path.ts'
-import { frameOf, isOfPlugin } from '../../core/errors/source-place.ts'
+import { frameOf, isOfPlugin, shown } from '../../core/errors/places.ts'
 
 const CODES = { red: 31, green: 32, yellow: 33, cyan: 36, dim: 2 } as const
 export type Colour = keyof typeof CODES

@@ -1,7 +1,7 @@
 import type { DeadLetter, DeadLetterPage } from '../../contracts/event-bus.ts'
 import type { BlackBox } from '../../contracts/registry.ts'
 import { isPlainObject } from '../../core/collections/plain-object.ts'
-import { cutText } from '../../core/errors/cut-text.ts'
+import { cutText } from '../../core/errors/description.ts'
 import { DEAD_STREAM, EVENT_PREFIX } from '../../runtime/streams/keys.ts'
 import { SCRIPTS } from '../../runtime/streams/scripts.ts'
 import type { RedisArgument, RedisClient } from '../../stores/redis/client.ts'

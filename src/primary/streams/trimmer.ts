@@ -1,7 +1,6 @@
 import { HeddleError } from '../../core/errors/catalogue.ts'
 import { messageOf } from '../../core/errors/description.ts'
-import { Reminder } from '../../core/schedule/reminder.ts'
-import { RepeatingTask } from '../../core/schedule/repeating-task.ts'
+import { Reminder, RepeatingTask } from '../../core/schedule/repeating-task.ts'
 import { listConsumers, listGroups, removeConsumer } from '../../runtime/streams/consumers.ts'
 import {
   consumerOfBroadcast,

@@ -1,14 +1,14 @@
 // What is known of a lane's end, and who is told.
 
 import { relative, resolve, sep } from 'node:path'
-import type { Awaitable } from '../../contracts/awaitable.ts'
+import type { Awaitable } from '../../contracts/http.ts'
 import type { LogLevel } from '../../contracts/logger.ts'
 import type { BlackBox, DeathReason, FlightStep, WorkInFlight } from '../../contracts/registry.ts'
 import { NO_CAUSE, type Origin } from '../../core/causality/context.ts'
 import type { ErrorCode } from '../../core/errors/catalogue.ts'
 import { messageOf } from '../../core/errors/description.ts'
 import { steadyMs } from '../../core/schedule/steady-time.ts'
-import { withoutSecretTexts } from '../../core/schemas/secret-texts.ts'
+import { withoutSecretTexts } from '../../core/schemas/secret-fields.ts'
 import { encodePayload } from '../../runtime/events/payload.ts'
 import { publicationOf } from '../../runtime/events/publication.ts'
 import { parseExitReport } from '../../transport/exit-report.ts'

@@ -1,4 +1,4 @@
-import type { Awaitable } from '../../contracts/awaitable.ts'
+import type { Awaitable } from '../../contracts/http.ts'
 import type { BlackBox, WorkInFlight } from '../../contracts/registry.ts'
 import { NO_CAUSE } from '../../core/causality/context.ts'
 import { messageOf } from '../../core/errors/description.ts'

@@ -2,8 +2,8 @@ import type { Debugger, NodeWorker, Session } from 'node:inspector'
 import type { SourceMap } from 'node:module'
 import { isAbsolute, relative } from 'node:path'
 import { setImmediate, setTimeout } from 'node:timers/promises'
-import { ANONYMOUS, pathOf, placeInSource, sourceMap } from '../../core/errors/script-place.ts'
-import { withTimeout } from '../../core/schedule/with-timeout.ts'
+import { ANONYMOUS, pathOf, placeInSource, sourceMap } from '../../core/errors/places.ts'
+import { withTimeout } from '../../core/schedule/waiting.ts'
 import { isInspected, threadIdOf } from './debugger-hold.ts'
 
 /** Where a function stood: line and column count from 1, in the source as it was written. */

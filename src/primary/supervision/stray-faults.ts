@@ -1,6 +1,5 @@
 import { messageOf, stackOf } from '../../core/errors/description.ts'
-import { shown } from '../../core/errors/shown-path.ts'
-import { isOfPlugin, placeText } from '../../core/errors/source-place.ts'
+import { isOfPlugin, placeText, shown } from '../../core/errors/places.ts'
 import { steadyMs } from '../../core/schedule/steady-time.ts'
 import type { Plugins } from '../../runtime/kernel/plugins.ts'
 import type { Log } from '../logging/process-log.ts'

@@ -1,6 +1,6 @@
 // The log record of a fault.
 import { headOf, messageOf, stackOf } from '../../core/errors/description.ts'
-import { placeInPlugin, placeOfText, placeText, type SourcePlace } from '../../core/errors/source-place.ts'
+import { placeInPlugin, placeOfText, placeText, type SourcePlace } from '../../core/errors/places.ts'
 import { emptyAnswers } from '../endpoint/json-answer.ts'
 import { fixOf } from './fixes.ts'
 import type { FixFacts } from './tool-names.ts'

@@ -5,9 +5,9 @@ import { basename, join } from 'node:path'
 import { HeddleError } from '../../core/errors/catalogue.ts'
 import { DbError } from '../../core/errors/db-error.ts'
 import { codeOf, isInstance, messageOf } from '../../core/errors/description.ts'
-import { linesOf, type SourcePlace } from '../../core/errors/source-place.ts'
+import { linesOf, type SourcePlace } from '../../core/errors/places.ts'
 import { DRAFT } from '../../stores/migrations/files.ts'
-import { makerOf } from '../../stores/migrations/script-fix.ts'
+import { makerOf } from '../../stores/migrations/script-fault.ts'
 import { type FixContext, methodFix, toolFix } from './tool-names.ts'
 
 /** Lines above the fault in which the value is looked for. */

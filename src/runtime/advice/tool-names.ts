@@ -1,7 +1,7 @@
 // What other frameworks call tools and methods.
 import { nearestName } from '../../core/config/nearest-name.ts'
 import type { HeddleError } from '../../core/errors/catalogue.ts'
-import { linesOf, type SourcePlace } from '../../core/errors/source-place.ts'
+import { linesOf, type SourcePlace } from '../../core/errors/places.ts'
 
 /** What a thread knows that helps to fix a mistake. */
 export interface FixFacts {

@@ -1,7 +1,6 @@
 // Transactions that the runtime begins for plugins.
 
-import type { Queryable, Tx } from '../../contracts/db.ts'
-import type { TransactionCompanion } from '../../contracts/transaction-companion.ts'
+import type { Queryable, TransactionCompanion, Tx } from '../../contracts/db.ts'
 import type { Settings } from '../../core/config/schema.ts'
 import { HeddleError } from '../../core/errors/catalogue.ts'
 import { ClaimMemory } from '../../transport/memory/claim-memory.ts'

@@ -1,5 +1,5 @@
 // The way of every request that is not plain: token, hooks, input, code, and the answer that comes of them.
-import type { Answer, Hook } from '../../contracts/http-hooks.ts'
+import type { Answer, Hook } from '../../contracts/http.ts'
 import type { AuthValidator, Data, User } from '../../contracts/http-request.ts'
 import { readVariable } from '../../core/config/plugin-variables.ts'
 import { HeddleError } from '../../core/errors/catalogue.ts'

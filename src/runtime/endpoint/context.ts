@@ -1,5 +1,5 @@
 import type { Tx } from '../../contracts/db.ts'
-import type { Hook } from '../../contracts/http-hooks.ts'
+import type { Hook } from '../../contracts/http.ts'
 import type { CookieOptions, FileOptions, HttpContext, Operator, User } from '../../contracts/http-request.ts'
 import { HeddleError } from '../../core/errors/catalogue.ts'
 import { headerName, headerText, isToken } from '../../core/http/header-text.ts'

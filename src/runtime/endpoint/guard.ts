@@ -1,4 +1,4 @@
-import type { Guard } from '../../contracts/http-hooks.ts'
+import type { Guard } from '../../contracts/http.ts'
 import type { ThrownAnswers } from '../../contracts/http-request.ts'
 
 /** A guard that says what it throws, for the API documents: `guard({ 403: 'Admins only.' }, (data, context) => …)`. */

@@ -1,15 +1,13 @@
 // A route as a thread serves it: its path, its hooks, its shape.
 
-import type { Handler } from '../../contracts/http.ts'
-import type { Hook, HookKind } from '../../contracts/http-hooks.ts'
-import type { EndpointOptions, ThrownAnswers, User } from '../../contracts/http-request.ts'
+import type { Handler, Hook, HookKind } from '../../contracts/http.ts'
+import type { BodyKind, EndpointOptions, ThrownAnswers, User } from '../../contracts/http-request.ts'
 import type { Owner } from '../../contracts/owner.ts'
-import type { BodyKind } from '../../contracts/request-body.ts'
 import type { StandardSchemaV1 } from '../../contracts/standard-schema.ts'
 import type { SpanAttributes } from '../../contracts/tracing.ts'
 import type { Origin } from '../../core/causality/context.ts'
 import { HeddleError } from '../../core/errors/catalogue.ts'
-import { shown } from '../../core/errors/shown-path.ts'
+import { shown } from '../../core/errors/places.ts'
 import { contractText } from '../../core/schemas/route-contract.ts'
 import type { SetupFile } from '../kernel/plugins.ts'
 import type { RequestContext } from './context.ts'

@@ -1,5 +1,4 @@
-import type { Queryable } from '../../contracts/db.ts'
-import type { TransactionCompanion } from '../../contracts/transaction-companion.ts'
+import type { Queryable, TransactionCompanion } from '../../contracts/db.ts'
 import { readVariable } from '../../core/config/plugin-variables.ts'
 import type { Settings } from '../../core/config/schema.ts'
 

@@ -1,8 +1,7 @@
-import { cutText } from '../../core/errors/cut-text.ts'
-import { isInstance, messageWithCauses } from '../../core/errors/description.ts'
-import { Unrecoverable } from '../../core/errors/unrecoverable.ts'
+import { Unrecoverable } from '../../core/errors/db-error.ts'
+import { cutText, isInstance, messageWithCauses } from '../../core/errors/description.ts'
 import { toWire, type WireError } from '../../core/errors/wire.ts'
-import { withoutSecretTexts } from '../../core/schemas/secret-texts.ts'
+import { withoutSecretTexts } from '../../core/schemas/secret-fields.ts'
 
 /** Characters of the message of a subscriber's error, and of its stack, that leave its thread. */
 export const DELIVERY_ERROR_MAX_LENGTH = 4096

@@ -1,5 +1,5 @@
 import type { EventRecord } from '../../contracts/event-bus.ts'
-import { isoTimestamp } from '../../core/causality/timestamp.ts'
+import { isoTimestamp } from '../../core/causality/ids.ts'
 import { sampledTraceIdOf, type TraceContext } from '../../core/causality/trace-context.ts'
 import { splitKeys } from './payload.ts'
 

@@ -1,9 +1,8 @@
 // What plugins register, checked and as the primary gets it.
-import type { Endpoint } from '../../contracts/http.ts'
-import type { Guard, Hook } from '../../contracts/http-hooks.ts'
+import type { Endpoint, Guard, Hook } from '../../contracts/http.ts'
 import type { Owner } from '../../contracts/owner.ts'
 import { HeddleError } from '../../core/errors/catalogue.ts'
-import { callerPlace } from '../../core/errors/source-place.ts'
+import { callerPlace } from '../../core/errors/places.ts'
 import { contractText } from '../../core/schemas/route-contract.ts'
 import type { RouteManifest } from '../../transport/messages.ts'
 import { callsCommit } from '../endpoint/route.ts'

@@ -1,5 +1,5 @@
 import { describe } from '../../core/errors/description.ts'
-import { frameOf, isOfPlugin, type SourcePlace } from '../../core/errors/source-place.ts'
+import { frameOf, isOfPlugin, type SourcePlace } from '../../core/errors/places.ts'
 
 /** What is told of a failed call beside its error. */
 export interface CallerNote {

@@ -1,7 +1,6 @@
 import { nearestName } from '../../core/config/nearest-name.ts'
 import { HeddleError } from '../../core/errors/catalogue.ts'
-import { shown } from '../../core/errors/shown-path.ts'
-import { linesOf, placeInPlugin, placeOfText, showPlace } from '../../core/errors/source-place.ts'
+import { linesOf, placeInPlugin, placeOfText, shown, showPlace } from '../../core/errors/places.ts'
 import { loadModule } from '../../core/modules/load-module.ts'
 import { classNameOf, type PluginFile } from './discover.ts'
 

@@ -1,5 +1,5 @@
 // The tools of a thread, given to its plugins.
-import type { Awaitable } from '../../contracts/awaitable.ts'
+import type { Awaitable } from '../../contracts/http.ts'
 import type { Owner } from '../../contracts/owner.ts'
 import type { Tool, ToolRuntime } from '../../contracts/tool.ts'
 import type { DescribeCall } from '../../contracts/tracing.ts'

@@ -1,6 +1,6 @@
 import { causality } from '../../core/causality/context.ts'
 import { messageOf, stackOf } from '../../core/errors/description.ts'
-import { linesOf, placeText, type SourcePlace } from '../../core/errors/source-place.ts'
+import { linesOf, placeText, type SourcePlace } from '../../core/errors/places.ts'
 import { type FailedCall, failedCalls } from './proxy.ts'
 import type { ThreadOptions } from './thread.ts'
 

@@ -1,4 +1,4 @@
-import { type RedisScript, readScript } from '../../stores/redis/script.ts'
+import { type RedisScript, readScript } from '../../stores/redis/client.ts'
 
 const script = (name: string): RedisScript => readScript(new URL(`./commands/${name}.lua`, import.meta.url))
 

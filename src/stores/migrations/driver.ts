@@ -1,5 +1,5 @@
 // What a database does for migrations, and the table that says which are applied.
-import type { Outcome } from '../sql/outcome.ts'
+import type { Outcome } from '../sql/database.ts'
 
 /** One file of `domains/<domain>/migrations`. */
 export interface Migration {

@@ -1,14 +1,176 @@
+// Applies migrations, takes them back, lists them; seeds.
+
+import { readdir, readFile } from 'node:fs/promises'
+import { join } from 'node:path'
 import type { LogLevel } from '../../contracts/logger.ts'
+import type { Settings } from '../../core/config/schema.ts'
 import { HeddleError } from '../../core/errors/catalogue.ts'
 import { DbError } from '../../core/errors/db-error.ts'
-import { shown } from '../../core/errors/shown-path.ts'
+import { messageOf } from '../../core/errors/description.ts'
+import { shown } from '../../core/errors/places.ts'
 import { statementsIn } from '../sql/script.ts'
 import { ANY_DIALECT } from '../sql/tokens.ts'
 import type { AppliedMigration, Migration, MigrationDriver } from './driver.ts'
-import { discoverMigrations, orderMigrations } from './files.ts'
+import { DOWN_SUFFIX, discoverMigrations, orderMigrations } from './files.ts'
 import { scriptFaultText } from './script-fault.ts'
 
-export type MigrationLog = (level: LogLevel, message: string, fields?: Record<string, unknown>) => void
+/** `changed`: its text is another one than that which was applied. `missing`: it was applied, and has no file any more. */
+type MigrationState = 'applied' | 'pending' | 'changed' | 'missing'
+
+interface MigrationStatus {
+  id: string
+  state: MigrationState
+  /** It has a `NNN_name.down.sql`. */
+  hasDown: boolean
+}
+
+/** All migrations, in the order in which they are applied; those without a file at the end. @throws MIGRATION_INVALID as `migrate` does */
+export async function migrationStatus(
+  driver: MigrationDriver,
+  domainsFolders: readonly string[],
+): Promise<MigrationStatus[]> {
+  const recorded = new Map((await driver.applied()).map(({ id, checksum }) => [id, checksum]))
+  const found = orderMigrations(await discoverMigrations(domainsFolders)).map(({ id, checksum, down }) => {
+    const known = recorded.get(id)
+    recorded.delete(id)
+    const state: MigrationState = known === undefined ? 'pending' : known === checksum ? 'applied' : 'changed'
+    return { id, state, hasDown: down !== null }
+  })
+  const missing = [...recorded.keys()].sort().map((id) => ({ id, state: 'missing' as const, hasDown: false }))
+  return [...found, ...missing]
+}
+
+/**
+ * Takes back the migrations that were applied last, in the reverse of their order, each by its `NNN_name.down.sql` and in its own transaction.
+ * @param count how many
+ * @returns their ids
+ * @throws MIGRATION_INVALID before anything is taken back when one of them has no such file, and for one that fails, which is rolled back
+ */
+export async function rollBack(
+  driver: MigrationDriver,
+  domainsFolders: readonly string[],
+  count: number,
+  log: MigrationLog,
+): Promise<string[]> {
+  const recorded = new Set((await driver.applied()).map(({ id }) => id))
+  const applied = orderMigrations(await discoverMigrations(domainsFolders)).filter(({ id }) => recorded.has(id))
+  const chosen = applied.slice(Math.max(0, applied.length - count)).reverse()
+  const downs = chosen.map((migration) => ({ migration, down: downOf(migration) }))
+  for (const { migration, down } of downs) await revert(driver, migration, down, log)
+  return chosen.map(({ id }) => id)
+}
+
+/**
+ * Takes one migration back by its `NNN_name.down.sql`, and forgets it, so that it is applied anew as it is now.
+ * @param id of one that is applied; undefined: the one that was changed since, or else the last one
+ * @throws MIGRATION_INVALID when it is not applied, has no such file, or another one that is applied comes after it
+ */
+export async function takeBack(
+  driver: MigrationDriver,
+  domainsFolders: readonly string[],
+  id: string | undefined,
+  log: MigrationLog,
+): Promise<void> {
+  const recorded = new Map((await driver.applied()).map((row) => [row.id, row.checksum]))
+  const applied = orderMigrations(await discoverMigrations(domainsFolders)).filter((each) => recorded.has(each.id))
+  const changed = applied.find((each) => recorded.get(each.id) !== each.checksum)
+  const chosen = id === undefined ? (changed ?? applied.at(-1)) : applied.find((each) => each.id === id)
+  if (chosen === undefined)
+    throw new HeddleError('MIGRATION_INVALID', `${id ?? 'No migration'} is not applied: there is nothing to take back`)
+  const later = applied.slice(applied.indexOf(chosen) + 1).find((each) => isAfter(each, chosen))
+  if (later !== undefined)
+    throw new HeddleError(
+      'MIGRATION_INVALID',
+      `${later.id} is applied and comes after ${chosen.id}: take that one back first, or begin anew: npm run migrate -- reset`,
+    )
+  await revert(driver, chosen, downOf(chosen), log)
+}
+
+async function revert(driver: MigrationDriver, migration: Migration, down: string, log: MigrationLog): Promise<void> {
+  try {
+    await driver.transaction(async (session) => {
+      await session.run(down)
+      await session.forget(migration.id)
+    })
+  } catch (thrown) {
+    const what = `${migration.id}.down.sql failed and was rolled back`
+    const message = scriptFaultText(what, thrown, { path: downPath(migration), sql: down })
+    throw new HeddleError('MIGRATION_INVALID', message, { cause: thrown })
+  }
+  log('INFO', `Took back migration ${migration.id}`)
+}
+
+function downOf(migration: Migration): string {
+  if (migration.down !== null) return migration.down
+  throw new HeddleError(
+    'MIGRATION_INVALID',
+    `Migration ${migration.id} cannot be taken back: write ${downPath(migration)}`,
+  )
+}
+
+function downPath({ path }: Migration): string {
+  return path.replace(/\.sql$/, DOWN_SUFFIX)
+}
+
+/**
+ * Runs `<domain>/seeds/*.sql`, each in its own transaction and by file name: first those of the domains whose migrations come first. Nothing is
+ * recorded: a seed runs each time, so it should leave alone what is there (`ON CONFLICT DO NOTHING`).
+ * @returns the seeds that ran, as `<domain>/<name>`
+ * @throws MIGRATION_INVALID for one that fails, which is rolled back (those before it stay)
+ */
+export async function runSeeds(
+  driver: MigrationDriver,
+  domainsFolders: readonly string[],
+  log: MigrationLog,
+): Promise<string[]> {
+  const order = [...new Set(orderMigrations(await discoverMigrations(domainsFolders)).map(({ domain }) => domain))]
+  const done: string[] = []
+  for (const { id, path } of await discoverSeeds(domainsFolders, order)) {
+    const text = await readFile(path, 'utf8')
+    try {
+      await driver.transaction((session) => session.run(text))
+    } catch (thrown) {
+      const message = scriptFaultText(`Seed ${id} failed and was rolled back`, thrown, { path, sql: text })
+      throw new HeddleError('MIGRATION_INVALID', message, { cause: thrown })
+    }
+    log('INFO', `Ran seed ${id}`)
+    done.push(id)
+  }
+  return done
+}
+
+interface Seed {
+  id: string
+  domain: string
+  path: string
+}
+
+async function discoverSeeds(domainsFolders: readonly string[], order: readonly string[]): Promise<Seed[]> {
+  const seeds: Seed[] = []
+  for (const folder of domainsFolders) {
+    for (const domain of await namesIn(folder)) {
+      for (const name of await namesIn(join(folder, domain, 'seeds'))) {
+        if (name.endsWith('.sql'))
+          seeds.push({ id: `${domain}/${name.slice(0, -4)}`, domain, path: join(folder, domain, 'seeds', name) })
+      }
+    }
+  }
+  // A domain without migrations comes last.
+  const place = ({ domain }: Seed): number => (order.includes(domain) ? order.indexOf(domain) : order.length)
+  return seeds.sort((a, b) => place(a) - place(b) || (a.id < b.id ? -1 : 1))
+}
+
+/** None for what is no folder. */
+async function namesIn(folder: string): Promise<string[]> {
+  try {
+    return await readdir(folder)
+  } catch {
+    // Not every domain has seeds; what else is in a folder of domains may be a file.
+    return []
+  }
+}
+
+type MigrationLog = (level: LogLevel, message: string, fields?: Record<string, unknown>) => void
 
 /**
  * Applies pending migrations, each in its own transaction together with its row in `_migrations`. One without a statement stays pending.
@@ -59,7 +221,7 @@ export async function migrate(
 }
 
 /** True where one must be applied before the other. Both are in the order of `orderMigrations`. */
-export const isAfter = ({ domain, depends }: Migration, earlier: Migration): boolean =>
+const isAfter = ({ domain, depends }: Migration, earlier: Migration): boolean =>
   domain === earlier.domain || depends.includes(earlier.id)
 
 /**
@@ -109,4 +271,29 @@ function isApplied(migration: Migration, recorded: string | null): boolean {
     'MIGRATION_INVALID',
     `Migration ${migration.id} was changed after it was applied: put ${shown(migration.path)} back as it was, and write a new migration; or, in development, take it back and apply it anew: npm run migrate -- redo ${migration.id}`,
   )
+}
+
+/**
+ * Applies pending migrations when the process starts. With DB_AUTO_MIGRATE=false it logs what is pending and changes nothing.
+ * @throws as `migrate`
+ */
+export async function migrateOrReport(
+  driver: MigrationDriver,
+  { domainsDir, dbAutoMigrate }: Pick<Settings, 'domainsDir' | 'dbAutoMigrate'>,
+  log: MigrationLog,
+): Promise<void> {
+  if (dbAutoMigrate) {
+    await migrate(driver, domainsDir, log)
+    return
+  }
+  try {
+    const waiting = await pending(driver, domainsDir)
+    if (waiting.length === 0) return
+    log('WARNING', 'Migrations are pending, and DB_AUTO_MIGRATE is false', {
+      migrations: waiting.map((migration) => migration.id),
+    })
+  } catch (thrown) {
+    // Another process is responsible for the schema, so this one starts anyway.
+    log('ERROR', messageOf(thrown))
+  }
 }

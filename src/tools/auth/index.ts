@@ -1,15 +1,13 @@
 import { threadId } from 'node:worker_threads'
 import type { Auth, Claims } from '../../contracts/auth.ts'
-import type { Awaitable } from '../../contracts/awaitable.ts'
+import type { Awaitable } from '../../contracts/http.ts'
 import type { Tool, ToolRuntime } from '../../contracts/tool.ts'
 import { HeddleError } from '../../core/errors/catalogue.ts'
-import { newSecret } from '../../core/schemas/secret-texts.ts'
+import { newSecret } from '../../core/schemas/secret-fields.ts'
 import { GENERATION_BYTES, Generation } from '../../transport/memory/words.ts'
-import { type Derivation, HashThreads } from './hash-threads.ts'
-import { hashPassword, verifyPassword } from './password.ts'
-import { RevocationLog, type RevocationPage } from './revocation-log.ts'
-import { RevokedTokens, revocationId } from './revoked-tokens.ts'
-import { CLOCK_TOLERANCE_SEC, Tokens } from './token.ts'
+import { type Derivation, HashThreads, hashPassword, verifyPassword } from './passwords.ts'
+import { RevocationLog, type RevocationPage, RevokedTokens, revocationId } from './revocations.ts'
+import { CLOCK_TOLERANCE_SEC, Tokens } from './tokens.ts'
 
 /** A derivation on its way to the primary: bytes in base64. */
 type SentDerivation = Omit<Derivation, 'password' | 'salt'> & { password: string; salt: string }

@@ -1,13 +1,19 @@
-import type { EventBus, PublishOptions, Subscriber, TopologyEntry } from '../../contracts/event-bus.ts'
+// The tool `event_bus`.
+import type {
+  BusTransport,
+  DeadLetterFilter,
+  EventBus,
+  Payload,
+  PublishOptions,
+  Subscriber,
+  TopologyEntry,
+} from '../../contracts/event-bus.ts'
 import type { Owner } from '../../contracts/owner.ts'
-import type { Payload } from '../../contracts/payload.ts'
 import type { Tool, ToolRuntime } from '../../contracts/tool.ts'
 import type { CallDetails, SpanAttributes } from '../../contracts/tracing.ts'
 import { HeddleError } from '../../core/errors/catalogue.ts'
-import { callerPlace } from '../../core/errors/source-place.ts'
-import { type EventContract, loadEventContracts } from '../../core/schemas/event-contracts.ts'
-import { checkPayload, snapshotOf } from '../../core/schemas/payload-check.ts'
-import { ContractFaults } from './contract-faults.ts'
+import { callerPlace } from '../../core/errors/places.ts'
+import { checkPayload, type EventContract, loadEventContracts, snapshotOf } from '../../core/schemas/event-contracts.ts'
 import {
   checkEventName,
   checkFunction,
@@ -18,8 +24,41 @@ import {
   checkSubscribeOptions,
   isEventName,
 } from './options.ts'
-import { replayLetters } from './replay-letters.ts'
 import { misspelt, type UndeclaredEvent, UndeclaredEvents, undeclared } from './undeclared-events.ts'
+
+/** Faults of the contracts, which every thread finds when it starts. Each is logged once, and again when it was fixed and has come back. */
+class ContractFaults {
+  readonly #log: (message: string) => void
+  #known: ReadonlySet<string> = new Set()
+
+  constructor(log: (message: string) => void) {
+    this.#log = log
+  }
+
+  /** @param messages all faults that a thread has found */
+  tell(messages: readonly string[]): void {
+    for (const message of messages) if (!this.#known.has(message)) this.#log(message)
+    this.#known = new Set(messages)
+  }
+}
+
+/** Replays the oldest letters for which the filter holds, one after another. @returns how many were replayed */
+async function replayLetters(
+  bus: BusTransport,
+  { limit, ...filter }: DeadLetterFilter & { limit: number },
+): Promise<number> {
+  // All ids first: a replay that fails again leaves a new letter.
+  const pages: string[][] = []
+  for (let before: string | undefined; ; ) {
+    const letters = await bus.deadLetters(before === undefined ? filter : { ...filter, before })
+    if (letters.length === 0) break
+    pages.unshift(letters.map(({ id }) => id))
+    before = letters[0]!.id
+  }
+  let replayed = 0
+  for (const id of pages.flat().slice(0, limit)) if (await bus.replayDeadLetter(id)) replayed++
+  return replayed
+}
 
 /**
  * The bus as a plugin sees it, on the transport of its thread. Payloads are checked against their contracts here, where they are

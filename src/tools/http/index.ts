@@ -1,13 +1,44 @@
-import type { AddRoute, Handler, Http, Method, StreamHandler } from '../../contracts/http.ts'
-import type { Hook, HookKind, IdentityScheme } from '../../contracts/http-hooks.ts'
+// The tool `http`.
+import { realpathSync, statSync } from 'node:fs'
+import { resolve } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import type {
+  AddRoute,
+  Handler,
+  Hook,
+  HookKind,
+  Http,
+  IdentityScheme,
+  Method,
+  StreamHandler,
+} from '../../contracts/http.ts'
 import type { EndpointOptions, ThrownAnswers } from '../../contracts/http-request.ts'
 import type { Owner } from '../../contracts/owner.ts'
 import type { Tool, ToolRuntime } from '../../contracts/tool.ts'
 import { HeddleError } from '../../core/errors/catalogue.ts'
-import { callerPlace } from '../../core/errors/source-place.ts'
-import { prefixFault, realFolder } from './folder.ts'
-import { optionFault, schemesFault, throwsFault, unknownOption } from './options.ts'
-import { pathFault } from './path.ts'
+import { callerPlace } from '../../core/errors/places.ts'
+import { optionFault, pathFault, schemesFault, throwsFault, unknownOption } from './options.ts'
+
+/** Why a prefix is not valid, beyond the rules for every path; undefined when it is. */
+function prefixFault(prefix: string): string | undefined {
+  return /[:*%]/.test(prefix) ? "a prefix has no parameters, no '*' and no '%'" : undefined
+}
+
+/** The real path of a folder, or why it cannot be served. */
+function realFolder(directory: unknown): { path: string; fault: string | undefined } {
+  if (typeof directory !== 'string' && !(directory instanceof URL)) {
+    return { path: '', fault: 'the folder must be a path or a file: URL' }
+  }
+  let wanted = String(directory)
+  try {
+    wanted = directory instanceof URL ? fileURLToPath(directory) : resolve(directory)
+    const path = realpathSync(wanted)
+    return { path, fault: statSync(path).isDirectory() ? undefined : `${wanted} is no folder` }
+  } catch (error) {
+    const isAbsent = (error as { code?: unknown }).code === 'ENOENT'
+    return { path: '', fault: isAbsent ? `there is no folder ${wanted}` : `${wanted}: ${(error as Error).message}` }
+  }
+}
 
 const METHODS: readonly Method[] = ['GET', 'POST', 'PUT', 'PATCH', 'DELETE', 'HEAD', 'OPTIONS']
 

@@ -1,8 +1,8 @@
 import { DbError } from '../../core/errors/db-error.ts'
-import type { Outcome } from '../../stores/sql/outcome.ts'
+import type { Outcome } from '../../stores/sql/database.ts'
 import type { Connection } from './connection.ts'
 import { isBusy, isConstraint, toDbError } from './failure.ts'
-import type { Item, Write } from './write.ts'
+import type { Item, Write } from './queued.ts'
 
 /** Most writes in one commit. */
 export const MAX_WRITES = 512

@@ -1,31 +1,32 @@
 import { AsyncResource } from 'node:async_hooks'
 import { resolve } from 'node:path'
-import type { Db, Queryable, Row, SqlValue } from '../../contracts/db.ts'
+import type { Db, Queryable, Row, Sql, SqlValue, TransactionCompanion } from '../../contracts/db.ts'
 import type { Owner } from '../../contracts/owner.ts'
-import type { Sql } from '../../contracts/sql.ts'
 import type { Tool, ToolRuntime } from '../../contracts/tool.ts'
 import type { CallDetails } from '../../contracts/tracing.ts'
-import type { TransactionCompanion } from '../../contracts/transaction-companion.ts'
 import { DbError } from '../../core/errors/db-error.ts'
 import { isInstance } from '../../core/errors/description.ts'
 import { valuesOf } from '../../core/sql/fragment.ts'
-import { migrateOrReport } from '../../stores/migrations/boot.ts'
 import type { MigrationDriver } from '../../stores/migrations/driver.ts'
-import { dbApi, describeDbCall, type SqlDatabase } from '../../stores/sql/api.ts'
-import { STOP_WAIT_MS, WAIT_MS } from '../../stores/sql/limits.ts'
-import type { Outcome } from '../../stores/sql/outcome.ts'
+import { migrateOrReport } from '../../stores/migrations/runner.ts'
+import {
+  dbApi,
+  describeDbCall,
+  type Outcome,
+  type SqlDatabase,
+  STOP_WAIT_MS,
+  WAIT_MS,
+} from '../../stores/sql/database.ts'
 import { WriteFault } from '../../transport/memory/words.ts'
 import { releaseLockOfThread, WriteLock } from '../../transport/memory/write-lock.ts'
 import { Connection } from './connection.ts'
 import { DatabaseFile, FileClaim } from './database-file.ts'
 import { isBusy, toDbError } from './failure.ts'
-import { runHeavy, type SendOrder } from './heavy-statements.ts'
+import { type Answer, failed, type Order, runHeavy, type SendOrder, StatementProcesses } from './heavy-statements.ts'
 import { LogSync } from './log-sync.ts'
 import { SqliteMigrations } from './migration-driver.ts'
-import { type Answer, failed, type Order } from './process-messages.ts'
 import { PromptFunctions } from './promptness.ts'
 import { type FaultListener, QueuedTransaction, QueuedWrite } from './queued.ts'
-import { StatementProcesses } from './statement-processes.ts'
 import { PULSE_MS } from './transaction.ts'
 import { WriteQueue } from './write-queue.ts'
 import { FAULT_TEXTS, faultOf, WriteWatch } from './write-watch.ts'

@@ -1,13 +1,57 @@
+// What stands in the queue of a thread: a write, a transaction, something that is alone.
+
 import { AsyncResource } from 'node:async_hooks'
-import type { Queryable, SqlValue } from '../../contracts/db.ts'
-import type { TransactionCompanion } from '../../contracts/transaction-companion.ts'
+import type { Queryable, SqlValue, TransactionCompanion } from '../../contracts/db.ts'
 import { causality, NO_CAUSE, type RunningTransaction } from '../../core/causality/context.ts'
 import type { DbError } from '../../core/errors/db-error.ts'
-import { WAIT_MS } from '../../stores/sql/limits.ts'
-import type { Outcome } from '../../stores/sql/outcome.ts'
+import { type Outcome, WAIT_MS } from '../../stores/sql/database.ts'
 import type { Promptness } from './promptness.ts'
 import { TransactionRun, type TransactionSession } from './transaction.ts'
-import type { Transaction, Write } from './write.ts'
+
+/** A single statement that writes. */
+export interface Write {
+  readonly kind: 'write'
+  readonly sql: string
+  readonly params: readonly unknown[]
+  /** It cannot run in one transaction with others. */
+  readonly solitary: boolean
+  /** It was in a commit that failed, and is run again by itself. */
+  isAlone: boolean
+  readonly deadlineMs: number
+  resolve(outcome: Outcome): void
+  reject(error: DbError): void
+}
+
+/** A transaction. It shares its commit with others where it can. */
+export interface Transaction {
+  readonly kind: 'transaction'
+  /** `alone`: it waits for more than its `tx`, or was in a commit that failed. `process`: it has met a heavy statement. */
+  mode: 'shared' | 'alone' | 'process'
+  readonly promptness: Promptness
+  /** It has a savepoint when it shares a commit, whatever is known of its function. */
+  isGuarded: boolean
+  readonly deadlineMs: number
+  /** Runs its function on a session that has begun, in the asynchronous context of its caller. */
+  start(session: TransactionSession): TransactionRun
+  resolve(result: unknown): void
+  /** Its function has thrown, or the commit has failed. */
+  fail(thrown: unknown): void
+  /** It has not run. */
+  reject(error: DbError): void
+}
+
+/** Something that holds the write lock until it has settled. */
+export interface Exclusive {
+  readonly kind: 'exclusive'
+  readonly deadlineMs: number
+  /** @throws SQLite's `busy` when it must be tried again */
+  begin(): void
+  /** Never rejects. */
+  run(): Promise<void>
+  reject(error: DbError): void
+}
+
+export type Item = Write | Transaction | Exclusive
 
 // Classes, not objects of functions: on the way of every write, the transpiler's naming of such functions costs more than they do.
 
@@ -55,7 +99,7 @@ export class QueuedWrite implements Write {
   }
 }
 
-export interface TransactionWork {
+interface TransactionWork {
   readonly work: (tx: Queryable) => Promise<unknown>
   readonly promptness: Promptness
   /** Makes what goes with each run. Left out for a transaction of the runtime itself. */

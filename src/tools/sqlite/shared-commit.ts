@@ -1,16 +1,16 @@
 // The one way in which writes and transactions share a commit.
-import type { TransactionCompanion } from '../../contracts/transaction-companion.ts'
+import type { TransactionCompanion } from '../../contracts/db.ts'
 import { HeddleError } from '../../core/errors/catalogue.ts'
 import { DbError } from '../../core/errors/db-error.ts'
 import { isInstance } from '../../core/errors/description.ts'
-import type { Outcome } from '../../stores/sql/outcome.ts'
+import type { Outcome } from '../../stores/sql/database.ts'
 import type { Connection } from './connection.ts'
 import { isBusy, isConstraint, toDbError } from './failure.ts'
 import { MAX_BATCH_MS, MAX_WRITES, type Settle } from './group-commit.ts'
 import { LaneSession } from './heavy-statements.ts'
 import { noteRun } from './promptness.ts'
+import type { Item, Transaction, Write } from './queued.ts'
 import { beginsAgainAlone, type TransactionRun } from './transaction.ts'
-import type { Item, Transaction, Write } from './write.ts'
 
 /**
  * Tells runs that wait for nothing but their `tx` from others. Statements answer at once, so the former end while the thread works off

@@ -1,8 +1,8 @@
 import { Worker } from 'node:worker_threads'
-import { WAIT_MS } from '../../stores/sql/limits.ts'
+import { WAIT_MS } from '../../stores/sql/database.ts'
 import { Connection } from './connection.ts'
 import { isBusy, toDbError } from './failure.ts'
-import { type Answer, failed, type Order, packOutcome, unpackParams } from './process-messages.ts'
+import { type Answer, failed, type Order, packOutcome, unpackParams } from './heavy-statements.ts'
 
 // The entry of a process that runs heavy statements, one at a time. It is killed where a statement takes too long: SQLite's log makes
 // that harmless. Arguments: the path of the database, and `synchronous`.

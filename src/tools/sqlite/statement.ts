@@ -1,12 +1,58 @@
+// One prepared statement with its values.
+
 import type Database from 'better-sqlite3'
 import type { Row } from '../../contracts/db.ts'
 import { DbError } from '../../core/errors/db-error.ts'
-import { ROWS_AS_ARRAYS } from '../../core/sql/row-arrays.ts'
-import type { Outcome } from '../../stores/sql/outcome.ts'
-import { refuseMissingParameter, refuseNul, transactionControlRefused } from '../../stores/sql/parameters.ts'
-import { bindingsByName, bindingsByPlace } from './parameters.ts'
+import { ROWS_AS_ARRAYS } from '../../core/sql/fragment.ts'
+import type { Outcome } from '../../stores/sql/database.ts'
+import {
+  checkCount,
+  parameterOf,
+  refuseMissingParameter,
+  refuseNul,
+  transactionControlRefused,
+} from '../../stores/sql/parameters.ts'
 import { isTransactionControl, shapeOf } from './sql-shape.ts'
 import { Weigher } from './weigher.ts'
+
+type Bound = string | number | bigint | Uint8Array | null
+
+/** Integers that occur often, as better-sqlite3 takes them. */
+const SMALL = Array.from({ length: 1024 }, (_, n) => BigInt(n))
+
+/**
+ * The values that better-sqlite3 binds, one for each placeholder in the order of the text: booleans as 1 and 0, dates as ISO 8601 UTC.
+ * @param expected how many values the statement takes
+ * @param order the places of the values, where they do not stand in the text in their own order
+ * @throws DbError `other` for a wrong number of values, and for a value that some database would not store unchanged
+ */
+function bindingsByPlace(
+  params: readonly unknown[],
+  expected: number,
+  order: readonly number[] | null,
+): readonly Bound[] {
+  checkCount(params, expected)
+  const bound: Bound[] = []
+  if (order === null) for (let i = 0; i < expected; i++) bound.push(bind(params[i], i + 1))
+  else for (const place of order) bound.push(bind(params[place], place + 1))
+  return bound
+}
+
+/** The same for a statement in which a placeholder occurs twice: by the names `$1, $2, …`. */
+function bindingsByName(params: readonly unknown[], expected: number): Record<number, Bound> {
+  checkCount(params, expected)
+  const bound: Record<number, Bound> = {}
+  for (let i = 0; i < expected; i++) bound[i + 1] = bind(params[i], i + 1)
+  return bound
+}
+
+function bind(value: unknown, number: number): Bound {
+  const parameter = parameterOf(value, number)
+  if (typeof parameter === 'boolean') return parameter ? 1 : 0
+  // better-sqlite3 binds every number as REAL: 5 in a TEXT column would become '5.0', and 5 / 2 would be 2.5.
+  if (typeof parameter === 'number' && Number.isSafeInteger(parameter)) return SMALL[parameter] ?? BigInt(parameter)
+  return parameter
+}
 
 // In a transaction these fail or have no effect.
 const SOLITARY = new Set(['VACUUM', 'PRAGMA', 'ATTACH', 'DETACH'])

@@ -1,14 +1,14 @@
 import { DbError } from '../../core/errors/db-error.ts'
-import { MAX_WAITING, WAIT_MS } from '../../stores/sql/limits.ts'
+import { MAX_WAITING, WAIT_MS } from '../../stores/sql/database.ts'
 import type { WriteLock } from '../../transport/memory/write-lock.ts'
 import type { Connection } from './connection.ts'
 import { isBusy, toDbError } from './failure.ts'
 import { commitTogether, MAX_WRITES, type Settle } from './group-commit.ts'
 import { ProcessSession, type SendOrder } from './heavy-statements.ts'
 import type { LogSync } from './log-sync.ts'
+import type { Exclusive, Item, Transaction } from './queued.ts'
 import { type Front, finish, type Late, SharedCommit } from './shared-commit.ts'
 import { endOf, PULSE_MS } from './transaction.ts'
-import type { Exclusive, Item, Transaction } from './write.ts'
 
 /** Longest pause between two attempts while another process holds SQLite's lock, in milliseconds. */
 const MAX_PAUSE_MS = 25

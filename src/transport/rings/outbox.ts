@@ -1,5 +1,5 @@
 import type { MessagePort } from 'node:worker_threads'
-import { atTurnEnd, recoverTurnEnd } from '../../core/schedule/turn-end.ts'
+import { atTurnEnd, recoverTurnEnd } from '../../core/schedule/waiting.ts'
 import { BULK_FLAG, INLINE_MAX_BYTES, KIND_MASK, type WideFrameBuffer } from '../frames/frames.ts'
 import { type RawBuffer, RingProducer } from '../memory/spsc-ring.ts'
 

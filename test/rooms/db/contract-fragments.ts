@@ -1,11 +1,10 @@
 import assert from 'node:assert/strict'
 import { describe, type TestContext, test } from 'node:test'
-import type { SqlValue } from '../../../src/contracts/db.ts'
-import type { Sql } from '../../../src/contracts/sql.ts'
+import type { Sql, SqlValue } from '../../../src/contracts/db.ts'
 import { HeddleError } from '../../../src/core/errors/catalogue.ts'
 import { sql } from '../../../src/core/sql/fragment.ts'
 import { keysetPage } from '../../../src/core/sql/keyset.ts'
-import type { SqlDatabase } from '../../../src/stores/sql/api.ts'
+import type { SqlDatabase } from '../../../src/stores/sql/database.ts'
 import type { CreateDatabase } from './library.ts'
 import { rejectsWith } from './rejects-with.ts'
 

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
 import type { SqlValue } from '../../../src/contracts/db.ts'
-import type { SqlDatabase } from '../../../src/stores/sql/api.ts'
+import type { SqlDatabase } from '../../../src/stores/sql/database.ts'
 import { type CreateDatabase, libraryOn } from './library.ts'
 import { rejectsWith } from './rejects-with.ts'
 

@@ -1,6 +1,6 @@
 import type { TestContext } from 'node:test'
 import type { Queryable } from '../../../src/contracts/db.ts'
-import type { SqlDatabase } from '../../../src/stores/sql/api.ts'
+import type { SqlDatabase } from '../../../src/stores/sql/database.ts'
 
 // Types that both databases take; SQLite stores by value, whatever the name.
 const SCHEMA = [

@@ -6,8 +6,13 @@ import { type TestContext, test } from 'node:test'
 import { fileURLToPath } from 'node:url'
 import { z } from 'zod'
 import type { PayloadPart, RequestDetail, WorkPart } from '#heddle'
-import { isSecretName, marksOf, withoutSecrets } from '../../../src/core/schemas/secret-fields.ts'
-import { KnownSecrets, withoutSecretTexts } from '../../../src/core/schemas/secret-texts.ts'
+import {
+  isSecretName,
+  KnownSecrets,
+  marksOf,
+  withoutSecrets,
+  withoutSecretTexts,
+} from '../../../src/core/schemas/secret-fields.ts'
 import { Payloads, shownValues } from '../../../src/history/payloads.ts'
 import { type Heddle, startHeddle } from '../../support/heddle.ts'
 import { SHIPPED } from '../../support/shipped-domains.ts'

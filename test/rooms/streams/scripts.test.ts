@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { readdirSync } from 'node:fs'
 import { test } from 'node:test'
 import { STREAM_SCRIPTS } from '../../../src/runtime/streams/scripts.ts'
-import { readScript } from '../../../src/stores/redis/script.ts'
+import { readScript } from '../../../src/stores/redis/client.ts'
 import { streamStore } from './fixture.ts'
 
 const FOLDER = new URL('../../../src/runtime/streams/commands/', import.meta.url)

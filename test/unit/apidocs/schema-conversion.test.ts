@@ -2,8 +2,7 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { z } from 'zod'
 import type { StandardSchemaV1 } from '../../../src/contracts/standard-schema.ts'
-import { placed } from '../../../src/core/schemas/json-schema.ts'
-import { jsonSchemaOf } from '../../../src/core/schemas/schema-conversion.ts'
+import { jsonSchemaOf, placed } from '../../../src/core/schemas/json-schema.ts'
 import { exampleOf } from '../../../src/devtools/apidocs/schema-example.ts'
 
 /** A schema of another library, with a description of its own. */

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import type { Claims } from '../../../src/contracts/auth.ts'
-import { RevokedTokens, revocationId } from '../../../src/tools/auth/revoked-tokens.ts'
+import { RevokedTokens, revocationId } from '../../../src/tools/auth/revocations.ts'
 import type { Generation } from '../../../src/transport/memory/words.ts'
 
 const VALID = 1500

@@ -3,8 +3,7 @@ import { test } from 'node:test'
 import { z } from 'zod'
 import type { Claims } from '../../../src/contracts/auth.ts'
 import type { Handler, Http } from '../../../src/contracts/http.ts'
-import type { HttpContext } from '../../../src/contracts/http-request.ts'
-import type { BodyParts, BodyStream } from '../../../src/contracts/request-body.ts'
+import type { BodyParts, BodyStream, HttpContext } from '../../../src/contracts/http-request.ts'
 
 /** The compiler is the judge: a line marked `@ts-expect-error` that has none fails `npm run check:types`. */
 type Same<A, B> = (<T>() => T extends A ? 1 : 2) extends <T>() => T extends B ? 1 : 2 ? true : false

@@ -4,7 +4,7 @@ import { z } from 'zod'
 import type { Claims } from '../../../src/contracts/auth.ts'
 import type { Db } from '../../../src/contracts/db.ts'
 import type { Http } from '../../../src/contracts/http.ts'
-import type { BodyStream } from '../../../src/contracts/request-body.ts'
+import type { BodyStream } from '../../../src/contracts/http-request.ts'
 import { type Guard, Plugin, plugin, type Tools, type ToolsIn } from '../../../src/index.ts'
 
 /** The compiler is the judge: a line marked `@ts-expect-error` that has none fails `npm run check:types`. */

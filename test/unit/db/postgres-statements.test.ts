@@ -1,9 +1,8 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { poolShare } from '../../../src/extras/postgres/pool-share.ts'
-import { shapeOf, transactionControlIn } from '../../../src/extras/postgres/sql-shape.ts'
-import { Statements } from '../../../src/extras/postgres/statement.ts'
-import { decoderOf } from '../../../src/extras/postgres/values.ts'
+import { decoderOf } from '../../../src/extras/postgres/execution.ts'
+import { poolShare } from '../../../src/extras/postgres/pool.ts'
+import { Statements, shapeOf, transactionControlIn } from '../../../src/extras/postgres/statement.ts'
 import { rejectsWith } from '../../rooms/db/rejects-with.ts'
 
 test('placeholders are counted where PostgreSQL sees them', () => {

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { TransactionLimit } from '../../../src/extras/postgres/transaction-limit.ts'
+import { TransactionLimit } from '../../../src/extras/postgres/pool.ts'
 
 test('fewer transactions run at a time after a collision, and more again as they come through', () => {
   const limit = new TransactionLimit(8)

@@ -1,7 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { Reminder } from '../../../src/core/schedule/reminder.ts'
-import { RepeatingTask } from '../../../src/core/schedule/repeating-task.ts'
+import { Reminder, RepeatingTask } from '../../../src/core/schedule/repeating-task.ts'
 
 const turn = (): Promise<void> => new Promise((resolve) => setImmediate(resolve))
 

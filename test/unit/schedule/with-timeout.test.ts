@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { withTimeout } from '../../../src/core/schedule/with-timeout.ts'
+import { withTimeout } from '../../../src/core/schedule/waiting.ts'
 
 const timers = (): number => process.getActiveResourcesInfo().filter((name) => name === 'Timeout').length
 

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { describeDbCall } from '../../../src/stores/sql/api.ts'
+import { describeDbCall } from '../../../src/stores/sql/database.ts'
 
 const textOf = (sql: string): unknown =>
   describeDbCall('query', [sql, ['a parameter']], {}).attributes?.['db.query.text']

@@ -4,7 +4,7 @@ import { randomBytes } from 'node:crypto'
 import { open, rename, rm } from 'node:fs/promises'
 import { dirname, join, resolve } from 'node:path'
 import { fileURLToPath } from 'node:url'
-import type { BodyStream, SavedFile, SaveOptions } from '../../../contracts/request-body.ts'
+import type { BodyStream, SavedFile, SaveOptions } from '../../../contracts/http-request.ts'
 import { type ErrorCode, HeddleError } from '../../../core/errors/catalogue.ts'
 
 /** Bytes that `bytes()` and `text()` gather unless they are told otherwise. */

@@ -1,5 +1,5 @@
 // The bodies that the handlers of one thread read while they come.
-import type { BodyKind } from '../../../contracts/request-body.ts'
+import type { BodyKind } from '../../../contracts/http-request.ts'
 import type { ErrorCode } from '../../../core/errors/catalogue.ts'
 import type { RequestContext } from '../context.ts'
 import { IncomingBody } from './body.ts'

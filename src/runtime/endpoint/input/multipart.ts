@@ -1,8 +1,7 @@
 // The parts of a multipart form: all of them, or while they come.
 
 import { Readable } from 'node:stream'
-import type { UploadedFile } from '../../../contracts/http-request.ts'
-import type { BodyPart, BodyParts, SavedFile, SaveOptions } from '../../../contracts/request-body.ts'
+import type { BodyPart, BodyParts, SavedFile, SaveOptions, UploadedFile } from '../../../contracts/http-request.ts'
 import { HeddleError } from '../../../core/errors/catalogue.ts'
 import { gathered, type IncomingBody, saveToFile } from './body.ts'
 import { FORM_MAX_FIELDS, isForbiddenKey, isReservedKey } from './parse.ts'

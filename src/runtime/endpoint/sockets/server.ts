@@ -1,8 +1,7 @@
 // The WebSockets of one thread, from handshake to close.
-import type { Awaitable } from '../../../contracts/awaitable.ts'
+import type { Awaitable, SocketRoute } from '../../../contracts/http.ts'
 import type { HttpContext } from '../../../contracts/http-request.ts'
 import type { CodeTracing } from '../../../contracts/tracing.ts'
-import type { SocketRoute } from '../../../contracts/web-socket.ts'
 import { causality, type Origin } from '../../../core/causality/context.ts'
 import { NO_TRACE_CONTEXT } from '../../../core/causality/trace-context.ts'
 import { withoutBlanks } from '../../../core/http/header-text.ts'

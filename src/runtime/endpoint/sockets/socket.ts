@@ -1,7 +1,8 @@
 // A plugin's end of one WebSocket.
+
+import type { Socket, SocketHandlers } from '../../../contracts/http.ts'
 import type { Data, HttpContext } from '../../../contracts/http-request.ts'
 import type { Owner } from '../../../contracts/owner.ts'
-import type { Socket, SocketHandlers } from '../../../contracts/web-socket.ts'
 import { causality, type Origin } from '../../../core/causality/context.ts'
 import { timeOrderedId } from '../../../core/causality/ids.ts'
 import type { TraceContext } from '../../../core/causality/trace-context.ts'

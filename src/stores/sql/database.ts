@@ -1,9 +1,27 @@
-import type { Db, Queryable } from '../../contracts/db.ts'
+// What a database does for the tool `db`, and its limits.
+import type { Db, Queryable, Row, TransactionCompanion } from '../../contracts/db.ts'
 import type { Owner } from '../../contracts/owner.ts'
 import type { ToolRuntime } from '../../contracts/tool.ts'
 import type { CallDetails, SpanAttributes } from '../../contracts/tracing.ts'
-import type { TransactionCompanion } from '../../contracts/transaction-companion.ts'
 import { isSql, sql } from '../../core/sql/fragment.ts'
+
+// The same on every database, so that a plugin behaves alike on each.
+
+/** Milliseconds that a statement or a transaction waits for its turn, or for a connection. */
+export const WAIT_MS = 5000
+/** Milliseconds without a statement after which a transaction is rolled back, because others wait for its locks. */
+export const TRANSACTION_IDLE_MS = 10_000
+/** Most statements and transactions of one thread that may wait at once. Further ones are refused with `unavailable`. */
+export const MAX_WAITING = 65_536
+/** Milliseconds for which closing waits for running statements. */
+export const STOP_WAIT_MS = 2000
+
+/** The result of a statement. */
+export interface Outcome {
+  /** Rows changed, or for a statement that returns rows their number. */
+  rowCount: number
+  rows: Row[]
+}
 
 /** What an implementation does itself. */
 export interface SqlDatabase extends Queryable {

@@ -1,0 +1,75 @@
+// Waiting: until, with a limit, for the end of a turn, for all.
+import { steadyMs } from './steady-time.ts'
+
+/** The promise that `settled` has made last. */
+let last: Promise<unknown> | null = null
+
+/**
+ * A promise of what is there already. A tool that is done before it returns makes its promises here, so that whoever measures the call
+ * need not wait for one: each promise that follows another costs about 0.4 µs.
+ */
+export function settled<T>(value: T): Promise<T> {
+  const promise = Promise.resolve(value)
+  last = promise
+  return promise
+}
+
+/** True for what `settled` has made last: asked right after the call that has made it. */
+export function isSettled(promise: Promise<unknown>): boolean {
+  const isLast = promise === last
+  last = null
+  return isLast
+}
+
+/** One turn of the thread's loop: what the code before has thrown into it, or rejected with nobody waiting, has come up by then. */
+export const turn = (): Promise<void> => new Promise((resolve) => setImmediate(resolve))
+
+const waiting: (() => void)[] = []
+
+/**
+ * Runs a function of the runtime once this turn of the loop has read all of its input. One `setImmediate` serves all that wait: it is what
+ * costs. The functions run in the causal context of whoever was first, so they must not run code of plugins, and must not throw.
+ */
+export function atTurnEnd(run: () => void): void {
+  if (waiting.push(run) === 1) setImmediate(runAll)
+}
+
+/** What ran may have been stopped, and the immediates of that turn with it. */
+export function recoverTurnEnd(): void {
+  if (waiting.length > 0) setImmediate(runAll)
+}
+
+function runAll(): void {
+  try {
+    // Its length is read each time: what a function adds still runs in this turn.
+    for (let n = 0; n < waiting.length; n++) waiting[n]!()
+  } finally {
+    // Left as it is, the list would never be run again.
+    waiting.length = 0
+  }
+}
+
+/** How often a condition is checked by itself, milliseconds. */
+const CHECK_MS = 10
+
+/** Resolves when the condition holds, or the time is over. @param deadlineMs by `steadyMs` */
+export async function until(condition: () => boolean, deadlineMs: number, checkMs = CHECK_MS): Promise<void> {
+  while (!condition() && steadyMs() < deadlineMs) await new Promise((resolve) => setTimeout(resolve, checkMs))
+}
+
+/**
+ * What a promise gives in time, else `late`. The promise goes on after that, and nobody hears of it any more.
+ * @param timeoutMs milliseconds from now
+ * @throws what the promise rejects with in time
+ */
+export async function withTimeout<T, L>(promise: Promise<T>, timeoutMs: number, late: L): Promise<T | L> {
+  let timer: NodeJS.Timeout | undefined
+  const timeout = new Promise<L>((resolve) => {
+    timer = setTimeout(resolve, timeoutMs, late)
+  })
+  try {
+    return await Promise.race([promise, timeout])
+  } finally {
+    clearTimeout(timer)
+  }
+}
