@@ -8,7 +8,7 @@ import { findingWithin } from '../../simulation/story.ts'
 
 const FIRST_SEED = 1_000_000
 /** A planted fault that one of them finds is found. */
-const SEEDS_MAX = 300
+const SEEDS_MAX = 2_000
 
 test('half a minute of seeds finds nothing, and meets every pair of step and crash', async () => {
   const { story, batch } = await findingWithin({ firstSeed: FIRST_SEED, seconds: 30 })
