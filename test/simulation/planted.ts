@@ -205,8 +205,8 @@ export const PLANTED: readonly Planted[] = [
   {
     what: 'the time limit of an attempt is not kept',
     file: 'deliveries.ts',
-    text: 'this.#unanswered.takeLate(this.#clock.steadyMs())',
-    instead: 'this.#unanswered.takeLate(0)',
+    text: 'this.#unanswered.late(this.#clock.steadyMs())',
+    instead: 'this.#unanswered.late(0)',
   },
   {
     what: 'an attempt is given up too early',

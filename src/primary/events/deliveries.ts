@@ -281,7 +281,10 @@ export class Deliveries {
   }
 
   #sweep(): void {
-    for (const delivery of this.#unanswered.takeLate(this.#clock.steadyMs())) {
+    // One by one: the place of an attempt is free when that attempt has been given up.
+    for (const id of this.#unanswered.late(this.#clock.steadyMs())) {
+      const delivery = this.#unanswered.take(id)
+      if (delivery === undefined) continue
       const { thread } = delivery.instance!
       thread.abandon(delivery.id)
       this.#quarantine.ended(delivery)

@@ -49,20 +49,19 @@ export class UnansweredDeliveries {
 
   /** Takes out all deliveries of a thread, the oldest first. */
   takeFrom(thread: SubscriberThread): Delivery[] {
-    return this.#takeIf(({ instance }) => instance?.thread === thread)
+    return this.#idsOf(({ instance }) => instance?.thread === thread).map((id) => this.take(id)!)
   }
 
-  /** Takes out the deliveries whose time is up, except in threads that stand still: whether they are the cause is not known yet. */
-  takeLate(nowMs: number): Delivery[] {
-    return this.#takeIf(({ deadlineMs, instance }) => {
+  /** The deliveries whose time is up, the oldest first, except in threads that stand still: whether they are the cause is not known yet. */
+  late(nowMs: number): number[] {
+    return this.#idsOf(({ deadlineMs, instance }) => {
       const { isStill, heldMs } = instance!.thread
       return deadlineMs + heldMs + STILL_SEEN_MS <= nowMs && !isStill
     })
   }
 
-  #takeIf(isWanted: (delivery: Delivery) => boolean): Delivery[] {
-    const ids = this.#byId.numbers().filter((id) => isWanted(this.#byId.get(id)!))
-    return this.#byAge(ids).map((id) => this.take(id)!)
+  #idsOf(isWanted: (delivery: Delivery) => boolean): number[] {
+    return this.#byAge(this.#byId.numbers().filter((id) => isWanted(this.#byId.get(id)!)))
   }
 
   /** The oldest first. */

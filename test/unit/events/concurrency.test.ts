@@ -115,3 +115,23 @@ test('an instance of a broadcast that is busy holds up no other', (t) => {
   hub.delivered(last(a))
   assert.deepEqual([a.events, b.events], [['evt_1', 'evt_2'], ['evt_1']])
 })
+
+test('of attempts that are late together, each is given up before its place is taken', async (t) => {
+  const { hub } = hubOf(t)
+  const thread = fakeThread()
+  const order: string[] = []
+  const spied = {
+    ...thread,
+    send: (id: number, frame: { id: string }) =>
+      order.push(`${frame.id} is sent`) > 0 && thread.taken.push({ id, event: frame.id, attempt: 1 }) > 0,
+    abandon: (id: number) => void order.push(`${thread.taken.find((each) => each.id === id)!.event} is given up`),
+  }
+  hub.subscribe('order.paid', 'first', { ...ONE, timeoutMs: 1 }, instanceOf(spied))
+  hub.subscribe('order.placed', 'second', { ...ONE, timeoutMs: 1 }, instanceOf(spied))
+  // Whoever is told that its request has failed may make the hub go on.
+  const failed = (): void => hub.subscribersChanged()
+  hub.publish(eventOf('evt_1', { event: 'order.paid' }), null, { open: 0, onlyFailures: true, reply: failed, failed })
+  for (const id of ['evt_3', 'evt_4']) hub.publish(eventOf(id), null)
+  await until(() => order.includes('evt_4 is sent'), 'the last one')
+  assert.ok(order.indexOf('evt_3 is given up') < order.indexOf('evt_4 is sent'), order.join(', '))
+})
