@@ -1,4 +1,4 @@
-import { parseFlags, UsageFault } from '../src/core/config/arguments.ts'
+import { parseFlags, UsageFault } from '../src/core/config/command-line.ts'
 import { LISTENERS, type Listener } from './bench-case.ts'
 
 export interface BenchArguments {

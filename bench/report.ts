@@ -1,7 +1,7 @@
 // The table of a run, and what has changed since an earlier one.
 
 import { readFileSync } from 'node:fs'
-import { UsageFault } from '../src/core/config/arguments.ts'
+import { UsageFault } from '../src/core/config/command-line.ts'
 import { isMet, type Row, type Target } from './bench-case.ts'
 
 /** The median; of an even number of values the mean of the two in the middle; null when there are none. */

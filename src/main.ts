@@ -1,6 +1,6 @@
 import type { LogLevel } from './contracts/logger.ts'
-import { EXIT_USAGE, UsageFault } from './core/config/arguments.ts'
-import { type CommandLine, readCommandLine } from './core/config/command-line.ts'
+import { processNumber } from './core/config/checks.ts'
+import { type CommandLine, EXIT_USAGE, readCommandLine, UsageFault } from './core/config/command-line.ts'
 import {
   ConfigFaults,
   EXIT_CONFIG,
@@ -10,7 +10,6 @@ import {
   takeFlightDir,
   takePortJoining,
 } from './core/config/load.ts'
-import { processNumber } from './core/config/process-group.ts'
 import { HeddleError } from './core/errors/catalogue.ts'
 import { messageOf } from './core/errors/description.ts'
 import { isMisconfigured } from './core/errors/misconfigured.ts'

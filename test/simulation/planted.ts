@@ -82,7 +82,7 @@ export const PLANTED: readonly Planted[] = [
   },
   {
     what: 'a replay frees what waits as it begins',
-    file: 'parked-keys.ts',
+    file: 'key-order.ts',
     text: 'parked.letters.delete(letter)\n    parked.replay = replay',
     instead:
       'parked.replay = replay\n    this.letterGone(place, letter)\n    parked.replay = null\n    this.#freeIfDone(place, parked)',
@@ -210,19 +210,19 @@ export const PLANTED: readonly Planted[] = [
   },
   {
     what: 'an attempt is given up too early',
-    file: 'unanswered-deliveries.ts',
+    file: 'queues.ts',
     text: '+ delivery.consumer.timeoutMs',
     instead: '+ delivery.consumer.timeoutMs / 4',
   },
   {
     what: 'what a debugger holds counts as late',
-    file: 'unanswered-deliveries.ts',
+    file: 'queues.ts',
     text: 'deadlineMs + heldMs + STILL_SEEN_MS <= nowMs',
     instead: 'deadlineMs + STILL_SEEN_MS <= nowMs',
   },
   {
     what: 'a late answer ends the attempt that follows',
-    file: 'unanswered-deliveries.ts',
+    file: 'queues.ts',
     text: 'this.#nextId = (id + 1) & LAST_ID',
     instead: 'this.#nextId = ((id + 1) % 8) + 1',
   },
@@ -234,7 +234,7 @@ export const PLANTED: readonly Planted[] = [
   },
   {
     what: 'a place is lost with each answer',
-    file: 'unanswered-deliveries.ts',
+    file: 'queues.ts',
     text: 'if (delivery !== undefined) delivery.queue.inFlight--',
     instead: '',
   },

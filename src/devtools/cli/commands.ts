@@ -1,5 +1,5 @@
 // All commands of `heddle`, what is loaded for each, and how each ends. `src/heddle.cjs` runs start, dev, test and `migrate up` itself.
-import { EXIT_USAGE, parseFlags, UsageFault, unknownName } from '../../core/config/arguments.ts'
+import { EXIT_USAGE, parseFlags, UsageFault, unknownName } from '../../core/config/command-line.ts'
 import { ConfigFaults, EXIT_CONFIG } from '../../core/config/load.ts'
 import { HeddleError } from '../../core/errors/catalogue.ts'
 import { messageOf } from '../../core/errors/description.ts'

@@ -2,7 +2,7 @@
 import { copyFileSync, existsSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { basename, join, relative, resolve } from 'node:path'
 import { createInterface } from 'node:readline/promises'
-import { UsageFault, unknownName } from '../../core/config/arguments.ts'
+import { UsageFault, unknownName } from '../../core/config/command-line.ts'
 import { loadSettings } from '../../core/config/load.ts'
 import { needPackages, OPTIONAL_PACKAGES } from '../../core/modules/optional-package.ts'
 import { CommandError } from '../command-error.ts'

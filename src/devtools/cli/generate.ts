@@ -1,7 +1,7 @@
 // The commands that write files made of what is there: `new`, `client`, `agents`, `db types`.
 import { existsSync, readFileSync } from 'node:fs'
 import { join, resolve } from 'node:path'
-import { UsageFault, unknownName } from '../../core/config/arguments.ts'
+import { UsageFault, unknownName } from '../../core/config/command-line.ts'
 import { loadSettings } from '../../core/config/load.ts'
 import { shown } from '../../core/errors/places.ts'
 import { needPackages, OPTIONAL_PACKAGES } from '../../core/modules/optional-package.ts'

@@ -1,5 +1,5 @@
 // The command `migrate`, but for `migrate up`, which is a start.
-import { UsageFault } from '../../core/config/arguments.ts'
+import { UsageFault } from '../../core/config/command-line.ts'
 import { loadSettings } from '../../core/config/load.ts'
 import type { Settings } from '../../core/config/schema.ts'
 import { migrate, migrationStatus, rollBack, runSeeds, takeBack } from '../../stores/migrations/runner.ts'

@@ -1,7 +1,7 @@
 // The command `tools`.
 import { existsSync, mkdirSync, readFileSync, renameSync, writeFileSync } from 'node:fs'
 import { basename, dirname, join } from 'node:path'
-import { UsageFault, unknownName } from '../../core/config/arguments.ts'
+import { UsageFault, unknownName } from '../../core/config/command-line.ts'
 import { loadSettings } from '../../core/config/load.ts'
 import { shown } from '../../core/errors/places.ts'
 import { activeTools, findTools, ownToolsFolder, type ToolFolder, toolNameOf } from '../../runtime/kernel/discover.ts'

@@ -1,6 +1,6 @@
 import type { LogLevel } from '../../contracts/logger.ts'
 import type { Readiness } from '../../contracts/registry.ts'
-import { processNumber } from '../../core/config/process-group.ts'
+import { processNumber } from '../../core/config/checks.ts'
 import type { Settings } from '../../core/config/schema.ts'
 import { HeddleError } from '../../core/errors/catalogue.ts'
 import { messageOf } from '../../core/errors/description.ts'

@@ -1,4 +1,4 @@
-import { processNumber } from '../../core/config/process-group.ts'
+import { processNumber } from '../../core/config/checks.ts'
 import type { Settings } from '../../core/config/schema.ts'
 import { ThreadKernel } from '../../runtime/kernel/thread.ts'
 import { watchUnawaited } from '../../runtime/kernel/unawaited.ts'

@@ -1,6 +1,5 @@
 import type { DeadLetter, DeadLetterPage } from '../../contracts/event-bus.ts'
-import type { EventLog } from '../../runtime/event-log/event-log.ts'
-import { LogPublisher } from '../../runtime/event-log/log-publisher.ts'
+import { type EventLog, LogPublisher } from '../../runtime/event-log/event-log.ts'
 import type { EventFrame } from '../../transport/frames/event-frame.ts'
 import type { SubscriberThread } from '../events/consumer.ts'
 import { asBytes, type EventDriver } from '../events/event-driver.ts'

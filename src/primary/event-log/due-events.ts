@@ -1,6 +1,6 @@
 import { TimeHeap } from '../../core/collections/time-heap.ts'
+import { andOwned } from '../../runtime/event-log/event-rows.ts'
 import type { LogDatabase } from '../../runtime/event-log/log-database.ts'
-import { andOwned } from '../../runtime/event-log/ownership.ts'
 
 /** Of events that are due within this time the positions are here; what is due later is in the table alone. Milliseconds. */
 export const DUE_AHEAD_MS = 30_000

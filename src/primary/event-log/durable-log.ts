@@ -1,28 +1,47 @@
+// The durable log of a process.
+import { HeddleError } from '../../core/errors/catalogue.ts'
 import { messageOf } from '../../core/errors/description.ts'
 import { steadyMs } from '../../core/schedule/steady-time.ts'
 import { until, withTimeout } from '../../core/schedule/waiting.ts'
 import { frameOf } from '../../runtime/event-log/event-rows.ts'
+import type { LogDatabase } from '../../runtime/event-log/log-database.ts'
 import { prepareTables } from '../../runtime/event-log/tables.ts'
 import { type EventFrame, OF_NO_PROCESS } from '../../transport/frames/event-frame.ts'
 import type { SubscriberThread } from '../events/consumer.ts'
 import { asBytes } from '../events/event-driver.ts'
 import { Backlog } from './backlog.ts'
 import { ChangeWriter } from './change-writer.ts'
-import { claimFile, isTaken } from './claimed-file.ts'
 import { DueEvents } from './due-events.ts'
 import type { DurableLogOptions } from './durable-log-options.ts'
 import { GroupKeeper } from './group-keeper.ts'
-import { HeldEvents } from './held-events.ts'
 import { KnownGroups } from './known-groups.ts'
 import { noteEnd, noteStart, positions, type StoredRow } from './log-reader.ts'
 import { Reconciler } from './reconciler.ts'
 import { Relay } from './relay.ts'
-import { SetAside } from './set-aside.ts'
+import { HeldEvents, SetAside } from './set-aside.ts'
 import { SharedLog } from './shared-log.ts'
-import { StoreTrial } from './store-trial.ts'
 import { NO_SLOT, UNKNOWN_SLOT } from './stored-event.ts'
 import { StoredEvents } from './stored-events.ts'
-import { Trials } from './trials.ts'
+import { StoreTrial, Trials } from './trials.ts'
+
+/** How long a file may still be another process's, milliseconds: one that ends at this moment has it for a little longer. */
+const WAIT_MS = 1000
+
+/**
+ * Has the log of a database file for this process alone: two would give the same positions to different events, and deliver each other's.
+ * @throws DATABASE_TAKEN while another process has it
+ */
+async function claimFile(database: LogDatabase): Promise<void> {
+  const isFree = (): boolean => database.claim?.() !== false
+  await until(isFree, steadyMs() + WAIT_MS)
+  if (isFree()) return
+  throw new HeddleError(
+    'DATABASE_TAKEN',
+    'Another process has the event log of this database file: SQLite serves one process. Stop that one, or use PostgreSQL, which serves any number',
+  )
+}
+
+const isTaken = (error: unknown): boolean => error instanceof HeddleError && error.code === 'DATABASE_TAKEN'
 
 /** Stored deliveries that the hub holds at most, as a share of EVENT_BUS_MAX_QUEUE: the rest waits in the log. */
 const HELD_SHARE = 0.5

@@ -1,9 +1,8 @@
 import { timeOrderedId } from '../../core/causality/ids.ts'
 import { messageOf } from '../../core/errors/description.ts'
 import type { EventLog } from '../../runtime/event-log/event-log.ts'
-import { type EventRow, keyOf } from '../../runtime/event-log/event-rows.ts'
+import { andOwned, type EventRow, keyOf, WAITS_FOR_GROUP } from '../../runtime/event-log/event-rows.ts'
 import type { LogDatabase } from '../../runtime/event-log/log-database.ts'
-import { andOwned, WAITS_FOR_GROUP } from '../../runtime/event-log/ownership.ts'
 import type { GroupRow } from '../../transport/log-changes.ts'
 
 /** Rows of one page: the primary reads them between two turns of its loop. */

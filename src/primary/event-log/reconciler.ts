@@ -1,5 +1,5 @@
+import { andOwned } from '../../runtime/event-log/event-rows.ts'
 import type { LogDatabase } from '../../runtime/event-log/log-database.ts'
-import { andOwned } from '../../runtime/event-log/ownership.ts'
 
 /** Positions that are read in one step. */
 const PAGE = 1000

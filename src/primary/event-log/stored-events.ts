@@ -2,13 +2,12 @@ import { Numbered } from '../../core/collections/numbered.ts'
 import { DUE_WITH_GROUP } from '../../transport/log-changes.ts'
 import type { LogMemory } from '../../transport/memory/log-memory.ts'
 import type { FailedDelivery, RetryPlan } from '../events/consumer.ts'
-import type { ParkedKeys } from '../events/parked-keys.ts'
-import { AwayRetries } from './away-retries.ts'
+import type { ParkedKeys } from '../events/key-order.ts'
 import type { ChangeWriter } from './change-writer.ts'
 import type { AbsentGroups } from './known-groups.ts'
 import { rowOf } from './letter-row.ts'
 import type { DeliveryRow } from './log-reader.ts'
-import { type BegunEvent, type StoredDelivery, StoredEvent } from './stored-event.ts'
+import { AwayRetries, type BegunEvent, type StoredDelivery, StoredEvent } from './stored-event.ts'
 
 /** The stored events that the hub has at present, and what has become of them since the last commit. */
 export class StoredEvents {

@@ -1,3 +1,4 @@
+// The deliveries of the hub, from their acceptance to their end.
 import type { BlackBox, WorkInFlight } from '../../contracts/registry.ts'
 import type { WireError } from '../../core/errors/wire.ts'
 import type { Chance, Clock, Timer } from '../../core/schedule/clock.ts'
@@ -15,17 +16,24 @@ import {
   type SubscriberInstance,
   type SubscriberThread,
 } from './consumer.ts'
-import { DelayQueue } from './delay-queue.ts'
 import { DeliveryTrace } from './delivery-trace.ts'
-import { type HeldDeliveries, KeyOrder, type KeyOrderOptions } from './key-order.ts'
-import type { ParkedKeys } from './parked-keys.ts'
+import { type HeldDeliveries, KeyOrder, type KeyOrderOptions, type ParkedKeys } from './key-order.ts'
 import { POISON_DEATHS, poisonMessage, Quarantine } from './quarantine.ts'
 import { QueueBudget } from './queue-budget.ts'
+import { DelayQueue, UnansweredDeliveries, WaitingQueues } from './queues.ts'
 import type { RecordLog, Records } from './records.ts'
 import { replySettled } from './requester.ts'
-import { retryDelayMs } from './retry.ts'
-import { UnansweredDeliveries } from './unanswered-deliveries.ts'
-import { WaitingQueues } from './waiting-queues.ts'
+
+/** Longest pause before a retry. */
+export const RETRY_MAX_DELAY_MS = 300_000
+
+/**
+ * Pause before the attempt that follows attempt number `attempt`: exponential, with full jitter.
+ * Source: M. Brooker, "Exponential Backoff And Jitter", AWS Architecture Blog, 2015.
+ */
+export function retryDelayMs(attempt: number, backoffMs: number, random: () => number): number {
+  return random() * Math.min(RETRY_MAX_DELAY_MS, backoffMs * 2 ** (attempt - 1))
+}
 
 /** Why there is no reply. */
 export const SUBSCRIBER_GONE = 'The subscriber is gone'

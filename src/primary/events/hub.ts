@@ -18,7 +18,7 @@ import type {
 } from './consumer.ts'
 import { Deliveries, type DeliveriesOptions, SUBSCRIBER_GONE } from './deliveries.ts'
 import type { DeliveryTrace } from './delivery-trace.ts'
-import type { ParkedKeys } from './parked-keys.ts'
+import type { ParkedKeys } from './key-order.ts'
 import { POISON_DEATHS } from './quarantine.ts'
 import { letterPlace, Records } from './records.ts'
 import { awaitReply, replySettled } from './requester.ts'

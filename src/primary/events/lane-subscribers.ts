@@ -1,9 +1,53 @@
+// A lane as a thread with subscribers.
+
 import type { BlackBox, WorkInFlight } from '../../contracts/registry.ts'
+import type { EventFrame, PayloadForm } from '../../transport/frames/event-frame.ts'
 import type { SubscriptionManifest } from '../../transport/messages.ts'
 import type { Lane } from '../dispatch/lane.ts'
-import type { SubscriberInstance } from './consumer.ts'
+import type { SubscriberInstance, SubscriberThread } from './consumer.ts'
 import type { Hub } from './hub.ts'
-import { LaneSubscriberThread } from './lane-subscriber-thread.ts'
+
+/** Deliveries in flight in one lane at most. Requests have a budget of their own, so that a flood of events cannot starve them. */
+const LANE_MAX_DELIVERIES = 1024
+
+/** A lane as the hub sees it. */
+class LaneSubscriberThread implements SubscriberThread {
+  readonly #lane: Lane
+
+  constructor(lane: Lane) {
+    this.#lane = lane
+  }
+
+  get deliveriesInFlight(): number {
+    return this.#lane.deliveriesInFlight
+  }
+
+  get isQuarantine(): boolean {
+    return this.#lane.role === 'quarantine'
+  }
+
+  get isStill(): boolean {
+    return !this.#lane.responsive
+  }
+
+  get heldMs(): number {
+    return this.#lane.heldMs
+  }
+
+  get hasRoom(): boolean {
+    const { state, responsive, deliveriesInFlight } = this.#lane
+    const max = this.isQuarantine ? 1 : LANE_MAX_DELIVERIES
+    return state === 'ready' && responsive && deliveriesInFlight < max
+  }
+
+  send(deliveryId: number, frame: EventFrame, form: PayloadForm): boolean {
+    return this.#lane.sendDelivery(deliveryId, frame, form)
+  }
+
+  abandon(deliveryId: number): void {
+    this.#lane.abandonDelivery(deliveryId)
+  }
+}
 
 interface LaneEntry {
   readonly thread: LaneSubscriberThread

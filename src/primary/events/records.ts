@@ -12,10 +12,8 @@ import { recordOf, TraceRing } from '../../runtime/events/trace-ring.ts'
 import { added, tellAll } from '../../runtime/kernel/listeners.ts'
 import type { EventFrame } from '../../transport/frames/event-frame.ts'
 import type { DeliverySource, FailedDelivery, HubEvent, SubscriberThread } from './consumer.ts'
-import { DeadLetters, listed, type StoredLetter } from './dead-letters.ts'
-import { DroppedLetters } from './dropped-letters.ts'
-import type { KeyPlace, ParkedKeys } from './parked-keys.ts'
-import { Replays } from './replays.ts'
+import { DeadLetters, DroppedLetters, listed, Replays, type StoredLetter } from './dead-letters.ts'
+import type { KeyPlace, ParkedKeys } from './key-order.ts'
 import type { TraceFile } from './trace-file.ts'
 
 export type RecordLog = (level: 'WARNING' | 'ERROR', message: string, fields?: Record<string, unknown>) => void

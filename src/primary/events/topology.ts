@@ -1,5 +1,5 @@
 import type { SubscribeOptions, TopologyEntry } from '../../contracts/event-bus.ts'
-import { EVENT_NAMES_MAX, tooManyNames } from '../../runtime/events/event-names.ts'
+import { EVENT_NAMES_MAX, tooManyNames } from '../../runtime/events/publication.ts'
 import { Consumer, type SubscriberInstance, type SubscriberThread } from './consumer.ts'
 
 /** One event name: who consumes it, who emits it, how often it fired. */

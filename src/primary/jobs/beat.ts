@@ -3,9 +3,9 @@ import type { LogLevel } from '../../contracts/logger.ts'
 import { messageOf } from '../../core/errors/description.ts'
 import { RepeatingTask } from '../../core/schedule/repeating-task.ts'
 import { steadyMs } from '../../core/schedule/steady-time.ts'
-import { CLOCK_MS } from '../../runtime/event-log/job-tables.ts'
 import type { LogDatabase } from '../../runtime/event-log/log-database.ts'
-import { isKnownDead, ownIdentity, type ProcessIdentity } from '../streams/process-identity.ts'
+import { CLOCK_MS } from '../../runtime/event-log/tables.ts'
+import { isKnownDead, ownIdentity, type ProcessIdentity } from '../streams/replica-lock.ts'
 
 /** How long the beat counts as living after its last renewal, by the database's clock, milliseconds. */
 export const LEASE_MS = 10_000

@@ -3,8 +3,8 @@
 import type { LogLevel } from '../../contracts/logger.ts'
 import type { Missed, Schedule } from '../../contracts/scheduler.ts'
 import { firstDueMs, nextDueMs } from '../../core/schedule/cron.ts'
-import { CLOCK_MS } from '../../runtime/event-log/job-tables.ts'
 import type { LogDatabase } from '../../runtime/event-log/log-database.ts'
+import { CLOCK_MS } from '../../runtime/event-log/tables.ts'
 
 /** When a job runs next, and what is known of that run. */
 interface Placement {

@@ -1,6 +1,6 @@
 import pino, { type Logger as Pino } from 'pino'
 import type { LogLevel } from '../../contracts/logger.ts'
-import { processNumber } from '../../core/config/process-group.ts'
+import { processNumber } from '../../core/config/checks.ts'
 import type { Settings } from '../../core/config/schema.ts'
 import type { LogRecord } from '../../transport/messages.ts'
 import { LogOutput, type Stall, standardOutput, WHOLE_PIECE_BYTES } from './log-output.ts'

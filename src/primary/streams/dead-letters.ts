@@ -5,9 +5,7 @@ import { cutText } from '../../core/errors/description.ts'
 import { DEAD_STREAM, EVENT_PREFIX } from '../../runtime/streams/keys.ts'
 import { SCRIPTS } from '../../runtime/streams/scripts.ts'
 import type { RedisArgument, RedisClient } from '../../stores/redis/client.ts'
-import { DEAD_LETTERS_MAX_BYTES } from '../events/dead-letters.ts'
-import { isWanted } from '../events/letter-filter.ts'
-import { DEAD_LETTERS_PAGE_BYTES, LetterPage } from '../events/letter-page.ts'
+import { DEAD_LETTERS_MAX_BYTES, DEAD_LETTERS_PAGE_BYTES, isWanted, LetterPage } from '../events/dead-letters.ts'
 
 /** Letters that are kept, approximately; then the oldest are dropped. */
 export const DEAD_LETTERS_STREAM_MAX = 10_000

@@ -3,7 +3,7 @@ import { HeddleError } from '../../core/errors/catalogue.ts'
 import { messageOf } from '../../core/errors/description.ts'
 import { Reminder, RepeatingTask } from '../../core/schedule/repeating-task.ts'
 import { DELAYED } from '../../runtime/streams/keys.ts'
-import { LAST_OF_KEY_MS } from '../../runtime/streams/publishing.ts'
+import { LAST_OF_KEY_MS } from '../../runtime/streams/publisher.ts'
 import { SCRIPTS } from '../../runtime/streams/scripts.ts'
 import type { RedisClient } from '../../stores/redis/client.ts'
 

@@ -1,19 +1,38 @@
+// Makes the groups of streams.
 import { HeddleError } from '../../core/errors/catalogue.ts'
 import { messageOf } from '../../core/errors/description.ts'
-import { ensureGroup, listConsumers } from '../../runtime/streams/consumers.ts'
-import { replicaOfConsumer } from '../../runtime/streams/keys.ts'
-import { retryWhile } from '../../runtime/streams/retry-while.ts'
+import { ensureGroup, listConsumers, replicaOfConsumer } from '../../runtime/streams/keys.ts'
+import { retryWhile } from '../../runtime/streams/publisher.ts'
 import type { RedisClient } from '../../stores/redis/client.ts'
 import type { Claimer } from './claimer.ts'
-import { OncePerKey } from './once-per-key.ts'
-import type { ReadingThread } from './reading-thread.ts'
-import { groupKey, type OwnStreamGroup, type StreamGroup } from './stream-group.ts'
-import { markGroupsSeen } from './trimming.ts'
+import { groupKey, type OwnStreamGroup, type ReadingThread, type StreamGroup } from './reading-thread.ts'
+import { markGroupsSeen } from './trimmer.ts'
+
+/** Work that is done once for each key, whoever asks for it. */
+class OncePerKey {
+  readonly #done = new Map<string, Promise<void>>()
+
+  /** Resolves when it is done. What has failed is done again by the next one who asks. */
+  run(key: string, work: () => Promise<void>): Promise<void> {
+    let doing = this.#done.get(key)
+    if (doing === undefined) {
+      doing = work()
+      this.#done.set(key, doing)
+      doing.catch(() => this.#done.delete(key))
+    }
+    return doing
+  }
+
+  /** The next one who asks has it done again. */
+  forget(key: string): void {
+    this.#done.delete(key)
+  }
+}
 
 /** Before something that the store refused is tried again, milliseconds. */
 const RETRY_MS = 500
 
-export interface GroupProvisionerOptions {
+interface GroupProvisionerOptions {
   redis: RedisClient
   /** REPLICA_ID. */
   replica: string

@@ -1,11 +1,10 @@
 import type { LogLevel } from '../../contracts/logger.ts'
-import { ensureGroup, isNoGroup } from '../../runtime/streams/consumers.ts'
+import { ensureGroup, isNoGroup } from '../../runtime/streams/keys.ts'
 import type { RedisClient } from '../../stores/redis/client.ts'
-import type { HubStreams } from './hub-streams.ts'
-import { handOver, releaseEntries, renewLeases } from './leases.ts'
+import { type HubStreams, handOver, releaseEntries, renewLeases } from './hub-streams.ts'
+import { groupKey } from './reading-thread.ts'
 import type { ReadingThreads } from './reading-threads.ts'
-import { groupKey } from './stream-group.ts'
-import { markGroupsSeen } from './trimming.ts'
+import { markGroupsSeen } from './trimmer.ts'
 
 /** Entries that others have left are looked for at least this often, milliseconds. */
 const CLAIM_EVERY_MAX_MS = 5000

@@ -2,7 +2,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { steadyMs } from '../../core/schedule/steady-time.ts'
 import { SCRIPTS } from '../../runtime/streams/scripts.ts'
 import type { RedisClient } from '../../stores/redis/client.ts'
-import { ReaderWakeups } from './reader-wakeups.ts'
+import { ReaderWakeups } from './reading-thread.ts'
 
 /** One blocking read lasts so long at most, milliseconds. */
 export const WATCH_MS = 2000

@@ -1,26 +1,116 @@
+// Trims streams, and says what was lost.
+
+import type { LogLevel } from '../../contracts/logger.ts'
 import { HeddleError } from '../../core/errors/catalogue.ts'
 import { messageOf } from '../../core/errors/description.ts'
 import { Reminder, RepeatingTask } from '../../core/schedule/repeating-task.ts'
-import { listConsumers, listGroups, removeConsumer } from '../../runtime/streams/consumers.ts'
 import {
   consumerOfBroadcast,
   EVENT_PREFIX,
   eventOf,
   GROUPS_SEEN,
   groupOfSeenField,
+  listConsumers,
+  listGroups,
+  REMOVED,
+  removeConsumer,
   replicaKey,
   replicaOfConsumer,
   seenField,
 } from '../../runtime/streams/keys.ts'
+import { SCRIPTS } from '../../runtime/streams/scripts.ts'
 import type { RedisClient } from '../../stores/redis/client.ts'
-import {
-  destroyBroadcastGroup,
-  GROUP_KEEP_MS,
-  type Loss,
-  retireGroups,
-  trimStream,
-  type UnseenGroup,
-} from './trimming.ts'
+
+/** A stream without groups keeps entries that are younger, milliseconds: a group may be about to be created. */
+const UNREAD_KEEP_MS = 10_000
+/** Groups without a subscriber for so long are destroyed, milliseconds. */
+export const GROUP_KEEP_MS = 7 * 86_400_000
+/** A group that was not marked as seen for so long has no living subscriber, milliseconds: call `markGroupsSeen` several times within it. */
+export const GROUP_UNSEEN_MS = 300_000
+
+/** When no trimmer ran for so long, no replica ran, milliseconds: a service that was switched off finds its groups as it left them. */
+const ABSENCE_MS = 600_000
+
+interface GroupRef {
+  readonly stream: string
+  readonly group: string
+}
+
+/** Entries that a group has lost because the stream was cut although the group needed them. */
+interface Loss extends GroupRef {
+  /** About how many were never delivered to it. */
+  readonly missed: number
+  /** About how many are pending: they are lost if they fail now. */
+  readonly inHand: number
+}
+
+interface Trimmed {
+  /** Entries that nobody needed. */
+  readonly trimmed: number
+  /** Entries that the cap has cut. */
+  readonly cut: number
+  readonly losses: Loss[]
+}
+
+/**
+ * Removes the entries that no group needs any more: those before the oldest one that is pending or not yet delivered in any group.
+ * Safe at any time, from any number of replicas.
+ * @param maxLen the oldest entries beyond so many are cut, even when they are needed. Losses by this cap are always reported, losses by
+ *   a MAXLEN of XADD only when the group is still behind the cut at the next call: so prefer this cap.
+ */
+export async function trimStream(redis: RedisClient, stream: string, maxLen?: number): Promise<Trimmed> {
+  const reply = await redis.run<[number, number, ...(readonly [string, number, number])[]]>(
+    SCRIPTS.trim,
+    [stream, REMOVED],
+    [maxLen ?? '', UNREAD_KEEP_MS],
+  )
+  const [trimmed, cut, ...losses] = reply
+  return { trimmed, cut, losses: losses.map(([group, missed, inHand]) => ({ stream, group, missed, inHand })) }
+}
+
+/** Marks these groups as having a living subscriber. */
+export async function markGroupsSeen(redis: RedisClient, groups: readonly GroupRef[]): Promise<void> {
+  if (groups.length === 0) return
+  await redis.run(
+    SCRIPTS.markGroupsSeen,
+    [GROUPS_SEEN],
+    groups.map(({ stream, group }) => seenField(stream, group)),
+  )
+}
+
+interface UnseenGroup extends GroupRef {
+  /** True when it had no subscriber for GROUP_KEEP_MS. */
+  readonly isDestroyed: boolean
+  readonly unseenMs: number
+  /** Entries that were kept for it. */
+  readonly waiting: number
+}
+
+/** Destroys the groups of a stream without a subscriber for GROUP_KEEP_MS. @returns these groups, and all others without a living one */
+export async function retireGroups(redis: RedisClient, stream: string): Promise<UnseenGroup[]> {
+  const reply = await redis.run<[group: string, isDestroyed: number, unseenMs: number, waiting: number][]>(
+    SCRIPTS.retireGroups,
+    [stream, GROUPS_SEEN],
+    [GROUP_KEEP_MS, GROUP_UNSEEN_MS, ABSENCE_MS],
+  )
+  return reply.map(([group, isDestroyed, unseenMs, waiting]) => ({
+    stream,
+    group,
+    isDestroyed: isDestroyed === 1,
+    unseenMs,
+    waiting,
+  }))
+}
+
+/** Destroys the group of one thread, unless the thread's replica lives. */
+async function destroyBroadcastGroup(
+  redis: RedisClient,
+  stream: string,
+  group: string,
+  replicaId: string,
+): Promise<boolean> {
+  return (await redis.run<number>(SCRIPTS.destroyBroadcast, [stream, replicaKey(replicaId)], [group])) === 1
+}
 
 /** How often every stream is trimmed, milliseconds. */
 const TRIM_MS = 1000
@@ -213,4 +303,31 @@ interface GroupConsumer {
   /** The group is the consumer's alone. */
   isBroadcast: boolean
   pending: number
+}
+
+/** A report of the trimmer as a log line. */
+export function shownTrimReport(
+  report: TrimReport,
+): [level: LogLevel, message: string, fields: Record<string, unknown>] {
+  const { kind, stream } = report
+  switch (report.kind) {
+    case 'lost': {
+      const { group, missed, inHand } = report
+      const message = `EVENT_BUS_STREAM_MAXLEN has cut entries of ${stream} that a subscriber had not finished: about ${missed} were never delivered`
+      return ['ERROR', message, { group, missed, in_hand: inHand }]
+    }
+    case 'held up': {
+      const { group, waiting } = report
+      const message = `${waiting} entries of ${stream} wait for a subscriber that no replica has: bring it back, or delete its group (XGROUP DESTROY ${stream} ${group})`
+      return ['WARNING', message, { group, waiting }]
+    }
+    case 'destroyed':
+      return [
+        'WARNING',
+        `A group of ${stream} that no replica has subscribed as for 7 days was deleted`,
+        { group: report.group, waiting: report.waiting },
+      ]
+    case 'fault':
+      return ['WARNING', `${stream} is not looked after: ${report.message}`, { kind }]
+  }
 }

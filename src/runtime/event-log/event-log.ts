@@ -1,4 +1,7 @@
+// Writes events into the log, in any thread.
+
 import type { LastStatement, Queryable, SqlValue } from '../../contracts/db.ts'
+import { causality } from '../../core/causality/context.ts'
 import { HeddleError } from '../../core/errors/catalogue.ts'
 import { DbError } from '../../core/errors/db-error.ts'
 import { messageOf } from '../../core/errors/description.ts'
@@ -6,10 +9,106 @@ import { steadyMs } from '../../core/schedule/steady-time.ts'
 import { until } from '../../core/schedule/waiting.ts'
 import { type EventFrame, OF_NO_PROCESS } from '../../transport/frames/event-frame.ts'
 import type { LogMemory } from '../../transport/memory/log-memory.ts'
-import { EVENT_COLUMNS, isPlain, pushPlainRow, pushRow } from './event-rows.ts'
-import { FILE_INSERTS, FILE_MAX_ROWS, type InsertTexts, SERVER_MAX_ROWS, serverInserts } from './insert-texts.ts'
+import {
+  EVENT_COLUMNS,
+  FILE_INSERTS,
+  FILE_MAX_ROWS,
+  type InsertTexts,
+  isPlain,
+  isTakenOver,
+  pushPlainRow,
+  pushRow,
+  SERVER_MAX_ROWS,
+  serverInserts,
+  TAKEN_OVER,
+} from './event-rows.ts'
 import type { LogDatabase } from './log-database.ts'
-import { isTakenOver, TAKEN_OVER } from './ownership.ts'
+
+/** Events that wait for their commit, at most. */
+const WAITING_MAX = 16_384
+
+interface Waiting {
+  frame: EventFrame
+  resolve: (id: string) => void
+  reject: (error: Error) => void
+}
+
+/**
+ * Publishes events of one thread through the durable log: they are stored first, many together, and handed on after their commit, in the order
+ * in which they were published.
+ *
+ * On SQLite what is sent in one turn of the loop shares a commit. On a server one INSERT is under way, and the next gathers behind it: two on two
+ * connections could be committed in the other order.
+ */
+export class LogPublisher {
+  readonly #log: EventLog
+  readonly #deliver: (frame: EventFrame) => void
+  #waiting: Waiting[] = []
+  /** Events that are not committed yet. */
+  #open = 0
+  #isScheduled = false
+
+  /** @param deliver takes an event that is committed */
+  constructor(log: EventLog, deliver: (frame: EventFrame) => void) {
+    this.#log = log
+    this.#deliver = deliver
+  }
+
+  /** Resolves after the commit. @throws EVENT_BUS_FULL at once; rejects with EVENT_BUS_UNAVAILABLE */
+  publish(frame: EventFrame): Promise<string> {
+    this.#log.checkRoom(frame)
+    if (!this.#log.isOnServer && causality.getStore()?.transaction?.isOpen) {
+      throw new HeddleError(
+        'EVENT_BUS_UNAVAILABLE',
+        'event_bus.publish would wait for the transaction that it is called in: publish through its tx, and the event exists exactly when its rows do',
+      )
+    }
+    if (this.#open >= WAITING_MAX)
+      throw new HeddleError('EVENT_BUS_FULL', 'Too many events of this thread wait for their commit')
+    this.#open++
+    return new Promise((resolve, reject) => {
+      this.#waiting.push({ frame, resolve, reject })
+      if (this.#isScheduled) return
+      this.#isScheduled = true
+      setImmediate(this.#store)
+    })
+  }
+
+  readonly #store = async (): Promise<void> => {
+    if (this.#log.isOnServer) {
+      while (this.#waiting.length > 0) await this.#storeTogether(this.#waiting.splice(0, this.#log.maxRows))
+      this.#isScheduled = false
+      return
+    }
+    this.#isScheduled = false
+    const waiting = this.#waiting
+    this.#waiting = []
+    const { maxRows } = this.#log
+    for (let from = 0; from < waiting.length; from += maxRows)
+      void this.#storeTogether(waiting.slice(from, from + maxRows))
+  }
+
+  async #storeTogether(events: readonly Waiting[]): Promise<void> {
+    let insertion: Insertion | null = null
+    try {
+      await this.#log.opened()
+      insertion = this.#log.insertion(events.map(({ frame }) => frame))
+      await runAll(this.#log.database, insertion)
+    } catch (error) {
+      if (insertion !== null) this.#log.ended(insertion)
+      this.#log.memory.refused()
+      for (const { reject } of events) reject(storeError(error))
+      return
+    } finally {
+      this.#open -= events.length
+    }
+    for (const { frame, resolve } of events) {
+      this.#deliver(frame)
+      resolve(frame.id)
+    }
+    this.#log.ended(insertion)
+  }
+}
 
 /** Above this share of EVENT_BUS_MAX_STORED no new request is let in. */
 const CROWDED_SHARE = 0.75
@@ -21,7 +120,7 @@ const SHARED_FULL = 2
 /** So many times as much again is for events that others cause: without it, what a process has taken over from ended ones could never be handled. */
 const CAUSED_FULL = 2
 /** Events that wait behind dead letters, and those letters, may each take this share of EVENT_BUS_MAX_STORED: the rest is for those that go on. */
-export const PARKED_SHARE = 0.5
+const PARKED_SHARE = 0.5
 /** How long an event that is published early waits for the tables, milliseconds. */
 const OPEN_WAIT_MS = 5000
 
@@ -155,7 +254,7 @@ export class EventLog {
 }
 
 /** Runs its statements. @param to the database, or a transaction */
-export async function runAll(to: Queryable, { statements }: Insertion): Promise<void> {
+async function runAll(to: Queryable, { statements }: Insertion): Promise<void> {
   await Promise.all(statements.map(({ sql, params }) => to.execute(sql, params)))
 }
 

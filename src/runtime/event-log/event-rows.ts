@@ -1,4 +1,7 @@
-import type { SqlValue } from '../../contracts/db.ts'
+// Events as rows, and the statements that write them.
+import type { Queryable, SqlValue } from '../../contracts/db.ts'
+import { HeddleError } from '../../core/errors/catalogue.ts'
+import { messageOf } from '../../core/errors/description.ts'
 import type { EventFrame } from '../../transport/frames/event-frame.ts'
 
 // Taken before plugins can replace them.
@@ -8,7 +11,7 @@ const { parse: parseJson, stringify: toJson } = JSON
 export const EVENT_COLUMNS = ['seq', 'id', 'event', 'envelope', 'payload', 'key', 'due_ms', 'expires_ms'] as const
 
 /** The first so many are all that `pushPlainRow` adds. */
-export const PLAIN_COLUMNS = 5
+const PLAIN_COLUMNS = 5
 
 /** A row of `heddle_event`. */
 export interface EventRow {
@@ -166,5 +169,161 @@ export function frameOf(row: Pick<EventRow, 'seq' | 'id' | 'event' | 'envelope' 
     subscriber: 0,
     attempt: 0,
     payload: row.payload,
+  }
+}
+
+/**
+ * Who may write what on a server that several processes share. Each has a number, its epoch; 0 where there is but one process, on a file.
+ *
+ * A process that stood still may wake after another one has taken over its events. So every statement that stores something asks whether the
+ * process is still the owner, and keeps its row from being locked by others until the commit: the one that takes over locks the row, and knows then
+ * that nothing is under way. No advisory lock, which a role without any right could take.
+ */
+
+/** The owner of an event that belongs to no process: it is there for the one that delivers its key, or, without a key, for any. */
+export const NO_PROCESS = 0
+/** The owner of an event that waits for a group which the process that had it lacks: whoever has the group takes it. */
+export const WAITS_FOR_GROUP = -1
+
+/** An expression that has the epoch as its value, or null when the process is not the owner any more. */
+const ownerExpression = (epoch: number): string =>
+  `(SELECT epoch FROM heddle_process WHERE epoch = ${epoch} AND adopter IS NULL FOR KEY SHARE)`
+
+/**
+ * Waits for everything that a process ($1) is storing, whose `adopter` is set. The row is locked for good before it is written, so a transaction that
+ * still sees it as it was cannot lock it any more, either.
+ */
+export const AWAIT_INSERTS = `
+  WITH locked AS (SELECT epoch FROM heddle_process WHERE epoch = $1 FOR UPDATE)
+  UPDATE heddle_process AS ended SET is_clean = ended.is_clean FROM locked WHERE ended.epoch = locked.epoch`
+
+/** True for the error of an INSERT that found that the process is not the owner any more. */
+export const isTakenOver = (error: unknown): boolean =>
+  messageOf(error).includes('column "owner" of relation "heddle_event"')
+
+export const TAKEN_OVER = 'Another process has taken over the events of this one'
+
+/** The end of a condition that only the process's own rows fulfil. */
+export const andOwned = (epoch: number): string => (epoch === 0 ? '' : ` AND owner = ${epoch}`)
+
+/** For statements that change more than rows of events. @throws EVENT_BUS_UNAVAILABLE when the process is not the owner any more */
+export async function requireOwner(tx: Queryable, epoch: number): Promise<void> {
+  if (epoch === 0) return
+  const row = await tx.queryOne<{ owner: number | null }>(`SELECT ${ownerExpression(epoch)} AS owner`)
+  if (row?.owner != null) return
+  throw new HeddleError('EVENT_BUS_UNAVAILABLE', TAKEN_OVER)
+}
+
+/** The INSERTs of one database: few sizes, so that each is prepared once. */
+export interface InsertTexts {
+  /** How many rows the next INSERT has, of so many that are left. With more than are left, it is filled up with rows of nulls. */
+  sizeFor(left: number): number
+  textOf(rows: number): string
+  /** For events without a key, a delay and a time to live: only the first five columns are given. Null: there is none. */
+  plainTextOf: ((rows: number) => string) | null
+}
+
+const COLUMNS = EVENT_COLUMNS.join(', ')
+/** Types of the columns on PostgreSQL. */
+const SERVER_TYPES = ['bigint', 'text', 'text', 'text', 'text', 'text', 'bigint', 'bigint'] as const
+
+/** Rows of one INSERT at most. */
+export const FILE_MAX_ROWS = 32
+export const SERVER_MAX_ROWS = 256
+
+const FILE_SIZES = [FILE_MAX_ROWS, 8, 1]
+const FILE_TEXTS = textsOf(FILE_SIZES, (rows) => `INSERT INTO heddle_event (${COLUMNS}) VALUES ${rows}`)
+
+const PLAIN_FILE_TEXTS = new Map(
+  FILE_SIZES.map((size) => {
+    const rows = Array.from({ length: size }, (_, row) => {
+      const at = row * PLAIN_COLUMNS
+      return `($${at + 1}, $${at + 2}, $${at + 3}, $${at + 4}, $${at + 5}, NULL, 0, 0)`
+    })
+    return [size, `INSERT INTO heddle_event (${COLUMNS}) VALUES ${rows.join(', ')}`]
+  }),
+)
+
+export const FILE_INSERTS: InsertTexts = {
+  sizeFor: (left) => FILE_SIZES.find((size) => size <= left)!,
+  textOf: (rows) => FILE_TEXTS.get(rows)!,
+  plainTextOf: (rows) => PLAIN_FILE_TEXTS.get(rows)!,
+}
+
+const SERVER_SIZES = [1, 4, 16, 64, 128, SERVER_MAX_ROWS]
+
+/**
+ * Each statement is a way there and back: as few as can be.
+ * The column `owner` takes no null, so nothing is stored for a process that is not the owner any more.
+ * @param order of events that this process delivers itself; null: those with a key belong to no process, and each statement gets the next number
+ */
+export function serverInserts(epoch: number, order: number | null): InsertTexts {
+  const own = ownerExpression(epoch)
+  // A query without a reference to the row is run once.
+  const placement =
+    order === null
+      ? `CASE WHEN key IS NULL THEN ${own} ELSE ${own} * ${NO_PROCESS} END, (SELECT nextval('heddle_order'))`
+      : `${own}, ${order}`
+  const texts = textsOf(
+    SERVER_SIZES,
+    (rows) =>
+      `INSERT INTO heddle_event (owner, ord, ${COLUMNS}) SELECT ${placement}, row.*
+       FROM (VALUES ${rows}) AS row (${COLUMNS}) WHERE seq IS NOT NULL`,
+    SERVER_TYPES,
+  )
+  return {
+    sizeFor: (left) => SERVER_SIZES.find((size) => size >= left) ?? SERVER_MAX_ROWS,
+    textOf: (rows) => texts.get(rows)!,
+    plainTextOf: null,
+  }
+}
+
+/** @param types of the columns, for the first row: a list of values has no table to take them from */
+function textsOf(
+  sizes: readonly number[],
+  statementOf: (rows: string) => string,
+  types?: readonly string[],
+): Map<number, string> {
+  const width = EVENT_COLUMNS.length
+  const placeOf = (row: number, column: number): string =>
+    `$${row * width + column + 1}${row === 0 && types !== undefined ? `::${types[column]}` : ''}`
+  const rowOf = (row: number): string => `(${EVENT_COLUMNS.map((_, column) => placeOf(row, column)).join(', ')})`
+  return new Map(
+    sizes.map((size) => [size, statementOf(Array.from({ length: size }, (_, row) => rowOf(row)).join(', '))]),
+  )
+}
+
+/** Positions of one statement: few sizes, so that each is prepared once. A short list is filled up with its last position. */
+const LIST_SIZES = [1, 16, 128] as const
+
+/** A statement for positions that it lists: `… WHERE seq IN (…)`, with as many as are to be changed together. */
+export class PositionList {
+  readonly #texts: ReadonlyMap<number, string>
+
+  /**
+   * @param head everything before the list
+   * @param first number of the first placeholder in the list: what stands before it has the lower ones
+   */
+  constructor(head: string, first = 1) {
+    const listOf = (size: number): string => Array.from({ length: size }, (_, n) => `$${first + n}`).join(', ')
+    this.#texts = new Map(LIST_SIZES.map((size) => [size, `${head} (${listOf(size)})`]))
+  }
+
+  /**
+   * Sends the statements for all of them, without waiting for one before the next.
+   * @param tail follows the list
+   * @param before values of the placeholders before the list
+   */
+  run(to: Queryable, positions: readonly number[], tail = '', before: readonly SqlValue[] = []): Promise<unknown>[] {
+    const running: Promise<unknown>[] = []
+    for (let from = 0; from < positions.length; ) {
+      const left = positions.length - from
+      const size = LIST_SIZES.find((each) => each >= left) ?? LIST_SIZES.at(-1)!
+      const list: SqlValue[] = [...before, ...positions.slice(from, from + size)]
+      while (list.length < before.length + size) list.push(list.at(-1)!)
+      running.push(to.execute(this.#texts.get(size)! + tail, list))
+      from += size
+    }
+    return running
   }
 }

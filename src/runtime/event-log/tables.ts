@@ -1,11 +1,40 @@
+// The tables of the log.
 import type { Queryable } from '../../contracts/db.ts'
 import { DbError } from '../../core/errors/db-error.ts'
 import { isInstance } from '../../core/errors/description.ts'
 import { EFFECT_TABLES, effectTables } from '../effects/handled-events.ts'
-import { JOB_TABLES } from './job-tables.ts'
-import { SLOT, SLOTS } from './key-slot.ts'
+import { NO_PROCESS } from './event-rows.ts'
 import type { LogDatabase } from './log-database.ts'
-import { NO_PROCESS } from './ownership.ts'
+
+/** Ordering keys fall into so many slots. Of several processes on a server one delivers the events of a slot. */
+export const SLOTS = 64
+
+/** The slot of a row's key: null without a key. */
+export const SLOT = '(hashtext(key) & 63)'
+
+/**
+ * The tables of stored jobs. Times are milliseconds since the epoch.
+ *
+ * - `heddle_job`: one row a job, `name` is `<plugin>/<job>`. `due_ms`: when it runs next; null: a date that is over. On a file the runs of
+ *   `cron` and `every` with `missed: 'skip'` are not written one by one: there `due_ms` is one of their times. `last_due_ms`: the time of
+ *   its last run that was written. `fence`: that of the beat that has placed it. `attempts`: how often the run that is due has begun.
+ *   `as_of_ms`: since when it is known as it stands. `gone_ms`: since when nobody registers it; null while somebody does.
+ * - `heddle_lease`: who may do what one process alone does. The row `beat` is that of the process that fires jobs: `holder` its own random id,
+ *   `identity` where it runs, as JSON. `fence` grows with each election.
+ */
+const JOB_TABLES = [
+  `CREATE TABLE IF NOT EXISTS heddle_job (
+    name TEXT PRIMARY KEY, spec TEXT NOT NULL, due_ms BIGINT, last_due_ms BIGINT, fence BIGINT NOT NULL,
+    attempts INTEGER NOT NULL DEFAULT 0, as_of_ms BIGINT NOT NULL, gone_ms BIGINT)`,
+  `CREATE TABLE IF NOT EXISTS heddle_lease (
+    name TEXT PRIMARY KEY, holder TEXT NOT NULL, identity TEXT NOT NULL, fence BIGINT NOT NULL, expires_ms BIGINT NOT NULL)`,
+]
+
+/** The database's own clock as milliseconds since the epoch. */
+export const CLOCK_MS = {
+  sqlite: "CAST(unixepoch('subsec') * 1000 AS INTEGER)",
+  postgres: 'CAST(extract(epoch FROM clock_timestamp()) * 1000 AS BIGINT)',
+} as const
 
 // Taken before plugins can replace it.
 const { stringify: toJson } = JSON

@@ -4,8 +4,7 @@ import { HeddleError } from '../../core/errors/catalogue.ts'
 import type { DbError } from '../../core/errors/db-error.ts'
 import { settled } from '../../core/schedule/waiting.ts'
 import type { EventFrame } from '../../transport/frames/event-frame.ts'
-import { encodePayload } from '../events/payload.ts'
-import { publicationOf } from '../events/publication.ts'
+import { encodePayload, publicationOf } from '../events/publication.ts'
 import { type EventLog, type Insertion, storeError } from './event-log.ts'
 
 /** What the events of a transaction need of their thread. */

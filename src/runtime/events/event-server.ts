@@ -1,3 +1,5 @@
+// Runs the subscribers of a thread.
+
 import type { Tx } from '../../contracts/db.ts'
 import type { DeliveryFailure, EventMeta, Payload, Subscription } from '../../contracts/event-bus.ts'
 import type { CodeTracing, OpenSpan, Work } from '../../contracts/tracing.ts'
@@ -5,10 +7,26 @@ import { causality, type Origin } from '../../core/causality/context.ts'
 import { isoTimestamp } from '../../core/causality/ids.ts'
 import { SUBSCRIBER_DEFAULTS } from '../../core/config/subscriber-defaults.ts'
 import { HeddleError } from '../../core/errors/catalogue.ts'
-import type { WireError } from '../../core/errors/wire.ts'
+import { Unrecoverable } from '../../core/errors/db-error.ts'
+import { cutText, isInstance, messageWithCauses } from '../../core/errors/description.ts'
+import { toWire, type WireError } from '../../core/errors/wire.ts'
+import { withoutSecretTexts } from '../../core/schemas/secret-fields.ts'
 import { type EventFrame, WANTS_REPLY } from '../../transport/frames/event-frame.ts'
 import type { Inbox } from '../effects/handled-events.ts'
-import { deliveryError } from './delivery-error.ts'
+
+/** Characters of the message of a subscriber's error, and of its stack, that leave its thread. */
+const DELIVERY_ERROR_MAX_LENGTH = 4096
+
+/** What a subscriber threw, for the hub, the failure listeners and the dead letter. */
+export function deliveryError(thrown: unknown): WireError {
+  const wire = toWire(thrown)
+  wire.message = shown(messageWithCauses(thrown))
+  if (wire.stack !== undefined) wire.stack = shown(wire.stack)
+  if (isInstance(thrown, Unrecoverable)) wire.unrecoverable = true
+  return wire
+}
+
+const shown = (text: string): string => cutText(withoutSecretTexts(text), DELIVERY_ERROR_MAX_LENGTH)
 
 // Taken before plugins can replace them.
 const { parse: parseJson, stringify: toJson } = JSON
@@ -21,7 +39,7 @@ export interface DeliverySink {
 }
 
 /** An attempt of a delivery that is tried again. */
-export interface FailedAttempt {
+interface FailedAttempt {
   plugin: string
   subscriber: string
   /** Of the event. */

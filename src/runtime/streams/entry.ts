@@ -1,6 +1,6 @@
 import { NO_TRACE_CONTEXT, traceContextOf, traceparentOf, tracestateOf } from '../../core/causality/trace-context.ts'
 import type { EventFrame } from '../../transport/frames/event-frame.ts'
-import { compareEntryIds } from './entry-id.ts'
+import { compareEntryIds } from './keys.ts'
 
 // Taken before plugins can replace them.
 const { parse: parseJson, stringify: toJson } = JSON

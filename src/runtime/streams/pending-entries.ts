@@ -1,3 +1,5 @@
+// Entries that are being handled, and their acknowledgement.
+
 import type { DeliverySpan, DeliveryTracing } from '../../contracts/tracing.ts'
 import { Fifo } from '../../core/collections/fifo.ts'
 import { Numbered } from '../../core/collections/numbered.ts'
@@ -6,12 +8,194 @@ import { steadyMs } from '../../core/schedule/steady-time.ts'
 import { type EventFrame, WANTS_REPLY } from '../../transport/frames/event-frame.ts'
 import type { StreamHandOver } from '../../transport/stream-messages.ts'
 import type { DeliverySink } from '../events/event-server.ts'
-import { Acknowledger } from './acknowledger.ts'
 import { decodeEntry, type StreamEvent } from './entry.ts'
-import { KeyGate } from './key-gate.ts'
-import { eventOf } from './keys.ts'
+import { eventOf, isNoGroup } from './keys.ts'
+import { retryWhile } from './publisher.ts'
 import type { Entry, ReplyOutcome, StreamCommands } from './stream-commands.ts'
 import type { Group, ThreadGroups } from './thread-groups.ts'
+
+/** Before an acknowledgement that failed is sent again, milliseconds. */
+const RETRY_MS = 250
+
+interface Batch {
+  readonly stream: string
+  readonly group: string
+  ids: string[]
+}
+
+/** An acknowledgement waits so long for others and for the next read, so that they are sent together; milliseconds. */
+const GATHER_MS = 2
+
+/** Acknowledges entries: those of a short time in one command, which is sent again until the store has it. */
+export class Acknowledger {
+  readonly #commands: StreamCommands
+  readonly #onConfirmed: (stream: string, group: string, ids: readonly string[]) => void
+  readonly #batches = new Map<string, Map<string, Batch>>()
+  /** Batches that are sent and not confirmed. */
+  #sent: Batch[] = []
+  #timer: NodeJS.Timeout | undefined
+  #isClosed = false
+  /** Acknowledgements that are not confirmed yet. */
+  open = 0
+
+  constructor(
+    commands: StreamCommands,
+    onConfirmed: (stream: string, group: string, ids: readonly string[]) => void = () => {},
+  ) {
+    this.#commands = commands
+    this.#onConfirmed = onConfirmed
+  }
+
+  add(stream: string, group: string, entryId: string): void {
+    this.open++
+    let groups = this.#batches.get(stream)
+    if (groups === undefined) {
+      groups = new Map()
+      this.#batches.set(stream, groups)
+    }
+    const batch = groups.get(group)
+    if (batch === undefined) groups.set(group, { stream, group, ids: [entryId] })
+    else batch.ids.push(entryId)
+    this.#timer ??= setTimeout(this.flush, GATHER_MS)
+  }
+
+  /** The entries of a group whose acknowledgement is not confirmed. */
+  idsOf(stream: string, group: string): string[] {
+    const gathered = this.#batches.get(stream)?.get(group)?.ids ?? []
+    const sent = this.#sent.filter((batch) => batch.stream === stream && batch.group === group)
+    return [...gathered, ...sent.flatMap(({ ids }) => ids)]
+  }
+
+  /** Sends the acknowledgements that have gathered: another command goes out now, or somebody waits for them. */
+  readonly flush = (): void => {
+    if (this.#timer === undefined) return
+    clearTimeout(this.#timer)
+    this.#timer = undefined
+    for (const groups of this.#batches.values()) {
+      for (const batch of groups.values()) {
+        if (batch.ids.length === 0) continue
+        void this.#sendBatch({ ...batch })
+        batch.ids = []
+      }
+    }
+  }
+
+  async #sendBatch(batch: Batch): Promise<void> {
+    const { stream, group, ids } = batch
+    this.#sent.push(batch)
+    await retryWhile(
+      () => !this.#isClosed,
+      () => this.#commands.acknowledge(stream, group, ids),
+      // A group that has gone has nothing pending any more.
+      { pauseMs: RETRY_MS, isFinal: isNoGroup },
+    )
+    this.#sent = this.#sent.filter((each) => each !== batch)
+    this.open -= ids.length
+    this.#onConfirmed(stream, group, ids)
+  }
+
+  close(): void {
+    clearTimeout(this.#timer)
+    this.#isClosed = true
+  }
+}
+
+/** How long until the store is asked again whether another thread has finished an event, milliseconds: at first, and at most. */
+const CHECK_MS = 5
+const CHECK_MAX_MS = 200
+
+/** Says of each entry of a stream whether a group has finished it. */
+type Finished = (stream: string, group: string, entryIds: readonly string[]) => Promise<boolean[]>
+
+interface Waiting {
+  readonly stream: string
+  readonly group: string
+  readonly after: string
+  readonly run: () => void
+}
+
+/**
+ * Keeps events with one ordering key in their order, whichever thread handles them: each waits until the one before it is
+ * acknowledged, or a dead letter. When another thread or process finishes that one, the store is asked for it.
+ */
+export class KeyGate {
+  readonly #finished: Finished
+  #waiting: Waiting[] = []
+  #timer: NodeJS.Timeout | undefined
+  #pauseMs = CHECK_MS
+  #isClosed = false
+
+  constructor(finished: Finished) {
+    this.#finished = finished
+  }
+
+  /** Runs `run` when the group has finished the entry `after`. */
+  wait(stream: string, group: string, after: string, run: () => void): void {
+    this.#waiting.push({ stream, group, after, run })
+    this.#pauseMs = CHECK_MS
+    this.#checkSoon()
+  }
+
+  get size(): number {
+    return this.#waiting.length
+  }
+
+  /** The store has confirmed acknowledgements of this thread: what waits for these entries goes on at once. */
+  acknowledged(stream: string, group: string, entryIds: readonly string[]): void {
+    if (this.#waiting.length === 0) return
+    const done = new Set(entryIds)
+    this.#open((waiting) => waiting.stream === stream && waiting.group === group && done.has(waiting.after))
+  }
+
+  close(): void {
+    this.#isClosed = true
+    clearTimeout(this.#timer)
+    this.#waiting = []
+  }
+
+  #open(isFree: (waiting: Waiting) => boolean): void {
+    const free = this.#waiting.filter(isFree)
+    if (free.length === 0) return
+    this.#waiting = this.#waiting.filter((waiting) => !free.includes(waiting))
+    this.#pauseMs = CHECK_MS
+    for (const { run } of free) run()
+  }
+
+  #checkSoon(): void {
+    if (this.#isClosed) return
+    this.#timer ??= setTimeout(() => void this.#check(), this.#pauseMs)
+  }
+
+  async #check(): Promise<void> {
+    this.#pauseMs = Math.min(CHECK_MAX_MS, this.#pauseMs * 2)
+    const byGroup = new Map<string, Waiting[]>()
+    for (const waiting of this.#waiting) {
+      const key = `${waiting.stream}\0${waiting.group}`
+      byGroup.set(key, [...(byGroup.get(key) ?? []), waiting])
+    }
+    const free = new Set<Waiting>()
+    await Promise.all(
+      [...byGroup.values()].map(async (all) => {
+        const { stream, group } = all[0]!
+        try {
+          const answers = await this.#finished(
+            stream,
+            group,
+            all.map(({ after }) => after),
+          )
+          all.forEach((waiting, n) => {
+            if (answers[n]) free.add(waiting)
+          })
+        } catch {
+          // The store does not answer: it is asked again.
+        }
+      }),
+    )
+    this.#timer = undefined
+    this.#open((waiting) => free.has(waiting))
+    if (this.#waiting.length > 0) this.#checkSoon()
+  }
+}
 
 /** Pending entries of one thread at most: read, and not answered. */
 const PENDING_MAX = 1024

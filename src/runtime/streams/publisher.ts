@@ -1,18 +1,117 @@
+// Publishes to streams.
+import { setTimeout as sleep } from 'node:timers/promises'
 import { HeddleError } from '../../core/errors/catalogue.ts'
-import type { RedisClient } from '../../stores/redis/client.ts'
+import type { RedisArgument, RedisClient } from '../../stores/redis/client.ts'
 import { answerFault, type KvSettings } from '../../stores/redis/fault.ts'
 import type { EventFrame } from '../../transport/frames/event-frame.ts'
-import { delayEvent } from './delay.ts'
 import { encodeEntry } from './entry.ts'
-import { streamOf } from './keys.ts'
-import { publishKeyed } from './publishing.ts'
+import { DELAYED, lastOfKey, streamOf } from './keys.ts'
 import { SCRIPTS } from './scripts.ts'
+
+interface RetryOptions {
+  /** Between two attempts, milliseconds. */
+  pauseMs: number
+  /** Told of each failed attempt. */
+  onFault?: (fault: unknown) => void
+  /** True for a fault after which it is not tried again. */
+  isFinal?: (fault: unknown) => boolean
+}
+
+/**
+ * Tries something until the store has done it.
+ * @param isWanted asked before each attempt: false ends it
+ */
+export async function retryWhile(
+  isWanted: () => boolean,
+  attempt: () => Promise<unknown>,
+  { pauseMs, onFault, isFinal }: RetryOptions,
+): Promise<void> {
+  while (isWanted()) {
+    try {
+      await attempt()
+      return
+    } catch (fault) {
+      onFault?.(fault)
+      if (isFinal?.(fault)) return
+    }
+    await sleep(pauseMs)
+  }
+}
+
+/** An event that is to wait. */
+export interface DelayedPublication {
+  /** The event's own id: a repeated call with it is the same publication. */
+  readonly eventId: string
+  readonly event: string
+  /** Ordering key; it takes its place in the order when it is released. */
+  readonly key: string | null
+  readonly fields: EntryFields
+}
+
+/**
+ * Keeps an event in the store until its time, by the store's clock. The call can be repeated with the same fields when its outcome is
+ * unknown.
+ * @returns false when it was kept already
+ */
+export async function delayEvent(
+  redis: RedisClient,
+  publication: DelayedPublication,
+  delayMs: number,
+): Promise<boolean> {
+  const { eventId, event, key, fields } = publication
+  const last = key === null ? '' : lastOfKey(event, key)
+  return (await redis.run<number>(SCRIPTS.delay, [DELAYED], [delayMs, eventId, streamOf(event), last, ...fields])) === 1
+}
+
+/**
+ * How long an ordering key is remembered after its last event, milliseconds. After that time the key starts again: an event that is
+ * still pending then no longer delays those that come after it.
+ */
+export const LAST_OF_KEY_MS = 3_600_000
+
+/** Names and values of the fields of an entry, alternating. */
+export type EntryFields = readonly RedisArgument[]
+
+/**
+ * Adds an event with an ordering key. The entry names the one before it in its field `a`, when there is one.
+ * A call that is repeated because its outcome is unknown may add the event twice; the second names the first.
+ * @param maxLen cuts the stream to about so many entries, read or not
+ * @returns the entry's id
+ */
+export function publishKeyed(
+  redis: RedisClient,
+  event: string,
+  key: string,
+  fields: EntryFields,
+  maxLen?: number,
+): Promise<string> {
+  return redis.run(
+    SCRIPTS.publishKeyed,
+    [streamOf(event), lastOfKey(event, key)],
+    [maxLen ?? '', LAST_OF_KEY_MS, ...fields],
+  )
+}
+
+/**
+ * Which of these entries the group has finished: it was given them, and they are no longer pending.
+ * @throws a fault that `isNoGroup` recognises, when the stream or the group is not there
+ */
+export async function isAcknowledged(
+  redis: RedisClient,
+  stream: string,
+  group: string,
+  entryIds: readonly string[],
+): Promise<boolean[]> {
+  if (entryIds.length === 0) return []
+  const answers = await redis.run<number[]>(SCRIPTS.acknowledged, [stream], [group, ...entryIds])
+  return answers.map((answer) => answer === 1)
+}
 
 /** One command adds so many events, or about so many characters, at most: the server does nothing else meanwhile. */
 const BATCH_MAX = 128
 const BATCH_MAX_CHARS = 256 * 1024
 
-export interface PublisherOptions {
+interface PublisherOptions {
   redis: RedisClient
   kv: KvSettings
   /** REPLICA_ID. */

@@ -1,6 +1,6 @@
 import type { RedisClient } from '../../stores/redis/client.ts'
-import { ensureGroup } from './consumers.ts'
-import { isAcknowledged } from './publishing.ts'
+import { ensureGroup } from './keys.ts'
+import { isAcknowledged } from './publisher.ts'
 import { SCRIPTS } from './scripts.ts'
 
 // Taken before plugins can replace it.

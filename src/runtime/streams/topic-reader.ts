@@ -1,8 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises'
-import { isNoGroup } from './consumers.ts'
-import { streamOf } from './keys.ts'
+import { isNoGroup, streamOf } from './keys.ts'
 import type { PendingEntries } from './pending-entries.ts'
-import { retryWhile } from './retry-while.ts'
+import { retryWhile } from './publisher.ts'
 import type { Entry, StreamCommands } from './stream-commands.ts'
 import type { Group, ThreadGroups } from './thread-groups.ts'
 

@@ -1,10 +1,75 @@
+// One connection to Redis, and what is logged of it.
+
 import { Command, Redis } from 'ioredis'
+import type { LogLevel } from '../../contracts/logger.ts'
 import { HeddleError } from '../../core/errors/catalogue.ts'
 import { clientTls } from '../tls/client-tls.ts'
-import { endConnectionsOnBadReplies } from './bad-replies.ts'
-import { ConnectionLog, type WriteLog } from './connection-log.ts'
-import { isAnswer, type KvSettings, type Outcome, placeOf, redisFault, unavailable } from './fault.ts'
+import {
+  endConnectionsOnBadReplies,
+  isAnswer,
+  type KvSettings,
+  type Outcome,
+  placeOf,
+  redisFault,
+  unavailable,
+} from './fault.ts'
 import { Watch } from './watch.ts'
+
+/** Milliseconds between two log lines about one loss of a connection. */
+const REMINDER_MS = 60_000
+/** A connection that is lost more often than this is logged once in this time. Milliseconds. */
+const FLAP_MS = 5000
+
+type WriteLog = (level: LogLevel, message: string, fields?: Record<string, unknown>) => void
+
+/** Logs one line when a connection is lost, one when it is back, and a reminder now and then, but not one for each attempt. */
+class ConnectionLog {
+  readonly #write: WriteLog
+  readonly #name: string
+  /** Null while the connection is up. */
+  #downSinceMs: number | null = null
+  #toldMs = Number.NEGATIVE_INFINITY
+  #told = ''
+  /** The present loss was logged, so its end must be logged too. */
+  #isTold = false
+  /** Losses that were not logged. */
+  #untold = 0
+
+  constructor(write: WriteLog, name: string) {
+    this.#write = write
+    this.#name = name
+  }
+
+  /** Call it for every failure, also for one of an attempt to reconnect. */
+  down(message: string): void {
+    const nowMs = performance.now()
+    const isLoss = this.#downSinceMs === null
+    this.#downSinceMs ??= nowMs
+    const silentMs = nowMs - this.#toldMs
+    const isDue = isLoss || !this.#isTold || message !== this.#told ? silentMs >= FLAP_MS : silentMs >= REMINDER_MS
+    if (!isDue) {
+      if (isLoss) this.#untold++
+      return
+    }
+    const fields: Record<string, unknown> = { connection: this.#name }
+    if (!isLoss) fields.down_s = Math.round((nowMs - this.#downSinceMs) / 1000)
+    if (this.#untold > 0) fields.losses_not_logged = this.#untold
+    this.#write('WARNING', `${message}. Trying again until it works.`, fields)
+    this.#untold = 0
+    this.#toldMs = nowMs
+    this.#told = message
+    this.#isTold = true
+  }
+
+  up(place: string): void {
+    if (this.#downSinceMs === null) return
+    const down_s = Math.round((performance.now() - this.#downSinceMs) / 1000)
+    this.#downSinceMs = null
+    if (!this.#isTold) return
+    this.#isTold = false
+    this.#write('INFO', `${place} answers again`, { connection: this.#name, down_s })
+  }
+}
 
 const COMMAND_TIMEOUT_MS = 2000
 const BACKOFF_MIN_MS = 50
@@ -34,7 +99,7 @@ export interface ConnectionOptions {
   commandTimeoutMs?: number
 }
 
-export interface ConnectionListener {
+interface ConnectionListener {
   /** Called when the connection is about to be ready: commands sent now are sent before all others. */
   onGreeted(): void
   onMessage(channel: string, message: string): void

@@ -1,18 +1,21 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { Trimmer, type TrimReport } from '../../../src/primary/streams/trimmer.ts'
-import { GROUP_KEEP_MS, GROUP_UNSEEN_MS, markGroupsSeen } from '../../../src/primary/streams/trimming.ts'
 import {
+  GROUP_KEEP_MS,
+  GROUP_UNSEEN_MS,
+  markGroupsSeen,
+  Trimmer,
+  type TrimReport,
+} from '../../../src/primary/streams/trimmer.ts'
+import {
+  broadcastGroupOf,
+  consumerOf,
   ensureGroup,
+  GROUPS_SEEN,
   isNoGroup,
   listConsumers,
   listGroups,
   removeConsumer,
-} from '../../../src/runtime/streams/consumers.ts'
-import {
-  broadcastGroupOf,
-  consumerOf,
-  GROUPS_SEEN,
   replicaKey,
   seenField,
   streamOf,

@@ -6,9 +6,8 @@ import {
   markGroupsSeen,
   retireGroups,
   trimStream,
-} from '../../../src/primary/streams/trimming.ts'
-import { ensureGroup } from '../../../src/runtime/streams/consumers.ts'
-import { GROUPS_SEEN, REMOVED, seenField, streamOf } from '../../../src/runtime/streams/keys.ts'
+} from '../../../src/primary/streams/trimmer.ts'
+import { ensureGroup, GROUPS_SEEN, REMOVED, seenField, streamOf } from '../../../src/runtime/streams/keys.ts'
 import { until } from '../../support/until.ts'
 import { addNumbers, deliver, entriesIn, pendingOf, streamStore } from './fixture.ts'
 

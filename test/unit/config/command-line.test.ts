@@ -1,7 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { UsageFault } from '../../../src/core/config/arguments.ts'
-import { readCommandLine } from '../../../src/core/config/command-line.ts'
+import { readCommandLine, UsageFault } from '../../../src/core/config/command-line.ts'
 
 const NOTHING = { isDevelopment: false, bootTool: null, inspector: null }
 

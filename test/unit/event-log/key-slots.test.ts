@@ -1,9 +1,9 @@
 import assert from 'node:assert/strict'
 import { type TestContext, test } from 'node:test'
 import type { SqlValue } from '../../../src/contracts/db.ts'
-import { KeySlots } from '../../../src/primary/event-log/key-slots.ts'
-import { SLOTS } from '../../../src/runtime/event-log/key-slot.ts'
+import { KeySlots } from '../../../src/primary/event-log/membership.ts'
 import type { LogDatabase } from '../../../src/runtime/event-log/log-database.ts'
+import { SLOTS } from '../../../src/runtime/event-log/tables.ts'
 import { Database } from '../../../src/stores/sqlite/driver.ts'
 
 const ME = 2

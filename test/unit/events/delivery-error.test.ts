@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { deliveryError } from '../../../src/runtime/events/delivery-error.ts'
+import { deliveryError } from '../../../src/runtime/events/event-server.ts'
 
 test('a failed delivery says the causes of its error, each once', () => {
   const refused = Object.assign(new AggregateError([]), { code: 'ECONNREFUSED' })

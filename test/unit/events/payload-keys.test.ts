@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { encodePayload } from '../../../src/runtime/events/payload.ts'
+import { encodePayload } from '../../../src/runtime/events/publication.ts'
 
 const keysOf = (payload: object): string => encodePayload('order.taken', payload).keys
 

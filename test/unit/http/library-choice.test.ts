@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { createRequire } from 'node:module'
 import { it } from 'node:test'
-import { chooseLibrary } from '../../../src/primary/http/library-choice.ts'
+import { chooseLibrary } from '../../../src/primary/http/listen-socket.ts'
 
 /** The Nodes for which uWebSockets.js 20.69 has a binary. */
 const NEWER_NODES = [24, 26]

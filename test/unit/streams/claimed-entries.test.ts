@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { ClaimedEntries } from '../../../src/primary/streams/claimed-entries.ts'
+import { ClaimedEntries } from '../../../src/primary/streams/claimer.ts'
 
 function claimed() {
   const told: string[] = []

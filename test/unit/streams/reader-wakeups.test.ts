@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { ReaderWakeups } from '../../../src/primary/streams/reader-wakeups.ts'
+import { ReaderWakeups } from '../../../src/primary/streams/reading-thread.ts'
 import { streamOf } from '../../../src/runtime/streams/keys.ts'
 import { until } from '../../support/until.ts'
 

@@ -1,10 +1,9 @@
 import assert from 'node:assert/strict'
 import { type TestContext, test } from 'node:test'
 import type { Claimer } from '../../../src/primary/streams/claimer.ts'
-import { DeadConsumers } from '../../../src/primary/streams/dead-consumers.ts'
 import type { GroupProvisioner } from '../../../src/primary/streams/group-provisioner.ts'
-import { ReaderWakeups } from '../../../src/primary/streams/reader-wakeups.ts'
-import { ReadingThreads, type StreamLane } from '../../../src/primary/streams/reading-threads.ts'
+import { ReaderWakeups } from '../../../src/primary/streams/reading-thread.ts'
+import { DeadConsumers, ReadingThreads, type StreamLane } from '../../../src/primary/streams/reading-threads.ts'
 import type { StreamCommand } from '../../../src/transport/stream-messages.ts'
 
 const SUBSCRIPTION = { plugin: 'Shop', event: 'e', identity: 'Shop.on', options: {}, subscriberIndex: 0 }

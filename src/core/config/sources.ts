@@ -1,3 +1,58 @@
+// Where settings come from besides the environment: secret files, URLs, chosen tools, shipped domains.
+import {
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  renameSync,
+  rmSync,
+  statSync,
+  symlinkSync,
+} from 'node:fs'
+import { dirname, join, resolve } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import { messageOf } from '../errors/description.ts'
+
+export const FILE_SUFFIX = '_FILE'
+/** More than any key, and less than what a wrong path (a device, a log) would bring in. */
+const SECRET_MAX_BYTES = 64 * 1024
+
+type Environment = Readonly<Record<string, string | undefined>>
+
+/**
+ * The secrets that stand in files: `<NAME>_FILE` has the path, as orchestrators mount them. One line end at the end of the file is dropped.
+ * @param faults gets a line for each file that cannot be read, and each secret that is set twice
+ * @returns the secrets that were read, by name
+ */
+export function readSecretFiles(env: Environment, names: Iterable<string>, faults: string[]): Record<string, string> {
+  const secrets: Record<string, string> = {}
+  for (const name of names) {
+    const path = env[name + FILE_SUFFIX]?.trim() ?? ''
+    if (path === '') continue
+    if ((env[name] ?? '') !== '') {
+      faults.push(`${name}${FILE_SUFFIX}: expected nothing because ${name} is set, got ${JSON.stringify(path)}`)
+      continue
+    }
+    try {
+      secrets[name] = readSecret(resolve(path))
+    } catch (error) {
+      faults.push(`${name}${FILE_SUFFIX}: expected a file with the secret, got ${messageOf(error)}`)
+    }
+  }
+  return secrets
+}
+
+function readSecret(file: string): string {
+  const stats = statSync(file)
+  // A pipe would block the start until somebody writes.
+  if (!stats.isFile()) throw new Error(`${file}, which is not a file`)
+  if (stats.size > SECRET_MAX_BYTES) throw new Error(`${file} with ${stats.size} bytes, more than ${SECRET_MAX_BYTES}`)
+  const text = readFileSync(file, 'utf8').replace(/\r?\n$/, '')
+  if (text.trim() === '') throw new Error(`${file}, which is empty`)
+  return text
+}
+
 /** The variables that a URL fills, by name. */
 type Filled = Record<string, string>
 
@@ -155,4 +210,63 @@ function decoded(text: string): string {
   } catch {
     throw new UrlFault(`expected %XX only as code of a character; ${ENCODE}, and % as %25`)
   }
+}
+
+/** What `"heddle": { "tools": { "db": "postgres" } }` of the application's package.json chooses, as TOOLS says it; undefined when it says nothing. */
+export function chosenTools(faults: string[]): string | undefined {
+  let text: string
+  try {
+    text = readFileSync(resolve('package.json'), 'utf8')
+  } catch {
+    // Not every folder in which a process is started has one.
+    return undefined
+  }
+  let manifest: { heddle?: { tools?: unknown } }
+  try {
+    manifest = JSON.parse(text)
+  } catch (error) {
+    faults.push(`package.json: is no JSON: ${(error as Error).message}`)
+    return undefined
+  }
+  const tools = manifest.heddle?.tools
+  if (tools === undefined) return undefined
+  const entries = typeof tools === 'object' && tools !== null ? Object.entries(tools) : []
+  if (entries.length === 0 || entries.some(([, chosen]) => typeof chosen !== 'string' || !/^[\w-]+$/.test(chosen))) {
+    faults.push('package.json: heddle.tools: expected implementations by tool, like { "db": "postgres" }')
+    return undefined
+  }
+  return entries.map(([tool, chosen]) => `${tool}=${chosen}`).join(',')
+}
+
+const isPackage = import.meta.url.endsWith('.js')
+/** In the package it is alone in its folder. In the repository the examples are beside it. */
+const SHIPPED = fileURLToPath(new URL('../../../domains', import.meta.url))
+/** For the repository: a folder with the system domain alone, by links. */
+const LINKED = fileURLToPath(new URL('../../../node_modules/.cache/heddle-system', import.meta.url))
+
+/** The folders of an application, and behind them one with the shipped system domain, unless one of them has its own. */
+export function withShippedDomains(folders: readonly string[]): readonly string[] {
+  if (folders.some((folder) => existsSync(join(folder, 'system')))) return folders
+  const shipped = isPackage ? SHIPPED : linked()
+  return shipped === null ? folders : [...folders, shipped]
+}
+
+/** Null where it cannot be made: on a disk that is read-only, and beside an application that has only a part of the repository. */
+function linked(): string | null {
+  const source = join(SHIPPED, 'system')
+  if (!existsSync(source)) return null
+  const names = readdirSync(source)
+  const isWhole = names.every((name) => existsSync(join(LINKED, 'system', name)))
+  if (isWhole) return LINKED
+  try {
+    mkdirSync(dirname(LINKED), { recursive: true })
+    const made = mkdtempSync(`${LINKED}-`)
+    mkdirSync(join(made, 'system'))
+    for (const name of names) symlinkSync(join(source, name), join(made, 'system', name))
+    rmSync(LINKED, { recursive: true, force: true })
+    renameSync(made, LINKED)
+  } catch {
+    // Another process may have been faster.
+  }
+  return existsSync(join(LINKED, 'system')) ? LINKED : null
 }

@@ -1,0 +1,214 @@
+// What waits in the hub: for room, for its time, for an answer.
+
+import type { WorkInFlight } from '../../contracts/registry.ts'
+import { Numbered } from '../../core/collections/numbered.ts'
+import type { Clock, Timer } from '../../core/schedule/clock.ts'
+import type { Consumer, Delivery, DeliveryQueue, SubscriberInstance, SubscriberThread } from './consumer.ts'
+
+/** The queues with deliveries that wait for room. */
+export class WaitingQueues {
+  readonly #queues = new Set<DeliveryQueue>()
+
+  get isEmpty(): boolean {
+    return this.#queues.size === 0
+  }
+
+  push(delivery: Delivery): void {
+    delivery.queue.waiting.push(delivery)
+    this.#queues.add(delivery.queue)
+  }
+
+  /** Puts a delivery before those that wait already. */
+  unshift(delivery: Delivery): void {
+    delivery.queue.waiting.unshift(delivery)
+    this.#queues.add(delivery.queue)
+  }
+
+  /** Takes out the deliveries for which this holds. */
+  takeIf(isWanted: (delivery: Delivery) => boolean): Delivery[] {
+    const taken: Delivery[] = []
+    for (const queue of this.#queues) {
+      for (let left = queue.waiting.size; left > 0; left--) {
+        const next = queue.waiting.shift()!
+        if (isWanted(next)) taken.push(next)
+        else queue.waiting.push(next)
+      }
+      if (queue.waiting.size === 0) this.#queues.delete(queue)
+    }
+    return taken
+  }
+
+  /** Takes out all deliveries that wait for one consumer. */
+  takeOf(consumer: Consumer): Delivery[] {
+    const taken: Delivery[] = []
+    for (const queue of this.#queues) {
+      if (queue.consumer !== consumer) continue
+      this.#queues.delete(queue)
+      for (let next = queue.waiting.shift(); next !== undefined; next = queue.waiting.shift()) taken.push(next)
+    }
+    return taken
+  }
+
+  /** Offers the deliveries queue by queue, in their order. @param dispatch returns false when there is no room for one */
+  pump(dispatch: (delivery: Delivery) => boolean): void {
+    for (const queue of this.#queues) {
+      const { waiting } = queue
+      while (waiting.size > 0 && dispatch(waiting.peek()!)) waiting.shift()
+      if (waiting.size === 0) this.#queues.delete(queue)
+    }
+  }
+}
+
+/** Deliveries that wait for their time: delayed ones, and those between two attempts. */
+export class DelayQueue {
+  readonly #clock: Clock
+  readonly #timers = new Set<Timer>()
+  /** Deliveries between two attempts that somebody else has too: a broker, or the durable log. */
+  readonly #retries = new Set<Delivery>()
+  #isReturning = false
+
+  constructor(clock: Clock) {
+    this.#clock = clock
+  }
+
+  /** True when what waits here goes back to where it came from. */
+  get isReturning(): boolean {
+    return this.#isReturning
+  }
+
+  /** Waits for the first attempt. The durable log and the brokers keep their own until they are due. */
+  delayFirst(delivery: Delivery, delayMs: number, begin: (delivery: Delivery) => void): void {
+    this.#delay(delayMs, () => begin(delivery))
+  }
+
+  /**
+   * Waits for the next attempt.
+   * @returns false when the delivery goes back to where it came from, since this process ends
+   */
+  delayRetry(delivery: Delivery, delayMs: number, again: (delivery: Delivery) => void): boolean {
+    if (delivery.source === null) {
+      this.#delay(delayMs, () => again(delivery))
+      return true
+    }
+    if (this.#isReturning) return false
+    this.#retries.add(delivery)
+    this.#delay(delayMs, () => {
+      if (this.#retries.delete(delivery)) again(delivery)
+    })
+    return true
+  }
+
+  #delay(delayMs: number, run: () => void): void {
+    const timer = this.#clock.after(delayMs, () => {
+      this.#timers.delete(timer)
+      run()
+    })
+    this.#timers.add(timer)
+  }
+
+  /** Takes out the deliveries that somebody else has too. From now on none is delayed here between two attempts. */
+  takeReturnable(): Delivery[] {
+    this.#isReturning = true
+    const taken = [...this.#retries]
+    this.#retries.clear()
+    return taken
+  }
+
+  /** Takes out the retries for which this holds, of the deliveries that somebody else has too. */
+  takeIf(isWanted: (delivery: Delivery) => boolean): Delivery[] {
+    const taken = [...this.#retries].filter(isWanted)
+    for (const delivery of taken) this.#retries.delete(delivery)
+    return taken
+  }
+
+  close(): void {
+    for (const timer of this.#timers) this.#clock.cancel(timer)
+  }
+}
+
+/** It takes this long at most until a thread that stands still is noticed, milliseconds. */
+const STILL_SEEN_MS = 100
+/** The ids begin anew behind it. */
+const LAST_ID = 0x7fffffff
+
+/** The deliveries that threads have been given and have not answered. */
+export class UnansweredDeliveries {
+  readonly #clock: Clock
+  readonly #byId = new Numbered<Delivery>()
+  #nextId = 1
+
+  constructor(clock: Clock) {
+    this.#clock = clock
+  }
+
+  nextId(): number {
+    const id = this.#nextId
+    this.#nextId = (id + 1) & LAST_ID
+    return id
+  }
+
+  add(delivery: Delivery, id: number, instance: SubscriberInstance): void {
+    delivery.id = id
+    delivery.isBegun = true
+    delivery.instance = instance
+    delivery.deadlineMs = this.#clock.steadyMs() - instance.thread.heldMs + delivery.consumer.timeoutMs
+    delivery.queue.inFlight++
+    this.#byId.set(id, delivery)
+  }
+
+  get count(): number {
+    return this.#byId.size
+  }
+
+  get(id: number): Delivery | undefined {
+    return this.#byId.get(id)
+  }
+
+  take(id: number): Delivery | undefined {
+    const delivery = this.#byId.take(id)
+    if (delivery !== undefined) delivery.queue.inFlight--
+    return delivery
+  }
+
+  /** Takes out all deliveries of a thread, the oldest first. */
+  takeFrom(thread: SubscriberThread): Delivery[] {
+    return this.#idsOf(({ instance }) => instance?.thread === thread).map((id) => this.take(id)!)
+  }
+
+  /** The deliveries whose time is up, the oldest first, except in threads that stand still: whether they are the cause is not known yet. */
+  late(nowMs: number): number[] {
+    return this.#idsOf(({ deadlineMs, instance }) => {
+      const { isStill, heldMs } = instance!.thread
+      return deadlineMs + heldMs + STILL_SEEN_MS <= nowMs && !isStill
+    })
+  }
+
+  #idsOf(isWanted: (delivery: Delivery) => boolean): number[] {
+    return this.#byAge(this.#byId.numbers().filter((id) => isWanted(this.#byId.get(id)!)))
+  }
+
+  /** The oldest first. */
+  #byAge(ids: number[]): number[] {
+    const age = (id: number): number => (this.#nextId - id) & LAST_ID
+    return ids.sort((a, b) => age(b) - age(a))
+  }
+
+  countOf(consumer: Consumer): number {
+    let count = 0
+    for (const delivery of this.#byId.items()) if (delivery.consumer === consumer) count++
+    return count
+  }
+
+  /** A thread's deliveries for the log and the black box, the oldest first. */
+  worksAt(thread: SubscriberThread, unread: ReadonlySet<number>): WorkInFlight[] {
+    const nowMs = this.#clock.steadyMs()
+    const works: WorkInFlight[] = []
+    for (const id of this.#byAge(this.#byId.numbers())) {
+      const { instance, event, deadlineMs, consumer } = this.#byId.get(id)!
+      if (instance?.thread !== thread || unread.has(id)) continue
+      const forMs = nowMs - (deadlineMs + thread.heldMs - consumer.timeoutMs)
+      works.push({ kind: 'event', name: event.event, plugin: instance.plugin, id: event.id, for_ms: forMs })
+    }
+    return works
+  }
+}
