@@ -17,7 +17,7 @@ import { NO_TRACE_CONTEXT } from '../core/causality/trace-context.ts'
 import type { EventLog } from '../runtime/event-log/event-log.ts'
 import { TransactionEvents } from '../runtime/event-log/transaction-events.ts'
 import type { EventServer } from '../runtime/events/event-server.ts'
-import { encodePayload, publicationOf } from '../runtime/events/publication.ts'
+import { encodePayload, type Publisher, publicationOf } from '../runtime/events/publication.ts'
 import { recordOf } from '../runtime/events/trace-ring.ts'
 import { added, tellAll } from '../runtime/kernel/listeners.ts'
 import type { EventFrame } from '../transport/frames/event-frame.ts'
@@ -31,12 +31,6 @@ const { parse: parseJson } = JSON
 const FAILURES_KNOWN = 1000
 
 const keyOf = ({ failure }: FailureRecord): string => `${failure.event_id} ${failure.subscriber}`
-
-/** Takes events out of this thread. */
-export interface Publisher {
-  /** Resolves with the event's id when the broker has the event; may throw at once. */
-  publish(frame: EventFrame): Promise<string>
-}
 
 export interface LaneBusOptions {
   calls: PrimaryCalls

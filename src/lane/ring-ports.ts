@@ -7,6 +7,7 @@ import type { Reply } from '../runtime/endpoint/reply.ts'
 import type { ReplySink } from '../runtime/endpoint/request-server.ts'
 import type { SocketSink } from '../runtime/endpoint/sockets/server.ts'
 import type { DeliverySink } from '../runtime/events/event-server.ts'
+import type { Publisher } from '../runtime/events/publication.ts'
 import { type EventFrame, eventMaxBytes, writeEvent } from '../transport/frames/event-frame.ts'
 import {
   acknowledgementBytes,
@@ -20,7 +21,6 @@ import {
 import { RESPONSE_FIXED_BYTES, writeResponse } from '../transport/frames/response-frame.ts'
 import type { AnswerCell } from '../transport/memory/words.ts'
 import type { Outbox } from '../transport/rings/outbox.ts'
-import type { Publisher } from './event-bus.ts'
 import type { LaneFlight } from './flight.ts'
 
 /** Reports events that streams carry to the primary, over the ring: for the trace there, without their payloads. */

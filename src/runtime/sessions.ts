@@ -7,8 +7,9 @@ import type { State } from '../contracts/state.ts'
 import { readVariable } from '../core/config/plugin-variables.ts'
 import { HeddleError } from '../core/errors/catalogue.ts'
 import { newSecret } from '../core/schemas/secret-fields.ts'
-import { PERSONAL, RequestContext } from './endpoint/context.ts'
+import { RequestContext } from './endpoint/context.ts'
 import { sessionCookies } from './endpoint/cookies.ts'
+import { PERSONAL } from './endpoint/reply.ts'
 
 const SAFE_METHODS = new Set(['GET', 'HEAD', 'OPTIONS'])
 

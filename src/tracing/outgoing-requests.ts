@@ -11,8 +11,7 @@ import { randomHex } from '../core/causality/ids.ts'
 import { NO_TRACE_CONTEXT, traceIdOf, traceparentOf, tracestateOf } from '../core/causality/trace-context.ts'
 import { withoutSecretTexts } from '../core/schemas/secret-fields.ts'
 import { ATTR, cut, METHODS, queryKeys } from './attributes.ts'
-import { type MadeSpan, SpanScope, type ThreadScope } from './scope.ts'
-import type { ThreadTracing } from './thread-tracing.ts'
+import { type MadeSpan, type SpanMaker, SpanScope, type ThreadScope } from './scope.ts'
 
 /** A request of undici, which `fetch` is made of. */
 interface UndiciRequest {
@@ -33,7 +32,7 @@ interface OpenRequest {
 type SetHeader = (name: string, value: string) => unknown
 
 /** Listens for as long as the thread lives. */
-export function followOutgoingRequests(spans: ThreadTracing): void {
+export function followOutgoingRequests(spans: SpanMaker): void {
   const open = new WeakMap<object, OpenRequest>()
 
   /** @param set null: the head is not to be changed */

@@ -1,5 +1,13 @@
-import { type Context, ROOT_CONTEXT, type Span, SpanStatusCode, TraceFlags, trace } from '@opentelemetry/api'
-import type { OpenSpan, TraceScope } from '../contracts/tracing.ts'
+import {
+  type Context,
+  ROOT_CONTEXT,
+  type Span,
+  type SpanKind,
+  SpanStatusCode,
+  TraceFlags,
+  trace,
+} from '@opentelemetry/api'
+import type { OpenSpan, SpanAttributes, TraceScope } from '../contracts/tracing.ts'
 import { randomHex } from '../core/causality/ids.ts'
 import { NO_TRACE_CONTEXT, type TraceContext, UNNAMED_TRACE } from '../core/causality/trace-context.ts'
 import { ATTR } from './attributes.ts'
@@ -97,6 +105,11 @@ export class PassingScope implements ThreadScope, OpenSpan {
 
 /** A span of the runtime, or the scope that takes its place when it is not sampled. */
 export type MadeSpan = SpanScope | PassingScope
+
+/** Begins spans below a scope of its thread; null begins a trace. */
+export interface SpanMaker {
+  openIn(around: ThreadScope | null, name: string, kind: SpanKind, attributes: SpanAttributes): MadeSpan
+}
 
 /** The context of a span in another thread or process. */
 export function remoteContext(traceContext: TraceContext): Context {

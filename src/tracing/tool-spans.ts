@@ -2,8 +2,7 @@ import { SpanKind } from '@opentelemetry/api'
 import type { CallDetails, DescribeCall, SpanAttributes, ToolTracing } from '../contracts/tracing.ts'
 import { type CausalContext, causality, NO_CAUSE } from '../core/causality/context.ts'
 import { ATTR } from './attributes.ts'
-import { SpanScope, type ThreadScope } from './scope.ts'
-import type { ThreadTracing } from './thread-tracing.ts'
+import { type SpanMaker, SpanScope, type ThreadScope } from './scope.ts'
 
 const KINDS = { internal: SpanKind.INTERNAL, client: SpanKind.CLIENT, producer: SpanKind.PRODUCER } as const
 
@@ -15,10 +14,10 @@ interface Call {
 
 /** Makes a span around each tool call that belongs to a trace. A call outside of all traces, such as a registration, has none. */
 export class ToolSpans implements ToolTracing {
-  readonly #spans: ThreadTracing
+  readonly #spans: SpanMaker
   readonly #calls = new Map<string, Map<string, Call>>()
 
-  constructor(spans: ThreadTracing) {
+  constructor(spans: SpanMaker) {
     this.#spans = spans
   }
 

@@ -21,7 +21,7 @@ import { TraceFile } from '../events/trace-file.ts'
 import type { Log } from '../logging/process-log.ts'
 import type { StreamCoordinator } from '../streams/coordinator.ts'
 import { LaneStreams } from '../streams/lane-streams.ts'
-import type { SupervisorLink } from './supervision.ts'
+import type { SupervisorLink } from '../supervision/supervisor.ts'
 
 export interface EventParts {
   readonly hub: Hub

@@ -7,7 +7,7 @@ import { messageOf } from '../../core/errors/description.ts'
 import { steadyMs } from '../../core/schedule/steady-time.ts'
 import { until } from '../../core/schedule/waiting.ts'
 import type { FixFacts } from '../../runtime/advice/tool-names.ts'
-import { threadEffects } from '../../runtime/effects/transactions.ts'
+import { threadEffects } from '../../runtime/effects/thread-effects.ts'
 import { useCookieSecrets } from '../../runtime/endpoint/cookies.ts'
 import { logDatabaseOf, staysInProcess } from '../../runtime/event-log/log-database.ts'
 import { activeTools } from '../../runtime/kernel/discover.ts'
@@ -32,6 +32,7 @@ import { FlightMirror } from '../supervision/crash-report.ts'
 import { ProcessDeaths } from '../supervision/process-deaths.ts'
 import { Reloads } from '../supervision/replacement.ts'
 import { StrayFaults } from '../supervision/stray-faults.ts'
+import { SupervisorLink } from '../supervision/supervisor.ts'
 import { notShared, refuseOneFile, unreadUrls } from '../tools/config-warnings.ts'
 import { LaneCallHandler } from '../tools/lane-call-handler.ts'
 import { PrimaryToolHost } from '../tools/tool-host.ts'
@@ -39,13 +40,7 @@ import { assembleEvents, type EventParts, openStreams } from './events.ts'
 import { assembleHttp, type HttpParts } from './http.ts'
 import { Observers } from './observers.ts'
 import { shutDown } from './shutdown.ts'
-import {
-  assembleCircuitBreaker,
-  assembleSupervision,
-  assembleSuspicion,
-  type SupervisionParts,
-  SupervisorLink,
-} from './supervision.ts'
+import { assembleCircuitBreaker, assembleSupervision, assembleSuspicion, type SupervisionParts } from './supervision.ts'
 import { assembleTools, type ToolParts } from './tools.ts'
 
 const NONE: ReadonlySet<number> = new Set()

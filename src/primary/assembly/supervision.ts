@@ -23,28 +23,11 @@ import { type Handlers, handlersOf, Judge, lastBegunIn, Sightings, Suspicion } f
 import { LaneRegistrar } from '../supervision/lane-registrar.ts'
 import { OnReadyRunner } from '../supervision/on-ready-runner.ts'
 import type { ProcessDeaths } from '../supervision/process-deaths.ts'
-import { Supervisor } from '../supervision/supervisor.ts'
+import { Supervisor, type SupervisorLink } from '../supervision/supervisor.ts'
 import type { LaneCallHandler } from '../tools/lane-call-handler.ts'
 import type { EventParts } from './events.ts'
 import type { HttpParts } from './http.ts'
 import type { ToolParts } from './tools.ts'
-
-/**
- * The supervisor, for the parts of the primary that are built before it. It is built last, because its lanes report to all of these
- * parts, and they ask about the lanes: this link closes the circle before the first lane starts.
- */
-export class SupervisorLink {
-  #supervisor: Supervisor | null = null
-
-  connect(supervisor: Supervisor): void {
-    this.#supervisor = supervisor
-  }
-
-  get supervisor(): Supervisor {
-    if (this.#supervisor === null) throw new Error('The supervisor is not built yet')
-    return this.#supervisor
-  }
-}
 
 interface SuspicionParts {
   readonly sightings: Sightings

@@ -6,9 +6,9 @@ import { StatusTable } from '../../transport/memory/words.ts'
 import type { SharedMemories } from '../../transport/messages.ts'
 import { Health, Snapshots } from '../health/health.ts'
 import type { ProcessLog } from '../logging/process-log.ts'
+import type { SupervisorLink } from '../supervision/supervisor.ts'
 import { ToolBooter } from '../tools/tool-booter.ts'
 import type { EventParts } from './events.ts'
-import type { SupervisorLink } from './supervision.ts'
 
 export interface ToolParts {
   readonly kernel: ThreadKernel

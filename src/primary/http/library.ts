@@ -1,5 +1,3 @@
-import type { ClientSocket } from './client-socket.ts'
-
 /**
  * What the listener asks of an HTTP library: uWebSockets.js, whose own objects fit these shapes, or node:http behind an adapter that
  * speaks like it. The differences that clients can see are in README.md beside this file.
@@ -102,9 +100,19 @@ export interface ClientResponse {
   upgrade(userData: SocketUserData, key: string, protocol: string, extensions: string, context: object): void
 }
 
+/** Told of what happens at a WebSocket. */
+export interface SocketListener {
+  opened(ws: LibrarySocket): void
+  received(message: Uint8Array, isBinary: boolean): void
+  /** What waited for the client has left. */
+  drained(): void
+  /** The last that it is told. */
+  closed(code: number, reason: string): void
+}
+
 /** The user data that the library keeps with a WebSocket. */
 export interface SocketUserData {
-  readonly socket: ClientSocket
+  readonly socket: SocketListener
 }
 
 /** The library's end of a WebSocket. It must not be used after the `ClientSocket` was told `closed`. */

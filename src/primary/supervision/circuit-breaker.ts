@@ -2,8 +2,6 @@
 
 import { steadyMs } from '../../core/schedule/steady-time.ts'
 import type { Lane } from '../dispatch/lane.ts'
-import type { LaneDeath } from './black-box.ts'
-import type { LaneThread } from './lane-set.ts'
 
 /** Counts deaths within a sliding window of time. */
 export class DeathWindow {
@@ -247,6 +245,20 @@ const BOOT_AFTERMATH_MS = 10_000
 /** Later than that it takes this many deaths within the window. */
 const LATE_DEATHS = 2
 
+/** A thread of a lane, by how far its boot got and without which plugins. */
+interface BootedThread {
+  readonly bootedMs: number | null
+  readonly without: ReadonlySet<string>
+}
+
+/** The end of a lane, as far as a boot is its cause. */
+interface BootDeath {
+  readonly reason: string
+  readonly message: string
+  /** File of the plugin whose boot has ended the lane; null when something else has. */
+  readonly bootCulprit: string | null
+}
+
 /** Plugins whose boot, or what that has left behind, ends lanes, or that break what JavaScript brings: lanes start without them until there is new code. */
 export class BarredPlugins {
   #reasons: Readonly<Record<string, string>>
@@ -289,7 +301,7 @@ export class BarredPlugins {
    * @param line where, as far as that is known
    * @returns true when the next lane starts without a plugin that this one had: it does not die of the same
    */
-  laneDied(thread: LaneThread, death: LaneDeath, line: string | null | undefined): boolean {
+  laneDied(thread: BootedThread, death: BootDeath, line: string | null | undefined): boolean {
     const file = death.bootCulprit
     if (file === null) return false
     if (this.#reasons[file] === undefined && this.#isEnough(thread, file, death)) {
@@ -305,7 +317,7 @@ export class BarredPlugins {
     this.#reasons = { ...this.#reasons, [file]: reason }
   }
 
-  #isEnough({ bootedMs }: LaneThread, file: string, { reason }: LaneDeath): boolean {
+  #isEnough({ bootedMs }: BootedThread, file: string, { reason }: BootDeath): boolean {
     const nowMs = steadyMs()
     if (bootedMs === null || (reason !== 'broken' && nowMs - bootedMs < BOOT_AFTERMATH_MS)) return true
     const deaths = this.#lateDeaths.get(file) ?? new DeathWindow(WINDOW_MS)

@@ -3,7 +3,7 @@ import { readdirSync, readFileSync } from 'node:fs'
 import { availableParallelism } from 'node:os'
 import { steadyMs } from '../../core/schedule/steady-time.ts'
 import type { CoreShare, HeartbeatReader } from '../../transport/memory/heartbeat.ts'
-import type { LaneThread } from './lane-set.ts'
+import type { LaneChildren } from './lane-children.ts'
 
 /** The process is looked at no more often than this, milliseconds. Each look reads a file per thread. */
 const LOOK_MS = 100
@@ -158,7 +158,7 @@ const MS_PER_TICK = 10
 
 /** Says when the cores go to threads and processes that plugins have started. Knows nothing where the system does not tell. */
 export class CoreUse {
-  readonly #threads: () => readonly LaneThread[]
+  readonly #threads: () => readonly StartingLane[]
   readonly #say: (message: string) => void
   /** Threads of the runtime from before the first lane: those of V8 and of libuv. */
   readonly #ownTasks = new Set(timesOfThreads().keys())
@@ -166,7 +166,7 @@ export class CoreUse {
   #lookedMs = Number.NEGATIVE_INFINITY
   #toldMs = Number.NEGATIVE_INFINITY
 
-  constructor(threads: () => readonly LaneThread[], say: (message: string) => void) {
+  constructor(threads: () => readonly StartingLane[], say: (message: string) => void) {
     this.#threads = threads
     this.#say = say
   }
@@ -198,8 +198,14 @@ export class CoreUse {
   }
 }
 
+/** A lane, by what its plugins have started. */
+interface StartingLane {
+  readonly lane: { readonly heartbeat: { readonly task: number } }
+  readonly children: LaneChildren
+}
+
 /** How many threads and processes each handler has started that have not ended. */
-function startersOf(lanes: readonly LaneThread[]): Map<string, number> {
+function startersOf(lanes: readonly StartingLane[]): Map<string, number> {
   const counts = new Map<string, number>()
   for (const { children } of lanes) {
     const processes = children.list().map((each) => ({ ...each, count: 1 }))
@@ -212,7 +218,7 @@ function startersOf(lanes: readonly LaneThread[]): Map<string, number> {
 }
 
 /** CPU time of each thread of the process, and of each process that plugins have started, milliseconds. */
-function timesUsed(lanes: readonly LaneThread[]): Map<string, number> {
+function timesUsed(lanes: readonly StartingLane[]): Map<string, number> {
   const used = new Map([...timesOfThreads()].map(([task, { usedMs }]) => [task, usedMs]))
   for (const { children } of lanes) {
     for (const { pid } of children.list()) used.set(`process ${pid}`, cpuMsOf(pid))

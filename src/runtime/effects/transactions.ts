@@ -1,34 +1,9 @@
 // Transactions that the runtime begins for plugins.
 
 import type { Queryable, TransactionCompanion, Tx } from '../../contracts/db.ts'
-import type { Settings } from '../../core/config/schema.ts'
 import { HeddleError } from '../../core/errors/catalogue.ts'
-import { ClaimMemory } from '../../transport/memory/claim-memory.ts'
-import { Idempotency, type RequestEffects } from '../endpoint/idempotency.ts'
 import { type LogDatabase, logDatabaseOf } from '../event-log/log-database.ts'
 import type { Toolbox } from '../kernel/toolbox.ts'
-import { Inbox } from './handled-events.ts'
-
-interface ThreadEffectsOptions extends PluginTransactionsOptions {
-  settings: Pick<Settings, 'replicaId' | 'httpHandlerTimeoutMs'>
-  /** CLAIM_MEMORY_BYTES, shared by all threads. */
-  claims: SharedArrayBuffer
-  log: RequestEffects['log']
-}
-
-/** What makes effects of one thread happen once: of its events, and of its requests. */
-export interface ThreadEffects {
-  transactions: PluginTransactions
-  inbox: Inbox
-  requests: RequestEffects
-}
-
-export function threadEffects({ settings, claims, log, ...options }: ThreadEffectsOptions): ThreadEffects {
-  const transactions = new PluginTransactions(options)
-  const { replicaId, httpHandlerTimeoutMs: timeoutMs } = settings
-  const idempotency = new Idempotency({ transactions, memory: new ClaimMemory(claims), replicaId })
-  return { transactions, inbox: new Inbox(transactions), requests: { transactions, idempotency, timeoutMs, log } }
-}
 
 /**
  * The function of a transaction that the runtime begins for a plugin.
@@ -38,7 +13,7 @@ export function threadEffects({ settings, claims, log, ...options }: ThreadEffec
 type PluginWork<T> = (tx: Tx, own: Queryable) => Promise<T>
 
 /** What this needs of its thread. */
-interface PluginTransactionsOptions {
+export interface PluginTransactionsOptions {
   toolbox: () => Toolbox
   /** Makes what goes with each run. @param plugin who publishes in it */
   accompany: (plugin: string) => TransactionCompanion

@@ -3,11 +3,11 @@ import type { Hook } from '../../contracts/http.ts'
 import type { CookieOptions, FileOptions, HttpContext, Operator, User } from '../../contracts/http-request.ts'
 import { HeddleError } from '../../core/errors/catalogue.ts'
 import { headerName, headerText, isToken } from '../../core/http/header-text.ts'
+import type { PluginTransactions } from '../effects/transactions.ts'
 import { cookieKeys, parseCookies } from './cookies.ts'
 import { sendFile } from './files/file-answer.ts'
-import type { Claim, RequestEffects } from './idempotency.ts'
 import type { Incoming } from './incoming.ts'
-import type { Reply } from './reply.ts'
+import { PERSONAL, type Reply } from './reply.ts'
 import type { BodySource } from './stream/body-source.ts'
 
 // Taken before plugins can replace them.
@@ -37,9 +37,6 @@ interface AnswerSoFar {
   readonly binary: Uint8Array | null
 }
 
-/** What `cache-control` says of an answer for one browser. */
-export const PERSONAL = 'private, no-store'
-
 const varyByCookie = (vary: string): string =>
   /(?:^|[,\s])(?:cookie|\*)(?:$|[,\s])/i.test(vary) ? vary : vary === '' ? 'cookie' : `${vary}, cookie`
 
@@ -49,9 +46,18 @@ function userOfToken(claims: object | undefined): User | null {
   return isId ? { id: String(sub) } : null
 }
 
+/** What `commit` needs of its thread. */
+interface ContextEffects {
+  readonly transactions: PluginTransactions
+  /** HTTP_HANDLER_TIMEOUT_MS. */
+  readonly timeoutMs: number
+}
+
 /** A request whose answer is to be stored. */
 interface KeyedRequest {
-  readonly claim: Claim
+  readonly claim: {
+    commit: <T>(route: string, work: (tx: Tx) => Promise<T>, replyTo: KeyedRequest['replyTo']) => Promise<T>
+  }
   /** What a result of the handler means. */
   readonly replyTo: (result: unknown) => Promise<Reply>
   /** The cookies by which its sender may be known; null where that is known otherwise. */
@@ -77,7 +83,7 @@ export class RequestContext implements HttpContext {
   /** Whom a hook has set. */
   declare ownUser: User | null | undefined
   readonly #plugin: string
-  readonly #effects: RequestEffects | null
+  readonly #effects: ContextEffects | null
   readonly #incoming: Incoming
   #cookies: Readonly<Record<string, string>> | undefined
   #status = 0
@@ -93,7 +99,7 @@ export class RequestContext implements HttpContext {
    * @param plugin whose handler it is for
    * @param effects null in a thread without them
    */
-  constructor(incoming: Incoming, route: string, plugin: string, effects: RequestEffects | null) {
+  constructor(incoming: Incoming, route: string, plugin: string, effects: ContextEffects | null) {
     this.#incoming = incoming
     this.route = route
     this.#plugin = plugin
@@ -310,7 +316,7 @@ export class RequestContext implements HttpContext {
   get hasBody(): boolean {
     return this.#binary !== null || (this.#status >= 300 && this.#status < 400 && /^location: /m.test(this.#head))
   }
-  get effects(): RequestEffects | null {
+  get effects(): ContextEffects | null {
     return this.#effects
   }
   get chosenStatus(): number {

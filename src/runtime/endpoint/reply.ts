@@ -2,12 +2,26 @@ import { CATALOGUE, type ErrorCode, HeddleError } from '../../core/errors/catalo
 import { DbError } from '../../core/errors/db-error.ts'
 import { isInstance } from '../../core/errors/description.ts'
 import { HttpError } from '../../core/errors/http-error.ts'
-import { PERSONAL, type RequestContext } from './context.ts'
-import { jsonAnswer } from './json-answer.ts'
+import { type AnswerSource, jsonAnswer } from './json-answer.ts'
 import { type BodySource, streamOf } from './stream/body-source.ts'
 
 // Taken before plugins can replace it.
 const { stringify: toJson } = JSON
+
+/** What `cache-control` says of an answer for one browser. */
+export const PERSONAL = 'private, no-store'
+
+/** What a handler has set for its answer so far. */
+interface AnswerSettings extends AnswerSource {
+  readonly head: string
+  readonly chosenStatus: number
+  readonly binary: Uint8Array | null
+  /** Only together with `binary`. */
+  readonly file: BodySource | null
+  readonly isPersonal?: boolean | undefined
+  dropBody(): void
+  setHeader(name: string, value: string): void
+}
 
 /** An answer, ready to be written. */
 export interface Reply {
@@ -26,14 +40,14 @@ export const JSON_TYPE = 'application/json; charset=utf-8'
 export const RETRY_AFTER_SEC = 1
 
 /** The status that a handler's return value means. */
-export function statusOf(result: unknown, { chosenStatus }: RequestContext): number {
+export function statusOf(result: unknown, { chosenStatus }: AnswerSettings): number {
   if (chosenStatus !== 0) return chosenStatus
   const failed = typeof result === 'object' && result !== null && (result as { success?: unknown }).success === false
   return failed ? 400 : 200
 }
 
 /** The answer that a handler's return value means. @throws HTTP_ANSWER_INVALID */
-export function replyOf(result: unknown, context: RequestContext): Reply {
+export function replyOf(result: unknown, context: AnswerSettings): Reply {
   const status = statusOf(result, context)
   const stream = streamOf(result)
   if (status === 204 || status === 304) {
@@ -72,7 +86,7 @@ function envelopeText(envelope: { success: false; error: string; code?: string; 
   }
 }
 
-function thrownReply({ status, message, code, details, headers }: HttpError, context: RequestContext): Reply {
+function thrownReply({ status, message, code, details, headers }: HttpError, context: AnswerSettings): Reply {
   context.dropBody()
   for (const [name, value] of Object.entries(headers)) {
     // It may be asked for twice, and cookies add up.
@@ -86,7 +100,7 @@ function thrownReply({ status, message, code, details, headers }: HttpError, con
 const EXPECTED: ReadonlySet<ErrorCode> = new Set<ErrorCode>(['AUTH_BUSY', 'AUTH_ABANDONED', 'AUTH_UNAVAILABLE'])
 
 /** The status of the answer to a thrown error. */
-export function statusOfThrown(thrown: unknown, context: RequestContext): number {
+export function statusOfThrown(thrown: unknown, context: AnswerSettings): number {
   return isInstance(thrown, HttpError) ? thrown.status : replyOfThrown(thrown, context).reply.status
 }
 
@@ -94,7 +108,7 @@ export function statusOfThrown(thrown: unknown, context: RequestContext): number
  * The answer to a thrown error. A client learns of what plugins throw for it, of its own mistakes and of overload, and nothing of other errors.
  * @param context of the request: a thrown answer has its headers
  */
-export function replyOfThrown(thrown: unknown, context: RequestContext): { reply: Reply; isFault: boolean } {
+export function replyOfThrown(thrown: unknown, context: AnswerSettings): { reply: Reply; isFault: boolean } {
   if (isInstance(thrown, HttpError)) return { reply: thrownReply(thrown, context), isFault: thrown.status >= 500 }
   const answer = replyOfError(thrown)
   if (context.isPersonal) answer.reply.head += `cache-control: ${PERSONAL}\r\nvary: cookie\r\n`

@@ -13,7 +13,7 @@ import { Incoming } from './incoming.ts'
 import { IncomingBodies } from './input/incoming-bodies.ts'
 import { errorReply, type Reply } from './reply.ts'
 import { Hooks, PathTemplate, placeOfHook, type Route, type RouteOptions } from './route.ts'
-import { type FaultLog, runRequest } from './run.ts'
+import { type FaultLog, type RequestThread, runRequest } from './run.ts'
 import type { NumberedSocketRoute, WebSocketServer } from './sockets/server.ts'
 import type { BodySource } from './stream/body-source.ts'
 import { FileSender, type FileSink } from './stream/sender.ts'
@@ -33,13 +33,10 @@ export interface ReplySink extends FileSink, SseSink {
 export class RequestServer {
   readonly sockets: WebSocketServer
   readonly hooks = new Hooks()
-  /** Null in a thread without a database. */
-  effects: RequestEffects | null = null
   /** HTTP_COMPRESSION. Never in the listener's own thread. */
   isCompressing = false
-  #tracing: CodeTracing | null = null
   readonly #sink: ReplySink
-  readonly #onFault: FaultLog
+  readonly #thread: RequestThread
   /** Routes by the number that the primary gave them. */
   readonly #routes: (Route | StreamRoute | NumberedSocketRoute | undefined)[] = []
   /** Requests that were not answered at once: only these can be cancelled. */
@@ -53,14 +50,19 @@ export class RequestServer {
   constructor(sink: ReplySink, onFault: FaultLog, sockets: WebSocketServer) {
     this.#sink = sink
     this.#bodies = new IncomingBodies(sink)
-    this.#onFault = onFault
+    this.#thread = { onFault, tracing: null, effects: null }
     this.sockets = sockets
     this.#streams = new SseServer(sink, onFault, sockets.tokens)
   }
 
+  /** Null in a thread without a database. */
+  set effects(effects: RequestEffects | null) {
+    this.#thread.effects = effects
+  }
+
   /** Null while tracing is off. */
   set tracing(tracing: CodeTracing | null) {
-    this.#tracing = tracing
+    this.#thread.tracing = tracing
     this.sockets.tracing = tracing
     this.#streams.tracing = tracing
   }
@@ -117,7 +119,7 @@ export class RequestServer {
   #limitOf({ method, route: path }: RequestContext): number {
     const handler = `${method === 'HEAD' ? 'GET' : method} ${path}`
     const route = this.#routes.find((each) => each?.origin.handler === handler) as Route | undefined
-    return route?.options.timeoutMs ?? this.effects?.timeoutMs ?? DEFAULT_TIMEOUT_MS
+    return route?.options.timeoutMs ?? this.#thread.effects?.timeoutMs ?? DEFAULT_TIMEOUT_MS
   }
 
   /** Those of them whose clients wait. */
@@ -133,14 +135,14 @@ export class RequestServer {
     // The plugin is up in another thread and has failed in this one.
     if (route === undefined) return this.#sink.answer(requestId, errorReply('HTTP_INTERNAL'))
     const incoming = new Incoming(frame, this.#sink, requestId)
-    const context = new RequestContext(incoming, route.template.text, route.owner.name, this.effects)
+    const context = new RequestContext(incoming, route.template.text, route.owner.name, this.#thread.effects)
     if (!('handler' in route)) {
       if ('handlers' in route) void this.sockets.handshake(requestId, route, incoming, context)
       else void this.#streams.serve(requestId, route, incoming, context)
       return
     }
     if (route.bodyKind !== null) this.#bodies.open(requestId, route.bodyKind, context)
-    const reply = runRequest(route, incoming, context, this.#onFault, this.#tracing)
+    const reply = runRequest(this.#thread, route, incoming, context)
     const isLater = reply instanceof Promise
     if (!isLater && !(this.isCompressing && isCompressible(reply))) {
       if (route.bodyKind !== null) this.#bodies.close(requestId)
@@ -183,7 +185,7 @@ export class RequestServer {
     try {
       await sender.send(status, head, body, context.method === 'HEAD')
     } catch (thrown) {
-      this.#onFault(route, context.requestId, thrown, '')
+      this.#thread.onFault(route, context.requestId, thrown, '')
       // Does nothing when the answer has begun: the connection was closed then.
       this.#sink.answer(requestId, errorReply('HTTP_INTERNAL'))
     }
@@ -225,7 +227,7 @@ export class RequestServer {
     // The client has left.
     if (performance.now() < (hookDeadlineMs ?? 0)) return
     const late = new HeddleError('HTTP_HANDLER_TIMEOUT', 'It had not ended when the time of the request was up')
-    this.#onFault({ template: { text: route }, owner: { name: plugin } }, requestId, late, placeOfHook(hook))
+    this.#thread.onFault({ template: { text: route }, owner: { name: plugin } }, requestId, late, placeOfHook(hook))
   }
 
   /** Stops all files on their way, whose time is up: their clients see that when the thread is gone. */

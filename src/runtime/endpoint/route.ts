@@ -1,7 +1,7 @@
 // A route as a thread serves it: its path, its hooks, its shape.
 
 import type { Handler, Hook, HookKind } from '../../contracts/http.ts'
-import type { BodyKind, EndpointOptions, ThrownAnswers, User } from '../../contracts/http-request.ts'
+import type { BodyKind, EndpointOptions, HttpContext, ThrownAnswers, User } from '../../contracts/http-request.ts'
 import type { Owner } from '../../contracts/owner.ts'
 import type { StandardSchemaV1 } from '../../contracts/standard-schema.ts'
 import type { SpanAttributes } from '../../contracts/tracing.ts'
@@ -10,7 +10,6 @@ import { HeddleError } from '../../core/errors/catalogue.ts'
 import { shown } from '../../core/errors/places.ts'
 import { contractText } from '../../core/schemas/route-contract.ts'
 import type { SetupFile } from '../kernel/plugins.ts'
-import type { RequestContext } from './context.ts'
 
 /** Methods that a route can have; a method's number is its place here. HEAD is answered for every GET. */
 export const METHODS = ['GET', 'POST', 'PUT', 'PATCH', 'DELETE', 'HEAD', 'OPTIONS'] as const
@@ -237,7 +236,7 @@ export class Hooks {
   #instead(identify: Hook | undefined, owner: Owner): Hook | undefined {
     const { userInstead } = this
     if (userInstead === null) return identify
-    const run = (context: RequestContext): unknown => {
+    const run = (context: HttpContext): unknown => {
       const user = userInstead()
       return user === undefined ? (identify?.run.call(identify.owner.instance, context, context) ?? null) : user
     }

@@ -5,7 +5,7 @@ import { type CausalContext, causality } from '../../core/causality/context.ts'
 import { Answering, isResponseChecked } from './answering.ts'
 import type { RequestContext } from './context.ts'
 import { tagged } from './encodings.ts'
-import { answerOnce } from './idempotency.ts'
+import { answerOnce, type RequestEffects } from './idempotency.ts'
 import type { Incoming } from './incoming.ts'
 import { readInput } from './input/input.ts'
 import { type Reply, replyOf, replyOfThrown } from './reply.ts'
@@ -29,20 +29,29 @@ interface FaultyRoute {
  */
 export type FaultLog = (route: FaultyRoute, requestId: string, thrown: unknown, where: string) => void
 
+/** What requests need of their thread. */
+export interface RequestThread {
+  readonly onFault: FaultLog
+  /** Null while tracing is off. */
+  tracing: CodeTracing | null
+  /** Null in a thread without a database. */
+  effects: RequestEffects | null
+}
+
 /**
  * Runs one request through its route: authentication, input, handler, reply. Never throws or rejects.
  * A handler that is not async, on a route with nothing to await, answers without a single promise.
  */
 export function runRequest(
+  thread: RequestThread,
   route: Route,
   incoming: Incoming,
   context: RequestContext,
-  onFault: FaultLog,
-  tracing: CodeTracing | null,
 ): Reply | Promise<Reply> {
+  const { tracing, onFault } = thread
   const span = tracing === null ? null : openSpan(tracing, route, incoming)
   const cause = { eventId: null, requestId: incoming.requestId, trace: span, origin: route.origin, request: context }
-  if (!isPlain(route)) return answerByAll(route, incoming, context, onFault, cause)
+  if (!isPlain(route)) return answerByAll(thread, route, incoming, context, cause)
   try {
     const outcome = causality.run(cause, handle, route, incoming, context)
     if (isPromise(outcome)) return answerLater(outcome, route, context, onFault, cause)
@@ -90,16 +99,21 @@ async function answerLater(
 }
 
 async function answerByAll(
+  { onFault, effects }: RequestThread,
   route: Route,
   incoming: Incoming,
   context: RequestContext,
-  onFault: FaultLog,
   cause: RequestCause,
 ): Promise<Reply> {
   const span = cause.trace
   try {
     const answering = new Answering(route, incoming, context)
-    const reply = await causality.run(cause, () => answering.answer(codeOf(route, incoming, context, answering)))
+    // Once for each key, where the route wants that.
+    const code =
+      route.options.idempotency !== undefined && effects !== null
+        ? (data: Data) => answerOnce(route, incoming, data, context, effects, answering)
+        : (data: Data) => route.handler.call(route.owner.instance, data, context)
+    const reply = await causality.run(cause, () => answering.answer(code))
     const [first] = answering.faults
     for (const { thrown, where } of answering.faults) onFault(route, context.requestId, thrown, where)
     if (first !== undefined) {
@@ -112,14 +126,6 @@ async function answerByAll(
   } catch (thrown) {
     return refuse(thrown, route, context, onFault, span)
   }
-}
-
-/** The handler, which runs once for each key where the route wants that. */
-function codeOf(route: Route, incoming: Incoming, context: RequestContext, answering: Answering) {
-  const { effects } = context
-  if (route.options.idempotency !== undefined && effects !== null)
-    return (data: Data) => answerOnce(route, incoming, data, context, effects, answering)
-  return (data: Data) => route.handler.call(route.owner.instance, data, context)
 }
 
 /** Waits for the first chunk. What is thrown before it is answered like what a handler throws. */

@@ -7,6 +7,12 @@ import { NO_TRACE_CONTEXT } from '../../core/causality/trace-context.ts'
 import { HeddleError } from '../../core/errors/catalogue.ts'
 import type { EventFrame } from '../../transport/frames/event-frame.ts'
 
+/** Takes events out of this thread. */
+export interface Publisher {
+  /** Resolves with the event's id when the broker has the event; may throw at once. */
+  publish(frame: EventFrame): Promise<string>
+}
+
 /** The default of EVENT_BUS_MAX_NAMES. */
 export const EVENT_NAMES_MAX = 1000
 

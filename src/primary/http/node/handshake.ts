@@ -5,21 +5,14 @@ import type { Socket } from 'node:net'
 import { type WebSocket, WebSocketServer } from 'ws'
 import { withoutBlanks } from '../../../core/http/header-text.ts'
 import { steadyMs } from '../../../core/schedule/steady-time.ts'
-import type { ClientSocket } from '../client-socket.ts'
-import type { HandshakeContext, SocketHandlers } from '../library.ts'
+import type { HandshakeContext, SocketHandlers, SocketListener } from '../library.ts'
 import type { Connection } from './connection.ts'
-import type { NodeResponse } from './response.ts'
+import type { NodeHandshake, NodeResponse } from './response.ts'
 import { NodeSocket } from './socket.ts'
 
 /** The client of a socket that is closed has this long to answer the close frame, milliseconds. */
 const CLOSE_MS = 5_000
 const CHECK_MS = 10_000
-
-/** A request that may become a WebSocket: what `upgrade` of its response wants. */
-export interface NodeHandshake {
-  /** @param head names and values in turn */
-  accept(socket: ClientSocket, protocol: string, head: readonly string[]): void
-}
 
 /** Makes WebSockets of connections. */
 export class Handshakes {
@@ -84,7 +77,7 @@ export class Handshakes {
     return { response, context: { own, cork: (write) => write() } }
   }
 
-  #accept(req: IncomingMessage, socket: Socket, head: Buffer, client: ClientSocket): void {
+  #accept(req: IncomingMessage, socket: Socket, head: Buffer, client: SocketListener): void {
     let isAccepted = false
     this.#server.handleUpgrade(req, socket, head, (ws: WebSocket) => {
       isAccepted = true

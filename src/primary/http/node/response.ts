@@ -1,12 +1,17 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { Socket } from 'node:net'
-import type { ClientResponse, SocketUserData } from '../library.ts'
-import type { NodeHandshake } from './handshake.ts'
+import type { ClientResponse, SocketListener, SocketUserData } from '../library.ts'
 
 /** A longer body is written as it is. */
 const ONE_PIECE_MAX_BYTES = 4_096
 const NO_BYTES = Buffer.alloc(0)
 const BEYOND_ASCII = /[\x80-\uffff]/
+
+/** A request that may become a WebSocket: what `upgrade` of its response wants. */
+export interface NodeHandshake {
+  /** @param head names and values in turn */
+  accept(socket: SocketListener, protocol: string, head: readonly string[]): void
+}
 
 /** What a response tells its connection. */
 export interface ResponseOwner {

@@ -1,8 +1,7 @@
 import type { Socket } from 'node:net'
 import type { WebSocket } from 'ws'
 import { steadyMs } from '../../../core/schedule/steady-time.ts'
-import type { ClientSocket } from '../client-socket.ts'
-import type { LibrarySocket } from '../library.ts'
+import type { LibrarySocket, SocketListener } from '../library.ts'
 
 /** A WebSocket whose client is silent for this long is closed; it is pinged before. */
 const IDLE_MS = 120_000
@@ -20,13 +19,13 @@ const FAULT_CODES: Record<string, number> = {
 export class NodeSocket implements LibrarySocket {
   readonly #ws: WebSocket
   readonly #tcp: Socket
-  readonly #socket: ClientSocket
+  readonly #socket: SocketListener
   readonly #onFault: (error: unknown) => void
   #heardMs = steadyMs()
   #isBlocked = false
   #isOver = false
 
-  constructor(ws: WebSocket, tcp: Socket, socket: ClientSocket, onFault: (error: unknown) => void) {
+  constructor(ws: WebSocket, tcp: Socket, socket: SocketListener, onFault: (error: unknown) => void) {
     this.#ws = ws
     this.#tcp = tcp
     this.#socket = socket

@@ -7,8 +7,7 @@ import { fileURLToPath } from 'node:url'
 import type { FileOptions } from '../../../contracts/http-request.ts'
 import { HeddleError } from '../../../core/errors/catalogue.ts'
 import { withoutBlanks } from '../../../core/http/header-text.ts'
-import type { RequestContext } from '../context.ts'
-import { FileBody } from '../stream/body-source.ts'
+import { type BodySource, FileBody } from '../stream/body-source.ts'
 
 /** Bytes of a file, both ends included. */
 interface ByteRange {
@@ -155,8 +154,19 @@ const { stringify: toJson } = JSON
 const UNSATISFIABLE = Buffer.from(toJson({ success: false, error: 'The file has no such bytes' }))
 const JSON_TYPE = 'application/json; charset=utf-8'
 
+/** A request that is answered with a file. */
+interface FileRequest {
+  readonly method: string
+  readonly headers: Readonly<Record<string, string>>
+  setStatus(status: number): void
+  setHeader(name: string, value: string): void
+  setCaching(value: string): void
+  sendBinary(bytes: Uint8Array, type: string): undefined
+  sendSource(file: BodySource): void
+}
+
 /** `context.sendFile`. @throws HTTP_NOT_FOUND */
-export async function sendFile(path: string | URL, options: FileOptions, context: RequestContext): Promise<undefined> {
+export async function sendFile(path: string | URL, options: FileOptions, context: FileRequest): Promise<undefined> {
   const { root, type, cacheControl, download } = options
   const wanted = path instanceof URL ? fileURLToPath(path) : String(path)
   const real =
@@ -185,7 +195,7 @@ export async function sendFile(path: string | URL, options: FileOptions, context
  */
 export async function answerFile(
   { handle, stats }: OpenFile,
-  context: RequestContext,
+  context: FileRequest,
   contentType: string,
   encoding: string,
 ): Promise<void> {

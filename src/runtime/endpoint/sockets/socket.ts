@@ -3,11 +3,11 @@
 import type { Socket, SocketHandlers } from '../../../contracts/http.ts'
 import type { Data, HttpContext } from '../../../contracts/http-request.ts'
 import type { Owner } from '../../../contracts/owner.ts'
+import type { CodeTracing } from '../../../contracts/tracing.ts'
 import { causality, type Origin } from '../../../core/causality/context.ts'
 import { timeOrderedId } from '../../../core/causality/ids.ts'
 import type { TraceContext } from '../../../core/causality/trace-context.ts'
 import { messageWeight } from '../../../transport/frames/frames.ts'
-import type { WebSocketServer } from './server.ts'
 
 // Taken before plugins can replace it.
 const { stringify: toJson } = JSON
@@ -37,13 +37,27 @@ export interface PluginSocketOptions {
   readonly trace: TraceContext
 }
 
+/** What the sockets of a thread have in common. */
+interface SocketOwner {
+  readonly sink: {
+    sendMessage(number: number, message: string | Uint8Array): boolean
+    messageHandled(number: number, weight: number): void
+    closeSocket(number: number, code: number, reason: string): void
+  }
+  readonly tracing: CodeTracing | null
+  readonly beginStep: ((routeNumber: number, requestId: string) => number) | undefined
+  readonly endStep: ((step: number, failed: boolean) => void) | undefined
+  onFault(options: PluginSocketOptions, thrown: unknown): void
+  ended(number: number): void
+}
+
 /** A plugin's end of one WebSocket, in the thread that has it. */
 export class PluginSocket implements Socket {
   readonly id = `ws_${timeOrderedId()}`
   readonly data: Data
   readonly requestId: string
   readonly #options: PluginSocketOptions
-  readonly #server: WebSocketServer
+  readonly #server: SocketOwner
   readonly #gone = new AbortController()
   readonly #steps: Step[] = []
   #isRunning = false
@@ -52,7 +66,7 @@ export class PluginSocket implements Socket {
   #unreadBytes = 0
   #wakers: (() => void)[] = []
 
-  constructor(options: PluginSocketOptions, server: WebSocketServer) {
+  constructor(options: PluginSocketOptions, server: SocketOwner) {
     this.#options = options
     this.#server = server
     this.data = options.data
