@@ -9,7 +9,7 @@ import { AWAIT_INSERTS, type EventRow, NO_PROCESS, WAITS_FOR_GROUP } from '../..
 import type { LogDatabase } from '../../runtime/event-log/log-database.ts'
 import { SLOT, SLOTS } from '../../runtime/event-log/tables.ts'
 import { BLOCK_POSITIONS } from '../../transport/memory/log-memory.ts'
-import { isKnownDead, ownIdentity, type ProcessIdentity } from '../streams/replica-lock.ts'
+import { isKnownDead, ownIdentity, type ProcessIdentity } from '../streams/process-identity.ts'
 import { dropCopies } from './broadcast-copies.ts'
 import { PAGE_ROWS, type StoredRow, withDeliveries } from './log-reader.ts'
 

@@ -5,7 +5,7 @@ import { RepeatingTask } from '../../core/schedule/repeating-task.ts'
 import { steadyMs } from '../../core/schedule/steady-time.ts'
 import type { LogDatabase } from '../../runtime/event-log/log-database.ts'
 import { CLOCK_MS } from '../../runtime/event-log/tables.ts'
-import { isKnownDead, ownIdentity, type ProcessIdentity } from '../streams/replica-lock.ts'
+import { isKnownDead, ownIdentity, type ProcessIdentity } from '../streams/process-identity.ts'
 
 /** How long the beat counts as living after its last renewal, by the database's clock, milliseconds. */
 export const LEASE_MS = 10_000

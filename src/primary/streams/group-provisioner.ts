@@ -1,7 +1,8 @@
 // Makes the groups of streams.
 import { HeddleError } from '../../core/errors/catalogue.ts'
 import { messageOf } from '../../core/errors/description.ts'
-import { ensureGroup, listConsumers, replicaOfConsumer } from '../../runtime/streams/keys.ts'
+import { ensureGroup, listConsumers } from '../../runtime/streams/consumers.ts'
+import { replicaOfConsumer } from '../../runtime/streams/keys.ts'
 import { retryWhile } from '../../runtime/streams/publisher.ts'
 import type { RedisClient } from '../../stores/redis/client.ts'
 import type { Claimer } from './claimer.ts'

@@ -1,8 +1,9 @@
 // What the hub does for streams: deliveries that failed, those that are claimed.
 
 import type { LogLevel } from '../../contracts/logger.ts'
+import { isNoGroup } from '../../runtime/streams/consumers.ts'
 import { encodeEntry, type StreamEvent } from '../../runtime/streams/entry.ts'
-import { consumerOf, isNoGroup, streamOf, subscriberOf } from '../../runtime/streams/keys.ts'
+import { consumerOf, streamOf, subscriberOf } from '../../runtime/streams/keys.ts'
 import { Acknowledger, KeyGate } from '../../runtime/streams/pending-entries.ts'
 import { retryWhile } from '../../runtime/streams/publisher.ts'
 import { SCRIPTS } from '../../runtime/streams/scripts.ts'

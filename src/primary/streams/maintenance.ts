@@ -1,5 +1,5 @@
 import type { LogLevel } from '../../contracts/logger.ts'
-import { ensureGroup, isNoGroup } from '../../runtime/streams/keys.ts'
+import { ensureGroup, isNoGroup } from '../../runtime/streams/consumers.ts'
 import type { RedisClient } from '../../stores/redis/client.ts'
 import { type HubStreams, handOver, releaseEntries, renewLeases } from './hub-streams.ts'
 import { groupKey } from './reading-thread.ts'

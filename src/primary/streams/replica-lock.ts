@@ -1,62 +1,12 @@
 // One process for each replica id.
 
 import { randomBytes } from 'node:crypto'
-import { readFileSync, readlinkSync } from 'node:fs'
-import { hostname } from 'node:os'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { HeddleError } from '../../core/errors/catalogue.ts'
 import { replicaKey } from '../../runtime/streams/keys.ts'
 import { SCRIPTS } from '../../runtime/streams/scripts.ts'
 import type { RedisClient } from '../../stores/redis/client.ts'
-
-/** Identifies a process among all that may use one store. */
-export interface ProcessIdentity {
-  readonly host: string
-  readonly pid: number
-  /** The system and, in a container, the container, in which the pid means this process; null where that cannot be told. */
-  readonly scope: string | null
-  /** When it started, in ticks of the system: a pid is used again. Null where that cannot be told. */
-  readonly started: string | null
-}
-
-/** This process. */
-export function ownIdentity(): ProcessIdentity {
-  return { host: hostname(), pid: process.pid, scope: scopeOf(), started: startOf(process.pid) }
-}
-
-/** True only for a process of this same system that has certainly ended. */
-export function isKnownDead({ host, pid, scope, started }: Partial<ProcessIdentity>): boolean {
-  if (host !== hostname() || scope !== scopeOf() || pid === undefined || !Number.isSafeInteger(pid) || pid < 1)
-    return false
-  if (scope !== null) return typeof started === 'string' && startOf(pid) !== started
-  try {
-    process.kill(pid, 0)
-    return false
-  } catch (error) {
-    return (error as NodeJS.ErrnoException).code === 'ESRCH'
-  }
-}
-
-/** Two containers may have one host name and the same pids: the boot and the namespace of pids tell them apart. Linux alone. */
-function scopeOf(): string | null {
-  try {
-    return `${readFileSync('/proc/sys/kernel/random/boot_id', 'utf8').trim()} ${readlinkSync('/proc/self/ns/pid')}`
-  } catch {
-    return null // Another system: a host name and a pid have to do.
-  }
-}
-
-/** Null when there is no such process, or it has ended and only its parent has not looked yet. */
-function startOf(pid: number): string | null {
-  try {
-    const stat = readFileSync(`/proc/${pid}/stat`, 'latin1')
-    // The second field, the program's name, may hold blanks and parentheses. Source: proc(5).
-    const fields = stat.slice(stat.lastIndexOf(')') + 2).split(' ')
-    return fields[0] === 'Z' || fields[0] === 'X' ? null : (fields[19] ?? null)
-  } catch {
-    return null
-  }
-}
+import { isKnownDead, ownIdentity, type ProcessIdentity } from './process-identity.ts'
 
 /** How long a replica counts as living after its last renewal, milliseconds. */
 const REPLICA_TTL_MS = 15_000

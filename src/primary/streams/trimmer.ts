@@ -4,16 +4,14 @@ import type { LogLevel } from '../../contracts/logger.ts'
 import { HeddleError } from '../../core/errors/catalogue.ts'
 import { messageOf } from '../../core/errors/description.ts'
 import { Reminder, RepeatingTask } from '../../core/schedule/repeating-task.ts'
+import { listConsumers, listGroups, removeConsumer } from '../../runtime/streams/consumers.ts'
 import {
   consumerOfBroadcast,
   EVENT_PREFIX,
   eventOf,
   GROUPS_SEEN,
   groupOfSeenField,
-  listConsumers,
-  listGroups,
   REMOVED,
-  removeConsumer,
   replicaKey,
   replicaOfConsumer,
   seenField,

@@ -1,5 +1,5 @@
 import type { RedisClient } from '../../stores/redis/client.ts'
-import { ensureGroup } from './keys.ts'
+import { ensureGroup } from './consumers.ts'
 import { isAcknowledged } from './publisher.ts'
 import { SCRIPTS } from './scripts.ts'
 

@@ -1,5 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises'
-import { isNoGroup, streamOf } from './keys.ts'
+import { isNoGroup } from './consumers.ts'
+import { streamOf } from './keys.ts'
 import type { PendingEntries } from './pending-entries.ts'
 import { retryWhile } from './publisher.ts'
 import type { Entry, StreamCommands } from './stream-commands.ts'

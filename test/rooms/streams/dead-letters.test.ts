@@ -1,7 +1,8 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { StreamDeadLetters, type StreamLetter } from '../../../src/primary/streams/dead-letters.ts'
-import { DEAD_STREAM, ensureGroup, streamOf } from '../../../src/runtime/streams/keys.ts'
+import { ensureGroup } from '../../../src/runtime/streams/consumers.ts'
+import { DEAD_STREAM, streamOf } from '../../../src/runtime/streams/keys.ts'
 import { addNumbers, deliver, entriesIn, pendingOf, streamStore } from './fixture.ts'
 
 const STREAM = streamOf('order.paid')

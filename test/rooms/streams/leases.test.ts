@@ -1,7 +1,8 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { handOver, releaseEntries, renewLeases } from '../../../src/primary/streams/hub-streams.ts'
-import { ensureGroup, streamOf } from '../../../src/runtime/streams/keys.ts'
+import { ensureGroup } from '../../../src/runtime/streams/consumers.ts'
+import { streamOf } from '../../../src/runtime/streams/keys.ts'
 import { until } from '../../support/until.ts'
 import { addNumbers, deliver, pendingOf, streamStore } from './fixture.ts'
 

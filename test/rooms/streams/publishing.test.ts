@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { ensureGroup, isNoGroup, lastOfKey, streamOf } from '../../../src/runtime/streams/keys.ts'
+import { ensureGroup, isNoGroup } from '../../../src/runtime/streams/consumers.ts'
+import { lastOfKey, streamOf } from '../../../src/runtime/streams/keys.ts'
 import { isAcknowledged, LAST_OF_KEY_MS, publishKeyed } from '../../../src/runtime/streams/publisher.ts'
 import { addNumbers, deliver, entriesIn, streamStore } from './fixture.ts'
 

@@ -8,14 +8,16 @@ import {
   type TrimReport,
 } from '../../../src/primary/streams/trimmer.ts'
 import {
-  broadcastGroupOf,
-  consumerOf,
   ensureGroup,
-  GROUPS_SEEN,
   isNoGroup,
   listConsumers,
   listGroups,
   removeConsumer,
+} from '../../../src/runtime/streams/consumers.ts'
+import {
+  broadcastGroupOf,
+  consumerOf,
+  GROUPS_SEEN,
   replicaKey,
   seenField,
   streamOf,

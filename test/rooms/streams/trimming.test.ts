@@ -7,7 +7,8 @@ import {
   retireGroups,
   trimStream,
 } from '../../../src/primary/streams/trimmer.ts'
-import { ensureGroup, GROUPS_SEEN, REMOVED, seenField, streamOf } from '../../../src/runtime/streams/keys.ts'
+import { ensureGroup } from '../../../src/runtime/streams/consumers.ts'
+import { GROUPS_SEEN, REMOVED, seenField, streamOf } from '../../../src/runtime/streams/keys.ts'
 import { until } from '../../support/until.ts'
 import { addNumbers, deliver, entriesIn, pendingOf, streamStore } from './fixture.ts'
 
