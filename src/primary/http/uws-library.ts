@@ -70,8 +70,8 @@ async function loadBinary(): Promise<Library> {
         `its binary for Node ${major} needs glibc ${wanted} or newer, as in Debian 13 and Ubuntu 24.04; the one for Node 22 does not`,
       )
     // npm installs it for the Node that it runs on itself; in `npm exec` that is the one of node_modules/.bin.
-    const mend = "if npm ran on another Node, npm exec -c 'npm install' adds it"
-    throw new Error(`it has no binary for Node ${major} on ${platform} ${arch} that loads; ${mend}`)
+    const fix = "if npm ran on another Node, npm exec -c 'npm install' adds it"
+    throw new Error(`it has no binary for Node ${major} on ${platform} ${arch} that loads; ${fix}`)
   }
 }
 
@@ -162,7 +162,7 @@ class UwsApp implements HttpApp {
  * The library turns a request into a WebSocket by shrinking its memory in place. At the end of a `cork` that took the cork itself it takes
  * the WebSocket for the request still, since the address is the same, and reads the request's flags from behind its end: where something
  * else has been put there meanwhile, the client may be cut off right after the handshake. Within the cork of another connection it does
- * not look. (uNetworking/uWebSockets#1929, mended in 20.79; 20.51 has it, 20.69 does not show it.)
+ * not look. (uNetworking/uWebSockets#1929, fixed in 20.79; 20.51 has it, 20.69 does not show it.)
  */
 class CorkHolder {
   readonly #library: Library

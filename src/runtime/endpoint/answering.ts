@@ -37,7 +37,7 @@ const CLOCKS_DIFFER_MS = 50
 const NO_HOOKS: HookChain = { identify: null, before: [], after: [], onError: [] }
 
 /** What of a route an answer depends on. */
-export type AnsweredRoute = Pick<ServedRoute, 'template' | 'hooks'> & { readonly options: RouteOptions }
+type AnsweredRoute = Pick<ServedRoute, 'template' | 'hooks'> & { readonly options: RouteOptions }
 
 /** One request of a route: checks its token, runs its hooks, and makes the answer of what they and the code return and throw. */
 export class Answering {

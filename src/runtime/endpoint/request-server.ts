@@ -42,9 +42,9 @@ export class RequestServer {
   /** Requests that were not answered at once: only these can be cancelled. */
   readonly #running = new Map<number, RequestContext>()
   readonly #streams: SseServer
-  /** Answers that are sent in pieces. */
   /** Bodies that handlers read while they come. */
   readonly #bodies: IncomingBodies
+  /** Answers that are sent in pieces. */
   readonly #files = new Map<number, { sender: FileSender; context: RequestContext }>()
 
   constructor(sink: ReplySink, onFault: FaultLog, sockets: WebSocketServer) {
