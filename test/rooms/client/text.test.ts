@@ -1,18 +1,9 @@
 import assert from 'node:assert/strict'
-import { execFileSync } from 'node:child_process'
-import { cpSync, readFileSync } from 'node:fs'
-import { join } from 'node:path'
 import { test } from 'node:test'
-import { fileURLToPath } from 'node:url'
 import { clientText } from '../../../src/devtools/client/write.ts'
 import { folderOf } from '../../support/folder.ts'
+import { assertCompiles } from './compiled.ts'
 import { ODD_ROUTES, ODD_SCHEMAS, routeInfo } from './routes.ts'
-
-const ROOT = fileURLToPath(new URL('../../..', import.meta.url))
-const TSC = join(ROOT, 'node_modules/typescript/bin/tsc')
-/** Everything that a careful project may ask of its files. */
-const STRICT =
-  'strict noUncheckedIndexedAccess exactOptionalPropertyTypes verbatimModuleSyntax isolatedModules erasableSyntaxOnly noImplicitOverride noImplicitReturns noUnusedLocals noUnusedParameters noPropertyAccessFromIndexSignature noFallthroughCasesInSwitch noEmit'
 
 const EVENTS = new Map(
   Object.entries(ODD_SCHEMAS).map(([name, schema]) => [`odd.${name}-*/'`, { domain: 'odd', schema }] as const),
@@ -36,27 +27,9 @@ export async function all(): Promise<unknown> {
 }
 `
 
-function compile(folder: string, options: string[]): void {
-  const files = ['odd.ts', 'user.ts', 'client.ts', 'page.ts']
-  const strict = STRICT.split(' ').map((name) => `--${name}`)
-  const args = [...strict, '--target', 'es2022', '--module', 'nodenext', '--allowImportingTsExtensions', ...options]
-  execFileSync(process.execPath, [TSC, ...args, ...files], { cwd: folder, encoding: 'utf8' })
-}
-
 test('the strictest compiler takes the client of any service, in Node and in browsers', async (t) => {
-  const page = readFileSync(join(ROOT, 'src/devtools/client/README.md'), 'utf8')
-  const folder = await folderOf(t, {
-    'page.ts': /```ts\n(.*?)```/s.exec(page)![1]!,
-    'odd.ts': clientText("odd */ 'things'\n", ODD_ROUTES, EVENTS),
-    'user.ts': USER,
-  })
-  cpSync(join(ROOT, 'test/rooms/client/shop-client.ts'), join(folder, 'client.ts'))
-  try {
-    compile(folder, ['--lib', 'es2022,dom,dom.iterable,dom.asynciterable', '--types', ''])
-    compile(folder, ['--lib', 'es2023', '--types', 'node', '--typeRoots', join(ROOT, 'node_modules/@types')])
-  } catch (error) {
-    assert.fail((error as { stdout: string }).stdout)
-  }
+  const folder = await folderOf(t, { 'odd.ts': clientText("odd */ 'things'\n", ODD_ROUTES, EVENTS), 'user.ts': USER })
+  for (const library of ['browser', 'node'] as const) assertCompiles(folder, ['odd.ts', 'user.ts'], library)
 })
 
 test('the text is the same in whatever order plugins register their routes', () => {

@@ -107,19 +107,6 @@ export class Outage {
     return code
   }
 
-  /** A process stands still until its name is another's. @returns its exit code, and what it said */
-  async loseName(ms: number): Promise<{ code: number | null; said: string; isReplaced: boolean }> {
-    const old = await this.fleet.replica('c')
-    old.freeze()
-    await sleep(ms)
-    const next = await this.fleet.replica('c')
-    old.thaw()
-    await until(() => old.process.exitCode !== null, 'it has ended', 60_000)
-    const said = old.logs.find(({ msg }) => msg.includes('REPLICA_ID'))?.msg ?? ''
-    const isReplaced = (await next.fetch('/system/health/ready')).status === 200
-    return { code: old.process.exitCode, said, isReplaced }
-  }
-
   async restartPostgres(): Promise<void> {
     await this.#postgres.stop('immediate')
     await sleep(300)

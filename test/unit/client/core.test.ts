@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { type TestContext, test } from 'node:test'
-import { ApiError, Client, type ClientOptions, Unreachable } from '../../rooms/client/shop-client.ts'
+import { ApiError, type ClientOptions, Transport, Unreachable } from '../../../src/devtools/client/core.ts'
 
 type Answer = (response: ServerResponse, request: IncomingMessage) => void
 
@@ -25,7 +25,7 @@ async function serving(t: TestContext, answers: Answer[], options: ClientOptions
     server.close()
   })
   const { port } = server.address() as AddressInfo
-  return { requests, client: new Client({ baseUrl: `http://127.0.0.1:${port}/api/`, ...options }) }
+  return { requests, client: new Transport({ baseUrl: `http://127.0.0.1:${port}/api/`, ...options }) }
 }
 
 test('a request that is idempotent is sent again, and as often as the client may', async (t) => {
@@ -56,11 +56,11 @@ test('one that is not idempotent is sent once, unless it has a key, which stays 
     status(409, { 'retry-after': '0' }),
     status(201, {}, '{"success":true}'),
   ])
-  await client.postOrders({ body: { item: 'tea', quantity: 1 } })
+  await client.call('POST', '/orders', { body: { item: 'tea', quantity: 1 } }, {}, { isKeyed: true })
   const keys = requests.map(({ headers }) => headers['idempotency-key'])
   assert.equal(keys.length, 3)
   assert.equal(new Set(keys).size, 1)
-  await client.postOrders({ body: { item: 'tea', quantity: 1 } })
+  await client.call('POST', '/orders', { body: { item: 'tea', quantity: 1 } }, {}, { isKeyed: true })
   assert.notEqual(requests.at(-1)!.headers['idempotency-key'], keys[0])
 })
 
@@ -129,12 +129,12 @@ test('a stream that breaks is opened again, and not for ever', async (t) => {
     (response) => response.writeHead(200, head).end('data: {"n":2}\n\n'),
   ])
   const frames: unknown[] = []
-  for await (const frame of client.getTicks()) frames.push(frame)
+  for await (const frame of client.stream('/ticks')) frames.push(frame)
   assert.deepEqual([frames, requests.length], [[{ n: 1 }, { n: 2 }], 2])
 
   const broken = await serving(t, [piece(': nothing\n\n')], { retries: 1 })
   await assert.rejects(async () => {
-    for await (const _ of broken.client.getTicks());
+    for await (const _ of broken.client.stream('/ticks'));
   }, Unreachable)
   assert.equal(broken.requests.length, 2)
 })
@@ -162,8 +162,8 @@ test('cookies are kept by path and time, and sent with the origin', async (t) =>
 })
 
 test('a service that is not there is told with its address and the reason', async () => {
-  const client = new Client({ baseUrl: 'http://127.0.0.1:1', retries: 0 })
-  const result = await client.getSecret().result()
+  const client = new Transport({ baseUrl: 'http://127.0.0.1:1', retries: 0 })
+  const result = await client.request('GET', '/secret').result()
   assert.ok(!result.ok)
   assert.match(result.message, /^http:\/\/127\.0\.0\.1:1\/secret cannot be reached: ./)
 })
