@@ -2,14 +2,20 @@ import { randomBytes } from 'node:crypto'
 import { existsSync, statSync } from 'node:fs'
 import { resolve } from 'node:path'
 import { messageOf } from '../errors/description.ts'
-import { checkTls, checkTokens, isLoopback, isSystemClosed, setApart, warnOfClearText } from './checks.ts'
-import { keepFilesApart } from './files-apart.ts'
+import {
+  checkTls,
+  checkTokens,
+  isLoopback,
+  isSystemClosed,
+  keepFilesApart,
+  setApart,
+  warnOfClearText,
+} from './checks.ts'
+import type { Row } from './kinds.ts'
 import { likelyTypos } from './nearest-name.ts'
-import { parseVariable } from './parse.ts'
 import { serveVariables } from './plugin-variables.ts'
 import { type Settings, settingKey, VARIABLES, variablesOfOtherTools } from './schema.ts'
 import { chosenTools, FILE_SUFFIX, readConnectionUrls, readSecretFiles, urlFor, withShippedDomains } from './sources.ts'
-import type { VariableRow } from './variables/row.ts'
 
 /** Exit status of a process whose environment is not valid (EX_CONFIG of sysexits.h). */
 export const EXIT_CONFIG = 78
@@ -20,7 +26,7 @@ export const EXIT_CONFIG = 78
  */
 export const UWS_HTTP_MAX_HEADERS_BYTES = 98_304
 
-const ROWS = Object.entries(VARIABLES) as [string, VariableRow][]
+const ROWS = Object.entries(VARIABLES) as [string, Row<unknown>][]
 const SECRET_NAMES = new Set(ROWS.filter(([, row]) => row.secret).map(([name]) => name))
 
 type Environment = Readonly<Record<string, string | undefined>>
@@ -142,12 +148,15 @@ function without(env: Environment, names: readonly string[]): Environment {
   return Object.fromEntries(Object.entries(env).filter(([name]) => !dropped.has(name)))
 }
 
-function readRow(row: VariableRow, raw: string | undefined, above: Record<string, unknown>, isDevelopment: boolean) {
-  if (!isUnset(raw)) return parseVariable(row, raw)
-  const value = typeof row.default === 'function' ? row.default(above, isDevelopment) : row.default
-  const isPath = row.type === 'folder' || row.type === 'folders' || row.type === 'file'
-  if (isPath) return parseVariable(row, value as string)
-  return { value: Array.isArray(value) ? [...value] : value }
+function readRow(
+  row: Row<unknown>,
+  raw: string | undefined,
+  above: Record<string, unknown>,
+  isDevelopment: boolean,
+): ReturnType<Row<unknown>['read']> {
+  if (!isUnset(raw)) return row.read(row.secret ? raw : raw.trim())
+  if (typeof row.default === 'function') return { value: row.default(above, isDevelopment) }
+  return typeof row.default === 'string' ? row.read(row.default) : { value: row.default }
 }
 
 function isUnset(raw: string | undefined): raw is undefined | '' {

@@ -1,3 +1,5 @@
+// A plugin's own variables: those that a thread has, and how a number and a boolean are read, in them and in settings.
+
 type Variables = (name: string) => string | undefined
 
 let ofProcess: Variables = () => undefined
@@ -19,4 +21,16 @@ export function adoptVariables(given: Readonly<Record<string, string>>): void {
 /** What `readVariable` reads in a thread that has adopted no others. */
 export function serveVariables(variables: Variables): void {
   ofProcess = variables
+}
+
+/** A decimal number; undefined for anything else, hexadecimals and infinities included. */
+export function parseNumber(text: string): number | undefined {
+  const value = /^[+-]?(\d+\.?\d*|\.\d+)(e[+-]?\d+)?$/i.test(text) ? Number(text) : Number.NaN
+  return Number.isFinite(value) ? value : undefined
+}
+
+/** true, 1, yes and on, or their opposites, in any case; undefined for anything else. */
+export function parseBoolean(text: string): boolean | undefined {
+  if (/^(?:true|1|yes|on)$/i.test(text)) return true
+  return /^(?:false|0|no|off)$/i.test(text) ? false : undefined
 }

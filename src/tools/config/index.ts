@@ -1,6 +1,6 @@
 import type { Config, VariableOptions } from '../../contracts/config.ts'
 import type { Tool, ToolRuntime } from '../../contracts/tool.ts'
-import { parseBoolean, parseNumber } from '../../core/config/parse.ts'
+import { parseBoolean, parseNumber } from '../../core/config/plugin-variables.ts'
 import { HeddleError } from '../../core/errors/catalogue.ts'
 
 type Value = string | number | boolean

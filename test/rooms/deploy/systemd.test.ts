@@ -133,7 +133,7 @@ for (const file of ['heddle.service', 'heddle@.service']) {
   test(`${file} gives heddle the time to end by itself, and does not repeat a start that cannot succeed`, async () => {
     const unit = await readUnit(file)
     const setting = (name: string): string | undefined => new RegExp(`^${name}=(.*)$`, 'm').exec(unit)?.[1]
-    assert.ok(Number(setting('TimeoutStopSec')) * 1000 >= VARIABLES.SHUTDOWN_TIMEOUT_MS.default + 10_000)
+    assert.ok(Number(setting('TimeoutStopSec')) * 1000 >= Number(VARIABLES.SHUTDOWN_TIMEOUT_MS.default) + 10_000)
     assert.equal(setting('RestartPreventExitStatus'), String(EXIT_CONFIG))
     assert.equal(setting('ExecReload'), '/bin/kill -HUP $MAINPID')
     assert.ok(Number(setting('WatchdogSec')) >= 10)

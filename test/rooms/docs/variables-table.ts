@@ -1,5 +1,5 @@
+import type { Row } from '../../../src/core/config/kinds.ts'
 import { settingKey, VARIABLES } from '../../../src/core/config/schema.ts'
-import type { VariableRow } from '../../../src/core/config/variables/row.ts'
 
 export const TABLE_START = '<!-- The table is generated: UPDATE_DOCS=1 npm test docs -->'
 export const TABLE_END = '<!-- end of the table -->'
@@ -27,10 +27,10 @@ export const TOLD_DEFAULTS: Readonly<Record<string, string>> = {
 
 /** The table of every variable, a line each, in the order of the schema, aligned as the formatter wants it. */
 export function variablesTable(): string {
-  const rows = Object.entries(VARIABLES).map(([name, row]: [string, VariableRow]) => [
+  const rows = Object.entries(VARIABLES).map(([name, row]: [string, Row<unknown>]) => [
     `\`${name}\``,
     defaultOf(name, row),
-    valuesOf(row),
+    row.values,
     row.secret ? `**Secret.** ${row.effect}` : row.effect,
   ])
   const cells = [['variable', 'default', 'values', 'effect'], ...rows]
@@ -44,32 +44,12 @@ export function variablesTable(): string {
   return lines.map((line) => `| ${line.join(' | ')} |`).join('\n')
 }
 
-function defaultOf(name: string, row: VariableRow): string {
+function defaultOf(name: string, row: Row<unknown>): string {
   const value = row.default
   if (TOLD_DEFAULTS[name] !== undefined) return TOLD_DEFAULTS[name]
   if (typeof value === 'function') throw new Error(`The default of ${name} is computed: tell it in TOLD_DEFAULTS`)
   if (value === undefined) return 'none'
   return String(value) === '' ? 'empty' : `\`${String(value)}\``
-}
-
-function valuesOf(row: VariableRow): string {
-  switch (row.type) {
-    case 'integer':
-    case 'number': {
-      const unit = row.unit === undefined ? '' : ` ${row.unit}`
-      const whole = row.type === 'integer' ? '' : ', fractions too'
-      if (row.max === Number.MAX_SAFE_INTEGER) return `${row.min} or more${unit}${whole}`
-      return `${row.min} to ${row.max}${unit}${whole}`
-    }
-    case 'boolean':
-      return '`true` or `false`'
-    case 'choice':
-      return row.choices.map((choice) => `\`${choice}\``).join(', ')
-    case 'text':
-      return row.wanted ?? row.unit ?? 'any string'
-    default:
-      return row.unit ?? (row.type === 'file' ? 'path of a file' : 'path of a folder')
-  }
 }
 
 /** True when a source uses a variable: as a setting, or by its own name (a plugin asks the tool `config` for it). */

@@ -22,7 +22,7 @@ import {
 const ROOT = fileURLToPath(new URL('../../..', import.meta.url))
 const DELAY_MS = 5000
 /** A drain, and what heddle takes to end by itself. */
-const SHUTDOWN_MS = DELAY_MS + VARIABLES.SHUTDOWN_TIMEOUT_MS.default + 5000
+const SHUTDOWN_MS = DELAY_MS + Number(VARIABLES.SHUTDOWN_TIMEOUT_MS.default) + 5000
 const SECRETS = { AUTH_SECRET_KEY: 'x'.repeat(64), RDB_PASSWORD: 'secret', KV_PASSWORD: 'secret' }
 
 const compose = readCompose()
@@ -212,9 +212,13 @@ test('a process that stops serves for longer than the proxy leaves out one that 
 test('the proxy gives up later than heddle does, and lets through what heddle refuses in its own words', () => {
   const text = readDeploy('nginx/heddle.conf')
   const setting = (name: string): string => new RegExp(`^ +${name} (.*);$`, 'm').exec(text)![1]!
-  assert.ok(Number.parseInt(setting('proxy_read_timeout'), 10) * 1000 > VARIABLES.HTTP_HANDLER_TIMEOUT_MS.default)
+  assert.ok(
+    Number.parseInt(setting('proxy_read_timeout'), 10) * 1000 > Number(VARIABLES.HTTP_HANDLER_TIMEOUT_MS.default),
+  )
   assert.ok(Number.parseInt(setting('proxy_read_timeout'), 10) * 1000 > 2 * SSE_COMMENT_MS)
-  assert.ok(Number.parseInt(setting('client_max_body_size'), 10) * 1024 ** 2 > VARIABLES.HTTP_BODY_LIMIT.default)
+  assert.ok(
+    Number.parseInt(setting('client_max_body_size'), 10) * 1024 ** 2 > Number(VARIABLES.HTTP_BODY_LIMIT.default),
+  )
   assert.doesNotMatch(setting('proxy_next_upstream'), /non_idempotent|http_/)
   const { annotations } = named('Ingress', 'heddle').metadata
   for (const name of ['client_max_body_size', 'proxy_connect_timeout', 'proxy_send_timeout', 'proxy_read_timeout']) {
