@@ -168,7 +168,7 @@ export interface BlackBox {
   /**
    * The handler that ended the lane, where it can be told. `evidence` says how: by the stack, because it had made the
    * timer, socket or promise whose callback ended the thread, because nothing else was in flight, because it
-   * was there at death after death and seldom otherwise (which is no proof: it is tried alone), or because it was the last one to begin. `line` is `file:line:column` of the innermost frame in a domain's folder, `handler` the route or subscriber.
+   * alone was there at three deaths of those that had not been seen to do no harm in the minute before (which is no proof: it is tried alone), or because it was the last one to begin. `line` is `file:line:column` of the innermost frame in a domain's folder, `handler` the route or subscriber.
    */
   guilty: {
     plugin: string | null

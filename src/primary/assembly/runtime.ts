@@ -40,7 +40,7 @@ import { assembleEvents, type EventParts, openStreams } from './events.ts'
 import { assembleHttp, type HttpParts } from './http.ts'
 import { Observers } from './observers.ts'
 import { shutDown } from './shutdown.ts'
-import { assembleCircuitBreaker, assembleSupervision, assembleSuspicion, type SupervisionParts } from './supervision.ts'
+import { assembleGuilt, assembleSupervision, type SupervisionParts } from './supervision.ts'
 import { assembleTools, type ToolParts } from './tools.ts'
 
 const NONE: ReadonlySet<number> = new Set()
@@ -130,13 +130,13 @@ export class Runtime {
       opened: () => events.eventLog.opened(),
       log: (message, plugin, fields) => log('ERROR', message, plugin, fields),
     }).requests
-    const suspicion = assembleSuspicion({ settings, http, events, link })
-    const circuitBreaker = assembleCircuitBreaker({ processLog, events, tools, http, suspicion })
-    processDeaths?.setAside(circuitBreaker)
+    const guiltParts = assembleGuilt({ settings, http, events, tools, link, log })
+    const { guilt } = guiltParts
+    processDeaths?.setAside(guilt.circuits)
     const jobs = new Jobs({
       enabled: settings.schedulerEnabled,
       lanes: () => link.supervisor.lanes.ready,
-      isPaused: (plugin) => circuitBreaker.isOpen(plugin),
+      isPaused: (plugin) => guilt.circuits.isOpen(plugin),
       database: () => {
         const database = logDatabaseOf(tools.kernel.toolbox.get('db'))
         // Which process has the event log of a file says nothing of the jobs.
@@ -189,10 +189,9 @@ export class Runtime {
       tools,
       http,
       jobs,
-      circuitBreaker,
       pool,
       descriptors,
-      suspicion,
+      guilt: guiltParts,
       laneCalls: new LaneCallHandler(events.bus, host),
       tracing: () => this.#observers.tracing,
       history: () => this.#observers.history,
@@ -208,8 +207,7 @@ export class Runtime {
       onNewCode: () => {
         events.hub.forgetNames()
         lanes.registrar.codeChanged(lanes.supervisor.lanes.ready)
-        circuitBreaker.reset()
-        lanes.judge.reset()
+        guilt.reset()
       },
       onEnd: (info) => {
         tools.health.reload = info

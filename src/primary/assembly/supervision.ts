@@ -1,9 +1,7 @@
 // Builds the supervision of the lanes.
 
-import type { Origin } from '../../core/causality/context.ts'
 import type { Settings } from '../../core/config/schema.ts'
 import { messageOf, stackOf } from '../../core/errors/description.ts'
-import { steadyMs } from '../../core/schedule/steady-time.ts'
 import type { ProcessHistory } from '../../history/process-history.ts'
 import type { ProcessTracing } from '../../tracing/process-tracing.ts'
 import { ClaimMemory } from '../../transport/memory/claim-memory.ts'
@@ -17,9 +15,8 @@ import type { PoolProbe } from '../health/pool-probe.ts'
 import type { Jobs } from '../jobs/jobs.ts'
 import type { Log, ProcessLog } from '../logging/process-log.ts'
 import { LaneDeaths } from '../supervision/black-box.ts'
-import { CircuitBreaker, Confinement } from '../supervision/circuit-breaker.ts'
 import type { FlightMirror } from '../supervision/crash-report.ts'
-import { type Handlers, handlersOf, Judge, lastBegunIn, Sightings, Suspicion } from '../supervision/guilt.ts'
+import { Guilt } from '../supervision/guilt.ts'
 import { LaneRegistrar } from '../supervision/lane-registrar.ts'
 import { OnReadyRunner } from '../supervision/on-ready-runner.ts'
 import type { ProcessDeaths } from '../supervision/process-deaths.ts'
@@ -29,44 +26,45 @@ import type { EventParts } from './events.ts'
 import type { HttpParts } from './http.ts'
 import type { ToolParts } from './tools.ts'
 
-interface SuspicionParts {
-  readonly sightings: Sightings
-  readonly suspicion: Suspicion
-  readonly confinement: Confinement
-  handlersOf(lane: Lane): Handlers
-  /** The handler that a lane has begun last and not ended. */
-  lastBegunIn(lane: Lane): Origin | null
+export interface GuiltParts {
+  readonly guilt: Guilt
   /** Gives the dispatcher the lanes that take requests, each for its plugins. */
   placeRequests(): void
 }
 
-interface SuspicionOptions {
+interface GuiltOptions {
   settings: Settings
   http: HttpParts
   events: EventParts
+  tools: ToolParts
   link: SupervisorLink
+  log: Log
 }
 
 /** What is known of the plugins' guilt, and where their requests go because of it. */
-export function assembleSuspicion({ settings, http, events, link }: SuspicionOptions): SuspicionParts {
+export function assembleGuilt({ settings, http, events, tools, link, log }: GuiltOptions): GuiltParts {
   const { routing, dispatcher } = http
   const { hub, laneSubscribers } = events
-  const ofLane = (lane: Lane): Handlers => handlersOf(lane, routing, Date.now())
-  const sightings = new Sightings(ofLane)
-  const confinement = new Confinement({
+  const guilt = new Guilt({
+    routing,
+    lanes: () => link.supervisor.lanes.ready,
     onWanted: (isWanted) => link.supervisor.wantProbation(isWanted),
     // A lane reads streams by itself, and ahead: no lane reads for it, and other processes do.
     onStalling: (plugin, isStalling) => events.streams?.pausePlugin(plugin, isStalling, 'stalling'),
+    onCircuit: (plugin, open) => {
+      routing.close(plugin, open?.untilMs ?? 0)
+      hub.pausePlugin(plugin, open !== null)
+      events.streams?.pausePlugin(plugin, open !== null)
+      tools.health.setCircuit(plugin, open?.reason ?? null)
+      if (open !== null) log('ERROR', `Plugin ${plugin}: ${open.reason}`, 'supervisor')
+      else log('WARNING', `Plugin ${plugin} is tried again`, 'supervisor')
+    },
     onChange: placeRequests,
+    log: (level, message) => log(level, message, 'supervisor'),
   })
-  const placement = new RequestPlacement({
-    routes: routing.table,
-    lanesWanted: settings.lanes,
-    isConfined: (plugin) => confinement.isConfined(plugin),
-    isStalling: (plugin) => confinement.isStalling(plugin),
-    isKnown: (plugin) => sightings.isKnown(plugin),
-    isCrisis: () => confinement.isCrisis(steadyMs()),
-  })
+  const placement = new RequestPlacement(routing.table, settings.lanes, guilt)
+  return { guilt, placeRequests }
+
   function placeRequests(): void {
     const { serving, hasProbationBegun } = link.supervisor.lanes
     placement.place(serving, hasProbationBegun)
@@ -74,21 +72,11 @@ export function assembleSuspicion({ settings, http, events, link }: SuspicionOpt
     for (const lane of serving) laneSubscribers.holdBack(lane, (plugin) => placement.isKeptFrom(lane, plugin))
     hub.subscribersChanged()
   }
-  sightings.start(() => link.supervisor.lanes.ready, placeRequests)
-  return {
-    sightings,
-    suspicion: new Suspicion(sightings),
-    confinement,
-    handlersOf: ofLane,
-    lastBegunIn: (lane) => lastBegunIn(lane, routing),
-    placeRequests,
-  }
 }
 
 export interface SupervisionParts {
   readonly supervisor: Supervisor
   readonly registrar: LaneRegistrar
-  readonly judge: Judge
   /** Tells everybody what the lanes that are up host now. */
   lanesChanged(): void
 }
@@ -104,8 +92,7 @@ interface SupervisionOptions {
   tools: ToolParts
   http: HttpParts
   jobs: Jobs
-  circuitBreaker: CircuitBreaker
-  suspicion: SuspicionParts
+  guilt: GuiltParts
   laneCalls: LaneCallHandler
   pool: PoolProbe
   descriptors: Descriptors
@@ -123,6 +110,7 @@ export function assembleSupervision(options: SupervisionOptions): SupervisionPar
   const { settings, shared, isDevelopment, processLog, link, events, tools, http, jobs } = options
   const { log } = processLog
   const { kernel, health, snapshots } = tools
+  const { guilt, placeRequests } = options.guilt
   const registrar = new LaneRegistrar({
     lanesWanted: settings.lanes,
     routing: http.routing,
@@ -138,11 +126,6 @@ export function assembleSupervision(options: SupervisionOptions): SupervisionPar
     snapshots,
     log: (message) => log('ERROR', message, 'kernel'),
   })
-  const judge = new Judge({
-    ...options.suspicion,
-    circuitBreaker: options.circuitBreaker,
-    log: (level, message) => log(level, message, 'supervisor'),
-  })
   const claims = new ClaimMemory(shared.claims)
   const threadGone = (threadId: number): void => {
     kernel.toolbox.threadGone(threadId)
@@ -153,7 +136,7 @@ export function assembleSupervision(options: SupervisionOptions): SupervisionPar
     domainsDir: settings.domainsDir,
     routing: http.routing,
     registrar,
-    judge,
+    guilt,
     callName: (number) => callNames.nameOf(number),
     publish: (event) => events.driver.publish(event, null),
     record: (box, keys) => options.history()?.died(box, keys),
@@ -179,15 +162,13 @@ export function assembleSupervision(options: SupervisionOptions): SupervisionPar
       events.laneStreams.still(lane)
       void http.dispatcher.rescue(lane)
     },
-    onStalled: (lane, stack) => judge.stalled(lane, stack),
+    onStalled: (lane, stack) => guilt.stalled(lane, stack),
     onRecovered: (lane, standstill) => deaths.onRecovered(lane, standstill),
     onLeftOut: (file, reason) => {
       for (const lane of supervisor.lanes.all) registrar.leftOut(lane, file, reason)
     },
     onWornOut: (lane) => {
-      const names = [...options.suspicion.handlersOf(lane).values()].map(
-        ({ plugin, handler }) => `${handler} (${plugin})`,
-      )
+      const names = guilt.handlersIn(lane).map(({ plugin, handler }) => `${handler} (${plugin})`)
       const text = `Lane ${lane.index} is replaced: handlers that do not settle, though their requests were given up, hold half of LANE_MAX_INFLIGHT`
       log('WARNING', `${text}: ${names.slice(0, UNDONE_NAMED).join(', ')}`, 'supervisor')
     },
@@ -212,10 +193,10 @@ export function assembleSupervision(options: SupervisionOptions): SupervisionPar
     onChange: lanesChanged,
   })
   link.connect(supervisor)
-  return { supervisor, registrar, judge, lanesChanged }
+  return { supervisor, registrar, lanesChanged }
 
   function lanesChanged(): void {
-    options.suspicion.placeRequests()
+    placeRequests()
     registrar.lanesChanged(supervisor.lanes.ready)
     snapshots.sendSoon()
     options.flightMirror?.nameSoon(() => supervisor.lanes.all, http.routing, kernel.plugins.files)
@@ -265,23 +246,4 @@ function laneListener(registrar: LaneRegistrar, options: SupervisionOptions): La
         stack: stackOf(error),
       }),
   }
-}
-
-/** Takes plugins whose handlers bring down lanes out of service for a while. */
-export function assembleCircuitBreaker(
-  options: Pick<SupervisionOptions, 'processLog' | 'events' | 'tools' | 'http' | 'suspicion'>,
-) {
-  const { processLog, events, tools, http, suspicion } = options
-  return new CircuitBreaker((plugin, open) => {
-    http.routing.close(plugin, open?.untilMs ?? 0)
-    events.hub.pausePlugin(plugin, open !== null)
-    events.streams?.pausePlugin(plugin, open !== null)
-    tools.health.setCircuit(plugin, open?.reason ?? null)
-    if (open !== null) processLog.log('ERROR', `Plugin ${plugin}: ${open.reason}`, 'supervisor')
-    else {
-      // Not among the others: it may well go on as before.
-      suspicion.confinement.confine(plugin)
-      processLog.log('WARNING', `Plugin ${plugin} is tried again`, 'supervisor')
-    }
-  })
 }

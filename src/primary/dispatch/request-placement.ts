@@ -1,18 +1,16 @@
 import type { RouteTable } from '../http/routes.ts'
 import { ALWAYS, type Lane, NOT, WHILE_IT_ANSWERS } from './lane.ts'
 
-export interface PlacementOptions {
-  routes: RouteTable
-  /** How many regular lanes there are when all are up. */
-  lanesWanted: number
+/** What is known of plugins by the deaths of lanes. */
+interface PluginsKnown {
   /** True for a plugin that may have ended a lane. */
-  isConfined: (plugin: string) => boolean
+  isConfined(plugin: string): boolean
   /** True for a plugin that stands still in the lanes. */
-  isStalling: (plugin: string) => boolean
+  isStalling(plugin: string): boolean
   /** True for a plugin that has worked without harm. */
-  isKnown: (plugin: string) => boolean
+  isKnown(plugin: string): boolean
   /** True while one lane has to be sheltered. */
-  isCrisis: () => boolean
+  isCrisis(): boolean
 }
 
 /**
@@ -26,23 +24,28 @@ export interface PlacementOptions {
  * - everything else goes to any regular lane.
  */
 export class RequestPlacement {
-  readonly #options: PlacementOptions
+  readonly #routes: RouteTable
+  readonly #lanesWanted: number
+  readonly #plugins: PluginsKnown
   #sheltered: Lane | null = null
 
-  constructor(options: PlacementOptions) {
-    this.#options = options
+  /** @param lanesWanted how many regular lanes there are when all are up */
+  constructor(routes: RouteTable, lanesWanted: number, plugins: PluginsKnown) {
+    this.#routes = routes
+    this.#lanesWanted = lanesWanted
+    this.#plugins = plugins
   }
 
   /** @param lanes those that take requests */
   place(lanes: readonly Lane[], hasProbationBegun: boolean): void {
-    const { routes, isConfined, isStalling, isKnown, isCrisis } = this.#options
+    const plugins = this.#plugins
     const sheltered = oldestThatAnswers(lanes.filter(({ role }) => role === 'regular'))
     this.#sheltered = sheltered
-    const hasShelter = this.#isOneOfMany && isCrisis()
-    for (const { servedBy, number, plugin } of routes.list()) {
+    const hasShelter = this.#isOneOfMany && plugins.isCrisis()
+    for (const { servedBy, number, plugin } of this.#routes.list()) {
       if (servedBy !== 'lanes') continue
-      const confined = isConfined(plugin)
-      const stalling = isStalling(plugin)
+      const confined = plugins.isConfined(plugin)
+      const stalling = plugins.isStalling(plugin)
       for (const lane of lanes) {
         const isOpen =
           lane.role === 'probation'
@@ -58,17 +61,17 @@ export class RequestPlacement {
 
     /** Folders that plugins of the primary serve run no code of a plugin. */
     function known({ manifest }: Lane, plugin: string): boolean {
-      return isKnown(plugin) || manifest?.plugins[plugin] === undefined
+      return plugins.isKnown(plugin) || manifest?.plugins[plugin] === undefined
     }
   }
 
   /** True for a plugin whose events the lane does not get. No lane on demand takes them: where there is one lane, they stay there. */
   isKeptFrom(lane: Lane, plugin: string): boolean {
-    return (lane.isStandby || (this.#isOneOfMany && lane === this.#sheltered)) && this.#options.isStalling(plugin)
+    return (lane.isStandby || (this.#isOneOfMany && lane === this.#sheltered)) && this.#plugins.isStalling(plugin)
   }
 
   get #isOneOfMany(): boolean {
-    return this.#options.lanesWanted > 1
+    return this.#lanesWanted > 1
   }
 }
 

@@ -23,7 +23,7 @@ import {
 import type { Lane, UnfinishedWork } from '../dispatch/lane.ts'
 import { workOf } from '../dispatch/request-slots.ts'
 import type { Routing } from '../http/routes.ts'
-import { isProved, type Judge, originOf } from './guilt.ts'
+import { type Guilt, isProved, originOf } from './guilt.ts'
 import type { LaneRegistrar } from './lane-registrar.ts'
 import type { LaneThread } from './lane-set.ts'
 import { framesOfStack, type StackFrame, shownFrame } from './stack-probe.ts'
@@ -267,7 +267,7 @@ interface DeathParts {
   readonly domainsDir: readonly string[]
   readonly routing: Routing
   readonly registrar: LaneRegistrar
-  readonly judge: Judge
+  readonly guilt: Guilt
   callName(number: number): string
   /** Publishes an event of the runtime; its payload is JSON text. */
   publish(event: EventFrame): Awaitable<void>
@@ -295,13 +295,13 @@ export class LaneDeaths {
 
   /** A lane has died, or is dying: who is guilty of it is known, and gets his answers. Everybody else may still get theirs. */
   onDeath(lane: Lane, death: LaneDeath): BlackBox {
-    const { judge } = this.#parts
-    const box = judge.name(lane, this.#read(lane, death))
+    const { guilt } = this.#parts
+    const box = guilt.name(lane, this.#read(lane, death))
     this.#report(box)
     this.#parts.record(box, new Map(death.requests.map(({ exchange: { requestId, key } }) => [requestId, key])))
     // Who ends lanes by its boot is left out of those that start: it needs no other punishment.
-    if (death.bootCulprit === null) judge.punish(lane, box)
-    else judge.died(lane)
+    if (death.bootCulprit === null) guilt.punish(lane, box)
+    else guilt.died(lane)
     if (isProved(box)) lane.failRequestsOf(box.guilty!.plugin!, answerOf(box))
     return box
   }
