@@ -84,6 +84,9 @@ export const PROCESSES = {
 
   'the order of a key holds while processes come, and end in order': async (log, tag) => {
     const living = [await log.open('first')]
+    // Handled for as long as the next one takes to come: what is published meanwhile waits behind it.
+    const long = numbers(LOAD_KEYS).map((n) => ({ tag, n: -1, key: `${tag} ${n}`, course: ['wait 5000' as const] }))
+    await living[0]!.burst('work', long)
     const ids = await underLoad(tag, living, async (load) => {
       for (const turn of numbers(3)) {
         living.push(await log.open(`next-${turn}`))
@@ -130,16 +133,28 @@ export const PROCESSES = {
     await isEmpty(log)
   },
 
-  'a broadcast reaches the threads of each process': async (log, tag) => {
+  'a burst of slow work that one process has published is shared': async (log, tag) => {
     const [first] = await two(log)
-    await first.publish('told', { tag, n: 0 })
-    await waitFor(log, () => notesOf(log, tag, 'told').length === 2, 'both')
-    assert.deepEqual(
-      notesOf(log, tag, 'told')
-        .map(({ process }) => process)
-        .sort(),
-      ['first', 'second'],
-    )
+    const slow = numbers(40).map((n) => first.publish('bounded', { tag, n, course: ['wait 100'] }))
+    const notes = await handled(log, tag, 'bounded', await Promise.all(slow))
+    assert.equal(notes.length, 40, 'each once')
+    const ofOther = notes.filter(({ process }) => process === 'second').length
+    assert.ok(ofOther >= 8, `the second one has ${ofOther} of 40`)
+    await isEmpty(log)
+  },
+
+  'a broadcast reaches the threads of each process, in the order of its key': async (log, tag) => {
+    const processes = [await log.open('first'), await log.open('second', { env: { LANES: '2' } })]
+    await log.together(2)
+    for (const n of numbers(10)) await processes[n % 2]!.publish('told', { tag, n }, { key: tag })
+    await waitFor(log, () => notesOf(log, tag, 'told').length === 30, 'all three')
+    const threads = new Map<string, number[]>()
+    for (const { process, thread, n } of notesOf(log, tag, 'told', 'begin')) {
+      const name = `${process} ${thread}`
+      threads.set(name, [...(threads.get(name) ?? []), n])
+    }
+    assert.deepEqual([...threads.keys()].map((name) => name.split(' ')[0]).sort(), ['first', 'second', 'second'])
+    for (const begun of threads.values()) assert.deepEqual(begun, numbers(10))
     await isEmpty(log)
   },
 

@@ -49,7 +49,7 @@ export function letterOf(log: LogStore, process: LogProcess, id: string, group =
 export function assertOrder(notes: readonly Note[], killed: readonly string[] = []): void {
   for (const key of new Set(notes.map((note) => note.key))) {
     const seen = new Set<string>()
-    let highest = -1
+    let highest = Number.NEGATIVE_INFINITY
     let open: Note | null = null
     for (const note of notes.filter((each) => each.key === key)) {
       if (note.what === 'end') {

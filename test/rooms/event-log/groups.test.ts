@@ -7,7 +7,7 @@ import { folderOf } from '../../support/folder.ts'
 import { type Heddle, startHeddle } from '../../support/heddle.ts'
 import { post } from '../../support/started-service.ts'
 import { until } from '../../support/until.ts'
-import { isEmpty, kill, type LogStore, onPostgres, onSqlite, STORES } from './databases.ts'
+import { isEmpty, type LogStore, onPostgres, onSqlite, STORES } from './databases.ts'
 
 const DATABASE = { EVENT_BUS_DRIVER: 'database' }
 const ABSENT = { ...DATABASE, HOLD: 'no shipping' }
@@ -43,34 +43,6 @@ test('a process serves when its subscribers are stored, however slowly (PostgreS
 })
 
 for (const [name, storeOf] of STORES) {
-  test(`a subscriber that is missing for a while gets everything, and in its order (${name})`, async (t) => {
-    const store = await storeOf(t)
-    if (store === null) return
-    const first = await store.start(DATABASE)
-    await until(async () => (await groupsOf(store)).length === 2, 'the groups are known')
-    assert.equal(await first.stop(), 0)
-
-    const second = await store.start(ABSENT)
-    await publish(second, 'a', 'b')
-    await until(() => had(second, 'shipping-too').length === 2, 'the other subscriber')
-    await until(() => told(second, `${GROUP} is not here: `), 'it is told')
-    await kill(second)
-
-    // What an ended process has left is not lost for it either, when the next one lacks it, too.
-    const third = await store.start(ABSENT)
-    await publish(third, 'c')
-    await until(() => had(third, 'shipping-too').includes('c'), 'the other subscriber')
-    assert.equal(await third.stop(), 0)
-
-    const fourth = await store.start(DATABASE)
-    await publish(fourth, 'd')
-    await until(() => had(fourth).length === 4, 'all four')
-    assert.deepEqual(had(fourth), ['a', 'b', 'c', 'd'])
-    await isEmpty(store)
-    assert.equal(had(fourth, 'shipping-too').includes('b'), false, 'the other one was done with it')
-    assert.equal(await fourth.stop(), 0)
-  })
-
   test(`a subscriber that nobody has had for seven days is forgotten with what waits for it (${name})`, async (t) => {
     const store = await storeOf(t)
     if (store === null) return

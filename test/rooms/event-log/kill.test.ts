@@ -41,52 +41,6 @@ for (const [name, storeOf] of STORES) {
     await isEmpty(store)
   })
 
-  test(`published events, their delays and their attempts outlive the process (${name})`, async (t) => {
-    const store = await storeOf(t)
-    if (store === null) return
-    const { start, rows } = store
-    const first = await start({ EVENT_BUS_DRIVER: 'database', HOLD: 'fail' })
-    const { id: failing } = await post(first, '/events', { event: 'order.taken', payload: { id: 'failing' } })
-    await until(
-      async () =>
-        (await rows<{ attempt: number }>('SELECT attempt FROM heddle_delivery')).some(({ attempt }) => attempt > 3),
-      'some attempts',
-    )
-    const late = { event: 'order.handled', payload: { id: 'late' }, options: { delayMs: 6000 } }
-    const publishedMs = Date.now()
-    const { id: delayed } = await post(first, '/events', late)
-    await kill(first)
-    const second = await start({ EVENT_BUS_DRIVER: 'database' })
-    await until(async () => (await handledBy(second)).length === 3, 'all handled')
-    assert.ok(Date.now() - publishedMs >= 5900, 'the delay goes on')
-    const handled = await handledBy(second)
-    const [retried] = handled.filter(({ event_id }) => event_id === failing)
-    assert.ok(retried!.attempt > 3, `attempt ${retried!.attempt}`)
-    assert.equal(handled.find(({ event_id }) => event_id === delayed)?.order_id, 'late after')
-    await isEmpty(store)
-  })
-
-  test(`dead letters outlive the process, and are replayed in the next one (${name})`, async (t) => {
-    const store = await storeOf(t)
-    if (store === null) return
-    const { start } = store
-    const first = await start({ EVENT_BUS_DRIVER: 'database', HOLD: 'fail handled' })
-    const { id: event } = await post(first, '/events', { event: 'order.handled', payload: { id: 'dead' } })
-    await until(async () => (await first.json('/dead-letters')).body.letters.length === 1, 'a dead letter')
-    await kill(first)
-    const second = await start({ EVENT_BUS_DRIVER: 'database' })
-    const [letter] = (await second.json('/dead-letters')).body.letters
-    assert.deepEqual(
-      [letter.event, letter.event_id, letter.subscriber, letter.attempts, letter.payload_keys],
-      ['order.handled', event, 'shop.TakeOrders', 1, ['id']],
-    )
-    await post(second, `/dead-letters/${letter.id}/replay`)
-    await until(async () => (await handledBy(second)).length === 1, 'the event handled')
-    assert.equal((await handledBy(second))[0]!.event_id, event)
-    assert.deepEqual((await second.json('/dead-letters')).body.letters, [])
-    await isEmpty(store)
-  })
-
   test(`an event of which the subscriber is not there any more waits in the log (${name})`, async (t) => {
     const store = await storeOf(t)
     if (store === null) return

@@ -26,30 +26,6 @@ test('a process that wakes after another one has taken over its events changes n
   await isEmpty(store)
 })
 
-test('processes publish at the same time, and what an ended one has left is delivered by the next', async (t) => {
-  const store = await onPostgres(t)
-  if (store === null) return
-  const processes = await Promise.all([store.start(A), store.start(B)])
-  const numbers = Array.from({ length: 40 }, (_, n) => n)
-  await Promise.all(
-    numbers.map((n) =>
-      post(processes[n % 2]!, '/events', { event: 'order.taken', payload: { id: `${n}` }, options: { key: 'k' } }),
-    ),
-  )
-  await until(async () => (await handledBy(processes[0])).length === 80, 'all handled')
-  await isEmpty(store)
-  const late = { event: 'order.handled', payload: { id: 'late' }, options: { delayMs: 600_000 } }
-  await post(processes[0], '/events', late)
-  assert.deepEqual(await Promise.all(processes.map((each) => each.stop())), [0, 0])
-  const third = await store.start(A)
-  await until(async () => (await store.rows('SELECT epoch FROM heddle_process')).length === 1, 'both taken over')
-  const [row] = await store.rows<{ owned: boolean; recovered: number }>(
-    'SELECT owner = (SELECT epoch FROM heddle_process) AS owned, recovered FROM heddle_event',
-  )
-  assert.deepEqual(row, { owned: true, recovered: 0 })
-  assert.equal(await third.stop(), 0)
-})
-
 test('a process that has been taken over stores nothing any more', async (t) => {
   const store = await onPostgres(t)
   if (store === null) return
@@ -66,48 +42,6 @@ test('a process that has been taken over stores nothing any more', async (t) => 
   )
   assert.deepEqual(await store.rows('SELECT id FROM orders UNION ALL SELECT id FROM heddle_event'), [])
   assert.deepEqual(await exited, [78, null])
-})
-
-test('everything that a process had accepted when it was killed under load is handled, under its id', async (t) => {
-  const store = await onPostgres(t)
-  if (store === null) return
-  const first = await store.start(A)
-  const second = await store.start(B)
-  const accepted = new Map<string, string>()
-  let isOver = false
-  const publish = async (client: number): Promise<void> => {
-    for (let n = 0; !isOver; n++) {
-      const id = `${client}-${n}`
-      // Bare events and those of transactions, one after the other.
-      const answer = await (n % 2 === 0
-        ? post(first, '/orders', { id })
-        : post(first, '/events', { event: 'order.taken', payload: { id }, options: { key: `${client}` } })
-      ).catch(() => null)
-      if (answer === null) return
-      accepted.set(id, answer.id)
-    }
-  }
-  const clients = Array.from({ length: 8 }, (_, client) => publish(client))
-  await until(() => accepted.size >= 200, 'some load')
-  await kill(first)
-  isOver = true
-  await Promise.all(clients)
-  const missing = async (): Promise<string[]> => {
-    const handled = new Set((await handledBy(second)).map(({ event_id, order_id }) => `${order_id} ${event_id}`))
-    return [...accepted].filter(([id, event]) => !handled.has(`${id} ${event}`)).map(([id]) => id)
-  }
-  await until(async () => (await missing()).length === 0, 'all that was accepted')
-  await isEmpty(store)
-  // Each that a transaction has published has its row.
-  const [{ ghosts }] = (await store.rows<{ ghosts: string }>(
-    `SELECT count(*) AS ghosts FROM handled LEFT JOIN orders ON orders.id = handled.order_id
-     WHERE orders.id IS NULL AND order_id NOT LIKE '% after' AND split_part(order_id, '-', 2)::int % 2 = 0`,
-  )) as [{ ghosts: string }]
-  assert.equal(Number(ghosts), 0)
-  const unhandled = await store.rows(
-    'SELECT id FROM orders WHERE NOT EXISTS (SELECT 1 FROM handled WHERE order_id = orders.id)',
-  )
-  assert.deepEqual(unhandled, [], 'each row has its event')
 })
 
 test('events whose process nobody knows are taken over', async (t) => {
