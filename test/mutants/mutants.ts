@@ -11,7 +11,7 @@ export interface Mutant {
   equivalent?: string
 }
 
-const SESSIONS = ['http/sessions', 'http/cookies']
+const SESSIONS = ['http/library-choice', 'http/cookies']
 
 /** The code where a fault loses or mixes up what people have entrusted to it. */
 export const MUTANTS: readonly Mutant[] = [
@@ -55,21 +55,21 @@ export const MUTANTS: readonly Mutant[] = [
     file: 'src/primary/dispatch/request-slots.ts',
     from: 'this.#generations[slot] === id >>> 16 ?',
     to: 'true ?',
-    tests: ['lanes/request-slots'],
+    tests: ['lanes/request-store'],
   },
   {
     what: 'revoked tokens beyond 1,000 forget the valid ones',
     file: 'src/tools/auth/revocations.ts',
     from: 'if (untilSec <= nowSec)',
     to: 'if (untilSec > nowSec)',
-    tests: ['auth/revoked-tokens'],
+    tests: ['auth/token'],
   },
   {
     what: 'revoked tokens are all forgotten beyond 1,000',
     file: 'src/tools/auth/revocations.ts',
     from: 'if (untilSec <= nowSec) this.#until.delete(id)',
     to: 'this.#until.delete(id)',
-    tests: ['auth/revoked-tokens'],
+    tests: ['auth/token'],
   },
   {
     what: 'retryDelayMs is doubled',
@@ -248,7 +248,7 @@ export const MUTANTS: readonly Mutant[] = [
     file: 'src/tools/auth/tokens.ts',
     from: 'if (authIssuer !== undefined) this.#ownRules.issuer = authIssuer',
     to: '',
-    tests: ['auth/keys', 'auth/token'],
+    tests: ['auth/token'],
   },
   {
     what: 'a token without an end is good',
@@ -269,21 +269,21 @@ export const MUTANTS: readonly Mutant[] = [
     file: 'src/tools/auth/tokens.ts',
     from: 'return named.length > 0 ? named : this.#all.filter((each) => each.kid === undefined)',
     to: 'return this.#all',
-    tests: ['auth/keys'],
+    tests: ['auth/token'],
   },
   {
     what: 'a token that is revoked takes one of another issuer with it',
     file: 'src/tools/auth/revocations.ts',
     from: "String(iss ?? '')",
     to: "''",
-    tests: ['auth/revoked-tokens', 'auth/revocation'],
+    tests: ['auth/token', 'auth/revocation'],
   },
   {
     what: 'a token that is revoked while an answer is on its way is good',
     file: 'src/tools/auth/revocations.ts',
     from: 'while (this.#generation.current > this.#heardOf) {',
     to: 'if (this.#generation.current > this.#heardOf) {',
-    tests: ['auth/revoked-tokens'],
+    tests: ['auth/token'],
   },
   // Sessions.
   {

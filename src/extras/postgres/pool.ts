@@ -106,7 +106,7 @@ export class TransactionLimit {
  *   a statement on a frozen server never ends         postgres-faults: a frozen server costs a clear timeout …; postgres-lanes: likewise
  *   `end()` never answers callers that wait           postgres-sessions: after its stop it takes nothing more
  *
- * It also has no limit that several threads share (test/unit/shm/connection-budget). When `pg.Pool` only opened, kept and closed connections,
+ * It also has no limit that several threads share (test/unit/shm/frames). When `pg.Pool` only opened, kept and closed connections,
  * with the rest built around it, all of these tests but the last passed. But then each statement needs another turn of the event loop
  * and four listeners, which is a tenth more CPU per query (`npm run bench -- elastic`, its database part).
  */

@@ -1,6 +1,9 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
+import { parseArguments } from '../../chaos/arguments.ts'
 import { formatReport, isPassed, type Report } from '../../chaos/report.ts'
+import { type Fault, faultsOf, LETHAL, TROUBLE } from '../../chaos/schedule.ts'
+import { seededRandom } from '../../support/random.ts'
 
 const REPORT: Report = {
   options: { seconds: 10, seed: 42, lanes: 2, gap: 9, killProcess: false, database: 'sqlite', kills: 1000, json: null },
@@ -60,4 +63,84 @@ test('a finding, or a process that did not end well, fails the run and names the
   const ended = { ...REPORT, faultsOfProcess: ['the process ended by itself (code 1)'] }
   assert.equal(isPassed(ended), false)
   assert.match(formatReport(ended), /^! the process ended by itself \(code 1\)$/m)
+})
+
+test('two minutes, two lanes and a new seed are the default', () => {
+  const { seed, ...rest } = parseArguments([])
+  assert.deepEqual(rest, {
+    killProcess: false,
+    kills: 1000,
+    database: 'sqlite',
+    seconds: 120,
+    lanes: 2,
+    gap: 8,
+    json: null,
+  })
+  assert.equal(parseArguments(['--kill-process']).seconds, 60)
+  assert.ok(Number.isInteger(seed) && seed >= 0 && seed < 2 ** 32)
+})
+
+test('what is given is taken', () => {
+  const given = ['--seconds', '10.5', '--seed', '42', '--lanes', '3', '--gap', '2', '--json', 'report.json']
+  const wanted = {
+    killProcess: true,
+    kills: 4,
+    database: 'postgres',
+    seconds: 10.5,
+    seed: 42,
+    lanes: 3,
+    gap: 2,
+    json: 'report.json',
+  }
+  assert.deepEqual(parseArguments(['--kill-process', '--kills', '4', '--database', 'postgres', ...given]), wanted)
+})
+
+test('what is out of range or unknown is refused', () => {
+  for (const given of [
+    ['--seconds', '0'],
+    ['--seconds', ''],
+    ['--seed', 'abc'],
+    ['--seed', '-1'],
+    ['--seed', '1.5'],
+    ['--lanes', '0'],
+    ['--gap', 'NaN'],
+    ['--kills', '0'],
+    ['--database', 'mysql'],
+    ['--fast'],
+  ])
+    assert.throws(() => parseArguments(given), given.join(' '))
+})
+
+const countOf = (faults: Fault[], kind: string) => faults.filter((fault) => fault.kind === kind).length
+
+test('the faults follow from the seed alone', () => {
+  const faults = faultsOf(seededRandom(5), 120_000, 8000)
+  assert.deepEqual(faultsOf(seededRandom(5), 120_000, 8000), faults)
+  assert.notDeepEqual(faultsOf(seededRandom(6), 120_000, 8000), faults)
+})
+
+test('the faults come in order, and within the time', () => {
+  for (let seed = 0; seed < 50; seed++) {
+    const times = faultsOf(seededRandom(seed), 10_000, 9000).map(({ atMs }) => atMs)
+    assert.deepEqual(
+      times.toSorted((a, b) => a - b),
+      times,
+    )
+    assert.ok(times[0]! >= 1500 && times.at(-1)! <= 9500, String(times))
+  }
+})
+
+test('two minutes hold every kind, poison once', () => {
+  for (let seed = 0; seed < 50; seed++) {
+    const faults = faultsOf(seededRandom(seed), 120_000, 8000)
+    for (const kind of LETHAL) assert.equal(countOf(faults, kind), 2, kind)
+    for (const kind of TROUBLE) assert.ok(countOf(faults, kind) >= 6, kind)
+    assert.equal(countOf(faults, 'poison'), 1)
+  }
+})
+
+test('a short run has three lethal faults and one that is not', () => {
+  const faults = faultsOf(seededRandom(1), 5000, 9000)
+  assert.equal(faults.filter(({ kind }) => (TROUBLE as readonly string[]).includes(kind)).length, 1)
+  assert.equal(faults.length, 4)
 })

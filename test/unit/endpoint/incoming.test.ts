@@ -1,6 +1,9 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
+import { HeddleError } from '../../../src/core/errors/catalogue.ts'
+import type { RequestContext } from '../../../src/runtime/endpoint/context.ts'
 import { Incoming } from '../../../src/runtime/endpoint/incoming.ts'
+import { replyOfThrown } from '../../../src/runtime/endpoint/reply.ts'
 
 const HEADERS: [name: string, value: string][] = [
   ['host', '127.0.0.1'],
@@ -36,5 +39,18 @@ test('a header that is read alone is what it is among all', () => {
 test('a text of headers that ends too early is read to its end, and not again', () => {
   for (const end of ['x-cut', 'x-cut\r', 'x-cut\rvalue']) {
     assert.deepEqual([incoming(end).header('missing'), incoming(end).header('x-last')], [undefined, 'ä'], end)
+  }
+})
+
+/** Only an HttpError reads it. */
+const UNREAD = {} as RequestContext
+
+test('an error whose details are no JSON is answered without them', () => {
+  const cycle: Record<string, unknown> = {}
+  cycle.self = cycle
+  for (const details of [1n, cycle]) {
+    const { reply } = replyOfThrown(new HeddleError('HTTP_BAD_REQUEST', 'no', { details }), UNREAD)
+    assert.equal(reply.status, 400)
+    assert.deepEqual(JSON.parse(reply.body as string), { success: false, error: 'no' })
   }
 })

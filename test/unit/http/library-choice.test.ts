@@ -1,15 +1,23 @@
 import assert from 'node:assert/strict'
 import { createRequire } from 'node:module'
-import { it } from 'node:test'
+import { it, type TestContext, test } from 'node:test'
+import type { HttpContext } from '../../../src/contracts/http-request.ts'
+import type { State } from '../../../src/contracts/state.ts'
 import { chooseLibrary } from '../../../src/primary/http/listen-socket.ts'
+import { Sessions } from '../../../src/runtime/sessions.ts'
+import MemoryStateTool from '../../../src/tools/memory-state/index.ts'
+import { buildTool } from '../../support/tool-runtime.ts'
 
 /** The Nodes for which uWebSockets.js 20.69 has a binary. */
 const NEWER_NODES = [24, 26]
 
 const major = Number(process.versions.node.split('.')[0])
+
 /** As `2.36`. */
 const glibc = (process.report.getReport() as { header: { glibcVersionRuntime?: string } }).header.glibcVersionRuntime
+
 const [whole = 0, minor = 0] = (glibc ?? '').split('.').map(Number)
+
 const isNewGlibc = whole > 2 || (whole === 2 && minor >= 38)
 
 /** npm installs it for the Node that it runs on, which need not be this one. */
@@ -42,4 +50,46 @@ it('uWebSockets.js 20.51 serves up to Node 23, newer ones by 20.69 where glibc i
 it('node:http serves where it is asked for, and nothing is missing', async () => {
   const { library, missing } = await chooseLibrary('node')
   assert.deepEqual([library.name, missing], ['node:http', null])
+})
+
+function stateOf(t: TestContext): State {
+  const { tool } = buildTool(MemoryStateTool)
+  t.after(() => tool.stop())
+  return tool.api()
+}
+
+/** A request of a browser that keeps what it is given. */
+function browser() {
+  const cookies: Record<string, string> = {}
+  const setCookie = (name: string, value: string): void => {
+    cookies[name] = value
+  }
+  const context = { method: 'GET', headers: {}, cookies, setCookie, setHeader() {} }
+  return { context: context as unknown as HttpContext, cookies }
+}
+
+test('the ids of sessions cannot be had from the store', async (t) => {
+  const state = stateOf(t)
+  const { context, cookies } = browser()
+  await new Sessions(state).start(context, { user: 'ada' })
+  const keys = await state.keys({ namespace: 'sessions' })
+  assert.equal(keys.length, 1)
+  assert.ok(!keys.includes(cookies['__Host-session']!))
+})
+
+test('a session that is ended while a request renews it stays ended', async (t) => {
+  const state = stateOf(t)
+  const { context } = browser()
+  await new Sessions(state).start(context, { user: 'ada' })
+  // Somebody logs out between the look and the renewal.
+  const slow: State = {
+    ...state,
+    get: (async (key, options) => {
+      const session = await state.get(key, options)
+      await state.clear(options)
+      return session
+    }) as State['get'],
+  }
+  await new Sessions(slow, { rolling: true }).read(context)
+  assert.equal(await new Sessions(state).read(context), null)
 })

@@ -2,12 +2,16 @@ import assert from 'node:assert/strict'
 import { type TestContext, test } from 'node:test'
 import type { SqlValue } from '../../../src/contracts/db.ts'
 import type { Missed, Schedule } from '../../../src/contracts/scheduler.ts'
+import { Jobs } from '../../../src/primary/jobs/jobs.ts'
 import { type StorableJob, StoredJobs } from '../../../src/primary/jobs/stored-jobs.ts'
 import type { LogDatabase } from '../../../src/runtime/event-log/log-database.ts'
 import { prepareTables } from '../../../src/runtime/event-log/tables.ts'
 import { Database } from '../../../src/stores/sqlite/driver.ts'
+import { jobOf, laneOf } from '../../support/fake-lane.ts'
+import { until } from '../../support/until.ts'
 
 const KEY = 'shop.Bill/bill'
+
 const LATER_MS = Date.now() + 3_600_000
 
 /** A database in memory, without the tool. */
@@ -54,6 +58,7 @@ const job = (schedule: Schedule, missed: Missed = 'skip'): StorableJob => ({
   schedule,
   missed,
 })
+
 const at = (atMs: number) => job({ kind: 'at', atMs })
 
 test('a date that waits is set anew by a process that booted later, and by no other', async (t) => {
@@ -118,4 +123,28 @@ test('another cron expression or interval begins anew, and the same goes on', as
   const anew = await (await elected(db, 3)).place(KEY, every(7_200_000))
   assert.ok(anew!.dueMs! > dueMs! + 3_000_000)
   assert.deepEqual(await (await elected(db, 4)).place(KEY, every(7_200_000)), anew)
+})
+
+test('a job goes to a lane whose loop turns, and to one that stands still only where there is no other', async (t) => {
+  const manifest = { jobs: [{ ...jobOf('shop.Sell', 'tick'), schedule: { kind: 'every', everyMs: 10 } as const }] }
+  const [still, well] = [0, 1].map((index) => laneOf(t, { index, manifest }))
+  const jobs = new Jobs({
+    enabled: true,
+    lanes: () => [still!, well!],
+    isPaused: () => false,
+    database: () => null,
+    isStored: () => false,
+    log: () => {},
+  })
+  t.after(() => jobs.stop())
+  still!.responsive = false
+  jobs.addOf(still!, () => false)
+  jobs.start()
+  await until(() => jobs.list()[0]!.runs === 1, 'a run')
+  assert.deepEqual([jobs.workInFlight(still!).length, jobs.workInFlight(well!).length], [0, 1])
+  well!.responsive = false
+  jobs.laneGone(well!, null)
+  await until(() => jobs.list()[0]!.runs === 2, 'another run')
+  jobs.laneGone(still!, null)
+  jobs.laneGone(well!, null)
 })

@@ -1,6 +1,8 @@
 import assert from 'node:assert/strict'
-import { it } from 'node:test'
+import { it, test } from 'node:test'
 import { RequestStore } from '../../../src/primary/dispatch/admission-queue.ts'
+import { RequestSlots } from '../../../src/primary/dispatch/request-slots.ts'
+import type { Exchange } from '../../../src/primary/http/exchange.ts'
 import { type RequestFrame, readRequest } from '../../../src/transport/frames/request-frame.ts'
 import type { RawBuffer } from '../../../src/transport/memory/spsc-ring.ts'
 
@@ -32,6 +34,7 @@ function plain({ isBeyondAscii: _, body, ...rest }: RequestFrame) {
 }
 
 const memory = new ArrayBuffer(2 << 20)
+
 const copy = { bytes: Buffer.from(memory) as RawBuffer, words: new Int32Array(memory) }
 
 function read(store: RequestStore, slot: number): RequestFrame {
@@ -70,4 +73,19 @@ it('uses the memory of requests that have left again, and never that of one that
   // All of them together take 12 MB.
   const taken = process.memoryUsage().arrayBuffers - before
   assert.ok(taken < 3_000_000, `${taken} bytes`)
+})
+
+const exchange = () => ({ route: null }) as unknown as Exchange
+
+test('the answer to a request that was given up does not reach the next one in its slot', () => {
+  const slots = new RequestSlots(1)
+  const [first, second] = [exchange(), exchange()]
+  const given = slots.take()
+  slots.put(given, first, -1)
+  assert.equal(slots.remove(given), first)
+  const next = slots.take()
+  slots.put(next, second, -1)
+  assert.equal(given & 0xffff, next & 0xffff, 'it is the same slot')
+  assert.deepEqual([slots.get(given), slots.remove(given)], [null, null])
+  assert.equal(slots.remove(next), second)
 })

@@ -1,6 +1,9 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
+import { TimeHeap } from '../../../src/core/collections/time-heap.ts'
 import { Reminder, RepeatingTask } from '../../../src/core/schedule/repeating-task.ts'
+import { withTimeout } from '../../../src/core/schedule/waiting.ts'
+import { seededRandom } from '../../support/random.ts'
 
 const turn = (): Promise<void> => new Promise((resolve) => setImmediate(resolve))
 
@@ -71,4 +74,50 @@ test('a reminder is due at once, and for each trouble once in its time', async (
   assert.deepEqual([reminder.isDue('a'), reminder.isDue('a'), reminder.isDue('b')], [true, false, true])
   await new Promise((resolve) => setTimeout(resolve, 35))
   assert.equal(reminder.isDue('a'), true)
+})
+
+test('a heap of times gives the first one first, and of two at the same time the smaller number', () => {
+  const random = seededRandom(7)
+  const heap = new TimeHeap()
+  const entries: [dueMs: number, item: number][] = []
+  const taken: (number | undefined)[] = []
+  const expected: number[] = []
+  const take = () => {
+    taken.push(heap.shift())
+    entries.sort(([dueMs, item], [otherMs, other]) => dueMs - otherMs || item - other)
+    expected.push(entries.shift()![1])
+  }
+  for (let item = 0; item < 2000; item++) {
+    const dueMs = random(100)
+    heap.push(dueMs, item)
+    entries.push([dueMs, item])
+    if (item % 3 === 0) take()
+  }
+  while (entries.length > 0) take()
+  assert.deepEqual(taken, expected)
+  assert.deepEqual([heap.size, heap.firstMs, heap.shift()], [0, Number.POSITIVE_INFINITY, undefined])
+})
+
+const timers = (): number => process.getActiveResourcesInfo().filter((name) => name === 'Timeout').length
+
+test('a promise that settles in time gives what it does, and leaves no timer', async () => {
+  const before = timers()
+  assert.equal(await withTimeout(Promise.resolve('value'), 60_000, 'late'), 'value')
+  await assert.rejects(withTimeout(Promise.reject(new Error('not today')), 60_000, 'late'), /not today/)
+  assert.equal(timers(), before)
+})
+
+test('a promise that takes longer is not waited for, and nobody hears of its fault', async () => {
+  let fail = (_: Error): void => {}
+  const slow = new Promise<string>((_, reject) => {
+    fail = reject
+  })
+  assert.equal(await withTimeout(slow, 5, 'late'), 'late')
+  // An unhandled rejection would end the test.
+  fail(new Error('too late'))
+  await new Promise(setImmediate)
+})
+
+test('a time that is over lets through what is settled already', async () => {
+  assert.equal(await withTimeout(Promise.resolve('value'), -10, 'late'), 'value')
 })

@@ -1,0 +1,138 @@
+import assert from 'node:assert/strict'
+import { createRequire } from 'node:module'
+import { join } from 'node:path'
+import { test } from 'node:test'
+import type { PluginHealth } from '../../../src/contracts/registry.ts'
+import { Health } from '../../../src/primary/health/health.ts'
+import { type BootContext, bootFault } from '../../../src/runtime/advice/boot-fault.ts'
+import { added, tellAll } from '../../../src/runtime/kernel/listeners.ts'
+import { tellingFirstCall } from '../../../src/runtime/kernel/toolbox.ts'
+import { ToolUses, USES_BYTES } from '../../../src/transport/memory/tool-uses.ts'
+import { createStatusTable, StatusTable } from '../../../src/transport/memory/words.ts'
+import { folderOf } from '../../support/folder.ts'
+
+test('the first call of any method is told once, and puts the real methods in place', () => {
+  const tool = {
+    add: (a: number, b: number) => a + b,
+    fail: () => {
+      throw new Error('no')
+    },
+    get limit() {
+      return 5
+    },
+  }
+  let told = 0
+  const given = tellingFirstCall(tool, () => told++)
+  const { add } = given
+  assert.deepEqual(Object.keys(given), ['add', 'fail', 'limit'])
+  assert.equal(given.limit, 5)
+  assert.equal(told, 0, 'taking a method is no call')
+  assert.throws(() => given.fail(), /no/)
+  assert.equal(told, 1, 'one that fails is one')
+  assert.equal(given.add, tool.add)
+  assert.equal(add(1, 2), 3, 'one that was taken before works on')
+  assert.equal(given.add(1, 2), 3)
+  assert.equal(told, 1)
+})
+
+test('every pair of plugin and tool that was added is found from any view of the memory, and others are not', () => {
+  const memory = new SharedArrayBuffer(USES_BYTES)
+  const [here, there] = [new ToolUses(memory), new ToolUses(memory)]
+  const pairs = Array.from({ length: 1500 }, (_, n) => [`domain.Plugin${n}`, `tool${n % 7}`] as const)
+  for (const [plugin, tool] of pairs) here.add(plugin, tool)
+  assert.ok(pairs.every(([plugin, tool]) => there.has(plugin, tool)))
+  const wrong = pairs.filter(([plugin]) => there.has(plugin, 'other'))
+  assert.ok(wrong.length <= 2, `${wrong.length} of 1500 pairs that were not added`)
+})
+
+const FINE: PluginHealth = { status: 'OK', domain: 'shop', tools: [] }
+
+const BROKEN: PluginHealth = { status: 'DEAD', error: 'no such file', tools: [] }
+
+function health() {
+  const made = new Health({
+    statuses: new StatusTable(createStatusTable()),
+    toolIndex: () => -1,
+    toolNames: () => [],
+    lanes: () => ({}),
+    onChange: () => {},
+  })
+  return { made, status: (plugin: string) => made.dump().plugins[plugin]?.status }
+}
+
+test('a plugin is dead while one thread that lives says so, whatever the others say and in which order', () => {
+  const { made, status } = health()
+  const [one, two, three] = [{}, {}, {}]
+  made.setPlugins(one, { 'shop.Sell': FINE })
+  made.setPlugins(two, { 'shop.Sell': BROKEN })
+  made.setPlugins(three, { 'shop.Sell': FINE })
+  assert.equal(status('shop.Sell'), 'DEAD')
+  made.threadGone(two)
+  assert.equal(status('shop.Sell'), 'OK')
+})
+
+test('the last word of the last thread stands until another hosts the plugin', () => {
+  const { made, status } = health()
+  const [primary, one, two] = [{}, {}, {}]
+  made.setPlugins(primary, { 'system.Status': FINE })
+  made.setPlugins(one, { 'shop.Sell': BROKEN })
+  made.threadGone(one)
+  assert.equal(status('shop.Sell'), 'DEAD')
+  assert.equal(status('system.Status'), 'OK')
+  made.setPlugins(two, { 'shop.Sell': FINE })
+  assert.equal(status('shop.Sell'), 'OK')
+})
+
+const refuse = (thrown: unknown): never => assert.fail(String(thrown))
+
+test('a listener that takes itself out while it is told does not make the next one miss the record', () => {
+  const told: string[] = []
+  const listeners: ((record: number) => void)[] = []
+  const leave = added(listeners, (record) => {
+    told.push(`first ${record}`)
+    leave()
+  })
+  added(listeners, (record) => told.push(`second ${record}`))
+  tellAll(listeners, 1, refuse)
+  tellAll(listeners, 2, refuse)
+  assert.deepEqual(told, ['first 1', 'second 1', 'second 2'])
+})
+
+test('a listener that throws is reported once, and the others hear every record', () => {
+  const told: number[] = []
+  const faults: unknown[] = []
+  const listeners: ((record: number) => void)[] = [
+    () => {
+      throw new Error('deaf')
+    },
+    (record) => told.push(record),
+  ]
+  tellAll(listeners, 1, (thrown) => faults.push(thrown))
+  tellAll(listeners, 2, (thrown) => faults.push(thrown))
+  assert.deepEqual(told, [1, 2])
+  assert.equal(faults.length, 1)
+})
+
+test('a package whose exports have import alone is named, with the way out', async (t) => {
+  const own = 'node_modules/@only/modules'
+  const exports = { '.': { import: './index.js' } }
+  const folder = await folderOf(t, {
+    [`${own}/package.json`]: JSON.stringify({ name: '@only/modules', type: 'module', exports }),
+    [`${own}/index.js`]: 'export const a = 1',
+    'take.ts': "import * as modules from '@only/modules'\nexport default class Take {}\n",
+  })
+  const file = join(folder, 'take.ts')
+  let thrown: unknown
+  try {
+    createRequire(file)('@only/modules')
+  } catch (error) {
+    thrown = error
+  }
+  const { text } = bootFault(thrown, { file, stage: 'load', facts: {} as BootContext['facts'] })
+  assert.match(text, /No "exports" main defined .*plugins are loaded with `require`/)
+  assert.match(text, /take\.ts:1:/)
+  assert.match(
+    text,
+    /Fix: load it where it may wait, in `async onBoot\(\)`: this\.lib = await import\('@only\/modules'\)\./,
+  )
+})
