@@ -5,13 +5,13 @@ import { Agent, get } from 'node:http'
 import { delimiter, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { freePort } from '../support/port.ts'
+import { SYSTEM_ROUTES } from '../support/shipped-domains.ts'
 import { openWebSocket } from '../support/web-socket.ts'
 import type { Fault } from './faults.ts'
 import type { Place } from './places.ts'
 import { badPlugin, GOOD_PLUGIN, HASH_PLUGIN } from './plugin.ts'
 
 const ROOT = fileURLToPath(new URL('../..', import.meta.url))
-const SYSTEM_ROUTES = join(ROOT, 'test/fixtures/system-routes')
 const ORPHAN_GUARD = join(ROOT, 'bench/orphan-guard.cjs')
 const BAD = 'bad.Plant'
 /** How often the fault is asked for, and how long between. */

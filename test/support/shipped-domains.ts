@@ -65,26 +65,44 @@ const PARTS: Readonly<Record<string, Readonly<Record<string, readonly string[]>>
   },
 }
 
+/** What is not in the folders to which people add. */
+const links = Object.entries(PARTS).flatMap(([domain, parts]) => [
+  ...Object.entries(parts).flatMap(([part, names]) => names.map((name) => join(domain, part, name))),
+  ...readdirSync(join(DOMAINS, domain))
+    .filter((name) => parts[name] === undefined && name !== 'migrations')
+    .map((name) => join(domain, name)),
+])
+
 /**
  * The shipped domains alone, whatever else stands in `domains/`: a folder of links to their files, and of copies of their migrations, which is kept. So domains, plugins and
  * migrations that somebody adds in a clone change no test of the runtime.
  */
-export const SHIPPED = shippedDomains()
+export const SHIPPED = folderOfLinks('shipped', links)
 
-function shippedDomains(): string {
-  const links = Object.entries(PARTS).flatMap(([domain, parts]) => [
-    ...Object.entries(parts).flatMap(([part, names]) => names.map((name) => join(domain, part, name))),
-    ...readdirSync(join(DOMAINS, domain))
-      .filter((name) => parts[name] === undefined && name !== 'migrations')
-      .map((name) => join(domain, name)),
-  ])
+/** Some of the shipped routes under `/system`, for tests of something else: every thread loads the schemas of the shipped events. */
+export const SYSTEM_ROUTES = folderOfLinks('system-routes', [
+  'system/operator-acts.ts',
+  ...[
+    'export-metrics',
+    'list-traces',
+    'manage-dead-letters',
+    'report-liveness',
+    'report-readiness',
+    'show-lanes',
+    'show-status',
+    'show-topology',
+    'stream-logs',
+  ].map((name) => `system/plugins/${name}.ts`),
+])
+
+function folderOfLinks(title: string, links: readonly string[]): string {
   const isCopied = (file: string): boolean => file.endsWith('.sql')
   const texts = links.filter(isCopied).map((file) => readFileSync(join(DOMAINS, file), 'utf8'))
   const hash = createHash('sha1')
     .update([...links, ...texts].join('\n'))
     .digest('hex')
     .slice(0, 12)
-  const folder = join(PLACE, `shipped-${hash}`)
+  const folder = join(PLACE, `${title}-${hash}`)
   if (existsSync(folder)) return folder
   mkdirSync(PLACE, { recursive: true })
   const made = mkdtempSync(join(PLACE, 'making-'))

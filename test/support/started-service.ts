@@ -3,8 +3,6 @@ import { fileURLToPath } from 'node:url'
 import { type Heddle, type StartOptions, startHeddle } from './heddle.ts'
 import { SHIPPED } from './shipped-domains.ts'
 
-/** Some of the shipped routes under `/system`, for tests of something else: every thread loads the schemas of the shipped events. */
-export const SYSTEM_ROUTES = fileURLToPath(new URL('../fixtures/system-routes', import.meta.url))
 export const fixture = (name: string): string => fileURLToPath(new URL(`../fixtures/started/${name}`, import.meta.url))
 
 /** The domains of one fixture and the shipped ones, or `beside` instead of those. */

@@ -7,7 +7,7 @@ import { fileURLToPath } from 'node:url'
 import { startHeddle } from '../../support/heddle.ts'
 import { RawConnection, requestText } from '../../support/raw-client.ts'
 import { SERVING } from '../../support/shared-process.ts'
-import { SYSTEM_ROUTES } from '../../support/started-service.ts'
+import { SYSTEM_ROUTES } from '../../support/shipped-domains.ts'
 import { until } from '../../support/until.ts'
 import { openWebSocket } from '../../support/web-socket.ts'
 

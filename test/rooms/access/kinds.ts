@@ -5,7 +5,7 @@ import { fileURLToPath } from 'node:url'
 import { type Heddle, type StartOptions, startHeddle } from '../../support/heddle.ts'
 import { RawConnection, requestText } from '../../support/raw-client.ts'
 import { SERVING } from '../../support/shared-process.ts'
-import { SYSTEM_ROUTES } from '../../support/started-service.ts'
+import { SYSTEM_ROUTES } from '../../support/shipped-domains.ts'
 
 const FOLDERS = ['../sockets/domains', '../files/domains'].map((path) => fileURLToPath(new URL(path, import.meta.url)))
 

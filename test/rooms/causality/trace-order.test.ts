@@ -1,7 +1,8 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import type { EventRecord } from '../../../src/contracts/event-bus.ts'
-import { post, SYSTEM_ROUTES, startWith } from '../../support/started-service.ts'
+import { SYSTEM_ROUTES } from '../../support/shipped-domains.ts'
+import { post, startWith } from '../../support/started-service.ts'
 
 test('the trace is chronological although threads hand in their events late', async (t) => {
   const heddle = await startWith(t, 'observed', { lanes: 2, beside: SYSTEM_ROUTES })

@@ -6,7 +6,8 @@ import { test } from 'node:test'
 import { ConfigFaults, loadSettings } from '../../../src/core/config/load.ts'
 import { unreadUrls } from '../../../src/primary/tools/config-warnings.ts'
 import { describeOnPostgresAndRedis } from '../../support/servers/both-of-suite.ts'
-import { SYSTEM_ROUTES, startWith } from '../../support/started-service.ts'
+import { SYSTEM_ROUTES } from '../../support/shipped-domains.ts'
+import { startWith } from '../../support/started-service.ts'
 
 const AUTH_SECRET_KEY = 'a-secret-of-more-than-32-characters'
 

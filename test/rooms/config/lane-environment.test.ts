@@ -4,7 +4,8 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { test } from 'node:test'
 import { jwtVerify } from 'jose'
-import { SYSTEM_ROUTES, startWith } from '../../support/started-service.ts'
+import { SYSTEM_ROUTES } from '../../support/shipped-domains.ts'
+import { startWith } from '../../support/started-service.ts'
 
 const SECRET = 'a-secret-of-more-than-32-characters'
 

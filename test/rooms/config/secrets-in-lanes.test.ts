@@ -1,7 +1,8 @@
 import assert from 'node:assert/strict'
 import { type TestContext, test } from 'node:test'
 import { describeOnPostgresAndRedis } from '../../support/servers/both-of-suite.ts'
-import { SYSTEM_ROUTES, startWith } from '../../support/started-service.ts'
+import { SYSTEM_ROUTES } from '../../support/shipped-domains.ts'
+import { startWith } from '../../support/started-service.ts'
 import { toolsDirWith } from '../../support/tools-dir.ts'
 
 const AUTH_SECRET_KEY = 'a-secret-of-more-than-32-characters'

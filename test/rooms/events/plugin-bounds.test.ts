@@ -4,7 +4,8 @@ import { folderOf } from '../../support/folder.ts'
 import { startHeddle } from '../../support/heddle.ts'
 import { redisServer } from '../../support/servers/redis.ts'
 import { shareService } from '../../support/shared-service.ts'
-import { post, SYSTEM_ROUTES } from '../../support/started-service.ts'
+import { SYSTEM_ROUTES } from '../../support/shipped-domains.ts'
+import { post } from '../../support/started-service.ts'
 
 const NAMES = 50
 const SUBSCRIPTIONS = 40

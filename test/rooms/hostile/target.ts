@@ -2,7 +2,7 @@ import { readFile } from 'node:fs/promises'
 import { delimiter } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { SERVING } from '../../support/shared-process.ts'
-import { SYSTEM_ROUTES } from '../../support/started-service.ts'
+import { SYSTEM_ROUTES } from '../../support/shipped-domains.ts'
 
 const folder = (path: string): string => fileURLToPath(new URL(path, import.meta.url))
 

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { fileURLToPath } from 'node:url'
 import { type Heddle, startHeddle } from '../../support/heddle.ts'
-import { SYSTEM_ROUTES } from '../../support/started-service.ts'
+import { SYSTEM_ROUTES } from '../../support/shipped-domains.ts'
 import { until } from '../../support/until.ts'
 
 const DOMAINS = [fileURLToPath(new URL('../../fixtures/crowded', import.meta.url)), SYSTEM_ROUTES]

@@ -14,7 +14,7 @@ import {
   requestText,
 } from '../../support/raw-client.ts'
 import { SERVING } from '../../support/shared-process.ts'
-import { SYSTEM_ROUTES } from '../../support/started-service.ts'
+import { SYSTEM_ROUTES } from '../../support/shipped-domains.ts'
 import { until } from '../../support/until.ts'
 
 const UPLOAD = requestText('POST', '/w/echo', {}, JSON.stringify({ text: 'x'.repeat(1000) }))

@@ -1,7 +1,8 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { startHeddle } from '../../support/heddle.ts'
-import { fixture, SYSTEM_ROUTES } from '../../support/started-service.ts'
+import { SYSTEM_ROUTES } from '../../support/shipped-domains.ts'
+import { fixture } from '../../support/started-service.ts'
 import { until } from '../../support/until.ts'
 
 const DOMAINS = [fixture('deployed')]

@@ -8,7 +8,7 @@ import { LANE_PROTOCOL, type LaneInit } from '../../../src/transport/messages.ts
 import lane from '../../../workers/lane.ts'
 import { folderOf } from '../../support/folder.ts'
 import { startHeddle } from '../../support/heddle.ts'
-import { SYSTEM_ROUTES } from '../../support/started-service.ts'
+import { SYSTEM_ROUTES } from '../../support/shipped-domains.ts'
 import { until } from '../../support/until.ts'
 
 const harmful = {

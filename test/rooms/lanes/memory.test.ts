@@ -5,7 +5,7 @@ import { isDeepStrictEqual } from 'node:util'
 import type { LaneInfo } from '../../../src/contracts/registry.ts'
 import { type Heddle, startHeddle } from '../../support/heddle.ts'
 import { shareService } from '../../support/shared-service.ts'
-import { SYSTEM_ROUTES } from '../../support/started-service.ts'
+import { SYSTEM_ROUTES } from '../../support/shipped-domains.ts'
 import { allUp, boxesOf, deathsIn, lanesOf } from './deadly.ts'
 
 const DOMAINS = [fileURLToPath(new URL('../../fixtures/leaky', import.meta.url)), SYSTEM_ROUTES]

@@ -7,7 +7,7 @@ import { RESTART_INTENSITY } from '../../../src/primary/supervision/lane-set.ts'
 import { folderOf } from '../../support/folder.ts'
 import { type Heddle, type LogLine, startHeddle } from '../../support/heddle.ts'
 import { RawConnection, requestText } from '../../support/raw-client.ts'
-import { SYSTEM_ROUTES } from '../../support/started-service.ts'
+import { SYSTEM_ROUTES } from '../../support/shipped-domains.ts'
 import { until } from '../../support/until.ts'
 import { allUp, deathsIn, lanesOf } from './deadly.ts'
 

@@ -1,7 +1,7 @@
 import { join } from 'node:path'
 import { folderOf } from '../../support/folder.ts'
 import { type Heddle, startHeddle } from '../../support/heddle.ts'
-import { SYSTEM_ROUTES } from '../../support/started-service.ts'
+import { SYSTEM_ROUTES } from '../../support/shipped-domains.ts'
 import { until } from '../../support/until.ts'
 
 /** A plugin whose answers and log lines tell its version. */

@@ -4,7 +4,7 @@ import { describe, type TestContext, test } from 'node:test'
 import { folderOf } from '../../support/folder.ts'
 import { type Heddle, startHeddle } from '../../support/heddle.ts'
 import { RawConnection } from '../../support/raw-client.ts'
-import { SYSTEM_ROUTES } from '../../support/started-service.ts'
+import { SYSTEM_ROUTES } from '../../support/shipped-domains.ts'
 import { until } from '../../support/until.ts'
 
 /** A service whose lane writes a megabyte of lines at each `/shout`. */

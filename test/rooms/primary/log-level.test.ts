@@ -4,8 +4,8 @@ import { createServer } from 'node:net'
 import { type TestContext, test } from 'node:test'
 import { folderOf, toolsWith } from '../../support/folder.ts'
 import { type Heddle, spawnHeddle } from '../../support/heddle.ts'
+import { SYSTEM_ROUTES } from '../../support/shipped-domains.ts'
 import { SseClient } from '../../support/sse-client.ts'
-import { SYSTEM_ROUTES } from '../../support/started-service.ts'
 import { until } from '../../support/until.ts'
 
 test('LOG_LEVEL rules what is written, not what the log stream sends; tools log under their own name', async (t) => {

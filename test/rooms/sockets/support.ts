@@ -1,7 +1,7 @@
 import { after } from 'node:test'
 import { fileURLToPath } from 'node:url'
 import { type Heddle, type StartOptions, startHeddle } from '../../support/heddle.ts'
-import { SYSTEM_ROUTES } from '../../support/started-service.ts'
+import { SYSTEM_ROUTES } from '../../support/shipped-domains.ts'
 import { openWebSocket, type RawWebSocket } from '../../support/web-socket.ts'
 
 const OWN = fileURLToPath(new URL('domains', import.meta.url))
