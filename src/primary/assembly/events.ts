@@ -21,7 +21,7 @@ import { TraceFile } from '../events/trace-file.ts'
 import type { Log } from '../logging/process-log.ts'
 import type { StreamCoordinator } from '../streams/coordinator.ts'
 import { LaneStreams } from '../streams/lane-streams.ts'
-import type { SupervisorLink } from '../supervision/supervisor.ts'
+import type { LaneSet } from '../supervision/lane-set.ts'
 
 export interface EventParts {
   readonly hub: Hub
@@ -49,13 +49,13 @@ interface EventOptions {
   /** An instance of the tool `db`; undefined when none is installed. */
   db: () => object | undefined
   log: Log
-  link: SupervisorLink
+  lanes: LaneSet
   /** Told why this process must end. */
   onReplicaLost: (message: string) => void
 }
 
 export function assembleEvents(options: EventOptions): EventParts {
-  const { settings, deathsOfEvent, logMemory, db, log, link, onReplicaLost } = options
+  const { settings, deathsOfEvent, logMemory, db, log, lanes, onReplicaLost } = options
   const eventLog = new EventLog(new LogMemory(logMemory), () => logDatabaseOf(db()), settings.eventBusMaxStored)
   const hub = new Hub({
     clock: SYSTEM_CLOCK,
@@ -64,8 +64,8 @@ export function assembleEvents(options: EventOptions): EventParts {
     maxDeadBytes: settings.eventBusMaxDeadBytes,
     maxNames: settings.eventBusMaxNames,
     isLogCrowded: () => eventLog.isCrowded,
-    onQuarantine: (isWanted) => link.supervisor.wantQuarantine(isWanted),
-    onQuarantineUsed: () => link.supervisor.renewQuarantine(),
+    onQuarantine: (isWanted) => lanes.quarantine.want(isWanted),
+    onQuarantineUsed: () => lanes.quarantine.renew(),
     log: (level, message, fields) => log(level, message, 'event_bus', fields),
   })
   hub.records.keepHistory(traceFile(settings, log))
@@ -80,7 +80,7 @@ export function assembleEvents(options: EventOptions): EventParts {
     log('WARNING', message, failed.plugin, fields)
   }
   const laneSubscribers = new LaneSubscribers(hub)
-  const logLanes = new LogLanes(() => link.supervisor.lanes.ready, eventLog)
+  const logLanes = new LogLanes(() => lanes.ready, eventLog)
   const durable = new DurableLog({
     hub,
     log: eventLog,

@@ -29,10 +29,14 @@ import { Jobs } from '../jobs/jobs.ts'
 import type { LogWriter } from '../logging/log-writer.ts'
 import { type Log, ProcessLog } from '../logging/process-log.ts'
 import { FlightMirror } from '../supervision/crash-report.ts'
+import { Guilt } from '../supervision/guilt.ts'
+import { LaneRegistrar } from '../supervision/lane-registrar.ts'
+import { LaneSet } from '../supervision/lane-set.ts'
 import { ProcessDeaths } from '../supervision/process-deaths.ts'
 import { Reloads } from '../supervision/replacement.ts'
+import { RequestPlacement } from '../supervision/request-placement.ts'
 import { StrayFaults } from '../supervision/stray-faults.ts'
-import { SupervisorLink } from '../supervision/supervisor.ts'
+import { Supervisor } from '../supervision/supervisor.ts'
 import { notShared, refuseOneFile, unreadUrls } from '../tools/config-warnings.ts'
 import { LaneCallHandler } from '../tools/lane-call-handler.ts'
 import { PrimaryToolHost } from '../tools/tool-host.ts'
@@ -40,10 +44,8 @@ import { assembleEvents, type EventParts, openStreams } from './events.ts'
 import { assembleHttp, type HttpParts } from './http.ts'
 import { Observers } from './observers.ts'
 import { shutDown } from './shutdown.ts'
-import { assembleGuilt, assembleSupervision, type SupervisionParts } from './supervision.ts'
 import { assembleTools, type ToolParts } from './tools.ts'
 
-const NONE: ReadonlySet<number> = new Set()
 /** A plugin of the primary that boots for longer holds up no other, milliseconds. */
 const PATIENCE_MS = 1000
 /** What a plugin of the primary has begun in its boot is waited for, for this long at most, milliseconds. */
@@ -71,7 +73,9 @@ export class Runtime {
   readonly #tools: ToolParts
   readonly #http: HttpParts
   readonly #jobs: Jobs
-  readonly #lanes: SupervisionParts
+  readonly #lanes: LaneSet
+  readonly #registrar: LaneRegistrar
+  readonly #supervisor: Supervisor
   readonly #reloads: Reloads
   readonly #pool: PoolProbe
   readonly #descriptors: Descriptors
@@ -96,7 +100,7 @@ export class Runtime {
       claims: new SharedArrayBuffer(CLAIM_MEMORY_BYTES),
       tools: {},
     }
-    const link = new SupervisorLink()
+    const lanes = new LaneSet(settings.lanes)
     const processLog = new ProcessLog(logWriter, settings)
     const { log } = processLog
     const number = processNumber(settings)
@@ -107,10 +111,10 @@ export class Runtime {
       logMemory: shared.log,
       db: () => tools.kernel.toolbox.get('db'),
       log,
-      link,
+      lanes,
       onReplicaLost: options.onFatal,
     })
-    const tools: ToolParts = assembleTools({ settings, shared, processLog, events, link })
+    const tools: ToolParts = assembleTools({ settings, shared, processLog, events, lanes })
     const flightMirror = flightDir === null ? null : new FlightMirror(flightDir)
     const facts = (): FixFacts => tools.kernel.plugins.facts
     const http = assembleHttp({
@@ -130,12 +134,27 @@ export class Runtime {
       opened: () => events.eventLog.opened(),
       log: (message, plugin, fields) => log('ERROR', message, plugin, fields),
     }).requests
-    const guiltParts = assembleGuilt({ settings, http, events, tools, link, log })
-    const { guilt } = guiltParts
+    const guilt = new Guilt({
+      routing: http.routing,
+      lanes,
+      // A lane reads streams by itself, and ahead: no lane reads for it, and other processes do.
+      onStalling: (plugin, isStalling) => events.streams?.pausePlugin(plugin, isStalling, 'stalling'),
+      onCircuit: (plugin, open) => {
+        http.routing.close(plugin, open?.untilMs ?? 0)
+        events.hub.pausePlugin(plugin, open !== null)
+        events.streams?.pausePlugin(plugin, open !== null)
+        tools.health.setCircuit(plugin, open?.reason ?? null)
+        if (open !== null) log('ERROR', `Plugin ${plugin}: ${open.reason}`, 'supervisor')
+        else log('WARNING', `Plugin ${plugin} is tried again`, 'supervisor')
+      },
+      onChange: () => placement.place(),
+      log: (level, message) => log(level, message, 'supervisor'),
+    })
+    const placement = new RequestPlacement(lanes, http, events, guilt)
     processDeaths?.setAside(guilt.circuits)
     const jobs = new Jobs({
       enabled: settings.schedulerEnabled,
-      lanes: () => link.supervisor.lanes.ready,
+      lanes: () => lanes.ready,
       isPaused: (plugin) => guilt.circuits.isOpen(plugin),
       database: () => {
         const database = logDatabaseOf(tools.kernel.toolbox.get('db'))
@@ -153,7 +172,7 @@ export class Runtime {
       log,
       addRequestSink: (sink) => http.requestSinks.add(sink),
       dump: () => tools.health.dump(),
-      lanes: () => link.supervisor.lanes.info(),
+      lanes: () => lanes.info(),
       readiness: () => this.readiness(),
       counters: () => processCounters(logWriter.output, http, events.hub),
       setTool: (tool, status, message) => tools.health.setTool(tool, status, message),
@@ -165,7 +184,7 @@ export class Runtime {
       stallMs: settings.poolStallMs,
       askThreads: () => {
         pool.report('primary', poolUses())
-        for (const lane of link.supervisor.lanes.all) lane.post({ type: 'pool-uses' })
+        for (const lane of lanes.all) lane.post({ type: 'pool-uses' })
       },
       onHeld: (reason) => log('ERROR', `Not ready: ${reason}`, 'main'),
       onFree: (heldMs) => log('INFO', `The thread pool serves again, after ${Math.round(heldMs)} ms`, 'main'),
@@ -174,39 +193,47 @@ export class Runtime {
       connections: http.connectionLimit,
       log,
       askLanes: () => {
-        for (const lane of link.supervisor.lanes.all) lane.post({ type: 'open-files' })
+        for (const lane of lanes.all) lane.post({ type: 'open-files' })
       },
-      isThere: (lane) => link.supervisor.lanes.all.includes(lane),
-      end: (lane, holder) => void link.supervisor.endHolder(lane, holder),
+      isThere: (lane) => lanes.all.includes(lane),
+      end: (lane, holder) => void supervisor.endHolder(lane, holder),
     })
-    const lanes = assembleSupervision({
-      settings,
+    const registrar = new LaneRegistrar({
+      domainsDir: settings.domainsDir,
       shared,
-      isDevelopment,
+      lanes,
       processLog,
-      link,
       events,
       tools,
       http,
       jobs,
+      guilt,
+      placement,
+      laneCalls: new LaneCallHandler(events.bus, host),
       pool,
       descriptors,
-      guilt: guiltParts,
-      laneCalls: new LaneCallHandler(events.bus, host),
-      tracing: () => this.#observers.tracing,
       history: () => this.#observers.history,
       flightMirror,
-      processDeaths,
+    })
+    const supervisor = new Supervisor(lanes, registrar, {
+      settings,
+      shared,
+      isDevelopment,
+      tracing: () => this.#observers.tracing,
+      history: () => this.#observers.history,
+      barred: processDeaths?.barred() ?? {},
+      pastDeaths: (index) => processDeaths?.ofLane(index) ?? [],
+      flightMirror,
     })
     this.#reloads = new Reloads({
       isServing: () => this.isServing,
       replace: () => {
         logWriter.forgetFaults()
-        return lanes.supervisor.reload()
+        return supervisor.reload()
       },
       onNewCode: () => {
         events.hub.forgetNames()
-        lanes.registrar.codeChanged(lanes.supervisor.lanes.ready)
+        registrar.codeChanged()
         guilt.reset()
       },
       onEnd: (info) => {
@@ -225,6 +252,8 @@ export class Runtime {
     const isGuarded = flightDir !== null
     this.#observers = new Observers({ settings, log, logWriter, processLog, tools, http, events, jobs, isGuarded })
     this.#lanes = lanes
+    this.#registrar = registrar
+    this.#supervisor = supervisor
     this.#pool = pool
     this.#descriptors = descriptors
     this.#processDeaths = processDeaths
@@ -266,7 +295,7 @@ export class Runtime {
     const isTaken = durable.isTaken && processes === 1
     const logFault = eventBusDriver === 'database' || isTaken ? durable.fault : null
     return readinessOf({
-      lanes: this.#lanes.supervisor.lanes.countByState(),
+      lanes: this.#lanes.countByState(),
       lanesWanted: this.#options.settings.lanes,
       isDraining: this.#isLeaving || this.#http.listener.state === 'draining',
       isStarted: this.#isStarted,
@@ -291,7 +320,8 @@ export class Runtime {
   async start(options: { exclusivePort: boolean }): Promise<number> {
     const { settings, isDevelopment = false, onFatal } = this.#options
     const { kernel, health, toolBooter } = this.#tools
-    const { supervisor, registrar, lanesChanged } = this.#lanes
+    const supervisor = this.#supervisor
+    const registrar = this.#registrar
     notePoolOrigins()
     const { listener } = this.#http
     await this.#observers.open(isDevelopment)
@@ -327,10 +357,10 @@ export class Runtime {
     health.setPlugins(this, kernel.plugins.health)
     registrar.open()
     // Lanes that were up before have their routes only now.
-    lanesChanged()
+    registrar.changed()
     await Promise.all([supervisor.booted(), aftermath.over(AFTERMATH_MS)])
     strayFaults.serving()
-    if (supervisor.lanes.ready.length === 0) throw new HeddleError('LANE_BOOT', 'No lane came up; the log says why')
+    if (this.#lanes.ready.length === 0) throw new HeddleError('LANE_BOOT', 'No lane came up; the log says why')
     await this.#events.streams?.opened()
     await this.#events.durable.adopt()
     const port = await listener.listen(options.exclusivePort)
@@ -430,7 +460,7 @@ export class Runtime {
 
   /** Resolves when each plugin has booted, or is left out: the start does not wait for those that take long. */
   allBooted(): Promise<void> {
-    return this.#lanes.supervisor.allBooted()
+    return this.#supervisor.allBooted()
   }
 
   // ── reload and stop ───────────────────────────────────────────────────────
@@ -464,10 +494,11 @@ export class Runtime {
       tools: this.#tools,
       http: this.#http,
       jobs: this.#jobs,
-      supervisor: this.#lanes.supervisor,
+      lanes: this.#lanes,
+      supervisor: this.#supervisor,
       tracing: () => this.#observers.tracing,
       history: () => this.#observers.history,
-      worksOf: (lane) => this.#lanes.registrar.workInFlight(lane, NONE),
+      worksOf: (lane) => this.#registrar.workInFlight(lane),
       fateOfEvents: this.#fateOfEvents,
       log: (level, message) => this.log(level, message, 'main'),
     })
@@ -481,7 +512,7 @@ export class Runtime {
    */
   async abandon(withinMs: number): Promise<number> {
     const deadlineMs = steadyMs() + withinMs
-    const threads = await this.#lanes.supervisor.abandon(deadlineMs)
+    const threads = await this.#supervisor.abandon(deadlineMs)
     await until(() => poolRequests().length === 0, deadlineMs)
     return threads + poolRequests().length
   }

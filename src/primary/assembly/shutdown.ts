@@ -8,6 +8,7 @@ import type { ProcessTracing } from '../../tracing/process-tracing.ts'
 import type { Lane } from '../dispatch/lane.ts'
 import { SocketDrain } from '../http/drain.ts'
 import type { Jobs } from '../jobs/jobs.ts'
+import type { LaneSet } from '../supervision/lane-set.ts'
 import type { Supervisor } from '../supervision/supervisor.ts'
 import type { EventParts } from './events.ts'
 import type { HttpParts } from './http.ts'
@@ -94,6 +95,7 @@ interface ShutdownParts {
   tools: ToolParts
   http: HttpParts
   jobs: Jobs
+  lanes: LaneSet
   supervisor: Supervisor
   /** Null while tracing is off. */
   tracing: () => ProcessTracing | null
@@ -108,7 +110,7 @@ interface ShutdownParts {
 
 /** Drains: no new work, everything accepted is finished, then all threads end. Bounded by `shutdownTimeoutMs`. */
 export async function shutDown(parts: ShutdownParts): Promise<void> {
-  const { shutdownTimeoutMs, events, jobs, supervisor, log } = parts
+  const { shutdownTimeoutMs, events, jobs, lanes, supervisor, log } = parts
   const { kernel, toolBooter } = parts.tools
   const { listener, localWorker, dispatcher } = parts.http
   const { hub } = events
@@ -117,7 +119,7 @@ export async function shutDown(parts: ShutdownParts): Promise<void> {
   const report = new DrainReport(
     {
       works: () => [
-        ...supervisor.lanes.all.flatMap((lane) => [...lane.requestWorks(), ...parts.worksOf(lane)]),
+        ...lanes.all.flatMap((lane) => [...lane.requestWorks(), ...parts.worksOf(lane)]),
         ...localWorker.works(),
       ],
       queued: () => hub.queued,
@@ -130,11 +132,11 @@ export async function shutDown(parts: ShutdownParts): Promise<void> {
   toolBooter.stop()
   parts.tracing()?.hurry()
   await listener.drain(Math.min(LINGER_MAX_MS, shutdownTimeoutMs * 0.3))
-  const sockets = new SocketDrain(supervisor.lanes.all, localWorker)
+  const sockets = new SocketDrain(lanes.all, localWorker)
   sockets.begin()
   localWorker.server.closeStreams()
   const requestsInFlight = (): number =>
-    supervisor.lanes.all.reduce((sum, lane) => sum + lane.requestsInFlight + lane.filesOpen, 0) +
+    lanes.all.reduce((sum, lane) => sum + lane.requestsInFlight + lane.filesOpen, 0) +
     dispatcher.waiting +
     localWorker.inFlight
   // Streams of the lanes end with the lanes; all other requests are waited for, those that take long beside what comes next.

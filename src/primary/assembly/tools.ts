@@ -6,7 +6,7 @@ import { StatusTable } from '../../transport/memory/words.ts'
 import type { SharedMemories } from '../../transport/messages.ts'
 import { Health, Snapshots } from '../health/health.ts'
 import type { ProcessLog } from '../logging/process-log.ts'
-import type { SupervisorLink } from '../supervision/supervisor.ts'
+import type { LaneSet } from '../supervision/lane-set.ts'
 import { ToolBooter } from '../tools/tool-booter.ts'
 import type { EventParts } from './events.ts'
 
@@ -22,11 +22,11 @@ interface ToolOptions {
   shared: SharedMemories
   processLog: ProcessLog
   events: EventParts
-  link: SupervisorLink
+  lanes: LaneSet
 }
 
 /** The tools and plugins of the primary thread, and the health of the whole process. */
-export function assembleTools({ settings, shared, processLog, events, link }: ToolOptions): ToolParts {
+export function assembleTools({ settings, shared, processLog, events, lanes }: ToolOptions): ToolParts {
   const { log } = processLog
   const number = processNumber(settings)
   // The kernel reports to `health`, which asks the kernel for its tools. Neither does so before a tool is booted.
@@ -50,11 +50,11 @@ export function assembleTools({ settings, shared, processLog, events, link }: To
     statuses: new StatusTable(shared.statuses),
     toolIndex: (tool) => kernel.toolbox.indexOf(tool),
     toolNames: () => kernel.toolbox.names,
-    lanes: () => link.supervisor.lanes.countByState(),
+    lanes: () => lanes.countByState(),
     onChange: () => snapshots.sendSoon(),
     process: number === null ? null : { number, of: settings.processes, replica: settings.replicaId, pid: process.pid },
   })
-  const snapshots = new Snapshots(health, events.hub, () => link.supervisor.lanes.all)
+  const snapshots = new Snapshots(health, events.hub, () => lanes.all)
   processLog.connect((record, origin) => {
     kernel.tellLogSinks(record)
     events.recordForwarder.log(record, origin)

@@ -20,11 +20,11 @@ import {
   STEP_REQUEST,
   STEP_STREAM_EVENT,
 } from '../../transport/memory/flight-recorder.ts'
+import { NameTable } from '../../transport/memory/name-table.ts'
 import type { Lane, UnfinishedWork } from '../dispatch/lane.ts'
 import { workOf } from '../dispatch/request-slots.ts'
 import type { Routing } from '../http/routes.ts'
 import { type Guilt, isProved, originOf } from './guilt.ts'
-import type { LaneRegistrar } from './lane-registrar.ts'
 import type { LaneThread } from './lane-set.ts'
 import { framesOfStack, type StackFrame, shownFrame } from './stack-probe.ts'
 import { BOOT_TIMEOUT_MS, STANDSTILL_GROWTH, type Standstill } from './watchdog.ts'
@@ -266,31 +266,34 @@ const STEPS_REPORTED = 10
 interface DeathParts {
   readonly domainsDir: readonly string[]
   readonly routing: Routing
-  readonly registrar: LaneRegistrar
   readonly guilt: Guilt
-  callName(number: number): string
+  /** Of tool calls. */
+  readonly names: SharedArrayBuffer
+  /** Events, jobs and messages of sockets that are in flight in a lane. @param unread deliveries that it never began */
+  worksOf(lane: Lane, unread: ReadonlySet<number>): WorkInFlight[]
   /** Publishes an event of the runtime; its payload is JSON text. */
   publish(event: EventFrame): Awaitable<void>
-  /** Keeps it. */
-  /** @param keys of the requests in flight whose ids their clients have chosen, by these */
+  /** Keeps it. @param keys of the requests in flight whose ids their clients have chosen, by these */
   record(box: BlackBox, keys: ReadonlyMap<string, string>): void
-  /** Tells the tools that a thread is gone: they may hold something for it. */
-  threadGone(threadId: number): void
   log(level: LogLevel, message: string, identity: string, fields?: Record<string, unknown>): void
 }
 
-const answerOf = ({ reason }: BlackBox): ErrorCode => (reason === 'stalled' ? 'HTTP_LANE_STALLED' : 'HTTP_INTERNAL')
+/** What requests get that were in flight there. */
+export const answerOf = ({ reason }: BlackBox): ErrorCode =>
+  reason === 'stalled' ? 'HTTP_LANE_STALLED' : 'HTTP_INTERNAL'
 
-/** Handles the death of a lane: answers its requests, reads and reports its black box, and gives its events to other lanes. */
+/** Handles the death of a lane: reads and reports its black box, and answers the requests of who is guilty. */
 export class LaneDeaths {
   readonly #parts: DeathParts
   readonly #domains: string[]
+  readonly #callNames: NameTable
   /** Where each lane has stood still last: a heap that is nearly full does so, while it is collected. */
   readonly #stills = new WeakMap<Lane, { atMs: number; where: string }>()
 
   constructor(parts: DeathParts) {
     this.#parts = parts
     this.#domains = parts.domainsDir.map((directory) => resolve(directory) + sep)
+    this.#callNames = new NameTable(parts.names)
   }
 
   /** A lane has died, or is dying: who is guilty of it is known, and gets his answers. Everybody else may still get theirs. */
@@ -304,13 +307,6 @@ export class LaneDeaths {
     else guilt.died(lane)
     if (isProved(box)) lane.failRequestsOf(box.guilty!.plugin!, answerOf(box))
     return box
-  }
-
-  /** It is gone, with what it has not finished. */
-  onGone(lane: Lane, { requests, unreadDeliveries }: UnfinishedWork, box: BlackBox): void {
-    for (const { exchange } of requests) exchange.fail(answerOf(box))
-    this.#parts.threadGone(lane.heartbeat.threadId)
-    this.#parts.registrar.laneGone(lane, unreadDeliveries, box)
   }
 
   /** A lane that stood still has gone on by itself. Nothing is lost, but the log says where it stood. */
@@ -327,17 +323,17 @@ export class LaneDeaths {
   }
 
   #read(lane: Lane, death: LaneDeath): BlackBox {
-    const { routing, registrar, callName } = this.#parts
+    const { routing, worksOf } = this.#parts
     const { manifest } = lane
     return blackBoxOf(lane, death, {
       routeName: (number) => routing.nameOf(number),
-      callName,
+      callName: (number) => this.#callNames.nameOf(number),
       subscriberName: (subscriberIndex) =>
         manifest?.subscriptions.find((each) => each.subscriberIndex === subscriberIndex)?.identity ?? 'subscriber',
       jobName: (job) => manifest?.jobs[job]?.name ?? 'job',
       originOf: (step) => originOf(step, lane, routing),
       recentLine: this.#recentLine(lane),
-      works: registrar.workInFlight(lane, death.unreadDeliveries),
+      works: worksOf(lane, death.unreadDeliveries),
       isDomainFile: (file) => this.#isDomainFile(file),
     })
   }

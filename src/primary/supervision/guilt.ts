@@ -15,6 +15,7 @@ import {
 import type { Lane } from '../dispatch/lane.ts'
 import type { Routing } from '../http/routes.ts'
 import { CircuitBreaker, DeathWindow, type OpenCircuit } from './circuit-breaker.ts'
+import type { LaneSet } from './lane-set.ts'
 import type { StackFrame } from './stack-probe.ts'
 
 /** What a lane has begun counts as seen there until this long after its end: a timer that it left may still run, milliseconds. */
@@ -149,10 +150,7 @@ const SHELTER_MS = 5_000
 
 interface GuiltOptions {
   readonly routing: Routing
-  /** Lanes that take work. */
-  readonly lanes: () => readonly Lane[]
-  /** Told whether the probation lane is needed. */
-  readonly onWanted: (isWanted: boolean) => void
+  readonly lanes: LaneSet
   /** A plugin stands still in the lanes, or does no more. */
   readonly onStalling: (plugin: string, isStalling: boolean) => void
   /** The circuit of a plugin opens; null when the plugin is tried again. */
@@ -179,10 +177,10 @@ export class Guilt {
   readonly #deathsOf = new Map<string, DeathWindow>()
 
   constructor(options: GuiltOptions) {
-    const { lanes, onWanted, onStalling, onCircuit, onChange } = options
+    const { lanes, onStalling, onCircuit, onChange } = options
     this.#options = options
     const changed = (): void => {
-      onWanted(this.#confined.size + this.#stalling.size > 0)
+      lanes.probation.want(this.#confined.size + this.#stalling.size > 0)
       onChange()
     }
     this.#harmless = new Harmless((lane) => pluginsOf(this.handlersIn(lane)))
@@ -197,7 +195,7 @@ export class Guilt {
       onCircuit(plugin, open)
     })
     setInterval(() => {
-      this.#harmless.look(lanes(), steadyMs())
+      this.#harmless.look(lanes.ready, steadyMs())
       onChange()
     }, LOOK_MS).unref()
   }

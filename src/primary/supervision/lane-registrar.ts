@@ -1,30 +1,63 @@
+// What the rest of the primary does when a lane boots, reports, stands still, leaves or dies.
+import type { LogLevel } from '../../contracts/logger.ts'
 import type { BlackBox, WorkInFlight } from '../../contracts/registry.ts'
-import type { ToPrimary } from '../../transport/messages.ts'
-import type { Lane } from '../dispatch/lane.ts'
-import type { LaneSubscribers } from '../events/lane-subscribers.ts'
-import type { RecordForwarder } from '../events/record-forwarder.ts'
-import type { Health, Snapshots } from '../health/health.ts'
-import type { Routing } from '../http/routes.ts'
+import { messageOf, stackOf } from '../../core/errors/description.ts'
+import type { ProcessHistory } from '../../history/process-history.ts'
+import { ClaimMemory } from '../../transport/memory/claim-memory.ts'
+import type { Manifest, SharedMemories, ToPrimary } from '../../transport/messages.ts'
+import type { EventParts } from '../assembly/events.ts'
+import type { HttpParts } from '../assembly/http.ts'
+import type { ToolParts } from '../assembly/tools.ts'
+import type { Lane, LaneListener, UnfinishedWork } from '../dispatch/lane.ts'
+import type { PlacedRequest } from '../dispatch/request-slots.ts'
+import type { Descriptors } from '../health/descriptors.ts'
+import type { PoolProbe } from '../health/pool-probe.ts'
 import type { Jobs } from '../jobs/jobs.ts'
-import type { LaneStreams } from '../streams/lane-streams.ts'
-import type { OnReadyRunner } from './on-ready-runner.ts'
+import type { ProcessLog } from '../logging/process-log.ts'
+import type { LaneCallHandler } from '../tools/lane-call-handler.ts'
+import { answerOf, type LaneDeath, LaneDeaths } from './black-box.ts'
+import type { FlightMirror } from './crash-report.ts'
+import type { Guilt } from './guilt.ts'
+import type { LaneSet } from './lane-set.ts'
+import { OnReadyRunner } from './on-ready-runner.ts'
+import type { RequestPlacement } from './request-placement.ts'
+import type { StackFrame } from './stack-probe.ts'
+import type { Standstill } from './watchdog.ts'
 
-export interface LaneRegistrarOptions {
-  readonly lanesWanted: number
-  readonly routing: Routing
-  readonly laneSubscribers: LaneSubscribers
-  readonly laneStreams: LaneStreams
-  readonly recordForwarder: RecordForwarder
+/** Handlers and requests that one line names at most. */
+const NAMED_MAX = 10
+
+interface LaneRegistrarParts {
+  readonly domainsDir: readonly string[]
+  readonly shared: SharedMemories
+  readonly lanes: LaneSet
+  readonly processLog: ProcessLog
+  readonly events: EventParts
+  readonly tools: ToolParts
+  readonly http: HttpParts
   readonly jobs: Jobs
-  readonly health: Health
-  readonly onReadyRunner: OnReadyRunner
-  readonly snapshots: Snapshots
-  log(message: string): void
+  readonly guilt: Guilt
+  readonly placement: RequestPlacement
+  readonly laneCalls: LaneCallHandler
+  readonly pool: PoolProbe
+  readonly descriptors: Descriptors
+  /** Null where no history is kept. */
+  readonly history: () => ProcessHistory | null
+  /** Null without a guardian. */
+  readonly flightMirror: FlightMirror | null
 }
 
-/** Registers what each lane hosts with the rest of the primary: its routes, subscriptions, jobs, listeners and the health of its plugins. */
+/**
+ * Registers what each lane hosts with the rest of the primary: its routes, subscriptions, jobs, listeners and the health of its plugins. The supervisor
+ * and the lanes tell it everything; the order in which the others hear of it is here.
+ */
 export class LaneRegistrar {
-  readonly #options: LaneRegistrarOptions
+  /** Where each kind of frame and message of a lane goes. */
+  readonly listener: LaneListener
+  readonly #parts: LaneRegistrarParts
+  readonly #deaths: LaneDeaths
+  readonly #onReadyRunner: OnReadyRunner
+  readonly #claims: ClaimMemory
   /** Lanes that booted before the primary's own plugins, which register their routes first, however fast a lane boots. */
   readonly #early: Lane[] = []
   #isOpen = false
@@ -32,51 +65,103 @@ export class LaneRegistrar {
   /** Routes, jobs and subscribers that the new code of the lanes has no more are to be dropped. */
   #isCleanupDue = false
 
-  constructor(options: LaneRegistrarOptions) {
-    this.#options = options
+  constructor(parts: LaneRegistrarParts) {
+    const { events, http, guilt, lanes, processLog, shared } = parts
+    this.#parts = parts
+    this.#claims = new ClaimMemory(shared.claims)
+    this.#onReadyRunner = new OnReadyRunner(
+      () => lanes.regular,
+      (message) => processLog.log('ERROR', message, 'kernel'),
+    )
+    this.#deaths = new LaneDeaths({
+      domainsDir: parts.domainsDir,
+      routing: http.routing,
+      guilt,
+      names: shared.names,
+      worksOf: (lane, unread) => this.workInFlight(lane, unread),
+      publish: (event) => events.driver.publish(event, null),
+      record: (box, keys) => parts.history()?.died(box, keys),
+      log: processLog.log,
+    })
+    this.listener = this.#listen()
   }
+
+  log(level: LogLevel, message: string, fields?: Record<string, unknown>): void {
+    this.#parts.processLog.log(level, message, 'supervisor', fields)
+  }
+
+  #listen(): LaneListener {
+    const { events, tools, processLog, laneCalls } = this.#parts
+    const { hub, laneSubscribers } = events
+    return {
+      onMessage: (lane, message) => this.onMessage(lane, message),
+      onPublish: (lane, event) => hub.publish(event, laneSubscribers.threadOf(lane)),
+      onStored: (lane, event) => events.durable.take(event, laneSubscribers.threadOf(lane)),
+      onRecord: (lane, event, isReceived) => events.streams?.record(event, laneSubscribers.threadOf(lane), isReceived),
+      onDelivered: (id) => hub.delivered(id),
+      onDeliveryReply: (id, reply) => hub.deliveryReply(id, reply),
+      onDeliveryFailed: (id, error) => hub.deliveryFailed(id, error),
+      onCall: (tool, method, args) =>
+        tool === '#host' ? laneCalls.serve(method, args) : tools.kernel.toolbox.serve(tool, method, args),
+      onLog: (lane, record) => processLog.record(record, lane),
+      onFault: (lane, error) => this.onFault(lane, error),
+    }
+  }
+
+  /** A fault of the primary while it did something for a lane. */
+  onFault({ index }: Lane, error: unknown): void {
+    this.log('ERROR', `A message of lane ${index} was not handled: ${messageOf(error)}`, { stack: stackOf(error) })
+  }
+
+  // ── a lane is up ──────────────────────────────────────────────────────────
 
   /** The primary's own plugins have their routes: the lanes may register theirs. */
   open(): void {
     this.#isOpen = true
-    for (const lane of this.#early.splice(0)) if (lane.state !== 'dead') this.register(lane)
+    for (const lane of this.#early.splice(0)) if (lane.state !== 'dead') this.#register(lane)
   }
 
   /** The listener is up: `onReady` of the plugins may run. */
   serving(): void {
     this.#isServing = true
-    this.#options.onReadyRunner.run()
+    this.#onReadyRunner.run()
   }
 
   /** A lane has booted: it gets its routes, and takes part. */
-  register(lane: Lane): void {
-    if (!this.#isOpen) {
-      this.#early.push(lane)
-      return
-    }
+  booted(lane: Lane): void {
+    if (this.#isOpen) this.#register(lane)
+    else this.#early.push(lane)
+    this.#parts.events.laneSubscribers.complete(lane)
+  }
+
+  #register(lane: Lane): void {
     if (lane.role === 'probation') return this.#registerForRequests(lane)
+    const { events, tools } = this.#parts
+    const { laneSubscribers, laneStreams } = events
     const refused = lane.role === 'regular' ? this.#registerRoutes(lane) : this.#withoutRoutes(lane)
     const isRefused = (plugin: string): boolean => refused.has(plugin)
     for (const subscription of lane.manifest!.subscriptions) {
       if (isRefused(subscription.plugin)) continue
-      this.#options.laneSubscribers.add(lane, subscription.subscriberIndex, subscription)
+      laneSubscribers.add(lane, subscription.subscriberIndex, subscription)
     }
-    this.#options.laneStreams.up(lane, isRefused)
+    laneStreams.up(lane, isRefused)
     // Before its first request: its plugins never see an empty snapshot.
-    lane.post(this.#options.snapshots.take())
-    if (this.#isServing) this.#options.onReadyRunner.run()
+    lane.post(tools.snapshots.take())
+    if (this.#isServing) this.#onReadyRunner.run()
   }
 
   /** @returns plugins that were refused, because a route of theirs belongs to another plugin */
   #registerRoutes(lane: Lane): Set<string> {
-    const { routing, health, jobs } = this.#options
+    const { tools, http, jobs } = this.#parts
+    const { routing } = http
+    const { health } = tools
     const { plugins } = lane.manifest!
     const refused = new Set<string>()
     health.setPlugins(lane, plugins)
     const numbers = routing.register(lane, (plugin, error) => {
       refused.add(plugin)
       health.setPlugins(lane, { [plugin]: { status: 'DEAD', error, tools: plugins[plugin]?.tools ?? [] } })
-      this.#options.log(`Plugin ${plugin} failed in boot: ${error}`)
+      this.#notBooted(plugin, error)
     })
     lane.post({ type: 'assign', routes: numbers, mounts: [...routing.mounts] })
     jobs.addOf(lane, (plugin) => refused.has(plugin))
@@ -85,19 +170,25 @@ export class LaneRegistrar {
 
   /** A lane that gets requests and nothing else. The regular lanes have said what is up, and what is refused. */
   #registerForRequests(lane: Lane): void {
-    const { routing, snapshots } = this.#options
-    const numbers = routing.register(lane, () => {})
-    lane.post({ type: 'assign', routes: numbers, mounts: [...routing.mounts] })
-    lane.post(snapshots.take())
+    const { tools, http } = this.#parts
+    const numbers = http.routing.register(lane, () => {})
+    lane.post({ type: 'assign', routes: numbers, mounts: [...http.routing.mounts] })
+    lane.post(tools.snapshots.take())
   }
 
-  /** A plugin that the lane runs without, because it took long to boot, has turned out not to boot. */
-  leftOut(lane: Lane, file: string, error: string): void {
-    const [plugin] = Object.entries(lane.manifest?.files ?? {}).find(([, path]) => path === file) ?? []
-    if (plugin === undefined || lane.manifest!.plugins[plugin]?.status !== 'BOOTING') return
-    lane.manifest!.plugins[plugin] = { status: 'DEAD', error, tools: [] }
-    this.#options.health.setPlugins(lane, { [plugin]: lane.manifest!.plugins[plugin] })
-    this.#options.log(`Plugin ${plugin} failed in boot: ${error}`)
+  #notBooted(plugin: string, error: string): void {
+    this.#parts.processLog.log('ERROR', `Plugin ${plugin} failed in boot: ${error}`, 'kernel')
+  }
+
+  /** A plugin that lanes run without, because it took long to boot, has turned out not to boot. */
+  leftOut(file: string, error: string): void {
+    for (const lane of this.#parts.lanes.all) {
+      const [plugin] = Object.entries(lane.manifest?.files ?? {}).find(([, path]) => path === file) ?? []
+      if (plugin === undefined || lane.manifest!.plugins[plugin]?.status !== 'BOOTING') continue
+      lane.manifest!.plugins[plugin] = { status: 'DEAD', error, tools: [] }
+      this.#parts.tools.health.setPlugins(lane, { [plugin]: lane.manifest!.plugins[plugin] })
+      this.#notBooted(plugin, error)
+    }
   }
 
   #withoutRoutes(lane: Lane): Set<string> {
@@ -105,18 +196,29 @@ export class LaneRegistrar {
     return new Set()
   }
 
-  /** Handles a message of a lane. */
+  /** Why new code is refused, by the manifest of its first lane; null when it is taken. */
+  refusalOf({ plugins, faults }: Manifest): string | null {
+    return this.#parts.tools.health.refusalOf(plugins, faults)
+  }
+
+  // ── what it says and does ─────────────────────────────────────────────────
+
+  /** Handles a message of a lane, but for those of its boot and its end. */
   onMessage(lane: Lane, message: ToPrimary): void {
-    const { laneSubscribers, laneStreams, recordForwarder, health, jobs, onReadyRunner } = this.#options
+    const { events, tools, jobs, pool, descriptors } = this.#parts
+    const { laneSubscribers, laneStreams, recordForwarder } = events
+    const { health, snapshots } = tools
     switch (message.type) {
       case 'subscribe':
         if (lane.role === 'probation') return
-        return laneStreams.subscribe(lane, message.subscriberIndex, message.subscription, () =>
+        laneStreams.subscribe(lane, message.subscriberIndex, message.subscription, () =>
           laneSubscribers.add(lane, message.subscriberIndex, message.subscription, true),
         )
+        return snapshots.sendSoon()
       case 'unsubscribe':
         laneStreams.unsubscribe(lane, message.subscriberIndex)
-        return laneSubscribers.remove(lane, message.subscriberIndex)
+        laneSubscribers.remove(lane, message.subscriberIndex)
+        return snapshots.sendSoon()
       case 'listen':
         return recordForwarder.listen(lane, message.feed, message.on)
       case 'tool-status':
@@ -125,18 +227,24 @@ export class LaneRegistrar {
       case 'set-tool':
         return health.setTool(message.tool, message.status, message.message)
       case 'ready-done':
-        return onReadyRunner.done(lane, message.plugin)
+        return this.#onReadyRunner.done(lane, message.plugin)
       case 'job-done':
         return jobs.done(message.run, message.error)
+      case 'log-written':
+        return events.logLanes.written(message.batch, message.error)
+      case 'pool-uses':
+        return pool.report(`lane ${lane.index}`, message.uses)
+      case 'open-files':
+        return descriptors.report(lane, message.holders)
     }
   }
 
   /** Events, jobs and messages of sockets that are in flight in a lane. @param unread deliveries that it never began */
-  workInFlight(lane: Lane, unread: ReadonlySet<number>): WorkInFlight[] {
-    const { laneSubscribers, laneStreams, jobs } = this.#options
+  workInFlight(lane: Lane, unread: ReadonlySet<number> = new Set()): WorkInFlight[] {
+    const { events, jobs } = this.#parts
     return [
-      ...laneSubscribers.worksOf(lane, unread),
-      ...laneStreams.worksOf(lane),
+      ...events.laneSubscribers.worksOf(lane, unread),
+      ...events.laneStreams.worksOf(lane),
       ...jobs.workInFlight(lane),
       ...lane.sockets.workInFlight(),
     ]
@@ -144,62 +252,129 @@ export class LaneRegistrar {
 
   /** True while the lane runs a job or an `onReady` that it should be let finish. */
   isBusy(lane: Lane): boolean {
-    const { jobs, onReadyRunner } = this.#options
-    return jobs.workInFlight(lane).length > 0 || onReadyRunner.isBusy(lane)
+    return this.#parts.jobs.workInFlight(lane).length > 0 || this.#onReadyRunner.isBusy(lane)
   }
 
-  /** A lane gets no new work. */
-  laneLeaving(lane: Lane): void {
+  // ── it stands still ───────────────────────────────────────────────────────
+
+  /** The loop of a lane stands still, or the lane is gone: the work that it has not begun may go elsewhere. */
+  unresponsive(lane: Lane): void {
+    const { events, http } = this.#parts
+    events.laneStreams.still(lane)
+    void http.dispatcher.rescue(lane)
+  }
+
+  /** A lane stands still so long that hardly another one is left. */
+  stalled(lane: Lane, stack: readonly StackFrame[] | null): void {
+    this.#parts.guilt.stalled(lane, stack)
+  }
+
+  /** The loop of a lane turns again after it stood still for so long that its stack was taken. */
+  recovered(lane: Lane, standstill: Standstill): void {
+    this.#deaths.onRecovered(lane, standstill)
+  }
+
+  /** A debugger holds a lane. */
+  held({ index }: Lane): void {
+    this.log('INFO', `Lane ${index} stands at a breakpoint: nothing in it is late until it goes on`)
+  }
+
+  /** A debugger that is gone has held a lane, which goes on. */
+  forsaken({ index }: Lane): void {
+    const text = `Lane ${index} stood at a breakpoint of a debugger that is gone, and goes on.`
+    this.log('WARNING', `${text} A reload (SIGHUP) ends such breakpoints`)
+  }
+
+  /** Handlers that do not settle hold so many places of a lane that it is replaced. */
+  wornOut(lane: Lane): void {
+    const names = this.#parts.guilt.handlersIn(lane).map(({ plugin, handler }) => `${handler} (${plugin})`)
+    const text = `Lane ${lane.index} is replaced: handlers that do not settle, though their requests were given up, hold half of LANE_MAX_INFLIGHT`
+    this.log('WARNING', `${text}: ${names.slice(0, NAMED_MAX).join(', ')}`)
+  }
+
+  // ── its end ───────────────────────────────────────────────────────────────
+
+  /** A lane gets no new work, and ends as soon as it has none. */
+  leaving(lane: Lane): void {
     this.#stop(lane)
-    this.#options.health.threadLeft(lane)
+    this.#parts.tools.health.threadLeft(lane)
   }
 
   #stop(lane: Lane): void {
-    this.#options.laneStreams.leaving(lane)
-    this.#options.laneSubscribers.leave(lane)
+    this.#parts.events.laneStreams.leaving(lane)
+    this.#parts.events.laneSubscribers.leave(lane)
   }
 
-  /** A lane has died, and gets no new work, though what it has begun may go on. What it said of its plugins holds until another says it anew. */
-  laneDied(lane: Lane): void {
+  /**
+   * A lane has died, or is dying: then it gets nothing more, and what it has may still be answered. What it said of its plugins holds until another says
+   * it anew.
+   * @returns what is kept of it
+   */
+  died(lane: Lane, death: LaneDeath): BlackBox {
     this.#stop(lane)
-    this.#options.health.threadGone(lane)
+    this.#parts.tools.health.threadGone(lane)
+    return this.#deaths.onDeath(lane, death)
   }
 
   /**
    * A lane is gone.
-   * @param unread deliveries that it never began
-   * @param blackBox null when it was told to end
+   * @param unfinished what it has not answered
+   * @param box null when it was told to end
    */
-  laneGone(lane: Lane, unread: ReadonlySet<number>, blackBox: BlackBox | null): void {
-    const { health, recordForwarder, jobs, laneSubscribers, laneStreams, onReadyRunner } = this.#options
-    laneStreams.gone(lane, blackBox)
-    if (blackBox === null) health.threadLeft(lane)
-    recordForwarder.gone(lane)
-    jobs.laneGone(lane, blackBox)
-    laneSubscribers.forget(lane, unread, blackBox)
-    onReadyRunner.laneGone(lane, blackBox)
+  gone(lane: Lane, { requests, unreadDeliveries }: UnfinishedWork, box: BlackBox | null): void {
+    const { events, tools, jobs } = this.#parts
+    const { threadId } = lane.heartbeat
+    events.logLanes.laneGone(lane)
+    if (box !== null) events.durable.laneGone()
+    else this.#logUndone(lane, requests)
+    for (const { exchange } of requests) exchange.fail(box === null ? 'HTTP_INTERNAL' : answerOf(box))
+    tools.kernel.toolbox.threadGone(threadId)
+    this.#claims.threadGone(threadId)
+    events.laneStreams.gone(lane, box)
+    if (box === null) tools.health.threadLeft(lane)
+    events.recordForwarder.gone(lane)
+    jobs.laneGone(lane, box)
+    events.laneSubscribers.forget(lane, unreadDeliveries, box)
+    this.#onReadyRunner.laneGone(lane, box)
   }
 
-  /** All lanes have new code. @param ready the lanes that take work */
-  codeChanged(ready: readonly Lane[]): void {
+  /** Says which requests a lane had to leave. */
+  #logUndone({ index }: Lane, requests: readonly PlacedRequest[]): void {
+    const undone = requests.filter(({ isStream }) => !isStream)
+    if (undone.length === 0) return
+    const names = undone.slice(0, NAMED_MAX).map(({ exchange: { label, plugin } }) => `${label} (${plugin})`)
+    const text = `Lane ${index} was ended without the answer to ${undone.length} requests`
+    this.log('WARNING', `${text}: ${names.join(', ')}`)
+  }
+
+  // ── all of them ───────────────────────────────────────────────────────────
+
+  /** All lanes have new code. */
+  codeChanged(): void {
     this.#isCleanupDue = true
-    this.lanesChanged(ready)
+    this.#dropUnhosted()
   }
 
-  /**
-   * Drops what no lane hosts any more, after a reload or a death. Not before all lanes are up: a lane that is down has not said what it
-   * hosts.
-   * @param ready the lanes that take work
-   */
-  lanesChanged(ready: readonly Lane[]): void {
-    const { lanesWanted, health, routing, jobs, laneSubscribers } = this.#options
-    if (ready.length < lanesWanted) return
-    health.allReported()
+  /** The set of lanes that take work has changed. */
+  changed(): void {
+    const { lanes, placement, tools, http, flightMirror } = this.#parts
+    placement.place()
+    this.#dropUnhosted()
+    tools.snapshots.sendSoon()
+    flightMirror?.nameSoon(() => lanes.all, http.routing, tools.kernel.plugins.files)
+  }
+
+  /** Drops what no lane hosts any more, after a reload or a death. Not before all lanes are up: a lane that is down has not said what it hosts. */
+  #dropUnhosted(): void {
+    const { lanes, tools, http, jobs, events } = this.#parts
+    const { ready } = lanes
+    if (ready.length < lanes.wanted) return
+    tools.health.allReported()
     if (this.#isCleanupDue) {
       this.#isCleanupDue = false
-      routing.keepHosted(ready)
+      http.routing.keepHosted(ready)
       jobs.keepHosted(ready)
     }
-    laneSubscribers.dropVacant()
+    events.laneSubscribers.dropVacant()
   }
 }

@@ -1,6 +1,7 @@
 // The slots of lanes, the threads in them, and what is shown of them.
 
 import type { BlackBox, LaneInfo } from '../../contracts/registry.ts'
+import { steadyMs } from '../../core/schedule/steady-time.ts'
 import type { Holder } from '../../transport/messages.ts'
 import type { Lane, LaneRole, LaneState } from '../dispatch/lane.ts'
 import { DeathWindow } from './circuit-breaker.ts'
@@ -112,23 +113,28 @@ export function slotWith(thread: LaneThread): LaneSlot {
   }
 }
 
-interface LaneSlotsOptions {
+/**
+ * The slots of all lanes, the threads in them, and what there is to say of these. Made before the parts of the primary that ask for lanes, and empty;
+ * the supervisor alone fills it.
+ */
+export class LaneSet {
   /** Regular lanes, once all have begun. */
-  readonly lanesWanted: number
-  /** The slots of the regular lanes. Only `add` makes them more. */
-  readonly slots: LaneSlot[]
+  readonly wanted: number
+  /** Of the regular lanes. */
+  readonly slots: LaneSlot[] = []
+  /** For events that lanes died of, one at a time. */
   readonly quarantine: OnDemandLane
+  /** For the requests of plugins that are under suspicion. */
   readonly probation: OnDemandLane
   /** Threads that are in no slot: about to take over, or leaving. */
-  readonly outside: ReadonlySet<LaneThread>
-}
+  readonly outside = new Set<LaneThread>()
+  /** No thread starts any more. */
+  isStopping = false
 
-/** The slots of all lanes, and what there is to say of the threads in them. */
-export class LaneSlots {
-  readonly #options: LaneSlotsOptions
-
-  constructor(options: LaneSlotsOptions) {
-    this.#options = options
+  constructor(wanted: number) {
+    this.wanted = wanted
+    this.quarantine = new OnDemandLane(wanted, 'quarantine')
+    this.probation = new OnDemandLane(wanted + 1, 'probation')
   }
 
   /** Lanes that take work. */
@@ -140,23 +146,19 @@ export class LaneSlots {
 
   /** Lanes that take requests: those, and the one that takes what is under suspicion. */
   get serving(): Lane[] {
-    const thread = this.#options.probation.slot?.thread
+    const thread = this.probation.slot?.thread
     return thread?.lane.state === 'ready' ? [...this.ready, thread.lane] : this.ready
   }
 
   /** False until the probation lane has been up. */
   get hasProbationBegun(): boolean {
-    const { slot } = this.#options.probation
+    const { slot } = this.probation
     return slot !== null && (slot.restarts > 0 || slot.thread.lane.state !== 'starting')
-  }
-
-  get regularSlots(): readonly LaneSlot[] {
-    return this.#options.slots
   }
 
   /** The lanes that are in their slots, whatever their state; without those on demand. */
   get regular(): Lane[] {
-    return this.#options.slots.map(({ thread }) => thread.lane)
+    return this.slots.map(({ thread }) => thread.lane)
   }
 
   /** Every lane whose thread runs, or is about to. */
@@ -166,39 +168,37 @@ export class LaneSlots {
 
   /** Every thread that runs, or is about to. */
   get threads(): LaneThread[] {
-    const { slots, quarantine, probation, outside } = this.#options
     const threads = new Set<LaneThread>()
-    for (const { thread, standby } of slots) {
+    for (const { thread, standby } of this.slots) {
       threads.add(thread)
       if (standby !== null) threads.add(standby)
     }
-    for (const { slot } of [quarantine, probation]) if (slot !== null) threads.add(slot.thread)
-    for (const thread of outside) threads.add(thread)
+    for (const { slot } of this.onDemand) if (slot !== null) threads.add(slot.thread)
+    for (const thread of this.outside) threads.add(thread)
     return [...threads]
   }
 
-  add(slot: LaneSlot): void {
-    this.#options.slots.push(slot)
+  get onDemand(): readonly OnDemandLane[] {
+    return [this.quarantine, this.probation]
+  }
+
+  /** The lane on demand of this role; null for a regular lane. */
+  onDemandOf(role: LaneRole): OnDemandLane | null {
+    return this.onDemand.find((each) => each.role === role) ?? null
   }
 
   slotOf({ role, index }: Lane): LaneSlot {
-    const { slots, quarantine, probation } = this.#options
-    const onDemand = role === 'regular' ? null : role === 'quarantine' ? quarantine : probation
-    return onDemand?.slot ?? slots[index]!
+    return this.onDemandOf(role)?.slot ?? this.slots[index]!
   }
 
-  /** Regular lanes that have not begun. The next of them has the number `next`. */
+  /** Regular lanes that have not begun. */
   get missing(): number {
-    return this.#options.lanesWanted - this.next
-  }
-
-  get next(): number {
-    return this.#options.slots.length
+    return this.wanted - this.slots.length
   }
 
   /** Lanes that boot for the first time, or once more without a plugin that brought them down. */
   get booting(): number {
-    return this.#options.slots.filter(({ isRetried, thread }) => isRetried || thread.lane.state === 'starting').length
+    return this.slots.filter(({ isRetried, thread }) => isRetried || thread.lane.state === 'starting').length
   }
 
   get isBootOver(): boolean {
@@ -208,24 +208,23 @@ export class LaneSlots {
   /** True when no other lane serves or is about to: the innocent must not wait for what the guilty have done. */
   isLast(slot: LaneSlot): boolean {
     if (this.missing > 0) return false
-    return this.#options.slots.every(({ index, thread }) => index === slot.index || thread.isLost)
+    return this.slots.every(({ index, thread }) => index === slot.index || thread.isLost)
   }
 
   countByState(): Record<string, number> {
     const counts: Record<string, number> = { starting: 0, ready: 0, draining: 0, dead: 0 }
-    for (const { thread } of this.#options.slots) counts[stateOf(thread)]!++
+    for (const { thread } of this.slots) counts[stateOf(thread)]!++
     return counts
   }
 
   info(): LaneInfo[] {
-    const { slots, quarantine, probation } = this.#options
     const infos: LaneInfo[] = []
-    for (const slot of slots) {
+    for (const slot of this.slots) {
       const { thread, standby } = slot
       infos.push(infoOf(thread, slot, { state: stateOf(thread) }))
       if (standby !== null) infos.push(infoOf(standby, slot, { role: 'relief', deaths: [] }))
     }
-    for (const { slot, isIdle } of [quarantine, probation])
+    for (const { slot, isIdle } of this.onDemand)
       if (slot !== null) infos.push(infoOf(slot.thread, slot, { state: isIdle ? 'idle' : stateOf(slot.thread) }))
     return infos
   }
@@ -264,81 +263,40 @@ function infoOf(
 /** It ends when it has not been wanted for this long. */
 const IDLE_MS = 10_000
 
-interface OnDemandLaneOptions {
-  /** Makes its slot, with a thread in it. */
-  fillSlot: () => LaneSlot
-  /** Starts a thread in its slot, unless one is there. */
-  restart: (slot: LaneSlot) => void
-  /** Ends a thread when it has finished its work. */
-  drain: (thread: LaneThread) => Promise<void>
-  /** Gives up all that is in flight in a thread, which then ends. */
-  giveUp: (thread: LaneThread) => void
-}
-
-/** A lane beside the regular ones, for work that is under suspicion. It runs while it is wanted, and a little longer. */
+/** A lane beside the regular ones, for work that is under suspicion. It runs while it is wanted, and a little longer: the supervisor looks. */
 export class OnDemandLane {
+  readonly index: number
+  readonly role: LaneRole
   /** Counted apart from the other lanes: what kills every lane it is tried in must not slow down their restarts. */
   readonly intensity = new RestartIntensity()
-  readonly #options: OnDemandLaneOptions
-  #slot: LaneSlot | null = null
-  #isWanted = false
-  #idleTimer: NodeJS.Timeout | undefined
-
-  constructor(options: OnDemandLaneOptions) {
-    this.#options = options
-  }
-
   /** Null until it has been wanted for the first time. */
-  get slot(): LaneSlot | null {
-    return this.#slot
+  slot: LaneSlot | null = null
+  #isWanted = false
+  #unwantedMs = 0
+  /** Ends the thread because a handler in it was given up: nothing of it must be left for what comes next. The supervisor sets it. */
+  renew: () => void = () => {}
+
+  constructor(index: number, role: LaneRole) {
+    this.index = index
+    this.role = role
   }
 
   get isWanted(): boolean {
     return this.#isWanted
   }
 
-  /** True while it does not run because nothing needs it. */
-  get isIdle(): boolean {
-    return this.#slot?.thread.isLost === true && !this.#isWanted
-  }
-
   want(isWanted: boolean): void {
     this.#isWanted = isWanted
-    clearTimeout(this.#idleTimer)
-    if (!isWanted) this.#drainLater()
-    else if (this.#slot === null) this.#slot = this.#options.fillSlot()
-    else if (this.#slot.restartTimer === undefined) this.#options.restart(this.#slot)
+    if (!isWanted) this.#unwantedMs = steadyMs()
   }
 
-  /** Its thread is up. */
-  opened(): void {
-    if (!this.#isWanted) this.#drainLater()
+  /** True while it does not run because nothing needs it. */
+  get isIdle(): boolean {
+    return this.slot?.thread.isLost === true && !this.#isWanted
   }
 
-  #drainLater(): void {
-    clearTimeout(this.#idleTimer)
-    this.#idleTimer = setTimeout(() => {
-      if (!this.#isWanted) this.drain()
-    }, IDLE_MS).unref()
-  }
-
-  /** Finishes what it has, and ends. It starts again when it is wanted again. */
-  drain(): void {
-    const thread = this.#slot?.thread
-    if (thread?.lane.state === 'ready') void this.#options.drain(thread)
-  }
-
-  /** Ends the thread because a handler in it was given up: nothing of it must be left for what comes next. A new thread starts if it is wanted. */
-  renew(): void {
-    const thread = this.#slot?.thread
-    if (thread === undefined || thread.isLost) return
-    this.#options.giveUp(thread)
-    if (this.#isWanted) this.#options.restart(this.#slot!)
-  }
-
-  /** Nothing starts or ends by itself any more. */
-  stop(): void {
-    clearTimeout(this.#slot?.restartTimer)
-    clearTimeout(this.#idleTimer)
+  /** It has not been wanted for so long that it ends, when it has finished what it has. */
+  isOver(nowMs: number): boolean {
+    return !this.#isWanted && nowMs - this.#unwantedMs >= IDLE_MS
   }
 }

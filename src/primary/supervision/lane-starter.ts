@@ -19,13 +19,14 @@ import {
   type ToPrimary,
   type WarmUp,
 } from '../../transport/messages.ts'
-import { Lane, type LaneListener, type LaneRole } from '../dispatch/lane.ts'
+import { Lane, type LaneRole } from '../dispatch/lane.ts'
 import { descriptorsOfPlugins } from '../http/connection-limit.ts'
 import { BarredPlugins } from './circuit-breaker.ts'
 import type { FlightMirror } from './crash-report.ts'
 import { isInspected } from './debugger-hold.ts'
-import { LaneThread } from './lane-set.ts'
-import { STANDSTILL_GROWTH, type Standstill, Watchdog } from './watchdog.ts'
+import type { LaneRegistrar } from './lane-registrar.ts'
+import { type LaneSet, LaneThread } from './lane-set.ts'
+import { STANDSTILL_GROWTH, Watchdog } from './watchdog.ts'
 
 const NODE_MAJOR = Number.parseInt(process.versions.node, 10)
 const WORKER_FILE = fileURLToPath(new URL('../../../workers/lane.ts', import.meta.url))
@@ -197,11 +198,11 @@ export interface LaneHistory {
   laneGone(init: HistoryInit): void
 }
 
-interface StarterOptions {
+export interface StarterOptions {
   settings: Settings
   shared: SharedMemories
-  /** Threads are started ahead of the lanes that will need them. */
-  isPrewarmed: boolean
+  /** Somebody waits for each change of the code: threads are started ahead of the lanes that will need them. */
+  isDevelopment: boolean
   /** Null while tracing is off. */
   tracing: () => LaneTracing | null
   /** Null where no history is kept. */
@@ -210,50 +211,50 @@ interface StarterOptions {
   barred: Record<string, string>
   /** Null without a guardian, which alone would read it. */
   flightMirror: FlightMirror | null
-  /** Told everything that a lane says, except for its boot and its end. */
-  listener: LaneListener
-  /** Every lane whose thread runs, or is about to. */
-  all: () => readonly Lane[]
+}
+
+/** Who keeps the lanes alive. */
+interface ThreadOwner {
   /** A lane has booted, and no replacement waits for it. */
-  onBooted: (lane: Lane) => void
-  onRecovered: (lane: Lane, standstill: Standstill) => void
-  /** A debugger holds a lane. */
-  onHeld: (lane: Lane) => void
+  booted(lane: Lane): void
   /** Something in the lane ends it. */
-  onDying: (thread: LaneThread) => void
-  /** A debugger that is gone has held a lane, which goes on. */
-  onForsaken: (lane: Lane) => void
+  dying(thread: LaneThread): void
   /** The thread has ended. @param error null when it ended by itself */
-  onEnd: (thread: LaneThread, error: unknown) => void
-  log: (message: string, fields?: Record<string, unknown>) => void
+  ended(thread: LaneThread, error: unknown): void
 }
 
 /** Starts the threads of the lanes with the current generation of the code, and follows each until it has booted. */
 export class LaneStarter {
   readonly #options: StarterOptions
+  readonly #lanes: LaneSet
+  readonly #registrar: LaneRegistrar
+  readonly #owner: ThreadOwner
   readonly #pool: LanePool
   readonly barred: BarredPlugins
   #generation = 0
   /** A lane of this generation has lived through what its plugins have begun in their boot. */
   #isProved = false
 
-  constructor(options: StarterOptions) {
+  constructor(options: StarterOptions, lanes: LaneSet, registrar: LaneRegistrar, owner: ThreadOwner) {
     this.#options = options
+    this.#lanes = lanes
+    this.#registrar = registrar
+    this.#owner = owner
     this.barred = new BarredPlugins(options.barred)
-    this.#pool = new LanePool(options.settings, options.isPrewarmed, (error) =>
-      options.log(`Lane pool: ${messageOf(error)}`),
+    this.#pool = new LanePool(options.settings, options.isDevelopment, (error) =>
+      registrar.log('ERROR', `Lane pool: ${messageOf(error)}`),
     )
   }
 
   /** @param isTrial with the plugins that lanes do not wait for */
   start(index: number, role: LaneRole, isTrial = false): LaneThread {
-    const { settings, shared, tracing, history, flightMirror, listener, onEnd } = this.#options
+    const { settings, shared, tracing, history, flightMirror } = this.#options
     const lane: Lane = new Lane({
       index,
       role,
       generation: this.#generation,
       maxInFlight: settings.laneMaxInflight,
-      listener: { ...listener, onMessage: (_, message) => this.#onMessage(thread, message) },
+      listener: { ...this.#registrar.listener, onMessage: (_, message) => this.#onMessage(thread, message) },
     })
     const abort = new AbortController()
     const { reasons: barred } = this.barred
@@ -285,7 +286,7 @@ export class LaneStarter {
       if (spans !== null) tracing()?.laneGone(spans)
       if (records !== null) history()?.laneGone(records)
       flightMirror?.end(lane)
-      onEnd(thread, error)
+      this.#owner.ended(thread, error)
     }
     thread.ended = this.#pool.run(init, [port, bulk], abort.signal).then(() => ended(null), ended)
     return thread
@@ -297,9 +298,9 @@ export class LaneStarter {
       abort,
       otherThreadsBytes: () => this.#bytesBeside(lane),
       isQuiet: () => this.#isQuiet(),
-      onRecovered: (standstill) => this.#options.onRecovered(lane, standstill),
-      onHeld: () => this.#options.onHeld(lane),
-      onForsaken: () => this.#options.onForsaken(lane),
+      onRecovered: (standstill) => this.#registrar.recovered(lane, standstill),
+      onHeld: () => this.#registrar.held(lane),
+      onForsaken: () => this.#registrar.forsaken(lane),
     })
   }
 
@@ -307,7 +308,7 @@ export class LaneStarter {
   #bytesBeside(lane: Lane): number {
     const { total_heap_size, external_memory } = getHeapStatistics()
     let bytes = total_heap_size + external_memory
-    for (const other of this.#options.all()) {
+    for (const other of this.#lanes.all) {
       if (other !== lane) bytes += other.heartbeat.heapBytes + other.heartbeat.externalBytes
     }
     return bytes
@@ -316,14 +317,12 @@ export class LaneStarter {
   /** False while a thread is about to end, as far as that can be known: a thread whose heap is full does not announce its end. */
   #isQuiet(): boolean {
     return (
-      this.#pool.isQuiet &&
-      !this.#options.all().some(({ state, flight }) => state === 'starting' && flight.hasExitReport)
+      this.#pool.isQuiet && !this.#lanes.all.some(({ state, flight }) => state === 'starting' && flight.hasExitReport)
     )
   }
 
   #onMessage(thread: LaneThread, message: ToPrimary): void {
     const { lane } = thread
-    const { listener, onBooted, onDying, log } = this.#options
     switch (message.type) {
       case 'booting':
         thread.bootingFile = message.file
@@ -333,11 +332,11 @@ export class LaneStarter {
         thread.bootedMs = steadyMs()
         if (lane.generation === this.#generation) this.#isProved = true
         lane.manifest = message.manifest
-        if (thread.onBootEnd === null) onBooted(lane)
+        if (thread.onBootEnd === null) this.#owner.booted(lane)
         else thread.onBootEnd(null)
         return this.#pool.prewarm()
       case 'boot-failed':
-        log(`Lane ${lane.index} did not boot: ${message.message}`, { stack: message.stack })
+        this.#registrar.log('ERROR', `Lane ${lane.index} did not boot: ${message.message}`, { stack: message.stack })
         return thread.watchdog.bootFailed(message.message)
       case 'child-started':
         return thread.children.started(message.pid, message.starter)
@@ -348,19 +347,19 @@ export class LaneStarter {
       case 'thread-ended':
         return thread.children.threadEnded(message.threadId)
       case 'dying':
-        return onDying(thread)
+        return this.#owner.dying(thread)
       case 'drained':
         // Ended, not returned to the pool: the next lane must load its code anew.
         return thread.abort.abort()
       default:
-        listener.onMessage(lane, message)
+        this.#registrar.onMessage(lane, message)
     }
   }
 
   /** How long a lane looks on at what its boot has begun, at most. Where one has, the others need not. */
   get #aftermathMs(): number {
     if (this.#isProved) return 0
-    return this.#generation === 0 || this.#options.isPrewarmed ? AFTERMATH_AWAITED_MS : AFTERMATH_MS
+    return this.#generation === 0 || this.#options.isDevelopment ? AFTERMATH_AWAITED_MS : AFTERMATH_MS
   }
 
   /** Threads that start from now on have new code: every plugin gets another chance. @returns what takes that chance back */

@@ -7,31 +7,20 @@ import { SUBSCRIBER_DEFAULTS } from '../../core/config/subscriber-defaults.ts'
 import { messageOf } from '../../core/errors/description.ts'
 import { steadyMs } from '../../core/schedule/steady-time.ts'
 import { until } from '../../core/schedule/waiting.ts'
-import type { Manifest } from '../../transport/messages.ts'
 import type { Lane } from '../dispatch/lane.ts'
-import { type LaneSlot, type LaneThread, RestartIntensity } from './lane-set.ts'
-import { LEAVING_MAX_THREADS } from './lane-starter.ts'
+import type { LaneRegistrar } from './lane-registrar.ts'
+import { type LaneSet, type LaneSlot, type LaneThread, RestartIntensity } from './lane-set.ts'
+import { type LaneStarter, LEAVING_MAX_THREADS } from './lane-starter.ts'
 
 /** A lane that reads streams has this long to acknowledge its last events, beyond the time limits of its subscribers, milliseconds. */
 const READ_GRACE_MS = 5000
 /** Sockets of a lane that drains are closed when nothing of them is being handled, and in any case after this, milliseconds. */
 const SOCKET_GRACE_MS = 5000
 
+const STOPPING = 'the service is stopping'
+
 /** Close code and reason of the sockets of a lane that drains: their clients connect again, and find another lane. */
 export const RESTART = [1012, 'service restart'] as const
-
-interface LaneReplacementOptions {
-  settings: Settings
-  /** Starts a thread for a slot. */
-  spawn: (slot: LaneSlot) => LaneThread
-  /** A lane that has booted takes part from now on. */
-  open: (lane: Lane) => void
-  /** A lane gets no new work. */
-  onLeaving: (lane: Lane) => void
-  /** True while a lane that drains has work that only the primary knows of. */
-  isBusy: (lane: Lane) => boolean
-  isStopping: () => boolean
-}
 
 /** A thread that was started to take over a slot. */
 interface Replacement {
@@ -42,24 +31,43 @@ interface Replacement {
 
 /** Replaces a thread that still runs by another one: when the code is new, or when the old thread stands still. */
 export class LaneReplacement {
-  readonly #options: LaneReplacementOptions
-  /** Threads that are about to take over a slot, and those whose slot was taken over. */
-  readonly outsideSlots = new Set<LaneThread>()
+  readonly #settings: Settings
+  readonly #lanes: LaneSet
+  readonly #starter: LaneStarter
+  readonly #registrar: LaneRegistrar
+  readonly open: (lane: Lane) => void
+  readonly #changed: () => void
 
-  constructor(options: LaneReplacementOptions) {
-    this.#options = options
+  /**
+   * @param open lets a lane that has booted take part
+   * @param changed told that the set of lanes that take work has changed
+   */
+  constructor(
+    settings: Settings,
+    lanes: LaneSet,
+    starter: LaneStarter,
+    registrar: LaneRegistrar,
+    open: (lane: Lane) => void,
+    changed: () => void,
+  ) {
+    this.#settings = settings
+    this.#lanes = lanes
+    this.#starter = starter
+    this.#registrar = registrar
+    this.open = open
+    this.#changed = changed
   }
 
   get #leaving(): number {
-    return [...this.outsideSlots].filter(({ isLost, lane }) => isLost || lane.state === 'draining').length
+    return [...this.#lanes.outside].filter(({ isLost, lane }) => isLost || lane.state === 'draining').length
   }
 
   /** Starts a thread beside the one that is in the slot, and waits for its boot. */
   async start(slot: LaneSlot): Promise<Replacement> {
-    const { isStopping } = this.#options
-    await until(() => this.#leaving < LEAVING_MAX_THREADS || isStopping(), Number.POSITIVE_INFINITY)
-    const fresh = this.#options.spawn(slot)
-    this.outsideSlots.add(fresh)
+    const mayStart = (): boolean => this.#leaving < LEAVING_MAX_THREADS || this.#lanes.isStopping
+    await until(mayStart, Number.POSITIVE_INFINITY)
+    const fresh = this.#starter.start(slot.index, slot.role)
+    this.#lanes.outside.add(fresh)
     const fault = await new Promise<string | null>((resolve) => {
       fresh.onBootEnd = resolve
     })
@@ -86,11 +94,11 @@ export class LaneReplacement {
   /** Puts a thread into the slot. @returns the threads that were there: they still get work until they are drained */
   install(slot: LaneSlot, fresh: LaneThread): LaneThread[] {
     const replaced = [slot.thread, slot.standby].filter((each) => each !== null && !each.isLost) as LaneThread[]
-    this.outsideSlots.delete(fresh)
+    this.#lanes.outside.delete(fresh)
     slot.thread = fresh
     slot.standby = null
     slot.isRetried = false
-    this.#options.open(fresh.lane)
+    this.open(fresh.lane)
     return replaced
   }
 
@@ -98,9 +106,10 @@ export class LaneReplacement {
   async drain(thread: LaneThread): Promise<void> {
     const { lane } = thread
     const hadBooted = lane.state === 'ready'
-    this.outsideSlots.add(thread)
+    this.#lanes.outside.add(thread)
     lane.state = 'draining'
-    this.#options.onLeaving(lane)
+    this.#registrar.leaving(lane)
+    this.#changed()
     lane.sockets.closeWhenIdle(...RESTART)
     if (!hadBooted) thread.abort.abort()
     await this.#workDone(thread)
@@ -112,9 +121,8 @@ export class LaneReplacement {
   /** Waits until a draining lane has finished its work, each kind of work up to its own time limit. */
   async #workDone(thread: LaneThread): Promise<void> {
     const { lane } = thread
-    const { settings, isBusy, isStopping } = this.#options
     const startedMs = steadyMs()
-    const handlerDeadlineMs = startedMs + settings.httpHandlerTimeoutMs
+    const handlerDeadlineMs = startedMs + this.#settings.httpHandlerTimeoutMs
     const socketDeadlineMs = startedMs + SOCKET_GRACE_MS
     const readDeadlineMs = startedMs + longestSubscriberMs(lane) + READ_GRACE_MS
     const hasWork = (): boolean => {
@@ -125,10 +133,58 @@ export class LaneReplacement {
         (lane.filesOpen > 0 && nowMs < handlerDeadlineMs) ||
         (lane.sockets.size > 0 && nowMs < socketDeadlineMs) ||
         (lane.isReading && nowMs < readDeadlineMs) ||
-        (nowMs < handlerDeadlineMs && isBusy(lane))
+        (nowMs < handlerDeadlineMs && this.#registrar.isBusy(lane))
       )
     }
-    await until(() => !hasWork() || thread.isLost || isStopping(), Number.POSITIVE_INFINITY)
+    await until(() => !hasWork() || thread.isLost || this.#lanes.isStopping, Number.POSITIVE_INFINITY)
+  }
+
+  // ── new code ──────────────────────────────────────────────────────────────
+
+  /**
+   * Replaces one lane after another, each when the one before has finished its work: the process is never short of lanes. When it throws,
+   * the lanes that were not replaced stay.
+   * @throws when a new lane does not boot, or boots with fewer plugins than the old ones
+   */
+  async oneByOne(): Promise<void> {
+    const takeBack = this.#starter.beginGeneration()
+    for (const slot of this.#lanes.slots) {
+      if (this.#lanes.isStopping) throw new Error(STOPPING)
+      const started = await this.start(slot)
+      const fault = this.#faultOf(started)
+      if (fault !== null) {
+        takeBack()
+        this.discard(started.fresh)
+        const taken = slot.index === 0 ? '' : ` (lanes before ${slot.index} have the new code)`
+        throw new Error(`${fault}${taken}`)
+      }
+      await this.takeOver(slot, started.fresh)
+    }
+  }
+
+  /**
+   * Replaces all lanes at the same moment, or none: no request meets the old code any more. The old lanes finish by themselves. For
+   * development, where somebody waits for the change.
+   * @throws as `oneByOne`
+   */
+  async allAtOnce(): Promise<void> {
+    const takeBack = this.#starter.beginGeneration()
+    const { slots } = this.#lanes
+    const started = await Promise.all(slots.map((slot) => this.start(slot)))
+    const fault = started.map((each) => this.#faultOf(each)).find((each) => each !== null)
+    if (fault !== undefined) {
+      takeBack()
+      for (const { fresh } of started) this.discard(fresh)
+      throw new Error(fault!)
+    }
+    const replaced = slots.flatMap((slot, n) => this.install(slot, started[n]!.fresh))
+    for (const thread of replaced) this.drain(thread).catch((error) => this.#registrar.onFault(thread.lane, error))
+  }
+
+  #faultOf({ fresh, fault }: Replacement): string | null {
+    if (this.#lanes.isStopping) return STOPPING
+    // It may have died since.
+    return fault ?? fresh.deathMessage ?? this.#registrar.refusalOf(fresh.lane.manifest!)
   }
 }
 
@@ -137,155 +193,83 @@ function longestSubscriberMs({ manifest }: Lane): number {
   return Math.max(0, ...subscriptions.map(({ options }) => options.timeoutMs ?? SUBSCRIBER_DEFAULTS.timeoutMs))
 }
 
-interface RollingReloadOptions {
-  slots: readonly LaneSlot[]
-  replacement: LaneReplacement
-  /** Threads that start from now on have new code. @returns what takes that back */
-  beginGeneration: () => () => void
-  /** Why the code of a new lane is refused; null when it is taken. */
-  refusalOf: (manifest: Manifest) => string | null
-  isStopping: () => boolean
-  /** A thread that was replaced did not leave in order. */
-  onFault: (lane: Lane, error: unknown) => void
-}
-
-/**
- * Replaces all lanes by new threads that load the code anew. Both ways throw when a new lane does not boot, or boots with fewer plugins
- * than the old ones.
- */
-export class RollingReload {
-  readonly #options: RollingReloadOptions
-
-  constructor(options: RollingReloadOptions) {
-    this.#options = options
-  }
-
-  /**
-   * Replaces one lane after another, each when the one before has finished its work: the process is never short of lanes. When it throws,
-   * the lanes that were not replaced stay.
-   */
-  async oneByOne(): Promise<void> {
-    const { slots, replacement, beginGeneration } = this.#options
-    const takeBack = beginGeneration()
-    for (const slot of slots) {
-      if (this.#options.isStopping()) throw new Error(STOPPING)
-      const started = await replacement.start(slot)
-      const fault = this.#faultOf(started)
-      if (fault !== null) {
-        takeBack()
-        replacement.discard(started.fresh)
-        const taken = slot.index === 0 ? '' : ` (lanes before ${slot.index} have the new code)`
-        throw new Error(`${fault}${taken}`)
-      }
-      await replacement.takeOver(slot, started.fresh)
-    }
-  }
-
-  /**
-   * Replaces all lanes at the same moment, or none: no request meets the old code any more. The old lanes finish by themselves. For
-   * development, where somebody waits for the change.
-   */
-  async allAtOnce(): Promise<void> {
-    const { slots, replacement, beginGeneration } = this.#options
-    const takeBack = beginGeneration()
-    const started = await Promise.all(slots.map((slot) => replacement.start(slot)))
-    const fault = started.map((each) => this.#faultOf(each)).find((each) => each !== null)
-    if (fault !== undefined) {
-      takeBack()
-      for (const { fresh } of started) replacement.discard(fresh)
-      throw new Error(fault!)
-    }
-    const replaced = slots.flatMap((slot, n) => replacement.install(slot, started[n]!.fresh))
-    for (const thread of replaced) replacement.drain(thread).catch((error) => this.#options.onFault(thread.lane, error))
-  }
-
-  #faultOf({ fresh, fault }: Replacement): string | null {
-    if (this.#options.isStopping()) return STOPPING
-    // It may have died since.
-    return fault ?? fresh.deathMessage ?? this.#options.refusalOf(fresh.lane.manifest!)
-  }
-}
-
-const STOPPING = 'the service is stopping'
-
 /** A standby starts when a lane has stood still this long by its own doing, before it is known whether it will go on; or at half of its time, when that is less. */
 const STANDBY_AFTER_MS = 1000
 /** The same where no lane is left that could do anything meanwhile. */
 const STANDBY_ALONE_AFTER_MS = 250
-
-interface StandbyLaneOptions {
-  laneStallMs: number
-  slots: readonly LaneSlot[]
-  replacement: LaneReplacement
-  /** True while lanes die so often that none is started at once. */
-  isPaused: (nowMs: number) => boolean
-  /** A thread takes part from now on. */
-  open: (lane: Lane) => void
-  /** The lane has died meanwhile, and no thread is there for its slot. */
-  restart: (slot: LaneSlot) => void
-  isStopping: () => boolean
-}
 
 /**
  * A further thread beside a lane that stands still, so that the other lanes do not carry its share until it is known whether it will
  * go on. If the lane ends, the standby takes its slot.
  */
 export class StandbyLane {
-  readonly #options: StandbyLaneOptions
+  readonly #laneStallMs: number
+  readonly #lanes: LaneSet
+  readonly #replacement: LaneReplacement
+  readonly #deaths: RestartIntensity
+  readonly #restart: (slot: LaneSlot) => void
   /** A plugin that computes for seconds again and again must not start a thread each time. */
   readonly #intensity = new RestartIntensity()
 
-  constructor(options: StandbyLaneOptions) {
-    this.#options = options
+  /**
+   * @param deaths of lanes: while they are many, none is started at once
+   * @param restart the lane has died meanwhile, and no thread is there for its slot
+   */
+  constructor(
+    laneStallMs: number,
+    lanes: LaneSet,
+    replacement: LaneReplacement,
+    deaths: RestartIntensity,
+    restart: (slot: LaneSlot) => void,
+  ) {
+    this.#laneStallMs = laneStallMs
+    this.#lanes = lanes
+    this.#replacement = replacement
+    this.#deaths = deaths
+    this.#restart = restart
   }
 
   /** Called at each check while the loop of a thread stands still. Starts a standby when that takes long. */
   onStill(still: LaneThread): void {
     const afterMs = this.#isAnyAtWork ? STANDBY_AFTER_MS : STANDBY_ALONE_AFTER_MS
-    if (still.watchdog.ownMs < Math.min(afterMs, this.#options.laneStallMs / 2)) return
-    const slot = this.#slotOf(still)
-    if (slot === undefined || slot.isStandbyStarting || slot.standby !== null || this.#options.isStopping()) return
-    const nowMs = steadyMs()
-    if (this.#options.isPaused(nowMs) || this.#intensity.isExceeded(nowMs)) return
-    this.#intensity.recordDeath(nowMs)
-    void this.#start(slot, still)
+    if (still.watchdog.ownMs >= Math.min(afterMs, this.#laneStallMs / 2)) void this.relieve(still)
   }
 
-  /** A thread is about to be ended, and no other lane serves. Resolves when one does that takes its slot then, or does not boot. */
+  /** Starts a standby, unless there is one. Resolves when it serves, or does not boot. */
   async relieve(thread: LaneThread): Promise<void> {
     const slot = this.#slotOf(thread)
-    if (slot === undefined || slot.isStandbyStarting || slot.standby !== null) return
+    if (slot === undefined || slot.isStandbyStarting || slot.standby !== null || this.#lanes.isStopping) return
     const nowMs = steadyMs()
-    if (this.#options.isPaused(nowMs) || this.#intensity.isExceeded(nowMs)) return
+    if (this.#deaths.isExceeded(nowMs) || this.#intensity.isExceeded(nowMs)) return
     this.#intensity.recordDeath(nowMs)
     await this.#start(slot, thread)
   }
 
   /** Some lane works, or is about to. */
   get #isAnyAtWork(): boolean {
-    return this.#options.slots.some(
+    return this.#lanes.slots.some(
       ({ thread, standby, isStandbyStarting }) =>
         isStandbyStarting || [thread, standby].some((each) => each?.lane.state === 'ready' && each.lane.responsive),
     )
   }
 
   async #start(slot: LaneSlot, still: LaneThread): Promise<void> {
-    const { replacement, isStopping, open, restart } = this.#options
+    const replacement = this.#replacement
     slot.isStandbyStarting = true
     const { fresh, fault } = await replacement.start(slot)
     slot.isStandbyStarting = false
     const goesOn = still.holder === null && still.lane.state === 'ready' && still.watchdog.isResponsive
     const isNeeded = slot.thread === still && !goesOn
-    if (fault !== null || !isNeeded || isStopping()) {
+    if (fault !== null || !isNeeded || this.#lanes.isStopping) {
       replacement.discard(fresh)
-      if (slot.thread.isLost) restart(slot)
+      if (slot.thread.isLost) this.#restart(slot)
       return
     }
-    replacement.outsideSlots.delete(fresh)
+    this.#lanes.outside.delete(fresh)
     slot.standby = fresh
     fresh.lane.isStandby = true
     if (still.isLost) this.promote(slot)
-    open(fresh.lane)
+    replacement.open(fresh.lane)
   }
 
   /** The thread in the slot has ended: its standby takes the slot. */
@@ -302,11 +286,11 @@ export class StandbyLane {
     const standby = slot?.standby
     if (!slot || !standby || standby.isLost || thread.holder !== null) return
     slot.standby = null
-    void this.#options.replacement.drain(standby)
+    void this.#replacement.drain(standby)
   }
 
   #slotOf(thread: LaneThread): LaneSlot | undefined {
-    return this.#options.slots.find((slot) => slot.thread === thread)
+    return this.#lanes.slots.find((slot) => slot.thread === thread)
   }
 }
 

@@ -1,32 +1,21 @@
 import { basename, dirname } from 'node:path'
 import type { Lane } from '../dispatch/lane.ts'
 import { bootingAt } from './black-box.ts'
-import type { BarredPlugins } from './circuit-breaker.ts'
-import type { LaneSlot, LaneThread } from './lane-set.ts'
+import type { LaneRegistrar } from './lane-registrar.ts'
+import type { LaneSet, LaneSlot, LaneThread } from './lane-set.ts'
+import type { LaneStarter } from './lane-starter.ts'
 import type { LaneReplacement } from './replacement.ts'
-
-export interface SlowBootOptions {
-  slots: readonly LaneSlot[]
-  barred: BarredPlugins
-  replacement: LaneReplacement
-  /** Starts a thread for a slot. @param isTrial with the plugins that the others do not wait for */
-  spawn: (slot: LaneSlot, isTrial: boolean) => LaneThread
-  /** True while some lane takes work. */
-  isServed: () => boolean
-  isStopping: () => boolean
-  /** A plugin that lanes run without has turned out not to boot. */
-  onLeftOut: (file: string, reason: string) => void
-  /** The threads in the slots have changed. */
-  onChange: () => void
-  onFault: (lane: Lane, error: unknown) => void
-}
 
 /**
  * Lets nobody wait for a plugin that takes long to boot. Where no lane serves, the lanes start without it, and one thread goes on with it beside
  * them. When that has booted it takes over, and so do further ones with the plugin; when it has not in its time, the plugin stays out.
  */
 export class SlowBoot {
-  readonly #options: SlowBootOptions
+  readonly #lanes: LaneSet
+  readonly #starter: LaneStarter
+  readonly #replacement: LaneReplacement
+  readonly #registrar: LaneRegistrar
+  readonly #changed: () => void
   #trial: LaneThread | null = null
   /** Settles when the lanes have the plugin that they had not waited for. */
   #takingOver: Promise<void> = Promise.resolve()
@@ -34,17 +23,33 @@ export class SlowBoot {
   /** Threads that are being asked where they stand. */
   readonly #asked = new Set<LaneThread>()
 
-  constructor(options: SlowBootOptions) {
-    this.#options = options
+  /** @param changed told that the threads in the slots have changed */
+  constructor(
+    lanes: LaneSet,
+    starter: LaneStarter,
+    replacement: LaneReplacement,
+    registrar: LaneRegistrar,
+    changed: () => void,
+  ) {
+    this.#lanes = lanes
+    this.#starter = starter
+    this.#replacement = replacement
+    this.#registrar = registrar
+    this.#changed = changed
   }
 
   /** Called at each check while a thread boots. */
   look(thread: LaneThread): void {
-    const { slots, isServed, isStopping } = this.#options
     const { lane, watchdog, bootingFile } = thread
-    if (!watchdog.isBootSlow || isServed() || isStopping() || !slots.some((slot) => slot.thread === thread)) return
+    const isInSlot = this.#lanes.slots.some((slot) => slot.thread === thread)
+    if (!watchdog.isBootSlow || !isInSlot || !this.#isWaitedFor) return
     if (watchdog.isResponsive) this.#goOnWithout(bootingFile, lane)
     else if (!this.#asked.has(thread)) void this.#ask(thread)
+  }
+
+  /** No lane takes work yet. */
+  get #isWaitedFor(): boolean {
+    return this.#lanes.ready.length === 0 && !this.#lanes.isStopping
   }
 
   /** What stands still may be another plugin's, which has booted: a timer of its `onBoot`. */
@@ -52,30 +57,28 @@ export class SlowBoot {
     this.#asked.add(thread)
     const stack = await thread.watchdog.bootStack()
     this.#asked.delete(thread)
-    const { isServed, isStopping } = this.#options
-    if (thread.lane.state === 'starting' && !isServed() && !isStopping())
+    if (thread.lane.state === 'starting' && this.#isWaitedFor)
       this.#goOnWithout(bootingAt(thread, stack ?? []), thread.lane)
   }
 
   /** @param file null when it is not known what takes so long */
   #goOnWithout(file: string | null, lane: Lane): void {
-    const { slots, barred, onChange } = this.#options
+    const { slots } = this.#lanes
     // A domain.ts or app.ts has the guards of others: without it they could not be served.
     if (file === null || basename(dirname(file)) !== 'plugins') return
     const slow = slots.filter(({ thread }) => thread.lane.state === 'starting' && !thread.without.has(file))
     if (!slow.some(({ thread }) => thread.lane === lane)) return
-    barred.waitFor(file)
+    this.#starter.barred.waitFor(file)
     for (const slot of slow) this.#startWithout(slot, slot.thread.lane === lane)
-    onChange()
+    this.#changed()
   }
 
   #startWithout(slot: LaneSlot, isSlow: boolean): void {
-    const { replacement, spawn } = this.#options
-    const { thread } = slot
-    replacement.outsideSlots.add(thread)
+    const { thread, index, role } = slot
+    this.#lanes.outside.add(thread)
     if (isSlow && this.#trial === null) this.#try(slot, thread)
-    else replacement.discard(thread)
-    slot.thread = spawn(slot, false)
+    else this.#replacement.discard(thread)
+    slot.thread = this.#starter.start(index, role)
   }
 
   #try(slot: LaneSlot, thread: LaneThread): void {
@@ -83,10 +86,10 @@ export class SlowBoot {
     thread.onBootEnd = (fault) => {
       thread.onBootEnd = null
       // It was given up: there is new code.
-      if (this.#trial !== thread || this.#options.isStopping()) return
+      if (this.#trial !== thread || this.#lanes.isStopping) return
       this.#trial = null
       this.#takingOver = (fault === null ? this.#takeOver(slot, thread) : this.#leftOut(slot, thread)).catch((error) =>
-        this.#options.onFault(thread.lane, error),
+        this.#registrar.onFault(thread.lane, error),
       )
       void this.#takingOver.then(() => {
         if (!this.isUnderWay) for (const wake of this.#waiters.splice(0)) wake()
@@ -96,11 +99,11 @@ export class SlowBoot {
 
   /** All that was waited for has booted. */
   async #takeOver(slot: LaneSlot, thread: LaneThread): Promise<void> {
-    const { slots, barred, replacement, isStopping } = this.#options
-    const files = barred.admit()
+    const replacement = this.#replacement
+    const files = this.#starter.barred.admit()
     await replacement.takeOver(slot, thread)
-    for (const other of slots) {
-      if (isStopping() || !files.some((file) => other.thread.without.has(file))) continue
+    for (const other of this.#lanes.slots) {
+      if (this.#lanes.isStopping || !files.some((file) => other.thread.without.has(file))) continue
       const { fresh, fault } = await replacement.start(other)
       // It has brought this one down: now it is barred, as after any death.
       if (fault !== null) return replacement.discard(fresh)
@@ -110,11 +113,12 @@ export class SlowBoot {
 
   /** What has ended the thread is barred by now. Of several that were waited for, the others are tried without it. */
   async #leftOut(slot: LaneSlot, { without }: LaneThread): Promise<void> {
-    const { barred, replacement, spawn, onLeftOut } = this.#options
-    for (const [file, reason] of Object.entries(barred.reasons)) if (!without.has(file)) onLeftOut(file, reason)
+    const { barred } = this.#starter
+    for (const [file, reason] of Object.entries(barred.reasons))
+      if (!without.has(file)) this.#registrar.leftOut(file, reason)
     if (barred.waiting.size === 0) return
-    const next = spawn(slot, true)
-    replacement.outsideSlots.add(next)
+    const next = this.#starter.start(slot.index, slot.role, true)
+    this.#lanes.outside.add(next)
     this.#try(slot, next)
   }
 
@@ -132,8 +136,8 @@ export class SlowBoot {
   async giveUp(): Promise<void> {
     const trial = this.#trial
     this.#trial = null
-    if (trial !== null) this.#options.replacement.discard(trial)
-    this.#options.barred.giveUpWaiting('It was still booting when new code was loaded')
+    if (trial !== null) this.#replacement.discard(trial)
+    this.#starter.barred.giveUpWaiting('It was still booting when new code was loaded')
     await this.#takingOver
   }
 }

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { connect } from 'node:net'
 import { describe, type TestContext, test } from 'node:test'
 import { setTimeout as sleep } from 'node:timers/promises'
-import { type LaneThread, slotWith } from '../../../src/primary/supervision/lane-set.ts'
+import { LaneSet, type LaneThread, RestartIntensity, slotWith } from '../../../src/primary/supervision/lane-set.ts'
 import { type LaneReplacement, StandbyLane } from '../../../src/primary/supervision/replacement.ts'
 import { laneOf } from '../../support/fake-lane.ts'
 import type { Heddle } from '../../support/heddle.ts'
@@ -17,7 +17,8 @@ const lanesOf = async (heddle: Heddle) => (await allLanesOf(heddle)).filter(({ r
 
 test('where all lanes stand still one of them has a relief soon, and the others later', (t) => {
   const threads = [0, 1].map((index) => ({ lane: laneOf(t, { index }), watchdog: { ownMs: 0 }, isLost: false }))
-  const slots = threads.map((thread) => slotWith(thread as unknown as LaneThread))
+  const lanes = new LaneSet(threads.length)
+  lanes.slots.push(...threads.map((thread) => slotWith(thread as unknown as LaneThread)))
   const started: number[] = []
   const replacement = {
     start: ({ index }: { index: number }) => {
@@ -25,17 +26,15 @@ test('where all lanes stand still one of them has a relief soon, and the others 
       return new Promise(() => {})
     },
   }
-  const standby = new StandbyLane({
-    laneStallMs: 10_000,
-    slots,
-    replacement: replacement as unknown as LaneReplacement,
-    isPaused: () => false,
-    open: () => {},
-    restart: () => {},
-    isStopping: () => false,
-  })
+  const standby = new StandbyLane(
+    10_000,
+    lanes,
+    replacement as unknown as LaneReplacement,
+    new RestartIntensity(),
+    () => {},
+  )
   const look = (ownMs: number): number[] => {
-    for (const { thread } of slots) {
+    for (const { thread } of lanes.slots) {
       Object.assign(thread.watchdog, { ownMs })
       if (!thread.lane.responsive) standby.onStill(thread)
     }

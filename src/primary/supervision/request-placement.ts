@@ -1,17 +1,8 @@
-import type { RouteTable } from '../http/routes.ts'
-import { ALWAYS, type Lane, NOT, WHILE_IT_ANSWERS } from './lane.ts'
-
-/** What is known of plugins by the deaths of lanes. */
-interface PluginsKnown {
-  /** True for a plugin that may have ended a lane. */
-  isConfined(plugin: string): boolean
-  /** True for a plugin that stands still in the lanes. */
-  isStalling(plugin: string): boolean
-  /** True for a plugin that has worked without harm. */
-  isKnown(plugin: string): boolean
-  /** True while one lane has to be sheltered. */
-  isCrisis(): boolean
-}
+import type { EventParts } from '../assembly/events.ts'
+import type { HttpParts } from '../assembly/http.ts'
+import { ALWAYS, type Lane, NOT, WHILE_IT_ANSWERS } from '../dispatch/lane.ts'
+import type { Guilt } from './guilt.ts'
+import type { LaneSet } from './lane-set.ts'
 
 /**
  * Decides which lane takes the requests of which plugins, so that a plugin that ends lanes leaves one to the others:
@@ -24,28 +15,39 @@ interface PluginsKnown {
  * - everything else goes to any regular lane.
  */
 export class RequestPlacement {
-  readonly #routes: RouteTable
-  readonly #lanesWanted: number
-  readonly #plugins: PluginsKnown
+  readonly #lanes: LaneSet
+  readonly #http: HttpParts
+  readonly #events: EventParts
+  readonly #guilt: Guilt
   #sheltered: Lane | null = null
 
-  /** @param lanesWanted how many regular lanes there are when all are up */
-  constructor(routes: RouteTable, lanesWanted: number, plugins: PluginsKnown) {
-    this.#routes = routes
-    this.#lanesWanted = lanesWanted
-    this.#plugins = plugins
+  constructor(lanes: LaneSet, http: HttpParts, events: EventParts, guilt: Guilt) {
+    this.#lanes = lanes
+    this.#http = http
+    this.#events = events
+    this.#guilt = guilt
   }
 
-  /** @param lanes those that take requests */
-  place(lanes: readonly Lane[], hasProbationBegun: boolean): void {
-    const plugins = this.#plugins
+  /** Gives the dispatcher the lanes that take requests, each for its plugins. */
+  place(): void {
+    const { serving } = this.#lanes
+    const { laneSubscribers, hub } = this.#events
+    this.#placeRoutes(serving)
+    this.#http.dispatcher.setLanes(serving)
+    for (const lane of serving) laneSubscribers.holdBack(lane, (plugin) => this.#isKeptFrom(lane, plugin))
+    hub.subscribersChanged()
+  }
+
+  #placeRoutes(lanes: readonly Lane[]): void {
+    const { hasProbationBegun } = this.#lanes
+    const guilt = this.#guilt
     const sheltered = oldestThatAnswers(lanes.filter(({ role }) => role === 'regular'))
     this.#sheltered = sheltered
-    const hasShelter = this.#isOneOfMany && plugins.isCrisis()
-    for (const { servedBy, number, plugin } of this.#routes.list()) {
+    const hasShelter = this.#isOneOfMany && guilt.isCrisis()
+    for (const { servedBy, number, plugin } of this.#http.routing.table.list()) {
       if (servedBy !== 'lanes') continue
-      const confined = plugins.isConfined(plugin)
-      const stalling = plugins.isStalling(plugin)
+      const confined = guilt.isConfined(plugin)
+      const stalling = guilt.isStalling(plugin)
       for (const lane of lanes) {
         const isOpen =
           lane.role === 'probation'
@@ -61,17 +63,17 @@ export class RequestPlacement {
 
     /** Folders that plugins of the primary serve run no code of a plugin. */
     function known({ manifest }: Lane, plugin: string): boolean {
-      return plugins.isKnown(plugin) || manifest?.plugins[plugin] === undefined
+      return guilt.isKnown(plugin) || manifest?.plugins[plugin] === undefined
     }
   }
 
   /** True for a plugin whose events the lane does not get. No lane on demand takes them: where there is one lane, they stay there. */
-  isKeptFrom(lane: Lane, plugin: string): boolean {
-    return (lane.isStandby || (this.#isOneOfMany && lane === this.#sheltered)) && this.#plugins.isStalling(plugin)
+  #isKeptFrom(lane: Lane, plugin: string): boolean {
+    return (lane.isStandby || (this.#isOneOfMany && lane === this.#sheltered)) && this.#guilt.isStalling(plugin)
   }
 
   get #isOneOfMany(): boolean {
-    return this.#lanesWanted > 1
+    return this.#lanes.wanted > 1
   }
 }
 
