@@ -10,7 +10,8 @@ import { RequestContext } from './context.ts'
 import { compressed, isCompressible } from './encodings.ts'
 import type { RequestEffects } from './idempotency.ts'
 import { Incoming } from './incoming.ts'
-import { IncomingBodies } from './input/incoming-bodies.ts'
+import { IncomingBody } from './input/body.ts'
+import { incomingParts } from './input/multipart.ts'
 import { errorReply, type Reply } from './reply.ts'
 import { Hooks, PathTemplate, placeOfHook, type Route, type RouteOptions } from './route.ts'
 import { type FaultLog, type RequestThread, runRequest } from './run.ts'
@@ -43,13 +44,12 @@ export class RequestServer {
   readonly #running = new Map<number, RequestContext>()
   readonly #streams: SseServer
   /** Bodies that handlers read while they come. */
-  readonly #bodies: IncomingBodies
+  readonly #bodies = new Map<number, IncomingBody>()
   /** Answers that are sent in pieces. */
   readonly #files = new Map<number, { sender: FileSender; context: RequestContext }>()
 
   constructor(sink: ReplySink, onFault: FaultLog, sockets: WebSocketServer) {
     this.#sink = sink
-    this.#bodies = new IncomingBodies(sink)
     this.#thread = { onFault, tracing: null, effects: null }
     this.sockets = sockets
     this.#streams = new SseServer(sink, onFault, sockets.tokens)
@@ -141,11 +141,11 @@ export class RequestServer {
       else void this.#streams.serve(requestId, route, incoming, context)
       return
     }
-    if (route.bodyKind !== null) this.#bodies.open(requestId, route.bodyKind, context)
+    if (route.bodyKind !== null) this.#openBody(requestId, route.bodyKind, context)
     const reply = runRequest(this.#thread, route, incoming, context)
     const isLater = reply instanceof Promise
     if (!isLater && !(this.isCompressing && isCompressible(reply))) {
-      if (route.bodyKind !== null) this.#bodies.close(requestId)
+      if (route.bodyKind !== null) this.#closeBody(requestId)
       return this.#sink.answer(requestId, reply)
     }
     this.#running.set(requestId, context)
@@ -159,7 +159,7 @@ export class RequestServer {
     }
     if (reply.file === undefined) {
       this.#running.delete(requestId)
-      if (route.bodyKind !== null) this.#bodies.close(requestId)
+      if (route.bodyKind !== null) this.#closeBody(requestId)
       this.#sink.answer(requestId, reply)
     } else await this.#sendFile(requestId, reply, reply.file, route, context)
   }
@@ -179,7 +179,7 @@ export class RequestServer {
       return this.#sink.settled(requestId)
     }
     // A stream may be made of what comes; the handler of any other body has ended.
-    if (route.bodyKind !== null && body.lengthBytes >= 0) this.#bodies.close(requestId)
+    if (route.bodyKind !== null && body.lengthBytes >= 0) this.#closeBody(requestId)
     const sender = new FileSender(this.#sink, requestId)
     this.#files.set(requestId, { sender, context })
     try {
@@ -190,7 +190,7 @@ export class RequestServer {
       this.#sink.answer(requestId, errorReply('HTTP_INTERNAL'))
     }
     this.#files.delete(requestId)
-    if (route.bodyKind !== null) this.#bodies.close(requestId)
+    if (route.bodyKind !== null) this.#closeBody(requestId)
   }
 
   /** Bytes of a file have left for the client. */
@@ -198,18 +198,32 @@ export class RequestServer {
     this.#files.get(requestId)?.sender.flushed(bytes)
   }
 
+  #openBody(requestId: number, kind: BodyKind, context: RequestContext): void {
+    const body = new IncomingBody((bytes) => this.#sink.wantBody(requestId, bytes))
+    this.#bodies.set(requestId, body)
+    context.body = kind === 'stream' ? body : incomingParts(body, context.headers['content-type'] ?? '')
+  }
+
   bodyPiece(requestId: number, piece: Buffer): void {
-    this.#bodies.add(requestId, piece)
+    this.#bodies.get(requestId)?.add(piece)
   }
 
   /** @param fault why it is not complete; empty when it is */
   bodyEnded(requestId: number, fault: ErrorCode | ''): void {
-    this.#bodies.ended(requestId, fault)
+    const body = this.#bodies.get(requestId)
+    if (fault === '') body?.complete()
+    else body?.fail(fault)
+  }
+
+  /** The request is answered, or nobody waits for its answer: whatever reads the rest learns that it does not come. */
+  #closeBody(requestId: number): void {
+    this.#bodies.get(requestId)?.fail('HTTP_BODY_BROKEN')
+    this.#bodies.delete(requestId)
   }
 
   /** The client is gone or the time is up. */
   cancel(requestId: number): void {
-    this.#bodies.close(requestId)
+    this.#closeBody(requestId)
     const context = this.#running.get(requestId)
     // Else it is answered, or its handler is one that no answer follows.
     if (context === undefined) this.#sink.settled(requestId)

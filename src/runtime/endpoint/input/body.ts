@@ -3,6 +3,7 @@
 import { randomBytes } from 'node:crypto'
 import { open, rename, rm } from 'node:fs/promises'
 import { dirname, join, resolve } from 'node:path'
+import { Readable } from 'node:stream'
 import { fileURLToPath } from 'node:url'
 import type { BodyStream, SavedFile, SaveOptions } from '../../../contracts/http-request.ts'
 import { type ErrorCode, HeddleError } from '../../../core/errors/catalogue.ts'
@@ -19,7 +20,7 @@ export async function gathered(chunks: AsyncIterable<Buffer>, maxBytes = GATHERE
     if (bytes > maxBytes) throw tooLarge(maxBytes)
     pieces.push(chunk)
   }
-  return Buffer.concat(pieces, bytes)
+  return pieces.length === 1 ? pieces[0]! : Buffer.concat(pieces, bytes)
 }
 
 function tooLarge(maxBytes: number): HeddleError {
@@ -55,47 +56,26 @@ export async function saveToFile(
   }
 }
 
-/** Bytes of a body that are asked for and not read yet, at most. */
+/** Bytes of a body that are asked for and have not come, at most. */
 const BODY_WINDOW_BYTES = 256 * 1024
 
 /** The body of a request that its handler reads while it comes. */
-export class IncomingBody implements BodyStream, AsyncIterableIterator<Buffer> {
-  bytesRead = 0
+export class IncomingBody extends Readable implements BodyStream {
   readonly #want: (bytes: number) => void
-  #pieces: Buffer[] = []
-  /** Bytes that were read and not asked for again. */
-  #spentBytes = BODY_WINDOW_BYTES
+  #cameBytes = 0
+  #awaitedBytes = 0
   #isComplete = false
-  #fault: Error | null = null
-  #waiting: { resolve: (result: IteratorResult<Buffer>) => void; reject: (error: unknown) => void } | null = null
 
   /** @param want asks for further bytes */
   constructor(want: (bytes: number) => void) {
+    super({ highWaterMark: 1 })
     this.#want = want
+    // An error without a listener ends the thread.
+    this.on('error', () => {})
   }
 
-  [Symbol.asyncIterator](): this {
-    return this
-  }
-
-  // Promises of its own: a body of 500 MB has ten thousand pieces.
-  next(): Promise<IteratorResult<Buffer>> {
-    if (this.#fault !== null) return Promise.reject(this.#fault)
-    if (this.#waiting !== null) return Promise.reject(new TypeError('The body is being read already'))
-    const piece = this.#pieces.shift()
-    if (piece !== undefined) return Promise.resolve(this.#read(piece))
-    if (this.#isComplete) return Promise.resolve(OVER)
-    return new Promise((resolve, reject) => {
-      // First: in the listener's own thread what is asked for comes at once.
-      this.#waiting = { resolve, reject }
-      this.#ask()
-    })
-  }
-
-  /** The reader has left its loop. */
-  return(): Promise<IteratorResult<Buffer>> {
-    this.#break(new Error('The rest of the body was given up, by leaving the loop that read it'))
-    return Promise.resolve(OVER)
+  get bytesRead(): number {
+    return this.#cameBytes - this.readableLength
   }
 
   saveTo(path: string | URL, options?: SaveOptions): Promise<SavedFile> {
@@ -106,50 +86,38 @@ export class IncomingBody implements BodyStream, AsyncIterableIterator<Buffer> {
     return gathered(this, maxBytes)
   }
 
+  override _read(): void {
+    if (this.#awaitedBytes > BODY_WINDOW_BYTES / 2 || this.#isComplete) return
+    const bytes = BODY_WINDOW_BYTES - this.#awaitedBytes
+    // First: in the listener's own thread what is asked for comes at once.
+    this.#awaitedBytes = BODY_WINDOW_BYTES
+    this.#want(bytes)
+  }
+
+  /** Without an error: the reader has left its loop, or all was read. */
+  override _destroy(error: Error | null, done: (error: Error | null) => void): void {
+    const isLeft = error === null && !this.readableEnded
+    done(isLeft ? new Error('The rest of the body was given up, by leaving the loop that read it') : error)
+  }
+
   // ── for the runtime ───────────────────────────────────────────────────────
 
   /** Bytes that were asked for have come. */
   add(piece: Buffer): void {
-    if (this.#fault !== null) return
-    const waiting = this.#waiting
-    if (waiting === null) return void this.#pieces.push(piece)
-    this.#waiting = null
-    waiting.resolve(this.#read(piece))
+    if (this.destroyed) return
+    this.#cameBytes += piece.byteLength
+    this.#awaitedBytes -= piece.byteLength
+    this.push(piece)
   }
 
   /** All has come. */
   complete(): void {
     this.#isComplete = true
-    this.#waiting?.resolve(OVER)
-    this.#waiting = null
+    this.push(null)
   }
 
   /** Nothing more can be read of it. Does nothing when all has been read. */
   fail(code: ErrorCode): void {
-    this.#break(new HeddleError(code))
-  }
-
-  #break(fault: Error): void {
-    if (this.#fault !== null || (this.#isComplete && this.#pieces.length === 0)) return
-    this.#fault = fault
-    this.#pieces = []
-    this.#waiting?.reject(fault)
-    this.#waiting = null
-  }
-
-  #read(piece: Buffer): IteratorResult<Buffer> {
-    this.bytesRead += piece.byteLength
-    this.#spentBytes += piece.byteLength
-    if (this.#spentBytes >= BODY_WINDOW_BYTES / 2) this.#ask()
-    return { done: false, value: piece }
-  }
-
-  #ask(): void {
-    if (this.#spentBytes === 0 || this.#isComplete) return
-    const bytes = this.#spentBytes
-    this.#spentBytes = 0
-    this.#want(bytes)
+    if (!this.#isComplete || this.readableLength > 0) this.destroy(new HeddleError(code))
   }
 }
-
-const OVER: IteratorResult<Buffer> = { done: true, value: undefined }

@@ -39,92 +39,35 @@ function nameAlone(given: string): string {
   return name === '.' || name === '..' ? '' : name
 }
 
-const NO_BYTES = new Uint8Array(0)
+/** What a part is read from: the stream of a file, or the bytes of a field. */
+type Source = Readable | readonly Buffer[]
 
-/** Reads a multipart form from memory (the body limit bounds it): fields into `into`, files into `into._files`. */
-export async function parseMultipart(
-  bytes: Uint8Array,
-  contentType: string,
-  into: Record<string, unknown>,
-): Promise<void> {
-  // Loaded by the first upload: most lanes never get one.
-  const { Busboy } = await import('@fastify/busboy')
-  const files: UploadedFile[] = []
-  await new Promise<void>((resolve, reject) => {
-    const refuse = (why: string): void => reject(new HeddleError('HTTP_BAD_REQUEST', `The multipart body ${why}`))
-    let parser: InstanceType<typeof Busboy>
-    try {
-      parser = new Busboy({
-        headers: { 'content-type': contentType },
-        limits: PARSER_LIMITS,
-      })
-    } catch {
-      return refuse('has no valid boundary')
-    }
-    /** False when the form is refused for it. */
-    const isName = (name: string | undefined): name is string => {
-      // Not thrown: an error in here would end the thread.
-      const fault = faultOfName(name)
-      if (fault === undefined) return true
-      refuse(fault)
-      return false
-    }
-    parser.on('field', (name: string | undefined, value: string) => {
-      if (!isName(name) || isReservedKey(name)) return
-      if (value.includes('\ufffd')) return refuse('is not valid UTF-8')
-      // Only an own property: a field may be called `toString`.
-      const before = Object.hasOwn(into, name) ? into[name] : undefined
-      into[name] = before === undefined ? value : Array.isArray(before) ? [...before, value] : [before, value]
-    })
-    parser.on('file', (field: string | undefined, stream, given: string | undefined, _encoding, type) => {
-      // First: a file that is cut off is an error of its stream, and an error without a listener ends the thread.
-      stream.on('error', () => refuse('is broken'))
-      if (!isName(field)) {
-        stream.resume()
-        return
-      }
-      const filename = nameAlone(given ?? '')
-      const file: UploadedFile = { field, filename, type, bytes: NO_BYTES }
-      files.push(file)
-      const chunks: Buffer[] = []
-      stream.on('data', (chunk: Buffer) => chunks.push(chunk))
-      stream.on('end', () => {
-        file.bytes = chunks.length === 1 ? chunks[0]! : Buffer.concat(chunks)
-        // A browser sends this for a control in which no file was chosen.
-        if (given === '' && file.bytes.byteLength === 0) files.splice(files.indexOf(file), 1)
-      })
-    })
-    parser.on('partsLimit', () => refuse(`has more than ${FORM_MAX_FIELDS} parts`))
-    parser.on('filesLimit', () => refuse(`has more than ${FORM_MAX_FILES} files`))
-    parser.on('error', () => refuse('is malformed'))
-    parser.on('finish', () => resolve())
-    parser.end(bytes)
-  })
-  into._files = files
-}
-
-/** One part of a form that is read while it comes. */
-class IncomingPart implements BodyPart {
+/** One part of a form. Its bytes come as fast as they are read. */
+class Part implements BodyPart {
   readonly field: string
   readonly filename: string | null
   readonly type: string
-  readonly #source: Readable
-  #fault: Error | null = null
+  readonly #source: Source
+  readonly #form: Readable
 
-  constructor(field: string, filename: string | null, type: string, source: Readable) {
+  /** @param form what is wrong with it is wrong with a part that has not ended, too */
+  constructor(field: string, filename: string | null, type: string, source: Source, form: Readable) {
     this.field = field
     this.filename = filename
     this.type = type
     this.#source = source
+    this.#form = form
   }
 
   async *[Symbol.asyncIterator](): AsyncGenerator<Buffer, void, undefined> {
     try {
+      const source = this.#source
       // Destroyed when its reader leaves the loop, it would stop the parts behind it.
-      for await (const chunk of this.#source.iterator({ destroyOnReturn: false })) yield chunk as Buffer
+      const chunks = source instanceof Readable ? source.iterator({ destroyOnReturn: false }) : source
+      for await (const chunk of chunks) yield chunk
     } catch (error) {
       // The parser has words of its own.
-      throw this.#fault ?? error
+      throw this.#form.errored ?? error
     }
   }
 
@@ -139,184 +82,137 @@ class IncomingPart implements BodyPart {
   async text(maxBytes?: number): Promise<string> {
     return (await gathered(this, maxBytes)).toString()
   }
+}
 
-  // ── for the runtime ───────────────────────────────────────────────────────
+/** True for a file without a byte. Waits for its first. */
+async function isEmpty(file: Readable): Promise<boolean> {
+  if (file.readableLength === 0 && !file.readableEnded && !file.destroyed)
+    await new Promise<void>((resolve) => {
+      for (const event of ['readable', 'end', 'error']) file.once(event, () => resolve())
+    })
+  return file.readableLength === 0 && file.errored === null
+}
 
-  /** Nobody wants the rest. */
-  skip(): void {
-    this.#source.resume()
+/**
+ * The parts of a multipart form in their order. Of the body so much is read as the parts are: what is left of one is skipped when the next one is
+ * asked for.
+ * @param fieldMaxBytes bytes of a part that is no file, at most: it is in memory before it is given
+ * @throws HTTP_BAD_REQUEST, and HTTP_BODY_TOO_LARGE for such a part
+ */
+async function* partsOf(
+  body: AsyncIterable<Buffer> | readonly Uint8Array[],
+  contentType: string,
+  fieldMaxBytes: number,
+): AsyncGenerator<Part, void, undefined> {
+  // Loaded by the first upload: most lanes never get one.
+  const { Busboy } = await import('@fastify/busboy')
+  let parser: InstanceType<typeof Busboy>
+  try {
+    parser = new Busboy({
+      headers: { 'content-type': contentType },
+      limits: { ...PARSER_LIMITS, fieldSize: fieldMaxBytes },
+    })
+  } catch {
+    throw new HeddleError('HTTP_BAD_REQUEST', 'The multipart body has no valid boundary')
   }
-
-  /** Its end does not come. */
-  fail(error: Error): void {
-    this.#fault ??= error
-    this.#source.destroy(error)
+  let wake = NOTHING
+  const files: Readable[] = []
+  /** Parts that nobody has taken yet, each with what it is read from. */
+  const parts = new Readable({
+    objectMode: true,
+    highWaterMark: 1,
+    read: () => wake(),
+    destroy(error, done) {
+      for (const file of files) file.destroy(error ?? undefined)
+      wake()
+      done(error)
+    },
+  })
+  // Not thrown: an error in a callback of the parser would end the thread.
+  const fail = (error: Error): unknown => parts.destroy(error)
+  const refuse = (why: string): unknown => fail(new HeddleError('HTTP_BAD_REQUEST', `The multipart body ${why}`))
+  const add = (name: string | undefined, filename: string | null, type: string, source: Source): void => {
+    const fault = faultOfName(name)
+    if (fault === undefined) return void parts.push([new Part(name!, filename, type, source, parts), source])
+    if (source instanceof Readable) source.resume()
+    refuse(fault)
   }
-
-  /** True for a part without a byte. Waits for its first. */
-  async isEmpty(): Promise<boolean> {
-    const source = this.#source
-    if (source.readableLength > 0) return false
-    if (!source.readableEnded && !source.destroyed) {
-      await new Promise<void>((resolve) => {
-        const done = (): void => {
-          for (const event of ['readable', 'end', 'error', 'close']) source.off(event, done)
-          resolve()
-        }
-        for (const event of ['readable', 'end', 'error', 'close']) source.on(event, done)
+  parser.on('field', (name: string | undefined, value: string, _isNameCut, isCut, _encoding, type) => {
+    if (isCut) return fail(new HeddleError('HTTP_BODY_TOO_LARGE', `A field has more than ${fieldMaxBytes} bytes`))
+    if (value.includes('\ufffd')) return refuse('is not valid UTF-8')
+    add(name, null, type, value === '' ? [] : [Buffer.from(value)])
+  })
+  parser.on('file', (name: string | undefined, file, given: string | undefined, _encoding, type) => {
+    file.on('error', () => refuse('is broken'))
+    files.push(file)
+    add(name, nameAlone(given ?? ''), type, file)
+  })
+  parser.on('partsLimit', () => refuse(`has more than ${FORM_MAX_FIELDS} parts`))
+  parser.on('filesLimit', () => refuse(`has more than ${FORM_MAX_FILES} files`))
+  parser.on('error', () => refuse('is malformed'))
+  parser.on('finish', () => parts.push(null))
+  /** The parser takes the next piece when what it has made of the one before is taken, and read. */
+  const feed = async (): Promise<void> => {
+    for await (const piece of body) {
+      await new Promise<void>((resolve) => parser.write(piece, () => resolve()))
+      const isTaken = new Promise<void>((resolve) => {
+        wake = resolve
       })
+      if (parts.readableLength > 0) await isTaken
+      if (parts.destroyed) return
     }
-    return source.readableLength === 0 && source.errored === null
+    parser.end()
+  }
+  feed().catch(fail)
+  for await (const [part, source] of parts as AsyncIterable<[Part, Source]>) {
+    const file = source instanceof Readable ? source : null
+    // A browser sends an empty one for a control in which no file was chosen.
+    if (file === null || part.filename !== '' || !(await isEmpty(file))) yield part
+    file?.resume()
   }
 }
 
-/** Bytes of a part that is no file, at most: it is read before its handler gets it. */
+/** Bytes of a part that is no file, where parts are read while they come. */
 const FIELD_MAX_BYTES = 1 << 20
-/** Bytes of such parts that wait for the handler; further ones are not read before it has taken them. */
-const FIELDS_WAITING_BYTES = 256 * 1024
-
-type Parser = InstanceType<typeof import('@fastify/busboy').Busboy>
 
 /** The parts of a multipart form, read while they come and as fast as the handler takes them. */
-export class IncomingParts implements BodyParts {
-  readonly #body: IncomingBody
-  readonly #contentType: string
-  readonly #parts: { part: IncomingPart; waitingBytes: number }[] = []
-  #current: IncomingPart | null = null
-  #waitingBytes = 0
-  #fault: Error | null = null
-  #isOver = false
-  #hasBegun = false
-  #wakeReader: (() => void) | null = null
-  #wakePump: (() => void) | null = null
-
-  constructor(body: IncomingBody, contentType: string) {
-    this.#body = body
-    this.#contentType = contentType
-  }
-
-  async *[Symbol.asyncIterator](): AsyncGenerator<BodyPart, void, undefined> {
-    if (this.#hasBegun) throw new TypeError('The parts of the body are being read already')
-    this.#hasBegun = true
-    if (!/^multipart\/form-data *(?:;|$)/i.test(this.#contentType)) {
-      throw new HeddleError('HTTP_MEDIA_TYPE', 'The body must be multipart/form-data')
-    }
-    // Loaded by the first upload: most lanes never get one.
-    const { Busboy } = await import('@fastify/busboy')
-    try {
-      void this.#pump(this.#parser(Busboy))
-      for (;;) {
-        const part = await this.#nextPart()
-        if (part === null) return
-        // A browser sends this for a control in which no file was chosen.
-        if (part.filename !== '' || !(await part.isEmpty())) yield part
-        part.skip()
+export function incomingParts(body: IncomingBody, contentType: string): BodyParts {
+  let hasBegun = false
+  return {
+    async *[Symbol.asyncIterator]() {
+      if (hasBegun) throw new TypeError('The parts of the body are being read already')
+      hasBegun = true
+      if (!/^multipart\/form-data *(?:;|$)/i.test(contentType)) {
+        throw new HeddleError('HTTP_MEDIA_TYPE', 'The body must be multipart/form-data')
       }
-    } finally {
-      this.#isOver = true
-      this.#wakePump?.()
-      await this.#body.return()
-    }
-  }
-
-  #parser(Busboy: typeof import('@fastify/busboy').Busboy): Parser {
-    let parser: Parser
-    try {
-      const limits = { ...PARSER_LIMITS, fieldSize: FIELD_MAX_BYTES }
-      parser = new Busboy({ headers: { 'content-type': this.#contentType }, limits })
-    } catch {
-      throw new HeddleError('HTTP_BAD_REQUEST', 'The multipart body has no valid boundary')
-    }
-    parser.on('field', (name: string | undefined, value: string, _isNameCut, isCut, _encoding, type) => {
-      if (isCut)
-        return this.#fail(new HeddleError('HTTP_BODY_TOO_LARGE', `A field has more than ${FIELD_MAX_BYTES} bytes`))
-      if (value.includes('\ufffd')) return this.#refuse('is not valid UTF-8')
-      const bytes = Buffer.from(value)
-      this.#add(
-        name,
-        null,
-        type,
-        Readable.from(bytes.byteLength === 0 ? [] : [bytes], { objectMode: false }),
-        bytes.byteLength,
-      )
-    })
-    parser.on('file', (name: string | undefined, stream, given: string | undefined, _encoding, type) => {
-      stream.on('error', () => this.#refuse('is broken'))
-      this.#add(name, nameAlone(given ?? ''), type, stream)
-    })
-    parser.on('partsLimit', () => this.#refuse(`has more than ${FORM_MAX_FIELDS} parts`))
-    parser.on('filesLimit', () => this.#refuse(`has more than ${FORM_MAX_FILES} files`))
-    parser.on('error', () => this.#refuse('is malformed'))
-    parser.on('finish', () => this.#end())
-    return parser
-  }
-
-  /** Feeds the parser, which takes the next piece when what it has made of the one before is read. */
-  async #pump(parser: Parser): Promise<void> {
-    try {
-      for await (const piece of this.#body) {
-        await new Promise<void>((resolve) => parser.write(piece, () => resolve()))
-        while (this.#waitingBytes > FIELDS_WAITING_BYTES && !this.#isOver) {
-          await new Promise<void>((resolve) => {
-            this.#wakePump = resolve
-          })
-        }
-        if (this.#isOver) return
+      try {
+        yield* partsOf(body, contentType, FIELD_MAX_BYTES)
+      } finally {
+        body.destroy()
       }
-      parser.end()
-    } catch (error) {
-      this.#fail(error as Error)
+    },
+  }
+}
+
+/** Reads a multipart form from memory (the body limit bounds it): fields into `into`, files into `into._files`. */
+export async function parseMultipart(
+  bytes: Uint8Array,
+  contentType: string,
+  into: Record<string, unknown>,
+): Promise<void> {
+  const files: UploadedFile[] = []
+  for await (const part of partsOf([bytes], contentType, Number.POSITIVE_INFINITY)) {
+    const { field, filename, type } = part
+    const content = await part.bytes(Number.POSITIVE_INFINITY)
+    if (filename !== null) files.push({ field, filename, type, bytes: content })
+    else if (!isReservedKey(field)) {
+      const value = content.toString()
+      // Only an own property: a field may be called `toString`.
+      const before = Object.hasOwn(into, field) ? into[field] : undefined
+      into[field] = before === undefined ? value : Array.isArray(before) ? [...before, value] : [before, value]
     }
   }
-
-  async #nextPart(): Promise<IncomingPart | null> {
-    for (;;) {
-      if (this.#fault !== null) throw this.#fault
-      const next = this.#parts.shift()
-      if (next !== undefined) {
-        this.#current = next.part
-        this.#waitingBytes -= next.waitingBytes
-        this.#wakePump?.()
-        return next.part
-      }
-      if (this.#isOver) return null
-      await new Promise<void>((resolve) => {
-        this.#wakeReader = resolve
-      })
-    }
-  }
-
-  #add(name: string | undefined, filename: string | null, type: string, source: Readable, waitingBytes = 0): void {
-    // An error without a listener ends the thread.
-    source.on('error', NOTHING)
-    const fault = faultOfName(name)
-    if (fault !== undefined) {
-      source.resume()
-      return this.#refuse(fault)
-    }
-    this.#waitingBytes += waitingBytes
-    this.#parts.push({ part: new IncomingPart(name!, filename, type, source), waitingBytes })
-    this.#wakeReader?.()
-  }
-
-  #end(): void {
-    this.#isOver = true
-    this.#wakeReader?.()
-  }
-
-  #refuse(why: string): void {
-    this.#fail(new HeddleError('HTTP_BAD_REQUEST', `The multipart body ${why}`))
-  }
-
-  // Not thrown: an error in a callback of the parser would end the thread.
-  #fail(error: Error): void {
-    if (this.#isOver) return
-    this.#fault = error
-    this.#end()
-    this.#current?.fail(error)
-    for (const { part } of this.#parts) part.fail(error)
-    this.#wakePump?.()
-  }
+  into._files = files
 }
 
 const NOTHING = (): void => {}
