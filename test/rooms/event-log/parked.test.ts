@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
-import { test } from 'node:test'
 import type { Heddle } from '../../support/heddle.ts'
 import { post } from '../../support/started-service.ts'
+import { testWith } from '../../support/test-with.ts'
 import { until } from '../../support/until.ts'
 import { handledBy, isEmpty, kill, STORES } from './databases.ts'
 
@@ -20,73 +20,74 @@ const letterOf = (heddle: Heddle) =>
 const named = (prefix: string) => Array.from({ length: FOLLOWERS }, (_, n) => `${prefix} ${n}`)
 
 for (const [name, storeOf] of STORES) {
-  test(`a parked key and what waits for it outlive the process, and go on in their order (${name})`, async (t) => {
-    const store = await storeOf(t)
-    if (store === null) return
-    const { start, rows } = store
-    const first = await start({ ...DATABASE, HOLD: 'fail shipping' })
-    await publish(first, ['bad', ...named('first')])
-    const letter = await letterOf(first)
-    assert.equal(letter.parked, true)
-    await until(() => shipped(first, 'shipping-too').length === FOLLOWERS + 1, 'the other subscriber')
-    assert.deepEqual(shipped(first), ['bad'])
-    await kill(first)
+  const testOn = testWith(storeOf)
+  testOn(
+    `a parked key and what waits for it outlive the process, and go on in their order (${name})`,
+    async (store) => {
+      const { start, rows } = store
+      const first = await start({ ...DATABASE, HOLD: 'fail shipping' })
+      await publish(first, ['bad', ...named('first')])
+      const letter = await letterOf(first)
+      assert.equal(letter.parked, true)
+      await until(() => shipped(first, 'shipping-too').length === FOLLOWERS + 1, 'the other subscriber')
+      assert.deepEqual(shipped(first), ['bad'])
+      await kill(first)
 
-    const second = await start({ ...DATABASE, HOLD: 'wait shipping' })
-    await publish(second, named('second'))
-    await until(() => named('second').every((id) => shipped(second, 'shipping-too').includes(id)), 'the others')
-    assert.deepEqual(shipped(second), [], 'they wait in this process, too')
-    assert.equal((await post(second, `/dead-letters/${letter.id}/replay`)).done, true)
-    await until(() => shipped(second).length === 1, 'the replay')
-    await kill(second)
+      const second = await start({ ...DATABASE, HOLD: 'wait shipping' })
+      await publish(second, named('second'))
+      await until(() => named('second').every((id) => shipped(second, 'shipping-too').includes(id)), 'the others')
+      assert.deepEqual(shipped(second), [], 'they wait in this process, too')
+      assert.equal((await post(second, `/dead-letters/${letter.id}/replay`)).done, true)
+      await until(() => shipped(second).length === 1, 'the replay')
+      await kill(second)
 
-    const third = await start({ ...DATABASE, HOLD: 'fail shipping' })
-    const again = await letterOf(third)
-    assert.deepEqual([again.event_id, again.parked, again.id === letter.id], [letter.event_id, true, false])
-    assert.deepEqual(shipped(third), ['bad'], 'the replay goes on, before what waits for it')
-    await kill(third)
+      const third = await start({ ...DATABASE, HOLD: 'fail shipping' })
+      const again = await letterOf(third)
+      assert.deepEqual([again.event_id, again.parked, again.id === letter.id], [letter.event_id, true, false])
+      assert.deepEqual(shipped(third), ['bad'], 'the replay goes on, before what waits for it')
+      await kill(third)
 
-    const fourth = await start(DATABASE)
-    // On a server it takes over what the third one has left, and new events do not wait for that.
-    const isTakenOver = () => fourth.logs.some(({ msg }) => msg.includes('events that the ended process'))
-    if (store.server !== null) await until(isTakenOver, 'the events of the third process')
-    assert.equal((await post(fourth, `/dead-letters/${again.id}/replay`)).done, true)
-    await publish(fourth, named('third'))
-    const expected = ['bad', ...named('first'), ...named('second'), ...named('third')]
-    await until(() => shipped(fourth).length >= expected.length, 'all handled')
-    assert.deepEqual(shipped(fourth), expected)
-    await isEmpty(store)
-    const [replayed] = await rows<{ replay: string; payload: string }>(
-      `SELECT replay, payload FROM heddle_dead WHERE id = '${again.id}'`,
-    )
-    assert.deepEqual(replayed, { replay: 'done', payload: '' })
-    assert.equal(await fourth.stop(), 0)
-  })
+      const fourth = await start(DATABASE)
+      // On a server it takes over what the third one has left, and new events do not wait for that.
+      const isTakenOver = () => fourth.logs.some(({ msg }) => msg.includes('events that the ended process'))
+      if (store.server !== null) await until(isTakenOver, 'the events of the third process')
+      assert.equal((await post(fourth, `/dead-letters/${again.id}/replay`)).done, true)
+      await publish(fourth, named('third'))
+      const expected = ['bad', ...named('first'), ...named('second'), ...named('third')]
+      await until(() => shipped(fourth).length >= expected.length, 'all handled')
+      assert.deepEqual(shipped(fourth), expected)
+      await isEmpty(store)
+      const [replayed] = await rows<{ replay: string; payload: string }>(
+        `SELECT replay, payload FROM heddle_dead WHERE id = '${again.id}'`,
+      )
+      assert.deepEqual(replayed, { replay: 'done', payload: '' })
+      assert.equal(await fourth.stop(), 0)
+    },
+  )
 
-  test(`what waits for a dead letter takes half of the log at most, and leaves the rest to the others (${name})`, async (t) => {
-    const store = await storeOf(t)
-    if (store === null) return
-    const heddle = await store.start({ ...DATABASE, HOLD: 'fail shipping', EVENT_BUS_MAX_STORED: '20' })
-    const followers = Array.from({ length: 10 }, (_, n) => `order ${n}`)
-    await publish(heddle, ['bad', ...followers])
-    const letter = await letterOf(heddle)
-    await until(() => shipped(heddle, 'shipping-too').length === 11, 'the other subscriber has all')
-    const more = { event: 'order.shipped', payload: { id: 'more' }, options: { key: 'van 1' } }
-    const [blocked] = (await heddle.json('/dead-letters?parked=true')).body.letters
-    assert.deepEqual([blocked.id, blocked.key, blocked.waiting], [letter.id, 'van 1', 10])
-    const refusal = async () => (await post(heddle, '/events', more)).error
-    await until(async () => /^10 events wait behind dead letters/.test((await refusal()) ?? ''), 'a refusal')
-    await post(heddle, '/orders', { id: 'without a key' })
-    await until(async () => (await handledBy(heddle)).length === 2, 'an event without a key')
-    await heddle.json(`/dead-letters/${letter.id}`, { method: 'DELETE' })
-    await until(() => shipped(heddle).length >= 11, 'they go on')
-    await until(async () => (await refusal()) === undefined, 'room')
-    await isEmpty(store)
-  })
+  testOn(
+    `what waits for a dead letter takes half of the log at most, and leaves the rest to the others (${name})`,
+    async (store) => {
+      const heddle = await store.start({ ...DATABASE, HOLD: 'fail shipping', EVENT_BUS_MAX_STORED: '20' })
+      const followers = Array.from({ length: 10 }, (_, n) => `order ${n}`)
+      await publish(heddle, ['bad', ...followers])
+      const letter = await letterOf(heddle)
+      await until(() => shipped(heddle, 'shipping-too').length === 11, 'the other subscriber has all')
+      const more = { event: 'order.shipped', payload: { id: 'more' }, options: { key: 'van 1' } }
+      const [blocked] = (await heddle.json('/dead-letters?parked=true')).body.letters
+      assert.deepEqual([blocked.id, blocked.key, blocked.waiting], [letter.id, 'van 1', 10])
+      const refusal = async () => (await post(heddle, '/events', more)).error
+      await until(async () => /^10 events wait behind dead letters/.test((await refusal()) ?? ''), 'a refusal')
+      await post(heddle, '/orders', { id: 'without a key' })
+      await until(async () => (await handledBy(heddle)).length === 2, 'an event without a key')
+      await heddle.json(`/dead-letters/${letter.id}`, { method: 'DELETE' })
+      await until(() => shipped(heddle).length >= 11, 'they go on')
+      await until(async () => (await refusal()) === undefined, 'room')
+      await isEmpty(store)
+    },
+  )
 
-  test(`letters that hold up keys have a bound, and are listed by their keys (${name})`, async (t) => {
-    const store = await storeOf(t)
-    if (store === null) return
+  testOn(`letters that hold up keys have a bound, and are listed by their keys (${name})`, async (store) => {
     const heddle = await store.start({ ...DATABASE, HOLD: 'fail shipping', EVENT_BUS_MAX_STORED: '20' })
     const answers: { error?: string }[] = []
     for (let n = 0; n < 30; n++) {
@@ -109,9 +110,7 @@ for (const [name, storeOf] of STORES) {
     await until(async () => (await post(heddle, '/events', more)).error === undefined, 'room')
   })
 
-  test(`what waits for a dead letter waits in the log, beyond what the hub holds (${name})`, async (t) => {
-    const store = await storeOf(t)
-    if (store === null) return
+  testOn(`what waits for a dead letter waits in the log, beyond what the hub holds (${name})`, async (store) => {
     const { start } = store
     const heddle = await start({ ...DATABASE, HOLD: 'fail shipping', EVENT_BUS_MAX_QUEUE: '20' })
     const followers = Array.from({ length: 60 }, (_, n) => `order ${n}`)

@@ -1,34 +1,34 @@
 import assert from 'node:assert/strict'
 import { once } from 'node:events'
-import { test } from 'node:test'
 import { post } from '../../support/started-service.ts'
+import { testWith } from '../../support/test-with.ts'
 import { until } from '../../support/until.ts'
 import { handledBy, isEmpty, kill, onPostgres } from './databases.ts'
 
+const testOnPostgres = testWith(onPostgres)
 const DATABASE = { EVENT_BUS_DRIVER: 'database' }
 const A = { ...DATABASE, REPLICA_ID: 'a' }
 const B = { ...DATABASE, REPLICA_ID: 'b' }
 
-test('a process that wakes after another one has taken over its events changes nothing, and ends', async (t) => {
-  const store = await onPostgres(t)
-  if (store === null) return
-  const first = await store.start({ ...A, HOLD: 'wait', SHUTDOWN_TIMEOUT_MS: '1000' })
-  const { id } = await post(first, '/orders', { id: 'a' })
-  first.process.kill('SIGSTOP')
-  await store.rows("UPDATE heddle_process SET expires_at = now() - interval '1 s' WHERE replica = 'a'")
-  const second = await store.start(B)
-  await until(async () => (await handledBy(second)).length === 2, 'the order handled')
-  assert.equal((await handledBy(second))[0]!.event_id, id)
-  const exited = once(first.process, 'exit')
-  first.process.kill('SIGCONT')
-  assert.deepEqual(await exited, [78, null])
-  assert.ok(first.logs.some(({ msg }) => msg.startsWith('Another process has taken over the events of this one')))
-  await isEmpty(store)
-})
+testOnPostgres(
+  'a process that wakes after another one has taken over its events changes nothing, and ends',
+  async (store) => {
+    const first = await store.start({ ...A, HOLD: 'wait', SHUTDOWN_TIMEOUT_MS: '1000' })
+    const { id } = await post(first, '/orders', { id: 'a' })
+    first.process.kill('SIGSTOP')
+    await store.rows("UPDATE heddle_process SET expires_at = now() - interval '1 s' WHERE replica = 'a'")
+    const second = await store.start(B)
+    await until(async () => (await handledBy(second)).length === 2, 'the order handled')
+    assert.equal((await handledBy(second))[0]!.event_id, id)
+    const exited = once(first.process, 'exit')
+    first.process.kill('SIGCONT')
+    assert.deepEqual(await exited, [78, null])
+    assert.ok(first.logs.some(({ msg }) => msg.startsWith('Another process has taken over the events of this one')))
+    await isEmpty(store)
+  },
+)
 
-test('a process that has been taken over stores nothing any more', async (t) => {
-  const store = await onPostgres(t)
-  if (store === null) return
+testOnPostgres('a process that has been taken over stores nothing any more', async (store) => {
   const heddle = await store.start({ ...A, SHUTDOWN_TIMEOUT_MS: '1000' })
   const exited = once(heddle.process, 'exit')
   await store.rows('UPDATE heddle_process SET adopter = 0')
@@ -44,9 +44,7 @@ test('a process that has been taken over stores nothing any more', async (t) => 
   assert.deepEqual(await exited, [78, null])
 })
 
-test('events whose process nobody knows are taken over', async (t) => {
-  const store = await onPostgres(t)
-  if (store === null) return
+testOnPostgres('events whose process nobody knows are taken over', async (store) => {
   const first = await store.start({ ...A, HOLD: 'wait' })
   await post(first, '/orders', { id: 'a' })
   await kill(first)
@@ -56,9 +54,7 @@ test('events whose process nobody knows are taken over', async (t) => {
   await isEmpty(store)
 })
 
-test('a lease that nobody renews keeps no process waiting, however far its end is', async (t) => {
-  const store = await onPostgres(t)
-  if (store === null) return
+testOnPostgres('a lease that nobody renews keeps no process waiting, however far its end is', async (store) => {
   const first = await store.start(A)
   assert.equal(await first.stop(), 0)
   // As it is when the clock of the server was set back, or when somebody else has written it.

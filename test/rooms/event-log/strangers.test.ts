@@ -1,12 +1,14 @@
 import assert from 'node:assert/strict'
 import { randomBytes } from 'node:crypto'
 import { once } from 'node:events'
-import { type TestContext, test } from 'node:test'
+import type { TestContext } from 'node:test'
 import pg from 'pg'
 import { post } from '../../support/started-service.ts'
+import { testWith } from '../../support/test-with.ts'
 import { until } from '../../support/until.ts'
 import { handledBy, isEmpty, kill, type LogStore, onPostgres } from './databases.ts'
 
+const testWithStranger = testWith(withStranger)
 const DATABASE = { EVENT_BUS_DRIVER: 'database' }
 
 interface Database {
@@ -33,89 +35,86 @@ async function withStranger(t: TestContext): Promise<Database | null> {
   return { store, stranger, name, own: { ...DATABASE, RDB_USER: name, RDB_PASSWORD: 'own' } }
 }
 
-test('no advisory lock of a role without any right stops a publish, a start or a migration', async (t) => {
-  const found = await withStranger(t)
-  if (found === null) return
-  const { store, own, stranger } = found
-  // Whoever uses one fails: so no number matters that a stranger could guess or see.
-  const { rows } = await stranger.query(
-    `SELECT proname || '(' || pg_get_function_identity_arguments(oid) || ')' AS call FROM pg_proc WHERE proname ~ '^pg_(try_)?advisory'`,
-  )
-  assert.ok(rows.length > 10)
-  for (const { call } of rows) await store.change(`REVOKE EXECUTE ON FUNCTION ${call} FROM PUBLIC`)
-  const first = await store.start({ ...own, REPLICA_ID: 'a' })
-  await post(first, '/orders', { id: 'a' })
-  const second = await store.start({ ...own, REPLICA_ID: 'b' })
-  await post(second, '/events', { event: 'order.taken', payload: { id: 'b' }, options: { key: 'k' } })
-  first.process.kill('SIGKILL')
-  await until(async () => (await handledBy(second)).length === 4, 'both orders handled', 30_000)
-  await isEmpty(store)
-})
+testWithStranger(
+  'no advisory lock of a role without any right stops a publish, a start or a migration',
+  async ({ store, own, stranger }) => {
+    // Whoever uses one fails: so no number matters that a stranger could guess or see.
+    const { rows } = await stranger.query(
+      `SELECT proname || '(' || pg_get_function_identity_arguments(oid) || ')' AS call FROM pg_proc WHERE proname ~ '^pg_(try_)?advisory'`,
+    )
+    assert.ok(rows.length > 10)
+    for (const { call } of rows) await store.change(`REVOKE EXECUTE ON FUNCTION ${call} FROM PUBLIC`)
+    const first = await store.start({ ...own, REPLICA_ID: 'a' })
+    await post(first, '/orders', { id: 'a' })
+    const second = await store.start({ ...own, REPLICA_ID: 'b' })
+    await post(second, '/events', { event: 'order.taken', payload: { id: 'b' }, options: { key: 'k' } })
+    first.process.kill('SIGKILL')
+    await until(async () => (await handledBy(second)).length === 4, 'both orders handled', 30_000)
+    await isEmpty(store)
+  },
+)
 
-test('a log that takes no events refuses with 503, and the process is not ready until it takes them', async (t) => {
-  const found = await withStranger(t)
-  if (found === null) return
-  const { store, own, name } = found
-  const heddle = await store.start(own)
-  await store.change(`REVOKE INSERT ON heddle_event FROM ${name}`)
-  for (const [path, body] of [
-    ['/events', { event: 'order.taken', payload: { id: 'a' } }],
-    ['/orders', { id: 'b' }],
-  ] as const) {
-    const init = { method: 'POST', headers: { 'content-type': 'application/json' }, body: JSON.stringify(body) }
-    const { status, body: answer } = await heddle.json(path, init)
-    assert.equal(status, 503, path)
-    assert.match(answer.error, /The event was not stored: .*permission denied/)
-  }
-  const isReady = async () => (await heddle.json('/readiness')).body.ready
-  await until(async () => !(await isReady()), 'not ready')
-  const { reasons } = (await heddle.json('/readiness')).body
-  assert.match(reasons.join(), /the event log takes no events: .*permission denied/)
-  await store.change(`GRANT INSERT ON heddle_event TO ${name}`)
-  await until(isReady, 'ready')
-  await post(heddle, '/orders', { id: 'c' })
-  await until(async () => (await handledBy(heddle)).length === 2, 'the order handled')
-  await isEmpty(store)
-})
+testWithStranger(
+  'a log that takes no events refuses with 503, and the process is not ready until it takes them',
+  async ({ store, own, name }) => {
+    const heddle = await store.start(own)
+    await store.change(`REVOKE INSERT ON heddle_event FROM ${name}`)
+    for (const [path, body] of [
+      ['/events', { event: 'order.taken', payload: { id: 'a' } }],
+      ['/orders', { id: 'b' }],
+    ] as const) {
+      const init = { method: 'POST', headers: { 'content-type': 'application/json' }, body: JSON.stringify(body) }
+      const { status, body: answer } = await heddle.json(path, init)
+      assert.equal(status, 503, path)
+      assert.match(answer.error, /The event was not stored: .*permission denied/)
+    }
+    const isReady = async () => (await heddle.json('/readiness')).body.ready
+    await until(async () => !(await isReady()), 'not ready')
+    const { reasons } = (await heddle.json('/readiness')).body
+    assert.match(reasons.join(), /the event log takes no events: .*permission denied/)
+    await store.change(`GRANT INSERT ON heddle_event TO ${name}`)
+    await until(isReady, 'ready')
+    await post(heddle, '/orders', { id: 'c' })
+    await until(async () => (await handledBy(heddle)).length === 2, 'the order handled')
+    await isEmpty(store)
+  },
+)
 
-test('what others make in a schema of the user’s name is not taken for the runtime’s own', async (t) => {
-  const found = await withStranger(t)
-  if (found === null) return
-  const { store, own, stranger, name } = found
-  const first = await store.start({ ...own, HOLD: 'wait' })
-  await post(first, '/orders', { id: 'a' })
-  await kill(first)
-  await store.change(`GRANT CREATE ON DATABASE ${store.server!.database} TO ${name}_stranger`)
-  await stranger.query(`CREATE SCHEMA ${name}; GRANT USAGE ON SCHEMA ${name} TO PUBLIC;
+testWithStranger(
+  'what others make in a schema of the user’s name is not taken for the runtime’s own',
+  async ({ store, own, stranger, name }) => {
+    const first = await store.start({ ...own, HOLD: 'wait' })
+    await post(first, '/orders', { id: 'a' })
+    await kill(first)
+    await store.change(`GRANT CREATE ON DATABASE ${store.server!.database} TO ${name}_stranger`)
+    await stranger.query(`CREATE SCHEMA ${name}; GRANT USAGE ON SCHEMA ${name} TO PUBLIC;
     CREATE TABLE ${name}.seen (who TEXT); GRANT ALL ON ${name}.seen TO PUBLIC;
     CREATE TABLE ${name}.heddle_group (event TEXT, grp TEXT, seen_ms BIGINT, PRIMARY KEY (event, grp)); GRANT ALL ON ${name}.heddle_group TO PUBLIC;
     CREATE FUNCTION ${name}.look() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN INSERT INTO ${name}.seen VALUES (current_user); RETURN NEW; END $$;
     CREATE TRIGGER look BEFORE INSERT ON ${name}.heddle_group FOR EACH ROW EXECUTE FUNCTION ${name}.look()`)
-  const second = await store.start(own)
-  await until(async () => (await handledBy(second)).length === 2, 'the order that was stored handled')
-  await isEmpty(store)
-  assert.deepEqual((await stranger.query(`SELECT who FROM ${name}.seen`)).rows, [], 'the trigger has not run')
-})
+    const second = await store.start(own)
+    await until(async () => (await handledBy(second)).length === 2, 'the order that was stored handled')
+    await isEmpty(store)
+    assert.deepEqual((await stranger.query(`SELECT who FROM ${name}.seen`)).rows, [], 'the trigger has not run')
+  },
+)
 
-test('a start is refused where a table of the runtime belongs to a role that the user is not in', async (t) => {
-  const found = await withStranger(t)
-  if (found === null) return
-  const { store, own, stranger, name } = found
-  await store.change(`GRANT CREATE ON SCHEMA public TO ${name}_stranger`)
-  await stranger.query(
-    'CREATE TABLE heddle_group (event TEXT, grp TEXT, seen_ms BIGINT, PRIMARY KEY (event, grp)); GRANT ALL ON heddle_group TO PUBLIC',
-  )
-  const { child, errors } = await store.spawn(own)
-  assert.deepEqual(await once(child, 'exit'), [78, null])
-  assert.match(errors.join(''), new RegExp(`heddle_group in the schema public belongs to the role ${name}_stranger`))
-  await store.change(`GRANT ${name}_stranger TO ${name}`)
-  await store.start(own)
-})
+testWithStranger(
+  'a start is refused where a table of the runtime belongs to a role that the user is not in',
+  async ({ store, own, stranger, name }) => {
+    await store.change(`GRANT CREATE ON SCHEMA public TO ${name}_stranger`)
+    await stranger.query(
+      'CREATE TABLE heddle_group (event TEXT, grp TEXT, seen_ms BIGINT, PRIMARY KEY (event, grp)); GRANT ALL ON heddle_group TO PUBLIC',
+    )
+    const { child, errors } = await store.spawn(own)
+    assert.deepEqual(await once(child, 'exit'), [78, null])
+    assert.match(errors.join(''), new RegExp(`heddle_group in the schema public belongs to the role ${name}_stranger`))
+    await store.change(`GRANT ${name}_stranger TO ${name}`)
+    await store.start(own)
+  },
+)
 
-test('RDB_SCHEMA is where all tables are, for several services in one database', async (t) => {
-  const found = await withStranger(t)
-  if (found === null) return
-  const { store, own } = found
+testWithStranger('RDB_SCHEMA is where all tables are, for several services in one database', async ({ store, own }) => {
   const { host, port, database } = store.server!
   const inUrl = {
     DATABASE_URL: `postgres://${own.RDB_USER}:own@${host}:${port}/${database}?options=-c%20search_path%3Dsecond`,

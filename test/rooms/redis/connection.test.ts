@@ -9,30 +9,32 @@ import type { Settings } from '../../../src/core/config/schema.ts'
 import { freePort } from '../../support/port.ts'
 import { connect, settingsOf, sharedServer } from '../../support/redis-under-test.ts'
 import { redisServer } from '../../support/servers/redis.ts'
+import { testWith } from '../../support/test-with.ts'
 import { until } from '../../support/until.ts'
 
+const testOnOwn = testWith((t) => redisServer(t, { own: true }))
 const shared = sharedServer()
+const testShared = testWith(shared)
 const LOCAL = { KV_HOST: '127.0.0.1', KV_PASSWORD: '' }
 
-test('commands that are called at once wait for the connection, and are sent in their order', async (t) => {
-  const server = await shared(t)
-  if (server === null) return
-  const client = connect(t, settingsOf(server), { name: 'heddle:a replica:one' })
-  const replies = await Promise.all([
-    client.command('set', ['order', 'a']),
-    client.command('append', ['order', 'b']),
-    client.command('append', ['order', 'c']),
-    client.command('get', ['order']),
-  ])
-  assert.deepEqual(replies, ['OK', 2, 3, 'abc'])
-  assert.equal(await client.command('client', ['GETNAME']), 'heddle:a_replica:one')
-  assert.deepEqual(client.logs, [])
-  await client.command('del', ['order'])
-})
+testShared(
+  'commands that are called at once wait for the connection, and are sent in their order',
+  async (server, t) => {
+    const client = connect(t, settingsOf(server), { name: 'heddle:a replica:one' })
+    const replies = await Promise.all([
+      client.command('set', ['order', 'a']),
+      client.command('append', ['order', 'b']),
+      client.command('append', ['order', 'c']),
+      client.command('get', ['order']),
+    ])
+    assert.deepEqual(replies, ['OK', 2, 3, 'abc'])
+    assert.equal(await client.command('client', ['GETNAME']), 'heddle:a_replica:one')
+    assert.deepEqual(client.logs, [])
+    await client.command('del', ['order'])
+  },
+)
 
-test('a lost connection rejects at once and says why, and heals by itself', async (t) => {
-  const server = await redisServer(t, { own: true })
-  if (server === null) return
+testOnOwn('a lost connection rejects at once and says why, and heals by itself', async (server, t) => {
   const client = connect(t, settingsOf(server))
   await client.command('ping', [])
   await server.stop()
@@ -54,9 +56,7 @@ test('a lost connection rejects at once and says why, and heals by itself', asyn
   assert.deepEqual([levels[0], levels.at(-1), levels.length <= 4], ['WARNING', 'INFO', true])
 })
 
-test('a connection that comes and goes does not flood the log', async (t) => {
-  const server = await redisServer(t, { own: true })
-  if (server === null) return
+testOnOwn('a connection that comes and goes does not flood the log', async (server, t) => {
   const [admin, client] = [connect(t, settingsOf(server)), connect(t, settingsOf(server))]
   let ups = 0
   client.onUp(() => ups++)
@@ -68,9 +68,7 @@ test('a connection that comes and goes does not flood the log', async (t) => {
   assert.ok(client.logs.length <= 6, JSON.stringify(client.logs))
 })
 
-test('a frozen server costs a call the command timeout, and later calls nothing', async (t) => {
-  const server = await redisServer(t, { own: true })
-  if (server === null) return
+testOnOwn('a frozen server costs a call the command timeout, and later calls nothing', async (server, t) => {
   const client = connect(t, settingsOf(server, { KV_CONNECT_TIMEOUT: '0.5' }), { commandTimeoutMs: 400 })
   await client.command('ping', [])
   server.freeze()
@@ -91,9 +89,7 @@ test('a frozen server costs a call the command timeout, and later calls nothing'
   assert.equal(await client.command('ping', []), 'PONG')
 })
 
-test('a thread that was held up itself does not take the server for gone', async (t) => {
-  const server = await shared(t)
-  if (server === null) return
+testShared('a thread that was held up itself does not take the server for gone', async (server, t) => {
   const client = connect(t, settingsOf(server), { commandTimeoutMs: 200 })
   await client.command('ping', [])
   const reply = client.command('ping', [])
@@ -103,9 +99,7 @@ test('a thread that was held up itself does not take the server for gone', async
   assert.equal(client.isReady, true)
 })
 
-test('a reply that takes long to arrive is waited for', async (t) => {
-  const server = await shared(t)
-  if (server === null) return
+testShared('a reply that takes long to arrive is waited for', async (server, t) => {
   const settings = settingsOf(server)
   await connect(t, settings).command('set', ['large', 'x'.repeat(64 * 1024 * 1024)])
   const client = connect(t, { ...settings, ...(await slowLink(t, settings)) }, { commandTimeoutMs: 600 })
@@ -140,9 +134,7 @@ async function slowLink(t: TestContext, { kvHost, kvPort }: Settings): Promise<P
   return { kvHost: '127.0.0.1', kvPort: (server.address() as AddressInfo).port }
 }
 
-test('a read that blocks may take its time, and a frozen server ends it', async (t) => {
-  const server = await redisServer(t, { own: true })
-  if (server === null) return
+testOnOwn('a read that blocks may take its time, and a frozen server ends it', async (server, t) => {
   const client = connect(t, settingsOf(server), { commandTimeoutMs: 300, blockingMs: 600 })
   assert.equal(await client.command('xread', ['BLOCK', 600, 'STREAMS', 'none', '$']), null)
   const reading = client.command('xread', ['BLOCK', 600, 'STREAMS', 'none', '$'])
@@ -159,9 +151,7 @@ const WRONG: [what: string, env: Record<string, string>, code: string, message: 
   ['a port that nobody has', { KV_PORT: '1' }, 'KV_UNAVAILABLE', /nothing listens there; .*KV_HOST and KV_PORT/],
 ]
 for (const [what, env, code, message] of WRONG) {
-  test(`${what} is told as what it is, and not in every attempt`, async (t) => {
-    const server = await shared(t)
-    if (server === null) return
+  testShared(`${what} is told as what it is, and not in every attempt`, async (server, t) => {
     const client = connect(t, settingsOf(server, env))
     for (let call = 0; call < 2; call++) {
       await assert.rejects(client.command('set', ['key', 'value']), (error: Error & { code: string }) => {
@@ -180,9 +170,7 @@ for (const [what, env, code, message] of WRONG) {
   })
 }
 
-test('a password that is mended later is taken without a restart', async (t) => {
-  const server = await redisServer(t, { own: true })
-  if (server === null) return
+testOnOwn('a password that is mended later is taken without a restart', async (server, t) => {
   const [admin, client] = [connect(t, settingsOf(server)), connect(t, settingsOf(server, { KV_PASSWORD: 'tomorrow' }))]
   await assert.rejects(client.command('ping', []), { code: 'KV_REFUSED' })
   await admin.command('config', ['SET', 'requirepass', 'tomorrow'])
@@ -263,9 +251,7 @@ const UNASKED = [
   'garbage',
 ]
 
-test('what the server says unasked ends that connection, and nothing else', async (t) => {
-  const server = await shared(t)
-  if (server === null) return
+testShared('what the server says unasked ends that connection, and nothing else', async (server, t) => {
   const { settings, say } = await interruptedLink(t, server)
   const client = connect(t, settings)
   const listening = connect(t, settings)
@@ -305,9 +291,7 @@ test('an answer without end is given up before it fills the memory', async (t) =
   assert.ok(sentBytes < 320 * 1024 * 1024, `${sentBytes} bytes were taken`)
 })
 
-test('while the server loads its data the first commands wait, and then say so', async (t) => {
-  const server = await redisServer(t, { own: true })
-  if (server === null) return
+testOnOwn('while the server loads its data the first commands wait, and then say so', async (server, t) => {
   const writer = connect(t, settingsOf(server))
   await Promise.all(Array.from({ length: 2000 }, (_, n) => writer.command('set', [`key:${n}`, 'x'.repeat(100)])))
   await writer.command('save', [])
@@ -345,9 +329,7 @@ test('closing ends at once when it was never connected, when the server is froze
   server.thaw()
 })
 
-test('closing lets commands that are under way come to their end', async (t) => {
-  const server = await shared(t)
-  if (server === null) return
+testShared('closing lets commands that are under way come to their end', async (server, t) => {
   const client = connect(t, settingsOf(server))
   await client.command('ping', [])
   const replies = Array.from({ length: 1000 }, () => client.command('ping', []))
@@ -355,9 +337,7 @@ test('closing lets commands that are under way come to their end', async (t) => 
   assert.equal(new Set(await Promise.all(replies)).size, 1)
 })
 
-test('more commands than can be kept are refused, and those that are kept are answered', async (t) => {
-  const server = await shared(t)
-  if (server === null) return
+testShared('more commands than can be kept are refused, and those that are kept are answered', async (server, t) => {
   const client = connect(t, settingsOf(server))
   await client.command('ping', [])
   const results = await Promise.allSettled(Array.from({ length: 70_000 }, () => client.command('ping', [])))
@@ -366,9 +346,7 @@ test('more commands than can be kept are refused, and those that are kept are an
   assert.deepEqual([refused[0].code, refused[0].details], ['KV_UNAVAILABLE', { outcome: 'not sent' }])
 })
 
-test('a script runs on a server that has forgotten it', async (t) => {
-  const server = await redisServer(t, { own: true })
-  if (server === null) return
+testOnOwn('a script runs on a server that has forgotten it', async (server, t) => {
   const script = { lua: 'return ARGV[1]', sha: '098e0f0d1448c0a81dafe820f66d460eb09263da' }
   const client = connect(t, settingsOf(server), { scripts: [script] })
   assert.equal(await client.run(script, [], ['a']), 'a')
@@ -376,9 +354,7 @@ test('a script runs on a server that has forgotten it', async (t) => {
   assert.deepEqual(await Promise.all([client.run(script, [], ['b']), client.run(script, [], ['c'])]), ['b', 'c'])
 })
 
-test('what was subscribed to is heard after a loss of the connection too', async (t) => {
-  const server = await redisServer(t, { own: true })
-  if (server === null) return
+testOnOwn('what was subscribed to is heard after a loss of the connection too', async (server, t) => {
   const [client, other] = [connect(t, settingsOf(server)), connect(t, settingsOf(server))]
   const heard: string[] = []
   const leave = await client.subscribe('news', (message) => void heard.push(message))

@@ -5,9 +5,11 @@ import type { Settings } from '../../../src/core/config/schema.ts'
 import RedisStateTool from '../../../src/extras/redis-state/index.ts'
 import { connect, settingsOf } from '../../support/redis-under-test.ts'
 import { redisServer } from '../../support/servers/redis.ts'
+import { testWith } from '../../support/test-with.ts'
 import { buildTool } from '../../support/tool-runtime.ts'
 import { until } from '../../support/until.ts'
 
+const testOnOwn = testWith((t) => redisServer(t, { own: true }))
 function stateOn(t: TestContext, settings: Settings): State {
   const { tool } = buildTool(RedisStateTool, { settings })
   t.after(() => tool.stop())
@@ -52,9 +54,7 @@ test('a read-only replica says so, and that another server is wanted', async (t)
   for (const [, write] of WRITES) await write(state)
 })
 
-test('a key of another type is named, and harms no other', async (t) => {
-  const server = await redisServer(t, { own: true })
-  if (server === null) return
+testOnOwn('a key of another type is named, and harms no other', async (server, t) => {
   const [admin, state] = [connect(t, settingsOf(server)), stateOn(t, settingsOf(server))]
   await admin.command('rpush', ['heddle:state:default:list', 'a'])
   const wrong = { code: 'KV_WRONG_TYPE', message: /the key "list" is not a value of state: another program/ }
@@ -71,9 +71,7 @@ test('a key of another type is named, and harms no other', async (t) => {
   assert.equal(await state.get('list'), 'now a value')
 })
 
-test('what another program has written is no JSON, or JSON of its own spelling', async (t) => {
-  const server = await redisServer(t, { own: true })
-  if (server === null) return
+testOnOwn('what another program has written is no JSON, or JSON of its own spelling', async (server, t) => {
   const [admin, state] = [connect(t, settingsOf(server)), stateOn(t, settingsOf(server))]
   const write = (key: string, text: string) => admin.command('set', [`heddle:state:default:${key}`, text])
   await write('text', 'not json')
@@ -89,9 +87,7 @@ test('what another program has written is no JSON, or JSON of its own spelling',
   assert.equal(await state.compareAndSet('spelled', { a: 1, b: [1, 'a'] }, 'yes'), true)
 })
 
-test('keys and clear of a large namespace leave all others alone', async (t) => {
-  const server = await redisServer(t, { own: true })
-  if (server === null) return
+testOnOwn('keys and clear of a large namespace leave all others alone', async (server, t) => {
   const [admin, state] = [connect(t, settingsOf(server)), stateOn(t, settingsOf(server))]
   await admin.command('set', ['foreign', 'x'])
   await state.set('key', 1, { namespace: 'other' })
@@ -101,9 +97,7 @@ test('keys and clear of a large namespace leave all others alone', async (t) => 
   assert.deepEqual(await admin.command('dbsize', []), 2)
 })
 
-test('a user without rights is told which it lacks', async (t) => {
-  const server = await redisServer(t, { own: true })
-  if (server === null) return
+testOnOwn('a user without rights is told which it lacks', async (server, t) => {
   const [admin, state] = [connect(t, settingsOf(server)), stateOn(t, settingsOf(server))]
   await admin.command('acl', ['SETUSER', 'default', '-@scripting', '-info'])
   await assert.rejects(state.increment('n'), { code: 'KV_REFUSED', message: /may not do this.*evalsha/i })
@@ -174,28 +168,30 @@ test('a restart with the append-only file loses no acknowledged increment and co
   })
 })
 
-test('connections that are killed again and again lose no acknowledged increment and count none twice', async (t) => {
-  const server = await redisServer(t, { own: true })
-  if (server === null) return
-  const admin = connect(t, settingsOf(server))
-  await countUnder(t, settingsOf(server), async (tally) => {
-    for (let kill = 0; kill < 25; kill++) {
+testOnOwn(
+  'connections that are killed again and again lose no acknowledged increment and count none twice',
+  async (server, t) => {
+    const admin = connect(t, settingsOf(server))
+    await countUnder(t, settingsOf(server), async (tally) => {
+      for (let kill = 0; kill < 25; kill++) {
+        await moreThan(tally, 100)
+        await admin.command('client', ['KILL', 'TYPE', 'normal', 'SKIPME', 'yes'])
+      }
       await moreThan(tally, 100)
-      await admin.command('client', ['KILL', 'TYPE', 'normal', 'SKIPME', 'yes'])
-    }
-    await moreThan(tally, 100)
-  })
-})
+    })
+  },
+)
 
-test('increments that a frozen server finds when it thaws are unknown to their callers, and counted once at most', async (t) => {
-  const server = await redisServer(t, { own: true })
-  if (server === null) return
-  const tally = await countUnder(t, settingsOf(server), async (seen) => {
-    await moreThan(seen, 200)
-    server.freeze()
-    await until(() => seen.notSent > 100, 'rejected at once', 30_000)
-    server.thaw()
-    await moreThan(seen, 200)
-  })
-  assert.ok(tally.unknown > 0)
-})
+testOnOwn(
+  'increments that a frozen server finds when it thaws are unknown to their callers, and counted once at most',
+  async (server, t) => {
+    const tally = await countUnder(t, settingsOf(server), async (seen) => {
+      await moreThan(seen, 200)
+      server.freeze()
+      await until(() => seen.notSent > 100, 'rejected at once', 30_000)
+      server.thaw()
+      await moreThan(seen, 200)
+    })
+    assert.ok(tally.unknown > 0)
+  },
+)

@@ -1,9 +1,8 @@
 import assert from 'node:assert/strict'
-import { test } from 'node:test'
 import { StreamDeadLetters, type StreamLetter } from '../../../src/primary/streams/dead-letters.ts'
 import { ensureGroup } from '../../../src/runtime/streams/consumers.ts'
 import { DEAD_STREAM, streamOf } from '../../../src/runtime/streams/keys.ts'
-import { addNumbers, deliver, entriesIn, pendingOf, streamStore } from './fixture.ts'
+import { addNumbers, deliver, entriesIn, pendingOf, testOnStreams } from './fixture.ts'
 
 const STREAM = streamOf('order.paid')
 
@@ -39,9 +38,7 @@ const BLACK_BOX = {
   steps: [{ at: 1 }],
 } as unknown as NonNullable<StreamLetter['blackBox']>
 
-test('letters are listed oldest first without payload values, and read with them', async (t) => {
-  const store = await streamStore(t)
-  if (store === null) return
+testOnStreams('letters are listed oldest first without payload values, and read with them', async (store) => {
   const letters = new StreamDeadLetters(store.redis, { onCut: () => assert.fail() })
   const before = Date.now()
   const first = await letters.add(letter(1))
@@ -77,9 +74,7 @@ test('letters are listed oldest first without payload values, and read with them
   assert.equal(await letters.get('nonsense'), null)
 })
 
-test('a letter can be deleted once', async (t) => {
-  const store = await streamStore(t)
-  if (store === null) return
+testOnStreams('a letter can be deleted once', async (store) => {
   const letters = new StreamDeadLetters(store.redis, { onCut: () => assert.fail() })
   const id = (await letters.add(letter(1)))!
   assert.equal(await letters.delete(id), true)
@@ -88,10 +83,7 @@ test('a letter can be deleted once', async (t) => {
   assert.deepEqual(await letters.list(), [])
 })
 
-test('entries that are no letters break nothing and stay', async (t) => {
-  const store = await streamStore(t)
-  if (store === null) return
-  const { redis } = store
+testOnStreams('entries that are no letters break nothing and stay', async ({ redis }) => {
   const letters = new StreamDeadLetters(redis, { onCut: () => assert.fail() })
   const strange = [
     ['x', 'y'],
@@ -114,9 +106,7 @@ test('entries that are no letters break nothing and stay', async (t) => {
   assert.equal((await entriesIn(redis, DEAD_STREAM)).length, strange.length + 2)
 })
 
-test('the list shows the newest 1000', async (t) => {
-  const store = await streamStore(t)
-  if (store === null) return
+testOnStreams('the list shows the newest 1000', async (store) => {
   const letters = new StreamDeadLetters(store.redis, { onCut: () => assert.fail() })
   const ids = await Promise.all(Array.from({ length: 1234 }, (_, n) => letters.add(letter(n))))
   const list = await letters.list()
@@ -126,9 +116,7 @@ test('the list shows the newest 1000', async (t) => {
   )
 })
 
-test('old letters are dropped for new ones, and that is told', async (t) => {
-  const store = await streamStore(t)
-  if (store === null) return
+testOnStreams('old letters are dropped for new ones, and that is told', async (store) => {
   let cut = 0
   const letters = new StreamDeadLetters(store.redis, {
     max: 100,
@@ -142,27 +130,25 @@ test('old letters are dropped for new ones, and that is told', async (t) => {
   assert.equal(left + cut, 1000)
 })
 
-test('a letter acknowledges its entry in the same step, and a repeated call stores nothing', async (t) => {
-  const store = await streamStore(t)
-  if (store === null) return
-  const { redis } = store
-  const letters = new StreamDeadLetters(redis, { onCut: () => assert.fail() })
-  await ensureGroup(redis, STREAM, 'g', '$')
-  const [entryId] = await addNumbers(redis, STREAM, 1)
-  await deliver(redis, STREAM, 'g', 'c', 1)
-  const entry = { stream: STREAM, group: 'g', entryId: entryId! }
-  const ids = await Promise.all([1, 2, 3].map(() => letters.add(letter(1), entry)))
-  assert.deepEqual(ids.slice(1), [null, null])
-  assert.deepEqual(
-    (await letters.list()).map(({ id }) => id),
-    [ids[0]],
-  )
-  assert.deepEqual(await pendingOf(redis, STREAM, 'g'), [])
-})
+testOnStreams(
+  'a letter acknowledges its entry in the same step, and a repeated call stores nothing',
+  async ({ redis }) => {
+    const letters = new StreamDeadLetters(redis, { onCut: () => assert.fail() })
+    await ensureGroup(redis, STREAM, 'g', '$')
+    const [entryId] = await addNumbers(redis, STREAM, 1)
+    await deliver(redis, STREAM, 'g', 'c', 1)
+    const entry = { stream: STREAM, group: 'g', entryId: entryId! }
+    const ids = await Promise.all([1, 2, 3].map(() => letters.add(letter(1), entry)))
+    assert.deepEqual(ids.slice(1), [null, null])
+    assert.deepEqual(
+      (await letters.list()).map(({ id }) => id),
+      [ids[0]],
+    )
+    assert.deepEqual(await pendingOf(redis, STREAM, 'g'), [])
+  },
+)
 
-test('a letter is stored also when its group is gone', async (t) => {
-  const store = await streamStore(t)
-  if (store === null) return
+testOnStreams('a letter is stored also when its group is gone', async (store) => {
   const letters = new StreamDeadLetters(store.redis, { onCut: () => assert.fail() })
   const id = await letters.add(letter(1), { stream: STREAM, group: 'g', entryId: '1-0' })
   assert.deepEqual(
@@ -171,35 +157,34 @@ test('a letter is stored also when its group is gone', async (t) => {
   )
 })
 
-test('a replayed letter goes to its group alone, and once, however many replay it at the same time', async (t) => {
-  const store = await streamStore(t)
-  if (store === null) return
-  const { redis } = store
-  const others = await Promise.all([1, 2, 3].map(() => store.connect()))
-  await ensureGroup(redis, STREAM, 'g', '$')
-  const letters = new StreamDeadLetters(redis, { onCut: () => assert.fail() })
-  const ids = (await Promise.all(Array.from({ length: 500 }, (_, n) => letters.add(letter(n))))) as string[]
-  const outcomes = await Promise.all(
-    others.map((other) => {
-      const its = new StreamDeadLetters(other, { onCut: () => assert.fail() })
-      return Promise.all(ids.map((id) => its.replay(id)))
-    }),
-  )
-  assert.equal(outcomes.flat().filter(Boolean).length, 500)
-  assert.deepEqual(await letters.list(), [])
-  const entries = await entriesIn(redis, STREAM)
-  assert.equal(new Set(entries.map(({ fields }) => fields.p)).size, 500)
-  assert.equal(entries.length, 500)
-  const envelopes = new Set(ids.map((_, n) => letter(n).envelope))
-  for (const { fields } of entries) {
-    assert.deepEqual({ ...fields, e: '', p: '' }, { e: '', p: '', o: 'g' })
-    assert.ok(envelopes.delete(fields.e!), 'as it was')
-  }
-})
+testOnStreams(
+  'a replayed letter goes to its group alone, and once, however many replay it at the same time',
+  async (store) => {
+    const { redis } = store
+    const others = await Promise.all([1, 2, 3].map(() => store.connect()))
+    await ensureGroup(redis, STREAM, 'g', '$')
+    const letters = new StreamDeadLetters(redis, { onCut: () => assert.fail() })
+    const ids = (await Promise.all(Array.from({ length: 500 }, (_, n) => letters.add(letter(n))))) as string[]
+    const outcomes = await Promise.all(
+      others.map((other) => {
+        const its = new StreamDeadLetters(other, { onCut: () => assert.fail() })
+        return Promise.all(ids.map((id) => its.replay(id)))
+      }),
+    )
+    assert.equal(outcomes.flat().filter(Boolean).length, 500)
+    assert.deepEqual(await letters.list(), [])
+    const entries = await entriesIn(redis, STREAM)
+    assert.equal(new Set(entries.map(({ fields }) => fields.p)).size, 500)
+    assert.equal(entries.length, 500)
+    const envelopes = new Set(ids.map((_, n) => letter(n).envelope))
+    for (const { fields } of entries) {
+      assert.deepEqual({ ...fields, e: '', p: '' }, { e: '', p: '', o: 'g' })
+      assert.ok(envelopes.delete(fields.e!), 'as it was')
+    }
+  },
+)
 
-test('a letter whose group is gone is not replayed, and stays', async (t) => {
-  const store = await streamStore(t)
-  if (store === null) return
+testOnStreams('a letter whose group is gone is not replayed, and stays', async (store) => {
   const letters = new StreamDeadLetters(store.redis, { onCut: () => assert.fail() })
   const id = (await letters.add(letter(1)))!
   assert.equal(await letters.replay(id), false)
@@ -209,9 +194,7 @@ test('a letter whose group is gone is not replayed, and stays', async (t) => {
   assert.equal(await letters.replay('dl_1-1'), false)
 })
 
-test('letters take so many bytes at most, the newest always stays, and the list has pages', async (t) => {
-  const store = await streamStore(t)
-  if (store === null) return
+testOnStreams('letters take so many bytes at most, the newest always stays, and the list has pages', async (store) => {
   let cut = 0
   const letters = new StreamDeadLetters(store.redis, {
     maxBytes: 20_000,

@@ -5,7 +5,7 @@ import { DELAYED, lastOfKey, streamOf } from '../../../src/runtime/streams/keys.
 import { type DelayedPublication, delayEvent } from '../../../src/runtime/streams/publisher.ts'
 import type { RedisClient } from '../../../src/stores/redis/client.ts'
 import { until } from '../../support/until.ts'
-import { entriesIn, streamStore } from './fixture.ts'
+import { entriesIn, streamStore, testOnStreams } from './fixture.ts'
 
 const EVENT = 'order.paid'
 const STREAM = streamOf(EVENT)
@@ -29,10 +29,7 @@ async function drain(delayed: DelayedEvents): Promise<number> {
   }
 }
 
-test('an event is released when it is due, not before, and unchanged', async (t) => {
-  const store = await streamStore(t)
-  if (store === null) return
-  const { redis } = store
+testOnStreams('an event is released when it is due, not before, and unchanged', async ({ redis }) => {
   const delayed = delayedEvents(redis)
   const bytes = Buffer.from([0, 255, 0xc3, 0x28, 10])
   await delayEvent(redis, publication(1, { fields: ['e', '☃', 'p', bytes] }), 400)
@@ -47,19 +44,13 @@ test('an event is released when it is due, not before, and unchanged', async (t)
   assert.ok(nextInMs! > 3_000_000)
 })
 
-test('a repeated publication is kept once and waits no longer', async (t) => {
-  const store = await streamStore(t)
-  if (store === null) return
-  const { redis } = store
+testOnStreams('a repeated publication is kept once and waits no longer', async ({ redis }) => {
   assert.equal(await delayEvent(redis, publication(1), 0), true)
   assert.equal(await delayEvent(redis, publication(1), 3_600_000), false)
   assert.equal(await drain(delayedEvents(redis)), 1)
 })
 
-test('events of one key are chained in the order in which they fall due', async (t) => {
-  const store = await streamStore(t)
-  if (store === null) return
-  const { redis } = store
+testOnStreams('events of one key are chained in the order in which they fall due', async ({ redis }) => {
   await delayEvent(redis, publication(2, { key: 'other' }), 0)
   await delayEvent(redis, publication(3, { key: 'k' }), 30)
   await delayEvent(redis, publication(1, { key: 'k' }), 60)
@@ -76,43 +67,45 @@ test('events of one key are chained in the order in which they fall due', async 
   )
 })
 
-test('four replicas release 10,000 events: none is lost, none is doubled, each in its order', async (t) => {
-  const store = await streamStore(t)
-  if (store === null) return
-  const { redis } = store
-  const COUNT = 10_000
-  await Promise.all(
-    Array.from({ length: COUNT }, (_, n) =>
-      delayEvent(redis, publication(n, { key: n % 10 === 0 ? 'k' : null }), n % 300),
-    ),
-  )
-  const replicas = await Promise.all([1, 2, 3, 4].map(async () => delayedEvents(await store.connect())))
-  for (const replica of replicas) replica.start()
-  await until(async () => (await redis.command('xlen', [STREAM])) === COUNT, 'all are released', 30_000)
-  await Promise.all(replicas.map((replica) => replica.stop()))
-  assert.equal(await redis.command('exists', [DELAYED]), 0)
-  const entries = await entriesIn(redis, STREAM)
-  assert.equal(new Set(entries.map(({ fields }) => fields.p)).size, COUNT)
-  const keyed = entries.filter(({ fields }) => JSON.parse(fields.p!).n % 10 === 0)
-  assert.deepEqual(
-    keyed.slice(1).map(({ fields }) => fields.a),
-    keyed.slice(0, -1).map(({ id }) => id),
-  )
-})
+testOnStreams(
+  'four replicas release 10,000 events: none is lost, none is doubled, each in its order',
+  async (store) => {
+    const { redis } = store
+    const COUNT = 10_000
+    await Promise.all(
+      Array.from({ length: COUNT }, (_, n) =>
+        delayEvent(redis, publication(n, { key: n % 10 === 0 ? 'k' : null }), n % 300),
+      ),
+    )
+    const replicas = await Promise.all([1, 2, 3, 4].map(async () => delayedEvents(await store.connect())))
+    for (const replica of replicas) replica.start()
+    await until(async () => (await redis.command('xlen', [STREAM])) === COUNT, 'all are released', 30_000)
+    await Promise.all(replicas.map((replica) => replica.stop()))
+    assert.equal(await redis.command('exists', [DELAYED]), 0)
+    const entries = await entriesIn(redis, STREAM)
+    assert.equal(new Set(entries.map(({ fields }) => fields.p)).size, COUNT)
+    const keyed = entries.filter(({ fields }) => JSON.parse(fields.p!).n % 10 === 0)
+    assert.deepEqual(
+      keyed.slice(1).map(({ fields }) => fields.a),
+      keyed.slice(0, -1).map(({ id }) => id),
+    )
+  },
+)
 
-test('an event that another process has delayed is noticed, and one of this process is released in time', async (t) => {
-  const store = await streamStore(t)
-  if (store === null) return
-  const { redis } = store
-  const delayed = delayedEvents(await store.connect())
-  delayed.start()
-  t.after(() => delayed.stop())
-  await delayEvent(redis, publication(1), 50)
-  await until(async () => (await redis.command<number>('xlen', [STREAM])) === 1, 'the first one is released')
-  await delayEvent(redis, publication(2), 20)
-  delayed.dueIn(20)
-  await until(async () => (await redis.command<number>('xlen', [STREAM])) === 2, 'the second one is released')
-})
+testOnStreams(
+  'an event that another process has delayed is noticed, and one of this process is released in time',
+  async (store, t) => {
+    const { redis } = store
+    const delayed = delayedEvents(await store.connect())
+    delayed.start()
+    t.after(() => delayed.stop())
+    await delayEvent(redis, publication(1), 50)
+    await until(async () => (await redis.command<number>('xlen', [STREAM])) === 1, 'the first one is released')
+    await delayEvent(redis, publication(2), 20)
+    delayed.dueIn(20)
+    await until(async () => (await redis.command<number>('xlen', [STREAM])) === 2, 'the second one is released')
+  },
+)
 
 test('delayed events survive a restart of the server, and nobody floods the log meanwhile', async (t) => {
   const store = await streamStore(t, ['--appendonly', 'yes', '--appendfsync', 'always'])
@@ -132,10 +125,7 @@ test('delayed events survive a restart of the server, and nobody floods the log 
   assert.ok(store.logs.length <= 4, store.logs.join('\n'))
 })
 
-test('a member that is no delayed event stays, is logged once, and delays nothing', async (t) => {
-  const store = await streamStore(t)
-  if (store === null) return
-  const { redis } = store
+testOnStreams('a member that is no delayed event stays, is logged once, and delays nothing', async ({ redis }) => {
   const logs: string[] = []
   const delayed = delayedEvents(redis, logs)
   for (let n = 0; n < 150; n++) await redis.command('zadd', [DELAYED, 0, `strange ${n}`])
@@ -150,10 +140,7 @@ test('a member that is no delayed event stays, is logged once, and delays nothin
   assert.match(logs[0]!, /^WARNING heddle:delayed holds what is no delayed event/)
 })
 
-test('an event whose stream cannot be written waits longer, and the others go on', async (t) => {
-  const store = await streamStore(t)
-  if (store === null) return
-  const { redis } = store
+testOnStreams('an event whose stream cannot be written waits longer, and the others go on', async ({ redis }) => {
   const logs: string[] = []
   const delayed = delayedEvents(redis, logs)
   await redis.command('set', [streamOf('broken'), 'x'])
@@ -169,10 +156,7 @@ test('an event whose stream cannot be written waits longer, and the others go on
   assert.equal(await redis.command('zcard', [DELAYED]), 2)
 })
 
-test('events of a MiB each are released in small steps', async (t) => {
-  const store = await streamStore(t)
-  if (store === null) return
-  const { redis } = store
+testOnStreams('events of a MiB each are released in small steps', async ({ redis }) => {
   const payload = `{"x":"${'y'.repeat(1_000_000)}"}`
   for (let n = 0; n < 10; n++) await delayEvent(redis, publication(n, { fields: ['e', '{}', 'p', payload] }), 0)
   const delayed = delayedEvents(redis)

@@ -3,6 +3,7 @@ import { openRedis, type RedisClient } from '../../../src/stores/redis/client.ts
 import type { KvSettings } from '../../../src/stores/redis/fault.ts'
 import type { ServerOwner } from '../../support/servers/provide.ts'
 import { type RedisServer, redisServer } from '../../support/servers/redis.ts'
+import { testWith } from '../../support/test-with.ts'
 
 export interface Store {
   server: RedisServer
@@ -43,6 +44,8 @@ export async function streamStore(t: ServerOwner, args?: readonly string[]): Pro
   }
   return { server, redis: await connect(), settings, logs, connect }
 }
+
+export const testOnStreams = testWith(streamStore)
 
 export interface Entry {
   id: string

@@ -1,46 +1,41 @@
 import assert from 'node:assert/strict'
-import { test } from 'node:test'
 import { handOver, releaseEntries, renewLeases } from '../../../src/primary/streams/hub-streams.ts'
 import { ensureGroup } from '../../../src/runtime/streams/consumers.ts'
 import { streamOf } from '../../../src/runtime/streams/keys.ts'
 import { until } from '../../support/until.ts'
-import { addNumbers, deliver, pendingOf, streamStore } from './fixture.ts'
+import { addNumbers, deliver, pendingOf, testOnStreams } from './fixture.ts'
 
 const STREAM = streamOf('order.paid')
 const claim = (consumer: string, minIdleMs: number) => [STREAM, 'g', consumer, minIdleMs, '0-0', 'COUNT', 1000]
 
-test('a lease renews all pending entries of the given consumers, beyond one chunk, and counts no delivery', async (t) => {
-  const store = await streamStore(t)
-  if (store === null) return
-  const { redis } = store
-  await ensureGroup(redis, STREAM, 'g', '$')
-  await addNumbers(redis, STREAM, 2600)
-  await deliver(redis, STREAM, 'g', 'a:0', 1200)
-  await deliver(redis, STREAM, 'g', 'a:1', 1300)
-  await deliver(redis, STREAM, 'g', 'b:0', 100)
-  await until(async () => (await pendingOf(redis, STREAM, 'g')).every(({ idleMs }) => idleMs >= 300), 'they are idle')
-  assert.deepEqual(await renewLeases(redis, STREAM, 'g', ['a:0', 'a:1', 'nobody'], 300), { renewed: 2500, cut: 0 })
-  const pending = await pendingOf(redis, STREAM, 'g')
-  assert.ok(pending.every(({ deliveries }) => deliveries === 1))
-  const youngestOfOther = Math.min(...pending.filter(({ consumer }) => consumer === 'b:0').map(({ idleMs }) => idleMs))
-  const oldest = Math.max(...pending.filter(({ consumer }) => consumer !== 'b:0').map(({ idleMs }) => idleMs))
-  assert.ok(oldest < youngestOfOther, `${oldest} ${youngestOfOther}`)
-})
+testOnStreams(
+  'a lease renews all pending entries of the given consumers, beyond one chunk, and counts no delivery',
+  async ({ redis }) => {
+    await ensureGroup(redis, STREAM, 'g', '$')
+    await addNumbers(redis, STREAM, 2600)
+    await deliver(redis, STREAM, 'g', 'a:0', 1200)
+    await deliver(redis, STREAM, 'g', 'a:1', 1300)
+    await deliver(redis, STREAM, 'g', 'b:0', 100)
+    await until(async () => (await pendingOf(redis, STREAM, 'g')).every(({ idleMs }) => idleMs >= 300), 'they are idle')
+    assert.deepEqual(await renewLeases(redis, STREAM, 'g', ['a:0', 'a:1', 'nobody'], 300), { renewed: 2500, cut: 0 })
+    const pending = await pendingOf(redis, STREAM, 'g')
+    assert.ok(pending.every(({ deliveries }) => deliveries === 1))
+    const youngestOfOther = Math.min(
+      ...pending.filter(({ consumer }) => consumer === 'b:0').map(({ idleMs }) => idleMs),
+    )
+    const oldest = Math.max(...pending.filter(({ consumer }) => consumer !== 'b:0').map(({ idleMs }) => idleMs))
+    assert.ok(oldest < youngestOfOther, `${oldest} ${youngestOfOther}`)
+  },
+)
 
-test('entries that are not idle for long enough are left as they are', async (t) => {
-  const store = await streamStore(t)
-  if (store === null) return
-  const { redis } = store
+testOnStreams('entries that are not idle for long enough are left as they are', async ({ redis }) => {
   await ensureGroup(redis, STREAM, 'g', '$')
   await addNumbers(redis, STREAM, 10)
   await deliver(redis, STREAM, 'g', 'a:0', 10)
   assert.deepEqual(await renewLeases(redis, STREAM, 'g', ['a:0'], 3_600_000), { renewed: 0, cut: 0 })
 })
 
-test('an entry that another consumer has claimed stays there', async (t) => {
-  const store = await streamStore(t)
-  if (store === null) return
-  const { redis } = store
+testOnStreams('an entry that another consumer has claimed stays there', async ({ redis }) => {
   await ensureGroup(redis, STREAM, 'g', '$')
   const ids = await addNumbers(redis, STREAM, 3)
   await deliver(redis, STREAM, 'g', 'a:0', 3)
@@ -55,10 +50,7 @@ test('an entry that another consumer has claimed stays there', async (t) => {
   assert.deepEqual(owners, ['a:hub', 'b:0', 'a:hub'])
 })
 
-test('released entries are claimed at once', async (t) => {
-  const store = await streamStore(t)
-  if (store === null) return
-  const { redis } = store
+testOnStreams('released entries are claimed at once', async ({ redis }) => {
   await ensureGroup(redis, STREAM, 'g', '$')
   const ids = await addNumbers(redis, STREAM, 1300)
   await deliver(redis, STREAM, 'g', 'a:0', 1300)
@@ -76,10 +68,7 @@ test('released entries are claimed at once', async (t) => {
   assert.equal(second.length, 1000)
 })
 
-test('an entry that is handed over is not idle and keeps its count of deliveries', async (t) => {
-  const store = await streamStore(t)
-  if (store === null) return
-  const { redis } = store
+testOnStreams('an entry that is handed over is not idle and keeps its count of deliveries', async ({ redis }) => {
   await ensureGroup(redis, STREAM, 'g', '$')
   await addNumbers(redis, STREAM, 2)
   const ids = await deliver(redis, STREAM, 'g', 'a:0', 2)
@@ -94,10 +83,7 @@ test('an entry that is handed over is not idle and keeps its count of deliveries
   )
 })
 
-test('entries that were cut from the stream are counted, and nothing hangs', async (t) => {
-  const store = await streamStore(t)
-  if (store === null) return
-  const { redis } = store
+testOnStreams('entries that were cut from the stream are counted, and nothing hangs', async ({ redis }) => {
   await ensureGroup(redis, STREAM, 'g', '$')
   await addNumbers(redis, STREAM, 700)
   await deliver(redis, STREAM, 'g', 'a:0', 700)
@@ -106,9 +92,7 @@ test('entries that were cut from the stream are counted, and nothing hangs', asy
   assert.deepEqual(await renewLeases(redis, STREAM, 'g', ['a:0'], 0), { renewed: 100, cut: 600 })
 })
 
-test('eight claimers and a renewal at once: each of 10,000 entries has one owner', async (t) => {
-  const store = await streamStore(t)
-  if (store === null) return
+testOnStreams('eight claimers and a renewal at once: each of 10,000 entries has one owner', async (store) => {
   const { redis } = store
   await ensureGroup(redis, STREAM, 'g', '$')
   await addNumbers(redis, STREAM, 10_000)
@@ -146,10 +130,7 @@ test('eight claimers and a renewal at once: each of 10,000 entries has one owner
   assert.equal((await pendingOf(redis, STREAM, 'g')).length, 10_000)
 })
 
-test('a wiped server has nothing to renew, to release or to hand over', async (t) => {
-  const store = await streamStore(t)
-  if (store === null) return
-  const { redis } = store
+testOnStreams('a wiped server has nothing to renew, to release or to hand over', async ({ redis }) => {
   assert.deepEqual(await renewLeases(redis, STREAM, 'g', ['a:0'], 1), { renewed: 0, cut: 0 })
   assert.deepEqual(await releaseEntries(redis, { stream: STREAM, group: 'g', ids: 'all' }, 'a:0'), [])
   assert.deepEqual(await handOver(redis, { stream: STREAM, group: 'g', ids: ['1-0'] }, { from: 'a:0', to: 'b:0' }), [])

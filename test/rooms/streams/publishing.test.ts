@@ -1,16 +1,12 @@
 import assert from 'node:assert/strict'
-import { test } from 'node:test'
 import { ensureGroup, isNoGroup } from '../../../src/runtime/streams/consumers.ts'
 import { lastOfKey, streamOf } from '../../../src/runtime/streams/keys.ts'
 import { isAcknowledged, LAST_OF_KEY_MS, publishKeyed } from '../../../src/runtime/streams/publisher.ts'
-import { addNumbers, deliver, entriesIn, streamStore } from './fixture.ts'
+import { addNumbers, deliver, entriesIn, testOnStreams } from './fixture.ts'
 
 const STREAM = streamOf('order.paid')
 
-test('events with one key name the one before, those with another key do not', async (t) => {
-  const store = await streamStore(t)
-  if (store === null) return
-  const { redis } = store
+testOnStreams('events with one key name the one before, those with another key do not', async ({ redis }) => {
   const publish = (key: string, n: number) => publishKeyed(redis, 'order.paid', key, ['e', '{}', 'p', `{"n":${n}}`])
   const first = await publish('a', 1)
   const other = await publish('b', 2)
@@ -24,18 +20,14 @@ test('events with one key name the one before, those with another key do not', a
   assert.ok(leftMs > LAST_OF_KEY_MS - 60_000 && leftMs <= LAST_OF_KEY_MS, String(leftMs))
 })
 
-test('fields are bytes: nothing of them is read or changed', async (t) => {
-  const store = await streamStore(t)
-  if (store === null) return
+testOnStreams('fields are bytes: nothing of them is read or changed', async (store) => {
   const bytes = Buffer.from([0, 255, 10, 13, 0xc3, 0x28])
   await publishKeyed(store.redis, 'order.paid', '\n "key"\0', ['e', '☃', 'p', bytes])
   const [[, fields]] = await store.redis.commandBuffer<[Buffer, Buffer[]][]>('xrange', [STREAM, '-', '+'])
   assert.deepEqual(fields, [Buffer.from('e'), Buffer.from('☃'), Buffer.from('p'), bytes])
 })
 
-test('4000 events of one key from four connections at once form one chain', async (t) => {
-  const store = await streamStore(t)
-  if (store === null) return
+testOnStreams('4000 events of one key from four connections at once form one chain', async (store) => {
   const connections = await Promise.all([1, 2, 3, 4].map(() => store.connect()))
   await Promise.all(
     connections.flatMap((redis) =>
@@ -47,26 +39,19 @@ test('4000 events of one key from four connections at once form one chain', asyn
   for (const [index, { fields }] of entries.entries()) assert.equal(fields.a, entries[index - 1]?.id)
 })
 
-test('a MAXLEN cuts the stream', async (t) => {
-  const store = await streamStore(t)
-  if (store === null) return
+testOnStreams('a MAXLEN cuts the stream', async (store) => {
   for (let n = 0; n < 1000; n++) await publishKeyed(store.redis, 'order.paid', 'k', ['e', '{}', 'p', '{}'], 100)
   const length = await store.redis.command<number>('xlen', [STREAM])
   assert.ok(length >= 100 && length <= 300, String(length))
 })
 
-test('a stream of another type is a fault that says so, and the key keeps its place', async (t) => {
-  const store = await streamStore(t)
-  if (store === null) return
+testOnStreams('a stream of another type is a fault that says so, and the key keeps its place', async (store) => {
   await store.redis.command('set', [STREAM, 'mine'])
   await assert.rejects(publishKeyed(store.redis, 'order.paid', 'k', ['e', '{}', 'p', '{}']), { code: 'KV_WRONG_TYPE' })
   assert.equal(await store.redis.command('exists', [lastOfKey('order.paid', 'k')]), 0)
 })
 
-test('an entry is finished when the group had it and has acknowledged it', async (t) => {
-  const store = await streamStore(t)
-  if (store === null) return
-  const { redis } = store
+testOnStreams('an entry is finished when the group had it and has acknowledged it', async ({ redis }) => {
   await ensureGroup(redis, STREAM, 'g', '0')
   await ensureGroup(redis, STREAM, 'other', '0')
   const ids = await addNumbers(redis, STREAM, 5)
@@ -77,21 +62,18 @@ test('an entry is finished when the group had it and has acknowledged it', async
   assert.deepEqual(await isAcknowledged(redis, STREAM, 'g', []), [])
 })
 
-test('an entry that was cut before the group had it does not hold up its successors for ever', async (t) => {
-  const store = await streamStore(t)
-  if (store === null) return
-  const { redis } = store
-  await ensureGroup(redis, STREAM, 'g', '0')
-  const ids = await addNumbers(redis, STREAM, 3)
-  await redis.command('xtrim', [STREAM, 'MAXLEN', 1])
-  await deliver(redis, STREAM, 'g', 'c', 1)
-  assert.deepEqual(await isAcknowledged(redis, STREAM, 'g', ids), [true, true, false])
-})
+testOnStreams(
+  'an entry that was cut before the group had it does not hold up its successors for ever',
+  async ({ redis }) => {
+    await ensureGroup(redis, STREAM, 'g', '0')
+    const ids = await addNumbers(redis, STREAM, 3)
+    await redis.command('xtrim', [STREAM, 'MAXLEN', 1])
+    await deliver(redis, STREAM, 'g', 'c', 1)
+    assert.deepEqual(await isAcknowledged(redis, STREAM, 'g', ids), [true, true, false])
+  },
+)
 
-test('a group that is not there is told apart from other faults', async (t) => {
-  const store = await streamStore(t)
-  if (store === null) return
-  const { redis } = store
+testOnStreams('a group that is not there is told apart from other faults', async ({ redis }) => {
   await assert.rejects(isAcknowledged(redis, STREAM, 'g', ['1-0']), isNoGroup)
   await ensureGroup(redis, STREAM, 'g', '$')
   await assert.rejects(isAcknowledged(redis, STREAM, 'h', ['1-0']), isNoGroup)
@@ -99,9 +81,7 @@ test('a group that is not there is told apart from other faults', async (t) => {
   await assert.rejects(isAcknowledged(redis, 'text', 'g', ['1-0']), (fault) => !isNoGroup(fault))
 })
 
-test('scripts work again after the server has forgotten them', async (t) => {
-  const store = await streamStore(t)
-  if (store === null) return
+testOnStreams('scripts work again after the server has forgotten them', async (store) => {
   await publishKeyed(store.redis, 'order.paid', 'k', ['e', '{}', 'p', '{}'])
   await store.redis.command('script', ['FLUSH'])
   await Promise.all(

@@ -8,7 +8,7 @@ import { isKnownDead, ownIdentity } from '../../../src/primary/streams/process-i
 import { type Holder, ReplicaLock } from '../../../src/primary/streams/replica-lock.ts'
 import { replicaKey } from '../../../src/runtime/streams/keys.ts'
 import { until } from '../../support/until.ts'
-import { type Store, streamStore } from './fixture.ts'
+import { type Store, testOnStreams } from './fixture.ts'
 
 const HOLDER = fileURLToPath(new URL('./holder-process.ts', import.meta.url))
 const never = () => assert.fail('lost')
@@ -34,10 +34,7 @@ function holder(t: { after(end: () => void): void }, store: Store, replicaId: st
 const says = (holder: HolderProcess, beginning: string) =>
   until(() => holder.lines.find((line) => line.startsWith(beginning)), beginning, 30_000)
 
-test('a name is held by one, renewed, and given back', async (t) => {
-  const store = await streamStore(t)
-  if (store === null) return
-  const { redis } = store
+testOnStreams('a name is held by one, renewed, and given back', async ({ redis }, t) => {
   const lock = new ReplicaLock(redis, 'a:1', { onLost: never, ttlMs: 2000, renewMs: 100 })
   t.after(() => lock.release().catch(() => {}))
   await lock.acquire()
@@ -55,9 +52,7 @@ test('a name is held by one, renewed, and given back', async (t) => {
   await lock.release()
 })
 
-test('a second process with the name is refused, and told who has it', async (t) => {
-  const store = await streamStore(t)
-  if (store === null) return
+testOnStreams('a second process with the name is refused, and told who has it', async (store, t) => {
   const first = new ReplicaLock(store.redis, 'a', { onLost: never, ttlMs: 3000, renewMs: 300 })
   t.after(() => first.release().catch(() => {}))
   await first.acquire()
@@ -71,9 +66,7 @@ test('a second process with the name is refused, and told who has it', async (t)
   assert.equal(first.isHeld, true)
 })
 
-test('of many that start at once with one name, one gets it and the others are refused', async (t) => {
-  const store = await streamStore(t)
-  if (store === null) return
+testOnStreams('of many that start at once with one name, one gets it and the others are refused', async (store, t) => {
   const locks = Array.from(
     { length: 10 },
     () => new ReplicaLock(store.redis, 'a', { onLost: never, ttlMs: 3000, renewMs: 300 }),
@@ -86,9 +79,7 @@ test('of many that start at once with one name, one gets it and the others are r
   assert.equal(locks.filter((lock) => lock.isHeld).length, 1)
 })
 
-test('a name whose process on this host was killed is taken over at once', async (t) => {
-  const store = await streamStore(t)
-  if (store === null) return
+testOnStreams('a name whose process on this host was killed is taken over at once', async (store, t) => {
   const dead = holder(t, store, 'a', 3_600_000)
   await says(dead, 'held')
   dead.process.kill('SIGKILL')
@@ -99,10 +90,7 @@ test('a name whose process on this host was killed is taken over at once', async
   assert.equal(next.isHeld, true)
 })
 
-test('a name whose holder on another host is gone is taken when it has lapsed', async (t) => {
-  const store = await streamStore(t)
-  if (store === null) return
-  const { redis } = store
+testOnStreams('a name whose holder on another host is gone is taken when it has lapsed', async ({ redis }, t) => {
   const other = JSON.stringify({
     token: 'x',
     host: 'elsewhere.example',
@@ -119,31 +107,28 @@ test('a name whose holder on another host is gone is taken when it has lapsed', 
   assert.ok(performance.now() - beganMs >= 1000)
 })
 
-test('a name that somebody set by hand for ever is refused', async (t) => {
-  const store = await streamStore(t)
-  if (store === null) return
+testOnStreams('a name that somebody set by hand for ever is refused', async (store) => {
   await store.redis.command('set', [replicaKey('a'), 'me'])
   const lock = new ReplicaLock(store.redis, 'a', { onLost: never, ttlMs: 300 })
   await assert.rejects(lock.acquire(), { code: 'REPLICA_ID_TAKEN', message: /in use by me: give/ })
 })
 
-test('a holder that was frozen for longer than it lasts learns that another has the name', async (t) => {
-  const store = await streamStore(t)
-  if (store === null) return
-  const frozen = holder(t, store, 'a', 900)
-  await says(frozen, 'held')
-  frozen.process.kill('SIGSTOP')
-  const next = new ReplicaLock(store.redis, 'a', { onLost: never, ttlMs: 20_000, renewMs: 100 })
-  t.after(() => next.release().catch(() => {}))
-  await next.acquire()
-  frozen.process.kill('SIGCONT')
-  assert.equal(await says(frozen, 'lost'), `lost ${process.pid}`)
-  assert.equal(next.isHeld, true)
-})
+testOnStreams(
+  'a holder that was frozen for longer than it lasts learns that another has the name',
+  async (store, t) => {
+    const frozen = holder(t, store, 'a', 900)
+    await says(frozen, 'held')
+    frozen.process.kill('SIGSTOP')
+    const next = new ReplicaLock(store.redis, 'a', { onLost: never, ttlMs: 20_000, renewMs: 100 })
+    t.after(() => next.release().catch(() => {}))
+    await next.acquire()
+    frozen.process.kill('SIGCONT')
+    assert.equal(await says(frozen, 'lost'), `lost ${process.pid}`)
+    assert.equal(next.isHeld, true)
+  },
+)
 
-test('a name that has lapsed is taken again', async (t) => {
-  const store = await streamStore(t)
-  if (store === null) return
+testOnStreams('a name that has lapsed is taken again', async (store, t) => {
   const lock = new ReplicaLock(store.redis, 'a', { onLost: never, ttlMs: 20_000, renewMs: 50 })
   t.after(() => lock.release().catch(() => {}))
   await lock.acquire()

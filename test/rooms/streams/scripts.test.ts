@@ -3,7 +3,7 @@ import { readdirSync } from 'node:fs'
 import { test } from 'node:test'
 import { STREAM_SCRIPTS } from '../../../src/runtime/streams/scripts.ts'
 import { readScript } from '../../../src/stores/redis/client.ts'
-import { streamStore } from './fixture.ts'
+import { testOnStreams } from './fixture.ts'
 
 const FOLDER = new URL('../../../src/runtime/streams/commands/', import.meta.url)
 
@@ -25,8 +25,6 @@ test("each script's name says how many keys it takes, and its head what it takes
   }
 })
 
-test('the server takes every script', async (t) => {
-  const store = await streamStore(t)
-  if (store === null) return
+testOnStreams('the server takes every script', async (store) => {
   for (const { lua, sha } of STREAM_SCRIPTS) assert.equal(await store.redis.command('script', ['LOAD', lua]), sha)
 })

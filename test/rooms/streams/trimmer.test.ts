@@ -24,7 +24,7 @@ import {
 } from '../../../src/runtime/streams/keys.ts'
 import type { RedisClient } from '../../../src/stores/redis/client.ts'
 import { until } from '../../support/until.ts'
-import { addNumbers, deliver, pendingOf, streamStore } from './fixture.ts'
+import { addNumbers, deliver, pendingOf, streamStore, testOnStreams } from './fixture.ts'
 
 const STREAM = streamOf('order.paid')
 
@@ -44,10 +44,7 @@ const timeless = (report: TrimReport): object => ({ ...report, unseenMs: 0 })
 
 const lives = (redis: RedisClient, replica: string) => redis.command('set', [replicaKey(replica), 'x'])
 
-test('a new group begins where it is told to, and one that is there keeps its place', async (t) => {
-  const store = await streamStore(t)
-  if (store === null) return
-  const { redis } = store
+testOnStreams('a new group begins where it is told to, and one that is there keeps its place', async ({ redis }) => {
   const made = await Promise.all([1, 2, 3].map(() => ensureGroup(redis, STREAM, 'g', '$')))
   assert.deepEqual(made.toSorted(), [false, false, true])
   const ids = await addNumbers(redis, STREAM, 3)
@@ -61,21 +58,18 @@ test('a new group begins where it is told to, and one that is there keeps its pl
   assert.deepEqual(await listGroups(redis, 'nothing'), [])
 })
 
-test('a read from a wiped server is told apart, and goes on after the group was made again', async (t) => {
-  const store = await streamStore(t)
-  if (store === null) return
-  const { redis } = store
-  await ensureGroup(redis, STREAM, 'g', '$')
-  await redis.command('flushall', [])
-  await assert.rejects(deliver(redis, STREAM, 'g', 'c', 1), isNoGroup)
-  await ensureGroup(redis, STREAM, 'g', '0')
-  assert.equal((await addNumbers(redis, STREAM, 1)).length, (await deliver(redis, STREAM, 'g', 'c', 1)).length)
-})
+testOnStreams(
+  'a read from a wiped server is told apart, and goes on after the group was made again',
+  async ({ redis }) => {
+    await ensureGroup(redis, STREAM, 'g', '$')
+    await redis.command('flushall', [])
+    await assert.rejects(deliver(redis, STREAM, 'g', 'c', 1), isNoGroup)
+    await ensureGroup(redis, STREAM, 'g', '0')
+    assert.equal((await addNumbers(redis, STREAM, 1)).length, (await deliver(redis, STREAM, 'g', 'c', 1)).length)
+  },
+)
 
-test('a consumer with pending entries is never removed, nor one whose replica lives', async (t) => {
-  const store = await streamStore(t)
-  if (store === null) return
-  const { redis } = store
+testOnStreams('a consumer with pending entries is never removed, nor one whose replica lives', async ({ redis }) => {
   await ensureGroup(redis, STREAM, 'g', '$')
   await addNumbers(redis, STREAM, 10)
   await lives(redis, 'living')
@@ -97,9 +91,7 @@ test('a consumer with pending entries is never removed, nor one whose replica li
   assert.deepEqual(await listConsumers(redis, 'nothing', 'g'), [])
 })
 
-test('while consumers are removed, nothing that is delivered at the same time is lost', async (t) => {
-  const store = await streamStore(t)
-  if (store === null) return
+testOnStreams('while consumers are removed, nothing that is delivered at the same time is lost', async (store) => {
   const { redis } = store
   await ensureGroup(redis, STREAM, 'g', '$')
   await addNumbers(redis, STREAM, 10_000)
@@ -125,35 +117,39 @@ test('while consumers are removed, nothing that is delivered at the same time is
   assert.equal(new Set(acknowledged).size, 10_000)
 })
 
-test('the consumers of a replica that is gone are removed after several checks, those with pending entries are not', async (t) => {
-  const store = await streamStore(t)
-  if (store === null) return
-  const { redis } = store
-  const alone = (replica: string, lane: number) => broadcastGroupOf('shop.Cache.clear', consumerOf(replica, lane))
-  await lives(redis, 'living')
-  for (const group of ['g', alone('living', 0), alone('gone', 0), 'other@stranger']) {
-    await ensureGroup(redis, STREAM, group, '$')
-  }
-  await addNumbers(redis, STREAM, 10)
-  const done = await deliver(redis, STREAM, 'g', 'gone:0', 2)
-  await redis.command('xack', [STREAM, 'g', ...done])
-  await deliver(redis, STREAM, 'g', 'gone:1', 2)
-  await redis.command('xack', [STREAM, 'g', ...(await deliver(redis, STREAM, 'g', 'living:0', 2))])
-  const { trimmer, reports } = trimmerFor(redis)
-  const other = trimmerFor(await store.connect()).trimmer
-  for (let look = 0; look < 3; look++) await Promise.all([trimmer.tidy(), other.tidy()])
-  assert.equal((await listConsumers(redis, STREAM, 'g')).length, 3, 'a server that stood still lets all keys lapse')
-  await Promise.all([trimmer.tidy(), other.tidy()])
-  assert.deepEqual((await listConsumers(redis, STREAM, 'g')).map(({ name }) => name).toSorted(), ['gone:1', 'living:0'])
-  assert.deepEqual((await listGroups(redis, STREAM)).toSorted(), ['g', 'other@stranger', alone('living', 0)].toSorted())
-  assert.equal((await pendingOf(redis, STREAM, 'g')).length, 2)
-  assert.deepEqual(reports, [])
-})
+testOnStreams(
+  'the consumers of a replica that is gone are removed after several checks, those with pending entries are not',
+  async (store) => {
+    const { redis } = store
+    const alone = (replica: string, lane: number) => broadcastGroupOf('shop.Cache.clear', consumerOf(replica, lane))
+    await lives(redis, 'living')
+    for (const group of ['g', alone('living', 0), alone('gone', 0), 'other@stranger']) {
+      await ensureGroup(redis, STREAM, group, '$')
+    }
+    await addNumbers(redis, STREAM, 10)
+    const done = await deliver(redis, STREAM, 'g', 'gone:0', 2)
+    await redis.command('xack', [STREAM, 'g', ...done])
+    await deliver(redis, STREAM, 'g', 'gone:1', 2)
+    await redis.command('xack', [STREAM, 'g', ...(await deliver(redis, STREAM, 'g', 'living:0', 2))])
+    const { trimmer, reports } = trimmerFor(redis)
+    const other = trimmerFor(await store.connect()).trimmer
+    for (let look = 0; look < 3; look++) await Promise.all([trimmer.tidy(), other.tidy()])
+    assert.equal((await listConsumers(redis, STREAM, 'g')).length, 3, 'a server that stood still lets all keys lapse')
+    await Promise.all([trimmer.tidy(), other.tidy()])
+    assert.deepEqual((await listConsumers(redis, STREAM, 'g')).map(({ name }) => name).toSorted(), [
+      'gone:1',
+      'living:0',
+    ])
+    assert.deepEqual(
+      (await listGroups(redis, STREAM)).toSorted(),
+      ['g', 'other@stranger', alone('living', 0)].toSorted(),
+    )
+    assert.equal((await pendingOf(redis, STREAM, 'g')).length, 2)
+    assert.deepEqual(reports, [])
+  },
+)
 
-test('a replica that is back between two checks counts as living', async (t) => {
-  const store = await streamStore(t)
-  if (store === null) return
-  const { redis } = store
+testOnStreams('a replica that is back between two checks counts as living', async ({ redis }) => {
   await ensureGroup(redis, STREAM, 'g', '$')
   await redis.command('xgroup', ['CREATECONSUMER', STREAM, 'g', 'a:0'])
   const { trimmer } = trimmerFor(redis)
@@ -167,10 +163,7 @@ test('a replica that is back between two checks counts as living', async (t) => 
   assert.equal((await listConsumers(redis, STREAM, 'g')).length, 0)
 })
 
-test('the group of a thread that this replica no longer has is destroyed', async (t) => {
-  const store = await streamStore(t)
-  if (store === null) return
-  const { redis } = store
+testOnStreams('the group of a thread that this replica no longer has is destroyed', async ({ redis }) => {
   await lives(redis, 'a')
   const groups = [0, 1, 2].map((lane) => broadcastGroupOf('s', consumerOf('a', lane)))
   for (const group of groups) await ensureGroup(redis, STREAM, group, '$')
@@ -179,39 +172,36 @@ test('the group of a thread that this replica no longer has is destroyed', async
   assert.deepEqual((await listGroups(redis, STREAM)).toSorted(), groups.slice(0, 2))
 })
 
-test('a group without a subscriber that keeps many entries is told of once, and destroyed after a week', async (t) => {
-  const store = await streamStore(t)
-  if (store === null) return
-  const { redis } = store
-  await ensureGroup(redis, STREAM, 'left', '$')
-  await ensureGroup(redis, STREAM, 'few', '$')
-  await addNumbers(redis, STREAM, 10_001)
-  await redis.command('xack', [STREAM, 'few', ...(await deliver(redis, STREAM, 'few', 'c', 9000))])
-  const { trimmer, reports } = trimmerFor(redis)
-  await trimmer.tidy()
-  assert.deepEqual(reports, [])
-  const wasSeen = (group: string, agoMs: number) =>
-    redis.command('hset', [GROUPS_SEEN, seenField(STREAM, group), Date.now() - agoMs])
-  await wasSeen('left', GROUP_UNSEEN_MS + 60_000)
-  await wasSeen('few', GROUP_UNSEEN_MS + 60_000)
-  await trimmer.tidy()
-  await trimmer.tidy()
-  await trimmer.trim()
-  assert.deepEqual(reports.map(timeless), [
-    { kind: 'held up', stream: STREAM, group: 'left', isDestroyed: false, unseenMs: 0, waiting: 10_001 },
-  ])
-  await wasSeen('left', GROUP_KEEP_MS + 60_000)
-  await trimmer.tidy()
-  assert.equal(reports.length, 2)
-  assert.deepEqual(timeless(reports[1]!), { ...timeless(reports[0]!), kind: 'destroyed', isDestroyed: true })
-  await trimmer.trim()
-  assert.equal(await redis.command('xlen', [STREAM]), 1001)
-})
+testOnStreams(
+  'a group without a subscriber that keeps many entries is told of once, and destroyed after a week',
+  async ({ redis }) => {
+    await ensureGroup(redis, STREAM, 'left', '$')
+    await ensureGroup(redis, STREAM, 'few', '$')
+    await addNumbers(redis, STREAM, 10_001)
+    await redis.command('xack', [STREAM, 'few', ...(await deliver(redis, STREAM, 'few', 'c', 9000))])
+    const { trimmer, reports } = trimmerFor(redis)
+    await trimmer.tidy()
+    assert.deepEqual(reports, [])
+    const wasSeen = (group: string, agoMs: number) =>
+      redis.command('hset', [GROUPS_SEEN, seenField(STREAM, group), Date.now() - agoMs])
+    await wasSeen('left', GROUP_UNSEEN_MS + 60_000)
+    await wasSeen('few', GROUP_UNSEEN_MS + 60_000)
+    await trimmer.tidy()
+    await trimmer.tidy()
+    await trimmer.trim()
+    assert.deepEqual(reports.map(timeless), [
+      { kind: 'held up', stream: STREAM, group: 'left', isDestroyed: false, unseenMs: 0, waiting: 10_001 },
+    ])
+    await wasSeen('left', GROUP_KEEP_MS + 60_000)
+    await trimmer.tidy()
+    assert.equal(reports.length, 2)
+    assert.deepEqual(timeless(reports[1]!), { ...timeless(reports[0]!), kind: 'destroyed', isDestroyed: true })
+    await trimmer.trim()
+    assert.equal(await redis.command('xlen', [STREAM]), 1001)
+  },
+)
 
-test('streams of others are found: those with groups by them, the rest by a search', async (t) => {
-  const store = await streamStore(t)
-  if (store === null) return
-  const { redis } = store
+testOnStreams('streams of others are found: those with groups by them, the rest by a search', async ({ redis }) => {
   await redis.command('xadd', [streamOf('unread'), '1-0', 'n', 1])
   await redis.command('xadd', ['elsewhere', '1-0', 'n', 1])
   const { trimmer, reports } = trimmerFor(redis, { streams: [] })
@@ -229,10 +219,7 @@ test('streams of others are found: those with groups by them, the rest by a sear
   assert.deepEqual(reports, [])
 })
 
-test('a key of another type is told once and keeps no other stream from being trimmed', async (t) => {
-  const store = await streamStore(t)
-  if (store === null) return
-  const { redis } = store
+testOnStreams('a key of another type is told once and keeps no other stream from being trimmed', async ({ redis }) => {
   const broken = streamOf('broken')
   await redis.command('set', [broken, 'x'])
   await redis.command('xadd', [STREAM, '1-0', 'n', 1])

@@ -1,5 +1,4 @@
 import assert from 'node:assert/strict'
-import { test } from 'node:test'
 import {
   GROUP_KEEP_MS,
   GROUP_UNSEEN_MS,
@@ -10,14 +9,11 @@ import {
 import { ensureGroup } from '../../../src/runtime/streams/consumers.ts'
 import { GROUPS_SEEN, REMOVED, seenField, streamOf } from '../../../src/runtime/streams/keys.ts'
 import { until } from '../../support/until.ts'
-import { addNumbers, deliver, entriesIn, pendingOf, streamStore } from './fixture.ts'
+import { addNumbers, deliver, entriesIn, pendingOf, testOnStreams } from './fixture.ts'
 
 const STREAM = streamOf('order.paid')
 
-test('a stream is trimmed up to what the slowest group needs', async (t) => {
-  const store = await streamStore(t)
-  if (store === null) return
-  const { redis } = store
+testOnStreams('a stream is trimmed up to what the slowest group needs', async ({ redis }) => {
   await ensureGroup(redis, STREAM, 'fast', '$')
   await ensureGroup(redis, STREAM, 'slow', '$')
   const ids = await addNumbers(redis, STREAM, 1000)
@@ -39,20 +35,14 @@ test('a stream is trimmed up to what the slowest group needs', async (t) => {
   assert.deepEqual(await addNumbers(redis, STREAM, 1), await deliver(redis, STREAM, 'slow', 'c', 10))
 })
 
-test('a group that is to have all keeps all', async (t) => {
-  const store = await streamStore(t)
-  if (store === null) return
-  const { redis } = store
+testOnStreams('a group that is to have all keeps all', async ({ redis }) => {
   await addNumbers(redis, STREAM, 100)
   await ensureGroup(redis, STREAM, 'all', '0')
   assert.deepEqual(await trimStream(redis, STREAM), { trimmed: 0, cut: 0, losses: [] })
   assert.equal((await deliver(redis, STREAM, 'all', 'c', 1000)).length, 100)
 })
 
-test('a stream that nobody reads keeps the last ten seconds', async (t) => {
-  const store = await streamStore(t)
-  if (store === null) return
-  const { redis } = store
+testOnStreams('a stream that nobody reads keeps the last ten seconds', async ({ redis }) => {
   const old = Date.now() - 60_000
   for (let n = 0; n < 50; n++) await redis.command('xadd', [STREAM, `${old}-${n}`, 'n', n])
   const ids = await addNumbers(redis, STREAM, 5)
@@ -63,55 +53,52 @@ test('a stream that nobody reads keeps the last ten seconds', async (t) => {
   )
 })
 
-test('there is nothing to trim where there is no stream', async (t) => {
-  const store = await streamStore(t)
-  if (store === null) return
+testOnStreams('there is nothing to trim where there is no stream', async (store) => {
   assert.deepEqual(await trimStream(store.redis, STREAM), { trimmed: 0, cut: 0, losses: [] })
   await store.redis.command('set', [STREAM, 'x'])
   await assert.rejects(trimStream(store.redis, STREAM), { code: 'KV_WRONG_TYPE' })
 })
 
-test('four trimmers, four readers and a writer at once: each of 10,000 entries is read once, and none is left', async (t) => {
-  const store = await streamStore(t)
-  if (store === null) return
-  const { redis } = store
-  const COUNT = 10_000
-  await ensureGroup(redis, STREAM, 'a', '$')
-  await ensureGroup(redis, STREAM, 'b', '$')
-  let isDone = false
-  let trimmed = 0
-  const trimming = [1, 2, 3, 4].map(async () => {
-    const trimmer = await store.connect()
-    while (!isDone) {
-      const look = await trimStream(trimmer, STREAM)
-      trimmed += look.trimmed
-      assert.deepEqual(look.losses, [])
-    }
-  })
-  const seen = { a: [] as string[], b: [] as string[] }
-  const reading = (['a', 'a', 'b', 'b'] as const).map(async (group, index) => {
-    const reader = await store.connect()
-    while (seen[group].length < COUNT) {
-      const ids = await deliver(reader, STREAM, group, `c:${index}`, 1 + Math.floor(Math.random() * 200))
-      seen[group].push(...ids)
-      if (ids.length > 0) await reader.command('xack', [STREAM, group, ...ids])
-    }
-  })
-  const writer = await store.connect()
-  const ids: string[] = []
-  for (let n = 0; n < COUNT; n += 100) ids.push(...(await addNumbers(writer, STREAM, 100, n)))
-  await Promise.all(reading)
-  await until(async () => (await redis.command('xlen', [STREAM])) === 0, 'all is trimmed')
-  isDone = true
-  await Promise.all(trimming)
-  assert.equal(trimmed, COUNT)
-  assert.deepEqual(seen.a.toSorted(), ids.toSorted())
-  assert.deepEqual(seen.b.toSorted(), ids.toSorted())
-})
+testOnStreams(
+  'four trimmers, four readers and a writer at once: each of 10,000 entries is read once, and none is left',
+  async (store) => {
+    const { redis } = store
+    const COUNT = 10_000
+    await ensureGroup(redis, STREAM, 'a', '$')
+    await ensureGroup(redis, STREAM, 'b', '$')
+    let isDone = false
+    let trimmed = 0
+    const trimming = [1, 2, 3, 4].map(async () => {
+      const trimmer = await store.connect()
+      while (!isDone) {
+        const look = await trimStream(trimmer, STREAM)
+        trimmed += look.trimmed
+        assert.deepEqual(look.losses, [])
+      }
+    })
+    const seen = { a: [] as string[], b: [] as string[] }
+    const reading = (['a', 'a', 'b', 'b'] as const).map(async (group, index) => {
+      const reader = await store.connect()
+      while (seen[group].length < COUNT) {
+        const ids = await deliver(reader, STREAM, group, `c:${index}`, 1 + Math.floor(Math.random() * 200))
+        seen[group].push(...ids)
+        if (ids.length > 0) await reader.command('xack', [STREAM, group, ...ids])
+      }
+    })
+    const writer = await store.connect()
+    const ids: string[] = []
+    for (let n = 0; n < COUNT; n += 100) ids.push(...(await addNumbers(writer, STREAM, 100, n)))
+    await Promise.all(reading)
+    await until(async () => (await redis.command('xlen', [STREAM])) === 0, 'all is trimmed')
+    isDone = true
+    await Promise.all(trimming)
+    assert.equal(trimmed, COUNT)
+    assert.deepEqual(seen.a.toSorted(), ids.toSorted())
+    assert.deepEqual(seen.b.toSorted(), ids.toSorted())
+  },
+)
 
-test('the cap cuts what groups need, and says which group has lost how many, once', async (t) => {
-  const store = await streamStore(t)
-  if (store === null) return
+testOnStreams('the cap cuts what groups need, and says which group has lost how many, once', async (store) => {
   const { redis } = store
   await ensureGroup(redis, STREAM, 'behind', '$')
   await ensureGroup(redis, STREAM, 'busy', '$')
@@ -137,37 +124,34 @@ test('the cap cuts what groups need, and says which group has lost how many, onc
   ])
 })
 
-test('a stream above the cap is not cut while nobody needs the entries: they are trimmed', async (t) => {
-  const store = await streamStore(t)
-  if (store === null) return
-  const { redis } = store
-  await ensureGroup(redis, STREAM, 'g', '$')
-  await addNumbers(redis, STREAM, 1000)
-  await redis.command('xack', [STREAM, 'g', ...(await deliver(redis, STREAM, 'g', 'c', 800))])
-  assert.deepEqual(await trimStream(redis, STREAM, 300), { trimmed: 800, cut: 0, losses: [] })
-})
+testOnStreams(
+  'a stream above the cap is not cut while nobody needs the entries: they are trimmed',
+  async ({ redis }) => {
+    await ensureGroup(redis, STREAM, 'g', '$')
+    await addNumbers(redis, STREAM, 1000)
+    await redis.command('xack', [STREAM, 'g', ...(await deliver(redis, STREAM, 'g', 'c', 800))])
+    assert.deepEqual(await trimStream(redis, STREAM, 300), { trimmed: 800, cut: 0, losses: [] })
+  },
+)
 
-test('a cut by somebody else is noticed as long as the group is behind it, and told once', async (t) => {
-  const store = await streamStore(t)
-  if (store === null) return
-  const { redis } = store
-  await ensureGroup(redis, STREAM, 'g', '$')
-  await addNumbers(redis, STREAM, 100)
-  await redis.command('xack', [STREAM, 'g', ...(await deliver(redis, STREAM, 'g', 'c', 100))])
-  await trimStream(redis, STREAM)
-  for (let n = 0; n < 500; n++) await redis.command('xadd', [STREAM, 'MAXLEN', '=', 200, '*', 'n', n])
-  assert.deepEqual((await trimStream(redis, STREAM)).losses, [{ stream: STREAM, group: 'g', missed: 300, inHand: 0 }])
-  assert.deepEqual((await trimStream(redis, STREAM)).losses, [])
-  assert.equal((await deliver(redis, STREAM, 'g', 'c', 1000)).length, 200)
-  assert.deepEqual((await trimStream(redis, STREAM)).losses, [])
-  await redis.command('xtrim', [STREAM, 'MAXLEN', 50])
-  assert.deepEqual((await trimStream(redis, STREAM)).losses, [{ stream: STREAM, group: 'g', missed: 0, inHand: 150 }])
-})
+testOnStreams(
+  'a cut by somebody else is noticed as long as the group is behind it, and told once',
+  async ({ redis }) => {
+    await ensureGroup(redis, STREAM, 'g', '$')
+    await addNumbers(redis, STREAM, 100)
+    await redis.command('xack', [STREAM, 'g', ...(await deliver(redis, STREAM, 'g', 'c', 100))])
+    await trimStream(redis, STREAM)
+    for (let n = 0; n < 500; n++) await redis.command('xadd', [STREAM, 'MAXLEN', '=', 200, '*', 'n', n])
+    assert.deepEqual((await trimStream(redis, STREAM)).losses, [{ stream: STREAM, group: 'g', missed: 300, inHand: 0 }])
+    assert.deepEqual((await trimStream(redis, STREAM)).losses, [])
+    assert.equal((await deliver(redis, STREAM, 'g', 'c', 1000)).length, 200)
+    assert.deepEqual((await trimStream(redis, STREAM)).losses, [])
+    await redis.command('xtrim', [STREAM, 'MAXLEN', 50])
+    assert.deepEqual((await trimStream(redis, STREAM)).losses, [{ stream: STREAM, group: 'g', missed: 0, inHand: 150 }])
+  },
+)
 
-test('a group that was created by others is looked after too', async (t) => {
-  const store = await streamStore(t)
-  if (store === null) return
-  const { redis } = store
+testOnStreams('a group that was created by others is looked after too', async ({ redis }) => {
   await addNumbers(redis, STREAM, 10)
   await redis.command('xgroup', ['CREATE', STREAM, 'g', '$'])
   await addNumbers(redis, STREAM, 100)
@@ -176,10 +160,7 @@ test('a group that was created by others is looked after too', async (t) => {
   assert.deepEqual(losses, [{ stream: STREAM, group: 'g', missed: 40, inHand: 0 }])
 })
 
-test('an entry that is pending and was cut keeps the rest, until it is acknowledged', async (t) => {
-  const store = await streamStore(t)
-  if (store === null) return
-  const { redis } = store
+testOnStreams('an entry that is pending and was cut keeps the rest, until it is acknowledged', async ({ redis }) => {
   await ensureGroup(redis, STREAM, 'g', '$')
   const ids = await addNumbers(redis, STREAM, 10)
   await deliver(redis, STREAM, 'g', 'c', 10)
@@ -191,10 +172,7 @@ test('an entry that is pending and was cut keeps the rest, until it is acknowled
   assert.deepEqual(await pendingOf(redis, STREAM, 'g'), [])
 })
 
-test('a stream that was wiped and begins again loses nothing', async (t) => {
-  const store = await streamStore(t)
-  if (store === null) return
-  const { redis } = store
+testOnStreams('a stream that was wiped and begins again loses nothing', async ({ redis }) => {
   for (const isWiped of [false, true]) {
     if (isWiped) await redis.command('del', [STREAM])
     await ensureGroup(redis, STREAM, 'g', '$')
@@ -209,38 +187,35 @@ test('a stream that was wiped and begins again loses nothing', async (t) => {
   assert.equal(await redis.command('exists', [REMOVED]), 0)
 })
 
-test('a group that nobody has subscribed to for a week is destroyed, one that was seen is not', async (t) => {
-  const store = await streamStore(t)
-  if (store === null) return
-  const { redis } = store
-  for (const group of ['old', 'quiet', 'living', 'old@a:0']) await ensureGroup(redis, STREAM, group, '$')
-  await addNumbers(redis, STREAM, 20)
-  await deliver(redis, STREAM, 'old', 'c', 5)
-  assert.deepEqual(await retireGroups(redis, STREAM), [], 'all are seen now')
-  const wasSeen = (group: string, agoMs: number) =>
-    redis.command('hset', [GROUPS_SEEN, seenField(STREAM, group), Date.now() - agoMs])
-  await wasSeen('old', GROUP_KEEP_MS + 60_000)
-  await wasSeen('quiet', GROUP_UNSEEN_MS + 60_000)
-  await wasSeen('living', GROUP_KEEP_MS + 60_000)
-  await markGroupsSeen(redis, [{ stream: STREAM, group: 'living' }])
-  await markGroupsSeen(redis, [])
-  const unseen = (await retireGroups(redis, STREAM)).toSorted((a, b) => a.group.localeCompare(b.group))
-  assert.deepEqual(
-    unseen.map(({ group, isDestroyed, waiting }) => ({ group, isDestroyed, waiting })),
-    [
-      { group: 'old', isDestroyed: true, waiting: 20 },
-      { group: 'quiet', isDestroyed: false, waiting: 20 },
-    ],
-  )
-  const groups = await redis.command<string[][]>('xinfo', ['GROUPS', STREAM])
-  assert.deepEqual(groups.map((fields) => fields[1]).toSorted(), ['living', 'old@a:0', 'quiet'])
-  assert.equal(await redis.command('hexists', [GROUPS_SEEN, seenField(STREAM, 'old')]), 0)
-})
+testOnStreams(
+  'a group that nobody has subscribed to for a week is destroyed, one that was seen is not',
+  async ({ redis }) => {
+    for (const group of ['old', 'quiet', 'living', 'old@a:0']) await ensureGroup(redis, STREAM, group, '$')
+    await addNumbers(redis, STREAM, 20)
+    await deliver(redis, STREAM, 'old', 'c', 5)
+    assert.deepEqual(await retireGroups(redis, STREAM), [], 'all are seen now')
+    const wasSeen = (group: string, agoMs: number) =>
+      redis.command('hset', [GROUPS_SEEN, seenField(STREAM, group), Date.now() - agoMs])
+    await wasSeen('old', GROUP_KEEP_MS + 60_000)
+    await wasSeen('quiet', GROUP_UNSEEN_MS + 60_000)
+    await wasSeen('living', GROUP_KEEP_MS + 60_000)
+    await markGroupsSeen(redis, [{ stream: STREAM, group: 'living' }])
+    await markGroupsSeen(redis, [])
+    const unseen = (await retireGroups(redis, STREAM)).toSorted((a, b) => a.group.localeCompare(b.group))
+    assert.deepEqual(
+      unseen.map(({ group, isDestroyed, waiting }) => ({ group, isDestroyed, waiting })),
+      [
+        { group: 'old', isDestroyed: true, waiting: 20 },
+        { group: 'quiet', isDestroyed: false, waiting: 20 },
+      ],
+    )
+    const groups = await redis.command<string[][]>('xinfo', ['GROUPS', STREAM])
+    assert.deepEqual(groups.map((fields) => fields[1]).toSorted(), ['living', 'old@a:0', 'quiet'])
+    assert.equal(await redis.command('hexists', [GROUPS_SEEN, seenField(STREAM, 'old')]), 0)
+  },
+)
 
-test('a time in which no replica ran does not count', async (t) => {
-  const store = await streamStore(t)
-  if (store === null) return
-  const { redis } = store
+testOnStreams('a time in which no replica ran does not count', async ({ redis }) => {
   await ensureGroup(redis, STREAM, 'g', '$')
   await retireGroups(redis, STREAM)
   const monthAgo = Date.now() - 30 * 86_400_000
