@@ -123,25 +123,6 @@ describe('chunked bodies', () => {
       await connection.closed(CLOSED_WITHIN_MS)
     }
   })
-
-  for (const [name, body] of [
-    ['no hexadecimal size', 'zz\r\nabc\r\n0\r\n\r\n'],
-    ['a negative size', '-3\r\nabc\r\n0\r\n\r\n'],
-    ['a size with a prefix', '0x3\r\nabc\r\n0\r\n\r\n'],
-    ['a size beyond 64 bits', 'ffffffffffffffffff\r\nabc\r\n0\r\n\r\n'],
-    ['an extension', '3;name=value\r\nabc\r\n0\r\n\r\n'],
-    ['trailers', '3\r\nabc\r\n0\r\nx-trailer: y\r\n\r\n'],
-  ]) {
-    it(`are refused or answered, and nothing behind them runs: ${name}`, async () => {
-      const key = `chunk-${name!.replaceAll(' ', '-')}`
-      const connection = await RawConnection.open(heddle.port)
-      await connection.send(`${HEAD}${body}GET /p/count/${key} HTTP/1.1\r\nhost: test\r\n\r\n`)
-      await connection.closed(CLOSED_WITHIN_MS)
-      assert.match(connection.rest.toString('latin1'), /^$|^HTTP\/1\.1 (200|4\d\d|505) /)
-      assert.equal(await runsOf(key), 0)
-      await assertAnswers(heddle.port)
-    })
-  }
 })
 
 describe('one connection', () => {
@@ -298,16 +279,6 @@ describe('one connection', () => {
         assert.equal(headerOf(response!, 'connection'), 'close')
       } else assert.equal(response, null, 'the library can do it now: it is to be answered')
       await connection.closed(CLOSED_WITHIN_MS)
-    }
-  })
-
-  it('never runs a pipelined request while the one before it has no answer', async () => {
-    for (const target of ['/w/echo', '/p/echo', '/nowhere', '/w/echo/%zz', '/p/private']) {
-      const key = `piped${target.replaceAll(/\W/g, '-')}`
-      const connection = await RawConnection.open(heddle.port)
-      await connection.send(Buffer.concat([requestText('GET', target), requestText('GET', `/p/count/${key}`)]))
-      await connection.closed(CLOSED_WITHIN_MS)
-      assert.equal(await runsOf(key), 0, target)
     }
   })
 })

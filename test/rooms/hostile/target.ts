@@ -3,6 +3,7 @@ import { delimiter } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { SERVING } from '../../support/shared-process.ts'
 import { SYSTEM_ROUTES } from '../../support/shipped-domains.ts'
+import { SECRET } from '../../support/tool-runtime.ts'
 
 const folder = (path: string): string => fileURLToPath(new URL(path, import.meta.url))
 
@@ -10,7 +11,6 @@ const folder = (path: string): string => fileURLToPath(new URL(path, import.meta
 export const TARGET_DOMAINS = [SERVING, folder('./domains'), SYSTEM_ROUTES].join(delimiter)
 
 /** What the tests of texts and tokens wish for: they share one service. */
-export const SECRET = 'a secret of the tests that is long enough for HS256'
 export const TARGET = { env: { DOMAINS_DIR: TARGET_DOMAINS, AUTH_SECRET_KEY: SECRET } }
 
 /** Both kinds of thread read requests with one class: a lane, which has the ring behind it, is asked all, the primary each tenth. */

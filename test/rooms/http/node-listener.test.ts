@@ -27,10 +27,6 @@ async function open(bytes: string | Uint8Array): Promise<RawConnection> {
   return connection
 }
 
-async function runsOf(key: string): Promise<number> {
-  return jsonOf(await ask(heddle.port, 'GET', `/w/state/${key}:runs`)).data ?? 0
-}
-
 it('does otherwise in tests that exist', () => {
   const tests = fileURLToPath(new URL('../..', import.meta.url))
   const names = readdirSync(tests, { recursive: true, encoding: 'utf8' })
@@ -50,17 +46,6 @@ it('does otherwise in tests that exist', () => {
 })
 
 describe('the listener on node:http', () => {
-  it('answers in both kinds of thread, with a body and without', async () => {
-    for (const prefix of ['/w', '/p']) {
-      const json = { 'content-type': 'application/json' }
-      const response = await ask(heddle.port, 'POST', `${prefix}/echo/7?q=1`, json, '{"a":"é"}')
-      assertOurs(response)
-      assert.deepEqual(jsonOf(response).data.data, { q: '1', a: 'é', id: '7' })
-      assert.equal(jsonOf(response).data.ip, '127.0.0.1')
-      assert.equal((await ask(heddle.port, 'HEAD', `${prefix}/echo/7`)).body.length, 0)
-    }
-  })
-
   for (const [what, bytes, status, error] of [
     ['no HTTP at all', 'nonsense\r\n\r\n', 400, /^Malformed request: /],
     ['HTTP/1.0', 'GET /w/echo HTTP/1.0\r\n\r\n', 505, 'Only HTTP/1.1 is spoken here'],
@@ -135,18 +120,6 @@ describe('the listener on node:http', () => {
     assert.equal(headers['x-ends'], 'été')
   })
 
-  it('answers the first of two requests that come together, closes, and never runs the second', async () => {
-    for (const target of ['/w/echo', '/p/echo', '/nowhere']) {
-      const key = `followed${target.replaceAll('/', '-')}`
-      const connection = await open(Buffer.concat([requestText('GET', target), requestText('GET', `/p/count/${key}`)]))
-      const response = await connection.response()
-      assertOurs(response)
-      assert.equal(headerOf(response, 'connection'), 'close')
-      await connection.closed(CLOSED_WITHIN_MS)
-      assert.equal(await runsOf(key), 0)
-    }
-  })
-
   it('leaves out an upgrade that it does not know, and serves the request with its body', async () => {
     const headers = {
       connection: 'Upgrade, HTTP2-Settings',
@@ -170,26 +143,6 @@ const sockets = shareHeddle({
 })
 
 describe('a WebSocket behind node:http', () => {
-  it('carries texts both ways', async () => {
-    const client = await openWebSocket(sockets.port, '/talk/a')
-    assert.equal(client.status, 101)
-    await client.text(1)
-    client.send('hello')
-    assert.equal(await client.text(2), 'hello')
-    await client.close()
-  })
-
-  it('that the plugin closes ends behind its close frame, whether the client answers that or not', async () => {
-    const client = await openWebSocket(sockets.port, '/talk/a')
-    await client.text(1)
-    client.send('bye')
-    const sentMs = performance.now()
-    await client.ended()
-    assert.deepEqual(client.closed, [4001, 'bye'])
-    const tookMs = performance.now() - sentMs
-    assert.ok(tookMs < 2_500, `it took ${tookMs} ms`)
-  })
-
   it('is answered with 1002 when its close frame has a code that may not be sent', async () => {
     const client = await openWebSocket(sockets.port, '/talk/a')
     await client.text(1)
