@@ -265,8 +265,8 @@ export const PLANTED: readonly Planted[] = [
   {
     what: 'a delay is forgotten',
     file: 'deliveries.ts',
-    text: 'if (delayMs > 0) this',
-    instead: 'if (delayMs > 100) this.budget.release(delivery)\n    else if (delayMs > 0) this',
+    text: 'else if (source === null && delayMs > 0) this',
+    instead: 'else if (delayMs > 100) this.budget.release(delivery)\n    else if (delayMs > 0) this',
   },
   {
     what: 'the budget is not given back',
@@ -277,8 +277,8 @@ export const PLANTED: readonly Planted[] = [
   {
     what: 'what a full ring refused is taken for sent',
     file: 'deliveries.ts',
-    text: "if (!instance.thread.send(id, event, isFromBroker(delivery) ? 'text' : 'bytes')) return false",
-    instead: "instance.thread.send(id, event, 'bytes')",
+    text: 'if (!instance.thread.send(id, event)) return false',
+    instead: 'instance.thread.send(id, event)',
   },
   {
     what: 'what waits for a subscriber that has left is kept',

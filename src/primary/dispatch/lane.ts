@@ -4,7 +4,7 @@ import type { WorkInFlight } from '../../contracts/registry.ts'
 import type { ErrorCode } from '../../core/errors/catalogue.ts'
 import type { WireError } from '../../core/errors/wire.ts'
 import { steadyMs } from '../../core/schedule/steady-time.ts'
-import { type EventFrame, eventMaxBytes, type PayloadForm, writeEvent } from '../../transport/frames/event-frame.ts'
+import { type EventFrame, eventMaxBytes, writeEvent } from '../../transport/frames/event-frame.ts'
 import { KIND } from '../../transport/frames/frames.ts'
 import { type RequestFrame, ROUTES_MAX, requestMaxBytes, writeRequest } from '../../transport/frames/request-frame.ts'
 import { createFlightRecorder, FlightReader } from '../../transport/memory/flight-recorder.ts'
@@ -337,12 +337,12 @@ export class Lane {
   }
 
   /** False when the ring is full: the hub keeps the delivery. */
-  sendDelivery(deliveryId: number, frame: EventFrame, form: PayloadForm): boolean {
+  sendDelivery(deliveryId: number, frame: EventFrame): boolean {
     // Half of the ring is for requests alone.
     if (this.#outbox.usedBytes > RING_BYTES / 2) return false
-    const at = this.#outbox.begin(eventMaxBytes(frame, form), false)
+    const at = this.#outbox.begin(eventMaxBytes(frame, 'bytes'), false)
     if (at < 0) return false
-    this.#outbox.end(writeEvent(this.#outbox, at, frame, form), KIND.DELIVERY, deliveryId)
+    this.#outbox.end(writeEvent(this.#outbox, at, frame, 'bytes'), KIND.DELIVERY, deliveryId)
     this.#deliveries.sent()
     return true
   }

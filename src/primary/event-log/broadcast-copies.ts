@@ -2,13 +2,12 @@ import { messageOf } from '../../core/errors/description.ts'
 import type { EventRow } from '../../runtime/event-log/event-rows.ts'
 import { frameOf } from '../../runtime/event-log/event-rows.ts'
 import type { LogDatabase } from '../../runtime/event-log/log-database.ts'
-import type { EventFrame } from '../../transport/frames/event-frame.ts'
-import type { DeliverySource, FailedDelivery, StoredShares } from '../events/consumer.ts'
-import { asBytes } from '../events/event-driver.ts'
+import { asBytes, type EventFrame } from '../../transport/frames/event-frame.ts'
+import { type EventSource, hubEventOf } from '../events/consumer.ts'
 import type { Hub } from '../events/hub.ts'
 import type { ChangeWriter } from './change-writer.ts'
 import { rowOf } from './letter-row.ts'
-import type { StoredDelivery } from './stored-event.ts'
+import { newDelivery, type StoredEvent } from './stored-event.ts'
 
 /** Copies that are read in one step. */
 const PAGE = 128
@@ -33,6 +32,8 @@ interface CopiesParts {
   database: () => LogDatabase
   /** Number of this process. */
   epoch: () => number
+  /** The copies of an event are stored. */
+  onStored: (event: StoredEvent) => void
   /** There are copies for others. */
   onMade: () => void
   /** A copy holds no event. */
@@ -45,30 +46,33 @@ interface CopiesParts {
  */
 export class BroadcastCopies {
   readonly #parts: CopiesParts
-  /** Events to be copied, each with the delivery that holds it meanwhile. */
-  #waiting: { seq: number; hold: StoredDelivery }[] = []
+  /** Events to be copied. */
+  #waiting: StoredEvent[] = []
   #isMaking = false
-  readonly #shares: StoredShares
+  /** Of a delivery of a copy only its dead letter is stored. */
+  readonly #source: EventSource
   /** Copies that the threads have, and whose deletion is not known to be committed. */
   readonly #delivered = new Set<number>()
 
   constructor(parts: CopiesParts) {
     this.#parts = parts
-    const source = new CopiedDelivery(parts.writer)
-    this.#shares = {
-      isRecorded: false,
-      shareOf: ({ broadcast }) => (broadcast ? { source, attempt: 1, deaths: 0, dueMs: 0 } : null),
+    this.#source = {
+      isBroker: false,
+      storeDeadLetter: (_, letter) => parts.writer.letter(rowOf(letter)),
+      ended: () => {},
     }
   }
 
-  /** Copies an event that is stored. @param hold ends when the copies are committed */
-  make(seq: number, hold: StoredDelivery): void {
-    this.#waiting.push({ seq, hold })
+  /** Copies an event that is stored: it is held until the copies are, too. */
+  make(event: StoredEvent): void {
+    event.isHeld = true
+    event.deliveries++
+    this.#waiting.push(event)
     if (!this.#isMaking) void this.#makeAll()
   }
 
   async #makeAll(): Promise<void> {
-    const { database, epoch, onMade } = this.#parts
+    const { database, epoch, onStored, onMade } = this.#parts
     this.#isMaking = true
     // What has come in the same turn of the loop is copied together.
     await new Promise(setImmediate)
@@ -76,7 +80,7 @@ export class BroadcastCopies {
       const batch = this.#waiting.splice(0, PAGE)
       try {
         await database().execute(MAKE, [epoch(), `{${batch.map(({ seq }) => seq).join(',')}}`])
-        for (const { hold } of batch) hold.ended(true)
+        for (const event of batch) onStored(event)
         onMade()
       } catch {
         // The process says itself that the log cannot be used.
@@ -89,7 +93,7 @@ export class BroadcastCopies {
 
   /** Gives the next copies for this process to its threads. @returns false when there was none */
   async deliver(): Promise<boolean> {
-    const { database, epoch, hub } = this.#parts
+    const { database, epoch } = this.#parts
     const rows = await database().query<CopyRow>(READ, [epoch()])
     if (rows.length === 0) return false
     const numbers = rows.map(({ number }) => Number(number))
@@ -97,7 +101,7 @@ export class BroadcastCopies {
       if (this.#delivered.has(Number(row.number))) continue
       this.#delivered.add(Number(row.number))
       const frame = this.#frameOf(row)
-      if (frame !== null) hub.deliverStored(asBytes(frame), Number(row.expires_ms), null, this.#shares)
+      if (frame !== null) this.#deliver(asBytes(frame), Number(row.expires_ms))
     }
     const list = `{${numbers.join(',')}}`
     await database().execute('DELETE FROM heddle_copy WHERE reader = $1 AND number = ANY($2::bigint[])', [
@@ -108,6 +112,16 @@ export class BroadcastCopies {
     return true
   }
 
+  #deliver(frame: EventFrame, expiresMs: number): void {
+    const { hub } = this.#parts
+    hub.record(frame, null)
+    const groups = hub.broadcastGroupsOf(frame.event)
+    hub.take(
+      hubEventOf(frame, expiresMs, this.#source),
+      groups.map((group) => newDelivery(0, group)),
+    )
+  }
+
   #frameOf(row: CopyRow): EventFrame | null {
     try {
       return frameOf({ ...row, seq: 0 })
@@ -116,24 +130,6 @@ export class BroadcastCopies {
       return null
     }
   }
-}
-
-/** A delivery of a copy: only its dead letter is stored. */
-class CopiedDelivery implements DeliverySource {
-  readonly isBroker = false
-  readonly #writer: ChangeWriter
-
-  constructor(writer: ChangeWriter) {
-    this.#writer = writer
-  }
-
-  begun(): void {}
-
-  storeDeadLetter(letter: FailedDelivery): Promise<void> {
-    return this.#writer.letter(rowOf(letter))
-  }
-
-  ended(): void {}
 }
 
 /** Removes copies of processes that are not known any more. */

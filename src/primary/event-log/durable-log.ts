@@ -6,9 +6,8 @@ import { until, withTimeout } from '../../core/schedule/waiting.ts'
 import { frameOf } from '../../runtime/event-log/event-rows.ts'
 import type { LogDatabase } from '../../runtime/event-log/log-database.ts'
 import { prepareTables } from '../../runtime/event-log/tables.ts'
-import { type EventFrame, OF_NO_PROCESS } from '../../transport/frames/event-frame.ts'
-import type { SubscriberThread } from '../events/consumer.ts'
-import { asBytes } from '../events/event-driver.ts'
+import { asBytes, type EventFrame, OF_NO_PROCESS } from '../../transport/frames/event-frame.ts'
+import { hubEventOf, type SubscriberThread } from '../events/consumer.ts'
 import { Backlog } from './backlog.ts'
 import { ChangeWriter } from './change-writer.ts'
 import { DueEvents } from './due-events.ts'
@@ -20,7 +19,7 @@ import { Reconciler } from './reconciler.ts'
 import { Relay } from './relay.ts'
 import { HeldEvents, SetAside } from './set-aside.ts'
 import { SharedLog } from './shared-log.ts'
-import { NO_SLOT, UNKNOWN_SLOT } from './stored-event.ts'
+import { NO_SLOT, type StoredEvent, UNKNOWN_SLOT } from './stored-event.ts'
 import { StoredEvents } from './stored-events.ts'
 import { StoreTrial, Trials } from './trials.ts'
 
@@ -277,7 +276,7 @@ export class DurableLog {
     const hasWaited = this.#due.take(seq) && seq > this.#backlog.leftUpTo
     const isRecorded = this.#held.take(seq) || hasWaited || stored?.isRecorded === true
     const absent = this.#relay === null ? this.#groups.waitedFor(event.event, stored) : []
-    const entry = this.#events.begin({ seq, event: event.event, left, isRecorded, absent })
+    const entry = this.#events.begin({ seq, event: event.event, left, absent })
     entry.isTaken = stored?.isTaken === true
     entry.slot = stored?.slot ?? (event.key === null ? NO_SLOT : UNKNOWN_SLOT)
     // Where some of its subscribers are done, the others are here.
@@ -288,11 +287,12 @@ export class DurableLog {
     // Not of a replay, which has a position of this process.
     if (seq <= this.#backlog.leftUpTo) entry.deaths = this.#options.deathsOf?.(event.id) ?? 0
     if (left === null) this.#shared?.deliver(event.event, entry)
-    this.#options.hub.deliverStored(event, expiresMs, origin, entry)
+    if (!isRecorded) this.#options.hub.record(event, origin)
+    this.#options.hub.take(hubEventOf(event, expiresMs, entry), this.#groups.sharesOf(event.event, left))
     if (absent.length > 0) {
       this.#events.waitForAbsent(entry, left)
       this.#countWaiting()
-    } else if (!entry.hasDeliveries) this.#events.forget(entry)
+    } else if (entry.deliveries === 0) this.#events.forget(entry)
   }
 
   // ── events that wait in the log ───────────────────────────────────────────
@@ -341,12 +341,7 @@ export class DurableLog {
       const { row } = stored
       const event = asBytes(frameOf(row))
       const live = this.#events.live(event.seq)
-      const shares = live?.sharesBack(this.#held.take(event.seq), stored.left) ?? null
-      if (shares !== null) {
-        this.#options.hub.deliverStored(event, Number(row.expires_ms), null, shares)
-        this.#events.awaitAway(live!, stored.left)
-        continue
-      }
+      if (live !== undefined && this.#deliverBack(live, event, stored)) continue
       if (this.#events.knows(event.seq)) continue
       const dueMs = Number(row.due_ms)
       if (dueMs > 0 && this.#keepsUntilDue(event, dueMs)) {
@@ -358,6 +353,17 @@ export class DurableLog {
       if (this.#relay === null && this.#events.away.keeps(event, stored.left)) this.#recordAdopted(event, stored)
       else this.#deliver(event, Number(row.expires_ms), null, stored)
     }
+  }
+
+  /** @returns false when nobody of those that are not at work on it has waited for it */
+  #deliverBack(live: StoredEvent, event: EventFrame, { row, left }: StoredRow): boolean {
+    const { hub } = this.#options
+    const isHere = (group: string): boolean => hub.hasConsumer(event.event, group)
+    const shares = live.sharesBack(this.#held.take(event.seq), left, isHere)
+    if (shares === null) return false
+    hub.take(hubEventOf(event, Number(row.expires_ms), live), shares)
+    this.#events.awaitAway(live, left)
+    return true
   }
 
   /** What is of another process waits here as if this one had published it. */

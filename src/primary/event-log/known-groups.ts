@@ -1,5 +1,5 @@
 import type { GroupRow } from '../../transport/log-changes.ts'
-import type { GroupWatcher } from '../events/consumer.ts'
+import type { GroupWatcher, Share } from '../events/consumer.ts'
 import type { Hub } from '../events/hub.ts'
 import type { StoredRow } from './log-reader.ts'
 
@@ -85,10 +85,17 @@ export class KnownGroups implements GroupWatcher, AbsentGroups {
 
   /** The groups that one event waits for and that are not here. @param stored as it was read from the log; null: it was just stored */
   waitedFor(event: string, stored: StoredRow | null): readonly string[] {
-    if (stored?.left != null) return stored.left.flatMap(({ grp }) => (this.isHere(event, grp) ? [] : [grp]))
+    if (stored?.left != null) return stored.left.flatMap(({ group }) => (this.isHere(event, group) ? [] : [group]))
     const absent = this.absentOf(event)
     const isUnknown = this.areUnknown && stored !== null && absent.length === 0 && !this.isHere(event, ANYBODY)
     return isUnknown ? [ANYBODY] : absent
+  }
+
+  /** What is left of an event, where anybody may have it: for each group that is here. */
+  sharesOf(event: string, left: StoredRow['left']): readonly Share[] | null {
+    const anybody = left?.find(({ group }) => group === ANYBODY)
+    if (left === null || anybody === undefined) return left
+    return [...left, ...this.#options.hub.groupsOf(event).map((group) => ({ ...anybody, group }))]
   }
 
   /** True when the group takes events here. */

@@ -1,5 +1,6 @@
 import { timeOrderedId } from '../../core/causality/ids.ts'
 import { envelopeOf, keyColumnOf } from '../../runtime/event-log/event-rows.ts'
+import { textOf } from '../../transport/frames/event-frame.ts'
 import type { DeadRow } from '../../transport/log-changes.ts'
 import type { FailedDelivery } from '../events/consumer.ts'
 
@@ -9,7 +10,7 @@ const LETTER_BYTES = 1024
 /** The row of a letter that is to be stored. */
 export function rowOf({ event, group, subscriber, error, attempts, blackBox, parks }: FailedDelivery): DeadRow {
   const box = blackBox === null ? null : JSON.stringify({ ...blackBox, steps: [] })
-  const payload = Buffer.from(event.payload, 'latin1').toString()
+  const payload = textOf(event)
   const envelope = envelopeOf({ ...event, trace: event.producer })
   return {
     id: `dl_${timeOrderedId()}`,

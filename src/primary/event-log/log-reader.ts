@@ -3,7 +3,7 @@ import { messageOf } from '../../core/errors/description.ts'
 import type { EventLog } from '../../runtime/event-log/event-log.ts'
 import { andOwned, type EventRow, keyOf, WAITS_FOR_GROUP } from '../../runtime/event-log/event-rows.ts'
 import type { LogDatabase } from '../../runtime/event-log/log-database.ts'
-import type { GroupRow } from '../../transport/log-changes.ts'
+import type { GroupRow, WaitingDelivery } from '../../transport/log-changes.ts'
 
 /** Rows of one page: the primary reads them between two turns of its loop. */
 export const PAGE_ROWS = 128
@@ -11,21 +11,11 @@ const EVENT = 'SELECT seq, id, event, envelope, payload, key, due_ms, expires_ms
 const AFTER = `${EVENT} WHERE seq > $1 AND seq <= $2 ORDER BY seq LIMIT ${PAGE_ROWS}`
 const LISTED = `${EVENT} WHERE seq IN (${Array.from({ length: PAGE_ROWS }, (_, n) => `$${n + 1}`).join(', ')})`
 
-/** A row of `heddle_delivery`. */
-export interface DeliveryRow {
-  seq: number
-  grp: string
-  attempt: number
-  deaths: number
-  due_ms: number
-  error: string
-}
-
 /** An event as it is stored. */
 export interface StoredRow {
   row: EventRow
   /** Its deliveries that are left; null: all. */
-  left: DeliveryRow[] | null
+  left: readonly WaitingDelivery[] | null
   /** Slot of its key, where several processes share the log. */
   slot?: number
   /** It was left by another process that had too many. */
@@ -146,21 +136,28 @@ export async function forgetWaiting(db: LogDatabase, event: string, group: strin
 export async function withDeliveries(db: LogDatabase, rows: readonly EventRow[]): Promise<StoredRow[]> {
   const split = rows.filter(({ is_split }) => Number(is_split) === 1)
   if (split.length === 0) return rows.map((row) => ({ row, left: null }))
-  const found = await db.query<DeliveryRow>(
-    'SELECT seq, grp, attempt, deaths, due_ms, error FROM heddle_delivery WHERE seq BETWEEN $1 AND $2',
-    [Math.min(...split.map(({ seq }) => Number(seq))), Math.max(...split.map(({ seq }) => Number(seq)))],
-  )
-  const deliveries = found.map(({ seq, grp, attempt, deaths, due_ms, error }) => ({
-    seq,
-    grp,
+  const rowsOf = await db.query<{
+    seq: number
+    grp: string
+    attempt: number
+    deaths: number
+    due_ms: number
+    error: string
+  }>('SELECT seq, grp, attempt, deaths, due_ms, error FROM heddle_delivery WHERE seq BETWEEN $1 AND $2', [
+    Math.min(...split.map(({ seq }) => Number(seq))),
+    Math.max(...split.map(({ seq }) => Number(seq))),
+  ])
+  const deliveries = rowsOf.map(({ seq, grp, attempt, deaths, due_ms, error }) => ({
+    seq: Number(seq),
+    group: grp,
     attempt: numberOf(attempt, 1),
     deaths: numberOf(deaths, 0),
-    due_ms: numberOf(due_ms, 0),
+    dueMs: numberOf(due_ms, 0),
     error,
   }))
   return rows.map((row) => ({
     row,
-    left: Number(row.is_split) === 1 ? deliveries.filter(({ seq }) => Number(seq) === Number(row.seq)) : null,
+    left: Number(row.is_split) === 1 ? deliveries.filter(({ seq }) => seq === Number(row.seq)) : null,
   }))
 }
 

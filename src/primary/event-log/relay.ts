@@ -2,7 +2,7 @@ import type { LogLevel } from '../../contracts/logger.ts'
 import { Fifo } from '../../core/collections/fifo.ts'
 import { HeddleError } from '../../core/errors/catalogue.ts'
 import { messageOf } from '../../core/errors/description.ts'
-import type { EventFrame } from '../../transport/frames/event-frame.ts'
+import { type EventFrame, textOf } from '../../transport/frames/event-frame.ts'
 import type { SubscriberThread } from '../events/consumer.ts'
 
 /** Events that are sent together at most. */
@@ -103,8 +103,7 @@ export class Relay {
     const { timestampMs } = event
     const delayMs = dueMs === 0 ? 0 : Math.max(0, dueMs - Date.now())
     const ttlMs = expiresMs === 0 ? 0 : expiresMs - timestampMs - delayMs
-    const payload = Buffer.from(event.payload, 'latin1').toString()
-    return this.#options.send({ ...event, payload, delayMs, ttlMs }, origin)
+    return this.#options.send({ ...event, payload: textOf(event), delayMs, ttlMs }, origin)
   }
 
   /** False when it is to be sent again. */

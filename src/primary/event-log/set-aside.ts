@@ -8,7 +8,7 @@ import type { LogDatabase } from '../../runtime/event-log/log-database.ts'
 import { insertLetter } from '../../runtime/event-log/write-changes.ts'
 import type { EventFrame } from '../../transport/frames/event-frame.ts'
 import type { Hub } from '../events/hub.ts'
-import { type DeliveryRow, type OpenLetter, readOpenLetters, type StoredRow } from './log-reader.ts'
+import { type OpenLetter, readOpenLetters, type StoredRow } from './log-reader.ts'
 import type { StoredEvents } from './stored-events.ts'
 
 /** Characters that a letter or a line shows of a column that is no event's. */
@@ -168,10 +168,10 @@ export class HeldEvents {
   }
 
   /** True when the event waits behind dead letters, for all its subscribers: no process has died of it. */
-  isHeld({ event, key, seq }: EventFrame, left: readonly DeliveryRow[] | null): boolean {
+  isHeld({ event, key, seq }: EventFrame, left: StoredRow['left']): boolean {
     const { parked } = this.#hub
     if (key === null || parked.isEmpty) return false
-    const groups = left?.map(({ grp }) => grp) ?? this.#hub.groupsOf(event)
+    const groups = left?.map(({ group }) => group) ?? this.#hub.groupsOf(event)
     return groups.every((group) => {
       const found = parked.find({ event, group, key })
       return found !== undefined && found.replay !== seq

@@ -93,6 +93,7 @@ export class SharedLog {
       writer: parts.writer,
       database,
       epoch,
+      onStored: (event) => parts.events.release(event),
       onMade: () => this.#free.tell('copies'),
       onMalformed: (number, why) => parts.setAside.tell('heddle_copy', `number ${number}`, why),
     })
@@ -171,8 +172,9 @@ export class SharedLog {
 
   /** Copies an event for the other processes, if it is for all threads. */
   deliver(event: string, entry: StoredEvent): void {
-    if (!this.#hasPeers || this.#options.relay !== null || !this.#options.hub.isBroadcast(event)) return
-    this.#copies.make(entry.seq, entry.hold())
+    if (!this.#hasPeers || this.#options.relay !== null || this.#options.hub.broadcastGroupsOf(event).length === 0)
+      return
+    this.#copies.make(entry)
   }
 
   async #look(others: readonly OtherProcess[]): Promise<void> {

@@ -1,13 +1,12 @@
 import { Numbered } from '../../core/collections/numbered.ts'
-import { DUE_WITH_GROUP } from '../../transport/log-changes.ts'
+import { DUE_WITH_GROUP, type WaitingDelivery } from '../../transport/log-changes.ts'
 import type { LogMemory } from '../../transport/memory/log-memory.ts'
-import type { FailedDelivery, RetryPlan } from '../events/consumer.ts'
+import type { Delivery, FailedDelivery } from '../events/consumer.ts'
 import type { ParkedKeys } from '../events/key-order.ts'
 import type { ChangeWriter } from './change-writer.ts'
 import type { AbsentGroups } from './known-groups.ts'
 import { rowOf } from './letter-row.ts'
-import type { DeliveryRow } from './log-reader.ts'
-import { AwayRetries, type BegunEvent, type StoredDelivery, StoredEvent } from './stored-event.ts'
+import { AwayRetries, type BegunEvent, isBroadcast, newDelivery, StoredEvent } from './stored-event.ts'
 
 /** The stored events that the hub has at present, and what has become of them since the last commit. */
 export class StoredEvents {
@@ -96,32 +95,28 @@ export class StoredEvents {
   }
 
   /** It waits for those of its groups that are not here, and nobody else is left who could be done with it. */
-  waitForAbsent(event: StoredEvent, left: readonly DeliveryRow[] | null): void {
+  waitForAbsent(event: StoredEvent, left: readonly WaitingDelivery[] | null): void {
     if (event.absent === null) return
     this.#split(event, null)
-    for (const { grp, attempt, deaths, due_ms, error } of left ?? []) {
-      if (Number(due_ms) < 0 || !event.absent.has(grp)) continue
-      const { seq } = event
-      const row = { seq, group: grp, attempt: Number(attempt), deaths: Number(deaths), dueMs: DUE_WITH_GROUP, error }
-      this.#writer.waiting(row)
-    }
+    for (const row of left ?? [])
+      if (row.dueMs >= 0 && event.absent.has(row.group)) this.#writer.waiting({ ...row, dueMs: DUE_WITH_GROUP })
     for (const group of event.absent) this.#groups.waits(event.event, group)
-    if (event.open.length === 0) this.#leaveHub(event)
+    if (event.isIdle) this.#leaveHub(event)
   }
 
   /** Groups have gone while their next attempts waited in the log: everybody who is here has been offered theirs. */
-  awaitAway(event: StoredEvent, left: readonly DeliveryRow[] | null): void {
-    for (const group of event.away ?? []) {
-      const row = left?.find(({ grp }) => grp === group)
-      if (row === undefined) continue
-      const { seq, event: name } = event
-      const [attempt, deaths, error] = [Number(row.attempt), Number(row.deaths), row.error]
-      this.#writer.waiting({ seq, group, attempt, deaths, dueMs: DUE_WITH_GROUP, error })
-      event.away!.delete(group)
-      event.absent ??= new Set()
-      event.absent.add(group)
-      this.#groups.waits(name, group)
+  awaitAway(event: StoredEvent, left: readonly WaitingDelivery[] | null): void {
+    for (const row of left ?? []) {
+      if (!event.away?.delete(row.group)) continue
+      this.#writer.waiting({ ...row, dueMs: DUE_WITH_GROUP })
+      this.#awaits(event, row.group)
     }
+  }
+
+  #awaits(event: StoredEvent, group: string): void {
+    event.absent ??= new Set()
+    event.absent.add(group)
+    this.#groups.waits(event.event, group)
   }
 
   #remove(seq: number): void {
@@ -151,69 +146,53 @@ export class StoredEvents {
   }
 
   /** @returns true when the delivery has left the hub until then */
-  retrying(delivery: StoredDelivery, plan: RetryPlan): boolean {
-    delivery.isTried = true
-    if (delivery.isBroadcast) return false
-    const { attempt, deaths, error } = plan
-    delivery.error = error
-    const { event } = delivery
-    // The hub's clock has fractions, and a column for integers takes none.
-    const dueMs = Math.ceil(plan.dueMs)
-    delivery.attempt = attempt
-    delivery.deaths = deaths
+  retrying(event: StoredEvent, delivery: Delivery, dueMs: number, mayLeave: boolean): boolean {
+    if (isBroadcast(delivery)) return false
     this.#split(event, delivery)
-    this.#writer.waiting({ seq: event.seq, group: delivery.group, attempt, deaths, dueMs, error })
-    if (!plan.mayLeave || this.#isEnding || !this.away.add(event.seq, dueMs)) return false
-    delivery.hasEnded = true
-    remove(delivery)
+    this.#wait(event, delivery, dueMs)
+    if (!mayLeave || this.#isEnding || !this.away.add(event.seq, dueMs)) return false
+    remove(event, delivery)
     event.away ??= new Set()
-    event.away.add(delivery.group)
-    if (event.open.length === 0) this.#leaveHub(event)
+    event.away.add(delivery.consumer.group)
+    if (event.isIdle) this.#leaveHub(event)
     else this.#count()
     return true
   }
 
+  #wait({ seq }: StoredEvent, { consumer, attempt, deaths, error }: Delivery, dueMs: number): void {
+    this.#writer.waiting({ seq, group: consumer.group, attempt, deaths, dueMs, error })
+  }
+
   /** Its deliveries have rows of their own from now on. @param but one whose row is written by the caller */
-  #split(event: StoredEvent, but: StoredDelivery | null): void {
+  #split(event: StoredEvent, but: Delivery | null): void {
     if (event.isSplit) return
     event.isSplit = true
-    for (const other of [...event.open, ...event.givenBack]) {
-      if (other === but || other.isBroadcast) continue
-      const { group, attempt, deaths } = other
-      this.#writer.waiting({ seq: event.seq, group, attempt, deaths, dueMs: 0, error: '' })
-    }
-    for (const group of event.absent ?? [])
-      this.#writer.waiting({ seq: event.seq, group, attempt: 1, deaths: 0, dueMs: DUE_WITH_GROUP, error: '' })
+    for (const other of [...event.open, ...event.givenBack])
+      if (other !== but && !isBroadcast(other)) this.#wait(event, other, 0)
+    for (const group of event.absent ?? []) this.#writer.waiting(newDelivery(event.seq, group, false))
   }
 
   /** Its group has gone from this process: the delivery waits in the log until it is here again. */
-  #awaitGroup(delivery: StoredDelivery): void {
-    const { event, group, attempt, deaths, error } = delivery
+  #awaitGroup(event: StoredEvent, delivery: Delivery): void {
     this.#split(event, delivery)
-    this.#writer.waiting({ seq: event.seq, group, attempt, deaths, dueMs: DUE_WITH_GROUP, error })
-    delivery.hasEnded = true
-    remove(delivery)
-    event.absent ??= new Set()
-    event.absent.add(group)
-    this.#groups.waits(event.event, group)
-    if (event.open.length === 0) this.#leaveHub(event)
+    this.#wait(event, delivery, DUE_WITH_GROUP)
+    this.#awaits(event, delivery.consumer.group)
+    if (event.isIdle) this.#leaveHub(event)
   }
 
   /** The delivery waits in the log, behind a dead letter. @param positions of its key */
-  park(delivery: StoredDelivery, positions: Set<number>): void {
-    const { event, group } = delivery
+  park(event: StoredEvent, delivery: Delivery, positions: Set<number>): void {
     const { seq } = event
     // Where nobody else gets the event, it is in the log as it was.
     if (event.deliveries > 1) this.#split(event, null)
-    delivery.hasEnded = true
-    remove(delivery)
+    remove(event, delivery)
     event.parked ??= new Set()
-    event.parked.add(group)
+    event.parked.add(delivery.consumer.group)
     if (!positions.has(seq)) {
       positions.add(seq)
       this.#behindLetters.set(seq, (this.#behindLetters.get(seq) ?? 0) + 1)
     }
-    if (event.open.length === 0) this.#remove(seq)
+    if (event.isIdle) this.#remove(seq)
     this.#count()
   }
 
@@ -233,34 +212,42 @@ export class StoredEvents {
   }
 
   /** The letter and the end of its delivery are in one commit. Resolves after it. */
-  storeLetter(delivery: StoredDelivery, letter: FailedDelivery): Promise<void> {
+  storeLetter(event: StoredEvent, delivery: Delivery, letter: FailedDelivery): Promise<void> {
     const row = rowOf(letter)
-    const { event, group, parks } = letter
-    if (parks) this.#parked.park({ event: event.event, group, key: event.key }, row.id)
-    if (this.#replays.delete(delivery.event.seq)) {
-      this.#writer.replayed({ seq: delivery.event.seq, error: letter.error, letter: row.id })
-    }
-    this.#end(delivery, null)
+    const { group, parks } = letter
+    if (parks) this.#parked.park({ event: event.event, group, key: letter.event.key }, row.id)
+    if (this.#replays.delete(event.seq)) this.#writer.replayed({ seq: event.seq, error: letter.error, letter: row.id })
+    remove(event, delivery)
+    this.#end(event, delivery, null)
     this.#storing.add(row.id)
     return this.#writer.letter(row).then(() => void this.#storing.delete(row.id))
   }
 
-  ended(delivery: StoredDelivery, isDone: boolean): void {
-    if (delivery.hasEnded) return
-    const { event, group, isBroadcast } = delivery
+  ended(event: StoredEvent, delivery: Delivery, isDone: boolean): void {
+    // Its letter is stored.
+    if (!remove(event, delivery)) return
     const isGivenBack = this.#isEnding || this.#given !== null
-    if (!isDone && !isGivenBack && !isBroadcast && this.#groups.isKnown(event.event, group))
-      return this.#awaitGroup(delivery)
-    if (isDone || !isGivenBack) return this.#end(delivery, isDone ? null : 'Its subscriber is gone')
-    delivery.hasEnded = true
-    remove(delivery)
+    if (isDone || (isBroadcast(delivery) && !isGivenBack))
+      return this.#end(event, delivery, isDone ? null : 'Its subscriber is gone')
+    if (isGivenBack) return this.#giveBack(event, delivery)
+    if (this.#groups.isKnown(event.event, delivery.consumer.group)) return this.#awaitGroup(event, delivery)
+    this.#end(event, delivery, 'Its subscriber is gone')
+  }
+
+  #giveBack(event: StoredEvent, delivery: Delivery): void {
     event.givenBack.push(delivery)
-    if (event.open.length > 0) return
+    if (!event.isIdle) return
     // What is done is not to be done again.
     if (event.givenBack.length < event.deliveries) this.#split(event, null)
     this.#remove(event.seq)
     this.#given?.push(event.seq)
     this.#count()
+  }
+
+  /** Its copies for other processes are stored. */
+  release(event: StoredEvent): void {
+    event.isHeld = false
+    if (event.isIdle) this.#end(event, null, null)
   }
 
   /**
@@ -292,18 +279,19 @@ export class StoredEvents {
     this.#count()
   }
 
-  /** @param replayError why a replay was for nothing; null when it was handled */
-  #end(delivery: StoredDelivery, replayError: string | null): void {
-    delivery.hasEnded = true
-    remove(delivery)
-    const { event } = delivery
+  /**
+   * @param delivery null: the copies of the event are stored
+   * @param replayError why a replay was for nothing; null when it was handled
+   */
+  #end(event: StoredEvent, delivery: Delivery | null, replayError: string | null): void {
     if (this.#replays.delete(event.seq)) this.#writer.replayed({ seq: event.seq, error: replayError, letter: null })
     // What is given back needs rows of its own, for this one is done.
     if (event.givenBack.length > 0) this.#split(event, delivery)
     else if (event.isDone) return this.forget(event)
-    else if (event.open.length === 0 && event.absent !== null) this.#split(event, delivery)
-    if (event.isSplit && !delivery.isBroadcast) this.#writer.done(event.seq, delivery.group)
-    if (event.open.length === 0) this.#leaveHub(event)
+    else if (event.isIdle && event.absent !== null) this.#split(event, delivery)
+    if (event.isSplit && delivery !== null && !isBroadcast(delivery))
+      this.#writer.done(event.seq, delivery.consumer.group)
+    if (event.isIdle) this.#leaveHub(event)
     else this.#count()
   }
 
@@ -325,8 +313,9 @@ export class StoredEvents {
   }
 }
 
-function remove(delivery: StoredDelivery): void {
-  const { open } = delivery.event
+/** @returns false when it had been removed before */
+function remove({ open }: StoredEvent, delivery: Delivery): boolean {
   const at = open.indexOf(delivery)
   if (at >= 0) open.splice(at, 1)
+  return at >= 0
 }

@@ -6,9 +6,10 @@ import { steadyMs } from '../../core/schedule/steady-time.ts'
 import { until } from '../../core/schedule/waiting.ts'
 import type { EventLog } from '../../runtime/event-log/event-log.ts'
 import { publicationOf } from '../../runtime/events/publication.ts'
-import { DUE_WITH_GROUP, type WaitingDelivery } from '../../transport/log-changes.ts'
+import type { WaitingDelivery } from '../../transport/log-changes.ts'
 import { POISON_DEATHS } from '../events/quarantine.ts'
-import { type DeliveryRow, PAGE_ROWS, type StoredRow } from './log-reader.ts'
+import { PAGE_ROWS, type StoredRow } from './log-reader.ts'
+import { newDelivery } from './stored-event.ts'
 
 /** How often it is tried while the log takes nothing, milliseconds. */
 const TRY_MS = 1000
@@ -155,31 +156,21 @@ export class Trials {
     const { here, absent } = groupsOf(row.event)
     const seq = Number(row.seq)
     const all = left ?? [
-      ...here.map((grp) => newRow(seq, grp, 0)),
-      ...absent.map((grp) => newRow(seq, grp, DUE_WITH_GROUP)),
+      ...here.map((group) => newDelivery(seq, group)),
+      ...absent.map((group) => newDelivery(seq, group, false)),
     ]
-    const rows = all.map((each) => (here.includes(each.grp) ? { ...each, deaths: Number(each.deaths) + 1 } : each))
-    for (const { grp, attempt, deaths, due_ms, error } of rows)
-      note({ seq, group: grp, attempt: Number(attempt), deaths: Number(deaths), dueMs: Number(due_ms), error })
+    const rows = all.map((each) => (here.includes(each.group) ? { ...each, deaths: each.deaths + 1 } : each))
+    for (const each of rows) note(each)
     return { row, left: rows }
   }
 }
-
-const newRow = (seq: number, grp: string, due_ms: number): DeliveryRow => ({
-  seq,
-  grp,
-  attempt: 1,
-  deaths: 0,
-  due_ms,
-  error: '',
-})
 
 /** As many as may be tried together. */
 function batchFrom(rows: readonly StoredRow[], from: number): readonly StoredRow[] {
   let size = 0
   let most: number = PAGE_ROWS
   while (from + size < rows.length) {
-    const deaths = Math.max(0, ...(rows[from + size]!.left ?? []).map((each) => Number(each.deaths)))
+    const deaths = Math.max(0, ...(rows[from + size]!.left ?? []).map((each) => each.deaths))
     // At that many it becomes a letter, and is not tried.
     if (deaths < POISON_DEATHS) most = Math.min(most, TRIED_TOGETHER[deaths]!)
     if (size >= most) break

@@ -4,7 +4,7 @@ import type { DeliverySpan, TraceScope } from '../../contracts/tracing.ts'
 import type { TraceContext } from '../../core/causality/trace-context.ts'
 import { Fifo } from '../../core/collections/fifo.ts'
 import { SUBSCRIBER_DEFAULTS } from '../../core/config/subscriber-defaults.ts'
-import type { EventFrame, PayloadForm } from '../../transport/frames/event-frame.ts'
+import type { EventFrame } from '../../transport/frames/event-frame.ts'
 
 /** A thread that runs subscribers. */
 export interface SubscriberThread {
@@ -18,11 +18,8 @@ export interface SubscriberThread {
   readonly heldMs: number
   /** True when it takes one more delivery. */
   readonly hasRoom: boolean
-  /**
-   * @param form how the frame holds its payload
-   * @returns false when it could not take the delivery after all
-   */
-  send(deliveryId: number, frame: EventFrame, form: PayloadForm): boolean
+  /** @returns false when it could not take the delivery after all */
+  send(deliveryId: number, frame: EventFrame): boolean
   /** Gives a delivery up: it no longer counts as in flight, even if its handler still runs. */
   abandon(deliveryId: number): void
 }
@@ -53,76 +50,56 @@ export interface FailedDelivery {
   trace: TraceScope | null
 }
 
-/** The next attempt at a delivery. */
-export interface RetryPlan {
-  attempt: number
-  deaths: number
-  /** When it is made, milliseconds since the epoch. */
-  dueMs: number
-  /** Why the attempt before has failed. */
-  error: string
-  /** True when nothing waits behind it: it may leave the hub until then. */
-  mayLeave: boolean
-}
-
-/** Where a delivery comes from, when the hub's memory alone does not have it: a broker, or the durable log. */
-export interface DeliverySource {
+/** Where an event comes from, when the hub's memory alone does not have it: a broker, or the durable log. Told of each of its deliveries here. */
+export interface EventSource {
   /** A broker bounds what it gives, orders it itself, and may give it to another process. The log stands behind this hub alone. */
   readonly isBroker: boolean
-  /** Told of the next attempt before the pause. @returns true when it waits for its time elsewhere: it leaves the hub */
-  retrying?(plan: RetryPlan): boolean
+  /** The hub has accepted it, and not begun with it. */
+  accepted?(delivery: Delivery): void
   /** A thread has it that is the first to have it. */
-  begun(): void
+  begun?(delivery: Delivery): void
+  /**
+   * Told of the next attempt before the pause.
+   * @param dueMs when it is made, milliseconds since the epoch
+   * @param mayLeave nothing waits behind it
+   * @returns true when it waits for its time elsewhere: it leaves the hub
+   */
+  retrying?(delivery: Delivery, dueMs: number, mayLeave: boolean): boolean
   /** Stores a dead letter. Resolves when it is stored, however long that takes. */
-  storeDeadLetter(letter: FailedDelivery): Promise<void>
+  storeDeadLetter(delivery: Delivery, letter: FailedDelivery): Promise<void>
   /**
    * Lets a delivery that nobody has begun wait behind a dead letter, and ends it here.
    * @param positions those of the events that wait for the same key
-   * @returns false when it must wait in memory
    */
-  park?(positions: Set<number>): boolean
+  park?(delivery: Delivery, positions: Set<number>): void
   /** @param isDone true when the delivery was handled or is a dead letter; false when nobody in this process takes it any more */
-  ended(isDone: boolean): void
+  ended(delivery: Delivery, isDone: boolean): void
 }
 
-/** An event that a broker has given to this process, on its way to one consumer. */
-export interface BrokerDelivery {
-  group: string
-  /** The instance that had it last; the only one that may get it when it is a broadcast. */
-  instance: SubscriberInstance | null
-  attempt: number
-  deaths: number
-  /** The report of the last of these deaths. */
-  blackBox: BlackBox | null
-  /** Why this attempt has failed; null when the attempt is still to be made. */
-  fault: string | null
-  /** True when its subscriber has said that no further attempt can help. */
-  isUnrecoverable: boolean
-  /** False when no thread has had it: it may expire. */
-  isBegun: boolean
-  /** When it expires in that case, milliseconds since the epoch; 0: never. */
-  expiresMs: number
+/** How an attempt has failed: only after `once` may another follow. */
+export type Failure = 'once' | 'unrecoverable' | 'poison'
+
+/** What the durable log, or a broker, knows of one delivery of an event. */
+export interface Share {
+  readonly group: string
+  /** Number of the next attempt. */
+  readonly attempt: number
+  /** Threads and processes that died of it. */
+  readonly deaths: number
+  /** When the attempt is due, milliseconds since the epoch; not above 0: now. */
+  readonly dueMs: number
+  /** Why the attempt before has failed; empty before the first. */
+  readonly error: string
+  /** Set when this attempt has failed already, for this reason. */
+  readonly failure?: Failure | null
+  /** True when a thread has had it: it does not expire any more. */
+  readonly isBegun?: boolean
+  /** The report of the last of the deaths. */
+  readonly blackBox?: BlackBox | null
+  /** Of a broker: the instance that had it last, the only one that may get it when it is a broadcast; null: any may. */
+  readonly instance?: SubscriberInstance | null
   /** Set when the delivery began elsewhere and is traced. */
-  span: DeliverySpan | null
-  requester: Requester | null
-  source: DeliverySource
-}
-
-/** What the durable log knows of one delivery of an event. */
-export interface StoredShare {
-  source: DeliverySource
-  attempt: number
-  deaths: number
-  /** When the attempt is due, milliseconds since the epoch; 0: now. */
-  dueMs: number
-}
-
-/** What the durable log knows of the deliveries of one event. */
-export interface StoredShares {
-  /** True when the hub has recorded the event already. */
-  readonly isRecorded: boolean
-  /** The part of one subscriber; null when it does not get the event. */
-  shareOf(consumer: Consumer): StoredShare | null
+  readonly span?: DeliverySpan | null
 }
 
 /** One subscriber in one thread. */
@@ -152,14 +129,31 @@ export interface GroupWatcher {
 
 /**
  * An event that the hub has accepted. Its `subscriber`, `attempt` and `trace` are set again for each delivery: a thread copies the event,
- * or these fields, before it returns from `send`.
- * Its payload is a string of bytes (see EventFrame); the payload of a broker's event is text, as the broker has it.
+ * or these fields, before it returns from `send`. Its payload is a string of bytes (see EventFrame).
  */
 export interface HubEvent extends EventFrame {
   /** When it expires, milliseconds since the epoch; 0: never. */
   expiresMs: number
   /** The span that published. */
   producer: TraceContext
+  /** Null: it is in memory alone. */
+  source: EventSource | null
+  requester: Requester | null
+}
+
+/** @param frame with bytes as its payload; it belongs to the hub from now on */
+export function hubEventOf(
+  frame: EventFrame,
+  expiresMs: number,
+  source: EventSource | null,
+  requester: Requester | null = null,
+): HubEvent {
+  const event = frame as HubEvent
+  event.producer = frame.trace
+  event.expiresMs = expiresMs
+  event.source = source
+  event.requester = requester
+  return event
 }
 
 /** One event on its way to one consumer (or, broadcast, to one instance of it). */
@@ -188,36 +182,46 @@ export interface Delivery {
   readonly queue: DeliveryQueue
   /** When the attempt counts as failed, milliseconds since the epoch, less what a debugger had held its thread by then. */
   deadlineMs: number
-  readonly requester: Requester | null
-  readonly source: DeliverySource | null
+  /** Why the attempt before has failed; empty before the first. */
+  error: string
+  /** True when an attempt has failed here. */
+  isTried: boolean
 }
 
-/** True when a broker has given it: its payload is text, and its number is the broker's affair. */
-export const isFromBroker = ({ source }: Delivery): boolean => source?.isBroker === true
-
-export const deliveryOf = (
-  queue: DeliveryQueue,
-  event: HubEvent,
-  requester: Requester | null,
-  source: DeliverySource | null = null,
-): Delivery => ({
-  id: 0,
-  consumer: queue.consumer,
-  queue,
-  event,
-  attempt: 1,
-  deaths: 0,
-  blackBox: null,
-  dueMs: 0,
-  isBegun: false,
-  isGivenUp: false,
-  span: null,
-  spanIndex: -1,
-  instance: null,
-  deadlineMs: 0,
-  requester,
-  source,
-})
+/** @param share null: nothing has been done with it */
+export function deliveryOf(queue: DeliveryQueue, event: HubEvent, share: Share | null): Delivery {
+  const delivery: Delivery = {
+    id: 0,
+    consumer: queue.consumer,
+    queue,
+    event,
+    attempt: 1,
+    deaths: 0,
+    blackBox: null,
+    dueMs: 0,
+    isBegun: false,
+    isGivenUp: false,
+    span: null,
+    spanIndex: -1,
+    instance: null,
+    deadlineMs: 0,
+    error: '',
+    isTried: false,
+  }
+  if (share === null) return delivery
+  const { attempt, deaths, dueMs, error, blackBox = null, instance = null, span = null } = share
+  const { isBegun = attempt > 1 || deaths > 0 } = share
+  return Object.assign(delivery, {
+    attempt,
+    deaths,
+    dueMs: Math.max(0, dueMs),
+    error,
+    blackBox,
+    instance,
+    span,
+    isBegun,
+  })
+}
 
 /** The deliveries that wait for a consumer. Those of a broadcast wait per instance, so that no instance delays another. */
 export class DeliveryQueue {
@@ -311,6 +315,12 @@ export class Consumer {
 
   get isBounded(): boolean {
     return this.concurrency !== Number.POSITIVE_INFINITY
+  }
+
+  /** The queues that get an event. @param only see Share */
+  queuesFor(only: SubscriberInstance | null | undefined): DeliveryQueue[] {
+    if (!this.broadcast || only === null) return [this.queue]
+    return only === undefined ? this.instances.map((each) => this.queueOf(each)) : [this.queueOf(only)]
   }
 
   queueOf(instance: SubscriberInstance): DeliveryQueue {

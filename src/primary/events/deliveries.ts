@@ -3,19 +3,7 @@ import type { BlackBox, WorkInFlight } from '../../contracts/registry.ts'
 import type { WireError } from '../../core/errors/wire.ts'
 import type { Chance, Clock, Timer } from '../../core/schedule/clock.ts'
 import { WANTS_REPLY } from '../../transport/frames/event-frame.ts'
-import {
-  type BrokerDelivery,
-  type Consumer,
-  type Delivery,
-  type DeliveryQueue,
-  deliveryOf,
-  type HubEvent,
-  isFromBroker,
-  type Requester,
-  type StoredShare,
-  type SubscriberInstance,
-  type SubscriberThread,
-} from './consumer.ts'
+import type { Consumer, Delivery, Failure, Share, SubscriberInstance, SubscriberThread } from './consumer.ts'
 import { DeliveryTrace } from './delivery-trace.ts'
 import { type HeldDeliveries, KeyOrder, type KeyOrderOptions, type ParkedKeys } from './key-order.ts'
 import { POISON_DEATHS, poisonMessage, Quarantine } from './quarantine.ts'
@@ -37,13 +25,8 @@ export function retryDelayMs(attempt: number, backoffMs: number, random: () => n
 
 /** Why there is no reply. */
 export const SUBSCRIBER_GONE = 'The subscriber is gone'
-/** Why an event of the log is not tried any more. */
-const DIED_WITH_IT = `The process or its thread died ${POISON_DEATHS} times while it handled this event`
 /** How often deadlines are checked, milliseconds. */
 const SWEEP_MS = 100
-
-/** How an attempt has failed: only after `once` may another follow. */
-type Failure = 'once' | 'unrecoverable' | 'poison'
 
 export interface DeliveriesOptions {
   /** Deliveries that wait or are under way at most, delayed ones and retries included. */
@@ -108,43 +91,31 @@ export class Deliveries {
 
   // ── to a thread ───────────────────────────────────────────────────────────
 
-  accept(queue: DeliveryQueue, event: HubEvent, delayMs: number, requester: Requester | null): void {
-    const delivery = deliveryOf(queue, event, requester)
+  /** From now on it counts. */
+  accept(delivery: Delivery): void {
     this.budget.take(delivery)
-    if (delayMs > 0) this.#delayed.delayFirst(delivery, delayMs, this.#admit)
+    delivery.event.source?.accepted?.(delivery)
+  }
+
+  /** @param share what its log or broker knows of it; null: nothing has been done with it */
+  begin(delivery: Delivery, share: Share | null): void {
+    const { source, delayMs } = delivery.event
+    if (share?.failure) this.#fail(delivery, share.error, share.failure)
+    // The durable log and the brokers keep their own until they are due.
+    else if (source === null && delayMs > 0) this.#delayed.delayFirst(delivery, delayMs, this.#admit)
     else this.#keys.admit(delivery)
-  }
-
-  /** Accepts a delivery that the durable log has: it may have been tried before, in another process too. */
-  acceptStored(queue: DeliveryQueue, event: HubEvent, share: StoredShare): void {
-    const { source, attempt, deaths, dueMs } = share
-    const delivery = deliveryOf(queue, event, null, source)
-    if (attempt > 1 || deaths > 0) Object.assign(delivery, { attempt, deaths, dueMs, isBegun: true })
-    this.budget.take(delivery)
-    this.#keys.admit(delivery)
-  }
-
-  acceptFromBroker(queue: DeliveryQueue, event: HubEvent, brokerDelivery: BrokerDelivery): void {
-    const { instance, attempt, deaths, blackBox, fault, isUnrecoverable, isBegun, span, requester, source } =
-      brokerDelivery
-    const delivery = deliveryOf(queue, event, requester, source)
-    Object.assign(delivery, { attempt, deaths, blackBox, instance, span, isBegun })
-    this.budget.take(delivery)
-    if (fault !== null) this.#fail(delivery, fault, isUnrecoverable ? 'unrecoverable' : 'once')
-    else if (deaths >= POISON_DEATHS) this.#fail(delivery, poisonMessage(delivery), 'poison')
-    else this.#enqueue(delivery)
   }
 
   readonly #admit = (delivery: Delivery): void => this.#keys.admit(delivery)
 
   readonly #enqueue = (delivery: Delivery): void => {
-    const { consumer, queue } = delivery
+    const { consumer, queue, event } = delivery
     if (consumer.isGone) return this.#finish(delivery, SUBSCRIBER_GONE, false)
     // It stays in the log, perhaps behind one of its key that does, too.
-    if (this.#delayed.isReturning && delivery.source !== null && !isFromBroker(delivery))
+    if (this.#delayed.isReturning && event.source?.isBroker === false)
       return this.#finish(delivery, SUBSCRIBER_GONE, false)
-    // Of the log: its turn has come, and what is left of its key goes on behind its letter.
-    if (delivery.deaths >= POISON_DEATHS) return this.#fail(delivery, DIED_WITH_IT, 'poison')
+    // Its turn has come, and what is left of its key goes on behind its letter.
+    if (delivery.deaths >= POISON_DEATHS) return this.#fail(delivery, poisonMessage(delivery), 'poison')
     if (delivery.dueMs !== 0) return this.#enqueueLater(delivery)
     if (delivery.deaths > 0) return this.#quarantine.add(delivery)
     if (queue.waiting.size === 0 && this.#dispatch(delivery)) return
@@ -185,9 +156,9 @@ export class Deliveries {
     const id = this.#unanswered.nextId()
     this.trace.sending(delivery)
     event.subscriber = instance.subscriberIndex
-    event.attempt = delivery.requester === null ? delivery.attempt : delivery.attempt | WANTS_REPLY
-    if (!instance.thread.send(id, event, isFromBroker(delivery) ? 'text' : 'bytes')) return false
-    if (!delivery.isBegun) delivery.source?.begun()
+    event.attempt = event.requester === null ? delivery.attempt : delivery.attempt | WANTS_REPLY
+    if (!instance.thread.send(id, event)) return false
+    if (!delivery.isBegun) event.source?.begun?.(delivery)
     this.#unanswered.add(delivery, id, instance)
     return true
   }
@@ -204,7 +175,8 @@ export class Deliveries {
   delivered(deliveryId: number): void {
     const delivery = this.#take(deliveryId)
     if (delivery !== undefined) {
-      if (delivery.requester !== null) delivery.requester.onlyFailures = false
+      const { requester } = delivery.event
+      if (requester !== null) requester.onlyFailures = false
       this.#finish(delivery, null)
     }
     this.#pump()
@@ -212,7 +184,7 @@ export class Deliveries {
 
   /** The delivery was handled, and the subscriber returned an object to a publisher who waits for it. */
   replied(deliveryId: number, reply: string): void {
-    this.#unanswered.get(deliveryId)?.requester?.reply(reply)
+    this.#unanswered.get(deliveryId)?.event.requester?.reply(reply)
     this.delivered(deliveryId)
   }
 
@@ -235,13 +207,13 @@ export class Deliveries {
    * @param isDone false when its subscriber has gone from this process
    */
   #finish(delivery: Delivery, fault: string | null, isDone = true): void {
-    const { requester, source } = delivery
+    const { requester, source } = delivery.event
     if (isDone) delivery.consumer.ended++
     if (delivery.span !== null) this.trace.ended(delivery, isDone)
     this.budget.release(delivery)
     // Another process may still reply to a delivery that goes back to its broker.
     if (requester !== null && (isDone || source === null)) replySettled(requester, fault)
-    source?.ended(isDone)
+    source?.ended(delivery, isDone)
     if (!this.#records.replays.isEmpty) this.#records.replays.ended(delivery.event, fault, null)
     this.#keys.finished(delivery)
   }
@@ -252,31 +224,28 @@ export class Deliveries {
     if (failure === 'once' && attempt <= consumer.retries) {
       delivery.attempt++
       delivery.instance = null
+      delivery.error = error
+      delivery.isTried = true
       const delayMs = retryDelayMs(attempt, consumer.backoffMs, this.#options.chance.fraction)
       this.trace.note(delivery, { name: 'retry', attempt: delivery.attempt, delayMs })
-      const { attempt: next, deaths } = delivery
       const dueMs = Math.ceil(this.#clock.nowMs() + delayMs)
-      const mayLeave = event.key === null && delivery.queue.instance === null && deaths === 0
-      if (delivery.source?.retrying?.({ attempt: next, deaths, dueMs, error, mayLeave })) return this.#leave(delivery)
+      const mayLeave = event.key === null && delivery.queue.instance === null && delivery.deaths === 0
+      if (event.source?.retrying?.(delivery, dueMs, mayLeave)) return this.#leave(delivery)
       if (!this.#delayed.delayRetry(delivery, delayMs, this.#enqueue)) this.#finish(delivery, SUBSCRIBER_GONE, false)
       return
     }
     this.trace.givenUp(delivery, attempt)
-    const { source } = delivery
-    const stored = this.#records.failed(
-      {
-        event,
-        group: consumer.group,
-        subscriber: delivery.instance?.plugin ?? consumer.instances[0]?.plugin ?? consumer.group,
-        error,
-        attempts: attempt,
-        blackBox: failure === 'poison' ? delivery.blackBox : null,
-        // Nothing waits for a subscriber that has left, and whoever comes under its name has an order of his own.
-        parks: consumer.parks && !consumer.isGone && event.key !== null && delivery.queue.instance === null,
-        trace: this.trace.scopeOf(delivery),
-      },
-      source,
-    )
+    const stored = this.#records.failed(delivery, {
+      event,
+      group: consumer.group,
+      subscriber: delivery.instance?.plugin ?? consumer.instances[0]?.plugin ?? consumer.group,
+      error,
+      attempts: attempt,
+      blackBox: failure === 'poison' ? delivery.blackBox : null,
+      // Nothing waits for a subscriber that has left, and whoever comes under its name has an order of his own.
+      parks: consumer.parks && !consumer.isGone && event.key !== null && delivery.queue.instance === null,
+      trace: this.trace.scopeOf(delivery),
+    })
     // It is acknowledged only when the letter is stored.
     if (stored === undefined) this.#finish(delivery, error)
     else void stored.then(() => this.#finish(delivery, error))
@@ -393,13 +362,13 @@ export class Deliveries {
    * @param isWanted told the position of an event
    */
   takeBack(consumers: Iterable<Consumer>, isWanted: (position: number) => boolean): void {
-    const isTaken = ({ source, event, queue }: Delivery): boolean =>
-      source !== null && event.seq > 0 && queue.instance === null && isWanted(event.seq)
+    const isTaken = ({ event, queue }: Delivery): boolean =>
+      event.source !== null && event.seq > 0 && queue.instance === null && isWanted(event.seq)
     const behind = [...consumers].flatMap(({ queue }) => this.#keys.takeBehind(queue, isTaken))
     // Their keys' turns have not come.
     for (const delivery of behind) {
       this.budget.release(delivery)
-      delivery.source!.ended(false)
+      delivery.event.source!.ended(delivery, false)
     }
     for (const delivery of [...this.#delayed.takeIf(isTaken), ...this.#waiting.takeIf(isTaken)])
       this.#finish(delivery, SUBSCRIBER_GONE, false)
@@ -414,4 +383,4 @@ export class Deliveries {
 }
 
 /** A broker's delivery that may go to another process as if nothing had been. */
-const isUntried = ({ source, isBegun }: Delivery): boolean => source !== null && !isBegun
+const isUntried = ({ event, isBegun }: Delivery): boolean => event.source !== null && !isBegun

@@ -1,6 +1,6 @@
 import type { DeliveryEvent, DeliveryTracing, TraceScope } from '../../contracts/tracing.ts'
 import { NO_TRACE_CONTEXT } from '../../core/causality/trace-context.ts'
-import { type Delivery, isFromBroker } from './consumer.ts'
+import type { Delivery } from './consumer.ts'
 
 type DeliveryNote = DeliveryEvent extends infer Each ? (Each extends DeliveryEvent ? Omit<Each, 'atMs'> : never) : never
 
@@ -24,7 +24,7 @@ export class DeliveryTrace {
     const { deaths, attempt } = delivery
     // It began elsewhere: in a thread that died, or in a process that did not answer any more.
     if (deaths > 0) this.note(delivery, { name: 'thread_death', deaths })
-    else if (isFromBroker(delivery) && attempt === 1) this.note(delivery, { name: 'taken_over' })
+    else if (delivery.event.source?.isBroker === true && attempt === 1) this.note(delivery, { name: 'taken_over' })
   }
 
   /** A delivery is a dead letter. It gets a span even if no thread here has had it. */

@@ -1,6 +1,6 @@
 import type { DeadLetter, DeadLetterPage } from '../../contracts/event-bus.ts'
 import type { Awaitable } from '../../contracts/http.ts'
-import type { EventFrame } from '../../transport/frames/event-frame.ts'
+import { asBytes, type EventFrame } from '../../transport/frames/event-frame.ts'
 import type { SubscriberThread } from './consumer.ts'
 import type { Hub } from './hub.ts'
 
@@ -80,9 +80,3 @@ export class InProcessDriver implements EventDriver {
     return this.#letters.delete(id)
   }
 }
-
-/** The hub keeps a payload's UTF-8 bytes, one character each. */
-export const asBytes = (event: EventFrame): EventFrame => ({
-  ...event,
-  payload: Buffer.from(event.payload).toString('latin1'),
-})

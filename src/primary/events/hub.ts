@@ -4,17 +4,17 @@ import { HeddleError } from '../../core/errors/catalogue.ts'
 import type { WireError } from '../../core/errors/wire.ts'
 import type { Clock, Timer } from '../../core/schedule/clock.ts'
 import type { EventFrame } from '../../transport/frames/event-frame.ts'
-import type {
-  BrokerDelivery,
-  Consumer,
-  DeliveryQueue,
-  GroupWatcher,
-  HubEvent,
-  Requester,
-  StoredShare,
-  StoredShares,
-  SubscriberInstance,
-  SubscriberThread,
+import {
+  type Consumer,
+  type Delivery,
+  deliveryOf,
+  type GroupWatcher,
+  type HubEvent,
+  hubEventOf,
+  type Requester,
+  type Share,
+  type SubscriberInstance,
+  type SubscriberThread,
 } from './consumer.ts'
 import { Deliveries, type DeliveriesOptions, SUBSCRIBER_GONE } from './deliveries.ts'
 import type { DeliveryTrace } from './delivery-trace.ts'
@@ -181,9 +181,9 @@ export class Hub {
     return this.#topology.hasConsumer(event)
   }
 
-  /** True when all threads of a subscriber get the event. */
-  isBroadcast(event: string): boolean {
-    return this.#topology.consumersOf(event).some(({ broadcast }) => broadcast)
+  /** Those of which all threads get it. */
+  broadcastGroupsOf(event: string): string[] {
+    return this.#topology.consumersOf(event).flatMap(({ group, broadcast }) => (broadcast ? [group] : []))
   }
 
   hasConsumer(event: string, group: string): boolean {
@@ -199,19 +199,42 @@ export class Hub {
     if (consumers.length > 0) this.#checkRoom(event, consumers)
     this.#fired(this.#topology.emitting(event.event, event.emitter), event, origin)
     if (consumers.length === 0) return
-    const taken = event as HubEvent
-    taken.producer = event.trace
-    taken.expiresMs = event.ttlMs === 0 ? 0 : this.clock.nowMs() + event.delayMs + event.ttlMs
-    // One more until all deliveries have been accepted: the first may end at once.
+    const expiresMs = event.ttlMs === 0 ? 0 : this.clock.nowMs() + event.delayMs + event.ttlMs
+    // One more until all deliveries have been accepted: there may be none.
     if (requester !== null) requester.open++
-    for (let n = 0; n < consumers.length; n++) {
-      const consumer = consumers[n]!
-      if (consumer.broadcast)
-        for (const instance of consumer.instances)
-          this.#deliveries.accept(consumer.queueOf(instance), taken, event.delayMs, requester)
-      else this.#deliveries.accept(consumer.queue, taken, event.delayMs, requester)
-    }
+    this.#take(hubEventOf(event, expiresMs, null, requester), consumers, null)
     if (requester !== null) replySettled(requester, SUBSCRIBER_GONE)
+  }
+
+  /**
+   * Takes an event that the durable log or a broker has. It is never refused: whoever calls it has asked for room.
+   * @param shares its deliveries that are left; null: all
+   * @returns how many deliveries it has here
+   */
+  take(event: HubEvent, shares: readonly Share[] | null): number {
+    // A broker gives it to another process.
+    if (this.#closed && event.source?.isBroker) return 0
+    return this.#take(event, this.#topology.consumersOf(event.event), shares)
+  }
+
+  #take(event: HubEvent, consumers: readonly Consumer[], shares: readonly Share[] | null): number {
+    if (shares === null && consumers.length === 1 && !consumers[0]!.broadcast) {
+      const delivery = deliveryOf(consumers[0]!.queue, event, null)
+      this.#deliveries.accept(delivery)
+      this.#deliveries.begin(delivery, null)
+      return 1
+    }
+    const taken: { delivery: Delivery; share: Share | null }[] = []
+    for (const consumer of consumers) {
+      const share = shares === null ? null : shares.find(({ group }) => group === consumer.group)
+      if (share === undefined) continue
+      for (const queue of consumer.queuesFor(share?.instance))
+        taken.push({ delivery: deliveryOf(queue, event, share), share })
+    }
+    for (const { delivery } of taken) this.#deliveries.accept(delivery)
+    // When all have been accepted: the first may end at once.
+    for (const { delivery, share } of taken) this.#deliveries.begin(delivery, share)
+    return taken.length
   }
 
   #checkRoom({ event, key, payload, parentId, requestId }: EventFrame, consumers: readonly Consumer[]): void {
@@ -253,50 +276,6 @@ export class Hub {
     )
   }
 
-  /**
-   * Takes a delivery of a broker. Its order is the broker's affair.
-   * @param event its payload is text; it belongs to the hub from now on
-   * @returns false when nobody here subscribes to it
-   */
-  deliverFromBroker(event: EventFrame, brokerDelivery: BrokerDelivery): boolean {
-    const { group, instance, expiresMs } = brokerDelivery
-    const consumer = this.#topology.consumer(event.event, group)
-    if (consumer === undefined || this.#closed) return false
-    const queue = consumer.broadcast && instance !== null ? consumer.queueOf(instance) : consumer.queue
-    const taken: HubEvent = Object.assign(event, { key: null, expiresMs, producer: event.trace })
-    this.#deliveries.acceptFromBroker(queue, taken, brokerDelivery)
-    return true
-  }
-
-  /**
-   * Takes an event that is in the durable log, and due. It is never refused: whoever calls it has asked for room.
-   * @param event it belongs to the hub from now on
-   */
-  deliverStored(event: EventFrame, expiresMs: number, origin: SubscriberThread | null, shares: StoredShares): void {
-    if (!shares.isRecorded) this.record(event, origin)
-    const taken = event as HubEvent
-    taken.producer = event.trace
-    taken.expiresMs = expiresMs
-    const consumers = this.#topology.consumersOf(event.event)
-    if (consumers.length === 1 && !consumers[0]!.broadcast) {
-      const share = shares.shareOf(consumers[0]!)
-      if (share !== null) this.#deliveries.acceptStored(consumers[0]!.queue, taken, share)
-    } else this.#deliverShares(consumers, taken, shares)
-  }
-
-  #deliverShares(consumers: readonly Consumer[], event: HubEvent, shares: StoredShares): void {
-    const accepted: { queue: DeliveryQueue; share: StoredShare }[] = []
-    for (const consumer of consumers) {
-      const queues = consumer.broadcast ? consumer.instances.map((each) => consumer.queueOf(each)) : [consumer.queue]
-      for (const queue of queues) {
-        const share = shares.shareOf(consumer)
-        if (share !== null) accepted.push({ queue, share })
-      }
-    }
-    // When all shares are known: the first delivery may end at once.
-    for (const { queue, share } of accepted) this.#deliveries.acceptStored(queue, event, share)
-  }
-
   /** This process ends: a broker gets back the deliveries between two attempts, and those that fail from now on. */
   returnDelayed(): void {
     this.#deliveries.returnDelayed()
@@ -318,10 +297,13 @@ export class Hub {
     if (letter === undefined) return false
     const consumer = this.#topology.consumer(letter.event.event, letter.group)
     if (consumer === undefined) return false
-    const event = { ...letter.event, trace: letter.event.producer, expiresMs: 0 }
+    const again = { ...letter.event, trace: letter.event.producer, delayMs: 0 }
+    const event = hubEventOf(again, 0, null)
     this.records.beginReplay(letter, event)
     if (letter.parks) this.parked.replaying(letterPlace(letter), id, event)
-    this.#deliveries.accept(consumer.queue, event, 0, null)
+    const delivery = deliveryOf(consumer.queue, event, null)
+    this.#deliveries.accept(delivery)
+    this.#deliveries.begin(delivery, null)
     return true
   }
 

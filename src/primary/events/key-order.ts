@@ -209,7 +209,11 @@ export class KeyOrder {
   #hold(delivery: Delivery, { positions, held }: ParkedKey): void {
     // Nobody would end it: what waited for its subscriber has been dropped.
     if (delivery.consumer.isGone) return this.#options.drop(delivery)
-    if (delivery.source?.park?.(positions) === true) return this.#options.leave(delivery)
+    const { source } = delivery.event
+    if (source?.park !== undefined) {
+      source.park(delivery, positions)
+      return this.#options.leave(delivery)
+    }
     if (this.#isEnding) return this.#options.drop(delivery)
     held.push(delivery)
     this.#count(delivery, 1)

@@ -1,7 +1,7 @@
 // A lane as a thread with subscribers.
 
 import type { BlackBox, WorkInFlight } from '../../contracts/registry.ts'
-import type { EventFrame, PayloadForm } from '../../transport/frames/event-frame.ts'
+import type { EventFrame } from '../../transport/frames/event-frame.ts'
 import type { SubscriptionManifest } from '../../transport/messages.ts'
 import type { Lane } from '../dispatch/lane.ts'
 import type { SubscriberInstance, SubscriberThread } from './consumer.ts'
@@ -40,8 +40,8 @@ class LaneSubscriberThread implements SubscriberThread {
     return state === 'ready' && responsive && deliveriesInFlight < max
   }
 
-  send(deliveryId: number, frame: EventFrame, form: PayloadForm): boolean {
-    return this.#lane.sendDelivery(deliveryId, frame, form)
+  send(deliveryId: number, frame: EventFrame): boolean {
+    return this.#lane.sendDelivery(deliveryId, frame)
   }
 
   abandon(deliveryId: number): void {

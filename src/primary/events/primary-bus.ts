@@ -20,7 +20,7 @@ import { TransactionEvents } from '../../runtime/event-log/transaction-events.ts
 import { type DeliverySink, EventServer } from '../../runtime/events/event-server.ts'
 import { encodePayload, publicationOf } from '../../runtime/events/publication.ts'
 import { tellAll } from '../../runtime/kernel/listeners.ts'
-import type { EventFrame, PayloadForm } from '../../transport/frames/event-frame.ts'
+import { type EventFrame, textOf } from '../../transport/frames/event-frame.ts'
 import type { StreamCoordinator } from '../streams/coordinator.ts'
 import type { SubscriberInstance, SubscriberThread } from './consumer.ts'
 import { DeliveryCount } from './delivery-count.ts'
@@ -115,10 +115,9 @@ export class PrimaryBus implements BusTransport, SubscriberThread {
   }
 
   /** Handled in a later turn of the loop, as in any other thread: a publisher never runs its subscribers. */
-  send(deliveryId: number, frame: EventFrame, form: PayloadForm): boolean {
+  send(deliveryId: number, frame: EventFrame): boolean {
     this.#deliveries.sent()
-    const own = { ...frame }
-    if (form === 'bytes') own.payload = Buffer.from(frame.payload, 'latin1').toString()
+    const own = { ...frame, payload: textOf(frame) }
     this.#hub.clock.turn(() => this.#events.handle(deliveryId, own, this.#hubSink))
     return true
   }

@@ -112,7 +112,8 @@ const isFree = ({ thread, isPaused, isHeldBack }: SubscriberInstance): boolean =
   thread.deliveriesInFlight === 0 && thread.hasRoom && !isPaused && !isHeldBack
 
 export function poisonMessage({ blackBox }: Delivery): string {
-  if (blackBox?.reason === 'process') return blackBox.message
-  const where = blackBox?.guilty?.line ? ` (${blackBox.guilty.line})` : ''
-  return `The thread died ${POISON_DEATHS} times while it handled this event: ${blackBox?.message}${where}`
+  if (blackBox === null) return `The process or its thread died ${POISON_DEATHS} times while it handled this event`
+  if (blackBox.reason === 'process') return blackBox.message
+  const where = blackBox.guilty?.line ? ` (${blackBox.guilty.line})` : ''
+  return `The thread died ${POISON_DEATHS} times while it handled this event: ${blackBox.message}${where}`
 }

@@ -1,5 +1,5 @@
 import { HeddleError } from '../../core/errors/catalogue.ts'
-import { type Delivery, isFromBroker } from './consumer.ts'
+import type { Delivery } from './consumer.ts'
 
 /** Payload bytes of all pending deliveries at most: EVENT_BUS_MAX_QUEUE counts deliveries of any size. */
 export const HUB_MAX_PENDING_BYTES = 256 * 1024 * 1024
@@ -87,10 +87,11 @@ export class QueueBudget {
   }
 
   take(delivery: Delivery): void {
-    const { consumer, event, requester, source } = delivery
+    const { consumer, event } = delivery
+    const { requester, source } = event
     if (source === null) this.#unstored++
     const bytes = event.payload.length
-    if (!isFromBroker(delivery)) {
+    if (source?.isBroker !== true) {
       this.#deliveries++
       this.#bytes += bytes
     } else this.#brokerDeliveries++
@@ -100,10 +101,11 @@ export class QueueBudget {
   }
 
   release(delivery: Delivery): void {
-    const { consumer, event, source } = delivery
+    const { consumer, event } = delivery
+    const { source } = event
     if (source === null) this.#unstored--
     const bytes = event.payload.length
-    if (!isFromBroker(delivery)) {
+    if (source?.isBroker !== true) {
       this.#deliveries--
       this.#bytes -= bytes
     } else this.#brokerDeliveries--

@@ -76,7 +76,7 @@ export class DelayQueue {
     return this.#isReturning
   }
 
-  /** Waits for the first attempt. The durable log and the brokers keep their own until they are due. */
+  /** Waits for the first attempt. */
   delayFirst(delivery: Delivery, delayMs: number, begin: (delivery: Delivery) => void): void {
     this.#delay(delayMs, () => begin(delivery))
   }
@@ -86,7 +86,7 @@ export class DelayQueue {
    * @returns false when the delivery goes back to where it came from, since this process ends
    */
   delayRetry(delivery: Delivery, delayMs: number, again: (delivery: Delivery) => void): boolean {
-    if (delivery.source === null) {
+    if (delivery.event.source === null) {
       this.#delay(delayMs, () => again(delivery))
       return true
     }

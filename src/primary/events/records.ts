@@ -11,7 +11,7 @@ import type { Chance, Clock } from '../../core/schedule/clock.ts'
 import { recordOf, TraceRing } from '../../runtime/events/trace-ring.ts'
 import { added, tellAll } from '../../runtime/kernel/listeners.ts'
 import type { EventFrame } from '../../transport/frames/event-frame.ts'
-import type { DeliverySource, FailedDelivery, HubEvent, SubscriberThread } from './consumer.ts'
+import type { Delivery, FailedDelivery, HubEvent, SubscriberThread } from './consumer.ts'
 import { DeadLetters, DroppedLetters, listed, Replays, type StoredLetter } from './dead-letters.ts'
 import type { KeyPlace, ParkedKeys } from './key-order.ts'
 import type { TraceFile } from './trace-file.ts'
@@ -71,10 +71,9 @@ export class Records {
 
   /**
    * Listeners first, then the dead-letter store. What a listener publishes is caused by the failed event.
-   * @param source the broker that it came from, which stores its own letters; null: the letter is stored here
    * @returns undefined when the letter is stored already
    */
-  failed(failed: FailedDelivery, source: DeliverySource | null): Promise<void> | undefined {
+  failed(delivery: Delivery, failed: FailedDelivery): Promise<void> | undefined {
     const { trace, ...letter } = failed
     const { event, subscriber, error, attempts } = letter
     const failure: DeliveryFailure = { event: event.event, event_id: event.id, subscriber, error, attempts }
@@ -83,7 +82,7 @@ export class Records {
         this.#log('ERROR', `A failure listener threw; it is not reported again: ${messageOf(thrown)}`),
       ),
     )
-    if (source !== null) return source.storeDeadLetter(failed)
+    if (event.source !== null) return event.source.storeDeadLetter(delivery, failed)
     const { id, dropped } = this.#letters.add(letter)
     this.droppedLetters.add(dropped.length)
     if (letter.parks) this.parked?.park(letterPlace(letter), id)

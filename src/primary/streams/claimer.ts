@@ -8,7 +8,6 @@ import { eventOf } from '../../runtime/streams/keys.ts'
 import type { KeyGate } from '../../runtime/streams/pending-entries.ts'
 import type { Entry } from '../../runtime/streams/stream-commands.ts'
 import type { RedisClient } from '../../stores/redis/client.ts'
-import type { BrokerDelivery } from '../events/consumer.ts'
 import { groupKey } from './reading-thread.ts'
 
 /** The hub takes so many events of one group, or about so many characters of payload: the rest stays in the stream. */
@@ -109,6 +108,15 @@ const ALONE_MAX_MS = 60_000
 /** Before the store is asked again for a suspect, milliseconds. */
 const RETRY_MS = 500
 
+/** What is known of an entry that is claimed. */
+export interface ClaimedShare {
+  group: string
+  /** Threads and processes that died of it. */
+  deaths: number
+  /** The report of the last of these deaths. */
+  blackBox: BlackBox | null
+}
+
 interface ClaimerOptions {
   redis: RedisClient
   /** Claimed entries are pending at this consumer. */
@@ -118,12 +126,7 @@ interface ClaimerOptions {
   /** True for a thread of this process that lives: it handles its pending entries. */
   isAlive: (consumer: string) => boolean
   /** @param onEnded told when the entry is done, or given back. @returns false when nobody here subscribes as that group */
-  deliver: (
-    stream: string,
-    entry: StreamEvent,
-    brokerDelivery: Pick<BrokerDelivery, 'group' | 'deaths' | 'blackBox'>,
-    onEnded: () => void,
-  ) => boolean
+  deliver: (stream: string, entry: StreamEvent, share: ClaimedShare, onEnded: () => void) => boolean
   /** Told of an entry that is no event. */
   onMalformed: (stream: string, group: string, entryId: string, why: string) => void
   /** Gives an entry back, since nobody here takes it: other replicas may. */
@@ -297,12 +300,12 @@ export class Claimer {
     stream: string,
     group: string,
     entry: StreamEvent,
-    { deaths, blackBox }: { deaths: number; blackBox: BlackBox | null },
+    { deaths, blackBox }: Omit<ClaimedShare, 'group'>,
     onEnded: () => void = () => {},
   ): void {
     const { deliver, release } = this.#options
-    const brokerDelivery = { group, deaths: blackBox === null ? deaths : Math.max(1, deaths), blackBox }
-    if (deliver(stream, entry, brokerDelivery, onEnded)) return
+    const share = { group, deaths: blackBox === null ? deaths : Math.max(1, deaths), blackBox }
+    if (deliver(stream, entry, share, onEnded)) return
     release(stream, group, entry.entryId)
     onEnded()
   }

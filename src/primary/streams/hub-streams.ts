@@ -9,17 +9,18 @@ import { retryWhile } from '../../runtime/streams/publisher.ts'
 import { SCRIPTS } from '../../runtime/streams/scripts.ts'
 import { StreamCommands } from '../../runtime/streams/stream-commands.ts'
 import type { RedisClient } from '../../stores/redis/client.ts'
-import type { EventFrame } from '../../transport/frames/event-frame.ts'
+import { asBytes, type EventFrame, textOf } from '../../transport/frames/event-frame.ts'
 import type { StreamHandOver } from '../../transport/stream-messages.ts'
-import type {
-  BrokerDelivery,
-  DeliverySource,
-  FailedDelivery,
-  Requester,
-  SubscriberInstance,
+import {
+  type EventSource,
+  type FailedDelivery,
+  hubEventOf,
+  type Requester,
+  type Share,
+  type SubscriberInstance,
 } from '../events/consumer.ts'
 import type { Hub } from '../events/hub.ts'
-import { ClaimedEntries, Claimer } from './claimer.ts'
+import { ClaimedEntries, type ClaimedShare, Claimer } from './claimer.ts'
 import type { StreamDeadLetters } from './dead-letters.ts'
 
 /** The idle time that released entries get: longer than any replica waits before it claims. */
@@ -114,8 +115,8 @@ interface FailedDeliveriesOptions {
   log: (level: LogLevel, message: string, fields?: Record<string, unknown>) => void
 }
 
-/** Of an entry that is claimed: a thread or a replica has had it, and said nothing of it. */
-const BEGUN_ELSEWHERE = { fault: null, isUnrecoverable: false, isBegun: true, expiresMs: 0, span: null } as const
+/** What is known of an entry that is not in the hub. */
+const FIRST_ATTEMPT = { attempt: 1, deaths: 0, dueMs: 0, error: '' } as const
 
 /**
  * The events of the streams that the hub finishes: those of groups that handle few at a time, those whose first attempt failed, those that
@@ -153,61 +154,54 @@ class FailedDeliveries {
     if (frame === null) return void this.storeMalformed(stream, group, entryId, fault ?? '')
     // Should this fail, the entry stays pending at that thread's consumer, and is handled here all the same.
     handOver(redis, { stream, group, ids: [entryId] }, { from, to: consumer }).catch(() => {})
-    const brokerDelivery = {
-      instance,
-      attempt: 1,
-      deaths: 0,
-      blackBox: null,
-      fault,
-      isUnrecoverable,
-      isBegun,
-      expiresMs,
-      span,
-    }
-    if (!this.#deliver(stream, group, { entryId, frame, replyTo }, brokerDelivery)) this.release(stream, group, entryId)
+    const failure = fault === null ? null : isUnrecoverable ? 'unrecoverable' : 'once'
+    const share = { ...FIRST_ATTEMPT, instance, error: fault ?? '', failure, isBegun, span } as const
+    if (!this.#deliver(stream, group, { entryId, frame, replyTo }, share, expiresMs))
+      this.release(stream, group, entryId)
   }
 
   /** Takes a claimed entry. @param onEnded told when it is done, or given back. @returns false when nobody here subscribes as that group */
   deliverClaimed(
     stream: string,
     entry: StreamEvent,
-    { group, deaths, blackBox }: Pick<BrokerDelivery, 'group' | 'deaths' | 'blackBox'>,
+    { group, deaths, blackBox }: ClaimedShare,
     onEnded: () => void,
-  ) {
-    const brokerDelivery = { instance: null, attempt: 1, deaths, blackBox, ...BEGUN_ELSEWHERE }
+  ): boolean {
     if (entry.onlyGroup !== null && entry.onlyGroup !== group) {
       this.#acks.add(stream, group, entry.entryId)
       onEnded()
       return true
     }
-    return this.#deliver(stream, group, entry, brokerDelivery, onEnded)
+    // A thread or a replica has had it, and said nothing of it.
+    const share = { ...FIRST_ATTEMPT, instance: null, deaths, blackBox, isBegun: true }
+    return this.#deliver(stream, group, entry, share, 0, onEnded)
   }
 
   #deliver(
     stream: string,
     group: string,
     { entryId, frame, replyTo }: Pick<StreamEvent, 'entryId' | 'frame' | 'replyTo'>,
-    brokerDelivery: Omit<BrokerDelivery, 'group' | 'requester' | 'source'>,
+    share: Omit<Share, 'group'>,
+    expiresMs: number,
     onEnded: () => void = () => {},
   ): boolean {
-    return this.#options.hub.deliverFromBroker(frame, {
-      ...brokerDelivery,
-      group: subscriberOf(group),
-      requester: replyTo === null ? null : this.#requester(replyTo),
-      source: this.#source(stream, group, entryId, onEnded),
-    })
+    const source = this.#source(stream, group, entryId, onEnded)
+    const requester = replyTo === null ? null : this.#requester(replyTo)
+    // Its order is the server's affair.
+    const event = hubEventOf({ ...asBytes(frame), key: null }, expiresMs, source, requester)
+    return this.#options.hub.take(event, [{ ...share, group: subscriberOf(group) }]) > 0
   }
 
-  #source(stream: string, group: string, entryId: string, onEnded: () => void): DeliverySource {
+  #source(stream: string, group: string, entryId: string, onEnded: () => void): EventSource {
     let isKept = false
     return {
       isBroker: true,
       begun: () => this.#options.claimed.begun(stream, group, entryId),
-      storeDeadLetter: async (letter) => {
+      storeDeadLetter: async (_, letter) => {
         isKept = true
         await this.#storeLetter(stream, group, entryId, letter)
       },
-      ended: (isDone) => {
+      ended: (_, isDone) => {
         if (!isDone) this.release(stream, group, entryId)
         // Storing a letter acknowledges its entry in the same step.
         else if (!isKept) this.#acks.add(stream, group, entryId)
@@ -245,7 +239,7 @@ class FailedDeliveries {
     const [, envelope] = encodeEntry({ ...event, trace: event.producer }, this.#options.replica, null)
     await this.#store(stream, group, entryId, {
       envelope: envelope!,
-      payload: event.payload,
+      payload: textOf(event),
       event: event.event,
       group,
       subscriber,
@@ -349,9 +343,9 @@ export class HubStreams {
       claimed: this.claimed,
       gate: this.#gate,
       isAlive,
-      deliver: (stream, entry, ...brokerDelivery) => {
+      deliver: (stream, entry, share, onEnded) => {
         if (entry.replica !== replica) received(entry.frame)
-        return this.failedDeliveries.deliverClaimed(stream, entry, ...brokerDelivery)
+        return this.failedDeliveries.deliverClaimed(stream, entry, share, onEnded)
       },
       onMalformed: (stream, group, id, why) => void this.failedDeliveries.storeMalformed(stream, group, id, why),
       release: (stream, group, id) => this.failedDeliveries.release(stream, group, id),

@@ -23,9 +23,18 @@ export interface EventFrame {
   /** In a delivery: the subscriber's number in its thread, and the attempt with WANTS_REPLY. In a publication 0, or OF_NO_PROCESS as the attempt. */
   subscriber: number
   attempt: number
-  /** JSON text; what the in-process hub took over a ring it keeps as the text's UTF-8 bytes, in a string of one character per byte. */
+  /** JSON text. In the hub the text's UTF-8 bytes, in a string of one character per byte: see `asBytes`. */
   payload: string
 }
+
+/** The event as the hub keeps it. @param event with text as its payload */
+export const asBytes = (event: EventFrame): EventFrame => ({
+  ...event,
+  payload: Buffer.from(event.payload).toString('latin1'),
+})
+
+/** The payload of an event of the hub, as JSON text. */
+export const textOf = ({ payload }: Pick<EventFrame, 'payload'>): string => Buffer.from(payload, 'latin1').toString()
 
 /** How `payload` is written: as text, or as the bytes that it holds. A byte string costs the hub less than a Buffer. */
 export type PayloadForm = 'text' | 'bytes'

@@ -1,11 +1,19 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { ChangeWriter } from '../../../src/primary/event-log/change-writer.ts'
+import type { StoredEvent } from '../../../src/primary/event-log/stored-event.ts'
 import { StoredEvents } from '../../../src/primary/event-log/stored-events.ts'
-import type { Consumer } from '../../../src/primary/events/consumer.ts'
+import { Consumer, deliveryOf, hubEventOf } from '../../../src/primary/events/consumer.ts'
 import type { LogChanges } from '../../../src/transport/log-changes.ts'
+import { eventOf } from '../events/fake-thread.ts'
 
-const consumer = (group: string) => ({ group, broadcast: false }) as Consumer
+/** A delivery of an event to a group. */
+function accepted(event: StoredEvent, group: string) {
+  const { queue } = new Consumer(event.event, group, {}, [])
+  const delivery = deliveryOf(queue, hubEventOf(eventOf('evt_1', { seq: event.seq }), 0, event), null)
+  event.accepted(delivery)
+  return delivery
+}
 
 test('an event stays in the log for the subscriber that gave it back, when another handles it afterwards', async (t) => {
   const written: LogChanges[] = []
@@ -14,11 +22,11 @@ test('an event stays in the log for the subscriber that gave it back, when anoth
   const none = {} as ConstructorParameters<typeof StoredEvents>[1] & ConstructorParameters<typeof StoredEvents>[2]
   const groups = { isKnown: () => true, waits: () => {}, isShared: false }
   const events = new StoredEvents(writer, none, none, groups, () => {})
-  const event = events.begin({ seq: 7, event: 'order.placed', left: null, isRecorded: false, absent: [] })
-  const [slow, waiting] = [consumer('slow'), consumer('waiting')].map((each) => event.shareOf(each)!.source)
+  const event = events.begin({ seq: 7, event: 'order.placed', left: null, absent: [] })
+  const [slow, waiting] = ['slow', 'waiting'].map((group) => accepted(event, group))
   events.end()
-  waiting!.ended(false)
-  slow!.ended(true)
+  event.ended(waiting!, false)
+  event.ended(slow!, true)
   await writer.written()
   assert.deepEqual(
     written.flatMap(({ forget }) => forget),
@@ -38,15 +46,19 @@ test('an event waits for a group that has gone while its next attempt waited in 
   const waits: string[] = []
   const groups = { isKnown: () => true, waits: (_: string, group: string) => void waits.push(group), isShared: false }
   const events = new StoredEvents(writer, none, none, groups, () => {})
-  const event = events.begin({ seq: 7, event: 'order.placed', left: null, isRecorded: false, absent: [] })
-  const [gone, busy] = [consumer('gone'), consumer('busy')].map((each) => event.shareOf(each)!.source)
-  const plan = { attempt: 2, deaths: 0, dueMs: Date.now() + 60_000, error: 'not now', mayLeave: true }
-  assert.equal(gone!.retrying!(plan), true)
+  const event = events.begin({ seq: 7, event: 'order.placed', left: null, absent: [] })
+  const [gone, busy] = ['gone', 'busy'].map((group) => accepted(event, group))
+  const dueMs = Date.now() + 60_000
+  Object.assign(gone!, { attempt: 2, error: 'not now' })
+  assert.equal(event.retrying(gone!, dueMs, true), true)
   // Its time has come, and only the other one is offered the event.
-  const left = [{ seq: 7, grp: 'gone', attempt: 2, deaths: 0, due_ms: plan.dueMs, error: 'not now' }]
-  assert.equal(event.sharesBack(false, left)!.shareOf(consumer('busy')), null)
+  const left = [{ seq: 7, group: 'gone', attempt: 2, deaths: 0, dueMs, error: 'not now' }]
+  assert.deepEqual(
+    event.sharesBack(false, left, (group) => group === 'busy'),
+    [],
+  )
   events.awaitAway(event, left)
-  busy!.ended(true)
+  event.ended(busy!, true)
   await writer.written()
   assert.deepEqual(waits, ['gone'])
   assert.deepEqual(

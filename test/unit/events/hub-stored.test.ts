@@ -1,20 +1,25 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import type { StoredShare, StoredShares } from '../../../src/primary/events/consumer.ts'
+import { type EventSource, hubEventOf, type Share } from '../../../src/primary/events/consumer.ts'
+import type { Hub } from '../../../src/primary/events/hub.ts'
 import { POISON_DEATHS } from '../../../src/primary/events/quarantine.ts'
+import type { EventFrame } from '../../../src/transport/frames/event-frame.ts'
 import { eventOf, fakeThread, hubOf, instanceOf } from './fake-thread.ts'
 
-/** What the log knows of an event with one delivery. */
-function shareOf(ends: string[], name: string, share: Partial<StoredShare> = {}): StoredShares {
-  const source: StoredShare['source'] = {
-    isBroker: false,
-    begun() {},
-    async storeDeadLetter() {
-      ends.push(`${name} is a letter`)
-    },
-    ended: (isDone) => void ends.push(`${name} ${isDone ? 'is done' : 'is left'}`),
-  }
-  return { isRecorded: false, shareOf: () => ({ source, attempt: 1, deaths: 0, dueMs: 0, ...share }) }
+/** Of an event that the log has: notes what becomes of its delivery. */
+const sourceOf = (ends: string[], name: string, more: Partial<EventSource> = {}): EventSource => ({
+  isBroker: false,
+  async storeDeadLetter() {
+    ends.push(`${name} is a letter`)
+  },
+  ended: (_, isDone) => void ends.push(`${name} ${isDone ? 'is done' : 'is left'}`),
+  ...more,
+})
+
+/** Gives the hub an event of the log. @param share what is left of its delivery; all of it when left out */
+function take(hub: Hub, frame: EventFrame, source: EventSource, share?: Partial<Share>): void {
+  const first = { group: 'group', attempt: 1, deaths: 0, dueMs: 0, error: '' }
+  hub.take(hubEventOf(frame, 0, source), share === undefined ? null : [{ ...first, ...share }])
 }
 
 test('what becomes a letter at once, because processes have died of it, waits for the turn of its key', async (t) => {
@@ -23,10 +28,10 @@ test('what becomes a letter at once, because processes have died of it, waits fo
   hub.subscribe('order.placed', 'group', {}, instanceOf(lane))
   const ends: string[] = []
   const event = (id: string) => eventOf(id, { key: 'k' })
-  hub.deliverStored(event('first'), 0, null, shareOf(ends, 'first'))
-  hub.deliverStored(event('second'), 0, null, shareOf(ends, 'second'))
-  hub.deliverStored(event('bad'), 0, null, shareOf(ends, 'bad', { deaths: POISON_DEATHS }))
-  hub.deliverStored(event('last'), 0, null, shareOf(ends, 'last'))
+  take(hub, event('first'), sourceOf(ends, 'first'))
+  take(hub, event('second'), sourceOf(ends, 'second'))
+  take(hub, event('bad'), sourceOf(ends, 'bad'), { deaths: POISON_DEATHS })
+  take(hub, event('last'), sourceOf(ends, 'last'))
   await new Promise(setImmediate)
   assert.deepEqual(lane.events, ['first'], 'one at a time')
   hub.delivered(lane.taken[0]!.id)
@@ -43,8 +48,6 @@ test('a delivery is over only when its letter is stored, however long that takes
   const lane = fakeThread()
   hub.subscribe('order.placed', 'group', {}, instanceOf(lane))
   const ends: string[] = []
-  const shares = shareOf(ends, 'first')
-  const { source, ...share } = shares.shareOf(undefined as never)!
   let stored = (): void => {}
   const storeDeadLetter = async (): Promise<void> => {
     await new Promise<void>((resolve) => {
@@ -52,9 +55,8 @@ test('a delivery is over only when its letter is stored, however long that takes
     })
     ends.push('first is a letter')
   }
-  const slow = { ...shares, shareOf: () => ({ ...share, source: { ...source, storeDeadLetter } }) }
-  hub.deliverStored(eventOf('first', { key: 'k' }), 0, null, slow)
-  hub.deliverStored(eventOf('second', { key: 'k' }), 0, null, shareOf(ends, 'second'))
+  take(hub, eventOf('first', { key: 'k' }), sourceOf(ends, 'first', { storeDeadLetter }))
+  take(hub, eventOf('second', { key: 'k' }), sourceOf(ends, 'second'))
   hub.deliveryFailed(lane.taken[0]!.id, { message: 'never' })
   await new Promise(setImmediate)
   assert.deepEqual([ends, lane.events], [[], ['first']])
@@ -75,9 +77,9 @@ test('at the end of the process nothing of a key begins that stands behind what 
   hub.subscribe('order.placed', 'group', { retries: 3, backoffMs: 60_000 }, instanceOf(lane))
   const ends: string[] = []
   const event = (id: string) => eventOf(id, { key: 'k' })
-  hub.deliverStored(event('first'), 0, null, shareOf(ends, 'first'))
+  take(hub, event('first'), sourceOf(ends, 'first'))
   // Another process has tried it, too.
-  hub.deliverStored(event('second'), 0, null, shareOf(ends, 'second', { attempt: 2 }))
+  take(hub, event('second'), sourceOf(ends, 'second'), { attempt: 2 })
   hub.deliveryFailed(lane.taken[0]!.id, { message: 'not now' })
   hub.returnDelayed()
   assert.deepEqual(lane.events, ['first'])
@@ -92,13 +94,7 @@ test('a retry that the log has taken begins there alone', async (t) => {
     const { hub } = hubOf(t)
     const lane = fakeThread()
     hub.subscribe('order.placed', 'group', { retries: 3, backoffMs: 1 }, instanceOf(lane))
-    const shares = shareOf([], 'first')
-    const { source, ...share } = shares.shareOf(undefined as never)!
-    const retrying = (): boolean => isTaken
-    hub.deliverStored(eventOf('first'), 0, null, {
-      ...shares,
-      shareOf: () => ({ ...share, source: { ...source, retrying } }),
-    })
+    take(hub, eventOf('first'), sourceOf([], 'first', { retrying: () => isTaken }))
     hub.deliveryFailed(lane.taken[0]!.id, { message: 'not now' })
     await new Promise((resolve) => setTimeout(resolve, 100))
     assert.deepEqual(lane.events, wanted)

@@ -5,7 +5,7 @@ import { HUB_MAX_PENDING_BYTES, QueueBudget } from '../../../src/primary/events/
 
 const consumer = { pending: 0, pendingBytes: 0 }
 const sized = (bytes: number) =>
-  ({ event: { payload: { length: bytes } }, consumer, requester: null, source: null }) as unknown as Delivery
+  ({ event: { payload: { length: bytes }, requester: null, source: null }, consumer }) as unknown as Delivery
 
 function filled(deliveries: number, max = 100): QueueBudget {
   const budget = new QueueBudget(max)
