@@ -34,7 +34,7 @@ export const PLANTED: readonly Planted[] = [
   },
   {
     what: 'what follows waits for the letter of a subscriber that is gone',
-    file: 'deliveries.ts',
+    file: 'hub.ts',
     text: 'parks: consumer.parks && !consumer.isGone &&',
     instead: 'parks: consumer.parks &&',
   },
@@ -90,13 +90,13 @@ export const PLANTED: readonly Planted[] = [
   {
     what: 'a deleted letter goes on parking',
     file: 'records.ts',
-    text: 'if (letter?.parks) this.parked?.letterGone(letterPlace(letter), id)\n    return',
+    text: 'if (letter?.parks) this.#parked.letterGone(letterPlace(letter), id)\n    return',
     instead: 'return',
   },
   {
     what: 'a letter that was dropped for a new one goes on parking',
     file: 'records.ts',
-    text: 'for (const old of dropped) if (old.parks) this.parked?.letterGone(letterPlace(old), old.id)',
+    text: 'for (const old of dropped) if (old.parks) this.#parked.letterGone(letterPlace(old), old.id)',
     instead: '',
   },
   {
@@ -113,50 +113,50 @@ export const PLANTED: readonly Planted[] = [
   },
   {
     what: 'one attempt too many',
-    file: 'deliveries.ts',
+    file: 'hub.ts',
     text: "failure === 'once' && attempt <= consumer.retries",
     instead: "failure === 'once' && attempt <= consumer.retries + 1",
   },
   {
     what: 'what no attempt can help is tried again',
-    file: 'deliveries.ts',
+    file: 'hub.ts',
     text: "this.#fail(delivery, error.message, error.unrecoverable ? 'unrecoverable' : 'once')",
     instead: "this.#fail(delivery, error.message, 'once')",
   },
-  { what: 'attempts are not counted', file: 'deliveries.ts', text: 'delivery.attempt++', instead: '' },
+  { what: 'attempts are not counted', file: 'hub.ts', text: 'delivery.attempt++', instead: '' },
   {
     what: 'a death is an attempt',
-    file: 'deliveries.ts',
+    file: 'hub.ts',
     text: 'delivery.deaths++',
     instead: 'delivery.deaths++\n        delivery.attempt++',
   },
   {
     what: 'what a dead lane never read is a suspect',
-    file: 'deliveries.ts',
+    file: 'hub.ts',
     text: 'blackBox !== null && !unread.has(delivery.id)',
     instead: 'blackBox !== null',
   },
   {
     what: 'a lane that was told to end has killed nothing, and yet its events are suspects',
-    file: 'deliveries.ts',
+    file: 'hub.ts',
     text: 'if (blackBox !== null && !unread',
     instead: 'if (!unread',
   },
   {
     what: 'what a lane had is forgotten when it dies',
-    file: 'deliveries.ts',
+    file: 'hub.ts',
     text: 'else again.push(delivery)',
     instead: '',
   },
   {
     what: 'what a dead lane had goes behind those that wait',
-    file: 'deliveries.ts',
+    file: 'hub.ts',
     text: 'else this.#waiting.unshift(delivery)',
     instead: 'else this.#keys.finished(delivery)',
   },
   {
     what: 'a suspect goes to any lane',
-    file: 'deliveries.ts',
+    file: 'hub.ts',
     text: 'if (delivery.deaths > 0) return this.#quarantine.add(delivery)',
     instead: '',
   },
@@ -204,8 +204,8 @@ export const PLANTED: readonly Planted[] = [
   },
   {
     what: 'the time limit of an attempt is not kept',
-    file: 'deliveries.ts',
-    text: 'this.#unanswered.late(this.#clock.steadyMs())',
+    file: 'hub.ts',
+    text: 'this.#unanswered.late(this.clock.steadyMs())',
     instead: 'this.#unanswered.late(0)',
   },
   {
@@ -246,13 +246,13 @@ export const PLANTED: readonly Planted[] = [
   },
   {
     what: 'a lane that is kept for others gets events',
-    file: 'deliveries.ts',
+    file: 'hub.ts',
     text: 'instance.isPaused || instance.isHeldBack ||',
     instead: 'instance.isPaused ||',
   },
   {
     what: 'an event expires between two attempts',
-    file: 'deliveries.ts',
+    file: 'hub.ts',
     text: 'event.expiresMs !== 0 && !delivery.isBegun &&',
     instead: 'event.expiresMs !== 0 &&',
   },
@@ -264,9 +264,9 @@ export const PLANTED: readonly Planted[] = [
   },
   {
     what: 'a delay is forgotten',
-    file: 'deliveries.ts',
+    file: 'hub.ts',
     text: 'else if (source === null && delayMs > 0) this',
-    instead: 'else if (delayMs > 100) this.budget.release(delivery)\n    else if (delayMs > 0) this',
+    instead: 'else if (delayMs > 100) this.#budget.release(delivery)\n    else if (delayMs > 0) this',
   },
   {
     what: 'the budget is not given back',
@@ -276,14 +276,14 @@ export const PLANTED: readonly Planted[] = [
   },
   {
     what: 'what a full ring refused is taken for sent',
-    file: 'deliveries.ts',
+    file: 'hub.ts',
     text: 'if (!instance.thread.send(id, event)) return false',
     instead: 'instance.thread.send(id, event)',
   },
   {
     what: 'what waits for a subscriber that has left is kept',
     file: 'hub.ts',
-    text: 'this.#deliveries.dropWaiting(consumer)',
+    text: 'this.groups?.left(consumer.event, consumer.group, isForGood)\n    this.#dropWaiting(consumer)',
     instead: '',
   },
   {
@@ -295,7 +295,7 @@ export const PLANTED: readonly Planted[] = [
   {
     what: 'consumers that no lane has stay',
     file: 'hub.ts',
-    text: 'this.#topology.drop(consumer)\n      this.#leave(consumer)',
+    text: 'this.#topology.drop(consumer)\n      this.#groupGone(consumer)',
     instead: '',
   },
 ]

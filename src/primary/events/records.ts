@@ -35,14 +35,17 @@ export class Records {
   /** Letters that were dropped for new ones, here or in the store of the streams. */
   readonly droppedLetters: DroppedLetters
   readonly replays: Replays
-  /** Keys that wait behind letters. Set by the deliveries. */
-  parked: ParkedKeys | null = null
+  readonly #parked: ParkedKeys
   #file: TraceFile | null = null
   readonly #listeners: RecordListener[] = []
   readonly #failureListeners: FailureListener[] = []
 
-  /** @param maxDeadBytes what the dead letters take at most; a default when left out */
-  constructor({ log, clock, chance }: RecordsOptions, maxDeadBytes?: number) {
+  /**
+   * @param parked keys that wait behind letters
+   * @param maxDeadBytes what the dead letters take at most; a default when left out
+   */
+  constructor({ log, clock, chance }: RecordsOptions, parked: ParkedKeys, maxDeadBytes?: number) {
+    this.#parked = parked
     this.#log = log
     this.replays = new Replays(clock)
     this.#letters = new DeadLetters(clock, chance, maxDeadBytes)
@@ -85,9 +88,9 @@ export class Records {
     if (event.source !== null) return event.source.storeDeadLetter(delivery, failed)
     const { id, dropped } = this.#letters.add(letter)
     this.droppedLetters.add(dropped.length)
-    if (letter.parks) this.parked?.park(letterPlace(letter), id)
+    if (letter.parks) this.#parked.park(letterPlace(letter), id)
     if (!this.replays.isEmpty) this.replays.ended(event, error, id)
-    for (const old of dropped) if (old.parks) this.parked?.letterGone(letterPlace(old), old.id)
+    for (const old of dropped) if (old.parks) this.#parked.letterGone(letterPlace(old), old.id)
     return undefined
   }
 
@@ -118,7 +121,7 @@ export class Records {
     if (page.replayed) return this.replays.list(page)
     return this.#letters.list(page).map((letter) => {
       const stored = letter.parked === true ? this.#letters.get(letter.id) : undefined
-      return stored === undefined ? letter : { ...letter, ...this.parked?.shownOf(letterPlace(stored)) }
+      return stored === undefined ? letter : { ...letter, ...this.#parked.shownOf(letterPlace(stored)) }
     })
   }
 
@@ -130,7 +133,7 @@ export class Records {
   deleteDeadLetter(id: string): boolean {
     const letter = this.#letters.get(id)
     this.#letters.delete(id)
-    if (letter?.parks) this.parked?.letterGone(letterPlace(letter), id)
+    if (letter?.parks) this.#parked.letterGone(letterPlace(letter), id)
     return letter !== undefined
   }
 

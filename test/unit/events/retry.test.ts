@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { RETRY_MAX_DELAY_MS, retryDelayMs } from '../../../src/primary/events/deliveries.ts'
+import { RETRY_MAX_DELAY_MS, retryDelayMs } from '../../../src/primary/events/queues.ts'
 
 test('the pause before a retry doubles with each attempt, is any part of that, and has a cap', () => {
   const longest = (attempt: number): number => retryDelayMs(attempt, 100, () => 1)
