@@ -1,11 +1,8 @@
 import assert from 'node:assert/strict'
-import { createRequire } from 'node:module'
 import { test } from 'node:test'
+import { PageModules } from '../../support/page-modules.ts'
 
-// The code of the page is JavaScript without types.
-const { curlOf, missingOf, repeatOf, testOf } = createRequire(import.meta.url)(
-  '../../../domains/system/assets/dashboard/request-copies.js',
-)
+const { curlOf, missingOf, repeatOf, testOf } = new PageModules('dashboard').load('request-copies')
 
 interface Missing {
   name: string

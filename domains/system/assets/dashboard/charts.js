@@ -1,5 +1,7 @@
-import { el, empty, setAttribute, svg } from '/system/dashboard/dom.js'
-import { clock, count, duration, rate } from './format.js'
+import { clockSeconds, count, duration, rate } from './format.js'
+import { html, nothing, svg } from './lit-html.js'
+import { empty } from './parts.js'
+import { View } from './view.js'
 
 /** Seconds that the charts show, and keep. */
 const SECONDS = 900
@@ -8,22 +10,22 @@ const CHARTS = [
     title: 'Requests a second',
     format: rate,
     series: [
-      { label: 'all', colour: '--accent', of: ({ work }) => work.requests },
-      { label: 'failed', colour: '--bad', of: ({ work }) => work.failed },
+      { label: 'all', tone: 'accent', of: ({ work }) => work.requests },
+      { label: 'failed', tone: 'bad', of: ({ work }) => work.failed },
     ],
   },
   {
     title: 'Duration of requests',
     format: duration,
     series: [
-      { label: 'p50', colour: '--accent', of: ({ work }) => work.p50_ms },
-      { label: 'p95', colour: '--violet', of: ({ work }) => work.p95_ms },
+      { label: 'p50', tone: 'accent', of: ({ work }) => work.p50_ms },
+      { label: 'p95', tone: 'violet', of: ({ work }) => work.p95_ms },
     ],
   },
   {
     title: 'Memory',
     format: (mib) => `${count(Math.round(mib))} MiB`,
-    series: [{ label: 'resident', colour: '--accent', of: ({ process }) => process.rss_bytes / 2 ** 20 }],
+    series: [{ label: 'resident', tone: 'accent', of: ({ process }) => process.rss_bytes / 2 ** 20 }],
   },
   {
     title: 'Delay of the lanes’ loops',
@@ -31,43 +33,38 @@ const CHARTS = [
     series: [
       {
         label: 'longest',
-        colour: '--accent',
+        tone: 'accent',
         of: ({ lanes }) => lanes.reduce((most, { loop_delay_ms: ms }) => Math.max(most, ms), 0),
       },
     ],
   },
 ]
 
+const HEIGHT = 170
+/** What changes are, and the tones of their marks. */
+const MARKS = { start: 'muted', reload: 'info', 'failed-reload': 'warn', death: 'bad' }
+/** Seconds of the time axis at least. */
+const LEAST_SECONDS = 60
+
 /** The last minutes as charts, with every reload, restart and death of a lane as a mark on each. */
-export class ChartsView {
-  title = 'Charts'
-  badge = ''
+export class ChartsView extends View {
   #times = []
   #changes = new Changes()
   #charts = CHARTS.map((chart) => new Chart(chart, this.#changes))
-  #list = el('ol.plain.changes')
-  #listed = ''
-  #paint
 
   constructor(page) {
-    this.#paint = page.painter.job(() => this.#draw(), 900)
-    this.element = el(
-      'section.view.charts',
-      { 'aria-label': 'Charts' },
-      ...this.#charts.map(({ element }) => element),
-      el('div.card', {}, el('h2', {}, 'Reloads, restarts, deaths'), this.#list),
-    )
+    super(page, 'Charts', 'charts', 900)
     // The colours of the charts are those of the page.
     matchMedia('(prefers-color-scheme: dark)').addEventListener('change', () => {
       for (const chart of this.#charts) chart.forget()
-      this.#paint(true)
+      this.paint(true)
     })
-    new ResizeObserver(() => this.#paint(true)).observe(this.element)
+    new ResizeObserver(() => this.paint(true)).observe(this.element)
   }
 
   onHello(hello) {
     this.#changes.onHello(hello)
-    this.#paint()
+    this.paint()
   }
 
   onSecond(frame) {
@@ -75,37 +72,27 @@ export class ChartsView {
     this.#times.push(frame.at_ms / 1000)
     if (this.#times.length > SECONDS) this.#times.shift()
     for (const chart of this.#charts) chart.push(frame, SECONDS)
-    this.#paint()
+    this.paint()
   }
 
-  show() {
-    this.#paint(true)
+  draw() {
+    super.draw()
+    if (this.isShown) for (const chart of this.#charts) void chart.draw(this.#times)
   }
 
-  #draw() {
-    if (!this.element.isConnected || document.hidden) return
-    for (const chart of this.#charts) void chart.draw(this.#times)
+  content() {
     const { all } = this.#changes
-    const listed = all.map(({ at, text }) => `${at} ${text}`).join()
-    if (listed === this.#listed && this.#list.childElementCount > 0) return
-    this.#listed = listed
-    this.#list.replaceChildren(...(all.length === 0 ? [empty('Nothing has changed')] : all.map(changeItem)))
+    return html`
+      ${this.#charts.map((chart) => chart.content())}
+      <div class="card">
+        <h2>Reloads, restarts, deaths</h2>
+        <ol class="changes">${all.length === 0 ? empty('Nothing has changed') : all.map(changeItem)}</ol>
+      </div>`
   }
 }
 
-function changeItem({ at, kind, text }) {
-  return el(
-    'li',
-    { class: `change change-${kind}` },
-    el('time', { datetime: at }, clock(at).slice(0, 8)),
-    el('span', {}, text),
-  )
-}
-
-const HEIGHT = 170
-const MARKS = { start: '--muted', reload: '--info', 'failed-reload': '--warn', death: '--bad' }
-/** Seconds of the time axis at least. */
-const LEAST_SECONDS = 60
+const changeItem = ({ at, kind, text }) => html`
+  <li class="change" data-tone=${MARKS[kind]}><time datetime=${at}>${clockSeconds(at)}</time><span>${text}</span></li>`
 
 const LIBRARY = '/system/dashboard/uplot.js'
 
@@ -127,11 +114,10 @@ function loadLibrary() {
 
 /** One chart with axes: lines over time, and a mark for each change of the code. */
 class Chart {
-  element
   #options
   #changes
   #values
-  #place = el('div.chart-place')
+  #place = document.createElement('div')
   #plot = null
   #isLoading = false
 
@@ -140,20 +126,17 @@ class Chart {
     this.#options = options
     this.#changes = changes
     this.#values = options.series.map(() => [])
-    const { title, series } = options
-    this.element = el(
-      'figure.card.chart-card',
-      {},
-      el(
-        'figcaption',
-        {},
-        el('h2', {}, title),
-        ...(series.length < 2
-          ? []
-          : series.map(({ label, colour }) => el('span', { class: `key key${colour}` }, label))),
-      ),
-      this.#place,
-    )
+    this.#place.className = 'chart-place'
+  }
+
+  content() {
+    const { title, series } = this.#options
+    const keys = series.length < 2 ? [] : series
+    return html`
+      <figure class="card chart-card">
+        <figcaption><h2>${title}</h2>${keys.map(({ label, tone }) => html`<span class="key" data-tone=${tone}>${label}</span>`)}</figcaption>
+        ${this.#place}
+      </figure>`
   }
 
   push(frame, most) {
@@ -213,8 +196,8 @@ class Chart {
         { label: 'at', value: (_plot, at) => (at === null ? '–' : timeOf(at)) },
         ...series.map((each, n) => ({
           label: each.label,
-          stroke: colour(each.colour),
-          fill: n === 0 ? `color-mix(in srgb, ${colour(each.colour)} 10%, transparent)` : undefined,
+          stroke: colour(`--${each.tone}`),
+          fill: n === 0 ? `color-mix(in srgb, ${colour(`--${each.tone}`)} 10%, transparent)` : undefined,
           width: 1.5,
           spanGaps: true,
           points: { show: false },
@@ -233,8 +216,8 @@ class Chart {
     for (const { at, kind } of this.#changes.all) {
       const x = Math.round(plot.valToPos(Date.parse(at) / 1000, 'x', true))
       if (!(x >= bbox.left && x <= bbox.left + bbox.width)) continue
-      ctx.strokeStyle = colour(MARKS[kind])
-      ctx.fillStyle = colour(MARKS[kind])
+      ctx.strokeStyle = colour(`--${MARKS[kind]}`)
+      ctx.fillStyle = colour(`--${MARKS[kind]}`)
       ctx.beginPath()
       ctx.moveTo(x, bbox.top)
       ctx.lineTo(x, bbox.top + bbox.height)
@@ -289,51 +272,23 @@ class Changes {
 const SPARK_WIDTH = 120
 const SPARK_HEIGHT = 28
 
-/** A chart of the last values: a line with a shade below. For null the line falls to zero. */
-export class Sparkline {
-  element
-  #line = svg('path.spark-line')
-  #area = svg('path.spark-area')
-  #values = []
-  #length
-
-  /** @param {number} length how many values it shows */
-  constructor(length = 60, label = '') {
-    this.#length = length
-    this.element = svg(
-      'svg.spark',
-      {
-        viewBox: `0 0 ${SPARK_WIDTH} ${SPARK_HEIGHT}`,
-        preserveAspectRatio: 'none',
-        ...(label === '' ? { 'aria-hidden': 'true' } : { role: 'img', 'aria-label': label }),
-      },
-      this.#area,
-      this.#line,
-    )
-  }
-
-  push(value) {
-    this.#values.push(value ?? 0)
-    if (this.#values.length > this.#length) this.#values.shift()
-  }
-
-  get peak() {
-    return Math.max(0, ...this.#values)
-  }
-
-  /** @param least least value that the height of the chart stands for */
-  paint(least = 0) {
-    const values = this.#values
-    if (values.length < 2) return
-    const top = Math.max(least, ...values) || 1
-    const step = SPARK_WIDTH / (this.#length - 1)
-    const from = SPARK_WIDTH - (values.length - 1) * step
-    const points = values.map((value, n) => {
-      const y = SPARK_HEIGHT - 1.5 - (value / top) * (SPARK_HEIGHT - 4)
-      return `${(from + n * step).toFixed(1)} ${y.toFixed(1)}`
-    })
-    const line = `M${points.join('L')}`
-    setAttribute(this.#line, 'd', line)
-    setAttribute(this.#area, 'd', `${line}L${SPARK_WIDTH} ${SPARK_HEIGHT}L${from.toFixed(1)} ${SPARK_HEIGHT}Z`)
-  }
+/**
+ * A chart of the last values: a line with a shade below. For null the line falls to zero.
+ * @param {(number | null)[]} values
+ * @param {{ length: number, least?: number }} scale `length` values have room; `least`: what its height stands for at least
+ */
+export function sparkline(values, scale) {
+  const { length, least = 0 } = scale
+  const top = Math.max(least, ...values) || 1
+  const step = SPARK_WIDTH / (length - 1)
+  const from = SPARK_WIDTH - (values.length - 1) * step
+  const points = values.map((value, n) => {
+    const y = SPARK_HEIGHT - 1.5 - ((value ?? 0) / top) * (SPARK_HEIGHT - 4)
+    return `${(from + n * step).toFixed(1)} ${y.toFixed(1)}`
+  })
+  const line = `M${points.join('L')}`
+  const area = `${line}L${SPARK_WIDTH} ${SPARK_HEIGHT}L${from.toFixed(1)} ${SPARK_HEIGHT}Z`
+  const lines = svg`<path class="spark-area" d=${area}></path><path class="spark-line" d=${line}></path>`
+  return html`
+    <svg class="spark" viewBox="0 0 120 28" preserveAspectRatio="none" aria-hidden="true">${values.length < 2 ? nothing : lines}</svg>`
 }

@@ -1,30 +1,33 @@
-import { el, facts } from '/system/dashboard/dom.js'
 import { whenAndAgo } from './format.js'
-import { linkToRequest, logIn } from './page.js'
+import { html } from './lit-html.js'
+import { logIn } from './parts.js'
 
 /** Buttons that replay, edit and delete a dead letter, and show the outcome. @param more further buttons */
-export function letterButtons(page, letter, ...more) {
+export function letterButtons(page, letter, more = undefined) {
   const { id, event, subscriber } = letter
   const about = `${event} to ${subscriber}`
   const path = `/system/dead-letters/${encodeURIComponent(id)}`
   const act = (button, done, call) => callOnLetters(page, button, { about, path, done, ...call })
-  const replay = el('button.primary', { type: 'button', 'aria-label': `Replay ${about}` }, 'Replay')
   const begin = () => {
     letterReplays.begin(letter)
     return 'redelivered'
   }
-  replay.addEventListener('click', () => act(replay, begin, { path: `${path}/replay`, method: 'POST' }))
-  const deletion = { label: `Delete ${about}`, text: 'Delete', question: 'Delete for good?' }
-  const remove = sureButton(deletion, (button) => act(button, () => 'deleted', { method: 'DELETE' }))
-  const form = letterForm(letter, (button, payload) =>
-    act(button, () => 'edited', { method: 'PUT', body: { payload } }),
-  )
-  const edit = el('button.quiet', { type: 'button', 'aria-label': `Edit ${about}` }, 'Edit')
-  edit.addEventListener('click', () => {
+  const replay = ({ currentTarget }) => act(currentTarget, begin, { path: `${path}/replay`, method: 'POST' })
+  const edit = ({ currentTarget }) => {
+    const form = currentTarget.closest('.letter-actions').querySelector('form')
     form.hidden = !form.hidden
-    if (!form.hidden) form.querySelector('textarea').focus()
-  })
-  return el('div', {}, el('div.actions', {}, replay, edit, remove, ...more), form)
+    if (!form.hidden) form.elements.payload.focus()
+  }
+  const deletion = { label: `Delete ${about}`, text: 'Delete', question: 'Delete for good?' }
+  return html`
+    <div class="letter-actions">
+      <div class="actions">
+        <button class="primary" type="button" aria-label=${`Replay ${about}`} @click=${replay}>Replay</button>
+        <button class="quiet" type="button" aria-label=${`Edit ${about}`} @click=${edit}>Edit</button>
+        ${sureButton(deletion, (button) => act(button, () => 'deleted', { method: 'DELETE' }))}${more}
+      </div>
+      ${letterForm(letter, (button, payload) => act(button, () => 'edited', { method: 'PUT', body: { payload } }))}
+    </div>`
 }
 
 /**
@@ -32,25 +35,27 @@ export function letterButtons(page, letter, ...more) {
  * @param save gets the button and the payload; answers whether it was taken
  */
 function letterForm({ event, payload_keys }, save) {
-  const text = el('textarea', { rows: '6', spellcheck: 'false', 'aria-label': `New payload of ${event}, as JSON` })
-  text.value = JSON.stringify(Object.fromEntries(payload_keys.map((key) => [key, null])), null, 2)
-  const fault = el('p.note', { role: 'alert' })
-  const button = el('button.primary', { type: 'submit' }, 'Save payload')
-  const form = el('form.letter-form', {}, text, fault, el('div.actions', {}, button))
-  form.hidden = true
-  form.addEventListener('submit', async (submitted) => {
+  const keys = JSON.stringify(Object.fromEntries(payload_keys.map((key) => [key, null])), null, 2)
+  const submit = async (submitted) => {
     submitted.preventDefault()
+    const form = submitted.target
+    const fault = form.querySelector('[role="alert"]')
     let payload
     try {
-      payload = JSON.parse(text.value)
+      payload = JSON.parse(form.elements.payload.value)
     } catch (error) {
       fault.textContent = `That is no JSON: ${error.message}`
       return
     }
     fault.textContent = ''
-    if (await save(button, payload)) form.hidden = true
-  })
-  return form
+    if (await save(form.querySelector('button'), payload)) form.hidden = true
+  }
+  return html`
+    <form class="letter-form" hidden @submit=${submit}>
+      <textarea name="payload" rows="6" spellcheck="false" aria-label=${`New payload of ${event}, as JSON`} .value=${keys}></textarea>
+      <p class="note" role="alert"></p>
+      <div class="actions"><button class="primary" type="submit">Save payload</button></div>
+    </form>`
 }
 
 /** Milliseconds for which a notice of success stays. */
@@ -63,14 +68,15 @@ const NOTICE_MS = 6000
  */
 export async function callOnLetters(page, button, { about, path, method, body, done }) {
   const hadFocus = button.matches(':focus')
+  const letter = button.closest('.letter')
   button.disabled = true
   const { refusal, data } = await answerOf(path, method, body)
   button.disabled = false
   page.notices.tell('letter', refusal === null ? 'info' : 'bad', `${about}: ${refusal ?? done(data)}`, true)
   if (refusal === null) setTimeout(() => page.notices.tell('letter', 'info', null), NOTICE_MS)
   await page.loadLetters()
-  // The button was removed with its letter.
-  if (hadFocus && !button.isConnected) document.getElementById('main').focus()
+  // The button was removed, perhaps with its letter.
+  if (hadFocus && !button.isConnected) (letter?.isConnected ? letter : document.getElementById('main')).focus()
   return refusal === null
 }
 
@@ -181,62 +187,36 @@ async function replayedLetters(query) {
 
 export const letterReplays = new LetterReplays()
 
-const OUTCOMES = { running: 'Under way', done: 'Handled', failed: 'Failed again' }
-const OUTCOME_STATES = { running: 'warn', done: 'ok', failed: 'bad' }
+const OUTCOMES = {
+  running: ['warn', 'Under way'],
+  done: ['ok', 'Handled'],
+  failed: ['bad', 'Failed again'],
+}
 
 /** What has become of a replay, in one line. */
 export function outcomeOf({ outcome, at }) {
-  const state = el('span', { class: `state state-${OUTCOME_STATES[outcome]}` }, el('span.dot'), OUTCOMES[outcome])
-  return el('span.outcome', { role: 'status' }, state, ' ', whenAndAgo(at, { class: 'muted' }))
-}
-
-/** A dead letter that was replayed, with what has become of it. @param showLetter shows the letter with an id */
-export function replayItem({ id, event, event_id, request_id, subscriber, error, replay, timestamp }, showLetter) {
-  const { outcome, error: reason, letter } = replay
-  const show =
-    letter === undefined
-      ? null
-      : el('button.quiet', { type: 'button', click: () => showLetter(letter) }, 'Show the new letter')
-  return el(
-    'li.letter',
-    { 'data-letter': id, 'data-outcome': outcome, tabindex: '-1' },
-    el(
-      'div.letter-head',
-      {},
-      el('strong', {}, event),
-      el('span.muted', {}, `→ ${subscriber}`),
-      whenAndAgo(timestamp, { class: 'muted when' }),
-    ),
-    facts([
-      ['Replay', outcomeOf(replay)],
-      ['Reason', reason === undefined ? null : el('code.wrap', {}, reason)],
-      ['Had failed with', el('code.wrap', {}, error)],
-      ['Belongs to', linkToRequest(request_id ?? event_id)],
-    ]),
-    show === null ? null : el('div.actions', {}, show),
-  )
+  const [tone, text] = OUTCOMES[outcome]
+  return html`<span class="outcome" role="status"><span class="state" data-tone=${tone}><span class="dot"></span>${text}</span> ${whenAndAgo(at, 'muted')}</span>`
 }
 
 /** Milliseconds for which the question stays. */
 const QUESTION_MS = 4000
 
 /** A button that asks once before it acts. @param run gets the button */
-export function sureButton({ label, text, question, kind = 'quiet' }, run) {
-  const button = el('button', { class: kind, type: 'button', 'aria-label': label }, text)
-  let timer
+export const sureButton = ({ label, text, question }, run, isDisabled = false) => html`
+  <button class="quiet" type="button" aria-label=${label} ?disabled=${isDisabled} .textContent=${text}
+    @click=${({ currentTarget }) => askOnce(currentTarget, text, question, run)}></button>`
+
+function askOnce(button, text, question, run) {
   const rest = () => {
-    clearTimeout(timer)
     button.dataset.sure = 'false'
     button.textContent = text
   }
-  button.addEventListener('click', () => {
-    if (button.dataset.sure === 'true') {
-      rest()
-      return run(button)
-    }
-    button.dataset.sure = 'true'
-    button.textContent = question
-    timer = setTimeout(rest, QUESTION_MS)
-  })
-  return button
+  if (button.dataset.sure === 'true') {
+    rest()
+    return run(button)
+  }
+  button.dataset.sure = 'true'
+  button.textContent = question
+  setTimeout(rest, QUESTION_MS)
 }

@@ -1,7 +1,9 @@
-import { el, empty, facts, setText } from '/system/dashboard/dom.js'
-import { callOnLetters, letterReplays, replayItem, sureButton } from './dead-letter-actions.js'
+import { callOnLetters, letterReplays, outcomeOf, sureButton } from './dead-letter-actions.js'
 import { count, plural, whenAndAgo } from './format.js'
+import { html, nothing } from './lit-html.js'
 import { addressOfDeath, inPage, linkToRequest, named } from './page.js'
+import { empty, facts } from './parts.js'
+import { KeyedList, View } from './view.js'
 
 /** Most letters that are shown. One more is read, to tell whether there are more. */
 export const LETTERS_SHOWN_MAX = 100
@@ -9,53 +11,35 @@ export const LETTERS_SHOWN_MAX = 100
 const UNDER_WAY_MS = 1000
 /** Most letters that are replayed at once. */
 const REPLAYED_MAX = 1000
+/** Milliseconds without a key until what was typed counts. */
+const TYPED_MS = 250
+/** All that wait. */
+const WAITING = { kind: 'waiting', event: '', subscriber: '', error: '', since: '' }
+
+/** More than are read are not counted. */
+export const countOf = ({ length }) => (length > LETTERS_SHOWN_MAX ? `${LETTERS_SHOWN_MAX}+` : count(length))
 
 /** Deliveries that failed for good, with what can be done with one or with many, and those that were replayed with what became of them. */
-export class LettersView {
-  title = 'Dead letters'
-  badge = ''
-  #page
-  #note = el('p.note')
-  #list = el('ol.letters', { 'aria-label': 'Dead letters, newest first' })
-  #refresh = el('button', { type: 'button' }, 'Refresh')
-  #filter = new LetterFilter(() => {
-    letterReplays.forgetEnded()
-    void this.#load()
-  })
-  #replayMany
+export class LettersView extends View {
+  #list = new KeyedList('letters', 'Dead letters, newest first')
+  #filter = { ...WAITING }
   #letters = []
-  #drawn = null
   /** Number of the last read: the answer to an earlier one may come later. */
   #reads = 0
   #timer
+  #typed
 
   constructor(page) {
-    this.#page = page
-    this.#refresh.addEventListener('click', () => {
-      letterReplays.forgetEnded()
-      void page.loadLetters()
-    })
-    letterReplays.listen(() => this.#draw(this.#letters))
+    super(page, 'Dead letters', '')
+    letterReplays.listen(() => this.draw())
     addEventListener('popstate', () => this.element.isConnected && this.#seek())
-    const wanted = { label: 'Replay all that are shown', text: 'Replay all', question: 'Replay them all?' }
-    this.#replayMany = sureButton(wanted, (button) => this.#replayAll(button))
-    this.#replayMany.disabled = true
-    this.element = el(
-      'section.view',
-      { 'aria-label': 'Dead letters' },
-      el(
-        'div.card',
-        {},
-        el('div.toolbar.letters-toolbar', {}, ...this.#filter.elements, this.#replayMany, this.#refresh, this.#note),
-        this.#list,
-      ),
-    )
   }
 
   show() {
     letterReplays.forgetEnded()
+    super.show()
     this.#seek()
-    void this.#page.loadLetters()
+    void this.page.loadLetters()
   }
 
   /** Shows the letter that the address names. */
@@ -67,225 +51,195 @@ export class LettersView {
   /** @param letters all that wait, oldest first; null when the plugin that lists them is not installed */
   onLetters(letters) {
     this.badge = letters === null || letters.length === 0 ? '' : countOf(letters)
-    if (letters !== null) {
-      this.#filter.suggest(letters)
-      letterReplays.forgetWaiting(letters)
-    }
-    if (this.#filter.isEmpty || letters === null) {
+    if (letters !== null) letterReplays.forgetWaiting(letters)
+    if (this.#isAll || letters === null) {
       this.#reads++
-      this.#draw(letters)
+      this.#take(letters)
     } else if (this.element.isConnected) void this.#load()
+  }
+
+  // ── which are shown ──────────────────────────────────────────────────────
+
+  get #isReplayed() {
+    return this.#filter.kind === 'replayed'
+  }
+
+  get #isAll() {
+    return Object.entries(WAITING).every(([name, value]) => this.#filter[name] === value)
+  }
+
+  /** What is wanted of the letters, by the names of the API. */
+  get #wanted() {
+    const { kind, since, ...texts } = this.#filter
+    const all = { ...texts, since: since === '' ? '' : new Date(since).toISOString() }
+    return Object.fromEntries(Object.entries(all).filter(([, value]) => value !== ''))
+  }
+
+  #choose(name, value, afterMs = 0) {
+    this.#filter[name] = value
+    clearTimeout(this.#typed)
+    this.#typed = setTimeout(() => {
+      letterReplays.forgetEnded()
+      void this.#load()
+    }, afterMs)
   }
 
   /** Shows the letters that the filter wants. */
   async #load() {
     const read = ++this.#reads
     const letters = await this.#fetch()
-    if (read === this.#reads && letters !== null) this.#draw(letters)
+    if (read === this.#reads && letters !== null) this.#take(letters)
   }
 
   #fetch() {
-    const query = new URLSearchParams({ ...this.#filter.values, limit: String(LETTERS_SHOWN_MAX + 1) })
-    if (this.#filter.isReplayed) query.set('replayed', 'true')
-    return this.#page.fetchJson(`/system/dead-letters?${query}`)
+    const query = new URLSearchParams({ ...this.#wanted, limit: String(LETTERS_SHOWN_MAX + 1) })
+    if (this.#isReplayed) query.set('replayed', 'true')
+    return this.page.fetchJson(`/system/dead-letters?${query}`)
+  }
+
+  #take(letters) {
+    this.#letters = letters
+    this.draw()
+    // Those that are under way are looked at again.
+    clearTimeout(this.#timer)
+    const isUnderWay = letters?.some(({ replay }) => replay?.outcome === 'running')
+    if (isUnderWay && this.element.isConnected) this.#timer = setTimeout(() => void this.#load(), UNDER_WAY_MS)
+  }
+
+  /** Shows a letter that waits. */
+  async #showLetter(id) {
+    this.#filter = { ...WAITING }
+    const letters = await this.#fetch()
+    // An answer that began earlier and comes later does not count.
+    this.#reads++
+    if (letters !== null) this.#take(letters)
+    const item = this.#list.item(id)
+    if (item === undefined) {
+      const text = `The letter ${id} does not wait among the newest ${LETTERS_SHOWN_MAX}: it was replayed or deleted, or is older.`
+      return this.page.notices.tell('letter', 'warn', text, true)
+    }
+    item.scrollIntoView({ block: 'center' })
+    item.focus()
+  }
+
+  // ── what is shown ────────────────────────────────────────────────────────
+
+  content() {
+    const letters = this.#letters === null || this.#isReplayed ? this.#letters : withReplays(this.#letters)
+    const newest = letters?.slice(-LETTERS_SHOWN_MAX).reverse() ?? []
+    const refresh = () => {
+      letterReplays.forgetEnded()
+      void this.page.loadLetters()
+    }
+    return html`
+      <div class="card">
+        <div class="toolbar letters-toolbar">
+          ${this.#filterFields()}
+          ${sureButton(REPLAY_ALL, (button) => this.#replayAll(button), this.#isReplayed || !this.#letters?.length)}
+          <button type="button" @click=${refresh}>Refresh</button>
+          <p class="note">${letters === null ? '' : noteOf(letters, newest)}</p>
+        </div>
+        ${newest.length === 0 ? this.#none() : this.#list.show(newest.map((letter) => this.#entry(letter)))}
+      </div>`
+  }
+
+  #filterFields() {
+    const { kind, since } = this.#filter
+    const names = (what) => [...new Set(this.page.deadLetters.map((letter) => letter[what]))]
+    const field = (name, label) => html`
+      <input type="search" placeholder=${label} aria-label=${`${label} of the letters`} list=${`letter-${name}s`}
+        .value=${this.#filter[name]} @input=${({ target }) => this.#choose(name, target.value.trim(), TYPED_MS)}>
+      <datalist id=${`letter-${name}s`}>${name === 'error' ? nothing : names(name).map((value) => html`<option value=${value}></option>`)}</datalist>`
+    return html`
+      <select aria-label="Which letters" .value=${kind} @change=${({ target }) => this.#choose('kind', target.value)}>
+        <option value="waiting">Waiting</option><option value="replayed">Replayed</option>
+      </select>
+      ${field('event', 'Event')}${field('subscriber', 'Subscriber')}${field('error', 'Part of the error')}
+      <input type="datetime-local" aria-label="Letters since" .value=${since} @change=${({ target }) => this.#choose('since', target.value)}>`
+  }
+
+  #none() {
+    if (this.#letters === null) return empty('The plugin manage-dead-letters is not installed')
+    if (this.#isReplayed) return empty('No replays', 'What becomes of a letter that is replayed is told here.')
+    if (!this.#isAll) return empty('No dead letters like that')
+    const hint =
+      'When a subscriber has failed at an event for the last time, the event is kept here: fix the subscriber, then replay it.'
+    return empty('No dead letters', hint)
+  }
+
+  #entry(letter) {
+    const { id, replay } = letter
+    return {
+      key: id,
+      attributes: { class: 'letter', tabindex: '-1', 'data-outcome': replay?.outcome ?? null },
+      content: replay === undefined ? waitingLetter(this.page, letter) : this.#replayedLetter(letter),
+    }
+  }
+
+  /** What has become of a letter that was replayed. */
+  #replayedLetter(letter) {
+    const { event_id, request_id, error, replay } = letter
+    const show = () => this.#showLetter(replay.letter)
+    return html`
+      ${letterHead(letter)}
+      ${facts([
+        ['Replay', outcomeOf(replay)],
+        ['Reason', replay.error && html`<code class="wrap">${replay.error}</code>`],
+        ['Had failed with', html`<code class="wrap">${error}</code>`],
+        ['Belongs to', linkToRequest(request_id ?? event_id)],
+      ])}
+      ${replay.letter === undefined ? nothing : html`<div class="actions"><button class="quiet" type="button" @click=${show}>Show the new letter</button></div>`}`
   }
 
   #replayAll(button) {
-    return callOnLetters(this.#page, button, {
+    return callOnLetters(this.page, button, {
       about: 'Dead letters',
       path: '/system/dead-letters/replay',
       method: 'POST',
-      body: { ...this.#filter.values, limit: REPLAYED_MAX },
+      body: { ...this.#wanted, limit: REPLAYED_MAX },
       done: ({ replayed }) => {
         for (const letter of this.#letters ?? []) letterReplays.begin(letter)
         return `${count(replayed)} redelivered; the result is shown for each`
       },
     })
   }
+}
 
-  /** Shows a letter that waits. */
-  async #showLetter(id) {
-    this.#filter.reset()
-    const letters = await this.#fetch()
-    // An answer that began earlier and comes later does not count.
-    this.#reads++
-    if (letters !== null) this.#draw(letters)
-    const item = this.#itemOf(id)
-    if (item === null) {
-      const text = `The letter ${id} does not wait among the newest ${LETTERS_SHOWN_MAX}: it was replayed or deleted, or is older.`
-      return this.#page.notices.tell('letter', 'warn', text, true)
-    }
-    item.scrollIntoView({ block: 'center' })
-    item.focus()
-  }
+const REPLAY_ALL = { label: 'Replay all that are shown', text: 'Replay all', question: 'Replay them all?' }
 
-  #itemOf(id) {
-    return this.#list.querySelector(`[data-letter="${CSS.escape(id)}"]`)
-  }
-
-  /** Those that are under way are looked at again. */
-  #watch(letters) {
-    clearTimeout(this.#timer)
-    const isUnderWay = letters.some(({ replay }) => replay?.outcome === 'running')
-    if (isUnderWay && this.element.isConnected) this.#timer = setTimeout(() => void this.#load(), UNDER_WAY_MS)
-  }
-
-  #draw(read) {
-    this.#letters = read
-    this.#watch(read ?? [])
-    const letters = read === null || this.#filter.isReplayed ? read : withReplays(read)
-    const { isReplayed, isEmpty } = this.#filter
-    this.#replayMany.disabled = read === null || read.length === 0 || isReplayed
-    const parts = letters?.map(({ id, original_keys, replay }) => [id, original_keys !== undefined, replay?.outcome])
-    const shape = JSON.stringify([isReplayed, isEmpty, parts ?? null])
-    if (shape === this.#drawn) return
-    this.#drawn = shape
-    if (letters === null) {
-      this.#list.replaceChildren(el('li', {}, empty('The plugin manage-dead-letters is not installed')))
-      return
-    }
-    const newest = letters.slice(-LETTERS_SHOWN_MAX).reverse()
-    setText(
-      this.#note,
-      letters.length === newest.length
-        ? plural(letters.length, 'letter')
-        : `The newest ${LETTERS_SHOWN_MAX} letters; /system/dead-letters?before=${newest.at(-1).id} has older ones`,
-    )
-    const items = newest.map((letter) =>
-      letter.replay !== undefined ? replayItem(letter, (id) => this.#showLetter(id)) : letterItem(this.#page, letter),
-    )
-    const focused = this.#list.querySelector('.letter:focus-within')?.dataset.letter
-    this.#list.replaceChildren(...(items.length === 0 ? [el('li', {}, nothing(isReplayed, isEmpty))] : items))
-    if (focused !== undefined) this.#itemOf(focused)?.focus({ preventScroll: true })
-  }
+function noteOf(letters, newest) {
+  if (letters.length === newest.length) return plural(letters.length, 'letter')
+  return `The newest ${LETTERS_SHOWN_MAX} letters; /system/dead-letters?before=${newest.at(-1).id} has older ones`
 }
 
 /** Letters that were replayed from here stay in their places, with the outcome. */
 function withReplays(letters) {
   const replays = letterReplays.all()
-  if (replays.length === 0) return letters
   const ids = new Set(replays.map(({ id }) => id))
   const all = [...letters.filter(({ id }) => !ids.has(id)), ...replays]
   return all.sort((a, b) => (a.timestamp < b.timestamp ? -1 : a.timestamp > b.timestamp ? 1 : 0))
 }
 
-function nothing(isReplayed, isEmpty) {
-  if (isReplayed) return empty('No replays', el('p', {}, 'What becomes of a letter that is replayed is told here.'))
-  if (!isEmpty) return empty('No dead letters like that')
-  const hint =
-    'When a subscriber has failed at an event for the last time, the event is kept here: fix the subscriber, then replay it.'
-  return empty('No dead letters', el('p', {}, hint))
-}
-
-/** More than are read are not counted. */
-export const countOf = ({ length }) => (length > LETTERS_SHOWN_MAX ? `${LETTERS_SHOWN_MAX}+` : count(length))
-
-/** Milliseconds without a key until what was typed counts. */
-const TYPED_MS = 250
-
-/** Which dead letters are shown: those that wait or those that were replayed, and of which event, subscriber, error and time. */
-class LetterFilter {
-  #kind = el(
-    'select',
-    { 'aria-label': 'Which letters' },
-    el('option', { value: 'waiting' }, 'Waiting'),
-    el('option', { value: 'replayed' }, 'Replayed'),
-  )
-  #event = field('Event', 'letter-events')
-  #subscriber = field('Subscriber', 'letter-subscribers')
-  #error = field('Part of the error')
-  #since = el('input', { type: 'datetime-local', 'aria-label': 'Letters since' })
-  #events = el('datalist', { id: 'letter-events' })
-  #subscribers = el('datalist', { id: 'letter-subscribers' })
-  #typed
-
-  /** @param onChange told when other letters are wanted */
-  constructor(onChange) {
-    this.elements = [
-      this.#kind,
-      this.#event,
-      this.#subscriber,
-      this.#error,
-      this.#since,
-      this.#events,
-      this.#subscribers,
-    ]
-    for (const element of [this.#kind, this.#since]) element.addEventListener('change', onChange)
-    for (const element of [this.#event, this.#subscriber, this.#error])
-      element.addEventListener('input', () => {
-        clearTimeout(this.#typed)
-        this.#typed = setTimeout(onChange, TYPED_MS)
-      })
-  }
-
-  get isReplayed() {
-    return this.#kind.value === 'replayed'
-  }
-
-  /** What is given, by the names of the API. */
-  get values() {
-    const since = this.#since.value === '' ? '' : new Date(this.#since.value).toISOString()
-    const all = {
-      event: this.#event.value.trim(),
-      subscriber: this.#subscriber.value.trim(),
-      error: this.#error.value.trim(),
-      since,
-    }
-    return Object.fromEntries(Object.entries(all).filter(([, value]) => value !== ''))
-  }
-
-  get isEmpty() {
-    return !this.isReplayed && Object.keys(this.values).length === 0
-  }
-
-  /** Shows all that wait. */
-  reset() {
-    this.#kind.value = 'waiting'
-    for (const element of [this.#event, this.#subscriber, this.#error, this.#since]) element.value = ''
-  }
-
-  /** Proposes the names in these letters. */
-  suggest(letters) {
-    const options = (name) =>
-      [...new Set(letters.map((letter) => letter[name]))].map((value) => el('option', { value }))
-    this.#events.replaceChildren(...options('event'))
-    this.#subscribers.replaceChildren(...options('subscriber'))
-  }
-}
-
-const field = (label, list) =>
-  el('input', { type: 'search', placeholder: label, 'aria-label': `${label} of the letters`, list })
+const letterHead = ({ event, subscriber, timestamp }) => html`
+  <div class="letter-head"><strong>${event}</strong><span class="muted">→ ${subscriber}</span>${whenAndAgo(timestamp, 'muted when')}</div>`
 
 /** A dead letter that waits, with what is known of it and what can be done with it. */
-function letterItem(page, letter) {
-  const { id, event, event_id, subscriber, error, attempts, payload_keys, original_keys, parked, key, waiting } = letter
-  const { timestamp, request_id, black_box: box } = letter
-  const show = el('button.quiet', { type: 'button', click: () => page.revealEvent(event_id) }, 'Show event')
+function waitingLetter(page, letter) {
+  const { event_id, error, attempts, payload_keys, original_keys, parked, key, waiting, request_id } = letter
+  const box = letter.black_box
   const place = box?.guilty?.line
-  return el(
-    'li.letter',
-    { 'data-letter': id, tabindex: '-1' },
-    el(
-      'div.letter-head',
-      {},
-      el('strong', {}, event),
-      el('span.muted', {}, `→ ${subscriber}`),
-      whenAndAgo(timestamp, { class: 'muted when' }),
-    ),
-    facts([
-      ['Error', el('code.wrap', {}, error)],
+  const after = `what follows with its key${key === undefined ? '' : ` “${key}”`} waits for it${waiting ? `: ${count(waiting)}` : ''}`
+  const show = html`<button class="quiet" type="button" @click=${() => page.revealEvent(event_id)}>Show event</button>`
+  return html`
+    ${letterHead(letter)}
+    ${facts([
+      ['Error', html`<code class="wrap">${error}</code>`],
       ['Attempts', count(attempts)],
       ['Payload keys', payload_keys.join(', ') || 'none'],
-      ['Edited', original_keys === undefined ? null : `yes; the original had ${original_keys.join(', ') || 'no keys'}`],
-      [
-        'Waiting',
-        parked
-          ? `what follows with its key${key === undefined ? '' : ` “${key}”`} waits for it${waiting ? `: ${count(waiting)}` : ''}`
-          : null,
-      ],
+      ['Edited', original_keys && `yes; the original had ${original_keys.join(', ') || 'no keys'}`],
+      ['Waiting', parked ? after : null],
       ['Belongs to', linkToRequest(request_id ?? event_id)],
       ['Died with it', box && inPage(addressOfDeath(box.at), `${box.message}${place ? `, ${place}` : ''}`)],
-    ]),
-    page.letterButtons(letter, show),
-  )
+    ])}
+    ${page.letterButtons(letter, show)}`
 }

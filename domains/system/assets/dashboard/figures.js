@@ -1,67 +1,83 @@
-import { el, setAttribute, setText } from '/system/dashboard/dom.js'
-import { Sparkline } from './charts.js'
+import { sparkline } from './charts.js'
 import { countOf } from './dead-letters.js'
 import { bytes, count, duration, plural, rate } from './format.js'
+import { html, nothing, render } from './lit-html.js'
+import { addressOfSearch, REQUESTS } from './page.js'
 
 const CHART_SECONDS = 60
-const REQUESTS = '/system/dashboard/requests'
-const FAILED = `${REQUESTS}?q=${encodeURIComponent('status:failed')}`
+/** Each leads to the section that tells more. The scale of a chart ends at the second value of it, or more. */
+const FIGURES = {
+  requests: ['Requests a second', REQUESTS, 10],
+  failed: ['Failed, last minute', addressOfSearch('status:failed'), 4],
+  slow: ['p95, last minute', '/system/dashboard#plugins', 10],
+  lanes: ['Lanes ready', '/system/dashboard#lanes'],
+  letters: ['Dead letters', '/system/dashboard#letters'],
+  memory: ['Memory', '/system/dashboard#charts'],
+}
 
-/** Six figures of what the process does right now. Each leads to the section that tells more. */
+/** Six figures of what the process does right now. */
 export class Figures {
-  element
-  #requests = figure('Requests a second', REQUESTS, true)
-  #failed = figure('Failed, last minute', FAILED, true)
-  #slow = figure('p95, last minute', '/system/dashboard#plugins', true)
-  #lanes = figure('Lanes ready', '/system/dashboard#lanes')
-  #letters = figure('Dead letters', '/system/dashboard#letters')
-  #memory = figure('Memory', '/system/dashboard#charts')
+  #element
+  /** By name: text, further text, and state. */
+  #told = {}
+  #charts = { requests: [], failed: [], slow: [] }
   #readyLanes = new ReadyLanes()
 
-  constructor() {
-    const all = [this.#requests, this.#failed, this.#slow, this.#lanes, this.#letters, this.#memory]
-    this.element = el('ul', {}, ...all.map(({ element }) => element))
+  constructor(element) {
+    this.#element = element
+    this.#draw()
   }
 
   onHello({ lanes }) {
     this.#readyLanes.begin(lanes)
     this.#tellLanes(lanes)
+    this.#draw()
   }
 
   onSecond({ work, lanes, process }) {
     const { minute_failed_requests: requests, minute_failed_deliveries: deliveries, minute_deaths: deaths } = work
     const failed = requests + deliveries + deaths
-    tell(this.#requests, rate(work.requests), `${count(work.minute_requests)} in a minute`)
-    tell(this.#failed, count(failed), whatFailed(requests, deliveries, deaths), failed > 0 ? 'bad' : null)
-    tell(
-      this.#slow,
-      duration(work.minute_p95_ms),
-      `p50 ${duration(work.minute_p50_ms)} · p99 ${duration(work.minute_p99_ms)}`,
-    )
     this.#readyLanes.look(lanes)
     this.#tellLanes(lanes)
-    tell(this.#memory, bytes(process.rss_bytes), `${process.cpu_percent} % of a core`)
-    // The scale of a chart ends at the second value or more.
-    for (const [{ chart }, value, least] of [
-      [this.#requests, work.requests, 10],
-      [this.#failed, work.failed, 4],
-      [this.#slow, work.p95_ms, 10],
-    ]) {
-      chart.push(value)
-      chart.paint(least)
+    const percentiles = `p50 ${duration(work.minute_p50_ms)} · p99 ${duration(work.minute_p99_ms)}`
+    Object.assign(this.#told, {
+      requests: [rate(work.requests), `${count(work.minute_requests)} in a minute`],
+      failed: [count(failed), whatFailed(requests, deliveries, deaths), failed > 0 ? 'bad' : nothing],
+      slow: [duration(work.minute_p95_ms), percentiles],
+      memory: [bytes(process.rss_bytes), `${process.cpu_percent} % of a core`],
+    })
+    const values = { requests: work.requests, failed: work.failed, slow: work.p95_ms }
+    for (const [name, chart] of Object.entries(this.#charts)) {
+      chart.push(values[name])
+      if (chart.length > CHART_SECONDS) chart.shift()
     }
+    this.#draw()
   }
 
   #tellLanes(lanes) {
     const { ready, all } = this.#readyLanes
     const inFlight = lanes.reduce((sum, lane) => sum + lane.requests_in_flight + lane.deliveries_in_flight, 0)
-    tell(this.#lanes, `${ready} of ${all}`, `${count(inFlight)} in flight`, ready < all ? 'bad' : null)
+    this.#told.lanes = [`${ready} of ${all}`, `${count(inFlight)} in flight`, ready < all ? 'bad' : nothing]
   }
 
   onLetters(letters) {
     const subscribers = new Set(letters.map(({ subscriber }) => subscriber)).size
     const whose = letters.length === 0 ? 'nothing is waiting' : `of ${plural(subscribers, 'subscriber')}`
-    tell(this.#letters, countOf(letters), whose, letters.length > 0 ? 'warn' : null)
+    this.#told.letters = [countOf(letters), whose, letters.length > 0 ? 'warn' : nothing]
+    this.#draw()
+  }
+
+  #draw() {
+    const figures = Object.entries(FIGURES).map(([name, [label, href, least]]) => {
+      const [text, more, state] = this.#told[name] ?? ['–', '', nothing]
+      const values = this.#charts[name]
+      return html`
+        <li class="figure" data-state=${state} data-tone=${state}><a href=${href}>
+          <span>${label}</span><strong>${text}</strong><small title=${more}>${more}</small>
+          ${values === undefined ? nothing : sparkline(values, { length: CHART_SECONDS, least: Number(least) })}
+        </a></li>`
+    })
+    render(html`<ul>${figures}</ul>`, this.#element)
   }
 }
 
@@ -73,21 +89,6 @@ function whatFailed(requests, deliveries, deaths) {
   ]
   const shown = parts.filter(([number]) => number > 0).map(([number, ...words]) => plural(number, ...words))
   return shown.length === 0 ? 'nothing' : shown.join(' · ')
-}
-
-function figure(label, href, hasChart = false) {
-  const value = el('strong', {}, '–')
-  const more = el('small')
-  const chart = hasChart ? new Sparkline(CHART_SECONDS) : null
-  const element = el('li.figure', {}, el('a', { href }, el('span', {}, label), value, more, chart?.element))
-  return { element, value, more, chart }
-}
-
-function tell({ element, value, more }, text, moreText, state = null) {
-  setText(value, text)
-  setText(more, moreText)
-  setAttribute(more, 'title', moreText)
-  setAttribute(element, 'data-state', state)
 }
 
 /** Seconds for which a lane may be busy before it counts as not ready: a long turn of its loop is no fault. */

@@ -1,4 +1,4 @@
-import { el, setText } from '/system/dashboard/dom.js'
+import { html } from './lit-html.js'
 
 /** Formats numbers, times and sizes for people. */
 
@@ -60,6 +60,9 @@ export function ago(timestamp) {
     : `${duration(ms < 60_000 ? Math.round(ms / 1000) * 1000 : ms).replace('.0 s', ' s')} ago`
 }
 
+/** The time of day without milliseconds. */
+export const clockSeconds = (timestamp) => clock(timestamp).slice(0, 8)
+
 /** The end of an id, by which ids of the same time differ: a time-ordered id begins with its time. */
 export function shortId(id) {
   return id.length <= 12 ? id : `…${id.slice(-8)}`
@@ -69,9 +72,8 @@ const TICK_MS = 1000
 const DAY = new Intl.DateTimeFormat('en', { day: 'numeric', month: 'short' })
 
 /** A time and how long ago that is, which stays true while it is shown. */
-export function whenAndAgo(timestamp, props = {}) {
-  return el('time', { datetime: timestamp, title: timestamp, 'data-ago': 'true', ...props }, textOf(timestamp))
-}
+export const whenAndAgo = (timestamp, className = '') => html`
+  <time class=${className} datetime=${timestamp} title=${timestamp} data-ago .textContent=${textOf(timestamp)}></time>`
 
 function textOf(timestamp) {
   const date = new Date(timestamp)
@@ -83,5 +85,5 @@ setInterval(() => {
   if (document.hidden) return
   /** @type {NodeListOf<HTMLTimeElement>} */
   const times = document.querySelectorAll('time[data-ago]')
-  for (const element of times) setText(element, textOf(element.dateTime))
+  for (const element of times) element.textContent = textOf(element.dateTime)
 }, TICK_MS)

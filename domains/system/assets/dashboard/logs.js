@@ -1,43 +1,29 @@
-import { copyButton, el, empty, facts, setAttribute, setText } from '/system/dashboard/dom.js'
 import { clock, count, shortId } from './format.js'
-import { linkToRequest } from './page.js'
+import { html, nothing } from './lit-html.js'
+import { addressOfRequest, inPage, linkToRequest } from './page.js'
+import { copyButton, empty, facts } from './parts.js'
+import { setAttribute, View } from './view.js'
 import { VirtualList } from './virtual-list.js'
 
 /** Most log records that the page keeps. The oldest are dropped. */
 const KEPT_MAX = 3000
 const ROW_HEIGHT = 26
-const RANKS = { DEBUG: 0, INFO: 1, WARNING: 2, ERROR: 3 }
+/** From the least to the most urgent, each with what is chosen by it. */
+const LEVELS = {
+  DEBUG: 'All levels',
+  INFO: 'Info and above',
+  WARNING: 'Warnings and errors',
+  ERROR: 'Errors',
+}
+const RANKS = Object.keys(LEVELS)
+const TONES = { ERROR: 'bad', WARNING: 'warn' }
 
 /** Log records, newest at the end: those from before the page was opened, and each that comes. A line unfolds. */
-export class LogsView {
-  title = 'Logs'
-  badge = ''
+export class LogsView extends View {
   #records = []
   #shown = []
-  #level = el(
-    'select',
-    { 'aria-label': 'Least level' },
-    el('option', { value: 'DEBUG' }, 'All levels'),
-    el('option', { value: 'INFO' }, 'Info and above'),
-    el('option', { value: 'WARNING' }, 'Warnings and errors'),
-    el('option', { value: 'ERROR' }, 'Errors'),
-  )
-  #filter = el('input', {
-    type: 'search',
-    placeholder: 'Text, plugin, field or request',
-    'aria-label': 'Filter logs',
-  })
-  #pause = el('button', { type: 'button', 'aria-pressed': 'false' }, 'Pause')
-  #clear = el('button.quiet', { type: 'button' }, 'Clear')
-  #note = el('p.note')
-  #none = empty(
-    'No log records yet',
-    el(
-      'p',
-      {},
-      'logger.info(), warning() and error() of every plugin and tool appear here; debug() with LOG_LEVEL=debug.',
-    ),
-  )
+  #level = 'DEBUG'
+  #filter = ''
   #list
   #isPaused = false
   #since = 0
@@ -49,64 +35,47 @@ export class LogsView {
   #open = null
   #follows = true
   #isDirty = true
-  #paint
 
   constructor(page) {
-    this.#paint = page.painter.job(() => this.#draw(), 100)
+    super(page, 'Logs', 'logs')
     this.#list = new VirtualList({
       rowHeight: ROW_HEIGHT,
-      make: makeRow,
-      fill: (row, index) => this.#fill(row, index),
+      row: (index) => this.#row(index),
       onScroll: () => {
         this.#follows = this.#list.isAtEnd && this.#open === null
-        this.#paint(true)
+        this.paint(true)
       },
       role: 'tree',
       'aria-label': 'Log records, newest last. Arrow keys move, Enter unfolds a record',
     })
-    this.element = el(
-      'section.view.logs',
-      { 'aria-label': 'Logs' },
-      el(
-        'div.card.list',
-        {},
-        el('div.toolbar', {}, this.#level, this.#filter, this.#pause, this.#clear, this.#note),
-        this.#none,
-        this.#list.element,
-      ),
-    )
-    this.#listen()
-  }
-
-  #listen() {
-    const again = () => {
-      this.#isDirty = true
-      this.#follows = true
-      this.#active = null
-      this.#unfold(null)
-      this.#paint(true)
-    }
-    this.#level.addEventListener('change', again)
-    this.#filter.addEventListener('input', again)
-    this.#clear.addEventListener('click', () => {
-      this.#records = []
-      this.#leftOut = 0
-      again()
-    })
-    this.#pause.addEventListener('click', () => {
-      this.#isPaused = !this.#isPaused
-      this.#since = 0
-      setAttribute(this.#pause, 'aria-pressed', String(this.#isPaused))
-      setText(this.#pause, this.#isPaused ? 'Resume' : 'Pause')
-      this.#isDirty = true
-      this.#paint(true)
-    })
     const { element } = this.#list
     element.addEventListener('click', ({ target }) => {
       const record = this.#shown[Number(target.closest('.row')?.dataset.index ?? -1)]
-      if (record !== undefined) this.#toggle(record)
+      if (record !== undefined && target.closest('a') === null) this.#toggle(record)
     })
     element.addEventListener('keydown', (event) => this.#onKey(event))
+  }
+
+  /** Shows other records. */
+  #again() {
+    this.#isDirty = true
+    this.#follows = true
+    this.#active = null
+    this.#unfold(null)
+    this.paint(true)
+  }
+
+  #clear() {
+    this.#records = []
+    this.#leftOut = 0
+    this.#again()
+  }
+
+  #pause() {
+    this.#isPaused = !this.#isPaused
+    this.#since = 0
+    this.#isDirty = true
+    this.paint(true)
   }
 
   // ── frames of the stream ─────────────────────────────────────────────────
@@ -134,7 +103,7 @@ export class LogsView {
     this.#records.push(...fresh)
     if (this.#records.length > KEPT_MAX * 1.2) this.#records = this.#records.slice(-KEPT_MAX)
     if (!this.#isPaused) this.#isDirty = true
-    this.#paint()
+    this.paint()
   }
 
   /** Marks a place between two records. */
@@ -142,41 +111,61 @@ export class LogsView {
     const timestamp = new Date().toISOString()
     this.#records.push({ n: 0, level: 'WARNING', message, timestamp, identity: 'dashboard' })
     this.#isDirty = true
-    this.#paint()
-  }
-
-  show() {
-    this.#paint(true)
+    this.paint()
   }
 
   // ── the list ─────────────────────────────────────────────────────────────
 
-  #draw() {
+  draw() {
     if (!this.element.isConnected) return
-    const isEmpty = this.#records.length === 0
-    this.#none.hidden = !isEmpty
-    this.#list.element.hidden = isEmpty
+    const { element } = this.#list
+    element.hidden = this.#records.length === 0
     if (this.#isDirty) this.#choose()
+    super.draw()
+    if (this.#follows) this.#list.scrollToEnd()
     this.#list.paint()
-    setText(this.#note, this.#noteText())
-    setAttribute(this.#list.element, 'aria-activedescendant', this.#active === null ? null : idOf(this.#active))
+    setAttribute(element, 'aria-activedescendant', this.#active === null ? null : idOf(this.#active))
+  }
+
+  content() {
+    const setLevel = ({ target }) => {
+      this.#level = target.value
+      this.#again()
+    }
+    const setFilter = ({ target }) => {
+      this.#filter = target.value
+      this.#again()
+    }
+    const hint =
+      'logger.info(), warning() and error() of every plugin and tool appear here; debug() with LOG_LEVEL=debug.'
+    return html`
+      <div class="card list">
+        <div class="toolbar">
+          <select aria-label="Least level" @change=${setLevel}>${RANKS.map((level) => html`<option value=${level}>${LEVELS[level]}</option>`)}</select>
+          <input type="search" placeholder="Text, plugin, field or request" aria-label="Filter logs" @input=${setFilter}>
+          <button type="button" aria-pressed=${String(this.#isPaused)} @click=${() => this.#pause()}>${this.#isPaused ? 'Resume' : 'Pause'}</button>
+          <button class="quiet" type="button" @click=${() => this.#clear()}>Clear</button>
+          <p class="note">${this.#note()}</p>
+        </div>
+        ${this.#records.length === 0 ? empty('No log records yet', hint) : nothing}
+        ${this.#list.element}
+      </div>`
   }
 
   /** Chooses the records that are shown. Those in view keep their place unless the list follows its end. */
   #choose() {
     this.#isDirty = false
-    const least = RANKS[this.#level.value]
-    const wanted = this.#filter.value.trim().toLowerCase()
+    const least = RANKS.indexOf(this.#level)
+    const wanted = this.#filter.trim().toLowerCase()
     const anchorAt = this.#list.firstInView()
     const anchor = this.#shown[anchorAt]
-    this.#shown = this.#records.filter((record) => RANKS[record.level] >= least && isFound(record, wanted))
+    this.#shown = this.#records.filter((record) => RANKS.indexOf(record.level) >= least && isFound(record, wanted))
     const now = anchor === undefined ? -1 : this.#shown.indexOf(anchor)
     this.#list.setCount(this.#shown.length, this.#follows || now < 0 ? 0 : now - anchorAt)
     if (this.#open !== null) this.#place()
-    if (this.#follows) this.#list.scrollToEnd()
   }
 
-  #noteText() {
+  #note() {
     const { length } = this.#shown
     if (this.#isPaused) return `Paused · ${count(this.#since)} more since`
     const left = this.#leftOut === 0 ? '' : ` · ${count(this.#leftOut)} were too many to send`
@@ -184,81 +173,85 @@ export class LogsView {
     return `${count(length)}${of} ${this.#records.length === 1 ? 'record' : 'records'}${left}`
   }
 
-  #fill(row, index) {
+  #row(index) {
     const record = this.#shown[index]
     const { level, message, timestamp, identity } = record
-    const { parts } = row
-    setAttribute(row, 'data-index', String(index))
-    setAttribute(row, 'class', `row log is-${level.toLowerCase()}`)
-    setAttribute(row, 'aria-setsize', String(this.#shown.length))
-    setAttribute(row, 'aria-posinset', String(index + 1))
-    setAttribute(row, 'aria-expanded', String(record === this.#open?.record))
-    setAttribute(row, 'aria-selected', String(record === this.#active))
-    if (row.record === record) return
-    row.record = record
-    row.id = idOf(record)
-    setText(parts.time, clock(timestamp))
-    setText(parts.level, level)
-    setText(parts.identity, identity)
-    setText(parts.message, message)
-    setText(parts.fields, fieldsText(record))
-    fillCause(parts.cause, record)
+    return html`
+      <div class="row log" id=${idOf(record)} data-index=${index} data-tone=${TONES[level] ?? nothing} role="treeitem" aria-setsize=${this.#shown.length}
+        aria-posinset=${index + 1} aria-expanded=${String(record === this.#open)} aria-selected=${String(record === this.#active)}>
+        <span class="row-time">${clock(timestamp)}</span><span class="log-level">${level}</span><span class="row-from">${identity}</span>
+        <span class="log-message">${message}</span><span class="log-fields">${fieldsText(record)}</span>
+        <span class="log-cause">${causeLink(record)}</span>
+      </div>`
   }
 
   // ── unfolding ────────────────────────────────────────────────────────────
 
   #toggle(record) {
     this.#active = record
-    this.#unfold(this.#open?.record === record ? null : record)
-    this.#paint(true)
+    this.#unfold(this.#open === record ? null : record)
+    this.paint(true)
   }
 
   /** While a record is unfolded, the list stands still. */
   #unfold(record) {
-    if (record === null) {
-      this.#open = null
-      this.#list.unfold(-1)
-      return
-    }
-    this.#follows = false
-    const close = () => {
-      this.#toggle(record)
-      this.#list.element.focus()
-    }
-    this.#open = { record, element: recordDetail(record, close) }
+    this.#open = record
+    if (record !== null) this.#follows = false
     this.#place()
-    this.#list.reveal(this.#shown.indexOf(record))
+    if (record !== null) this.#list.reveal(this.#shown.indexOf(record))
   }
 
   /** Puts what is unfolded below its record, which may have moved or gone. */
   #place() {
-    const index = this.#shown.indexOf(this.#open.record)
-    if (index >= 0) return this.#list.unfold(index, this.#open.element)
-    this.#open = null
-    this.#list.unfold(-1)
+    const index = this.#shown.indexOf(this.#open)
+    if (index < 0) this.#open = null
+    this.#list.unfold(index, index < 0 ? nothing : this.#detail(this.#open))
+  }
+
+  /** What a line unfolds: the whole message, the fields, the stack, and what it belongs to. */
+  #detail(record) {
+    const { level, message, timestamp, identity, fields = {}, request_id, event_id } = record
+    const stack = typeof fields.stack === 'string' ? fields.stack : null
+    const shown = Object.entries(fields).filter(([name]) => !APART.has(name))
+    const { text, n, ...whole } = record
+    const close = () => {
+      this.#toggle(record)
+      this.#list.element.focus()
+    }
+    return html`
+      <div class="log-detail" role="group" aria-label="The unfolded record">
+        ${facts([
+          ['Message', html`<code class="wrap">${message}</code>`],
+          ...shown.map(([name, value]) => [name, html`<code class="wrap">${valueText(value, 1)}</code>`]),
+          ['Request', request_id && inPage(addressOfRequest(request_id, spanOf(record)), request_id)],
+          ['Event', event_id && linkToRequest(event_id)],
+          ['At', `${clock(timestamp)} · ${timestamp}`],
+          ['From', `${identity}, ${level}`],
+        ])}
+        ${stack === null ? nothing : html`<pre class="wrap" tabindex="0" aria-label="Stack">${stack}</pre>`}
+        <div class="actions">
+          ${copyButton(() => JSON.stringify(whole, null, 2), 'the record as JSON')}
+          <button class="quiet small" type="button" @click=${close}>Close</button>
+        </div>
+      </div>`
   }
 
   #onKey(event) {
-    if (event.target !== this.#list.element) {
-      if (event.key === 'Escape') this.#list.element.focus()
+    const { key, target } = event
+    if (target !== this.#list.element) {
+      if (key === 'Escape') this.#list.element.focus()
       return
     }
-    const last = this.#shown.length - 1
-    const page = this.#list.rowsInView
     const known = this.#active === null ? -1 : this.#shown.indexOf(this.#active)
-    const at = known < 0 ? this.#list.firstInView() - 1 : known
-    const to = { ArrowDown: at + 1, ArrowUp: at - 1, PageDown: at + page, PageUp: at - page, Home: 0, End: last }[
-      event.key
-    ]
-    if ((event.key === 'Enter' || event.key === ' ') && known >= 0) this.#toggle(this.#active)
-    else if (event.key === 'ArrowRight' && known >= 0 && this.#open?.record !== this.#active) this.#toggle(this.#active)
-    else if ((event.key === 'Escape' || event.key === 'ArrowLeft') && this.#open !== null) this.#unfold(null)
-    else if (to !== undefined && last >= 0) {
-      const index = Math.max(0, Math.min(last, to))
-      this.#active = this.#shown[index]
-      this.#list.reveal(index)
+    const to = this.#list.moved(key, known < 0 ? this.#list.firstInView() - 1 : known)
+    const isToggle = key === 'Enter' || key === ' ' || (key === 'ArrowRight' && this.#open !== this.#active)
+    if (isToggle && known >= 0) this.#toggle(this.#active)
+    else if ((key === 'Escape' || key === 'ArrowLeft') && this.#open !== null) this.#unfold(null)
+    else if (to !== null) {
+      this.#active = this.#shown[to]
+      this.#list.reveal(to)
     } else return
-    this.#paint(true)
+    this.paint(true)
     event.preventDefault()
   }
 }
@@ -287,70 +280,21 @@ function isFound(record, wanted) {
   return record.text.includes(wanted)
 }
 
-/** The request of a record; of one that no request has caused, what its event belongs to. */
-const causeOf = ({ request_id, event_id }) => request_id ?? event_id ?? null
-
 /** The row of a request in which a record was logged. */
 const spanOf = ({ timestamp, message }) => `log@${Date.parse(timestamp)}@${message.slice(0, SPAN_CHARS)}`
 
-/** What a line unfolds: the whole message, the fields, the stack, and what it belongs to. */
-function recordDetail(record, onClose) {
-  const { level, message, timestamp, identity, fields = {}, request_id, event_id } = record
-  const stack = typeof fields.stack === 'string' ? fields.stack : null
-  const shown = Object.entries(fields).filter(([name]) => !APART.has(name))
-  const { text, n, ...whole } = record
-  return el(
-    'div.log-detail',
-    { role: 'group', 'aria-label': 'The unfolded record' },
-    facts([
-      ['Message', el('code.wrap', {}, message)],
-      ...shown.map(([name, value]) => [name, el('code.wrap', {}, shownValue(value))]),
-      ['Request', request_id ? linkToRequest(request_id, request_id, spanOf(record)) : null],
-      ['Event', event_id ? linkToRequest(event_id) : null],
-      ['At', `${clock(timestamp)} · ${timestamp}`],
-      ['From', `${identity}, ${level}`],
-    ]),
-    stack === null ? null : el('pre.wrap', { tabindex: '0', 'aria-label': 'Stack' }, stack),
-    el(
-      'div.actions',
-      {},
-      copyButton(() => JSON.stringify(whole, null, 2), 'the record as JSON'),
-      el('button.quiet.small', { type: 'button', click: onClose }, 'Close'),
-    ),
-  )
-}
-
-const shownValue = (value) => (typeof value === 'string' ? value : JSON.stringify(value, null, 1))
-
-/** An empty line. */
-function makeRow() {
-  const parts = {
-    time: el('span.row-time'),
-    level: el('span.log-level'),
-    identity: el('span.row-from'),
-    message: el('span.log-message'),
-    fields: el('span.log-fields'),
-    cause: el('span.log-cause'),
-  }
-  const row = el('div.row.log', { role: 'treeitem' }, ...Object.values(parts))
-  row.parts = parts
-  return row
-}
+const valueText = (value, indent = 0) => (typeof value === 'string' ? value : JSON.stringify(value, null, indent))
 
 /** The fields of a record in one line. */
-function fieldsText({ fields = {} }) {
-  return Object.entries(fields)
+const fieldsText = ({ fields = {} }) =>
+  Object.entries(fields)
     .filter(([name]) => !APART.has(name))
-    .map(([name, value]) => `${name}=${typeof value === 'string' ? value : JSON.stringify(value)}`)
+    .map(([name, value]) => `${name}=${valueText(value)}`)
     .join('  ')
-}
 
-/** Lets a row show the link to what a record belongs to. It is reached with the keyboard in what the line unfolds. */
-function fillCause(cell, record) {
-  const id = causeOf(record)
-  if (id === null) return cell.replaceChildren()
-  const link = linkToRequest(id, shortId(id), spanOf(record))
-  link.tabIndex = -1
-  link.title = id
-  cell.replaceChildren(link)
+/** To the request of a record; of one that no request has caused, to what its event belongs to. The keyboard reaches it in what the line unfolds. */
+function causeLink(record) {
+  const id = record.request_id ?? record.event_id
+  if (!id) return nothing
+  return html`<a class="in-page" href=${addressOfRequest(id, spanOf(record))} tabindex="-1" title=${id}>${shortId(id)}</a>`
 }

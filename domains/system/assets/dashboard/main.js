@@ -1,5 +1,4 @@
-import { learnApplication } from '/system/dashboard/application.js'
-import { el, setAttribute, setText } from '/system/dashboard/dom.js'
+import { learnApplication } from './application.js'
 import { ChartsView } from './charts.js'
 import { Connection } from './connection.js'
 import { letterButtons } from './dead-letter-actions.js'
@@ -8,69 +7,16 @@ import { EventsView } from './events.js'
 import { Figures } from './figures.js'
 import { LanesView } from './lanes.js'
 import { LintView } from './lint.js'
+import { html, nothing, render } from './lit-html.js'
 import { LogsView } from './logs.js'
 import { Notices } from './notices.js'
-import { logIn } from './page.js'
+import { addressOfEvent, REQUESTS } from './page.js'
+import { isPlain, logIn } from './parts.js'
 import { PluginsView } from './plugins.js'
 import { RequestsView } from './requests.js'
 import { ToolsView } from './tools.js'
 import { TopologyView } from './topology.js'
-
-/** Milliseconds of work in one animation frame. The remaining jobs wait for the next frame. */
-const BUDGET_MS = 6
-
-/**
- * Runs drawing jobs in animation frames. A job may be requested at any time and runs at most once per frame, and at most once per
- * interval of its own: a thousand changes a second are drawn ten times.
- */
-class Painter {
-  #jobs = new Map()
-  #due = new Set()
-  #frame = 0
-  #timer
-
-  /** @returns a function that requests a run of the job; with the argument `true` it runs in the next frame */
-  job(run, everyMs = 100) {
-    const job = { run, everyMs, lastMs: Number.NEGATIVE_INFINITY, isUrgent: false }
-    this.#jobs.set(run, job)
-    return (isUrgent = false) => {
-      job.isUrgent ||= isUrgent
-      this.#due.add(job)
-      this.#schedule(isUrgent ? 0 : Math.max(0, job.lastMs + everyMs - performance.now()))
-    }
-  }
-
-  #schedule(inMs) {
-    if (this.#frame !== 0) return
-    if (inMs > 20) {
-      this.#timer ||= setTimeout(() => {
-        this.#timer = undefined
-        this.#schedule(0)
-      }, inMs)
-      return
-    }
-    this.#frame = requestAnimationFrame(() => this.#paint())
-  }
-
-  #paint() {
-    this.#frame = 0
-    const begunMs = performance.now()
-    let waitMs = Number.POSITIVE_INFINITY
-    for (const job of this.#due) {
-      const nowMs = performance.now()
-      const leftMs = job.isUrgent ? 0 : job.lastMs + job.everyMs - nowMs
-      if (leftMs > 0 || nowMs - begunMs > BUDGET_MS) {
-        waitMs = Math.min(waitMs, Math.max(0, leftMs))
-        continue
-      }
-      this.#due.delete(job)
-      job.isUrgent = false
-      job.lastMs = nowMs
-      job.run()
-    }
-    if (this.#due.size > 0) this.#schedule(waitMs)
-  }
-}
+import { setAttribute } from './view.js'
 
 /** Milliseconds between two reads of the dead letters while they are shown: they may be replayed or deleted elsewhere too. */
 const LETTERS_MS = 15_000
@@ -78,14 +24,14 @@ const STATES = { connecting: 'Connecting', live: 'Live', lost: 'Connection lost,
 
 const byId = (id) => document.getElementById(id)
 const main = byId('main')
-const figures = new Figures()
-byId('figures').append(figures.element)
+const figures = new Figures(byId('figures'))
+const notices = new Notices()
+byId('notices').append(notices.element)
 let connected = false
 
 /** The state that the views share. */
 const page = {
-  painter: new Painter(),
-  notices: new Notices(byId('notices')),
+  notices,
   /** Oldest first. */
   deadLetters: [],
   /** @returns the parsed response, or null when the endpoint or the process does not exist */
@@ -109,19 +55,16 @@ const page = {
     if (letters !== null) views.events.onLetters(letters)
     page.refreshBadges()
   },
-  letterButtons: (letter, ...more) => letterButtons(page, letter, ...more),
-  open,
-  hasEvent: (id) => views.events.has(id),
-  revealEvent(id) {
-    open('events')
-    views.events.reveal(id)
-  },
+  letterButtons: (letter, more) => letterButtons(page, letter, more),
+  open: (name) => views[name].element.isConnected || go(addressOf(name)),
+  revealEvent: (id) => go(addressOfEvent(id)),
   refreshBadges() {
-    for (const [name, { badge }] of Object.entries(views)) {
-      const element = links[name].querySelector('.badge')
-      setText(element, badge)
-      element.hidden = badge === ''
-    }
+    const links = Object.entries(views).map(
+      ([name, { title, badge, element }]) => html`
+      <a href=${addressOf(name)} data-section=${name} aria-current=${element.isConnected ? 'true' : nothing}>
+        <span>${title}</span><span class="badge" ?hidden=${badge === ''}>${badge}</span></a>`,
+    )
+    render(links, byId('sections'))
   },
 }
 
@@ -144,40 +87,23 @@ const views = {
  */
 /** @type {View[]} */
 const heard = Object.values(views)
-const links = Object.fromEntries(
-  Object.entries(views).map(([name, { title }]) => [
-    name,
-    el('a', { href: addressOf(name), 'data-section': name }, el('span', {}, title), el('span.badge', { hidden: true })),
-  ]),
-)
-byId('sections').append(...Object.values(links))
 
 // ── sections ───────────────────────────────────────────────────────────────
 
 /** Requests have addresses of their own, with the filter and the one that is chosen. */
-function addressOf(name) {
-  return name === 'requests' ? '/system/dashboard/requests' : `/system/dashboard#${name}`
-}
+const addressOf = (name) => (name === 'requests' ? REQUESTS : `/system/dashboard#${name}`)
 
-function wantedSection() {
-  if (location.pathname.startsWith('/system/dashboard/requests')) return 'requests'
-  return location.hash.slice(1)
-}
-
-/** Goes to a section without loading the page again. */
-function open(name) {
-  if (wantedSection() !== name) history.pushState(null, '', addressOf(name))
-  show(name)
-}
-
-function show(wanted) {
+/** Shows the section that the address names. */
+function show() {
+  const wanted = location.pathname.startsWith(REQUESTS) ? 'requests' : location.hash.slice(1)
   const name = wanted in views ? wanted : 'requests'
   if (main.firstElementChild === views[name].element) return
   main.replaceChildren(views[name].element)
-  for (const [each, link] of Object.entries(links)) setAttribute(link, 'aria-current', each === name ? 'true' : null)
+  page.refreshBadges()
   document.title = `${views[name].title} · heddle`
   // In a narrow window the sections are a row that scrolls sideways.
-  byId('sections').scrollLeft = links[name].offsetLeft - byId('sections').clientWidth / 3
+  const link = /** @type {HTMLElement} */ (byId('sections').querySelector('[aria-current]'))
+  byId('sections').scrollLeft = link.offsetLeft - byId('sections').clientWidth / 3
   views[name].show()
 }
 
@@ -187,28 +113,14 @@ function go(address) {
   dispatchEvent(new PopStateEvent('popstate'))
 }
 
-/** The link in which something was clicked. @param {Event} event @returns {HTMLAnchorElement | null} */
-const linkOf = ({ target }, selector = 'a') => /** @type {Element} */ (target).closest(selector)
-
-const isPlain = (event) => !event.metaKey && !event.ctrlKey && !event.shiftKey
-
-byId('sections').addEventListener('click', (event) => {
-  const name = linkOf(event)?.dataset.section
-  if (name === undefined || !isPlain(event)) return
-  event.preventDefault()
-  open(name)
-})
-// Links from one section to another.
 document.addEventListener('click', (event) => {
-  const address = linkOf(event, 'a[href^="/system/dashboard"]')?.getAttribute('href')
-  if (address === undefined || event.defaultPrevented || !isPlain(event)) return
+  const link = /** @type {Element} */ (event.target).closest('a[href^="/system/dashboard"]')
+  if (link === null || event.defaultPrevented || !isPlain(event)) return
   event.preventDefault()
-  go(address)
+  // The section that is shown stays as it is.
+  if (link.getAttribute('aria-current') !== 'true') go(link.getAttribute('href'))
 })
-for (const type of ['hashchange', 'popstate'])
-  addEventListener(type, () => {
-    if (location.hash !== '#main') show(wantedSection())
-  })
+for (const type of ['hashchange', 'popstate']) addEventListener(type, () => location.hash === '#main' || show())
 
 // ── the stream ─────────────────────────────────────────────────────────────
 
@@ -217,7 +129,7 @@ new Connection({
     connected = state === 'live'
     setAttribute(byId('link'), 'data-state', state)
     setAttribute(byId('figures'), 'data-stale', state === 'lost' ? 'true' : null)
-    setText(byId('link-text'), STATES[state])
+    byId('link-text').textContent = STATES[state]
   },
   onFrame(frame, isOtherProcess) {
     if (frame.type !== 'live' && frame.status !== undefined) learnApplication(frame.status)
@@ -255,4 +167,4 @@ function lettersSoon() {
 }
 setInterval(() => document.hidden || !views.letters.element.isConnected || void page.loadLetters(), LETTERS_MS)
 
-show(wantedSection())
+show()

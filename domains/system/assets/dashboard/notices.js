@@ -1,33 +1,28 @@
-import { el } from '/system/dashboard/dom.js'
 import { count, duration, plural } from './format.js'
+import { html, nothing } from './lit-html.js'
 import { isIll } from './tools.js'
+import { KeyedList } from './view.js'
 
 /** Notices of faults and of missed events, on top of the page: each stays until its cause is gone, or until it is closed. */
 export class Notices {
-  element
-
-  /** @param element holds the notices; a live region */
-  constructor(element) {
-    this.element = element
-  }
+  #list = new KeyedList('notices')
+  element = this.#list.element
+  #notices = new Map()
 
   /** Shows a notice in place of the last one of that subject. @param text null removes it */
   tell(subject, kind, text, canClose = false) {
-    const known = [...this.element.children].find(({ dataset }) => dataset.subject === subject)
-    if (text === null) return known?.remove()
-    if (known?.firstElementChild.textContent === text) return
-    const element = el('div', { class: `notice notice-${kind}`, 'data-subject': subject }, el('p', {}, text))
-    if (canClose) {
-      element.append(
-        el(
-          'button.quiet',
-          { type: 'button', 'aria-label': 'Close this notice', click: () => element.remove() },
-          'Close',
-        ),
-      )
+    if (text === null) this.#notices.delete(subject)
+    else this.#notices.set(subject, { kind, text, canClose })
+    this.#list.show([...this.#notices].map((notice) => this.#entry(notice)))
+  }
+
+  #entry([subject, { kind, text, canClose }]) {
+    const close = () => this.tell(subject, kind, null)
+    return {
+      key: subject,
+      attributes: { class: 'notice', 'data-tone': kind, 'data-subject': subject },
+      content: html`<p>${text}</p>${canClose ? html`<button class="quiet" type="button" aria-label="Close this notice" @click=${close}>Close</button>` : nothing}`,
     }
-    if (known === undefined) this.element.append(element)
-    else known.replaceWith(element)
   }
 
   /** @param {{ status?: import('#heddle').SystemDump, readiness?: import('#heddle').Readiness }} frame what has not changed is left out */

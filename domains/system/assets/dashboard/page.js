@@ -1,9 +1,7 @@
-import { el } from '/system/dashboard/dom.js'
+import { html } from './lit-html.js'
+import { logIn } from './parts.js'
 
-const REQUESTS = '/system/dashboard/requests'
-
-/** The address of a request, a job's run, or what an event belongs to, by its id. */
-const addressOfRequest = (id) => `${REQUESTS}/${encodeURIComponent(id)}`
+export const REQUESTS = '/system/dashboard/requests'
 
 /** The address of the requests that a search finds, such as `plugin:shop.PlaceOrder`. */
 export const addressOfSearch = (query) => `${REQUESTS}?q=${encodeURIComponent(query)}`
@@ -20,33 +18,15 @@ export const addressOfDeath = (at) => `/system/dashboard?death=${encodeURICompon
 /** What the address of this page names, if it names one. */
 export const named = (what) => new URLSearchParams(location.search).get(what)
 
-/** Shows an address of this page without loading the page again. */
-function visit(address) {
-  history.pushState(null, '', address)
-  dispatchEvent(new PopStateEvent('popstate'))
-}
+/** A link to an address of this page, which is followed without loading the page again. */
+export const inPage = (address, text) => html`<a class="in-page" href=${address}>${text}</a>`
 
-/** Follows a link to an address of this page, unless it is to be opened elsewhere. */
-export function follow(event, address) {
-  event.stopPropagation()
-  if (event.metaKey || event.ctrlKey || event.shiftKey) return
-  event.preventDefault()
-  visit(address)
-}
+/** The address of a request, a job's run, or what an event belongs to, by its id. @param {string | null} span the row that is chosen there */
+export const addressOfRequest = (id, span = null) =>
+  `${REQUESTS}/${encodeURIComponent(id)}${span === null ? '' : `?span=${encodeURIComponent(span)}`}`
 
-/** A link to an address of this page. @param props further attributes */
-export function inPage(address, text, props = {}) {
-  return el('a.in-page', { href: address, click: (event) => follow(event, address), ...props }, text)
-}
-
-/** A link to the request that an id belongs to. @param span the row of its waterfall that is chosen there */
-export const linkToRequest = (id, text = id, span = null) =>
-  inPage(addressOfRequest(id) + (span === null ? '' : `?span=${encodeURIComponent(span)}`), text)
-
-/** Goes to the login page when the service wants a token: after a start with one, or when the cookie has run out. */
-export function logIn() {
-  location.replace(`/system/login?next=${encodeURIComponent(location.pathname)}`)
-}
+/** A link to the request that an id belongs to. */
+export const linkToRequest = (id, text = id) => inPage(addressOfRequest(id), text)
 
 /** A stream that fails does not say why: another request does. */
 export async function logInIfAsked() {

@@ -1,5 +1,8 @@
-import { html, nothing, render } from '/system/dashboard/lit-html.js'
 import { ago, count, duration, plural, rate } from './format.js'
+import { html, nothing } from './lit-html.js'
+import { addressOfSearch } from './page.js'
+import { empty } from './parts.js'
+import { View } from './view.js'
 
 /** Seconds between two looks while the section is shown. */
 const LOOK_SECONDS = 2
@@ -13,11 +16,7 @@ const COLUMNS = [
 ]
 
 /** Which plugin is slow, which fails, and what the last change of the code has made of it. */
-export class PluginsView {
-  title = 'Plugins'
-  badge = ''
-  element = document.createElement('section')
-  #page
+export class PluginsView extends View {
   #report = null
   #isMissing = false
   #sortBy = 'slow'
@@ -25,10 +24,7 @@ export class PluginsView {
   #isAsking = false
 
   constructor(page) {
-    this.#page = page
-    this.element.className = 'view plugins'
-    this.element.setAttribute('aria-label', 'Plugins')
-    this.#draw()
+    super(page, 'Plugins', 'plugins')
   }
 
   onHello() {
@@ -36,45 +32,44 @@ export class PluginsView {
   }
 
   onSecond() {
-    if (!this.element.isConnected || document.hidden || ++this.#seconds % LOOK_SECONDS !== 0) return
-    void this.#look()
+    if (this.isShown && ++this.#seconds % LOOK_SECONDS === 0) void this.#look()
   }
 
   show() {
+    super.show()
     void this.#look()
   }
 
   async #look() {
     if (!this.element.isConnected || this.#isAsking) return
     this.#isAsking = true
-    const report = await this.#page.fetchJson('/system/plugins')
+    const report = await this.page.fetchJson('/system/plugins')
     this.#isAsking = false
     this.#isMissing = report === null
     this.#report = report ?? this.#report
-    this.#draw()
+    this.draw()
   }
 
-  #draw() {
-    render(this.#content(), this.element)
-  }
-
-  #content() {
+  content() {
     const report = this.#report
-    if (report === null)
-      return html`<div class="card"><p class="empty">${this.#isMissing ? 'The plugin that measures them (show-plugins) is not installed.' : 'Looking …'}</p></div>`
+    if (report === null) {
+      const why = this.#isMissing ? 'The plugin that measures them (show-plugins) is not installed.' : 'Looking …'
+      return html`<div class="card"><p class="empty">${why}</p></div>`
+    }
     if (report.plugins.length === 0)
-      return html`<div class="card empty"><p class="empty-title">No plugin has a route, a subscriber or a job</p></div>`
+      return html`<div class="card">${empty('No plugin has a route, a subscriber or a job')}</div>`
     const seconds = Math.max(1, (Date.parse(report.to) - Date.parse(report.from)) / 1000)
     const slowest = Math.max(...report.plugins.map(({ slow_ms: ms }) => ms ?? 0), 0.001)
     const of = { seconds, slowest, hasBefore: report.before !== null }
+    const before = html`<th scope="col" class="number">Old p50</th><th scope="col" class="number">Old p95</th>`
     return html`
       <div class="card answers">${answers(report)}</div>
       <div class="card scrolls">
-        <table class="handlers">
+        <table class="handlers stacked">
           <thead><tr>
             <th scope="col">Plugin</th>
             ${COLUMNS.map(([key, text]) => this.#heading(key, text))}
-            ${of.hasBefore ? html`<th scope="col" class="number">Old p50</th><th scope="col" class="number">Old p95</th>${this.#heading('change', 'Change')}` : nothing}
+            ${of.hasBefore ? [before, this.#heading('change', 'Change')] : nothing}
           </tr></thead>
           ${this.#sorted(report.plugins).map((plugin) => pluginRows(plugin, of))}
         </table>
@@ -90,7 +85,7 @@ export class PluginsView {
 
   #sort(key) {
     this.#sortBy = key
-    this.#draw()
+    this.draw()
   }
 
   /** As the process has sorted them: the slowest first; or by another column. */
@@ -128,9 +123,9 @@ function answers({ plugins, changed, before, from }) {
       ? html`<p class="muted">Nothing is known of the code before ${since} ${ago(changed.at)}.</p>`
       : changes.length === 0
         ? html`<p>Nothing has become slower or faster, and nothing fails more often, since ${since} ${ago(changed.at)}.</p>`
-        : html`<p>Since ${since} ${ago(changed.at)}:</p><ul class="plain">${changes.map(
+        : html`<p>Since ${since} ${ago(changed.at)}:</p><ul>${changes.map(
             ({ handler, text, isWorse }) =>
-              html`<li class="state ${isWorse ? 'state-bad' : 'state-ok'}"><span class="dot"></span><span><code>${handler.name}</code> ${text}</span></li>`,
+              html`<li class="state" data-tone=${isWorse ? 'bad' : 'ok'}><span class="dot"></span><span><code>${handler.name}</code> ${text}</span></li>`,
           )}</ul>`
   return html`${slowest}${different}`
 }
@@ -139,8 +134,8 @@ function pluginRows({ plugin, errors, handlers }, of) {
   const isCalled = handlers.some(({ calls }) => calls > 0)
   return html`<tbody class=${isCalled ? '' : 'is-idle'}>
     <tr class="plugin-row"><th scope="rowgroup" colspan=${of.hasBefore ? 9 : 6}>
-      <a href=${`/system/dashboard/requests?q=${encodeURIComponent(`plugin:${plugin}`)}`}>${plugin}</a>
-      ${errors > 0 ? html`<span class="state state-bad">${plural(errors, 'error')}</span>` : nothing}
+      <a href=${addressOfSearch(`plugin:${plugin}`)}>${plugin}</a>
+      ${errors > 0 ? html`<span class="state" data-tone="bad">${plural(errors, 'error')}</span>` : nothing}
     </th></tr>
     ${handlers.map((handler) => handlerRow(handler, of))}
   </tbody>`
@@ -176,7 +171,7 @@ function changeCell(handler) {
 function linkOf({ plugin, kind, name }) {
   const words =
     kind === 'event' ? `"${plugin}."` : `plugin:${plugin}${kind === 'request' ? ` route:${name.split(' ')[1]}` : ''}`
-  return `/system/dashboard/requests?q=${encodeURIComponent(words)}`
+  return addressOfSearch(words)
 }
 
 /** With fewer calls, before or now, a percentile says little. */

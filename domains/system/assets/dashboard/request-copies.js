@@ -1,4 +1,5 @@
-/** What can be copied of a request: a command and a test that repeat it. It imports nothing, so that it can be tested without a page. */
+/** What can be copied of a request: a command and a test that repeat it. */
+import { literal, quoted, shellWord } from './source-text.js'
 
 const WITH_BODY = new Set(['POST', 'PUT', 'PATCH', 'DELETE'])
 /** Characters of a title. */
@@ -122,19 +123,17 @@ function queryOf(query) {
 /** A command of a POSIX shell. @param repeat in which nothing is missing */
 export function curlOf({ method, path, body, type, headers }, origin) {
   const how = method === 'GET' ? [] : method === 'HEAD' ? ['--head'] : ['-X', method]
-  const parts = ['curl', ...how, quoted(origin + path)]
-  for (const [name, value] of Object.entries(headers)) parts.push('-H', quoted(`${name}: ${value}`))
+  const parts = ['curl', ...how, shellWord(origin + path)]
+  for (const [name, value] of Object.entries(headers)) parts.push('-H', shellWord(`${name}: ${value}`))
   if (body !== undefined) {
-    if (type !== null) parts.push('-H', quoted(`content-type: ${type}`))
-    parts.push('--data-raw', quoted(textOf(body)))
+    if (type !== null) parts.push('-H', shellWord(`content-type: ${type}`))
+    parts.push('--data-raw', shellWord(textOf(body)))
   }
   return parts.join(' ')
 }
 
 /** A body as it is sent. */
 export const textOf = (body) => (typeof body === 'string' ? body : JSON.stringify(body))
-
-const quoted = (text) => `'${text.replaceAll("'", `'\\''`)}'`
 
 /**
  * A test that boots the domains, and sends the request once more. It fails while the request fails as it did.
@@ -151,13 +150,11 @@ export function testOf(request, testing) {
     "import { test } from 'node:test'",
     `import { boot } from '${testing}'`,
     '',
-    `test(${literal(`${method} ${route === '' ? path : route} ${expected}`.slice(0, TITLE_MAX))}, async (t) => {`,
+    `test(${quoted(`${method} ${route === '' ? path : route} ${expected}`.slice(0, TITLE_MAX))}, async (t) => {`,
     '  const app = await boot(t)',
   ]
   if (lacks !== '') lines.push(`  // ${lacks}.`)
-  lines.push(
-    `  const answer = await app.request(${literal(method)}, ${literal(path)}${optionsOf(body, type, headers)})`,
-  )
+  lines.push(`  const answer = await app.request(${quoted(method)}, ${quoted(path)}${optionsOf(body, type, headers)})`)
   if (error !== null) lines.push(`  // ${comment(error)}`)
   lines.push(
     isBroken
@@ -173,31 +170,9 @@ export function testOf(request, testing) {
 
 function optionsOf(body, type, withheld) {
   const headers = typeof body === 'string' ? { 'content-type': type, ...withheld } : withheld
-  const options = [
-    ...(body === undefined ? [] : [`body: ${code(body, '  ')}`]),
-    ...(Object.keys(headers).length === 0 ? [] : [`headers: ${code(headers, '  ')}`]),
-  ]
-  return options.length === 0 ? '' : `, { ${options.join(', ')} }`
+  const hasHeaders = Object.keys(headers).length > 0
+  if (body === undefined && !hasHeaders) return ''
+  return `, ${literal({ ...(body === undefined ? {} : { body }), ...(hasHeaders ? { headers } : {}) }, '  ', 40)}`
 }
 
 const comment = (text) => text.replaceAll(/\s+/g, ' ').slice(0, 200)
-const literal = (text) =>
-  `'${JSON.stringify(text).slice(1, -1).replaceAll('\\"', '"').replaceAll("'", "\\'").replaceAll('\u2028', '\\u2028').replaceAll('\u2029', '\\u2029')}'`
-
-/** A value of JSON as source text. */
-function code(value, indent) {
-  if (typeof value === 'string') return literal(value)
-  if (value === null || typeof value !== 'object') return JSON.stringify(value)
-  const isList = Array.isArray(value)
-  const parts = isList
-    ? value.map((each) => code(each, `${indent}  `))
-    : Object.entries(value).map(([name, each]) => `${nameOf(name)}: ${code(each, `${indent}  `)}`)
-  const [open, close] = isList ? ['[', ']'] : ['{ ', ' }']
-  if (parts.length === 0) return isList ? '[]' : '{}'
-  const line = open + parts.join(', ') + close
-  if (line.length + indent.length <= 100 && !line.includes('\n')) return line
-  return `${open.trim()}\n${parts.map((part) => `${indent}  ${part},\n`).join('')}${indent}${close.trim()}`
-}
-
-/** `__proto__: …` in a literal sets the prototype. */
-const nameOf = (name) => (name === '__proto__' ? `['${name}']` : /^[A-Za-z_$][\w$]*$/.test(name) ? name : literal(name))

@@ -1,15 +1,15 @@
-import { html, nothing } from '/system/dashboard/lit-html.js'
 import { letterReplays, outcomeOf } from './dead-letter-actions.js'
 import { clock, duration, plural } from './format.js'
-import { addressOfLetter } from './page.js'
+import { html, nothing } from './lit-html.js'
+import { addressOfLetter, inPage } from './page.js'
 import { repeatOf, testOf } from './request-copies.js'
-import { editorLink, endOf, hatching, link, logsBlock, spanDetail, waterfall } from './request-span.js'
+import { editorLink, endOf, hatching, logsBlock, spanDetail, waterfall } from './request-span.js'
 import { logsOf, rowsOf } from './request-tree.js'
 
 /**
  * The right side: one request.
  * @param {{ chosen: string | null, copied: string, isSure: boolean, sending: string, letters: object[],
- *   asking: { what: string, missing: object[] } | null, onBack, onChoose, onCopy, onCurl, onEditor, onMissing, onReplay, onSend }} how
+ *   asking: { what: string, missing: object[] } | null, back, onChoose, onCopy, onCurl, onEditor, onMissing, onReplay, onSend }} how
  */
 export function requestDetail(request, how) {
   const rows = rowsOf(request)
@@ -22,11 +22,11 @@ export function requestDetail(request, how) {
     rows[0]
   return html`
     ${hatching}
-    ${backLink(how.onBack)}
+    ${how.back}
     <header class="request-head">
       <h2>
         ${statusBadge(request)} <span>${titleOf(request)}</span>
-        ${how.letters.length > 0 ? html`<span class="tag tag-bad">${plural(how.letters.length, 'dead letter')}</span>` : nothing}
+        ${how.letters.length > 0 ? html`<span class="tag" data-tone="bad">${plural(how.letters.length, 'dead letter')}</span>` : nothing}
       </h2>
       <div class="request-buttons">${buttonsOf(request, how)}</div>
     </header>
@@ -46,8 +46,7 @@ export const CURL = 'Copy as curl'
 export const SEND = 'Send again'
 
 /** In a narrow window the list and the one that is chosen take turns. */
-export const backLink = (onBack) =>
-  html`<a class="back" href="/system/dashboard/requests" @click=${onBack}>← All requests</a>`
+export const backLink = (address) => html`<a class="back" href=${address}>← All requests</a>`
 
 function buttonsOf(request, { copied, isSure, letters, onCopy, onCurl, onReplay, onSend }) {
   const copyButton = (text, make) =>
@@ -87,12 +86,13 @@ function whyBox({ why, project }) {
 }
 
 export function statusBadge({ kind, status, state, failed }) {
-  if (state === 'open') return html`<span class="status status-open">open</span>`
-  if (state === 'unfinished') return html`<span class="status status-bad">died</span>`
-  if (kind === 'job') return html`<span class="status ${failed ? 'status-bad' : ''}">job</span>`
-  const of = status === null ? '–' : status === 0 ? 'gone' : status
-  const how = status >= 500 ? 'bad' : status >= 400 || status === 0 ? 'warn' : status === null ? '' : 'ok'
-  return html`<span class="status ${how === '' ? '' : `status-${how}`}">${of}</span>`
+  const badge = (tone, text) => html`<span class="status" data-tone=${tone}>${text}</span>`
+  if (state === 'open') return badge('warn', 'open')
+  if (state === 'unfinished') return badge('bad', 'died')
+  if (kind === 'job') return badge(failed ? 'bad' : nothing, 'job')
+  if (status === null) return badge(nothing, '–')
+  if (status === 0) return badge('warn', 'gone')
+  return badge(status >= 500 ? 'bad' : status >= 400 ? 'warn' : 'ok', status)
 }
 
 export const titleOf = ({ kind, method, path, route, plugin, id }) =>
@@ -116,7 +116,7 @@ function factsOf(request, rows, endMs) {
     ['', logs.length === 0 ? '' : plural(logs.length, 'log')],
     ['user', user ?? ''],
     ['on', replica],
-    ['at', clock(new Date(atMs).toISOString())],
+    ['at', clock(atMs)],
     ['', id],
     ['trace', parts.find(({ traceId }) => traceId !== undefined)?.traceId ?? ''],
   ].filter(([, value]) => value !== '')
@@ -156,8 +156,8 @@ function letterLines(request, letters) {
   const replayed = lettersOf(request, letterReplays.all())
   if (letters.length + replayed.length === 0) return nothing
   return html`
-    <ul class="plain letter-lines" aria-label="Dead letters of the request">
-      ${letters.map((letter) => html`<li>${link(addressOfLetter(letter.id), 'Dead letter')} ${aboutOf(letter)}</li>`)}
+    <ul class="letter-lines" aria-label="Dead letters of the request">
+      ${letters.map((letter) => html`<li>${inPage(addressOfLetter(letter.id), 'Dead letter')} ${aboutOf(letter)}</li>`)}
       ${replayed.map((letter) => html`<li data-outcome=${letter.replay.outcome}>${outcomeOf(letter.replay)} ${aboutOf(letter)} ${reasonOf(letter.replay)}</li>`)}
     </ul>`
 }

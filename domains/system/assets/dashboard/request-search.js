@@ -13,6 +13,8 @@ export const WORDS = {
   replica: 'shop-1',
   since: '10m',
 }
+/** What there is, for a reader. */
+export const FILTERS = `Filters are ${Object.keys(WORDS).join(': ')}: >200ms`
 const TOKEN = /([a-z_]+):(?:"([^"]*)"?|(\S*))|>(\d+(?:\.\d+)?)(ms|s)?(?=\s|$)|"([^"]*)"?|(\S+)/g
 const IDS = /^(?:(?:req|evt|job)_\S+|[0-9a-f]{32})$/
 const STATUSES = /^(?:[1-5]xx|[1-5]\d\d|failed|open|unfinished)$/
@@ -44,7 +46,8 @@ export function parseSearch(query, nowMs = Date.now()) {
 
 /** @returns what is wrong with it, or null */
 function take(name, value, parameters, nowMs) {
-  if (!(name in WORDS)) return unknownHint(name, value)
+  if (!(name in WORDS))
+    return `There is no filter ${name}: ${FILTERS} To look for the text, put it in quotes: "${name}:${value}"`
   if (value === '') return `Enter a value for ${name}:, such as ${name}:${WORDS[name]}`
   if (name === 'since') {
     const sinceMs = timeOf(value, nowMs)
@@ -61,17 +64,6 @@ function take(name, value, parameters, nowMs) {
   return null
 }
 
-function unknownHint(name, value) {
-  const near = nearest(name)
-  const instead =
-    near === null
-      ? `Filters are ${Object.keys(WORDS)
-          .map((each) => `${each}:`)
-          .join(' ')} >200ms`
-      : `Did you mean ${near}:${value}?`
-  return `There is no filter ${name}: ${instead} To look for the text, put it in quotes: "${name}:${value}"`
-}
-
 function timeOf(value, nowMs) {
   const [, amount, unit] = /^(\d+)([smhd])$/.exec(value) ?? []
   if (amount !== undefined) return nowMs - Number(amount) * UNITS[unit]
@@ -84,28 +76,6 @@ function timeOf(value, nowMs) {
   }
   const atMs = /^\d{4}-\d\d-\d\d/.test(value) ? Date.parse(value) : Number.NaN
   return Number.isNaN(atMs) ? null : atMs
-}
-
-/** The filter that differs in at most two letters. */
-function nearest(name) {
-  const [best] = Object.keys(WORDS)
-    .map((word) => ({ word, steps: distance(name, word) }))
-    .sort((a, b) => a.steps - b.steps)
-  return best.steps <= 2 ? best.word : null
-}
-
-/** Letters to insert, delete, replace or swap. Source: optimal string alignment (Damerau, 1964). */
-function distance(a, b) {
-  const rows = Array.from({ length: a.length + 1 }, (_, n) => [n])
-  for (let m = 0; m <= b.length; m++) rows[0][m] = m
-  for (let n = 1; n <= a.length; n++)
-    for (let m = 1; m <= b.length; m++) {
-      const isSame = a[n - 1] === b[m - 1]
-      rows[n][m] = Math.min(rows[n - 1][m] + 1, rows[n][m - 1] + 1, rows[n - 1][m - 1] + (isSame ? 0 : 1))
-      if (n > 1 && m > 1 && a[n - 1] === b[m - 2] && a[n - 2] === b[m - 1])
-        rows[n][m] = Math.min(rows[n][m], rows[n - 2][m - 2] + 1)
-    }
-  return rows[a.length][b.length]
 }
 
 /** The query with another status; without one where it is empty. */

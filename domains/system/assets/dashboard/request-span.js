@@ -1,6 +1,6 @@
-import { html, nothing, svg } from '/system/dashboard/lit-html.js'
 import { bytes, clock, duration, plural } from './format.js'
-import { addressOfDeath, addressOfEvent, follow } from './page.js'
+import { html, nothing, svg } from './lit-html.js'
+import { addressOfDeath, addressOfEvent, inPage } from './page.js'
 import { EDITORS, editorAddress, editorUrl, isOwnEditor, placeIn } from './request-editor.js'
 import { logsOf } from './request-tree.js'
 
@@ -38,25 +38,28 @@ function fallRow(row, endMs, isChosen, onChoose) {
       role="row" tabindex="0" aria-selected=${String(isChosen)}
       @click=${() => onChoose(key)} @keydown=${(event) => onRowKey(event, key, onChoose)}>
       <span class="fall-name" role="cell" title=${note === '' ? nothing : note}><svg width=${depth * 14} height="1" aria-hidden="true"></svg><b>${name}</b> <i>${note}</i></span>
-      <span class="fall-thread" role="cell" data-thread=${toneOf(thread)}>${thread}</span>
+      <span class="fall-thread" role="cell" data-thread=${laneOf(thread) ?? 'primary'} data-tone=${LANE_TONES[laneOf(thread)] ?? nothing}>${thread}</span>
       <svg class="fall-bar" role="cell" height="14" aria-label=${`from ${duration(atMs)}`}>${barsOf(row, endMs)}</svg>
       <span class="number" role="cell">${duration(ms)}</span>
     </div>`
 }
 
+const BAR_TONES = { request: 'accent', work: 'info', db: 'violet', state: 'violet', event_bus: 'ok', before: 'warn' }
+
 /** The waits are hatched: of a delivery what lies between the attempts, of an attempt what came before it. */
-function barsOf({ kind, atMs, ms, waits }, endMs) {
-  const own = kind === 'delivery' ? svg`${bar('bar-delivery', atMs, ms, endMs)}` : nothing
-  return svg`${own}${waits.map((wait) => bar(kind === 'delivery' ? 'bar-wait' : 'bar-before', wait.atMs, wait.ms, endMs))}
-    ${kind === 'delivery' ? nothing : bar(`bar-${kind}`, atMs, ms, endMs)}`
+function barsOf({ kind, atMs, ms, waits, isFailed }, endMs) {
+  const own = bar(kind, isFailed ? 'bad' : BAR_TONES[kind], atMs, ms, endMs)
+  const wait = kind === 'delivery' ? 'wait' : 'before'
+  const between = waits.map((each) => bar(wait, BAR_TONES[wait], each.atMs, each.ms, endMs))
+  return kind === 'delivery' ? [own, between] : [between, own]
 }
 
-function bar(kind, atMs, ms, endMs) {
+function bar(kind, tone, atMs, ms, endMs) {
   const width = Math.min(100, Math.max(((ms ?? 0) / endMs) * 100, LEAST))
   const x = Math.min((atMs / endMs) * 100, 100 - width)
-  const isThin = kind === 'bar-before'
-  const fill = kind === 'bar-wait' ? 'url(#request-wait)' : nothing
-  return svg`<rect class=${`bar ${kind}`} fill=${fill} x=${`${x}%`} width=${`${width}%`} y=${isThin ? 6.5 : 2} height=${isThin ? 1 : 10} rx=${isThin ? 0 : 2}></rect>`
+  const isThin = kind === 'before'
+  const fill = kind === 'wait' ? 'url(#request-wait)' : nothing
+  return svg`<rect class=${`bar bar-${kind}`} data-tone=${tone ?? nothing} fill=${fill} x=${`${x}%`} width=${`${width}%`} y=${isThin ? 6.5 : 2} height=${isThin ? 1 : 10} rx=${isThin ? 0 : 2}></rect>`
 }
 
 /** What hatches a wait; once in the section, since patterns are found by their ids. */
@@ -68,9 +71,12 @@ export const hatching = html`
   </defs></svg>`
 
 /** Lanes get colours by their number. */
-function toneOf(thread) {
+const LANE_TONES = ['info', 'violet', 'ok', 'warn']
+
+/** @returns undefined for the primary */
+function laneOf(thread) {
   const [, lane] = /lane (\d+)$/.exec(thread) ?? []
-  return lane === undefined ? 'primary' : String(Number(lane) % 4)
+  return lane === undefined ? undefined : Number(lane) % LANE_TONES.length
 }
 
 function onRowKey(event, key, onChoose) {
@@ -176,18 +182,20 @@ function editorChoice(onEditor) {
 function stepsOf({ group, steps, isGivenUp }) {
   return block(
     `Subscriber ${group}${isGivenUp ? ', given up: it is a dead letter' : ''}`,
-    html`<ul class="plain">${steps.map(({ name, atMs, delayMs, attempt }) => html`<li><span class="muted">${clock(new Date(atMs).toISOString())}</span> ${name.replaceAll('_', ' ')}${attempt === undefined ? '' : ` ${attempt}`}${delayMs === undefined ? '' : ` after ${duration(delayMs)}`}</li>`)}</ul>`,
+    html`<ul>${steps.map(({ name, atMs, delayMs, attempt }) => html`<li><span class="muted">${clock(atMs)}</span> ${name.replaceAll('_', ' ')}${attempt === undefined ? '' : ` ${attempt}`}${delayMs === undefined ? '' : ` after ${duration(delayMs)}`}</li>`)}</ul>`,
   )
 }
+
+const LOG_TONES = { error: 'bad', warning: 'warn' }
 
 /** @param {boolean} isOfAll says which plugin has logged it */
 export function logsBlock(title, logs, isOfAll = true) {
   if (logs.length === 0) return nothing
   return block(
     title,
-    html`<ul class="plain logs">${logs.map(
+    html`<ul class="logs">${logs.map(
       ({ level, message, fields, from, atMs }) => html`
-        <li class=${`is-${level}`}><span class="muted">${clock(new Date(atMs).toISOString())}</span> <b>${level.toUpperCase()}</b> ${message} <span class="muted">${isOfAll ? from : ''}${fields === undefined ? '' : ` ${fieldsOf(fields)}`}</span></li>`,
+        <li data-tone=${LOG_TONES[level] ?? nothing}><span class="muted">${clock(atMs)}</span> <b>${level.toUpperCase()}</b> ${message} <span class="muted">${isOfAll ? from : ''}${fields === undefined ? '' : ` ${fieldsOf(fields)}`}</span></li>`,
     )}</ul>`,
   )
 }
@@ -240,16 +248,12 @@ function readable(text) {
 /** Characters of JSON in one line. */
 const LINE_MAX = 60
 
-/** A link to what is shown elsewhere on the page. */
-export const link = (address, text) =>
-  html`<a class="in-page" href=${address} @click=${(event) => follow(event, address)}>${text}</a>`
-
 /** An event in the list of events. */
-const eventLink = (id) => link(addressOfEvent(id), id)
+const eventLink = (id) => inPage(addressOfEvent(id), id)
 
 /** The black box of the lane that died. */
 const deathLink = ({ atMs, lane }) =>
-  link(
+  inPage(
     addressOfDeath(new Date(atMs).toISOString()),
     `Black box of lane ${lane}: its last steps, and what else was in flight`,
   )

@@ -1,14 +1,16 @@
-import { applicationOrigin, sendRequest } from '/system/dashboard/application.js'
-import { html, render } from '/system/dashboard/lit-html.js'
+import { applicationOrigin, sendRequest } from './application.js'
 import { letterReplays } from './dead-letter-actions.js'
+import { html } from './lit-html.js'
+import { addressOfRequest, REQUESTS } from './page.js'
+import { empty, isTyping } from './parts.js'
 import { curlOf, missingOf, repeatOf, textOf } from './request-copies.js'
 import { backLink, CURL, lettersOf, requestDetail, SEND } from './request-detail.js'
 import { chooseEditor, editorAddress } from './request-editor.js'
 import { PINNED_MAX, ROW_PX, requestList } from './request-list.js'
-import { parseSearch, WORDS, withStatus } from './request-search.js'
+import { FILTERS, parseSearch, withStatus } from './request-search.js'
 import { byKind, LookedAt, RequestSource } from './request-source.js'
+import { View } from './view.js'
 
-const PATH = '/system/dashboard/requests'
 /** A request that is so young, or was replayed, may still cause something. Milliseconds. */
 const YOUNG_MS = 10_000
 /** The list stands still for so long after the pointer has moved over it. Milliseconds. */
@@ -28,11 +30,7 @@ const STATUSES = [
 const EXAMPLE = 'status:5xx plugin:users.* since:10m >200ms "text"'
 
 /** The requests and jobs that the history keeps; on the right the one that is chosen. Filter, choice and span are in the address. */
-export class RequestsView {
-  title = 'Requests'
-  badge = ''
-  element = document.createElement('section')
-  #page
+export class RequestsView extends View {
   #source
   #lookedAt = new LookedAt(localStorage)
   #rows = null
@@ -57,30 +55,26 @@ export class RequestsView {
   #changedMs = 0
 
   constructor(page) {
-    this.#page = page
+    super(page, 'Requests', 'requests')
     this.#source = new RequestSource((path) => page.fetchJson(path))
-    this.element.className = 'view requests'
-    this.element.setAttribute('aria-label', 'Requests')
     addEventListener('popstate', () => this.element.isConnected && this.#moved())
     addEventListener('keydown', (event) => this.#onKey(event))
-    letterReplays.listen(() => this.#draw())
-    this.#draw()
+    letterReplays.listen(() => this.draw())
   }
 
   onHello({ history_off: off = null }) {
     this.#off = off
-    this.#draw()
+    this.draw()
     void this.#look()
   }
 
   onSecond() {
-    if (!this.element.isConnected || document.hidden || this.#isPaused) return
-    void this.#look()
+    if (this.isShown && !this.#isPaused) void this.#look()
   }
 
   onLetters(letters) {
     this.#letters = letters ?? []
-    this.#draw()
+    this.draw()
   }
 
   show() {
@@ -91,11 +85,16 @@ export class RequestsView {
 
   get #id() {
     const { pathname } = location
-    return pathname.startsWith(`${PATH}/`) ? decodeURIComponent(pathname.slice(PATH.length + 1)) : null
+    return pathname.startsWith(`${REQUESTS}/`) ? decodeURIComponent(pathname.slice(REQUESTS.length + 1)) : null
   }
 
   get #query() {
     return new URLSearchParams(location.search).get('q') ?? ''
+  }
+
+  /** The query of an address that keeps the filter. */
+  get #search() {
+    return this.#query === '' ? '' : `?q=${encodeURIComponent(this.#query)}`
   }
 
   get #span() {
@@ -107,8 +106,12 @@ export class RequestsView {
     const parameters = new URLSearchParams()
     if (query !== '') parameters.set('q', query)
     if (span !== null) parameters.set('span', span)
-    const address = `${PATH}${id === null ? '' : `/${encodeURIComponent(id)}`}${parameters.size === 0 ? '' : `?${parameters}`}`
-    history[isNew ? 'pushState' : 'replaceState'](null, '', address)
+    const address = id === null ? REQUESTS : addressOfRequest(id)
+    history[isNew ? 'pushState' : 'replaceState'](
+      null,
+      '',
+      parameters.size === 0 ? address : `${address}?${parameters}`,
+    )
     this.#moved()
   }
 
@@ -118,7 +121,7 @@ export class RequestsView {
     this.#asking = null
     this.#heldUntilMs = 0
     this.#source.reset()
-    this.#draw()
+    this.draw()
     void this.#look()
   }
 
@@ -133,8 +136,8 @@ export class RequestsView {
     try {
       const [found] = await Promise.all([this.#source.look(parseSearch(query)), this.#lookAtOne(id)])
       if (query === this.#query) this.#take(found)
-      this.#draw()
-      if (await this.#source.outline(this.#rowsInView())) this.#draw()
+      this.draw()
+      if (await this.#source.outline(this.#rowsInView())) this.draw()
     } finally {
       this.#isAsking = false
       if (this.#isAgain) void this.#look()
@@ -193,33 +196,30 @@ export class RequestsView {
 
   // ── what is shown ────────────────────────────────────────────────────────
 
-  #draw() {
+  content() {
     const query = this.#query
     const { hints, parameters } = parseSearch(query)
-    const status = parameters.status ?? ''
     this.element.classList.toggle('has-chosen', this.#id !== null)
-    render(
-      html`
-        <div class="card list">
-          <div class="toolbar">
-            <form class="search" role="search" @submit=${(event) => this.#onSearch(event)}>
-              <input type="search" aria-label="Search requests" title=${`Filters: ${Object.keys(WORDS).join(': ')}: >200ms; an id of a request, event or trace; or any text`} placeholder=${EXAMPLE} .value=${query}
-                @change=${(event) => this.#onSearch(event)} @keydown=${(event) => event.key === 'Escape' && event.target.blur()}>
-              <kbd aria-hidden="true">/</kbd>
-            </form>
-            <div class="statuses" role="group" aria-label="Status">
-              ${STATUSES.map(
-                ([value, text]) =>
-                  html`<button type="button" aria-pressed=${String(status === value)} @click=${() => this.#go(this.#id, withStatus(query, value))}>${text}</button>`,
-              )}
-              <button class="pause" type="button" aria-pressed=${String(this.#isPaused)} @click=${() => this.#pause()}>Pause</button>
-            </div>
+    const status = ([value, text]) => html`
+      <button type="button" aria-pressed=${String((parameters.status ?? '') === value)}
+        @click=${() => this.#go(this.#id, withStatus(query, value))}>${text}</button>`
+    const search = (event) => this.#onSearch(event)
+    return html`
+      <div class="card list">
+        <div class="toolbar">
+          <form class="search" role="search" @submit=${search}>
+            <input type="search" aria-label="Search requests" title=${`${FILTERS}; an id of a request, event or trace; or any text`} placeholder=${EXAMPLE}
+              .value=${query} @change=${search} @keydown=${({ key, target }) => key === 'Escape' && target.blur()}>
+            <kbd aria-hidden="true">/</kbd>
+          </form>
+          <div class="statuses" role="group" aria-label="Status">
+            ${STATUSES.map(status)}
+            <button class="pause" type="button" aria-pressed=${String(this.#isPaused)} @click=${() => this.#pause()}>Pause</button>
           </div>
-          ${this.#list(query, hints)}
         </div>
-        <div class="card detail request">${this.#one()}</div>`,
-      this.element,
-    )
+        ${this.#list(query, hints)}
+      </div>
+      <div class="card detail request">${this.#one()}</div>`
   }
 
   #list(query, hints) {
@@ -240,14 +240,13 @@ export class RequestsView {
       off: this.#off,
       outlines,
       chosenId: this.#detail?.id ?? this.#id,
-      search: query === '' ? '' : `?q=${encodeURIComponent(query)}`,
+      search: this.#search,
     }
     return requestList(shown, {
-      link: (event, id, toQuery = this.#query) => this.#onLink(event, id, toQuery),
       lookedAtAll: () => this.#lookAtAll(),
       noise: () => {
         this.#isNoiseOpen = !this.#isNoiseOpen
-        this.#draw()
+        this.draw()
       },
       newer: () => this.#toTop(),
       older: () => {
@@ -264,13 +263,15 @@ export class RequestsView {
 
   #one() {
     const request = this.#detail
-    const onBack = (event) => this.#onLink(event, null, this.#query)
-    if (request === null)
-      return html`<div class="empty"><p class="empty-title">Choose a request</p><p>What it did, what it caused, and why it failed stand here.</p></div>`
+    const back = backLink(REQUESTS + this.#search)
+    if (request === null) return empty('Choose a request', 'What it did, what it caused, and why it failed stand here.')
     if (request.isMissing && Date.now() - request.at_ms < STORED_MS)
-      return html`${backLink(onBack)}<p class="empty">Looking for it …</p>`
-    if (request.isMissing)
-      return html`${backLink(onBack)}<div class="empty"><p class="empty-title">Nothing is kept of ${request.id}</p><p>The history keeps what HISTORY_HOURS and HISTORY_MAX_MB leave; in production a sample of what went well.</p></div>`
+      return html`${back}<p class="empty">Looking for it …</p>`
+    if (request.isMissing) {
+      const why =
+        'The history keeps what HISTORY_HOURS and HISTORY_MAX_MB leave; in production a sample of what went well.'
+      return html`${back}${empty(`Nothing is kept of ${request.id}`, why)}`
+    }
     return requestDetail(request, {
       chosen: this.#span,
       copied: this.#copied,
@@ -278,7 +279,7 @@ export class RequestsView {
       sending: this.#sending,
       asking: this.#asking,
       letters: lettersOf(request, this.#letters),
-      onBack,
+      back,
       onChoose: (key) => this.#go(this.#id, this.#query, { span: key, isNew: false }),
       onCopy: (what, text) => void this.#copy(what, text),
       onCurl: () => this.#repeat(CURL, request),
@@ -290,12 +291,6 @@ export class RequestsView {
   }
 
   // ── what is done ─────────────────────────────────────────────────────────
-
-  #onLink(event, id, query) {
-    if (event.metaKey || event.ctrlKey || event.shiftKey) return
-    event.preventDefault()
-    this.#go(id, query)
-  }
 
   /** An id leads to what it is the id of. */
   #onSearch(event) {
@@ -316,12 +311,12 @@ export class RequestsView {
   #lookAtAll() {
     this.#lookedAt.add(this.#pinned.map(({ row }) => row))
     this.#pinned = []
-    this.#draw()
+    this.draw()
   }
 
   #pause() {
     this.#isPaused = !this.#isPaused
-    this.#draw()
+    this.draw()
   }
 
   #onKey(event) {
@@ -329,7 +324,7 @@ export class RequestsView {
       (event.key === 'k' && (event.ctrlKey || event.metaKey)) || (event.key === '/' && !isTyping(event.target))
     if (!isSearch) return
     event.preventDefault()
-    this.#page.open('requests')
+    this.page.open('requests')
     // In a narrow window the one that is chosen hides the list.
     if (this.#input.offsetParent === null) this.#go(null, this.#query)
     this.#input.select()
@@ -348,10 +343,10 @@ export class RequestsView {
       // Browsers forbid it on plain HTTP, except on localhost.
       prompt('Copy it by hand', text)
     }
-    this.#draw()
+    this.draw()
     setTimeout(() => {
       this.#copied = ''
-      this.#draw()
+      this.draw()
     }, COPIED_MS)
   }
 
@@ -364,17 +359,17 @@ export class RequestsView {
       )
     if (address) chooseEditor(address)
     else select.value = editorAddress()
-    this.#draw()
+    this.draw()
   }
 
   /** Sends the same once more, and shows what came of it. What may change something is sent at the second click. */
   async #send(request, isUnsafe) {
     if (isUnsafe && !this.#isSure) {
       this.#isSure = true
-      this.#draw()
+      this.draw()
       setTimeout(() => {
         this.#isSure = false
-        this.#draw()
+        this.draw()
       }, SURE_MS)
       return
     }
@@ -391,7 +386,7 @@ export class RequestsView {
     const missing = missingOf(wanted)
     this.#asking = missing.length > 0 ? { what, wanted, missing } : null
     if (this.#asking === null) void this.#done(what, wanted)
-    else this.#draw()
+    else this.draw()
   }
 
   #onMissing(event) {
@@ -408,7 +403,7 @@ export class RequestsView {
   async #done(what, { method, path, body, type, headers }) {
     if (what === CURL) return this.#copy(CURL, curlOf({ method, path, body, type, headers }, applicationOrigin()))
     this.#sending = 'Sending it …'
-    this.#draw()
+    this.draw()
     try {
       const sent = body === undefined ? {} : { body: textOf(body) }
       const answer = await sendRequest(path, {
@@ -424,18 +419,16 @@ export class RequestsView {
     } catch (thrown) {
       this.#sending = `It could not be sent: ${thrown.message}`
     }
-    this.#draw()
+    this.draw()
   }
 
   async #replay(letters) {
     for (const letter of letters) {
       const path = `/system/dead-letters/${encodeURIComponent(letter.id)}/replay`
-      if ((await this.#page.fetchJson(path, { method: 'POST' })) !== null) letterReplays.begin(letter)
+      if ((await this.page.fetchJson(path, { method: 'POST' })) !== null) letterReplays.begin(letter)
     }
     this.#changedMs = Date.now()
-    await this.#page.loadLetters()
+    await this.page.loadLetters()
     await this.#look()
   }
 }
-
-const isTyping = ({ tagName }) => tagName === 'INPUT' || tagName === 'TEXTAREA' || tagName === 'SELECT'

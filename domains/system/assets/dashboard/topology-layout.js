@@ -75,12 +75,11 @@ function drop(from, to) {
   return `M${x1} ${y1}C${x1} ${middle} ${x2} ${middle} ${x2} ${to.y}`
 }
 
-/** The attributes of an edge's path. */
+/** What the path of an edge is: its class, its course, and its end. */
 export function edgeOf(from, to, nodes) {
   const ends = [nodes.get(from), nodes.get(to)]
-  if (to.startsWith('tool ')) return { class: 'edge edge-tool', d: drop(...ends) }
-  const isBack = ends[1].x <= ends[0].x
-  return { class: isBack ? 'edge edge-back' : 'edge', d: curve(...ends), 'marker-end': 'url(#arrow)' }
+  if (to.startsWith('tool ')) return { kind: 'edge-tool', d: drop(...ends) }
+  return { kind: ends[1].x <= ends[0].x ? 'edge-back' : '', d: curve(...ends), marker: 'url(#arrow)' }
 }
 
 /** `event user.created` → kind and name. */

@@ -1,4 +1,4 @@
-import { el, setAttribute, setText } from '/system/dashboard/dom.js'
+import { html } from './lit-html.js'
 
 /** Pixels per unit of the picture at most. A picture that is smaller than its place is not enlarged to fit. */
 const SCALE_MAX = 3
@@ -15,17 +15,10 @@ const LINE_PX = 16
 
 /** What of a picture is seen. It fits whole until it is zoomed or moved: with the mouse, fingers, the wheel, keys or buttons. */
 export class Viewport {
-  element = el('div.viewport')
-  #percent = el('span.zoom-percent')
-  controls = el(
-    'div.zoom',
-    { role: 'group', 'aria-label': 'Zoom' },
-    button('−', 'Zoom out (−)', () => this.zoom(1 / STEP)),
-    this.#percent,
-    button('+', 'Zoom in (+)', () => this.zoom(STEP)),
-    button('Fit', 'Show the whole picture (0)', () => this.fit()),
-  )
-  #svg = null
+  element = document.createElement('div')
+  /** What the picture is drawn in. */
+  svg = document.createElementNS('http://www.w3.org/2000/svg', 'svg')
+  #onChange
   #width = 1
   #height = 1
   /** The left upper corner, in units of the picture. */
@@ -37,14 +30,18 @@ export class Viewport {
   #pointers = new Map()
   #isDragged = false
 
-  constructor() {
+  /** @param onChange told when the picture has another scale */
+  constructor(onChange) {
+    this.#onChange = onChange
     const { element } = this
+    element.className = 'viewport'
+    element.append(this.svg)
     new ResizeObserver(() => this.#lay()).observe(element)
     element.addEventListener('wheel', (event) => this.#onWheel(event), { passive: false })
     element.addEventListener('pointerdown', (event) => this.#onDown(event))
     element.addEventListener('pointermove', (event) => this.#onMove(event))
-    for (const type of ['pointerup', 'pointercancel'])
-      element.addEventListener(type, ({ pointerId }) => this.#pointers.delete(pointerId))
+    element.addEventListener('pointerup', ({ pointerId }) => this.#pointers.delete(pointerId))
+    element.addEventListener('pointercancel', ({ pointerId }) => this.#pointers.delete(pointerId))
     // The click that ends a drag is none.
     element.addEventListener(
       'click',
@@ -60,12 +57,23 @@ export class Viewport {
     element.addEventListener('keydown', (event) => this.#onKey(event))
   }
 
-  /** Shows a picture of this size, as the last one was seen. */
-  show(svg, { width, height }) {
-    this.#svg = svg
+  /** Buttons that zoom it. */
+  controls() {
+    const button = (text, label, run) => html`
+      <button class="quiet" type="button" aria-label=${label} title=${label} @click=${run}>${text}</button>`
+    return html`
+      <div class="zoom" role="group" aria-label="Zoom">
+        ${button('−', 'Zoom out (−)', () => this.zoom(1 / STEP))}
+        <span class="zoom-percent">${Math.round(this.#scale * 100)} %</span>
+        ${button('+', 'Zoom in (+)', () => this.zoom(STEP))}
+        ${button('Fit', 'Show the whole picture (0)', () => this.fit())}
+      </div>`
+  }
+
+  /** The picture has this size. It is seen as the last one was. */
+  resize({ width, height }) {
     this.#width = width
     this.#height = height
-    this.element.replaceChildren(svg)
     this.#lay()
   }
 
@@ -119,7 +127,7 @@ export class Viewport {
   /** As high as the picture is in this width, within bounds. */
   #lay() {
     const { element } = this
-    if (this.#svg === null || element.clientWidth === 0) return
+    if (element.clientWidth === 0) return
     const wanted = this.#height * Math.min(1, element.clientWidth / this.#width)
     const height = `${Math.round(Math.max(HEIGHT_MIN, Math.min(wanted, innerHeight * HEIGHT_SHARE)))}px`
     if (element.style.height !== height) element.style.height = height
@@ -128,13 +136,12 @@ export class Viewport {
   }
 
   #draw() {
-    if (this.#svg === null) return
     const [width, height] = [this.#seenWidth, this.#seenHeight]
     this.#x = within(this.#x, width, this.#width)
     this.#y = within(this.#y, height, this.#height)
-    setAttribute(this.#svg, 'viewBox', `${round(this.#x)} ${round(this.#y)} ${round(width)} ${round(height)}`)
-    setAttribute(this.element, 'data-fits', String(this.#fits))
-    setText(this.#percent, `${Math.round(this.#scale * 100)} %`)
+    this.svg.setAttribute('viewBox', `${round(this.#x)} ${round(this.#y)} ${round(width)} ${round(height)}`)
+    this.element.dataset.fits = String(this.#fits)
+    this.#onChange()
   }
 
   // ── pointers and keys ────────────────────────────────────────────────────
@@ -189,7 +196,3 @@ function within(at, seen, whole) {
 }
 
 const round = (value) => Math.round(value * 100) / 100
-
-function button(text, label, run) {
-  return el('button.quiet', { type: 'button', 'aria-label': label, title: label, click: run }, text)
-}

@@ -1,4 +1,4 @@
-import { el } from '/system/dashboard/dom.js'
+import { nothing, render } from './lit-html.js'
 
 /** Rows above and below the visible ones that have elements too. */
 const MARGIN_ROWS = 4
@@ -6,31 +6,38 @@ const MARGIN_ROWS = 4
 /** A long list in which only the visible rows have elements. All rows have the same height; below one of them there may be what it unfolds. */
 export class VirtualList {
   /** The element that scrolls and has the focus; `aria-activedescendant` names the active row. */
-  element
-  #canvas = el('div.rows-canvas', { role: 'presentation' })
+  element = document.createElement('div')
+  #canvas = document.createElement('div')
+  /** What is unfolded below a row: its element, the row's index, and its height. */
+  #unfolded = document.createElement('div')
+  #openIndex = -1
+  #openHeight = 0
   #pool = []
   #rowHeight
-  #fill
-  #make
+  #row
   #count = 0
   #viewHeight = 400
-  /** The row that is unfolded, and the element below it. */
-  #openIndex = -1
-  #open = null
-  #openHeight = 0
-  #openSize = new ResizeObserver(() => this.#measure())
 
-  /** @param {{ rowHeight: number, make: () => HTMLElement, fill: (row: HTMLElement, index: number) => void, onScroll: () => void, [attribute: string]: unknown }} options */
-  constructor({ rowHeight, make, fill, onScroll, ...attributes }) {
+  /**
+   * @param {{ rowHeight: number, row: (index: number) => unknown, onScroll: () => void, [attribute: string]: unknown }} options `row` makes
+   *   the content of a row
+   */
+  constructor({ rowHeight, row, onScroll, ...attributes }) {
     this.#rowHeight = rowHeight
-    this.#make = make
-    this.#fill = fill
-    this.element = el('div.rows', { tabindex: '0', ...attributes }, this.#canvas)
-    this.element.addEventListener('scroll', onScroll, { passive: true })
+    this.#row = row
+    const { element } = this
+    for (const [name, value] of Object.entries({ class: 'rows', tabindex: '0', ...attributes }))
+      element.setAttribute(name, String(value))
+    this.#canvas.setAttribute('role', 'presentation')
+    this.#unfolded.className = 'unfolded'
+    this.#canvas.append(this.#unfolded)
+    element.append(this.#canvas)
+    element.addEventListener('scroll', onScroll, { passive: true })
     new ResizeObserver(([entry]) => {
       this.#viewHeight = entry.contentRect.height
       onScroll()
-    }).observe(this.element)
+    }).observe(element)
+    new ResizeObserver(() => this.#measure()).observe(this.#unfolded)
   }
 
   get isAtTop() {
@@ -57,28 +64,19 @@ export class VirtualList {
   }
 
   #setHeight() {
-    const height = `${this.#height}px`
-    if (this.#canvas.style.height !== height) this.#canvas.style.height = height
+    this.#canvas.style.height = `${this.#height}px`
   }
 
-  /** Shows an element below a row. It keeps its row when the rows move: then this is called again. @param index -1: none */
-  unfold(index, element = null) {
+  /** Shows something below a row. It keeps its row when the rows move: then this is called again. @param index -1: none */
+  unfold(index, content = nothing) {
     this.#openIndex = index
-    if (element !== this.#open) {
-      this.#openSize.disconnect()
-      this.#open?.remove()
-      this.#open = element
-      if (element !== null) {
-        this.#canvas.append(element)
-        this.#openSize.observe(element)
-      }
-    }
+    render(content, this.#unfolded)
     this.#measure()
   }
 
   #measure() {
-    this.#openHeight = this.#open === null ? 0 : this.#open.offsetHeight
-    if (this.#open !== null) this.#open.style.transform = `translateY(${(this.#openIndex + 1) * this.#rowHeight}px)`
+    this.#openHeight = this.#unfolded.offsetHeight
+    this.#unfolded.style.transform = `translateY(${(this.#openIndex + 1) * this.#rowHeight}px)`
     this.#setHeight()
     this.paint()
   }
@@ -101,8 +99,16 @@ export class VirtualList {
     this.element.scrollTop = this.#topOf(index) - (this.#viewHeight - this.#rowHeight) / 2
   }
 
-  get rowsInView() {
-    return Math.max(1, Math.floor(this.#viewHeight / this.#rowHeight))
+  /**
+   * Where a key leads to from a row.
+   * @param at -1: from no row
+   * @returns the index; null for a key that does not move, and in an empty list
+   */
+  moved(key, at) {
+    const page = Math.max(1, Math.floor(this.#viewHeight / this.#rowHeight))
+    const last = this.#count - 1
+    const to = { ArrowDown: at + 1, ArrowUp: at - 1, PageDown: at + page, PageUp: at - page, Home: 0, End: last }[key]
+    return to === undefined || last < 0 ? null : Math.max(0, Math.min(last, to))
   }
 
   firstInView() {
@@ -116,21 +122,19 @@ export class VirtualList {
     const first = Math.max(0, this.firstInView() - MARGIN_ROWS)
     const wanted = Math.min(this.#count - first, Math.ceil(this.#viewHeight / this.#rowHeight) + 2 * MARGIN_ROWS)
     while (this.#pool.length < wanted) {
-      const row = this.#make()
-      this.#pool.push(row)
-      this.#canvas.append(row)
+      const place = document.createElement('div')
+      place.className = 'row-place'
+      place.setAttribute('role', 'presentation')
+      this.#pool.push(place)
+      this.#canvas.append(place)
     }
     // A row keeps its element while it is visible, so that the browser lays out new rows alone.
     const size = this.#pool.length
-    for (let n = 0; n < size; n++) {
-      const index = size === 0 ? 0 : first + ((n - (first % size) + size) % size)
-      const row = this.#pool[n]
+    for (const [n, place] of this.#pool.entries()) {
+      const index = first + ((n - (first % size) + size) % size)
       const isShown = index < first + wanted
-      if (row.hidden === isShown) row.hidden = !isShown
-      if (!isShown) continue
-      const top = `translateY(${this.#topOf(index)}px)`
-      if (row.style.transform !== top) row.style.transform = top
-      this.#fill(row, index)
+      if (isShown) place.style.transform = `translateY(${this.#topOf(index)}px)`
+      render(isShown ? this.#row(index) : nothing, place)
     }
   }
 }
