@@ -1,17 +1,16 @@
 import assert from 'node:assert/strict'
 import { execFileSync } from 'node:child_process'
-import { readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { type TestContext, test } from 'node:test'
-import { fileURLToPath, pathToFileURL } from 'node:url'
+import { test } from 'node:test'
+import { fileURLToPath } from 'node:url'
 import type { OpenApiDocument } from '#heddle'
 import { folderOf } from '../../support/folder.ts'
+import { PageModules } from '../../support/page-modules.ts'
 import { shareService } from '../../support/shared-service.ts'
 import { PAGE } from './fixtures/domains.ts'
 
 const ROOT = fileURLToPath(new URL('../../..', import.meta.url))
 const TSC = join(ROOT, 'node_modules/typescript/bin/tsc')
-const ASSETS = join(ROOT, 'domains/system/assets')
 
 interface Shown {
   id: string
@@ -30,24 +29,16 @@ interface Filled {
   files?: { name: string }[]
 }
 
-/** The modules of the page, which the compiler does not know, in one folder, as they are served. */
-async function pageModules(t: TestContext): Promise<{
+/** What the page makes of a document. */
+function pageModules(): {
   operationsOf(document: object): Shown[]
   samplesOf(operation: Shown, input: Filled, context: object): Sample[]
   schemasOf(document: object): object
-}> {
-  const modulesIn = (folder: string) =>
-    readdirSync(join(ASSETS, folder))
-      .filter((name) => name.endsWith('.js'))
-      .map((name) => [name, readFileSync(join(ASSETS, folder, name), 'utf8').replaceAll("'/system/docs/", "'./")])
-  const texts = [...modulesIn('docs'), ...modulesIn('shared')]
-  const folder = await folderOf(t, { 'package.json': '{ "type": "module" }', ...Object.fromEntries(texts) })
-  const load = (name: string) => import(pathToFileURL(join(folder, `${name}.js`)).href)
-  const [{ operationsOf }, { samplesOf }, { SchemaView }] = await Promise.all([
-    load('catalogue'),
-    load('samples'),
-    load('schema'),
-  ])
+} {
+  const modules = new PageModules('docs')
+  const { operationsOf } = modules.load('catalogue')
+  const { samplesOf } = modules.load('samples')
+  const { SchemaView } = modules.load('schema')
   return { operationsOf, samplesOf, schemasOf: (document) => new SchemaView(document) }
 }
 
@@ -60,7 +51,7 @@ const service = shareService(PAGE)
 test('samples of requests', async (t) => {
   const heddle = service()
   const document: OpenApiDocument = (await heddle.json('/system/openapi.json')).body
-  const { operationsOf, samplesOf, schemasOf } = await pageModules(t)
+  const { operationsOf, samplesOf, schemasOf } = pageModules()
   const operations = operationsOf(document)
   const context = { schemas: schemasOf(document), origin: heddle.url, token: 'good' }
   const sampleOf = (id: string, name: string, input = NOTHING) => {

@@ -172,7 +172,7 @@ function optionsOf(body, type, withheld) {
   const headers = typeof body === 'string' ? { 'content-type': type, ...withheld } : withheld
   const hasHeaders = Object.keys(headers).length > 0
   if (body === undefined && !hasHeaders) return ''
-  return `, ${literal({ ...(body === undefined ? {} : { body }), ...(hasHeaders ? { headers } : {}) }, '  ', 40)}`
+  return `, ${literal({ ...(body === undefined ? {} : { body }), ...(hasHeaders ? { headers } : {}) }, '  ')}`
 }
 
 const comment = (text) => text.replaceAll(/\s+/g, ' ').slice(0, 200)

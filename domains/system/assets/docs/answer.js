@@ -1,4 +1,4 @@
-import { copyButton, el } from '/system/docs/dom.js'
+import { copyButton, el } from './dom.js'
 
 /** Most characters of a body that are shown. */
 const SHOWN_MAX_CHARS = 200_000
@@ -49,13 +49,18 @@ function statusLine(response, caused, ...facts) {
   return el(
     'p.answer-line',
     {},
-    el('span.status', { 'data-kind': String(response.status)[0] }, String(response.status)),
+    el('span.status', { 'data-tone': toneOf(String(response.status)) }, String(response.status)),
     el('span', {}, response.statusText),
     el('span.meta', {}, ...facts),
     response.redirected && el('span.meta', {}, `redirected to ${new URL(response.url).pathname}`),
     caused,
   )
 }
+
+const TONES = { 2: 'ok', 3: 'info', 4: 'warn', 5: 'bad' }
+
+/** The tone of a status. @param {string} status */
+export const toneOf = (status) => TONES[status[0]]
 
 export function headerList(response) {
   const rows = [...response.headers].flatMap(([name, value]) => [el('dt', {}, name), el('dd', {}, value)])

@@ -1,4 +1,4 @@
-import { el } from '/system/docs/dom.js'
+import { el } from './dom.js'
 import { Models } from './schema.js'
 
 /** Fields that a line names; of the rest it tells how many. */

@@ -1,5 +1,5 @@
-import { el } from '/system/docs/dom.js'
 import { answerView, jsonBlock } from './answer.js'
+import { el } from './dom.js'
 import { placeholderOf } from './request.js'
 
 /** The events of the document, each with its publishers and subscribers. */
@@ -27,7 +27,12 @@ export function eventCard(event, schemas, page) {
   const card = el(
     'details.card',
     { id: event.id },
-    el('summary.card-line', {}, el('span.badge', { 'data-method': 'EVENT' }, 'EVENT'), el('code.path', {}, event.name)),
+    el(
+      'summary.card-line',
+      {},
+      el('span.badge', { 'data-method': 'EVENT', 'data-tone': 'violet' }, 'EVENT'),
+      el('code.path', {}, event.name),
+    ),
     body,
   )
   card.addEventListener('toggle', () => {

@@ -1,6 +1,6 @@
-import { openSocket, sendRequest } from '/system/docs/application.js'
-import { el } from '/system/docs/dom.js'
 import { answerView, codeBlock, headerList } from './answer.js'
+import { openSocket, sendRequest } from './application.js'
+import { el } from './dom.js'
 import { RequestInputs } from './request.js'
 
 /** A form that listens to a stream of server-sent events and shows each of them as it comes, until either side closes it. */
@@ -189,6 +189,7 @@ class ConnectionLine {
   /** @param {'idle' | 'connecting' | 'open' | 'closed' | 'failed'} state */
   set(state, text) {
     this.element.dataset.state = state
+    this.element.dataset.tone = { connecting: 'warn', open: 'ok', failed: 'bad' }[state] ?? ''
     this.#text.textContent = text
   }
 

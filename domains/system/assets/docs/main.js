@@ -1,6 +1,6 @@
-import { learnApplication } from '/system/docs/application.js'
-import { el, prose } from '/system/docs/dom.js'
+import { learnApplication } from './application.js'
 import { Catalogue, fieldPaths, GroupView, modelsOf, operationFields, operationsOf } from './catalogue.js'
+import { el, prose } from './dom.js'
 import { CausedLinks, canPublish, eventCard, eventsOf } from './events.js'
 import { badge, operationCard, pathText } from './operation.js'
 import { isOfRuntime, modelCard, SchemaView } from './schema.js'
@@ -119,7 +119,7 @@ function eventEntry(event, page) {
   const { id, name, emitters, subscribers, message } = event
   return {
     card: eventCard(event, page.eventSchemas, page),
-    link: indexLink(id, el('span.badge', { 'data-method': 'EVENT' }, 'EVENT'), name, ''),
+    link: indexLink(id, badge({ method: 'EVENT', kind: 'event' }), name, ''),
     words: ['event', name, ...emitters, ...subscribers],
     fields: [...new Set(fieldPaths(message.payload, page.eventSchemas))].map((path) => `payload ${path}`),
   }

@@ -1,15 +1,26 @@
-import { sendRequest } from '/system/docs/application.js'
-import { el, prose } from '/system/docs/dom.js'
-import { answerView, jsonBlock } from './answer.js'
+import { answerView, jsonBlock, toneOf } from './answer.js'
+import { sendRequest } from './application.js'
+import { el, prose } from './dom.js'
 import { socketForm, streamForm } from './live.js'
 import { RequestInputs } from './request.js'
 import { samplesView } from './samples.js'
 
 const KINDS = { stream: 'SSE', socket: 'WS' }
 
+const TONES = {
+  GET: 'info',
+  POST: 'ok',
+  PUT: 'warn',
+  PATCH: 'warn',
+  DELETE: 'bad',
+  SSE: 'accent',
+  WS: 'accent',
+  EVENT: 'violet',
+}
+
 export function badge({ method, kind }) {
   const text = KINDS[kind] ?? method
-  return el('span.badge', { 'data-method': text }, text)
+  return el('span.badge', { 'data-method': text, 'data-tone': TONES[text] }, text)
 }
 
 /** The path with its parameters marked, and with places for line breaks. */
@@ -118,7 +129,7 @@ function responseList(responses, schemas) {
     const response = schemas.resolve(given)
     const [type, media] = Object.entries(response.content ?? {})[0] ?? []
     const line = [
-      el('span.status', { 'data-kind': status[0] }, status === 'default' ? 'other' : status),
+      el('span.status', { 'data-tone': toneOf(status) }, status === 'default' ? 'other' : status),
       el('span', {}, ...prose(response.description)),
     ]
     const examples = Object.values(media?.examples ?? {}).map(({ value }) => value)

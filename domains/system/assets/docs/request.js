@@ -1,4 +1,4 @@
-import { el } from '/system/docs/dom.js'
+import { el } from './dom.js'
 
 /** Methods that a browser sends no body with. */
 const WITHOUT_BODY = new Set(['GET', 'HEAD'])

@@ -1,7 +1,8 @@
-import { applicationOrigin } from '/system/docs/application.js'
-import { copyButton, el } from '/system/docs/dom.js'
 import { codeBlock } from './answer.js'
+import { applicationOrigin } from './application.js'
+import { copyButton, el } from './dom.js'
 import { filledRequest, queryText } from './request.js'
+import { literal, quoted, Source, shellWord } from './source-text.js'
 
 /** Stands for a token that was entered: it is copied, and not shown. */
 const HIDDEN_TOKEN = '••••••••'
@@ -74,22 +75,23 @@ function curlSample({ operation, request, url, headers }) {
   const { body } = request
   const method = operation.method
   const parts = [
-    `curl ${operation.kind === 'stream' ? '-N' : '-i'}${method === 'GET' ? '' : ` -X ${method}`} ${shell(url)}`,
+    `curl ${operation.kind === 'stream' ? '-N' : '-i'}${method === 'GET' ? '' : ` -X ${method}`} ${shellWord(url)}`,
   ]
   const type = body === null || body.type === UPLOAD ? {} : contentType(body)
-  for (const [name, value] of Object.entries({ ...headers, ...type })) parts.push(`-H ${shell(`${name}: ${value}`)}`)
+  for (const [name, value] of Object.entries({ ...headers, ...type }))
+    parts.push(`-H ${shellWord(`${name}: ${value}`)}`)
   if (body !== null) parts.push(...curlBody(body))
   return `${parts.join(' \\\n  ')}\n`
 }
 
 function curlBody(body) {
   if (body.type === UPLOAD) {
-    const fields = formFields(body).map(([name, value]) => `--form-string ${shell(`${name}=${value}`)}`)
-    return [...fields, ...body.files.map((name) => `-F ${shell(`file=@${name}`)}`)]
+    const fields = formFields(body).map(([name, value]) => `--form-string ${shellWord(`${name}=${value}`)}`)
+    return [...fields, ...body.files.map((name) => `-F ${shellWord(`file=@${name}`)}`)]
   }
   if (body.type === FORM)
-    return formFields(body).map(([name, value]) => `--data-urlencode ${shell(`${name}=${value}`)}`)
-  return [`--data-raw ${shell(textOf(body))}`]
+    return formFields(body).map(([name, value]) => `--data-urlencode ${shellWord(`${name}=${value}`)}`)
+  return [`--data-raw ${shellWord(textOf(body))}`]
 }
 
 function fetchSample({ operation, request, url, headers }) {
@@ -198,52 +200,4 @@ function contentType({ type }) {
 
 function textOf({ value, text }) {
   return text ?? JSON.stringify(value)
-}
-
-/** A word for a shell. */
-function shell(text) {
-  return `'${text.replaceAll("'", "'\\''")}'`
-}
-
-/** A line of a sample is not longer than this, where it can be broken. */
-const WIDTH = 76
-
-/** A JSON value as JavaScript writes it, on one line if it fits. @param used characters that stand before it on its line */
-function literal(value, indent = '', used = indent.length) {
-  const line = inline(value)
-  const isWhole = typeof value !== 'object' || value === null || value instanceof Source
-  if (isWhole || used + line.length <= WIDTH) return line
-  const inner = `${indent}  `
-  if (Array.isArray(value)) {
-    return `[\n${value.map((item) => `${inner}${literal(item, inner)},\n`).join('')}${indent}]`
-  }
-  const rows = Object.entries(value).map(([name, item]) => {
-    const key = `${inner}${keyOf(name)}: `
-    return `${key}${literal(item, inner, key.length)},\n`
-  })
-  return `{\n${rows.join('')}${indent}}`
-}
-
-function inline(value) {
-  if (value instanceof Source) return value.text
-  if (typeof value === 'string') return quoted(value)
-  if (Array.isArray(value)) return `[${value.map(inline).join(', ')}]`
-  if (typeof value !== 'object' || value === null) return String(value)
-  const fields = Object.entries(value).map(([name, item]) => `${keyOf(name)}: ${inline(item)}`)
-  return fields.length === 0 ? '{}' : `{ ${fields.join(', ')} }`
-}
-
-/** A part of a literal that is code. */
-class Source {
-  constructor(text) {
-    this.text = text
-  }
-}
-
-function quoted(text) {
-  return `'${JSON.stringify(text).slice(1, -1).replaceAll('\\"', '"').replaceAll("'", "\\'")}'`
-}
-
-function keyOf(name) {
-  return /^[A-Za-z_$][\w$]*$/.test(name) ? name : quoted(name)
 }

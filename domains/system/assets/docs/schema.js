@@ -1,4 +1,4 @@
-import { el, prose } from '/system/docs/dom.js'
+import { el, prose } from './dom.js'
 
 /** Objects below this depth are folded. */
 const OPEN_DEPTH = 2
