@@ -1,4 +1,4 @@
-import type { Db, Queryable, Row, Sql, SqlValue, TransactionCompanion } from '../../contracts/db.ts'
+import type { Db, Queryable, Sql, TransactionCompanion } from '../../contracts/db.ts'
 import type { Owner } from '../../contracts/owner.ts'
 import type { Tool, ToolRuntime } from '../../contracts/tool.ts'
 import type { CallDetails, SpanAttributes } from '../../contracts/tracing.ts'
@@ -9,6 +9,7 @@ import {
   dbApi,
   describeDbCall,
   type Outcome,
+  queryable,
   type SqlDatabase,
   STOP_WAIT_MS,
   WAIT_MS,
@@ -143,26 +144,12 @@ export default class PostgresDb implements Tool, SqlDatabase {
     return describeDbCall(method, args, this.#server)
   }
 
-  async query<T = Row>(sql: string | Sql, params: readonly SqlValue[] = []): Promise<T[]> {
-    const execution = await this.#send(sql, params)
-    if (execution.failure !== null) return (await this.#repair(execution)).rows as T[]
-    return execution.rows as T[]
-  }
-
-  async queryOne<T = Row>(sql: string | Sql, params: readonly SqlValue[] = []): Promise<T | null> {
-    const execution = await this.#send(sql, params)
-    const { rows } = execution.failure === null ? execution : await this.#repair(execution)
-    return (rows[0] as T | undefined) ?? null
-  }
-
-  async execute<T = Row>(
-    sql: string | Sql,
-    params: readonly SqlValue[] = [],
-  ): Promise<{ rowCount: number; rows: T[] }> {
-    const execution = await this.#send(sql, params)
-    const { rowCount, rows } = execution.failure === null ? execution : await this.#repair(execution)
-    return { rowCount, rows: rows as T[] }
-  }
+  readonly #queryable = queryable((sql, params) =>
+    this.#send(sql, params).then((execution) => (execution.failure === null ? execution : this.#repair(execution))),
+  )
+  readonly query = this.#queryable.query
+  readonly queryOne = this.#queryable.queryOne
+  readonly execute = this.#queryable.execute
 
   /**
    * Waits at most 5 s for a connection (`timeout`). After 10 s without a statement it is rolled back (`timeout`).

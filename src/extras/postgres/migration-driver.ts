@@ -6,13 +6,11 @@ import {
   type MigrationSession,
   migrationTable,
 } from '../../stores/migrations/driver.ts'
-import { REPLAY_MAX_MS, ScriptFault } from '../../stores/migrations/script-fault.ts'
+import { failedStatement, ScriptFault } from '../../stores/migrations/script-fault.ts'
 import type { Outcome } from '../../stores/sql/database.ts'
-import { refuseControlInMigration } from '../../stores/sql/parameters.ts'
-import { statementsIn } from '../../stores/sql/script.ts'
+import { refuseControl, statementsIn } from '../../stores/sql/script.ts'
 import { POSTGRES_DIALECT } from '../../stores/sql/tokens.ts'
 import { sqlStateOf } from './failure.ts'
-import { transactionControlIn } from './statement.ts'
 
 /** Milliseconds for which a process waits for another one that migrates, and a statement of a migration for a lock. */
 const MIGRATION_WAIT_MS = 300_000
@@ -119,7 +117,7 @@ export class PostgresMigrations implements MigrationDriver {
     return {
       ...table,
       async run(sql) {
-        refuseControlInMigration(transactionControlIn(sql))
+        refuseControl(sql, POSTGRES_DIALECT)
         await runScript(connection, sql)
         if (connection.isClean) throw new DbError('other', 'it has ended the transaction that it runs in')
       },
@@ -140,8 +138,15 @@ async function runScript(connection: MigrationConnection, sql: string): Promise<
     if (!(thrown instanceof DbError)) throw thrown
     const error = new DbError(thrown.kind, `${thrown.message}${adviceFor(thrown.cause)}`, { cause: thrown.cause })
     if (error.isPassing) throw error
-    const tookMs = performance.now() - startMs
-    throw faultAt(thrown.cause, sql, error) ?? (await failedStatement(connection, sql, error, tookMs)) ?? error
+    const state = sqlStateOf(error.cause)
+    const replay = {
+      dialect: POSTGRES_DIALECT,
+      tookMs: performance.now() - startMs,
+      begin: () => connection.script('ROLLBACK; BEGIN; SET LOCAL statement_timeout = 0'),
+      run: (statement: string) => connection.script(statement),
+      isSame: (other: unknown) => other instanceof DbError && sqlStateOf(other.cause) === state,
+    }
+    throw faultAt(thrown.cause, sql, error) ?? (await failedStatement(sql, error, replay)) ?? error
   }
 }
 
@@ -152,36 +157,6 @@ function faultAt(cause: unknown, sql: string, error: DbError): ScriptFault | nul
   const offset = [...sql].slice(0, position - 1).join('').length
   const part = statementsIn(sql, POSTGRES_DIALECT).find(({ end }) => offset < end)
   return new ScriptFault(error, offset, part === undefined ? sql : sql.slice(part.start, part.end))
-}
-
-/**
- * The statement that has failed, where the server tells no position: the script is run again, one statement after another, in a new
- * transaction, which the caller rolls back. Null when that would take long, or none fails in the same way.
- */
-async function failedStatement(
-  connection: MigrationConnection,
-  sql: string,
-  error: DbError,
-  tookMs: number,
-): Promise<ScriptFault | null> {
-  if (tookMs > REPLAY_MAX_MS) return null
-  const state = sqlStateOf(error.cause)
-  try {
-    await connection.script('ROLLBACK; BEGIN; SET LOCAL statement_timeout = 0')
-    for (const { start, end } of statementsIn(sql, POSTGRES_DIALECT)) {
-      const statement = sql.slice(start, end)
-      try {
-        await connection.script(statement)
-      } catch (thrown) {
-        const isSame = thrown instanceof DbError && sqlStateOf(thrown.cause) === state
-        return isSame ? new ScriptFault(error, start, statement) : null
-      }
-    }
-  } catch {
-    // The connection is lost: the first error matters more.
-    return null
-  }
-  return null
 }
 
 function adviceFor(cause: unknown): string {

@@ -9,6 +9,7 @@ import {
   refuseNul,
   transactionControlRefused,
 } from '../../stores/sql/parameters.ts'
+import { isTransactionControl } from '../../stores/sql/script.ts'
 import { POSTGRES_DIALECT, SqlTokens } from '../../stores/sql/tokens.ts'
 
 /** Facts about a statement that the tool needs before the server gets it. */
@@ -39,42 +40,12 @@ export function shapeOf(sql: string): SqlShape {
   return { command, second, hasQuestionMark, ...countParameters(used) }
 }
 
-const CONTROL = new Set(['BEGIN', 'START', 'COMMIT', 'END', 'ROLLBACK', 'ABORT', 'SAVEPOINT', 'RELEASE'])
 // These change the connection, which another statement uses next.
 const SESSION = new Set(['RESET', 'LISTEN', 'UNLISTEN', 'DISCARD', 'PREPARE', 'DEALLOCATE', 'DECLARE'])
-
-/** True for a statement that begins or ends a transaction or a part of one. */
-export function isTransactionControl({ command, second }: Pick<SqlShape, 'command' | 'second'>): boolean {
-  return CONTROL.has(command) || (command === 'PREPARE' && second === 'TRANSACTION')
-}
 
 /** True for a statement whose effect on the connection would outlive it. `SET LOCAL` and `SET TRANSACTION` end with the transaction. */
 function isSessionControl({ command, second }: Pick<SqlShape, 'command' | 'second'>): boolean {
   return SESSION.has(command) || (command === 'SET' && !['LOCAL', 'TRANSACTION', 'CONSTRAINTS'].includes(second))
-}
-
-/** The first statement of a script that would begin or end a transaction, or null. `BEGIN ATOMIC … END` of a function's body does not. */
-export function transactionControlIn(script: string): string | null {
-  let statement: string[] = []
-  /** Open blocks of a body: `BEGIN ATOMIC` and `CASE`, each with its `END`. */
-  let depth = 0
-  const tokens = new SqlTokens(script, POSTGRES_DIALECT)
-  while (tokens.next()) {
-    if (tokens.kind !== 'word' && tokens.kind !== 'placeholder' && tokens.kind !== 'mark') continue
-    const word = tokens.text.toUpperCase()
-    if (tokens.kind === 'mark') {
-      if (word === ';' && depth === 0) statement = []
-      continue
-    }
-    if (statement.length > 0 && statement.at(-1) === 'BEGIN' && word === 'ATOMIC') depth = 1
-    else if (depth > 0 && word === 'CASE') depth++
-    else if (depth > 0 && word === 'END') depth--
-    statement.push(word)
-    const [command = '', second = ''] = statement
-    if (statement.length === 1 && command !== 'PREPARE' && isTransactionControl({ command, second })) return command
-    if (statement.length === 2 && isTransactionControl({ command, second })) return `${command} ${second}`
-  }
-  return null
 }
 
 /** Most statements that a thread remembers: their shape, and whether they were sent before. */
@@ -135,7 +106,7 @@ function checked(sql: string): Statement {
   const shape = shapeOf(sql)
   const { command, parameterCount } = shape
   if (command === '') throw new DbError('syntax', 'The statement is empty')
-  if (isTransactionControl(shape)) throw transactionControlRefused(command)
+  if (isTransactionControl(command, shape.second)) throw transactionControlRefused(command)
   if (command === 'COPY') throw new DbError('other', 'COPY cannot be sent: it needs a stream')
   if (isSessionControl(shape)) {
     throw new DbError(

@@ -1,8 +1,8 @@
-import type { Queryable, Sql, SqlValue, TransactionCompanion } from '../../contracts/db.ts'
+import type { Queryable, Sql, TransactionCompanion } from '../../contracts/db.ts'
 import { DbError } from '../../core/errors/db-error.ts'
 import { isInstance } from '../../core/errors/description.ts'
 import { valuesOf } from '../../core/sql/fragment.ts'
-import { type Outcome, TRANSACTION_IDLE_MS } from '../../stores/sql/database.ts'
+import { type Outcome, queryable, TRANSACTION_IDLE_MS } from '../../stores/sql/database.ts'
 import { idleTransactionRefused, refuseInTransaction } from '../../stores/sql/parameters.ts'
 import { isStalePlan, toDbError } from './failure.ts'
 
@@ -77,15 +77,7 @@ export async function runTransaction<T>(work: (tx: Queryable) => Promise<T>, opt
     return outcome
   }
 
-  const tx: Queryable = {
-    query: async <R>(sql: string | Sql, params: readonly SqlValue[] = []) => (await run(sql, params)).rows as R[],
-    queryOne: async <R>(sql: string | Sql, params: readonly SqlValue[] = []) =>
-      ((await run(sql, params)).rows[0] as R | undefined) ?? null,
-    execute: async <R>(sql: string | Sql, params: readonly SqlValue[] = []) => {
-      const { rowCount, rows } = await run(sql, params)
-      return { rowCount, rows: rows as R[] }
-    },
-  }
+  const tx = queryable(run)
 
   const idle = new Promise<never>((_, reject) => {
     const onTimer = (): void => {

@@ -1,8 +1,9 @@
 // What a database does for the tool `db`, and its limits.
-import type { Db, Queryable, Row, TransactionCompanion } from '../../contracts/db.ts'
+import type { Db, Queryable, Row, Sql, SqlValue, TransactionCompanion } from '../../contracts/db.ts'
 import type { Owner } from '../../contracts/owner.ts'
 import type { ToolRuntime } from '../../contracts/tool.ts'
 import type { CallDetails, SpanAttributes } from '../../contracts/tracing.ts'
+import { settled } from '../../core/schedule/waiting.ts'
 import { isSql, sql } from '../../core/sql/fragment.ts'
 
 // The same on every database, so that a plugin behaves alike on each.
@@ -21,6 +22,43 @@ export interface Outcome {
   /** Rows changed, or for a statement that returns rows their number. */
   rowCount: number
   rows: Row[]
+}
+
+/** Runs one statement. It may throw, too. */
+type Run = (sql: string | Sql, params: readonly SqlValue[]) => Outcome | Promise<Outcome>
+
+/** The methods for statements, made of one that runs them. They do not depend on `this`, which differs behind a proxy. */
+export function queryable(run: Run): Queryable {
+  return {
+    query(sql, params = []) {
+      return answered(run, sql, params, rowsOf) as Promise<never[]>
+    },
+    queryOne(sql, params = []) {
+      return answered(run, sql, params, firstRowOf) as Promise<never>
+    },
+    execute(sql, params = []) {
+      return answered(run, sql, params, resultOf) as Promise<{ rowCount: number; rows: never[] }>
+    },
+  }
+}
+
+const rowsOf = ({ rows }: Outcome): unknown => rows
+const firstRowOf = ({ rows }: Outcome): unknown => rows[0] ?? null
+const resultOf = ({ rowCount, rows }: Outcome): unknown => ({ rowCount, rows })
+
+/** Not async, which would cost two more promises where the outcome is there already. */
+function answered(
+  run: Run,
+  sql: string | Sql,
+  params: readonly SqlValue[],
+  answerOf: (outcome: Outcome) => unknown,
+): Promise<unknown> {
+  try {
+    const outcome = run(sql, params)
+    return outcome instanceof Promise ? outcome.then(answerOf) : settled(answerOf(outcome))
+  } catch (thrown) {
+    return Promise.reject(thrown)
+  }
 }
 
 /** What an implementation does itself. */
@@ -42,9 +80,9 @@ export interface SqlDatabase extends Queryable {
 export const dbApi = (db: SqlDatabase, owner: Owner, { host }: ToolRuntime): Db => {
   const accompany = (): TransactionCompanion => host.bus.beginTransaction(owner.name)
   return {
-    query: (statement, params) => db.query(statement, params),
-    queryOne: (statement, params) => db.queryOne(statement, params),
-    execute: (statement, params) => db.execute(statement, params),
+    query: db.query,
+    queryOne: db.queryOne,
+    execute: db.execute,
     // The companion makes the `tx` of each run a Tx.
     transaction: (work) => db.transaction(work as (tx: Queryable) => ReturnType<typeof work>, accompany),
     healthCheck: () => db.healthCheck(),

@@ -99,9 +99,3 @@ export function refuseInTransaction(isOver: boolean, failure: DbError | null): v
 export function idleTransactionRefused(idleMs: number): DbError {
   return new DbError('timeout', `The transaction was rolled back after ${idleMs} ms without a statement`)
 }
-
-/** @param command of a migration's statement that begins or ends a transaction; null: there is none @throws DbError `other` */
-export function refuseControlInMigration(command: string | null): void {
-  if (command === null) return
-  throw new DbError('other', `it contains ${command}, but a migration runs in a transaction already`)
-}

@@ -1,6 +1,6 @@
 import { AsyncResource } from 'node:async_hooks'
 import { resolve } from 'node:path'
-import type { Db, Queryable, Row, Sql, SqlValue, TransactionCompanion } from '../../contracts/db.ts'
+import type { Db, Queryable, Sql, SqlValue, TransactionCompanion } from '../../contracts/db.ts'
 import type { Owner } from '../../contracts/owner.ts'
 import type { Tool, ToolRuntime } from '../../contracts/tool.ts'
 import type { CallDetails } from '../../contracts/tracing.ts'
@@ -13,6 +13,7 @@ import {
   dbApi,
   describeDbCall,
   type Outcome,
+  queryable,
   type SqlDatabase,
   STOP_WAIT_MS,
   WAIT_MS,
@@ -147,21 +148,10 @@ export default class SqliteDb implements Tool, SqlDatabase {
     return describeDbCall(method, args, SERVER)
   }
 
-  async query<T = Row>(sql: string | Sql, params: readonly SqlValue[] = []): Promise<T[]> {
-    return (await this.#run(sql, params)).rows as T[]
-  }
-
-  async queryOne<T = Row>(sql: string | Sql, params: readonly SqlValue[] = []): Promise<T | null> {
-    return ((await this.#run(sql, params)).rows[0] as T | undefined) ?? null
-  }
-
-  async execute<T = Row>(
-    sql: string | Sql,
-    params: readonly SqlValue[] = [],
-  ): Promise<{ rowCount: number; rows: T[] }> {
-    const { rowCount, rows } = await this.#run(sql, params)
-    return { rowCount, rows: rows as T[] }
-  }
+  readonly #statements = queryable((sql, params) => this.#run(sql, params))
+  readonly query = this.#statements.query
+  readonly queryOne = this.#statements.queryOne
+  readonly execute = this.#statements.execute
 
   /**
    * Waits at most 5 s for its turn (`timeout`). After 10 s without a statement it is rolled back (`timeout`).

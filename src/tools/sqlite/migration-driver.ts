@@ -1,3 +1,4 @@
+import { messageOf } from '../../core/errors/description.ts'
 import {
   APPLIED_MIGRATIONS,
   type AppliedMigration,
@@ -5,12 +6,15 @@ import {
   type MigrationSession,
   migrationTable,
 } from '../../stores/migrations/driver.ts'
-import { REPLAY_MAX_MS } from '../../stores/migrations/script-fault.ts'
-import { refuseControlInMigration } from '../../stores/sql/parameters.ts'
+import { failedStatement } from '../../stores/migrations/script-fault.ts'
+import { refuseControl } from '../../stores/sql/script.ts'
+import { SQLITE_DIALECT, SqlTokens } from '../../stores/sql/tokens.ts'
 import type { Connection } from './connection.ts'
-import { failedStatement } from './failed-statement.ts'
 import { isBusy, toDbError } from './failure.ts'
-import { transactionControlIn } from './sql-shape.ts'
+
+/** The name that a message of SQLite is about. */
+const NAMED =
+  /^near "((?:[^"]|"(?!:))+)"|^(?:no such|unknown|duplicate) [\w ]+: "?([\w.]+)|unrecognized token: "(.+)"|^(?:table|index|view|trigger) "?([\w.]+)|has no column named (\w+)/
 
 /** Milliseconds that a process waits for another one that migrates. */
 const MIGRATION_WAIT_MS = 300_000
@@ -84,14 +88,22 @@ export class SqliteMigrations implements MigrationDriver {
     return {
       ...migrationTable(connection),
       async run(sql) {
-        refuseControlInMigration(transactionControlIn(sql))
+        refuseControl(sql, SQLITE_DIALECT)
         const startMs = performance.now()
         try {
           connection.script(sql)
         } catch (thrown) {
           const error = toDbError(thrown)
-          if (error.isPassing || performance.now() - startMs > REPLAY_MAX_MS) throw thrown
-          throw failedStatement(connection, sql, error) ?? thrown
+          if (error.isPassing) throw thrown
+          const fault = await failedStatement(sql, error, {
+            dialect: SQLITE_DIALECT,
+            tookMs: performance.now() - startMs,
+            begin: () => connection.begin(),
+            run: (statement) => connection.script(statement),
+            isSame: (other) => messageOf(other) === error.message,
+            offsetIn: (statement) => faultOffset(connection, statement, error.message),
+          })
+          throw fault ?? thrown
         }
       },
     }
@@ -107,5 +119,32 @@ export class SqliteMigrations implements MigrationDriver {
       }
       await new Promise((done) => setTimeout(done, PAUSE_MS))
     }
+  }
+}
+
+/** Offset of the token in a statement at which it fails; 0, its beginning, where that is not known. */
+function faultOffset(connection: Connection, statement: string, fault: string): number {
+  const name = NAMED.exec(fault)?.slice(1).find(Boolean)
+  if (name === undefined) return 0
+  const starts: { start: number; end: number }[] = []
+  const tokens = new SqlTokens(statement, SQLITE_DIALECT)
+  while (tokens.next()) {
+    const isNamed =
+      tokens.text.toLowerCase() === name.toLowerCase() || statement.slice(tokens.start, tokens.end) === name
+    if (tokens.kind !== 'comment' && isNamed) starts.push({ start: tokens.start, end: tokens.end })
+  }
+  // What comes before a syntax error can be parsed: the first occurrence with which it cannot is the one.
+  const broken = fault.startsWith('near ')
+    ? starts.find(({ end }) => faultOf(() => connection.statement(statement.slice(0, end))) === fault)
+    : undefined
+  return (broken ?? starts[0])?.start ?? 0
+}
+
+function faultOf(work: () => unknown): string | null {
+  try {
+    work()
+    return null
+  } catch (thrown) {
+    return messageOf(thrown)
   }
 }

@@ -12,7 +12,8 @@ import {
   refuseNul,
   transactionControlRefused,
 } from '../../stores/sql/parameters.ts'
-import { isTransactionControl, shapeOf } from './sql-shape.ts'
+import { isTransactionControl } from '../../stores/sql/script.ts'
+import { shapeOf } from './sql-shape.ts'
 import { Weigher } from './weigher.ts'
 
 type Bound = string | number | bigint | Uint8Array | null
@@ -90,7 +91,7 @@ export class Statement {
   constructor(prepared: Database.Statement, sql: string) {
     refuseNul(sql)
     const shape = shapeOf(sql)
-    if (isTransactionControl(shape.command)) throw transactionControlRefused(shape.command)
+    if (isTransactionControl(shape.command, '')) throw transactionControlRefused(shape.command)
     if (shape.foreignPlaceholder !== null) {
       throw new DbError('syntax', `Placeholders are $1, $2, …, not "${shape.foreignPlaceholder}"`)
     }

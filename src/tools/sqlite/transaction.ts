@@ -1,9 +1,8 @@
 import type { Queryable, Sql, SqlValue, TransactionCompanion } from '../../contracts/db.ts'
 import type { RunningTransaction } from '../../core/causality/context.ts'
 import { DbError } from '../../core/errors/db-error.ts'
-import { settled } from '../../core/schedule/waiting.ts'
 import { valuesOf } from '../../core/sql/fragment.ts'
-import { type Outcome, TRANSACTION_IDLE_MS } from '../../stores/sql/database.ts'
+import { type Outcome, queryable, TRANSACTION_IDLE_MS } from '../../stores/sql/database.ts'
 import { idleTransactionRefused, refuseInTransaction } from '../../stores/sql/parameters.ts'
 import { toDbError } from './failure.ts'
 
@@ -72,7 +71,7 @@ export class TransactionRun {
     let result: Promise<unknown>
     try {
       this.companion = accompany?.() ?? null
-      const tx = txOf(this)
+      const tx = queryable((sql, params) => this.send(sql, params))
       result = work(this.companion === null ? tx : this.#instrument(this.companion.extend(tx)))
     } catch (thrown) {
       this.#end({ thrown })
@@ -150,40 +149,6 @@ export class TransactionRun {
   #fail(thrown: unknown): DbError {
     this.#failure ??= toDbError(thrown)
     return this.#failure
-  }
-}
-
-/** Methods that do not depend on `this`, which differs behind a proxy. */
-function txOf(run: TransactionRun): Queryable {
-  return {
-    query(sql, params = []) {
-      return answered(run, sql, params, rowsOf) as Promise<never[]>
-    },
-    queryOne(sql, params = []) {
-      return answered(run, sql, params, firstRowOf) as Promise<never>
-    },
-    execute(sql, params = []) {
-      return answered(run, sql, params, resultOf) as Promise<{ rowCount: number; rows: never[] }>
-    },
-  }
-}
-
-const rowsOf = ({ rows }: Outcome): unknown => rows
-const firstRowOf = ({ rows }: Outcome): unknown => rows[0] ?? null
-const resultOf = ({ rowCount, rows }: Outcome): unknown => ({ rowCount, rows })
-
-/** Not async, which would cost two more promises: only a statement in a process has to be waited for. */
-function answered(
-  run: TransactionRun,
-  sql: string | Sql,
-  params: readonly SqlValue[],
-  answerOf: (outcome: Outcome) => unknown,
-): Promise<unknown> {
-  try {
-    const outcome = run.send(sql, params)
-    return outcome instanceof Promise ? outcome.then(answerOf) : settled(answerOf(outcome))
-  } catch (thrown) {
-    return Promise.reject(thrown)
   }
 }
 

@@ -2,7 +2,9 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { decoderOf } from '../../../src/extras/postgres/execution.ts'
 import { poolShare, TransactionLimit } from '../../../src/extras/postgres/pool.ts'
-import { Statements, shapeOf, transactionControlIn } from '../../../src/extras/postgres/statement.ts'
+import { Statements, shapeOf } from '../../../src/extras/postgres/statement.ts'
+import { controlIn } from '../../../src/stores/sql/script.ts'
+import { POSTGRES_DIALECT } from '../../../src/stores/sql/tokens.ts'
 import { rejectsWith } from '../../rooms/db/rejects-with.ts'
 
 test('placeholders are counted where PostgreSQL sees them', () => {
@@ -88,7 +90,7 @@ test('a script that would end its own transaction is seen', () => {
     ['CREATE FUNCTION f() RETURNS int BEGIN ATOMIC SELECT 1; END; COMMIT', 'COMMIT'],
     ['DO $$ BEGIN NULL; END $$; ABORT', 'ABORT'],
   ]
-  for (const [script, expected] of scripts) assert.equal(transactionControlIn(script), expected, script)
+  for (const [script, expected] of scripts) assert.equal(controlIn(script, POSTGRES_DIALECT), expected, script)
 })
 
 test('values of other types come as PostgreSQL writes them, and numbers that are none as such', () => {

@@ -1,6 +1,8 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { shapeOf, transactionControlIn } from '../../../src/tools/sqlite/sql-shape.ts'
+import { controlIn } from '../../../src/stores/sql/script.ts'
+import { SQLITE_DIALECT } from '../../../src/stores/sql/tokens.ts'
+import { shapeOf } from '../../../src/tools/sqlite/sql-shape.ts'
 
 test('parameters are counted by their highest number, outside of strings, comments and names', () => {
   const cases: [string, number][] = [
@@ -40,10 +42,11 @@ test('transaction control is found in a script, and a trigger’s body is not ta
   const trigger = `CREATE TRIGGER a AFTER INSERT ON t BEGIN
     UPDATE t SET n = CASE WHEN n > 1 THEN 2 ELSE 3 END;
     DELETE FROM u; SELECT 'COMMIT; x'; END;`
-  assert.equal(transactionControlIn(trigger), null)
-  assert.equal(transactionControlIn(`${trigger} INSERT INTO t VALUES (1); COMMIT;`), 'COMMIT')
-  assert.equal(transactionControlIn('CREATE TEMP TRIGGER a AFTER INSERT ON t BEGIN SELECT 1; END; END;'), 'END')
-  assert.equal(transactionControlIn('INSERT INTO t VALUES (1); /* x */ rollback'), 'ROLLBACK')
-  assert.equal(transactionControlIn('-- BEGIN\nBEGIN; SELECT 1'), 'BEGIN')
-  assert.equal(transactionControlIn('CREATE TABLE t (n INTEGER); SELECT CASE WHEN 1 THEN 2 END;'), null)
+  assert.equal(controlIn(trigger, SQLITE_DIALECT), null)
+  assert.equal(controlIn(`${trigger} INSERT INTO t VALUES (1); COMMIT;`, SQLITE_DIALECT), 'COMMIT')
+  assert.equal(controlIn('CREATE TEMP TRIGGER a AFTER INSERT ON t BEGIN SELECT 1; END; END;', SQLITE_DIALECT), 'END')
+  assert.equal(controlIn('INSERT INTO t VALUES (1); /* x */ rollback', SQLITE_DIALECT), 'ROLLBACK')
+  assert.equal(controlIn('-- BEGIN\nBEGIN; SELECT 1', SQLITE_DIALECT), 'BEGIN')
+  assert.equal(controlIn('CREATE VIEW trigger AS SELECT begin FROM t; COMMIT', SQLITE_DIALECT), 'COMMIT')
+  assert.equal(controlIn('CREATE TABLE t (n INTEGER); SELECT CASE WHEN 1 THEN 2 END;', SQLITE_DIALECT), null)
 })
