@@ -1,11 +1,9 @@
 // What `npm start` runs: a small parent that starts the runtime as its child, and again when it dies. Plain JavaScript, few modules: it has to be
 // there when nothing else is.
-require('./preload/node-version.cjs')
+const { LOADER_ARGUMENTS, PRELOAD, sourceFile } = require('./preload/launch.cjs')
 const { setFlagsFromString } = require('node:v8')
 const { followNpm } = require('./guardian/npm-parent.cjs')
 const { isGuardianOff, isStartedByNpm, mode, processCount } = require('./guardian/switch.cjs')
-const { LOADER_ARGUMENTS, PRELOAD } = require('./launch.cjs')
-const { sourceFile } = require('./preload/compiled.cjs')
 
 const MAIN = sourceFile('main')
 

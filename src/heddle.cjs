@@ -4,8 +4,7 @@ const { spawn } = require('node:child_process')
 const { existsSync, readdirSync } = require('node:fs')
 const { constants } = require('node:os')
 const { join } = require('node:path')
-const { LOADER_ARGUMENTS, PRELOAD } = require('./launch.cjs')
-const { isCompiled, sourceFile } = require('./preload/compiled.cjs')
+const { isCompiled, LOADER_ARGUMENTS, PRELOAD, sourceFile } = require('./preload/launch.cjs')
 
 const ROOT = join(__dirname, isCompiled ? '../..' : '..')
 /** Bad arguments. */

@@ -6,7 +6,7 @@ import { fileURLToPath } from 'node:url'
 const ROOT = fileURLToPath(new URL('../..', import.meta.url))
 const FILE = join(ROOT, 'package.json')
 const KEPT = join(ROOT, 'node_modules/.cache/heddle/package.json')
-/** As `src/preload/node-version.cjs` checks. Not in the repository, whose scripts run on the Node that it brings along: npm would warn of its own. */
+/** As `src/preload/launch.cjs` checks. Not in the repository, whose scripts run on the Node that it brings along: npm would warn of its own. */
 const ENGINES = { node: '^22.15.0 || >=24.0.0' }
 /** The listener, a package for each platform. What else is optional in the repository is its Node, what the package has itself, and what an application installs if it uses it. */
 const LISTENER = /^@uwsjs\//

@@ -1,8 +1,7 @@
 const { Module, registerHooks } = require('node:module')
 const { pathToFileURL } = require('node:url')
 const { isMainThread } = require('node:worker_threads')
-const { isTsx } = require('./chosen-loader.cjs')
-const { isCompiled, sourceFile } = require('./compiled.cjs')
+const { isCompiled, isTsx, sourceFile } = require('./launch.cjs')
 
 /**
  * Lets plugins import this runtime wherever their folder lies: `#heddle` and `heddle` are the runtime that has loaded them, and never a second one

@@ -9,7 +9,7 @@ import type { ChildCalls, FromChild } from './child.ts'
 import type { LogEntry } from './owner.ts'
 
 const ENTRY = fileURLToPath(new URL('./child.ts', import.meta.url))
-const { LOADER_ARGUMENTS } = createRequire(import.meta.url)('../../launch.cjs') as {
+const { LOADER_ARGUMENTS } = createRequire(import.meta.url)('../../preload/launch.cjs') as {
   LOADER_ARGUMENTS: string[]
 }
 /** Variables that the process inherits: those it needs, and the one for test coverage. It inherits nothing else. */

@@ -1,10 +1,9 @@
+// Names that a module imports are there, or it is refused.
 const { types } = require('node:util')
 
 const CHECK = Symbol.for('heddle.imports')
 /** What esbuild makes of an import. */
 const IMPORT = /^(?:var|const) (import_[\w$]+) = (?:__toESM\()?require\(("[^"\n]+")\)/gm
-/** Last in the text, where there is one. */
-const MAP = /\n\/\/# sourceMappingURL=.*\n?$/
 
 /**
  * Lets a CommonJS module of esbuild check, once it has run, that the names exist which it imports and uses: as ES modules do, where it would be undefined
@@ -17,9 +16,7 @@ exports.checkImports = (code) => {
     return names.length === 0 ? [] : [`[${variable}, ${from}, ${JSON.stringify(names)}]`]
   })
   if (imports.length === 0) return code
-  const check = `\nglobalThis[Symbol.for("${CHECK.description}")]?.(require, __filename, [${imports.join(', ')}]);`
-  const map = MAP.exec(code)
-  return map === null ? code + check : code.slice(0, map.index) + check + code.slice(map.index)
+  return `${code}\nglobalThis[Symbol.for("${CHECK.description}")]?.(require, __filename, [${imports.join(', ')}]);`
 }
 
 /** Makes the check in this thread. */

@@ -1,6 +1,10 @@
+// What is left to tsx.
 const { readFileSync } = require('node:fs')
 const { Module } = require('node:module')
-const { isApplication } = require('./places.cjs')
+const { tmpdir } = require('node:os')
+const { join } = require('node:path')
+const { isMainThread } = require('node:worker_threads')
+const { faultOf, isApplication } = require('../kept-folder.cjs')
 
 /** Languages and kinds of modules that are not read here. */
 const EXTENSIONS = ['.tsx', '.jsx', '.mts', '.cts']
@@ -60,7 +64,7 @@ class OtherLoader {
   /** It takes what it finds in Node for Node's own. */
   #loaded() {
     if (this.#tsx === null) {
-      require('../transpiler-cache.cjs')
+      guardCache()
       put(this.#node)
       try {
         require('tsx/cjs')
@@ -88,4 +92,18 @@ function put({ extensions, resolveFilename, compile }) {
   Module.prototype._compile = compile
 }
 
-module.exports = { OtherLoader }
+/**
+ * Lets tsx keep compiled sources only where nobody else can write. It executes what lies in `tsx-<user id>` of the system's temporary folder,
+ * and does not look at whose that is.
+ */
+function guardCache() {
+  const userId = process.geteuid?.()
+  // Lanes inherit the environment. Without user ids (Windows) the temporary folder is the user's own.
+  if (!isMainThread || userId === undefined || process.env.TSX_DISABLE_CACHE) return
+  const fault = faultOf(join(tmpdir(), `tsx-${userId}`))
+  if (fault === null) return
+  process.env.TSX_DISABLE_CACHE = '1'
+  process.emitWarning(`Compiled sources are not kept, so that starts are slower: ${fault}`, 'TranspilerCacheWarning')
+}
+
+module.exports = { guardCache, OtherLoader }

@@ -1,10 +1,9 @@
+// Exports as plain properties.
 /** What esbuild writes for the names that a module exports: a function for each, and an object with them for those that import the module while it runs. */
 const EXPORTS = /^var (\w+) = \{\};\n__export\(\1, \{\n((?: {2}.+\n)+)\}\);\nmodule\.exports = __toCommonJS\(\1\);$/m
 const EXPORT = /^ {2}("[^"]+"|[\w$]+): \(\) => (.+?),?$/
 /** A function that esbuild writes at the beginning of each module that may need it. */
 const HELPER = /^var (__\w+) = [\s\S]*?;$(?=\n(?:var |const ))/gm
-/** Last in the text, where there is one. */
-const MAP = /\n\/\/# sourceMappingURL=.*\n?$/
 
 /**
  * Gives a CommonJS module of esbuild plain properties as its exports, once it has run: a name that is imported is a load then, and not
@@ -26,10 +25,7 @@ exports.plainExports = (code) => {
   }
   const behind = code.slice(list.index + found.length)
   const before = needed(`${code.slice(0, list.index)}var `, behind).slice(0, -'var '.length)
-  const own = `${before}${exported(early)}${blank(found)}${behind}`
-  const end = `\n${exported(settled)}`
-  const map = MAP.exec(own)
-  return map === null ? own + end : own.slice(0, map.index) + end + own.slice(map.index)
+  return `${before}${exported(early)}${blank(found)}${behind}\n${exported(settled)}`
 }
 
 const exported = (properties) =>

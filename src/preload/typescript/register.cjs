@@ -1,20 +1,23 @@
+// Puts the loader of TypeScript into a thread.
 const { readFileSync, statSync } = require('node:fs')
-const { Module } = require('node:module')
+const { enableCompileCache, Module } = require('node:module')
 const { join } = require('node:path')
 const { fileURLToPath } = require('node:url')
 const { isMainThread } = require('node:worker_threads')
+const { isApplication, isOurs, keptFolder } = require('../kept-folder.cjs')
 const { installCheck } = require('./import-names.cjs')
-const { loadKept } = require('./load-kept.cjs')
 const { OtherLoader } = require('./other-loader.cjs')
-const { isApplication, isOurs } = require('./places.cjs')
-const { addCompiled, nameLines } = require('./stack-lines.cjs')
+const { loadPacked } = require('./load-packed.cjs')
+const { openPack } = require('./pack.cjs')
+const { nameLines } = require('./stack-lines.cjs')
 const { strip } = require('./strip.cjs')
+const { loadLanguagesOnDemand } = require('./zod-languages.cjs')
 
 const IS_REGISTERED = Symbol.for('heddle.typescript')
 
 /**
- * Lets this thread load TypeScript with `require`: types are stripped once and kept, with what V8 compiles of them. Most of a start was tsx, and the
- * maps of all modules. A module with a top-level `await` cannot be loaded so. What an application has beyond plain TypeScript files is left to tsx.
+ * Lets this thread load TypeScript with `require`: types are stripped once, and the text is kept; Node keeps what V8 compiles. Most of a start was tsx,
+ * and the maps of all modules. A module with a top-level `await` cannot be loaded so. What an application has beyond plain TypeScript files is left to tsx.
  */
 exports.register = () => {
   if (globalThis[IS_REGISTERED]) return
@@ -23,15 +26,19 @@ exports.register = () => {
   const other = new OtherLoader()
   other.install(() => {
     nameLines()
-    addCompiled()
+    loadLanguagesOnDemand()
     Module._extensions['.ts'] = (module, path) => {
       if (isApplication(path) && other.isWanted) return other.load('.ts', module, path)
       // A pipe would block until somebody writes, and a device has no end.
       if (!statSync(path).isFile()) throw new Error(`${path} is not a file`)
-      const text = strip(path, readFileSync(path, 'utf8'))
-      module._compile(text, path, 'commonjs')
+      module._compile(strip(path, readFileSync(path, 'utf8')), path, 'commonjs')
     }
-    loadKept()
+    // Compiled code that is kept does not count what it runs.
+    if (keptFolder !== null && !process.env.NODE_V8_COVERAGE) {
+      const pack = openPack()
+      if (pack === null) enableCompileCache(join(keptFolder, 'compiled'))
+      else loadPacked(pack)
+    }
     const resolveFilename = Module._resolveFilename
     Module._resolveFilename = (request, parent, ...rest) => {
       const own = resolveOwn(request, parent)
@@ -58,5 +65,5 @@ exports.register = () => {
 function resolveOwn(request, parent) {
   if (!request.startsWith('.') || !request.endsWith('.ts') || !isOurs(parent?.filename ?? '')) return undefined
   const path = join(parent.path, request)
-  return statSync(path, { throwIfNoEntry: false })?.isFile() ? path : undefined
+  return path in Module._cache || statSync(path, { throwIfNoEntry: false })?.isFile() ? path : undefined
 }

@@ -1,16 +1,20 @@
+// Lines of TypeScript files in the stacks of errors.
 const { readFileSync } = require('node:fs')
 const { Module, SourceMap } = require('node:module')
 const { dirname, join, relative, resolve } = require('node:path')
+const { fileURLToPath } = require('node:url')
 const { brotliDecompressSync } = require('node:zlib')
-const { isOurs, isRuntime, SOURCE } = require('./places.cjs')
-const { strip } = require('./strip.cjs')
+const { isRuntime, SOURCE } = require('../kept-folder.cjs')
+const { strip, transform } = require('./strip.cjs')
 
-const MARK = '//# sourceMappingURL=data:application/json;base64,'
+const MARK = '//# sourceMappingURL='
+const INLINE = 'data:application/json;base64,'
 /** Line and column at the end of a frame's text, and what may stand behind them. */
 const POSITION = /:(\d+):(\d+)(\)?)$/
 /** Modules of the package; what they are made of is TypeScript. */
 const COMPILED = '.js'
-const texts = new Map()
+/** Where the map of a module is, as its text says. */
+const urls = new Map()
 const maps = new Map()
 
 /**
@@ -27,13 +31,10 @@ exports.nameLines = () => {
     }
     return frames.length === 0 ? head : `${head}\n    at ${frames.map(textOf).join('\n    at ')}`
   }
-}
-
-/** Remembers modules that an application may have changed by the time that a stack names them. */
-exports.addCompiled = () => {
   const compile = Module.prototype._compile
   Module.prototype._compile = function (text, path, format) {
-    if (!isOurs(path) && text.includes(MARK)) texts.set(path, text)
+    // The text may be another one by the time that a stack names the module.
+    if (!path.endsWith(COMPILED)) urls.set(path, mapUrl(text))
     return compile.call(this, text, path, format)
   }
 }
@@ -70,16 +71,31 @@ function packedMap(path) {
   return at < 0 ? null : new SourceMap(JSON.parse(all.toString('utf8', at, all.indexOf('\n', at)))[1])
 }
 
+const mapUrl = (text) => {
+  const at = text.lastIndexOf(MARK)
+  return at < 0 ? '' : text.slice(at + MARK.length).trimEnd()
+}
+
 function readMap(path) {
   try {
     if (path.endsWith(COMPILED)) return isRuntime(path) ? packedMap(path) : null
-    // A kept module is not read again when it is loaded.
-    const text =
-      texts.get(path) ?? (path.endsWith('.ts') && isOurs(path) ? strip(path, readFileSync(path, 'utf8')) : '')
-    const at = text.lastIndexOf(MARK)
-    return at < 0 ? null : new SourceMap(JSON.parse(Buffer.from(text.slice(at + MARK.length), 'base64').toString()))
+    if (!urls.has(path) && !path.endsWith('.ts')) return null
+    return new SourceMap(JSON.parse(mapText(path)))
   } catch {
     // Gone, or no map.
     return null
+  }
+}
+
+function mapText(path) {
+  const source = path.endsWith('.ts') ? readFileSync(path, 'utf8') : ''
+  // A packed module has not come by.
+  const url = urls.get(path) ?? mapUrl(strip(path, source))
+  if (url.startsWith(INLINE)) return Buffer.from(url.slice(INLINE.length), 'base64').toString()
+  try {
+    return readFileSync(fileURLToPath(url), 'utf8')
+  } catch {
+    // Somebody has removed what is kept.
+    return transform(path, source).map
   }
 }

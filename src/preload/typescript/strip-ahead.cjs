@@ -1,8 +1,8 @@
+// Strips many files by one process of esbuild.
 const { existsSync, readdirSync, readFileSync, rmSync, statSync } = require('node:fs')
-const { basename, join } = require('node:path')
-const { keptFolder, ROOT } = require('./places.cjs')
-const { finish, loadEsbuild, optionsOf, strippedFile } = require('./strip.cjs')
-const { writeWhole } = require('./script.cjs')
+const { join } = require('node:path')
+const { keptFolder, ROOT } = require('../kept-folder.cjs')
+const { keep, loadEsbuild, optionsOf, strippedFile } = require('./strip.cjs')
 
 const WRITTEN_KEPT_MS = 3_600_000
 /** What a service loads; the tools around it are loaded one at a time. */
@@ -16,10 +16,7 @@ exports.stripAhead = async (paths) => {
   const fresh = files.filter(({ path, text }) => !existsSync(strippedFile(path, text)))
   if (fresh.length === 0) return
   const { stop, transform } = loadEsbuild()
-  const stripOne = async ({ path, text }) => {
-    const { code } = await transform(text, optionsOf(text, basename(path)))
-    writeWhole(strippedFile(path, text), [Buffer.from(finish(path, code))])
-  }
+  const stripOne = async ({ path, text }) => keep(path, text, await transform(text, optionsOf(path, text)))
   // What has a fault says so when it is loaded.
   await Promise.allSettled(fresh.map(stripOne))
   await stop()

@@ -1,20 +1,21 @@
+// The text of a TypeScript file as a CommonJS module: its types are stripped once, and the text is kept with its map beside it.
 const { spawnSync } = require('node:child_process')
-const { createHash } = require('node:crypto')
+const { hash } = require('node:crypto')
 const { readFileSync } = require('node:fs')
 const { createRequire } = require('node:module')
-const { basename, join } = require('node:path')
+const { join } = require('node:path')
+const { pathToFileURL } = require('node:url')
 const { isMainThread } = require('node:worker_threads')
+const { isApplication, isOurs, isRuntime, keptFolder, trim, writeWhole } = require('../kept-folder.cjs')
 const { checkImports } = require('./import-names.cjs')
-const { isApplication, isOurs, isRuntime, keptFolder } = require('./places.cjs')
 const { plainExports } = require('./plain-exports.cjs')
-const { writeWhole } = require('./script.cjs')
 
 const OPTIONS = {
   loader: 'ts',
   format: 'cjs',
-  target: 'node20',
+  target: 'node22',
   platform: 'node',
-  sourcemap: 'inline',
+  sourcemap: 'external',
   sourcesContent: false,
   tsconfigRaw: { compilerOptions: { target: 'es2023', verbatimModuleSyntax: true } },
   // `import()` would ask a loader that knows no TypeScript.
@@ -34,7 +35,7 @@ const PACKAGE_IMPORT =
   /Promise\.resolve\(\)\.then\(\(\) => (?:\/\* @__PURE__ \*\/ )?__toESM\(require\(("(?![.#/]|heddle[/"])[^"\n]+")\)\)\)/g
 
 /** What a kept text depends on, beside its own. */
-const AS_TEXT = JSON.stringify([OPTIONS, BANNER, 'plain exports without helpers, checked imports'])
+const AS_TEXT = JSON.stringify([OPTIONS, BANNER, 'plain exports without helpers, checked imports, map beside it'])
 
 /** So many modules that are not stripped yet are the first start of a checkout: each takes 10 ms alone, and together a tenth of that. */
 const MANY = 20
@@ -42,48 +43,55 @@ const MANY = 20
 let esbuild
 let fresh = 0
 
-/** The text of a TypeScript file as a CommonJS module. It depends on the file's name, not on its folder: it is kept for copies of a checkout, too. */
+/** The text of a TypeScript file as a CommonJS module, which names its map. */
 exports.strip = (path, text) => {
-  if (keptFolder === null) return transform(path, text)
-  const file = exports.strippedFile(path, text)
-  const known = read(file) ?? (isFirstStart(path) ? stripAll(file) : null)
+  const known = read(path, text)
   if (known !== null) return known
-  const code = transform(path, text)
-  writeWhole(file, [Buffer.from(code)])
-  return code
+  if (isMainThread && keptFolder !== null && ++fresh === MANY) {
+    trim()
+    if (isRuntime(path)) stripAll()
+    const stripped = read(path, text)
+    if (stripped !== null) return stripped
+  }
+  return exports.keep(path, text, exports.transform(path, text))
 }
 
-/** True once, in a process that strips module after module of the runtime. */
-const isFirstStart = (path) => isRuntime(path) && isMainThread && ++fresh === MANY
+/** Without keeping it. */
+exports.transform = (path, text) => exports.loadEsbuild().transformSync(text, exports.optionsOf(path, text))
 
-/** Strips all that a service loads in a process of its own. @returns the text of one of them, null where that has failed */
-function stripAll(file) {
+/** Strips all that a service loads in a process of its own. */
+function stripAll() {
   if (process.stderr.isTTY) process.stderr.write('The first start of this checkout: TypeScript is compiled, once\n')
   spawnSync(process.execPath, [join(__dirname, 'strip-ahead.cjs')], { stdio: 'ignore' })
-  return read(file)
 }
 
 /** Where a stripped text is kept: that of an application apart, for it changes more often. */
-exports.strippedFile = (path, text) => `${keptFolder}${isOurs(path) ? '' : 'written/'}${nameOf(path, text)}`
+exports.strippedFile = (path, text) =>
+  join(keptFolder, isOurs(path) ? 'stripped' : 'written', hash('sha1', `${AS_TEXT}\n${path}\n${text}`))
 
-function transform(path, text) {
-  const { transformSync } = exports.loadEsbuild()
-  try {
-    return exports.finish(path, transformSync(text, exports.optionsOf(text, basename(path))).code)
-  } catch {
-    // A fault names the whole path.
-    return exports.finish(path, transformSync(text, exports.optionsOf(text, path)).code)
-  }
-}
-
-exports.finish = (path, code) =>
-  isApplication(path) ? checkImports(plainExports(code.replace(PACKAGE_IMPORT, 'import($1)'))) : plainExports(code)
-
-exports.optionsOf = (text, sourcefile) => ({
+exports.optionsOf = (path, text) => ({
   ...OPTIONS,
   banner: text.includes('import.meta') ? BANNER : '',
-  sourcefile,
+  sourcefile: path,
 })
+
+/**
+ * Keeps what esbuild has made of a file. The map has a file of its own, which the text names: V8 holds the text of a module in each of its threads, and a
+ * third of it would be a map that nobody reads, except a debugger and who asks for a line of the source.
+ * @returns {string} the text
+ */
+exports.keep = (path, text, { code, map }) => {
+  const own = plainExports(isApplication(path) ? code.replace(PACKAGE_IMPORT, 'import($1)') : code)
+  const body = isApplication(path) ? checkImports(own) : own
+  const placed = JSON.stringify({ ...JSON.parse(map), sources: [pathToFileURL(path).href] })
+  const named = (url) => `${body}\n//# sourceMappingURL=${url}\n`
+  if (keptFolder !== null) {
+    const file = exports.strippedFile(path, text)
+    const stripped = named(pathToFileURL(`${file}.map`).href)
+    if (writeWhole(`${file}.map`, placed) && writeWhole(file, stripped)) return stripped
+  }
+  return named(`data:application/json;base64,${Buffer.from(placed).toString('base64')}`)
+}
 
 /** Without the thread that it starts for many files: here it is one or two. */
 exports.loadEsbuild = () => {
@@ -97,15 +105,10 @@ exports.loadEsbuild = () => {
   return esbuild
 }
 
-function nameOf(path, text) {
-  return createHash('sha1')
-    .update(`${isApplication(path)} ${AS_TEXT}\n${basename(path)}\n${text}`)
-    .digest('hex')
-}
-
-function read(file) {
+function read(path, text) {
+  if (keptFolder === null) return null
   try {
-    return readFileSync(file, 'utf8')
+    return readFileSync(exports.strippedFile(path, text), 'utf8')
   } catch {
     // Not stripped yet.
     return null

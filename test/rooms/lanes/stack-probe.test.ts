@@ -117,7 +117,10 @@ test('a loop in functions of two files shows both, innermost first', async (t) =
 
 test('a place is found in the source, too, where what the loader keeps was removed meanwhile', async (t) => {
   const thread = await stuckThread(t, 'nested')
-  const maps = join(dirname(createRequire(import.meta.url).resolve('tsx/package.json')), '../.cache/heddle-code/maps')
+  const maps = join(
+    dirname(createRequire(import.meta.url).resolve('tsx/package.json')),
+    '../.cache/heddle-code/stripped',
+  )
   const all = readdirSync(maps).map((name) => ({
     path: join(maps, name),
     text: readFileSync(join(maps, name), 'utf8'),

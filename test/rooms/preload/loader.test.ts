@@ -35,7 +35,7 @@ test('a module of the runtime or of a package is run as it was kept, until its f
   }
   assert.equal(run(), 'first one')
 
-  const packed = join(application.kept, 'modules')
+  const packed = join(application.kept, 'packs')
   for (const name of readdirSync(packed)) {
     const bytes = readFileSync(join(packed, name))
     writeFileSync(join(packed, name), bytes.toString('latin1').replaceAll('first', 'again'), 'latin1')
@@ -75,10 +75,8 @@ test('the first start of a checkout strips all that a service loads together', (
   const args = ['--require', './src/preload.cjs', 'src/main.ts']
   const { status, stderr } = spawnSync(process.execPath, args, { cwd: folder, encoding: 'utf8' })
   assert.deepEqual([status, stderr], [0, ''])
-  const kept = join(folder, 'node_modules/.cache/heddle-code')
-  const texts = readdirSync(kept, { withFileTypes: true })
-    .filter((entry) => entry.isFile())
-    .map(({ name }) => readFileSync(join(kept, name), 'utf8'))
+  const kept = join(folder, 'node_modules/.cache/heddle-code/stripped')
+  const texts = readdirSync(kept).map((name) => readFileSync(join(kept, name), 'utf8'))
   assert.ok(texts.some((text) => text.includes('notLoaded')))
   assert.ok(!texts.some((text) => text.includes('tool = 1')), 'a tool is stripped when it is loaded')
 })
@@ -94,14 +92,14 @@ test('kept code that somebody else could have written is not executed', (t) => {
       writeFileSync(join(folder, name), text, 'latin1')
     }
   }
-  plant(join(application.kept, 'modules'))
+  plant(join(application.kept, 'packs'))
   assert.equal(application.run().stdout, 'evil', 'what lies in the folder is executed')
   chmodSync(application.kept, 0o777)
   const elsewhere = application.run()
   assert.deepEqual(elsewhere, { stdout: 'ours', stderr: '' }, 'it is kept in the folder for temporary files')
 
   const temporary = join(application.temporary, `heddle-code-${process.geteuid!()}`)
-  plant(join(temporary, 'modules'))
+  plant(join(temporary, 'packs'))
   assert.equal(application.run().stdout, 'evil')
   chmodSync(temporary, 0o777)
   const nowhere = application.run()

@@ -138,10 +138,9 @@ export const ONLY_IMPORTERS = [
 export const ENVIRONMENT_READER = 'src/core/config/load.ts'
 /** Run before that file: each gives one variable its value, looks at a variable of the loader, or is the process that starts the runtime. */
 export const PRELOADED = [
-  'src/preload/thread-pool.cjs',
-  'src/preload/transpiler-cache.cjs',
-  'src/preload/chosen-loader.cjs',
-  'src/preload/typescript/load-kept.cjs',
+  'src/preload.cjs',
+  'src/preload/launch.cjs',
+  'src/preload/typescript/register.cjs',
   'src/preload/typescript/other-loader.cjs',
   'src/preload/typescript/strip.cjs',
   'src/guardian.cjs',
