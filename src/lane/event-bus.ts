@@ -11,6 +11,7 @@ import type {
   Subscription,
   TopologyEntry,
 } from '../contracts/event-bus.ts'
+import type { Awaitable } from '../contracts/http.ts'
 import type { ScopeSource } from '../contracts/tracing.ts'
 import { causality } from '../core/causality/context.ts'
 import { NO_TRACE_CONTEXT } from '../core/causality/trace-context.ts'
@@ -19,10 +20,10 @@ import { TransactionEvents } from '../runtime/event-log/transaction-events.ts'
 import type { EventServer } from '../runtime/events/event-server.ts'
 import { encodePayload, type Publisher, publicationOf } from '../runtime/events/publication.ts'
 import { recordOf } from '../runtime/events/trace-ring.ts'
+import type { EventServices } from '../runtime/host/services.ts'
 import { added, tellAll } from '../runtime/kernel/listeners.ts'
 import type { EventFrame } from '../transport/frames/event-frame.ts'
 import type { EventRequest, FailureRecord, Feed, SubscriptionManifest } from '../transport/messages.ts'
-import type { PrimaryCalls } from './ring-ports.ts'
 
 // Taken before plugins can replace it.
 const { parse: parseJson } = JSON
@@ -33,7 +34,7 @@ const FAILURES_KNOWN = 1000
 const keyOf = ({ failure }: FailureRecord): string => `${failure.event_id} ${failure.subscriber}`
 
 export interface LaneBusOptions {
-  calls: PrimaryCalls
+  services: EventServices
   events: EventServer
   log: EventLog
   /** Takes an event that a transaction has published and committed. */
@@ -105,9 +106,8 @@ export class LaneBus implements BusTransport {
       parentId: context?.eventId ?? null,
       requestId: context?.requestId ?? null,
       trace,
-      timeoutMs,
     }
-    return parseJson((await this.#options.calls.call('#host', 'request', [request])) as string) as Payload
+    return parseJson(await this.#options.services.requestFor(request, timeoutMs)) as Payload
   }
 
   subscribe(subscription: Subscription): () => void {
@@ -177,23 +177,23 @@ export class LaneBus implements BusTransport {
     tellAll(this.#listeners, record, (thrown) => this.#options.onListenerFault('event listener', thrown))
   }
 
-  history(): Promise<EventRecord[]> {
-    return this.#options.calls.call('#host', 'history', []) as Promise<EventRecord[]>
+  history(): Awaitable<EventRecord[]> {
+    return this.#options.services.history()
   }
-  topology(): Promise<Record<string, TopologyEntry>> {
-    return this.#options.calls.call('#host', 'topology', []) as Promise<Record<string, TopologyEntry>>
+  topology(): Awaitable<Record<string, TopologyEntry>> {
+    return this.#options.services.topology()
   }
-  deadLetters(page: DeadLetterPage = {}): Promise<DeadLetter[]> {
-    return this.#options.calls.call('#host', 'deadLetters', [page]) as Promise<DeadLetter[]>
+  deadLetters(page: DeadLetterPage = {}): Awaitable<DeadLetter[]> {
+    return this.#options.services.deadLetters(page)
   }
-  replayDeadLetter(id: string): Promise<boolean> {
-    return this.#options.calls.call('#host', 'replayDeadLetter', [id]) as Promise<boolean>
+  replayDeadLetter(id: string): Awaitable<boolean> {
+    return this.#options.services.replayDeadLetter(id)
   }
-  editDeadLetter(id: string, event: string, payload: Payload): Promise<boolean> {
+  editDeadLetter(id: string, event: string, payload: Payload): Awaitable<boolean> {
     const { json, keys } = encodePayload(event, payload)
-    return this.#options.calls.call('#host', 'editDeadLetter', [id, json, keys]) as Promise<boolean>
+    return this.#options.services.editLetter(id, json, keys)
   }
-  deleteDeadLetter(id: string): Promise<boolean> {
-    return this.#options.calls.call('#host', 'deleteDeadLetter', [id]) as Promise<boolean>
+  deleteDeadLetter(id: string): Awaitable<boolean> {
+    return this.#options.services.deleteDeadLetter(id)
   }
 }

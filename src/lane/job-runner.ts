@@ -1,15 +1,14 @@
-import type { JobRun } from '../contracts/scheduler.ts'
+import type { JobDefinition, JobRun } from '../contracts/scheduler.ts'
 import type { CodeTracing } from '../contracts/tracing.ts'
 import type { Origin } from '../core/causality/context.ts'
 import { messageOf } from '../core/errors/description.ts'
 import { runJob } from '../runtime/host/jobs.ts'
 import type { ToPrimary } from '../transport/messages.ts'
 import type { LaneFlight } from './flight.ts'
-import type { LaneToolHost } from './tool-host.ts'
 
 export interface JobRunnerOptions {
-  /** Knows the jobs. */
-  host: LaneToolHost
+  /** By its number. */
+  jobOf: (job: number) => JobDefinition
   flight: LaneFlight
   /** Records jobs; null without history and tracing. Asked at each run. */
   recorder: () => CodeTracing | null
@@ -28,10 +27,10 @@ export class JobRunner {
 
   /** @param run the primary's number for this run */
   async run(run: number, job: number, of: JobRun): Promise<void> {
-    const { host, flight, recorder, post } = this.#options
+    const { jobOf, flight, recorder, post } = this.#options
     let error: string | null = null
     const step = flight.beginJob(job)
-    const { definition } = host.jobList[job]!
+    const definition = jobOf(job)
     const origin = { plugin: definition.owner.name, handler: definition.name }
     this.running.add(origin)
     try {

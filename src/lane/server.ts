@@ -23,6 +23,8 @@ import { EventLog, LogPublisher } from '../runtime/event-log/event-log.ts'
 import { logDatabaseOf, staysInProcess } from '../runtime/event-log/log-database.ts'
 import { writeChanges } from '../runtime/event-log/write-changes.ts'
 import { attemptRecord, EventServer } from '../runtime/events/event-server.ts'
+import { serveRoute } from '../runtime/host/host.ts'
+import { servicesOver } from '../runtime/host/services.ts'
 import { activeTools } from '../runtime/kernel/discover.ts'
 import { BootAftermath } from '../runtime/kernel/plugins.ts'
 import { notePoolOrigins, poolUses } from '../runtime/kernel/pool-requests.ts'
@@ -56,33 +58,7 @@ import {
 import { PrimaryFrames } from './primary-frames.ts'
 import { PrimaryCalls, RingAcknowledgements, RingPublisher, RingRecords, RingReplies } from './ring-ports.ts'
 import { SelfTrial } from './self-trial.ts'
-import { type LaneRoute, LaneToolHost } from './tool-host.ts'
-
-/**
- * Lets the lane serve its routes under the numbers that the primary gave them.
- * @param numbers in the order of the routes; -1 for a route that was refused
- * @param mounts folders that plugins of the primary serve
- */
-function assignRoutes(
-  server: RequestServer,
-  routes: readonly LaneRoute[],
-  numbers: readonly number[],
-  mounts: readonly SharedMount[],
-): void {
-  routes.forEach(({ endpoint, stream, socket }, n) => {
-    const number = numbers[n]!
-    if (number < 0) return
-    if (endpoint !== null) server.addEndpoint(number, endpoint)
-    else if (stream !== null) server.addStream(number, stream)
-    else if (socket !== null) server.addWebSocket(number, socket)
-  })
-  for (const { plugin, prefix, directory, numbers } of mounts) {
-    const owner = { name: plugin, instance: undefined }
-    mountEndpoints({ owner, prefix, directory }).forEach((endpoint, n) => {
-      server.addEndpoint(numbers[n]!, endpoint)
-    })
-  }
-}
+import { LaneToolHost } from './tool-host.ts'
 
 const TRACING_FILE = fileURLToPath(new URL('../tracing/thread-tracing.ts', import.meta.url))
 const STREAMS_FILE = fileURLToPath(new URL('../runtime/streams/thread-streams.ts', import.meta.url))
@@ -142,9 +118,8 @@ export class LaneServer {
     this.#sayWhy = installExitReport(recorder, (isStopped) => this.#leave(isStopped))
     this.#flight = new LaneFlight(recorder)
     this.#calls = new PrimaryCalls(this.#outbox)
-    this.#host = new LaneToolHost(this.#outbox, this.#calls, (message) => this.#post(message), settings)
     this.#jobs = new JobRunner({
-      host: this.#host,
+      jobOf: (job) => this.#host.jobList[job]!.definition,
       flight: this.#flight,
       recorder: () => this.#code,
       post: (message) => this.#post(message),
@@ -174,8 +149,9 @@ export class LaneServer {
     )
     const handOn = (frame: EventFrame): void => publisher.handOn(frame)
     const isLogged = settings.eventBusDriver === 'database'
+    const services = servicesOver((method, args) => this.#calls.call('#host', method, args))
     this.#bus = new LaneBus(isLogged ? new LogPublisher(this.#log, handOn) : publisher, {
-      calls: this.#calls,
+      services,
       events: this.#events,
       log: this.#log,
       handOn,
@@ -226,7 +202,12 @@ export class LaneServer {
       (level, message, identity, fields) => this.#host.writeLog(level, message, identity, fields),
       (plugin) => this.#kernel.plugins.files[plugin],
     )
-    this.#host.connect(this.#kernel, this.#bus, this.#requests.hooks)
+    this.#host = new LaneToolHost(this.#kernel, this.#requests.hooks, services, {
+      settings,
+      bus: this.#bus,
+      outbox: this.#outbox,
+      post: (message) => this.#post(message),
+    })
     if (settings.nodeEnv !== 'production') {
       watchEmptyAnswers(this.#kernel.plugins.facts, (message, plugin) =>
         this.#host.writeLog('WARNING', message, plugin),
@@ -428,7 +409,7 @@ export class LaneServer {
   #onMessage(message: ToLane): void {
     switch (message.type) {
       case 'assign':
-        return assignRoutes(this.#requests, this.#host.routes, message.routes, message.mounts)
+        return this.#assign(message.routes, message.mounts)
       case 'ready':
         void this.#kernel.plugins.ready(message.plugins, (plugin) => this.#post({ type: 'ready-done', plugin }))
         return
@@ -457,6 +438,23 @@ export class LaneServer {
         return
       case 'leave':
         this.#leave()
+    }
+  }
+
+  /**
+   * The primary has given the routes their numbers.
+   * @param numbers in the order of the routes; -1 for a route that was refused
+   * @param mounts folders that plugins of the primary serve
+   */
+  #assign(numbers: readonly number[], mounts: readonly SharedMount[]): void {
+    this.#host.routes.forEach((route, n) => {
+      if (numbers[n]! >= 0) serveRoute(this.#requests, numbers[n]!, route)
+    })
+    for (const { plugin, prefix, directory, numbers } of mounts) {
+      const owner = { name: plugin, instance: undefined }
+      mountEndpoints({ owner, prefix, directory }).forEach((endpoint, n) => {
+        this.#requests.addEndpoint(numbers[n]!, endpoint)
+      })
     }
   }
 

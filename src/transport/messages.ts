@@ -21,7 +21,7 @@ import type { StreamCommand, StreamReport } from './stream-messages.ts'
  * Version of what the two ends of a lane exchange: these messages, the frames, the layouts in shared memory. Raised with each change:
  * a lane loads the runtime's code from disk, and the primary may be older than that code.
  */
-export const LANE_PROTOCOL = 21
+export const LANE_PROTOCOL = 22
 
 /** What a lane is started with: the task of its thread in the pool. */
 export interface LaneInit {
@@ -158,7 +158,6 @@ export interface EventRequest {
   parentId: string | null
   requestId: string | null
   trace: TraceContext
-  timeoutMs: number
 }
 
 /** A failed delivery, for the failure listeners of a lane. Events that they publish belong to the request and the delivery of the failed event. */

@@ -13,15 +13,16 @@ import { Health } from '../../primary/health/health.ts'
 import { ConnectionLimit } from '../../primary/http/connection-limit.ts'
 import { Listener } from '../../primary/http/listener.ts'
 import { LocalWorker } from '../../primary/http/local-worker.ts'
-import { Routing } from '../../primary/http/routes.ts'
+import { Routing, routeInfo } from '../../primary/http/routes.ts'
 import { Jobs } from '../../primary/jobs/jobs.ts'
-import { PrimaryToolHost } from '../../primary/tools/tool-host.ts'
+import { keptRequests, PrimaryToolHost } from '../../primary/tools/tool-host.ts'
 import { faultRecord } from '../../runtime/advice/fault-record.ts'
 import { type ThreadEffects, threadEffects } from '../../runtime/effects/thread-effects.ts'
 import { useCookieSecrets } from '../../runtime/endpoint/cookies.ts'
 import type { Hooks } from '../../runtime/endpoint/route.ts'
 import { logDatabaseOf } from '../../runtime/event-log/log-database.ts'
 import { prepareTables } from '../../runtime/event-log/tables.ts'
+import type { ProcessServices } from '../../runtime/host/services.ts'
 import type { ToolFolder } from '../../runtime/kernel/discover.ts'
 import type { PluginClass } from '../../runtime/kernel/plugin-class.ts'
 import { ThreadKernel } from '../../runtime/kernel/thread.ts'
@@ -135,26 +136,28 @@ export class PluginThread {
     const effects = this.#effects(bus)
     bus.inbox = effects.inbox
     local.server.effects = effects.requests
-    return new PrimaryToolHost({
+    const services: ProcessServices = {
+      lanes: () => [],
+      readiness: () => ({ ready: true, reasons: [], lanes: {} }),
+      counters: () => [],
+      routeList: () => routing.table.list().map(routeInfo),
+      jobs: () => this.#clock.list(),
+      // A test looks at the plugin itself.
+      ...keptRequests(() => null),
+    }
+    return new PrimaryToolHost(this.#kernel, services, {
       bus,
       local,
       routing,
-      kernel: this.#kernel,
       log: (level, message, identity, fields) => this.#log(level, message, identity, fields),
       // There is no listener.
       addRequestSink: () => () => {},
       dump: () => this.#health.dump(),
-      lanes: () => [],
-      readiness: () => ({ ready: true, reasons: [], lanes: {} }),
-      counters: () => [],
       setTool: (tool, status, message) => this.#health.setTool(tool, status, message),
       addJob: (job) => {
         this.jobs.set(job.name, job)
         this.#clock.addLocal(job)
       },
-      jobs: () => this.#clock.list(),
-      // A test looks at the plugin itself.
-      history: () => null,
       hasNoLanes: true,
     })
   }

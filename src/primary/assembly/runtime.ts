@@ -10,6 +10,7 @@ import type { FixFacts } from '../../runtime/advice/tool-names.ts'
 import { threadEffects } from '../../runtime/effects/thread-effects.ts'
 import { useCookieSecrets } from '../../runtime/endpoint/cookies.ts'
 import { logDatabaseOf, staysInProcess } from '../../runtime/event-log/log-database.ts'
+import type { LaneServices } from '../../runtime/host/services.ts'
 import { activeTools } from '../../runtime/kernel/discover.ts'
 import { BootAftermath } from '../../runtime/kernel/plugins.ts'
 import { notePoolOrigins, poolRequests, poolUses } from '../../runtime/kernel/pool-requests.ts'
@@ -25,6 +26,7 @@ import { Descriptors } from '../health/descriptors.ts'
 import { readinessOf } from '../health/health.ts'
 import { PoolProbe } from '../health/pool-probe.ts'
 import { processCounters } from '../health/process-counters.ts'
+import { routeInfo } from '../http/routes.ts'
 import { Jobs } from '../jobs/jobs.ts'
 import type { LogWriter } from '../logging/log-writer.ts'
 import { type Log, ProcessLog } from '../logging/process-log.ts'
@@ -38,8 +40,7 @@ import { RequestPlacement } from '../supervision/request-placement.ts'
 import { StrayFaults } from '../supervision/stray-faults.ts'
 import { Supervisor } from '../supervision/supervisor.ts'
 import { notShared, refuseOneFile, unreadUrls } from '../tools/config-warnings.ts'
-import { LaneCallHandler } from '../tools/lane-call-handler.ts'
-import { PrimaryToolHost } from '../tools/tool-host.ts'
+import { keptRequests, PrimaryToolHost } from '../tools/tool-host.ts'
 import { assembleEvents, type EventParts, openStreams } from './events.ts'
 import { assembleHttp, type HttpParts } from './http.ts'
 import { Observers } from './observers.ts'
@@ -164,21 +165,31 @@ export class Runtime {
       isStored: () => logDatabaseOf(tools.kernel.toolbox.get('db')) !== null,
       log: (level, message, fields) => log(level, message, 'scheduler', fields),
     })
-    const host = new PrimaryToolHost({
-      bus: events.bus,
-      local: http.localWorker,
-      routing: http.routing,
-      kernel: tools.kernel,
-      log,
-      addRequestSink: (sink) => http.requestSinks.add(sink),
-      dump: () => tools.health.dump(),
+    const { bus } = events
+    const services: LaneServices = {
       lanes: () => lanes.info(),
       readiness: () => this.readiness(),
       counters: () => processCounters(logWriter.output, http, events.hub),
+      routeList: () => http.routing.table.list().map(routeInfo),
+      jobs: () => jobs.list(),
+      ...keptRequests(() => this.#observers.history),
+      requestFor: (request, timeoutMs) => bus.requestFor(request, timeoutMs),
+      history: () => bus.history(),
+      topology: () => bus.topology(),
+      deadLetters: (page) => bus.deadLetters(page),
+      replayDeadLetter: (id) => bus.replayDeadLetter(id),
+      editLetter: (id, json, keys) => bus.editLetter(id, json, keys),
+      deleteDeadLetter: (id) => bus.deleteDeadLetter(id),
+    }
+    const host = new PrimaryToolHost(tools.kernel, services, {
+      bus,
+      local: http.localWorker,
+      routing: http.routing,
+      log,
+      addRequestSink: (sink) => http.requestSinks.add(sink),
+      dump: () => tools.health.dump(),
       setTool: (tool, status, message) => tools.health.setTool(tool, status, message),
       addJob: (job) => jobs.addLocal(job),
-      jobs: () => jobs.list(),
-      history: () => this.#observers.history,
     })
     const pool = new PoolProbe({
       stallMs: settings.poolStallMs,
@@ -209,7 +220,7 @@ export class Runtime {
       jobs,
       guilt,
       placement,
-      laneCalls: new LaneCallHandler(events.bus, host),
+      services,
       pool,
       descriptors,
       history: () => this.#observers.history,

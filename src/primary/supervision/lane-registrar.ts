@@ -3,6 +3,7 @@ import type { LogLevel } from '../../contracts/logger.ts'
 import type { BlackBox, WorkInFlight } from '../../contracts/registry.ts'
 import { messageOf, stackOf } from '../../core/errors/description.ts'
 import type { ProcessHistory } from '../../history/process-history.ts'
+import { type LaneServices, serve } from '../../runtime/host/services.ts'
 import { ClaimMemory } from '../../transport/memory/claim-memory.ts'
 import type { Manifest, SharedMemories, ToPrimary } from '../../transport/messages.ts'
 import type { EventParts } from '../assembly/events.ts'
@@ -14,7 +15,6 @@ import type { Descriptors } from '../health/descriptors.ts'
 import type { PoolProbe } from '../health/pool-probe.ts'
 import type { Jobs } from '../jobs/jobs.ts'
 import type { ProcessLog } from '../logging/process-log.ts'
-import type { LaneCallHandler } from '../tools/lane-call-handler.ts'
 import { answerOf, type LaneDeath, LaneDeaths } from './black-box.ts'
 import type { FlightMirror } from './crash-report.ts'
 import type { Guilt } from './guilt.ts'
@@ -38,7 +38,7 @@ interface LaneRegistrarParts {
   readonly jobs: Jobs
   readonly guilt: Guilt
   readonly placement: RequestPlacement
-  readonly laneCalls: LaneCallHandler
+  readonly services: LaneServices
   readonly pool: PoolProbe
   readonly descriptors: Descriptors
   /** Null where no history is kept. */
@@ -91,7 +91,7 @@ export class LaneRegistrar {
   }
 
   #listen(): LaneListener {
-    const { events, tools, processLog, laneCalls } = this.#parts
+    const { events, tools, processLog, services } = this.#parts
     const { hub, laneSubscribers } = events
     return {
       onMessage: (lane, message) => this.onMessage(lane, message),
@@ -102,7 +102,7 @@ export class LaneRegistrar {
       onDeliveryReply: (id, reply) => hub.deliveryReply(id, reply),
       onDeliveryFailed: (id, error) => hub.deliveryFailed(id, error),
       onCall: (tool, method, args) =>
-        tool === '#host' ? laneCalls.serve(method, args) : tools.kernel.toolbox.serve(tool, method, args),
+        tool === '#host' ? serve(services, method, args) : tools.kernel.toolbox.serve(tool, method, args),
       onLog: (lane, record) => processLog.record(record, lane),
       onFault: (lane, error) => this.onFault(lane, error),
     }

@@ -1,34 +1,41 @@
-import type { Endpoint, Hook, SocketRoute, StaticMount, Stream } from '../../contracts/http.ts'
-import type { LogLevel, LogSink } from '../../contracts/logger.ts'
+import type { StaticMount } from '../../contracts/http.ts'
+import type { LogLevel } from '../../contracts/logger.ts'
 import type { Owner } from '../../contracts/owner.ts'
-import type {
-  LaneInfo,
-  MetricRecord,
-  MetricsSink,
-  ProcessCounter,
-  Readiness,
-  RequestSink,
-  RouteInfo,
-  SystemDump,
-  ToolStatus,
-} from '../../contracts/registry.ts'
+import type { RequestSink, SystemDump, ToolStatus } from '../../contracts/registry.ts'
 import type { RequestDetail, RequestFilter, RequestSummary, WorkReport, WorkSpan } from '../../contracts/requests.ts'
-import type { JobDefinition, JobInfo } from '../../contracts/scheduler.ts'
+import type { JobDefinition } from '../../contracts/scheduler.ts'
 import type { ToolHost } from '../../contracts/tool.ts'
 import { HeddleError } from '../../core/errors/catalogue.ts'
 import { mountEndpoints } from '../../runtime/endpoint/files/static-files.ts'
-import { placed, registeredHook, requireDb, requirePlugin, routeManifest } from '../../runtime/host/registrations.ts'
+import { type HostedRoute, serveRoute, ThreadHost } from '../../runtime/host/host.ts'
+import type { ProcessServices } from '../../runtime/host/services.ts'
 import type { ThreadKernel } from '../../runtime/kernel/thread.ts'
 import type { RouteManifest } from '../../transport/messages.ts'
 import type { PrimaryBus } from '../events/primary-bus.ts'
 import type { LocalWorker } from '../http/local-worker.ts'
-import { type Routing, routeInfo } from '../http/routes.ts'
+import type { Routing } from '../http/routes.ts'
 
 /** What the history answers. */
-export interface KeptRequests {
+interface KeptRequests {
   list(filter: RequestFilter): Promise<RequestSummary[]>
   one(id: string): Promise<RequestDetail | null>
   figures(span: WorkSpan): Promise<WorkReport>
+}
+
+/** What tools and lanes ask of the history. @param history null where none is kept: then each throws HISTORY_OFF */
+export function keptRequests(
+  history: () => KeptRequests | null,
+): Pick<ProcessServices, 'requests' | 'request' | 'workReport'> {
+  const kept = (): KeptRequests => {
+    const open = history()
+    if (open === null) throw new HeddleError('HISTORY_OFF')
+    return open
+  }
+  return {
+    requests: (filter) => kept().list(filter),
+    request: (id) => kept().one(id),
+    workReport: async (span) => kept().figures(span),
+  }
 }
 
 /** The parts of the primary that its tools use. */
@@ -36,52 +43,35 @@ export interface PrimaryToolHostOptions {
   readonly bus: PrimaryBus
   readonly local: LocalWorker
   readonly routing: Routing
-  readonly kernel: ThreadKernel
   log(level: LogLevel, message: string, identity: string, fields?: Record<string, unknown>): void
   addRequestSink(sink: RequestSink): () => void
   dump(): SystemDump
-  lanes(): LaneInfo[]
-  readiness(): Readiness
-  counters(): ProcessCounter[]
   setTool(tool: string, status: ToolStatus, message: string | null): void
   addJob(job: JobDefinition): void
-  jobs(): JobInfo[]
-  /** Null where none is kept. */
-  history(): KeptRequests | null
   /** True where the primary runs without lanes and serves folders itself. */
   readonly hasNoLanes?: boolean
 }
 
-type GuardedRoute = Endpoint | Stream | SocketRoute
-
-/** The tool host of the primary: connects its tools to its other parts. */
-export class PrimaryToolHost implements ToolHost {
+/** The tool host of the primary: connects its tools to its other parts. Routes are registered at once, so that a rival is named at its line. */
+export class PrimaryToolHost extends ThreadHost {
+  readonly bus: PrimaryBus
+  readonly routes: (HostedRoute & { readonly number: number })[] = []
   readonly #options: PrimaryToolHostOptions
   /** Plugins with hooks of their own. */
   readonly #guarded = new Set<string>()
   /** Plugins with folders. */
   readonly #mounting = new Set<string>()
-  readonly #routes: { number: number; route: GuardedRoute }[] = []
-  isBooted = false
 
-  constructor(options: PrimaryToolHostOptions) {
+  constructor(kernel: ThreadKernel, services: ProcessServices, options: PrimaryToolHostOptions) {
+    super(kernel, options.local.server.hooks, services)
     this.#options = options
-    const { kernel, local } = options
-    kernel.plugins.onBooted = (plugin) => {
-      for (const { route } of this.#routes)
-        if ('method' in route && route.owner.name === plugin) local.server.hooks.requireCaller(route)
-    }
+    this.bus = options.bus
   }
 
-  get bus(): PrimaryBus {
-    return this.#options.bus
-  }
-
-  addHook(hook: Omit<Hook, 'place'>): void {
-    const registered = registeredHook(hook, this.#isOver(hook.owner))
+  override addHook(hook: Parameters<ToolHost['addHook']>[0]): void {
     this.#guarded.add(hook.owner.name)
     this.#requireOwnThread(hook.owner)
-    this.#options.local.server.hooks.add(registered)
+    super.addHook(hook)
   }
 
   /** All plugins have booted: their routes get the hooks of all. */
@@ -89,41 +79,26 @@ export class PrimaryToolHost implements ToolHost {
     this.isBooted = true
     const { local, routing } = this.#options
     local.server.settleHooks()
-    for (const { number, route } of this.#routes) {
-      const contract = local.server.hooks.contractOf(route)
+    for (const { number, route } of this.routes) {
+      const contract = this.hooks.contractOf(route)
       if (contract !== undefined) routing.describe(number, contract)
     }
   }
 
-  addEndpoint(endpoint: Endpoint): void {
-    requirePlugin(endpoint.owner, `${endpoint.method} ${endpoint.path}`)
-    requireDb(endpoint, this.#options.kernel.toolbox)
-    const number = this.#addRoute(routeManifest(endpoint, 'endpoint'))
-    this.#add(number, endpoint, (route) => this.#options.local.server.addEndpoint(number, route))
+  protected hostRoute(route: HostedRoute): void {
+    const { local, routing } = this.#options
+    const number = routing.addLocal(route.manifest)
+    this.routes.push({ ...route, number })
+    serveRoute(local.server, number, route)
   }
 
-  #add<Route extends GuardedRoute>(number: number, given: Route, add: (route: Route) => void): void {
-    const route = placed(given)
-    this.#routes.push({ number, route })
-    add(route)
-  }
-
-  addStream(stream: Stream): void {
-    requirePlugin(stream.owner, `stream ${stream.path}`)
-    const number = this.#addRoute(routeManifest({ ...stream, method: 'GET' }, 'stream'))
-    this.#add(number, stream, (route) => this.#options.local.server.addStream(number, route))
-  }
-
-  addWebSocket(socket: SocketRoute): void {
-    requirePlugin(socket.owner, `socket ${socket.path}`)
-    const number = this.#addRoute(routeManifest({ ...socket, method: 'GET' }, 'socket'))
-    this.#add(number, socket, (route) => this.#options.local.server.addWebSocket(number, route))
+  protected hostJob(job: JobDefinition): void {
+    this.#options.addJob(job)
   }
 
   mountStatic(mount: StaticMount): void {
     const { owner, prefix, directory } = mount
-    requirePlugin(owner, `folder under ${prefix}`)
-    this.#requireBoot(owner.name, `folder under ${prefix}`)
+    this.requireBoot(mount, `folder under ${prefix}`)
     const endpoints = mountEndpoints(mount)
     this.#mounting.add(owner.name)
     this.#requireOwnThread(owner)
@@ -155,82 +130,16 @@ export class PrimaryToolHost implements ToolHost {
     )
   }
 
-  /** True when its boot is over, in which it may register. */
-  #isOver({ name }: Pick<Owner, 'name'>): boolean {
-    return this.isBooted && !this.#options.kernel.plugins.isLate(name)
-  }
-
-  #requireBoot(name: string, what: string): void {
-    if (this.#isOver({ name }))
-      throw new HeddleError('HTTP_PATH_INVALID', `${what}: routes are registered while the plugin boots, not later`)
-  }
-
-  #addRoute(route: RouteManifest): number {
-    this.#requireBoot(route.plugin, `${route.method} ${route.path}`)
-    return this.#options.routing.addLocal(route)
-  }
-
   writeLog(level: LogLevel, message: string, identity: string, fields?: Record<string, unknown>): void {
     this.#options.log(level, message, identity, fields)
-  }
-  addLogSink(sink: LogSink): () => void {
-    return this.#options.kernel.addLogSink(sink)
-  }
-  addMetricsSink(sink: MetricsSink): () => void {
-    return this.#options.kernel.addMetricsSink(sink)
   }
   addRequestSink(sink: RequestSink): () => void {
     return this.#options.addRequestSink(sink)
   }
-  metrics(): MetricRecord[] {
-    return this.#options.kernel.recentMetrics()
-  }
   systemDump(): SystemDump {
     return this.#options.dump()
   }
-  lanes(): LaneInfo[] {
-    return this.#options.lanes()
-  }
-  readiness(): Readiness {
-    return this.#options.readiness()
-  }
-  counters(): ProcessCounter[] {
-    return this.#options.counters()
-  }
-  requests(filter: RequestFilter): Promise<RequestSummary[]> {
-    return this.#history.list(filter)
-  }
-
-  request(id: string): Promise<RequestDetail | null> {
-    return this.#history.one(id)
-  }
-
-  async workReport(span: WorkSpan): Promise<WorkReport> {
-    return this.#history.figures(span)
-  }
-
-  /** @throws HISTORY_OFF */
-  get #history(): KeptRequests {
-    const history = this.#options.history()
-    if (history === null) throw new HeddleError('HISTORY_OFF')
-    return history
-  }
-
-  routeList(): RouteInfo[] {
-    return this.#options.routing.table.list().map(routeInfo)
-  }
   updateToolStatus(tool: string, status: ToolStatus, message: string | null): void {
     this.#options.setTool(tool, status, message)
-  }
-  addJob(job: JobDefinition): void {
-    if (this.#isOver(job.owner))
-      throw new HeddleError(
-        'SCHEDULER_INVALID',
-        `Job ${job.name}: jobs are registered while the plugin boots, not later`,
-      )
-    this.#options.addJob(job)
-  }
-  jobs(): JobInfo[] {
-    return this.#options.jobs()
   }
 }

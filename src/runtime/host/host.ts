@@ -1,0 +1,154 @@
+// What the tools of a thread are built on, in a lane as in the primary.
+import type { BusTransport } from '../../contracts/event-bus.ts'
+import type { Awaitable, Endpoint, Hook, SocketRoute, StaticMount, Stream } from '../../contracts/http.ts'
+import type { LogLevel, LogSink } from '../../contracts/logger.ts'
+import type {
+  LaneInfo,
+  MetricRecord,
+  MetricsSink,
+  ProcessCounter,
+  Readiness,
+  RequestSink,
+  RouteInfo,
+  SystemDump,
+  ToolStatus,
+} from '../../contracts/registry.ts'
+import type { RequestDetail, RequestFilter, RequestSummary, WorkReport, WorkSpan } from '../../contracts/requests.ts'
+import type { JobDefinition, JobInfo } from '../../contracts/scheduler.ts'
+import type { ToolHost } from '../../contracts/tool.ts'
+import { HeddleError } from '../../core/errors/catalogue.ts'
+import type { RouteManifest } from '../../transport/messages.ts'
+import type { RequestServer } from '../endpoint/request-server.ts'
+import type { Hooks } from '../endpoint/route.ts'
+import type { ThreadKernel } from '../kernel/thread.ts'
+import { placed, registeredHook, requireDb, requirePlugin, routeManifest } from './registrations.ts'
+import type { ProcessServices } from './services.ts'
+
+/** A route as a plugin of this thread registered it. */
+export type HostedRoute = {
+  readonly manifest: RouteManifest
+} & (
+  | { readonly kind: 'endpoint'; readonly route: Endpoint }
+  | { readonly kind: 'stream'; readonly route: Stream }
+  | { readonly kind: 'socket'; readonly route: SocketRoute }
+)
+
+/** Lets a thread serve a route under the number that the primary has given it. */
+export function serveRoute(server: RequestServer, number: number, { kind, route }: HostedRoute): void {
+  if (kind === 'endpoint') server.addEndpoint(number, route)
+  else if (kind === 'stream') server.addStream(number, route)
+  else server.addWebSocket(number, route)
+}
+
+/** The tool host of a thread: what plugins register, and what tools ask for. What becomes of it is the thread's own. */
+export abstract class ThreadHost implements ToolHost {
+  abstract readonly bus: BusTransport
+  /** All plugins have booted: none may register anything any more. */
+  isBooted = false
+  protected readonly kernel: ThreadKernel
+  protected readonly hooks: Hooks
+  readonly #services: ProcessServices
+
+  constructor(kernel: ThreadKernel, hooks: Hooks, services: ProcessServices) {
+    this.kernel = kernel
+    this.hooks = hooks
+    this.#services = services
+    kernel.plugins.onBooted = (plugin) => {
+      for (const { kind, route } of this.routes)
+        if (kind === 'endpoint' && route.owner.name === plugin) hooks.requireCaller(route)
+    }
+  }
+
+  /** Those that plugins have registered. */
+  abstract readonly routes: readonly HostedRoute[]
+
+  // ── what plugins register ─────────────────────────────────────────────────
+
+  /** @throws HTTP_ROUTE_TAKEN */
+  protected abstract hostRoute(route: HostedRoute): void
+  protected abstract hostJob(job: JobDefinition): void
+  abstract mountStatic(mount: StaticMount): void
+
+  addEndpoint(endpoint: Endpoint): void {
+    this.requireBoot(endpoint, `${endpoint.method} ${endpoint.path}`)
+    requireDb(endpoint, this.kernel.toolbox)
+    this.hostRoute({ manifest: routeManifest(endpoint, 'endpoint'), kind: 'endpoint', route: placed(endpoint) })
+  }
+
+  addStream(stream: Stream): void {
+    this.requireBoot(stream, `GET ${stream.path}`)
+    const manifest = routeManifest({ ...stream, method: 'GET' }, 'stream')
+    this.hostRoute({ manifest, kind: 'stream', route: placed(stream) })
+  }
+
+  addWebSocket(socket: SocketRoute): void {
+    this.requireBoot(socket, `GET ${socket.path}`)
+    const manifest = routeManifest({ ...socket, method: 'GET' }, 'socket')
+    this.hostRoute({ manifest, kind: 'socket', route: placed(socket) })
+  }
+
+  addHook(hook: Omit<Hook, 'place'>): void {
+    this.hooks.add(registeredHook(hook, this.#isOver(hook)))
+  }
+
+  addJob(job: JobDefinition): void {
+    if (this.#isOver(job)) {
+      const message = `Job ${job.name}: jobs are registered while the plugin boots, not later`
+      throw new HeddleError('SCHEDULER_INVALID', message)
+    }
+    this.hostJob(job)
+  }
+
+  /** @throws HTTP_HOOK_INVALID, HTTP_PATH_INVALID for what is no plugin's, or comes after its boot */
+  protected requireBoot({ owner }: Pick<Endpoint, 'owner'>, what: string): void {
+    requirePlugin(owner, what)
+    if (this.#isOver({ owner }))
+      throw new HeddleError('HTTP_PATH_INVALID', `${what}: routes are registered while the plugin boots, not later`)
+  }
+
+  /** True when the boot is over in which the owner may register. */
+  #isOver({ owner }: Pick<Endpoint, 'owner'>): boolean {
+    return this.isBooted && !this.kernel.plugins.isLate(owner.name)
+  }
+
+  // ── what tools ask for ────────────────────────────────────────────────────
+
+  abstract writeLog(level: LogLevel, message: string, identity: string, fields?: Record<string, unknown>): void
+  abstract addRequestSink(sink: RequestSink): () => void
+  abstract systemDump(): SystemDump
+  abstract updateToolStatus(tool: string, status: ToolStatus, message: string | null): void
+
+  addLogSink(sink: LogSink): () => void {
+    return this.kernel.addLogSink(sink)
+  }
+  addMetricsSink(sink: MetricsSink): () => void {
+    return this.kernel.addMetricsSink(sink)
+  }
+  metrics(): MetricRecord[] {
+    return this.kernel.recentMetrics()
+  }
+  lanes(): Awaitable<LaneInfo[]> {
+    return this.#services.lanes()
+  }
+  readiness(): Awaitable<Readiness> {
+    return this.#services.readiness()
+  }
+  counters(): Awaitable<ProcessCounter[]> {
+    return this.#services.counters()
+  }
+  routeList(): Awaitable<RouteInfo[]> {
+    return this.#services.routeList()
+  }
+  requests(filter: RequestFilter): Promise<RequestSummary[]> {
+    return this.#services.requests(filter)
+  }
+  request(id: string): Promise<RequestDetail | null> {
+    return this.#services.request(id)
+  }
+  workReport(span: WorkSpan): Promise<WorkReport> {
+    return this.#services.workReport(span)
+  }
+  jobs(): Awaitable<JobInfo[]> {
+    return this.#services.jobs()
+  }
+}

@@ -1,0 +1,42 @@
+// What only the primary knows or does, and a lane asks it for by name.
+import type { DeadLetter, DeadLetterPage, EventRecord, TopologyEntry } from '../../contracts/event-bus.ts'
+import type { Awaitable } from '../../contracts/http.ts'
+import type { ToolHost } from '../../contracts/tool.ts'
+import { HeddleError } from '../../core/errors/catalogue.ts'
+import type { EventRequest } from '../../transport/messages.ts'
+
+/** Of the process. */
+export type ProcessServices = Pick<
+  ToolHost,
+  'lanes' | 'readiness' | 'counters' | 'routeList' | 'requests' | 'request' | 'workReport' | 'jobs'
+>
+
+/** Of the hub and the log of events. */
+export interface EventServices {
+  /** Makes a request for a lane, whose handler is the cause. @returns the reply's JSON text */
+  requestFor(request: EventRequest, timeoutMs: number): Promise<string>
+  history(): Awaitable<EventRecord[]>
+  topology(): Awaitable<Record<string, TopologyEntry>>
+  deadLetters(page?: DeadLetterPage): Awaitable<DeadLetter[]>
+  replayDeadLetter(id: string): Awaitable<boolean>
+  /** @param keys as `encodePayload` gives them */
+  editLetter(id: string, json: string, keys: string): Awaitable<boolean>
+  deleteDeadLetter(id: string): Awaitable<boolean>
+}
+
+export type LaneServices = ProcessServices & EventServices
+
+/** The services as a lane has them. @param call hands a call to the primary: arguments and result are JSON */
+export function servicesOver(call: (method: string, args: unknown[]) => Promise<unknown>): LaneServices {
+  const get =
+    (_: object, method: string) =>
+    (...args: unknown[]): Promise<unknown> =>
+      call(method, args)
+  return new Proxy({}, { get }) as LaneServices
+}
+
+/** Answers a call of a lane. @param services each an own property @throws INTERNAL when there is no such service */
+export function serve(services: LaneServices, method: string, args: unknown[]): unknown {
+  if (!Object.hasOwn(services, method)) throw new HeddleError('INTERNAL', `The primary has no service ${method}`)
+  return (services[method as keyof LaneServices] as (...args: unknown[]) => unknown)(...args)
+}
