@@ -89,14 +89,14 @@ export const PLANTED: readonly Planted[] = [
   },
   {
     what: 'a deleted letter goes on parking',
-    file: 'records.ts',
-    text: 'if (letter?.parks) this.#parked.letterGone(letterPlace(letter), id)\n    return',
+    file: 'dead-letters.ts',
+    text: 'if (letter.parks) this.#parts.parked.letterGone(placeOf(letter), id)\n    return',
     instead: 'return',
   },
   {
     what: 'a letter that was dropped for a new one goes on parking',
-    file: 'records.ts',
-    text: 'for (const old of dropped) if (old.parks) this.#parked.letterGone(letterPlace(old), old.id)',
+    file: 'dead-letters.ts',
+    text: 'for (const old of dropped) if (old.parks) parked.letterGone(placeOf(old), old.id)',
     instead: '',
   },
   {
@@ -108,8 +108,8 @@ export const PLANTED: readonly Planted[] = [
   {
     what: 'an edited letter keeps its payload',
     file: 'dead-letters.ts',
-    text: 'const edited = { ...event, payload, payloadKeys }',
-    instead: 'const edited = { ...event, payloadKeys }',
+    text: 'const edited = { ...event, payload, payloadKeys: keys }',
+    instead: 'const edited = { ...event, payloadKeys: keys }',
   },
   {
     what: 'one attempt too many',

@@ -78,11 +78,11 @@ export class Run {
       latestMs: this.clock.latestMs,
       steadyMs: this.clock.steadyMs,
       hasLetter: (id, group) =>
-        hub.records.deadLetters().some(({ event_id, subscriber }) => event_id === id && subscriber === group),
+        hub.deadLetters.list().some(({ event_id, subscriber }) => event_id === id && subscriber === group),
       isPaused: (group) => this.#paused.has(group),
       hasRoomForLetters: this.plan.maxDeadBytes > 1 << 20,
       get lettersDropped() {
-        return hub.records.droppedLetters.count
+        return hub.deadLetters.dropped.count
       },
     })
     hub.records.addFailureListener(({ event_id, subscriber }) => {
@@ -265,7 +265,7 @@ export class Run {
   }
 
   #toLetter(deed: 'replay' | 'edit' | 'delete'): void {
-    const letters = this.hub.records.deadLetters()
+    const letters = this.hub.deadLetters.list()
     if (letters.length > 0) this.#handleLetter(deed, this.draw.of(letters))
   }
 
@@ -280,14 +280,14 @@ export class Run {
       // A broadcast's goes to any instance: nobody knows which.
       if (each === undefined || each.group.options.broadcast) return
       const undo = oracle.replaying(each)
-      if (!hub.replayDeadLetter(letter.id)) undo()
+      if (!hub.deadLetters.replay(letter.id)) undo()
     } else if (deed === 'edit') {
       if (each === undefined) return
       each.payload = `${each.payload.slice(0, -1)},"edited":${this.draw.below(10)}}`
-      hub.records.editDeadLetter(letter.id, each.payload, 'n\0edited')
+      hub.deadLetters.edit(letter.id, each.payload, 'n\0edited')
     } else {
       if (each !== undefined) oracle.deleted(each)
-      hub.records.deleteDeadLetter(letter.id)
+      hub.deadLetters.delete(letter.id)
     }
     oracle.settled()
   }
@@ -321,7 +321,7 @@ export class Run {
       // What a lane had subscribed to as it drained is dropped with the next lane that comes or goes.
       lanes.changed()
       // A group that no lane has any more takes no replay.
-      for (const letter of hub.records.deadLetters()) {
+      for (const letter of hub.deadLetters.list()) {
         const isKnown =
           lanes.present.has(letter.subscriber) && this.oracle.find(letter.event_id, letter.subscriber) !== undefined
         this.#handleLetter(isKnown && this.draw.is(0.7) ? 'replay' : 'delete', letter)
@@ -338,7 +338,7 @@ export class Run {
       if (count !== 0) throw new Finding(`${count} ${what} left`)
     }
     nothing('deliveries are', hub.pending + hub.unstored + hub.queued)
-    nothing('replays that run are', hub.records.deadLetters({ replayed: true }).filter(isRunning).length)
+    nothing('replays that run are', hub.deadLetters.list({ replayed: true }).filter(isRunning).length)
     const consumers = [...hub.workloads()]
     for (const { group, pending, pendingBytes, queue } of consumers) {
       nothing(`deliveries of ${group} are`, pending)

@@ -6,7 +6,7 @@ import type { Settings } from '../../core/config/schema.ts'
 import { HeddleError } from '../../core/errors/catalogue.ts'
 import { messageOf } from '../../core/errors/description.ts'
 import { SYSTEM_CHANCE, SYSTEM_CLOCK } from '../../core/schedule/clock.ts'
-import { type EventDriver, HubLetters, InProcessDriver } from '../../primary/events/event-driver.ts'
+import { type EventDriver, InProcessDriver } from '../../primary/events/event-driver.ts'
 import { Hub } from '../../primary/events/hub.ts'
 import { PrimaryBus } from '../../primary/events/primary-bus.ts'
 import { Health } from '../../primary/health/health.ts'
@@ -127,7 +127,7 @@ export class PluginThread {
   }
 
   #createHost(routing: Routing, local: LocalWorker): PrimaryToolHost {
-    const driver = this.#options.driver(new InProcessDriver(this.hub, new HubLetters(this.hub)))
+    const driver = this.#options.driver(new InProcessDriver(this.hub, this.hub.deadLetters))
     const bus = new PrimaryBus(
       this.hub,
       () => driver,

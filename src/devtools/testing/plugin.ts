@@ -167,10 +167,7 @@ export async function plugin<P extends object>(
         payloads.set(event.id, JSON.parse(event.payload))
         return driver.request(event, origin, timeoutMs)
       },
-      deadLetters: (page) => driver.deadLetters(page),
-      replayDeadLetter: (id) => driver.replayDeadLetter(id),
-      editDeadLetter: (id, json, keys) => driver.editDeadLetter(id, json, keys),
-      deleteDeadLetter: (id) => driver.deleteDeadLetter(id),
+      deadLetters: driver.deadLetters,
     }),
   })
   thread.hub.records.addListener((record) => events.add({ ...record, data: payloads.get(record.id)! }))

@@ -100,8 +100,8 @@ export function assembleEvents(options: EventOptions): EventParts {
     report: (level, message, fields) => log(level, message, 'event_bus', fields),
   })
   bus.log = { log: eventLog, take: (frame) => durable.take(asBytes(frame), bus) }
-  const letters = new StoredLetters(hub, eventLog, durable)
-  const inProcess = new InProcessDriver(hub, letters)
+  const deadLetters = new StoredLetters(hub, eventLog, durable)
+  const inProcess = new InProcessDriver(hub, deadLetters)
   const parts: EventParts = {
     hub,
     bus,
@@ -112,7 +112,9 @@ export function assembleEvents(options: EventOptions): EventParts {
     durable,
     logLanes,
     driver:
-      settings.eventBusDriver === 'database' ? new DatabaseDriver({ hub, log: eventLog, durable, letters }) : inProcess,
+      settings.eventBusDriver === 'database'
+        ? new DatabaseDriver({ hub, log: eventLog, durable, deadLetters })
+        : inProcess,
     inProcess,
     streams: null,
   }

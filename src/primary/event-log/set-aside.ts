@@ -138,12 +138,10 @@ export class HeldEvents {
 
   /** Several processes share the letters: what another one has replayed or deleted goes on here. */
   async look(nowMs: number): Promise<void> {
-    const { parked, records } = this.#hub
+    const { parked, deadLetters } = this.#hub
     if (parked.isEmpty || nowMs - this.#lookedMs < LOOK_MS) return
     this.#lookedMs = nowMs
-    const known = parked
-      .letters()
-      .filter(({ id }) => !this.#events.isStoring(id) && records.deadLetter(id) === undefined)
+    const known = parked.letters().filter(({ id }) => !this.#events.isStoring(id) && !deadLetters.has(id))
     const open = await this.#readOpenLetters()
     const ids = new Set(open.map(({ id }) => id))
     // A replay that has failed again elsewhere has left a new letter.

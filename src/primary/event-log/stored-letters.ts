@@ -5,7 +5,7 @@ import type { EventLog } from '../../runtime/event-log/event-log.ts'
 import { envelopeOf, frameOf, keyOf } from '../../runtime/event-log/event-rows.ts'
 import { splitKeys } from '../../runtime/events/publication.ts'
 import type { EventFrame } from '../../transport/frames/event-frame.ts'
-import { isWanted, LetterPage } from '../events/dead-letters.ts'
+import { type DeadLetters, LetterPage } from '../events/dead-letters.ts'
 import type { Hub } from '../events/hub.ts'
 import type { KeyPlace } from '../events/key-order.ts'
 import type { DurableLog } from './durable-log.ts'
@@ -36,7 +36,7 @@ interface LetterRow {
 }
 
 /** The dead letters in the database. Those of requests for a reply are in the hub's memory: they are shown with them. */
-export class StoredLetters {
+export class StoredLetters implements DeadLetters {
   readonly #hub: Hub
   readonly #log: EventLog
   readonly #durable: DurableLog
@@ -47,15 +47,14 @@ export class StoredLetters {
     this.#durable = durable
   }
 
-  /** Oldest first, without payload values. */
   async list(wanted: DeadLetterPage = {}): Promise<DeadLetter[]> {
     const stored = this.#durable.isOpen ? await this.#stored(wanted) : []
-    const inMemory = this.#hub.records.deadLetters(wanted)
+    const inMemory = this.#hub.deadLetters.list(wanted)
     if (inMemory.length === 0) return stored
     // Ids grow with time.
     const newestFirst = [...stored, ...inMemory].sort((a, b) => (a.id < b.id ? 1 : -1))
     const page = new LetterPage(wanted)
-    for (const letter of newestFirst) if (!page.add(letter)) break
+    page.add(newestFirst)
     return page.oldestFirst()
   }
 
@@ -69,11 +68,8 @@ export class StoredLetters {
          FROM heddle_dead WHERE id < $1 AND replay ${wanted.replayed ? '<>' : '='} ''${wanted.parked ? ' AND is_parked = 1' : ''} ORDER BY id DESC LIMIT ${STEP}`,
         [before],
       )
-      for (const row of rows) {
-        const letter = this.#listed(row)
-        if (isWanted(letter, wanted) && !page.add(letter)) return page.oldestFirst()
-      }
-      if (rows.length < STEP || page.isFull) return page.oldestFirst()
+      const isFull = page.add(rows.map((row) => this.#listed(row)))
+      if (isFull || rows.length < STEP) return page.oldestFirst()
       before = rows.at(-1)!.id
     }
   }
@@ -83,9 +79,9 @@ export class StoredLetters {
     return letter.parked ? { ...letter, ...this.#hub.parked.shownOf(placeOf(row)) } : letter
   }
 
-  /** Makes the letter an event again, for its subscriber alone, in one commit. False when there is no such letter, or no such subscriber. */
+  /** In one commit. */
   async replay(id: string): Promise<boolean> {
-    if (this.#hub.records.deadLetter(id) !== undefined) return this.#hub.replayDeadLetter(id)
+    if (this.#hub.deadLetters.has(id)) return this.#hub.deadLetters.replay(id)
     if (!this.#durable.isOpen) return false
     const replayed = await this.#log.database.transaction(async (tx) => {
       const letter = await tx.queryOne<LetterRow & { payload: string }>(
@@ -116,7 +112,7 @@ export class StoredLetters {
   }
 
   async edit(id: string, json: string, keys: string): Promise<boolean> {
-    if (this.#hub.records.editDeadLetter(id, json, keys)) return true
+    if (this.#hub.deadLetters.edit(id, json, keys)) return true
     if (!this.#durable.isOpen) return false
     return this.#log.database.transaction(async (tx) => {
       const letter = await tx.queryOne<LetterRow & { payload: string }>(
@@ -136,7 +132,7 @@ export class StoredLetters {
   }
 
   async delete(id: string): Promise<boolean> {
-    if (this.#hub.records.deleteDeadLetter(id)) return true
+    if (this.#hub.deadLetters.delete(id)) return true
     if (!this.#durable.isOpen) return false
     const letter = await this.#log.database.transaction(async (tx) => {
       const found = await tx.queryOne<LetterRow>(

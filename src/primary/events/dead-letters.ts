@@ -1,11 +1,26 @@
 // Dead letters in memory: kept, filtered, shown in pages, replayed.
-import type { DeadLetter, DeadLetterPage } from '../../contracts/event-bus.ts'
-import type { BlackBox } from '../../contracts/registry.ts'
+import type { DeadLetter, DeadLetterPage, LetterReplay } from '../../contracts/event-bus.ts'
+import type { Awaitable } from '../../contracts/http.ts'
 import type { Chance, Clock } from '../../core/schedule/clock.ts'
 import { splitKeys } from '../../runtime/events/publication.ts'
+import { type FailedDelivery, type HubEvent, hubEventOf } from './consumer.ts'
+import type { KeyPlace, ParkedKeys } from './key-order.ts'
+import type { RecordLog } from './records.ts'
+
+/** The dead letters of a process, wherever they are kept. */
+export interface DeadLetters {
+  /** Oldest first, without payload values. */
+  list(wanted: DeadLetterPage): Awaitable<DeadLetter[]>
+  /** Makes it an event again, for its subscriber alone. False when there is no such dead letter, or nobody to take it. */
+  replay(id: string): Awaitable<boolean>
+  /** @param json the new payload. @param keys its keys. @throws EVENT_OPTIONS_INVALID where dead letters cannot be edited */
+  edit(id: string, json: string, keys: string): Awaitable<boolean>
+  /** What waits for it goes on. */
+  delete(id: string): Awaitable<boolean>
+}
 
 /** True when the letter is among those that are wanted; its age in the pages aside. */
-export function isWanted(letter: DeadLetter, wanted: DeadLetterPage): boolean {
+function isWanted(letter: DeadLetter, wanted: DeadLetterPage): boolean {
   const { event, subscriber, error, since, until, parked, ids } = wanted
   if (parked !== undefined && (letter.parked === true) !== parked) return false
   if (event !== undefined && letter.event !== event) return false
@@ -26,26 +41,31 @@ export const DEAD_LETTERS_PAGE_BYTES = 4 * 1024 * 1024
 
 /** Collects one page of the dead letters, from the newest to older ones. */
 export class LetterPage {
+  readonly #wanted: DeadLetterPage
   readonly #limit: number
   readonly #newestFirst: DeadLetter[] = []
   #bytes = 0
 
-  constructor({ limit = DEAD_LETTERS_PAGE_MAX }: DeadLetterPage) {
-    this.#limit = limit
+  constructor(wanted: DeadLetterPage) {
+    this.#wanted = wanted
+    this.#limit = wanted.limit ?? DEAD_LETTERS_PAGE_MAX
   }
 
-  get isFull(): boolean {
+  /** Adds those that are wanted. @returns true when no more have room */
+  add(newestFirst: Iterable<DeadLetter>): boolean {
+    for (const letter of newestFirst) {
+      if (!isWanted(letter, this.#wanted)) continue
+      const bytes = Buffer.byteLength(JSON.stringify(letter))
+      const isTooLarge = this.#bytes + bytes > DEAD_LETTERS_PAGE_BYTES && this.#newestFirst.length > 0
+      if (this.#isFull || isTooLarge) return true
+      this.#newestFirst.push(letter)
+      this.#bytes += bytes
+    }
+    return this.#isFull
+  }
+
+  get #isFull(): boolean {
     return this.#newestFirst.length >= this.#limit || this.#bytes >= DEAD_LETTERS_PAGE_BYTES
-  }
-
-  /** False when the letter belongs to the next page. */
-  add(letter: DeadLetter): boolean {
-    const bytes = Buffer.byteLength(JSON.stringify(letter))
-    const isTooLarge = this.#bytes + bytes > DEAD_LETTERS_PAGE_BYTES && this.#newestFirst.length > 0
-    if (this.isFull || isTooLarge) return false
-    this.#newestFirst.push(letter)
-    this.#bytes += bytes
-    return true
   }
 
   oldestFirst(): DeadLetter[] {
@@ -79,147 +99,165 @@ export class DroppedLetters {
 
 /** Replayed letters that are kept; then the oldest are forgotten. */
 const REPLAYS_MAX = 1000
-
-/** What has become of the letters of the hub's memory that were replayed. */
-export class Replays {
-  readonly #clock: Clock
-  readonly #letters: DeadLetter[] = []
-  /** Those whose events are under way. */
-  readonly #running = new Map<object, DeadLetter>()
-
-  constructor(clock: Clock) {
-    this.#clock = clock
-  }
-
-  get isEmpty(): boolean {
-    return this.#running.size === 0
-  }
-
-  /** @param event the object that is delivered */
-  begun(letter: DeadLetter, event: object): void {
-    const replayed: DeadLetter = {
-      ...letter,
-      replay: { at: new Date(this.#clock.nowMs()).toISOString(), outcome: 'running' },
-    }
-    this.#running.set(event, replayed)
-    if (this.#letters.push(replayed) > REPLAYS_MAX) this.#letters.shift()
-  }
-
-  /** @param error why it has failed again; null when it was handled. @param letter id of the new letter, if there is one */
-  ended(event: object, error: string | null, letter: string | null): void {
-    const replayed = this.#running.get(event)
-    if (replayed === undefined) return
-    this.#running.delete(event)
-    const { at } = replayed.replay!
-    replayed.replay =
-      error === null
-        ? { at, outcome: 'done' }
-        : { at, outcome: 'failed', error, ...(letter === null ? {} : { letter }) }
-  }
-
-  /** Oldest first. */
-  list(wanted: DeadLetterPage): DeadLetter[] {
-    const page = new LetterPage(wanted)
-    for (const letter of this.#letters.toSorted((a, b) => (a.id < b.id ? 1 : -1))) {
-      if (wanted.before !== undefined && letter.id >= wanted.before) continue
-      if (isWanted(letter, wanted) && !page.add(letter)) break
-    }
-    return page.oldestFirst()
-  }
-}
-
 /** Dead letters that are kept at most; then the oldest one is dropped. */
-export const DEAD_LETTERS_MAX = 1000
+const DEAD_LETTERS_MAX = 1000
 /** What they take together, where nothing else is set: the default of EVENT_BUS_MAX_DEAD_BYTES. */
 export const DEAD_LETTERS_MAX_BYTES = 67_108_864
 /** What a letter takes beside its texts, bytes: a guess. */
 const LETTER_BYTES = 1024
 
 /** A delivery that failed for good, with all that its replay needs. */
-export interface StoredLetter<Event> {
+interface MemoryLetter extends Omit<FailedDelivery, 'trace'> {
   readonly id: string
-  readonly event: Event
-  /** The consumer that it is replayed to. */
-  readonly group: string
-  readonly subscriber: string
-  readonly error: string
-  readonly attempts: number
-  /** The report of the last death, when threads died of the delivery, without its steps. */
-  readonly blackBox: BlackBox | null
-  /** True when what follows with its key waits for it. */
-  readonly parks: boolean
   /** The payload before it was edited, and its keys. */
   readonly original?: { payload: string; payloadKeys: string }
+  /** What has become of its replay. */
+  readonly replay?: LetterReplay
   readonly atMs: number
   readonly bytes: number
 }
 
-interface LetterEvent {
-  readonly id: string
-  readonly event: string
-  readonly payload: string
-  readonly payloadKeys: string
-  readonly requestId: string | null
+interface MemoryDeadLettersParts {
+  clock: Clock
+  chance: Chance
+  log: RecordLog
+  /** EVENT_BUS_MAX_DEAD_BYTES; its default when left out. */
+  maxDeadBytes?: number
+  /** Keys that wait behind letters. */
+  parked: ParkedKeys
+  hasConsumer: (event: string, group: string) => boolean
+  /** Gives an event to one of its groups alone. */
+  deliver: (event: HubEvent, group: string) => void
 }
 
-/** The dead-letter store of the in-process bus. */
-export class DeadLetters<Event extends LetterEvent> {
-  readonly #letters = new Map<string, StoredLetter<Event>>()
-  readonly #clock: Clock
-  readonly #chance: Chance
-  readonly #maxBytes: number
+/** The dead letters of events that are in memory alone. */
+export class MemoryDeadLetters implements DeadLetters {
+  /** Letters that were dropped for new ones, here or in the store of the streams. */
+  readonly dropped: DroppedLetters
+  readonly #parts: MemoryDeadLettersParts
+  readonly #letters = new Map<string, MemoryLetter>()
+  /** Those that were replayed, without their payloads. */
+  readonly #replayed = new Map<string, MemoryLetter>()
+  /** The ids of those whose events are under way. */
+  readonly #running = new Map<HubEvent, string>()
   #bytes = 0
 
-  constructor(clock: Clock, chance: Chance, maxBytes = DEAD_LETTERS_MAX_BYTES) {
-    this.#clock = clock
-    this.#chance = chance
-    this.#maxBytes = maxBytes
+  constructor(parts: MemoryDeadLettersParts) {
+    this.#parts = parts
+    this.dropped = new DroppedLetters((message) => parts.log('WARNING', message))
   }
 
-  /** @returns its id, and the old letters that were dropped for it */
-  add(failed: Omit<StoredLetter<Event>, 'id' | 'atMs' | 'bytes'>): { id: string; dropped: StoredLetter<Event>[] } {
-    const id = `dl_${this.#chance.id()}`
+  /** What follows waits for the letter, if it parks; what waited for those that it displaces goes on. */
+  add({ trace: _, ...failed }: FailedDelivery): void {
+    const { chance, clock, parked } = this.#parts
+    const id = `dl_${chance.id()}`
     const { event, error } = failed
     const blackBox = failed.blackBox === null ? null : { ...failed.blackBox, steps: [] }
     const boxBytes = blackBox === null ? 0 : JSON.stringify(blackBox).length
     const bytes = LETTER_BYTES + event.payload.length + event.payloadKeys.length + 2 * error.length + boxBytes
-    this.#letters.set(id, { ...failed, blackBox, id, atMs: this.#clock.nowMs(), bytes })
+    this.#letters.set(id, { ...failed, blackBox, id, atMs: clock.nowMs(), bytes })
     this.#bytes += bytes
-    const dropped: StoredLetter<Event>[] = []
-    // The new one stays, whatever its size: an event has a limit of its own.
-    while (this.#letters.size > DEAD_LETTERS_MAX || (this.#bytes > this.#maxBytes && this.#letters.size > 1)) {
-      const oldest = this.#letters.values().next().value!
-      this.delete(oldest.id)
-      dropped.push(oldest)
-    }
-    return { id, dropped }
+    const dropped = this.#dropOldest()
+    this.dropped.add(dropped.length)
+    if (failed.parks) parked.park(placeOf(failed), id)
+    this.replayEnded(event, error, id)
+    for (const old of dropped) if (old.parks) parked.letterGone(placeOf(old), old.id)
   }
 
-  /** Oldest first, without payload values. */
+  /** The new one stays, whatever its size: an event has a limit of its own. */
+  #dropOldest(): MemoryLetter[] {
+    const maxBytes = this.#parts.maxDeadBytes ?? DEAD_LETTERS_MAX_BYTES
+    const dropped: MemoryLetter[] = []
+    while (this.#letters.size > DEAD_LETTERS_MAX || (this.#bytes > maxBytes && this.#letters.size > 1))
+      dropped.push(this.#take(this.#letters.values().next().value!))
+    return dropped
+  }
+
+  #take(letter: MemoryLetter): MemoryLetter {
+    this.#letters.delete(letter.id)
+    this.#bytes -= letter.bytes
+    return letter
+  }
+
+  has(id: string): boolean {
+    return this.#letters.has(id)
+  }
+
   list(wanted: DeadLetterPage = {}): DeadLetter[] {
+    const { before } = wanted
     const page = new LetterPage(wanted)
-    const newestFirst = [...this.#letters.values()].reverse()
-    for (const letter of newestFirst) {
-      // Ids grow with time.
-      if (wanted.before !== undefined && letter.id >= wanted.before) continue
-      const each = listed(letter)
-      if (isWanted(each, wanted) && !page.add(each)) break
-    }
+    const letters = [...(wanted.replayed ? this.#replayed : this.#letters).values()]
+    // Ids grow with time.
+    const newestFirst = letters.sort((a, b) => (a.id < b.id ? 1 : -1))
+    page.add(
+      newestFirst.flatMap((letter) => (before === undefined || letter.id < before ? [this.#listed(letter)] : [])),
+    )
     return page.oldestFirst()
   }
 
-  get(id: string): StoredLetter<Event> | undefined {
-    return this.#letters.get(id)
+  #listed(letter: MemoryLetter): DeadLetter {
+    const { event, original, replay, parks } = letter
+    return {
+      id: letter.id,
+      event: event.event,
+      event_id: event.id,
+      subscriber: letter.subscriber,
+      error: letter.error,
+      attempts: letter.attempts,
+      ...(letter.blackBox === null ? {} : { black_box: letter.blackBox }),
+      ...(parks ? { parked: true } : {}),
+      ...(original === undefined ? {} : { original_keys: splitKeys(original.payloadKeys) }),
+      ...(replay === undefined ? {} : { replay }),
+      ...(parks && replay === undefined ? this.#parts.parked.shownOf(placeOf(letter)) : {}),
+      payload_keys: splitKeys(event.payloadKeys),
+      timestamp: new Date(letter.atMs).toISOString(),
+      request_id: event.requestId,
+    }
   }
 
-  /** @param payload a string of bytes, as the hub keeps it */
-  edit(id: string, payload: string, payloadKeys: string): boolean {
+  /** What waits for it goes on waiting. */
+  replay(id: string): boolean {
+    const { hasConsumer, deliver, clock, parked } = this.#parts
+    const letter = this.#letters.get(id)
+    if (letter === undefined || !hasConsumer(letter.event.event, letter.group)) return false
+    const event = hubEventOf({ ...letter.event, trace: letter.event.producer, delayMs: 0 }, 0, null)
+    this.#take(letter)
+    this.#running.set(event, id)
+    const replay: LetterReplay = { at: new Date(clock.nowMs()).toISOString(), outcome: 'running' }
+    this.#replayed.set(id, { ...letter, event: { ...letter.event, payload: '' }, replay })
+    if (this.#replayed.size > REPLAYS_MAX) this.#replayed.delete(this.#replayed.keys().next().value!)
+    if (letter.parks) parked.replaying(placeOf(letter), id, event)
+    deliver(event, letter.group)
+    return true
+  }
+
+  /**
+   * A delivery has ended: perhaps of a letter that was replayed.
+   * @param error why it has failed again; null when it was handled. @param letter id of the new letter, if there is one
+   */
+  replayEnded(event: HubEvent, error: string | null, letter: string | null): void {
+    if (this.#running.size === 0) return
+    const id = this.#running.get(event)
+    if (id === undefined) return
+    this.#running.delete(event)
+    const replayed = this.#replayed.get(id)
+    if (replayed === undefined) return
+    const { at } = replayed.replay!
+    const replay: LetterReplay =
+      error === null
+        ? { at, outcome: 'done' }
+        : { at, outcome: 'failed', error, ...(letter === null ? {} : { letter }) }
+    this.#replayed.set(id, { ...replayed, replay })
+  }
+
+  edit(id: string, json: string, keys: string): boolean {
     const letter = this.#letters.get(id)
     if (letter === undefined) return false
     const { event, original } = letter
+    const payload = Buffer.from(json).toString('latin1')
     const kept = original ?? { payload: event.payload, payloadKeys: event.payloadKeys }
     const added = payload.length - (original === undefined ? 0 : event.payload.length)
-    const edited = { ...event, payload, payloadKeys }
+    const edited = { ...event, payload, payloadKeys: keys }
     // At its place: the oldest are dropped first.
     this.#letters.set(id, { ...letter, event: edited, original: kept, bytes: letter.bytes + added })
     this.#bytes += added
@@ -227,24 +265,17 @@ export class DeadLetters<Event extends LetterEvent> {
   }
 
   delete(id: string): boolean {
-    this.#bytes -= this.#letters.get(id)?.bytes ?? 0
-    return this.#letters.delete(id)
+    const letter = this.#letters.get(id)
+    if (letter === undefined) return false
+    this.#take(letter)
+    if (letter.parks) this.#parts.parked.letterGone(placeOf(letter), id)
+    return true
   }
 }
 
-export function listed(letter: StoredLetter<LetterEvent>): DeadLetter {
-  return {
-    id: letter.id,
-    event: letter.event.event,
-    event_id: letter.event.id,
-    subscriber: letter.subscriber,
-    error: letter.error,
-    attempts: letter.attempts,
-    ...(letter.blackBox === null ? {} : { black_box: letter.blackBox }),
-    ...(letter.parks ? { parked: true } : {}),
-    ...(letter.original === undefined ? {} : { original_keys: splitKeys(letter.original.payloadKeys) }),
-    payload_keys: splitKeys(letter.event.payloadKeys),
-    timestamp: new Date(letter.atMs).toISOString(),
-    request_id: letter.event.requestId,
-  }
-}
+/** The key that a letter holds up. */
+const placeOf = ({ event: { event, key }, group }: Pick<FailedDelivery, 'event' | 'group'>): KeyPlace => ({
+  event,
+  group,
+  key,
+})

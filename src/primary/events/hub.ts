@@ -8,7 +8,9 @@ import { type EventFrame, WANTS_REPLY } from '../../transport/frames/event-frame
 import {
   type Consumer,
   type Delivery,
+  type DeliveryQueue,
   deliveryOf,
+  type FailedDelivery,
   type Failure,
   type GroupWatcher,
   type HubEvent,
@@ -18,12 +20,13 @@ import {
   type SubscriberInstance,
   type SubscriberThread,
 } from './consumer.ts'
+import { MemoryDeadLetters } from './dead-letters.ts'
 import { DeliveryTrace } from './delivery-trace.ts'
 import { KeyOrder, type ParkedKeys } from './key-order.ts'
 import { POISON_DEATHS, poisonMessage, Quarantine } from './quarantine.ts'
 import { QueueBudget } from './queue-budget.ts'
 import { DelayQueue, retryDelayMs, UnansweredDeliveries, WaitingQueues } from './queues.ts'
-import { letterPlace, type RecordLog, Records } from './records.ts'
+import { type RecordLog, Records } from './records.ts'
 import { awaitReply, replySettled } from './requester.ts'
 import { type Topic, Topology } from './topology.ts'
 
@@ -58,6 +61,7 @@ export interface HubOptions {
  */
 export class Hub {
   readonly records: Records
+  readonly deadLetters: MemoryDeadLetters
   readonly clock: Clock
   readonly trace = new DeliveryTrace()
   groups: GroupWatcher | null = null
@@ -87,7 +91,13 @@ export class Hub {
       drop: (delivery) => this.#finish(delivery, SUBSCRIBER_GONE, false),
       consumerOf: ({ event, group }) => this.#topology.consumer(event, group),
     })
-    this.records = new Records(options, this.parked, options.maxDeadBytes)
+    this.records = new Records(options.log)
+    this.deadLetters = new MemoryDeadLetters({
+      ...options,
+      parked: this.parked,
+      hasConsumer: (event, group) => this.hasConsumer(event, group),
+      deliver: (event, group) => this.#start(this.#topology.consumer(event.event, group)!.queue, event),
+    })
     this.#quarantine = new Quarantine({
       send: (delivery, instance) => this.#send(delivery, instance),
       drop: (delivery) => this.#finish(delivery, SUBSCRIBER_GONE, false),
@@ -284,9 +294,7 @@ export class Hub {
 
   #take(event: HubEvent, consumers: readonly Consumer[], shares: readonly Share[] | null): number {
     if (shares === null && consumers.length === 1 && !consumers[0]!.broadcast) {
-      const delivery = deliveryOf(consumers[0]!.queue, event, null)
-      this.#accept(delivery)
-      this.#begin(delivery, null)
+      this.#start(consumers[0]!.queue, event)
       return 1
     }
     const taken: { delivery: Delivery; share: Share | null }[] = []
@@ -300,6 +308,12 @@ export class Hub {
     // When all have been accepted: the first may end at once.
     for (const { delivery, share } of taken) this.#begin(delivery, share)
     return taken.length
+  }
+
+  #start(queue: DeliveryQueue, event: HubEvent): void {
+    const delivery = deliveryOf(queue, event, null)
+    this.#accept(delivery)
+    this.#begin(delivery, null)
   }
 
   #checkRoom({ event, key, payload, parentId, requestId }: EventFrame, consumers: readonly Consumer[]): void {
@@ -345,22 +359,6 @@ export class Hub {
   /** What each subscriber has waiting and has done: for whoever shares the work with other processes. */
   workloads(): Iterable<Consumer> {
     return this.#topology.consumers()
-  }
-
-  /** Delivers a dead letter once more, to its consumer alone. False when there is no such letter, or no such consumer. */
-  replayDeadLetter(id: string): boolean {
-    const letter = this.records.deadLetter(id)
-    if (letter === undefined) return false
-    const consumer = this.#topology.consumer(letter.event.event, letter.group)
-    if (consumer === undefined) return false
-    const again = { ...letter.event, trace: letter.event.producer, delayMs: 0 }
-    const event = hubEventOf(again, 0, null)
-    this.records.beginReplay(letter, event)
-    if (letter.parks) this.parked.replaying(letterPlace(letter), id, event)
-    const delivery = deliveryOf(consumer.queue, event, null)
-    this.#accept(delivery)
-    this.#begin(delivery, null)
-    return true
   }
 
   // ── to a thread ───────────────────────────────────────────────────────────
@@ -488,7 +486,7 @@ export class Hub {
     // Another process may still reply to a delivery that goes back to its broker.
     if (requester !== null && (isDone || source === null)) replySettled(requester, fault)
     source?.ended(delivery, isDone)
-    if (!this.records.replays.isEmpty) this.records.replays.ended(delivery.event, fault, null)
+    this.deadLetters.replayEnded(delivery.event, fault, null)
     this.#keys.finished(delivery)
   }
 
@@ -509,7 +507,7 @@ export class Hub {
       return
     }
     this.trace.givenUp(delivery, attempt)
-    const stored = this.records.failed(delivery, {
+    const failed: FailedDelivery = {
       event,
       group: consumer.group,
       subscriber: delivery.instance?.plugin ?? consumer.instances[0]?.plugin ?? consumer.group,
@@ -519,10 +517,14 @@ export class Hub {
       // Nothing waits for a subscriber that has left, and whoever comes under its name has an order of his own.
       parks: consumer.parks && !consumer.isGone && event.key !== null && delivery.queue.instance === null,
       trace: this.trace.scopeOf(delivery),
-    })
+    }
+    this.records.failed(failed)
+    if (event.source === null) {
+      this.deadLetters.add(failed)
+      this.#finish(delivery, error)
+    }
     // It is acknowledged only when the letter is stored.
-    if (stored === undefined) this.#finish(delivery, error)
-    else void stored.then(() => this.#finish(delivery, error))
+    else void event.source.storeDeadLetter(delivery, failed).then(() => this.#finish(delivery, error))
   }
 
   /** It waits for its next attempt in the durable log. */

@@ -212,10 +212,10 @@ export class PrimaryBus implements BusTransport, SubscriberThread {
     return this.#hub.topology()
   }
   deadLetters(page: DeadLetterPage = {}): Awaitable<DeadLetter[]> {
-    return this.#driver().deadLetters(page)
+    return this.#driver().deadLetters.list(page)
   }
   replayDeadLetter(id: string): Awaitable<boolean> {
-    return this.#driver().replayDeadLetter(id)
+    return this.#driver().deadLetters.replay(id)
   }
   editDeadLetter(id: string, event: string, payload: Payload): Awaitable<boolean> {
     const { json, keys } = encodePayload(event, payload)
@@ -223,9 +223,9 @@ export class PrimaryBus implements BusTransport, SubscriberThread {
   }
   /** @param keys as `encodePayload` gives them */
   editLetter(id: string, json: string, keys: string): Awaitable<boolean> {
-    return this.#driver().editDeadLetter(id, json, keys)
+    return this.#driver().deadLetters.edit(id, json, keys)
   }
   deleteDeadLetter(id: string): Awaitable<boolean> {
-    return this.#driver().deleteDeadLetter(id)
+    return this.#driver().deadLetters.delete(id)
   }
 }

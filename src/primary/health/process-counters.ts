@@ -10,7 +10,7 @@ interface HttpCounts {
 
 interface EventCounts {
   readonly pending: number
-  readonly records: { readonly droppedLetters: { readonly count: number } }
+  readonly deadLetters: { readonly dropped: { readonly count: number } }
 }
 
 /** What the primary counts, and nothing else tells. */
@@ -33,7 +33,7 @@ export function processCounters(log: LogOutput, http: HttpCounts, events: EventC
       name: 'heddle_dead_letters_dropped_total',
       kind: 'counter',
       help: 'Dead letters that were dropped for newer ones.',
-      samples: [{ labels: {}, value: events.records.droppedLetters.count }],
+      samples: [{ labels: {}, value: events.deadLetters.dropped.count }],
     },
     {
       name: 'heddle_deliveries_pending',

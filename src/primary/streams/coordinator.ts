@@ -81,7 +81,7 @@ export class StreamCoordinator {
       settings,
       own: this.#own,
       published: (event, origin) => this.#records.published(event, origin),
-      dropped: hub.records.droppedLetters,
+      dropped: hub.deadLetters.dropped,
     })
 
     // ── reading ──
@@ -162,7 +162,7 @@ export class StreamCoordinator {
     return new HubStreams({
       redis: this.#redis,
       hub,
-      letters: this.driver.letters,
+      letters: this.driver.deadLetters,
       replica: settings.replicaId,
       isAlive: (consumer) => this.threads.isReading(consumer),
       received: (frame) => this.#records.received(frame),

@@ -1,11 +1,17 @@
 import type { DeadLetter, DeadLetterPage } from '../../contracts/event-bus.ts'
 import type { BlackBox } from '../../contracts/registry.ts'
 import { isPlainObject } from '../../core/collections/plain-object.ts'
+import { HeddleError } from '../../core/errors/catalogue.ts'
 import { cutText } from '../../core/errors/description.ts'
 import { DEAD_STREAM, EVENT_PREFIX } from '../../runtime/streams/keys.ts'
 import { SCRIPTS } from '../../runtime/streams/scripts.ts'
 import type { RedisArgument, RedisClient } from '../../stores/redis/client.ts'
-import { DEAD_LETTERS_MAX_BYTES, DEAD_LETTERS_PAGE_BYTES, isWanted, LetterPage } from '../events/dead-letters.ts'
+import {
+  DEAD_LETTERS_MAX_BYTES,
+  DEAD_LETTERS_PAGE_BYTES,
+  type DeadLetters,
+  LetterPage,
+} from '../events/dead-letters.ts'
 
 /** Letters that are kept, approximately; then the oldest are dropped. */
 export const DEAD_LETTERS_STREAM_MAX = 10_000
@@ -57,7 +63,7 @@ interface Options {
 type Reply = [entryId: string, fields: string[]]
 
 /** The dead letters of all replicas, in a stream of their own. Entries that are no letters are left alone and not shown. */
-export class StreamDeadLetters {
+export class StreamDeadLetters implements DeadLetters {
   readonly #redis: RedisClient
   readonly #options: Options
 
@@ -86,7 +92,6 @@ export class StreamDeadLetters {
     return entryId === '' ? null : idOf(entryId)
   }
 
-  /** Oldest first, without payload values. */
   async list(wanted: DeadLetterPage = {}): Promise<DeadLetter[]> {
     // A replayed letter is an entry of its event's stream, and nobody is told what becomes of it.
     if (wanted.replayed) return []
@@ -97,11 +102,8 @@ export class StreamDeadLetters {
     for (;;) {
       const limits = [from, STEP, DEAD_LETTERS_PAGE_BYTES]
       const replies = await this.#redis.run<Reply[]>(SCRIPTS.listDeadLetters, [DEAD_STREAM], limits)
-      for (const reply of replies) {
-        const letter = listed(reply)
-        if (letter !== null && isWanted(letter, wanted) && !page.add(letter)) return page.oldestFirst()
-      }
-      if (replies.length === 0 || page.isFull) return page.oldestFirst()
+      const isFull = page.add(replies.flatMap((reply) => listed(reply) ?? []))
+      if (isFull || replies.length === 0) return page.oldestFirst()
       from = `(${replies.at(-1)![0]}`
     }
   }
@@ -114,7 +116,13 @@ export class StreamDeadLetters {
     return reply === undefined ? null : stored(reply)
   }
 
-  /** False when there is no such letter. */
+  edit(): never {
+    throw new HeddleError(
+      'EVENT_OPTIONS_INVALID',
+      'Over Redis Streams a dead letter cannot be edited: publish the corrected event, and delete the letter',
+    )
+  }
+
   async delete(id: string): Promise<boolean> {
     const entryId = entryIdOf(id)
     return entryId !== null && (await this.#redis.command<number>('xdel', [DEAD_STREAM, entryId])) === 1

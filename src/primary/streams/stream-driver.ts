@@ -1,4 +1,3 @@
-import type { DeadLetter, DeadLetterPage } from '../../contracts/event-bus.ts'
 import type { Settings } from '../../core/config/schema.ts'
 import { HeddleError } from '../../core/errors/catalogue.ts'
 import { listGroups } from '../../runtime/streams/consumers.ts'
@@ -8,6 +7,7 @@ import { openRedis, type RedisClient } from '../../stores/redis/client.ts'
 import type { EventFrame } from '../../transport/frames/event-frame.ts'
 import type { SubscriberThread } from '../events/consumer.ts'
 import type { DroppedLetters } from '../events/dead-letters.ts'
+import type { EventDriver } from '../events/event-driver.ts'
 import { StreamDeadLetters } from './dead-letters.ts'
 import { Replies } from './replies.ts'
 
@@ -20,17 +20,17 @@ export interface StreamDriverOptions {
   dropped: DroppedLetters
 }
 
-/** Publishes, requests and keeps dead letters for the primary, by the streams. Payloads are JSON text. */
-export class StreamDriver {
+/** Publishes, requests and keeps dead letters for the primary, by the streams. */
+export class StreamDriver implements EventDriver {
   readonly #options: StreamDriverOptions
-  readonly letters: StreamDeadLetters
+  readonly deadLetters: StreamDeadLetters
   readonly #listening: RedisClient
   readonly #replies: Replies
 
   constructor(options: StreamDriverOptions) {
     this.#options = options
     const { settings, own, dropped } = options
-    this.letters = new StreamDeadLetters(own.redis, {
+    this.deadLetters = new StreamDeadLetters(own.redis, {
       maxBytes: settings.eventBusMaxDeadBytes,
       onCut: (letters) => dropped.add(letters),
     })
@@ -54,23 +54,6 @@ export class StreamDriver {
       await own.publish(event, replyTo)
       published(event, origin)
     })
-  }
-
-  deadLetters(page: DeadLetterPage): Promise<DeadLetter[]> {
-    return this.letters.list(page)
-  }
-  /** False when there is no such letter, or no such group any more. */
-  replayDeadLetter(id: string): Promise<boolean> {
-    return this.letters.replay(id)
-  }
-  editDeadLetter(): never {
-    throw new HeddleError(
-      'EVENT_OPTIONS_INVALID',
-      'Over Redis Streams a dead letter cannot be edited: publish the corrected event, and delete the letter',
-    )
-  }
-  deleteDeadLetter(id: string): Promise<boolean> {
-    return this.letters.delete(id)
   }
 
   /** Open requests get no reply any more. */

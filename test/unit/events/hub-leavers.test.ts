@@ -141,6 +141,6 @@ test('a letter that a subscriber makes after it has left holds up nothing of the
   hub.delivered(fresh.taken[0]!)
   hub.delivered(fresh.taken[1]!)
   assert.deepEqual(taken, ['evt_1', 'evt_2', 'evt_3'])
-  hub.records.deleteDeadLetter(hub.records.deadLetters()[0]!.id)
+  hub.deadLetters.delete(hub.deadLetters.list()[0]!.id)
   assert.equal(taken.length, 3)
 })

@@ -53,7 +53,7 @@ test('the retries of a suspect stay in quarantine', async (t) => {
   }
   assert.deepEqual(other.events, [])
   assert.equal(hub.pending, 0)
-  const [letter] = hub.records.deadLetters()
+  const [letter] = hub.deadLetters.list()
   assert.deepEqual([letter?.error, letter?.attempts], ['not now', 3])
   assert.equal(letter?.black_box, undefined, 'it failed by itself, and no lane died of it')
 })
@@ -71,7 +71,7 @@ test('an event at as many deaths as make it poison becomes a dead letter with it
     hub.threadGone(quarantine, NOTHING, BOX)
   }
   assert.equal(hub.pending, 0)
-  const [letter, ...others] = hub.records.deadLetters()
+  const [letter, ...others] = hub.deadLetters.list()
   assert.deepEqual(others, [])
   assert.match(letter!.error, /^The thread died 3 times while it handled this event: it died$/)
   assert.equal(letter!.black_box?.message, 'it died')
@@ -92,7 +92,7 @@ test('a delivery that the dead lane never began is under no suspicion, however o
     thread = next
   }
   assert.deepEqual(wishes, [])
-  assert.deepEqual(hub.records.deadLetters(), [])
+  assert.deepEqual(hub.deadLetters.list(), [])
 })
 
 test('a lane that ends because it was told to puts nothing under suspicion', (t) => {
@@ -142,7 +142,7 @@ test('a suspect whose time is up asks for a fresh quarantine lane, and the next 
   hub.subscribe('order.placed', 'group', { timeoutMs: 60_000 }, instanceOf(used))
   await until(() => renewals > 0, 'the wish for a fresh lane')
   assert.deepEqual(used.abandoned, [used.taken[0]!.id])
-  const [letter] = hub.records.deadLetters()
+  const [letter] = hub.deadLetters.list()
   assert.equal(letter!.event_id, 'evt_hangs')
   assert.match(letter!.error, /did not finish within 1 ms/)
   hub.threadGone(used, NOTHING, null)
@@ -166,7 +166,7 @@ test('nothing is kept for a subscriber that has left while its event is a suspec
     await until(() => hub.pending === 0, 'an empty queue')
     assert.deepEqual(other.events, [])
     assert.deepEqual(wishes, [true, false])
-    assert.deepEqual(hub.records.deadLetters(), [])
+    assert.deepEqual(hub.deadLetters.list(), [])
   }
 })
 
@@ -269,5 +269,5 @@ test('the options of a subscriber are those of the regular lanes', (t) => {
   hub.subscribe('order.placed', 'group', { broadcast: true, retries: 5 }, instanceOf(quarantine))
   hub.publish(eventOf('evt_fails'), null)
   hub.deliveryFailed(regular.taken[0]!.id, { message: 'not now' })
-  assert.equal(hub.records.deadLetters()[0]?.attempts, 1)
+  assert.equal(hub.deadLetters.list()[0]?.attempts, 1)
 })
