@@ -184,11 +184,6 @@ export class HeldEvents {
     return inOrder
   }
 
-  /** True while such events are to be read: their rows may still have to be written. */
-  get hasFreed(): boolean {
-    return this.#freed.size > 0
-  }
-
   /** The event is read. @returns true when it has waited */
   take(seq: number): boolean {
     return this.#freed.delete(seq)

@@ -36,14 +36,6 @@ export interface StreamLetter {
   readonly blackBox: BlackBox | null
 }
 
-/** A letter as it is stored. */
-export interface StoredStreamLetter extends StreamLetter {
-  readonly id: string
-  readonly envelope: string
-  readonly payload: string
-  readonly atMs: number
-}
-
 /** Where the failed delivery is pending. */
 export interface FailedEntry {
   readonly stream: string
@@ -108,14 +100,6 @@ export class StreamDeadLetters implements DeadLetters {
     }
   }
 
-  /** A letter with its payload; null when there is none. */
-  async get(id: string): Promise<StoredStreamLetter | null> {
-    const entryId = entryIdOf(id)
-    if (entryId === null) return null
-    const [reply] = await this.#redis.command<Reply[]>('xrange', [DEAD_STREAM, entryId, entryId])
-    return reply === undefined ? null : stored(reply)
-  }
-
   edit(): never {
     throw new HeddleError(
       'EVENT_OPTIONS_INVALID',
@@ -171,23 +155,6 @@ function listed(reply: Reply): DeadLetter | null {
     payload_keys: payload_keys.map(String),
     timestamp: new Date(atMsOf(reply)).toISOString(),
     request_id: typeof request_id === 'string' ? request_id : null,
-  }
-}
-
-function stored(reply: Reply): StoredStreamLetter | null {
-  const { e, p, event, group, subscriber, error, attempts, black_box } = fieldsOf(reply)
-  if (listed(reply) === null || p === undefined || group === undefined) return null
-  return {
-    id: idOf(reply[0]),
-    envelope: e!,
-    payload: p,
-    event: event!,
-    group,
-    subscriber: subscriber!,
-    error: error!,
-    attempts: Number(attempts),
-    blackBox: objectIn(black_box) as BlackBox | null,
-    atMs: atMsOf(reply),
   }
 }
 

@@ -38,7 +38,7 @@ const BLACK_BOX = {
   steps: [{ at: 1 }],
 } as unknown as NonNullable<StreamLetter['blackBox']>
 
-testOnStreams('letters are listed oldest first without payload values, and read with them', async (store) => {
+testOnStreams('letters are listed oldest first without payload values', async (store) => {
   const letters = new StreamDeadLetters(store.redis, { onCut: () => assert.fail() })
   const before = Date.now()
   const first = await letters.add(letter(1))
@@ -68,10 +68,6 @@ testOnStreams('letters are listed oldest first without payload values, and read 
     },
   ])
   assert.ok(Math.abs(Date.parse(list[0]!.timestamp) - before) < 60_000)
-  const stored = await letters.get(second!)
-  assert.deepEqual(stored, { ...letter(2, { blackBox: BLACK_BOX }), id: second, atMs: Date.parse(list[1]!.timestamp) })
-  assert.equal(await letters.get('dl_1-0'), null)
-  assert.equal(await letters.get('nonsense'), null)
 })
 
 testOnStreams('a letter can be deleted once', async (store) => {
@@ -101,7 +97,6 @@ testOnStreams('entries that are no letters break nothing and stay', async ({ red
     (await letters.list()).map((listed) => listed.id),
     [id],
   )
-  assert.equal(await letters.get(`dl_${stranger}`), null)
   assert.equal(await letters.replay(`dl_${stranger}`), false)
   assert.equal((await entriesIn(redis, DEAD_STREAM)).length, strange.length + 2)
 })
