@@ -1,71 +1,52 @@
-import { copyButton, el } from './dom.js'
+import { html, nothing, render } from './lit-html.js'
+import { copyButton } from './parts.js'
 
 /** Most characters of a body that are shown. */
 const SHOWN_MAX_CHARS = 200_000
 
-/** Renders a response: status, time, size, headers and body. */
+/** A response: status, time, size, headers and body. */
 export function answerView(response, bytes, durationMs, page) {
   const type = response.headers.get('content-type') ?? ''
   const text = isText(type) ? new TextDecoder().decode(bytes) : null
   const json = text !== null && /[/+]json/.test(type) ? parse(text) : undefined
   const shown = json === undefined ? text : JSON.stringify(json.value, null, 2)
   const token = json?.value?.data?.token ?? json?.value?.token
-  return el(
-    'div.answer',
-    {},
-    statusLine(
-      response,
-      page.caused.ofResponse(response),
-      `${durationMs.toFixed(0)} ms · ${bytes.byteLength.toLocaleString('en')} bytes`,
-    ),
-    typeof token === 'string' && el('button', { type: 'button', click: () => page.useToken(token) }, 'Use this token'),
-    headerList(response),
-    bodyView(response, type, bytes, shown),
-  )
+  const useToken = html`<button type="button" @click=${() => page.useToken(token)}>Use this token</button>`
+  return html`
+    <div class="answer">
+      ${statusLine(response, page, `${durationMs.toFixed(0)} ms · ${bytes.byteLength.toLocaleString('en')} bytes`)}
+      ${typeof token === 'string' ? useToken : nothing}${headerList(response)}${bodyView(response, type, bytes, shown)}
+    </div>`
 }
 
 function bodyView(response, type, bytes, shown) {
-  if (bytes.byteLength === 0) return el('p.meta', {}, 'No body')
+  if (bytes.byteLength === 0) return html`<p class="meta">No body</p>`
   if (shown === null) {
     const url = URL.createObjectURL(new Blob([bytes], { type }))
     const name = new URL(response.url).pathname.split('/').at(-1) || 'body'
-    return el('p.meta', {}, `${type || 'Bytes'}: `, el('a', { href: url, download: name }, 'save'))
+    return html`<p class="meta">${type || 'Bytes'}: <a href=${url} download=${name}>save</a></p>`
   }
-  const cut = shown.length > SHOWN_MAX_CHARS
-  return el(
-    'div.answer-body',
-    {},
-    codeBlock(cut ? shown.slice(0, SHOWN_MAX_CHARS) : shown),
-    el(
-      'div.actions',
-      {},
-      copyButton(() => shown, 'the answer'),
-      cut && el('span.meta', {}, 'Only the beginning is shown'),
-    ),
-  )
+  const isCut = shown.length > SHOWN_MAX_CHARS
+  return html`
+    ${codeBlock(isCut ? shown.slice(0, SHOWN_MAX_CHARS) : shown)}
+    <div class="actions">
+      ${copyButton(() => shown, 'the answer')}${isCut ? html`<span class="meta">Only the beginning is shown</span>` : nothing}
+    </div>`
 }
 
-function statusLine(response, caused, ...facts) {
-  return el(
-    'p.answer-line',
-    {},
-    el('span.status', { 'data-tone': toneOf(String(response.status)) }, String(response.status)),
-    el('span', {}, response.statusText),
-    el('span.meta', {}, ...facts),
-    response.redirected && el('span.meta', {}, `redirected to ${new URL(response.url).pathname}`),
-    caused,
-  )
+function statusLine(response, page, facts) {
+  const { status, statusText, redirected, url } = response
+  const where = html`<span class="meta">redirected to ${new URL(url).pathname}</span>`
+  return html`<p class="answer-line"><span class="status" data-tone=${toneOf(String(status))}>${status}</span><span>${statusText}</span><span class="meta">${facts}</span>${redirected ? where : nothing}${page.caused.ofResponse(response)}</p>`
 }
 
 const TONES = { 2: 'ok', 3: 'info', 4: 'warn', 5: 'bad' }
 
 /** The tone of a status. @param {string} status */
-export const toneOf = (status) => TONES[status[0]]
+export const toneOf = (status) => TONES[status[0]] ?? nothing
 
-export function headerList(response) {
-  const rows = [...response.headers].flatMap(([name, value]) => [el('dt', {}, name), el('dd', {}, value)])
-  return el('details.headers', {}, el('summary', {}, 'Headers'), el('dl', {}, ...rows))
-}
+export const headerList = ({ headers }) => html`
+  <details class="headers"><summary>Headers</summary><dl>${[...headers].map(([name, value]) => html`<dt>${name}</dt><dd>${value}</dd>`)}</dl></details>`
 
 function isText(type) {
   return type === '' || /^text\/|[/+](json|xml)|javascript|x-www-form-urlencoded/.test(type)
@@ -98,19 +79,22 @@ export function jsonBlock(value) {
   return codeBlock(JSON.stringify(value, null, 2) ?? '')
 }
 
-/** A text as it is, coloured. @param {'json' | 'js' | 'ts' | 'sh'} language */
+/** A text as it is, coloured. @param {'json' | 'js' | 'ts' | 'sh'} language @returns an element: it stays as it is */
 export function codeBlock(text, language = 'json') {
-  const pre = el('pre.code', { tabindex: '0' })
-  if (text.length > COLOURED_MAX_CHARS) {
-    pre.textContent = text
-    return pre
-  }
+  const pre = document.createElement('pre')
+  pre.className = 'code'
+  pre.tabIndex = 0
+  render(text.length > COLOURED_MAX_CHARS ? text : coloured(text, language), pre)
+  return pre
+}
+
+function coloured(text, language) {
+  const parts = []
   let at = 0
   for (const match of text.matchAll(PATTERNS[language])) {
     const [kind] = Object.entries(match.groups).find(([, part]) => part !== undefined)
-    pre.append(text.slice(at, match.index), el(`span.code-${kind}`, {}, match[0]))
+    parts.push(text.slice(at, match.index), html`<span class=${`code-${kind}`}>${match[0]}</span>`)
     at = match.index + match[0].length
   }
-  pre.append(text.slice(at))
-  return pre
+  return [...parts, text.slice(at)]
 }

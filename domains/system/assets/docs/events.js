@@ -1,6 +1,7 @@
 import { answerView, jsonBlock } from './answer.js'
-import { el } from './dom.js'
-import { placeholderOf } from './request.js'
+import { html, nothing, render } from './lit-html.js'
+import { section } from './operation.js'
+import { placeholderOf, rowsOf } from './request.js'
 
 /** The events of the document, each with its publishers and subscribers. */
 export function eventsOf(document, schemas) {
@@ -22,61 +23,23 @@ export function eventsOf(document, schemas) {
   })
 }
 
-export function eventCard(event, schemas, page) {
-  const body = el('div.card-body')
-  const card = el(
-    'details.card',
-    { id: event.id },
-    el(
-      'summary.card-line',
-      {},
-      el('span.badge', { 'data-method': 'EVENT', 'data-tone': 'violet' }, 'EVENT'),
-      el('code.path', {}, event.name),
-    ),
-    body,
-  )
-  card.addEventListener('toggle', () => {
-    if (card.open && body.childElementCount === 0) body.append(...details(event, schemas, page))
-  })
-  return card
-}
-
-function details(event, schemas, page) {
+/** The whole event, made when its card is opened. */
+export function eventBody(event, schemas, page) {
   const { message, emitters, subscribers } = event
   const example = message.examples?.[0]?.payload
-  const parties = el(
-    'dl.parties',
-    {},
-    el('dt', {}, 'Published by'),
-    el('dd', {}, ...names(emitters)),
-    el('dt', {}, 'Subscribers'),
-    el('dd', {}, ...names(subscribers)),
-  )
   const trial = page.canPublish
     ? section('Publish it', publishForm(event, schemas, page))
-    : example !== undefined && section('Example', jsonBlock(example))
-  return [
-    parties,
-    el(
-      'div.card-parts',
-      {},
-      el(
-        'div.input',
-        {},
-        section('Payload', el('p.meta', {}, schemas.linkOf(message.payload)), schemas.render(message.payload)),
-      ),
-      el('div.trial', {}, trial),
-    ),
-  ]
+    : example === undefined
+      ? nothing
+      : section('Example', jsonBlock(example))
+  const payload = html`<p class="meta">${schemas.linkOf(message.payload)}</p>${schemas.render(message.payload)}`
+  return html`
+    <dl class="parties"><dt>Published by</dt><dd>${names(emitters)}</dd><dt>Subscribers</dt><dd>${names(subscribers)}</dd></dl>
+    <div class="card-parts"><div class="input">${section('Payload', payload)}</div><div class="trial">${trial}</div></div>`
 }
 
-function section(title, ...content) {
-  return el('section.part', {}, el('h4', {}, title), ...content)
-}
-
-function names(plugins) {
-  return plugins.length === 0 ? [el('span.about', {}, 'nobody')] : plugins.map((plugin) => el('code', {}, plugin))
-}
+const names = (plugins) =>
+  plugins.length === 0 ? html`<span class="about">nobody</span>` : plugins.map((plugin) => html`<code>${plugin}</code>`)
 
 const PATH = '/system/events/publish'
 
@@ -87,33 +50,32 @@ export function canPublish({ paths }) {
 
 /** A form that publishes an event with a payload that can be edited, and shows what came of it. */
 function publishForm({ id, name, message }, schemas, page) {
-  const fieldId = `${id}-payload`
   const example = message.examples?.[0]?.payload ?? placeholderOf(message.payload, schemas, 'text')
-  const payload = el('textarea.body-text', { id: fieldId, spellcheck: 'false' })
-  payload.value = JSON.stringify(example, null, 2)
-  payload.rows = Math.min(16, Math.max(3, payload.value.split('\n').length))
-  const outcome = el('div.outcome', { 'aria-live': 'polite' })
-  const form = el(
-    'form.try-it',
-    { novalidate: true },
-    el('div.field.tall', {}, el('label', { for: fieldId }, 'Payload'), payload),
-    el('div.actions', {}, el('button.primary', { type: 'submit' }, 'Publish')),
-    outcome,
-  )
-  form.addEventListener('submit', async (event) => {
+  const text = JSON.stringify(example, null, 2)
+  const publish = async (event) => {
     event.preventDefault()
-    outcome.replaceChildren(el('p.meta', {}, 'Publishing …'))
+    const { payload } = event.target.elements
+    const show = (outcome) => render(outcome, event.target.querySelector('.outcome'))
+    show(html`<p class="meta">Publishing …</p>`)
     try {
       const body = JSON.stringify({ event: name, payload: parsed(payload.value) })
       const startedMs = performance.now()
       const response = await fetch(PATH, { method: 'POST', headers: { 'content-type': 'application/json' }, body })
       const bytes = new Uint8Array(await response.arrayBuffer())
-      outcome.replaceChildren(answerView(response, bytes, performance.now() - startedMs, page))
+      show(answerView(response, bytes, performance.now() - startedMs, page))
     } catch (error) {
-      outcome.replaceChildren(el('p.fault', { role: 'alert' }, error.message))
+      show(html`<p class="fault" role="alert">${error.message}</p>`)
     }
-  })
-  return form
+  }
+  return html`
+    <form class="try-it" novalidate @submit=${publish}>
+      <div class="field tall">
+        <label for=${`${id}-payload`}>Payload</label>
+        <textarea class="body-text" id=${`${id}-payload`} name="payload" rows=${rowsOf(text)} spellcheck="false" .value=${text}></textarea>
+      </div>
+      <div class="actions"><button class="primary" type="submit">Publish</button></div>
+      <div class="outcome" aria-live="polite"></div>
+    </form>`
 }
 
 function parsed(text) {
@@ -136,12 +98,12 @@ export class CausedLinks {
     this.#hasDashboard = paths[`${REQUESTS}/{id}`] !== undefined
   }
 
-  /** For a response; null where nothing is kept of it. */
+  /** For a response; `nothing` where nothing is kept of it. */
   ofResponse({ url, status, headers }) {
     const id = headers.get('x-request-id')
     const { pathname } = new URL(url)
     const isKept = !pathname.startsWith('/system/') || pathname === PUBLISH || status >= 500
-    return id !== null && isKept ? this.#link(`${REQUESTS}/${encodeURIComponent(id)}`) : null
+    return id !== null && isKept ? this.#link(`${REQUESTS}/${encodeURIComponent(id)}`) : nothing
   }
 
   /** For a WebSocket, whose handshake a browser does not show: what was lately asked of its route. */
@@ -150,6 +112,6 @@ export class CausedLinks {
   }
 
   #link(href) {
-    return this.#hasDashboard ? el('a.caused', { href }, 'See what it caused') : null
+    return this.#hasDashboard ? html`<a class="caused" href=${href}>See what it caused</a>` : nothing
   }
 }

@@ -1,171 +1,186 @@
 import { answerView, codeBlock, headerList } from './answer.js'
 import { openSocket, sendRequest } from './application.js'
-import { el } from './dom.js'
-import { RequestInputs } from './request.js'
+import { html, nothing, render } from './lit-html.js'
+import { readInputs, requestOf } from './request.js'
+
+const TONES = { connecting: 'warn', open: 'ok', failed: 'bad' }
+
+/** What the forms of streams and WebSockets have in common: a line that says in what state the connection is and what has gone over it, and what came. */
+class ConnectionForm {
+  /** `idle`, `connecting`, `open`, `closed` or `failed` */
+  #state = 'idle'
+  #text = 'Not connected'
+  #frame = 0
+  facts = ''
+  /** @type {unknown} */
+  outcome = nothing
+  log = new MessageLog()
+
+  constructor(operation, page, draw) {
+    this.operation = operation
+    this.page = page
+    this.draw = draw
+  }
+
+  set(state, text) {
+    this.#state = state
+    this.#text = text
+    this.draw()
+  }
+
+  /** Draws with the next frame: many messages may come at once. */
+  drawSoon() {
+    this.#frame ||= requestAnimationFrame(() => {
+      this.#frame = 0
+      this.draw()
+    })
+  }
+
+  /** A new connection begins. */
+  begin() {
+    this.log = new MessageLog()
+    this.outcome = nothing
+    this.facts = ''
+    this.set('connecting', 'Connecting')
+  }
+
+  /** @param {string} verb what the button says that connects */
+  actions(verb, close) {
+    const isGoingOn = this.#state === 'connecting' || this.#state === 'open'
+    return html`
+      <div class="actions">
+        <button class="primary" type="submit">${isGoingOn ? `${verb} anew` : verb}</button>
+        <button type="button" ?hidden=${!isGoingOn} @click=${close}>Close</button>
+        <p class="connection" role="status" data-state=${this.#state} data-tone=${TONES[this.#state] ?? nothing}><span class="dot"></span><span>${this.#text}</span><span class="meta">${this.facts}</span></p>
+      </div>`
+  }
+
+  /** @throws Error that says what is missing */
+  request(form, token) {
+    return requestOf(this.operation, { ...readInputs(form), token })
+  }
+}
 
 /** A form that listens to a stream of server-sent events and shows each of them as it comes, until either side closes it. */
-export function streamForm(operation, page) {
-  const inputs = new RequestInputs(operation)
-  const line = new ConnectionLine()
-  const listen = el('button.primary', { type: 'submit' }, 'Listen')
-  const close = el('button', { type: 'button', hidden: true }, 'Close')
-  const outcome = el('div.outcome')
-  const form = el(
-    'form.try-it',
-    { novalidate: true },
-    ...inputs.elements,
-    el('div.actions', {}, listen, close, line.element),
-    outcome,
-  )
-  let running = null
-  close.addEventListener('click', () => running?.abort())
-  form.addEventListener('submit', async (event) => {
-    event.preventDefault()
-    running?.abort()
+export class StreamForm extends ConnectionForm {
+  #running = null
+
+  content() {
+    return html`${this.actions('Listen', () => this.#running.abort())}<div class="outcome">${this.outcome}</div>`
+  }
+
+  async submit(form) {
+    this.#running?.abort()
     const abort = new AbortController()
-    running = abort
-    const isCurrent = () => running === abort
-    close.hidden = false
-    listen.textContent = 'Listen anew'
-    line.set('connecting', 'Connecting')
-    line.tell()
-    outcome.replaceChildren()
+    this.#running = abort
+    const isCurrent = () => this.#running === abort
+    this.begin()
     try {
-      if (operation.needsToken && page.token() === '') page.hintToken()
-      const { url, init } = inputs.request(page.token())
+      const { url, init } = this.request(form, this.page.tokenFor(this.operation))
       const headers = { accept: 'text/event-stream', ...init.headers }
       const startedMs = performance.now()
       const response = await sendRequest(url, { ...init, headers, signal: abort.signal })
       const ms = performance.now() - startedMs
-      if (!response.headers.get('content-type')?.startsWith('text/event-stream')) {
-        const bytes = new Uint8Array(await response.arrayBuffer())
-        line.set('failed', 'Refused')
-        outcome.replaceChildren(answerView(response, bytes, ms, page))
-        return
+      if (response.headers.get('content-type')?.startsWith('text/event-stream')) await this.#follow(response)
+      else {
+        this.outcome = answerView(response, new Uint8Array(await response.arrayBuffer()), ms, this.page)
+        return this.set('failed', 'Refused')
       }
-      line.set('open', 'Open')
-      await follow(response, outcome, line, page)
-      if (isCurrent()) line.set('closed', 'Ended by the server')
+      if (isCurrent()) this.set('closed', 'Ended by the server')
     } catch (error) {
-      if (!isCurrent()) return
-      if (abort.signal.aborted) line.set('closed', 'Closed')
-      else line.set('failed', error.message)
-    } finally {
-      if (isCurrent()) {
-        close.hidden = true
-        listen.textContent = 'Listen'
-      }
+      if (isCurrent())
+        this.set(abort.signal.aborted ? 'closed' : 'failed', abort.signal.aborted ? 'Closed' : error.message)
     }
-  })
-  return { form, inputs }
-}
+  }
 
-async function follow(response, outcome, line, page) {
-  const log = new MessageLog()
-  const caused = page.caused.ofResponse(response)
-  outcome.replaceChildren(...[headerList(response), caused, log.element].filter((part) => part !== null))
-  line.tell(counted(0, 'event'))
-  for await (const { name, id, data } of streamedEvents(response.body)) {
-    log.add('in', data, [name, id !== '' && `id ${id}`].filter(Boolean).join(' · '))
-    line.tell(counted(log.counts.in, 'event'))
+  async #follow(response) {
+    const { log } = this
+    this.outcome = [headerList(response), this.page.caused.ofResponse(response), log.element]
+    this.facts = counted(0, 'event')
+    this.set('open', 'Open')
+    for await (const { name, id, data } of streamedEvents(response.body)) {
+      log.add('in', data, [name, id !== '' && `id ${id}`].filter(Boolean).join(' · '))
+      this.facts = counted(log.counts.in, 'event')
+      this.drawSoon()
+    }
   }
 }
 
 /** Bytes of a binary message that are shown. */
 const BYTES_SHOWN_MAX = 64
-const GOING_ON = new Set([WebSocket.CONNECTING, WebSocket.OPEN])
 
 /** A form that opens a WebSocket, sends messages over it and shows those that come, until either side closes it. */
-export function socketForm(operation, page) {
-  const inputs = new RequestInputs(operation)
-  const line = new ConnectionLine()
-  const connect = el('button.primary', { type: 'submit' }, 'Connect')
-  const close = el('button', { type: 'button', hidden: true }, 'Close')
-  const messageId = `${operation.id}-message`
-  const message = el('textarea.body-text', {
-    id: messageId,
-    rows: '2',
-    spellcheck: 'false',
-    title: 'Ctrl and Enter send it',
-  })
-  const send = el('button', { type: 'button', disabled: true }, 'Send')
-  const outcome = el('div.outcome')
-  const form = el(
-    'form.try-it',
-    { novalidate: true },
-    ...inputs.elements,
-    el('div.actions', {}, connect, close, line.element),
-    el('div.field.tall.message-input', {}, el('label', { for: messageId }, 'Message'), message, send),
-    outcome,
-  )
-  let socket = null
-  let log = null
-  const tell = () => line.tell(`${counted(log.counts.in, 'message')} in, ${log.counts.out.toLocaleString('en')} out`)
-  const sendMessage = () => {
-    if (socket?.readyState !== WebSocket.OPEN) return
-    socket.send(message.value)
-    log.add('out', message.value)
-    tell()
+export class SocketForm extends ConnectionForm {
+  #socket = null
+
+  get #isOpen() {
+    return this.#socket?.readyState === WebSocket.OPEN
+  }
+
+  content() {
+    const id = `${this.operation.id}-message`
+    const send = ({ currentTarget }) => this.#send(currentTarget.form.querySelector(`[id="${id}"]`))
+    const onKey = (event) => {
+      if (event.key !== 'Enter' || !(event.ctrlKey || event.metaKey)) return
+      event.preventDefault()
+      this.#send(event.target)
+    }
+    return html`
+      ${this.actions('Connect', () => this.#socket.close(1000))}
+      <div class="field tall message-input">
+        <label for=${id}>Message</label>
+        <textarea class="message-text" id=${id} rows="2" spellcheck="false" title="Ctrl and Enter send it" @keydown=${onKey}></textarea>
+        <button type="button" ?disabled=${!this.#isOpen} @click=${send}>Send</button>
+      </div>
+      <div class="outcome">${this.outcome}</div>`
+  }
+
+  #send(message) {
+    if (!this.#isOpen) return
+    this.#socket.send(message.value)
+    this.log.add('out', message.value)
+    this.#count()
     message.select()
   }
-  send.addEventListener('click', sendMessage)
-  message.addEventListener('keydown', (event) => {
-    if (event.key !== 'Enter' || !(event.ctrlKey || event.metaKey)) return
-    event.preventDefault()
-    sendMessage()
-  })
-  close.addEventListener('click', () => socket.close(1000))
 
-  form.addEventListener('submit', (event) => {
-    event.preventDefault()
-    if (GOING_ON.has(socket?.readyState)) socket.close(1000)
-    const token = operation.needsToken ? page.token() : ''
-    if (operation.needsToken && token === '') page.hintToken()
+  #count() {
+    const { in: received, out: sent } = this.log.counts
+    this.facts = `${counted(received, 'message')} in, ${sent.toLocaleString('en')} out`
+    this.drawSoon()
+  }
+
+  submit(form) {
+    if (this.#socket !== null && this.#socket.readyState <= WebSocket.OPEN) this.#socket.close(1000)
+    const token = this.page.tokenFor(this.operation)
+    let socket
     try {
-      socket = opened(inputs.request(''), token)
+      socket = openSocket(this.request(form, '').url, token === '' ? [] : ['bearer', token])
     } catch (error) {
-      line.set('failed', error.message)
-      return
+      return this.set('failed', error.message)
     }
-    const own = socket
+    socket.binaryType = 'arraybuffer'
+    this.#socket = socket
+    this.begin()
+    this.outcome = [this.log.element, this.page.caused.ofRoute(this.operation['x-route'])]
     let wasOpen = false
-    log = new MessageLog()
-    const caused = page.caused.ofRoute(operation['x-route'])
-    outcome.replaceChildren(...[log.element, caused].filter((part) => part !== null))
-    line.set('connecting', 'Connecting')
-    line.tell()
-    close.hidden = false
-    own.addEventListener('open', () => {
+    socket.addEventListener('open', () => {
       wasOpen = true
-      line.set('open', 'Open')
-      tell()
-      send.disabled = false
-      connect.textContent = 'Connect anew'
-      message.focus()
+      this.set('open', 'Open')
+      this.#count()
+      form.querySelector('.message-text').focus()
     })
-    own.addEventListener('message', ({ data }) => {
-      if (own !== socket) return
-      log.add('in', textOf(data), typeof data === 'string' ? '' : counted(data.byteLength, 'byte'))
-      tell()
+    socket.addEventListener('message', ({ data }) => {
+      if (socket !== this.#socket) return
+      this.log.add('in', textOf(data), typeof data === 'string' ? '' : counted(data.byteLength, 'byte'))
+      this.#count()
     })
-    own.addEventListener('close', ({ code, reason }) => {
-      if (own !== socket) return
+    socket.addEventListener('close', ({ code, reason }) => {
+      if (socket !== this.#socket) return
       // A browser does not tell a page what a handshake was answered with.
-      if (wasOpen)
-        line.set(code === 1006 ? 'failed' : 'closed', `Closed with ${code}${reason === '' ? '' : `: ${reason}`}`)
-      else line.set('failed', 'The handshake was refused: the requests of the dashboard show its status')
-      send.disabled = true
-      close.hidden = true
-      connect.textContent = 'Connect'
+      if (!wasOpen) this.set('failed', 'The handshake was refused: the requests of the dashboard show its status')
+      else this.set(code === 1006 ? 'failed' : 'closed', `Closed with ${code}${reason === '' ? '' : `: ${reason}`}`)
     })
-  })
-  return { form, inputs }
-}
-
-function opened({ url }, token) {
-  const socket = openSocket(url, token === '' ? [] : ['bearer', token])
-  socket.binaryType = 'arraybuffer'
-  return socket
+  }
 }
 
 /** Text as it is; of bytes the first, in hexadecimal. */
@@ -174,28 +189,6 @@ function textOf(data) {
   const bytes = new Uint8Array(data)
   const shown = Array.from(bytes.subarray(0, BYTES_SHOWN_MAX), (byte) => byte.toString(16).padStart(2, '0')).join(' ')
   return bytes.length > BYTES_SHOWN_MAX ? `${shown} …` : shown
-}
-
-/** Says in one line what state a connection is in, and what has gone over it. */
-class ConnectionLine {
-  #text = el('span')
-  #facts = el('span.meta')
-  element = el('p.connection', { role: 'status' }, el('span.dot'), this.#text, this.#facts)
-
-  constructor() {
-    this.set('idle', 'Not connected')
-  }
-
-  /** @param {'idle' | 'connecting' | 'open' | 'closed' | 'failed'} state */
-  set(state, text) {
-    this.element.dataset.state = state
-    this.element.dataset.tone = { connecting: 'warn', open: 'ok', failed: 'bad' }[state] ?? ''
-    this.#text.textContent = text
-  }
-
-  tell(...facts) {
-    this.#facts.textContent = facts.join(' · ')
-  }
 }
 
 function counted(count, noun) {
@@ -212,9 +205,15 @@ const CLOCK = new Intl.DateTimeFormat('en-GB', { timeStyle: 'medium' })
 
 /** The messages of a connection, newest first. However many come at once, they are drawn once a frame. */
 class MessageLog {
-  element = el('ol.messages', { tabindex: '0', 'aria-label': 'Received and sent, newest first' })
+  element = document.createElement('ol')
   counts = { in: 0, out: 0 }
   #waiting = []
+
+  constructor() {
+    this.element.className = 'messages'
+    this.element.tabIndex = 0
+    this.element.ariaLabel = 'Received and sent, newest first'
+  }
 
   /** @param {'in' | 'out'} direction */
   add(direction, text, label = '') {
@@ -232,15 +231,16 @@ class MessageLog {
 }
 
 function row({ direction, text, label, at }) {
+  const item = document.createElement('li')
+  item.className = 'message'
+  item.dataset.direction = direction
   const shown = text.length > TEXT_MAX_CHARS ? `${text.slice(0, TEXT_MAX_CHARS)} …` : text
-  return el(
-    'li.message',
-    { 'data-direction': direction },
-    el('span.message-arrow', { role: 'img', 'aria-label': NAMES[direction] }, ARROWS[direction]),
-    el('time', { datetime: at.toISOString() }, `${CLOCK.format(at)}.${String(at.getMilliseconds()).padStart(3, '0')}`),
-    label !== '' && el('span.message-label', {}, label),
-    codeBlock(shown),
-  )
+  const time = `${CLOCK.format(at)}.${String(at.getMilliseconds()).padStart(3, '0')}`
+  const content = html`
+    <span class="message-arrow" role="img" aria-label=${NAMES[direction]}>${ARROWS[direction]}</span>
+    <time datetime=${at.toISOString()}>${time}</time>${label === '' ? nothing : html`<span class="message-label">${label}</span>`}${codeBlock(shown)}`
+  render(content, item)
+  return item
 }
 
 /**

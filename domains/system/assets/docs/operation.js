@@ -1,12 +1,12 @@
 import { answerView, jsonBlock, toneOf } from './answer.js'
 import { sendRequest } from './application.js'
-import { el, prose } from './dom.js'
-import { socketForm, streamForm } from './live.js'
-import { RequestInputs } from './request.js'
+import { html, nothing, render } from './lit-html.js'
+import { SocketForm, StreamForm } from './live.js'
+import { prose } from './parts.js'
+import { inputsOf, readInputs, requestOf } from './request.js'
 import { samplesView } from './samples.js'
 
 const KINDS = { stream: 'SSE', socket: 'WS' }
-
 const TONES = {
   GET: 'info',
   POST: 'ok',
@@ -20,182 +20,162 @@ const TONES = {
 
 export function badge({ method, kind }) {
   const text = KINDS[kind] ?? method
-  return el('span.badge', { 'data-method': text, 'data-tone': TONES[text] }, text)
+  return html`<span class="badge" data-method=${text} data-tone=${TONES[text] ?? nothing}>${text}</span>`
 }
 
 /** The path with its parameters marked, and with places for line breaks. */
 export function pathText(path) {
   const parts = path.split(/(\{[^}]+\}|\/)/).filter(Boolean)
-  return el(
-    'code.path',
-    {},
-    ...parts.flatMap((part) => {
-      if (part === '/') return [el('wbr'), '/']
-      return part.startsWith('{') ? [el('span.path-parameter', {}, part)] : [part]
-    }),
-  )
-}
-
-/** A card of one line, which shows the whole operation when it is opened. */
-export function operationCard(operation, page) {
-  const { id, summary } = operation
-  const body = el('div.card-body')
-  const card = el(
-    'details.card',
-    { id },
-    el(
-      'summary.card-line',
-      {},
-      badge(operation),
-      pathText(operation.path),
-      summary && el('span.summary-text', {}, summary),
-      operation.lock && el('span.lock', { title: `Asks for a ${operation.lock}` }, operation.lock),
-    ),
-    body,
-  )
-  card.addEventListener('toggle', () => {
-    // Rendered when it is opened: there may be hundreds.
-    if (card.open && body.childElementCount === 0) body.append(...details(operation, page))
+  const shown = parts.map((part) => {
+    if (part === '/') return html`<wbr>/`
+    return part.startsWith('{') ? html`<span class="path-parameter">${part}</span>` : part
   })
-  return card
+  return html`<code class="path">${shown}</code>`
 }
 
-function details(operation, page) {
+/** What the card of an operation says when it is closed. */
+export function operationLine(operation) {
+  const { path, summary, lock } = operation
+  const about = summary ? html`<span class="summary-text">${summary}</span>` : nothing
+  return html`${badge(operation)}${pathText(path)}${about}${lock ? html`<span class="lock" title=${`Asks for a ${lock}`}>${lock}</span>` : nothing}`
+}
+
+/** The whole operation, made when its card is opened: there may be hundreds. */
+export function operationBody(operation, page) {
   const { schemas } = page
-  return [
-    el(
-      'p.meta',
-      {},
-      'Answered by ',
-      el('code', {}, operation['x-plugin'] ?? '?'),
-      ' · ',
-      ...prose(operation.description),
-      ' · ',
-      el('a', { href: `#${encodeURIComponent(operation.id)}` }, 'Link'),
-    ),
-    el(
-      'div.card-parts',
-      {},
-      el(
-        'div.input',
-        {},
-        operation.parameters && section('Parameters', parameterList(operation.parameters, schemas)),
-        operation.requestBody && section('Body', bodyView(operation.requestBody, schemas)),
-      ),
-      el('div.trial', {}, section('Try it', ...tryIt(operation, page))),
-      el('div.answers', {}, section('Answers', responseList(operation.responses, schemas))),
-    ),
-  ]
+  const { id, parameters, requestBody, responses, description } = operation
+  return html`
+    <p class="meta">Answered by <code>${operation['x-plugin'] ?? '?'}</code> · ${prose(description)} · <a href=${`#${encodeURIComponent(id)}`}>Link</a></p>
+    <div class="card-parts">
+      <div class="input">
+        ${parameters ? section('Parameters', html`<ul class="fields">${parameters.map((each) => parameterLine(each, schemas))}</ul>`) : nothing}
+        ${requestBody ? section('Body', bodyView(requestBody, schemas)) : nothing}
+      </div>
+      <div class="trial">${section('Try it', tryIt(operation, page))}</div>
+      <div class="answers">${section('Answers', responseList(responses, schemas))}</div>
+    </div>`
 }
 
-function section(title, ...content) {
-  return el('section.part', {}, el('h4', {}, title), ...content)
-}
+export const section = (title, content) => html`<section class="part"><h4>${title}</h4>${content}</section>`
 
-function parameterList(parameters, schemas) {
-  return el(
-    'ul.fields',
-    {},
-    ...parameters.map((parameter) =>
-      el(
-        'li.schema-line',
-        {},
-        el('code.field-name', {}, parameter.name),
-        el('span.where', {}, parameter.in),
-        parameter.required && el('span.required', {}, 'required'),
-        schemas.describe(parameter.schema),
-        parameter.description !== parameter.schema?.description &&
-          parameter.description &&
-          el('span.about', {}, ...prose(parameter.description)),
-      ),
-    ),
-  )
+function parameterLine({ name, in: place, required, schema, description }, schemas) {
+  const about =
+    description && description !== schema?.description
+      ? html`<span class="about">${prose(description)}</span>`
+      : nothing
+  return html`
+    <li class="schema-line">
+      <code class="field-name">${name}</code><span class="where">${place}</span>${required ? html`<span class="required">required</span>` : nothing}
+      ${schemas.describe(schema)}${about}
+    </li>`
 }
 
 function bodyView({ description, required, content }, schemas) {
   const types = Object.keys(content)
-  const media = content[types[0]]
-  return el(
-    'div',
-    {},
-    description && el('p.about', {}, ...prose(description)),
-    el('p.meta', {}, required ? 'Required, as ' : 'Optional, as ', types.join(', '), ' ', schemas.linkOf(media.schema)),
-    media.schema && Object.keys(media.schema).length > 0 && schemas.render(media.schema),
-  )
+  const { schema } = content[types[0]]
+  return html`
+    ${description ? html`<p class="about">${prose(description)}</p>` : nothing}
+    <p class="meta">${required ? 'Required, as' : 'Optional, as'} ${types.join(', ')} ${schemas.linkOf(schema)}</p>
+    ${schema && Object.keys(schema).length > 0 ? schemas.render(schema) : nothing}`
 }
 
 function responseList(responses, schemas) {
   const rows = Object.entries(responses).map(([status, given]) => {
     const response = schemas.resolve(given)
     const [type, media] = Object.entries(response.content ?? {})[0] ?? []
-    const line = [
-      el('span.status', { 'data-tone': toneOf(status) }, status === 'default' ? 'other' : status),
-      el('span', {}, ...prose(response.description)),
-    ]
+    const line = html`
+      <span class="status" data-tone=${toneOf(status)}>${status === 'default' ? 'other' : status}</span><span>${prose(response.description)}</span>`
     const examples = Object.values(media?.examples ?? {}).map(({ value }) => value)
     if (media?.example !== undefined) examples.unshift(media.example)
-    if (!media?.schema && examples.length === 0) return el('li.response', {}, el('div.response-line', {}, ...line))
-    return el(
-      'li.response',
-      {},
-      el(
-        'details',
-        { open: status === '200' },
-        el('summary.response-line.fold-line', {}, ...line),
-        el(
-          'div.response-body',
-          {},
-          el('p.meta', {}, type, ' ', schemas.linkOf(media.schema)),
-          media.schema && schemas.render(media.schema),
-          examples.length > 0 && el('p.meta', {}, examples.length > 1 ? 'Examples' : 'Example'),
-          ...examples.map(jsonBlock),
-        ),
-      ),
-    )
+    if (!media?.schema && examples.length === 0)
+      return html`<li class="response"><div class="response-line">${line}</div></li>`
+    return html`
+      <li class="response"><details ?open=${status === '200'}>
+        <summary class="response-line fold-line">${line}</summary>
+        <div class="response-body">
+          <p class="meta">${type} ${schemas.linkOf(media.schema)}</p>
+          ${media.schema ? schemas.render(media.schema) : nothing}
+          ${examples.length === 0 ? nothing : html`<p class="meta">${examples.length > 1 ? 'Examples' : 'Example'}</p>${examples.map(jsonBlock)}`}
+        </div>
+      </details></li>`
   })
-  return el('ul.responses', {}, ...rows)
-}
-
-const FORMS = { http: requestForm, stream: streamForm, socket: socketForm }
-
-/** What tries an operation for what it is: a request, a stream of events or a WebSocket; under it, how to do the same from elsewhere. */
-function tryIt(operation, page) {
-  const { form, inputs } = FORMS[operation.kind](operation, page)
-  const samples = samplesView(operation, inputs, page)
-  form.addEventListener('input', samples.update)
-  form.addEventListener('change', samples.update)
-  return [form, samples.element]
+  return html`<ul class="responses">${rows}</ul>`
 }
 
 /** A form that sends the operation's request and shows the answer. */
-function requestForm(operation, page) {
-  const inputs = new RequestInputs(operation)
-  const outcome = el('div.outcome', { 'aria-live': 'polite' })
-  const send = el('button.primary', { type: 'submit' }, 'Send')
-  const stop = el('button.quiet', { type: 'button', hidden: true }, 'Stop')
-  let running = null
-  stop.addEventListener('click', () => running?.abort())
-  const form = el('form.try-it', { novalidate: true }, ...inputs.elements, el('div.actions', {}, send, stop), outcome)
-  form.addEventListener('submit', async (event) => {
-    event.preventDefault()
-    running?.abort()
+class RequestForm {
+  #operation
+  #page
+  #draw
+  #running = null
+  #outcome = nothing
+
+  constructor(operation, page, draw) {
+    this.#operation = operation
+    this.#page = page
+    this.#draw = draw
+  }
+
+  content() {
+    return html`
+      <div class="actions">
+        <button class="primary" type="submit">Send</button>
+        <button class="quiet" type="button" ?hidden=${this.#running === null} @click=${() => this.#running.abort()}>Stop</button>
+      </div>
+      <div class="outcome" aria-live="polite">${this.#outcome}</div>`
+  }
+
+  async submit(form) {
+    this.#running?.abort()
     const abort = new AbortController()
-    running = abort
-    stop.hidden = false
-    outcome.replaceChildren(el('p.meta', {}, 'Waiting for the answer …'))
+    this.#running = abort
+    this.#show(html`<p class="meta">Waiting for the answer …</p>`)
     try {
-      if (operation.needsToken && page.token() === '') page.hintToken()
-      const { url, init } = inputs.request(page.token())
+      const { url, init } = requestOf(this.#operation, {
+        ...readInputs(form),
+        token: this.#page.tokenFor(this.#operation),
+      })
       const startedMs = performance.now()
       const response = await sendRequest(url, { ...init, signal: abort.signal })
       const bytes = new Uint8Array(await response.arrayBuffer())
-      outcome.replaceChildren(answerView(response, bytes, performance.now() - startedMs, page))
+      this.#show(answerView(response, bytes, performance.now() - startedMs, this.#page))
     } catch (error) {
-      if (!abort.signal.aborted) outcome.replaceChildren(el('p.fault', { role: 'alert' }, error.message))
-      else if (running === abort) outcome.replaceChildren(el('p.meta', {}, 'Stopped'))
+      if (!abort.signal.aborted) this.#show(html`<p class="fault" role="alert">${error.message}</p>`)
+      else if (this.#running === abort) this.#show(html`<p class="meta">Stopped</p>`)
     } finally {
-      if (running === abort) stop.hidden = true
+      if (this.#running === abort) this.#running = null
+      this.#draw()
     }
-  })
-  return { form, inputs }
+  }
+
+  #show(outcome) {
+    this.#outcome = outcome
+    this.#draw()
+  }
+}
+
+const FORMS = { http: RequestForm, stream: StreamForm, socket: SocketForm }
+
+/** What tries an operation for what it is: a request, a stream of events or a WebSocket; under it, how to do the same from elsewhere. */
+function tryIt(operation, page) {
+  const element = document.createElement('div')
+  const form = new FORMS[operation.kind](operation, page, draw)
+  const submit = (event) => {
+    event.preventDefault()
+    void form.submit(event.target)
+  }
+  const inputs = inputsOf(operation)
+  function draw() {
+    const input = readInputs(element.querySelector('form'))
+    render(
+      html`
+        <form class="try-it" novalidate @submit=${submit} @input=${draw} @change=${draw}>${inputs}${form.content()}</form>
+        ${samplesView(operation, input, page, draw)}`,
+      element,
+    )
+  }
+  draw()
+  // What stands in the fields is read when they are there.
+  draw()
+  return element
 }

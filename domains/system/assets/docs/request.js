@@ -1,62 +1,47 @@
-import { el } from './dom.js'
+import { html, nothing } from './lit-html.js'
 
 /** Methods that a browser sends no body with. */
 const WITHOUT_BODY = new Set(['GET', 'HEAD'])
 
-/** The fields in which an operation's request is filled in. */
-export class RequestInputs {
-  elements
-  #operation
-  #values = new Map()
-  #body
-
-  constructor(operation) {
-    this.#operation = operation
-    this.#body = bodyInput(operation)
-    this.elements = [
-      ...(operation.parameters ?? []).map((parameter) => parameterInput(operation, parameter, this.#values)),
-      this.#body?.element,
-    ]
-  }
-
-  /** What was filled in: `values` by `in:name`, and the body. */
-  read() {
-    return { values: this.#values, ...this.#body?.read() }
-  }
-
-  /** @throws Error that says what is missing */
-  request(token) {
-    return requestOf(this.#operation, { ...this.read(), token })
-  }
+/** The fields in which an operation's request is filled in. Those of a parameter have the name `in:name`. */
+export function inputsOf(operation) {
+  return [
+    (operation.parameters ?? []).map((parameter) => parameterField(operation.id, parameter)),
+    bodyFields(operation),
+  ]
 }
 
-function parameterInput({ id }, { name, in: place, required, schema = /** @type {any} */ ({}), example }, values) {
-  const inputId = `${id}-${place}-${name}`
+/**
+ * What was filled in.
+ * @param {HTMLFormElement | null} form null: nothing yet
+ * @returns {{ values: Map<string, any>, type?: string, body?: string, files?: File[] }} `values` by `in:name`
+ */
+export function readInputs(form) {
+  if (form === null) return { values: new Map() }
+  const values = new Map(new FormData(form))
+  const body = form.querySelector('.body-text')
+  if (body === null) return { values }
+  const { files } = /** @type {HTMLInputElement} */ (form.querySelector('input[type="file"]'))
+  return { values, type: String(values.get('type')), body: String(values.get('body')), files: [...files] }
+}
+
+function parameterField(operationId, { name, in: place, required, schema = /** @type {any} */ ({}), example }) {
+  const id = `${operationId}-${place}-${name}`
   const key = `${place}:${name}`
-  const write = (event) => values.set(key, event.target.value)
-  const label = el('label', { for: inputId }, el('code', {}, name), required && el('span.required', {}, 'required'))
-  const options = schema.enum ?? (schema.type === 'boolean' ? [true, false] : null)
-  let input
-  if (options !== null) {
-    input = el('select', { id: inputId, change: write })
-    if (!required) input.append(el('option', { value: '' }, '—'))
-    input.append(...options.map((option) => el('option', { value: String(option) }, String(option))))
-    values.set(key, required ? String(options[0]) : '')
-  } else {
-    const isNumber = schema.type === 'integer' || schema.type === 'number'
-    const attributes = {
-      id: inputId,
-      input: write,
-      placeholder: hintOf({ name, in: place, required, schema, example }),
-      spellcheck: 'false',
-      autocomplete: 'off',
-    }
-    input =
-      schema.type === 'array'
-        ? el('textarea', { ...attributes, rows: '2', title: 'One value per line' })
-        : el('input', { ...attributes, type: 'text', inputmode: isNumber ? 'decimal' : undefined })
-  }
-  return el('div.field', {}, label, input)
+  const choices = schema.enum ?? (schema.type === 'boolean' ? [true, false] : null)
+  const hint = hintOf({ name, in: place, required, schema, example })
+  const isNumber = schema.type === 'integer' || schema.type === 'number'
+  const select = () => html`
+    <select id=${id} name=${key}>
+      ${required ? nothing : html`<option value="">—</option>`}${choices.map((choice) => html`<option value=${choice}>${choice}</option>`)}
+    </select>`
+  const list = () => html`
+    <textarea id=${id} name=${key} placeholder=${hint} spellcheck="false" autocomplete="off" rows="2" title="One value per line"></textarea>`
+  const text = () => html`
+    <input id=${id} name=${key} placeholder=${hint} spellcheck="false" autocomplete="off" type="text" inputmode=${isNumber ? 'decimal' : nothing}>`
+  const input = choices !== null ? select() : schema.type === 'array' ? list() : text()
+  return html`
+    <div class="field"><label for=${id}><code>${name}</code>${required ? html`<span class="required">required</span>` : nothing}</label>${input}</div>`
 }
 
 function hintOf({ name, in: place, required, schema, example }) {
@@ -65,40 +50,32 @@ function hintOf({ name, in: place, required, schema, example }) {
   return required || schema.default === undefined ? String(example ?? '') : `default ${JSON.stringify(schema.default)}`
 }
 
-function bodyInput(operation) {
-  if (operation.requestBody === undefined) return null
-  if (WITHOUT_BODY.has(operation.method)) {
-    return { element: el('p.about', {}, 'A browser sends no body with this method.'), read: () => ({}) }
-  }
-  const { content } = operation.requestBody
-  const typeId = `${operation.id}-type`
-  const bodyId = `${operation.id}-body`
-  const fileId = `${operation.id}-files`
+function bodyFields({ id, method, requestBody }) {
+  if (requestBody === undefined) return nothing
+  if (WITHOUT_BODY.has(method)) return html`<p class="about">A browser sends no body with this method.</p>`
+  const { content } = requestBody
   const types = Object.keys(content)
-  const select = el('select', { id: typeId }, ...types.map((type) => el('option', { value: type }, type)))
-  const text = el('textarea.body-text', { id: bodyId, rows: '6', spellcheck: 'false' })
-  const example = content[types[0]].example
-  text.value = example === undefined ? '' : JSON.stringify(example, null, 2)
-  text.rows = Math.min(16, Math.max(3, text.value.split('\n').length + 1))
-  const files = el('input', { id: fileId, type: 'file', multiple: true })
-  const fileField = el(
-    'div.field',
-    { hidden: types[0] !== 'multipart/form-data' },
-    el('label', { for: fileId }, 'Files, as ', el('code', {}, 'file')),
-    files,
-  )
-  select.addEventListener('change', () => {
-    fileField.hidden = select.value !== 'multipart/form-data'
-  })
-  const element = el(
-    'div.body-input',
-    {},
-    types.length > 1 && el('div.field', {}, el('label', { for: typeId }, 'Body as'), select),
-    el('div.field.tall', {}, el('label', { for: bodyId }, 'Body'), text),
-    fileField,
-  )
-  return { element, read: () => ({ type: select.value, body: text.value, files: [...files.files] }) }
+  const { example } = content[types[0]]
+  const text = example === undefined ? '' : JSON.stringify(example, null, 2)
+  const choose = ({ target }) => {
+    target.form.querySelector('.files').hidden = target.value !== UPLOAD
+  }
+  return html`
+    <div class="field" ?hidden=${types.length < 2}>
+      <label for=${`${id}-type`}>Body as</label>
+      <select id=${`${id}-type`} name="type" @change=${choose}>${types.map((type) => html`<option value=${type}>${type}</option>`)}</select>
+    </div>
+    <div class="field tall">
+      <label for=${`${id}-body`}>Body</label>
+      <textarea class="body-text" id=${`${id}-body`} name="body" rows=${rowsOf(text)} spellcheck="false" .value=${text}></textarea>
+    </div>
+    <div class="field files" ?hidden=${types[0] !== UPLOAD}>
+      <label for=${`${id}-files`}>Files, as <code>file</code></label><input id=${`${id}-files`} type="file" multiple>
+    </div>`
 }
+
+/** Lines for a text that is edited. */
+export const rowsOf = (text) => Math.min(16, Math.max(3, text.split('\n').length + 1))
 
 /** A request that may be carried out once only has a key of its own, if nobody gives it one. */
 const KEY = 'Idempotency-Key'
@@ -112,7 +89,7 @@ const UPLOAD = 'multipart/form-data'
  * A required query parameter may be missing, so that the service's response to that can be seen.
  * @throws Error that says which path parameter is missing, or what is wrong with the body
  */
-function requestOf(operation, { values, type, body = '', files = [], token = '' }) {
+export function requestOf(operation, { values, type, body = '', files = [], token = '' }) {
   let path = operation.path
   const query = new URLSearchParams()
   const headers = {}

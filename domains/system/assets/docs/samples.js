@@ -1,6 +1,7 @@
 import { codeBlock } from './answer.js'
 import { applicationOrigin } from './application.js'
-import { copyButton, el } from './dom.js'
+import { html, nothing } from './lit-html.js'
+import { copyButton } from './parts.js'
 import { filledRequest, queryText } from './request.js'
 import { literal, quoted, Source, shellWord } from './source-text.js'
 
@@ -9,31 +10,29 @@ const HIDDEN_TOKEN = '••••••••'
 /** The kind of sample that was looked at last, for all operations. */
 let wanted = 'curl'
 
-/** Samples of a request as it is filled in. `update` is called when that changes. */
-export function samplesView(operation, inputs, page) {
+/** Samples of a request as it is filled in. */
+export function samplesView(operation, input, page, draw) {
   const made = (token) => {
     const origin = operation.servers === undefined ? applicationOrigin() : location.origin
-    const context = { schemas: page.schemas, origin, token }
-    return samplesOf(operation, inputs.read(), context)
+    return samplesOf(operation, input, { schemas: page.schemas, origin, token })
   }
-  // They stay the same: a button that is made anew while it is pressed is not clicked.
-  const buttons = made('').map(({ name }) => el('button.quiet', { type: 'button', click: () => choose(name) }, name))
-  const code = el('div.sample-code')
-  const note = el('p.meta', { hidden: true }, ...clientNote(operation))
-  const copy = copyButton(() => chosen(made(page.token() || 'TOKEN')).text, 'the sample')
-  const update = () => {
-    const { name, language, text } = chosen(made(page.token() === '' ? 'TOKEN' : HIDDEN_TOKEN))
-    for (const button of buttons) button.setAttribute('aria-pressed', String(button.textContent === name))
-    code.replaceChildren(codeBlock(text.trimEnd(), language))
-    note.hidden = name !== 'client'
-  }
+  const samples = made(page.token() === '' ? 'TOKEN' : HIDDEN_TOKEN)
+  const shown = chosen(samples)
   const choose = (name) => {
     wanted = name
-    update()
+    draw()
   }
-  update()
-  const names = el('div.sample-names', { role: 'group', 'aria-label': 'Samples' }, ...buttons)
-  return { element: el('div.samples', {}, el('div.sample-line', {}, names, copy), code, note), update }
+  const button = ({ name }) => html`
+    <button class="quiet" type="button" aria-pressed=${String(name === shown.name)} @click=${() => choose(name)}>${name}</button>`
+  return html`
+    <div class="samples">
+      <div class="sample-line">
+        <div class="sample-names" role="group" aria-label="Samples">${samples.map(button)}</div>
+        ${copyButton(() => chosen(made(page.token() || 'TOKEN')).text, 'the sample')}
+      </div>
+      <div class="sample-code">${codeBlock(shown.text.trimEnd(), shown.language)}</div>
+      ${shown.name === 'client' ? clientNote(operation) : nothing}
+    </div>`
 }
 
 function chosen(samples) {
@@ -42,7 +41,7 @@ function chosen(samples) {
 
 function clientNote({ path }) {
   const address = path.startsWith('/system/') ? '/system/client.ts?system=true' : '/system/client.ts'
-  return [el('code', {}, 'client.ts'), ' is ', el('a', { href: address }, address)]
+  return html`<p class="meta"><code>client.ts</code> is <a href=${address}>${address}</a></p>`
 }
 
 const FORM = 'application/x-www-form-urlencoded'

@@ -1,4 +1,5 @@
-import { el, prose } from './dom.js'
+import { html, nothing } from './lit-html.js'
+import { prose } from './parts.js'
 
 /** Objects below this depth are folded. */
 const OPEN_DEPTH = 2
@@ -41,35 +42,34 @@ export class SchemaView {
     return found
   }
 
-  /** The whole schema as an element. */
+  /** The whole schema. */
   render(schema) {
-    const target = this.resolve(schema)
     const fields = this.#fields(schema, 0, [])
-    const about = this.#facts(target)
-    return el('div.schema', {}, fields === null && el('p.schema-line', {}, this.#type(schema, []), ...about), fields)
+    const line = html`<p class="schema-line">${this.#type(schema, [])}${this.#facts(this.resolve(schema))}</p>`
+    return html`<div>${fields === nothing ? line : fields}</div>`
   }
 
-  /** The model that a schema is, as a link; null when it is none. */
+  /** The model that a schema is, as a link. */
   linkOf(schema) {
     return modelLink(this.models?.of(this.resolve(schema)))
   }
 
   /** A line for a parameter: its type and its limits. */
   describe(schema) {
-    return el('span.schema-line', {}, this.#type(schema, []), ...this.#facts(this.resolve(schema)))
+    return html`<span class="schema-line">${this.#type(schema, [])}${this.#facts(this.resolve(schema))}</span>`
   }
 
   #type(schema, above) {
-    return el('span.type', {}, ...this.#typeNodes(schema, above))
+    return html`<span class="type">${this.#typeParts(schema, above)}</span>`
   }
 
   /** A type that is a model of its own is a link to it. */
-  #typeNodes(schema, above) {
+  #typeParts(schema, above) {
     const target = this.resolve(schema)
-    const link = schema?.$ref === undefined || above.includes(target) ? null : modelLink(this.models?.of(target))
-    if (link !== null) return [link]
+    const link = schema?.$ref === undefined || above.includes(target) ? nothing : modelLink(this.models?.of(target))
+    if (link !== nothing) return link
     const isList = target.type === 'array' && target.items !== undefined
-    return isList ? ['array of ', ...this.#typeNodes(target.items, [...above, target])] : [this.typeName(schema, above)]
+    return isList ? ['array of ', this.#typeParts(target.items, [...above, target])] : this.typeName(schema, above)
   }
 
   typeName(schema, above = []) {
@@ -93,127 +93,86 @@ export class SchemaView {
 
   /** Limits, default and description. */
   #facts(target) {
-    const facts = LIMITS.filter(([key]) => target[key] !== undefined)
+    const limits = LIMITS.filter(([key]) => target[key] !== undefined)
       // The bounds of all safe integers say nothing.
       .filter(([key]) => Math.abs(target[key]) !== Number.MAX_SAFE_INTEGER)
-      .map(([key, text]) => el('span.limit', {}, `${text} ${target[key]}`))
-    if (target.pattern && !target.format) facts.push(el('span.limit.pattern', {}, el('code', {}, target.pattern)))
-    if (target.default !== undefined) facts.push(el('span.limit', {}, `default ${JSON.stringify(target.default)}`))
-    if (target.description) facts.push(el('span.about', {}, ...prose(target.description)))
-    return facts
+      .map(([key, text]) => `${text} ${target[key]}`)
+    if (target.default !== undefined) limits.push(`default ${JSON.stringify(target.default)}`)
+    return [
+      target.pattern && !target.format
+        ? html`<span class="limit pattern"><code>${target.pattern}</code></span>`
+        : nothing,
+      limits.map((text) => html`<span class="limit">${text}</span>`),
+      target.description ? html`<span class="about">${prose(target.description)}</span>` : nothing,
+    ]
   }
 
-  /** The list of an object's fields, also of one in an array or a choice; null when there are none. */
+  /** The list of an object's fields, also of one in an array or a choice; `nothing` when there are none. */
   #fields(schema, depth, above) {
     const target = this.resolve(schema)
-    if (above.includes(target)) return null
+    if (above.includes(target)) return nothing
     const inner = [...above, target]
     if (target.items) return this.#fields(target.items, depth, inner)
     const parts = target.allOf ?? target.anyOf ?? target.oneOf
     if (parts) {
-      const lists = parts.map((part) => this.#fields(part, depth, inner)).filter((list) => list !== null)
-      if (lists.length === 0) return null
-      if (target.allOf || lists.length === 1) return el('div', {}, ...lists)
-      return el('div', {}, ...lists.flatMap((list, n) => [el('p.choice', {}, n === 0 ? 'either' : 'or'), list]))
+      const lists = parts.map((part) => this.#fields(part, depth, inner)).filter((list) => list !== nothing)
+      if (lists.length === 0) return nothing
+      if (target.allOf || lists.length === 1) return lists
+      return lists.map((list, n) => html`<p class="choice">${n === 0 ? 'either' : 'or'}</p>${list}`)
     }
-    const properties = Object.entries(target.properties ?? {})
-    const free = typeof target.additionalProperties === 'object' ? target.additionalProperties : null
-    if (properties.length === 0 && free === null) return null
     const required = new Set(target.required ?? [])
+    const properties = Object.entries(target.properties ?? {})
+    if (typeof target.additionalProperties === 'object')
+      properties.push(['any other name', target.additionalProperties])
+    if (properties.length === 0) return nothing
     const rows = properties.map(([name, property]) => this.#field(name, property, required.has(name), depth, inner))
-    if (free !== null) rows.push(this.#field('any other name', free, false, depth, inner))
-    return el('ul.fields', {}, ...rows)
+    return html`<ul class="fields">${rows}</ul>`
   }
 
   #field(name, property, isRequired, depth, above) {
-    const line = [
-      el('code.field-name', {}, name),
-      this.#type(property, above),
-      isRequired && el('span.required', {}, 'required'),
-      ...this.#facts(this.resolve(property)),
-    ]
+    const line = html`
+      <code class="field-name">${name}</code>${this.#type(property, above)}
+      ${isRequired ? html`<span class="required">required</span>` : nothing}${this.#facts(this.resolve(property))}`
     const fields = this.#fields(property, depth + 1, above)
-    if (fields === null) return el('li', {}, el('div.schema-line', {}, ...line))
-    return el(
-      'li',
-      {},
-      el('details', { open: depth + 1 < OPEN_DEPTH }, el('summary.schema-line.fold-line', {}, ...line), fields),
-    )
+    if (fields === nothing) return html`<li><div class="schema-line">${line}</div></li>`
+    return html`
+      <li><details ?open=${depth + 1 < OPEN_DEPTH}><summary class="schema-line fold-line">${line}</summary>${fields}</details></li>`
   }
 }
 
 /** Places that a card names; of the rest it tells how many. */
 const USES_SHOWN_MAX = 30
 
-/** Where a model stands on the page. */
-function modelHref({ name }) {
-  return `/system/docs/models#${modelId({ name })}`
-}
+export const modelId = ({ name }) => `model-${name}`
 
-function modelId({ name }) {
-  return `model-${name}`
-}
-
-/** The model as a link; null when a schema is none. */
-function modelLink(model) {
-  return model ? el('a.model-link', { href: modelHref(model) }, model.name) : null
-}
+/** The model as a link; `nothing` when a schema is none. */
+const modelLink = (model) =>
+  model ? html`<a class="model-link" href=${`/system/docs/models#${modelId(model)}`}>${model.name}</a>` : nothing
 
 /** True for a model that the runtime alone uses. */
 export function isOfRuntime({ uses }) {
   return uses.every(({ isOwn }) => isOwn)
 }
 
-export function modelCard(model) {
-  const body = el('div.card-body')
-  const card = el(
-    'details.card',
-    { id: modelId(model) },
-    el(
-      'summary.card-line',
-      {},
-      el('code.path', {}, model.name),
-      el('span.summary-text', {}, model.schema.description ?? ''),
-      el('span.uses-count', {}, usesText(model.uses.length)),
-    ),
-    body,
-  )
-  card.addEventListener('toggle', () => {
-    if (card.open && body.childElementCount === 0) body.append(...details(model))
-  })
-  return card
-}
+export const modelLine = ({ name, schema, uses }) => html`
+  <code class="path">${name}</code><span class="summary-text">${schema.description ?? ''}</span><span class="uses-count">${uses.length} use${uses.length === 1 ? '' : 's'}</span>`
 
-function details({ schema, schemas, uses }) {
-  const shown = uses.slice(0, USES_SHOWN_MAX).map(useLine)
-  const rest = uses.length - shown.length
-  return [
-    el(
-      'div.card-parts',
-      {},
-      el('div.input', {}, el('section.part', {}, el('h4', {}, 'Fields'), schemas.render(schema))),
-      el(
-        'div.trial',
-        {},
-        el(
-          'section.part',
-          {},
-          el('h4', {}, 'Used by'),
-          el('ul.uses', {}, ...shown),
-          rest > 0 && el('p.meta', {}, `and ${rest} more`),
-        ),
-      ),
-    ),
-  ]
+export function modelBody({ schema, schemas, uses }) {
+  const rest = uses.length - USES_SHOWN_MAX
+  return html`
+    <div class="card-parts">
+      <div class="input"><section class="part"><h4>Fields</h4>${schemas.render(schema)}</section></div>
+      <div class="trial"><section class="part">
+        <h4>Used by</h4>
+        <ul class="uses">${uses.slice(0, USES_SHOWN_MAX).map(useLine)}</ul>
+        ${rest > 0 ? html`<p class="meta">and ${rest} more</p>` : nothing}
+      </section></div>
+    </div>`
 }
 
 function useLine({ text, place, href, model }) {
-  const link = model ? modelLink(model) : el('a', { href: `/system/docs${href}` }, el('code', {}, text))
-  return el('li', {}, link, el('span.about', {}, place ?? 'a part of it'))
-}
-
-function usesText(count) {
-  return `${count} use${count === 1 ? '' : 's'}`
+  const link = model ? modelLink(model) : html`<a href=${`/system/docs${href}`}><code>${text}</code></a>`
+  return html`<li>${link}<span class="about">${place ?? 'a part of it'}</span></li>`
 }
 
 /** Names that a schema library gives by itself. */
