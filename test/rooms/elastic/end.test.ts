@@ -1,12 +1,10 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { fileURLToPath } from 'node:url'
 import { Fleet, type Replica } from '../../support/replicas.ts'
 import { describeOnPostgresAndRedis } from '../../support/servers/both-of-suite.ts'
 import { until } from '../../support/until.ts'
 import { assertWhole, Orders, settle, shown } from './accounts.ts'
 
-const ANSWERING = fileURLToPath(new URL('./answering', import.meta.url))
 const NAME = 'two replicas, one of which is told to end'
 
 describeOnPostgresAndRedis(NAME, ({ postgres, redis, owner }) => {
@@ -52,28 +50,5 @@ describeOnPostgresAndRedis(NAME, ({ postgres, redis, owner }) => {
     assertWhole(account)
     // A minute is what others wait for one that says nothing.
     assert.ok(tookMs < 30_000)
-  })
-
-  test('both can be replaced one after the other under load', async (t) => {
-    b = await fleet.replica('b', { domains: [ANSWERING] })
-    await fleet.sql('TRUNCATE fleet_orders, fleet_seen')
-    const replicas = [a, b]
-    const orders = new Orders(t, replicas, { everyMs: 40, payload: { ms: 30 } })
-    for (const id of ['a', 'b']) {
-      await orders.until(orders.acknowledged + 60)
-      // As a load balancer does: no new requests for the one that goes.
-      const at = replicas.findIndex((replica) => replica.id === id)
-      const [old] = replicas.splice(at, 1)
-      await until(() => orders.acknowledged > 0, 'load goes on')
-      assert.equal(await old!.stop(), 0)
-      replicas.push(await fleet.replica(id))
-    }
-    await orders.until(orders.acknowledged + 60)
-    await orders.stop()
-    const account = await settle(fleet, orders, 20_000)
-    t.diagnostic(shown(account))
-    assertWhole(account)
-    assert.equal(account.repeated.size, 0)
-    assert.deepEqual(Object.keys(account.outcomes), ['201'])
   })
 })

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { once } from 'node:events'
 import { test } from 'node:test'
 import type { DeadLetter } from '../../../src/contracts/event-bus.ts'
-import { Fleet, type Replica, type Seen } from '../../support/replicas.ts'
+import { Fleet, type Replica } from '../../support/replicas.ts'
 import { describeOnPostgresAndRedis } from '../../support/servers/both-of-suite.ts'
 import { until } from '../../support/until.ts'
 
@@ -64,63 +64,6 @@ describeOnPostgresAndRedis(NAME, ({ postgres, redis, owner }) => {
       runs.map(({ attempt }) => attempt),
       [1],
     )
-  })
-
-  test('a dead letter is listed everywhere, and replayed from anywhere to the subscriber that failed', async () => {
-    const [id] = await publish(a, 'order.doomed', { from: 7 })
-    const failures = async (): Promise<Seen[]> => fleet.seen('order.doomed', 'begins')
-    await until(async () => (await letters(b, 'order.doomed')).length === 1, 'it is a dead letter')
-    const [letter] = await letters(b, 'order.doomed')
-    assert.deepEqual(
-      [letter!.event_id, letter!.subscriber, letter!.error, letter!.attempts, letter!.payload_keys],
-      [id, 'fleet.ShipOrders', 'doomed', 1, ['number']],
-    )
-    assert.equal((await b.post(`/system/dead-letters/${letter!.id}/replay`, {})).status, 200)
-    await until(async () => (await failures()).length === 2, 'it fails once more')
-    await until(async () => (await letters(a, 'order.doomed')).some((each) => each.id !== letter!.id), 'a new letter')
-    await until(async () => (await fleet.unfinished('order.doomed')) === 0, 'nothing is left')
-    assert.equal((await fleet.seen('order.doomed')).length, 1, 'the other subscriber has had it once')
-    assert.deepEqual(
-      (await failures()).map(({ event_id, number }) => [event_id, number]),
-      [
-        [id, 7],
-        [id, 7],
-      ],
-    )
-  })
-
-  test('delayed events survive the death of the one that published them', async () => {
-    const c = await fleet.replica('c')
-    const ids = await publish(c, 'order.taken', { count: 50, options: { delayMs: 1000 } })
-    await c.kill()
-    assert.equal(await isHandled('order.taken', ids), false)
-    await until(() => isHandled('order.taken', ids), 'all are handled', 30_000)
-  })
-
-  test('the order of a key holds over two replicas, one of which dies in between', async (t) => {
-    const keys = 4
-    const count = 240
-    const part = 8
-    for (let from = 0; from < count; from += part) {
-      await publish((from / part) % 2 === 0 ? a : b, 'order.keyed', { from, count: part, keys })
-    }
-    await until(async () => (await fleet.seen('order.keyed')).length > 40, 'some are handled', 30_000)
-    await b.kill()
-    await until(
-      async () => new Set((await fleet.seen('order.keyed')).map(({ number }) => number)).size === count,
-      'all',
-      60_000,
-    )
-    const share = (await fleet.seen('order.keyed')).filter(({ replica }) => replica === 'b').length
-    const first = (rows: Seen[]): Map<number, number> =>
-      new Map(rows.toReversed().map(({ number, seq }) => [number, Number(seq)]))
-    const begins = first(await fleet.seen('order.keyed', 'begins'))
-    const ends = first(await fleet.seen('order.keyed'))
-    for (let number = keys; number < count; number++) {
-      assert.ok(begins.get(number)! > ends.get(number - keys)!, `${number} has waited for ${number - keys}`)
-    }
-    t.diagnostic(`${share} of ${count} were handled by the one that died`)
-    await until(async () => (await fleet.unfinished('order.keyed')) === 0, 'all are acknowledged')
   })
 
   test('a killed replica that starts again with its name takes its own back at once, twice as well', async () => {

@@ -1,42 +1,55 @@
 import assert from 'node:assert/strict'
-import { describe, test } from 'node:test'
-import { suiteOwner } from '../../support/replicas.ts'
-import { Outage } from './outage.ts'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { Fleet } from '../../support/replicas.ts'
+import { postgresServer } from '../../support/servers/postgres.ts'
+import { redisServer } from '../../support/servers/redis.ts'
+import { testWith } from '../../support/test-with.ts'
+import { until } from '../../support/until.ts'
 
-const CLAIM_IDLE_MS = 1000
 const FROZEN_MS = 3000
+const COUNT = 20
 
-describe('servers and replicas that are away for a while', () => {
-  const owner = suiteOwner()
-  let outage: Outage | null = null
-
-  test('boot', async (t) => {
-    outage = await Outage.start({ after: owner.after, skip: (reason) => t.skip(reason) }, CLAIM_IDLE_MS)
-  })
-
-  const scenario = (name: string, run: (outage: Outage) => Promise<void>): void => {
-    test(name, async (t) => {
-      if (outage === null) return t.skip('there are no servers')
-      const { line, isWhole } = await outage.under(t, () => run(outage!))
-      t.diagnostic(line)
-      assert.ok(isWhole, line)
-    })
-  }
-
-  scenario('a Redis that is restarted with its append-only file', (each) => each.restartRedis())
-  scenario('a Redis that stands still', (each) => each.freezeRedis(FROZEN_MS))
-  scenario('a PostgreSQL that is restarted', (each) => each.restartPostgres())
-  scenario('a replica that stands still, and goes on when the others have done its work', (each) =>
-    each.freezeReplica(FROZEN_MS),
-  )
-
-  test('what is in hand while Redis stands still is given to nobody else, and runs once', async (t) => {
-    if (outage === null) return t.skip('there are no servers')
-    assert.deepEqual(new Set(await outage.freezeRedisWhileHandling(FROZEN_MS)), new Set([1]))
-  })
-
-  test('a replica ends while Redis stands still, and what it could not acknowledge is handled', async (t) => {
-    if (outage === null) return t.skip('there are no servers')
-    assert.equal(await outage.stopWithoutRedis(), 0)
-  })
+/** Two replicas on a Redis that can stand still. */
+const testOutage = testWith(async (t) => {
+  const postgres = await postgresServer(t)
+  if (postgres === null) return null
+  const redis = await redisServer(t, { own: true })
+  if (redis === null) return null
+  const env = { EVENT_BUS_CLAIM_IDLE_MS: '1000', SHUTDOWN_TIMEOUT_MS: '5000' }
+  const fleet = await Fleet.start(t, { postgres, redis, env })
+  const replicas = await Promise.all([fleet.replica('a'), fleet.replica('b')])
+  return { fleet, redis, replicas }
 })
+
+testOutage(
+  'what is in hand while Redis stands still is given to nobody else, and runs once',
+  async ({ fleet, redis, replicas }) => {
+    const body = { count: COUNT, payload: { ms: FROZEN_MS + 1500 } }
+    await Promise.all(replicas.map((replica) => replica.post('/events/order.taken', body)))
+    const begun = () => fleet.seen('order.taken', 'begins')
+    await until(async () => (await begun()).length >= 2 * COUNT, 'all are begun')
+    redis.freeze()
+    await sleep(FROZEN_MS)
+    redis.thaw()
+    await until(async () => (await fleet.seen('order.taken')).length >= 2 * COUNT, 'all have ended', 60_000)
+    await until(async () => (await fleet.unfinished('order.taken')) === 0, 'all are acknowledged', 60_000)
+    assert.equal((await begun()).length, 2 * COUNT)
+  },
+)
+
+testOutage(
+  'a replica ends while Redis stands still, and what it could not acknowledge is handled',
+  async ({ fleet, redis, replicas }) => {
+    const [a, b] = replicas
+    const { body } = await b!.post('/events/order.taken', { count: COUNT, payload: { ms: 500 } })
+    redis.freeze()
+    assert.equal(await b!.stop(), 0)
+    redis.thaw()
+    const ids: string[] = body.data.ids
+    const isHandled = async (): Promise<boolean> => {
+      const seen = new Set((await fleet.seen('order.taken')).map(({ event_id }) => event_id))
+      return ids.every((id) => seen.has(id)) && (await fleet.unfinished('order.taken')) === 0
+    }
+    await until(isHandled, `all are handled, by ${a!.id} if need be`, 60_000)
+  },
+)
