@@ -14,7 +14,7 @@ import type { ClientResponse } from './library.ts'
 import { pipelining } from './pipelining.ts'
 import type { BodySink, StreamedBody } from './request-body.ts'
 import type { RouteEntry } from './routes.ts'
-import { ChunkedBody, PacedBody, SseClient } from './sent-body.ts'
+import { ChunkedBody, type SentBody, SizedBody, SseClient } from './sent-body.ts'
 
 const lines = new Map<number, string>()
 
@@ -104,7 +104,7 @@ export class Exchange implements ObservedRequest {
   #gone = false
   #holder: RequestHolder | null = null
   #heldAs = 0
-  #client: SseClient | PacedBody | ChunkedBody | null = null
+  #client: SentBody | null = null
   /** The stream was opened in this turn of the loop. */
   #isOpening = false
   #onAbort: (() => void) | null = null
@@ -358,7 +358,7 @@ export class Exchange implements ObservedRequest {
     this.#client =
       lengthBytes < 0
         ? new ChunkedBody(res, isLast, onFlushed, over)
-        : new PacedBody(res, lengthBytes, isLast, onFlushed, over)
+        : new SizedBody(res, lengthBytes, isLast, onFlushed, over)
     res.cork(() => res.writeStatus(statusLine(status)).writeHeader('x-content-type-options', lines))
   }
 
