@@ -13,8 +13,10 @@ import { Health } from '../../primary/health/health.ts'
 import { ConnectionLimit } from '../../primary/http/connection-limit.ts'
 import { Listener } from '../../primary/http/listener.ts'
 import { LocalWorker } from '../../primary/http/local-worker.ts'
+import { Refusals } from '../../primary/http/refusals.ts'
 import { Routing, routeInfo } from '../../primary/http/routes.ts'
 import { Jobs } from '../../primary/jobs/jobs.ts'
+import type { Log } from '../../primary/logging/process-log.ts'
 import { keptRequests, PrimaryToolHost } from '../../primary/tools/tool-host.ts'
 import { faultRecord } from '../../runtime/advice/fault-record.ts'
 import { type ThreadEffects, threadEffects } from '../../runtime/effects/thread-effects.ts'
@@ -181,6 +183,7 @@ export class PluginThread {
   }
 
   #createListener(routing: Routing, local: LocalWorker): Listener {
+    const log: Log = (...record) => this.#log(...record)
     return new Listener({
       settings: this.#options.settings,
       routes: routing.table,
@@ -188,12 +191,10 @@ export class PluginThread {
       isCrowded: () => this.hub.isCrowded,
       isBooting: () => false,
       local,
-      connectionLimit: new ConnectionLimit((...record) => this.#log(...record)),
+      connectionLimit: new ConnectionLimit(log),
       onFallback: () => {},
-      onFramingFault: (fault) => this.#log('WARNING', `A connection was closed: ${fault}`, 'http'),
-      onHeaderLoss: () => {},
-      onRefusal: () => {},
-      onHostRefused: () => this.#log('WARNING', 'A request has a host that is not allowed', 'http'),
+      framingFaults: new Refusals(log, 'A connection was closed: '),
+      refusals: new Refusals(log),
       onFault: (error) => this.#log('ERROR', `A request was not taken in: ${messageOf(error)}`, 'http'),
     })
   }

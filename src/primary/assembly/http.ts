@@ -9,7 +9,6 @@ import type { Hub } from '../events/hub.ts'
 import { ConnectionLimit } from '../http/connection-limit.ts'
 import { Listener } from '../http/listener.ts'
 import { LocalWorker } from '../http/local-worker.ts'
-import { pipelining } from '../http/pipelining.ts'
 import { Refusals } from '../http/refusals.ts'
 import { RequestSinks } from '../http/request-sinks.ts'
 import { Routing } from '../http/routes.ts'
@@ -27,9 +26,6 @@ export interface HttpParts {
   readonly framingFaults: Refusals
   readonly connectionLimit: ConnectionLimit
 }
-
-const CLOSED = 'its connection was closed without that. This is told once'
-const LOST = 'such bytes at the start or the end of a value are lost. This is told once'
 
 interface HttpOptions {
   settings: Settings
@@ -52,13 +48,7 @@ export function assembleHttp({ settings, log, hub, facts, flight, isBooting }: H
     log('ERROR', `A request that waited was not handed over: ${messageOf(error)}`, 'http', { stack: stackOf(error) }),
   )
   const framingFaults = new Refusals(log, 'A connection was closed: ')
-  const refusals = new Refusals(log)
   const connectionLimit = new ConnectionLimit(log)
-  pipelining.onFirst = ({ requestId, label }) =>
-    log('WARNING', `A client sent a request before it had the answer to its last one: ${CLOSED}`, 'http', {
-      request_id: requestId,
-      route: label,
-    })
   const listener = new Listener({
     settings,
     routes: routing.table,
@@ -68,12 +58,8 @@ export function assembleHttp({ settings, log, hub, facts, flight, isBooting }: H
     local: localWorker,
     connectionLimit,
     onFallback: (missing) => log('WARNING', `node:http serves instead of uWebSockets.js: ${missing}`, 'http'),
-    onFramingFault: (reason, ip) => framingFaults.note(reason, ip),
-    onHeaderLoss: ({ requestId, label }) =>
-      log('WARNING', `A request has a header beyond ASCII: ${LOST}`, 'http', { request_id: requestId, route: label }),
-    onRefusal: (what, address) => refusals.note(what, address),
-    onHostRefused: (host) =>
-      log('WARNING', `Requests are refused with 421: their host is not among HTTP_ALLOWED_HOSTS`, 'http', { host }),
+    framingFaults,
+    refusals: new Refusals(log),
     onFault: (error) => log('ERROR', `A request was not taken in: ${messageOf(error)}`, 'http'),
   })
   const requestSinks = new RequestSinks(listener, (thrown) => log('ERROR', sinkFault('request sink', thrown), 'kernel'))

@@ -1,9 +1,10 @@
 // Reads the frames of a lane, and answers its calls and publications.
 
+import type { MessagePort } from 'node:worker_threads'
 import type { ErrorCode } from '../../core/errors/catalogue.ts'
 import { toWire, type WireError } from '../../core/errors/wire.ts'
 import { exactMs } from '../../core/schedule/steady-time.ts'
-import { readEvent } from '../../transport/frames/event-frame.ts'
+import { type EventFrame, readEvent } from '../../transport/frames/event-frame.ts'
 import { KIND, parseFileHead, readAcknowledgements, readNumber, readText } from '../../transport/frames/frames.ts'
 import { readResponseBody, readResponseHead, readResponseStatus } from '../../transport/frames/response-frame.ts'
 import type { AnswerCell } from '../../transport/memory/words.ts'
@@ -13,7 +14,7 @@ import type { Outbox } from '../../transport/rings/outbox.ts'
 import type { DeliveryCount } from '../events/delivery-count.ts'
 import type { BodySink } from '../http/request-body.ts'
 import type { DrainRate } from './drain-rate.ts'
-import type { Lane, LaneChannels, LaneListener } from './lane.ts'
+import type { LaneSockets } from './lane-sockets.ts'
 import type { RequestSlots } from './request-slots.ts'
 
 /** Answers the calls of one lane's tools to the primary. */
@@ -94,10 +95,38 @@ class PublishAnswers {
   }
 }
 
-interface LaneFramesOptions {
-  lane: Lane
-  listener: LaneListener
-  channels: LaneChannels
+/** Takes what the frames of a lane are for. */
+export interface FrameListener<Sender> {
+  /** Takes a published event, or throws. */
+  onPublish(lane: Sender, event: EventFrame): void
+  /** An event that is in the durable log. */
+  onStored(lane: Sender, event: EventFrame): void
+  /** An event that another broker than the hub carries, without its payload. */
+  onRecord(lane: Sender, event: EventFrame, isReceived: boolean): void
+  onDelivered(deliveryId: number): void
+  onDeliveryReply(deliveryId: number, replyJson: string): void
+  onDeliveryFailed(deliveryId: number, error: WireError): void
+  /** A call of a lane's tool to its instance in the primary, or of a tool host (tool `#host`). */
+  onCall(tool: string, method: string, args: unknown[]): unknown
+  onLog(lane: Sender | null, record: LogRecord): void
+  /** A fault of the primary while it read what a lane sent: one frame is lost, and nothing else. */
+  onFault(lane: Sender, error: unknown): void
+}
+
+/** The lane that has written the frames. */
+interface FrameSender {
+  readonly state: string
+  readonly sockets: LaneSockets
+  /** Where answers were among the frames of a batch, there is room. */
+  onRoom(): void
+}
+
+interface LaneFramesOptions<Sender> {
+  lane: Sender
+  listener: FrameListener<Sender>
+  /** What the lane writes into, and the port for bodies that are too large for it. */
+  ring: SharedArrayBuffer
+  bulk: MessagePort
   outbox: Outbox
   requests: RequestSlots
   deliveries: DeliveryCount
@@ -107,9 +136,9 @@ interface LaneFramesOptions {
 }
 
 /** Reads the frames of one lane, and gives each to the part of the primary that it is for. */
-export class LaneFrames implements BodySink, BatchListener {
-  readonly #lane: Lane
-  readonly #listener: LaneListener
+export class LaneFrames<Sender extends FrameSender> implements BodySink, BatchListener {
+  readonly #lane: Sender
+  readonly #listener: FrameListener<Sender>
   readonly #inbox: Inbox
   readonly #outbox: Outbox
   readonly #requests: RequestSlots
@@ -121,8 +150,8 @@ export class LaneFrames implements BodySink, BatchListener {
   /** When the first answer of the batch was read; 0: none was. */
   #batchMs = 0
 
-  constructor(options: LaneFramesOptions) {
-    const { lane, listener, channels, outbox } = options
+  constructor(options: LaneFramesOptions<Sender>) {
+    const { lane, listener, outbox } = options
     this.#lane = lane
     this.#listener = listener
     this.#outbox = outbox
@@ -132,7 +161,7 @@ export class LaneFrames implements BodySink, BatchListener {
     this.#addressCell = options.addressCell
     this.#calls = new CallAnswers(outbox, (tool, method, args) => listener.onCall(tool, method, args))
     this.#publishAnswers = new PublishAnswers(outbox)
-    this.#inbox = new Inbox(channels.threadSide.outbound, channels.bulk, this.#onFrame, this)
+    this.#inbox = new Inbox(options.ring, options.bulk, this.#onFrame, this)
   }
 
   /** Reads what the lane has written: when it rings, or when it cannot. */

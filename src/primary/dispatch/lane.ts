@@ -2,7 +2,6 @@
 import { MessageChannel, type MessagePort, receiveMessageOnPort } from 'node:worker_threads'
 import type { WorkInFlight } from '../../contracts/registry.ts'
 import type { ErrorCode } from '../../core/errors/catalogue.ts'
-import type { WireError } from '../../core/errors/wire.ts'
 import { steadyMs } from '../../core/schedule/steady-time.ts'
 import { type EventFrame, eventMaxBytes, writeEvent } from '../../transport/frames/event-frame.ts'
 import { KIND } from '../../transport/frames/frames.ts'
@@ -11,14 +10,14 @@ import { createFlightRecorder, FlightReader } from '../../transport/memory/fligh
 import { createHeartbeat, HeartbeatReader } from '../../transport/memory/heartbeat.ts'
 import { createRing } from '../../transport/memory/spsc-ring.ts'
 import { AnswerCell, createAnswerCell } from '../../transport/memory/words.ts'
-import type { LaneInit, LogRecord, Manifest, ToLane, ToPrimary } from '../../transport/messages.ts'
+import type { LaneInit, Manifest, ToLane, ToPrimary } from '../../transport/messages.ts'
 import { Outbox } from '../../transport/rings/outbox.ts'
 import type { StreamReport } from '../../transport/stream-messages.ts'
 import { DeliveryCount } from '../events/delivery-count.ts'
 import type { Exchange } from '../http/exchange.ts'
 import type { AdmissionQueue } from './admission-queue.ts'
 import { DrainRate, type DrainSpeed } from './drain-rate.ts'
-import { LaneFrames } from './lane-frames.ts'
+import { type FrameListener, LaneFrames } from './lane-frames.ts'
 import { LaneSockets } from './lane-sockets.ts'
 import { type PlacedRequest, RequestSlots, workOf } from './request-slots.ts'
 
@@ -29,7 +28,7 @@ const RING_BYTES = 1 << 20
 type ThreadSide = Pick<LaneInit, 'port' | 'bulk' | 'inbound' | 'outbound' | 'heartbeat' | 'address' | 'flight'>
 
 /** Everything through which the primary and one lane reach each other: two ports, two rings, and the other shared memory. */
-export interface LaneChannels {
+interface LaneChannels {
   /** Messages and the doorbell. */
   readonly port: MessagePort
   /** Bodies that are too large for the rings. */
@@ -74,22 +73,8 @@ export type LaneState = 'starting' | 'ready' | 'draining' | 'dead'
 export type LaneRole = 'regular' | 'quarantine' | 'probation'
 
 /** Takes what a lane sends, for the rest of the primary. */
-export interface LaneListener {
+export interface LaneListener extends FrameListener<Lane> {
   onMessage(lane: Lane, message: ToPrimary): void
-  /** Takes a published event, or throws. */
-  onPublish(lane: Lane, event: EventFrame): void
-  /** An event that is in the durable log. */
-  onStored(lane: Lane, event: EventFrame): void
-  /** An event that another broker than the hub carries, without its payload. */
-  onRecord(lane: Lane, event: EventFrame, isReceived: boolean): void
-  onDelivered(deliveryId: number): void
-  onDeliveryReply(deliveryId: number, replyJson: string): void
-  onDeliveryFailed(deliveryId: number, error: WireError): void
-  /** A call of a lane's tool to its instance in the primary, or of a tool host (tool `#host`). */
-  onCall(tool: string, method: string, args: unknown[]): unknown
-  onLog(lane: Lane | null, record: LogRecord): void
-  /** A fault of the primary while it read what a lane sent: one frame is lost, and nothing else. */
-  onFault(lane: Lane, error: unknown): void
 }
 
 export interface LaneOptions {
@@ -149,7 +134,7 @@ export class Lane {
   readonly #listener: LaneListener
   readonly #bulk: MessagePort
   readonly #outbox: Outbox
-  readonly #frames: LaneFrames
+  readonly #frames: LaneFrames<Lane>
   readonly #requests: RequestSlots
   readonly #deliveries = new DeliveryCount()
   readonly #drainRate: DrainRate
@@ -164,8 +149,7 @@ export class Lane {
     this.#listener = listener
     this.#requests = new RequestSlots(maxInFlight)
     this.#drainRate = new DrainRate(maxInFlight)
-    const channels = createLaneChannels()
-    const { port, bulk, threadSide } = channels
+    const { port, bulk, threadSide } = createLaneChannels()
     this.port = port
     this.#bulk = bulk
     this.threadSide = threadSide
@@ -176,7 +160,8 @@ export class Lane {
     this.#frames = new LaneFrames({
       lane: this,
       listener,
-      channels,
+      ring: threadSide.outbound,
+      bulk,
       outbox: this.#outbox,
       requests: this.#requests,
       deliveries: this.#deliveries,

@@ -3,6 +3,7 @@ import type { RequestFrame } from '../../transport/frames/request-frame.ts'
 import type { ConnectionLimit } from './connection-limit.ts'
 import type { Exchange } from './exchange.ts'
 import type { LocalWorker } from './local-worker.ts'
+import type { Refusals } from './refusals.ts'
 import type { RouteTable } from './routes.ts'
 
 /** Takes requests for the lanes. */
@@ -23,14 +24,10 @@ export interface ListenerOptions {
   connectionLimit: ConnectionLimit
   /** Told why uWebSockets.js does not load, where node:http serves instead. */
   onFallback: (missing: string) => void
-  /** Told of a connection that was closed because the framing of its request is not certain. */
-  onFramingFault: (fault: string, ip: string) => void
-  /** Told of the first request whose headers may have lost bytes. */
-  onHeaderLoss: (exchange: Exchange) => void
-  /** Told of what strangers can cause at will. @param what one of a few sentences */
-  onRefusal: (what: string, address: string) => void
-  /** Told of the first request that was refused because of its `Host`. */
-  onHostRefused: (host: string) => void
+  /** Connections that were closed because the framing of a request is not certain. */
+  framingFaults: Refusals
+  /** What else strangers can cause at will. */
+  refusals: Refusals
   /** Told of a fault of the listener itself while it received a request. */
   onFault: (error: unknown) => void
 }

@@ -12,7 +12,6 @@ import { openSockets } from './client-socket.ts'
 import { Drain } from './drain.ts'
 import { addressOf, draining, Exchange } from './exchange.ts'
 import { handshakeFault, upgradeRequired } from './handshake.ts'
-import { HeaderLoss } from './header-loss.ts'
 import { lastingAnswers } from './lasting-answers.ts'
 import type { ClientRequest, ClientResponse, HandshakeContext, HttpLibrary } from './library.ts'
 import { chooseLibrary, ListenSocket, type ListenSocketOptions } from './listen-socket.ts'
@@ -35,6 +34,11 @@ const FORWARDING_LOOK_MS = 1000
 const FORWARDING_NOT_BELIEVED =
   'A request has an X-Forwarded-For that is not believed, because its sender is not in HTTP_TRUSTED_PROXIES. If that is your proxy, all its visitors have one address, for limits too. This is told once'
 
+const HOST_REFUSED = 'Requests are refused with 421: their host is not among HTTP_ALLOWED_HOSTS'
+const PIPELINED =
+  'A client sent a request before it had the answer to its last one: its connection was closed without that'
+const HEADER_LOST = 'A request has a header beyond ASCII: such bytes at the start or the end of a value are lost'
+
 /** The HTTP front. */
 export class Listener {
   readonly #options: ListenerOptions
@@ -51,8 +55,6 @@ export class Listener {
   #systemPort: number | null = null
   #sweepTimer: NodeJS.Timeout | undefined
   readonly #drain = new Drain()
-  readonly #loss: HeaderLoss
-  #hasRefusedHost = false
   /** When it is looked again whether the proxy that a request came through is a trusted one, by `exactMs`. */
   #nextForwardingMs = 0
   /** Null before it serves. */
@@ -65,13 +67,13 @@ export class Listener {
 
   constructor(options: ListenerOptions) {
     this.#options = options
-    this.#loss = new HeaderLoss(options.onHeaderLoss)
     this.#cors = new Cors(options.settings.httpCorsOrigins, options.settings.httpCorsCredentials)
     this.#system = new SystemAccess(options.settings)
     lastingAnswers.max = options.settings.httpMaxStreams
     lastingAnswers.maxPerRoute = options.settings.httpMaxStreamsPerRoute
     lastingAnswers.maxPerAddress = options.settings.httpMaxStreamsPerAddress
-    lastingAnswers.onRefused = options.onRefusal
+    lastingAnswers.onRefused = (what, ip) => options.refusals.note(what, { ip })
+    pipelining.onFound = (exchange) => options.refusals.note(PIPELINED, fieldsOf(exchange))
     this.#proxies = new TrustedProxies(options.settings.httpTrustedProxies)
   }
 
@@ -125,7 +127,7 @@ export class Listener {
     app.serve({
       onRequest: (res, req) => this.#onRequest(listenSocket, res, req),
       onConnection: this.#countConnection,
-      onFramingFault: this.#options.onFramingFault,
+      onFramingFault: (fault, ip) => this.#options.framingFaults.note(fault, { ip }),
     })
     // Only where there is a WebSocket, because it costs every GET a little.
     if (routes.hasSockets) this.#serveSockets(listenSocket)
@@ -202,7 +204,7 @@ export class Listener {
     const requestId = scan.requestId === '' ? makeRequestId() : requestIdOf(scan.requestId)
     const fault = scan.framingFault()
     if (fault !== null) {
-      this.#options.onFramingFault(fault, addressOf(res))
+      this.#options.framingFaults.note(fault, { ip: addressOf(res) })
       return refuseFraming(this.#library, res, method, requestId, fault)
     }
     const corsHead = this.#cors.enabled ? this.#cors.headFor(scan.origin) : ''
@@ -243,7 +245,7 @@ export class Listener {
     const code = this.#system.refusal(zone, method, exchange.operator, authorization !== '' || cookie !== '')
     if (code === null) return false
     if (exchange.operator === null && this.#system.hasToken(authorization, cookie))
-      this.#options.onRefusal('Wrong tokens are sent to /system', exchange.clientAddress())
+      this.#options.refusals.note('Wrong tokens are sent to /system', { ip: exchange.clientAddress() })
     const isPage = method === 'GET' && req.getHeader('accept').includes('text/html')
     if (code === 'HTTP_READ_ONLY' || !isPage) exchange.fail(code)
     else exchange.answer(401, LOGIN_HEAD, loginPage(req.getUrl()))
@@ -256,12 +258,11 @@ export class Listener {
     const peer = addressOf(res)
     if (this.#proxies.isTrusted(peer)) return
     this.#nextForwardingMs = Number.POSITIVE_INFINITY
-    this.#options.onRefusal(FORWARDING_NOT_BELIEVED, peer)
+    this.#options.refusals.note(FORWARDING_NOT_BELIEVED, { ip: peer })
   }
 
   #refuseHost(exchange: Exchange): void {
-    if (!this.#hasRefusedHost) this.#options.onHostRefused(this.#scan.host)
-    this.#hasRefusedHost = true
+    this.#options.refusals.note(HOST_REFUSED, { host: this.#scan.host })
     exchange.fail('HTTP_HOST_REFUSED')
   }
 
@@ -380,7 +381,8 @@ export class Listener {
       // Work that has begun needs the room that is left: new work is refused first.
       if (this.#options.isCrowded()) return exchange.fail('HTTP_OVERLOADED')
       if (!this.#options.lanes.send(frame, exchange, isLasting)) exchange.fail('HTTP_OVERLOADED')
-      if (frame.isBeyondAscii && !this.#library.isStrict) this.#loss.look(frame, exchange)
+      if (frame.isBeyondAscii && !this.#library.isStrict && hasLostBytes(frame))
+        this.#options.refusals.note(HEADER_LOST, fieldsOf(exchange))
       return
     }
     // A plugin of the primary may keep the body beyond this callback. A lane has its own copy by now.
@@ -406,6 +408,20 @@ export class Listener {
     const { status, body } = errorReply('HTTP_METHOD_NOT_ALLOWED')
     exchange.answer(status, allowLine, body)
   }
+}
+
+const fieldsOf = ({ requestId, label }: { requestId: string; label: string }) => ({
+  request_id: requestId,
+  route: label,
+})
+
+/**
+ * uWebSockets.js drops bytes beyond ASCII at both ends of a value. Only where other such bytes are left does a loss show.
+ * @param frame has something beyond ASCII
+ */
+function hasLostBytes({ text, pathLength, queryLength, idsLength, ipLength, traceLength }: RequestFrame): boolean {
+  const headers = text.slice(idsLength + ipLength + pathLength + queryLength + traceLength)
+  return Buffer.byteLength(headers) > headers.length
 }
 
 const LOGIN_HEAD = 'content-type: text/html; charset=utf-8\r\ncache-control: no-store\r\nwww-authenticate: Bearer\r\n'

@@ -22,11 +22,14 @@ export function refuseFraming(
 /** One line of a kind in this time, milliseconds, with how many there were. */
 const TOLD_EVERY_MS = 60_000
 
+/** What the line says of the last one. */
+type RefusalFields = Readonly<Record<string, string>>
+
 interface Kind {
   total: number
   /** Since the last line. */
   count: number
-  address: string
+  fields: RefusalFields
   timer: NodeJS.Timeout | null
 }
 
@@ -42,13 +45,13 @@ export class Refusals {
     this.#before = before
   }
 
-  /** @param what one of a few sentences. @param address of the client */
-  note(what: string, address: string): void {
-    const kind = this.#kinds.get(what) ?? { total: 0, count: 0, address, timer: null }
+  /** @param what one of a few sentences */
+  note(what: string, fields: RefusalFields): void {
+    const kind = this.#kinds.get(what) ?? { total: 0, count: 0, fields, timer: null }
     this.#kinds.set(what, kind)
     kind.total++
     kind.count++
-    kind.address = address
+    kind.fields = fields
     if (kind.timer === null) this.#tell(what, kind)
   }
 
@@ -57,7 +60,7 @@ export class Refusals {
       kind.timer = null
       return
     }
-    this.#log('WARNING', this.#before + what, 'http', { ip: kind.address, count: kind.count })
+    this.#log('WARNING', this.#before + what, 'http', { ...kind.fields, count: kind.count })
     kind.count = 0
     kind.timer = setTimeout(() => this.#tell(what, kind), TOLD_EVERY_MS).unref()
   }

@@ -2,7 +2,6 @@
 import type { ErrorCode } from '../../core/errors/catalogue.ts'
 import { steadyMs } from '../../core/schedule/steady-time.ts'
 import { PIECE_BYTES } from '../../runtime/endpoint/stream/body-source.ts'
-import type { Exchange } from './exchange.ts'
 import type { ClientResponse } from './library.ts'
 
 /** The library closes a connection on which nothing happens for 8 s: it is told this often that a body is under way, milliseconds. */
@@ -14,6 +13,20 @@ const TOUCH_MS = 1_000
  * this process copies, is stopped by this alone. Source: `us_internal_dispatch_ready_poll` of uSockets.
  */
 export const STREAMED_BODY_MAX_HELD_BYTES = 128 << 20
+
+/** The request whose body comes. */
+interface BodyRequest {
+  readonly route: { readonly timeoutMs: number } | null
+  readonly isDone: boolean
+  /** Its answer has begun. */
+  readonly isStream: boolean
+  isLast: boolean
+  deadlineMs: number
+  onAbort(callback: () => void): void
+  look(nowMs: number): void
+  fail(code: ErrorCode, message?: string, close?: boolean): void
+  close(): void
+}
 
 /** Takes a body for a handler. */
 export interface BodySink {
@@ -32,7 +45,7 @@ interface HeldBytes {
 
 interface StreamedBodyOptions {
   res: ClientResponse
-  exchange: Exchange
+  exchange: BodyRequest
   /** The content length, or null for a chunked body. */
   expectedBytes: number | null
   limitBytes: number
@@ -49,7 +62,7 @@ interface StreamedBodyOptions {
  */
 export class StreamedBody {
   readonly #res: ClientResponse
-  readonly #exchange: Exchange
+  readonly #exchange: BodyRequest
   readonly #expectedBytes: number | null
   readonly #limitBytes: number
   readonly #timeoutMs: number
@@ -273,7 +286,7 @@ export class StreamedBodies {
   /** @param expectedBytes the content length, or null for a chunked body. @param isStrict the end of a chunked body is certain */
   receive(
     res: ClientResponse,
-    exchange: Exchange,
+    exchange: BodyRequest,
     expectedBytes: number | null,
     limitBytes: number,
     isStrict: boolean,
@@ -344,7 +357,7 @@ export class PendingBodies {
    */
   collect(
     res: ClientResponse,
-    exchange: Exchange,
+    exchange: BodyRequest,
     expectedBytes: number | null,
     limitBytes: number,
     done: (body: Uint8Array) => void,
@@ -378,7 +391,7 @@ export class PendingBodies {
   }
 
   // A method: the transpiler names a function in a variable through defineProperty, for each body a microsecond.
-  #handOver(exchange: Exchange, body: Uint8Array, done: (body: Uint8Array) => void): void {
+  #handOver(exchange: BodyRequest, body: Uint8Array, done: (body: Uint8Array) => void): void {
     try {
       done(body)
     } catch {
@@ -397,7 +410,7 @@ export class PendingBodies {
     }
   }
 
-  #begin(exchange: Exchange): PendingBody {
+  #begin(exchange: BodyRequest): PendingBody {
     const pending = { exchange, bytes: NO_BYTES, length: 0, startedMs: steadyMs() }
     this.#pending.add(pending)
     exchange.onAbort(() => this.#drop(pending))
@@ -426,7 +439,7 @@ export class PendingBodies {
 }
 
 interface PendingBody {
-  readonly exchange: Exchange
+  readonly exchange: BodyRequest
   /** The first `length` bytes have come. */
   bytes: Buffer
   length: number

@@ -7,7 +7,6 @@ import { readContract } from '../../core/schemas/route-contract.ts'
 import { METHODS, routeShape } from '../../runtime/endpoint/route.ts'
 import { ROUTES_MAX } from '../../transport/frames/request-frame.ts'
 import type { RouteManifest, SharedMount } from '../../transport/messages.ts'
-import type { Lane } from '../dispatch/lane.ts'
 
 /** Answers that come within this on average, milliseconds, are quick: the time that it takes to wake a sleeping lane counts beside it. */
 const QUICK_MS = 0.5
@@ -182,6 +181,15 @@ export function routeInfo(entry: Readonly<RouteEntry>): RouteInfo {
   }
 }
 
+/** A lane, as its routes know it. */
+interface RouteLane {
+  readonly manifest: { readonly routes: readonly RouteManifest[] } | null
+  readonly generation: number
+  /** 1 at the numbers of the routes that it hosts. */
+  readonly hostsRoute: Uint8Array
+  readonly servesRoute: Uint8Array
+}
+
 /** Numbers the routes of the primary's plugins and of the lanes', and keeps the table in which the listener finds them. */
 export class Routing {
   readonly table = new RouteTable()
@@ -245,7 +253,7 @@ export class Routing {
    * @param refuse told of a plugin that wants another's route; all its routes are refused
    * @returns a number for each route of the manifest, -1 for those refused
    */
-  register(lane: Lane, refuse: (plugin: string, error: string) => void): number[] {
+  register(lane: RouteLane, refuse: (plugin: string, error: string) => void): number[] {
     const { routes } = lane.manifest!
     const refused = new Set<string>()
     for (const route of routes) {
@@ -263,7 +271,7 @@ export class Routing {
   }
 
   /** Removes routes that no lane serves any more. */
-  keepHosted(lanes: readonly Lane[]): void {
+  keepHosted(lanes: readonly Pick<RouteLane, 'hostsRoute'>[]): void {
     for (const entry of this.table.list()) {
       if (entry.servedBy === 'lanes' && !lanes.some(({ hostsRoute }) => hostsRoute[entry.number] === 1))
         this.table.remove(entry)

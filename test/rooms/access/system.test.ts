@@ -171,11 +171,11 @@ it('tells of wrong tokens once a minute, with how many there were and from where
   t.mock.timers.enable({ apis: ['setTimeout'] })
   const lines: unknown[] = []
   const refusals = new Refusals((level, message, _identity, fields) => lines.push([level, message, fields]))
-  for (let n = 0; n < 100; n++) refusals.note('Wrong', `192.0.2.${n}`)
-  refusals.note('Other', '192.0.2.1')
+  for (let n = 0; n < 100; n++) refusals.note('Wrong', { ip: `192.0.2.${n}` })
+  refusals.note('Other', { ip: '192.0.2.1' })
   t.mock.timers.tick(60_000)
   t.mock.timers.tick(60_000)
-  refusals.note('Wrong', '192.0.2.7')
+  refusals.note('Wrong', { ip: '192.0.2.7' })
   assert.deepEqual(lines, [
     ['WARNING', 'Wrong', { ip: '192.0.2.0', count: 1 }],
     ['WARNING', 'Other', { ip: '192.0.2.1', count: 1 }],

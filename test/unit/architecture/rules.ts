@@ -160,6 +160,4 @@ export function forbids({ folder, may, types = [] }: Layer, { from, to, typeOnly
 export const FILES_IN_CIRCLES: Readonly<Record<string, number>> = {
   'src/contracts/': 10,
   'src/core/errors/': 1,
-  'src/primary/dispatch/': 5,
-  'src/primary/http/': 5,
 }

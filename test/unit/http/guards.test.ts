@@ -6,6 +6,7 @@ import type { Exchange } from '../../../src/primary/http/exchange.ts'
 import { Listener } from '../../../src/primary/http/listener.ts'
 import type { ListenerOptions } from '../../../src/primary/http/listener-options.ts'
 import { LocalWorker } from '../../../src/primary/http/local-worker.ts'
+import { Refusals } from '../../../src/primary/http/refusals.ts'
 import { Routing } from '../../../src/primary/http/routes.ts'
 import { laneOf, routeOf } from '../../support/fake-lane.ts'
 import { until } from '../../support/until.ts'
@@ -30,10 +31,8 @@ async function listening(t: TestContext, options: Partial<ListenerOptions>) {
     local: new LocalWorker(() => {}),
     connectionLimit: new ConnectionLimit(() => {}),
     onFallback: () => {},
-    onFramingFault: () => {},
-    onHeaderLoss: () => {},
-    onRefusal: () => {},
-    onHostRefused: () => {},
+    framingFaults: new Refusals(() => {}),
+    refusals: new Refusals(() => {}),
     onFault: (error) => void faults.push(error),
     ...options,
   })
