@@ -171,12 +171,16 @@ export interface ObservedRoute {
   readonly zone: string
 }
 
-/** Records requests without a call when they begin: most of them end like all others, and nothing is to be kept of them. */
-export interface RequestRecorder {
-  /** It is still open. Called several times a second. @param nowMs by `steadyMs` */
-  isOpen(request: ObservedRequest, nowMs: number): void
+/** Hears of each request when it has ended. */
+export interface RequestWatcher {
   /** Called once. @param status 0: the client disconnected before there was an answer */
   ended(request: ObservedRequest, status: number): void
+}
+
+/** Records requests without a call when they begin: most of them end like all others, and nothing is to be kept of them. */
+export interface RequestRecorder extends RequestWatcher {
+  /** It is still open. Called several times a second. @param nowMs by `steadyMs` */
+  isOpen(request: ObservedRequest, nowMs: number): void
 }
 
 /** What happened to an attempt at a delivery; `atMs` is in milliseconds since the epoch. */

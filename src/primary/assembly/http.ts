@@ -62,6 +62,8 @@ export function assembleHttp({ settings, log, hub, facts, flight, isBooting }: H
     refusals: new Refusals(log),
     onFault: (error) => log('ERROR', `A request was not taken in: ${messageOf(error)}`, 'http'),
   })
-  const requestSinks = new RequestSinks(listener, (thrown) => log('ERROR', sinkFault('request sink', thrown), 'kernel'))
+  const requestSinks = new RequestSinks(listener.watchers, (thrown) =>
+    log('ERROR', sinkFault('request sink', thrown), 'kernel'),
+  )
   return { routing, localWorker, dispatcher, listener, requestSinks, framingFaults, connectionLimit }
 }

@@ -95,7 +95,8 @@ export class Observers {
   #logRequests(): void {
     const { http, logWriter, processLog } = this.#parts
     const tell = (line: RequestLine): void => logWriter.request({ ...line, ...this.#pageOf(line) })
-    http.listener.tracing = processLog.requests = new RequestLog(http.listener.tracing, tell, REQUEST_LINE_HOLD_MS)
+    processLog.requests = new RequestLog(tell, REQUEST_LINE_HOLD_MS)
+    http.listener.watchers.push(processLog.requests)
   }
 
   /** The process serves: the lines of requests may lead to their pages. */

@@ -1,7 +1,7 @@
 // One request and its one answer.
 import { STATUS_CODES } from 'node:http'
 import type { Operator } from '../../contracts/http-request.ts'
-import type { ObservedRequest, RequestRecorder, RequestSpan } from '../../contracts/tracing.ts'
+import type { ObservedRequest, RequestRecorder, RequestSpan, RequestWatcher } from '../../contracts/tracing.ts'
 import type { ErrorCode } from '../../core/errors/catalogue.ts'
 import { plainAddress } from '../../core/http/network.ts'
 import { exactMs } from '../../core/schedule/steady-time.ts'
@@ -57,6 +57,8 @@ export interface RequestHolder {
 /** Set by the listener when it drains: every answer then closes its connection. */
 export const draining = { on: false }
 
+const NOBODY: readonly RequestWatcher[] = []
+
 /** Status of a stream that was opened, however it ends. */
 const STREAM_STATUS = 200
 
@@ -100,6 +102,7 @@ export class Exchange implements ObservedRequest {
   readonly #corsHead: string
   /** Null where nothing is recorded, and when it has ended. */
   #recorder: RequestRecorder | null
+  #watchers: readonly RequestWatcher[]
   #done = false
   #gone = false
   #holder: RequestHolder | null = null
@@ -119,6 +122,7 @@ export class Exchange implements ObservedRequest {
     route: RouteEntry | null,
     corsHead: string,
     recorder: RequestRecorder | null,
+    watchers: readonly RequestWatcher[],
   ) {
     this.#res = res
     this.requestId = requestId
@@ -128,6 +132,7 @@ export class Exchange implements ObservedRequest {
     this.route = route
     this.#corsHead = corsHead
     this.#recorder = recorder
+    this.#watchers = watchers
     this.startMs = exactMs()
     this.deadlineMs = route === null || route.timeoutMs === 0 ? 0 : this.startMs + route.timeoutMs
     res.onAborted(() => this.#aborted())
@@ -216,9 +221,11 @@ export class Exchange implements ObservedRequest {
       span.end(status)
     }
     const recorder = this.#recorder
-    if (recorder === null) return
+    const watchers = this.#watchers
     this.#recorder = null
-    recorder.ended(this, status)
+    this.#watchers = NOBODY
+    recorder?.ended(this, status)
+    for (const watcher of watchers) watcher.ended(this, status)
   }
 
   #cancel(): void {

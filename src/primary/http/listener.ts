@@ -1,5 +1,5 @@
 import type { SystemDump } from '../../contracts/registry.ts'
-import type { RequestRecorder, RequestTracing } from '../../contracts/tracing.ts'
+import type { RequestRecorder, RequestTracing, RequestWatcher } from '../../contracts/tracing.ts'
 import { NO_TRACE_CONTEXT, type TraceContext } from '../../core/causality/trace-context.ts'
 import { isLoopback } from '../../core/config/checks.ts'
 import { steadyMs } from '../../core/schedule/steady-time.ts'
@@ -64,6 +64,8 @@ export class Listener {
   tracing: RequestTracing | null = null
   /** Null where no history is kept. */
   recorder: RequestRecorder | null = null
+  /** Who else hears of each request that has ended. */
+  readonly watchers: RequestWatcher[] = []
 
   constructor(options: ListenerOptions) {
     this.#options = options
@@ -212,7 +214,7 @@ export class Listener {
     const found = isOurHost ? named : null
     const isAtSystemAddress = listenSocket.isSystem && !this.#system.isForApplication(req, socketContext !== null)
     const route = found !== null && this.#system.isServed(found.zone, isAtSystemAddress) ? found : null
-    const exchange = new Exchange(res, requestId, method, path, route, corsHead, this.recorder)
+    const exchange = new Exchange(res, requestId, method, path, route, corsHead, this.recorder, this.watchers)
     if (!this.#proxies.isEmpty) exchange.forwarding = { proxies: this.#proxies, list: scan.forwardedFor }
     if (scan.forwardedFor !== '' && exchange.startMs >= this.#nextForwardingMs) this.#lookAtForwarding(res, exchange)
     if (requestId === scan.requestId) exchange.key = makeRequestId()

@@ -1,7 +1,7 @@
-import type { RequestSpan, RequestStart, RequestTracing, StartOf } from '../../contracts/tracing.ts'
-import { NO_TRACE_CONTEXT, type TraceContext } from '../../core/causality/trace-context.ts'
+// One line for each request that has ended, for development.
+import type { ObservedRequest, RequestWatcher } from '../../contracts/tracing.ts'
+import { exactMs } from '../../core/schedule/steady-time.ts'
 import { withoutSecretTexts } from '../../core/schemas/secret-fields.ts'
-
 import { printable } from './terminal.ts'
 
 /** One request that has ended. Without its query and its body, which may hold secrets of the client. */
@@ -31,34 +31,44 @@ const REQUESTS_MAX = 500
 /** Calls that one line shows. */
 const CALLS_MAX = 5
 
-/**
- * Logs each request when it has ended, for `npm run dev`. It takes the place of the request tracing and passes calls on to it: where
- * neither is wanted, a request costs one comparison with null. Of requests of the runtime's own pages, which poll, only failures are
- * logged.
- */
-export class RequestLog implements RequestTracing {
-  readonly #inner: RequestTracing | null
+/** What is known of a request. */
+interface LoggedRequest {
+  readonly calls: string[]
+  /** Null until it has ended. */
+  line: RequestLine | null
+  /** Set while its line waits. */
+  timer: NodeJS.Timeout | undefined
+}
+
+/** Logs each request when it has ended, for `npm run dev`. Of requests of the runtime's own pages, which poll, only failures are logged. */
+export class RequestLog implements RequestWatcher {
   readonly #tell: (line: RequestLine) => void
   readonly #holdMs: number
   /** By their ids; those that ended long ago are gone. */
   readonly #requests = new Map<string, LoggedRequest>()
 
-  /**
-   * @param inner makes the spans; null while tracing is off
-   * @param holdMs how long a line waits for calls that fail after the answer; 0: not at all
-   */
-  constructor(inner: RequestTracing | null, tell: (line: RequestLine) => void, holdMs = 0) {
-    this.#inner = inner
+  /** @param holdMs how long a line waits for calls that fail after the answer; 0: not at all */
+  constructor(tell: (line: RequestLine) => void, holdMs = 0) {
     this.#tell = tell
     this.#holdMs = holdMs
   }
 
-  begin(traceparent: string, tracestate: string, start: StartOf): RequestSpan {
-    const inner = this.#inner?.begin(traceparent, tracestate, start) ?? NO_TRACE_CONTEXT
-    const request = new LoggedRequest(inner, start(false), this.#tell, this.#holdMs)
-    this.#requests.set(request.id, request)
-    if (this.#requests.size > REQUESTS_MAX) this.#requests.delete(this.#requests.keys().next().value!)
-    return request
+  ended({ requestId, method, path, route, startMs }: ObservedRequest, status: number): void {
+    if (path.startsWith('/system/') && status < 400) return
+    const known = withoutSecretTexts(path)
+    const shown = known.length > PATH_MAX_LENGTH ? `${known.slice(0, PATH_MAX_LENGTH)}…` : known
+    const before = this.#requests.get(requestId)
+    const request = before?.line === null ? before : this.#add(requestId)
+    request.line = {
+      method,
+      path: printable(shown).replaceAll('\n', '\\n'),
+      status,
+      durationMs: exactMs() - startMs,
+      plugin: route?.plugin ?? '',
+      requestId,
+    }
+    if (this.#holdMs === 0) this.#write(request)
+    else request.timer = setTimeout(() => this.#flush(request), this.#holdMs).unref()
   }
 
   /**
@@ -66,82 +76,33 @@ export class RequestLog implements RequestTracing {
    * @param call with its place: `db.execute at domains/shop/plugins/buy.ts:12:5`
    */
   unawaited(requestId: string, call: string): void {
-    this.#requests.get(requestId)?.unawaited(call)
+    const { calls, line, timer } = this.#requests.get(requestId) ?? this.#add(requestId)
+    if (calls.length >= CALLS_MAX) return
+    calls.push(call)
+    // Its line is written.
+    if (line !== null && timer === undefined) this.#tell({ ...line, unawaited: [call], isLate: true })
   }
 
   /** Writes the lines that wait: the process ends. */
   flush(): void {
-    for (const request of this.#requests.values()) request.flush()
-  }
-}
-
-class LoggedRequest implements RequestSpan {
-  readonly traceContext: TraceContext
-  readonly id: string
-  servedBy = -1
-  readonly #inner: RequestSpan | null
-  readonly #start: RequestStart
-  readonly #startMs = performance.now()
-  readonly #tell: (line: RequestLine) => void
-  readonly #holdMs: number
-  readonly #calls: string[] = []
-  /** Null until it has ended. */
-  #line: RequestLine | null = null
-  /** Set while its line waits. */
-  #timer: NodeJS.Timeout | undefined
-
-  constructor(
-    inner: RequestSpan | TraceContext,
-    start: RequestStart,
-    tell: (line: RequestLine) => void,
-    holdMs: number,
-  ) {
-    const isRecorded = typeof inner !== 'string'
-    this.traceContext = isRecorded ? inner.traceContext : inner
-    this.id = start.requestId
-    this.#inner = isRecorded ? inner : null
-    this.#start = start
-    this.#tell = tell
-    this.#holdMs = holdMs
+    for (const request of this.#requests.values()) this.#flush(request)
   }
 
-  end(status: number): void {
-    if (this.#inner !== null) {
-      this.#inner.servedBy = this.servedBy
-      this.#inner.end(status)
-    }
-    const { method, path, plugin } = this.#start
-    if (path.startsWith('/system/') && status < 400) return
-    const known = withoutSecretTexts(path)
-    const shown = known.length > PATH_MAX_LENGTH ? `${known.slice(0, PATH_MAX_LENGTH)}…` : known
-    const durationMs = performance.now() - this.#startMs
-    this.#line = {
-      method,
-      path: printable(shown).replaceAll('\n', '\\n'),
-      status,
-      durationMs,
-      plugin,
-      requestId: this.id,
-    }
-    if (this.#holdMs === 0) this.#write()
-    else this.#timer = setTimeout(() => this.flush(), this.#holdMs).unref()
+  #add(requestId: string): LoggedRequest {
+    const request: LoggedRequest = { calls: [], line: null, timer: undefined }
+    this.#requests.set(requestId, request)
+    if (this.#requests.size > REQUESTS_MAX) this.#requests.delete(this.#requests.keys().next().value!)
+    return request
   }
 
-  unawaited(call: string): void {
-    if (this.#calls.length >= CALLS_MAX) return
-    this.#calls.push(call)
-    // Its line is written.
-    if (this.#line !== null && this.#timer === undefined) this.#tell({ ...this.#line, unawaited: [call], isLate: true })
+  #flush(request: LoggedRequest): void {
+    if (request.timer === undefined) return
+    clearTimeout(request.timer)
+    request.timer = undefined
+    this.#write(request)
   }
 
-  flush(): void {
-    if (this.#timer === undefined) return
-    clearTimeout(this.#timer)
-    this.#timer = undefined
-    this.#write()
-  }
-
-  #write(): void {
-    this.#tell(this.#calls.length === 0 ? this.#line! : { ...this.#line!, unawaited: [...this.#calls] })
+  #write({ calls, line }: LoggedRequest): void {
+    this.#tell(calls.length === 0 ? line! : { ...line!, unawaited: [...calls] })
   }
 }

@@ -1,6 +1,8 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
+import type { ObservedRequest } from '../../../src/contracts/tracing.ts'
 import { loadSettings } from '../../../src/core/config/load.ts'
+import { exactMs } from '../../../src/core/schedule/steady-time.ts'
 import { LogOutput, WHOLE_PIECE_BYTES } from '../../../src/primary/logging/log-output.ts'
 import { createLog } from '../../../src/primary/logging/log-writer.ts'
 import { RequestLog } from '../../../src/primary/logging/request-log.ts'
@@ -112,15 +114,16 @@ test('steps of something are one line on a terminal, and lines elsewhere', async
   )
 })
 
+/** A request as the listener has it. */
+const observed = (requestId: string, path: string, plugin = ''): ObservedRequest => ({
+  ...{ requestId, key: requestId, method: 'POST', path, startMs: exactMs(), servedBy: -1, isTold: false },
+  route: { number: 0, path, plugin, zone: 'application' },
+})
+
 test('a request is told without its query, with nothing that a terminal would obey, and not of pages that poll', () => {
   const told: string[] = []
-  const requests = new RequestLog(null, ({ path, status }) => void told.push(`${path} ${status}`))
-  const request = (path: string, status: number): void => {
-    const start = { method: 'GET', path, query: 'token=secret', host: '', userAgent: '', requestId: 'r', route: '' }
-    const span = requests.begin('', '', () => ({ ...start, plugin: '' }))
-    assert.equal(span.traceContext, '', 'no trace begins')
-    span.end(status)
-  }
+  const requests = new RequestLog(({ path, status }) => void told.push(`${path} ${status}`))
+  const request = (path: string, status: number): void => requests.ended(observed('r', path), status)
   request('/a\x1b[31m\u009b1mb', 200)
   request('/system/status', 200)
   request('/system/status', 503)
@@ -131,17 +134,12 @@ test('a request is told without its query, with nothing that a terminal would ob
 
 test('a tool call that fails while nobody waits for it is in the line of its request, or in one that follows', async () => {
   const { log, sent } = await logOf(false)
-  const requests = new RequestLog(null, (line) => log.request(line), 60_000)
-  const begin = (requestId: string) =>
-    requests.begin('', '', () => ({
-      ...{ method: 'POST', path: `/${requestId}`, query: '', host: '', userAgent: '', route: '' },
-      ...{ requestId, plugin: 'shop.Buy' },
-    }))
-  const [open, held, fine] = ['open', 'held', 'fine'].map(begin)
+  const requests = new RequestLog((line) => log.request(line), 60_000)
+  const end = (id: string, status: number): void => requests.ended(observed(id, `/${id}`, 'shop.Buy'), status)
   requests.unawaited('open', 'db.execute at buy.ts:3:5')
-  open!.end(200)
-  held!.end(201)
-  fine!.end(200)
+  end('open', 200)
+  end('held', 201)
+  end('fine', 200)
   requests.unawaited('held', 'db.execute at buy.ts:3:5')
   requests.unawaited('held', 'event_bus.publish at buy.ts:4:5')
   requests.unawaited('nobody', 'db.execute at buy.ts:3:5')
@@ -155,26 +153,6 @@ test('a tool call that fails while nobody waits for it is in the line of its req
     'POST    /fine 200 .* ms  shop.Buy  later failed, not awaited: state.set at buy.ts:5:5',
   ]
   assert.match(sent(), new RegExp(`^${lines.map((line) => `${TIME} ${line}\n`).join('')}$`))
-})
-
-test('spans are made all the same', () => {
-  const ended: string[] = []
-  const inner = {
-    begin: () => {
-      const span = {
-        traceContext: 'trace context',
-        servedBy: -1,
-        end: (status: number) => void ended.push(`${span.servedBy} ${status}`),
-      }
-      return span
-    },
-  }
-  const start = { method: 'GET', path: '/', query: '', host: '', userAgent: '', requestId: 'r', route: '/', plugin: '' }
-  const span = new RequestLog(inner, () => {}).begin('', '', () => start)
-  assert.equal(span.traceContext, 'trace context')
-  span.servedBy = 3
-  span.end(201)
-  assert.deepEqual(ended, ['3 201'])
 })
 
 test('of several processes on one terminal each line begins with the number of its process', async () => {
