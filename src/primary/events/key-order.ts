@@ -193,7 +193,12 @@ export class KeyOrder {
     if (key === null) return
     const parked = this.#parkedOf(delivery)
     if (parked === undefined) return this.#next(delivery.queue, key)
-    if (isReplay(delivery, parked.replay)) return this.parked.replayed(placeOf(delivery))
+    if (isReplay(delivery, parked.replay)) {
+      this.parked.replayed(placeOf(delivery))
+      // What waited for the letter has gone on with whoever has come under its subscriber's name; what came behind its replay has not.
+      if (delivery.consumer.isGone) this.#next(delivery.queue, key)
+      return
+    }
     // It has become a letter: those behind it wait.
     const { keyed } = delivery.queue
     const behind = keyed.get(key)

@@ -144,3 +144,17 @@ test('a letter that a subscriber makes after it has left holds up nothing of the
   hub.deadLetters.delete(hub.deadLetters.list()[0]!.id)
   assert.equal(taken.length, 3)
 })
+
+test('an event that is due when its subscriber has left is not kept, though a replay of its key was the last to end', async (t) => {
+  const { hub } = hubOf(t)
+  const lane = thread()
+  const leave = hub.subscribe('order.placed', 'group', { retries: 0, onDead: 'park' }, instanceOf(lane))
+  hub.publish(event('evt_bad', { key: 'one' }), null)
+  hub.deliveryFailed(lane.taken[0]!, { message: 'never' })
+  hub.publish(event('evt_delayed', { key: 'one', delayMs: 1 }), null)
+  assert.equal(hub.deadLetters.replay(hub.deadLetters.list()[0]!.id), true)
+  leave()
+  hub.delivered(lane.taken[1]!)
+  for (const until = Date.now() + 1000; hub.pending > 0 && Date.now() < until; ) await turn()
+  assert.equal(hub.pending, 0)
+})
