@@ -1,4 +1,4 @@
-// Notes the steps of requests, jobs and deliveries in the flight recorder.
+// Notes the steps of requests and deliveries in the flight recorder.
 
 import type { WireError } from '../core/errors/wire.ts'
 import type { DeliverySink } from '../runtime/events/event-server.ts'
@@ -7,12 +7,11 @@ import { type RequestFrame, requestIdOf } from '../transport/frames/request-fram
 import {
   type FlightRecorder,
   type STEP_EVENT,
-  STEP_JOB,
   STEP_REQUEST,
   type STEP_STREAM_EVENT,
 } from '../transport/memory/flight-recorder.ts'
 
-/** Writes requests, messages and jobs of a lane into its flight recorder: a step when one begins, its end when it is answered. */
+/** Writes requests and messages of sockets of a lane into its flight recorder: a step when one begins, its end when it is answered. */
 export class LaneFlight {
   readonly #recorder: FlightRecorder
   /** Number of the step of the last request, by request slot. */
@@ -34,11 +33,6 @@ export class LaneFlight {
   /** A message of a socket, its opening or its close. @returns the step's number, for `endStep` */
   beginMessage(routeNumber: number, requestId: string): number {
     return this.#recorder.begin(STEP_REQUEST, routeNumber, -1, requestId, Date.now())
-  }
-
-  /** @returns the step's number, for `endStep` */
-  beginJob(job: number): number {
-    return this.#recorder.begin(STEP_JOB, job, -1, '', Date.now())
   }
 
   endStep(step: number, failed: boolean): void {

@@ -3,7 +3,8 @@
 import { fileURLToPath } from 'node:url'
 import { receiveMessageOnPort } from 'node:worker_threads'
 import type { HistoryInit } from '../contracts/requests.ts'
-import type { CodeTracing, TracingInit } from '../contracts/tracing.ts'
+import type { JobRun } from '../contracts/scheduler.ts'
+import type { TracingInit } from '../contracts/tracing.ts'
 import { causality } from '../core/causality/context.ts'
 import { adoptVariables } from '../core/config/plugin-variables.ts'
 import { messageOf, stackOf } from '../core/errors/description.ts'
@@ -24,6 +25,7 @@ import { logDatabaseOf, staysInProcess } from '../runtime/event-log/log-database
 import { writeChanges } from '../runtime/event-log/write-changes.ts'
 import { attemptRecord, EventServer } from '../runtime/events/event-server.ts'
 import { serveRoute } from '../runtime/host/host.ts'
+import { ThreadJobs } from '../runtime/host/jobs.ts'
 import { servicesOver } from '../runtime/host/services.ts'
 import { activeTools } from '../runtime/kernel/discover.ts'
 import { BootAftermath } from '../runtime/kernel/plugins.ts'
@@ -44,7 +46,6 @@ import type { LaneInit, SharedMount, SubscriptionManifest, ToLane, ToPrimary } f
 import { Outbox } from '../transport/rings/outbox.ts'
 import { LaneBus } from './event-bus.ts'
 import { LaneFlight, RecordedDeliveries } from './flight.ts'
-import { JobRunner } from './job-runner.ts'
 import {
   bootThatHoldsFiles,
   descriptorsLeft,
@@ -80,8 +81,6 @@ export class LaneServer {
   /** Null while the hub carries all events. */
   #streams: ThreadStreams | null = null
   #tracing: ThreadTracing | null = null
-  /** Records jobs: the history, else the tracing; null without both. */
-  #code: CodeTracing | null = null
   /** Null where no history is kept. */
   #history: ThreadHistory | null = null
   readonly #host: LaneToolHost
@@ -95,7 +94,7 @@ export class LaneServer {
   readonly #heartbeat: HeartbeatWriter
   readonly #sayWhy: ReturnType<typeof installExitReport>
   readonly #flight: LaneFlight
-  readonly #jobs: JobRunner
+  readonly #jobs: ThreadJobs
   readonly #subscriptions: SubscriptionManifest[] = []
   #isLeaving = false
   #hasLetGo = false
@@ -118,12 +117,7 @@ export class LaneServer {
     this.#sayWhy = installExitReport(recorder, (isStopped) => this.#leave(isStopped))
     this.#flight = new LaneFlight(recorder)
     this.#calls = new PrimaryCalls(this.#outbox)
-    this.#jobs = new JobRunner({
-      jobOf: (job) => this.#host.jobList[job]!.definition,
-      flight: this.#flight,
-      recorder: () => this.#code,
-      post: (message) => this.#post(message),
-    })
+    this.#jobs = new ThreadJobs(recorder)
     const logFault = (path: string, plugin: string, requestId: string, thrown: unknown): void => {
       const { message, fields } = faultRecord({ path, plugin, requestId }, thrown, this.#kernel.plugins.facts)
       this.#host.writeLog('ERROR', message, plugin, fields)
@@ -349,7 +343,7 @@ export class LaneServer {
     const module = (await loadModule(TRACING_FILE)) as typeof import('../tracing/thread-tracing.ts')
     const tracing = new module.ThreadTracing(this.#init.settings, init)
     this.#tracing = tracing
-    this.#code = tracing
+    this.#jobs.tracing = tracing
     this.#kernel.meter.setTracing(tracing.tools)
     this.#requests.tracing = tracing
     this.#events.tracing = tracing
@@ -362,7 +356,7 @@ export class LaneServer {
     this.#kernel.meter.setTracing(history)
     this.#requests.tracing = history
     this.#events.tracing = history
-    this.#code = history
+    this.#jobs.tracing = history
     this.#history = history
   }
 
@@ -422,7 +416,7 @@ export class LaneServer {
         this.#bus.subscribersOf = message.subscribers
         return
       case 'job':
-        void this.#jobs.run(message.run, message.job, message.of)
+        void this.#runJob(message.run, message.job, message.of)
         return
       case 'stream':
         return this.#streams?.obey(message.command)
@@ -456,6 +450,11 @@ export class LaneServer {
         this.#requests.addEndpoint(numbers[n]!, endpoint)
       })
     }
+  }
+
+  async #runJob(run: number, job: number, of: JobRun): Promise<void> {
+    const error = await this.#jobs.run(this.#host.jobList[job]!.definition, job, of)
+    this.#post({ type: 'job-done', run, error })
   }
 
   async #writeLog(batch: number, changes: LogChanges): Promise<void> {

@@ -3,7 +3,6 @@ import type { Readiness } from '../../contracts/registry.ts'
 import { processNumber } from '../../core/config/checks.ts'
 import type { Settings } from '../../core/config/schema.ts'
 import { HeddleError } from '../../core/errors/catalogue.ts'
-import { messageOf } from '../../core/errors/description.ts'
 import { steadyMs } from '../../core/schedule/steady-time.ts'
 import { until } from '../../core/schedule/waiting.ts'
 import type { FixFacts } from '../../runtime/advice/tool-names.ts'
@@ -22,6 +21,7 @@ import { LOG_MEMORY_BYTES } from '../../transport/memory/log-memory.ts'
 import { createMetricsRing } from '../../transport/memory/metrics-ring.ts'
 import { createNameTable } from '../../transport/memory/name-table.ts'
 import { createStatusTable } from '../../transport/memory/words.ts'
+import { publishOwn } from '../events/own-events.ts'
 import { Descriptors } from '../health/descriptors.ts'
 import { readinessOf } from '../health/health.ts'
 import { PoolProbe } from '../health/pool-probe.ts'
@@ -290,9 +290,7 @@ export class Runtime {
     const acted = { action, target: null, by: 'signal', address: null, at: new Date().toISOString() }
     this.log('INFO', `An operator acted: ${action} by ${signal}`, 'main', acted)
     if (!this.#isStarted) return
-    this.#events.bus.publish('main', OPERATOR_ACTED, acted, {}).catch((error: unknown) => {
-      this.log('WARNING', `${OPERATOR_ACTED} was not published: ${messageOf(error)}`, 'main')
-    })
+    publishOwn('main', OPERATOR_ACTED, acted, (event) => this.#events.driver.publish(event, null), this.log)
   }
 
   get isServing(): boolean {
@@ -305,19 +303,23 @@ export class Runtime {
     // Several processes that were asked for were told so.
     const isTaken = durable.isTaken && processes === 1
     const logFault = eventBusDriver === 'database' || isTaken ? durable.fault : null
+    const faults = [
+      ...this.#tools.toolBooter.reasons,
+      ...this.toolbox.unreadyReasons,
+      ...(this.#options.settings.bootStrict ? this.#tools.health.startFaults : []),
+      this.#pool.fault,
+      this.#http.connectionLimit.fault,
+      this.#descriptors.fault,
+    ]
+    const isDraining = this.#isLeaving || this.#http.listener.state === 'draining'
     return readinessOf({
       lanes: this.#lanes.countByState(),
-      lanesWanted: this.#options.settings.lanes,
-      isDraining: this.#isLeaving || this.#http.listener.state === 'draining',
-      isStarted: this.#isStarted,
-      toolReasons: [...this.#tools.toolBooter.reasons, ...this.toolbox.unreadyReasons],
-      pluginReasons: this.#options.settings.bootStrict ? this.#tools.health.startFaults : [],
+      lanesWanted: this.#lanes.wanted,
+      state: isDraining ? 'draining' : this.#isStarted ? null : 'starting',
+      faults: faults.filter((fault) => fault !== null),
       busFault: streams?.fault ?? logFault,
       wasBusOpen: !isTaken && (streams?.wasOpen ?? durable.isUsable),
       isCrowded: hub.isCrowded,
-      poolFault: this.#pool.fault,
-      connectionFault: this.#http.connectionLimit.fault,
-      descriptorFault: this.#descriptors.fault,
     })
   }
 

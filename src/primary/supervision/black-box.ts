@@ -2,14 +2,12 @@
 
 import { relative, resolve, sep } from 'node:path'
 import type { Awaitable } from '../../contracts/http.ts'
-import type { LogLevel } from '../../contracts/logger.ts'
 import type { BlackBox, DeathReason, FlightStep, WorkInFlight } from '../../contracts/registry.ts'
-import { NO_CAUSE, type Origin } from '../../core/causality/context.ts'
+import type { Origin } from '../../core/causality/context.ts'
 import type { ErrorCode } from '../../core/errors/catalogue.ts'
 import { messageOf } from '../../core/errors/description.ts'
 import { steadyMs } from '../../core/schedule/steady-time.ts'
 import { withoutSecretTexts } from '../../core/schemas/secret-fields.ts'
-import { encodePayload, publicationOf } from '../../runtime/events/publication.ts'
 import { parseExitReport } from '../../transport/exit-report.ts'
 import type { EventFrame } from '../../transport/frames/event-frame.ts'
 import {
@@ -23,7 +21,9 @@ import {
 import { NameTable } from '../../transport/memory/name-table.ts'
 import type { Lane, UnfinishedWork } from '../dispatch/lane.ts'
 import { workOf } from '../dispatch/request-slots.ts'
+import { publishOwn } from '../events/own-events.ts'
 import type { Routing } from '../http/routes.ts'
+import type { Log } from '../logging/process-log.ts'
 import { type Guilt, isProved, originOf } from './guilt.ts'
 import type { LaneThread } from './lane-set.ts'
 import { framesOfStack, type StackFrame, shownFrame } from './stack-probe.ts'
@@ -116,10 +116,7 @@ const AFTERMATH_MS = 1000
 
 /** The names behind the numbers in a flight recorder, and the work of the lane that the primary knows of. */
 interface LaneKnowledge {
-  routeName(number: number): string
-  callName(number: number): string
-  subscriberName(subscriberIndex: number): string
-  jobName(job: number): string
+  nameOf(step: RawStep): string
   /** The handler whose work a step is; null for a call. */
   originOf(step: RawStep): Origin | null
   /** Where the lane has stood still shortly before, as a line of a domain; null when it has not. */
@@ -229,7 +226,7 @@ function shownStep(step: RawStep, known: LaneKnowledge): FlightStep {
   return {
     at: new Date(step.begunMs).toISOString(),
     kind: KINDS[step.kind] ?? 'call',
-    name: nameOf(step, known),
+    name: known.nameOf(step),
     id: shownId(step),
     duration_ms: step.endedMs === 0 ? null : Math.max(0, step.endedMs - step.begunMs),
     success: !step.failed,
@@ -239,20 +236,6 @@ function shownStep(step: RawStep, known: LaneKnowledge): FlightStep {
 function shownId({ kind, id }: RawStep): string | null {
   if (id === '') return null
   return KINDS[kind] === 'event' ? `evt_${id}` : id
-}
-
-function nameOf({ kind, subject }: RawStep, known: LaneKnowledge): string {
-  switch (kind) {
-    case STEP_REQUEST:
-      return known.routeName(subject)
-    case STEP_EVENT:
-    case STEP_STREAM_EVENT:
-      return known.subscriberName(subject)
-    case STEP_JOB:
-      return known.jobName(subject)
-    default:
-      return known.callName(subject)
-  }
 }
 
 /** The event that reports a lane's death. Its payload is the black box. */
@@ -272,10 +255,10 @@ interface DeathParts {
   /** Events, jobs and messages of sockets that are in flight in a lane. @param unread deliveries that it never began */
   worksOf(lane: Lane, unread: ReadonlySet<number>): WorkInFlight[]
   /** Publishes an event of the runtime; its payload is JSON text. */
-  publish(event: EventFrame): Awaitable<void>
+  readonly publish: (event: EventFrame) => Awaitable<void>
   /** Keeps it. @param keys of the requests in flight whose ids their clients have chosen, by these */
   record(box: BlackBox, keys: ReadonlyMap<string, string>): void
-  log(level: LogLevel, message: string, identity: string, fields?: Record<string, unknown>): void
+  readonly log: Log
 }
 
 /** What requests get that were in flight there. */
@@ -324,18 +307,21 @@ export class LaneDeaths {
 
   #read(lane: Lane, death: LaneDeath): BlackBox {
     const { routing, worksOf } = this.#parts
-    const { manifest } = lane
     return blackBoxOf(lane, death, {
-      routeName: (number) => routing.nameOf(number),
-      callName: (number) => this.#callNames.nameOf(number),
-      subscriberName: (subscriberIndex) =>
-        manifest?.subscriptions.find((each) => each.subscriberIndex === subscriberIndex)?.identity ?? 'subscriber',
-      jobName: (job) => manifest?.jobs[job]?.name ?? 'job',
+      nameOf: (step) => this.#nameOf(step, lane),
       originOf: (step) => originOf(step, lane, routing),
       recentLine: this.#recentLine(lane),
       works: worksOf(lane, death.unreadDeliveries),
       isDomainFile: (file) => this.#isDomainFile(file),
     })
+  }
+
+  #nameOf(step: RawStep, lane: Lane): string {
+    const { routing } = this.#parts
+    if (step.kind === STEP_CALL) return this.#callNames.nameOf(step.subject)
+    // Also of a route that was removed.
+    if (step.kind === STEP_REQUEST) return routing.nameOf(step.subject)
+    return originOf(step, lane, routing)?.handler ?? KINDS[step.kind]!
   }
 
   #recentLine(lane: Lane): string | null {
@@ -357,13 +343,6 @@ export class LaneDeaths {
       ...fields,
       stack: stack.join('\n'),
     })
-    const unpublished = (error: unknown): void =>
-      this.#parts.log('WARNING', `${LANE_DIED} was not published: ${messageOf(error)}`, IDENTITY)
-    try {
-      const { json, keys } = encodePayload(LANE_DIED, short as unknown as Record<string, unknown>)
-      this.#parts.publish(publicationOf(IDENTITY, LANE_DIED, json, keys, {}, NO_CAUSE))?.catch(unpublished)
-    } catch (error) {
-      unpublished(error)
-    }
+    publishOwn(IDENTITY, LANE_DIED, { ...short }, this.#parts.publish, this.#parts.log)
   }
 }

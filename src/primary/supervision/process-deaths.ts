@@ -1,9 +1,8 @@
 import type { Awaitable } from '../../contracts/http.ts'
 import type { BlackBox, WorkInFlight } from '../../contracts/registry.ts'
-import { NO_CAUSE } from '../../core/causality/context.ts'
 import { messageOf } from '../../core/errors/description.ts'
-import { encodePayload, publicationOf } from '../../runtime/events/publication.ts'
 import type { EventFrame } from '../../transport/frames/event-frame.ts'
+import { publishOwn } from '../events/own-events.ts'
 import type { Log } from '../logging/process-log.ts'
 import type { CircuitBreaker } from './circuit-breaker.ts'
 import { type CrashReport, readCrashReports } from './crash-report.ts'
@@ -88,9 +87,7 @@ export class ProcessDeaths {
       for (const file of booting) {
         const there = [...(deaths.get(file) ?? []), present]
         deaths.set(file, there)
-        // What was there each time, too, may have been the cause as well.
-        const hasRival = present.some((rival) => rival !== file && there.every((each) => each.includes(rival)))
-        if (!hasRival) barred[file] = `It ended the process while it booted: ${message}`
+        if (isOnlyOne(file, there)) barred[file] = `It ended the process while it booted: ${message}`
       }
     }
     return barred
@@ -109,14 +106,7 @@ export class ProcessDeaths {
       const where = [guilty?.handler ?? guilty?.plugin, guilty?.line].filter((part) => part != null).join(' at ')
       const text = `The process before this one is dead: ${message}${where === '' ? '' : ` in ${where}`}`
       this.#log('ERROR', text, IDENTITY, { ...died, died_at: at, lived_ms, stderr: stderr.join('\n') })
-      const unpublished = (error: unknown): void =>
-        this.#log('WARNING', `${PROCESS_DIED} was not published: ${messageOf(error)}`, IDENTITY)
-      try {
-        const { json, keys } = encodePayload(PROCESS_DIED, died as unknown as Record<string, unknown>)
-        publish(publicationOf(IDENTITY, PROCESS_DIED, json, keys, {}, NO_CAUSE))?.catch(unpublished)
-      } catch (error) {
-        unpublished(error)
-      }
+      publishOwn(IDENTITY, PROCESS_DIED, { ...died }, publish, this.#log)
     }
   }
 
@@ -151,15 +141,17 @@ export function setAsideBy(
   }
   const found: SetAside[] = []
   for (const [plugin, cases] of deaths) {
-    const [first, ...others] = cases
-    const isAlone = !first!.suspects.some(
-      (rival) => rival !== plugin && others.every(({ suspects }) => suspects.includes(rival)),
-    )
     const { atMs, message } = cases.at(-1)!
     const untilMs = atMs + pauseOf(cases.length)
-    if (isAlone && untilMs > nowMs) found.push({ plugin, deaths: cases.length, untilMs, message })
+    const there = cases.map(({ suspects }) => suspects)
+    if (untilMs > nowMs && isOnlyOne(plugin, there)) found.push({ plugin, deaths: cases.length, untilMs, message })
   }
   return found
+}
+
+/** True where nobody else was there each time, who may have been the cause as well. */
+function isOnlyOne(name: string, there: readonly (readonly string[])[]): boolean {
+  return !there[0]!.some((rival) => rival !== name && there.every((each) => each.includes(rival)))
 }
 
 function pauseOf(deaths: number): number {

@@ -47,10 +47,7 @@ function boxOf(
       ...death,
     },
     {
-      routeName: (number) => `route ${number}`,
-      callName: (number) => `call ${number}`,
-      subscriberName: (local) => `subscriber ${local}`,
-      jobName: (job) => `job ${job}`,
+      nameOf: ({ kind, subject }) => `${kind === STEP_REQUEST ? 'route' : 'subscriber'} ${subject}`,
       works,
       originOf: ({ kind, subject }) =>
         kind === STEP_REQUEST ? { plugin: 'shop.Sell', handler: `route ${subject}` } : null,
