@@ -13,9 +13,9 @@ import {
 import { HeddleError } from './core/errors/catalogue.ts'
 import { messageOf } from './core/errors/description.ts'
 import { isMisconfigured } from './core/errors/misconfigured.ts'
-import { ServiceProcess } from './primary/assembly/service-process.ts'
 import { createLog } from './primary/logging/log-writer.ts'
 import { banner } from './primary/logging/terminal.ts'
+import { ServiceProcess } from './primary/service-process.ts'
 
 const NO_POOL_SIZE =
   'UV_THREADPOOL_SIZE is not set, so the process has 4 threads for files and DNS: start it with --require ./src/preload.cjs before the loader'

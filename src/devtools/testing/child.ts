@@ -4,8 +4,8 @@ import type { PluginHealth } from '../../contracts/registry.ts'
 import type { JobInfo } from '../../contracts/scheduler.ts'
 import { ConfigFaults, copyEnvironment, EXIT_CONFIG, loadSettings, prepareEnvironment } from '../../core/config/load.ts'
 import { messageOf } from '../../core/errors/description.ts'
-import { Runtime } from '../../primary/assembly/runtime.ts'
 import { createLog } from '../../primary/logging/log-writer.ts'
+import { Runtime } from '../../primary/runtime.ts'
 import { pendingAfter } from './seen-events.ts'
 
 /** The calls that the test makes into the runtime that it has booted. */

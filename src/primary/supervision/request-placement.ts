@@ -1,6 +1,6 @@
-import type { EventParts } from '../assembly/events.ts'
-import type { HttpParts } from '../assembly/http.ts'
 import { ALWAYS, type Lane, NOT, WHILE_IT_ANSWERS } from '../dispatch/lane.ts'
+import type { EventParts } from '../event-parts.ts'
+import type { HttpParts } from '../http-parts.ts'
 import type { Guilt } from './guilt.ts'
 import type { LaneSet } from './lane-set.ts'
 

@@ -1,28 +1,28 @@
-import type { DeliveryTracing } from '../../contracts/tracing.ts'
-import type { Settings } from '../../core/config/schema.ts'
-import { codeOf, messageOf } from '../../core/errors/description.ts'
-import { needPackages, OPTIONAL_PACKAGES } from '../../core/modules/optional-package.ts'
-import { SYSTEM_CHANCE, SYSTEM_CLOCK } from '../../core/schedule/clock.ts'
-import { EventLog } from '../../runtime/event-log/event-log.ts'
-import { logDatabaseOf } from '../../runtime/event-log/log-database.ts'
-import { attemptRecord } from '../../runtime/events/event-server.ts'
-import { sinkFault } from '../../runtime/kernel/listeners.ts'
-import { asBytes } from '../../transport/frames/event-frame.ts'
-import { LogMemory } from '../../transport/memory/log-memory.ts'
-import { DatabaseDriver } from '../event-log/database-driver.ts'
-import { DurableLog } from '../event-log/durable-log.ts'
-import { LogLanes } from '../event-log/log-lanes.ts'
-import { StoredLetters } from '../event-log/stored-letters.ts'
-import { type EventDriver, InProcessDriver } from '../events/event-driver.ts'
-import { Hub } from '../events/hub.ts'
-import { LaneSubscribers } from '../events/lane-subscribers.ts'
-import { PrimaryBus } from '../events/primary-bus.ts'
-import { RecordForwarder } from '../events/record-forwarder.ts'
-import { TraceFile } from '../events/trace-file.ts'
-import type { Log } from '../logging/process-log.ts'
-import type { StreamCoordinator } from '../streams/coordinator.ts'
-import { LaneStreams } from '../streams/lane-streams.ts'
-import type { LaneSet } from '../supervision/lane-set.ts'
+import type { DeliveryTracing } from '../contracts/tracing.ts'
+import type { Settings } from '../core/config/schema.ts'
+import { codeOf, messageOf } from '../core/errors/description.ts'
+import { needPackages, OPTIONAL_PACKAGES } from '../core/modules/optional-package.ts'
+import { SYSTEM_CHANCE, SYSTEM_CLOCK } from '../core/schedule/clock.ts'
+import { EventLog } from '../runtime/event-log/event-log.ts'
+import { logDatabaseOf } from '../runtime/event-log/log-database.ts'
+import { attemptRecord } from '../runtime/events/event-server.ts'
+import { sinkFault } from '../runtime/kernel/listeners.ts'
+import { asBytes } from '../transport/frames/event-frame.ts'
+import { LogMemory } from '../transport/memory/log-memory.ts'
+import { DatabaseDriver } from './event-log/database-driver.ts'
+import { DurableLog } from './event-log/durable-log.ts'
+import { LogLanes } from './event-log/log-lanes.ts'
+import { StoredLetters } from './event-log/stored-letters.ts'
+import { type EventDriver, InProcessDriver } from './events/event-driver.ts'
+import { Hub } from './events/hub.ts'
+import { LaneSubscribers } from './events/lane-subscribers.ts'
+import { PrimaryBus } from './events/primary-bus.ts'
+import { RecordForwarder } from './events/record-forwarder.ts'
+import { TraceFile } from './events/trace-file.ts'
+import type { Log } from './logging/process-log.ts'
+import type { StreamCoordinator } from './streams/coordinator.ts'
+import { LaneStreams } from './streams/lane-streams.ts'
+import type { LaneSet } from './supervision/lane-set.ts'
 
 export interface EventParts {
   readonly hub: Hub
@@ -143,7 +143,7 @@ export async function openStreams(parts: EventParts, options: StreamOptions): Pr
   const { settings, log, deliveries, onReplicaLost } = options
   const { hub, bus, laneStreams } = parts
   needPackages('EVENT_BUS_DRIVER=keyvalue_streams', OPTIONAL_PACKAGES.redis)
-  const { StreamCoordinator } = await import('../streams/coordinator.ts')
+  const { StreamCoordinator } = await import('./streams/coordinator.ts')
   const coordinator = new StreamCoordinator({
     settings,
     hub,

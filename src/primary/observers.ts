@@ -1,17 +1,17 @@
-import type { CodeTracing, DeliveryTracing, ToolTracing } from '../../contracts/tracing.ts'
-import type { Settings } from '../../core/config/schema.ts'
-import { messageOf } from '../../core/errors/description.ts'
-import { needPackages, OPTIONAL_PACKAGES } from '../../core/modules/optional-package.ts'
-import { ProcessHistory } from '../../history/process-history.ts'
-import type { ProcessTracing } from '../../tracing/process-tracing.ts'
-import type { Jobs } from '../jobs/jobs.ts'
-import type { LogWriter } from '../logging/log-writer.ts'
-import type { Log, ProcessLog } from '../logging/process-log.ts'
-import { REQUEST_LINE_HOLD_MS, type RequestLine, RequestLog } from '../logging/request-log.ts'
-import { pagesAddress } from '../logging/terminal.ts'
-import type { EventParts } from './events.ts'
-import type { HttpParts } from './http.ts'
-import type { ToolParts } from './tools.ts'
+import type { CodeTracing, DeliveryTracing, ToolTracing } from '../contracts/tracing.ts'
+import type { Settings } from '../core/config/schema.ts'
+import { messageOf } from '../core/errors/description.ts'
+import { needPackages, OPTIONAL_PACKAGES } from '../core/modules/optional-package.ts'
+import { ProcessHistory } from '../history/process-history.ts'
+import type { ProcessTracing } from '../tracing/process-tracing.ts'
+import type { EventParts } from './event-parts.ts'
+import type { HttpParts } from './http-parts.ts'
+import type { Jobs } from './jobs/jobs.ts'
+import type { LogWriter } from './logging/log-writer.ts'
+import type { Log, ProcessLog } from './logging/process-log.ts'
+import { REQUEST_LINE_HOLD_MS, type RequestLine, RequestLog } from './logging/request-log.ts'
+import { pagesAddress } from './logging/terminal.ts'
+import type { ToolParts } from './tool-parts.ts'
 
 const PAGES = '/system/dashboard/requests/'
 
@@ -56,7 +56,7 @@ export class Observers {
     if (!settings.otelEnabled) return
     needPackages('OTEL_ENABLED', OPTIONAL_PACKAGES.opentelemetry)
     try {
-      const { ProcessTracing } = await import('../../tracing/process-tracing.ts')
+      const { ProcessTracing } = await import('../tracing/process-tracing.ts')
       const tracing = new ProcessTracing(settings, (level, message) => log(level, message, 'telemetry'))
       this.tracing = tracing
       http.listener.tracing = tracing.requests

@@ -1,13 +1,110 @@
-import { EXIT_CONFIG, isStartedByNpm } from '../../core/config/load.ts'
-import type { Settings } from '../../core/config/schema.ts'
-import { steadyMs } from '../../core/schedule/steady-time.ts'
-import { ServiceManager } from '../../guardian/service-manager.cjs'
-import { requireFolder } from '../../runtime/kernel/discover.ts'
-import { requireFreePorts } from '../http/listening.ts'
-import type { LogWriter } from '../logging/log-writer.ts'
-import { GuardianLink } from './guardian-link.ts'
-import { endProcess } from './process-end.ts'
+// The process around the runtime: signals, guardian, service manager, and its end.
+import { rmSync } from 'node:fs'
+import { EXIT_CONFIG, isStartedByNpm } from '../core/config/load.ts'
+import type { Settings } from '../core/config/schema.ts'
+import { steadyMs } from '../core/schedule/steady-time.ts'
+import { ServiceManager } from '../guardian/service-manager.cjs'
+import { requireFolder } from '../runtime/kernel/discover.ts'
+import { requireFreePorts } from './http/listening.ts'
+import type { LogWriter } from './logging/log-writer.ts'
 import { Runtime } from './runtime.ts'
+import { isInspected } from './supervision/debugger-hold.ts'
+
+/** How often the process says that the loop of its primary thread turns, milliseconds. */
+const ALIVE_MS = 1000
+/** Crash reports that are kept. */
+const CRASH_REPORTS_KEPT = 20
+
+/** What the runtime says to the guardian. Everything else goes on to whoever has started the guardian. */
+type ToGuardian =
+  | { type: 'guarded'; stopMs: number; stallMs: number; crashReportsDir: string; crashReportsKept: number }
+  | { type: 'alive'; isInspected: boolean }
+  | { type: 'serving' | 'stopping' }
+  | { type: 'reloaded'; ok: boolean }
+
+/** This process's side of the channel to the guardian that has started it, and that starts it again. */
+class GuardianLink {
+  /** Where the flight record is kept: a folder in memory that is there as long as the guardian is. */
+  readonly flightDir: string
+  #isLost = false
+
+  constructor(flightDir: string) {
+    this.flightDir = flightDir
+  }
+
+  /**
+   * Says from now on that this process lives.
+   * @param stopMs how long its end takes at most; SIGKILL comes after that
+   * @param onLost the guardian is gone, in whatever way: nobody watches this process any more
+   */
+  open({ primaryStallMs, crashReportsDir }: Settings, stopMs: number, onLost: () => void): void {
+    this.#send({
+      type: 'guarded',
+      stopMs,
+      stallMs: primaryStallMs,
+      crashReportsDir,
+      crashReportsKept: CRASH_REPORTS_KEPT,
+    })
+    // Node's own report of an abort, where somebody has asked for one (`--report-on-fatalerror`), belongs to the crash report.
+    if (process.report?.reportOnFatalError) process.report.directory = this.flightDir
+    setInterval(() => this.#send({ type: 'alive', isInspected: isInspected() }), ALIVE_MS).unref()
+    const lost = (): void => {
+      if (this.#isLost) return
+      this.#isLost = true
+      onLost()
+    }
+    process.once('disconnect', lost)
+    // The listener must not keep a drained process from its end.
+    process.channel?.unref()
+    if (!process.connected) lost()
+  }
+
+  serving(): void {
+    this.#send({ type: 'serving' })
+  }
+
+  /** A reload is over. @param ok the code that is now on disk runs */
+  reloaded(ok: boolean): void {
+    this.#send({ type: 'reloaded', ok })
+  }
+
+  /** This process ends because it was told to: it is not to be started again. */
+  stopping(): void {
+    this.#send({ type: 'stopping' })
+  }
+
+  /** Before the end: what nobody else removes. */
+  close(): void {
+    if (this.#isLost) rmSync(this.flightDir, { recursive: true, force: true })
+  }
+
+  #send(message: ToGuardian): void {
+    // A guardian that is gone hears nothing: `disconnect` says so.
+    if (process.connected) process.send?.(message, undefined, undefined, () => {})
+  }
+}
+
+/** All threads have this long at least to end when the process does, milliseconds. One that runs JavaScript takes 2 to 3; one that loads modules, or waits for a disk, longer. */
+const THREADS_END_MS = 1500
+
+/**
+ * Ends the process, whatever its threads do. `process.exit` joins every thread, and so waits for ever for one that is inside a native call,
+ * or that waits for a file which never answers: then only SIGKILL ends the process, sent to itself. Supervisors see that signal.
+ * @param leftMs what a drain has left of its time
+ */
+async function endProcess(exitCode: number, runtime: Runtime, logWriter: LogWriter, leftMs = 0): Promise<void> {
+  const held = await runtime.abandon(Math.max(THREADS_END_MS, leftMs))
+  if (held > 0) {
+    runtime.log(
+      'ERROR',
+      `${held} threads or calls do not end, for they are inside native code: SIGKILL ends the process`,
+      'main',
+    )
+  }
+  logWriter.flush()
+  if (held === 0) process.exit(exitCode)
+  process.kill(process.pid, 'SIGKILL')
+}
 
 /** Time beyond SHUTDOWN_TIMEOUT_MS for closing everything, milliseconds. */
 const SHUTDOWN_GRACE_MS = 2000
