@@ -1,8 +1,7 @@
 import { ANY_DIALECT, type SqlToken, tokenizeSql } from '../../stores/sql/tokens.ts'
-import { SqlTokenList } from './sql-token-list.ts'
 import { HOLE } from './texts.ts'
 
-/** A table that a statement names. */
+/** A name that stands where a statement names a table. Whether there is such a table, the migrations know. */
 export interface TableMention {
   /** In lower case, without the schemas `public` and `main`. */
   table: string
@@ -14,329 +13,227 @@ export interface TableMention {
   offset: number
 }
 
-/** Every table that the statements name, without the names of common table expressions, aliases and functions. */
+/**
+ * What the next name is: the role of a table; `source`, a table that is read or a function; `alter`, a table that may get another name;
+ * `temporary`, a table of the session alone, which counts for no domain.
+ */
+type Expected = TableMention['role'] | 'source' | 'alter' | 'temporary'
+
+/** Every name where a table stands, without the names that a WITH of its statement makes. */
 export function tablesOf(sql: string): TableMention[] {
-  const tokens = tokenizeSql(sql, ANY_DIALECT).filter((token) => token.kind !== 'comment')
-  return new TableScanner(tokens, (body, offset) =>
-    // The body begins somewhere behind its opening quote. Each doubled quote in it moves what follows by one character.
-    tablesOf(body).map((mention) => ({
-      ...mention,
-      offset: Math.max(offset, sql.indexOf(body, offset)) + mention.offset,
-    })),
-  ).scan()
+  const statements: SqlToken[][] = [[]]
+  for (const token of tokenizeSql(sql, ANY_DIALECT)) {
+    if (token.kind === 'mark' && token.text === ';') statements.push([])
+    else if (token.kind !== 'comment') statements.at(-1)!.push(token)
+  }
+  return statements.flatMap((tokens) => new Statement(sql, tokens).tables()).sort((a, b) => a.offset - b.offset)
 }
 
-type TableNames = ReadonlySet<string>
+const words = (text: string): ReadonlySet<string> => new Set(text.split(' '))
 
-/** The state of the scan within one statement, or within one pair of parentheses. */
-interface Level {
-  /**
-   * The verbs of the statement so far: without SELECT, DELETE or UPDATE a FROM belongs to a function. `ATTACHED` means that an ON
-   * with tables is to come, `ROUTINE` that a string may be the body of a function.
-   */
-  verbs: Set<string>
-  /** True between FROM and the next clause: a comma then introduces a table. */
-  inFrom: boolean
-  /** True when the next name is a table of a FROM list. */
-  expectsTable: boolean
-  /** Common table expressions, whose names hide tables. */
-  ctes: TableNames
-}
-
-const CLAUSE_ENDS = new Set(
-  'WHERE GROUP ORDER HAVING LIMIT OFFSET UNION INTERSECT EXCEPT WINDOW SET RETURNING FETCH VALUES WHEN'.split(' '),
+const CLAUSE_ENDS = words(
+  'WHERE GROUP ORDER HAVING LIMIT OFFSET UNION INTERSECT EXCEPT WINDOW SET RETURNING FETCH VALUES WHEN SELECT WITH INSERT DELETE',
 )
-/** The tokens before an UPDATE that begins a statement; behind others it is a clause such as ON CONFLICT DO UPDATE or FOR UPDATE. */
-const BEFORE_STATEMENT = new Set('; ( ) BEGIN THEN ELSE EXPLAIN ANALYZE VERBOSE PLAN AS ATOMIC'.split(' '))
-const BEFORE_TABLE = new Set('IF NOT EXISTS ONLY CONCURRENTLY'.split(' '))
-/** Words behind the ON of GRANT that introduce something else than a table. */
-const NOT_TABLES = 'SCHEMA DATABASE SEQUENCE FUNCTION ROUTINE LANGUAGE TYPE DOMAIN ALL TABLESPACE'.split(' ')
-const UPDATE_CONFLICT = new Set('OR ROLLBACK ABORT REPLACE FAIL IGNORE'.split(' '))
+/** The words before an UPDATE that begins a statement; behind others it is a clause such as ON CONFLICT DO UPDATE or FOR UPDATE. */
+const BEFORE_UPDATE = words('( ) BEGIN THEN ELSE EXPLAIN ANALYZE VERBOSE PLAN AS ATOMIC')
+/** They may stand before a name that is expected. */
+const BEFORE_NAME = words('IF NOT EXISTS ONLY CONCURRENTLY LATERAL TABLE OF OR ROLLBACK ABORT REPLACE FAIL IGNORE')
+/** Behind the ON of GRANT they introduce something else than a table. */
+const NOT_TABLES = words('SCHEMA DATABASE SEQUENCE FUNCTION ROUTINE LANGUAGE TYPE DOMAIN ALL TABLESPACE')
 
-class TableScanner {
-  readonly #tokens: SqlTokenList
+class Statement {
+  readonly #sql: string
+  readonly #tokens: readonly SqlToken[]
   readonly #found: TableMention[] = []
-  readonly #routine: (body: string, offset: number) => TableMention[]
+  /** The names that its WITH makes, with the tokens between which they hide the tables of those names. */
+  readonly #made: readonly { name: string; from: number; to: number }[]
+  /** Its words so far. */
+  readonly #seen = new Set<string>()
+  #expected: Expected | undefined
+  /** What a comma introduces, for each open parenthesis. */
+  readonly #lists: (Expected | undefined)[] = [undefined]
 
-  /** @param routine finds the tables in the body of a function, which is a string in the statement that creates the function */
-  constructor(tokens: readonly SqlToken[], routine: (body: string, offset: number) => TableMention[]) {
-    this.#tokens = new SqlTokenList(tokens)
-    this.#routine = routine
+  constructor(sql: string, tokens: readonly SqlToken[]) {
+    this.#sql = sql
+    this.#tokens = tokens
+    const isRecursive = tokens.some((_, at) => this.#isWord(at, 'RECURSIVE'))
+    this.#made = tokens.flatMap(({ text }, at) => {
+      const body = this.#bodyOfWith(at)
+      if (body === undefined) return []
+      const end = this.#endOf(body + 1)
+      return [{ name: text.toLowerCase(), from: isRecursive ? at : end, to: this.#endOf(end + 1) }]
+    })
   }
 
-  scan(): TableMention[] {
-    this.#level(0, this.#tokens.length, new Set(), false)
-    return this.#found.sort((a, b) => a.offset - b.offset)
-  }
-
-  /** @param isFromList the tokens are a parenthesized part of a FROM list, for example `(a JOIN b ON …)` */
-  #level(start: number, end: number, outerCtes: TableNames, isFromList: boolean): void {
-    const fresh = (): Level => ({ verbs: new Set(), inFrom: false, expectsTable: false, ctes: outerCtes })
-    let level: Level = { ...fresh(), inFrom: isFromList, expectsTable: isFromList }
-    for (let at = start; at < end; ) {
-      const token = this.#tokens.at(at)!
-      if (token.kind === 'mark' && token.text === ';') {
-        level = fresh()
-        at += 1
-      } else if (token.kind === 'mark' && token.text === '(') at = this.#group(at, end, level)
-      else if (token.kind === 'mark' && token.text === ',') {
-        level.expectsTable = level.inFrom
-        at += 1
-      } else if (
-        level.expectsTable &&
-        this.#tokens.isName(at) &&
-        !this.#tokens.isWord(at, 'LATERAL', 'ONLY', 'SELECT', 'VALUES') &&
-        !(this.#tokens.isWord(at, 'ROWS') && this.#tokens.isWord(at + 1, 'FROM'))
-      ) {
-        level.expectsTable = false
-        at = this.#table(at, 'read', level.ctes, { mayBeFunction: true })
-      } else if (token.kind === 'word') at = this.#word(at, token.text.toUpperCase(), level)
-      else if (token.kind === 'string' && level.verbs.has('ROUTINE') && this.#tokens.isWord(at - 1, 'AS', 'DO')) {
-        this.#found.push(...this.#routine(token.text, token.offset))
-        at += 1
-      } else {
-        level.expectsTable = false
-        at += 1
-      }
-    }
-  }
-
-  /** @returns where to go on, after the closing parenthesis */
-  #group(open: number, end: number, level: Level): number {
-    const close = Math.min(this.#tokens.closing(open) ?? end, end)
-    const isQuery = this.#tokens.isWord(open + 1, 'SELECT', 'WITH', 'VALUES', 'INSERT', 'UPDATE', 'DELETE')
-    this.#level(open + 1, close, level.ctes, level.expectsTable && !isQuery)
-    level.expectsTable = false
-    return close + 1
+  tables(): TableMention[] {
+    for (let at = 0; at < this.#tokens.length; ) at = this.#token(at, this.#tokens[at]!)
+    return this.#found
   }
 
   /** @returns where to go on */
-  #word(at: number, word: string, level: Level): number {
-    if (CLAUSE_ENDS.has(word)) {
-      level.inFrom = false
-      level.expectsTable = false
+  #token(at: number, { kind, text, offset }: SqlToken): number {
+    const word = kind === 'word' ? text.toUpperCase() : ''
+    if (kind === 'mark' && text === '(') this.#lists.push(this.#expected)
+    else if (kind === 'mark' && text === ',') this.#expected = this.#lists.at(-1)
+    else if (this.#expected !== undefined && BEFORE_NAME.has(word)) this.#seen.add(word)
+    else if (this.#expected !== undefined && this.#isName(at) && !CLAUSE_ENDS.has(word) && !NOT_TABLES.has(word)) {
+      const expected = this.#expected
+      this.#expected = undefined
+      return this.#name(at, expected)
+    } else {
+      this.#expected = undefined
+      if (kind === 'mark' && text === ')' && this.#lists.length > 1) this.#lists.pop()
+      if (kind === 'word') this.#word(at, word)
+      if (kind === 'string' && this.#isRoutine(at)) this.#addBody(text, offset)
     }
-    return this.#queryWord(at, word, level) ?? this.#schemaWord(at, word, level) ?? at + 1
-  }
-
-  /** A word of a query or of a statement that changes rows. @returns where to go on; undefined for any other word */
-  #queryWord(at: number, word: string, level: Level): number | undefined {
-    const tokens = this.#tokens
-    switch (word) {
-      case 'WITH':
-        return this.#commonTables(at, level)
-      case 'SELECT':
-      case 'DELETE':
-      case 'INSERT':
-      case 'REPLACE':
-      case 'MERGE':
-        level.verbs.add(word)
-        level.inFrom = false
-        return at + 1
-      case 'FROM':
-        return this.#from(at, level)
-      case 'JOIN':
-        level.expectsTable = true
-        return at + 1
-      case 'USING':
-        // DELETE … USING a, b and MERGE … USING a; elsewhere it names columns or an index method.
-        if (hasAny(level.verbs, 'DELETE', 'MERGE') && !this.#isJoinColumns(at)) expectTables(level)
-        return at + 1
-      case 'INTO':
-        if (!hasAny(level.verbs, 'INSERT', 'REPLACE', 'MERGE')) return at + 1
-        return this.#table(at + 1, 'write', level.ctes)
-      case 'UPDATE':
-        return this.#update(at, level)
-      case 'COPY':
-      case 'LOCK':
-        if (level.verbs.size > 0 || !tokens.isName(at + 1) || tokens.isWord(at + 1, 'TABLE')) return at + 1
-        return this.#tableList(at + 1, level, 'read')
-      case 'TRUNCATE':
-        return tokens.isWord(at + 1, 'TABLE') ? at + 1 : this.#tableList(at + 1, level, 'write')
-    }
-  }
-
-  /** A word of a statement that changes the schema or its permissions. @returns where to go on; undefined for any other word */
-  #schemaWord(at: number, word: string, level: Level): number | undefined {
-    const tokens = this.#tokens
-    switch (word) {
-      case 'CREATE':
-      case 'ALTER':
-      case 'DROP':
-        level.verbs.add(word)
-        return at + 1
-      case 'TABLE':
-        return this.#afterTable(at, level)
-      case 'VIEW':
-        if (!hasAny(level.verbs, 'CREATE', 'ALTER', 'DROP') && !tokens.isWord(at - 1, 'MATERIALIZED')) return at + 1
-        return this.#afterTable(at, level)
-      case 'REFERENCES':
-        return this.#table(at + 1, 'reference', level.ctes)
-      case 'INHERITS':
-        return tokens.isMark(at + 1, '(') ? this.#tableList(at + 2, level, 'read') : at + 1
-      case 'LIKE':
-        // CREATE TABLE t (LIKE u); elsewhere it compares texts.
-        return tokens.isMark(at - 1, '(') && tokens.isName(at + 1) ? this.#table(at + 1, 'read', level.ctes) : at + 1
-      case 'PARTITION':
-        if (tokens.isWord(at - 1, 'ATTACH', 'DETACH')) return this.#table(at + 1, 'read', level.ctes)
-        return tokens.isWord(at + 1, 'OF') ? this.#table(at + 2, 'read', level.ctes) : at + 1
-      case 'INDEX':
-      case 'TRIGGER':
-      case 'POLICY':
-        if (hasAny(level.verbs, 'CREATE', 'ALTER', 'DROP') && !tokens.isWord(at - 1, 'ON')) level.verbs.add('ATTACHED')
-        return at + 1
-      case 'GRANT':
-      case 'REVOKE':
-        level.verbs.add('ATTACHED')
-        return at + 1
-      case 'ON':
-        return this.#on(at, level)
-      case 'FUNCTION':
-      case 'PROCEDURE':
-        if (hasAny(level.verbs, 'CREATE')) level.verbs.add('ROUTINE')
-        return at + 1
-      case 'DO':
-        if (tokens.at(at + 1)?.kind === 'string') level.verbs.add('ROUTINE')
-        return at + 1
-    }
-  }
-
-  #from(at: number, level: Level): number {
-    const tokens = this.#tokens
-    if (tokens.isWord(at - 1, 'DELETE')) return this.#table(tokens.skip(at + 1, BEFORE_TABLE), 'write', level.ctes)
-    const isClause = !tokens.isWord(at - 1, 'DISTINCT') && hasAny(level.verbs, 'SELECT', 'DELETE', 'UPDATE')
-    if (isClause) expectTables(level)
     return at + 1
   }
 
-  /** The table of an index, a trigger or a policy, or the tables of a grant. */
-  #on(at: number, level: Level): number {
-    const tokens = this.#tokens
-    if (!level.verbs.delete('ATTACHED')) return at + 1
-    const first = tokens.skip(tokens.isWord(at + 1, 'TABLE') ? at + 2 : at + 1, BEFORE_TABLE)
-    return tokens.isWord(first, ...NOT_TABLES) ? first : this.#tableList(first, level, 'write')
-  }
-
-  /** `WITH [RECURSIVE] name [(columns)] AS (query), …`: behind it each name hides the table of that name. */
-  #commonTables(at: number, level: Level): number {
-    const recursive = this.#tokens.isWord(at + 1, 'RECURSIVE')
-    const heads: Array<{ name: string; open: number; close: number }> = []
-    let next = at + (recursive ? 2 : 1)
-    for (;;) {
-      const name = this.#tokens.at(next)
-      if (!name || !this.#tokens.isName(next)) break
-      let query = next + 1
-      if (this.#tokens.isMark(query, '(')) query = (this.#tokens.closing(query) ?? query) + 1
-      if (!this.#tokens.isWord(query, 'AS')) break
-      query = this.#tokens.skip(query + 1, new Set(['NOT', 'MATERIALIZED']))
-      const close = this.#tokens.closing(query)
-      if (close === undefined) break
-      heads.push({ name: name.text.toLowerCase(), open: query, close })
-      next = close + 1
-      if (!this.#tokens.isMark(next, ',')) break
-      next += 1
+  #word(at: number, word: string): void {
+    if (CLAUSE_ENDS.has(word)) this.#expect(undefined, true)
+    switch (word) {
+      case 'FROM':
+        if (this.#isWord(at - 1, 'DELETE')) this.#expect('write')
+        else if (!this.#isWord(at - 1, 'DISTINCT')) this.#expect('source', true)
+        break
+      case 'JOIN':
+        this.#expect('source')
+        break
+      case 'USING':
+        // DELETE … USING a, b and MERGE … USING a; elsewhere it names columns or an index method.
+        if (this.#has('DELETE', 'MERGE') && (!this.#isMark(at + 1, '(') || this.#isWord(at + 2, 'SELECT', 'WITH')))
+          this.#expect('source', true)
+        break
+      case 'INTO':
+        if (this.#has('INSERT', 'REPLACE', 'MERGE')) this.#expect('write')
+        break
+      case 'UPDATE':
+        if (!this.#isWord(at + 1, 'SET') && (at === 0 || BEFORE_UPDATE.has(this.#tokens[at - 1]!.text.toUpperCase())))
+          this.#expect('write')
+        break
+      case 'COPY':
+      case 'LOCK':
+        if (at === 0) this.#expect('read', true)
+        break
+      case 'TRUNCATE':
+        this.#expect('write', true)
+        break
+      case 'VIEW':
+        if (this.#has('CREATE', 'ALTER', 'DROP', 'MATERIALIZED')) this.#expectTable(at)
+        break
+      case 'TABLE':
+        this.#expectTable(at)
+        break
+      case 'REFERENCES':
+        this.#expect('reference')
+        break
+      case 'INHERITS':
+        this.#expect('read')
+        break
+      case 'LIKE':
+        // CREATE TABLE t (LIKE u); elsewhere it compares texts.
+        if (this.#isMark(at - 1, '(')) this.#expect('read')
+        break
+      case 'PARTITION':
+        if (this.#isWord(at - 1, 'ATTACH', 'DETACH') || this.#isWord(at + 1, 'OF')) this.#expect('read')
+        break
+      case 'ON':
+        // The table of an index, a trigger or a policy, or the tables of a grant.
+        if (this.#has('INDEX', 'TRIGGER', 'POLICY', 'GRANT', 'REVOKE') && !this.#has('ON')) this.#expect('write', true)
+        break
     }
-    // Another WITH, for example WITH TIME ZONE.
-    if (heads.length === 0) return at + 1
-    const visible = new Set(level.ctes)
-    if (recursive) for (const { name } of heads) visible.add(name)
-    for (const { name, open, close } of heads) {
-      this.#level(open + 1, close, new Set(visible), false)
-      visible.add(name)
-    }
-    level.ctes = visible
-    return heads.at(-1)!.close + 1
+    this.#seen.add(word)
   }
 
-  #update(at: number, level: Level): number {
-    const before = this.#tokens.at(at - 1)
-    if (this.#tokens.isWord(at + 1, 'SET')) return at + 1
-    if (before && !BEFORE_STATEMENT.has(before.text.toUpperCase())) return at + 1
-    level.verbs.add('UPDATE')
-    return this.#table(this.#tokens.skip(this.#tokens.skip(at + 1, UPDATE_CONFLICT), BEFORE_TABLE), 'write', level.ctes)
+  /** @param isList of several, with commas */
+  #expect(what: Expected | undefined, isList = false): void {
+    this.#expected = what
+    if (isList) this.#lists[this.#lists.length - 1] = what
   }
 
-  #afterTable(at: number, level: Level): number {
-    const first = this.#tokens.skip(at + 1, BEFORE_TABLE)
+  #expectTable(at: number): void {
     // TABLE t is also a query: behind another one, behind AS, or alone.
     const isQuery =
-      this.#tokens.isWord(at - 1, 'AS', 'UNION', 'INTERSECT', 'EXCEPT', 'ALL', 'DISTINCT') ||
-      this.#tokens.isMark(at - 1, '(')
-    if (isQuery) return this.#table(first, 'read', level.ctes)
-    if (hasAny(level.verbs, 'CREATE')) return this.#table(first, this.#createRole(at), level.ctes)
-    if (hasAny(level.verbs, 'DROP')) return this.#tableList(first, level, 'drop')
-    if (!hasAny(level.verbs, 'ALTER')) return this.#table(first, 'read', level.ctes)
-    const end = this.#tokens.skipName(first)
-    const isRenamed = this.#tokens.isWord(end, 'RENAME') && this.#tokens.isWord(end + 1, 'TO')
-    if (!isRenamed) return this.#table(first, 'write', level.ctes)
-    this.#table(first, 'drop', level.ctes)
-    return this.#table(end + 2, 'create', level.ctes, { schema: this.#schemaOf(first) })
+      this.#isWord(at - 1, 'AS', 'UNION', 'INTERSECT', 'EXCEPT', 'ALL', 'DISTINCT') || this.#isMark(at - 1, '(')
+    if (isQuery) this.#expect('read')
+    else if (this.#has('CREATE')) this.#expect(this.#has('TEMP', 'TEMPORARY') ? 'temporary' : 'create')
+    else if (this.#has('DROP')) this.#expect('drop', true)
+    else this.#expect(this.#has('ALTER') ? 'alter' : 'read')
   }
 
-  #tableList(at: number, level: Level, role: 'read' | 'write' | 'drop'): number {
-    let next = this.#table(this.#tokens.skip(at, BEFORE_TABLE), role, level.ctes)
-    while (this.#tokens.isMark(next, ','))
-      next = this.#table(this.#tokens.skip(next + 1, BEFORE_TABLE), role, level.ctes)
-    return next
-  }
-
-  /** The schema of the name, which a renamed table keeps. */
-  #schemaOf(at: number): string[] {
-    return this.#tokens.isMark(at + 1, '.') ? [this.#tokens.at(at)!.text.toLowerCase()] : []
-  }
-
-  /** A temporary table belongs to the session alone, so it counts for no domain. */
-  #createRole(at: number): 'create' | undefined {
-    for (
-      let back = at - 1;
-      back >= 0 && !this.#tokens.isMark(back, ';') && !this.#tokens.isWord(back, 'CREATE');
-      back--
-    ) {
-      if (this.#tokens.isWord(back, 'TEMP', 'TEMPORARY')) return undefined
+  /** Notes the name there. @returns where to go on */
+  #name(at: number, expected: Expected, schema: readonly string[] = []): number {
+    const parts = [...schema]
+    parts.push(this.#tokens[at]!.text.toLowerCase())
+    let next = at + 1
+    for (; this.#isMark(next, '.') && this.#isName(next + 1); next += 2)
+      parts.push(this.#tokens[next + 1]!.text.toLowerCase())
+    const isRenamed = expected === 'alter' && this.#isWord(next, 'RENAME') && this.#isWord(next + 1, 'TO')
+    const isFunction = expected === 'source' && this.#isMark(next, '(')
+    if (expected !== 'temporary' && !isFunction) {
+      const role = expected === 'source' ? 'read' : expected !== 'alter' ? expected : isRenamed ? 'drop' : 'write'
+      this.#add(parts, role, at)
     }
-    return 'create'
+    // A table keeps its schema with another name.
+    return isRenamed && this.#isName(next + 2) ? this.#name(next + 2, 'create', parts.slice(0, -1)) : next
   }
 
-  /** Notes the name at `at`. @returns where to go on */
-  #table(
-    at: number,
-    role: TableMention['role'] | undefined,
-    ctes: TableNames,
-    { mayBeFunction = false, schema = [] }: { mayBeFunction?: boolean; schema?: readonly string[] } = {},
-  ): number {
-    if (!this.#tokens.isName(at)) return at
-    const parts: string[] = [...schema]
-    let next = at
-    for (;;) {
-      const token = this.#tokens.at(next)!
-      parts.push(token.text.includes(HOLE) ? '' : token.text.toLowerCase())
-      next += 1
-      if (!this.#tokens.isMark(next, '.') || !this.#tokens.isName(next + 1)) break
-      next += 1
-    }
-    const isFunction = mayBeFunction && this.#tokens.isMark(next, '(')
-    const isCte = parts.length === 1 && ctes.has(parts[0]!)
-    // A temporary table belongs to the session alone.
+  #add(parts: readonly string[], role: TableMention['role'], at: number): void {
+    const isMade = this.#made.some(
+      ({ name, from, to }) => parts.length === 1 && name === parts[0] && at > from && at < to,
+    )
     const isTemporary = parts.length > 1 && /^(?:temp|pg_temp)$/.test(parts[0]!)
-    if (role && !isFunction && !isCte && !isTemporary && !parts.includes('')) {
-      const schemas = parts.slice(0, -1).filter((schema) => schema !== 'public' && schema !== 'main')
-      this.#found.push({ table: [...schemas, parts.at(-1)!].join('.'), role, offset: this.#tokens.at(at)!.offset })
+    if (isMade || isTemporary || parts.some((part) => part.includes(HOLE.toLowerCase()))) return
+    const schemas = parts.slice(0, -1).filter((schema) => schema !== 'public' && schema !== 'main')
+    this.#found.push({ table: [...schemas, parts.at(-1)!].join('.'), role, offset: this.#tokens[at]!.offset })
+  }
+
+  /** The body of a function is a string in the statement that creates the function. */
+  #addBody(body: string, offset: number): void {
+    // It begins somewhere behind its opening quote. Each doubled quote in it moves what follows by one character.
+    const start = Math.max(offset, this.#sql.indexOf(body, offset))
+    this.#found.push(...tablesOf(body).map((mention) => ({ ...mention, offset: start + mention.offset })))
+  }
+
+  #isRoutine(at: number): boolean {
+    return this.#isWord(at - 1, 'DO') || (this.#isWord(at - 1, 'AS') && this.#has('FUNCTION', 'PROCEDURE'))
+  }
+
+  /** `WITH [RECURSIVE] name [(columns)] AS [[NOT] MATERIALIZED] (query), …` @returns where the query begins, for such a name */
+  #bodyOfWith(at: number): number | undefined {
+    if (!this.#isName(at) || !(this.#isWord(at - 1, 'WITH', 'RECURSIVE') || this.#isMark(at - 1, ','))) return undefined
+    let next = this.#isMark(at + 1, '(') ? this.#endOf(at + 2) + 1 : at + 1
+    if (!this.#isWord(next, 'AS')) return undefined
+    while (this.#isWord(next, 'AS', 'NOT', 'MATERIALIZED')) next++
+    return this.#isMark(next, '(') ? next : undefined
+  }
+
+  /** Where the parenthesis closes that is open there; the end of the statement where none is. */
+  #endOf(at: number): number {
+    let depth = 0
+    for (let next = at; next < this.#tokens.length; next++) {
+      if (this.#isMark(next, '(')) depth++
+      if (this.#isMark(next, ')') && depth-- === 0) return next
     }
-    return next
+    return this.#tokens.length
   }
 
-  /** `JOIN b USING (id)` within a DELETE: a list of columns follows, not a query. */
-  #isJoinColumns(at: number): boolean {
-    return this.#tokens.isMark(at + 1, '(') && !this.#tokens.isWord(at + 2, 'SELECT', 'WITH', 'VALUES')
+  #has(...any: string[]): boolean {
+    return any.some((word) => this.#seen.has(word))
   }
-}
 
-/** A list of tables follows. */
-function expectTables(level: Level): void {
-  level.inFrom = true
-  level.expectsTable = true
-}
+  #isName(at: number): boolean {
+    const kind = this.#tokens[at]?.kind
+    return kind === 'word' || kind === 'name'
+  }
 
-function hasAny(set: ReadonlySet<string>, ...words: string[]): boolean {
-  return words.some((word) => set.has(word))
+  #isWord(at: number, ...any: string[]): boolean {
+    const token = this.#tokens[at]
+    return token?.kind === 'word' && any.includes(token.text.toUpperCase())
+  }
+
+  #isMark(at: number, text: string): boolean {
+    const token = this.#tokens[at]
+    return token?.kind === 'mark' && token.text === text
+  }
 }

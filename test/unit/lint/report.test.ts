@@ -84,10 +84,10 @@ test('a tree of 300 plugins is read in slices, and files that no parser can take
   const { findings, checked } = await lint()
   isOver = true
   t.diagnostic(`${Math.round(performance.now() - startedMs)} ms`)
-  assert.deepEqual([checked.plugins, checked.migrations, checked.routes], [302, 300, 2400])
+  assert.deepEqual([checked.plugins, checked.migrations, checked.routes], [302, 301, 2400])
   assert.deepEqual(
     findings.map(({ rule, file }) => `${rule} ${path.basename(file)}`),
-    ['parse 999_deep.sql', 'parse binary.ts', 'parse deep.ts'],
+    ['parse binary.ts', 'parse deep.ts'],
   )
   assert.ok(turns > 600, `the loop turned ${turns} times: at least once for each file`)
 })
