@@ -132,7 +132,10 @@ export async function shutDown(parts: ShutdownParts): Promise<void> {
   toolBooter.stop()
   parts.tracing()?.hurry()
   await listener.drain(Math.min(LINGER_MAX_MS, shutdownTimeoutMs * 0.3))
-  const sockets = new SocketDrain(lanes.all, localWorker)
+  const sockets = new SocketDrain(
+    [...lanes.all.map((lane) => lane.sockets), localWorker.sockets],
+    localWorker.server.sockets,
+  )
   sockets.begin()
   localWorker.server.closeStreams()
   const requestsInFlight = (): number =>

@@ -5,7 +5,14 @@ import type { ErrorCode } from '../../core/errors/catalogue.ts'
 import { toWire, type WireError } from '../../core/errors/wire.ts'
 import { exactMs } from '../../core/schedule/steady-time.ts'
 import { type EventFrame, readEvent } from '../../transport/frames/event-frame.ts'
-import { KIND, parseFileHead, readAcknowledgements, readNumber, readText } from '../../transport/frames/frames.ts'
+import {
+  KIND,
+  parseFileHead,
+  parseNumbered,
+  readAcknowledgements,
+  readNumber,
+  readText,
+} from '../../transport/frames/frames.ts'
 import { readResponseBody, readResponseHead, readResponseStatus } from '../../transport/frames/response-frame.ts'
 import type { AnswerCell } from '../../transport/memory/words.ts'
 import type { LogRecord } from '../../transport/messages.ts'
@@ -13,8 +20,8 @@ import { type BatchListener, Inbox } from '../../transport/rings/inbox.ts'
 import type { Outbox } from '../../transport/rings/outbox.ts'
 import type { DeliveryCount } from '../events/delivery-count.ts'
 import type { BodySink } from '../http/request-body.ts'
+import type { WorkerSockets } from '../http/worker-sockets.ts'
 import type { DrainRate } from './drain-rate.ts'
-import type { LaneSockets } from './lane-sockets.ts'
 import type { RequestSlots } from './request-slots.ts'
 
 /** Answers the calls of one lane's tools to the primary. */
@@ -116,7 +123,7 @@ export interface FrameListener<Sender> {
 /** The lane that has written the frames. */
 interface FrameSender {
   readonly state: string
-  readonly sockets: LaneSockets
+  readonly sockets: WorkerSockets
   /** Where answers were among the frames of a batch, there is room. */
   onRoom(): void
 }
@@ -236,9 +243,20 @@ export class LaneFrames<Sender extends FrameSender> implements BodySink, BatchLi
       case KIND.BODY_WANTED:
         return this.#requests.get(id)?.wantBody(readNumber(this.#inbox, at, length), id, this)
       case KIND.SOCKET_ACCEPT:
-        return this.#lane.sockets.accept(this.#requests.remove(id), readText(this.#inbox, at, length))
+        return this.#lane.sockets.accept(this.#requests.remove(id), ...parseNumbered(readText(this.#inbox, at, length)))
+      case KIND.SOCKET_SEND_TEXT:
+      case KIND.SOCKET_SEND_BYTES:
+        return this.#lane.sockets.send(id, this.#bytes(at, length), kind === KIND.SOCKET_SEND_BYTES)
+      case KIND.SOCKET_HANDLED:
+        return this.#lane.sockets.handled(id, readNumber(this.#inbox, at, length))
+      case KIND.SOCKET_CLOSE:
+        return this.#lane.sockets.close(id, ...parseNumbered(readText(this.#inbox, at, length)))
     }
-    this.#lane.sockets.onFrame(kind, id, this.#inbox, at, length)
+  }
+
+  #bytes(at: number, length: number): Uint8Array {
+    const { bytes } = this.#inbox
+    return new Uint8Array(bytes.buffer, bytes.byteOffset + at, length)
   }
 
   bodyPiece(id: number, piece: Uint8Array): void {

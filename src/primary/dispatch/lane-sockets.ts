@@ -1,22 +1,7 @@
-import type { WorkInFlight } from '../../contracts/registry.ts'
-import { steadyMs } from '../../core/schedule/steady-time.ts'
-import {
-  INLINE_MAX_BYTES,
-  KIND,
-  numberedText,
-  parseNumbered,
-  readNumber,
-  readText,
-} from '../../transport/frames/frames.ts'
-import type { Inbox } from '../../transport/rings/inbox.ts'
+// What happens at the WebSockets of a lane, as frames for its ring.
+import { INLINE_MAX_BYTES, KIND, numberedText } from '../../transport/frames/frames.ts'
 import type { Outbox } from '../../transport/rings/outbox.ts'
-import {
-  type ClientSocket,
-  SOCKETS_MAX_UNHANDLED_BYTES,
-  type SocketWorker,
-  UnhandledMessages,
-} from '../http/client-socket.ts'
-import type { Exchange } from '../http/exchange.ts'
+import type { SocketPort } from '../http/worker-sockets.ts'
 
 /** Bytes of the ring that messages take at most: the rest is for requests. */
 const RING_SHARE_BYTES = 1 << 19
@@ -29,107 +14,40 @@ interface Waiting {
   body: Uint8Array | string
 }
 
-/** The WebSockets of one lane, in the primary: messages of clients go into the ring, messages of the lane go to the clients. */
-export class LaneSockets implements SocketWorker {
+/** Tells a lane of its sockets, by their numbers there. */
+export class LaneSocketPort implements SocketPort {
   readonly #outbox: Outbox
-  /** By the number of the socket in the lane. */
-  readonly #clients = new Map<number, ClientSocket>()
   #waiting: Waiting[] = []
-  readonly #unhandled = new UnhandledMessages(SOCKETS_MAX_UNHANDLED_BYTES)
   #retryTimer: NodeJS.Timeout | undefined
-  /** Messages that were being handled when the lane died; null while it lives. */
-  #workAtDeath: WorkInFlight[] | null = null
-  #pendingClose: [code: number, reason: string] | null = null
 
   constructor(outbox: Outbox) {
     this.#outbox = outbox
   }
 
-  get size(): number {
-    return this.#clients.size
-  }
-
-  /** Messages that are being handled: of a lane that is gone, when it died. */
-  workInFlight(): WorkInFlight[] {
-    if (this.#workAtDeath !== null) return this.#workAtDeath
-    const works: WorkInFlight[] = []
-    for (const { busySinceMs, label, plugin, requestId } of this.#clients.values()) {
-      if (busySinceMs === 0) continue
-      works.push({ kind: 'request', name: label, plugin, id: requestId, for_ms: steadyMs() - busySinceMs })
-    }
-    return works
-  }
-
-  /** The lane has accepted a handshake. @param exchange null when the request was given up meanwhile */
-  accept(exchange: Exchange | null, text: string): void {
-    const [number, protocol] = parseNumbered(text)
-    this.#unhandled.addOpening()
-    const client = exchange?.acceptSocket(this, number, protocol) ?? null
-    if (client === null) return this.#send(KIND.SOCKET_CLOSED, number, numberedText(1006, ''))
-    this.#clients.set(number, client)
-    if (this.#pendingClose !== null) client.closeWhenIdle(...this.#pendingClose)
-  }
-
-  /** A frame of the lane. */
-  onFrame(kind: number, number: number, inbox: Inbox, at: number, length: number): void {
-    const client = this.#clients.get(number)
-    switch (kind) {
-      case KIND.SOCKET_SEND_TEXT:
-      case KIND.SOCKET_SEND_BYTES:
-        return client?.send(
-          new Uint8Array(inbox.bytes.buffer, inbox.bytes.byteOffset + at, length),
-          kind === KIND.SOCKET_SEND_BYTES,
-        )
-      case KIND.SOCKET_HANDLED: {
-        const weight = readNumber(inbox, at, length)
-        // Also when the socket is closed: the lane still handles its messages.
-        this.#unhandled.handled(weight)
-        return client?.handled(weight)
-      }
-      case KIND.SOCKET_CLOSE:
-        return client?.close(...parseNumbered(readText(inbox, at, length)))
-    }
-  }
-
-  /** Closes each socket as soon as no message of it is being handled, also sockets that are accepted later. */
-  closeWhenIdle(code: number, reason: string): void {
-    this.#pendingClose = [code, reason]
-    for (const client of [...this.#clients.values()]) client.closeWhenIdle(code, reason)
-  }
-
-  /** Closes all sockets now. */
-  closeAll(code: number, reason: string): void {
-    for (const client of [...this.#clients.values()]) client.close(code, reason)
-  }
-
-  /** The lane is gone: its sockets are closed. */
-  dispose(): void {
+  /** The lane is gone. */
+  close(): void {
     clearTimeout(this.#retryTimer)
     this.#waiting = []
-    this.#workAtDeath = this.workInFlight()
-    const clients = [...this.#clients.values()]
-    this.#clients.clear()
-    for (const client of clients) client.close(1012, 'service restart')
   }
 
-  // ── from clients ──────────────────────────────────────────────────────────
-
-  socketMessage(number: number, message: Uint8Array, isBinary: boolean): boolean {
-    if (!this.#unhandled.tryAdd(message.byteLength)) return false
+  message(number: number, message: Uint8Array, isBinary: boolean): void {
     const kind = isBinary ? KIND.SOCKET_BYTES : KIND.SOCKET_TEXT
     // A copy: the library reuses the memory.
     if (this.#waiting.length > 0 || !this.#trySend(kind, number, message)) {
       this.#wait({ kind, number, body: message.slice() })
     }
-    return true
   }
 
-  socketFlushed(number: number, bytes: number): void {
+  flushed(number: number, bytes: number): void {
     this.#send(KIND.SOCKET_FLUSHED, number, String(bytes))
   }
 
-  socketClosed(number: number, code: number, reason: string): void {
-    if (this.#clients.delete(number)) this.#send(KIND.SOCKET_CLOSED, number, numberedText(code, reason))
+  closed(number: number, code: number, reason: string): void {
+    this.#send(KIND.SOCKET_CLOSED, number, numberedText(code, reason))
+  }
+
+  refused(number: number): void {
+    this.closed(number, 1006, '')
   }
 
   /** Sends behind frames that wait: a close must not overtake a message. */

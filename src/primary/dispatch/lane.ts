@@ -15,10 +15,11 @@ import { Outbox } from '../../transport/rings/outbox.ts'
 import type { StreamReport } from '../../transport/stream-messages.ts'
 import { DeliveryCount } from '../events/delivery-count.ts'
 import type { Exchange } from '../http/exchange.ts'
+import { WorkerSockets } from '../http/worker-sockets.ts'
 import type { AdmissionQueue } from './admission-queue.ts'
 import { DrainRate, type DrainSpeed } from './drain-rate.ts'
 import { type FrameListener, LaneFrames } from './lane-frames.ts'
-import { LaneSockets } from './lane-sockets.ts'
+import { LaneSocketPort } from './lane-sockets.ts'
 import { type PlacedRequest, RequestSlots, workOf } from './request-slots.ts'
 
 /** Bytes of one ring: about 2,000 requests with a browser's headers. */
@@ -128,12 +129,13 @@ export class Lane {
   readonly port: MessagePort
   readonly heartbeat: HeartbeatReader
   readonly flight: FlightReader
-  readonly sockets: LaneSockets
+  readonly sockets: WorkerSockets
   readonly threadSide: ThreadSide
 
   readonly #listener: LaneListener
   readonly #bulk: MessagePort
   readonly #outbox: Outbox
+  readonly #socketPort: LaneSocketPort
   readonly #frames: LaneFrames<Lane>
   readonly #requests: RequestSlots
   readonly #deliveries = new DeliveryCount()
@@ -156,7 +158,8 @@ export class Lane {
     this.heartbeat = new HeartbeatReader(threadSide.heartbeat)
     this.flight = new FlightReader(threadSide.flight)
     this.#outbox = new Outbox(threadSide.inbound, port, bulk)
-    this.sockets = new LaneSockets(this.#outbox)
+    this.#socketPort = new LaneSocketPort(this.#outbox)
+    this.sockets = new WorkerSockets(this.#socketPort)
     this.#frames = new LaneFrames({
       lane: this,
       listener,
@@ -352,6 +355,7 @@ export class Lane {
       this.#listener.onFault(this, error)
     }
     this.#frames.close()
+    this.#socketPort.close()
     this.sockets.dispose()
     const unfinished = { requests: this.#requests.clear(), unreadDeliveries: this.#outbox.takeBackAll(KIND.DELIVERY) }
     this.#deliveries.count = 0

@@ -7,29 +7,50 @@ import type { FaultLog } from '../../runtime/endpoint/run.ts'
 import { type SocketSink, WebSocketServer } from '../../runtime/endpoint/sockets/server.ts'
 import { type RequestFrame, requestIdOf } from '../../transport/frames/request-frame.ts'
 import { type FlightRecorder, STEP_REQUEST } from '../../transport/memory/flight-recorder.ts'
-import {
-  type ClientSocket,
-  SOCKETS_MAX_UNHANDLED_BYTES,
-  type SocketWorker,
-  UnhandledMessages,
-} from './client-socket.ts'
 import type { Exchange, RequestHolder } from './exchange.ts'
 import type { BodySink } from './request-body.ts'
+import { type SocketPort, WorkerSockets } from './worker-sockets.ts'
 
 /** Requests at plugins of the primary whose answer has not begun, at most. */
 export const LOCAL_MAX_IN_FLIGHT = 4096
 /** It is called ten times a second, so a longer pause is one of the thread, milliseconds. */
 const STOOD_STILL_MS = 1000
 
+/** Tells the primary's own plugins of their sockets. */
+class LocalSocketPort implements SocketPort {
+  readonly #server: WebSocketServer
+
+  constructor(server: WebSocketServer) {
+    this.#server = server
+  }
+
+  message(number: number, message: Uint8Array, isBinary: boolean): void {
+    const copy = Buffer.from(message)
+    this.#server.received(number, isBinary ? copy : copy.toString(), copy.byteLength)
+  }
+
+  flushed(number: number, bytes: number): void {
+    this.#server.flushed(number, bytes)
+  }
+
+  closed(number: number, code: number, reason: string): void {
+    this.#server.closed(number, code, reason)
+  }
+
+  refused(number: number): void {
+    // Not at once: the `open` handler has not begun.
+    setImmediate(() => this.#server.closed(number, 1006, ''))
+  }
+}
+
 /** Runs the routes of primary plugins, in the listener's own thread. */
-export class LocalWorker implements ReplySink, SocketSink, RequestHolder, SocketWorker, BodySink {
+export class LocalWorker implements ReplySink, SocketSink, RequestHolder, BodySink {
   readonly index = -1
   readonly server: RequestServer
+  readonly sockets: WorkerSockets
   readonly #exchanges = new Map<number, Exchange>()
   /** Of them, those whose answer has begun. */
   readonly #lasting = new Set<number>()
-  readonly #sockets = new Map<number, ClientSocket>()
-  readonly #unhandled = new UnhandledMessages(SOCKETS_MAX_UNHANDLED_BYTES)
   readonly #flight: FlightRecorder | null
   /** Numbers of the steps in the flight recorder, by request. */
   readonly #steps = new Map<number, number>()
@@ -46,6 +67,7 @@ export class LocalWorker implements ReplySink, SocketSink, RequestHolder, Socket
   ) {
     this.#flight = flight
     const sockets = new WebSocketServer({ sink: this, onFault })
+    this.sockets = new WorkerSockets(new LocalSocketPort(sockets))
     const log: FaultLog = ({ template, owner }, requestId, thrown, where) =>
       onFault(template.text + where, owner.name, requestId, thrown)
     this.server = new RequestServer(this, log, sockets)
@@ -146,50 +168,21 @@ export class LocalWorker implements ReplySink, SocketSink, RequestHolder, Socket
 
   // ── sockets ───────────────────────────────────────────────────────────────
 
-  /** Closes each socket as soon as no message of it is being handled. */
-  closeSocketsWhenIdle(code: number, reason: string): void {
-    for (const socket of [...this.#sockets.values()]) socket.closeWhenIdle(code, reason)
-  }
-
-  closeSockets(code: number, reason: string): void {
-    for (const socket of [...this.#sockets.values()]) socket.close(code, reason)
-  }
-
   acceptSocket(requestId: number, number: number, protocol: string): void {
-    this.#unhandled.addOpening()
-    const socket = this.#take(requestId)?.acceptSocket(this, number, protocol) ?? null
-    if (socket !== null) this.#sockets.set(number, socket)
-    // Not at once: the `open` handler has not begun.
-    else setImmediate(() => this.server.sockets.closed(number, 1006, ''))
+    this.sockets.accept(this.#take(requestId) ?? null, number, protocol)
   }
 
   sendMessage(number: number, message: string | Uint8Array): boolean {
-    this.#sockets.get(number)?.send(Buffer.from(message as string), typeof message !== 'string')
+    this.sockets.send(number, Buffer.from(message as string), typeof message !== 'string')
     return true
   }
 
   messageHandled(number: number, weight: number): void {
-    this.#unhandled.handled(weight)
-    this.#sockets.get(number)?.handled(weight)
+    this.sockets.handled(number, weight)
   }
 
   closeSocket(number: number, code: number, reason: string): void {
-    this.#sockets.get(number)?.close(code, reason)
-  }
-
-  socketMessage(number: number, message: Uint8Array, isBinary: boolean): boolean {
-    if (!this.#unhandled.tryAdd(message.byteLength)) return false
-    const copy = Buffer.from(message)
-    this.server.sockets.received(number, isBinary ? copy : copy.toString(), copy.byteLength)
-    return true
-  }
-
-  socketFlushed(number: number, bytes: number): void {
-    this.server.sockets.flushed(number, bytes)
-  }
-
-  socketClosed(number: number, code: number, reason: string): void {
-    if (this.#sockets.delete(number)) this.server.sockets.closed(number, code, reason)
+    this.sockets.close(number, code, reason)
   }
 
   #last(id: number): Exchange | undefined {

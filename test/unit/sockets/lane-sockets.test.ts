@@ -3,7 +3,7 @@ import { test } from 'node:test'
 import { type ClientSocket, SOCKETS_MAX_UNHANDLED_BYTES } from '../../../src/primary/http/client-socket.ts'
 import { Exchange } from '../../../src/primary/http/exchange.ts'
 import type { ClientResponse, LibrarySocket, SocketUserData } from '../../../src/primary/http/library.ts'
-import { MESSAGE_OVERHEAD_BYTES, numberedText } from '../../../src/transport/frames/frames.ts'
+import { MESSAGE_OVERHEAD_BYTES } from '../../../src/transport/frames/frames.ts'
 import { laneOf } from '../../support/fake-lane.ts'
 
 const MIB = 1 << 20
@@ -25,7 +25,7 @@ const exchangeOf = (end: ClientSocket | null): Exchange => ({ acceptSocket: () =
 
 test('the messages of a lane that does not handle any are bounded for all of its sockets together', (t) => {
   const { sockets } = laneOf(t)
-  sockets.accept(exchangeOf(endOf([])), numberedText(1, ''))
+  sockets.accept(exchangeOf(endOf([])), 1, '')
   const message = new Uint8Array(MIB)
   let taken = 0
   while (sockets.socketMessage(taken % 2, message, true)) taken++
@@ -38,9 +38,9 @@ test('the messages of a lane that does not handle any are bounded for all of its
 test('a lane that leaves tells its sockets, and those that come meanwhile', (t) => {
   const { sockets } = laneOf(t)
   const closes: unknown[][] = []
-  sockets.accept(exchangeOf(endOf(closes)), numberedText(1, ''))
+  sockets.accept(exchangeOf(endOf(closes)), 1, '')
   sockets.closeWhenIdle(1012, 'bye')
-  sockets.accept(exchangeOf(endOf(closes)), numberedText(2, ''))
+  sockets.accept(exchangeOf(endOf(closes)), 2, '')
   assert.deepEqual(closes, [
     ['leave', 1012, 'bye'],
     ['leave', 1012, 'bye'],
@@ -51,9 +51,9 @@ test('a lane that leaves tells its sockets, and those that come meanwhile', (t) 
 test('a lane that is gone has closed its sockets, and still tells what they were at', (t) => {
   const lane = laneOf(t)
   const closes: unknown[][] = []
-  lane.sockets.accept(exchangeOf(endOf(closes, Date.now() - 50)), numberedText(1, ''))
-  lane.sockets.accept(exchangeOf(endOf(closes)), numberedText(2, ''))
-  lane.sockets.accept(exchangeOf(null), numberedText(3, ''))
+  lane.sockets.accept(exchangeOf(endOf(closes, Date.now() - 50)), 1, '')
+  lane.sockets.accept(exchangeOf(endOf(closes)), 2, '')
+  lane.sockets.accept(exchangeOf(null), 3, '')
   assert.equal(lane.sockets.size, 2)
   lane.dispose()
   assert.deepEqual(closes, [
