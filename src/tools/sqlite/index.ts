@@ -27,7 +27,7 @@ import { type Answer, failed, type Order, runHeavy, type SendOrder, StatementPro
 import { LogSync } from './log-sync.ts'
 import { SqliteMigrations } from './migration-driver.ts'
 import { PromptFunctions } from './promptness.ts'
-import { type FaultListener, QueuedTransaction, QueuedWrite } from './queued.ts'
+import { type FaultListener, Transaction, Write } from './queued.ts'
 import { PULSE_MS } from './transaction.ts'
 import { WriteQueue } from './write-queue.ts'
 import { FAULT_TEXTS, faultOf, WriteWatch } from './write-watch.ts'
@@ -186,9 +186,7 @@ export default class SqliteDb implements Tool, SqlDatabase {
   ): Promise<T> {
     const queued = { work, accompany, promptness: this.#promptFunctions.of(handler), instrument: this.#instrument }
     return new Promise((resolvePromise, reject) => {
-      this.#writes.push(
-        new QueuedTransaction(queued, this.#faults, resolvePromise as (result: unknown) => void, reject),
-      )
+      this.#writes.push(new Transaction(queued, this.#faults, resolvePromise as (result: unknown) => void, reject))
     })
   }
 
@@ -342,7 +340,7 @@ export default class SqliteDb implements Tool, SqlDatabase {
 
   #write(sql: string, params: readonly SqlValue[], solitary: boolean): Promise<Outcome> {
     return new Promise((resolvePromise, reject) => {
-      this.#writes.push(new QueuedWrite({ sql, params, solitary }, this.#faults, resolvePromise, reject))
+      this.#writes.push(new Write({ sql, params, solitary }, this.#faults, resolvePromise, reject))
     })
   }
 

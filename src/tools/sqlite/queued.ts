@@ -8,38 +8,6 @@ import { type Outcome, WAIT_MS } from '../../stores/sql/database.ts'
 import type { Promptness } from './promptness.ts'
 import { TransactionRun, type TransactionSession } from './transaction.ts'
 
-/** A single statement that writes. */
-export interface Write {
-  readonly kind: 'write'
-  readonly sql: string
-  readonly params: readonly unknown[]
-  /** It cannot run in one transaction with others. */
-  readonly solitary: boolean
-  /** It was in a commit that failed, and is run again by itself. */
-  isAlone: boolean
-  readonly deadlineMs: number
-  resolve(outcome: Outcome): void
-  reject(error: DbError): void
-}
-
-/** A transaction. It shares its commit with others where it can. */
-export interface Transaction {
-  readonly kind: 'transaction'
-  /** `alone`: it waits for more than its `tx`, or was in a commit that failed. `process`: it has met a heavy statement. */
-  mode: 'shared' | 'alone' | 'process'
-  readonly promptness: Promptness
-  /** It has a savepoint when it shares a commit, whatever is known of its function. */
-  isGuarded: boolean
-  readonly deadlineMs: number
-  /** Runs its function on a session that has begun, in the asynchronous context of its caller. */
-  start(session: TransactionSession): TransactionRun
-  resolve(result: unknown): void
-  /** Its function has thrown, or the commit has failed. */
-  fail(thrown: unknown): void
-  /** It has not run. */
-  reject(error: DbError): void
-}
-
 /** Something that holds the write lock until it has settled. */
 export interface Exclusive {
   readonly kind: 'exclusive'
@@ -64,11 +32,14 @@ export interface FaultListener {
 
 type Settle<T> = (value: T) => void
 
-export class QueuedWrite implements Write {
+/** A single statement that writes. */
+export class Write {
   readonly kind = 'write'
   readonly sql: string
   readonly params: readonly SqlValue[]
+  /** It cannot run in one transaction with others. */
   readonly solitary: boolean
+  /** It was in a commit that failed, and is run again by itself. */
   isAlone = false
   readonly deadlineMs = performance.now() + WAIT_MS
   readonly #faults: FaultListener
@@ -108,10 +79,15 @@ interface TransactionWork {
   readonly instrument: <T extends object>(tx: T) => T
 }
 
-/** In the asynchronous context of its caller: the queue runs it in that of another one. */
-export class QueuedTransaction extends AsyncResource implements Transaction {
+/**
+ * A transaction. It shares its commit with others where it can. In the asynchronous context of its caller: the queue runs it in that of another
+ * one.
+ */
+export class Transaction extends AsyncResource {
   readonly kind = 'transaction'
-  mode: Transaction['mode'] = 'shared'
+  /** `alone`: it waits for more than its `tx`, or was in a commit that failed. `process`: it has met a heavy statement. */
+  mode: 'shared' | 'alone' | 'process' = 'shared'
+  /** It has a savepoint when it shares a commit, whatever is known of its function. */
   isGuarded = false
   readonly promptness: Promptness
   readonly deadlineMs = performance.now() + WAIT_MS
@@ -129,6 +105,7 @@ export class QueuedTransaction extends AsyncResource implements Transaction {
     this.#reject = reject
   }
 
+  /** Runs its function on a session that has begun. */
   start(session: TransactionSession): TransactionRun {
     return this.runInAsyncScope(startRun, undefined, this.#work, session)
   }
@@ -137,11 +114,13 @@ export class QueuedTransaction extends AsyncResource implements Transaction {
     this.#resolve(result)
   }
 
+  /** Its function has thrown, or the commit has failed. */
   fail(thrown: unknown): void {
     this.#faults.noteFailure(thrown)
     this.#reject(thrown)
   }
 
+  /** It has not run. */
   reject(error: DbError): void {
     this.#faults.noteFault(error)
     this.#reject(error)

@@ -6,11 +6,18 @@ import { isInstance } from '../../core/errors/description.ts'
 import type { Outcome } from '../../stores/sql/database.ts'
 import type { Connection } from './connection.ts'
 import { isBusy, isConstraint, toDbError } from './failure.ts'
-import { MAX_BATCH_MS, MAX_WRITES, type Settle } from './group-commit.ts'
 import { LaneSession } from './heavy-statements.ts'
 import { noteRun } from './promptness.ts'
 import type { Item, Transaction, Write } from './queued.ts'
 import { beginsAgainAlone, type TransactionRun } from './transaction.ts'
+
+/** Most writes and transactions in one commit. */
+export const MAX_ITEMS = 512
+/** After so many milliseconds what has run is committed, so that the event loop and other threads get their turn. */
+const MAX_BATCH_MS = 5
+
+/** Calls `answer` when everything that is committed by now is as safe as the settings want; `fail` when the disk did not take it. */
+export type Settle = (answer: () => void, fail: (error: DbError) => void) => void
 
 /**
  * Tells runs that wait for nothing but their `tx` from others. Statements answer at once, so the former end while the thread works off
@@ -42,6 +49,8 @@ export class Quiet {
 /** The front of the queue. */
 export interface Front {
   peek(): Item | undefined
+  /** The item behind that. */
+  peekSecond(): Item | undefined
   take(): void
   /** They run again, before all others and in this order. */
   putBack(items: readonly (Write | Transaction)[]): void
@@ -75,8 +84,11 @@ interface Begun {
 }
 
 /**
- * Runs the transactions and the writes at the front of the queue in one commit, one after the other, and answers them after it.
+ * Runs the transactions and the writes at the front of the queue in one commit, one after the other, and answers them after it. A write by itself
+ * is a commit.
  *
+ * Writes have no savepoints: SQLite undoes a statement that fails by itself and leaves the transaction open
+ * (https://sqlite.org/lang_conflict.html, ABORT).
  * A transaction has a savepoint, so that it can fail alone, unless the last runs of its function have all succeeded: savepoints cost a third
  * of a small transaction. When such a one fails nevertheless, all are undone and run again, now with savepoints. The first may be one that waits for more than its `tx`: it then goes on by
  * itself. Others follow only where that is not to be expected. When it happens nevertheless, the run is given up and undone, and the
@@ -97,17 +109,22 @@ export class SharedCommit {
     this.#settle = settle
   }
 
-  /** Never rejects for what the items do. */
-  async run(): Promise<BatchEnd> {
+  /**
+   * Never rejects for what the items do. No await comes before the commit of writes, so that the lock is held only for synchronous work.
+   * @param hasTransactions false: there are only writes
+   */
+  async run(hasTransactions: boolean): Promise<BatchEnd> {
     const connection = this.#connection
+    const head = this.#front.peek()!
+    if (head.kind === 'write' && this.#isByItself(head)) return this.#runAlone(head)
     try {
       connection.begin()
-      this.#hasDeferred = connection.hasDeferredConstraints
+      // Of writes each is run again alone when the commit finds one violated.
+      this.#hasDeferred = hasTransactions && connection.hasDeferredConstraints
     } catch (thrown) {
       if (isBusy(thrown)) return 'busy'
-      const item = this.#front.peek()!
       this.#front.take()
-      item.reject(toDbError(thrown))
+      head.reject(toDbError(thrown))
       return 'done'
     }
     try {
@@ -119,6 +136,27 @@ export class SharedCommit {
       this.#current?.reject(toDbError(thrown))
       return 'done'
     }
+  }
+
+  #isByItself(write: Write): boolean {
+    if (isAlone(write)) return true
+    const second = this.#front.peekSecond()
+    return second === undefined || second.kind === 'exclusive' || (second.kind === 'write' && isAlone(second))
+  }
+
+  #runAlone(write: Write): BatchEnd {
+    try {
+      const outcome = this.#connection.run(write.sql, write.params)
+      this.#settle(
+        () => write.resolve(outcome),
+        (error) => write.reject(error),
+      )
+    } catch (thrown) {
+      if (isBusy(thrown)) return 'busy'
+      write.reject(toDbError(thrown))
+    }
+    this.#front.take()
+    return 'done'
   }
 
   async #runTogether(): Promise<BatchEnd> {
@@ -146,9 +184,8 @@ export class SharedCommit {
     if (item === undefined || item.kind === 'exclusive') return null
     const { length } = this.#parts
     if (length > 0) {
-      if (length >= MAX_WRITES || this.#connection.endsSharing) return null
-      const joins = item.kind === 'write' ? !item.solitary && !item.isAlone : item.mode === 'shared'
-      if (!joins || (item.kind === 'transaction' && item.promptness.score < 1)) return null
+      if (length >= MAX_ITEMS || this.#connection.endsSharing) return null
+      if (isAlone(item) || (item.kind === 'transaction' && item.promptness.score < 1)) return null
       const last = this.#parts.at(-1)!
       if (isAlone(last.item) || (this.#hasDeferred && last.wrote)) return null
     }

@@ -3,11 +3,10 @@ import { MAX_WAITING, WAIT_MS } from '../../stores/sql/database.ts'
 import type { WriteLock } from '../../transport/memory/write-lock.ts'
 import type { Connection } from './connection.ts'
 import { isBusy, toDbError } from './failure.ts'
-import { commitTogether, MAX_WRITES, type Settle } from './group-commit.ts'
 import { ProcessSession, type SendOrder } from './heavy-statements.ts'
 import type { LogSync } from './log-sync.ts'
 import type { Exclusive, Item, Transaction } from './queued.ts'
-import { type Front, finish, type Late, SharedCommit } from './shared-commit.ts'
+import { type Front, finish, type Late, MAX_ITEMS, type Settle, SharedCommit } from './shared-commit.ts'
 import { endOf, PULSE_MS } from './transaction.ts'
 
 /** Longest pause between two attempts while another process holds SQLite's lock, in milliseconds. */
@@ -107,12 +106,7 @@ export class WriteQueue {
     if (head.kind === 'exclusive') return this.#runExclusive(head)
     try {
       if (head.kind === 'transaction' && head.mode === 'process') return await this.#runInProcess(head)
-      if (this.#hasTransactionAhead()) return await this.#runShared()
-      // No await before the commit, so that the lock is held only for synchronous work.
-      const { settled, busy } = commitTogether(this.#options.connection(), this.#items, this.#settle)
-      this.#items.splice(0, settled)
-      if (settled > 0) this.#busyCount = 0
-      return busy
+      return await this.#runShared()
     } catch (thrown) {
       // A fault of the connection itself: the queue continues with the next item.
       if (this.#items[0] === head) this.#items.shift()
@@ -123,7 +117,7 @@ export class WriteQueue {
 
   /** True when a transaction is among what the next commit may hold. */
   #hasTransactionAhead(): boolean {
-    const length = Math.min(this.#items.length, MAX_WRITES)
+    const length = Math.min(this.#items.length, MAX_ITEMS)
     for (let i = 0; i < length; i++) {
       const item = this.#items[i]!
       if (item.kind === 'transaction') return true
@@ -133,9 +127,10 @@ export class WriteQueue {
   }
 
   async #runShared(): Promise<boolean> {
-    const connection = this.#options.transactions()
+    const hasTransactions = this.#hasTransactionAhead()
+    const connection = hasTransactions ? this.#options.transactions() : this.#options.connection()
     try {
-      const end = await new SharedCommit(connection, this.#front, this.#settle).run()
+      const end = await new SharedCommit(connection, this.#front, this.#settle).run(hasTransactions)
       if (end === 'busy') return true
       this.#busyCount = 0
       if (end !== 'done') await this.#finish(end, () => connection.hasWritten)
@@ -147,6 +142,7 @@ export class WriteQueue {
 
   readonly #front: Front = {
     peek: () => this.#items[0],
+    peekSecond: () => this.#items[1],
     take: () => {
       this.#items.shift()
       this.#takenCount++
