@@ -3,7 +3,6 @@ import { connect, type Socket } from 'node:net'
 import { describe, it } from 'node:test'
 import { fileURLToPath } from 'node:url'
 import { LastingAnswers } from '../../../src/primary/http/lasting-answers.ts'
-import { LISTENERS } from '../../support/exchange-service.ts'
 import { type Heddle, startHeddle } from '../../support/heddle.ts'
 import { ask, assertFailure, headerOf, readHead, requestText } from '../../support/raw-client.ts'
 import { shareService } from '../../support/shared-service.ts'
@@ -22,7 +21,7 @@ const share = (env: Record<string, string>): (() => Heddle) =>
     startHeddle(owner, {
       domains: [LASTING],
       lanes: 1,
-      env: { HTTP_LISTENER: LISTENERS[0], LANE_MAX_INFLIGHT: '2', ...env },
+      env: { LANE_MAX_INFLIGHT: '2', ...env },
     }),
   )
 

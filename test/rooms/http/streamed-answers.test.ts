@@ -6,7 +6,7 @@ import { connect } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { after, before, describe, it } from 'node:test'
-import { LISTENERS, shareExchange } from '../../support/exchange-service.ts'
+import { shareExchange } from '../../support/exchange-service.ts'
 import { isNodeListener } from '../../support/listener.ts'
 import { until } from '../../support/until.ts'
 
@@ -14,192 +14,190 @@ import { until } from '../../support/until.ts'
 const ON_THE_WAY_MAX_BYTES = 16 << 20
 const BLOCK_BYTES = 50_000
 
-for (const listener of LISTENERS) {
-  describe(`answers that are streamed, by the listener ${listener}`, () => {
-    const service = shareExchange(listener)
-    const text = async (path: string) => (await service().fetch(path)).text()
-    const stateOf = async (key: string) => (await service().json(`/lane/asked-state?key=${key}`)).body
-    const hasEnded = (key: string) => until(async () => (await stateOf(`ended-${key}`)) === true, `${key} has ended`)
-    let folder: string
-    before(async () => {
-      folder = await mkdtemp(join(tmpdir(), 'heddle-files-'))
-      await writeFile(join(folder, 'bill é.txt'), 'x'.repeat(150_000))
-      await writeFile(join(folder, '.hidden'), 'secret')
-    })
-    after(() => rm(folder, { recursive: true }))
-
-    for (const thread of ['/lane', '/primary']) {
-      const unique = (name: string) => `${name}-${thread.slice(1)}`
-
-      it(`leave as they are made: ${thread}`, async () => {
-        const key = unique('gate')
-        const answer = await service().fetch(`${thread}/gated/${key}`)
-        assert.equal(answer.headers.get('content-type'), 'text/plain; charset=utf-8')
-        const reader = answer.body!.getReader()
-        assert.equal(Buffer.from((await reader.read()).value!).toString(), 'first ')
-        // The generator waits for this: the first chunk was not kept for the second.
-        await service().fetch(`/lane/set-state?key=open-${key}`)
-        let rest = ''
-        for (let next = await reader.read(); !next.done; next = await reader.read()) {
-          rest += Buffer.from(next.value).toString()
-        }
-        assert.equal(rest, 'second é')
-      })
-
-      it(`answer a request of which no length was told, as the last of its connection where its end is not certain: ${thread}`, async () => {
-        for (const [path, length] of [
-          ['/kinds/large', 205_001],
-          [`/file?path=${encodeURIComponent(join(folder, 'bill é.txt'))}`, 150_000],
-        ] as const) {
-          const sent = request({
-            port: service().port,
-            path: thread + path,
-            headers: { 'transfer-encoding': 'chunked' },
-          })
-          sent.write('some')
-          sent.end('thing')
-          const [answer] = (await once(sent, 'response')) as [IncomingMessage]
-          const bytes = Buffer.concat(await answer.toArray()).byteLength
-          const isLast = answer.headers.connection === 'close'
-          assert.deepEqual([answer.statusCode, bytes], [200, length])
-          assert.ok(isLast || listener === 'node' || isNodeListener, 'the last of its connection')
-        }
-      })
-
-      it(`of events begin with the first of them, so that a handler may refuse: ${thread}`, async () => {
-        const events = (kind: string) => service().fetch(`${thread}/events/${kind}`)
-        const refused = await events('refused')
-        const envelope = { success: false, error: 'There is no such kind', code: 'NO_KIND' }
-        assert.deepEqual([refused.status, await refused.json()], [404, envelope])
-        assert.equal((await events('broken')).status, 500)
-        const sent = await events('sent')
-        assert.deepEqual([sent.status, sent.headers.get('x-kind')], [200, 'sent'])
-        assert.match(await sent.text(), /^: open\n\ndata: \{"kind":"sent"\}\n\n$/)
-        assert.match(await (await events('late')).text(), /data: \{"kind":"late"\}\n\n$/)
-        // Its client is told that it is connected all the same.
-        const silent = await events('silent')
-        assert.equal(silent.status, 200)
-        await silent.body!.cancel()
-      })
-
-      it(`are iterables of text, bytes and values, Readables and streams of the web: ${thread}`, async () => {
-        const kinds = async (kind: string) => {
-          const answer = await service().fetch(`${thread}/kinds/${kind}`)
-          const body = Buffer.from(await answer.arrayBuffer()).toString('latin1')
-          return [answer.status, answer.headers.get('content-type'), body]
-        }
-        assert.deepEqual(await kinds('text'), [200, 'text/plain; charset=utf-8', '<p>'])
-        assert.deepEqual(await kinds('bytes'), [200, 'application/octet-stream', '\x00\xff\x01'])
-        assert.deepEqual(await kinds('web'), [200, 'application/octet-stream', 'of the web'])
-        assert.deepEqual(await kinds('values'), [200, 'application/x-ndjson; charset=utf-8', '{"n":1}\n[2]\nnull\n'])
-        assert.deepEqual(await kinds('nothing'), [200, 'text/plain; charset=utf-8', ''])
-        assert.deepEqual(await kinds('typed'), [203, 'text/csv', 'a,b\n1,2\n'])
-        // A Readable of texts makes bytes of them only when it is told to.
-        assert.deepEqual(await kinds('late'), [200, 'text/plain; charset=utf-8', 'late'])
-        assert.equal((await text(`${thread}/kinds/large`)).length, 205_001)
-      })
-
-      it(`answer HEAD with their head, and 204 with nothing, and end the stream: ${thread}`, async () => {
-        const head = await service().fetch(`${thread}/silent/${unique('head')}`, { method: 'HEAD' })
-        assert.deepEqual([head.status, head.headers.get('content-type')], [200, 'application/octet-stream'])
-        await hasEnded(unique('head'))
-        assert.equal((await service().fetch(`${thread}/no-content`)).status, 204)
-        await hasEnded('no-content')
-      })
-
-      it(`that fail before the first chunk are 500, and later break off; the log names the line: ${thread}`, async () => {
-        const first = await service().json(`${thread}/fails/first`)
-        assert.deepEqual([first.status, first.body], [500, { success: false, error: 'Internal server error' }])
-        for (const path of ['later', 'value']) {
-          // The client of Node 26 does not even tell the head when the end has come with it.
-          const answer = await service()
-            .fetch(`${thread}/fails/${path}`)
-            .catch(({ cause }) => assert.equal(cause.code, 'UND_ERR_SOCKET'))
-          if (answer === undefined) continue
-          assert.equal(answer.status, 200)
-          await assert.rejects(answer.text())
-        }
-        for (const what of ['before the first chunk', 'after the first chunk', 'no JSON: function']) {
-          const { stack } = await until(
-            async () => service().logs.find(({ msg }) => msg.includes(what) && msg.startsWith(thread)),
-            `the log of ${what}`,
-          )
-          if (what.startsWith('no')) continue
-          assert.match(String(stack), /stream-routes\.ts:\d+/)
-        }
-      })
-
-      it(`keep the pace of their client, and end when it leaves: ${thread}`, async () => {
-        const key = unique('slow')
-        const socket = connect(service().port, '127.0.0.1')
-        await once(socket, 'connect')
-        socket.write(`GET ${thread}/endless/${key} HTTP/1.1\r\nhost: test\r\n\r\n`)
-        socket.pause()
-        let seen = -1
-        // It stands still when everything between it and the client is full.
-        const blocks: number = await until(async () => {
-          const now = Number(await stateOf(`blocks-${key}`))
-          if (now > 0 && now === seen) return now
-          seen = now
-          await new Promise((resolve) => setTimeout(resolve, 100))
-          return undefined
-        }, 'the handler waits')
-        assert.ok(blocks * BLOCK_BYTES < ON_THE_WAY_MAX_BYTES, `${blocks} blocks`)
-        socket.resume()
-        await until(async () => Number(await stateOf(`blocks-${key}`)) > blocks + 10, 'it goes on')
-        socket.destroy()
-        await hasEnded(key)
-      })
-
-      it(`that wait for something end when their client leaves: ${thread}`, async () => {
-        for (const path of ['waiting', 'silent']) {
-          const key = unique(path)
-          const request = get(`${service().url}${thread}/${path}/${key}`)
-          request.on('error', () => {})
-          const [answer] = (await once(request, 'response')) as [IncomingMessage]
-          await once(answer, 'data')
-          answer.on('error', () => {})
-          request.destroy()
-          await hasEnded(key)
-        }
-      })
-
-      it(`are files, with ranges and 304: ${thread}`, async () => {
-        const path = encodeURIComponent(join(folder, 'bill é.txt'))
-        const file = `${thread}/file?path=${path}`
-        const whole = await service().fetch(`${file}&download=true`)
-        assert.equal((await whole.text()).length, 150_000)
-        const { etag, ...headers } = Object.fromEntries(whole.headers) as Record<string, string>
-        assert.equal(headers['content-type'], 'text/plain; charset=utf-8')
-        assert.equal(headers['content-length'], '150000')
-        assert.equal(headers['cache-control'], 'no-cache')
-        assert.equal(
-          headers['content-disposition'],
-          `attachment; filename="bill _.txt"; filename*=UTF-8''bill%20%C3%A9.txt`,
-        )
-        assert.equal((await service().fetch(file, { headers: { 'if-none-match': etag! } })).status, 304)
-        const part = await service().fetch(file, { headers: { range: 'bytes=10-12' } })
-        assert.deepEqual(
-          [part.status, part.headers.get('content-range'), await part.text()],
-          [206, 'bytes 10-12/150000', 'xxx'],
-        )
-        assert.equal((await service().fetch(file, { headers: { range: 'bytes=150000-' } })).status, 416)
-        assert.equal((await service().fetch(`${file}&type=text/csv`)).headers.get('content-type'), 'text/csv')
-
-        assert.equal((await service().fetch(`${file}.gone`)).status, 404)
-        const inRoot = async (name: string) =>
-          (await service().fetch(`${thread}/file?root=${encodeURIComponent(folder)}&path=${encodeURIComponent(name)}`))
-            .status
-        assert.deepEqual(
-          [
-            await inRoot('bill é.txt'),
-            await inRoot('.hidden'),
-            await inRoot('../../etc/passwd'),
-            await inRoot('/etc/passwd'),
-          ],
-          [200, 404, 404, 404],
-        )
-      })
-    }
+describe('answers that are streamed', () => {
+  const service = shareExchange()
+  const text = async (path: string) => (await service().fetch(path)).text()
+  const stateOf = async (key: string) => (await service().json(`/lane/asked-state?key=${key}`)).body
+  const hasEnded = (key: string) => until(async () => (await stateOf(`ended-${key}`)) === true, `${key} has ended`)
+  let folder: string
+  before(async () => {
+    folder = await mkdtemp(join(tmpdir(), 'heddle-files-'))
+    await writeFile(join(folder, 'bill é.txt'), 'x'.repeat(150_000))
+    await writeFile(join(folder, '.hidden'), 'secret')
   })
-}
+  after(() => rm(folder, { recursive: true }))
+
+  for (const thread of ['/lane', '/primary']) {
+    const unique = (name: string) => `${name}-${thread.slice(1)}`
+
+    it(`leave as they are made: ${thread}`, async () => {
+      const key = unique('gate')
+      const answer = await service().fetch(`${thread}/gated/${key}`)
+      assert.equal(answer.headers.get('content-type'), 'text/plain; charset=utf-8')
+      const reader = answer.body!.getReader()
+      assert.equal(Buffer.from((await reader.read()).value!).toString(), 'first ')
+      // The generator waits for this: the first chunk was not kept for the second.
+      await service().fetch(`/lane/set-state?key=open-${key}`)
+      let rest = ''
+      for (let next = await reader.read(); !next.done; next = await reader.read()) {
+        rest += Buffer.from(next.value).toString()
+      }
+      assert.equal(rest, 'second é')
+    })
+
+    it(`answer a request of which no length was told, as the last of its connection where its end is not certain: ${thread}`, async () => {
+      for (const [path, length] of [
+        ['/kinds/large', 205_001],
+        [`/file?path=${encodeURIComponent(join(folder, 'bill é.txt'))}`, 150_000],
+      ] as const) {
+        const sent = request({
+          port: service().port,
+          path: thread + path,
+          headers: { 'transfer-encoding': 'chunked' },
+        })
+        sent.write('some')
+        sent.end('thing')
+        const [answer] = (await once(sent, 'response')) as [IncomingMessage]
+        const bytes = Buffer.concat(await answer.toArray()).byteLength
+        const isLast = answer.headers.connection === 'close'
+        assert.deepEqual([answer.statusCode, bytes], [200, length])
+        assert.ok(isLast || isNodeListener, 'the last of its connection')
+      }
+    })
+
+    it(`of events begin with the first of them, so that a handler may refuse: ${thread}`, async () => {
+      const events = (kind: string) => service().fetch(`${thread}/events/${kind}`)
+      const refused = await events('refused')
+      const envelope = { success: false, error: 'There is no such kind', code: 'NO_KIND' }
+      assert.deepEqual([refused.status, await refused.json()], [404, envelope])
+      assert.equal((await events('broken')).status, 500)
+      const sent = await events('sent')
+      assert.deepEqual([sent.status, sent.headers.get('x-kind')], [200, 'sent'])
+      assert.match(await sent.text(), /^: open\n\ndata: \{"kind":"sent"\}\n\n$/)
+      assert.match(await (await events('late')).text(), /data: \{"kind":"late"\}\n\n$/)
+      // Its client is told that it is connected all the same.
+      const silent = await events('silent')
+      assert.equal(silent.status, 200)
+      await silent.body!.cancel()
+    })
+
+    it(`are iterables of text, bytes and values, Readables and streams of the web: ${thread}`, async () => {
+      const kinds = async (kind: string) => {
+        const answer = await service().fetch(`${thread}/kinds/${kind}`)
+        const body = Buffer.from(await answer.arrayBuffer()).toString('latin1')
+        return [answer.status, answer.headers.get('content-type'), body]
+      }
+      assert.deepEqual(await kinds('text'), [200, 'text/plain; charset=utf-8', '<p>'])
+      assert.deepEqual(await kinds('bytes'), [200, 'application/octet-stream', '\x00\xff\x01'])
+      assert.deepEqual(await kinds('web'), [200, 'application/octet-stream', 'of the web'])
+      assert.deepEqual(await kinds('values'), [200, 'application/x-ndjson; charset=utf-8', '{"n":1}\n[2]\nnull\n'])
+      assert.deepEqual(await kinds('nothing'), [200, 'text/plain; charset=utf-8', ''])
+      assert.deepEqual(await kinds('typed'), [203, 'text/csv', 'a,b\n1,2\n'])
+      // A Readable of texts makes bytes of them only when it is told to.
+      assert.deepEqual(await kinds('late'), [200, 'text/plain; charset=utf-8', 'late'])
+      assert.equal((await text(`${thread}/kinds/large`)).length, 205_001)
+    })
+
+    it(`answer HEAD with their head, and 204 with nothing, and end the stream: ${thread}`, async () => {
+      const head = await service().fetch(`${thread}/silent/${unique('head')}`, { method: 'HEAD' })
+      assert.deepEqual([head.status, head.headers.get('content-type')], [200, 'application/octet-stream'])
+      await hasEnded(unique('head'))
+      assert.equal((await service().fetch(`${thread}/no-content`)).status, 204)
+      await hasEnded('no-content')
+    })
+
+    it(`that fail before the first chunk are 500, and later break off; the log names the line: ${thread}`, async () => {
+      const first = await service().json(`${thread}/fails/first`)
+      assert.deepEqual([first.status, first.body], [500, { success: false, error: 'Internal server error' }])
+      for (const path of ['later', 'value']) {
+        // The client of Node 26 does not even tell the head when the end has come with it.
+        const answer = await service()
+          .fetch(`${thread}/fails/${path}`)
+          .catch(({ cause }) => assert.equal(cause.code, 'UND_ERR_SOCKET'))
+        if (answer === undefined) continue
+        assert.equal(answer.status, 200)
+        await assert.rejects(answer.text())
+      }
+      for (const what of ['before the first chunk', 'after the first chunk', 'no JSON: function']) {
+        const { stack } = await until(
+          async () => service().logs.find(({ msg }) => msg.includes(what) && msg.startsWith(thread)),
+          `the log of ${what}`,
+        )
+        if (what.startsWith('no')) continue
+        assert.match(String(stack), /stream-routes\.ts:\d+/)
+      }
+    })
+
+    it(`keep the pace of their client, and end when it leaves: ${thread}`, async () => {
+      const key = unique('slow')
+      const socket = connect(service().port, '127.0.0.1')
+      await once(socket, 'connect')
+      socket.write(`GET ${thread}/endless/${key} HTTP/1.1\r\nhost: test\r\n\r\n`)
+      socket.pause()
+      let seen = -1
+      // It stands still when everything between it and the client is full.
+      const blocks: number = await until(async () => {
+        const now = Number(await stateOf(`blocks-${key}`))
+        if (now > 0 && now === seen) return now
+        seen = now
+        await new Promise((resolve) => setTimeout(resolve, 100))
+        return undefined
+      }, 'the handler waits')
+      assert.ok(blocks * BLOCK_BYTES < ON_THE_WAY_MAX_BYTES, `${blocks} blocks`)
+      socket.resume()
+      await until(async () => Number(await stateOf(`blocks-${key}`)) > blocks + 10, 'it goes on')
+      socket.destroy()
+      await hasEnded(key)
+    })
+
+    it(`that wait for something end when their client leaves: ${thread}`, async () => {
+      for (const path of ['waiting', 'silent']) {
+        const key = unique(path)
+        const request = get(`${service().url}${thread}/${path}/${key}`)
+        request.on('error', () => {})
+        const [answer] = (await once(request, 'response')) as [IncomingMessage]
+        await once(answer, 'data')
+        answer.on('error', () => {})
+        request.destroy()
+        await hasEnded(key)
+      }
+    })
+
+    it(`are files, with ranges and 304: ${thread}`, async () => {
+      const path = encodeURIComponent(join(folder, 'bill é.txt'))
+      const file = `${thread}/file?path=${path}`
+      const whole = await service().fetch(`${file}&download=true`)
+      assert.equal((await whole.text()).length, 150_000)
+      const { etag, ...headers } = Object.fromEntries(whole.headers) as Record<string, string>
+      assert.equal(headers['content-type'], 'text/plain; charset=utf-8')
+      assert.equal(headers['content-length'], '150000')
+      assert.equal(headers['cache-control'], 'no-cache')
+      assert.equal(
+        headers['content-disposition'],
+        `attachment; filename="bill _.txt"; filename*=UTF-8''bill%20%C3%A9.txt`,
+      )
+      assert.equal((await service().fetch(file, { headers: { 'if-none-match': etag! } })).status, 304)
+      const part = await service().fetch(file, { headers: { range: 'bytes=10-12' } })
+      assert.deepEqual(
+        [part.status, part.headers.get('content-range'), await part.text()],
+        [206, 'bytes 10-12/150000', 'xxx'],
+      )
+      assert.equal((await service().fetch(file, { headers: { range: 'bytes=150000-' } })).status, 416)
+      assert.equal((await service().fetch(`${file}&type=text/csv`)).headers.get('content-type'), 'text/csv')
+
+      assert.equal((await service().fetch(`${file}.gone`)).status, 404)
+      const inRoot = async (name: string) =>
+        (await service().fetch(`${thread}/file?root=${encodeURIComponent(folder)}&path=${encodeURIComponent(name)}`))
+          .status
+      assert.deepEqual(
+        [
+          await inRoot('bill é.txt'),
+          await inRoot('.hidden'),
+          await inRoot('../../etc/passwd'),
+          await inRoot('/etc/passwd'),
+        ],
+        [200, 404, 404, 404],
+      )
+    })
+  }
+})

@@ -4,7 +4,7 @@ import { mkdir, mkdtemp, readdir, readFile, readlink, rm } from 'node:fs/promise
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { after, before, describe, it } from 'node:test'
-import { LISTENERS, shareExchange } from '../../support/exchange-service.ts'
+import { shareExchange } from '../../support/exchange-service.ts'
 import { ask, RawConnection, requestText } from '../../support/raw-client.ts'
 import { until } from '../../support/until.ts'
 
@@ -19,253 +19,251 @@ const sha1 = (bytes: string | Uint8Array): string => createHash('sha1').update(b
 const chunkOf = (bytes: Uint8Array): Buffer =>
   Buffer.concat([Buffer.from(`${bytes.byteLength.toString(16)}\r\n`), bytes, Buffer.from('\r\n')])
 
-for (const listener of LISTENERS) {
-  describe(`bodies that are streamed, by the listener ${listener}`, () => {
-    const service = shareExchange(listener)
-    const noise = randomBytes(3_000_000)
-    let folder: string
-    /** Clients that stop in the middle, from the beginning of the tests on. */
-    let stalled: RawConnection[]
-    before(async () => {
-      stalled = await Promise.all(
-        ['/lane', '/primary'].map(async (thread) => {
-          const connection = await RawConnection.open(service().port)
-          await connection.send(requestText('POST', `${thread}/uploads/digest`, { 'content-length': '1000' }))
-          await connection.send('begun')
-          return connection
-        }),
-      )
-      folder = await mkdtemp(join(tmpdir(), 'heddle-uploads-'))
-    })
-    after(() => rm(folder, { recursive: true }))
-    const post = async (path: string, body: string | Uint8Array, headers: Record<string, string> = {}) => {
-      const answer = await ask(service().port, 'POST', path, { 'content-type': BYTES, ...headers }, body)
-      return { status: answer.status, got: JSON.parse(answer.body.toString()) }
-    }
-
-    const stateOf = async (key: string, call: 'asked' | 'set' = 'asked') =>
-      (await service().json(`/lane/${call}-state?key=${key}`)).body
-    const namesIn = async (path: string, pattern: RegExp) => (await readdir(path)).filter((name) => pattern.test(name))
-
-    for (const thread of ['/lane', '/primary']) {
-      it(`come as they were sent, however long they are: ${thread}`, async () => {
-        for (const body of ['', 'x', noise.subarray(0, 60_001), noise]) {
-          const { status, got } = await post(`${thread}/uploads/digest?q=1`, body)
-          const { pieces, ...rest } = got
-          assert.equal(status, 200)
-          assert.deepEqual(rest, { sha1: sha1(body), bytes: body.length, data: { q: '1' }, raw: 0 })
-          assert.ok(pieces >= body.length / MOST_AT_A_TIME)
-        }
-        const { got } = await post(`${thread}/uploads/readable`, noise)
-        assert.deepEqual(got, { bytes: noise.byteLength })
-      })
-
-      it(`leave the connection as it was: ${thread}`, async () => {
+describe('bodies that are streamed', () => {
+  const service = shareExchange()
+  const noise = randomBytes(3_000_000)
+  let folder: string
+  /** Clients that stop in the middle, from the beginning of the tests on. */
+  let stalled: RawConnection[]
+  before(async () => {
+    stalled = await Promise.all(
+      ['/lane', '/primary'].map(async (thread) => {
         const connection = await RawConnection.open(service().port)
-        for (const body of [noise.subarray(0, 9), noise.subarray(0, 900_000), noise.subarray(0, 9)]) {
-          await connection.send(requestText('POST', `${thread}/uploads/digest`, {}, body))
-          assert.equal(JSON.parse((await connection.response())!.body.toString()).sha1, sha1(body))
-        }
-        connection.drop()
-      })
-
-      it(`come in chunks as well: ${thread}`, async () => {
-        const connection = await RawConnection.open(service().port)
-        const head = requestText('POST', `${thread}/uploads/digest`, CHUNKED)
-        await connection.send(head)
-        for (let at = 0; at < noise.byteLength; at += 100_000)
-          await connection.send(chunkOf(noise.subarray(at, at + 100_000)))
-        await connection.send('0\r\n\r\n')
-        const answer = await connection.response()
-        connection.drop()
-        assert.equal(JSON.parse(answer!.body.toString()).sha1, sha1(noise))
-      })
-
-      it(`are saved to a file that is there when it is whole: ${thread}`, async () => {
-        const path = join(folder, `saved${thread.slice(1)}`)
-        const { got } = await post(`${thread}/uploads/file?path=${path}`, noise)
-        assert.deepEqual(got, { path, bytes: noise.byteLength })
-        assert.ok((await readFile(path)).equals(noise))
-        assert.deepEqual(
-          (await readdir(folder)).filter((name) => name.endsWith('.part')),
-          [],
-        )
-      })
-
-      it(`are bounded, whether their length is told or not: ${thread}`, async () => {
-        const over = { success: false, error: 'The request body is larger than 1000 bytes' }
-        const told = await post(`${thread}/uploads/small`, 'x'.repeat(1001))
-        assert.deepEqual(told, { status: 413, got: over })
-        assert.deepEqual((await post(`${thread}/uploads/small`, 'x'.repeat(1000))).got.text.length, 1000)
-
-        const connection = await RawConnection.open(service().port)
-        await connection.send(requestText('POST', `${thread}/uploads/small`, CHUNKED))
-        for (let n = 0; n < 11; n++) await connection.send(chunkOf(Buffer.alloc(100, 'x')))
-        const untold = await connection.response()
-        assert.deepEqual([untold!.status, JSON.parse(untold!.body.toString())], [413, { ...over, error: TOO_LARGE }])
-        connection.drop()
-
-        // The handler's own bound, with nothing left of the file.
-        const path = join(folder, `bounded${thread.slice(1)}`)
-        const saved = await post(`${thread}/uploads/file?most=100000&path=${path}`, noise)
-        assert.deepEqual([saved.status, saved.got.error], [413, 'There are more than 100000 bytes'])
-        assert.deepEqual(await namesIn(folder, /bounded|part$/), [])
-      })
-
-      it(`that are not read to the end leave an answer, and the connection: ${thread}`, async () => {
-        const connection = await RawConnection.open(service().port)
-        const send = async (path: string, headers: Record<string, string> = {}) => {
-          await connection.send(requestText('POST', `${thread}/uploads/${path}`, headers, noise))
-          const answer = await connection.response()
-          return [answer!.status, JSON.parse(answer!.body.toString())]
-        }
-        assert.deepEqual(await send('unread'), [200, { success: true }])
-        const [status, { first }] = await send('first')
-        assert.ok(status === 200 && first > 0 && first <= MOST_AT_A_TIME, `${first}`)
-        assert.deepEqual(await send('guarded'), [401, { success: false, error: 'Missing authorization token' }])
-        assert.equal((await send('digest'))[1].sha1, sha1(noise))
-        connection.drop()
-      })
-
-      it(`of which too much is left close the connection behind the answer: ${thread}`, async () => {
-        const connection = await RawConnection.open(service().port)
-        await connection.send(requestText('POST', `${thread}/uploads/unread`, { 'content-length': '100000000' }))
-        const answer = await connection.response()
-        assert.deepEqual([answer!.status, answer!.headers.get('connection')], [200, ['close']])
-        await connection.closed(5_000)
-      })
-
-      it(`end in the handler when their client leaves, and nothing is left of the file: ${thread}`, async () => {
-        const key = `left-${listener}-${thread.slice(1)}`
-        const connection = await RawConnection.open(service().port)
-        await connection.send(requestText('POST', `${thread}/uploads/followed/${key}`, { 'content-length': '1000' }))
-        await connection.send('some')
-        assert.equal(await until(() => stateOf(`came-${key}`), 'the first piece'), 4)
-        connection.drop()
-        const failed = await until(() => stateOf(`failed-${key}`), 'the end of the handler')
-        assert.deepEqual(failed, { code: 'HTTP_BODY_BROKEN', message: BROKEN, isAborted: true })
-
-        const saving = await RawConnection.open(service().port)
-        const path = join(folder, `left${thread.slice(1)}`)
-        await saving.send(requestText('POST', `${thread}/uploads/file?path=${path}`, { 'content-length': '9000000' }))
-        await saving.send(noise)
-        await until(async () => (await namesIn(folder, /part$/)).length === 1, 'the unfinished file')
-        saving.reset()
-        await until(async () => (await namesIn(folder, /part$/)).length === 0, 'its end')
-        assert.deepEqual(await namesIn(folder, /^left/), [])
-      })
-
-      it(`that nobody reads do no harm to their thread when their client leaves: ${thread}`, async () => {
-        const key = `unread-${listener}-${thread.slice(1)}`
-        const connection = await RawConnection.open(service().port)
-        // With the header: nothing more is read of a body that nobody wants, and then no leaving is noticed.
-        await connection.send(requestText('POST', `${thread}/uploads/idle/${key}`, {}, 'some'))
-        await until(() => stateOf(`began-${key}`), 'the handler')
-        connection.drop()
-        assert.equal(await until(() => stateOf(`went-on-${key}`), 'the handler going on'), true)
-        const deaths = service().logs.filter(({ msg }) => / died: /.test(msg))
-        assert.deepEqual(deaths, [])
-      })
-
-      it(`can be answered while they come: ${thread}`, async () => {
-        const connection = await RawConnection.open(service().port)
-        await connection.send(requestText('POST', `${thread}/uploads/echo`, { 'content-length': '10' }))
-        await connection.send('first')
-        await until(() => connection.rest.includes('first'), 'the first half')
-        await connection.send('later')
-        await until(() => connection.rest.includes('later'), 'the second half')
-        connection.drop()
-        const chunked = await RawConnection.open(service().port)
-        await chunked.send(Buffer.concat([requestText('POST', `${thread}/uploads/echo`, CHUNKED), chunkOf(noise)]))
-        await chunked.send('0\r\n\r\n')
-        await until(() => chunked.rest.subarray(-7).equals(Buffer.from('\r\n0\r\n\r\n')), 'the last chunk')
-        assert.ok(chunked.rest.byteLength > noise.byteLength)
-        chunked.drop()
-        const answer = await service().fetch(`${thread}/uploads/echo`, { method: 'POST', body: noise })
-        assert.ok(Buffer.from(await answer.arrayBuffer()).equals(noise))
-      })
-
-      it(`are the parts of a form, each read while it comes: ${thread}`, async () => {
-        const form = new FormData()
-        form.append('title', 'Ü')
-        form.append('picture', new Blob([noise], { type: 'image/png' }), '../../a.png')
-        form.append('empty', '')
-        form.append('nothing', new Blob([]), '')
-        form.append('picture', new Blob(['b']), 'b.txt')
-        const sent = await service().json(`${thread}/uploads/parts`, { method: 'POST', body: form })
-        assert.deepEqual(sent.body.parts, [
-          { field: 'title', filename: null, type: 'text/plain', sha1: sha1('Ü') },
-          { field: 'picture', filename: 'a.png', type: 'image/png', sha1: sha1(noise) },
-          { field: 'empty', filename: null, type: 'text/plain', sha1: sha1('') },
-          { field: 'picture', filename: 'b.txt', type: BYTES, sha1: sha1('b') },
-        ])
-
-        const parts = join(folder, `parts${thread.slice(1)}`)
-        await mkdir(parts)
-        const mixed = new FormData()
-        mixed.append('picture', new Blob([noise]), 'skipped')
-        mixed.append('picture', new Blob([noise.subarray(0, 300_000)]), 'kept')
-        mixed.append('title', 'T')
-        const saving = `${thread}/uploads/saved-parts?folder=${parts}`
-        const { saved } = (await service().json(saving, { method: 'POST', body: mixed })).body
-        assert.deepEqual(saved, [{ path: join(parts, '0'), bytes: 300_000 }, { title: 'T' }])
-        mixed.append('picture', new Blob([noise.subarray(0, 300_001)]), 'too large')
-        const over = await service().json(saving, { method: 'POST', body: mixed })
-        assert.deepEqual([over.status, over.body.error], [413, 'There are more than 300000 bytes'])
-        assert.deepEqual(await readdir(parts), ['0'])
-      })
-
-      it(`are refused when they are no form: ${thread}`, async () => {
-        const refused = async (type: string, body: string | Uint8Array) => {
-          const { status, got } = await post(`${thread}/uploads/parts`, body, { 'content-type': type })
-          return [status, got.error]
-        }
-        const cut = 'multipart/form-data; boundary=cut'
-        const head = '--cut\r\ncontent-disposition: form-data; name="a"'
-        assert.deepEqual(await refused('text/plain', 'x'), [415, 'The body must be multipart/form-data'])
-        assert.deepEqual(await refused('multipart/form-data', 'x'), [400, 'The multipart body has no valid boundary'])
-        assert.deepEqual(await refused(cut, `${head}; filename="f"\r\n\r\nbegun`), [
-          400,
-          'The multipart body is malformed',
-        ])
-        assert.deepEqual(await refused(cut, noise), [400, 'The multipart body is malformed'])
-        assert.deepEqual(await refused(cut, ''), [400, 'The multipart body is malformed'])
-        const bad = await refused(cut, `${head.replace('"a"', '"__proto__"')}\r\n\r\n\r\n--cut--\r\n`)
-        assert.deepEqual(bad, [400, 'The multipart body has the forbidden key __proto__'])
-        const long = await refused(cut, `${head}\r\n\r\n${'x'.repeat((1 << 20) + 1)}\r\n--cut--\r\n`)
-        assert.deepEqual(long, [413, 'A field has more than 1048576 bytes'])
-        const many = Array.from({ length: 101 }, () => `${head}; filename="f"\r\n\r\nx\r\n`).join('')
-        assert.deepEqual(await refused(cut, `${many}--cut--\r\n`), [400, 'The multipart body has more than 100 files'])
-      })
-    }
-
-    it('get 408 when their client stops in the middle', async () => {
-      for (const connection of stalled) {
-        const answer = await connection.response()
-        assert.deepEqual([answer!.status, JSON.parse(answer!.body.toString()).error], [408, TOO_SLOW])
-        await connection.closed(5_000)
-      }
-    })
-
-    // The last one: its plugin is under suspicion from then on.
-    it('get 500 when their lane dies, and nothing of them stays open', async () => {
-      const connection = await RawConnection.open(service().port)
-      const path = join(folder, 'dead')
-      await connection.send(requestText('POST', `/lane/uploads/dies?path=${path}`, { 'content-length': '3000000' }))
-      await connection.send(noise.subarray(0, 1_000_000))
-      assert.equal((await connection.response())!.status, 500)
-      await connection.send(noise.subarray(1_000_000))
-      await connection.send(requestText('POST', '/primary/uploads/digest', {}, noise))
-      assert.equal(JSON.parse((await connection.response())!.body.toString()).sha1, sha1(noise))
-      connection.drop()
-      await until(
-        async () => !(await openFiles(service().process.pid!)).some((name) => name.endsWith('.part')),
-        'its end',
-      )
-      assert.deepEqual(await namesIn(folder, /^dead/), [])
-    })
+        await connection.send(requestText('POST', `${thread}/uploads/digest`, { 'content-length': '1000' }))
+        await connection.send('begun')
+        return connection
+      }),
+    )
+    folder = await mkdtemp(join(tmpdir(), 'heddle-uploads-'))
   })
-}
+  after(() => rm(folder, { recursive: true }))
+  const post = async (path: string, body: string | Uint8Array, headers: Record<string, string> = {}) => {
+    const answer = await ask(service().port, 'POST', path, { 'content-type': BYTES, ...headers }, body)
+    return { status: answer.status, got: JSON.parse(answer.body.toString()) }
+  }
+
+  const stateOf = async (key: string, call: 'asked' | 'set' = 'asked') =>
+    (await service().json(`/lane/${call}-state?key=${key}`)).body
+  const namesIn = async (path: string, pattern: RegExp) => (await readdir(path)).filter((name) => pattern.test(name))
+
+  for (const thread of ['/lane', '/primary']) {
+    it(`come as they were sent, however long they are: ${thread}`, async () => {
+      for (const body of ['', 'x', noise.subarray(0, 60_001), noise]) {
+        const { status, got } = await post(`${thread}/uploads/digest?q=1`, body)
+        const { pieces, ...rest } = got
+        assert.equal(status, 200)
+        assert.deepEqual(rest, { sha1: sha1(body), bytes: body.length, data: { q: '1' }, raw: 0 })
+        assert.ok(pieces >= body.length / MOST_AT_A_TIME)
+      }
+      const { got } = await post(`${thread}/uploads/readable`, noise)
+      assert.deepEqual(got, { bytes: noise.byteLength })
+    })
+
+    it(`leave the connection as it was: ${thread}`, async () => {
+      const connection = await RawConnection.open(service().port)
+      for (const body of [noise.subarray(0, 9), noise.subarray(0, 900_000), noise.subarray(0, 9)]) {
+        await connection.send(requestText('POST', `${thread}/uploads/digest`, {}, body))
+        assert.equal(JSON.parse((await connection.response())!.body.toString()).sha1, sha1(body))
+      }
+      connection.drop()
+    })
+
+    it(`come in chunks as well: ${thread}`, async () => {
+      const connection = await RawConnection.open(service().port)
+      const head = requestText('POST', `${thread}/uploads/digest`, CHUNKED)
+      await connection.send(head)
+      for (let at = 0; at < noise.byteLength; at += 100_000)
+        await connection.send(chunkOf(noise.subarray(at, at + 100_000)))
+      await connection.send('0\r\n\r\n')
+      const answer = await connection.response()
+      connection.drop()
+      assert.equal(JSON.parse(answer!.body.toString()).sha1, sha1(noise))
+    })
+
+    it(`are saved to a file that is there when it is whole: ${thread}`, async () => {
+      const path = join(folder, `saved${thread.slice(1)}`)
+      const { got } = await post(`${thread}/uploads/file?path=${path}`, noise)
+      assert.deepEqual(got, { path, bytes: noise.byteLength })
+      assert.ok((await readFile(path)).equals(noise))
+      assert.deepEqual(
+        (await readdir(folder)).filter((name) => name.endsWith('.part')),
+        [],
+      )
+    })
+
+    it(`are bounded, whether their length is told or not: ${thread}`, async () => {
+      const over = { success: false, error: 'The request body is larger than 1000 bytes' }
+      const told = await post(`${thread}/uploads/small`, 'x'.repeat(1001))
+      assert.deepEqual(told, { status: 413, got: over })
+      assert.deepEqual((await post(`${thread}/uploads/small`, 'x'.repeat(1000))).got.text.length, 1000)
+
+      const connection = await RawConnection.open(service().port)
+      await connection.send(requestText('POST', `${thread}/uploads/small`, CHUNKED))
+      for (let n = 0; n < 11; n++) await connection.send(chunkOf(Buffer.alloc(100, 'x')))
+      const untold = await connection.response()
+      assert.deepEqual([untold!.status, JSON.parse(untold!.body.toString())], [413, { ...over, error: TOO_LARGE }])
+      connection.drop()
+
+      // The handler's own bound, with nothing left of the file.
+      const path = join(folder, `bounded${thread.slice(1)}`)
+      const saved = await post(`${thread}/uploads/file?most=100000&path=${path}`, noise)
+      assert.deepEqual([saved.status, saved.got.error], [413, 'There are more than 100000 bytes'])
+      assert.deepEqual(await namesIn(folder, /bounded|part$/), [])
+    })
+
+    it(`that are not read to the end leave an answer, and the connection: ${thread}`, async () => {
+      const connection = await RawConnection.open(service().port)
+      const send = async (path: string, headers: Record<string, string> = {}) => {
+        await connection.send(requestText('POST', `${thread}/uploads/${path}`, headers, noise))
+        const answer = await connection.response()
+        return [answer!.status, JSON.parse(answer!.body.toString())]
+      }
+      assert.deepEqual(await send('unread'), [200, { success: true }])
+      const [status, { first }] = await send('first')
+      assert.ok(status === 200 && first > 0 && first <= MOST_AT_A_TIME, `${first}`)
+      assert.deepEqual(await send('guarded'), [401, { success: false, error: 'Missing authorization token' }])
+      assert.equal((await send('digest'))[1].sha1, sha1(noise))
+      connection.drop()
+    })
+
+    it(`of which too much is left close the connection behind the answer: ${thread}`, async () => {
+      const connection = await RawConnection.open(service().port)
+      await connection.send(requestText('POST', `${thread}/uploads/unread`, { 'content-length': '100000000' }))
+      const answer = await connection.response()
+      assert.deepEqual([answer!.status, answer!.headers.get('connection')], [200, ['close']])
+      await connection.closed(5_000)
+    })
+
+    it(`end in the handler when their client leaves, and nothing is left of the file: ${thread}`, async () => {
+      const key = `left-${thread.slice(1)}`
+      const connection = await RawConnection.open(service().port)
+      await connection.send(requestText('POST', `${thread}/uploads/followed/${key}`, { 'content-length': '1000' }))
+      await connection.send('some')
+      assert.equal(await until(() => stateOf(`came-${key}`), 'the first piece'), 4)
+      connection.drop()
+      const failed = await until(() => stateOf(`failed-${key}`), 'the end of the handler')
+      assert.deepEqual(failed, { code: 'HTTP_BODY_BROKEN', message: BROKEN, isAborted: true })
+
+      const saving = await RawConnection.open(service().port)
+      const path = join(folder, `left${thread.slice(1)}`)
+      await saving.send(requestText('POST', `${thread}/uploads/file?path=${path}`, { 'content-length': '9000000' }))
+      await saving.send(noise)
+      await until(async () => (await namesIn(folder, /part$/)).length === 1, 'the unfinished file')
+      saving.reset()
+      await until(async () => (await namesIn(folder, /part$/)).length === 0, 'its end')
+      assert.deepEqual(await namesIn(folder, /^left/), [])
+    })
+
+    it(`that nobody reads do no harm to their thread when their client leaves: ${thread}`, async () => {
+      const key = `unread-${thread.slice(1)}`
+      const connection = await RawConnection.open(service().port)
+      // With the header: nothing more is read of a body that nobody wants, and then no leaving is noticed.
+      await connection.send(requestText('POST', `${thread}/uploads/idle/${key}`, {}, 'some'))
+      await until(() => stateOf(`began-${key}`), 'the handler')
+      connection.drop()
+      assert.equal(await until(() => stateOf(`went-on-${key}`), 'the handler going on'), true)
+      const deaths = service().logs.filter(({ msg }) => / died: /.test(msg))
+      assert.deepEqual(deaths, [])
+    })
+
+    it(`can be answered while they come: ${thread}`, async () => {
+      const connection = await RawConnection.open(service().port)
+      await connection.send(requestText('POST', `${thread}/uploads/echo`, { 'content-length': '10' }))
+      await connection.send('first')
+      await until(() => connection.rest.includes('first'), 'the first half')
+      await connection.send('later')
+      await until(() => connection.rest.includes('later'), 'the second half')
+      connection.drop()
+      const chunked = await RawConnection.open(service().port)
+      await chunked.send(Buffer.concat([requestText('POST', `${thread}/uploads/echo`, CHUNKED), chunkOf(noise)]))
+      await chunked.send('0\r\n\r\n')
+      await until(() => chunked.rest.subarray(-7).equals(Buffer.from('\r\n0\r\n\r\n')), 'the last chunk')
+      assert.ok(chunked.rest.byteLength > noise.byteLength)
+      chunked.drop()
+      const answer = await service().fetch(`${thread}/uploads/echo`, { method: 'POST', body: noise })
+      assert.ok(Buffer.from(await answer.arrayBuffer()).equals(noise))
+    })
+
+    it(`are the parts of a form, each read while it comes: ${thread}`, async () => {
+      const form = new FormData()
+      form.append('title', 'Ü')
+      form.append('picture', new Blob([noise], { type: 'image/png' }), '../../a.png')
+      form.append('empty', '')
+      form.append('nothing', new Blob([]), '')
+      form.append('picture', new Blob(['b']), 'b.txt')
+      const sent = await service().json(`${thread}/uploads/parts`, { method: 'POST', body: form })
+      assert.deepEqual(sent.body.parts, [
+        { field: 'title', filename: null, type: 'text/plain', sha1: sha1('Ü') },
+        { field: 'picture', filename: 'a.png', type: 'image/png', sha1: sha1(noise) },
+        { field: 'empty', filename: null, type: 'text/plain', sha1: sha1('') },
+        { field: 'picture', filename: 'b.txt', type: BYTES, sha1: sha1('b') },
+      ])
+
+      const parts = join(folder, `parts${thread.slice(1)}`)
+      await mkdir(parts)
+      const mixed = new FormData()
+      mixed.append('picture', new Blob([noise]), 'skipped')
+      mixed.append('picture', new Blob([noise.subarray(0, 300_000)]), 'kept')
+      mixed.append('title', 'T')
+      const saving = `${thread}/uploads/saved-parts?folder=${parts}`
+      const { saved } = (await service().json(saving, { method: 'POST', body: mixed })).body
+      assert.deepEqual(saved, [{ path: join(parts, '0'), bytes: 300_000 }, { title: 'T' }])
+      mixed.append('picture', new Blob([noise.subarray(0, 300_001)]), 'too large')
+      const over = await service().json(saving, { method: 'POST', body: mixed })
+      assert.deepEqual([over.status, over.body.error], [413, 'There are more than 300000 bytes'])
+      assert.deepEqual(await readdir(parts), ['0'])
+    })
+
+    it(`are refused when they are no form: ${thread}`, async () => {
+      const refused = async (type: string, body: string | Uint8Array) => {
+        const { status, got } = await post(`${thread}/uploads/parts`, body, { 'content-type': type })
+        return [status, got.error]
+      }
+      const cut = 'multipart/form-data; boundary=cut'
+      const head = '--cut\r\ncontent-disposition: form-data; name="a"'
+      assert.deepEqual(await refused('text/plain', 'x'), [415, 'The body must be multipart/form-data'])
+      assert.deepEqual(await refused('multipart/form-data', 'x'), [400, 'The multipart body has no valid boundary'])
+      assert.deepEqual(await refused(cut, `${head}; filename="f"\r\n\r\nbegun`), [
+        400,
+        'The multipart body is malformed',
+      ])
+      assert.deepEqual(await refused(cut, noise), [400, 'The multipart body is malformed'])
+      assert.deepEqual(await refused(cut, ''), [400, 'The multipart body is malformed'])
+      const bad = await refused(cut, `${head.replace('"a"', '"__proto__"')}\r\n\r\n\r\n--cut--\r\n`)
+      assert.deepEqual(bad, [400, 'The multipart body has the forbidden key __proto__'])
+      const long = await refused(cut, `${head}\r\n\r\n${'x'.repeat((1 << 20) + 1)}\r\n--cut--\r\n`)
+      assert.deepEqual(long, [413, 'A field has more than 1048576 bytes'])
+      const many = Array.from({ length: 101 }, () => `${head}; filename="f"\r\n\r\nx\r\n`).join('')
+      assert.deepEqual(await refused(cut, `${many}--cut--\r\n`), [400, 'The multipart body has more than 100 files'])
+    })
+  }
+
+  it('get 408 when their client stops in the middle', async () => {
+    for (const connection of stalled) {
+      const answer = await connection.response()
+      assert.deepEqual([answer!.status, JSON.parse(answer!.body.toString()).error], [408, TOO_SLOW])
+      await connection.closed(5_000)
+    }
+  })
+
+  // The last one: its plugin is under suspicion from then on.
+  it('get 500 when their lane dies, and nothing of them stays open', async () => {
+    const connection = await RawConnection.open(service().port)
+    const path = join(folder, 'dead')
+    await connection.send(requestText('POST', `/lane/uploads/dies?path=${path}`, { 'content-length': '3000000' }))
+    await connection.send(noise.subarray(0, 1_000_000))
+    assert.equal((await connection.response())!.status, 500)
+    await connection.send(noise.subarray(1_000_000))
+    await connection.send(requestText('POST', '/primary/uploads/digest', {}, noise))
+    assert.equal(JSON.parse((await connection.response())!.body.toString()).sha1, sha1(noise))
+    connection.drop()
+    await until(
+      async () => !(await openFiles(service().process.pid!)).some((name) => name.endsWith('.part')),
+      'its end',
+    )
+    assert.deepEqual(await namesIn(folder, /^dead/), [])
+  })
+})
 
 async function openFiles(pid: number): Promise<string[]> {
   const names = (await readdir(`/proc/${pid}/fd`)).map((fd) => readlink(`/proc/${pid}/fd/${fd}`).catch(() => ''))

@@ -125,32 +125,6 @@ test('what an exporter sends is had again, field by field', async (t) => {
   assert.ok(call!.bytes > 400, `${call!.bytes} bytes`)
 })
 
-test('it refuses, denies, hangs, takes its time and takes a part, as it is told', async (t) => {
-  const receiver = await otlpReceiver(t)
-  const client = new Client(receiver.endpoint.replace('http://', ''), credentials.createInsecure())
-  t.after(() => client.close())
-  const names = () => receiver.spans.map(({ name }) => name).join()
-
-  receiver.behave('refuse')
-  await assert.rejects(send(client, ['a']), { code: 14 })
-  receiver.behave('deny')
-  await assert.rejects(send(client, ['b']), { code: 7 })
-  receiver.behave('hang')
-  await assert.rejects(send(client, ['c'], 50), { code: 4 })
-  assert.equal(names(), '')
-  receiver.behave({ delayMs: 60 })
-  const startMs = performance.now()
-  await send(client, ['d'])
-  assert.ok(performance.now() - startMs >= 55)
-  receiver.behave('partial')
-  const { partialSuccess } = await send(client, ['e', 'f'])
-  assert.deepEqual([Number(partialSuccess!.rejectedSpans), names()], [1, 'd,e'])
-  assert.deepEqual(
-    receiver.requests.map(({ spans }) => spans),
-    [1, 1, 1, 1, 2],
-  )
-})
-
 test('what breaks the rules of the protocol is told', async (t) => {
   const receiver = await otlpReceiver(t)
   const client = new Client(receiver.endpoint.replace('http://', ''), credentials.createInsecure())
