@@ -1,6 +1,9 @@
 import assert from 'node:assert/strict'
 import { mock, test } from 'node:test'
+import type { EventRecord } from '../../../src/contracts/event-bus.ts'
 import { makeEventId, timeOrderedId } from '../../../src/core/causality/ids.ts'
+import { SYSTEM_ROUTES } from '../../support/shipped-domains.ts'
+import { post, startWith } from '../../support/started-service.ts'
 
 test('an event id is evt_ and a UUIDv7 without dashes', () => {
   for (let n = 0; n < 1000; n++) {
@@ -40,4 +43,17 @@ test('ids rise although the clock goes back', (t) => {
 test('the random part differs', () => {
   const tails = new Set(Array.from({ length: 5000 }, () => timeOrderedId().slice(16)))
   assert.equal(tails.size, 5000)
+})
+
+test('the trace is chronological although threads hand in their events late', async (t) => {
+  const heddle = await startWith(t, 'observed', { lanes: 2, beside: SYSTEM_ROUTES })
+  const published: { id: string }[] = await Promise.all([
+    post(heddle, '/publish-and-block'),
+    post(heddle, '/nap'),
+    ...Array.from({ length: 10 }, () => post(heddle, '/primary/publish', { event: 'probe.between', payload: {} })),
+  ])
+  const { body } = await heddle.json('/system/traces/flat')
+  const times = (body as EventRecord[]).map(({ timestamp }) => timestamp)
+  assert.equal(times.length, published.length)
+  assert.deepEqual(times, times.toSorted())
 })

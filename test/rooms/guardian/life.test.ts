@@ -1,17 +1,20 @@
 import assert from 'node:assert/strict'
-import { spawn } from 'node:child_process'
+import { execFileSync, spawn, spawnSync } from 'node:child_process'
 import { once } from 'node:events'
 import { mkdtemp, readdir, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { type TestContext, test } from 'node:test'
 import { fileURLToPath } from 'node:url'
+import { folderOf } from '../../support/folder.ts'
 import { spawnHeddle } from '../../support/heddle.ts'
 import { freePort } from '../../support/port.ts'
 import { until } from '../../support/until.ts'
+import { NATIVE, sleeping, someSeconds } from '../lanes/native.ts'
 import { isRunning, RISKY, startGuarded, takenPort } from './guarded.ts'
 
 const ROOT = fileURLToPath(new URL('../../..', import.meta.url))
+
 /** The environment of a service that npm starts in the checkout: npm sets what it tells of itself. */
 const NPM_START = {
   LANES: '1',
@@ -156,4 +159,74 @@ test('GUARDIAN=false runs the service in the process of npm start itself', async
   const heddle = await startGuarded(t, { GUARDIAN: 'false' })
   assert.equal(await heddle.pid(), heddle.process.pid)
   assert.equal(await heddle.stop(), 0)
+})
+
+const SLOW = `import { Plugin } from '#heddle'
+export default class BootLong extends Plugin {
+  static thread = 'primary'
+  async onBoot() { await new Promise((resolve) => setTimeout(resolve, 3000)) }
+}`
+
+test('what ends the process as its first request is named, also where the lanes were up before the primary', async (t) => {
+  const slow = await folderOf(t, { 'slow/plugins/boot-long.ts': SLOW })
+  const heddle = await startGuarded(t, {}, [slow])
+  await heddle.die('/abort/split')
+  await heddle.pid()
+  const line = await until(
+    () => heddle.logs.find(({ msg }) => msg.startsWith('The process before this one is dead')),
+    'the line',
+  )
+  assert.match(line.msg, / in GET \/abort\/:way$/)
+  assert.equal(await heddle.stop(), 0)
+})
+
+test('what plugins have started ends with a process that is gone at once, and the next one serves', {
+  timeout: 120_000,
+  skip: process.platform !== 'linux',
+}, async (t) => {
+  const heddle = await startGuarded(t, { LANE_STALL_MS: '60000' }, [NATIVE[0]!])
+  const seconds = someSeconds()
+  t.after(async () => void execFileSync('sh', ['-c', `pkill -f '^sleep ${seconds}$' || true`]))
+  const pid = await heddle.pid()
+  // A process and one that it has started, one with an environment of its own, and one that the lane waits for.
+  for (const path of ['/start', '/sleep/bare']) await heddle.json(`${path}?seconds=${seconds}`)
+  void heddle.fetch(`/sleep/sync?seconds=${seconds}`).catch(() => {})
+  await until(() => sleeping(seconds) === 5, 'all run')
+  process.kill(pid, 'SIGKILL')
+  await until(() => sleeping(seconds) === 0, 'all have ended', 30_000)
+  assert.notEqual(await heddle.pid(pid), pid)
+})
+
+test('a plugin of the primary thread that loops in its boot is ended after PRIMARY_STALL_MS of work, and left out by the next process', {
+  timeout: 120_000,
+  skip: process.platform !== 'linux',
+}, async (t) => {
+  const folder = await folderOf(t, {
+    'bad/plugins/loop.ts': `export default class Loop {
+  static thread = 'primary'
+  onBoot() { for (let n = 0; ; n++) if (n < 0) break }
+}`,
+  })
+  const heddle = await startGuarded(t, { PRIMARY_STALL_MS: '2000' }, [folder])
+  const { plugins } = (await heddle.json('/system/status')).body
+  assert.equal(plugins['bad.Loop'].status, 'DEAD')
+  assert.match(plugins['bad.Loop'].error, /while it booted/)
+  assert.match(heddle.errors.join(''), /the primary thread of the runtime has stood still for \d{4,5} ms/)
+  assert.equal(await heddle.stop(), 0)
+})
+
+const SWITCH = fileURLToPath(new URL('../../../src/guardian/switch.cjs', import.meta.url))
+
+test('what is started is in production, unless the environment or .env says otherwise', async (t) => {
+  const cwd = await folderOf(t, {})
+  const modeWith = (mode: string): string => {
+    const script = `console.log(require(${JSON.stringify(SWITCH)}).mode())`
+    return spawnSync(process.execPath, ['-e', script], { cwd, env: { NODE_ENV: mode } })
+      .stdout.toString()
+      .trim()
+  }
+  assert.equal(modeWith(''), 'production')
+  assert.equal(modeWith('development'), 'development')
+  await writeFile(join(cwd, '.env'), 'NODE_ENV=staging\n')
+  assert.deepEqual([modeWith(''), modeWith('development')], ['staging', 'development'])
 })

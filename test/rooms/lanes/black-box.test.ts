@@ -1,7 +1,10 @@
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
+import { fileURLToPath } from 'node:url'
+import { startHeddle } from '../../support/heddle.ts'
+import { shareService } from '../../support/shared-service.ts'
 import { until } from '../../support/until.ts'
-import { boxesOf, deathsIn, publish, shareDeadly, startDeadly } from './deadly.ts'
+import { allUp, boxesOf, deathsIn, publish, shareDeadly, startDeadly } from './deadly.ts'
 import { GREW, lineOf, MEMORY_ENV, STALL_MS, testWay } from './ended-ways.ts'
 
 describe('in a process that waits long for a lane', () => {
@@ -49,4 +52,50 @@ test('an event that blocks its lane is named with its subscriber', { timeout: 60
   assert.deepEqual([box!.guilty?.plugin, box!.guilty?.handler], ['harm.DoHarm', 'harm.asked'])
   assert.ok(box!.guilty!.line?.startsWith(await lineOf('for (;;) leak.kept.length = 0')))
   assert.ok(box!.steps.some((step) => step.kind === 'event' && step.name === 'harm.DoHarm.onAsked' && step.id === id))
+})
+
+test('suspects are tried one at a time', { timeout: 120_000 }, async (t) => {
+  const heddle = await startDeadly(t, { lanes: 1 })
+  // So long that none has ended when the lane is given up, on a busy machine too. One that turns would finish them.
+  const ids = await Promise.all(Array.from({ length: 6 }, () => publish(heddle, 'peace.asked', { ms: 2500 })))
+  const lines = (msg: string) => heddle.logs.filter((line) => line.msg === msg)
+  await until(() => lines('peace begins').length === 6, 'all at once')
+  await heddle.json('/harm/native')
+  await until(() => lines('peace ends').length === 6, 'all of them', 60_000)
+  const story = heddle.logs.filter(({ msg }) => /^peace (?:begins|ends)$/.test(msg)).slice(6)
+  assert.deepEqual(
+    story.map(({ msg }) => msg),
+    ids.flatMap(() => ['peace begins', 'peace ends']),
+  )
+  assert.equal(deathsIn(heddle).length, 1)
+  assert.deepEqual((await heddle.json('/system/dead-letters')).body, [])
+  assert.equal(await heddle.stop(), 0)
+})
+
+const FRAMELESS = ['../../fixtures/frameless', '../../../domains'].map((path) =>
+  fileURLToPath(new URL(path, import.meta.url)),
+)
+
+/** Each ends a thread after the answer, and leaves no frame of the plugin. */
+const WAYS = { socket: /ECONNREFUSED/, timer: /a text from a timer/, rejection: /a text that was/, file: /ENOENT/ }
+
+describe('a death that leaves no frame of a plugin', () => {
+  const service = shareService((t) => startHeddle(t, { domains: FRAMELESS }))
+
+  for (const [n, [way, message]] of Object.entries(WAYS).entries()) {
+    test(`is the handler's that had begun it: ${way}`, async () => {
+      const heddle = service()
+      assert.equal((await heddle.json(`/fall-apart/${way}`)).status, 200)
+      await until(() => deathsIn(heddle).length === n + 1, 'the death')
+      const [box] = await boxesOf(heddle)
+      assert.match(box!.message, message)
+      assert.deepEqual(box!.guilty, {
+        plugin: 'blind.FallApart',
+        handler: 'GET /fall-apart/:way',
+        line: null,
+        evidence: 'origin',
+      })
+      await allUp(heddle)
+    })
+  }
 })

@@ -1,6 +1,9 @@
 import assert from 'node:assert/strict'
 import { spawnSync } from 'node:child_process'
 import { once } from 'node:events'
+import { writeFile } from 'node:fs/promises'
+import { availableParallelism } from 'node:os'
+import { join } from 'node:path'
 import { test } from 'node:test'
 import { fileURLToPath } from 'node:url'
 import { MessageChannel } from 'node:worker_threads'
@@ -72,7 +75,9 @@ test('a plugin that fills the memory while it boots is left out, and the service
 })
 
 const FEW_DESCRIPTORS = fileURLToPath(new URL('../../support/few-descriptors.cjs', import.meta.url))
+
 const noLimit = spawnSync('prlimit', ['--version']).status === 0 ? false : 'no prlimit of util-linux here'
+
 const BROKEN = `Array.prototype.map = JSON.stringify = () => { throw new Error('planted') }`
 
 /** Plugins whose boot leaves a thread where nothing else can boot, each with what is said of it. */
@@ -128,4 +133,65 @@ test('a lane of another version of the runtime does not boot, and says what to d
   assert.equal(message.type, 'boot-failed')
   assert.match(message.message, /restart the process/)
   port2.close()
+})
+
+const SLOW_BOOT = fileURLToPath(new URL('../../fixtures/slow-boot', import.meta.url))
+
+test('no more lanes boot at a time than there are cores, and all are up when it serves', async (t) => {
+  const cores = availableParallelism()
+  const lanes = cores + 2
+  const { logs } = await startHeddle(t, { domains: [SLOW_BOOT], lanes })
+  const said = () => logs.filter(({ msg }) => /^boot (?:begins|ends)$/.test(msg))
+  await until(() => said().length === 2 * lanes, 'all have booted')
+  // At equal times an end comes first.
+  const steps = said().sort((a, b) => Number(a.at) - Number(b.at) || (b.msg < a.msg ? -1 : 1))
+  let booting = 0
+  let most = 0
+  for (const { msg } of steps) {
+    booting += msg === 'boot begins' ? 1 : -1
+    most = Math.max(most, booting)
+  }
+  assert.ok(most <= cores, `${most} lanes booted at once on ${cores} cores`)
+})
+
+const GOOD = `export default class Good {
+  constructor({ http }) {
+    http.addEndpoint('/good', 'GET', () => ({ success: true }))
+    http.addEndpoint('/fall', 'GET', () => process.exit(3))
+  }
+}`
+
+const DEAD = `export default class Sell { constructor() { throw new Error('no price list') } }`
+
+test('with BOOT_STRICT a plugin that is dead at the start keeps the process from being ready, until new code mends it', {
+  timeout: 120_000,
+}, async (t) => {
+  const files = { 'shop/plugins/sell.ts': DEAD, 'shop/plugins/good.ts': GOOD }
+  for (const BOOT_STRICT of ['false', 'true']) {
+    const folder = await folderOf(t, files)
+    const heddle = await startHeddle(t, { domains: [SYSTEM_ROUTES, folder], lanes: 1, env: { BOOT_STRICT } })
+    const ready = () => heddle.json('/system/health/ready')
+    assert.equal((await heddle.json('/good')).status, 200, 'the others are served')
+    if (BOOT_STRICT === 'false') {
+      assert.equal((await ready()).status, 200)
+      assert.equal(await heddle.stop(), 0)
+      continue
+    }
+    const { status, body } = await ready()
+    assert.equal(status, 503)
+    assert.match(JSON.stringify(body), /plugin shop\.Sell: no price list/)
+    assert.ok(heddle.logs.some(({ msg }) => msg === 'Not ready: plugin shop.Sell: no price list'))
+    await writeFile(join(folder, 'shop/plugins/sell.ts'), 'export default class Sell {}')
+    heddle.process.kill('SIGHUP')
+    await until(async () => (await ready()).status === 200, 'the reload', 30_000)
+
+    await heddle.fetch('/fall')
+    await writeFile(join(folder, 'shop/plugins/sell.ts'), DEAD)
+    await until(async () => (await heddle.json('/good')).status === 200, 'the lane', 30_000)
+    await until(
+      async () => (await heddle.json('/system/health/ready')).status === 200,
+      'what dies later does not count',
+    )
+    assert.equal(await heddle.stop(), 0)
+  }
 })

@@ -5,6 +5,7 @@ import { type Heddle, startHeddle } from '../../support/heddle.ts'
 import { until } from '../../support/until.ts'
 
 const DOMAINS = [fileURLToPath(new URL('../../fixtures/lanes', import.meta.url))]
+
 const LANES = 2
 
 const post = (heddle: Heddle, event: string, payload: object) =>
@@ -17,6 +18,7 @@ const post = (heddle: Heddle, event: string, payload: object) =>
     .then(({ body }) => body.id as string)
 
 const begun = (heddle: Heddle) => heddle.logs.filter(({ msg }) => msg === 'work begins')
+
 const ended = (heddle: Heddle) =>
   new Set(heddle.logs.filter(({ msg }) => msg === 'work ends').map(({ event }) => event))
 
@@ -39,5 +41,46 @@ test('a lane that dies hands events on that it does not finish in time', async (
   await until(() => begun(heddle).length === 2, 'begun again', 30_000)
   await until(() => ended(heddle).size === 1, 'ended', 30_000)
   assert.ok(ended(heddle).has(id))
+  assert.equal(await heddle.stop(), 0)
+})
+
+const STALL_MS = 200
+
+test('a process that was stopped and goes on does not take its lanes for stalled', async (t) => {
+  const heddle = await startHeddle(t, { domains: DOMAINS, lanes: 2, env: { LANE_STALL_MS: String(STALL_MS) } })
+  for (let round = 0; round < 5; round++) {
+    heddle.process.kill('SIGSTOP')
+    // Time itself is what is tested here.
+    await new Promise((resolve) => setTimeout(resolve, STALL_MS * 2))
+    heddle.process.kill('SIGCONT')
+    const { status } = await heddle.json('/slow?ms=100')
+    assert.equal(status, 200)
+  }
+  assert.deepEqual(
+    heddle.logs.filter(({ msg }) => / died: /.test(msg)),
+    [],
+  )
+})
+
+test('floods inside a lane meet their bounds, and nobody waits for ever', async (t) => {
+  const heddle = await startHeddle(t, { domains: DOMAINS, lanes: 1 })
+
+  await t.test('many calls to the primary at once all end, whatever they bring back', async () => {
+    const { body } = await heddle.json('/calls?count=40000&bytes=1000')
+    assert.equal(body.resolved + body.rejected, 40_000)
+    assert.ok(body.resolved >= 16_000, `${body.resolved} resolved`)
+  })
+
+  await t.test('a flood of large events does not shut requests out', async () => {
+    await heddle.json('/flood?count=1500&bytes=60000')
+    let refused = 0
+    for (let n = 0; n < 60; n++) if ((await heddle.fetch('/thread')).status !== 200) refused++
+    assert.equal(refused, 0)
+    await until(() => heddle.logs.filter(({ msg }) => msg === 'work ends').length === 1500, 'all events', 20_000)
+  })
+  assert.deepEqual(
+    heddle.logs.filter(({ identity, level }) => identity === 'supervisor' && level >= 50),
+    [],
+  )
   assert.equal(await heddle.stop(), 0)
 })

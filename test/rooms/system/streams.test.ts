@@ -109,3 +109,33 @@ test('the streams', async (t) => {
     assert.equal(await exit, 0)
   })
 })
+
+test('a silent stream gets a comment line every 15 seconds', { timeout: 40_000 }, async (t) => {
+  const heddle = await startSystem(t, { lanes: 1 })
+  const openedMs = Date.now()
+  const paths = ['/system/traces/stream', '/system/events/stream', '/system/logs/stream']
+  const clients = await Promise.all(paths.map((path) => SseClient.open(t, heddle, path)))
+  for (const client of clients) {
+    await client.until(() => client.comments.length >= 1, 'the comment that opens the stream')
+    const atOpening = client.comments.length
+    await client.until(() => client.comments.length > atOpening, 'a comment', 17_000)
+    assert.equal(client.isEnded, false)
+  }
+  const waitedMs = Date.now() - openedMs
+  assert.ok(waitedMs > 13_000 && waitedMs < 17_000, `it came after ${waitedMs} ms`)
+})
+
+/** About 4 KiB per record: the sum is far more than the kernel's socket buffers hold. */
+const KEYS_PER_EVENT = 100
+
+test('a client that reads gets a snapshot of any size', { timeout: 30_000 }, async (t) => {
+  const heddle = await startSystem(t, { lanes: 1 })
+  await post(heddle, '/probe/flood', { event: 'probe.fat', count: 500, keys: 5 * KEYS_PER_EVENT })
+  const client = await SseClient.open(t, heddle, '/system/traces/stream')
+  await client.until(() => client.frames.length === 1 || client.isEnded, 'the snapshot')
+  assert.equal(client.isEnded, false)
+  const { records } = client.frames[0]
+  assert.equal(records.length, 500)
+  // More than the kernel's socket buffers and the limit together, so that data had to wait in the process.
+  assert.ok(JSON.stringify(records).length > 8 << 20)
+})
