@@ -3,16 +3,8 @@ import type { LogLevel } from '../contracts/logger.ts'
 import type { WorkInFlight } from '../contracts/registry.ts'
 import { steadyMs } from '../core/schedule/steady-time.ts'
 import { until, withTimeout } from '../core/schedule/waiting.ts'
-import type { ProcessHistory } from '../history/process-history.ts'
-import type { ProcessTracing } from '../tracing/process-tracing.ts'
-import type { Lane } from './dispatch/lane.ts'
-import type { EventParts } from './event-parts.ts'
 import { SocketDrain } from './http/drain.ts'
-import type { HttpParts } from './http-parts.ts'
-import type { Jobs } from './jobs/jobs.ts'
-import type { LaneSet } from './supervision/lane-set.ts'
-import type { Supervisor } from './supervision/supervisor.ts'
-import type { ToolParts } from './tool-parts.ts'
+import type { Parts } from './parts.ts'
 
 /** Work that is named in one line at most. */
 const NAMED_MAX = 10
@@ -87,30 +79,13 @@ const CLOSING_LAST_MS = 500
 /** A drain that takes longer says what it waits for, milliseconds. */
 const SAYS_AFTER_MS = 1000
 
-/** Everything that runs in the process and has to end. */
-interface ShutdownParts {
-  shutdownTimeoutMs: number
-  /** Its streams may be opened while a start is given up: read when they are needed. */
-  events: EventParts
-  tools: ToolParts
-  http: HttpParts
-  jobs: Jobs
-  lanes: LaneSet
-  supervisor: Supervisor
-  /** Null while tracing is off. */
-  tracing: () => ProcessTracing | null
-  /** Null where no history is kept. */
-  history: () => ProcessHistory | null
-  /** Events and jobs in flight in a lane. */
-  worksOf: (lane: Lane) => WorkInFlight[]
-  /** What becomes of an event that is not handled in time. */
-  fateOfEvents: string
-  log: (level: LogLevel, message: string) => void
-}
-
-/** Drains: no new work, everything accepted is finished, then all threads end. Bounded by `shutdownTimeoutMs`. */
-export async function shutDown(parts: ShutdownParts): Promise<void> {
-  const { shutdownTimeoutMs, events, jobs, lanes, supervisor, log } = parts
+/**
+ * Drains: no new work, everything accepted is finished, then all threads end. Bounded by `shutdownTimeoutMs`.
+ * @param fateOfEvents what becomes of an event that is not handled in time
+ */
+export async function shutDown(parts: Parts, shutdownTimeoutMs: number, fateOfEvents: string): Promise<void> {
+  const { events, jobs, lanes, supervisor, registrar, observers } = parts
+  const log = (level: LogLevel, message: string): void => parts.log(level, message, 'main')
   const { kernel, toolBooter } = parts.tools
   const { listener, localWorker, dispatcher } = parts.http
   const { hub } = events
@@ -119,18 +94,18 @@ export async function shutDown(parts: ShutdownParts): Promise<void> {
   const report = new DrainReport(
     {
       works: () => [
-        ...lanes.all.flatMap((lane) => [...lane.requestWorks(), ...parts.worksOf(lane)]),
+        ...lanes.all.flatMap((lane) => [...lane.requestWorks(), ...registrar.workInFlight(lane)]),
         ...localWorker.works(),
       ],
       queued: () => hub.queued,
-      fateOfEvents: parts.fateOfEvents,
+      fateOfEvents,
       log,
     },
     SAYS_AFTER_MS,
     deadlineMs,
   )
   toolBooter.stop()
-  parts.tracing()?.hurry()
+  observers.tracing?.hurry()
   await listener.drain(Math.min(LINGER_MAX_MS, shutdownTimeoutMs * 0.3))
   const sockets = new SocketDrain(
     [...lanes.all.map((lane) => lane.sockets), localWorker.sockets],
@@ -164,6 +139,6 @@ export async function shutDown(parts: ShutdownParts): Promise<void> {
   await hub.records.close()
   listener.close()
   // Last, so that the spans of everything else have ended.
-  await parts.history()?.stop()
-  await parts.tracing()?.stop(Math.max(500, endMs - steadyMs()))
+  await observers.history?.stop()
+  await observers.tracing?.stop(Math.max(500, endMs - steadyMs()))
 }
