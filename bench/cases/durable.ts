@@ -46,13 +46,56 @@ export const durable: BenchCase = {
   },
 }
 
-interface LogRound {
+/** A run of the runtime, and the rates of loops of the driver beside it. */
+interface Round<Loops> {
   heddle: TickRun | null
-  loops: LoopFigures
+  loops: Loops
+}
+
+/** @param run of the runtime; null: the loops alone @param loops in a process of their own */
+async function besideLoops<Loops extends object>(
+  context: CaseContext,
+  what: string,
+  run: ((name: string) => Promise<TickRun>) | null,
+  loops: () => Promise<Loops>,
+): Promise<Round<Loops>[]> {
+  const measured: Round<Loops>[] = []
+  await run?.('warm-up')
+  for (let round = 1; round <= context.rounds; round++) {
+    context.step(`round ${round} of ${context.rounds}, ${what}`)
+    const heddle = run === null ? null : await run(`round-${round}`)
+    const rates = await loops()
+    const told = Object.entries(rates).map(([name, rate]) => `${name} ${Math.round(rate)}`)
+    context.say(
+      `round ${round} ${heddle === null ? '–' : Math.round(heddle.perSec)} events/s beside ${told.join(', ')} a second`,
+    )
+    measured.push({ heddle, loops: rates })
+  }
+  return measured
+}
+
+function rowOf<Loops extends Record<keyof Loops, number>>(
+  label: string,
+  measured: readonly Round<Loops>[],
+  of: keyof Loops,
+  baselineName: string,
+  value: number,
+): Row {
+  const runs = measured.flatMap(({ heddle }) => heddle ?? [])
+  const rates = { heddle: runs.map(({ perSec: rate }) => rate), bare: measured.map(({ loops }) => loops[of]) }
+  return {
+    label: `durable: stored, handled in another lane, forgotten, ${label}`,
+    unit: 'events/s',
+    ...figures(rates, (rate) => rate, 'heddle', 'bare', baselineName),
+    target: ratioTo('at least', value),
+    faults: runs
+      .filter(({ handled, published }) => handled !== published)
+      .map(({ handled, published }) => `${handled} handled of ${published} published`),
+  }
 }
 
 async function measureLog(context: CaseContext, synchronous: 'full' | 'normal') {
-  const { rounds, measureMs, baselinesOnly } = context
+  const { measureMs, baselinesOnly } = context
   const server = baselinesOnly
     ? null
     : await startHeddle({
@@ -60,48 +103,20 @@ async function measureLog(context: CaseContext, synchronous: 'full' | 'normal') 
         env: { EVENT_BUS_DRIVER: 'database', SQLITE_SYNCHRONOUS: synchronous },
         profileDir: context.profileDir(`durable-${synchronous}`),
       })
-  const measured: LogRound[] = []
   try {
     const thread = server === null ? 0 : await publishingThread(server)
-    if (server !== null) await forgottenRun(server, 'warm-up', thread, WARMUP_EVENTS)
-    for (let round = 1; round <= rounds; round++) {
-      context.step(`round ${round} of ${rounds}, ${synchronous}`)
-      const heddle = server === null ? null : await forgottenRun(server, `round-${round}`, thread, EVENTS)
-      const loops = await inChild<LoopPlan, LoopFigures>('sqlite/log-loops.ts', { synchronous, measureMs })
-      const told = heddle === null ? '–' : String(Math.round(heddle.perSec))
-      context.say(
-        `round ${round} ${told} events/s, bare loop ${Math.round(loops.bare)}, poll ${Math.round(loops.poll)}`,
-      )
-      measured.push({ heddle, loops })
-    }
+    const run = (name: string) => forgottenRun(server!, name, thread, name === 'warm-up' ? WARMUP_EVENTS : EVENTS)
+    const loops = () => inChild<LoopPlan, LoopFigures>('sqlite/log-loops.ts', { synchronous, measureMs })
+    const measured = await besideLoops(context, synchronous, server === null ? null : run, loops)
+    const where = `synchronous=${synchronous}`
+    const bare = rowOf(where, measured, 'bare', 'loop of 20 inserts a commit', 0.35)
+    const { label, unit, heddle, faults } = bare
+    const figure = alone({ label, unit, heddle, faults, target: figureTo('at least', PER_SEC, 'events/s') })
+    const poll = rowOf(where, measured, 'poll', 'polled table, one at a time', 5)
+    return { rows: [...(synchronous === 'full' ? [figure] : []), bare, poll], details: measured }
   } finally {
     await server?.stop()
   }
-  const row = (of: keyof LoopFigures, baselineName: string, value: number): Row => ({
-    label: `durable: stored, handled in another lane, forgotten, synchronous=${synchronous}`,
-    unit: 'events/s',
-    ...ratesOf(
-      measured.map(({ heddle, loops }) => [heddle, loops[of]]),
-      baselineName,
-    ),
-    target: ratioTo('at least', value),
-    faults: measured
-      .filter(({ heddle }) => heddle !== null && heddle.handled !== heddle.published)
-      .map(({ heddle }) => `${heddle!.handled} handled of ${heddle!.published} published`),
-  })
-  const bare = row('bare', 'loop of 20 inserts a commit', 0.35)
-  const { label, unit, heddle, faults } = bare
-  const figure = alone({ label, unit, heddle, faults, target: figureTo('at least', PER_SEC, 'events/s') })
-  return {
-    rows: [...(synchronous === 'full' ? [figure] : []), bare, row('poll', 'polled table, one at a time', 5)],
-    details: measured,
-  }
-}
-
-/** The figures of a row from rounds of runs, each beside the rate of its baseline. */
-function ratesOf(rounds: readonly (readonly [TickRun | null, number])[], baselineName: string) {
-  const runs = rounds.flatMap(([run]) => run?.perSec ?? [])
-  return figures({ heddle: runs, bare: rounds.map(([, rate]) => rate) }, (rate) => rate, 'heddle', 'bare', baselineName)
 }
 
 /** A run on SQLite. */
@@ -193,30 +208,15 @@ async function measurePostgres(context: CaseContext) {
         })
     owner.after(async () => server?.stop())
     const thread = server === null ? 0 : await publishingThread(server)
-    const measured: { heddle: TickRun | null; queues: QueueFigures }[] = []
-    if (server !== null) await runOn(server, 'warm-up')
-    for (let round = 1; round <= context.rounds; round++) {
-      context.step(`round ${round} of ${context.rounds}, PostgreSQL`)
-      const heddle = server === null ? null : await runOn(server, `round-${round}`)
-      const plan = { access, measureMs: context.measureMs, jobs: JOBS }
-      const queues = await inChild<QueuePlan, QueueFigures>('postgres/queues.ts', plan)
-      const { bare, graphileWorker, pgBoss } = queues
-      const told = heddle === null ? '–' : String(Math.round(heddle.perSec))
-      context.say(
-        `round ${round} ${told} events/s, bare loop ${Math.round(bare)}, graphile-worker ${Math.round(graphileWorker)}, pg-boss ${Math.round(pgBoss)}`,
-      )
-      measured.push({ heddle, queues })
-    }
-    const row = (of: keyof QueueFigures, baselineName: string, value: number): Row => ({
-      label: 'durable: stored, handled in another lane, forgotten, on PostgreSQL',
-      unit: 'events/s',
-      ...ratesOf(
-        measured.map(({ heddle, queues }) => [heddle, queues[of]]),
-        baselineName,
-      ),
-      target: ratioTo('at least', value),
-      faults: [],
-    })
+    const plan = { access, measureMs: context.measureMs, jobs: JOBS }
+    const measured = await besideLoops(
+      context,
+      'PostgreSQL',
+      server === null ? null : (name) => runOn(server, name),
+      () => inChild<QueuePlan, QueueFigures>('postgres/queues.ts', plan),
+    )
+    const row = (of: keyof QueueFigures, baselineName: string, value: number): Row =>
+      rowOf('on PostgreSQL', measured, of, baselineName, value)
     const free = median(measured.flatMap(({ heddle }) => heddle?.perSec ?? []))
     const held = server === null ? [] : await heldRuns(context, access, (run) => runOn(server, run))
     const heldRate = median(held)

@@ -25,31 +25,23 @@ export const elastic: BenchCase = {
       if (redis === null || postgres === null) throw new Error(owner.reason)
       const profileDir = (server: string): string | undefined => context.profileDir(server)
       const events = await measureEvents({ env: redis.env, events: EVENTS, rounds, profileDir, say })
-      const state = await measureState({ env: redis.env, roundMs: measureMs, rounds })
-      say(`state.increment ${Math.round(state.heddle.callsPerSec)}/s`)
+      const state = await measureState({ env: redis.env, measureMs, rounds })
+      say(`state.increment ${Math.round(state.heddle.perSecond)}/s`)
       const { host, port, user, password, database } = postgres
       const access = { host, port, user, password, database }
       const plan = { access, connections: DB_CONNECTIONS, callers: DB_CALLERS, measureMs, rounds }
       const db = await inChild<DbPlan, DbFigures>('elastic/db.ts', plan, context.profileDir('db'))
       say(`db.query ${Math.round(db.heddle.perSecond)}/s, pg ${Math.round(db.bare.perSecond)}/s`)
-      const bareState = Math.max(state.barePipeline.callsPerSec, state.bareLoops.callsPerSec)
+      const bareState = Math.max(state.barePipeline.perSecond, state.bareLoops.perSecond)
       const { cpuUs } = events
       const cost = `CPU per event ${cpuUs.heddle.all.toFixed(1)} / ${cpuUs.bare.all.toFixed(1)} µs, the server's part ${cpuUs.heddle.server.toFixed(1)} / ${cpuUs.bare.server.toFixed(1)}`
-      const windowed = `with a window ${Math.round(state.heddleWindow.callsPerSec)}/s`
+      const windowed = `with a window ${Math.round(state.heddleWindow.perSecond)}/s`
       const named = `${db.ratioNamed.toFixed(2)} × pg with named statements`
       return {
         rows: [
-          row(
-            'elastic: events from one replica to another',
-            'events/s',
-            events.heddle,
-            events.bare,
-            1,
-            events.faults,
-            cost,
-          ),
-          row('elastic: state.increment', 'calls/s', state.heddle.callsPerSec, bareState, 0.8, state.faults, windowed),
-          row('elastic: db.query on PostgreSQL', 'queries/s', db.heddle.perSecond, db.bare.perSecond, 0.85, [], named),
+          row('events from one replica to another', 'events/s', events.heddle, events.bare, 1, cost, events.faults),
+          row('state.increment', 'calls/s', state.heddle.perSecond, bareState, 0.8, windowed, state.faults),
+          row('db.query on PostgreSQL', 'queries/s', db.heddle.perSecond, db.bare.perSecond, 0.85, named),
         ],
         details: { events, state, db },
       }
@@ -60,23 +52,14 @@ export const elastic: BenchCase = {
 }
 
 function row(
-  label: string,
+  what: string,
   unit: string,
   heddle: number,
   baseline: number,
   target: number,
-  faults: string[],
   note: string,
+  faults: string[] = [],
 ): Row {
-  return {
-    label,
-    unit,
-    heddle,
-    baseline,
-    baselineName: 'bare driver',
-    ratio: heddle / baseline,
-    target: ratioTo('at least', target),
-    faults,
-    note,
-  }
+  const ratio = { ratio: heddle / baseline, target: ratioTo('at least', target) }
+  return { label: `elastic: ${what}`, unit, heddle, baseline, baselineName: 'bare driver', ...ratio, faults, note }
 }

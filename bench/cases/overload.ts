@@ -104,7 +104,7 @@ async function measure(context: CaseContext, { label, path, bottleneck }: Route)
       })
     if (side === 'refusing') {
       const result = await offer(offered[round]!)
-      context.say(`${label}, round ${round} refusing ${describeRefusals(result)}`)
+      context.say(`${label}, round ${round} refusing ${describe(null, result)}`)
       return { overload: result }
     }
     await askJson(server, path)
@@ -251,35 +251,12 @@ function whole(values: number[]): string {
   return median(values)?.toFixed(0) ?? '–'
 }
 
-function describeRefusals({ streams, loadCores, loadWaitShare, serverWaitShare }: RateResult): string {
-  const { statuses, refusedSinceSentMs, sendDelayMs } = streams[0]!
+/** @param peak null for a server that has none */
+function describe(peak: LoadResult | null, { streams, residentBytes, loadCores, otherCores }: RateResult): string {
+  const { statuses, offered, okPerSec, okMs, refusedSinceSentMs, sendDelayMs } = streams[0]!
+  const before = peak === null ? '' : `peak ${Math.round(peak.okPerSec)}/s, then `
   return (
-    `${JSON.stringify(statuses)}: 503 p50 ${refusedSinceSentMs.p50} p99 ${refusedSinceSentMs.p99} ms; sent late p99 ${sendDelayMs.p99} ms; ` +
-    `waited for a core: server ${serverWaitShare?.toFixed(3)}, load ${loadWaitShare?.toFixed(3)}; load ${loadCores.toFixed(2)} cores`
-  )
-}
-
-function describe(peak: LoadResult, { streams, residentBytes, loadCores, otherCores, ...waited }: RateResult): string {
-  const stream = streams[0]!
-  const {
-    ok,
-    statuses,
-    lost,
-    unanswered,
-    unsent,
-    offered,
-    okPerSec,
-    okMs,
-    refusedMs,
-    refusedSinceSentMs,
-    sendDelayMs,
-  } = stream
-  const mb = (bytes: number | undefined) => ((bytes ?? 0) / BYTES_PER_MB).toFixed(0)
-  return (
-    `peak ${Math.round(peak.okPerSec)}/s, then of ${offered} offered ${ok} good, ${JSON.stringify(statuses)}, ${lost} lost, ${unanswered} unanswered, ` +
-    `${unsent} unsent: ${Math.round(okPerSec)}/s good, p50 ${okMs.p50} p99 ${okMs.p99} ms; 503 p50 ${refusedSinceSentMs.p50} p99 ${refusedSinceSentMs.p99} ms ` +
-    `(since due p99 ${refusedMs.p99}); sent late p99 ${sendDelayMs.p99} ms; ${mb(residentBytes[0])} to ${mb(Math.max(...residentBytes))} MB; ` +
-    `load ${loadCores.toFixed(2)} cores, others ${otherCores?.toFixed(2)}; ` +
-    `waited for a core: server ${waited.serverWaitShare?.toFixed(3)}, load ${waited.loadWaitShare?.toFixed(3)}`
+    `${before}of ${offered} offered ${JSON.stringify(statuses)}: ${Math.round(okPerSec)}/s good, p99 ${okMs.p99} ms; 503 p99 ${refusedSinceSentMs.p99} ms; ` +
+    `sent late p99 ${sendDelayMs.p99} ms; ${(Math.max(...residentBytes) / BYTES_PER_MB).toFixed(0)} MB; load ${loadCores.toFixed(2)} cores, others ${otherCores?.toFixed(2)}`
   )
 }

@@ -5,7 +5,7 @@ import { loadSettings } from '../../src/core/config/load.ts'
 import PostgresDb from '../../src/extras/postgres/index.ts'
 import { planOf, sendFigures } from '../child.ts'
 import { proxied } from '../micro/proxied-tool.ts'
-import { median } from '../report.ts'
+import { callers, inWindows, ratioOf, type WindowSide } from '../windows.ts'
 
 /** A database in which the benchmark may create a table. */
 export interface DbAccess {
@@ -28,22 +28,13 @@ export interface DbPlan {
   rounds: number
 }
 
-export interface DbSide {
-  /** Queries per second: the median of the rounds. */
-  perSecond: number
-  /** CPU time of this process, user and system, per query in microseconds: the median of the rounds. */
-  cpuUs: number
-  /** Queries per second, round by round. */
-  rounds: number[]
-}
-
 export interface DbFigures {
   /** `db.query` through the tool-call proxy. */
-  heddle: DbSide
+  heddle: WindowSide
   /** `pool.query(text, values)` of pg. */
-  bare: DbSide
+  bare: WindowSide
   /** The same with a name, so that pg prepares it too. */
-  bareNamed: DbSide
+  bareNamed: WindowSide
   /** heddle's rate over bare's: the median of the rounds' ratios. */
   ratio: number
   /** heddle's rate over that of pg with a name, likewise. */
@@ -53,12 +44,6 @@ export interface DbFigures {
 const ROWS = 10_000
 const SELECT = 'SELECT id, name, email, created_at FROM bench_users WHERE id = $1'
 
-type Read = (id: string) => Promise<unknown>
-interface Window {
-  perSecond: number
-  cpuUs: number
-}
-
 const plan = planOf<DbPlan>()
 const { access, connections } = plan
 const pool = new pg.Pool({ ...access, max: connections, min: connections })
@@ -67,26 +52,20 @@ await fill(pool)
 const tool = new PostgresDb(runtimeFor(access, connections))
 const db = proxied<PostgresDb>('db', tool)
 
-const sides: Record<'heddle' | 'bare' | 'bareNamed', Read> = {
-  heddle: (id) => db.query(SELECT, [id]),
-  bare: (id) => pool.query(SELECT, [id]),
-  bareNamed: (id) => pool.query({ name: 'read', text: SELECT, values: [id] }),
-}
-const windows: Record<keyof typeof sides, Window[]> = { heddle: [], bare: [], bareNamed: [] }
-const names = Object.keys(sides) as (keyof typeof sides)[]
-for (const name of names) await measure(sides[name], Math.min(1000, plan.measureMs))
-for (let round = 0; round < plan.rounds; round++) {
-  // Each side is first, second and last equally often.
-  for (let n = 0; n < names.length; n++) {
-    const name = names[(round + n) % names.length]!
-    windows[name].push(await measure(sides[name], plan.measureMs))
-  }
-}
+const reading = (read: (id: string) => Promise<unknown>) =>
+  callers(plan.callers, (caller, n) => read(`user-${(caller + n * 7) % ROWS}`))
+const { heddle, bare, bareNamed } = await inWindows(
+  {
+    heddle: reading((id) => db.query(SELECT, [id])),
+    bare: reading((id) => pool.query(SELECT, [id])),
+    bareNamed: reading((id) => pool.query({ name: 'read', text: SELECT, values: [id] })),
+  },
+  plan,
+)
 await tool.stop()
 await pool.query('DROP TABLE bench_users')
 await pool.end()
 
-const [heddle, bare, bareNamed] = [sideOf(windows.heddle), sideOf(windows.bare), sideOf(windows.bareNamed)]
 const figures: DbFigures = {
   heddle,
   bare,
@@ -95,36 +74,6 @@ const figures: DbFigures = {
   ratioNamed: ratioOf(heddle, bareNamed),
 }
 sendFigures(figures)
-
-async function measure(read: Read, forMs: number): Promise<Window> {
-  const startedMs = performance.now()
-  const endMs = startedMs + forMs
-  const cpu = process.cpuUsage()
-  let count = 0
-  await Promise.all(
-    Array.from({ length: plan.callers }, async (_, caller) => {
-      for (let n = caller; performance.now() < endMs; n += 7) {
-        await read(`user-${n % ROWS}`)
-        count++
-      }
-    }),
-  )
-  const { user, system } = process.cpuUsage(cpu)
-  return { perSecond: (count * 1000) / (performance.now() - startedMs), cpuUs: (user + system) / count }
-}
-
-function sideOf(rounds: readonly Window[]): DbSide {
-  return {
-    perSecond: median(rounds.map(({ perSecond }) => perSecond)) ?? 0,
-    cpuUs: median(rounds.map(({ cpuUs }) => cpuUs)) ?? 0,
-    rounds: rounds.map(({ perSecond }) => perSecond),
-  }
-}
-
-/** The median of the ratios of the rounds, because the other load of the machine changes from round to round. */
-function ratioOf(side: DbSide, baseline: DbSide): number {
-  return median(side.rounds.map((perSecond, round) => perSecond / baseline.rounds[round]!)) ?? 0
-}
 
 async function fill(target: pg.Pool): Promise<void> {
   await target.query('DROP TABLE IF EXISTS bench_users')

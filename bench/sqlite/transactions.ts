@@ -8,7 +8,7 @@ import { Database } from '../../src/stores/sqlite/driver.ts'
 import SqliteDb from '../../src/tools/sqlite/index.ts'
 import { planOf, sendFigures } from '../child.ts'
 import { proxy } from '../micro/proxied-tool.ts'
-import { median } from '../report.ts'
+import { callers, inWindows, ratioOf, type WindowSide } from '../windows.ts'
 
 export interface TransactionPlan {
   synchronous: 'full' | 'normal'
@@ -19,20 +19,11 @@ export interface TransactionPlan {
   rounds: number
 }
 
-export interface TransactionSide {
-  /** Transactions per second: the median of the rounds. */
-  perSecond: number
-  /** CPU time of the process, user and system, per transaction in microseconds: the median of the rounds. */
-  cpuUs: number
-  /** Transactions per second, round by round. */
-  rounds: number[]
-}
-
 export interface TransactionFigures {
   /** `db.transaction` with two `tx.execute`, through the tool-call proxy. */
-  heddle: TransactionSide
+  heddle: WindowSide
   /** BEGIN IMMEDIATE, two INSERTs, COMMIT of better-sqlite3, one after another. */
-  bare: TransactionSide
+  bare: WindowSide
   /** The median of the rounds' ratios. */
   ratio: number
   /** Rows of acknowledged transactions that are not there. */
@@ -56,12 +47,6 @@ const NO_EVENTS: TransactionCompanion = {
   unknown: () => {},
 }
 
-interface Window {
-  count: number
-  perSecond: number
-  cpuUs: number
-}
-
 const plan = planOf<TransactionPlan>()
 const folder = mkdtempSync(join(tmpdir(), 'heddle-bench-'))
 const barePath = join(folder, 'bare.db')
@@ -78,72 +63,40 @@ await tool.boot()
 await tool.execute(TABLE)
 const db = metered<Db>('db', tool.api({ name: 'bench', instance: undefined }))
 
-const sides = {
-  heddle: async (endMs: number) => {
-    let count = 0
-    const caller = async (): Promise<void> => {
-      while (performance.now() < endMs) {
-        await db.transaction(async (tx) => {
-          await tx.execute(INSERT, ['first', NOTE])
-          await tx.execute(INSERT, ['second', NOTE])
-        })
-        count++
+const { heddle, bare: driver } = await inWindows(
+  {
+    heddle: callers(plan.callers, () =>
+      db.transaction(async (tx) => {
+        await tx.execute(INSERT, ['first', NOTE])
+        await tx.execute(INSERT, ['second', NOTE])
+      }),
+    ),
+    bare: (endMs) => {
+      let count = 0
+      for (; performance.now() < endMs; count += RUN) {
+        for (let n = 0; n < RUN; n++) {
+          begin!.run()
+          insert!.run({ 1: 'first', 2: NOTE })
+          insert!.run({ 1: 'second', 2: NOTE })
+          commit!.run()
+        }
       }
-    }
-    await Promise.all(Array.from({ length: plan.callers }, caller))
-    return count
+      return count
+    },
   },
-  bare: async (endMs: number) => {
-    let count = 0
-    for (; performance.now() < endMs; count += RUN) {
-      for (let n = 0; n < RUN; n++) {
-        begin!.run()
-        insert!.run({ 1: 'first', 2: NOTE })
-        insert!.run({ 1: 'second', 2: NOTE })
-        commit!.run()
-      }
-    }
-    return count
-  },
-}
-const windows: Record<keyof typeof sides, Window[]> = { heddle: [], bare: [] }
-let heddleCount = 0
-for (const run of Object.values(sides)) await run(performance.now() + 1000)
-heddleCount = (await stored()) / 2
-for (let round = 0; round < plan.rounds; round++) {
-  const order: (keyof typeof sides)[] = round % 2 === 0 ? ['heddle', 'bare'] : ['bare', 'heddle']
-  for (const side of order) windows[side].push(await measure(sides[side]))
-}
-for (const { count } of windows.heddle) heddleCount += count
-const lost = heddleCount * 2 - (await stored())
+  plan,
+)
+const stored = await tool.queryOne<{ n: number }>('SELECT max(id) AS n FROM bench_rows')
 await tool.stop()
 bare.close()
 rmSync(folder, { recursive: true })
-
-const [heddle, other] = [sideOf(windows.heddle), sideOf(windows.bare)]
-const ratio = median(windows.heddle.map(({ perSecond }, round) => perSecond / windows.bare[round]!.perSecond)) ?? 0
-const figures: TransactionFigures = { heddle, bare: other, ratio, lost }
+const figures: TransactionFigures = {
+  heddle,
+  bare: driver,
+  ratio: ratioOf(heddle, driver),
+  lost: heddle.count * 2 - (stored?.n ?? 0),
+}
 sendFigures(figures)
-
-async function measure(run: (endMs: number) => Promise<number>): Promise<Window> {
-  const startedMs = performance.now()
-  const cpu = process.cpuUsage()
-  const count = await run(startedMs + plan.measureMs)
-  const { user, system } = process.cpuUsage(cpu)
-  return { count, perSecond: (count * 1000) / (performance.now() - startedMs), cpuUs: (user + system) / count }
-}
-
-function sideOf(rounds: readonly Window[]): TransactionSide {
-  return {
-    perSecond: median(rounds.map(({ perSecond }) => perSecond)) ?? 0,
-    cpuUs: median(rounds.map(({ cpuUs }) => cpuUs)) ?? 0,
-    rounds: rounds.map(({ perSecond }) => perSecond),
-  }
-}
-
-async function stored(): Promise<number> {
-  return (await tool.queryOne<{ n: number }>('SELECT max(id) AS n FROM bench_rows'))?.n ?? 0
-}
 
 /** The tool as a thread has it that is alone with the file. */
 function runtimeFor(sqlitePath: string): ToolRuntime {

@@ -19,7 +19,7 @@ test('the benchmark of PostgreSQL runs to its end', async (t) => {
 test('the benchmark of shared state runs to its end', async (t) => {
   const server = await redisServer(t, { own: true })
   if (server === null) return
-  const { faults, heddle } = await measureState({ env: server.env, roundMs: 50, rounds: 1 })
+  const { faults, heddle } = await measureState({ env: server.env, measureMs: 50, rounds: 1 })
   assert.deepEqual(faults, [])
-  assert.ok(heddle.callsPerSec > 0)
+  assert.ok(heddle.perSecond > 0)
 })

@@ -3,7 +3,7 @@
 /** Milliseconds. */
 const UNITS = { ms: 1, s: 1000, m: 60_000, h: 3_600_000, d: 86_400_000 }
 /** Each with what it takes, as an example. */
-export const WORDS = {
+const WORDS = {
   status: '5xx',
   method: 'post',
   route: '/orders',
