@@ -288,7 +288,7 @@ export class DurableLog {
     if (seq <= this.#backlog.leftUpTo) entry.deaths = this.#options.deathsOf?.(event.id) ?? 0
     if (left === null) this.#shared?.deliver(event.event, entry)
     if (!isRecorded) this.#options.hub.record(event, origin)
-    this.#options.hub.take(hubEventOf(event, expiresMs, entry), this.#groups.sharesOf(event.event, left))
+    this.#options.hub.take(hubEventOf(event, expiresMs, entry), left)
     if (absent.length > 0) {
       this.#events.waitForAbsent(entry, left)
       this.#countWaiting()

@@ -2,8 +2,8 @@ import type { LogLevel } from '../../contracts/logger.ts'
 import type { EventLog } from '../../runtime/event-log/event-log.ts'
 import type { Backlog } from './backlog.ts'
 import type { ChangeWriter } from './change-writer.ts'
-import { ANYBODY, type KnownGroups } from './known-groups.ts'
-import { countReleased, forgetWaiting, hasEvents, readGroups, readReleased } from './log-reader.ts'
+import type { KnownGroups } from './known-groups.ts'
+import { countReleased, forgetWaiting, readGroups, readReleased } from './log-reader.ts'
 
 /** How often it is looked which groups are known: on a file, and where other processes have groups, too; milliseconds. */
 const FILE_MS = 30_000
@@ -26,7 +26,6 @@ export interface GroupKeeperOptions {
 /** Keeps the known groups and what is stored of them the same, and forgets those that nobody has had for long. */
 export class GroupKeeper {
   readonly #options: GroupKeeperOptions
-  #isFirst = true
   #lookedMs = Number.NEGATIVE_INFINITY
   #countedMs = Number.NEGATIVE_INFINITY
 
@@ -37,10 +36,7 @@ export class GroupKeeper {
   /** Reads which groups are known. @returns those that are to be forgotten */
   async learn(): Promise<{ event: string; group: string }[]> {
     const { log, groups } = this.#options
-    const rows = await readGroups(log.database)
-    if (this.#isFirst) groups.areUnknown = rows.length === 0 && (await hasEvents(log.database))
-    this.#isFirst = false
-    return groups.learn(rows, Date.now())
+    return groups.learn(await readGroups(log.database), Date.now())
   }
 
   /** Looks once in a while. */
@@ -77,7 +73,6 @@ export class GroupKeeper {
       forgotten = await forgetWaiting(log.database, event, group)
       await new Promise(setImmediate)
     }
-    const who = group === ANYBODY ? `Whoever subscribes to ${event}` : `${group}, a subscriber of ${event},`
-    report('WARNING', `${who} ${reason}: ${count} stored events are forgotten for it`)
+    report('WARNING', `${group}, a subscriber of ${event}, ${reason}: ${count} stored events are forgotten for it`)
   }
 }

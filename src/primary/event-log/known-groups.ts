@@ -1,5 +1,5 @@
 import type { GroupRow } from '../../transport/log-changes.ts'
-import type { GroupWatcher, Share } from '../events/consumer.ts'
+import type { GroupWatcher } from '../events/consumer.ts'
 import type { Hub } from '../events/hub.ts'
 import type { StoredRow } from './log-reader.ts'
 
@@ -11,8 +11,6 @@ const SEEN_EVERY_MS = 3_600_000
 const TOLD_EVERY_MS = 60_000
 /** An event waits for so many groups that are not here, those that were here last: each takes a row for each event. */
 export const ABSENT_MAX = 64
-/** Whoever subscribes: the group of events that an ended process has left and that nobody is known to subscribe to. */
-export const ANYBODY = ''
 
 const NONE: readonly string[] = []
 
@@ -59,8 +57,6 @@ export class KnownGroups implements GroupWatcher, AbsentGroups {
   readonly #waiting = new Map<string, number>()
   /** Null until the log is open and all subscribers are there. */
   #writtenMs: number | null = null
-  /** There were events and no groups at the start: what is left may be wanted by whoever subscribes to it. */
-  areUnknown = false
   #hasNew = false
   #toldMs = Number.NEGATIVE_INFINITY
 
@@ -85,23 +81,13 @@ export class KnownGroups implements GroupWatcher, AbsentGroups {
 
   /** The groups that one event waits for and that are not here. @param stored as it was read from the log; null: it was just stored */
   waitedFor(event: string, stored: StoredRow | null): readonly string[] {
-    if (stored?.left != null) return stored.left.flatMap(({ group }) => (this.isHere(event, group) ? [] : [group]))
-    const absent = this.absentOf(event)
-    const isUnknown = this.areUnknown && stored !== null && absent.length === 0 && !this.isHere(event, ANYBODY)
-    return isUnknown ? [ANYBODY] : absent
-  }
-
-  /** What is left of an event, where anybody may have it: for each group that is here. */
-  sharesOf(event: string, left: StoredRow['left']): readonly Share[] | null {
-    const anybody = left?.find(({ group }) => group === ANYBODY)
-    if (left === null || anybody === undefined) return left
-    return [...left, ...this.#options.hub.groupsOf(event).map((group) => ({ ...anybody, group }))]
+    if (stored?.left == null) return this.absentOf(event)
+    return stored.left.flatMap(({ group }) => (this.isHere(event, group) ? [] : [group]))
   }
 
   /** True when the group takes events here. */
   isHere(event: string, group: string): boolean {
-    const { hub } = this.#options
-    return group === ANYBODY ? hub.hasSubscribers(event) : hub.hasConsumer(event, group)
+    return this.#options.hub.hasConsumer(event, group)
   }
 
   #findAbsent(): ReadonlyMap<string, readonly string[]> {
@@ -136,19 +122,8 @@ export class KnownGroups implements GroupWatcher, AbsentGroups {
     if (this.#here.has(id)) return
     this.#here.add(id)
     if (this.#writtenMs !== null) this.#write(id, Date.now())
-    this.#returned(event, group)
-    if (!this.#returned(event, ANYBODY)) return
-    this.#seenMs.delete(idOf(event, ANYBODY))
-    this.#options.write({ event, group: ANYBODY, seenMs: null })
-  }
-
-  /** @returns false when there is no such group */
-  #returned(event: string, group: string): boolean {
-    const id = idOf(event, group)
     this.#waiting.delete(id)
-    if (!this.#seenMs.has(id)) return false
-    this.#options.onReturned(event, group)
-    return true
+    if (this.#seenMs.has(id)) this.#options.onReturned(event, group)
   }
 
   left(event: string, group: string, isForGood: boolean): void {
@@ -170,9 +145,9 @@ export class KnownGroups implements GroupWatcher, AbsentGroups {
     this.#hasNew = true
   }
 
-  /** Names of the groups that are here, and of anybody. */
+  /** Names of the groups that are here. */
   get names(): string[] {
-    return [ANYBODY, ...new Set([...this.#here].map((id) => placeOf(id)[1]))]
+    return [...new Set([...this.#here].map((id) => placeOf(id)[1]))]
   }
 
   /** Events that wait, once for each group. */
@@ -257,8 +232,7 @@ export class KnownGroups implements GroupWatcher, AbsentGroups {
     for (const [id, count] of this.#waiting) {
       const [event, group] = placeOf(id)
       const events = count === 1 ? '1 stored event waits' : `${count} stored events wait`
-      if (group === ANYBODY) this.#options.report(`Nobody subscribes to ${event}: ${events} until somebody does`)
-      else this.#options.report(`${group} is not here: ${events} for it, ${event}`)
+      this.#options.report(`${group} is not here: ${events} for it, ${event}`)
     }
   }
 }

@@ -173,10 +173,6 @@ export async function positions(db: LogDatabase): Promise<{ first: number; last:
   return { first: Number(row?.first ?? 1), last: Number(row?.last ?? 0) }
 }
 
-export async function hasEvents(db: LogDatabase): Promise<boolean> {
-  return (await db.queryOne('SELECT 1 AS one FROM heddle_event LIMIT 1')) !== null
-}
-
 /** A letter that other events wait for, or that is being replayed. */
 export interface OpenLetter {
   id: string
