@@ -12,7 +12,6 @@ import { Backlog } from './backlog.ts'
 import { ChangeWriter } from './change-writer.ts'
 import { DueEvents } from './due-events.ts'
 import type { DurableLogOptions } from './durable-log-options.ts'
-import { GroupKeeper } from './group-keeper.ts'
 import { KnownGroups } from './known-groups.ts'
 import { noteEnd, noteStart, positions, type StoredRow } from './log-reader.ts'
 import { Reconciler } from './reconciler.ts'
@@ -66,7 +65,6 @@ export class DurableLog {
   #shared: SharedLog | null = null
   readonly #due = new DueEvents(() => void this.#read())
   readonly #groups: KnownGroups
-  readonly #keeper: GroupKeeper
   readonly #backlog: Backlog
   readonly #trials: Trials
   #reconciler: Reconciler | null = null
@@ -88,11 +86,12 @@ export class DurableLog {
     this.#setAside = new SetAside(report)
     this.#groups = new KnownGroups({
       hub,
-      write: (row) => this.#writer.group(row),
+      log,
+      writer: this.#writer,
+      maxStored: options.maxStored,
       onReturned: (event, group) => this.#groupReturned(event, group),
       onForgotten: (event, group) => this.#events.forgetGroup(event, group),
       report: (message) => report('WARNING', message),
-      isShared: () => log.isOnServer,
     })
     const [groups, writer] = [this.#groups, this.#writer]
     const onAway = (dueMs: number, seq: number): void => this.#due.add(dueMs, seq)
@@ -110,8 +109,6 @@ export class DurableLog {
       hasUnwritten: () => this.#events.away.size > 0,
       collectLeavers: (leavers) => this.#events.collectLeavers(leavers),
     })
-    const { maxStored } = options
-    this.#keeper = new GroupKeeper({ log, groups, backlog: this.#backlog, writer, maxStored, report })
     this.#trials = new Trials({
       areDeathsKnown: options.deathsOf !== null,
       isUnderSuspicion: (stored) => this.#isUnderSuspicion(stored),
@@ -179,7 +176,7 @@ export class DurableLog {
     this.#trials.uncleanEnds = await noteStart(log.database, first, last)
     this.#reconciler = new Reconciler(last + 1)
     await this.#held.learn()
-    if (this.#relay === null) await this.#keeper.learn()
+    if (this.#relay === null) await this.#groups.learn()
     this.#backlog.leave(first - 1, last)
     this.#countWaiting()
     log.memory.open(last + 1)
@@ -196,7 +193,7 @@ export class DurableLog {
     }
     this.#shared ??= new SharedLog(this.#options, { ...parts, onFree: () => void this.#read() })
     await this.#held.learn()
-    if (this.#relay === null) await this.#keeper.learn()
+    if (this.#relay === null) await this.#groups.learn()
     await this.#shared.join()
     const { memory } = this.#options.log
     this.#reconciler ??= new Reconciler(memory.next, memory.epoch)
@@ -207,7 +204,7 @@ export class DurableLog {
   async #takePart(): Promise<void> {
     if (this.#relay === null && this.#groups.begin(Date.now())) await this.#groupsStored()
     this.#shared?.adopt()
-    if (this.#relay === null) await this.#keeper.findReleased()
+    if (this.#relay === null) await this.#groups.findReleased()
   }
 
   /** Where this process ends at once, the next one knows for whom its events wait. A database that takes no changes does not hold up the start. */
@@ -312,7 +309,7 @@ export class DurableLog {
       if (!this.#isEnding) await this.#shared?.step()
       this.#countWaiting()
       this.#groups.tell(steadyMs())
-      if (this.#relay === null) await this.#keeper.look(steadyMs())
+      if (this.#relay === null) await this.#groups.look(steadyMs())
       if (this.#shared !== null) await this.#held.look(steadyMs())
       if (this.#reconciler?.isDue(steadyMs())) await this.#reconcile(this.#reconciler)
     } catch (error) {

@@ -1,12 +1,20 @@
-import type { GroupRow } from '../../transport/log-changes.ts'
+import type { EventLog } from '../../runtime/event-log/event-log.ts'
 import type { GroupWatcher } from '../events/consumer.ts'
 import type { Hub } from '../events/hub.ts'
-import type { StoredRow } from './log-reader.ts'
+import type { ChangeWriter } from './change-writer.ts'
+import { countReleased, forgetWaiting, readGroups, readReleased, type StoredRow } from './log-reader.ts'
 
 /** How long events are kept for a group that no process has, milliseconds: seven days. */
 export const GROUP_KEPT_MS = 604_800_000
 /** How often it is written that the groups are here, milliseconds. */
 const SEEN_EVERY_MS = 3_600_000
+/** How often it is looked which groups are known: on a file, and where other processes have groups, too; milliseconds. */
+const FILE_MS = 30_000
+const SERVER_MS = 2000
+/** What waits for groups that are not here, at most, as a share of EVENT_BUS_MAX_STORED: publishers need the rest. */
+const WAITING_SHARE = 0.5
+/** How often it is counted what waits for groups that no process has, milliseconds. */
+const COUNT_MS = 60_000
 /** How often it is told that events wait for a group, milliseconds. */
 const TOLD_EVERY_MS = 60_000
 /** An event waits for so many groups that are not here, those that were here last: each takes a row for each event. */
@@ -25,14 +33,15 @@ export interface AbsentGroups {
 
 export interface KnownGroupsOptions {
   hub: Hub
-  write: (row: GroupRow) => void
+  log: EventLog
+  writer: ChangeWriter
+  /** EVENT_BUS_MAX_STORED. */
+  maxStored: number
   /** A group is here for which events may wait. */
   onReturned: (event: string, group: string) => void
   /** Nothing waits for a group any more. */
   onForgotten: (event: string, group: string) => void
   report: (message: string) => void
-  /** True where several processes have the log. */
-  isShared: () => boolean
 }
 
 /** An event's name and one of its groups; neither has such a character. */
@@ -59,13 +68,15 @@ export class KnownGroups implements GroupWatcher, AbsentGroups {
   #writtenMs: number | null = null
   #hasNew = false
   #toldMs = Number.NEGATIVE_INFINITY
+  #lookedMs = Number.NEGATIVE_INFINITY
+  #countedMs = Number.NEGATIVE_INFINITY
 
   constructor(options: KnownGroupsOptions) {
     this.#options = options
   }
 
   get isShared(): boolean {
-    return this.#options.isShared()
+    return this.#options.log.isOnServer
   }
 
   isKnown(event: string, group: string): boolean {
@@ -132,7 +143,7 @@ export class KnownGroups implements GroupWatcher, AbsentGroups {
     this.#here.delete(id)
     // Before all are there, a plugin that fails takes back what it has begun.
     if (isForGood && this.#writtenMs !== null && this.#seenMs.delete(id))
-      this.#options.write({ event, group, seenMs: null })
+      this.#options.writer.group({ event, group, seenMs: null })
   }
 
   /** An event waits for a group. */
@@ -145,11 +156,6 @@ export class KnownGroups implements GroupWatcher, AbsentGroups {
     this.#hasNew = true
   }
 
-  /** Names of the groups that are here. */
-  get names(): string[] {
-    return [...new Set([...this.#here].map((id) => placeOf(id)[1]))]
-  }
-
   /** Events that wait, once for each group. */
   get waiting(): number {
     let waiting = 0
@@ -158,7 +164,7 @@ export class KnownGroups implements GroupWatcher, AbsentGroups {
   }
 
   /** Those that are not here, with what waits for them. */
-  get absent(): { event: string; group: string; waiting: number; seenMs: number }[] {
+  get #absentGroups(): { event: string; group: string; waiting: number; seenMs: number }[] {
     const found: { event: string; group: string; waiting: number; seenMs: number }[] = []
     for (const [id, seenMs] of this.#seenMs) {
       const [event, group] = placeOf(id)
@@ -176,7 +182,7 @@ export class KnownGroups implements GroupWatcher, AbsentGroups {
     // While no process was there, none could have them.
     const downMs = nowMs - Math.max(0, ...this.#seenMs.values())
     if (downMs > SEEN_EVERY_MS)
-      for (const { event, group, seenMs } of this.absent) this.#write(idOf(event, group), seenMs + downMs)
+      for (const { event, group, seenMs } of this.#absentGroups) this.#write(idOf(event, group), seenMs + downMs)
     this.#writeAll(nowMs)
     return hasUnknown
   }
@@ -190,11 +196,13 @@ export class KnownGroups implements GroupWatcher, AbsentGroups {
     const [event, group] = placeOf(id)
     this.#seenMs.set(id, seenMs)
     this.#absent = null
-    this.#options.write({ event, group, seenMs })
+    this.#options.writer.group({ event, group, seenMs })
   }
 
-  /** What is stored: other processes have groups, too. @returns those that are to be forgotten, with what waits for them */
-  learn(rows: readonly GroupRow[], nowMs: number): { event: string; group: string }[] {
+  /** Reads what is stored: other processes have groups, too. @returns those that are to be forgotten, with what waits for them */
+  async learn(): Promise<{ event: string; group: string }[]> {
+    const rows = await readGroups(this.#options.log.database)
+    const nowMs = Date.now()
     const stored = new Map(rows.map(({ event, group, seenMs }) => [idOf(event, group), seenMs ?? 0]))
     for (const id of this.#seenMs.keys()) {
       if (stored.has(id) || this.#here.has(id) || this.#waiting.has(id)) continue
@@ -204,24 +212,58 @@ export class KnownGroups implements GroupWatcher, AbsentGroups {
     for (const [id, seenMs] of stored) this.#seenMs.set(id, seenMs)
     this.#absent = null
     if (this.#writtenMs !== null && nowMs - this.#writtenMs >= SEEN_EVERY_MS) this.#writeAll(nowMs)
-    return this.absent.filter(({ seenMs }) => nowMs - seenMs > GROUP_KEPT_MS)
+    return this.#absentGroups.filter(({ seenMs }) => nowMs - seenMs > GROUP_KEPT_MS)
   }
 
-  /** What waits for groups that are not here, as it is stored, where several processes have it. */
-  counted(counts: readonly { event: string; group: string; count: number }[]): void {
+  /** Keeps the known groups and what is stored of them the same, and forgets those that nobody has had for long. Looks once in a while. */
+  async look(nowMs: number): Promise<void> {
+    const { log, maxStored } = this.#options
+    if (!log.memory.isOpen || nowMs - this.#lookedMs < (this.isShared ? SERVER_MS : FILE_MS)) return
+    this.#lookedMs = nowMs
+    for (const { event, group } of await this.learn()) await this.#forget(event, group, 'has not been here for 7 days')
+    await this.findReleased()
+    if (this.isShared && nowMs - this.#countedMs >= COUNT_MS) {
+      this.#countedMs = nowMs
+      await this.#count()
+    }
+    if (this.waiting <= maxStored * WAITING_SHARE) return
+    const [most] = this.#absentGroups.sort((a, b) => b.waiting - a.waiting)
+    if (most !== undefined) await this.#forget(most.event, most.group, 'is not here, and the event log is half full')
+  }
+
+  /** Other processes have released events that wait for groups of this one. */
+  async findReleased(): Promise<void> {
+    if (!this.isShared) return
+    const names = new Set([...this.#here].map((id) => placeOf(id)[1]))
+    for (const { event, group } of await readReleased(this.#options.log.database, [...names]))
+      if (this.isHere(event, group)) this.#options.onReturned(event, group)
+  }
+
+  /** What waits for groups that are not here, where several processes have it. */
+  async #count(): Promise<void> {
+    const { database } = this.#options.log
+    const counts = this.#absentGroups.length === 0 ? [] : await countReleased(database)
     this.#waiting.clear()
     for (const { event, group, count } of counts)
       if (!this.isHere(event, group)) this.#waiting.set(idOf(event, group), count)
     this.#hasNew = this.#waiting.size > 0
   }
 
-  /** A group has been forgotten. */
-  forgotten(event: string, group: string): void {
+  async #forget(event: string, group: string, reason: string): Promise<void> {
+    const { log, writer, onForgotten, report } = this.#options
+    await log.database.execute('DELETE FROM heddle_group WHERE event = $1 AND grp = $2', [event, group])
     const id = idOf(event, group)
     this.#seenMs.delete(id)
     this.#waiting.delete(id)
     this.#absent = null
-    this.#options.onForgotten(event, group)
+    onForgotten(event, group)
+    await writer.written()
+    let count = 0
+    for (let forgotten = 1; forgotten > 0; count += forgotten) {
+      forgotten = await forgetWaiting(log.database, event, group)
+      await new Promise(setImmediate)
+    }
+    report(`${group}, a subscriber of ${event}, ${reason}: ${count} stored events are forgotten for it`)
   }
 
   /** Says for whom events wait, when there are more than the last time. */
