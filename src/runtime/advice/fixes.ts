@@ -120,11 +120,19 @@ export function fixOf(thrown: unknown, context: FixContext): string | undefined 
   return CODES[codeOf(thrown) ?? '']
 }
 
+/** A name that was used before the line had run that makes it. */
+export const NOT_YET = /^Cannot access '([\w$]+)' before initialization|^([\w$]+) is not initialized/
+
 type Fix = (found: RegExpExecArray, context: FixContext) => string | undefined
 
 /** By the messages of V8. */
 const FIXES: readonly [RegExp, Fix][] = [
   [/^Must call super constructor/, () => 'call super() first in the constructor, before `this`.'],
+  [
+    NOT_YET,
+    (found) =>
+      `make ${found[1] ?? found[2]} above its use; where files import each other (npm run lint:architecture shows them), move it into a file of its own that both import, or use it only in functions that run later.`,
+  ],
   [
     /^Class extends value/,
     () => "what stands behind `extends` is no class here: import { Plugin } from 'heddle', without `type`.",
