@@ -1,7 +1,10 @@
 // Every error of the runtime: its code, its status, its message, whose fault it is.
 import { codeOf } from './description.ts'
 
-/** Every error of the runtime: its code, its HTTP status if it reaches a client, its default message. */
+/**
+ * Every error of the runtime: its code, its HTTP status if it reaches a client, its default message. `caller`: the refusal of an input, which is
+ * answered with 500 all the same where it reaches a client, since a plugin has made the input.
+ */
 export const CATALOGUE = {
   // configuration and boot
   CONFIG_MISSING: [500, 'A required variable is not set'],
@@ -60,43 +63,43 @@ export const CATALOGUE = {
   HTTP_LANE_STALLED: [504, 'The handler blocked its thread and was stopped'],
   HTTP_VERSION: [505, 'Only HTTP/1.1 is spoken here'],
   // events
-  EVENT_NAME_INVALID: [500, 'An event name is not valid'],
-  EVENT_PAYLOAD_INVALID: [500, 'An event payload is not a JSON object'],
-  EVENT_PAYLOAD_TOO_LARGE: [500, 'An event payload is larger than 1 MiB'],
-  EVENT_OPTIONS_INVALID: [500, 'An option of publish or subscribe is not valid'],
-  EVENT_CONTRACT: [500, 'An event payload does not fit its contract'],
+  EVENT_NAME_INVALID: [500, 'An event name is not valid', 'caller'],
+  EVENT_PAYLOAD_INVALID: [500, 'An event payload is not a JSON object', 'caller'],
+  EVENT_PAYLOAD_TOO_LARGE: [500, 'An event payload is larger than 1 MiB', 'caller'],
+  EVENT_OPTIONS_INVALID: [500, 'An option of publish or subscribe is not valid', 'caller'],
+  EVENT_CONTRACT: [500, 'An event payload does not fit its contract', 'caller'],
   EVENT_NAMES_LIMIT: [500, 'A plugin publishes too many different events'],
   EVENT_SUBSCRIPTIONS_LIMIT: [500, 'A plugin has too many subscriptions'],
   EVENT_BUS_FULL: [503, 'The event queue is full'],
   EVENT_BUS_UNAVAILABLE: [503, 'The store does not accept events'],
-  EVENT_BUS_NO_SUBSCRIBER: [500, 'The requested event has no subscriber'],
+  EVENT_BUS_NO_SUBSCRIBER: [500, 'The requested event has no subscriber', 'caller'],
   EVENT_BUS_REQUEST_TIMEOUT: [500, 'No subscriber replied in time'],
-  EVENT_HANDLER_FAILED: [500, 'A subscriber failed'],
+  EVENT_HANDLER_FAILED: [500, 'A subscriber failed', 'caller'],
   // tools
   DB_ERROR: [500, 'A database statement failed'],
-  STATE_NOT_A_NUMBER: [500, 'The key does not hold an integer'],
-  STATE_VALUE_INVALID: [500, 'A state value is not JSON'],
+  STATE_NOT_A_NUMBER: [500, 'The key does not hold an integer', 'caller'],
+  STATE_VALUE_INVALID: [500, 'A state value is not JSON', 'caller'],
   STATE_FULL: [503, 'The state store is full'],
   STATE_QUOTA: [503, 'A plugin or a namespace has its share of the state store'],
-  STATE_OPTIONS_INVALID: [500, 'A key or an option of state is not valid'],
+  STATE_OPTIONS_INVALID: [500, 'A key or an option of state is not valid', 'caller'],
   KV_UNAVAILABLE: [500, 'The key-value store cannot be reached or does not answer'],
   KV_REFUSED: [500, 'The key-value store refuses the connection or the command'],
   KV_READONLY: [500, 'The key-value store does not accept writes'],
   KV_FULL: [500, 'The key-value store is full'],
   KV_WRONG_TYPE: [500, 'A key of the key-value store holds another type'],
-  AUTH_INVALID_INPUT: [500, 'A password or claim is not valid'],
+  AUTH_INVALID_INPUT: [500, 'A password or claim is not valid', 'caller'],
   AUTH_BUSY: [503, 'Too many passwords are being hashed'],
   AUTH_UNAVAILABLE: [503, 'Tokens cannot be checked at the moment'],
   AUTH_REVOCATIONS_FULL: [503, 'Too many tokens are revoked'],
-  AUTH_ABANDONED: [503, 'The request was over before its password was hashed'],
-  SCHEDULER_INVALID: [500, 'A job is not valid'],
+  AUTH_ABANDONED: [503, 'The request was over before its password was hashed', 'caller'],
+  SCHEDULER_INVALID: [500, 'A job is not valid', 'caller'],
   // history
   HISTORY_OFF: [404, 'No history of requests is kept: start the process with HISTORY_ENABLED=true'],
   // threads
   LANE_BUSY: [503, 'The thread has too many open calls'],
   LANE_BOOT: [500, 'A lane did not boot'],
   INTERNAL: [500, 'Internal error'],
-} as const satisfies Record<string, readonly [status: number, message: string]>
+} as const satisfies Record<string, readonly [status: number, message: string, fault?: 'caller']>
 
 export type ErrorCode = keyof typeof CATALOGUE
 
@@ -120,23 +123,6 @@ export class HeddleError extends Error {
 /** Whose fault a failed tool call is: of who called, when the tool has answered as it should, else of the tool. */
 export type Fault = 'caller' | 'tool'
 
-/** Refusals of an input that are answered with 500 where they reach a client, since a plugin has made the input. */
-const REFUSALS: ReadonlySet<string> = new Set<ErrorCode>([
-  'AUTH_ABANDONED',
-  'AUTH_INVALID_INPUT',
-  'EVENT_BUS_NO_SUBSCRIBER',
-  'EVENT_CONTRACT',
-  'EVENT_HANDLER_FAILED',
-  'EVENT_NAME_INVALID',
-  'EVENT_OPTIONS_INVALID',
-  'EVENT_PAYLOAD_INVALID',
-  'EVENT_PAYLOAD_TOO_LARGE',
-  'SCHEDULER_INVALID',
-  'STATE_NOT_A_NUMBER',
-  'STATE_OPTIONS_INVALID',
-  'STATE_VALUE_INVALID',
-])
-
 /** The database works: it has refused rows that break a rule, or lost a race that the caller may run again. */
 const REFUSED_KINDS: ReadonlySet<unknown> = new Set([
   'unique_violation',
@@ -154,6 +140,6 @@ export function faultOf(thrown: unknown, runsCallersWork: boolean): Fault {
   const code = codeOf(thrown)
   if (code === undefined || !Object.hasOwn(CATALOGUE, code)) return runsCallersWork ? 'caller' : 'tool'
   if (code === 'DB_ERROR') return REFUSED_KINDS.has((thrown as { kind?: unknown }).kind) ? 'caller' : 'tool'
-  const [status] = CATALOGUE[code as ErrorCode]
-  return REFUSALS.has(code) || status < 500 ? 'caller' : 'tool'
+  const [status, , fault]: readonly [number, string, 'caller'?] = CATALOGUE[code as ErrorCode]
+  return fault ?? (status < 500 ? 'caller' : 'tool')
 }

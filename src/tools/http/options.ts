@@ -1,6 +1,7 @@
 // Checks of a route's options and path.
 import type { EndpointOptions } from '../../contracts/http-request.ts'
 import { nearestName } from '../../core/config/nearest-name.ts'
+import { isStandardSchema } from '../../core/schemas/standard-schema.ts'
 
 const MAX_PATH_CHARS = 1024
 
@@ -180,10 +181,4 @@ function streamedBodyFault(
     return `idempotency compares the whole body, and body: '${body}' reads it while it comes`
   if (maxBytes === undefined || (Number.isSafeInteger(maxBytes) && Number(maxBytes) >= 1)) return undefined
   return 'maxBytes must be a whole number of bytes, from 1'
-}
-
-function isStandardSchema(schema: unknown): boolean {
-  if (schema === null || (typeof schema !== 'object' && typeof schema !== 'function')) return false
-  const standard = (schema as { '~standard'?: { validate?: unknown } })['~standard']
-  return typeof standard?.validate === 'function'
 }

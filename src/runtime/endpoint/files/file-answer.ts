@@ -7,6 +7,7 @@ import { fileURLToPath } from 'node:url'
 import type { FileOptions } from '../../../contracts/http-request.ts'
 import { HeddleError } from '../../../core/errors/catalogue.ts'
 import { withoutBlanks } from '../../../core/http/header-text.ts'
+import { JSON_TYPE } from '../reply.ts'
 import { type BodySource, FileBody } from '../stream/body-source.ts'
 
 /** Bytes of a file, both ends included. */
@@ -152,7 +153,6 @@ export async function realWithin(root: string, path: string): Promise<string | n
 const { stringify: toJson } = JSON
 
 const UNSATISFIABLE = Buffer.from(toJson({ success: false, error: 'The file has no such bytes' }))
-const JSON_TYPE = 'application/json; charset=utf-8'
 
 /** A request that is answered with a file. */
 interface FileRequest {
