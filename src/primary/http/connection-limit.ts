@@ -1,7 +1,7 @@
 import { readdirSync, readFileSync, statSync } from 'node:fs'
 import { steadyMs } from '../../core/schedule/steady-time.ts'
 import type { Log } from '../logging/process-log.ts'
-import type { ListenSocket } from './listen-socket.ts'
+import type { ListenSocket } from './listening.ts'
 
 /** Descriptors that are kept for everything but connections, at least: files, databases, threads that start. */
 const RESERVED_MIN_DESCRIPTORS = 64

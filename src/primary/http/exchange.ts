@@ -7,8 +7,7 @@ import { plainAddress } from '../../core/http/network.ts'
 import { exactMs } from '../../core/schedule/steady-time.ts'
 import { errorReply, JSON_TYPE, type Reply } from '../../runtime/endpoint/reply.ts'
 import type { TrustedProxies } from './access.ts'
-import { ClientSocket, type SocketWorker } from './client-socket.ts'
-import type { Handshake } from './handshake.ts'
+import { ClientSocket, type Handshake, type SocketWorker } from './client-socket.ts'
 import { LASTING_MIN_BYTES, type LastingPlace, lastingAnswers } from './lasting-answers.ts'
 import type { ClientResponse } from './library.ts'
 import { pipelining } from './pipelining.ts'
@@ -65,8 +64,9 @@ const STREAM_STATUS = 200
 const JSON_LINE = `\r\ncontent-type: ${JSON_TYPE}`
 /** Most answers have no more than these lines, and the id behind them. */
 const JSON_LINES = `nosniff${JSON_LINE}\r\nx-request-id: `
+const PLAIN_LINES = 'nosniff\r\nx-request-id: '
 const SSE_LINES =
-  '\r\ncontent-type: text/event-stream\r\ncache-control: no-cache, no-transform\r\nx-accel-buffering: no'
+  'nosniff\r\ncontent-type: text/event-stream\r\ncache-control: no-cache, no-transform\r\nx-accel-buffering: no\r\nx-request-id: '
 
 /**
  * One request and its one answer. The only place that writes to a response, beside the refusal of a request whose end is not certain.
@@ -253,20 +253,21 @@ export class Exchange implements ObservedRequest {
     this.#ended(status)
     // One header call instead of six: the library writes the value verbatim, and every line in it was checked or made here.
     const isPlainJson = body !== null && (head === '' || !hasLine(head, 'content-type: '))
-    let lines = (isPlainJson ? JSON_LINES : 'nosniff\r\nx-request-id: ') + this.requestId
-    if (head !== '') {
-      lines += `\r\n${head.slice(0, -2)}`
-      const policy = policyFor(head)
-      if (policy !== '') lines += `\r\n${policy.slice(0, -2)}`
-    }
-    if (this.#corsHead !== '') lines += `\r\n${this.#corsHead.slice(0, -2)}`
     writing = this.#res
     writingStatus = status
-    writingLines = lines
+    writingLines = this.#lines(isPlainJson ? JSON_LINES : PLAIN_LINES, head)
     writingBody = body
     writingHead = this.method === 'HEAD'
     writingClose = this.incoming?.abandon() || close || this.isLast || draining.on
     this.#res.cork(writeAnswer)
+  }
+
+  /** The head of an answer, as the value of its first line. */
+  #lines(first: string, head: string): string {
+    let lines = first + this.requestId
+    if (head !== '') lines += `\r\n${(head + policyFor(head)).slice(0, -2)}`
+    if (this.#corsHead !== '') lines += `\r\n${this.#corsHead.slice(0, -2)}`
+    return lines
   }
 
   reply(reply: Reply, close = false): void {
@@ -304,9 +305,7 @@ export class Exchange implements ObservedRequest {
   openStream(status: number, head: string): void {
     if (this.#done) return
     this.deadlineMs = 0
-    let lines = `nosniff\r\nx-request-id: ${this.requestId}${SSE_LINES}`
-    if (head !== '') lines += `\r\n${head.slice(0, -2)}`
-    if (this.#corsHead !== '') lines += `\r\n${this.#corsHead.slice(0, -2)}`
+    const lines = this.#lines(SSE_LINES, head)
     const res = this.#res
     if (this.method === 'HEAD') {
       this.#done = true
@@ -341,8 +340,7 @@ export class Exchange implements ObservedRequest {
     if (this.#done) return
     this.deadlineMs = 0
     const isLast = this.isLast || this.incoming?.isEndUncertain === true
-    let lines = `nosniff\r\nx-request-id: ${this.requestId}\r\n${(head + policyFor(head)).slice(0, -2)}`
-    if (this.#corsHead !== '') lines += `\r\n${this.#corsHead.slice(0, -2)}`
+    let lines = this.#lines(PLAIN_LINES, head)
     const res = this.#res
     // The handler of a body whose length is known has ended. A stream may be made of what comes.
     if (lengthBytes >= 0) this.incoming?.abandon()

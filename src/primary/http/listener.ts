@@ -1,26 +1,28 @@
+// Takes a request in, or says why not.
 import type { SystemDump } from '../../contracts/registry.ts'
 import type { RequestRecorder, RequestTracing, RequestWatcher } from '../../contracts/tracing.ts'
 import { NO_TRACE_CONTEXT, type TraceContext } from '../../core/causality/trace-context.ts'
 import { isLoopback } from '../../core/config/checks.ts'
+import type { Settings } from '../../core/config/schema.ts'
 import { steadyMs } from '../../core/schedule/steady-time.ts'
 import { errorReply } from '../../runtime/endpoint/reply.ts'
 import { METHODS } from '../../runtime/endpoint/route.ts'
 import type { RequestFrame } from '../../transport/frames/request-frame.ts'
 import { pagesAddress } from '../logging/terminal.ts'
 import { Cors, isForeignPage, loginPage, SystemAccess, TrustedProxies } from './access.ts'
-import { openSockets } from './client-socket.ts'
+import { handshakeFault, openSockets, upgradeRequired } from './client-socket.ts'
+import type { ConnectionLimit } from './connection-limit.ts'
 import { Drain } from './drain.ts'
 import { addressOf, draining, Exchange } from './exchange.ts'
-import { handshakeFault, upgradeRequired } from './handshake.ts'
 import { lastingAnswers } from './lasting-answers.ts'
 import type { ClientRequest, ClientResponse, HandshakeContext, HttpLibrary } from './library.ts'
-import { chooseLibrary, ListenSocket, type ListenSocketOptions } from './listen-socket.ts'
-import type { ListenerOptions } from './listener-options.ts'
+import { chooseLibrary, ListenSocket, type ListenSocketOptions } from './listening.ts'
+import type { LocalWorker } from './local-worker.ts'
 import { pipelining } from './pipelining.ts'
-import { refuseFraming } from './refusals.ts'
+import { type Refusals, refuseFraming } from './refusals.ts'
 import { DROPPED_BODY_MAX_BYTES, PendingBodies, StreamedBodies } from './request-body.ts'
 import { faultOfPath, HeadScan, makeRequestId, requestIdOf, SAFE_METHODS } from './request-head.ts'
-import type { RouteEntry, RouteZone } from './routes.ts'
+import type { RouteEntry, RouteTable, RouteZone } from './routes.ts'
 
 /** The request line and headers of one request at most, as the library counts them and as we do. */
 export const HEADERS_MAX_BYTES = 16_384
@@ -38,6 +40,32 @@ const HOST_REFUSED = 'Requests are refused with 421: their host is not among HTT
 const PIPELINED =
   'A client sent a request before it had the answer to its last one: its connection was closed without that'
 const HEADER_LOST = 'A request has a header beyond ASCII: such bytes at the start or the end of a value are lost'
+
+/** Takes requests for the lanes. */
+export interface LaneGate {
+  /** Takes a request, and a copy of its body. False when it is to be refused. */
+  send(frame: RequestFrame, exchange: Exchange, isLasting: boolean): boolean
+}
+
+export interface ListenerOptions {
+  settings: Settings
+  routes: RouteTable
+  lanes: LaneGate
+  /** True when so many events wait that no new request should be begun. */
+  isCrowded: () => boolean
+  /** True while a plugin boots that the others have not waited for: a path without a route may be its. */
+  isBooting: () => boolean
+  local: LocalWorker
+  connectionLimit: ConnectionLimit
+  /** Told why uWebSockets.js does not load, where node:http serves instead. */
+  onFallback: (missing: string) => void
+  /** Connections that were closed because the framing of a request is not certain. */
+  framingFaults: Refusals
+  /** What else strangers can cause at will. */
+  refusals: Refusals
+  /** Told of a fault of the listener itself while it received a request. */
+  onFault: (error: unknown) => void
+}
 
 /** The HTTP front. */
 export class Listener {

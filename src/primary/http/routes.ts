@@ -58,11 +58,8 @@ export interface RouteEntry {
   maxBytes: number
   /** Plugins of the primary answer in the listener's own thread. */
   readonly servedBy: 'primary' | 'lanes'
-  tags: readonly string[]
-  summary: string | undefined
-  description: string | undefined
-  /** As in its `RouteManifest`. */
-  contract: string | undefined
+  /** As its plugin has registered it: of lanes, the newest. */
+  manifest: RouteManifest
   /** A handler has read `context.ip`: requests of the route bring the client's address along. */
   wantsAddress: boolean
   /** Nothing in a lane reads the headers of its requests that have no body. */
@@ -158,7 +155,8 @@ function hasEmptyParameter(template: string, path: string): boolean {
 
 /** A route of the table as plugins see it. */
 export function routeInfo(entry: Readonly<RouteEntry>): RouteInfo {
-  const { plugin, method, path, isStream, isSocket, servedBy, timeoutMs, tags, summary, description, contract } = entry
+  const { plugin, method, path, isStream, isSocket, servedBy, timeoutMs } = entry
+  const { tags, summary, description, contract } = entry.manifest
   const { hasAuth, security, idempotency, hasRawBody, streamedBody, schemas, throws = {} } = readContract(contract)
   return {
     plugin,
@@ -217,7 +215,7 @@ export class Routing {
   /** Sets the contract of a route that is there. @param contract as `contractText` gives it */
   describe(number: number, contract: string | undefined): void {
     const entry = this.table.numbered(number)
-    if (entry != null) entry.contract = contract
+    if (entry !== undefined) entry.manifest = { ...entry.manifest, contract }
   }
 
   /** A folder that a plugin of the primary serves from the lanes. @throws HTTP_ROUTE_TAKEN */
@@ -325,10 +323,7 @@ export class Routing {
     this.#generations[entry.number] = generation
     entry.timeoutMs = this.#timeoutOf(route)
     entry.maxBytes = route.maxBytes ?? 0
-    entry.tags = route.tags
-    entry.summary = route.summary
-    entry.description = route.description
-    entry.contract = route.contract
+    entry.manifest = route
   }
 
   #timeoutOf({ isStream, timeoutMs }: RouteManifest): number {
@@ -338,7 +333,7 @@ export class Routing {
   #add(route: RouteManifest, servedBy: RouteEntry['servedBy'], generation = 0): number {
     if (this.#nextNumber >= ROUTES_MAX)
       throw new HeddleError('HTTP_PATH_INVALID', `There are more than ${ROUTES_MAX} routes`)
-    const { plugin, method, path, isStream, tags, summary, description } = route
+    const { plugin, method, path, isStream } = route
     const number = this.#nextNumber++
     this.#names[number] = `${method} ${path}`
     this.#generations[number] = generation
@@ -354,10 +349,7 @@ export class Routing {
       isBodyStreamed: isBodyStreamed(route),
       maxBytes: route.maxBytes ?? 0,
       servedBy,
-      tags,
-      summary,
-      description,
-      contract: route.contract,
+      manifest: route,
       // After the handshake there is no request any more that could be asked for the address.
       wantsAddress: isSocket(route),
       ignoresHeaders: servedBy === 'lanes' && route.ignoresHeaders === true,

@@ -85,7 +85,7 @@ test('a route that stays keeps its number, and has what the newer code says of i
   const lanes = versions.map((route, generation) => laneOf(t, { generation, manifest: { routes: [route] } }))
   const numbers = lanes.map((lane) => register(lane)[0])
   assert.equal(numbers[0], numbers[1])
-  const told = () => routing.table.list().map(({ timeoutMs, tags }) => [timeoutMs, tags])
+  const told = () => routing.table.list().map(({ timeoutMs, manifest }) => [timeoutMs, manifest.tags])
   assert.deepEqual(told(), [[5, ['new']]])
   register(laneOf(t, { manifest: { routes: [versions[0]!] } }))
   assert.deepEqual(told(), [[5, ['new']]], 'a lane of older code says nothing new')
