@@ -32,7 +32,7 @@ test('words become filters, and what is left is one text', () => {
 })
 
 test('a word that is not known, or has no such value, is left out, with a hint that says what to write', () => {
-  assert.match(hintsOf('statsu:500')[0], /no filter statsu: .*"statsu:500"/)
+  assert.match(hintsOf('statsu:500')[0], /no filter statsu: Did you mean status:500\? .*"statsu:500"/)
   assert.match(hintsOf('colour:red')[0], /no filter colour: Filters are status: method: route: plugin: user:/)
   assert.match(hintsOf('since:yesterday')[0], /is no time: write since:90s/)
   assert.match(hintsOf('status:bad')[0], /There is no status:bad/)

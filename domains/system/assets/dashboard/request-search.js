@@ -46,8 +46,11 @@ export function parseSearch(query, nowMs = Date.now()) {
 
 /** @returns what is wrong with it, or null */
 function take(name, value, parameters, nowMs) {
-  if (!(name in WORDS))
-    return `There is no filter ${name}: ${FILTERS} To look for the text, put it in quotes: "${name}:${value}"`
+  if (!(name in WORDS)) {
+    const meant = Object.keys(WORDS).find((word) => isLike(word, name))
+    const instead = meant === undefined ? FILTERS : `Did you mean ${meant}:${value}?`
+    return `There is no filter ${name}: ${instead} To look for the text, put it in quotes: "${name}:${value}"`
+  }
   if (value === '') return `Enter a value for ${name}:, such as ${name}:${WORDS[name]}`
   if (name === 'since') {
     const sinceMs = timeOf(value, nowMs)
@@ -62,6 +65,12 @@ function take(name, value, parameters, nowMs) {
     return `There is no kind:${value}: write job or request`
   parameters[name] = value
   return null
+}
+
+/** Words of the same letters, and words of which one begins the other. */
+function isLike(word, name) {
+  const sorted = (text) => [...text].sort().join('')
+  return sorted(word) === sorted(name) || word.startsWith(name) || name.startsWith(word)
 }
 
 function timeOf(value, nowMs) {
