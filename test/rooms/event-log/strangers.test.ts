@@ -49,7 +49,7 @@ testWithStranger(
     const second = await store.start({ ...own, REPLICA_ID: 'b' })
     await post(second, '/events', { event: 'order.taken', payload: { id: 'b' }, options: { key: 'k' } })
     first.process.kill('SIGKILL')
-    await until(async () => (await handledBy(second)).length === 4, 'both orders handled', 30_000)
+    await until(async () => (await handledBy(second)).length === 4, 'both orders handled', 120_000)
     await isEmpty(store)
   },
 )

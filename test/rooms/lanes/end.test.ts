@@ -13,14 +13,17 @@ const SHUTDOWN_TIMEOUT_MS = 500
 /** Until a process that cannot drain has ended: two seconds to close everything, and a busy machine. */
 const END_MAX_MS = 8000
 
-const start = (t: TestContext): Promise<Heddle> =>
-  startHeddle(t, { domains: DOMAINS, lanes: 1, env: { SHUTDOWN_TIMEOUT_MS: String(SHUTDOWN_TIMEOUT_MS) } })
+const start = (t: TestContext, timeoutMs = SHUTDOWN_TIMEOUT_MS): Promise<Heddle> =>
+  startHeddle(t, { domains: DOMAINS, lanes: 1, env: { SHUTDOWN_TIMEOUT_MS: String(timeoutMs) } })
 
-/** How the process ends after a signal, and after how long. */
-async function endOf({ process: child }: Heddle, signals: NodeJS.Signals[]) {
-  const exited = once(child, 'exit', { signal: AbortSignal.timeout(20_000) })
+/** How the process ends after signals, each when the one before is heard, and after how long. */
+async function endOf({ process: child, logs }: Heddle, signals: NodeJS.Signals[]) {
+  const exited = once(child, 'exit', { signal: AbortSignal.timeout(60_000) })
   const startedMs = performance.now()
-  for (const signal of signals) child.kill(signal)
+  for (const [n, signal] of signals.entries()) {
+    if (n > 0) await until(() => logs.some(({ msg }) => msg === 'SIGTERM: draining'), 'the drain')
+    child.kill(signal)
+  }
   const [code, signal] = (await exited) as [number | null, NodeJS.Signals | null]
   return { code, signal, tookMs: performance.now() - startedMs }
 }
@@ -72,12 +75,13 @@ test('with SHUTDOWN_DELAY_MS a process that is told to end is not ready, and goe
 })
 
 test('a second SIGTERM ends the process at once, inside a native call too', async (t) => {
-  const held = await start(t)
+  // Nothing else ends them for so long.
+  const held = await start(t, 120_000)
   await begin(held, '/hold-thread')
   const hard = await endOf(held, ['SIGTERM', 'SIGINT'])
   assert.equal(hard.signal, 'SIGKILL')
 
-  const free = await start(t)
+  const free = await start(t, 120_000)
   await begin(free, '/wait')
   const soft = await endOf(free, ['SIGTERM', 'SIGINT'])
   assert.deepEqual([soft.code, soft.signal], [1, null])
