@@ -1,7 +1,7 @@
 /** The only module that a plugin imports, as `heddle`, in the repository as `#heddle`. */
 
 export type { Claims } from './contracts/auth.ts'
-export type { Condition, Db, DbErrorKind, Queryable, Row, Sql, SqlTag, SqlValue, Tx } from './contracts/db.ts'
+export type { Condition, Db, Queryable, Row, Sql, SqlTag, SqlValue, Tx } from './contracts/db.ts'
 export type {
   DeadLetter,
   DeadLetterFilter,
@@ -23,7 +23,6 @@ export type {
   Guard,
   Handler,
   HookAnswer,
-  HookSetup,
   Http,
   IdentifyOptions,
   IdentityScheme,
@@ -31,7 +30,6 @@ export type {
   SocketHandlers,
   SocketOptions,
   SseStream,
-  ToolsIn,
 } from './contracts/http.ts'
 export type {
   BodyPart,
@@ -81,10 +79,10 @@ export type { SessionOptions } from './contracts/session.ts'
 export type { StandardSchemaV1 } from './contracts/standard-schema.ts'
 export type { Json, State } from './contracts/state.ts'
 export type { Tool, ToolRuntime } from './contracts/tool.ts'
-export type { Tools } from './contracts/tools.ts'
+export type { HookSetup, Tools, ToolsIn } from './contracts/tools.ts'
 export { causalForest, type TreeNode } from './core/causality/tree.ts'
 export { HeddleError } from './core/errors/catalogue.ts'
-export { DbError, Unrecoverable } from './core/errors/db-error.ts'
+export { DbError, type DbErrorKind, Unrecoverable } from './core/errors/db-error.ts'
 export { HttpError, type HttpErrorOptions } from './core/errors/http-error.ts'
 export { type PluginPlace, pluginPlace, type SourceLine, sourceAround } from './core/errors/places.ts'
 export { networkOf } from './core/http/network.ts'

@@ -76,18 +76,6 @@ export interface LastStatement {
 export type SqlValue = string | number | bigint | boolean | null | Uint8Array | Date
 export type Row = Record<string, unknown>
 
-/** Why a statement failed; the same on every database. */
-export type DbErrorKind =
-  | 'unique_violation'
-  | 'foreign_key_violation'
-  | 'not_null_violation'
-  | 'check_violation'
-  | 'serialization'
-  | 'timeout'
-  | 'unavailable'
-  | 'syntax'
-  | 'other'
-
 /**
  * Sends SQL statements: texts with the placeholders `$1, $2, …`, or what `` db.sql`…` `` has made, which has its values in it. A statement that fails rejects with a `DbError`; its `kind` says why.
  * Statements that are sent without waiting for each other may run in any order. Those of one `tx` run in the order in which they were sent.

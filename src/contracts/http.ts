@@ -11,7 +11,6 @@ import type {
 import type { Owner } from './owner.ts'
 import type { RouteAnswer, RouteData } from './route-types.ts'
 import type { StandardSchemaV1 } from './standard-schema.ts'
-import type { Tools } from './tools.ts'
 
 /** A value in the primary, a promise in a lane: always await it. */
 export type Awaitable<T> = T | Promise<T>
@@ -82,18 +81,6 @@ export interface Hook {
   readonly schemes?: readonly IdentityScheme[]
   /** Where it was registered: `domains/shop/domain.ts:12`. */
   readonly place: string
-}
-
-/** What `domain.ts` and `app.ts` export by default: it registers hooks, and returns `http` as they make it. */
-export type HookSetup = (tools: Tools) => unknown
-
-/**
- * The tools of a plugin whose domain (or application) has hooks: `http` knows what they add to `context`.
- * `constructor({ db, http }: ToolsIn<typeof shop>)`, with `import type shop from '../domain.ts'`.
- */
-// biome-ignore lint/suspicious/noExplicitAny: a setup may want the tools of a wider one
-export type ToolsIn<Setup extends (tools: any) => unknown> = Omit<Tools, 'http'> & {
-  http: Awaited<ReturnType<Setup>> extends Http<infer Added> ? Http<Added> : Http
 }
 
 type ContextsOf<Guards> =

@@ -1,3 +1,5 @@
+// The tools of a plugin, and of what registers hooks.
+
 import type { Auth } from './auth.ts'
 import type { Config } from './config.ts'
 import type { Db } from './db.ts'
@@ -24,4 +26,16 @@ export interface Tools {
   scheduler: Scheduler
   state: State
   telemetry: Telemetry
+}
+
+/** What `domain.ts` and `app.ts` export by default: it registers hooks, and returns `http` as they make it. */
+export type HookSetup = (tools: Tools) => unknown
+
+/**
+ * The tools of a plugin whose domain (or application) has hooks: `http` knows what they add to `context`.
+ * `constructor({ db, http }: ToolsIn<typeof shop>)`, with `import type shop from '../domain.ts'`.
+ */
+// biome-ignore lint/suspicious/noExplicitAny: a setup may want the tools of a wider one
+export type ToolsIn<Setup extends (tools: any) => unknown> = Omit<Tools, 'http'> & {
+  http: Awaited<ReturnType<Setup>> extends Http<infer Added> ? Http<Added> : Http
 }

@@ -1,5 +1,4 @@
 // Errors of a database, and those that no further attempt helps.
-import type { DbErrorKind } from '../../contracts/db.ts'
 import { HeddleError } from './catalogue.ts'
 
 /**
@@ -10,6 +9,18 @@ import { HeddleError } from './catalogue.ts'
 export class Unrecoverable extends Error {
   override name = 'Unrecoverable'
 }
+
+/** Why a statement failed; the same on every database. */
+export type DbErrorKind =
+  | 'unique_violation'
+  | 'foreign_key_violation'
+  | 'not_null_violation'
+  | 'check_violation'
+  | 'serialization'
+  | 'timeout'
+  | 'unavailable'
+  | 'syntax'
+  | 'other'
 
 /** A failed database statement. `kind` is the same on every database; `cause` is the driver's own error. */
 export class DbError extends HeddleError {

@@ -1,5 +1,4 @@
-import type { DbErrorKind } from '../../contracts/db.ts'
-import { DbError } from '../../core/errors/db-error.ts'
+import { DbError, type DbErrorKind } from '../../core/errors/db-error.ts'
 import { isInstance, messageOf } from '../../core/errors/description.ts'
 import { tlsAdvice } from '../../stores/tls/client-tls.ts'
 

@@ -1,5 +1,4 @@
-import type { DbErrorKind } from '../../contracts/db.ts'
-import { DbError } from '../../core/errors/db-error.ts'
+import { DbError, type DbErrorKind } from '../../core/errors/db-error.ts'
 import { isInstance, messageOf, codeOf as ownCodeOf } from '../../core/errors/description.ts'
 
 // Extended result codes: https://sqlite.org/rescode.html
