@@ -105,11 +105,15 @@ describeOnDatabases('requests with an Idempotency-Key', (database) => {
     test('the key of a request in another replica is free when its time is up, and it cannot commit any more', async (t) => {
       const { start } = await starterOn(t, database)
       const [one, two] = await Promise.all([start({ REPLICA_ID: 'one' }), start({ REPLICA_ID: 'two' })])
-      const hasty = { path: '/orders/hasty', key: 'k' }
-      const order = { item: 'a', wait: true }
-      assert.equal((await send(one, order, hasty)).status, 504)
       await send(two, {}, { path: '/gate' })
-      assert.equal((await send(two, order, hasty)).status, 409)
+      let tries = 0
+      // On a busy machine its time may be up before the other one asks.
+      const { hasty, order } = await until(async () => {
+        const hasty = { path: '/orders/hasty', key: `k${++tries}` }
+        const order = { item: hasty.key, wait: true }
+        assert.equal((await send(one, order, hasty)).status, 504)
+        return (await send(two, order, hasty)).status === 409 ? { hasty, order } : undefined
+      }, 'a key that is held')
       let taken: Answer | undefined
       await until(async () => {
         taken = await send(two, order, hasty)
@@ -119,9 +123,9 @@ describeOnDatabases('requests with an Idempotency-Key', (database) => {
       assert.equal(taken!.status, 201)
       // The first one goes on only now.
       await send(one, {}, { path: '/gate' })
-      await until(async () => (await ordersOf(one)).refused === 1, 'the end of the first one')
+      await until(async () => (await ordersOf(one)).refused === tries, 'the end of the first one')
       assert.equal((await send(one, order, hasty)).body, taken!.body)
-      assert.equal((await ordersOf(one)).orders.length, 1)
+      assert.equal((await ordersOf(one)).orders.filter(({ item }) => item === hasty.key).length, 1)
     })
 
     test('a transaction that the database runs again stores the answer of its last run', async () => {
