@@ -1,6 +1,5 @@
 import assert from 'node:assert/strict'
 import { execFile } from 'node:child_process'
-import { createHmac } from 'node:crypto'
 import { once } from 'node:events'
 import { existsSync, readFileSync } from 'node:fs'
 import { createServer } from 'node:http'
@@ -18,7 +17,6 @@ import { until } from '../../support/until.ts'
 import { guideSnippets, writeGuide } from './guide.ts'
 import { ROOT, sourcesIn } from './sources.ts'
 
-const WEBHOOK_SECRET = 'whsec_of_the_shop'
 const PASSWORD = 'correct horse battery'
 
 test('the code of the guide for plugin authors type-checks', async (t) => {
@@ -125,30 +123,6 @@ describe('the shop of the guide', () => {
     assert.deepEqual((await json('/shop/errors')).body.data, { errors: 0 })
     assert.equal((await json('/shop/slow-calls')).body.data.loop_delays_ms.length, 2)
   })
-
-  test('a webhook counts once, with the signature of its bytes, and not later', async () => {
-    const nowSec = Math.trunc(Date.now() / 1000)
-    // Blanks and the order of the keys are part of what is signed.
-    const body = '{ "order": "o-1",\n"id":"pay-1" }'
-    const pay = (signature: string, text = body) =>
-      shop.json('/webhooks/payments', {
-        method: 'POST',
-        headers: { 'content-type': 'application/json', 'payment-signature': signature },
-        body: text,
-      })
-    const signed = (sec: number) =>
-      `t=${sec},v1=${createHmac('sha256', WEBHOOK_SECRET).update(`${sec}.${body}`).digest('hex')}`
-    assert.deepEqual((await pay(signed(nowSec))).body, { success: true, data: { is_new: true } })
-    assert.deepEqual((await pay(signed(nowSec))).body, { success: true, data: { is_new: false } })
-    const refused = async (...of: Parameters<typeof pay>) => {
-      const answer = await pay(...of)
-      return [answer.status, answer.body.error]
-    }
-    assert.deepEqual(await refused(signed(nowSec - 301)), [400, 'The signature is too old'])
-    assert.deepEqual(await refused(signed(nowSec), body.replace('o-1', 'o-2')), [400, 'The signature is not valid'])
-    assert.deepEqual(await refused(signed(nowSec).slice(0, -1)), [400, 'The signature is not valid'])
-    assert.deepEqual(await refused(''), [400, 'The signature is not valid'])
-  })
 })
 
 test('each tool has a page, and it names every call and every option', () => {
@@ -212,7 +186,6 @@ async function startShop(t: ReturnType<typeof suiteOwner>): Promise<Shop> {
       MAIL_URL: `http://127.0.0.1:${(server.address() as AddressInfo).port}/send`,
       SHOP_STAFF_HASH: await buildTool(AuthTool).tool.api().hashPassword(PASSWORD),
       SHOP_GREETING: 'Good morning',
-      PAYMENT_WEBHOOK_SECRET: WEBHOOK_SECRET,
       PICTURES_DIR: root,
     },
   })
