@@ -285,7 +285,7 @@ export class DurableLog {
     if (seq <= this.#backlog.leftUpTo) entry.deaths = this.#options.deathsOf?.(event.id) ?? 0
     if (left === null) this.#shared?.deliver(event.event, entry)
     if (!isRecorded) this.#options.hub.record(event, origin)
-    this.#options.hub.take(hubEventOf(event, expiresMs, entry), left)
+    this.#options.hub.take(hubEventOf(event, expiresMs, this.#events), left)
     if (absent.length > 0) {
       this.#events.waitForAbsent(entry, left)
       this.#countWaiting()
@@ -358,7 +358,8 @@ export class DurableLog {
     const isHere = (group: string): boolean => hub.hasConsumer(event.event, group)
     const shares = live.sharesBack(this.#held.take(event.seq), left, isHere)
     if (shares === null) return false
-    hub.take(hubEventOf(event, Number(row.expires_ms), live), shares)
+    if (left !== null) this.#events.away.delete(event.seq)
+    hub.take(hubEventOf(event, Number(row.expires_ms), this.#events), shares)
     this.#events.awaitAway(live, left)
     return true
   }

@@ -1,7 +1,7 @@
 // One event of the log that is in the hub.
 import type { EventFrame } from '../../transport/frames/event-frame.ts'
 import { DUE_WITH_GROUP, type WaitingDelivery } from '../../transport/log-changes.ts'
-import type { Delivery, EventSource, FailedDelivery, Share } from '../events/consumer.ts'
+import type { Delivery, Share } from '../events/consumer.ts'
 
 /** A retry that is due later than this leaves the hub until then, milliseconds. */
 const RETRY_LEAVES_MS = 1000
@@ -45,15 +45,6 @@ export class AwayRetries {
   }
 }
 
-/** What becomes of the deliveries of stored events: see EventSource. */
-interface DeliveryEnds {
-  readonly away: AwayRetries
-  retrying(event: StoredEvent, delivery: Delivery, dueMs: number, mayLeave: boolean): boolean
-  park(event: StoredEvent, delivery: Delivery, positions: Set<number>): void
-  storeLetter(event: StoredEvent, delivery: Delivery, letter: FailedDelivery): Promise<void>
-  ended(event: StoredEvent, delivery: Delivery, isDone: boolean): void
-}
-
 /** An event that the hub gets. */
 export interface BegunEvent {
   seq: number
@@ -71,8 +62,7 @@ export const NO_SLOT = -1
 export const UNKNOWN_SLOT = -2
 
 /** A stored event that the hub has: it is forgotten when its last delivery has ended. */
-export class StoredEvent implements EventSource {
-  readonly isBroker = false
+export class StoredEvent {
   readonly seq: number
   /** Its name. */
   readonly event: string
@@ -98,10 +88,8 @@ export class StoredEvent implements EventSource {
   absent: Set<string> | null
   /** Its deliveries have rows of their own. */
   isSplit: boolean
-  readonly #ends: DeliveryEnds
 
-  constructor(ends: DeliveryEnds, { seq, event, left, absent }: BegunEvent) {
-    this.#ends = ends
+  constructor({ seq, event, left, absent }: BegunEvent) {
     this.seq = seq
     this.event = event
     this.isSplit = left !== null
@@ -139,7 +127,6 @@ export class StoredEvent implements EventSource {
   ): readonly Share[] | null {
     const isDue = (this.away?.size ?? 0) > 0 && left !== null
     if (!isFreed && !isDue && this.absent === null) return null
-    if (isDue) this.#ends.away.delete(this.seq)
     const rowOf = (group: string): WaitingDelivery | undefined => left?.find((row) => row.group === group)
     const back = new Set([...(this.parked ?? []), ...(this.absent ?? [])])
     for (const group of this.away ?? []) if (rowOf(group) !== undefined) back.add(group)
@@ -148,29 +135,13 @@ export class StoredEvent implements EventSource {
     return groups.map((group) => rowOf(group) ?? newDelivery(this.seq, group))
   }
 
-  accepted(delivery: Delivery): void {
+  add(delivery: Delivery): void {
     // Not by `push`, which makes room for seventeen where mostly there is but one.
     this.open = this.open.length === 0 ? [delivery] : [...this.open, delivery]
     this.deliveries++
     if (this.deaths <= delivery.deaths) return
     delivery.deaths = this.deaths
     delivery.isBegun = true
-  }
-
-  retrying(delivery: Delivery, dueMs: number, mayLeave: boolean): boolean {
-    return this.#ends.retrying(this, delivery, dueMs, mayLeave)
-  }
-
-  park(delivery: Delivery, positions: Set<number>): void {
-    this.#ends.park(this, delivery, positions)
-  }
-
-  storeDeadLetter(delivery: Delivery, letter: FailedDelivery): Promise<void> {
-    return this.#ends.storeLetter(this, delivery, letter)
-  }
-
-  ended(delivery: Delivery, isDone: boolean): void {
-    this.#ends.ended(this, delivery, isDone)
   }
 }
 

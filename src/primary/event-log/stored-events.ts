@@ -1,7 +1,7 @@
 import { Numbered } from '../../core/collections/numbered.ts'
 import { DUE_WITH_GROUP, type WaitingDelivery } from '../../transport/log-changes.ts'
 import type { LogMemory } from '../../transport/memory/log-memory.ts'
-import type { Delivery, FailedDelivery } from '../events/consumer.ts'
+import type { Delivery, EventSource, FailedDelivery } from '../events/consumer.ts'
 import type { ParkedKeys } from '../events/key-order.ts'
 import type { ChangeWriter } from './change-writer.ts'
 import type { AbsentGroups } from './known-groups.ts'
@@ -9,7 +9,8 @@ import { rowOf } from './letter-row.ts'
 import { AwayRetries, type BegunEvent, isBroadcast, newDelivery, StoredEvent } from './stored-event.ts'
 
 /** The stored events that the hub has at present, and what has become of them since the last commit. */
-export class StoredEvents {
+export class StoredEvents implements EventSource {
+  readonly isBroker = false
   readonly #live = new Numbered<StoredEvent>()
   readonly #writer: ChangeWriter
   readonly #memory: LogMemory
@@ -74,11 +75,20 @@ export class StoredEvents {
   }
 
   begin(begun: BegunEvent): StoredEvent {
-    const event = new StoredEvent(this, begun)
+    const event = new StoredEvent(begun)
     this.away.delete(event.seq)
     this.#live.set(event.seq, event)
     this.#count()
     return event
+  }
+
+  accepted(delivery: Delivery): void {
+    this.#eventOf(delivery).add(delivery)
+  }
+
+  /** It is here as long as one of its deliveries is. */
+  #eventOf({ event }: Delivery): StoredEvent {
+    return this.#live.get(event.seq)!
   }
 
   /** Nobody was there to take it: it is done. */
@@ -145,9 +155,9 @@ export class StoredEvents {
     for (const event of this.#live.items()) if (event.event === name) event.absent?.delete(group)
   }
 
-  /** @returns true when the delivery has left the hub until then */
-  retrying(event: StoredEvent, delivery: Delivery, dueMs: number, mayLeave: boolean): boolean {
+  retrying(delivery: Delivery, dueMs: number, mayLeave: boolean): boolean {
     if (isBroadcast(delivery)) return false
+    const event = this.#eventOf(delivery)
     this.#split(event, delivery)
     this.#wait(event, delivery, dueMs)
     if (!mayLeave || this.#isEnding || !this.away.add(event.seq, dueMs)) return false
@@ -180,8 +190,8 @@ export class StoredEvents {
     if (event.isIdle) this.#leaveHub(event)
   }
 
-  /** The delivery waits in the log, behind a dead letter. @param positions of its key */
-  park(event: StoredEvent, delivery: Delivery, positions: Set<number>): void {
+  park(delivery: Delivery, positions: Set<number>): void {
+    const event = this.#eventOf(delivery)
     const { seq } = event
     // Where nobody else gets the event, it is in the log as it was.
     if (event.deliveries > 1) this.#split(event, null)
@@ -212,7 +222,8 @@ export class StoredEvents {
   }
 
   /** The letter and the end of its delivery are in one commit. Resolves after it. */
-  storeLetter(event: StoredEvent, delivery: Delivery, letter: FailedDelivery): Promise<void> {
+  storeDeadLetter(delivery: Delivery, letter: FailedDelivery): Promise<void> {
+    const event = this.#eventOf(delivery)
     const row = rowOf(letter)
     const { group, parks } = letter
     if (parks) this.#parked.park({ event: event.event, group, key: letter.event.key }, row.id)
@@ -223,9 +234,10 @@ export class StoredEvents {
     return this.#writer.letter(row).then(() => void this.#storing.delete(row.id))
   }
 
-  ended(event: StoredEvent, delivery: Delivery, isDone: boolean): void {
+  ended(delivery: Delivery, isDone: boolean): void {
+    const event = this.#live.get(delivery.event.seq)
     // Its letter is stored.
-    if (!remove(event, delivery)) return
+    if (event === undefined || !remove(event, delivery)) return
     const isGivenBack = this.#isEnding || this.#given !== null
     if (isDone || (isBroadcast(delivery) && !isGivenBack))
       return this.#end(event, delivery, isDone ? null : 'Its subscriber is gone')

@@ -8,10 +8,10 @@ import type { LogChanges } from '../../../src/transport/log-changes.ts'
 import { eventOf } from '../events/fake-thread.ts'
 
 /** A delivery of an event to a group. */
-function accepted(event: StoredEvent, group: string) {
+function accepted(events: StoredEvents, event: StoredEvent, group: string) {
   const { queue } = new Consumer(event.event, group, {}, [])
-  const delivery = deliveryOf(queue, hubEventOf(eventOf('evt_1', { seq: event.seq }), 0, event), null)
-  event.accepted(delivery)
+  const delivery = deliveryOf(queue, hubEventOf(eventOf('evt_1', { seq: event.seq }), 0, events), null)
+  events.accepted(delivery)
   return delivery
 }
 
@@ -23,10 +23,10 @@ test('an event stays in the log for the subscriber that gave it back, when anoth
   const groups = { isKnown: () => true, waits: () => {}, isShared: false }
   const events = new StoredEvents(writer, none, none, groups, () => {})
   const event = events.begin({ seq: 7, event: 'order.placed', left: null, absent: [] })
-  const [slow, waiting] = ['slow', 'waiting'].map((group) => accepted(event, group))
+  const [slow, waiting] = ['slow', 'waiting'].map((group) => accepted(events, event, group))
   events.end()
-  event.ended(waiting!, false)
-  event.ended(slow!, true)
+  events.ended(waiting!, false)
+  events.ended(slow!, true)
   await writer.written()
   assert.deepEqual(
     written.flatMap(({ forget }) => forget),
@@ -47,10 +47,10 @@ test('an event waits for a group that has gone while its next attempt waited in 
   const groups = { isKnown: () => true, waits: (_: string, group: string) => void waits.push(group), isShared: false }
   const events = new StoredEvents(writer, none, none, groups, () => {})
   const event = events.begin({ seq: 7, event: 'order.placed', left: null, absent: [] })
-  const [gone, busy] = ['gone', 'busy'].map((group) => accepted(event, group))
+  const [gone, busy] = ['gone', 'busy'].map((group) => accepted(events, event, group))
   const dueMs = Date.now() + 60_000
   Object.assign(gone!, { attempt: 2, error: 'not now' })
-  assert.equal(event.retrying(gone!, dueMs, true), true)
+  assert.equal(events.retrying(gone!, dueMs, true), true)
   // Its time has come, and only the other one is offered the event.
   const left = [{ seq: 7, group: 'gone', attempt: 2, deaths: 0, dueMs, error: 'not now' }]
   assert.deepEqual(
@@ -58,7 +58,7 @@ test('an event waits for a group that has gone while its next attempt waited in 
     [],
   )
   events.awaitAway(event, left)
-  event.ended(busy!, true)
+  events.ended(busy!, true)
   await writer.written()
   assert.deepEqual(waits, ['gone'])
   assert.deepEqual(
