@@ -71,7 +71,7 @@ export class Dispatcher {
     const nowMs = exactMs()
     let best: Lane | undefined
     for (const lane of this.#lanes) {
-      if (!lane.responsive || lane.hasEnded || lane.servesRoute[frame.routeNumber] === NOT) continue
+      if (!lane.responsive || lane.state !== 'ready' || lane.servesRoute[frame.routeNumber] === NOT) continue
       if (lane.freeRequests === 0 || !lane.isPrompt(nowMs)) continue
       if (best === undefined || lastingLoad(lane) < lastingLoad(best)) best = lane
     }
@@ -99,7 +99,7 @@ export class Dispatcher {
     let late: Lane | undefined
     for (let n = 0; n < lanes.length; n++) {
       const lane = lanes[n]!
-      if (!lane.responsive || lane.hasEnded || lane.servesRoute[routeNumber] === NOT) continue
+      if (!lane.responsive || lane.state !== 'ready' || lane.servesRoute[routeNumber] === NOT) continue
       if (!lane.isPrompt(nowMs)) late = lane
       else if (best === undefined) best = lane
       else if (lane.requestsInFlight < best.requestsInFlight && !(isQuick && best.canServeAlone(nowMs))) best = lane
@@ -271,7 +271,7 @@ const lastingLoad = (lane: Lane): number => lane.sockets.size + lane.streamsOpen
 /** False for a lane whose room no request of the route may wait for. */
 function mayHave(lane: Lane, routeNumber: number): boolean {
   const serves = lane.servesRoute[routeNumber]
-  return serves !== NOT && !lane.hasEnded && (serves !== WHILE_IT_ANSWERS || lane.responsive)
+  return serves !== NOT && lane.state === 'ready' && (serves !== WHILE_IT_ANSWERS || lane.responsive)
 }
 
 function leastLoaded(lanes: Lane[], routeNumber: number): Lane | undefined {

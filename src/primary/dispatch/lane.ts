@@ -117,8 +117,6 @@ export class Lane {
   readonly hostsRoute = new Uint8Array(ROUTES_MAX)
   /** Whether it gets their requests: `NOT`, `ALWAYS`, or `WHILE_IT_ANSWERS`. */
   readonly servesRoute = new Uint8Array(ROUTES_MAX)
-  /** True when its thread has ended and its unfinished work is not yet taken care of: it gets nothing more. */
-  hasEnded = false
   /** It reads streams, and has not reported that all entries it has read are done. */
   isReading = false
   /** Takes what it reports of the streams that it reads. */

@@ -57,13 +57,11 @@ export class LaneThread {
   onBootEnd: ((fault: string | null) => void) | null = null
   /** It is about to be replaced: handlers that do not settle hold its places. */
   isWornOut = false
-  /** Something in it has ended it, and its thread leaves. */
-  isDying = false
   /** Who has opened so many files there that it is ended; null while nobody has. */
   holder: Holder | null = null
   /** What is known of its death; null while it lives. */
   box: BlackBox | null = null
-  /** Why it died; null while it lives. */
+  /** Why it died, or dies, and its thread leaves; null while it lives. */
   deathMessage: string | null = null
   /** Resolves when the thread has ended. */
   ended: Promise<void> = Promise.resolve()
@@ -77,7 +75,7 @@ export class LaneThread {
 
   /** It has died, or is dying: another thread may take its place. */
   get isLost(): boolean {
-    return this.isDying || this.lane.state === 'dead'
+    return this.deathMessage !== null || this.lane.state === 'dead'
   }
 }
 

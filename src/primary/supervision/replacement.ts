@@ -113,7 +113,7 @@ export class LaneReplacement {
     lane.sockets.closeWhenIdle(...RESTART)
     if (!hadBooted) thread.abort.abort()
     await this.#workDone(thread)
-    if (thread.isDying) return
+    if (thread.isLost) return
     lane.sockets.closeAll(...RESTART)
     lane.post({ type: 'drain' })
   }

@@ -219,12 +219,12 @@ export class Supervisor {
   #onDying(thread: LaneThread): void {
     const { lane } = thread
     if (thread.isLost || this.#lanes.isStopping) return
-    thread.isDying = true
-    if (lane.state === 'ready') {
+    const wasReady = lane.state === 'ready'
+    lane.state = 'draining'
+    if (wasReady) {
       this.#registrar.unresponsive(lane)
       lane.sockets.closeWhenIdle(...RESTART)
     }
-    lane.state = 'draining'
     this.#lanes.outside.add(thread)
     const unfinished = { requests: lane.placedRequests, unreadDeliveries: new Set<number>() }
     this.#bury(thread, laneDeath(thread, null, unfinished, this.#options.settings.laneMemoryMb))
@@ -247,7 +247,7 @@ export class Supervisor {
     const wasTold =
       thread.abort.signal.aborted && thread.watchdog.terminationReason === null && !lane.flight.hasExitReport
     lane.responsive = false
-    lane.hasEnded = true
+    lane.state = 'draining'
     if (!this.#lanes.isStopping) this.#registrar.unresponsive(lane)
     const unfinished = lane.dispose()
     thread.children.end()
@@ -277,6 +277,7 @@ export class Supervisor {
     const { lane } = thread
     const slot = this.#lanes.slotOf(lane)
     if (slot.standby === thread) slot.standby = null
+    thread.deathMessage = death.message
     const box = this.#reportingFaults(lane, () => this.#registrar.died(lane, death))
     thread.deathMessage = describeDeath(death, box?.guilty)
     if (box !== undefined) {

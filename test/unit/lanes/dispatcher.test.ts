@@ -120,7 +120,7 @@ test('a request that no lane may have yet waits by its own time, whatever the cl
   assert.equal(seen.at, lane)
 })
 
-test('nothing is given back to a lane whose thread has ended', (t) => {
+test('nothing is given back to a lane that is about to end', (t) => {
   const dispatcher = new Dispatcher((error) => {
     throw error
   })
@@ -131,7 +131,7 @@ test('nothing is given back to a lane whose thread has ended', (t) => {
   const waiting = [exchangeOf(), exchangeOf()]
   for (const { exchange } of waiting) assert.equal(dispatcher.send(frame(), exchange), true)
   assert.equal(ended.requestsInFlight, 2)
-  ended.hasEnded = true
+  ended.state = 'draining'
   assert.equal(dispatcher.rescue(ended), 2)
   assert.equal(ended.requestsInFlight, 0)
   assert.deepEqual(
