@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs'
-import { dirname, extname, join } from 'node:path'
+import { dirname, join } from 'node:path'
 import { until } from '../../support/until.ts'
 import { type Command, isAnswer } from '../docs/readme.ts'
 import { missingLine, type Step, stepsOf } from './page.ts'
@@ -30,8 +30,6 @@ export class Walk {
   readonly #reader: Reader
   /** What was saved since the last command. */
   readonly #saved = new Map<string, string>()
-  /** Texts that a later block has replaced. They have to compile, too. */
-  readonly replaced: { path: string; text: string }[] = []
   #needsRestart = false
   /** What the service had logged when the step before the last one began. */
   #logFrom = 0
@@ -59,9 +57,8 @@ export class Walk {
   }
 
   #save({ path, text, isAdded }: Extract<Step, { kind: 'file' }>): void {
-    const before = this.#saved.get(path) ?? this.#read(path)
-    if (before !== null && !isAdded && before !== text) this.replaced.push({ path, text: before })
-    this.#saved.set(path, isAdded ? `${before ?? ''}${text}` : text)
+    const before = isAdded ? (this.#saved.get(path) ?? this.#read(path)) : ''
+    this.#saved.set(path, before + text)
     if (NEEDS_RESTART.test(path)) this.#needsRestart = true
   }
 
@@ -129,9 +126,9 @@ export class Walk {
     return `The service has logged\n${this.#reader.log.slice(this.#logFrom).slice(-2000)}`
   }
 
-  #read(path: string): string | null {
+  #read(path: string): string {
     const file = join(this.#reader.cwd, path)
-    return existsSync(file) ? readFileSync(file, 'utf8') : null
+    return existsSync(file) ? readFileSync(file, 'utf8') : ''
   }
 
   /** A command that is not run here can still name a file that nobody has. */
@@ -140,17 +137,6 @@ export class Walk {
       assert.ok(existsSync(join(this.#reader.cwd, path!)), `${text}: there is no ${path}`)
     }
     if (text.startsWith('docker build')) assert.ok(existsSync(join(this.#reader.cwd, 'Dockerfile')), text)
-  }
-
-  /** Saves once more what later blocks have replaced, beside it. @returns the names of these files */
-  restoreReplaced(): string[] {
-    // Contracts are merged into one interface: two of one domain exclude each other.
-    const sources = this.replaced.filter(({ path }) => extname(path) === '.ts' && !path.endsWith('events.ts'))
-    return sources.map(({ path, text }, n) => {
-      const name = path.replace(/\.ts$/, `.replaced-${n}.ts`)
-      writeFileSync(join(this.#reader.cwd, name), text)
-      return name
-    })
   }
 }
 
