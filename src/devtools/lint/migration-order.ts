@@ -1,6 +1,7 @@
 import { displayPath, errorAt, type Finding } from './finding.ts'
+import { shortestCircles } from './module-circle.ts'
 import type { Migration, Project } from './project.ts'
-import { byDomainAndNumber, tableOrigins } from './table-origins.ts'
+import { tableOrigins } from './table-ownership.ts'
 
 const RULE = 'migration-order'
 const FILE_NAME = /^(\d{3,})_[A-Za-z0-9_-]+$/
@@ -13,23 +14,18 @@ export function migrationOrder(project: Project): Finding[] {
   return [
     ...nameFindings(migrations),
     ...dependencyFindings(migrations, byId),
-    ...cycles(migrations, before),
+    ...shortestCircles(before).map((circle) => circleFinding(circle.map((id) => byId.get(id)!))),
     ...undeclaredUses(migrations, before),
   ]
 }
 
-/** Migration → its direct predecessors: the one before it in its domain, and the ones that it depends on. */
-function predecessors(
-  migrations: readonly Migration[],
-  byId: ReadonlyMap<string, Migration>,
-): Map<string, Migration[]> {
-  const last = new Map<string, Migration>()
-  const before = new Map<string, Migration[]>()
-  for (const migration of [...migrations].sort(byDomainAndNumber)) {
-    const inDomain = last.get(migration.domain)
-    const declared = migration.depends.flatMap(({ target }) => byId.get(target) ?? [])
-    before.set(migration.id, inDomain ? [...declared, inDomain] : declared)
-    last.set(migration.domain, migration)
+/** Migration → its direct predecessors: the ones that it depends on, and the one before it in its domain. */
+function predecessors(migrations: readonly Migration[], byId: ReadonlyMap<string, Migration>): Map<string, string[]> {
+  const before = new Map<string, string[]>()
+  for (const [index, { id, domain, depends }] of migrations.entries()) {
+    const declared = depends.flatMap(({ target }) => (byId.has(target) ? [target] : []))
+    const last = migrations[index - 1]
+    before.set(id, last?.domain === domain ? [...declared, last.id] : declared)
   }
   return before
 }
@@ -63,40 +59,18 @@ function dependencyFindings(migrations: readonly Migration[], byId: ReadonlyMap<
   ])
 }
 
-/** Each cycle once, found at the dependency that closes it. */
-function cycles(migrations: readonly Migration[], before: ReadonlyMap<string, Migration[]>): Finding[] {
-  const findings: Finding[] = []
-  const state = new Map<string, 'open' | 'done'>()
-  const path: Migration[] = []
-  const visit = (migration: Migration): void => {
-    if (state.get(migration.id) === 'done') return
-    if (state.get(migration.id) === 'open') {
-      findings.push(cycleFinding(path.slice(path.findIndex(({ id }) => id === migration.id))))
-      return
-    }
-    state.set(migration.id, 'open')
-    path.push(migration)
-    for (const earlier of before.get(migration.id) ?? []) visit(earlier)
-    path.pop()
-    state.set(migration.id, 'done')
-  }
-  for (const migration of migrations) visit(migration)
-  return findings
-}
-
-/** @param circle each migration depends on the next, the last on the first */
-function cycleFinding(circle: readonly Migration[]): Finding {
-  const names = [...circle, circle[0]!].map(({ id }) => id).join(' → ')
+/** @param circle each migration depends on the next; the first comes again at the end */
+function circleFinding(circle: readonly Migration[]): Finding {
+  const message = `the dependencies go in a circle: ${circle.map(({ id }) => id).join(' → ')}`
   // The order within a domain is not written down anywhere, so the finding points at a line that is.
-  for (const [index, { file, depends }] of circle.entries()) {
-    const next = circle[(index + 1) % circle.length]!
-    const declared = depends.find(({ target }) => target === next.id)
-    if (declared) return errorAt(RULE, file, declared.line, `the dependencies go in a circle: ${names}`)
+  for (const [index, { file, depends }] of circle.slice(0, -1).entries()) {
+    const declared = depends.find(({ target }) => target === circle[index + 1]!.id)
+    if (declared) return errorAt(RULE, file, declared.line, message)
   }
-  return errorAt(RULE, circle[0]!.file, 1, `the dependencies go in a circle: ${names}`)
+  return errorAt(RULE, circle[0]!.file, 1, message)
 }
 
-function undeclaredUses(migrations: readonly Migration[], before: ReadonlyMap<string, Migration[]>): Finding[] {
+function undeclaredUses(migrations: readonly Migration[], before: ReadonlyMap<string, string[]>): Finding[] {
   const origins = tableOrigins(migrations)
   return migrations.flatMap((migration) => {
     const findings: Finding[] = []
@@ -106,7 +80,9 @@ function undeclaredUses(migrations: readonly Migration[], before: ReadonlyMap<st
       if (creators.length === 0 || named.has(table)) continue
       named.add(table)
       if (creators.some((creator) => creator.migration.domain === migration.domain)) continue
-      const earlier = allBefore(migration, before)
+      const earlier = new Set(before.get(migration.id))
+      // A set takes more while it is gone through.
+      for (const id of earlier) for (const each of before.get(id) ?? []) earlier.add(each)
       if (creators.some((creator) => earlier.has(creator.migration.id))) continue
       const wanted = creators[0]!.migration.id
       const message = `${migration.id} needs the table '${table}' that ${wanted} creates: add '-- depends: ${wanted}'`
@@ -114,15 +90,4 @@ function undeclaredUses(migrations: readonly Migration[], before: ReadonlyMap<st
     }
     return findings
   })
-}
-
-function allBefore(migration: Migration, before: ReadonlyMap<string, Migration[]>): Set<string> {
-  const found = new Set<string>()
-  const pending = [...(before.get(migration.id) ?? [])]
-  for (let next = pending.pop(); next; next = pending.pop()) {
-    if (found.has(next.id)) continue
-    found.add(next.id)
-    pending.push(...(before.get(next.id) ?? []))
-  }
-  return found
 }

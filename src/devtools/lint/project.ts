@@ -20,6 +20,7 @@ export interface Project {
   domains: Domain[]
   modules: Module[]
   plugins: Plugin[]
+  /** In the order in which they run, as far as the domains alone decide it. */
   migrations: Migration[]
   contracts: Contracts
   /** Folders and files that cannot be read or parsed. */
@@ -106,6 +107,10 @@ export async function readProject(domainsDirs: readonly string[], unreadable: Un
     const apps = (await namesIn(folder, 'file')).filter((name) => APP.test(name))
     for (const name of apps) await readModules([path.join(folder, name)], APPLICATION, project, unreadable)
   }
+  const numberOf = ({ stem }: Migration): number => Number.parseInt(stem, 10) || 0
+  project.migrations.sort(
+    (a, b) => compareText(a.domain, b.domain) || numberOf(a) - numberOf(b) || compareText(a.stem, b.stem),
+  )
   for (const module of project.modules) {
     const folder = path.dirname(module.file)
     const isPlugin = project.domains.some(({ folders: all }) => all.includes(path.dirname(folder)))

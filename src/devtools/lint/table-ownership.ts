@@ -1,6 +1,5 @@
 import { displayPath, errorAt, type Finding } from './finding.ts'
-import type { Module, Project } from './project.ts'
-import { lastingOrigins, type TableOrigin } from './table-origins.ts'
+import type { Migration, Module, Project } from './project.ts'
 
 const RULE = 'table-ownership'
 
@@ -10,7 +9,7 @@ const RULE = 'table-ownership'
  * Another domain's migration may refer to it and read it, for which it needs `depends`, but may not change it.
  */
 export function tableOwnership(project: Project): Finding[] {
-  const origins = lastingOrigins(project.migrations)
+  const origins = tableOrigins(project.migrations, true)
   const migrations = project.migrations.map(({ file, domain, tables }) => ({
     file,
     domain,
@@ -23,6 +22,30 @@ export function tableOwnership(project: Project): Finding[] {
   ]
 }
 
+/** The place where a table is created. */
+interface TableOrigin {
+  migration: Migration
+  line: number
+}
+
+/** Table → the places where it is created, in the order of the migrations. @param isLasting without tables that their own domain drops or renames later */
+export function tableOrigins(migrations: readonly Migration[], isLasting = false): Map<string, TableOrigin[]> {
+  const origins = new Map<string, TableOrigin[]>()
+  for (const migration of migrations) {
+    for (const { table, role, line } of migration.tables) {
+      const before = origins.get(table) ?? []
+      if (role === 'create') origins.set(table, [...before, { migration, line }])
+      if (role === 'drop' && isLasting) {
+        origins.set(
+          table,
+          before.filter((origin) => origin.migration.domain !== migration.domain),
+        )
+      }
+    }
+  }
+  return origins
+}
+
 /** A file whose SQL names tables. */
 type Source = Pick<Module, 'file' | 'domain' | 'tables'>
 
@@ -33,8 +56,8 @@ function strangerTables(source: Source, origins: ReadonlyMap<string, TableOrigin
     if (told.has(`${line} ${table}`)) continue
     told.add(`${line} ${table}`)
     const owners = origins.get(table)
-    if (!owners || owners.some(({ migration }) => migration.domain === source.domain)) continue
-    const { migration, line: createdLine } = owners[0]!
+    if (!owners?.[0] || owners.some(({ migration }) => migration.domain === source.domain)) continue
+    const { migration, line: createdLine } = owners[0]
     const owner = `the table '${table}' of the domain '${migration.domain}' (${displayPath(migration.file)}:${createdLine})`
     findings.push(errorAt(RULE, source.file, line, `SQL of the domain '${source.domain}' touches ${owner}`))
   }
