@@ -1,5 +1,5 @@
 import { fileURLToPath } from 'node:url'
-import { loadModule } from '../src/core/modules/load-module.ts'
+import { loadModule } from '../src/core/modules/domains.ts'
 import { LaneServer } from '../src/lane/server.ts'
 import { LANE_PROTOCOL, type LaneInit, type ToPrimary, type WarmUp } from '../src/transport/messages.ts'
 

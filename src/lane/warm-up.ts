@@ -1,7 +1,7 @@
 // Modules that every lane needs, whatever its domains: loaded ahead of time, in a thread that waits for its lane.
 import 'zod'
 import '../index.ts'
-import { loadModule } from '../core/modules/load-module.ts'
+import { loadModule } from '../core/modules/domains.ts'
 import { activeTools } from '../runtime/kernel/discover.ts'
 import type { WarmUp } from '../transport/messages.ts'
 

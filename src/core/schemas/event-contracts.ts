@@ -1,13 +1,11 @@
 // Contracts of events: loaded, and held against payloads.
 
-import { existsSync, readdirSync } from 'node:fs'
-import { join } from 'node:path'
 import type { StandardResult, StandardSchemaV1 } from '../../contracts/standard-schema.ts'
 import { isPlainObject } from '../collections/plain-object.ts'
 import { HeddleError } from '../errors/catalogue.ts'
 import { messageOf } from '../errors/description.ts'
 import { shown } from '../errors/places.ts'
-import { loadModule } from '../modules/load-module.ts'
+import { type DomainPart, loadModule, partsOf } from '../modules/domains.ts'
 import { faultsOf, isStandardSchema, listed } from './standard-schema.ts'
 
 /**
@@ -81,7 +79,7 @@ const EXPECTED = "export default { 'order.placed': z.object({ … }) } satisfies
 export async function loadEventContracts(domainsDirs: readonly string[]): Promise<LoadedContracts> {
   const contracts = new Map<string, EventContract>()
   const faults: ContractFault[] = []
-  for (const { domain, file } of domainsDirs.flatMap((root) => contractFiles(root, faults))) {
+  for (const { domain, path: file } of domainsDirs.flatMap((root) => contractFiles(root, faults))) {
     try {
       for (const [event, schema] of await readContracts(file)) {
         const first = contracts.get(event)
@@ -98,13 +96,9 @@ export async function loadEventContracts(domainsDirs: readonly string[]): Promis
   return { contracts, faults }
 }
 
-function contractFiles(root: string, faults: ContractFault[]): { domain: string; file: string }[] {
+function contractFiles(root: string, faults: ContractFault[]): DomainPart[] {
   try {
-    return readdirSync(root, { withFileTypes: true })
-      .filter((entry) => entry.isDirectory() && !entry.name.startsWith('.'))
-      .map(({ name }) => ({ domain: name, file: join(root, name, 'events.ts') }))
-      .filter(({ file }) => existsSync(file))
-      .sort((a, b) => (a.domain < b.domain ? -1 : 1))
+    return partsOf(root, 'events.ts')
   } catch (error) {
     faults.push({ file: root, message: `The event contracts in ${shown(root)} cannot be read: ${messageOf(error)}` })
     return []

@@ -6,6 +6,7 @@ import { HeddleError } from '../../core/errors/catalogue.ts'
 import { DbError } from '../../core/errors/db-error.ts'
 import { codeOf, isInstance, messageOf } from '../../core/errors/description.ts'
 import { linesOf, type SourcePlace } from '../../core/errors/places.ts'
+import { partsOf } from '../../core/modules/domains.ts'
 import { DRAFT } from '../../stores/migrations/files.ts'
 import { makerOf } from '../../stores/migrations/script-fault.ts'
 import { type FixContext, methodFix, toolFix } from './tool-names.ts'
@@ -87,19 +88,14 @@ function missingTable(table: string, domainsDirs: readonly string[]): string {
 
 /** Those of one folder of domains, without a check: the runner of the migrations says what is wrong with them. */
 function migrationsIn(root: string): { id: string; sql: string }[] {
-  return namesIn(root).flatMap((domain) => {
-    const folder = join(root, domain, 'migrations')
-    return namesIn(folder)
-      .filter((name) => name.endsWith('.sql') && !name.endsWith('.down.sql'))
-      .map((name) => ({ id: `${domain}/${basename(name, '.sql')}`, sql: readFileSync(join(folder, name), 'utf8') }))
-  })
-}
-
-function namesIn(folder: string): string[] {
   try {
-    return readdirSync(folder).sort()
+    return partsOf(root, 'migrations').flatMap(({ domain, path }) =>
+      readdirSync(path)
+        .filter((name) => name.endsWith('.sql') && !name.endsWith('.down.sql'))
+        .sort()
+        .map((name) => ({ id: `${domain}/${basename(name, '.sql')}`, sql: readFileSync(join(path, name), 'utf8') })),
+    )
   } catch {
-    // Not every domain has migrations.
     return []
   }
 }

@@ -8,6 +8,7 @@ import type { SpanAttributes } from '../../contracts/tracing.ts'
 import type { Origin } from '../../core/causality/context.ts'
 import { HeddleError } from '../../core/errors/catalogue.ts'
 import { shown } from '../../core/errors/places.ts'
+import { OPERATORS_DOMAIN } from '../../core/modules/domains.ts'
 import { contractText } from '../../core/schemas/route-contract.ts'
 import type { SetupFile } from '../kernel/plugins.ts'
 
@@ -178,9 +179,6 @@ interface GuardedRoute {
   readonly handler?: unknown
   readonly isFolder?: true
 }
-
-/** Its routes have access rules of their own. */
-const OPERATORS_DOMAIN = 'system'
 
 /** The hooks that plugins, domains and the application have registered in one thread. */
 export class Hooks {

@@ -4,7 +4,7 @@ import { basename, dirname, join, resolve } from 'node:path'
 import type { Tool, ToolClass, ToolRuntime } from '../../contracts/tool.ts'
 import { nearestName } from '../../core/config/nearest-name.ts'
 import { HeddleError } from '../../core/errors/catalogue.ts'
-import { loadModule } from '../../core/modules/load-module.ts'
+import { foldersOf, loadModule, partsOf } from '../../core/modules/domains.ts'
 import { packageFault } from '../../core/modules/optional-package.ts'
 
 /** The first of a tool's class, as the scaffolding and the shipped tools write it: the code must not run, because its packages may be missing. */
@@ -81,16 +81,13 @@ const PRIMARY_FUNCTION = /^export\s+default\s+plugin\b[\s\S]*,\s*\{[^{}]*\bthrea
 /** Folders of the tools directory, in the order of their names. */
 export function findTools(toolsDir: string): ToolFolder[] {
   if (!existsSync(toolsDir)) throw new HeddleError('CONFIG_INVALID', `TOOLS_DIR: there is no folder ${toolsDir}`)
-  return readdirSync(toolsDir, { withFileTypes: true })
-    .filter((entry) => entry.isDirectory() && !entry.name.startsWith('.'))
-    .map((entry) => join(toolsDir, entry.name))
-    .sort()
-    .flatMap((path) => {
-      const file = ['index.ts', 'index.js', 'index.mjs']
-        .map((name) => join(path, name))
-        .find((name) => existsSync(name))
-      return file === undefined ? [] : [{ path, file }]
-    })
+  return foldersOf(toolsDir).flatMap((name) => {
+    const path = join(toolsDir, name)
+    const file = ['index.ts', 'index.js', 'index.mjs']
+      .map((index) => join(path, index))
+      .find((each) => existsSync(each))
+    return file === undefined ? [] : [{ path, file }]
+  })
 }
 
 /** Loads a tool's class and makes its instance. @throws TOOL_INVALID that names the folder, PACKAGE_MISSING */
@@ -118,10 +115,8 @@ export async function loadTool(folder: ToolFolder, runtimeFor: (name: () => stri
 export function findPlugins(domainsDirs: readonly string[]): PluginFile[] {
   return domainsDirs.flatMap((root) => {
     requireFolder(root)
-    return foldersOf(root).flatMap((domain) => {
-      const folder = join(root, domain, 'plugins')
-      if (!existsSync(folder)) return []
-      return readdirSync(folder)
+    return partsOf(root, 'plugins').flatMap(({ domain, path: folder }) =>
+      readdirSync(folder)
         .filter((name) => /\.(ts|js|mjs)$/.test(name) && !/(\.d|\.test)\.ts$/.test(name) && !/^[._]/.test(name))
         .sort()
         .map((name): PluginFile => {
@@ -130,8 +125,8 @@ export function findPlugins(domainsDirs: readonly string[]): PluginFile[] {
           const text = readFileSync(path, 'utf8')
           const isPrimary = PRIMARY_CLASS.test(text) || PRIMARY_FUNCTION.test(text)
           return { domain, path, thread: isPrimary ? 'primary' : 'worker' }
-        })
-    })
+        }),
+    )
   })
 }
 
@@ -149,16 +144,9 @@ function requireFile(path: string): void {
 
 /** @throws CONFIG_INVALID for a folder of DOMAINS_DIR that does not exist, with the name that was probably meant */
 export function requireFolder(root: string): void {
-  if (existsSync(root)) return
+  if (statSync(root, { throwIfNoEntry: false })?.isDirectory() === true) return
   const parent = dirname(root)
-  const meant = existsSync(parent) ? nearestName(basename(root), foldersOf(parent)) : undefined
+  const meant = nearestName(basename(root), foldersOf(parent))
   const hint = meant === undefined ? 'create it, or correct the variable' : `did you mean ${join(parent, meant)}?`
   throw new HeddleError('CONFIG_INVALID', `DOMAINS_DIR: there is no folder ${root}. Fix: ${hint}`)
-}
-
-function foldersOf(root: string): string[] {
-  return readdirSync(root, { withFileTypes: true })
-    .filter((entry) => entry.isDirectory() && !entry.name.startsWith('.'))
-    .map((entry) => entry.name)
-    .sort()
 }

@@ -1,7 +1,7 @@
 import { nearestName } from '../../core/config/nearest-name.ts'
 import { HeddleError } from '../../core/errors/catalogue.ts'
 import { linesOf, placeInPlugin, placeOfText, shown, showPlace } from '../../core/errors/places.ts'
-import { loadModule } from '../../core/modules/load-module.ts'
+import { loadModule } from '../../core/modules/domains.ts'
 import { classNameOf, type PluginFile } from './discover.ts'
 
 export interface PluginInstance {

@@ -7,7 +7,7 @@ import { causality } from '../../core/causality/context.ts'
 import { HeddleError } from '../../core/errors/catalogue.ts'
 import { asError } from '../../core/errors/description.ts'
 import { shown } from '../../core/errors/places.ts'
-import { loadModule } from '../../core/modules/load-module.ts'
+import { loadModule, OPERATORS_DOMAIN } from '../../core/modules/domains.ts'
 import { steadyMs } from '../../core/schedule/steady-time.ts'
 import { turn, withTimeout } from '../../core/schedule/waiting.ts'
 import { type BootFault, type BootStage, bootFault } from '../advice/boot-fault.ts'
@@ -15,9 +15,6 @@ import type { FixFacts } from '../advice/tool-names.ts'
 import { classNameOf, findPlugins, type PluginFile } from './discover.ts'
 import { classWarnings, loadClass, nameOf, type PluginClass, type PluginInstance } from './plugin-class.ts'
 import type { Toolbox } from './toolbox.ts'
-
-/** Its plugins have access rules of their own: no `app.ts` is for them. */
-const OPERATORS_DOMAIN = 'system'
 
 /** A file that registers hooks for more than one plugin. */
 export interface SetupFile {

@@ -4,6 +4,7 @@ import type { Dirent } from 'node:fs'
 import { readdir, readFile, stat } from 'node:fs/promises'
 import { join, resolve } from 'node:path'
 import { HeddleError } from '../../core/errors/catalogue.ts'
+import { partsOf } from '../../core/modules/domains.ts'
 import type { Migration } from './driver.ts'
 
 const FILE_NAME = /^\d{3,}_[A-Za-z0-9_-]+\.sql$/
@@ -22,8 +23,8 @@ const ID = /^[^\s/]+\/\d{3,}_[A-Za-z0-9_-]+$/
 export async function discoverMigrations(domainsFolders: readonly string[]): Promise<Migration[]> {
   const byId = new Map<string, Migration>()
   for (const folder of domainsFolders) {
-    for (const domain of await subfolders(folder)) {
-      for (const migration of await migrationsOf(domain, join(folder, domain, 'migrations'))) {
+    for (const { domain, path } of partsOf(folder, 'migrations')) {
+      for (const migration of await migrationsOf(domain, path)) {
         const other = byId.get(migration.id)
         if (other && other.path !== migration.path) {
           throw misnamed(`Two files are the migration ${migration.id}: ${other.path} and ${migration.path}`)
@@ -86,12 +87,8 @@ function numberOf(migration: Migration): number {
   return Number.parseInt(migration.id.slice(migration.domain.length + 1), 10)
 }
 
-async function subfolders(folder: string): Promise<string[]> {
-  return (await entriesOf(folder)).filter((entry) => entry.isDirectory()).map((entry) => entry.name)
-}
-
 /** The SQL files of a folder, also those that a link leads to. */
-async function filesOf(folder: string): Promise<string[]> {
+export async function filesOf(folder: string): Promise<string[]> {
   const isFile = async (entry: Dirent): Promise<boolean> =>
     entry.isSymbolicLink() ? (await stat(join(folder, entry.name))).isFile() : entry.isFile()
   const names: string[] = []

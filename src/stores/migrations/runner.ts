@@ -1,6 +1,6 @@
 // Applies migrations, takes them back, lists them; seeds.
 
-import { readdir, readFile } from 'node:fs/promises'
+import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import type { LogLevel } from '../../contracts/logger.ts'
 import type { Settings } from '../../core/config/schema.ts'
@@ -8,10 +8,11 @@ import { HeddleError } from '../../core/errors/catalogue.ts'
 import { DbError } from '../../core/errors/db-error.ts'
 import { messageOf } from '../../core/errors/description.ts'
 import { shown } from '../../core/errors/places.ts'
+import { partsOf } from '../../core/modules/domains.ts'
 import { statementsIn } from '../sql/script.ts'
 import { ANY_DIALECT } from '../sql/tokens.ts'
 import type { AppliedMigration, Migration, MigrationDriver } from './driver.ts'
-import { DOWN_SUFFIX, discoverMigrations, orderMigrations } from './files.ts'
+import { DOWN_SUFFIX, discoverMigrations, filesOf, orderMigrations } from './files.ts'
 import { scriptFaultText } from './script-fault.ts'
 
 /** `changed`: its text is another one than that which was applied. `missing`: it was applied, and has no file any more. */
@@ -148,26 +149,14 @@ interface Seed {
 async function discoverSeeds(domainsFolders: readonly string[], order: readonly string[]): Promise<Seed[]> {
   const seeds: Seed[] = []
   for (const folder of domainsFolders) {
-    for (const domain of await namesIn(folder)) {
-      for (const name of await namesIn(join(folder, domain, 'seeds'))) {
-        if (name.endsWith('.sql'))
-          seeds.push({ id: `${domain}/${name.slice(0, -4)}`, domain, path: join(folder, domain, 'seeds', name) })
-      }
+    for (const { domain, path } of partsOf(folder, 'seeds')) {
+      for (const name of await filesOf(path))
+        seeds.push({ id: `${domain}/${name.slice(0, -4)}`, domain, path: join(path, name) })
     }
   }
   // A domain without migrations comes last.
   const place = ({ domain }: Seed): number => (order.includes(domain) ? order.indexOf(domain) : order.length)
   return seeds.sort((a, b) => place(a) - place(b) || (a.id < b.id ? -1 : 1))
-}
-
-/** None for what is no folder. */
-async function namesIn(folder: string): Promise<string[]> {
-  try {
-    return await readdir(folder)
-  } catch {
-    // Not every domain has seeds; what else is in a folder of domains may be a file.
-    return []
-  }
 }
 
 type MigrationLog = (level: LogLevel, message: string, fields?: Record<string, unknown>) => void
