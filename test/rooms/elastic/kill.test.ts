@@ -89,6 +89,8 @@ describeOnPostgresAndRedis(NAME, ({ postgres, redis, owner }) => {
 
   test('an event that ends its process again and again is a dead letter, and those that were in hand with it are handled', async () => {
     const options = { env: NEVER_CLAIMED }
+    // It would claim after a second what the other leaves.
+    assert.equal(await b.stop(), 0)
     const [stream, group] = ['heddle:event:order.deadly', 'fleet.ShipOrders.die']
     const first = await fleet.replica('d', options)
     const delayed = { count: 8, payload: { signal: 'SIGKILL', ms: 100 }, options: { delayMs: 300 } }
