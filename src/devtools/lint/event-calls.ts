@@ -69,7 +69,7 @@ function busCalls(project: Project) {
     module.toolCalls.flatMap(({ tool, method, line, args }) => {
       const kind =
         method === 'subscribe' ? 'subscribe' : method === 'publish' || method === 'request' ? 'emit' : undefined
-      return (tool === 'event_bus' || tool === 'tx' || tool === 'publisher') && kind
+      return (tool === 'event_bus' || tool === 'tx') && kind
         ? [{ kind: kind as EventCall['kind'], module, line, args }]
         : []
     }),

@@ -159,7 +159,7 @@ async function readModules(files: string[], domain: string, project: Project, un
 }
 
 const isOfRules = (tool: string, method: string): boolean =>
-  ['event_bus', 'publisher', 'http'].includes(tool) || (tool === 'tx' && method === 'publish')
+  tool === 'event_bus' || tool === 'http' || (tool === 'tx' && method === 'publish')
 
 function tablesIn(literal: Literal | undefined): Module['tables'] {
   const tables = new Map<string, number>()

@@ -10,7 +10,6 @@ import {
   list,
   lookup,
   type Members,
-  type Name,
   type Scope,
   type Source,
 } from './scopes.ts'
@@ -50,7 +49,7 @@ const CALLBACKS: Readonly<Record<string, { argument: number; param: number; tool
 
 /**
  * The types of `#heddle` that say which tool a parameter is. Three names here are no tools: `tx` is a transaction, `queryable` the database or
- * a transaction, and `context` what a route's handler gets. No type stands for `publisher`: the bus or a transaction, known by what it does.
+ * a transaction, and `context` what a route's handler gets.
  */
 const TOOL_OF_TYPE: Readonly<Record<string, string>> = {
   Auth: 'auth',
@@ -85,8 +84,6 @@ export class Values {
   readonly #slots = new Map<object, Map<string, object>>()
   /** What the runtime gives to a function. */
   #given = new Map<FunctionInfo, Array<{ index: number; value: Value }>>()
-  /** Names without a type on which an event is published: a bus or a transaction. */
-  readonly #publishers = new Set<Name>()
   /** What was found in this round; and in the one before, which counts where something leads to itself. */
   #known = new Map<object, readonly unknown[]>()
   #before = this.#known
@@ -103,8 +100,6 @@ export class Values {
       }
     }
     this.#settle()
-    this.#findPublishers()
-    if (this.#publishers.size > 0) this.#settle()
   }
 
   // ── what expressions stand for ────────────────────────────────────────────
@@ -121,11 +116,8 @@ export class Values {
 
   #evaluate(node: Node, scope: Scope): Value[] {
     switch (node.type) {
-      case 'Identifier': {
-        const name = lookup(scope, node.name)
-        const values = this.#ofAll(name?.definitions ?? [])
-        return name && this.#publishers.has(name) ? [...values, this.#tool('publisher')] : values
-      }
+      case 'Identifier':
+        return this.#ofAll(lookup(scope, node.name)?.definitions ?? [])
       case 'ThisExpression':
         return scope.self ? [this.#members('instance', scope.self)] : []
       case 'MemberExpression': {
@@ -337,20 +329,6 @@ export class Values {
     return values.flatMap((value) => (value.kind === 'function' ? value.of : []))
   }
 
-  /** What a function has been given is taken for a bus, or a transaction, when it publishes a name that the source shows, and nothing says what it is. */
-  #findPublishers(): void {
-    for (const { node, scope } of [...this.#sources.values()].flatMap(({ calls }) => calls)) {
-      const callee = unwrap(node.callee)
-      const event = node.arguments[0] && this.resolve({ node: node.arguments[0], scope }).node
-      if (callee.type !== 'MemberExpression' || event?.type !== 'Literal' || typeof event.value !== 'string') continue
-      if (staticKey(callee.property, callee.computed) !== 'publish') continue
-      const given = this.resolve({ node: callee.object, scope })
-      const name = given.node.type === 'Identifier' ? lookup(given.scope, given.node.name) : undefined
-      const values = this.evaluate(given.node, given.scope).filter(({ kind }) => kind !== 'typed')
-      if (name && isUnknown(name) && values.length === 0) this.#publishers.add(name)
-    }
-  }
-
   // ── constants ─────────────────────────────────────────────────────────────
 
   /** The one expression that a constant name or member stands for, else the expression itself. */
@@ -522,15 +500,3 @@ function upToSpread(nodes: ReadonlyArray<Node | null>, scope: Scope): Expression
 }
 
 const isWhole = ({ kind, path }: Definition): boolean => kind === 'value' && path.length === 0
-
-/** Only what a function is given, or takes apart, has no definition that shows. A type from elsewhere is that of a client of some broker. */
-function isUnknown({ definitions, imported }: Name): boolean {
-  if (imported || definitions.length === 0) return false
-  return definitions.every((each) => (each.kind === 'type' ? !isForeign(each) : !isWhole(each)))
-}
-
-function isForeign({ node, scope }: Definition): boolean {
-  if (node.type !== 'TSTypeReference' || node.typeName.type !== 'Identifier') return node.type === 'TSImportType'
-  const { name } = node.typeName
-  return !scope.source.types.has(name) && !lookup(scope.source.root, name)?.imported?.module.startsWith('.')
-}
