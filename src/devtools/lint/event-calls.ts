@@ -23,45 +23,34 @@ export function eventCalls(project: Project): EventCall[] {
 
 /** A `publish` or `request` whose event name, or a part of it, only the running program knows. */
 export interface DynamicEmit {
-  /** The known parts of the name: the texts around the gaps, first to last. */
-  pieces: string[]
+  /** With a hole for each part that is not known. */
+  name: string
   module: Module
   line: number
 }
 
 export function dynamicEmits(project: Project): DynamicEmit[] {
   return busCalls(project).flatMap(({ kind, module, line, args }) =>
-    kind === 'emit' ? patternsOf(args[0]).map((pieces) => ({ pieces, module, line })) : [],
+    kind === 'emit' ? openNames(args[0]).map((name) => ({ name, module, line })) : [],
   )
 }
 
 /** True when the event's name may be what the call publishes. */
-export function mayEmit({ pieces }: DynamicEmit, event: string): boolean {
-  const [first = '', ...rest] = pieces
-  const last = rest.pop() ?? ''
-  if (!event.startsWith(first) || !event.endsWith(last) || event.length < first.length + last.length) return false
-  const middle = event.slice(first.length, event.length - last.length)
-  let from = 0
-  return rest.every((piece) => {
-    const found = middle.indexOf(piece, from)
-    from = found + piece.length
-    return found !== -1
-  })
+export function mayEmit({ name }: DynamicEmit, event: string): boolean {
+  const pieces = name.split(HOLE).map((piece) => piece.replace(/[.*+?^${}()|[\]\\]/g, '\\$&'))
+  return new RegExp(`^${pieces.join('.*')}$`, 's').test(event)
 }
 
 /** True when no character of the name is known. */
-export function isBlank({ pieces }: DynamicEmit): boolean {
-  return pieces.every((piece) => piece === '')
+export function isBlank({ name }: DynamicEmit): boolean {
+  return name.replaceAll(HOLE, '') === ''
 }
 
-function patternsOf(name: Literal | undefined): string[][] {
-  if (name?.type === 'choice') return name.options.flatMap(patternsOf)
-  if (name?.type !== 'string') return [['', '']]
-  const pieces = name.parts
-    .map(({ text }) => text)
-    .join('')
-    .split(HOLE)
-  return pieces.length > 1 ? [pieces] : []
+function openNames(name: Literal | undefined): string[] {
+  if (name?.type === 'choice') return name.options.flatMap(openNames)
+  if (name?.type !== 'string') return [HOLE]
+  const text = name.parts.map((part) => part.text).join('')
+  return text.includes(HOLE) ? [text] : []
 }
 
 function busCalls(project: Project) {
