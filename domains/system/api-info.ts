@@ -1,5 +1,5 @@
 import { readFile } from 'node:fs/promises'
-import type { ApiInfo } from '#heddle'
+import type { ApiInfo, Tools } from '#heddle'
 
 /** A person as package.json has one: `Ada <ada@example.com> (https://example.com)`, or its parts. */
 type Person = string | { name?: string; email?: string; url?: string }
@@ -13,12 +13,12 @@ interface Manifest {
 }
 
 /** Title and version of the service: API_TITLE and API_VERSION, else from its package.json, which has the licence and whom to ask. */
-export async function apiInfo(title: string, version: string): Promise<ApiInfo> {
+export async function apiInfo(config: Tools['config']): Promise<ApiInfo> {
   const manifest = await readManifest()
   const contact = contactOf(manifest)
   return {
-    title: title || manifest.name || 'service',
-    version: version || manifest.version || '0.0.0',
+    title: config.get('API_TITLE', { default: '' }) || manifest.name || 'service',
+    version: config.get('API_VERSION', { default: '' }) || manifest.version || '0.0.0',
     ...(contact && { contact }),
     ...(manifest.license && {
       license: { name: manifest.license, url: `https://spdx.org/licenses/${manifest.license}.html` },

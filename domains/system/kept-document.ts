@@ -1,8 +1,6 @@
 /** Milliseconds for which a document is served without a new look at its facts. */
 const FRESH_MS = 1000
 
-export const JSON_TYPE = 'application/json; charset=utf-8'
-
 /**
  * A document made from facts, a text or JSON, sent as bytes. It is made in the listener's thread, so the facts are gathered on demand, at most
  * once a second, and the document is made again only when they have changed.

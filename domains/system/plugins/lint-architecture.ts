@@ -1,5 +1,5 @@
-import { delimiter } from 'node:path'
 import { type LintReport, lintArchitecture, Plugin, type Tools } from '#heddle'
+import { domainsDirsOf } from '../configuration.ts'
 
 /**
  * Checks the sources of all domains on disk against the rules of the architecture, and compares them with what this process has seen
@@ -20,10 +20,7 @@ export default class LintArchitecture extends Plugin {
     this.#bus = event_bus
     this.#http = http
     this.#registry = registry
-    this.#domainsDirs = config
-      .get('DOMAINS_DIR', { default: 'domains' })
-      .split(delimiter)
-      .filter((folder) => folder.trim() !== '')
+    this.#domainsDirs = domainsDirsOf(config)
     this.#toolsDir = config.get('TOOLS_DIR', { default: 'src/tools' })
   }
 

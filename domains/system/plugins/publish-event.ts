@@ -1,5 +1,6 @@
 import { z } from 'zod'
 import { guard, HeddleError, type HttpContext, HttpError, Plugin, type Tools } from '#heddle'
+import { isProduction } from '../configuration.ts'
 import { tellOperatorAct } from '../operator-acts.ts'
 
 const body = z.object({
@@ -26,7 +27,7 @@ export default class PublishEvent extends Plugin {
   constructor({ config, event_bus, http, logger }: Tools) {
     super()
     this.#tools = { event_bus, http, logger }
-    this.#isProduction = config.get('NODE_ENV', { default: '' }) === 'production'
+    this.#isProduction = isProduction(config)
   }
 
   override onBoot() {

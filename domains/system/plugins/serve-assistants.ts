@@ -1,4 +1,3 @@
-import { delimiter } from 'node:path'
 import {
   answerAssistant,
   type Data,
@@ -11,6 +10,7 @@ import {
   type Tools,
 } from '#heddle'
 import { apiInfo } from '../api-info.ts'
+import { domainsDirsOf, isProduction } from '../configuration.ts'
 
 /** Log lines that are kept for assistants. */
 const LOG_LINES_MAX = 500
@@ -24,8 +24,6 @@ export default class ServeAssistants extends Plugin {
   readonly #mode: string
   readonly #isProduction: boolean
   readonly #domainsDirs: string[]
-  readonly #title: string
-  readonly #version: string
   readonly #logs: LogLine[] = []
   #isListening = false
 
@@ -33,11 +31,8 @@ export default class ServeAssistants extends Plugin {
     super()
     this.#tools = { config, event_bus, http, logger, registry } as Tools
     this.#mode = config.get('SYSTEM_MCP', { default: 'read' })
-    this.#isProduction = config.get('NODE_ENV', { default: '' }) === 'production'
-    this.#title = config.get('API_TITLE', { default: '' })
-    this.#version = config.get('API_VERSION', { default: '' })
-    const folders = config.get('DOMAINS_DIR', { default: 'domains' }).split(delimiter)
-    this.#domainsDirs = folders.filter((folder) => folder.trim() !== '')
+    this.#isProduction = isProduction(config)
+    this.#domainsDirs = domainsDirsOf(config)
   }
 
   override onBoot() {
@@ -82,7 +77,7 @@ export default class ServeAssistants extends Plugin {
 
   async #view({ headers }: HttpContext): Promise<ProcessView> {
     const { config, event_bus: bus, registry } = this.#tools
-    const { title, version } = await apiInfo(this.#title, this.#version)
+    const { title, version } = await apiInfo(config)
     return {
       title,
       version,

@@ -1,4 +1,5 @@
 import { HeddleError, Plugin, type SystemDump, type Tools, type WorkReport } from '#heddle'
+import { isProduction } from '../configuration.ts'
 import { type PluginRow, pluginTable } from '../plugin-figures/plugin-table.ts'
 import { WatchedRoutes } from '../plugin-figures/watched-routes.ts'
 
@@ -45,8 +46,7 @@ export default class ShowPlugins extends Plugin {
     this.#bus = event_bus
     this.#registry = registry
     this.#scheduler = scheduler
-    const isProduction = config.get('NODE_ENV', { default: 'development' }) === 'production'
-    this.#isSample = config.get('HISTORY_SAMPLE', { type: 'number', default: isProduction ? 0.01 : 1 }) < 1
+    this.#isSample = config.get('HISTORY_SAMPLE', { type: 'number', default: isProduction(config) ? 0.01 : 1 }) < 1
     this.#watched = new WatchedRoutes(registry)
   }
 

@@ -1,4 +1,4 @@
-import { delimiter, resolve } from 'node:path'
+import { resolve } from 'node:path'
 import {
   type Data,
   HeddleError,
@@ -11,6 +11,7 @@ import {
   sourceAround,
   type Tools,
 } from '#heddle'
+import { domainsDirsOf, isProduction } from '../configuration.ts'
 import { filterOf } from '../requests/filter.ts'
 import { type Outline, outlineOf } from '../requests/outline.ts'
 import { type Project, projectHere } from '../requests/project.ts'
@@ -38,12 +39,8 @@ export default class ShowRequests extends Plugin {
     super()
     this.#http = http
     this.#registry = registry
-    this.#project = config.get('NODE_ENV', { default: 'development' }) === 'production' ? null : projectHere()
-    this.#folders = config
-      .get('DOMAINS_DIR', { default: 'domains' })
-      .split(delimiter)
-      .filter((folder) => folder.trim() !== '')
-      .map((folder) => resolve(folder))
+    this.#project = isProduction(config) ? null : projectHere()
+    this.#folders = domainsDirsOf(config).map((folder) => resolve(folder))
   }
 
   override onBoot() {
