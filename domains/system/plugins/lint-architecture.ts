@@ -1,31 +1,20 @@
-import { type LintReport, lintArchitecture, Plugin, type Tools } from '#heddle'
-import { domainsDirsOf } from '../configuration.ts'
+import { type LintReport, Plugin, type Tools } from '#heddle'
+import { lintReport } from '../lint-report.ts'
 
-/**
- * Checks the sources of all domains on disk against the rules of the architecture, and compares them with what this process has seen
- * since its start.
- */
+/** Checks the architecture of all domains on request. */
 export default class LintArchitecture extends Plugin {
   static override thread = 'primary' as const
-  #bus
-  #http
-  #registry
-  #domainsDirs: string[]
-  #toolsDir: string
+  #tools
   /** The current run. Requests that come meanwhile share it. */
   #run: Promise<LintReport> | undefined
 
   constructor({ http, config, event_bus, registry }: Tools) {
     super()
-    this.#bus = event_bus
-    this.#http = http
-    this.#registry = registry
-    this.#domainsDirs = domainsDirsOf(config)
-    this.#toolsDir = config.get('TOOLS_DIR', { default: 'src/tools' })
+    this.#tools = { http, config, event_bus, registry }
   }
 
   override onBoot() {
-    this.#http.addEndpoint('/system/lint', 'GET', this.lint, {
+    this.#tools.http.addEndpoint('/system/lint', 'GET', this.lint, {
       tags: ['system'],
       summary: 'The architecture lint',
       description: 'Isolation, contracts, tables, routes, migrations, and what the process shows besides.',
@@ -33,17 +22,9 @@ export default class LintArchitecture extends Plugin {
   }
 
   lint(): Promise<LintReport> {
-    this.#run ??= this.#report().finally(() => {
+    this.#run ??= lintReport(this.#tools).finally(() => {
       this.#run = undefined
     })
     return this.#run
-  }
-
-  async #report(): Promise<LintReport> {
-    return lintArchitecture(this.#domainsDirs, this.#toolsDir, {
-      since: new Date(performance.timeOrigin).toISOString(),
-      topology: await this.#bus.getTopology(),
-      uncalledTools: this.#registry.getUncalledTools(),
-    })
   }
 }

@@ -4,13 +4,13 @@ import {
   type HttpContext,
   HttpError,
   type LogLine,
-  lintArchitecture,
   Plugin,
   type ProcessView,
   type Tools,
 } from '#heddle'
 import { apiInfo } from '../api-info.ts'
 import { domainsDirsOf, isProduction } from '../configuration.ts'
+import { lintReport } from '../lint-report.ts'
 
 /** Log lines that are kept for assistants. */
 const LOG_LINES_MAX = 500
@@ -23,7 +23,6 @@ export default class ServeAssistants extends Plugin {
   readonly #tools: Tools
   readonly #mode: string
   readonly #isProduction: boolean
-  readonly #domainsDirs: string[]
   readonly #logs: LogLine[] = []
   #isListening = false
 
@@ -32,7 +31,6 @@ export default class ServeAssistants extends Plugin {
     this.#tools = { config, event_bus, http, logger, registry } as Tools
     this.#mode = config.get('SYSTEM_MCP', { default: 'read' })
     this.#isProduction = isProduction(config)
-    this.#domainsDirs = domainsDirsOf(config)
   }
 
   override onBoot() {
@@ -81,29 +79,13 @@ export default class ServeAssistants extends Plugin {
     return {
       title,
       version,
+      registry,
+      bus,
+      logs: this.#logs,
+      lint: () => lintReport(this.#tools),
       mayWrite: this.#mode === 'write',
       url: this.#address(headers.host ?? ''),
-      domainsDirs: this.#domainsDirs,
-      requests: (filter) => registry.getRequests(filter),
-      request: (id) => registry.getRequest(id),
-      events: async () => bus.getTraceHistory(),
-      topology: async () => bus.getTopology(),
-      deadLetters: async () => bus.getDeadLetters(),
-      lanes: async () => registry.getLanes(),
-      status: () => registry.getSystemDump(),
-      routes: async () => registry.getRoutes(),
-      logs: () => this.#logs,
-      lint: async () =>
-        lintArchitecture(this.#domainsDirs, config.get('TOOLS_DIR', { default: 'src/tools' }), {
-          since: new Date(performance.timeOrigin).toISOString(),
-          topology: await bus.getTopology(),
-          uncalledTools: registry.getUncalledTools(),
-        }),
-      pending: async () => {
-        const counters = await registry.getCounters()
-        return counters.find(({ name }) => name === 'heddle_deliveries_pending')?.samples[0]?.value ?? 0
-      },
-      publish: (event, payload) => bus.publish(event as string, payload),
+      domainsDirs: domainsDirsOf(config),
     }
   }
 

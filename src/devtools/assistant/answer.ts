@@ -2,8 +2,7 @@
 
 import { HeddleError } from '../../core/errors/catalogue.ts'
 import { needPackages, OPTIONAL_PACKAGES } from '../../core/modules/optional-package.ts'
-import type { ProcessView } from './process-view.ts'
-import { TOOLS, ToolFault } from './tools.ts'
+import { type ProcessView, TOOLS, ToolFault } from './tools.ts'
 
 /** What is used of `@modelcontextprotocol/sdk`: its types are not needed to compile, and the package may be left out where no assistant comes. */
 export interface McpServer {

@@ -1,11 +1,37 @@
 // The tools of an assistant.
 
 import { z } from 'zod'
+import type { EventBus } from '../../contracts/event-bus.ts'
+import type { LogLevel } from '../../contracts/logger.ts'
+import type { Registry } from '../../contracts/registry.ts'
 import { causalForest } from '../../core/causality/tree.ts'
 import { HeddleError } from '../../core/errors/catalogue.ts'
 import { eventPayloads } from '../apidocs/asyncapi.ts'
-import type { ProcessView } from './process-view.ts'
+import type { LintReport } from '../lint/report.ts'
 import { reasonsOf, shortDeath } from './why.ts'
+
+export interface LogLine {
+  level: LogLevel
+  message: string
+  timestamp: string
+  identity: string
+}
+
+/** All that an assistant can learn of a process, and do in it. */
+export interface ProcessView {
+  title: string
+  version: string
+  /** It may send requests that change something, and publish events. */
+  mayWrite: boolean
+  /** Of the listener that serves the application's routes. */
+  url: string
+  domainsDirs: readonly string[]
+  registry: Registry
+  bus: EventBus
+  /** The newest last. */
+  logs: readonly LogLine[]
+  lint(): Promise<LintReport>
+}
 
 /** Between two looks: lanes report what is in flight ten times a second. */
 const POLL_MS = 150
@@ -16,10 +42,11 @@ export interface Pending {
 }
 
 /** Waits until nothing is pending at two looks in a row. @returns what still is after `timeoutMs` */
-export async function pendingAfter(view: ProcessView, timeoutMs: number): Promise<Pending> {
+export async function pendingAfter({ registry }: ProcessView, timeoutMs: number): Promise<Pending> {
   const deadlineMs = performance.now() + timeoutMs
   for (let quiet = 0; ; ) {
-    const [lanes, accepted] = await Promise.all([view.lanes(), view.pending()])
+    const [lanes, counters] = await Promise.all([registry.getLanes(), registry.getCounters()])
+    const accepted = counters.find(({ name }) => name === 'heddle_deliveries_pending')?.samples[0]?.value ?? 0
     const requests = lanes.reduce((sum, lane) => sum + lane.requests_in_flight, 0)
     const inLanes = lanes.reduce((sum, lane) => sum + lane.deliveries_in_flight, 0)
     const pending = { requests, deliveries: Math.max(inLanes, accepted) }
@@ -114,7 +141,7 @@ export const TOOLS: Readonly<Record<string, AssistantTool>> = {
       'Why a request, a job or an event failed or was slow: sentences with plugin, line and stack, and all that it called and caused, with SQL. Takes the x-request-id of an answer, or an id of find_requests or trace.',
     input: { request: z.string().describe('req_…, job_… or evt_…') },
     async call(view, { request: id }) {
-      const request = await view.request(id).catch(nullIfOff)
+      const request = await view.registry.getRequest(id).catch(nullIfOff)
       if (request !== null) return { why: reasonsOf(request), request }
       return unkept(view, id)
     },
@@ -136,7 +163,7 @@ export const TOOLS: Readonly<Record<string, AssistantTool>> = {
       limit,
     },
     async call(view, { since: from, ...filter }) {
-      return view.requests({ ...filter, ...(from === undefined ? {} : { since: timeOf(from) }) })
+      return view.registry.getRequests({ ...filter, ...(from === undefined ? {} : { since: timeOf(from) }) })
     },
   },
   trace: {
@@ -144,7 +171,7 @@ export const TOOLS: Readonly<Record<string, AssistantTool>> = {
       'What caused what: the last 500 events as trees, each with its publisher and subscribers. Without an id, the newest trees.',
     input: { id: z.string().optional().describe('Of a request or an event: only its tree'), limit },
     async call(view, { id, limit: most }) {
-      const all = await view.events()
+      const all = await view.bus.getTraceHistory()
       const roots = causalForest(all)
       if (id === undefined) return roots.slice(-most)
       const found = roots.filter((root) => root.request_id === id || holds(root, id))
@@ -157,10 +184,10 @@ export const TOOLS: Readonly<Record<string, AssistantTool>> = {
       'Worker threads that died of an endless loop, too much memory, an exit or an error: which plugin, which line, which stack, what was in flight. Also plugins that did not boot, and the last reload: after a save it says whether the new code runs.',
     input: { since, limit },
     async call(view, { since: from, limit: most }) {
-      const lanes = await view.lanes()
+      const lanes = await view.registry.getLanes()
       const deaths = lanes.flatMap((lane) => lane.deaths).sort((a, b) => (a.at < b.at ? 1 : -1))
       const recent = from === undefined ? deaths : deaths.filter(({ at }) => Date.parse(at) >= timeOf(from))
-      const { plugins, reload, tools } = view.status()
+      const { plugins, reload, tools } = view.registry.getSystemDump()
       const dead = Object.entries(plugins).filter(([, { status }]) => status === 'DEAD')
       return {
         deaths: recent.slice(0, most).map(shortDeath),
@@ -180,8 +207,8 @@ export const TOOLS: Readonly<Record<string, AssistantTool>> = {
     },
     async call(view, { route, event }) {
       const [routes, topology, payloads] = await Promise.all([
-        view.routes(),
-        view.topology(),
+        view.registry.getRoutes(),
+        view.bus.getTopology(),
         eventPayloads(view.domainsDirs),
       ])
       const names = [...new Set([...Object.keys(topology), ...payloads.keys()])]
@@ -235,7 +262,7 @@ export const TOOLS: Readonly<Record<string, AssistantTool>> = {
     writes: true,
     async call(view, { event, payload }) {
       if (!view.mayWrite) throw new ToolFault(READ_ONLY)
-      return { id: await view.publish(event, payload) }
+      return { id: await view.bus.publish(event as string, payload) }
     },
   },
   await_idle: {
@@ -263,15 +290,13 @@ export const TOOLS: Readonly<Record<string, AssistantTool>> = {
       limit: z.int().min(1).max(500).default(50),
     },
     async call(view, { level, identity, text: part, since: from, limit: most }) {
-      const lines = view
-        .logs()
-        .filter(
-          (line) =>
-            LEVELS.indexOf(line.level) >= LEVELS.indexOf(level) &&
-            (identity === undefined || line.identity.includes(identity)) &&
-            (part === undefined || line.message.toLowerCase().includes(part.toLowerCase())) &&
-            (from === undefined || Date.parse(line.timestamp) >= timeOf(from)),
-        )
+      const lines = view.logs.filter(
+        (line) =>
+          LEVELS.indexOf(line.level) >= LEVELS.indexOf(level) &&
+          (identity === undefined || line.identity.includes(identity)) &&
+          (part === undefined || line.message.toLowerCase().includes(part.toLowerCase())) &&
+          (from === undefined || Date.parse(line.timestamp) >= timeOf(from)),
+      )
       return lines.slice(-most)
     },
   },
@@ -285,13 +310,17 @@ function nullIfOff(error: unknown): null {
 
 /** What the process itself still knows of a request that the history does not have. */
 async function unkept(view: ProcessView, id: string): Promise<object> {
-  const [events, letters, lanes] = await Promise.all([view.events(), view.deadLetters(), view.lanes()])
+  const [events, letters, lanes] = await Promise.all([
+    view.bus.getTraceHistory(),
+    view.bus.getDeadLetters(),
+    view.registry.getLanes(),
+  ])
   const deaths = lanes.flatMap((lane) => lane.deaths).filter((box) => box.in_flight.some((work) => work.id === id))
   const caused = events.filter((event) => event.request_id === id || event.id === id)
   const dead = letters.filter((letter) => letter.request_id === id || letter.event_id === id)
   if (deaths.length + caused.length + dead.length === 0) {
     // Says so where no history is kept.
-    await view.requests({ limit: 1 })
+    await view.registry.getRequests({ limit: 1 })
     throw new ToolFault(
       `Nothing is kept of ${id}: find_requests lists what is. Requests for /system are kept only if they failed`,
     )

@@ -1,9 +1,9 @@
 // `heddle new tool`.
-import { existsSync, readFileSync } from 'node:fs'
+import { existsSync } from 'node:fs'
 import { basename, dirname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { shown } from '../../core/errors/places.ts'
-import { findTools } from '../../runtime/kernel/discover.ts'
+import { findTools, toolNameOf } from '../../runtime/kernel/discover.ts'
 import { CommandError } from '../command-error.ts'
 import { checkKebab, pascal, snake, words } from './names.ts'
 import { filled, type Scaffold } from './templates.ts'
@@ -47,10 +47,7 @@ export function scaffoldTool(workplace: Workplace, folderName: string): Scaffold
 function refuseTaken({ toolsDir }: Workplace, folder: string, name: string): void {
   const extras = join(dirname(toolsDir), 'extras')
   const all = [...findTools(toolsDir), ...(existsSync(extras) ? findTools(extras) : [])]
-  const declares = new RegExp(`\\bname(?::\\s*\\w+)? = (['"])${name}\\1`)
-  const twin = all.find(
-    ({ path, file }) => basename(path) === basename(folder) || declares.test(readFileSync(file, 'utf8')),
-  )
+  const twin = all.find((each) => basename(each.path) === basename(folder) || toolNameOf(each) === name)
   if (twin === undefined) return
   throw new CommandError(`There is a tool ${name} already: ${shown(twin.path)}`)
 }
