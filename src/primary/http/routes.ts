@@ -285,11 +285,6 @@ export class Routing {
     }
   }
 
-  /** The plugin of a route; null when the route was removed. */
-  pluginOf(number: number): string | null {
-    return this.table.numbered(number)?.plugin ?? null
-  }
-
   /** Method and path of a route, also of one that was removed. */
   nameOf(number: number): string {
     return this.#names[number] ?? `route ${number}`

@@ -3,6 +3,7 @@ import { STEP_STREAM_EVENT } from '../../transport/memory/flight-recorder.ts'
 import type { SubscriptionManifest } from '../../transport/messages.ts'
 import type { Lane } from '../dispatch/lane.ts'
 import type { LaneSubscribers } from '../events/lane-subscribers.ts'
+import { laneNames, workOfStep } from '../supervision/work.ts'
 import type { StreamCoordinator } from './coordinator.ts'
 import type { ReadingThread } from './reading-thread.ts'
 import type { StreamLane } from './reading-threads.ts'
@@ -68,15 +69,12 @@ export class LaneStreams {
   worksOf(lane: Lane): WorkInFlight[] {
     if (!this.#threads.has(lane)) return []
     const nowMs = Date.now()
-    const works: WorkInFlight[] = []
-    for (const { kind, subject, id, begunMs, endedMs } of lane.flight.steps()) {
-      if (kind !== STEP_STREAM_EVENT || endedMs !== 0) continue
-      const subscription = lane.manifest?.subscriptions.find(({ subscriberIndex }) => subscriberIndex === subject)
-      if (subscription === undefined) continue
-      const { event, plugin } = subscription
-      works.push({ kind: 'event', name: event, plugin, id: `evt_${id}`, for_ms: nowMs - begunMs })
-    }
-    return works
+    const { subscriptions } = laneNames(lane)
+    return lane.flight.steps().flatMap((step) => {
+      const named = subscriptions[step.subject]
+      if (step.kind !== STEP_STREAM_EVENT || step.endedMs !== 0 || named === undefined) return []
+      return [workOfStep(step, named, nowMs)]
+    })
   }
 
   gone(lane: Lane, blackBox: BlackBox | null): void {

@@ -10,24 +10,18 @@ import { steadyMs } from '../../core/schedule/steady-time.ts'
 import { withoutSecretTexts } from '../../core/schemas/secret-fields.ts'
 import { parseExitReport } from '../../transport/exit-report.ts'
 import type { EventFrame } from '../../transport/frames/event-frame.ts'
-import {
-  type RawStep,
-  STEP_CALL,
-  STEP_EVENT,
-  STEP_JOB,
-  STEP_REQUEST,
-  STEP_STREAM_EVENT,
-} from '../../transport/memory/flight-recorder.ts'
+import { type RawStep, STEP_CALL, STEP_REQUEST } from '../../transport/memory/flight-recorder.ts'
 import { NameTable } from '../../transport/memory/name-table.ts'
 import type { Lane, UnfinishedWork } from '../dispatch/lane.ts'
 import { workOf } from '../dispatch/request-slots.ts'
 import { publishOwn } from '../events/own-events.ts'
 import type { Routing } from '../http/routes.ts'
 import type { Log } from '../logging/process-log.ts'
-import { type Guilt, isProved, originOf } from './guilt.ts'
+import { type Guilt, guiltyOf, isProved } from './guilt.ts'
 import type { LaneThread } from './lane-set.ts'
 import { framesOfStack, type StackFrame, shownFrame } from './stack-probe.ts'
 import { BOOT_TIMEOUT_MS, STANDSTILL_GROWTH, type Standstill } from './watchdog.ts'
+import { idOf, kindOf, originsIn } from './work.ts'
 
 /** The cause of a lane's end as far as it is known, and the work that it leaves. */
 export interface LaneDeath extends UnfinishedWork {
@@ -101,14 +95,6 @@ function memoryMessage({ heartbeat }: Lane, isStill: boolean, memoryMb: number):
   return `its ${heartbeat.heapBytes > heartbeat.externalBytes ? 'heap' : 'buffers'} took more than ${memoryMb} MiB`
 }
 
-const KINDS: Record<number, FlightStep['kind']> = {
-  [STEP_REQUEST]: 'request',
-  [STEP_CALL]: 'call',
-  [STEP_EVENT]: 'event',
-  [STEP_STREAM_EVENT]: 'event',
-  [STEP_JOB]: 'job',
-}
-
 /** Work in flight that a black box names at most. */
 const IN_FLIGHT_KEPT = 50
 /** Work that ended this long before a death may have left something behind that killed the lane, milliseconds. */
@@ -134,19 +120,21 @@ export function blackBoxOf(lane: Lane, death: LaneDeath, known: LaneKnowledge): 
   // An open stream is there for hours: it says nothing about the cause.
   const streams = new Set(requests.filter((_, n) => death.requests[n]!.isStream))
   const works = [...requests, ...known.works].sort((a, b) => b.for_ms - a.for_ms)
+  const begun = works.filter((work) => !streams.has(work))
   const steps = lane.flight.steps()
   return {
     at: new Date(nowMs).toISOString(),
     lane: lane.index,
     reason: death.reason,
     message: withoutSecretTexts(death.message),
-    guilty: guiltyOf(
-      lane,
-      death,
-      works.filter((work) => !streams.has(work)),
-      steps,
-      known,
-    ),
+    guilty: guiltyOf({
+      ...death,
+      works: begun,
+      isAloneProof: death.reason !== 'memory' && death.reason !== 'broken' && !hasAftermath(steps),
+      files: lane.manifest?.files ?? {},
+      isOwnFile: known.isDomainFile,
+      likely: () => likely(death.reason, begun, steps, known),
+    }),
     stack: death.stack.map((frame) => withoutSecretTexts(shownFrame(frame))),
     stood_still_ms: death.stoodStillMs,
     lived_ms: nowMs - lane.startedMs,
@@ -160,42 +148,20 @@ export function blackBoxOf(lane: Lane, death: LaneDeath, known: LaneKnowledge): 
   }
 }
 
-/**
- * The plugin that brought the lane down. The stack is proof, and so is the handler that
- * made the timer, socket or promise whose callback ended the thread; work that was in flight alone is nearly one. The work that was begun
- * last is the best guess only where a handler must have been running: the loop stood still, or the memory ran out.
- */
-function guiltyOf(
-  lane: Lane,
-  { reason, stack, origin, bootCulprit }: LaneDeath,
+/** The work that was begun last is the best guess only where a handler must have been running: the loop stood still, or the memory ran out. */
+function likely(
+  reason: DeathReason,
   works: readonly WorkInFlight[],
   steps: readonly RawStep[],
   known: LaneKnowledge,
 ): BlackBox['guilty'] {
-  const frame = stack.find(({ file }) => known.isDomainFile(file))
-  const line = frame === undefined ? null : `${relative(process.cwd(), frame.file)}:${frame.line}:${frame.column}`
-  const files = new Map(Object.entries(lane.manifest?.files ?? {}).map(([plugin, file]) => [file, plugin]))
-  const plugin = stack.map(({ file }) => files.get(file)).find((name) => name !== undefined)
-  if (plugin !== undefined) {
-    const own = works.filter((work) => work.plugin === plugin)
-    const handler = origin?.bootFile !== undefined ? origin.handler : own.length === 1 ? own[0]!.name : null
-    return { plugin, handler, line, evidence: 'stack' }
-  }
-  const place = line ?? (bootCulprit === null ? null : relative(process.cwd(), bootCulprit))
-  if (origin !== null) return { plugin: origin.plugin, handler: origin.handler, line: place, evidence: 'origin' }
-  if (bootCulprit !== null) return { plugin: null, handler: null, line: place, evidence: 'alone' }
-  if (works.length === 1) {
-    const isAlone = reason !== 'memory' && reason !== 'broken' && !hasAftermath(steps)
-    return { plugin: works[0]!.plugin, handler: works[0]!.name, line, evidence: isAlone ? 'alone' : 'last' }
-  }
   if (reason === 'stalled' || reason === 'memory') {
     const last = steps.findLast(({ kind, endedMs }) => kind !== STEP_CALL && endedMs === 0)
-    const id = last === undefined ? '' : shownId(last)
-    const work = works.find((each) => id !== null && id !== '' && each.id?.startsWith(id))
-    if (work !== undefined) return { plugin: work.plugin, handler: work.name, line, evidence: 'last' }
+    const id = last === undefined ? null : idOf(last)
+    const work = id === null ? undefined : works.find((each) => each.id?.startsWith(id))
+    if (work !== undefined) return { plugin: work.plugin, handler: work.name, line: null, evidence: 'last' }
   }
-  if (reason === 'memory' || reason === 'broken') return mostlyAt(steps, known)
-  return line === null ? null : { plugin: null, handler: null, line, evidence: 'stack' }
+  return reason === 'memory' || reason === 'broken' ? mostlyAt(steps, known) : null
 }
 
 /** What fills the memory, or breaks a builtin, may have been answered long ago. It is a hint who did most of what the lane did at last. */
@@ -225,17 +191,12 @@ function hasAftermath(steps: readonly RawStep[]): boolean {
 function shownStep(step: RawStep, known: LaneKnowledge): FlightStep {
   return {
     at: new Date(step.begunMs).toISOString(),
-    kind: KINDS[step.kind] ?? 'call',
+    kind: kindOf(step),
     name: known.nameOf(step),
-    id: shownId(step),
+    id: idOf(step),
     duration_ms: step.endedMs === 0 ? null : Math.max(0, step.endedMs - step.begunMs),
     success: !step.failed,
   }
-}
-
-function shownId({ kind, id }: RawStep): string | null {
-  if (id === '') return null
-  return KINDS[kind] === 'event' ? `evt_${id}` : id
 }
 
 /** The event that reports a lane's death. Its payload is the black box. */
@@ -307,21 +268,18 @@ export class LaneDeaths {
 
   #read(lane: Lane, death: LaneDeath): BlackBox {
     const { routing, worksOf } = this.#parts
+    const originOf = originsIn(lane, routing)
     return blackBoxOf(lane, death, {
-      nameOf: (step) => this.#nameOf(step, lane),
-      originOf: (step) => originOf(step, lane, routing),
+      nameOf: (step) => {
+        if (step.kind === STEP_CALL) return this.#callNames.nameOf(step.subject)
+        // Also of a route that was removed.
+        return step.kind === STEP_REQUEST ? routing.nameOf(step.subject) : (originOf(step)?.handler ?? kindOf(step))
+      },
+      originOf,
       recentLine: this.#recentLine(lane),
       works: worksOf(lane, death.unreadDeliveries),
       isDomainFile: (file) => this.#isDomainFile(file),
     })
-  }
-
-  #nameOf(step: RawStep, lane: Lane): string {
-    const { routing } = this.#parts
-    if (step.kind === STEP_CALL) return this.#callNames.nameOf(step.subject)
-    // Also of a route that was removed.
-    if (step.kind === STEP_REQUEST) return routing.nameOf(step.subject)
-    return originOf(step, lane, routing)?.handler ?? KINDS[step.kind]!
   }
 
   #recentLine(lane: Lane): string | null {

@@ -1,24 +1,15 @@
 // What a process leaves behind of its end: the steps of its threads, and the report.
 import { readdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs'
-import { basename, join, relative } from 'node:path'
+import { basename, join } from 'node:path'
 import type { BlackBox, WorkInFlight } from '../../contracts/registry.ts'
-import { BOOTING_ENDING, FlightFile, type FlightRecord, readFlightFile } from '../../transport/memory/flight-file.ts'
-import {
-  createFlightRecorder,
-  FLIGHT_FILE_BYTES,
-  FlightRecorder,
-  type RawStep,
-  STEP_CALL,
-  STEP_EVENT,
-  STEP_JOB,
-  STEP_REQUEST,
-  STEP_STREAM_EVENT,
-} from '../../transport/memory/flight-recorder.ts'
+import { BOOTING_ENDING, FlightFile, readFlightFile } from '../../transport/memory/flight-file.ts'
+import { createFlightRecorder, FLIGHT_FILE_BYTES, FlightRecorder } from '../../transport/memory/flight-recorder.ts'
 import type { Lane } from '../dispatch/lane.ts'
 import type { Routing } from '../http/routes.ts'
-import { isProved } from './guilt.ts'
+import { guiltyOf, isProved } from './guilt.ts'
 import { framesOfStack, shownFrame } from './stack-probe.ts'
 import { CHECK_MS } from './watchdog.ts'
+import { laneNames, namedWork, routeNames, type WorkNames, workOfStep } from './work.ts'
 
 /** How often the copy of a recorder is renewed that has changed, milliseconds: so that what has ended does not stand there as in flight. */
 const RENEW_MS = 100
@@ -45,29 +36,6 @@ interface LastResort {
   /** Why the lane had to leave; null where there is only new code. */
   message: string | null
   guilty: BlackBox['guilty']
-}
-
-interface WorkNames {
-  /** `GET /users/:id`, an event's name, a job's name. */
-  name: string
-  plugin: string
-}
-
-/** What the numbers in the flight files mean: for the process that reads them when this one is dead. */
-interface FlightNames {
-  /** By number. */
-  routes: Record<string, WorkNames & { isStream: boolean }>
-  /** By the name of the lane's file. */
-  lanes: Record<string, LaneNames>
-  /** Absolute path of each plugin's file, by plugin. */
-  files: Record<string, string>
-}
-
-interface LaneNames {
-  index: number
-  /** By the subscriber's number in the lane. */
-  subscriptions: Record<string, WorkNames>
-  jobs: WorkNames[]
 }
 
 /** Keeps the copies of the flight recorders outside of the process, in the guardian's folder: of each lane, and of the primary. */
@@ -167,22 +135,13 @@ export class FlightMirror {
     })
   }
 
-  #names(lanes: readonly Lane[], routing: Routing, primaryFiles: Readonly<Record<string, string>>): FlightNames {
-    const names: FlightNames = { routes: {}, lanes: {}, files: { ...primaryFiles } }
-    for (const { number, method, path, plugin, isStream } of routing.table.list())
-      names.routes[number] = { name: `${method} ${path}`, plugin, isStream }
+  #names(lanes: readonly Lane[], routing: Routing, primaryFiles: Readonly<Record<string, string>>): WorkNames {
+    const names: WorkNames = { routes: routeNames(routing), lanes: {}, files: { ...primaryFiles } }
     for (const lane of lanes) {
       const entry = this.#entries.get(lane)
       if (entry === undefined || lane.manifest === null) continue
-      const { subscriptions, jobs, files } = lane.manifest
-      Object.assign(names.files, files)
-      names.lanes[basename(entry.path)] = {
-        index: lane.index,
-        subscriptions: Object.fromEntries(
-          subscriptions.map(({ subscriberIndex, event, plugin }) => [subscriberIndex, { name: event, plugin }]),
-        ),
-        jobs: jobs.map(({ name, plugin }) => ({ name, plugin })),
-      }
+      Object.assign(names.files, lane.manifest.files)
+      names.lanes[basename(entry.path)] = laneNames(lane)
     }
     return names
   }
@@ -307,7 +266,7 @@ function parsed<T>(path: string): T | null {
 }
 
 function completed(path: string, report: RawReport): CrashReport {
-  const names = parsed<FlightNames>(join(path, NAMES_FILE)) ?? { routes: {}, lanes: {}, files: {} }
+  const names = parsed<WorkNames>(join(path, NAMES_FILE)) ?? { routes: {}, lanes: {}, files: {} }
   const begun = readdirSync(path)
     .filter((name) => name.endsWith(FLIGHT_ENDING))
     .flatMap((name) => begunIn(path, name, names, Date.parse(report.at)))
@@ -320,18 +279,36 @@ function completed(path: string, report: RawReport): CrashReport {
     .map((name) => readFileSync(join(path, name), 'utf8'))
   const isLastResort = last !== null && Date.parse(report.at) - last.atMs < LAST_RESORT_MS
   if (isLastResort && report.signal !== null && report.stalled_ms === null) return ofLastResort(report, last, begun)
-  const { begun: guiltyWork, guilty } = guiltyOf(report, begun, stack, names)
+  // It ended by itself: of what its stack tells, or of nothing that was in flight.
+  const handlers = report.signal === null ? [] : begun.filter(({ isStream }) => !isStream)
+  const still = handlers.filter((each) => (report.stalled_ms === null ? each.isStill : each.lane === PRIMARY_INDEX))
+  // One whose loop stood still rather than another's, and of several the one that was begun last.
+  const running = (still.length > 0 ? still : handlers).at(-1)
+  const guilty = guiltyOf({
+    stack,
+    origin: null,
+    bootCulprit: handlers.length === 0 ? bootCulpritOf(report, booting) : null,
+    works: handlers.map(({ work }) => work),
+    isAloneProof: still.length > 0,
+    files: names.files,
+    isOwnFile: (file) => Object.values(names.files).includes(file),
+    likely: () =>
+      running === undefined
+        ? null
+        : { plugin: running.work.plugin, handler: running.work.name, line: null, evidence: 'last' },
+  })
+  const plugin = guilty?.plugin ?? null
   // Somebody from outside may have killed it, and what was in flight has nothing to do with that.
   const isFromOutside = report.signal === 'SIGKILL' && report.stalled_ms === null
-  const isCertain = guilty !== null && (guilty.evidence !== 'last' || guiltyWork?.isStill === true)
+  const isCertain = plugin !== null && (guilty!.evidence !== 'last' || still.length > 0)
   const inFlight = begun.filter(({ isStream }) => !isStream).map(({ work }) => work.plugin)
   return {
     ...report,
     message: messageOf(report),
-    guilty: guilty ?? bootGuilt(report, booting),
-    lane: guilty === null ? null : (guiltyWork?.lane ?? PRIMARY_INDEX),
+    guilty,
+    lane: plugin === null ? null : (running?.lane ?? PRIMARY_INDEX),
     in_flight: begun.map(({ work }) => work),
-    suspects: isFromOutside ? [] : isCertain ? [guilty.plugin!] : [...new Set(inFlight)],
+    suspects: isFromOutside ? [] : isCertain ? [plugin] : [...new Set(inFlight)],
     booting: isCertain ? [] : [...new Set(booting)],
     stack: stack.map(shownFrame),
   }
@@ -354,10 +331,9 @@ function ofLastResort(report: RawReport, last: LastResort, begun: readonly Begun
 }
 
 /** Its name is not known before its file has been loaded. */
-function bootGuilt({ signal }: RawReport, booting: readonly string[]): BlackBox['guilty'] {
+function bootCulpritOf({ signal }: RawReport, booting: readonly string[]): string | null {
   const [file, ...others] = new Set(booting)
-  if (file === undefined || others.length > 0 || signal === null) return null
-  return { plugin: null, handler: null, line: relative(process.cwd(), file), evidence: 'alone' }
+  return file === undefined || others.length > 0 || signal === null ? null : file
 }
 
 function messageOf({ signal, code, stalled_ms, stderr }: RawReport): string {
@@ -367,65 +343,16 @@ function messageOf({ signal, code, stalled_ms, stderr }: RawReport): string {
   return why === undefined ? how : `${how}: ${why.replace(/^# /, '')}`
 }
 
-function begunIn(path: string, name: string, names: FlightNames, diedMs: number): Begun[] {
+function begunIn(path: string, name: string, names: WorkNames, diedMs: number): Begun[] {
   const record = readFlightFile(join(path, name))
-  return record === null ? [] : record.flight.steps().flatMap((step) => begunOf(step, record, name, names, diedMs))
-}
-
-function begunOf(step: RawStep, { stillMs }: FlightRecord, name: string, names: FlightNames, diedMs: number): Begun[] {
-  const { kind, subject, id, begunMs, endedMs } = step
-  if (endedMs !== 0 || kind === STEP_CALL) return []
-  const lane = names.lanes[name]
-  const route = kind === STEP_REQUEST ? names.routes[subject] : undefined
-  const what = route ?? (kind === STEP_JOB ? lane?.jobs[subject] : lane?.subscriptions[subject])
-  if (what === undefined) return []
-  const isEvent = kind === STEP_EVENT || kind === STEP_STREAM_EVENT
-  const work: WorkInFlight = {
-    kind: isEvent ? 'event' : kind === STEP_JOB ? 'job' : 'request',
-    name: what.name,
-    plugin: what.plugin,
-    id: isEvent ? `evt_${id}` : id || null,
-    for_ms: Math.max(0, diedMs - begunMs),
-  }
-  const isPrimary = name === PRIMARY_FILE
-  return [
-    {
-      lane: isPrimary ? PRIMARY_INDEX : (lane?.index ?? 0),
-      work,
-      isStream: route?.isStream === true,
-      begunMs,
-      isStill: stillMs > 0,
-    },
-  ]
-}
-
-/**
- * Who has ended the process. The stack of an uncaught error is proof. Else it is a handler that was running: one whose loop stood still rather than
- * another's, and of several the one that was begun last. Only one that was alone in the process, in a loop that stood still, is as good as proved.
- */
-function guiltyOf(
-  report: RawReport,
-  begun: readonly Begun[],
-  stack: ReturnType<typeof framesOfStack>,
-  { files }: FlightNames,
-): { begun: Begun | null; guilty: BlackBox['guilty'] } {
-  const pluginOf = new Map(Object.entries(files).map(([plugin, file]) => [file, plugin]))
-  const frame = stack.find(({ file }) => pluginOf.has(file))
-  if (frame !== undefined) {
-    const line = shownFrame(frame).replace(/^.*\((.*)\)$/, '$1')
-    return { begun: null, guilty: { plugin: pluginOf.get(frame.file)!, handler: null, line, evidence: 'stack' } }
-  }
-  if (report.signal === null) return { begun: null, guilty: null }
-  const handlers = begun.filter(({ isStream }) => !isStream)
-  const isOfPrimary = ({ lane }: Begun): boolean => lane === PRIMARY_INDEX
-  const still = report.stalled_ms !== null ? handlers.filter(isOfPrimary) : handlers.filter(({ isStill }) => isStill)
-  const found = still.length > 0 ? still : handlers
-  const last = found.at(-1)
-  if (last === undefined) return { begun: null, guilty: null }
-  const isStill = still.length > 0
-  const evidence = isStill && handlers.length === 1 ? 'alone' : 'last'
-  return {
-    begun: { ...last, isStill },
-    guilty: { plugin: last.work.plugin, handler: last.work.name, line: null, evidence },
-  }
+  if (record === null) return []
+  const laneNamed = names.lanes[name]
+  const lane = name === PRIMARY_FILE ? PRIMARY_INDEX : (laneNamed?.index ?? 0)
+  return record.flight.steps().flatMap((step) => {
+    const named = step.endedMs === 0 ? namedWork(step, names.routes, laneNamed) : undefined
+    if (named === undefined) return []
+    const work = workOfStep(step, named, diedMs)
+    const isStream = named.isStream === true
+    return [{ lane, work, isStream, begunMs: step.begunMs, isStill: record.stillMs > 0 }]
+  })
 }

@@ -1,22 +1,17 @@
 // Which plugin a death is put down to: proof, or who was there each time. And which plugins the lanes are kept from because of that.
 
+import { relative } from 'node:path'
 import type { LogLevel } from '../../contracts/logger.ts'
-import type { BlackBox } from '../../contracts/registry.ts'
+import type { BlackBox, WorkInFlight } from '../../contracts/registry.ts'
 import type { Origin } from '../../core/causality/context.ts'
 import { steadyMs } from '../../core/schedule/steady-time.ts'
-import {
-  type RawStep,
-  STEP_CALL,
-  STEP_EVENT,
-  STEP_JOB,
-  STEP_REQUEST,
-  STEP_STREAM_EVENT,
-} from '../../transport/memory/flight-recorder.ts'
+import { STEP_CALL } from '../../transport/memory/flight-recorder.ts'
 import type { Lane } from '../dispatch/lane.ts'
 import type { Routing } from '../http/routes.ts'
 import { CircuitBreaker, DeathWindow, type OpenCircuit } from './circuit-breaker.ts'
 import type { LaneSet } from './lane-set.ts'
 import type { StackFrame } from './stack-probe.ts'
+import { originsIn } from './work.ts'
 
 /** What a lane has begun counts as seen there until this long after its end: a timer that it left may still run, milliseconds. */
 const AFTERMATH_MS = 1000
@@ -74,27 +69,6 @@ export function alwaysThere(deaths: readonly UnexplainedDeath[], isHarmless: (pl
   return [...last[0]!.plugins].filter(
     (plugin) => !isHarmless(plugin) && last.every(({ plugins }) => plugins.has(plugin)),
   )
-}
-
-/** The handler whose work it is; null for a call, and for what the lane does not host any more. */
-export function originOf({ kind, subject }: RawStep, { manifest }: Lane, routing: Routing): Origin | null {
-  switch (kind) {
-    case STEP_REQUEST: {
-      const plugin = routing.pluginOf(subject)
-      return plugin === null ? null : { plugin, handler: routing.nameOf(subject) }
-    }
-    case STEP_EVENT:
-    case STEP_STREAM_EVENT: {
-      const subscription = manifest?.subscriptions.find(({ subscriberIndex }) => subscriberIndex === subject)
-      return subscription === undefined ? null : { plugin: subscription.plugin, handler: subscription.identity }
-    }
-    case STEP_JOB: {
-      const job = manifest?.jobs[subject]
-      return job === undefined ? null : { plugin: job.plugin, handler: job.name }
-    }
-    default:
-      return null
-  }
 }
 
 const pluginsOf = (origins: readonly Origin[]): Set<string> => new Set(origins.map(({ plugin }) => plugin))
@@ -203,10 +177,11 @@ export class Guilt {
   /** The handlers that a lane has begun and not ended, or ended shortly before, as far as its flight recorder goes back. */
   handlersIn(lane: Lane): Origin[] {
     const nowMs = Date.now()
+    const originOf = originsIn(lane, this.#options.routing)
     const handlers = new Map<string, Origin>()
     for (const step of lane.flight.steps()) {
       if (step.endedMs !== 0 && nowMs - step.endedMs > AFTERMATH_MS) continue
-      const origin = originOf(step, lane, this.#options.routing)
+      const origin = originOf(step)
       if (origin !== null) handlers.set(`${origin.plugin} ${origin.handler}`, origin)
     }
     return [...handlers.values()]
@@ -276,7 +251,7 @@ export class Guilt {
 
   #lastBegunIn(lane: Lane): Origin | null {
     const last = lane.flight.steps().findLast(({ kind, endedMs }) => kind !== STEP_CALL && endedMs === 0)
-    return last === undefined ? null : originOf(last, lane, this.#options.routing)
+    return last === undefined ? null : originsIn(lane, this.#options.routing)(last)
   }
 
   /** A lane has died, or is about to. */
@@ -317,6 +292,52 @@ export class Guilt {
     this.#confined.clear()
     this.#stalling.clear()
   }
+}
+
+/** The end of a lane or of a process, as far as it may tell whose work it was. */
+interface End {
+  /** Where the thread stood or what it threw, innermost frame first; empty when unknown. */
+  readonly stack: readonly StackFrame[]
+  /** The handler that had made what ended the thread; null when unknown. */
+  readonly origin: Origin | null
+  /** File of the plugin that was being booted, and alone in that; null when there is none. */
+  readonly bootCulprit: string | null
+  /** What was being done. */
+  readonly works: readonly WorkInFlight[]
+  /** Work that was there alone must have ended it. */
+  readonly isAloneProof: boolean
+  /** Absolute path of each plugin's file, by plugin. */
+  readonly files: Readonly<Record<string, string>>
+  /** True for a file whose lines are worth telling. */
+  isOwnFile(file: string): boolean
+  /** The best guess where several were there. */
+  likely(): BlackBox['guilty']
+}
+
+/**
+ * The plugin that brought a lane or the process down. The stack is proof, and so is the handler that made the timer, socket or promise whose callback
+ * ended the thread; work that was in flight alone is nearly one.
+ */
+export function guiltyOf(end: End): BlackBox['guilty'] {
+  const { stack, origin, bootCulprit, works, isAloneProof } = end
+  const frame = stack.find(({ file }) => end.isOwnFile(file))
+  const line = frame === undefined ? null : `${relative(process.cwd(), frame.file)}:${frame.line}:${frame.column}`
+  const files = new Map(Object.entries(end.files).map(([plugin, file]) => [file, plugin]))
+  const plugin = stack.map(({ file }) => files.get(file)).find((name) => name !== undefined)
+  if (plugin !== undefined) {
+    const own = works.filter((work) => work.plugin === plugin)
+    const handler = origin?.bootFile !== undefined ? origin.handler : own.length === 1 ? own[0]!.name : null
+    return { plugin, handler, line, evidence: 'stack' }
+  }
+  const place = line ?? (bootCulprit === null ? null : relative(process.cwd(), bootCulprit))
+  if (origin !== null) return { plugin: origin.plugin, handler: origin.handler, line: place, evidence: 'origin' }
+  if (bootCulprit !== null) return { plugin: null, handler: null, line: place, evidence: 'alone' }
+  if (works.length === 1) {
+    return { plugin: works[0]!.plugin, handler: works[0]!.name, line, evidence: isAloneProof ? 'alone' : 'last' }
+  }
+  const likely = end.likely()
+  if (likely !== null) return { ...likely, line: likely.line ?? line }
+  return line === null ? null : { plugin: null, handler: null, line, evidence: 'stack' }
 }
 
 /** A pattern is a reason to try a plugin alone, and the work that was begun last is a hint for people. Neither is proof. */
