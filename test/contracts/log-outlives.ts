@@ -70,7 +70,7 @@ export const OUTLIVES = {
     const second = await log.open('second')
     const last = await second.publish('work', { tag, n: 2 }, { key: tag })
     await handled(log, tag, 'work', [held, last])
-    assert.ok(!notesOf(log, tag, 'work', 'begin').some(({ n }) => n === 1))
+    assert.ok(!notesOf(log, tag, 'work', 'begin').some(({ n }) => n === 1), 'it begins after its time')
     await isEmpty(log)
   },
 

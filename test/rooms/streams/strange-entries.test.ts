@@ -18,7 +18,14 @@ testOnStreams(
       post(heddle, '/publish-many', { event: 'keyed', count, keys: 1, payload: { tag } })
     await publish('before')
     await seenOften(heddle, 'keyed-ends', 'before', 2)
-    const [[, fields]] = (await redis.command('xrevrange', [STREAM, '+', '-', 'COUNT', 1])) as [[string, string[]]]
+    let fields: string[] = []
+    const isRead = async (): Promise<boolean> => {
+      await publish('one to read', 1)
+      const [entry] = (await redis.command('xrevrange', [STREAM, '+', '-', 'COUNT', 1])) as [id: string, string[]][]
+      fields = entry?.[1] ?? []
+      return entry !== undefined
+    }
+    await until(isRead, 'an entry is read before it is trimmed')
     assert.ok(await redis.command('exists', [LAST]), 'the name of the key’s last event')
 
     for (const last of ['none', '', '5', '1-x', END]) {
