@@ -1,3 +1,5 @@
+export const JSON_TYPE = 'application/json; charset=utf-8'
+
 /** Milliseconds for which a document is served without a new look at its facts. */
 const FRESH_MS = 1000
 

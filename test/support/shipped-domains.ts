@@ -24,21 +24,29 @@ const PARTS: Readonly<Record<string, Readonly<Record<string, readonly string[]>>
       'check-tools.ts',
       'export-metrics.ts',
       'lint-architecture.ts',
+      'list-traces.ts',
       'log-in.ts',
       'manage-dead-letters.ts',
       'monitor-deliveries.ts',
       'publish-event.ts',
-      'report-health.ts',
+      'report-liveness.ts',
+      'report-readiness.ts',
       'serve-assistants.ts',
-      'serve-documents.ts',
+      'show-asyncapi.ts',
+      'show-client.ts',
       'show-dashboard.ts',
       'show-docs.ts',
-      'show-events.ts',
+      'show-lanes.ts',
+      'show-openapi.ts',
       'show-plugins.ts',
       'show-requests.ts',
       'show-status.ts',
+      'show-topology.ts',
+      'show-trace-tree.ts',
       'stream-dashboard.ts',
+      'stream-events.ts',
       'stream-logs.ts',
+      'stream-traces.ts',
     ],
   },
   users: {
@@ -73,11 +81,18 @@ export const SHIPPED = folderOfLinks('shipped', links)
 
 /** Some of the shipped routes under `/system`, for tests of something else: every thread loads the schemas of the shipped events. */
 export const SYSTEM_ROUTES = folderOfLinks('system-routes', [
-  'system/configuration.ts',
   'system/operator-acts.ts',
-  ...['export-metrics', 'manage-dead-letters', 'report-health', 'show-events', 'show-status', 'stream-logs'].map(
-    (name) => `system/plugins/${name}.ts`,
-  ),
+  ...[
+    'export-metrics',
+    'list-traces',
+    'manage-dead-letters',
+    'report-liveness',
+    'report-readiness',
+    'show-lanes',
+    'show-status',
+    'show-topology',
+    'stream-logs',
+  ].map((name) => `system/plugins/${name}.ts`),
 ])
 
 function folderOfLinks(title: string, links: readonly string[]): string {

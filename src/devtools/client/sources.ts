@@ -30,7 +30,7 @@ export async function clientFrom(url: string, token: string | undefined, withSys
   if (response.status === 401) throw new CommandError(`${asked} wants a token: set SYSTEM_TOKEN or SYSTEM_READ_TOKEN`)
   const text = await response.text()
   if (!response.ok || !text.startsWith('// The client of ')) {
-    throw new CommandError(`${asked} answered ${response.status}: is it heddle, and has it serve-documents.ts?`)
+    throw new CommandError(`${asked} answered ${response.status}: is it heddle, and has it show-client.ts?`)
   }
   return { text, source: url }
 }

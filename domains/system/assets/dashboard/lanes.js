@@ -120,7 +120,7 @@ export class LanesView extends View {
 
   #deathList() {
     if (this.#boxes === undefined)
-      return html`<p class="note">The plugin that lists deaths (show-status) is not installed.</p>`
+      return html`<p class="note">The plugin that lists deaths (show-lanes) is not installed.</p>`
     const boxes = this.#boxes ?? []
     if (boxes.length === 0) return html`<p class="note">No lane has died.</p>`
     return this.#deaths.show(boxes.map((box) => ({ key: box.at, content: this.#death(box) })))

@@ -3,8 +3,8 @@ import { type Data, type HttpContext, Plugin, type Tools } from '#heddle'
 /** A dead lane is replaced within a second, unless it keeps dying. */
 const RETRY_AFTER_SEC = 1
 
-/** For supervisors and load balancers: whether the process is alive, and whether it should get requests. */
-export default class ReportHealth extends Plugin {
+/** For a load balancer: 200 when this process can take requests, else 503 with the reasons. */
+export default class ReportReadiness extends Plugin {
   static override thread = 'primary' as const
   #http
   #registry
@@ -16,26 +16,14 @@ export default class ReportHealth extends Plugin {
   }
 
   override onBoot() {
-    this.#http.addEndpoint('/system/health/live', 'GET', this.reportLiveness, {
-      tags: ['system'],
-      summary: 'Whether the process is alive',
-      description: '200 as long as the process can answer. A process manager starts it again when nothing comes.',
-    })
-    this.#http.addEndpoint('/system/health/ready', 'GET', this.reportReadiness, {
+    this.#http.addEndpoint('/system/health/ready', 'GET', this.report, {
       tags: ['system'],
       summary: 'Whether the process should get requests',
       description: '200 when it should, else 503 with the reasons. For load balancers.',
     })
   }
 
-  /** Answers as long as the event loop of the listener's thread runs. Restart a process that does not answer. */
-  reportLiveness(_data: Data, context: HttpContext) {
-    if (context.operator === null) return { success: true, data: { live: true } }
-    return { success: true, data: { live: true, uptime_sec: Math.round(process.uptime() * 1000) / 1000 } }
-  }
-
-  /** 200 when this process can take requests, else 503 with the reasons. */
-  async reportReadiness(_data: Data, context: HttpContext) {
+  async report(_data: Data, context: HttpContext) {
     const readiness = await this.#registry.getReadiness()
     // The reasons are for those who may see the rest of `/system`.
     const isStranger = context.operator === null
