@@ -2,7 +2,7 @@
 const { spawnSync } = require('node:child_process')
 const { hash } = require('node:crypto')
 const { readFileSync } = require('node:fs')
-const { createRequire } = require('node:module')
+const { createRequire, Module } = require('node:module')
 const { join } = require('node:path')
 const { pathToFileURL } = require('node:url')
 const { isMainThread } = require('node:worker_threads')
@@ -93,14 +93,22 @@ exports.keep = (path, text, { code, map }) => {
   return named(`data:application/json;base64,${Buffer.from(placed).toString('base64')}`)
 }
 
-/** Without the thread that it starts for many files: here it is one or two. */
+/**
+ * Without the thread that it starts for many files: here it is one or two, and a debugger that holds each new thread would hold the one that waits for
+ * it. tsx may have loaded esbuild with one: its own stays.
+ */
 exports.loadEsbuild = () => {
   if (esbuild === undefined) {
+    const requireOfTsx = createRequire(require.resolve('tsx'))
+    const path = requireOfTsx.resolve('esbuild')
+    const ofTsx = Module._cache[path]
     const threads = process.env.ESBUILD_WORKER_THREADS
+    delete Module._cache[path]
     process.env.ESBUILD_WORKER_THREADS = '0'
-    esbuild = createRequire(require.resolve('tsx'))('esbuild')
+    esbuild = requireOfTsx('esbuild')
     if (threads === undefined) delete process.env.ESBUILD_WORKER_THREADS
     else process.env.ESBUILD_WORKER_THREADS = threads
+    if (ofTsx !== undefined) Module._cache[path] = ofTsx
   }
   return esbuild
 }
