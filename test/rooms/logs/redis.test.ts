@@ -56,7 +56,7 @@ logContract(
     },
     'a lifetime outlives its process': {
       reason: 'what another process had may have begun there in time',
-      failsWith: /falsy value/,
+      failsWith: /it begins after its time/,
     },
   },
 )
