@@ -349,7 +349,7 @@ function begunIn(path: string, name: string, names: WorkNames, diedMs: number): 
   const laneNamed = names.lanes[name]
   const lane = name === PRIMARY_FILE ? PRIMARY_INDEX : (laneNamed?.index ?? 0)
   return record.flight.steps().flatMap((step) => {
-    const named = step.endedMs === 0 ? namedWork(step, names.routes, laneNamed) : undefined
+    const named = step.endedMs === 0 ? namedWork(step, (number) => names.routes[number], laneNamed) : undefined
     if (named === undefined) return []
     const work = workOfStep(step, named, diedMs)
     const isStream = named.isStream === true

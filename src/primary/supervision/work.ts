@@ -10,7 +10,7 @@ import {
   STEP_STREAM_EVENT,
 } from '../../transport/memory/flight-recorder.ts'
 import type { Lane } from '../dispatch/lane.ts'
-import type { Routing } from '../http/routes.ts'
+import type { RouteEntry, Routing } from '../http/routes.ts'
 
 /** What a route, a subscription or a job is called. */
 export interface NamedWork {
@@ -40,11 +40,14 @@ export interface WorkNames {
   files: Record<string, string>
 }
 
+const namedRoute = ({ method, path, plugin, isStream }: RouteEntry): NamedWork => ({
+  name: `${method} ${path}`,
+  plugin,
+  isStream,
+})
+
 export function routeNames({ table }: Routing): Record<string, NamedWork> {
-  const routes: Record<string, NamedWork> = {}
-  for (const { number, method, path, plugin, isStream } of table.list())
-    routes[number] = { name: `${method} ${path}`, plugin, isStream }
-  return routes
+  return Object.fromEntries(table.list().map((entry) => [entry.number, namedRoute(entry)]))
 }
 
 export function laneNames({ index, manifest }: Lane): LaneNames {
@@ -57,20 +60,24 @@ export function laneNames({ index, manifest }: Lane): LaneNames {
 /** @returns undefined for a call, and for what is not hosted any more */
 export function namedWork(
   { kind, subject }: RawStep,
-  routes: Record<string, NamedWork>,
+  routeOf: (number: number) => NamedWork | undefined,
   lane: LaneNames | undefined,
 ): NamedWork | undefined {
-  if (kind === STEP_REQUEST) return routes[subject]
+  if (kind === STEP_REQUEST) return routeOf(subject)
   if (kind === STEP_JOB) return lane?.jobs[subject]
   return isEvent(kind) ? lane?.subscriptions[subject] : undefined
 }
 
 /** Tells the handler whose work a step of the lane is; null where `namedWork` has no name. */
 export function originsIn(lane: Lane, routing: Routing): (step: RawStep) => Origin | null {
-  const routes = routeNames(routing)
   const names = laneNames(lane)
+  // Not all of them: each lane is looked at once a second, in the listener's thread.
+  const routeOf = (number: number): NamedWork | undefined => {
+    const entry = routing.table.numbered(number)
+    return entry && namedRoute(entry)
+  }
   return (step) => {
-    const work = namedWork(step, routes, names)
+    const work = namedWork(step, routeOf, names)
     return work === undefined ? null : { plugin: work.plugin, handler: work.handler ?? work.name }
   }
 }
