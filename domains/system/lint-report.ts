@@ -1,3 +1,4 @@
+// The report of the lint, for its page and for assistants.
 import { type LintReport, lintArchitecture, type Tools } from '#heddle'
 import { domainsDirsOf } from './configuration.ts'
 

@@ -1,3 +1,4 @@
+// The parts of the primary that carry events: hub, log, buses, drivers.
 import type { DeliveryTracing } from '../contracts/tracing.ts'
 import type { Settings } from '../core/config/schema.ts'
 import { codeOf, messageOf } from '../core/errors/description.ts'

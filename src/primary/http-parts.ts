@@ -1,3 +1,4 @@
+// The parts of the primary that take requests in: routes, listener, dispatcher.
 import type { Settings } from '../core/config/schema.ts'
 import { messageOf, stackOf } from '../core/errors/description.ts'
 import { faultRecord } from '../runtime/advice/fault-record.ts'

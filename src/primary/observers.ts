@@ -1,3 +1,4 @@
+// Who watches the work of the process, each told by the one before.
 import type { CodeTracing, DeliveryTracing, ToolTracing } from '../contracts/tracing.ts'
 import type { Settings } from '../core/config/schema.ts'
 import { messageOf } from '../core/errors/description.ts'

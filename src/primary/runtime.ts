@@ -1,3 +1,4 @@
+// The start, the reload and the stop of the primary.
 import type { LogLevel } from '../contracts/logger.ts'
 import type { Readiness } from '../contracts/registry.ts'
 import { processNumber } from '../core/config/checks.ts'

@@ -1,3 +1,4 @@
+// The tools and plugins of the primary thread, and the health of the process.
 import { processNumber } from '../core/config/checks.ts'
 import type { Settings } from '../core/config/schema.ts'
 import { ThreadKernel } from '../runtime/kernel/thread.ts'

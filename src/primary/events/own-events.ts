@@ -1,3 +1,4 @@
+// Events that the runtime itself publishes, as `runtime.lane.died`.
 import type { Awaitable } from '../../contracts/http.ts'
 import { NO_CAUSE } from '../../core/causality/context.ts'
 import { messageOf } from '../../core/errors/description.ts'

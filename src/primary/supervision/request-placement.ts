@@ -1,3 +1,4 @@
+// Which lanes take the requests of which plugins.
 import { ALWAYS, type Lane, NOT, WHILE_IT_ANSWERS } from '../dispatch/lane.ts'
 import type { EventParts } from '../event-parts.ts'
 import type { HttpParts } from '../http-parts.ts'
@@ -7,9 +8,9 @@ import type { LaneSet } from './lane-set.ts'
 /**
  * Decides which lane takes the requests of which plugins, so that a plugin that ends lanes leaves one to the others:
  *
- * - what is under suspicion goes to the probation lane. Until that is up for the first time it goes to the regular lanes, except for the
- *   sheltered one;
- * - what stands still in the lanes goes there, too, and to the regular lanes, except for the sheltered one and those that stand by;
+ * - the plugins that are confined go to the probation lane. Until that is up for the first time they go to the regular lanes, except for
+ *   the sheltered one;
+ * - those that stand still in the lanes go there, too, and to the regular lanes, except for the sheltered one and those that stand by;
  * - the sheltered lane, which is the oldest of those that answer, takes only plugins that are known to do no harm, for some
  *   seconds after any death, and while lanes die one after the other;
  * - everything else goes to any regular lane.

@@ -1,3 +1,4 @@
+// What every view of the dashboard is made of.
 import { render } from './lit-html.js'
 
 /** Milliseconds that are not worth a timer: the next frame is as near. */
