@@ -204,7 +204,7 @@ export interface Starter {
 export interface LaneInfo {
   index: number
   /**
-   * A quarantine lane exists while events are retried that have ended lanes, a probation lane while plugins are under suspicion that may
+   * A quarantine lane exists while events are retried that have ended lanes, a probation lane while there are plugins that may
    * have ended lanes, or stood still in nearly all of them: it takes their requests. A relief lane exists while another lane is blocked, and has the number of that lane.
    */
   role: 'regular' | 'quarantine' | 'probation' | 'relief'

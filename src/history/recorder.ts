@@ -15,7 +15,7 @@ import type {
 import { type CausalContext, causality, NO_CAUSE } from '../core/causality/context.ts'
 import type { TraceContext } from '../core/causality/trace-context.ts'
 import { clockOf } from '../core/schedule/process-clock.ts'
-import { withoutSecretTexts } from '../core/schemas/secret-fields.ts'
+import { withoutSecretStrings } from '../core/schemas/secret-fields.ts'
 import { RecordWriter } from '../recording/ring.ts'
 import { Keep } from './keep.ts'
 import { type EntryWriter, OpenWork, WorkScope } from './open-work.ts'
@@ -44,7 +44,7 @@ export class ThreadHistory implements CodeTracing, ToolTracing {
   /** @param inner makes spans for OpenTelemetry; null while tracing is off */
   constructor(init: HistoryInit, inner: (CodeTracing & { tools: ToolTracing }) | null) {
     const records = new RecordWriter(init.ring)
-    this.writer = { write: (make) => records.write(() => withoutSecretTexts(JSON.stringify(make()))) }
+    this.writer = { write: (make) => records.write(() => withoutSecretStrings(JSON.stringify(make()))) }
     this.keep = new Keep(init.share)
     this.payloads = init.payloads === null ? null : new Payloads(init.payloads.domainsDirs)
     this.nowMs = clockOf(init.clock)

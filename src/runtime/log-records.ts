@@ -2,7 +2,7 @@
 import type { LogDetails, LogLevel } from '../contracts/logger.ts'
 import { causality } from '../core/causality/context.ts'
 import { cutText, namesIn } from '../core/errors/description.ts'
-import { withoutSecretTexts } from '../core/schemas/secret-fields.ts'
+import { withoutSecretStrings } from '../core/schemas/secret-fields.ts'
 import type { LogRecord } from '../transport/messages.ts'
 
 /** The rate holds over this time, milliseconds. */
@@ -121,7 +121,7 @@ export function limitRecord(record: LogRecord, maxBytes: number): LimitedRecord 
 /** A plugin may log what is no JSON, and what is a secret. */
 function readableRecord(record: LogRecord): LimitedRecord {
   const given = jsonRecord(record)
-  const json = withoutSecretTexts(given.json)
+  const json = withoutSecretStrings(given.json)
   return json === given.json ? given : { record: parseJson(json) as LogRecord, json }
 }
 

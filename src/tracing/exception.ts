@@ -1,7 +1,7 @@
 import { CATALOGUE, HeddleError } from '../core/errors/catalogue.ts'
 import { DbError } from '../core/errors/db-error.ts'
 import { messageOf } from '../core/errors/description.ts'
-import { withoutSecretTexts } from '../core/schemas/secret-fields.ts'
+import { withoutSecretStrings } from '../core/schemas/secret-fields.ts'
 import { ATTR } from './attributes.ts'
 
 /** Longer messages and stacks are cut. Characters. */
@@ -34,7 +34,7 @@ export function exceptionOf(thrown: unknown): ShownException {
 
 function shown(thrown: unknown): ShownException {
   if (!(thrown instanceof Error)) {
-    const message = withoutSecretTexts(messageOf(thrown)).slice(0, MESSAGE_MAX_LENGTH)
+    const message = withoutSecretStrings(messageOf(thrown)).slice(0, MESSAGE_MAX_LENGTH)
     return { type: typeof thrown, message, attributes: { 'exception.message': message }, more: {} }
   }
   const { code } = thrown as { code?: unknown }
@@ -58,7 +58,7 @@ function shown(thrown: unknown): ShownException {
 function safeMessageOf(thrown: Error): string {
   if (thrown instanceof DbError) return `Database error: ${thrown.kind}`
   if (thrown instanceof HeddleError) return CATALOGUE[thrown.code][1]
-  return withoutSecretTexts(messageOf(thrown))
+  return withoutSecretStrings(messageOf(thrown))
 }
 
 /** The code that a database answered with, for example a SQLSTATE. */

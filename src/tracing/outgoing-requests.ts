@@ -9,7 +9,7 @@ import type { SpanAttributes } from '../contracts/tracing.ts'
 import { causality, NO_CAUSE } from '../core/causality/context.ts'
 import { randomHex } from '../core/causality/ids.ts'
 import { NO_TRACE_CONTEXT, traceIdOf, traceparentOf, tracestateOf } from '../core/causality/trace-context.ts'
-import { withoutSecretTexts } from '../core/schemas/secret-fields.ts'
+import { withoutSecretStrings } from '../core/schemas/secret-fields.ts'
 import { ATTR, cut, METHODS, queryKeys } from './attributes.ts'
 import { type MadeSpan, type SpanMaker, SpanScope, type ThreadScope } from './scope.ts'
 
@@ -133,7 +133,7 @@ function attributesOf(method: string, origin: string, path: string): SpanAttribu
   const query = url.search === '' ? '' : `?${queryKeys(url.search.slice(1))}`
   const attributes: SpanAttributes = {
     [ATTR.HTTP_METHOD]: METHODS.has(method) ? method : '_OTHER',
-    [ATTR.URL_FULL]: cut(withoutSecretTexts(url.origin + url.pathname) + query),
+    [ATTR.URL_FULL]: cut(withoutSecretStrings(url.origin + url.pathname) + query),
     [ATTR.SERVER_ADDRESS]: url.hostname.replace(/^\[|\]$/g, ''),
     [ATTR.SERVER_PORT]: Number(url.port) || (url.protocol === 'https:' ? 443 : 80),
   }

@@ -11,7 +11,7 @@ import {
   tracestateOf,
   UNNAMED_TRACE,
 } from '../core/causality/trace-context.ts'
-import { withoutSecretTexts } from '../core/schemas/secret-fields.ts'
+import { withoutSecretStrings } from '../core/schemas/secret-fields.ts'
 import { ATTR, cut, METHODS, queryKeys } from './attributes.ts'
 import type { TraceSampler } from './sampler.ts'
 import { hrTimeOf, type SpanWriter } from './span-record.ts'
@@ -107,7 +107,7 @@ function attributesOf(start: RequestStart, status: number, servedBy: number): Sp
     [ATTR.HTTP_METHOD]: isKnown ? method : '_OTHER',
     [ATTR.URL_SCHEME]: 'http',
     [ATTR.PROTOCOL_VERSION]: '1.1',
-    [ATTR.URL_PATH]: cut(withoutSecretTexts(path)),
+    [ATTR.URL_PATH]: cut(withoutSecretStrings(path)),
     [ATTR.REQUEST_ID]: requestId,
   }
   if (!isKnown) attributes[ATTR.HTTP_METHOD_ORIGINAL] = cut(method)

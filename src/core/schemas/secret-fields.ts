@@ -37,7 +37,7 @@ const SECRETS = new RegExp(
 )
 
 /** A text, or JSON, without the secrets that are known by their look. It is the same text where there are none. */
-export const withoutSecretTexts = (text: string): string =>
+export const withoutSecretStrings = (text: string): string =>
   text.replace(SECRETS, (found) => (found.startsWith(':') ? `://${SECRET}@` : SECRET))
 
 /** Characters of a secret that is looked for under other names, and inside of other texts: short ones are found by chance. */
@@ -95,7 +95,7 @@ export function isSecretName(name: string): boolean {
 
 /** True for a text that is a secret whatever its name. */
 export const isSecretText = (value: unknown): boolean =>
-  typeof value === 'string' && (CREDENTIALS.test(value) || withoutSecretTexts(value) === SECRET)
+  typeof value === 'string' && (CREDENTIALS.test(value) || withoutSecretStrings(value) === SECRET)
 
 /**
  * What a schema says of its fields, for `withoutSecrets`; null where it can say nothing, as where there is none; undefined where it may say

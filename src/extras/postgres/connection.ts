@@ -70,10 +70,10 @@ function cleartextRefused(): DbError {
 const MAX_PREPARED = 256
 
 /** One connection to the server. Takes one statement at a time. */
-export class Connection implements Preparations {
+export class PostgresConnection implements Preparations {
   readonly #client: pg.Client
   readonly #mayTellPassword: boolean
-  readonly #onDead: (connection: Connection) => void
+  readonly #onDead: (connection: PostgresConnection) => void
   readonly #prepared = new Map<Statement, Columns>()
   #closed: string[] = []
   #execution: Execution | null = null
@@ -88,7 +88,7 @@ export class Connection implements Preparations {
    * @param mayTellPassword the password may be sent as text
    * @param onDead called once when the connection has ended, for any reason
    */
-  constructor(config: ClientConfig, mayTellPassword: boolean, onDead: (connection: Connection) => void) {
+  constructor(config: ClientConfig, mayTellPassword: boolean, onDead: (connection: PostgresConnection) => void) {
     this.#client = new pg.Client(config)
     this.#mayTellPassword = mayTellPassword
     this.#onDead = onDead

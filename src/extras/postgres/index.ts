@@ -19,7 +19,7 @@ import {
   ConnectionBudget,
   giveBackOfThread,
 } from '../../transport/memory/connection-budget.ts'
-import { type Connection, connectionConfig, mayTellPassword } from './connection.ts'
+import { connectionConfig, mayTellPassword, type PostgresConnection } from './connection.ts'
 import { Execution, wireValues } from './execution.ts'
 import { hasEndedIdle, isStalePlan, toDbError } from './failure.ts'
 import { Listener } from './listener.ts'
@@ -228,7 +228,7 @@ export default class PostgresDb implements Tool, SqlDatabase {
   }
 
   /** A connection in a transaction. It must be released. @throws DbError */
-  async #begin(): Promise<Connection> {
+  async #begin(): Promise<PostgresConnection> {
     const endMs = performance.now() + WAIT_MS
     for (;;) {
       const connection = await this.#pool.acquire()
@@ -259,7 +259,7 @@ export default class PostgresDb implements Tool, SqlDatabase {
     }
   }
 
-  async #rollback(connection: Connection): Promise<void> {
+  async #rollback(connection: PostgresConnection): Promise<void> {
     if (connection.isDead) return
     try {
       await this.#runOn(connection, ROLLBACK, [])
@@ -270,14 +270,14 @@ export default class PostgresDb implements Tool, SqlDatabase {
   }
 
   /** @throws DbError */
-  async #runOn(connection: Connection, statement: Statement, params: readonly unknown[]): Promise<Outcome> {
+  async #runOn(connection: PostgresConnection, statement: Statement, params: readonly unknown[]): Promise<Outcome> {
     const execution = await this.#executeOn(connection, statement, params)
     if (execution.failure !== null) throw toDbError(execution.failure)
     return execution
   }
 
   /** Does not reject for errors of the server or the connection. */
-  #executeOn(connection: Connection, statement: Statement, params: readonly unknown[]): Promise<Execution> {
+  #executeOn(connection: PostgresConnection, statement: Statement, params: readonly unknown[]): Promise<Execution> {
     const values = wireValues(params, statement.parameterCount)
     return new Promise((resolve) => this.#pool.runOn(connection, new Execution(statement, values, resolve)))
   }

@@ -6,7 +6,7 @@ import type { ThreadRef } from '../../contracts/tool.ts'
 import { Fifo } from '../../core/collections/fifo.ts'
 import { DbError } from '../../core/errors/db-error.ts'
 import { MAX_WAITING, WAIT_MS } from '../../stores/sql/database.ts'
-import { Connection } from './connection.ts'
+import { PostgresConnection } from './connection.ts'
 import type { Execution } from './execution.ts'
 import { toConnectError } from './failure.ts'
 
@@ -133,7 +133,7 @@ interface Budget {
 interface Waiter {
   /** By `performance.now()`. All may wait equally long, so the time of the first in line is up first. */
   readonly deadlineMs: number
-  grant(connection: Connection): void
+  grant(connection: PostgresConnection): void
   fail(error: DbError): void
 }
 
@@ -156,9 +156,9 @@ export class Pool {
   readonly #limitMs: number
   /** The limit of connections that transactions hold. */
   readonly #held: TransactionLimit
-  readonly #all = new Set<Connection>()
+  readonly #all = new Set<PostgresConnection>()
   /** The connection that was used last is used next, so that the others become idle for long and are closed. */
-  readonly #idle: Connection[] = []
+  readonly #idle: PostgresConnection[] = []
   readonly #statements = new Fifo<Waiter>()
   readonly #holders = new Fifo<Waiter>()
   #opening = 0
@@ -197,9 +197,9 @@ export class Pool {
   }
 
   /** Takes a connection for several statements. It must be released. @throws DbError `timeout`, `unavailable` */
-  acquire(): Promise<Connection> {
+  acquire(): Promise<PostgresConnection> {
     return new Promise((resolve, reject) => {
-      const grant = (connection: Connection): void => {
+      const grant = (connection: PostgresConnection): void => {
         this.#held.take()
         resolve(connection)
       }
@@ -210,12 +210,12 @@ export class Pool {
   }
 
   /** Runs a statement on a connection that was acquired. */
-  runOn(connection: Connection, execution: Execution): void {
+  runOn(connection: PostgresConnection, execution: Execution): void {
     connection.run(execution, this.#limitMs)
   }
 
   /** Returns an acquired connection. It is closed when it is busy or has an open transaction. */
-  release(connection: Connection): void {
+  release(connection: PostgresConnection): void {
     this.#held.give()
     this.#free(connection)
   }
@@ -246,12 +246,12 @@ export class Pool {
     clearInterval(this.#timer)
   }
 
-  #start(execution: Execution, connection: Connection): void {
+  #start(execution: Execution, connection: PostgresConnection): void {
     execution.release = () => this.#free(connection)
     connection.run(execution, this.#limitMs)
   }
 
-  #free(connection: Connection): void {
+  #free(connection: PostgresConnection): void {
     if (connection.isDead) {
       this.#openForWaiters()
     } else if (this.#isClosed || connection.isBusy || !connection.isClean) {
@@ -312,7 +312,7 @@ export class Pool {
       this.#timer ??= setInterval(() => this.#look(), LOOK_MS).unref()
       if (!this.#options.budget.tryTake()) return false
       const { config, mayTellPassword } = this.#options
-      const connection = new Connection(config, mayTellPassword, (dead) => this.#gone(dead))
+      const connection = new PostgresConnection(config, mayTellPassword, (dead) => this.#gone(dead))
       this.#all.add(connection)
       this.#opening++
       connection.open().then(
@@ -339,7 +339,7 @@ export class Pool {
     if (this.#all.size === 0) this.#failAll(this.#fault)
   }
 
-  #gone(connection: Connection): void {
+  #gone(connection: PostgresConnection): void {
     this.#all.delete(connection)
     this.#options.budget.give()
     const at = this.#idle.indexOf(connection)

@@ -69,7 +69,7 @@ export const WHILE_IT_ANSWERS = 2
 export type LaneState = 'starting' | 'ready' | 'draining' | 'dead'
 /**
  * Regular lanes take all work. The quarantine lane gets events that lanes died of, one at a time, and nothing else. The probation lane
- * gets the requests of plugins that are under suspicion, and nothing else.
+ * gets the requests of plugins that may have ended lanes, and nothing else.
  */
 export type LaneRole = 'regular' | 'quarantine' | 'probation'
 

@@ -61,10 +61,10 @@ export class Descriptors {
     this.#fault ??= `${used} of ${limit} descriptors are used (ulimit -n)`
     this.#holders.clear()
     askLanes()
-    setTimeout(() => this.#judge(used, limit), ANSWER_MS).unref()
+    setTimeout(() => this.#tellOf(used, limit), ANSWER_MS).unref()
   }
 
-  #judge(used: number, limit: number): void {
+  #tellOf(used: number, limit: number): void {
     const { log, isThere, end } = this.#options
     const all = [...this.#holders].flatMap(([lane, holders]) => holders.map((holder) => ({ lane, holder })))
     const [worst] = all.sort((a, b) => b.holder.files - a.holder.files)

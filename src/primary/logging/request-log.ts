@@ -1,7 +1,7 @@
 // One line for each request that has ended, for development.
 import type { ObservedRequest, RequestWatcher } from '../../contracts/tracing.ts'
 import { exactMs } from '../../core/schedule/steady-time.ts'
-import { withoutSecretTexts } from '../../core/schemas/secret-fields.ts'
+import { withoutSecretStrings } from '../../core/schemas/secret-fields.ts'
 import { printable } from './terminal.ts'
 
 /** One request that has ended. Without its query and its body, which may hold secrets of the client. */
@@ -55,7 +55,7 @@ export class RequestLog implements RequestWatcher {
 
   ended({ requestId, method, path, route, startMs }: ObservedRequest, status: number): void {
     if (path.startsWith('/system/') && status < 400) return
-    const known = withoutSecretTexts(path)
+    const known = withoutSecretStrings(path)
     const shown = known.length > PATH_MAX_LENGTH ? `${known.slice(0, PATH_MAX_LENGTH)}…` : known
     const before = this.#requests.get(requestId)
     const request = before?.line === null ? before : this.#add(requestId)

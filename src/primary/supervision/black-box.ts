@@ -7,7 +7,7 @@ import type { Origin } from '../../core/causality/context.ts'
 import type { ErrorCode } from '../../core/errors/catalogue.ts'
 import { messageOf } from '../../core/errors/description.ts'
 import { steadyMs } from '../../core/schedule/steady-time.ts'
-import { withoutSecretTexts } from '../../core/schemas/secret-fields.ts'
+import { withoutSecretStrings } from '../../core/schemas/secret-fields.ts'
 import { parseExitReport } from '../../transport/exit-report.ts'
 import type { EventFrame } from '../../transport/frames/event-frame.ts'
 import { type RawStep, STEP_CALL, STEP_REQUEST } from '../../transport/memory/flight-recorder.ts'
@@ -126,7 +126,7 @@ export function blackBoxOf(lane: Lane, death: LaneDeath, known: LaneKnowledge): 
     at: new Date(nowMs).toISOString(),
     lane: lane.index,
     reason: death.reason,
-    message: withoutSecretTexts(death.message),
+    message: withoutSecretStrings(death.message),
     guilty: guiltyOf({
       ...death,
       works: begun,
@@ -135,7 +135,7 @@ export function blackBoxOf(lane: Lane, death: LaneDeath, known: LaneKnowledge): 
       isOwnFile: known.isDomainFile,
       likely: () => likely(death.reason, begun, steps, known),
     }),
-    stack: death.stack.map((frame) => withoutSecretTexts(shownFrame(frame))),
+    stack: death.stack.map((frame) => withoutSecretStrings(shownFrame(frame))),
     stood_still_ms: death.stoodStillMs,
     lived_ms: nowMs - lane.startedMs,
     cpu_ms: death.cpuMs,

@@ -122,7 +122,7 @@ export class LaneSet {
   readonly slots: LaneSlot[] = []
   /** For events that lanes died of, one at a time. */
   readonly quarantine: OnDemandLane
-  /** For the requests of plugins that are under suspicion. */
+  /** For the requests of plugins that may have ended lanes. */
   readonly probation: OnDemandLane
   /** Threads that are in no slot: about to take over, or leaving. */
   readonly outside = new Set<LaneThread>()
@@ -142,7 +142,7 @@ export class LaneSet {
       .map(({ lane }) => lane)
   }
 
-  /** Lanes that take requests: those, and the one that takes what is under suspicion. */
+  /** Lanes that take requests: those, and the one that takes what may have ended lanes. */
   get serving(): Lane[] {
     const thread = this.probation.slot?.thread
     return thread?.lane.state === 'ready' ? [...this.ready, thread.lane] : this.ready
@@ -261,7 +261,7 @@ function infoOf(
 /** It ends when it has not been wanted for this long. */
 const IDLE_MS = 10_000
 
-/** A lane beside the regular ones, for work that is under suspicion. It runs while it is wanted, and a little longer: the supervisor looks. */
+/** A lane beside the regular ones, for work that may have ended lanes. It runs while it is wanted, and a little longer: the supervisor looks. */
 export class OnDemandLane {
   readonly index: number
   readonly role: LaneRole

@@ -10,7 +10,7 @@ import { HeddleError } from '../../core/errors/catalogue.ts'
 import { Unrecoverable } from '../../core/errors/db-error.ts'
 import { cutText, isInstance, messageWithCauses } from '../../core/errors/description.ts'
 import { toWire, type WireError } from '../../core/errors/wire.ts'
-import { withoutSecretTexts } from '../../core/schemas/secret-fields.ts'
+import { withoutSecretStrings } from '../../core/schemas/secret-fields.ts'
 import { type EventFrame, WANTS_REPLY } from '../../transport/frames/event-frame.ts'
 import type { Inbox } from '../effects/handled-events.ts'
 
@@ -26,7 +26,7 @@ export function deliveryError(thrown: unknown): WireError {
   return wire
 }
 
-const shown = (text: string): string => cutText(withoutSecretTexts(text), DELIVERY_ERROR_MAX_LENGTH)
+const shown = (text: string): string => cutText(withoutSecretStrings(text), DELIVERY_ERROR_MAX_LENGTH)
 
 // Taken before plugins can replace them.
 const { parse: parseJson, stringify: toJson } = JSON

@@ -2,7 +2,7 @@
 import { createHash } from 'node:crypto'
 import { readFileSync } from 'node:fs'
 import type { HeddleError } from '../../core/errors/catalogue.ts'
-import { Connection, type ConnectionOptions, causeOf, type RedisArgument } from './connection.ts'
+import { type ConnectionOptions, causeOf, type RedisArgument, RedisConnection } from './connection.ts'
 import type { KvSettings } from './fault.ts'
 
 /** A Lua script from its own file. The number in the file's name says how many KEYS it takes; `n` means any number. */
@@ -39,14 +39,14 @@ export function openRedis(kv: KvSettings, options: RedisOptions): RedisClient {
  * - It reconnects for ever, at most 2 s apart, whatever the reason of the loss.
  */
 export class RedisClient {
-  readonly #connection: Connection
+  readonly #connection: RedisConnection
   readonly #upListeners = new Set<() => void>()
   #willTellUp = false
   readonly #channels = new Map<string, Set<(message: string) => void>>()
 
   constructor(kv: KvSettings, options: RedisOptions) {
     const { scripts = [], ...connectionOptions } = options
-    this.#connection = new Connection(kv, connectionOptions, {
+    this.#connection = new RedisConnection(kv, connectionOptions, {
       onGreeted: () => {
         // They are sent before any command that needs them. A failure shows when that command runs.
         for (const { lua } of scripts) this.#sendFirst('script', ['LOAD', lua])

@@ -115,7 +115,7 @@ type State = 'opening' | 'ready' | 'down' | 'closed'
  * One connection, and the only user of ioredis. It turns off what ioredis does on its own: queueing, sending again, and going on after a
  * fault. At the first fault the connection of ioredis is ended and a new one is opened, for ever.
  */
-export class Connection {
+export class RedisConnection {
   readonly #kv: KvSettings
   readonly #options: ConnectionOptions
   readonly #listener: ConnectionListener

@@ -14,7 +14,7 @@ const MAX_STATEMENTS = 256
  * One connection of one thread. It is synchronous and never waits for a lock: it throws `busy` at once, and the caller tries again.
  * SQLite's own busy handler would block the thread's event loop.
  */
-export class Connection {
+export class SqliteConnection {
   readonly #database: BetterSqlite3.Database
   /** A statement of this transaction was not read-only. */
   hasWritten = false

@@ -7,7 +7,7 @@ import { threadId } from 'node:worker_threads'
 import type { SqlValue } from '../../contracts/db.ts'
 import { DbError, type DbErrorKind } from '../../core/errors/db-error.ts'
 import { type Outcome, WAIT_MS } from '../../stores/sql/database.ts'
-import type { Connection } from './connection.ts'
+import type { SqliteConnection } from './connection.ts'
 import type { TransactionSession } from './transaction.ts'
 
 /** What a lane asks of a process for heavy statements, through the primary. */
@@ -293,11 +293,11 @@ export async function runHeavy(
 
 /** A transaction in this thread, up to its first heavy statement: with that one it begins again in a process. */
 export class LaneSession implements TransactionSession {
-  readonly #connection: Connection
+  readonly #connection: SqliteConnection
   mustMove = false
 
   /** @param connection on which the transaction has begun */
-  constructor(connection: Connection) {
+  constructor(connection: SqliteConnection) {
     this.#connection = connection
   }
 

@@ -20,7 +20,7 @@ import {
 } from '../../stores/sql/database.ts'
 import { WriteFault } from '../../transport/memory/words.ts'
 import { releaseLockOfThread, WriteLock } from '../../transport/memory/write-lock.ts'
-import { Connection } from './connection.ts'
+import { SqliteConnection } from './connection.ts'
 import { DatabaseFile, FileClaim } from './database-file.ts'
 import { isBusy, toDbError } from './failure.ts'
 import { type Answer, failed, type Order, runHeavy, type SendOrder, StatementProcesses } from './heavy-statements.ts'
@@ -59,10 +59,10 @@ export default class SqliteDb implements Tool, SqlDatabase {
   readonly #identity: SharedArrayBuffer
   /** In the primary, once the file is open. */
   #watch: WriteWatch | null = null
-  #shared: Connection | null = null
+  #shared: SqliteConnection | null = null
   /** Calls that a connection is opened for, and those behind them. */
   #opening: Promise<unknown> | null = null
-  #transactions: Connection | null = null
+  #transactions: SqliteConnection | null = null
   /** In the primary, once a heavy statement has come. */
   #processes: StatementProcesses | null = null
   readonly #promptFunctions = new PromptFunctions()
@@ -193,7 +193,7 @@ export default class SqliteDb implements Tool, SqlDatabase {
   readonly #instrument = <T extends object>(tx: T): T => this.#runtime.instrument(tx)
 
   /** Runs `work` when it is its turn, with the write lock and a transaction that has begun. */
-  async #exclusive<T>(work: (connection: Connection) => T | Promise<T>): Promise<T> {
+  async #exclusive<T>(work: (connection: SqliteConnection) => T | Promise<T>): Promise<T> {
     const connection = await this.#open(() => this.#openForTransactions())
     return new Promise<T>((resolvePromise, reject) => {
       const failed = (thrown: unknown): void => {
@@ -358,8 +358,8 @@ export default class SqliteDb implements Tool, SqlDatabase {
   }
 
   /** Opens what a call needs when those before it have what they need, so that the first calls of a thread keep their order, too. */
-  #open(open: () => Connection): Promise<Connection> {
-    const attempt = (): Promise<Connection> => this.#retry(open)
+  #open(open: () => SqliteConnection): Promise<SqliteConnection> {
+    const attempt = (): Promise<SqliteConnection> => this.#retry(open)
     const opening = this.#opening === null ? attempt() : this.#opening.then(attempt, attempt)
     const done = (): void => {
       if (this.#opening === opening) this.#opening = null
@@ -370,22 +370,22 @@ export default class SqliteDb implements Tool, SqlDatabase {
     return opening
   }
 
-  #openShared(): Connection {
+  #openShared(): SqliteConnection {
     this.#shared ??= this.#connect()
     return this.#shared
   }
 
   /** With the one for reads, which a write of this thread asks about its statement. */
-  #openForTransactions(): Connection {
+  #openForTransactions(): SqliteConnection {
     this.#openShared()
     this.#transactions ??= this.#connect()
     return this.#transactions
   }
 
-  #connect(synchronous?: 'NORMAL' | 'FULL'): Connection {
+  #connect(synchronous?: 'NORMAL' | 'FULL'): SqliteConnection {
     if (this.#stopped) throw new DbError('unavailable', 'The database is closed')
     this.#file().requireOpenedOne()
-    return new Connection(this.#path(), synchronous)
+    return new SqliteConnection(this.#path(), synchronous)
   }
 
   #file(): DatabaseFile {

@@ -9,7 +9,7 @@ import {
 import { failedStatement } from '../../stores/migrations/script-fault.ts'
 import { refuseControl } from '../../stores/sql/script.ts'
 import { SQLITE_DIALECT, SqlTokens } from '../../stores/sql/tokens.ts'
-import type { Connection } from './connection.ts'
+import type { SqliteConnection } from './connection.ts'
 import { isBusy, toDbError } from './failure.ts'
 
 /** The name that a message of SQLite is about. */
@@ -22,14 +22,14 @@ const PAUSE_MS = 20
 
 /** Migrations on a separate connection. SQLite's write lock makes a second process wait. */
 export class SqliteMigrations implements MigrationDriver {
-  readonly #connection: Connection
+  readonly #connection: SqliteConnection
   readonly #waitMs: number
 
   /**
    * @param connection used for nothing else, and closed by `close`
    * @param waitMs how long to wait for another process, in milliseconds; default 5 minutes
    */
-  constructor(connection: Connection, waitMs = MIGRATION_WAIT_MS) {
+  constructor(connection: SqliteConnection, waitMs = MIGRATION_WAIT_MS) {
     this.#connection = connection
     this.#waitMs = waitMs
   }
@@ -123,7 +123,7 @@ export class SqliteMigrations implements MigrationDriver {
 }
 
 /** Offset of the token in a statement at which it fails; 0, its beginning, where that is not known. */
-function faultOffset(connection: Connection, statement: string, fault: string): number {
+function faultOffset(connection: SqliteConnection, statement: string, fault: string): number {
   const name = NAMED.exec(fault)?.slice(1).find(Boolean)
   if (name === undefined) return 0
   const starts: { start: number; end: number }[] = []

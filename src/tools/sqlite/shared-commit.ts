@@ -4,7 +4,7 @@ import { HeddleError } from '../../core/errors/catalogue.ts'
 import { DbError } from '../../core/errors/db-error.ts'
 import { isInstance } from '../../core/errors/description.ts'
 import type { Outcome } from '../../stores/sql/database.ts'
-import type { Connection } from './connection.ts'
+import type { SqliteConnection } from './connection.ts'
 import { isBusy, isConstraint, toDbError } from './failure.ts'
 import { LaneSession } from './heavy-statements.ts'
 import { noteRun } from './promptness.ts'
@@ -96,14 +96,14 @@ interface Begun {
  * rolls back everything, each of them runs again by itself. What a transaction has read of those before it is thus never answered unless it is stored.
  */
 export class SharedCommit {
-  readonly #connection: Connection
+  readonly #connection: SqliteConnection
   readonly #front: Front
   readonly #settle: Settle
   #parts: Part[] = []
   #current: Write | Transaction | null = null
   #hasDeferred = false
 
-  constructor(connection: Connection, front: Front, settle: Settle) {
+  constructor(connection: SqliteConnection, front: Front, settle: Settle) {
     this.#connection = connection
     this.#front = front
     this.#settle = settle

@@ -1,6 +1,6 @@
 import { Worker } from 'node:worker_threads'
 import { WAIT_MS } from '../../stores/sql/database.ts'
-import { Connection } from './connection.ts'
+import { SqliteConnection } from './connection.ts'
 import { isBusy, toDbError } from './failure.ts'
 import { type Answer, failed, type Order, packOutcome, unpackParams } from './heavy-statements.ts'
 
@@ -13,7 +13,7 @@ const GUARD = `setInterval(() => { if (process.ppid !== ${process.ppid}) process
 
 const [path, synchronous] = process.argv.slice(2) as [string, 'NORMAL' | 'FULL']
 new Worker(GUARD, { eval: true, execArgv: [], stdout: false, stderr: false }).unref()
-const connection = new Connection(path, synchronous)
+const connection = new SqliteConnection(path, synchronous)
 
 process.on('disconnect', () => process.exit(0))
 process.on('message', async (order: Order) => process.send!(await perform(order)))

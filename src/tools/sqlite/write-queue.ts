@@ -1,7 +1,7 @@
 import { DbError } from '../../core/errors/db-error.ts'
 import { MAX_WAITING, WAIT_MS } from '../../stores/sql/database.ts'
 import type { WriteLock } from '../../transport/memory/write-lock.ts'
-import type { Connection } from './connection.ts'
+import type { SqliteConnection } from './connection.ts'
 import { isBusy, toDbError } from './failure.ts'
 import { ProcessSession, type SendOrder } from './heavy-statements.ts'
 import type { LogSync } from './log-sync.ts'
@@ -17,9 +17,9 @@ type Blocker = 'transaction' | 'thread' | 'process'
 export interface QueueOptions {
   readonly lock: WriteLock
   /** For writes by themselves. */
-  readonly connection: () => Connection
+  readonly connection: () => SqliteConnection
   /** For commits with a transaction in them, which reads of this thread must not see before they are committed. */
-  readonly transactions: () => Connection
+  readonly transactions: () => SqliteConnection
   /** What a commit waits for before it is answered; null: for nothing. */
   readonly logSync: LogSync | null
   /** Has a heavy statement run in a process. */

@@ -3,7 +3,7 @@ import { join } from 'node:path'
 import { test } from 'node:test'
 import { migrate } from '../../../src/stores/migrations/runner.ts'
 import { Database } from '../../../src/stores/sqlite/driver.ts'
-import { Connection } from '../../../src/tools/sqlite/connection.ts'
+import { SqliteConnection } from '../../../src/tools/sqlite/connection.ts'
 import { SqliteMigrations } from '../../../src/tools/sqlite/migration-driver.ts'
 import { createDb, temporaryFolder, writeFiles } from './fixture.ts'
 import { runMigrationSuite } from './migration-suite.ts'
@@ -12,7 +12,7 @@ runMigrationSuite(
   'SQLite',
   async (t) => {
     const sqlitePath = join(await temporaryFolder(t), 'service.db')
-    const driver = new SqliteMigrations(new Connection(sqlitePath))
+    const driver = new SqliteMigrations(new SqliteConnection(sqlitePath))
     t.after(() => driver.close())
     const database = new Database(sqlitePath)
     t.after(() => database.close())
@@ -41,7 +41,7 @@ test('statements run verbatim: semicolons in strings, comments and triggers are 
       INSERT INTO a1 (id) VALUES ('x');`,
   })
   const path = join(root, 'service.db')
-  const driver = new SqliteMigrations(new Connection(path))
+  const driver = new SqliteMigrations(new SqliteConnection(path))
   t.after(() => driver.close())
   assert.deepEqual(await migrate(driver, [join(root, 'domains')], () => {}), ['a/001_one'])
   const database = new Database(path)

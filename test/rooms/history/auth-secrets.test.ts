@@ -3,7 +3,7 @@ import { existsSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { type TestContext, test } from 'node:test'
 import { fileURLToPath } from 'node:url'
-import { KnownSecrets, newSecret, withoutSecretTexts } from '../../../src/core/schemas/secret-fields.ts'
+import { KnownSecrets, newSecret, withoutSecretStrings } from '../../../src/core/schemas/secret-fields.ts'
 import { exceptionOf } from '../../../src/tracing/exception.ts'
 import { type Heddle, startHeddle } from '../../support/heddle.ts'
 import { SHIPPED } from '../../support/shipped-domains.ts'
@@ -113,13 +113,13 @@ test('secrets are known within texts, also when they are cut off, and what only 
     ['cursor eyJpZCI6MTIzNDU2fQ', 'cursor eyJpZCI6MTIzNDU2fQ'],
     ['scrypt is slow', 'scrypt is slow'],
   ]
-  for (const [text, shown] of cases) assert.equal(withoutSecretTexts(text), shown)
+  for (const [text, shown] of cases) assert.equal(withoutSecretStrings(text), shown)
 })
 
 test('a text that is made to be slow is not', () => {
   const startMs = performance.now()
   for (const part of ['eyJ', 'eyJaaaa.', 'hds_', 'scrypt$1', 'Bearer ', '://a:', '$2b$12$', '$argon2'])
-    withoutSecretTexts(part.repeat(20_000))
+    withoutSecretStrings(part.repeat(20_000))
   assert.ok(performance.now() - startMs < 1000, `${performance.now() - startMs} ms`)
 })
 

@@ -10,8 +10,8 @@ import {
   isSecretName,
   KnownSecrets,
   marksOf,
+  withoutSecretStrings,
   withoutSecrets,
-  withoutSecretTexts,
 } from '../../../src/core/schemas/secret-fields.ts'
 import { Payloads, shownValues } from '../../../src/history/payloads.ts'
 import { type Heddle, startHeddle } from '../../support/heddle.ts'
@@ -198,7 +198,9 @@ test('secrets in texts of JSON, in text bodies and in multipart forms are known,
 test('a password in a URL is a secret, and its host is none', () => {
   const shown = 'connect postgres://[secret]@db.internal:5432/shop failed, http://localhost:8000/a@b is up'
   assert.equal(
-    withoutSecretTexts('connect postgres://shop:p%40ss@db.internal:5432/shop failed, http://localhost:8000/a@b is up'),
+    withoutSecretStrings(
+      'connect postgres://shop:p%40ss@db.internal:5432/shop failed, http://localhost:8000/a@b is up',
+    ),
     shown,
   )
   for (const name of ['passcode', 'card_cvc', 'pin_code', 'pinCode', 'userOtp']) assert.ok(isSecretName(name), name)

@@ -5,7 +5,7 @@ import { describe, type TestContext, test } from 'node:test'
 import type { Queryable } from '../../../src/contracts/db.ts'
 import { MAX_WAITING } from '../../../src/stores/sql/database.ts'
 import { Database } from '../../../src/stores/sqlite/driver.ts'
-import { Connection } from '../../../src/tools/sqlite/connection.ts'
+import { SqliteConnection } from '../../../src/tools/sqlite/connection.ts'
 import { toDbError } from '../../../src/tools/sqlite/failure.ts'
 import { endOf, TransactionRun } from '../../../src/tools/sqlite/transaction.ts'
 import { createDb, gate, temporaryFolder } from '../../rooms/db/fixture.ts'
@@ -201,7 +201,7 @@ test('the tx that the callback of a plugin gets is the instrumented one', async 
 
 test('a transaction that stands idle too long is rolled back and its tx refuses further statements', async (t) => {
   const path = join(await temporaryFolder(t), 'idle.db')
-  const connection = new Connection(path)
+  const connection = new SqliteConnection(path)
   t.after(() => connection.close())
   connection.script('CREATE TABLE items (id TEXT)')
   connection.begin()

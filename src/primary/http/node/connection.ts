@@ -11,7 +11,7 @@ const LINGER_MS = 1_000
  * One connection. As with uWebSockets.js its requests are served one at a time: with a request that comes before the answer to the one
  * before it, that answer is the last.
  */
-export class Connection implements ResponseOwner {
+export class ClientConnection implements ResponseOwner {
   readonly #socket: Socket
   #current: NodeResponse | null = null
   #isOver = false

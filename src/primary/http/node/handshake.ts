@@ -6,7 +6,7 @@ import { type WebSocket, WebSocketServer } from 'ws'
 import { withoutBlanks } from '../../../core/http/header-text.ts'
 import { steadyMs } from '../../../core/schedule/steady-time.ts'
 import type { HandshakeContext, SocketHandlers, SocketListener } from '../library.ts'
-import type { Connection } from './connection.ts'
+import type { ClientConnection } from './connection.ts'
 import type { NodeHandshake, NodeResponse } from './response.ts'
 import { NodeSocket } from './socket.ts'
 
@@ -48,7 +48,7 @@ export class Handshakes {
    * @returns null when the request is not served; else the response, with what the listener gets of it
    */
   begin(
-    connection: Connection,
+    connection: ClientConnection,
     req: IncomingMessage,
     head: Buffer,
   ): { response: NodeResponse; context: HandshakeContext } | null {

@@ -5,7 +5,7 @@ import { statusLine } from '../exchange.ts'
 import type { ClientResponse, HttpApp, HttpLibrary, RequestHandlers, SocketHandlers } from '../library.ts'
 import { makeRequestId } from '../request-head.ts'
 import { framingFaultOf, replyToFault } from './client-fault.ts'
-import { Connection } from './connection.ts'
+import { ClientConnection } from './connection.ts'
 import { Handshakes, hasKey, plainHead, wantsSocket } from './handshake.ts'
 import { NodeRequest } from './request.ts'
 import { addressOf, type NodeResponse } from './response.ts'
@@ -25,7 +25,7 @@ export function loadNode(): HttpLibrary {
 
 class NodeApp implements HttpApp {
   readonly #server: Server
-  readonly #connections = new WeakMap<Socket, Connection>()
+  readonly #connections = new WeakMap<Socket, ClientConnection>()
   readonly #sockets = new Set<Socket>()
   #handlers: RequestHandlers | null = null
   #handshakes: Handshakes | null = null
@@ -86,7 +86,7 @@ class NodeApp implements HttpApp {
 
   #onConnection(socket: Socket): void {
     if (this.#connections.has(socket)) return
-    const connection = new Connection(socket)
+    const connection = new ClientConnection(socket)
     this.#connections.set(socket, connection)
     this.#sockets.add(socket)
     this.#handlers!.onConnection(1)
