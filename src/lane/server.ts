@@ -104,7 +104,7 @@ export class LaneServer {
     const { port, bulk, settings, shared } = init
     adoptVariables(init.variables)
     this.#outbox = new Outbox(init.outbound, port, bulk)
-    this.#events = new EventServer(settings.eventBusMaxSubscriptions)
+    this.#events = new EventServer(settings.eventBusMaxSubscriptions, settings.eventBusWaitForTools)
     this.#events.onFailedAttempt = (failed) => {
       const { message, fields } = attemptRecord(failed)
       this.#host.writeLog('WARNING', message, failed.plugin, fields)

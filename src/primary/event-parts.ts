@@ -76,6 +76,7 @@ export function assembleEvents(options: EventOptions): EventParts {
     () => parts.driver,
     (thrown) => log('ERROR', sinkFault('event listener', thrown), 'kernel'),
     settings.eventBusMaxSubscriptions,
+    settings.eventBusWaitForTools,
   )
   bus.onFailedAttempt = (failed) => {
     const { message, fields } = attemptRecord(failed)

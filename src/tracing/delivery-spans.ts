@@ -102,6 +102,7 @@ function attributesOf(event: DeliveryEvent): SpanAttributes {
       return { [ATTR.EVENT_ATTEMPTS]: event.attempts }
     case 'handed_over':
     case 'taken_over':
+    case 'tool_away':
       return {}
   }
 }

@@ -13,6 +13,16 @@ export const DELIVERY = {
     }
   },
 
+  'an attempt that failed because a tool was away does not count': async (log, tag) => {
+    const process = await log.process()
+    const id = await process.publish('bounded', { tag, n: 0, course: ['away 2'] })
+    await handled(log, tag, 'bounded', [id])
+    assert.deepEqual(
+      notesOf(log, tag, 'bounded', 'begin').map(({ attempt }) => attempt),
+      [1, 1, 1],
+    )
+  },
+
   'what fails is tried again with the number of its attempt, until it succeeds': async (log, tag) => {
     const process = await log.process()
     const id = await process.publish('work', { tag, n: 0, course: ['throw', 'throw', []] })

@@ -9,6 +9,7 @@ export type Step =
   | 'exit-once'
   | 'fail-once'
   | `wait ${number}`
+  | `away ${number}`
   | `hold ${string}`
   | `publish ${string}`
 

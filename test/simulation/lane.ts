@@ -1,5 +1,5 @@
 /** A lane as the primary sees it, and the wire between: frames that come late, and are lost with the lane. */
-import type { EventFrame } from '../../src/transport/frames/event-frame.ts'
+import { type EventFrame, WANTS_REPLY } from '../../src/transport/frames/event-frame.ts'
 import type { Moment, Step } from './crashes.ts'
 import type { Attempt, Outcome } from './oracle.ts'
 import type { GroupPlan } from './plan.ts'
@@ -90,7 +90,11 @@ export class SimulatedLane {
     this.items.delete(item.id)
     oracle.answered(item.attempt, outcome)
     if (outcome !== 'delivered')
-      hub.deliveryFailed(item.id, { message: 'not now', ...(outcome === 'unrecoverable' && { unrecoverable: true }) })
+      hub.deliveryFailed(item.id, {
+        message: 'not now',
+        ...(outcome === 'unrecoverable' && { unrecoverable: true }),
+        ...(outcome === 'away' && { away: true }),
+      })
     else if (reply) hub.deliveryReply(item.id, '{}')
     else hub.delivered(item.id)
     oracle.settled()
@@ -177,6 +181,9 @@ export class SimulatedLane {
     const { draw, plan, isFaulty } = run
     if (isFaulty && run.isPoison(item.frame.id)) return this.die('of poison')
     if (this.mayCrash('handle', 'inside')) return
+    // Who asks for a reply does not wait for a tool.
+    const mayWait = item.frame.attempt < WANTS_REPLY
+    if (isFaulty && mayWait && draw.is(plan.rates.away)) return this.#answer(item, 'away')
     if (isFaulty && draw.is(plan.rates.unrecoverable)) return this.#answer(item, 'unrecoverable')
     if (isFaulty && draw.is(plan.rates.fail)) return this.#answer(item, 'failed')
     if (isFaulty && draw.is(plan.rates.child)) {

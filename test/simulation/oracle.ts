@@ -48,7 +48,7 @@ export interface Attempt {
   isCounted: boolean
 }
 
-export type Outcome = 'delivered' | 'failed' | 'unrecoverable'
+export type Outcome = 'delivered' | 'failed' | 'unrecoverable' | 'away'
 const DEATHS_MAX = 3
 
 interface World {
@@ -282,6 +282,8 @@ export class Oracle {
     if (attempt.isOver) return
     this.#over(attempt)
     if (outcome === 'delivered') return this.#ended(attempt.of)
+    // The attempt was none.
+    if (outcome === 'away') return
     attempt.of.isUnrecoverable = outcome === 'unrecoverable'
     this.#failed(attempt.of)
   }

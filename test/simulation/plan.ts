@@ -26,6 +26,8 @@ export interface Rates {
   lacking: number
   /** A handler publishes. */
   child: number
+  /** A tool that a handler needs is away. */
+  away: number
 }
 
 /** What somebody does from outside, each with its weight. */
@@ -93,6 +95,7 @@ export function planOf(draw: Draw): Plan {
       poison: draw.of([0, 0, 0.03]),
       lacking: draw.of([0, 0, 0.1]),
       child: draw.of([0, 0.1]),
+      away: draw.of([0, 0, 0.1]),
     },
     deeds,
   }

@@ -123,6 +123,24 @@ export const PLANTED: readonly Planted[] = [
     text: "this.#fail(delivery, error.message, error.unrecoverable ? 'unrecoverable' : 'once')",
     instead: "this.#fail(delivery, error.message, 'once')",
   },
+  {
+    what: 'an attempt counts that failed since a tool is away',
+    file: 'hub.ts',
+    text: 'if (error.away) this.#awaitTool',
+    instead: 'if (error.away && error.code) this.#awaitTool',
+  },
+  {
+    what: 'a delivery whose tool was away is forgotten',
+    file: 'hub.ts',
+    text: 'this.#quarantine.add(delivery)\n    else this.#waiting.unshift(delivery)',
+    instead: 'this.#quarantine.add(delivery)',
+  },
+  {
+    what: 'nobody looks whether a tool is back',
+    file: 'hub.ts',
+    text: 'this.#outages.look()',
+    instead: '',
+  },
   { what: 'attempts are not counted', file: 'hub.ts', text: 'delivery.attempt++', instead: '' },
   {
     what: 'a death is an attempt',
@@ -151,8 +169,8 @@ export const PLANTED: readonly Planted[] = [
   {
     what: 'what a dead lane had goes behind those that wait',
     file: 'hub.ts',
-    text: 'else this.#waiting.unshift(delivery)',
-    instead: 'else this.#keys.finished(delivery)',
+    text: 'false)\n      else this.#waiting.unshift(delivery)',
+    instead: 'false)\n      else this.#keys.finished(delivery)',
   },
   {
     what: 'a suspect goes to any lane',
@@ -229,8 +247,8 @@ export const PLANTED: readonly Planted[] = [
   {
     what: 'the places of a subscriber are not counted',
     file: 'consumer.ts',
-    text: 'return this.inFlight < this.consumer.concurrency',
-    instead: 'return this.inFlight <= this.consumer.concurrency',
+    text: 'return this.inFlight < concurrency && (outage === null || outage.isDue)',
+    instead: 'return this.inFlight <= concurrency && (outage === null || outage.isDue)',
   },
   {
     what: 'a place is lost with each answer',

@@ -308,6 +308,10 @@ const EVENTS = {
     { min: 1, max: 100_000, default: 1000, unit: 'subscriptions' },
     'Subscriptions of one plugin in one thread; a further one throws EVENT_SUBSCRIPTIONS_LIMIT.',
   ),
+  EVENT_BUS_WAIT_FOR_TOOLS: flag(
+    true,
+    'A delivery that has failed because a tool was away waits until that is back, and the attempt does not count; false: it counts as any other.',
+  ),
   EVENT_BUS_MAX_DEAD_BYTES: whole(
     { min: 1_048_576, max: 68_719_476_736, default: 67_108_864, unit: 'bytes' },
     'What the dead letters take, in this process or in the store; beyond it the oldest are dropped, and counted.',

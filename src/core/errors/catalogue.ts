@@ -1,9 +1,9 @@
 // Every error of the runtime: its code, its status, its message, whose fault it is.
-import { codeOf } from './description.ts'
+import { causeOf, codeOf, member } from './description.ts'
 
 /**
  * Every error of the runtime: its code, its HTTP status if it reaches a client, its default message. `caller`: the refusal of an input, which is
- * answered with 500 all the same where it reaches a client, since a plugin has made the input.
+ * answered with 500 all the same where it reaches a client, since a plugin has made the input. `away`: what the tool needs cannot be reached.
  */
 export const CATALOGUE = {
   // configuration and boot
@@ -13,7 +13,7 @@ export const CATALOGUE = {
   TOOL_MISSING: [500, 'A tool is not installed'],
   TOOL_DUPLICATE: [500, 'Two folders contain a tool of the same name'],
   TOOL_INVALID: [500, 'A folder contains no tool'],
-  TOOL_UNAVAILABLE: [503, 'A tool did not boot'],
+  TOOL_UNAVAILABLE: [503, 'A tool did not boot', 'away'],
   PLUGIN_INVALID: [500, 'A file contains no plugin'],
   PLUGIN_DUPLICATE: [500, 'Two plugins have the same name'],
   PLUGIN_UNGUARDED: [500, 'The hooks of a plugin did not boot'],
@@ -71,7 +71,7 @@ export const CATALOGUE = {
   EVENT_NAMES_LIMIT: [500, 'A plugin publishes too many different events'],
   EVENT_SUBSCRIPTIONS_LIMIT: [500, 'A plugin has too many subscriptions'],
   EVENT_BUS_FULL: [503, 'The event queue is full'],
-  EVENT_BUS_UNAVAILABLE: [503, 'The store does not accept events'],
+  EVENT_BUS_UNAVAILABLE: [503, 'The store does not accept events', 'away'],
   EVENT_BUS_NO_SUBSCRIBER: [500, 'The requested event has no subscriber', 'caller'],
   EVENT_BUS_REQUEST_TIMEOUT: [500, 'No subscriber replied in time'],
   EVENT_HANDLER_FAILED: [500, 'A subscriber failed', 'caller'],
@@ -82,14 +82,14 @@ export const CATALOGUE = {
   STATE_FULL: [503, 'The state store is full'],
   STATE_QUOTA: [503, 'A plugin or a namespace has its share of the state store'],
   STATE_OPTIONS_INVALID: [500, 'A key or an option of state is not valid', 'caller'],
-  KV_UNAVAILABLE: [500, 'The key-value store cannot be reached or does not answer'],
+  KV_UNAVAILABLE: [500, 'The key-value store cannot be reached or does not answer', 'away'],
   KV_REFUSED: [500, 'The key-value store refuses the connection or the command'],
-  KV_READONLY: [500, 'The key-value store does not accept writes'],
+  KV_READONLY: [500, 'The key-value store does not accept writes', 'away'],
   KV_FULL: [500, 'The key-value store is full'],
   KV_WRONG_TYPE: [500, 'A key of the key-value store holds another type'],
   AUTH_INVALID_INPUT: [500, 'A password or claim is not valid', 'caller'],
   AUTH_BUSY: [503, 'Too many passwords are being hashed'],
-  AUTH_UNAVAILABLE: [503, 'Tokens cannot be checked at the moment'],
+  AUTH_UNAVAILABLE: [503, 'Tokens cannot be checked at the moment', 'away'],
   AUTH_REVOCATIONS_FULL: [503, 'Too many tokens are revoked'],
   AUTH_ABANDONED: [503, 'The request was over before its password was hashed', 'caller'],
   SCHEDULER_INVALID: [500, 'A job is not valid', 'caller'],
@@ -99,7 +99,7 @@ export const CATALOGUE = {
   LANE_BUSY: [503, 'The thread has too many open calls'],
   LANE_BOOT: [500, 'A lane did not boot'],
   INTERNAL: [500, 'Internal error'],
-} as const satisfies Record<string, readonly [status: number, message: string, fault?: 'caller']>
+} as const satisfies Record<string, Entry>
 
 export type ErrorCode = keyof typeof CATALOGUE
 
@@ -140,6 +140,27 @@ export function faultOf(thrown: unknown, runsCallersWork: boolean): Fault {
   const code = codeOf(thrown)
   if (code === undefined || !Object.hasOwn(CATALOGUE, code)) return runsCallersWork ? 'caller' : 'tool'
   if (code === 'DB_ERROR') return REFUSED_KINDS.has((thrown as { kind?: unknown }).kind) ? 'caller' : 'tool'
-  const [status, , fault]: readonly [number, string, 'caller'?] = CATALOGUE[code as ErrorCode]
+  const [status, , fault]: Entry = CATALOGUE[code as ErrorCode]
+  if (fault === 'away') return 'tool'
   return fault ?? (status < 500 ? 'caller' : 'tool')
+}
+
+type Entry = readonly [status: number, message: string, fault?: 'caller' | 'away']
+
+/** Causes of causes that are looked at: a cause may be its own. */
+const CAUSES_MAX = 5
+
+/** True when a tool, or what it needs, cannot be reached: the error says so, or one of its causes. The same call may succeed when that is back. */
+export function isAway(thrown: unknown): boolean {
+  let each = thrown
+  for (let depth = 0; depth <= CAUSES_MAX; depth++) {
+    const code = codeOf(each)
+    if (code === 'DB_ERROR' && member(each as object, 'kind') === 'unavailable') return true
+    if (code !== undefined && Object.hasOwn(CATALOGUE, code)) {
+      const [, , fault]: Entry = CATALOGUE[code as ErrorCode]
+      if (fault === 'away') return true
+    }
+    each = causeOf(each)
+  }
+  return false
 }

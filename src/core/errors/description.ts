@@ -103,7 +103,8 @@ export function namesIn(value: object): string[] {
   }
 }
 
-const causeOf = (thrown: unknown): unknown => (isInstance(thrown, Error) ? member(thrown, 'cause') : undefined)
+/** The cause of an error; undefined where there is none. */
+export const causeOf = (thrown: unknown): unknown => (isInstance(thrown, Error) ? member(thrown, 'cause') : undefined)
 
 function textOf(value: unknown): string {
   if (typeof value === 'string') return value
@@ -128,7 +129,8 @@ function shownMember(value: object, name: string): string {
   return text === undefined ? '' : textOf(text)
 }
 
-function member(value: object, name: string): unknown {
+/** A member of an object; undefined where it cannot be read. */
+export function member(value: object, name: string): unknown {
   try {
     return (value as Record<string, unknown>)[name]
   } catch {

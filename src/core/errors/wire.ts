@@ -9,6 +9,8 @@ export interface WireError {
   stack?: string
   /** Only of a subscriber that threw an `Unrecoverable`. */
   unrecoverable?: true
+  /** Only of a subscriber whose delivery waits until a tool is back. */
+  away?: true
 }
 
 export function toWire(thrown: unknown): WireError {

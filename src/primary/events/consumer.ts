@@ -223,6 +223,14 @@ export function deliveryOf(queue: DeliveryQueue, event: HubEvent, share: Share |
   })
 }
 
+/** A tool that a consumer needs is away: of its deliveries one at a time is tried. */
+export interface Outage {
+  delayMs: number
+  /** When the next one is tried, by the steady clock. */
+  atMs: number
+  isDue: boolean
+}
+
 /** The deliveries that wait for a consumer. Those of a broadcast wait per instance, so that no instance delays another. */
 export class DeliveryQueue {
   readonly consumer: Consumer
@@ -240,9 +248,10 @@ export class DeliveryQueue {
     this.instance = instance
   }
 
-  /** False while as many of its deliveries are under way as its subscriber takes at a time. */
+  /** False while as many of its deliveries are under way as its subscriber takes at a time, and while a tool that it needs is away. */
   get hasRoom(): boolean {
-    return this.inFlight < this.consumer.concurrency
+    const { outage, concurrency } = this.consumer
+    return this.inFlight < concurrency && (outage === null || outage.isDue)
   }
 }
 
@@ -270,6 +279,8 @@ export class Consumer {
   ended = 0
   /** True when its last instance has unsubscribed: a retry, a delayed delivery or the next one of a key is dropped. */
   isGone = false
+  /** Set while a tool that it needs is away. */
+  outage: Outage | null = null
   readonly queue: DeliveryQueue = new DeliveryQueue(this, null)
   readonly #instanceQueues = new WeakMap<SubscriberInstance, DeliveryQueue>()
   /** Several subscribers of one thread are in the group: they take turns. */

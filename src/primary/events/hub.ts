@@ -25,7 +25,7 @@ import { DeliveryTrace } from './delivery-trace.ts'
 import { KeyOrder, type ParkedKeys } from './key-order.ts'
 import { POISON_DEATHS, poisonMessage, Quarantine } from './quarantine.ts'
 import { QueueBudget } from './queue-budget.ts'
-import { DelayQueue, retryDelayMs, UnansweredDeliveries, WaitingQueues } from './queues.ts'
+import { DelayQueue, Outages, retryDelayMs, UnansweredDeliveries, WaitingQueues } from './queues.ts'
 import { type RecordLog, Records } from './records.ts'
 import { awaitReply, replySettled } from './requester.ts'
 import { type Topic, Topology } from './topology.ts'
@@ -72,6 +72,7 @@ export class Hub {
   readonly #waiting = new WaitingQueues()
   readonly #delayed: DelayQueue
   readonly #unanswered: UnansweredDeliveries
+  readonly #outages: Outages
   readonly #quarantine: Quarantine
   readonly #sweepTimer: Timer
   /** Time limits of requests that wait for a reply. */
@@ -85,6 +86,7 @@ export class Hub {
     this.#budget = new QueueBudget(options.maxQueue)
     this.#delayed = new DelayQueue(options.clock)
     this.#unanswered = new UnansweredDeliveries(options.clock)
+    this.#outages = new Outages(options.clock)
     this.#keys = new KeyOrder({
       begin: this.#enqueue,
       leave: (delivery) => this.#budget.release(delivery),
@@ -432,6 +434,7 @@ export class Hub {
     if (!instance.thread.send(id, event)) return false
     if (!delivery.isBegun) event.source?.begun?.(delivery)
     this.#unanswered.add(delivery, id, instance)
+    if (delivery.consumer.outage !== null) this.#outages.tried(delivery.consumer)
     return true
   }
 
@@ -449,6 +452,7 @@ export class Hub {
     if (delivery !== undefined) {
       const { requester } = delivery.event
       if (requester !== null) requester.onlyFailures = false
+      this.#toolIsThere(delivery)
       this.#finish(delivery, null)
     }
     this.#pump()
@@ -462,8 +466,32 @@ export class Hub {
 
   deliveryFailed(deliveryId: number, error: WireError): void {
     const delivery = this.#answered(deliveryId)
-    if (delivery !== undefined) this.#fail(delivery, error.message, error.unrecoverable ? 'unrecoverable' : 'once')
+    if (delivery !== undefined) {
+      if (error.away) this.#awaitTool(delivery, error.message)
+      else {
+        this.#toolIsThere(delivery)
+        this.#fail(delivery, error.message, error.unrecoverable ? 'unrecoverable' : 'once')
+      }
+    }
     this.#pump()
+  }
+
+  #toolIsThere({ consumer }: Delivery): void {
+    if (consumer.outage !== null) this.#outages.over(consumer)
+  }
+
+  /** A tool is away: the delivery waits before those that wait already, and the attempt was none. */
+  #awaitTool(delivery: Delivery, error: string): void {
+    const { consumer, event } = delivery
+    this.#outages.began(consumer)
+    delivery.instance = null
+    delivery.error = error
+    delivery.isTried = true
+    this.trace.note(delivery, { name: 'tool_away' })
+    const isReturned = this.#delayed.isReturning && event.source !== null
+    if (consumer.isGone || isReturned) this.#finish(delivery, SUBSCRIBER_GONE, false)
+    else if (delivery.deaths > 0) this.#quarantine.add(delivery)
+    else this.#waiting.unshift(delivery)
   }
 
   #answered(deliveryId: number): Delivery | undefined {
@@ -544,6 +572,7 @@ export class Hub {
       if (thread.isQuarantine) this.#options.onQuarantineUsed()
       this.#fail(delivery, `The subscriber did not finish within ${delivery.consumer.timeoutMs} ms`, 'once')
     }
+    this.#outages.look()
     // Nobody says when a lane becomes ready, or its loop turns again.
     this.subscribersChanged()
   }
@@ -561,8 +590,8 @@ export class Hub {
       const message = `${dropped} events that waited behind dead letters in memory are lost with this process`
       this.#options.log('WARNING', message)
     }
-    for (const delivery of [...retries, ...this.#waiting.takeIf(isUntried)])
-      this.#finish(delivery, SUBSCRIBER_GONE, false)
+    const mayGo = (delivery: Delivery): boolean => isUntried(delivery) || isAwaited(delivery)
+    for (const delivery of [...retries, ...this.#waiting.takeIf(mayGo)]) this.#finish(delivery, SUBSCRIBER_GONE, false)
   }
 
   /**
@@ -591,6 +620,9 @@ export class Hub {
     this.trace.close()
   }
 }
+
+/** Somebody else has it, too, and nobody here can handle it now. */
+const isAwaited = ({ event, consumer }: Delivery): boolean => event.source !== null && consumer.outage !== null
 
 /** A broker's delivery that may go to another process as if nothing had been. */
 const isUntried = ({ event, isBegun }: Delivery): boolean => event.source !== null && !isBegun

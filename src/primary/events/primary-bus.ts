@@ -68,14 +68,15 @@ export class PrimaryBus implements BusTransport, SubscriberThread {
     this.#events.onFailedAttempt = told
   }
 
-  /** @param maxSubscriptions EVENT_BUS_MAX_SUBSCRIPTIONS; its default when left out */
+  /** @param maxSubscriptions EVENT_BUS_MAX_SUBSCRIPTIONS. @param waitsForTools EVENT_BUS_WAIT_FOR_TOOLS; their defaults when left out */
   constructor(
     hub: Hub,
     driver: () => EventDriver,
     onListenerFault: (thrown: unknown) => void,
     maxSubscriptions?: number,
+    waitsForTools?: boolean,
   ) {
-    this.#events = new EventServer(maxSubscriptions)
+    this.#events = new EventServer(maxSubscriptions, waitsForTools)
     this.#hub = hub
     this.#driver = driver
     this.#onListenerFault = onListenerFault

@@ -59,6 +59,48 @@ export class WaitingQueues {
   }
 }
 
+/** Before a delivery is tried again whose tool was away, milliseconds: at first, and at most. */
+const AWAY_MS = 250
+const AWAY_MAX_MS = 5000
+
+/** The consumers whose tools are away, each until a delivery does not fail of that. */
+export class Outages {
+  readonly #clock: Clock
+  readonly #consumers = new Set<Consumer>()
+
+  constructor(clock: Clock) {
+    this.#clock = clock
+  }
+
+  began(consumer: Consumer): void {
+    if (consumer.outage !== null) return
+    consumer.outage = { delayMs: AWAY_MS, atMs: this.#clock.steadyMs() + AWAY_MS, isDue: false }
+    this.#consumers.add(consumer)
+  }
+
+  /** A delivery is on its way: the next one follows later than this one did. */
+  tried({ outage }: Consumer): void {
+    if (outage === null) return
+    outage.isDue = false
+    outage.delayMs = Math.min(AWAY_MAX_MS, 2 * outage.delayMs)
+    outage.atMs = this.#clock.steadyMs() + outage.delayMs
+  }
+
+  over(consumer: Consumer): void {
+    consumer.outage = null
+    this.#consumers.delete(consumer)
+  }
+
+  /** Call it now and then. */
+  look(): void {
+    const nowMs = this.#clock.steadyMs()
+    for (const consumer of this.#consumers) {
+      if (consumer.isGone) this.over(consumer)
+      else if (consumer.outage!.atMs <= nowMs) consumer.outage!.isDue = true
+    }
+  }
+}
+
 /** Longest pause before a retry. */
 export const RETRY_MAX_DELAY_MS = 300_000
 

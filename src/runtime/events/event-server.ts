@@ -6,10 +6,11 @@ import type { CodeTracing, OpenSpan, Work } from '../../contracts/tracing.ts'
 import { causality, type Origin } from '../../core/causality/context.ts'
 import { isoTimestamp } from '../../core/causality/ids.ts'
 import { SUBSCRIBER_DEFAULTS } from '../../core/config/subscriber-defaults.ts'
-import { HeddleError } from '../../core/errors/catalogue.ts'
+import { HeddleError, isAway } from '../../core/errors/catalogue.ts'
 import { Unrecoverable } from '../../core/errors/db-error.ts'
 import { cutText, isInstance, messageWithCauses } from '../../core/errors/description.ts'
 import { toWire, type WireError } from '../../core/errors/wire.ts'
+import { steadyMs } from '../../core/schedule/steady-time.ts'
 import { withoutSecretStrings } from '../../core/schemas/secret-fields.ts'
 import { type EventFrame, WANTS_REPLY } from '../../transport/frames/event-frame.ts'
 import type { Inbox } from '../effects/handled-events.ts'
@@ -51,17 +52,23 @@ interface FailedAttempt {
   error: WireError
 }
 
-/** The log record of a failed attempt: a warning, since the next one may succeed. */
+/** The log record of a failed attempt: a warning, since the next one may succeed. Where a tool was away it does not count. */
 export function attemptRecord(failed: FailedAttempt): { message: string; fields: Record<string, unknown> } {
   const { subscriber, id, event, requestId, attempt, retries, error } = failed
+  const counted = error.away
+    ? `since a tool is away, and gets it again when that is back, as attempt ${attempt}`
+    : `attempt ${attempt} of ${retries + 1}, and will get it again`
   return {
-    message: `${subscriber} failed to handle ${event}, attempt ${attempt} of ${retries + 1}, and will get it again: ${error.message}`,
+    message: `${subscriber} failed to handle ${event}, ${counted}: ${error.message}`,
     fields: { event, event_id: id, subscriber, attempt, request_id: requestId, stack: error.stack },
   }
 }
 
 /** The default of EVENT_BUS_MAX_SUBSCRIPTIONS. */
 const SUBSCRIPTIONS_MAX = 1000
+
+/** That a tool is away is told once in so long for each subscriber, milliseconds. */
+const AWAY_TOLD_MS = 10_000
 
 /** The subscribers of one thread. */
 export class EventServer {
@@ -81,13 +88,17 @@ export class EventServer {
   /** How many each plugin has. */
   readonly #counts = new Map<string, number>()
   readonly #max: number
+  readonly #waitsForTools: boolean
+  /** When it was last told that a tool is away, by subscriber. */
+  readonly #awayToldMs = new Map<number, number>()
   #inFlight = 0
   /** A subscriber runs, and has not returned. */
   #isCalling = false
 
-  /** @param max EVENT_BUS_MAX_SUBSCRIPTIONS */
-  constructor(max = SUBSCRIPTIONS_MAX) {
+  /** @param max EVENT_BUS_MAX_SUBSCRIPTIONS. @param waitsForTools EVENT_BUS_WAIT_FOR_TOOLS */
+  constructor(max = SUBSCRIPTIONS_MAX, waitsForTools = true) {
     this.#max = max
+    this.#waitsForTools = waitsForTools
   }
 
   /**
@@ -201,7 +212,11 @@ export class EventServer {
     const attempt = frame.attempt & (WANTS_REPLY - 1)
     const retries = subscription?.options.retries ?? SUBSCRIBER_DEFAULTS.retries
     if (subscription === undefined) return sink.failed(deliveryId, error)
-    if (attempt <= retries && error.unrecoverable !== true) {
+    // Who asks for a reply does not wait for a tool.
+    const mayWait = this.#waitsForTools && (frame.attempt & WANTS_REPLY) === 0 && error.unrecoverable !== true
+    if (mayWait && isAway(thrown)) error.away = true
+    if (error.away && !this.#tellsAway(frame.subscriber)) return sink.failed(deliveryId, error)
+    if (error.away || (attempt <= retries && error.unrecoverable !== true)) {
       const subscriber = this.#identityOf(frame.subscriber)
       const { id, event, requestId } = frame
       this.onFailedAttempt({
@@ -220,6 +235,13 @@ export class EventServer {
       this.onFailure({ event, event_id: id, subscriber, error: error.message, attempts: attempt }, frame)
     }
     sink.failed(deliveryId, error)
+  }
+
+  #tellsAway(subscriber: number): boolean {
+    const nowMs = steadyMs()
+    if (nowMs - (this.#awayToldMs.get(subscriber) ?? Number.NEGATIVE_INFINITY) < AWAY_TOLD_MS) return false
+    this.#awayToldMs.set(subscriber, nowMs)
+    return true
   }
 
   readonly #callInTransaction = (subscription: Subscription, frame: EventFrame): unknown => {

@@ -1,5 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
+import { HeddleError, isAway } from '../../../src/core/errors/catalogue.ts'
+import { DbError } from '../../../src/core/errors/db-error.ts'
 import { deliveryError } from '../../../src/runtime/events/event-server.ts'
 
 test('a failed delivery says the causes of its error, each once', () => {
@@ -21,4 +23,25 @@ test('causes that go round, or cannot be read, end the message', () => {
     },
   })
   assert.equal(deliveryError(unreadable).message, 'a')
+})
+
+test('an error says that a tool is away where it or a cause of it does', () => {
+  const away = new DbError('unavailable', 'connect ECONNREFUSED')
+  assert.equal(isAway(away), true)
+  assert.equal(
+    isAway(new Error('not stored', { cause: new HeddleError('KV_UNAVAILABLE', 'gone', { cause: away }) })),
+    true,
+  )
+  assert.equal(isAway(new HeddleError('EVENT_BUS_UNAVAILABLE')), true)
+  for (const other of [
+    new DbError('unique_violation', 'taken'),
+    new HeddleError('EVENT_BUS_FULL'),
+    new Error('x'),
+    null,
+    'away',
+  ])
+    assert.equal(isAway(other), false)
+  const round = new Error('round')
+  round.cause = round
+  assert.equal(isAway(round), false)
 })

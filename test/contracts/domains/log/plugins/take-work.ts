@@ -1,9 +1,10 @@
-import { appendFileSync, existsSync, writeFileSync } from 'node:fs'
+import { appendFileSync, existsSync, readFileSync, writeFileSync } from 'node:fs'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { threadId } from 'node:worker_threads'
 import {
   type Data,
   type Db,
+  DbError,
   type EventBus,
   type EventMeta,
   type Payload,
@@ -110,6 +111,15 @@ export default class TakeWork extends Plugin {
     note('end')
   }
 
+  /** A tool is away, so many times. */
+  #needs(times: number, { tag, n }: Work): void {
+    const mark = `${LOG_NOTES}.${tag} ${n}`
+    const had = existsSync(mark) ? readFileSync(mark, 'latin1').length : 0
+    if (had >= times) return
+    appendFileSync(mark, '.')
+    throw new Error('not done', { cause: new DbError('unavailable', 'as it was told') })
+  }
+
   async #step(step: Step, work: Work): Promise<void> {
     const [verb] = step.split(' ')
     const value = step.slice(verb!.length + 1)
@@ -117,6 +127,7 @@ export default class TakeWork extends Plugin {
     if (verb === 'unrecoverable') throw new Unrecoverable('as it was told')
     if (verb === 'wait') await sleep(Number(value))
     if (verb === 'hold') while (!existsSync(`${LOG_NOTES}.${value}`)) await sleep(LOOK_MS)
+    if (verb === 'away') this.#needs(Number(value), work)
     if (verb === 'publish') await this.#bus.publish('work', { ...work, tag: value })
     if (verb !== 'exit-once' && verb !== 'fail-once') return
     const mark = `${LOG_NOTES}.${work.tag} ${work.n}`
