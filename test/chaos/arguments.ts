@@ -1,5 +1,7 @@
 import { parseArgs } from 'node:util'
 
+export const LOGS = ['sqlite', 'postgres', 'redis'] as const
+
 export interface ChaosArguments {
   seconds: number
   seed: number
@@ -10,20 +12,20 @@ export interface ChaosArguments {
   killProcess: boolean
   /** Kills of the process, at most. */
   kills: number
-  /** Of the process that is killed: a file, or a server that two processes share and that is killed, too. */
-  database: 'sqlite' | 'postgres'
+  /** Where the events of the processes that are killed are: a file, or a server that two of them share and that is killed, too. */
+  log: (typeof LOGS)[number]
   /** Where the report goes as JSON; null: nowhere. */
   json: string | null
 }
 
 export const USAGE = `npm run test:chaos -- [--seconds N] [--seed N] [--lanes N] [--gap N] [--json file]
-npm run test:chaos -- --kill-process [--seconds N] [--seed N] [--lanes N] [--kills N] [--database sqlite|postgres] [--json file]
+npm run test:chaos -- --kill-process [--seconds N] [--seed N] [--lanes N] [--kills N] [--log sqlite|postgres|redis] [--json file]
   --seconds N   how long clients write while faults happen (default 120; with --kill-process 60)
   --seed N      what the faults and the clients follow from (default: a new one, printed)
   --lanes N     lanes of the runtime (default 2)
   --gap N       seconds between two faults that kill a lane, on average (default 8)
   --kill-process  kills the whole process, and its guardian, instead of lanes
-  --database D  sqlite, or postgres: two processes on one server, which is killed, too (default sqlite)
+  --log L       where events are: sqlite, or two processes on one server, which is killed, too: postgres, redis (default sqlite)
   --kills N     ends after so many of those, if that is sooner
   --json file   writes the report there`
 
@@ -34,7 +36,7 @@ export function parseArguments(argv: readonly string[]): ChaosArguments {
     options: {
       'kill-process': { type: 'boolean', default: false },
       kills: { type: 'string', default: '1000' },
-      database: { type: 'string', default: 'sqlite' },
+      log: { type: 'string', default: 'sqlite' },
       seconds: { type: 'string' },
       seed: { type: 'string', default: String(Math.floor(Math.random() * 2 ** 32)) },
       lanes: { type: 'string', default: '2' },
@@ -45,7 +47,7 @@ export function parseArguments(argv: readonly string[]): ChaosArguments {
   return {
     killProcess: values['kill-process'],
     kills: wholeInRange('kills', values.kills, 1, 1000),
-    database: databaseOf(values.database),
+    log: logOf(values.log),
     seconds: inRange('seconds', values.seconds ?? (values['kill-process'] ? '60' : '120'), 5, 3600),
     seed: wholeInRange('seed', values.seed, 0, 2 ** 32 - 1),
     lanes: wholeInRange('lanes', values.lanes, 1, 64),
@@ -54,9 +56,10 @@ export function parseArguments(argv: readonly string[]): ChaosArguments {
   }
 }
 
-function databaseOf(name: string): ChaosArguments['database'] {
-  if (name === 'sqlite' || name === 'postgres') return name
-  throw new Error(`--database must be sqlite or postgres, not ${name}`)
+function logOf(name: string): ChaosArguments['log'] {
+  const log = LOGS.find((each) => each === name)
+  if (log === undefined) throw new Error(`--log must be ${LOGS.join(', ')}, not ${name}`)
+  return log
 }
 
 function inRange(name: string, text: string, min: number, max: number): number {

@@ -1,10 +1,12 @@
+import { Redis } from 'ioredis'
 import pg from 'pg'
 import { Database } from '../../../src/stores/sqlite/driver.ts'
+import type { RedisServer } from '../../support/servers/redis.ts'
 import type { Evidence, HandledRow, PlacedRow } from './verdict.ts'
 
 /** What the database says; the processes may be running or gone. */
 export interface EvidenceSource {
-  read(): Promise<Omit<Evidence, 'asked'>>
+  read(): Promise<Omit<Evidence, 'asked' | 'letters' | 'deleted'>>
   /** Nothing waits in the log. */
   isSettled(): Promise<boolean>
 }
@@ -19,7 +21,6 @@ function sourceOn(query: Query): EvidenceSource {
       handled: await query<HandledRow>('SELECT * FROM handled ORDER BY position'),
       billed: await ids('SELECT event_id AS id FROM billed'),
       left: await ids('SELECT id FROM heddle_event'),
-      letters: await query<{ id: string; error: string }>('SELECT event_id AS id, error FROM heddle_dead'),
     }),
     isSettled: async () => (await query('SELECT seq FROM heddle_event LIMIT 1')).length === 0,
   }
@@ -46,3 +47,43 @@ export const evidenceOnServer = (access: pg.ClientConfig): EvidenceSource =>
       await client.end()
     }
   })
+
+/** The rows are in the database, the events in the streams of Redis. */
+export const withStreams = (rows: EvidenceSource, { host, port, password }: RedisServer): EvidenceSource => {
+  async function open(): Promise<string[]> {
+    const redis = new Redis({ host, port, password, lazyConnect: true, retryStrategy: () => null })
+    redis.on('error', () => {})
+    await redis.connect()
+    try {
+      const streams = (await redis.keys('heddle:event:*')).sort()
+      const [delayed, waiting] = await Promise.all([
+        redis.zcard('heddle:delayed'),
+        Promise.all(streams.map(async (stream) => ((await isDone(redis, stream)) ? [] : [stream]))),
+      ])
+      return [...waiting.flat(), ...(delayed > 0 ? ['heddle:delayed'] : [])]
+    } finally {
+      redis.disconnect()
+    }
+  }
+  return {
+    read: async () => {
+      const inRows = await rows.read()
+      return { ...inRows, left: [...inRows.left, ...(await open())] }
+    },
+    isSettled: async () => (await rows.isSettled()) && (await open()).length === 0,
+  }
+}
+
+/** Every group that threads share has acknowledged all entries. */
+async function isDone(redis: Redis, stream: string): Promise<boolean> {
+  if ((await redis.type(stream)) !== 'stream') return true
+  const [groups, last] = await Promise.all([
+    redis.xinfo('GROUPS', stream) as Promise<unknown[][]>,
+    redis.xrevrange(stream, '+', '-', 'COUNT', 1),
+  ])
+  return groups.every((fields) => {
+    const of = (name: string) => fields[fields.indexOf(name) + 1]
+    if (String(of('name')).includes('@')) return true
+    return of('pending') === 0 && (last.length === 0 || of('last-delivered-id') === last[0]![0])
+  })
+}

@@ -7,8 +7,8 @@ import { fileURLToPath } from 'node:url'
 import { folderOf } from '../../support/folder.ts'
 import { type LogLine, spawnHeddle } from '../../support/heddle.ts'
 import { freePort } from '../../support/port.ts'
+import { SHIPPED } from '../../support/shipped-domains.ts'
 import { until } from '../../support/until.ts'
-import type { ChaosArguments } from '../arguments.ts'
 import type { Owner } from '../process-guard.ts'
 
 const DOMAINS = fileURLToPath(new URL('./domains', import.meta.url))
@@ -18,14 +18,15 @@ const TABLES = fileURLToPath(new URL('./tables', import.meta.url))
 const START_MS = 120_000
 /** Longer than a runtime takes to notice that its guardian is gone, and to drain. */
 const ORPHAN_MS = 60_000
-/** Plugins that abort the process. Each is set aside at its third time, so they take turns. */
+/** Plugins that abort the process, and that end their lane. Each is disabled at its third time, so they take turns. */
 const ABORTERS = 40
 const LOOK_MS = 20
 
 interface ServiceOptions {
   lanes: number
-  database: ChaosArguments['database']
-  /** Where the database is. */
+  /** Whose tables it has. */
+  database: 'sqlite' | 'postgres'
+  /** Where the database is, and the events. */
   env: Record<string, string>
 }
 
@@ -52,7 +53,7 @@ export class GuardedService {
     const { port, folder, aborters, lanes, database, env } = options
     this.#guard = guard
     this.url = `http://127.0.0.1:${port}`
-    this.#domains = [DOMAINS, join(TABLES, database), aborters]
+    this.#domains = [DOMAINS, SHIPPED, join(TABLES, database), aborters]
     this.#lanes = lanes
     this.#env = {
       HTTP_PORT: String(port),
@@ -65,8 +66,11 @@ export class GuardedService {
   }
 
   static async start(guard: Owner, options: ServiceOptions): Promise<GuardedService> {
-    const files = Array.from({ length: ABORTERS }, (_, n) => [`aborting/plugins/abort-${n}.js`, aborter(n)])
-    const aborters = await folderOf(guard, Object.fromEntries(files))
+    const files = Array.from({ length: ABORTERS }, (_, n) => [
+      [`aborting/plugins/abort-${n}.js`, aborter(n)],
+      [`aborting/plugins/exit-${n}.js`, exiter(n)],
+    ])
+    const aborters = await folderOf(guard, Object.fromEntries(files.flat()))
     const folder = await folderOf(guard, {})
     const service = new GuardedService(guard, { ...options, port: await freePort(), folder, aborters })
     await service.#spawn()
@@ -128,10 +132,23 @@ export class GuardedService {
     return pid !== null && signal(pid, 'SIGKILL')
   }
 
-  /** Sends a request that ends the process. */
-  async abort(): Promise<void> {
+  /** Sends a request that ends the process, or its lane alone. */
+  async abort(what: 'abort' | 'exit'): Promise<void> {
     const number = this.#aborter++ % ABORTERS
-    await this.fetch(`/abort/${number}`, { signal: AbortSignal.timeout(5000) }).catch(() => {})
+    await this.fetch(`/${what}/${number}`, { signal: AbortSignal.timeout(5000) }).catch(() => {})
+  }
+
+  /** SIGTERM; and it is started again when it has ended. */
+  async restart(): Promise<void> {
+    const guardian = this.#guardian!
+    this.#isExpected = true
+    if (guardian.exitCode === null && guardian.signalCode === null) {
+      const exited = once(guardian, 'exit')
+      guardian.kill('SIGTERM')
+      const [code, by] = await exited
+      if (code !== 0) this.faults.push(`the guardian ended with ${by ?? `code ${code}`} after SIGTERM`)
+    }
+    await this.#spawn()
   }
 
   /** Resolves when there is a runtime that is not that one. */
@@ -183,6 +200,13 @@ export class GuardedService {
 const aborter = (n: number): string => `export default class Abort${n} {
   constructor({ http }) {
     http.addEndpoint('/abort/${n}', 'GET', () => ({ length: 'x'.repeat(2 ** 27).split('').length }))
+  }
+}
+`
+
+const exiter = (n: number): string => `export default class Exit${n} {
+  constructor({ http }) {
+    http.addEndpoint('/exit/${n}', 'GET', () => process.exit(3))
   }
 }
 `

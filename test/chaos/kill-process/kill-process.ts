@@ -3,6 +3,7 @@ import type { Poster } from '../../support/clients.ts'
 import { seededRandom } from '../../support/random.ts'
 import type { ChaosArguments } from '../arguments.ts'
 import type { Owner } from '../process-guard.ts'
+import { Caretaker } from './caretaker.ts'
 import type { GuardedService } from './guarded-service.ts'
 import { KILLS, type Kill, type KillKind, killsOf } from './kills.ts'
 import { OrderBook, writeOrders } from './orders.ts'
@@ -21,33 +22,38 @@ const BOOT_FACTOR = 30
 
 /** Kills the whole process again and again while clients write, lets it settle, stops it, and judges what is left. */
 export async function killProcess(options: ChaosArguments, guard: Owner): Promise<KillReport> {
-  const { seed, seconds, kills, database } = options
+  const { seed, seconds, kills, log } = options
   const site = await makeSite(guard, options)
   const { services, evidence } = site
+  const turns = turnsOf(services)
+  const caretaker = new Caretaker(turns, seededRandom(seed))
   const book = new OrderBook()
   const stop = new AbortController()
   guard.after(async () => stop.abort())
   const clients = Array.from({ length: CLIENTS }, (_, n) =>
-    writeOrders(turnsOf(services), book, `key-${n}`, seededRandom(seed + 1 + n), stop.signal),
+    writeOrders(turns, book, `key-${n}`, seededRandom(seed + 1 + n), stop.signal),
   )
+  const caring = caretaker.work(stop.signal)
   const startedMs = performance.now()
   const killed: KillKind[] = []
-  for (const kill of killsOf(seededRandom(seed), KILLS[database])) {
+  for (const kill of killsOf(seededRandom(seed), KILLS[log])) {
     const service = services[killed.length % services.length]!
     await written(book, kill.afterWrites)
     if (killed.length >= kills || performance.now() > startedMs + seconds * 1000) break
     await sleep(kill.delayMs)
-    if (kill.kind === 'database') await site.restartDatabase()
+    if (kill.kind === 'server') await site.restartServer()
     else await strike(service, kill)
     killed.push(kill.kind)
     await service.served()
   }
   stop.abort()
-  await Promise.all(clients)
+  await Promise.all([...clients, caring])
 
   const drainStartedMs = performance.now()
-  while (!(await evidence.isSettled()) && performance.now() - drainStartedMs < SETTLE_MS) await sleep(LOOK_MS)
+  const isSettled = async () => (await caretaker.look()) === 0 && (await evidence.isSettled())
+  while (!(await isSettled()) && performance.now() - drainStartedMs < SETTLE_MS) await sleep(LOOK_MS)
   const drainSeconds = (performance.now() - drainStartedMs) / 1000
+  const letters = (await caretaker.letters()).map(({ event_id: id, error }) => ({ id, error }))
   for (const service of services) await service.stop()
   return {
     options,
@@ -58,7 +64,8 @@ export async function killProcess(options: ChaosArguments, guard: Owner): Promis
     outcomes: book.outcomes(),
     longestGapMs: book.longestGapMs,
     faultsOfProcess: services.flatMap(({ faults }) => faults),
-    verdict: judge({ asked: book.asked, ...(await evidence.read()) }),
+    healed: caretaker.healed,
+    verdict: judge({ asked: book.asked, letters, deleted: [...caretaker.deleted], ...(await evidence.read()) }),
   }
 }
 
@@ -78,7 +85,9 @@ async function written(book: OrderBook, writes: number): Promise<void> {
 async function strike(service: GuardedService, { kind, delayMs }: Kill): Promise<void> {
   const before = service.runtimePid()
   if (kind === 'plug' || kind === 'guardian') return service.killGuardian(kind === 'plug')
-  if (kind === 'abort') await service.abort()
+  if (kind === 'stop') return service.restart()
+  if (kind === 'lane') return service.abort('exit')
+  if (kind === 'abort') await service.abort('abort')
   else service.killRuntime()
   await service.replaced(before)
   if (kind !== 'boot') return

@@ -7,15 +7,18 @@ import type { Random } from '../schedule.ts'
  * - `boot`: as `runtime`, and its successor too, while it starts.
  * - `guardian`: SIGKILL of the guardian alone. The runtime notices and ends; then somebody starts both.
  * - `plug`: SIGKILL of both at once.
- * - `database`: the server of the database, as in a power cut, which starts again at once.
+ * - `lane`: a handler ends its thread.
+ * - `stop`: SIGTERM, and somebody starts it again.
+ * - `server`: that of the events, as in a power cut. It is away for some seconds.
  */
-const PROCESS_KILLS = ['runtime', 'abort', 'boot', 'guardian', 'plug'] as const
-export type KillKind = (typeof PROCESS_KILLS)[number] | 'database'
+const PROCESS_KILLS = ['runtime', 'abort', 'boot', 'guardian', 'plug', 'lane', 'stop'] as const
+export type KillKind = (typeof PROCESS_KILLS)[number] | 'server'
 
-/** Those that there are with each database. */
+/** Those that there are with each log. */
 export const KILLS = {
   sqlite: PROCESS_KILLS,
-  postgres: [...PROCESS_KILLS, 'database'],
+  postgres: [...PROCESS_KILLS, 'server'],
+  redis: [...PROCESS_KILLS, 'server'],
 } as const satisfies Record<string, readonly KillKind[]>
 
 export interface Kill {

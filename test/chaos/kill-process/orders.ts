@@ -5,13 +5,15 @@ import type { Random } from '../schedule.ts'
 
 const THINK_MS = 25
 const BACK_OFF_MS = 100
-/** Of four writes one is a note, which has no row. */
-const NOTE_EVERY = 4
+/** Of six writes one is a note, which has no row, and one a check, which may hold up its key. */
+const KINDS = ['order', 'order', 'order', 'order', 'note', 'check'] as const
+/** Of so many checks one fails until it is edited. */
+const BAD_EVERY = 8
 const MAX_DELAY_MS = 800
 
 /** One write that a client asked for, and what it was told. */
 export interface Asked {
-  readonly kind: 'order' | 'note'
+  readonly kind: (typeof KINDS)[number]
   readonly key: string
   readonly number: number
   readonly requestId: string
@@ -62,9 +64,14 @@ export async function writeOrders(
 ): Promise<void> {
   while (!stop.aborted) {
     const number = book.nextNumber()
-    const kind = random(NOTE_EVERY) === 0 ? 'note' : 'order'
+    const kind = KINDS[random(KINDS.length)]!
     const requestId = `kill-${key}-${number}`
-    const body = kind === 'note' ? { number, key, delay_ms: random(MAX_DELAY_MS) } : { number, key }
+    const body = {
+      number,
+      key,
+      ...(kind === 'note' ? { delay_ms: random(MAX_DELAY_MS) } : {}),
+      ...(kind === 'check' ? { is_bad: random(BAD_EVERY) === 0 } : {}),
+    }
     const { outcome, id } = await post(service, `/${kind}s`, body, requestId)
     const asked: Asked = { kind, key, number, requestId, outcome, eventId: id }
     book.add(asked)

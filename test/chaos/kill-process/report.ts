@@ -14,10 +14,18 @@ export interface KillReport {
   readonly gaveUp: number
   readonly outcomes: Record<string, number>
   readonly longestGapMs: number
+  /** Dead letters of bad checks that were edited and replayed, and deleted. */
+  readonly healed: { readonly edited: number; readonly deleted: number }
   /** What is wrong beside data. */
   readonly faultsOfProcess: readonly string[]
   readonly verdict: Verdict
 }
+
+const LOG_NAMES = {
+  sqlite: 'SQLite',
+  postgres: 'PostgreSQL, two processes',
+  redis: 'Redis, rows in PostgreSQL, two processes',
+} as const
 
 /** Findings of one kind that are shown; the JSON has all. */
 const SHOWN = 10
@@ -33,7 +41,7 @@ export function formatKillReport(report: KillReport): string {
   return [
     ...tableOf('kills of the process', [
       ['seed', String(options.seed)],
-      ['database', options.database === 'sqlite' ? 'SQLite' : 'PostgreSQL, two processes'],
+      ['events in', LOG_NAMES[options.log]],
       ['seconds', `${options.seconds}, and ${report.drainSeconds.toFixed(1)} until all had settled`],
       ['kills', `${killed.length}: ${listed(countOf(killed))}`],
       ['the guardian gave up, and was started again', String(report.gaveUp)],
@@ -42,6 +50,7 @@ export function formatKillReport(report: KillReport): string {
       ['acknowledged', String(acknowledged)],
       ['rows', String(rows)],
       ['events', `${events}, handled again ${repeats}`],
+      ['bad checks', `${report.healed.edited} edited and replayed, ${report.healed.deleted} deleted`],
       ['of these in flight at three deaths, and set aside as dead letters', String(setAside)],
       ...FAULTS.map((name): [string, string] => [name, String(faults[name].length)]),
     ]),

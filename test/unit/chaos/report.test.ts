@@ -6,7 +6,7 @@ import { type Fault, faultsOf, LETHAL, TROUBLE } from '../../chaos/schedule.ts'
 import { seededRandom } from '../../support/random.ts'
 
 const REPORT: Report = {
-  options: { seconds: 10, seed: 42, lanes: 2, gap: 9, killProcess: false, database: 'sqlite', kills: 1000, json: null },
+  options: { seconds: 10, seed: 42, lanes: 2, gap: 9, killProcess: false, log: 'sqlite', kills: 1000, json: null },
   node: 'v22.0.0',
   drainSeconds: 1.25,
   startedAt: '2026-01-01T00:00:00.000Z',
@@ -70,7 +70,7 @@ test('two minutes, two lanes and a new seed are the default', () => {
   assert.deepEqual(rest, {
     killProcess: false,
     kills: 1000,
-    database: 'sqlite',
+    log: 'sqlite',
     seconds: 120,
     lanes: 2,
     gap: 8,
@@ -85,14 +85,14 @@ test('what is given is taken', () => {
   const wanted = {
     killProcess: true,
     kills: 4,
-    database: 'postgres',
+    log: 'postgres',
     seconds: 10.5,
     seed: 42,
     lanes: 3,
     gap: 2,
     json: 'report.json',
   }
-  assert.deepEqual(parseArguments(['--kill-process', '--kills', '4', '--database', 'postgres', ...given]), wanted)
+  assert.deepEqual(parseArguments(['--kill-process', '--kills', '4', '--log', 'postgres', ...given]), wanted)
 })
 
 test('what is out of range or unknown is refused', () => {
@@ -105,7 +105,7 @@ test('what is out of range or unknown is refused', () => {
     ['--lanes', '0'],
     ['--gap', 'NaN'],
     ['--kills', '0'],
-    ['--database', 'mysql'],
+    ['--log', 'mysql'],
     ['--fast'],
   ])
     assert.throws(() => parseArguments(given), given.join(' '))

@@ -27,6 +27,7 @@ const whole = (): { -readonly [Name in keyof Evidence]: Evidence[Name][number][]
   billed: ['p1', 'p2', 'p3'],
   left: [],
   letters: [],
+  deleted: [],
 })
 
 function found(evidence: Evidence): Partial<Record<FaultName, readonly string[]>> {

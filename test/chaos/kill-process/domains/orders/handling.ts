@@ -1,7 +1,7 @@
 import type { EventMeta, Queryable } from '#heddle'
 
-/** A subscriber that outlasts a restart of the database. */
-export const PATIENT = { retries: 30, backoffMs: 50 }
+/** So few attempts are over before a server that was killed is back: that it was away costs none of them. */
+export const PATIENT = { retries: 4, backoffMs: 50 }
 
 /** The payload of all events here. */
 export interface Order {
