@@ -12,7 +12,7 @@ const env = {
 }
 
 /**
- * `pm2 start deploy/elastic.config.cjs`: two workers that share one port, and one beat. Only a supervisor needs the beat's port.
+ * `pm2 start deploy/elastic.config.cjs`: two workers that share one port, and one leader. Only a supervisor needs the leader's port.
  * Migrate first: README.md in this folder has the order.
  */
 module.exports = {
@@ -20,9 +20,9 @@ module.exports = {
     { ...apps[0], name: 'heddle-worker', env: { ...apps[0].env, ...env } },
     {
       ...apps[0],
-      name: 'heddle-beat',
+      name: 'heddle-leader',
       instances: 1,
-      env: { ...env, SCHEDULER_ENABLED: 'true', HTTP_PORT: process.env.BEAT_PORT || '8010' },
+      env: { ...env, SCHEDULER_ENABLED: 'true', HTTP_PORT: process.env.LEADER_PORT || '8010' },
     },
   ],
 }

@@ -119,7 +119,7 @@ function renamed(text: string, name: string): string {
     .join('\n')
 }
 
-const NAME_IN_COMMENTS = /\bheddle(?=-(?:worker|beat|migrate)\b|\.example\.com|\.conf)|(?<=secret generic )heddle\b/g
+const NAME_IN_COMMENTS = /\bheddle(?=-(?:worker|leader|migrate)\b|\.example\.com|\.conf)|(?<=secret generic )heddle\b/g
 
 /** Neither needs quotes that a name with a dash would. */
 const isDatabaseName = (code: string): boolean => /(?:_USER|_DATABASE|POSTGRES_DB): heddle$|-U, heddle/.test(code)

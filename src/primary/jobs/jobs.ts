@@ -7,8 +7,8 @@ import type { LogDatabase } from '../../runtime/event-log/log-database.ts'
 import { runJob } from '../../runtime/host/jobs.ts'
 import type { Lane } from '../dispatch/lane.ts'
 import { POISON_DEATHS } from '../events/hub.ts'
-import { Beat } from './beat.ts'
 import { JobClock, type JobClockOptions, type RunEnd } from './job-clock.ts'
+import { LeaderElection } from './leader.ts'
 import { StoredJobs } from './stored-jobs.ts'
 
 interface Run {
@@ -36,7 +36,7 @@ export interface JobsOptions {
 /** Runs the jobs of the process: each in one thread, the primary or one of the lanes that host its plugin. */
 export class Jobs {
   readonly #clock: JobClock
-  readonly #beat: Beat
+  readonly #election: LeaderElection
   readonly #options: JobsOptions
   #store: StoredJobs | null = null
   #startedMs = 0
@@ -58,10 +58,10 @@ export class Jobs {
       maxDeaths: POISON_DEATHS,
       obstacleTo: (key) => this.#obstacleTo(key),
       run: (key, run) => this.#run(key, run),
-      onRefused: () => this.#beat.doubt(),
+      onRefused: () => this.#election.doubt(),
       log,
     })
-    this.#beat = new Beat({
+    this.#election = new LeaderElection({
       database,
       onElected: (...elected) => this.#lead(...elected),
       onLost: () => this.#clock.standBy(),
@@ -169,7 +169,7 @@ export class Jobs {
     if (!isStored()) return this.#clock.start()
     this.#startedMs = Date.now()
     this.#clock.standBy()
-    this.#beat.start()
+    this.#election.start()
   }
 
   /** This process is the one that fires the jobs. @throws DbError */
@@ -204,7 +204,7 @@ export class Jobs {
 
   async stop(): Promise<void> {
     await this.#clock.stop()
-    await this.#beat.stop()
+    await this.#election.stop()
   }
 }
 

@@ -70,8 +70,8 @@ interface StoredJobsOptions {
 }
 
 /**
- * The jobs in the database, for the one process that fires them: the beat. Each row has the fence of the beat that has placed it, and every
- * statement of a beat names its own: one that has stood still while another was elected changes no row, and so begins no run.
+ * The jobs in the database, for the one process that fires them: the leader. Each row has the fence of the leader that has placed it, and every
+ * statement of a leader names its own: one that has stood still while another was elected changes no row, and so begins no run.
  */
 export class StoredJobs implements JobStore {
   readonly fence: number

@@ -17,7 +17,7 @@ export const SLOT = '(hashtext(key) & 63)'
  *
  * - `heddle_job`: one row a job, `name` is `<plugin>/<job>`. `due_ms`: when it runs next; null: a date that is over. On a file the runs of
  *   `cron` and `every` with `missed: 'skip'` are not written one by one: there `due_ms` is one of their times. `last_due_ms`: the time of
- *   its last run that was written. `fence`: that of the beat that has placed it. `attempts`: how often the run that is due has begun.
+ *   its last run that was written. `fence`: that of the leader that has placed it. `attempts`: how often the run that is due has begun.
  *   `as_of_ms`: since when it is known as it stands. `gone_ms`: since when nobody registers it; null while somebody does.
  * - `heddle_lease`: who may do what one process alone does. The row `beat` is that of the process that fires jobs: `holder` its own random id,
  *   `identity` where it runs, as JSON. `fence` grows with each election.

@@ -34,12 +34,12 @@ test('of several processes on one database one runs the jobs, and another when i
   const both = await Promise.all([stage.start(), stage.start()])
   const never = await stage.start({ SCHEDULER_ENABLED: 'false' })
   await until(async () => (await stage.runs('second')).length >= 2, 'some runs')
-  const [beat, other] = (await firesHere(both[0])) ? both : [both[1], both[0]]
+  const [leader, other] = (await firesHere(both[0])) ? both : [both[1], both[0]]
   for (const heddle of [other, never]) {
     for (const job of await jobsOf(heddle!))
       assert.deepEqual([job.fires_here, job.next_run, job.runs], [false, null, 0])
   }
-  assert.equal(await beat!.stop(), 0)
+  assert.equal(await leader!.stop(), 0)
   await until(async () => ticksBy(await stage.runs(), other!).length > 2, 'the other one', FAILOVER_MS)
   // Killed, it is known to be dead on this machine: the next one need not wait for the end of its lease.
   await kill(other!)
@@ -50,7 +50,7 @@ test('of several processes on one database one runs the jobs, and another when i
   assert.equal(runs.filter(({ name }) => name === 'bill').length, 1)
   assert.equal(runs.filter(({ pid }) => pid === never.process.pid).length, 0)
   assert.deepEqual(
-    [beat!, other!, next].map((heddle) => [...new Set(ticksBy(runs, heddle).map(({ fence }) => fence))]),
+    [leader!, other!, next].map((heddle) => [...new Set(ticksBy(runs, heddle).map(({ fence }) => fence))]),
     [[1], [2], [3]],
   )
   assert.deepEqual(await Promise.all([next.stop(), never.stop()]), [0, 0])
@@ -75,24 +75,24 @@ test('a process that stood still while another was elected runs nothing twice wh
   if (stage === null) return
   const both = await Promise.all([stage.start(), stage.start()])
   await until(async () => (await stage.runs('tick')).length >= 5, 'some runs')
-  const [beat, other] = (await firesHere(both[0])) ? both : [both[1], both[0]]
-  beat!.process.kill('SIGSTOP')
+  const [leader, other] = (await firesHere(both[0])) ? both : [both[1], both[0]]
+  leader!.process.kill('SIGSTOP')
   try {
     await until(async () => ticksBy(await stage.runs(), other!).length > 2, 'the other one', FAILOVER_MS)
     await until(async () => (await stage.runs('bill')).length > 0, 'the date', FAILOVER_MS)
   } finally {
-    beat!.process.kill('SIGCONT')
+    leader!.process.kill('SIGCONT')
   }
-  await until(async () => !(await firesHere(beat!)), 'it knows', FAILOVER_MS)
+  await until(async () => !(await firesHere(leader!)), 'it knows', FAILOVER_MS)
   const before = ticksBy(await stage.runs(), other!).length
   await until(async () => ticksBy(await stage.runs(), other!).length > before + 20, 'more runs')
   const runs = await stage.runs()
   assertEachOnce(runs)
   assert.equal(runs.filter(({ name }) => name === 'bill').length, 1)
-  const ranLast = Math.max(...ticksBy(runs, beat!).map(({ due }) => due))
+  const ranLast = Math.max(...ticksBy(runs, leader!).map(({ due }) => due))
   const ranFirst = Math.min(...ticksBy(runs, other!).map(({ due }) => due))
   assert.ok(ranLast < ranFirst, 'the frozen one ran nothing after the other had begun')
-  assert.deepEqual(await Promise.all([beat!.stop(), other!.stop()]), [0, 0])
+  assert.deepEqual(await Promise.all([leader!.stop(), other!.stop()]), [0, 0])
 })
 
 test(

@@ -7,22 +7,22 @@ import { until } from '../../support/until.ts'
 
 const DOMAINS = [fixture('deployed')]
 
-test('jobs fire on the beat alone, once whatever the number of lanes, and never beside themselves', async (t) => {
-  const [beat, other] = await Promise.all(
+test('jobs fire on the leader alone, once whatever the number of lanes, and never beside themselves', async (t) => {
+  const [leader, other] = await Promise.all(
     ['true', 'false'].map((enabled) =>
       startHeddle(t, { domains: DOMAINS, lanes: 3, env: { SCHEDULER_ENABLED: enabled } }),
     ),
   )
-  const jobsOf = async (heddle: typeof beat): Promise<JobInfo[]> => (await heddle!.json('/jobs')).body.jobs
-  const lines = (message: string) => beat!.logs.filter(({ msg }) => msg === message)
+  const jobsOf = async (heddle: typeof leader): Promise<JobInfo[]> => (await heddle!.json('/jobs')).body.jobs
+  const lines = (message: string) => leader!.logs.filter(({ msg }) => msg === message)
   await until(() => lines('tick').length >= 8 && lines('long ends').length >= 3, 'some runs')
 
   const ticks = lines('tick').map(({ time }) => time as number)
   const tookMs = ticks.at(-1)! - ticks[0]!
   assert.ok(ticks.length <= tookMs / 100 + 2, `${ticks.length} runs in ${tookMs} ms`)
-  const long = beat!.logs.map(({ msg }) => msg).filter((msg) => msg.startsWith('long '))
+  const long = leader!.logs.map(({ msg }) => msg).filter((msg) => msg.startsWith('long '))
   for (const [n, msg] of long.entries()) assert.equal(msg, n % 2 === 0 ? 'long begins' : 'long ends')
-  const [skipping] = (await jobsOf(beat)).filter(({ name }) => name === 'long')
+  const [skipping] = (await jobsOf(leader)).filter(({ name }) => name === 'long')
   assert.ok(skipping!.skipped > 0)
 
   const idle = await jobsOf(other)

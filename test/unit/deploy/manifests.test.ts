@@ -47,7 +47,7 @@ function environments(): Record<string, Record<string, string>> {
     const own = spec.template.spec.containers[0].env.map(({ name, value }: Manifest) => [name, value ?? metadata.name])
     all[`kubernetes ${metadata.name}`] = { ...shared, ...Object.fromEntries(own) }
   }
-  const instances = { 'worker-1': 'HTTP_PORT=8001', beat: 'HTTP_PORT=8010 SCHEDULER_ENABLED=true' }
+  const instances = { 'worker-1': 'HTTP_PORT=8001', leader: 'HTTP_PORT=8010 SCHEDULER_ENABLED=true' }
   for (const [instance, ownLines] of Object.entries(instances)) {
     all[`systemd ${instance}`] = { ...unitEnvironment('heddle@.service', instance), ...pairs(ownLines), ...SECRETS }
   }
@@ -79,20 +79,20 @@ for (const [name, env] of Object.entries(environments())) {
   })
 }
 
-test('everywhere only the migration step migrates, only the beat fires jobs, and replicas share events by streams', () => {
+test('everywhere only the migration step migrates, only the leader fires jobs, and replicas share events by streams', () => {
   for (const [name, { dbAutoMigrate, schedulerEnabled, eventBusDriver }] of Object.entries(settingsOf)) {
     assert.equal(dbAutoMigrate, name.includes('migrate'), name)
     if (name.includes('migrate')) continue
-    assert.equal(schedulerEnabled, name.includes('beat'), name)
+    assert.equal(schedulerEnabled, name.includes('leader'), name)
     assert.equal(eventBusDriver, 'keyvalue_streams', name)
   }
   assert.equal(
     Object.keys(settingsOf).filter((name) => name.startsWith('compose') && name.includes('worker')).length,
     2,
   )
-  const beat = named('Deployment', 'heddle-beat').spec
-  assert.equal(beat.replicas, 1)
-  assert.deepEqual(beat.strategy, { type: 'Recreate' })
+  const leader = named('Deployment', 'heddle-leader').spec
+  assert.equal(leader.replicas, 1)
+  assert.deepEqual(leader.strategy, { type: 'Recreate' })
 })
 
 test('every way of deploying closes /system, and keeps its health on the public port', () => {
@@ -164,7 +164,7 @@ test('requests go to the workers alone, and selectors find what they mean', () =
   for (const { metadata, spec } of ofKind('Deployment')) {
     assert.deepEqual(spec.selector.matchLabels, labels(metadata.name))
   }
-  assert.notDeepEqual(labels('heddle-beat'), labels('heddle-worker'))
+  assert.notDeepEqual(labels('heddle-leader'), labels('heddle-worker'))
 })
 
 test('probes ask for endpoints that there are, liveness never for what a database does', () => {
@@ -191,7 +191,7 @@ test('whoever stops a process waits until it has ended by itself', () => {
   for (const { spec } of ofKind('Deployment')) {
     assert.ok(spec.template.spec.terminationGracePeriodSeconds * 1000 > SHUTDOWN_MS)
   }
-  for (const name of ['worker-1', 'worker-2', 'beat']) {
+  for (const name of ['worker-1', 'worker-2', 'leader']) {
     assert.ok(Number.parseInt(compose.services[name].stop_grace_period, 10) * 1000 > SHUTDOWN_MS, name)
   }
   for (const unit of ['heddle.service', 'heddle@.service'])
@@ -245,7 +245,7 @@ test('containers run without root and without a file system that they could chan
     assert.deepEqual(containers[0].volumeMounts, [{ name: 'tmp', mountPath: '/tmp' }])
     assert.deepEqual(volumes, [{ name: 'tmp', emptyDir: {} }])
   }
-  for (const name of ['migrate', 'worker-1', 'worker-2', 'beat']) {
+  for (const name of ['migrate', 'worker-1', 'worker-2', 'leader']) {
     const { read_only, tmpfs, cap_drop } = compose.services[name]
     assert.deepEqual([read_only, tmpfs, cap_drop], [true, ['/tmp'], ['ALL']], name)
   }
@@ -255,7 +255,7 @@ test('the migration comes before the replicas, the replicas before the proxy', (
   const { services } = compose
   assert.deepEqual(services.migrate.command, ['--boot-tool', 'db'])
   assert.deepEqual(named('Job', 'heddle-migrate').spec.template.spec.containers[0].args, ['--boot-tool', 'db'])
-  for (const name of ['worker-1', 'worker-2', 'beat']) {
+  for (const name of ['worker-1', 'worker-2', 'leader']) {
     assert.equal(services[name].depends_on.migrate.condition, 'service_completed_successfully', name)
     assert.equal(services[name].depends_on.redis.condition, 'service_healthy', name)
   }

@@ -38,7 +38,7 @@ async function database(t: TestContext): Promise<LogDatabase> {
   return db
 }
 
-/** The jobs as a process sees them that has become the beat. @param bootMs by the database's clock */
+/** The jobs as a process sees them that has become the leader. @param bootMs by the database's clock */
 async function elected(db: LogDatabase, fence: number, bootMs = 0, logs: string[] = []): Promise<StoredJobs> {
   const stored = new StoredJobs({
     database: db,
@@ -74,27 +74,27 @@ test('a date that waits is set anew by a process that booted later, and by no ot
 test('a date that has run is over for processes that were there, and another one for those that come', async (t) => {
   const db = await database(t)
   const bootMs = Date.now() - 1000
-  const beat = await elected(db, 1, bootMs)
-  const { dueMs } = (await beat.place(KEY, at(0)))!
+  const leader = await elected(db, 1, bootMs)
+  const { dueMs } = (await leader.place(KEY, at(0)))!
   assert.equal(dueMs, 0)
-  assert.equal(await beat.claim(KEY, at(0), { dueMs: 0, nextMs: null, attempt: 1 }), true)
-  await beat.done(KEY)
+  assert.equal(await leader.claim(KEY, at(0), { dueMs: 0, nextMs: null, attempt: 1 }), true)
+  await leader.done(KEY)
   assert.deepEqual(await (await elected(db, 2, bootMs)).place(KEY, at(5)), { dueMs: null, attempts: 1 })
   assert.deepEqual(await (await elected(db, 3, Date.now() + 60_000)).place(KEY, at(0)), { dueMs: null, attempts: 1 })
   assert.deepEqual(await (await elected(db, 4, Date.now() + 60_000)).place(KEY, at(5)), { dueMs: 5, attempts: 0 })
 })
 
-test('a beat from before places and claims nothing', async (t) => {
+test('a leader from before places and claims nothing', async (t) => {
   const db = await database(t)
-  const [old, beat] = [await elected(db, 1), await elected(db, 2)]
+  const [old, leader] = [await elected(db, 1), await elected(db, 2)]
   const run = { dueMs: LATER_MS, nextMs: null, attempt: 1 }
   assert.ok(await old.place(KEY, at(LATER_MS)))
-  assert.ok(await beat.place(KEY, at(LATER_MS)))
+  assert.ok(await leader.place(KEY, at(LATER_MS)))
   assert.equal(await old.claim(KEY, at(LATER_MS), run), false)
   assert.equal(await old.place(KEY, at(LATER_MS)), null)
   await old.done(KEY)
-  assert.equal(await beat.claim(KEY, at(LATER_MS), run), true)
-  assert.deepEqual(await beat.place(KEY, at(LATER_MS)), { dueMs: LATER_MS, attempts: 1 })
+  assert.equal(await leader.claim(KEY, at(LATER_MS), run), true)
+  assert.deepEqual(await leader.place(KEY, at(LATER_MS)), { dueMs: LATER_MS, attempts: 1 })
 })
 
 test('a date that processes have ended in is tried three times', async (t) => {
@@ -102,9 +102,9 @@ test('a date that processes have ended in is tried three times', async (t) => {
   const logs: string[] = []
   const placements: (number | null)[] = []
   for (const attempt of [1, 2, 3]) {
-    const beat = await elected(db, attempt, 0, logs)
-    placements.push((await beat.place(KEY, at(LATER_MS)))!.dueMs)
-    await beat.claim(KEY, at(LATER_MS), { dueMs: LATER_MS, nextMs: null, attempt })
+    const leader = await elected(db, attempt, 0, logs)
+    placements.push((await leader.place(KEY, at(LATER_MS)))!.dueMs)
+    await leader.claim(KEY, at(LATER_MS), { dueMs: LATER_MS, nextMs: null, attempt })
   }
   placements.push((await (await elected(db, 4, 0, logs)).place(KEY, at(LATER_MS)))!.dueMs)
   assert.deepEqual(placements, [LATER_MS, LATER_MS, LATER_MS, null])

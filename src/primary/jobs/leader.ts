@@ -7,21 +7,21 @@ import type { LogDatabase } from '../../runtime/event-log/log-database.ts'
 import { CLOCK_MS } from '../../runtime/event-log/tables.ts'
 import { isKnownDead, ownIdentity, type ProcessIdentity } from '../streams/process-identity.ts'
 
-/** How long the beat counts as living after its last renewal, by the database's clock, milliseconds. */
+/** How long the leader counts as living after its last renewal, by the database's clock, milliseconds. */
 export const LEASE_MS = 10_000
 /** A lease that is the same for so long, by this process's steady clock, has lapsed: the database's clock was set back, or somebody else has written it. */
 const STILL_MS = 2 * LEASE_MS
-/** How often the beat renews, milliseconds. */
+/** How often the leader renews, milliseconds. */
 const RENEW_MS = 3000
-/** How often the others look whether there is a beat, milliseconds. */
+/** How often the others look whether there is a leader, milliseconds. */
 const LOOK_MS = 1000
 
-export interface BeatOptions {
+export interface LeaderElectionOptions {
   /** Null while it cannot be used. */
   database: () => LogDatabase | null
   /**
-   * This process is the beat.
-   * @param fence greater than that of any beat before
+   * This process is the leader.
+   * @param fence greater than that of any leader before
    * @param bootMs when this process looked at the database for the first time, by the database's clock
    */
   onElected: (database: LogDatabase, fence: number, bootMs: number) => Promise<void>
@@ -42,22 +42,22 @@ interface LeaseRow {
  * The lease alone does not keep a process that stands still from firing when it wakes: the fence does, which each claim of a run names.
  * A file belongs to one process: there the last that comes has the lease until it ends, and nothing is renewed.
  */
-export class Beat {
-  readonly #options: BeatOptions
+export class LeaderElection {
+  readonly #options: LeaderElectionOptions
   readonly #task = new RepeatingTask(() => this.#look())
   readonly #holder = randomUUID()
   readonly #identity = JSON.stringify(ownIdentity())
   /** 0: another process has the lease. */
   #fence = 0
   #bootMs = 0
-  /** It has been the beat: on a file it leaves the lease to the one that came after it, as long as that one lives. */
+  /** It has been the leader: on a file it leaves the lease to the one that came after it, as long as that one lives. */
   #hasHeld = false
   #renewedMs = 0
   /** The lease of another one on a server, and since when it is as it is. */
   #seen = { lease: '', sinceMs: 0 }
   #fault: string | null = null
 
-  constructor(options: BeatOptions) {
+  constructor(options: LeaderElectionOptions) {
     this.#options = options
   }
 
@@ -65,7 +65,7 @@ export class Beat {
     this.#task.start(0)
   }
 
-  /** A claim was refused: perhaps another process is the beat. Looks again. */
+  /** A claim was refused: perhaps another process is the leader. Looks again. */
   doubt(): void {
     if (this.#fence === 0) return
     this.#fence = 0

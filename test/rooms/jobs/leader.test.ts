@@ -23,14 +23,14 @@ test('of two processes that know the same jobs the one with SCHEDULER_ENABLED ru
     'work/plugins/work.ts': plugin('Work', 'worker'),
     'work/plugins/sweep.ts': plugin('Sweep', 'primary'),
   })
-  const [beat, other] = await Promise.all(
+  const [leader, other] = await Promise.all(
     ['true', 'false'].map((enabled) => startHeddle(t, { domains: [folder], env: { SCHEDULER_ENABLED: enabled } })),
   )
   const lines = (heddle: Heddle, message: string) => heddle.logs.filter(({ msg }) => msg === message)
-  await until(() => lines(beat!, 'poll').length >= 20 && lines(beat!, 'second').length >= 2, 'some runs')
+  await until(() => lines(leader!, 'poll').length >= 20 && lines(leader!, 'second').length >= 2, 'some runs')
   for (const thread of ['worker', 'primary']) {
     const [here, there] = (await Promise.all(
-      [beat, other].map(async (heddle) => (await heddle!.json(`/${thread}/jobs`)).body.jobs),
+      [leader, other].map(async (heddle) => (await heddle!.json(`/${thread}/jobs`)).body.jobs),
     )) as [JobInfo[], JobInfo[]]
     assert.equal(here.length, 6)
     assert.ok(here.every(({ fires_here, runs }) => fires_here && runs > 0))
@@ -46,10 +46,10 @@ test('of two processes that know the same jobs the one with SCHEDULER_ENABLED ru
     [],
   )
   assert.deepEqual(
-    lines(beat!, 'once')
+    lines(leader!, 'once')
       .map(({ identity }) => identity)
       .sort(),
     ['work.Sweep', 'work.Work'],
   )
-  assert.deepEqual(await Promise.all([beat!.stop(), other!.stop()]), [0, 0])
+  assert.deepEqual(await Promise.all([leader!.stop(), other!.stop()]), [0, 0])
 })
