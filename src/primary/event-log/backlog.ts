@@ -151,7 +151,7 @@ export class Backlog {
     // Rows that are taken as they are read are as they were left.
     if (this.#returned[0] !== returned || (isStale && epoch === 0)) return
     if (rows.length > 0) returned.after = Number(rows.at(-1)!.row.seq)
-    await take(rows)
+    await take(epoch === 0 ? rows : asNew(rows))
     if (rows.length === PAGE_ROWS || this.#returned[0] !== returned) return
     this.#returned.shift()
     // Where several processes share the log, those that are at hand have not been read with the others: they are younger.
@@ -225,12 +225,14 @@ export class Backlog {
   async #readLeft(take: PageTaker): Promise<void> {
     const { log, shared } = this.#options
     const others = shared()
-    if (others !== null) return take(await others.nextLeft())
+    if (others !== null) return take(asNew(await others.nextLeft()))
     const { from, last } = this.#left
     const turns = this.#turns
     const rows = await readAfter(log.database, from, last)
     if (turns !== this.#turns) return
     this.#left.from = rows.length < PAGE_ROWS ? last : Number(rows.at(-1)!.row.seq)
-    await take(rows)
+    await take(asNew(rows))
   }
 }
+
+const asNew = (rows: readonly StoredRow[]): StoredRow[] => rows.map((row) => ({ ...row, isNew: true }))

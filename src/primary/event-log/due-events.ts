@@ -1,6 +1,8 @@
 import { TimeHeap } from '../../core/collections/time-heap.ts'
 import { andOwned } from '../../runtime/event-log/event-rows.ts'
 import type { LogDatabase } from '../../runtime/event-log/log-database.ts'
+import type { EventFrame } from '../../transport/frames/event-frame.ts'
+import type { WaitingDelivery } from '../../transport/log-changes.ts'
 
 /** Of events that are due within this time the positions are here; what is due later is in the table alone. Milliseconds. */
 export const DUE_AHEAD_MS = 30_000
@@ -8,11 +10,13 @@ export const DUE_AHEAD_MS = 30_000
 const LOOK_AHEAD_MS = 20_000
 /** Pause before the table is looked at again after it could not be read, milliseconds. */
 const RETRY_MS = 1000
+/** A retry that is due later than this leaves the hub until then, milliseconds. */
+const RETRY_LEAVES_MS = 1000
 /** Positions that are read in one step: the index alone has them. */
 const PAGE = 1000
 
 /**
- * Stored events that wait for their time: in the log, and not in the hub. Here are the positions of those that are due soon.
+ * Stored events that wait for their time, or deliveries of them for their next attempt: in the log, and not in the hub. Here are the positions of those that are due soon.
  *
  * An event that comes before the table has been read up to its time is found there; one that comes after is kept here. So none is missed, and one
  * that is found twice is delivered once: its position is known by then.
@@ -29,8 +33,8 @@ export class DueEvents {
   #notBeforeMs = 0
   /** Up to this time events have been let go. */
   #movedMs = 0
-  /** Events that have been let go and are not delivered yet. */
-  readonly #moved = new Set<number>()
+  /** Events of which deliveries wait for their next attempt, until they are here again. The index of the times does not have them. */
+  readonly #retries = new Set<number>()
   #timer: NodeJS.Timeout | undefined
   #timerMs = Number.POSITIVE_INFINITY
   readonly #onDue: () => void
@@ -61,15 +65,43 @@ export class DueEvents {
   /** Keeps an event that is stored until it is due. @returns false when it may go: what is due then has been let go */
   keep(dueMs: number, seq: number): boolean {
     if (dueMs <= this.#movedMs) return false
-    if (dueMs <= this.#aheadMs) this.add(dueMs, seq)
+    if (dueMs <= this.#aheadMs) this.#add(dueMs, seq)
     else this.#later++
     return true
   }
 
-  /** Keeps an event whose next attempt is due then: the index of the times does not have it. */
-  add(dueMs: number, seq: number): void {
+  /** Keeps an event of which a delivery is tried again then. @returns false when that is so soon that it stays in the hub */
+  keepRetry(dueMs: number, seq: number): boolean {
+    if (dueMs - Date.now() < RETRY_LEAVES_MS) return false
+    this.#retries.add(seq)
+    this.#add(dueMs, seq)
+    return true
+  }
+
+  /** Keeps an event that was read when the next attempts of all its deliveries are due later, and nothing waits behind it. */
+  keepRead({ seq, key }: EventFrame, left: readonly WaitingDelivery[] | null): boolean {
+    if (key !== null || left === null || left.length === 0) return false
+    if (left.some(({ deaths }) => deaths > 0)) return false
+    return this.keepRetry(Math.min(...left.map(({ dueMs }) => dueMs)), seq)
+  }
+
+  #add(dueMs: number, seq: number): void {
     this.#soon.push(dueMs, seq)
     this.#wake()
+  }
+
+  /** True while deliveries of some event wait for their next attempt. */
+  get hasRetries(): boolean {
+    return this.#retries.size > 0
+  }
+
+  isRetry(seq: number): boolean {
+    return this.#retries.has(seq)
+  }
+
+  /** Its deliveries are here again. */
+  retried(seq: number): void {
+    this.#retries.delete(seq)
   }
 
   /** A lane is gone: perhaps it has stored events that it could not hand on. */
@@ -104,16 +136,9 @@ export class DueEvents {
   *due(nowMs: number): Generator<number> {
     this.#movedMs = nowMs
     while (this.#soon.firstMs <= nowMs) {
-      const seq = this.#soon.shift()!
-      this.#moved.add(seq)
-      yield seq
+      yield this.#soon.shift()!
     }
     this.#wake()
-  }
-
-  /** The event is delivered, or gone. @returns true when it has waited here: it was recorded when it was published */
-  take(seq: number): boolean {
-    return this.#moved.delete(seq)
   }
 
   #wake(): void {

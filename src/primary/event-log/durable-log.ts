@@ -69,6 +69,8 @@ export class DurableLog {
   readonly #trials: Trials
   #reconciler: Reconciler | null = null
   #hasAdopted = false
+  /** Positions of events that this process has stored and not recorded: they are when they are read. */
+  readonly #unrecorded = new Set<number>()
   readonly #relay: Relay | null
   readonly #storeTrial: StoreTrial
   readonly #setAside: SetAside
@@ -94,8 +96,7 @@ export class DurableLog {
       report: (message) => report('WARNING', message),
     })
     const [groups, writer] = [this.#groups, this.#writer]
-    const onAway = (dueMs: number, seq: number): void => this.#due.add(dueMs, seq)
-    this.#events = new StoredEvents(writer, log.memory, hub.parked, groups, onAway)
+    this.#events = new StoredEvents(writer, log.memory, hub.parked, groups, this.#due)
     this.#relay = options.relay === null ? null : new Relay({ send: options.relay, report })
     // A broker knows its groups itself.
     if (this.#relay === null) hub.groups = groups
@@ -106,7 +107,7 @@ export class DurableLog {
       written: () => writer.written(),
       awaiting: (event, group) => this.#events.awaiting(event, group),
       isUncertain: () => this.#reconciler?.isUncertain === true,
-      hasUnwritten: () => this.#events.away.size > 0,
+      hasUnwritten: () => this.#due.hasRetries,
       collectLeavers: (leavers) => this.#events.collectLeavers(leavers),
     })
     this.#trials = new Trials({
@@ -238,9 +239,12 @@ export class DurableLog {
     }
     if (this.#knows(event.seq) || (this.#isEnding && this.#relay === null)) return
     const { timestampMs, delayMs, ttlMs } = event
-    if (delayMs > 0 && this.#keepsUntilDue(event, Math.ceil(timestampMs + delayMs)))
-      this.#options.hub.record(event, origin)
-    else if (this.#mustWait(event)) this.#backlog.pass(event.seq)
+    // Not all subscribers are known before.
+    if (!this.#hasAdopted) this.#unrecorded.add(event.seq)
+    else if (this.#relay === null) this.#options.hub.record(event, origin)
+    const isKept = delayMs > 0 && this.#keepsUntilDue(event, Math.ceil(timestampMs + delayMs))
+    if (isKept) return this.#countWaiting()
+    if (this.#mustWait(event)) this.#backlog.pass(event.seq)
     else return this.#deliver(event, ttlMs === 0 ? 0 : timestampMs + delayMs + ttlMs, origin, null)
     this.#countWaiting()
   }
@@ -268,10 +272,7 @@ export class DurableLog {
 
   #deliver(event: EventFrame, expiresMs: number, origin: SubscriberThread | null, stored: StoredRow | null): void {
     const left = stored?.left ?? null
-    // What an earlier process has published was not recorded here.
     const { seq } = event
-    const hasWaited = this.#due.take(seq) && seq > this.#backlog.leftUpTo
-    const isRecorded = this.#held.take(seq) || hasWaited || stored?.isRecorded === true
     const absent = this.#relay === null ? this.#groups.waitedFor(event.event, stored) : []
     const entry = this.#events.begin({ seq, event: event.event, left, absent })
     entry.isTaken = stored?.isTaken === true
@@ -284,7 +285,6 @@ export class DurableLog {
     // Not of a replay, which has a position of this process.
     if (seq <= this.#backlog.leftUpTo) entry.deaths = this.#options.deathsOf?.(event.id) ?? 0
     if (left === null) this.#shared?.deliver(event.event, entry)
-    if (!isRecorded) this.#options.hub.record(event, origin)
     this.#options.hub.take(hubEventOf(event, expiresMs, this.#events), left)
     if (absent.length > 0) {
       this.#events.waitForAbsent(entry, left)
@@ -340,14 +340,13 @@ export class DurableLog {
       const live = this.#events.live(event.seq)
       if (live !== undefined && this.#deliverBack(live, event, stored)) continue
       if (this.#events.knows(event.seq)) continue
+      const isUnrecorded = this.#unrecorded.delete(event.seq) || stored.isNew === true
+      if (isUnrecorded && this.#relay === null) this.#options.hub.record(event, null)
       const dueMs = Number(row.due_ms)
-      if (dueMs > 0 && this.#keepsUntilDue(event, dueMs)) {
-        this.#recordAdopted(event, stored)
-        continue
-      }
+      if (dueMs > 0 && this.#keepsUntilDue(event, dueMs)) continue
       event.delayMs = Math.max(0, dueMs - Date.now())
       this.#held.learnReplay(event.seq)
-      if (this.#relay === null && this.#events.away.keeps(event, stored.left)) this.#recordAdopted(event, stored)
+      if (this.#relay === null && this.#due.keepRead(event, stored.left)) this.#countWaiting()
       else this.#deliver(event, Number(row.expires_ms), null, stored)
     }
   }
@@ -356,17 +355,12 @@ export class DurableLog {
   #deliverBack(live: StoredEvent, event: EventFrame, { row, left }: StoredRow): boolean {
     const { hub } = this.#options
     const isHere = (group: string): boolean => hub.hasConsumer(event.event, group)
-    const shares = live.sharesBack(this.#held.take(event.seq), left, isHere)
+    const shares = live.sharesBack(left, isHere)
     if (shares === null) return false
-    if (left !== null) this.#events.away.delete(event.seq)
+    this.#due.retried(event.seq)
     hub.take(hubEventOf(event, Number(row.expires_ms), this.#events), shares)
     this.#events.awaitAway(live, left)
     return true
-  }
-
-  /** What is of another process waits here as if this one had published it. */
-  #recordAdopted(event: EventFrame, { isRecorded }: StoredRow): void {
-    if (this.#shared !== null && isRecorded !== true) this.#options.hub.record(event, null)
   }
 
   /** False for what has waited behind a letter, or for its time, when processes died. */
@@ -385,6 +379,7 @@ export class DurableLog {
     const { database, memory } = this.#options.log
     const dueMs = this.#relay === null ? this.#due.movedMs : Number.MAX_SAFE_INTEGER
     const lost = await reconciler.look(database, steadyMs(), { next: memory.next, dueMs }, (seq) => this.#knows(seq))
+    for (const seq of lost) this.#unrecorded.add(seq)
     this.#backlog.free(lost)
     this.#countWaiting()
     reconciler.found()
@@ -406,7 +401,7 @@ export class DurableLog {
 
   /** Their key goes on: what waits in the log is delivered, in its order. */
   #freed(positions: Iterable<number>): void {
-    this.#backlog.free(this.#held.free(positions))
+    this.#backlog.free(positions)
     this.#countWaiting()
     void this.#read()
   }
@@ -414,6 +409,7 @@ export class DurableLog {
   /** A letter has been stored as an event again. */
   replaying(position: number): void {
     this.#events.replaying(position)
+    this.#unrecorded.add(position)
     this.#backlog.free([position])
     this.#countWaiting()
     void this.#read()

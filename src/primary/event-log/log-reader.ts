@@ -20,8 +20,8 @@ export interface StoredRow {
   slot?: number
   /** It was left by another process that had too many. */
   isTaken?: boolean
-  /** The hub has recorded it already. */
-  isRecorded?: boolean
+  /** It was stored by another process, and this one reads it for the first time. */
+  isNew?: boolean
 }
 
 /** Events after one position, up to another, the oldest first: at most a page. */

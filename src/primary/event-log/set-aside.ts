@@ -108,8 +108,6 @@ export class HeldEvents {
   #lookedMs = 0
   /** The ended process whose letters are known here. */
   #learnedOf = 0
-  /** Events that have waited, until they are read. */
-  readonly #freed = new Set<number>()
 
   constructor({ hub, log, events, setAside }: HeldEventsParts) {
     this.#hub = hub
@@ -174,18 +172,5 @@ export class HeldEvents {
       const found = parked.find({ event, group, key })
       return found !== undefined && found.replay !== seq
     })
-  }
-
-  /** Their key goes on. @returns the positions in their order: a process that starts learns of them in any */
-  free(positions: Iterable<number>): number[] {
-    this.#events.freed(positions)
-    const inOrder = [...positions].sort((a, b) => a - b)
-    for (const position of inOrder) this.#freed.add(position)
-    return inOrder
-  }
-
-  /** The event is read. @returns true when it has waited */
-  take(seq: number): boolean {
-    return this.#freed.delete(seq)
   }
 }

@@ -216,7 +216,7 @@ export class SharedLog {
     }
     if (rows.length === 0 && this.#work.isHungry) rows = await this.#work.take()
     this.#freeCount = Math.max(0, this.#freeCount - rows.length)
-    return rows.map((row) => ({ ...row, isRecorded: this.members.isOwn(Number(row.row.seq)) }))
+    return rows.map((row) => ({ ...row, isNew: !this.members.isOwn(Number(row.row.seq)) }))
   }
 
   /** Does what is to be done when processes come or go. Nothing else reads the log meanwhile. */

@@ -1,49 +1,9 @@
 // One event of the log that is in the hub.
-import type { EventFrame } from '../../transport/frames/event-frame.ts'
 import { DUE_WITH_GROUP, type WaitingDelivery } from '../../transport/log-changes.ts'
 import type { Delivery, Share } from '../events/consumer.ts'
 
-/** A retry that is due later than this leaves the hub until then, milliseconds. */
-const RETRY_LEAVES_MS = 1000
-
-/** Stored events of which deliveries wait in the log, and not in the hub, for their next attempt. */
-export class AwayRetries {
-  readonly #positions = new Set<number>()
-  readonly #onAway: (dueMs: number, seq: number) => void
-
-  /** @param onAway told when deliveries of an event wait in the log until then */
-  constructor(onAway: (dueMs: number, seq: number) => void) {
-    this.#onAway = onAway
-  }
-
-  get size(): number {
-    return this.#positions.size
-  }
-
-  has(seq: number): boolean {
-    return this.#positions.has(seq)
-  }
-
-  /** Its deliveries are here again. */
-  delete(seq: number): void {
-    this.#positions.delete(seq)
-  }
-
-  /** @returns false when it is due so soon that it stays */
-  add(seq: number, dueMs: number): boolean {
-    if (dueMs - Date.now() < RETRY_LEAVES_MS) return false
-    this.#positions.add(seq)
-    this.#onAway(dueMs, seq)
-    return true
-  }
-
-  /** An event waits in the log when the next attempts of all its deliveries are due later, and nothing waits behind it. */
-  keeps({ seq, key }: EventFrame, left: readonly WaitingDelivery[] | null): boolean {
-    if (key !== null || left === null || left.length === 0) return false
-    if (left.some(({ deaths }) => deaths > 0)) return false
-    return this.add(seq, Math.min(...left.map(({ dueMs }) => dueMs)))
-  }
-}
+/** Why a group of an event does not get it at present: behind a dead letter, until its next attempt is due, or until the group is here. */
+type Wait = 'letter' | 'time' | 'group'
 
 /** An event that the hub gets. */
 export interface BegunEvent {
@@ -80,12 +40,8 @@ export class StoredEvent {
   readonly givenBack: Delivery[] = []
   /** Deliveries that it has ever had here, and the copies for other processes. */
   deliveries = 0
-  /** Subscribers for whom it waits in the log, behind a dead letter. */
-  parked: Set<string> | null = null
-  /** Subscribers for whom it waits in the log for its next attempt. */
-  away: Set<string> | null = null
-  /** Groups for which it waits in the log because they are not here; null: none. */
-  absent: Set<string> | null
+  /** Groups for which it waits in the log while it is here for others; null: there has been none. */
+  #waits: Map<string, Wait> | null = null
   /** Its deliveries have rows of their own. */
   isSplit: boolean
 
@@ -93,7 +49,7 @@ export class StoredEvent {
     this.seq = seq
     this.event = event
     this.isSplit = left !== null
-    this.absent = absent.length === 0 ? null : new Set(absent)
+    for (const group of absent) this.waits(group, 'group')
   }
 
   /** True while nothing of it is at work here. */
@@ -103,36 +59,53 @@ export class StoredEvent {
 
   /** True when nobody here has it or waits for it, and nobody elsewhere. */
   get isDone(): boolean {
-    return this.isIdle && !this.parked?.size && !this.away?.size && (this.absent?.size ?? 0) === 0
+    return this.isIdle && !this.#waits?.size
+  }
+
+  /** It waits in the log for the group. */
+  waits(group: string, why: Wait): void {
+    this.#waits ??= new Map()
+    this.#waits.set(group, why)
+  }
+
+  /** Groups for which it waits for this reason. */
+  waitingFor(why: Wait): string[] {
+    return this.#waits === null ? [] : [...this.#waits.keys()].filter((group) => this.isWaiting(group, why))
+  }
+
+  isWaiting(group: string, why: Wait): boolean {
+    return this.#waits?.get(group) === why
+  }
+
+  /** Nothing waits for the group any more. */
+  forgetGroup(group: string): void {
+    if (this.isWaiting(group, 'group')) this.#waits!.delete(group)
+  }
+
+  /** True when it waits in the log, and only for groups that are not here. */
+  get isAwaited(): boolean {
+    return this.isIdle && !!this.#waits?.size && [...this.#waits.values()].every((why) => why === 'group')
   }
 
   /** True when it may be left to another process: it is not ordered, and no thread has had it. */
   get isSharable(): boolean {
     if (this.slot !== NO_SLOT || this.isTaken || this.isHeld) return false
-    if (this.parked?.size || this.away?.size || this.absent?.size) return false
+    if (this.#waits?.size) return false
     return this.open.every((delivery) => !delivery.isBegun && !isBroadcast(delivery) && delivery.deaths === 0)
   }
 
   /**
-   * Whom it goes to now, while others are at work on it: those that its key has held up, that are here again, or whose next attempt is due.
-   * @param isFreed its key goes on
+   * Whom it goes to now, while others are at work on it: all for whom it has waited and who are here. Who must go on waiting, does so in the hub.
    * @param left its deliveries as they are stored
    * @param isHere true for a group of its event that this process has
    * @returns null when nobody has waited
    */
-  sharesBack(
-    isFreed: boolean,
-    left: readonly WaitingDelivery[] | null,
-    isHere: (group: string) => boolean,
-  ): readonly Share[] | null {
-    const isDue = (this.away?.size ?? 0) > 0 && left !== null
-    if (!isFreed && !isDue && this.absent === null) return null
-    const rowOf = (group: string): WaitingDelivery | undefined => left?.find((row) => row.group === group)
-    const back = new Set([...(this.parked ?? []), ...(this.absent ?? [])])
-    for (const group of this.away ?? []) if (rowOf(group) !== undefined) back.add(group)
-    const groups = [...back].filter(isHere)
-    for (const waiting of [this.parked, this.absent, this.away]) for (const group of groups) waiting?.delete(group)
-    return groups.map((group) => rowOf(group) ?? newDelivery(this.seq, group))
+  sharesBack(left: readonly WaitingDelivery[] | null, isHere: (group: string) => boolean): readonly Share[] | null {
+    const waits = this.#waits
+    if (!waits?.size) return null
+    const groups = [...waits.keys()].filter(isHere)
+    for (const group of groups) waits.delete(group)
+    return groups.map((group) => left?.find((row) => row.group === group) ?? newDelivery(this.seq, group))
   }
 
   add(delivery: Delivery): void {

@@ -4,9 +4,10 @@ import type { LogMemory } from '../../transport/memory/log-memory.ts'
 import type { Delivery, EventSource, FailedDelivery } from '../events/consumer.ts'
 import type { ParkedKeys } from '../events/key-order.ts'
 import type { ChangeWriter } from './change-writer.ts'
+import type { DueEvents } from './due-events.ts'
 import type { AbsentGroups } from './known-groups.ts'
 import { rowOf } from './letter-row.ts'
-import { AwayRetries, type BegunEvent, isBroadcast, newDelivery, StoredEvent } from './stored-event.ts'
+import { type BegunEvent, isBroadcast, newDelivery, StoredEvent } from './stored-event.ts'
 
 /** The stored events that the hub has at present, and what has become of them since the last commit. */
 export class StoredEvents implements EventSource {
@@ -15,9 +16,7 @@ export class StoredEvents implements EventSource {
   readonly #writer: ChangeWriter
   readonly #memory: LogMemory
   readonly #parked: ParkedKeys
-  /** Events that wait behind dead letters, each with the number of its subscribers that wait. */
-  readonly #behindLetters = new Map<number, number>()
-  readonly away: AwayRetries
+  readonly #due: DueEvents
   /** Letters whose commit is not over. */
   readonly #storing = new Set<string>()
   /** Positions of the events that are replayed. */
@@ -34,16 +33,9 @@ export class StoredEvents implements EventSource {
 
   readonly #groups: AbsentGroups
 
-  /** @param onAway told when deliveries of an event wait in the log until then */
-  constructor(
-    writer: ChangeWriter,
-    memory: LogMemory,
-    parked: ParkedKeys,
-    groups: AbsentGroups,
-    onAway: (dueMs: number, seq: number) => void,
-  ) {
+  constructor(writer: ChangeWriter, memory: LogMemory, parked: ParkedKeys, groups: AbsentGroups, due: DueEvents) {
     this.#parked = parked
-    this.away = new AwayRetries(onAway)
+    this.#due = due
     this.#writer = writer
     this.#memory = memory
     this.#groups = groups
@@ -66,7 +58,7 @@ export class StoredEvents implements EventSource {
 
   /** True for these, and for those that wait in the log, behind a dead letter or for their next attempt. */
   holds(seq: number): boolean {
-    return this.knows(seq) || this.#behindLetters.has(seq) || this.away.has(seq)
+    return this.knows(seq) || this.#parked.isWaiting(seq) || this.#due.isRetry(seq)
   }
 
   /** Adds the positions of events that leave the hub from now on, until it is called with null. */
@@ -76,7 +68,7 @@ export class StoredEvents implements EventSource {
 
   begin(begun: BegunEvent): StoredEvent {
     const event = new StoredEvent(begun)
-    this.away.delete(event.seq)
+    this.#due.retried(event.seq)
     this.#live.set(event.seq, event)
     this.#count()
     return event
@@ -106,26 +98,26 @@ export class StoredEvents implements EventSource {
 
   /** It waits for those of its groups that are not here, and nobody else is left who could be done with it. */
   waitForAbsent(event: StoredEvent, left: readonly WaitingDelivery[] | null): void {
-    if (event.absent === null) return
+    const absent = event.waitingFor('group')
+    if (absent.length === 0) return
     this.#split(event, null)
     for (const row of left ?? [])
-      if (row.dueMs >= 0 && event.absent.has(row.group)) this.#writer.waiting({ ...row, dueMs: DUE_WITH_GROUP })
-    for (const group of event.absent) this.#groups.waits(event.event, group)
+      if (row.dueMs >= 0 && absent.includes(row.group)) this.#writer.waiting({ ...row, dueMs: DUE_WITH_GROUP })
+    for (const group of absent) this.#groups.waits(event.event, group)
     if (event.isIdle) this.#leaveHub(event)
   }
 
   /** Groups have gone while their next attempts waited in the log: everybody who is here has been offered theirs. */
   awaitAway(event: StoredEvent, left: readonly WaitingDelivery[] | null): void {
     for (const row of left ?? []) {
-      if (!event.away?.delete(row.group)) continue
+      if (!event.isWaiting(row.group, 'time')) continue
       this.#writer.waiting({ ...row, dueMs: DUE_WITH_GROUP })
       this.#awaits(event, row.group)
     }
   }
 
   #awaits(event: StoredEvent, group: string): void {
-    event.absent ??= new Set()
-    event.absent.add(group)
+    event.waits(group, 'group')
     this.#groups.waits(event.event, group)
   }
 
@@ -138,21 +130,21 @@ export class StoredEvents implements EventSource {
   #leaveHub(event: StoredEvent): void {
     this.#remove(event.seq)
     // Another process may have the groups that it waits for.
-    const isAwaited = !event.parked?.size && !event.away?.size && (event.absent?.size ?? 0) > 0
-    if (isAwaited && this.#groups.isShared) this.#writer.release(event.seq)
+    if (event.isAwaited && this.#groups.isShared) this.#writer.release(event.seq)
     this.#count()
   }
 
   /** Positions of events that wait for a group, while others are at work on them. */
   awaiting(name: string, group: string): number[] {
     const found: number[] = []
-    for (const { seq, event, absent } of this.#live.items()) if (event === name && absent?.has(group)) found.push(seq)
+    for (const event of this.#live.items())
+      if (event.event === name && event.isWaiting(group, 'group')) found.push(event.seq)
     return found
   }
 
   /** A group is forgotten: nothing waits for it any more. */
   forgetGroup(name: string, group: string): void {
-    for (const event of this.#live.items()) if (event.event === name) event.absent?.delete(group)
+    for (const event of this.#live.items()) if (event.event === name) event.forgetGroup(group)
   }
 
   retrying(delivery: Delivery, dueMs: number, mayLeave: boolean): boolean {
@@ -160,10 +152,9 @@ export class StoredEvents implements EventSource {
     const event = this.#eventOf(delivery)
     this.#split(event, delivery)
     this.#wait(event, delivery, dueMs)
-    if (!mayLeave || this.#isEnding || !this.away.add(event.seq, dueMs)) return false
+    if (!mayLeave || this.#isEnding || !this.#due.keepRetry(dueMs, event.seq)) return false
     remove(event, delivery)
-    event.away ??= new Set()
-    event.away.add(delivery.consumer.group)
+    event.waits(delivery.consumer.group, 'time')
     if (event.isIdle) this.#leaveHub(event)
     else this.#count()
     return true
@@ -179,7 +170,7 @@ export class StoredEvents implements EventSource {
     event.isSplit = true
     for (const other of [...event.open, ...event.givenBack])
       if (other !== but && !isBroadcast(other)) this.#wait(event, other, 0)
-    for (const group of event.absent ?? []) this.#writer.waiting(newDelivery(event.seq, group, false))
+    for (const group of event.waitingFor('group')) this.#writer.waiting(newDelivery(event.seq, group, false))
   }
 
   /** Its group has gone from this process: the delivery waits in the log until it is here again. */
@@ -190,29 +181,13 @@ export class StoredEvents implements EventSource {
     if (event.isIdle) this.#leaveHub(event)
   }
 
-  park(delivery: Delivery, positions: Set<number>): void {
+  park(delivery: Delivery): void {
     const event = this.#eventOf(delivery)
-    const { seq } = event
     // Where nobody else gets the event, it is in the log as it was.
     if (event.deliveries > 1) this.#split(event, null)
     remove(event, delivery)
-    event.parked ??= new Set()
-    event.parked.add(delivery.consumer.group)
-    if (!positions.has(seq)) {
-      positions.add(seq)
-      this.#behindLetters.set(seq, (this.#behindLetters.get(seq) ?? 0) + 1)
-    }
-    if (event.isIdle) this.#remove(seq)
-    this.#count()
-  }
-
-  /** Their key goes on: they are read from the log when what is written of them so far is there. */
-  freed(positions: Iterable<number>): void {
-    for (const seq of positions) {
-      const waiting = this.#behindLetters.get(seq)! - 1
-      if (waiting > 0) this.#behindLetters.set(seq, waiting)
-      else this.#behindLetters.delete(seq)
-    }
+    event.waits(delivery.consumer.group, 'letter')
+    if (event.isIdle) this.#remove(event.seq)
     this.#count()
   }
 
@@ -286,7 +261,6 @@ export class StoredEvents implements EventSource {
 
   /** Events that wait behind dead letters wait for another process. */
   unpark(positions: readonly number[]): void {
-    for (const seq of positions) this.#behindLetters.delete(seq)
     this.#parked.dropPositions(positions)
     this.#count()
   }
@@ -300,7 +274,7 @@ export class StoredEvents implements EventSource {
     // What is given back needs rows of its own, for this one is done.
     if (event.givenBack.length > 0) this.#split(event, delivery)
     else if (event.isDone) return this.forget(event)
-    else if (event.isIdle && event.absent !== null) this.#split(event, delivery)
+    else if (event.isIdle && event.waitingFor('group').length > 0) this.#split(event, delivery)
     if (event.isSplit && delivery !== null && !isBroadcast(delivery))
       this.#writer.done(event.seq, delivery.consumer.group)
     if (event.isIdle) this.#leaveHub(event)
@@ -320,8 +294,8 @@ export class StoredEvents implements EventSource {
 
   #count(): void {
     // Letters that hold up a key are never dropped: they have the bound of what waits for them.
-    this.#memory.parked = Math.max(this.#behindLetters.size, this.#parked.size)
-    this.#memory.stored = this.#live.size + this.#waiting + this.#behindLetters.size + this.away.size
+    this.#memory.parked = Math.max(this.#parked.waiting, this.#parked.size)
+    this.#memory.stored = this.#live.size + this.#waiting + this.#parked.waiting
   }
 }
 

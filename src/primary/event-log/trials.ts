@@ -151,7 +151,8 @@ export class Trials {
   }
 
   /** The event with one more death of each of its deliveries here. */
-  #noted({ row, left }: StoredRow): StoredRow {
+  #noted(stored: StoredRow): StoredRow {
+    const { row, left } = stored
     const { groupsOf, note } = this.#options
     const { here, absent } = groupsOf(row.event)
     const seq = Number(row.seq)
@@ -161,7 +162,7 @@ export class Trials {
     ]
     const rows = all.map((each) => (here.includes(each.group) ? { ...each, deaths: each.deaths + 1 } : each))
     for (const each of rows) note(each)
-    return { row, left: rows }
+    return { ...stored, left: rows }
   }
 }
 

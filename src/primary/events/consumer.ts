@@ -67,11 +67,8 @@ export interface EventSource {
   retrying?(delivery: Delivery, dueMs: number, mayLeave: boolean): boolean
   /** Stores a dead letter. Resolves when it is stored, however long that takes. */
   storeDeadLetter(delivery: Delivery, letter: FailedDelivery): Promise<void>
-  /**
-   * Lets a delivery that nobody has begun wait behind a dead letter, and ends it here.
-   * @param positions those of the events that wait for the same key
-   */
-  park?(delivery: Delivery, positions: Set<number>): void
+  /** Lets a delivery that nobody has begun wait behind a dead letter, and ends it here. */
+  park?(delivery: Delivery): void
   /** @param isDone true when the delivery was handled or is a dead letter; false when nobody in this process takes it any more */
   ended(delivery: Delivery, isDone: boolean): void
 }

@@ -25,6 +25,8 @@ export interface KeyPlace {
 /** The keys that wait behind dead letters, of all subscribers with `onDead: 'park'`. */
 export class ParkedKeys {
   readonly #keys = new Map<string, ParkedKey>()
+  /** Positions of all events that wait in the durable log, each with the number of its subscribers that wait. */
+  readonly #waiting = new Map<number, number>()
   /** Told when a key goes on, with what waits in memory. */
   readonly #onFreed: (place: KeyPlace, held: Fifo<Delivery>) => void
   /** Told before, of the positions of those that wait in the durable log. */
@@ -41,6 +43,23 @@ export class ParkedKeys {
   /** Keys that are held up. */
   get size(): number {
     return this.#keys.size
+  }
+
+  /** Events that wait in the durable log. */
+  get waiting(): number {
+    return this.#waiting.size
+  }
+
+  /** True for the position of an event that waits there. */
+  isWaiting(position: number): boolean {
+    return this.#waiting.has(position)
+  }
+
+  /** An event waits there. */
+  wait({ positions }: ParkedKey, position: number): void {
+    if (positions.has(position)) return
+    positions.add(position)
+    this.#waiting.set(position, (this.#waiting.get(position) ?? 0) + 1)
   }
 
   /** What a letter says of its key. */
@@ -107,12 +126,18 @@ export class ParkedKeys {
 
   /** These do not wait here any more. */
   dropPositions(dropped: readonly number[]): void {
+    for (const position of dropped) this.#waiting.delete(position)
     for (const { positions } of this.#keys.values()) for (const position of dropped) positions.delete(position)
   }
 
   #freeIfDone(place: KeyPlace, parked: ParkedKey): void {
     if (parked.letters.size > 0 || parked.replay !== null) return
     this.#keys.delete(idOf(place))
+    for (const position of parked.positions) {
+      const waiting = this.#waiting.get(position)! - 1
+      if (waiting > 0) this.#waiting.set(position, waiting)
+      else this.#waiting.delete(position)
+    }
     // What waits in the log first: those that come from now on wait behind it.
     if (parked.positions.size > 0) this.onPositions?.(parked.positions)
     this.#onFreed(place, parked.held)
@@ -211,16 +236,17 @@ export class KeyOrder {
     return this.parked.find(placeOf(delivery))
   }
 
-  #hold(delivery: Delivery, { positions, held }: ParkedKey): void {
+  #hold(delivery: Delivery, parked: ParkedKey): void {
     // Nobody would end it: what waited for its subscriber has been dropped.
     if (delivery.consumer.isGone) return this.#options.drop(delivery)
     const { source } = delivery.event
     if (source?.park !== undefined) {
-      source.park(delivery, positions)
+      this.parked.wait(parked, delivery.event.seq)
+      source.park(delivery)
       return this.#options.leave(delivery)
     }
     if (this.#isEnding) return this.#options.drop(delivery)
-    held.push(delivery)
+    parked.held.push(delivery)
     this.#count(delivery, 1)
   }
 
