@@ -4,12 +4,7 @@ import type { WireError } from '../core/errors/wire.ts'
 import type { DeliverySink } from '../runtime/events/event-server.ts'
 import type { EventFrame } from '../transport/frames/event-frame.ts'
 import { type RequestFrame, requestIdOf } from '../transport/frames/request-frame.ts'
-import {
-  type FlightRecorder,
-  type STEP_EVENT,
-  STEP_REQUEST,
-  type STEP_STREAM_EVENT,
-} from '../transport/memory/flight-recorder.ts'
+import { type FlightRecorder, STEP_EVENT, STEP_REQUEST } from '../transport/memory/flight-recorder.ts'
 
 /** Writes requests and messages of sockets of a lane into its flight recorder: a step when one begins, its end when it is answered. */
 export class LaneFlight {
@@ -45,24 +40,22 @@ const STEPS = 4096
 const STEP_MASK = STEPS - 1
 const EVENT_ID_PREFIX = 'evt_'.length
 
-/** Writes the deliveries of one broker to a lane into its flight recorder: a step when one begins, its end when it is answered. */
+/** Writes the deliveries to a lane into its flight recorder: a step when one begins, its end when it is answered. */
 export class RecordedDeliveries implements DeliverySink {
   readonly #recorder: FlightRecorder
-  readonly #kind: number
   readonly #sink: DeliverySink
   /** Number of the step of each delivery. */
   readonly #steps = new Int32Array(STEPS)
 
   /** @param sink where the answers go on to */
-  constructor(recorder: FlightRecorder, kind: typeof STEP_EVENT | typeof STEP_STREAM_EVENT, sink: DeliverySink) {
+  constructor(recorder: FlightRecorder, sink: DeliverySink) {
     this.#recorder = recorder
-    this.#kind = kind
     this.#sink = sink
   }
 
   begin(deliveryId: number, { id, subscriber }: EventFrame): void {
     const eventId = id.slice(EVENT_ID_PREFIX)
-    const step = this.#recorder.begin(this.#kind, subscriber, deliveryId, eventId, Date.now())
+    const step = this.#recorder.begin(STEP_EVENT, subscriber, deliveryId, eventId, Date.now())
     this.#steps[deliveryId & STEP_MASK] = step
   }
 

@@ -23,7 +23,7 @@ import type { AnswerCell } from '../transport/memory/words.ts'
 import type { Outbox } from '../transport/rings/outbox.ts'
 import type { LaneFlight } from './flight.ts'
 
-/** Reports events that streams carry to the primary, over the ring: for the trace there, without their payloads. */
+/** Reports events that a broker has taken to the primary, over the ring: for the trace there, without their payloads. */
 export class RingRecords {
   readonly #outbox: Outbox
 
@@ -31,21 +31,13 @@ export class RingRecords {
     this.#outbox = outbox
   }
 
-  published(frame: EventFrame): void {
-    this.#send(frame, 0)
-  }
-
-  received(frame: EventFrame): void {
-    this.#send(frame, 1)
-  }
-
   /** Dropped where there is no room. The primary need not be woken for it. */
-  #send(frame: EventFrame, isReceived: 0 | 1): void {
+  published(frame: EventFrame): void {
     const { payload } = frame
     frame.payload = ''
     const outbox = this.#outbox
     const at = outbox.begin(eventMaxBytes(frame, 'bytes'), true)
-    if (at >= 0) outbox.end(writeEvent(outbox, at, frame, 'bytes'), KIND.RECORD, isReceived, false)
+    if (at >= 0) outbox.end(writeEvent(outbox, at, frame, 'bytes'), KIND.RECORD, 0, false)
     frame.payload = payload
   }
 }

@@ -12,7 +12,7 @@ import { loadModule } from '../core/modules/domains.ts'
 import { watchGuardian } from '../core/modules/guardian-watch.ts'
 import { steadyMs } from '../core/schedule/steady-time.ts'
 import { until } from '../core/schedule/waiting.ts'
-import { DeliveryHistory, ThreadHistory } from '../history/recorder.ts'
+import { ThreadHistory } from '../history/recorder.ts'
 import { faultRecord, watchEmptyAnswers } from '../runtime/advice/fault-record.ts'
 import { Trimmer } from '../runtime/effects/handled-events.ts'
 import { threadEffects } from '../runtime/effects/thread-effects.ts'
@@ -32,13 +32,13 @@ import { BootAftermath } from '../runtime/kernel/plugins.ts'
 import { notePoolOrigins, poolUses } from '../runtime/kernel/pool-requests.ts'
 import { existingMemory, ThreadKernel } from '../runtime/kernel/thread.ts'
 import { watchUnawaited } from '../runtime/kernel/unawaited.ts'
-import type { ThreadStreams } from '../runtime/streams/thread-streams.ts'
+import type { ThreadPublisher } from '../runtime/streams/thread-publisher.ts'
 import type { ThreadTracing } from '../tracing/thread-tracing.ts'
 import { installExitReport } from '../transport/exit-report.ts'
 import type { EventFrame } from '../transport/frames/event-frame.ts'
 import type { LogChanges } from '../transport/log-changes.ts'
 import { FlightFile } from '../transport/memory/flight-file.ts'
-import { FlightRecorder, STEP_EVENT, STEP_STREAM_EVENT } from '../transport/memory/flight-recorder.ts'
+import { FlightRecorder } from '../transport/memory/flight-recorder.ts'
 import { HeartbeatWriter, memoryLimits } from '../transport/memory/heartbeat.ts'
 import { LogMemory } from '../transport/memory/log-memory.ts'
 import { AnswerCell } from '../transport/memory/words.ts'
@@ -62,7 +62,7 @@ import { SelfTrial } from './self-trial.ts'
 import { LaneToolHost } from './tool-host.ts'
 
 const TRACING_FILE = fileURLToPath(new URL('../tracing/thread-tracing.ts', import.meta.url))
-const STREAMS_FILE = fileURLToPath(new URL('../runtime/streams/thread-streams.ts', import.meta.url))
+const STREAMS_FILE = fileURLToPath(new URL('../runtime/streams/thread-publisher.ts', import.meta.url))
 /** A drain waits this long for the handlers of sockets that are closed, milliseconds. */
 const SOCKETS_END_MS = 2000
 /** Handlers that are under way when the lane's end begins have this long to settle, milliseconds, where their routes do not set less. */
@@ -78,8 +78,8 @@ export class LaneServer {
   readonly #publisher: RingPublisher
   readonly #log: EventLog
   readonly #trimmer: Trimmer
-  /** Null while the hub carries all events. */
-  #streams: ThreadStreams | null = null
+  /** Null unless streams carry the events. */
+  #streams: ThreadPublisher | null = null
   #tracing: ThreadTracing | null = null
   /** Null where no history is kept. */
   #history: ThreadHistory | null = null
@@ -87,7 +87,6 @@ export class LaneServer {
   readonly #kernel: ThreadKernel
   readonly #requests: RequestServer
   readonly #events: EventServer
-  readonly #recorder: FlightRecorder
   /** The recorder's copy outside of the process; null without a guardian. */
   readonly #flightFile: FlightFile | null
   readonly #sharedBuffers = new SharedBuffers()
@@ -113,7 +112,6 @@ export class LaneServer {
     this.#heartbeat = new HeartbeatWriter(init.heartbeat, memoryLimits(settings.laneMemoryMb), this.#sharedBuffers)
     this.#flightFile = init.flightFile === null ? null : new FlightFile(init.flightFile, Buffer.from(init.flight))
     const recorder = new FlightRecorder(init.flight, this.#flightFile)
-    this.#recorder = recorder
     this.#sayWhy = installExitReport(recorder, (isStopped) => this.#leave(isStopped))
     this.#flight = new LaneFlight(recorder)
     this.#calls = new PrimaryCalls(this.#outbox)
@@ -151,13 +149,10 @@ export class LaneServer {
       handOn,
       onSubscribe: (subscriberIndex, subscription) => {
         this.#subscriptions[subscriberIndex] = subscription
-        const { plugin, event, identity, options } = subscription
-        this.#streams?.add(subscriberIndex, plugin, event, identity, options)
         if (this.#host.isBooted) this.#post({ type: 'subscribe', subscriberIndex, subscription })
       },
       onUnsubscribe: (subscriberIndex) => {
         delete this.#subscriptions[subscriberIndex]
-        this.#streams?.remove(subscriberIndex)
         if (this.#host.isBooted) this.#post({ type: 'unsubscribe', subscriberIndex })
       },
       onListen: (feed, on) => this.#post({ type: 'listen', feed, on }),
@@ -211,7 +206,7 @@ export class LaneServer {
       outbox: this.#outbox,
       requests: this.#requests,
       events: this.#events,
-      hubDeliveries: new RecordedDeliveries(recorder, STEP_EVENT, new RingAcknowledgements(this.#outbox)),
+      hubDeliveries: new RecordedDeliveries(recorder, new RingAcknowledgements(this.#outbox)),
       publisher,
       calls: this.#calls,
       flight: this.#flight,
@@ -333,7 +328,6 @@ export class LaneServer {
     this.#subscriptions.forEach((subscription, subscriberIndex) => {
       if (isUp(subscription.plugin)) return
       this.#events.remove(subscriberIndex)
-      this.#streams?.remove(subscriberIndex)
       delete this.#subscriptions[subscriberIndex]
     })
   }
@@ -360,29 +354,17 @@ export class LaneServer {
     this.#history = history
   }
 
-  /** Loaded on demand: a lane of the in-process bus has no use for a client of the store. */
+  /** Loaded on demand: a lane that publishes elsewhere has no use for a client of the store. */
   async #openStreams(): Promise<void> {
-    const module = (await loadModule(STREAMS_FILE)) as typeof import('../runtime/streams/thread-streams.ts')
+    const module = (await loadModule(STREAMS_FILE)) as typeof import('../runtime/streams/thread-publisher.ts')
     const records = new RingRecords(this.#outbox)
-    const streams: ThreadStreams = new module.ThreadStreams({
+    this.#streams = new module.ThreadPublisher({
       settings: this.#init.settings,
       role: `lane ${this.#init.index}`,
-      serve: (id, frame) => {
-        deliveries.begin(id, frame)
-        this.#events.handle(id, frame, deliveries)
-      },
-      received: (frame) => records.received(frame),
-      tracing:
-        this.#history === null
-          ? (this.#tracing?.deliveries ?? null)
-          : new DeliveryHistory(this.#history, this.#tracing?.deliveries ?? null),
       published: (frame) => records.published(frame),
-      report: (report) => this.#post({ type: 'stream', report }),
       log: (level, message, fields) => this.#host.writeLog(level, message, 'event_bus', fields),
     })
-    const deliveries = new RecordedDeliveries(this.#recorder, STEP_STREAM_EVENT, streams.sink)
-    this.#streams = streams
-    this.#bus.publisher = streams
+    this.#bus.publisher = this.#streams
   }
 
   #post(message: ToPrimary): void {
@@ -418,8 +400,6 @@ export class LaneServer {
       case 'job':
         void this.#runJob(message.run, message.job, message.of)
         return
-      case 'stream':
-        return this.#streams?.obey(message.command)
       case 'log-write':
         void this.#writeLog(message.batch, message.changes)
         return

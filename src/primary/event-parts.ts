@@ -1,5 +1,4 @@
 // The parts of the primary that carry events: hub, log, buses, drivers.
-import type { DeliveryTracing } from '../contracts/tracing.ts'
 import type { Settings } from '../core/config/schema.ts'
 import { codeOf, messageOf } from '../core/errors/description.ts'
 import { needPackages, OPTIONAL_PACKAGES } from '../core/modules/optional-package.ts'
@@ -21,15 +20,13 @@ import { PrimaryBus } from './events/primary-bus.ts'
 import { RecordForwarder } from './events/record-forwarder.ts'
 import { TraceFile } from './events/trace-file.ts'
 import type { Log } from './logging/process-log.ts'
-import type { StreamCoordinator } from './streams/coordinator.ts'
-import { LaneStreams } from './streams/lane-streams.ts'
+import type { RedisLog } from './streams/redis-log.ts'
 import type { LaneSet } from './supervision/lane-set.ts'
 
 export interface EventParts {
   readonly hub: Hub
   readonly bus: PrimaryBus
   readonly laneSubscribers: LaneSubscribers
-  readonly laneStreams: LaneStreams
   readonly recordForwarder: RecordForwarder
   readonly eventLog: EventLog
   readonly durable: DurableLog
@@ -39,7 +36,7 @@ export interface EventParts {
   /** The driver where no database can hold them. */
   readonly inProcess: InProcessDriver
   /** Null while the hub carries all events: with the in-process bus, and until `openStreams`. */
-  streams: StreamCoordinator | null
+  streams: RedisLog | null
 }
 
 interface EventOptions {
@@ -108,7 +105,6 @@ export function assembleEvents(options: EventOptions): EventParts {
     hub,
     bus,
     laneSubscribers,
-    laneStreams: new LaneStreams(laneSubscribers),
     recordForwarder: new RecordForwarder(hub, (lane) => laneSubscribers.threadOf(lane)),
     eventLog,
     durable,
@@ -135,29 +131,21 @@ function traceFile({ sqlitePath }: Settings, log: Log): TraceFile {
 interface StreamOptions {
   settings: Settings
   log: Log
-  /** Null without the history and tracing. */
-  deliveries: DeliveryTracing | null
   onReplicaLost: (message: string) => void
 }
 
 /** Lets streams carry the events. Loaded on demand: the in-process bus has no use for a client of the store. @throws REPLICA_ID_TAKEN, PACKAGE_MISSING */
 export async function openStreams(parts: EventParts, options: StreamOptions): Promise<void> {
-  const { settings, log, deliveries, onReplicaLost } = options
-  const { hub, bus, laneStreams } = parts
+  const { settings, log, onReplicaLost } = options
   needPackages('EVENT_BUS_DRIVER=keyvalue_streams', OPTIONAL_PACKAGES.redis)
-  const { StreamCoordinator } = await import('./streams/coordinator.ts')
-  const coordinator = new StreamCoordinator({
+  const { RedisLog } = await import('./streams/redis-log.ts')
+  const streams = new RedisLog({
     settings,
-    hub,
-    ownInstance: (subscriberIndex) => bus.instanceOf(subscriberIndex),
-    serve: (deliveryId, frame, sink) => bus.serve(deliveryId, frame, sink),
+    hub: parts.hub,
     onReplicaLost,
-    tracing: deliveries,
     log: (level, message, fields) => log(level, message, 'event_bus', fields),
   })
-  parts.streams = coordinator
-  parts.driver = coordinator.driver
-  bus.streams = coordinator
-  laneStreams.coordinator = coordinator
-  await coordinator.start()
+  parts.streams = streams
+  parts.driver = streams.driver
+  await streams.start()
 }

@@ -100,12 +100,9 @@ export function buildParts(options: RuntimeOptions, runtime: Whole) {
   const guilt = new Guilt({
     routing: http.routing,
     lanes,
-    // A lane reads streams by itself, and ahead: no lane reads for it, and other processes do.
-    onStalling: (plugin, isStalling) => events.streams?.pausePlugin(plugin, isStalling, 'stalling'),
     onCircuit: (plugin, open) => {
       http.routing.close(plugin, open?.untilMs ?? 0)
       events.hub.pausePlugin(plugin, open !== null)
-      events.streams?.pausePlugin(plugin, open !== null)
       tools.health.setCircuit(plugin, open?.reason ?? null)
       if (open !== null) log('ERROR', `Plugin ${plugin}: ${open.reason}`, 'supervisor')
       else log('WARNING', `Plugin ${plugin} is tried again`, 'supervisor')

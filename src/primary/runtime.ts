@@ -119,7 +119,6 @@ export class Runtime {
       await openStreams(this.#parts.events, {
         settings,
         log: this.log,
-        deliveries: this.#parts.observers.deliveries,
         onReplicaLost: onFatal,
       })
     }

@@ -15,7 +15,6 @@ import type { TraceContext } from '../core/causality/trace-context.ts'
 import type { Settings } from '../core/config/schema.ts'
 import type { Fault } from '../core/errors/catalogue.ts'
 import type { LogChanges } from './log-changes.ts'
-import type { StreamCommand, StreamReport } from './stream-messages.ts'
 
 /**
  * Version of what the two ends of a lane exchange: these messages, the frames, the layouts in shared memory. Raised with each change:
@@ -188,8 +187,6 @@ export type ToLane =
   | { type: 'feed'; traces?: EventRecord[]; failures?: FailureRecord[]; logs?: LogRecord[] }
   | { type: 'snapshot'; dump: SystemDump; subscribers: Record<string, string[]> }
   | { type: 'job'; run: number; job: number; of: JobRun }
-  /** To the part of the lane that reads the streams. */
-  | { type: 'stream'; command: StreamCommand }
   /** Write to the durable log what has become of its events. Answered with `log-written`. */
   | { type: 'log-write'; batch: number; changes: LogChanges }
   /** Report which handlers have calls under way in the thread pool. */
@@ -213,8 +210,6 @@ export type ToPrimary =
   | { type: 'set-tool'; tool: string; status: ToolStatus; message: string | null }
   | { type: 'ready-done'; plugin: string }
   | { type: 'job-done'; run: number; error: string | null }
-  /** From the part of the lane that reads the streams. */
-  | { type: 'stream'; report: StreamReport }
   /** Its error is null when the changes are committed. */
   | { type: 'log-written'; batch: number; error: string | null }
   | { type: 'pool-uses'; uses: PoolUse[] }

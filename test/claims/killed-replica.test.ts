@@ -27,7 +27,7 @@ describeOnPostgresAndRedis(NAME, ({ postgres, redis, owner }) => {
     const orders = new Orders(t, replicas, { payload: { ms: 400 } })
     const inHandOfB = async (): Promise<number> => {
       const [stream, group] = ['heddle:event:order.taken', 'fleet.ShipOrders.ship']
-      return (await fleet.redis.xpending(stream, group, '-', '+', 1000, 'b:0')).length
+      return (await fleet.redis.xpending(stream, group, '-', '+', 1000, 'b:hub')).length
     }
     await orders.until(100)
     await until(async () => (await inHandOfB()) >= 5, 'it has something in hand')

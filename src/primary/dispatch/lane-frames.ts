@@ -109,7 +109,7 @@ export interface FrameListener<Sender> {
   /** An event that is in the durable log. */
   onStored(lane: Sender, event: EventFrame): void
   /** An event that another broker than the hub carries, without its payload. */
-  onRecord(lane: Sender, event: EventFrame, isReceived: boolean): void
+  onRecord(lane: Sender, event: EventFrame): void
   onDelivered(deliveryId: number): void
   onDeliveryReply(deliveryId: number, replyJson: string): void
   onDeliveryFailed(deliveryId: number, error: WireError): void
@@ -225,7 +225,7 @@ export class LaneFrames<Sender extends FrameSender> implements BodySink, BatchLi
       case KIND.STORED:
         return this.#listener.onStored(this.#lane, readEvent(this.#inbox, at, length, 'bytes'))
       case KIND.RECORD:
-        return this.#listener.onRecord(this.#lane, readEvent(this.#inbox, at, length, 'bytes'), id === 1)
+        return this.#listener.onRecord(this.#lane, readEvent(this.#inbox, at, length, 'bytes'))
       case KIND.LOG:
         return this.#listener.onLog(this.#lane, JSON.parse(readText(this.#inbox, at, length)) as LogRecord)
       case KIND.CALL:

@@ -12,7 +12,6 @@ import { createRing } from '../../transport/memory/spsc-ring.ts'
 import { AnswerCell, createAnswerCell } from '../../transport/memory/words.ts'
 import type { LaneInit, Manifest, ToLane, ToPrimary } from '../../transport/messages.ts'
 import { Outbox } from '../../transport/rings/outbox.ts'
-import type { StreamReport } from '../../transport/stream-messages.ts'
 import { DeliveryCount } from '../events/delivery-count.ts'
 import type { Exchange } from '../http/exchange.ts'
 import { WorkerSockets } from '../http/worker-sockets.ts'
@@ -117,10 +116,6 @@ export class Lane {
   readonly hostsRoute = new Uint8Array(ROUTES_MAX)
   /** Whether it gets their requests: `NOT`, `ALWAYS`, or `WHILE_IT_ANSWERS`. */
   readonly servesRoute = new Uint8Array(ROUTES_MAX)
-  /** It reads streams, and has not reported that all entries it has read are done. */
-  isReading = false
-  /** Takes what it reports of the streams that it reads. */
-  onStreamReport: (report: StreamReport) => void = () => {}
   /** Runs after each batch of frames: where answers were among them, there is room. */
   onRoom: () => void = () => {}
   readonly startedMs = steadyMs()
@@ -180,8 +175,7 @@ export class Lane {
   }
 
   #onMessage(message: ToPrimary): void {
-    if (message.type === 'stream') this.onStreamReport(message.report)
-    else this.#listener.onMessage(this, message)
+    this.#listener.onMessage(this, message)
   }
 
   post(message: ToLane): void {

@@ -325,6 +325,11 @@ export class Consumer {
     return this.concurrency !== Number.POSITIVE_INFINITY
   }
 
+  /** True when one of its threads takes one more delivery. */
+  get hasFreeThread(): boolean {
+    return this.instances.some(({ isPaused, isHeldBack, thread }) => !isPaused && !isHeldBack && thread.hasRoom)
+  }
+
   /** The queues that get an event. @param only see Share */
   queuesFor(only: SubscriberInstance | null | undefined): DeliveryQueue[] {
     if (!this.broadcast || only === null) return [this.queue]

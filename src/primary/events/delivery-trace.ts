@@ -21,10 +21,10 @@ export class DeliveryTrace {
     delivery.span = tracing.begin(delivery.event.producer)
     if (delivery.span === null) return
     delivery.spanIndex = this.#open.push(delivery) - 1
-    const { deaths, attempt } = delivery
+    const { deaths, attempt, isBegun } = delivery
     // It began elsewhere: in a thread that died, or in a process that did not answer any more.
     if (deaths > 0) this.note(delivery, { name: 'thread_death', deaths })
-    else if (delivery.event.source?.isBroker === true && attempt === 1) this.note(delivery, { name: 'taken_over' })
+    else if (isBegun && attempt === 1) this.note(delivery, { name: 'taken_over' })
   }
 
   /** A delivery is a dead letter. It gets a span even if no thread here has had it. */

@@ -65,6 +65,8 @@ export class Hub {
   readonly clock: Clock
   readonly trace = new DeliveryTrace()
   groups: GroupWatcher | null = null
+  /** Told when subscribers have come, or the last of a group has gone. */
+  onTopology: () => void = () => {}
   readonly #options: HubOptions
   readonly #topology: Topology
   readonly #budget: QueueBudget
@@ -139,6 +141,7 @@ export class Hub {
     const consumer = this.#topology.addInstance(event, group, options, instance)
     const { isTemporary = false, thread } = instance
     if (!isTemporary && !thread.isQuarantine && !consumer.broadcast) this.groups?.joined(event, group)
+    this.onTopology()
     this.subscribersChanged()
     return () => {
       // The subscribers of a thread that ends are gone before they say so.
@@ -151,6 +154,7 @@ export class Hub {
   #groupGone(consumer: Consumer, isForGood = false): void {
     consumer.isGone = true
     this.groups?.left(consumer.event, consumer.group, isForGood)
+    this.onTopology()
     this.#dropWaiting(consumer)
   }
 

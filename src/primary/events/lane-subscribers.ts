@@ -99,10 +99,6 @@ export class LaneSubscribers {
     instances.delete(subscriberIndex)
   }
 
-  instanceOf(lane: Lane, subscriberIndex: number): SubscriberInstance | null {
-    return this.#lanes.get(lane)?.instances.get(subscriberIndex)?.instance ?? null
-  }
-
   /** The lane gets no more events and finishes those that it has. */
   leave(lane: Lane): void {
     this.#hub.threadLeaving(this.#of(lane).thread)

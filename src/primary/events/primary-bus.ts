@@ -21,7 +21,6 @@ import { type DeliverySink, EventServer } from '../../runtime/events/event-serve
 import { encodePayload, publicationOf } from '../../runtime/events/publication.ts'
 import { tellAll } from '../../runtime/kernel/listeners.ts'
 import { type EventFrame, textOf } from '../../transport/frames/event-frame.ts'
-import type { StreamCoordinator } from '../streams/coordinator.ts'
 import type { SubscriberInstance, SubscriberThread } from './consumer.ts'
 import { DeliveryCount } from './delivery-count.ts'
 import type { EventDriver } from './event-driver.ts'
@@ -41,12 +40,8 @@ export class PrimaryBus implements BusTransport, SubscriberThread {
   /** Takes the answers to the hub's deliveries. */
   readonly #hubSink: DeliverySink
   readonly #subscribed = new Set<{ plugin: string; unsubscribe: () => void }>()
-  readonly #instances = new Map<number, SubscriberInstance>()
   readonly #deliveries = new DeliveryCount()
   readonly #onListenerFault: (thrown: unknown) => void
-
-  /** Reads for the primary's own subscribers; null while the hub carries all events. */
-  streams: StreamCoordinator | null = null
 
   checkPublication: PublicationCheck | null = null
   /** The durable log, and what takes the events that it has; null where there is none. */
@@ -94,15 +89,6 @@ export class PrimaryBus implements BusTransport, SubscriberThread {
         hub.deliveryFailed(id, error)
       },
     }
-  }
-
-  instanceOf(subscriberIndex: number): SubscriberInstance | null {
-    return this.#instances.get(subscriberIndex) ?? null
-  }
-
-  /** Begins a delivery that this thread has read from a stream itself. */
-  serve(deliveryId: number, frame: EventFrame, sink: DeliverySink): void {
-    this.#events.handle(deliveryId, frame, sink)
   }
 
   // ── as a thread that the hub delivers to ──────────────────────────────────
@@ -178,14 +164,10 @@ export class PrimaryBus implements BusTransport, SubscriberThread {
       isPaused: false,
       isHeldBack: false,
     }
-    this.#instances.set(subscriberIndex, instance)
     const leave = this.#hub.subscribe(event, options.group ?? identity, options, instance)
-    this.streams?.add(subscriberIndex, owner.name, event, identity, options)
     const unsubscribe = (): void => {
       if (!this.#subscribed.delete(subscribed)) return
       this.#events.remove(subscriberIndex)
-      this.#instances.delete(subscriberIndex)
-      this.streams?.remove(subscriberIndex)
       leave()
     }
     const subscribed = { plugin: owner.name, unsubscribe }

@@ -53,7 +53,7 @@ export class StreamRecords {
   }
 
   /** An event that several groups here receive is recorded once. */
-  received(frame: EventFrame, origin: SubscriberThread | null = null): void {
-    if (this.#received.add(frame.id)) this.#hub.record(frame, origin)
+  received(frame: EventFrame): void {
+    if (this.#received.add(frame.id)) this.#hub.record(frame, null)
   }
 }

@@ -131,7 +131,7 @@ export class ReplicaLock {
 }
 
 /** The holder that a token names; empty for a token that no replica has written. */
-function identityIn(token: string): Partial<Holder> {
+export function identityIn(token: string): Partial<Holder> {
   try {
     return Object(JSON.parse(token)) as Partial<Holder>
   } catch {

@@ -2,7 +2,7 @@ import type { Settings } from '../../core/config/schema.ts'
 import { HeddleError } from '../../core/errors/catalogue.ts'
 import { listGroups } from '../../runtime/streams/consumers.ts'
 import { streamOf } from '../../runtime/streams/keys.ts'
-import type { ThreadStreams } from '../../runtime/streams/thread-streams.ts'
+import type { ThreadPublisher } from '../../runtime/streams/thread-publisher.ts'
 import { openRedis, type RedisClient } from '../../stores/redis/client.ts'
 import type { EventFrame } from '../../transport/frames/event-frame.ts'
 import type { SubscriberThread } from '../events/consumer.ts'
@@ -13,7 +13,7 @@ import { Replies } from './replies.ts'
 
 export interface StreamDriverOptions {
   settings: Settings
-  own: ThreadStreams
+  own: ThreadPublisher
   /** Told of each event that the store has taken. */
   published: (event: EventFrame, origin: SubscriberThread | null) => void
   /** Counts the letters that were dropped for new ones. */

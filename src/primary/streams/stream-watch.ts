@@ -1,8 +1,8 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { steadyMs } from '../../core/schedule/steady-time.ts'
-import { SCRIPTS } from '../../runtime/streams/scripts.ts'
+import { lastEntryId } from '../../runtime/streams/stream-commands.ts'
 import type { RedisClient } from '../../stores/redis/client.ts'
-import { ReaderWakeups } from './reading-thread.ts'
+import type { StreamReader } from './stream-reader.ts'
 
 /** One blocking read lasts so long at most, milliseconds. */
 export const WATCH_MS = 2000
@@ -13,10 +13,9 @@ const ENDS_MS = 10_000
 /** Between two attempts to end a read early, milliseconds. */
 const INTERRUPT_MS = 2
 
-/** Waits for new entries, in the primary and for all its threads: one blocking read of all streams whose readers sleep. */
+/** Waits for new entries: one blocking read of all streams that have been read to their end. */
 export class StreamWatch {
-  /** Wakes the threads. */
-  readonly wakeups: ReaderWakeups
+  readonly #reader: () => StreamReader
   /** A connection of its own, which blocks. */
   readonly #blocking: RedisClient
   readonly #commands: RedisClient
@@ -30,10 +29,10 @@ export class StreamWatch {
   #wakeLoop: (() => void) | null = null
   #loop: Promise<void> = Promise.resolve()
 
-  constructor(blocking: RedisClient, commands: RedisClient) {
+  constructor(blocking: RedisClient, commands: RedisClient, reader: () => StreamReader) {
     this.#blocking = blocking
     this.#commands = commands
-    this.wakeups = new ReaderWakeups(() => this.#changed())
+    this.#reader = reader
   }
 
   start(): void {
@@ -43,13 +42,12 @@ export class StreamWatch {
 
   async stop(): Promise<void> {
     this.#isRunning = false
-    this.wakeups.close()
-    this.#changed()
+    this.changed()
     await this.#loop
   }
 
   /** Other streams are to be watched: the read that is under way ends. */
-  #changed(): void {
+  changed(): void {
     this.#isChanged = true
     this.#wakeLoop?.()
     if (this.#isBlocked && !this.#isInterrupting) void this.#interrupt()
@@ -75,7 +73,7 @@ export class StreamWatch {
       try {
         this.#clientId ??= await this.#blocking.command<number>('client', ['ID'])
         this.#isChanged = false
-        const toWatch = this.wakeups.streamsToWatch()
+        const toWatch = this.#reader().toWatch()
         if (toWatch.size === 0) {
           await this.#untilChanged()
           continue
@@ -87,14 +85,14 @@ export class StreamWatch {
           ...toWatch.values(),
         ])
         this.#isBlocked = false
-        for (const [stream, entries] of reply ?? []) this.wakeups.arrived(stream, entries[0]![0])
+        for (const [stream] of reply ?? []) this.#reader().wake(stream)
         if (steadyMs() - this.#askedMs > ENDS_MS) await this.#askForEnds(toWatch.keys())
       } catch {
         // The connection logs what is wrong, and when it is back.
         this.#isBlocked = false
         this.#clientId = null
         await sleep(RETRY_MS)
-        if (this.#blocking.isReady) this.wakeups.wakeAll()
+        if (this.#blocking.isReady) this.#reader().wakeAll()
       }
     }
     stopHearing()
@@ -103,9 +101,9 @@ export class StreamWatch {
   async #askForEnds(streams: Iterable<string>): Promise<void> {
     this.#askedMs = steadyMs()
     const ask = async (stream: string): Promise<void> => {
-      const lastId = await this.#commands.run<string>(SCRIPTS.lastId, [stream], [])
+      const lastId = await lastEntryId(this.#commands, stream)
       // Before anything was added to it nothing waits.
-      if (lastId !== '0-0') this.wakeups.endsAt(stream, lastId)
+      if (lastId !== '0-0') this.#reader().endsAt(stream, lastId)
     }
     await Promise.all([...streams].map(ask))
   }

@@ -125,8 +125,6 @@ const SHELTER_MS = 5_000
 interface GuiltOptions {
   readonly routing: Routing
   readonly lanes: LaneSet
-  /** A plugin stands still in the lanes, or does no more. */
-  readonly onStalling: (plugin: string, isStalling: boolean) => void
   /** The circuit of a plugin opens; null when the plugin is tried again. */
   readonly onCircuit: (plugin: string, open: OpenCircuit | null) => void
   /** Lanes may have to get other requests from now on. */
@@ -151,7 +149,7 @@ export class Guilt {
   readonly #deathsOf = new Map<string, DeathWindow>()
 
   constructor(options: GuiltOptions) {
-    const { lanes, onStalling, onCircuit, onChange } = options
+    const { lanes, onCircuit, onChange } = options
     this.#options = options
     const changed = (): void => {
       lanes.probation.want(this.#confined.size + this.#stalling.size > 0)
@@ -159,10 +157,7 @@ export class Guilt {
     }
     this.#harmless = new Harmless((lane) => pluginsOf(this.handlersIn(lane)))
     this.#confined = new Marks(changed)
-    this.#stalling = new Marks((plugin, isStalling) => {
-      onStalling(plugin, isStalling)
-      changed()
-    })
+    this.#stalling = new Marks(changed)
     this.circuits = new CircuitBreaker((plugin, open) => {
       // Not among the others: it may well go on as before.
       if (open === null) this.#confined.add(plugin)

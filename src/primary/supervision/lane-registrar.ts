@@ -97,7 +97,7 @@ export class LaneRegistrar {
       onMessage: (lane, message) => this.onMessage(lane, message),
       onPublish: (lane, event) => hub.publish(event, laneSubscribers.threadOf(lane)),
       onStored: (lane, event) => events.durable.take(event, laneSubscribers.threadOf(lane)),
-      onRecord: (lane, event, isReceived) => events.streams?.record(event, laneSubscribers.threadOf(lane), isReceived),
+      onRecord: (lane, event) => events.streams?.record(event, laneSubscribers.threadOf(lane)),
       onDelivered: (id) => hub.delivered(id),
       onDeliveryReply: (id, reply) => hub.deliveryReply(id, reply),
       onDeliveryFailed: (id, error) => hub.deliveryFailed(id, error),
@@ -137,14 +137,13 @@ export class LaneRegistrar {
   #register(lane: Lane): void {
     if (lane.role === 'probation') return this.#registerForRequests(lane)
     const { events, tools } = this.#parts
-    const { laneSubscribers, laneStreams } = events
+    const { laneSubscribers } = events
     const refused = lane.role === 'regular' ? this.#registerRoutes(lane) : this.#withoutRoutes(lane)
     const isRefused = (plugin: string): boolean => refused.has(plugin)
     for (const subscription of lane.manifest!.subscriptions) {
       if (isRefused(subscription.plugin)) continue
       laneSubscribers.add(lane, subscription.subscriberIndex, subscription)
     }
-    laneStreams.up(lane, isRefused)
     // Before its first request: its plugins never see an empty snapshot.
     lane.post(tools.snapshots.take())
     if (this.#isServing) this.#onReadyRunner.run()
@@ -206,17 +205,14 @@ export class LaneRegistrar {
   /** Handles a message of a lane, but for those of its boot and its end. */
   onMessage(lane: Lane, message: ToPrimary): void {
     const { events, tools, jobs, pool, descriptors } = this.#parts
-    const { laneSubscribers, laneStreams, recordForwarder } = events
+    const { laneSubscribers, recordForwarder } = events
     const { health, snapshots } = tools
     switch (message.type) {
       case 'subscribe':
         if (lane.role === 'probation') return
-        laneStreams.subscribe(lane, message.subscriberIndex, message.subscription, () =>
-          laneSubscribers.add(lane, message.subscriberIndex, message.subscription, true),
-        )
+        laneSubscribers.add(lane, message.subscriberIndex, message.subscription, true)
         return snapshots.sendSoon()
       case 'unsubscribe':
-        laneStreams.unsubscribe(lane, message.subscriberIndex)
         laneSubscribers.remove(lane, message.subscriberIndex)
         return snapshots.sendSoon()
       case 'listen':
@@ -242,12 +238,7 @@ export class LaneRegistrar {
   /** Events, jobs and messages of sockets that are in flight in a lane. @param unread deliveries that it never began */
   workInFlight(lane: Lane, unread: ReadonlySet<number> = new Set()): WorkInFlight[] {
     const { events, jobs } = this.#parts
-    return [
-      ...events.laneSubscribers.worksOf(lane, unread),
-      ...events.laneStreams.worksOf(lane),
-      ...jobs.workInFlight(lane),
-      ...lane.sockets.workInFlight(),
-    ]
+    return [...events.laneSubscribers.worksOf(lane, unread), ...jobs.workInFlight(lane), ...lane.sockets.workInFlight()]
   }
 
   /** True while the lane runs a job or an `onReady` that it should be let finish. */
@@ -259,9 +250,7 @@ export class LaneRegistrar {
 
   /** The loop of a lane stands still, or the lane is gone: the work that it has not begun may go elsewhere. */
   unresponsive(lane: Lane): void {
-    const { events, http } = this.#parts
-    events.laneStreams.still(lane)
-    void http.dispatcher.rescue(lane)
+    void this.#parts.http.dispatcher.rescue(lane)
   }
 
   /** A lane stands still so long that hardly another one is left. */
@@ -301,7 +290,6 @@ export class LaneRegistrar {
   }
 
   #stop(lane: Lane): void {
-    this.#parts.events.laneStreams.leaving(lane)
     this.#parts.events.laneSubscribers.leave(lane)
   }
 
@@ -330,7 +318,6 @@ export class LaneRegistrar {
     for (const { exchange } of requests) exchange.fail(box === null ? 'HTTP_INTERNAL' : answerOf(box))
     tools.kernel.toolbox.threadGone(threadId)
     this.#claims.threadGone(threadId)
-    events.laneStreams.gone(lane, box)
     if (box === null) tools.health.threadLeft(lane)
     events.recordForwarder.gone(lane)
     jobs.laneGone(lane, box)

@@ -3,7 +3,6 @@
 import type { LogLevel } from '../../contracts/logger.ts'
 import type { ReloadInfo } from '../../contracts/registry.ts'
 import type { Settings } from '../../core/config/schema.ts'
-import { SUBSCRIBER_DEFAULTS } from '../../core/config/subscriber-defaults.ts'
 import { messageOf } from '../../core/errors/description.ts'
 import { steadyMs } from '../../core/schedule/steady-time.ts'
 import { until } from '../../core/schedule/waiting.ts'
@@ -12,8 +11,6 @@ import type { LaneRegistrar } from './lane-registrar.ts'
 import { type LaneSet, type LaneSlot, type LaneThread, RestartIntensity } from './lane-set.ts'
 import { type LaneStarter, LEAVING_MAX_THREADS } from './lane-starter.ts'
 
-/** A lane that reads streams has this long to acknowledge its last events, beyond the time limits of its subscribers, milliseconds. */
-const READ_GRACE_MS = 5000
 /** Sockets of a lane that drains are closed when nothing of them is being handled, and in any case after this, milliseconds. */
 const SOCKET_GRACE_MS = 5000
 
@@ -124,7 +121,6 @@ export class LaneReplacement {
     const startedMs = steadyMs()
     const handlerDeadlineMs = startedMs + this.#settings.httpHandlerTimeoutMs
     const socketDeadlineMs = startedMs + SOCKET_GRACE_MS
-    const readDeadlineMs = startedMs + longestSubscriberMs(lane) + READ_GRACE_MS
     const hasWork = (): boolean => {
       const nowMs = steadyMs()
       return (
@@ -132,7 +128,6 @@ export class LaneReplacement {
         lane.deliveriesInFlight > 0 ||
         (lane.filesOpen > 0 && nowMs < handlerDeadlineMs) ||
         (lane.sockets.size > 0 && nowMs < socketDeadlineMs) ||
-        (lane.isReading && nowMs < readDeadlineMs) ||
         (nowMs < handlerDeadlineMs && this.#registrar.isBusy(lane))
       )
     }
@@ -186,11 +181,6 @@ export class LaneReplacement {
     // It may have died since.
     return fault ?? fresh.deathMessage ?? this.#registrar.refusalOf(fresh.lane.manifest!)
   }
-}
-
-function longestSubscriberMs({ manifest }: Lane): number {
-  const subscriptions = manifest?.subscriptions ?? []
-  return Math.max(0, ...subscriptions.map(({ options }) => options.timeoutMs ?? SUBSCRIBER_DEFAULTS.timeoutMs))
 }
 
 /** A standby starts when a lane has stood still this long by its own doing, before it is known whether it will go on; or at half of its time, when that is less. */

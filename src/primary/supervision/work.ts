@@ -2,13 +2,7 @@
 
 import type { FlightStep, WorkInFlight } from '../../contracts/registry.ts'
 import type { Origin } from '../../core/causality/context.ts'
-import {
-  type RawStep,
-  STEP_EVENT,
-  STEP_JOB,
-  STEP_REQUEST,
-  STEP_STREAM_EVENT,
-} from '../../transport/memory/flight-recorder.ts'
+import { type RawStep, STEP_EVENT, STEP_JOB, STEP_REQUEST } from '../../transport/memory/flight-recorder.ts'
 import type { Lane } from '../dispatch/lane.ts'
 import type { RouteEntry, Routing } from '../http/routes.ts'
 
@@ -82,7 +76,7 @@ export function originsIn(lane: Lane, routing: Routing): (step: RawStep) => Orig
   }
 }
 
-const isEvent = (kind: number): boolean => kind === STEP_EVENT || kind === STEP_STREAM_EVENT
+const isEvent = (kind: number): boolean => kind === STEP_EVENT
 
 export function kindOf({ kind }: RawStep): FlightStep['kind'] {
   if (kind === STEP_REQUEST) return 'request'

@@ -30,6 +30,10 @@ export const GROUPS_SEEN = 'heddle:groups'
 /** Hash: stream → how many of its entries had been removed when the trimmer last looked. */
 export const REMOVED = 'heddle:removed'
 
+/** Hash of the attempts that have failed of pending entries: `attemptField` → JSON. */
+export const attemptsOf = (event: string): string => `heddle:attempts:${event}`
+export const attemptField = (group: string, entryId: string): string => `${group} ${entryId}`
+
 /** A reader of a replica: a lane by its number, the primary, or the hub of the primary. */
 type ConsumerThread = number | 'primary' | 'hub'
 

@@ -120,8 +120,6 @@ interface PublisherOptions {
   maxOpen: number
   /** Told of each event that the store has taken. */
   published: (frame: EventFrame) => void
-  /** Told of each delay, so that the event is released when it is over. */
-  delayed: (delayMs: number) => void
 }
 
 interface Publication {
@@ -199,11 +197,9 @@ export class StreamPublisher {
   }
 
   #sendAlone(frame: EventFrame, fields: string[]): Promise<unknown> {
-    const { redis, delayed } = this.#options
+    const { redis } = this.#options
     const { event, id, key, delayMs } = frame
-    if (delayMs > 0) {
-      return delayEvent(redis, { event, eventId: id, key, fields }, delayMs).then(() => delayed(delayMs))
-    }
+    if (delayMs > 0) return delayEvent(redis, { event, eventId: id, key, fields }, delayMs)
     if (key !== null) return publishKeyed(redis, event, key, fields)
     return redis.command('xadd', [streamOf(event), '*', ...fields])
   }

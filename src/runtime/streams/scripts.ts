@@ -12,7 +12,6 @@ export const SCRIPTS = {
   releaseDue: script('release-due-1'),
   ensureGroup: script('ensure-group-1'),
   removeConsumer: script('remove-consumer-2'),
-  renewLeases: script('renew-leases-1'),
   moveEntries: script('move-entries-1'),
   takeReplica: script('take-replica-1'),
   renewReplica: script('renew-replica-1'),

@@ -39,7 +39,7 @@ export const KIND = {
   DELIVERY_FAILED: 24,
   LOG: 25,
   ADDRESS_WANTED: 26,
-  /** An event that streams carry, without its payload, for the trace. The id is 1 when it was received, 0 when it was published. */
+  /** An event that a broker has taken, without its payload, for the trace. */
   RECORD: 27,
   /** The handshake of a request is accepted: it becomes a socket. */
   SOCKET_ACCEPT: 28,

@@ -47,8 +47,6 @@ export const STEP_CALL = 2
 /** An event that the hub has delivered. */
 export const STEP_EVENT = 3
 export const STEP_JOB = 4
-/** An event that the lane has read from a stream itself: its frame is a number of the lane's own. */
-export const STEP_STREAM_EVENT = 5
 
 /** One step as it stands in memory. */
 export interface RawStep {

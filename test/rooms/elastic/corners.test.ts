@@ -4,7 +4,7 @@ import { join } from 'node:path'
 import { describe, test } from 'node:test'
 import { fileURLToPath } from 'node:url'
 import { Redis } from 'ioredis'
-import { POISON_AFTER_TIMES } from '../../../src/primary/streams/claimer.ts'
+import { POISON_AFTER_TIMES } from '../../../src/primary/streams/claims.ts'
 import { encodeEntry } from '../../../src/runtime/streams/entry.ts'
 import { consumerOf, streamOf } from '../../../src/runtime/streams/keys.ts'
 import { type Heddle, startHeddle } from '../../support/heddle.ts'
@@ -184,16 +184,18 @@ describe(NAME, () => {
 
   scenario('an event that waits for its next try outlasts more restarts than a deadly one may', async () => {
     await publish('failing', { n: 1 })
-    const waits = async () => {
+    /** It was given out once since it was given back. */
+    const isTaken = async () => {
       const [entry] = await pending('failing', 'corners.Work.failing')
-      return said('failing').length === 1 && entry?.[1] === consumerOf(REPLICA, 'hub')
+      return entry?.[1] === consumerOf(REPLICA, 'hub') && entry[3] === 1
     }
-    await soon(waits, 'it waits')
-    // Given out once, and once more by each start: the last one would find a deadly one.
+    await soon(async () => said('failing').length === 1 && (await isTaken()), 'it waits')
+    // Given out once more by each start: the last one would find a deadly one.
     for (let n = 1; n <= POISON_AFTER_TIMES; n++) {
       assert.equal(await replica.stop(), 0)
       await start()
-      await soon(waits, `it waits after ${n} restarts`)
+      await soon(isTaken, `it waits after ${n} restarts`)
+      assert.deepEqual(said('failing'), [], 'its next attempt is not due')
     }
     assert.equal(await redis.xlen('heddle:dead'), 0)
   })

@@ -50,13 +50,5 @@ logContract(
     parking: NO_PARKING,
     'a parked key outlives its process, and goes on in its order': NO_PARKING,
     'parked keys go on in their order, whichever process replays or deletes their letters': NO_PARKING,
-    'the number of an attempt outlives its process': {
-      reason: 'attempts are counted by the process that made the first one',
-      failsWith: /events handled by patient|strictly deep-equal/,
-    },
-    'a lifetime outlives its process': {
-      reason: 'what another process had may have begun there in time',
-      failsWith: /it begins after its time/,
-    },
   },
 )

@@ -1,0 +1,322 @@
+// Takes over what other consumers have left, and keeps what this process has.
+import { setTimeout as sleep } from 'node:timers/promises'
+import type { LogLevel } from '../../contracts/logger.ts'
+import type { BlackBox } from '../../contracts/registry.ts'
+import { Fifo } from '../../core/collections/fifo.ts'
+import { steadyMs } from '../../core/schedule/steady-time.ts'
+import { ensureGroup, isNoGroup, listConsumers } from '../../runtime/streams/consumers.ts'
+import { replicaKey, replicaOfConsumer } from '../../runtime/streams/keys.ts'
+import { SCRIPTS } from '../../runtime/streams/scripts.ts'
+import type { Entry } from '../../runtime/streams/stream-commands.ts'
+import type { RedisClient } from '../../stores/redis/client.ts'
+import type { KeyGate } from './key-gate.ts'
+import { isKnownDead } from './process-identity.ts'
+import { identityIn } from './replica-lock.ts'
+import { FIRST_ATTEMPT, type StreamSettlements } from './settlements.ts'
+import type { ClaimedShare, StreamDeliveries } from './stream-deliveries.ts'
+import type { StreamGroup, TakenEntry } from './stream-group.ts'
+import { markGroupsSeen } from './trimmer.ts'
+
+/** Entries that are claimed at a time. */
+const CLAIM_BATCH = 200
+/** Entries of a group that a process has at most, those included that others wait for. */
+const CLAIMS_MAX = 4096
+/** An entry that was delivered so often and never acknowledged may have ended those processes: such entries are tried one by one. */
+const SUSPECT_AFTER_TIMES = 3
+/** An entry that was delivered so often and never acknowledged is a dead letter. */
+export const POISON_AFTER_TIMES = 6
+/** The next suspect waits no longer than this for the one before it and its retries, milliseconds. */
+const ALONE_MAX_MS = 60_000
+/** Before the store is asked again for a suspect, milliseconds. */
+const RETRY_MS = 500
+/** Entries that others have left are looked for at least this often, milliseconds. */
+const CLAIM_EVERY_MAX_MS = 5000
+/** How often this process marks its groups as having a subscriber, milliseconds. */
+const SEEN_EVERY_MS = 60_000
+/** Groups that a log line names. */
+const SHOWN_MAX = 20
+
+interface ClaimsOptions {
+  redis: RedisClient
+  /** REPLICA_ID. */
+  replica: string
+  /** The consumer of this process. */
+  consumer: string
+  /** EVENT_BUS_CLAIM_IDLE_MS. */
+  claimIdleMs: number
+  /** The groups that this process reads. */
+  groups: () => readonly StreamGroup[]
+  deliveries: StreamDeliveries
+  gate: KeyGate
+  settlements: StreamSettlements
+  /** False when this process begins nothing any more. */
+  mayTakeOver: () => boolean
+  /** False when this process does not have its name: entries under it belong to another process. */
+  isOurs: () => boolean
+  log: (level: LogLevel, message: string, fields?: Record<string, unknown>) => void
+}
+
+type PendingRow = [id: string, consumer: string, idleMs: number, times: number]
+
+/** An entry that is claimed, and whose delivery is not counted yet. */
+interface Suspect {
+  readonly entry: TakenEntry
+  readonly times: number
+  readonly deliver: (share: ClaimedShare) => void
+}
+
+export class StreamClaims {
+  readonly #options: ClaimsOptions
+  readonly #suspects = new Fifo<Suspect>()
+  readonly #timers: NodeJS.Timeout[] = []
+  #isTrying = false
+  #isClosed = false
+
+  constructor(options: ClaimsOptions) {
+    this.#options = options
+  }
+
+  start(): void {
+    const { claimIdleMs } = this.#options
+    // Three times within the idle time: one may fail.
+    this.#every(Math.max(10, claimIdleMs / 3), () => this.renew())
+    this.#every(Math.min(CLAIM_EVERY_MAX_MS, Math.max(25, claimIdleMs / 4)), () => this.#claim())
+    this.#every(SEEN_EVERY_MS, () => this.#markSeen())
+  }
+
+  /** Suspects that wait for their turn stay pending at this process's consumer. */
+  close(): void {
+    this.#isClosed = true
+    for (const timer of this.#timers) clearInterval(timer)
+  }
+
+  #every(everyMs: number, work: () => Promise<void>): void {
+    let isRunning = false
+    const timer = setInterval(() => {
+      if (isRunning || !this.#options.redis.isReady) return
+      isRunning = true
+      work()
+        .catch(() => {
+          // The connection logs that it is lost, and the work is done again.
+        })
+        .finally(() => {
+          isRunning = false
+        })
+    }, everyMs)
+    this.#timers.push(timer.unref())
+  }
+
+  #shared(): StreamGroup[] {
+    return this.#options.groups().filter(({ isOpen, isBroadcast }) => isOpen && !isBroadcast)
+  }
+
+  /**
+   * Resets the idle time of what this process has, so that nobody claims it. Also called when the store is back, before others take this process
+   * for dead.
+   */
+  async renew(): Promise<void> {
+    const { redis, claimIdleMs, consumer, isOurs } = this.#options
+    if (!isOurs()) return
+    const nowMs = steadyMs()
+    await Promise.all(
+      this.#options.groups().map(async ({ stream, name, entries }) => {
+        // Those alone that it still has: what it has given back must not look alive.
+        const old = entries.filter(({ renewedMs }) => nowMs - renewedMs > claimIdleMs / 4)
+        if (old.length === 0) return
+        const ids = old.map(({ id }) => id)
+        await redis.run(SCRIPTS.moveEntries, [stream], [name, consumer, consumer, 0, ...ids]).catch(ignoreGone)
+        for (const entry of old) entry.renewedMs = nowMs
+      }),
+    )
+  }
+
+  /** Marks the groups as having a subscriber: groups without one for long are deleted. */
+  async #markSeen(): Promise<void> {
+    await markGroupsSeen(
+      this.#options.redis,
+      this.#shared().map(({ stream, name: group }) => ({ stream, group })),
+    )
+  }
+
+  // ── what others have left ─────────────────────────────────────────────────
+
+  async #claim(): Promise<void> {
+    const { redis, claimIdleMs, mayTakeOver, log } = this.#options
+    const remade: string[] = []
+    for (const group of this.#shared()) {
+      if (!mayTakeOver()) return
+      if (group.room <= 0 && !this.#mayBeHeldUp(group)) continue
+      try {
+        await this.#claimIdle(group, claimIdleMs)
+        await this.#claimFromDead(group)
+      } catch (fault) {
+        // One broken stream does not stop the work on the others; the trimmer reports it.
+        if (!isNoGroup(fault)) continue
+        // From the beginning: all that is there has come since. And a request must find a subscriber.
+        await ensureGroup(redis, group.stream, group.name, '0')
+        remade.push(`${group.stream} ${group.name}`)
+      }
+    }
+    if (remade.length === 0) return
+    log(
+      'WARNING',
+      `${remade.length} groups had gone from the key-value store and were made anew: was it emptied, or did it start without its data?`,
+      { groups: remade.slice(0, SHOWN_MAX) },
+    )
+  }
+
+  /** What is here may wait for what others have left: then that is claimed beyond what this process takes else. */
+  #mayBeHeldUp(group: StreamGroup): boolean {
+    return group.size < CLAIMS_MAX && this.#options.gate.isWaitedFor(group)
+  }
+
+  /** Claims what a former process of this name has left, and what a lost answer has given to this one. */
+  async claimOwn(group: StreamGroup): Promise<void> {
+    const { redis, replica } = this.#options
+    for (const { name, pending } of await listConsumers(redis, group.stream, group.name))
+      if (pending > 0 && replicaOfConsumer(name) === replica) await this.#claimFrom(group, name)
+  }
+
+  /** A process of this machine that has ended certainly does nothing any more: what it had need not wait. */
+  async #claimFromDead(group: StreamGroup): Promise<void> {
+    const { redis, replica } = this.#options
+    for (const { name, pending } of await listConsumers(redis, group.stream, group.name)) {
+      const other = replicaOfConsumer(name)
+      if (pending === 0 || other === null || other === replica) continue
+      const holder = await redis.command<string | null>('get', [replicaKey(other)])
+      if (holder !== null && isKnownDead(identityIn(holder))) await this.#claimFrom(group, name)
+    }
+  }
+
+  async #claimFrom(group: StreamGroup, consumer: string): Promise<void> {
+    // From entry to entry: when the consumer is this process's own, claimed entries stay pending there and would be found again.
+    for (let from = '-'; ; ) {
+      const rows = await this.#pending(group, [from, '+', CLAIM_BATCH, consumer])
+      await this.#take(group, rows, 0)
+      if (rows.length < CLAIM_BATCH) return
+      from = `(${rows.at(-1)![0]}`
+    }
+  }
+
+  /** Claims entries that have been idle for so long, at most one batch. */
+  async #claimIdle(group: StreamGroup, idleMs: number): Promise<void> {
+    await this.#take(group, await this.#pending(group, ['IDLE', idleMs, '-', '+', CLAIM_BATCH]), idleMs)
+  }
+
+  #pending({ stream, name }: StreamGroup, args: (string | number)[]): Promise<PendingRow[]> {
+    return this.#options.redis.command<PendingRow[]>('xpending', [stream, name, ...args])
+  }
+
+  /** Entries of this process's consumer that it does not have were given back, or were lost on the way here. */
+  async #take(group: StreamGroup, rows: readonly PendingRow[], minIdleMs: number): Promise<void> {
+    const known = new Set(group.entries.map(({ id }) => id))
+    const theirs = rows.filter(([id]) => !known.has(id))
+    await this.#takeSuspects(
+      group,
+      theirs.filter(([, , , times]) => times >= SUSPECT_AFTER_TIMES),
+      minIdleMs,
+    )
+    const others = theirs.filter(([, , , times]) => times < SUSPECT_AFTER_TIMES)
+    const entries = await this.#claimCounted(group, others, minIdleMs)
+    const attempts = await this.#attemptsOf(group, entries)
+    for (const [n, entry] of entries.entries()) this.#give(group, entry, attempts[n]!)
+  }
+
+  /** A thread or a process has had it, and perhaps said what became of it. */
+  async #attemptsOf(group: StreamGroup, entries: readonly Entry[]): Promise<ClaimedShare[]> {
+    const ids = entries.map(([id]) => id)
+    const told = await this.#options.settlements.attemptsOf(group, ids)
+    return told.map((share) => ({ ...(share ?? FIRST_ATTEMPT), isBegun: true, isNoted: share !== null }))
+  }
+
+  #give(group: StreamGroup, entry: Entry, share: ClaimedShare): void {
+    // It has come by another way meanwhile.
+    if (!group.has(entry[0])) this.#options.deliveries.take(group, entry, share)
+  }
+
+  /** Each counts as delivered once more. */
+  async #claimCounted(group: StreamGroup, rows: readonly PendingRow[], minIdleMs: number): Promise<Entry[]> {
+    if (rows.length === 0) return []
+    const { redis, consumer } = this.#options
+    const ids = rows.map(([id]) => id)
+    const args = [group.stream, group.name, consumer, minIdleMs, ...ids]
+    const entries = await redis.command<(Entry | null)[]>('xclaim', args)
+    // Another replica was faster, or the entry was cut from the stream and the server has dropped it.
+    return entries.filter((entry): entry is Entry => entry !== null && entry[1] !== null)
+  }
+
+  // ── suspects ──────────────────────────────────────────────────────────────
+
+  /** Claims entries without counting a delivery: of the entries that a process had when it died, most are not the cause. */
+  async #takeSuspects(group: StreamGroup, rows: readonly PendingRow[], minIdleMs: number): Promise<void> {
+    if (rows.length === 0) return
+    const { redis, consumer } = this.#options
+    const times = new Map(rows.map(([id, , , count]) => [id, count]))
+    const args = [group.stream, group.name, consumer, minIdleMs, ...times.keys(), 'JUSTID']
+    const ids = await redis.command<string[]>('xclaim', args)
+    const found = await Promise.all(ids.map((id) => redis.command<Entry[]>('xrange', [group.stream, id, id])))
+    for (const [entry] of found) {
+      if (entry === undefined) continue
+      const turn: ClaimedShare['turn'] = (taken, deliver) => {
+        this.#suspects.push({ entry: taken, times: times.get(entry[0])!, deliver })
+        void this.#tryAlone()
+      }
+      this.#give(group, entry, { ...FIRST_ATTEMPT, turn })
+    }
+  }
+
+  async #tryAlone(): Promise<void> {
+    if (this.#isTrying) return
+    this.#isTrying = true
+    for (let suspect = this.#suspects.shift(); suspect !== undefined; suspect = this.#suspects.shift()) {
+      const { entry, times, deliver } = suspect
+      if (this.#isClosed) break
+      try {
+        const taken = await this.#claimCounted(entry.group, [[entry.id, '', 0, times]], 0)
+        if (taken.length === 0) {
+          entry.group.remove(entry)
+          continue
+        }
+      } catch {
+        this.#suspects.unshift(suspect)
+        await sleep(RETRY_MS)
+        continue
+      }
+      const deaths = times >= POISON_AFTER_TIMES ? Number.POSITIVE_INFINITY : 1
+      await new Promise<void>((resolve) => {
+        const timer = setTimeout(resolve, ALONE_MAX_MS)
+        const onEnded = (): void => {
+          clearTimeout(timer)
+          resolve()
+        }
+        deliver({ ...FIRST_ATTEMPT, deaths, blackBox: processDeath(times), isBegun: true, onEnded })
+      })
+    }
+    this.#isTrying = false
+  }
+}
+
+function ignoreGone(fault: unknown): void {
+  if (!isNoGroup(fault)) throw fault
+}
+
+/** The death of a whole process leaves no crash report: only the number of deliveries is known. */
+function processDeath(times: number): BlackBox {
+  return {
+    at: new Date().toISOString(),
+    lane: -1,
+    reason: 'process',
+    message: `The event was given out ${times} times, and each time its process ended or stood still before it was done`,
+    guilty: null,
+    stack: [],
+    stood_still_ms: 0,
+    lived_ms: 0,
+    cpu_ms: null,
+    cpu_ms_while_still: null,
+    heap_bytes: 0,
+    external_bytes: 0,
+    in_flight: [],
+    in_flight_count: 0,
+    steps: [],
+  }
+}

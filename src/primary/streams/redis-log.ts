@@ -1,0 +1,406 @@
+// The events of a process over Redis Streams.
+import { setTimeout as sleep } from 'node:timers/promises'
+import type { LogLevel } from '../../contracts/logger.ts'
+import type { Settings } from '../../core/config/schema.ts'
+import { HeddleError } from '../../core/errors/catalogue.ts'
+import { messageOf } from '../../core/errors/description.ts'
+import { steadyMs } from '../../core/schedule/steady-time.ts'
+import { until } from '../../core/schedule/waiting.ts'
+import { ensureGroup } from '../../runtime/streams/consumers.ts'
+import { broadcastGroupOf, consumerOf, groupOf, replicaOfConsumer, streamOf } from '../../runtime/streams/keys.ts'
+import { isAcknowledged, retryWhile } from '../../runtime/streams/publisher.ts'
+import { ThreadPublisher } from '../../runtime/streams/thread-publisher.ts'
+import { openRedis, type RedisClient } from '../../stores/redis/client.ts'
+import type { EventFrame } from '../../transport/frames/event-frame.ts'
+import type { Consumer, SubscriberThread } from '../events/consumer.ts'
+import type { Hub } from '../events/hub.ts'
+import { StreamClaims } from './claims.ts'
+import { DelayedEvents } from './delayed.ts'
+import { KeyGate } from './key-gate.ts'
+import { StreamRecords } from './records.ts'
+import { ReplicaLock } from './replica-lock.ts'
+import { StreamSettlements } from './settlements.ts'
+import { StreamDeliveries } from './stream-deliveries.ts'
+import { StreamDriver } from './stream-driver.ts'
+import { StreamGroup } from './stream-group.ts'
+import { StreamReader } from './stream-reader.ts'
+import { StreamWatch, WATCH_MS } from './stream-watch.ts'
+import { markGroupsSeen, shownTrimReport, Trimmer } from './trimmer.ts'
+
+/** Before something that the store refused is tried again, milliseconds. */
+const RETRY_MS = 500
+/** A group that had no room is read again when there is room for so many entries; for fewer, when that is looked for. */
+const ROOM_MIN = 16
+/** How often it is looked whether groups have room again, and at the start whether all are open, milliseconds. */
+const LOOK_MS = 100
+const OPEN_LOOK_MS = 5
+
+export interface RedisLogOptions {
+  settings: Settings
+  hub: Hub
+  /** Another process has this REPLICA_ID: this process must end. */
+  onReplicaLost: (message: string) => void
+  log: (level: LogLevel, message: string, fields?: Record<string, unknown>) => void
+}
+
+/**
+ * The streams of a process, in its primary: it reads the groups that the hub has subscribers of, gives the hub their events, and tells the
+ * store what became of them.
+ */
+export class RedisLog {
+  readonly driver: StreamDriver
+  readonly #options: RedisLogOptions
+  readonly #own: ThreadPublisher
+  readonly #redis: RedisClient
+  readonly #blocking: RedisClient
+  readonly #lock: ReplicaLock
+  readonly #records: StreamRecords
+  readonly #delayed: DelayedEvents
+  readonly #gate: KeyGate
+  readonly #settlements: StreamSettlements
+  readonly #deliveries: StreamDeliveries
+  readonly #claims: StreamClaims
+  readonly #reader: StreamReader
+  readonly #watch: StreamWatch
+  readonly #trimmer: Trimmer
+  /** By stream and name. A group stays when its subscribers leave: they may come back while entries of it are in hand. */
+  readonly #groups = new Map<string, StreamGroup>()
+  /** Groups that are being opened, each with why the store refuses that; null: it does not. */
+  readonly #opening = new Map<StreamGroup, string | null>()
+  #timer: NodeJS.Timeout | undefined
+  #isChanged = false
+  /** Why the store does not give this process its name, though it answers. */
+  #refusal: string | null = null
+  #isBooted = false
+  #wasOpen = false
+  #isStopping = false
+
+  constructor(options: RedisLogOptions) {
+    this.#options = options
+    const { settings, hub, log } = options
+    const { replicaId: replica } = settings
+    const consumer = consumerOf(replica, 'hub')
+
+    // ── connections, and the name of this process ──
+    this.#own = new ThreadPublisher({ settings, role: 'primary', published: () => {}, log })
+    const { redis } = this.#own
+    this.#redis = redis
+    // The connection of the primary logs the state of the store: this one would log the same.
+    this.#blocking = openRedis(settings, { name: `heddle:${replica}:watch`, blockingMs: WATCH_MS, log: () => {} })
+    this.#lock = new ReplicaLock(redis, replica, { onLost: ({ host, pid }) => this.#lost(host, pid) })
+
+    // ── publishing ──
+    this.#records = new StreamRecords(hub)
+    this.#delayed = new DelayedEvents(redis, { log })
+    this.driver = new StreamDriver({
+      settings,
+      own: this.#own,
+      published: (event, origin) => this.record(event, origin),
+      dropped: hub.deadLetters.dropped,
+    })
+
+    // ── reading ──
+    this.#gate = new KeyGate((stream, group, ids) => isAcknowledged(redis, stream, group, ids))
+    this.#settlements = new StreamSettlements({
+      redis,
+      letters: this.driver.deadLetters,
+      replica,
+      consumer,
+      onConfirmed: (group, entries) => {
+        this.#gate.finished(group, entries)
+        if (group.isFull && group.room >= ROOM_MIN) this.#reader.wake(group.stream)
+      },
+      log,
+    })
+    this.#deliveries = new StreamDeliveries({
+      redis,
+      hub,
+      replica,
+      settlements: this.#settlements,
+      gate: this.#gate,
+      received: (frame) => this.#records.received(frame),
+    })
+    this.#claims = new StreamClaims({
+      redis,
+      replica,
+      consumer,
+      claimIdleMs: settings.eventBusClaimIdleMs,
+      groups: () => [...this.#groups.values()],
+      deliveries: this.#deliveries,
+      gate: this.#gate,
+      settlements: this.#settlements,
+      mayTakeOver: this.#mayBegin,
+      isOurs: () => this.#lock.isHeld,
+      log,
+    })
+    this.#reader = new StreamReader({
+      redis,
+      consumer,
+      flush: this.#settlements.flush,
+      take: (group, entry) => this.#deliveries.take(group, entry),
+      claimOwn: (group) => this.#claimOwn(group),
+      onChange: () => this.#watch.changed(),
+      log,
+    })
+    this.#watch = new StreamWatch(this.#blocking, redis, () => this.#reader)
+    this.#trimmer = new Trimmer(redis, {
+      streams: () => Object.keys(hub.topology()).map(streamOf),
+      report: (report) => log(...shownTrimReport(report)),
+      // Threads of the release before had groups of their own.
+      isLeftOver: (other) => other !== consumer && replicaOfConsumer(other) === replica,
+      maxLen: settings.eventBusStreamMaxlen,
+    })
+  }
+
+  /** False once this process ends, or has lost its name. */
+  readonly #mayBegin = (): boolean => !this.#isStopping && !this.#lock.isLost
+
+  // ── start ─────────────────────────────────────────────────────────────────
+
+  /**
+   * Takes the name of this replica. When the store does not answer it goes on trying, and the process serves what it can.
+   * @throws REPLICA_ID_TAKEN
+   */
+  async start(): Promise<void> {
+    await this.#redis.opened
+    try {
+      await this.#takeName()
+    } catch (error) {
+      if (isTaken(error)) throw error
+      this.#refused(error)
+      void this.#takeNameLater()
+    }
+  }
+
+  async #takeName(): Promise<void> {
+    await this.#lock.acquire()
+    this.#refusal = null
+    // When the process is ending, the name is only to be given back.
+    if (!this.#isStopping) this.#begin()
+  }
+
+  async #takeNameLater(): Promise<void> {
+    await sleep(RETRY_MS)
+    await retryWhile(
+      () => !this.#isStopping,
+      () => this.#takeName(),
+      {
+        pauseMs: RETRY_MS,
+        onFault: (error) => {
+          if (isTaken(error)) this.#options.onReplicaLost((error as Error).message)
+          else this.#refused(error)
+        },
+        isFinal: isTaken,
+      },
+    )
+  }
+
+  #refused(error: unknown): void {
+    const fault = messageOf(error)
+    if (isAway(error) || fault === this.#refusal) return
+    this.#refusal = fault
+    this.#options.log('ERROR', `The event streams cannot be used: ${fault}. Trying again until it works.`)
+  }
+
+  #begin(): void {
+    // Before other replicas claim: after a long absence all pending entries here look abandoned.
+    this.#redis.onUp(() => void this.#claims.renew().catch(() => {}))
+    this.#watch.start()
+    this.#delayed.start()
+    this.#claims.start()
+    this.#trimmer.start()
+    this.#options.hub.onTopology = () => this.#topologyChanged()
+    this.#follow()
+    this.#timer = setInterval(() => this.#look(), LOOK_MS).unref()
+  }
+
+  #lost(host: string | undefined, pid: number | undefined): void {
+    void this.#endReading()
+    const { settings, onReplicaLost } = this.#options
+    onReplicaLost(
+      `Process ${pid} on ${host} has taken the REPLICA_ID ${settings.replicaId} while this one stood still: give each replica a REPLICA_ID of its own`,
+    )
+  }
+
+  /** Why events do not flow; null when they do. */
+  get fault(): string | null {
+    if (this.#redis.fault !== null) return this.#redis.fault.message
+    if (this.#isOpen) return null
+    return this.#refusal ?? this.#groupRefusal ?? 'the groups of the event streams are not made yet'
+  }
+
+  /** Why the store does not let a group be created, though it answers. */
+  get #groupRefusal(): string | null {
+    for (const refusal of this.#opening.values()) if (refusal !== null) return refusal
+    return null
+  }
+
+  get #isOpen(): boolean {
+    return this.#lock.isHeld && this.#opening.size === 0 && !this.#isChanged
+  }
+
+  /** True when all groups have been open at some time: before, this process should get no traffic. */
+  get wasOpen(): boolean {
+    this.#wasOpen ||= this.#isBooted && this.#isOpen
+    return this.#wasOpen
+  }
+
+  /** All plugins have booted. Resolves when all groups are open, or when it is known that the store does not answer or refuses. */
+  async opened(): Promise<void> {
+    this.#isBooted = true
+    const isHopeful = (): boolean => this.#redis.fault === null && this.#groupRefusal === null && this.#refusal === null
+    await until(() => this.wasOpen || !isHopeful() || this.#isStopping, Number.POSITIVE_INFINITY, OPEN_LOOK_MS)
+  }
+
+  // ── groups ────────────────────────────────────────────────────────────────
+
+  /** Subscribers have come or gone: once for all of this turn of the loop. */
+  #topologyChanged(): void {
+    if (this.#isChanged) return
+    this.#isChanged = true
+    setImmediate(() => this.#follow())
+  }
+
+  /** Reads the groups that the hub has subscribers of, and those alone. */
+  #follow(): void {
+    this.#isChanged = false
+    if (!this.#mayBegin()) return
+    const present = new Set<StreamGroup>()
+    for (const consumer of this.#options.hub.workloads()) present.add(this.#groupOf(consumer))
+    for (const group of this.#groups.values()) if (group.consumer !== null && !present.has(group)) this.#close(group)
+  }
+
+  #groupOf(consumer: Consumer): StreamGroup {
+    const { event, group: subscriber, broadcast: isBroadcast } = consumer
+    const own = consumerOf(this.#options.settings.replicaId, 'hub')
+    const name = isBroadcast ? broadcastGroupOf(subscriber, own) : groupOf(subscriber)
+    const stream = streamOf(event)
+    const key = `${stream} ${name}`
+    let group = this.#groups.get(key)
+    if (group === undefined) {
+      group = new StreamGroup({ event, stream, name, subscriber, isBroadcast })
+      this.#groups.set(key, group)
+    }
+    const isNew = group.consumer === null
+    group.consumer = consumer
+    if (isNew) void this.#open(group)
+    return group
+  }
+
+  async #open(group: StreamGroup): Promise<void> {
+    if (this.#opening.has(group)) return
+    this.#opening.set(group, null)
+    const isWanted = (): boolean => this.#mayBegin() && group.consumer !== null
+    let isCreated = false
+    const attempt = async (): Promise<void> => {
+      if (!isCreated) await this.#create(group)
+      isCreated = true
+      if (isWanted()) await this.#claimOwn(group)
+    }
+    await retryWhile(isWanted, attempt, {
+      pauseMs: RETRY_MS,
+      onFault: (fault) => {
+        // A store that does not answer has not refused.
+        if (!isAway(fault)) this.#opening.set(group, `${group.stream}: ${messageOf(fault)}`)
+      },
+    })
+    this.#opening.delete(group)
+    if (!isWanted()) return
+    group.isOpen = true
+    this.#reader.add(group)
+  }
+
+  async #create({ stream, name, isBroadcast }: StreamGroup): Promise<void> {
+    // What was for the threads of a former process is for nobody.
+    if (isBroadcast) await this.#redis.command('xgroup', ['DESTROY', stream, name]).catch(() => {})
+    await ensureGroup(this.#redis, stream, name, '$')
+    if (!isBroadcast) await markGroupsSeen(this.#redis, [{ stream, group: name }])
+  }
+
+  async #claimOwn(group: StreamGroup): Promise<void> {
+    await this.#claims.claimOwn(group)
+  }
+
+  /** Its last subscriber here has left. */
+  #close(group: StreamGroup): void {
+    group.consumer = null
+    group.isOpen = false
+    this.#reader.remove(group)
+    // Should this fail, it ends with the replica.
+    if (group.isBroadcast) this.#redis.command('xgroup', ['DESTROY', group.stream, group.name]).catch(() => {})
+  }
+
+  /** Nobody says when a plugin is resumed, or a lane comes up or goes on. */
+  #look(): void {
+    for (const group of this.#groups.values()) {
+      if (group.isFull && group.room > 0) this.#reader.wake(group.stream)
+    }
+  }
+
+  // ── publishing ────────────────────────────────────────────────────────────
+
+  /** Records an event that a thread of this process has published. */
+  record(frame: EventFrame, origin: SubscriberThread | null): void {
+    this.#records.published(frame, origin)
+    if (frame.delayMs > 0) this.#delayed.dueIn(frame.delayMs)
+  }
+
+  // ── stop ──────────────────────────────────────────────────────────────────
+
+  /** Reads nothing more. Resolves when no entry is in hand, or at the deadline. */
+  async stopReading(deadlineMs: number): Promise<void> {
+    this.#isStopping = true
+    for (const entry of this.#gate.close()) this.#settlements.release(entry)
+    this.#options.hub.returnDelayed()
+    await this.#endReading()
+    await until(() => this.#inHand === 0, Math.max(deadlineMs, steadyMs()))
+  }
+
+  async #endReading(): Promise<void> {
+    this.#reader.stop()
+    this.#claims.close()
+    await this.#watch.stop()
+  }
+
+  get #inHand(): number {
+    let sum = 0
+    for (const { size } of this.#groups.values()) sum += size
+    return sum
+  }
+
+  /** Acknowledgements and dead letters that are not confirmed. */
+  get open(): number {
+    return this.#settlements.open
+  }
+
+  /** Gives back the entries that are left, gives up the name, and closes the connections. */
+  async close(): Promise<void> {
+    this.#isStopping = true
+    clearInterval(this.#timer)
+    this.#claims.close()
+    await Promise.all([this.#delayed.stop(), this.#trimmer.stop()])
+    if (this.#redis.isReady) {
+      try {
+        await this.#release()
+        await this.#lock.release()
+      } catch {
+        // The others claim the entries when their idle time is over.
+      }
+    }
+    this.#settlements.close()
+    await Promise.all([this.#own.close(), this.#blocking.close(), this.driver.close()])
+  }
+
+  async #release(): Promise<void> {
+    if (!this.#lock.isHeld) return
+    await Promise.all(
+      [...this.#groups.values()].map(async (group) => {
+        if (!group.isBroadcast) await this.#settlements.releaseAll(group)
+        else await this.#redis.command('xgroup', ['DESTROY', group.stream, group.name])
+      }),
+    )
+  }
+}
+
+const isTaken = (error: unknown): boolean => error instanceof HeddleError && error.code === 'REPLICA_ID_TAKEN'
+const isAway = (error: unknown): boolean => error instanceof HeddleError && error.code === 'KV_UNAVAILABLE'
