@@ -153,8 +153,8 @@ export class Hub {
   /** The last instance of a consumer has unsubscribed: nobody wants what still waits, or comes back to wait. */
   #groupGone(consumer: Consumer, isForGood = false): void {
     consumer.isGone = true
-    this.groups?.left(consumer.event, consumer.group, isForGood)
     this.onTopology()
+    this.groups?.left(consumer.event, consumer.group, isForGood)
     this.#dropWaiting(consumer)
   }
 
