@@ -98,7 +98,7 @@ export function assembleEvents(options: EventOptions): EventParts {
     write: (changes) => logLanes.write(changes),
     report: (level, message, fields) => log(level, message, 'event_bus', fields),
   })
-  bus.log = { log: eventLog, take: (frame) => durable.take(asBytes(frame), bus) }
+  bus.log = { log: eventLog, take: (frame) => durable.feed.take(asBytes(frame), bus) }
   const deadLetters = new StoredLetters(hub, eventLog, durable)
   const inProcess = new InProcessDriver(hub, deadLetters)
   const parts: EventParts = {

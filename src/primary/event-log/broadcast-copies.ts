@@ -7,7 +7,7 @@ import { type EventSource, hubEventOf } from '../events/consumer.ts'
 import type { Hub } from '../events/hub.ts'
 import type { ChangeWriter } from './change-writer.ts'
 import { rowOf } from './letter-row.ts'
-import { newDelivery, type StoredEvent } from './stored-event.ts'
+import { newDelivery, type StoredEvent } from './stored-events.ts'
 
 /** Copies that are read in one step. */
 const PAGE = 128

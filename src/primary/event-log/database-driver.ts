@@ -19,7 +19,7 @@ export class DatabaseDriver implements EventDriver {
   constructor(parts: { hub: Hub; log: EventLog; durable: DurableLog; deadLetters: DeadLetters }) {
     this.#hub = parts.hub
     this.#publisher = new LogPublisher(parts.log, (event) =>
-      parts.durable.take(asBytes(event), this.#origins.get(event) ?? null),
+      parts.durable.feed.take(asBytes(event), this.#origins.get(event) ?? null),
     )
     this.deadLetters = parts.deadLetters
   }

@@ -5,11 +5,11 @@ import type { ChangeWriter } from './change-writer.ts'
 import type { DurableLogOptions } from './durable-log-options.ts'
 import type { StoredRow } from './log-reader.ts'
 import { KeySlots, Membership, type OtherProcess } from './membership.ts'
+import type { OpenLetters } from './open-letters.ts'
 import type { PositionQueue } from './position-queue.ts'
-import type { HeldEvents, SetAside } from './set-aside.ts'
+import type { SetAside } from './set-aside.ts'
 import { CHANNEL, FreeEvents, SharedWork } from './shared-work.ts'
-import { NO_SLOT, type StoredEvent, UNKNOWN_SLOT } from './stored-event.ts'
-import type { StoredEvents } from './stored-events.ts'
+import { NO_SLOT, type StoredEvent, type StoredEvents, UNKNOWN_SLOT } from './stored-events.ts'
 
 /** How long a process that starts waits until the others reckon with it, milliseconds; then it tries again. */
 const MEET_MS = 3000
@@ -37,7 +37,7 @@ type Mode = 'alone' | 'parting' | 'shared' | 'settling'
 interface SharedLogParts {
   setAside: SetAside
   events: StoredEvents
-  held: HeldEvents
+  letters: OpenLetters
   writer: ChangeWriter
   /** Positions of events that the hub had no room for. */
   passed: PositionQueue
@@ -194,13 +194,13 @@ export class SharedLog {
     this.#hasPeers = members.length > 0
     if (this.#isReady) members.push(this.members.epoch)
     if (!(await this.#slots.look(members))) return
-    await this.#parts.held.learn()
+    await this.#parts.letters.learn()
     this.#hasFree = true
   }
 
   /** The next events that an ended process has left to this one. */
   async nextLeft(): Promise<StoredRow[]> {
-    await this.#parts.held.learnOf(this.members.adopting)
+    await this.#parts.letters.learnOf(this.members.adopting)
     return this.members.nextPage()
   }
 

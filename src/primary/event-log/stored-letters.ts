@@ -107,7 +107,7 @@ export class StoredLetters implements DeadLetters {
     if (replayed === null) return false
     const { letter, position } = replayed
     if (Number(letter.is_parked) === 1) this.#hub.parked.replaying(placeOf(letter), id, position)
-    this.#durable.replaying(position)
+    this.#durable.feed.replaying(position)
     return true
   }
 

@@ -6,10 +6,12 @@ import { steadyMs } from '../../core/schedule/steady-time.ts'
 import { until } from '../../core/schedule/waiting.ts'
 import type { EventLog } from '../../runtime/event-log/event-log.ts'
 import { publicationOf } from '../../runtime/events/publication.ts'
-import type { WaitingDelivery } from '../../transport/log-changes.ts'
+import type { Hub } from '../events/hub.ts'
 import { POISON_DEATHS } from '../events/quarantine.ts'
+import type { ChangeWriter } from './change-writer.ts'
+import type { KnownGroups } from './known-groups.ts'
 import { PAGE_ROWS, type StoredRow } from './log-reader.ts'
-import { newDelivery } from './stored-event.ts'
+import { newDelivery, type StoredEvents } from './stored-events.ts'
 
 /** How often it is tried while the log takes nothing, milliseconds. */
 const TRY_MS = 1000
@@ -88,19 +90,15 @@ const TRIED_MS = 10_000
 const SUSPICIOUS_DEATHS = 3
 
 interface TrialOptions {
+  hub: Hub
+  events: StoredEvents
+  writer: ChangeWriter
+  groups: KnownGroups
   /** It is known at which deaths of this machine's processes an event was in flight. */
   areDeathsKnown: boolean
   /** False when no process can have died of the event. */
   isUnderSuspicion: (stored: StoredRow) => boolean
-  /** The groups of an event that are here, and those that are not. */
-  groupsOf: (event: string) => { here: readonly string[]; absent: readonly string[] }
-  /** Notes what becomes of a delivery. */
-  note: (delivery: WaitingDelivery) => void
-  /** Resolves when all notes are stored. */
-  written: () => Promise<void>
   deliver: (rows: readonly StoredRow[]) => void
-  /** True when the event has ended, or has failed and waits for its next attempt. */
-  isTried: (seq: number) => boolean
   /** True when this process ends. */
   isEnding: () => boolean
 }
@@ -140,28 +138,33 @@ export class Trials {
   }
 
   async #try(batch: readonly StoredRow[]): Promise<void> {
-    const { written, deliver, isTried, isEnding } = this.#options
+    const { writer, deliver, isEnding } = this.#options
     const suspects = batch.filter(this.#isSuspicious)
     if (suspects.length === 0) return deliver(batch)
     const noted = new Map(suspects.map((stored) => [stored, this.#noted(stored)]))
-    await written()
+    await writer.written()
     deliver(batch.map((stored) => noted.get(stored) ?? stored))
-    const areTried = (): boolean => isEnding() || suspects.every(({ row }) => isTried(Number(row.seq)))
+    const areTried = (): boolean => isEnding() || suspects.every(({ row }) => this.#isTried(Number(row.seq)))
     await until(areTried, steadyMs() + TRIED_MS)
+  }
+
+  /** True when the event has ended, or has failed and waits for its next attempt. */
+  #isTried(seq: number): boolean {
+    return this.#options.events.live(seq)?.open.every(({ isTried }) => isTried) ?? true
   }
 
   /** The event with one more death of each of its deliveries here. */
   #noted(stored: StoredRow): StoredRow {
     const { row, left } = stored
-    const { groupsOf, note } = this.#options
-    const { here, absent } = groupsOf(row.event)
+    const { hub, groups, writer } = this.#options
+    const here = hub.groupsOf(row.event)
     const seq = Number(row.seq)
     const all = left ?? [
       ...here.map((group) => newDelivery(seq, group)),
-      ...absent.map((group) => newDelivery(seq, group, false)),
+      ...groups.absentOf(row.event).map((group) => newDelivery(seq, group, false)),
     ]
     const rows = all.map((each) => (here.includes(each.group) ? { ...each, deaths: each.deaths + 1 } : each))
-    for (const each of rows) note(each)
+    for (const each of rows) writer.waiting(each)
     return { ...stored, left: rows }
   }
 }

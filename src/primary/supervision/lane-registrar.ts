@@ -96,7 +96,7 @@ export class LaneRegistrar {
     return {
       onMessage: (lane, message) => this.onMessage(lane, message),
       onPublish: (lane, event) => hub.publish(event, laneSubscribers.threadOf(lane)),
-      onStored: (lane, event) => events.durable.take(event, laneSubscribers.threadOf(lane)),
+      onStored: (lane, event) => events.durable.feed.take(event, laneSubscribers.threadOf(lane)),
       onRecord: (lane, event) => events.streams?.record(event, laneSubscribers.threadOf(lane)),
       onDelivered: (id) => hub.delivered(id),
       onDeliveryReply: (id, reply) => hub.deliveryReply(id, reply),
@@ -313,7 +313,7 @@ export class LaneRegistrar {
     const { events, tools, jobs } = this.#parts
     const { threadId } = lane.heartbeat
     events.logLanes.laneGone(lane)
-    if (box !== null) events.durable.laneGone()
+    if (box !== null) events.durable.feed.laneGone()
     else this.#logUndone(lane, requests)
     for (const { exchange } of requests) exchange.fail(box === null ? 'HTTP_INTERNAL' : answerOf(box))
     tools.kernel.toolbox.threadGone(threadId)

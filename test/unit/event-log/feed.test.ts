@@ -1,0 +1,171 @@
+import assert from 'node:assert/strict'
+import { type TestContext, test } from 'node:test'
+import { ChangeWriter } from '../../../src/primary/event-log/change-writer.ts'
+import { DueEvents } from '../../../src/primary/event-log/due-events.ts'
+import { Feed, type FeedParts } from '../../../src/primary/event-log/feed.ts'
+import { SetAside } from '../../../src/primary/event-log/set-aside.ts'
+import { StoredEvents } from '../../../src/primary/event-log/stored-events.ts'
+import type { EventLog } from '../../../src/runtime/event-log/event-log.ts'
+import { envelopeOf } from '../../../src/runtime/event-log/event-rows.ts'
+import { eventOf, hubOf } from '../events/fake-thread.ts'
+
+interface Read {
+  wanted: readonly number[]
+  answer: () => void
+}
+
+/** A log in which nothing is read before the test lets it, and a hub that has done with each event as soon as it gets it. */
+async function feedOf(t: TestContext, stored: readonly number[]) {
+  const reads: Read[] = []
+  const query = async (sql: string, params: readonly (number | string)[] = []): Promise<unknown> => {
+    if (sql.includes('min(seq)')) return [{ first: stored[0] ?? 1, last: stored.at(-1) ?? 0 }]
+    // What is due.
+    if (sql.includes('due_ms > 0')) return []
+    const [from, to] = params.map(Number) as [number, number]
+    const isRange = sql.includes('seq > $1 AND seq <= $2')
+    let wanted = stored.filter((seq) => (isRange ? seq > from && seq <= to : params.includes(seq)))
+    // What waits for a group: the even ones.
+    if (sql.includes('d.due_ms < 0')) wanted = stored.filter((seq) => seq % 2 === 0 && seq <= Number(params[2]))
+    await new Promise<void>((resolve) => reads.push({ wanted, answer: resolve }))
+    const row = { id: 'evt_1', event: 'order.placed', envelope: envelopeOf(eventOf('evt_1')), payload: '{}', key: null }
+    return wanted.map((seq) => ({ ...row, seq, due_ms: 0, expires_ms: 0, is_split: 0 }))
+  }
+  const queryOne = async (sql: string) => ((await query(sql)) as unknown[])[0]
+  const memory = { epoch: 0, isOpen: true, next: 100, parked: 0, stored: 0, free: 0 }
+  const log = { database: { query, queryOne }, memory } as unknown as EventLog
+  const { hub } = hubOf(t)
+  const taken: number[] = []
+  hub.take = ({ seq }) => taken.push(seq)
+  const writer = new ChangeWriter({ write: async () => {}, log: () => {} })
+  const due = new DueEvents(() => {})
+  const groups = {
+    absentOf: () => [],
+    waitedFor: () => [],
+    isKnown: () => false,
+    waits: () => {},
+    isShared: false,
+    waiting: 0,
+    tell: () => {},
+    look: async () => {},
+  } as unknown as FeedParts['groups']
+  const events = new StoredEvents(writer, log.memory, hub.parked, groups, due)
+  const state: { leavers: Set<number> | null } = { leavers: null }
+  events.collectLeavers = (leavers) => {
+    state.leavers = leavers
+  }
+  const feed = new Feed({
+    options: { hub, log, maxQueue: 100, deathsOf: null, report: () => {} } as unknown as FeedParts['options'],
+    events,
+    writer,
+    groups,
+    due,
+    letters: { learnReplay: () => {}, isHeld: () => false } as unknown as FeedParts['letters'],
+    setAside: new SetAside(() => {}),
+    relay: null,
+    onTurn: () => {},
+  })
+  t.after(() => {
+    feed.end()
+    due.close()
+    writer.close()
+    for (const { answer } of reads) answer()
+  })
+  let answered = 0
+  /** Answers the next read. @param meanwhile happens after the read was begun */
+  const read = async (meanwhile = () => {}): Promise<void> => {
+    while (reads.length === answered) await new Promise(setImmediate)
+    meanwhile()
+    const { wanted, answer } = reads[answered++]!
+    const before = taken.length
+    answer()
+    // Either it delivers the page, or it reads it once more.
+    while (taken.length < before + wanted.length && reads.length === answered) await new Promise(setImmediate)
+  }
+  const isReading = () => reads.length > answered
+  /** An event that has just been committed. */
+  const publish = (seq: number, key: string | null = null) => feed.take(eventOf(`evt_${seq}`, { seq, key }), null)
+  return { feed, taken, read, isReading, publish, state }
+}
+
+test('what goes on while a page is read comes before the page, and what is new after it', async (t) => {
+  const { feed, taken, read, publish } = await feedOf(t, [1, 2, 3, 4, 5, 6])
+  for (const seq of [3, 4, 5]) publish(seq)
+  feed.adopt()
+  void feed.read()
+  await read(() => {
+    feed.replaying(2)
+    feed.replaying(1)
+    publish(6, 'key')
+  })
+  assert.deepEqual(taken, [], 'the page is put back')
+  await read()
+  assert.deepEqual(taken, [1, 2])
+  await read()
+  assert.deepEqual(taken, [1, 2, 3, 4, 5, 6])
+  await new Promise(setImmediate)
+  publish(7, 'key')
+  assert.equal(taken.at(-1), 7, 'nothing waits any more')
+})
+
+test('what leaves the hub while it is read is read once more: its row says who was not done then', async (t) => {
+  const { feed, taken, read, state, isReading } = await feedOf(t, [1, 2])
+  feed.adopt()
+  feed.replaying(1)
+  feed.replaying(2)
+  await read(() => state.leavers!.add(2))
+  assert.deepEqual(taken, [])
+  await read(() => state.leavers!.add(3))
+  assert.deepEqual(taken, [1, 2], 'another event may leave')
+  feed.groupReturned('order.placed', 'group')
+  void feed.read()
+  await read(() => state.leavers!.add(2))
+  assert.deepEqual(taken, [1, 2])
+  assert.equal(isReading(), true, 'the group is still to be read for')
+})
+
+test("a group that comes back while an earlier process's events are read gets its own first, and none twice", async (t) => {
+  const { feed, taken, read } = await feedOf(t, [1, 2, 3, 4])
+  await feed.findLeft()
+  assert.equal(feed.size, 4)
+  feed.adopt()
+  void feed.read()
+  await read(() => feed.groupReturned('order.placed', 'group'))
+  assert.deepEqual(taken, [])
+  await read()
+  assert.deepEqual(taken, [], 'nothing before what has been read waits for it')
+  await read()
+  assert.deepEqual(taken, [1, 2, 3, 4])
+  assert.equal(feed.size, 0)
+})
+
+test('what a group has missed comes before what has no room', async (t) => {
+  const { feed, taken, read, publish } = await feedOf(t, [1, 2, 3, 4, 5])
+  publish(5)
+  feed.adopt()
+  feed.groupReturned('order.placed', 'group')
+  void feed.read()
+  await read()
+  assert.deepEqual(taken, [2, 4])
+  await read()
+  assert.deepEqual(taken, [2, 4, 5])
+})
+
+test('after the death of a lane what was stored last waits until it is known what the lane has left', async (t) => {
+  const { feed, taken, read, isReading, publish } = await feedOf(t, [1, 2])
+  const reconciler = { isUncertain: true, isDue: () => false }
+  feed.reconciler = reconciler as unknown as Feed['reconciler']
+  feed.adopt()
+  publish(2, 'key')
+  assert.deepEqual(taken, [], 'what is new waits')
+  await feed.read()
+  assert.equal(isReading(), false)
+  feed.replaying(1)
+  await read()
+  assert.deepEqual(taken, [1], 'what the lane has left goes')
+  await feed.read()
+  assert.equal(isReading(), false)
+  reconciler.isUncertain = false
+  void feed.read()
+  await read()
+  assert.deepEqual(taken, [1, 2])
+})
