@@ -1,28 +1,23 @@
 /** The only module that a plugin imports, as `heddle`, in the repository as `#heddle`. */
 
 export type { Claims } from './contracts/auth.ts'
+export type { StandardSchemaV1 } from './contracts/common.ts'
 export type { Condition, Db, Queryable, Row, Sql, SqlTag, SqlValue, Tx } from './contracts/db.ts'
 export type {
   DeadLetter,
   DeadLetterFilter,
   DeliveryFailure,
   EventBus,
-  EventContracts,
   EventMeta,
-  EventName,
   EventRecord,
-  Events,
-  Payload,
-  PayloadsOf,
   TopologyEntry,
 } from './contracts/event-bus.ts'
+export type { EventContracts, EventName, Events, Payload, PayloadsOf } from './contracts/events.ts'
 export type {
   AfterHook,
   Answer,
   ErrorHook,
-  Guard,
   Handler,
-  HookAnswer,
   Http,
   IdentifyOptions,
   IdentityScheme,
@@ -38,6 +33,8 @@ export type {
   ByteStream,
   Data,
   EndpointOptions,
+  Guard,
+  HookAnswer,
   HttpContext,
   SavedFile,
   SaveOptions,
@@ -76,15 +73,14 @@ export type {
 } from './contracts/requests.ts'
 export type { JobInfo, JobOptions, JobRun, Scheduler } from './contracts/scheduler.ts'
 export type { SessionOptions } from './contracts/session.ts'
-export type { StandardSchemaV1 } from './contracts/standard-schema.ts'
 export type { Json, State } from './contracts/state.ts'
 export type { Tool, ToolRuntime } from './contracts/tool.ts'
 export type { HookSetup, Tools, ToolsIn } from './contracts/tools.ts'
 export { causalForest, type TreeNode } from './core/causality/tree.ts'
 export { HeddleError } from './core/errors/catalogue.ts'
 export { DbError, type DbErrorKind, Unrecoverable } from './core/errors/db-error.ts'
-export { HttpError, type HttpErrorOptions } from './core/errors/http-error.ts'
 export { type PluginPlace, pluginPlace, type SourceLine, sourceAround } from './core/errors/places.ts'
+export { HttpError, type HttpErrorOptions } from './core/http/http-error.ts'
 export { networkOf } from './core/http/network.ts'
 export { sql } from './core/sql/fragment.ts'
 export type { KeysetColumn, KeysetPage } from './core/sql/keyset.ts'
@@ -95,8 +91,8 @@ export { Sessions } from './runtime/sessions.ts'
 
 import type { RouteInfo } from './contracts/registry.ts'
 import { messageOf } from './core/errors/description.ts'
-import { HttpError } from './core/errors/http-error.ts'
 import { isPackageMissing } from './core/errors/misconfigured.ts'
+import { HttpError } from './core/http/http-error.ts'
 import type { AsyncApiDocument, EventParties } from './devtools/apidocs/asyncapi.ts'
 import type { ApiInfo, OpenApiDocument } from './devtools/apidocs/openapi.ts'
 import type { LogLine, ProcessView } from './devtools/assistant/tools.ts'

@@ -1,7 +1,7 @@
 // One request as its handler sees it: context, cookies, files, bodies.
+
+import type { Awaitable, StandardSchemaV1 } from './common.ts'
 import type { Tx } from './db.ts'
-import type { Guard } from './http.ts'
-import type { StandardSchemaV1 } from './standard-schema.ts'
 
 /** How a handler reads a body while it comes. */
 export type BodyKind = 'stream' | 'multipart'
@@ -248,4 +248,22 @@ export interface EndpointOptions {
   summary?: string
   /** What there is to say beside it, as Markdown. */
   description?: string
+}
+
+/** What a hook returns: nothing to go on, or the body of an answer, as a handler does. */
+// biome-ignore lint/suspicious/noConfusingVoidType: a function without `return` has this type
+export type HookAnswer = (object & { then?: never }) | undefined | void
+
+/**
+ * Runs before the handler: returns nothing to go on, an answer instead of the handler's, or throws.
+ *
+ * `data` has the path parameters as texts and, on a route with `authValidator`, `_auth`. Query and body are read after the guards, so that a
+ * stranger gets 401 before 422; `context.rawBody` is there.
+ *
+ * `Added` is what it adds to `context`, by assignment, for the guards and handlers after it.
+ */
+export interface Guard<Added = unknown> {
+  (data: Data, context: HttpContext & Added): Awaitable<HookAnswer>
+  /** For the API documents of its routes. */
+  readonly throws?: ThrownAnswers
 }

@@ -1,37 +1,18 @@
 // The tool `http`: routes, hooks, streams, WebSockets and their options.
+
+import type { Awaitable, Owner, StandardSchemaV1 } from './common.ts'
 import type {
   AuthValidator,
   Data,
   EndpointOptions,
+  Guard,
+  HookAnswer,
   HttpContext,
   RequestBody,
   ThrownAnswers,
   User,
 } from './http-request.ts'
-import type { Owner } from './owner.ts'
 import type { RouteAnswer, RouteData } from './route-types.ts'
-import type { StandardSchemaV1 } from './standard-schema.ts'
-
-/** A value in the primary, a promise in a lane: always await it. */
-export type Awaitable<T> = T | Promise<T>
-
-/** What a hook returns: nothing to go on, or the body of an answer, as a handler does. */
-// biome-ignore lint/suspicious/noConfusingVoidType: a function without `return` has this type
-export type HookAnswer = (object & { then?: never }) | undefined | void
-
-/**
- * Runs before the handler: returns nothing to go on, an answer instead of the handler's, or throws.
- *
- * `data` has the path parameters as texts and, on a route with `authValidator`, `_auth`. Query and body are read after the guards, so that a
- * stranger gets 401 before 422; `context.rawBody` is there.
- *
- * `Added` is what it adds to `context`, by assignment, for the guards and handlers after it.
- */
-export interface Guard<Added = unknown> {
-  (data: Data, context: HttpContext & Added): Awaitable<HookAnswer>
-  /** For the API documents of its routes. */
-  readonly throws?: ThrownAnswers
-}
 
 /** An answer, as `after` hooks see it. */
 export interface Answer {

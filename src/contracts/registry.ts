@@ -1,7 +1,8 @@
 // The tool `registry`: health, lanes, deaths, routes, counters.
 
 import type { Fault } from '../core/errors/catalogue.ts'
-import type { Awaitable, IdentityScheme, Method } from './http.ts'
+import type { Awaitable } from './common.ts'
+import type { IdentityScheme, Method } from './http.ts'
 import type { BodyKind } from './http-request.ts'
 import type { RequestDetail, RequestFilter, RequestSummary, WorkReport, WorkSpan } from './requests.ts'
 

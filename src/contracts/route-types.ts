@@ -1,8 +1,7 @@
 // Types of a handler's data and answer, derived from its route.
 
-import type { Awaitable } from './http.ts'
+import type { Awaitable, StandardSchemaV1 } from './common.ts'
 import type { Data, EndpointOptions } from './http-request.ts'
-import type { StandardSchemaV1 } from './standard-schema.ts'
 
 /**
  * The type of a handler's `data`, derived from its route: the output of its schemas, the parameters of its path, and the claims

@@ -1,5 +1,4 @@
-import type { Awaitable } from './http.ts'
-import type { Owner } from './owner.ts'
+import type { Awaitable, Owner } from './common.ts'
 
 /** What a handler learns of its run. */
 export interface JobRun {

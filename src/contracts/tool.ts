@@ -1,9 +1,8 @@
-import type { CausalContext } from '../core/causality/context.ts'
 import type { Settings } from '../core/config/schema.ts'
+import type { Awaitable, Owner } from './common.ts'
 import type { BusTransport } from './event-bus.ts'
-import type { Awaitable, Endpoint, Hook, SocketRoute, StaticMount, Stream } from './http.ts'
+import type { Endpoint, Hook, SocketRoute, StaticMount, Stream } from './http.ts'
 import type { LogLevel, LogSink } from './logger.ts'
-import type { Owner } from './owner.ts'
 import type {
   LaneInfo,
   MetricRecord,
@@ -18,7 +17,7 @@ import type {
 import type { RequestDetail, RequestFilter, RequestSummary, WorkReport, WorkSpan } from './requests.ts'
 import type { JobDefinition, JobInfo } from './scheduler.ts'
 import type { Tools } from './tools.ts'
-import type { CallDetails } from './tracing.ts'
+import type { CallDetails, CausalContext } from './tracing.ts'
 
 /** The thread of a tool instance. */
 export type ThreadRef = { readonly kind: 'primary' } | { readonly kind: 'lane'; readonly index: number }

@@ -2,12 +2,49 @@
  * The interfaces between the runtime and src/tracing, which implements them. Nothing here depends on OpenTelemetry. While tracing is off
  * there is no implementation: each place that would use one holds null, and no module of the SDK is loaded.
  */
-import type { TraceContext } from '../core/causality/trace-context.ts'
 import type { EndpointOptions } from './http-request.ts'
+
+/**
+ * The context of a span as text: a W3C `traceparent` (55 characters, version 00), followed by its `tracestate`, if there is any.
+ * Empty: no trace. It crosses threads and replicas; in src/tracing it becomes OpenTelemetry's `SpanContext`.
+ * Source: https://www.w3.org/TR/trace-context/
+ */
+export type TraceContext = string
 
 /** A position in a trace: spans that begin here become children of the span that is open here. */
 export interface TraceScope {
   readonly traceContext: TraceContext
+}
+
+/** A handler of a plugin, as reports name it. */
+export interface Origin {
+  /** `<domain>.<ClassName>`. */
+  readonly plugin: string
+  /** `GET /users/:id`, a subscriber, a job, `onBoot`. */
+  readonly handler: string
+  /** The plugin's file, where it is the plugin's boot: its name may not be known yet. Left out elsewhere. */
+  readonly bootFile?: string
+}
+
+export interface RunningTransaction {
+  /** False when its function has ended: what it has left behind goes on in its context. */
+  isOpen: boolean
+}
+
+/** The cause of the code that is running. */
+export interface CausalContext {
+  /** Id of the event that is being handled: events published now get it as their `parent_id`. Null in an HTTP handler or a job. */
+  readonly eventId: string | null
+  /** Id of the HTTP request with which the chain of causes began, or null. */
+  readonly requestId: string | null
+  /** Its position in a trace; null while tracing is off. */
+  readonly trace: TraceScope | null
+  /** The handler that is running: timers, sockets and promises that it makes carry it on. Null in the runtime's own code. */
+  readonly origin: Origin | null
+  /** The request that is being handled: its signal is aborted when nobody waits for the answer any more. Left out elsewhere. */
+  readonly request?: { readonly signal: AbortSignal } | undefined
+  /** The transaction whose function is running, where it keeps others of its thread from writing. Left out elsewhere. */
+  readonly transaction?: RunningTransaction | undefined
 }
 
 /** A span of the runtime around a piece of a plugin's code, and the scope of what runs inside. It ends once, by `end` or `fail`. */

@@ -1,6 +1,6 @@
+import type { StandardSchemaV1 } from '../contracts/common.ts'
 import type { JsonSchema } from '../contracts/registry.ts'
 import type { PayloadPart, WorkPart } from '../contracts/requests.ts'
-import type { StandardSchemaV1 } from '../contracts/standard-schema.ts'
 import type { ReceivedRequest, ReceivedRoute, SentAnswer, Work } from '../contracts/tracing.ts'
 import { loadEventContracts } from '../core/schemas/event-contracts.ts'
 import {

@@ -1,5 +1,6 @@
 import type { HistoryInit } from '../contracts/requests.ts'
 import type {
+  CausalContext,
   CodeTracing,
   DeliveryEvent,
   DeliveryFacts,
@@ -9,11 +10,11 @@ import type {
   OpenSpan,
   SpanAttributes,
   ToolTracing,
+  TraceContext,
   TraceScope,
   Work,
 } from '../contracts/tracing.ts'
-import { type CausalContext, causality, NO_CAUSE } from '../core/causality/context.ts'
-import type { TraceContext } from '../core/causality/trace-context.ts'
+import { causality, NO_CAUSE } from '../core/causality/context.ts'
 import { clockOf } from '../core/schedule/process-clock.ts'
 import { withoutSecretStrings } from '../core/schemas/secret-fields.ts'
 import { RecordWriter } from '../recording/ring.ts'

@@ -1,3 +1,4 @@
+import type { Awaitable } from '../contracts/common.ts'
 import type { TransactionCompanion } from '../contracts/db.ts'
 import type {
   BusTransport,
@@ -5,13 +6,11 @@ import type {
   DeadLetterPage,
   EventRecord,
   FailureListener,
-  Payload,
   PublicationCheck,
-  PublishOptions,
   Subscription,
   TopologyEntry,
 } from '../contracts/event-bus.ts'
-import type { Awaitable } from '../contracts/http.ts'
+import type { Payload, PublishOptions } from '../contracts/events.ts'
 import type { ScopeSource } from '../contracts/tracing.ts'
 import { causality } from '../core/causality/context.ts'
 import { NO_TRACE_CONTEXT } from '../core/causality/trace-context.ts'

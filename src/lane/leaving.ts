@@ -6,7 +6,8 @@ import fs from 'node:fs'
 import { syncBuiltinESMExports } from 'node:module'
 import { constants, devNull } from 'node:os'
 import type { Worker } from 'node:worker_threads'
-import { causality, type Origin } from '../core/causality/context.ts'
+import type { Origin } from '../contracts/tracing.ts'
+import { causality } from '../core/causality/context.ts'
 import type { Holder, ToPrimary } from '../transport/messages.ts'
 
 interface Spawning {

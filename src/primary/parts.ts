@@ -3,11 +3,11 @@ import type { Readiness } from '../contracts/registry.ts'
 import { processNumber } from '../core/config/checks.ts'
 import type { Settings } from '../core/config/schema.ts'
 import type { FixFacts } from '../runtime/advice/tool-names.ts'
-import { threadEffects } from '../runtime/effects/thread-effects.ts'
 import { useCookieSecrets } from '../runtime/endpoint/cookies.ts'
 import { logDatabaseOf } from '../runtime/event-log/log-database.ts'
 import type { LaneServices } from '../runtime/host/services.ts'
 import { poolUses } from '../runtime/kernel/pool-requests.ts'
+import { threadEffects } from '../runtime/thread-effects.ts'
 import { CLAIM_MEMORY_BYTES } from '../transport/memory/claim-memory.ts'
 import { LOG_MEMORY_BYTES } from '../transport/memory/log-memory.ts'
 import { createMetricsRing } from '../transport/memory/metrics-ring.ts'
@@ -110,7 +110,7 @@ export function buildParts(options: RuntimeOptions, runtime: Whole) {
     onChange: () => placement.place(),
     log: (level, message) => log(level, message, 'supervisor'),
   })
-  const placement = new RequestPlacement(lanes, http, events, guilt)
+  const placement = new RequestPlacement(lanes, guilt, { ...http, ...events })
   processDeaths?.setAside(guilt.circuits)
   const jobs = new Jobs({
     enabled: settings.schedulerEnabled,

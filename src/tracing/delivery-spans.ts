@@ -5,16 +5,11 @@ import type {
   DeliverySpan,
   DeliveryTracing,
   SpanAttributes,
+  TraceContext,
   TraceScope,
 } from '../contracts/tracing.ts'
 import { randomHex } from '../core/causality/ids.ts'
-import {
-  isSampled,
-  NO_TRACE_CONTEXT,
-  type TraceContext,
-  traceIdOf,
-  tracestateOf,
-} from '../core/causality/trace-context.ts'
+import { isSampled, NO_TRACE_CONTEXT, traceIdOf, tracestateOf } from '../core/causality/trace-context.ts'
 import { ATTR, cut, MESSAGING_SYSTEM } from './attributes.ts'
 import type { TraceSampler } from './sampler.ts'
 import { ContextScope, remoteContext } from './scope.ts'

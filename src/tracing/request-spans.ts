@@ -1,11 +1,17 @@
 /** SERVER spans, in the primary: one per request. A span is built when the request ends, so a request that is not sampled costs a number. */
 import { SpanKind, SpanStatusCode, TraceFlags } from '@opentelemetry/api'
 import { parseTraceParent } from '@opentelemetry/core'
-import type { RequestSpan, RequestStart, RequestTracing, SpanAttributes, StartOf } from '../contracts/tracing.ts'
+import type {
+  RequestSpan,
+  RequestStart,
+  RequestTracing,
+  SpanAttributes,
+  StartOf,
+  TraceContext,
+} from '../contracts/tracing.ts'
 import { randomHex } from '../core/causality/ids.ts'
 import {
   NO_TRACE_CONTEXT,
-  type TraceContext,
   traceIdOf,
   tracestateFrom,
   tracestateOf,

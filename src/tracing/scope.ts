@@ -7,9 +7,9 @@ import {
   TraceFlags,
   trace,
 } from '@opentelemetry/api'
-import type { OpenSpan, SpanAttributes, TraceScope } from '../contracts/tracing.ts'
+import type { OpenSpan, SpanAttributes, TraceContext, TraceScope } from '../contracts/tracing.ts'
 import { randomHex } from '../core/causality/ids.ts'
-import { NO_TRACE_CONTEXT, type TraceContext, UNNAMED_TRACE } from '../core/causality/trace-context.ts'
+import { NO_TRACE_CONTEXT, UNNAMED_TRACE } from '../core/causality/trace-context.ts'
 import { ATTR } from './attributes.ts'
 import { exceptionOf } from './exception.ts'
 import type { TraceSampler } from './sampler.ts'

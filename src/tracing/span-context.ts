@@ -1,12 +1,6 @@
 import { createTraceState, type SpanContext, TraceFlags } from '@opentelemetry/api'
-import {
-  isSampled,
-  NO_TRACE_CONTEXT,
-  spanIdOf,
-  type TraceContext,
-  traceIdOf,
-  tracestateOf,
-} from '../core/causality/trace-context.ts'
+import type { TraceContext } from '../contracts/tracing.ts'
+import { isSampled, NO_TRACE_CONTEXT, spanIdOf, traceIdOf, tracestateOf } from '../core/causality/trace-context.ts'
 
 /** The span context of OpenTelemetry's API for a trace context. @param traceContext not empty */
 export function spanContextOf(traceContext: TraceContext): SpanContext {

@@ -22,10 +22,11 @@ import type {
   OpenSpan,
   SpanAttributes,
   ToolTracing,
+  TraceContext,
   TraceScope,
   TracingInit,
 } from '../contracts/tracing.ts'
-import { isSampled, NO_TRACE_CONTEXT, type TraceContext, UNNAMED_TRACE } from '../core/causality/trace-context.ts'
+import { isSampled, NO_TRACE_CONTEXT, UNNAMED_TRACE } from '../core/causality/trace-context.ts'
 import type { Settings } from '../core/config/schema.ts'
 import { clockOf } from '../core/schedule/process-clock.ts'
 import { clock } from '../core/schedule/steady-time.ts'

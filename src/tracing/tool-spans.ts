@@ -1,6 +1,6 @@
 import { SpanKind } from '@opentelemetry/api'
-import type { CallDetails, DescribeCall, SpanAttributes, ToolTracing } from '../contracts/tracing.ts'
-import { type CausalContext, causality, NO_CAUSE } from '../core/causality/context.ts'
+import type { CallDetails, CausalContext, DescribeCall, SpanAttributes, ToolTracing } from '../contracts/tracing.ts'
+import { causality, NO_CAUSE } from '../core/causality/context.ts'
 import { ATTR } from './attributes.ts'
 import { type SpanMaker, SpanScope, type ThreadScope } from './scope.ts'
 

@@ -1,4 +1,5 @@
-import { causality, type Origin } from '../core/causality/context.ts'
+import type { Origin } from '../contracts/tracing.ts'
+import { causality } from '../core/causality/context.ts'
 import { messageOf, stackOf } from '../core/errors/description.ts'
 import type { FlightRecorder } from './memory/flight-recorder.ts'
 

@@ -1,6 +1,7 @@
 /** What the contract of logs asks of a log: processes on it, what their subscribers have noted, and its server. */
 import type { TestContext } from 'node:test'
-import type { DeadLetter, PublishOptions } from '../../src/contracts/event-bus.ts'
+import type { DeadLetter } from '../../src/contracts/event-bus.ts'
+import type { PublishOptions } from '../../src/contracts/events.ts'
 
 /** `hold x` waits until the test lets `x` go, `exit-once` ends the lane the first time, `fail-once` is a dead letter the first time, `publish x` sends a child with the tag `x`. */
 export type Step =

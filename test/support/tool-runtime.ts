@@ -1,7 +1,7 @@
+import type { Owner } from '../../src/contracts/common.ts'
 import type { BusTransport, Subscription, TopologyEntry } from '../../src/contracts/event-bus.ts'
 import type { Endpoint, SocketRoute, StaticMount, Stream } from '../../src/contracts/http.ts'
 import type { LogLevel, LogSink } from '../../src/contracts/logger.ts'
-import type { Owner } from '../../src/contracts/owner.ts'
 import type { MetricsSink } from '../../src/contracts/registry.ts'
 import type { JobDefinition } from '../../src/contracts/scheduler.ts'
 import type { Tool, ToolHost, ToolRuntime } from '../../src/contracts/tool.ts'

@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict'
 import { fileURLToPath } from 'node:url'
-import type { EventMeta, EventRecord, Payload } from '../../src/contracts/event-bus.ts'
+import type { EventMeta, EventRecord } from '../../src/contracts/event-bus.ts'
+import type { Payload } from '../../src/contracts/events.ts'
 import type { Database } from './databases.ts'
 import { type Heddle, startHeddle } from './heddle.ts'
 import { until } from './until.ts'

@@ -1,9 +1,4 @@
-/**
- * The context of a span as text: a W3C `traceparent` (55 characters, version 00), followed by its `tracestate`, if there is any.
- * Empty: no trace. It crosses threads and replicas; in src/tracing it becomes OpenTelemetry's `SpanContext`.
- * Source: https://www.w3.org/TR/trace-context/
- */
-export type TraceContext = string
+import type { TraceContext } from '../../contracts/tracing.ts'
 
 export const NO_TRACE_CONTEXT: TraceContext = ''
 /**

@@ -1,6 +1,6 @@
 // Contracts of events: loaded, and held against payloads.
 
-import type { StandardResult, StandardSchemaV1 } from '../../contracts/standard-schema.ts'
+import type { StandardResult, StandardSchemaV1 } from '../../contracts/common.ts'
 import { isPlainObject } from '../collections/plain-object.ts'
 import { HeddleError } from '../errors/catalogue.ts'
 import { messageOf } from '../errors/description.ts'

@@ -1,6 +1,7 @@
 // A schema as JSON Schema, placed and resolved.
+
+import type { StandardSchemaV1 } from '../../contracts/common.ts'
 import type { JsonSchema } from '../../contracts/registry.ts'
-import type { StandardSchemaV1 } from '../../contracts/standard-schema.ts'
 import { isPlainObject } from '../collections/plain-object.ts'
 
 /** The use of a schema: for requests and responses, or for the payload of an event. */

@@ -1,7 +1,7 @@
 // Values without their secrets.
 import { randomBytes } from 'node:crypto'
+import type { StandardSchemaV1 } from '../../contracts/common.ts'
 import type { JsonSchema } from '../../contracts/registry.ts'
-import type { StandardSchemaV1 } from '../../contracts/standard-schema.ts'
 import { isPlainObject } from '../collections/plain-object.ts'
 import { jsonSchemaOf, type SchemaUse } from './json-schema.ts'
 

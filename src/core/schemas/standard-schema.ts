@@ -1,4 +1,4 @@
-import type { StandardIssue, StandardSchemaV1 } from '../../contracts/standard-schema.ts'
+import type { StandardIssue, StandardSchemaV1 } from '../../contracts/common.ts'
 
 /** Most faults of one value that are reported: a body of 1 MiB may have half a million. */
 export const FAULTS_MAX = 100

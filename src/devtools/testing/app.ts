@@ -1,5 +1,6 @@
 // The application under test, as a test sees it: requests, events, jobs, logs.
-import type { DeadLetter, EventName, EventRecord, Published } from '../../contracts/event-bus.ts'
+import type { DeadLetter, EventRecord } from '../../contracts/event-bus.ts'
+import type { EventName, Published } from '../../contracts/events.ts'
 import type { User } from '../../contracts/http-request.ts'
 import type { JobInfo } from '../../contracts/scheduler.ts'
 import type { TreeNode } from '../../core/causality/tree.ts'

@@ -1,5 +1,6 @@
 // What the process of a booted runtime runs, and the messages between it and the test.
-import type { DeadLetter, DeliveryFailure, EventBus, EventRecord, Payload } from '../../contracts/event-bus.ts'
+import type { DeadLetter, DeliveryFailure, EventBus, EventRecord } from '../../contracts/event-bus.ts'
+import type { Payload } from '../../contracts/events.ts'
 import type { PluginHealth } from '../../contracts/registry.ts'
 import type { JobInfo } from '../../contracts/scheduler.ts'
 import { ConfigFaults, copyEnvironment, EXIT_CONFIG, loadSettings, prepareEnvironment } from '../../core/config/load.ts'

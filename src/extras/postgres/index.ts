@@ -1,5 +1,5 @@
+import type { Owner } from '../../contracts/common.ts'
 import type { Db, Queryable, Sql, TransactionCompanion } from '../../contracts/db.ts'
-import type { Owner } from '../../contracts/owner.ts'
 import type { Tool, ToolRuntime } from '../../contracts/tool.ts'
 import type { CallDetails, SpanAttributes } from '../../contracts/tracing.ts'
 import { valuesOf } from '../../core/sql/fragment.ts'

@@ -1,7 +1,6 @@
 import type { SubscribeOptions } from '../../contracts/event-bus.ts'
 import type { BlackBox } from '../../contracts/registry.ts'
-import type { DeliverySpan, TraceScope } from '../../contracts/tracing.ts'
-import type { TraceContext } from '../../core/causality/trace-context.ts'
+import type { DeliverySpan, TraceContext, TraceScope } from '../../contracts/tracing.ts'
 import { Fifo } from '../../core/collections/fifo.ts'
 import { SUBSCRIBER_DEFAULTS } from '../../core/config/subscriber-defaults.ts'
 import type { EventFrame } from '../../transport/frames/event-frame.ts'

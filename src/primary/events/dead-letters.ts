@@ -1,6 +1,7 @@
 // Dead letters in memory: kept, filtered, shown in pages, replayed.
+
+import type { Awaitable } from '../../contracts/common.ts'
 import type { DeadLetter, DeadLetterPage, LetterReplay } from '../../contracts/event-bus.ts'
-import type { Awaitable } from '../../contracts/http.ts'
 import type { Chance, Clock } from '../../core/schedule/clock.ts'
 import { splitKeys } from '../../runtime/events/publication.ts'
 import { type FailedDelivery, type HubEvent, hubEventOf } from './consumer.ts'

@@ -1,4 +1,4 @@
-import type { Awaitable } from '../../contracts/http.ts'
+import type { Awaitable } from '../../contracts/common.ts'
 import { asBytes, type EventFrame } from '../../transport/frames/event-frame.ts'
 import type { SubscriberThread } from './consumer.ts'
 import type { DeadLetters } from './dead-letters.ts'

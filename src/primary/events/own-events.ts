@@ -1,5 +1,5 @@
 // Events that the runtime itself publishes, as `runtime.lane.died`.
-import type { Awaitable } from '../../contracts/http.ts'
+import type { Awaitable } from '../../contracts/common.ts'
 import { NO_CAUSE } from '../../core/causality/context.ts'
 import { messageOf } from '../../core/errors/description.ts'
 import { encodePayload, publicationOf } from '../../runtime/events/publication.ts'

@@ -1,3 +1,4 @@
+import type { Awaitable } from '../../contracts/common.ts'
 import type { TransactionCompanion } from '../../contracts/db.ts'
 import type {
   BusTransport,
@@ -5,13 +6,11 @@ import type {
   DeadLetterPage,
   EventRecord,
   FailureListener,
-  Payload,
   PublicationCheck,
-  PublishOptions,
   Subscription,
   TopologyEntry,
 } from '../../contracts/event-bus.ts'
-import type { Awaitable } from '../../contracts/http.ts'
+import type { Payload, PublishOptions } from '../../contracts/events.ts'
 import type { CodeTracing } from '../../contracts/tracing.ts'
 import { HeddleError } from '../../core/errors/catalogue.ts'
 import type { Inbox } from '../../runtime/effects/handled-events.ts'
@@ -21,8 +20,8 @@ import { type DeliverySink, EventServer } from '../../runtime/events/event-serve
 import { encodePayload, publicationOf } from '../../runtime/events/publication.ts'
 import { tellAll } from '../../runtime/kernel/listeners.ts'
 import { type EventFrame, textOf } from '../../transport/frames/event-frame.ts'
+import { DeliveryCount } from '../dispatch/delivery-count.ts'
 import type { SubscriberInstance, SubscriberThread } from './consumer.ts'
-import { DeliveryCount } from './delivery-count.ts'
 import type { EventDriver } from './event-driver.ts'
 import type { Hub } from './hub.ts'
 

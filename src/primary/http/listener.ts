@@ -1,7 +1,7 @@
 // Takes a request in, or says why not.
 import type { SystemDump } from '../../contracts/registry.ts'
-import type { RequestRecorder, RequestTracing, RequestWatcher } from '../../contracts/tracing.ts'
-import { NO_TRACE_CONTEXT, type TraceContext } from '../../core/causality/trace-context.ts'
+import type { RequestRecorder, RequestTracing, RequestWatcher, TraceContext } from '../../contracts/tracing.ts'
+import { NO_TRACE_CONTEXT } from '../../core/causality/trace-context.ts'
 import { isLoopback } from '../../core/config/checks.ts'
 import type { Settings } from '../../core/config/schema.ts'
 import { steadyMs } from '../../core/schedule/steady-time.ts'

@@ -1,9 +1,9 @@
 // What is known of a lane's end, and who is told.
 
 import { relative, resolve, sep } from 'node:path'
-import type { Awaitable } from '../../contracts/http.ts'
+import type { Awaitable } from '../../contracts/common.ts'
 import type { BlackBox, DeathReason, FlightStep, WorkInFlight } from '../../contracts/registry.ts'
-import type { Origin } from '../../core/causality/context.ts'
+import type { Origin } from '../../contracts/tracing.ts'
 import type { ErrorCode } from '../../core/errors/catalogue.ts'
 import { messageOf } from '../../core/errors/description.ts'
 import { steadyMs } from '../../core/schedule/steady-time.ts'

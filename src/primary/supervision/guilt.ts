@@ -3,7 +3,7 @@
 import { relative } from 'node:path'
 import type { LogLevel } from '../../contracts/logger.ts'
 import type { BlackBox, WorkInFlight } from '../../contracts/registry.ts'
-import type { Origin } from '../../core/causality/context.ts'
+import type { Origin } from '../../contracts/tracing.ts'
 import { steadyMs } from '../../core/schedule/steady-time.ts'
 import { STEP_CALL } from '../../transport/memory/flight-recorder.ts'
 import type { Lane } from '../dispatch/lane.ts'

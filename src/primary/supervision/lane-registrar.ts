@@ -4,17 +4,25 @@ import type { BlackBox, WorkInFlight } from '../../contracts/registry.ts'
 import { messageOf, stackOf } from '../../core/errors/description.ts'
 import type { ProcessHistory } from '../../history/process-history.ts'
 import { type LaneServices, serve } from '../../runtime/host/services.ts'
+import type { ThreadKernel } from '../../runtime/kernel/thread.ts'
 import { ClaimMemory } from '../../transport/memory/claim-memory.ts'
 import type { Manifest, SharedMemories, ToPrimary } from '../../transport/messages.ts'
+import type { Dispatcher } from '../dispatch/dispatcher.ts'
 import type { Lane, LaneListener, UnfinishedWork } from '../dispatch/lane.ts'
 import type { PlacedRequest } from '../dispatch/request-slots.ts'
-import type { EventParts } from '../event-parts.ts'
+import type { DurableLog } from '../event-log/durable-log.ts'
+import type { LogLanes } from '../event-log/log-lanes.ts'
+import type { EventDriver } from '../events/event-driver.ts'
+import type { Hub } from '../events/hub.ts'
+import type { LaneSubscribers } from '../events/lane-subscribers.ts'
+import type { RecordForwarder } from '../events/record-forwarder.ts'
 import type { Descriptors } from '../health/descriptors.ts'
+import type { Health, Snapshots } from '../health/health.ts'
 import type { PoolProbe } from '../health/pool-probe.ts'
-import type { HttpParts } from '../http-parts.ts'
+import type { Routing } from '../http/routes.ts'
 import type { Jobs } from '../jobs/jobs.ts'
 import type { ProcessLog } from '../logging/process-log.ts'
-import type { ToolParts } from '../tool-parts.ts'
+import type { RedisLog } from '../streams/redis-log.ts'
 import { answerOf, type LaneDeath, LaneDeaths } from './black-box.ts'
 import type { FlightMirror } from './crash-report.ts'
 import type { Guilt } from './guilt.ts'
@@ -27,14 +35,26 @@ import type { Standstill } from './watchdog.ts'
 /** Handlers and requests that one line names at most. */
 const NAMED_MAX = 10
 
+/** What a lane does with events. */
+interface LaneEvents {
+  readonly hub: Hub
+  readonly laneSubscribers: LaneSubscribers
+  readonly recordForwarder: RecordForwarder
+  readonly durable: DurableLog
+  readonly logLanes: LogLanes
+  driver: EventDriver
+  /** Null while no streams carry the events. */
+  streams: Pick<RedisLog, 'record'> | null
+}
+
 interface LaneRegistrarParts {
   readonly domainsDir: readonly string[]
   readonly shared: SharedMemories
   readonly lanes: LaneSet
   readonly processLog: ProcessLog
-  readonly events: EventParts
-  readonly tools: ToolParts
-  readonly http: HttpParts
+  readonly events: LaneEvents
+  readonly tools: { readonly kernel: ThreadKernel; readonly health: Health; readonly snapshots: Snapshots }
+  readonly http: { readonly routing: Routing; readonly dispatcher: Dispatcher }
   readonly jobs: Jobs
   readonly guilt: Guilt
   readonly placement: RequestPlacement

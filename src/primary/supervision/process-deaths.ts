@@ -1,4 +1,4 @@
-import type { Awaitable } from '../../contracts/http.ts'
+import type { Awaitable } from '../../contracts/common.ts'
 import type { BlackBox, WorkInFlight } from '../../contracts/registry.ts'
 import { messageOf } from '../../core/errors/description.ts'
 import type { EventFrame } from '../../transport/frames/event-frame.ts'

@@ -1,7 +1,10 @@
 // Which lanes take the requests of which plugins.
+
+import type { Dispatcher } from '../dispatch/dispatcher.ts'
 import { ALWAYS, type Lane, NOT, WHILE_IT_ANSWERS } from '../dispatch/lane.ts'
-import type { EventParts } from '../event-parts.ts'
-import type { HttpParts } from '../http-parts.ts'
+import type { Hub } from '../events/hub.ts'
+import type { LaneSubscribers } from '../events/lane-subscribers.ts'
+import type { Routing } from '../http/routes.ts'
 import type { Guilt } from './guilt.ts'
 import type { LaneSet } from './lane-set.ts'
 
@@ -15,26 +18,32 @@ import type { LaneSet } from './lane-set.ts'
  *   seconds after any death, and while lanes die one after the other;
  * - everything else goes to any regular lane.
  */
+/** Who hears of it. */
+interface PlacementParts {
+  readonly routing: Routing
+  readonly dispatcher: Dispatcher
+  readonly hub: Hub
+  readonly laneSubscribers: LaneSubscribers
+}
+
 export class RequestPlacement {
   readonly #lanes: LaneSet
-  readonly #http: HttpParts
-  readonly #events: EventParts
+  readonly #parts: PlacementParts
   readonly #guilt: Guilt
   #sheltered: Lane | null = null
 
-  constructor(lanes: LaneSet, http: HttpParts, events: EventParts, guilt: Guilt) {
+  constructor(lanes: LaneSet, guilt: Guilt, parts: PlacementParts) {
     this.#lanes = lanes
-    this.#http = http
-    this.#events = events
+    this.#parts = parts
     this.#guilt = guilt
   }
 
   /** Gives the dispatcher the lanes that take requests, each for its plugins. */
   place(): void {
     const { serving } = this.#lanes
-    const { laneSubscribers, hub } = this.#events
+    const { dispatcher, laneSubscribers, hub } = this.#parts
     this.#placeRoutes(serving)
-    this.#http.dispatcher.setLanes(serving)
+    dispatcher.setLanes(serving)
     for (const lane of serving) laneSubscribers.holdBack(lane, (plugin) => this.#isKeptFrom(lane, plugin))
     hub.subscribersChanged()
   }
@@ -45,7 +54,7 @@ export class RequestPlacement {
     const sheltered = oldestThatAnswers(lanes.filter(({ role }) => role === 'regular'))
     this.#sheltered = sheltered
     const hasShelter = this.#isOneOfMany && guilt.isCrisis()
-    for (const { servedBy, number, plugin } of this.#http.routing.table.list()) {
+    for (const { servedBy, number, plugin } of this.#parts.routing.table.list()) {
       if (servedBy !== 'lanes') continue
       const confined = guilt.isConfined(plugin)
       const stalling = guilt.isStalling(plugin)

@@ -1,7 +1,7 @@
 // What the numbers in a flight recorder mean: in a process that runs, and in one that is dead.
 
 import type { FlightStep, WorkInFlight } from '../../contracts/registry.ts'
-import type { Origin } from '../../core/causality/context.ts'
+import type { Origin } from '../../contracts/tracing.ts'
 import { type RawStep, STEP_EVENT, STEP_JOB, STEP_REQUEST } from '../../transport/memory/flight-recorder.ts'
 import type { Lane } from '../dispatch/lane.ts'
 import type { RouteEntry, Routing } from '../http/routes.ts'

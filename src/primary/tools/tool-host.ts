@@ -1,6 +1,6 @@
+import type { Owner } from '../../contracts/common.ts'
 import type { StaticMount } from '../../contracts/http.ts'
 import type { LogLevel } from '../../contracts/logger.ts'
-import type { Owner } from '../../contracts/owner.ts'
 import type { RequestSink, SystemDump, ToolStatus } from '../../contracts/registry.ts'
 import type { RequestDetail, RequestFilter, RequestSummary, WorkReport, WorkSpan } from '../../contracts/requests.ts'
 import type { JobDefinition } from '../../contracts/scheduler.ts'

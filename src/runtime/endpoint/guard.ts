@@ -1,5 +1,4 @@
-import type { Guard } from '../../contracts/http.ts'
-import type { ThrownAnswers } from '../../contracts/http-request.ts'
+import type { Guard, ThrownAnswers } from '../../contracts/http-request.ts'
 
 /** A guard that says what it throws, for the API documents: `guard({ 403: 'Admins only.' }, (data, context) => …)`. */
 export function guard<Added = unknown>(throws: ThrownAnswers, run: Guard<Added>): Guard<Added> {

@@ -1,5 +1,5 @@
 import type { Operator } from '../../contracts/http-request.ts'
-import type { TraceContext } from '../../core/causality/trace-context.ts'
+import type { TraceContext } from '../../contracts/tracing.ts'
 import { type RequestFrame, requestIdOf, requestKeyOf } from '../../transport/frames/request-frame.ts'
 import { METHODS } from './route.ts'
 

@@ -1,7 +1,7 @@
 import { CATALOGUE, type ErrorCode, HeddleError } from '../../core/errors/catalogue.ts'
 import { DbError } from '../../core/errors/db-error.ts'
 import { isInstance } from '../../core/errors/description.ts'
-import { HttpError } from '../../core/errors/http-error.ts'
+import { HttpError } from '../../core/http/http-error.ts'
 import { type AnswerSource, jsonAnswer } from './json-answer.ts'
 import { type BodySource, streamOf } from './stream/body-source.ts'
 

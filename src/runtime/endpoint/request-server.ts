@@ -1,7 +1,7 @@
 import { setImmediate as nextTurn } from 'node:timers/promises'
+import type { Owner } from '../../contracts/common.ts'
 import type { Endpoint, Handler, Hook, SocketRoute, Stream, StreamHandler } from '../../contracts/http.ts'
 import type { BodyKind, EndpointOptions } from '../../contracts/http-request.ts'
-import type { Owner } from '../../contracts/owner.ts'
 import type { CodeTracing } from '../../contracts/tracing.ts'
 import { type ErrorCode, HeddleError } from '../../core/errors/catalogue.ts'
 import type { RequestFrame } from '../../transport/frames/request-frame.ts'

@@ -1,11 +1,9 @@
 // A route as a thread serves it: its path, its hooks, its shape.
 
+import type { Owner, StandardSchemaV1 } from '../../contracts/common.ts'
 import type { Handler, Hook, HookKind } from '../../contracts/http.ts'
 import type { BodyKind, EndpointOptions, HttpContext, ThrownAnswers, User } from '../../contracts/http-request.ts'
-import type { Owner } from '../../contracts/owner.ts'
-import type { StandardSchemaV1 } from '../../contracts/standard-schema.ts'
-import type { SpanAttributes } from '../../contracts/tracing.ts'
-import type { Origin } from '../../core/causality/context.ts'
+import type { Origin, SpanAttributes } from '../../contracts/tracing.ts'
 import { HeddleError } from '../../core/errors/catalogue.ts'
 import { shown } from '../../core/errors/places.ts'
 import { OPERATORS_DOMAIN } from '../../core/modules/domains.ts'

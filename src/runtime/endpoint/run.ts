@@ -1,7 +1,7 @@
 // From a request of an endpoint to its answer: plainly, or by the one way of everything that is not plain.
 import type { Data } from '../../contracts/http-request.ts'
-import type { CodeTracing, OpenSpan, Work } from '../../contracts/tracing.ts'
-import { type CausalContext, causality } from '../../core/causality/context.ts'
+import type { CausalContext, CodeTracing, OpenSpan, Work } from '../../contracts/tracing.ts'
+import { causality } from '../../core/causality/context.ts'
 import { Answering, isResponseChecked } from './answering.ts'
 import type { RequestContext } from './context.ts'
 import { tagged } from './encodings.ts'

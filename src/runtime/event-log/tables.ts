@@ -2,7 +2,6 @@
 import type { Queryable } from '../../contracts/db.ts'
 import { DbError } from '../../core/errors/db-error.ts'
 import { isInstance } from '../../core/errors/description.ts'
-import { EFFECT_TABLES, effectTables } from '../effects/handled-events.ts'
 import { NO_PROCESS } from './event-rows.ts'
 import type { LogDatabase } from './log-database.ts'
 
@@ -47,11 +46,33 @@ const MAKE_ATTEMPTS = 5
 
 /** What is different in the databases' own SQL. */
 const TYPES = {
-  sqlite: { position: 'INTEGER PRIMARY KEY' },
+  // The rows of some tables are hardly more than their key.
+  sqlite: { position: 'INTEGER PRIMARY KEY', end: ' WITHOUT ROWID' },
   postgres: {
     position: 'BIGINT PRIMARY KEY, owner BIGINT NOT NULL, ord BIGINT NOT NULL, recovered INTEGER NOT NULL DEFAULT 0',
+    end: '',
   },
 } as const
+
+/**
+ * The tables behind effects that happen once. They are part of the event log: made with it, and of its version.
+ *
+ * - `heddle_inbox`: events that a transactional subscriber (`grp`) has handled: see inbox.ts. `at_ms`: when, milliseconds since the epoch.
+ * - `heddle_idempotency`: answers to requests with an `Idempotency-Key`: see idempotency.ts. `scope` is the route and who asks, `print` what is
+ *   asked for; `state` is `running` until the answer is stored, then `done`.
+ */
+function effectTables(dialect: 'sqlite' | 'postgres'): string[] {
+  return [
+    `CREATE TABLE IF NOT EXISTS heddle_inbox (
+      event_id TEXT NOT NULL, grp TEXT NOT NULL, at_ms BIGINT NOT NULL, PRIMARY KEY (event_id, grp))${TYPES[dialect].end}`,
+    `CREATE TABLE IF NOT EXISTS heddle_idempotency (
+      scope TEXT NOT NULL, key TEXT NOT NULL, print TEXT NOT NULL, claim TEXT NOT NULL, state TEXT NOT NULL, status INTEGER,
+      headers TEXT, body BYTEA, expires_ms BIGINT NOT NULL, PRIMARY KEY (scope, key))`,
+    'CREATE INDEX IF NOT EXISTS heddle_idempotency_expires ON heddle_idempotency (expires_ms)',
+  ]
+}
+
+const EFFECT_TABLES = ['heddle_inbox', 'heddle_idempotency'] as const
 
 const SHARED = [
   `CREATE TABLE IF NOT EXISTS heddle_process (

@@ -1,5 +1,6 @@
 import type { LastStatement, Queryable, TransactionCompanion, Tx } from '../../contracts/db.ts'
-import type { Payload, PublicationCheck } from '../../contracts/event-bus.ts'
+import type { PublicationCheck } from '../../contracts/event-bus.ts'
+import type { Payload } from '../../contracts/events.ts'
 import { HeddleError } from '../../core/errors/catalogue.ts'
 import type { DbError } from '../../core/errors/db-error.ts'
 import { settled } from '../../core/schedule/waiting.ts'

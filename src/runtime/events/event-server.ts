@@ -1,9 +1,10 @@
 // Runs the subscribers of a thread.
 
 import type { Tx } from '../../contracts/db.ts'
-import type { DeliveryFailure, EventMeta, Payload, Subscription } from '../../contracts/event-bus.ts'
-import type { CodeTracing, OpenSpan, Work } from '../../contracts/tracing.ts'
-import { causality, type Origin } from '../../core/causality/context.ts'
+import type { DeliveryFailure, EventMeta, Subscription } from '../../contracts/event-bus.ts'
+import type { Payload } from '../../contracts/events.ts'
+import type { CodeTracing, OpenSpan, Origin, Work } from '../../contracts/tracing.ts'
+import { causality } from '../../core/causality/context.ts'
 import { isoTimestamp } from '../../core/causality/ids.ts'
 import { SUBSCRIBER_DEFAULTS } from '../../core/config/subscriber-defaults.ts'
 import { HeddleError, isAway } from '../../core/errors/catalogue.ts'

@@ -1,7 +1,8 @@
 // An event as its publisher makes it: its name, its payload, its causes.
 
-import type { PublishOptions } from '../../contracts/event-bus.ts'
-import { type CausalContext, causality } from '../../core/causality/context.ts'
+import type { PublishOptions } from '../../contracts/events.ts'
+import type { CausalContext } from '../../contracts/tracing.ts'
+import { causality } from '../../core/causality/context.ts'
 import { makeEventId } from '../../core/causality/ids.ts'
 import { NO_TRACE_CONTEXT } from '../../core/causality/trace-context.ts'
 import { HeddleError } from '../../core/errors/catalogue.ts'

@@ -1,6 +1,7 @@
 import type { EventRecord } from '../../contracts/event-bus.ts'
+import type { TraceContext } from '../../contracts/tracing.ts'
 import { isoTimestamp } from '../../core/causality/ids.ts'
-import { sampledTraceIdOf, type TraceContext } from '../../core/causality/trace-context.ts'
+import { sampledTraceIdOf } from '../../core/causality/trace-context.ts'
 import { splitKeys } from './publication.ts'
 
 /** Records that `/system/traces/flat` shows. */

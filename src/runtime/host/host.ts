@@ -1,6 +1,8 @@
 // What the tools of a thread are built on, in a lane as in the primary.
+
+import type { Awaitable } from '../../contracts/common.ts'
 import type { BusTransport } from '../../contracts/event-bus.ts'
-import type { Awaitable, Endpoint, Hook, SocketRoute, StaticMount, Stream } from '../../contracts/http.ts'
+import type { Endpoint, Hook, SocketRoute, StaticMount, Stream } from '../../contracts/http.ts'
 import type { LogLevel, LogSink } from '../../contracts/logger.ts'
 import type {
   LaneInfo,

@@ -1,7 +1,7 @@
 // Runs jobs.
 import type { JobDefinition, JobRun } from '../../contracts/scheduler.ts'
-import type { CodeTracing, Work } from '../../contracts/tracing.ts'
-import { causality, type Origin } from '../../core/causality/context.ts'
+import type { CodeTracing, Origin, Work } from '../../contracts/tracing.ts'
+import { causality } from '../../core/causality/context.ts'
 import { NO_TRACE_CONTEXT } from '../../core/causality/trace-context.ts'
 import { messageOf } from '../../core/errors/description.ts'
 import { type FlightRecorder, STEP_JOB } from '../../transport/memory/flight-recorder.ts'

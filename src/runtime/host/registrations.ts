@@ -1,6 +1,8 @@
 // What plugins register, checked and as the primary gets it.
-import type { Endpoint, Guard, Hook } from '../../contracts/http.ts'
-import type { Owner } from '../../contracts/owner.ts'
+
+import type { Owner } from '../../contracts/common.ts'
+import type { Endpoint, Hook } from '../../contracts/http.ts'
+import type { Guard } from '../../contracts/http-request.ts'
 import { HeddleError } from '../../core/errors/catalogue.ts'
 import { callerPlace } from '../../core/errors/places.ts'
 import { contractText } from '../../core/schemas/route-contract.ts'

@@ -1,6 +1,7 @@
 // What only the primary knows or does, and a lane asks it for by name.
+
+import type { Awaitable } from '../../contracts/common.ts'
 import type { DeadLetter, DeadLetterPage, EventRecord, TopologyEntry } from '../../contracts/event-bus.ts'
-import type { Awaitable } from '../../contracts/http.ts'
 import type { ToolHost } from '../../contracts/tool.ts'
 import { HeddleError } from '../../core/errors/catalogue.ts'
 import type { EventRequest } from '../../transport/messages.ts'

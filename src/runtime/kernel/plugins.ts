@@ -1,7 +1,7 @@
 // Boots setups and plugins, in order, each alone.
 import { existsSync } from 'node:fs'
 import { join } from 'node:path'
-import type { Owner } from '../../contracts/owner.ts'
+import type { Owner } from '../../contracts/common.ts'
 import type { PluginHealth } from '../../contracts/registry.ts'
 import { causality } from '../../core/causality/context.ts'
 import { HeddleError } from '../../core/errors/catalogue.ts'

@@ -1,7 +1,8 @@
 import { lookup } from 'node:dns'
 import { stat } from 'node:fs'
 import { stat as statLater } from 'node:fs/promises'
-import { causality, type Origin } from '../../core/causality/context.ts'
+import type { Origin } from '../../contracts/tracing.ts'
+import { causality } from '../../core/causality/context.ts'
 import type { PoolUse } from '../../transport/messages.ts'
 
 /** Uses that a report names at most. */

@@ -1,6 +1,5 @@
 // The tools of a thread, given to its plugins.
-import type { Awaitable } from '../../contracts/http.ts'
-import type { Owner } from '../../contracts/owner.ts'
+import type { Awaitable, Owner } from '../../contracts/common.ts'
 import type { Tool, ToolRuntime } from '../../contracts/tool.ts'
 import type { DescribeCall } from '../../contracts/tracing.ts'
 import { HeddleError } from '../../core/errors/catalogue.ts'

@@ -1,6 +1,7 @@
 // What a database does for the tool `db`, and its limits.
+
+import type { Owner } from '../../contracts/common.ts'
 import type { Db, Queryable, Row, Sql, SqlValue, TransactionCompanion } from '../../contracts/db.ts'
-import type { Owner } from '../../contracts/owner.ts'
 import type { ToolRuntime } from '../../contracts/tool.ts'
 import type { CallDetails, SpanAttributes } from '../../contracts/tracing.ts'
 import { settled } from '../../core/schedule/waiting.ts'

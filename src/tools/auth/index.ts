@@ -1,6 +1,6 @@
 import { threadId } from 'node:worker_threads'
 import type { Auth, Claims } from '../../contracts/auth.ts'
-import type { Awaitable } from '../../contracts/http.ts'
+import type { Awaitable } from '../../contracts/common.ts'
 import type { Tool, ToolRuntime } from '../../contracts/tool.ts'
 import { HeddleError } from '../../core/errors/catalogue.ts'
 import { newSecret } from '../../core/schemas/secret-fields.ts'

@@ -1,14 +1,8 @@
 // The tool `event_bus`.
-import type {
-  BusTransport,
-  DeadLetterFilter,
-  EventBus,
-  Payload,
-  PublishOptions,
-  Subscriber,
-  TopologyEntry,
-} from '../../contracts/event-bus.ts'
-import type { Owner } from '../../contracts/owner.ts'
+
+import type { Owner } from '../../contracts/common.ts'
+import type { BusTransport, DeadLetterFilter, EventBus, Subscriber, TopologyEntry } from '../../contracts/event-bus.ts'
+import type { Payload, PublishOptions } from '../../contracts/events.ts'
 import type { Tool, ToolRuntime } from '../../contracts/tool.ts'
 import type { CallDetails, SpanAttributes } from '../../contracts/tracing.ts'
 import { HeddleError } from '../../core/errors/catalogue.ts'

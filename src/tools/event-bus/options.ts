@@ -1,4 +1,5 @@
-import type { DeadLetterFilter, DeadLetterPage, PublishOptions, SubscribeOptions } from '../../contracts/event-bus.ts'
+import type { DeadLetterFilter, DeadLetterPage, SubscribeOptions } from '../../contracts/event-bus.ts'
+import type { PublishOptions } from '../../contracts/events.ts'
 import { SUBSCRIBER_DEFAULTS } from '../../core/config/subscriber-defaults.ts'
 import { HeddleError } from '../../core/errors/catalogue.ts'
 

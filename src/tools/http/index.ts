@@ -2,6 +2,7 @@
 import { realpathSync, statSync } from 'node:fs'
 import { resolve } from 'node:path'
 import { fileURLToPath } from 'node:url'
+import type { Owner } from '../../contracts/common.ts'
 import type {
   AddRoute,
   Handler,
@@ -13,7 +14,6 @@ import type {
   StreamHandler,
 } from '../../contracts/http.ts'
 import type { EndpointOptions, ThrownAnswers } from '../../contracts/http-request.ts'
-import type { Owner } from '../../contracts/owner.ts'
 import type { Tool, ToolRuntime } from '../../contracts/tool.ts'
 import { HeddleError } from '../../core/errors/catalogue.ts'
 import { callerPlace } from '../../core/errors/places.ts'

@@ -1,5 +1,5 @@
+import type { Owner } from '../../contracts/common.ts'
 import type { Logger, LogLevel, LogSink } from '../../contracts/logger.ts'
-import type { Owner } from '../../contracts/owner.ts'
 import type { Tool, ToolRuntime } from '../../contracts/tool.ts'
 import { isInstance, messageOf, stackOf } from '../../core/errors/description.ts'
 

@@ -1,4 +1,4 @@
-import type { Owner } from '../../contracts/owner.ts'
+import type { Owner } from '../../contracts/common.ts'
 import type { State } from '../../contracts/state.ts'
 import type { Tool, ToolRuntime } from '../../contracts/tool.ts'
 import { withCached } from '../../stores/state/cached.ts'

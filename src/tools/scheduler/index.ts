@@ -1,4 +1,4 @@
-import type { Owner } from '../../contracts/owner.ts'
+import type { Owner } from '../../contracts/common.ts'
 import type { JobHandler, JobOptions, Schedule, Scheduler } from '../../contracts/scheduler.ts'
 import type { Tool, ToolRuntime } from '../../contracts/tool.ts'
 import { HeddleError } from '../../core/errors/catalogue.ts'

@@ -1,7 +1,7 @@
 import { AsyncResource } from 'node:async_hooks'
 import { resolve } from 'node:path'
+import type { Owner } from '../../contracts/common.ts'
 import type { Db, Queryable, Sql, SqlValue, TransactionCompanion } from '../../contracts/db.ts'
-import type { Owner } from '../../contracts/owner.ts'
 import type { Tool, ToolRuntime } from '../../contracts/tool.ts'
 import type { CallDetails } from '../../contracts/tracing.ts'
 import { DbError } from '../../core/errors/db-error.ts'

@@ -2,7 +2,8 @@
 
 import { AsyncResource } from 'node:async_hooks'
 import type { Queryable, SqlValue, TransactionCompanion } from '../../contracts/db.ts'
-import { causality, NO_CAUSE, type RunningTransaction } from '../../core/causality/context.ts'
+import type { RunningTransaction } from '../../contracts/tracing.ts'
+import { causality, NO_CAUSE } from '../../core/causality/context.ts'
 import type { DbError } from '../../core/errors/db-error.ts'
 import { type Outcome, WAIT_MS } from '../../stores/sql/database.ts'
 import type { Promptness } from './promptness.ts'

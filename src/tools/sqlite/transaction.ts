@@ -1,5 +1,5 @@
 import type { Queryable, Sql, SqlValue, TransactionCompanion } from '../../contracts/db.ts'
-import type { RunningTransaction } from '../../core/causality/context.ts'
+import type { RunningTransaction } from '../../contracts/tracing.ts'
 import { DbError } from '../../core/errors/db-error.ts'
 import { valuesOf } from '../../core/sql/fragment.ts'
 import { type Outcome, queryable, TRANSACTION_IDLE_MS } from '../../stores/sql/database.ts'

@@ -1,4 +1,4 @@
-import type { TraceContext } from '../../core/causality/trace-context.ts'
+import type { TraceContext } from '../../contracts/tracing.ts'
 import { INLINE_MAX_BYTES, type WideFrameBuffer } from './frames.ts'
 
 /** An event on its way to the hub, or from the hub to a subscriber. */

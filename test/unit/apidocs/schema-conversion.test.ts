@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { z } from 'zod'
-import type { StandardSchemaV1 } from '../../../src/contracts/standard-schema.ts'
+import type { StandardSchemaV1 } from '../../../src/contracts/common.ts'
 import { jsonSchemaOf, placed } from '../../../src/core/schemas/json-schema.ts'
 import { exampleOf } from '../../../src/devtools/apidocs/schema-example.ts'
 

@@ -156,7 +156,28 @@ export function forbids({ folder, may, types = [] }: Layer, { from, to, typeOnly
   return ![...may, ...(typeOnly ? types : [])].some((allowed) => to.startsWith(allowed))
 }
 
-/** The files of a folder that are in a circle of imports when those of types count, too. No other folder has one, and these numbers only fall. */
-export const FILES_IN_CIRCLES: Readonly<Record<string, number>> = {
-  'src/contracts/': 8,
+/** Folders that have folders of their own, each of which is a layer. */
+const DIVIDED = ['core', 'devtools', 'primary', 'runtime', 'stores', 'tools', 'transport'] as const
+
+/** The layer of a file: a folder of `src`, or one in a folder that is divided. */
+export function layerOf(file: string): string {
+  const [, folder = '', inner] = /^src\/([^/]+)\/(?:([^/]+)\/)?/.exec(file) ?? []
+  return DIVIDED.some((each) => each === folder) && inner !== undefined ? `${folder}/${inner}` : folder
+}
+
+/** Layers that import each other, types included: one of the two arrows goes upwards. */
+export function arrowsUpwards(edges: readonly Edge[]): string[] {
+  const arrows = new Map<string, string[]>()
+  for (const { from, to, line } of edges) {
+    const [upper, lower] = [layerOf(from), layerOf(to)]
+    // What lies in `src` itself is where a process or a plugin enters.
+    if (!to.startsWith('src/') || upper === lower || upper === '' || lower === '') continue
+    const key = `${upper} → ${lower}`
+    arrows.set(key, [...(arrows.get(key) ?? []), `${from}:${line}`])
+  }
+  return [...arrows].flatMap(([arrow, places]) => {
+    const [upper, lower] = arrow.split(' → ')
+    const back = arrows.get(`${lower} → ${upper}`)
+    return back === undefined || places.length > back.length ? [] : [`${arrow}: ${places.join(', ')}`]
+  })
 }

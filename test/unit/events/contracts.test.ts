@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { type TestContext, test } from 'node:test'
 import { fileURLToPath } from 'node:url'
-import type { Payload } from '../../../src/contracts/event-bus.ts'
+import type { Payload } from '../../../src/contracts/events.ts'
 import { loadEventContracts } from '../../../src/core/schemas/event-contracts.ts'
 import EventBusTool from '../../../src/tools/event-bus/index.ts'
 import { folderOf } from '../../support/folder.ts'

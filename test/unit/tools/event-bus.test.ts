@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import type { PublishOptions, SubscribeOptions } from '../../../src/contracts/event-bus.ts'
+import type { SubscribeOptions } from '../../../src/contracts/event-bus.ts'
+import type { PublishOptions } from '../../../src/contracts/events.ts'
 import EventBusTool from '../../../src/tools/event-bus/index.ts'
 import { buildTool, owner } from '../../support/tool-runtime.ts'
 

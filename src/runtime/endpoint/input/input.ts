@@ -1,6 +1,7 @@
 // The data that a handler gets: of query, body and path.
+
+import type { StandardIssue, StandardSchemaV1 } from '../../../contracts/common.ts'
 import type { Data } from '../../../contracts/http-request.ts'
-import type { StandardIssue, StandardSchemaV1 } from '../../../contracts/standard-schema.ts'
 import { isPlainObject } from '../../../core/collections/plain-object.ts'
 import { HeddleError } from '../../../core/errors/catalogue.ts'
 import { withoutBlanks } from '../../../core/http/header-text.ts'

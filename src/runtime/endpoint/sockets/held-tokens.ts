@@ -1,5 +1,5 @@
 // Tokens that hold a stream or a WebSocket open.
-import type { Awaitable } from '../../../contracts/http.ts'
+import type { Awaitable } from '../../../contracts/common.ts'
 
 /** Longest time until the clock is looked at again: it may be set meanwhile. Milliseconds; less than what a timer takes. */
 const CLOCK_LOOK_MS = 600_000

@@ -1,8 +1,10 @@
 // The WebSockets of one thread, from handshake to close.
-import type { Awaitable, SocketRoute } from '../../../contracts/http.ts'
+
+import type { Awaitable } from '../../../contracts/common.ts'
+import type { SocketRoute } from '../../../contracts/http.ts'
 import type { HttpContext } from '../../../contracts/http-request.ts'
-import type { CodeTracing } from '../../../contracts/tracing.ts'
-import { causality, type Origin } from '../../../core/causality/context.ts'
+import type { CodeTracing, Origin } from '../../../contracts/tracing.ts'
+import { causality } from '../../../core/causality/context.ts'
 import { NO_TRACE_CONTEXT } from '../../../core/causality/trace-context.ts'
 import { withoutBlanks } from '../../../core/http/header-text.ts'
 import { Answering, ReadyReply } from '../answering.ts'

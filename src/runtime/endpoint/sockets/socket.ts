@@ -1,12 +1,11 @@
 // A plugin's end of one WebSocket.
 
+import type { Owner } from '../../../contracts/common.ts'
 import type { Socket, SocketHandlers } from '../../../contracts/http.ts'
 import type { Data, HttpContext } from '../../../contracts/http-request.ts'
-import type { Owner } from '../../../contracts/owner.ts'
-import type { CodeTracing } from '../../../contracts/tracing.ts'
-import { causality, type Origin } from '../../../core/causality/context.ts'
+import type { CodeTracing, Origin, TraceContext } from '../../../contracts/tracing.ts'
+import { causality } from '../../../core/causality/context.ts'
 import { timeOrderedId } from '../../../core/causality/ids.ts'
-import type { TraceContext } from '../../../core/causality/trace-context.ts'
 import { messageWeight } from '../../../transport/frames/frames.ts'
 
 // Taken before plugins can replace it.

@@ -1,6 +1,7 @@
 // Bodies of answers that are sent in pieces: of a file, of an iterable.
 import type { FileHandle } from 'node:fs/promises'
-import { type CausalContext, causality } from '../../../core/causality/context.ts'
+import type { CausalContext } from '../../../contracts/tracing.ts'
+import { causality } from '../../../core/causality/context.ts'
 
 /** The body of an answer that is sent in pieces. Its holder closes it. */
 export interface BodySource {

@@ -1,9 +1,9 @@
 // What makes the effects of one thread happen once.
-import type { Settings } from '../../core/config/schema.ts'
-import { ClaimMemory } from '../../transport/memory/claim-memory.ts'
-import { Idempotency, type RequestEffects } from '../endpoint/idempotency.ts'
-import { Inbox } from './handled-events.ts'
-import { PluginTransactions, type PluginTransactionsOptions } from './transactions.ts'
+import type { Settings } from '../core/config/schema.ts'
+import { ClaimMemory } from '../transport/memory/claim-memory.ts'
+import { Inbox } from './effects/handled-events.ts'
+import { PluginTransactions, type PluginTransactionsOptions } from './effects/transactions.ts'
+import { Idempotency, type RequestEffects } from './endpoint/idempotency.ts'
 
 interface ThreadEffectsOptions extends PluginTransactionsOptions {
   settings: Pick<Settings, 'replicaId' | 'httpHandlerTimeoutMs'>

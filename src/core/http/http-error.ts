@@ -1,5 +1,5 @@
-import { headerName, headerText } from '../http/header-text.ts'
-import { HeddleError } from './catalogue.ts'
+import { HeddleError } from '../errors/catalogue.ts'
+import { headerName, headerText } from './header-text.ts'
 
 export interface HttpErrorOptions {
   /** A name for programs, for example `EMAIL_TAKEN`: it goes into the body. */
