@@ -6,7 +6,7 @@ const LOOK_MAX_MS = 50
 export async function until<T>(
   condition: () => T | Promise<T>,
   what: string,
-  timeoutMs = 10_000,
+  timeoutMs = 30_000,
 ): Promise<NonNullable<T>> {
   const deadlineMs = Date.now() + timeoutMs
   for (let pauseMs = LOOK_MIN_MS; ; pauseMs = Math.min(pauseMs * 1.1, LOOK_MAX_MS)) {
