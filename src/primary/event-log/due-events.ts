@@ -1,8 +1,7 @@
 import { TimeHeap } from '../../core/collections/time-heap.ts'
-import { andOwned } from '../../runtime/event-log/event-rows.ts'
-import type { LogDatabase } from '../../runtime/event-log/log-database.ts'
 import type { EventFrame } from '../../transport/frames/event-frame.ts'
 import type { WaitingDelivery } from '../../transport/log-changes.ts'
+import { type DuePlace, PAGE_POSITIONS, type SqlLog } from './sql-log.ts'
 
 /** Of events that are due within this time the positions are here; what is due later is in the table alone. Milliseconds. */
 export const DUE_AHEAD_MS = 30_000
@@ -12,8 +11,6 @@ const LOOK_AHEAD_MS = 20_000
 const RETRY_MS = 1000
 /** A retry that is due later than this leaves the hub until then, milliseconds. */
 const RETRY_LEAVES_MS = 1000
-/** Positions that are read in one step: the index alone has them. */
-const PAGE = 1000
 
 /**
  * Stored events that wait for their time, or deliveries of them for their next attempt: in the log, and not in the hub. Here are the positions of those that are due soon.
@@ -25,9 +22,8 @@ export class DueEvents {
   readonly #soon = new TimeHeap()
   /** Events that are due later, as far as is known. */
   #later = 0
-  /** The table has been read up to this time, and in it up to this position. */
-  #readMs = 0
-  #readSeq = 0
+  /** Up to where the table has been read. */
+  #read: DuePlace = { dueMs: 0, seq: 0 }
   /** The table is being read up to this time: what comes now and is due before may have been missed. */
   #aheadMs = 0
   #notBeforeMs = 0
@@ -37,10 +33,12 @@ export class DueEvents {
   readonly #retries = new Set<number>()
   #timer: NodeJS.Timeout | undefined
   #timerMs = Number.POSITIVE_INFINITY
+  readonly #log: SqlLog
   readonly #onDue: () => void
 
   /** @param onDue told when an event is due */
-  constructor(onDue: () => void) {
+  constructor(log: SqlLog, onDue: () => void) {
+    this.#log = log
     this.#onDue = onDue
   }
 
@@ -56,8 +54,8 @@ export class DueEvents {
 
   /** Nothing has been stored by this process: what is due by now is an earlier one's, and is read with all that it has left. */
   begin(nowMs: number): void {
-    if (this.#readMs > 0) return
-    this.#readMs = nowMs
+    if (this.#read.dueMs > 0) return
+    this.#read = { dueMs: nowMs, seq: 0 }
     this.#movedMs = nowMs
     this.#aheadMs = nowMs
   }
@@ -106,29 +104,22 @@ export class DueEvents {
 
   /** A lane is gone: perhaps it has stored events that it could not hand on. */
   laneGone(nowMs: number): void {
-    this.#readMs = Math.min(this.#readMs, nowMs)
-    this.#readSeq = 0
-    this.#aheadMs = this.#readMs
+    this.#read = { dueMs: Math.min(this.#read.dueMs, nowMs), seq: 0 }
+    this.#aheadMs = this.#read.dueMs
   }
 
-  /** Reads of the table what is due soon, when it is time to. @param epoch number of this process, where several share the log */
-  async look(db: LogDatabase, nowMs: number, epoch: number): Promise<void> {
-    if (nowMs < this.#aheadMs - LOOK_AHEAD_MS && this.#readMs === this.#aheadMs) return
+  /** Reads of the table what is due soon, when it is time to. */
+  async look(nowMs: number): Promise<void> {
+    if (nowMs < this.#aheadMs - LOOK_AHEAD_MS && this.#read.dueMs === this.#aheadMs) return
     if (nowMs < this.#notBeforeMs) return
-    if (this.#readMs >= this.#aheadMs) this.#aheadMs = nowMs + DUE_AHEAD_MS
+    if (this.#read.dueMs >= this.#aheadMs) this.#aheadMs = nowMs + DUE_AHEAD_MS
     this.#notBeforeMs = nowMs + RETRY_MS
-    const rows = await db.query<{ seq: number; due_ms: number }>(
-      `SELECT seq, due_ms FROM heddle_event
-       WHERE due_ms > 0 AND due_ms <= $1 AND (due_ms > $2 OR (due_ms = $2 AND seq > $3))${andOwned(epoch)}
-       ORDER BY due_ms, seq LIMIT ${PAGE}`,
-      [this.#aheadMs, this.#readMs, this.#readSeq],
-    )
+    const due = await this.#log.readDue(this.#read, this.#aheadMs)
     this.#notBeforeMs = 0
-    for (const { seq, due_ms } of rows) this.#soon.push(Number(due_ms), Number(seq))
-    this.#later = Math.max(0, this.#later - rows.length)
-    const last = rows.length < PAGE ? undefined : rows.at(-1)!
-    this.#readMs = last === undefined ? this.#aheadMs : Number(last.due_ms)
-    this.#readSeq = last === undefined ? Number.MAX_SAFE_INTEGER : Number(last.seq)
+    for (const { dueMs, seq } of due) this.#soon.push(dueMs, seq)
+    this.#later = Math.max(0, this.#later - due.length)
+    const isAll = due.length < PAGE_POSITIONS
+    this.#read = isAll ? { dueMs: this.#aheadMs, seq: Number.MAX_SAFE_INTEGER } : due.at(-1)!
     this.#wake()
   }
 

@@ -3,38 +3,20 @@ import { HeddleError } from '../../core/errors/catalogue.ts'
 import { messageOf } from '../../core/errors/description.ts'
 import { steadyMs } from '../../core/schedule/steady-time.ts'
 import { until, withTimeout } from '../../core/schedule/waiting.ts'
-import type { LogDatabase } from '../../runtime/event-log/log-database.ts'
 import { prepareTables } from '../../runtime/event-log/tables.ts'
 import { ChangeWriter } from './change-writer.ts'
 import { DueEvents } from './due-events.ts'
 import type { DurableLogOptions } from './durable-log-options.ts'
 import { Feed } from './feed.ts'
 import { KnownGroups } from './known-groups.ts'
-import { noteEnd, noteStart } from './log-reader.ts'
 import { OpenLetters } from './open-letters.ts'
 import { Reconciler } from './reconciler.ts'
 import { Relay } from './relay.ts'
 import { SetAside } from './set-aside.ts'
 import { SharedLog } from './shared-log.ts'
+import { SqlLog } from './sql-log.ts'
 import { StoredEvents } from './stored-events.ts'
 import { StoreTrial } from './trials.ts'
-
-/** How long a file may still be another process's, milliseconds: one that ends at this moment has it for a little longer. */
-const WAIT_MS = 1000
-
-/**
- * Has the log of a database file for this process alone: two would give the same positions to different events, and deliver each other's.
- * @throws DATABASE_TAKEN while another process has it
- */
-async function claimFile(database: LogDatabase): Promise<void> {
-  const isFree = (): boolean => database.claim?.() !== false
-  await until(isFree, steadyMs() + WAIT_MS)
-  if (isFree()) return
-  throw new HeddleError(
-    'DATABASE_TAKEN',
-    'Another process has the event log of this database file: SQLite serves one process. Stop that one, or use PostgreSQL, which serves any number',
-  )
-}
 
 const isTaken = (error: unknown): boolean => error instanceof HeddleError && error.code === 'DATABASE_TAKEN'
 
@@ -52,10 +34,11 @@ const REOPEN_MS = 1000
 export class DurableLog {
   readonly feed: Feed
   readonly #options: DurableLogOptions
+  readonly #log: SqlLog
   readonly #writer: ChangeWriter
   readonly #events: StoredEvents
   readonly #letters: OpenLetters
-  readonly #due = new DueEvents(() => void this.feed.read())
+  readonly #due: DueEvents
   readonly #groups: KnownGroups
   readonly #relay: Relay | null
   readonly #storeTrial: StoreTrial
@@ -66,7 +49,10 @@ export class DurableLog {
 
   constructor(options: DurableLogOptions) {
     this.#options = options
-    const { hub, log, write, maxStored, report } = options
+    const { hub, write, maxStored, report } = options
+    const log = new SqlLog(options.log)
+    this.#log = log
+    this.#due = new DueEvents(log, () => void this.feed.read())
     const writer = new ChangeWriter({ write, log: report })
     const groups = new KnownGroups({
       hub,
@@ -79,8 +65,8 @@ export class DurableLog {
     })
     this.#writer = writer
     this.#groups = groups
-    this.#storeTrial = new StoreTrial(log, report)
-    this.#setAside = new SetAside(report)
+    this.#storeTrial = new StoreTrial(options.log, report)
+    this.#setAside = new SetAside(log, report)
     this.#events = new StoredEvents(writer, log.memory, hub.parked, groups, this.#due)
     this.#relay = options.relay === null ? null : new Relay({ send: options.relay, report })
     // A broker knows its groups itself.
@@ -88,6 +74,7 @@ export class DurableLog {
     this.#letters = new OpenLetters({ hub, log, events: this.#events, setAside: this.#setAside })
     this.feed = new Feed({
       options,
+      log,
       events: this.#events,
       writer,
       groups,
@@ -144,13 +131,13 @@ export class DurableLog {
   }
 
   async #open(): Promise<void> {
-    const { log } = this.#options
+    const log = this.#log
     await this.prepare()
     this.#due.begin(Date.now())
-    if (log.isOnServer) return this.#join()
-    await claimFile(log.database)
+    if (log.isShared) return this.#join()
+    await log.claimFile()
     const { first, last } = await this.feed.findLeft()
-    this.feed.trials.uncleanEnds = await noteStart(log.database, first, last)
+    this.feed.trials.uncleanEnds = await log.noteStart(first, last)
     await this.#letters.learn()
     if (this.#relay === null) await this.#groups.learn()
     log.memory.open(last + 1)
@@ -169,8 +156,7 @@ export class DurableLog {
     await this.#letters.learn()
     if (this.#relay === null) await this.#groups.learn()
     await this.feed.shared.join()
-    const { memory } = this.#options.log
-    this.feed.reconciler ??= new Reconciler(memory.next, memory.epoch)
+    this.feed.reconciler ??= new Reconciler(this.#log, this.#log.memory.next)
     if (this.feed.hasAdopted) await this.#takePart()
   }
 
@@ -215,7 +201,7 @@ export class DurableLog {
     await until(() => this.#writer.isIdle, deadlineMs)
     const isIdle = this.#writer.isIdle
     this.#writer.close()
-    if (this.feed.shared === null && this.isOpen && isIdle) await noteEnd(this.#options.log.database).catch(() => {})
+    if (this.feed.shared === null && this.isOpen && isIdle) await this.#log.noteEnd().catch(() => {})
   }
 
   /** The lanes have ended: nothing more is stored. */

@@ -8,21 +8,13 @@ import type { ChangeWriter } from './change-writer.ts'
 import type { DueEvents } from './due-events.ts'
 import type { DurableLogOptions } from './durable-log-options.ts'
 import type { KnownGroups } from './known-groups.ts'
-import {
-  inOrderOfCommits,
-  PAGE_ROWS,
-  positions,
-  readAfter,
-  readInOrder,
-  readReturned,
-  type StoredRow,
-} from './log-reader.ts'
 import type { OpenLetters } from './open-letters.ts'
 import { PositionQueue } from './position-queue.ts'
 import { Reconciler } from './reconciler.ts'
 import type { Relay } from './relay.ts'
 import type { SetAside } from './set-aside.ts'
 import type { SharedLog } from './shared-log.ts'
+import { PAGE_ROWS, type SqlLog, type StoredRow } from './sql-log.ts'
 import { NO_SLOT, type StoredEvent, type StoredEvents, UNKNOWN_SLOT } from './stored-events.ts'
 import { Trials } from './trials.ts'
 
@@ -33,6 +25,7 @@ const REFILL_MS = 20
 
 export interface FeedParts {
   options: DurableLogOptions
+  log: SqlLog
   events: StoredEvents
   writer: ChangeWriter
   groups: KnownGroups
@@ -109,9 +102,10 @@ export class Feed {
 
   /** Finds on a file what an earlier process has left. @returns the first and the last position that are taken */
   async findLeft(): Promise<{ first: number; last: number }> {
-    const found = await positions(this.#parts.options.log.database)
+    const { log } = this.#parts
+    const found = await log.positions()
     this.#left = { from: found.first - 1, last: found.last }
-    this.reconciler = new Reconciler(found.last + 1)
+    this.reconciler = new Reconciler(log, found.last + 1)
     this.count()
     return found
   }
@@ -143,9 +137,9 @@ export class Feed {
 
   /** Tells publishers how much is stored. */
   count(): void {
-    const { events, groups, due, options } = this.#parts
+    const { events, groups, due, log } = this.#parts
     events.waiting = this.size + groups.waiting + due.count
-    options.log.memory.free = this.shared?.freeCount ?? 0
+    log.memory.free = this.shared?.freeCount ?? 0
   }
 
   // ── events that have just been committed ──────────────────────────────────
@@ -225,7 +219,7 @@ export class Feed {
 
   #addFreed(freed: Iterable<number>): void {
     this.#freed.merge(freed)
-    this.#isFreedInOrder = this.#parts.options.log.memory.epoch === 0
+    this.#isFreedInOrder = this.#parts.log.memory.epoch === 0
   }
 
   /** A lane is gone: perhaps it has stored events that it could not hand on. */
@@ -237,9 +231,8 @@ export class Feed {
   /** Finds events that nobody has handed on. */
   async #reconcile(reconciler: Reconciler): Promise<void> {
     const { options, relay, due } = this.#parts
-    const { database, memory } = options.log
     const dueMs = relay === null ? due.movedMs : Number.MAX_SAFE_INTEGER
-    const lost = await reconciler.look(database, steadyMs(), { next: memory.next, dueMs }, (seq) => this.#knows(seq))
+    const lost = await reconciler.look(steadyMs(), dueMs, (seq) => this.#knows(seq))
     for (const seq of lost) this.#unrecorded.add(seq)
     if (lost.length > 0) this.#free(lost)
     reconciler.found()
@@ -253,8 +246,8 @@ export class Feed {
 
   /** Reads as many as the hub has room for. */
   async read(): Promise<void> {
-    const { options, groups, letters, relay } = this.#parts
-    if (this.#isRunning || !this.#hasAdopted || !options.log.memory.isOpen) return
+    const { options, log, groups, letters, relay } = this.#parts
+    if (this.#isRunning || !this.#hasAdopted || !log.memory.isOpen) return
     this.#isRunning = true
     try {
       await this.#letGo()
@@ -280,9 +273,8 @@ export class Feed {
 
   /** What is due waits for room, behind what has waited for that before. */
   async #letGo(): Promise<void> {
-    const { options, due } = this.#parts
-    const { database, memory } = options.log
-    await due.look(database, Date.now(), memory.epoch)
+    const { due } = this.#parts
+    await due.look(Date.now())
     for (const seq of due.due(Date.now())) this.passed.push(seq)
     this.count()
   }
@@ -321,12 +313,11 @@ export class Feed {
   }
 
   async #readReturned(returned: Returned): Promise<void> {
-    const { options, events } = this.#parts
-    const { database, memory } = options.log
-    const { epoch } = memory
+    const { log, events } = this.#parts
+    const { epoch } = log.memory
     // What has not been read of an earlier process is read for all its groups together.
     const last = this.#left.last > this.#left.from ? this.#left.from : Number.MAX_SAFE_INTEGER
-    const { rows, isStale } = await this.#readRows(true, () => readReturned(database, { ...returned, last, epoch }))
+    const { rows, isStale } = await this.#readRows(true, () => log.readReturned(returned, returned.after, last))
     // Rows that are taken as they are read are as they were left.
     if (this.#returned[0] !== returned || (isStale && epoch === 0)) return
     if (rows.length > 0) returned.after = Number(rows.at(-1)!.row.seq)
@@ -340,13 +331,13 @@ export class Feed {
   }
 
   async #readListed(queue: PositionQueue): Promise<void> {
-    const { options, due } = this.#parts
+    const { log, due } = this.#parts
     if (queue === this.#freed) await this.#arrangeFreed()
     const listed = queue.take(PAGE_ROWS)
     const turns = this.#turns
     let page = { rows: [] as StoredRow[], isStale: true }
     try {
-      page = await this.#readRows(queue === this.#freed || due.hasRetries, () => readInOrder(options.log, listed))
+      page = await this.#readRows(queue === this.#freed || due.hasRetries, () => log.readListed(listed))
     } catch (error) {
       this.#restore(queue, listed)
       throw error
@@ -366,7 +357,7 @@ export class Feed {
       // Others may come meanwhile.
       this.#isFreedInOrder = true
       try {
-        const inOrder = await inOrderOfCommits(this.#parts.options.log.database, this.#freed.list())
+        const inOrder = await this.#parts.log.inOrderOfCommits(this.#freed.list())
         if (this.#isFreedInOrder) this.#freed.arrange(inOrder)
       } catch (error) {
         this.#isFreedInOrder = false
@@ -376,11 +367,10 @@ export class Feed {
   }
 
   async #readLeft(): Promise<void> {
-    const { log } = this.#parts.options
     if (this.shared !== null) return this.#deliverPage(asNew(await this.shared.nextLeft()))
     const { from, last } = this.#left
     const turns = this.#turns
-    const rows = await readAfter(log.database, from, last)
+    const rows = await this.#parts.log.readAfter(from, last)
     if (turns !== this.#turns) return
     this.#left.from = rows.length < PAGE_ROWS ? last : Number(rows.at(-1)!.row.seq)
     await this.#deliverPage(asNew(rows))
@@ -418,9 +408,7 @@ export class Feed {
   // ── to the hub ────────────────────────────────────────────────────────────
 
   async #deliverPage(rows: readonly StoredRow[]): Promise<void> {
-    const { setAside, options } = this.#parts
-    const { database, memory } = options.log
-    await this.trials.run(await setAside.from(rows, database, memory.epoch))
+    await this.trials.run(await this.#parts.setAside.from(rows))
   }
 
   /** False for what has waited behind a letter, or for its time, when processes died. */

@@ -1,8 +1,7 @@
-import type { EventLog } from '../../runtime/event-log/event-log.ts'
 import type { GroupWatcher } from '../events/consumer.ts'
 import type { Hub } from '../events/hub.ts'
 import type { ChangeWriter } from './change-writer.ts'
-import { countReleased, forgetWaiting, readGroups, readReleased, type StoredRow } from './log-reader.ts'
+import type { SqlLog, StoredRow } from './sql-log.ts'
 
 /** How long events are kept for a group that no process has, milliseconds: seven days. */
 export const GROUP_KEPT_MS = 604_800_000
@@ -33,7 +32,7 @@ export interface AbsentGroups {
 
 export interface KnownGroupsOptions {
   hub: Hub
-  log: EventLog
+  log: SqlLog
   writer: ChangeWriter
   /** EVENT_BUS_MAX_STORED. */
   maxStored: number
@@ -76,7 +75,7 @@ export class KnownGroups implements GroupWatcher, AbsentGroups {
   }
 
   get isShared(): boolean {
-    return this.#options.log.isOnServer
+    return this.#options.log.isShared
   }
 
   isKnown(event: string, group: string): boolean {
@@ -201,7 +200,7 @@ export class KnownGroups implements GroupWatcher, AbsentGroups {
 
   /** Reads what is stored: other processes have groups, too. @returns those that are to be forgotten, with what waits for them */
   async learn(): Promise<{ event: string; group: string }[]> {
-    const rows = await readGroups(this.#options.log.database)
+    const rows = await this.#options.log.groups()
     const nowMs = Date.now()
     const stored = new Map(rows.map(({ event, group, seenMs }) => [idOf(event, group), seenMs ?? 0]))
     for (const id of this.#seenMs.keys()) {
@@ -235,14 +234,13 @@ export class KnownGroups implements GroupWatcher, AbsentGroups {
   async findReleased(): Promise<void> {
     if (!this.isShared) return
     const names = new Set([...this.#here].map((id) => placeOf(id)[1]))
-    for (const { event, group } of await readReleased(this.#options.log.database, [...names]))
+    for (const { event, group } of await this.#options.log.released([...names]))
       if (this.isHere(event, group)) this.#options.onReturned(event, group)
   }
 
   /** What waits for groups that are not here, where several processes have it. */
   async #count(): Promise<void> {
-    const { database } = this.#options.log
-    const counts = this.#absentGroups.length === 0 ? [] : await countReleased(database)
+    const counts = this.#absentGroups.length === 0 ? [] : await this.#options.log.countReleased()
     this.#waiting.clear()
     for (const { event, group, count } of counts)
       if (!this.isHere(event, group)) this.#waiting.set(idOf(event, group), count)
@@ -251,7 +249,7 @@ export class KnownGroups implements GroupWatcher, AbsentGroups {
 
   async #forget(event: string, group: string, reason: string): Promise<void> {
     const { log, writer, onForgotten, report } = this.#options
-    await log.database.execute('DELETE FROM heddle_group WHERE event = $1 AND grp = $2', [event, group])
+    await log.deleteGroup({ event, group })
     const id = idOf(event, group)
     this.#seenMs.delete(id)
     this.#waiting.delete(id)
@@ -260,7 +258,7 @@ export class KnownGroups implements GroupWatcher, AbsentGroups {
     await writer.written()
     let count = 0
     for (let forgotten = 1; forgotten > 0; count += forgotten) {
-      forgotten = await forgetWaiting(log.database, event, group)
+      forgotten = await log.deleteWaiting({ event, group })
       await new Promise(setImmediate)
     }
     report(`${group}, a subscriber of ${event}, ${reason}: ${count} stored events are forgotten for it`)

@@ -11,7 +11,7 @@ import { SLOT, SLOTS } from '../../runtime/event-log/tables.ts'
 import { BLOCK_POSITIONS } from '../../transport/memory/log-memory.ts'
 import { isKnownDead, ownIdentity, type ProcessIdentity } from '../streams/process-identity.ts'
 import { dropCopies } from './broadcast-copies.ts'
-import { PAGE_ROWS, type StoredRow, withDeliveries } from './log-reader.ts'
+import { PAGE_ROWS, type StoredRow, withDeliveries } from './sql-log.ts'
 
 /** Rows that are changed in one statement. */
 const PAGE = 1000

@@ -1,9 +1,8 @@
 // Dead letters that events wait for, and those that are being replayed, as the log has them.
-import type { EventLog } from '../../runtime/event-log/event-log.ts'
 import type { EventFrame } from '../../transport/frames/event-frame.ts'
 import type { Hub } from '../events/hub.ts'
-import { type OpenLetter, readOpenLetters, type StoredRow } from './log-reader.ts'
 import type { SetAside } from './set-aside.ts'
+import type { OpenLetter, SqlLog, StoredRow } from './sql-log.ts'
 import type { StoredEvents } from './stored-events.ts'
 
 /** How often other processes' letters are looked at while keys wait here, milliseconds. */
@@ -11,7 +10,7 @@ const LOOK_MS = 1000
 
 interface OpenLettersParts {
   hub: Hub
-  log: EventLog
+  log: SqlLog
   events: StoredEvents
   setAside: SetAside
 }
@@ -19,7 +18,7 @@ interface OpenLettersParts {
 /** What the log knows of keys that wait behind dead letters: the hub's parked keys as they are stored. */
 export class OpenLetters {
   readonly #hub: Hub
-  readonly #log: EventLog
+  readonly #log: SqlLog
   readonly #events: StoredEvents
   readonly #setAside: SetAside
   /** Replays that had not ended when they were read of, by the positions of their events. */
@@ -36,7 +35,7 @@ export class OpenLetters {
   }
 
   #readOpenLetters(): Promise<OpenLetter[]> {
-    return readOpenLetters(this.#log.database, (id, why) => this.#setAside.tell('heddle_dead', id, why))
+    return this.#log.openLetters((id, why) => this.#setAside.tell('heddle_dead', id, why))
   }
 
   /** Reads what waits behind letters, and which are being replayed. */

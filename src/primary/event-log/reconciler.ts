@@ -1,10 +1,6 @@
-import { andOwned } from '../../runtime/event-log/event-rows.ts'
-import type { LogDatabase } from '../../runtime/event-log/log-database.ts'
+// Events that are stored and that nobody has handed on.
+import { PAGE_POSITIONS, type SqlLog } from './sql-log.ts'
 
-/** Positions that are read in one step. */
-const PAGE = 1000
-/** An event with deliveries of its own is known, or waits for a group that is not here. */
-const STORED_AFTER = 'SELECT seq FROM heddle_event WHERE seq > $1 AND seq < $2 AND due_ms <= $3 AND is_split = 0'
 /** A commit is over after this time, one way or the other, milliseconds. Positions are taken before it. */
 const COMMIT_MAX_MS = 30_000
 
@@ -26,7 +22,7 @@ interface Mark {
  */
 export class Reconciler {
   readonly #marks: Mark[] = []
-  readonly #storedAfter: string
+  readonly #log: SqlLog
   /** Everything before has been accounted for. */
   #floor: number
   /** Unknown at the last look: perhaps only on their way. */
@@ -37,13 +33,10 @@ export class Reconciler {
   #hurried = 0
   #isUncertain = false
 
-  /**
-   * @param first the first position of this process
-   * @param epoch its number, where several share the log
-   */
-  constructor(first: number, epoch = 0) {
+  /** @param first the first position of this process */
+  constructor(log: SqlLog, first: number) {
+    this.#log = log
     this.#floor = first
-    this.#storedAfter = `${STORED_AFTER}${andOwned(epoch)} ORDER BY seq LIMIT ${PAGE}`
   }
 
   isDue(nowMs: number): boolean {
@@ -63,31 +56,26 @@ export class Reconciler {
   }
 
   /**
-   * @param next the first position that nobody has taken
    * @param dueMs events that are due later are read when they are, milliseconds since the epoch
    * @param isKnown whether an event is in hand already
    * @returns events that were unknown at the look before, too
    */
-  async look(
-    db: LogDatabase,
-    nowMs: number,
-    { next, dueMs }: { next: number; dueMs: number },
-    isKnown: (seq: number) => boolean,
-  ): Promise<number[]> {
+  async look(nowMs: number, dueMs: number, isKnown: (seq: number) => boolean): Promise<number[]> {
     this.#hurried = Math.max(0, this.#hurried - 1)
     this.#dueMs = nowMs + (this.#hurried > 0 ? SECOND_LOOK_MS : LOOK_EVERY_MS)
+    // The first position that nobody has taken.
+    const { next } = this.#log.memory
     const unknown = new Set<number>()
     const lost: number[] = []
     for (let after = this.#floor - 1; ; ) {
-      const rows = await db.query<{ seq: number }>(this.#storedAfter, [after, next, dueMs])
-      for (const row of rows) {
-        const seq = Number(row.seq)
+      const found = await this.#log.readPositions(after, next, dueMs)
+      for (const seq of found) {
         if (isKnown(seq)) continue
         if (this.#unknown.has(seq)) lost.push(seq)
         else unknown.add(seq)
       }
-      if (rows.length < PAGE) break
-      after = Number(rows.at(-1)!.seq)
+      if (found.length < PAGE_POSITIONS) break
+      after = found.at(-1)!
     }
     this.#unknown = unknown
     this.#raiseFloor(nowMs, next)

@@ -2,10 +2,8 @@
 import type { LogLevel } from '../../contracts/logger.ts'
 import { timeOrderedId } from '../../core/causality/ids.ts'
 import { messageOf } from '../../core/errors/description.ts'
-import { andOwned, EMPTY_ENVELOPE, type EventRow, frameOf } from '../../runtime/event-log/event-rows.ts'
-import type { LogDatabase } from '../../runtime/event-log/log-database.ts'
-import { insertLetter } from '../../runtime/event-log/write-changes.ts'
-import type { StoredRow } from './log-reader.ts'
+import { EMPTY_ENVELOPE, type EventRow, frameOf } from '../../runtime/event-log/event-rows.ts'
+import type { SqlLog, StoredRow } from './sql-log.ts'
 
 /** Characters that a letter or a line shows of a column that is no event's. */
 const SHOWN_MAX = 200
@@ -16,48 +14,46 @@ type Report = (level: LogLevel, message: string) => void
 
 /** Rows of the log that hold no event: somebody else has written them, or a part of them is lost. The others go on without them. */
 export class SetAside {
+  readonly #log: SqlLog
   readonly #report: Report
   readonly #told = new Set<string>()
 
-  constructor(report: Report) {
+  constructor(log: SqlLog, report: Report) {
+    this.#log = log
     this.#report = report
   }
 
   /** Makes dead letters of the rows of a page that hold no event. @returns the others */
-  async from(rows: readonly StoredRow[], database: LogDatabase, epoch: number): Promise<readonly StoredRow[]> {
+  async from(rows: readonly StoredRow[]): Promise<readonly StoredRow[]> {
     const faults = new Map<StoredRow, string>()
     for (const stored of rows) {
       const fault = faultOf(stored.row)
       if (fault !== null) faults.set(stored, fault)
     }
     if (faults.size === 0) return rows
-    for (const [{ row }, fault] of faults) await this.#take(row, fault, database, epoch)
+    for (const [{ row }, fault] of faults) await this.#take(row, fault)
     return rows.filter((stored) => !faults.has(stored))
   }
 
-  async #take(row: EventRow, fault: string, database: LogDatabase, epoch: number): Promise<void> {
+  async #take(row: EventRow, fault: string): Promise<void> {
     const seq = Number(row.seq)
     const error = `It is no event, and nobody got it: ${fault} (heddle_event, seq ${row.seq}, envelope ${shown(row.envelope)}, key ${shown(row.key)})`
     const payload = String(row.payload)
-    await database.transaction(async (tx) => {
-      await insertLetter(tx, {
-        id: `dl_${timeOrderedId()}`,
-        eventId: String(row.id),
-        event: String(row.event),
-        group: '',
-        subscriber: '',
-        key: null,
-        envelope: EMPTY_ENVELOPE,
-        payload,
-        error,
-        attempts: 0,
-        blackBox: null,
-        isParked: false,
-        bytes: payload.length + error.length,
-        atMs: Date.now(),
-      })
-      await tx.execute('DELETE FROM heddle_delivery WHERE seq = $1', [seq])
-      await tx.execute(`DELETE FROM heddle_event WHERE seq = $1${andOwned(epoch)}`, [seq])
+    await this.#log.bury(seq, {
+      id: `dl_${timeOrderedId()}`,
+      eventId: String(row.id),
+      event: String(row.event),
+      group: '',
+      subscriber: '',
+      key: null,
+      envelope: EMPTY_ENVELOPE,
+      payload,
+      error,
+      attempts: 0,
+      blackBox: null,
+      isParked: false,
+      bytes: payload.length + error.length,
+      atMs: Date.now(),
     })
     this.tell('heddle_event', `seq ${row.seq}`, `${fault}; it is a dead letter`)
   }

@@ -3,12 +3,12 @@ import { steadyMs } from '../../core/schedule/steady-time.ts'
 import { BroadcastCopies } from './broadcast-copies.ts'
 import type { ChangeWriter } from './change-writer.ts'
 import type { DurableLogOptions } from './durable-log-options.ts'
-import type { StoredRow } from './log-reader.ts'
 import { KeySlots, Membership, type OtherProcess } from './membership.ts'
 import type { OpenLetters } from './open-letters.ts'
 import type { PositionQueue } from './position-queue.ts'
 import type { SetAside } from './set-aside.ts'
 import { CHANNEL, FreeEvents, SharedWork } from './shared-work.ts'
+import type { StoredRow } from './sql-log.ts'
 import { NO_SLOT, type StoredEvent, type StoredEvents, UNKNOWN_SLOT } from './stored-events.ts'
 
 /** How long a process that starts waits until the others reckon with it, milliseconds; then it tries again. */

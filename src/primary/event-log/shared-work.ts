@@ -8,8 +8,8 @@ import { BLOCK_POSITIONS } from '../../transport/memory/log-memory.ts'
 import type { Consumer } from '../events/consumer.ts'
 import type { Hub } from '../events/hub.ts'
 import type { ChangeWriter } from './change-writer.ts'
-import { PAGE_ROWS, type StoredRow, withDeliveries } from './log-reader.ts'
 import type { PositionQueue } from './position-queue.ts'
+import { PAGE_ROWS, type StoredRow, withDeliveries } from './sql-log.ts'
 import type { StoredEvents } from './stored-events.ts'
 
 /** Channel of the notifications of processes that share a log. */

@@ -10,7 +10,7 @@ import type { Hub } from '../events/hub.ts'
 import { POISON_DEATHS } from '../events/quarantine.ts'
 import type { ChangeWriter } from './change-writer.ts'
 import type { KnownGroups } from './known-groups.ts'
-import { PAGE_ROWS, type StoredRow } from './log-reader.ts'
+import { PAGE_ROWS, type StoredRow } from './sql-log.ts'
 import { newDelivery, type StoredEvents } from './stored-events.ts'
 
 /** How often it is tried while the log takes nothing, milliseconds. */

@@ -4,6 +4,7 @@ import { ChangeWriter } from '../../../src/primary/event-log/change-writer.ts'
 import { DueEvents } from '../../../src/primary/event-log/due-events.ts'
 import { Feed, type FeedParts } from '../../../src/primary/event-log/feed.ts'
 import { SetAside } from '../../../src/primary/event-log/set-aside.ts'
+import { SqlLog } from '../../../src/primary/event-log/sql-log.ts'
 import { StoredEvents } from '../../../src/primary/event-log/stored-events.ts'
 import type { EventLog } from '../../../src/runtime/event-log/event-log.ts'
 import { envelopeOf } from '../../../src/runtime/event-log/event-rows.ts'
@@ -32,12 +33,13 @@ async function feedOf(t: TestContext, stored: readonly number[]) {
   }
   const queryOne = async (sql: string) => ((await query(sql)) as unknown[])[0]
   const memory = { epoch: 0, isOpen: true, next: 100, parked: 0, stored: 0, free: 0 }
-  const log = { database: { query, queryOne }, memory } as unknown as EventLog
+  const eventLog = { database: { query, queryOne }, memory } as unknown as EventLog
+  const log = new SqlLog(eventLog)
   const { hub } = hubOf(t)
   const taken: number[] = []
   hub.take = ({ seq }) => taken.push(seq)
   const writer = new ChangeWriter({ write: async () => {}, log: () => {} })
-  const due = new DueEvents(() => {})
+  const due = new DueEvents(log, () => {})
   const groups = {
     absentOf: () => [],
     waitedFor: () => [],
@@ -54,13 +56,14 @@ async function feedOf(t: TestContext, stored: readonly number[]) {
     state.leavers = leavers
   }
   const feed = new Feed({
-    options: { hub, log, maxQueue: 100, deathsOf: null, report: () => {} } as unknown as FeedParts['options'],
+    options: { hub, log: eventLog, maxQueue: 100, deathsOf: null, report: () => {} } as unknown as FeedParts['options'],
+    log,
     events,
     writer,
     groups,
     due,
     letters: { learnReplay: () => {}, isHeld: () => false } as unknown as FeedParts['letters'],
-    setAside: new SetAside(() => {}),
+    setAside: new SetAside(log, () => {}),
     relay: null,
     onTurn: () => {},
   })

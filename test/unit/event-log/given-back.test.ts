@@ -2,6 +2,7 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { ChangeWriter } from '../../../src/primary/event-log/change-writer.ts'
 import { DueEvents } from '../../../src/primary/event-log/due-events.ts'
+import type { SqlLog } from '../../../src/primary/event-log/sql-log.ts'
 import type { StoredEvent } from '../../../src/primary/event-log/stored-events.ts'
 import { StoredEvents } from '../../../src/primary/event-log/stored-events.ts'
 import { Consumer, deliveryOf, hubEventOf } from '../../../src/primary/events/consumer.ts'
@@ -22,7 +23,7 @@ test('an event stays in the log for the subscriber that gave it back, when anoth
   t.after(() => writer.close())
   const none = {} as ConstructorParameters<typeof StoredEvents>[1] & ConstructorParameters<typeof StoredEvents>[2]
   const groups = { isKnown: () => true, waits: () => {}, isShared: false }
-  const events = new StoredEvents(writer, none, none, groups, new DueEvents(() => {}))
+  const events = new StoredEvents(writer, none, none, groups, new DueEvents({} as SqlLog, () => {}))
   const event = events.begin({ seq: 7, event: 'order.placed', left: null, absent: [] })
   const [slow, waiting] = ['slow', 'waiting'].map((group) => accepted(events, event, group))
   events.end()
@@ -46,7 +47,7 @@ test('an event waits for a group that has gone while its next attempt waited in 
   const none = {} as ConstructorParameters<typeof StoredEvents>[1] & ConstructorParameters<typeof StoredEvents>[2]
   const waits: string[] = []
   const groups = { isKnown: () => true, waits: (_: string, group: string) => void waits.push(group), isShared: false }
-  const events = new StoredEvents(writer, none, none, groups, new DueEvents(() => {}))
+  const events = new StoredEvents(writer, none, none, groups, new DueEvents({} as SqlLog, () => {}))
   const event = events.begin({ seq: 7, event: 'order.placed', left: null, absent: [] })
   const [gone, busy] = ['gone', 'busy'].map((group) => accepted(events, event, group))
   const dueMs = Date.now() + 60_000
