@@ -5,8 +5,7 @@ import type { LogDatabase } from '../../runtime/event-log/log-database.ts'
 import { asBytes, type EventFrame } from '../../transport/frames/event-frame.ts'
 import { type EventSource, hubEventOf } from '../events/consumer.ts'
 import type { Hub } from '../events/hub.ts'
-import type { ChangeWriter } from './change-writer.ts'
-import { rowOf } from './letter-row.ts'
+import { rowOf, type Settler } from './settler.ts'
 import { newDelivery, type StoredEvent } from './stored-events.ts'
 
 /** Copies that are read in one step. */
@@ -28,7 +27,7 @@ type CopyRow = Pick<EventRow, 'id' | 'event' | 'envelope' | 'payload' | 'key' | 
 
 interface CopiesParts {
   hub: Hub
-  writer: ChangeWriter
+  settler: Settler
   database: () => LogDatabase
   /** Number of this process. */
   epoch: () => number
@@ -58,7 +57,7 @@ export class BroadcastCopies {
     this.#parts = parts
     this.#source = {
       isBroker: false,
-      storeDeadLetter: (_, letter) => parts.writer.letter(rowOf(letter)),
+      storeDeadLetter: (_, letter) => parts.settler.letter(rowOf(letter)),
       ended: () => {},
     }
   }

@@ -4,7 +4,6 @@ import { messageOf } from '../../core/errors/description.ts'
 import { steadyMs } from '../../core/schedule/steady-time.ts'
 import { until, withTimeout } from '../../core/schedule/waiting.ts'
 import { prepareTables } from '../../runtime/event-log/tables.ts'
-import { ChangeWriter } from './change-writer.ts'
 import { DueEvents } from './due-events.ts'
 import type { DurableLogOptions } from './durable-log-options.ts'
 import { Feed } from './feed.ts'
@@ -13,6 +12,7 @@ import { OpenLetters } from './open-letters.ts'
 import { Reconciler } from './reconciler.ts'
 import { Relay } from './relay.ts'
 import { SetAside } from './set-aside.ts'
+import { Settler } from './settler.ts'
 import { SharedLog } from './shared-log.ts'
 import { SqlLog } from './sql-log.ts'
 import { StoredEvents } from './stored-events.ts'
@@ -35,7 +35,7 @@ export class DurableLog {
   readonly feed: Feed
   readonly #options: DurableLogOptions
   readonly #log: SqlLog
-  readonly #writer: ChangeWriter
+  readonly #settler: Settler
   readonly #events: StoredEvents
   readonly #letters: OpenLetters
   readonly #due: DueEvents
@@ -53,21 +53,21 @@ export class DurableLog {
     const log = new SqlLog(options.log)
     this.#log = log
     this.#due = new DueEvents(log, () => void this.feed.read())
-    const writer = new ChangeWriter({ write, log: report })
+    const settler = new Settler({ write, log: report })
     const groups = new KnownGroups({
       hub,
       log,
-      writer,
+      settler,
       maxStored,
       onReturned: (event, group) => this.feed.groupReturned(event, group),
       onForgotten: (event, group) => this.#events.forgetGroup(event, group),
       report: (message) => report('WARNING', message),
     })
-    this.#writer = writer
+    this.#settler = settler
     this.#groups = groups
     this.#storeTrial = new StoreTrial(options.log, report)
     this.#setAside = new SetAside(log, report)
-    this.#events = new StoredEvents(writer, log.memory, hub.parked, groups, this.#due)
+    this.#events = new StoredEvents(settler, log.memory, hub.parked, groups, this.#due)
     this.#relay = options.relay === null ? null : new Relay({ send: options.relay, report })
     // A broker knows its groups itself.
     if (this.#relay === null) hub.groups = groups
@@ -76,7 +76,7 @@ export class DurableLog {
       options,
       log,
       events: this.#events,
-      writer,
+      settler,
       groups,
       due: this.#due,
       letters: this.#letters,
@@ -148,7 +148,7 @@ export class DurableLog {
     const parts = {
       events: this.#events,
       letters: this.#letters,
-      writer: this.#writer,
+      settler: this.#settler,
       passed: this.feed.passed,
       setAside: this.#setAside,
     }
@@ -169,7 +169,7 @@ export class DurableLog {
 
   /** Where this process ends at once, the next one knows for whom its events wait. A database that takes no changes does not hold up the start. */
   async #groupsStored(): Promise<void> {
-    await withTimeout(this.#writer.written(), GROUPS_STORED_MS, undefined)
+    await withTimeout(this.#settler.written(), GROUPS_STORED_MS, undefined)
   }
 
   /** All subscribers are known: delivers what an earlier process has left. */
@@ -198,9 +198,9 @@ export class DurableLog {
     this.end()
     await until(() => this.#relay?.isIdle !== false, Math.min(deadlineMs, steadyMs() + RELAY_END_MS))
     this.#relay?.close()
-    await until(() => this.#writer.isIdle, deadlineMs)
-    const isIdle = this.#writer.isIdle
-    this.#writer.close()
+    await until(() => this.#settler.isIdle, deadlineMs)
+    const isIdle = this.#settler.isIdle
+    this.#settler.close()
     if (this.feed.shared === null && this.isOpen && isIdle) await this.#log.noteEnd().catch(() => {})
   }
 

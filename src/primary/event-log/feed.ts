@@ -4,7 +4,6 @@ import { steadyMs } from '../../core/schedule/steady-time.ts'
 import { frameOf } from '../../runtime/event-log/event-rows.ts'
 import { asBytes, type EventFrame, OF_NO_PROCESS } from '../../transport/frames/event-frame.ts'
 import { hubEventOf, type SubscriberThread } from '../events/consumer.ts'
-import type { ChangeWriter } from './change-writer.ts'
 import type { DueEvents } from './due-events.ts'
 import type { DurableLogOptions } from './durable-log-options.ts'
 import type { KnownGroups } from './known-groups.ts'
@@ -13,6 +12,7 @@ import { PositionQueue } from './position-queue.ts'
 import { Reconciler } from './reconciler.ts'
 import type { Relay } from './relay.ts'
 import type { SetAside } from './set-aside.ts'
+import type { Settler } from './settler.ts'
 import type { SharedLog } from './shared-log.ts'
 import { PAGE_ROWS, type SqlLog, type StoredRow } from './sql-log.ts'
 import { NO_SLOT, type StoredEvent, type StoredEvents, UNKNOWN_SLOT } from './stored-events.ts'
@@ -20,6 +20,8 @@ import { Trials } from './trials.ts'
 
 /** Stored deliveries that the hub holds at most, as a share of EVENT_BUS_MAX_QUEUE: the rest waits in the log. */
 const HELD_SHARE = 0.5
+/** Events that are remembered as read before their lanes handed them on, at most. */
+const EARLY_MAX = 10_000
 /** How often it is asked whether there is room for more of the log, milliseconds. */
 const REFILL_MS = 20
 
@@ -27,7 +29,7 @@ export interface FeedParts {
   options: DurableLogOptions
   log: SqlLog
   events: StoredEvents
-  writer: ChangeWriter
+  settler: Settler
   groups: KnownGroups
   due: DueEvents
   letters: OpenLetters
@@ -75,6 +77,8 @@ export class Feed {
   #turns = 0
   /** Positions of events that this process has stored and not recorded: they are when they are read. */
   readonly #unrecorded = new Set<number>()
+  /** Positions of events that were read before their lanes had handed them on: those may still do so. */
+  readonly #early = new Set<number>()
   #hasAdopted = false
   #isEnding = false
   #isRunning = false
@@ -152,7 +156,7 @@ export class Feed {
       this.shared?.came()
       return this.count()
     }
-    if (this.#knows(event.seq) || (this.#isEnding && relay === null)) return
+    if (this.#knows(event.seq) || this.#early.delete(event.seq) || (this.#isEnding && relay === null)) return
     const { timestampMs, delayMs, ttlMs } = event
     // Not all subscribers are known before.
     if (!this.#hasAdopted) this.#unrecorded.add(event.seq)
@@ -233,7 +237,14 @@ export class Feed {
     const { options, relay, due } = this.#parts
     const dueMs = relay === null ? due.movedMs : Number.MAX_SAFE_INTEGER
     const lost = await reconciler.look(steadyMs(), dueMs, (seq) => this.#knows(seq))
-    for (const seq of lost) this.#unrecorded.add(seq)
+    for (const seq of lost) {
+      this.#unrecorded.add(seq)
+      this.#early.add(seq)
+    }
+    for (const seq of this.#early) {
+      if (this.#early.size <= EARLY_MAX) break
+      this.#early.delete(seq)
+    }
     if (lost.length > 0) this.#free(lost)
     reconciler.found()
     if (lost.length === 0) return
@@ -392,12 +403,12 @@ export class Feed {
     mustFlush: boolean,
     read: () => Promise<StoredRow[]>,
   ): Promise<{ rows: StoredRow[]; isStale: boolean }> {
-    const { events, writer } = this.#parts
+    const { events, settler } = this.#parts
     const gone = new Set<number>()
     // What ends while earlier changes are written is not among those.
     events.collectLeavers(gone)
     try {
-      if (mustFlush) await writer.written()
+      if (mustFlush) await settler.written()
       const rows = await read()
       return { rows, isStale: gone.size > 0 && rows.some(({ row }) => gone.has(Number(row.seq))) }
     } finally {
@@ -454,9 +465,9 @@ export class Feed {
     const left = stored?.left ?? null
     const { seq } = event
     const absent = relay === null ? groups.waitedFor(event.event, stored) : []
-    const entry = events.begin({ seq, event: event.event, left, absent })
-    entry.isTaken = stored?.isTaken === true
-    entry.slot = stored?.slot ?? (event.key === null ? NO_SLOT : UNKNOWN_SLOT)
+    const slot = stored?.slot ?? (event.key === null ? NO_SLOT : UNKNOWN_SLOT)
+    const isTaken = stored?.isTaken === true
+    const entry = events.begin({ seq, event: event.event, left, absent, slot, isTaken })
     // Where some of its subscribers are done, the others are here.
     if (relay !== null && left === null) {
       const [sent, refused] = [() => events.forget(entry), () => events.leave(entry)]

@@ -1,6 +1,6 @@
 import type { GroupWatcher } from '../events/consumer.ts'
 import type { Hub } from '../events/hub.ts'
-import type { ChangeWriter } from './change-writer.ts'
+import type { Settler } from './settler.ts'
 import type { SqlLog, StoredRow } from './sql-log.ts'
 
 /** How long events are kept for a group that no process has, milliseconds: seven days. */
@@ -21,19 +21,10 @@ export const ABSENT_MAX = 64
 
 const NONE: readonly string[] = []
 
-/** What is known of the groups that events wait for. */
-export interface AbsentGroups {
-  isKnown(event: string, group: string): boolean
-  /** An event waits in the log for a group that is not here. */
-  waits(event: string, group: string): void
-  /** True where another process may have it. */
-  readonly isShared: boolean
-}
-
 export interface KnownGroupsOptions {
   hub: Hub
   log: SqlLog
-  writer: ChangeWriter
+  settler: Settler
   /** EVENT_BUS_MAX_STORED. */
   maxStored: number
   /** A group is here for which events may wait. */
@@ -51,7 +42,7 @@ const placeOf = (id: string): [event: string, group: string] => id.split('\0') a
  * The groups that subscribe to events of the log, or have done so in the last days. A stored event waits for each of them, also while no plugin
  * of this process has it: because it did not boot, or its code is faulty at present.
  */
-export class KnownGroups implements GroupWatcher, AbsentGroups {
+export class KnownGroups implements GroupWatcher {
   readonly #options: KnownGroupsOptions
   /** When a process last had each, milliseconds since the epoch. */
   readonly #seenMs = new Map<string, number>()
@@ -74,6 +65,7 @@ export class KnownGroups implements GroupWatcher, AbsentGroups {
     this.#options = options
   }
 
+  /** True where another process may have them. */
   get isShared(): boolean {
     return this.#options.log.isShared
   }
@@ -142,10 +134,10 @@ export class KnownGroups implements GroupWatcher, AbsentGroups {
     this.#here.delete(id)
     // Before all are there, a plugin that fails takes back what it has begun.
     if (isForGood && this.#writtenMs !== null && this.#seenMs.delete(id))
-      this.#options.writer.group({ event, group, seenMs: null })
+      this.#options.settler.settle('groups', { event, group, seenMs: null })
   }
 
-  /** An event waits for a group. */
+  /** An event waits in the log for a group that is not here. */
   waits(event: string, group: string): void {
     const id = idOf(event, group)
     if (!this.#seenMs.has(id)) this.#write(id, Date.now())
@@ -195,7 +187,7 @@ export class KnownGroups implements GroupWatcher, AbsentGroups {
     const [event, group] = placeOf(id)
     this.#seenMs.set(id, seenMs)
     this.#absent = null
-    this.#options.writer.group({ event, group, seenMs })
+    this.#options.settler.settle('groups', { event, group, seenMs })
   }
 
   /** Reads what is stored: other processes have groups, too. @returns those that are to be forgotten, with what waits for them */
@@ -248,14 +240,14 @@ export class KnownGroups implements GroupWatcher, AbsentGroups {
   }
 
   async #forget(event: string, group: string, reason: string): Promise<void> {
-    const { log, writer, onForgotten, report } = this.#options
+    const { log, settler, onForgotten, report } = this.#options
     await log.deleteGroup({ event, group })
     const id = idOf(event, group)
     this.#seenMs.delete(id)
     this.#waiting.delete(id)
     this.#absent = null
     onForgotten(event, group)
-    await writer.written()
+    await settler.written()
     let count = 0
     for (let forgotten = 1; forgotten > 0; count += forgotten) {
       forgotten = await log.deleteWaiting({ event, group })

@@ -1,12 +1,12 @@
 import { HeddleError } from '../../core/errors/catalogue.ts'
 import { steadyMs } from '../../core/schedule/steady-time.ts'
 import { BroadcastCopies } from './broadcast-copies.ts'
-import type { ChangeWriter } from './change-writer.ts'
 import type { DurableLogOptions } from './durable-log-options.ts'
 import { KeySlots, Membership, type OtherProcess } from './membership.ts'
 import type { OpenLetters } from './open-letters.ts'
 import type { PositionQueue } from './position-queue.ts'
 import type { SetAside } from './set-aside.ts'
+import type { Settler } from './settler.ts'
 import { CHANNEL, FreeEvents, SharedWork } from './shared-work.ts'
 import type { StoredRow } from './sql-log.ts'
 import { NO_SLOT, type StoredEvent, type StoredEvents, UNKNOWN_SLOT } from './stored-events.ts'
@@ -38,7 +38,7 @@ interface SharedLogParts {
   setAside: SetAside
   events: StoredEvents
   letters: OpenLetters
-  writer: ChangeWriter
+  settler: Settler
   /** Positions of events that the hub had no room for. */
   passed: PositionQueue
   /** There is something to be read. */
@@ -90,7 +90,7 @@ export class SharedLog {
     const { hub } = options
     this.#copies = new BroadcastCopies({
       hub,
-      writer: parts.writer,
+      settler: parts.settler,
       database,
       epoch,
       onStored: (event) => parts.events.release(event),
@@ -265,7 +265,7 @@ export class SharedLog {
 
   /** Positions of the events that the hub has, or that are being forgotten. */
   #inHand(): number[] {
-    const kept = [...this.#parts.writer.forgetting]
+    const kept = [...this.#parts.settler.forgetting]
     this.#parts.events.has(({ seq }) => {
       kept.push(seq)
       return false
@@ -309,7 +309,7 @@ export class SharedLog {
   async #handOver(): Promise<void> {
     const { leaving } = this.#slots
     if (leaving.size === 0) return
-    const { events, writer } = this.#parts
+    const { events, settler } = this.#parts
     const isUnknown = ({ slot }: StoredEvent): boolean => slot === UNKNOWN_SLOT
     const isLeaving = (event: StoredEvent): boolean => isUnknown(event) || leaving.has(event.slot)
     const take = (isWanted: (seq: number) => boolean) => this.#options.hub.takeBack(isWanted)
@@ -321,7 +321,7 @@ export class SharedLog {
     }, take)
     const given = events.giveBack((event) => isLeaving(event) || (hasUnknown && event.slot !== NO_SLOT), take)
     if (given.length > 0) {
-      await writer.written()
+      await settler.written()
       await this.#free.free(given).catch((error: unknown) => {
         for (const seq of given) this.#parts.passed.push(seq)
         throw error
@@ -329,7 +329,7 @@ export class SharedLog {
       this.#hasFree = true
     }
     if (events.has(isLeaving)) return
-    await writer.written()
+    await settler.written()
     events.unpark(await this.#slots.handOver())
     this.#free.tell('processes')
   }

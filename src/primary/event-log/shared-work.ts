@@ -7,8 +7,8 @@ import { SLOT } from '../../runtime/event-log/tables.ts'
 import { BLOCK_POSITIONS } from '../../transport/memory/log-memory.ts'
 import type { Consumer } from '../events/consumer.ts'
 import type { Hub } from '../events/hub.ts'
-import type { ChangeWriter } from './change-writer.ts'
 import type { PositionQueue } from './position-queue.ts'
+import type { Settler } from './settler.ts'
 import { PAGE_ROWS, type StoredRow, withDeliveries } from './sql-log.ts'
 import type { StoredEvents } from './stored-events.ts'
 
@@ -177,7 +177,7 @@ const ANY = '*'
 interface SharedWorkParts {
   hub: Hub
   events: StoredEvents
-  writer: ChangeWriter
+  settler: Settler
   free: FreeEvents
   /** Positions of events that the hub had no room for. */
   passed: PositionQueue
@@ -237,7 +237,7 @@ export class SharedWork {
   async leave(): Promise<void> {
     if (steadyMs() - this.#lookedMs < LOOK_MS) return
     this.#lookedMs = steadyMs()
-    const { hub, events, writer, free } = this.#parts
+    const { hub, events, settler, free } = this.#parts
     const excess = this.#excess()
     let isLeft = await this.#leavePassed()
     if (excess.size > 0) {
@@ -246,7 +246,7 @@ export class SharedWork {
         (isWanted) => hub.takeBack(isWanted),
       )
       if (given.length > 0) {
-        await writer.written()
+        await settler.written()
         await free.free(given).catch((error: unknown) => {
           // They are read from the log when they are still this process's.
           for (const seq of given) this.#parts.passed.push(seq)

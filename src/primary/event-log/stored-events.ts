@@ -4,10 +4,9 @@ import { DUE_WITH_GROUP, type WaitingDelivery } from '../../transport/log-change
 import type { LogMemory } from '../../transport/memory/log-memory.ts'
 import type { Delivery, EventSource, FailedDelivery, Share } from '../events/consumer.ts'
 import type { ParkedKeys } from '../events/key-order.ts'
-import type { ChangeWriter } from './change-writer.ts'
 import type { DueEvents } from './due-events.ts'
-import type { AbsentGroups } from './known-groups.ts'
-import { rowOf } from './letter-row.ts'
+import type { KnownGroups } from './known-groups.ts'
+import { rowOf, type Settler } from './settler.ts'
 
 /** Why a group of an event does not get it at present: behind a dead letter, until its next attempt is due, or until the group is here. */
 type Wait = 'letter' | 'time' | 'group'
@@ -21,6 +20,10 @@ export interface BegunEvent {
   left: readonly WaitingDelivery[] | null
   /** Groups that it waits for and that are not here. */
   absent: readonly string[]
+  /** Slot of its key, NO_SLOT or UNKNOWN_SLOT. */
+  slot: number
+  /** It belonged to no process, and was taken because there was room for it. */
+  isTaken: boolean
 }
 
 /** The event has no key. */
@@ -35,10 +38,8 @@ export class StoredEvent {
   readonly event: string
   /** Processes that have died while they handled it. */
   deaths = 0
-  /** Slot of its key, NO_SLOT or UNKNOWN_SLOT. */
-  slot = NO_SLOT
-  /** It belonged to no process, and was taken because there was room for it. */
-  isTaken = false
+  readonly slot: number
+  readonly isTaken: boolean
   /** Deliveries that have not ended. */
   open: Delivery[] = []
   /** It stays in the log whatever becomes of them: it is being copied for other processes. */
@@ -52,7 +53,9 @@ export class StoredEvent {
   /** Its deliveries have rows of their own. */
   isSplit: boolean
 
-  constructor({ seq, event, left, absent }: BegunEvent) {
+  constructor({ seq, event, left, absent, slot, isTaken }: BegunEvent) {
+    this.slot = slot
+    this.isTaken = isTaken
     this.seq = seq
     this.event = event
     this.isSplit = left !== null
@@ -138,11 +141,14 @@ export const newDelivery = (seq: number, group: string, isHere = true): WaitingD
   error: '',
 })
 
+/** The groups that events wait for. */
+type Awaited = Pick<KnownGroups, 'isKnown' | 'waits' | 'isShared'>
+
 /** The stored events that the hub has at present, and what has become of them since the last commit. */
 export class StoredEvents implements EventSource {
   readonly isBroker = false
   readonly #live = new Numbered<StoredEvent>()
-  readonly #writer: ChangeWriter
+  readonly #settler: Settler
   readonly #memory: LogMemory
   readonly #parked: ParkedKeys
   readonly #due: DueEvents
@@ -160,19 +166,19 @@ export class StoredEvents implements EventSource {
   /** Gets the positions of events that leave the hub; null: nobody wants to know. */
   #leavers: Set<number> | null = null
 
-  readonly #groups: AbsentGroups
+  readonly #groups: Awaited
 
-  constructor(writer: ChangeWriter, memory: LogMemory, parked: ParkedKeys, groups: AbsentGroups, due: DueEvents) {
+  constructor(settler: Settler, memory: LogMemory, parked: ParkedKeys, groups: Awaited, due: DueEvents) {
     this.#parked = parked
     this.#due = due
-    this.#writer = writer
+    this.#settler = settler
     this.#memory = memory
     this.#groups = groups
   }
 
   /** True when the event is here, or has just been forgotten. */
   knows(seq: number): boolean {
-    return this.#live.get(seq) !== undefined || this.#writer.isForgetting(seq)
+    return this.#live.get(seq) !== undefined || this.#settler.isForgetting(seq)
   }
 
   /** True until the letter is stored. */
@@ -215,7 +221,7 @@ export class StoredEvents implements EventSource {
   /** Nobody was there to take it: it is done. */
   forget(event: StoredEvent): void {
     this.#remove(event.seq)
-    this.#writer.forget(event.seq, event.isSplit)
+    this.#settler.forget(event.seq, event.isSplit)
     this.#count()
   }
 
@@ -231,7 +237,8 @@ export class StoredEvents implements EventSource {
     if (absent.length === 0) return
     this.#split(event, null)
     for (const row of left ?? [])
-      if (row.dueMs >= 0 && absent.includes(row.group)) this.#writer.waiting({ ...row, dueMs: DUE_WITH_GROUP })
+      if (row.dueMs >= 0 && absent.includes(row.group))
+        this.#settler.settle('waiting', { ...row, dueMs: DUE_WITH_GROUP })
     for (const group of absent) this.#groups.waits(event.event, group)
     if (event.isIdle) this.#leaveHub(event)
   }
@@ -240,7 +247,7 @@ export class StoredEvents implements EventSource {
   awaitAway(event: StoredEvent, left: readonly WaitingDelivery[] | null): void {
     for (const row of left ?? []) {
       if (!event.isWaiting(row.group, 'time')) continue
-      this.#writer.waiting({ ...row, dueMs: DUE_WITH_GROUP })
+      this.#settler.settle('waiting', { ...row, dueMs: DUE_WITH_GROUP })
       this.#awaits(event, row.group)
     }
   }
@@ -259,7 +266,7 @@ export class StoredEvents implements EventSource {
   #leaveHub(event: StoredEvent): void {
     this.#remove(event.seq)
     // Another process may have the groups that it waits for.
-    if (event.isAwaited && this.#groups.isShared) this.#writer.release(event.seq)
+    if (event.isAwaited && this.#groups.isShared) this.#settler.settle('released', event.seq)
     this.#count()
   }
 
@@ -290,7 +297,7 @@ export class StoredEvents implements EventSource {
   }
 
   #wait({ seq }: StoredEvent, { consumer, attempt, deaths, error }: Delivery, dueMs: number): void {
-    this.#writer.waiting({ seq, group: consumer.group, attempt, deaths, dueMs, error })
+    this.#settler.settle('waiting', { seq, group: consumer.group, attempt, deaths, dueMs, error })
   }
 
   /** Its deliveries have rows of their own from now on. @param but one whose row is written by the caller */
@@ -299,7 +306,7 @@ export class StoredEvents implements EventSource {
     event.isSplit = true
     for (const other of [...event.open, ...event.givenBack])
       if (other !== but && !isBroadcast(other)) this.#wait(event, other, 0)
-    for (const group of event.waitingFor('group')) this.#writer.waiting(newDelivery(event.seq, group, false))
+    for (const group of event.waitingFor('group')) this.#settler.settle('waiting', newDelivery(event.seq, group, false))
   }
 
   /** Its group has gone from this process: the delivery waits in the log until it is here again. */
@@ -331,11 +338,12 @@ export class StoredEvents implements EventSource {
     const row = rowOf(letter)
     const { group, parks } = letter
     if (parks) this.#parked.park({ event: event.event, group, key: letter.event.key }, row.id)
-    if (this.#replays.delete(event.seq)) this.#writer.replayed({ seq: event.seq, error: letter.error, letter: row.id })
+    if (this.#replays.delete(event.seq))
+      this.#settler.settle('replayed', { seq: event.seq, error: letter.error, letter: row.id })
     remove(event, delivery)
     this.#end(event, delivery, null)
     this.#storing.add(row.id)
-    return this.#writer.letter(row).then(() => void this.#storing.delete(row.id))
+    return this.#settler.letter(row).then(() => void this.#storing.delete(row.id))
   }
 
   ended(delivery: Delivery, isDone: boolean): void {
@@ -399,13 +407,14 @@ export class StoredEvents implements EventSource {
    * @param replayError why a replay was for nothing; null when it was handled
    */
   #end(event: StoredEvent, delivery: Delivery | null, replayError: string | null): void {
-    if (this.#replays.delete(event.seq)) this.#writer.replayed({ seq: event.seq, error: replayError, letter: null })
+    if (this.#replays.delete(event.seq))
+      this.#settler.settle('replayed', { seq: event.seq, error: replayError, letter: null })
     // What is given back needs rows of its own, for this one is done.
     if (event.givenBack.length > 0) this.#split(event, delivery)
     else if (event.isDone) return this.forget(event)
     else if (event.isIdle && event.waitingFor('group').length > 0) this.#split(event, delivery)
     if (event.isSplit && delivery !== null && !isBroadcast(delivery))
-      this.#writer.done(event.seq, delivery.consumer.group)
+      this.#settler.settle('done', { seq: event.seq, group: delivery.consumer.group })
     if (event.isIdle) this.#leaveHub(event)
     else this.#count()
   }

@@ -8,8 +8,8 @@ import type { EventLog } from '../../runtime/event-log/event-log.ts'
 import { publicationOf } from '../../runtime/events/publication.ts'
 import type { Hub } from '../events/hub.ts'
 import { POISON_DEATHS } from '../events/quarantine.ts'
-import type { ChangeWriter } from './change-writer.ts'
 import type { KnownGroups } from './known-groups.ts'
+import type { Settler } from './settler.ts'
 import { PAGE_ROWS, type StoredRow } from './sql-log.ts'
 import { newDelivery, type StoredEvents } from './stored-events.ts'
 
@@ -92,7 +92,7 @@ const SUSPICIOUS_DEATHS = 3
 interface TrialOptions {
   hub: Hub
   events: StoredEvents
-  writer: ChangeWriter
+  settler: Settler
   groups: KnownGroups
   /** It is known at which deaths of this machine's processes an event was in flight. */
   areDeathsKnown: boolean
@@ -138,11 +138,11 @@ export class Trials {
   }
 
   async #try(batch: readonly StoredRow[]): Promise<void> {
-    const { writer, deliver, isEnding } = this.#options
+    const { settler, deliver, isEnding } = this.#options
     const suspects = batch.filter(this.#isSuspicious)
     if (suspects.length === 0) return deliver(batch)
     const noted = new Map(suspects.map((stored) => [stored, this.#noted(stored)]))
-    await writer.written()
+    await settler.written()
     deliver(batch.map((stored) => noted.get(stored) ?? stored))
     const areTried = (): boolean => isEnding() || suspects.every(({ row }) => this.#isTried(Number(row.seq)))
     await until(areTried, steadyMs() + TRIED_MS)
@@ -156,7 +156,7 @@ export class Trials {
   /** The event with one more death of each of its deliveries here. */
   #noted(stored: StoredRow): StoredRow {
     const { row, left } = stored
-    const { hub, groups, writer } = this.#options
+    const { hub, groups, settler } = this.#options
     const here = hub.groupsOf(row.event)
     const seq = Number(row.seq)
     const all = left ?? [
@@ -164,7 +164,7 @@ export class Trials {
       ...groups.absentOf(row.event).map((group) => newDelivery(seq, group, false)),
     ]
     const rows = all.map((each) => (here.includes(each.group) ? { ...each, deaths: each.deaths + 1 } : each))
-    for (const each of rows) writer.waiting(each)
+    for (const each of rows) settler.settle('waiting', each)
     return { ...stored, left: rows }
   }
 }

@@ -1,9 +1,9 @@
 import assert from 'node:assert/strict'
 import { type TestContext, test } from 'node:test'
-import { ChangeWriter } from '../../../src/primary/event-log/change-writer.ts'
 import { DueEvents } from '../../../src/primary/event-log/due-events.ts'
 import { Feed, type FeedParts } from '../../../src/primary/event-log/feed.ts'
 import { SetAside } from '../../../src/primary/event-log/set-aside.ts'
+import { Settler } from '../../../src/primary/event-log/settler.ts'
 import { SqlLog } from '../../../src/primary/event-log/sql-log.ts'
 import { StoredEvents } from '../../../src/primary/event-log/stored-events.ts'
 import type { EventLog } from '../../../src/runtime/event-log/event-log.ts'
@@ -38,7 +38,7 @@ async function feedOf(t: TestContext, stored: readonly number[]) {
   const { hub } = hubOf(t)
   const taken: number[] = []
   hub.take = ({ seq }) => taken.push(seq)
-  const writer = new ChangeWriter({ write: async () => {}, log: () => {} })
+  const settler = new Settler({ write: async () => {}, log: () => {} })
   const due = new DueEvents(log, () => {})
   const groups = {
     absentOf: () => [],
@@ -50,7 +50,7 @@ async function feedOf(t: TestContext, stored: readonly number[]) {
     tell: () => {},
     look: async () => {},
   } as unknown as FeedParts['groups']
-  const events = new StoredEvents(writer, log.memory, hub.parked, groups, due)
+  const events = new StoredEvents(settler, log.memory, hub.parked, groups, due)
   const state: { leavers: Set<number> | null } = { leavers: null }
   events.collectLeavers = (leavers) => {
     state.leavers = leavers
@@ -59,7 +59,7 @@ async function feedOf(t: TestContext, stored: readonly number[]) {
     options: { hub, log: eventLog, maxQueue: 100, deathsOf: null, report: () => {} } as unknown as FeedParts['options'],
     log,
     events,
-    writer,
+    settler,
     groups,
     due,
     letters: { learnReplay: () => {}, isHeld: () => false } as unknown as FeedParts['letters'],
@@ -70,7 +70,7 @@ async function feedOf(t: TestContext, stored: readonly number[]) {
   t.after(() => {
     feed.end()
     due.close()
-    writer.close()
+    settler.close()
     for (const { answer } of reads) answer()
   })
   let answered = 0
@@ -87,7 +87,7 @@ async function feedOf(t: TestContext, stored: readonly number[]) {
   const isReading = () => reads.length > answered
   /** An event that has just been committed. */
   const publish = (seq: number, key: string | null = null) => feed.take(eventOf(`evt_${seq}`, { seq, key }), null)
-  return { feed, taken, read, isReading, publish, state }
+  return { feed, events, taken, read, isReading, publish, state }
 }
 
 test('what goes on while a page is read comes before the page, and what is new after it', async (t) => {
@@ -171,4 +171,18 @@ test('after the death of a lane what was stored last waits until it is known wha
   void feed.read()
   await read()
   assert.deepEqual(taken, [1, 2])
+})
+
+test('what was read before its lane has handed it on is not delivered again when the lane does', async (t) => {
+  const { feed, events, taken, read, publish } = await feedOf(t, [1])
+  let isDue = true
+  const reconciler = { isUncertain: false, isDue: () => isDue, look: async () => [1], found: () => (isDue = false) }
+  feed.reconciler = reconciler as unknown as Feed['reconciler']
+  feed.adopt()
+  await feed.read()
+  void feed.read()
+  await read()
+  while (events.knows(1)) await new Promise(setImmediate)
+  publish(1)
+  assert.deepEqual(taken, [1])
 })

@@ -1,10 +1,10 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { ChangeWriter } from '../../../src/primary/event-log/change-writer.ts'
 import { DueEvents } from '../../../src/primary/event-log/due-events.ts'
+import { Settler } from '../../../src/primary/event-log/settler.ts'
 import type { SqlLog } from '../../../src/primary/event-log/sql-log.ts'
 import type { StoredEvent } from '../../../src/primary/event-log/stored-events.ts'
-import { StoredEvents } from '../../../src/primary/event-log/stored-events.ts'
+import { NO_SLOT, StoredEvents } from '../../../src/primary/event-log/stored-events.ts'
 import { Consumer, deliveryOf, hubEventOf } from '../../../src/primary/events/consumer.ts'
 import type { LogChanges } from '../../../src/transport/log-changes.ts'
 import { eventOf } from '../events/fake-thread.ts'
@@ -19,17 +19,17 @@ function accepted(events: StoredEvents, event: StoredEvent, group: string) {
 
 test('an event stays in the log for the subscriber that gave it back, when another handles it afterwards', async (t) => {
   const written: LogChanges[] = []
-  const writer = new ChangeWriter({ write: async (changes) => void written.push(changes), log: () => {} })
-  t.after(() => writer.close())
+  const settler = new Settler({ write: async (changes) => void written.push(changes), log: () => {} })
+  t.after(() => settler.close())
   const none = {} as ConstructorParameters<typeof StoredEvents>[1] & ConstructorParameters<typeof StoredEvents>[2]
   const groups = { isKnown: () => true, waits: () => {}, isShared: false }
-  const events = new StoredEvents(writer, none, none, groups, new DueEvents({} as SqlLog, () => {}))
-  const event = events.begin({ seq: 7, event: 'order.placed', left: null, absent: [] })
+  const events = new StoredEvents(settler, none, none, groups, new DueEvents({} as SqlLog, () => {}))
+  const event = events.begin({ seq: 7, event: 'order.placed', left: null, absent: [], slot: NO_SLOT, isTaken: false })
   const [slow, waiting] = ['slow', 'waiting'].map((group) => accepted(events, event, group))
   events.end()
   events.ended(waiting!, false)
   events.ended(slow!, true)
-  await writer.written()
+  await settler.written()
   assert.deepEqual(
     written.flatMap(({ forget }) => forget),
     [],
@@ -42,13 +42,13 @@ test('an event stays in the log for the subscriber that gave it back, when anoth
 
 test('an event waits for a group that has gone while its next attempt waited in the log', async (t) => {
   const written: LogChanges[] = []
-  const writer = new ChangeWriter({ write: async (changes) => void written.push(changes), log: () => {} })
-  t.after(() => writer.close())
+  const settler = new Settler({ write: async (changes) => void written.push(changes), log: () => {} })
+  t.after(() => settler.close())
   const none = {} as ConstructorParameters<typeof StoredEvents>[1] & ConstructorParameters<typeof StoredEvents>[2]
   const waits: string[] = []
   const groups = { isKnown: () => true, waits: (_: string, group: string) => void waits.push(group), isShared: false }
-  const events = new StoredEvents(writer, none, none, groups, new DueEvents({} as SqlLog, () => {}))
-  const event = events.begin({ seq: 7, event: 'order.placed', left: null, absent: [] })
+  const events = new StoredEvents(settler, none, none, groups, new DueEvents({} as SqlLog, () => {}))
+  const event = events.begin({ seq: 7, event: 'order.placed', left: null, absent: [], slot: NO_SLOT, isTaken: false })
   const [gone, busy] = ['gone', 'busy'].map((group) => accepted(events, event, group))
   const dueMs = Date.now() + 60_000
   Object.assign(gone!, { attempt: 2, error: 'not now' })
@@ -61,7 +61,7 @@ test('an event waits for a group that has gone while its next attempt waited in 
   )
   events.awaitAway(event, left)
   events.ended(busy!, true)
-  await writer.written()
+  await settler.written()
   assert.deepEqual(waits, ['gone'])
   assert.deepEqual(
     written.flatMap(({ forget }) => forget),

@@ -1,13 +1,18 @@
+// Gathers what becomes of stored events, and writes it until the log has it.
+import { timeOrderedId } from '../../core/causality/ids.ts'
 import { Numbered } from '../../core/collections/numbered.ts'
 import { messageOf } from '../../core/errors/description.ts'
-import type { DeadRow, GroupRow, LogChanges, ReplayEnd, WaitingDelivery } from '../../transport/log-changes.ts'
+import { envelopeOf, keyColumnOf } from '../../runtime/event-log/event-rows.ts'
+import { textOf } from '../../transport/frames/event-frame.ts'
+import type { DeadRow, LogChanges } from '../../transport/log-changes.ts'
+import type { FailedDelivery } from '../events/consumer.ts'
 
 /** Changes gather for so long, milliseconds: many deletes cost little more than one. */
 const GATHER_MS = 5
 /** Pause after changes that the database did not take, milliseconds. */
 const RETRY_MS = 250
 
-export interface ChangeWriterOptions {
+export interface SettlerOptions {
   /** Commits changes. Rejects when nothing of them is known to be stored. */
   write: (changes: LogChanges) => Promise<void>
   log: (level: 'WARNING' | 'INFO', message: string) => void
@@ -30,8 +35,8 @@ const emptyBatch = (): Batch => ({
 })
 
 /** Gathers what becomes of stored events, and writes it: one batch after another, each until the database has taken it. */
-export class ChangeWriter {
-  readonly #options: ChangeWriterOptions
+export class Settler {
+  readonly #options: SettlerOptions
   #next = emptyBatch()
   /** The batch that is being written. */
   #current: Batch | null = null
@@ -41,7 +46,7 @@ export class ChangeWriter {
   #isFailing = false
   #isClosed = false
 
-  constructor(options: ChangeWriterOptions) {
+  constructor(options: SettlerOptions) {
     this.#options = options
   }
 
@@ -66,36 +71,17 @@ export class ChangeWriter {
     this.#schedule()
   }
 
-  done(seq: number, group: string): void {
-    this.#next.done.push({ seq, group })
-    this.#schedule()
-  }
-
-  waiting(delivery: WaitingDelivery): void {
-    this.#next.waiting.push(delivery)
-    this.#schedule()
-  }
-
-  replayed(end: ReplayEnd): void {
-    this.#next.replayed.push(end)
-    this.#schedule()
-  }
-
-  release(seq: number): void {
-    this.#next.released.push(seq)
-    this.#schedule()
-  }
-
-  group(row: GroupRow): void {
-    this.#next.groups.push(row)
+  /** Adds one change to those of its kind. */
+  settle<Kind extends keyof LogChanges>(kind: Kind, change: LogChanges[Kind][number]): void {
+    const changes: LogChanges[Kind][number][] = this.#next[kind]
+    changes.push(change)
     this.#schedule()
   }
 
   /** Resolves when the letter is stored, however long that takes. */
   letter(letter: DeadRow): Promise<void> {
-    this.#next.letters.push(letter)
-    this.#schedule()
-    return new Promise((resolve) => this.#next.written.push(resolve))
+    this.settle('letters', letter)
+    return this.written()
   }
 
   /** Resolves when everything that has been told so far is stored. */
@@ -144,3 +130,29 @@ export class ChangeWriter {
 }
 
 const isEmpty = (changes: LogChanges): boolean => Object.values(changes).every(({ length }) => length === 0)
+
+/** What a letter takes beside its texts, bytes: a guess. */
+const LETTER_BYTES = 1024
+
+/** The row of a letter that is to be stored. */
+export function rowOf({ event, group, subscriber, error, attempts, blackBox, parks }: FailedDelivery): DeadRow {
+  const box = blackBox === null ? null : JSON.stringify({ ...blackBox, steps: [] })
+  const payload = textOf(event)
+  const envelope = envelopeOf({ ...event, trace: event.producer })
+  return {
+    id: `dl_${timeOrderedId()}`,
+    eventId: event.id,
+    event: event.event,
+    group,
+    subscriber,
+    key: keyColumnOf(event.key),
+    envelope,
+    payload,
+    error,
+    attempts,
+    blackBox: box,
+    isParked: parks,
+    bytes: LETTER_BYTES + event.payload.length + envelope.length + 2 * error.length + (box?.length ?? 0),
+    atMs: Date.now(),
+  }
+}
