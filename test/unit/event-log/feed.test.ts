@@ -37,7 +37,9 @@ async function feedOf(t: TestContext, stored: readonly number[]) {
   const log = new SqlLog(eventLog)
   const { hub } = hubOf(t)
   const taken: number[] = []
+  const recorded: number[] = []
   hub.take = ({ seq }) => taken.push(seq)
+  hub.record = ({ seq }) => void recorded.push(seq)
   const settler = new Settler({ write: async () => {}, log: () => {} })
   const due = new DueEvents(log, () => {})
   const groups = {
@@ -87,7 +89,7 @@ async function feedOf(t: TestContext, stored: readonly number[]) {
   const isReading = () => reads.length > answered
   /** An event that has just been committed. */
   const publish = (seq: number, key: string | null = null) => feed.take(eventOf(`evt_${seq}`, { seq, key }), null)
-  return { feed, events, taken, read, isReading, publish, state }
+  return { feed, events, taken, recorded, read, isReading, publish, state }
 }
 
 test('what goes on while a page is read comes before the page, and what is new after it', async (t) => {
@@ -185,4 +187,26 @@ test('what was read before its lane has handed it on is not delivered again when
   while (events.knows(1)) await new Promise(setImmediate)
   publish(1)
   assert.deepEqual(taken, [1])
+})
+
+test('an event is recorded once: when it is published, or when it is read that nobody has handed on', async (t) => {
+  const { feed, taken, recorded, read, publish } = await feedOf(t, [1, 2])
+  const reconciler = { isUncertain: true, isDue: () => false }
+  feed.reconciler = reconciler as unknown as Feed['reconciler']
+  feed.adopt()
+  publish(2, 'key')
+  assert.deepEqual([taken, recorded], [[], [2]])
+  reconciler.isUncertain = false
+  void feed.read()
+  await read()
+  assert.deepEqual([taken, recorded], [[2], [2]])
+  feed.replaying(1)
+  await read()
+  assert.deepEqual(
+    [taken, recorded],
+    [
+      [2, 1],
+      [2, 1],
+    ],
+  )
 })
