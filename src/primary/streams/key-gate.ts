@@ -45,7 +45,7 @@ export class KeyGate {
     this.#checkSoon()
   }
 
-  /** The store has confirmed acknowledgements of this process: what waits for these entries goes on at once. */
+  /** This process has finished these entries: what waits for them goes on at once. */
   finished(group: StreamGroup, entries: readonly TakenEntry[]): void {
     if (this.#waiting.length === 0) return
     const done = new Set(entries.map(({ id }) => id))

@@ -106,6 +106,7 @@ export class RedisLog {
       letters: this.driver.deadLetters,
       replica,
       consumer,
+      onHandled: (entry) => this.#gate.finished(entry.group, [entry]),
       onConfirmed: (group, entries) => {
         this.#gate.finished(group, entries)
         if (group.isFull && group.room >= ROOM_MIN) this.#reader.wake(group.stream)

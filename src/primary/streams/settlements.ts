@@ -35,7 +35,9 @@ interface StreamSettlementsOptions {
   replica: string
   /** The consumer of this process. */
   consumer: string
-  /** Told of entries that are done. */
+  /** Told of an entry that was handled: its acknowledgement goes out before that of any entry that is begun from now on. */
+  onHandled: (entry: TakenEntry) => void
+  /** Told of entries that the store knows to be done. */
   onConfirmed: (group: StreamGroup, entries: readonly TakenEntry[]) => void
   log: (level: LogLevel, message: string, fields?: Record<string, unknown>) => void
 }
@@ -60,6 +62,7 @@ export class StreamSettlements implements Settlements {
     entry.group.acknowledged.push(entry)
     this.#due.add(entry.group)
     this.#timer ??= setTimeout(this.flush, GATHER_MS)
+    this.#options.onHandled(entry)
   }
 
   /** Sends the acknowledgements that have gathered: another command goes out now. */

@@ -69,6 +69,8 @@ describeOnPostgresAndRedis(NAME, ({ postgres, redis, owner }) => {
   test('a killed replica that starts again with its name takes its own back at once, twice as well', async () => {
     const options = { lanes: 2, env: NEVER_CLAIMED }
     await a.stop()
+    // It would take over what the other leaves.
+    assert.equal(await b.stop(), 0)
     let c = await fleet.replica('c', options)
     // More than are taken over at a time.
     const ids = await publish(c, 'order.taken', { count: 250, payload: { ms: 1200 } })
@@ -89,8 +91,6 @@ describeOnPostgresAndRedis(NAME, ({ postgres, redis, owner }) => {
 
   test('an event that ends its process again and again is a dead letter, and those that were in hand with it are handled', async () => {
     const options = { env: NEVER_CLAIMED }
-    // It would claim after a second what the other leaves.
-    assert.equal(await b.stop(), 0)
     const [stream, group] = ['heddle:event:order.deadly', 'fleet.ShipOrders.die']
     const first = await fleet.replica('d', options)
     const delayed = { count: 8, payload: { signal: 'SIGKILL', ms: 100 }, options: { delayMs: 300 } }
