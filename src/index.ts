@@ -72,8 +72,7 @@ export type {
   WorkSpan,
 } from './contracts/requests.ts'
 export type { JobInfo, JobOptions, JobRun, Scheduler } from './contracts/scheduler.ts'
-export type { SessionOptions } from './contracts/session.ts'
-export type { Json, State } from './contracts/state.ts'
+export type { Json, SessionOptions, State } from './contracts/state.ts'
 export type { Tool, ToolRuntime } from './contracts/tool.ts'
 export type { HookSetup, Tools, ToolsIn } from './contracts/tools.ts'
 export { causalForest, type TreeNode } from './core/causality/tree.ts'
@@ -85,13 +84,13 @@ export { networkOf } from './core/http/network.ts'
 export { sql } from './core/sql/fragment.ts'
 export type { KeysetColumn, KeysetPage } from './core/sql/keyset.ts'
 export { type KeysetOptions, keysetPage } from './core/sql/keyset.ts'
-export { guard } from './runtime/endpoint/guard.ts'
 export { type FunctionPlugin, Plugin, type PluginLife, plugin } from './runtime/kernel/plugin.ts'
 export { Sessions } from './runtime/sessions.ts'
 
+import type { Guard, ThrownAnswers } from './contracts/http-request.ts'
 import type { RouteInfo } from './contracts/registry.ts'
+import { isPackageMissing } from './core/errors/catalogue.ts'
 import { messageOf } from './core/errors/description.ts'
-import { isPackageMissing } from './core/errors/misconfigured.ts'
 import { HttpError } from './core/http/http-error.ts'
 import type { AsyncApiDocument, EventParties } from './devtools/apidocs/asyncapi.ts'
 import type { ApiInfo, OpenApiDocument } from './devtools/apidocs/openapi.ts'
@@ -110,6 +109,11 @@ export type {
   ProcessView,
   RunningProcess,
   ScannedEvent,
+}
+
+/** A guard that says what it throws, for the API documents: `guard({ 403: 'Admins only.' }, (data, context) => …)`. */
+export function guard<Added = unknown>(throws: ThrownAnswers, run: Guard<Added>): Guard<Added> {
+  return Object.assign(run, { throws })
 }
 
 /**

@@ -10,9 +10,8 @@ import {
   takeFlightDir,
   takePortJoining,
 } from './core/config/load.ts'
-import { HeddleError } from './core/errors/catalogue.ts'
+import { HeddleError, isMisconfigured } from './core/errors/catalogue.ts'
 import { messageOf } from './core/errors/description.ts'
-import { isMisconfigured } from './core/errors/misconfigured.ts'
 import { createLog } from './primary/logging/log-writer.ts'
 import { banner } from './primary/logging/terminal.ts'
 import { ServiceProcess } from './primary/service-process.ts'

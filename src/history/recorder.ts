@@ -15,7 +15,7 @@ import type {
   Work,
 } from '../contracts/tracing.ts'
 import { causality, NO_CAUSE } from '../core/causality/context.ts'
-import { clockOf } from '../core/schedule/process-clock.ts'
+import { clockOf } from '../core/schedule/steady-time.ts'
 import { withoutSecretStrings } from '../core/schemas/secret-fields.ts'
 import { RecordWriter } from '../recording/ring.ts'
 import { Keep } from './keep.ts'

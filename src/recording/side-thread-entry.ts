@@ -1,8 +1,10 @@
-/** The thread's end of a side thread: it has a low priority, and does what the primary says. */
+import { readlinkSync } from 'node:fs'
+import { setPriority } from 'node:os'
 import { parentPort, workerData } from 'node:worker_threads'
 import { messageOf } from '../core/errors/description.ts'
-import { giveWay, takePlace } from '../core/modules/thread-priority.ts'
 import type { FromSideThread, SideThreadData, ThreadRing, ToSideThread } from './side-thread.ts'
+
+/** The thread's end of a side thread: it has a low priority, and does what the primary says. */
 
 /** What reads the rings. */
 export interface RingsReader {
@@ -47,5 +49,25 @@ function answered(reader: RingsReader, number: number, question: unknown): FromS
     return { type: 'answer', number, answer: reader.answer?.(question) }
   } catch (thrown) {
     return { type: 'failed', number, why: messageOf(thrown) }
+  }
+}
+
+/** 0 to 19: higher is less urgent. */
+const NICENESS = 10
+
+/**
+ * Gives this thread a lower priority than those that answer requests. On Linux each thread has its own, which is set by the thread's number;
+ * elsewhere nothing changes.
+ */
+const giveWay = (): void => setNiceness(NICENESS)
+
+/** Gives this thread the normal priority again, where the process may: root, or who has the capability SYS_NICE. */
+const takePlace = (): void => setNiceness(0)
+
+function setNiceness(niceness: number): void {
+  try {
+    setPriority(Number(readlinkSync('/proc/thread-self').split('/').at(-1)), niceness)
+  } catch {
+    // Not Linux, or not allowed: the thread keeps the priority that it has.
   }
 }

@@ -1,10 +1,13 @@
-/** The primary's end of a thread beside all others that reads their rings: one keeps the history, one sends spans. */
-import type { Worker } from 'node:worker_threads'
+import { fileURLToPath } from 'node:url'
+import { Worker, type WorkerOptions } from 'node:worker_threads'
 import { HeddleError } from '../core/errors/catalogue.ts'
 import { messageOf } from '../core/errors/description.ts'
-import { startThread } from '../core/modules/typescript-thread.ts'
 import { letGo } from '../transport/memory/garbage.ts'
 import { createRecordRing } from './ring.ts'
+
+/** The primary's end of a thread beside all others that reads their rings: one keeps the history, one sends spans. */
+
+const PRELOAD = fileURLToPath(new URL('../preload.cjs', import.meta.url))
 
 /** Milliseconds before a thread that died is replaced. */
 const RESTART_MS = 1000
@@ -186,4 +189,10 @@ export class SideThread<News> {
     await thread.terminate()
     return left
   }
+}
+
+/** Starts a thread that runs a source file. Node does not accept every `.ts` file for a thread, so the thread loads it after the loader. */
+function startThread(file: string, options: Omit<WorkerOptions, 'eval' | 'execArgv'>): Worker {
+  const start = [PRELOAD, file].map((path) => `require(${JSON.stringify(path)})`).join('\n')
+  return new Worker(start, { ...options, eval: true, execArgv: [] })
 }

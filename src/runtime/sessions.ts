@@ -2,8 +2,7 @@
 
 import { createHash } from 'node:crypto'
 import type { HttpContext } from '../contracts/http-request.ts'
-import type { SessionOptions } from '../contracts/session.ts'
-import type { State } from '../contracts/state.ts'
+import type { SessionOptions, State } from '../contracts/state.ts'
 import { readVariable } from '../core/config/plugin-variables.ts'
 import { HeddleError } from '../core/errors/catalogue.ts'
 import { newSecret } from '../core/schemas/secret-fields.ts'

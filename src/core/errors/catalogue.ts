@@ -4,12 +4,13 @@ import { causeOf, codeOf, member } from './description.ts'
 /**
  * Every error of the runtime: its code, its HTTP status if it reaches a client, its default message. `caller`: the refusal of an input, which is
  * answered with 500 all the same where it reaches a client, since a plugin has made the input. `away`: what the tool needs cannot be reached.
+ * `setup`: a mistake in the configuration, with which another start would fail, too.
  */
 export const CATALOGUE = {
   // configuration and boot
   CONFIG_MISSING: [500, 'A required variable is not set'],
   CONFIG_INVALID: [500, 'A variable does not parse'],
-  PACKAGE_MISSING: [500, 'A package is not installed'],
+  PACKAGE_MISSING: [500, 'A package is not installed', 'setup'],
   TOOL_MISSING: [500, 'A tool is not installed'],
   TOOL_DUPLICATE: [500, 'Two folders contain a tool of the same name'],
   TOOL_INVALID: [500, 'A folder contains no tool'],
@@ -19,11 +20,11 @@ export const CATALOGUE = {
   PLUGIN_UNGUARDED: [500, 'The hooks of a plugin did not boot'],
   PLUGIN_BARRED: [500, 'A plugin brought down a lane while it booted'],
   PLUGIN_SET_ASIDE: [503, 'This part of the service is stopped for a while'],
-  REPLICA_ID_TAKEN: [500, 'Another process has this REPLICA_ID'],
-  DATABASE_TAKEN: [500, 'Another process has the event log of this database file'],
-  DATABASE_INVALID: [500, 'SQLITE_PATH is not a database of this service'],
-  DATABASE_FOREIGN: [500, 'A table of the runtime belongs to another role of the database'],
-  MIGRATION_MISNAMED: [500, 'What stands among the migrations is not named as one'],
+  REPLICA_ID_TAKEN: [500, 'Another process has this REPLICA_ID', 'setup'],
+  DATABASE_TAKEN: [500, 'Another process has the event log of this database file', 'setup'],
+  DATABASE_INVALID: [500, 'SQLITE_PATH is not a database of this service', 'setup'],
+  DATABASE_FOREIGN: [500, 'A table of the runtime belongs to another role of the database', 'setup'],
+  MIGRATION_MISNAMED: [500, 'What stands among the migrations is not named as one', 'setup'],
   MIGRATION_INVALID: [500, 'The migrations cannot be applied'],
   // HTTP
   HTTP_LISTEN: [500, 'The server cannot listen on this address'],
@@ -141,11 +142,11 @@ export function faultOf(thrown: unknown, runsCallersWork: boolean): Fault {
   if (code === undefined || !Object.hasOwn(CATALOGUE, code)) return runsCallersWork ? 'caller' : 'tool'
   if (code === 'DB_ERROR') return REFUSED_KINDS.has((thrown as { kind?: unknown }).kind) ? 'caller' : 'tool'
   const [status, , fault]: Entry = CATALOGUE[code as ErrorCode]
-  if (fault === 'away') return 'tool'
+  if (fault === 'away' || fault === 'setup') return 'tool'
   return fault ?? (status < 500 ? 'caller' : 'tool')
 }
 
-type Entry = readonly [status: number, message: string, fault?: 'caller' | 'away']
+type Entry = readonly [status: number, message: string, fault?: 'caller' | 'away' | 'setup']
 
 /** Causes of causes that are looked at: a cause may be its own. */
 const CAUSES_MAX = 5
@@ -163,4 +164,15 @@ export function isAway(thrown: unknown): boolean {
     each = causeOf(each)
   }
   return false
+}
+
+/** A package that what was asked for needs, and nobody has installed. */
+export const isPackageMissing = (error: unknown): boolean =>
+  error instanceof HeddleError && error.code === 'PACKAGE_MISSING'
+
+/** A mistake in the configuration: another start with the same would not help. */
+export function isMisconfigured(error: unknown): boolean {
+  if (!(error instanceof HeddleError)) return false
+  const [, , fault]: Entry = CATALOGUE[error.code]
+  return fault === 'setup'
 }

@@ -8,6 +8,14 @@ import type { Routing } from '../http/routes.ts'
 import type { Guilt } from './guilt.ts'
 import type { LaneSet } from './lane-set.ts'
 
+/** Who hears of it. */
+interface PlacementParts {
+  readonly routing: Routing
+  readonly dispatcher: Dispatcher
+  readonly hub: Hub
+  readonly laneSubscribers: LaneSubscribers
+}
+
 /**
  * Decides which lane takes the requests of which plugins, so that a plugin that ends lanes leaves one to the others:
  *
@@ -18,14 +26,6 @@ import type { LaneSet } from './lane-set.ts'
  *   seconds after any death, and while lanes die one after the other;
  * - everything else goes to any regular lane.
  */
-/** Who hears of it. */
-interface PlacementParts {
-  readonly routing: Routing
-  readonly dispatcher: Dispatcher
-  readonly hub: Hub
-  readonly laneSubscribers: LaneSubscribers
-}
-
 export class RequestPlacement {
   readonly #lanes: LaneSet
   readonly #parts: PlacementParts

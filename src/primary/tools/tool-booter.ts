@@ -1,6 +1,6 @@
 import type { LogLevel } from '../../contracts/logger.ts'
+import { isMisconfigured } from '../../core/errors/catalogue.ts'
 import { headOf, messageOf } from '../../core/errors/description.ts'
-import { isMisconfigured } from '../../core/errors/misconfigured.ts'
 import { RECOVERED } from '../../runtime/kernel/proxy.ts'
 import type { Toolbox } from '../../runtime/kernel/toolbox.ts'
 import type { Health } from '../health/health.ts'
