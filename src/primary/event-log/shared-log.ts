@@ -312,22 +312,15 @@ export class SharedLog {
     const { events, settler } = this.#parts
     const isUnknown = ({ slot }: StoredEvent): boolean => slot === UNKNOWN_SLOT
     const isLeaving = (event: StoredEvent): boolean => isUnknown(event) || leaving.has(event.slot)
-    const take = (isWanted: (seq: number) => boolean) => this.#options.hub.takeBack(isWanted)
     // Behind one whose slot is not known here may wait younger ones of its key, whose slot is: none of them may pass it.
     let hasUnknown = false
-    events.giveBack((event) => {
-      hasUnknown ||= isUnknown(event)
+    this.#options.hub.takeBack((seq) => {
+      const event = events.live(seq)
+      hasUnknown ||= event !== undefined && isUnknown(event)
       return false
-    }, take)
-    const given = events.giveBack((event) => isLeaving(event) || (hasUnknown && event.slot !== NO_SLOT), take)
-    if (given.length > 0) {
-      await settler.written()
-      await this.#free.free(given).catch((error: unknown) => {
-        for (const seq of given) this.#parts.passed.push(seq)
-        throw error
-      })
-      this.#hasFree = true
-    }
+    })
+    const isWanted = (event: StoredEvent) => isLeaving(event) || (hasUnknown && event.slot !== NO_SLOT)
+    if (await this.#work.giveBack(isWanted)) this.#hasFree = true
     if (events.has(isLeaving)) return
     await settler.written()
     events.unpark(await this.#slots.handOver())

@@ -10,7 +10,7 @@ import type { Hub } from '../events/hub.ts'
 import type { PositionQueue } from './position-queue.ts'
 import type { Settler } from './settler.ts'
 import { PAGE_ROWS, type StoredRow, withDeliveries } from './sql-log.ts'
-import type { StoredEvents } from './stored-events.ts'
+import type { StoredEvent, StoredEvents } from './stored-events.ts'
 
 /** Channel of the notifications of processes that share a log. */
 export const CHANNEL = 'heddle_log'
@@ -237,25 +237,24 @@ export class SharedWork {
   async leave(): Promise<void> {
     if (steadyMs() - this.#lookedMs < LOOK_MS) return
     this.#lookedMs = steadyMs()
-    const { hub, events, settler, free } = this.#parts
     const excess = this.#excess()
-    let isLeft = await this.#leavePassed()
-    if (excess.size > 0) {
-      const given = events.giveBack(
-        ({ seq, isSharable }) => isSharable && excess.has(seq),
-        (isWanted) => hub.takeBack(isWanted),
-      )
-      if (given.length > 0) {
-        await settler.written()
-        await free.free(given).catch((error: unknown) => {
-          // They are read from the log when they are still this process's.
-          for (const seq of given) this.#parts.passed.push(seq)
-          throw error
-        })
-        isLeft = true
-      }
-    }
-    if (isLeft) free.tell('events')
+    const isPassedLeft = await this.#leavePassed()
+    const isLeft = excess.size > 0 && (await this.giveBack(({ seq, isSharable }) => isSharable && excess.has(seq)))
+    if (isPassedLeft || isLeft) this.#parts.free.tell('events')
+  }
+
+  /** Events that no thread has belong to no process any more. @returns whether there were some */
+  async giveBack(isWanted: (event: StoredEvent) => boolean): Promise<boolean> {
+    const { hub, events, settler, free, passed } = this.#parts
+    const given = events.giveBack(isWanted, (isTaken) => hub.takeBack(isTaken))
+    if (given.length === 0) return false
+    await settler.written()
+    await free.free(given).catch((error: unknown) => {
+      // They are read from the log when they are still this process's.
+      for (const seq of given) passed.push(seq)
+      throw error
+    })
+    return true
   }
 
   /** Positions of the events that wait behind as many as their subscriber does in some time. */
