@@ -7,8 +7,7 @@ import { DOMAINS, seen } from '../events/contract/driving.ts'
 import { streamStore } from '../streams/fixture.ts'
 
 const LOCKED_MS = 1500
-/** A plugin whose handler held up all lanes, as 3,000 entries in a row may, gets no events over Redis for a minute. */
-const WELL_MS = 90_000
+const WELL_MS = 40_000
 const SEEN_MS = 4000
 const ANSWER_MS = 8000
 const MANY = 3000
@@ -53,6 +52,12 @@ const KINDS: Kind[] = [
     malformed: [['SET', 'heddle:last:keyed/k0', 'none']],
     foreign: [['SET', 'heddle:last:keyed/k0', '99999999999999-0']],
     huge: [['SET', 'heddle:last:keyed/k0', MIB_8]],
+  },
+  {
+    key: 'heddle:attempts:plain',
+    malformed: [['HSET', 'heddle:attempts:plain', 'none', 'odd']],
+    foreign: [['HSET', 'heddle:attempts:plain', 'others.Plugin.on 1-0', '[1,0,""]']],
+    huge: [['HSET', 'heddle:attempts:plain', 'none', MIB_8]],
   },
   {
     key: 'heddle:dead',

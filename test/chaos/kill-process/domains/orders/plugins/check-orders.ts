@@ -1,14 +1,19 @@
 import { type EventMeta, Plugin, type Tools, Unrecoverable } from '#heddle'
 import { noteHandled, type Order, PATIENT } from '../handling.ts'
 
-/** Checks what it is asked to. A bad check holds up its key until somebody has edited or deleted it. */
+/** Checks what it is asked to. A bad check holds up its key until somebody has edited or deleted it; over Redis Streams no key waits. */
 export default class CheckOrders extends Plugin {
   #db
 
   constructor({ db, event_bus }: Tools) {
     super()
     this.#db = db
-    event_bus.subscribe('check.asked', this.check, { ...PATIENT, onDead: 'park' })
+    try {
+      event_bus.subscribe('check.asked', this.check, { ...PATIENT, onDead: 'park' })
+    } catch {
+      // Not over Redis Streams.
+      event_bus.subscribe('check.asked', this.check, PATIENT)
+    }
   }
 
   async check({ is_bad: isBad, ...order }: Order & { is_bad: boolean }, event: EventMeta) {
