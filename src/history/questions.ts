@@ -17,22 +17,11 @@ const PARTS_MAX = 1000
 /** A process that has given no sign of life for so long has died. Milliseconds. */
 const DEAD_MS = 5 * SEEN_EVERY_MS
 
-interface Row {
-  id: string
-  client_id: string | null
-  kind: 'request' | 'job'
-  at_ms: number
+/** A request as the file has it. */
+interface Row extends Omit<RequestSummary, 'duration_ms' | 'state' | 'failed'> {
   ms: number | null
-  status: number | null
-  method: string
-  path: string
-  route: string
-  plugin: string
-  lane: number | null
   failed: number
-  error: string | null
-  user: string | null
-  replica: string
+  /** When its process gave its last sign of life. */
   seen_ms: number | null
 }
 

@@ -251,13 +251,9 @@ export class Plugins {
       if (this.health[name]?.status !== 'DEAD')
         this.health[name] = { status: 'OK', domain: domain ?? name, tools: [...touched] }
     } catch (thrown) {
-      const fault = this.#faultOf(asError(thrown), path, at.stage)
       this.#failedSetups.push(setup)
       onUnguarded(setup)
-      this.health[name] = { status: 'DEAD', error: fault.status, tools: [...touched] }
-      this.faults[name] = fault.text
-      this.#onFault(name, 'boot', fault.text)
-      await turn()
+      await this.#failed(name, thrown, path, at.stage, touched)
     }
     this.files[name] = path
   }
@@ -320,12 +316,17 @@ export class Plugins {
       if (this.#onWarning !== null)
         for (const warning of classWarnings(Class, file.path)) this.#onWarning(name, warning)
     } catch (thrown) {
-      const fault = this.#faultOf(asError(thrown), file.path, at.stage)
-      this.health[name] = { status: 'DEAD', error: fault.status, tools: [...touched] }
-      this.faults[name] = fault.text
-      this.#onFault(name, 'boot', fault.text)
-      await turn()
+      await this.#failed(name, thrown, file.path, at.stage, touched)
     }
+  }
+
+  /** A plugin or a setup has not booted. Waits for what it still throws into the loop, so that it is not taken for the next one's. */
+  async #failed(name: string, thrown: unknown, path: string, stage: BootStage, touched: Set<string>): Promise<void> {
+    const fault = this.#faultOf(asError(thrown), path, stage)
+    this.health[name] = { status: 'DEAD', error: fault.status, tools: [...touched] }
+    this.faults[name] = fault.text
+    this.#onFault(name, 'boot', fault.text)
+    await turn()
   }
 
   /** The plugin that is being booted has thrown what nobody catches: it fails. */

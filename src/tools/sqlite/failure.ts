@@ -27,6 +27,19 @@ export function isBusy(thrown: unknown): boolean {
   return /^SQLITE_(?:BUSY|LOCKED)/.test(code) && code !== 'SQLITE_BUSY_SNAPSHOT'
 }
 
+/** Tries again until the file is no longer locked. Times in milliseconds. @throws DbError what `work` throws, and `timeout` after `waitMs` */
+export async function whenFree<T>(work: () => T, waitMs: number, pauseMs: number): Promise<T> {
+  const deadlineMs = performance.now() + waitMs
+  for (;;) {
+    try {
+      return work()
+    } catch (thrown) {
+      if (!isBusy(thrown) || performance.now() >= deadlineMs) throw toDbError(thrown)
+    }
+    await new Promise((done) => setTimeout(done, pauseMs))
+  }
+}
+
 /** True when the statement violated a constraint. */
 export function isConstraint(thrown: unknown): boolean {
   return codeOf(thrown).startsWith('SQLITE_CONSTRAINT')

@@ -22,7 +22,7 @@ import { WriteFault } from '../../transport/memory/words.ts'
 import { releaseLockOfThread, WriteLock } from '../../transport/memory/write-lock.ts'
 import { SqliteConnection } from './connection.ts'
 import { DatabaseFile, FileClaim } from './database-file.ts'
-import { isBusy, toDbError } from './failure.ts'
+import { isBusy, toDbError, whenFree } from './failure.ts'
 import { type Answer, failed, type Order, runHeavy, type SendOrder, StatementProcesses } from './heavy-statements.ts'
 import { LogSync } from './log-sync.ts'
 import { SqliteMigrations } from './migration-driver.ts'
@@ -344,17 +344,8 @@ export default class SqliteDb implements Tool, SqlDatabase {
     })
   }
 
-  /** Tries again until the file is no longer locked. @throws DbError `timeout` after 5 s */
-  async #retry<T>(work: () => T): Promise<T> {
-    const deadlineMs = performance.now() + WAIT_MS
-    for (;;) {
-      try {
-        return work()
-      } catch (thrown) {
-        if (!isBusy(thrown) || performance.now() >= deadlineMs) throw toDbError(thrown)
-      }
-      await new Promise((done) => setTimeout(done, BUSY_PAUSE_MS))
-    }
+  #retry<T>(work: () => T): Promise<T> {
+    return whenFree(work, WAIT_MS, BUSY_PAUSE_MS)
   }
 
   /** Opens what a call needs when those before it have what they need, so that the first calls of a thread keep their order, too. */

@@ -10,7 +10,7 @@ import { failedStatement } from '../../stores/migrations/script-fault.ts'
 import { refuseControl } from '../../stores/sql/script.ts'
 import { SQLITE_DIALECT, SqlTokens } from '../../stores/sql/tokens.ts'
 import type { SqliteConnection } from './connection.ts'
-import { isBusy, toDbError } from './failure.ts'
+import { toDbError, whenFree } from './failure.ts'
 
 /** The name that a message of SQLite is about. */
 const NAMED =
@@ -109,16 +109,8 @@ export class SqliteMigrations implements MigrationDriver {
     }
   }
 
-  async #whenFree<T>(work: () => T): Promise<T> {
-    const deadlineMs = performance.now() + this.#waitMs
-    for (;;) {
-      try {
-        return work()
-      } catch (thrown) {
-        if (!isBusy(thrown) || performance.now() >= deadlineMs) throw toDbError(thrown)
-      }
-      await new Promise((done) => setTimeout(done, PAUSE_MS))
-    }
+  #whenFree<T>(work: () => T): Promise<T> {
+    return whenFree(work, this.#waitMs, PAUSE_MS)
   }
 }
 
