@@ -1,10 +1,12 @@
 // Who watches the work of the process, each told by the one before.
+
 import type { CodeTracing, DeliveryTracing, ToolTracing } from '../contracts/tracing.ts'
 import type { Settings } from '../core/config/schema.ts'
 import { messageOf } from '../core/errors/description.ts'
 import { needPackages, OPTIONAL_PACKAGES } from '../core/modules/optional-package.ts'
 import { ProcessHistory } from '../history/process-history.ts'
 import type { ProcessTracing } from '../tracing/process-tracing.ts'
+import type { Lane } from './dispatch/lane.ts'
 import type { EventParts } from './event-parts.ts'
 import type { HttpParts } from './http-parts.ts'
 import type { Jobs } from './jobs/jobs.ts'
@@ -21,7 +23,7 @@ export interface ObservedParts {
   settings: Settings
   log: Log
   logWriter: LogWriter
-  processLog: ProcessLog
+  processLog: ProcessLog<Lane>
   tools: ToolParts
   http: HttpParts
   events: EventParts

@@ -1,4 +1,5 @@
 // Builds the parts of the primary, each before those that ask for it.
+
 import type { Readiness } from '../contracts/registry.ts'
 import { processNumber } from '../core/config/checks.ts'
 import type { Settings } from '../core/config/schema.ts'
@@ -13,6 +14,7 @@ import { LOG_MEMORY_BYTES } from '../transport/memory/log-memory.ts'
 import { createMetricsRing } from '../transport/memory/metrics-ring.ts'
 import { createNameTable } from '../transport/memory/name-table.ts'
 import { createStatusTable } from '../transport/memory/words.ts'
+import type { Lane } from './dispatch/lane.ts'
 import { assembleEvents, type EventParts } from './event-parts.ts'
 import { Descriptors } from './health/descriptors.ts'
 import { PoolProbe } from './health/pool-probe.ts'
@@ -64,7 +66,7 @@ export function buildParts(options: RuntimeOptions, runtime: Whole) {
     tools: {},
   }
   const lanes = new LaneSet(settings.lanes)
-  const processLog = new ProcessLog(logWriter, settings)
+  const processLog = new ProcessLog<Lane>(logWriter, settings)
   const { log } = processLog
   const number = processNumber(settings)
   const processDeaths = flightDir === null ? null : new ProcessDeaths(settings.crashReportsDir, log, number)

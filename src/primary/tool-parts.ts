@@ -1,10 +1,12 @@
 // The tools and plugins of the primary thread, and the health of the process.
+
 import { processNumber } from '../core/config/checks.ts'
 import type { Settings } from '../core/config/schema.ts'
 import { ThreadKernel } from '../runtime/kernel/thread.ts'
 import { watchUnawaited } from '../runtime/kernel/unawaited.ts'
 import { StatusTable } from '../transport/memory/words.ts'
 import type { SharedMemories } from '../transport/messages.ts'
+import type { Lane } from './dispatch/lane.ts'
 import type { EventParts } from './event-parts.ts'
 import { Health, Snapshots } from './health/health.ts'
 import type { ProcessLog } from './logging/process-log.ts'
@@ -21,7 +23,7 @@ export interface ToolParts {
 interface ToolOptions {
   settings: Settings
   shared: SharedMemories
-  processLog: ProcessLog
+  processLog: ProcessLog<Lane>
   events: EventParts
   lanes: LaneSet
 }

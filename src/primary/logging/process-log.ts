@@ -2,18 +2,20 @@ import type { LogLevel } from '../../contracts/logger.ts'
 import type { Settings } from '../../core/config/schema.ts'
 import { LogRate, limitRecord, newRecord } from '../../runtime/log-records.ts'
 import type { LogRecord } from '../../transport/messages.ts'
-import type { Lane } from '../dispatch/lane.ts'
 import type { LogWriter } from './log-writer.ts'
 import type { RequestLog } from './request-log.ts'
 
 export type Log = (level: LogLevel, message: string, identity: string, fields?: Record<string, unknown>) => void
 
-/** Takes the log records of all threads: writes them, then gives them to the sinks that plugins have added. */
-export class ProcessLog {
+/**
+ * Takes the log records of all threads: writes them, then gives them to the sinks that plugins have added. What lanes are, it need not know.
+ * @typeParam Origin what the records of a lane come from
+ */
+export class ProcessLog<Origin> {
   readonly #writer: LogWriter
   readonly #maxBytes: number
   readonly #rate: LogRate
-  #onRecord: (record: LogRecord, origin: Lane | null) => void = () => {}
+  #onRecord: (record: LogRecord, origin: Origin | null) => void = () => {}
   /** Null but in development. */
   requests: RequestLog | null = null
 
@@ -34,7 +36,7 @@ export class ProcessLog {
   }
 
   /** Connects the log to the sinks. Late, because the parts that hold the sinks write to the log themselves. */
-  connect(onRecord: (record: LogRecord, origin: Lane | null) => void): void {
+  connect(onRecord: (record: LogRecord, origin: Origin | null) => void): void {
     this.#onRecord = onRecord
   }
 
@@ -48,7 +50,7 @@ export class ProcessLog {
   }
 
   /** @param origin the lane that wrote the record, within the limits; null for the primary */
-  record(record: LogRecord, origin: Lane | null): void {
+  record(record: LogRecord, origin: Origin | null): void {
     const { fields } = record
     this.#writer.write(record)
     this.#onRecord(record, origin)

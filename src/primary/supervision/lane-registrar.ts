@@ -51,7 +51,7 @@ interface LaneRegistrarParts {
   readonly domainsDir: readonly string[]
   readonly shared: SharedMemories
   readonly lanes: LaneSet
-  readonly processLog: ProcessLog
+  readonly processLog: ProcessLog<Lane>
   readonly events: LaneEvents
   readonly tools: { readonly kernel: ThreadKernel; readonly health: Health; readonly snapshots: Snapshots }
   readonly http: { readonly routing: Routing; readonly dispatcher: Dispatcher }

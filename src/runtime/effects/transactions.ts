@@ -3,7 +3,6 @@
 import type { Queryable, TransactionCompanion, Tx } from '../../contracts/db.ts'
 import { HeddleError } from '../../core/errors/catalogue.ts'
 import { type LogDatabase, logDatabaseOf } from '../event-log/log-database.ts'
-import type { Toolbox } from '../kernel/toolbox.ts'
 
 /**
  * The function of a transaction that the runtime begins for a plugin.
@@ -14,7 +13,11 @@ type PluginWork<T> = (tx: Tx, own: Queryable) => Promise<T>
 
 /** What this needs of its thread. */
 export interface PluginTransactionsOptions {
-  toolbox: () => Toolbox
+  toolbox: () => {
+    get(name: string): object | undefined
+    /** Measures the calls of `target` as those of the tool. */
+    instrument<T extends object>(name: string, target: T): T
+  }
   /** Makes what goes with each run. @param plugin who publishes in it */
   accompany: (plugin: string) => TransactionCompanion
   /** Resolves when the runtime's tables are there. */

@@ -8,7 +8,6 @@ import { HeddleError } from '../../core/errors/catalogue.ts'
 import { shown } from '../../core/errors/places.ts'
 import { OPERATORS_DOMAIN } from '../../core/modules/domains.ts'
 import { contractText } from '../../core/schemas/route-contract.ts'
-import type { SetupFile } from '../kernel/plugins.ts'
 
 /** Methods that a route can have; a method's number is its place here. HEAD is answered for every GET. */
 export const METHODS = ['GET', 'POST', 'PUT', 'PATCH', 'DELETE', 'HEAD', 'OPTIONS'] as const
@@ -202,7 +201,7 @@ export class Hooks {
   }
 
   /** Lets no route of a domain, or of the application, be served: what should guard it did not boot. */
-  bar({ hooksOf, name, path }: Pick<SetupFile, 'hooksOf' | 'name' | 'path'>): void {
+  bar({ hooksOf, name, path }: Pick<Owner, 'hooksOf' | 'name'> & { readonly path: string }): void {
     const place = shown(path)
     const run = (): never => {
       throw new HeddleError('PLUGIN_UNGUARDED', `${place} did not boot`)
