@@ -9,7 +9,7 @@ import { AWAIT_INSERTS, type EventRow, NO_PROCESS, WAITS_FOR_GROUP } from '../..
 import type { LogDatabase } from '../../runtime/event-log/log-database.ts'
 import { SLOT, SLOTS } from '../../runtime/event-log/tables.ts'
 import { BLOCK_POSITIONS } from '../../transport/memory/log-memory.ts'
-import { isKnownDead, ownIdentity, type ProcessIdentity } from '../streams/process-identity.ts'
+import { identityIn, isKnownDead, ownIdentity } from '../streams/process-identity.ts'
 import { dropCopies } from './broadcast-copies.ts'
 import { PAGE_ROWS, type StoredRow, withDeliveries } from './sql-log.ts'
 
@@ -458,11 +458,3 @@ const ADOPT_PAGE = `
   WHERE owner = $2 AND seq IN (SELECT seq FROM heddle_event WHERE owner = $2 AND seq > $3 ORDER BY seq LIMIT ${PAGE_ROWS})
     AND (SELECT count(*) FROM heddle_process WHERE (epoch = $1 AND adopter IS NULL) OR (epoch = $2 AND adopter = $1)) = 2
   RETURNING seq, id, event, envelope, payload, key, due_ms, expires_ms, is_split, recovered`
-
-function identityIn(text: string): Partial<ProcessIdentity> {
-  try {
-    return Object(JSON.parse(text)) as Partial<ProcessIdentity>
-  } catch {
-    return {}
-  }
-}

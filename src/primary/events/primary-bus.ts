@@ -13,10 +13,9 @@ import type {
 import type { Payload, PublishOptions } from '../../contracts/events.ts'
 import type { CodeTracing } from '../../contracts/tracing.ts'
 import { HeddleError } from '../../core/errors/catalogue.ts'
-import type { Inbox } from '../../runtime/effects/handled-events.ts'
 import type { EventLog } from '../../runtime/event-log/event-log.ts'
 import { TransactionEvents } from '../../runtime/event-log/transaction-events.ts'
-import { type DeliverySink, EventServer } from '../../runtime/events/event-server.ts'
+import { type DeliverySink, EventServer, type HandledEvents } from '../../runtime/events/event-server.ts'
 import { encodePayload, publicationOf } from '../../runtime/events/publication.ts'
 import { tellAll } from '../../runtime/kernel/listeners.ts'
 import { type EventFrame, textOf } from '../../transport/frames/event-frame.ts'
@@ -47,10 +46,10 @@ export class PrimaryBus implements BusTransport, SubscriberThread {
   log: { log: EventLog; take: (frame: EventFrame) => void } | null = null
 
   /** Set where a single thread runs plugins for a test of them. */
-  set inbox(inbox: Inbox | null) {
+  set inbox(inbox: HandledEvents | null) {
     this.#events.inbox = inbox
   }
-  get inbox(): Inbox | null {
+  get inbox(): HandledEvents | null {
     return this.#events.inbox
   }
 

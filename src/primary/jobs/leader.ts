@@ -5,7 +5,7 @@ import { RepeatingTask } from '../../core/schedule/repeating-task.ts'
 import { steadyMs } from '../../core/schedule/steady-time.ts'
 import type { LogDatabase } from '../../runtime/event-log/log-database.ts'
 import { CLOCK_MS } from '../../runtime/event-log/tables.ts'
-import { isKnownDead, ownIdentity, type ProcessIdentity } from '../streams/process-identity.ts'
+import { identityIn, isKnownDead, ownIdentity } from '../streams/process-identity.ts'
 
 /** How long the leader counts as living after its last renewal, by the database's clock, milliseconds. */
 export const LEASE_MS = 10_000
@@ -166,13 +166,5 @@ export class LeaderElection {
     if (lease === null || lease.holder === this.#holder) return
     this.#options.log('WARNING', 'Another process has the same file open and runs the jobs now')
     this.doubt()
-  }
-}
-
-function identityIn(text: string): Partial<ProcessIdentity> {
-  try {
-    return Object(JSON.parse(text)) as Partial<ProcessIdentity>
-  } catch {
-    return {}
   }
 }

@@ -17,6 +17,15 @@ export function ownIdentity(): ProcessIdentity {
   return { host: hostname(), pid: process.pid, scope: scopeOf(), started: startOf(process.pid) }
 }
 
+/** The process that a text names; empty for one that no process of this service has written. */
+export function identityIn<Identity extends ProcessIdentity = ProcessIdentity>(text: string): Partial<Identity> {
+  try {
+    return Object(JSON.parse(text)) as Partial<Identity>
+  } catch {
+    return {}
+  }
+}
+
 /** True only for a process of this same system that has certainly ended. */
 export function isKnownDead({ host, pid, scope, started }: Partial<ProcessIdentity>): boolean {
   if (host !== hostname() || scope !== scopeOf() || pid === undefined || !Number.isSafeInteger(pid) || pid < 1)

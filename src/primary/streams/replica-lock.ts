@@ -6,7 +6,7 @@ import { HeddleError } from '../../core/errors/catalogue.ts'
 import { replicaKey } from '../../runtime/streams/keys.ts'
 import { SCRIPTS } from '../../runtime/streams/scripts.ts'
 import type { RedisClient } from '../../stores/redis/client.ts'
-import { isKnownDead, ownIdentity, type ProcessIdentity } from './process-identity.ts'
+import { identityIn, isKnownDead, ownIdentity, type ProcessIdentity } from './process-identity.ts'
 
 /** How long a replica counts as living after its last renewal, milliseconds. */
 const REPLICA_TTL_MS = 15_000
@@ -113,28 +113,19 @@ export class ReplicaLock {
       if (holder === '' || this.#status !== 'held') return
       this.#status = 'lost'
       clearInterval(this.#timer)
-      this.#options.onLost(identityIn(holder))
+      this.#options.onLost(identityIn<Holder>(holder))
     } catch {
       // The connection logs that it is lost. The next renewal takes the name again unless another process has it by then.
     }
   }
 
   #taken(token: string): HeddleError {
-    const { host, pid, since } = identityIn(token)
+    const { host, pid, since } = identityIn<Holder>(token)
     const other =
       host === undefined ? token.slice(0, 200) : `process ${pid} on ${host}, which has had it since ${since}`
     return new HeddleError(
       'REPLICA_ID_TAKEN',
       `The REPLICA_ID ${this.#replicaId} is in use by ${other}: give each replica a REPLICA_ID of its own`,
     )
-  }
-}
-
-/** The holder that a token names; empty for a token that no replica has written. */
-export function identityIn(token: string): Partial<Holder> {
-  try {
-    return Object(JSON.parse(token)) as Partial<Holder>
-  } catch {
-    return {}
   }
 }

@@ -14,7 +14,6 @@ import { toWire, type WireError } from '../../core/errors/wire.ts'
 import { steadyMs } from '../../core/schedule/steady-time.ts'
 import { withoutSecretStrings } from '../../core/schemas/secret-fields.ts'
 import { type EventFrame, WANTS_REPLY } from '../../transport/frames/event-frame.ts'
-import type { Inbox } from '../effects/handled-events.ts'
 
 /** Characters of the message of a subscriber's error, and of its stack, that leave its thread. */
 const DELIVERY_ERROR_MAX_LENGTH = 4096
@@ -38,6 +37,14 @@ export interface DeliverySink {
   delivered(deliveryId: number): void
   reply(deliveryId: number, json: string): void
   failed(deliveryId: number, error: WireError): void
+}
+
+/** Runs a subscriber in a transaction, once for each event. */
+export interface HandledEvents {
+  handle(
+    entry: { eventId: string; group: string; plugin: string; handler: unknown },
+    handle: (tx: Tx) => unknown,
+  ): Promise<unknown>
 }
 
 /** An attempt of a delivery that is tried again. */
@@ -80,7 +87,7 @@ export class EventServer {
   /** Told of a delivery whose last attempt has failed here, before that leaves the thread. */
   onFailure: (failure: DeliveryFailure, frame: EventFrame) => void = () => {}
   /** Runs transactional subscribers; null in a thread that has none. */
-  inbox: Inbox | null = null
+  inbox: HandledEvents | null = null
   readonly #subscriptions: (Subscription | undefined)[] = []
   readonly #origins: (Origin | undefined)[] = []
   /** By method and event, the numbers that are in use. */
