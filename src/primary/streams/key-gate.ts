@@ -10,7 +10,6 @@ type Finished = (stream: string, group: string, entryIds: readonly string[]) => 
 
 interface Waiting {
   readonly entry: TakenEntry
-  readonly after: string
   readonly run: () => void
 }
 
@@ -20,7 +19,8 @@ interface Waiting {
  */
 export class KeyGate {
   readonly #finished: Finished
-  #waiting: Waiting[] = []
+  /** By group and the entry that is waited for: mostly one. */
+  readonly #waiting = new Map<StreamGroup, Map<string, Waiting[]>>()
   #timer: NodeJS.Timeout | undefined
   #pauseMs = CHECK_MS
   #isClosed = false
@@ -29,42 +29,39 @@ export class KeyGate {
     this.#finished = finished
   }
 
-  get size(): number {
-    return this.#waiting.length
-  }
-
   /** True while entries of the group wait. */
   isWaitedFor(group: StreamGroup): boolean {
-    return this.#waiting.some(({ entry }) => entry.group === group)
+    return this.#waiting.has(group)
   }
 
   /** Runs `run` when the group has finished the entry `after`. */
   wait(entry: TakenEntry, after: string, run: () => void): void {
-    this.#waiting.push({ entry, after, run })
+    const { group } = entry
+    const waiting = this.#waiting.get(group) ?? new Map<string, Waiting[]>()
+    this.#waiting.set(group, waiting)
+    waiting.set(after, [...(waiting.get(after) ?? []), { entry, run }])
     this.#pauseMs = CHECK_MS
     this.#checkSoon()
   }
 
-  /** This process has finished these entries: what waits for them goes on at once. */
-  finished(group: StreamGroup, entries: readonly TakenEntry[]): void {
-    if (this.#waiting.length === 0) return
-    const done = new Set(entries.map(({ id }) => id))
-    this.#open((waiting) => waiting.entry.group === group && done.has(waiting.after))
+  /** The group has finished an entry: what waits for it goes on. */
+  finished(group: StreamGroup, after: string): void {
+    const waiting = this.#waiting.get(group)
+    const free = waiting?.get(after)
+    if (free === undefined) return
+    waiting!.delete(after)
+    if (waiting!.size === 0) this.#waiting.delete(group)
+    this.#pauseMs = CHECK_MS
+    for (const { run } of free) run()
   }
 
   /** Nothing that waits is begun any more. @returns the entries that have waited */
   close(): TakenEntry[] {
     this.#isClosed = true
     clearTimeout(this.#timer)
-    return this.#waiting.splice(0).map(({ entry }) => entry)
-  }
-
-  #open(isFree: (waiting: Waiting) => boolean): void {
-    const free = this.#waiting.filter(isFree)
-    if (free.length === 0) return
-    this.#waiting = this.#waiting.filter((waiting) => !free.includes(waiting))
-    this.#pauseMs = CHECK_MS
-    for (const { run } of free) run()
+    const left = [...this.#waiting.values()].flatMap((waiting) => [...waiting.values()].flat())
+    this.#waiting.clear()
+    return left.map(({ entry }) => entry)
   }
 
   #checkSoon(): void {
@@ -74,27 +71,18 @@ export class KeyGate {
 
   async #check(): Promise<void> {
     this.#pauseMs = Math.min(CHECK_MAX_MS, this.#pauseMs * 2)
-    const byGroup = new Map<StreamGroup, Waiting[]>()
-    for (const waiting of this.#waiting) {
-      const { group } = waiting.entry
-      byGroup.set(group, [...(byGroup.get(group) ?? []), waiting])
-    }
-    const free = new Set<Waiting>()
+    const all = [...this.#waiting].map(([group, waiting]) => ({ group, ids: [...waiting.keys()] }))
     await Promise.all(
-      [...byGroup].map(async ([{ stream, name }, all]) => {
+      all.map(async ({ group, ids }) => {
         try {
-          const ids = all.map(({ after }) => after)
-          const answers = await this.#finished(stream, name, ids)
-          all.forEach((waiting, n) => {
-            if (answers[n]) free.add(waiting)
-          })
+          const answers = await this.#finished(group.stream, group.name, ids)
+          for (const [n, id] of ids.entries()) if (answers[n]) this.finished(group, id)
         } catch {
           // The store does not answer: it is asked again.
         }
       }),
     )
     this.#timer = undefined
-    this.#open((waiting) => free.has(waiting))
-    if (this.#waiting.length > 0) this.#checkSoon()
+    if (this.#waiting.size > 0) this.#checkSoon()
   }
 }

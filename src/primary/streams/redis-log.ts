@@ -106,9 +106,9 @@ export class RedisLog {
       letters: this.driver.deadLetters,
       replica,
       consumer,
-      onHandled: (entry) => this.#gate.finished(entry.group, [entry]),
+      onHandled: ({ group, id }) => this.#gate.finished(group, id),
       onConfirmed: (group, entries) => {
-        this.#gate.finished(group, entries)
+        for (const { id } of entries) this.#gate.finished(group, id)
         if (group.isFull && group.room >= ROOM_MIN) this.#reader.wake(group.stream)
       },
       log,
