@@ -72,7 +72,7 @@ export type {
   WorkSpan,
 } from './contracts/requests.ts'
 export type { JobInfo, JobOptions, JobRun, Scheduler } from './contracts/scheduler.ts'
-export type { Json, SessionOptions, State } from './contracts/state.ts'
+export type { Json, State } from './contracts/state.ts'
 export type { Tool, ToolRuntime } from './contracts/tool.ts'
 export type { HookSetup, Tools, ToolsIn } from './contracts/tools.ts'
 export { causalForest, type TreeNode } from './core/causality/tree.ts'
@@ -85,7 +85,7 @@ export { sql } from './core/sql/fragment.ts'
 export type { KeysetColumn, KeysetPage } from './core/sql/keyset.ts'
 export { type KeysetOptions, keysetPage } from './core/sql/keyset.ts'
 export { type FunctionPlugin, Plugin, type PluginLife, plugin } from './runtime/kernel/plugin.ts'
-export { Sessions } from './runtime/sessions.ts'
+export { type SessionOptions, Sessions } from './runtime/sessions.ts'
 
 import type { Guard, ThrownAnswers } from './contracts/http-request.ts'
 import type { RouteInfo } from './contracts/registry.ts'

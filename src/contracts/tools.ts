@@ -1,6 +1,5 @@
 // The tools of a plugin, and of what registers hooks.
 
-import type { Tracer } from '@opentelemetry/api'
 import type { Auth } from './auth.ts'
 import type { Config } from './config.ts'
 import type { Db } from './db.ts'
@@ -10,6 +9,7 @@ import type { Logger } from './logger.ts'
 import type { Registry } from './registry.ts'
 import type { Scheduler } from './scheduler.ts'
 import type { State } from './state.ts'
+import type { Telemetry } from './telemetry.ts'
 
 /**
  * The tools that a plugin's constructor may destructure. Add a tool of your own by declaration merging:
@@ -38,9 +38,4 @@ export type HookSetup = (tools: Tools) => unknown
 // biome-ignore lint/suspicious/noExplicitAny: a setup may want the tools of a wider one
 export type ToolsIn<Setup extends (tools: any) => unknown> = Omit<Tools, 'http'> & {
   http: Awaited<ReturnType<Setup>> extends Http<infer Added> ? Http<Added> : Http
-}
-
-export interface Telemetry {
-  /** A tracer for custom spans. When tracing is off it is the no-op tracer of OpenTelemetry's API. */
-  getTracer(name: string): Tracer
 }

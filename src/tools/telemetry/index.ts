@@ -1,6 +1,6 @@
 import { createRequire } from 'node:module'
+import type { Telemetry } from '../../contracts/telemetry.ts'
 import type { Tool } from '../../contracts/tool.ts'
-import type { Telemetry } from '../../contracts/tools.ts'
 import { needPackages } from '../../core/modules/optional-package.ts'
 
 type OtelApi = typeof import('@opentelemetry/api')
