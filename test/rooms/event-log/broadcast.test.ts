@@ -48,15 +48,21 @@ test('a broadcast is not lost when the connection breaks while a process reads i
   }
   const first = await start('first')
   await start('second', { RDB_HOST: '127.0.0.1', RDB_PORT: String(proxy.port) })
-  const ready = 'SELECT 1 FROM heddle_process WHERE is_ready = 1'
-  await until(async () => (await store.rows(ready)).length === 2, 'both take part')
-  await post(first, '/publish', { event: 'told', work: { tag: 'told over there', n: 1 } })
-  const told = async (): Promise<string[]> => {
+  const publish = (tag: string) => post(first, '/publish', { event: 'told', work: { tag, n: 1 } })
+  const told = async (tag: string): Promise<string[]> => {
     const lines = (await readFile(notes, 'utf8')).split('\n').slice(0, -1)
-    return lines.map((line) => JSON.parse(line) as Note).flatMap((note) => (note.what === 'end' ? [note.process] : []))
+    return lines
+      .map((line) => JSON.parse(line) as Note)
+      .flatMap((note) => (note.what === 'end' && note.tag === tag ? [note.process] : []))
   }
-  await until(async () => (await told()).length >= 2, 'both told')
-  assert.deepEqual((await told()).sort(), ['first', 'second'])
+  // The first one knows of the second a moment after that is ready.
+  await until(async () => {
+    await publish('before')
+    return (await told('before')).includes('second')
+  }, 'both take part')
+  await publish('told over there')
+  await until(async () => (await told('told over there')).length >= 2, 'both told')
+  assert.deepEqual((await told('told over there')).sort(), ['first', 'second'])
   assert.equal(proxy.cuts(), 1)
   await isEmpty(store)
 })
