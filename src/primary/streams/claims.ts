@@ -83,7 +83,7 @@ export class StreamClaims {
     this.#every(SEEN_EVERY_MS, () => this.#markSeen())
   }
 
-  /** Suspects that wait for their turn stay pending at this process's consumer. */
+  /** Suspects that wait for their turn are not begun: they stay pending at this process's consumer. */
   close(): void {
     this.#isClosed = true
     for (const timer of this.#timers) clearInterval(timer)
@@ -269,7 +269,11 @@ export class StreamClaims {
     this.#isTrying = true
     for (let suspect = this.#suspects.shift(); suspect !== undefined; suspect = this.#suspects.shift()) {
       const { entry, times, deliver } = suspect
-      if (this.#isClosed) break
+      if (this.#isClosed) {
+        // The end of this process waits for what it has.
+        entry.group.remove(entry)
+        continue
+      }
       try {
         const taken = await this.#claimCounted(entry.group, [[entry.id, '', 0, times]], 0)
         if (taken.length === 0) {

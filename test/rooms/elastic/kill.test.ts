@@ -8,6 +8,7 @@ import { until } from '../../support/until.ts'
 
 const NAME = 'replicas that are killed'
 const CLAIM_IDLE_MS = 1000
+const PATIENCE_MS = 30_000
 const NEVER_CLAIMED = { EVENT_BUS_CLAIM_IDLE_MS: '86400000' }
 
 describeOnPostgresAndRedis(NAME, ({ postgres, redis, owner }) => {
@@ -40,8 +41,8 @@ describeOnPostgresAndRedis(NAME, ({ postgres, redis, owner }) => {
     // Later: it must not take the lane that answers with it.
     const [poison, ...neighbours] = await publish(a, 'order.deadly', { count: 40, options: { delayMs: 500 } })
     const peaceful = await publish(b, 'order.taken', { count: 40 })
-    await until(async () => (await letters(b, 'order.deadly')).length > 0, 'the dead letter', 30_000)
-    await until(() => isHandled('order.deadly', neighbours), 'the neighbours are handled', 30_000)
+    await until(async () => (await letters(b, 'order.deadly')).length > 0, 'the dead letter')
+    await until(() => isHandled('order.deadly', neighbours), 'the neighbours are handled')
     await until(() => isHandled('order.taken', peaceful), 'other events are handled')
     const [letter, ...more] = await letters(b, 'order.deadly')
     assert.deepEqual(more, [])
@@ -57,7 +58,7 @@ describeOnPostgresAndRedis(NAME, ({ postgres, redis, owner }) => {
 
   test('a handler that blocks its lane for longer than others wait is not robbed, and runs once', async () => {
     const [id] = await publish(a, 'order.taken', { payload: { blockMs: 2 * CLAIM_IDLE_MS } })
-    await until(() => isHandled('order.taken', [id!]), 'it has ended', 30_000)
+    await until(() => isHandled('order.taken', [id!]), 'it has ended')
     await until(async () => (await fleet.unfinished('order.taken')) === 0, 'it is acknowledged')
     const runs = (await fleet.seen('order.taken', 'begins')).filter(({ event_id }) => event_id === id)
     assert.deepEqual(
@@ -83,7 +84,7 @@ describeOnPostgresAndRedis(NAME, ({ postgres, redis, owner }) => {
     await c.kill()
     assert.ok((await fleet.unfinished('order.taken')) > 200)
     c = await fleet.replica('c', options)
-    await until(() => isHandled('order.taken', ids), 'all are handled', 30_000)
+    await until(() => isHandled('order.taken', ids), 'all are handled')
     await until(async () => (await fleet.unfinished('order.taken')) === 0, 'all are acknowledged')
     assert.deepEqual(await letters(c, 'order.taken'), [])
     assert.equal(await c.stop(), 0)
@@ -107,10 +108,33 @@ describeOnPostgresAndRedis(NAME, ({ postgres, redis, owner }) => {
     const second = await fleet.spawn('d', options)
     await once(second.child, 'exit')
     const last = await fleet.replica('d', options)
-    await until(() => isHandled('order.deadly', neighbours), 'the neighbours are handled', 30_000)
+    await until(() => isHandled('order.deadly', neighbours), 'the neighbours are handled')
     const [letter, ...more] = await letters(last, 'order.deadly')
     assert.deepEqual([letter!.event_id, more], [poison, []])
     assert.match(letter!.error, /given out 6 times/)
     await until(async () => (await fleet.unfinished('order.deadly')) === 0, 'all are acknowledged')
+  })
+
+  test('a process that ends leaves to the next one what is still to be tried alone', async () => {
+    const options = { env: { ...NEVER_CLAIMED, SHUTDOWN_TIMEOUT_MS: String(2 * PATIENCE_MS) } }
+    const [stream, group] = ['heddle:event:order.taken', 'fleet.ShipOrders.ship']
+    const first = await fleet.replica('e', options)
+    const ids = await publish(first, 'order.taken', { count: 8, payload: { ms: 1000 } })
+    await until(async () => (await fleet.unfinished('order.taken')) === ids.length, 'they are in hand')
+    await first.kill()
+    const entries = (await fleet.redis.xpending(stream, group, '-', '+', 100)).map((row) => (row as [string])[0])
+    await fleet.redis.call('XCLAIM', stream, group, 'e:0', '0', ...entries, 'RETRYCOUNT', '3', 'JUSTID')
+    const second = await fleet.replica('e', options)
+    const begun = async () =>
+      (await fleet.seen('order.taken', 'begins')).filter(({ event_id }) => ids.includes(event_id))
+    const before = (await begun()).length
+    await until(async () => (await begun()).length > before, 'one of them is tried')
+    const fromMs = performance.now()
+    assert.equal(await second.stop(), 0)
+    assert.ok(performance.now() - fromMs < PATIENCE_MS, 'the end waits for the one that is tried alone')
+    const last = await fleet.replica('e', options)
+    await until(() => isHandled('order.taken', ids), 'all are handled')
+    await until(async () => (await fleet.unfinished('order.taken')) === 0, 'all are acknowledged')
+    assert.deepEqual(await letters(last, 'order.taken'), [])
   })
 })
