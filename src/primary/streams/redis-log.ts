@@ -106,6 +106,7 @@ export class RedisLog {
       letters: this.driver.deadLetters,
       replica,
       consumer,
+      isOurs: () => this.#lock.isHeld,
       onHandled: ({ group, id }) => this.#gate.finished(group, id),
       onConfirmed: (group, entries) => {
         for (const { id } of entries) this.#gate.finished(group, id)
@@ -139,7 +140,7 @@ export class RedisLog {
       consumer,
       flush: this.#settlements.flush,
       take: (group, entry) => this.#deliveries.take(group, entry),
-      claimOwn: (group) => this.#claimOwn(group),
+      claimOwn: (group) => this.#claims.claimOwn(group),
       onChange: () => this.#watch.changed(),
       log,
     })
@@ -198,7 +199,7 @@ export class RedisLog {
 
   #refused(error: unknown): void {
     const fault = messageOf(error)
-    if (isAway(error) || fault === this.#refusal) return
+    if (isUnanswered(error) || fault === this.#refusal) return
     this.#refusal = fault
     this.#options.log('ERROR', `The event streams cannot be used: ${fault}. Trying again until it works.`)
   }
@@ -296,13 +297,13 @@ export class RedisLog {
     const attempt = async (): Promise<void> => {
       if (!isCreated) await this.#create(group)
       isCreated = true
-      if (isWanted()) await this.#claimOwn(group)
+      if (isWanted()) await this.#claims.claimOwn(group)
     }
     await retryWhile(isWanted, attempt, {
       pauseMs: RETRY_MS,
       onFault: (fault) => {
         // A store that does not answer has not refused.
-        if (!isAway(fault)) this.#opening.set(group, `${group.stream}: ${messageOf(fault)}`)
+        if (!isUnanswered(fault)) this.#opening.set(group, `${group.stream}: ${messageOf(fault)}`)
       },
     })
     this.#opening.delete(group)
@@ -316,10 +317,6 @@ export class RedisLog {
     if (isBroadcast) await this.#redis.command('xgroup', ['DESTROY', stream, name]).catch(() => {})
     await ensureGroup(this.#redis, stream, name, '$')
     if (!isBroadcast) await markGroupsSeen(this.#redis, [{ stream, group: name }])
-  }
-
-  async #claimOwn(group: StreamGroup): Promise<void> {
-    await this.#claims.claimOwn(group)
   }
 
   /** Its last subscriber here has left. */
@@ -404,4 +401,4 @@ export class RedisLog {
 }
 
 const isTaken = (error: unknown): boolean => error instanceof HeddleError && error.code === 'REPLICA_ID_TAKEN'
-const isAway = (error: unknown): boolean => error instanceof HeddleError && error.code === 'KV_UNAVAILABLE'
+const isUnanswered = (error: unknown): boolean => error instanceof HeddleError && error.code === 'KV_UNAVAILABLE'

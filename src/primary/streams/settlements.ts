@@ -35,6 +35,8 @@ interface StreamSettlementsOptions {
   replica: string
   /** The consumer of this process. */
   consumer: string
+  /** False when this process does not have its name: entries under it belong to another process. */
+  isOurs: () => boolean
   /** Told of an entry that was handled: its acknowledgement goes out before that of any entry that is begun from now on. */
   onHandled: (entry: TakenEntry) => void
   /** Told of entries that the store knows to be done. */
@@ -99,7 +101,7 @@ export class StreamSettlements implements Settlements {
 
   release(entry: TakenEntry): void {
     const { group, id } = entry
-    if (!group.remove(entry)) return
+    if (!group.remove(entry) || !this.#options.isOurs()) return
     this.releaseAll(group, [id]).catch(() => {
       // Then it is claimed when its idle time is over.
     })

@@ -1,8 +1,12 @@
 import assert from 'node:assert/strict'
+import { StreamDeadLetters } from '../../../src/primary/streams/dead-letters.ts'
+import { StreamSettlements } from '../../../src/primary/streams/settlements.ts'
+import { StreamGroup, TakenEntry } from '../../../src/primary/streams/stream-group.ts'
 import { ensureGroup } from '../../../src/runtime/streams/consumers.ts'
 import { streamOf } from '../../../src/runtime/streams/keys.ts'
 import { SCRIPTS } from '../../../src/runtime/streams/scripts.ts'
 import type { RedisClient } from '../../../src/stores/redis/client.ts'
+import { until } from '../../support/until.ts'
 import { addNumbers, deliver, pendingOf, testOnStreams } from './fixture.ts'
 
 const STREAM = streamOf('order.paid')
@@ -44,5 +48,43 @@ testOnStreams(
     assert.deepEqual(await move(redis, 'a:hub', DAY_MS), ids.slice(5))
     assert.equal(await claimed(), 1295)
     assert.ok((await pendingOf(redis, STREAM, 'g')).every(({ deliveries }) => deliveries === 0))
+  },
+)
+
+testOnStreams(
+  'a process that has lost its name gives nothing back that the next one of this name has',
+  async ({ redis }) => {
+    await ensureGroup(redis, STREAM, 'g', '$')
+    await addNumbers(redis, STREAM, 2)
+    const ids = await deliver(redis, STREAM, 'g', 'a:hub', 2)
+    let isOurs = false
+    const settlements = new StreamSettlements({
+      redis,
+      letters: new StreamDeadLetters(redis, { onCut: () => assert.fail() }),
+      replica: 'a',
+      consumer: 'a:hub',
+      isOurs: () => isOurs,
+      onHandled: () => {},
+      onConfirmed: () => {},
+      log: () => {},
+    })
+    const group = new StreamGroup({
+      event: 'order.paid',
+      stream: STREAM,
+      name: 'g',
+      subscriber: 'g',
+      isBroadcast: false,
+    })
+    const entries = ids.map((id) => new TakenEntry(group, id, 1, settlements))
+    for (const entry of entries) group.add(entry)
+    settlements.release(entries[0]!)
+    isOurs = true
+    settlements.release(entries[1]!)
+    const givenBack = async () => (await pendingOf(redis, STREAM, 'g')).filter(({ idleMs }) => idleMs >= DAY_MS)
+    const [entry, ...more] = await until(async () => {
+      const found = await givenBack()
+      return found.length > 0 ? found : null
+    }, 'the second is given back')
+    assert.deepEqual([entry!.id, more, group.size], [ids[1], [], 0])
   },
 )
