@@ -13,7 +13,7 @@ const BATCH_MAX = 128
 /** A process with so many entries reads few at a time: the rest is for others. */
 const MANY = 512
 
-/** What an entry does when it is done. */
+/** Told what becomes of an entry. */
 export interface Settlements {
   /** It was handled, or is to be forgotten. */
   acknowledge(entry: TakenEntry): void

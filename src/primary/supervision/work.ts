@@ -59,7 +59,7 @@ export function namedWork(
 ): NamedWork | undefined {
   if (kind === STEP_REQUEST) return routeOf(subject)
   if (kind === STEP_JOB) return lane?.jobs[subject]
-  return isEvent(kind) ? lane?.subscriptions[subject] : undefined
+  return kind === STEP_EVENT ? lane?.subscriptions[subject] : undefined
 }
 
 /** Tells the handler whose work a step of the lane is; null where `namedWork` has no name. */
@@ -76,17 +76,15 @@ export function originsIn(lane: Lane, routing: Routing): (step: RawStep) => Orig
   }
 }
 
-const isEvent = (kind: number): boolean => kind === STEP_EVENT
-
 export function kindOf({ kind }: RawStep): FlightStep['kind'] {
   if (kind === STEP_REQUEST) return 'request'
   if (kind === STEP_JOB) return 'job'
-  return isEvent(kind) ? 'event' : 'call'
+  return kind === STEP_EVENT ? 'event' : 'call'
 }
 
 export function idOf({ kind, id }: RawStep): string | null {
   if (id === '') return null
-  return isEvent(kind) ? `evt_${id}` : id
+  return kind === STEP_EVENT ? `evt_${id}` : id
 }
 
 /** A step that is no call and has not ended. @param nowMs since the epoch */

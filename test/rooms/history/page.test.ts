@@ -33,7 +33,7 @@ const copiedBy = async (page: Page, copy: () => Promise<void>): Promise<string> 
   await page.evaluate("navigator.clipboard.writeText('')")
   await copy()
   const text = () => page.evaluate<string>('navigator.clipboard.readText()')
-  await until(async () => (await text()) !== '', 'it is copied', 30_000)
+  await until(async () => (await text()) !== '', 'it is copied')
   return text()
 }
 const idOf = (page: Page) => new URL(page.url()).pathname.split('/').at(-1)!
@@ -188,7 +188,7 @@ test('the page of requests, in a real browser', async (t) => {
     await service.fetch('/orders', { method: 'POST', headers, body: JSON.stringify(pay) })
     await search(page, 'a secret loom')
     // The list of the search before has others of this path.
-    await until(async () => (await page.locator('.request-row').count()) === 1, 'it alone is found', 30_000)
+    await until(async () => (await page.locator('.request-row').count()) === 1, 'it alone is found')
     await choose(page, 'POST')
     await isShown(page, '.payload', 'a secret loom')
     const sent = async () => (await service.json('/system/requests?text=a secret loom')).body.length
