@@ -56,8 +56,8 @@ export interface SubscribeOptions {
   concurrency?: number
   /**
    * What becomes of the events that follow a dead letter with the same `key`. With `'skip'` they go on. With `'park'` they wait for it: when it is
-   * deleted they go on; when it is replayed it is handled first, then they in their order; when it fails again they go on waiting. Not over Redis
-   * Streams, and not with `broadcast`. Default `'skip'`.
+   * deleted they go on; when it is replayed it is handled first, then they in their order; when it fails again they go on waiting. Not with
+   * `broadcast`. Default `'skip'`.
    */
   onDead?: 'skip' | 'park'
   /**
@@ -138,7 +138,7 @@ export interface EventBus {
   /**
    * Gives a dead letter another payload, which its replay delivers. The original is kept beside it.
    * @returns false when there is no such dead letter
-   * @throws EVENT_CONTRACT, EVENT_PAYLOAD_INVALID, EVENT_PAYLOAD_TOO_LARGE; EVENT_OPTIONS_INVALID over Redis Streams
+   * @throws EVENT_CONTRACT, EVENT_PAYLOAD_INVALID, EVENT_PAYLOAD_TOO_LARGE
    */
   editDeadLetter(id: string, payload: Payload): Promise<boolean>
   /** False when there is no such dead letter. */

@@ -14,7 +14,7 @@ export interface DeadLetters {
   list(wanted: DeadLetterPage): Awaitable<DeadLetter[]>
   /** Makes it an event again, for its subscriber alone. False when there is no such dead letter, or nobody to take it. */
   replay(id: string): Awaitable<boolean>
-  /** @param json the new payload. @param keys its keys. @throws EVENT_OPTIONS_INVALID where dead letters cannot be edited */
+  /** @param json the new payload. @param keys its keys. */
   edit(id: string, json: string, keys: string): Awaitable<boolean>
   /** What waits for it goes on. */
   delete(id: string): Awaitable<boolean>

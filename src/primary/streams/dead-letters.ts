@@ -1,9 +1,21 @@
-import type { DeadLetter, DeadLetterPage } from '../../contracts/event-bus.ts'
+// The dead letters of all replicas, in the store.
+import type { DeadLetter, DeadLetterPage, LetterReplay } from '../../contracts/event-bus.ts'
 import type { BlackBox } from '../../contracts/registry.ts'
 import { isPlainObject } from '../../core/collections/plain-object.ts'
-import { HeddleError } from '../../core/errors/catalogue.ts'
 import { cutText } from '../../core/errors/description.ts'
-import { DEAD_STREAM, EVENT_PREFIX } from '../../runtime/streams/keys.ts'
+import { splitKeys } from '../../runtime/events/publication.ts'
+import {
+  ASIDE_PREFIX,
+  compareEntryIds,
+  DEAD_STREAM,
+  EDITED,
+  placeIn,
+  placeOf,
+  placesOf,
+  REPLAYS,
+  REPLAYS_MAX,
+  streamOf,
+} from '../../runtime/streams/keys.ts'
 import { SCRIPTS } from '../../runtime/streams/scripts.ts'
 import type { RedisArgument, RedisClient } from '../../stores/redis/client.ts'
 import {
@@ -12,8 +24,9 @@ import {
   type DeadLetters,
   LetterPage,
 } from '../events/dead-letters.ts'
+import { freePlace } from './places.ts'
 
-/** Letters that are kept, approximately; then the oldest are dropped. */
+/** Letters that are kept; then the oldest are dropped. */
 export const DEAD_LETTERS_STREAM_MAX = 10_000
 /** Letters that are read in one step: each may have a MiB. */
 const STEP = 50
@@ -41,6 +54,10 @@ export interface FailedEntry {
   readonly stream: string
   readonly group: string
   readonly entryId: string
+  /** The key that the letter holds up; null: none. */
+  readonly key: string | null
+  /** Entry id of the letter whose replay it was. */
+  readonly letter: string | null
 }
 
 interface Options {
@@ -75,48 +92,105 @@ export class StreamDeadLetters implements DeadLetters {
     const fields = ['e', letter.envelope, 'p', letter.payload, 'event', letter.event, 'group', letter.group]
     fields.push('subscriber', letter.subscriber, 'error', letter.error, 'attempts', letter.attempts)
     if (letter.blackBox !== null) fields.push('black_box', JSON.stringify(letter.blackBox))
-    const [entryId, cut] = await this.#redis.run<[string, number]>(
+    const place = entry === undefined || entry.key === null ? '' : placeOf(entry.group, entry.key)
+    if (place !== '') fields.push('k', place)
+    const [entryId, dropped] = await this.#redis.run<[string, number]>(
       SCRIPTS.addDeadLetter,
-      [DEAD_STREAM, entry?.stream ?? DEAD_STREAM],
-      [max, maxBytes, entry?.group ?? '', entry?.entryId ?? '', ...fields],
+      [DEAD_STREAM, entry?.stream ?? DEAD_STREAM, placesOf(letter.event), EDITED, REPLAYS],
+      [
+        max,
+        maxBytes,
+        entry?.group ?? '',
+        entry?.entryId ?? '',
+        entry?.letter ?? '',
+        REPLAYS_MAX,
+        place,
+        letter.error,
+        ...fields,
+      ],
     )
-    if (cut > 0) this.#options.onCut(cut)
+    if (dropped > 0) this.#options.onCut(dropped)
     return entryId === '' ? null : idOf(entryId)
   }
 
   async list(wanted: DeadLetterPage = {}): Promise<DeadLetter[]> {
-    // A replayed letter is an entry of its event's stream, and nobody is told what becomes of it.
-    if (wanted.replayed) return []
     const page = new LetterPage(wanted)
     const before = wanted.before === undefined ? null : entryIdOf(wanted.before)
     if (wanted.before !== undefined && before === null) return []
+    if (wanted.replayed) {
+      const replayed = await this.#replayed()
+      page.add(replayed.filter(({ id }) => before === null || compareEntryIds(entryIdOf(id)!, before) < 0))
+      return page.oldestFirst()
+    }
     let from = before === null ? '+' : `(${before}`
     for (;;) {
-      const limits = [from, STEP, DEAD_LETTERS_PAGE_BYTES]
-      const replies = await this.#redis.run<Reply[]>(SCRIPTS.listDeadLetters, [DEAD_STREAM], limits)
-      const isFull = page.add(replies.flatMap((reply) => listed(reply) ?? []))
+      const limits = [from, STEP, DEAD_LETTERS_PAGE_BYTES, ASIDE_PREFIX]
+      const replies = await this.#redis.run<Reply[]>(SCRIPTS.listDeadLetters, [DEAD_STREAM, EDITED], limits)
+      const isFull = page.add(replies.flatMap(([entryId, fields]) => listed(entryId, fieldsOf(fields)) ?? []))
       if (isFull || replies.length === 0) return page.oldestFirst()
       from = `(${replies.at(-1)![0]}`
     }
   }
 
-  edit(): never {
-    throw new HeddleError(
-      'EVENT_OPTIONS_INVALID',
-      'Over Redis Streams a dead letter cannot be edited: publish the corrected event, and delete the letter',
-    )
+  /** @returns the youngest letter first */
+  async #replayed(): Promise<DeadLetter[]> {
+    const outcomes = new Map<string, Partial<LetterReplay>>()
+    const letters: DeadLetter[] = []
+    // What became of a letter is told after the letter.
+    for (const [told, list] of await this.#redis.command<Reply[]>('xrevrange', [REPLAYS, '+', '-'])) {
+      const { id = '', outcome, error, letter, ...fields } = fieldsOf(list)
+      if (outcome === 'done') outcomes.set(id, { outcome })
+      else if (outcome === 'failed') {
+        outcomes.set(id, { outcome, error: cutText(error ?? '', LISTED_ERROR_MAX_LENGTH), letter: idOf(letter ?? '') })
+      } else {
+        const shown = listed(id, { ...fields, error })
+        const at = new Date(atMsOf(told)).toISOString()
+        if (shown !== null) letters.push({ ...shown, replay: { at, outcome: 'running', ...outcomes.get(id) } })
+      }
+    }
+    return letters.sort((a, b) => compareEntryIds(entryIdOf(b.id)!, entryIdOf(a.id)!))
   }
 
+  async edit(id: string, json: string, keys: string): Promise<boolean> {
+    const letter = await this.#letter(id)
+    const envelope = objectIn(letter?.fields.e)
+    if (letter === null || envelope === null) return false
+    const edited = JSON.stringify({ ...envelope, payload_keys: splitKeys(keys) })
+    const args = [letter.entryId, edited, json]
+    return (await this.#redis.run<number>(SCRIPTS.editDeadLetter, [DEAD_STREAM, EDITED], args)) === 1
+  }
+
+  /** What waits for it goes on. */
   async delete(id: string): Promise<boolean> {
-    const entryId = entryIdOf(id)
-    return entryId !== null && (await this.#redis.command<number>('xdel', [DEAD_STREAM, entryId])) === 1
+    const letter = await this.#letter(id)
+    if (letter === null) return false
+    const { entryId, fields } = letter
+    const place = placeIn(fields.k)
+    const isDeleted =
+      fields.event === undefined || place === null
+        ? (await this.#redis.command<number>('xdel', [DEAD_STREAM, entryId])) === 1
+        : await freePlace(this.#redis, { event: fields.event, ...place, holder: `L${entryId}`, letter: entryId })
+    // Should this fail, it takes a little memory.
+    await this.#redis.command('hdel', [EDITED, `e${entryId}`, `p${entryId}`]).catch(() => {})
+    return isDeleted
   }
 
   /** Moves a letter back into the stream of its event, for its group alone. False when there is no such letter, or no such group any more. */
   async replay(id: string): Promise<boolean> {
+    const letter = await this.#letter(id)
+    if (letter === null) return false
+    const { entryId, fields } = letter
+    const { event, group } = fields
+    if (event === undefined || group === undefined) return false
+    const keys = [DEAD_STREAM, streamOf(event), placesOf(event), EDITED, REPLAYS]
+    return (await this.#redis.run<number>(SCRIPTS.replayDeadLetter, keys, [entryId, group, REPLAYS_MAX])) === 1
+  }
+
+  async #letter(id: string): Promise<{ entryId: string; fields: Fields } | null> {
     const entryId = entryIdOf(id)
-    if (entryId === null) return false
-    return (await this.#redis.run<number>(SCRIPTS.replayDeadLetter, [DEAD_STREAM], [entryId, EVENT_PREFIX])) === 1
+    if (entryId === null) return null
+    const [entry] = await this.#redis.command<Reply[]>('xrange', [DEAD_STREAM, entryId, entryId])
+    return entry === undefined ? null : { entryId, fields: fieldsOf(entry[1]) }
   }
 }
 
@@ -127,33 +201,41 @@ function entryIdOf(id: string): string | null {
 }
 
 /** An entry's id begins with the server's time. */
-const atMsOf = ([entryId]: Reply): number => Number(entryId.split('-')[0])
+const atMsOf = (entryId: string): number => Number(entryId.split('-')[0])
 
-function fieldsOf([, list]: Reply): Record<string, string | undefined> {
+type Fields = Readonly<Record<string, string | undefined>>
+
+function fieldsOf(list: readonly string[]): Fields {
   const fields: Record<string, string> = Object.create(null)
   for (let at = 0; at + 1 < list.length; at += 2) fields[list[at]!] = list[at + 1]!
   return fields
 }
 
 /** Null for an entry that is no letter. */
-function listed(reply: Reply): DeadLetter | null {
-  const { e, event, subscriber, error, attempts = '', black_box } = fieldsOf(reply)
+function listed(entryId: string, fields: Fields): DeadLetter | null {
+  const { e, edited, event, subscriber, error, attempts = '', black_box, k, waiting } = fields
   const envelope = objectIn(e)
-  if (entryIdOf(idOf(reply[0])) === null || envelope === null || !/^\d{1,9}$/.test(attempts)) return null
+  if (entryIdOf(idOf(entryId)) === null || envelope === null || !/^\d{1,9}$/.test(attempts)) return null
   if (event === undefined || subscriber === undefined || error === undefined) return null
   const { id, payload_keys, request_id } = envelope
   if (typeof id !== 'string' || !Array.isArray(payload_keys)) return null
+  const keys = payload_keys.map(String)
+  const editedKeys = objectIn(edited)?.payload_keys
   const blackBox = objectIn(black_box)
+  const place = placeIn(k)
   return {
-    id: idOf(reply[0]),
+    id: idOf(entryId),
     event,
     event_id: id,
     subscriber,
     error: cutText(error, LISTED_ERROR_MAX_LENGTH),
     attempts: Number(attempts),
     ...(blackBox === null ? {} : { black_box: { ...(blackBox as unknown as BlackBox), steps: [] } }),
-    payload_keys: payload_keys.map(String),
-    timestamp: new Date(atMsOf(reply)).toISOString(),
+    ...(place === null ? {} : { parked: true }),
+    ...(place === null || waiting === undefined ? {} : { key: place.key, waiting: Number(waiting) }),
+    ...(Array.isArray(editedKeys) ? { original_keys: keys } : {}),
+    payload_keys: Array.isArray(editedKeys) ? editedKeys.map(String) : keys,
+    timestamp: new Date(atMsOf(entryId)).toISOString(),
     request_id: typeof request_id === 'string' ? request_id : null,
   }
 }

@@ -17,6 +17,7 @@ import type { Hub } from '../events/hub.ts'
 import { StreamClaims } from './claims.ts'
 import { DelayedEvents } from './delayed.ts'
 import { KeyGate } from './key-gate.ts'
+import { StreamPlaces } from './places.ts'
 import { StreamRecords } from './records.ts'
 import { ReplicaLock } from './replica-lock.ts'
 import { StreamSettlements } from './settlements.ts'
@@ -57,6 +58,7 @@ export class RedisLog {
   readonly #records: StreamRecords
   readonly #delayed: DelayedEvents
   readonly #gate: KeyGate
+  readonly #places: StreamPlaces
   readonly #settlements: StreamSettlements
   readonly #deliveries: StreamDeliveries
   readonly #claims: StreamClaims
@@ -101,6 +103,7 @@ export class RedisLog {
 
     // ── reading ──
     this.#gate = new KeyGate((stream, group, ids) => isAcknowledged(redis, stream, group, ids))
+    this.#places = new StreamPlaces({ redis, events: () => [...this.#groups.values()].map(({ event }) => event) })
     this.#settlements = new StreamSettlements({
       redis,
       letters: this.driver.deadLetters,
@@ -120,6 +123,8 @@ export class RedisLog {
       replica,
       settlements: this.#settlements,
       gate: this.#gate,
+      places: this.#places,
+      mayBegin: this.#mayBegin,
       received: (frame) => this.#records.received(frame),
     })
     this.#claims = new StreamClaims({
@@ -210,6 +215,7 @@ export class RedisLog {
     this.#watch.start()
     this.#delayed.start()
     this.#claims.start()
+    this.#places.start()
     this.#trimmer.start()
     this.#options.hub.onTopology = () => this.#topologyChanged()
     this.#follow()
@@ -376,7 +382,7 @@ export class RedisLog {
     this.#isStopping = true
     clearInterval(this.#timer)
     this.#claims.close()
-    await Promise.all([this.#delayed.stop(), this.#trimmer.stop()])
+    await Promise.all([this.#delayed.stop(), this.#places.stop(), this.#trimmer.stop()])
     if (this.#redis.isReady) {
       try {
         await this.#release()

@@ -11,6 +11,7 @@ import type { RedisClient } from '../../stores/redis/client.ts'
 import { textOf } from '../../transport/frames/event-frame.ts'
 import type { Delivery, FailedDelivery, Share } from '../events/consumer.ts'
 import type { StreamDeadLetters } from './dead-letters.ts'
+import { freePlace } from './places.ts'
 import type { Settlements, StreamGroup, TakenEntry } from './stream-group.ts'
 
 /** An acknowledgement waits so long for others and for the next read, so that they are sent together; milliseconds. */
@@ -61,10 +62,34 @@ export class StreamSettlements implements Settlements {
 
   acknowledge(entry: TakenEntry): void {
     this.open++
+    if (entry.isFirst || entry.letter !== null) void this.#sendAlone(entry)
+    else this.#gather(entry)
+    this.#options.onHandled(entry)
+  }
+
+  #gather(entry: TakenEntry): void {
     entry.group.acknowledged.push(entry)
     this.#due.add(entry.group)
     this.#timer ??= setTimeout(this.flush, GATHER_MS)
-    this.#options.onHandled(entry)
+  }
+
+  /** What waits for it goes on, and whoever has replayed a letter learns what became of it. */
+  async #sendAlone(entry: TakenEntry): Promise<void> {
+    const { group, id, isFirst, letter } = entry
+    const freed = { event: group.event, group: group.name, key: isFirst ? entry.key : null, holder: `E${id}` }
+    await retryWhile(
+      () => !this.#isClosed,
+      () => freePlace(this.#options.redis, { ...freed, entry: id, replayed: letter }),
+      { pauseMs: RETRY_MS },
+    )
+    this.open--
+    this.#confirmed(group, [entry])
+  }
+
+  /** The store has acknowledged it: it waits behind a dead letter. */
+  setAside(entry: TakenEntry): void {
+    this.#confirmed(entry.group, [entry])
+    entry.over()
   }
 
   /** Sends the acknowledgements that have gathered: another command goes out now. */
@@ -154,7 +179,7 @@ export class StreamSettlements implements Settlements {
 
   storeDeadLetter(entry: TakenEntry, letter: FailedDelivery): Promise<void> {
     const { event, subscriber, error, attempts, blackBox } = letter
-    const [, envelope] = encodeEntry({ ...event, trace: event.producer }, this.#options.replica, null)
+    const [, envelope] = encodeEntry({ ...event, key: entry.key, trace: event.producer }, this.#options.replica, null)
     return this.#store(entry, {
       envelope: envelope!,
       payload: textOf(event),
@@ -191,7 +216,9 @@ export class StreamSettlements implements Settlements {
   /** Tries until the store has the letter. When this process ends before, the entry is still pending and is delivered again. */
   async #store(entry: TakenEntry, letter: Parameters<StreamDeadLetters['add']>[0]): Promise<void> {
     const { group, id } = entry
-    const place = group.isBroadcast ? undefined : { stream: group.stream, group: group.name, entryId: id }
+    const place = group.isBroadcast
+      ? undefined
+      : { stream: group.stream, group: group.name, entryId: id, key: entry.key, letter: entry.letter }
     this.open++
     await retryWhile(
       () => !this.#isClosed,

@@ -1,5 +1,6 @@
 // Makes an event of each entry that this process has, in the order of its key, and gives it to the hub.
 import { decodeEntry, type StreamEvent } from '../../runtime/streams/entry.ts'
+import { retryWhile } from '../../runtime/streams/publisher.ts'
 import type { Entry } from '../../runtime/streams/stream-commands.ts'
 import { reply } from '../../runtime/streams/stream-commands.ts'
 import type { RedisClient } from '../../stores/redis/client.ts'
@@ -7,8 +8,12 @@ import { asBytes, type EventFrame } from '../../transport/frames/event-frame.ts'
 import { hubEventOf, type Requester, type Share } from '../events/consumer.ts'
 import type { Hub } from '../events/hub.ts'
 import type { KeyGate } from './key-gate.ts'
+import type { StreamPlaces } from './places.ts'
 import { FIRST_ATTEMPT, type StreamSettlements } from './settlements.ts'
 import { type StreamGroup, TakenEntry } from './stream-group.ts'
+
+/** Before the store is asked again whether an entry may begin, milliseconds. */
+const RETRY_MS = 250
 
 /** What is known of an entry that another consumer had before. */
 export interface ClaimedShare extends Omit<Share, 'group' | 'instance'> {
@@ -27,6 +32,9 @@ interface StreamDeliveriesOptions {
   replica: string
   settlements: StreamSettlements
   gate: KeyGate
+  places: StreamPlaces
+  /** False when this process begins nothing any more. */
+  mayBegin: () => boolean
   /** Told of each event that another replica has published. */
   received: (frame: EventFrame) => void
 }
@@ -48,12 +56,29 @@ export class StreamDeliveries {
     if (typeof event === 'string') return void settlements.storeMalformed(entry, fields, event)
     if (event.onlyGroup !== null && event.onlyGroup !== group.name) return settlements.acknowledge(entry)
     if (event.replica !== replica) received(event.frame)
-    const begin = (): void => {
+    entry.letter = event.letter
+    if (group.consumer?.parks === true && !group.isBroadcast) entry.key = event.key
+    const deliver = (): void => {
       if (claimed?.turn === undefined) this.#deliver(entry, event, claimed)
       else claimed.turn(entry, (share) => this.#deliver(entry, event, share))
     }
+    const { key } = entry
+    const begin = key === null ? deliver : () => void this.#admit(entry, key, deliver)
     if (event.after === null) begin()
     else gate.wait(entry, event.after, begin)
+  }
+
+  /** Begins, or waits in the store behind a dead letter of its key. */
+  async #admit(entry: TakenEntry, key: string, begin: () => void): Promise<void> {
+    const { places, settlements, mayBegin } = this.#options
+    let isAdmitted: boolean | null = null
+    const ask = async (): Promise<void> => {
+      isAdmitted = await places.admit(entry, key)
+    }
+    await retryWhile(mayBegin, ask, { pauseMs: RETRY_MS })
+    if (isAdmitted === true) begin()
+    else if (isAdmitted === false) settlements.setAside(entry)
+    else settlements.release(entry)
   }
 
   #deliver(entry: TakenEntry, { frame, expiresMs, replyTo }: StreamEvent, claimed: ClaimedShare | null): void {

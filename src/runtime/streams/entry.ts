@@ -11,6 +11,7 @@ const { parse: parseJson, stringify: toJson } = JSON
  *   e  the envelope, JSON
  *   p  the payload, JSON
  *   o  the only group that handles it (a replay); every other group acknowledges it at once
+ *   h  entry id of the dead letter whose replay it is
  *   a  entry id of the event before it with the same ordering key; what is none, or not before it, orders nothing
  *   r  where a reply goes: `<channel> <number>`
  */
@@ -42,6 +43,10 @@ export interface StreamEvent {
   expiresMs: number
   replica: string
   onlyGroup: string | null
+  /** Ordering key. The hub does not see it: the order is kept before. */
+  key: string | null
+  /** Entry id of the dead letter whose replay it is. */
+  letter: string | null
   after: string | null
   replyTo: string | null
 }
@@ -90,6 +95,7 @@ export function decodeEntry(event: string, entryId: string, fields: readonly str
   let envelopeText: string | undefined
   let payload: string | undefined
   let onlyGroup: string | null = null
+  let letter: string | null = null
   let after: string | null = null
   let replyTo: string | null = null
   for (let n = 0; n + 1 < fields.length; n += 2) {
@@ -103,6 +109,9 @@ export function decodeEntry(event: string, entryId: string, fields: readonly str
         break
       case 'o':
         onlyGroup = value
+        break
+      case 'h':
+        letter = ENTRY_ID.test(value) ? value : null
         break
       case 'a':
         after = isBefore(value, entryId) ? value : null
@@ -144,6 +153,8 @@ export function decodeEntry(event: string, entryId: string, fields: readonly str
     expiresMs: typeof envelope.expires === 'number' ? envelope.expires : 0,
     replica: typeof envelope.replica === 'string' ? envelope.replica : '',
     onlyGroup,
+    key: textOrNull(envelope.key),
+    letter,
     after,
     replyTo,
   }

@@ -20,9 +20,12 @@ export const SCRIPTS = {
   markGroupsSeen: script('mark-groups-seen-1'),
   retireGroups: script('retire-groups-2'),
   destroyBroadcast: script('destroy-broadcast-2'),
-  addDeadLetter: script('add-dead-letter-2'),
-  listDeadLetters: script('list-dead-letters-1'),
-  replayDeadLetter: script('replay-dead-letter-1'),
+  addDeadLetter: script('add-dead-letter-5'),
+  listDeadLetters: script('list-dead-letters-2'),
+  editDeadLetter: script('edit-dead-letter-2'),
+  replayDeadLetter: script('replay-dead-letter-5'),
+  admit: script('admit-3'),
+  freePlace: script('free-place-5'),
 } as const
 
 /** For `openRedis`: a connection that has loaded them sends only their hashes. */

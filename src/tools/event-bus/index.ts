@@ -5,7 +5,6 @@ import type { BusTransport, DeadLetterFilter, EventBus, Subscriber, TopologyEntr
 import type { Payload, PublishOptions } from '../../contracts/events.ts'
 import type { Tool, ToolRuntime } from '../../contracts/tool.ts'
 import type { CallDetails, SpanAttributes } from '../../contracts/tracing.ts'
-import { HeddleError } from '../../core/errors/catalogue.ts'
 import { callerPlace } from '../../core/errors/places.ts'
 import { checkPayload, type EventContract, loadEventContracts, snapshotOf } from '../../core/schemas/event-contracts.ts'
 import {
@@ -136,7 +135,6 @@ export default class EventBusTool implements Tool {
         checkEventName(event)
         checkFunction('handler', handler)
         const checked = checkSubscribeOptions(options)
-        if (checked.onDead === 'park') this.#checkParking(event)
         this.#warnOfSubscriber(event, owner.name)
         return bus.subscribe({ owner, event, handler: handler as Subscriber, options: checked })
       },
@@ -165,15 +163,6 @@ export default class EventBusTool implements Tool {
       },
       deleteDeadLetter: (id) => bus.deleteDeadLetter(id),
     }
-  }
-
-  /** @throws EVENT_OPTIONS_INVALID */
-  #checkParking(event: string): void {
-    if (this.#runtime.settings.eventBusDriver !== 'keyvalue_streams') return
-    throw new HeddleError(
-      'EVENT_OPTIONS_INVALID',
-      `onDead: 'park' of ${event} needs EVENT_BUS_DRIVER=database or in_process: over Redis Streams the replicas share no order of a key behind a letter`,
-    )
   }
 
   /** Publishes a payload that fits its contract; at once, unless the schema is asynchronous. @throws EVENT_CONTRACT */

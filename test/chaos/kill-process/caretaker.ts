@@ -19,15 +19,12 @@ export class Caretaker {
   /** Events whose dead letters it has asked to be deleted. */
   readonly deleted = new Set<string>()
   readonly healed = { edited: 0, deleted: 0 }
-  readonly #mayEdit: boolean
   readonly #service: Poster
   readonly #random: Random
   /** Dead letter → what is to become of it: one that is to be edited is not deleted, since it may be an event again. */
   readonly #plans = new Map<string, 'edit' | 'delete'>()
 
-  /** @param mayEdit false where a dead letter cannot be edited */
-  constructor(service: Poster, random: Random, mayEdit: boolean) {
-    this.#mayEdit = mayEdit
+  constructor(service: Poster, random: Random) {
     this.#service = service
     this.#random = random
   }
@@ -51,7 +48,7 @@ export class Caretaker {
   }
 
   async #heal({ id, event_id: event, request_id: request }: Letter): Promise<void> {
-    const plan = this.#plans.get(event) ?? (this.#mayEdit && this.#random(2) === 0 ? 'edit' : 'delete')
+    const plan = this.#plans.get(event) ?? (this.#random(2) === 0 ? 'edit' : 'delete')
     this.#plans.set(event, plan)
     if (plan === 'delete') {
       this.deleted.add(event)

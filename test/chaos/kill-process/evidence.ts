@@ -56,11 +56,12 @@ export const withStreams = (rows: EvidenceSource, { host, port, password }: Redi
     await redis.connect()
     try {
       const streams = (await redis.keys('heddle:event:*')).sort()
-      const [delayed, waiting] = await Promise.all([
+      const [delayed, places, waiting] = await Promise.all([
         redis.zcard('heddle:delayed'),
+        Promise.all(['heddle:places:*', 'heddle:aside:*'].map((keys) => redis.keys(keys))),
         Promise.all(streams.map(async (stream) => ((await isDone(redis, stream)) ? [] : [stream]))),
       ])
-      return [...waiting.flat(), ...(delayed > 0 ? ['heddle:delayed'] : [])]
+      return [...waiting.flat(), ...places.flat(), ...(delayed > 0 ? ['heddle:delayed'] : [])]
     } finally {
       redis.disconnect()
     }

@@ -26,7 +26,7 @@ export async function killProcess(options: ChaosArguments, guard: Owner): Promis
   const site = await makeSite(guard, options)
   const { services, evidence } = site
   const turns = turnsOf(services)
-  const caretaker = new Caretaker(turns, seededRandom(seed), log !== 'redis')
+  const caretaker = new Caretaker(turns, seededRandom(seed))
   const book = new OrderBook()
   const stop = new AbortController()
   guard.after(async () => stop.abort())

@@ -29,7 +29,7 @@ export function runBusContract(
     const heddle = await startHeddle(t, { domains: DOMAINS, lanes: LANES, env })
     await reachesSubscribers(t, heddle)
     await failuresAreKept(t, heddle)
-    await lettersAreManaged(t, heddle, env.EVENT_BUS_DRIVER === 'keyvalue_streams')
+    await lettersAreManaged(t, heddle)
     await keysKeepOrder(t, heddle)
     await lettersHoldTheirKeys(t, heddle)
     await concurrencyIsBounded(t, heddle)

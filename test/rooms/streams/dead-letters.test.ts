@@ -132,7 +132,7 @@ testOnStreams(
     await ensureGroup(redis, STREAM, 'g', '$')
     const [entryId] = await addNumbers(redis, STREAM, 1)
     await deliver(redis, STREAM, 'g', 'c', 1)
-    const entry = { stream: STREAM, group: 'g', entryId: entryId! }
+    const entry = { stream: STREAM, group: 'g', entryId: entryId!, key: null, letter: null }
     const ids = await Promise.all([1, 2, 3].map(() => letters.add(letter(1), entry)))
     assert.deepEqual(ids.slice(1), [null, null])
     assert.deepEqual(
@@ -145,7 +145,7 @@ testOnStreams(
 
 testOnStreams('a letter is stored also when its group is gone', async (store) => {
   const letters = new StreamDeadLetters(store.redis, { onCut: () => assert.fail() })
-  const id = await letters.add(letter(1), { stream: STREAM, group: 'g', entryId: '1-0' })
+  const id = await letters.add(letter(1), { stream: STREAM, group: 'g', entryId: '1-0', key: null, letter: null })
   assert.deepEqual(
     (await letters.list()).map((listed) => listed.id),
     [id],
@@ -173,7 +173,7 @@ testOnStreams(
     assert.equal(entries.length, 500)
     const envelopes = new Set(ids.map((_, n) => letter(n).envelope))
     for (const { fields } of entries) {
-      assert.deepEqual({ ...fields, e: '', p: '' }, { e: '', p: '', o: 'g' })
+      assert.deepEqual({ ...fields, e: '', p: '', h: '' }, { e: '', p: '', o: 'g', h: '' })
       assert.ok(envelopes.delete(fields.e!), 'as it was')
     }
   },

@@ -15,8 +15,8 @@ interface Letter {
 const find = async (heddle: Heddle, page: object): Promise<Letter[]> =>
   (await post(heddle, '/dead-letters/find', page)).letters
 
-/** Many dead letters at a time, and their payloads. @param isOnStreams letters are not edited there, and no outcome is told */
-export async function lettersAreManaged(t: TestContext, heddle: Heddle, isOnStreams: boolean): Promise<void> {
+/** Many dead letters at a time, and their payloads. */
+export async function lettersAreManaged(t: TestContext, heddle: Heddle): Promise<void> {
   const fail = async (tag: string): Promise<string> =>
     (await post(heddle, '/publish', { event: 'failing', payload: { tag, failures: 9 } })).id
   const lettersOf = (ids: string[]) =>
@@ -45,14 +45,11 @@ export async function lettersAreManaged(t: TestContext, heddle: Heddle, isOnStre
       const now = await lettersOf(events)
       return now.filter(({ id }) => letters.some((old) => old.id === id)).length === 1 ? now : undefined
     }, 'two new letters')
-    if (isOnStreams) assert.deepEqual(await find(heddle, { event: 'failing', replayed: true }), [])
-    else {
-      const told = await find(heddle, { ids: letters.map(({ id }) => id), replayed: true })
-      assert.equal(told.length, 2)
-      for (const { event_id, replay } of told) {
-        assert.deepEqual([replay!.outcome, replay!.error], ['failed', 'attempt 3 failed'])
-        assert.equal(replay!.letter, again.find((letter) => letter.event_id === event_id)!.id)
-      }
+    const told = await find(heddle, { ids: letters.map(({ id }) => id), replayed: true })
+    assert.equal(told.length, 2)
+    for (const { event_id, replay } of told) {
+      assert.deepEqual([replay!.outcome, replay!.error], ['failed', 'attempt 3 failed'])
+      assert.equal(replay!.letter, again.find((letter) => letter.event_id === event_id)!.id)
     }
     for (const { id } of again) await heddle.json(`/dead-letters/${id}`, { method: 'DELETE' })
   })
@@ -62,25 +59,22 @@ export async function lettersAreManaged(t: TestContext, heddle: Heddle, isOnStre
     const [letter] = await lettersOf([event])
     const { id } = letter!
     const edit = (payload: unknown) => post(heddle, '/dead-letters/edit', { id, payload })
-    if (isOnStreams) assert.equal((await edit({ tag: 'edited' })).code, 'EVENT_OPTIONS_INVALID')
-    else {
-      assert.equal((await edit([1])).code, 'EVENT_PAYLOAD_INVALID')
-      assert.equal((await edit({ tag: 'edited once' })).done, true)
-      assert.equal((await edit({ tag: 'edited, ü', note: 'n' })).done, true)
-      const [edited] = await find(heddle, { ids: [id] })
-      assert.deepEqual(
-        [edited!.payload_keys, edited!.original_keys],
-        [
-          ['tag', 'note'],
-          ['tag', 'failures'],
-        ],
-      )
-      assert.equal((await post(heddle, '/dead-letters/replay', { ids: [id] })).replayed, 1)
-      await seenOften(heddle, 'failing', 'edited, ü', 1)
-      assert.equal(seen(heddle, 'failing', 'edited, ü')[0]!.event.id, event)
-      const isTold = async () => (await find(heddle, { ids: [id], replayed: true }))[0]?.replay?.outcome === 'done'
-      await until(isTold, 'the outcome')
-    }
+    assert.equal((await edit([1])).code, 'EVENT_PAYLOAD_INVALID')
+    assert.equal((await edit({ tag: 'edited once' })).done, true)
+    assert.equal((await edit({ tag: 'edited, ü', note: 'n' })).done, true)
+    const [edited] = await find(heddle, { ids: [id] })
+    assert.deepEqual(
+      [edited!.payload_keys, edited!.original_keys],
+      [
+        ['tag', 'note'],
+        ['tag', 'failures'],
+      ],
+    )
+    assert.equal((await post(heddle, '/dead-letters/replay', { ids: [id] })).replayed, 1)
+    await seenOften(heddle, 'failing', 'edited, ü', 1)
+    assert.equal(seen(heddle, 'failing', 'edited, ü')[0]!.event.id, event)
+    const isTold = async () => (await find(heddle, { ids: [id], replayed: true }))[0]?.replay?.outcome === 'done'
+    await until(isTold, 'the outcome')
     await heddle.json(`/dead-letters/${id}`, { method: 'DELETE' })
     assert.equal((await post(heddle, '/dead-letters/edit', { id, payload: {} })).done, false)
   })

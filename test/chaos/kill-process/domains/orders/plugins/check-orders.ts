@@ -1,19 +1,14 @@
 import { type EventMeta, Plugin, type Tools, Unrecoverable } from '#heddle'
 import { noteHandled, type Order, PATIENT } from '../handling.ts'
 
-/** Checks what it is asked to. A bad check holds up its key until somebody has edited or deleted it; over Redis Streams no key waits. */
+/** Checks what it is asked to. A bad check holds up its key until somebody has edited or deleted it. */
 export default class CheckOrders extends Plugin {
   #db
 
   constructor({ db, event_bus }: Tools) {
     super()
     this.#db = db
-    try {
-      event_bus.subscribe('check.asked', this.check, { ...PATIENT, onDead: 'park' })
-    } catch {
-      // Not over Redis Streams.
-      event_bus.subscribe('check.asked', this.check, PATIENT)
-    }
+    event_bus.subscribe('check.asked', this.check, { ...PATIENT, onDead: 'park' })
   }
 
   async check({ is_bad: isBad, ...order }: Order & { is_bad: boolean }, event: EventMeta) {
