@@ -29,12 +29,12 @@ interface EndedTest {
 
 /** Prints what some runs of node:test report as one run: how far it is while it runs, the slowest files, then node:test's own summary. */
 export class Report {
-  /** Files in which a test failed. */
-  readonly failed = new Set<string>()
   readonly #output = new PassThrough({ objectMode: true })
   readonly #printed: Promise<void>
   readonly #counts = new Map<string, number>(COUNTS.map((name) => [name, 0]))
   readonly #costs: Cost[] = []
+  /** What `npm test` has of it, and what it has not. */
+  readonly #tiers = new Map<string, Cost>()
   readonly #startedMs = performance.now()
   readonly #startCpuMs = childCpuMs()
   #cpuMs = this.#startCpuMs
@@ -89,7 +89,9 @@ export class Report {
       cpuMs: between(this.#startCpuMs, childCpuMs()),
     }
     const message = [
-      ...['slowest files (seconds, seconds of processor time):', ...slowest.map(line), line(total)],
+      ...['slowest files (seconds, seconds of processor time):', ...slowest.map(line)],
+      ...(this.#tiers.size > 1 ? [...this.#tiers.values()].map(line) : []),
+      line(total),
       ...notes,
       '',
     ]
@@ -102,7 +104,7 @@ export class Report {
 
   /** Events of the entries themselves come when they happen; those of their tests in the order of the entries. */
   #follow({ type, data }: TestEvent, paths: ReadonlyMap<string, Entry>): void {
-    if (type === 'test:pass' || type === 'test:fail') this.#followShared(type, data, paths)
+    if (type === 'test:pass' || type === 'test:fail') this.#followShared(data, paths)
     if (type !== 'test:dequeue' && type !== 'test:complete') return
     const entry = data.nesting === 0 ? paths.get(resolve(data.name)) : undefined
     if (entry === undefined) return
@@ -118,19 +120,26 @@ export class Report {
       wallMs,
       cpuMs: between(this.#cpuMs, cpuMs),
     })
+    this.#addToTier(tierOf(entry.files), cpuMs)
     this.#cpuMs = cpuMs
     this.#running.delete(name)
     this.#ended++
     if (data.details.passed === true) return
     this.#broken.push(name)
-    if (entry.files.length === 1) this.failed.add(entry.files[0]!)
+  }
+
+  /** Its processes begin before those of the next one: what it takes is the time until the last of them has ended. */
+  #addToTier(what: string, cpuMs: number | null): void {
+    const sofar = this.#tiers.get(what)?.cpuMs ?? 0
+    const own = between(this.#cpuMs, cpuMs)
+    const wallMs = performance.now() - this.#startedMs
+    this.#tiers.set(what, { what, wallMs, cpuMs: own === null ? null : sofar + own })
   }
 
   /** Files that share a process are suites of it, by their paths. */
-  #followShared(type: string, data: EndedTest, paths: ReadonlyMap<string, Entry>): void {
+  #followShared(data: EndedTest, paths: ReadonlyMap<string, Entry>): void {
     const what = data.name
     if (data.nesting !== 0 || ![...paths.values()].some(({ files }) => files.length > 1 && files.includes(what))) return
-    if (type === 'test:fail') this.failed.add(what)
     this.#costs.push({ what, wallMs: data.details.duration_ms, cpuMs: null })
   }
 
@@ -167,6 +176,10 @@ export class Report {
     process.stdout.write(`\r\x1b[K${text.slice(0, process.stdout.columns - 1)}`)
     this.#isStatusShown = true
   }
+}
+
+function tierOf([file]: readonly string[]): string {
+  return file!.startsWith('test/rooms/') ? 'up to the last of the rooms' : 'up to the last of `npm test`'
 }
 
 function shortName({ path }: Entry): string {
