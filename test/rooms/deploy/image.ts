@@ -10,6 +10,9 @@ import { readDockerfile } from './manifests.ts'
 
 const ROOT = fileURLToPath(new URL('../../..', import.meta.url))
 
+/** Whatever its options are: it would take minutes of the network. */
+const INSTALLS = /^npm ci [^&]*/
+
 /** What the Dockerfile makes, in a folder: there need be no engine of containers. */
 export interface Image {
   directory: string
@@ -29,7 +32,7 @@ export interface Running {
 }
 
 /**
- * Carries out the Dockerfile's steps in a temporary folder, without build arguments. `npm ci --omit=dev` is what this checkout has without its
+ * Carries out the Dockerfile's steps in a temporary folder, without build arguments. What `npm ci` installs is what this checkout has without its
  * development packages: the network and the compiler are not what is tested.
  */
 export async function makeImage(t: Pick<ServerOwner, 'after'>): Promise<Image> {
@@ -72,9 +75,9 @@ export async function makeImage(t: Pick<ServerOwner, 'after'>): Promise<Image> {
         for (const source of rest.split(' ').slice(0, -1)) {
           await cp(join(ROOT, source), join(directory, source), { recursive: true })
         }
-      } else if (rest === 'npm ci --omit=dev') await copyProductionPackages(directory)
-      else if (name === 'RUN') {
-        const { exit, output } = start(['sh', '-c', rest], { TOOLS: tools.join(' ') }, {})
+      } else if (name === 'RUN') {
+        if (INSTALLS.test(rest)) await copyProductionPackages(directory)
+        const { exit, output } = start(['sh', '-c', rest.replace(INSTALLS, 'true ')], { TOOLS: tools.join(' ') }, {})
         if ((await exit) !== 0) throw new Error(output.join(''))
       }
     }
