@@ -30,8 +30,10 @@ const endings: (() => Promise<void> | void)[] = []
 
 async function runShort(work: string, packing: Promise<Packed>): Promise<void> {
   const [oldest, ...others] = await Promise.all(lines.map(NodeProgram.provide))
-  // `npm test` has all of it on the Node at hand.
-  const other = [oldest!, ...others].find(({ isAtHand }) => !isAtHand) ?? oldest!
+  // `npm run test:all` has all of it on the Node at hand.
+  const all = [oldest!, ...others]
+  const isOther = ({ isAtHand }: NodeProgram): boolean => !isAtHand
+  const other = all.find(isOther) ?? oldest!
   const tryCore = results.try({ node: other.line, what: 'core' }, async () => {
     const checkout = await Checkout.install(join(work, 'copy'), other)
     await checkout.test(other, SHORT_CORE)
@@ -40,7 +42,7 @@ async function runShort(work: string, packing: Promise<Packed>): Promise<void> {
   const shop = await MadeShop.make(join(work, 'shop'), first, oldest!)
   await tryCore
   // Two at a time: the machine that this is for has two cores.
-  const waiting = [oldest!, ...others]
+  const waiting = all.some(isOther) ? all.filter(isOther) : all
   const testSome = async () => {
     for (let program = waiting.shift(); program !== undefined; program = waiting.shift()) {
       const on = shop.on(program)
