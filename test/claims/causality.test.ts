@@ -10,11 +10,7 @@ const DOMAINS = [fileURLToPath(new URL('../fixtures/causality', import.meta.url)
 test('who caused what, across awaits, timers, tools and lanes', async (t) => {
   const heddle = await startHeddle(t, { domains: DOMAINS, lanes: 3 })
   const start = async (event: string, payload: object, more: object = {}) => {
-    const { status, body, headers } = await heddle.json('/start', {
-      method: 'POST',
-      headers: { 'content-type': 'application/json' },
-      body: JSON.stringify({ event, payload, ...more }),
-    })
+    const { status, body, headers } = await heddle.post('/start', { event, payload, ...more })
     assert.equal(status, 200)
     assert.equal(headers.get('x-request-id'), body.requestId)
     return body as { id: string; requestId: string }

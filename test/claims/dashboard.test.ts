@@ -6,7 +6,6 @@ import { fileURLToPath } from 'node:url'
 import { browser, type Page } from '../support/browser.ts'
 import { type Heddle, startHeddle } from '../support/heddle.ts'
 import { SHIPPED } from '../support/shipped-domains.ts'
-import { post } from '../support/system-domain.ts'
 import { until } from '../support/until.ts'
 
 const DOMAINS = [SHIPPED, fileURLToPath(new URL('../rooms/dashboard/fixtures', import.meta.url))]
@@ -124,7 +123,7 @@ test('the dashboard, in a real browser', async (t) => {
 
   await t.test('shows the tree that a request causes, and what is known of an event', async () => {
     const user = { name: 'Ada', email: 'grace@example.org', password: SECRET }
-    const { headers } = await post(heddle, '/users', user)
+    const { headers } = await heddle.post('/users', user)
     await row('welcome.sent').waitFor()
     assert.equal(await row('POST /users').count(), 1, 'the one route of the plugin that has published')
     assert.deepEqual(
@@ -140,8 +139,8 @@ test('the dashboard, in a real browser', async (t) => {
   })
 
   await t.test('shows a failure, its dead letter, and replays it', async () => {
-    await post(heddle, '/carrier', { works: false })
-    await post(heddle, '/orders', { item: 'heddle' })
+    await heddle.post('/carrier', { works: false })
+    await heddle.post('/orders', { item: 'heddle' })
     await page.locator('#trees .is-failed', { hasText: 'order.placed' }).click()
     const failure = page.locator('aside .failure')
     await failure.getByText('The carrier does not answer').waitFor()
@@ -151,15 +150,15 @@ test('the dashboard, in a real browser', async (t) => {
     await go('letters')
     const letter = page.locator('.letter', { hasText: 'order.placed' })
     await letter.getByText('shop.ShipOrder').waitFor()
-    await post(heddle, '/carrier', { works: true })
+    await heddle.post('/carrier', { works: true })
     await letter.getByRole('button', { name: 'Replay' }).click()
     await letter.getByText('Handled').waitFor()
     assert.deepEqual((await heddle.json('/system/dead-letters')).body, [])
     await go('events')
     await row('parcel.weighed').waitFor()
 
-    await post(heddle, '/carrier', { works: false })
-    await post(heddle, '/orders', { item: 'reed' })
+    await heddle.post('/carrier', { works: false })
+    await heddle.post('/orders', { item: 'reed' })
     await go('letters')
     await letter.getByRole('button', { name: 'Edit' }).click()
     const payload = letter.getByRole('textbox')
@@ -172,12 +171,12 @@ test('the dashboard, in a real browser', async (t) => {
     await letter.getByRole('button', { name: 'Delete' }).click()
     await letter.getByRole('button', { name: 'Delete' }).click()
     await page.getByText('No dead letters').waitFor()
-    await post(heddle, '/carrier', { works: true })
+    await heddle.post('/carrier', { works: true })
   })
 
   await t.test('replays many letters by a filter, and tells what becomes of them', async () => {
-    await post(heddle, '/carrier', { works: false })
-    for (const item of ['shed', 'warp']) await post(heddle, '/orders', { item })
+    await heddle.post('/carrier', { works: false })
+    for (const item of ['shed', 'warp']) await heddle.post('/orders', { item })
     await go('letters')
     const letters = page.locator('.letter')
     await until(async () => (await letters.count()) === 2, 'both letters')
@@ -218,7 +217,7 @@ test('the dashboard, in a real browser', async (t) => {
     assert.ok(await isFocused(), 'the focus stays where it was when the list is drawn anew')
     await page.unroute(slow)
 
-    await post(heddle, '/carrier', { works: true })
+    await heddle.post('/carrier', { works: true })
     await replayAll()
     await until(async () => (await page.locator('[data-outcome="done"]').count()) === 2, 'both are handled')
     // With the one that was replayed alone.
@@ -240,7 +239,7 @@ test('the dashboard, in a real browser', async (t) => {
     await until(async () => (await lines.allTextContents()).every((line) => line.includes('reed')), 'reeds alone')
     await page.getByLabel('Filter logs').fill('')
     await page.getByRole('button', { name: 'Pause' }).click()
-    await post(heddle, '/orders', { item: 'shuttle' })
+    await heddle.post('/orders', { item: 'shuttle' })
     await page.getByText('Paused · 1 more since').waitFor()
     assert.equal(await lines.filter({ hasText: 'shuttle' }).count(), 0)
     await page.getByRole('button', { name: 'Resume' }).click()
@@ -267,7 +266,7 @@ test('the dashboard, in a real browser', async (t) => {
 
   await t.test('is not alarmed by an e-mail that is taken, and shows what was refused', async () => {
     const user = { name: 'Eve', email: 'grace@example.org', password: SECRET }
-    assert.equal((await post(heddle, '/users', user)).status, 409)
+    assert.equal((await heddle.post('/users', user)).status, 409)
     const chip = page.locator('.health li', { hasText: 'db' })
     await chip.getByText('by its caller’s fault').waitFor()
     assert.equal(await chip.getAttribute('data-tone'), null, 'no alarm')
@@ -297,7 +296,7 @@ test('the dashboard, in a real browser', async (t) => {
     await page.mouse.move(5, 5)
     const before = await totalOf(heddle)
     await page.evaluate(WATCH_FRAMES)
-    await post(heddle, '/orders/flood', { ordersPerSec: 334, orders: 500 })
+    await heddle.post('/orders/flood', { ordersPerSec: 334, orders: 500 })
     await until(async () => (await totalOf(heddle)) >= before + 1500, 'the flood', 20_000)
     const { longMs, worstMs, frames, seconds, rows } = await page.evaluate<FrameReport>(FRAME_REPORT)
     t.diagnostic(`long tasks ${longMs} ms of ${seconds} s, worst ${worstMs} ms, ${frames} frames`)
@@ -368,7 +367,7 @@ test('the dashboard, in a real browser', async (t) => {
     cut(true)
     await state('lost')
     const before = await totalOf(heddle)
-    await post(heddle, '/orders/flood', { ordersPerSec: 2000, orders: 400 })
+    await heddle.post('/orders/flood', { ordersPerSec: 2000, orders: 400 })
     await until(async () => (await totalOf(heddle)) === before + 1200, 'the flood', 20_000)
     cut(false)
     await state('live')
@@ -383,7 +382,7 @@ test('the dashboard, in a real browser', async (t) => {
     await page.getByText(/The process has restarted.* Missed 0 events of the new process/).waitFor()
     mayFail = false
     const traceId = '0af7651916cd43dd8448eb211c80319c'
-    await post(heddle, '/orders', { item: 'after' }, { traceparent: `00-${traceId}-b7ad6b7169203331-01` })
+    await heddle.post('/orders', { item: 'after' }, { traceparent: `00-${traceId}-b7ad6b7169203331-01` })
     await row('parcel.weighed').click()
     assert.equal(await row('HTTP request').count(), 1, 'trees of the old process are gone')
     await page.locator('aside.detail').getByText(traceId).waitFor()

@@ -15,12 +15,11 @@ describeOnDatabases('examples', (database) => {
   })
 
   test('the metrics example sums up the tool calls of the whole process by method', async () => {
-    const { json } = heddleOf()
+    const { json, post } = heddleOf()
     for (let n = 0; n < 6; n++) await json('/users/nobody')
     // A handler that succeeds and one call that fails: the database refuses a second user of one e-mail.
     const user = { name: 'Ada', email: 'ada@example.com', password: 'correct horse' }
-    const post = { method: 'POST', headers: { 'content-type': 'application/json' }, body: JSON.stringify(user) }
-    assert.deepEqual([(await json('/users', post)).status, (await json('/users', post)).status], [201, 409])
+    assert.deepEqual([(await post('/users', user)).status, (await post('/users', user)).status], [201, 409])
 
     const { status, body } = await json('/system/metrics')
     assert.equal(status, 200)

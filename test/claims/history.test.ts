@@ -5,7 +5,6 @@ import { join } from 'node:path'
 import { test } from 'node:test'
 import { DOMAINS, kept, list, one, partsOf } from '../rooms/history/kept.ts'
 import { startHeddle } from '../support/heddle.ts'
-import { post } from '../support/system-domain.ts'
 
 test('every request and job is kept with its tool calls, statements, logs, events and failures, and survives kill -9', async (t) => {
   const folder = mkdtempSync(join(tmpdir(), 'heddle-history-'))
@@ -18,7 +17,7 @@ test('every request and job is kept with its tool calls, statements, logs, event
   }
   const service = await startHeddle(t, { domains: DOMAINS, lanes: 1, env })
 
-  await post(service, '/orders', { item: 'loom', quantity: 13 })
+  await service.post('/orders', { item: 'loom', quantity: 13 })
   await service.fetch('/orders/broken')
   await service.fetch('/orders/count')
   assert.equal((await service.fetch('/orders/loop')).status, 504)

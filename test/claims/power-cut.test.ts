@@ -39,9 +39,7 @@ async function cutUnderLoad(t: TestContext, synchronous: string) {
   const orders = new Map<string, string>()
   const events: string[] = []
   const send = async (path: string, body: object): Promise<string | null> => {
-    const headers = { 'content-type': 'application/json' }
-    const init = { method: 'POST', headers, body: JSON.stringify(body) }
-    const answer = await heddle.json(path, init).catch(() => null)
+    const answer = await heddle.post(path, body).catch(() => null)
     return typeof answer?.body.id === 'string' ? answer.body.id : null
   }
   const client = async (number: number): Promise<void> => {

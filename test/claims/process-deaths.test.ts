@@ -81,10 +81,8 @@ test('what V8 aborts is named by the next process', async (t) => {
   )
 
   await t.test('an event whose subscriber aborts the process is in the report with its id', async () => {
-    const headers = { 'content-type': 'application/json' }
-    const body = JSON.stringify({ event: 'abort.asked', payload: { way: 'split' } })
     // Whether it is answered before the process is gone is open.
-    await heddle.fetch('/publish', { method: 'POST', headers, body }).catch(() => {})
+    await heddle.post('/publish', { event: 'abort.asked', payload: { way: 'split' } }).catch(() => {})
     await replaced()
     const { in_flight, guilty } = (await reports()).at(-1)!
     const event = in_flight.find(({ kind }) => kind === 'event')!

@@ -54,11 +54,7 @@ describe('a service that is reloaded again and again', () => {
     let sent = 0
     while (isReloading || sent < 500) {
       const n = sent++
-      await heddle.json('/publish', {
-        method: 'POST',
-        headers: { 'content-type': 'application/json' },
-        body: JSON.stringify({ n }),
-      })
+      await heddle.post('/publish', { n })
     }
     assert.match(await done, /^Reloaded/)
     const told = () => heddle.logs.filter(({ msg }) => msg === 'told')

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { children, ENDLESS, LIMIT_MS, post, run, start } from '../rooms/db/runaway.ts'
+import { children, ENDLESS, LIMIT_MS, run, start } from '../rooms/db/runaway.ts'
 import { until } from '../support/until.ts'
 
 test('every statement that does not end is ended at the limit, and its lane serves on', async (t) => {
@@ -21,7 +21,7 @@ test('every statement that does not end is ended at the limit, and its lane serv
     const tookMs = performance.now() - startMs
     assert.deepEqual([status, body.kind], [400, 'timeout'], `${sql}: ${JSON.stringify(body)}`)
     assert.ok(tookMs >= LIMIT_MS && tookMs < LIMIT_MS + 4000, `${sql} took ${tookMs} ms`)
-    assert.equal((await post(heddle, '/rows', { id: sql })).status, 201)
+    assert.equal((await heddle.post('/rows', { id: sql })).status, 201)
   }
   const { body } = await run(heddle, 'SELECT count(*) AS n FROM numbers')
   assert.deepEqual(body.data.rows, [{ n: 3000 }])

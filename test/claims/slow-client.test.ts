@@ -4,7 +4,7 @@ import { connect } from 'node:net'
 import { test } from 'node:test'
 import type { Heddle } from '../support/heddle.ts'
 import { SseClient } from '../support/sse-client.ts'
-import { post, startSystem } from '../support/system-domain.ts'
+import { startSystem } from '../support/system-domain.ts'
 import { until } from '../support/until.ts'
 
 const EVENTS = 3000
@@ -20,7 +20,7 @@ test('a client that does not read is cut off, and one that reads gets everything
   // These clients stand behind the idle ones in the list of listeners: cutting off the idle ones must not skip their records.
   const late = await Promise.all(paths.map((path) => SseClient.open(t, heddle, path)))
 
-  await post(heddle, '/probe/flood', { event: 'probe.fat', count: EVENTS, keys: KEYS_PER_EVENT, batch: 10, pauseMs: 2 })
+  await heddle.post('/probe/flood', { event: 'probe.fat', count: EVENTS, keys: KEYS_PER_EVENT, batch: 10, pauseMs: 2 })
   let sentBytes = 0
   for (const reader of [...readers, ...late]) {
     // The flood's last record is the last frame.

@@ -31,6 +31,8 @@ export interface Heddle {
   /** The parsed body of a request. */
   // biome-ignore lint/suspicious/noExplicitAny: a test asserts what it is
   json(path: string, init?: RequestInit): Promise<{ status: number; headers: Headers; body: any }>
+  /** Sends an object as JSON. @returns as `json` does */
+  post(path: string, body?: unknown, headers?: Record<string, string>): ReturnType<Heddle['json']>
   /** Sends a signal and resolves with the exit code. */
   stop(signal?: NodeJS.Signals): Promise<number | null>
 }
@@ -68,6 +70,11 @@ export async function startHeddle(t: Owner, options: StartOptions = {}): Promise
   })
   const url = `http://127.0.0.1:${port}`
   const doFetch = (path: string, init?: RequestInit): Promise<Response> => fetch(url + path, init)
+  const json: Heddle['json'] = async (path, init) => {
+    const response = await doFetch(path, init)
+    const text = await response.text()
+    return { status: response.status, headers: response.headers, body: text === '' ? undefined : JSON.parse(text) }
+  }
   return {
     port,
     url,
@@ -76,11 +83,13 @@ export async function startHeddle(t: Owner, options: StartOptions = {}): Promise
     errors,
     directory,
     fetch: doFetch,
-    json: async (path, init) => {
-      const response = await doFetch(path, init)
-      const text = await response.text()
-      return { status: response.status, headers: response.headers, body: text === '' ? undefined : JSON.parse(text) }
-    },
+    json,
+    post: (path, body = {}, headers = {}) =>
+      json(path, {
+        method: 'POST',
+        headers: { 'content-type': 'application/json', ...headers },
+        body: JSON.stringify(body),
+      }),
     stop: async (signal = 'SIGTERM') => {
       if (child.exitCode !== null || child.signalCode !== null) return child.exitCode
       const exited = once(child, 'exit')

@@ -47,7 +47,6 @@ export interface ReplicaOptions {
 /** One process of several that share a database and a key-value store. */
 export interface Replica extends Heddle {
   readonly id: string
-  post(path: string, body: unknown, headers?: Record<string, string>): ReturnType<Heddle['json']>
   /** As the loss of its machine: `kill -9`. Resolves when it is gone. */
   kill(): Promise<void>
   /** Takes the processor away from it; its connections stay open. */
@@ -145,12 +144,6 @@ export class Fleet {
     return {
       ...heddle,
       id,
-      post: (path, body, headers = {}) =>
-        heddle.json(path, {
-          method: 'POST',
-          headers: { 'content-type': 'application/json', ...headers },
-          body: JSON.stringify(body),
-        }),
       kill: async () => void (await heddle.stop('SIGKILL')),
       freeze: () => void heddle.process.kill('SIGSTOP'),
       thaw: () => void heddle.process.kill('SIGCONT'),

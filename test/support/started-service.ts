@@ -16,6 +16,5 @@ export function startWith(
 
 /** Posts JSON. @returns the parsed body */
 export async function post(heddle: Heddle, path: string, body: object = {}, headers: Record<string, string> = {}) {
-  const init = { method: 'POST', headers: { 'content-type': 'application/json', ...headers } }
-  return (await heddle.json(path, { ...init, body: JSON.stringify(body) })).body
+  return (await heddle.post(path, body, headers)).body
 }

@@ -51,12 +51,3 @@ async function writeTools(directory: string): Promise<string> {
   }
   return directory
 }
-
-/** Posts JSON and returns the parsed body. */
-export async function post(heddle: Heddle, path: string, body: object = {}, headers: Record<string, string> = {}) {
-  return heddle.json(path, {
-    method: 'POST',
-    headers: { 'content-type': 'application/json', ...headers },
-    body: JSON.stringify(body),
-  })
-}

@@ -41,11 +41,7 @@ export class UsersService {
   }
 
   post(path: string, body: unknown, headers: Record<string, string> = {}) {
-    return this.heddle.json(path, {
-      method: 'POST',
-      headers: { 'content-type': 'application/json', ...headers },
-      body: JSON.stringify(body),
-    })
+    return this.heddle.post(path, body, headers)
   }
 
   as(token: string, method: string, path: string) {

@@ -5,7 +5,7 @@ import { Validator } from '@seriousme/openapi-schema-validator'
 import type { AsyncApiDocument, JsonSchema, OpenApiDocument, RouteInfo } from '#heddle'
 import type { Parameter } from '../../../src/devtools/apidocs/parameters.ts'
 import type { Response } from '../../../src/devtools/apidocs/responses.ts'
-import { type Heddle, startHeddle } from '../../support/heddle.ts'
+import { startHeddle } from '../../support/heddle.ts'
 import { DOMAINS } from './fixtures/domains.ts'
 import { at, faultsOf, referencesOf } from './schema-check.ts'
 
@@ -154,7 +154,7 @@ test('the documents of the shipped domains and of odd ones', async (t) => {
       '/odd/forms',
     ]) {
       const { example } = operationOf(path).requestBody!.content['application/json']!
-      const { status, body } = await post(heddle, path, example)
+      const { status, body } = await heddle.post(path, example)
       assert.ok(status < 300, `${path} ${JSON.stringify(body)}`)
     }
   })
@@ -263,9 +263,4 @@ function holdsStructure(document: AsyncApiDocument): void {
   for (const { payload, examples = [] } of Object.values(document.components.messages)) {
     for (const { payload: example } of examples) assert.deepEqual(faultsOf(document, payload, example), [])
   }
-}
-
-function post({ json }: Heddle, path: string, body: unknown) {
-  const init = { method: 'POST', headers: { 'content-type': 'application/json' }, body: JSON.stringify(body) }
-  return json(path, init)
 }

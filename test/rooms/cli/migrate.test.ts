@@ -80,11 +80,7 @@ test('a reset is refused while a process works on the database, whose own tables
     /another process has the database file open: stop it \(npm run dev, too\), reset, and start/,
   )
   const user = { email: 'ada@example.com', name: 'Ada', password: 'correct horse battery' }
-  const { status } = await heddle.json('/users', {
-    method: 'POST',
-    headers: { 'content-type': 'application/json' },
-    body: JSON.stringify(user),
-  })
+  const { status } = await heddle.post('/users', user)
   assert.equal(status, 201, 'it goes on')
   await heddle.stop()
   assert.equal((await run('migrate reset', env)).code, 0)

@@ -170,9 +170,8 @@ describeOnPostgresAndRedis('a service that has two URLs', ({ postgres, redis }) 
     const { body } = await heddle.json('/system/status')
     const { db, state } = (body as { tools: Record<string, { status: string }> }).tools
     assert.deepEqual([db?.status, state?.status], ['OK', 'OK'])
-    const headers = { 'content-type': 'application/json' }
     const texts = [postgres.password, redis.password, 'postgres://', 'redis://']
-    const found = await heddle.json('/look-for', { method: 'POST', headers, body: JSON.stringify({ texts }) })
+    const found = await heddle.post('/look-for', { texts })
     assert.deepEqual((found.body as { found: string[] }).found, [])
   })
 })

@@ -57,9 +57,7 @@ describeOnPostgresAndRedis('what a plugin in a lane can look at', ({ postgres, r
       env: { ...postgres.env, ...redis.env, AUTH_SECRET_KEY, TOOLS_DIR, ...env },
     })
     return async (...texts: string[]): Promise<{ things: number; found: string[] }> => {
-      const headers = { 'content-type': 'application/json' }
-      const init = { method: 'POST', headers, body: JSON.stringify({ texts }) }
-      const { status, body } = await heddle.json('/look-for', init)
+      const { status, body } = await heddle.post('/look-for', { texts })
       assert.equal(status, 200, JSON.stringify(body))
       return body
     }

@@ -7,7 +7,6 @@ import { fileURLToPath } from 'node:url'
 import { browser, type Page } from '../../support/browser.ts'
 import { startHeddle } from '../../support/heddle.ts'
 import { SHIPPED } from '../../support/shipped-domains.ts'
-import { post } from '../../support/system-domain.ts'
 import { until } from '../../support/until.ts'
 
 const DOMAINS = [SHIPPED, fileURLToPath(new URL('./joined', import.meta.url))]
@@ -22,7 +21,7 @@ test('what the dashboard shows is joined with its requests', async (t) => {
   t.after(() => rmSync(folder, { recursive: true, force: true }))
   const env = { HISTORY_ENABLED: 'true', HISTORY_PATH: join(folder, 'history.db'), LOG_LEVEL: 'debug' }
   const heddle = await startHeddle(t, { domains: DOMAINS, lanes: 1, env })
-  const { headers } = await post(heddle, '/cloth', { metres: 12 })
+  const { headers } = await heddle.post('/cloth', { metres: 12 })
   const id = headers.get('x-request-id')!
   await until(async () => (await heddle.json('/system/dead-letters')).body.length === 1, 'the dead letter')
 
@@ -93,15 +92,15 @@ test('what the dashboard shows is joined with its requests', async (t) => {
       await letter.getByRole('button', { name: 'Replay' }).click()
       await letter.filter({ hasText: 'Failed again' }).getByText('No dye for 12 metres').first().waitFor()
       await shot('letters')
-      await post(heddle, '/dye', { isThere: true })
+      await heddle.post('/dye', { isThere: true })
       await letter.getByRole('button', { name: 'Replay' }).click()
       await letter.filter({ hasText: 'Handled' }).waitFor()
-      await post(heddle, '/dye', { isThere: false })
+      await heddle.post('/dye', { isThere: false })
     },
   )
 
   await t.test('the time of a letter stays true while it is shown', async () => {
-    await post(heddle, '/cloth', { metres: 1 })
+    await heddle.post('/cloth', { metres: 1 })
     const time = page.locator('.letter', { hasText: 'No dye for 1 metres' }).locator('time').first()
     const before = await time.textContent()
     await until(async () => (await time.textContent()) !== before, 'a later time')
@@ -109,8 +108,8 @@ test('what the dashboard shows is joined with its requests', async (t) => {
   })
 
   await t.test('a letter shows its event in the middle of a long list, and tells when it is gone', async () => {
-    for (let n = 0; n < 120; n++) await post(heddle, '/dye', { isThere: true, n })
-    for (let n = 0; n < 60; n++) await post(heddle, '/cloth', { metres: 100 + n })
+    for (let n = 0; n < 120; n++) await heddle.post('/dye', { isThere: true, n })
+    for (let n = 0; n < 60; n++) await heddle.post('/cloth', { metres: 100 + n })
     await page
       .locator('.letter', { hasText: 'No dye for 1 metres' })
       .getByRole('button', { name: 'Show event' })
@@ -140,13 +139,13 @@ test('what the dashboard shows is joined with its requests', async (t) => {
   })
 
   await t.test('a list under the pointer is held in a flood until the pointer leaves, and says so', async () => {
-    await post(heddle, '/dye', { isThere: true })
+    await heddle.post('/dye', { isThere: true })
     const note = page.locator('.events .toolbar .note')
     const size = () => page.locator('#trees .row[aria-level="1"]:not([hidden])').first().getAttribute('aria-setsize')
     await page.locator('#trees').hover()
     let weaves = true
     const flood = (async () => {
-      while (weaves) await post(heddle, '/cloth', { metres: 5 })
+      while (weaves) await heddle.post('/cloth', { metres: 5 })
     })()
     await note.filter({ hasText: 'The list is held while the pointer is on it' }).waitFor()
     const held = await size()
@@ -159,7 +158,7 @@ test('what the dashboard shows is joined with its requests', async (t) => {
     await page.mouse.move(2, 2)
     await note.filter({ hasText: 'events since the start' }).waitFor()
     await until(async () => (await size()) !== held, 'what came meanwhile')
-    await post(heddle, '/dye', { isThere: false })
+    await heddle.post('/dye', { isThere: false })
   })
 
   await t.test('the topology fits, zooms and moves, and a plugin leads to its requests', async () => {
@@ -206,13 +205,13 @@ test('what the dashboard shows is joined with its requests', async (t) => {
   })
 
   await t.test('a request replays its letter, and shows what came of it', async () => {
-    const { headers } = await post(heddle, '/cloth', { metres: 77 })
+    const { headers } = await heddle.post('/cloth', { metres: 77 })
     await page.goto(`${heddle.url}/system/dashboard/requests/${headers.get('x-request-id')}`)
     await page.locator('.letter-lines').getByRole('link', { name: 'Dead letter' }).waitFor()
-    await post(heddle, '/dye', { isThere: true })
+    await heddle.post('/dye', { isThere: true })
     await page.getByRole('button', { name: 'Replay 1 dead letter' }).click()
     await page.locator('.letter-lines [data-outcome="done"]', { hasText: 'Handled' }).waitFor()
-    await post(heddle, '/dye', { isThere: false })
+    await heddle.post('/dye', { isThere: false })
   })
 
   await t.test('in a narrow window nothing stands outside, and there is no empty band', async () => {
@@ -235,7 +234,7 @@ test('what the dashboard shows is joined with its requests', async (t) => {
   await t.test(
     'a black box leads to the request that a lane died with, which says at which line, and back',
     async () => {
-      const { headers } = await post(heddle, '/snap', {})
+      const { headers } = await heddle.post('/snap', {})
       const fatal = headers.get('x-request-id')!
       await page.goto(`${heddle.url}/system/dashboard#lanes`)
       await page.locator('.deaths summary', { hasText: 'mill.WeaveCloth' }).click()

@@ -223,10 +223,9 @@ function runTests(server: PostgresServer): void {
     const signUps = async (count: number) => {
       const heddle = await startHeddle(t, { project: root, lanes: 1, env: rest })
       const user = { name: 'Ada', email: 'ada@example.com', password: 'correct horse battery' }
-      const headers = { 'content-type': 'application/json' }
       const statuses: number[] = []
       while (statuses.length < count) {
-        statuses.push((await heddle.json('/users', { method: 'POST', headers, body: JSON.stringify(user) })).status)
+        statuses.push((await heddle.post('/users', user)).status)
       }
       assert.equal(await heddle.stop(), 0)
       return statuses

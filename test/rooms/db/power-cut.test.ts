@@ -28,13 +28,7 @@ async function cutUnderLoad(t: TestContext) {
     for (let n = 0; heddle.process.signalCode === null; n++) {
       const id = `${number}-${n}`
       const [path, ids] = n % 4 === 0 ? ['/pairs', [`${id}-a`, `${id}-b`]] : ['/rows', [id]]
-      const answer = await heddle
-        .fetch(path as string, {
-          method: 'POST',
-          headers: { 'content-type': 'application/json' },
-          body: JSON.stringify({ id }),
-        })
-        .catch(() => null)
+      const answer = await heddle.post(path as string, { id }).catch(() => null)
       if (answer?.status !== 201) continue
       acknowledged.push(...(ids as string[]))
       if (acknowledged.length >= ACKNOWLEDGED_WANTED) heddle.process.kill('SIGKILL')

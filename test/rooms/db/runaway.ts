@@ -10,13 +10,7 @@ export const ENDLESS = 'WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 
 export const start = (t: TestContext, env: Record<string, string> = {}): Promise<Heddle> =>
   startHeddle(t, { domains: [DURABLE], lanes: 2, env: { RDB_STATEMENT_TIMEOUT_MS: String(LIMIT_MS), ...env } })
 
-export const post = (heddle: Heddle, path: string, body: object) =>
-  heddle.json(path, {
-    method: 'POST',
-    headers: { 'content-type': 'application/json' },
-    body: JSON.stringify(body),
-  })
-export const run = (heddle: Heddle, sql: string, rest: object = {}) => post(heddle, '/sql', { sql, ...rest })
+export const run = (heddle: Heddle, sql: string, rest: object = {}) => heddle.post('/sql', { sql, ...rest })
 
 /** Processes that the service has started for statements. */
 export function children({ process: { pid } }: Heddle): number[] {

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { execFileSync } from 'node:child_process'
 import { test } from 'node:test'
 import { until } from '../../support/until.ts'
-import { children, ENDLESS, post, run, start } from './runaway.ts'
+import { children, ENDLESS, run, start } from './runaway.ts'
 
 test('a recursion that ends gives its rows, in a transaction too, with the values as they are', async (t) => {
   const heddle = await start(t)
@@ -20,7 +20,7 @@ test('a recursion that ends gives its rows, in a transaction too, with the value
 
 test('statements that look up rows never leave their lane', async (t) => {
   const heddle = await start(t)
-  await post(heddle, '/rows', { id: 'a' })
+  await heddle.post('/rows', { id: 'a' })
   await run(heddle, `SELECT * FROM rows_kept k JOIN rows_kept l ON k.id = l.id WHERE k.id LIKE 'a%' ORDER BY k.filler`)
   await run(heddle, 'SELECT count(*) FROM rows_kept')
   assert.deepEqual(children(heddle), [])

@@ -21,11 +21,7 @@ export const start = (t: TestContext, path: string, env: Record<string, string> 
   startHeddle(t, { domains: [SHIPPED, DURABLE], lanes: 1, env: { SQLITE_PATH: path, ...env } })
 
 export async function post(heddle: Heddle, id: string, filler = 'x') {
-  const { status, headers, body } = await heddle.json('/rows', {
-    method: 'POST',
-    headers: { 'content-type': 'application/json' },
-    body: JSON.stringify({ id, filler }),
-  })
+  const { status, headers, body } = await heddle.post('/rows', { id, filler })
   return { status, retryAfter: headers.get('retry-after'), error: body.error }
 }
 

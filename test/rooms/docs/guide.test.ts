@@ -67,7 +67,7 @@ describe('the shop of the guide', () => {
     assert.equal((await json('/orders?limit=0')).status, 422)
 
     const stream = await fetch('/orders/stream')
-    const placed = await post(shop, '/orders?quantity=9', { item: 'loom', quantity: 2 })
+    const placed = await shop.post('/orders?quantity=9', { item: 'loom', quantity: 2 })
     assert.equal(placed.status, 201)
     const orders = await until(async () => {
       const { data } = (await json('/orders')).body
@@ -81,13 +81,13 @@ describe('the shop of the guide', () => {
     await testOrderBehindLetter(shop)
 
     const claims = []
-    for (let n = 0; n < 4; n++) claims.push((await post(shop, '/coupons/spring', {})).status)
+    for (let n = 0; n < 4; n++) claims.push((await shop.post('/coupons/spring', {})).status)
     assert.deepEqual(claims, [200, 400, 400, 429])
 
-    assert.equal((await post(shop, '/staff/login', { password: 'wrong' })).status, 401)
-    assert.equal((await post(shop, '/stock/loom', { quantity: 1 })).status, 401)
-    const { token } = (await post(shop, '/staff/login', { password: PASSWORD })).body.data
-    const restocked = await post(shop, '/stock/loom', { quantity: 1 }, { authorization: `Bearer ${token}` })
+    assert.equal((await shop.post('/staff/login', { password: 'wrong' })).status, 401)
+    assert.equal((await shop.post('/stock/loom', { quantity: 1 })).status, 401)
+    const { token } = (await shop.post('/staff/login', { password: PASSWORD })).body.data
+    const restocked = await shop.post('/stock/loom', { quantity: 1 }, { authorization: `Bearer ${token}` })
     assert.deepEqual(restocked.body.data, { item: 'loom', by: 'staff' })
     assert.deepEqual((await json('/stock/loom')).body.data, { available: 9 })
 
@@ -98,14 +98,10 @@ describe('the shop of the guide', () => {
     assert.deepEqual([me.body.data, me.headers.get('cache-control')], [{ name: 'staff', isAdmin: false }, 'no-store'])
     assert.equal((await json('/office/open', { method: 'PUT', headers })).body.error, 'Admins only')
 
-    const visitor = await fetch('/visitor', {
-      method: 'POST',
-      headers: { 'content-type': 'application/json' },
-      body: '{"name":"Ada"}',
-    })
+    const visitor = await shop.post('/visitor', { name: 'Ada' })
     const cookie = visitor.headers.get('set-cookie')!.split(';')[0]!
-    assert.equal((await post(shop, '/visitor/wishes', { item: 'loom' }, { cookie })).status, 403)
-    await post(shop, '/visitor/wishes', { item: 'loom' }, { cookie, origin: shop.url })
+    assert.equal((await shop.post('/visitor/wishes', { item: 'loom' }, { cookie })).status, 403)
+    await shop.post('/visitor/wishes', { item: 'loom' }, { cookie, origin: shop.url })
     assert.deepEqual((await json('/visitor', { headers: { cookie } })).body.data, { name: 'Ada', wishes: ['loom'] })
 
     const form = new FormData()
@@ -149,7 +145,7 @@ test('each tool has a page, and it names every call and every option', () => {
 /** Bookings of an item: one fails, the next waits, and both go on when the letter is edited and replayed. */
 async function testOrderBehindLetter(shop: Shop): Promise<void> {
   const left = async () => (await shop.json('/warehouse/loom')).body.left
-  for (const quantity of [5, -9, 6]) assert.equal((await post(shop, '/warehouse/loom', { quantity })).status, 200)
+  for (const quantity of [5, -9, 6]) assert.equal((await shop.post('/warehouse/loom', { quantity })).status, 200)
   const letters = async () => (await shop.json('/system/dead-letters?event=stock.moved')).body
   const [letter] = await until(async () => ((await letters()).length > 0 ? letters() : undefined), 'the dead letter')
   assert.deepEqual([letter.parked, letter.error, await left()], [true, 'There are 5, and 9 are to go out', 5])
@@ -159,7 +155,7 @@ async function testOrderBehindLetter(shop: Shop): Promise<void> {
     body: JSON.stringify({ payload: { item: 'loom', quantity: -4 } }),
   })
   assert.equal(edited.status, 200)
-  await post(shop, `/system/dead-letters/${letter.id}/replay`, {})
+  await shop.post(`/system/dead-letters/${letter.id}/replay`, {})
   await until(async () => (await left()) === 7, 'the letter, then what has waited for it')
 }
 
@@ -190,14 +186,6 @@ async function startShop(t: ReturnType<typeof suiteOwner>): Promise<Shop> {
     },
   })
   return { ...heddle, mails }
-}
-
-function post({ json }: Heddle, path: string, body: object, headers: Record<string, string> = {}) {
-  return json(path, {
-    method: 'POST',
-    headers: { 'content-type': 'application/json', ...headers },
-    body: JSON.stringify(body),
-  })
 }
 
 /** What a stream has sent up to the end of its first frame of data. */

@@ -65,9 +65,8 @@ async function start(t: TestContext, env: Record<string, string>): Promise<Heddl
   return heddle
 }
 
-async function signUp({ json }: Heddle, name: string): Promise<string> {
-  const body = JSON.stringify({ name, email: `${name}@example.com`, password: 'correct horse battery' })
-  const made = await json('/users', { method: 'POST', headers: { 'content-type': 'application/json' }, body })
+async function signUp(heddle: Heddle, name: string): Promise<string> {
+  const made = await heddle.post('/users', { name, email: `${name}@example.com`, password: 'correct horse battery' })
   assert.equal(made.status, 201, JSON.stringify(made.body))
   return made.body.data.id
 }

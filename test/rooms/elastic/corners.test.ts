@@ -47,11 +47,7 @@ describe(NAME, () => {
   }
   const soon = <T>(condition: () => T | Promise<T>, what: string) => until(condition, what, PATIENCE_MS)
   const post = async (path: string, body: object = {}): Promise<void> => {
-    const answer = await replica.json(path, {
-      method: 'POST',
-      headers: { 'content-type': 'application/json' },
-      body: JSON.stringify(body),
-    })
+    const answer = await replica.post(path, body)
     assert.equal(answer.status, 200, JSON.stringify(answer.body))
   }
   const publish = (event: string, payload: object, key?: string) => post(`/publish/${event}`, { payload, key })

@@ -39,8 +39,7 @@ export class Points {
   }
 
   #send(heddle: Heddle, path: string, body: object) {
-    const headers = { 'content-type': 'application/json' }
-    return heddle.json(path, { method: 'POST', headers, body: JSON.stringify(body) })
+    return heddle.post(path, body)
   }
 
   async letGo(...names: string[]): Promise<void> {

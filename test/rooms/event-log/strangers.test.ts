@@ -66,8 +66,7 @@ testWithStranger(
       ['/events', { event: 'order.taken', payload: { id: 'a' } }],
       ['/orders', { id: 'b' }],
     ] as const) {
-      const init = { method: 'POST', headers: { 'content-type': 'application/json' }, body: JSON.stringify(body) }
-      const { status, body: answer } = await heddle.json(path, init)
+      const { status, body: answer } = await heddle.post(path, body)
       assert.equal(status, 503, path)
       assert.match(answer.error, /The event was not stored: .*permission denied/)
     }

@@ -18,9 +18,7 @@ interface Baked extends LogLine {
 
 async function bakesOneAtATime(t: TestContext, env: Record<string, string>): Promise<void> {
   const heddle = await startHeddle(t, { domains: DOMAINS, lanes: 2, env })
-  const body = JSON.stringify({ count: COUNT, deadly: 5 })
-  const headers = { 'content-type': 'application/json' }
-  assert.equal((await heddle.json('/bake', { method: 'POST', headers, body })).status, 200)
+  assert.equal((await heddle.post('/bake', { count: COUNT, deadly: 5 })).status, 200)
   const baked = await until(
     () => {
       const lines = heddle.logs.filter(({ msg }) => msg === 'baked') as Baked[]
@@ -54,8 +52,7 @@ test('the bound holds over streams while a lane dies of one of the deliveries', 
 async function handsOnWhatWaits(t: TestContext, env: Record<string, string>): Promise<void> {
   const bakedBy = ({ logs }: Heddle) => (logs.filter(({ msg }) => msg === 'baked') as Baked[]).map(({ n }) => n)
   const first = await startHeddle(t, { domains: DOMAINS, lanes: 2, env })
-  const body = JSON.stringify({ count: 9, ms: 400 })
-  await first.json('/bake', { method: 'POST', headers: { 'content-type': 'application/json' }, body })
+  await first.post('/bake', { count: 9, ms: 400 })
   await until(() => bakedBy(first).length > 0, 'the first cake')
   assert.equal(await first.stop(), 0)
   const before = bakedBy(first)

@@ -55,12 +55,7 @@ test('contracts hold in every thread of a process, and a reload brings new ones'
   })
   const heddle = await startHeddle(t, { domains: [SHIPPED, folder], lanes: 2 })
   const post = async (path: string, event: string, payload: object) => {
-    const init = {
-      method: 'POST',
-      headers: { 'content-type': 'application/json' },
-      body: JSON.stringify({ event, payload }),
-    }
-    return heddle.json(path, init)
+    return heddle.post(path, { event, payload })
   }
   const records = async () => {
     const { body } = await heddle.json('/system/traces/flat')

@@ -7,7 +7,6 @@ import { KnownSecrets, newSecret, withoutSecretStrings } from '../../../src/core
 import { exceptionOf } from '../../../src/tracing/exception.ts'
 import { type Heddle, startHeddle } from '../../support/heddle.ts'
 import { SHIPPED } from '../../support/shipped-domains.ts'
-import { post } from '../../support/system-domain.ts'
 import { until } from '../../support/until.ts'
 
 const DOMAINS = [SHIPPED, fileURLToPath(new URL('./secret-fixtures', import.meta.url))]
@@ -25,17 +24,17 @@ const CORES: Record<string, (text: string) => string> = {
 
 /** Takes each secret everywhere, and waits until that is recorded. */
 async function spread(service: Heddle): Promise<Record<string, string>> {
-  const made = await post(service, '/secrets', {})
+  const made = await service.post('/secrets', {})
   const cookie = made.headers.get('set-cookie')!.split(';')[0]!
   const { session } = (await service.json('/secrets/session', { headers: { cookie } })).body
   const secrets: Record<string, string> = { ...made.body, session }
   for (const note of Object.values(secrets)) {
-    const { body } = await post(service, '/notes', { note })
+    const { body } = await service.post('/notes', { note })
     assert.deepEqual(body, { note, list: [`again ${note}`] }, 'whoever asks gets it')
-    assert.equal((await post(service, '/fail', { note })).status, 500)
+    assert.equal((await service.post('/fail', { note })).status, 500)
     assert.equal((await service.fetch(`/notes/${encodeURIComponent(note)}`)).status, 200)
   }
-  await post(service, '/die', { note: session })
+  await service.post('/die', { note: session })
   const count = Object.keys(secrets).length
   await until(async () => (await service.json('/system/dead-letters')).body.length === count, 'letters')
   await until(() => service.logs.some(({ msg }) => /^Lane \d+ died: out of /.test(msg)), 'the death is told')

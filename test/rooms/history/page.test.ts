@@ -9,7 +9,6 @@ import { promisify } from 'node:util'
 import { browser, type Page } from '../../support/browser.ts'
 import { startHeddle } from '../../support/heddle.ts'
 import { SHIPPED } from '../../support/shipped-domains.ts'
-import { post } from '../../support/system-domain.ts'
 import { until } from '../../support/until.ts'
 import { keepPicture } from '../apidocs/api-page.ts'
 
@@ -45,8 +44,8 @@ test('the page of requests, in a real browser', async (t) => {
   t.after(() => rmSync(folder, { recursive: true, force: true }))
   const env = { HISTORY_ENABLED: 'true', HISTORY_PATH: join(folder, 'history.db'), REPLICA_ID: 'shop' }
   const service = await startHeddle(t, { domains: DOMAINS, lanes: 1, env })
-  await post(service, '/orders', { item: 'loom', quantity: 13 })
-  await post(service, '/orders', { item: "Anna's loom", quantity: 2 })
+  await service.post('/orders', { item: 'loom', quantity: 13 })
+  await service.post('/orders', { item: "Anna's loom", quantity: 2 })
   await service.fetch('/orders/broken')
   await service.fetch('/orders/count')
   const { headers } = await service.json('/orders/count')

@@ -16,7 +16,6 @@ import {
 import { Payloads, shownValues } from '../../../src/history/payloads.ts'
 import { type Heddle, startHeddle } from '../../support/heddle.ts'
 import { SHIPPED } from '../../support/shipped-domains.ts'
-import { post } from '../../support/system-domain.ts'
 import { until } from '../../support/until.ts'
 
 const DOMAINS = [SHIPPED, fileURLToPath(new URL('./payload-fixtures', import.meta.url))]
@@ -44,7 +43,7 @@ async function openAccount(t: TestContext, env: Record<string, string>): Promise
   const service = await startHeddle(t, { domains: DOMAINS, lanes: 1, env: all })
   const [password, motto, birthday] = SECRETS
   const account = { email: 'ada@example.com', password, motto, owner: { city: 'London', birthday } }
-  const { headers, status } = await post(service, '/accounts/path-secret?page=2&page=3&api_key=query-secret', account)
+  const { headers, status } = await service.post('/accounts/path-secret?page=2&page=3&api_key=query-secret', account)
   assert.equal(status, 201)
   const parts = await until(async () => {
     const { body } = await service.json(`/system/requests/${headers.get('x-request-id')}`)

@@ -6,7 +6,6 @@ import { userOf } from '../../../src/history/open-work.ts'
 import { type Heddle, startHeddle } from '../../support/heddle.ts'
 import { redisServer } from '../../support/servers/redis.ts'
 import { SHIPPED } from '../../support/shipped-domains.ts'
-import { post } from '../../support/system-domain.ts'
 import { until } from '../../support/until.ts'
 
 const fixtures = (name: string): string => fileURLToPath(new URL(name, import.meta.url))
@@ -57,7 +56,7 @@ test('deliveries of streams are kept, with their retries', async (t) => {
   const env = { ...redis.env, EVENT_BUS_DRIVER: 'keyvalue_streams', HISTORY_ENABLED: 'true' }
   const service = await startHeddle(t, { domains: [SHIPPED, fixtures('./fixtures')], lanes: 1, env })
   const deliveries = async (quantity: number, isThere: (parts: RequestPart[]) => boolean) => {
-    const { headers } = await post(service, '/orders', { item: 'loom', quantity })
+    const { headers } = await service.post('/orders', { item: 'loom', quantity })
     const parts = await partsOf(service, headers.get('x-request-id')!, isThere)
     return parts.filter((part) => part.type === 'delivery')
   }

@@ -40,10 +40,6 @@ export function allUp(heddle: Heddle): Promise<unknown> {
 }
 
 export async function publish(heddle: Heddle, event: string, payload: object): Promise<string> {
-  const { body } = await heddle.json('/publish', {
-    method: 'POST',
-    headers: { 'content-type': 'application/json' },
-    body: JSON.stringify({ event, payload }),
-  })
+  const { body } = await heddle.post('/publish', { event, payload })
   return body.id
 }

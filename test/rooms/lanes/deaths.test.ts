@@ -9,13 +9,7 @@ const DOMAINS = [fileURLToPath(new URL('../../fixtures/lanes', import.meta.url))
 const LANES = 2
 
 const post = (heddle: Heddle, event: string, payload: object) =>
-  heddle
-    .json('/publish', {
-      method: 'POST',
-      headers: { 'content-type': 'application/json' },
-      body: JSON.stringify({ event, payload }),
-    })
-    .then(({ body }) => body.id as string)
+  heddle.post('/publish', { event, payload }).then(({ body }) => body.id as string)
 
 const begun = (heddle: Heddle) => heddle.logs.filter(({ msg }) => msg === 'work begins')
 

@@ -56,11 +56,7 @@ test('lanes under load', async (t) => {
   await t.test('text of all kinds of characters crosses both ways, whole', async () => {
     await together(10, async (n) => {
       const text = 'aä€😀\u0000"\\'.repeat(10 ** (n % 5))
-      const { status, body } = await heddle.json('/json-echo', {
-        method: 'POST',
-        headers: { 'content-type': 'application/json' },
-        body: JSON.stringify({ text }),
-      })
+      const { status, body } = await heddle.post('/json-echo', { text })
       assert.equal(status, 200)
       assert.equal(body.text, text)
     })

@@ -112,11 +112,7 @@ describe('a lane that holds four requests', () => {
     await Promise.all(
       Array.from({ length: 200 }, async (_, n) => {
         const text = `${n} `.repeat(1 + n * 50)
-        const { status, body } = await heddle.json('/json-echo', {
-          method: 'POST',
-          headers: { 'content-type': 'application/json' },
-          body: JSON.stringify({ text }),
-        })
+        const { status, body } = await heddle.post('/json-echo', { text })
         assert.equal(status, 200)
         assert.equal(body.text, text)
       }),

@@ -52,8 +52,7 @@ describe('a key-value store with TLS and users', { skip: SKIP }, () => {
       env: { ...env, ...tls, TOOLS_DIR: await toolsDirWith(t, 'redis-state') },
     })
     const user = { name: 'Ada', email: 'ada@example.com', password: 'correct horse battery' }
-    const headers = { 'content-type': 'application/json' }
-    const created = await heddle.json('/users', { method: 'POST', headers, body: JSON.stringify(user) })
+    const created = await heddle.post('/users', user)
     assert.equal(created.status, 201)
     const tree = async () => JSON.stringify((await heddle.json('/system/traces/tree')).body)
     await until(async () => (await tree()).includes('welcome.sent'), 'the events came through the streams')

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { type TestContext, test } from 'node:test'
 import type { Heddle } from '../../support/heddle.ts'
-import { post, startSystem, systemPlugins } from '../../support/system-domain.ts'
+import { startSystem, systemPlugins } from '../../support/system-domain.ts'
 import { until } from '../../support/until.ts'
 
 /** Plugin → a check in the running process that it works. */
@@ -14,7 +14,7 @@ const WORKS: Record<string, (heddle: Heddle) => Promise<boolean>> = {
   'manage-dead-letters': (heddle) => answers(heddle, '/system/dead-letters'),
   'monitor-deliveries': async (heddle) =>
     heddle.logs.some(({ identity, msg }) => identity === 'system.MonitorDeliveries' && msg.includes('probe.doomed')),
-  'publish-event': async (heddle) => (await post(heddle, '/system/events/publish')).status !== 404,
+  'publish-event': async (heddle) => (await heddle.post('/system/events/publish')).status !== 404,
   'report-liveness': (heddle) => answers(heddle, '/system/health/live'),
   'report-readiness': (heddle) => answers(heddle, '/system/health/ready'),
   'serve-assistants': async (heddle) =>
@@ -44,7 +44,7 @@ for (const half of [0, 1]) {
     assert.deepEqual(plugins.toSorted(), Object.keys(WORKS).sort(), 'this test knows every plugin')
     const without = plugins.filter((name, n) => n % 2 === half && name !== KEPT)
     const heddle = await startSystem(t, { without, lanes: 1, env: { HISTORY_ENABLED: 'true' } })
-    await post(heddle, '/probe/publish', { event: 'probe.doomed', payload: {} })
+    await heddle.post('/probe/publish', { event: 'probe.doomed', payload: {} })
 
     const { body } = await heddle.json('/system/status')
     const dead = Object.entries<{ status: string }>(body.plugins).filter(([, { status }]) => status !== 'OK')

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import type { Heddle } from '../../support/heddle.ts'
 import { SseClient } from '../../support/sse-client.ts'
-import { post, startSystem } from '../../support/system-domain.ts'
+import { startSystem } from '../../support/system-domain.ts'
 import { until } from '../../support/until.ts'
 
 interface Letter {
@@ -18,8 +18,7 @@ test('a subscriber that fails', async (t) => {
   const heddle = await startSystem(t)
   const events = await SseClient.open(t, heddle, '/system/events/stream')
   const logs = await SseClient.open(t, heddle, '/system/logs/stream')
-  const { body } = await post(
-    heddle,
+  const { body } = await heddle.post(
     '/probe/publish',
     { event: 'probe.work', payload: { token: 'secret-value' } },
     { 'x-request-id': 'the-request' },
@@ -76,26 +75,26 @@ test('a subscriber that fails', async (t) => {
     const [letter] = await lettersOf(heddle, 'probe.work')
     await until(async () => (await heddle.json('/probe/counts')).body.working === 1, 'the other subscriber')
     assert.deepEqual((await heddle.json('/probe/counts')).body, { failing: 2, working: 1 })
-    await post(heddle, '/probe/mend')
+    await heddle.post('/probe/mend')
 
-    const { status, body: answer } = await post(heddle, `/system/dead-letters/${letter!.id}/replay`)
+    const { status, body: answer } = await heddle.post(`/system/dead-letters/${letter!.id}/replay`)
     assert.equal(status, 200)
     assert.deepEqual(answer, { success: true, data: { id: letter!.id } })
     await until(async () => (await heddle.json('/probe/counts')).body.failing === 3, 'the replay')
     assert.equal((await heddle.json('/probe/counts')).body.working, 1)
     assert.deepEqual(await lettersOf(heddle, 'probe.work'), [])
-    assert.equal((await post(heddle, `/system/dead-letters/${letter!.id}/replay`)).status, 404)
+    assert.equal((await heddle.post(`/system/dead-letters/${letter!.id}/replay`)).status, 404)
   })
 
   await t.test('at event.delivery.failed itself is logged and kept, but causes no further one', async () => {
-    const { body: doomed } = await post(heddle, '/probe/publish', { event: 'probe.doomed', payload: {} })
+    const { body: doomed } = await heddle.post('/probe/publish', { event: 'probe.doomed', payload: {} })
     await logs.frame(
       ({ level, message }) => level === 'ERROR' && message.includes('failed to handle event.delivery.failed'),
       'the entry of the failure at the failure',
     )
     await until(async () => (await lettersOf(heddle, 'event.delivery.failed')).length === 1, 'its dead letter')
     // Published last: an event that the guard had let through would come before this one.
-    const { body: marker } = await post(heddle, '/probe/publish', { event: 'probe.marker', payload: {} })
+    const { body: marker } = await heddle.post('/probe/publish', { event: 'probe.marker', payload: {} })
     await events.frame(({ id }) => id === marker.data.id, 'the marker')
     const reports = events.frames.filter(isReport)
     assert.deepEqual(
@@ -105,12 +104,12 @@ test('a subscriber that fails', async (t) => {
   })
 
   await t.test('a letter whose subscriber has left is kept, and its replay answered with 409', async () => {
-    await post(heddle, '/probe/publish', { event: 'probe.once', payload: {} })
+    await heddle.post('/probe/publish', { event: 'probe.once', payload: {} })
     const letters = await until(async () => {
       const found = await lettersOf(heddle, 'probe.once')
       return found.length > 0 ? found : null
     }, 'the dead letter')
-    const { status, body: answer } = await post(heddle, `/system/dead-letters/${letters[0]!.id}/replay`)
+    const { status, body: answer } = await heddle.post(`/system/dead-letters/${letters[0]!.id}/replay`)
     assert.equal(status, 409)
     assert.deepEqual(answer, {
       success: false,
@@ -139,9 +138,9 @@ test('a subscriber that fails', async (t) => {
     assert.deepEqual([edited.payload_keys, edited.original_keys], [['colour'], []])
     assert.ok(!JSON.stringify(edited).includes('a secret red'))
 
-    const none = await post(heddle, '/system/dead-letters/replay', { event: 'probe.once' })
+    const none = await heddle.post('/system/dead-letters/replay', { event: 'probe.once' })
     assert.deepEqual(none.body, { success: true, data: { replayed: 0 } }, 'nobody subscribes to it any more')
-    assert.equal((await post(heddle, '/system/dead-letters/replay', { limit: 0 })).status, 422)
+    assert.equal((await heddle.post('/system/dead-letters/replay', { limit: 0 })).status, 422)
     await events.frame(({ event }) => event === 'runtime.operator.acted', 'who did it')
     const [told] = await list('event=probe.work&replayed=true')
     assert.equal(told.replay.outcome, 'done')

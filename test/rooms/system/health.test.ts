@@ -4,7 +4,7 @@ import type { FlakyMode } from '../../fixtures/system/tools/flaky/index.ts'
 import { type Heddle, startHeddle } from '../../support/heddle.ts'
 import { SHIPPED } from '../../support/shipped-domains.ts'
 import { SseClient } from '../../support/sse-client.ts'
-import { post, startSystem } from '../../support/system-domain.ts'
+import { startSystem } from '../../support/system-domain.ts'
 import { until } from '../../support/until.ts'
 
 const INTERVAL_SEC = 0.1
@@ -16,7 +16,7 @@ test('the periodic health check', async (t) => {
   })
   const logs = await SseClient.open(t, heddle, '/system/logs/stream')
   const toolsNow = async () => (await heddle.json('/system/status')).body.tools
-  const turn = (mode: FlakyMode) => post(heddle, '/ailing/mode', { mode })
+  const turn = (mode: FlakyMode) => heddle.post('/ailing/mode', { mode })
   const becomes = (status: string, message: string) =>
     until(async () => {
       const { flaky } = await toolsNow()
@@ -94,7 +94,7 @@ test('readiness is 503 with reasons and Retry-After while no lane is up, and liv
     data: { ready: true, reasons: [], lanes: { starting: 0, ready: 1, draining: 0, dead: 0 } },
   })
 
-  await post(heddle, '/probe/end-lane')
+  await heddle.post('/probe/end-lane')
   const refusal = await until(async () => {
     const answer = await heddle.json('/system/health/ready')
     return answer.status === 503 ? answer : null

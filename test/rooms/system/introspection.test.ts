@@ -1,14 +1,13 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { post, startSystem } from '../../support/system-domain.ts'
+import { startSystem } from '../../support/system-domain.ts'
 import { until } from '../../support/until.ts'
 
 const ISO = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/
 
 test('the introspection endpoints', async (t) => {
   const heddle = await startSystem(t)
-  const { body: published } = await post(
-    heddle,
+  const { body: published } = await heddle.post(
     '/probe/publish',
     { event: 'probe.noted', payload: { token: 'secret-value', user: 1 } },
     { 'x-request-id': 'request-of-the-test' },
@@ -45,7 +44,7 @@ test('the introspection endpoints', async (t) => {
   })
 
   await t.test('traces/flat ends at the last 500, oldest first', async () => {
-    await post(heddle, '/probe/flood', { event: 'probe.flood', count: 600, batch: 200 })
+    await heddle.post('/probe/flood', { event: 'probe.flood', count: 600, batch: 200 })
     const records = await until(async () => {
       const { body } = await heddle.json('/system/traces/flat')
       return body.at(-1).payload_keys[0] === 'n_599' && body

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import type { Heddle } from '../../support/heddle.ts'
-import { post, startSystem } from '../../support/system-domain.ts'
+import { startSystem } from '../../support/system-domain.ts'
 import { until } from '../../support/until.ts'
 
 const SAMPLE = /^([a-zA-Z_:][a-zA-Z0-9_:]*)\{((?:[a-zA-Z_][a-zA-Z0-9_]*="(?:[^"\\\n]|\\[\\"n])*",?)*)\} (\S+)$/
@@ -44,8 +44,8 @@ test('the Prometheus page', async (t) => {
   })
 
   await t.test('counts the calls and errors of all threads, and sorts their durations into buckets', async () => {
-    for (let n = 0; n < 7; n++) await post(heddle, '/probe/publish', { event: 'probe.metered', payload: {} })
-    await post(heddle, '/probe/publish', { event: 'probe.metered', payload: [1] })
+    for (let n = 0; n < 7; n++) await heddle.post('/probe/publish', { event: 'probe.metered', payload: {} })
+    await heddle.post('/probe/publish', { event: 'probe.metered', payload: [1] })
     const labels = 'tool="event_bus",method="publish"'
     const samples = await until(async () => {
       const found = samplesOf((await scrape(heddle)).text)
@@ -77,7 +77,7 @@ test('the Prometheus page', async (t) => {
   })
 
   await t.test('escapes label values', async () => {
-    await post(heddle, '/ailing/odd')
+    await heddle.post('/ailing/odd')
     await until(
       async () =>
         samplesOf((await scrape(heddle)).text).get(

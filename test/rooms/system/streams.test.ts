@@ -2,10 +2,10 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import type { Heddle } from '../../support/heddle.ts'
 import { SseClient } from '../../support/sse-client.ts'
-import { post, startSystem } from '../../support/system-domain.ts'
+import { startSystem } from '../../support/system-domain.ts'
 import { until } from '../../support/until.ts'
 
-const publish = (heddle: Heddle, event: string) => post(heddle, '/probe/publish', { event, payload: { a: 1 } })
+const publish = (heddle: Heddle, event: string) => heddle.post('/probe/publish', { event, payload: { a: 1 } })
 
 test('the streams', async (t) => {
   const heddle = await startSystem(t)
@@ -26,7 +26,7 @@ test('the streams', async (t) => {
 
   await t.test('no record is lost or doubled between snapshot and live frames', async (t) => {
     const count = 3000
-    const flood = post(heddle, '/probe/flood', { event: 'probe.dense', count, batch: 10 })
+    const flood = heddle.post('/probe/flood', { event: 'probe.dense', count, batch: 10 })
     const clients: SseClient[] = []
     for (let n = 0; n < 25; n++) clients.push(await SseClient.open(t, heddle, '/system/traces/stream'))
     await flood
@@ -67,7 +67,7 @@ test('the streams', async (t) => {
     async (t) => {
       const client = await SseClient.open(t, heddle, '/system/logs/stream')
       for (const level of ['debug', 'info', 'warning', 'error']) {
-        await post(heddle, '/probe/log', { level, message: `a ${level}` })
+        await heddle.post('/probe/log', { level, message: `a ${level}` })
       }
       await client.until(() => client.frames.length >= 3, 'three records')
       const { timestamp } = client.frames[0]
@@ -130,7 +130,7 @@ const KEYS_PER_EVENT = 100
 
 test('a client that reads gets a snapshot of any size', { timeout: 30_000 }, async (t) => {
   const heddle = await startSystem(t, { lanes: 1 })
-  await post(heddle, '/probe/flood', { event: 'probe.fat', count: 500, keys: 5 * KEYS_PER_EVENT })
+  await heddle.post('/probe/flood', { event: 'probe.fat', count: 500, keys: 5 * KEYS_PER_EVENT })
   const client = await SseClient.open(t, heddle, '/system/traces/stream')
   await client.until(() => client.frames.length === 1 || client.isEnded, 'the snapshot')
   assert.equal(client.isEnded, false)

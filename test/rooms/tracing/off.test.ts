@@ -21,11 +21,11 @@ test('while tracing is off not one module of the SDK is loaded, in no thread, an
   assert.equal(await listensIn(heddle, 'lane'), false)
   assert.equal(await listensIn(heddle, 'primary'), false)
   const traceparent = '00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01'
-  await heddle.json('/users', {
-    method: 'POST',
-    headers: { 'content-type': 'application/json', traceparent },
-    body: JSON.stringify({ name: 'Ada', email: 'ada@example.com', password: 'correct horse battery' }),
-  })
+  await heddle.post(
+    '/users',
+    { name: 'Ada', email: 'ada@example.com', password: 'correct horse battery' },
+    { traceparent },
+  )
   const records = (await heddle.json('/system/traces/flat')).body as { trace_id: string | null }[]
   assert.ok(records.length > 0)
   assert.ok(records.every(({ trace_id }) => trace_id === null))

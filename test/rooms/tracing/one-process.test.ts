@@ -19,13 +19,9 @@ describe('one process, traced', () => {
   let heddle: Heddle
 
   const post = async (kind: string, headers: Record<string, string> = {}) =>
-    (
-      await heddle.json(`/orders/${kind}?pin=s3cret-pin`, {
-        method: 'POST',
-        headers: { 'content-type': 'application/json', ...headers },
-        body: JSON.stringify({ card: CARD }),
-      })
-    ).body as { data: { id: string; event: string } }
+    (await heddle.post(`/orders/${kind}?pin=s3cret-pin`, { card: CARD }, headers)).body as {
+      data: { id: string; event: string }
+    }
   const recordOf = async (id: string): Promise<EventRecord> =>
     until(
       async () => ((await heddle.json('/system/traces/flat')).body as EventRecord[]).find((record) => record.id === id),

@@ -19,13 +19,10 @@ export interface Seen extends LogLine {
   event: any
 }
 
-export function post(heddle: Heddle, path: string, body: unknown = {}) {
-  return heddle
-    .json(path, { method: 'POST', headers: { 'content-type': 'application/json' }, body: JSON.stringify(body) })
-    .then((answer) => {
-      assert.equal(answer.status, 200, JSON.stringify(answer.body))
-      return answer.body
-    })
+export async function post(heddle: Heddle, path: string, body: unknown = {}) {
+  const answer = await heddle.post(path, body)
+  assert.equal(answer.status, 200, JSON.stringify(answer.body))
+  return answer.body
 }
 
 export const seen = (heddle: Heddle, name: string, tag?: string): Seen[] =>
