@@ -8,6 +8,7 @@
   ARGV[3] payload
 
   Output: 1, or 0 when there is no such letter.
+  Guarantee: both texts are kept, or neither, and never for a letter that is gone.
 ]]
 if #redis.call('XRANGE', KEYS[1], ARGV[1], ARGV[1]) == 0 then
   return 0
