@@ -95,6 +95,15 @@ export const SYSTEM_ROUTES = folderOfLinks('system-routes', [
   ].map((name) => `system/plugins/${name}.ts`),
 ])
 
+/** The system domain as shipped. @param without plugin files that are left out, without `.ts` */
+export function systemDomain(without: readonly string[] = []): string {
+  const isLeftOut = (file: string): boolean => without.some((name) => file === `system/plugins/${name}.ts`)
+  return folderOfLinks(
+    'system',
+    links.filter((file) => file.startsWith('system/') && !isLeftOut(file)),
+  )
+}
+
 function folderOfLinks(title: string, links: readonly string[]): string {
   const isCopied = (file: string): boolean => file.endsWith('.sql')
   const texts = links.filter(isCopied).map((file) => readFileSync(join(DOMAINS, file), 'utf8'))
