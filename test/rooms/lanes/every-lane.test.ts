@@ -7,7 +7,7 @@ import { deathsIn, lanesOf, publish, startDeadly } from './deadly.ts'
 /** No lane is ended during the test: whoever serves the others is not there because a loop was stopped. */
 const STALL_MS = 300_000
 const ASKED_EVERY_MS = 100
-const ANSWERS = 50
+const ANSWERS = 20
 
 const KINDS: Record<string, (heddle: Heddle) => Promise<unknown>> = {
   'a request that loops': (heddle) => heddle.fetch('/harm/spin'),

@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
+import { setTimeout } from 'node:timers/promises'
 import { type Heddle, startHeddle } from '../../support/heddle.ts'
 import { until } from '../../support/until.ts'
 import { boxesOf } from './deadly.ts'
@@ -7,6 +8,12 @@ import { NATIVE } from './native.ts'
 
 const STALL_MS = 1000
 const START_MS = 120_000
+/** For each of the two lanes one, and one that waits. */
+const HASHES = 3
+const DEATHS = 2
+const RELOADS = 5
+/** Of a client between two requests. */
+const BETWEEN_MS = 5
 
 /** A client that asks again and again, and what became of it. */
 interface Client {
@@ -41,6 +48,7 @@ function askAgain(heddle: Heddle, path: string, clients: number, giveUpMs?: numb
       if (status === 503) continue
       seen.statuses.set(status, (seen.statuses.get(status) ?? 0) + 1)
       seen.longestMs = Math.max(seen.longestMs, performance.now() - sentMs)
+      await setTimeout(BETWEEN_MS)
     }
   }
   const running = Promise.all(Array.from({ length: clients }, ask))
@@ -75,10 +83,10 @@ describe('a lane that ends while native calls of it are under way', { concurrenc
   for (const way of ways) {
     test(`by ${way}: the process stays, and nobody else notices`, { timeout: 120_000 }, async (t) => {
       const heddle = await start(t)
-      const hashes = askAgain(heddle, '/hash', 6)
+      const hashes = askAgain(heddle, '/hash', HASHES)
       const good = askAgain(heddle, '/good', 1)
-      for (let death = 1; death <= 3; death++) {
-        await new Promise((resolve) => setTimeout(resolve, 500))
+      for (let death = 1; death <= DEATHS; death++) {
+        await setTimeout(500)
         const { status } = await heddle.fetch(`/end/${way}`)
         assert.ok(status === 500 || status === 504 || status === 503, `${status}`)
         await until(() => heddle.logs.filter(({ msg }) => / died: /.test(msg)).length >= death, 'the report')
@@ -94,11 +102,11 @@ describe('a lane that ends while native calls of it are under way', { concurrenc
     })
   }
 
-  test('ten reloads under clients that leave early', { timeout: 600_000 }, async (t) => {
+  test(`${RELOADS} reloads under clients that leave early`, { timeout: 600_000 }, async (t) => {
     // More than the cores can do: what the clients have left keeps its place, or new lanes would wait for thousands of hashes.
     const heddle = await start(t, { LANE_MAX_INFLIGHT: '6' })
-    const clients = askAgain(heddle, '/hash', 4, 150)
-    for (let reload = 1; reload <= 10; reload++) {
+    const clients = askAgain(heddle, '/hash', 2, 150)
+    for (let reload = 1; reload <= RELOADS; reload++) {
       const isDone = (): boolean => heddle.logs.filter(({ msg }) => /^Reloaded/.test(msg)).length >= reload
       heddle.process.kill('SIGHUP')
       await until(
@@ -116,7 +124,7 @@ describe('a lane that ends while native calls of it are under way', { concurrenc
 
   test('by what it has replaced, which the report of it would need', { timeout: 60_000 }, async (t) => {
     const heddle = await start(t)
-    for (let death = 1; death <= 5; death++) {
+    for (let death = 1; death <= DEATHS; death++) {
       void heddle.fetch('/hash').catch(() => {})
       const { status } = await heddle.fetch('/end/patch')
       assert.ok(status === 500 || status === 503, `${status}`)
@@ -139,7 +147,7 @@ describe('a lane that ends while native calls of it are under way', { concurrenc
 
   test('of which nobody awaits the end', { timeout: 60_000 }, async (t) => {
     const heddle = await start(t)
-    for (let death = 1; death <= 3; death++) {
+    for (let death = 1; death <= DEATHS; death++) {
       await Promise.all(Array.from({ length: 4 }, () => heddle.fetch('/hash-and-go')))
       assert.ok((await heddle.fetch('/end/throw')).status >= 500)
       await allUp(heddle)

@@ -13,8 +13,8 @@ for (const stallMs of [2000, 500]) {
     timeout: 120_000,
   }, async (t) => {
     const heddle = await startHeddle(t, { domains: NATIVE, lanes: 2, env: { LANE_STALL_MS: String(stallMs) } })
-    await heddle.fetch(`/starve?threads=${THREADS_PER_CORE * availableParallelism()}&ms=4000`)
-    const endMs = performance.now() + 5000
+    await heddle.fetch(`/starve?threads=${THREADS_PER_CORE * availableParallelism()}&ms=${2 * stallMs}`)
+    const endMs = performance.now() + 2 * stallMs + 1000
     let longestMs = 0
     while (performance.now() < endMs) {
       const sentMs = performance.now()

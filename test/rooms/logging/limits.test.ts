@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
+import { setTimeout } from 'node:timers/promises'
 import { coreWaitMs } from '../../support/core-wait.ts'
 import { folderOf } from '../../support/folder.ts'
 import { startHeddle } from '../../support/heddle.ts'
@@ -59,6 +60,7 @@ describe('the limits of the log', () => {
       const startMs = performance.now() - waitedMs()
       await fetch('/system/health/live')
       slowestMs = Math.max(slowestMs, performance.now() - waitedMs() - startMs)
+      await setTimeout(5)
     }
     assert.equal((await looping).status, 200)
     assert.ok(slowestMs < 1000, `the primary answered after ${slowestMs} ms`)
