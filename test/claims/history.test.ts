@@ -1,14 +1,12 @@
 import assert from 'node:assert/strict'
-import { mkdtempSync, rmSync } from 'node:fs'
-import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { test } from 'node:test'
 import { DOMAINS, kept, list, one, partsOf } from '../rooms/history/kept.ts'
+import { temporaryFolder } from '../support/folder.ts'
 import { startHeddle } from '../support/heddle.ts'
 
 test('every request and job is kept with its tool calls, statements, logs, events and failures, and survives kill -9', async (t) => {
-  const folder = mkdtempSync(join(tmpdir(), 'heddle-history-'))
-  t.after(() => rmSync(folder, { recursive: true, force: true }))
+  const folder = temporaryFolder(t)
   const env = {
     HISTORY_ENABLED: 'true',
     HISTORY_PATH: join(folder, 'history.db'),

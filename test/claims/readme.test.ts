@@ -1,11 +1,11 @@
 import assert from 'node:assert/strict'
 import { execFile, spawnSync } from 'node:child_process'
-import { cpSync, mkdirSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
-import { tmpdir } from 'node:os'
+import { cpSync, mkdirSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { type TestContext, test } from 'node:test'
 import { type Command, commandsOf, filesOf, isAnswer } from '../rooms/docs/readme.ts'
 import { ROOT, sourcesIn } from '../rooms/docs/sources.ts'
+import { temporaryFolder } from '../support/folder.ts'
 import { startHeddle } from '../support/heddle.ts'
 import { SHIPPED } from '../support/shipped-domains.ts'
 
@@ -53,8 +53,7 @@ test('comments under a command are its answer when they look like one', () => {
 
 /** What somebody has who has cloned the repository: files are written into it, so the domains are a copy. */
 function newProject(t: TestContext): string {
-  const root = mkdtempSync(join(tmpdir(), 'heddle-readme-'))
-  t.after(() => rmSync(root, { recursive: true, force: true }))
+  const root = temporaryFolder(t)
   cpSync(SHIPPED, join(root, 'domains'), { recursive: true, dereference: true })
   for (const name of ['package.json', 'tsconfig.json', 'biome.json', 'README.md']) {
     cpSync(join(ROOT, name), join(root, name), { recursive: true })

@@ -1,10 +1,9 @@
 /** Real processes of the runtime for the contract of logs, on each of the logs. */
 import { once } from 'node:events'
 import { existsSync, readFileSync, writeFileSync } from 'node:fs'
-import { mkdtemp, rm } from 'node:fs/promises'
-import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
+import { temporaryFolder } from '../support/folder.ts'
 import { type Heddle, type Owner, startHeddle } from '../support/heddle.ts'
 import { post } from '../support/started-service.ts'
 import type { LogBench, LogProcess, LogStore, Note, OpenOptions } from './log-store.ts'
@@ -43,8 +42,7 @@ export function benchOn(
 }
 
 async function storeOn(owner: Owner, place: Place): Promise<LogStore> {
-  const folder = await mkdtemp(join(tmpdir(), 'heddle-log-'))
-  owner.after(() => rm(folder, { recursive: true, force: true, maxRetries: 10 }))
+  const folder = temporaryFolder(owner)
   const path = join(folder, 'notes')
   let first: Promise<LogProcess> | null = null
   const open = async (name: string, { without = undefined, env = {} }: OpenOptions = {}): Promise<LogProcess> => {

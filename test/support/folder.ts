@@ -1,4 +1,5 @@
-import { mkdir, mkdtemp, readdir, rm, writeFile } from 'node:fs/promises'
+import { mkdtempSync } from 'node:fs'
+import { mkdir, readdir, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
@@ -10,10 +11,16 @@ interface Owner {
   after(end: () => Promise<void>): void
 }
 
+/** An empty folder, gone with the test. */
+export function temporaryFolder(t: Owner): string {
+  const folder = mkdtempSync(join(tmpdir(), 'heddle-test-'))
+  t.after(() => rm(folder, { recursive: true, force: true, maxRetries: 10 }))
+  return folder
+}
+
 /** A folder with some files, gone with the test. Its plugins import nothing: a class alone is a plugin too. */
 export async function folderOf(t: Owner, files: Record<string, string>): Promise<string> {
-  const folder = await mkdtemp(join(tmpdir(), 'heddle-kernel-'))
-  t.after(() => rm(folder, { recursive: true, force: true, maxRetries: 10 }))
+  const folder = temporaryFolder(t)
   for (const [path, text] of Object.entries({ 'package.json': '{"type":"module"}', ...files })) {
     await mkdir(dirname(join(folder, path)), { recursive: true })
     await writeFile(join(folder, path), text)

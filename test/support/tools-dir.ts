@@ -1,8 +1,8 @@
 import { existsSync, readFileSync } from 'node:fs'
-import { mkdir, mkdtemp, readdir, rm, symlink } from 'node:fs/promises'
-import { tmpdir } from 'node:os'
+import { mkdir, readdir, symlink } from 'node:fs/promises'
 import { basename, isAbsolute, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
+import { temporaryFolder } from './folder.ts'
 
 const TOOLS = fileURLToPath(new URL('../../src/tools', import.meta.url))
 const EXTRAS = fileURLToPath(new URL('../../src/extras', import.meta.url))
@@ -27,8 +27,7 @@ export async function toolsDirWith(t: Owner, ...implementations: string[]): Prom
   const active = (await readdir(TOOLS))
     .map((name) => join(TOOLS, name))
     .filter((folder) => !replaced.has(toolOf(folder)))
-  const directory = await mkdtemp(join(tmpdir(), 'heddle-test-tools-'))
-  t.after(() => rm(directory, { recursive: true, force: true, maxRetries: 10 }))
+  const directory = temporaryFolder(t)
   for (const folder of [...active, ...wanted]) {
     const place = join(directory, basename(folder))
     await mkdir(place)

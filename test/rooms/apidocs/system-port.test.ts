@@ -1,9 +1,8 @@
 import assert from 'node:assert/strict'
-import { mkdtempSync, rmSync } from 'node:fs'
-import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { test } from 'node:test'
 import { browser } from '../../support/browser.ts'
+import { temporaryFolder } from '../../support/folder.ts'
 import { startHeddle } from '../../support/heddle.ts'
 import { until } from '../../support/until.ts'
 import { open, openTab, textOf } from './api-page.ts'
@@ -14,8 +13,7 @@ const TOKEN = 'operator-0123456789abcdef'
 test('with SYSTEM_PORT the pages reach the application, whose address their samples have', async (t) => {
   const chromium = await browser(t)
   if (chromium === null) return
-  const folder = mkdtempSync(join(tmpdir(), 'heddle-system-port-'))
-  t.after(() => rmSync(folder, { recursive: true, force: true }))
+  const folder = temporaryFolder(t)
   const history = { HISTORY_ENABLED: 'true', HISTORY_PATH: join(folder, 'history.db') }
   const heddle = await startHeddle(t, {
     domains: PAGE_DOMAINS,

@@ -1,13 +1,13 @@
 import assert from 'node:assert/strict'
 import { fork } from 'node:child_process'
 import { once } from 'node:events'
-import { existsSync, mkdtempSync, readFileSync, rmSync } from 'node:fs'
-import { tmpdir } from 'node:os'
-import { basename, join, relative } from 'node:path'
+import { existsSync, readFileSync } from 'node:fs'
+import { basename, relative } from 'node:path'
 import { test } from 'node:test'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { ProfileFolder } from '../../../bench/profiles.ts'
 import { startHeddle, startServer } from '../../../bench/server.ts'
+import { temporaryFolder } from '../../support/folder.ts'
 import { LOADER } from '../../support/loader.ts'
 import { SHIPPED } from '../../support/shipped-domains.ts'
 
@@ -65,8 +65,7 @@ test('a server ends when the benchmark that started it is killed', async () => {
 })
 
 test('a profile is left of the primary and of its lane', async (t) => {
-  const results = mkdtempSync(join(tmpdir(), 'heddle-profiles-'))
-  t.after(() => rmSync(results, { recursive: true }))
+  const results = temporaryFolder(t)
   const profiles = new ProfileFolder(results)
   const server = await startHeddle({
     name: 'laned',

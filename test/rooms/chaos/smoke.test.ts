@@ -1,19 +1,18 @@
 import assert from 'node:assert/strict'
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { mkdtemp, readFile, rm } from 'node:fs/promises'
-import { tmpdir } from 'node:os'
+import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { test } from 'node:test'
 import { fileURLToPath } from 'node:url'
 import type { Report } from '../../chaos/report.ts'
+import { temporaryFolder } from '../../support/folder.ts'
 import { LOADER } from '../../support/loader.ts'
 
 const RUN = fileURLToPath(new URL('../../chaos/run.ts', import.meta.url))
 
 test('six seconds of chaos lose nothing', async (t) => {
-  const directory = await mkdtemp(join(tmpdir(), 'heddle-chaos-'))
-  t.after(() => rm(directory, { recursive: true, force: true, maxRetries: 10 }))
+  const directory = temporaryFolder(t)
   const json = join(directory, 'report.json')
   const child = spawn(
     process.execPath,

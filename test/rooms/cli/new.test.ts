@@ -1,8 +1,7 @@
 import assert from 'node:assert/strict'
 import { execFile } from 'node:child_process'
 import { existsSync, readdirSync } from 'node:fs'
-import { copyFile, mkdir, mkdtemp, readFile, rm, symlink, writeFile } from 'node:fs/promises'
-import { tmpdir } from 'node:os'
+import { copyFile, mkdir, readFile, symlink, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { type TestContext, test } from 'node:test'
 import { fileURLToPath } from 'node:url'
@@ -13,6 +12,7 @@ import { scaffoldPlugin } from '../../../src/devtools/scaffolding/plugin.ts'
 import { type Scaffold, write } from '../../../src/devtools/scaffolding/templates.ts'
 import { scaffoldTool } from '../../../src/devtools/scaffolding/tool.ts'
 import type { Workplace } from '../../../src/devtools/scaffolding/workplace.ts'
+import { temporaryFolder } from '../../support/folder.ts'
 import { LOADER } from '../../support/loader.ts'
 
 const ROOT = fileURLToPath(new URL('../../..', import.meta.url))
@@ -26,8 +26,7 @@ interface Run {
 
 /** A project with the sources and packages of this one, but its own domains, tools and tests. */
 async function project(t: TestContext) {
-  const root = await mkdtemp(join(tmpdir(), 'heddle-new-'))
-  t.after(() => rm(root, { recursive: true, force: true, maxRetries: 10 }))
+  const root = temporaryFolder(t)
   for (const name of ['package.json', 'tsconfig.json', 'biome.json', '.gitignore'])
     await copyFile(join(ROOT, name), join(root, name))
   for (const name of ['src', 'node_modules']) await symlink(join(ROOT, name), join(root, name))

@@ -1,11 +1,11 @@
 import assert from 'node:assert/strict'
 import { type ChildProcess, execFile, spawn } from 'node:child_process'
-import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises'
-import { tmpdir } from 'node:os'
+import { mkdir, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { type TestContext, test } from 'node:test'
 import { fileURLToPath } from 'node:url'
 import { promisify } from 'node:util'
+import { temporaryFolder } from '../../support/folder.ts'
 import { until } from '../../support/until.ts'
 
 const HEDDLE = fileURLToPath(new URL('../../../src/heddle.cjs', import.meta.url))
@@ -26,8 +26,7 @@ test('it knows the runtime', () => assert.equal(new HeddleError('HTTP_NOT_FOUND'
 `
 
 async function applicationIn(t: TestContext, name: string): Promise<string> {
-  const folder = await mkdtemp(join(tmpdir(), 'heddle-test-command-'))
-  t.after(() => rm(folder, { recursive: true, force: true, maxRetries: 10 }))
+  const folder = temporaryFolder(t)
   const app = join(folder, name)
   for (const part of ['domains', 'test']) await mkdir(join(app, part), { recursive: true })
   await writeFile(join(app, 'package.json'), '{"type":"module"}')

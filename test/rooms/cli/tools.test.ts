@@ -1,19 +1,18 @@
 import assert from 'node:assert/strict'
 import { execFile } from 'node:child_process'
 import { existsSync } from 'node:fs'
-import { mkdir, mkdtemp, readdir, rm, writeFile } from 'node:fs/promises'
-import { tmpdir } from 'node:os'
+import { mkdir, readdir, writeFile } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
 import { type TestContext, test } from 'node:test'
 import { fileURLToPath } from 'node:url'
+import { temporaryFolder } from '../../support/folder.ts'
 
 const ROOT = fileURLToPath(new URL('../../..', import.meta.url))
 const USES_NOTHING = "throw new Error('a listed tool must not run')\n"
 
 /** A project's `src` with folders as given, for example `tools/sqlite`: the text of its index.ts. */
 async function sourceFolder(t: TestContext, folders: Record<string, string>): Promise<string> {
-  const src = await mkdtemp(join(tmpdir(), 'heddle-tools-'))
-  t.after(() => rm(src, { recursive: true, force: true, maxRetries: 10 }))
+  const src = temporaryFolder(t)
   await mkdir(join(src, 'tools'))
   for (const [folder, text] of Object.entries(folders)) {
     await mkdir(join(src, folder), { recursive: true })

@@ -1,10 +1,10 @@
 import assert from 'node:assert/strict'
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
-import { tmpdir } from 'node:os'
+import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { test } from 'node:test'
 import { ConfigFaults, loadSettings } from '../../../src/core/config/load.ts'
 import { unreadUrls } from '../../../src/primary/tools/config-warnings.ts'
+import { temporaryFolder } from '../../support/folder.ts'
 import { describeOnPostgresAndRedis } from '../../support/servers/both-of-suite.ts'
 import { SYSTEM_ROUTES } from '../../support/shipped-domains.ts'
 import { startWith } from '../../support/started-service.ts'
@@ -138,8 +138,7 @@ test('parameters that nothing reads are named', () => {
 })
 
 test('a URL may stand in a file', (t) => {
-  const folder = mkdtempSync(join(tmpdir(), 'heddle-urls-'))
-  t.after(() => rmSync(folder, { recursive: true }))
+  const folder = temporaryFolder(t)
   const file = join(folder, 'url')
   writeFileSync(file, 'postgres://ada:pw@db/shop\n')
   const { settings } = load({ DATABASE_URL_FILE: file })

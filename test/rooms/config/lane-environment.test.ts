@@ -1,9 +1,9 @@
 import assert from 'node:assert/strict'
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
-import { tmpdir } from 'node:os'
+import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { type TestContext, test } from 'node:test'
 import { jwtVerify } from 'jose'
+import { temporaryFolder } from '../../support/folder.ts'
 import { describeOnPostgresAndRedis } from '../../support/servers/both-of-suite.ts'
 import { SYSTEM_ROUTES } from '../../support/shipped-domains.ts'
 import { startWith } from '../../support/started-service.ts'
@@ -12,8 +12,7 @@ import { toolsDirWith } from '../../support/tools-dir.ts'
 const SECRET = 'a-secret-of-more-than-32-characters'
 
 test('a lane has neither the secrets of the runtime nor the variables of other plugins in its environment', async (t) => {
-  const folder = mkdtempSync(join(tmpdir(), 'heddle-secrets-'))
-  t.after(() => rmSync(folder, { recursive: true }))
+  const folder = temporaryFolder(t)
   const file = join(folder, 'auth-key')
   writeFileSync(file, `${SECRET}\n`)
   const heddle = await startWith(t, 'environment', {

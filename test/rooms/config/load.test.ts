@@ -1,13 +1,13 @@
 import assert from 'node:assert/strict'
 import { execFileSync } from 'node:child_process'
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
-import { tmpdir } from 'node:os'
+import { writeFileSync } from 'node:fs'
 import { delimiter, join, resolve } from 'node:path'
 import { test } from 'node:test'
 import { fileURLToPath } from 'node:url'
 import { ConfigFaults, loadSettings, prepareEnvironment } from '../../../src/core/config/load.ts'
 import { readVariable } from '../../../src/core/config/plugin-variables.ts'
 import { settingKey, VARIABLES } from '../../../src/core/config/schema.ts'
+import { temporaryFolder } from '../../support/folder.ts'
 import { LOADER } from '../../support/loader.ts'
 
 const SECRET = 'x'.repeat(32)
@@ -243,8 +243,7 @@ test('settings are frozen to the bottom and can be posted to a thread', () => {
 })
 
 test('.env of the current folder is read, and variables that are set win', (t) => {
-  const folder = mkdtempSync(join(tmpdir(), 'heddle-config-'))
-  t.after(() => rmSync(folder, { recursive: true }))
+  const folder = temporaryFolder(t)
   writeFileSync(join(folder, '.env'), 'HTTP_PORT=8111\nLANES=3\nLANE_STAL_MS=1\n')
   const script = `const { loadSettings } = require(${JSON.stringify(LOAD)})
     const { settings, warnings } = loadSettings()
@@ -255,8 +254,7 @@ test('.env of the current folder is read, and variables that are set win', (t) =
 })
 
 test('a .env that cannot be read is a fault beside the others', (t) => {
-  const folder = mkdtempSync(join(tmpdir(), 'heddle-config-'))
-  t.after(() => rmSync(folder, { recursive: true }))
+  const folder = temporaryFolder(t)
   execFileSync('mkfifo', [join(folder, '.env')])
   const script = `const { loadSettings } = require(${JSON.stringify(LOAD)})
     try { loadSettings() } catch (error) { console.log(JSON.stringify(error.faults)) }`

@@ -1,10 +1,10 @@
 import assert from 'node:assert/strict'
-import { mkdirSync, mkdtempSync, readdirSync, rmSync } from 'node:fs'
-import { tmpdir } from 'node:os'
+import { mkdirSync, readdirSync } from 'node:fs'
 import { delimiter, join, resolve } from 'node:path'
 import { test } from 'node:test'
 import { fileURLToPath } from 'node:url'
 import { loadSettings } from '../../../src/core/config/load.ts'
+import { temporaryFolder } from '../../support/folder.ts'
 import { startHeddle } from '../../support/heddle.ts'
 
 const STARTED = fileURLToPath(new URL('../../fixtures/started/noted', import.meta.url))
@@ -25,8 +25,7 @@ test('a clone that serves the domains of an application alone has /system, as th
 
 test('it is left out by SYSTEM_DOMAIN=false, and where an application has a domain of that name', (t) => {
   assert.deepEqual(foldersOf({ DOMAINS_DIR: STARTED, SYSTEM_DOMAIN: 'false' }), [STARTED])
-  const folder = mkdtempSync(join(tmpdir(), 'heddle-own-system-'))
-  t.after(() => rmSync(folder, { recursive: true, force: true }))
+  const folder = temporaryFolder(t)
   mkdirSync(join(folder, 'system'))
   assert.deepEqual(foldersOf({ DOMAINS_DIR: [STARTED, folder].join(delimiter) }), [STARTED, folder])
   assert.deepEqual(foldersOf({}), [resolve('domains')])

@@ -1,10 +1,10 @@
 import assert from 'node:assert/strict'
-import { mkdirSync, mkdtempSync, rmSync } from 'node:fs'
-import { tmpdir } from 'node:os'
+import { mkdirSync } from 'node:fs'
 import { join } from 'node:path'
 import { test } from 'node:test'
 import { fileURLToPath } from 'node:url'
 import { browser, type Page } from '../../support/browser.ts'
+import { temporaryFolder } from '../../support/folder.ts'
 import { startHeddle } from '../../support/heddle.ts'
 import { SHIPPED } from '../../support/shipped-domains.ts'
 import { until } from '../../support/until.ts'
@@ -17,8 +17,7 @@ const OUTSIDE = `[...document.querySelectorAll('td, th')].filter((cell) => cell.
 test('what the dashboard shows is joined with its requests', async (t) => {
   const chromium = await browser(t)
   if (chromium === null) return
-  const folder = mkdtempSync(join(tmpdir(), 'heddle-joined-'))
-  t.after(() => rmSync(folder, { recursive: true, force: true }))
+  const folder = temporaryFolder(t)
   const env = { HISTORY_ENABLED: 'true', HISTORY_PATH: join(folder, 'history.db'), LOG_LEVEL: 'debug' }
   const heddle = await startHeddle(t, { domains: DOMAINS, lanes: 1, env })
   const { headers } = await heddle.post('/cloth', { metres: 12 })

@@ -1,5 +1,4 @@
-import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises'
-import { tmpdir } from 'node:os'
+import { mkdir, writeFile } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
 import type { TestContext } from 'node:test'
 import type { LogLevel } from '../../../src/contracts/logger.ts'
@@ -51,8 +50,7 @@ export function runtimeFor(options: RuntimeOptions): ToolRuntime {
 
 /** A folder that is removed after the test. */
 export async function temporaryFolder(t: TestContext): Promise<string> {
-  const folder = await mkdtemp(join(tmpdir(), 'heddle-db-'))
-  t.after(() => rm(folder, { recursive: true, force: true, maxRetries: 10 }))
+  const folder = temporaryFolder(t)
   return folder
 }
 

@@ -9,6 +9,7 @@ import { promisify } from 'node:util'
 import { EXIT_CONFIG } from '../../../src/core/config/load.ts'
 import { VARIABLES } from '../../../src/core/config/schema.ts'
 import { ServiceManager } from '../../../src/guardian/service-manager.cjs'
+import { temporaryFolder } from '../../support/folder.ts'
 import { startHeddle } from '../../support/heddle.ts'
 import { until } from '../../support/until.ts'
 
@@ -114,8 +115,7 @@ test('without a service manager nothing is run and nothing said', async () => {
 })
 
 test('systemd accepts the units', NEEDS_ANALYZE, async (t) => {
-  const folder = await mkdtemp(join(tmpdir(), 'heddle-unit-'))
-  t.after(() => rm(folder, { recursive: true, force: true, maxRetries: 10 }))
+  const folder = temporaryFolder(t)
   // A template is verified as one of its instances.
   const files = ['heddle.service', 'heddle@.service', 'heddle-migrate.service']
   const paths = await Promise.all(

@@ -1,9 +1,9 @@
 import assert from 'node:assert/strict'
 import { spawn, spawnSync } from 'node:child_process'
-import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
-import { tmpdir } from 'node:os'
+import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { test } from 'node:test'
+import { temporaryFolder } from '../../support/folder.ts'
 import { ROOT } from './sources.ts'
 
 interface LaunchConfiguration {
@@ -24,8 +24,7 @@ for (const { name, program, runtimeArgs, args = [], env } of launches.filter(({ 
   /main\.ts$/.test(program),
 )) {
   test(`the launch configuration "${name}" starts the service under the inspector, and SIGTERM ends it`, async (t) => {
-    const directory = mkdtempSync(join(tmpdir(), 'heddle-editor-'))
-    t.after(() => rmSync(directory, { recursive: true, force: true }))
+    const directory = temporaryFolder(t)
     const argv = ['--inspect=127.0.0.1:0', ...runtimeArgs, program.replace(/^\$\{workspaceFolder\}/, ROOT), ...args]
     const { NODE_TEST_CONTEXT: _, ...inherited } = process.env
     const child = spawn(process.execPath, argv, {

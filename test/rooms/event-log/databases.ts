@@ -1,11 +1,10 @@
 import { once } from 'node:events'
-import { mkdtemp, rm } from 'node:fs/promises'
-import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import type { TestContext } from 'node:test'
 import { fileURLToPath } from 'node:url'
 import pg from 'pg'
 import { Database } from '../../../src/stores/sqlite/driver.ts'
+import { temporaryFolder } from '../../support/folder.ts'
 import { type Heddle, spawnHeddle, startHeddle } from '../../support/heddle.ts'
 import { type PostgresServer, postgresServer } from '../../support/servers/postgres.ts'
 import { toolsDirWith } from '../../support/tools-dir.ts'
@@ -52,8 +51,7 @@ function storeOn(
 }
 
 export const onSqlite: StoreMaker = async (t) => {
-  const folder = await mkdtemp(join(tmpdir(), 'heddle-log-'))
-  t.after(() => rm(folder, { recursive: true, force: true, maxRetries: 10 }))
+  const folder = temporaryFolder(t)
   const path = join(folder, 'service.db')
   const rows = async <Row>(sql: string): Promise<Row[]> => {
     const database = new Database(path, { readonly: true })

@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict'
-import { mkdtemp, rm } from 'node:fs/promises'
-import { tmpdir } from 'node:os'
+import { rm } from 'node:fs/promises'
 import { join } from 'node:path'
 import { test } from 'node:test'
+import { temporaryFolder } from '../../support/folder.ts'
 import type { Heddle } from '../../support/heddle.ts'
 import { post, startWith } from '../../support/started-service.ts'
 import { toolsDirWith } from '../../support/tools-dir.ts'
@@ -14,8 +14,7 @@ const CHOSEN = /Events end with this process: no tool db is installed that could
 const handledBy = async (heddle: Heddle): Promise<string[]> => (await heddle.json('/notes')).body.handled
 
 test('events outlive the process where nothing is set', async (t) => {
-  const folder = await mkdtemp(join(tmpdir(), 'heddle-default-'))
-  t.after(() => rm(folder, { recursive: true, force: true, maxRetries: 10 }))
+  const folder = temporaryFolder(t)
   const env = { SQLITE_PATH: join(folder, 'service.db'), EVENT_BUS_DRIVER: '' }
   const first = await startWith(t, 'noted', { env })
   await post(first, '/notes', { text: 'late', delayMs: 3000 })

@@ -1,9 +1,9 @@
 import { existsSync } from 'node:fs'
-import { mkdtemp, rm, writeFile } from 'node:fs/promises'
-import { tmpdir } from 'node:os'
+import { writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import type { TestContext } from 'node:test'
 import { fileURLToPath } from 'node:url'
+import { temporaryFolder } from '../../support/folder.ts'
 import type { Heddle } from '../../support/heddle.ts'
 import { until } from '../../support/until.ts'
 
@@ -19,8 +19,7 @@ export class Points {
   }
 
   static async make(t: TestContext): Promise<Points> {
-    const folder = await mkdtemp(join(tmpdir(), 'heddle-points-'))
-    t.after(() => rm(folder, { recursive: true, force: true, maxRetries: 10 }))
+    const folder = temporaryFolder(t)
     return new Points(folder)
   }
 

@@ -1,12 +1,12 @@
 import assert from 'node:assert/strict'
-import { appendFile, mkdtemp, readFile, rm, stat, writeFile } from 'node:fs/promises'
-import { tmpdir } from 'node:os'
+import { appendFile, readFile, rm, stat, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { test } from 'node:test'
 import { SYSTEM_CLOCK } from '../../../src/core/schedule/clock.ts'
 import type { TreeNode } from '../../../src/index.ts'
 import { TraceFile } from '../../../src/primary/events/trace-file.ts'
 import { TRACE_RECORDS, type Trace, TraceRing } from '../../../src/runtime/events/trace-ring.ts'
+import { temporaryFolder } from '../../support/folder.ts'
 import type { Heddle } from '../../support/heddle.ts'
 import { post } from '../../support/started-service.ts'
 import { until } from '../../support/until.ts'
@@ -25,8 +25,7 @@ const trace = (id: string): Trace => ({
 })
 
 async function traceFile(t: import('node:test').TestContext) {
-  const folder = await mkdtemp(join(tmpdir(), 'heddle-traces-'))
-  t.after(() => rm(folder, { recursive: true, force: true, maxRetries: 10 }))
+  const folder = temporaryFolder(t)
   const path = join(folder, 'service.db-traces')
   const faults: unknown[] = []
   return { path, faults, open: () => new TraceFile(path, SYSTEM_CLOCK, (error) => faults.push(error)) }

@@ -1,8 +1,7 @@
-import { mkdtemp, rm } from 'node:fs/promises'
-import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import type { Database } from '../../support/databases.ts'
+import { temporaryFolder } from '../../support/folder.ts'
 import { type Heddle, type Owner, startHeddle } from '../../support/heddle.ts'
 import { until } from '../../support/until.ts'
 
@@ -10,8 +9,7 @@ const DOMAINS = [fileURLToPath(new URL('../../fixtures/effects', import.meta.url
 
 /** Starts processes one after another on one database, which outlives them. @param lanes how many each has */
 export async function starterOn(t: Owner, database: Database, lanes = 1) {
-  const folder = await mkdtemp(join(tmpdir(), 'heddle-effects-'))
-  t.after(() => rm(folder, { recursive: true, force: true, maxRetries: 10 }))
+  const folder = temporaryFolder(t)
   const path = join(folder, 'service.db')
   const env = { ...(await database.env(t)), SQLITE_PATH: path, LANE_ENV: 'DIE_AT' }
   const start = (own: Record<string, string> = {}): Promise<Heddle> =>

@@ -1,11 +1,11 @@
 import assert from 'node:assert/strict'
 import { type ChildProcess, execFileSync } from 'node:child_process'
 import { once } from 'node:events'
-import { chmod, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
-import { tmpdir } from 'node:os'
+import { chmod, readFile, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { test } from 'node:test'
 import { fileURLToPath } from 'node:url'
+import { temporaryFolder } from '../../support/folder.ts'
 import { until } from '../../support/until.ts'
 import { guardFake } from './fake-guarded.ts'
 import { isRunning } from './guarded.ts'
@@ -32,8 +32,7 @@ async function pidOf(child: ChildProcess, number: number): Promise<number> {
 }
 
 test('PROCESSES is read from .env, too; what is no number is one, which reports the fault', async (t) => {
-  const folder = await mkdtemp(join(tmpdir(), 'heddle-env-'))
-  t.after(() => rm(folder, { recursive: true, force: true }))
+  const folder = temporaryFolder(t)
   await writeFile(join(folder, '.env'), 'PROCESSES=3\n')
   const countWith = (env: Record<string, string>): number => {
     const code = `process.stdout.write(String(require(${JSON.stringify(SWITCH)}).processCount()))`
@@ -123,8 +122,7 @@ test('code that does not boot in the first is not tried in the next', async (t) 
 })
 
 test('the service manager is told of all processes as of one', async (t) => {
-  const folder = await mkdtemp(join(tmpdir(), 'heddle-notify-'))
-  t.after(() => rm(folder, { recursive: true, force: true }))
+  const folder = temporaryFolder(t)
   const told = join(folder, 'told')
   await writeFile(join(folder, 'systemd-notify'), `#!/bin/sh\necho "$@" >> ${told}\n`)
   await chmod(join(folder, 'systemd-notify'), 0o755)

@@ -6,7 +6,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { type TestContext, test } from 'node:test'
 import { fileURLToPath } from 'node:url'
-import { folderOf } from '../../support/folder.ts'
+import { folderOf, temporaryFolder } from '../../support/folder.ts'
 import { spawnHeddle } from '../../support/heddle.ts'
 import { freePort } from '../../support/port.ts'
 import { until } from '../../support/until.ts'
@@ -70,8 +70,7 @@ test('a runtime whose guardian is killed while the primary thread hangs is ended
 })
 
 test('the history ends it where the lanes hang, too, so that nobody holds the port for ever', async (t) => {
-  const folder = await mkdtemp(join(tmpdir(), 'heddle-orphan-'))
-  t.after(() => rm(folder, { recursive: true, force: true }))
+  const folder = temporaryFolder(t)
   const history = { HISTORY_ENABLED: 'true', HISTORY_PATH: join(folder, 'history.db') }
   const heddle = await startGuarded(t, { PRIMARY_STALL_MS: '600000', SHUTDOWN_TIMEOUT_MS: '500', ...history })
   const pid = await heddle.pid()

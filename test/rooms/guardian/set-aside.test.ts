@@ -1,7 +1,6 @@
 import assert from 'node:assert/strict'
 import { spawnSync } from 'node:child_process'
-import { mkdirSync, mkdtempSync, readFileSync, rmSync, truncateSync, writeFileSync } from 'node:fs'
-import { tmpdir } from 'node:os'
+import { mkdirSync, readFileSync, truncateSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { type TestContext, test } from 'node:test'
 import { readCrashReports } from '../../../src/primary/supervision/crash-report.ts'
@@ -13,6 +12,7 @@ import {
   STEP_CALL,
   STEP_REQUEST,
 } from '../../../src/transport/memory/flight-recorder.ts'
+import { temporaryFolder } from '../../support/folder.ts'
 
 const MINUTE_MS = 60_000
 const NOW_MS = Date.parse('2026-01-01T12:00:00Z')
@@ -50,8 +50,7 @@ test('each further death doubles the time, counted from the last', () => {
 
 /** A folder with one report, as the guardian leaves it. */
 function crashFolder(t: TestContext, files: Record<string, string>): { folder: string; crash: string } {
-  const folder = mkdtempSync(join(tmpdir(), 'heddle-crash-'))
-  t.after(() => rmSync(folder, { recursive: true, force: true }))
+  const folder = temporaryFolder(t)
   const crash = join(folder, 'crash-2026-01-01T12-00-00.000Z')
   mkdirSync(crash)
   for (const [name, text] of Object.entries(files)) writeFileSync(join(crash, name), text)

@@ -1,12 +1,12 @@
 import assert from 'node:assert/strict'
-import { mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs'
-import { tmpdir } from 'node:os'
+import { readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, test } from 'node:test'
 import { plugin } from '#heddle/testing'
 import ShowRequests from '../../../domains/system/plugins/show-requests.ts'
 import { Questions } from '../../../src/history/questions.ts'
 import { HistoryStore } from '../../../src/history/store.ts'
+import { temporaryFolder } from '../../support/folder.ts'
 import { startHeddle } from '../../support/heddle.ts'
 import { shareService } from '../../support/shared-service.ts'
 import { until } from '../../support/until.ts'
@@ -74,8 +74,7 @@ test('where no history is kept, the list and a request say which variable it nee
 })
 
 test('what is no number does not filter', (t) => {
-  const folder = mkdtempSync(join(tmpdir(), 'heddle-history-'))
-  t.after(() => rmSync(folder, { recursive: true, force: true }))
+  const folder = temporaryFolder(t)
   const store = new HistoryStore({
     path: join(folder, 'h.db'),
     maxBytes: 2 ** 20,

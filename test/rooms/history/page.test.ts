@@ -1,12 +1,12 @@
 import assert from 'node:assert/strict'
 import { execFile } from 'node:child_process'
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
-import { tmpdir } from 'node:os'
 import { delimiter, join } from 'node:path'
 import { test } from 'node:test'
 import { fileURLToPath } from 'node:url'
 import { promisify } from 'node:util'
 import { browser, type Page } from '../../support/browser.ts'
+import { temporaryFolder } from '../../support/folder.ts'
 import { startHeddle } from '../../support/heddle.ts'
 import { SHIPPED } from '../../support/shipped-domains.ts'
 import { until } from '../../support/until.ts'
@@ -40,8 +40,7 @@ const idOf = (page: Page) => new URL(page.url()).pathname.split('/').at(-1)!
 test('the page of requests, in a real browser', async (t) => {
   const chromium = await browser(t)
   if (chromium === null) return
-  const folder = mkdtempSync(join(tmpdir(), 'heddle-history-'))
-  t.after(() => rmSync(folder, { recursive: true, force: true }))
+  const folder = temporaryFolder(t)
   const env = { HISTORY_ENABLED: 'true', HISTORY_PATH: join(folder, 'history.db'), REPLICA_ID: 'shop' }
   const service = await startHeddle(t, { domains: DOMAINS, lanes: 1, env })
   await service.post('/orders', { item: 'loom', quantity: 13 })

@@ -1,6 +1,5 @@
 import assert from 'node:assert/strict'
-import { existsSync, mkdtempSync, readFileSync, rmSync } from 'node:fs'
-import { tmpdir } from 'node:os'
+import { existsSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { type TestContext, test } from 'node:test'
 import { fileURLToPath } from 'node:url'
@@ -14,6 +13,7 @@ import {
   withoutSecrets,
 } from '../../../src/core/schemas/secret-fields.ts'
 import { Payloads, shownValues } from '../../../src/history/payloads.ts'
+import { temporaryFolder } from '../../support/folder.ts'
 import { type Heddle, startHeddle } from '../../support/heddle.ts'
 import { SHIPPED } from '../../support/shipped-domains.ts'
 import { until } from '../../support/until.ts'
@@ -30,8 +30,7 @@ interface Kept {
 
 /** Opens an account, and waits until it is kept with what it has caused. */
 async function openAccount(t: TestContext, env: Record<string, string>): Promise<Kept> {
-  const folder = mkdtempSync(join(tmpdir(), 'heddle-history-'))
-  t.after(() => rmSync(folder, { recursive: true, force: true }))
+  const folder = temporaryFolder(t)
   const path = join(folder, 'history.db')
   const all = {
     HISTORY_ENABLED: 'true',

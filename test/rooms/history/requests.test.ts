@@ -1,15 +1,13 @@
 import assert from 'node:assert/strict'
-import { mkdtempSync, rmSync } from 'node:fs'
-import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { test } from 'node:test'
 import { makeRequestId } from '../../../src/primary/http/request-head.ts'
+import { temporaryFolder } from '../../support/folder.ts'
 import { startHeddle } from '../../support/heddle.ts'
 import { DOMAINS, kept, list, one, type Part, partsOf } from './kept.ts'
 
 test('an id that a client has chosen is searched, and never takes the place of another request', async (t) => {
-  const folder = mkdtempSync(join(tmpdir(), 'heddle-history-'))
-  t.after(() => rmSync(folder, { recursive: true, force: true }))
+  const folder = temporaryFolder(t)
   const env = { HISTORY_ENABLED: 'true', HISTORY_PATH: join(folder, 'history.db'), LANE_STALL_MS: '2000' }
   const service = await startHeddle(t, { domains: DOMAINS, lanes: 1, env })
   const broken = await service.fetch('/orders/broken')

@@ -1,6 +1,4 @@
 import assert from 'node:assert/strict'
-import { mkdtempSync, rmSync } from 'node:fs'
-import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { it, test } from 'node:test'
 import { fileURLToPath } from 'node:url'
@@ -13,6 +11,7 @@ import { ThreadHistory } from '../../../src/history/recorder.ts'
 import { RequestHistory } from '../../../src/history/request-history.ts'
 import type { HistoryEntry } from '../../../src/history/store.ts'
 import { createRecordRing, RecordReader } from '../../../src/recording/ring.ts'
+import { temporaryFolder } from '../../support/folder.ts'
 import { type Heddle, startHeddle } from '../../support/heddle.ts'
 import { SEED, seededRandom } from '../../support/random.ts'
 import { SHIPPED } from '../../support/shipped-domains.ts'
@@ -131,8 +130,7 @@ it('all threads choose the same requests for a sample', () => {
 })
 
 test('in production a sample is kept without being asked for, every failure, and what kill -9 has cut off', async (t) => {
-  const folder = mkdtempSync(join(tmpdir(), 'heddle-history-'))
-  t.after(() => rmSync(folder, { recursive: true, force: true }))
+  const folder = temporaryFolder(t)
   const env = {
     NODE_ENV: 'production',
     HISTORY_ENABLED: '',

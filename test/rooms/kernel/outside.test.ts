@@ -1,9 +1,9 @@
 import assert from 'node:assert/strict'
-import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises'
-import { tmpdir } from 'node:os'
+import { mkdir, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { test } from 'node:test'
 import { plugin } from '#heddle/testing'
+import { temporaryFolder } from '../../support/folder.ts'
 import { startHeddle } from '../../support/heddle.ts'
 import { fixture } from '../../support/lint-fixture.ts'
 
@@ -28,8 +28,7 @@ export default class ${Class} extends Plugin {
 `
 
 test('a domain outside of the repository imports the runtime by both of its names, in lanes, on the primary and in a test', async (t) => {
-  const domains = await mkdtemp(join(tmpdir(), 'heddle-outside-'))
-  t.after(() => rm(domains, { recursive: true, force: true, maxRetries: 10 }))
+  const domains = temporaryFolder(t)
   const plugins = join(domains, 'shop/plugins')
   await mkdir(plugins, { recursive: true })
   await writeFile(join(domains, 'package.json'), '{"type":"module"}')

@@ -1,10 +1,10 @@
 import assert from 'node:assert/strict'
-import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
-import { tmpdir } from 'node:os'
+import { mkdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { test } from 'node:test'
 import { fileURLToPath } from 'node:url'
 import type { Observed } from '../../../src/devtools/lint/observed.ts'
+import { temporaryFolder } from '../../support/folder.ts'
 import { startHeddle } from '../../support/heddle.ts'
 import { fixture, lintArchitecture, plugin } from '../../support/lint-fixture.ts'
 import { SHIPPED } from '../../support/shipped-domains.ts'
@@ -75,8 +75,7 @@ const COUNTS_PROCESSES = fileURLToPath(new URL('count-processes.cjs', import.met
 const DEEP = `export const deep = ${'['.repeat(20_000)}${']'.repeat(20_000)}\n`
 
 test('sources are parsed in a process of their own, once per change, and a file that ends it is named', async (t) => {
-  const folder = mkdtempSync(join(tmpdir(), 'heddle-outside-'))
-  t.after(() => rmSync(folder, { recursive: true }))
+  const folder = temporaryFolder(t)
   const domain = join(folder, 'domains', 'deep')
   mkdirSync(join(domain, 'plugins'), { recursive: true })
   const write = (text: string) => writeFileSync(join(domain, 'data.ts'), text)

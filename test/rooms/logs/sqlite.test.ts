@@ -1,9 +1,8 @@
-import { mkdtemp, rm } from 'node:fs/promises'
-import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { Database } from '../../../src/stores/sqlite/driver.ts'
 import { logContract } from '../../contracts/log.ts'
 import { benchOn } from '../../contracts/log-bench.ts'
+import { temporaryFolder } from '../../support/folder.ts'
 
 const LEFT = 'SELECT (SELECT count(*) FROM heddle_event) + (SELECT count(*) FROM heddle_delivery) AS count'
 
@@ -11,8 +10,7 @@ logContract(
   'SQLite',
   (owner) =>
     benchOn(owner, async (of) => {
-      const folder = await mkdtemp(join(tmpdir(), 'heddle-log-'))
-      of.after(() => rm(folder, { recursive: true, force: true, maxRetries: 10 }))
+      const folder = temporaryFolder(of)
       const path = join(folder, 'service.db')
       const left = async (): Promise<number> => {
         const database = new Database(path, { readonly: true, timeout: 5000 })

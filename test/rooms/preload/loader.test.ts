@@ -4,7 +4,6 @@ import {
   chmodSync,
   cpSync,
   mkdirSync,
-  mkdtempSync,
   readdirSync,
   readFileSync,
   rmSync,
@@ -12,10 +11,10 @@ import {
   truncateSync,
   writeFileSync,
 } from 'node:fs'
-import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { test } from 'node:test'
 import { fileURLToPath } from 'node:url'
+import { temporaryFolder } from '../../support/folder.ts'
 import { Application } from './application.ts'
 
 const ROOT = fileURLToPath(new URL('../../..', import.meta.url))
@@ -58,8 +57,7 @@ test('a module of the runtime or of a package is run as it was kept, until its f
 const PARTS = 30
 
 test('the first start of a checkout strips all that a service loads together', (t) => {
-  const folder = mkdtempSync(join(tmpdir(), 'heddle-checkout-'))
-  t.after(() => rmSync(folder, { recursive: true, force: true }))
+  const folder = temporaryFolder(t)
   cpSync(join(ROOT, 'src/preload'), join(folder, 'src/preload'), { recursive: true })
   cpSync(join(ROOT, 'src/preload.cjs'), join(folder, 'src/preload.cjs'))
   for (const name of ['node_modules', 'workers', 'domains', 'src/devtools']) mkdirSync(join(folder, name))

@@ -1,9 +1,7 @@
 import assert from 'node:assert/strict'
-import { mkdtemp, rm } from 'node:fs/promises'
-import { tmpdir } from 'node:os'
-import { join } from 'node:path'
 import { after, before, describe, test } from 'node:test'
 import { type Authority, authority } from '../../support/certificates.ts'
+import { temporaryFolder } from '../../support/folder.ts'
 import { startHeddle } from '../../support/heddle.ts'
 import { connect, settingsOf } from '../../support/redis-under-test.ts'
 import { findProgram } from '../../support/servers/programs.ts'
@@ -26,8 +24,7 @@ describe('a key-value store with TLS and users', { skip: SKIP }, () => {
   let env: Record<string, string>
 
   before(async () => {
-    const folder = await mkdtemp(join(tmpdir(), 'heddle-tls-'))
-    owner.after(() => rm(folder, { recursive: true }))
+    const folder = temporaryFolder(owner)
     ;[known, stranger] = [await authority(folder, 'known'), await authority(folder, 'stranger')]
     // For the address alone: `localhost` is another host.
     const { certificateFile, keyFile } = await known.issue('server', 'IP:127.0.0.1')

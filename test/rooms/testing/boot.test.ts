@@ -1,12 +1,11 @@
 import assert from 'node:assert/strict'
 import { execFile } from 'node:child_process'
 import { existsSync } from 'node:fs'
-import { mkdtemp, rm } from 'node:fs/promises'
-import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { test } from 'node:test'
 import { fileURLToPath } from 'node:url'
 import { boot } from '#heddle/testing'
+import { temporaryFolder } from '../../support/folder.ts'
 import { LOADER } from '../../support/loader.ts'
 
 const HOOKED = new URL('../../fixtures/hooked/', import.meta.url)
@@ -40,8 +39,7 @@ test('the log is shown when the test fails, and only then', async () => {
 })
 
 test('without a test it ends with its block, and leaves nothing behind', async (t) => {
-  const folder = await mkdtemp(join(tmpdir(), 'heddle-kit-'))
-  t.after(() => rm(folder, { recursive: true, force: true, maxRetries: 10 }))
+  const folder = temporaryFolder(t)
   const path = join(folder, 'kept.db')
   let url: string
   {

@@ -1,8 +1,8 @@
 import { execFile } from 'node:child_process'
-import { mkdtemp, rename, rm, writeFile } from 'node:fs/promises'
-import { tmpdir } from 'node:os'
+import { rename, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
+import { temporaryFolder } from '../folder.ts'
 import { programFor, type ServerOwner } from './provide.ts'
 
 const run = promisify(execFile)
@@ -21,8 +21,7 @@ export async function setClock(t: ServerOwner): Promise<SetClock | null> {
   if (program === null) return null
   // The library of programs with threads.
   const { stdout } = await run(program, ['-m', '-f', '+0', 'printenv', 'LD_PRELOAD'])
-  const folder = await mkdtemp(join(tmpdir(), 'heddle-clock-'))
-  t.after(() => rm(folder, { recursive: true, force: true }))
+  const folder = temporaryFolder(t)
   const file = join(folder, 'offset')
   const set = async (by: string): Promise<void> => {
     await writeFile(`${file}.new`, by)

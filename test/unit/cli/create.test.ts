@@ -1,6 +1,5 @@
 import assert from 'node:assert/strict'
-import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
-import { tmpdir } from 'node:os'
+import { mkdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { test } from 'node:test'
 import { fileURLToPath } from 'node:url'
@@ -8,7 +7,7 @@ import { packedManifest } from '../../../deploy/package/manifest.mjs'
 import { withAgentsPart } from '../../../src/devtools/scaffolding/agents.ts'
 import { scaffoldApplication } from '../../../src/devtools/scaffolding/application.ts'
 import { heddleSource } from '../../../src/devtools/scaffolding/heddle-source.ts'
-import { folderOf } from '../../support/folder.ts'
+import { folderOf, temporaryFolder } from '../../support/folder.ts'
 
 const OWN = JSON.parse(readFileSync(new URL('../../../package.json', import.meta.url), 'utf8'))
 
@@ -81,8 +80,7 @@ test('the packed manifest has engines and no Node of its own, the repository has
 
 test('until it is on a registry, package.json names the packed file, and what is printed says how it comes', (t) => {
   const of = (own: string) => heddleSource(own)
-  const folder = mkdtempSync(join(tmpdir(), 'heddle-create-'))
-  t.after(() => rmSync(folder, { recursive: true, force: true }))
+  const folder = temporaryFolder(t)
   const modules = join(folder, 'node_modules')
   const own = join(modules, 'heddle/dist/src/main.js')
   const file = `heddle-${OWN.version}.tgz`

@@ -1,11 +1,11 @@
 import assert from 'node:assert/strict'
-import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
-import { tmpdir } from 'node:os'
+import { mkdirSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { test } from 'node:test'
 import type { WorkInFlight } from '../../../src/contracts/registry.ts'
 import type { CrashReport } from '../../../src/primary/supervision/crash-report.ts'
 import { ProcessDeaths } from '../../../src/primary/supervision/process-deaths.ts'
+import { temporaryFolder } from '../../support/folder.ts'
 
 const FILE = '/shop/plugins/sell.ts'
 const DEATH: CrashReport = {
@@ -36,8 +36,7 @@ const working = (name: string): WorkInFlight => ({
 })
 
 test('a plugin is left out that ended the process while it booted, and not one that was killed with it', (t) => {
-  const folder = mkdtempSync(join(tmpdir(), 'heddle-barred-'))
-  t.after(() => rmSync(folder, { recursive: true, force: true }))
+  const folder = temporaryFolder(t)
   const barred = (...deaths: Partial<CrashReport>[]): string[] => {
     rmSync(folder, { recursive: true, force: true })
     for (const [n, death] of deaths.entries()) {

@@ -1,16 +1,15 @@
 import assert from 'node:assert/strict'
-import { existsSync, mkdirSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from 'node:fs'
+import { existsSync, mkdirSync, readdirSync, rmSync, writeFileSync } from 'node:fs'
 import { createRequire } from 'node:module'
-import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { type TestContext, test } from 'node:test'
+import { temporaryFolder } from '../../support/folder.ts'
 
 const require = createRequire(import.meta.url)
 const { FlightFolder, writeCrashReport } = require('../../../src/guardian/crash-report.cjs')
 
 function folder(t: TestContext): string {
-  const path = mkdtempSync(join(tmpdir(), 'heddle-own-'))
-  t.after(() => rmSync(path, { recursive: true, force: true }))
+  const path = temporaryFolder(t)
   return path
 }
 

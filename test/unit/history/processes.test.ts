@@ -1,13 +1,12 @@
 import assert from 'node:assert/strict'
-import { mkdtempSync, rmSync } from 'node:fs'
 import { createRequire } from 'node:module'
-import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { type TestContext, test } from 'node:test'
 import type { RequestDetail, RequestSummary } from '#heddle'
 import type { WorkPart } from '../../../src/contracts/requests.ts'
 import { Questions } from '../../../src/history/questions.ts'
 import { HistoryStore } from '../../../src/history/store.ts'
+import { temporaryFolder } from '../../support/folder.ts'
 
 // The code of the page is JavaScript without types.
 const { rowsOf } = createRequire(import.meta.url)('../../../domains/system/assets/dashboard/request-tree.js')
@@ -41,8 +40,7 @@ const work = (more: Partial<WorkPart>): WorkPart => ({
 
 /** Two processes that share one file. */
 function twoStores(t: TestContext): HistoryStore[] {
-  const folder = mkdtempSync(join(tmpdir(), 'heddle-history-'))
-  t.after(() => rmSync(folder, { recursive: true, force: true }))
+  const folder = temporaryFolder(t)
   const init = { path: join(folder, 'h.db'), maxBytes: 2 ** 20, keepMs: 1e9, shutdownMs: null }
   return ['one', 'two'].map((replica) => {
     const store = new HistoryStore({ ...init, replica })

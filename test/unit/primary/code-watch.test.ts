@@ -1,9 +1,9 @@
 import assert from 'node:assert/strict'
-import { mkdir, mkdtemp, rename, rm, writeFile } from 'node:fs/promises'
-import { tmpdir } from 'node:os'
+import { mkdir, rename, rm, writeFile } from 'node:fs/promises'
 import { basename, join, relative } from 'node:path'
 import { type TestContext, test } from 'node:test'
 import { watchCode } from '../../../src/devtools/watch/code-watch.ts'
+import { temporaryFolder } from '../../support/folder.ts'
 import { until } from '../../support/until.ts'
 
 /** A single file that is watched too, beside the folder. */
@@ -11,8 +11,7 @@ const VARIABLES = `heddle-watch-${process.pid}.env`
 
 /** A watched folder with one plugin. */
 async function watched(t: TestContext) {
-  const folder = await mkdtemp(join(tmpdir(), 'heddle-watch-'))
-  t.after(() => rm(folder, { recursive: true, force: true, maxRetries: 10 }))
+  const folder = temporaryFolder(t)
   const file = join(folder, 'shop/plugins/sell.ts')
   await mkdir(join(folder, 'shop/plugins'), { recursive: true })
   await writeFile(file, '0')
