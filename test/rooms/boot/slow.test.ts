@@ -6,7 +6,7 @@ import { folderOf } from '../../support/folder.ts'
 import { type Heddle, startHeddle } from '../../support/heddle.ts'
 import { SYSTEM_ROUTES } from '../../support/shipped-domains.ts'
 import { until } from '../../support/until.ts'
-import { allUp, boxesOf } from './deadly.ts'
+import { allUp, boxesOf } from '../lanes/deadly.ts'
 
 const GOOD = `export default class Good {
   constructor({ http }) { http.addEndpoint('/good', 'GET', () => ({ success: true })) }
