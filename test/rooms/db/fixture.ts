@@ -6,6 +6,7 @@ import type { ThreadRef, ToolRuntime } from '../../../src/contracts/tool.ts'
 import type { Settings } from '../../../src/core/config/schema.ts'
 import PostgresDb from '../../../src/extras/postgres/index.ts'
 import SqliteDb from '../../../src/tools/sqlite/index.ts'
+import { temporaryFolder } from '../../support/folder.ts'
 
 export interface LogLine {
   level: LogLevel
@@ -48,15 +49,9 @@ export function runtimeFor(options: RuntimeOptions): ToolRuntime {
   return runtime as ToolRuntime
 }
 
-/** A folder that is removed after the test. */
-export async function temporaryFolder(t: TestContext): Promise<string> {
-  const folder = temporaryFolder(t)
-  return folder
-}
-
 /** A booted tool on a new file (or on `sqlitePath`), stopped after the test. */
 export async function createDb(t: TestContext, options: Partial<RuntimeOptions> = {}): Promise<SqliteDb> {
-  const sqlitePath = options.sqlitePath ?? join(await temporaryFolder(t), 'data', 'service.db')
+  const sqlitePath = options.sqlitePath ?? join(temporaryFolder(t), 'data', 'service.db')
   const db: SqliteDb = new SqliteDb(runtimeFor({ primary: () => db, ...options, sqlitePath }))
   t.after(() => db.stop())
   await db.boot()

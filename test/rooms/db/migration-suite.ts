@@ -11,8 +11,9 @@ import { HeddleError } from '../../../src/core/errors/catalogue.ts'
 import type { MigrationDriver } from '../../../src/stores/migrations/driver.ts'
 import { migrate, migrationStatus, pending, rollBack, runSeeds } from '../../../src/stores/migrations/runner.ts'
 import type { SqlDatabase } from '../../../src/stores/sql/database.ts'
+import { temporaryFolder } from '../../support/folder.ts'
 import { LOADER } from '../../support/loader.ts'
-import { type LogLine, type RuntimeOptions, temporaryFolder, writeFiles } from './fixture.ts'
+import { type LogLine, type RuntimeOptions, writeFiles } from './fixture.ts'
 
 /** An empty database. */
 export interface MigrationTarget {
@@ -34,7 +35,7 @@ export function runMigrationSuite(
   words: { missingTable: RegExp },
 ): void {
   async function withDomains(t: TestContext, files: Record<string, string>) {
-    const root = await temporaryFolder(t)
+    const root = temporaryFolder(t)
     const folder = join(root, 'domains')
     const add = (more: Record<string, string>) =>
       writeFiles(

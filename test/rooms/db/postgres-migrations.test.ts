@@ -7,9 +7,10 @@ import { toDbError } from '../../../src/extras/postgres/failure.ts'
 import { PostgresMigrations } from '../../../src/extras/postgres/migration-driver.ts'
 import { migrate } from '../../../src/stores/migrations/runner.ts'
 import type { Outcome } from '../../../src/stores/sql/database.ts'
+import { temporaryFolder } from '../../support/folder.ts'
 import type { PostgresServer } from '../../support/servers/postgres.ts'
 import { describeOnPostgres } from '../../support/servers/postgres-of-file.ts'
-import { postgresDb, postgresSettings, temporaryFolder, writeFiles } from './fixture.ts'
+import { postgresDb, postgresSettings, writeFiles } from './fixture.ts'
 import { runMigrationSuite } from './migration-suite.ts'
 import { rejectsWith } from './rejects-with.ts'
 
@@ -77,7 +78,7 @@ async function connected(t: TestContext, server: PostgresServer, waitMs?: number
 
 function runTests(server: PostgresServer): void {
   async function withMigrations(t: TestContext, files: Record<string, string>, waitMs?: number) {
-    const folder = await temporaryFolder(t)
+    const folder = temporaryFolder(t)
     await writeFiles(
       folder,
       Object.fromEntries(Object.entries(files).map(([id, sql]) => [`a/migrations/${id}.sql`, sql])),

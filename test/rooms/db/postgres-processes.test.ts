@@ -7,12 +7,13 @@ import { type TestContext, test } from 'node:test'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { promisify } from 'node:util'
 import pg from 'pg'
+import { temporaryFolder } from '../../support/folder.ts'
 import { type Heddle, spawnHeddle, startHeddle } from '../../support/heddle.ts'
 import type { PostgresServer } from '../../support/servers/postgres.ts'
 import { describeOnPostgres } from '../../support/servers/postgres-of-file.ts'
 import { toolsDirWith } from '../../support/tools-dir.ts'
 import { until } from '../../support/until.ts'
-import { temporaryFolder, writeFiles } from './fixture.ts'
+import { writeFiles } from './fixture.ts'
 
 const run = promisify(execFile)
 /** Time between an answer and the next request of one client of a load. */
@@ -24,7 +25,7 @@ function runTests(server: PostgresServer): void {
   /** Environment and an administrator's look at a new database, with migrations of its own. */
   async function withDatabase(t: TestContext, migrations: Record<string, string> = {}) {
     const database = await server.createDatabase()
-    const folder = await temporaryFolder(t)
+    const folder = temporaryFolder(t)
     await mkdir(join(folder, 'shop', 'migrations'), { recursive: true })
     await writeFiles(join(folder, 'shop', 'migrations'), migrations)
     const env: Record<string, string> = {
@@ -208,7 +209,7 @@ function runTests(server: PostgresServer): void {
   })
 
   test('a checkout is moved to PostgreSQL and back by one command each, with the same domains', async (t) => {
-    const root = await temporaryFolder(t)
+    const root = temporaryFolder(t)
     const project = join(import.meta.dirname, '../../..')
     await run('cp', ['-R', 'src', 'domains', 'workers', 'package.json', 'tsconfig.json', root], { cwd: project })
     await symlink(join(project, 'node_modules'), join(root, 'node_modules'))

@@ -5,13 +5,14 @@ import { migrate } from '../../../src/stores/migrations/runner.ts'
 import { Database } from '../../../src/stores/sqlite/driver.ts'
 import { SqliteConnection } from '../../../src/tools/sqlite/connection.ts'
 import { SqliteMigrations } from '../../../src/tools/sqlite/migration-driver.ts'
-import { createDb, temporaryFolder, writeFiles } from './fixture.ts'
+import { temporaryFolder } from '../../support/folder.ts'
+import { createDb, writeFiles } from './fixture.ts'
 import { runMigrationSuite } from './migration-suite.ts'
 
 runMigrationSuite(
   'SQLite',
   async (t) => {
-    const sqlitePath = join(await temporaryFolder(t), 'service.db')
+    const sqlitePath = join(temporaryFolder(t), 'service.db')
     const driver = new SqliteMigrations(new SqliteConnection(sqlitePath))
     t.after(() => driver.close())
     const database = new Database(sqlitePath)
@@ -29,7 +30,7 @@ runMigrationSuite(
 )
 
 test('statements run verbatim: semicolons in strings, comments and triggers are no ends', async (t) => {
-  const root = await temporaryFolder(t)
+  const root = temporaryFolder(t)
   await writeFiles(root, {
     'domains/a/migrations/001_one.sql': `
       CREATE TABLE a1 (id TEXT, note TEXT DEFAULT 'a;b'); -- comment; with a semicolon

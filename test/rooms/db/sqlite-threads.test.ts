@@ -3,11 +3,12 @@ import { join } from 'node:path'
 import { type TestContext, test } from 'node:test'
 import { threadId } from 'node:worker_threads'
 import { Piscina } from 'piscina'
-import { createDb, gate, temporaryFolder } from './fixture.ts'
+import { temporaryFolder } from '../../support/folder.ts'
+import { createDb, gate } from './fixture.ts'
 import type { WriterResult, WriterTask } from './writer-thread.ts'
 
 async function withThreads(t: TestContext) {
-  const sqlitePath = join(await temporaryFolder(t), 'service.db')
+  const sqlitePath = join(temporaryFolder(t), 'service.db')
   const lockMemory = new SharedArrayBuffer(64)
   const db = await createDb(t, { sqlitePath, lockMemory })
   await db.execute('CREATE TABLE items (id TEXT PRIMARY KEY)')

@@ -5,11 +5,12 @@ import { type TestContext, test } from 'node:test'
 import type { Queryable, TransactionCompanion } from '../../../src/contracts/db.ts'
 import { Database } from '../../../src/stores/sqlite/driver.ts'
 import SqliteDb from '../../../src/tools/sqlite/index.ts'
-import { createDb, gate, runtimeFor, temporaryFolder } from '../../rooms/db/fixture.ts'
+import { createDb, gate, runtimeFor } from '../../rooms/db/fixture.ts'
 import { rejectsWith } from '../../rooms/db/rejects-with.ts'
+import { temporaryFolder } from '../../support/folder.ts'
 
 async function withItems(t: TestContext) {
-  const path = join(await temporaryFolder(t), 'service.db')
+  const path = join(temporaryFolder(t), 'service.db')
   const db = await createDb(t, { sqlitePath: path })
   await db.execute('CREATE TABLE items (id TEXT PRIMARY KEY, n INTEGER)')
   const ids = async () => (await db.query<{ id: string }>('SELECT id FROM items ORDER BY id')).map((row) => row.id)
@@ -54,7 +55,7 @@ test('transactions and writes that are issued together happen in the order in wh
 })
 
 test('the first writes and transactions of a thread keep their order while its connections are being opened', async (t) => {
-  const path = join(await temporaryFolder(t), 'service.db')
+  const path = join(temporaryFolder(t), 'service.db')
   const append = (n: number) => (to: Queryable) => to.execute('UPDATE items SET id = id || $1', [`,${n}`])
   for (const isTransaction of [(n: number) => n % 3 === 1, (n: number) => n === 0, (n: number) => n === 20]) {
     const other = new Database(path)

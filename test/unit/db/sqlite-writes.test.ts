@@ -8,12 +8,13 @@ import { Database } from '../../../src/stores/sqlite/driver.ts'
 import { SqliteConnection } from '../../../src/tools/sqlite/connection.ts'
 import { toDbError } from '../../../src/tools/sqlite/failure.ts'
 import { endOf, TransactionRun } from '../../../src/tools/sqlite/transaction.ts'
-import { createDb, gate, temporaryFolder } from '../../rooms/db/fixture.ts'
+import { createDb, gate } from '../../rooms/db/fixture.ts'
 import { rejectsWith } from '../../rooms/db/rejects-with.ts'
+import { temporaryFolder } from '../../support/folder.ts'
 import { fixtureRuntime } from '../../support/tool-runtime.ts'
 
 async function withItems(t: TestContext) {
-  const path = join(await temporaryFolder(t), 'service.db')
+  const path = join(temporaryFolder(t), 'service.db')
   const db = await createDb(t, { sqlitePath: path })
   await db.execute('CREATE TABLE items (id TEXT PRIMARY KEY, n INTEGER)')
   const insert = (id: string) => db.execute('INSERT INTO items (id, n) VALUES ($1, 1)', [id])
@@ -200,7 +201,7 @@ test('the tx that the callback of a plugin gets is the instrumented one', async 
 })
 
 test('a transaction that stands idle too long is rolled back and its tx refuses further statements', async (t) => {
-  const path = join(await temporaryFolder(t), 'idle.db')
+  const path = join(temporaryFolder(t), 'idle.db')
   const connection = new SqliteConnection(path)
   t.after(() => connection.close())
   connection.script('CREATE TABLE items (id TEXT)')
@@ -261,7 +262,7 @@ test('a path that is no path of a file refuses to boot with unavailable', async 
 })
 
 test('what is no file, or no database, refuses to boot for good', async (t) => {
-  const folder = await temporaryFolder(t)
+  const folder = temporaryFolder(t)
   const text = join(folder, 'text.db')
   await writeFile(text, 'no database at all, '.repeat(500))
   for (const sqlitePath of [folder, text])
