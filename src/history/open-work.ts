@@ -4,6 +4,7 @@ import { timeOrderedId } from '../core/causality/ids.ts'
 import { NO_TRACE_CONTEXT, traceIdOf } from '../core/causality/trace-context.ts'
 import { codeOf, isInstance, messageOf, stackOf } from '../core/errors/description.ts'
 import { isSecretName, KnownSecrets, withoutSecrets } from '../core/schemas/secret-fields.ts'
+import type { RecordWriter } from '../recording/ring.ts'
 import { isOwnPage, type Keep } from './keep.ts'
 import type { Payloads, WorkPayloads } from './payloads.ts'
 import type { HistoryEntry } from './store.ts'
@@ -41,18 +42,13 @@ export class WorkScope implements TraceScope {
 }
 
 const NONE: Call[] = []
-/** Writes an entry into the ring of its thread. */
-export interface EntryWriter {
-  /** Never throws: what cannot be read is dropped. @param make not called where there is no room */
-  write(make: () => HistoryEntry): void
-}
 
 /** What a work needs of its thread. */
 export interface WorkRecorder {
   readonly thread: 'primary' | number
   readonly keep: Keep
   readonly nowMs: () => number
-  readonly writer: EntryWriter
+  readonly writer: Pick<RecordWriter<HistoryEntry>, 'write'>
   /** Null where they are not kept. */
   readonly payloads: Payloads | null
 }

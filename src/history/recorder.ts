@@ -19,8 +19,9 @@ import { clockOf } from '../core/schedule/steady-time.ts'
 import { withoutSecretStrings } from '../core/schemas/secret-fields.ts'
 import { RecordWriter } from '../recording/ring.ts'
 import { Keep } from './keep.ts'
-import { type EntryWriter, OpenWork, WorkScope } from './open-work.ts'
+import { OpenWork, WorkScope } from './open-work.ts'
 import { Payloads } from './payloads.ts'
+import type { HistoryEntry } from './store.ts'
 
 /** Calls that run a function of their caller: calls in it belong below them. */
 const RUNS_CALLERS_WORK = new Set(['db.transaction', 'state.cached'])
@@ -34,7 +35,7 @@ const STACK_FRAMES = 16
  */
 export class ThreadHistory implements CodeTracing, ToolTracing {
   readonly thread: 'primary' | number
-  readonly writer: EntryWriter
+  readonly writer: RecordWriter<HistoryEntry>
   readonly keep: Keep
   /** Null where they are not kept. */
   readonly payloads: Payloads | null
@@ -44,8 +45,7 @@ export class ThreadHistory implements CodeTracing, ToolTracing {
 
   /** @param inner makes spans for OpenTelemetry; null while tracing is off */
   constructor(init: HistoryInit, inner: (CodeTracing & { tools: ToolTracing }) | null) {
-    const records = new RecordWriter(init.ring)
-    this.writer = { write: (make) => records.write(() => withoutSecretStrings(JSON.stringify(make()))) }
+    this.writer = new RecordWriter(init.ring, (entry) => withoutSecretStrings(JSON.stringify(entry)))
     this.keep = new Keep(init.share)
     this.payloads = init.payloads === null ? null : new Payloads(init.payloads.domainsDirs)
     this.nowMs = clockOf(init.clock)

@@ -10,22 +10,25 @@ const SKIPPED = 64
 export const createRecordRing = (bytes: number): SharedArrayBuffer => createRing(bytes)
 
 /** The writing end, of which a thread has one. It never waits: what does not fit is dropped and counted. The id of a frame is that count. */
-export class RecordWriter {
+export class RecordWriter<Kept extends object> {
   readonly #ring: RingProducer
+  readonly #jsonOf: (record: Kept) => string
   readonly #maxBytes: number
   readonly #fullBytes: number
   #lost = 0
 
-  constructor(memory: SharedArrayBuffer) {
+  /** @param jsonOf what is written of a record */
+  constructor(memory: SharedArrayBuffer, jsonOf: (record: Kept) => string = JSON.stringify) {
     const capacity = memory.byteLength - RING_DATA_BYTE
     this.#ring = new RingProducer(memory)
+    this.#jsonOf = jsonOf
     this.#maxBytes = maxFrameBytes(capacity)
     this.#fullBytes = capacity - ROOM_MIN_BYTES
   }
 
   /** Never throws, whatever a plugin has thrown, logged or given to a tool: what cannot be read is lost. @param make not called where there is no room */
-  write(make: () => string): void {
-    const text = this.#ring.usedBytes > this.#fullBytes ? null : textOf(make)
+  write(make: () => Kept): void {
+    const text = this.#ring.usedBytes > this.#fullBytes ? null : this.#textOf(make)
     const length = text === null ? 0 : Buffer.byteLength(text)
     const at = text === null || length > this.#maxBytes ? -1 : this.#ring.reserve(length)
     if (at < 0) {
@@ -35,13 +38,13 @@ export class RecordWriter {
     this.#ring.bytes.utf8Write(text!, at, length)
     this.#ring.commit(length, 0, this.#lost)
   }
-}
 
-function textOf(make: () => string): string | null {
-  try {
-    return make()
-  } catch {
-    return null
+  #textOf(make: () => Kept): string | null {
+    try {
+      return this.#jsonOf(make())
+    } catch {
+      return null
+    }
   }
 }
 

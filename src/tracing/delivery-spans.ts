@@ -67,7 +67,7 @@ export class DeliverySpans implements DeliveryTracing {
     }
     if (requestId !== null) attributes[ATTR.REQUEST_ID] = requestId
     if (isGivenUp) attributes[ATTR.ERROR_TYPE] = 'dead_letter'
-    this.#writer.write({
+    this.#writer.write(() => ({
       context: traceContext,
       parent,
       isParentRemote: parent !== NO_TRACE_CONTEXT,
@@ -79,7 +79,7 @@ export class DeliverySpans implements DeliveryTracing {
       events: events.map(recordEventOf),
       // Not the message of the error, which may contain a value of the payload. The subscriber's span has the exception.
       ...(isGivenUp && { status: { code: SpanStatusCode.ERROR, message: 'It is a dead letter' } }),
-    })
+    }))
   }
 }
 

@@ -75,7 +75,7 @@ class ServerSpan implements RequestSpan {
   }
 
   end(status: number): void {
-    this.#writer.write({
+    this.#writer.write(() => ({
       context: this.traceContext,
       parent: this.#parent,
       isParentRemote: this.#parent !== NO_TRACE_CONTEXT,
@@ -85,7 +85,7 @@ class ServerSpan implements RequestSpan {
       end: hrTimeOf(this.#nowMs()),
       attributes: attributesOf(this.#start, status, this.servedBy),
       ...(hasFailed(status) && { status: { code: SpanStatusCode.ERROR } }),
-    })
+    }))
   }
 }
 

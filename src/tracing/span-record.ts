@@ -4,7 +4,7 @@ import type { Resource } from '@opentelemetry/resources'
 import type { ReadableSpan } from '@opentelemetry/sdk-trace-node'
 import type { TraceContext } from '../contracts/tracing.ts'
 import { NO_TRACE_CONTEXT } from '../core/causality/trace-context.ts'
-import { RecordWriter } from '../recording/ring.ts'
+import type { RecordWriter } from '../recording/ring.ts'
 import { cut } from './attributes.ts'
 import { spanContextOf, traceContextOfSpan } from './span-context.ts'
 
@@ -50,25 +50,10 @@ export interface SpanRecordLink {
 }
 
 /** Writes the ended spans of a thread into its ring. The exporting thread polls it; when it is late and the ring is full, spans are dropped and counted. */
-export class SpanWriter {
-  readonly #records: RecordWriter
+export type SpanWriter = RecordWriter<SpanRecord>
 
-  constructor(memory: SharedArrayBuffer) {
-    this.#records = new RecordWriter(memory)
-  }
-
-  /** Never throws: `end` of a span must not. */
-  write(span: SpanRecord): void {
-    this.#records.write(() => JSON.stringify(span))
-  }
-
-  /** Writes a span of the SDK. */
-  writeEnded(span: ReadableSpan): void {
-    this.#records.write(() => JSON.stringify(recordOf(span)))
-  }
-}
-
-function recordOf(span: ReadableSpan): SpanRecord {
+/** The record of a span of the SDK. */
+export function recordOf(span: ReadableSpan): SpanRecord {
   const { parentSpanContext: parent, status, events, links, instrumentationScope: scope } = span
   const dropped = [span.droppedAttributesCount, span.droppedEventsCount, span.droppedLinksCount] as const
   return {

@@ -29,6 +29,7 @@ import type {
 import { isSampled, NO_TRACE_CONTEXT, UNNAMED_TRACE } from '../core/causality/trace-context.ts'
 import type { Settings } from '../core/config/schema.ts'
 import { clock, clockOf } from '../core/schedule/steady-time.ts'
+import { RecordWriter } from '../recording/ring.ts'
 import { CausalContextManager } from './context-manager.ts'
 import { DeliverySpans } from './delivery-spans.ts'
 import { exceptionOf } from './exception.ts'
@@ -36,7 +37,7 @@ import { followOutgoingRequests } from './outgoing-requests.ts'
 import { TraceSampler } from './sampler.ts'
 import { ContextScope, type MadeSpan, PassingScope, remoteContext, SpanScope, type ThreadScope } from './scope.ts'
 import { traceContextOfSpan } from './span-context.ts'
-import { ATTRIBUTE_MAX_LENGTH, hrTimeOf, RUNTIME_SCOPE, SpanWriter } from './span-record.ts'
+import { ATTRIBUTE_MAX_LENGTH, hrTimeOf, RUNTIME_SCOPE, recordOf, type SpanWriter } from './span-record.ts'
 import { ToolSpans } from './tool-spans.ts'
 
 export class ThreadTracing implements CodeTracing {
@@ -48,7 +49,7 @@ export class ThreadTracing implements CodeTracing {
   readonly #tracer: Tracer
 
   constructor(settings: Settings, init: TracingInit) {
-    this.writer = new SpanWriter(init.ring)
+    this.writer = new RecordWriter(init.ring)
     this.nowMs = clockOf(init.clock)
     const sampler = new TraceSampler(settings)
     this.#sampler = sampler
@@ -118,7 +119,7 @@ export class Recording implements SpanProcessor {
   }
 
   onEnd(span: ReadableSpan): void {
-    this.#writer.writeEnded(span)
+    this.#writer.write(() => recordOf(span))
   }
 
   forceFlush(): Promise<void> {

@@ -1,9 +1,9 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { loadSettings } from '../../../src/core/config/load.ts'
-import { createRecordRing } from '../../../src/recording/ring.ts'
+import { createRecordRing, RecordWriter } from '../../../src/recording/ring.ts'
 import { Exporter } from '../../../src/tracing/exporter.ts'
-import { SPAN_RING_BYTES, SpanWriter } from '../../../src/tracing/span-record.ts'
+import { SPAN_RING_BYTES, type SpanRecord } from '../../../src/tracing/span-record.ts'
 import { startHeddle } from '../../support/heddle.ts'
 import { otlpReceiver } from '../../support/otlp/receiver.ts'
 import { recordOf } from './ended-span.ts'
@@ -12,7 +12,7 @@ async function filled(t: Parameters<typeof otlpReceiver>[0], env: Record<string,
   const receiver = await otlpReceiver(t)
   const { settings } = loadSettings({ OTEL_ENABLED: 'true', OTEL_EXPORTER_OTLP_ENDPOINT: receiver.endpoint, ...env })
   const ring = createRecordRing(SPAN_RING_BYTES)
-  const writer = new SpanWriter(ring)
+  const writer = new RecordWriter<SpanRecord>(ring)
   const exporter = new Exporter(settings, () => {})
   exporter.add({ id: 1, ring, thread: 'primary' })
   return { receiver, writer, exporter }
@@ -21,7 +21,7 @@ async function filled(t: Parameters<typeof otlpReceiver>[0], env: Record<string,
 test('a flush goes on as long as the receiver takes batch after batch, however long all of them take', async (t) => {
   const { receiver, writer, exporter } = await filled(t, { OTEL_BSP_MAX_EXPORT_BATCH_SIZE: '1' })
   receiver.behave({ delayMs: 900 })
-  for (let n = 0; n < 5; n++) writer.write(recordOf())
+  for (let n = 0; n < 5; n++) writer.write(() => recordOf())
   exporter.start()
   assert.equal(await exporter.flush(30_000), 0)
   assert.equal(receiver.spans.length, 5)
@@ -30,7 +30,7 @@ test('a flush goes on as long as the receiver takes batch after batch, however l
 test('a flush gives a receiver up that does not answer, and counts what is left', async (t) => {
   const { receiver, writer, exporter } = await filled(t, { OTEL_BSP_MAX_EXPORT_BATCH_SIZE: '2' })
   receiver.behave('hang')
-  for (let n = 0; n < 5; n++) writer.write(recordOf())
+  for (let n = 0; n < 5; n++) writer.write(() => recordOf())
   exporter.start()
   const begunMs = performance.now()
   assert.equal(await exporter.flush(60_000), 3)
@@ -39,11 +39,11 @@ test('a flush gives a receiver up that does not answer, and counts what is left'
 
 test('a flush whose thread gets no core waits for it: that is not the time of the receiver', async (t) => {
   const { receiver, writer, exporter } = await filled(t)
-  writer.write(recordOf())
+  writer.write(() => recordOf())
   exporter.start()
   await receiver.until(() => receiver.requests.length > 0, 'the first export, whose connection the next one takes')
   receiver.behave({ delayMs: 200 })
-  writer.write(recordOf())
+  writer.write(() => recordOf())
   const flushed = exporter.flush(30_000)
   setTimeout(() => {
     const untilMs = performance.now() + 3500
@@ -74,14 +74,14 @@ test('spans are exported as they come once the process is about to end', async (
   const { receiver, writer, exporter } = await filled(t, { OTEL_BSP_SCHEDULE_DELAY: '600000' })
   exporter.start()
   exporter.hurry()
-  writer.write(recordOf())
+  writer.write(() => recordOf())
   await receiver.until((spans) => spans.length === 1, 'a span that would wait for others')
   assert.equal(await exporter.flush(30_000), 0)
 })
 
 test('a flush that comes before the connection is open waits for it', async (t) => {
   const { receiver, writer, exporter } = await filled(t)
-  writer.write(recordOf())
+  writer.write(() => recordOf())
   exporter.start()
   assert.equal(await exporter.flush(10_000), 0)
   assert.deepEqual(

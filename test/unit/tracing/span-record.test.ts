@@ -29,7 +29,7 @@ const VALUES = {
 describe('a span that leaves its thread', () => {
   test('is read by the published definitions as it was written, field by field', () => {
     const { writer, decoded } = pipe()
-    writer.write(
+    writer.write(() =>
       recordOf({
         parent: PARENT,
         context: `${TRACE_CONTEXT}vendor=some/thing`,
@@ -80,7 +80,7 @@ describe('a span that leaves its thread', () => {
 
   test('is what it was for the console, too', () => {
     const { writer, fetch } = pipe()
-    writer.write(recordOf({ parent: PARENT, scope: { name: 'shop', version: '1.2.3' }, end: [1_800_000_001, 1] }))
+    writer.write(() => recordOf({ parent: PARENT, scope: { name: 'shop', version: '1.2.3' }, end: [1_800_000_001, 1] }))
     const [span] = fetch()
     assert.deepEqual(span!.spanContext(), { traceId: TRACE_ID, spanId: '00f067aa0ba902b7', traceFlags: 1 })
     assert.deepEqual([span!.parentSpanContext?.spanId, span!.parentSpanContext?.isRemote], ['b7ad6b7169203331', false])
@@ -98,15 +98,15 @@ describe('a span that leaves its thread', () => {
         },
       },
     })
-    writer.write(broken)
-    for (const name of ['first', 'second']) writer.write(recordOf({ name }))
+    writer.write(() => broken)
+    for (const name of ['first', 'second']) writer.write(() => recordOf({ name }))
     assert.deepEqual(
       decoded().spans.map(({ name }) => name),
       ['first', 'second'],
     )
     assert.equal(reader.takeLost(), 0, 'nobody knows what was lost before the first')
-    writer.write(broken)
-    writer.write(recordOf())
+    writer.write(() => broken)
+    writer.write(() => recordOf())
     decoded()
     assert.equal(reader.takeLost(), 1)
   })
@@ -114,7 +114,7 @@ describe('a span that leaves its thread', () => {
   test('of several scopes are told apart', () => {
     const { writer, decoded } = pipe()
     const scopes = [undefined, { name: 'shop', version: '1.2.3' }, { name: 'shop' }]
-    for (const scope of [...scopes, ...scopes]) writer.write(recordOf(scope && { scope }))
+    for (const scope of [...scopes, ...scopes]) writer.write(() => recordOf(scope && { scope }))
     assert.deepEqual(
       decoded().spans.map(({ scope }) => `${scope.name} ${scope.version}`),
       ['heddle ', 'heddle ', 'shop 1.2.3', 'shop 1.2.3', 'shop ', 'shop '],
@@ -135,7 +135,7 @@ describe('the ring of a thread', () => {
   test('gives up its oldest when it is asked to, and says how many', () => {
     const { writer, reader, fetch } = pipe()
     let written = 0
-    while (reader.fill < 0.5) writer.write(recordOf({ name: `span ${written++}` }))
+    while (reader.fill < 0.5) writer.write(() => recordOf({ name: `span ${written++}` }))
     reader.skipTo(0.25)
     assert.ok(reader.fill <= 0.25)
     const left = fetch()
@@ -146,13 +146,13 @@ describe('the ring of a thread', () => {
 
   test('loses the newest when it is full, and counts them', () => {
     const { writer, reader, decoded } = pipe()
-    for (let n = 0; n < 200; n++) writer.write(recordOf({ attributes: { text: 'x'.repeat(4096), n } }))
+    for (let n = 0; n < 200; n++) writer.write(() => recordOf({ attributes: { text: 'x'.repeat(4096), n } }))
     assert.equal(decoded().spans.length, 200)
-    for (let n = 0; n < 2000; n++) writer.write(recordOf({ attributes: { text: 'x'.repeat(4096), n } }))
+    for (let n = 0; n < 2000; n++) writer.write(() => recordOf({ attributes: { text: 'x'.repeat(4096), n } }))
     const { spans } = decoded()
     assert.ok(spans.length < 2000)
     assert.equal(spans[0]!.attributes.n, 0)
-    writer.write(recordOf())
+    writer.write(() => recordOf())
     decoded()
     assert.equal(reader.takeLost(), 2000 - spans.length)
   })
