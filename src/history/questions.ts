@@ -8,7 +8,7 @@ import type {
   WorkReport,
   WorkSpan,
 } from '../contracts/requests.ts'
-import { SEEN_EVERY_MS } from './store.ts'
+import { rootFinder, SEEN_EVERY_MS } from './store.ts'
 
 const LIMIT_DEFAULT = 100
 const LIMIT_MAX = 1000
@@ -50,9 +50,11 @@ const TRACE_ID = /^[0-9a-f]{32}$/
 /** Answers questions about what is kept. */
 export class Questions {
   readonly #database: BetterSqlite3.Database
+  readonly #rootOf: (eventId: string) => string | null
 
   constructor(database: BetterSqlite3.Database) {
     this.#database = database
+    this.#rootOf = rootFinder(database)
   }
 
   answer(query: HistoryQuery): unknown {
@@ -78,7 +80,7 @@ export class Questions {
   /** @returns null where nothing is kept of it */
   #one(id: string): RequestDetail | null {
     const row =
-      this.#row(id) ?? this.#chosen(id) ?? this.#row(id.startsWith('evt_') ? this.#rootOf(id) : this.#firstOf(id))
+      this.#row(id) ?? this.#chosen(id) ?? this.#row(id.startsWith('evt_') ? this.#causeOf(id) : this.#firstOf(id))
     if (row === undefined) return null
     const parts = this.#database.prepare(PARTS).all({ id: row.id }) as { json: string; replica: string | null }[]
     return { ...summaryOf(row), parts: parts.map(({ json, replica }) => partOf(json, replica, row.replica)) }
@@ -96,31 +98,20 @@ export class Questions {
       .get(id) as Row | undefined
   }
 
-  /** The first request of a trace. */
-  #firstOf(traceId: string): string | null {
-    if (!TRACE_ID.test(traceId)) return null
-    const found = this.#database
-      .prepare('SELECT request_id FROM part WHERE trace_id = ? AND request_id IS NOT NULL ORDER BY at_ms LIMIT 1')
-      .get(traceId) as { request_id: string } | undefined
-    return found?.request_id ?? null
+  /** The request, or the run of a job, that has caused an event. Where its publisher is not kept, what the event says of it. */
+  #causeOf(eventId: string): string | null {
+    return this.#rootOf(eventId) ?? this.#requestWhere('event_id', eventId)
   }
 
-  /** The request, or the run of a job, with which the chain of an event began. */
-  #rootOf(eventId: string): string | null {
+  /** The first request of a trace. */
+  #firstOf(traceId: string): string | null {
+    return TRACE_ID.test(traceId) ? this.#requestWhere('trace_id', traceId) : null
+  }
+
+  #requestWhere(column: 'trace_id' | 'event_id', value: string): string | null {
     const found = this.#database
-      .prepare(`
-        WITH RECURSIVE back (request_id, event_id, step) AS (
-          SELECT part.request_id, part.event_id, 1 FROM part WHERE part.event_id = @id
-          UNION
-          SELECT part.request_id, part.event_id, 1 FROM published JOIN part ON part.id = published.part_id WHERE published.event_id = @id
-          UNION
-          SELECT part.request_id, part.event_id, step + 1 FROM back
-          JOIN published ON published.event_id = back.event_id
-          JOIN part ON part.id = published.part_id
-          WHERE back.request_id IS NULL AND step < 100
-        )
-        SELECT request_id FROM back WHERE request_id IS NOT NULL LIMIT 1`)
-      .get({ id: eventId }) as { request_id: string } | undefined
+      .prepare(`SELECT request_id FROM part WHERE ${column} = ? AND request_id IS NOT NULL ORDER BY at_ms LIMIT 1`)
+      .get(value) as { request_id: string } | undefined
     return found?.request_id ?? null
   }
 }

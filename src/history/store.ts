@@ -27,6 +27,7 @@ export class HistoryStore {
   readonly #init: StoreInit
   readonly #run = timeOrderedId()
   readonly #statements: Statements
+  readonly #rootOf: (eventId: string) => string | null
   /** By the ids of requests that have not come yet. */
   readonly #users = new Map<string, string>()
   #seenMs = 0
@@ -36,6 +37,7 @@ export class HistoryStore {
     this.#init = init
     this.database = openHistory(init.path)
     this.#statements = prepare(this.database)
+    this.#rootOf = rootFinder(this.database)
     // Who has this name now: the process that had it before has ended.
     this.database.prepare('UPDATE run SET seen_ms = 0 WHERE replica = ?').run(init.replica)
     this.#tellAlive(Date.now())
@@ -167,20 +169,6 @@ export class HistoryStore {
     this.#statements.failed.run(message, id)
   }
 
-  /** The request, or the run of a job, with which the chain of an event began; null where it is not kept. */
-  #rootOf(eventId: string): string | null {
-    const publisher = this.#statements.publisher
-    let at: string | null = eventId
-    for (let step = 0; at !== null && step < CHAIN_MAX; step++) {
-      const found = publisher.get(at) as { request_id: string | null; event_id: string | null } | undefined
-      if (found === undefined) return null
-      // What an event has is the id that the client may have chosen.
-      if (found.event_id === null) return found.request_id
-      at = found.event_id
-    }
-    return null
-  }
-
   /** Deletes what is too old, and the oldest where the file is too large. */
   #trim(nowMs: number): void {
     this.#trimmedMs = nowMs
@@ -226,12 +214,29 @@ const USERS_MAX = 1000
 /** Longest chain of events that is followed back. */
 const CHAIN_MAX = 100
 
+/** What finds the request, or the run of a job, with which the chain of an event began: it gives null where that is not kept. */
+export function rootFinder(database: BetterSqlite3.Database): (eventId: string) => string | null {
+  const publisher = database.prepare(
+    'SELECT part.request_id, part.event_id FROM published JOIN part ON part.id = part_id WHERE published.event_id = ?',
+  )
+  return (eventId) => {
+    let at = eventId
+    for (let step = 0; step < CHAIN_MAX; step++) {
+      const found = publisher.get(at) as { request_id: string | null; event_id: string | null } | undefined
+      if (found === undefined) return null
+      // What an event has is the id that the client may have chosen.
+      if (found.event_id === null) return found.request_id
+      at = found.event_id
+    }
+    return null
+  }
+}
+
 interface Statements {
   seen: BetterSqlite3.Statement
   request: BetterSqlite3.Statement
   part: BetterSqlite3.Statement
   published: BetterSqlite3.Statement
-  publisher: BetterSqlite3.Statement
   failed: BetterSqlite3.Statement
   user: BetterSqlite3.Statement
   stub: BetterSqlite3.Statement
@@ -253,9 +258,6 @@ function prepare(database: BetterSqlite3.Database): Statements {
       'INSERT INTO part (request_id, event_id, at_ms, json, run, trace_id) VALUES (?, ?, ?, ?, ?, ?)',
     ),
     published: database.prepare('INSERT OR IGNORE INTO published VALUES (?, ?)'),
-    publisher: database.prepare(
-      'SELECT part.request_id, part.event_id FROM published JOIN part ON part.id = part_id WHERE published.event_id = ?',
-    ),
     user: database.prepare('UPDATE request SET user = ? WHERE id = ?'),
     failed: database.prepare('UPDATE request SET failed = 1, error = coalesce(error, ?) WHERE id = ?'),
     stub: database.prepare(

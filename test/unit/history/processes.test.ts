@@ -117,6 +117,17 @@ test('the id of an event leads to the request with which its chain began', (t) =
   // The last one had no subscriber.
   assert.deepEqual(['evt_1', 'evt_2', 'evt_3'].map(idOf), ['req_1', 'req_1', 'req_1'])
   assert.deepEqual(['evt_alone', 'evt_none'].map(idOf), [undefined, undefined])
+
+  // An event has the id that the client has chosen, which may be that of others, too.
+  store!.write([
+    { type: 'request', id: 'req_2', ...request, clientId: 'chosen' },
+    work({ requestId: 'req_2', calls: publishes('evt_4') }),
+    work({ ...ofEvent, requestId: 'chosen', eventId: 'evt_4', calls: publishes('evt_5') }),
+    work({ ...ofEvent, requestId: 'chosen', eventId: 'evt_5' }),
+    // Who has published it is not kept.
+    work({ ...ofEvent, requestId: 'req_1', eventId: 'evt_6' }),
+  ])
+  assert.deepEqual(['evt_4', 'evt_5', 'evt_6'].map(idOf), ['req_2', 'req_2', 'req_1'])
 })
 
 test('what comes by the clock and went well is left out, or listed alone', (t) => {
