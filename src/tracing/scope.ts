@@ -1,19 +1,30 @@
+/** Where code is in a trace: as OpenTelemetry's API has it, as a text that crosses threads, and as the causal context of this thread keeps it. */
 import {
   type Context,
+  type ContextManager,
+  createTraceState,
   ROOT_CONTEXT,
   type Span,
+  type SpanContext,
   type SpanKind,
   SpanStatusCode,
   TraceFlags,
   trace,
 } from '@opentelemetry/api'
 import type { OpenSpan, SpanAttributes, TraceContext, TraceScope } from '../contracts/tracing.ts'
+import { causality, NO_CAUSE } from '../core/causality/context.ts'
 import { randomHex } from '../core/causality/ids.ts'
-import { NO_TRACE_CONTEXT, UNNAMED_TRACE } from '../core/causality/trace-context.ts'
+import {
+  isSampled,
+  NO_TRACE_CONTEXT,
+  spanIdOf,
+  traceIdOf,
+  tracestateOf,
+  UNNAMED_TRACE,
+} from '../core/causality/trace-context.ts'
 import { ATTR } from './attributes.ts'
 import { exceptionOf } from './exception.ts'
 import type { TraceSampler } from './sampler.ts'
-import { spanContextOf, traceContextOfSpan } from './span-context.ts'
 
 /** A scope in this thread: the context of OpenTelemetry's API, and whether spans below it are recorded. */
 export interface ThreadScope extends TraceScope {
@@ -117,4 +128,62 @@ export function remoteContext(traceContext: TraceContext): Context {
   const spanContext = spanContextOf(traceContext)
   spanContext.isRemote = true
   return trace.setSpanContext(ROOT_CONTEXT, spanContext)
+}
+
+/** The span context of OpenTelemetry's API for a trace context. @param traceContext not empty */
+export function spanContextOf(traceContext: TraceContext): SpanContext {
+  const spanContext: SpanContext = {
+    traceId: traceIdOf(traceContext),
+    spanId: spanIdOf(traceContext),
+    traceFlags: isSampled(traceContext) ? TraceFlags.SAMPLED : TraceFlags.NONE,
+  }
+  const tracestate = tracestateOf(traceContext)
+  if (tracestate !== '') spanContext.traceState = createTraceState(tracestate)
+  return spanContext
+}
+
+/** The trace context of a span context; empty for undefined. */
+export function traceContextOfSpan(spanContext: SpanContext | undefined): TraceContext {
+  if (spanContext === undefined) return NO_TRACE_CONTEXT
+  const { traceId, spanId, traceFlags, traceState } = spanContext
+  const flags = (traceFlags & TraceFlags.SAMPLED) === 0 ? '00' : '01'
+  const traceparent = `00-${traceId}-${spanId}-${flags}`
+  return traceState === undefined ? traceparent : traceparent + traceState.serialize()
+}
+
+// biome-ignore lint/suspicious/noExplicitAny: what is called takes and gives whatever it likes
+type Callable = (...args: any[]) => any
+
+/** Keeps the API's active context together with the causal context of the running code: one AsyncLocalStorage for both. */
+export class CausalContextManager implements ContextManager {
+  active(): Context {
+    return (causality.getStore()?.trace as ThreadScope | null | undefined)?.context ?? ROOT_CONTEXT
+  }
+
+  with<A extends unknown[], F extends (...args: A) => ReturnType<F>>(
+    context: Context,
+    fn: F,
+    thisArg?: ThisParameterType<F>,
+    ...args: A
+  ): ReturnType<F> {
+    const cause = causality.getStore() ?? NO_CAUSE
+    return causality.run({ ...cause, trace: new ContextScope(context) }, () => fn.call(thisArg as never, ...args))
+  }
+
+  bind<T>(context: Context, target: T): T {
+    if (typeof target !== 'function') return target
+    const manager = this
+    const bound = function (this: unknown, ...args: unknown[]): unknown {
+      return manager.with(context, target as Callable, this, ...args)
+    }
+    Object.defineProperty(bound, 'length', { configurable: true, value: target.length })
+    return bound as T
+  }
+
+  enable(): this {
+    return this
+  }
+  disable(): this {
+    return this
+  }
 }

@@ -6,7 +6,7 @@ import type { TraceContext } from '../contracts/tracing.ts'
 import { NO_TRACE_CONTEXT } from '../core/causality/trace-context.ts'
 import type { RecordWriter } from '../recording/ring.ts'
 import { cut } from './attributes.ts'
-import { spanContextOf, traceContextOfSpan } from './span-context.ts'
+import { spanContextOf, traceContextOfSpan } from './scope.ts'
 
 /** Bytes for ended spans of one thread that were not fetched yet: about 8,000 spans. */
 export const SPAN_RING_BYTES = 4 << 20

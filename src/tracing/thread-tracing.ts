@@ -30,13 +30,20 @@ import { isSampled, NO_TRACE_CONTEXT, UNNAMED_TRACE } from '../core/causality/tr
 import type { Settings } from '../core/config/schema.ts'
 import { clock, clockOf } from '../core/schedule/steady-time.ts'
 import { RecordWriter } from '../recording/ring.ts'
-import { CausalContextManager } from './context-manager.ts'
 import { DeliverySpans } from './delivery-spans.ts'
 import { exceptionOf } from './exception.ts'
 import { followOutgoingRequests } from './outgoing-requests.ts'
 import { TraceSampler } from './sampler.ts'
-import { ContextScope, type MadeSpan, PassingScope, remoteContext, SpanScope, type ThreadScope } from './scope.ts'
-import { traceContextOfSpan } from './span-context.ts'
+import {
+  CausalContextManager,
+  ContextScope,
+  type MadeSpan,
+  PassingScope,
+  remoteContext,
+  SpanScope,
+  type ThreadScope,
+  traceContextOfSpan,
+} from './scope.ts'
 import { ATTRIBUTE_MAX_LENGTH, hrTimeOf, RUNTIME_SCOPE, recordOf, type SpanWriter } from './span-record.ts'
 import { ToolSpans } from './tool-spans.ts'
 
