@@ -15,7 +15,7 @@ const IDLE_GRACE_MS = 5000
 /** PostgreSQL truncates longer names. Characters. */
 const NAME_MAX = 63
 
-/** Settings that the decoders of values.ts and the token rules of sql-shape.ts need, whatever the settings of the server or the user are. */
+/** Settings that the decoders of execution.ts and the token rules of statement.ts need, whatever the settings of the server or the user are. */
 const SESSION = {
   TimeZone: 'UTC',
   DateStyle: 'ISO',

@@ -1,5 +1,6 @@
 import { DbError, type DbErrorKind } from '../../core/errors/db-error.ts'
 import { isInstance, messageOf, codeOf as ownCodeOf } from '../../core/errors/description.ts'
+import { WAIT_MS } from '../../stores/sql/database.ts'
 
 // Extended result codes: https://sqlite.org/rescode.html
 const CONSTRAINTS: Record<string, DbErrorKind> = {
@@ -27,8 +28,11 @@ export function isBusy(thrown: unknown): boolean {
   return /^SQLITE_(?:BUSY|LOCKED)/.test(code) && code !== 'SQLITE_BUSY_SNAPSHOT'
 }
 
+/** Milliseconds before a read, or opening the file, is tried again because the file was locked. */
+const BUSY_PAUSE_MS = 5
+
 /** Tries again until the file is no longer locked. Times in milliseconds. @throws DbError what `work` throws, and `timeout` after `waitMs` */
-export async function whenFree<T>(work: () => T, waitMs: number, pauseMs: number): Promise<T> {
+export async function whenFree<T>(work: () => T, waitMs = WAIT_MS, pauseMs = BUSY_PAUSE_MS): Promise<T> {
   const deadlineMs = performance.now() + waitMs
   for (;;) {
     try {

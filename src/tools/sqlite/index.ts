@@ -34,8 +34,6 @@ import { FAULT_TEXTS, faultOf, WriteWatch } from './write-watch.ts'
 
 /** Attributes of spans that name the database. */
 const SERVER = { 'db.system.name': 'sqlite' }
-/** Milliseconds before a read, or opening the file, is tried again because the file was locked. */
-const BUSY_PAUSE_MS = 5
 
 /**
  * The tool `db` on SQLite. One instance per thread, each with its own connections to the one file.
@@ -129,7 +127,7 @@ export default class SqliteDb implements Tool, SqlDatabase {
   async migrating<T>(work: (driver: MigrationDriver) => Promise<T>): Promise<T> {
     this.#file().requireDatabase()
     const synchronous = this.#logSync === null ? 'NORMAL' : 'FULL'
-    const driver = new SqliteMigrations(await this.#retry(() => this.#connect(synchronous)))
+    const driver = new SqliteMigrations(await whenFree(() => this.#connect(synchronous)))
     return work(driver).finally(() => driver.close())
   }
 
@@ -322,7 +320,7 @@ export default class SqliteDb implements Tool, SqlDatabase {
     } catch (thrown) {
       // A write that is still in the queue may create its table, so it is tried again after that one.
       const waits = isInstance(thrown, DbError) && thrown.kind === 'syntax' && this.#writes.length > 0
-      if (isBusy(thrown)) return this.#retry(() => connection.run(sql, params))
+      if (isBusy(thrown)) return whenFree(() => connection.run(sql, params))
       if (!waits) throw toDbError(thrown)
     }
     this.#refuseWhileUseless()
@@ -334,7 +332,7 @@ export default class SqliteDb implements Tool, SqlDatabase {
     }
     this.#fault.kind = 'reserve'
     this.#file().giveReserve()
-    await this.#retry(() => connection.checkpoint())
+    await whenFree(() => connection.checkpoint())
     return this.#write(sql, params, solitary)
   }
 
@@ -344,13 +342,9 @@ export default class SqliteDb implements Tool, SqlDatabase {
     })
   }
 
-  #retry<T>(work: () => T): Promise<T> {
-    return whenFree(work, WAIT_MS, BUSY_PAUSE_MS)
-  }
-
   /** Opens what a call needs when those before it have what they need, so that the first calls of a thread keep their order, too. */
   #open(open: () => SqliteConnection): Promise<SqliteConnection> {
-    const attempt = (): Promise<SqliteConnection> => this.#retry(open)
+    const attempt = (): Promise<SqliteConnection> => whenFree(open)
     const opening = this.#opening === null ? attempt() : this.#opening.then(attempt, attempt)
     const done = (): void => {
       if (this.#opening === opening) this.#opening = null

@@ -1,13 +1,11 @@
 import { Worker } from 'node:worker_threads'
-import { WAIT_MS } from '../../stores/sql/database.ts'
 import { SqliteConnection } from './connection.ts'
-import { isBusy, toDbError } from './failure.ts'
+import { toDbError, whenFree } from './failure.ts'
 import { type Answer, failed, type Order, packOutcome, unpackParams } from './heavy-statements.ts'
 
 // The entry of a process that runs heavy statements, one at a time. It is killed where a statement takes too long: SQLite's log makes
 // that harmless. Arguments: the path of the database, and `synchronous`.
 
-const BUSY_PAUSE_MS = 5
 /** While a statement runs, this thread hears nothing of its parent's end. */
 const GUARD = `setInterval(() => { if (process.ppid !== ${process.ppid}) process.kill(process.pid, 'SIGKILL') }, 500)`
 
@@ -39,17 +37,5 @@ async function perform(order: Order): Promise<Answer> {
   } catch (thrown) {
     const { kind, message } = toDbError(thrown)
     return failed(kind, message)
-  }
-}
-
-async function whenFree<T>(work: () => T): Promise<T> {
-  const deadlineMs = performance.now() + WAIT_MS
-  for (;;) {
-    try {
-      return work()
-    } catch (thrown) {
-      if (!isBusy(thrown) || performance.now() >= deadlineMs) throw thrown
-    }
-    await new Promise((done) => setTimeout(done, BUSY_PAUSE_MS))
   }
 }

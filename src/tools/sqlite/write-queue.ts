@@ -1,3 +1,4 @@
+import { setTimeout as pause } from 'node:timers/promises'
 import { DbError } from '../../core/errors/db-error.ts'
 import { MAX_WAITING, WAIT_MS } from '../../stores/sql/database.ts'
 import type { WriteLock } from '../../transport/memory/write-lock.ts'
@@ -245,8 +246,4 @@ const MESSAGES: Record<Blocker, string> = {
     'a transaction callback waits for itself: send it through the callback’s own tx',
   thread: `Waited ${WAIT_MS} ms for a transaction of another thread to end`,
   process: `Waited ${WAIT_MS} ms for the database file, which is locked`,
-}
-
-function pause(ms: number): Promise<void> {
-  return new Promise((resolve) => setTimeout(resolve, ms))
 }
