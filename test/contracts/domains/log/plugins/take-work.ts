@@ -46,11 +46,7 @@ export default class TakeWork extends Plugin {
     bus.subscribe('told', this.onTold, { broadcast: true })
     bus.subscribe('asking', this.onAsking, { retries: 2, backoffMs: 100 })
     bus.subscribe('parked', this.onParkedToo)
-    try {
-      bus.subscribe('parked', this.onParked, { onDead: 'park' })
-    } catch {
-      // Not over Redis Streams: the suite says so.
-    }
+    bus.subscribe('parked', this.onParked, { onDead: 'park' })
   }
 
   async publish({ event, work, options }: Data) {
