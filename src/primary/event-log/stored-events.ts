@@ -341,6 +341,8 @@ export class StoredEvents implements EventSource {
     if (this.#replays.delete(event.seq))
       this.#settler.settle('replayed', { seq: event.seq, error: letter.error, letter: row.id })
     remove(event, delivery)
+    // Else whoever reads the event after this process gives it to this group, too.
+    if (!event.isDone) this.#split(event, delivery)
     this.#end(event, delivery, null)
     this.#storing.add(row.id)
     return this.#settler.letter(row).then(() => void this.#storing.delete(row.id))
