@@ -1,3 +1,4 @@
+import type { Queryable } from '../../contracts/db.ts'
 import type { DeadLetter, DeadLetterPage, LetterReplay } from '../../contracts/event-bus.ts'
 import type { BlackBox } from '../../contracts/registry.ts'
 import { messageOf } from '../../core/errors/description.ts'
@@ -10,6 +11,8 @@ import type { Hub } from '../events/hub.ts'
 import type { KeyPlace } from '../events/key-order.ts'
 import type { DurableLog } from './durable-log.ts'
 
+/** Pause before it is asked what became of a replay whose commit was not answered, milliseconds. */
+const ASK_MS = 500
 /** Letters that are read in one step: each may have a MiB. */
 const STEP = 50
 
@@ -33,6 +36,12 @@ interface LetterRow {
   replay_error: string | null
   replay_letter: string | null
   at_ms: number
+}
+
+/** A letter that is an event again, and its position. */
+interface ReplayedRow {
+  letter: LetterRow
+  position: number
 }
 
 /** The dead letters in the database. Those of requests for a reply are in the hub's memory: they are shown with them. */
@@ -83,32 +92,60 @@ export class StoredLetters implements DeadLetters {
   async replay(id: string): Promise<boolean> {
     if (this.#hub.deadLetters.has(id)) return this.#hub.deadLetters.replay(id)
     if (!this.#durable.isOpen) return false
-    const replayed = await this.#log.database.transaction(async (tx) => {
-      const letter = await tx.queryOne<LetterRow & { payload: string }>(
-        "SELECT event_id, event, grp, envelope, payload, key, is_parked FROM heddle_dead WHERE id = $1 AND replay = ''",
-        [id],
-      )
-      if (letter === null || !this.#hub.hasConsumer(letter.event, letter.grp)) return null
-      const frame = eventOf({ ...letter, id: letter.event_id, seq: 0 })
-      if (frame === null) return null
-      await this.#log.insertOwn(tx, [frame])
-      await tx.execute('UPDATE heddle_event SET is_split = 1 WHERE seq = $1', [frame.seq])
-      await tx.execute(
-        "INSERT INTO heddle_delivery (seq, grp, attempt, deaths, due_ms, error) VALUES ($1, $2, 1, 0, 0, '')",
-        [frame.seq, letter.grp],
-      )
-      await tx.execute("UPDATE heddle_dead SET replay = 'running', replay_seq = $1, replayed_ms = $2 WHERE id = $3", [
-        frame.seq,
-        Date.now(),
-        id,
-      ])
-      return { letter, position: frame.seq }
-    })
+    let replayed: ReplayedRow | null = null
+    try {
+      await this.#log.database.transaction(async (tx) => {
+        replayed = await this.#moveIn(tx, id)
+      })
+    } catch (error) {
+      if (replayed !== null) void this.#ask(id, replayed)
+      throw error
+    }
     if (replayed === null) return false
-    const { letter, position } = replayed
+    this.#goesOn(id, replayed)
+    return true
+  }
+
+  /** Makes the letter an event of its group again. */
+  async #moveIn(tx: Queryable, id: string): Promise<ReplayedRow | null> {
+    const letter = await tx.queryOne<LetterRow & { payload: string }>(
+      "SELECT event_id, event, grp, envelope, payload, key, is_parked FROM heddle_dead WHERE id = $1 AND replay = ''",
+      [id],
+    )
+    if (letter === null || !this.#hub.hasConsumer(letter.event, letter.grp)) return null
+    const frame = eventOf({ ...letter, id: letter.event_id, seq: 0 })
+    if (frame === null) return null
+    await this.#log.insertOwn(tx, [frame])
+    await tx.execute('UPDATE heddle_event SET is_split = 1 WHERE seq = $1', [frame.seq])
+    await tx.execute(
+      "INSERT INTO heddle_delivery (seq, grp, attempt, deaths, due_ms, error) VALUES ($1, $2, 1, 0, 0, '')",
+      [frame.seq, letter.grp],
+    )
+    await tx.execute("UPDATE heddle_dead SET replay = 'running', replay_seq = $1, replayed_ms = $2 WHERE id = $3", [
+      frame.seq,
+      Date.now(),
+      id,
+    ])
+    return { letter, position: frame.seq }
+  }
+
+  #goesOn(id: string, { letter, position }: ReplayedRow): void {
     if (Number(letter.is_parked) === 1) this.#hub.parked.replaying(placeOf(letter), id, position)
     this.#durable.feed.replaying(position)
-    return true
+  }
+
+  /** Its commit was not answered, and may have succeeded all the same: then nobody else delivers the event. */
+  async #ask(id: string, replayed: ReplayedRow): Promise<void> {
+    const sql = "SELECT 1 AS is_there FROM heddle_dead WHERE id = $1 AND replay = 'running' AND replay_seq = $2"
+    for (;;) {
+      await new Promise((resolve) => setTimeout(resolve, ASK_MS).unref())
+      try {
+        if ((await this.#log.database.queryOne(sql, [id, replayed.position])) !== null) this.#goesOn(id, replayed)
+        return
+      } catch {
+        // It is asked again.
+      }
+    }
   }
 
   async edit(id: string, json: string, keys: string): Promise<boolean> {
