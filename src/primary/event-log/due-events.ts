@@ -1,7 +1,7 @@
 import { TimeHeap } from '../../core/collections/time-heap.ts'
 import type { EventFrame } from '../../transport/frames/event-frame.ts'
 import type { WaitingDelivery } from '../../transport/log-changes.ts'
-import { type DuePlace, PAGE_POSITIONS, type SqlLog } from './sql-log.ts'
+import { COUNTED_MAX, type DuePlace, PAGE_POSITIONS, type SqlLog } from './sql-log.ts'
 
 /** Of events that are due within this time the positions are here; what is due later is in the table alone. Milliseconds. */
 export const DUE_AHEAD_MS = 30_000
@@ -119,6 +119,11 @@ export class DueEvents {
     for (const { dueMs, seq } of due) this.#soon.push(dueMs, seq)
     this.#later = Math.max(0, this.#later - due.length)
     const isAll = due.length < PAGE_POSITIONS
+    // Some were delivered without being read here: a lane had died.
+    if (isAll && this.#later > 0) {
+      const later = await this.#log.countDue(this.#aheadMs)
+      if (later < COUNTED_MAX) this.#later = later
+    }
     this.#read = isAll ? { dueMs: this.#aheadMs, seq: Number.MAX_SAFE_INTEGER } : due.at(-1)!
     this.#wake()
   }

@@ -15,6 +15,8 @@ import type { LogMemory } from '../../transport/memory/log-memory.ts'
 export const PAGE_ROWS = 128
 /** Positions that are read in one step, without their events. */
 export const PAGE_POSITIONS = 1000
+/** Events that are counted in one step, at most. */
+export const COUNTED_MAX = 10_000
 /** How long a file may still be another process's, milliseconds: one that ends at this moment has it for a little longer. */
 const CLAIM_MS = 1000
 
@@ -188,6 +190,16 @@ export class SqlLog {
       [untilMs, dueMs, seq],
     )
     return rows.map((row) => ({ dueMs: Number(row.due_ms), seq: Number(row.seq) }))
+  }
+
+  /** How many are due after a time: at most COUNTED_MAX. */
+  async countDue(afterMs: number): Promise<number> {
+    const row = await this.#db.queryOne<{ count: number }>(
+      `SELECT count(*) AS count FROM
+         (SELECT 1 FROM heddle_event WHERE due_ms > 0 AND due_ms > $1${andOwned(this.#epoch)} LIMIT ${COUNTED_MAX}) AS due`,
+      [afterMs],
+    )
+    return Number(row!.count)
   }
 
   /**
