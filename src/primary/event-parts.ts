@@ -95,6 +95,7 @@ export function assembleEvents(options: EventOptions): EventParts {
       settings.eventBusDriver === 'keyvalue_streams'
         ? async (event, origin) => parts.driver.publish(event, origin)
         : null,
+    catchUp: () => laneSubscribers.catchUp(),
     write: (changes) => logLanes.write(changes),
     report: (level, message, fields) => log(level, message, 'event_bus', fields),
   })

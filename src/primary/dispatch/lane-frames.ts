@@ -176,6 +176,11 @@ export class LaneFrames<Sender extends FrameSender> implements BodySink, BatchLi
     this.#inbox.drain()
   }
 
+  /** Reads what is there now: what another lane has written may have come later. */
+  catchUp(): void {
+    this.#inbox.catchUp()
+  }
+
   /** Reads everything that is left: the lane is gone. */
   drainAll(): void {
     this.#inbox.drainAll()

@@ -305,6 +305,11 @@ export class Lane {
     this.#frames.drain()
   }
 
+  /** Reads what it has written by now: what another lane has written may have come later. */
+  catchUp(): void {
+    this.#frames.catchUp()
+  }
+
   /** Takes back requests that the thread has not begun, as many as another lane can take. They count as never sent. */
   takeBackRequests(maxRequests: number): { body: Buffer; exchange: Exchange }[] {
     return this.#requests.takeBack(maxRequests, (position) => this.#outbox.takeBack(position))

@@ -23,6 +23,8 @@ export interface DurableLogOptions {
   onLost: (message: string) => void
   /** Gives events to a broker, which delivers them; null where the hub does. */
   relay: RelayOptions['send'] | null
+  /** Reads what the threads of this process have handed on by now. */
+  catchUp: () => void
   /** Commits what has become of events. */
   write: (changes: LogChanges) => Promise<void>
   report: (level: LogLevel, message: string, fields?: Record<string, unknown>) => void

@@ -79,6 +79,8 @@ export class Feed {
   readonly #unrecorded = new Set<number>()
   /** Positions of events that were read before their lanes had handed them on: those may still do so. */
   readonly #early = new Set<number>()
+  /** Events with keys that are at hand while all lanes are heard. */
+  #arrived: { event: EventFrame; origin: SubscriberThread | null }[] = []
   #hasAdopted = false
   #isEnding = false
   #isRunning = false
@@ -148,8 +150,21 @@ export class Feed {
 
   // ── events that have just been committed ──────────────────────────────────
 
-  /** @param event its payload is a string of bytes, as the hub keeps it */
+  /**
+   * Of a key the older one comes first, also where its lane has handed it on and has not been heard yet.
+   * @param event its payload is a string of bytes, as the hub keeps it
+   */
   take(event: EventFrame, origin: SubscriberThread | null): void {
+    if (event.key === null) return this.#take(event, origin)
+    if (this.#arrived.push({ event, origin }) > 1) return
+    this.#parts.options.catchUp()
+    const arrived = this.#arrived
+    this.#arrived = []
+    if (arrived.length > 1) arrived.sort((a, b) => a.event.seq - b.event.seq)
+    for (const each of arrived) this.#take(each.event, each.origin)
+  }
+
+  #take(event: EventFrame, origin: SubscriberThread | null): void {
     const { options, relay } = this.#parts
     if (event.attempt === OF_NO_PROCESS) {
       if (relay === null) options.hub.record(event, origin)
@@ -245,9 +260,11 @@ export class Feed {
       if (this.#early.size <= EARLY_MAX) break
       this.#early.delete(seq)
     }
-    if (lost.length > 0) this.#free(lost)
+    // What waits of the same key may be older, and may be younger.
+    this.passed.insert(lost)
     reconciler.found()
     if (lost.length === 0) return
+    this.count()
     const found = lost.length === 1 ? '1 stored event had' : `${lost.length} stored events had`
     const message = `${found} not been handed on: ${lost.length === 1 ? 'it is' : 'they are'} delivered now`
     options.report('WARNING', message)
@@ -272,7 +289,7 @@ export class Feed {
       this.count()
       groups.tell(steadyMs())
       if (relay === null) await groups.look(steadyMs())
-      if (this.shared !== null) await letters.look(steadyMs())
+      await letters.look(steadyMs())
       if (this.reconciler?.isDue(steadyMs())) await this.#reconcile(this.reconciler)
     } catch (error) {
       this.shared?.doubt()

@@ -44,6 +44,17 @@ export class PositionQueue {
     this.#positions = new Set([...this.#positions, ...positions].sort((a, b) => a - b))
   }
 
+  /** Adds positions, each before the first greater one: what stands behind a greater one has waited for its time. @param positions in the order of their numbers */
+  insert(positions: readonly number[]): void {
+    const all: number[] = []
+    let next = 0
+    for (const position of this.#positions) {
+      while (next < positions.length && positions[next]! < position) all.push(positions[next++]!)
+      all.push(position)
+    }
+    this.#positions = new Set([...all, ...positions.slice(next)])
+  }
+
   /** Puts those first that are named, in the order in which they are. */
   arrange(positions: readonly number[]): void {
     const known = positions.filter((position) => this.#positions.has(position))

@@ -90,13 +90,19 @@ export class LaneSubscribers {
 
   /** All subscribers of the lane have been added. */
   complete(lane: Lane): void {
-    if (lane.role === 'quarantine') this.#hub.quarantineUp(this.#of(lane).thread)
+    const { thread } = this.#of(lane)
+    if (lane.role === 'quarantine') this.#hub.quarantineUp(thread)
   }
 
   remove(lane: Lane, subscriberIndex: number): void {
     const { instances } = this.#of(lane)
     instances.get(subscriberIndex)?.leave()
     instances.delete(subscriberIndex)
+  }
+
+  /** Reads what all lanes have written by now. */
+  catchUp(): void {
+    for (const lane of this.#lanes.keys()) lane.catchUp()
   }
 
   /** The lane gets no more events and finishes those that it has. */

@@ -41,6 +41,7 @@ export class Inbox implements WideFrameBuffer {
   readonly #handle: FrameHandler
   readonly #batches: BatchListener
   #isAwake = false
+  #isReading = false
   #vainLooks = 0
   #sleeps = 0
 
@@ -95,10 +96,15 @@ export class Inbox implements WideFrameBuffer {
   #readSome(): number {
     const untilMs = clock.now() + TURN_MS
     let frames = 0
-    for (let wanted = 1; ; wanted = Math.min(2 * wanted, FRAMES_PER_CLOCK)) {
-      const read = this.#ring.drain(this.#read, wanted)
-      frames += read
-      if (read < wanted || frames >= FRAMES_PER_TURN || clock.now() >= untilMs) return frames
+    this.#isReading = true
+    try {
+      for (let wanted = 1; ; wanted = Math.min(2 * wanted, FRAMES_PER_CLOCK)) {
+        const read = this.#ring.drain(this.#read, wanted)
+        frames += read
+        if (read < wanted || frames >= FRAMES_PER_TURN || clock.now() >= untilMs) return frames
+      }
+    } finally {
+      this.#isReading = false
     }
   }
 
@@ -108,6 +114,17 @@ export class Inbox implements WideFrameBuffer {
     if (++this.#sleeps < SLEEPS_WITHOUT_LOOK) return false
     this.#sleeps = 0
     return true
+  }
+
+  /** Reads what is there now, in the midst of another inbox's turn. In its own turn it does nothing: what is behind the frame that is read comes in time. */
+  catchUp(): void {
+    if (this.#isReading || !this.#ring.pending) return
+    this.#batches.beginBatch()
+    try {
+      this.#readSome()
+    } finally {
+      this.#batches.endBatch()
+    }
   }
 
   /** Reads all frames that are left: the other side is gone. */

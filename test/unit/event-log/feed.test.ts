@@ -58,13 +58,20 @@ async function feedOf(t: TestContext, stored: readonly number[]) {
     state.leavers = leavers
   }
   const feed = new Feed({
-    options: { hub, log: eventLog, maxQueue: 100, deathsOf: null, report: () => {} } as unknown as FeedParts['options'],
+    options: {
+      hub,
+      log: eventLog,
+      maxQueue: 100,
+      deathsOf: null,
+      report: () => {},
+      catchUp: () => {},
+    } as unknown as FeedParts['options'],
     log,
     events,
     settler,
     groups,
     due,
-    letters: { learnReplay: () => {}, isHeld: () => false } as unknown as FeedParts['letters'],
+    letters: { learnReplay: () => {}, isHeld: () => false, look: async () => {} } as unknown as FeedParts['letters'],
     setAside: new SetAside(log, () => {}),
     relay: null,
     onTurn: () => {},
