@@ -3,6 +3,7 @@ import { cpSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, syml
 import { join } from 'node:path'
 import { fileURLToPath, pathToFileURL } from 'node:url'
 import type { Engine } from './run.ts'
+import type { StoredEngine } from './stored/run.ts'
 
 export interface Planted {
   readonly what: string
@@ -320,9 +321,11 @@ export const PLANTED: readonly Planted[] = [
 ]
 
 const SRC = fileURLToPath(new URL('../../src', import.meta.url))
+/** They import each other: a copy must not meet the original. */
+const COPIED = new Set(['events', 'event-log'])
 const DATA = fileURLToPath(new URL('../../data', import.meta.url))
 
-/** Copies of the hub with faults planted in them. */
+/** Copies of the hub and the log with faults planted in them. */
 export class Nursery {
   readonly #folder: string
   #count = 0
@@ -332,18 +335,34 @@ export class Nursery {
     this.#folder = mkdtempSync(join(DATA, 'simulation-'))
   }
 
-  async plant({ file, text, instead }: Planted): Promise<Engine> {
+  /** In the hub. */
+  async plant(planted: Planted): Promise<Engine> {
+    return { ...(await this.#load(planted, 'events', ['events/hub', 'events/lane-subscribers'])) } as unknown as Engine
+  }
+
+  /** In the durable log. */
+  async plantInLog(planted: Planted): Promise<StoredEngine> {
+    const names = ['events/hub', 'events/lane-subscribers', 'event-log/durable-log', 'event-log/stored-letters']
+    return { ...(await this.#load(planted, 'event-log', names)) } as unknown as StoredEngine
+  }
+
+  /** @param folder of the file, in src/primary. @param names the modules that are wanted */
+  async #load({ file, text, instead }: Planted, folder: string, names: readonly string[]): Promise<object> {
     const src = join(this.#folder, String(++this.#count), 'src')
-    const events = join(src, 'primary/events')
-    mkdirSync(events, { recursive: true })
+    const primary = join(src, 'primary')
+    mkdirSync(primary, { recursive: true })
     for (const name of readdirSync(SRC)) if (name !== 'primary') symlinkSync(join(SRC, name), join(src, name))
-    cpSync(join(SRC, 'primary/events'), events, { recursive: true })
-    const before = readFileSync(join(events, file), 'utf8')
+    for (const name of readdirSync(join(SRC, 'primary'))) {
+      if (COPIED.has(name)) cpSync(join(SRC, 'primary', name), join(primary, name), { recursive: true })
+      else symlinkSync(join(SRC, 'primary', name), join(primary, name))
+    }
+    const path = join(primary, folder, file)
+    const before = readFileSync(path, 'utf8')
     const parts = before.split(text)
     if (parts.length !== 2) throw new Error(`${file} has ${parts.length - 1} times: ${text}`)
-    writeFileSync(join(events, file), parts.join(instead))
-    const load = (name: string) => import(pathToFileURL(join(events, name)).href)
-    return { ...(await load('hub.ts')), ...(await load('lane-subscribers.ts')) } as Engine
+    writeFileSync(path, parts.join(instead))
+    const modules = await Promise.all(names.map((name) => import(pathToFileURL(join(primary, `${name}.ts`)).href)))
+    return Object.assign({}, ...modules)
   }
 
   end(): void {

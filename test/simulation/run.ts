@@ -56,6 +56,8 @@ export class Run {
   readonly #poison = new Set<string>()
   readonly #paused = new Set<string>()
   #events = 0
+  /** What a listener has found. */
+  #found: unknown = null
   #requests = 0
   #answered = 0
 
@@ -87,7 +89,12 @@ export class Run {
     })
     hub.records.addFailureListener(({ event_id, subscriber }) => {
       this.tell(() => `${event_id} is a dead letter of ${subscriber}`)
-      this.oracle.letter(event_id, subscriber)
+      // The hub logs what a listener throws, and goes on.
+      try {
+        this.oracle.letter(event_id, subscriber)
+      } catch (finding) {
+        this.#found ??= finding
+      }
     })
     this.lanes = new SimulatedLanes(this, new engine.LaneSubscribers(hub))
   }
@@ -115,7 +122,7 @@ export class Run {
     try {
       this.lanes.start()
       this.#act()
-      while (this.clock.steps < this.#options.steps) this.clock.step()
+      while (this.clock.steps < this.#options.steps) this.#step()
       this.#heal()
       this.#settle()
       this.#end()
@@ -133,6 +140,11 @@ export class Run {
       events: this.#events,
       requests: new Promise((resolve) => setImmediate(() => resolve(this.#requests - this.#answered))),
     }
+  }
+
+  #step(): void {
+    this.clock.step()
+    if (this.#found !== null) throw this.#found
   }
 
   // ── what somebody does ────────────────────────────────────────────────────
@@ -311,7 +323,7 @@ export class Run {
       clock.in(LOOK_MS, () => {
         isLookDue = true
       })
-      while (!isLookDue) clock.step()
+      while (!isLookDue) this.#step()
       if (clock.steadyMs() > untilMs || clock.steps > untilSteps)
         throw new Finding(
           `It does not end: ${hub.pending} pending, ${hub.queued} of them queued, ${hub.parked.size} keys parked; ${this.oracle.openOnes}; ${[...hub.workloads()].map(({ group, pending }) => `${group} ${pending}`)}`,

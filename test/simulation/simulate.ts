@@ -1,5 +1,6 @@
 /**
- * `npm run simulate -- --runs 10000 --seed 1`: runs the hub under faults that each seed draws, and prints the shortest story of the first that fails.
+ * `npm run simulate -- --runs 10000 --seed 1`: runs the hub under faults that each seed draws, and prints the shortest story of the first that fails. With `--log sqlite` the durable log is between, over a real SQLite
+ * whose answers are late, refused and lost, and whole processes are killed.
  * `--story` tells that of one seed, `--planted` after how many seeds each planted fault is found, `--digest` what must be the same on each Node.
  */
 import { createHash } from 'node:crypto'
@@ -7,17 +8,22 @@ import { parseArgs } from 'node:util'
 import { Batch, ENGINE, STEPS, seedsUntilFound } from './batch.ts'
 import { Nursery, PLANTED } from './planted.ts'
 import { Run } from './run.ts'
+import { StoredBatch, storedSeedsUntilFound, storedStoryOf } from './stored/batch.ts'
+import { STORED_PLANTED } from './stored/planted.ts'
 import { shortest, storyOf } from './story.ts'
 
 const { values } = parseArgs({
   options: {
     runs: { type: 'string', default: '1000' },
     seed: { type: 'string' },
+    log: { type: 'string', default: 'memory' },
     planted: { type: 'boolean', default: false },
     digest: { type: 'boolean', default: false },
     story: { type: 'boolean', default: false },
   },
 })
+if (values.log !== 'memory' && values.log !== 'sqlite') throw new Error('--log is memory or sqlite')
+const isStored = values.log === 'sqlite'
 const runs = Number(values.runs)
 const firstSeed = Number(values.seed ?? (values.planted || values.digest ? 1 : Math.floor(Math.random() * 2 ** 31)))
 
@@ -31,8 +37,10 @@ function tellDigest(): void {
 async function tellPlanted(): Promise<void> {
   const nursery = new Nursery()
   try {
-    for (const each of PLANTED) {
-      const seeds = await seedsUntilFound(await nursery.plant(each), firstSeed, runs)
+    for (const each of isStored ? STORED_PLANTED : PLANTED) {
+      const seeds = isStored
+        ? await storedSeedsUntilFound(await nursery.plantInLog(each), firstSeed, runs)
+        : await seedsUntilFound(await nursery.plant(each), firstSeed, runs)
       if (seeds === null) process.exitCode = 1
       console.log(`${String(seeds ?? 'never').padStart(6)}  ${each.what}`)
     }
@@ -56,7 +64,20 @@ async function simulate(): Promise<void> {
   for (const line of batch.crashes.table) console.log(line)
 }
 
+async function simulateStored(): Promise<void> {
+  const batch = new StoredBatch()
+  for (let seed = firstSeed; seed < firstSeed + runs; seed++) {
+    if ((await batch.run(seed)) === null) continue
+    console.log(`${(await storedStoryOf(seed)).join('\n')}\n\nnpm run simulate -- --log sqlite --seed ${seed} --story`)
+    process.exitCode = 1
+    break
+  }
+  console.log(`seeds from ${firstSeed}: ${batch.summary}`)
+}
+
 if (values.digest) tellDigest()
 else if (values.planted) void tellPlanted()
+else if (isStored && values.story) void storedStoryOf(firstSeed).then((lines) => console.log(lines.join('\n')))
+else if (isStored) void simulateStored()
 else if (values.story) console.log(storyOf(ENGINE, { seed: firstSeed, steps: STEPS }).join('\n'))
 else void simulate()

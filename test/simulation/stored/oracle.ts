@@ -1,0 +1,212 @@
+/** Judges a run from outside: from what was accepted, what handlers began and ended, and which dead letters there are. */
+import { Finding } from '../oracle.ts'
+
+export interface GroupPlan {
+  readonly group: string
+  readonly event: string
+  readonly retries: number
+  readonly parks: boolean
+}
+
+/** An event on its way to one group. */
+interface Case {
+  readonly id: string
+  readonly key: string | null
+  readonly group: GroupPlan
+  state: 'open' | 'letter' | 'done'
+  /** By what moments it was asked for and accepted: a later one is older than nothing that was asked for before. */
+  readonly askedAt: number
+  acceptedAt: number
+  wasBegun: boolean
+  isRefused: boolean
+  /** Handlers that are at work on it. */
+  running: number
+  effects: number
+  failures: number
+  isUnrecoverable: boolean
+  deaths: number
+  /** Times that it may have been handled without anybody knowing. */
+  repeats: number
+  mayBeDeleted: boolean
+  /** It was a letter that holds up nothing: its replay has no place among those of its key. */
+  isUnordered: boolean
+}
+
+interface World {
+  /** Whether the log has the event for the group. */
+  isStored(id: string, group: string): boolean
+  /** Whether the log has a dead letter of it that is not replayed. */
+  hasLetter(id: string, group: string): boolean
+}
+
+export class StoredOracle {
+  readonly #world: World
+  readonly #cases = new Map<string, Case>()
+  readonly #places = new Map<string, Case[]>()
+  #moment = 0
+
+  constructor(world: World) {
+    this.#world = world
+  }
+
+  asked(id: string, key: string | null, groups: readonly GroupPlan[]): void {
+    const askedAt = ++this.#moment
+    for (const group of groups) {
+      const each: Case = {
+        id,
+        key,
+        group,
+        state: 'open',
+        askedAt,
+        acceptedAt: Number.POSITIVE_INFINITY,
+        wasBegun: false,
+        isRefused: false,
+        running: 0,
+        effects: 0,
+        failures: 0,
+        isUnrecoverable: false,
+        deaths: 0,
+        repeats: 0,
+        mayBeDeleted: false,
+        isUnordered: false,
+      }
+      this.#cases.set(`${id} ${group.group}`, each)
+      if (key === null) continue
+      const place = `${group.group} ${key}`
+      this.#places.set(place, [...(this.#places.get(place) ?? []), each])
+    }
+  }
+
+  accepted(id: string): void {
+    const at = ++this.#moment
+    for (const each of this.#cases.values()) if (each.id === id) each.acceptedAt = at
+  }
+
+  /** Nobody knows whether the log has it. */
+  refused(id: string): void {
+    for (const each of this.#cases.values()) if (each.id === id) each.isRefused = true
+  }
+
+  find(id: string, group: string): Case {
+    const each = this.#cases.get(`${id} ${group}`)
+    if (each === undefined) throw new Finding(`${id} for ${group} was never published`)
+    return each
+  }
+
+  /** False for an event of which the run has forgotten that it is a letter. */
+  hasTold(id: string, group: string): boolean {
+    return this.find(id, group).state === 'letter'
+  }
+
+  begun(id: string, group: string): Case {
+    const each = this.find(id, group)
+    const says = `${id} for ${group}`
+    if (each.state !== 'open' && each.repeats === 0)
+      throw new Finding(`${says} was begun again after it was ${each.state}`)
+    if (each.running > 0) throw new Finding(`${says} was begun twice at a time`)
+    if (each.key !== null && !each.isUnordered) this.#checkOrder(each, says)
+    each.wasBegun = true
+    each.running++
+    return each
+  }
+
+  #checkOrder(each: Case, says: string): void {
+    for (const other of this.#places.get(`${each.group.group} ${each.key}`)!) {
+      if (other === each || other.isUnordered) continue
+      if (other.running > 0) throw new Finding(`${says} was begun while ${other.id} of its key is handled`)
+      if (other.acceptedAt > each.askedAt) continue
+      // What was handled once, and is again because a process died, is not ordered.
+      if (other.state === 'open' && other.effects === 0)
+        throw new Finding(`${says} was begun before ${other.id}, which is older, had ended`)
+      if (other.state === 'letter' && other.group.parks)
+        throw new Finding(`${says} was begun past the letter of ${other.id}`)
+    }
+  }
+
+  /** A handler has ended. */
+  ended(each: Case, outcome: 'done' | 'failed' | 'unrecoverable' | 'away'): void {
+    each.running--
+    if (outcome === 'away') return
+    if (outcome === 'done') {
+      each.effects++
+      if (each.effects > 1 + each.repeats)
+        throw new Finding(`${each.id} for ${each.group.group} had its effects ${each.effects} times`)
+      each.state = 'done'
+      return
+    }
+    each.failures++
+    each.isUnrecoverable ||= outcome === 'unrecoverable'
+  }
+
+  /** Its lane is gone, or its process: nobody knows how far it came. */
+  cutOff(each: Case): void {
+    each.running = Math.max(0, each.running - 1)
+    each.deaths++
+    each.repeats++
+  }
+
+  /** A dead letter is told of. */
+  letter(id: string, group: string): void {
+    const each = this.find(id, group)
+    if (each.failures <= each.group.retries && !each.isUnrecoverable && each.deaths < 3)
+      throw new Finding(`${id} is a dead letter of ${group} after ${each.failures} failures and ${each.deaths} deaths`)
+    each.state = 'letter'
+  }
+
+  replaying(id: string, group: string): void {
+    const each = this.find(id, group)
+    each.state = 'open'
+    each.isUnordered = !each.group.parks
+    each.failures = 0
+    each.deaths = 0
+    each.isUnrecoverable = false
+    each.repeats++
+  }
+
+  deleting(id: string, group: string): void {
+    this.find(id, group).mayBeDeleted = true
+  }
+
+  /** What was asked of a letter is over, one way or another: the log has the truth. */
+  settled(id: string, group: string): void {
+    this.#learn(this.find(id, group))
+  }
+
+  #learn(each: Case): void {
+    const { id, group, acceptedAt } = each
+    if (this.#world.hasLetter(id, group.group)) each.state = 'letter'
+    else if (this.#world.isStored(id, group.group)) {
+      if (each.state !== 'open') each.repeats++
+      each.state = 'open'
+    } else if (each.mayBeDeleted) each.state = 'done'
+    else if (each.state !== 'done' && acceptedAt !== Number.POSITIVE_INFINITY)
+      throw new Finding(`${id} for ${group.group} is ${each.state}, and the log does not have it`)
+  }
+
+  /** The process is gone. What the log still has is delivered again. */
+  processGone(): void {
+    for (const each of this.#cases.values()) {
+      if (each.running > 0) this.cutOff(each)
+      // It may have been the cause, as far as anybody knows.
+      if (this.#world.isStored(each.id, each.group.group)) each.deaths++
+      this.#learn(each)
+    }
+  }
+
+  end(): void {
+    for (const each of this.#cases.values()) {
+      if (each.state === 'done' || each.acceptedAt === Number.POSITIVE_INFINITY) continue
+      throw new Finding(
+        `${each.id} for ${each.group.group} is lost: ${each.wasBegun ? 'it was begun' : 'nobody was given it'}, and it is ${each.state}`,
+      )
+    }
+  }
+
+  get openOnes(): string {
+    return [...this.#cases.values()]
+      .filter(({ state, acceptedAt }) => state !== 'done' && acceptedAt !== Number.POSITIVE_INFINITY)
+      .slice(0, 5)
+      .map(({ id, group, state }) => `${id} for ${group.group} (${state})`)
+      .join(', ')
+  }
+}

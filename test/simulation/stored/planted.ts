@@ -1,0 +1,97 @@
+/** Faults that are planted in the durable log, one at a time. */
+import type { Planted } from '../planted.ts'
+
+/** In src/primary/event-log. */
+export const STORED_PLANTED: readonly Planted[] = [
+  {
+    what: 'an event that nobody had handed on goes before older ones of its key',
+    file: 'feed.ts',
+    text: 'this.passed.insert(lost)',
+    instead: 'if (lost.length > 0) this.#free(lost)',
+  },
+  {
+    what: 'a replay whose commit was not answered is forgotten',
+    file: 'stored-letters.ts',
+    text: 'if (replayed !== null) void this.#ask(id, replayed)',
+    instead: '',
+  },
+  {
+    what: 'a key waits for a letter whose deletion was not answered',
+    file: 'feed.ts',
+    text: 'await letters.look(steadyMs())',
+    instead: '',
+  },
+  {
+    what: 'the group of a dead letter gets the event again after a death of the process',
+    file: 'stored-events.ts',
+    text: 'if (!event.isDone) this.#split(event, delivery)\n    this.#end',
+    instead: 'this.#end',
+  },
+  {
+    what: 'changes that the database refused are not written again',
+    file: 'settler.ts',
+    text: 'await new Promise((resolve) => setTimeout(resolve, RETRY_MS))',
+    instead: 'break',
+  },
+  {
+    what: 'what a lane had stored and not handed on is not looked for',
+    file: 'reconciler.ts',
+    text: 'if (this.#unknown.has(seq)) lost.push(seq)\n        else unknown.add(seq)',
+    instead: 'unknown.delete(seq)',
+  },
+  {
+    what: 'what an earlier process has left is not read',
+    file: 'feed.ts',
+    text: 'this.#left = { from: found.first - 1, last: found.last }',
+    instead: '',
+  },
+  {
+    what: 'what comes passes what an earlier process has left',
+    file: 'feed.ts',
+    text: 'this.size + this.#returned.length > 0 || this.#hasLeft',
+    instead: 'false',
+  },
+  {
+    what: 'what has left the hub while a page was read is delivered again',
+    file: 'feed.ts',
+    text: 'isStale: gone.size > 0 && rows.some(({ row }) => gone.has(Number(row.seq)))',
+    instead: 'isStale: false',
+  },
+  {
+    what: 'letters of before do not park',
+    file: 'open-letters.ts',
+    text: 'if (isParked && (seq === 0',
+    instead: 'if (!isParked && (seq === 0',
+  },
+  {
+    what: 'a replay that was under way when its process died waits behind its own letter',
+    file: 'open-letters.ts',
+    text: 'if (letter.isParked) this.#hub.parked.replaying(letter.place, letter.id, seq)',
+    instead: '',
+  },
+  {
+    what: 'an event that is due when the log cannot be read is lost',
+    file: 'due-events.ts',
+    text: 'this.#read = isAll ? { dueMs: this.#aheadMs',
+    instead: 'this.#read = isAll ? { dueMs: this.#aheadMs + 60_000',
+  },
+  {
+    what: 'the rest of a split event is forgotten with its first part',
+    file: 'stored-events.ts',
+    text: 'return this.isIdle && !this.#waits?.size',
+    instead: 'return this.isIdle',
+  },
+  // Rare: found in the 734th and the 1,159th seed.
+  {
+    what: 'of two lanes the one that is heard first comes first',
+    file: 'feed.ts',
+    text: 'this.#parts.options.catchUp()',
+    instead: '',
+  },
+  {
+    what: 'what is due later is counted for ever',
+    file: 'due-events.ts',
+    text: 'if (later < COUNTED_MAX) this.#later = later',
+    instead: '',
+  },
+]

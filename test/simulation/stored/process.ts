@@ -1,0 +1,287 @@
+/** A process with the hub and the durable log as they are, and lanes that are simulated. */
+
+import type { BlackBox } from '../../../src/contracts/registry.ts'
+import type { Lane } from '../../../src/primary/dispatch/lane.ts'
+import type { DurableLog } from '../../../src/primary/event-log/durable-log.ts'
+import type { StoredLetters } from '../../../src/primary/event-log/stored-letters.ts'
+import type { Hub } from '../../../src/primary/events/hub.ts'
+import type { LaneSubscribers } from '../../../src/primary/events/lane-subscribers.ts'
+import { EventLog, LogPublisher } from '../../../src/runtime/event-log/event-log.ts'
+import { writeChanges } from '../../../src/runtime/event-log/write-changes.ts'
+import { asBytes, type EventFrame } from '../../../src/transport/frames/event-frame.ts'
+import { LOG_MEMORY_BYTES, LogMemory } from '../../../src/transport/memory/log-memory.ts'
+import type { Holder } from './database.ts'
+import type { StoredRun } from './run.ts'
+
+const BOX = { message: 'it died', guilty: null, steps: [] } as unknown as BlackBox
+const NOTHING: ReadonlySet<number> = new Set()
+
+export class SimulatedProcess implements Holder {
+  isAlive = true
+  isEnding = false
+  readonly run: StoredRun
+  readonly number: number
+  readonly hub: Hub
+  readonly log: EventLog
+  readonly durable: DurableLog
+  readonly letters: StoredLetters
+  readonly subscribers: LaneSubscribers
+  readonly memory = new LogMemory(new SharedArrayBuffer(LOG_MEMORY_BYTES))
+  readonly lanes = new Set<StoredLane>()
+  #quarantine: StoredLane | null = null
+  #isQuarantineWanted = false
+  #lanes = 0
+
+  constructor(run: StoredRun, number: number) {
+    this.run = run
+    this.number = number
+    const { plan } = run
+    const database = run.database.connect(this)
+    this.log = new EventLog(this.memory, () => database, plan.maxStored)
+    this.hub = new run.engine.Hub({
+      maxQueue: plan.maxQueue,
+      clock: run.clockOf(this),
+      chance: run.draw,
+      onQuarantine: (isWanted) => this.#wantQuarantine(isWanted),
+      onQuarantineUsed: () => {
+        const lane = this.#quarantine
+        this.later(0, () => lane?.gone(false))
+      },
+      log: (_, message) => run.tell(() => `log: ${message}`),
+    })
+    this.hub.records.addFailureListener(({ event_id, subscriber }) => {
+      run.tell(() => `${event_id} is a dead letter of ${subscriber}`)
+      // What a listener throws is the hub's to log.
+      run.judge(() => run.oracle.letter(event_id, subscriber))
+    })
+    this.subscribers = new run.engine.LaneSubscribers(this.hub)
+    this.durable = new run.engine.DurableLog({
+      hub: this.hub,
+      log: this.log,
+      maxQueue: plan.maxQueue,
+      maxStored: plan.maxStored,
+      mayMakeTables: true,
+      isRequired: true,
+      deathsOf: null,
+      replica: 'one',
+      onLost: () => {},
+      relay: null,
+      catchUp: () => this.subscribers.catchUp(),
+      write: (changes) => writeChanges(database, changes, 0),
+      report: (level, message) => run.tell(() => `log: ${level} ${message}`),
+    })
+    this.letters = new run.engine.StoredLetters(this.hub, this.log, this.durable)
+  }
+
+  later(ms: number, work: () => void): void {
+    this.run.clock.in(ms, () => {
+      if (this.isAlive) work()
+    })
+  }
+
+  /** As the runtime starts: the log, then lanes with their subscribers, then what an earlier process has left. */
+  async start(): Promise<void> {
+    await this.durable.open()
+    await new Promise<void>((resolve) => this.later(this.run.draw.between(1, 50), resolve))
+    for (let n = 0; n < this.run.plan.lanes; n++) this.#startLane('regular')
+    await this.durable.adopt()
+    this.run.tell(() => `process ${this.number} is up`)
+  }
+
+  #startLane(role: 'regular' | 'quarantine'): StoredLane {
+    const lane = new StoredLane(this, ++this.#lanes, role)
+    this.lanes.add(lane)
+    for (const { group, event, retries, parks } of this.run.plan.groups) {
+      const index = lane.groups.push(group) - 1
+      const options = {
+        retries,
+        backoffMs: 20,
+        timeoutMs: 60_000,
+        onDead: parks ? ('park' as const) : ('skip' as const),
+        group,
+      }
+      this.subscribers.add(lane.asLane, index, { event, identity: group, plugin: group, options }, false)
+    }
+    this.subscribers.complete(lane.asLane)
+    return lane
+  }
+
+  #wantQuarantine(isWanted: boolean): void {
+    this.#isQuarantineWanted = isWanted
+    if (isWanted)
+      this.later(0, () => {
+        if (this.#isQuarantineWanted && this.#quarantine === null) this.#quarantine = this.#startLane('quarantine')
+      })
+    else this.later(1000, () => !this.#isQuarantineWanted && this.#quarantine?.gone(false))
+  }
+
+  laneGone(lane: StoredLane, unread: ReadonlySet<number>, isDeath: boolean): void {
+    this.lanes.delete(lane)
+    this.subscribers.leave(lane.asLane)
+    this.subscribers.forget(lane.asLane, isDeath ? unread : NOTHING, isDeath ? BOX : null)
+    if (isDeath) this.durable.feed.laneGone()
+    if (lane === this.#quarantine) {
+      this.#quarantine = null
+      if (this.#isQuarantineWanted) this.#wantQuarantine(true)
+    } else if (!this.isEnding)
+      this.later(this.run.draw.of([1, 30, 300]), () => !this.isEnding && this.#startLane('regular'))
+  }
+
+  get ready(): StoredLane[] {
+    return [...this.lanes].filter(({ isAlive, role }) => isAlive && role === 'regular')
+  }
+
+  /** As `kill -9`. */
+  kill(): void {
+    this.isAlive = false
+    for (const lane of this.lanes) lane.isAlive = false
+    this.run.database.dropDead()
+  }
+}
+
+interface Item {
+  readonly frame: EventFrame
+  readonly group: string
+  isBegun: boolean
+}
+
+/** A lane: what it publishes is stored by itself, and what it says comes to the primary in its order. */
+export class StoredLane implements Holder {
+  isAlive = true
+  readonly role: 'regular' | 'quarantine'
+  readonly number: number
+  readonly index: number
+  readonly groups: string[] = []
+  state: 'ready' | 'dead' = 'ready'
+  readonly responsive = true
+  readonly heldMs = 0
+  deliveriesInFlight = 0
+  readonly #process: SimulatedProcess
+  readonly #run: StoredRun
+  readonly #publisher: LogPublisher
+  readonly #items = new Map<number, Item>()
+  readonly #said: (() => void)[] = []
+  #isHeard = false
+
+  constructor(process: SimulatedProcess, number: number, role: 'regular' | 'quarantine') {
+    this.#process = process
+    this.#run = process.run
+    this.number = number
+    this.index = role === 'quarantine' ? -1 : number
+    this.role = role
+    const database = this.#run.database.connect(this)
+    const log = new EventLog(process.memory, () => database, this.#run.plan.maxStored)
+    this.#publisher = new LogPublisher(log, (frame) => {
+      const stored = { ...frame }
+      this.#say(() => process.durable.feed.take(asBytes(stored), process.subscribers.threadOf(this.asLane)))
+    })
+  }
+
+  /** The primary's own code knows no simulated lane: it uses only what one has. */
+  get asLane(): Lane {
+    return this as unknown as Lane
+  }
+
+  later(ms: number, work: () => void): void {
+    this.#process.later(ms, () => {
+      if (this.isAlive) work()
+    })
+  }
+
+  /** Written into the ring: it is read also when the lane has died since. */
+  #say(word: () => void): void {
+    if (!this.isAlive) return
+    this.#said.push(word)
+    this.#process.later(this.#run.draw.below(3), () => this.#hear(1))
+  }
+
+  #hear(words: number): void {
+    if (this.#isHeard) return
+    this.#isHeard = true
+    for (let left = words; left > 0 && this.#said.length > 0; left--) this.#said.shift()!()
+    this.#isHeard = false
+  }
+
+  /** In the midst of what another lane has said. */
+  catchUp(): void {
+    this.#hear(Number.POSITIVE_INFINITY)
+  }
+
+  publish(frame: EventFrame): Promise<string> {
+    return this.#publisher.publish(frame)
+  }
+
+  sendDelivery(id: number, frame: EventFrame): boolean {
+    if (this.state === 'dead') return false
+    const item: Item = { frame: { ...frame }, group: this.groups[frame.subscriber]!, isBegun: false }
+    this.#items.set(id, item)
+    this.deliveriesInFlight++
+    this.later(this.#run.draw.below(3), () => this.#begin(id, item))
+    return true
+  }
+
+  abandonDelivery(): void {}
+
+  #begin(id: number, item: Item): void {
+    const { draw, plan, oracle } = this.#run
+    if (this.#run.mayKillLane(this)) return
+    item.isBegun = true
+    const each = oracle.begun(item.frame.id, item.group)
+    this.#run.tell(
+      () =>
+        `${item.frame.id} is begun for ${item.group} in lane ${this.number}, attempt ${item.frame.attempt & 0xffff}`,
+    )
+    this.later(draw.below(20), () => {
+      if (this.#run.mayKillLane(this)) return
+      const outcome = this.#run.isHealed
+        ? 'done'
+        : draw.is(plan.rates.away)
+          ? 'away'
+          : draw.is(plan.rates.unrecoverable)
+            ? 'unrecoverable'
+            : draw.is(plan.rates.fail)
+              ? 'failed'
+              : 'done'
+      if (outcome === 'done' && draw.is(plan.rates.child) && !this.#run.isHealed)
+        void this.#run.publish(this, item.frame.id)
+      oracle.ended(each, outcome)
+      this.#run.tell(() => `${item.frame.id} for ${item.group}: ${outcome}`)
+      if (this.#run.mayKillLane(this)) return
+      this.#say(() => {
+        this.#items.delete(id)
+        this.deliveriesInFlight--
+        if (outcome === 'done') return this.#process.hub.delivered(id)
+        this.#process.hub.deliveryFailed(id, {
+          message: 'not now',
+          ...(outcome === 'unrecoverable' && { unrecoverable: true }),
+          ...(outcome === 'away' && { away: true }),
+        })
+      })
+    })
+  }
+
+  /** Its thread has ended; the primary hears of it later. */
+  die(): void {
+    if (!this.isAlive) return
+    this.#run.tell(() => `lane ${this.number} dies`)
+    this.isAlive = false
+    this.#run.database.dropDead()
+    this.#process.later(this.#run.draw.of([0, 20, 100]), () => this.gone(true))
+  }
+
+  gone(isDeath: boolean): void {
+    if (this.state === 'dead') return
+    // What it wrote before it ended is read first.
+    this.catchUp()
+    this.isAlive = false
+    this.state = 'dead'
+    this.#run.database.dropDead()
+    const unread = new Set<number>()
+    for (const [id, { isBegun, frame, group }] of this.#items) {
+      if (!isBegun) unread.add(id)
+      else this.#run.oracle.cutOff(this.#run.oracle.find(frame.id, group))
+    }
+    this.#run.tell(() => `lane ${this.number} is gone, with ${this.#items.size} deliveries`)
+    this.#process.laneGone(this, unread, isDeath)
+  }
+}

@@ -1,0 +1,396 @@
+/** One run: the hub and the durable log as they are, over a real SQLite in memory whose connections, lanes and process fail. First faults, then all heals and everything must end. */
+import type { Clock } from '../../../src/core/schedule/clock.ts'
+import type { DurableLog } from '../../../src/primary/event-log/durable-log.ts'
+import type { StoredLetters } from '../../../src/primary/event-log/stored-letters.ts'
+import type { Hub } from '../../../src/primary/events/hub.ts'
+import type { LaneSubscribers } from '../../../src/primary/events/lane-subscribers.ts'
+import type { EventFrame } from '../../../src/transport/frames/event-frame.ts'
+import { Draw } from '../draw.ts'
+import { Finding } from '../oracle.ts'
+import { SimulatedClock } from '../time.ts'
+import { type Holder, SimulatedDatabase } from './database.ts'
+import { type GroupPlan, StoredOracle } from './oracle.ts'
+import { SimulatedProcess, type StoredLane } from './process.ts'
+
+/** Taken before a run replaces them. */
+const { setImmediate: turn } = globalThis
+
+/** The classes that a run is made of: those of the project, or with a fault planted in them. */
+export interface StoredEngine {
+  Hub: typeof Hub
+  LaneSubscribers: typeof LaneSubscribers
+  DurableLog: typeof DurableLog
+  StoredLetters: typeof StoredLetters
+}
+
+export interface StoredRunOptions {
+  seed: number
+  /** Then all heals. */
+  steps: number
+  /** Told what happens, a line each. */
+  tell?: (line: string) => void
+}
+
+interface StoredPlan {
+  readonly lanes: number
+  readonly groups: readonly GroupPlan[]
+  readonly keys: number
+  readonly keyed: number
+  readonly delayed: number
+  readonly maxQueue: number
+  readonly maxStored: number
+  readonly pauseMs: number
+  readonly rates: {
+    fail: number
+    unrecoverable: number
+    away: number
+    child: number
+    laneDeath: number
+    refused: number
+    unanswered: number
+  }
+  /** Weights of what somebody does beside publishing. */
+  readonly deeds: readonly Deed[]
+}
+
+type Deed = 'publish' | 'kill' | 'killLane' | 'outage' | 'letter'
+
+function planOf(draw: Draw): StoredPlan {
+  const deeds: Deed[] = ['publish']
+  const weights: Record<Exclude<Deed, 'publish'>, number> = { kill: 1, killLane: 1, outage: 1, letter: 3 }
+  for (const deed of Object.keys(weights) as Exclude<Deed, 'publish'>[])
+    if (draw.is(0.6)) for (let n = 0; n < weights[deed]; n++) deeds.push(deed)
+  while (deeds.filter((deed) => deed === 'publish').length < 25) deeds.push('publish')
+  return {
+    lanes: draw.between(1, 3),
+    groups: Array.from({ length: draw.between(1, 3) }, (_, n) => ({
+      group: `g${n}.G`,
+      event: draw.of(['a.b', 'c.d']),
+      retries: draw.of([0, 1, 3]),
+      parks: draw.is(0.5),
+    })),
+    keys: draw.between(1, 3),
+    keyed: draw.of([0, 0.5, 1]),
+    delayed: draw.of([0, 0, 0.2]),
+    maxQueue: draw.of([8, 30, 1000]),
+    maxStored: 1_000_000,
+    pauseMs: draw.of([3, 10, 40]),
+    rates: {
+      fail: draw.of([0, 0.05, 0.3]),
+      unrecoverable: draw.of([0, 0.03]),
+      away: draw.of([0, 0, 0.1]),
+      child: draw.of([0, 0.1]),
+      laneDeath: draw.of([0, 0.002, 0.01]),
+      refused: draw.of([0, 0, 0.05]),
+      unanswered: draw.of([0, 0, 0.05]),
+    },
+    deeds,
+  }
+}
+
+export interface StoredResult {
+  readonly seed: number
+  readonly finding: string | null
+  readonly steps: number
+  readonly events: number
+  readonly processes: number
+}
+
+const HEAL_MS = 600_000
+
+export class StoredRun {
+  readonly engine: StoredEngine
+  readonly clock = new SimulatedClock()
+  readonly draw: Draw
+  readonly plan: StoredPlan
+  readonly database: SimulatedDatabase
+  readonly oracle: StoredOracle
+  isHealed = false
+  #process: SimulatedProcess | null = null
+  #processes = 0
+  #events = 0
+  #failure: unknown = null
+  readonly #steps: number
+  readonly #seed: number
+  readonly #tell: ((line: string) => void) | undefined
+
+  constructor(engine: StoredEngine, { seed, steps, tell }: StoredRunOptions) {
+    this.engine = engine
+    this.#seed = seed
+    this.#steps = steps
+    this.#tell = tell
+    this.draw = new Draw(seed)
+    this.plan = planOf(this.draw)
+    const { draw, plan } = this
+    this.database = new SimulatedDatabase({
+      draw,
+      faults: plan.rates,
+      isHealed: () => this.isHealed,
+      tell: (line) => this.tell(line),
+    })
+    this.oracle = new StoredOracle({
+      isStored: (id, group) =>
+        this.#rows(`SELECT 1 FROM heddle_event e WHERE id = '${id}'
+        AND (is_split = 0 OR EXISTS (SELECT 1 FROM heddle_delivery d WHERE d.seq = e.seq AND d.grp = '${group}'))`) > 0,
+      hasLetter: (id, group) =>
+        this.#rows(`SELECT 1 FROM heddle_dead WHERE event_id = '${id}' AND grp = '${group}' AND replay = ''`) > 0,
+    })
+  }
+
+  #rows(sql: string): number {
+    return this.database.all(sql).length
+  }
+
+  tell(line: () => string): void {
+    this.#tell?.(`${String(this.clock.steadyMs()).padStart(7)}  ${line()}`)
+  }
+
+  /** The clock of a process: its timers end with it. */
+  clockOf(holder: Holder): Clock {
+    const { clock } = this
+    const ifAlive = (work: () => void) => () => {
+      if (holder.isAlive) work()
+    }
+    return {
+      nowMs: clock.nowMs,
+      steadyMs: clock.steadyMs,
+      after: (ms, work) => clock.after(ms, ifAlive(work)),
+      every: (ms, work) => {
+        const timer = clock.every(ms, () => (holder.isAlive ? work() : clock.cancel(timer)))
+        return timer
+      },
+      cancel: (timer) => clock.cancel(timer),
+      turn: (work) => clock.turn(ifAlive(work)),
+    }
+  }
+
+  async execute(): Promise<StoredResult> {
+    const restore = this.#replaceGlobals()
+    let finding: string | null = null
+    try {
+      this.#start()
+      this.#act()
+      while (this.clock.steps < this.#steps) await this.#step()
+      await this.#settle()
+    } catch (error) {
+      if (!(error instanceof Finding)) throw error
+      finding = error.message
+    } finally {
+      restore()
+    }
+    return { seed: this.#seed, finding, steps: this.clock.steps, events: this.#events, processes: this.#processes }
+  }
+
+  async #step(): Promise<void> {
+    this.clock.step()
+    // What has been promised goes on.
+    await new Promise((resolve) => turn(resolve))
+    if (this.#failure !== null) throw this.#failure
+  }
+
+  #failed = (error: unknown): void => {
+    this.#failure ??= error
+  }
+
+  judge(work: () => void): void {
+    try {
+      work()
+    } catch (error) {
+      this.#failed(error)
+    }
+  }
+
+  /** The log's own code asks the globals. What a process has set ends with it. */
+  #replaceGlobals(): () => void {
+    const { clock } = this
+    const before = {
+      setTimeout: globalThis.setTimeout,
+      setInterval: globalThis.setInterval,
+      setImmediate: globalThis.setImmediate,
+      clearTimeout: globalThis.clearTimeout,
+      clearInterval: globalThis.clearInterval,
+    }
+    const { now } = Date
+    const guarded = (work: (...args: unknown[]) => void, args: unknown[]) => {
+      const process = this.#process
+      return () => {
+        if (process?.isAlive !== true) return
+        try {
+          work(...args)
+        } catch (error) {
+          this.#failed(error)
+        }
+      }
+    }
+    const cancel = (timer: unknown) => clock.cancel(timer as never)
+    Object.assign(globalThis, {
+      setTimeout: (work: () => void, ms = 1, ...args: unknown[]) => clock.after(ms, guarded(work, args)),
+      setInterval: (work: () => void, ms: number, ...args: unknown[]) => {
+        const process = this.#process
+        const run = guarded(work, args)
+        const timer = clock.every(ms, () => (process?.isAlive === true ? run() : clock.cancel(timer)))
+        return timer
+      },
+      setImmediate: (work: () => void, ...args: unknown[]) => clock.turn(guarded(work, args)),
+      clearTimeout: cancel,
+      clearInterval: cancel,
+    })
+    Date.now = clock.nowMs
+    Object.defineProperty(performance, 'now', { value: clock.steadyMs, configurable: true })
+    return () => {
+      Object.assign(globalThis, before)
+      Date.now = now
+      Reflect.deleteProperty(performance, 'now')
+    }
+  }
+
+  // ── what happens ──────────────────────────────────────────────────────────
+
+  #start(): void {
+    const process = new SimulatedProcess(this, ++this.#processes)
+    this.#process = process
+    process.start().catch(this.#failed)
+  }
+
+  #act(): void {
+    if (this.isHealed) return
+    try {
+      this.#do(this.draw.of(this.plan.deeds))
+    } catch (error) {
+      this.#failed(error)
+    }
+    this.clock.in(this.draw.below(this.plan.pauseMs), () => this.#act())
+  }
+
+  #do(deed: Deed): void {
+    const { draw } = this
+    const lanes = this.#process?.ready ?? []
+    switch (deed) {
+      case 'publish':
+        if (lanes.length > 0) void this.publish(draw.of(lanes), null)
+        return
+      case 'killLane':
+        return lanes.length > 0 ? draw.of(lanes).die() : undefined
+      case 'kill':
+        return this.#kill()
+      case 'outage':
+        this.tell(() => 'the database is away')
+        this.database.isAway = true
+        return this.clock.in(draw.between(50, 3000), () => {
+          this.database.isAway = false
+          this.tell(() => 'the database is back')
+        })
+      case 'letter':
+        void this.#toLetter().catch(this.#failed)
+    }
+  }
+
+  #kill(): void {
+    const process = this.#process
+    if (process === null || !process.isAlive) return
+    this.tell(() => `process ${process.number} is killed`)
+    process.kill()
+    this.#process = null
+    if (this.#rows("SELECT 1 FROM sqlite_master WHERE name = 'heddle_event'") > 0) this.oracle.processGone()
+    this.clock.in(this.draw.between(1, 100), () => this.#start())
+  }
+
+  mayKillLane(lane: StoredLane): boolean {
+    if (this.isHealed || !this.draw.is(this.plan.rates.laneDeath)) return !lane.isAlive
+    lane.die()
+    return true
+  }
+
+  async publish(lane: StoredLane, parent: string | null): Promise<void> {
+    const { draw, plan, oracle } = this
+    const id = `e${++this.#events}`
+    const event = draw.of(['a.b', 'c.d'])
+    const key = draw.is(plan.keyed) ? `k${draw.below(plan.keys)}` : null
+    const frame: EventFrame = {
+      id,
+      parentId: parent,
+      event,
+      emitter: 'shop.Sell',
+      requestId: null,
+      key,
+      trace: '',
+      payloadKeys: 'n',
+      timestampMs: this.clock.nowMs(),
+      // What waits for its time has no order with what does not.
+      delayMs: key === null && draw.is(plan.delayed) ? draw.between(1, draw.of([500, 2000, 45_000])) : 0,
+      ttlMs: 0,
+      seq: 0,
+      subscriber: 0,
+      attempt: 0,
+      payload: `{"n":${this.#events}}`,
+    }
+    oracle.asked(
+      id,
+      key,
+      plan.groups.filter((each) => each.event === event),
+    )
+    this.tell(
+      () =>
+        `${id} ${event} is published${key === null ? '' : `, key ${key}`}${frame.delayMs > 0 ? `, in ${frame.delayMs} ms` : ''}`,
+    )
+    try {
+      await lane.publish(frame)
+      if (lane.isAlive) oracle.accepted(id)
+      this.tell(() => `${id} is accepted`)
+    } catch {
+      this.tell(() => `${id} is refused`)
+      oracle.refused(id)
+    }
+  }
+
+  async #toLetter(): Promise<void> {
+    const process = this.#process
+    if (process === null || !process.durable.isOpen) return
+    const [letter] = await process.letters.list({ limit: 1000 }).catch(() => [])
+    if (letter === undefined) return
+    const { id, event_id: event, subscriber } = letter
+    // One that is there twice, because a process died before it had ended the first delivery, is deleted.
+    const isReplay = this.oracle.hasTold(event, subscriber) && this.draw.is(0.6)
+    this.tell(() => `the letter of ${event} for ${subscriber}: ${isReplay ? 'replay' : 'delete'}`)
+    if (isReplay) this.oracle.replaying(event, subscriber)
+    else this.oracle.deleting(event, subscriber)
+    await (isReplay ? process.letters.replay(id) : process.letters.delete(id)).catch(() => {})
+    if (process.isAlive) this.oracle.settled(event, subscriber)
+  }
+
+  // ── the end ───────────────────────────────────────────────────────────────
+
+  async #settle(): Promise<void> {
+    const { clock, database } = this
+    this.isHealed = true
+    database.isAway = false
+    this.tell(() => 'all heals')
+    const untilMs = clock.steadyMs() + HEAL_MS
+    for (let quiet = 0; quiet < 3; ) {
+      const nextMs = clock.steadyMs() + 500
+      while (clock.steadyMs() < nextMs) await this.#step()
+      if (this.#rows("SELECT 1 FROM sqlite_master WHERE name = 'heddle_dead'") === 0) continue
+      const left = database.all<{ events: number; deliveries: number; letters: number }>(
+        "SELECT (SELECT count(*) FROM heddle_event) AS events, (SELECT count(*) FROM heddle_delivery) AS deliveries, (SELECT count(*) FROM heddle_dead WHERE replay = '') AS letters",
+      )[0]!
+      if (clock.steadyMs() > untilMs)
+        throw new Finding(
+          `It does not end: ${JSON.stringify(left)}, ${this.#process?.memory.stored} counted, ${this.#process?.hub.pending} pending; ${this.oracle.openOnes}`,
+        )
+      void this.#toLetter().catch(this.#failed)
+      const isQuiet =
+        left.events +
+          left.deliveries +
+          left.letters +
+          (this.#process?.memory.stored ?? 1) +
+          this.#process!.hub.pending ===
+        0
+      quiet = isQuiet ? quiet + 1 : 0
+    }
+    this.oracle.end()
+    const { hub, memory } = this.#process!
+    if (memory.stored !== 0 || memory.parked !== 0)
+      throw new Finding(`${memory.stored} stored and ${memory.parked} parked events are counted, and there are none`)
+    if (!hub.parked.isEmpty) throw new Finding('A key is parked, and there is no letter')
+  }
+}
