@@ -65,7 +65,8 @@ export const ALWAYS = 1
 /** Else they wait for another lane: they would begin as soon as its loop turns, and hold up who comes back to it. */
 export const WHILE_IT_ANSWERS = 2
 
-export type LaneState = 'starting' | 'ready' | 'draining' | 'dead'
+/** `dying`: something in it ends it. Its place is another's; its thread finishes what it has, and leaves. */
+export type LaneState = 'starting' | 'ready' | 'draining' | 'dying' | 'dead'
 /**
  * Regular lanes take all work. The quarantine lane gets events that lanes died of, one at a time, and nothing else. The probation lane
  * gets the requests of plugins that may have ended lanes, and nothing else.

@@ -37,6 +37,15 @@ export class RestartIntensity {
   }
 }
 
+/** What may become of a thread. It is dead as soon as its lane is disposed of, whatever it was. */
+const FOLLOWING: Readonly<Record<LaneState, readonly LaneState[]>> = {
+  starting: ['ready', 'draining', 'dying'],
+  ready: ['draining', 'dying'],
+  draining: ['dying'],
+  dying: [],
+  dead: [],
+}
+
 /** One thread of a lane: in its slot, standing by, or about to take over. */
 export class LaneThread {
   readonly lane: Lane
@@ -61,7 +70,7 @@ export class LaneThread {
   holder: Holder | null = null
   /** What is known of its death; null while it lives. */
   box: BlackBox | null = null
-  /** Why it died, or dies, and its thread leaves; null while it lives. */
+  /** Why it died, or dies; null while it lives, and when it was told to end. */
   deathMessage: string | null = null
   /** Resolves when the thread has ended. */
   ended: Promise<void> = Promise.resolve()
@@ -73,9 +82,16 @@ export class LaneThread {
     this.without = without
   }
 
+  /** @returns false where it is too late for that */
+  become(state: LaneState): boolean {
+    if (!FOLLOWING[this.lane.state].includes(state)) return false
+    this.lane.state = state
+    return true
+  }
+
   /** It has died, or is dying: another thread may take its place. */
   get isLost(): boolean {
-    return this.deathMessage !== null || this.lane.state === 'dead'
+    return this.lane.state === 'dying' || this.lane.state === 'dead'
   }
 }
 
@@ -128,6 +144,8 @@ export class LaneSet {
   readonly outside = new Set<LaneThread>()
   /** No thread starts any more. */
   isStopping = false
+  /** The threads in the slots have changed, or which of them take work. The supervisor sets it. */
+  changed: () => void = () => {}
 
   constructor(wanted: number) {
     this.wanted = wanted
@@ -219,28 +237,25 @@ export class LaneSet {
     const infos: LaneInfo[] = []
     for (const slot of this.slots) {
       const { thread, standby } = slot
-      infos.push(infoOf(thread, slot, { state: stateOf(thread) }))
+      infos.push(infoOf(thread, slot, {}))
       if (standby !== null) infos.push(infoOf(standby, slot, { role: 'relief', deaths: [] }))
     }
     for (const { slot, isIdle } of this.onDemand)
-      if (slot !== null) infos.push(infoOf(slot.thread, slot, { state: isIdle ? 'idle' : stateOf(slot.thread) }))
+      if (slot !== null) infos.push(infoOf(slot.thread, slot, isIdle ? { state: 'idle' } : {}))
     return infos
   }
 }
 
-/** What its thread still finishes is no matter of its place. */
-const stateOf = (thread: LaneThread): LaneState => (thread.isLost ? 'dead' : thread.lane.state)
+/** What a thread still finishes is no matter of its place. */
+const stateOf = ({ lane: { state } }: LaneThread): LaneInfo['state'] => (state === 'dying' ? 'dead' : state)
 
 /** A lane as `/system/lanes` shows it. @param changes fields that differ for this lane */
-function infoOf(
-  { lane, children }: LaneThread,
-  { index, role, restarts, deaths }: LaneSlot,
-  changes: Partial<LaneInfo>,
-): LaneInfo {
+function infoOf(thread: LaneThread, { index, role, restarts, deaths }: LaneSlot, changes: Partial<LaneInfo>): LaneInfo {
+  const { lane, children } = thread
   return {
     index,
     role,
-    state: lane.state,
+    state: stateOf(thread),
     responsive: lane.responsive,
     requests_in_flight: lane.requestsInFlight + lane.streamsOpen,
     deliveries_in_flight: lane.deliveriesInFlight,

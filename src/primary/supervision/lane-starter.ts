@@ -215,8 +215,8 @@ export interface StarterOptions {
 
 /** Who keeps the lanes alive. */
 interface ThreadOwner {
-  /** A lane has booted, and no replacement waits for it. */
-  booted(lane: Lane): void
+  /** It has booted, and no replacement waits for it. */
+  booted(thread: LaneThread): void
   /** Something in the lane ends it. */
   dying(thread: LaneThread): void
   /** The thread has ended. @param error null when it ended by itself */
@@ -332,7 +332,7 @@ export class LaneStarter {
         thread.bootedMs = steadyMs()
         if (lane.generation === this.#generation) this.#isProved = true
         lane.manifest = message.manifest
-        if (thread.onBootEnd === null) this.#owner.booted(lane)
+        if (thread.onBootEnd === null) this.#owner.booted(thread)
         else thread.onBootEnd(null)
         return this.#pool.prewarm()
       case 'boot-failed':

@@ -1,10 +1,13 @@
 import type { BlackBox } from '../../contracts/registry.ts'
 import { steadyMs } from '../../core/schedule/steady-time.ts'
-import type { Lane } from '../dispatch/lane.ts'
+import type { Lane, LaneState } from '../dispatch/lane.ts'
 import { POISON_DEATHS } from '../events/hub.ts'
 
 /** A lane that is to leave may finish an `onReady` that takes no longer than this, milliseconds. */
 export const READY_GRACE_MS = 5_000
+
+/** Lanes in these states run it. */
+const MAY_BEGIN: readonly LaneState[] = ['starting', 'ready']
 
 /** Plugins whose `onReady` a lane runs one after another. */
 interface Round {
@@ -40,7 +43,7 @@ export class OnReadyRunner {
   run(): void {
     const taken = new Set([...this.#done, ...this.#rounds.flatMap(({ plugins }) => plugins)])
     for (const lane of this.#lanes()) {
-      if (lane.manifest === null || lane.state === 'dead' || lane.state === 'draining') continue
+      if (lane.manifest === null || !MAY_BEGIN.includes(lane.state)) continue
       const names: string[] = []
       for (const [name, { status }] of Object.entries(lane.manifest.plugins)) {
         if (status !== 'OK' || taken.has(name)) continue

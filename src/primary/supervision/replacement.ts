@@ -6,7 +6,6 @@ import type { Settings } from '../../core/config/schema.ts'
 import { messageOf } from '../../core/errors/description.ts'
 import { steadyMs } from '../../core/schedule/steady-time.ts'
 import { until } from '../../core/schedule/waiting.ts'
-import type { Lane } from '../dispatch/lane.ts'
 import type { LaneRegistrar } from './lane-registrar.ts'
 import { type LaneSet, type LaneSlot, type LaneThread, RestartIntensity } from './lane-set.ts'
 import { type LaneStarter, LEAVING_MAX_THREADS } from './lane-starter.ts'
@@ -32,27 +31,21 @@ export class LaneReplacement {
   readonly #lanes: LaneSet
   readonly #starter: LaneStarter
   readonly #registrar: LaneRegistrar
-  readonly open: (lane: Lane) => void
-  readonly #changed: () => void
+  readonly open: (thread: LaneThread) => void
 
-  /**
-   * @param open lets a lane that has booted take part
-   * @param changed told that the set of lanes that take work has changed
-   */
+  /** @param open lets a thread that has booted take part */
   constructor(
     settings: Settings,
     lanes: LaneSet,
     starter: LaneStarter,
     registrar: LaneRegistrar,
-    open: (lane: Lane) => void,
-    changed: () => void,
+    open: (thread: LaneThread) => void,
   ) {
     this.#settings = settings
     this.#lanes = lanes
     this.#starter = starter
     this.#registrar = registrar
     this.open = open
-    this.#changed = changed
   }
 
   get #leaving(): number {
@@ -76,10 +69,8 @@ export class LaneReplacement {
 
   /** Ends a thread that is not needed after all. It takes no part, so no work of others is in flight there. */
   discard(fresh: LaneThread): void {
-    if (fresh.isLost) return
-    const hasBooted = fresh.lane.manifest !== null
-    fresh.lane.state = 'draining'
-    if (hasBooted) fresh.lane.post({ type: 'drain' })
+    if (!fresh.become('draining')) return
+    if (fresh.lane.manifest !== null) fresh.lane.post({ type: 'drain' })
     else fresh.abort.abort()
   }
 
@@ -95,7 +86,7 @@ export class LaneReplacement {
     slot.thread = fresh
     slot.standby = null
     slot.isRetried = false
-    this.open(fresh.lane)
+    this.open(fresh)
     return replaced
   }
 
@@ -104,9 +95,9 @@ export class LaneReplacement {
     const { lane } = thread
     const hadBooted = lane.state === 'ready'
     this.#lanes.outside.add(thread)
-    lane.state = 'draining'
+    thread.become('draining')
     this.#registrar.leaving(lane)
-    this.#changed()
+    this.#lanes.changed()
     lane.sockets.closeWhenIdle(...RESTART)
     if (!hadBooted) thread.abort.abort()
     await this.#workDone(thread)
@@ -259,7 +250,7 @@ export class StandbyLane {
     slot.standby = fresh
     fresh.lane.isStandby = true
     if (still.isLost) this.promote(slot)
-    replacement.open(fresh.lane)
+    replacement.open(fresh)
   }
 
   /** The thread in the slot has ended: its standby takes the slot. */

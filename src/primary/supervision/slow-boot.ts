@@ -15,7 +15,6 @@ export class SlowBoot {
   readonly #starter: LaneStarter
   readonly #replacement: LaneReplacement
   readonly #registrar: LaneRegistrar
-  readonly #changed: () => void
   #trial: LaneThread | null = null
   /** Settles when the lanes have the plugin that they had not waited for. */
   #takingOver: Promise<void> = Promise.resolve()
@@ -23,19 +22,11 @@ export class SlowBoot {
   /** Threads that are being asked where they stand. */
   readonly #asked = new Set<LaneThread>()
 
-  /** @param changed told that the threads in the slots have changed */
-  constructor(
-    lanes: LaneSet,
-    starter: LaneStarter,
-    replacement: LaneReplacement,
-    registrar: LaneRegistrar,
-    changed: () => void,
-  ) {
+  constructor(lanes: LaneSet, starter: LaneStarter, replacement: LaneReplacement, registrar: LaneRegistrar) {
     this.#lanes = lanes
     this.#starter = starter
     this.#replacement = replacement
     this.#registrar = registrar
-    this.#changed = changed
   }
 
   /** Called at each check while a thread boots. */
@@ -70,7 +61,7 @@ export class SlowBoot {
     if (!slow.some(({ thread }) => thread.lane === lane)) return
     this.#starter.barred.waitFor(file)
     for (const slot of slow) this.#startWithout(slot, slot.thread.lane === lane)
-    this.#changed()
+    this.#lanes.changed()
   }
 
   #startWithout(slot: LaneSlot, isSlow: boolean): void {

@@ -58,22 +58,22 @@ export class Supervisor {
     this.#options = options
     this.#lanes = lanes
     this.#registrar = registrar
-    const open = (lane: Lane): void => this.#open(lane)
-    const changed = (): void => this.#changed()
+    const open = (thread: LaneThread): void => this.#open(thread)
     this.#starter = new LaneStarter(options, lanes, registrar, {
       booted: open,
       dying: (thread) => this.#onDying(thread),
       ended: (thread, error) => this.#onEnd(thread, error),
     })
-    this.#replacement = new LaneReplacement(settings, lanes, this.#starter, registrar, open, changed)
+    this.#replacement = new LaneReplacement(settings, lanes, this.#starter, registrar, open)
     this.#standby = new StandbyLane(settings.laneStallMs, lanes, this.#replacement, this.#intensity, (slot) =>
       this.#restartLater(slot),
     )
-    this.#slowBoot = new SlowBoot(lanes, this.#starter, this.#replacement, registrar, changed)
+    this.#slowBoot = new SlowBoot(lanes, this.#starter, this.#replacement, registrar)
     this.#coreUse = new CoreUse(
       () => lanes.threads,
       (message) => this.#log('WARNING', message),
     )
+    lanes.changed = () => this.#changed()
     for (const onDemand of lanes.onDemand) onDemand.renew = () => this.#renewOnDemand(onDemand)
   }
 
@@ -114,14 +114,15 @@ export class Supervisor {
     return slotWith(this.#starter.start(index, role))
   }
 
-  #open(lane: Lane): void {
+  #open(thread: LaneThread): void {
+    const { lane } = thread
     // It died right after its manifest, or was told to leave meanwhile.
     if (lane.state !== 'starting') return
     this.#registrar.booted(lane)
-    lane.state = 'ready'
+    thread.become('ready')
     // A plugin that it has not waited for may have ended its lane meanwhile.
     for (const [file, reason] of Object.entries(this.#starter.barred.reasons)) this.#registrar.leftOut(file, reason)
-    this.#changed()
+    this.#lanes.changed()
   }
 
   // ── watch ─────────────────────────────────────────────────────────────────
@@ -218,9 +219,8 @@ export class Supervisor {
   /** Something in the lane ends it. Its place is taken at once; what it has is finished, and its thread leaves. */
   #onDying(thread: LaneThread): void {
     const { lane } = thread
-    if (thread.isLost || this.#lanes.isStopping) return
     const wasReady = lane.state === 'ready'
-    lane.state = 'draining'
+    if (this.#lanes.isStopping || !thread.become('dying')) return
     if (wasReady) {
       this.#registrar.unresponsive(lane)
       lane.sockets.closeWhenIdle(...RESTART)
@@ -247,7 +247,7 @@ export class Supervisor {
     const wasTold =
       thread.abort.signal.aborted && thread.watchdog.terminationReason === null && !lane.flight.hasExitReport
     lane.responsive = false
-    lane.state = 'draining'
+    thread.become('draining')
     if (!this.#lanes.isStopping) this.#registrar.unresponsive(lane)
     const unfinished = lane.dispose()
     thread.children.end()
@@ -293,7 +293,7 @@ export class Supervisor {
       // Plugins that cannot be read do not boot.
       else void withTimeout(thread.ended, HOLDER_LEAVES_MS, undefined).then(() => this.#restartLater(slot))
     } else this.#intensity.recordDeath(steadyMs())
-    this.#changed()
+    this.#lanes.changed()
   }
 
   /** A fault in the rest of the primary must not keep the supervisor from its work: it is reported, and nothing else happens. */
@@ -330,7 +330,7 @@ export class Supervisor {
     slot.restarts++
     slot.isRetried = false
     slot.thread = this.#starter.start(slot.index, slot.role)
-    this.#changed()
+    this.#lanes.changed()
   }
 
   #log(level: LogLevel, message: string): void {
@@ -377,11 +377,10 @@ export class Supervisor {
     const onDemand = this.#lanes.onDemand.flatMap(({ slot }) => slot ?? [])
     for (const { restartTimer } of [...this.#lanes.slots, ...onDemand]) clearTimeout(restartTimer)
     const threads = this.#lanes.threads
-    for (const { lane, abort } of threads) {
-      if (lane.state === 'ready') {
-        lane.state = 'draining'
-        lane.post({ type: 'drain' })
-      } else if (lane.state === 'starting') abort.abort()
+    for (const thread of threads) {
+      const { lane, abort } = thread
+      if (lane.state === 'starting') abort.abort()
+      else if (thread.become('draining')) lane.post({ type: 'drain' })
     }
     await withTimeout(Promise.all(threads.map(({ ended }) => ended)), timeoutMs, undefined)
     clearInterval(this.#checkTimer)
