@@ -30,7 +30,6 @@ import { Guilt } from './supervision/guilt.ts'
 import { LaneRegistrar } from './supervision/lane-registrar.ts'
 import { LaneSet } from './supervision/lane-set.ts'
 import { ProcessDeaths } from './supervision/process-deaths.ts'
-import { Reloads } from './supervision/replacement.ts'
 import { RequestPlacement } from './supervision/request-placement.ts'
 import { Supervisor } from './supervision/supervisor.ts'
 import { assembleTools, type ToolParts } from './tool-parts.ts'
@@ -47,15 +46,10 @@ export interface RuntimeOptions {
   flightDir?: string | null
 }
 
-/** What the parts ask of the whole. */
-interface Whole {
-  readonly isServing: boolean
-  readiness(): Readiness
-}
-
 export type Parts = ReturnType<typeof buildParts>
 
-export function buildParts(options: RuntimeOptions, runtime: Whole) {
+/** @param readiness of the whole */
+export function buildParts(options: RuntimeOptions, readiness: () => Readiness) {
   const { settings, logWriter, isDevelopment = false, flightDir = null } = options
   const shared = {
     metrics: createMetricsRing(),
@@ -140,7 +134,7 @@ export function buildParts(options: RuntimeOptions, runtime: Whole) {
   })
   const services: LaneServices = {
     lanes: () => lanes.info(),
-    readiness: () => runtime.readiness(),
+    readiness,
     counters: () => processCounters(logWriter.output, http, events.hub),
     routeList: () => http.routing.table.list().map(routeInfo),
     jobs: () => jobs.list(),
@@ -208,23 +202,6 @@ export function buildParts(options: RuntimeOptions, runtime: Whole) {
     pastDeaths: (index) => processDeaths?.ofLane(index) ?? [],
     flightMirror,
   })
-  const reloads = new Reloads({
-    isServing: () => runtime.isServing,
-    replace: () => {
-      logWriter.forgetFaults()
-      return supervisor.reload()
-    },
-    onNewCode: () => {
-      events.hub.forgetNames()
-      registrar.codeChanged()
-      guilt.reset()
-    },
-    onEnd: (info) => {
-      tools.health.reload = info
-      tools.snapshots.sendSoon()
-    },
-    log: (level, message) => log(level, message, 'supervisor'),
-  })
   return {
     log,
     processLog,
@@ -234,6 +211,7 @@ export function buildParts(options: RuntimeOptions, runtime: Whole) {
     tools,
     http,
     jobs,
+    guilt,
     pool,
     descriptors,
     observers,
@@ -241,6 +219,5 @@ export function buildParts(options: RuntimeOptions, runtime: Whole) {
     lanes,
     registrar,
     supervisor,
-    reloads,
   }
 }

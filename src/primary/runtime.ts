@@ -3,6 +3,7 @@ import type { LogLevel } from '../contracts/logger.ts'
 import type { Readiness } from '../contracts/registry.ts'
 import { processNumber } from '../core/config/checks.ts'
 import { HeddleError } from '../core/errors/catalogue.ts'
+import { messageOf } from '../core/errors/description.ts'
 import { steadyMs } from '../core/schedule/steady-time.ts'
 import { until } from '../core/schedule/waiting.ts'
 import { logDatabaseOf, staysInProcess } from '../runtime/event-log/log-database.ts'
@@ -36,10 +37,12 @@ export class Runtime {
   /** The start is over. */
   #isStarted = false
   #isLeaving = false
+  /** Settles when the reload that was asked for last is over. */
+  #reloaded: Promise<unknown> = Promise.resolve()
 
   constructor(options: RuntimeOptions) {
     this.#options = options
-    this.#parts = buildParts(options, this)
+    this.#parts = buildParts(options, () => this.readiness())
     this.log = this.#parts.log
   }
 
@@ -255,11 +258,35 @@ export class Runtime {
   // ── reload and stop ───────────────────────────────────────────────────────
 
   /**
-   * Replaces the lanes by new ones with the code that is on disk now. The old ones stay when it does not boot.
+   * Replaces the lanes by new ones with the code that is on disk now, one reload after another. The old ones stay when it does not boot.
    * @returns why the old code goes on, or null
    */
   reload(): Promise<string | null> {
-    return this.#parts.reloads.next()
+    const own = this.#reloaded.then(() => this.#replaceLanes())
+    this.#reloaded = own
+    return own
+  }
+
+  async #replaceLanes(): Promise<string | null> {
+    if (!this.isServing) return 'the process is starting or stopping'
+    const { events, guilt, registrar, supervisor, tools } = this.#parts
+    const startedMs = steadyMs()
+    let error: string | null = null
+    try {
+      this.#options.logWriter.forgetFaults()
+      await supervisor.reload()
+      events.hub.forgetNames()
+      registrar.codeChanged()
+      guilt.reset()
+    } catch (thrown) {
+      error = messageOf(thrown)
+    }
+    tools.health.reload = { at: new Date().toISOString(), ok: error === null, error }
+    tools.snapshots.sendSoon()
+    if (error === null) this.log('INFO', `Reloaded in ${steadyMs() - startedMs} ms`, 'supervisor')
+    // The lanes have logged the rest of it.
+    else this.log('ERROR', `Not reloaded, the old code goes on: ${withoutCode(error)}`, 'supervisor')
+    return error
   }
 
   /** What becomes of events that are not handled when a drain has to end. */
@@ -292,4 +319,10 @@ export class Runtime {
     await until(() => poolRequests().length === 0, deadlineMs)
     return threads + poolRequests().length
   }
+}
+
+/** The mistake and its place, without the lines of code and the hint how to fix it. */
+function withoutCode(error: string): string {
+  const lines = error.split('\n').filter((line) => !/^ {2}(?: {2}|Fix: )/.test(line))
+  return lines.map((line) => (line.startsWith('  ') ? `(${line.trim()})` : line)).join(' ')
 }

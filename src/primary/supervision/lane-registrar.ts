@@ -305,12 +305,8 @@ export class LaneRegistrar {
 
   /** A lane gets no new work, and ends as soon as it has none. */
   leaving(lane: Lane): void {
-    this.#stop(lane)
-    this.#parts.tools.health.threadLeft(lane)
-  }
-
-  #stop(lane: Lane): void {
     this.#parts.events.laneSubscribers.leave(lane)
+    this.#parts.tools.health.threadLeft(lane)
   }
 
   /**
@@ -319,7 +315,7 @@ export class LaneRegistrar {
    * @returns what is kept of it
    */
   died(lane: Lane, death: LaneDeath): BlackBox {
-    this.#stop(lane)
+    this.#parts.events.laneSubscribers.leave(lane)
     this.#parts.tools.health.threadGone(lane)
     return this.#deaths.onDeath(lane, death)
   }

@@ -96,34 +96,27 @@ export class LaneThread {
 }
 
 /** One lane's slot: threads come and go in it. */
-export interface LaneSlot {
+export class LaneSlot {
   readonly index: number
   readonly role: LaneRole
   thread: LaneThread
   /** Works beside a thread that stands still, until that one goes on or has ended. */
-  standby: LaneThread | null
-  isStandbyStarting: boolean
-  restarts: number
+  standby: LaneThread | null = null
+  isStandbyStarting = false
+  restarts = 0
   /** Newest first. */
   deaths: BlackBox[]
   /** Its thread died in a plugin's boot, and is about to be started without that plugin. */
-  isRetried: boolean
+  isRetried = false
   /** Timer of the restart that is due. */
   restartTimer: NodeJS.Timeout | undefined
-}
 
-export function slotWith(thread: LaneThread): LaneSlot {
-  const { index, role } = thread.lane
-  return {
-    index,
-    role,
-    thread,
-    standby: null,
-    isStandbyStarting: false,
-    restarts: 0,
-    deaths: [],
-    isRetried: false,
-    restartTimer: undefined,
+  /** @param deaths of threads before this one */
+  constructor(thread: LaneThread, deaths: BlackBox[] = []) {
+    this.index = thread.lane.index
+    this.role = thread.lane.role
+    this.thread = thread
+    this.deaths = deaths
   }
 }
 

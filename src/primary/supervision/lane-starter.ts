@@ -229,7 +229,7 @@ export class LaneStarter {
   readonly #lanes: LaneSet
   readonly #registrar: LaneRegistrar
   readonly #owner: ThreadOwner
-  readonly #pool: LanePool
+  readonly pool: LanePool
   readonly barred: BarredPlugins
   #generation = 0
   /** A lane of this generation has lived through what its plugins have begun in their boot. */
@@ -241,7 +241,7 @@ export class LaneStarter {
     this.#registrar = registrar
     this.#owner = owner
     this.barred = new BarredPlugins(options.barred)
-    this.#pool = new LanePool(options.settings, options.isDevelopment, (error) =>
+    this.pool = new LanePool(options.settings, options.isDevelopment, (error) =>
       registrar.log('ERROR', `Lane pool: ${messageOf(error)}`),
     )
   }
@@ -288,7 +288,7 @@ export class LaneStarter {
       flightMirror?.end(lane)
       this.#owner.ended(thread, error)
     }
-    thread.ended = this.#pool.run(init, [port, bulk], abort.signal).then(() => ended(null), ended)
+    thread.ended = this.pool.run(init, [port, bulk], abort.signal).then(() => ended(null), ended)
     return thread
   }
 
@@ -317,7 +317,7 @@ export class LaneStarter {
   /** False while a thread is about to end, as far as that can be known: a thread whose heap is full does not announce its end. */
   #isQuiet(): boolean {
     return (
-      this.#pool.isQuiet && !this.#lanes.all.some(({ state, flight }) => state === 'starting' && flight.hasExitReport)
+      this.pool.isQuiet && !this.#lanes.all.some(({ state, flight }) => state === 'starting' && flight.hasExitReport)
     )
   }
 
@@ -334,7 +334,7 @@ export class LaneStarter {
         lane.manifest = message.manifest
         if (thread.onBootEnd === null) this.#owner.booted(thread)
         else thread.onBootEnd(null)
-        return this.#pool.prewarm()
+        return this.pool.prewarm()
       case 'boot-failed':
         this.#registrar.log('ERROR', `Lane ${lane.index} did not boot: ${message.message}`, { stack: message.stack })
         return thread.watchdog.bootFailed(message.message)
@@ -367,20 +367,5 @@ export class LaneStarter {
     this.#generation++
     this.#isProved = false
     return this.barred.reset()
-  }
-
-  /** Lanes whose threads have not ended, and have not been told to. */
-  get lanesRunning(): number {
-    return this.#pool.lanesRunning
-  }
-
-  /** Threads that have begun and not ended. */
-  get threadsRunning(): number {
-    return this.#pool.threadsRunning
-  }
-
-  /** Ends all threads. */
-  destroy(): Promise<void> {
-    return this.#pool.destroy()
   }
 }

@@ -1,21 +1,19 @@
 import { availableParallelism } from 'node:os'
-import type { LogLevel } from '../../contracts/logger.ts'
 import type { BlackBox } from '../../contracts/registry.ts'
 import { steadyMs } from '../../core/schedule/steady-time.ts'
 import { until, withTimeout } from '../../core/schedule/waiting.ts'
 import type { Holder } from '../../transport/messages.ts'
-import type { Lane, LaneRole, UnfinishedWork } from '../dispatch/lane.ts'
+import type { Lane, UnfinishedWork } from '../dispatch/lane.ts'
 import { describeDeath, type LaneDeath, laneDeath } from './black-box.ts'
 import type { LaneRegistrar } from './lane-registrar.ts'
 import {
   LAST_LANE_MAX_PAUSE_MS,
   type LaneSet,
-  type LaneSlot,
+  LaneSlot,
   type LaneThread,
   type OnDemandLane,
   RESTART_WINDOW_MS,
   RestartIntensity,
-  slotWith,
 } from './lane-set.ts'
 import { LaneStarter, type StarterOptions } from './lane-starter.ts'
 import { CoreUse } from './processor-time.ts'
@@ -71,7 +69,7 @@ export class Supervisor {
     this.#slowBoot = new SlowBoot(lanes, this.#starter, this.#replacement, registrar)
     this.#coreUse = new CoreUse(
       () => lanes.threads,
-      (message) => this.#log('WARNING', message),
+      (message) => registrar.log('WARNING', message),
     )
     lanes.changed = () => this.#changed()
     for (const onDemand of lanes.onDemand) onDemand.renew = () => this.#renewOnDemand(onDemand)
@@ -106,12 +104,9 @@ export class Supervisor {
     const due = Math.min(availableParallelism() - this.#lanes.booting, this.#lanes.missing)
     for (let n = 0; n < due; n++) {
       const index = this.#lanes.slots.length
-      this.#lanes.slots.push({ ...this.#fillSlot(index, 'regular'), deaths: this.#options.pastDeaths(index) })
+      const thread = this.#starter.start(index, 'regular')
+      this.#lanes.slots.push(new LaneSlot(thread, this.#options.pastDeaths(index)))
     }
-  }
-
-  #fillSlot(index: number, role: LaneRole): LaneSlot {
-    return slotWith(this.#starter.start(index, role))
   }
 
   #open(thread: LaneThread): void {
@@ -184,7 +179,7 @@ export class Supervisor {
   #checkLeaving(thread: LaneThread, elapsedMs: number): void {
     const { lane, watchdog, abort } = thread
     if (abort.signal.aborted || !watchdog.checkLeaving(elapsedMs)) return
-    this.#log('WARNING', `Lane ${lane.index} does not leave: its thread is ended`)
+    this.#registrar.log('WARNING', `Lane ${lane.index} does not leave: its thread is ended`)
     this.#options.flightMirror?.lastResort(lane, thread.box)
     abort.abort()
   }
@@ -313,7 +308,7 @@ export class Supervisor {
     const dueMs = slot.isRetried ? 0 : intensity.recordDeath(steadyMs())
     const pauseMs = onDemand === null && this.#lanes.isLast(slot) ? Math.min(dueMs, LAST_LANE_MAX_PAUSE_MS) : dueMs
     if (pauseMs > 0) {
-      this.#log(
+      this.#registrar.log(
         'ERROR',
         `${intensity.recent} lanes died within ${RESTART_WINDOW_MS / 1000} s: the next start of lane ${slot.index} waits ${pauseMs} ms`,
       )
@@ -333,10 +328,6 @@ export class Supervisor {
     this.#lanes.changed()
   }
 
-  #log(level: LogLevel, message: string): void {
-    this.#registrar.log(level, message)
-  }
-
   // ── lanes on demand ───────────────────────────────────────────────────────
 
   /** It starts when it is wanted, and ends when it has not been for a while. */
@@ -344,7 +335,7 @@ export class Supervisor {
     const { index, role, slot, isWanted } = onDemand
     if (!isWanted) {
       if (onDemand.isOver(nowMs)) this.#drain(onDemand)
-    } else if (slot === null) onDemand.slot = this.#fillSlot(index, role)
+    } else if (slot === null) onDemand.slot = new LaneSlot(this.#starter.start(index, role))
     else if (slot.restartTimer === undefined) this.#restart(slot)
   }
 
@@ -396,10 +387,10 @@ export class Supervisor {
   async abandon(deadlineMs: number): Promise<number> {
     this.#lanes.isStopping = true
     this.#giveUpAll()
-    await until(() => this.#starter.lanesRunning === 0, deadlineMs)
+    await until(() => this.#starter.pool.lanesRunning === 0, deadlineMs)
     await this.#destroyUnused()
-    await until(() => this.#starter.threadsRunning === 0, deadlineMs)
-    return this.#starter.threadsRunning
+    await until(() => this.#starter.pool.threadsRunning === 0, deadlineMs)
+    return this.#starter.pool.threadsRunning
   }
 
   /** Each thread that can leave does so, and ends by itself: to end it costs the process an abort while a native call of it is under way. */
@@ -414,6 +405,6 @@ export class Supervisor {
 
   /** Threads that wait for a lane end, too, when no lane is left. */
   async #destroyUnused(): Promise<void> {
-    if (this.#starter.lanesRunning === 0) await this.#starter.destroy()
+    if (this.#starter.pool.lanesRunning === 0) await this.#starter.pool.destroy()
   }
 }

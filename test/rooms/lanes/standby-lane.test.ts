@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { connect } from 'node:net'
 import { describe, type TestContext, test } from 'node:test'
 import { setTimeout as sleep } from 'node:timers/promises'
-import { LaneSet, type LaneThread, RestartIntensity, slotWith } from '../../../src/primary/supervision/lane-set.ts'
+import { LaneSet, LaneSlot, type LaneThread, RestartIntensity } from '../../../src/primary/supervision/lane-set.ts'
 import { type LaneReplacement, StandbyLane } from '../../../src/primary/supervision/replacement.ts'
 import { laneOf } from '../../support/fake-lane.ts'
 import type { Heddle } from '../../support/heddle.ts'
@@ -18,7 +18,7 @@ const lanesOf = async (heddle: Heddle) => (await allLanesOf(heddle)).filter(({ r
 test('where all lanes stand still one of them has a relief soon, and the others later', (t) => {
   const threads = [0, 1].map((index) => ({ lane: laneOf(t, { index }), watchdog: { ownMs: 0 }, isLost: false }))
   const lanes = new LaneSet(threads.length)
-  lanes.slots.push(...threads.map((thread) => slotWith(thread as unknown as LaneThread)))
+  lanes.slots.push(...threads.map((thread) => new LaneSlot(thread as unknown as LaneThread)))
   const started: number[] = []
   const replacement = {
     start: ({ index }: { index: number }) => {
