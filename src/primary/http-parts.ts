@@ -15,18 +15,7 @@ import { RequestSinks } from './http/request-sinks.ts'
 import { Routing } from './http/routes.ts'
 import type { Log } from './logging/process-log.ts'
 
-export interface HttpParts {
-  readonly routing: Routing
-  /** Runs the routes of the primary's own plugins. */
-  readonly localWorker: LocalWorker
-  /** Gives all other requests to the lanes. */
-  readonly dispatcher: Dispatcher
-  readonly listener: Listener
-  readonly requestSinks: RequestSinks
-  /** Connections that were closed because the framing of a request is not certain. */
-  readonly framingFaults: Refusals
-  readonly connectionLimit: ConnectionLimit
-}
+export type HttpParts = ReturnType<typeof assembleHttp>
 
 interface HttpOptions {
   settings: Settings
@@ -39,7 +28,7 @@ interface HttpOptions {
   isBooting: () => boolean
 }
 
-export function assembleHttp({ settings, log, hub, facts, flight, isBooting }: HttpOptions): HttpParts {
+export function assembleHttp({ settings, log, hub, facts, flight, isBooting }: HttpOptions) {
   const routing = new Routing(settings.httpHandlerTimeoutMs)
   const localWorker = new LocalWorker((path, plugin, requestId, thrown) => {
     const { message, fields } = faultRecord({ path, plugin, requestId }, thrown, facts())

@@ -13,12 +13,7 @@ import type { ProcessLog } from './logging/process-log.ts'
 import type { LaneSet } from './supervision/lane-set.ts'
 import { ToolBooter } from './tools/tool-booter.ts'
 
-export interface ToolParts {
-  readonly kernel: ThreadKernel
-  readonly health: Health
-  readonly snapshots: Snapshots
-  readonly toolBooter: ToolBooter
-}
+export type ToolParts = ReturnType<typeof assembleTools>
 
 interface ToolOptions {
   settings: Settings
@@ -29,7 +24,7 @@ interface ToolOptions {
 }
 
 /** The tools and plugins of the primary thread, and the health of the whole process. */
-export function assembleTools({ settings, shared, processLog, events, lanes }: ToolOptions): ToolParts {
+export function assembleTools({ settings, shared, processLog, events, lanes }: ToolOptions) {
   const { log } = processLog
   const number = processNumber(settings)
   // The kernel reports to `health`, which asks the kernel for its tools. Neither does so before a tool is booted.

@@ -15,14 +15,20 @@ const STATES: readonly (readonly [status: ToolStatus, fault: Fault | null])[] = 
   ['DEAD', 'caller'],
 ]
 
+interface HealthOptions {
+  readonly statuses: StatusTable
+  toolIndex(tool: string): number
+  toolNames(): readonly string[]
+  /** Number of lanes per state. */
+  lanes(): Record<string, number>
+  onChange(): void
+  /** Null where there is one process. */
+  readonly process?: SystemDump['process'] | null
+}
+
 /** The health of the process, kept in the primary. The status words in shared memory are the truth; the messages explain them. */
 export class Health {
-  readonly #statuses: StatusTable
-  readonly #toolIndex: (tool: string) => number
-  readonly #toolNames: () => readonly string[]
-  readonly #lanes: () => Record<string, number>
-  readonly #onChange: () => void
-  readonly #process: NonNullable<SystemDump['process']> | null
+  readonly #options: HealthOptions
   /** The last reload of the lanes; undefined when there was none. */
   reload: ReloadInfo | undefined
   /** Last message by tool and status word: messages of two threads may arrive in either order. */
@@ -37,40 +43,28 @@ export class Health {
 
   listener: NonNullable<SystemDump['listener']> | null = null
 
-  constructor(options: {
-    statuses: StatusTable
-    toolIndex: (tool: string) => number
-    toolNames: () => readonly string[]
-    lanes: () => Record<string, number>
-    onChange: () => void
-    /** Null where there is one process. */
-    process?: NonNullable<SystemDump['process']> | null
-  }) {
-    this.#process = options.process ?? null
-
-    this.#statuses = options.statuses
-    this.#toolIndex = options.toolIndex
-    this.#toolNames = options.toolNames
-    this.#lanes = options.lanes
-    this.#onChange = options.onChange
+  constructor(options: HealthOptions) {
+    this.#options = options
   }
 
   /** A tool call has changed the status word already; this brings the message. */
   noteTool(tool: string, status: ToolStatus, message: string | null, fault: Fault | null): void {
     this.#messages.set(keyOf(tool, fault === 'caller' ? STATUS_REFUSED : WORDS[status]), message)
-    this.#onChange()
+    this.#options.onChange()
   }
 
   /** Sets status word and message, of a fault of the tool's own. An unknown tool is ignored: it may belong to a lane's older code. */
   setTool(tool: string, status: ToolStatus, message: string | null): void {
-    const index = this.#toolIndex(tool)
+    const { statuses, toolIndex } = this.#options
+    const index = toolIndex(tool)
     if (index < 0) return
-    this.#statuses.set(index, WORDS[status])
+    statuses.set(index, WORDS[status])
     this.noteTool(tool, status, message, status === 'OK' ? null : 'tool')
   }
 
   toolStatus(tool: string): ToolStatus {
-    return STATES[this.#statuses.get(this.#toolIndex(tool))]![0]
+    const { statuses, toolIndex } = this.#options
+    return STATES[statuses.get(toolIndex(tool))]![0]
   }
 
   /** @param thread that reports: a lane, or the primary */
@@ -78,20 +72,20 @@ export class Health {
     this.#reports.set(thread, { ...this.#reports.get(thread), ...plugins })
     for (const name of this.#notUpAtStart) if (plugins[name]?.status === 'OK') this.#notUpAtStart.delete(name)
     this.#dropGone()
-    this.#onChange()
+    this.#options.onChange()
   }
 
   /** The thread has ended because it was told to: its report does not count any more. */
   threadLeft(thread: object): void {
     this.#gone.delete(thread)
-    if (this.#reports.delete(thread)) this.#onChange()
+    if (this.#reports.delete(thread)) this.#options.onChange()
   }
 
   /** Opens the circuit of a plugin with the reason, or (null) closes it: a plugin whose circuit is open counts as dead. */
   setCircuit(plugin: string, reason: string | null): void {
     if (reason === null) this.#openCircuits.delete(plugin)
     else this.#openCircuits.set(plugin, reason)
-    this.#onChange()
+    this.#options.onChange()
   }
 
   /**
@@ -111,7 +105,7 @@ export class Health {
     if (!this.#reports.has(thread)) return
     this.#gone.add(thread)
     this.#dropGone()
-    this.#onChange()
+    this.#options.onChange()
   }
 
   /** All lanes have reported again: reports of dead lanes do not count any more. */
@@ -119,7 +113,7 @@ export class Health {
     if (this.#gone.size === 0) return
     for (const thread of this.#gone) this.#reports.delete(thread)
     this.#gone.clear()
-    this.#onChange()
+    this.#options.onChange()
   }
 
   #dropGone(): void {
@@ -171,19 +165,20 @@ export class Health {
   }
 
   dump(): SystemDump {
+    const { statuses, toolIndex, toolNames, lanes, process } = this.#options
     const tools: SystemDump['tools'] = {}
-    for (const name of this.#toolNames()) {
-      const word = this.#statuses.get(this.#toolIndex(name))
+    for (const name of toolNames()) {
+      const word = statuses.get(toolIndex(name))
       const [status, fault] = STATES[word]!
       tools[name] = { status, message: this.#messages.get(keyOf(name, word)) ?? null, fault }
     }
     return {
       tools,
       plugins: Object.fromEntries([...this.#plugins()].sort(([a], [b]) => (a < b ? -1 : 1))),
-      lanes: this.#lanes(),
+      lanes: lanes(),
       ...(this.listener === null ? {} : { listener: this.listener }),
       ...(this.reload === undefined ? {} : { reload: this.reload }),
-      ...(this.#process === null ? {} : { process: this.#process }),
+      ...(process == null ? {} : { process }),
     }
   }
 }

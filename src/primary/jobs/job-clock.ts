@@ -235,18 +235,10 @@ export class JobClock {
     // Not each time that it is due: that may be a hundred times a second.
     if (job.obstacle === null && obstacle !== STILL_GOING) {
       this.#options.log('WARNING', `${nameOf(job)} is due and ${isDate ? 'waits' : 'is skipped'}: ${obstacle}`)
-      if (isDate) void this.#waits(key, job)
+      const store = this.#store
+      if (isDate && store !== null) void this.#insist(job, store, () => store.waits(key))
     }
     if (isDate || obstacle !== STILL_GOING) job.obstacle = obstacle
-  }
-
-  async #waits(key: string, job: Job): Promise<void> {
-    const store = this.#store
-    if (store === null) return
-    await this.#insist(job, store, async () => {
-      await store.waits(key)
-      return true
-    })
   }
 
   /** @param dueMs on the job's own clock */
@@ -276,7 +268,8 @@ export class JobClock {
     if (schedule.kind === 'at') job.attempts = attempt
     job.runs++
     const end = await this.#runOnce(key, job, { due: new Date(dueAtMs), attempt, fence: store?.fence ?? 0 })
-    if (store !== null && schedule.kind === 'at' && end === 'done') await this.#forget(key, job, store)
+    if (store !== null && schedule.kind === 'at' && end === 'done')
+      await this.#insist(job, store, () => store.done(key))
     return end
   }
 
@@ -289,19 +282,11 @@ export class JobClock {
     }
   }
 
-  /** The date is over. */
-  async #forget(key: string, job: Job, store: JobStore): Promise<void> {
-    await this.#insist(job, store, async () => {
-      await store.done(key)
-      return true
-    })
-  }
-
-  /** Tries until the database answers. False when this process is not the one any more. */
-  async #insist(job: Job, store: JobStore, ask: () => Promise<boolean>): Promise<boolean> {
+  /** Tries until the database answers. False when it says so, or this process is not the one any more. */
+  async #insist(job: Job, store: JobStore, ask: () => Promise<unknown>): Promise<boolean> {
     for (let failed = 0; ; failed++) {
       try {
-        return await ask()
+        return (await ask()) !== false
       } catch (error) {
         if (failed === 0) this.#options.log('WARNING', `${nameOf(job)} waits for the database: ${messageOf(error)}`)
       }
@@ -320,7 +305,8 @@ export class JobClock {
     // New code has given it another date.
     if (job.dueMs !== null) return
     if (job.deaths >= maxDeaths) {
-      if (this.#store !== null) void this.#forget(key, job, this.#store)
+      const store = this.#store
+      if (store !== null) void this.#insist(job, store, () => store.done(key))
       return log('ERROR', `${nameOf(job)} is given up: ${maxDeaths} lanes died in it`)
     }
     // It is tried where the jobs are fired now.

@@ -40,19 +40,15 @@ export class Jobs {
   readonly #options: JobsOptions
   #store: StoredJobs | null = null
   #startedMs = 0
-  readonly #lanes: () => Lane[]
   readonly #local = new Map<string, JobDefinition>()
   readonly #runs = new Map<number, Run>()
-  readonly #isPaused: (plugin: string) => boolean
   #nextRun = 0
   /** Null while tracing is off. */
   tracing: CodeTracing | null = null
 
   constructor(options: JobsOptions) {
-    const { enabled, lanes, isPaused, database, log } = options
+    const { enabled, database, log } = options
     this.#options = options
-    this.#lanes = lanes
-    this.#isPaused = isPaused
     this.#clock = new JobClock({
       enabled,
       maxDeaths: POISON_DEATHS,
@@ -90,7 +86,7 @@ export class Jobs {
     if (this.#local.has(key)) return null
     const place = this.#placeFor(key)
     if (place === null) return 'no lane that hosts it is up'
-    return this.#isPaused(place.plugin) ? 'its plugin is set aside' : null
+    return this.#options.isPaused(place.plugin) ? 'its plugin is set aside' : null
   }
 
   async #run(key: string, of: JobRun): Promise<RunEnd> {
@@ -112,7 +108,7 @@ export class Jobs {
   /** The lane for a job, and the job's number there: a responsive lane, and of those the one with the fewest requests. */
   #placeFor(key: string): { lane: Lane; job: number; plugin: string; name: string } | null {
     let best: { lane: Lane; job: number } | undefined
-    for (const lane of this.#lanes()) {
+    for (const lane of this.#options.lanes()) {
       const job = lane.manifest!.jobs.findIndex(({ plugin, name }) => keyOf(plugin, name) === key)
       if (job >= 0 && (best === undefined || isBetter(lane, best.lane))) best = { lane, job }
     }

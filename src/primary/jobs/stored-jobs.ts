@@ -30,19 +30,8 @@ export interface StorableJob {
   missed: Missed
 }
 
-/** Where the clock keeps the times of jobs while this process is the one that fires them. */
-export interface JobStore {
-  /** Grows with each process that becomes the one. */
-  readonly fence: number
-  /** Stores a job, or takes up what is stored of it. Null when another process is the one now. @throws DbError */
-  place(key: string, job: StorableJob): Promise<Placement | null>
-  /** Writes that a run begins. False when another process is the one now: the run must not begin. @throws DbError */
-  claim(key: string, job: StorableJob, run: Claim): Promise<boolean>
-  /** Writes that a date is due and waits: it has not been missed. @throws DbError */
-  waits(key: string): Promise<void>
-  /** A date has had its run, or is given up. @throws DbError */
-  done(key: string): Promise<void>
-}
+/** Where the clock keeps the times of jobs while this process is the leader. */
+export type JobStore = Pick<StoredJobs, 'fence' | 'place' | 'claim' | 'waits' | 'done'>
 
 /** A stored job that nobody registers is removed at the first election after this time, milliseconds: one that fails to boot comes back. */
 const KEPT_MS = 24 * 60 * 60 * 1000
@@ -73,7 +62,8 @@ interface StoredJobsOptions {
  * The jobs in the database, for the one process that fires them: the leader. Each row has the fence of the leader that has placed it, and every
  * statement of a leader names its own: one that has stood still while another was elected changes no row, and so begins no run.
  */
-export class StoredJobs implements JobStore {
+export class StoredJobs {
+  /** Grows with each process that becomes the leader. */
   readonly fence: number
   readonly #options: StoredJobsOptions
   readonly #now: string
@@ -92,6 +82,7 @@ export class StoredJobs implements JobStore {
     this.#known = new Set(rows.map(({ name }) => name))
   }
 
+  /** Stores a job, or takes up what is stored of it. Null when another process is the leader now. @throws DbError */
   async place(key: string, job: StorableJob): Promise<Placement | null> {
     const { database, bootMs } = this.#options
     const spec = JSON.stringify(job.schedule)
@@ -155,6 +146,7 @@ export class StoredJobs implements JobStore {
     return { dueMs: null, attempts }
   }
 
+  /** Writes that a run begins. False when another process is the leader now: the run must not begin. @throws DbError */
   async claim(key: string, { schedule, missed }: StorableJob, run: Claim): Promise<boolean> {
     const { database } = this.#options
     // One process has the file, and the times of the schedule tell the next one all that it asks.
@@ -167,6 +159,7 @@ export class StoredJobs implements JobStore {
     return rowCount > 0
   }
 
+  /** Writes that a date is due and waits: it has not been missed. @throws DbError */
   async waits(key: string): Promise<void> {
     await this.#options.database.execute('UPDATE heddle_job SET last_due_ms = due_ms WHERE name = $1 AND fence = $2', [
       key,
@@ -174,6 +167,7 @@ export class StoredJobs implements JobStore {
     ])
   }
 
+  /** A date has had its run, or is given up. @throws DbError */
   async done(key: string): Promise<void> {
     await this.#options.database.execute(
       `UPDATE heddle_job SET due_ms = NULL, as_of_ms = ${this.#now} WHERE name = $1 AND fence = $2`,
