@@ -160,9 +160,6 @@ export interface RequestStart {
   readonly plugin: string
 }
 
-/** @param withQuery false: the query is left empty, which spares a call into the listener's library */
-export type StartOf = (withQuery: boolean) => RequestStart
-
 /** The span of one HTTP request, in the primary. */
 export interface RequestSpan extends TraceScope {
   /** The lane that serves the request; -1: the primary itself. */
@@ -178,7 +175,7 @@ export interface RequestTracing {
    * @returns the span; or only its trace context, for the calls that follow, when the request is not recorded, as most are not: UNNAMED_TRACE
    * where it continues none
    */
-  begin(traceparent: string, tracestate: string, start: StartOf): RequestSpan | TraceContext
+  begin(traceparent: string, tracestate: string, start: () => RequestStart): RequestSpan | TraceContext
 }
 
 /** An HTTP request as the listener has it. Of most of them a recorder reads only how long they took. */

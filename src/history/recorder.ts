@@ -15,6 +15,7 @@ import type {
   Work,
 } from '../contracts/tracing.ts'
 import { causality, NO_CAUSE } from '../core/causality/context.ts'
+import { CALLERS_WORK } from '../core/errors/catalogue.ts'
 import { clockOf } from '../core/schedule/steady-time.ts'
 import { withoutSecretStrings } from '../core/schemas/secret-fields.ts'
 import { RecordWriter } from '../recording/ring.ts'
@@ -22,9 +23,6 @@ import { Keep } from './keep.ts'
 import { OpenWork, WorkScope } from './open-work.ts'
 import { Payloads } from './payloads.ts'
 import type { HistoryEntry } from './store.ts'
-
-/** Calls that run a function of their caller: calls in it belong below them. */
-const RUNS_CALLERS_WORK = new Set(['db.transaction', 'state.cached'])
 
 /** Frames of a stack; V8's default is 10. */
 const STACK_FRAMES = 16
@@ -83,7 +81,8 @@ export class ThreadHistory implements CodeTracing, ToolTracing {
     const { work, parent } = scope
     const index = work.begin(parent, tool, method, describe, args)
     if (index < 0) return inner === null ? call() : inner.run(tool, method, describe, args, call)
-    const isAround = RUNS_CALLERS_WORK.has(`${tool}.${method}`)
+    // Calls in its function belong below it.
+    const isAround = CALLERS_WORK.has(`${tool}.${method}`)
     const inside = isAround ? () => below(work, index, call) : call
     let result: unknown
     try {

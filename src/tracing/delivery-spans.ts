@@ -35,18 +35,19 @@ export class DeliverySpans implements DeliveryTracing {
   }
 
   begin(parent: TraceContext): DeliverySpan | null {
-    if (parent === NO_TRACE_CONTEXT) return this.#beginTrace()
-    if (!isSampled(parent)) return null
-    const traceContext = `00-${traceIdOf(parent)}-${randomHex(8)}-01${tracestateOf(parent)}`
+    if (parent !== NO_TRACE_CONTEXT && !isSampled(parent)) return null
+    const traceContext =
+      parent === NO_TRACE_CONTEXT
+        ? this.#newTrace()
+        : `00-${traceIdOf(parent)}-${randomHex(8)}-01${tracestateOf(parent)}`
     return { traceContext, parent, startMs: this.nowMs(), events: [] }
   }
 
   /** For an event that was published outside of all traces. */
-  #beginTrace(): DeliverySpan {
+  #newTrace(): TraceContext {
     const traceId = randomHex(16)
     const flags = this.#sampler.samples(NO_TRACE_CONTEXT, traceId) ? '01' : '00'
-    const traceContext = `00-${traceId}-${randomHex(8)}-${flags}`
-    return { traceContext, parent: NO_TRACE_CONTEXT, startMs: this.nowMs(), events: [] }
+    return `00-${traceId}-${randomHex(8)}-${flags}`
   }
 
   note(span: DeliverySpan, event: DeliveryEvent): void {

@@ -1,6 +1,6 @@
 import { CATALOGUE, HeddleError } from '../core/errors/catalogue.ts'
 import { DbError } from '../core/errors/db-error.ts'
-import { messageOf } from '../core/errors/description.ts'
+import { codeOf, messageOf } from '../core/errors/description.ts'
 import { withoutSecretStrings } from '../core/schemas/secret-fields.ts'
 import { ATTR } from './attributes.ts'
 
@@ -37,17 +37,18 @@ function shown(thrown: unknown): ShownException {
     const message = withoutSecretStrings(messageOf(thrown)).slice(0, MESSAGE_MAX_LENGTH)
     return { type: typeof thrown, message, attributes: { 'exception.message': message }, more: {} }
   }
-  const { code } = thrown as { code?: unknown }
+  const code = codeOf(thrown)
   const name = String(thrown.name)
   const message = safeMessageOf(thrown).slice(0, MESSAGE_MAX_LENGTH)
   const more: Record<string, string> = {}
+  // What the database answered with, for example a SQLSTATE.
   const response = thrown instanceof DbError ? codeOf(thrown.cause) : undefined
   if (response !== undefined) more[ATTR.DB_RESPONSE_STATUS] = response
   return {
-    type: thrown instanceof DbError ? thrown.kind : typeof code === 'string' ? code : name,
+    type: thrown instanceof DbError ? thrown.kind : (code ?? name),
     message,
     attributes: {
-      'exception.type': typeof code === 'string' ? code : name,
+      'exception.type': code ?? name,
       'exception.message': message,
       'exception.stacktrace': `${name}: ${message}\n${framesOf(thrown)}`.slice(0, STACK_MAX_LENGTH),
     },
@@ -59,12 +60,6 @@ function safeMessageOf(thrown: Error): string {
   if (thrown instanceof DbError) return `Database error: ${thrown.kind}`
   if (thrown instanceof HeddleError) return CATALOGUE[thrown.code][1]
   return withoutSecretStrings(messageOf(thrown))
-}
-
-/** The code that a database answered with, for example a SQLSTATE. */
-function codeOf(cause: unknown): string | undefined {
-  const code = (cause as { code?: unknown } | null | undefined)?.code
-  return typeof code === 'string' ? code : undefined
 }
 
 /** The frames of a stack, which follow the message. The message may have any number of lines. */

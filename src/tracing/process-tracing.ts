@@ -8,7 +8,6 @@ import { anchorHere } from '../core/schedule/steady-time.ts'
 import { SideThread } from '../recording/side-thread.ts'
 import type { ExportNews } from './exporter.ts'
 import { RequestSpans } from './request-spans.ts'
-import { TraceSampler } from './sampler.ts'
 import { SPAN_RING_BYTES } from './span-record.ts'
 import { ThreadTracing } from './thread-tracing.ts'
 
@@ -46,7 +45,7 @@ export class ProcessTracing {
       },
     })
     this.own = new ThreadTracing(settings, this.laneInit('primary'))
-    this.requests = new RequestSpans(this.own.writer, new TraceSampler(settings), this.own.nowMs)
+    this.requests = new RequestSpans(this.own.writer, this.own.sampler, this.own.nowMs)
     this.#exports.start()
   }
 

@@ -1,14 +1,7 @@
 /** SERVER spans, in the primary: one per request. A span is built when the request ends, so a request that is not sampled costs a number. */
 import { SpanKind, SpanStatusCode, TraceFlags } from '@opentelemetry/api'
 import { parseTraceParent } from '@opentelemetry/core'
-import type {
-  RequestSpan,
-  RequestStart,
-  RequestTracing,
-  SpanAttributes,
-  StartOf,
-  TraceContext,
-} from '../contracts/tracing.ts'
+import type { RequestSpan, RequestStart, RequestTracing, SpanAttributes, TraceContext } from '../contracts/tracing.ts'
 import { randomHex } from '../core/causality/ids.ts'
 import {
   NO_TRACE_CONTEXT,
@@ -33,7 +26,7 @@ export class RequestSpans implements RequestTracing {
     this.#nowMs = nowMs
   }
 
-  begin(traceparent: string, tracestate: string, start: StartOf): RequestSpan | TraceContext {
+  begin(traceparent: string, tracestate: string, start: () => RequestStart): RequestSpan | TraceContext {
     const parent = traceparent === '' ? NO_TRACE_CONTEXT : parentOf(traceparent, tracestate)
     if (parent === NO_TRACE_CONTEXT) {
       const traceId = this.#sampler.begin()
@@ -45,8 +38,8 @@ export class RequestSpans implements RequestTracing {
     return isSampled ? this.#open(traceContext, parent, start) : traceContext
   }
 
-  #open(traceContext: TraceContext, parent: TraceContext, start: StartOf): RequestSpan {
-    return new ServerSpan(this.#writer, this.#nowMs, traceContext, parent, start(true))
+  #open(traceContext: TraceContext, parent: TraceContext, start: () => RequestStart): RequestSpan {
+    return new ServerSpan(this.#writer, this.#nowMs, traceContext, parent, start())
   }
 }
 

@@ -52,14 +52,14 @@ export class ThreadTracing implements CodeTracing {
   readonly deliveries: DeliveryTracing
   readonly writer: SpanWriter
   readonly nowMs: () => number
-  readonly #sampler: TraceSampler
+  readonly sampler: TraceSampler
   readonly #tracer: Tracer
 
   constructor(settings: Settings, init: TracingInit) {
     this.writer = new RecordWriter(init.ring)
     this.nowMs = clockOf(init.clock)
     const sampler = new TraceSampler(settings)
-    this.#sampler = sampler
+    this.sampler = sampler
     const provider = new NodeTracerProvider({
       // A child follows its parent. The configured sampler decides only where a trace begins.
       sampler: new ParentBasedSampler({ root: sampler }),
@@ -74,13 +74,13 @@ export class ThreadTracing implements CodeTracing {
   }
 
   scope(traceContext: TraceContext): TraceScope {
-    if (traceContext === UNNAMED_TRACE) return new PassingScope(traceContext, this.#sampler)
+    if (traceContext === UNNAMED_TRACE) return new PassingScope(traceContext, this.sampler)
     return new ContextScope(remoteContext(traceContext))
   }
 
   open(traceContext: TraceContext, name: string, attributes: SpanAttributes): OpenSpan {
     if (traceContext !== NO_TRACE_CONTEXT && !isSampled(traceContext)) {
-      return new PassingScope(traceContext, this.#sampler)
+      return new PassingScope(traceContext, this.sampler)
     }
     return this.#begin(traceContext, remoteContext(traceContext), name, SpanKind.INTERNAL, attributes)
   }
@@ -96,7 +96,7 @@ export class ThreadTracing implements CodeTracing {
     if (span.isRecording()) return new SpanScope(span, context)
     const spanContext = span.spanContext()
     // A plugin may have suppressed tracing in its context.
-    return new PassingScope(isSpanContextValid(spanContext) ? traceContextOfSpan(spanContext) : parent, this.#sampler)
+    return new PassingScope(isSpanContextValid(spanContext) ? traceContextOfSpan(spanContext) : parent, this.sampler)
   }
 }
 

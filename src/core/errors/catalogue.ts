@@ -133,9 +133,12 @@ const REFUSED_KINDS: ReadonlySet<unknown> = new Set([
   'serialization',
 ])
 
+/** Calls that run a function of their caller, and reject with what it throws. */
+export const CALLERS_WORK: ReadonlySet<string> = new Set(['db.transaction', 'state.cached'])
+
 /**
  * Whose fault a failed call is, by what it threw.
- * @param runsCallersWork the call runs a function of its caller, as `db.transaction` does: then an error that is not the runtime's is of that function
+ * @param runsCallersWork it is one of `CALLERS_WORK`: then an error that is not the runtime's is of that function
  */
 export function faultOf(thrown: unknown, runsCallersWork: boolean): Fault {
   const code = codeOf(thrown)

@@ -312,10 +312,10 @@ export class Listener {
 
   #trace(tracing: RequestTracing, exchange: Exchange, req: ClientRequest, method: string, path: string): TraceContext {
     const { host, userAgent, traceparent, tracestate } = this.#scan
-    const begun = tracing.begin(traceparent, tracestate, (withQuery) => ({
+    const begun = tracing.begin(traceparent, tracestate, () => ({
       method,
       path,
-      query: withQuery ? (req.getQuery() ?? '') : '',
+      query: req.getQuery() ?? '',
       host,
       userAgent,
       requestId: exchange.requestId,

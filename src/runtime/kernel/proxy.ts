@@ -1,7 +1,7 @@
 import type { MetricRecord, MetricsSink } from '../../contracts/registry.ts'
 import type { DescribeCall, ToolTracing } from '../../contracts/tracing.ts'
 import { isoTimestamp } from '../../core/causality/ids.ts'
-import { type Fault, faultOf } from '../../core/errors/catalogue.ts'
+import { CALLERS_WORK, type Fault, faultOf } from '../../core/errors/catalogue.ts'
 import { messageOf } from '../../core/errors/description.ts'
 import { clock } from '../../core/schedule/steady-time.ts'
 import { isSettled } from '../../core/schedule/waiting.ts'
@@ -26,9 +26,6 @@ const LIFECYCLE = new Set([
   'threadGone',
   'stop',
 ])
-
-/** Calls that run a function of their caller, and reject with what it throws. */
-const RUN_CALLERS_WORK = new Set(['db.transaction', 'state.cached'])
 
 // biome-ignore lint/suspicious/noExplicitAny: a tool's methods take and give whatever their contract says
 type Method = (...args: any[]) => any
@@ -164,7 +161,7 @@ class MethodMeter {
     this.#method = method
     const call = `${parts.tool}.${method}`
     this.#callNumber = parts.names.intern(call)
-    this.#runsCallersWork = RUN_CALLERS_WORK.has(call)
+    this.#runsCallersWork = CALLERS_WORK.has(call)
   }
 
   around(target: object, bare: Method): Method {

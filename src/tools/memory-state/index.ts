@@ -5,18 +5,8 @@ import { withCached } from '../../stores/state/cached.ts'
 import { checkKey, checkNamespace, checkStep, checkTtl, toJson } from '../../stores/state/input.ts'
 import { MemoryStore } from './store.ts'
 
-type StoreMethod = 'get' | 'set' | 'has' | 'delete' | 'increment' | 'compareAndSet' | 'keys' | 'clear'
-
-const METHODS: ReadonlySet<string> = new Set<StoreMethod>([
-  'get',
-  'set',
-  'has',
-  'delete',
-  'increment',
-  'compareAndSet',
-  'keys',
-  'clear',
-])
+const METHODS = new Set(['get', 'set', 'has', 'delete', 'increment', 'compareAndSet', 'keys', 'clear'] as const)
+type StoreMethod = typeof METHODS extends Set<infer Method> ? Method : never
 
 /** State in the memory of the primary. Every thread asks the primary, so all threads see an increment of one lane. */
 export default class MemoryStateTool implements Tool {
@@ -62,7 +52,7 @@ export default class MemoryStateTool implements Tool {
   }
 
   serve(method: string, args: readonly unknown[]): unknown {
-    if (!METHODS.has(method)) throw new TypeError(`state has no method ${method}`)
+    if (!METHODS.has(method as StoreMethod)) throw new TypeError(`state has no method ${method}`)
     const call = this.#store[method as StoreMethod] as (...args: readonly unknown[]) => unknown
     return call.apply(this.#store, args as unknown[])
   }
