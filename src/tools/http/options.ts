@@ -66,10 +66,8 @@ export function optionFault(options: unknown, method: string | null): string | u
   if (typeof options !== 'object' || options === null) return 'the options must be an object'
   const misspelt = Object.keys(options).find((name) => meantOption(name) !== undefined)
   if (misspelt !== undefined) return `there is no option ${misspelt}: did you mean ${meantOption(misspelt)}?`
-  const { tags, authValidator, timeoutMs, summary, description, throws, guards, ...rest } = options as Record<
-    string,
-    unknown
-  >
+  const given = options as Record<string, unknown>
+  const { tags, authValidator, timeoutMs, summary, description, throws, guards, rawBody, etag } = given
   if (tags !== undefined && !(Array.isArray(tags) && tags.every((tag) => typeof tag === 'string'))) {
     return 'tags must be an array of strings'
   }
@@ -77,29 +75,30 @@ export function optionFault(options: unknown, method: string | null): string | u
   for (const [name, text] of Object.entries({ summary, description })) {
     if (text !== undefined && typeof text !== 'string') return `${name} must be a string`
   }
-  if (timeoutMs !== undefined) {
-    const inRange = Number.isInteger(timeoutMs) && Number(timeoutMs) >= 1 && Number(timeoutMs) <= MAX_TIMEOUT_MS
-    if (!inRange) return `timeoutMs must be a whole number of milliseconds from 1 to ${MAX_TIMEOUT_MS}`
-  }
+  const timeoutFault = msFault('timeoutMs', timeoutMs, MAX_TIMEOUT_MS)
+  if (timeoutFault !== undefined) return timeoutFault
   if (guards !== undefined && !(Array.isArray(guards) && guards.every((guard) => typeof guard === 'function'))) {
     return 'guards must be an array of functions: a name that the plugin does not have is undefined'
   }
   const thrownFault = throwsFault(throws) ?? guards?.map((guard) => throwsFault(guard.throws)).find(Boolean)
   if (thrownFault !== undefined) return thrownFault
-  const fault = idempotencyFault(method, options as Record<string, unknown>)
+  const fault = idempotencyFault(method, given) ?? streamedBodyFault(method, given)
   if (fault !== undefined) return fault
-  const { rawBody, etag } = rest
-  const streamFault = streamedBodyFault(method, options as Record<string, unknown>)
-  if (streamFault !== undefined) return streamFault
   if (etag !== undefined && typeof etag !== 'boolean') return 'etag must be true or false'
   if (etag && method !== 'GET') return 'etag is for GET'
   if (rawBody !== undefined && typeof rawBody !== 'boolean') return 'rawBody must be true or false'
-  if (rawBody && rest.body !== undefined) return 'rawBody wants nothing parsed, so that there is no schema for the body'
+  if (rawBody && given.body !== undefined)
+    return 'rawBody wants nothing parsed, so that there is no schema for the body'
   const bad = SCHEMAS.find(
-    (key) => rest[key] !== undefined && !isStreamed(key, rest[key]) && !isStandardSchema(rest[key]),
+    (key) => given[key] !== undefined && !isStreamed(key, given[key]) && !isStandardSchema(given[key]),
   )
-  if (bad === 'body' && typeof rest.body === 'string') return "body must be 'stream', 'multipart' or a Standard Schema"
+  if (bad === 'body' && typeof given.body === 'string') return "body must be 'stream', 'multipart' or a Standard Schema"
   return bad && `${bad} must be a Standard Schema (an object or function with '~standard')`
+}
+
+function msFault(name: string, ms: unknown, max: number): string | undefined {
+  const isFitting = ms === undefined || (Number.isInteger(ms) && Number(ms) >= 1 && Number(ms) <= max)
+  return isFitting ? undefined : `${name} must be a whole number of milliseconds from 1 to ${max}`
 }
 
 /** The option that an unknown name resembles. A route whose `authValidater` was ignored would be open to anybody. */
@@ -149,7 +148,7 @@ function idempotencyFault(
 ): string | undefined {
   if (idempotency === undefined) {
     const [lonely] =
-      Object.entries({ idempotencyTtlMs, idempotencyScope }).find(([, given]) => given !== undefined) ?? []
+      Object.entries({ idempotencyTtlMs, idempotencyScope }).find(([, value]) => value !== undefined) ?? []
     return lonely && `${lonely} needs the option idempotency`
   }
   if (idempotency !== 'optional' && idempotency !== 'required') return "idempotency must be 'optional' or 'required'"
@@ -158,10 +157,7 @@ function idempotencyFault(
   }
   if (idempotencyScope !== undefined && typeof idempotencyScope !== 'function')
     return 'idempotencyScope must be a function: (context) => text'
-  if (idempotencyTtlMs === undefined) return undefined
-  const inRange =
-    Number.isInteger(idempotencyTtlMs) && Number(idempotencyTtlMs) >= 1 && Number(idempotencyTtlMs) <= MAX_TTL_MS
-  return inRange ? undefined : `idempotencyTtlMs must be a whole number of milliseconds from 1 to ${MAX_TTL_MS}`
+  return msFault('idempotencyTtlMs', idempotencyTtlMs, MAX_TTL_MS)
 }
 
 const BODY_KINDS: readonly unknown[] = ['stream', 'multipart']
