@@ -1,8 +1,7 @@
 import { existsSync, mkdirSync, realpathSync, rmSync } from 'node:fs'
 import { dirname } from 'node:path'
 import type BetterSqlite3 from 'better-sqlite3'
-import { databaseHeaderOf, HISTORY_APPLICATION_ID } from '../stores/sqlite/database-header.ts'
-import { openPrivate } from '../stores/sqlite/driver.ts'
+import { databaseHeaderOf, HISTORY_APPLICATION_ID, openPrivate } from '../stores/sqlite/driver.ts'
 
 /** Another process may be writing. */
 const BUSY_MS = 2000

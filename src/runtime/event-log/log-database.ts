@@ -1,11 +1,9 @@
-import type { Queryable, TransactionCompanion } from '../../contracts/db.ts'
 import { readVariable } from '../../core/config/plugin-variables.ts'
 import type { Settings } from '../../core/config/schema.ts'
+import type { SqlDatabase } from '../../stores/sql/database.ts'
 
 /** The tool `db` as the log uses it: without the meter, since no plugin calls it. */
-export interface LogDatabase extends Queryable {
-  /** What an implementation says of itself. */
-  readonly dialect: 'sqlite' | 'postgres'
+export interface LogDatabase extends Omit<SqlDatabase, 'healthCheck'> {
   /** On a server: that the tables which are there are this user's. @throws DATABASE_FOREIGN, DbError */
   requireOwn?(): Promise<void>
   /** On a file, which one process has at a time: false when another one has it. */
@@ -16,15 +14,6 @@ export interface LogDatabase extends Queryable {
    * @returns ends it
    */
   listen?(channel: string, told: (payload: string) => void): () => void
-  /**
-   * @param accompany makes what goes with each run of `work`
-   * @param handler what `work` calls: see SqlDatabase
-   */
-  transaction<T>(
-    work: (tx: Queryable) => Promise<T>,
-    accompany?: () => TransactionCompanion,
-    handler?: unknown,
-  ): Promise<T>
 }
 
 /**

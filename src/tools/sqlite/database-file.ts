@@ -6,8 +6,7 @@ import type BetterSqlite3 from 'better-sqlite3'
 import { HeddleError } from '../../core/errors/catalogue.ts'
 import { DbError } from '../../core/errors/db-error.ts'
 import { codeOf, messageOf } from '../../core/errors/description.ts'
-import { databaseHeaderOf, HISTORY_APPLICATION_ID } from '../../stores/sqlite/database-header.ts'
-import { Database, openPrivate } from '../../stores/sqlite/driver.ts'
+import { Database, databaseHeaderOf, HISTORY_APPLICATION_ID, openPrivate } from '../../stores/sqlite/driver.ts'
 import { isBusy } from './failure.ts'
 
 /** Bytes that are kept for a full disk: as much as SQLite's log holds before it is copied into the file (1000 pages). */
