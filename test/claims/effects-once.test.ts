@@ -1,12 +1,10 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { dieAfterCommit, namesAre, rowsOf } from '../rooms/event-log/inbox.ts'
+import { isDoneOnce } from '../rooms/event-log/inbox.ts'
 import { doneSince, isReplay, ordersOf, send } from '../rooms/event-log/keyed-requests.ts'
 import { deathOf, starterOn } from '../rooms/event-log/lasting-database.ts'
 import { describeOnDatabases } from '../support/databases.ts'
 import { shareService } from '../support/shared-service.ts'
-import { post } from '../support/started-service.ts'
-import { until } from '../support/until.ts'
 
 describeOnDatabases('requests with an Idempotency-Key', (database) => {
   /** Of all tests that need no process of their own: each has its keys. */
@@ -68,21 +66,5 @@ describeOnDatabases('requests with an Idempotency-Key', (database) => {
 })
 
 describeOnDatabases('transactional subscribers', (database) => {
-  test('a process that dies after the commit has done it once', async (t) => {
-    const { start, path } = await dieAfterCommit(t, database, { EVENT_BUS_DRIVER: 'database' })
-    const waiting = 'SELECT event FROM heddle_event ORDER BY event'
-    if (database.name === 'SQLite') {
-      assert.deepEqual(rowsOf(path, waiting), [{ event: 'work.done' }, { event: 'work.wanted' }])
-    }
-    const second = await start()
-    const { effects } = await namesAre(second, 'a', 'a done')
-    assert.equal(effects[0]!.attempt, 1)
-    // Handled after the other one, which has been skipped by then.
-    await post(second, '/events', { event: 'work.wanted', payload: { name: 'b' } })
-    await namesAre(second, 'a', 'a done', 'b', 'b done')
-    if (database.name === 'SQLite') {
-      await until(() => rowsOf(path, waiting).length === 0, 'an empty log')
-      assert.equal(rowsOf(path, 'SELECT event_id FROM heddle_inbox').length, 2)
-    }
-  })
+  test('a process that dies after the commit has done it once', (t) => isDoneOnce(t, database, 'database'))
 })

@@ -5,27 +5,12 @@ import { type Database, describeOnDatabases } from '../../support/databases.ts'
 import { redisServer } from '../../support/servers/redis.ts'
 import { post } from '../../support/started-service.ts'
 import { until } from '../../support/until.ts'
-import { dieAfterCommit, type Effects, effectsOf, namesAre, rowsOf } from './inbox.ts'
+import { dieAfterCommit, type Effects, effectsOf, isDoneOnce, namesAre } from './inbox.ts'
 import { starterOn } from './lasting-database.ts'
 
 describeOnDatabases('transactional subscribers', (database) => {
-  test('a process that dies after the commit has done it once, where events are kept in the process', async (t) => {
-    const { start, path } = await dieAfterCommit(t, database, { EVENT_BUS_DRIVER: 'in_process' })
-    const waiting = 'SELECT event FROM heddle_event ORDER BY event'
-    if (database.name === 'SQLite') {
-      assert.deepEqual(rowsOf(path, waiting), [{ event: 'work.done' }, { event: 'work.wanted' }])
-    }
-    const second = await start()
-    const { effects } = await namesAre(second, 'a', 'a done')
-    assert.equal(effects[0]!.attempt, 1)
-    // Handled after the other one, which has been skipped by then.
-    await post(second, '/events', { event: 'work.wanted', payload: { name: 'b' } })
-    await namesAre(second, 'a', 'a done', 'b', 'b done')
-    if (database.name === 'SQLite') {
-      await until(() => rowsOf(path, waiting).length === 0, 'an empty log')
-      assert.equal(rowsOf(path, 'SELECT event_id FROM heddle_inbox').length, 2)
-    }
-  })
+  test('a process that dies after the commit has done it once, where events are kept in the process', (t) =>
+    isDoneOnce(t, database, 'in_process'))
 
   test('what a handler does before it throws is undone, each time', async (t) => {
     const { start } = await starterOn(t, database)

@@ -51,3 +51,22 @@ export async function dieAfterCommit(t: TestContext, database: Database, env: Re
   assert.equal(await deathOf(first), 'SIGKILL')
   return { start: () => start(env), path }
 }
+
+/** What a process that has died after the commit has done is not done again, and what comes after it is. */
+export async function isDoneOnce(t: TestContext, database: Database, driver: string): Promise<void> {
+  const { start, path } = await dieAfterCommit(t, database, { EVENT_BUS_DRIVER: driver })
+  const waiting = 'SELECT event FROM heddle_event ORDER BY event'
+  if (database.name === 'SQLite') {
+    assert.deepEqual(rowsOf(path, waiting), [{ event: 'work.done' }, { event: 'work.wanted' }])
+  }
+  const second = await start()
+  const { effects } = await namesAre(second, 'a', 'a done')
+  assert.equal(effects[0]!.attempt, 1)
+  // Handled after the other one, which has been skipped by then.
+  await post(second, '/events', { event: 'work.wanted', payload: { name: 'b' } })
+  await namesAre(second, 'a', 'a done', 'b', 'b done')
+  if (database.name === 'SQLite') {
+    await until(() => rowsOf(path, waiting).length === 0, 'an empty log')
+    assert.equal(rowsOf(path, 'SELECT event_id FROM heddle_inbox').length, 2)
+  }
+}
