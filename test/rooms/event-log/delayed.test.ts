@@ -9,7 +9,7 @@ import { handledBy, isEmpty, kill, STORES } from './databases.ts'
 
 const MOVED_CLOCK = fileURLToPath(new URL('../../support/moved-clock.cjs', import.meta.url))
 const HOUR_MS = 3_600_000
-const COUNT = 20_000
+const COUNT = 6000
 const REFUSED = 2000
 /** The hub holds half of it at most. */
 const ENV = { EVENT_BUS_DRIVER: 'database', EVENT_BUS_MAX_QUEUE: '2000', NODE_OPTIONS: `--require=${MOVED_CLOCK}` }
@@ -24,7 +24,7 @@ const isHandledAgain = async (heddle: Heddle): Promise<boolean> =>
   (await handledBy(heddle)).some(({ order_id }) => order_id === 'again after')
 
 for (const [name, storeOf] of STORES) {
-  test(`20,000 events for later leave the queue free, outlive a kill, and come in the order of their times (${name})`, async (t) => {
+  test(`${COUNT} events for later leave the queue free, outlive a kill, and come in the order of their times (${name})`, async (t) => {
     const store = await storeOf(t)
     if (store === null) return
     const { start, rows } = store
