@@ -1,30 +1,20 @@
 import assert from 'node:assert/strict'
 import { once } from 'node:events'
-import { mkdir, mkdtemp, realpath, rm } from 'node:fs/promises'
-import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { type TestContext, test } from 'node:test'
 import { fileURLToPath } from 'node:url'
 import { Database } from '../../src/stores/sqlite/driver.ts'
+import { folders } from '../rooms/db/write-faults.ts'
 import { DOMAINS_DIR, Points } from '../rooms/event-log/failpoints.ts'
 import { startHeddle } from '../support/heddle.ts'
 import { diskOf, fullDiskOf } from '../support/power/disk.ts'
 import { until } from '../support/until.ts'
 
-const LOGGED = fileURLToPath(new URL('../fixtures/logged', import.meta.url))
-const CLIENTS = 8
-const ACKNOWLEDGED_WANTED = 200
+const DOMAINS = ['logged', 'durable'].map((name) => fileURLToPath(new URL(`../fixtures/${name}`, import.meta.url)))
+const CLIENTS = 12
+const ACKNOWLEDGED_WANTED = 400
 
-/** A folder whose disk can fail, with a database in it, and one beside it. */
-async function folders(t: TestContext) {
-  const work = await realpath(await mkdtemp(join(tmpdir(), 'heddle-log-disk-')))
-  t.after(() => rm(work, { recursive: true, force: true, maxRetries: 10 }))
-  const data = join(work, 'data')
-  await mkdir(data)
-  return { work, data, path: join(data, 'service.db') }
-}
-
-/** Clients order and publish until enough was acknowledged; then the power goes. @returns what was acknowledged, and what the disk still has */
+/** Clients order, publish and store rows, alone and in pairs, until enough was acknowledged; then the power goes. @returns what was acknowledged, and what the disk still has */
 async function cutUnderLoad(t: TestContext, synchronous: string) {
   const { work, data, path } = await folders(t)
   const disk = await diskOf(data, work)
@@ -32,26 +22,38 @@ async function cutUnderLoad(t: TestContext, synchronous: string) {
   // No event is done with, so the log has all that it has taken.
   const env = { ...disk.env, ...own, LANE_ENV: 'HOLD', HOLD: 'wait' }
   // The tables are on the disk when the first process has closed the file.
-  const first = await startHeddle(t, { domains: [LOGGED], lanes: 1, env })
+  const first = await startHeddle(t, { domains: DOMAINS, lanes: 1, env })
   assert.equal(await first.stop(), 0)
-  const heddle = await startHeddle(t, { domains: [LOGGED], lanes: 2, env })
+  const heddle = await startHeddle(t, { domains: DOMAINS, lanes: 2, env })
   const exited = once(heddle.process, 'exit')
   const orders = new Map<string, string>()
   const events: string[] = []
+  const stored: string[] = []
+  /** @returns the id of what was published, or null when it was not acknowledged */
   const send = async (path: string, body: object): Promise<string | null> => {
     const answer = await heddle.post(path, body).catch(() => null)
-    return typeof answer?.body.id === 'string' ? answer.body.id : null
+    return answer !== null && answer.status < 300 ? (answer.body.id ?? '') : null
   }
+  const kinds: ((name: string) => Promise<void>)[] = [
+    async (name) => {
+      const id = await send('/orders', { id: name })
+      if (id !== null) orders.set(name, id)
+    },
+    async (name) => {
+      const id = await send('/events', { event: 'order.taken', payload: { id: name } })
+      if (id !== null) events.push(id)
+    },
+    async (name) => {
+      if ((await send('/rows', { id: name })) !== null) stored.push(name)
+    },
+    async (name) => {
+      if ((await send('/pairs', { id: name })) !== null) stored.push(`${name}-a`, `${name}-b`)
+    },
+  ]
   const client = async (number: number): Promise<void> => {
     for (let n = 0; heddle.process.signalCode === null; n++) {
-      const order = `${number}-${n}`
-      const isOrder = n % 2 === 0
-      const bare = { event: 'order.taken', payload: { id: order } }
-      const id = await (isOrder ? send('/orders', { id: order }) : send('/events', bare))
-      if (id === null) continue
-      if (isOrder) orders.set(order, id)
-      else events.push(id)
-      if (orders.size + events.length >= ACKNOWLEDGED_WANTED) heddle.process.kill('SIGKILL')
+      await kinds[n % kinds.length]!(`${number}-${n}`)
+      if (orders.size + events.length + stored.length >= ACKNOWLEDGED_WANTED) heddle.process.kill('SIGKILL')
     }
   }
   await Promise.all(Array.from({ length: CLIENTS }, (_, number) => client(number)))
@@ -64,6 +66,8 @@ async function cutUnderLoad(t: TestContext, synchronous: string) {
   return {
     orders,
     events,
+    stored,
+    kept: new Set(left.prepare('SELECT id FROM rows_kept').pluck().all() as string[]),
     rows: new Set(left.prepare('SELECT id FROM orders').pluck().all() as string[]),
     logged: new Set(logged.map(({ id }) => id)),
     loggedOrders: new Set(logged.map(({ payload }) => JSON.parse(payload).id as string)),
@@ -71,8 +75,12 @@ async function cutUnderLoad(t: TestContext, synchronous: string) {
 }
 
 test('a power cut takes no row, no event of it and no published event that was acknowledged', async (t) => {
-  const { orders, events, rows, logged } = await cutUnderLoad(t, 'full')
-  assert.ok(orders.size > 0 && events.length > 0)
+  const { orders, events, stored, kept, rows, logged } = await cutUnderLoad(t, 'full')
+  assert.ok(orders.size > 0 && events.length > 0 && stored.length > 0)
+  assert.deepEqual(
+    stored.filter((id) => !kept.has(id)),
+    [],
+  )
   assert.deepEqual(
     [...orders].filter(([order, id]) => !rows.has(order) || !logged.has(id)),
     [],
