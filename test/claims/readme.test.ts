@@ -1,10 +1,11 @@
 import assert from 'node:assert/strict'
-import { execFile, spawnSync } from 'node:child_process'
+import { spawnSync } from 'node:child_process'
 import { cpSync, mkdirSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { type TestContext, test } from 'node:test'
 import { type Command, commandsOf, filesOf, isAnswer } from '../rooms/docs/readme.ts'
 import { ROOT, sourcesIn } from '../rooms/docs/sources.ts'
+import { INHERITED, run } from '../support/command.ts'
 import { temporaryFolder } from '../support/folder.ts'
 import { startHeddle } from '../support/heddle.ts'
 import { SHIPPED } from '../support/shipped-domains.ts'
@@ -87,15 +88,7 @@ async function send({ text, answer }: Command, port: number, directory: string, 
   }
 }
 
-function bash(
-  script: string,
-  cwd: string,
-  more: Record<string, string> = {},
-): Promise<{ code: number; output: string }> {
-  const { NODE_TEST_CONTEXT: _, ...env } = process.env
-  return new Promise((resolve) => {
-    execFile('bash', ['-c', script], { cwd, env: { ...env, ...more } }, (error, stdout, stderr) =>
-      resolve({ code: error === null ? 0 : Number(error.code), output: stdout + (error === null ? '' : stderr) }),
-    )
-  })
+async function bash(script: string, cwd: string, more: Record<string, string> = {}) {
+  const { code, stdout, output } = await run('bash', ['-c', script], cwd, { ...INHERITED, ...more })
+  return { code, output: code === 0 ? stdout : output }
 }

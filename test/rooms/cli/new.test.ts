@@ -1,5 +1,4 @@
 import assert from 'node:assert/strict'
-import { execFile } from 'node:child_process'
 import { existsSync, readdirSync } from 'node:fs'
 import { copyFile, mkdir, readFile, symlink, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
@@ -12,17 +11,12 @@ import { scaffoldPlugin } from '../../../src/devtools/scaffolding/plugin.ts'
 import { type Scaffold, write } from '../../../src/devtools/scaffolding/templates.ts'
 import { scaffoldTool } from '../../../src/devtools/scaffolding/tool.ts'
 import type { Workplace } from '../../../src/devtools/scaffolding/workplace.ts'
+import { INHERITED, run } from '../../support/command.ts'
 import { temporaryFolder } from '../../support/folder.ts'
 import { LOADER } from '../../support/loader.ts'
 
 const ROOT = fileURLToPath(new URL('../../..', import.meta.url))
 const HEDDLE = join(ROOT, 'src/heddle.cjs')
-
-interface Run {
-  code: number
-  stdout: string
-  stderr: string
-}
 
 /** A project with the sources and packages of this one, but its own domains, tools and tests. */
 async function project(t: TestContext) {
@@ -36,17 +30,9 @@ async function project(t: TestContext) {
     await symlink(join(ROOT, 'src/tools', name, 'index.ts'), join(tools, name, 'index.ts'))
   }
   await mkdir(join(root, 'domains'))
-  const { NODE_TEST_CONTEXT: _, ...outer } = process.env
-  const run = (args: string[], env: Record<string, string> = {}): Promise<Run> =>
-    new Promise((resolve) => {
-      execFile(
-        process.execPath,
-        args,
-        { cwd: root, env: { ...outer, TOOLS_DIR: tools, ...env } },
-        (error, stdout, stderr) => resolve({ code: error === null ? 0 : Number(error.code), stdout, stderr }),
-      )
-    })
-  return { root, tools, run, make: (...args: string[]) => run([HEDDLE, 'new', ...args]) }
+  const runHere = (args: string[], env: Record<string, string> = {}) =>
+    run(process.execPath, args, root, { ...INHERITED, TOOLS_DIR: tools, ...env })
+  return { root, tools, run: runHere, make: (...args: string[]) => runHere([HEDDLE, 'new', ...args]) }
 }
 
 test('what is written passes the checks and its own tests', async (t) => {

@@ -1,16 +1,14 @@
 import assert from 'node:assert/strict'
-import { type ChildProcess, execFile, spawn } from 'node:child_process'
+import { type ChildProcess, spawn } from 'node:child_process'
 import { mkdir, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { type TestContext, test } from 'node:test'
 import { fileURLToPath } from 'node:url'
-import { promisify } from 'node:util'
+import { INHERITED, run } from '../../support/command.ts'
 import { temporaryFolder } from '../../support/folder.ts'
 import { until } from '../../support/until.ts'
 
 const HEDDLE = fileURLToPath(new URL('../../../src/heddle.cjs', import.meta.url))
-// What runs this test is not for the one that it runs.
-const { NODE_TEST_CONTEXT: _, ...ENV } = process.env
 
 /** A run has two processes to start. */
 const WATCH_MS = 30_000
@@ -35,15 +33,7 @@ async function applicationIn(t: TestContext, name: string): Promise<string> {
   return app
 }
 
-async function heddle(cwd: string, ...args: string[]): Promise<{ code: number; output: string }> {
-  try {
-    const { stdout, stderr } = await promisify(execFile)(process.execPath, [HEDDLE, ...args], { cwd, env: ENV })
-    return { code: 0, output: stdout + stderr }
-  } catch (error) {
-    const { code, stdout, stderr } = error as { code: number; stdout: string; stderr: string }
-    return { code, output: stdout + stderr }
-  }
-}
+const heddle = (cwd: string, ...args: string[]) => run(process.execPath, [HEDDLE, ...args], cwd)
 
 test('heddle test runs the tests of an application, whatever its folder is called', async (t) => {
   const { code, output } = await heddle(await applicationIn(t, 'what? back\\slash per%20cent br[ack]et* #hash'), 'test')
@@ -64,7 +54,7 @@ test('heddle test -t runs the tests of a name, which is a text or an expression'
 
 test('heddle test --watch runs them again when a file that they load is saved', async (t) => {
   const app = await applicationIn(t, 'app')
-  const child: ChildProcess = spawn(process.execPath, [HEDDLE, 'test', '--watch'], { cwd: app, env: ENV })
+  const child: ChildProcess = spawn(process.execPath, [HEDDLE, 'test', '--watch'], { cwd: app, env: INHERITED })
   const ended = new Promise((resolve) => child.once('exit', resolve))
   t.after(async () => {
     child.kill('SIGTERM')

@@ -1,10 +1,10 @@
 import assert from 'node:assert/strict'
-import { execFile } from 'node:child_process'
 import { existsSync } from 'node:fs'
 import { mkdir, readdir, writeFile } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
 import { type TestContext, test } from 'node:test'
 import { fileURLToPath } from 'node:url'
+import { OUTER, run } from '../../support/command.ts'
 import { temporaryFolder } from '../../support/folder.ts'
 
 const ROOT = fileURLToPath(new URL('../../..', import.meta.url))
@@ -25,14 +25,8 @@ function tool(name: string): string {
   return `${USES_NOTHING}export default class Some { readonly name = '${name}' }\n`
 }
 
-function runTools(src: string, ...args: string[]): Promise<{ code: number; stdout: string; stderr: string }> {
-  const env = { PATH: process.env.PATH, HOME: process.env.HOME, TOOLS_DIR: join(src, 'tools') }
-  return new Promise((resolve) => {
-    execFile(process.execPath, ['src/heddle.cjs', 'tools', ...args], { cwd: ROOT, env }, (error, stdout, stderr) =>
-      resolve({ code: error === null ? 0 : Number(error.code), stdout, stderr }),
-    )
-  })
-}
+const runTools = (src: string, ...args: string[]) =>
+  run(process.execPath, ['src/heddle.cjs', 'tools', ...args], ROOT, { ...OUTER, TOOLS_DIR: join(src, 'tools') })
 
 /** The rows `tool implementation state`, without the heading. */
 function rowsOf(stdout: string): string[] {

@@ -3,6 +3,7 @@ import { spawn, spawnSync } from 'node:child_process'
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { test } from 'node:test'
+import { INHERITED } from '../../support/command.ts'
 import { temporaryFolder } from '../../support/folder.ts'
 import { ROOT } from './sources.ts'
 
@@ -26,10 +27,9 @@ for (const { name, program, runtimeArgs, args = [], env } of launches.filter(({ 
   test(`the launch configuration "${name}" starts the service under the inspector, and SIGTERM ends it`, async (t) => {
     const directory = temporaryFolder(t)
     const argv = ['--inspect=127.0.0.1:0', ...runtimeArgs, program.replace(/^\$\{workspaceFolder\}/, ROOT), ...args]
-    const { NODE_TEST_CONTEXT: _, ...inherited } = process.env
     const child = spawn(process.execPath, argv, {
       cwd: ROOT,
-      env: { ...inherited, ...env, HTTP_PORT: '0', LANES: '1', SQLITE_PATH: join(directory, 'service.db') },
+      env: { ...INHERITED, ...env, HTTP_PORT: '0', LANES: '1', SQLITE_PATH: join(directory, 'service.db') },
     })
     let output = ''
     const ended = new Promise<number | null>((resolve) => child.once('exit', resolve))
@@ -52,9 +52,12 @@ for (const { name, program, runtimeArgs, args = [], env } of launches.filter(({ 
 test('a launch configuration runs the test file that is open', () => {
   const own = launches.find(({ program }) => /^\$\{file\}$/.test(program))!
   const file = join(ROOT, 'test/unit/cli/create.test.ts')
-  const { NODE_TEST_CONTEXT: _, ...env } = process.env
   const executable = own.runtimeExecutable.replace(/^\$\{workspaceFolder\}/, ROOT)
-  const { status, stdout } = spawnSync(executable, [...own.runtimeArgs, file], { cwd: ROOT, env, encoding: 'utf8' })
+  const { status, stdout } = spawnSync(executable, [...own.runtimeArgs, file], {
+    cwd: ROOT,
+    env: INHERITED,
+    encoding: 'utf8',
+  })
   assert.equal(status, 0, stdout)
   assert.match(stdout, /pass [1-9]/)
 })

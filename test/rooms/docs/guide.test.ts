@@ -1,5 +1,4 @@
 import assert from 'node:assert/strict'
-import { execFile } from 'node:child_process'
 import { once } from 'node:events'
 import { existsSync, readFileSync } from 'node:fs'
 import { createServer } from 'node:http'
@@ -8,6 +7,7 @@ import { basename, join } from 'node:path'
 import { before, describe, test } from 'node:test'
 import { classNameOf } from '../../../src/runtime/kernel/discover.ts'
 import AuthTool from '../../../src/tools/auth/index.ts'
+import { INHERITED, run } from '../../support/command.ts'
 import { type Heddle, startHeddle } from '../../support/heddle.ts'
 import { LOADER } from '../../support/loader.ts'
 import { suiteOwner } from '../../support/replicas.ts'
@@ -17,11 +17,12 @@ import { until } from '../../support/until.ts'
 import { guideSnippets, writeGuide } from './guide.ts'
 import { ROOT, sourcesIn } from './sources.ts'
 
+const TSC = join(ROOT, 'node_modules/typescript/bin/tsc')
 const PASSWORD = 'correct horse battery'
 
 test('the code of the guide for plugin authors type-checks', async (t) => {
   const root = writeGuide(t)
-  const { code, output } = await run([join(ROOT, 'node_modules/typescript/bin/tsc'), '--noEmit', '-p', root])
+  const { code, output } = await run(process.execPath, [TSC, '--noEmit', '-p', root], ROOT)
   assert.equal(code, 0, output)
 })
 
@@ -29,10 +30,16 @@ test('the tests that the guide shows pass', async (t) => {
   const root = writeGuide(t)
   const tests = guideSnippets().filter(({ path }) => path.endsWith('.test.ts'))
   assert.ok(tests.length > 0)
-  const { code, output } = await run([...LOADER, '--test', ...tests.map(({ path }) => join(root, path))], {
-    DOMAINS_DIR: join(root, 'domains'),
-    TOOLS_DIR: join(root, 'src/tools'),
-  })
+  const { code, output } = await run(
+    process.execPath,
+    [...LOADER, '--test', ...tests.map(({ path }) => join(root, path))],
+    ROOT,
+    {
+      ...INHERITED,
+      DOMAINS_DIR: join(root, 'domains'),
+      TOOLS_DIR: join(root, 'src/tools'),
+    },
+  )
   assert.equal(code, 0, output)
 })
 
@@ -196,14 +203,4 @@ async function firstFrame(response: Response): Promise<string> {
     if (/^data: .*\n\n/m.test(text)) break
   }
   return text
-}
-
-/** Runs Node. A test that runs tests must not hand down that it is one. */
-function run(args: string[], more: Record<string, string> = {}): Promise<{ code: number; output: string }> {
-  const { NODE_TEST_CONTEXT: _, ...env } = process.env
-  return new Promise((resolve) => {
-    execFile(process.execPath, args, { cwd: ROOT, env: { ...env, ...more } }, (error, stdout, stderr) =>
-      resolve({ code: error === null ? 0 : Number(error.code ?? 1), output: stdout + stderr }),
-    )
-  })
 }

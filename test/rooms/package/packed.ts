@@ -1,4 +1,4 @@
-import { type ChildProcess, execFile, spawn } from 'node:child_process'
+import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import {
   chmodSync,
@@ -17,31 +17,21 @@ import { dirname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { packedManifest } from '../../../deploy/package/manifest.mjs'
 import { linkTree, placeDist } from '../../support/built-package.ts'
+import { OUTER, type Outcome, run as runCommand } from '../../support/command.ts'
 import { endWithProcess } from '../../support/process-end.ts'
 import { processTree, signalAll } from '../../support/servers/process-tree.ts'
 
 const ROOT = fileURLToPath(new URL('../../..', import.meta.url))
 const MODULES = join(ROOT, 'node_modules')
-/** Variables that an application inherits. */
-const OUTER = { PATH: process.env.PATH, HOME: process.env.HOME, TMPDIR: process.env.TMPDIR }
 
-export interface Outcome {
-  code: number
-  output: string
-}
-
-/** Runs a program to its end. @param env added to what it inherits */
+/** Runs a program of an application to its end. @param env added to what it inherits */
 export function run(
   program: string,
   args: readonly string[],
   cwd: string,
   env: Record<string, string> = {},
 ): Promise<Outcome> {
-  return new Promise((resolve) => {
-    execFile(program, args, { cwd, env: { ...OUTER, ...env }, maxBuffer: 2 ** 24 }, (error, stdout, stderr) =>
-      resolve({ code: error === null ? 0 : Number(error.code ?? 1), output: stdout + stderr }),
-    )
-  })
+  return runCommand(program, args, cwd, { ...OUTER, ...env })
 }
 
 /** A folder with the packed file of this checkout, gone when `end` is called. */

@@ -1,10 +1,10 @@
 import assert from 'node:assert/strict'
-import { execFile } from 'node:child_process'
 import { existsSync } from 'node:fs'
 import { join } from 'node:path'
 import { test } from 'node:test'
 import { fileURLToPath } from 'node:url'
 import { boot } from '#heddle/testing'
+import { run } from '../../support/command.ts'
 import { temporaryFolder } from '../../support/folder.ts'
 import { LOADER } from '../../support/loader.ts'
 
@@ -24,13 +24,8 @@ test('a runtime that does not come up says why', async () => {
 })
 
 test('the log is shown when the test fails, and only then', async () => {
-  const { NODE_TEST_CONTEXT: _, ...env } = process.env
   const file = fileURLToPath(new URL('../../fixtures/testing/fails-and-passes.ts', import.meta.url))
-  const output = await new Promise<string>((resolve) => {
-    execFile(process.execPath, [...LOADER, '--test', file], { env }, (_error, stdout, stderr) =>
-      resolve(stdout + stderr),
-    )
-  })
+  const { output } = await run(process.execPath, [...LOADER, '--test', file], process.cwd())
   assert.match(output, /# pass 1\n# fail 2|ℹ pass 1\nℹ fail 2/)
   assert.equal(output.match(/The log of the runtime:/g)?.length, 2, output)
   for (const shown of ['INFO db  Applied migration desk/001_tickets', 'INFO test.Talk  alone and failed'])
