@@ -306,6 +306,8 @@ export class StoredEvents implements EventSource {
     event.isSplit = true
     for (const other of [...event.open, ...event.givenBack])
       if (other !== but && !isBroadcast(other)) this.#wait(event, other, 0)
+    // Behind a letter it was in the log as it was, as long as nobody else got the event.
+    for (const group of event.waitingFor('letter')) this.#settler.settle('waiting', newDelivery(event.seq, group))
     for (const group of event.waitingFor('group')) this.#settler.settle('waiting', newDelivery(event.seq, group, false))
   }
 
