@@ -13,12 +13,17 @@ interface Case {
   readonly id: string
   readonly key: string | null
   readonly group: GroupPlan
+  /** An edit whose outcome is not known may have changed it. */
+  readonly payloads: Set<string>
+  readonly expiresMs: number
   state: 'open' | 'letter' | 'done'
   /** By what moments it was asked for and accepted: a later one is older than nothing that was asked for before. */
   readonly askedAt: number
   acceptedAt: number
   wasBegun: boolean
   isRefused: boolean
+  /** It has never been here: perhaps it gets the event, and perhaps not. */
+  readonly isUnknown: boolean
   /** Handlers that are at work on it. */
   running: number
   effects: number
@@ -32,7 +37,18 @@ interface Case {
   isUnordered: boolean
 }
 
+/** What a case is made of beside its group. */
+export interface AskedEvent {
+  readonly id: string
+  readonly key: string | null
+  readonly payload: string
+  /** By the clock that somebody may set; 0: never. */
+  readonly expiresMs: number
+}
+
 interface World {
+  /** The latest that the clock has shown. */
+  latestMs(): number
   /** Whether the log has the event for the group. */
   isStored(id: string, group: string): boolean
   /** Whether the log has a dead letter of it that is not replayed. */
@@ -49,18 +65,25 @@ export class StoredOracle {
     this.#world = world
   }
 
-  asked(id: string, key: string | null, groups: readonly GroupPlan[]): void {
+  asked(
+    { id, key, payload, expiresMs }: AskedEvent,
+    groups: readonly GroupPlan[],
+    isKnown: (group: GroupPlan) => boolean,
+  ): void {
     const askedAt = ++this.#moment
     for (const group of groups) {
       const each: Case = {
         id,
         key,
         group,
+        payloads: new Set([payload]),
+        expiresMs,
         state: 'open',
         askedAt,
         acceptedAt: Number.POSITIVE_INFINITY,
         wasBegun: false,
         isRefused: false,
+        isUnknown: !isKnown(group),
         running: 0,
         effects: 0,
         failures: 0,
@@ -79,7 +102,7 @@ export class StoredOracle {
 
   accepted(id: string): void {
     const at = ++this.#moment
-    for (const each of this.#cases.values()) if (each.id === id) each.acceptedAt = at
+    for (const each of this.#cases.values()) if (each.id === id && !each.isUnknown) each.acceptedAt = at
   }
 
   /** Nobody knows whether the log has it. */
@@ -98,11 +121,12 @@ export class StoredOracle {
     return this.find(id, group).state === 'letter'
   }
 
-  begun(id: string, group: string): Case {
+  begun(id: string, group: string, payload: string): Case {
     const each = this.find(id, group)
     const says = `${id} for ${group}`
     if (each.state !== 'open' && each.repeats === 0)
       throw new Finding(`${says} was begun again after it was ${each.state}`)
+    if (!each.payloads.has(payload)) throw new Finding(`${says} has the payload ${payload}`)
     if (each.running > 0) throw new Finding(`${says} was begun twice at a time`)
     if (each.key !== null && !each.isUnordered) this.#checkOrder(each, says)
     each.wasBegun = true
@@ -115,12 +139,17 @@ export class StoredOracle {
       if (other === each || other.isUnordered) continue
       if (other.running > 0) throw new Finding(`${says} was begun while ${other.id} of its key is handled`)
       if (other.acceptedAt > each.askedAt) continue
+      if (this.#mayHaveExpired(other)) continue
       // What was handled once, and is again because a process died, is not ordered.
       if (other.state === 'open' && other.effects === 0)
         throw new Finding(`${says} was begun before ${other.id}, which is older, had ended`)
       if (other.state === 'letter' && other.group.parks)
         throw new Finding(`${says} was begun past the letter of ${other.id}`)
     }
+  }
+
+  #mayHaveExpired({ expiresMs, wasBegun }: Case): boolean {
+    return expiresMs !== 0 && !wasBegun && expiresMs < this.#world.latestMs()
   }
 
   /** A handler has ended. */
@@ -163,6 +192,10 @@ export class StoredOracle {
     each.repeats++
   }
 
+  editing(id: string, group: string, payload: string): void {
+    this.find(id, group).payloads.add(payload)
+  }
+
   deleting(id: string, group: string): void {
     this.find(id, group).mayBeDeleted = true
   }
@@ -178,7 +211,7 @@ export class StoredOracle {
     else if (this.#world.isStored(id, group.group)) {
       if (each.state !== 'open') each.repeats++
       each.state = 'open'
-    } else if (each.mayBeDeleted) each.state = 'done'
+    } else if (each.mayBeDeleted || this.#mayHaveExpired(each)) each.state = 'done'
     else if (each.state !== 'done' && acceptedAt !== Number.POSITIVE_INFINITY)
       throw new Finding(`${id} for ${group.group} is ${each.state}, and the log does not have it`)
   }
@@ -187,6 +220,8 @@ export class StoredOracle {
   processGone(): void {
     for (const each of this.#cases.values()) {
       if (each.running > 0) this.cutOff(each)
+      // That it was begun in time is not known to the next process.
+      each.wasBegun &&= each.expiresMs === 0
       // It may have been the cause, as far as anybody knows.
       if (this.#world.isStored(each.id, each.group.group)) each.deaths++
       this.#learn(each)
@@ -196,6 +231,7 @@ export class StoredOracle {
   end(): void {
     for (const each of this.#cases.values()) {
       if (each.state === 'done' || each.acceptedAt === Number.POSITIVE_INFINITY) continue
+      if (this.#mayHaveExpired(each)) continue
       throw new Finding(
         `${each.id} for ${each.group.group} is lost: ${each.wasBegun ? 'it was begun' : 'nobody was given it'}, and it is ${each.state}`,
       )

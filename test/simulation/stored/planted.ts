@@ -89,6 +89,12 @@ export const STORED_PLANTED: readonly Planted[] = [
     instead: '',
   },
   {
+    what: 'what waits behind a letter is lost with its process when its event waits for another group, too',
+    file: 'stored-events.ts',
+    text: "for (const group of event.waitingFor('letter')) this.#settler",
+    instead: 'for (const group of [] as string[]) this.#settler',
+  },
+  {
     what: 'what is due later is counted for ever',
     file: 'due-events.ts',
     text: 'if (later < COUNTED_MAX) this.#later = later',

@@ -11,6 +11,7 @@ import { writeChanges } from '../../../src/runtime/event-log/write-changes.ts'
 import { asBytes, type EventFrame } from '../../../src/transport/frames/event-frame.ts'
 import { LOG_MEMORY_BYTES, LogMemory } from '../../../src/transport/memory/log-memory.ts'
 import type { Holder } from './database.ts'
+import type { GroupPlan } from './oracle.ts'
 import type { StoredRun } from './run.ts'
 
 const BOX = { message: 'it died', guilty: null, steps: [] } as unknown as BlackBox
@@ -19,6 +20,9 @@ const NOTHING: ReadonlySet<number> = new Set()
 export class SimulatedProcess implements Holder {
   isAlive = true
   isEnding = false
+  isUp = false
+  /** Those that its plugins subscribe for: one of them may not boot. */
+  readonly groups: readonly GroupPlan[]
   readonly run: StoredRun
   readonly number: number
   readonly hub: Hub
@@ -32,7 +36,8 @@ export class SimulatedProcess implements Holder {
   #isQuarantineWanted = false
   #lanes = 0
 
-  constructor(run: StoredRun, number: number) {
+  constructor(run: StoredRun, number: number, groups: readonly GroupPlan[]) {
+    this.groups = groups
     this.run = run
     this.number = number
     const { plan } = run
@@ -85,13 +90,14 @@ export class SimulatedProcess implements Holder {
     await new Promise<void>((resolve) => this.later(this.run.draw.between(1, 50), resolve))
     for (let n = 0; n < this.run.plan.lanes; n++) this.#startLane('regular')
     await this.durable.adopt()
+    this.isUp = true
     this.run.tell(() => `process ${this.number} is up`)
   }
 
   #startLane(role: 'regular' | 'quarantine'): StoredLane {
     const lane = new StoredLane(this, ++this.#lanes, role)
     this.lanes.add(lane)
-    for (const { group, event, retries, parks } of this.run.plan.groups) {
+    for (const { group, event, retries, parks } of this.groups) {
       const index = lane.groups.push(group) - 1
       const options = {
         retries,
@@ -128,7 +134,22 @@ export class SimulatedProcess implements Holder {
   }
 
   get ready(): StoredLane[] {
+    if (!this.isUp || this.isEnding) return []
     return [...this.lanes].filter(({ isAlive, role }) => isAlive && role === 'regular')
+  }
+
+  /** As the runtime ends: what is in hand may end, the rest stays in the log. */
+  async stop(): Promise<void> {
+    this.isEnding = true
+    const { clock, draw } = this.run
+    const deadlineMs = clock.steadyMs() + draw.of([0, 30, 400])
+    this.durable.end()
+    this.hub.returnDelayed()
+    while (this.hub.pending > 0 && clock.steadyMs() < deadlineMs)
+      await new Promise<void>((resolve) => this.later(10, resolve))
+    await this.durable.close(performance.timeOrigin + Math.max(clock.steadyMs() + 100, deadlineMs))
+    await this.durable.leave()
+    this.hub.close()
   }
 
   /** As `kill -9`. */
@@ -226,7 +247,7 @@ export class StoredLane implements Holder {
     const { draw, plan, oracle } = this.#run
     if (this.#run.mayKillLane(this)) return
     item.isBegun = true
-    const each = oracle.begun(item.frame.id, item.group)
+    const each = oracle.begun(item.frame.id, item.group, item.frame.payload)
     this.#run.tell(
       () =>
         `${item.frame.id} is begun for ${item.group} in lane ${this.number}, attempt ${item.frame.attempt & 0xffff}`,

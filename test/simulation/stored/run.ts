@@ -37,6 +37,9 @@ interface StoredPlan {
   readonly keys: number
   readonly keyed: number
   readonly delayed: number
+  readonly mortal: number
+  /** A process lacks a group. */
+  readonly lacking: number
   readonly maxQueue: number
   readonly maxStored: number
   readonly pauseMs: number
@@ -53,11 +56,18 @@ interface StoredPlan {
   readonly deeds: readonly Deed[]
 }
 
-type Deed = 'publish' | 'kill' | 'killLane' | 'outage' | 'letter'
+type Deed = 'publish' | 'kill' | 'stop' | 'killLane' | 'outage' | 'letter' | 'jump'
 
 function planOf(draw: Draw): StoredPlan {
   const deeds: Deed[] = ['publish']
-  const weights: Record<Exclude<Deed, 'publish'>, number> = { kill: 1, killLane: 1, outage: 1, letter: 3 }
+  const weights: Record<Exclude<Deed, 'publish'>, number> = {
+    kill: 1,
+    stop: 1,
+    killLane: 1,
+    outage: 1,
+    letter: 3,
+    jump: 1,
+  }
   for (const deed of Object.keys(weights) as Exclude<Deed, 'publish'>[])
     if (draw.is(0.6)) for (let n = 0; n < weights[deed]; n++) deeds.push(deed)
   while (deeds.filter((deed) => deed === 'publish').length < 25) deeds.push('publish')
@@ -72,6 +82,8 @@ function planOf(draw: Draw): StoredPlan {
     keys: draw.between(1, 3),
     keyed: draw.of([0, 0.5, 1]),
     delayed: draw.of([0, 0, 0.2]),
+    mortal: draw.of([0, 0, 0.2]),
+    lacking: draw.of([0, 0, 0.3]),
     maxQueue: draw.of([8, 30, 1000]),
     maxStored: 1_000_000,
     pauseMs: draw.of([3, 10, 40]),
@@ -132,6 +144,7 @@ export class StoredRun {
       isStored: (id, group) =>
         this.#rows(`SELECT 1 FROM heddle_event e WHERE id = '${id}'
         AND (is_split = 0 OR EXISTS (SELECT 1 FROM heddle_delivery d WHERE d.seq = e.seq AND d.grp = '${group}'))`) > 0,
+      latestMs: () => this.clock.latestMs(),
       hasLetter: (id, group) =>
         this.#rows(`SELECT 1 FROM heddle_dead WHERE event_id = '${id}' AND grp = '${group}' AND replay = ''`) > 0,
     })
@@ -247,7 +260,10 @@ export class StoredRun {
   // ── what happens ──────────────────────────────────────────────────────────
 
   #start(): void {
-    const process = new SimulatedProcess(this, ++this.#processes)
+    const { draw, plan } = this
+    const groups = plan.groups.filter(() => this.isHealed || this.#processes === 0 || !draw.is(plan.lacking))
+    const process = new SimulatedProcess(this, ++this.#processes, groups)
+    this.tell(() => `process ${this.#processes} starts with ${groups.map(({ group }) => group).join(' ')}`)
     this.#process = process
     process.start().catch(this.#failed)
   }
@@ -273,6 +289,13 @@ export class StoredRun {
         return lanes.length > 0 ? draw.of(lanes).die() : undefined
       case 'kill':
         return this.#kill()
+      case 'stop':
+        return this.#stop()
+      case 'jump': {
+        const ms = draw.of([-60_000, -500, 500, 60_000])
+        this.tell(() => `the clock is set by ${ms} ms`)
+        return this.clock.jump(ms)
+      }
       case 'outage':
         this.tell(() => 'the database is away')
         this.database.isAway = true
@@ -289,10 +312,31 @@ export class StoredRun {
     const process = this.#process
     if (process === null || !process.isAlive) return
     this.tell(() => `process ${process.number} is killed`)
+    this.#gone(process)
+  }
+
+  #gone(process: SimulatedProcess): void {
     process.kill()
     this.#process = null
-    if (this.#rows("SELECT 1 FROM sqlite_master WHERE name = 'heddle_event'") > 0) this.oracle.processGone()
+    if (this.#hasTables) this.oracle.processGone()
     this.clock.in(this.draw.between(1, 100), () => this.#start())
+  }
+
+  /** In order. */
+  #stop(): void {
+    const process = this.#process
+    if (process === null || !process.isUp || process.isEnding) return
+    this.tell(() => `process ${process.number} is told to end`)
+    const ended = (): void => {
+      if (!process.isAlive) return
+      this.tell(() => `process ${process.number} has ended`)
+      this.#gone(process)
+    }
+    process.stop().then(ended).catch(this.#failed)
+  }
+
+  get #hasTables(): boolean {
+    return this.#rows("SELECT 1 FROM sqlite_master WHERE name = 'heddle_dead'") > 0
   }
 
   mayKillLane(lane: StoredLane): boolean {
@@ -318,17 +362,16 @@ export class StoredRun {
       timestampMs: this.clock.nowMs(),
       // What waits for its time has no order with what does not.
       delayMs: key === null && draw.is(plan.delayed) ? draw.between(1, draw.of([500, 2000, 45_000])) : 0,
-      ttlMs: 0,
+      ttlMs: draw.is(plan.mortal) ? draw.between(1, 500) : 0,
       seq: 0,
       subscriber: 0,
       attempt: 0,
       payload: `{"n":${this.#events}}`,
     }
-    oracle.asked(
-      id,
-      key,
-      plan.groups.filter((each) => each.event === event),
-    )
+    const { payload, timestampMs, delayMs, ttlMs } = frame
+    const expiresMs = ttlMs === 0 ? 0 : timestampMs + delayMs + ttlMs
+    const groups = plan.groups.filter((each) => each.event === event)
+    oracle.asked({ id, key, payload, expiresMs }, groups, (group) => this.#isKnown(group))
     this.tell(
       () =>
         `${id} ${event} is published${key === null ? '' : `, key ${key}`}${frame.delayMs > 0 ? `, in ${frame.delayMs} ms` : ''}`,
@@ -343,6 +386,12 @@ export class StoredRun {
     }
   }
 
+  /** Events wait for a group that has been here, also while it is not. */
+  #isKnown({ group }: GroupPlan): boolean {
+    const isHere = this.#process?.groups.some((each) => each.group === group) === true
+    return isHere || (this.#hasTables && this.#rows(`SELECT 1 FROM heddle_group WHERE grp = '${group}'`) > 0)
+  }
+
   async #toLetter(): Promise<void> {
     const process = this.#process
     if (process === null || !process.durable.isOpen) return
@@ -352,6 +401,12 @@ export class StoredRun {
     // One that is there twice, because a process died before it had ended the first delivery, is deleted.
     const isReplay = this.oracle.hasTold(event, subscriber) && this.draw.is(0.6)
     this.tell(() => `the letter of ${event} for ${subscriber}: ${isReplay ? 'replay' : 'delete'}`)
+    if (isReplay && this.draw.is(0.3)) {
+      const payload = `{"n":0,"edited":${this.draw.below(1000)}}`
+      this.oracle.editing(event, subscriber, payload)
+      await process.letters.edit(id, payload, 'n\0edited').catch(() => {})
+      if (!process.isAlive) return
+    }
     if (isReplay) this.oracle.replaying(event, subscriber)
     else this.oracle.deleting(event, subscriber)
     await (isReplay ? process.letters.replay(id) : process.letters.delete(id)).catch(() => {})
@@ -365,11 +420,13 @@ export class StoredRun {
     this.isHealed = true
     database.isAway = false
     this.tell(() => 'all heals')
+    // What has waited for a group that was not here goes on.
+    if (this.#process !== null) this.#kill()
     const untilMs = clock.steadyMs() + HEAL_MS
     for (let quiet = 0; quiet < 3; ) {
       const nextMs = clock.steadyMs() + 500
       while (clock.steadyMs() < nextMs) await this.#step()
-      if (this.#rows("SELECT 1 FROM sqlite_master WHERE name = 'heddle_dead'") === 0) continue
+      if (!this.#hasTables || this.#process === null) continue
       const left = database.all<{ events: number; deliveries: number; letters: number }>(
         "SELECT (SELECT count(*) FROM heddle_event) AS events, (SELECT count(*) FROM heddle_delivery) AS deliveries, (SELECT count(*) FROM heddle_dead WHERE replay = '') AS letters",
       )[0]!
