@@ -3,6 +3,7 @@
 import type { StandardSchemaV1 } from '../../contracts/common.ts'
 import type { JsonSchema } from '../../contracts/registry.ts'
 import { isPlainObject } from '../collections/plain-object.ts'
+import { headOf, messageOf } from '../errors/description.ts'
 
 /** The use of a schema: for requests and responses, or for the payload of an event. */
 export type SchemaUse = 'http' | 'event'
@@ -53,18 +54,12 @@ export function jsonSchemaOf(schema: StandardSchemaV1, use: SchemaUse): JsonSche
     delete plain.$schema
     return plain
   } catch (error) {
-    return unknown(`Checked by a schema that cannot be shown: ${firstLine(error)}`)
+    return unknown(`Checked by a schema that cannot be shown: ${headOf(messageOf(error)).slice(0, 200)}`)
   }
 }
 
 function unknown(description: string): JsonSchema {
   return { description }
-}
-
-function firstLine(error: unknown): string {
-  return String((error as Error | undefined)?.message ?? error)
-    .split('\n', 1)[0]!
-    .slice(0, 200)
 }
 
 interface ZodNode {

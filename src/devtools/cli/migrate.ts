@@ -48,7 +48,7 @@ const COMMANDS: Readonly<Record<string, Run>> = {
         `reset removes every table, and ${user}: stop it (npm run dev, too), reset, and start it again`,
       )
     const applied = await database.migrating((driver) => driver.applied())
-    const [table] = applied.length > 0 ? [] : await readTables(database)
+    const [table] = applied.size > 0 ? [] : await readTables(database)
     if (table !== undefined)
       throw new CommandError(
         `reset removes every table, and no migration was ever applied here: the table ${table.name} is somebody else's. Take a database of this service's own`,

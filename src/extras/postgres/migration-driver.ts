@@ -1,7 +1,7 @@
 import { DbError } from '../../core/errors/db-error.ts'
 import {
   APPLIED_MIGRATIONS,
-  type AppliedMigration,
+  appliedOf,
   type MigrationDriver,
   type MigrationSession,
   migrationTable,
@@ -45,11 +45,9 @@ export class PostgresMigrations implements MigrationDriver {
     this.#waitMs = waitMs
   }
 
-  async applied(): Promise<AppliedMigration[]> {
+  async applied(): Promise<Map<string, string>> {
     const table = await this.#connection.run("SELECT 1 WHERE to_regclass('_migrations') IS NOT NULL", [])
-    if (table.rows.length === 0) return []
-    const { rows } = await this.#connection.run(APPLIED_MIGRATIONS, [])
-    return rows as unknown as AppliedMigration[]
+    return table.rows.length === 0 ? new Map() : appliedOf(await this.#connection.run(APPLIED_MIGRATIONS, []))
   }
 
   async transaction<T>(work: (session: MigrationSession) => Promise<T>): Promise<T> {

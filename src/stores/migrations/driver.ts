@@ -20,12 +20,6 @@ export interface Migration {
   readonly depends: readonly string[]
 }
 
-/** A row of `_migrations`. */
-export interface AppliedMigration {
-  readonly id: string
-  readonly checksum: string
-}
-
 /** The operations within one transaction of a migration. */
 export interface MigrationSession {
   /** Creates `_migrations (id, checksum, applied_at)` when it is missing. */
@@ -35,7 +29,7 @@ export interface MigrationSession {
   /** Runs the text verbatim; the database finds its statements' ends. It must not end the transaction. */
   run(sql: string): Promise<void>
   /** @param appliedAt ISO 8601 UTC */
-  record(migration: AppliedMigration, appliedAt: string): Promise<void>
+  record(migration: Pick<Migration, 'id' | 'checksum'>, appliedAt: string): Promise<void>
   /** Removes what `record` has written. */
   forget(id: string): Promise<void>
 }
@@ -50,8 +44,8 @@ export interface MigratingTool {
 
 /** A database that can be migrated. */
 export interface MigrationDriver {
-  /** All rows of `_migrations`. When the table is missing: none, and it is not created. */
-  applied(): Promise<AppliedMigration[]>
+  /** The checksums in `_migrations`, by the ids. When the table is missing: none, and it is not created. */
+  applied(): Promise<Map<string, string>>
   /**
    * Runs `work` in one transaction: committed when it resolves, rolled back when it rejects. While a process is in this transaction,
    * other processes that call it wait, and then see its changes.
@@ -68,8 +62,11 @@ export interface MigrationTableConnection {
   script(sql: string): void | Promise<void>
 }
 
-/** Its rows are `AppliedMigration`. The table must exist. */
+/** For `appliedOf`. The table must exist. */
 export const APPLIED_MIGRATIONS = 'SELECT id, checksum FROM _migrations'
+
+export const appliedOf = ({ rows }: Outcome): Map<string, string> =>
+  new Map(rows.map(({ id, checksum }) => [String(id), String(checksum)]))
 
 /** The part of a session that reads and writes `_migrations`: its SQL is the same on every database. */
 export function migrationTable(

@@ -11,7 +11,7 @@ import { shown } from '../../core/errors/places.ts'
 import { partsOf } from '../../core/modules/domains.ts'
 import { statementsIn } from '../sql/script.ts'
 import { ANY_DIALECT } from '../sql/tokens.ts'
-import type { AppliedMigration, Migration, MigrationDriver } from './driver.ts'
+import type { Migration, MigrationDriver } from './driver.ts'
 import { DOWN_SUFFIX, discoverMigrations, filesOf, orderMigrations } from './files.ts'
 import { scriptFaultText } from './script-fault.ts'
 
@@ -30,7 +30,7 @@ export async function migrationStatus(
   driver: MigrationDriver,
   domainsFolders: readonly string[],
 ): Promise<MigrationStatus[]> {
-  const recorded = new Map((await driver.applied()).map(({ id, checksum }) => [id, checksum]))
+  const recorded = await driver.applied()
   const found = orderMigrations(await discoverMigrations(domainsFolders)).map(({ id, checksum, down }) => {
     const known = recorded.get(id)
     recorded.delete(id)
@@ -53,7 +53,7 @@ export async function rollBack(
   count: number,
   log: MigrationLog,
 ): Promise<string[]> {
-  const recorded = new Set((await driver.applied()).map(({ id }) => id))
+  const recorded = await driver.applied()
   const applied = orderMigrations(await discoverMigrations(domainsFolders)).filter(({ id }) => recorded.has(id))
   const chosen = applied.slice(Math.max(0, applied.length - count)).reverse()
   const downs = chosen.map((migration) => ({ migration, down: downOf(migration) }))
@@ -72,7 +72,7 @@ export async function takeBack(
   id: string | undefined,
   log: MigrationLog,
 ): Promise<void> {
-  const recorded = new Map((await driver.applied()).map((row) => [row.id, row.checksum]))
+  const recorded = await driver.applied()
   const applied = orderMigrations(await discoverMigrations(domainsFolders)).filter((each) => recorded.has(each.id))
   const changed = applied.find((each) => recorded.get(each.id) !== each.checksum)
   const chosen = id === undefined ? (changed ?? applied.at(-1)) : applied.find((each) => each.id === id)
@@ -222,7 +222,7 @@ export async function pending(driver: MigrationDriver, domainsFolders: readonly 
 }
 
 async function pendingOf(driver: MigrationDriver, migrations: readonly Migration[]): Promise<Migration[]> {
-  const recorded = new Map((await driver.applied()).map((row: AppliedMigration) => [row.id, row.checksum]))
+  const recorded = await driver.applied()
   return migrations.filter((migration) => !isApplied(migration, recorded.get(migration.id) ?? null))
 }
 

@@ -1,7 +1,7 @@
 import { messageOf } from '../../core/errors/description.ts'
 import {
   APPLIED_MIGRATIONS,
-  type AppliedMigration,
+  appliedOf,
   type MigrationDriver,
   type MigrationSession,
   migrationTable,
@@ -34,14 +34,13 @@ export class SqliteMigrations implements MigrationDriver {
     this.#waitMs = waitMs
   }
 
-  async applied(): Promise<AppliedMigration[]> {
+  async applied(): Promise<Map<string, string>> {
     return this.#whenFree(() => {
       const table = this.#connection.run(
         "SELECT 1 FROM sqlite_master WHERE type = 'table' AND name = '_migrations'",
         [],
       )
-      if (table.rows.length === 0) return []
-      return this.#connection.run(APPLIED_MIGRATIONS, []).rows as unknown as AppliedMigration[]
+      return table.rows.length === 0 ? new Map() : appliedOf(this.#connection.run(APPLIED_MIGRATIONS, []))
     })
   }
 
