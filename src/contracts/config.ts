@@ -1,3 +1,5 @@
+// The tool `config`: a plugin's own variables.
+
 export interface VariableOptions {
   /** Used when the variable is unset. Without a default the variable is required. */
   default?: string | number | boolean

@@ -1,6 +1,5 @@
-import type { ClockAnchor } from './tracing.ts'
-
 /** Requests and runs of jobs, as the history keeps them. Times are milliseconds since the epoch, durations milliseconds, both with fractions. */
+import type { ClockAnchor } from './tracing.ts'
 
 export interface RequestFilter {
   /** Most that are returned, 1 to 1000; default 100. */

@@ -1,3 +1,4 @@
+// The tool `scheduler`: jobs and when they are due.
 import type { Awaitable, Owner } from './common.ts'
 
 /** What a handler learns of its run. */

@@ -1,3 +1,4 @@
+// What a tool gives the runtime, and what it gets of it.
 import type { Settings } from '../core/config/schema.ts'
 import type { Awaitable, Owner } from './common.ts'
 import type { BusTransport } from './event-bus.ts'

@@ -1,3 +1,4 @@
+// The file of the history, and its tables.
 import { existsSync, mkdirSync, realpathSync, rmSync } from 'node:fs'
 import { dirname } from 'node:path'
 import type BetterSqlite3 from 'better-sqlite3'

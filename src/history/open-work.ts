@@ -1,3 +1,4 @@
+// One piece of a plugin's code that runs, with its calls of tools.
 import type { CallPart, FailurePart, PayloadPart, WorkPart } from '../contracts/requests.ts'
 import type { DescribeCall, OpenSpan, SentAnswer, TraceContext, TraceScope, Work } from '../contracts/tracing.ts'
 import { timeOrderedId } from '../core/causality/ids.ts'

@@ -1,3 +1,4 @@
+// What requests, events and statements carried, without secrets.
 import type { StandardSchemaV1 } from '../contracts/common.ts'
 import type { JsonSchema } from '../contracts/registry.ts'
 import type { PayloadPart, WorkPart } from '../contracts/requests.ts'

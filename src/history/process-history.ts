@@ -1,3 +1,4 @@
+// The primary's side of the history.
 import { fileURLToPath } from 'node:url'
 import type { BlackBox } from '../contracts/registry.ts'
 import type {

@@ -1,3 +1,4 @@
+// Answers from the file of the history.
 import type BetterSqlite3 from 'better-sqlite3'
 import type {
   HandlerFigures,

@@ -1,3 +1,4 @@
+// Records what happens in one thread for the history, and passes it on to the tracing.
 import type { HistoryInit } from '../contracts/requests.ts'
 import type {
   CausalContext,

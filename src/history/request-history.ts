@@ -1,3 +1,4 @@
+// The requests of the listener, as the history records them.
 import type { ObservedRequest, RequestRecorder } from '../contracts/tracing.ts'
 import { exactMs } from '../core/schedule/steady-time.ts'
 import { isOwnPage, Room } from './keep.ts'

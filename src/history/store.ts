@@ -1,3 +1,4 @@
+// What the history keeps: written, connected with what caused it, and deleted when it is old.
 import type BetterSqlite3 from 'better-sqlite3'
 import type { DeathPart, DeliveryPart, RequestPart, WorkPart } from '../contracts/requests.ts'
 import { timeOrderedId } from '../core/causality/ids.ts'

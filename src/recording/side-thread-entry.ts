@@ -1,10 +1,9 @@
+/** The thread's end of a side thread: it has a low priority, and does what the primary says. */
 import { readlinkSync } from 'node:fs'
 import { setPriority } from 'node:os'
 import { parentPort, workerData } from 'node:worker_threads'
 import { messageOf } from '../core/errors/description.ts'
 import type { FromSideThread, SideThreadData, ThreadRing, ToSideThread } from './side-thread.ts'
-
-/** The thread's end of a side thread: it has a low priority, and does what the primary says. */
 
 /** What reads the rings. */
 export interface RingsReader {

@@ -1,11 +1,10 @@
+/** The primary's end of a thread beside all others that reads their rings: one keeps the history, one sends spans. */
 import { fileURLToPath } from 'node:url'
 import { Worker, type WorkerOptions } from 'node:worker_threads'
 import { HeddleError } from '../core/errors/catalogue.ts'
 import { messageOf } from '../core/errors/description.ts'
 import { letGo } from '../transport/memory/garbage.ts'
 import { createRecordRing } from './ring.ts'
-
-/** The primary's end of a thread beside all others that reads their rings: one keeps the history, one sends spans. */
 
 const PRELOAD = fileURLToPath(new URL('../preload.cjs', import.meta.url))
 

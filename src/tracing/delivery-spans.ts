@@ -1,3 +1,4 @@
+// Spans of deliveries.
 import { SpanKind, SpanStatusCode } from '@opentelemetry/api'
 import type {
   DeliveryEvent,

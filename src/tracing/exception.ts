@@ -1,3 +1,4 @@
+// What was thrown, as a span may show it.
 import { CATALOGUE, HeddleError } from '../core/errors/catalogue.ts'
 import { DbError } from '../core/errors/db-error.ts'
 import { codeOf, messageOf } from '../core/errors/description.ts'

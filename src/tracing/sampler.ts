@@ -1,3 +1,4 @@
+// Which traces are recorded.
 import type { Context } from '@opentelemetry/api'
 import { type Sampler, SamplingDecision, type SamplingResult } from '@opentelemetry/sdk-trace-node'
 import type { TraceContext } from '../contracts/tracing.ts'

@@ -1,3 +1,4 @@
+// Spans around calls of tools.
 import { SpanKind } from '@opentelemetry/api'
 import type { CallDetails, CausalContext, DescribeCall, SpanAttributes, ToolTracing } from '../contracts/tracing.ts'
 import { causality, NO_CAUSE } from '../core/causality/context.ts'

@@ -1,3 +1,4 @@
+// The cause of the code that is running.
 import { AsyncLocalStorage } from 'node:async_hooks'
 import type { CausalContext } from '../../contracts/tracing.ts'
 

@@ -1,3 +1,4 @@
+// The context of a span as text: read, checked and taken apart.
 import type { TraceContext } from '../../contracts/tracing.ts'
 
 export const NO_TRACE_CONTEXT: TraceContext = ''

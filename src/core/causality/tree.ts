@@ -1,3 +1,4 @@
+// Records of events as trees of what has caused what.
 import type { EventRecord } from '../../contracts/event-bus.ts'
 
 /** A node of the causal tree. `id`, `event` and `children` are specified; the other fields say who, when and for which request. */

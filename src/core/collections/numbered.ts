@@ -1,3 +1,5 @@
+// Items under rising numbers.
+
 const FIRST_SLOTS = 1024
 const MOST_SLOTS = 1 << 16
 

@@ -1,3 +1,4 @@
+// From the environment to settings, with all faults at once: the one reader of `process.env`.
 import { randomBytes } from 'node:crypto'
 import { existsSync, statSync } from 'node:fs'
 import { resolve } from 'node:path'

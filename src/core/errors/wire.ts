@@ -1,3 +1,4 @@
+// Errors on their way between threads.
 import { CATALOGUE, type ErrorCode, HeddleError } from './catalogue.ts'
 import { describe } from './description.ts'
 

@@ -1,3 +1,4 @@
+// What a header may hold.
 import { HeddleError } from '../errors/catalogue.ts'
 
 const TOKEN = /^[!#$%&'*+\-.^_`|~0-9A-Za-z]+$/

@@ -1,3 +1,4 @@
+// The error that is an answer.
 import { HeddleError } from '../errors/catalogue.ts'
 import { headerName, headerText } from './header-text.ts'
 

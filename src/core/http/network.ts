@@ -1,3 +1,4 @@
+// Addresses of clients, in one spelling.
 import { isIPv6, SocketAddress } from 'node:net'
 
 /** Groups of an IPv6 address that belong to its network: whoever has one address of it has them all (RFC 6177). */

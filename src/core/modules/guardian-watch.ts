@@ -1,3 +1,4 @@
+// Ends a process that hangs and whose guardian is gone.
 import { steadyMs } from '../schedule/steady-time.ts'
 
 /** Taken before plugins are kept from signalling their own process. */

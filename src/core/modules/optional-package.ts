@@ -1,3 +1,4 @@
+// Packages that an application installs when it needs them.
 import { existsSync, readFileSync } from 'node:fs'
 import { createRequire } from 'node:module'
 import { join } from 'node:path'

@@ -1,3 +1,4 @@
+// The contract of a route as text.
 import type { IdentityScheme } from '../../contracts/http.ts'
 import type { BodyKind, EndpointOptions, ThrownAnswers } from '../../contracts/http-request.ts'
 import type { RouteSchemas, ThrownInfo } from '../../contracts/registry.ts'

@@ -1,3 +1,4 @@
+// What a schema is, and what it finds wrong.
 import type { StandardIssue, StandardSchemaV1 } from '../../contracts/common.ts'
 
 /** Most faults of one value that are reported: a body of 1 MiB may have half a million. */

@@ -1,3 +1,4 @@
+// Errors of the server and of its connections.
 import { DbError, type DbErrorKind } from '../../core/errors/db-error.ts'
 import { isInstance, messageOf } from '../../core/errors/description.ts'
 import { tlsAdvice } from '../../stores/tls/client-tls.ts'

@@ -1,3 +1,4 @@
+// The tool `db` on PostgreSQL.
 import type { Owner } from '../../contracts/common.ts'
 import type { Db, Queryable, Sql, TransactionCompanion } from '../../contracts/db.ts'
 import type { Tool, ToolRuntime } from '../../contracts/tool.ts'

@@ -1,3 +1,4 @@
+// Notifications of the server.
 import pg, { type ClientConfig } from 'pg'
 import { refuseToTell } from './connection.ts'
 

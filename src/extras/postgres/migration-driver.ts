@@ -1,3 +1,4 @@
+// Migrations on PostgreSQL.
 import { DbError } from '../../core/errors/db-error.ts'
 import {
   APPLIED_MIGRATIONS,

@@ -1,3 +1,4 @@
+// That the tables of the runtime are nobody else's.
 import type { Queryable } from '../../contracts/db.ts'
 import { HeddleError } from '../../core/errors/catalogue.ts'
 import { DbError } from '../../core/errors/db-error.ts'

@@ -1,3 +1,4 @@
+// One transaction on a connection.
 import type { Queryable, Sql, TransactionCompanion } from '../../contracts/db.ts'
 import { DbError } from '../../core/errors/db-error.ts'
 import { isInstance } from '../../core/errors/description.ts'

@@ -1,3 +1,4 @@
+// The increments of a turn, in one script.
 import { HeddleError } from '../../core/errors/catalogue.ts'
 import { type RedisClient, readScript } from '../../stores/redis/client.ts'
 

@@ -1,3 +1,4 @@
+// `state.cached`: a value that one makes and all others wait for.
 import { createHash, randomUUID } from 'node:crypto'
 import { setTimeout as delay } from 'node:timers/promises'
 import type { Namespaced, State } from '../../contracts/state.ts'

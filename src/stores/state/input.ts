@@ -1,3 +1,4 @@
+// Checks of what `state` is given.
 import { HeddleError } from '../../core/errors/catalogue.ts'
 import { isInstance } from '../../core/errors/description.ts'
 

@@ -1,3 +1,4 @@
+// TLS to a server, and what is wrong when it fails.
 import { readFileSync } from 'node:fs'
 import type { ConnectionOptions } from 'node:tls'
 

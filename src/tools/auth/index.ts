@@ -1,3 +1,4 @@
+// The tool `auth`.
 import { threadId } from 'node:worker_threads'
 import type { Auth, Claims } from '../../contracts/auth.ts'
 import type { Awaitable } from '../../contracts/common.ts'

@@ -1,3 +1,4 @@
+// The public keys of an identity provider.
 import type { FetchImplementation, JWTVerifyGetKey } from 'jose'
 import { HeddleError } from '../../core/errors/catalogue.ts'
 import { messageOf } from '../../core/errors/description.ts'

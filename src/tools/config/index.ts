@@ -1,3 +1,4 @@
+// The tool `config`.
 import type { Config, VariableOptions } from '../../contracts/config.ts'
 import type { Tool, ToolRuntime } from '../../contracts/tool.ts'
 import { parseBoolean, parseNumber } from '../../core/config/plugin-variables.ts'

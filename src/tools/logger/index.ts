@@ -1,3 +1,4 @@
+// The tool `logger`.
 import type { Owner } from '../../contracts/common.ts'
 import type { Logger, LogLevel, LogSink } from '../../contracts/logger.ts'
 import type { Tool, ToolRuntime } from '../../contracts/tool.ts'

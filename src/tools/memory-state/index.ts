@@ -1,3 +1,4 @@
+// The tool `state` in the memory of the process.
 import type { Owner } from '../../contracts/common.ts'
 import type { State } from '../../contracts/state.ts'
 import type { Tool, ToolRuntime } from '../../contracts/tool.ts'

@@ -1,3 +1,4 @@
+// The tool `registry`.
 import type { Registry, ToolStatus } from '../../contracts/registry.ts'
 import type { Tool, ToolRuntime } from '../../contracts/tool.ts'
 import { ToolUses, USES_BYTES, USES_MEMORY } from '../../transport/memory/tool-uses.ts'

@@ -1,3 +1,4 @@
+// The tool `scheduler`.
 import type { Owner } from '../../contracts/common.ts'
 import type { JobHandler, JobOptions, Schedule, Scheduler } from '../../contracts/scheduler.ts'
 import type { Tool, ToolRuntime } from '../../contracts/tool.ts'

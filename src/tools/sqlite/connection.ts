@@ -1,3 +1,4 @@
+// One connection to the file.
 import { mkdirSync } from 'node:fs'
 import { dirname } from 'node:path'
 import type BetterSqlite3 from 'better-sqlite3'

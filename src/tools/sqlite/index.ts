@@ -1,3 +1,4 @@
+// The tool `db` on SQLite.
 import { AsyncResource } from 'node:async_hooks'
 import { resolve } from 'node:path'
 import type { Owner } from '../../contracts/common.ts'

@@ -1,3 +1,4 @@
+// Brings commits to the disk, many at a time.
 import { closeSync, fdatasync, openSync, realpathSync } from 'node:fs'
 import { DbError } from '../../core/errors/db-error.ts'
 import { messageOf } from '../../core/errors/description.ts'

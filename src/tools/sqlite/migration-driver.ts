@@ -1,3 +1,4 @@
+// Migrations on SQLite.
 import { messageOf } from '../../core/errors/description.ts'
 import {
   APPLIED_MIGRATIONS,

@@ -1,10 +1,9 @@
+// The entry of a process that runs heavy statements, one at a time. It is killed where a statement takes too long: SQLite's log makes
+// that harmless. Arguments: the path of the database, and `synchronous`.
 import { Worker } from 'node:worker_threads'
 import { SqliteConnection } from './connection.ts'
 import { toDbError, whenFree } from './failure.ts'
 import { type Answer, failed, type Order, packOutcome, unpackParams } from './heavy-statements.ts'
-
-// The entry of a process that runs heavy statements, one at a time. It is killed where a statement takes too long: SQLite's log makes
-// that harmless. Arguments: the path of the database, and `synchronous`.
 
 /** While a statement runs, this thread hears nothing of its parent's end. */
 const GUARD = `setInterval(() => { if (process.ppid !== ${process.ppid}) process.kill(process.pid, 'SIGKILL') }, 500)`

@@ -1,3 +1,4 @@
+// One run of a transaction's function.
 import type { Queryable, Sql, SqlValue, TransactionCompanion } from '../../contracts/db.ts'
 import type { RunningTransaction } from '../../contracts/tracing.ts'
 import { DbError } from '../../core/errors/db-error.ts'

@@ -1,3 +1,4 @@
+// The order of a thread's writes, and who may write.
 import { setTimeout as pause } from 'node:timers/promises'
 import { DbError } from '../../core/errors/db-error.ts'
 import { MAX_WAITING, WAIT_MS } from '../../stores/sql/database.ts'

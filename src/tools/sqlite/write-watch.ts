@@ -1,3 +1,4 @@
+// Notices that writes fail, and that they succeed again.
 import type { LogLevel } from '../../contracts/logger.ts'
 import { messageOf } from '../../core/errors/description.ts'
 import type { WriteFault, WriteFaultKind } from '../../transport/memory/words.ts'

@@ -1,3 +1,4 @@
+// The tool `telemetry`.
 import { createRequire } from 'node:module'
 import type { Telemetry } from '../../contracts/telemetry.ts'
 import type { Tool } from '../../contracts/tool.ts'
