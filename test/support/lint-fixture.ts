@@ -3,8 +3,7 @@ import { tmpdir } from 'node:os'
 import path from 'node:path'
 import type { TestContext } from 'node:test'
 import { displayPath, type RuleName } from '../../src/devtools/lint/finding.ts'
-import type { RunningProcess } from '../../src/devtools/lint/observed.ts'
-import { type LintReport, reportOf } from '../../src/devtools/lint/report.ts'
+import { type LintReport, type RunningProcess, reportOf } from '../../src/devtools/lint/report.ts'
 import { readSources } from '../../src/devtools/lint/sources.ts'
 
 /** The report, made in this process. */

@@ -9,7 +9,7 @@ import { messageOf } from '../../core/errors/description.ts'
 import { ownManifest } from '../../core/modules/optional-package.ts'
 import { CommandError } from '../command-error.ts'
 import { type BaselineEntry, baselineOf, baselineText, compareWithBaseline, parseBaseline } from '../lint/baseline.ts'
-import { describe, reportText } from '../lint/report-text.ts'
+import { describe, reportText } from '../lint/report.ts'
 import { sourceFacts } from '../lint/source-reader.ts'
 import { command } from './command.ts'
 

@@ -1,15 +1,7 @@
 // Every published event has one contract, literal payloads fit it, and every event with a subscriber is published somewhere.
 import { shown } from '../../core/errors/places.ts'
 import { type Contract, misfits } from './contracts.ts'
-import {
-  type DynamicEmit,
-  dynamicEmits,
-  type EventCall,
-  eventCalls,
-  isBlank,
-  isBuiltIn,
-  mayEmit,
-} from './event-calls.ts'
+import { type DynamicEmit, dynamicEmits, type EventCall, eventCalls, isBlank, isBuiltIn, mayEmit } from './events.ts'
 import { displayPath, errorAt, type Finding, warningAt } from './finding.ts'
 import type { Project } from './project.ts'
 

@@ -4,16 +4,16 @@ import { readdir, readFile } from 'node:fs/promises'
 import path from 'node:path'
 import { messageOf } from '../../core/errors/description.ts'
 import { classNameOf } from '../../runtime/kernel/discover.ts'
+import { ANY_DIALECT, tokenizeSql } from '../../stores/sql/tokens.ts'
 import { type Contracts, loadContracts } from './contracts.ts'
+import { Transactions } from './dual-write.ts'
 import { compareText, errorAt, type Finding } from './finding.ts'
 import { allImports, type ModuleImport } from './imports.ts'
-import { type MigrationFacts, readMigration } from './migration-facts.ts'
 import { readScopes, type Source } from './scopes.ts'
-import { tablesOf } from './sql-tables.ts'
-import { parseSource, staticKey, walk } from './syntax.ts'
+import { type TableMention, tablesOf } from './sql-tables.ts'
+import { lineIndex, parseSource, staticKey, walk } from './syntax.ts'
 import { type Literal, lineInParts, stringsOf, Texts, textOf } from './texts.ts'
 import { type ToolCall, toolCallsOf } from './tool-calls.ts'
-import { type TransactionFault, Transactions } from './transactions.ts'
 import { Values } from './values.ts'
 
 export interface Project {
@@ -45,7 +45,8 @@ export interface Module {
   toolCalls: ToolCall[]
   /** Tables in the SQL that `db` is called with, and in each `` sql`…` ``, as far as the source shows it: once per statement, at the line of the name. */
   tables: Array<{ table: string; line: number }>
-  transactionFaults: TransactionFault[]
+  /** Rows that are written apart from the events about them, and what is done within a transaction besides. */
+  transactionFaults: Finding[]
   /** Of an `events.ts`: the line of each key. */
   keyLines: Map<string, number>
 }
@@ -55,7 +56,7 @@ export interface Plugin extends Module {
   name: string
 }
 
-export interface Migration extends MigrationFacts {
+export interface Migration {
   /** Absolute. */
   file: string
   domain: string
@@ -63,6 +64,11 @@ export interface Migration extends MigrationFacts {
   stem: string
   /** `<domain>/<stem>` */
   id: string
+  /** The targets of `-- depends: <domain>/<NNN_name>` in the header. */
+  depends: Array<{ target: string; line: number }>
+  /** The same lines below the header, where the runner takes them for comments. */
+  ignoredDepends: Array<{ target: string; line: number }>
+  tables: Array<{ table: string; role: TableMention['role']; line: number }>
 }
 
 /** The domain that `app.ts`, which belongs to none, counts as. */
@@ -78,8 +84,34 @@ export function setupName({ file, domain }: Module, { domains }: Project): strin
   return isOfAll && APP.test(path.basename(file)) ? APPLICATION : undefined
 }
 
+/** File → the plugins that run its code (`domain.ts` and `app.ts` count as such): the plugin in the file, and the plugins that import it, directly or through other files. */
+export function pluginsByFile(project: Project): Map<string, Set<string>> {
+  const byFile = new Map(project.modules.map((module) => [module.file, module]))
+  const found = new Map<string, Set<string>>()
+  const setups = project.modules.flatMap((module) => {
+    const name = setupName(module, project)
+    return name === undefined ? [] : [{ ...module, name }]
+  })
+  for (const plugin of [...project.plugins, ...setups]) {
+    const pending: Module[] = [plugin]
+    const reached = new Set<string>([plugin.file])
+    for (let module = pending.pop(); module; module = pending.pop()) {
+      found.set(module.file, (found.get(module.file) ?? new Set()).add(plugin.name))
+      for (const { specifier } of module.imports) {
+        const target = specifier.startsWith('.') ? path.resolve(path.dirname(module.file), specifier) : ''
+        const imported = byFile.get(target)
+        if (!imported || reached.has(target)) continue
+        reached.add(target)
+        pending.push(imported)
+      }
+    }
+  }
+  return found
+}
+
 const APP = /^app\.(?:ts|js|mjs)$/
 
+const DEPENDS = /^\s*depends\s*:\s*(.*?)\s*$/i
 /** Names of files that are loaded as plugins. */
 const PLUGIN = /^[^._].*(?<!\.test)\.(?:ts|js|mjs)$/
 /** Names of files that hold TypeScript or JavaScript. */
@@ -190,6 +222,24 @@ async function readMigrations(folder: string, domain: string, project: Project):
     const stem = name.slice(0, -'.sql'.length)
     if (facts) project.migrations.push({ ...facts, file, domain, stem, id: `${domain}/${stem}` })
   }
+}
+
+function readMigration(sql: string): Pick<Migration, 'depends' | 'ignoredDepends' | 'tables'> {
+  const lineOf = lineIndex(sql)
+  const depends: Migration['depends'] = []
+  const ignoredDepends: Migration['ignoredDepends'] = []
+  // The header ends at the first line that is neither blank nor a `--` comment.
+  let inHeader = true
+  for (const token of tokenizeSql(sql, ANY_DIALECT)) {
+    const isLineComment = token.kind === 'comment' && sql.startsWith('--', token.offset)
+    inHeader &&= isLineComment
+    const target = isLineComment ? DEPENDS.exec(token.text)?.[1] : undefined
+    if (target === undefined) continue
+    const list = inHeader ? depends : ignoredDepends
+    list.push({ target, line: lineOf(token.offset) })
+  }
+  const tables = tablesOf(sql).map(({ table, role, offset }) => ({ table, role, line: lineOf(offset) }))
+  return { depends, ignoredDepends, tables }
 }
 
 async function textOfFile(file: string): Promise<string> {

@@ -1,7 +1,6 @@
 import { routeShape } from '../../runtime/endpoint/route.ts'
 import { displayPath, errorAt, type Finding } from './finding.ts'
-import { pluginsByFile } from './plugin-files.ts'
-import type { Module, Project } from './project.ts'
+import { type Module, type Project, pluginsByFile } from './project.ts'
 import { excludeEachOther } from './scopes.ts'
 import { type Literal, textsOf } from './texts.ts'
 import { SHORT_FORMS } from './values.ts'

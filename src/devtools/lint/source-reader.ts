@@ -3,8 +3,8 @@ import { readdir, stat } from 'node:fs/promises'
 import path from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { needPackages, OPTIONAL_PACKAGES } from '../../core/modules/optional-package.ts'
-import type { SourceFacts } from './observed.ts'
 import { mayBeFile, type Unreadable } from './project.ts'
+import type { SourceFacts } from './report.ts'
 
 /** What the process is asked. */
 export interface SourceOrder {

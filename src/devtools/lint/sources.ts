@@ -1,12 +1,12 @@
 import { setImmediate as turnOfOthers } from 'node:timers/promises'
 import { domainIsolation } from './domain-isolation.ts'
 import { contractPlace, eventContract } from './event-contract.ts'
-import { eventsOf } from './event-scan.ts'
-import { compareFindings, displayPath, errorAt, type Finding, warningAt } from './finding.ts'
+import { eventsOf } from './events.ts'
+import { compareFindings, displayPath } from './finding.ts'
 import { migrationOrder } from './migration-order.ts'
 import { moduleCircle } from './module-circle.ts'
-import type { SourceFacts } from './observed.ts'
 import { type Project, readProject, type Unreadable } from './project.ts'
+import type { SourceFacts } from './report.ts'
 import { routeCollision, staticRoutes } from './route-collision.ts'
 import { tableOwnership } from './table-ownership.ts'
 
@@ -22,8 +22,8 @@ export async function readSources(
   unreadable: Unreadable = {},
 ): Promise<SourceFacts> {
   const project = await readProject(domainsDirs, unreadable)
-  const found = [...project.faults]
-  const rules = [eventContract, tableOwnership, routeCollision, migrationOrder, dualWrite, moduleCircle]
+  const found = [...project.faults, ...project.modules.flatMap(({ transactionFaults }) => transactionFaults)]
+  const rules = [eventContract, tableOwnership, routeCollision, migrationOrder, moduleCircle]
   for (const rule of [(each: Project) => domainIsolation(each, toolsDir), ...rules]) {
     await turnOfOthers()
     found.push(...rule(project))
@@ -44,13 +44,4 @@ export async function readSources(
     events: events.length,
   }
   return { findings, checked, events, contracts }
-}
-
-/** Rows and the events about them are written in one transaction, and nothing else is done in it. */
-function dualWrite({ modules }: Project): Finding[] {
-  return modules.flatMap(({ file, transactionFaults }) =>
-    transactionFaults.map(({ severity, line, message }) =>
-      (severity === 'error' ? errorAt : warningAt)('dual-write', file, line, message),
-    ),
-  )
 }

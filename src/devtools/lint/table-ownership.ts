@@ -51,10 +51,7 @@ type Source = Pick<Module, 'file' | 'domain' | 'tables'>
 
 function strangerTables(source: Source, origins: ReadonlyMap<string, TableOrigin[]>): Finding[] {
   const findings: Finding[] = []
-  const told = new Set<string>()
   for (const { table, line } of source.tables) {
-    if (told.has(`${line} ${table}`)) continue
-    told.add(`${line} ${table}`)
     const owners = origins.get(table)
     if (!owners?.[0] || owners.some(({ migration }) => migration.domain === source.domain)) continue
     const { migration, line: createdLine } = owners[0]
@@ -66,13 +63,12 @@ function strangerTables(source: Source, origins: ReadonlyMap<string, TableOrigin
 
 /** The tables of the runtime change with it, without notice. */
 function runtimeTables({ file, domain, tables }: Source): Finding[] {
-  const found = new Map<string, Finding>()
-  for (const { table, line } of tables) {
-    if (!/(?:^|\.)heddle_[^.]*$/.test(table) || found.has(`${line} ${table}`)) continue
-    const message = `SQL of the domain '${domain}' touches the table '${table}' of the runtime: names with heddle_ are its own`
-    found.set(`${line} ${table}`, errorAt(RULE, file, line, message))
-  }
-  return [...found.values()]
+  return tables
+    .filter(({ table }) => /(?:^|\.)heddle_[^.]*$/.test(table))
+    .map(({ table, line }) => {
+      const message = `SQL of the domain '${domain}' touches the table '${table}' of the runtime: names with heddle_ are its own`
+      return errorAt(RULE, file, line, message)
+    })
 }
 
 function sharedTables(origins: ReadonlyMap<string, TableOrigin[]>): Finding[] {

@@ -1,5 +1,6 @@
 // Functions that write rows and publish about them apart, and calls within a transaction that do not belong to it.
 import type { Node } from 'oxc-parser'
+import { errorAt, type Finding, warningAt } from './finding.ts'
 import {
   branchesOf,
   type Call,
@@ -16,12 +17,7 @@ import { staticKey, unwrap } from './syntax.ts'
 import { type Literal, stringsOf, type Texts, textOf } from './texts.ts'
 import { plainCall, type Values } from './values.ts'
 
-/** A fault in how a function uses transactions. */
-export interface TransactionFault {
-  line: number
-  severity: 'error' | 'warning'
-  message: string
-}
+const RULE = 'dual-write'
 
 /** What a call or a function does. */
 interface Effects {
@@ -70,26 +66,20 @@ export class Transactions {
     }
   }
 
-  /** The faults in one file, each once. */
-  faultsOf({ functions }: Source): TransactionFault[] {
-    const found = new Map<string, TransactionFault>()
-    const add = (line: number, severity: TransactionFault['severity'], message: string) =>
-      found.set(`${line} ${message}`, { line, severity, message })
+  faultsOf({ file, functions }: Source): Finding[] {
+    const found: Finding[] = []
     for (const fn of functions.values()) {
       const steps = this.#stepsOf(fn)
       const apart = this.#publishedApart(steps)
-      if (apart) add(apart.line, 'warning', messageOfApart(apart))
-      for (const step of steps) {
-        for (const work of step.inTransaction) {
-          for (const [{ line }, call] of this.#callsOutside(work, new Set())) add(line, 'error', messageOfOutside(call))
-        }
+      if (apart) found.push(warningAt(RULE, file, apart.line, messageOfApart(apart)))
+      for (const work of steps.flatMap(({ inTransaction }) => inTransaction)) {
+        for (const [{ line }, call] of this.#callsOutside(work, new Set()))
+          found.push(errorAt(RULE, file, line, messageOfOutside(call)))
       }
     }
-    const all = [...found.values()]
     // The error says as much of the publish.
-    return all.filter(
-      (each) => each.severity === 'error' || !all.some((e) => e.severity === 'error' && e.line === each.line),
-    )
+    const errors = new Set(found.filter(({ severity }) => severity === 'error').map(({ line }) => line))
+    return found.filter(({ severity, line }) => severity === 'error' || !errors.has(line))
   }
 
   /** The first call that publishes, in a function with another one that writes. A call that does both by itself is a fault of what it calls. */

@@ -1,4 +1,6 @@
-import type { Module, Project } from './project.ts'
+// The events that the sources publish and subscribe to, and the plugins that do so.
+import { compareText } from './finding.ts'
+import { type Module, type Project, pluginsByFile } from './project.ts'
 import { HOLE, type Literal, textsOf } from './texts.ts'
 
 /** A call of `publish`, `request` or `subscribe` with a name that the source shows. */
@@ -68,4 +70,41 @@ function busCalls(project: Project) {
 /** Events that the runtime itself publishes. */
 export function isBuiltIn(event: string): boolean {
   return event === 'event.delivery.failed' || event.startsWith('runtime.')
+}
+
+/** An event that the sources publish or subscribe to. */
+export interface ScannedEvent {
+  event: string
+  /** Names of plugins, `<domain>.<ClassName>`, sorted. */
+  emitters: string[]
+  /** Names of plugins, sorted. */
+  subscribers: string[]
+}
+
+/**
+ * Finds the events of all plugins in their sources, whether they ever fired or not. Leaves out names that are only known at run time.
+ * The events of a file that plugins import count for each of these plugins.
+ * @internal
+ */
+export function eventsOf(project: Project): ScannedEvent[] {
+  const events = new Map<string, { emitters: Set<string>; subscribers: Set<string> }>()
+  const pluginsOf = pluginsByFile(project)
+  for (const { event, kind, module } of eventCalls(project)) {
+    const plugins = pluginsOf.get(module.file)
+    if (!plugins) continue
+    const entry = events.get(event) ?? { emitters: new Set(), subscribers: new Set() }
+    events.set(event, entry)
+    for (const plugin of plugins) (kind === 'emit' ? entry.emitters : entry.subscribers).add(plugin)
+  }
+  return [...events]
+    .map(([event, { emitters, subscribers }]) => ({
+      event,
+      emitters: sorted(emitters),
+      subscribers: sorted(subscribers),
+    }))
+    .sort((a, b) => compareText(a.event, b.event))
+}
+
+function sorted(names: ReadonlySet<string>): string[] {
+  return [...names].sort(compareText)
 }
