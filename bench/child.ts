@@ -1,6 +1,36 @@
 // Measurements in a process of their own, and what a case has started and ends.
-import { fork } from 'node:child_process'
+import { type ChildProcess, fork } from 'node:child_process'
 import { once } from 'node:events'
+
+/** Starts a module of the benchmark in a process of its own. @param path below `bench/` @param profileDir where it leaves its CPU profile */
+export function forkModule(
+  path: string,
+  args: readonly string[] = [],
+  { profileDir, env }: { profileDir?: string | undefined; env?: Record<string, string> } = {},
+): ChildProcess {
+  const profile = profileDir ? ['--cpu-prof', `--cpu-prof-dir=${profileDir}`] : []
+  return fork(new URL(path, import.meta.url), args, {
+    execArgv: ['--import', import.meta.resolve('tsx'), ...profile],
+    env: { ...process.env, NODE_ENV: 'production', ...env },
+  })
+}
+
+/** The next message of a child. @param name of the child @throws when it ends before */
+export async function nextMessage<Message>(child: ChildProcess, name: string): Promise<Message> {
+  const settled = new AbortController()
+  const { signal } = settled
+  try {
+    const [message] = await Promise.race([
+      once(child, 'message', { signal }),
+      once(child, 'exit', { signal }).then(([code]) => {
+        throw new Error(`${name} ended with code ${code}`)
+      }),
+    ])
+    return message as Message
+  } finally {
+    settled.abort()
+  }
+}
 
 /**
  * Runs a module of the benchmark in a process of its own, which takes the plan by `planOf` and sends its figures by `sendFigures`.
@@ -9,21 +39,9 @@ import { once } from 'node:events'
  * @throws when it ends without figures
  */
 export async function inChild<Plan, Figures>(path: string, plan: Plan, profileDir?: string): Promise<Figures> {
-  const child = fork(new URL(path, import.meta.url), [JSON.stringify(plan)], {
-    execArgv: [
-      '--import',
-      import.meta.resolve('tsx'),
-      ...(profileDir ? ['--cpu-prof', `--cpu-prof-dir=${profileDir}`] : []),
-    ],
-    env: { ...process.env, NODE_ENV: 'production' },
-  })
+  const child = forkModule(path, [JSON.stringify(plan)], { profileDir })
   const exited = once(child, 'exit')
-  const figures = await Promise.race([
-    once(child, 'message').then(([message]) => message as Figures),
-    exited.then(([code]) => {
-      throw new Error(`${path} ended with code ${code} before it had figures`)
-    }),
-  ])
+  const figures = await nextMessage<Figures>(child, path)
   await exited
   return figures
 }

@@ -1,17 +1,11 @@
-import { type ChildProcess, fork } from 'node:child_process'
+import type { ChildProcess } from 'node:child_process'
 import { once } from 'node:events'
+import { forkModule, nextMessage } from '../child.ts'
 import type { LoadMessage, LoadPlan, LoadResult, RatePlan, RateResult } from './plan.ts'
 
 /** The load generator's child process. It runs one plan at a time. */
 export class LoadGenerator {
-  readonly #child: ChildProcess
-
-  constructor() {
-    this.#child = fork(new URL('./child.ts', import.meta.url), {
-      execArgv: ['--import', import.meta.resolve('tsx')],
-      env: { ...process.env, NODE_ENV: 'production' },
-    })
-  }
+  readonly #child: ChildProcess = forkModule('load/child.ts')
 
   /** A closed loop. @throws when the generator's process has ended */
   async run(plan: LoadPlan): Promise<LoadResult> {
@@ -24,22 +18,10 @@ export class LoadGenerator {
   }
 
   async #ask(order: LoadMessage): Promise<LoadResult | RateResult> {
-    const settled = new AbortController()
-    const { signal } = settled
     this.#child.send(order)
-    try {
-      const [message] = (await Promise.race([
-        once(this.#child, 'message', { signal }),
-        once(this.#child, 'exit', { signal }).then(([code]) => {
-          throw new Error(`the load generator ended with code ${code}`)
-        }),
-      ])) as [LoadMessage]
-      if (message.kind !== 'result')
-        throw new Error(message.kind === 'failed' ? message.error : `unexpected ${message.kind}`)
-      return message.result
-    } finally {
-      settled.abort()
-    }
+    const message = await nextMessage<LoadMessage>(this.#child, 'the load generator')
+    if (message.kind === 'result') return message.result
+    throw new Error(message.kind === 'failed' ? message.error : `unexpected ${message.kind}`)
   }
 
   async stop(): Promise<void> {

@@ -1,9 +1,8 @@
-import { fork } from 'node:child_process'
 import { once } from 'node:events'
-import { createInterface } from 'node:readline'
-import { fileURLToPath } from 'node:url'
+import { forkModule, nextMessage } from '../child.ts'
 import type { DiscardCounts } from './receiver.ts'
 
+const NAME = 'the receiver of traces'
 const STOP_TIMEOUT_MS = 5000
 
 /** A receiver of traces in a separate process, which counts spans and drops them. */
@@ -16,29 +15,22 @@ export interface DiscardReceiver {
 
 /** @throws when it does not start. It ends together with this process in any case. */
 export async function startDiscardReceiver(): Promise<DiscardReceiver> {
-  const child = fork(fileURLToPath(new URL('./receiver.ts', import.meta.url)), {
-    execArgv: ['--import', import.meta.resolve('tsx'), '--import', import.meta.resolve('../orphan-guard.cjs')],
-    stdio: ['ignore', 'pipe', 'inherit', 'ipc'],
-  })
-  const closed = once(child, 'close').then(([code]) => {
-    throw new Error(`the receiver of traces ended with code ${code}`)
-  })
-  const lines = createInterface({ input: child.stdout! })[Symbol.asyncIterator]()
-  const line = async () => JSON.parse((await Promise.race([lines.next(), closed])).value)
-  const { port } = (await line()) as { port: number }
+  const child = forkModule('tracing/receiver.ts')
+  const exited = once(child, 'exit')
+  const port = await nextMessage<number>(child, NAME)
   let counts: Promise<DiscardCounts> | undefined
   const stop = async (): Promise<DiscardCounts> => {
     child.kill('SIGTERM')
     const killer = setTimeout(() => child.kill('SIGKILL'), STOP_TIMEOUT_MS)
     try {
-      const said = (await line()) as DiscardCounts
-      await closed.catch(() => {})
+      const said = await nextMessage<DiscardCounts>(child, NAME)
+      child.disconnect()
+      await exited
       return said
     } finally {
       clearTimeout(killer)
     }
   }
-  closed.catch(() => {})
   return {
     endpoint: `http://127.0.0.1:${port}`,
     stop: () => {

@@ -1,6 +1,6 @@
 /**
  * A receiver of traces that stores nothing: it accepts every export over OTLP/gRPC, counts its spans and drops it.
- * Prints `{"port":…}` when it listens, and its DiscardCounts when SIGTERM ends it.
+ * Sends its port when it listens, and its DiscardCounts at SIGTERM; it ends together with its parent.
  */
 import { Server, ServerCredentials, type ServerUnaryCall, type sendUnaryData } from '@grpc/grpc-js'
 import { countSpans } from './span-count.ts'
@@ -41,13 +41,12 @@ server.addService(
 )
 server.bindAsync('127.0.0.1:0', ServerCredentials.createInsecure(), (error, port) => {
   if (error !== null) throw error
-  console.log(JSON.stringify({ port }))
+  process.send!(port)
 })
 
 process.once('SIGTERM', () => {
   server.forceShutdown()
   const { user, system } = process.cpuUsage()
-  console.log(JSON.stringify({ ...counts, cpuMs: Math.round((user + system) / 1000) }))
-  // The process ends by itself when that is written.
-  process.channel?.unref()
+  process.send!({ ...counts, cpuMs: Math.round((user + system) / 1000) })
 })
+process.on('disconnect', () => process.exit(0))
