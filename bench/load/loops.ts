@@ -147,11 +147,11 @@ export class OpenLoop {
   close(): void {
     const nowMs = performance.now()
     for (const line of this.#lines.splice(0)) {
-      if (line.isBusy) this.#tally?.unanswered(line.dueMs, nowMs)
+      if (line.isBusy) this.#tally?.failed('unanswered', line.dueMs, nowMs)
       line.close()
     }
     while (this.#arrivals !== undefined && this.#arrivals.nextMs <= nowMs) {
-      this.#tally!.unsent(this.#arrivals.take(), nowMs)
+      this.#tally!.failed('unsent', this.#arrivals.take(), nowMs)
     }
   }
 
@@ -166,7 +166,7 @@ export class OpenLoop {
   }
 
   lost(line: Line): void {
-    if (line.isBusy) this.#tally!.lost(line.dueMs, performance.now())
+    if (line.isBusy) this.#tally!.failed('lost', line.dueMs, performance.now())
     const at = this.#free.indexOf(line)
     if (at >= 0) this.#free.splice(at, 1)
   }

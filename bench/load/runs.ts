@@ -1,7 +1,8 @@
 // The two kinds of load: as many users as connections, and requests at a fixed rate.
 import { setTimeout as sleep } from 'node:timers/promises'
 import { residentBytes } from '../cpu.ts'
-import { Arrivals, Caller, OpenLoop } from './loops.ts'
+import type { Target } from './client.ts'
+import { Arrivals, Caller, type CallerEvents, OpenLoop } from './loops.ts'
 import type { LoadPlan, LoadResult, RatePlan, RateResult } from './plan.ts'
 import { LatencyHistogram, Tally } from './tally.ts'
 import { type Clocks, readClocks, usageBetween } from './usage.ts'
@@ -10,18 +11,7 @@ import { type Clocks, readClocks, usageBetween } from './usage.ts'
 export async function runLoad(plan: LoadPlan): Promise<LoadResult> {
   const latency = new LatencyHistogram()
   const counts = { ok: 0, non2xx: 0, errors: 0 }
-  const events = {
-    answered(ok: boolean, latencyMs: number) {
-      if (ok) counts.ok++
-      else counts.non2xx++
-      latency.record(latencyMs)
-    },
-    failed() {
-      counts.errors++
-    },
-  }
-  const requests = plan.requests.map((text) => Buffer.from(text))
-  const callers = Array.from({ length: plan.connections }, (_, index) => new Caller(plan, requests, index, events))
+  const callers = startCallers(plan, plan, counts, latency)
   try {
     await sleep(plan.warmupMs)
     const warmupOk = counts.ok
@@ -115,21 +105,25 @@ export async function runRates(plan: RatePlan): Promise<RateResult> {
   }
 }
 
+/** Callers that count what they get, and how long it took where that is wanted. */
 function startCallers(
-  target: RatePlan,
+  target: Target,
   { requests, connections }: NonNullable<RatePlan['callers']>,
   counts: RateResult['callers'],
+  latency?: LatencyHistogram,
 ): Caller[] {
-  const events = {
-    answered(ok: boolean) {
+  const events: CallerEvents = {
+    answered(ok, latencyMs) {
       if (ok) counts.ok++
       else counts.non2xx++
+      latency?.record(latencyMs)
     },
     failed() {
       counts.errors++
     },
   }
-  return Array.from({ length: connections }, (_, index) => new Caller(target, buffers(requests), index, events))
+  const bytes = buffers(requests)
+  return Array.from({ length: connections }, (_, index) => new Caller(target, bytes, index, events))
 }
 
 /** Samples memory until the window ends. */

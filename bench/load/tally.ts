@@ -90,10 +90,8 @@ export class Tally {
   readonly #statuses = new Map<number, number>()
   readonly #slow: StreamResult['slow'] = []
   #okInTime = 0
+  readonly #failed = { lost: 0, unanswered: 0, unsent: 0 }
   #ok = 0
-  #lost = 0
-  #unanswered = 0
-  #unsent = 0
   #withoutRetryAfter = 0
 
   /** @param fromMs beginning of the window, by the clock of `performance.now`; @param untilMs its end */
@@ -124,34 +122,21 @@ export class Tally {
     this.#refusedSinceSentMs.record(nowMs - sentMs)
   }
 
-  lost(dueMs: number, nowMs: number): void {
+  /** There is no answer to it. */
+  failed(how: 'lost' | 'unanswered' | 'unsent', dueMs: number, nowMs: number): void {
     if (!this.#counts(dueMs)) return
-    this.#lost++
-    this.#ended(dueMs, nowMs, 0)
-  }
-
-  unanswered(dueMs: number, nowMs: number): void {
-    if (!this.#counts(dueMs)) return
-    this.#unanswered++
-    this.#ended(dueMs, nowMs, 0)
-  }
-
-  unsent(dueMs: number, nowMs: number): void {
-    if (!this.#counts(dueMs)) return
-    this.#unsent++
+    this.#failed[how]++
     this.#ended(dueMs, nowMs, 0)
   }
 
   result(): StreamResult {
-    const otherStatuses = [...this.#statuses.values()].reduce((sum, count) => sum + count, 0)
+    const outcomes = [this.#ok, ...this.#statuses.values(), ...Object.values(this.#failed)]
     return {
       name: this.#name,
       ok: this.#ok,
       statuses: Object.fromEntries(this.#statuses),
-      lost: this.#lost,
-      unanswered: this.#unanswered,
-      unsent: this.#unsent,
-      offered: this.#ok + otherStatuses + this.#lost + this.#unanswered + this.#unsent,
+      ...this.#failed,
+      offered: outcomes.reduce((sum, count) => sum + count, 0),
       okPerSec: (this.#okInTime / (this.#untilMs - this.#fromMs)) * 1000,
       withoutRetryAfter: this.#withoutRetryAfter,
       okMs: this.#okMs.summary(),

@@ -30,13 +30,14 @@ export interface Usage {
 
 export function readClocks(observedPid: number | undefined): Clocks {
   const own = process.cpuUsage()
+  const ofServer = (read: (pid: number) => number | null) => (observedPid === undefined ? null : read(observedPid))
   return {
     machineUs: machineCpuUs(),
-    serverCpuUs: observedPid === undefined ? null : treeCpuUs(observedPid),
-    serverMainUs: observedPid === undefined ? null : mainThreadCpuUs(observedPid),
+    serverCpuUs: ofServer(treeCpuUs),
+    serverMainUs: ofServer(mainThreadCpuUs),
     ownCpuUs: own.user + own.system,
     ownWaitUs: mainThreadWaitUs(process.pid),
-    serverMainWaitUs: observedPid === undefined ? null : mainThreadWaitUs(observedPid),
+    serverMainWaitUs: ofServer(mainThreadWaitUs),
     atMs: performance.now(),
   }
 }
