@@ -81,6 +81,12 @@ export const alone = (
   row: Pick<Row, 'label' | 'unit' | 'heddle' | 'target'> & { faults?: string[]; note?: string },
 ): Row => ({ baseline: null, baselineName: null, ratio: null, faults: [], ...row })
 
+/** What explains a figure, as far as there is something to say. */
+export function noteOf(...parts: (string | undefined)[]): { note?: string } {
+  const said = parts.filter((part) => part !== undefined)
+  return said.length === 0 ? {} : { note: said.join('; ') }
+}
+
 /** Whether the row reaches its target; null when it has none, or no figure. */
 export function isMet(row: Row): boolean | null {
   if (row.target === null) return null

@@ -1,8 +1,8 @@
 // Sides of a comparison in turn, and the figures of a row from what they have shown.
-import type { CaseContext, Row } from './bench-case.ts'
-import type { LoadPlan, LoadResult } from './load/plan.ts'
+import { type CaseContext, noteOf, type Row } from './bench-case.ts'
+import type { LoadPlan, LoadResult, StreamResult } from './load/plan.ts'
 import { median } from './report.ts'
-import type { BenchServer } from './server.ts'
+import type { BenchServer, Sides } from './server.ts'
 
 /** Warm-up in milliseconds, until V8 has compiled the hot code of both sides. */
 const WARMUP_MS = 2000
@@ -10,9 +10,6 @@ const WARMUP_MS = 2000
 const BUSY_CORES = 0.2
 
 export type Load = Pick<LoadPlan, 'requests' | 'connections'>
-
-/** Starts a fresh server of each side, by the side's name. */
-export type Sides = Record<string, () => Promise<BenchServer>>
 
 /** Results per side, one for each round. Results with the same index are from the same round. */
 export type Rounds = Record<string, LoadResult[]>
@@ -66,9 +63,7 @@ export async function compare(
     await before?.(server)
     const result = await context.load.run({
       ...(typeof load === 'function' ? load(side) : load),
-      host: server.host,
-      port: server.port,
-      observedPid: server.pid,
+      ...server.target,
       warmupMs,
       measureMs: context.measureMs,
     })
@@ -117,16 +112,18 @@ export function figures<Result>(
   }
 }
 
-/** The same of loads, with what went wrong on either side. */
+/** The same of loads, with what went wrong on either side, and with what the figures need said. */
 export function compared(
   rounds: Rounds,
   measure: Measure,
   side: string,
   baseline: string,
   baselineName: string,
+  ...notes: string[]
 ): Pick<Row, 'heddle' | 'baseline' | 'baselineName' | 'ratio' | 'faults' | 'note'> {
   const faults = faultsOf(rounds, side, baseline)
-  return { ...figures(rounds, measure, side, baseline, baselineName), faults, ...busyNote(rounds) }
+  const note = noteOf(...notes, busyNote(rounds))
+  return { ...figures(rounds, measure, side, baseline, baselineName), faults, ...note }
 }
 
 /** What a request costs on a side, beside its baseline. */
@@ -137,13 +134,13 @@ export function cpuNote(rounds: Rounds, side: string, baseline: string): string 
 }
 
 /** Reports how many cores other processes used in the median round, when that is much. */
-export function busyNote(rounds: Record<string, readonly { otherCores: number | null }[]>): { note?: string } {
+export function busyNote(rounds: Record<string, readonly { otherCores: number | null }[]>): string | undefined {
   const cores = median(
     Object.values(rounds).flatMap((results) => results.flatMap(({ otherCores }) => otherCores ?? [])),
   )
   return cores === null || cores <= BUSY_CORES
-    ? {}
-    : { note: `the machine was busy otherwise with ${cores.toFixed(1)} cores: measure again` }
+    ? undefined
+    : `the machine was busy otherwise with ${cores.toFixed(1)} cores: measure again`
 }
 
 /** Describes what went wrong on either side. A figure with any fault cannot be trusted. */
@@ -159,6 +156,12 @@ export function faultsOf(rounds: Rounds, ...sides: string[]): string[] {
       ...(silent ? [`${side}: a round without one good answer`] : []),
     ]
   })
+}
+
+/** How many requests of a stream were answered well, and what happened to the others. */
+export function outcomesOf({ name, ok, offered, statuses, lost, unanswered, unsent }: StreamResult): string {
+  const bad = ok === offered ? '' : ` (${JSON.stringify(statuses)}, ${lost} lost, ${unanswered + unsent} unanswered)`
+  return `${name} ${ok}/${offered}${bad}`
 }
 
 export type Measure = (result: LoadResult) => number

@@ -20,6 +20,8 @@ export interface BenchServer {
   readonly host: string
   readonly port: number
   readonly pid: number
+  /** For the plan of a load: where it goes, and whose CPU time is read. */
+  readonly target: { host: string; port: number; observedPid: number }
   /** Its temporary folder, with its database. */
   readonly directory: string
   /** Milliseconds from spawn to its `ready` message. */
@@ -41,67 +43,50 @@ export interface StartOptions {
   stopTimeoutMs?: number
 }
 
-export interface HeddleOptions {
-  name?: string
+export interface HeddleOptions extends Partial<Pick<StartOptions, 'name' | 'env' | 'profileDir'>> {
   /** Of each process. */
   lanes: number
   /** Starts that many under the guardian. Default: one, without a guardian. */
   processes?: number
   /** Default: the shipped domains and the benchmark's own. */
   domains?: string[]
-  /** Added to its environment. */
-  env?: Record<string, string>
-  profileDir?: string | undefined
 }
 
+/** Starts a fresh server of each side of a comparison, by the side's name. */
+export type Sides = Record<string, () => Promise<BenchServer>>
+
 /** The runtime as one side of a comparison; none at all when only baselines are wanted. */
-export function heddleSide(
-  context: CaseContext,
-  name: string,
-  lanes: number,
-  env: Record<string, string> = {},
-): Record<string, () => Promise<BenchServer>> {
+export function heddleSide(context: CaseContext, name: string, lanes: number, env: Record<string, string> = {}): Sides {
   if (context.baselinesOnly) return {}
   return { [name]: () => startHeddle({ name, lanes, env, profileDir: context.profileDir(name) }) }
 }
-
-/** The runtime under its guardian, in one or several processes on one port, each with one lane: the generator's connections are spread over them. */
-export function processesSide(
-  context: CaseContext,
-  name: string,
-  processes: number,
-): Record<string, () => Promise<BenchServer>> {
-  if (context.baselinesOnly) return {}
-  return { [name]: () => startHeddle({ name, lanes: 1, processes, env: SEVERAL }) }
-}
-
-/** What several processes need, and one gets, too: a common key, and events that no SQLite file keeps. */
-const SEVERAL = { AUTH_SECRET_KEY: 'known-to-every-process-of-the-benchmark', EVENT_BUS_DRIVER: 'in_process' }
 
 /** A baseline as one side of a comparison. */
 export function serverSide(
   context: CaseContext,
   name: string,
   script: string,
-  env: Record<string, string> = {},
-): Record<string, () => Promise<BenchServer>> {
-  return { [name]: () => startServer({ name, script, env, profileDir: context.profileDir(name) }) }
+  more: Pick<StartOptions, 'env' | 'stopTimeoutMs'> = {},
+): Sides {
+  return { [name]: () => startServer({ name, script, profileDir: context.profileDir(name), ...more }) }
 }
 
 /** Starts the runtime with its default settings: no observability is turned off. */
-export async function startHeddle(options: HeddleOptions): Promise<BenchServer> {
-  const domains = options.domains ?? ['domains', 'bench/domains']
-  return startServer({
-    name: options.name ?? 'heddle',
-    script: options.processes === undefined ? 'src/main.ts' : 'src/guardian.cjs',
-    env: {
-      LANES: String(options.lanes),
-      ...(options.processes === undefined ? {} : { PROCESSES: String(options.processes), GUARDIAN: 'true' }),
-      DOMAINS_DIR: domains.map((domain) => join(ROOT, domain)).join(delimiter),
-      ...options.env,
-    },
-    profileDir: options.profileDir,
-  })
+export async function startHeddle({
+  name = 'heddle',
+  lanes,
+  processes,
+  domains = ['domains', 'bench/domains'],
+  env,
+  profileDir,
+}: HeddleOptions): Promise<BenchServer> {
+  const start = {
+    LANES: String(lanes),
+    ...(processes === undefined ? {} : { PROCESSES: String(processes), GUARDIAN: 'true' }),
+    DOMAINS_DIR: domains.map((domain) => join(ROOT, domain)).join(delimiter),
+  }
+  const script = processes === undefined ? 'src/main.ts' : 'src/guardian.cjs'
+  return startServer({ name, script, env: { ...start, ...env }, profileDir })
 }
 
 /** Starts a server and waits for its `ready` over IPC. @throws with the end of its stderr when it does not start */
@@ -135,15 +120,10 @@ export async function startServer(options: StartOptions): Promise<BenchServer> {
     await stop()
     throw error
   }
-  return {
-    name: options.name,
-    host: HOST,
-    port,
-    pid: child.pid!,
-    directory,
-    bootMs: performance.now() - startedMs,
-    stop,
-  }
+  const pid = child.pid!
+  const target = { host: HOST, port, observedPid: pid }
+  const bootMs = performance.now() - startedMs
+  return { name: options.name, host: HOST, port, pid, target, directory, bootMs, stop }
 }
 
 export interface Asking {

@@ -15,12 +15,19 @@ export interface WindowSide {
   count: number
 }
 
+export interface WindowPlan {
+  /** Length of one measured window; every side has one in each round. */
+  measureMs: number
+  /** How often the sides are measured, in turn. */
+  rounds: number
+}
+
 const WARMUP_MS = 1000
 
 /** Measures the sides in turn. Each is first, second and last equally often. */
 export async function inWindows<Name extends string>(
   sides: Readonly<Record<Name, Loop>>,
-  { measureMs, rounds }: { measureMs: number; rounds: number },
+  { measureMs, rounds }: WindowPlan,
 ): Promise<Record<Name, WindowSide>> {
   const names = Object.keys(sides) as Name[]
   const windows = new Map(names.map((name) => [name, [] as Window[]]))

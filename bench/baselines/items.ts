@@ -18,19 +18,6 @@ export function addItems(app: FastifyInstance): void {
     if (item.id > 0) handled++
   })
 
-  app.post('/bench/items', async (request, reply) => {
-    const parsed = itemSchema.safeParse(request.body)
-    if (!parsed.success) {
-      reply.code(422)
-      return { success: false, error: 'Validation failed' }
-    }
-    const { name, quantity, note } = parsed.data
-    const id = Number(insert.run(name, quantity, note ?? null).lastInsertRowid)
-    events.emit('bench.item_created', { id, name })
-    reply.code(201)
-    return { success: true, data: { id } }
-  })
-
   db.exec('CREATE TABLE outbox (id INTEGER PRIMARY KEY AUTOINCREMENT, event TEXT NOT NULL, payload TEXT NOT NULL)')
   const insertOutbox = db.prepare('INSERT INTO outbox (event, payload) VALUES (?, ?)')
   const store = db.transaction((name: string, quantity: number, note: string | null) => {
@@ -39,19 +26,22 @@ export function addItems(app: FastifyInstance): void {
     return id
   })
 
+  const addRoute = (path: string, add: (name: string, quantity: number, note: string | null) => number) =>
+    app.post(path, async (request, reply) => {
+      const parsed = itemSchema.safeParse(request.body)
+      if (!parsed.success) {
+        reply.code(422)
+        return { success: false, error: 'Validation failed' }
+      }
+      const { name, quantity, note } = parsed.data
+      const id = add(name, quantity, note ?? null)
+      events.emit('bench.item_created', { id, name })
+      reply.code(201)
+      return { success: true, data: { id } }
+    })
+  addRoute('/bench/items', (...item) => Number(insert.run(...item).lastInsertRowid))
   // The row and its event in one transaction. Whatever sends the outbox on is left out, which flatters this side.
-  app.post('/bench/stored-items', async (request, reply) => {
-    const parsed = itemSchema.safeParse(request.body)
-    if (!parsed.success) {
-      reply.code(422)
-      return { success: false, error: 'Validation failed' }
-    }
-    const { name, quantity, note } = parsed.data
-    const id = store(name, quantity, note ?? null)
-    events.emit('bench.item_created', { id, name })
-    reply.code(201)
-    return { success: true, data: { id } }
-  })
+  addRoute('/bench/stored-items', store)
 
   app.get('/bench/items/handled', async () => ({ success: true, data: { handled } }))
 }

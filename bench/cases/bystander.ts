@@ -1,10 +1,10 @@
-import { type BenchCase, type CaseContext, figureTo, type Row } from '../bench-case.ts'
-import { busyNote, inTurn } from '../comparison.ts'
+import { type BenchCase, type CaseContext, figureTo, noteOf, type Row } from '../bench-case.ts'
+import { busyNote, inTurn, outcomesOf } from '../comparison.ts'
 import { getRequest, postRequest } from '../load/client.ts'
 import type { RateResult, RateStream, StreamResult } from '../load/plan.ts'
 import { iterationsFor } from '../machine.ts'
 import { median } from '../report.ts'
-import { askJson, type BenchServer, heddleSide, startServer } from '../server.ts'
+import { askJson, type BenchServer, heddleSide, serverSide } from '../server.ts'
 
 const LANES = 2
 const WARMUP_MS = 2000
@@ -80,31 +80,25 @@ export const bystander: BenchCase = {
 async function measure(context: CaseContext, { label, path, windowMs }: Disturbance): Promise<Sides> {
   const sides = {
     ...heddleSide(context, 'heddle', LANES),
-    baseline: () =>
-      startServer({
-        name: 'fastify',
-        script: 'bench/baselines/shared-thread-fastify.ts',
-        profileDir: context.profileDir('fastify'),
-        stopTimeoutMs: BASELINE_STOP_TIMEOUT_MS,
-      }),
+    ...serverSide(context, 'fastify', 'bench/baselines/shared-thread-fastify.ts', {
+      stopTimeoutMs: BASELINE_STOP_TIMEOUT_MS,
+    }),
   }
   const trial = async (server: BenchServer, side: string, round: number): Promise<RateResult> => {
     await verifyAnswers(server)
     const result = await context.load.offer({
-      host: server.host,
-      port: server.port,
+      ...server.target,
       streams: [...STREAMS],
       callers: { requests: [getRequest(path)], connections: 1 },
       warmupMs: WARMUP_MS,
-      measureMs: windowMs[side as keyof Sides],
+      measureMs: side === 'heddle' ? windowMs.heddle : windowMs.baseline,
       drainMs: DRAIN_MS,
-      observedPid: server.pid,
     })
     context.say(`${label}, round ${round} ${server.name.padEnd(7)} ${describe(result)}`)
     return result
   }
   const rounds = Math.min(context.rounds, ROUNDS_MAX)
-  const { heddle = [], baseline = [] } = await inTurn(context, sides, trial, { rounds, what: `${label}, ` })
+  const { heddle = [], fastify: baseline = [] } = await inTurn(context, sides, trial, { rounds, what: `${label}, ` })
   return { heddle, baseline }
 }
 
@@ -136,7 +130,7 @@ export function rowOf({ label, deaths }: Disturbance, index: number, sides: Side
         .filter((count) => (deaths === 0 ? count > 0 : count < deaths))
         .map((count) => `heddle: ${count} lanes died in a window, not ${deaths}`),
     ],
-    note: noteOf(ours, theirs, busyNote({ heddle: sides.heddle }).note),
+    ...noteOf(...notesOn(ours, theirs), busyNote({ heddle: sides.heddle })),
   }
 }
 
@@ -157,7 +151,7 @@ function faultsOf(stream: StreamResult): string[] {
   ]
 }
 
-function noteOf(ours: StreamResult[], theirs: StreamResult[], busy: string | undefined): string {
+function notesOn(ours: StreamResult[], theirs: StreamResult[]): string[] {
   const sum = (streams: StreamResult[], of: (stream: StreamResult) => number) =>
     streams.reduce((total, stream) => total + of(stream), 0)
   const offered = (stream: StreamResult) => stream.offered
@@ -168,18 +162,12 @@ function noteOf(ours: StreamResult[], theirs: StreamResult[], busy: string | und
     `slowest other ${slowestMs} ms`,
     `sent late by the generator itself: p99 ${median(ours.map(({ sendDelayMs }) => sendDelayMs.p99)) ?? '–'} ms`,
     `Fastify answered ${sum(theirs, good)} of ${sum(theirs, offered)}, the others count until they were given up`,
-    ...(busy === undefined ? [] : [busy]),
-  ].join('; ')
+  ]
 }
 
 function describe({ streams, callers, loadCores, otherCores }: RateResult): string {
-  const parts = streams.map((stream) => {
-    const { name, ok, offered, okMs } = stream
-    const bad =
-      ok === offered
-        ? ''
-        : ` (${JSON.stringify(stream.statuses)}, ${stream.lost} lost, ${stream.unanswered + stream.unsent} unanswered)`
-    return `${name} ${ok}/${offered}${bad} p50 ${okMs.p50} p99 ${okMs.p99} max ${okMs.max} ms`
-  })
+  const parts = streams.map(
+    (stream) => `${outcomesOf(stream)} p50 ${stream.okMs.p50} p99 ${stream.okMs.p99} max ${stream.okMs.max} ms`,
+  )
   return `${parts.join('; ')}; caller ${callers.ok} good, ${callers.non2xx} failed; load ${loadCores.toFixed(2)} cores, others ${otherCores?.toFixed(2)}`
 }

@@ -9,20 +9,17 @@ import { alone, type BenchCase, type CaseContext, figureTo, type Row, ratioTo } 
 import { inChild, Owner } from '../child.ts'
 import { compare, compared, figures, perSec } from '../comparison.ts'
 import { STORED_NOTE } from '../domains/bench/tick-count.ts'
-import { postRequest } from '../load/client.ts'
 import type { QueueFigures, QueuePlan } from '../postgres/queues.ts'
 import { median } from '../report.ts'
 import { type BenchServer, heddleSide, serverSide, startHeddle } from '../server.ts'
 import type { LoopFigures, LoopPlan } from '../sqlite/log-loops.ts'
-import { publishingThread, type TickRun, tickRun } from './events.ts'
-import { verifyEvents } from './write.ts'
+import { publishingThread, type TickOrder, type TickRun, tickRun } from '../ticks.ts'
+import { itemsTo, verifyEvents } from './write.ts'
 
 const EVENTS = 100_000
 /** Events a second of a machine's two cores, with full sync. */
 const PER_SEC = 80_000
 const WARMUP_EVENTS = 50_000
-const BODIES = 32
-const CONNECTIONS = 64
 const FORGOTTEN_DEADLINE_MS = 10_000
 const POSTGRES_EVENTS = 50_000
 /** Jobs of each queue that is compared. */
@@ -105,7 +102,8 @@ async function measureLog(context: CaseContext, synchronous: 'full' | 'normal') 
       })
   try {
     const thread = server === null ? 0 : await publishingThread(server)
-    const run = (name: string) => forgottenRun(server!, name, thread, name === 'warm-up' ? WARMUP_EVENTS : EVENTS)
+    const run = (name: string) =>
+      forgottenRun(server!, { run: name, thread, count: name === 'warm-up' ? WARMUP_EVENTS : EVENTS })
     const loops = () => inChild<LoopPlan, LoopFigures>('sqlite/log-loops.ts', { synchronous, measureMs })
     const measured = await besideLoops(context, synchronous, server === null ? null : run, loops)
     const where = `synchronous=${synchronous}`
@@ -120,23 +118,19 @@ async function measureLog(context: CaseContext, synchronous: 'full' | 'normal') 
 }
 
 /** A run on SQLite. */
-async function forgottenRun(server: BenchServer, run: string, thread: number, count: number): Promise<TickRun> {
+async function forgottenRun(server: BenchServer, order: TickOrder): Promise<TickRun> {
   const database = new Database(join(server.directory, 'bench.db'), { readonly: true })
   const left = database.prepare('SELECT count(*) FROM heddle_event').pluck()
   try {
-    return await untilForgotten(server, { run, thread, count }, async () => Number(left.get()))
+    return await untilForgotten(server, order, async () => Number(left.get()))
   } finally {
     database.close()
   }
 }
 
 /** A run whose time is up when the log is empty again. @param left how many events are in the log */
-async function untilForgotten(
-  server: BenchServer,
-  { run, thread, count }: { run: string; thread: number; count: number },
-  left: () => Promise<number>,
-): Promise<TickRun> {
-  const ticks = await tickRun(server, { run, thread, count, note: STORED_NOTE })
+async function untilForgotten(server: BenchServer, order: TickOrder, left: () => Promise<number>): Promise<TickRun> {
+  const ticks = await tickRun(server, { ...order, note: STORED_NOTE })
   const handledAtMs = performance.now()
   while ((await left()) !== 0) {
     if (performance.now() - handledAtMs > FORGOTTEN_DEADLINE_MS) throw new Error('events are not forgotten')
@@ -147,18 +141,13 @@ async function untilForgotten(
 }
 
 async function measurePosts(context: CaseContext) {
-  const body = (index: number) => ({ name: `item ${index}`, quantity: index + 1, note: 'a note of usual length' })
-  const requestsTo = (path: string) => Array.from({ length: BODIES }, (_, index) => postRequest(path, body(index)))
   const rounds = await compare(context, {
     sides: {
       ...heddleSide(context, 'heddle', 1, { EVENT_BUS_DRIVER: 'database' }),
-      ...serverSide(context, 'fastify', 'bench/baselines/write-fastify.ts'),
+      ...serverSide(context, 'fastify', 'bench/baselines/shared-thread-fastify.ts'),
       ...heddleSide(context, 'in_process', 1, { EVENT_BUS_DRIVER: 'in_process' }),
     },
-    load: (side) => ({
-      requests: requestsTo(side === 'in_process' ? '/bench/items' : '/bench/stored-items'),
-      connections: CONNECTIONS,
-    }),
+    load: (side) => itemsTo(side === 'in_process' ? '/bench/items' : '/bench/stored-items'),
     after: verifyEvents,
   })
   const row = (baseline: string, baselineName: string, value: number): Row => ({

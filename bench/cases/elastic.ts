@@ -6,8 +6,6 @@ import type { DbFigures, DbPlan } from '../elastic/db.ts'
 import { measureEvents } from '../elastic/events.ts'
 import { measureState } from '../elastic/state.ts'
 
-/** Events of one round. */
-const EVENTS = 100_000
 const DB_CONNECTIONS = 8
 const DB_CALLERS = 64
 
@@ -23,8 +21,7 @@ export const elastic: BenchCase = {
       const redis = await redisServer(owner, { own: true })
       const postgres = await postgresServer(owner, { own: true })
       if (redis === null || postgres === null) throw new Error(owner.reason)
-      const profileDir = (server: string): string | undefined => context.profileDir(server)
-      const events = await measureEvents({ env: redis.env, events: EVENTS, rounds, profileDir, say })
+      const events = await measureEvents(context, redis.env)
       const state = await measureState({ env: redis.env, measureMs, rounds })
       say(`state.increment ${Math.round(state.heddle.perSecond)}/s`)
       const { host, port, user, password, database } = postgres

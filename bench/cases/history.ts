@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { type BenchCase, type Row, ratioTo } from '../bench-case.ts'
 import { compare, compared, cpuNote, perSec, type Rounds } from '../comparison.ts'
-import { type BenchServer, startHeddle } from '../server.ts'
+import { type BenchServer, heddleSide } from '../server.ts'
 import { HELLO_LOAD, verifyHello } from './hello.ts'
 
 /** The environment of a side, and the share of the throughput without a history that it must keep. */
@@ -24,13 +24,11 @@ export const history: BenchCase = {
   title: 'GET /hello/:name with a history of requests, beside none',
   async run(context) {
     if (context.baselinesOnly) return { rows: [], details: null }
-    const start = (side: string, env: Record<string, string>) => () =>
-      startHeddle({ name: side, lanes: 1, profileDir: context.profileDir(side), env })
     const rounds = await compare(context, {
-      sides: {
-        [OFF]: start(OFF, { HISTORY_ENABLED: 'false' }),
-        ...Object.fromEntries(Object.entries(KEPT).map(([side, { env }]) => [side, start(side, env)])),
-      },
+      sides: Object.assign(
+        heddleSide(context, OFF, 1, { HISTORY_ENABLED: 'false' }),
+        ...Object.entries(KEPT).map(([side, { env }]) => heddleSide(context, side, 1, env)),
+      ),
       load: HELLO_LOAD,
       warmupMs: WARMUP_MS,
       before: verifyHello,
@@ -49,12 +47,10 @@ async function verifyKept({ name, host, port }: BenchServer): Promise<void> {
 }
 
 function rowOf(side: string, { label, atLeast }: Kept, rounds: Rounds): Row {
-  const { note, ...row } = compared(rounds, perSec, side, OFF, 'no history')
   return {
     label: `history: requests per second, ${label}`,
     unit: 'requests/s',
-    ...row,
+    ...compared(rounds, perSec, side, OFF, 'no history', cpuNote(rounds, side, OFF)),
     target: ratioTo('at least', atLeast),
-    note: [cpuNote(rounds, side, OFF), ...(note === undefined ? [] : [note])].join('; '),
   }
 }

@@ -1,4 +1,4 @@
-import { alone, type BenchCase, type CaseContext, type Row } from '../bench-case.ts'
+import { alone, type BenchCase, type CaseContext, noteOf, type Row } from '../bench-case.ts'
 import {
   busyNote,
   compare,
@@ -14,7 +14,7 @@ import {
 import { getRequest } from '../load/client.ts'
 import { describeMachine, iterationsFor } from '../machine.ts'
 import { formatGrid, median } from '../report.ts'
-import { heddleSide, processesSide } from '../server.ts'
+import { heddleSide, startHeddle } from '../server.ts'
 import { HELLO_LOAD, verifyHello } from './hello.ts'
 
 const ONE_PROCESS = 'one-process'
@@ -95,10 +95,10 @@ export const lanes: BenchCase = {
         heddle: model.lanesAtLimit,
         target: null,
         faults: faultsOf(byHandler[handlerUs]!, ...LANES.map(nameOf)),
-        note: [
+        ...noteOf(
           `primary ${model.primaryUs.toFixed(1)} µs, lane ${model.laneUs.toFixed(1)} µs a request`,
-          ...Object.values(busyNote(byHandler[handlerUs]!)),
-        ].join('; '),
+          busyNote(byHandler[handlerUs]!),
+        ),
       }),
     )
     const processes = await compareProcesses(context)
@@ -109,25 +109,27 @@ export const lanes: BenchCase = {
   },
 }
 
-/** What helps where the primary is the limit: a second process on the port, which the guardian starts. Each has one lane. */
+/** What several processes need, and one gets, too: a common key, and events that no SQLite file keeps. */
+const SEVERAL = { AUTH_SECRET_KEY: 'known-to-every-process-of-the-benchmark', EVENT_BUS_DRIVER: 'in_process' }
+
+/** What helps where the primary is the limit: a second process on the port, which the guardian starts. Each has one lane: the generator's connections are spread over them. */
 async function compareProcesses(context: CaseContext): Promise<Rounds> {
   context.say('hello in one process and in two, each with one lane')
+  const side = (name: string, processes: number) => () => startHeddle({ name, lanes: 1, processes, env: SEVERAL })
   return compare(context, {
-    sides: { ...processesSide(context, ONE_PROCESS, 1), ...processesSide(context, TWO_PROCESSES, 2) },
+    sides: { [ONE_PROCESS]: side(ONE_PROCESS, 1), [TWO_PROCESSES]: side(TWO_PROCESSES, 2) },
     load: HELLO_LOAD,
     before: verifyHello,
   })
 }
 
 function processRows(rounds: Rounds, cores: number): Row[] {
+  const threads = `two busy threads in each, on ${cores} cores beside the generator`
   const row = (label: string, unit: string, measure: Measure): Row => ({
     label: `lanes: two processes to one, ${label}`,
     unit,
-    ...compared(rounds, measure, TWO_PROCESSES, ONE_PROCESS, 'PROCESSES=1'),
+    ...compared(rounds, measure, TWO_PROCESSES, ONE_PROCESS, 'PROCESSES=1', threads),
     target: null,
-    note: [`two busy threads in each, on ${cores} cores beside the generator`, ...Object.values(busyNote(rounds))].join(
-      '; ',
-    ),
   })
   return [row('throughput', 'requests/s', perSec), row('CPU', 'µs CPU/request', cpuUs)]
 }

@@ -1,10 +1,10 @@
-import { type BenchCase, type CaseContext, figureTo, type Row, ratioTo } from '../bench-case.ts'
-import { busyNote, faultsOf, inTurn, type Sides as TurnSides } from '../comparison.ts'
+import { type BenchCase, type CaseContext, figureTo, noteOf, type Row, ratioTo } from '../bench-case.ts'
+import { busyNote, faultsOf, figures, inTurn } from '../comparison.ts'
 import { getRequest } from '../load/client.ts'
 import type { LoadPlan, LoadResult, RateResult, StreamResult } from '../load/plan.ts'
 import { iterationsFor } from '../machine.ts'
 import { median } from '../report.ts'
-import { askJson, type BenchServer, heddleSide, startServer } from '../server.ts'
+import { askJson, type BenchServer, heddleSide, serverSide } from '../server.ts'
 
 /** The default number of lanes on a machine with two cores. */
 const LANES = 1
@@ -78,22 +78,14 @@ export const overload: BenchCase = {
 async function measure(context: CaseContext, { label, path, bottleneck }: Route): Promise<Sides> {
   const sides = {
     ...heddleSide(context, 'heddle', LANES),
-    fastify: () =>
-      startServer({
-        name: 'fastify',
-        script: 'bench/baselines/shared-thread-fastify.ts',
-        profileDir: context.profileDir('fastify'),
-        stopTimeoutMs: STOP_TIMEOUT_MS,
-      }),
-    ...(bottleneck === 'lane' && {
-      refusing: () => startServer({ name: 'refusing', script: 'bench/baselines/refuse-uws.ts' }),
-    }),
+    ...serverSide(context, 'fastify', 'bench/baselines/shared-thread-fastify.ts', { stopTimeoutMs: STOP_TIMEOUT_MS }),
+    ...(bottleneck === 'lane' && serverSide(context, 'refusing', 'bench/baselines/refuse-uws.ts')),
   }
   const requests = [getRequest(path)]
   /** By round: twice the peak of its first side. */
   const offered: Record<number, number> = {}
   const trial = async (server: BenchServer, side: string, round: number): Promise<Partial<Round>> => {
-    const target = { host: server.host, port: server.port, observedPid: server.pid }
+    const { target } = server
     const offer = (perSec: number) =>
       context.load.offer({
         ...target,
@@ -116,7 +108,7 @@ async function measure(context: CaseContext, { label, path, bottleneck }: Route)
     return { peak, overload: result }
   }
   const rounds = Math.min(context.rounds, ROUNDS_MAX)
-  const results = await inTurn(context, sides as TurnSides, trial, { rounds, what: `${label}, ` })
+  const results = await inTurn(context, sides, trial, { rounds, what: `${label}, ` })
   const { heddle = [], fastify = [], refusing = [] } = results as Record<string, Round[]>
   return { heddle, fastify, refusing: refusing.map(({ overload }) => overload) }
 }
@@ -138,15 +130,17 @@ export function rowsOf({ label, bottleneck, shareMin }: Route, { heddle, fastify
     ...faultsOf({ heddle: heddle.map(({ peak }) => peak) }, 'heddle'),
     ...ours.flatMap((stream) => faultsOfStream(stream, bottleneck)),
   ]
-  const busy = busyNote({ heddle: heddle.map(({ overload }) => overload) }).note
-  const bare = { baseline: null, baselineName: null, ratio: null, faults }
+  const busy = busyNote({ heddle: heddle.map(({ overload }) => overload) })
+  const beside = (figure: (round: Round) => number) =>
+    figures({ heddle, fastify }, figure, 'heddle', 'fastify', 'Fastify')
   const refusals: Row = {
-    ...bare,
     label: `overload: time to a 503 p99, ${label}`,
     unit: 'ms',
     heddle: median(ours.map(({ refusedSinceSentMs }) => refusedSinceSentMs.p99)),
     baseline: median(refusing.map(({ streams }) => streams[0]!.refusedSinceSentMs.p99)),
     baselineName: 'uWebSockets.js that refuses all',
+    ratio: null,
+    faults,
     target: figureTo('under', 5, 'ms'),
     note: [
       `p50 ${median(ours.map(({ refusedSinceSentMs }) => refusedSinceSentMs.p50))} ms`,
@@ -158,37 +152,28 @@ export function rowsOf({ label, bottleneck, shareMin }: Route, { heddle, fastify
   const besideFastify: Row = {
     label: `overload: that share beside Fastify's, ${label}`,
     unit: '% of the peak',
-    heddle: median(heddle.map(percentOfPeak)),
-    baseline: median(fastify.map(percentOfPeak)),
-    baselineName: 'Fastify',
-    ratio: median(heddle.slice(0, fastify.length).map((round, n) => percentOfPeak(round) / percentOfPeak(fastify[n]!))),
+    ...beside(percentOfPeak),
     target: ratioTo('at least', 1),
     faults,
   }
   return [
     {
-      ...bare,
       label: `overload: good answers at twice the peak, ${label}`,
       unit: '% of the peak',
-      heddle: median(heddle.map(percentOfPeak)),
-      baseline: median(fastify.map(percentOfPeak)),
-      baselineName: 'Fastify',
+      ...beside(percentOfPeak),
+      ratio: null,
       target: figureTo('at least', shareMin, '% of the peak'),
-      note: [
-        shares('heddle', ours),
-        shares('Fastify', fastify.map(streamOf)),
-        ...(busy === undefined ? [] : [busy]),
-      ].join('; '),
+      faults,
+      ...noteOf(shares('heddle', ours), shares('Fastify', fastify.map(streamOf)), busy),
     },
     bottleneck === 'lane' ? refusals : besideFastify,
     {
-      ...bare,
       label: `overload: memory, second half of the window to the first, ${label}`,
       unit: '×',
-      heddle: median(heddle.map(memoryGrowth)),
-      baseline: median(fastify.map(memoryGrowth)),
-      baselineName: 'Fastify',
+      ...beside(memoryGrowth),
+      ratio: null,
       target: figureTo('at most', 1.1, '×'),
+      faults,
       note: `at most ${whole(heddle.map(memoryMaxMb))} MB resident, Fastify ${whole(fastify.map(memoryMaxMb))} MB`,
     },
   ]

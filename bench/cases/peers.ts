@@ -1,5 +1,5 @@
 import { availableParallelism } from 'node:os'
-import { type BenchCase, type CaseContext, figureTo, type Row, ratioTo, type Target } from '../bench-case.ts'
+import { type BenchCase, type CaseContext, figureTo, noteOf, type Row, ratioTo, type Target } from '../bench-case.ts'
 import { busyNote, faultsOf, figures, inTurn, medianOf } from '../comparison.ts'
 import { treeMemoryBytes } from '../cpu.ts'
 import type { LoadResult, RateResult } from '../load/plan.ts'
@@ -66,31 +66,19 @@ export const peers: BenchCase = {
 }
 
 /** Puts every load on one server, the busiest first: V8 has compiled the hot code then. */
-async function look(context: CaseContext, { host, port, pid }: BenchServer): Promise<Seen> {
-  const target = { host, port, observedPid: pid }
+async function look(context: CaseContext, { target, pid }: BenchServer): Promise<Seen> {
   const { requests } = HELLO_LOAD
+  const { measureMs } = context
   const idleBytes = treeMemoryBytes(pid)
   const seen: Seen = { idleBytes, closed: {}, open: {}, loadedBytes: 0 }
   for (const [n, connections] of CONNECTIONS.entries()) {
     const warmupMs = n === 0 ? WARMUP_MS : REST_WARMUP_MS
-    seen.closed[connections] = await context.load.run({
-      ...target,
-      requests,
-      connections,
-      warmupMs,
-      measureMs: context.measureMs,
-    })
+    seen.closed[connections] = await context.load.run({ ...target, requests, connections, warmupMs, measureMs })
   }
   for (const perSec of PER_SEC) {
     const streams = [{ name: 'hello', requests, perSec, connections: RATE_CONNECTIONS }]
-    const measureMs = context.measureMs
-    seen.open[perSec] = await context.load.offer({
-      ...target,
-      streams,
-      warmupMs: REST_WARMUP_MS,
-      measureMs,
-      drainMs: RATE_DRAIN_MS,
-    })
+    const plan = { streams, warmupMs: REST_WARMUP_MS, measureMs, drainMs: RATE_DRAIN_MS }
+    seen.open[perSec] = await context.load.offer({ ...target, ...plan })
   }
   seen.loadedBytes = treeMemoryBytes(pid)
   return seen
@@ -139,7 +127,7 @@ function rowsOf(rounds: Rounds): Row[] {
     ...figures(rounds, figure, side, baseline, TITLES[baseline]!),
     target,
     faults: faultsOf(results, side, baseline),
-    ...busyNote(results),
+    ...noteOf(busyNote(results)),
   })
   const cpu = 'µs CPU/request'
   const p50OverUs = medianOf(rounds, 'fastify', p50At(1))

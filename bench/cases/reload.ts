@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises'
-import { alone, type BenchCase, type CaseContext, figureTo } from '../bench-case.ts'
-import { busyNote } from '../comparison.ts'
+import { alone, type BenchCase, type CaseContext, figureTo, noteOf } from '../bench-case.ts'
+import { busyNote, outcomesOf } from '../comparison.ts'
 import { getRequest, postRequest } from '../load/client.ts'
 import type { RateStream, StreamResult } from '../load/plan.ts'
 import { askJson, type BenchServer, startHeddle } from '../server.ts'
@@ -32,7 +32,7 @@ export const reload: BenchCase = {
     try {
       const { result, reloads, faults } = await measure(context, server)
       const { streams } = result
-      const failed = streams.reduce((sum, stream) => sum + failedOf(stream), 0)
+      const failed = streams.reduce((sum, { offered, ok }) => sum + offered - ok, 0)
       context.say(`${reloads} reloads; ${streams.map(describe).join('; ')}`)
       const offered = streams.reduce((sum, stream) => sum + stream.offered, 0)
       return {
@@ -43,13 +43,11 @@ export const reload: BenchCase = {
             heddle: failed,
             target: figureTo('at most', 0, ''),
             faults,
-            note: [
+            ...noteOf(
               `${offered} requests, ${reloads} reloads`,
               ...streams.map(describe),
-              busyNote({ heddle: [result] }).note,
-            ]
-              .filter(Boolean)
-              .join('; '),
+              busyNote({ heddle: [result] }),
+            ),
           }),
         ],
         details: result,
@@ -63,13 +61,11 @@ export const reload: BenchCase = {
 async function measure(context: CaseContext, server: BenchServer) {
   await askJson(server, '/hello/ada')
   const loaded = context.load.offer({
-    host: server.host,
-    port: server.port,
+    ...server.target,
     streams: [...STREAMS],
     warmupMs: WARMUP_MS,
     measureMs: WINDOW_MS,
     drainMs: DRAIN_MS,
-    observedPid: server.pid,
   })
   await sleep(WARMUP_MS)
   const faults: string[] = []
@@ -100,11 +96,5 @@ interface Status {
   reload?: { at: string; ok: boolean; error: string | null }
 }
 
-function failedOf({ offered, ok }: StreamResult): number {
-  return offered - ok
-}
-
-function describe({ name, offered, ok, okMs, statuses, lost, unanswered, unsent }: StreamResult): string {
-  const bad = offered === ok ? '' : ` (${JSON.stringify(statuses)}, ${lost} lost, ${unanswered + unsent} unanswered)`
-  return `${name} ${ok}/${offered}${bad} p99 ${okMs.p99} max ${okMs.max} ms`
-}
+const describe = (stream: StreamResult): string =>
+  `${outcomesOf(stream)} p99 ${stream.okMs.p99} max ${stream.okMs.max} ms`

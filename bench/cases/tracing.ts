@@ -72,13 +72,11 @@ async function measureCalm(context: CaseContext, received: Received): Promise<{ 
   try {
     await verifyHello(server)
     result = await context.load.offer({
-      host: server.host,
-      port: server.port,
+      ...server.target,
       streams: [{ name: 'hello', perSec: CALM_PER_SEC, ...HELLO_LOAD }],
       warmupMs: 0,
       measureMs: CALM_MS,
       drainMs: 1000,
-      observedPid: server.pid,
     })
   } finally {
     // Stopping the server flushes the spans that were not exported yet.
@@ -129,20 +127,16 @@ async function startTraced(
 export function rowOf(side: string, sampling: Sampling, rounds: Rounds, received: readonly DiscardCounts[]): Row {
   const results = rounds[side] ?? []
   const spansPerRequest = median(received.map(({ spans }, round) => spans / results[round]!.okWithWarmup))
-  const { note, faults, ...row } = compared(rounds, perSec, side, OFF, 'tracing off')
+  const arrived = `${spansPerRequest?.toPrecision(3) ?? 'no'} spans per request arrived`
+  const row = compared(rounds, perSec, side, OFF, 'tracing off', cpuNote(rounds, side, OFF), arrived)
   return {
     label: `tracing: requests per second, ${sampling.label}`,
     unit: 'requests/s',
     ...row,
     target: ratioTo('at least', sampling.atLeast),
     faults: [
-      ...faults,
+      ...row.faults,
       ...(received.some(({ spans }) => spans === 0) ? [`${side}: a round of which no span arrived`] : []),
     ],
-    note: [
-      cpuNote(rounds, side, OFF),
-      `${spansPerRequest?.toPrecision(3) ?? 'no'} spans per request arrived`,
-      ...(note === undefined ? [] : [note]),
-    ].join('; '),
   }
 }

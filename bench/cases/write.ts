@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { type BenchCase, type CaseContext, type Row, ratioTo } from '../bench-case.ts'
 import { inChild } from '../child.ts'
-import { compare, compared, perSec } from '../comparison.ts'
+import { compare, compared, type Load, perSec } from '../comparison.ts'
 import { postRequest } from '../load/client.ts'
 import type { LoadResult } from '../load/plan.ts'
 import { askJson, type BenchServer, heddleSide, serverSide } from '../server.ts'
@@ -16,11 +16,8 @@ export const write: BenchCase = {
   name: 'write',
   title: 'POST with a validated JSON body, one SQLite insert, one event with one subscriber; both sides sync alike',
   async run(context) {
-    const requests = Array.from({ length: BODIES }, (_, index) =>
-      postRequest('/bench/items', { name: `item ${index}`, quantity: index + 1, note: 'a note of usual length' }),
-    )
     const runs = []
-    for (const synchronous of ['full', 'normal']) runs.push(await measured(context, requests, synchronous))
+    for (const synchronous of ['full', 'normal']) runs.push(await measured(context, synchronous))
     const transactions = context.baselinesOnly ? [] : await measuredTransactions(context)
     return {
       rows: [...runs.map(({ row }) => row), ...transactions.map(({ row }) => row)],
@@ -28,6 +25,14 @@ export const write: BenchCase = {
     }
   },
 }
+
+/** Items of usual length. */
+export const itemsTo = (path: string): Load => ({
+  requests: Array.from({ length: BODIES }, (_, index) =>
+    postRequest(path, { name: `item ${index}`, quantity: index + 1, note: 'a note of usual length' }),
+  ),
+  connections: CONNECTIONS,
+})
 
 /** Two inserts in a transaction, through the tool and with the driver alone, in one thread. */
 async function measuredTransactions(context: CaseContext) {
@@ -57,15 +62,15 @@ async function measuredTransactions(context: CaseContext) {
 }
 
 /** Both sides write with the same setting of SQLite. */
-async function measured(context: CaseContext, requests: string[], synchronous: string) {
+async function measured(context: CaseContext, synchronous: string) {
   // Neither side stores the event: `durable` compares those that do.
   const env = { SQLITE_SYNCHRONOUS: synchronous, EVENT_BUS_DRIVER: 'in_process' }
   const rounds = await compare(context, {
     sides: {
       ...heddleSide(context, 'heddle', 1, env),
-      ...serverSide(context, 'fastify', 'bench/baselines/write-fastify.ts', env),
+      ...serverSide(context, 'fastify', 'bench/baselines/shared-thread-fastify.ts', { env }),
     },
-    load: { requests, connections: CONNECTIONS },
+    load: itemsTo('/bench/items'),
     before: verifyAnswer,
     after: verifyEvents,
   })

@@ -5,7 +5,7 @@ import { loadSettings } from '../../src/core/config/load.ts'
 import PostgresDb from '../../src/extras/postgres/index.ts'
 import { planOf, sendFigures } from '../child.ts'
 import { proxied } from '../micro/proxied-tool.ts'
-import { callers, inWindows, ratioOf, type WindowSide } from '../windows.ts'
+import { callers, inWindows, ratioOf, type WindowPlan, type WindowSide } from '../windows.ts'
 
 /** A database in which the benchmark may create a table. */
 export interface DbAccess {
@@ -16,16 +16,12 @@ export interface DbAccess {
   database: string
 }
 
-export interface DbPlan {
+export interface DbPlan extends WindowPlan {
   access: DbAccess
   /** Connections of each side. */
   connections: number
   /** Callers that each wait for their row before they ask for the next. */
   callers: number
-  /** Length of one measured window; every side has one in each round. */
-  measureMs: number
-  /** How often the sides are measured, in turn. */
-  rounds: number
 }
 
 export interface DbFigures {

@@ -1,29 +1,17 @@
-import { type ChildProcess, fork } from 'node:child_process'
+import type { ChildProcess } from 'node:child_process'
 import { once } from 'node:events'
-import { setTimeout as sleep } from 'node:timers/promises'
-import { fileURLToPath } from 'node:url'
 import { Redis } from 'ioredis'
+import type { CaseContext } from '../bench-case.ts'
+import { forkModule, nextMessage } from '../child.ts'
 import { processCpuUs } from '../cpu.ts'
-import type { TickCount } from '../domains/bench/tick-count.ts'
 import { median } from '../report.ts'
 import { askJson, type BenchServer, startHeddle } from '../server.ts'
+import { BATCH, untilHandled } from '../ticks.ts'
 import type { BareOrder, BareResult } from './bare-stream.ts'
 
-const BARE_FILE = fileURLToPath(new URL('./bare-stream.ts', import.meta.url))
 const WARMUP_EVENTS = 100_000
-const BATCH = 1000
-const DEADLINE_MS = 60_000
-
-export interface EventsPlan {
-  /** `KV_*` of an empty database. */
-  env: Record<string, string>
-  /** Events of one round of one side. */
-  events: number
-  rounds: number
-  /** Where the servers leave their CPU profiles; undefined when none are wanted. */
-  profileDir: (server: string) => string | undefined
-  say: (text: string) => void
-}
+/** Of one round of one side. */
+const EVENTS = 100_000
 
 export interface EventsFigures {
   /** Events per second, from the first publish to the last one handled: medians of the rounds. */
@@ -49,14 +37,13 @@ interface Round {
 }
 
 /** Measures events that are published on one replica and handled on another, compared with XADD, XREADGROUP and XACK between two processes. */
-export async function measureEvents(plan: EventsPlan): Promise<EventsFigures> {
-  const { env, events, say } = plan
+export async function measureEvents(context: CaseContext, env: Record<string, string>): Promise<EventsFigures> {
   const replica = (name: string): Promise<BenchServer> =>
     startHeddle({
       name,
       lanes: 1,
       env: { ...env, EVENT_BUS_DRIVER: 'keyvalue_streams', REPLICA_ID: name },
-      profileDir: plan.profileDir(name),
+      profileDir: context.profileDir(name),
     })
   const ends: (() => Promise<void>)[] = []
   try {
@@ -76,15 +63,16 @@ export async function measureEvents(plan: EventsPlan): Promise<EventsFigures> {
     const barePids = [bare.publish.pid!, bare.consume.pid!]
     const rounds: Round[] = []
     const faults: string[] = []
-    for (let round = 1; round <= plan.rounds; round++) {
+    for (let round = 1; round <= context.rounds; round++) {
+      const run = `round-${round}`
       const before = cpuOf(heddlePids, server)
-      const heddle = await heddleRound(publisher, consumer, `round-${round}`, events)
-      const heddleCpu = costOf(before, cpuOf(heddlePids, server), events)
+      const heddle = await heddleRound(publisher, consumer, run, EVENTS)
+      const heddleCpu = costSince(before, heddlePids, server)
       const beforeBare = cpuOf(barePids, server)
-      const rate = await bareRound(bare, `round-${round}`, events)
-      const bareCpu = costOf(beforeBare, cpuOf(barePids, server), events)
-      if (heddle.handled !== events) faults.push(`round ${round}: ${heddle.handled} handled of ${events}`)
-      say(
+      const rate = await bareRound(bare, run, EVENTS)
+      const bareCpu = costSince(beforeBare, barePids, server)
+      if (heddle.handled !== EVENTS) faults.push(`round ${round}: ${heddle.handled} handled of ${EVENTS}`)
+      context.say(
         `events round ${round}: ${Math.round(heddle.perSec)}/s (${heddleCpu.all.toFixed(1)} µs, server ${heddleCpu.server.toFixed(1)}), ` +
           `bare ${Math.round(rate)}/s (${bareCpu.all.toFixed(1)} µs, server ${bareCpu.server.toFixed(1)})`,
       )
@@ -109,8 +97,10 @@ function cpuOf(pids: readonly number[], server: number): Cost {
   return { all: pids.reduce((sum, pid) => sum + processCpuUs(pid), used), server: used }
 }
 
-function costOf(before: Cost, after: Cost, events: number): Cost {
-  return { all: (after.all - before.all) / events, server: (after.server - before.server) / events }
+/** Of each event of a round. */
+function costSince(before: Cost, pids: readonly number[], server: number): Cost {
+  const after = cpuOf(pids, server)
+  return { all: (after.all - before.all) / EVENTS, server: (after.server - before.server) / EVENTS }
 }
 
 async function serverPid(env: Record<string, string>): Promise<number> {
@@ -125,32 +115,14 @@ async function order(server: BenchServer, body: object): Promise<{ startedAtMs: 
   return (await askJson<{ data: { startedAtMs: number } }>(server, '/bench/publish', { post: body })).data
 }
 
-async function heddleRound(
-  publisher: BenchServer,
-  consumer: BenchServer,
-  run: string,
-  count: number,
-): Promise<{ handled: number; perSec: number }> {
+async function heddleRound(publisher: BenchServer, consumer: BenchServer, run: string, count: number) {
   const { startedAtMs } = await order(publisher, { run, count, batch: BATCH })
-  const deadlineMs = performance.now() + DEADLINE_MS
-  for (;;) {
-    const reply = await askJson<{ data: { lanes: Record<string, TickCount> } }>(consumer, '/bench/count')
-    const lanes = Object.values(reply.data.lanes).filter((lane) => lane.run === run)
-    const handled = lanes.reduce((sum, lane) => sum + lane.handled, 0)
-    if (handled >= count || performance.now() > deadlineMs) {
-      const elapsedMs = Math.max(...lanes.map((lane) => lane.lastAtMs)) - startedAtMs
-      return { handled, perSec: (handled / elapsedMs) * 1000 }
-    }
-    await sleep(10)
-  }
+  return untilHandled(consumer, { run, count }, startedAtMs)
 }
 
 async function startBare(role: 'publish' | 'consume', env: Record<string, string>): Promise<ChildProcess> {
-  const child = fork(BARE_FILE, [role], {
-    env: { ...process.env, ...env },
-    execArgv: ['--import', import.meta.resolve('tsx')],
-  })
-  await once(child, 'message')
+  const child = forkModule('elastic/bare-stream.ts', [role], { env })
+  await nextMessage(child, `ioredis, which is to ${role},`)
   return child
 }
 

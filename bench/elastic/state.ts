@@ -4,18 +4,15 @@ import type { ToolRuntime } from '../../src/contracts/tool.ts'
 import { loadSettings } from '../../src/core/config/load.ts'
 import RedisStateTool from '../../src/extras/redis-state/index.ts'
 import { proxied } from '../micro/proxied-tool.ts'
-import { callers, inWindows, type Loop, type WindowSide } from '../windows.ts'
+import { callers, inWindows, type Loop, type WindowPlan, type WindowSide } from '../windows.ts'
 
 /** Calls in flight at any time, on both sides. */
 const IN_FLIGHT = 256
 const KEYS = 16
 
-export interface StatePlan {
+export interface StatePlan extends WindowPlan {
   /** `KV_*` of an empty database. */
   env: Record<string, string>
-  /** Length of one round of one side. */
-  measureMs: number
-  rounds: number
 }
 
 export interface StateFigures {

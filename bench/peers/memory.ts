@@ -37,8 +37,7 @@ export async function watchMemory(context: CaseContext, load: Load): Promise<Mem
           seen.idleBytes[lanes] = [...(seen.idleBytes[lanes] ?? []), idleBytes]
           context.say(`${lanes} lanes idle: ${Math.round(idleBytes / MIB)} MB`)
           if (lanes !== LOADED_LANES || round < ROUNDS) continue
-          const { host, port, pid } = server
-          const target = { host, port, observedPid: pid }
+          const { target, pid } = server
           await context.load.run({ ...load, ...target, warmupMs: WARMUP_MS, measureMs: FULL_LOAD_MS })
           seen.loadedBytes.push(treeMemoryBytes(pid))
           context.say(`${lanes} lanes after a minute at full load: ${Math.round(seen.loadedBytes[0]! / MIB)} MB`)

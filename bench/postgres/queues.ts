@@ -3,10 +3,11 @@ import { Logger, run as startWorker } from 'graphile-worker'
 import pg from 'pg'
 import PgBoss from 'pg-boss'
 import { planOf, sendFigures } from '../child.ts'
-import { STORED_NOTE } from '../domains/bench/tick-count.ts'
+import { STORED_ENVELOPE, STORED_PAYLOAD } from '../domains/bench/tick-count.ts'
+import type { DbAccess } from '../elastic/db.ts'
 
 export interface QueuePlan {
-  access: { host: string; port: number; user: string; password: string; database: string }
+  access: DbAccess
   /** Length of the bare loop. */
   measureMs: number
   /** Jobs of each queue. */
@@ -27,15 +28,6 @@ const RUN = 100
 const CALLERS = 64
 const WORKERS = 10
 const QUEUE = 'bench-tick'
-const ENVELOPE = JSON.stringify([
-  null,
-  'req_0197f7b0c0ffee',
-  '',
-  'bench.DriveTicks',
-  1_700_000_000_000,
-  'run\0thread\0note',
-])
-const PAYLOAD = { run: 'round-1', thread: 12, note: STORED_NOTE }
 
 const plan = planOf<QueuePlan>()
 const pool = new pg.Pool({ ...plan.access, max: CALLERS })
@@ -53,13 +45,13 @@ async function bare(): Promise<number> {
   const insert = { name: 'insert', text: `INSERT INTO bare_event VALUES ${values.join(', ')}` }
   const remove = { name: 'remove', text: 'DELETE FROM bare_event WHERE seq BETWEEN $1 AND $2' }
   const client = await pool.connect()
-  const payload = JSON.stringify(PAYLOAD)
+  const payload = JSON.stringify(STORED_PAYLOAD)
   const startMs = performance.now()
   let seq = 0
   while (performance.now() - startMs < plan.measureMs) {
     const first = seq + 1
     const params: unknown[] = []
-    for (let n = 0; n < RUN; n++) params.push(++seq, 'evt_0197f7b0c0ffee0197f7b0c0ffee', ENVELOPE, payload)
+    for (let n = 0; n < RUN; n++) params.push(++seq, 'evt_0197f7b0c0ffee0197f7b0c0ffee', STORED_ENVELOPE, payload)
     await client.query({ ...insert, values: params })
     await client.query({ ...remove, values: [first, seq] })
   }
@@ -96,7 +88,7 @@ async function graphileWorker(): Promise<number> {
   try {
     return await throughput(
       plan.jobs,
-      () => runner.addJob(QUEUE, PAYLOAD),
+      () => runner.addJob(QUEUE, STORED_PAYLOAD),
       () => handled,
     )
   } finally {
@@ -117,7 +109,7 @@ async function pgBoss(): Promise<number> {
     return await throughput(
       // Its workers look for a job every half second: more jobs only take longer.
       WORKERS * 10,
-      () => boss.send(QUEUE, PAYLOAD),
+      () => boss.send(QUEUE, STORED_PAYLOAD),
       () => handled,
     )
   } finally {

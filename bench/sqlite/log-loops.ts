@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { Database } from '../../src/stores/sqlite/driver.ts'
 import { planOf, sendFigures } from '../child.ts'
-import { STORED_NOTE } from '../domains/bench/tick-count.ts'
+import { STORED_ENVELOPE, STORED_PAYLOAD } from '../domains/bench/tick-count.ts'
 
 export interface LoopPlan {
   synchronous: 'full' | 'normal'
@@ -22,15 +22,7 @@ export interface LoopFigures {
 
 /** Events of one commit in the bare loop. */
 const RUN = 20
-const ENVELOPE = JSON.stringify([
-  null,
-  'req_0197f7b0c0ffee',
-  '',
-  'bench.DriveTicks',
-  1_700_000_000_000,
-  'run\0thread\0note',
-])
-const PAYLOAD = JSON.stringify({ run: 'round-1', thread: 12, note: STORED_NOTE })
+const PAYLOAD = JSON.stringify(STORED_PAYLOAD)
 
 const plan = planOf<LoopPlan>()
 const folder = mkdtempSync(join(tmpdir(), 'heddle-bench-'))
@@ -54,7 +46,8 @@ function bare(endMs: number): number {
   while (performance.now() < endMs) {
     const first = seq + 1
     begin!.run()
-    for (let n = 0; n < RUN; n++) insert.run(++seq, 'evt_0197f7b0c0ffee0197f7b0c0ffee', 'bench.tick', ENVELOPE, PAYLOAD)
+    for (let n = 0; n < RUN; n++)
+      insert.run(++seq, 'evt_0197f7b0c0ffee0197f7b0c0ffee', 'bench.tick', STORED_ENVELOPE, PAYLOAD)
     commit!.run()
     remove.run(first, seq)
   }
@@ -71,7 +64,7 @@ function poll(endMs: number): number {
   const remove = db.prepare('DELETE FROM task WHERE id = ?')
   let count = 0
   for (; performance.now() < endMs; count++) {
-    insert.run('bench.tick', ENVELOPE, PAYLOAD)
+    insert.run('bench.tick', STORED_ENVELOPE, PAYLOAD)
     const { id } = claim.get(Date.now()) as { id: number }
     remove.run(id)
   }

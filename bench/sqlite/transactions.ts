@@ -8,15 +8,12 @@ import { Database } from '../../src/stores/sqlite/driver.ts'
 import SqliteDb from '../../src/tools/sqlite/index.ts'
 import { planOf, sendFigures } from '../child.ts'
 import { proxy } from '../micro/proxied-tool.ts'
-import { callers, inWindows, ratioOf, type WindowSide } from '../windows.ts'
+import { callers, inWindows, ratioOf, type WindowPlan, type WindowSide } from '../windows.ts'
 
-export interface TransactionPlan {
+export interface TransactionPlan extends WindowPlan {
   synchronous: 'full' | 'normal'
   /** Callers of the tool that each wait for their transaction before they begin the next. */
   callers: number
-  /** Length of one measured window; both sides have one in each round. */
-  measureMs: number
-  rounds: number
 }
 
 export interface TransactionFigures {

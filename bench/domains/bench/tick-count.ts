@@ -17,3 +17,14 @@ export function epochMs(): number {
 }
 /** With this in its payload, the texts of a stored event take 490 bytes: what an order with some fields takes. */
 export const STORED_NOTE = 'x'.repeat(321)
+
+/** What loops of a driver store of an event, as long as the runtime's own. */
+export const STORED_PAYLOAD = { run: 'round-1', thread: 12, note: STORED_NOTE }
+export const STORED_ENVELOPE = JSON.stringify([
+  null,
+  'req_0197f7b0c0ffee',
+  '',
+  'bench.DriveTicks',
+  1_700_000_000_000,
+  'run\0thread\0note',
+])
