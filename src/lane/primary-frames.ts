@@ -72,12 +72,12 @@ export class PrimaryFrames {
         return this.#publisher.refused(id, parseJson(readText(this.#inbox, at, length)) as WireError)
       case KIND.CANCEL:
         return this.#requests.cancel(id)
-      case KIND.FILE_FLUSHED:
+      case KIND.BODY_FLUSHED:
         return this.#requests.fileFlushed(id, readNumber(this.#inbox, at, length))
-      case KIND.BODY_PIECE:
+      case KIND.DATA:
         // A copy: the frame's memory is reused.
         return this.#requests.bodyPiece(id, Buffer.from(this.#inbox.bytes.subarray(at, at + length)))
-      case KIND.BODY_END:
+      case KIND.END:
         return this.#requests.bodyEnded(id, readText(this.#inbox, at, length) as ErrorCode | '')
       case KIND.CALL_RESULT:
         return this.#calls.resolve(id, readText(this.#inbox, at, length))
@@ -115,7 +115,7 @@ export class PrimaryFrames {
         return sockets.received(number, Buffer.from(inbox.bytes.subarray(at, at + length)), length)
       case KIND.SOCKET_FLUSHED:
         return sockets.flushed(number, readNumber(inbox, at, length))
-      case KIND.SOCKET_CLOSED:
+      case KIND.SOCKET_CLOSE:
         return sockets.closed(number, ...parseNumbered(readText(inbox, at, length)))
     }
   }

@@ -11,7 +11,6 @@ import type { Publisher } from '../runtime/events/publication.ts'
 import { type EventFrame, eventMaxBytes, writeEvent } from '../transport/frames/event-frame.ts'
 import {
   acknowledgementBytes,
-  fileHeadText,
   INLINE_MAX_BYTES,
   KIND,
   numberedText,
@@ -228,25 +227,30 @@ export class RingReplies implements ReplySink, SocketSink {
   }
 
   openStream(id: number, head: string): void {
-    const at = this.#outbox.begin(RESPONSE_FIXED_BYTES + utf8MaxBytes(head), true)
-    if (at >= 0) this.#outbox.end(writeResponse(this.#outbox, at, 200, head, null), KIND.STREAM_OPEN, id)
+    this.#openBody(id, 200, head, null)
   }
 
   streamData(id: number, chunk: string): boolean {
-    return this.#hasRoom && this.#outbox.sendText(KIND.STREAM_DATA, id, chunk)
+    return this.#hasRoom && this.#outbox.sendText(KIND.DATA, id, chunk)
   }
 
   endStream(id: number, isBroken = false): void {
-    this.#outbox.answerText(KIND.STREAM_END, id, isBroken ? 'broken' : '')
+    this.#outbox.answerText(KIND.END, id, isBroken ? 'broken' : '')
   }
 
   openFile(id: number, status: number, head: string, lengthBytes: number): void {
     this.#flight.endRequest(id, false)
-    this.#outbox.answerText(KIND.FILE_OPEN, id, fileHeadText({ status, head, lengthBytes }))
+    this.#openBody(id, status, head, String(lengthBytes))
+  }
+
+  /** @param length of the body that follows; null before events */
+  #openBody(id: number, status: number, head: string, length: string | null): void {
+    const at = this.#outbox.begin(RESPONSE_FIXED_BYTES + utf8MaxBytes(head) + (length?.length ?? 0), true, true)
+    if (at >= 0) this.#outbox.end(writeResponse(this.#outbox, at, status, head, length), KIND.RESPONSE_HEAD, id)
   }
 
   filePiece(id: number, piece: Uint8Array): boolean {
-    return this.#sendBytes(KIND.STREAM_DATA, id, piece)
+    return this.#sendBytes(KIND.DATA, id, piece)
   }
 
   wantBody(id: number, bytes: number): void {
@@ -269,8 +273,8 @@ export class RingReplies implements ReplySink, SocketSink {
 
   sendMessage(number: number, message: string | Uint8Array): boolean {
     if (!this.#hasRoom) return false
-    if (typeof message === 'string') return this.#outbox.sendText(KIND.SOCKET_SEND_TEXT, number, message)
-    return this.#sendBytes(KIND.SOCKET_SEND_BYTES, number, message)
+    if (typeof message === 'string') return this.#outbox.sendText(KIND.SOCKET_TEXT, number, message)
+    return this.#sendBytes(KIND.SOCKET_BYTES, number, message)
   }
 
   /** The primary needs this only for its budget of unhandled messages: it need not be woken for it. */

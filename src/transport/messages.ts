@@ -18,7 +18,7 @@ import type { LogChanges } from './log-changes.ts'
  * Version of what the two ends of a lane exchange: these messages, the frames, the layouts in shared memory. Raised with each change:
  * a lane loads the runtime's code from disk, and the primary may be older than that code.
  */
-export const LANE_PROTOCOL = 22
+export const LANE_PROTOCOL = 23
 
 /** What a lane is started with: the task of its thread in the pool. */
 export interface LaneInit {

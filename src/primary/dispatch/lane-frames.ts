@@ -5,14 +5,7 @@ import type { ErrorCode } from '../../core/errors/catalogue.ts'
 import { toWire, type WireError } from '../../core/errors/wire.ts'
 import { exactMs } from '../../core/schedule/steady-time.ts'
 import { type EventFrame, readEvent } from '../../transport/frames/event-frame.ts'
-import {
-  KIND,
-  parseFileHead,
-  parseNumbered,
-  readAcknowledgements,
-  readNumber,
-  readText,
-} from '../../transport/frames/frames.ts'
+import { KIND, parseNumbered, readAcknowledgements, readNumber, readText } from '../../transport/frames/frames.ts'
 import { readResponseBody, readResponseHead, readResponseStatus } from '../../transport/frames/response-frame.ts'
 import type { AnswerCell } from '../../transport/memory/words.ts'
 import type { LogRecord } from '../../transport/messages.ts'
@@ -237,21 +230,19 @@ export class LaneFrames<Sender extends FrameSender> implements BodySink, BatchLi
         return this.#calls.call(id, readText(this.#inbox, at, length))
       case KIND.ADDRESS_WANTED:
         return this.#addressCell.answer(id, this.#requests.get(id)?.clientAddress() ?? '')
-      case KIND.STREAM_OPEN:
-        return this.#onStreamOpen(id, at)
-      case KIND.STREAM_DATA:
+      case KIND.RESPONSE_HEAD:
+        return this.#onResponseHead(id, at, length)
+      case KIND.DATA:
         return this.#requests.get(id)?.streamData(Buffer.from(this.#inbox.bytes.subarray(at, at + length)))
-      case KIND.STREAM_END:
+      case KIND.END:
         return this.#requests.remove(id)?.endStream(length > 0)
-      case KIND.FILE_OPEN:
-        return this.#onFileOpen(id, readText(this.#inbox, at, length))
       case KIND.BODY_WANTED:
         return this.#requests.get(id)?.wantBody(readNumber(this.#inbox, at, length), id, this)
       case KIND.SOCKET_ACCEPT:
         return this.#lane.sockets.accept(this.#requests.remove(id), ...parseNumbered(readText(this.#inbox, at, length)))
-      case KIND.SOCKET_SEND_TEXT:
-      case KIND.SOCKET_SEND_BYTES:
-        return this.#lane.sockets.send(id, this.#bytes(at, length), kind === KIND.SOCKET_SEND_BYTES)
+      case KIND.SOCKET_TEXT:
+      case KIND.SOCKET_BYTES:
+        return this.#lane.sockets.send(id, this.#bytes(at, length), kind === KIND.SOCKET_BYTES)
       case KIND.SOCKET_HANDLED:
         return this.#lane.sockets.handled(id, readNumber(this.#inbox, at, length))
       case KIND.SOCKET_CLOSE:
@@ -270,11 +261,11 @@ export class LaneFrames<Sender extends FrameSender> implements BodySink, BatchLi
     const at = outbox.begin(piece.byteLength, true, true)
     if (at < 0) return
     outbox.bytes.set(piece, at)
-    outbox.end(piece.byteLength, KIND.BODY_PIECE, id)
+    outbox.end(piece.byteLength, KIND.DATA, id)
   }
 
   bodyEnded(id: number, fault: ErrorCode | ''): void {
-    this.#outbox.answerText(KIND.BODY_END, id, fault)
+    this.#outbox.answerText(KIND.END, id, fault)
   }
 
   #onResponse(id: number, at: number, length: number): void {
@@ -311,20 +302,19 @@ export class LaneFrames<Sender extends FrameSender> implements BodySink, BatchLi
     }
   }
 
-  #onStreamOpen(id: number, at: number): void {
+  #onResponseHead(id: number, at: number, length: number): void {
     const exchange = this.#requests.get(id)
     if (exchange === null) return
-    this.#requests.markStream(id)
-    exchange.openStream(readResponseStatus(this.#inbox, at), readResponseHead(this.#inbox, at))
-  }
-
-  #onFileOpen(id: number, text: string): void {
-    const exchange = this.#requests.get(id)
-    if (exchange === null) return
-    const { status, head, lengthBytes } = parseFileHead(text)
+    const status = readResponseStatus(this.#inbox, at)
+    const head = readResponseHead(this.#inbox, at)
+    const lengthText = readResponseBody(this.#inbox, at, length)
+    if (lengthText === null) {
+      this.#requests.markStream(id)
+      return exchange.openStream(status, head)
+    }
     this.#requests.markFile(id)
-    exchange.openFile(status, head, lengthBytes, (bytes) =>
-      this.#outbox.answerText(KIND.FILE_FLUSHED, id, String(bytes)),
+    exchange.openFile(status, head, Number(Buffer.from(lengthText).toString()), (bytes) =>
+      this.#outbox.answerText(KIND.BODY_FLUSHED, id, String(bytes)),
     )
   }
 }

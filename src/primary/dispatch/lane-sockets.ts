@@ -43,7 +43,7 @@ export class LaneSocketPort implements SocketPort {
   }
 
   closed(number: number, code: number, reason: string): void {
-    this.#send(KIND.SOCKET_CLOSED, number, numberedText(code, reason))
+    this.#send(KIND.SOCKET_CLOSE, number, numberedText(code, reason))
   }
 
   refused(number: number): void {

@@ -3,9 +3,19 @@ import type { RawBuffer } from '../memory/spsc-ring.ts'
 
 /**
  * The kinds of frames in the two rings of a lane. Everything that is rare goes through the port as a structured message (messages.ts).
+ * Both rings use one set: the ring says which way a frame goes, and the kind what it is.
  * One object instead of twenty constants: a lane that tsx loads reads imports through getters, which are slow in a module with many exports.
  */
 export const KIND = {
+  // both ways
+  /** Bytes of a body: of a request, as many as BODY_WANTED has asked for, or of an answer, as fast as BODY_FLUSHED allows. */
+  DATA: 8,
+  /** The body ends. Empty when it is complete; else any text: for a request's body the code of the error that has ended it. */
+  END: 9,
+  // The id of a socket's frame is the socket's number in the lane.
+  SOCKET_TEXT: 10,
+  SOCKET_BYTES: 11,
+  SOCKET_CLOSE: 12,
   // primary → lane
   REQUEST: 1,
   CANCEL: 2,
@@ -14,24 +24,14 @@ export const KIND = {
   CALL_ERROR: 5,
   PUBLISH_ACCEPTED: 6,
   PUBLISH_REFUSED: 7,
-  // The id of a socket's frame is the socket's number in the lane.
-  SOCKET_TEXT: 8,
-  SOCKET_BYTES: 9,
-  SOCKET_CLOSED: 10,
   /** Bytes of a socket have left for the client. */
-  SOCKET_FLUSHED: 11,
-  /** Bytes of a request's file have left for the client. */
-  FILE_FLUSHED: 12,
-  /** Bytes of the body of a request, as many as BODY_WANTED has asked for. */
-  BODY_PIECE: 13,
-  /** The body is complete. Else the text is the code of the error that has ended it. */
-  BODY_END: 14,
+  SOCKET_FLUSHED: 13,
+  /** Bytes of the body of an answer have left for the client. */
+  BODY_FLUSHED: 14,
   // lane → primary
   RESPONSE: 16,
-  STREAM_OPEN: 17,
-  STREAM_DATA: 18,
-  /** Empty, or any text for a body that is not complete. */
-  STREAM_END: 19,
+  /** The head of an answer whose body follows. */
+  RESPONSE_HEAD: 17,
   CALL: 20,
   PUBLISH: 21,
   DELIVERED: 22,
@@ -43,13 +43,8 @@ export const KIND = {
   RECORD: 27,
   /** The handshake of a request is accepted: it becomes a socket. */
   SOCKET_ACCEPT: 28,
-  SOCKET_SEND_TEXT: 29,
-  SOCKET_SEND_BYTES: 30,
-  SOCKET_CLOSE: 31,
   /** Messages of a socket are handled, by weight. */
   SOCKET_HANDLED: 32,
-  /** The head of an answer whose body follows as STREAM_DATA, as fast as FILE_FLUSHED allows. */
-  FILE_OPEN: 33,
   /** An event that is in the durable log. It is not answered. */
   STORED: 34,
   /** A handler can take this many further bytes of the body of its request. */
@@ -81,35 +76,17 @@ export const utf8MaxBytes = (text: string): number => text.length * 3
 
 export const readText = ({ bytes }: FrameBuffer, at: number, length: number): string => bytes.utf8Slice(at, at + length)
 
-/** A body that is one number: FILE_FLUSHED, SOCKET_FLUSHED, SOCKET_HANDLED, BODY_WANTED. */
+/** A body that is one number: BODY_FLUSHED, SOCKET_FLUSHED, SOCKET_HANDLED, BODY_WANTED. */
 export const readNumber = ({ bytes }: FrameBuffer, at: number, length: number): number =>
   Number(bytes.latin1Slice(at, at + length))
 
-/** A number, and text behind it: SOCKET_ACCEPT (the socket, its subprotocol), SOCKET_CLOSE and SOCKET_CLOSED (code, reason). */
+/** A number, and text behind it: SOCKET_ACCEPT (the socket, its subprotocol), SOCKET_CLOSE (code, reason). */
 export const numberedText = (number: number, text: string): string => `${number} ${text}`
 
 /** The reading side of `numberedText`. */
 export function parseNumbered(text: string): [number: number, text: string] {
   const blank = text.indexOf(' ')
   return [Number(text.slice(0, blank)), text.slice(blank + 1)]
-}
-
-/** FILE_OPEN: what stands before the body of a file. */
-export interface FileHead {
-  status: number
-  /** `name: value` lines, each ended by CR LF. */
-  head: string
-  lengthBytes: number
-}
-
-export const fileHeadText = ({ status, head, lengthBytes }: FileHead): string =>
-  numberedText(lengthBytes, numberedText(status, head))
-
-/** The reading side of `fileHeadText`. */
-export function parseFileHead(text: string): FileHead {
-  const [lengthBytes, rest] = parseNumbered(text)
-  const [status, head] = parseNumbered(rest)
-  return { status, head, lengthBytes }
 }
 
 // DELIVERED: the ids of deliveries that were handled, one word each.

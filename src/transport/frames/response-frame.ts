@@ -1,6 +1,7 @@
 import type { FrameBuffer } from './frames.ts'
 
-// RESPONSE and STREAM_OPEN: the status, the length of the head in bytes, then the head (`name: value` lines) and the body.
+// RESPONSE: the status, the length of the head in bytes, then the head (`name: value` lines) and the body.
+// RESPONSE_HEAD: the same, with the length of the body that follows in place of a body (-1 where nobody knows it); none before events.
 
 export const RESPONSE_FIXED_BYTES = 8
 const NO_BODY_FLAG = 1 << 16
