@@ -127,11 +127,7 @@ export class LaneServer {
       beginStep: (routeNumber, requestId) => this.#flight.beginMessage(routeNumber, requestId),
       endStep: (step, failed) => this.#flight.endStep(step, failed),
     })
-    this.#requests = new RequestServer(
-      replies,
-      ({ template, owner }, requestId, thrown, where) => logFault(template.text + where, owner.name, requestId, thrown),
-      sockets,
-    )
+    this.#requests = new RequestServer(replies, logFault, sockets)
     const publisher = new RingPublisher(this.#outbox)
     this.#publisher = publisher
     this.#log = new EventLog(

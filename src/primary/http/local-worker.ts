@@ -1,9 +1,9 @@
 import type { WorkInFlight } from '../../contracts/registry.ts'
 import type { ErrorCode } from '../../core/errors/catalogue.ts'
 import { exactMs } from '../../core/schedule/steady-time.ts'
+import type { FaultLog } from '../../runtime/endpoint/answering.ts'
 import type { Reply } from '../../runtime/endpoint/reply.ts'
 import { type ReplySink, RequestServer } from '../../runtime/endpoint/request-server.ts'
-import type { FaultLog } from '../../runtime/endpoint/run.ts'
 import { type SocketSink, WebSocketServer } from '../../runtime/endpoint/sockets/server.ts'
 import { type RequestFrame, requestIdOf } from '../../transport/frames/request-frame.ts'
 import { type FlightRecorder, STEP_REQUEST } from '../../transport/memory/flight-recorder.ts'
@@ -61,16 +61,11 @@ export class LocalWorker implements ReplySink, SocketSink, RequestHolder, BodySi
    * @param onFault told of what a handler threw
    * @param flight null when nobody would read it
    */
-  constructor(
-    onFault: (path: string, plugin: string, requestId: string, thrown: unknown) => void,
-    flight: FlightRecorder | null = null,
-  ) {
+  constructor(onFault: FaultLog, flight: FlightRecorder | null = null) {
     this.#flight = flight
     const sockets = new WebSocketServer({ sink: this, onFault })
     this.sockets = new WorkerSockets(new LocalSocketPort(sockets))
-    const log: FaultLog = ({ template, owner }, requestId, thrown, where) =>
-      onFault(template.text + where, owner.name, requestId, thrown)
-    this.server = new RequestServer(this, log, sockets)
+    this.server = new RequestServer(this, onFault, sockets)
   }
 
   /** Requests without an answer, and streams. */

@@ -36,26 +36,6 @@ export interface BodySink {
   bodyEnded(requestId: number, fault: ErrorCode | ''): void
 }
 
-/** What all streamed bodies of a listener share. */
-interface HeldBytes {
-  /** Bytes that have come and that no handler has asked for yet. */
-  bytes: number
-  readonly maxBytes: number
-}
-
-interface StreamedBodyOptions {
-  res: ClientResponse
-  exchange: BodyRequest
-  /** The content length, or null for a chunked body. */
-  expectedBytes: number | null
-  limitBytes: number
-  held: HeldBytes
-  /** The end of a chunked body is certain. */
-  isStrict: boolean
-  /** Runs once: it is complete, or nobody wants the rest. */
-  onOver: (body: StreamedBody) => void
-}
-
 /**
  * The body of one request, handed over while it comes. The handler says how much it can take; the client is read as far as that, and what one
  * read of its socket has brought beyond it is held here.
@@ -66,9 +46,8 @@ export class StreamedBody {
   readonly #expectedBytes: number | null
   readonly #limitBytes: number
   readonly #timeoutMs: number
-  readonly #total: HeldBytes
   readonly #isStrict: boolean
-  readonly #onOver: (body: StreamedBody) => void
+  readonly #bodies: StreamedBodies
   #pieces: Buffer[] = []
   #heldBytes = 0
   #receivedBytes = 0
@@ -86,15 +65,26 @@ export class StreamedBody {
   #countedMs = steadyMs()
   #touchedMs = this.#countedMs
 
-  constructor({ res, exchange, expectedBytes, limitBytes, held, isStrict, onOver }: StreamedBodyOptions) {
+  /**
+   * @param expectedBytes the content length, or null for a chunked body
+   * @param isStrict the end of a chunked body is certain
+   * @param bodies of which it is one
+   */
+  constructor(
+    res: ClientResponse,
+    exchange: BodyRequest,
+    expectedBytes: number | null,
+    limitBytes: number,
+    isStrict: boolean,
+    bodies: StreamedBodies,
+  ) {
     this.#res = res
     this.#exchange = exchange
     this.#expectedBytes = expectedBytes
     this.#limitBytes = limitBytes
     this.#timeoutMs = exchange.route!.timeoutMs
-    this.#total = held
     this.#isStrict = isStrict
-    this.#onOver = onOver
+    this.#bodies = bodies
     exchange.onAbort(() => {
       this.#isGone = true
       this.#giveUp()
@@ -166,7 +156,7 @@ export class StreamedBody {
   #complete(): void {
     this.#state = 'complete'
     if (this.isEndUncertain) this.#exchange.isLast = true
-    this.#onOver(this)
+    this.#bodies.forget(this)
     // For the next request of the connection.
     this.#resume()
     this.#handOver()
@@ -183,7 +173,7 @@ export class StreamedBody {
   }
 
   #giveUp(): void {
-    if (this.#state !== 'complete') this.#onOver(this)
+    if (this.#state !== 'complete') this.#bodies.forget(this)
     this.#state = 'unwanted'
     this.#drop()
   }
@@ -196,7 +186,7 @@ export class StreamedBody {
       if (part.byteLength === piece.byteLength) this.#pieces.shift()
       else this.#pieces[0] = piece.subarray(part.byteLength)
       this.#heldBytes -= part.byteLength
-      this.#total.bytes -= part.byteLength
+      this.#bodies.heldBytes -= part.byteLength
       this.#send(part)
     }
     if (this.#state === 'coming') {
@@ -215,15 +205,15 @@ export class StreamedBody {
   /** A copy: the library reuses the memory. False when there is no room for it. */
   #hold(bytes: Uint8Array): boolean {
     if (this.#heldBytes + bytes.byteLength > STREAMED_BODY_MAX_HELD_BYTES) return false
-    if (this.#total.bytes + bytes.byteLength > this.#total.maxBytes) return false
-    this.#total.bytes += bytes.byteLength
+    if (this.#bodies.heldBytes + bytes.byteLength > this.#bodies.maxBytes) return false
+    this.#bodies.heldBytes += bytes.byteLength
     this.#heldBytes += bytes.byteLength
     this.#pieces.push(Buffer.from(bytes))
     return true
   }
 
   #drop(): void {
-    this.#total.bytes -= this.#heldBytes
+    this.#bodies.heldBytes -= this.#heldBytes
     this.#heldBytes = 0
     this.#pieces = []
   }
@@ -267,23 +257,20 @@ const STREAMED_BODIES_MAX_BYTES = 256 << 20
 
 /** The bodies that are handed over while they come. The listener's sweep ends those that are too slow. */
 export class StreamedBodies {
+  /** Memory of those bytes now. */
+  heldBytes = 0
+  readonly maxBytes: number
   readonly #open = new Set<StreamedBody>()
-  readonly #held: HeldBytes
 
   constructor(maxBytes = STREAMED_BODIES_MAX_BYTES) {
-    this.#held = { bytes: 0, maxBytes }
+    this.maxBytes = maxBytes
   }
 
   get size(): number {
     return this.#open.size
   }
 
-  /** Memory that the bodies have now. */
-  get heldBytes(): number {
-    return this.#held.bytes
-  }
-
-  /** @param expectedBytes the content length, or null for a chunked body. @param isStrict the end of a chunked body is certain */
+  /** As the constructor of a body has it. */
   receive(
     res: ClientResponse,
     exchange: BodyRequest,
@@ -291,20 +278,13 @@ export class StreamedBodies {
     limitBytes: number,
     isStrict: boolean,
   ): StreamedBody {
-    const body = new StreamedBody({
-      res,
-      exchange,
-      expectedBytes,
-      limitBytes,
-      held: this.#held,
-      isStrict,
-      onOver: this.#forget,
-    })
+    const body = new StreamedBody(res, exchange, expectedBytes, limitBytes, isStrict, this)
     this.#open.add(body)
     return body
   }
 
-  readonly #forget = (body: StreamedBody): void => {
+  /** It is complete, or nobody wants the rest. */
+  forget(body: StreamedBody): void {
     this.#open.delete(body)
   }
 

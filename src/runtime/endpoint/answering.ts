@@ -20,6 +20,12 @@ export interface Fault {
   where: string
 }
 
+/**
+ * Told of an error that a handler has thrown: it goes to the log, never to the client.
+ * @param path of its route; behind it which hook has thrown it
+ */
+export type FaultLog = (path: string, plugin: string, requestId: string, thrown: unknown) => void
+
 /** A result of the code of a route that is the answer itself. */
 export class ReadyReply {
   readonly reply: Reply
@@ -84,6 +90,12 @@ export class Answering {
     } catch (thrown) {
       return new ReadyReply(await this.failed(thrown))
     }
+  }
+
+  /** What is thrown beside an answer that is given all the same is to be told, too. */
+  tellFaults(onFault: FaultLog): void {
+    const { route, plugin, requestId } = this.#context
+    for (const { thrown, where } of this.faults) onFault(route + where, plugin, requestId, thrown)
   }
 
   /** @throws HTTP_AUTH_MISSING, HTTP_AUTH_INVALID; what a guard throws, and what is wrong with the input */

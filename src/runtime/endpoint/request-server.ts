@@ -5,7 +5,7 @@ import type { BodyKind, EndpointOptions } from '../../contracts/http-request.ts'
 import type { CodeTracing } from '../../contracts/tracing.ts'
 import { type ErrorCode, HeddleError } from '../../core/errors/catalogue.ts'
 import type { RequestFrame } from '../../transport/frames/request-frame.ts'
-import { DEFAULT_TIMEOUT_MS } from './answering.ts'
+import { DEFAULT_TIMEOUT_MS, type FaultLog } from './answering.ts'
 import { RequestContext } from './context.ts'
 import { compressed, isCompressible } from './encodings.ts'
 import type { RequestEffects } from './idempotency.ts'
@@ -13,8 +13,8 @@ import { Incoming } from './incoming.ts'
 import { IncomingBody } from './input/body.ts'
 import { incomingParts } from './input/multipart.ts'
 import { errorReply, type Reply } from './reply.ts'
-import { Hooks, PathTemplate, placeOfHook, type Route, type RouteOptions } from './route.ts'
-import { type FaultLog, type RequestThread, runRequest } from './run.ts'
+import { Hooks, PathTemplate, placeOfHook, type Route, type RouteOptions, type ServedRoute } from './route.ts'
+import { type RequestThread, runRequest } from './run.ts'
 import type { NumberedSocketRoute, WebSocketServer } from './sockets/server.ts'
 import type { BodySource } from './stream/body-source.ts'
 import { FileSender, type FileSink } from './stream/sender.ts'
@@ -68,29 +68,27 @@ export class RequestServer {
   }
 
   addEndpoint(number: number, endpoint: Endpoint): void {
-    const { owner, method, path, handler } = endpoint
-    const { options, bodyKind } = splitOptions(endpoint.options)
-    const hooks = this.hooks.chainOf(endpoint)
-    const origin = { plugin: owner.name, handler: `${method} ${path}` }
-    const template = new PathTemplate(path)
+    const { owner, method, handler } = endpoint
     const span = spanOf(owner, handler, method.toLowerCase())
-    this.#routes[number] = { owner, origin, template, handler, options, bodyKind, hooks, ...span }
+    this.#routes[number] = { ...this.#served(endpoint, method), ...splitOptions(endpoint.options), handler, ...span }
   }
 
   addStream(number: number, stream: Stream): void {
-    const { owner, path, handler } = stream
+    const { owner, handler } = stream
     const { options } = splitOptions(stream.options)
-    const hooks = this.hooks.chainOf(stream)
-    const origin = { plugin: owner.name, handler: `GET ${path}` }
-    const template = new PathTemplate(path)
     const span = spanOf(owner, handler, 'stream')
-    this.#routes[number] = { owner, origin, template, streamHandler: handler, options, hooks, ...span }
+    this.#routes[number] = { ...this.#served(stream, 'GET'), options, streamHandler: handler, ...span }
   }
 
   addWebSocket(number: number, route: SocketRoute): void {
-    const origin = { plugin: route.owner.name, handler: `GET ${route.path}` }
-    const hooks = this.hooks.chainOf(route)
-    this.#routes[number] = { ...route, number, origin, hooks, template: new PathTemplate(route.path) }
+    const { handlers, options } = route
+    this.#routes[number] = { ...this.#served(route, 'GET'), options, number, handlers }
+  }
+
+  #served(route: Endpoint | Stream | SocketRoute, method: string): Omit<ServedRoute, 'options'> {
+    const { owner, path, place } = route
+    const origin = { plugin: owner.name, handler: `${method} ${path}` }
+    return { owner, origin, template: new PathTemplate(path), hooks: this.hooks.chainOf(route), place }
   }
 
   /** Gives all routes the hooks that were registered since: those of the primary are added while its plugins boot. */
@@ -185,7 +183,7 @@ export class RequestServer {
     try {
       await sender.send(status, head, body, context.method === 'HEAD')
     } catch (thrown) {
-      this.#thread.onFault(route, context.requestId, thrown, '')
+      this.#thread.onFault(context.route, context.plugin, context.requestId, thrown)
       // Does nothing when the answer has begun: the connection was closed then.
       this.#sink.answer(requestId, errorReply('HTTP_INTERNAL'))
     }
@@ -241,7 +239,7 @@ export class RequestServer {
     // The client has left.
     if (performance.now() < (hookDeadlineMs ?? 0)) return
     const late = new HeddleError('HTTP_HANDLER_TIMEOUT', 'It had not ended when the time of the request was up')
-    this.#thread.onFault({ template: { text: route }, owner: { name: plugin } }, requestId, late, placeOfHook(hook))
+    this.#thread.onFault(route + placeOfHook(hook), plugin, requestId, late)
   }
 
   /** Stops all files on their way, whose time is up: their clients see that when the thread is gone. */

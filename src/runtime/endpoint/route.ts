@@ -140,6 +140,8 @@ export interface ServedRoute {
   readonly options: RouteOptions
   /** Null when it has none. */
   hooks: HookChain | null
+  /** Where it was registered; only with guards. */
+  readonly place?: string | undefined
 }
 
 /** A route whose requests have a span each. */
@@ -171,7 +173,7 @@ export interface HookChain {
 interface GuardedRoute {
   readonly owner: Owner
   readonly options: EndpointOptions
-  readonly place?: string
+  readonly place?: string | undefined
   /** Null of a stream or a WebSocket. */
   readonly handler?: unknown
   readonly isFolder?: true

@@ -2,7 +2,7 @@
 import type { Data } from '../../contracts/http-request.ts'
 import type { CausalContext, CodeTracing, OpenSpan, Work } from '../../contracts/tracing.ts'
 import { causality } from '../../core/causality/context.ts'
-import { Answering, isResponseChecked } from './answering.ts'
+import { Answering, type FaultLog, isResponseChecked } from './answering.ts'
 import type { RequestContext } from './context.ts'
 import { tagged } from './encodings.ts'
 import { answerOnce, type RequestEffects } from './idempotency.ts'
@@ -16,18 +16,6 @@ import { StreamBody } from './stream/body-source.ts'
 interface RequestCause extends CausalContext {
   readonly trace: OpenSpan | null
 }
-
-/** A route, as the log names it. */
-interface FaultyRoute {
-  readonly template: { readonly text: string }
-  readonly owner: { readonly name: string }
-}
-
-/**
- * Told of an error that a handler has thrown: it goes to the log, never to the client.
- * @param where which hook has thrown it; empty for the handler
- */
-export type FaultLog = (route: FaultyRoute, requestId: string, thrown: unknown, where: string) => void
 
 /** What requests need of their thread. */
 export interface RequestThread {
@@ -60,7 +48,7 @@ export function runRequest(
     if (reply.file !== undefined) return answerLater(reply, route, context, onFault, cause)
     return done(reply, route, context, span)
   } catch (thrown) {
-    return refuse(thrown, route, context, onFault, span)
+    return refuse(thrown, context, onFault, span)
   }
 }
 
@@ -94,7 +82,7 @@ async function answerLater(
     if (reply.file instanceof StreamBody) await beginStream(reply, reply.file, context, cause)
     return done(reply, route, context, cause.trace)
   } catch (thrown) {
-    return refuse(thrown, route, context, onFault, cause.trace)
+    return refuse(thrown, context, onFault, cause.trace)
   }
 }
 
@@ -115,7 +103,7 @@ async function answerByAll(
         : (data: Data) => route.handler.call(route.owner.instance, data, context)
     const reply = await causality.run(cause, () => answering.answer(code))
     const [first] = answering.faults
-    for (const { thrown, where } of answering.faults) onFault(route, context.requestId, thrown, where)
+    answering.tellFaults(onFault)
     if (first !== undefined) {
       span?.answered?.(reply)
       span?.fail(first.thrown)
@@ -124,7 +112,7 @@ async function answerByAll(
     if (reply.file instanceof StreamBody) await beginStream(reply, reply.file, context, cause)
     return done(reply, route, context, span)
   } catch (thrown) {
-    return refuse(thrown, route, context, onFault, span)
+    return refuse(thrown, context, onFault, span)
   }
 }
 
@@ -155,19 +143,13 @@ function done(reply: Reply, route: Route, context: RequestContext, span: OpenSpa
   return route.options.etag === true ? tagged(reply, context) : reply
 }
 
-function refuse(
-  thrown: unknown,
-  route: Route,
-  context: RequestContext,
-  onFault: FaultLog,
-  span: OpenSpan | null,
-): Reply {
+function refuse(thrown: unknown, context: RequestContext, onFault: FaultLog, span: OpenSpan | null): Reply {
   const { reply, isFault } = replyOfThrown(thrown, context)
   span?.answered?.(reply)
   // A mistake of the client is no fault of the handler.
   if (isFault) {
     span?.fail(thrown)
-    onFault(route, context.requestId, thrown, '')
+    onFault(context.route, context.plugin, context.requestId, thrown)
   } else span?.end()
   return reply
 }

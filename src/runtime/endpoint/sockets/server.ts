@@ -1,17 +1,17 @@
 // The WebSockets of one thread, from handshake to close.
 
 import type { Awaitable } from '../../../contracts/common.ts'
-import type { SocketRoute } from '../../../contracts/http.ts'
+import type { SocketHandlers } from '../../../contracts/http.ts'
 import type { HttpContext } from '../../../contracts/http-request.ts'
-import type { CodeTracing, Origin } from '../../../contracts/tracing.ts'
+import type { CodeTracing } from '../../../contracts/tracing.ts'
 import { causality } from '../../../core/causality/context.ts'
 import { NO_TRACE_CONTEXT } from '../../../core/causality/trace-context.ts'
 import { withoutBlanks } from '../../../core/http/header-text.ts'
-import { Answering, ReadyReply } from '../answering.ts'
+import { Answering, type FaultLog, ReadyReply } from '../answering.ts'
 import type { RequestContext } from '../context.ts'
 import type { Incoming } from '../incoming.ts'
-import { type Reply, replyOfThrown } from '../reply.ts'
-import type { HookChain, PathTemplate } from '../route.ts'
+import type { Reply } from '../reply.ts'
+import type { ServedRoute } from '../route.ts'
 import { HeldTokens } from './held-tokens.ts'
 import { PluginSocket, type PluginSocketOptions } from './socket.ts'
 
@@ -34,17 +34,14 @@ export interface SocketSink {
 }
 
 /** A WebSocket route of this thread, with the number that the primary gave it. */
-export interface NumberedSocketRoute extends SocketRoute {
+export interface NumberedSocketRoute extends ServedRoute {
   readonly number: number
-  readonly origin: Origin
-  readonly template: PathTemplate
-  /** Null when it has none. */
-  hooks: HookChain | null
+  readonly handlers: SocketHandlers
 }
 
 interface WebSocketServerOptions {
   sink: SocketSink
-  onFault: (path: string, plugin: string, requestId: string, thrown: unknown) => void
+  onFault: FaultLog
   /** Records that a handler begins. @returns the step for `endStep` */
   beginStep?: (routeNumber: number, requestId: string) => number
   endStep?: (step: number, failed: boolean) => void
@@ -61,7 +58,7 @@ export class WebSocketServer {
   isRevoked: ((claims: object) => Awaitable<boolean>) | null = null
   /** Null while tracing is off. */
   tracing: CodeTracing | null = null
-  readonly #onFault: WebSocketServerOptions['onFault']
+  readonly #onFault: FaultLog
   readonly #open = new Map<number, PluginSocket>()
   #next = 0
 
@@ -84,44 +81,34 @@ export class WebSocketServer {
     incoming: Incoming,
     context: RequestContext,
   ): Promise<void> {
-    const { owner, origin, template } = entry
+    const { owner, origin, handlers, number: routeNumber } = entry
     const offered = (incoming.header('sec-websocket-protocol') ?? '').split(',').map(withoutBlanks)
     const bearerAt = offered.indexOf(BEARER_PROTOCOL)
-    let socketOptions: PluginSocketOptions
-    try {
-      const trace = incoming.trace === NO_TRACE_CONTEXT ? null : (this.tracing?.scope(incoming.trace) ?? null)
-      const cause = { eventId: null, requestId: incoming.requestId, trace, origin }
-      const token = bearerAt < 0 ? undefined : offered[bearerAt + 1]
-      const answering = new Answering(entry, incoming, context, token)
-      const data = await causality.run(cause, () => answering.enter())
-      if (data instanceof ReadyReply) {
-        for (const { thrown, where } of answering.faults)
-          this.#onFault(template.text + where, owner.name, incoming.requestId, thrown)
-        return this.sink.answer(requestId, data.reply)
-      }
-      const number = this.#next
-      this.#next = (number + 1) & 0x7fffffff
-      const { handlers, number: routeNumber } = entry
-      socketOptions = {
-        number,
-        routeNumber,
-        owner,
-        origin,
-        handlers,
-        data,
-        context: context as HttpContext,
-        key: incoming.key,
-        // All its handlers are in one trace: its ids are made once.
-        trace: trace?.traceContext ?? NO_TRACE_CONTEXT,
-      }
-    } catch (thrown) {
-      const { reply, isFault } = replyOfThrown(thrown, context)
-      if (isFault) this.#onFault(template.text, owner.name, incoming.requestId, thrown)
-      return this.sink.answer(requestId, reply)
+    const trace = incoming.trace === NO_TRACE_CONTEXT ? null : (this.tracing?.scope(incoming.trace) ?? null)
+    const cause = { eventId: null, requestId: incoming.requestId, trace, origin }
+    const answering = new Answering(entry, incoming, context, bearerAt < 0 ? undefined : offered[bearerAt + 1])
+    const data = await causality.run(cause, () => answering.enter())
+    if (data instanceof ReadyReply) {
+      answering.tellFaults(this.#onFault)
+      return this.sink.answer(requestId, data.reply)
+    }
+    const number = this.#next
+    this.#next = (number + 1) & 0x7fffffff
+    const socketOptions: PluginSocketOptions = {
+      number,
+      routeNumber,
+      owner,
+      origin,
+      handlers,
+      data,
+      context: context as HttpContext,
+      key: incoming.key,
+      // All its handlers are in one trace: its ids are made once.
+      trace: trace?.traceContext ?? NO_TRACE_CONTEXT,
     }
     const socket = new PluginSocket(socketOptions, this)
-    this.#open.set(socketOptions.number, socket)
-    this.sink.acceptSocket(requestId, socketOptions.number, bearerAt < 0 ? '' : BEARER_PROTOCOL)
+    this.#open.set(number, socket)
+    this.sink.acceptSocket(requestId, number, bearerAt < 0 ? '' : BEARER_PROTOCOL)
     socket.opened()
     this.tokens.hold(context.tokenHeld, socket.signal, (why) => socket.close(TOKEN_ENDED, `the token ${why}`))
   }

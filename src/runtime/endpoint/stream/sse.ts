@@ -2,12 +2,12 @@
 import type { SseStream, StreamHandler } from '../../../contracts/http.ts'
 import type { CodeTracing, OpenSpan } from '../../../contracts/tracing.ts'
 import { causality } from '../../../core/causality/context.ts'
-import { Answering, ReadyReply } from '../answering.ts'
+import { Answering, type FaultLog, ReadyReply } from '../answering.ts'
 import type { RequestContext } from '../context.ts'
 import type { Incoming } from '../incoming.ts'
 import { errorReply, type Reply, replyOfThrown } from '../reply.ts'
 import type { TracedRoute } from '../route.ts'
-import { type FaultLog, openSpan } from '../run.ts'
+import { openSpan } from '../run.ts'
 import type { HeldTokens } from '../sockets/held-tokens.ts'
 
 // Taken before plugins can replace it.
@@ -123,7 +123,7 @@ export class SseServer {
       const data = await causality.run(cause, () => answering.enter())
       if (data instanceof ReadyReply) {
         const { faults } = answering
-        for (const { thrown, where } of faults) this.#onFault(route, incoming.requestId, thrown, where)
+        answering.tellFaults(this.#onFault)
         if (faults.length > 0) span?.fail(faults[0]!.thrown)
         else span?.end()
         stream.leave()
@@ -142,7 +142,7 @@ export class SseServer {
       const { reply, isFault } = replyOfThrown(thrown, context)
       if (isFault) span?.fail(thrown)
       else span?.end()
-      if (isFault) this.#onFault(route, incoming.requestId, thrown, '')
+      if (isFault) this.#onFault(context.route, context.plugin, context.requestId, thrown)
       if (stream.isOpen) return stream.close()
       stream.leave()
       this.#sink.answer(requestId, reply)
