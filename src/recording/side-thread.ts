@@ -3,6 +3,7 @@ import { fileURLToPath } from 'node:url'
 import { Worker, type WorkerOptions } from 'node:worker_threads'
 import { HeddleError } from '../core/errors/catalogue.ts'
 import { messageOf } from '../core/errors/description.ts'
+import { withTimeout } from '../core/schedule/waiting.ts'
 import { letGo } from '../transport/memory/garbage.ts'
 import { createRecordRing } from './ring.ts'
 
@@ -180,11 +181,11 @@ export class SideThread<News> {
     clearTimeout(this.#restartTimer)
     const thread = this.#thread
     if (thread === null) return null
-    const left = await new Promise<number | null>((resolve) => {
+    const flushed = new Promise<number | null>((resolve) => {
       this.#onFlushed = resolve
-      setTimeout(resolve, withinMs, null)
-      this.#post({ type: 'flush', withinMs: withinMs * 0.9 })
     })
+    this.#post({ type: 'flush', withinMs: withinMs * 0.9 })
+    const left = await withTimeout(flushed, withinMs, null)
     await thread.terminate()
     return left
   }

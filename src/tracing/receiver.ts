@@ -1,10 +1,12 @@
 /** The receiver of spans: OpenTelemetry's own exporter, for OTLP over gRPC or for the console. A batch is sent until it is taken or refused, or until its time is up. */
 import { createRequire } from 'node:module'
+import { setTimeout as pause } from 'node:timers/promises'
 import { DiagLogLevel, diag } from '@opentelemetry/api'
 import type { ExportResult } from '@opentelemetry/core'
 import { ConsoleSpanExporter, type ReadableSpan, type SpanExporter } from '@opentelemetry/sdk-trace-node'
 import type { Settings } from '../core/config/schema.ts'
 import { messageOf } from '../core/errors/description.ts'
+import { withTimeout } from '../core/schedule/waiting.ts'
 
 /** Milliseconds before a batch that the receiver did not take is sent again: at first, and at most. */
 const RETRY_MIN_MS = 500
@@ -25,8 +27,7 @@ export class Receiver {
   readonly #settings: Settings
   readonly #onTrouble: (why: string, lost: number) => void
   #exporter: SpanExporter | null = null
-  #isHurried = false
-  #wake: () => void = () => {}
+  readonly #hurried = new AbortController()
 
   constructor(settings: Settings, onTrouble: (why: string, lost: number) => void) {
     this.#settings = settings
@@ -62,8 +63,7 @@ export class Receiver {
 
   /** From now on nothing is sent twice. */
   hurry(): void {
-    this.#isHurried = true
-    this.#wake()
+    this.#hurried.abort()
   }
 
   /** @returns how many of the spans were not taken */
@@ -73,24 +73,14 @@ export class Receiver {
       if (this.#exporter === null) return spans.length
       const fault = await exportSpans(this.#exporter, spans, Math.max(1, deadlineMs - Date.now()))
       if (fault === null) return 0
-      const isOver = !fault.mayBeTakenLater || this.#isHurried || Date.now() + pauseMs > deadlineMs
+      const isOver = !fault.mayBeTakenLater || this.#hurried.signal.aborted || Date.now() + pauseMs > deadlineMs
       this.#onTrouble(fault.why, isOver ? spans.length : 0)
-      if (!isOver) await this.#pause(pauseMs)
+      if (!isOver) await pause(pauseMs, undefined, { signal: this.#hurried.signal }).catch(() => {})
       // A new connection, because the old one would wait longer and longer by itself.
       void this.#exporter.shutdown().catch(() => {})
       this.#connect()
       if (isOver) return spans.length
     }
-  }
-
-  #pause(ms: number): Promise<void> {
-    return new Promise((resolve) => {
-      const timer = setTimeout(resolve, ms)
-      this.#wake = () => {
-        clearTimeout(timer)
-        resolve()
-      }
-    })
   }
 }
 
@@ -110,19 +100,10 @@ function loadGrpc(): void {
 
 /** Resolves with the reason of a failure; null when the receiver has taken the spans. */
 function exportSpans(exporter: SpanExporter, spans: ReadableSpan[], withinMs: number): Promise<ExportFault | null> {
-  return new Promise((resolve) => {
-    const why = `no answer within ${withinMs} ms`
-    const timer = setTimeout(() => resolve({ why, mayBeTakenLater: false }), withinMs)
-    const settle = (fault: ExportFault | null): void => {
-      clearTimeout(timer)
-      resolve(fault)
-    }
-    try {
-      exporter.export(spans, ({ code, error }: ExportResult) => settle(code === EXPORTED ? null : faultOf(error)))
-    } catch (error) {
-      settle({ why: withoutValue(messageOf(error)), mayBeTakenLater: false })
-    }
-  })
+  const answer = new Promise<ExportFault | null>((resolve) => {
+    exporter.export(spans, ({ code, error }: ExportResult) => resolve(code === EXPORTED ? null : faultOf(error)))
+  }).catch((error) => ({ why: withoutValue(messageOf(error)), mayBeTakenLater: false }))
+  return withTimeout(answer, withinMs, { why: `no answer within ${withinMs} ms`, mayBeTakenLater: false })
 }
 
 function faultOf(error: Error | undefined): ExportFault {
