@@ -45,7 +45,7 @@ export class WorkScope implements TraceScope {
 const NONE: Call[] = []
 
 /** What a work needs of its thread. */
-export interface WorkRecorder {
+interface WorkRecorder {
   readonly thread: 'primary' | number
   readonly keep: Keep
   readonly nowMs: () => number
@@ -216,7 +216,7 @@ function errorOf(thrown: unknown): FailurePart {
 }
 
 /** A call that was begun. Its arguments are looked at only if the work is kept. */
-export interface Call {
+interface Call {
   parent: number
   tool: string
   method: string
@@ -229,12 +229,12 @@ export interface Call {
 }
 
 /** Of a call that has not ended. */
-export const OPEN = -1
+const OPEN = -1
 /** Of a call that has thrown nothing: a plugin may throw `undefined`. */
-export const NOTHING = Symbol('nothing')
+const NOTHING = Symbol('nothing')
 
 /** What is kept of a call. @param payloads null where they are not kept @param secrets of its work */
-export function callPartOf(
+function callPartOf(
   { parent, tool, method, describe, args, fromMs, ms, error, result }: Call,
   payloads: WorkPayloads | null,
   secrets: KnownSecrets,
@@ -264,7 +264,7 @@ function put<Name extends 'payload' | 'values'>(entry: CallPart, name: Name, par
 }
 
 /** Passwords, hashes and tokens that a call of `auth` got or gave. */
-export function addSecretsOf({ tool, args, result }: Call, secrets: KnownSecrets): void {
+function addSecretsOf({ tool, args, result }: Call, secrets: KnownSecrets): void {
   if (tool !== 'auth') return
   for (const value of [...args, result]) if (typeof value === 'string') secrets.add(value)
 }
@@ -283,7 +283,7 @@ function fieldsOf(fields: object, secrets: KnownSecrets): Record<string, unknown
 /** Where claims and sessions have their user, the surest first. */
 const NAMES = ['sub', 'user_id', 'userId', 'user', 'id']
 /** Characters of a user. */
-export const USER_MAX = 200
+const USER_MAX = 200
 
 /** The user whom claims or a session are of; undefined where they name none. Claims are what a plugin has made: reading them may throw. */
 export function userOf(claims: object): string | undefined {

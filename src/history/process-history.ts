@@ -27,7 +27,7 @@ const REMINDER_MS = 60_000
 const FLUSH_MS = 1000
 
 /** What makes spans for OpenTelemetry in the primary. */
-export interface InnerTracing {
+interface InnerTracing {
   own: CodeTracing & { tools: ToolTracing; deliveries: DeliveryTracing }
 }
 

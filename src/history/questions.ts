@@ -223,7 +223,7 @@ FROM part WHERE at_ms >= @sinceMs AND at_ms < @untilMs AND json LIKE '{"type":"w
 ORDER BY at_ms DESC LIMIT ${ROWS_MAX}`
 
 /** What each handler did in a span of time. Of much work only the newest is counted: the report says since when. */
-export function handlerFigures(database: BetterSqlite3.Database, { sinceMs, untilMs }: WorkSpan): WorkReport {
+function handlerFigures(database: BetterSqlite3.Database, { sinceMs, untilMs }: WorkSpan): WorkReport {
   const handlers = new Map<string, { of: WorkRow; durations: number[]; errors: number }>()
   let fromMs = sinceMs
   for (const statement of [REQUESTS, ATTEMPTS]) {

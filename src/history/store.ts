@@ -273,7 +273,7 @@ function prepare(database: BetterSqlite3.Database): Statements {
  */
 
 /** A request that is still open: of one that ends soon nothing is told before. */
-export interface BegunEntry {
+interface BegunEntry {
   type: 'begun'
   id: string
   /** The id that its client has chosen. */
@@ -287,7 +287,7 @@ export interface BegunEntry {
 }
 
 /** A request that has ended. */
-export interface RequestEntry extends Omit<BegunEntry, 'type'> {
+interface RequestEntry extends Omit<BegunEntry, 'type'> {
   type: 'request'
   ms: number
   /** 0: the client was gone before there was an answer. */

@@ -46,7 +46,7 @@ export type FromSideThread =
   /** `left`: records that could not be finished. */
   | { type: 'flushed'; left: number }
 
-export interface SideThreadOptions<News> {
+interface SideThreadOptions<News> {
   readonly file: string
   readonly name: string
   readonly heapMb: number

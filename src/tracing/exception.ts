@@ -10,7 +10,7 @@ const MESSAGE_MAX_LENGTH = 1024
 const STACK_MAX_LENGTH = 4096
 
 /** How a span shows something that was thrown. */
-export interface ShownException {
+interface ShownException {
   /** `error.type`: the code of the error if it has one; the kind of a database error. */
   type: string
   message: string

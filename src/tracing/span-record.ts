@@ -43,7 +43,7 @@ export interface SpanRecordEvent {
   readonly dropped?: number
 }
 
-export interface SpanRecordLink {
+interface SpanRecordLink {
   readonly context: TraceContext
   readonly attributes: Attributes
   readonly dropped?: number

@@ -11,10 +11,10 @@ export const UNNAMED_TRACE: TraceContext = '-'
 const TRACEPARENT = /^00-(?!0{32})[0-9a-f]{32}-(?!0{16})[0-9a-f]{16}-[0-9a-f]{2}$/
 const TRACEPARENT_LENGTH = 55
 /** Offsets and lengths of the two ids. */
-export const TRACE_ID_AT = 3
-export const TRACE_ID_DIGITS = 32
-export const SPAN_ID_AT = 36
-export const SPAN_ID_DIGITS = 16
+const TRACE_ID_AT = 3
+const TRACE_ID_DIGITS = 32
+const SPAN_ID_AT = 36
+const SPAN_ID_DIGITS = 16
 /** A longer `tracestate` is dropped, as W3C Trace Context allows. Characters. */
 const TRACESTATE_MAX_LENGTH = 512
 const TRACESTATE_MAX_MEMBERS = 32

@@ -25,7 +25,7 @@ export const EXIT_CONFIG = 78
  * The value of `UWS_HTTP_MAX_HEADERS_SIZE` when it is unset, in bytes. The HTTP library reads it while it loads.
  * It is far above the runtime's own limit of 16 KiB, so that the runtime itself answers 431.
  */
-export const UWS_HTTP_MAX_HEADERS_BYTES = 98_304
+const UWS_HTTP_MAX_HEADERS_BYTES = 98_304
 
 const ROWS = Object.entries(VARIABLES) as [string, Row<unknown>][]
 const SECRET_NAMES = new Set(ROWS.filter(([, row]) => row.secret).map(([name]) => name))
@@ -103,7 +103,7 @@ export function loadSettings(
 }
 
 /** Deep-freezes settings. A lane gets its own copy in a message, which is not frozen. */
-export function freezeSettings(settings: Settings): Settings {
+function freezeSettings(settings: Settings): Settings {
   for (const value of Object.values(settings)) Object.freeze(value)
   return Object.freeze(settings)
 }

@@ -22,7 +22,7 @@ export const OPTIONAL_PACKAGES = {
 } as const
 
 /** What is read of the package.json of heddle. */
-export interface OwnManifest {
+interface OwnManifest {
   name: string
   version: string
   dependencies: Record<string, string>

@@ -5,14 +5,14 @@ import type { RouteSchemas, ThrownInfo } from '../../contracts/registry.ts'
 import { jsonSchemaOf } from './json-schema.ts'
 
 /** How a client says who it is. */
-export interface RouteSecurity {
+interface RouteSecurity {
   readonly schemes: readonly IdentityScheme[]
   /** Strangers are refused. */
   readonly isRequired: boolean
 }
 
 /** The schemas of a route, and which headers it wants. */
-export interface RouteContract {
+interface RouteContract {
   hasAuth: boolean
   security?: RouteSecurity | undefined
   idempotency?: 'optional' | 'required' | undefined

@@ -2,10 +2,10 @@
 import type { StandardIssue, StandardSchemaV1 } from '../../contracts/common.ts'
 
 /** Most faults of one value that are reported: a body of 1 MiB may have half a million. */
-export const FAULTS_MAX = 100
+const FAULTS_MAX = 100
 
 /** A place where a value does not fit its schema. */
-export interface SchemaFault {
+interface SchemaFault {
   /** Keys and indexes joined by dots, for example `items.0.price`; empty for the value itself. */
   path: string
   message: string

@@ -21,7 +21,7 @@ const TOLD_AFTER_MS = 200
 const MADE_MEANWHILE: readonly string[] = ['23505', '42P07']
 
 /** A connection that is used for nothing else. */
-export interface MigrationConnection {
+interface MigrationConnection {
   run(sql: string, params: readonly unknown[]): Promise<Outcome>
   /** Runs a text verbatim. @throws DbError */
   script(sql: string): Promise<void>

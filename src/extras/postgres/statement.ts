@@ -13,7 +13,7 @@ import { isTransactionControl } from '../../stores/sql/script.ts'
 import { POSTGRES_DIALECT, SqlTokens } from '../../stores/sql/tokens.ts'
 
 /** Facts about a statement that the tool needs before the server gets it. */
-export interface SqlShape extends Parameters {
+interface SqlShape extends Parameters {
   /** The first word, in upper case; empty when there is none. */
   command: string
   /** The word after it. */

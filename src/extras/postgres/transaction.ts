@@ -8,7 +8,7 @@ import { idleTransactionRefused, refuseInTransaction } from '../../stores/sql/pa
 import { isStalePlan, toDbError } from './failure.ts'
 
 /** A connection on which a transaction has begun. */
-export interface TransactionConnection {
+interface TransactionConnection {
   /** Runs one statement. @throws the server's error, or DbError */
   run(sql: string, params: readonly unknown[]): Promise<Outcome>
   /** @throws the server's error, or DbError */
@@ -17,7 +17,7 @@ export interface TransactionConnection {
   rollback(): Promise<void>
 }
 
-export interface TransactionOptions {
+interface TransactionOptions {
   readonly connection: TransactionConnection
   readonly instrument: <T extends object>(target: T) => T
   readonly companion?: TransactionCompanion | undefined

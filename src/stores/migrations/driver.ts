@@ -56,7 +56,7 @@ export interface MigrationDriver {
 }
 
 /** A connection within the transaction of a migration. Both methods may be synchronous. */
-export interface MigrationTableConnection {
+interface MigrationTableConnection {
   run(sql: string, params: readonly unknown[]): Outcome | Promise<Outcome>
   /** Runs a text verbatim. */
   script(sql: string): void | Promise<void>

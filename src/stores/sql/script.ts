@@ -4,7 +4,7 @@ import { DbError } from '../../core/errors/db-error.ts'
 import { type SqlDialect, SqlTokens } from './tokens.ts'
 
 /** A statement of a script, by the offsets of its first character and of what follows its last one. */
-export interface ScriptPart {
+interface ScriptPart {
   start: number
   end: number
 }

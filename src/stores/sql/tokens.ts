@@ -51,7 +51,7 @@ export const ANY_DIALECT: SqlDialect = {
  * - `name`: a quoted name
  * - `mark`: one character of anything else
  */
-export type SqlTokenKind = 'word' | 'name' | 'string' | 'number' | 'placeholder' | 'comment' | 'mark'
+type SqlTokenKind = 'word' | 'name' | 'string' | 'number' | 'placeholder' | 'comment' | 'mark'
 
 const NUMBER = /0[xXoObB][0-9a-fA-F_]+|(?:[0-9][0-9_]*\.?[0-9_]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?/y
 const DOLLAR_TAG = /\$(?:[A-Za-z_\u0080-\uffff][A-Za-z0-9_\u0080-\uffff]*)?\$/y

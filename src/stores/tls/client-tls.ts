@@ -3,7 +3,7 @@ import { readFileSync } from 'node:fs'
 import type { ConnectionOptions } from 'node:tls'
 
 /** `RDB_TLS` and `KV_TLS`. */
-export type TlsMode = 'off' | 'require' | 'verify'
+type TlsMode = 'off' | 'require' | 'verify'
 
 /**
  * What a connection to a server needs for TLS; null for none. The caller gives the host, against which the name in the certificate is checked.

@@ -23,7 +23,7 @@ export type Settle = (answer: () => void, fail: (error: DbError) => void) => voi
  * Tells runs that wait for nothing but their `tx` from others. Statements answer at once, so the former end while the thread works off
  * promises. The first tick after that finds the latter still running.
  */
-export class Quiet {
+class Quiet {
   #isArmed = false
   #answer: (isPrompt: boolean) => void = () => {}
 
@@ -63,7 +63,7 @@ export interface Late {
 }
 
 /** `done`: the others go on. `busy`: nothing has run, for SQLite's lock is taken. */
-export type BatchEnd = 'done' | 'busy' | Late
+type BatchEnd = 'done' | 'busy' | Late
 
 interface Part {
   readonly item: Write | Transaction

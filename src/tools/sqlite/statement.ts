@@ -21,7 +21,7 @@ import { Weigher } from './weigher.ts'
 type Bound = string | number | bigint | Uint8Array | null
 
 /** Facts about a statement that SQLite itself does not report. */
-export interface SqlShape extends Parameters {
+interface SqlShape extends Parameters {
   /** The first word, in upper case. */
   command: string
   /** A placeholder that is not `$n`, or null. */

@@ -77,13 +77,13 @@ const FUNCTION_ROWS = 2_000
 const MAX_PATTERN_CHARS = 256
 
 /** One line of `EXPLAIN QUERY PLAN`. https://sqlite.org/eqp.html */
-export interface PlanLine {
+interface PlanLine {
   readonly id: number
   readonly parent: number
   readonly detail: string
 }
 
-export interface PlanWeight {
+interface PlanWeight {
   /** Most steps that the loops of the statement can take, as far as its plan tells: infinite for a recursion. */
   readonly steps: number
   /** How many scans are nested in each other at most. */
@@ -97,11 +97,7 @@ export interface PlanWeight {
  * finds. Programs of triggers are not in the plan.
  * @param rowsOf most rows that a table has; null when there is no such table
  */
-export function weightOf(
-  sql: string,
-  lines: readonly PlanLine[],
-  rowsOf: (table: string) => number | null,
-): PlanWeight {
+function weightOf(sql: string, lines: readonly PlanLine[], rowsOf: (table: string) => number | null): PlanWeight {
   let scans = false
   let loops = 0
   let isRecursive = false
@@ -164,12 +160,12 @@ function rowsBehind(sql: string, name: string, rowsOf: (table: string) => number
 }
 
 /** True when a pattern among the values could keep LIKE or GLOB busy for long. */
-export function hasHeavyPattern(values: readonly unknown[]): boolean {
+function hasHeavyPattern(values: readonly unknown[]): boolean {
   return values.some((value) => typeof value === 'string' && value.length > MAX_PATTERN_CHARS && /[%*]/.test(value))
 }
 
 /** What of the text of a statement, beside its plan, tells how long it may take. */
-export interface WordsOfWeight {
+interface WordsOfWeight {
   matchesPatterns: boolean
   /** A LIMIT ends a scan of one table early. */
   hasLimit: boolean
@@ -177,7 +173,7 @@ export interface WordsOfWeight {
   hasHeavyLiteral: boolean
 }
 
-export function wordsOfWeight(sql: string): WordsOfWeight {
+function wordsOfWeight(sql: string): WordsOfWeight {
   const found: WordsOfWeight = { matchesPatterns: false, hasLimit: false, hasHeavyLiteral: false }
   const tokens = new SqlTokens(sql, SQLITE_DIALECT)
   while (tokens.next()) {

@@ -16,7 +16,7 @@ const MAX_PAUSE_MS = 25
 
 type Blocker = 'transaction' | 'thread' | 'process'
 
-export interface QueueOptions {
+interface QueueOptions {
   readonly lock: WriteLock
   /** For writes by themselves. */
   readonly connection: () => SqliteConnection
