@@ -21,7 +21,7 @@ import { type Guilt, guiltyOf, isProved } from './guilt.ts'
 import type { LaneThread } from './lane-set.ts'
 import { framesOfStack, type StackFrame, shownFrame } from './stack-probe.ts'
 import { BOOT_TIMEOUT_MS, STANDSTILL_GROWTH, type Standstill } from './watchdog.ts'
-import { idOf, kindOf, originsIn } from './work.ts'
+import { hasJustEnded, idOf, kindOf, lastBegun, originsIn } from './work.ts'
 
 /** The cause of a lane's end as far as it is known, and the work that it leaves. */
 export interface LaneDeath extends UnfinishedWork {
@@ -97,8 +97,6 @@ function memoryMessage({ heartbeat }: Lane, isStill: boolean, memoryMb: number):
 
 /** Work in flight that a black box names at most. */
 const IN_FLIGHT_KEPT = 50
-/** Work that ended this long before a death may have left something behind that killed the lane, milliseconds. */
-const AFTERMATH_MS = 1000
 
 /** The names behind the numbers in a flight recorder, and the work of the lane that the primary knows of. */
 interface LaneKnowledge {
@@ -156,7 +154,7 @@ function likely(
   known: LaneKnowledge,
 ): BlackBox['guilty'] {
   if (reason === 'stalled' || reason === 'memory') {
-    const last = steps.findLast(({ kind, endedMs }) => kind !== STEP_CALL && endedMs === 0)
+    const last = lastBegun(steps)
     const id = last === undefined ? null : idOf(last)
     const work = id === null ? undefined : works.find((each) => each.id?.startsWith(id))
     if (work !== undefined) return { plugin: work.plugin, handler: work.name, line: null, evidence: 'last' }
@@ -183,10 +181,8 @@ function mostlyAt(steps: readonly RawStep[], { originOf, recentLine }: LaneKnowl
 }
 
 /** True when other work ended shortly before: a timer that it left may be the cause. */
-function hasAftermath(steps: readonly RawStep[]): boolean {
-  const sinceMs = Date.now() - AFTERMATH_MS
-  return steps.some(({ kind, endedMs }) => kind !== STEP_CALL && endedMs > sinceMs)
-}
+const hasAftermath = (steps: readonly RawStep[]): boolean =>
+  steps.some((step) => step.kind !== STEP_CALL && hasJustEnded(step))
 
 function shownStep(step: RawStep, known: LaneKnowledge): FlightStep {
   return {

@@ -77,23 +77,17 @@ export class CircuitBreaker {
     if (!isHalfOpen && circuit.deaths.size < CIRCUIT_DEATHS) return
     if (!isHalfOpen) circuit.openings = 0
     const openMs = Math.min(CIRCUIT_MAX_OPEN_MS, CIRCUIT_OPEN_MS * 2 ** circuit.openings)
-    circuit.openings++
-    circuit.timer = setTimeout(() => this.#halfOpen(plugin, circuit), openMs).unref()
-    const untilMs = nowMs + openMs
     const count = isHalfOpen ? 'another lane' : `${circuit.deaths.size} lanes in ${CIRCUIT_WINDOW_MS / 1000} s`
-    this.#onChange(plugin, {
-      untilMs,
-      reason: `Set aside until ${new Date(untilMs).toISOString()}: its handlers brought down ${count}; last: ${cause}`,
-    })
+    this.setAside(plugin, nowMs + openMs, `its handlers brought down ${count}; last: ${cause}`, nowMs)
   }
 
-  /** Opens a circuit at once: the plugin has ended whole processes. */
-  setAside(plugin: string, openMs: number, reason: string, nowMs = Date.now()): void {
+  /** Opens a circuit, unless it is open. @param untilMs since the epoch */
+  setAside(plugin: string, untilMs: number, why: string, nowMs = Date.now()): void {
     const circuit = this.#circuitOf(plugin)
     if (circuit.timer !== null) return
     circuit.openings++
-    circuit.timer = setTimeout(() => this.#halfOpen(plugin, circuit), openMs).unref()
-    this.#onChange(plugin, { untilMs: nowMs + openMs, reason })
+    circuit.timer = setTimeout(() => this.#halfOpen(plugin, circuit), untilMs - nowMs).unref()
+    this.#onChange(plugin, { untilMs, reason: `Set aside until ${new Date(untilMs).toISOString()}: ${why}` })
   }
 
   isOpen(plugin: string): boolean {

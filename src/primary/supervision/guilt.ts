@@ -5,16 +5,13 @@ import type { LogLevel } from '../../contracts/logger.ts'
 import type { BlackBox, WorkInFlight } from '../../contracts/registry.ts'
 import type { Origin } from '../../contracts/tracing.ts'
 import { steadyMs } from '../../core/schedule/steady-time.ts'
-import { STEP_CALL } from '../../transport/memory/flight-recorder.ts'
 import type { Lane } from '../dispatch/lane.ts'
 import type { Routing } from '../http/routes.ts'
 import { CircuitBreaker, DeathWindow, type OpenCircuit } from './circuit-breaker.ts'
 import type { LaneSet } from './lane-set.ts'
 import type { StackFrame } from './stack-probe.ts'
-import { originsIn } from './work.ts'
+import { hasJustEnded, lastBegun, originsIn, pluginIn } from './work.ts'
 
-/** What a lane has begun counts as seen there until this long after its end: a timer that it left may still run, milliseconds. */
-const AFTERMATH_MS = 1000
 /** Lanes are looked at this often, milliseconds. */
 const LOOK_MS = 1000
 /** Who was at work without harm does none for this long, as far as deaths are concerned that nothing explains, milliseconds. */
@@ -62,13 +59,15 @@ export interface UnexplainedDeath {
   readonly plugins: ReadonlySet<string>
 }
 
+/** Who was there at each of several deaths. */
+export const atAll = ([first = [], ...others]: readonly (readonly string[])[]): string[] =>
+  first.filter((name) => others.every((there) => there.includes(name)))
+
 /** The plugins that were there at each of the last deaths, but for those that do no harm. None while there are too few deaths. */
 export function alwaysThere(deaths: readonly UnexplainedDeath[], isHarmless: (plugin: string) => boolean): string[] {
   const last = deaths.slice(-UNEXPLAINED_DEATHS)
   if (last.length < UNEXPLAINED_DEATHS) return []
-  return [...last[0]!.plugins].filter(
-    (plugin) => !isHarmless(plugin) && last.every(({ plugins }) => plugins.has(plugin)),
-  )
+  return atAll(last.map(({ plugins }) => [...plugins])).filter((plugin) => !isHarmless(plugin))
 }
 
 const pluginsOf = (origins: readonly Origin[]): Set<string> => new Set(origins.map(({ plugin }) => plugin))
@@ -171,11 +170,10 @@ export class Guilt {
 
   /** The handlers that a lane has begun and not ended, or ended shortly before, as far as its flight recorder goes back. */
   handlersIn(lane: Lane): Origin[] {
-    const nowMs = Date.now()
     const originOf = originsIn(lane, this.#options.routing)
     const handlers = new Map<string, Origin>()
     for (const step of lane.flight.steps()) {
-      if (step.endedMs !== 0 && nowMs - step.endedMs > AFTERMATH_MS) continue
+      if (step.endedMs !== 0 && !hasJustEnded(step)) continue
       const origin = originOf(step)
       if (origin !== null) handlers.set(`${origin.plugin} ${origin.handler}`, origin)
     }
@@ -237,15 +235,13 @@ export class Guilt {
 
   /** A lane stands still, and hardly another is left: who holds it up is kept away from the last one that answers. */
   stalled(lane: Lane, stack: readonly StackFrame[] | null): void {
-    const files = new Map(Object.entries(lane.manifest?.files ?? {}).map(([plugin, file]) => [file, plugin]))
-    const named = stack?.map(({ file }) => files.get(file)).find((plugin) => plugin !== undefined)
-    const plugin = named ?? this.#lastBegunIn(lane)?.plugin
+    const plugin = pluginIn(stack ?? [], lane.manifest?.files ?? {}) ?? this.#lastBegunIn(lane)?.plugin
     if (plugin !== undefined && this.#stalling.add(plugin))
       this.#options.log('WARNING', `${plugin} stands still in the lanes: one of them is kept for the others`)
   }
 
   #lastBegunIn(lane: Lane): Origin | null {
-    const last = lane.flight.steps().findLast(({ kind, endedMs }) => kind !== STEP_CALL && endedMs === 0)
+    const last = lastBegun(lane.flight.steps())
     return last === undefined ? null : originsIn(lane, this.#options.routing)(last)
   }
 
@@ -317,8 +313,7 @@ export function guiltyOf(end: End): BlackBox['guilty'] {
   const { stack, origin, bootCulprit, works, isAloneProof } = end
   const frame = stack.find(({ file }) => end.isOwnFile(file))
   const line = frame === undefined ? null : `${relative(process.cwd(), frame.file)}:${frame.line}:${frame.column}`
-  const files = new Map(Object.entries(end.files).map(([plugin, file]) => [file, plugin]))
-  const plugin = stack.map(({ file }) => files.get(file)).find((name) => name !== undefined)
+  const plugin = pluginIn(stack, end.files)
   if (plugin !== undefined) {
     const own = works.filter((work) => work.plugin === plugin)
     const handler = origin?.bootFile !== undefined ? origin.handler : own.length === 1 ? own[0]!.name : null

@@ -184,18 +184,11 @@ const AFTERMATH_MS = 2000
 /** The same where somebody waits: for the start of the service, or for a change in development. */
 const AFTERMATH_AWAITED_MS = 500
 
-/** Where the spans of the lanes go. */
-export interface LaneTracing {
-  laneInit(index: number): TracingInit
-  /** The lane's thread has ended. The spans that it has left are still exported. */
-  laneGone(init: TracingInit): void
-}
-
 /** Where what the lanes record goes. */
-export interface LaneHistory {
-  laneInit(index: number): HistoryInit
-  /** The lane's thread has ended. What it has recorded is still kept. */
-  laneGone(init: HistoryInit): void
+interface LaneRecords<Init> {
+  laneInit(index: number): Init
+  /** The lane's thread has ended. What it has recorded is still taken. */
+  laneGone(init: Init): void
 }
 
 export interface StarterOptions {
@@ -204,9 +197,9 @@ export interface StarterOptions {
   /** Somebody waits for each change of the code: threads are started ahead of the lanes that will need them. */
   isDevelopment: boolean
   /** Null while tracing is off. */
-  tracing: () => LaneTracing | null
+  tracing: () => LaneRecords<TracingInit> | null
   /** Null where no history is kept. */
-  history: () => LaneHistory | null
+  history: () => LaneRecords<HistoryInit> | null
   /** Plugins that are not booted from the first thread on, by file, each with the reason. */
   barred: Record<string, string>
   /** Null without a guardian, which alone would read it. */

@@ -6,6 +6,7 @@ import { publishOwn } from '../events/own-events.ts'
 import type { Log } from '../logging/process-log.ts'
 import type { CircuitBreaker } from './circuit-breaker.ts'
 import { type CrashReport, readCrashReports } from './crash-report.ts'
+import { atAll } from './guilt.ts'
 
 /** The event that reports the death of the process before this one. */
 export const PROCESS_DIED = 'runtime.process.died'
@@ -87,7 +88,7 @@ export class ProcessDeaths {
       for (const file of booting) {
         const there = [...(deaths.get(file) ?? []), present]
         deaths.set(file, there)
-        if (isOnlyOne(file, there)) barred[file] = `It ended the process while it booted: ${message}`
+        if (isOnlyOne(there)) barred[file] = `It ended the process while it booted: ${message}`
       }
     }
     return barred
@@ -113,9 +114,8 @@ export class ProcessDeaths {
   /** Takes plugins out of service that end one process after the other. */
   setAside(circuitBreaker: CircuitBreaker, nowMs = Date.now()): void {
     for (const { plugin, deaths, untilMs, message } of setAsideBy(this.#recent, nowMs)) {
-      const until = new Date(untilMs).toISOString()
-      const reason = `Set aside until ${until}: the process died ${deaths} times while it worked; last: ${message}`
-      circuitBreaker.setAside(plugin, untilMs - nowMs, reason, nowMs)
+      const why = `the process died ${deaths} times while it worked; last: ${message}`
+      circuitBreaker.setAside(plugin, untilMs, why, nowMs)
     }
   }
 }
@@ -144,15 +144,13 @@ export function setAsideBy(
     const { atMs, message } = cases.at(-1)!
     const untilMs = atMs + pauseOf(cases.length)
     const there = cases.map(({ suspects }) => suspects)
-    if (untilMs > nowMs && isOnlyOne(plugin, there)) found.push({ plugin, deaths: cases.length, untilMs, message })
+    if (untilMs > nowMs && isOnlyOne(there)) found.push({ plugin, deaths: cases.length, untilMs, message })
   }
   return found
 }
 
-/** True where nobody else was there each time, who may have been the cause as well. */
-function isOnlyOne(name: string, there: readonly (readonly string[])[]): boolean {
-  return !there[0]!.some((rival) => rival !== name && there.every((each) => each.includes(rival)))
-}
+/** True where nobody but one was there each time, who may have been the cause as well. */
+const isOnlyOne = (there: readonly (readonly string[])[]): boolean => new Set(atAll(there)).size === 1
 
 function pauseOf(deaths: number): number {
   return deaths < SET_ASIDE_DEATHS ? 0 : Math.min(SET_ASIDE_MAX_MS, SET_ASIDE_MS * 2 ** (deaths - SET_ASIDE_DEATHS))

@@ -12,6 +12,7 @@ const RECENT_MS = 1000
 /** The least share that is told: something that waits inside of a call is found at last, too. */
 const LEAST_SHARE = 0.02
 
+/** A thread's own files. Source: proc(5). */
 const TASKS = '/proc/self/task'
 
 interface Times {
@@ -64,7 +65,7 @@ function timesOfThreads(): Map<string, Times> {
   try {
     for (const task of readdirSync(TASKS)) {
       // Source: Documentation/scheduler/sched-stats.rst, nanoseconds.
-      const [used, waited] = readOf(task, 'schedstat')?.split(' ') ?? []
+      const [used, waited] = textOf(`${TASKS}/${task}/schedstat`)?.split(' ') ?? []
       if (used !== undefined) times.set(task, { usedMs: Number(used) / 1e6, waitedMs: Number(waited) / 1e6 })
     }
   } catch {
@@ -74,13 +75,13 @@ function timesOfThreads(): Map<string, Times> {
 }
 
 function isRunnable(task: string): boolean {
-  return readOf(task, 'stat')?.split(') ').at(-1)?.startsWith('R') === true
+  return textOf(`${TASKS}/${task}/stat`)?.split(') ').at(-1)?.startsWith('R') === true
 }
 
-/** Null for a thread that has just ended. */
-function readOf(task: string, file: string): string | null {
+/** Null for a thread or process that has just ended. */
+function textOf(file: string): string | null {
   try {
-    return readFileSync(`${TASKS}/${task}/${file}`, 'latin1')
+    return readFileSync(file, 'latin1')
   } catch {
     return null
   }
@@ -228,19 +229,9 @@ function timesUsed(lanes: readonly StartingLane[]): Map<string, number> {
 
 /** With that of its own children that have ended. Source: proc(5), /proc/pid/stat, fields utime to cstime. */
 function cpuMsOf(pid: number): number {
-  try {
-    const fields = readFileSync(`/proc/${pid}/stat`, 'latin1').split(') ').at(-1)!.split(' ')
-    return fields.slice(11, 15).reduce((ticks, field) => ticks + Number(field), 0) * MS_PER_TICK
-  } catch {
-    return 0
-  }
+  const fields = (textOf(`/proc/${pid}/stat`) ?? '').split(') ').at(-1)!.split(' ')
+  return fields.slice(11, 15).reduce((ticks, field) => ticks + Number(field), 0) * MS_PER_TICK
 }
 
 /** What is done there was asked for by handlers, and is the process's own work. */
-function isOfPool(task: string): boolean {
-  try {
-    return readFileSync(`/proc/self/task/${task}/comm`, 'latin1').startsWith('libuv')
-  } catch {
-    return false
-  }
-}
+const isOfPool = (task: string): boolean => textOf(`${TASKS}/${task}/comm`)?.startsWith('libuv') === true

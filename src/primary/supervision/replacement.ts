@@ -59,9 +59,23 @@ export class LaneReplacement {
       fresh.onBootEnd = resolve
     })
     fresh.onBootEnd = null
+    if (this.#lanes.isStopping) return { fresh, fault: STOPPING }
     // It may have died right after its manifest.
     if (fresh.isLost) return { fresh, fault: fault ?? fresh.deathMessage ?? 'its thread was ended' }
     return { fresh, fault }
+  }
+
+  /**
+   * Replaces the thread in the slot, unless the new one does not boot.
+   * @param refusal told the new thread: why it is not taken; null when it is
+   * @returns why the old one stays; null when it was replaced, and has finished its work
+   */
+  async replace(slot: LaneSlot, refusal: (fresh: LaneThread) => string | null = () => null): Promise<string | null> {
+    const started = await this.start(slot)
+    const fault = started.fault ?? refusal(started.fresh)
+    if (fault === null) await this.takeOver(slot, started.fresh)
+    else this.discard(started.fresh)
+    return fault
   }
 
   /** Ends a thread that is not needed after all. It takes no part, so no work of others is in flight there. */
@@ -133,15 +147,11 @@ export class LaneReplacement {
     const takeBack = this.#starter.beginGeneration()
     for (const slot of this.#lanes.slots) {
       if (this.#lanes.isStopping) throw new Error(STOPPING)
-      const started = await this.start(slot)
-      const fault = this.#faultOf(started)
-      if (fault !== null) {
-        takeBack()
-        this.discard(started.fresh)
-        const taken = slot.index === 0 ? '' : ` (lanes before ${slot.index} have the new code)`
-        throw new Error(`${fault}${taken}`)
-      }
-      await this.takeOver(slot, started.fresh)
+      const fault = await this.replace(slot, (fresh) => this.#refusalOf(fresh))
+      if (fault === null) continue
+      takeBack()
+      const taken = slot.index === 0 ? '' : ` (lanes before ${slot.index} have the new code)`
+      throw new Error(`${fault}${taken}`)
     }
   }
 
@@ -154,7 +164,7 @@ export class LaneReplacement {
     const takeBack = this.#starter.beginGeneration()
     const { slots } = this.#lanes
     const started = await Promise.all(slots.map((slot) => this.start(slot)))
-    const fault = started.map((each) => this.#faultOf(each)).find((each) => each !== null)
+    const fault = started.map((each) => each.fault ?? this.#refusalOf(each.fresh)).find((each) => each !== null)
     if (fault !== undefined) {
       takeBack()
       for (const { fresh } of started) this.discard(fresh)
@@ -164,10 +174,10 @@ export class LaneReplacement {
     for (const thread of replaced) this.drain(thread).catch((error) => this.#registrar.onFault(thread.lane, error))
   }
 
-  #faultOf({ fresh, fault }: Replacement): string | null {
+  #refusalOf({ deathMessage, lane }: LaneThread): string | null {
     if (this.#lanes.isStopping) return STOPPING
     // It may have died since.
-    return fault ?? fresh.deathMessage ?? this.#registrar.refusalOf(fresh.lane.manifest!)
+    return deathMessage ?? this.#registrar.refusalOf(lane.manifest!)
   }
 }
 
@@ -238,7 +248,7 @@ export class StandbyLane {
     slot.isStandbyStarting = false
     const goesOn = still.holder === null && still.lane.state === 'ready' && still.watchdog.isResponsive
     const isNeeded = slot.thread === still && !goesOn
-    if (fault !== null || !isNeeded || this.#lanes.isStopping) {
+    if (fault !== null || !isNeeded) {
       replacement.discard(fresh)
       if (slot.thread.isLost) this.#restart(slot)
       return

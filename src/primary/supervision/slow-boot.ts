@@ -1,4 +1,5 @@
 import { basename, dirname } from 'node:path'
+import { until } from '../../core/schedule/waiting.ts'
 import type { Lane } from '../dispatch/lane.ts'
 import { bootingAt } from './black-box.ts'
 import type { LaneRegistrar } from './lane-registrar.ts'
@@ -18,7 +19,6 @@ export class SlowBoot {
   #trial: LaneThread | null = null
   /** Settles when the lanes have the plugin that they had not waited for. */
   #takingOver: Promise<void> = Promise.resolve()
-  readonly #waiters: (() => void)[] = []
   /** Threads that are being asked where they stand. */
   readonly #asked = new Set<LaneThread>()
 
@@ -82,9 +82,6 @@ export class SlowBoot {
       this.#takingOver = (fault === null ? this.#takeOver(slot, thread) : this.#leftOut(slot, thread)).catch((error) =>
         this.#registrar.onFault(thread.lane, error),
       )
-      void this.#takingOver.then(() => {
-        if (!this.isUnderWay) for (const wake of this.#waiters.splice(0)) wake()
-      })
     }
   }
 
@@ -95,10 +92,8 @@ export class SlowBoot {
     await replacement.takeOver(slot, thread)
     for (const other of this.#lanes.slots) {
       if (this.#lanes.isStopping || !files.some((file) => other.thread.without.has(file))) continue
-      const { fresh, fault } = await replacement.start(other)
       // It has brought this one down: now it is barred, as after any death.
-      if (fault !== null) return replacement.discard(fresh)
-      await replacement.takeOver(other, fresh)
+      if ((await replacement.replace(other)) !== null) return
     }
   }
 
@@ -113,13 +108,9 @@ export class SlowBoot {
     this.#try(slot, next)
   }
 
-  get isUnderWay(): boolean {
-    return this.#trial !== null
-  }
-
   /** Resolves when each plugin has booted, or is left out. */
   async over(): Promise<void> {
-    if (this.isUnderWay) await new Promise<void>((resolve) => this.#waiters.push(resolve))
+    await until(() => this.#trial === null, Number.POSITIVE_INFINITY)
     await this.#takingOver
   }
 

@@ -158,10 +158,8 @@ export class Supervisor {
     thread.isWornOut = true
     this.#registrar.wornOut(lane)
     if (slot.role !== 'regular') return this.#lanes.onDemandOf(slot.role)!.renew()
-    const { fresh, fault } = await this.#replacement.start(slot)
-    if (fault !== null || slot.thread !== thread || thread.isLost || this.#lanes.isStopping)
-      return this.#replacement.discard(fresh)
-    await this.#replacement.takeOver(slot, fresh)
+    const isReplaced = (): boolean => slot.thread !== thread || thread.isLost
+    await this.#replacement.replace(slot, () => (isReplaced() ? 'nothing is to be replaced' : null))
   }
 
   /** The files that a handler has opened there leave the others none: they are closed with the lane. Where it is the only one, another takes over first. */

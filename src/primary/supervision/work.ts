@@ -2,7 +2,7 @@
 
 import type { FlightStep, WorkInFlight } from '../../contracts/registry.ts'
 import type { Origin } from '../../contracts/tracing.ts'
-import { type RawStep, STEP_EVENT, STEP_JOB, STEP_REQUEST } from '../../transport/memory/flight-recorder.ts'
+import { type RawStep, STEP_CALL, STEP_EVENT, STEP_JOB, STEP_REQUEST } from '../../transport/memory/flight-recorder.ts'
 import type { Lane } from '../dispatch/lane.ts'
 import type { RouteEntry, Routing } from '../http/routes.ts'
 
@@ -51,6 +51,15 @@ export function laneNames({ index, manifest }: Lane): LaneNames {
   return { index, subscriptions, jobs: manifest?.jobs.map(({ name, plugin }) => ({ name, plugin })) ?? [] }
 }
 
+/** The plugin whose file the stack names first. @param files absolute path of each plugin's file, by plugin */
+export function pluginIn(
+  stack: readonly { readonly file: string }[],
+  files: Readonly<Record<string, string>>,
+): string | undefined {
+  const byFile = new Map(Object.entries(files).map(([plugin, file]) => [file, plugin]))
+  return stack.map(({ file }) => byFile.get(file)).find((plugin) => plugin !== undefined)
+}
+
 /** @returns undefined for a call, and for what is not hosted any more */
 export function namedWork(
   { kind, subject }: RawStep,
@@ -75,6 +84,16 @@ export function originsIn(lane: Lane, routing: Routing): (step: RawStep) => Orig
     return work === undefined ? null : { plugin: work.plugin, handler: work.handler ?? work.name }
   }
 }
+
+/** What was begun last and has not ended; undefined when there is nothing. */
+export const lastBegun = (steps: readonly RawStep[]): RawStep | undefined =>
+  steps.findLast(({ kind, endedMs }) => kind !== STEP_CALL && endedMs === 0)
+
+/** What a handler has begun counts as there until this long after its end: a timer that it left may still run, milliseconds. */
+const AFTERMATH_MS = 1000
+
+/** The step has ended, and not long ago. */
+export const hasJustEnded = ({ endedMs }: RawStep): boolean => endedMs !== 0 && Date.now() - endedMs < AFTERMATH_MS
 
 export function kindOf({ kind }: RawStep): FlightStep['kind'] {
   if (kind === STEP_REQUEST) return 'request'
