@@ -14,7 +14,8 @@ import {
 } from './scopes.ts'
 import { tablesOf } from './sql-tables.ts'
 import { staticKey, unwrap } from './syntax.ts'
-import { type Literal, stringsOf, type Texts, textOf } from './texts.ts'
+import { joined, type Literal, stringsOf, type Texts, textOf } from './texts.ts'
+import { isStatement } from './tool-calls.ts'
 import { plainCall, type Values } from './values.ts'
 
 const RULE = 'dual-write'
@@ -41,8 +42,6 @@ interface Step extends Effects {
   branches: readonly string[]
 }
 
-const SQL_TOOLS = new Set(['db', 'tx', 'queryable'])
-const SQL_METHODS = new Set(['query', 'queryOne', 'execute'])
 /** Methods of arrays and promises that call their arguments before the work around them goes on. */
 const CALLS_ARGUMENTS = new Set(
   'map forEach flatMap filter reduce find some every then catch finally startActiveSpan'.split(' '),
@@ -154,7 +153,7 @@ export class Transactions {
     }
     for (const { tool, method } of methods) {
       const name = `${tool}.${method}`
-      if (SQL_TOOLS.has(tool) && SQL_METHODS.has(method)) step.writes ||= this.#isWrite(method, args[0])
+      if (isStatement(tool, method)) step.writes ||= this.#isWrite(method, args[0])
       if (name === 'db.transaction' || name === 'context.commit') {
         step.inTransaction = this.#values.functionsOf(args[0])
         step.callees.push(...step.inTransaction)
@@ -183,7 +182,7 @@ export class Transactions {
     const texts = sql === undefined ? [] : stringsOf(this.#texts.read(sql))
     if (texts.length === 0) return method === 'execute'
     return texts.some(({ parts }) => {
-      const text = parts.map((part) => part.text).join('')
+      const text = joined(parts)
       if (WRITES.test(text) || tablesOf(text).some(({ role }) => role !== 'read' && role !== 'reference')) return true
       return method === 'execute' && !READS.test(text)
     })

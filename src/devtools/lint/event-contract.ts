@@ -1,7 +1,7 @@
 // Every published event has one contract, literal payloads fit it, and every event with a subscriber is published somewhere.
 import { shown } from '../../core/errors/places.ts'
 import { type Contract, misfits } from './contracts.ts'
-import { type DynamicEmit, dynamicEmits, type EventCall, eventCalls, isBlank, isBuiltIn, mayEmit } from './events.ts'
+import { type EventCall, eventCalls, isBlank, isBuiltIn, isNamed, mayBe } from './events.ts'
 import { displayPath, errorAt, type Finding, warningAt } from './finding.ts'
 import type { Project } from './project.ts'
 
@@ -22,9 +22,10 @@ export function eventContract(project: Project): Finding[] {
   })
   const allReadable = findings.every(({ severity }) => severity === 'error')
   const calls = eventCalls(project)
-  const published = new Set(calls.filter(({ kind }) => kind === 'emit').map(({ event }) => event))
-  const open = dynamicEmits(project)
-  for (const call of calls) {
+  const emits = calls.filter(({ kind }) => kind === 'emit')
+  const published = new Set(emits.map(({ event }) => event))
+  const open = emits.filter((call) => !isNamed(call))
+  for (const call of calls.filter(isNamed)) {
     const { event, module, line } = call
     if (call.kind === 'emit') {
       const contract = contracts.get(event)
@@ -42,9 +43,9 @@ export function eventContract(project: Project): Finding[] {
 }
 
 /** The fault of a subscription to an event that no `publish` in the sources names. */
-function objection(event: string, open: readonly DynamicEmit[]): string | undefined {
+function objection(event: string, open: readonly EventCall[]): string | undefined {
   const plain = `nobody publishes the event '${event}' subscribed to here`
-  const possible = open.filter((emit) => mayEmit(emit, event))
+  const possible = open.filter((emit) => mayBe(emit, event))
   if (possible.some((emit) => !isBlank(emit))) return undefined
   const [blank] = possible
   if (!blank) return plain

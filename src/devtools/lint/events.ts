@@ -1,10 +1,11 @@
 // The events that the sources publish and subscribe to, and the plugins that do so.
 import { compareText } from './finding.ts'
 import { type Module, type Project, pluginsByFile } from './project.ts'
-import { HOLE, type Literal, textsOf } from './texts.ts'
+import { HOLE, joined, type Literal } from './texts.ts'
 
-/** A call of `publish`, `request` or `subscribe` with a name that the source shows. */
+/** A call of `publish`, `request` or `subscribe`, once for each name that the event may have. */
 export interface EventCall {
+  /** With a hole for each part that only the running program knows. */
   event: string
   kind: 'emit' | 'subscribe'
   module: Module
@@ -12,59 +13,41 @@ export interface EventCall {
   payload: Literal | undefined
 }
 
-export function eventCalls(project: Project): EventCall[] {
-  return busCalls(project).flatMap(({ kind, module, line, args }) => {
-    const [name, payload] = args
-    // With several names and several payloads, it is unknown which payload belongs to which name.
-    const isTold = kind === 'emit' && !(name?.type === 'choice' && payload?.type === 'choice')
-    // An empty name is the initial value of a variable.
-    const names = textsOf(name).filter((event) => event !== '')
-    return names.map((event): EventCall => ({ event, kind, module, line, payload: isTold ? payload : undefined }))
-  })
-}
+const KINDS: Readonly<Record<string, EventCall['kind']>> = { publish: 'emit', request: 'emit', subscribe: 'subscribe' }
 
-/** A `publish` or `request` whose event name, or a part of it, only the running program knows. */
-export interface DynamicEmit {
-  /** With a hole for each part that is not known. */
-  name: string
-  module: Module
-  line: number
-}
-
-export function dynamicEmits(project: Project): DynamicEmit[] {
-  return busCalls(project).flatMap(({ kind, module, line, args }) =>
-    kind === 'emit' ? openNames(args[0]).map((name) => ({ name, module, line })) : [],
+export function eventCalls({ modules }: Project): EventCall[] {
+  return modules.flatMap((module) =>
+    module.toolCalls.flatMap(({ tool, method, line, args: [name, payload] }) => {
+      const kind = tool === 'event_bus' || tool === 'tx' ? KINDS[method] : undefined
+      if (kind === undefined) return []
+      // With several names and several payloads, it is unknown which payload belongs to which name.
+      const isTold = kind === 'emit' && !(name?.type === 'choice' && payload?.type === 'choice')
+      return namesOf(name).map((event) => ({ event, kind, module, line, payload: isTold ? payload : undefined }))
+    }),
   )
 }
 
-/** True when the event's name may be what the call publishes. */
-export function mayEmit({ name }: DynamicEmit, event: string): boolean {
-  const pieces = name.split(HOLE).map((piece) => piece.replace(/[.*+?^${}()|[\]\\]/g, '\\$&'))
-  return new RegExp(`^${pieces.join('.*')}$`, 's').test(event)
+function namesOf(name: Literal | undefined): string[] {
+  if (name?.type === 'choice') return name.options.flatMap(namesOf)
+  const event = name?.type === 'string' ? joined(name.parts) : HOLE
+  // An empty name is the initial value of a variable.
+  return event === '' ? [] : [event]
+}
+
+/** True when the source shows the whole name. */
+export function isNamed({ event }: EventCall): boolean {
+  return !event.includes(HOLE)
+}
+
+/** True when the event may be the one that is called so. */
+export function mayBe({ event }: EventCall, name: string): boolean {
+  const pieces = event.split(HOLE).map((piece) => piece.replace(/[.*+?^${}()|[\]\\]/g, '\\$&'))
+  return new RegExp(`^${pieces.join('.*')}$`, 's').test(name)
 }
 
 /** True when no character of the name is known. */
-export function isBlank({ name }: DynamicEmit): boolean {
-  return name.replaceAll(HOLE, '') === ''
-}
-
-function openNames(name: Literal | undefined): string[] {
-  if (name?.type === 'choice') return name.options.flatMap(openNames)
-  if (name?.type !== 'string') return [HOLE]
-  const text = name.parts.map((part) => part.text).join('')
-  return text.includes(HOLE) ? [text] : []
-}
-
-function busCalls(project: Project) {
-  return project.modules.flatMap((module) =>
-    module.toolCalls.flatMap(({ tool, method, line, args }) => {
-      const kind =
-        method === 'subscribe' ? 'subscribe' : method === 'publish' || method === 'request' ? 'emit' : undefined
-      return (tool === 'event_bus' || tool === 'tx') && kind
-        ? [{ kind: kind as EventCall['kind'], module, line, args }]
-        : []
-    }),
-  )
+export function isBlank({ event }: EventCall): boolean {
+  return event.replaceAll(HOLE, '') === ''
 }
 
 /** Events that the runtime itself publishes. */
@@ -89,7 +72,7 @@ export interface ScannedEvent {
 export function eventsOf(project: Project): ScannedEvent[] {
   const events = new Map<string, { emitters: Set<string>; subscribers: Set<string> }>()
   const pluginsOf = pluginsByFile(project)
-  for (const { event, kind, module } of eventCalls(project)) {
+  for (const { event, kind, module } of eventCalls(project).filter(isNamed)) {
     const plugins = pluginsOf.get(module.file)
     if (!plugins) continue
     const entry = events.get(event) ?? { emitters: new Set(), subscribers: new Set() }

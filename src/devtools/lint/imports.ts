@@ -2,7 +2,7 @@
 import type { Node } from 'oxc-parser'
 import { type Expression, lookup, type Source } from './scopes.ts'
 import { type Syntax, staticKey, unwrap, walk } from './syntax.ts'
-import { HOLE, stringsOf, type Texts } from './texts.ts'
+import { HOLE, joined, stringsOf, type Texts } from './texts.ts'
 import type { Values } from './values.ts'
 
 /** One import of another module, in whatever form. */
@@ -66,16 +66,11 @@ function literalText(node: Node): string | undefined {
 }
 
 /**
- * All imports of the file, in source order, each mention once. When the end of a specifier is only known at run time, it is the folder that the
- * source shows, with a slash at the end.
+ * All imports of the file; one that `moduleImports` sees, too, may be there twice. When the end of a specifier is only known at run time, it is
+ * the folder that the source shows, with a slash at the end.
  */
 export function allImports(source: Source, values: Values, texts: Texts): ModuleImport[] {
-  const found = new Map<string, ModuleImport>()
-  const add = (each: ModuleImport) => {
-    const mention = `${each.line} ${each.specifier}`
-    if (!found.has(mention)) found.set(mention, each)
-  }
-  moduleImports(source.syntax).forEach(add)
+  const found = moduleImports(source.syntax)
   const loaders = source.calls.filter(({ node, scope }) =>
     node.type === 'CallExpression'
       ? isLoader({ node: node.callee, scope }, values)
@@ -86,14 +81,14 @@ export function allImports(source: Source, values: Values, texts: Texts): Module
   )
   for (const each of [...source.dynamicImports, ...arguments_]) {
     for (const { parts } of stringsOf(texts.read(each))) {
-      const text = parts.map((part) => part.text).join('')
+      const text = joined(parts)
       const hole = text.indexOf(HOLE)
       const specifier = hole === -1 ? text : text.slice(0, text.lastIndexOf('/', hole) + 1)
       const line = source.syntax.lineOf(each.node.start)
-      if (specifier !== '') add({ specifier, line, typeOnly: false, late: true })
+      if (specifier !== '') found.push({ specifier, line, typeOnly: false, late: true })
     }
   }
-  return [...found.values()].sort((one, other) => one.line - other.line)
+  return found
 }
 
 /** `require`, `require.resolve`, `import.meta.resolve`, and the result of `createRequire`. */

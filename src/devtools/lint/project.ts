@@ -12,8 +12,8 @@ import { allImports, type ModuleImport } from './imports.ts'
 import { readScopes, type Source } from './scopes.ts'
 import { type TableMention, tablesOf } from './sql-tables.ts'
 import { lineIndex, parseSource, staticKey, walk } from './syntax.ts'
-import { type Literal, lineInParts, stringsOf, Texts, textOf } from './texts.ts'
-import { type ToolCall, toolCallsOf } from './tool-calls.ts'
+import { joined, type Literal, lineInParts, stringsOf, Texts, textOf } from './texts.ts'
+import { isStatement, type ToolCall, toolCallsOf } from './tool-calls.ts'
 import { Values } from './values.ts'
 
 export interface Project {
@@ -116,8 +116,6 @@ const DEPENDS = /^\s*depends\s*:\s*(.*?)\s*$/i
 const PLUGIN = /^[^._].*(?<!\.test)\.(?:ts|js|mjs)$/
 /** Names of files that hold TypeScript or JavaScript. */
 const SOURCE = /\.(?:[cm]?[jt]s|[jt]sx)$/
-const SQL_TOOLS = new Set(['db', 'tx', 'queryable'])
-const STATEMENT_METHODS = new Set(['query', 'queryOne', 'execute'])
 
 /** Files that are left out, absolute, each with the reason. */
 export type Unreadable = Readonly<Record<string, string>>
@@ -171,7 +169,7 @@ async function readModules(files: string[], domain: string, project: Project, un
   const transactions = new Transactions(sources.values(), values, texts)
   for (const [file, source] of sources) {
     const calls = toolCalls.get(source) ?? []
-    const statements = calls.filter(({ tool, method }) => SQL_TOOLS.has(tool) && STATEMENT_METHODS.has(method))
+    const statements = calls.filter(({ tool, method }) => isStatement(tool, method))
     // Whatever becomes of a fragment, it is SQL.
     const fragments = source.templates.filter(({ node, scope }) => 'tag' in node && texts.isSqlTag(node.tag, scope))
     const module = await attempt(file, project.faults, async () => ({
@@ -196,7 +194,7 @@ const isOfRules = (tool: string, method: string): boolean =>
 function tablesIn(literal: Literal | undefined): Module['tables'] {
   const tables = new Map<string, number>()
   for (const { parts } of stringsOf(literal)) {
-    for (const { table, offset } of tablesOf(parts.map(({ text }) => text).join(''))) {
+    for (const { table, offset } of tablesOf(joined(parts))) {
       if (!tables.has(table)) tables.set(table, lineInParts(parts, offset))
     }
   }

@@ -23,10 +23,14 @@ export interface TextPart {
   multiline: boolean
 }
 
+export function joined(parts: readonly TextPart[]): string {
+  return parts.map(({ text }) => text).join('')
+}
+
 /** The text of a string that is known as a whole. */
 export function textOf(literal: Literal | undefined): string | undefined {
   if (literal?.type !== 'string') return undefined
-  const text = literal.parts.map((part) => part.text).join('')
+  const text = joined(literal.parts)
   return text.includes(HOLE) ? undefined : text
 }
 

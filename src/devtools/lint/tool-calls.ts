@@ -1,5 +1,5 @@
 // The calls of tools in one domain, each where its arguments are known: a function that hands its own on counts where it is called.
-import { branchesOf, type Call, type Expression, type FunctionInfo, lookup, type Source } from './scopes.ts'
+import { branchesOf, type Call, type Expression, type FunctionInfo, list, lookup, type Source } from './scopes.ts'
 import { unwrap } from './syntax.ts'
 import { type Literal, seenFrom, type Texts } from './texts.ts'
 import { plainCall, type Values } from './values.ts'
@@ -25,6 +25,11 @@ interface Site extends Pick<ToolCall, 'tool' | 'method' | 'branches'> {
 const MAX_FORWARDING_DEPTH = 4
 /** Callers of such functions that are followed in one domain; no domain that people write has more. */
 const MAX_FORWARDED_SITES = 10_000
+
+/** True when the first argument is SQL that is sent. */
+export function isStatement(tool: string, method: string): boolean {
+  return ['db', 'tx', 'queryable'].includes(tool) && ['query', 'queryOne', 'execute'].includes(method)
+}
 
 /** The calls by the file that they stand in. */
 export function toolCallsOf(sources: Iterable<Source>, values: Values, texts: Texts): Map<Source, ToolCall[]> {
@@ -55,8 +60,7 @@ export function toolCallsOf(sources: Iterable<Source>, values: Values, texts: Te
       if (value.kind !== 'method') continue
       const { tool, method } = value
       for (const site of follow({ tool, method, call, args, branches: branchesOf(call.scope) }, [])) {
-        const { source } = site.call.scope
-        found.set(source, [...(found.get(source) ?? []), readSite(site, texts)])
+        list(found, site.call.scope.source).push(readSite(site, texts))
       }
     }
   }
