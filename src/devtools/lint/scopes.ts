@@ -17,8 +17,8 @@ const NESTING_MAX = 1_000
 
 /** What is assigned to a name or a member, as a place in the source. */
 export interface Definition {
-  /** `argument` is the one that a function is called with, `result` what a function returns; `unknown` is computed or taken out of a list. */
-  kind: 'value' | 'type' | 'argument' | 'result' | 'module' | 'unknown'
+  /** `argument` is the one that a function is called with; `unknown` is computed or taken out of a list. */
+  kind: 'value' | 'type' | 'argument' | 'module' | 'unknown'
   node: Node
   scope: Scope
   /** The members to read from it, one after another: `['a', 'b']` for `const { a: { b } } = …`. */
@@ -394,9 +394,6 @@ class ScopeReader {
         const fn = this.#visitFunction(each.value, scope, info)
         if (each.kind === 'constructor') info.construct = fn
         else if (key && each.kind === 'method') list(info.members, key).push(defined(each.value, scope))
-        // Reading a getter reads what it returns.
-        else if (key && each.kind === 'get')
-          list(info.members, key).push({ ...defined(each.value, scope), kind: 'result' })
       } else if (each.type === 'PropertyDefinition') {
         const type = each.typeAnnotation?.typeAnnotation
         if (key && type) list(info.members, key).push({ ...defined(type, scope), kind: 'type' })

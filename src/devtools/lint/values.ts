@@ -161,7 +161,6 @@ export class Values {
     if (kind === 'value') values = this.evaluate(node, scope)
     else if (kind === 'type') values = this.#ofType(node as TSType, scope, 0)
     else if (kind === 'module') values = [this.#intern(scope.source, { kind, of: scope.source })]
-    else if (kind === 'result') values = this.#ofAll(scope.source.functions.get(node)?.returns ?? [])
     else if (kind === 'argument') values = this.#ofArgument(scope.fn!, index!)
     return path.reduce((all, key) => all.flatMap((each) => this.#member(each, key)), values)
   }
@@ -476,27 +475,11 @@ export class Values {
   }
 }
 
-/** The callee and arguments of a call, up to the first spread; also of `f.call(self, …)`, `f.apply(self, […])` and `Reflect.apply(f, self, […])`. */
+/** The callee of a call, and its arguments up to the first spread: those after it have no known position. */
 export function plainCall({ node, scope }: Call): { callee: Node; args: Expression[] } {
-  const callee = unwrap(node.callee)
-  const args = upToSpread(node.arguments, scope)
-  if (callee.type !== 'MemberExpression' || node.type === 'NewExpression') return { callee, args }
-  const key = staticKey(callee.property, callee.computed)
-  const object = unwrap(callee.object)
-  if (key === 'call') return { callee: object, args: args.slice(1) }
-  if (key !== 'apply') return { callee, args }
-  const isReflect = object.type === 'Identifier' && object.name === 'Reflect'
-  const target = isReflect ? node.arguments[0] : object
-  const given = node.arguments[isReflect ? 2 : 1]
-  return {
-    callee: target ? unwrap(target) : callee,
-    args: given?.type === 'ArrayExpression' ? upToSpread(given.elements, scope) : [],
-  }
-}
-
-function upToSpread(nodes: ReadonlyArray<Node | null>, scope: Scope): Expression[] {
-  const end = nodes.findIndex((node) => node === null || node.type === 'SpreadElement')
-  return nodes.slice(0, end === -1 ? undefined : end).map((node) => ({ node: node!, scope }))
+  const end = node.arguments.findIndex(({ type }) => type === 'SpreadElement')
+  const known = node.arguments.slice(0, end === -1 ? undefined : end)
+  return { callee: unwrap(node.callee), args: known.map((each) => ({ node: each, scope })) }
 }
 
 const isWhole = ({ kind, path }: Definition): boolean => kind === 'value' && path.length === 0

@@ -25,7 +25,6 @@ export default class Everything extends Base {
     renamed.publish('e.renamed', {})
     tools['event_bus'].publish('e.bracket', {})
   }
-  get #alias() { return this.bus! }
   async onBoot() {
     const self = this
     const { publish, request: ask } = this.bus
@@ -35,7 +34,6 @@ export default class Everything extends Base {
     await self.#publish(EVENTS.made, {})
     await publish('e.destructured', {})
     await ask('e.request', {})
-    await this.#alias.publish('e.getter', {})
     await this.inherited.publish(Everything.GONE, {})
     await announce(this.bus)
     await this.#pass(this.bus, 'e.dynamic')
@@ -69,7 +67,6 @@ async function announce(bus) { await bus.publish('e.function', {}) }
     'e.e.constant',
     'e.field',
     'e.function',
-    'e.getter',
     'e.member',
     'e.parameter',
     'e.renamed',
