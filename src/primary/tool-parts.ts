@@ -2,8 +2,8 @@
 
 import { processNumber } from '../core/config/checks.ts'
 import type { Settings } from '../core/config/schema.ts'
+import { watchUnawaited } from '../runtime/kernel/failed-calls.ts'
 import { ThreadKernel } from '../runtime/kernel/thread.ts'
-import { watchUnawaited } from '../runtime/kernel/unawaited.ts'
 import { StatusTable } from '../transport/memory/words.ts'
 import type { SharedMemories } from '../transport/messages.ts'
 import type { Lane } from './dispatch/lane.ts'

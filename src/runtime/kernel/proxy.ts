@@ -9,7 +9,7 @@ import { type FlightRecorder, STEP_CALL } from '../../transport/memory/flight-re
 import type { MetricsRing } from '../../transport/memory/metrics-ring.ts'
 import type { NameTable } from '../../transport/memory/name-table.ts'
 import { STATUS_DEAD, STATUS_OK, STATUS_REFUSED, type StatusTable } from '../../transport/memory/words.ts'
-import { type CallerNote, showCaller } from './caller-frames.ts'
+import { failedCalls, showCaller } from './failed-calls.ts'
 import { added, tellAll } from './listeners.ts'
 
 export const RECOVERED = 'Recovered from transient failure'
@@ -133,17 +133,6 @@ interface MethodParts extends MeterOptions {
   readonly toolIndex: number
   readonly describe: DescribeCall | undefined
 }
-
-/** A call whose promise has rejected. */
-export interface FailedCall {
-  tool: string
-  method: string
-  args: readonly unknown[]
-  note: CallerNote
-}
-
-/** By the promise that the caller has got. */
-export const failedCalls = new WeakMap<Promise<unknown>, FailedCall>()
 
 /** Characters of a statement that are shown. */
 const STATEMENT_MAX = 1000

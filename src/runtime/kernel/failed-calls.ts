@@ -1,8 +1,68 @@
+// Calls of tools that have failed: the line of the plugin, and those that nobody waits for.
+import type { ToolHost } from '../../contracts/tool.ts'
 import { causality } from '../../core/causality/context.ts'
-import { messageOf, stackOf } from '../../core/errors/description.ts'
-import { linesOf, placeText, type SourcePlace } from '../../core/errors/places.ts'
-import { type FailedCall, failedCalls } from './proxy.ts'
-import type { ThreadOptions } from './thread.ts'
+import { describe, messageOf, stackOf } from '../../core/errors/description.ts'
+import { frameOf, isOfPlugin, linesOf, placeText, type SourcePlace } from '../../core/errors/places.ts'
+
+/** What is told of a failed call beside its error. */
+export interface CallerNote {
+  /** The innermost line of plugin code that waits for the call, or has made it; undefined when no stack has it. */
+  place: SourcePlace | undefined
+  /** The statement with `?` for its literals; undefined for a call without one. */
+  statement: string | undefined
+}
+
+/** Errors whose stack shows the caller already: a failed statement fails its transaction with the same error. */
+const told = new WeakMap<object, CallerNote>()
+
+/**
+ * Puts the plugin's own frames first in the stack of an error, and the statement before them. A driver's error comes from a queue or a socket, so
+ * its own stack ends in the runtime; but while the rejection goes on to who awaits the call, V8 knows the functions that wait.
+ * To be called in the reaction that passes the rejection on.
+ * @param statement without values
+ */
+export function showCaller(thrown: unknown, statement: () => string | undefined): CallerNote {
+  if (typeof thrown !== 'object' || thrown === null) return { place: undefined, statement: undefined }
+  const before = told.get(thrown)
+  if (before !== undefined) return before
+  const { stack } = describe(thrown)
+  const own = framesOf(stack)
+  const waiting = framesOf(new Error().stack)
+  const ofPlugin = [...own, ...waiting].filter((line) => isOfPlugin(frameOf(line)?.file))
+  const note: CallerNote = {
+    place: ofPlugin[0] === undefined ? undefined : frameOf(ofPlugin[0]),
+    statement: statement(),
+  }
+  told.set(thrown, note)
+  if (stack === undefined) return note
+  const head = own.length === 0 ? stack : stack.slice(0, stack.indexOf(own[0]!)).trimEnd()
+  const lines = [
+    head,
+    ...(note.statement === undefined ? [] : [`  statement: ${note.statement}`]),
+    ...new Set([...ofPlugin, ...own]),
+  ]
+  try {
+    ;(thrown as { stack?: string }).stack = lines.join('\n')
+  } catch {
+    // It is frozen: the log shows the stack that it has.
+  }
+  return note
+}
+
+function framesOf(stack: string | undefined): string[] {
+  return stack?.split('\n').filter((line) => /^ {4}at /.test(line)) ?? []
+}
+
+/** A call whose promise has rejected. */
+export interface FailedCall {
+  tool: string
+  method: string
+  args: readonly unknown[]
+  note: CallerNote
+}
+
+/** By the promise that the caller has got. */
+export const failedCalls = new WeakMap<Promise<unknown>, FailedCall>()
 
 const FIX = 'await the call, or handle its rejection with .catch'
 
@@ -11,10 +71,7 @@ const FIX = 'await the call, or handle its rejection with .catch'
  * what the plugin wanted to be done was not. Any other rejection that nobody handles ends the thread, as it does in Node itself.
  * @param fileOf the file of a plugin
  */
-export function watchUnawaited(
-  writeLog: ThreadOptions['writeLog'],
-  fileOf: (plugin: string) => string | undefined,
-): void {
+export function watchUnawaited(writeLog: ToolHost['writeLog'], fileOf: (plugin: string) => string | undefined): void {
   process.on('unhandledRejection', (reason, promise) => {
     const call = failedCalls.get(promise)
     if (call === undefined) {
