@@ -123,6 +123,9 @@ describe('hooks of routes', () => {
       assert.equal(await (await shared().fetch(path, as('bob'))).text(), 'secret\n', path)
     const primary = await get('/shop/primary')
     assert.deepEqual([primary.body.data, primary.headers.get('x-steps')], ['bob', 'app,domain,domain 200,app 200'])
+    assert.deepEqual((await get('/shop/primary-guarded')).body, INTERNAL)
+    const told = errorsOf(shared()).find((msg) => msg.startsWith('/shop/primary-guarded'))
+    assert.match(told!, / in its guard \(.*plugins\/sell-on-primary\.ts:\d+\) failed: The guard is broken/)
     const upgrade = {
       connection: 'upgrade',
       upgrade: 'websocket',
