@@ -74,7 +74,7 @@ describeOnPostgresAndRedis(NAME, ({ postgres, redis, owner }) => {
     assert.equal(await b.stop(), 0)
     let c = await fleet.replica('c', options)
     // More than are taken over at a time.
-    const ids = await publish(c, 'order.taken', { count: 250, payload: { ms: 1200 } })
+    const ids = await publish(c, 'order.taken', { count: 250, payload: { ms: 4000 } })
     const isBegun = async (replica: string): Promise<boolean> =>
       (await fleet.seen('order.taken', 'begins')).some((row) => ids.includes(row.event_id) && row.replica === replica)
     await until(() => isBegun('c'), 'they are in hand')
@@ -128,7 +128,7 @@ describeOnPostgresAndRedis(NAME, ({ postgres, redis, owner }) => {
     const begun = async () =>
       (await fleet.seen('order.taken', 'begins')).filter(({ event_id }) => ids.includes(event_id))
     const before = (await begun()).length
-    await until(async () => (await begun()).length > before, 'one of them is tried')
+    await until(async () => (await begun()).length > before, 'one of them is tried', 2 * PATIENCE_MS)
     const fromMs = performance.now()
     assert.equal(await second.stop(), 0)
     assert.ok(performance.now() - fromMs < PATIENCE_MS, 'the end waits for the one that is tried alone')

@@ -30,7 +30,9 @@ for (const [way, lanes] of [
     assert.equal(box.guilty?.plugin, 'fatal.EndLane')
     assert.equal(box.guilty.handler, 'GET /open/:way')
     const told = heddle.logs.find(({ msg }) => msg.startsWith('Not ready: '))!.msg
-    assert.match(told, /of 1024 descriptors are used .* fatal\.EndLane has opened in GET \/open\/:way/)
+    // On a busy machine a lane answers too late who has opened them: then the report alone names it.
+    const byWhom = ', \\d+ of them by files that fatal\\.EndLane has opened in GET /open/:way and not closed'
+    assert.match(told, new RegExp(`of 1024 descriptors are used \\(ulimit -n\\)(?:${byWhom})?$`))
     await until(async () => (await heddle.json('/system/health/ready')).status === 200, 'it is ready again', 60_000)
     const used = Number(/(\d+) of 1024/.exec(told)![1])
     assert.ok(used < LIMIT, `${used}: some are left for the thread that takes over`)
