@@ -113,16 +113,20 @@ describeOnPostgresAndRedis(NAME, ({ postgres, redis, owner }) => {
     assert.deepEqual([letter!.event_id, more], [poison, []])
     assert.match(letter!.error, /given out 6 times/)
     await until(async () => (await fleet.unfinished('order.deadly')) === 0, 'all are acknowledged')
+    // It would take its share of what the next one is to have alone.
+    assert.equal(await last.stop(), 0)
   })
 
   test('a process that ends leaves to the next one what is still to be tried alone', async () => {
     const options = { env: { ...NEVER_CLAIMED, SHUTDOWN_TIMEOUT_MS: String(2 * PATIENCE_MS) } }
     const [stream, group] = ['heddle:event:order.taken', 'fleet.ShipOrders.ship']
     const first = await fleet.replica('e', options)
-    const ids = await publish(first, 'order.taken', { count: 8, payload: { ms: 1000 } })
-    await until(async () => (await fleet.unfinished('order.taken')) === ids.length, 'they are in hand')
+    const ids = await publish(first, 'order.taken', { count: 6, payload: { ms: 2000 } })
+    const pending = async () =>
+      (await fleet.redis.xpending(stream, group, '-', '+', 100)).map((row) => (row as [string])[0])
+    await until(async () => (await pending()).length === ids.length, 'they are in hand')
     await first.kill()
-    const entries = (await fleet.redis.xpending(stream, group, '-', '+', 100)).map((row) => (row as [string])[0])
+    const entries = await pending()
     await fleet.redis.call('XCLAIM', stream, group, 'e:0', '0', ...entries, 'RETRYCOUNT', '3', 'JUSTID')
     const second = await fleet.replica('e', options)
     const begun = async () =>
