@@ -4,7 +4,7 @@ import { readdir, readFile } from 'node:fs/promises'
 import { extname } from 'node:path'
 import { promisify } from 'node:util'
 import { brotliCompress, gzip } from 'node:zlib'
-import { HeddleError, type HttpContext } from '#heddle'
+import { type Data, HeddleError, type HttpContext } from '#heddle'
 
 /** Of other packages, which an application has not installed: the package of heddle has these files itself, with their licences. */
 const LIBRARIES = new URL('./libraries/', import.meta.url)
@@ -40,11 +40,27 @@ interface PageFile {
 
 /** The files of one page under `assets/`, and those of `assets/shared/`, which each page has under its own address. A file that was not there at the start is not served. */
 export class PageFiles {
+  /** Of the route that serves them, below that of the page. */
+  static readonly ROUTE = {
+    tags: ['system'],
+    etag: true,
+    summary: 'What that page loads',
+    description: 'Scripts, styles and pictures of the page.',
+  }
   readonly #files = new Map<string, PageFile>()
 
-  async read(folder: string): Promise<void> {
-    await Promise.all([this.#addFolder('shared'), this.#addFolder(folder), this.add('lit-html.js', LIT_HTML)])
+  /** @param folder under `assets/` */
+  static async of(folder: string): Promise<PageFiles> {
+    const files = new PageFiles()
+    await Promise.all([files.#addFolder('shared'), files.#addFolder(folder), files.add('lit-html.js', LIT_HTML)])
+    return files
   }
+
+  /** The handler of the page itself. */
+  readonly showPage = (_data: Data, context: HttpContext): Promise<void> => this.#send('index.html', context)
+
+  /** The handler of `/:file` below it. */
+  readonly showFile = ({ file }: { file: string }, context: HttpContext): Promise<void> => this.#send(file, context)
 
   async #addFolder(folder: string): Promise<void> {
     const names = await readdir(new URL(`${folder}/`, ASSETS))
@@ -61,7 +77,7 @@ export class PageFiles {
   }
 
   /** For a route with `etag`, which answers 304 to who has the file. @throws HTTP_NOT_FOUND */
-  async send(name: string, context: HttpContext): Promise<void> {
+  async #send(name: string, context: HttpContext): Promise<void> {
     const file = this.#files.get(name)
     if (file === undefined) throw new HeddleError('HTTP_NOT_FOUND', `The page has no file ${name}`)
     context.setHeader('cache-control', 'no-cache')

@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import { guard, HeddleError, type HttpContext, HttpError, Plugin, type Tools } from '#heddle'
+import { guard, HeddleError, HttpError, plugin, type Tools } from '#heddle'
 import { isProduction } from '../configuration.ts'
 import { tellOperatorAct } from '../operator-acts.ts'
 
@@ -19,45 +19,38 @@ const CLOSED =
   'Closed in production: events are published by hand where it was started with npm run dev or NODE_ENV=development'
 
 /** Publishes an event that somebody has typed: to try its subscribers. Nobody can in production. */
-export default class PublishEvent extends Plugin {
-  static override thread = 'primary' as const
-  readonly #tools: Pick<Tools, 'event_bus' | 'http' | 'logger'>
-  readonly #isProduction: boolean
+export default plugin(
+  ({ config, event_bus, http, logger }) => {
+    http.post(
+      '/system/events/publish',
+      {
+        body,
+        response,
+        // Before anybody looks at the body.
+        guards: isProduction(config) ? [refuse] : [],
+        throws: { 422: 'The event is not published: its name or its payload is refused' },
+        tags: ['system'],
+        summary: 'Publishes an event',
+        description: 'To try its subscribers. Not in production.',
+      },
+      async ({ event, payload }, context) => {
+        if (event.startsWith('_')) throw new HttpError(422, 'Events whose name begins with _ are internal')
+        const id = await published(event_bus, event, payload)
+        await tellOperatorAct({ event_bus, logger }, { action: 'event.publish', target: event }, context)
+        return { success: true as const, data: { id } }
+      },
+    )
+  },
+  { thread: 'primary' },
+)
 
-  constructor({ config, event_bus, http, logger }: Tools) {
-    super()
-    this.#tools = { event_bus, http, logger }
-    this.#isProduction = isProduction(config)
-  }
-
-  override onBoot() {
-    this.#tools.http.addEndpoint('/system/events/publish', 'POST', this.publish, {
-      body,
-      response,
-      // Before anybody looks at the body.
-      guards: this.#isProduction ? [refuse] : [],
-      throws: { 422: 'The event is not published: its name or its payload is refused' },
-      tags: ['system'],
-      summary: 'Publishes an event',
-      description: 'To try its subscribers. Not in production.',
-    })
-  }
-
-  async publish({ event, payload }: z.infer<typeof body>, context: HttpContext) {
-    if (event.startsWith('_')) throw new HttpError(422, 'Events whose name begins with _ are internal')
-    const id = await this.#published(event, payload)
-    await tellOperatorAct(this.#tools, { action: 'event.publish', target: event }, context)
-    return { success: true as const, data: { id } }
-  }
-
-  /** @throws HttpError that says why the bus refuses it */
-  async #published(event: string, payload: Record<string, unknown>): Promise<string> {
-    try {
-      return await this.#tools.event_bus.publish(event as string, payload)
-    } catch (error) {
-      if (!(error instanceof HeddleError) || !REFUSALS.has(error.code)) throw error
-      throw new HttpError(422, error.message, { details: error.details })
-    }
+/** @throws HttpError that says why the bus refuses it */
+async function published(bus: Tools['event_bus'], event: string, payload: Record<string, unknown>): Promise<string> {
+  try {
+    return await bus.publish(event, payload)
+  } catch (error) {
+    if (!(error instanceof HeddleError) || !REFUSALS.has(error.code)) throw error
+    throw new HttpError(422, error.message, { details: error.details })
   }
 }
 

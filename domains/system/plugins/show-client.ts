@@ -1,37 +1,28 @@
-import { clientText, type Data, type HttpContext, Plugin, type Tools } from '#heddle'
+import { clientText, plugin } from '#heddle'
 import { apiInfo } from '../api-info.ts'
 import { domainsDirsOf } from '../configuration.ts'
 import { KeptDocument } from '../kept-document.ts'
 
 const TYPE = 'text/plain; charset=utf-8'
 
-/** A typed client of the routes and events of this process, as one TypeScript file; with `?system=true` also of those of the system itself. */
-export default class ShowClient extends Plugin {
-  static override thread = 'primary' as const
-  #http
-  #own
-  #whole
+const options = {
+  tags: ['system'],
+  summary: 'A typed client as one TypeScript file',
+  description: 'With `system=true` also for the routes under `/system`.',
+}
 
-  constructor({ config, http, registry }: Tools) {
-    super()
+/** A typed client of the routes and events of this process, as one TypeScript file; with `?system=true` also of those of the system itself. */
+export default plugin(
+  ({ config, http, registry }) => {
     const domainsDirs = domainsDirsOf(config)
     const gather = async () => ({ routes: await registry.getRoutes(), title: (await apiInfo(config)).title })
-    this.#http = http
-    this.#own = new KeptDocument(gather, (facts) => clientText(facts.title, facts.routes, domainsDirs, isOwn))
-    this.#whole = new KeptDocument(gather, (facts) => clientText(facts.title, facts.routes, domainsDirs))
-  }
-
-  override onBoot() {
-    this.#http.addEndpoint('/system/client.ts', 'GET', this.show, {
-      tags: ['system'],
-      summary: 'A typed client as one TypeScript file',
-      description: 'With `system=true` also for the routes under `/system`.',
+    const own = new KeptDocument(gather, (facts) => clientText(facts.title, facts.routes, domainsDirs, isOwn))
+    const whole = new KeptDocument(gather, (facts) => clientText(facts.title, facts.routes, domainsDirs))
+    http.get('/system/client.ts', options, async ({ system }, context) => {
+      context.sendBinary(await (system === 'true' ? whole : own).read(), TYPE)
     })
-  }
-
-  async show({ system }: Data, context: HttpContext) {
-    context.sendBinary(await (system === 'true' ? this.#whole : this.#own).read(), TYPE)
-  }
-}
+  },
+  { thread: 'primary' },
+)
 
 const isOwn = (domain: string) => domain !== 'system'
