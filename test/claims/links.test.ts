@@ -49,7 +49,7 @@ test('every path of the repository that a page names is there', () => {
 
 test('every path below /system that a page names is served', () => {
   const sources = [...sourcesIn('domains').values()].join('\n')
-  const served = [...sources.matchAll(/\b(?:add(?:Endpoint|Stream)|http\.\w+)\('(\/system\/[^']+)'/g)].map(
+  const served = [...sources.matchAll(/\b(?:add(?:Endpoint|Stream)|http\.\w+)\(\s*'(\/system\/[^']+)'/g)].map(
     ([, path]) => path!,
   )
   assert.ok(served.length > 20)
