@@ -1,3 +1,4 @@
+// Starts the primary: command line, settings, process.
 import type { LogLevel } from './contracts/logger.ts'
 import { processNumber } from './core/config/checks.ts'
 import { type CommandLine, EXIT_USAGE, readCommandLine, UsageFault } from './core/config/command-line.ts'

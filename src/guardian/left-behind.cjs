@@ -1,3 +1,4 @@
+// What a runtime that is gone has started and left, and its end.
 const { readdirSync, readFileSync } = require('node:fs')
 
 /** Marks all that a runtime starts, and what that starts: by the value of this variable, in the environment that each was started with. */

@@ -1,3 +1,4 @@
+// What becomes of a process when npm, or the shell that has started it, ends.
 const { readFileSync } = require('node:fs')
 
 /** npm passes SIGINT and SIGTERM on to what it has started. SIGHUP ends npm, and its child is not told. */

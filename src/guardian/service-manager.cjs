@@ -1,3 +1,4 @@
+// What systemd is told of a process.
 const { execFile } = require('node:child_process')
 
 /** The command waits by itself until the manager has read the message, for 5 s at most. */

@@ -1,3 +1,4 @@
+// The way of a runtime's standard error: on to who reads it, and its end into the crash report.
 const { write } = require('node:fs')
 
 const STDERR_FD = 2

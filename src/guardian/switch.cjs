@@ -1,3 +1,4 @@
+// The settings that are read before the runtime reads them all: whether there is a guardian, and for how many processes.
 const { readFileSync } = require('node:fs')
 const { parseEnv } = require('node:util')
 

@@ -1,3 +1,4 @@
+// Whether descriptors are left, and who holds them.
 import type { Holder } from '../../transport/messages.ts'
 import type { Lane } from '../dispatch/lane.ts'
 import { type ConnectionLimit, isCountCheap } from '../http/connection-limit.ts'

@@ -1,3 +1,4 @@
+// Whether libuv's thread pool serves, and who holds it.
 import { randomFill } from 'node:crypto'
 import type { PoolUse } from '../../transport/messages.ts'
 

@@ -1,3 +1,4 @@
+// The counters of the primary.
 import type { ProcessCounter } from '../../contracts/registry.ts'
 import type { ConnectionLimit } from '../http/connection-limit.ts'
 import type { Refusals } from '../http/refusals.ts'

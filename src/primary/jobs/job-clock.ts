@@ -1,3 +1,4 @@
+// The clock of the jobs: when each is due, and what becomes of its run.
 import type { LogLevel } from '../../contracts/logger.ts'
 import type { JobInfo, JobRun, Missed, Schedule } from '../../contracts/scheduler.ts'
 import { messageOf, stackOf } from '../../core/errors/description.ts'

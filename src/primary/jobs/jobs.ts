@@ -1,3 +1,4 @@
+// The jobs of the process: which there are, and the thread in which each runs.
 import type { BlackBox, WorkInFlight } from '../../contracts/registry.ts'
 import type { JobDefinition, JobInfo, JobRun } from '../../contracts/scheduler.ts'
 import type { CodeTracing } from '../../contracts/tracing.ts'
@@ -147,7 +148,7 @@ export class Jobs {
     for (const [run, { lane: at, plugin, resolve }] of this.#runs) {
       if (at !== lane) continue
       this.#runs.delete(run)
-      resolve(blackBox === null || isInnocent(plugin, blackBox) ? 'cut-off' : 'fatal')
+      resolve(blackBox === null || isAnothers(plugin, blackBox) ? 'cut-off' : 'fatal')
     }
   }
 
@@ -210,7 +211,7 @@ function isBetter(lane: Lane, other: Lane): boolean {
 }
 
 /** True when the stack names another plugin. */
-function isInnocent(plugin: string, { guilty }: BlackBox): boolean {
+function isAnothers(plugin: string, { guilty }: BlackBox): boolean {
   return guilty?.evidence === 'stack' && guilty.plugin !== null && guilty.plugin !== plugin
 }
 

@@ -1,3 +1,4 @@
+// Which of several processes fires the jobs.
 import { randomUUID } from 'node:crypto'
 import type { LogLevel } from '../../contracts/logger.ts'
 import { messageOf } from '../../core/errors/description.ts'

@@ -1,3 +1,4 @@
+// The log's way out of the process, which never waits for its reader.
 import { constants, fstatSync, openSync, statSync, writeSync } from 'node:fs'
 import type { LogLevel } from '../../contracts/logger.ts'
 import { Fifo } from '../../core/collections/fifo.ts'

@@ -1,3 +1,4 @@
+// The form of the log: JSON lines for programs, or text for people.
 import pino, { type Logger as Pino } from 'pino'
 import type { LogLevel } from '../../contracts/logger.ts'
 import { processNumber } from '../../core/config/checks.ts'

@@ -1,3 +1,4 @@
+// The log of all threads of the process.
 import type { LogLevel } from '../../contracts/logger.ts'
 import type { Settings } from '../../core/config/schema.ts'
 import { LogRate, limitRecord, newRecord } from '../../runtime/log-records.ts'

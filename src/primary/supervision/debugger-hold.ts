@@ -1,3 +1,4 @@
+// Whether a debugger holds a thread.
 import { readFileSync } from 'node:fs'
 import type { NodeWorker, Session } from 'node:inspector'
 

@@ -1,3 +1,4 @@
+// The processes and threads that the plugins of a lane have started.
 import { existsSync, readFileSync } from 'node:fs'
 import type { LaneInfo, Starter } from '../../contracts/registry.ts'
 

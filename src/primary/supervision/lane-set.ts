@@ -214,7 +214,7 @@ export class LaneSet {
     return this.missing <= 0 && this.booting === 0
   }
 
-  /** True when no other lane serves or is about to: the innocent must not wait for what the guilty have done. */
+  /** True when no other lane serves or is about to: what works must not wait for what has brought the others down. */
   isLast(slot: LaneSlot): boolean {
     if (this.missing > 0) return false
     return this.slots.every(({ index, thread }) => index === slot.index || thread.isLost)

@@ -1,3 +1,4 @@
+// `onReady` of the lanes' plugins, once in the process.
 import type { BlackBox } from '../../contracts/registry.ts'
 import { steadyMs } from '../../core/schedule/steady-time.ts'
 import type { Lane, LaneState } from '../dispatch/lane.ts'

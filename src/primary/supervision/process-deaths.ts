@@ -1,3 +1,4 @@
+// What earlier processes died of, and what follows for this one.
 import type { Awaitable } from '../../contracts/common.ts'
 import type { BlackBox, WorkInFlight } from '../../contracts/registry.ts'
 import { messageOf } from '../../core/errors/description.ts'

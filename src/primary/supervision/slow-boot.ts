@@ -1,3 +1,4 @@
+// Plugins that boot so slowly that lanes start without them.
 import { basename, dirname } from 'node:path'
 import { until } from '../../core/schedule/waiting.ts'
 import type { Lane } from '../dispatch/lane.ts'

@@ -1,3 +1,4 @@
+// Where a thread stands, and how what it runs is stopped.
 import type { Debugger, NodeWorker, Session } from 'node:inspector'
 import type { SourceMap } from 'node:module'
 import { isAbsolute, relative } from 'node:path'

@@ -1,3 +1,4 @@
+// Errors of the primary's plugins that nobody catches.
 import { messageOf, stackOf } from '../../core/errors/description.ts'
 import { isOfPlugin, placeText, shown } from '../../core/errors/places.ts'
 import { steadyMs } from '../../core/schedule/steady-time.ts'

@@ -1,3 +1,4 @@
+// Keeps the lanes alive: their start, their end, and what comes after it.
 import { availableParallelism } from 'node:os'
 import type { BlackBox } from '../../contracts/registry.ts'
 import { steadyMs } from '../../core/schedule/steady-time.ts'

@@ -1,3 +1,4 @@
+// Whether a thread boots, turns and keeps within its memory; else it is ended.
 import type { Settings } from '../../core/config/schema.ts'
 import { memoryLimits } from '../../transport/memory/heartbeat.ts'
 import type { Lane } from '../dispatch/lane.ts'

@@ -1,3 +1,4 @@
+// The boot of the primary's tools, and the next one of a tool whose server was away.
 import type { LogLevel } from '../../contracts/logger.ts'
 import { isMisconfigured } from '../../core/errors/catalogue.ts'
 import { headOf, messageOf } from '../../core/errors/description.ts'

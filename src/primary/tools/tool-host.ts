@@ -1,3 +1,4 @@
+// What the tools of the primary are built on.
 import type { Owner } from '../../contracts/common.ts'
 import type { StaticMount } from '../../contracts/http.ts'
 import type { LogLevel } from '../../contracts/logger.ts'
