@@ -28,6 +28,9 @@ export interface GroupRow {
 /** The due time of a delivery that waits for its group to come. */
 export const DUE_WITH_GROUP = -1
 
+/** That of one that a thread has begun with before its event expired: it is made, however late. */
+export const DUE_BEGUN = 1
+
 /** What has become of the replay of a letter. */
 export interface ReplayEnd {
   /** Position of the event that the letter has become. */
@@ -43,10 +46,12 @@ export interface WaitingDelivery {
   /** Number of the next attempt. */
   attempt: number
   deaths: number
-  /** When it is made, milliseconds since the epoch; DUE_WITH_GROUP: when its group is here. */
+  /** When it is made, milliseconds since the epoch; DUE_WITH_GROUP: when its group is here; DUE_BEGUN: now. */
   dueMs: number
   /** Why the attempt before has failed; empty before the first. */
   error: string
+  /** True when it is read that a thread has begun with it in time. */
+  isBegun?: boolean
 }
 
 /** A dead letter as it is stored. */

@@ -74,6 +74,20 @@ export const OUTLIVES = {
     await isEmpty(log)
   },
 
+  'what was begun in time is done after the death of its process, also when its time is over': async (log, tag) => {
+    const first = await log.process()
+    const id = await first.publish('work', { tag, n: 0, course: [`hold ${tag}`] }, { ttlMs: 2000 })
+    await waitFor(log, () => notesOf(log, tag, 'work', 'begin').length === 1, 'it is begun')
+    // What is noted is gathered before it is written.
+    await pause(300)
+    await first.crash()
+    await pause(2000)
+    log.letGo(tag)
+    await log.open('second')
+    await handled(log, tag, 'work', [id])
+    await isEmpty(log)
+  },
+
   'a dead letter outlives its process, and is replayed by the next one': async (log, tag) => {
     const first = await log.process()
     const id = await first.publish('work', { tag, n: 0, course: ['unrecoverable'] })

@@ -8,7 +8,7 @@ import type { EventLog } from '../../runtime/event-log/event-log.ts'
 import { andOwned, type EventRow, keyOf, WAITS_FOR_GROUP } from '../../runtime/event-log/event-rows.ts'
 import type { LogDatabase } from '../../runtime/event-log/log-database.ts'
 import { insertLetter } from '../../runtime/event-log/write-changes.ts'
-import type { DeadRow, GroupRow, WaitingDelivery } from '../../transport/log-changes.ts'
+import { type DeadRow, DUE_BEGUN, type GroupRow, type WaitingDelivery } from '../../transport/log-changes.ts'
 import type { LogMemory } from '../../transport/memory/log-memory.ts'
 
 /** Rows of one page: the primary reads them between two turns of its loop. */
@@ -335,6 +335,7 @@ export async function withDeliveries(db: LogDatabase, rows: readonly EventRow[])
     deaths: numberOf(deaths, 0),
     dueMs: numberOf(due_ms, 0),
     error,
+    ...(Number(due_ms) === DUE_BEGUN ? { isBegun: true } : {}),
   }))
   return rows.map((row) => ({
     row,

@@ -1,6 +1,6 @@
 // Stored events that are in the hub, and what becomes of them.
 import { Numbered } from '../../core/collections/numbered.ts'
-import { DUE_WITH_GROUP, type WaitingDelivery } from '../../transport/log-changes.ts'
+import { DUE_BEGUN, DUE_WITH_GROUP, type WaitingDelivery } from '../../transport/log-changes.ts'
 import type { LogMemory } from '../../transport/memory/log-memory.ts'
 import type { Delivery, EventSource, FailedDelivery, Share } from '../events/consumer.ts'
 import type { ParkedKeys } from '../events/key-order.ts'
@@ -281,6 +281,14 @@ export class StoredEvents implements EventSource {
   /** A group is forgotten: nothing waits for it any more. */
   forgetGroup(name: string, group: string): void {
     for (const event of this.#live.items()) if (event.event === name) event.forgetGroup(group)
+  }
+
+  /** What was begun in time is done also when its process dies meanwhile. */
+  begun(delivery: Delivery): void {
+    if (delivery.event.expiresMs === 0 || isBroadcast(delivery)) return
+    const event = this.#eventOf(delivery)
+    this.#split(event, delivery)
+    this.#wait(event, delivery, DUE_BEGUN)
   }
 
   retrying(delivery: Delivery, dueMs: number, mayLeave: boolean): boolean {

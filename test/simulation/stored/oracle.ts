@@ -51,6 +51,8 @@ interface World {
   latestMs(): number
   /** Whether the log has the event for the group. */
   isStored(id: string, group: string): boolean
+  /** Whether the log knows that the group has begun with the event before that expired. */
+  isBegun(id: string, group: string): boolean
   /** Whether the log has a dead letter of it that is not replayed. */
   hasLetter(id: string, group: string): boolean
 }
@@ -220,8 +222,8 @@ export class StoredOracle {
   processGone(): void {
     for (const each of this.#cases.values()) {
       if (each.running > 0) this.cutOff(each)
-      // That it was begun in time is not known to the next process.
-      each.wasBegun &&= each.expiresMs === 0
+      // The next process knows what was noted of it.
+      each.wasBegun &&= each.expiresMs === 0 || this.#world.isBegun(each.id, each.group.group)
       // It may have been the cause, as far as anybody knows.
       if (this.#world.isStored(each.id, each.group.group)) each.deaths++
       this.#learn(each)

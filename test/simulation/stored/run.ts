@@ -145,6 +145,11 @@ export class StoredRun {
         this.#rows(`SELECT 1 FROM heddle_event e WHERE id = '${id}'
         AND (is_split = 0 OR EXISTS (SELECT 1 FROM heddle_delivery d WHERE d.seq = e.seq AND d.grp = '${group}'))`) > 0,
       latestMs: () => this.clock.latestMs(),
+      isBegun: (id, group) =>
+        this.#rows(
+          `SELECT 1 FROM heddle_event e JOIN heddle_delivery d ON d.seq = e.seq
+           WHERE e.id = '${id}' AND d.grp = '${group}' AND (d.due_ms > 0 OR d.attempt > 1 OR d.deaths > 0)`,
+        ) > 0,
       hasLetter: (id, group) =>
         this.#rows(`SELECT 1 FROM heddle_dead WHERE event_id = '${id}' AND grp = '${group}' AND replay = ''`) > 0,
     })
