@@ -230,10 +230,8 @@ class Chart {
   }
 }
 
-/** The time of day, in the reader's zone. @param at seconds since the epoch */
-function timeOf(at) {
-  return new Date(at * 1000).toTimeString().slice(0, 8)
-}
+/** @param at seconds since the epoch */
+const timeOf = (at) => clockSeconds(at * 1000)
 
 /** Changes that are remembered. */
 const CHANGES_MAX = 50

@@ -1,5 +1,5 @@
-import { whenAndAgo } from './format.js'
 import { html } from './lit-html.js'
+import { whenAndAgo } from './page.js'
 import { logIn } from './parts.js'
 
 /** Buttons that replay, edit and delete a dead letter, and show the outcome. @param more further buttons */

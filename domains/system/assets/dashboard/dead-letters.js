@@ -1,7 +1,7 @@
 import { callOnLetters, letterReplays, outcomeOf, sureButton } from './dead-letter-actions.js'
-import { count, plural, whenAndAgo } from './format.js'
+import { count, plural } from './format.js'
 import { html, nothing } from './lit-html.js'
-import { addressOfDeath, inPage, linkToRequest, named } from './page.js'
+import { addressOfDeath, inPage, linkToRequest, named, whenAndAgo } from './page.js'
 import { empty, facts } from './parts.js'
 import { KeyedList, View } from './view.js'
 

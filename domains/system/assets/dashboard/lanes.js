@@ -1,7 +1,7 @@
 import { sparkline } from './charts.js'
-import { bytes, clock, count, duration, plural, shortId, whenAndAgo } from './format.js'
+import { bytes, clock, count, duration, plural, shortId } from './format.js'
 import { html, nothing } from './lit-html.js'
-import { linkToRequest, named } from './page.js'
+import { linkToRequest, named, whenAndAgo } from './page.js'
 import { facts } from './parts.js'
 import { KeyedList, View } from './view.js'
 

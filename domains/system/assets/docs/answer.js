@@ -1,3 +1,4 @@
+import { count } from './format.js'
 import { html, nothing, render } from './lit-html.js'
 import { copyButton } from './parts.js'
 
@@ -14,9 +15,17 @@ export function answerView(response, bytes, durationMs, page) {
   const useToken = html`<button type="button" @click=${() => page.useToken(token)}>Use this token</button>`
   return html`
     <div class="answer">
-      ${statusLine(response, page, `${durationMs.toFixed(0)} ms · ${bytes.byteLength.toLocaleString('en')} bytes`)}
+      ${statusLine(response, page, `${durationMs.toFixed(0)} ms · ${count(bytes.byteLength)} bytes`)}
       ${typeof token === 'string' ? useToken : nothing}${headerList(response)}${bodyView(response, type, bytes, shown)}
     </div>`
+}
+
+/** What a request is answered with. @param {Promise<Response>} sent */
+export async function answerTo(sent, page) {
+  const startedMs = performance.now()
+  const response = await sent
+  const bytes = new Uint8Array(await response.arrayBuffer())
+  return answerView(response, bytes, performance.now() - startedMs, page)
 }
 
 function bodyView(response, type, bytes, shown) {

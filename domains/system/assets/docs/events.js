@@ -1,4 +1,4 @@
-import { answerView, jsonBlock } from './answer.js'
+import { answerTo, jsonBlock } from './answer.js'
 import { html, nothing, render } from './lit-html.js'
 import { section } from './operation.js'
 import { placeholderOf, rowsOf } from './request.js'
@@ -59,10 +59,8 @@ function publishForm({ id, name, message }, schemas, page) {
     show(html`<p class="meta">Publishing …</p>`)
     try {
       const body = JSON.stringify({ event: name, payload: parsed(payload.value) })
-      const startedMs = performance.now()
-      const response = await fetch(PATH, { method: 'POST', headers: { 'content-type': 'application/json' }, body })
-      const bytes = new Uint8Array(await response.arrayBuffer())
-      show(answerView(response, bytes, performance.now() - startedMs, page))
+      const headers = { 'content-type': 'application/json' }
+      show(await answerTo(fetch(PATH, { method: 'POST', headers, body }), page))
     } catch (error) {
       show(html`<p class="fault" role="alert">${error.message}</p>`)
     }

@@ -1,5 +1,6 @@
 import { answerView, codeBlock, headerList } from './answer.js'
 import { openSocket, sendRequest } from './application.js'
+import { clock, count, plural } from './format.js'
 import { html, nothing, render } from './lit-html.js'
 import { readInputs, requestOf } from './request.js'
 
@@ -96,11 +97,11 @@ export class StreamForm extends ConnectionForm {
   async #follow(response) {
     const { log } = this
     this.outcome = [headerList(response), this.page.caused.ofResponse(response), log.element]
-    this.facts = counted(0, 'event')
+    this.facts = plural(0, 'event')
     this.set('open', 'Open')
     for await (const { name, id, data } of streamedEvents(response.body)) {
       log.add('in', data, [name, id !== '' && `id ${id}`].filter(Boolean).join(' · '))
-      this.facts = counted(log.counts.in, 'event')
+      this.facts = plural(log.counts.in, 'event')
       this.drawSoon()
     }
   }
@@ -145,7 +146,7 @@ export class SocketForm extends ConnectionForm {
 
   #count() {
     const { in: received, out: sent } = this.log.counts
-    this.facts = `${counted(received, 'message')} in, ${sent.toLocaleString('en')} out`
+    this.facts = `${plural(received, 'message')} in, ${count(sent)} out`
     this.drawSoon()
   }
 
@@ -171,7 +172,7 @@ export class SocketForm extends ConnectionForm {
     })
     socket.addEventListener('message', ({ data }) => {
       if (socket !== this.#socket) return
-      this.log.add('in', textOf(data), typeof data === 'string' ? '' : counted(data.byteLength, 'byte'))
+      this.log.add('in', textOf(data), typeof data === 'string' ? '' : plural(data.byteLength, 'byte'))
       this.#count()
     })
     socket.addEventListener('close', ({ code, reason }) => {
@@ -191,17 +192,12 @@ function textOf(data) {
   return bytes.length > BYTES_SHOWN_MAX ? `${shown} …` : shown
 }
 
-function counted(count, noun) {
-  return `${count.toLocaleString('en')} ${noun}${count === 1 ? '' : 's'}`
-}
-
 /** Most messages that are kept on the page. */
 const SHOWN_MAX = 200
 /** Most characters of a message that are shown. */
 const TEXT_MAX_CHARS = 10_000
 const ARROWS = { in: '↓', out: '↑' }
 const NAMES = { in: 'received', out: 'sent' }
-const CLOCK = new Intl.DateTimeFormat('en-GB', { timeStyle: 'medium' })
 
 /** The messages of a connection, newest first. However many come at once, they are drawn once a frame. */
 class MessageLog {
@@ -235,10 +231,9 @@ function row({ direction, text, label, at }) {
   item.className = 'message'
   item.dataset.direction = direction
   const shown = text.length > TEXT_MAX_CHARS ? `${text.slice(0, TEXT_MAX_CHARS)} …` : text
-  const time = `${CLOCK.format(at)}.${String(at.getMilliseconds()).padStart(3, '0')}`
   const content = html`
     <span class="message-arrow" role="img" aria-label=${NAMES[direction]}>${ARROWS[direction]}</span>
-    <time datetime=${at.toISOString()}>${time}</time>${label === '' ? nothing : html`<span class="message-label">${label}</span>`}${codeBlock(shown)}`
+    <time datetime=${at.toISOString()}>${clock(at)}</time>${label === '' ? nothing : html`<span class="message-label">${label}</span>`}${codeBlock(shown)}`
   render(content, item)
   return item
 }

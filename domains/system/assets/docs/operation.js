@@ -1,4 +1,4 @@
-import { answerView, jsonBlock, toneOf } from './answer.js'
+import { answerTo, jsonBlock, toneOf } from './answer.js'
 import { sendRequest } from './application.js'
 import { html, nothing, render } from './lit-html.js'
 import { SocketForm, StreamForm } from './live.js'
@@ -135,10 +135,7 @@ class RequestForm {
         ...readInputs(form),
         token: this.#page.tokenFor(this.#operation),
       })
-      const startedMs = performance.now()
-      const response = await sendRequest(url, { ...init, signal: abort.signal })
-      const bytes = new Uint8Array(await response.arrayBuffer())
-      this.#show(answerView(response, bytes, performance.now() - startedMs, this.#page))
+      this.#show(await answerTo(sendRequest(url, { ...init, signal: abort.signal }), this.#page))
     } catch (error) {
       if (!abort.signal.aborted) this.#show(html`<p class="fault" role="alert">${error.message}</p>`)
       else if (this.#running === abort) this.#show(html`<p class="meta">Stopped</p>`)

@@ -1,7 +1,7 @@
 import { html, nothing } from './lit-html.js'
 
 /** Methods that a browser sends no body with. */
-const WITHOUT_BODY = new Set(['GET', 'HEAD'])
+export const WITHOUT_BODY = new Set(['GET', 'HEAD'])
 
 /** The fields in which an operation's request is filled in. Those of a parameter have the name `in:name`. */
 export function inputsOf(operation) {
@@ -79,8 +79,8 @@ export const rowsOf = (text) => Math.min(16, Math.max(3, text.split('\n').length
 
 /** A request that may be carried out once only has a key of its own, if nobody gives it one. */
 const KEY = 'Idempotency-Key'
-const FORM = 'application/x-www-form-urlencoded'
-const UPLOAD = 'multipart/form-data'
+export const FORM = 'application/x-www-form-urlencoded'
+export const UPLOAD = 'multipart/form-data'
 
 /**
  * The arguments of `fetch` for a filled-in form.
@@ -116,7 +116,7 @@ export function requestOf(operation, { values, type, body = '', files = [], toke
   if (type !== undefined && (body.trim() !== '' || files.length > 0)) {
     init.body = bodyOf(type, body, files)
     // The browser sets the content type of a form, with its boundary.
-    if (type !== UPLOAD) headers['content-type'] = type === '*/*' ? 'text/plain' : type
+    if (type !== UPLOAD) headers['content-type'] = sentType(type)
   }
   return { url: text === '' ? path : `${path}?${text}`, init }
 }
@@ -125,13 +125,19 @@ function bodyOf(type, text, files) {
   if (type !== FORM && type !== UPLOAD) return text
   const fields = text.trim() === '' ? {} : parseFields(text)
   const form = type === FORM ? new URLSearchParams() : new FormData()
-  for (const [name, value] of Object.entries(fields)) {
-    for (const item of Array.isArray(value) ? value : [value]) {
-      form.append(name, typeof item === 'object' ? JSON.stringify(item) : String(item))
-    }
-  }
+  for (const [name, value] of formFields(fields)) form.append(name, value)
   if (type === UPLOAD) for (const file of files) form.append('file', file)
   return form
+}
+
+/** A body of any type is sent as text. */
+export const sentType = (type) => (type === '*/*' ? 'text/plain' : type)
+
+/** The fields of a form: a list has one for each of its items, and what is no text is JSON. @returns {[name: string, value: string][]} */
+export function formFields(value = {}) {
+  return Object.entries(value).flatMap(([name, item]) =>
+    [item].flat().map((each) => [name, typeof each === 'object' ? JSON.stringify(each) : String(each)]),
+  )
 }
 
 function parseFields(text) {

@@ -2,7 +2,7 @@ import { codeBlock } from './answer.js'
 import { applicationOrigin } from './application.js'
 import { html, nothing } from './lit-html.js'
 import { copyButton } from './parts.js'
-import { filledRequest, queryText } from './request.js'
+import { FORM, filledRequest, formFields, queryText, sentType, UPLOAD, WITHOUT_BODY } from './request.js'
 import { literal, quoted, Source, shellWord } from './source-text.js'
 
 /** Stands for a token that was entered: it is copied, and not shown. */
@@ -44,11 +44,7 @@ function clientNote({ path }) {
   return html`<p class="meta"><code>client.ts</code> is <a href=${address}>${address}</a></p>`
 }
 
-const FORM = 'application/x-www-form-urlencoded'
-const UPLOAD = 'multipart/form-data'
 const JSON_TYPE = 'application/json'
-/** Methods that `fetch` sends no body with. */
-const WITHOUT_BODY = new Set(['GET', 'HEAD'])
 
 /**
  * How to send what is filled in from elsewhere: `{ name, language, text }` for a shell, for a page, and for the typed client.
@@ -85,11 +81,11 @@ function curlSample({ operation, request, url, headers }) {
 
 function curlBody(body) {
   if (body.type === UPLOAD) {
-    const fields = formFields(body).map(([name, value]) => `--form-string ${shellWord(`${name}=${value}`)}`)
+    const fields = formFields(body.value).map(([name, value]) => `--form-string ${shellWord(`${name}=${value}`)}`)
     return [...fields, ...body.files.map((name) => `-F ${shellWord(`file=@${name}`)}`)]
   }
   if (body.type === FORM)
-    return formFields(body).map(([name, value]) => `--data-urlencode ${shellWord(`${name}=${value}`)}`)
+    return formFields(body.value).map(([name, value]) => `--data-urlencode ${shellWord(`${name}=${value}`)}`)
   return [`--data-raw ${shellWord(textOf(body))}`]
 }
 
@@ -115,10 +111,10 @@ function fetchSample({ operation, request, url, headers }) {
 
 function fetchBody(body, before) {
   if (body.type === FORM)
-    return new Source(`new URLSearchParams(${literal(Object.fromEntries(formFields(body)), '  ')})`)
+    return new Source(`new URLSearchParams(${literal(Object.fromEntries(formFields(body.value)), '  ')})`)
   if (body.type === UPLOAD) {
     before.push('const form = new FormData()')
-    for (const [name, value] of formFields(body)) before.push(`form.append(${quoted(name)}, ${quoted(value)})`)
+    for (const [name, value] of formFields(body.value)) before.push(`form.append(${quoted(name)}, ${quoted(value)})`)
     for (const name of body.files) before.push(`form.append('file', new Blob(['the content']), ${quoted(name)})`)
     return new Source('form')
   }
@@ -179,22 +175,15 @@ function clientBody(operation, body) {
     return { body: body.value ?? {}, files }
   }
   if (body.type === FORM) {
-    return { body: new Source(`new URLSearchParams(${literal(Object.fromEntries(formFields(body)))})`) }
+    return { body: new Source(`new URLSearchParams(${literal(Object.fromEntries(formFields(body.value)))})`) }
   }
   if (body.text === undefined) return { body: body.value }
   if (content['*/*'] !== undefined) return { body: body.text }
   return { body: new Source(`new TextEncoder().encode(${quoted(body.text)})`), contentType: body.type }
 }
 
-/** The fields of a form: a list has one for each of its items, and what is no text is JSON. */
-function formFields({ value = {} }) {
-  return Object.entries(value).flatMap(([name, item]) =>
-    [item].flat().map((each) => [name, typeof each === 'object' ? JSON.stringify(each) : String(each)]),
-  )
-}
-
 function contentType({ type }) {
-  return { 'content-type': type === '*/*' ? 'text/plain' : type }
+  return { 'content-type': sentType(type) }
 }
 
 function textOf({ value, text }) {

@@ -1,3 +1,4 @@
+import { plural } from './format.js'
 import { html, nothing } from './lit-html.js'
 import { prose } from './parts.js'
 
@@ -155,7 +156,7 @@ export function isOfRuntime({ uses }) {
 }
 
 export const modelLine = ({ name, schema, uses }) => html`
-  <code class="path">${name}</code><span class="summary-text">${schema.description ?? ''}</span><span class="uses-count">${uses.length} use${uses.length === 1 ? '' : 's'}</span>`
+  <code class="path">${name}</code><span class="summary-text">${schema.description ?? ''}</span><span class="uses-count">${plural(uses.length, 'use')}</span>`
 
 export function modelBody({ schema, schemas, uses }) {
   const rest = uses.length - USES_SHOWN_MAX

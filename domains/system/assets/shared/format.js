@@ -1,6 +1,4 @@
-import { html } from './lit-html.js'
-
-/** Formats numbers, times and sizes for people. */
+/** Formats numbers, times and sizes for people. It imports nothing. */
 
 const WHOLE = new Intl.NumberFormat('en')
 const TWO_DIGITS = new Intl.NumberFormat('en', { maximumSignificantDigits: 2 })
@@ -67,23 +65,3 @@ export const clockSeconds = (timestamp) => clock(timestamp).slice(0, 8)
 export function shortId(id) {
   return id.length <= 12 ? id : `…${id.slice(-8)}`
 }
-
-const TICK_MS = 1000
-const DAY = new Intl.DateTimeFormat('en', { day: 'numeric', month: 'short' })
-
-/** A time and how long ago that is, which stays true while it is shown. */
-export const whenAndAgo = (timestamp, className = '') => html`
-  <time class=${className} datetime=${timestamp} title=${timestamp} data-ago .textContent=${textOf(timestamp)}></time>`
-
-function textOf(timestamp) {
-  const date = new Date(timestamp)
-  const day = date.toDateString() === new Date().toDateString() ? '' : `${DAY.format(date)} `
-  return `${day}${clock(timestamp)} · ${ago(timestamp)}`
-}
-
-setInterval(() => {
-  if (document.hidden) return
-  /** @type {NodeListOf<HTMLTimeElement>} */
-  const times = document.querySelectorAll('time[data-ago]')
-  for (const element of times) element.textContent = textOf(element.dateTime)
-}, TICK_MS)
