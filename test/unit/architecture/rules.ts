@@ -118,7 +118,7 @@ export const ONLY_IMPORTERS = [
   },
   {
     target: 'package:ws',
-    importer: 'src/primary/http/node/handshake.ts',
+    importer: 'src/primary/http/node/sockets.ts',
     reason: 'the listener on node:http alone has WebSockets of its own',
   },
   {

@@ -1,3 +1,4 @@
+// node:http as the listener wants a library.
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
 import { type AddressInfo, Server as NetServer, type Socket } from 'node:net'
 import { errorReply, JSON_TYPE } from '../../../runtime/endpoint/reply.ts'
@@ -5,9 +6,9 @@ import { statusLine } from '../exchange.ts'
 import type { ClientResponse, HttpApp, HttpLibrary, RequestHandlers, SocketHandlers } from '../library.ts'
 import { makeRequestId } from '../request-head.ts'
 import { ClientConnection, framingFaultOf, replyToFault } from './connection.ts'
-import { Handshakes, hasKey, plainHead, wantsSocket } from './handshake.ts'
 import { NodeRequest } from './request.ts'
 import { addressOf, type NodeResponse } from './response.ts'
+import { Handshakes, hasKey, plainHead, wantsSocket } from './sockets.ts'
 
 /** A client has this long to send the head of a request, milliseconds. */
 const HEAD_TIMEOUT_MS = 10_000
