@@ -1,3 +1,4 @@
+// Why a thread ends, told by itself.
 import type { Origin } from '../contracts/tracing.ts'
 import { causality } from '../core/causality/context.ts'
 import { messageOf, stackOf } from '../core/errors/description.ts'

@@ -1,3 +1,4 @@
+// The requests in flight in one lane, by slot.
 import type { WorkInFlight } from '../../contracts/registry.ts'
 import { steadyMs } from '../../core/schedule/steady-time.ts'
 import type { Exchange } from '../http/exchange.ts'

@@ -1,3 +1,4 @@
+// No more connections than the process may have descriptors.
 import { readdirSync, readFileSync, statSync } from 'node:fs'
 import { steadyMs } from '../../core/schedule/steady-time.ts'
 import type { Log } from '../logging/process-log.ts'

@@ -1,3 +1,4 @@
+// How many answers that last may be open at a time: in all, of a route, of an address.
 import { networkOf } from '../../core/http/network.ts'
 
 /** A body of a known length that is not longer leaves for the kernel at once, whoever reads it. */

@@ -1,3 +1,4 @@
+// Runs the routes of the primary's own plugins, as a lane does for the others.
 import type { WorkInFlight } from '../../contracts/registry.ts'
 import type { ErrorCode } from '../../core/errors/catalogue.ts'
 import { exactMs } from '../../core/schedule/steady-time.ts'

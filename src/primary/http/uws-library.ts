@@ -1,3 +1,4 @@
+// uWebSockets.js as the listener wants a library.
 import type { HttpRequest, HttpResponse, TemplatedApp, us_listen_socket, us_socket_context_t } from 'uWebSockets.js'
 import { randomUUID } from 'node:crypto'
 import { createRequire } from 'node:module'

@@ -1,3 +1,4 @@
+// What a handler sees of its request, and sets for its answer.
 import type { Tx } from '../../contracts/db.ts'
 import type { Hook } from '../../contracts/http.ts'
 import type { CookieOptions, FileOptions, HttpContext, Operator, User } from '../../contracts/http-request.ts'

@@ -1,3 +1,4 @@
+// A request frame, read as far as it is asked for.
 import type { Operator } from '../../contracts/http-request.ts'
 import type { TraceContext } from '../../contracts/tracing.ts'
 import { type RequestFrame, requestIdOf, requestKeyOf } from '../../transport/frames/request-frame.ts'

@@ -1,3 +1,4 @@
+// The JSON of an answer, and what JSON cannot hold.
 import { HeddleError } from '../../core/errors/catalogue.ts'
 
 // Taken before plugins can replace it.

@@ -1,3 +1,4 @@
+// What a result and an error mean as an answer.
 import { CATALOGUE, type ErrorCode, HeddleError } from '../../core/errors/catalogue.ts'
 import { DbError } from '../../core/errors/db-error.ts'
 import { isInstance } from '../../core/errors/description.ts'

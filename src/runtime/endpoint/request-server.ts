@@ -1,3 +1,4 @@
+// The routes of one thread: a frame becomes an answer.
 import { setImmediate as nextTurn } from 'node:timers/promises'
 import type { Owner } from '../../contracts/common.ts'
 import type { Endpoint, Handler, Hook, SocketRoute, Stream, StreamHandler } from '../../contracts/http.ts'

@@ -1,3 +1,4 @@
+// Lists of listeners: added, removed, told, and one that throws is reported once.
 import { messageOf } from '../../core/errors/description.ts'
 
 const faulty = new WeakSet<object>()

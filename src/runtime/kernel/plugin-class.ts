@@ -1,3 +1,4 @@
+// What the file of a plugin must export, and what is said of anything else.
 import { nearestName } from '../../core/config/nearest-name.ts'
 import { HeddleError } from '../../core/errors/catalogue.ts'
 import { linesOf, placeInPlugin, placeOfText, shown, showPlace } from '../../core/errors/places.ts'

@@ -1,3 +1,4 @@
+// A plugin as its author writes it: a class or a function.
 import type { Tools } from '../../contracts/tools.ts'
 
 /** Base of every plugin that is a class. All of it is optional. A class that does not extend it works, too, and is warned of outside of production. */

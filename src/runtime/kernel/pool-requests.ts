@@ -1,3 +1,4 @@
+// Who holds the threads of libuv's pool.
 import { lookup } from 'node:dns'
 import { stat } from 'node:fs'
 import { stat as statLater } from 'node:fs/promises'

@@ -1,3 +1,4 @@
+// Meters the calls of tools: time, health, spans.
 import type { MetricRecord, MetricsSink } from '../../contracts/registry.ts'
 import type { DescribeCall, ToolTracing } from '../../contracts/tracing.ts'
 import { isoTimestamp } from '../../core/causality/ids.ts'

@@ -1,3 +1,4 @@
+// The kernel of one thread: its tools and its plugins.
 import type { LogLevel, LogSink } from '../../contracts/logger.ts'
 import type { MetricRecord, MetricsSink, ToolStatus } from '../../contracts/registry.ts'
 import type { ThreadRef, ToolHost, ToolRuntime } from '../../contracts/tool.ts'

@@ -1,3 +1,4 @@
+// The layout of an event in a ring.
 import type { TraceContext } from '../../contracts/tracing.ts'
 import { INLINE_MAX_BYTES, type WideFrameBuffer } from './frames.ts'
 

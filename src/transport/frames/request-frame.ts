@@ -1,3 +1,4 @@
+// The layout of a request in a ring.
 import type { Operator } from '../../contracts/http-request.ts'
 import { type FrameBuffer, INLINE_MAX_BYTES, utf8MaxBytes } from './frames.ts'
 

@@ -1,3 +1,4 @@
+// The layout of an answer in a ring.
 import type { FrameBuffer } from './frames.ts'
 
 // RESPONSE: the status, the length of the head in bytes, then the head (`name: value` lines) and the body.

@@ -1,3 +1,4 @@
+// Which threads of this process are gone, for who finds their claims of keys.
 import { randomBytes } from 'node:crypto'
 
 /** Threads that are remembered after their end. */

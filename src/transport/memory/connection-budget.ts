@@ -1,3 +1,4 @@
+// How many connections to a server all threads of the process may have.
 import { threadId } from 'node:worker_threads'
 
 /**

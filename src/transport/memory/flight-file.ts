@@ -1,3 +1,4 @@
+// A copy of the flight recorder outside of the process.
 import { closeSync, constants, openSync, readFileSync, rmSync, writeFileSync, writeSync, writevSync } from 'node:fs'
 import { createFlightRecorder, FLIGHT_FILE_BYTES, FlightReader } from './flight-recorder.ts'
 

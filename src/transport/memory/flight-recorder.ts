@@ -1,3 +1,4 @@
+// The last steps of a thread, readable after its end.
 import type { RawBuffer } from './spsc-ring.ts'
 
 /**

@@ -1,3 +1,4 @@
+// Collects garbage of shared memory, which V8 does not count.
 import { setFlagsFromString } from 'node:v8'
 import { runInNewContext } from 'node:vm'
 

@@ -1,3 +1,4 @@
+// How a lane shows that its loop turns, and how much memory it has.
 import { readFileSync, readlinkSync } from 'node:fs'
 import { getHeapStatistics } from 'node:v8'
 import { threadId } from 'node:worker_threads'

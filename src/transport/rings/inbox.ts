@@ -1,3 +1,4 @@
+// The reading end of a ring, with its doorbell and the port for large bodies.
 import { type MessagePort, receiveMessageOnPort } from 'node:worker_threads'
 import { clock } from '../../core/schedule/steady-time.ts'
 import { BULK_FLAG, KIND_MASK, type WideFrameBuffer } from '../frames/frames.ts'

@@ -1,3 +1,4 @@
+// The writing end of a ring, with its doorbell and the port for large bodies.
 import type { MessagePort } from 'node:worker_threads'
 import { atTurnEnd, recoverTurnEnd } from '../../core/schedule/waiting.ts'
 import { BULK_FLAG, INLINE_MAX_BYTES, KIND_MASK, type WideFrameBuffer } from '../frames/frames.ts'

@@ -1,3 +1,4 @@
+// The head of a request that node:http has read, as the listener asks for it.
 import type { IncomingMessage } from 'node:http'
 import { errorReply, type Reply } from '../../../runtime/endpoint/reply.ts'
 import type { ClientRequest } from '../library.ts'

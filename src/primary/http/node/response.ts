@@ -1,3 +1,4 @@
+// Where an answer is written by node:http.
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { Socket } from 'node:net'
 import type { ClientResponse, SocketListener, SocketUserData } from '../library.ts'
