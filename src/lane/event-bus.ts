@@ -1,31 +1,18 @@
-import type { Awaitable } from '../contracts/common.ts'
-import type { TransactionCompanion } from '../contracts/db.ts'
-import type {
-  BusTransport,
-  DeadLetter,
-  DeadLetterPage,
-  EventRecord,
-  FailureListener,
-  PublicationCheck,
-  Subscription,
-  TopologyEntry,
-} from '../contracts/event-bus.ts'
+// The bus of a lane's plugins: publishes through the lane's publisher, and hears what other threads record.
+import type { EventRecord, FailureListener } from '../contracts/event-bus.ts'
 import type { Payload, PublishOptions } from '../contracts/events.ts'
 import type { ScopeSource } from '../contracts/tracing.ts'
 import { causality } from '../core/causality/context.ts'
 import { NO_TRACE_CONTEXT } from '../core/causality/trace-context.ts'
 import type { EventLog } from '../runtime/event-log/event-log.ts'
-import { TransactionEvents } from '../runtime/event-log/transaction-events.ts'
 import type { EventServer } from '../runtime/events/event-server.ts'
 import { encodePayload, type Publisher, publicationOf } from '../runtime/events/publication.ts'
 import { recordOf } from '../runtime/events/trace-ring.ts'
+import { ThreadBus } from '../runtime/host/bus.ts'
 import type { EventServices } from '../runtime/host/services.ts'
 import { added, tellAll } from '../runtime/kernel/listeners.ts'
 import type { EventFrame } from '../transport/frames/event-frame.ts'
-import type { EventRequest, FailureRecord, Feed, SubscriptionManifest } from '../transport/messages.ts'
-
-// Taken before plugins can replace it.
-const { parse: parseJson } = JSON
+import type { FailureRecord, Feed, SubscriptionManifest, ToPrimary } from '../transport/messages.ts'
 
 /** Failures that a lane remembers at most of each kind. */
 const FAILURES_KNOWN = 1000
@@ -38,14 +25,14 @@ export interface LaneBusOptions {
   log: EventLog
   /** Takes an event that a transaction has published and committed. */
   handOn: (frame: EventFrame) => void
-  onSubscribe: (subscriberIndex: number, subscription: SubscriptionManifest) => void
-  onUnsubscribe: (subscriberIndex: number) => void
-  onListen: (feed: Feed, on: boolean) => void
+  /** Before that, subscriptions go to the primary with the manifest. */
+  isBooted: () => boolean
+  post: (message: ToPrimary) => void
   onListenerFault: (kind: string, thrown: unknown) => void
 }
 
 /** The event bus of a lane. The publisher takes its events, and the lane server brings the deliveries. */
-export class LaneBus implements BusTransport {
+export class LaneBus extends ThreadBus {
   readonly #options: LaneBusOptions
   readonly #listeners: ((record: EventRecord) => void)[] = []
   readonly #failureListeners: FailureListener[] = []
@@ -57,12 +44,14 @@ export class LaneBus implements BusTransport {
   subscribersOf: Record<string, string[]> = {}
 
   publisher: Publisher
-  checkPublication: PublicationCheck | null = null
+  protected readonly eventLog: EventLog
   /** Null while tracing is off. */
   tracing: ScopeSource | null = null
 
   constructor(publisher: Publisher, options: LaneBusOptions) {
+    super(options.events, options.services)
     this.publisher = publisher
+    this.eventLog = options.log
     this.#options = options
   }
 
@@ -75,13 +64,7 @@ export class LaneBus implements BusTransport {
     return taken
   }
 
-  beginTransaction(emitter: string): TransactionCompanion {
-    const { log } = this.#options
-    return new TransactionEvents({ emitter, log, check: this.checkPublication, deliver: this.#deliver })
-  }
-
-  /** Takes an event that a transaction has committed. */
-  readonly #deliver = (frame: EventFrame): void => {
+  protected readonly deliver = (frame: EventFrame): void => {
     this.#options.handOn(frame)
     this.#tellPublished(frame)
   }
@@ -93,33 +76,12 @@ export class LaneBus implements BusTransport {
     this.#tell(recordOf({ ...frame, subscribers }))
   }
 
-  async request(emitter: string, event: string, payload: Payload, timeoutMs: number): Promise<Payload> {
-    const { json, keys } = encodePayload(event, payload)
-    const context = causality.getStore()
-    const trace = context?.trace?.traceContext ?? NO_TRACE_CONTEXT
-    const request: EventRequest = {
-      emitter,
-      event,
-      payload: json,
-      payloadKeys: keys,
-      parentId: context?.eventId ?? null,
-      requestId: context?.requestId ?? null,
-      trace,
-    }
-    return parseJson(await this.#options.services.requestFor(request, timeoutMs)) as Payload
+  protected subscribed(subscriberIndex: number, subscription: SubscriptionManifest): void {
+    if (this.#options.isBooted()) this.#options.post({ type: 'subscribe', subscriberIndex, subscription })
   }
 
-  subscribe(subscription: Subscription): () => void {
-    const { subscriberIndex, identity } = this.#options.events.add(subscription)
-    const { owner, event, options } = subscription
-    this.#options.onSubscribe(subscriberIndex, { plugin: owner.name, event, identity, options })
-    let isOn = true
-    return () => {
-      if (!isOn) return
-      isOn = false
-      this.#options.events.remove(subscriberIndex)
-      this.#options.onUnsubscribe(subscriberIndex)
-    }
+  protected unsubscribed(subscriberIndex: number): void {
+    if (this.#options.isBooted()) this.#options.post({ type: 'unsubscribe', subscriberIndex })
   }
 
   addListener(listener: (record: EventRecord) => void): () => void {
@@ -131,11 +93,11 @@ export class LaneBus implements BusTransport {
   }
 
   #listen<T>(feed: Feed, list: T[], listener: T): () => void {
-    if (list.length === 0) this.#options.onListen(feed, true)
+    if (list.length === 0) this.#options.post({ type: 'listen', feed, on: true })
     const remove = added(list, listener)
     return () => {
       remove()
-      if (list.length === 0) this.#options.onListen(feed, false)
+      if (list.length === 0) this.#options.post({ type: 'listen', feed, on: false })
     }
   }
 
@@ -174,25 +136,5 @@ export class LaneBus implements BusTransport {
 
   #tell(record: EventRecord): void {
     tellAll(this.#listeners, record, (thrown) => this.#options.onListenerFault('event listener', thrown))
-  }
-
-  history(): Awaitable<EventRecord[]> {
-    return this.#options.services.history()
-  }
-  topology(): Awaitable<Record<string, TopologyEntry>> {
-    return this.#options.services.topology()
-  }
-  deadLetters(page: DeadLetterPage = {}): Awaitable<DeadLetter[]> {
-    return this.#options.services.deadLetters(page)
-  }
-  replayDeadLetter(id: string): Awaitable<boolean> {
-    return this.#options.services.replayDeadLetter(id)
-  }
-  editDeadLetter(id: string, event: string, payload: Payload): Awaitable<boolean> {
-    const { json, keys } = encodePayload(event, payload)
-    return this.#options.services.editLetter(id, json, keys)
-  }
-  deleteDeadLetter(id: string): Awaitable<boolean> {
-    return this.#options.services.deleteDeadLetter(id)
   }
 }

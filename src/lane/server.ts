@@ -42,7 +42,7 @@ import { FlightRecorder } from '../transport/memory/flight-recorder.ts'
 import { HeartbeatWriter, memoryLimits } from '../transport/memory/heartbeat.ts'
 import { LogMemory } from '../transport/memory/log-memory.ts'
 import { AnswerCell } from '../transport/memory/words.ts'
-import type { LaneInit, SharedMount, SubscriptionManifest, ToLane, ToPrimary } from '../transport/messages.ts'
+import type { LaneInit, SharedMount, ToLane, ToPrimary } from '../transport/messages.ts'
 import { Outbox } from '../transport/rings/outbox.ts'
 import { LaneBus } from './event-bus.ts'
 import { LaneFlight, RecordedDeliveries } from './flight.ts'
@@ -94,7 +94,6 @@ export class LaneServer {
   readonly #sayWhy: ReturnType<typeof installExitReport>
   readonly #flight: LaneFlight
   readonly #jobs: ThreadJobs
-  readonly #subscriptions: SubscriptionManifest[] = []
   #isLeaving = false
   #hasLetGo = false
 
@@ -143,15 +142,8 @@ export class LaneServer {
       events: this.#events,
       log: this.#log,
       handOn,
-      onSubscribe: (subscriberIndex, subscription) => {
-        this.#subscriptions[subscriberIndex] = subscription
-        if (this.#host.isBooted) this.#post({ type: 'subscribe', subscriberIndex, subscription })
-      },
-      onUnsubscribe: (subscriberIndex) => {
-        delete this.#subscriptions[subscriberIndex]
-        if (this.#host.isBooted) this.#post({ type: 'unsubscribe', subscriberIndex })
-      },
-      onListen: (feed, on) => this.#post({ type: 'listen', feed, on }),
+      isBooted: () => this.#host.isBooted,
+      post: (message) => this.#post(message),
       onListenerFault: (kind, thrown) => this.#kernel.sinkFault(kind, thrown),
     })
     useCookieSecrets(settings)
@@ -280,10 +272,10 @@ export class LaneServer {
         faults: this.#kernel.plugins.faults,
         files: this.#kernel.plugins.files,
         routes: this.#host.manifests(),
-        // `flatMap` passes over the holes of subscriptions that were removed.
-        subscriptions: this.#subscriptions.flatMap((subscription, subscriberIndex) => [
-          { ...subscription, subscriberIndex },
-        ]),
+        subscriptions: [...this.#bus.subscriptions].map(([subscriberIndex, subscription]) => ({
+          ...subscription,
+          subscriberIndex,
+        })),
         jobs: this.#host.jobList.map(({ manifest }) => manifest),
       },
     })
@@ -321,11 +313,7 @@ export class LaneServer {
     const { routes, jobList } = this.#host
     routes.splice(0, routes.length, ...routes.filter(({ manifest }) => isUp(manifest.plugin)))
     jobList.splice(0, jobList.length, ...jobList.filter(({ manifest }) => isUp(manifest.plugin)))
-    this.#subscriptions.forEach((subscription, subscriberIndex) => {
-      if (isUp(subscription.plugin)) return
-      this.#events.remove(subscriberIndex)
-      delete this.#subscriptions[subscriberIndex]
-    })
+    for (const { plugin } of this.#bus.subscriptions.values()) if (!isUp(plugin)) this.#bus.drop(plugin)
   }
 
   /** Loaded on demand, like the streams: while tracing is off a lane loads no module of the SDK. */

@@ -75,7 +75,7 @@ export function assembleEvents(options: EventOptions): EventParts {
     settings.eventBusMaxSubscriptions,
     settings.eventBusWaitForTools,
   )
-  bus.onFailedAttempt = (failed) => {
+  bus.events.onFailedAttempt = (failed) => {
     const { message, fields } = attemptRecord(failed)
     log('WARNING', message, failed.plugin, fields)
   }

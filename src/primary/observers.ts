@@ -75,7 +75,7 @@ export class Observers {
     const { tools, http, events, jobs } = this.#parts
     tools.kernel.meter.setTracing(own.tools)
     http.localWorker.server.tracing = own
-    events.bus.tracing = own
+    events.bus.events.tracing = own
     jobs.tracing = own
   }
 

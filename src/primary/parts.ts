@@ -139,13 +139,7 @@ export function buildParts(options: RuntimeOptions, readiness: () => Readiness) 
     routeList: () => http.routing.table.list().map(routeInfo),
     jobs: () => jobs.list(),
     ...keptRequests(() => observers.history),
-    requestFor: (request, timeoutMs) => bus.requestFor(request, timeoutMs),
-    history: () => bus.history(),
-    topology: () => bus.topology(),
-    deadLetters: (page) => bus.deadLetters(page),
-    replayDeadLetter: (id) => bus.replayDeadLetter(id),
-    editLetter: (id, json, keys) => bus.editLetter(id, json, keys),
-    deleteDeadLetter: (id) => bus.deleteDeadLetter(id),
+    ...bus.services,
   }
   const host = new PrimaryToolHost(tools.kernel, services, {
     bus,

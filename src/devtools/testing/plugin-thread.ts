@@ -136,7 +136,7 @@ export class PluginThread {
       (thrown) => this.#kernel.sinkFault('event listener', thrown),
     )
     const effects = this.#effects(bus)
-    bus.inbox = effects.inbox
+    bus.events.inbox = effects.inbox
     local.server.effects = effects.requests
     const services: ProcessServices = {
       lanes: () => [],

@@ -1,24 +1,15 @@
-import type { Awaitable } from '../../contracts/common.ts'
-import type { TransactionCompanion } from '../../contracts/db.ts'
-import type {
-  BusTransport,
-  DeadLetter,
-  DeadLetterPage,
-  EventRecord,
-  FailureListener,
-  PublicationCheck,
-  Subscription,
-  TopologyEntry,
-} from '../../contracts/event-bus.ts'
+// The bus of the primary's own plugins, and the primary as a thread that the hub delivers to.
+import type { EventRecord, FailureListener, Subscription } from '../../contracts/event-bus.ts'
 import type { Payload, PublishOptions } from '../../contracts/events.ts'
-import type { CodeTracing } from '../../contracts/tracing.ts'
 import { HeddleError } from '../../core/errors/catalogue.ts'
 import type { EventLog } from '../../runtime/event-log/event-log.ts'
-import { TransactionEvents } from '../../runtime/event-log/transaction-events.ts'
-import { type DeliverySink, EventServer, type HandledEvents } from '../../runtime/events/event-server.ts'
+import { type DeliverySink, EventServer } from '../../runtime/events/event-server.ts'
 import { encodePayload, publicationOf } from '../../runtime/events/publication.ts'
+import { ThreadBus } from '../../runtime/host/bus.ts'
+import type { EventServices } from '../../runtime/host/services.ts'
 import { tellAll } from '../../runtime/kernel/listeners.ts'
 import { type EventFrame, textOf } from '../../transport/frames/event-frame.ts'
+import type { SubscriptionManifest } from '../../transport/messages.ts'
 import { DeliveryCount } from '../dispatch/delivery-count.ts'
 import type { SubscriberInstance, SubscriberThread } from './consumer.ts'
 import type { EventDriver } from './event-driver.ts'
@@ -28,38 +19,21 @@ import type { Hub } from './hub.ts'
 export const PRIMARY_MAX_DELIVERIES = 1024
 
 /** The bus of the primary's own plugins. For the hub, the primary is one more thread with subscribers. */
-export class PrimaryBus implements BusTransport, SubscriberThread {
+export class PrimaryBus extends ThreadBus implements SubscriberThread {
   readonly isQuarantine = false
   readonly isStill = false
   readonly heldMs = 0
   readonly #hub: Hub
   readonly #driver: () => EventDriver
-  readonly #events: EventServer
   /** Takes the answers to the hub's deliveries. */
   readonly #hubSink: DeliverySink
-  readonly #subscribed = new Set<{ plugin: string; unsubscribe: () => void }>()
+  /** Ends the subscription at the hub, by the subscriber's number. */
+  readonly #leave = new Map<number, () => void>()
   readonly #deliveries = new DeliveryCount()
   readonly #onListenerFault: (thrown: unknown) => void
 
-  checkPublication: PublicationCheck | null = null
   /** The durable log, and what takes the events that it has; null where there is none. */
   log: { log: EventLog; take: (frame: EventFrame) => void } | null = null
-
-  /** Set where a single thread runs plugins for a test of them. */
-  set inbox(inbox: HandledEvents | null) {
-    this.#events.inbox = inbox
-  }
-  get inbox(): HandledEvents | null {
-    return this.#events.inbox
-  }
-
-  set tracing(tracing: CodeTracing) {
-    this.#events.tracing = tracing
-  }
-
-  set onFailedAttempt(told: EventServer['onFailedAttempt']) {
-    this.#events.onFailedAttempt = told
-  }
 
   /** @param maxSubscriptions EVENT_BUS_MAX_SUBSCRIPTIONS. @param waitsForTools EVENT_BUS_WAIT_FOR_TOOLS; their defaults when left out */
   constructor(
@@ -69,7 +43,7 @@ export class PrimaryBus implements BusTransport, SubscriberThread {
     maxSubscriptions?: number,
     waitsForTools?: boolean,
   ) {
-    this.#events = new EventServer(maxSubscriptions, waitsForTools)
+    super(new EventServer(maxSubscriptions, waitsForTools), eventServices(hub, driver))
     this.#hub = hub
     this.#driver = driver
     this.#onListenerFault = onListenerFault
@@ -103,7 +77,7 @@ export class PrimaryBus implements BusTransport, SubscriberThread {
   send(deliveryId: number, frame: EventFrame): boolean {
     this.#deliveries.sent()
     const own = { ...frame, payload: textOf(frame) }
-    this.#hub.clock.turn(() => this.#events.handle(deliveryId, own, this.#hubSink))
+    this.#hub.clock.turn(() => this.events.handle(deliveryId, own, this.#hubSink))
     return true
   }
 
@@ -120,62 +94,40 @@ export class PrimaryBus implements BusTransport, SubscriberThread {
     return publication.id
   }
 
-  beginTransaction(emitter: string): TransactionCompanion {
-    const log = this.log?.log ?? null
-    return new TransactionEvents({ emitter, log, check: this.checkPublication, deliver: this.#deliver })
+  protected get eventLog(): EventLog | null {
+    return this.log?.log ?? null
   }
 
-  /** Takes an event that a transaction has committed. */
-  readonly #deliver = (frame: EventFrame): void => {
+  protected readonly deliver = (frame: EventFrame): void => {
     if (this.log === null) void this.#driver().publish(frame, this)
     else this.log.take(frame)
   }
 
-  async request(emitter: string, event: string, payload: Payload, timeoutMs: number): Promise<Payload> {
-    const { json, keys } = encodePayload(event, payload)
-    const publication = publicationOf(emitter, event, json, keys, {})
-    return JSON.parse(await this.#driver().request(publication, this, timeoutMs)) as Payload
-  }
-
-  /** Makes a request for a lane, whose handler is the cause. @returns the reply's JSON text */
-  requestFor(
-    from: Pick<EventFrame, 'emitter' | 'event' | 'payload' | 'payloadKeys' | 'parentId' | 'requestId' | 'trace'>,
-    timeoutMs: number,
-  ): Promise<string> {
-    const { emitter, event, payload, payloadKeys, parentId, requestId, trace } = from
-    const cause = { eventId: parentId, requestId, trace: { traceContext: trace }, origin: null }
-    return this.#driver().request(publicationOf(emitter, event, payload, payloadKeys, {}, cause), null, timeoutMs)
-  }
-
-  subscribe(subscription: Subscription): () => void {
+  override subscribe(subscription: Subscription): () => void {
     const { owner, event, options } = subscription
-    if (options.transaction === true && this.inbox === null) {
+    // An inbox has only the single thread that runs a plugin for a test of it.
+    if (options.transaction === true && this.events.inbox === null) {
       const wanted = 'transaction: true is for plugins of the lanes: a commit in the primary would hold up all requests'
       throw new HeddleError('EVENT_OPTIONS_INVALID', `${owner.name} subscribes to ${event}: ${wanted}`)
     }
-    const { subscriberIndex, identity } = this.#events.add(subscription)
+    return super.subscribe(subscription)
+  }
+
+  protected subscribed(subscriberIndex: number, { plugin, event, identity, options }: SubscriptionManifest): void {
     const instance: SubscriberInstance = {
       thread: this,
       subscriberIndex,
-      plugin: owner.name,
+      plugin,
       identity,
       isPaused: false,
       isHeldBack: false,
     }
-    const leave = this.#hub.subscribe(event, options.group ?? identity, options, instance)
-    const unsubscribe = (): void => {
-      if (!this.#subscribed.delete(subscribed)) return
-      this.#events.remove(subscriberIndex)
-      leave()
-    }
-    const subscribed = { plugin: owner.name, unsubscribe }
-    this.#subscribed.add(subscribed)
-    return unsubscribe
+    this.#leave.set(subscriberIndex, this.#hub.subscribe(event, options.group ?? identity, options, instance))
   }
 
-  /** Removes the subscriptions of a plugin that has failed. */
-  drop(plugin: string): void {
-    for (const each of [...this.#subscribed]) if (each.plugin === plugin) each.unsubscribe()
+  protected unsubscribed(subscriberIndex: number): void {
+    this.#leave.get(subscriberIndex)?.()
+    this.#leave.delete(subscriberIndex)
   }
 
   addListener(listener: (record: EventRecord) => void): () => void {
@@ -185,28 +137,20 @@ export class PrimaryBus implements BusTransport, SubscriberThread {
   addFailureListener(listener: FailureListener): () => void {
     return this.#hub.records.addFailureListener(listener)
   }
+}
 
-  history(): EventRecord[] {
-    return this.#hub.records.history()
-  }
-  topology(): Record<string, TopologyEntry> {
-    return this.#hub.topology()
-  }
-  deadLetters(page: DeadLetterPage = {}): Awaitable<DeadLetter[]> {
-    return this.#driver().deadLetters.list(page)
-  }
-  replayDeadLetter(id: string): Awaitable<boolean> {
-    return this.#driver().deadLetters.replay(id)
-  }
-  editDeadLetter(id: string, event: string, payload: Payload): Awaitable<boolean> {
-    const { json, keys } = encodePayload(event, payload)
-    return this.editLetter(id, json, keys)
-  }
-  /** @param keys as `encodePayload` gives them */
-  editLetter(id: string, json: string, keys: string): Awaitable<boolean> {
-    return this.#driver().deadLetters.edit(id, json, keys)
-  }
-  deleteDeadLetter(id: string): Awaitable<boolean> {
-    return this.#driver().deadLetters.delete(id)
+/** What plugins of all threads ask of the hub and of the log of events. */
+function eventServices(hub: Hub, driver: () => EventDriver): EventServices {
+  return {
+    requestFor: ({ emitter, event, payload, payloadKeys, parentId, requestId, trace }, timeoutMs) => {
+      const cause = { eventId: parentId, requestId, trace: { traceContext: trace }, origin: null }
+      return driver().request(publicationOf(emitter, event, payload, payloadKeys, {}, cause), null, timeoutMs)
+    },
+    history: () => hub.records.history(),
+    topology: () => hub.topology(),
+    deadLetters: (page = {}) => driver().deadLetters.list(page),
+    replayDeadLetter: (id) => driver().deadLetters.replay(id),
+    editLetter: (id, json, keys) => driver().deadLetters.edit(id, json, keys),
+    deleteDeadLetter: (id) => driver().deadLetters.delete(id),
   }
 }

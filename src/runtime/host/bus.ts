@@ -1,0 +1,118 @@
+// The event bus of a thread: what its plugins publish and subscribe to, in a lane as in the primary.
+import type { Awaitable } from '../../contracts/common.ts'
+import type { TransactionCompanion } from '../../contracts/db.ts'
+import type {
+  BusTransport,
+  DeadLetter,
+  DeadLetterPage,
+  EventRecord,
+  FailureListener,
+  PublicationCheck,
+  Subscription,
+  TopologyEntry,
+} from '../../contracts/event-bus.ts'
+import type { Payload, PublishOptions } from '../../contracts/events.ts'
+import { causality } from '../../core/causality/context.ts'
+import { NO_TRACE_CONTEXT } from '../../core/causality/trace-context.ts'
+import type { EventFrame } from '../../transport/frames/event-frame.ts'
+import type { SubscriptionManifest } from '../../transport/messages.ts'
+import type { EventLog } from '../event-log/event-log.ts'
+import { TransactionEvents } from '../event-log/transaction-events.ts'
+import type { EventServer } from '../events/event-server.ts'
+import { encodePayload } from '../events/publication.ts'
+import type { EventServices } from './services.ts'
+
+// Taken before plugins can replace it.
+const { parse: parseJson } = JSON
+
+/** The bus of a thread's plugins. How an event leaves the thread, and how its records come in, is the thread's own. */
+export abstract class ThreadBus implements BusTransport {
+  /** Runs the subscribers of this thread. */
+  readonly events: EventServer
+  /** What is asked of the hub. */
+  readonly services: EventServices
+  /** The subscriptions that have not ended, by the subscriber's number in this thread. */
+  readonly subscriptions = new Map<number, SubscriptionManifest>()
+  checkPublication: PublicationCheck | null = null
+
+  constructor(events: EventServer, services: EventServices) {
+    this.events = events
+    this.services = services
+  }
+
+  abstract publish(emitter: string, event: string, payload: Payload, options: PublishOptions): Promise<string>
+  abstract addListener(listener: (record: EventRecord) => void): () => void
+  abstract addFailureListener(listener: FailureListener): () => void
+
+  /** Holds what transactions publish; null where there is none. */
+  protected abstract readonly eventLog: EventLog | null
+  /** Takes an event that a transaction has committed. */
+  protected abstract readonly deliver: (frame: EventFrame) => void
+  protected abstract subscribed(subscriberIndex: number, subscription: SubscriptionManifest): void
+  protected abstract unsubscribed(subscriberIndex: number): void
+
+  beginTransaction(emitter: string): TransactionCompanion {
+    return new TransactionEvents({
+      emitter,
+      log: this.eventLog,
+      check: this.checkPublication,
+      deliver: this.deliver,
+    })
+  }
+
+  async request(emitter: string, event: string, payload: Payload, timeoutMs: number): Promise<Payload> {
+    const { json, keys } = encodePayload(event, payload)
+    const context = causality.getStore()
+    const request = {
+      emitter,
+      event,
+      payload: json,
+      payloadKeys: keys,
+      parentId: context?.eventId ?? null,
+      requestId: context?.requestId ?? null,
+      trace: context?.trace?.traceContext ?? NO_TRACE_CONTEXT,
+    }
+    return parseJson(await this.services.requestFor(request, timeoutMs)) as Payload
+  }
+
+  subscribe(subscription: Subscription): () => void {
+    const { subscriberIndex, identity } = this.events.add(subscription)
+    const { owner, event, options } = subscription
+    const manifest = { plugin: owner.name, event, identity, options }
+    this.subscribed(subscriberIndex, manifest)
+    this.subscriptions.set(subscriberIndex, manifest)
+    return () => this.#unsubscribe(subscriberIndex)
+  }
+
+  /** Ends the subscriptions of a plugin that has failed. */
+  drop(plugin: string): void {
+    for (const [subscriberIndex, each] of this.subscriptions)
+      if (each.plugin === plugin) this.#unsubscribe(subscriberIndex)
+  }
+
+  #unsubscribe(subscriberIndex: number): void {
+    if (!this.subscriptions.delete(subscriberIndex)) return
+    this.events.remove(subscriberIndex)
+    this.unsubscribed(subscriberIndex)
+  }
+
+  history(): Awaitable<EventRecord[]> {
+    return this.services.history()
+  }
+  topology(): Awaitable<Record<string, TopologyEntry>> {
+    return this.services.topology()
+  }
+  deadLetters(page: DeadLetterPage = {}): Awaitable<DeadLetter[]> {
+    return this.services.deadLetters(page)
+  }
+  replayDeadLetter(id: string): Awaitable<boolean> {
+    return this.services.replayDeadLetter(id)
+  }
+  editDeadLetter(id: string, event: string, payload: Payload): Awaitable<boolean> {
+    const { json, keys } = encodePayload(event, payload)
+    return this.services.editLetter(id, json, keys)
+  }
+  deleteDeadLetter(id: string): Awaitable<boolean> {
+    return this.services.deleteDeadLetter(id)
+  }
+}
