@@ -1,3 +1,4 @@
+// The frames of the primary, each for the part of the lane that it is for.
 import type { ErrorCode } from '../core/errors/catalogue.ts'
 import type { WireError } from '../core/errors/wire.ts'
 import type { RequestServer } from '../runtime/endpoint/request-server.ts'
@@ -14,9 +15,8 @@ import type { PrimaryCalls, RingPublisher } from './ring-ports.ts'
 // Taken before plugins can replace it.
 const { parse: parseJson } = JSON
 
-export interface PrimaryFramesOptions {
-  /** Takes the answers. */
-  outbox: Outbox
+/** The parts of a lane that frames are for. */
+interface FrameReaders {
   requests: RequestServer
   events: EventServer
   hubDeliveries: RecordedDeliveries
@@ -27,86 +27,59 @@ export interface PrimaryFramesOptions {
   catchUp: () => void
 }
 
-/** Reads the frames of the primary, and gives each to the part of the lane that it is for. */
-export class PrimaryFrames {
-  readonly #inbox: Inbox
-  readonly #requests: RequestServer
-  readonly #events: EventServer
-  readonly #hubDeliveries: RecordedDeliveries
-  readonly #publisher: RingPublisher
-  readonly #calls: PrimaryCalls
-  readonly #flight: LaneFlight
-  readonly #catchUp: () => void
-  #isCaughtUp = false
+/** @param outbox takes the answers @returns the inbox that reads the frames of the primary, and gives each to its part of the lane */
+export function primaryInbox({ inbound, bulk }: LaneInit, outbox: Outbox, readers: FrameReaders): Inbox {
+  const { requests, events, hubDeliveries, publisher, calls, flight, catchUp } = readers
+  const { sockets } = requests
+  let isCaughtUp = false
+  const inbox = new Inbox(inbound, bulk, onFrame, outbox)
+  return inbox
 
-  constructor({ inbound, bulk }: LaneInit, options: PrimaryFramesOptions) {
-    this.#requests = options.requests
-    this.#events = options.events
-    this.#hubDeliveries = options.hubDeliveries
-    this.#publisher = options.publisher
-    this.#calls = options.calls
-    this.#flight = options.flight
-    this.#catchUp = options.catchUp
-    this.#inbox = new Inbox(inbound, bulk, this.#onFrame, options.outbox)
-  }
-
-  /** The primary has rung. */
-  drain(): void {
-    this.#inbox.drain()
-  }
-
-  /** What this thread ran may have been stopped while a frame was read. */
-  recover(): void {
-    this.#inbox.recover()
-  }
-
-  readonly #onFrame = (kind: number, id: number, at: number, length: number): void => {
+  function onFrame(kind: number, id: number, at: number, length: number): void {
     switch (kind) {
       case KIND.REQUEST:
-        return this.#onRequest(id, at)
+        return onRequest(id, at)
       case KIND.DELIVERY:
-        return this.#onDelivery(id, at, length)
+        return onDelivery(id, at, length)
       case KIND.PUBLISH_ACCEPTED:
-        return this.#publisher.accepted(id)
+        return publisher.accepted(id)
       case KIND.PUBLISH_REFUSED:
-        return this.#publisher.refused(id, parseJson(readText(this.#inbox, at, length)) as WireError)
+        return publisher.refused(id, parseJson(readText(inbox, at, length)) as WireError)
       case KIND.CANCEL:
-        return this.#requests.cancel(id)
+        return requests.cancel(id)
       case KIND.BODY_FLUSHED:
-        return this.#requests.fileFlushed(id, readNumber(this.#inbox, at, length))
+        return requests.fileFlushed(id, readNumber(inbox, at, length))
       case KIND.DATA:
         // A copy: the frame's memory is reused.
-        return this.#requests.bodyPiece(id, Buffer.from(this.#inbox.bytes.subarray(at, at + length)))
+        return requests.bodyPiece(id, Buffer.from(inbox.bytes.subarray(at, at + length)))
       case KIND.END:
-        return this.#requests.bodyEnded(id, readText(this.#inbox, at, length) as ErrorCode | '')
+        return requests.bodyEnded(id, readText(inbox, at, length) as ErrorCode | '')
       case KIND.CALL_RESULT:
-        return this.#calls.resolve(id, readText(this.#inbox, at, length))
+        return calls.resolve(id, readText(inbox, at, length))
       case KIND.CALL_ERROR:
-        return this.#calls.reject(id, readText(this.#inbox, at, length))
+        return calls.reject(id, readText(inbox, at, length))
     }
-    this.#onSocketFrame(kind, id, at, length)
+    onSocketFrame(kind, id, at, length)
   }
 
-  #onRequest(id: number, at: number): void {
+  function onRequest(id: number, at: number): void {
     // The numbers of the routes were sent before it. An inbox that is still awake reads the ring before they are received.
-    if (!this.#isCaughtUp) {
-      this.#isCaughtUp = true
-      this.#catchUp()
+    if (!isCaughtUp) {
+      isCaughtUp = true
+      catchUp()
     }
-    const frame = readRequest(this.#inbox, at)
-    this.#flight.beginRequest(id, frame)
-    this.#requests.handle(id, frame)
+    const frame = readRequest(inbox, at)
+    flight.beginRequest(id, frame)
+    requests.handle(id, frame)
   }
 
-  #onDelivery(id: number, at: number, length: number): void {
-    const frame = readEvent(this.#inbox, at, length, 'text')
-    this.#hubDeliveries.begin(id, frame)
-    this.#events.handle(id, frame, this.#hubDeliveries)
+  function onDelivery(id: number, at: number, length: number): void {
+    const frame = readEvent(inbox, at, length, 'text')
+    hubDeliveries.begin(id, frame)
+    events.handle(id, frame, hubDeliveries)
   }
 
-  #onSocketFrame(kind: number, number: number, at: number, length: number): void {
-    const { sockets } = this.#requests
-    const inbox = this.#inbox
+  function onSocketFrame(kind: number, number: number, at: number, length: number): void {
     switch (kind) {
       case KIND.SOCKET_TEXT:
         return sockets.received(number, readText(inbox, at, length), length)

@@ -43,6 +43,7 @@ import { HeartbeatWriter, memoryLimits } from '../transport/memory/heartbeat.ts'
 import { LogMemory } from '../transport/memory/log-memory.ts'
 import { AnswerCell } from '../transport/memory/words.ts'
 import type { LaneInit, SharedMount, ToLane, ToPrimary } from '../transport/messages.ts'
+import type { Inbox } from '../transport/rings/inbox.ts'
 import { Outbox } from '../transport/rings/outbox.ts'
 import { LaneBus } from './event-bus.ts'
 import { LaneFlight, RecordedDeliveries } from './flight.ts'
@@ -56,7 +57,7 @@ import {
   watchOpenFiles,
   watchThreads,
 } from './leaving.ts'
-import { PrimaryFrames } from './primary-frames.ts'
+import { primaryInbox } from './primary-frames.ts'
 import { PrimaryCalls, RingAcknowledgements, RingPublisher, RingRecords, RingReplies } from './ring-ports.ts'
 import { SelfTrial } from './self-trial.ts'
 import { LaneToolHost } from './tool-host.ts'
@@ -72,7 +73,7 @@ const SETTLE_MS = 5000
 export class LaneServer {
   readonly #init: LaneInit
   readonly #outbox: Outbox
-  readonly #frames: PrimaryFrames
+  readonly #inbox: Inbox
   readonly #calls: PrimaryCalls
   readonly #bus: LaneBus
   readonly #publisher: RingPublisher
@@ -190,8 +191,7 @@ export class LaneServer {
         this.#host.writeLog('WARNING', message, plugin),
       )
     }
-    this.#frames = new PrimaryFrames(init, {
-      outbox: this.#outbox,
+    this.#inbox = primaryInbox(init, this.#outbox, {
       requests: this.#requests,
       events: this.#events,
       hubDeliveries: new RecordedDeliveries(recorder, new RingAcknowledgements(this.#outbox)),
@@ -206,7 +206,7 @@ export class LaneServer {
   async run(): Promise<void> {
     const { port, settings, variables } = this.#init
     port.on('message', (message: ToLane | number) => {
-      if (typeof message === 'number') this.#frames.drain()
+      if (typeof message === 'number') this.#inbox.drain()
       else this.#onMessage(message)
     })
     // The primary has given the lane up: nobody waits for anything of it.
@@ -455,7 +455,7 @@ export class LaneServer {
     if (!this.#host.isBooted) return false
     if (isStopped) this.#forgetStopped()
     // What has stopped its loop may have done so in the midst of a frame.
-    this.#frames.recover()
+    this.#inbox.recover()
     this.#outbox.recover()
     if (this.#isLeaving) return true
     this.#isLeaving = true

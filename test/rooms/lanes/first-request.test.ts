@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { MessageChannel } from 'node:worker_threads'
-import { PrimaryFrames, type PrimaryFramesOptions } from '../../../src/lane/primary-frames.ts'
+import { primaryInbox } from '../../../src/lane/primary-frames.ts'
 import { KIND } from '../../../src/transport/frames/frames.ts'
 import { type RequestFrame, requestMaxBytes, writeRequest } from '../../../src/transport/frames/request-frame.ts'
 import { createRing } from '../../../src/transport/memory/spsc-ring.ts'
@@ -31,8 +31,8 @@ test('what the primary sent before the first request is handled before it, howev
   })
   const part = { handle: () => seen.push('request'), beginRequest: () => {} }
   const answers = { beginBatch: () => {}, endBatch: () => {} }
-  const frames = new PrimaryFrames({ inbound: ring, bulk: bulk.port2 } as LaneInit, {
-    ...({ requests: part, flight: part, outbox: answers } as unknown as PrimaryFramesOptions),
+  const inbox = primaryInbox({ inbound: ring, bulk: bulk.port2 } as LaneInit, answers as Outbox, {
+    ...({ requests: part, flight: part } as unknown as Parameters<typeof primaryInbox>[2]),
     catchUp: () => seen.push('caught up'),
   })
   const outbox = new Outbox(ring, control.port1, bulk.port1)
@@ -40,6 +40,6 @@ test('what the primary sent before the first request is handled before it, howev
     const at = outbox.begin(requestMaxBytes(FRAME), false)
     outbox.end(writeRequest(outbox, at, FRAME), KIND.REQUEST, id)
   }
-  frames.drain()
+  inbox.drain()
   assert.deepEqual(seen, ['caught up', 'request', 'request'])
 })
