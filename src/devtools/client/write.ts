@@ -2,15 +2,10 @@
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import type { JsonSchema, RouteInfo, ThrownInfo } from '../../contracts/registry.ts'
+import type { EventPayload } from '../apidocs/asyncapi.ts'
 import { OperationIds, typeName } from '../apidocs/components.ts'
 import { isForm, needsBody, propertiesOf, WITH_BODY } from '../apidocs/parameters.ts'
 import { commentOf, isOpen, keyOf, quoted, TypeWriter } from './types.ts'
-
-/** A payload as its event's contract has it. */
-export interface EventSchema {
-  domain: string
-  schema: JsonSchema
-}
 
 /** Names in the text beside those of `core.ts`. */
 const OWN_NAMES = ['Client', 'Events', 'EventName']
@@ -22,7 +17,7 @@ const OWN_NAMES = ['Client', 'Events', 'EventName']
 export function clientText(
   title: string,
   routes: readonly RouteInfo[],
-  events: ReadonlyMap<string, EventSchema>,
+  events: ReadonlyMap<string, EventPayload>,
 ): string {
   const types = new TypeWriter([...coreText().match(/\b[A-Z]\w*\b/g)!, ...OWN_NAMES])
   const operations = operationsOf(routes, types)
