@@ -53,6 +53,11 @@ test('an id that a client has chosen is searched, and never takes the place of a
   // What it caused is found by what it has published, and a death by the runtime’s key.
   const headers = { 'content-type': 'application/json', 'x-request-id': 'chosen' }
   await service.fetch('/orders', { method: 'POST', headers, body: JSON.stringify({ item: 'loom', quantity: 13 }) })
+  // Before its lane dies: a delivery that dies with it would have the death as its error.
+  await kept(
+    () => list(service, 'status=failed&route=/orders'),
+    (all) => all.some(({ path, error }) => path === '/orders' && error !== null),
+  )
   await service.fetch('/orders/loop', { headers: { 'x-request-id': 'chosen' } })
   const failed = await kept(
     () => list(service, 'status=failed&route=/orders'),
