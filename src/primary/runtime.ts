@@ -79,9 +79,9 @@ export class Runtime {
 
   readiness(): Readiness {
     const { hub, streams, durable } = this.#parts.events
-    const { eventBusDriver, processes } = this.#options.settings
+    const { eventBusDriver, processes, httpReusePort } = this.#options.settings
     // Several processes that were asked for were told so.
-    const isTaken = durable.isTaken && processes === 1
+    const isTaken = durable.isTaken && processes === 1 && !httpReusePort
     const logFault = eventBusDriver === 'database' || isTaken ? durable.fault : null
     const faults = [
       ...this.#parts.tools.toolBooter.reasons,

@@ -90,6 +90,18 @@ test('a second process on the file ends with status 78 and says why, until the f
   await isEmpty(store)
 })
 
+test('with the bus in memory a second process that shares a port on purpose serves, and says that it cannot publish in transactions', async (t) => {
+  const store = (await onSqlite(t))!
+  const env = { EVENT_BUS_DRIVER: 'in_process', HTTP_REUSE_PORT: 'true' }
+  const first = await store.start(env)
+  const second = await store.start(env)
+  assert.ok(second.logs.some(({ msg }) => msg.startsWith('the event log is not open: Another process has')))
+  assert.equal((await second.json('/readiness')).body.ready, true)
+  assert.equal((await post(second, '/orders', { id: 'a' })).success, false)
+  assert.equal(await first.stop(), 0)
+  assert.equal(await second.stop(), 0)
+})
+
 test('with the bus in memory a second process cannot publish in transactions, and is not ready, before the first is gone', async (t) => {
   const store = (await onSqlite(t))!
   const env = { EVENT_BUS_DRIVER: 'in_process' }
