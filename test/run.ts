@@ -1,6 +1,6 @@
 import { readdirSync, writeFileSync } from 'node:fs'
 import { availableParallelism } from 'node:os'
-import { join } from 'node:path'
+import { join, relative } from 'node:path'
 import { run } from 'node:test'
 import { spec } from 'node:test/reporters'
 import { fileURLToPath } from 'node:url'
@@ -22,6 +22,7 @@ import { PROVIDED_VARIABLE, provideProgram } from './support/servers/provide.ts'
  * `--tier rooms` takes those of one place, `--list` prints the files, `--concurrency` is how many processes run at a time.
  * `--listener node` runs the contract of the listener on that one, or what else is named; `--short` runs a part of it.
  * `--costs-to` names a file that gets the time and the processor time of every file, the dearest first.
+ * `--failed-to` names a file that gets the paths of the files that failed, when they are few.
  */
 const here = fileURLToPath(new URL('.', import.meta.url))
 const { values, positionals } = parseArgs({
@@ -35,6 +36,7 @@ const { values, positionals } = parseArgs({
     watch: { type: 'boolean' },
     concurrency: { type: 'string' },
     'costs-to': { type: 'string' },
+    'failed-to': { type: 'string' },
   },
 })
 if (values.listener !== undefined && !['uws', 'node'].includes(values.listener)) {
@@ -47,6 +49,8 @@ if (values.tier !== undefined && !Object.hasOwn(TIERS, values.tier)) {
 }
 const contract = values.short ? SHORT_CONTRACT : CONTRACT
 const words = values.listener !== undefined && positionals.length === 0 ? contract : positionals
+/** More files with a failure than this are no accident. */
+const FAILED_MAX = 5
 /** A process that has not ended by then has failed: far longer than any room takes on a busy machine. */
 const PROCESS_TIMEOUT_MS = 1_800_000
 /** Most processes wait most of the time. */
@@ -133,6 +137,10 @@ async function main(): Promise<void> {
   forgetBuild()
   await report.end(missing)
   if (values['costs-to'] !== undefined) writeFileSync(values['costs-to'], report.costs)
+  if (values['failed-to'] !== undefined && report.failed.size <= FAILED_MAX && !abort.signal.aborted) {
+    const paths = [...report.failed].map((file) => `${relative(here, file)}\n`)
+    writeFileSync(values['failed-to'], paths.join(''))
+  }
   process.exit(report.hasFailed || abort.signal.aborted ? 1 : 0)
 }
 

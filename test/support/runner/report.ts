@@ -29,6 +29,8 @@ interface EndedTest {
 
 /** Prints what some runs of node:test report as one run: how far it is while it runs, the slowest files, then node:test's own summary. */
 export class Report {
+  /** Files in which a test failed. */
+  readonly failed = new Set<string>()
   readonly #output = new PassThrough({ objectMode: true })
   readonly #printed: Promise<void>
   readonly #counts = new Map<string, number>(COUNTS.map((name) => [name, 0]))
@@ -104,7 +106,7 @@ export class Report {
 
   /** Events of the entries themselves come when they happen; those of their tests in the order of the entries. */
   #follow({ type, data }: TestEvent, paths: ReadonlyMap<string, Entry>): void {
-    if (type === 'test:pass' || type === 'test:fail') this.#followShared(data, paths)
+    if (type === 'test:pass' || type === 'test:fail') this.#followShared(type, data, paths)
     if (type !== 'test:dequeue' && type !== 'test:complete') return
     const entry = data.nesting === 0 ? paths.get(resolve(data.name)) : undefined
     if (entry === undefined) return
@@ -126,6 +128,7 @@ export class Report {
     this.#ended++
     if (data.details.passed === true) return
     this.#broken.push(name)
+    if (entry.files.length === 1) this.failed.add(entry.files[0]!)
   }
 
   /** Its processes begin before those of the next one: what it takes is the time until the last of them has ended. */
@@ -137,9 +140,10 @@ export class Report {
   }
 
   /** Files that share a process are suites of it, by their paths. */
-  #followShared(data: EndedTest, paths: ReadonlyMap<string, Entry>): void {
+  #followShared(type: string, data: EndedTest, paths: ReadonlyMap<string, Entry>): void {
     const what = data.name
     if (data.nesting !== 0 || ![...paths.values()].some(({ files }) => files.length > 1 && files.includes(what))) return
+    if (type === 'test:fail') this.failed.add(what)
     this.#costs.push({ what, wallMs: data.details.duration_ms, cpuMs: null })
   }
 
