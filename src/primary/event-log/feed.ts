@@ -359,13 +359,15 @@ export class Feed {
   }
 
   async #readListed(queue: PositionQueue): Promise<void> {
-    const { log, due } = this.#parts
+    const { log, due, groups } = this.#parts
     if (queue === this.#freed) await this.#arrangeFreed()
     const listed = queue.take(PAGE_ROWS)
     const turns = this.#turns
     let page = { rows: [] as StoredRow[], isStale: true }
     try {
-      page = await this.#readRows(queue === this.#freed || due.hasRetries, () => log.readListed(listed))
+      // What waits for a group that is not here may come up again: what the others have done of it must be written.
+      const mustFlush = queue === this.#freed || due.hasRetries || groups.waiting > 0
+      page = await this.#readRows(mustFlush, () => log.readListed(listed))
     } catch (error) {
       this.#restore(queue, listed)
       throw error
@@ -461,6 +463,8 @@ export class Feed {
       event.delayMs = Math.max(0, dueMs - Date.now())
       letters.learnReplay(event.seq)
       if (relay === null && due.keepRead(event, stored.left)) continue
+      // It may have become due meanwhile: then it has been let go, too.
+      this.passed.drop(event.seq)
       this.#deliver(event, Number(row.expires_ms), null, stored)
     }
   }

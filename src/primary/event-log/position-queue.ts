@@ -30,6 +30,10 @@ export class PositionQueue {
     return [...this.#positions]
   }
 
+  drop(position: number): void {
+    this.#positions.delete(position)
+  }
+
   remove(positions: ReadonlySet<number>): void {
     for (const position of positions) this.#positions.delete(position)
   }
