@@ -131,8 +131,13 @@ export class Inbox implements WideFrameBuffer {
   /** Reads all frames that are left: the other side is gone. */
   drainAll(): void {
     this.#batches.beginBatch()
-    while (this.#ring.drain(this.#read, FRAMES_PER_TURN) > 0);
-    this.#batches.endBatch()
+    this.#isReading = true
+    try {
+      while (this.#ring.drain(this.#read, FRAMES_PER_TURN) > 0);
+    } finally {
+      this.#isReading = false
+      this.#batches.endBatch()
+    }
   }
 
   readonly #read = (kind: number, id: number, at: number, length: number): void => {

@@ -63,15 +63,17 @@ if ARGV[5] ~= '' then
     'XADD', KEYS[5], 'MAXLEN', ARGV[6], '*', 'id', ARGV[5], 'outcome', 'failed', 'error', ARGV[8], 'letter', id
   )
 end
-local dropped = 0
-while true do
+local max, maxBytes, dropped = tonumber(ARGV[1]), tonumber(ARGV[2]), 0
+local left = redis.call('XLEN', KEYS[1])
+-- The first letter is read where there may be too much: it may have a MiB.
+while left > max or stop > maxBytes do
   local first = redis.call('XRANGE', KEYS[1], '-', '+', 'COUNT', 1)[1]
-  local isTooMuch = redis.call('XLEN', KEYS[1]) > tonumber(ARGV[1]) or stop - sizes(first[2]) > tonumber(ARGV[2])
-  if first[1] == id or not isTooMuch then
+  if first[1] == id or (left <= max and stop - sizes(first[2]) <= maxBytes) then
     break
   end
   redis.call('XDEL', KEYS[1], first[1])
   redis.pcall('HDEL', KEYS[4], 'e' .. first[1], 'p' .. first[1])
+  left = left - 1
   dropped = dropped + 1
 end
 return { id, dropped }
