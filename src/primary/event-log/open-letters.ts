@@ -5,7 +5,7 @@ import type { SetAside } from './set-aside.ts'
 import type { OpenLetter, SqlLog, StoredRow } from './sql-log.ts'
 import type { StoredEvents } from './stored-events.ts'
 
-/** How often the letters are looked at while keys wait here, milliseconds. */
+/** How often other processes' letters are looked at while keys wait here, milliseconds. */
 const LOOK_MS = 1000
 
 interface OpenLettersParts {
@@ -52,7 +52,7 @@ export class OpenLetters {
       if (isParked && (seq === 0 || parked.find(place)?.replay !== seq)) parked.hold(place, id)
   }
 
-  /** What another process has replayed or deleted goes on here, and what this one has deleted without an answer. */
+  /** Several processes share the letters: what another one has replayed or deleted goes on here. */
   async look(nowMs: number): Promise<void> {
     const { parked, deadLetters } = this.#hub
     if (parked.isEmpty || nowMs - this.#lookedMs < LOOK_MS) return

@@ -11,7 +11,7 @@ import type { Hub } from '../events/hub.ts'
 import type { KeyPlace } from '../events/key-order.ts'
 import type { DurableLog } from './durable-log.ts'
 
-/** Pause before it is asked what became of a replay whose commit was not answered, milliseconds. */
+/** Pause before it is asked what became of a commit that was not answered, milliseconds. */
 const ASK_MS = 500
 /** Letters that are read in one step: each may have a MiB. */
 const STEP = 50
@@ -98,7 +98,11 @@ export class StoredLetters implements DeadLetters {
         replayed = await this.#moveIn(tx, id)
       })
     } catch (error) {
-      if (replayed !== null) void this.#ask(id, replayed)
+      if (replayed !== null)
+        void this.#goOnIf(
+          () => this.#isReplayed(id, replayed!),
+          () => this.#goesOn(id, replayed!),
+        )
       throw error
     }
     if (replayed === null) return false
@@ -134,13 +138,17 @@ export class StoredLetters implements DeadLetters {
     this.#durable.feed.replaying(position)
   }
 
-  /** Its commit was not answered, and may have succeeded all the same: then nobody else delivers the event. */
-  async #ask(id: string, replayed: ReplayedRow): Promise<void> {
-    const sql = "SELECT 1 AS is_there FROM heddle_dead WHERE id = $1 AND replay = 'running' AND replay_seq = $2"
+  async #isReplayed(id: string, { position }: ReplayedRow): Promise<boolean> {
+    const sql = "SELECT 1 AS found FROM heddle_dead WHERE id = $1 AND replay = 'running' AND replay_seq = $2"
+    return (await this.#log.database.queryOne(sql, [id, position])) !== null
+  }
+
+  /** A commit was not answered, and may have succeeded all the same: then nobody else goes on from there. @param hasSucceeded asks the database */
+  async #goOnIf(hasSucceeded: () => Promise<boolean>, goOn: () => void): Promise<void> {
     for (;;) {
       await new Promise((resolve) => setTimeout(resolve, ASK_MS).unref())
       try {
-        if ((await this.#log.database.queryOne(sql, [id, replayed.position])) !== null) this.#goesOn(id, replayed)
+        if (await hasSucceeded()) goOn()
         return
       } catch {
         // It is asked again.
@@ -171,18 +179,36 @@ export class StoredLetters implements DeadLetters {
   async delete(id: string): Promise<boolean> {
     if (this.#hub.deadLetters.delete(id)) return true
     if (!this.#durable.isOpen) return false
-    const letter = await this.#log.database.transaction(async (tx) => {
-      const found = await tx.queryOne<LetterRow>(
-        "SELECT event, grp, key, is_parked FROM heddle_dead WHERE id = $1 AND replay = ''",
-        [id],
-      )
-      await tx.execute("DELETE FROM heddle_dead WHERE id = $1 AND replay = ''", [id])
-      return found
-    })
+    let letter: LetterRow | null = null
+    try {
+      await this.#log.database.transaction(async (tx) => {
+        letter = await tx.queryOne<LetterRow>(
+          "SELECT event, grp, key, is_parked FROM heddle_dead WHERE id = $1 AND replay = ''",
+          [id],
+        )
+        await tx.execute("DELETE FROM heddle_dead WHERE id = $1 AND replay = ''", [id])
+      })
+    } catch (error) {
+      if (letter !== null)
+        void this.#goOnIf(
+          () => this.#isGone(id),
+          () => this.#gone(id, letter!),
+        )
+      throw error
+    }
     if (letter === null) return false
+    this.#gone(id, letter)
+    return true
+  }
+
+  async #isGone(id: string): Promise<boolean> {
+    return (await this.#log.database.queryOne('SELECT 1 AS found FROM heddle_dead WHERE id = $1', [id])) === null
+  }
+
+  /** What has waited for it goes on. */
+  #gone(id: string, letter: LetterRow): void {
     // One whose key is none has held up nothing.
     if (Number(letter.is_parked) === 1 && isKey(letter.key)) this.#hub.parked.letterGone(placeOf(letter), id)
-    return true
   }
 }
 
