@@ -79,6 +79,8 @@ export class Feed {
   readonly #unrecorded = new Set<number>()
   /** Positions of events that were read before their lanes had handed them on: those may still do so. */
   readonly #early = new Set<number>()
+  /** Positions of events that have left the hub since the page in hand was read. */
+  #gone = new Set<number>()
   /** Events with keys that are at hand while all lanes are heard. */
   #arrived: { event: EventFrame; origin: SubscriberThread | null }[] = []
   #hasAdopted = false
@@ -96,6 +98,7 @@ export class Feed {
       areDeathsKnown: parts.options.deathsOf !== null,
       isUnderSuspicion: (stored) => this.#isUnderSuspicion(stored),
       deliver: (rows) => this.#deliverRows(rows),
+      fresh: (rows) => this.#fresh(rows),
       isEnding: () => this.#isEnding,
     })
     parts.options.hub.parked.onPositions = (freed) => this.#free(freed)
@@ -157,11 +160,15 @@ export class Feed {
   take(event: EventFrame, origin: SubscriberThread | null): void {
     if (event.key === null) return this.#take(event, origin)
     if (this.#arrived.push({ event, origin }) > 1) return
-    this.#parts.options.catchUp()
-    const arrived = this.#arrived
-    this.#arrived = []
-    if (arrived.length > 1) arrived.sort((a, b) => a.event.seq - b.event.seq)
-    for (const each of arrived) this.#take(each.event, each.origin)
+    try {
+      this.#parts.options.catchUp()
+    } finally {
+      // Also when a frame of another lane has thrown: nothing else would take them.
+      const arrived = this.#arrived
+      this.#arrived = []
+      if (arrived.length > 1) arrived.sort((a, b) => a.event.seq - b.event.seq)
+      for (const each of arrived) this.#take(each.event, each.origin)
+    }
   }
 
   #take(event: EventFrame, origin: SubscriberThread | null): void {
@@ -289,7 +296,7 @@ export class Feed {
       this.count()
       groups.tell(steadyMs())
       if (relay === null) await groups.look(steadyMs())
-      await letters.look(steadyMs())
+      if (this.shared !== null) await letters.look(steadyMs())
       if (this.reconciler?.isDue(steadyMs())) await this.#reconcile(this.reconciler)
     } catch (error) {
       this.shared?.doubt()
@@ -438,7 +445,30 @@ export class Feed {
   // ── to the hub ────────────────────────────────────────────────────────────
 
   async #deliverPage(rows: readonly StoredRow[]): Promise<void> {
-    await this.trials.run(await this.#parts.setAside.from(rows))
+    const { events, setAside } = this.#parts
+    this.#gone = new Set()
+    events.collectLeavers(this.#gone)
+    try {
+      await this.trials.run(await setAside.from(rows))
+    } finally {
+      events.collectLeavers(null)
+    }
+  }
+
+  /** A page may wait for its turn: who was done with an event of it meanwhile would do it again. */
+  async #fresh(rows: readonly StoredRow[]): Promise<readonly StoredRow[]> {
+    const { log, settler } = this.#parts
+    let fresh = rows
+    for (;;) {
+      const stale = fresh.map(({ row }) => Number(row.seq)).filter((seq) => this.#gone.delete(seq))
+      if (stale.length === 0) return fresh
+      await settler.written()
+      const read = new Map((await log.readListed(stale)).map((stored) => [Number(stored.row.seq), stored]))
+      fresh = fresh.flatMap((stored) => {
+        const seq = Number(stored.row.seq)
+        return stale.includes(seq) ? (read.has(seq) ? [{ ...stored, ...read.get(seq)! }] : []) : [stored]
+      })
+    }
   }
 
   /** False for what has waited behind a letter, or for its time, when processes died. */

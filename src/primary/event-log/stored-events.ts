@@ -424,7 +424,8 @@ export class StoredEvents implements EventSource {
     // What is given back needs rows of its own, for this one is done.
     if (event.givenBack.length > 0) this.#split(event, delivery)
     else if (event.isDone) return this.forget(event)
-    else if (event.isIdle && event.waitingFor('group').length > 0) this.#split(event, delivery)
+    // It stays for those that wait: whoever reads it then must not give it to this one again.
+    else if (event.isIdle) this.#split(event, delivery)
     if (event.isSplit && delivery !== null && !isBroadcast(delivery))
       this.#settler.settle('done', { seq: event.seq, group: delivery.consumer.group })
     if (event.isIdle) this.#leaveHub(event)

@@ -99,6 +99,8 @@ interface TrialOptions {
   /** False when no process can have died of the event. */
   isUnderSuspicion: (stored: StoredRow) => boolean
   deliver: (rows: readonly StoredRow[]) => void
+  /** The rows as they are now: of some, deliveries have ended since they were read. */
+  fresh: (rows: readonly StoredRow[]) => Promise<readonly StoredRow[]>
   /** True when this process ends. */
   isEnding: () => boolean
 }
@@ -118,8 +120,8 @@ export class Trials {
 
   /** Resolves when the next page may be delivered. @param rows in their order */
   async run(rows: readonly StoredRow[]): Promise<void> {
-    const { deliver, isEnding } = this.#options
-    if (!rows.some(this.#isSuspicious)) return deliver(rows)
+    const { deliver, fresh, isEnding } = this.#options
+    if (!rows.some(this.#isSuspicious)) return deliver(await fresh(rows))
     for (let from = 0; from < rows.length && !isEnding(); ) {
       const batch = batchFrom(rows, from)
       from += batch.length
@@ -138,12 +140,12 @@ export class Trials {
   }
 
   async #try(batch: readonly StoredRow[]): Promise<void> {
-    const { settler, deliver, isEnding } = this.#options
+    const { settler, deliver, fresh, isEnding } = this.#options
     const suspects = batch.filter(this.#isSuspicious)
-    if (suspects.length === 0) return deliver(batch)
+    if (suspects.length === 0) return deliver(await fresh(batch))
     const noted = new Map(suspects.map((stored) => [stored, this.#noted(stored)]))
     await settler.written()
-    deliver(batch.map((stored) => noted.get(stored) ?? stored))
+    deliver(await fresh(batch.map((stored) => noted.get(stored) ?? stored)))
     const areTried = (): boolean => isEnding() || suspects.every(({ row }) => this.#isTried(Number(row.seq)))
     await until(areTried, steadyMs() + TRIED_MS)
   }

@@ -12,14 +12,14 @@ export const STORED_PLANTED: readonly Planted[] = [
   {
     what: 'a replay whose commit was not answered is forgotten',
     file: 'stored-letters.ts',
-    text: 'if (replayed !== null) void this.#ask(id, replayed)',
-    instead: '',
+    text: 'if (replayed !== null)\n        void this.#goOnIf',
+    instead: 'if (replayed === undefined)\n        void this.#goOnIf',
   },
   {
     what: 'a key waits for a letter whose deletion was not answered',
-    file: 'feed.ts',
-    text: 'await letters.look(steadyMs())',
-    instead: '',
+    file: 'stored-letters.ts',
+    text: 'if (letter !== null)\n        void this.#goOnIf',
+    instead: 'if (letter === undefined)\n        void this.#goOnIf',
   },
   {
     what: 'the group of a dead letter gets the event again after a death of the process',
@@ -80,6 +80,12 @@ export const STORED_PLANTED: readonly Planted[] = [
     file: 'stored-events.ts',
     text: 'return this.isIdle && !this.#waits?.size',
     instead: 'return this.isIdle',
+  },
+  {
+    what: 'who is done gets the event again when what waits behind a letter goes on',
+    file: 'stored-events.ts',
+    text: 'else if (event.isIdle) this.#split(event, delivery)',
+    instead: "else if (event.isIdle && event.waitingFor('group').length > 0) this.#split(event, delivery)",
   },
   // Rare: found in the 734th and the 1,159th seed.
   {
