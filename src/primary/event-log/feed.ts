@@ -79,8 +79,6 @@ export class Feed {
   readonly #unrecorded = new Set<number>()
   /** Positions of events that were read before their lanes had handed them on: those may still do so. */
   readonly #early = new Set<number>()
-  /** Positions of events that have left the hub since the page in hand was read. */
-  #gone = new Set<number>()
   /** Events with keys that are at hand while all lanes are heard. */
   #arrived: { event: EventFrame; origin: SubscriberThread | null }[] = []
   #hasAdopted = false
@@ -98,7 +96,6 @@ export class Feed {
       areDeathsKnown: parts.options.deathsOf !== null,
       isUnderSuspicion: (stored) => this.#isUnderSuspicion(stored),
       deliver: (rows) => this.#deliverRows(rows),
-      fresh: (rows) => this.#fresh(rows),
       isEnding: () => this.#isEnding,
     })
     parts.options.hub.parked.onPositions = (freed) => this.#free(freed)
@@ -444,30 +441,20 @@ export class Feed {
 
   // ── to the hub ────────────────────────────────────────────────────────────
 
+  /** A page may wait for its turn: what of it is not as it was read by then, or has others before it, is read again. */
   async #deliverPage(rows: readonly StoredRow[]): Promise<void> {
     const { events, setAside } = this.#parts
-    this.#gone = new Set()
-    events.collectLeavers(this.#gone)
+    const turns = this.#turns
+    const gone = new Set<number>()
+    events.collectLeavers(gone)
+    const isStale = (left: readonly StoredRow[]): boolean =>
+      turns !== this.#turns || left.some(({ row }) => gone.has(Number(row.seq)))
     try {
-      await this.trials.run(await setAside.from(rows))
+      const left = await this.trials.run(await setAside.from(rows), isStale)
+      for (const { row, isNew } of left) if (isNew) this.#unrecorded.add(Number(row.seq))
+      if (left.length > 0) this.#addFreed(left.map(({ row }) => Number(row.seq)))
     } finally {
       events.collectLeavers(null)
-    }
-  }
-
-  /** A page may wait for its turn: who was done with an event of it meanwhile would do it again. */
-  async #fresh(rows: readonly StoredRow[]): Promise<readonly StoredRow[]> {
-    const { log, settler } = this.#parts
-    let fresh = rows
-    for (;;) {
-      const stale = fresh.map(({ row }) => Number(row.seq)).filter((seq) => this.#gone.delete(seq))
-      if (stale.length === 0) return fresh
-      await settler.written()
-      const read = new Map((await log.readListed(stale)).map((stored) => [Number(stored.row.seq), stored]))
-      fresh = fresh.flatMap((stored) => {
-        const seq = Number(stored.row.seq)
-        return stale.includes(seq) ? (read.has(seq) ? [{ ...stored, ...read.get(seq)! }] : []) : [stored]
-      })
     }
   }
 

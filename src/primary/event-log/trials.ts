@@ -99,8 +99,6 @@ interface TrialOptions {
   /** False when no process can have died of the event. */
   isUnderSuspicion: (stored: StoredRow) => boolean
   deliver: (rows: readonly StoredRow[]) => void
-  /** The rows as they are now: of some, deliveries have ended since they were read. */
-  fresh: (rows: readonly StoredRow[]) => Promise<readonly StoredRow[]>
   /** True when this process ends. */
   isEnding: () => boolean
 }
@@ -118,15 +116,23 @@ export class Trials {
     this.#options = options
   }
 
-  /** Resolves when the next page may be delivered. @param rows in their order */
-  async run(rows: readonly StoredRow[]): Promise<void> {
-    const { deliver, fresh, isEnding } = this.#options
-    if (!rows.some(this.#isSuspicious)) return deliver(await fresh(rows))
-    for (let from = 0; from < rows.length && !isEnding(); ) {
-      const batch = batchFrom(rows, from)
-      from += batch.length
-      await this.#try(batch)
+  /**
+   * Resolves when the next page may be delivered.
+   * @param rows in their order
+   * @param isStale true when some of these rows are not as they were read, or something has come that goes before them
+   * @returns those that were not delivered for that: they are to be read again
+   */
+  async run(
+    rows: readonly StoredRow[],
+    isStale: (rows: readonly StoredRow[]) => boolean,
+  ): Promise<readonly StoredRow[]> {
+    let left = rows
+    while (left.length > 0 && !this.#options.isEnding()) {
+      const batch = left.some(this.#isSuspicious) ? batchOf(left) : left
+      if (isStale(left) || !(await this.#try(batch, () => isStale(left)))) return left
+      left = left.slice(batch.length)
     }
+    return []
   }
 
   /** Processes have died too often while it was there: perhaps of it. */
@@ -139,15 +145,24 @@ export class Trials {
     return deaths >= SUSPICIOUS_DEATHS && isUnderSuspicion(stored)
   }
 
-  async #try(batch: readonly StoredRow[]): Promise<void> {
-    const { settler, deliver, fresh, isEnding } = this.#options
+  /** @returns false when they were not delivered, since they had become stale */
+  async #try(batch: readonly StoredRow[], isStale: () => boolean): Promise<boolean> {
+    const { settler, deliver, isEnding } = this.#options
     const suspects = batch.filter(this.#isSuspicious)
-    if (suspects.length === 0) return deliver(await fresh(batch))
-    const noted = new Map(suspects.map((stored) => [stored, this.#noted(stored)]))
+    if (suspects.length === 0) {
+      deliver(batch)
+      return true
+    }
+    const noted = new Map(suspects.map((stored) => [stored, this.#note(stored, 1)]))
     await settler.written()
-    deliver(await fresh(batch.map((stored) => noted.get(stored) ?? stored)))
+    if (isStale()) {
+      for (const stored of suspects) this.#note(stored, 0)
+      return false
+    }
+    deliver(batch.map((stored) => noted.get(stored) ?? stored))
     const areTried = (): boolean => isEnding() || suspects.every(({ row }) => this.#isTried(Number(row.seq)))
     await until(areTried, steadyMs() + TRIED_MS)
+    return true
   }
 
   /** True when the event has ended, or has failed and waits for its next attempt. */
@@ -155,8 +170,8 @@ export class Trials {
     return this.#options.events.live(seq)?.open.every(({ isTried }) => isTried) ?? true
   }
 
-  /** The event with one more death of each of its deliveries here. */
-  #noted(stored: StoredRow): StoredRow {
+  /** The event with so many more deaths of each of its deliveries here. */
+  #note(stored: StoredRow, deaths: number): StoredRow {
     const { row, left } = stored
     const { hub, groups, settler } = this.#options
     const here = hub.groupsOf(row.event)
@@ -165,22 +180,22 @@ export class Trials {
       ...here.map((group) => newDelivery(seq, group)),
       ...groups.absentOf(row.event).map((group) => newDelivery(seq, group, false)),
     ]
-    const rows = all.map((each) => (here.includes(each.group) ? { ...each, deaths: each.deaths + 1 } : each))
+    const rows = all.map((each) => (here.includes(each.group) ? { ...each, deaths: each.deaths + deaths } : each))
     for (const each of rows) settler.settle('waiting', each)
     return { ...stored, left: rows }
   }
 }
 
-/** As many as may be tried together. */
-function batchFrom(rows: readonly StoredRow[], from: number): readonly StoredRow[] {
+/** As many of the first as may be tried together. */
+function batchOf(rows: readonly StoredRow[]): readonly StoredRow[] {
   let size = 0
   let most: number = PAGE_ROWS
-  while (from + size < rows.length) {
-    const deaths = Math.max(0, ...(rows[from + size]!.left ?? []).map((each) => each.deaths))
+  while (size < rows.length) {
+    const deaths = Math.max(0, ...(rows[size]!.left ?? []).map((each) => each.deaths))
     // At that many it becomes a letter, and is not tried.
     if (deaths < POISON_DEATHS) most = Math.min(most, TRIED_TOGETHER[deaths]!)
     if (size >= most) break
     size++
   }
-  return rows.slice(from, from + Math.max(1, size))
+  return rows.slice(0, Math.max(1, size))
 }
