@@ -79,7 +79,7 @@ export class Feed {
   readonly #unrecorded = new Set<number>()
   /** Positions of events that were read before their lanes had handed them on: those may still do so. */
   readonly #early = new Set<number>()
-  /** Events with keys that are at hand while all lanes are heard. */
+  /** Events with keys that have been handed on in this turn of the loop. */
   #arrived: { event: EventFrame; origin: SubscriberThread | null }[] = []
   #hasAdopted = false
   #isEnding = false
@@ -151,20 +151,28 @@ export class Feed {
   // ── events that have just been committed ──────────────────────────────────
 
   /**
-   * Of a key the older one comes first, also where its lane has handed it on and has not been heard yet.
+   * Takes one without a key at once. Of a key the older one comes first, also where its lane has handed it on and has not been heard yet: those
+   * with keys are taken together, in the order of their positions, once this turn of the loop has read what all lanes have written by then.
    * @param event its payload is a string of bytes, as the hub keeps it
    */
   take(event: EventFrame, origin: SubscriberThread | null): void {
     if (event.key === null) return this.#take(event, origin)
-    if (this.#arrived.push({ event, origin }) > 1) return
-    try {
-      this.#parts.options.catchUp()
-    } finally {
-      // Also when a frame of another lane has thrown: nothing else would take them.
-      const arrived = this.#arrived
-      this.#arrived = []
-      if (arrived.length > 1) arrived.sort((a, b) => a.event.seq - b.event.seq)
-      for (const each of arrived) this.#take(each.event, each.origin)
+    if (this.#arrived.push({ event, origin }) === 1) queueMicrotask(this.#takeArrived)
+  }
+
+  readonly #takeArrived = (): void => {
+    const { catchUp, report } = this.#parts.options
+    catchUp()
+    const arrived = this.#arrived
+    this.#arrived = []
+    if (arrived.length > 1) arrived.sort((a, b) => a.event.seq - b.event.seq)
+    for (const { event, origin } of arrived) {
+      try {
+        this.#take(event, origin)
+      } catch (error) {
+        // It is stored: what nobody has is looked for.
+        report('ERROR', `${event.event} was not taken from a lane: ${messageOf(error)}`)
+      }
     }
   }
 

@@ -11,6 +11,8 @@ const FRAMES_PER_TURN = 1024
  * thread has no heartbeat, and seems to hang.
  */
 const TURN_MS = 10
+/** As many turns read a ring that is full of the smallest frames. */
+const CATCH_UP_TURNS = 8
 /**
  * The clock is read after one frame, then after two, four and so on, and after this many at most. So a turn of frames that take equally
  * long takes twice its time and one frame at most.
@@ -117,12 +119,12 @@ export class Inbox implements WideFrameBuffer {
     return true
   }
 
-  /** Reads what is there now, in the midst of another inbox's turn. In its own turn it does nothing: what is behind the frame that is read comes in time. */
+  /** Reads what is there now, without being rung. Not from within a frame of it. */
   catchUp(): void {
     if (this.#isReading || !this.#ring.pending) return
     this.#batches.beginBatch()
     try {
-      this.#readSome()
+      for (let turns = 0; turns < CATCH_UP_TURNS && this.#ring.pending; turns++) this.#readSome()
     } finally {
       this.#batches.endBatch()
     }

@@ -91,7 +91,7 @@ export const STORED_PLANTED: readonly Planted[] = [
   {
     what: 'of two lanes the one that is heard first comes first',
     file: 'feed.ts',
-    text: 'this.#parts.options.catchUp()',
+    text: '    catchUp()\n',
     instead: '',
   },
   {

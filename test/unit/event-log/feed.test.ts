@@ -95,19 +95,20 @@ async function feedOf(t: TestContext, stored: readonly number[]) {
   }
   const isReading = () => reads.length > answered
   /** An event that has just been committed. */
-  const publish = (seq: number, key: string | null = null) => feed.take(eventOf(`evt_${seq}`, { seq, key }), null)
+  /** Those with keys are taken when this turn has been read. */
+  const publish = async (seq: number, key: string | null = null) => feed.take(eventOf(`evt_${seq}`, { seq, key }), null)
   return { feed, events, taken, recorded, read, isReading, publish, state }
 }
 
 test('what goes on while a page is read comes before the page, and what is new after it', async (t) => {
   const { feed, taken, read, publish } = await feedOf(t, [1, 2, 3, 4, 5, 6])
-  for (const seq of [3, 4, 5]) publish(seq)
+  for (const seq of [3, 4, 5]) await publish(seq)
   feed.adopt()
   void feed.read()
   await read(() => {
     feed.replaying(2)
     feed.replaying(1)
-    publish(6, 'key')
+    void publish(6, 'key')
   })
   assert.deepEqual(taken, [], 'the page is put back')
   await read()
@@ -115,7 +116,7 @@ test('what goes on while a page is read comes before the page, and what is new a
   await read()
   assert.deepEqual(taken, [1, 2, 3, 4, 5, 6])
   await new Promise(setImmediate)
-  publish(7, 'key')
+  await publish(7, 'key')
   assert.equal(taken.at(-1), 7, 'nothing waits any more')
 })
 
@@ -152,7 +153,7 @@ test("a group that comes back while an earlier process's events are read gets it
 
 test('what a group has missed comes before what has no room', async (t) => {
   const { feed, taken, read, publish } = await feedOf(t, [1, 2, 3, 4, 5])
-  publish(5)
+  await publish(5)
   feed.adopt()
   feed.groupReturned('order.placed', 'group')
   void feed.read()
@@ -167,7 +168,7 @@ test('after the death of a lane what was stored last waits until it is known wha
   const reconciler = { isUncertain: true, isDue: () => false }
   feed.reconciler = reconciler as unknown as Feed['reconciler']
   feed.adopt()
-  publish(2, 'key')
+  await publish(2, 'key')
   assert.deepEqual(taken, [], 'what is new waits')
   await feed.read()
   assert.equal(isReading(), false)
@@ -192,7 +193,7 @@ test('what was read before its lane has handed it on is not delivered again when
   void feed.read()
   await read()
   while (events.knows(1)) await new Promise(setImmediate)
-  publish(1)
+  await publish(1)
   assert.deepEqual(taken, [1])
 })
 
@@ -201,7 +202,7 @@ test('an event is recorded once: when it is published, or when it is read that n
   const reconciler = { isUncertain: true, isDue: () => false }
   feed.reconciler = reconciler as unknown as Feed['reconciler']
   feed.adopt()
-  publish(2, 'key')
+  await publish(2, 'key')
   assert.deepEqual([taken, recorded], [[], [2]])
   reconciler.isUncertain = false
   void feed.read()
