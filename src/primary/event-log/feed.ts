@@ -52,9 +52,9 @@ interface Returned {
  * be read: of each key that may be the older. The log is read in this order:
  *
  * 1. What has waited for a group that has come back.
- * 2. What has waited for a key that goes on, or that nobody had handed on.
+ * 2. What has waited for a key that goes on, and the rest of a page before which something came.
  * 3. What an earlier process has left.
- * 4. What had no room in the hub, or stood behind something of this list, or has become due.
+ * 4. What had no room in the hub, or stood behind something of this list, or has become due, or that nobody had handed on.
  * 5. What belongs to no process, and has a key that this one delivers.
  */
 export class Feed {

@@ -30,6 +30,7 @@ export class PositionQueue {
     return [...this.#positions]
   }
 
+  /** It does not wait any more. */
   drop(position: number): void {
     this.#positions.delete(position)
   }
