@@ -53,6 +53,7 @@ export interface StreamLetter {
 export interface FailedEntry {
   readonly stream: string
   readonly group: string
+  /** Empty: nothing is acknowledged. */
   readonly entryId: string
   /** The key that the letter holds up; null: none. */
   readonly key: string | null

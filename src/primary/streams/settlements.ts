@@ -215,10 +215,16 @@ export class StreamSettlements implements Settlements {
 
   /** Tries until the store has the letter. When this process ends before, the entry is still pending and is delivered again. */
   async #store(entry: TakenEntry, letter: Parameters<StreamDeadLetters['add']>[0]): Promise<void> {
-    const { group, id } = entry
-    const place = group.isBroadcast
-      ? undefined
-      : { stream: group.stream, group: group.name, entryId: id, key: entry.key, letter: entry.letter }
+    const { group, id, key, letter: replayed } = entry
+    // What becomes of a replay is told once.
+    entry.letter = null
+    const place = {
+      stream: group.stream,
+      group: group.name,
+      entryId: group.isBroadcast ? '' : id,
+      key,
+      letter: replayed,
+    }
     this.open++
     await retryWhile(
       () => !this.#isClosed,
@@ -226,7 +232,7 @@ export class StreamSettlements implements Settlements {
       { pauseMs: LETTER_RETRY_MS },
     )
     this.open--
-    if (place !== undefined) this.#confirmed(group, [entry])
+    if (!group.isBroadcast) this.#confirmed(group, [entry])
   }
 
   /** Commands that the store has not taken by now are not repeated. */
