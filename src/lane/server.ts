@@ -10,6 +10,7 @@ import { adoptVariables } from '../core/config/plugin-variables.ts'
 import { messageOf, stackOf } from '../core/errors/description.ts'
 import { loadModule } from '../core/modules/domains.ts'
 import { watchGuardian } from '../core/modules/guardian-watch.ts'
+import { SYSTEM_CHANCE, SYSTEM_CLOCK } from '../core/schedule/clock.ts'
 import { steadyMs } from '../core/schedule/steady-time.ts'
 import { until } from '../core/schedule/waiting.ts'
 import { ThreadHistory } from '../history/recorder.ts'
@@ -134,6 +135,8 @@ export class LaneServer {
       new LogMemory(shared.log),
       () => logDatabaseOf(this.#kernel.toolbox.get('db')),
       settings.eventBusMaxStored,
+      SYSTEM_CLOCK,
+      SYSTEM_CHANCE,
     )
     const handOn = (frame: EventFrame): void => publisher.handOn(frame)
     const isLogged = settings.eventBusDriver === 'database'

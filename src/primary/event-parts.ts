@@ -55,7 +55,13 @@ interface EventOptions {
 
 export function assembleEvents(options: EventOptions): EventParts {
   const { settings, deathsOfEvent, logMemory, db, log, lanes, onReplicaLost } = options
-  const eventLog = new EventLog(new LogMemory(logMemory), () => logDatabaseOf(db()), settings.eventBusMaxStored)
+  const eventLog = new EventLog(
+    new LogMemory(logMemory),
+    () => logDatabaseOf(db()),
+    settings.eventBusMaxStored,
+    SYSTEM_CLOCK,
+    SYSTEM_CHANCE,
+  )
   const hub = new Hub({
     clock: SYSTEM_CLOCK,
     chance: SYSTEM_CHANCE,

@@ -1,5 +1,5 @@
 // Waiting: until, with a limit, for the end of a turn, for all.
-import { steadyMs } from './steady-time.ts'
+import { type Clock, pause, SYSTEM_CLOCK, type Timer } from './clock.ts'
 
 /** The promise that `settled` has made last. */
 let last: Promise<unknown> | null = null
@@ -53,8 +53,12 @@ function runAll(): void {
 const CHECK_MS = 10
 
 /** Resolves when the condition holds, or the time is over. @param deadlineMs by `steadyMs` */
-export async function until(condition: () => boolean, deadlineMs: number, checkMs = CHECK_MS): Promise<void> {
-  while (!condition() && steadyMs() < deadlineMs) await new Promise((resolve) => setTimeout(resolve, checkMs))
+export async function until(
+  condition: () => boolean,
+  deadlineMs: number,
+  { checkMs = CHECK_MS, clock = SYSTEM_CLOCK }: { checkMs?: number; clock?: Clock } = {},
+): Promise<void> {
+  while (!condition() && clock.steadyMs() < deadlineMs) await pause(clock, checkMs)
 }
 
 /**
@@ -62,14 +66,19 @@ export async function until(condition: () => boolean, deadlineMs: number, checkM
  * @param timeoutMs milliseconds from now
  * @throws what the promise rejects with in time
  */
-export async function withTimeout<T, L>(promise: Promise<T>, timeoutMs: number, late: L): Promise<T | L> {
-  let timer: NodeJS.Timeout | undefined
+export async function withTimeout<T, L>(
+  promise: Promise<T>,
+  timeoutMs: number,
+  late: L,
+  clock: Clock = SYSTEM_CLOCK,
+): Promise<T | L> {
+  let timer: Timer | undefined
   const timeout = new Promise<L>((resolve) => {
-    timer = setTimeout(resolve, timeoutMs, late)
+    timer = clock.after(timeoutMs, () => resolve(late))
   })
   try {
     return await Promise.race([promise, timeout])
   } finally {
-    clearTimeout(timer)
+    clock.cancel(timer)
   }
 }

@@ -1,11 +1,12 @@
 import { messageOf } from '../../core/errors/description.ts'
+import { type Clock, nextTurn, pause } from '../../core/schedule/clock.ts'
 import type { EventRow } from '../../runtime/event-log/event-rows.ts'
 import { frameOf } from '../../runtime/event-log/event-rows.ts'
 import type { LogDatabase } from '../../runtime/event-log/log-database.ts'
 import { asBytes, type EventFrame } from '../../transport/frames/event-frame.ts'
 import { type EventSource, hubEventOf } from '../events/consumer.ts'
 import type { Hub } from '../events/hub.ts'
-import { rowOf, type Settler } from './settler.ts'
+import type { Settler } from './settler.ts'
 import { newDelivery, type StoredEvent } from './stored-events.ts'
 
 /** Copies that are read in one step. */
@@ -28,6 +29,7 @@ type CopyRow = Pick<EventRow, 'id' | 'event' | 'envelope' | 'payload' | 'key' | 
 interface CopiesParts {
   hub: Hub
   settler: Settler
+  clock: Clock
   database: () => LogDatabase
   /** Number of this process. */
   epoch: () => number
@@ -57,7 +59,7 @@ export class BroadcastCopies {
     this.#parts = parts
     this.#source = {
       isBroker: false,
-      storeDeadLetter: (_, letter) => parts.settler.letter(rowOf(letter)),
+      storeDeadLetter: (_, letter) => parts.settler.letter(parts.settler.rowOf(letter)),
       ended: () => {},
     }
   }
@@ -74,7 +76,7 @@ export class BroadcastCopies {
     const { database, epoch, onStored, onMade } = this.#parts
     this.#isMaking = true
     // What has come in the same turn of the loop is copied together.
-    await new Promise(setImmediate)
+    await nextTurn(this.#parts.clock)
     while (this.#waiting.length > 0) {
       const batch = this.#waiting.splice(0, PAGE)
       try {
@@ -84,7 +86,7 @@ export class BroadcastCopies {
       } catch {
         // The process says itself that the log cannot be used.
         this.#waiting.unshift(...batch)
-        await new Promise((resolve) => setTimeout(resolve, RETRY_MS))
+        await pause(this.#parts.clock, RETRY_MS)
       }
     }
     this.#isMaking = false

@@ -1,4 +1,5 @@
 import { TimeHeap } from '../../core/collections/time-heap.ts'
+import type { Timer } from '../../core/schedule/clock.ts'
 import type { EventFrame } from '../../transport/frames/event-frame.ts'
 import type { WaitingDelivery } from '../../transport/log-changes.ts'
 import { COUNTED_MAX, type DuePlace, PAGE_POSITIONS, type SqlLog } from './sql-log.ts'
@@ -31,7 +32,7 @@ export class DueEvents {
   #movedMs = 0
   /** Events of which deliveries wait for their next attempt, until they are here again. The index of the times does not have them. */
   readonly #retries = new Set<number>()
-  #timer: NodeJS.Timeout | undefined
+  #timer: Timer | undefined
   #timerMs = Number.POSITIVE_INFINITY
   readonly #log: SqlLog
   readonly #onDue: () => void
@@ -70,7 +71,7 @@ export class DueEvents {
 
   /** Keeps an event of which a delivery is tried again then. @returns false when that is so soon that it stays in the hub */
   keepRetry(dueMs: number, seq: number): boolean {
-    if (dueMs - Date.now() < RETRY_LEAVES_MS) return false
+    if (dueMs - this.#log.clock.nowMs() < RETRY_LEAVES_MS) return false
     this.#retries.add(seq)
     this.#add(dueMs, seq)
     return true
@@ -140,19 +141,19 @@ export class DueEvents {
   #wake(): void {
     const { firstMs } = this.#soon
     if (firstMs >= this.#timerMs || firstMs === Number.POSITIVE_INFINITY) return
-    clearTimeout(this.#timer)
+    const { clock } = this.#log
+    clock.cancel(this.#timer)
     this.#timerMs = firstMs
-    this.#timer = setTimeout(
-      () => {
+    this.#timer = clock
+      .after(Math.max(1, firstMs - clock.nowMs()), () => {
         this.#timerMs = Number.POSITIVE_INFINITY
         this.#onDue()
         this.#wake()
-      },
-      Math.max(1, firstMs - Date.now()),
-    ).unref()
+      })
+      .unref()
   }
 
   close(): void {
-    clearTimeout(this.#timer)
+    this.#log.clock.cancel(this.#timer)
   }
 }

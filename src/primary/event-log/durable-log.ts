@@ -1,7 +1,7 @@
 // The durable log of a process, from its opening to its end.
 import { HeddleError } from '../../core/errors/catalogue.ts'
 import { messageOf } from '../../core/errors/description.ts'
-import { steadyMs } from '../../core/schedule/steady-time.ts'
+import type { Clock } from '../../core/schedule/clock.ts'
 import { until, withTimeout } from '../../core/schedule/waiting.ts'
 import { prepareTables } from '../../runtime/event-log/tables.ts'
 import { DueEvents } from './due-events.ts'
@@ -35,6 +35,7 @@ export class DurableLog {
   readonly feed: Feed
   readonly #options: DurableLogOptions
   readonly #log: SqlLog
+  readonly #clock: Clock
   readonly #settler: Settler
   readonly #events: StoredEvents
   readonly #letters: OpenLetters
@@ -52,8 +53,10 @@ export class DurableLog {
     const { hub, write, maxStored, report } = options
     const log = new SqlLog(options.log)
     this.#log = log
+    const { clock, chance } = log
+    this.#clock = clock
     this.#due = new DueEvents(log, () => void this.feed.read())
-    const settler = new Settler({ write, log: report })
+    const settler = new Settler({ write, clock, chance, log: report })
     const groups = new KnownGroups({
       hub,
       log,
@@ -68,7 +71,7 @@ export class DurableLog {
     this.#storeTrial = new StoreTrial(options.log, report)
     this.#setAside = new SetAside(log, report)
     this.#events = new StoredEvents(settler, log.memory, hub.parked, groups, this.#due)
-    this.#relay = options.relay === null ? null : new Relay({ send: options.relay, report })
+    this.#relay = options.relay === null ? null : new Relay({ send: options.relay, clock, report })
     // A broker knows its groups itself.
     if (this.#relay === null) hub.groups = groups
     this.#letters = new OpenLetters({ hub, log, events: this.#events, setAside: this.#setAside })
@@ -82,7 +85,7 @@ export class DurableLog {
       letters: this.#letters,
       setAside: this.#setAside,
       relay: this.#relay,
-      onTurn: () => this.#storeTrial.look(steadyMs()),
+      onTurn: () => this.#storeTrial.look(clock.steadyMs()),
     })
   }
 
@@ -126,14 +129,14 @@ export class DurableLog {
       const fault = `the event log is not open: ${messageOf(error)}`
       if (fault !== this.#fault) this.#options.report('WARNING', fault)
       this.#fault = fault
-      if (!this.#isEnding) setTimeout(() => void this.open(), REOPEN_MS).unref()
+      if (!this.#isEnding) this.#clock.after(REOPEN_MS, () => void this.open()).unref()
     }
   }
 
   async #open(): Promise<void> {
     const log = this.#log
     await this.prepare()
-    this.#due.begin(Date.now())
+    this.#due.begin(this.#clock.nowMs())
     if (log.isShared) return this.#join()
     await log.claimFile()
     const { first, last } = await this.feed.findLeft()
@@ -141,7 +144,7 @@ export class DurableLog {
     await this.#letters.learn()
     if (this.#relay === null) await this.#groups.learn()
     log.memory.open(last + 1)
-    if (this.feed.hasAdopted) this.#groups.begin(Date.now())
+    if (this.feed.hasAdopted) this.#groups.begin(this.#clock.nowMs())
   }
 
   async #join(): Promise<void> {
@@ -162,14 +165,14 @@ export class DurableLog {
 
   /** What others have left, or cannot deliver, comes before what is published from now on, as far as it is known. */
   async #takePart(): Promise<void> {
-    if (this.#relay === null && this.#groups.begin(Date.now())) await this.#groupsStored()
+    if (this.#relay === null && this.#groups.begin(this.#clock.nowMs())) await this.#groupsStored()
     this.feed.shared?.adopt()
     if (this.#relay === null) await this.#groups.findReleased()
   }
 
   /** Where this process ends at once, the next one knows for whom its events wait. A database that takes no changes does not hold up the start. */
   async #groupsStored(): Promise<void> {
-    await withTimeout(this.#settler.written(), GROUPS_STORED_MS, undefined)
+    await withTimeout(this.#settler.written(), GROUPS_STORED_MS, undefined, this.#clock)
   }
 
   /** All subscribers are known: delivers what an earlier process has left. */
@@ -196,9 +199,11 @@ export class DurableLog {
   /** Writes what is still to be written. Everything that is left in the log is delivered by the next process. */
   async close(deadlineMs: number): Promise<void> {
     this.end()
-    await until(() => this.#relay?.isIdle !== false, Math.min(deadlineMs, steadyMs() + RELAY_END_MS))
+    const clock = this.#clock
+    const relayedMs = Math.min(deadlineMs, clock.steadyMs() + RELAY_END_MS)
+    await until(() => this.#relay?.isIdle !== false, relayedMs, { clock })
     this.#relay?.close()
-    await until(() => this.#settler.isIdle, deadlineMs)
+    await until(() => this.#settler.isIdle, deadlineMs, { clock })
     const isIdle = this.#settler.isIdle
     this.#settler.close()
     if (this.feed.shared === null && this.isOpen && isIdle) await this.#log.noteEnd().catch(() => {})

@@ -1,6 +1,6 @@
 // What the log has for this process, in the order in which it comes to the hub.
 import { messageOf } from '../../core/errors/description.ts'
-import { steadyMs } from '../../core/schedule/steady-time.ts'
+import { type Clock, nextTurn, type Timer } from '../../core/schedule/clock.ts'
 import { frameOf } from '../../runtime/event-log/event-rows.ts'
 import { asBytes, type EventFrame, OF_NO_PROCESS } from '../../transport/frames/event-frame.ts'
 import { hubEventOf, type SubscriberThread } from '../events/consumer.ts'
@@ -66,6 +66,7 @@ export class Feed {
   readonly passed = new PositionQueue()
   readonly trials: Trials
   readonly #parts: FeedParts
+  readonly #clock: Clock
   readonly #returned: Returned[] = []
   readonly #freed = new PositionQueue()
   #isFreedInOrder = true
@@ -86,13 +87,15 @@ export class Feed {
   #isRunning = false
   /** What was read is on its way. */
   #isReading = false
-  #timer: NodeJS.Timeout | undefined
+  #timer: Timer | undefined
 
   constructor(parts: FeedParts) {
     this.#parts = parts
+    this.#clock = parts.log.clock
     this.trials = new Trials({
       ...parts,
       hub: parts.options.hub,
+      clock: parts.log.clock,
       areDeathsKnown: parts.options.deathsOf !== null,
       isUnderSuspicion: (stored) => this.#isUnderSuspicion(stored),
       deliver: (rows) => this.#deliverRows(rows),
@@ -123,17 +126,19 @@ export class Feed {
 
   /** From now on what there is room for is read. */
   begin(): void {
-    this.#timer = setInterval(() => {
-      this.#parts.onTurn()
-      void this.read()
-    }, REFILL_MS).unref()
+    this.#timer = this.#clock
+      .every(REFILL_MS, () => {
+        this.#parts.onTurn()
+        void this.read()
+      })
+      .unref()
     void this.read()
   }
 
   /** Nothing more is read. */
   end(): void {
     this.#isEnding = true
-    clearInterval(this.#timer)
+    this.#clock.cancel(this.#timer)
   }
 
   /** Events that wait in the log to be read, as far as that is known. */
@@ -255,15 +260,15 @@ export class Feed {
 
   /** A lane is gone: perhaps it has stored events that it could not hand on. */
   laneGone(): void {
-    this.reconciler?.laneGone(steadyMs())
-    this.#parts.due.laneGone(Date.now())
+    this.reconciler?.laneGone(this.#clock.steadyMs())
+    this.#parts.due.laneGone(this.#clock.nowMs())
   }
 
   /** Finds events that nobody has handed on. */
   async #reconcile(reconciler: Reconciler): Promise<void> {
     const { options, relay, due } = this.#parts
     const dueMs = relay === null ? due.movedMs : Number.MAX_SAFE_INTEGER
-    const lost = await reconciler.look(steadyMs(), dueMs, (seq) => this.#knows(seq))
+    const lost = await reconciler.look(this.#clock.steadyMs(), dueMs, (seq) => this.#knows(seq))
     for (const seq of lost) {
       this.#unrecorded.add(seq)
       this.#early.add(seq)
@@ -295,14 +300,14 @@ export class Feed {
         await this.#readPage()
         this.count()
         // A page at a time: the primary has requests to serve.
-        await new Promise(setImmediate)
+        await nextTurn(this.#clock)
       }
       if (!this.#isEnding) await this.shared?.step()
       this.count()
-      groups.tell(steadyMs())
-      if (relay === null) await groups.look(steadyMs())
-      if (this.shared !== null) await letters.look(steadyMs())
-      if (this.reconciler?.isDue(steadyMs())) await this.#reconcile(this.reconciler)
+      groups.tell(this.#clock.steadyMs())
+      if (relay === null) await groups.look(this.#clock.steadyMs())
+      if (this.shared !== null) await letters.look(this.#clock.steadyMs())
+      if (this.reconciler?.isDue(this.#clock.steadyMs())) await this.#reconcile(this.reconciler)
     } catch (error) {
       this.shared?.doubt()
       options.report('WARNING', `The event log cannot be read, it is tried again: ${messageOf(error)}`)
@@ -314,8 +319,8 @@ export class Feed {
   /** What is due waits for room, behind what has waited for that before. */
   async #letGo(): Promise<void> {
     const { due } = this.#parts
-    await due.look(Date.now())
-    for (const seq of due.due(Date.now())) this.passed.push(seq)
+    await due.look(this.#clock.nowMs())
+    for (const seq of due.due(this.#clock.nowMs())) this.passed.push(seq)
     this.count()
   }
 
@@ -469,7 +474,7 @@ export class Feed {
   /** False for what has waited behind a letter, or for its time, when processes died. */
   #isUnderSuspicion({ row, left }: StoredRow): boolean {
     const { events, letters, relay } = this.#parts
-    if (relay !== null || Number(row.due_ms) > Date.now()) return false
+    if (relay !== null || Number(row.due_ms) > this.#clock.nowMs()) return false
     return events.live(Number(row.seq)) === undefined && !letters.isHeld(frameOf(row), left)
   }
 
@@ -485,7 +490,7 @@ export class Feed {
       if (isUnrecorded && relay === null) options.hub.record(event, null)
       const dueMs = Number(row.due_ms)
       if (dueMs > 0 && this.#keepsUntilDue(event, dueMs)) continue
-      event.delayMs = Math.max(0, dueMs - Date.now())
+      event.delayMs = Math.max(0, dueMs - this.#clock.nowMs())
       letters.learnReplay(event.seq)
       if (relay === null && due.keepRead(event, stored.left)) continue
       // It may have become due meanwhile: then it has been let go, too.

@@ -1,3 +1,4 @@
+import { nextTurn } from '../../core/schedule/clock.ts'
 import type { GroupWatcher } from '../events/consumer.ts'
 import type { Hub } from '../events/hub.ts'
 import type { Settler } from './settler.ts'
@@ -123,7 +124,7 @@ export class KnownGroups implements GroupWatcher {
     const id = idOf(event, group)
     if (this.#here.has(id)) return
     this.#here.add(id)
-    if (this.#writtenMs !== null) this.#write(id, Date.now())
+    if (this.#writtenMs !== null) this.#write(id, this.#options.log.clock.nowMs())
     this.#waiting.delete(id)
     if (this.#seenMs.has(id)) this.#options.onReturned(event, group)
   }
@@ -140,7 +141,7 @@ export class KnownGroups implements GroupWatcher {
   /** An event waits in the log for a group that is not here. */
   waits(event: string, group: string): void {
     const id = idOf(event, group)
-    if (!this.#seenMs.has(id)) this.#write(id, Date.now())
+    if (!this.#seenMs.has(id)) this.#write(id, this.#options.log.clock.nowMs())
     // It has come back meanwhile.
     if (this.isHere(event, group)) return this.#options.onReturned(event, group)
     this.#waiting.set(id, (this.#waiting.get(id) ?? 0) + 1)
@@ -193,7 +194,7 @@ export class KnownGroups implements GroupWatcher {
   /** Reads what is stored: other processes have groups, too. @returns those that are to be forgotten, with what waits for them */
   async learn(): Promise<{ event: string; group: string }[]> {
     const rows = await this.#options.log.groups()
-    const nowMs = Date.now()
+    const nowMs = this.#options.log.clock.nowMs()
     const stored = new Map(rows.map(({ event, group, seenMs }) => [idOf(event, group), seenMs ?? 0]))
     for (const id of this.#seenMs.keys()) {
       if (stored.has(id) || this.#here.has(id) || this.#waiting.has(id)) continue
@@ -251,7 +252,7 @@ export class KnownGroups implements GroupWatcher {
     let count = 0
     for (let forgotten = 1; forgotten > 0; count += forgotten) {
       forgotten = await log.deleteWaiting({ event, group })
-      await new Promise(setImmediate)
+      await nextTurn(log.clock)
     }
     report(`${group}, a subscriber of ${event}, ${reason}: ${count} stored events are forgotten for it`)
   }

@@ -2,7 +2,7 @@
 
 import type { LogLevel } from '../../contracts/logger.ts'
 import { messageOf } from '../../core/errors/description.ts'
-import { steadyMs } from '../../core/schedule/steady-time.ts'
+import type { Clock, Timer } from '../../core/schedule/clock.ts'
 import { withTimeout } from '../../core/schedule/waiting.ts'
 import type { EventLog } from '../../runtime/event-log/event-log.ts'
 import { AWAIT_INSERTS, type EventRow, NO_PROCESS, WAITS_FOR_GROUP } from '../../runtime/event-log/event-rows.ts'
@@ -222,6 +222,7 @@ interface Orphans {
  */
 export class Membership {
   readonly #options: MembershipOptions
+  readonly #clock: Clock
   /** Processes that this one takes over, the first of them at present. */
   readonly #orphans: Orphans[] = []
   /** The leases of others, and since when each is as it is. */
@@ -234,12 +235,13 @@ export class Membership {
   #stragglersAtMs = 0
   /** First positions of the blocks of this process. */
   readonly bases: number[] = []
-  #timer: NodeJS.Timeout | undefined
+  #timer: Timer | undefined
   #fault: string | null = null
   #status: 'out' | 'in' | 'lost' | 'left' = 'out'
 
   constructor(options: MembershipOptions) {
     this.#options = options
+    this.#clock = options.log.clock
   }
 
   /** Why the log cannot be used at present; null when it can. */
@@ -277,7 +279,7 @@ export class Membership {
       [replica, JSON.stringify(ownIdentity())],
     )
     this.#epoch = Number(row!.epoch)
-    this.#renewedMs = steadyMs()
+    this.#renewedMs = this.#clock.steadyMs()
   }
 
   /** Lets all threads write under the number, and looks at the other processes from now on. */
@@ -285,7 +287,7 @@ export class Membership {
     await this.#fetchBlocks()
     this.#options.log.memory.openBlocks(this.#epoch)
     this.#status = 'in'
-    this.#timer = setInterval(() => void this.look(), LOOK_MS).unref()
+    this.#timer = this.#clock.every(LOOK_MS, () => void this.look()).unref()
   }
 
   /** Renews the lease, and takes over what ended processes have left; while it does so already, once more afterwards. */
@@ -312,7 +314,7 @@ export class Membership {
 
   /** Renews the lease when it is time to. */
   async renew(): Promise<void> {
-    const now = steadyMs()
+    const now = this.#clock.steadyMs()
     if (now - this.#renewedMs < RENEW_MS) return
     const { rowCount } = await this.#options.log.database.execute(
       `UPDATE heddle_process SET expires_at = now() + interval '${LEASE_S} s' WHERE epoch = $1 AND adopter IS NULL`,
@@ -324,7 +326,7 @@ export class Membership {
 
   #lost(): void {
     this.#status = 'lost'
-    clearInterval(this.#timer)
+    this.#clock.cancel(this.#timer)
     this.#orphans.length = 0
     this.#options.onLost(
       `Another process has taken over the events of this one, which had stood still or was cut off from the database for more than ${LEASE_S} s`,
@@ -346,7 +348,7 @@ export class Membership {
   /** Sees who is there, and takes over from those that have ended. @returns the others */
   async meet(): Promise<OtherProcess[]> {
     const { database } = this.#options.log
-    if (steadyMs() >= this.#stragglersAtMs) await this.#findStragglers()
+    if (this.#clock.steadyMs() >= this.#stragglersAtMs) await this.#findStragglers()
     await this.renew()
     const others = await database.query<OtherProcess>(
       `SELECT epoch, replica, identity, expires_at < now() AS has_lapsed, CAST(expires_at AS text) AS expires, is_clean, is_ready, adopter, knows
@@ -373,8 +375,8 @@ export class Membership {
   /** A lease that nobody has renewed for long is none, however far its end is: the server's clock was set back, or somebody else has written it. */
   #standsStill(epoch: number, expires: string): boolean {
     const seen = this.#leases.get(epoch)
-    if (seen?.expires === expires) return steadyMs() - seen.sinceMs > STILL_MS
-    this.#leases.set(epoch, { expires, sinceMs: steadyMs() })
+    if (seen?.expires === expires) return this.#clock.steadyMs() - seen.sinceMs > STILL_MS
+    this.#leases.set(epoch, { expires, sinceMs: this.#clock.steadyMs() })
     return false
   }
 
@@ -426,7 +428,7 @@ export class Membership {
     await database.execute('DELETE FROM heddle_process WHERE epoch = $1 AND adopter = $2', [orphans.epoch, this.#epoch])
     await dropCopies(database)
     if (this.#orphans[0] === orphans) this.#orphans.shift()
-    this.#stragglersAtMs = steadyMs() + STRAGGLERS_MS
+    this.#stragglersAtMs = this.#clock.steadyMs() + STRAGGLERS_MS
     if (orphans.events > 0)
       this.#options.report(
         'INFO',
@@ -437,12 +439,12 @@ export class Membership {
 
   /** Leaves what is left to the other processes, or to the next one. */
   async leave(): Promise<void> {
-    clearInterval(this.#timer)
+    this.#clock.cancel(this.#timer)
     if (this.#status !== 'in') return
     this.#status = 'left'
     const told = this.#options.log.database.execute(LEAVE, [this.#epoch])
     // A server that is away must not hold up the end: the lease lapses.
-    await withTimeout(told, LEAVE_MS, undefined).catch(() => {})
+    await withTimeout(told, LEAVE_MS, undefined, this.#clock).catch(() => {})
   }
 }
 

@@ -2,6 +2,7 @@ import type { LogLevel } from '../../contracts/logger.ts'
 import { Fifo } from '../../core/collections/fifo.ts'
 import { HeddleError } from '../../core/errors/catalogue.ts'
 import { messageOf } from '../../core/errors/description.ts'
+import { type Clock, pause } from '../../core/schedule/clock.ts'
 import { type EventFrame, textOf } from '../../transport/frames/event-frame.ts'
 import type { SubscriberThread } from '../events/consumer.ts'
 
@@ -17,6 +18,7 @@ const PASSES_BY_ITSELF = /^(EVENT_BUS_|KV_)/
 export interface RelayOptions {
   /** Gives an event to the broker; its payload is text. Resolves when the broker has it. */
   send: (event: EventFrame, origin: SubscriberThread | null) => Promise<void>
+  clock: Clock
   report: (level: LogLevel, message: string) => void
 }
 
@@ -58,7 +60,7 @@ export class Relay {
 
   take(given: Omit<Relayed, 'dueMs'>): void {
     const { delayMs } = given.event
-    this.#waiting.push({ ...given, dueMs: delayMs === 0 ? 0 : Date.now() + delayMs })
+    this.#waiting.push({ ...given, dueMs: delayMs === 0 ? 0 : this.#options.clock.nowMs() + delayMs })
     if (this.#underWay === 0) void this.#run()
   }
 
@@ -74,7 +76,7 @@ export class Relay {
       this.#underWay = again.length
       if (again.length > 0) {
         for (const relayed of again.reverse()) this.#waiting.unshift(relayed)
-        await new Promise((resolve) => setTimeout(resolve, RETRY_MS))
+        await pause(this.#options.clock, RETRY_MS)
       } else if (this.#isFailing) {
         this.#isFailing = false
         this.#options.report('INFO', 'The store takes the events of transactions again')
@@ -101,7 +103,7 @@ export class Relay {
 
   #send({ event, dueMs, expiresMs, origin }: Relayed): Promise<void> {
     const { timestampMs } = event
-    const delayMs = dueMs === 0 ? 0 : Math.max(0, dueMs - Date.now())
+    const delayMs = dueMs === 0 ? 0 : Math.max(0, dueMs - this.#options.clock.nowMs())
     const ttlMs = expiresMs === 0 ? 0 : expiresMs - timestampMs - delayMs
     return this.#options.send({ ...event, payload: textOf(event), delayMs, ttlMs }, origin)
   }

@@ -1,6 +1,5 @@
 // Rows of the log that hold no event.
 import type { LogLevel } from '../../contracts/logger.ts'
-import { timeOrderedId } from '../../core/causality/ids.ts'
 import { messageOf } from '../../core/errors/description.ts'
 import { EMPTY_ENVELOPE, type EventRow, frameOf } from '../../runtime/event-log/event-rows.ts'
 import type { SqlLog, StoredRow } from './sql-log.ts'
@@ -40,7 +39,7 @@ export class SetAside {
     const error = `It is no event, and nobody got it: ${fault} (heddle_event, seq ${row.seq}, envelope ${shown(row.envelope)}, key ${shown(row.key)})`
     const payload = String(row.payload)
     await this.#log.bury(seq, {
-      id: `dl_${timeOrderedId()}`,
+      id: `dl_${this.#log.chance.id()}`,
       eventId: String(row.id),
       event: String(row.event),
       group: '',
@@ -53,7 +52,7 @@ export class SetAside {
       blackBox: null,
       isParked: false,
       bytes: payload.length + error.length,
-      atMs: Date.now(),
+      atMs: this.#log.clock.nowMs(),
     })
     this.tell('heddle_event', `seq ${row.seq}`, `${fault}; it is a dead letter`)
   }

@@ -1,7 +1,7 @@
 // Gathers what becomes of stored events, and writes it until the log has it.
-import { timeOrderedId } from '../../core/causality/ids.ts'
 import { Numbered } from '../../core/collections/numbered.ts'
 import { messageOf } from '../../core/errors/description.ts'
+import { type Chance, type Clock, pause, type Timer } from '../../core/schedule/clock.ts'
 import { envelopeOf, keyColumnOf } from '../../runtime/event-log/event-rows.ts'
 import { textOf } from '../../transport/frames/event-frame.ts'
 import type { DeadRow, LogChanges } from '../../transport/log-changes.ts'
@@ -15,6 +15,8 @@ const RETRY_MS = 250
 export interface SettlerOptions {
   /** Commits changes. Rejects when nothing of them is known to be stored. */
   write: (changes: LogChanges) => Promise<void>
+  clock: Clock
+  chance: Chance
   log: (level: 'WARNING' | 'INFO', message: string) => void
 }
 
@@ -42,7 +44,7 @@ export class Settler {
   #current: Batch | null = null
   /** Positions of both. */
   readonly #forgetting = new Numbered<true>()
-  #timer: NodeJS.Timeout | undefined
+  #timer: Timer | undefined
   #isFailing = false
   #isClosed = false
 
@@ -84,6 +86,12 @@ export class Settler {
     return this.written()
   }
 
+  /** The row of a letter that is to be stored. */
+  rowOf(failed: FailedDelivery): DeadRow {
+    const { clock, chance } = this.#options
+    return rowOf(failed, `dl_${chance.id()}`, clock.nowMs())
+  }
+
   /** Resolves when everything that has been told so far is stored. */
   written(): Promise<void> {
     this.#schedule()
@@ -92,7 +100,7 @@ export class Settler {
 
   #schedule(): void {
     if (this.#isClosed) return
-    if (this.#current === null) this.#timer ??= setTimeout(() => void this.#write(), GATHER_MS)
+    if (this.#current === null) this.#timer ??= this.#options.clock.after(GATHER_MS, () => void this.#write())
   }
 
   async #write(): Promise<void> {
@@ -112,7 +120,7 @@ export class Settler {
           this.#options.log('WARNING', `The event log does not take changes, they are tried again: ${messageOf(error)}`)
         }
         this.#isFailing = true
-        await new Promise((resolve) => setTimeout(resolve, RETRY_MS))
+        await pause(this.#options.clock, RETRY_MS)
       }
     }
     for (const seq of batch.forget) this.#forgetting.take(seq)
@@ -124,7 +132,7 @@ export class Settler {
   /** Changes that are not written now are not repeated: their events are delivered again by the next process. */
   close(): void {
     this.#isClosed = true
-    clearTimeout(this.#timer)
+    this.#options.clock.cancel(this.#timer)
     this.#timer = undefined
   }
 }
@@ -134,13 +142,16 @@ const isEmpty = (changes: LogChanges): boolean => Object.values(changes).every((
 /** What a letter takes beside its texts, bytes: a guess. */
 const LETTER_BYTES = 1024
 
-/** The row of a letter that is to be stored. */
-export function rowOf({ event, group, subscriber, error, attempts, blackBox, parks }: FailedDelivery): DeadRow {
+function rowOf(
+  { event, group, subscriber, error, attempts, blackBox, parks }: FailedDelivery,
+  id: string,
+  atMs: number,
+): DeadRow {
   const box = blackBox === null ? null : JSON.stringify({ ...blackBox, steps: [] })
   const payload = textOf(event)
   const envelope = envelopeOf({ ...event, trace: event.producer })
   return {
-    id: `dl_${timeOrderedId()}`,
+    id,
     eventId: event.id,
     event: event.event,
     group,
@@ -153,6 +164,6 @@ export function rowOf({ event, group, subscriber, error, attempts, blackBox, par
     blackBox: box,
     isParked: parks,
     bytes: LETTER_BYTES + event.payload.length + envelope.length + 2 * error.length + (box?.length ?? 0),
-    atMs: Date.now(),
+    atMs,
   }
 }

@@ -1,5 +1,5 @@
 import { HeddleError } from '../../core/errors/catalogue.ts'
-import { steadyMs } from '../../core/schedule/steady-time.ts'
+import { type Clock, pause } from '../../core/schedule/clock.ts'
 import { BroadcastCopies } from './broadcast-copies.ts'
 import type { DurableLogOptions } from './durable-log-options.ts'
 import { KeySlots, Membership, type OtherProcess } from './membership.ts'
@@ -49,6 +49,7 @@ interface SharedLogParts {
 export class SharedLog {
   readonly members: Membership
   readonly #options: DurableLogOptions
+  readonly #clock: Clock
   readonly #parts: SharedLogParts
   readonly #slots: KeySlots
   readonly #free: FreeEvents
@@ -81,23 +82,32 @@ export class SharedLog {
 
   constructor(options: DurableLogOptions, parts: SharedLogParts) {
     this.#options = options
+    const { clock } = options.log
+    this.#clock = clock
     this.#parts = parts
     this.members = new Membership({ ...options, onLook: (others) => this.#look(others) })
     const database = () => options.log.database
     const epoch = () => this.members.epoch
     this.#slots = new KeySlots(database, epoch)
-    this.#free = new FreeEvents(database, epoch)
+    this.#free = new FreeEvents(database, epoch, clock)
     const { hub } = options
     this.#copies = new BroadcastCopies({
       hub,
       settler: parts.settler,
+      clock,
       database,
       epoch,
       onStored: (event) => parts.events.release(event),
       onMade: () => this.#free.tell('copies'),
       onMalformed: (number, why) => parts.setAside.tell('heddle_copy', `number ${number}`, why),
     })
-    this.#work = new SharedWork({ ...parts, hub: options.hub, free: this.#free, isRelayed: options.relay !== null })
+    this.#work = new SharedWork({
+      ...parts,
+      hub: options.hub,
+      clock,
+      free: this.#free,
+      isRelayed: options.relay !== null,
+    })
   }
 
   /** True while events with keys that are kept wait for those that belong to no process. */
@@ -134,18 +144,18 @@ export class SharedLog {
 
   /** Waits until all others reckon with this process: then they keep no event with a key that comes after one of its own. */
   async #meet(): Promise<void> {
-    const endMs = steadyMs() + MEET_MS
+    const endMs = this.#clock.steadyMs() + MEET_MS
     for (;;) {
       this.#others = await this.members.meet()
       await this.#sayKnown()
       const waited = this.#others.find(({ adopter, knows }) => adopter === null && Number(knows) < this.members.epoch)
       if (waited === undefined) return
-      if (steadyMs() > endMs) {
+      if (this.#clock.steadyMs() > endMs) {
         const message = `The process ${waited.replica}, which shares the event log, does not answer: waiting for it to go on, or for its lease to lapse`
         throw new HeddleError('EVENT_BUS_UNAVAILABLE', message)
       }
       this.#free.tell('processes')
-      await new Promise((resolve) => setTimeout(resolve, MEET_LOOK_MS))
+      await pause(this.#clock, MEET_LOOK_MS)
     }
   }
 
@@ -232,14 +242,14 @@ export class SharedLog {
       await this.#handOver()
       if (this.#hasPeers && this.#options.relay === null) await this.#work.leave()
     }
-    if (this.#mode !== 'alone' && steadyMs() - this.#polledMs > POLL_MS) {
-      this.#polledMs = steadyMs()
+    if (this.#mode !== 'alone' && this.#clock.steadyMs() - this.#polledMs > POLL_MS) {
+      this.#polledMs = this.#clock.steadyMs()
       if (this.#mode === 'shared') await this.#settle()
       this.#expectAll()
     }
     if (this.#mode === 'alone') this.#freeCount = 0
-    else if (steadyMs() - this.#countedMs > COUNT_MS) {
-      this.#countedMs = steadyMs()
+    else if (this.#clock.steadyMs() - this.#countedMs > COUNT_MS) {
+      this.#countedMs = this.#clock.steadyMs()
       this.#freeCount = await this.#free.count(2 * this.#options.maxStored)
     }
     if (this.#hasCopies && this.#isReady) this.#hasCopies = await this.#copies.deliver()
@@ -275,16 +285,16 @@ export class SharedLog {
 
   #become(mode: Mode): void {
     this.#mode = mode
-    this.#modeMs = steadyMs()
+    this.#modeMs = this.#clock.steadyMs()
     this.#overMs = 0
   }
 
   /** True when nothing is being stored any more as it was before the mode changed. @param isShared how that was */
   #isOver(isShared: boolean): boolean {
     const { memory } = this.#options.log
-    if (steadyMs() - this.#modeMs > INSERT_MAX_MS) memory.forgetInserts(isShared)
-    if (this.#overMs === 0 && memory.insertsOpen(isShared) === 0) this.#overMs = steadyMs()
-    return this.#overMs > 0 && steadyMs() - this.#overMs > HANDED_ON_MS
+    if (this.#clock.steadyMs() - this.#modeMs > INSERT_MAX_MS) memory.forgetInserts(isShared)
+    if (this.#overMs === 0 && memory.insertsOpen(isShared) === 0) this.#overMs = this.#clock.steadyMs()
+    return this.#overMs > 0 && this.#clock.steadyMs() - this.#overMs > HANDED_ON_MS
   }
 
   /** What has a key and is not in the hub is there for whoever gets its slot. */

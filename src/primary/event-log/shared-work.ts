@@ -1,6 +1,6 @@
 // Work that other processes may do.
 
-import { steadyMs } from '../../core/schedule/steady-time.ts'
+import { type Clock, pause } from '../../core/schedule/clock.ts'
 import { type EventRow, NO_PROCESS } from '../../runtime/event-log/event-rows.ts'
 import type { LogDatabase } from '../../runtime/event-log/log-database.ts'
 import { SLOT } from '../../runtime/event-log/tables.ts'
@@ -51,13 +51,15 @@ type FreeRow = EventRow & { ord: number; slot: number }
 export class FreeEvents {
   readonly #database: () => LogDatabase
   readonly #epoch: () => number
+  readonly #clock: Clock
   readonly #news = new Set<News>()
   #isTelling = false
 
   /** @param epoch number of this process */
-  constructor(database: () => LogDatabase, epoch: () => number) {
+  constructor(database: () => LogDatabase, epoch: () => number, clock: Clock) {
     this.#database = database
     this.#epoch = epoch
+    this.#clock = clock
   }
 
   /** Takes the next events of the keys that this process delivers, in their order; none when there are no more. */
@@ -151,7 +153,7 @@ export class FreeEvents {
       } catch {
         // The others look from time to time.
       }
-      await new Promise((resolve) => setTimeout(resolve, TELL_MS))
+      await pause(this.#clock, TELL_MS)
     }
     this.#isTelling = false
   }
@@ -178,6 +180,7 @@ interface SharedWorkParts {
   hub: Hub
   events: StoredEvents
   settler: Settler
+  clock: Clock
   free: FreeEvents
   /** Positions of events that the hub had no room for. */
   passed: PositionQueue
@@ -223,20 +226,20 @@ export class SharedWork {
 
   /** Takes some of what others have left; none when there is nothing for it at present. */
   async take(): Promise<StoredRow[]> {
-    const wasSoon = steadyMs() - this.#tookMs < SOON_MS
+    const wasSoon = this.#parts.clock.steadyMs() - this.#tookMs < SOON_MS
     this.#taken = wasSoon ? Math.min(TAKE_MAX, this.#taken * 2) : TAKE_MIN
     const names = this.#hungry
     for (const name of names) this.#absent.add(name)
     const rows = await this.#parts.free.takeUnkeyed(this.#taken, names.includes(ANY) ? null : names)
     if (rows.length > 0) for (const name of names) this.#absent.delete(name)
-    this.#tookMs = steadyMs()
+    this.#tookMs = this.#parts.clock.steadyMs()
     return rows
   }
 
   /** Leaves what would wait too long to the others. */
   async leave(): Promise<void> {
-    if (steadyMs() - this.#lookedMs < LOOK_MS) return
-    this.#lookedMs = steadyMs()
+    if (this.#parts.clock.steadyMs() - this.#lookedMs < LOOK_MS) return
+    this.#lookedMs = this.#parts.clock.steadyMs()
     const excess = this.#excess()
     const isPassedLeft = await this.#leavePassed()
     const isLeft = excess.size > 0 && (await this.giveBack(({ seq, isSharable }) => isSharable && excess.has(seq)))

@@ -1,8 +1,7 @@
 // All that is read of the log's tables, but for what several processes share.
-import { timeOrderedId } from '../../core/causality/ids.ts'
 import { HeddleError } from '../../core/errors/catalogue.ts'
 import { messageOf } from '../../core/errors/description.ts'
-import { steadyMs } from '../../core/schedule/steady-time.ts'
+import type { Chance, Clock } from '../../core/schedule/clock.ts'
 import { until } from '../../core/schedule/waiting.ts'
 import type { EventLog } from '../../runtime/event-log/event-log.ts'
 import { andOwned, type EventRow, keyOf, WAITS_FOR_GROUP } from '../../runtime/event-log/event-rows.ts'
@@ -75,11 +74,15 @@ export interface DuePlace {
 /** The log as this process reads it. Where several share it, each reads what it owns, but for what waits for groups. */
 export class SqlLog {
   readonly memory: LogMemory
+  readonly clock: Clock
+  readonly chance: Chance
   readonly #log: EventLog
 
   constructor(log: EventLog) {
     this.#log = log
     this.memory = log.memory
+    this.clock = log.clock
+    this.chance = log.chance
   }
 
   /** True where several processes may share it. */
@@ -104,7 +107,7 @@ export class SqlLog {
    */
   async claimFile(): Promise<void> {
     const isFree = (): boolean => this.#db.claim?.() !== false
-    await until(isFree, steadyMs() + CLAIM_MS)
+    await until(isFree, this.clock.steadyMs() + CLAIM_MS, { clock: this.clock })
     if (isFree()) return
     throw new HeddleError(
       'DATABASE_TAKEN',
@@ -132,7 +135,7 @@ export class SqlLog {
       const ends = notes.filter(({ name }) => name.startsWith(UNCLEAN_END)).map(({ value }) => Number(value))
       if (isUnclean && last > 0) {
         await tx.execute('INSERT INTO heddle_log (name, value) VALUES ($1, $2)', [
-          `${UNCLEAN_END}${timeOrderedId()}`,
+          `${UNCLEAN_END}${this.chance.id()}`,
           last,
         ])
         ends.push(last)
@@ -232,7 +235,7 @@ export class SqlLog {
       'SELECT event, grp, seen_ms FROM heddle_group',
     )
     // What is no time is one of now: a group that is known is not forgotten for it.
-    return rows.map(({ event, grp, seen_ms }) => ({ event, group: grp, seenMs: numberOf(seen_ms, Date.now()) }))
+    return rows.map(({ event, grp, seen_ms }) => ({ event, group: grp, seenMs: numberOf(seen_ms, this.clock.nowMs()) }))
   }
 
   /** Events that wait for a group, the oldest first: at most a page. On a server they belong to this process from now on. */

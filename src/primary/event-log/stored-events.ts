@@ -6,7 +6,7 @@ import type { Delivery, EventSource, FailedDelivery, Share } from '../events/con
 import type { ParkedKeys } from '../events/key-order.ts'
 import type { DueEvents } from './due-events.ts'
 import type { KnownGroups } from './known-groups.ts'
-import { rowOf, type Settler } from './settler.ts'
+import type { Settler } from './settler.ts'
 
 /** Why a group of an event does not get it at present: behind a dead letter, until its next attempt is due, or until the group is here. */
 type Wait = 'letter' | 'time' | 'group'
@@ -345,7 +345,7 @@ export class StoredEvents implements EventSource {
   /** The letter and the end of its delivery are in one commit. Resolves after it. */
   storeDeadLetter(delivery: Delivery, letter: FailedDelivery): Promise<void> {
     const event = this.#eventOf(delivery)
-    const row = rowOf(letter)
+    const row = this.#settler.rowOf(letter)
     const { group, parks } = letter
     if (parks) this.#parked.park({ event: event.event, group, key: letter.event.key }, row.id)
     if (this.#replays.delete(event.seq))

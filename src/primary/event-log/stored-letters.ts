@@ -127,7 +127,7 @@ export class StoredLetters implements DeadLetters {
     )
     await tx.execute("UPDATE heddle_dead SET replay = 'running', replay_seq = $1, replayed_ms = $2 WHERE id = $3", [
       frame.seq,
-      Date.now(),
+      this.#log.clock.nowMs(),
       id,
     ])
     return { letter, position: frame.seq }
@@ -146,7 +146,7 @@ export class StoredLetters implements DeadLetters {
   /** A commit was not answered, and may have succeeded all the same: then nobody else goes on from there. @param hasSucceeded asks the database */
   async #goOnIf(hasSucceeded: () => Promise<boolean>, goOn: () => void): Promise<void> {
     for (;;) {
-      await new Promise((resolve) => setTimeout(resolve, ASK_MS).unref())
+      await new Promise<void>((resolve) => this.#log.clock.after(ASK_MS, resolve).unref())
       try {
         if (await hasSucceeded()) goOn()
         return

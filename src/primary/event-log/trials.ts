@@ -2,7 +2,7 @@
 import type { LogLevel } from '../../contracts/logger.ts'
 import { DbError } from '../../core/errors/db-error.ts'
 import { isInstance, messageOf } from '../../core/errors/description.ts'
-import { steadyMs } from '../../core/schedule/steady-time.ts'
+import type { Clock } from '../../core/schedule/clock.ts'
 import { until } from '../../core/schedule/waiting.ts'
 import type { EventLog } from '../../runtime/event-log/event-log.ts'
 import { publicationOf } from '../../runtime/events/publication.ts'
@@ -91,6 +91,7 @@ const SUSPICIOUS_DEATHS = 3
 
 interface TrialOptions {
   hub: Hub
+  clock: Clock
   events: StoredEvents
   settler: Settler
   groups: KnownGroups
@@ -161,7 +162,8 @@ export class Trials {
     }
     deliver(batch.map((stored) => noted.get(stored) ?? stored))
     const areTried = (): boolean => isEnding() || suspects.every(({ row }) => this.#isTried(Number(row.seq)))
-    await until(areTried, steadyMs() + TRIED_MS)
+    const { clock } = this.#options
+    await until(areTried, clock.steadyMs() + TRIED_MS, { clock })
     return true
   }
 

@@ -70,7 +70,7 @@ export class Drain {
     await shortTurn()
     closeListenSocket()
     const isQuiet = (): boolean => performance.now() - this.#lastRequestMs >= LINGER_QUIET_MS && !isReceiving()
-    await until(() => this.#connections === 0 || isQuiet(), deadlineMs, CHECK_MS)
+    await until(() => this.#connections === 0 || isQuiet(), deadlineMs, { checkMs: CHECK_MS })
     this.#isLingering = false
   }
 }

@@ -257,7 +257,9 @@ export class RedisLog {
   async opened(): Promise<void> {
     this.#isBooted = true
     const isHopeful = (): boolean => this.#redis.fault === null && this.#groupRefusal === null && this.#refusal === null
-    await until(() => this.wasOpen || !isHopeful() || this.#isStopping, Number.POSITIVE_INFINITY, OPEN_LOOK_MS)
+    await until(() => this.wasOpen || !isHopeful() || this.#isStopping, Number.POSITIVE_INFINITY, {
+      checkMs: OPEN_LOOK_MS,
+    })
   }
 
   // ── groups ────────────────────────────────────────────────────────────────

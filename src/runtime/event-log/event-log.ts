@@ -5,7 +5,7 @@ import { causality } from '../../core/causality/context.ts'
 import { HeddleError } from '../../core/errors/catalogue.ts'
 import { DbError } from '../../core/errors/db-error.ts'
 import { messageOf } from '../../core/errors/description.ts'
-import { steadyMs } from '../../core/schedule/steady-time.ts'
+import type { Chance, Clock } from '../../core/schedule/clock.ts'
 import { until } from '../../core/schedule/waiting.ts'
 import { type EventFrame, OF_NO_PROCESS } from '../../transport/frames/event-frame.ts'
 import type { LogMemory } from '../../transport/memory/log-memory.ts'
@@ -70,7 +70,7 @@ export class LogPublisher {
       this.#waiting.push({ frame, resolve, reject })
       if (this.#isScheduled) return
       this.#isScheduled = true
-      setImmediate(this.#store)
+      this.#log.clock.turn(this.#store)
     })
   }
 
@@ -134,6 +134,8 @@ export interface Insertion {
 /** The durable event log as one thread writes to it: on the thread's own connection, in the commits of the tool `db`. */
 export class EventLog {
   readonly memory: LogMemory
+  readonly clock: Clock
+  readonly chance: Chance
   readonly #database: () => LogDatabase | null
   readonly #maxStored: number
   #texts: InsertTexts | null = null
@@ -144,8 +146,10 @@ export class EventLog {
    * @param database asked when it is needed: the tools are installed later
    * @param maxStored EVENT_BUS_MAX_STORED
    */
-  constructor(memory: LogMemory, database: () => LogDatabase | null, maxStored: number) {
+  constructor(memory: LogMemory, database: () => LogDatabase | null, maxStored: number, clock: Clock, chance: Chance) {
     this.memory = memory
+    this.clock = clock
+    this.chance = chance
     this.#database = database
     this.#maxStored = maxStored
   }
@@ -184,7 +188,7 @@ export class EventLog {
   /** Resolves when the tables are there. @throws EVENT_BUS_UNAVAILABLE after 5 s */
   async opened(): Promise<void> {
     if (this.memory.isOpen) return
-    await until(() => this.memory.isOpen, steadyMs() + OPEN_WAIT_MS)
+    await until(() => this.memory.isOpen, this.clock.steadyMs() + OPEN_WAIT_MS, { clock: this.clock })
     if (!this.memory.isOpen)
       throw new HeddleError('EVENT_BUS_UNAVAILABLE', 'The event log is not open: the log says why')
   }

@@ -42,10 +42,11 @@ export class SimulatedProcess implements Holder {
     this.number = number
     const { plan } = run
     const database = run.database.connect(this)
-    this.log = new EventLog(this.memory, () => database, plan.maxStored)
+    const clock = run.clockOf(this)
+    this.log = new EventLog(this.memory, () => database, plan.maxStored, clock, run.draw)
     this.hub = new run.engine.Hub({
       maxQueue: plan.maxQueue,
-      clock: run.clockOf(this),
+      clock,
       chance: run.draw,
       onQuarantine: (isWanted) => this.#wantQuarantine(isWanted),
       onQuarantineUsed: () => {
@@ -147,7 +148,7 @@ export class SimulatedProcess implements Holder {
     this.hub.returnDelayed()
     while (this.hub.pending > 0 && clock.steadyMs() < deadlineMs)
       await new Promise<void>((resolve) => this.later(10, resolve))
-    await this.durable.close(performance.timeOrigin + Math.max(clock.steadyMs() + 100, deadlineMs))
+    await this.durable.close(Math.max(clock.steadyMs() + 100, deadlineMs))
     await this.durable.leave()
     this.hub.close()
   }
@@ -191,7 +192,8 @@ export class StoredLane implements Holder {
     this.index = role === 'quarantine' ? -1 : number
     this.role = role
     const database = this.#run.database.connect(this)
-    const log = new EventLog(process.memory, () => database, this.#run.plan.maxStored)
+    const { plan, draw } = this.#run
+    const log = new EventLog(process.memory, () => database, plan.maxStored, this.#run.clockOf(this), draw)
     this.#publisher = new LogPublisher(log, (frame) => {
       const stored = { ...frame }
       this.#say(() => process.durable.feed.take(asBytes(stored), process.subscribers.threadOf(this.asLane)))

@@ -12,9 +12,6 @@ import { type Holder, SimulatedDatabase } from './database.ts'
 import { type GroupPlan, StoredOracle } from './oracle.ts'
 import { SimulatedProcess, type StoredLane } from './process.ts'
 
-/** Taken before a run replaces them. */
-const { setImmediate: turn } = globalThis
-
 /** The classes that a run is made of: those of the project, or with a fault planted in them. */
 export interface StoredEngine {
   Hub: typeof Hub
@@ -183,7 +180,6 @@ export class StoredRun {
   }
 
   async execute(): Promise<StoredResult> {
-    const restore = this.#replaceGlobals()
     let finding: string | null = null
     try {
       this.#start()
@@ -193,8 +189,6 @@ export class StoredRun {
     } catch (error) {
       if (!(error instanceof Finding)) throw error
       finding = error.message
-    } finally {
-      restore()
     }
     return { seed: this.#seed, finding, steps: this.clock.steps, events: this.#events, processes: this.#processes }
   }
@@ -202,7 +196,7 @@ export class StoredRun {
   async #step(): Promise<void> {
     this.clock.step()
     // What has been promised goes on.
-    await new Promise((resolve) => turn(resolve))
+    await new Promise(setImmediate)
     if (this.#failure !== null) throw this.#failure
   }
 
@@ -215,50 +209,6 @@ export class StoredRun {
       work()
     } catch (error) {
       this.#failed(error)
-    }
-  }
-
-  /** The log's own code asks the globals. What a process has set ends with it. */
-  #replaceGlobals(): () => void {
-    const { clock } = this
-    const before = {
-      setTimeout: globalThis.setTimeout,
-      setInterval: globalThis.setInterval,
-      setImmediate: globalThis.setImmediate,
-      clearTimeout: globalThis.clearTimeout,
-      clearInterval: globalThis.clearInterval,
-    }
-    const { now } = Date
-    const guarded = (work: (...args: unknown[]) => void, args: unknown[]) => {
-      const process = this.#process
-      return () => {
-        if (process?.isAlive !== true) return
-        try {
-          work(...args)
-        } catch (error) {
-          this.#failed(error)
-        }
-      }
-    }
-    const cancel = (timer: unknown) => clock.cancel(timer as never)
-    Object.assign(globalThis, {
-      setTimeout: (work: () => void, ms = 1, ...args: unknown[]) => clock.after(ms, guarded(work, args)),
-      setInterval: (work: () => void, ms: number, ...args: unknown[]) => {
-        const process = this.#process
-        const run = guarded(work, args)
-        const timer = clock.every(ms, () => (process?.isAlive === true ? run() : clock.cancel(timer)))
-        return timer
-      },
-      setImmediate: (work: () => void, ...args: unknown[]) => clock.turn(guarded(work, args)),
-      clearTimeout: cancel,
-      clearInterval: cancel,
-    })
-    Date.now = clock.nowMs
-    Object.defineProperty(performance, 'now', { value: clock.steadyMs, configurable: true })
-    return () => {
-      Object.assign(globalThis, before)
-      Date.now = now
-      Reflect.deleteProperty(performance, 'now')
     }
   }
 

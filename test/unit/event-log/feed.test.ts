@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict'
 import { type TestContext, test } from 'node:test'
+import { SYSTEM_CHANCE, SYSTEM_CLOCK } from '../../../src/core/schedule/clock.ts'
 import { DueEvents } from '../../../src/primary/event-log/due-events.ts'
 import { Feed, type FeedParts } from '../../../src/primary/event-log/feed.ts'
 import { SetAside } from '../../../src/primary/event-log/set-aside.ts'
@@ -33,14 +34,19 @@ async function feedOf(t: TestContext, stored: readonly number[]) {
   }
   const queryOne = async (sql: string) => ((await query(sql)) as unknown[])[0]
   const memory = { epoch: 0, isOpen: true, next: 100, parked: 0, stored: 0, free: 0 }
-  const eventLog = { database: { query, queryOne }, memory } as unknown as EventLog
+  const eventLog = {
+    database: { query, queryOne },
+    memory,
+    clock: SYSTEM_CLOCK,
+    chance: SYSTEM_CHANCE,
+  } as unknown as EventLog
   const log = new SqlLog(eventLog)
   const { hub } = hubOf(t)
   const taken: number[] = []
   const recorded: number[] = []
   hub.take = ({ seq }) => taken.push(seq)
   hub.record = ({ seq }) => void recorded.push(seq)
-  const settler = new Settler({ write: async () => {}, log: () => {} })
+  const settler = new Settler({ clock: SYSTEM_CLOCK, chance: SYSTEM_CHANCE, write: async () => {}, log: () => {} })
   const due = new DueEvents(log, () => {})
   const groups = {
     absentOf: () => [],

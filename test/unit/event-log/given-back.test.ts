@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
+import { SYSTEM_CHANCE, SYSTEM_CLOCK } from '../../../src/core/schedule/clock.ts'
 import { DueEvents } from '../../../src/primary/event-log/due-events.ts'
 import { Settler } from '../../../src/primary/event-log/settler.ts'
 import type { SqlLog } from '../../../src/primary/event-log/sql-log.ts'
@@ -19,11 +20,22 @@ function accepted(events: StoredEvents, event: StoredEvent, group: string) {
 
 test('an event stays in the log for the subscriber that gave it back, when another handles it afterwards', async (t) => {
   const written: LogChanges[] = []
-  const settler = new Settler({ write: async (changes) => void written.push(changes), log: () => {} })
+  const settler = new Settler({
+    clock: SYSTEM_CLOCK,
+    chance: SYSTEM_CHANCE,
+    write: async (changes) => void written.push(changes),
+    log: () => {},
+  })
   t.after(() => settler.close())
   const none = {} as ConstructorParameters<typeof StoredEvents>[1] & ConstructorParameters<typeof StoredEvents>[2]
   const groups = { isKnown: () => true, waits: () => {}, isShared: false }
-  const events = new StoredEvents(settler, none, none, groups, new DueEvents({} as SqlLog, () => {}))
+  const events = new StoredEvents(
+    settler,
+    none,
+    none,
+    groups,
+    new DueEvents({ clock: SYSTEM_CLOCK } as SqlLog, () => {}),
+  )
   const event = events.begin({ seq: 7, event: 'order.placed', left: null, absent: [], slot: NO_SLOT, isTaken: false })
   const [slow, waiting] = ['slow', 'waiting'].map((group) => accepted(events, event, group))
   events.end()
@@ -42,12 +54,23 @@ test('an event stays in the log for the subscriber that gave it back, when anoth
 
 test('an event waits for a group that has gone while its next attempt waited in the log', async (t) => {
   const written: LogChanges[] = []
-  const settler = new Settler({ write: async (changes) => void written.push(changes), log: () => {} })
+  const settler = new Settler({
+    clock: SYSTEM_CLOCK,
+    chance: SYSTEM_CHANCE,
+    write: async (changes) => void written.push(changes),
+    log: () => {},
+  })
   t.after(() => settler.close())
   const none = {} as ConstructorParameters<typeof StoredEvents>[1] & ConstructorParameters<typeof StoredEvents>[2]
   const waits: string[] = []
   const groups = { isKnown: () => true, waits: (_: string, group: string) => void waits.push(group), isShared: false }
-  const events = new StoredEvents(settler, none, none, groups, new DueEvents({} as SqlLog, () => {}))
+  const events = new StoredEvents(
+    settler,
+    none,
+    none,
+    groups,
+    new DueEvents({ clock: SYSTEM_CLOCK } as SqlLog, () => {}),
+  )
   const event = events.begin({ seq: 7, event: 'order.placed', left: null, absent: [], slot: NO_SLOT, isTaken: false })
   const [gone, busy] = ['gone', 'busy'].map((group) => accepted(events, event, group))
   const dueMs = Date.now() + 60_000
