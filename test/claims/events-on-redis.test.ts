@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { fileURLToPath } from 'node:url'
-import { openRedis } from '../../src/stores/redis/client.ts'
+import { RedisClient } from '../../src/stores/redis/client.ts'
 import { runBusContract } from '../rooms/events/bus-contract.ts'
 import { IN_THE_CLEAR } from '../rooms/streams/fixture.ts'
 import { startHeddle } from '../support/heddle.ts'
@@ -20,7 +20,7 @@ test('a process that serves has the groups of all its subscribers, those of the 
   await startHeddle(t, { domains, lanes: 1, env })
   const { KV_HOST, KV_PORT, KV_PASSWORD, KV_DB } = server.env
   const kv = { kvHost: KV_HOST!, kvPort: Number(KV_PORT), kvPassword: KV_PASSWORD!, kvDb: Number(KV_DB ?? 0) }
-  const redis = openRedis({ ...kv, ...IN_THE_CLEAR, kvConnectTimeout: 5 }, { name: 'test', log: () => {} })
+  const redis = new RedisClient({ ...kv, ...IN_THE_CLEAR, kvConnectTimeout: 5 }, { name: 'test', log: () => {} })
   t.after(() => redis.close())
   const groups = await redis.command<string[][]>('xinfo', ['GROUPS', 'heddle:event:plain'])
   assert.deepEqual(groups.map((fields) => fields[fields.indexOf('name') + 1]).sort(), [

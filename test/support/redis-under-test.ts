@@ -1,7 +1,7 @@
 import { after, type TestContext } from 'node:test'
 import { loadSettings } from '../../src/core/config/load.ts'
 import type { Settings } from '../../src/core/config/schema.ts'
-import { openRedis, type RedisClient, type RedisOptions } from '../../src/stores/redis/client.ts'
+import { RedisClient, type RedisOptions } from '../../src/stores/redis/client.ts'
 import { type RedisServer, redisServer } from './servers/redis.ts'
 import { SECRET } from './tool-runtime.ts'
 
@@ -45,7 +45,7 @@ export function connect(
 ): RedisClient & { logs: LogLine[] } {
   const logs: LogLine[] = []
   const log = (level: string, message: string) => void logs.push({ level, message })
-  const client = openRedis(settings, { name: 'test', log, ...options })
+  const client = new RedisClient(settings, { name: 'test', log, ...options })
   t.after(() => client.close())
   return Object.assign(client, { logs })
 }

@@ -4,7 +4,7 @@ import type { State } from '../../contracts/state.ts'
 import type { Tool, ToolRuntime } from '../../contracts/tool.ts'
 import type { CallDetails } from '../../contracts/tracing.ts'
 import { HeddleError } from '../../core/errors/catalogue.ts'
-import { openRedis, type RedisClient, readScript } from '../../stores/redis/client.ts'
+import { RedisClient, readScript } from '../../stores/redis/client.ts'
 import { answerFault } from '../../stores/redis/fault.ts'
 import { withCached } from '../../stores/state/cached.ts'
 import {
@@ -190,7 +190,7 @@ export default class RedisStateTool implements Tool {
     if (this.#client !== null) return this.#client
     const { thread, settings, log } = this.#runtime
     const role = thread.kind === 'primary' ? 'primary' : `lane-${thread.index}`
-    this.#client = openRedis(settings, {
+    this.#client = new RedisClient(settings, {
       name: `heddle:${settings.replicaId}:state:${role}`,
       log,
       scripts: [INCREMENT, COMPARE_AND_SET],

@@ -10,7 +10,7 @@ import { ensureGroup } from '../../runtime/streams/consumers.ts'
 import { broadcastGroupOf, consumerOf, groupOf, replicaOfConsumer, streamOf } from '../../runtime/streams/keys.ts'
 import { isAcknowledged, retryWhile } from '../../runtime/streams/publisher.ts'
 import { ThreadPublisher } from '../../runtime/streams/thread-publisher.ts'
-import { openRedis, type RedisClient } from '../../stores/redis/client.ts'
+import { RedisClient } from '../../stores/redis/client.ts'
 import type { EventFrame } from '../../transport/frames/event-frame.ts'
 import type { Consumer, SubscriberThread } from '../events/consumer.ts'
 import type { Hub } from '../events/hub.ts'
@@ -88,7 +88,7 @@ export class RedisLog {
     const { redis } = this.#own
     this.#redis = redis
     // The connection of the primary logs the state of the store: this one would log the same.
-    this.#blocking = openRedis(settings, { name: `heddle:${replica}:watch`, blockingMs: WATCH_MS, log: () => {} })
+    this.#blocking = new RedisClient(settings, { name: `heddle:${replica}:watch`, blockingMs: WATCH_MS, log: () => {} })
     this.#lock = new ReplicaLock(redis, replica, { onLost: ({ host, pid }) => this.#lost(host, pid) })
 
     // ── publishing ──

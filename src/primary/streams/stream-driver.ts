@@ -6,7 +6,7 @@ import { listGroups } from '../../runtime/streams/consumers.ts'
 import { replyChannelOf, streamOf } from '../../runtime/streams/keys.ts'
 import type { ReplyOutcome } from '../../runtime/streams/stream-commands.ts'
 import type { ThreadPublisher } from '../../runtime/streams/thread-publisher.ts'
-import { openRedis, type RedisClient } from '../../stores/redis/client.ts'
+import { RedisClient } from '../../stores/redis/client.ts'
 import type { EventFrame } from '../../transport/frames/event-frame.ts'
 import type { SubscriberThread } from '../events/consumer.ts'
 import type { DroppedLetters } from '../events/dead-letters.ts'
@@ -123,7 +123,7 @@ export class StreamDriver implements EventDriver {
       onCut: (letters) => dropped.add(letters),
     })
     // The primary's own connection logs the state of the store: this one would log the same.
-    this.#listening = openRedis(settings, { name: `heddle:${settings.replicaId}:replies`, log: () => {} })
+    this.#listening = new RedisClient(settings, { name: `heddle:${settings.replicaId}:replies`, log: () => {} })
     this.#replies = new Replies(this.#listening, settings.replicaId)
   }
 

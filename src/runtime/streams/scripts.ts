@@ -28,5 +28,5 @@ export const SCRIPTS = {
   freePlace: script('free-place-5'),
 } as const
 
-/** For `openRedis`: a connection that has loaded them sends only their hashes. */
+/** For a `RedisClient`: a connection that has loaded them sends only their hashes. */
 export const STREAM_SCRIPTS: readonly RedisScript[] = Object.values(SCRIPTS)

@@ -1,6 +1,6 @@
 import type { LogLevel } from '../../contracts/logger.ts'
 import type { Settings } from '../../core/config/schema.ts'
-import { openRedis, type RedisClient } from '../../stores/redis/client.ts'
+import { RedisClient } from '../../stores/redis/client.ts'
 import type { EventFrame } from '../../transport/frames/event-frame.ts'
 import { EventNames, type Publisher } from '../events/publication.ts'
 import { StreamPublisher } from './publisher.ts'
@@ -22,7 +22,11 @@ export class ThreadPublisher implements Publisher {
   readonly #names: EventNames
 
   constructor({ settings, role, published, log }: ThreadPublisherOptions) {
-    this.redis = openRedis(settings, { name: `heddle:${settings.replicaId}:${role}`, log, scripts: STREAM_SCRIPTS })
+    this.redis = new RedisClient(settings, {
+      name: `heddle:${settings.replicaId}:${role}`,
+      log,
+      scripts: STREAM_SCRIPTS,
+    })
     this.#names = new EventNames(settings.eventBusMaxNames)
     this.#publisher = new StreamPublisher({
       redis: this.redis,

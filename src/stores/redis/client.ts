@@ -25,11 +25,6 @@ export interface RedisOptions extends ConnectionOptions {
   scripts?: readonly RedisScript[]
 }
 
-/** Opens a connection and keeps it open. The first commands wait for it, at most KV_CONNECT_TIMEOUT. */
-export function openRedis(kv: KvSettings, options: RedisOptions): RedisClient {
-  return new RedisClient(kv, options)
-}
-
 /**
  * One connection to the key-value store.
  *
@@ -38,57 +33,32 @@ export function openRedis(kv: KvSettings, options: RedisOptions): RedisClient {
  *   sent and not answered reject with `details.outcome` `unknown`, commands that were not sent with `not sent`.
  * - It reconnects for ever, at most 2 s apart, whatever the reason of the loss.
  */
-export class RedisClient {
-  readonly #connection: RedisConnection
+export class RedisClient extends RedisConnection {
+  readonly #scripts: readonly RedisScript[]
   readonly #upListeners = new Set<() => void>()
   #willTellUp = false
   readonly #channels = new Map<string, Set<(message: string) => void>>()
 
-  constructor(kv: KvSettings, options: RedisOptions) {
-    const { scripts = [], ...connectionOptions } = options
-    this.#connection = new RedisConnection(kv, connectionOptions, {
-      onGreeted: () => {
-        // They are sent before any command that needs them. A failure shows when that command runs.
-        for (const { lua } of scripts) this.#sendFirst('script', ['LOAD', lua])
-        for (const channel of this.#channels.keys()) this.#sendFirst('subscribe', [channel])
-        // After the commands that waited for the connection.
-        this.#willTellUp = true
-        setImmediate(() => {
-          this.#willTellUp = false
-          if (this.isReady) for (const listener of [...this.#upListeners]) listener()
-        })
-      },
-      onMessage: (channel, message) => {
-        for (const listener of [...(this.#channels.get(channel) ?? [])]) listener(message)
-      },
+  /** Opens the connection, and keeps it open. The first commands wait for it, at most KV_CONNECT_TIMEOUT. */
+  constructor(kv: KvSettings, { scripts = [], ...options }: RedisOptions) {
+    super(kv, options)
+    this.#scripts = scripts
+  }
+
+  protected override greeted(): void {
+    // They are sent before any command that needs them. A failure shows when that command runs.
+    for (const { lua } of this.#scripts) this.#sendFirst('script', ['LOAD', lua])
+    for (const channel of this.#channels.keys()) this.#sendFirst('subscribe', [channel])
+    // After the commands that waited for the connection.
+    this.#willTellUp = true
+    setImmediate(() => {
+      this.#willTellUp = false
+      if (this.isReady) for (const listener of [...this.#upListeners]) listener()
     })
   }
 
-  get isReady(): boolean {
-    return this.#connection.isReady
-  }
-
-  /** Why commands are refused at the moment; null when they are not, or when it is not known yet. */
-  get fault(): HeddleError | null {
-    return this.#connection.fault
-  }
-
-  /** Resolves when the first attempt to connect has succeeded or failed; never rejects. */
-  get opened(): Promise<void> {
-    return this.#connection.opened
-  }
-
-  /**
-   * Sends one command and returns its reply. Strings are UTF-8.
-   * @throws KV_UNAVAILABLE, KV_REFUSED, KV_FULL, KV_READONLY, KV_WRONG_TYPE
-   */
-  command<T = unknown>(name: string, args: readonly RedisArgument[]): Promise<T> {
-    return this.#connection.call(name, args, 'utf8') as Promise<T>
-  }
-
-  /** Like `command`, but the reply has Buffers instead of strings. */
-  commandBuffer<T = unknown>(name: string, args: readonly RedisArgument[]): Promise<T> {
-    return this.#connection.call(name, args, null) as Promise<T>
+  protected override heard(channel: string, message: string): void {
+    for (const listener of [...(this.#channels.get(channel) ?? [])]) listener(message)
   }
 
   /** Runs a script by its hash. When the server does not know the hash, and so has not run it, the script is sent as text. */
@@ -134,12 +104,7 @@ export class RedisClient {
     return () => void this.#upListeners.delete(listener)
   }
 
-  /** Waits up to a second for commands that were sent, then ends the connection, whatever the server does. */
-  close(): Promise<void> {
-    return this.#connection.close()
-  }
-
   #sendFirst(name: string, args: readonly RedisArgument[]): void {
-    this.#connection.send(name, args, 'utf8').catch(() => {})
+    this.send(name, args).catch(() => {})
   }
 }

@@ -99,12 +99,6 @@ export interface ConnectionOptions {
   commandTimeoutMs?: number
 }
 
-interface ConnectionListener {
-  /** Called when the connection is about to be ready: commands sent now are sent before all others. */
-  onGreeted(): void
-  onMessage(channel: string, message: string): void
-}
-
 /**
  * `opening` → `ready` ⇄ `down` → `closed`. `opening` ends with the first success or failure, or after KV_CONNECT_TIMEOUT.
  * Only `close` leads to `closed`.
@@ -115,10 +109,9 @@ type State = 'opening' | 'ready' | 'down' | 'closed'
  * One connection, and the only user of ioredis. It turns off what ioredis does on its own: queueing, sending again, and going on after a
  * fault. At the first fault the connection of ioredis is ended and a new one is opened, for ever.
  */
-export class RedisConnection {
+export abstract class RedisConnection {
   readonly #kv: KvSettings
   readonly #options: ConnectionOptions
-  readonly #listener: ConnectionListener
   readonly #redis: Redis
   readonly #log: ConnectionLog
   readonly #watch: Watch
@@ -131,19 +124,19 @@ export class RedisConnection {
   #replyBytes = 0
   #isCorked = false
   #closing: Promise<void> | null = null
-  readonly #opened: Promise<void>
+  /** Resolves when the first attempt to connect has succeeded or failed; never rejects. */
+  readonly opened: Promise<void>
   #endOpening!: () => void
   #openTimer: NodeJS.Timeout
   #loadingTimer: NodeJS.Timeout | undefined
   #endTimer: NodeJS.Timeout | undefined
 
-  constructor(kv: KvSettings, options: ConnectionOptions, listener: ConnectionListener) {
+  constructor(kv: KvSettings, options: ConnectionOptions) {
     this.#kv = kv
     this.#options = options
-    this.#listener = listener
     this.#log = new ConnectionLog(options.log, options.name)
     const connectTimeoutMs = kv.kvConnectTimeout * 1000
-    this.#opened = new Promise((resolve) => {
+    this.opened = new Promise((resolve) => {
       this.#endOpening = () => {
         clearTimeout(this.#openTimer)
         resolve()
@@ -192,7 +185,7 @@ export class RedisConnection {
     this.#redis.on('end', () => this.#onEnd())
     this.#redis.on('message', (channel: string, message: string) => {
       this.#replyBytes = 0
-      listener.onMessage(channel, message)
+      this.heard(channel, message)
     })
     this.#connect()
   }
@@ -201,23 +194,29 @@ export class RedisConnection {
     return this.#state === 'ready'
   }
 
+  /** Why commands are refused at the moment; null when they are not, or when it is not known yet. */
   get fault(): HeddleError | null {
     return this.#state === 'ready' ? null : this.#fault
   }
 
-  get opened(): Promise<void> {
-    return this.#opened
-  }
-
-  /** Sends a command when the connection is up, waits while it opens for the first time, and rejects otherwise. */
-  call(name: string, args: readonly RedisArgument[], encoding: 'utf8' | null): Promise<unknown> {
-    if (this.#state === 'ready' && this.#closing === null) return this.send(name, args, encoding)
-    if (this.#state === 'opening') return this.#opened.then(() => this.call(name, args, encoding))
+  /**
+   * Sends one command and returns its reply. Strings are UTF-8. While the connection opens for the first time it waits.
+   * @throws KV_UNAVAILABLE, KV_REFUSED, KV_FULL, KV_READONLY, KV_WRONG_TYPE
+   */
+  command<T = unknown>(name: string, args: readonly RedisArgument[]): Promise<T> {
+    if (this.#state === 'ready' && this.#closing === null) return this.send(name, args) as Promise<T>
+    if (this.#state === 'opening') return this.opened.then(() => this.command(name, args))
     return Promise.reject(this.#refusal('not sent'))
   }
 
-  /** Sends a command in any state: for `onGreeted`. */
-  send(name: string, args: readonly RedisArgument[], encoding: 'utf8' | null): Promise<unknown> {
+  /** Called when the connection is about to be ready: commands sent now are sent before all others. */
+  protected abstract greeted(): void
+
+  /** Called for each message of a channel. */
+  protected abstract heard(channel: string, message: string): void
+
+  /** Sends a command in any state: for `greeted`. */
+  protected send(name: string, args: readonly RedisArgument[]): Promise<unknown> {
     const { stream } = this.#redis
     if (this.#watch.inFlight >= MAX_IN_FLIGHT || stream.writableLength > MAX_UNSENT_BYTES) {
       const sentence = `${this.#watch.inFlight} commands await its answer; it is slower than what this process asks`
@@ -232,10 +231,11 @@ export class RedisConnection {
       })
     }
     this.#watch.sent()
-    const command = new Command(name, args as RedisArgument[], { replyEncoding: encoding })
+    const command = new Command(name, args as RedisArgument[], { replyEncoding: 'utf8' })
     return (this.#redis.sendCommand(command) as Promise<unknown>).then(this.#onReply, this.#onFailure)
   }
 
+  /** Waits up to a second for commands that were sent, then ends the connection, whatever the server does. */
   close(): Promise<void> {
     this.#closing ??= this.#end()
     return this.#closing
@@ -288,7 +288,7 @@ export class RedisConnection {
       return
     }
     this.#watch.ready()
-    this.#listener.onGreeted()
+    this.greeted()
     this.#state = 'ready'
     this.#fault = null
     this.#attempts = 0
@@ -298,7 +298,7 @@ export class RedisConnection {
 
   async #faultOfServer(): Promise<HeddleError | null> {
     try {
-      const info = await this.send('info', ['persistence'], 'utf8')
+      const info = await this.send('info', ['persistence'])
       return /^loading:1/m.test(String(info)) ? redisFault(new Error('LOADING'), '', this.#kv) : null
     } catch (fault) {
       // A user without the right to ask assumes that the server is ready, because it accepted the connection.

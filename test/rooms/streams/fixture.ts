@@ -1,5 +1,5 @@
 import { STREAM_SCRIPTS } from '../../../src/runtime/streams/scripts.ts'
-import { openRedis, type RedisClient } from '../../../src/stores/redis/client.ts'
+import { RedisClient } from '../../../src/stores/redis/client.ts'
 import type { KvSettings } from '../../../src/stores/redis/fault.ts'
 import type { ServerOwner } from '../../support/servers/provide.ts'
 import { type RedisServer, redisServer } from '../../support/servers/redis.ts'
@@ -32,7 +32,7 @@ export async function streamStore(t: ServerOwner, args?: readonly string[]): Pro
   }
   const logs: string[] = []
   const connect = async (): Promise<RedisClient> => {
-    const redis = openRedis(settings, {
+    const redis = new RedisClient(settings, {
       name: 'heddle:test:streams',
       log: (_level, message) => logs.push(message),
       scripts: STREAM_SCRIPTS,
@@ -66,6 +66,19 @@ export async function entriesIn(redis: RedisClient, stream: string): Promise<Ent
 }
 
 /** Adds entries of one field `n` with the numbers from `from` on. @returns their ids */
+const FIRST_IN_HEX = `
+local fields = redis.call('XRANGE', KEYS[1], '-', '+')[1][2]
+for n, field in ipairs(fields) do
+  fields[n] = field:gsub('.', function(char) return ('%02x'):format(char:byte()) end)
+end
+return fields`
+
+/** The fields of the first entry, as the bytes that the store has. */
+export async function firstFields(redis: RedisClient, stream: string): Promise<Buffer[]> {
+  const fields = await redis.command<string[]>('eval', [FIRST_IN_HEX, 1, stream])
+  return fields.map((hex) => Buffer.from(hex, 'hex'))
+}
+
 export async function addNumbers(redis: RedisClient, stream: string, count: number, from = 0): Promise<string[]> {
   return Promise.all(
     Array.from({ length: count }, (_, index) => redis.command<string>('xadd', [stream, '*', 'n', from + index])),

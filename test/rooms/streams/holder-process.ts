@@ -1,9 +1,9 @@
 import { ReplicaLock } from '../../../src/primary/streams/replica-lock.ts'
-import { openRedis } from '../../../src/stores/redis/client.ts'
+import { RedisClient } from '../../../src/stores/redis/client.ts'
 
 /** A process that holds a replica's name: `held` when it has it, `refused <message>` when it does not, `lost <pid>` when it loses it. */
 const [port, password, replicaId, ttlMs] = process.argv.slice(2)
-const redis = openRedis(
+const redis = new RedisClient(
   {
     kvHost: '127.0.0.1',
     kvPort: Number(port),
