@@ -1,45 +1,35 @@
-import { type Data, Plugin, type Tools } from '#heddle'
+import { type Data, plugin } from '#heddle'
 
 /** Logs, publishes, and lets its lane die. */
-export default class WeaveCloth extends Plugin {
-  #bus
-  #log
-  #state
+export default plugin(({ http, event_bus, logger, state }) => {
+  http.addEndpoint('/cloth', 'POST', weave)
+  http.addEndpoint('/dye', 'POST', fillDye)
+  http.addEndpoint('/snap', 'POST', snap)
+  event_bus.subscribe('cloth.woven', dye, { retries: 1, backoffMs: 1 })
 
-  constructor({ http, event_bus, logger, state }: Tools) {
-    super()
-    this.#bus = event_bus
-    this.#log = logger
-    this.#state = state
-    http.addEndpoint('/cloth', 'POST', this.weave)
-    http.addEndpoint('/dye', 'POST', this.fillDye)
-    http.addEndpoint('/snap', 'POST', this.snap)
-    event_bus.subscribe('cloth.woven', this.dye, { retries: 1, backoffMs: 1 })
+  async function weave({ metres }: Data) {
+    logger.debug('The loom is set up', { shafts: 4 })
+    logger.info('Cloth is woven', { metres, colours: ['indigo', 'madder'] })
+    return { success: true, data: { id: await event_bus.publish('cloth.woven', { metres }) } }
   }
 
-  async weave({ metres }: Data) {
-    this.#log.debug('The loom is set up', { shafts: 4 })
-    this.#log.info('Cloth is woven', { metres, colours: ['indigo', 'madder'] })
-    return { success: true, data: { id: await this.#bus.publish('cloth.woven', { metres }) } }
-  }
-
-  async fillDye({ isThere }: Data) {
-    await this.#state.set('dye', isThere === true)
+  async function fillDye({ isThere }: Data) {
+    await state.set('dye', isThere === true)
     return { success: true }
   }
 
-  async dye({ metres }: { metres: number }) {
-    if (await this.#state.get('dye')) return
+  async function dye({ metres }: { metres: number }) {
+    if (await state.get('dye')) return
     const error = new Error(`No dye for ${metres} metres`)
-    this.#log.error('The vat is empty', error as never)
+    logger.error('The vat is empty', error as never)
     throw error
   }
 
   /** Throws where nothing catches it, so that its lane dies. */
-  snap() {
+  function snap() {
     setImmediate(() => {
       throw new Error('The warp snapped')
     })
     return new Promise(() => {})
   }
-}
+})

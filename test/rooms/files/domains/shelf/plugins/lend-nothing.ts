@@ -1,14 +1,5 @@
-import { Plugin, type Tools } from '#heddle'
+import { plugin } from '#heddle'
 
-export default class LendNothing extends Plugin {
-  #http
-
-  constructor({ http }: Tools) {
-    super()
-    this.#http = http
-  }
-
-  override onBoot() {
-    this.#http.mountStatic('/nothing', '/no/such/folder')
-  }
-}
+export default plugin(({ http }) => {
+  http.mountStatic('/nothing', '/no/such/folder')
+})

@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import { type Data, type HttpContext, Plugin, type Tools } from '#heddle'
+import { type Data, type HttpContext, plugin } from '#heddle'
 
 const body = z.object({
   email: z.string(),
@@ -8,18 +8,12 @@ const body = z.object({
   owner: z.object({ city: z.string(), birthday: z.string().meta({ secret: true }) }).optional(),
 })
 
-export default class OpenAccount extends Plugin {
-  #db
+export default plugin(({ http, db, event_bus }) => {
+  http.addEndpoint('/accounts/:reset_token', 'POST', open, { body })
+  event_bus.subscribe('account.opened', greet)
 
-  constructor({ http, db, event_bus }: Tools) {
-    super()
-    this.#db = db
-    http.addEndpoint('/accounts/:reset_token', 'POST', this.open, { body })
-    event_bus.subscribe('account.opened', this.greet)
-  }
-
-  async open({ email, password, motto, owner }: Data, context: HttpContext) {
-    await this.#db.transaction(async (tx) => {
+  async function open({ email, password, motto, owner }: Data, context: HttpContext) {
+    await db.transaction(async (tx) => {
       await tx.execute('INSERT INTO accounts (email, motto, phrase, password_hash) VALUES ($1, $2, $3, $4)', [
         email,
         owner.city,
@@ -32,5 +26,5 @@ export default class OpenAccount extends Plugin {
     return { email, access_token: 'the-new-token', said: motto, long: 'x'.repeat(5000) }
   }
 
-  greet() {}
-}
+  function greet() {}
+})

@@ -1,27 +1,22 @@
-import { type Data, type HttpContext, Plugin, Sessions, type Tools } from '#heddle'
+import { type Data, type HttpContext, plugin, Sessions } from '#heddle'
 
-export default class ShowAccount extends Plugin {
-  #sessions: Sessions<{ user_id: number }>
+export default plugin(({ http, state }) => {
+  const sessions: Sessions<{ user_id: number }> = new Sessions(state, { secure: false })
+  const authValidator = (token: string) => (token === 'ada' ? { sub: 'ada' } : null)
+  http.addEndpoint('/accounts/me', 'GET', show, { authValidator })
+  http.addEndpoint('/accounts/sessions', 'POST', start)
+  http.addEndpoint('/accounts/mine', 'GET', mine)
 
-  constructor({ http, state }: Tools) {
-    super()
-    this.#sessions = new Sessions(state, { secure: false })
-    const authValidator = (token: string) => (token === 'ada' ? { sub: 'ada' } : null)
-    http.addEndpoint('/accounts/me', 'GET', this.show, { authValidator })
-    http.addEndpoint('/accounts/sessions', 'POST', this.start)
-    http.addEndpoint('/accounts/mine', 'GET', this.mine)
-  }
-
-  show() {
+  function show() {
     return { success: true }
   }
 
-  async start(_data: Data, context: HttpContext) {
-    await this.#sessions.start(context, { user_id: 7 })
+  async function start(_data: Data, context: HttpContext) {
+    await sessions.start(context, { user_id: 7 })
     return { success: true }
   }
 
-  async mine(_data: Data, context: HttpContext) {
-    return this.#sessions.require(context)
+  async function mine(_data: Data, context: HttpContext) {
+    return sessions.require(context)
   }
-}
+})

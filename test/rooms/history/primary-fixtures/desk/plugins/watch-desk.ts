@@ -1,36 +1,30 @@
-import { Plugin, type Tools } from '#heddle'
+import { plugin } from '#heddle'
 
-export default class WatchDesk extends Plugin {
-  static override thread = 'primary' as const
-  #state
-  #bus
+export default plugin(
+  ({ http, state, event_bus, scheduler }) => {
+    http.addEndpoint('/desk', 'GET', look)
+    http.addEndpoint('/system/desk', 'GET', look)
+    http.addEndpoint('/system/desk/broken', 'GET', fall)
+    event_bus.subscribe('desk.looked', note)
+    scheduler.every('dust', 200, dust)
 
-  constructor({ http, state, event_bus, scheduler }: Tools) {
-    super()
-    this.#state = state
-    this.#bus = event_bus
-    http.addEndpoint('/desk', 'GET', this.look)
-    http.addEndpoint('/system/desk', 'GET', this.look)
-    http.addEndpoint('/system/desk/broken', 'GET', this.fall)
-    event_bus.subscribe('desk.looked', this.note)
-    scheduler.every('dust', 200, this.dust)
-  }
+    async function look() {
+      await state.get('desk')
+      await event_bus.publish('desk.looked', {})
+      return { success: true }
+    }
 
-  async look() {
-    await this.#state.get('desk')
-    await this.#bus.publish('desk.looked', {})
-    return { success: true }
-  }
+    function fall(): never {
+      throw new Error('The desk has fallen')
+    }
 
-  fall(): never {
-    throw new Error('The desk has fallen')
-  }
+    async function note() {
+      await state.set('desk', 'looked at')
+    }
 
-  async note() {
-    await this.#state.set('desk', 'looked at')
-  }
-
-  async dust() {
-    await this.#state.increment('dust')
-  }
-}
+    async function dust() {
+      await state.increment('dust')
+    }
+  },
+  { thread: 'primary' },
+)

@@ -1,15 +1,4 @@
-import { Plugin, type Tools } from '#heddle'
+import { plugin } from '#heddle'
 import { addTargetRoutes } from '../routes.ts'
 
-export default class AimAtLane extends Plugin {
-  readonly #tools: Pick<Tools, 'auth' | 'event_bus' | 'http' | 'state'>
-
-  constructor({ auth, event_bus, http, state }: Tools) {
-    super()
-    this.#tools = { auth, event_bus, http, state }
-  }
-
-  override onBoot(): void {
-    addTargetRoutes(this.#tools, '/w')
-  }
-}
+export default plugin(({ auth, event_bus, http, state }) => addTargetRoutes({ auth, event_bus, http, state }, '/w'))

@@ -1,24 +1,17 @@
-import { Plugin, type Socket, type Tools } from '#heddle'
+import { plugin, type Socket } from '#heddle'
 
-export default class TalkFromPrimary extends Plugin {
-  static override thread = 'primary' as const
-  #http
+export default plugin(
+  ({ http }) => {
+    function greet(socket: Socket) {
+      socket.send('hello')
+    }
 
-  constructor({ http }: Tools) {
-    super()
-    this.#http = http
-  }
+    function echo(socket: Socket, message: string | Uint8Array) {
+      if (message === 'throw') throw new Error('said so in the primary')
+      socket.send(message)
+    }
 
-  override onBoot() {
-    this.#http.addWebSocket('/primary', { open: this.greet, message: this.echo })
-  }
-
-  greet(socket: Socket) {
-    socket.send('hello')
-  }
-
-  echo(socket: Socket, message: string | Uint8Array) {
-    if (message === 'throw') throw new Error('said so in the primary')
-    socket.send(message)
-  }
-}
+    http.addWebSocket('/primary', { open: greet, message: echo })
+  },
+  { thread: 'primary' },
+)

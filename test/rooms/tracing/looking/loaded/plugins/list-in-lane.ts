@@ -1,21 +1,12 @@
 import { hasSubscribers } from 'node:diagnostics_channel'
 import { createRequire } from 'node:module'
-import { Plugin, type Tools } from '#heddle'
+import { plugin } from '#heddle'
 
 /** The packages of OpenTelemetry that its thread has loaded. They are CommonJS, however they were asked for. */
-export default class ListInLane extends Plugin {
-  #http
-
-  constructor({ http }: Tools) {
-    super()
-    this.#http = http
-  }
-
-  override onBoot() {
-    const listens = CHANNELS.some(hasSubscribers)
-    this.#http.addEndpoint('/loaded/lane', 'GET', () => ({ success: true, data: { loaded: loaded(), listens } }))
-  }
-}
+export default plugin(({ http }) => {
+  const listens = CHANNELS.some(hasSubscribers)
+  http.addEndpoint('/loaded/lane', 'GET', () => ({ success: true, data: { loaded: loaded(), listens } }))
+})
 
 const CHANNELS = ['undici:request:create', 'http.client.request.created']
 

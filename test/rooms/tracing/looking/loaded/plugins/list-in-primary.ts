@@ -1,22 +1,15 @@
 import { hasSubscribers } from 'node:diagnostics_channel'
 import { createRequire } from 'node:module'
-import { Plugin, type Tools } from '#heddle'
+import { plugin } from '#heddle'
 
 /** The packages of OpenTelemetry that its thread has loaded. They are CommonJS, however they were asked for. */
-export default class ListInPrimary extends Plugin {
-  static override thread = 'primary' as const
-  #http
-
-  constructor({ http }: Tools) {
-    super()
-    this.#http = http
-  }
-
-  override onBoot() {
+export default plugin(
+  ({ http }) => {
     const listens = CHANNELS.some(hasSubscribers)
-    this.#http.addEndpoint('/loaded/primary', 'GET', () => ({ success: true, data: { loaded: loaded(), listens } }))
-  }
-}
+    http.addEndpoint('/loaded/primary', 'GET', () => ({ success: true, data: { loaded: loaded(), listens } }))
+  },
+  { thread: 'primary' },
+)
 
 const CHANNELS = ['undici:request:create', 'http.client.request.created']
 

@@ -1,33 +1,22 @@
 import { context, propagation } from '@opentelemetry/api'
-import { Plugin, type Tools } from '#heddle'
+import { plugin } from '#heddle'
 
 /** Tells which `traceparent` a call to another service would get. */
-export default class PassOn extends Plugin {
-  #bus
-  #http
-
-  constructor({ event_bus, http }: Tools) {
-    super()
-    this.#bus = event_bus
-    this.#http = http
-  }
-
-  override onBoot() {
-    this.#http.addEndpoint('/pass-on', 'GET', this.passOn)
-    this.#http.addWebSocket('/listen', { message: (socket) => socket.send(traceparent()) })
-    this.#bus.subscribe('passing.asked', this.tell)
-  }
-
-  async passOn() {
+export default plugin(({ event_bus, http }) => {
+  async function passOn() {
     const first = traceparent()
-    const { inEvent } = (await this.#bus.request('passing.asked', {})) as { inEvent: string }
+    const { inEvent } = (await event_bus.request('passing.asked', {})) as { inEvent: string }
     return { success: true, data: { first, second: traceparent(), inEvent } }
   }
 
-  tell() {
+  function tell() {
     return { inEvent: traceparent() }
   }
-}
+
+  http.addEndpoint('/pass-on', 'GET', passOn)
+  http.addWebSocket('/listen', { message: (socket) => socket.send(traceparent()) })
+  event_bus.subscribe('passing.asked', tell)
+})
 
 function traceparent(): string {
   const headers: { traceparent?: string } = {}
