@@ -6,7 +6,6 @@ import { ask } from './raw-client.ts'
 import { shareService } from './shared-service.ts'
 
 export const SERVING = fileURLToPath(new URL('../fixtures/http/serving', import.meta.url))
-export const COLLIDING = fileURLToPath(new URL('../fixtures/http/colliding', import.meta.url))
 const ERROR_LEVEL = 50
 
 interface SharedOptions {

@@ -1,9 +1,9 @@
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
+import { SEED } from '../../support/random.ts'
 import { ask, jsonOf } from '../../support/raw-client.ts'
 import { shareHeddle } from '../../support/shared-process.ts'
-import { INVALID } from './invalid-json.ts'
-import { NOT_UTF8, REFUSED, VALID } from './json-texts.ts'
+import { INVALID, NOT_UTF8, REFUSED, VALID } from './json-texts.ts'
 import { TARGET, THREADS } from './target.ts'
 
 const heddle = shareHeddle(TARGET)
@@ -11,7 +11,7 @@ const JSON_BODY = { 'content-type': 'application/json' }
 const ANSWERED_WITHIN_MS = 5_000
 
 for (const { prefix, some } of THREADS) {
-  describe(`JSON bodies of any shape, to ${prefix}`, { concurrency: true }, () => {
+  describe(`JSON bodies of any shape, to ${prefix}, seed ${SEED}`, { concurrency: true }, () => {
     const send = async (body: string | Buffer, target = '/mirror') => {
       const startedMs = performance.now()
       const response = await ask(heddle.port, 'POST', prefix + target, JSON_BODY, body)
@@ -25,7 +25,8 @@ for (const { prefix, some } of THREADS) {
       for (const body of some(VALID)) {
         const { response, what } = await send(body)
         assert.equal(response.status, 200, what)
-        const value = JSON.parse(body)
+        // What a JavaScript text has beyond UTF-8, half a character, is not sent.
+        const value = JSON.parse(Buffer.from(body).toString())
         const isObject = typeof value === 'object' && value !== null && !Array.isArray(value)
         const { fields, body: other } = jsonOf(response).data
         // What came out of the handler went through JSON once more: infinities are null there.
@@ -48,7 +49,8 @@ for (const { prefix, some } of THREADS) {
     }
 
     it('are answered 400 or 422 where a schema waits for something else', async () => {
-      for (const body of some([...VALID, ...INVALID, ...NOT_UTF8, ...REFUSED])) {
+      const all = [...VALID, ...INVALID, ...NOT_UTF8, ...REFUSED]
+      for (const body of some(all.filter((_, n) => n % 4 === 0))) {
         const { response, what } = await send(body, '/checked/1')
         assert.ok(response.status === 400 || response.status === 422, `${response.status} for ${what}`)
       }
