@@ -11,6 +11,7 @@ import { recordOf } from '../runtime/events/trace-ring.ts'
 import { ThreadBus } from '../runtime/host/bus.ts'
 import type { EventServices } from '../runtime/host/services.ts'
 import { added, tellAll } from '../runtime/kernel/listeners.ts'
+import type { ThreadKernel } from '../runtime/kernel/thread.ts'
 import type { EventFrame } from '../transport/frames/event-frame.ts'
 import type { FailureRecord, Feed, SubscriptionManifest, ToPrimary } from '../transport/messages.ts'
 
@@ -20,15 +21,13 @@ const FAILURES_KNOWN = 1000
 const keyOf = ({ failure }: FailureRecord): string => `${failure.event_id} ${failure.subscriber}`
 
 export interface LaneBusOptions {
+  kernel: ThreadKernel
   services: EventServices
   events: EventServer
   log: EventLog
   /** Takes an event that a transaction has published and committed. */
   handOn: (frame: EventFrame) => void
-  /** Before that, subscriptions go to the primary with the manifest. */
-  isBooted: () => boolean
   post: (message: ToPrimary) => void
-  onListenerFault: (kind: string, thrown: unknown) => void
 }
 
 /** The event bus of a lane. The publisher takes its events, and the lane server brings the deliveries. */
@@ -77,11 +76,12 @@ export class LaneBus extends ThreadBus {
   }
 
   protected subscribed(subscriberIndex: number, subscription: SubscriptionManifest): void {
-    if (this.#options.isBooted()) this.#options.post({ type: 'subscribe', subscriberIndex, subscription })
+    // Before that, they go to the primary with the manifest.
+    if (this.#options.kernel.isBooted) this.#options.post({ type: 'subscribe', subscriberIndex, subscription })
   }
 
   protected unsubscribed(subscriberIndex: number): void {
-    if (this.#options.isBooted()) this.#options.post({ type: 'unsubscribe', subscriberIndex })
+    if (this.#options.kernel.isBooted) this.#options.post({ type: 'unsubscribe', subscriberIndex })
   }
 
   addListener(listener: (record: EventRecord) => void): () => void {
@@ -130,11 +130,11 @@ export class LaneBus extends ThreadBus {
   #tellFailure({ failure, requestId, trace }: FailureRecord): void {
     const scope = trace === NO_TRACE_CONTEXT ? null : (this.tracing?.scope(trace) ?? null)
     causality.run({ eventId: failure.event_id, requestId, trace: scope, origin: null }, () =>
-      tellAll(this.#failureListeners, failure, (thrown) => this.#options.onListenerFault('failure listener', thrown)),
+      tellAll(this.#failureListeners, failure, (thrown) => this.#options.kernel.sinkFault('failure listener', thrown)),
     )
   }
 
   #tell(record: EventRecord): void {
-    tellAll(this.#listeners, record, (thrown) => this.#options.onListenerFault('event listener', thrown))
+    tellAll(this.#listeners, record, (thrown) => this.#options.kernel.sinkFault('event listener', thrown))
   }
 }

@@ -14,9 +14,8 @@ import { SYSTEM_CHANCE, SYSTEM_CLOCK } from '../core/schedule/clock.ts'
 import { steadyMs } from '../core/schedule/steady-time.ts'
 import { until } from '../core/schedule/waiting.ts'
 import { ThreadHistory } from '../history/recorder.ts'
-import { faultRecord, watchEmptyAnswers } from '../runtime/advice/fault-record.ts'
+import { watchEmptyAnswers } from '../runtime/advice/fault-record.ts'
 import { Trimmer } from '../runtime/effects/handled-events.ts'
-import { useCookieSecrets } from '../runtime/endpoint/cookies.ts'
 import { mountEndpoints } from '../runtime/endpoint/files/static-files.ts'
 import { RequestServer } from '../runtime/endpoint/request-server.ts'
 import { WebSocketServer } from '../runtime/endpoint/sockets/server.ts'
@@ -24,16 +23,14 @@ import { EventLog, LogPublisher } from '../runtime/event-log/event-log.ts'
 import { logDatabaseOf, staysInProcess } from '../runtime/event-log/log-database.ts'
 import { writeChanges } from '../runtime/event-log/write-changes.ts'
 import { attemptRecord, EventServer } from '../runtime/events/event-server.ts'
-import { serveRoute } from '../runtime/host/host.ts'
 import { ThreadJobs } from '../runtime/host/jobs.ts'
 import { servicesOver } from '../runtime/host/services.ts'
 import { activeTools } from '../runtime/kernel/discover.ts'
 import { watchUnawaited } from '../runtime/kernel/failed-calls.ts'
 import { BootAftermath } from '../runtime/kernel/plugins.ts'
 import { notePoolOrigins, poolUses } from '../runtime/kernel/pool-requests.ts'
-import { existingMemory, ThreadKernel } from '../runtime/kernel/thread.ts'
+import { ThreadKernel } from '../runtime/kernel/thread.ts'
 import type { ThreadPublisher } from '../runtime/streams/thread-publisher.ts'
-import { threadEffects } from '../runtime/thread-effects.ts'
 import type { ThreadTracing } from '../tracing/thread-tracing.ts'
 import { installExitReport } from '../transport/exit-report.ts'
 import type { EventFrame } from '../transport/frames/event-frame.ts'
@@ -59,9 +56,9 @@ import {
   watchThreads,
 } from './leaving.ts'
 import { primaryInbox } from './primary-frames.ts'
-import { PrimaryCalls, RingAcknowledgements, RingPublisher, RingRecords, RingReplies } from './ring-ports.ts'
+import { PrimaryCalls, RingAcknowledgements, RingLog, RingPublisher, RingRecords, RingReplies } from './ring-ports.ts'
 import { SelfTrial } from './self-trial.ts'
-import { LaneToolHost } from './tool-host.ts'
+import { LaneHost } from './tool-host.ts'
 
 const TRACING_FILE = fileURLToPath(new URL('../tracing/thread-tracing.ts', import.meta.url))
 const STREAMS_FILE = fileURLToPath(new URL('../runtime/streams/thread-publisher.ts', import.meta.url))
@@ -85,7 +82,7 @@ export class LaneServer {
   #tracing: ThreadTracing | null = null
   /** Null where no history is kept. */
   #history: ThreadHistory | null = null
-  readonly #host: LaneToolHost
+  readonly #host: LaneHost
   readonly #kernel: ThreadKernel
   readonly #requests: RequestServer
   readonly #events: EventServer
@@ -101,105 +98,86 @@ export class LaneServer {
 
   constructor(init: LaneInit) {
     this.#init = init
-    const { port, bulk, settings, shared } = init
+    const { index, port, bulk, settings, shared } = init
     adoptVariables(init.variables)
-    this.#outbox = new Outbox(init.outbound, port, bulk)
-    this.#events = new EventServer(settings.eventBusMaxSubscriptions, settings.eventBusWaitForTools)
-    this.#events.onFailedAttempt = (failed) => {
-      const { message, fields } = attemptRecord(failed)
-      this.#host.writeLog('WARNING', message, failed.plugin, fields)
-    }
-    this.#events.onFailure = (failure, { requestId, trace }) => this.#bus.failedHere({ failure, requestId, trace })
+    const outbox = new Outbox(init.outbound, port, bulk)
+    this.#outbox = outbox
     this.#heartbeat = new HeartbeatWriter(init.heartbeat, memoryLimits(settings.laneMemoryMb), this.#sharedBuffers)
     this.#flightFile = init.flightFile === null ? null : new FlightFile(init.flightFile, Buffer.from(init.flight))
     const recorder = new FlightRecorder(init.flight, this.#flightFile)
     this.#sayWhy = installExitReport(recorder, (isStopped) => this.#leave(isStopped))
     this.#flight = new LaneFlight(recorder)
-    this.#calls = new PrimaryCalls(this.#outbox)
-    this.#jobs = new ThreadJobs(recorder)
-    const logFault = (path: string, plugin: string, requestId: string, thrown: unknown): void => {
-      const { message, fields } = faultRecord({ path, plugin, requestId }, thrown, this.#kernel.plugins.facts)
-      this.#host.writeLog('ERROR', message, plugin, fields)
+    const calls = new PrimaryCalls(outbox)
+    this.#calls = calls
+    const log = new RingLog(outbox, settings)
+    const kernel = new ThreadKernel({
+      thread: { kind: 'lane', index },
+      settings,
+      shared,
+      flight: recorder,
+      callPrimary: (tool, method, args) => calls.call(tool, method, args),
+      onToolStatus: (tool, status, message, fault) => this.#post({ type: 'tool-status', tool, status, message, fault }),
+      writeLog: log.write,
+    })
+    this.#kernel = kernel
+    log.onRecord = (record) => kernel.tellLogSinks(record)
+    watchUnawaited(log.write, (plugin) => kernel.plugins.files[plugin])
+    if (settings.nodeEnv !== 'production')
+      watchEmptyAnswers(kernel.plugins.facts, (message, plugin) => log.write('WARNING', message, plugin))
+    this.#events = new EventServer(settings.eventBusMaxSubscriptions, settings.eventBusWaitForTools)
+    this.#events.onFailedAttempt = (failed) => {
+      const { message, fields } = attemptRecord(failed)
+      log.write('WARNING', message, failed.plugin, fields)
     }
-    const replies = new RingReplies(this.#outbox, new AnswerCell(init.address), this.#flight)
+    this.#events.onFailure = (failure, { requestId, trace }) => this.#bus.failedHere({ failure, requestId, trace })
+    const replies = new RingReplies(outbox, new AnswerCell(init.address), this.#flight)
     const sockets = new WebSocketServer({
       sink: replies,
-      onFault: logFault,
+      onFault: kernel.logFault,
       beginStep: (routeNumber, requestId) => this.#flight.beginMessage(routeNumber, requestId),
       endStep: (step, failed) => this.#flight.endStep(step, failed),
     })
-    this.#requests = new RequestServer(replies, logFault, sockets)
-    const publisher = new RingPublisher(this.#outbox)
+    this.#requests = new RequestServer(replies, kernel.logFault, sockets)
+    this.#requests.isCompressing = settings.httpCompression
+    const publisher = new RingPublisher(outbox)
     this.#publisher = publisher
-    this.#log = new EventLog(
+    const eventLog = new EventLog(
       new LogMemory(shared.log),
-      () => logDatabaseOf(this.#kernel.toolbox.get('db')),
+      () => logDatabaseOf(kernel.toolbox.get('db')),
       settings.eventBusMaxStored,
       SYSTEM_CLOCK,
       SYSTEM_CHANCE,
     )
+    this.#log = eventLog
     const handOn = (frame: EventFrame): void => publisher.handOn(frame)
-    const isLogged = settings.eventBusDriver === 'database'
-    const services = servicesOver((method, args) => this.#calls.call('#host', method, args))
-    this.#bus = new LaneBus(isLogged ? new LogPublisher(this.#log, handOn) : publisher, {
+    const services = servicesOver((method, args) => calls.call('#host', method, args))
+    this.#bus = new LaneBus(settings.eventBusDriver === 'database' ? new LogPublisher(eventLog, handOn) : publisher, {
+      kernel,
       services,
       events: this.#events,
-      log: this.#log,
+      log: eventLog,
       handOn,
-      isBooted: () => this.#host.isBooted,
       post: (message) => this.#post(message),
-      onListenerFault: (kind, thrown) => this.#kernel.sinkFault(kind, thrown),
     })
-    useCookieSecrets(settings)
-    this.#requests.isCompressing = settings.httpCompression
-    const effects = threadEffects({
-      settings,
-      claims: shared.claims,
-      toolbox: () => this.#kernel.toolbox,
-      accompany: (plugin) => this.#bus.beginTransaction(plugin),
-      opened: () => this.#log.opened(),
-      log: (message, plugin, fields) => this.#host.writeLog('ERROR', message, plugin, fields),
-    })
-    this.#trimmer = new Trimmer({
-      transactions: effects.transactions,
-      inboxKeepMs: settings.eventBusInboxKeepMs,
-      log: (message) => this.#host.writeLog('WARNING', message, 'event_bus'),
-    })
-    this.#events.inbox = effects.inbox
-    this.#requests.effects = effects.requests
-    this.#kernel = new ThreadKernel({
-      thread: { kind: 'lane', index: init.index },
-      settings,
-      metrics: shared.metrics,
-      names: shared.names,
-      statuses: shared.statuses,
-      flight: recorder,
-      sharedMemory: (key) => existingMemory(shared.tools, key),
-      callPrimary: (tool, method, args) => this.#calls.call(tool, method, args),
-      onToolStatus: (tool, status, message, fault) => this.#post({ type: 'tool-status', tool, status, message, fault }),
-      writeLog: (level, message, identity, fields) => this.#host.writeLog(level, message, identity, fields),
-    })
-    watchUnawaited(
-      (level, message, identity, fields) => this.#host.writeLog(level, message, identity, fields),
-      (plugin) => this.#kernel.plugins.files[plugin],
+    this.#jobs = new ThreadJobs(recorder)
+    this.#host = new LaneHost(
+      { kernel, server: this.#requests, bus: this.#bus, services, opened: () => eventLog.opened() },
+      this.#jobs,
+      (message) => this.#post(message),
     )
-    this.#host = new LaneToolHost(this.#kernel, this.#requests.hooks, services, {
-      settings,
-      bus: this.#bus,
-      outbox: this.#outbox,
-      post: (message) => this.#post(message),
+    const { transactions, inbox } = this.#host.effects
+    this.#events.inbox = inbox
+    this.#trimmer = new Trimmer({
+      transactions,
+      inboxKeepMs: settings.eventBusInboxKeepMs,
+      log: (message) => log.write('WARNING', message, 'event_bus'),
     })
-    if (settings.nodeEnv !== 'production') {
-      watchEmptyAnswers(this.#kernel.plugins.facts, (message, plugin) =>
-        this.#host.writeLog('WARNING', message, plugin),
-      )
-    }
-    this.#inbox = primaryInbox(init, this.#outbox, {
+    this.#inbox = primaryInbox(init, outbox, {
       requests: this.#requests,
       events: this.#events,
-      hubDeliveries: new RecordedDeliveries(recorder, new RingAcknowledgements(this.#outbox)),
+      hubDeliveries: new RecordedDeliveries(recorder, new RingAcknowledgements(outbox)),
       publisher,
-      calls: this.#calls,
+      calls,
       flight: this.#flight,
       catchUp: () => this.#catchUp(),
     })
@@ -228,9 +206,8 @@ export class LaneServer {
       if (this.#init.tracing !== null) await this.#openTracing(this.#init.tracing)
       if (this.#init.history !== null) this.#openHistory(this.#init.history)
       if (settings.eventBusDriver === 'keyvalue_streams') await this.#openStreams()
-      await toolbox.install(activeTools(settings.toolsDir, settings.tools), this.#kernel.runtimeFactory(this.#host))
+      await this.#host.install(activeTools(settings.toolsDir, settings.tools))
       if (staysInProcess(settings, toolbox.get('db'))) this.#bus.publisher = this.#publisher
-      this.#requests.sockets.isRevoked = (claims) => toolbox.isRevoked(claims)
       await toolbox.boot((tool, error) =>
         this.#host.writeLog('ERROR', `Tool ${tool} did not boot: ${messageOf(error)}`, tool),
       )
@@ -258,8 +235,9 @@ export class LaneServer {
       })
       return
     }
-    this.#dropFailedPlugins()
-    this.#host.isBooted = true
+    const { health } = this.#kernel.plugins
+    for (const [plugin, { status }] of Object.entries(health)) if (status !== 'OK') this.#host.drop(plugin)
+    this.#kernel.isBooted = true
     trial.start((broken) => {
       this.#sayWhy({ kind: 'broken', ...broken })
       this.#leave()
@@ -274,12 +252,12 @@ export class LaneServer {
         plugins: this.#kernel.plugins.health,
         faults: this.#kernel.plugins.faults,
         files: this.#kernel.plugins.files,
-        routes: this.#host.manifests(),
+        routes: this.#host.routeManifests(),
         subscriptions: [...this.#bus.subscriptions].map(([subscriberIndex, subscription]) => ({
           ...subscription,
           subscriberIndex,
         })),
-        jobs: this.#host.jobList.map(({ manifest }) => manifest),
+        jobs: this.#host.jobManifests(),
       },
     })
     await FOREVER
@@ -309,36 +287,19 @@ export class LaneServer {
     throw new Error(message)
   }
 
-  /** A plugin that has failed is not served: what it registered before is taken back. */
-  #dropFailedPlugins(): void {
-    const { health } = this.#kernel.plugins
-    const isUp = (plugin: string): boolean => health[plugin]?.status === 'OK'
-    const { routes, jobList } = this.#host
-    routes.splice(0, routes.length, ...routes.filter(({ manifest }) => isUp(manifest.plugin)))
-    jobList.splice(0, jobList.length, ...jobList.filter(({ manifest }) => isUp(manifest.plugin)))
-    for (const { plugin } of this.#bus.subscriptions.values()) if (!isUp(plugin)) this.#bus.drop(plugin)
-  }
-
   /** Loaded on demand, like the streams: while tracing is off a lane loads no module of the SDK. */
   async #openTracing(init: TracingInit): Promise<void> {
     const module = (await loadModule(TRACING_FILE)) as typeof import('../tracing/thread-tracing.ts')
     const tracing = new module.ThreadTracing(this.#init.settings, init)
     this.#tracing = tracing
-    this.#jobs.tracing = tracing
-    this.#kernel.meter.setTracing(tracing.tools)
-    this.#requests.tracing = tracing
-    this.#events.tracing = tracing
     this.#bus.tracing = tracing
+    this.#host.record(tracing)
   }
 
   /** It stands before the tracing, and passes everything on. */
   #openHistory(init: HistoryInit): void {
-    const history = new ThreadHistory(init, this.#tracing)
-    this.#kernel.meter.setTracing(history)
-    this.#requests.tracing = history
-    this.#events.tracing = history
-    this.#jobs.tracing = history
-    this.#history = history
+    this.#history = new ThreadHistory(init, this.#tracing)
+    this.#host.record(this.#history)
   }
 
   /** Loaded on demand: a lane that publishes elsewhere has no use for a client of the store. */
@@ -409,7 +370,7 @@ export class LaneServer {
    */
   #assign(numbers: readonly number[], mounts: readonly SharedMount[]): void {
     this.#host.routes.forEach((route, n) => {
-      if (numbers[n]! >= 0) serveRoute(this.#requests, numbers[n]!, route)
+      if (numbers[n]! >= 0) this.#host.serve(numbers[n]!, route)
     })
     for (const { plugin, prefix, directory, numbers } of mounts) {
       const owner = { name: plugin, instance: undefined }
@@ -420,7 +381,7 @@ export class LaneServer {
   }
 
   async #runJob(run: number, job: number, of: JobRun): Promise<void> {
-    const error = await this.#jobs.run(this.#host.jobList[job]!.definition, job, of)
+    const error = await this.#host.runJob(job, of)
     this.#post({ type: 'job-done', run, error })
   }
 
@@ -455,7 +416,7 @@ export class LaneServer {
    * @returns false while it boots: the plugin that does this is to be left out
    */
   #leave(isStopped = false): boolean {
-    if (!this.#host.isBooted) return false
+    if (!this.#kernel.isBooted) return false
     if (isStopped) this.#forgetStopped()
     // What has stopped its loop may have done so in the midst of a frame.
     this.#inbox.recover()

@@ -1,91 +1,69 @@
-import type { BusTransport } from '../contracts/event-bus.ts'
+// What a lane hosts: what its plugins register, until the primary knows it.
 import type { Endpoint, StaticMount } from '../contracts/http.ts'
-import type { LogLevel, LogSink } from '../contracts/logger.ts'
+import type { LogSink } from '../contracts/logger.ts'
 import type { SystemDump, ToolStatus } from '../contracts/registry.ts'
-import type { JobDefinition } from '../contracts/scheduler.ts'
-import type { Settings } from '../core/config/schema.ts'
+import type { JobRun } from '../contracts/scheduler.ts'
 import { HeddleError } from '../core/errors/catalogue.ts'
 import { mountEndpoints } from '../runtime/endpoint/files/static-files.ts'
-import { type Hooks, ignoresHeaders, routeShape } from '../runtime/endpoint/route.ts'
-import { type HostedRoute, ThreadHost } from '../runtime/host/host.ts'
-import type { ProcessServices } from '../runtime/host/services.ts'
-import type { ThreadKernel } from '../runtime/kernel/thread.ts'
-import { LogRate, limitRecord, newRecord } from '../runtime/log-records.ts'
-import { KIND } from '../transport/frames/frames.ts'
+import { ignoresHeaders, routeShape } from '../runtime/endpoint/route.ts'
+import { type HostParts, type Recorder, ThreadHost } from '../runtime/host/host.ts'
+import type { ThreadJobs } from '../runtime/host/jobs.ts'
 import type { JobManifest, RouteManifest, ToPrimary } from '../transport/messages.ts'
-import type { Outbox } from '../transport/rings/outbox.ts'
 
-interface LaneHostOptions {
-  readonly settings: Pick<Settings, 'logPluginRate' | 'logRecordBytes' | 'httpCompression'>
-  readonly bus: BusTransport
-  readonly outbox: Outbox
-  post(message: ToPrimary): void
-}
-
-/** The tool host of a lane. Collects what plugins register, and reports it to the primary when the lane has booted. */
-export class LaneToolHost extends ThreadHost {
-  readonly bus: BusTransport
-  readonly routes: HostedRoute[] = []
-  readonly jobList: { definition: JobDefinition; manifest: JobManifest }[] = []
-  readonly #options: LaneHostOptions
-  readonly #logRate: LogRate
+/** The host of a lane. Collects what plugins register, and reports it to the primary when the lane has booted. */
+export class LaneHost extends ThreadHost {
   dump: SystemDump = { tools: {}, plugins: {}, lanes: {} }
+  readonly #jobs: ThreadJobs
+  readonly #post: (message: ToPrimary) => void
 
-  constructor(kernel: ThreadKernel, hooks: Hooks, services: ProcessServices, options: LaneHostOptions) {
-    super(kernel, hooks, services)
-    this.#options = options
-    this.bus = options.bus
-    this.#logRate = new LogRate({
-      perSecond: options.settings.logPluginRate,
-      onLeftOut: (identity, message, leftOut) => this.#sendLog('WARNING', message, identity, leftOut),
-    })
+  constructor(parts: HostParts, jobs: ThreadJobs, post: (message: ToPrimary) => void) {
+    super(parts)
+    this.#jobs = jobs
+    this.#post = post
   }
 
-  protected hostRoute(route: HostedRoute): void {
-    const { method, path } = route.manifest
+  protected numberOf({ method, path }: RouteManifest): number {
     const shape = routeShape(method, path)
     const first = this.routes.find(({ manifest }) => routeShape(manifest.method, manifest.path) === shape)
     if (first !== undefined)
       throw new HeddleError('HTTP_ROUTE_TAKEN', `${method} ${path} is registered already by ${first.manifest.plugin}`)
-    this.routes.push(route)
-  }
-
-  protected hostJob(definition: JobDefinition): void {
-    const { owner, name, schedule, missed } = definition
-    this.jobList.push({ definition, manifest: { plugin: owner.name, name, schedule, missed } })
+    return -1
   }
 
   mountStatic(mount: StaticMount): void {
     for (const endpoint of mountEndpoints(mount)) this.addEndpoint(endpoint)
   }
 
+  override record(recorder: Recorder): void {
+    super.record(recorder)
+    this.#jobs.tracing = recorder
+  }
+
+  /** Runs one of its jobs. @param number as the primary knows it @returns why it failed, or null */
+  runJob(number: number, run: JobRun): Promise<string | null> {
+    return this.#jobs.run(this.jobList[number]!, number, run)
+  }
+
   /** The routes as the primary gets them: with what their hooks do, which are all known by now. */
-  manifests(): RouteManifest[] {
+  routeManifests(): RouteManifest[] {
     return this.routes.map(({ manifest, kind, route }) => {
-      const contract = this.hooks.contractOf(route) ?? manifest.contract
+      const contract = this.server.hooks.contractOf(route) ?? manifest.contract
       return { ...manifest, contract, ignoresHeaders: kind === 'endpoint' && this.#ignoresHeaders(route) }
     })
   }
 
+  jobManifests(): JobManifest[] {
+    return this.jobList.map(({ owner, name, schedule, missed }) => ({ plugin: owner.name, name, schedule, missed }))
+  }
+
   #ignoresHeaders(endpoint: Endpoint): boolean {
-    if (this.#options.settings.httpCompression || this.hooks.chainOf(endpoint) !== null) return false
+    if (this.kernel.settings.httpCompression || this.server.hooks.chainOf(endpoint) !== null) return false
     return ignoresHeaders(endpoint.handler, endpoint.options)
-  }
-
-  writeLog(level: LogLevel, message: string, identity: string, fields?: Record<string, unknown>): void {
-    if (this.#logRate.admits(level, identity)) this.#sendLog(level, message, identity, fields)
-  }
-
-  #sendLog(level: LogLevel, message: string, identity: string, fields?: Record<string, unknown>): void {
-    const { outbox, settings } = this.#options
-    const { record, json } = limitRecord(newRecord(level, message, identity, fields), settings.logRecordBytes)
-    if (!outbox.sendText(KIND.LOG, 0, json)) this.#logRate.leaveOut(level, identity)
-    this.kernel.tellLogSinks(record)
   }
 
   override addLogSink(sink: LogSink): () => void {
     const listen = (on: boolean): void => {
-      if (!this.kernel.hasLogSinks) this.#options.post({ type: 'listen', feed: 'logs', on })
+      if (!this.kernel.hasLogSinks) this.#post({ type: 'listen', feed: 'logs', on })
     }
     listen(true)
     const remove = super.addLogSink(sink)
@@ -106,6 +84,6 @@ export class LaneToolHost extends ThreadHost {
   }
 
   updateToolStatus(tool: string, status: ToolStatus, message: string | null): void {
-    this.#options.post({ type: 'set-tool', tool, status, message })
+    this.#post({ type: 'set-tool', tool, status, message })
   }
 }

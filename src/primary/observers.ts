@@ -1,35 +1,32 @@
 // Who watches the work of the process, each told by the one before.
 
-import type { CodeTracing, DeliveryTracing, ToolTracing } from '../contracts/tracing.ts'
 import type { Settings } from '../core/config/schema.ts'
 import { messageOf } from '../core/errors/description.ts'
 import { needPackages, OPTIONAL_PACKAGES } from '../core/modules/optional-package.ts'
 import { ProcessHistory } from '../history/process-history.ts'
 import type { ProcessTracing } from '../tracing/process-tracing.ts'
 import type { Lane } from './dispatch/lane.ts'
-import type { EventParts } from './event-parts.ts'
-import type { HttpParts } from './http-parts.ts'
-import type { Jobs } from './jobs/jobs.ts'
+import type { Hub } from './events/hub.ts'
+import type { Listener } from './http/listener.ts'
+import type { Routing } from './http/routes.ts'
 import type { LogWriter } from './logging/log-writer.ts'
-import type { Log, ProcessLog } from './logging/process-log.ts'
+import type { ProcessLog } from './logging/process-log.ts'
 import { REQUEST_LINE_HOLD_MS, type RequestLine, RequestLog } from './logging/request-log.ts'
 import { pagesAddress } from './logging/terminal.ts'
-import type { ToolParts } from './tool-parts.ts'
+import type { PrimaryHost } from './tools/tool-host.ts'
 
 const PAGES = '/system/dashboard/requests/'
 
-/** The parts of the process that are watched. */
-export interface ObservedParts {
-  settings: Settings
-  log: Log
-  logWriter: LogWriter
-  processLog: ProcessLog<Lane>
-  tools: ToolParts
-  http: HttpParts
-  events: EventParts
-  jobs: Jobs
+interface ObservedParts {
+  readonly settings: Settings
+  readonly host: PrimaryHost
+  readonly listener: Listener
+  readonly hub: Hub
+  readonly routing: Routing
+  readonly logWriter: LogWriter
+  readonly processLog: ProcessLog<Lane>
   /** A guardian has started this process. */
-  isGuarded: boolean
+  readonly isGuarded: boolean
 }
 
 /** What watches the work of the process: OpenTelemetry, the history, and in development the log of requests. Each stands before the one before. */
@@ -55,58 +52,45 @@ export class Observers {
 
   /** Loaded on demand: while tracing is off no module of the SDK is loaded. A fault of tracing never prevents a start. @throws PACKAGE_MISSING */
   async #openTracing(): Promise<void> {
-    const { settings, log, http, events } = this.#parts
+    const { settings, host, listener, hub, processLog } = this.#parts
     if (!settings.otelEnabled) return
     needPackages('OTEL_ENABLED', OPTIONAL_PACKAGES.opentelemetry)
     try {
       const { ProcessTracing } = await import('../tracing/process-tracing.ts')
-      const tracing = new ProcessTracing(settings, (level, message) => log(level, message, 'telemetry'))
+      const tracing = new ProcessTracing(settings, (level, message) => processLog.log(level, message, 'telemetry'))
       this.tracing = tracing
-      http.listener.tracing = tracing.requests
-      events.hub.trace.tracing = tracing.own.deliveries
-      this.#watchOwn(tracing.own)
+      listener.tracing = tracing.requests
+      hub.trace.tracing = tracing.own.deliveries
+      host.record(tracing.own)
     } catch (error) {
-      log('WARNING', `No spans are made: ${messageOf(error)}`, 'telemetry')
+      processLog.log('WARNING', `No spans are made: ${messageOf(error)}`, 'telemetry')
     }
   }
 
-  /** The work of the primary's own plugins. */
-  #watchOwn(own: CodeTracing & { tools: ToolTracing }): void {
-    const { tools, http, events, jobs } = this.#parts
-    tools.kernel.meter.setTracing(own.tools)
-    http.localWorker.server.tracing = own
-    events.bus.events.tracing = own
-    jobs.tracing = own
-  }
-
-  /** What records deliveries; null where nothing does. */
-  get deliveries(): DeliveryTracing | null {
-    return this.history?.deliveries ?? this.tracing?.own.deliveries ?? null
-  }
-
   #openHistory(): void {
-    const { settings, log, http, events, isGuarded } = this.#parts
+    const { settings, host, listener, hub, processLog, isGuarded } = this.#parts
     if (!settings.historyEnabled) return
-    const warn = (message: string): void => log('WARNING', message, 'history')
+    const warn = (message: string): void => processLog.log('WARNING', message, 'history')
     const history = new ProcessHistory(settings, this.tracing, warn, isGuarded)
     this.history = history
-    http.listener.recorder = history.requests
-    events.hub.trace.tracing = history.deliveries
-    this.#watchOwn(history.own)
+    listener.recorder = history.requests
+    hub.trace.tracing = history.deliveries
+    host.record(history.own)
   }
 
   #logRequests(): void {
-    const { http, logWriter, processLog } = this.#parts
+    const { listener, logWriter, processLog } = this.#parts
     const tell = (line: RequestLine): void => logWriter.request({ ...line, ...this.#pageOf(line) })
-    processLog.requests = new RequestLog(tell, REQUEST_LINE_HOLD_MS)
-    http.listener.watchers.push(processLog.requests)
+    const requests = new RequestLog(tell, REQUEST_LINE_HOLD_MS)
+    processLog.requests = requests
+    listener.watchers.push(requests)
   }
 
   /** The process serves: the lines of requests may lead to their pages. */
   serving(port: number): void {
-    const { settings, http } = this.#parts
-    if (this.history === null || http.routing.table.find('GET', `${PAGES}any`) === null) return
-    this.#pages = pagesAddress(settings, port, http.listener.systemPort) + PAGES
+    const { settings, routing, listener } = this.#parts
+    if (this.history === null || routing.table.find('GET', `${PAGES}any`) === null) return
+    this.#pages = pagesAddress(settings, port, listener.systemPort) + PAGES
   }
 
   #pageOf({ requestId = '', path, status }: RequestLine): { page?: string } {

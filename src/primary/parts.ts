@@ -3,24 +3,24 @@
 import type { Readiness } from '../contracts/registry.ts'
 import { processNumber } from '../core/config/checks.ts'
 import type { Settings } from '../core/config/schema.ts'
-import type { FixFacts } from '../runtime/advice/tool-names.ts'
-import { useCookieSecrets } from '../runtime/endpoint/cookies.ts'
+import { messageOf, stackOf } from '../core/errors/description.ts'
 import { logDatabaseOf } from '../runtime/event-log/log-database.ts'
 import type { LaneServices } from '../runtime/host/services.ts'
-import { poolUses } from '../runtime/kernel/pool-requests.ts'
-import { threadEffects } from '../runtime/thread-effects.ts'
-import { CLAIM_MEMORY_BYTES } from '../transport/memory/claim-memory.ts'
-import { LOG_MEMORY_BYTES } from '../transport/memory/log-memory.ts'
-import { createMetricsRing } from '../transport/memory/metrics-ring.ts'
-import { createNameTable } from '../transport/memory/name-table.ts'
-import { createStatusTable } from '../transport/memory/words.ts'
+import { watchUnawaited } from '../runtime/kernel/failed-calls.ts'
+import { createSharedMemories, ThreadKernel } from '../runtime/kernel/thread.ts'
+import { Dispatcher } from './dispatch/dispatcher.ts'
 import type { Lane } from './dispatch/lane.ts'
 import { assembleEvents, type EventParts } from './event-parts.ts'
 import { Descriptors } from './health/descriptors.ts'
+import { Health, Snapshots } from './health/health.ts'
 import { PoolProbe } from './health/pool-probe.ts'
 import { processCounters } from './health/process-counters.ts'
-import { routeInfo } from './http/routes.ts'
-import { assembleHttp } from './http-parts.ts'
+import { ConnectionLimit } from './http/connection-limit.ts'
+import { Listener } from './http/listener.ts'
+import { LocalWorker } from './http/local-worker.ts'
+import { Refusals } from './http/refusals.ts'
+import { RequestSinks } from './http/request-sinks.ts'
+import { Routing, routeInfo } from './http/routes.ts'
 import { Jobs } from './jobs/jobs.ts'
 import type { LogWriter } from './logging/log-writer.ts'
 import { ProcessLog } from './logging/process-log.ts'
@@ -32,8 +32,8 @@ import { LaneSet } from './supervision/lane-set.ts'
 import { ProcessDeaths } from './supervision/process-deaths.ts'
 import { RequestPlacement } from './supervision/request-placement.ts'
 import { Supervisor } from './supervision/supervisor.ts'
-import { assembleTools, type ToolParts } from './tool-parts.ts'
-import { keptRequests, PrimaryToolHost } from './tools/tool-host.ts'
+import { ToolBooter } from './tools/tool-booter.ts'
+import { keptRequests, PrimaryHost } from './tools/tool-host.ts'
 
 export interface RuntimeOptions {
   settings: Settings
@@ -51,132 +51,151 @@ export type Parts = ReturnType<typeof buildParts>
 /** @param readiness of the whole */
 export function buildParts(options: RuntimeOptions, readiness: () => Readiness) {
   const { settings, logWriter, isDevelopment = false, flightDir = null } = options
-  const shared = {
-    metrics: createMetricsRing(),
-    names: createNameTable(),
-    statuses: createStatusTable(),
-    log: new SharedArrayBuffer(LOG_MEMORY_BYTES),
-    claims: new SharedArrayBuffer(CLAIM_MEMORY_BYTES),
-    tools: {},
-  }
-  const lanes = new LaneSet(settings.lanes)
   const processLog = new ProcessLog<Lane>(logWriter, settings)
   const { log } = processLog
+  const lanes = new LaneSet(settings.lanes)
   const number = processNumber(settings)
   const processDeaths = flightDir === null ? null : new ProcessDeaths(settings.crashReportsDir, log, number)
+  const flightMirror = flightDir === null ? null : new FlightMirror(flightDir)
+
+  // Tools and plugins. The kernel reports to `health`, which asks it for its tools: neither does so before a tool is booted.
+  const shared = createSharedMemories()
+  const kernel: ThreadKernel = new ThreadKernel({
+    thread: { kind: 'primary' },
+    settings,
+    shared,
+    flight: null,
+    callPrimary: null,
+    onToolStatus: (...change) => health.noteTool(...change),
+    writeLog: log,
+  })
+  const { toolbox } = kernel
+  watchUnawaited(log, (plugin) => kernel.plugins.files[plugin])
+  const health = new Health(
+    toolbox,
+    shared.statuses,
+    lanes,
+    number === null ? null : { number, of: settings.processes, replica: settings.replicaId, pid: process.pid },
+  )
+  const toolBooter = new ToolBooter(toolbox, health, log)
+
+  // Events.
   const events: EventParts = assembleEvents({
     settings,
     deathsOfEvent: processDeaths === null ? null : (id) => processDeaths.ofEvent(id),
     logMemory: shared.log,
-    db: () => tools.kernel.toolbox.get('db'),
+    db: () => toolbox.get('db'),
     log,
     lanes,
     onReplicaLost: options.onFatal,
   })
-  const tools: ToolParts = assembleTools({ settings, shared, processLog, events, lanes })
-  const flightMirror = flightDir === null ? null : new FlightMirror(flightDir)
-  const facts = (): FixFacts => tools.kernel.plugins.facts
-  const http = assembleHttp({
-    settings,
-    log,
-    hub: events.hub,
-    facts,
-    flight: flightMirror?.primary ?? null,
-    isBooting: () => tools.health.isBooting,
+  const { hub, bus } = events
+  const snapshots = new Snapshots(health, hub, lanes)
+  processLog.connect((record, origin) => {
+    kernel.tellLogSinks(record)
+    events.recordForwarder.log(record, origin)
   })
-  useCookieSecrets(settings)
-  http.localWorker.server.effects = threadEffects({
+
+  // Requests.
+  const routing = new Routing(settings.httpHandlerTimeoutMs)
+  const localWorker = new LocalWorker(kernel.logFault, flightMirror?.primary)
+  const dispatcher = new Dispatcher((error) =>
+    log('ERROR', `A request that waited was not handed over: ${messageOf(error)}`, 'http', { stack: stackOf(error) }),
+  )
+  const connectionLimit = new ConnectionLimit(log)
+  const framingFaults = new Refusals(log, 'A connection was closed: ')
+  const listener = new Listener({
     settings,
-    claims: shared.claims,
-    toolbox: () => tools.kernel.toolbox,
-    accompany: (plugin) => events.bus.beginTransaction(plugin),
-    opened: () => events.eventLog.opened(),
-    log: (message, plugin, fields) => log('ERROR', message, plugin, fields),
-  }).requests
+    routes: routing.table,
+    lanes: dispatcher,
+    isCrowded: () => hub.isCrowded,
+    isBooting: () => health.isBooting,
+    local: localWorker,
+    connectionLimit,
+    onFallback: (missing) => log('WARNING', `node:http serves instead of uWebSockets.js: ${missing}`, 'http'),
+    framingFaults,
+    refusals: new Refusals(log),
+    onFault: (error) => log('ERROR', `A request was not taken in: ${messageOf(error)}`, 'http'),
+  })
+
+  // Who is kept from the lanes.
   const guilt = new Guilt({
-    routing: http.routing,
+    routing,
     lanes,
     onCircuit: (plugin, open) => {
-      http.routing.close(plugin, open?.untilMs ?? 0)
-      events.hub.pausePlugin(plugin, open !== null)
-      tools.health.setCircuit(plugin, open?.reason ?? null)
+      routing.close(plugin, open?.untilMs ?? 0)
+      hub.pausePlugin(plugin, open !== null)
+      health.setCircuit(plugin, open?.reason ?? null)
       if (open !== null) log('ERROR', `Plugin ${plugin}: ${open.reason}`, 'supervisor')
       else log('WARNING', `Plugin ${plugin} is tried again`, 'supervisor')
     },
     onChange: () => placement.place(),
     log: (level, message) => log(level, message, 'supervisor'),
   })
-  const placement = new RequestPlacement(lanes, guilt, { ...http, ...events })
+  const placement = new RequestPlacement(lanes, guilt, { routing, dispatcher, ...events })
   processDeaths?.setAside(guilt.circuits)
+
   const jobs = new Jobs({
     enabled: settings.schedulerEnabled,
     lanes: () => lanes.ready,
     isPaused: (plugin) => guilt.circuits.isOpen(plugin),
     database: () => {
-      const database = logDatabaseOf(tools.kernel.toolbox.get('db'))
+      const database = logDatabaseOf(toolbox.get('db'))
       // Which process has the event log of a file says nothing of the jobs.
       return database?.dialect === 'sqlite' || events.durable.isOpen ? database : null
     },
-    isStored: () => logDatabaseOf(tools.kernel.toolbox.get('db')) !== null,
+    isStored: () => logDatabaseOf(toolbox.get('db')) !== null,
     log: (level, message, fields) => log(level, message, 'scheduler', fields),
   })
-  const { bus } = events
-  const observers = new Observers({
-    settings,
-    log,
-    logWriter,
-    processLog,
-    tools,
-    http,
-    events,
-    jobs,
-    isGuarded: flightDir !== null,
-  })
+
+  // The host of the primary's own plugins, and what the lanes ask it.
   const services: LaneServices = {
     lanes: () => lanes.info(),
     readiness,
-    counters: () => processCounters(logWriter.output, http, events.hub),
-    routeList: () => http.routing.table.list().map(routeInfo),
+    counters: () => processCounters(logWriter.output, framingFaults, connectionLimit, hub),
+    routeList: () => routing.table.list().map(routeInfo),
     jobs: () => jobs.list(),
     ...keptRequests(() => observers.history),
     ...bus.services,
   }
-  const host = new PrimaryToolHost(tools.kernel, services, {
-    bus,
-    local: http.localWorker,
-    routing: http.routing,
-    log,
-    addRequestSink: (sink) => http.requestSinks.add(sink),
-    dump: () => tools.health.dump(),
-    setTool: (tool, status, message) => tools.health.setTool(tool, status, message),
-    addJob: (job) => jobs.addLocal(job),
-  })
-  const pool = new PoolProbe({
-    stallMs: settings.poolStallMs,
-    askThreads: () => {
-      pool.report('primary', poolUses())
-      for (const lane of lanes.all) lane.post({ type: 'pool-uses' })
+  const host = new PrimaryHost(
+    { kernel, bus, services, opened: () => events.eventLog.opened() },
+    {
+      local: localWorker,
+      routing,
+      jobs,
+      health,
+      requestSinks: new RequestSinks(listener.watchers, (thrown) => kernel.sinkFault('request sink', thrown)),
     },
-    onHeld: (reason) => log('ERROR', `Not ready: ${reason}`, 'main'),
-    onFree: (heldMs) => log('INFO', `The thread pool serves again, after ${Math.round(heldMs)} ms`, 'main'),
+  )
+  const observers = new Observers({
+    settings,
+    host,
+    listener,
+    hub,
+    routing,
+    logWriter,
+    processLog,
+    isGuarded: flightDir !== null,
   })
-  const descriptors = new Descriptors({
-    connections: http.connectionLimit,
+
+  // The lanes.
+  const pool = new PoolProbe(settings.poolStallMs, lanes, log)
+  const descriptors = new Descriptors(
+    connectionLimit,
+    lanes,
     log,
-    askLanes: () => {
-      for (const lane of lanes.all) lane.post({ type: 'open-files' })
-    },
-    isThere: (lane) => lanes.all.includes(lane),
-    end: (lane, holder) => void supervisor.endHolder(lane, holder),
-  })
+    (lane, holder) => void supervisor.endHolder(lane, holder),
+  )
   const registrar = new LaneRegistrar({
-    domainsDir: settings.domainsDir,
-    shared,
+    kernel,
     lanes,
     processLog,
     events,
-    tools,
-    http,
+    health,
+    snapshots,
+    routing,
+    dispatcher,
     jobs,
     guilt,
     placement,
@@ -201,9 +220,16 @@ export function buildParts(options: RuntimeOptions, readiness: () => Readiness) 
     processLog,
     processDeaths,
     flightMirror,
+    kernel,
+    health,
+    snapshots,
+    toolBooter,
     events,
-    tools,
-    http,
+    routing,
+    localWorker,
+    dispatcher,
+    connectionLimit,
+    listener,
     jobs,
     guilt,
     pool,

@@ -15,13 +15,12 @@ import type { MigratingTool } from '../stores/migrations/driver.ts'
 import { migrate } from '../stores/migrations/runner.ts'
 import { openStreams } from './event-parts.ts'
 import { publishOwn } from './events/own-events.ts'
-import { readinessOf } from './health/health.ts'
 import type { Log } from './logging/process-log.ts'
 import { buildParts, type Parts, type RuntimeOptions } from './parts.ts'
 import { shutDown } from './shutdown.ts'
 import { StrayFaults } from './supervision/stray-faults.ts'
 import { notShared, refuseOneFile, unreadUrls } from './tools/config-warnings.ts'
-import type { PrimaryToolHost } from './tools/tool-host.ts'
+import type { PrimaryHost } from './tools/tool-host.ts'
 
 /** A plugin of the primary that boots for longer holds up no other, milliseconds. */
 const PATIENCE_MS = 1000
@@ -47,12 +46,12 @@ export class Runtime {
   }
 
   /** The tool host of the primary. */
-  get host(): PrimaryToolHost {
+  get host(): PrimaryHost {
     return this.#parts.host
   }
 
   get toolbox(): Toolbox {
-    return this.#parts.tools.kernel.toolbox
+    return this.#parts.kernel.toolbox
   }
 
   /** Deliveries of events that are accepted and not finished. */
@@ -62,7 +61,7 @@ export class Runtime {
 
   /** The port of `/system`; null when it has none of its own. */
   get systemPort(): number | null {
-    return this.#parts.http.listener.systemPort
+    return this.#parts.listener.systemPort
   }
 
   /** Records what somebody has done from outside by a signal. Requests under `/system` are recorded by their plugins. */
@@ -74,33 +73,41 @@ export class Runtime {
   }
 
   get isServing(): boolean {
-    return this.#isStarted && this.#parts.http.listener.state === 'open'
+    return this.#isStarted && this.#parts.listener.state === 'open'
   }
 
+  /** Whether this process should get requests, and the reasons where it should not or is impaired. */
   readiness(): Readiness {
-    const { hub, streams, durable } = this.#parts.events
-    const { eventBusDriver, processes, httpReusePort } = this.#options.settings
+    const { events, health, listener, toolBooter, pool, connectionLimit, descriptors } = this.#parts
+    const { hub, streams, durable } = events
+    const { eventBusDriver, processes, httpReusePort, bootStrict } = this.#options.settings
+    const lanes = this.#parts.lanes.countByState()
+    const { wanted } = this.#parts.lanes
     // Several processes that were asked for were told so.
     const isTaken = durable.isTaken && processes === 1 && !httpReusePort
     const logFault = eventBusDriver === 'database' || isTaken ? durable.fault : null
+    const busFault = streams?.fault ?? logFault
+    const wasBusOpen = !isTaken && (streams?.wasOpen ?? durable.isUsable)
+    const state = this.#isLeaving || listener.state === 'draining' ? 'draining' : this.#isStarted ? null : 'starting'
     const faults = [
-      ...this.#parts.tools.toolBooter.reasons,
+      state,
+      lanes.ready === 0 ? 'no lane is up' : null,
+      ...toolBooter.reasons,
       ...this.toolbox.unreadyReasons,
-      ...(this.#options.settings.bootStrict ? this.#parts.tools.health.startFaults : []),
-      this.#parts.pool.fault,
-      this.#parts.http.connectionLimit.fault,
-      this.#parts.descriptors.fault,
+      ...(bootStrict ? health.startFaults : []),
+      pool.fault,
+      connectionLimit.fault,
+      descriptors.fault,
+      busFault === null || wasBusOpen ? null : `event bus: ${busFault}`,
     ]
-    const isDraining = this.#isLeaving || this.#parts.http.listener.state === 'draining'
-    return readinessOf({
-      lanes: this.#parts.lanes.countByState(),
-      lanesWanted: this.#parts.lanes.wanted,
-      state: isDraining ? 'draining' : this.#isStarted ? null : 'starting',
-      faults: faults.filter((fault) => fault !== null),
-      busFault: streams?.fault ?? logFault,
-      wasBusOpen: !isTaken && (streams?.wasOpen ?? durable.isUsable),
-      isCrowded: hub.isCrowded,
-    })
+    const reasons = faults.filter((fault) => fault !== null)
+    const ready = reasons.length === 0
+    if (ready && lanes.ready! < wanted) reasons.push(`${wanted - lanes.ready!} of ${wanted} lanes are missing`)
+    // All replicas share the store: if all of them refused because of it, none would answer anything.
+    if (ready && busFault !== null) reasons.push(`event bus: ${busFault}`)
+    // It finishes the work that it has begun, and takes new requests as soon as there is room.
+    if (hub.isCrowded) reasons.push('the event queue is crowded')
+    return { ready, reasons, lanes }
   }
 
   // ── start ─────────────────────────────────────────────────────────────────
@@ -112,11 +119,8 @@ export class Runtime {
    */
   async start(options: { exclusivePort: boolean }): Promise<number> {
     const { settings, isDevelopment = false, onFatal } = this.#options
-    const { kernel, health, toolBooter } = this.#parts.tools
-    const supervisor = this.#parts.supervisor
-    const registrar = this.#parts.registrar
+    const { kernel, health, toolBooter, listener, supervisor, registrar } = this.#parts
     notePoolOrigins()
-    const { listener } = this.#parts.http
     await this.#parts.observers.open(isDevelopment)
     if (settings.eventBusDriver === 'keyvalue_streams') {
       await openStreams(this.#parts.events, {
@@ -130,15 +134,11 @@ export class Runtime {
     await toolBooter.bootAll(isDevelopment)
     await this.#openLog()
     const aftermath = new BootAftermath()
-    const strayFaults = new StrayFaults({
-      plugins: kernel.plugins,
-      log: this.log,
-      leaveOut: (...of) => this.#leaveOut(...of),
-    })
+    const strayFaults = new StrayFaults(kernel.plugins, this.log, (...of) => this.#leaveOut(...of))
     await kernel.plugins.boot(settings.domainsDir, 'primary', {
       barred: this.#parts.processDeaths?.barred(),
       onNext: (file) => this.#parts.flightMirror?.booting(file),
-      onUnguarded: (setup) => this.#parts.http.localWorker.server.hooks.bar(setup),
+      onUnguarded: (setup) => this.host.server.hooks.bar(setup),
       settled: () => aftermath.over(AFTERMATH_MS, false),
       patienceMs: PATIENCE_MS,
       onLate: (plugin) => this.#joins(plugin),
@@ -178,35 +178,29 @@ export class Runtime {
 
   /** A plugin of the primary that has failed is not served: what it registered before is taken back. */
   #dropFailedPlugins(): void {
-    for (const [plugin, { status }] of Object.entries(this.#parts.tools.kernel.plugins.health)) {
-      if (status === 'DEAD') this.#drop(plugin)
-      if (status === 'BOOTING') this.#parts.http.routing.close(plugin, Date.now() + PATIENCE_MS)
+    for (const [plugin, { status }] of Object.entries(this.#parts.kernel.plugins.health)) {
+      if (status === 'DEAD') this.host.drop(plugin)
+      if (status === 'BOOTING') this.#parts.routing.close(plugin, Date.now() + PATIENCE_MS)
     }
   }
 
   /** A plugin of the primary that nobody has waited for has booted, or failed. */
   #joins(plugin: string): void {
-    const { kernel, health } = this.#parts.tools
-    if (kernel.plugins.health[plugin]?.status !== 'OK') this.#drop(plugin)
-    if (this.host.isBooted) this.host.settle()
-    this.#parts.http.routing.close(plugin, 0)
+    const { kernel, health } = this.#parts
+    if (kernel.plugins.health[plugin]?.status !== 'OK') this.host.drop(plugin)
+    if (kernel.isBooted) this.host.settle()
+    this.#parts.routing.close(plugin, 0)
     health.setPlugins(this, kernel.plugins.health)
     if (this.#isStarted) void kernel.plugins.ready([plugin])
   }
 
-  #drop(plugin: string): void {
-    this.#parts.http.routing.drop(plugin)
-    this.#parts.events.bus.drop(plugin)
-    this.#parts.jobs.dropLocal(plugin)
-  }
-
   /** A plugin of the primary has failed after its boot. */
   #leaveOut(plugin: string, reason: string): void {
-    const { kernel, health } = this.#parts.tools
+    const { kernel, health } = this.#parts
     if (kernel.plugins.health[plugin]?.status !== 'OK') return
     kernel.plugins.fail(plugin, reason)
     health.setPlugins(this, kernel.plugins.health)
-    this.#drop(plugin)
+    this.host.drop(plugin)
   }
 
   /** Applies the migrations that are pending, in development. @throws as the boot of `db` */
@@ -215,7 +209,7 @@ export class Runtime {
     const log = (level: LogLevel, message: string): void => this.log(level, message, 'db')
     const db = this.toolbox.get('db') as Partial<MigratingTool> | undefined
     await db?.migrating?.((driver) => migrate(driver, domainsDir, log, true))
-    await this.#parts.tools.toolBooter.fixed('db')
+    await this.#parts.toolBooter.fixed('db')
   }
 
   /** Boots one tool alone, without lanes, plugins or listener. @throws when it is not installed or does not boot */
@@ -231,21 +225,20 @@ export class Runtime {
     }, tool)
     const mayMigrate = this.#options.settings.dbAutoMigrate
     if (fault === undefined && tool === 'db' && mayMigrate) await this.#parts.events.durable.prepare()
-    await this.#parts.tools.kernel.stop()
+    await this.#parts.kernel.stop()
     if (fault !== undefined) throw fault
   }
 
   async #installTools(): Promise<void> {
-    const { kernel } = this.#parts.tools
     const { settings } = this.#options
+    const { toolbox } = this
     const folders = activeTools(settings.toolsDir, settings.tools)
     for (const warning of unreadUrls(folders, settings)) this.log('WARNING', warning, 'config')
     if (processNumber(settings) === 0)
       for (const warning of notShared(folders, settings)) this.log('WARNING', warning, 'config')
-    await kernel.toolbox.install(folders, kernel.runtimeFactory(this.host))
-    refuseOneFile(settings, kernel.toolbox.get('db'))
-    this.#parts.http.localWorker.server.sockets.isRevoked = (claims) => kernel.toolbox.isRevoked(claims)
-    if (!staysInProcess(settings, kernel.toolbox.get('db'))) return
+    await this.host.install(folders)
+    refuseOneFile(settings, toolbox.get('db'))
+    if (!staysInProcess(settings, toolbox.get('db'))) return
     this.log('INFO', 'Events end with this process: no tool db is installed that could keep them', 'event_bus')
     this.#parts.events.driver = this.#parts.events.inProcess
   }
@@ -269,7 +262,7 @@ export class Runtime {
 
   async #replaceLanes(): Promise<string | null> {
     if (!this.isServing) return 'the process is starting or stopping'
-    const { events, guilt, registrar, supervisor, tools } = this.#parts
+    const { events, guilt, registrar, supervisor, health, snapshots } = this.#parts
     const startedMs = steadyMs()
     let error: string | null = null
     try {
@@ -281,8 +274,8 @@ export class Runtime {
     } catch (thrown) {
       error = messageOf(thrown)
     }
-    tools.health.reload = { at: new Date().toISOString(), ok: error === null, error }
-    tools.snapshots.sendSoon()
+    health.reload = { at: new Date().toISOString(), ok: error === null, error }
+    snapshots.sendSoon()
     if (error === null) this.log('INFO', `Reloaded in ${steadyMs() - startedMs} ms`, 'supervisor')
     // The lanes have logged the rest of it.
     else this.log('ERROR', `Not reloaded, the old code goes on: ${withoutCode(error)}`, 'supervisor')

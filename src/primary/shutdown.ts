@@ -1,5 +1,4 @@
 // Stops the parts of the primary in their order, and says what it waited for.
-import type { LogLevel } from '../contracts/logger.ts'
 import type { WorkInFlight } from '../contracts/registry.ts'
 import { steadyMs } from '../core/schedule/steady-time.ts'
 import { until, withTimeout } from '../core/schedule/waiting.ts'
@@ -9,30 +8,24 @@ import type { Parts } from './parts.ts'
 /** Work that is named in one line at most. */
 const NAMED_MAX = 10
 
-interface DrainReportOptions {
-  /** Requests, events and jobs that run. */
-  works: () => WorkInFlight[]
-  /** Events that no thread has yet. */
-  queued: () => number
-  fateOfEvents: string
-  log: (level: LogLevel, message: string) => void
-}
-
 /** Says who keeps a process that drains, and what becomes of what does not end in time. */
 class DrainReport {
-  readonly #options: DrainReportOptions
+  readonly #parts: Parts
+  readonly #fateOfEvents: string
   readonly #timer: NodeJS.Timeout
 
   /**
    * @param afterMs it takes longer than that, so it is worth a line
    * @param deadlineMs until when it waits, by `steadyMs`
    */
-  constructor(options: DrainReportOptions, afterMs: number, deadlineMs: number) {
-    this.#options = options
+  constructor(parts: Parts, fateOfEvents: string, afterMs: number, deadlineMs: number) {
+    this.#parts = parts
+    this.#fateOfEvents = fateOfEvents
     this.#timer = setTimeout(() => {
       const leftMs = deadlineMs - steadyMs()
       const names = this.#names()
-      if (names !== null && leftMs > 0) options.log('INFO', `Draining waits for ${names}: ${seconds(leftMs)} at most`)
+      if (names !== null && leftMs > 0)
+        parts.log('INFO', `Draining waits for ${names}: ${seconds(leftMs)} at most`, 'main')
     }, afterMs)
   }
 
@@ -41,24 +34,33 @@ class DrainReport {
     clearTimeout(this.#timer)
     const names = this.#names()
     if (names === null) return
-    const kinds = new Set(this.#options.works().map(({ kind }) => kind))
+    const kinds = new Set(this.#works().map(({ kind }) => kind))
     const fates = [
-      ...(kinds.has('event') || this.#options.queued() > 0 ? [this.#options.fateOfEvents] : []),
+      ...(kinds.has('event') || this.#parts.events.hub.queued > 0 ? [this.#fateOfEvents] : []),
       ...(kinds.has('request') ? ['requests are answered with 500'] : []),
       ...(kinds.has('job') ? ['jobs run again when they are due next, those of a date at the next start'] : []),
     ]
-    this.#options.log('WARNING', `Draining waits no longer for ${names}: ${fates.join('; ')}`)
+    this.#parts.log('WARNING', `Draining waits no longer for ${names}: ${fates.join('; ')}`, 'main')
+  }
+
+  /** Requests, events and jobs that run. */
+  #works(): WorkInFlight[] {
+    const { lanes, registrar, localWorker } = this.#parts
+    return [
+      ...lanes.all.flatMap((lane) => [...lane.requestWorks(), ...registrar.workInFlight(lane)]),
+      ...localWorker.works(),
+    ]
   }
 
   /** Null when there is nothing. */
   #names(): string | null {
-    const works = this.#options.works().sort((a, b) => b.for_ms - a.for_ms)
+    const works = this.#works().sort((a, b) => b.for_ms - a.for_ms)
     const names = works.slice(0, NAMED_MAX).map(({ kind, name, plugin, for_ms }) => {
       const what = kind === 'request' ? name : `${kind} ${name}`
       return `${what} (${plugin}, for ${seconds(for_ms)})`
     })
     if (works.length > NAMED_MAX) names.push(`${works.length - NAMED_MAX} more`)
-    const queued = this.#options.queued()
+    const { queued } = this.#parts.events.hub
     if (queued > 0) names.push(`${queued} events that wait for a thread`)
     return names.length === 0 ? null : names.join(', ')
   }
@@ -84,26 +86,12 @@ const SAYS_AFTER_MS = 1000
  * @param fateOfEvents what becomes of an event that is not handled in time
  */
 export async function shutDown(parts: Parts, shutdownTimeoutMs: number, fateOfEvents: string): Promise<void> {
-  const { events, jobs, lanes, supervisor, registrar, observers } = parts
-  const log = (level: LogLevel, message: string): void => parts.log(level, message, 'main')
-  const { kernel, toolBooter } = parts.tools
-  const { listener, localWorker, dispatcher } = parts.http
+  const { events, jobs, lanes, supervisor, observers, kernel, toolBooter } = parts
+  const { listener, localWorker, dispatcher } = parts
   const { hub } = events
   const endMs = steadyMs() + shutdownTimeoutMs
   const deadlineMs = endMs - Math.min(CLOSING_MAX_MS, shutdownTimeoutMs * CLOSING_SHARE)
-  const report = new DrainReport(
-    {
-      works: () => [
-        ...lanes.all.flatMap((lane) => [...lane.requestWorks(), ...registrar.workInFlight(lane)]),
-        ...localWorker.works(),
-      ],
-      queued: () => hub.queued,
-      fateOfEvents,
-      log,
-    },
-    SAYS_AFTER_MS,
-    deadlineMs,
-  )
+  const report = new DrainReport(parts, fateOfEvents, SAYS_AFTER_MS, deadlineMs)
   toolBooter.stop()
   observers.tracing?.hurry()
   await listener.drain(Math.min(LINGER_MAX_MS, shutdownTimeoutMs * 0.3))
@@ -128,7 +116,7 @@ export async function shutDown(parts: Parts, shutdownTimeoutMs: number, fateOfEv
   await until(isDone, deadlineMs)
   report.end()
   if (hub.unstored > 0)
-    log('WARNING', `${hub.unstored} event deliveries were not finished and are lost with this process`)
+    parts.log('WARNING', `${hub.unstored} event deliveries were not finished and are lost with this process`, 'main')
   dispatcher.setLanes([])
   await events.durable.close(Math.max(steadyMs() + 500, deadlineMs))
   await supervisor.stop(Math.max(500, endMs - CLOSING_LAST_MS - steadyMs()))

@@ -17,22 +17,14 @@ import { Refusals } from '../../primary/http/refusals.ts'
 import { Routing, routeInfo } from '../../primary/http/routes.ts'
 import { Jobs } from '../../primary/jobs/jobs.ts'
 import type { Log } from '../../primary/logging/process-log.ts'
-import { keptRequests, PrimaryToolHost } from '../../primary/tools/tool-host.ts'
-import { faultRecord } from '../../runtime/advice/fault-record.ts'
-import { useCookieSecrets } from '../../runtime/endpoint/cookies.ts'
-import type { Hooks } from '../../runtime/endpoint/route.ts'
+import { keptRequests, PrimaryHost } from '../../primary/tools/tool-host.ts'
 import { logDatabaseOf } from '../../runtime/event-log/log-database.ts'
 import { prepareTables } from '../../runtime/event-log/tables.ts'
 import type { ProcessServices } from '../../runtime/host/services.ts'
 import type { ToolFolder } from '../../runtime/kernel/discover.ts'
 import type { PluginClass } from '../../runtime/kernel/plugin-class.ts'
-import { ThreadKernel } from '../../runtime/kernel/thread.ts'
+import { createSharedMemories, ThreadKernel } from '../../runtime/kernel/thread.ts'
 import { newRecord } from '../../runtime/log-records.ts'
-import { type ThreadEffects, threadEffects } from '../../runtime/thread-effects.ts'
-import { CLAIM_MEMORY_BYTES } from '../../transport/memory/claim-memory.ts'
-import { createMetricsRing } from '../../transport/memory/metrics-ring.ts'
-import { createNameTable } from '../../transport/memory/name-table.ts'
-import { createStatusTable, StatusTable } from '../../transport/memory/words.ts'
 import type { TestUser } from './app.ts'
 import type { LogEntry } from './owner.ts'
 
@@ -54,90 +46,55 @@ export class PluginThread {
   readonly logs: LogEntry[] = []
   /** Who calls; undefined: whom `http.identify` names. */
   user: TestUser | null | undefined
-  /** The registered jobs by name. */
-  readonly jobs = new Map<string, JobDefinition>()
   /** The tools of the test, whose calls are counted like a plugin's. */
   readonly tools: Tools
   readonly #options: PluginThreadOptions
   readonly #kernel: ThreadKernel
-  readonly #health: Health
   readonly #clock: Jobs
-  readonly #hooks: Hooks
-  readonly #host: PrimaryToolHost
+  readonly #host: PrimaryHost
   readonly #listener: Listener
 
   constructor(options: PluginThreadOptions) {
     this.#options = options
     const { settings } = options
-    const statuses = createStatusTable()
-    this.#kernel = this.#createKernel(statuses)
-    this.#health = this.#createHealth(statuses)
+    const log: Log = (...record) => this.#log(...record)
+    const shared = createSharedMemories()
+    const kernel = new ThreadKernel({
+      thread: { kind: 'primary' },
+      settings,
+      shared,
+      flight: null,
+      callPrimary: null,
+      onToolStatus: (...change) => health.noteTool(...change),
+      writeLog: log,
+    })
+    this.#kernel = kernel
+    const { toolbox } = kernel
+    const health = new Health(toolbox, shared.statuses, { countByState: () => ({}) })
     this.hub = new Hub({
       clock: SYSTEM_CLOCK,
       chance: SYSTEM_CHANCE,
       maxQueue: settings.eventBusMaxQueue,
       onQuarantine: () => {},
       onQuarantineUsed: () => {},
-      log: (level, message, fields) => this.#log(level, message, 'event_bus', fields),
+      log: (level, message, fields) => log(level, message, 'event_bus', fields),
     })
+    const driver = options.driver(new InProcessDriver(this.hub, this.hub.deadLetters))
+    const bus = new PrimaryBus(
+      this.hub,
+      () => driver,
+      (thrown) => kernel.sinkFault('event listener', thrown),
+    )
     this.#clock = new Jobs({
       enabled: false,
       lanes: () => [],
       isPaused: () => false,
       database: () => null,
       isStored: () => false,
-      log: (level, message, fields) => this.#log(level, message, 'scheduler', fields),
+      log: (level, message, fields) => log(level, message, 'scheduler', fields),
     })
     const routing = new Routing(settings.httpHandlerTimeoutMs)
-    const local = new LocalWorker((path, plugin, requestId, thrown) => {
-      const { message, fields } = faultRecord({ path, plugin, requestId }, thrown, this.#kernel.plugins.facts)
-      this.#log('ERROR', message, plugin, fields)
-    })
-    this.#hooks = local.server.hooks
-    this.#host = this.#createHost(routing, local)
-    this.#listener = this.#createListener(routing, local)
-    this.tools = this.#kernel.toolbox.injection({ name: 'test', instance: undefined }, new Set()) as Tools
-  }
-
-  #createKernel(statuses: SharedArrayBuffer): ThreadKernel {
-    const memories: Record<string, SharedArrayBuffer> = {}
-    return new ThreadKernel({
-      thread: { kind: 'primary' },
-      settings: this.#options.settings,
-      metrics: createMetricsRing(),
-      names: createNameTable(),
-      statuses,
-      flight: null,
-      sharedMemory: (key, byteLength) => {
-        memories[key] ??= new SharedArrayBuffer(byteLength)
-        return memories[key]
-      },
-      callPrimary: async (tool, method, args) => this.#kernel.toolbox.serve(tool, method, args),
-      onToolStatus: (...change) => this.#health.noteTool(...change),
-      writeLog: (level, message, identity, fields) => this.#log(level, message, identity, fields),
-    })
-  }
-
-  #createHealth(statuses: SharedArrayBuffer): Health {
-    return new Health({
-      statuses: new StatusTable(statuses),
-      toolIndex: (tool) => this.#kernel.toolbox.indexOf(tool),
-      toolNames: () => this.#kernel.toolbox.names,
-      lanes: () => ({}),
-      onChange: () => {},
-    })
-  }
-
-  #createHost(routing: Routing, local: LocalWorker): PrimaryToolHost {
-    const driver = this.#options.driver(new InProcessDriver(this.hub, this.hub.deadLetters))
-    const bus = new PrimaryBus(
-      this.hub,
-      () => driver,
-      (thrown) => this.#kernel.sinkFault('event listener', thrown),
-    )
-    const effects = this.#effects(bus)
-    bus.events.inbox = effects.inbox
-    local.server.effects = effects.requests
+    const local = new LocalWorker(kernel.logFault)
     const services: ProcessServices = {
       lanes: () => [],
       readiness: () => ({ ready: true, reasons: [], lanes: {} }),
@@ -147,45 +104,19 @@ export class PluginThread {
       // A test looks at the plugin itself.
       ...keptRequests(() => null),
     }
-    return new PrimaryToolHost(this.#kernel, services, {
-      bus,
-      local,
-      routing,
-      log: (level, message, identity, fields) => this.#log(level, message, identity, fields),
-      // There is no listener.
-      addRequestSink: () => () => {},
-      dump: () => this.#health.dump(),
-      setTool: (tool, status, message) => this.#health.setTool(tool, status, message),
-      addJob: (job) => {
-        this.jobs.set(job.name, job)
-        this.#clock.addLocal(job)
-      },
-      hasNoLanes: true,
-    })
-  }
-
-  /** There is no event log here: the runtime's tables are made when they are first needed. */
-  #effects(bus: PrimaryBus): ThreadEffects {
-    const { toolbox } = this.#kernel
+    // There is no event log here: the runtime's tables are made when they are first needed.
     let tables: Promise<void> | undefined
-    useCookieSecrets(this.#options.settings)
-    return threadEffects({
-      settings: this.#options.settings,
-      claims: new SharedArrayBuffer(CLAIM_MEMORY_BYTES),
-      toolbox: () => toolbox,
-      accompany: (plugin) => bus.beginTransaction(plugin),
-      opened: () => {
-        tables ??= prepareTables(logDatabaseOf(toolbox.get('db'))!, true)
-        return tables
-      },
-      log: (message, plugin, fields) => this.#log('ERROR', message, plugin, fields),
-    })
-  }
-
-  #createListener(routing: Routing, local: LocalWorker): Listener {
-    const log: Log = (...record) => this.#log(...record)
-    return new Listener({
-      settings: this.#options.settings,
+    const opened = (): Promise<void> => {
+      tables ??= prepareTables(logDatabaseOf(toolbox.get('db'))!, true)
+      return tables
+    }
+    this.#host = new PrimaryHost(
+      { kernel, bus, services, opened },
+      { local, routing, jobs: this.#clock, health, requestSinks: null, hasNoLanes: true },
+    )
+    bus.events.inbox = this.#host.effects.inbox
+    this.#listener = new Listener({
+      settings,
       routes: routing.table,
       lanes: { send: () => false },
       isCrowded: () => this.hub.isCrowded,
@@ -195,8 +126,14 @@ export class PluginThread {
       onFallback: () => {},
       framingFaults: new Refusals(log, 'A connection was closed: '),
       refusals: new Refusals(log),
-      onFault: (error) => this.#log('ERROR', `A request was not taken in: ${messageOf(error)}`, 'http'),
+      onFault: (error) => log('ERROR', `A request was not taken in: ${messageOf(error)}`, 'http'),
     })
+    this.tools = toolbox.injection({ name: 'test', instance: undefined }, new Set()) as Tools
+  }
+
+  /** The registered jobs. */
+  get jobs(): readonly JobDefinition[] {
+    return this.#host.jobList
   }
 
   #log(level: LogLevel, message: string, identity: string, fields: Record<string, unknown> = {}): void {
@@ -224,7 +161,7 @@ export class PluginThread {
     const faults: string[] = []
     await this.#kernel.toolbox.boot((tool, error) => faults.push(`  ${tool}: ${messageOf(error)}`))
     if (faults.length > 0) throw new HeddleError('TOOL_UNAVAILABLE', `Tools did not boot:\n${faults.join('\n')}`)
-    this.#hooks.userInstead = () => this.user
+    this.#host.server.hooks.userInstead = () => this.user
     const instance = await this.#kernel.plugins.add(domain, Class, roots)
     this.#host.settle()
     const port = await this.#listener.listen(true)

@@ -105,9 +105,11 @@ export class PluginApp<P extends object = object> extends TestApp<PublishedEvent
    * @throws the error of its handler
    */
   async runJob(name: string, run: Partial<JobRun> = {}): Promise<void> {
-    const job = this.#thread.jobs.get(name)
+    const job = this.#thread.jobs.findLast((each) => each.name === name)
     if (job === undefined) {
-      throw new Error(`There is no job ${name}; there are: ${[...this.#thread.jobs.keys()].join(', ') || 'none'}`)
+      throw new Error(
+        `There is no job ${name}; there are: ${this.#thread.jobs.map((each) => each.name).join(', ') || 'none'}`,
+      )
     }
     await job.handler.call(job.owner.instance, { due: new Date(), attempt: 1, fence: 0, ...run })
   }

@@ -78,6 +78,15 @@ export interface LaneListener extends FrameListener<Lane> {
   onMessage(lane: Lane, message: ToPrimary): void
 }
 
+/** The lanes that there are: none before the first has begun. */
+export interface Lanes {
+  /** Those whose thread runs, or is about to. */
+  readonly all: readonly Lane[]
+  /** Those that take work. */
+  readonly ready: readonly Lane[]
+  countByState(): Record<string, number>
+}
+
 export interface LaneOptions {
   index: number
   role: LaneRole

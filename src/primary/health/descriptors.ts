@@ -1,6 +1,6 @@
 // Whether descriptors are left, and who holds them.
 import type { Holder } from '../../transport/messages.ts'
-import type { Lane } from '../dispatch/lane.ts'
+import type { Lane, Lanes } from '../dispatch/lane.ts'
 import { type ConnectionLimit, isCountCheap } from '../http/connection-limit.ts'
 import type { Log } from '../logging/process-log.ts'
 
@@ -13,28 +13,29 @@ const FEW_SHARE = 0.8
 /** A lane is ended when one handler has opened this share of all there, and not closed it. */
 const HELD_SHARE = 0.25
 
-export interface DescriptorsOptions {
-  connections: Pick<ConnectionLimit, 'open' | 'descriptors'>
-  log: Log
-  /** Asks every lane which handlers have files open. They arrive by `report`. */
-  askLanes: () => void
-  /** True until a lane's thread is gone. */
-  isThere: (lane: Lane) => boolean
-  /** Ends a lane, and with it the files that are open in it. */
-  end: (lane: Lane, holder: Holder) => void
-}
-
 /** Looks whether the process has descriptors left (`ulimit -n`). Where few are, it finds out who holds them, and ends that lane. */
 export class Descriptors {
-  readonly #options: DescriptorsOptions
-  /** What lanes have answered since they were asked last. */
+  readonly #connections: Pick<ConnectionLimit, 'open' | 'descriptors'>
+  readonly #lanes: Pick<Lanes, 'all'>
+  readonly #log: Log
+  readonly #end: (lane: Lane, holder: Holder) => void
+  /** Which handlers have files open, as lanes have answered since they were asked last. */
   readonly #holders = new Map<Lane, readonly Holder[]>()
   #ending: Lane | null = null
   #fault: string | null = null
   #isTold = false
 
-  constructor(options: DescriptorsOptions) {
-    this.#options = options
+  /** @param end ends a lane, and with it the files that are open in it */
+  constructor(
+    connections: Pick<ConnectionLimit, 'open' | 'descriptors'>,
+    lanes: Pick<Lanes, 'all'>,
+    log: Log,
+    end: (lane: Lane, holder: Holder) => void,
+  ) {
+    this.#connections = connections
+    this.#lanes = lanes
+    this.#log = log
+    this.#end = end
   }
 
   start(): void {
@@ -51,33 +52,31 @@ export class Descriptors {
   }
 
   #check(): void {
-    const { connections, log, askLanes } = this.#options
-    const { used, limit } = connections.descriptors()
-    if (used - connections.open < FEW_SHARE * limit) {
-      if (this.#isTold) log('INFO', `Descriptors are left again: ${used} of ${limit} are used`, 'main')
+    const { used, limit } = this.#connections.descriptors()
+    if (used - this.#connections.open < FEW_SHARE * limit) {
+      if (this.#isTold) this.#log('INFO', `Descriptors are left again: ${used} of ${limit} are used`, 'main')
       this.#fault = null
       this.#isTold = false
       return
     }
     this.#fault ??= `${used} of ${limit} descriptors are used (ulimit -n)`
     this.#holders.clear()
-    askLanes()
+    for (const lane of this.#lanes.all) lane.post({ type: 'open-files' })
     setTimeout(() => this.#tellOf(used, limit), ANSWER_MS).unref()
   }
 
   #tellOf(used: number, limit: number): void {
-    const { log, isThere, end } = this.#options
     const all = [...this.#holders].flatMap(([lane, holders]) => holders.map((holder) => ({ lane, holder })))
     const [worst] = all.sort((a, b) => b.holder.files - a.holder.files)
     if (worst !== undefined) {
       const { plugin, handler, files } = worst.holder
       this.#fault = `${used} of ${limit} descriptors are used (ulimit -n), ${files} of them by files that ${plugin} has opened in ${handler} and not closed`
     }
-    if (!this.#isTold) log('ERROR', `Not ready: ${this.#fault}`, 'main')
+    if (!this.#isTold) this.#log('ERROR', `Not ready: ${this.#fault}`, 'main')
     this.#isTold = true
     if (worst === undefined || worst.holder.files < HELD_SHARE * limit) return
-    if (this.#ending !== null && isThere(this.#ending)) return
+    if (this.#ending !== null && this.#lanes.all.includes(this.#ending)) return
     this.#ending = worst.lane
-    end(worst.lane, worst.holder)
+    this.#end(worst.lane, worst.holder)
   }
 }

@@ -1,9 +1,10 @@
-// The health of the process: status, readiness, and what lanes are told of it.
-import type { PluginHealth, Readiness, ReloadInfo, SystemDump, ToolStatus } from '../../contracts/registry.ts'
+// The health of the process: its tools and plugins, and what lanes are told of it.
+import type { PluginHealth, ReloadInfo, SystemDump, ToolStatus } from '../../contracts/registry.ts'
 import type { Fault } from '../../core/errors/catalogue.ts'
-import { STATUS_DEAD, STATUS_FAIL, STATUS_OK, STATUS_REFUSED, type StatusTable } from '../../transport/memory/words.ts'
+import type { Toolbox } from '../../runtime/kernel/toolbox.ts'
+import { STATUS_DEAD, STATUS_FAIL, STATUS_OK, STATUS_REFUSED, StatusTable } from '../../transport/memory/words.ts'
 import type { ToLane } from '../../transport/messages.ts'
-import type { Lane } from '../dispatch/lane.ts'
+import type { Lanes } from '../dispatch/lane.ts'
 import type { Hub } from '../events/hub.ts'
 
 const WORDS: Record<ToolStatus, number> = { OK: STATUS_OK, FAIL: STATUS_FAIL, DEAD: STATUS_DEAD }
@@ -15,20 +16,14 @@ const STATES: readonly (readonly [status: ToolStatus, fault: Fault | null])[] = 
   ['DEAD', 'caller'],
 ]
 
-interface HealthOptions {
-  readonly statuses: StatusTable
-  toolIndex(tool: string): number
-  toolNames(): readonly string[]
-  /** Number of lanes per state. */
-  lanes(): Record<string, number>
-  onChange(): void
-  /** Null where there is one process. */
-  readonly process?: SystemDump['process'] | null
-}
-
 /** The health of the process, kept in the primary. The status words in shared memory are the truth; the messages explain them. */
 export class Health {
-  readonly #options: HealthOptions
+  readonly #toolbox: Pick<Toolbox, 'names' | 'indexOf'>
+  readonly #statuses: StatusTable
+  readonly #lanes: Pick<Lanes, 'countByState'>
+  readonly #process: SystemDump['process'] | null
+  /** Told of each change. */
+  onChange: () => void = () => {}
   /** The last reload of the lanes; undefined when there was none. */
   reload: ReloadInfo | undefined
   /** Last message by tool and status word: messages of two threads may arrive in either order. */
@@ -43,28 +38,38 @@ export class Health {
 
   listener: NonNullable<SystemDump['listener']> | null = null
 
-  constructor(options: HealthOptions) {
-    this.#options = options
+  /**
+   * @param statuses of the tools: words in shared memory
+   * @param process null where there is one
+   */
+  constructor(
+    toolbox: Pick<Toolbox, 'names' | 'indexOf'>,
+    statuses: SharedArrayBuffer,
+    lanes: Pick<Lanes, 'countByState'>,
+    process: SystemDump['process'] | null = null,
+  ) {
+    this.#toolbox = toolbox
+    this.#statuses = new StatusTable(statuses)
+    this.#lanes = lanes
+    this.#process = process
   }
 
   /** A tool call has changed the status word already; this brings the message. */
   noteTool(tool: string, status: ToolStatus, message: string | null, fault: Fault | null): void {
     this.#messages.set(keyOf(tool, fault === 'caller' ? STATUS_REFUSED : WORDS[status]), message)
-    this.#options.onChange()
+    this.onChange()
   }
 
   /** Sets status word and message, of a fault of the tool's own. An unknown tool is ignored: it may belong to a lane's older code. */
   setTool(tool: string, status: ToolStatus, message: string | null): void {
-    const { statuses, toolIndex } = this.#options
-    const index = toolIndex(tool)
+    const index = this.#toolbox.indexOf(tool)
     if (index < 0) return
-    statuses.set(index, WORDS[status])
+    this.#statuses.set(index, WORDS[status])
     this.noteTool(tool, status, message, status === 'OK' ? null : 'tool')
   }
 
   toolStatus(tool: string): ToolStatus {
-    const { statuses, toolIndex } = this.#options
-    return STATES[statuses.get(toolIndex(tool))]![0]
+    return STATES[this.#statuses.get(this.#toolbox.indexOf(tool))]![0]
   }
 
   /** @param thread that reports: a lane, or the primary */
@@ -72,20 +77,20 @@ export class Health {
     this.#reports.set(thread, { ...this.#reports.get(thread), ...plugins })
     for (const name of this.#notUpAtStart) if (plugins[name]?.status === 'OK') this.#notUpAtStart.delete(name)
     this.#dropGone()
-    this.#options.onChange()
+    this.onChange()
   }
 
   /** The thread has ended because it was told to: its report does not count any more. */
   threadLeft(thread: object): void {
     this.#gone.delete(thread)
-    if (this.#reports.delete(thread)) this.#options.onChange()
+    if (this.#reports.delete(thread)) this.onChange()
   }
 
   /** Opens the circuit of a plugin with the reason, or (null) closes it: a plugin whose circuit is open counts as dead. */
   setCircuit(plugin: string, reason: string | null): void {
     if (reason === null) this.#openCircuits.delete(plugin)
     else this.#openCircuits.set(plugin, reason)
-    this.#options.onChange()
+    this.onChange()
   }
 
   /**
@@ -105,7 +110,7 @@ export class Health {
     if (!this.#reports.has(thread)) return
     this.#gone.add(thread)
     this.#dropGone()
-    this.#options.onChange()
+    this.onChange()
   }
 
   /** All lanes have reported again: reports of dead lanes do not count any more. */
@@ -113,7 +118,7 @@ export class Health {
     if (this.#gone.size === 0) return
     for (const thread of this.#gone) this.#reports.delete(thread)
     this.#gone.clear()
-    this.#options.onChange()
+    this.onChange()
   }
 
   #dropGone(): void {
@@ -165,57 +170,24 @@ export class Health {
   }
 
   dump(): SystemDump {
-    const { statuses, toolIndex, toolNames, lanes, process } = this.#options
     const tools: SystemDump['tools'] = {}
-    for (const name of toolNames()) {
-      const word = statuses.get(toolIndex(name))
+    for (const name of this.#toolbox.names) {
+      const word = this.#statuses.get(this.#toolbox.indexOf(name))
       const [status, fault] = STATES[word]!
       tools[name] = { status, message: this.#messages.get(keyOf(name, word)) ?? null, fault }
     }
     return {
       tools,
       plugins: Object.fromEntries([...this.#plugins()].sort(([a], [b]) => (a < b ? -1 : 1))),
-      lanes: lanes(),
+      lanes: this.#lanes.countByState(),
       ...(this.listener === null ? {} : { listener: this.listener }),
       ...(this.reload === undefined ? {} : { reload: this.reload }),
-      ...(process == null ? {} : { process }),
+      ...(this.#process === null ? {} : { process: this.#process }),
     }
   }
 }
 
 const keyOf = (tool: string, word: number): string => `${tool} ${word}`
-
-/** The state of the process, as far as its readiness depends on it. */
-interface ReadinessFacts {
-  /** Number of lanes per state. */
-  readonly lanes: Record<string, number>
-  readonly lanesWanted: number
-  /** Why it takes nothing at all; null while it serves. */
-  readonly state: 'draining' | 'starting' | null
-  /** Why tools, plugins or the process do not do their work. */
-  readonly faults: readonly string[]
-  /** Why the store of the event streams cannot be used; null when it can. */
-  readonly busFault: string | null
-  readonly wasBusOpen: boolean
-  readonly isCrowded: boolean
-}
-
-/** Whether a process should get requests, and the reasons where it should not or is impaired. */
-export function readinessOf(facts: ReadinessFacts): Readiness {
-  const { lanes, lanesWanted, state, busFault } = facts
-  const reasons: string[] = state === null ? [] : [state]
-  if (lanes.ready === 0) reasons.push('no lane is up')
-  reasons.push(...facts.faults)
-  if (busFault !== null && !facts.wasBusOpen) reasons.push(`event bus: ${busFault}`)
-  const ready = reasons.length === 0
-  if (ready && lanes.ready! < lanesWanted)
-    reasons.push(`${lanesWanted - lanes.ready!} of ${lanesWanted} lanes are missing`)
-  // All replicas share the store: if all of them refused because of it, none would answer anything.
-  if (ready && busFault !== null) reasons.push(`event bus: ${busFault}`)
-  // It finishes the work that it has begun, and takes new requests as soon as there is room.
-  if (facts.isCrowded) reasons.push('the event queue is crowded')
-  return { ready, reasons, lanes }
-}
 
 /** Changes are sent to the lanes this much later, together, milliseconds. */
 const SNAPSHOT_MS = 50
@@ -224,13 +196,14 @@ const SNAPSHOT_MS = 50
 export class Snapshots {
   readonly #health: Health
   readonly #hub: Hub
-  readonly #lanes: () => readonly Lane[]
+  readonly #lanes: Pick<Lanes, 'all'>
   #timer: NodeJS.Timeout | undefined
 
-  constructor(health: Health, hub: Hub, lanes: () => readonly Lane[]) {
+  constructor(health: Health, hub: Hub, lanes: Pick<Lanes, 'all'>) {
     this.#health = health
     this.#hub = hub
     this.#lanes = lanes
+    health.onChange = () => this.sendSoon()
   }
 
   take(): ToLane {
@@ -243,7 +216,7 @@ export class Snapshots {
     this.#timer ??= setTimeout(() => {
       this.#timer = undefined
       const snapshot = this.take()
-      for (const lane of this.#lanes()) if (lane.state === 'ready') lane.post(snapshot)
+      for (const lane of this.#lanes.all) if (lane.state === 'ready') lane.post(snapshot)
     }, SNAPSHOT_MS).unref()
   }
 }

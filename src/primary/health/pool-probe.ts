@@ -1,6 +1,9 @@
 // Whether libuv's thread pool serves, and who holds it.
 import { randomFill } from 'node:crypto'
+import { poolUses } from '../../runtime/kernel/pool-requests.ts'
 import type { PoolUse } from '../../transport/messages.ts'
+import type { Lanes } from '../dispatch/lane.ts'
+import type { Log } from '../logging/process-log.ts'
 
 /** How often the pool is tried, and the trial is looked after, milliseconds. */
 const CHECK_MS = 500
@@ -9,21 +12,14 @@ const CHECK_MAX_MS = 2 * CHECK_MS
 /** Handlers that a reason names. */
 const NAMED_MAX = 3
 
-export interface PoolProbeOptions {
-  /** The pool counts as held when the trial waits longer, milliseconds. */
-  stallMs: number
-  /** Asks every thread for its uses of the pool. They arrive by `report`. */
-  askThreads: () => void
-  onHeld: (reason: string) => void
-  onFree: (heldMs: number) => void
-}
-
 /**
  * Tries libuv's thread pool, which all threads share: it is held when an operation that needs no disk does not return. Then files, DNS, tokens
  * and SQLite's syncs wait in every lane, and handlers that need none of them go on.
  */
 export class PoolProbe {
-  readonly #options: PoolProbeOptions
+  readonly #stallMs: number
+  readonly #lanes: Pick<Lanes, 'all'>
+  readonly #log: Log
   readonly #bytes = Buffer.alloc(1)
   #timer: NodeJS.Timeout | undefined
   #checkedMs = 0
@@ -37,13 +33,16 @@ export class PoolProbe {
   /** By thread: an answer replaces the earlier one of that thread. */
   readonly #uses = new Map<string, PoolUse[]>()
 
-  constructor(options: PoolProbeOptions) {
-    this.#options = options
+  /** @param stallMs the pool counts as held when the trial waits longer */
+  constructor(stallMs: number, lanes: Pick<Lanes, 'all'>, log: Log) {
+    this.#stallMs = stallMs
+    this.#lanes = lanes
+    this.#log = log
   }
 
   start(): void {
     this.#checkedMs = performance.now()
-    this.#timer = setInterval(() => this.#check(), Math.min(CHECK_MS, this.#options.stallMs / 4)).unref()
+    this.#timer = setInterval(() => this.#check(), Math.min(CHECK_MS, this.#stallMs / 4)).unref()
   }
 
   stop(): void {
@@ -57,7 +56,7 @@ export class PoolProbe {
 
   /** Why the pool does not serve; null while it does. */
   get fault(): string | null {
-    if (this.#waitedMs < this.#options.stallMs) return null
+    if (this.#waitedMs < this.#stallMs) return null
     const calls = new Map<string, number>()
     for (const use of [...this.#uses.values()].flat()) {
       const name = `${use.plugin} (${use.handler}`
@@ -75,15 +74,19 @@ export class PoolProbe {
     this.#checkedMs = nowMs
     if (!this.#isWaiting) return this.#try()
     this.#waitedMs += elapsedMs
-    const { stallMs, askThreads, onHeld } = this.#options
     // Early enough for the answers to be there when it is said.
-    if (!this.#isAsked && this.#waitedMs >= stallMs / 2) {
-      this.#isAsked = true
-      askThreads()
-    } else if (!this.#isTold && this.#waitedMs >= stallMs) {
+    if (!this.#isAsked && this.#waitedMs >= this.#stallMs / 2) this.#ask()
+    else if (!this.#isTold && this.#waitedMs >= this.#stallMs) {
       this.#isTold = true
-      onHeld(this.fault!)
+      this.#log('ERROR', `Not ready: ${this.fault}`, 'main')
     }
+  }
+
+  /** Each thread reports what it has under way there. */
+  #ask(): void {
+    this.#isAsked = true
+    this.report('primary', poolUses())
+    for (const lane of this.#lanes.all) lane.post({ type: 'pool-uses' })
   }
 
   #try(): void {
@@ -96,7 +99,7 @@ export class PoolProbe {
       this.#isAsked = false
       this.#isTold = false
       this.#uses.clear()
-      if (wasTold) this.#options.onFree(heldMs)
+      if (wasTold) this.#log('INFO', `The thread pool serves again, after ${Math.round(heldMs)} ms`, 'main')
     })
   }
 }

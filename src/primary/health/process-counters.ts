@@ -1,22 +1,17 @@
 // The counters of the primary.
 import type { ProcessCounter } from '../../contracts/registry.ts'
+import type { Hub } from '../events/hub.ts'
 import type { ConnectionLimit } from '../http/connection-limit.ts'
 import type { Refusals } from '../http/refusals.ts'
 import type { LogOutput } from '../logging/log-output.ts'
 
-interface HttpCounts {
-  readonly framingFaults: Refusals
-  readonly connectionLimit: ConnectionLimit
-}
-
-interface EventCounts {
-  readonly pending: number
-  readonly deadLetters: { readonly dropped: { readonly count: number } }
-}
-
 /** What the primary counts, and nothing else tells. */
-export function processCounters(log: LogOutput, http: HttpCounts, events: EventCounts): ProcessCounter[] {
-  const { framingFaults, connectionLimit } = http
+export function processCounters(
+  log: LogOutput,
+  framingFaults: Refusals,
+  connectionLimit: ConnectionLimit,
+  hub: Hub,
+): ProcessCounter[] {
   return [
     {
       name: 'heddle_log_records_dropped_total',
@@ -34,13 +29,13 @@ export function processCounters(log: LogOutput, http: HttpCounts, events: EventC
       name: 'heddle_dead_letters_dropped_total',
       kind: 'counter',
       help: 'Dead letters that were dropped for newer ones.',
-      samples: [{ labels: {}, value: events.deadLetters.dropped.count }],
+      samples: [{ labels: {}, value: hub.deadLetters.dropped.count }],
     },
     {
       name: 'heddle_deliveries_pending',
       kind: 'gauge',
       help: 'Deliveries of events that are accepted and not finished.',
-      samples: [{ labels: {}, value: events.pending }],
+      samples: [{ labels: {}, value: hub.pending }],
     },
     {
       name: 'heddle_framing_faults_total',

@@ -8,6 +8,7 @@ import type { ErrorCode } from '../../core/errors/catalogue.ts'
 import { messageOf } from '../../core/errors/description.ts'
 import { steadyMs } from '../../core/schedule/steady-time.ts'
 import { withoutSecretStrings } from '../../core/schemas/secret-fields.ts'
+import type { ThreadKernel } from '../../runtime/kernel/thread.ts'
 import { parseExitReport } from '../../transport/exit-report.ts'
 import type { EventFrame } from '../../transport/frames/event-frame.ts'
 import { type RawStep, STEP_CALL, STEP_REQUEST } from '../../transport/memory/flight-recorder.ts'
@@ -204,11 +205,9 @@ const RECENT_MS = 5000
 const STEPS_REPORTED = 10
 
 interface DeathParts {
-  readonly domainsDir: readonly string[]
+  readonly kernel: ThreadKernel
   readonly routing: Routing
   readonly guilt: Guilt
-  /** Of tool calls. */
-  readonly names: SharedArrayBuffer
   /** Events, jobs and messages of sockets that are in flight in a lane. @param unread deliveries that it never began */
   worksOf(lane: Lane, unread: ReadonlySet<number>): WorkInFlight[]
   /** Publishes an event of the runtime; its payload is JSON text. */
@@ -232,8 +231,8 @@ export class LaneDeaths {
 
   constructor(parts: DeathParts) {
     this.#parts = parts
-    this.#domains = parts.domainsDir.map((directory) => resolve(directory) + sep)
-    this.#callNames = new NameTable(parts.names)
+    this.#domains = parts.kernel.settings.domainsDir.map((directory) => resolve(directory) + sep)
+    this.#callNames = new NameTable(parts.kernel.shared.names)
   }
 
   /** A lane has died, or is dying: who is guilty of it is known, and gets his answers. Everybody else may still get theirs. */

@@ -6,7 +6,7 @@ import type { ProcessHistory } from '../../history/process-history.ts'
 import { type LaneServices, serve } from '../../runtime/host/services.ts'
 import type { ThreadKernel } from '../../runtime/kernel/thread.ts'
 import { ClaimMemory } from '../../transport/memory/claim-memory.ts'
-import type { Manifest, SharedMemories, ToPrimary } from '../../transport/messages.ts'
+import type { Manifest, ToPrimary } from '../../transport/messages.ts'
 import type { Dispatcher } from '../dispatch/dispatcher.ts'
 import type { Lane, LaneListener, UnfinishedWork } from '../dispatch/lane.ts'
 import type { PlacedRequest } from '../dispatch/request-slots.ts'
@@ -48,13 +48,14 @@ interface LaneEvents {
 }
 
 interface LaneRegistrarParts {
-  readonly domainsDir: readonly string[]
-  readonly shared: SharedMemories
+  readonly kernel: ThreadKernel
   readonly lanes: LaneSet
   readonly processLog: ProcessLog<Lane>
   readonly events: LaneEvents
-  readonly tools: { readonly kernel: ThreadKernel; readonly health: Health; readonly snapshots: Snapshots }
-  readonly http: { readonly routing: Routing; readonly dispatcher: Dispatcher }
+  readonly health: Health
+  readonly snapshots: Snapshots
+  readonly routing: Routing
+  readonly dispatcher: Dispatcher
   readonly jobs: Jobs
   readonly guilt: Guilt
   readonly placement: RequestPlacement
@@ -86,18 +87,17 @@ export class LaneRegistrar {
   #isCleanupDue = false
 
   constructor(parts: LaneRegistrarParts) {
-    const { events, http, guilt, lanes, processLog, shared } = parts
+    const { kernel, events, lanes, processLog } = parts
     this.#parts = parts
-    this.#claims = new ClaimMemory(shared.claims)
+    this.#claims = new ClaimMemory(kernel.shared.claims)
     this.#onReadyRunner = new OnReadyRunner(
       () => lanes.regular,
       (message) => processLog.log('ERROR', message, 'kernel'),
     )
     this.#deaths = new LaneDeaths({
-      domainsDir: parts.domainsDir,
-      routing: http.routing,
-      guilt,
-      names: shared.names,
+      kernel,
+      routing: parts.routing,
+      guilt: parts.guilt,
       worksOf: (lane, unread) => this.workInFlight(lane, unread),
       publish: (event) => events.driver.publish(event, null),
       record: (box, keys) => parts.history()?.died(box, keys),
@@ -111,7 +111,7 @@ export class LaneRegistrar {
   }
 
   #listen(): LaneListener {
-    const { events, tools, processLog, services } = this.#parts
+    const { events, kernel, processLog, services } = this.#parts
     const { hub, laneSubscribers } = events
     return {
       onMessage: (lane, message) => this.onMessage(lane, message),
@@ -122,7 +122,7 @@ export class LaneRegistrar {
       onDeliveryReply: (id, reply) => hub.deliveryReply(id, reply),
       onDeliveryFailed: (id, error) => hub.deliveryFailed(id, error),
       onCall: (tool, method, args) =>
-        tool === '#host' ? serve(services, method, args) : tools.kernel.toolbox.serve(tool, method, args),
+        tool === '#host' ? serve(services, method, args) : kernel.toolbox.serve(tool, method, args),
       onLog: (lane, record) => processLog.record(record, lane),
       onFault: (lane, error) => this.onFault(lane, error),
     }
@@ -156,8 +156,7 @@ export class LaneRegistrar {
 
   #register(lane: Lane): void {
     if (lane.role === 'probation') return this.#registerForRequests(lane)
-    const { events, tools } = this.#parts
-    const { laneSubscribers } = events
+    const { laneSubscribers } = this.#parts.events
     const refused = lane.role === 'regular' ? this.#registerRoutes(lane) : this.#withoutRoutes(lane)
     const isRefused = (plugin: string): boolean => refused.has(plugin)
     for (const subscription of lane.manifest!.subscriptions) {
@@ -165,15 +164,13 @@ export class LaneRegistrar {
       laneSubscribers.add(lane, subscription.subscriberIndex, subscription)
     }
     // Before its first request: its plugins never see an empty snapshot.
-    lane.post(tools.snapshots.take())
+    lane.post(this.#parts.snapshots.take())
     if (this.#isServing) this.#onReadyRunner.run()
   }
 
   /** @returns plugins that were refused, because a route of theirs belongs to another plugin */
   #registerRoutes(lane: Lane): Set<string> {
-    const { tools, http, jobs } = this.#parts
-    const { routing } = http
-    const { health } = tools
+    const { routing, health, jobs } = this.#parts
     const { plugins } = lane.manifest!
     const refused = new Set<string>()
     health.setPlugins(lane, plugins)
@@ -189,10 +186,10 @@ export class LaneRegistrar {
 
   /** A lane that gets requests and nothing else. The regular lanes have said what is up, and what is refused. */
   #registerForRequests(lane: Lane): void {
-    const { tools, http } = this.#parts
-    const numbers = http.routing.register(lane, () => {})
-    lane.post({ type: 'assign', routes: numbers, mounts: [...http.routing.mounts] })
-    lane.post(tools.snapshots.take())
+    const { routing } = this.#parts
+    const numbers = routing.register(lane, () => {})
+    lane.post({ type: 'assign', routes: numbers, mounts: [...routing.mounts] })
+    lane.post(this.#parts.snapshots.take())
   }
 
   #notBooted(plugin: string, error: string): void {
@@ -205,7 +202,7 @@ export class LaneRegistrar {
       const [plugin] = Object.entries(lane.manifest?.files ?? {}).find(([, path]) => path === file) ?? []
       if (plugin === undefined || lane.manifest!.plugins[plugin]?.status !== 'BOOTING') continue
       lane.manifest!.plugins[plugin] = { status: 'DEAD', error, tools: [] }
-      this.#parts.tools.health.setPlugins(lane, { [plugin]: lane.manifest!.plugins[plugin] })
+      this.#parts.health.setPlugins(lane, { [plugin]: lane.manifest!.plugins[plugin] })
       this.#notBooted(plugin, error)
     }
   }
@@ -217,16 +214,15 @@ export class LaneRegistrar {
 
   /** Why new code is refused, by the manifest of its first lane; null when it is taken. */
   refusalOf({ plugins, faults }: Manifest): string | null {
-    return this.#parts.tools.health.refusalOf(plugins, faults)
+    return this.#parts.health.refusalOf(plugins, faults)
   }
 
   // ── what it says and does ─────────────────────────────────────────────────
 
   /** Handles a message of a lane, but for those of its boot and its end. */
   onMessage(lane: Lane, message: ToPrimary): void {
-    const { events, tools, jobs, pool, descriptors } = this.#parts
+    const { events, health, snapshots, jobs, pool, descriptors } = this.#parts
     const { laneSubscribers, recordForwarder } = events
-    const { health, snapshots } = tools
     switch (message.type) {
       case 'subscribe':
         if (lane.role === 'probation') return
@@ -270,7 +266,7 @@ export class LaneRegistrar {
 
   /** The loop of a lane stands still, or the lane is gone: the work that it has not begun may go elsewhere. */
   unresponsive(lane: Lane): void {
-    void this.#parts.http.dispatcher.rescue(lane)
+    void this.#parts.dispatcher.rescue(lane)
   }
 
   /** A lane stands still so long that hardly another one is left. */
@@ -306,7 +302,7 @@ export class LaneRegistrar {
   /** A lane gets no new work, and ends as soon as it has none. */
   leaving(lane: Lane): void {
     this.#parts.events.laneSubscribers.leave(lane)
-    this.#parts.tools.health.threadLeft(lane)
+    this.#parts.health.threadLeft(lane)
   }
 
   /**
@@ -316,7 +312,7 @@ export class LaneRegistrar {
    */
   died(lane: Lane, death: LaneDeath): BlackBox {
     this.#parts.events.laneSubscribers.leave(lane)
-    this.#parts.tools.health.threadGone(lane)
+    this.#parts.health.threadGone(lane)
     return this.#deaths.onDeath(lane, death)
   }
 
@@ -326,15 +322,15 @@ export class LaneRegistrar {
    * @param box null when it was told to end
    */
   gone(lane: Lane, { requests, unreadDeliveries }: UnfinishedWork, box: BlackBox | null): void {
-    const { events, tools, jobs } = this.#parts
+    const { events, kernel, health, jobs } = this.#parts
     const { threadId } = lane.heartbeat
     events.logLanes.laneGone(lane)
     if (box !== null) events.durable.feed.laneGone()
     else this.#logUndone(lane, requests)
     for (const { exchange } of requests) exchange.fail(box === null ? 'HTTP_INTERNAL' : answerOf(box))
-    tools.kernel.toolbox.threadGone(threadId)
+    kernel.toolbox.threadGone(threadId)
     this.#claims.threadGone(threadId)
-    if (box === null) tools.health.threadLeft(lane)
+    if (box === null) health.threadLeft(lane)
     events.recordForwarder.gone(lane)
     jobs.laneGone(lane, box)
     events.laneSubscribers.forget(lane, unreadDeliveries, box)
@@ -360,22 +356,22 @@ export class LaneRegistrar {
 
   /** The set of lanes that take work has changed. */
   changed(): void {
-    const { lanes, placement, tools, http, flightMirror } = this.#parts
+    const { lanes, placement, kernel, snapshots, routing, flightMirror } = this.#parts
     placement.place()
     this.#dropUnhosted()
-    tools.snapshots.sendSoon()
-    flightMirror?.nameSoon(() => lanes.all, http.routing, tools.kernel.plugins.files)
+    snapshots.sendSoon()
+    flightMirror?.nameSoon(() => lanes.all, routing, kernel.plugins.files)
   }
 
   /** Drops what no lane hosts any more, after a reload or a death. Not before all lanes are up: a lane that is down has not said what it hosts. */
   #dropUnhosted(): void {
-    const { lanes, tools, http, jobs, events } = this.#parts
+    const { lanes, health, routing, jobs, events } = this.#parts
     const { ready } = lanes
     if (ready.length < lanes.wanted) return
-    tools.health.allReported()
+    health.allReported()
     if (this.#isCleanupDue) {
       this.#isCleanupDue = false
-      http.routing.keepHosted(ready)
+      routing.keepHosted(ready)
       jobs.keepHosted(ready)
     }
     events.laneSubscribers.dropVacant()

@@ -3,7 +3,7 @@
 import type { BlackBox, LaneInfo } from '../../contracts/registry.ts'
 import { steadyMs } from '../../core/schedule/steady-time.ts'
 import type { Holder } from '../../transport/messages.ts'
-import type { Lane, LaneRole, LaneState } from '../dispatch/lane.ts'
+import type { Lane, LaneRole, LaneState, Lanes } from '../dispatch/lane.ts'
 import { DeathWindow } from './circuit-breaker.ts'
 import { LaneChildren } from './lane-children.ts'
 import type { Watchdog } from './watchdog.ts'
@@ -124,7 +124,7 @@ export class LaneSlot {
  * The slots of all lanes, the threads in them, and what there is to say of these. Made before the parts of the primary that ask for lanes, and empty;
  * the supervisor alone fills it.
  */
-export class LaneSet {
+export class LaneSet implements Lanes {
   /** Regular lanes, once all have begun. */
   readonly wanted: number
   /** Of the regular lanes. */

@@ -9,26 +9,26 @@ import { framesOfStack } from './stack-probe.ts'
 /** Such errors are logged at most this often, milliseconds: an interval may throw at each turn. */
 const LOG_PAUSE_MS = 1000
 
-export interface StrayFaultsOptions {
-  /** Those of the primary. */
-  plugins: Plugins
-  log: Log
-  /** The plugin is not served any more. */
-  leaveOut: (plugin: string, reason: string) => void
-}
-
 /**
  * Holds what the timers, sockets and promises of the primary's plugins throw where nobody catches it: it ended the process, and again each further
  * one that a guardian started. An error that comes from no plugin's code ends the process still.
  */
 export class StrayFaults {
-  readonly #options: StrayFaultsOptions
+  readonly #plugins: Plugins
+  readonly #log: Log
+  readonly #leaveOut: (plugin: string, reason: string) => void
   #isServing = false
   #loggedMs = Number.NEGATIVE_INFINITY
   #leftOut = 0
 
-  constructor(options: StrayFaultsOptions) {
-    this.#options = options
+  /**
+   * @param plugins of the primary
+   * @param leaveOut told of a plugin that is not served any more
+   */
+  constructor(plugins: Plugins, log: Log, leaveOut: (plugin: string, reason: string) => void) {
+    this.#plugins = plugins
+    this.#log = log
+    this.#leaveOut = leaveOut
     process.on('uncaughtException', this.#hold)
   }
 
@@ -38,7 +38,7 @@ export class StrayFaults {
   }
 
   readonly #hold = (error: unknown): void => {
-    const { plugins, leaveOut } = this.#options
+    const plugins = this.#plugins
     const stack = framesOfStack(stackOf(error) ?? '')
     const pluginOf = new Map(Object.entries(plugins.files).map(([plugin, file]) => [file, plugin]))
     const frame = stack.find(({ file }) => isOfPlugin(file) && file.startsWith('/'))
@@ -46,11 +46,11 @@ export class StrayFaults {
     if (file === null && frame === undefined) return this.#pass(error)
     const plugin = pluginOf.get(file ?? '')
     const what = `${messageOf(error)} (${frame === undefined ? shown(file!) : placeText(frame)})`
-    this.#log(plugin ?? shown(file ?? frame!.file), what, error)
+    this.#tell(plugin ?? shown(file ?? frame!.file), what, error)
     if (file !== null && file === plugins.bootingFile)
       plugins.strayed(`It threw as it booted, where nobody catches it: ${what}`)
     else if (plugin !== undefined && !this.#isServing)
-      leaveOut(plugin, `It threw soon after its boot, where nobody catches it: ${what}`)
+      this.#leaveOut(plugin, `It threw soon after its boot, where nobody catches it: ${what}`)
   }
 
   /** As Node would do without this. */
@@ -61,7 +61,7 @@ export class StrayFaults {
     })
   }
 
-  #log(whose: string, what: string, error: unknown): void {
+  #tell(whose: string, what: string, error: unknown): void {
     const nowMs = steadyMs()
     if (nowMs - this.#loggedMs < LOG_PAUSE_MS) {
       this.#leftOut++
@@ -70,7 +70,7 @@ export class StrayFaults {
     const before = this.#leftOut === 0 ? '' : `; ${this.#leftOut} more errors before this one`
     this.#loggedMs = nowMs
     this.#leftOut = 0
-    this.#options.log('ERROR', `${whose} threw where nobody catches it: ${what}${before}`, 'kernel', {
+    this.#log('ERROR', `${whose} threw where nobody catches it: ${what}${before}`, 'kernel', {
       stack: stackOf(error),
     })
   }

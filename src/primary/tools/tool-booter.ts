@@ -1,39 +1,37 @@
 // The boot of the primary's tools, and the next one of a tool whose server was away.
-import type { LogLevel } from '../../contracts/logger.ts'
 import { isMisconfigured } from '../../core/errors/catalogue.ts'
 import { headOf, messageOf } from '../../core/errors/description.ts'
 import { RECOVERED } from '../../runtime/kernel/proxy.ts'
 import type { Toolbox } from '../../runtime/kernel/toolbox.ts'
 import type { Health } from '../health/health.ts'
+import type { Log } from '../logging/process-log.ts'
 
 /** First pause before a tool is booted again, milliseconds; each further pause is twice as long as the one before. */
 const PAUSE_MS = 500
 const MAX_PAUSE_MS = 5000
-
-export interface ToolBooterOptions {
-  toolbox: Toolbox
-  health: Health
-  log(level: LogLevel, message: string, tool: string): void
-}
 
 /**
  * Boots the tools of the primary. When a tool fails, the process serves what it can and is not ready. A tool whose server is away is
  * booted again until the server is there.
  */
 export class ToolBooter {
-  readonly #options: ToolBooterOptions
+  readonly #toolbox: Toolbox
+  readonly #health: Health
+  readonly #log: Log
   /** Why tools did not boot, by tool. */
   readonly #faults = new Map<string, string>()
   readonly #timers = new Map<string, NodeJS.Timeout>()
   #isStopped = false
 
-  constructor(options: ToolBooterOptions) {
-    this.#options = options
+  constructor(toolbox: Toolbox, health: Health, log: Log) {
+    this.#toolbox = toolbox
+    this.#health = health
+    this.#log = log
   }
 
   /** @param isDevelopment somebody fixes it while the process runs @throws what no other start would fix, but for development */
   async bootAll(isDevelopment: boolean): Promise<void> {
-    await this.#options.toolbox.boot((tool, error) => {
+    await this.#toolbox.boot((tool, error) => {
       if (!isDevelopment && isMisconfigured(error)) throw error
       this.#failed(tool, error, PAUSE_MS)
     })
@@ -54,28 +52,26 @@ export class ToolBooter {
   }
 
   #failed(tool: string, error: unknown, pauseMs: number): void {
-    const { toolbox, health, log } = this.#options
     // Its further lines show the place, for the log.
     const fault = headOf(messageOf(error))
-    const again = toolbox.mayBootLater(tool) && !this.#isStopped
-    health.setTool(tool, 'DEAD', fault)
+    const again = this.#toolbox.mayBootLater(tool) && !this.#isStopped
+    this.#health.setTool(tool, 'DEAD', fault)
     if (this.#faults.get(tool) !== fault) {
-      log('ERROR', `Tool ${tool} did not boot${again ? ' and is tried again' : ''}: ${messageOf(error)}`, tool)
+      this.#log('ERROR', `Tool ${tool} did not boot${again ? ' and is tried again' : ''}: ${messageOf(error)}`, tool)
     }
     this.#faults.set(tool, fault)
     if (again) this.#timers.set(tool, setTimeout(() => void this.#bootAgain(tool, pauseMs), pauseMs).unref())
   }
 
   async #bootAgain(tool: string, pauseMs: number): Promise<void> {
-    const { toolbox, health, log } = this.#options
     try {
-      await toolbox.bootAgain(tool)
+      await this.#toolbox.bootAgain(tool)
     } catch (error) {
       this.#failed(tool, error, Math.min(MAX_PAUSE_MS, pauseMs * 2))
       return
     }
     this.#faults.delete(tool)
-    health.setTool(tool, 'OK', RECOVERED)
-    log('INFO', `Tool ${tool} has booted`, tool)
+    this.#health.setTool(tool, 'OK', RECOVERED)
+    this.#log('INFO', `Tool ${tool} has booted`, tool)
   }
 }

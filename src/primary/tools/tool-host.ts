@@ -1,20 +1,20 @@
-// What the tools of the primary are built on.
+// What the primary hosts: its own plugins, and what they register.
 import type { Owner } from '../../contracts/common.ts'
 import type { StaticMount } from '../../contracts/http.ts'
-import type { LogLevel } from '../../contracts/logger.ts'
 import type { RequestSink, SystemDump, ToolStatus } from '../../contracts/registry.ts'
 import type { RequestDetail, RequestFilter, RequestSummary, WorkReport, WorkSpan } from '../../contracts/requests.ts'
 import type { JobDefinition } from '../../contracts/scheduler.ts'
 import type { ToolHost } from '../../contracts/tool.ts'
 import { HeddleError } from '../../core/errors/catalogue.ts'
 import { mountEndpoints } from '../../runtime/endpoint/files/static-files.ts'
-import { type HostedRoute, serveRoute, ThreadHost } from '../../runtime/host/host.ts'
+import { type HostParts, type Recorder, ThreadHost } from '../../runtime/host/host.ts'
 import type { ProcessServices } from '../../runtime/host/services.ts'
-import type { ThreadKernel } from '../../runtime/kernel/thread.ts'
 import type { RouteManifest } from '../../transport/messages.ts'
-import type { PrimaryBus } from '../events/primary-bus.ts'
+import type { Health } from '../health/health.ts'
 import type { LocalWorker } from '../http/local-worker.ts'
+import type { RequestSinks } from '../http/request-sinks.ts'
 import type { Routing } from '../http/routes.ts'
+import type { Jobs } from '../jobs/jobs.ts'
 
 /** What the history answers. */
 interface KeptRequests {
@@ -39,34 +39,29 @@ export function keptRequests(
   }
 }
 
-/** The parts of the primary that its tools use. */
-export interface PrimaryToolHostOptions {
-  readonly bus: PrimaryBus
+/** The parts of the primary that its host uses. */
+export interface PrimaryParts {
   readonly local: LocalWorker
   readonly routing: Routing
-  log(level: LogLevel, message: string, identity: string, fields?: Record<string, unknown>): void
-  addRequestSink(sink: RequestSink): () => void
-  dump(): SystemDump
-  setTool(tool: string, status: ToolStatus, message: string | null): void
-  addJob(job: JobDefinition): void
+  readonly jobs: Jobs
+  readonly health: Health
+  /** Null where nothing tells of requests. */
+  readonly requestSinks: RequestSinks | null
   /** True where the primary runs without lanes and serves folders itself. */
   readonly hasNoLanes?: boolean
 }
 
-/** The tool host of the primary: connects its tools to its other parts. Routes are registered at once, so that a rival is named at its line. */
-export class PrimaryToolHost extends ThreadHost {
-  readonly bus: PrimaryBus
-  readonly routes: (HostedRoute & { readonly number: number })[] = []
-  readonly #options: PrimaryToolHostOptions
+/** The host of the primary: connects its tools to its other parts. Routes are registered at once, so that a rival is named at its line. */
+export class PrimaryHost extends ThreadHost {
+  readonly #parts: PrimaryParts
   /** Plugins with hooks of their own. */
   readonly #guarded = new Set<string>()
   /** Plugins with folders. */
   readonly #mounting = new Set<string>()
 
-  constructor(kernel: ThreadKernel, services: ProcessServices, options: PrimaryToolHostOptions) {
-    super(kernel, options.local.server.hooks, services)
-    this.#options = options
-    this.bus = options.bus
+  constructor(host: Omit<HostParts, 'server'>, parts: PrimaryParts) {
+    super({ ...host, server: parts.local.server })
+    this.#parts = parts
   }
 
   override addHook(hook: Parameters<ToolHost['addHook']>[0]): void {
@@ -77,24 +72,22 @@ export class PrimaryToolHost extends ThreadHost {
 
   /** All plugins have booted: their routes get the hooks of all. */
   settle(): void {
-    this.isBooted = true
-    const { local, routing } = this.#options
-    local.server.settleHooks()
+    this.kernel.isBooted = true
+    const { routing } = this.#parts
+    this.server.settleHooks()
     for (const { number, route } of this.routes) {
-      const contract = this.hooks.contractOf(route)
+      const contract = this.server.hooks.contractOf(route)
       if (contract !== undefined) routing.describe(number, contract)
     }
   }
 
-  protected hostRoute(route: HostedRoute): void {
-    const { local, routing } = this.#options
-    const number = routing.addLocal(route.manifest)
-    this.routes.push({ ...route, number })
-    serveRoute(local.server, number, route)
+  protected numberOf(manifest: RouteManifest): number {
+    return this.#parts.routing.addLocal(manifest)
   }
 
-  protected hostJob(job: JobDefinition): void {
-    this.#options.addJob(job)
+  override addJob(job: JobDefinition): void {
+    super.addJob(job)
+    this.#parts.jobs.addLocal(job)
   }
 
   mountStatic(mount: StaticMount): void {
@@ -103,7 +96,7 @@ export class PrimaryToolHost extends ThreadHost {
     const endpoints = mountEndpoints(mount)
     this.#mounting.add(owner.name)
     this.#requireOwnThread(owner)
-    if (this.#options.hasNoLanes) {
+    if (this.#parts.hasNoLanes) {
       for (const endpoint of endpoints) this.addEndpoint(endpoint)
       return
     }
@@ -119,28 +112,36 @@ export class PrimaryToolHost extends ThreadHost {
         description,
       }),
     )
-    this.#options.routing.addMount({ plugin: owner.name, prefix, directory }, routes)
+    this.#parts.routing.addMount({ plugin: owner.name, prefix, directory }, routes)
   }
 
   /** The lanes serve the folders of the primary's plugins, and do not have the hooks that these register. */
   #requireOwnThread({ name }: Owner): void {
-    if (!this.#guarded.has(name) || !this.#mounting.has(name) || this.#options.hasNoLanes) return
+    if (!this.#guarded.has(name) || !this.#mounting.has(name) || this.#parts.hasNoLanes) return
     throw new HeddleError(
       'HTTP_HOOK_INVALID',
       'A plugin on the primary has either hooks or folders: put the hooks into domain.ts, or the folder into another plugin',
     )
   }
 
-  writeLog(level: LogLevel, message: string, identity: string, fields?: Record<string, unknown>): void {
-    this.#options.log(level, message, identity, fields)
+  override record(recorder: Recorder): void {
+    super.record(recorder)
+    this.#parts.jobs.tracing = recorder
   }
+
+  override drop(plugin: string): void {
+    super.drop(plugin)
+    this.#parts.routing.drop(plugin)
+    this.#parts.jobs.dropLocal(plugin)
+  }
+
   addRequestSink(sink: RequestSink): () => void {
-    return this.#options.addRequestSink(sink)
+    return this.#parts.requestSinks?.add(sink) ?? (() => {})
   }
   systemDump(): SystemDump {
-    return this.#options.dump()
+    return this.#parts.health.dump()
   }
   updateToolStatus(tool: string, status: ToolStatus, message: string | null): void {
-    this.#options.setTool(tool, status, message)
+    this.#parts.health.setTool(tool, status, message)
   }
 }

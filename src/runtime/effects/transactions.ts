@@ -13,7 +13,7 @@ type PluginWork<T> = (tx: Tx, own: Queryable) => Promise<T>
 
 /** What this needs of its thread. */
 export interface PluginTransactionsOptions {
-  toolbox: () => {
+  toolbox: {
     get(name: string): object | undefined
     /** Measures the calls of `target` as those of the tool. */
     instrument<T extends object>(name: string, target: T): T
@@ -65,12 +65,12 @@ export class PluginTransactions {
     if (this.#metered !== null) return this.#metered
     const database = this.#database
     const transaction: LogDatabase['transaction'] = (...args) => database.transaction(...args)
-    this.#metered = this.#options.toolbox().instrument('db', { transaction })
+    this.#metered = this.#options.toolbox.instrument('db', { transaction })
     return this.#metered
   }
 
   get #database(): LogDatabase {
-    const database = logDatabaseOf(this.#options.toolbox().get('db'))
+    const database = logDatabaseOf(this.#options.toolbox.get('db'))
     if (database !== null) return database
     throw new HeddleError('TOOL_MISSING', 'Missing tool: db')
   }

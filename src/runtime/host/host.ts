@@ -1,6 +1,5 @@
 // What the tools of a thread are built on, in a lane as in the primary.
 import type { Awaitable, Owner } from '../../contracts/common.ts'
-import type { BusTransport } from '../../contracts/event-bus.ts'
 import type { Endpoint, Hook, SocketRoute, StaticMount, Stream } from '../../contracts/http.ts'
 import type { Guard } from '../../contracts/http-request.ts'
 import type { LogLevel, LogSink } from '../../contracts/logger.ts'
@@ -18,14 +17,19 @@ import type {
 import type { RequestDetail, RequestFilter, RequestSummary, WorkReport, WorkSpan } from '../../contracts/requests.ts'
 import type { JobDefinition, JobInfo } from '../../contracts/scheduler.ts'
 import type { ToolHost } from '../../contracts/tool.ts'
+import type { CodeTracing, ToolTracing } from '../../contracts/tracing.ts'
 import { HeddleError } from '../../core/errors/catalogue.ts'
 import { callerPlace } from '../../core/errors/places.ts'
 import { contractText } from '../../core/schemas/route-contract.ts'
 import type { RouteManifest } from '../../transport/messages.ts'
+import { useCookieSecrets } from '../endpoint/cookies.ts'
 import type { RequestServer } from '../endpoint/request-server.ts'
-import { callsCommit, type Hooks } from '../endpoint/route.ts'
+import { callsCommit } from '../endpoint/route.ts'
+import type { ToolFolder } from '../kernel/discover.ts'
 import type { ThreadKernel } from '../kernel/thread.ts'
 import type { Toolbox } from '../kernel/toolbox.ts'
+import { type ThreadEffects, threadEffects } from '../thread-effects.ts'
+import type { ThreadBus } from './bus.ts'
 import type { ProcessServices } from './services.ts'
 
 /** A route as a plugin of this thread registered it. */
@@ -37,62 +41,110 @@ export type HostedRoute = {
   | { readonly kind: 'socket'; readonly route: SocketRoute }
 )
 
-/** Lets a thread serve a route under the number that the primary has given it. */
-export function serveRoute(server: RequestServer, number: number, { kind, route }: HostedRoute): void {
-  if (kind === 'endpoint') server.addEndpoint(number, route)
-  else if (kind === 'stream') server.addStream(number, route)
-  else server.addWebSocket(number, route)
+/** Records the work of plugins, and their calls of tools. */
+export type Recorder = CodeTracing & { readonly tools: ToolTracing }
+
+export interface HostParts {
+  kernel: ThreadKernel
+  /** Runs its routes. */
+  server: RequestServer
+  bus: ThreadBus
+  /** What only the primary knows. */
+  services: ProcessServices
+  /** Resolves when the runtime's own tables in the database can be used. */
+  opened: () => Promise<void>
 }
 
-/** The tool host of a thread: what plugins register, and what tools ask for. What becomes of it is the thread's own. */
+/**
+ * What hosts plugins in one thread: its tools, its routes, its events, and what makes their effects happen once. For tools it is the host: what plugins
+ * register, and what tools ask for. What becomes of it is the thread's own.
+ */
 export abstract class ThreadHost implements ToolHost {
-  abstract readonly bus: BusTransport
-  /** All plugins have booted: none may register anything any more. */
-  isBooted = false
-  protected readonly kernel: ThreadKernel
-  protected readonly hooks: Hooks
+  readonly kernel: ThreadKernel
+  readonly server: RequestServer
+  readonly bus: ThreadBus
+  readonly effects: ThreadEffects
+  /** Those that plugins have registered. */
+  readonly routes: (HostedRoute & { readonly number: number })[] = []
+  readonly jobList: JobDefinition[] = []
   readonly #services: ProcessServices
 
-  constructor(kernel: ThreadKernel, hooks: Hooks, services: ProcessServices) {
+  constructor({ kernel, server, bus, services, opened }: HostParts) {
+    const { settings, shared, toolbox } = kernel
     this.kernel = kernel
-    this.hooks = hooks
+    this.server = server
+    this.bus = bus
     this.#services = services
+    this.effects = threadEffects({
+      settings,
+      claims: shared.claims,
+      toolbox,
+      accompany: (plugin) => bus.beginTransaction(plugin),
+      opened,
+      log: (message, plugin, fields) => kernel.writeLog('ERROR', message, plugin, fields),
+    })
+    server.effects = this.effects.requests
+    useCookieSecrets(settings)
     kernel.plugins.onBooted = (plugin) => {
       for (const { kind, route } of this.routes)
-        if (kind === 'endpoint' && route.owner.name === plugin) hooks.requireCaller(route)
+        if (kind === 'endpoint' && route.owner.name === plugin) server.hooks.requireCaller(route)
     }
   }
 
-  /** Those that plugins have registered. */
-  abstract readonly routes: readonly HostedRoute[]
+  /** Makes the tools of this thread. @throws as `Toolbox.install` */
+  async install(folders: readonly ToolFolder[]): Promise<void> {
+    const { toolbox } = this.kernel
+    await toolbox.install(folders, this.kernel.runtimeFactory(this))
+    this.server.sockets.isRevoked = (claims) => toolbox.isRevoked(claims)
+  }
+
+  /** Records from now on what the plugins of this thread do. */
+  record(recorder: Recorder): void {
+    this.kernel.meter.setTracing(recorder.tools)
+    this.server.tracing = recorder
+    this.bus.events.tracing = recorder
+  }
+
+  /** Lets this thread serve a route under the number that the primary has given it. */
+  serve(number: number, { kind, route }: HostedRoute): void {
+    if (kind === 'endpoint') this.server.addEndpoint(number, route)
+    else if (kind === 'stream') this.server.addStream(number, route)
+    else this.server.addWebSocket(number, route)
+  }
+
+  /** Takes back what a plugin has registered that has failed. */
+  drop(plugin: string): void {
+    this.bus.drop(plugin)
+    keep(this.routes, ({ route }) => route.owner.name !== plugin)
+    keep(this.jobList, ({ owner }) => owner.name !== plugin)
+  }
 
   // ── what plugins register ─────────────────────────────────────────────────
 
-  /** @throws HTTP_ROUTE_TAKEN */
-  protected abstract hostRoute(route: HostedRoute): void
-  protected abstract hostJob(job: JobDefinition): void
+  /** @returns the route's number; -1 where the primary gives it later. @throws HTTP_ROUTE_TAKEN */
+  protected abstract numberOf(manifest: RouteManifest): number
   abstract mountStatic(mount: StaticMount): void
 
   addEndpoint(endpoint: Endpoint): void {
     this.requireBoot(endpoint, `${endpoint.method} ${endpoint.path}`)
     requireDb(endpoint, this.kernel.toolbox)
-    this.hostRoute({ manifest: routeManifest(endpoint, 'endpoint'), kind: 'endpoint', route: placed(endpoint) })
+    this.#host({ manifest: routeManifest(endpoint, 'endpoint'), kind: 'endpoint', route: placed(endpoint) })
   }
 
   addStream(stream: Stream): void {
     this.requireBoot(stream, `GET ${stream.path}`)
     const manifest = routeManifest({ ...stream, method: 'GET' }, 'stream')
-    this.hostRoute({ manifest, kind: 'stream', route: placed(stream) })
+    this.#host({ manifest, kind: 'stream', route: placed(stream) })
   }
 
   addWebSocket(socket: SocketRoute): void {
     this.requireBoot(socket, `GET ${socket.path}`)
     const manifest = routeManifest({ ...socket, method: 'GET' }, 'socket')
-    this.hostRoute({ manifest, kind: 'socket', route: placed(socket) })
+    this.#host({ manifest, kind: 'socket', route: placed(socket) })
   }
 
   addHook(hook: Omit<Hook, 'place'>): void {
-    this.hooks.add(registeredHook(hook, this.#isOver(hook)))
+    this.server.hooks.add(registeredHook(hook, this.#isOver(hook)))
   }
 
   addJob(job: JobDefinition): void {
@@ -100,7 +152,13 @@ export abstract class ThreadHost implements ToolHost {
       const message = `Job ${job.name}: jobs are registered while the plugin boots, not later`
       throw new HeddleError('SCHEDULER_INVALID', message)
     }
-    this.hostJob(job)
+    this.jobList.push(job)
+  }
+
+  #host(hosted: HostedRoute): void {
+    const number = this.numberOf(hosted.manifest)
+    this.routes.push({ ...hosted, number })
+    if (number >= 0) this.serve(number, hosted)
   }
 
   /** @throws HTTP_HOOK_INVALID, HTTP_PATH_INVALID for what is no plugin's, or comes after its boot */
@@ -112,16 +170,18 @@ export abstract class ThreadHost implements ToolHost {
 
   /** True when the boot is over in which the owner may register. */
   #isOver({ owner }: Pick<Endpoint, 'owner'>): boolean {
-    return this.isBooted && !this.kernel.plugins.isLate(owner.name)
+    return this.kernel.isBooted && !this.kernel.plugins.isLate(owner.name)
   }
 
   // ── what tools ask for ────────────────────────────────────────────────────
 
-  abstract writeLog(level: LogLevel, message: string, identity: string, fields?: Record<string, unknown>): void
   abstract addRequestSink(sink: RequestSink): () => void
   abstract systemDump(): SystemDump
   abstract updateToolStatus(tool: string, status: ToolStatus, message: string | null): void
 
+  writeLog(level: LogLevel, message: string, identity: string, fields?: Record<string, unknown>): void {
+    this.kernel.writeLog(level, message, identity, fields)
+  }
   addLogSink(sink: LogSink): () => void {
     return this.kernel.addLogSink(sink)
   }
@@ -203,4 +263,9 @@ function requirePlugin({ hooksOf }: Owner, what: string): void {
   if (hooksOf === undefined) return
   const file = hooksOf === 'domain' ? 'domain.ts' : 'app.ts'
   throw new HeddleError('HTTP_HOOK_INVALID', `${what}: ${file} registers hooks alone, routes belong in plugins`)
+}
+
+/** Removes from a list what is not to be kept. */
+function keep<T>(list: T[], isKept: (each: T) => boolean): void {
+  list.splice(0, list.length, ...list.filter(isKept))
 }

@@ -9,12 +9,15 @@ import { readVariable } from '../../core/config/plugin-variables.ts'
 import type { Settings } from '../../core/config/schema.ts'
 import { type Fault, HeddleError } from '../../core/errors/catalogue.ts'
 import { messageOf, stackOf } from '../../core/errors/description.ts'
+import { CLAIM_MEMORY_BYTES } from '../../transport/memory/claim-memory.ts'
 import type { FlightRecorder } from '../../transport/memory/flight-recorder.ts'
-import { MetricsRing, type RawMetric } from '../../transport/memory/metrics-ring.ts'
-import { NameTable } from '../../transport/memory/name-table.ts'
+import { LOG_MEMORY_BYTES } from '../../transport/memory/log-memory.ts'
+import { createMetricsRing, MetricsRing, type RawMetric } from '../../transport/memory/metrics-ring.ts'
+import { createNameTable, NameTable } from '../../transport/memory/name-table.ts'
 import { ToolUses, USES_BYTES, USES_MEMORY } from '../../transport/memory/tool-uses.ts'
-import { StatusTable } from '../../transport/memory/words.ts'
-import type { LogRecord } from '../../transport/messages.ts'
+import { createStatusTable, StatusTable } from '../../transport/memory/words.ts'
+import type { LogRecord, SharedMemories } from '../../transport/messages.ts'
+import { faultRecord } from '../advice/fault-record.ts'
 import { detailsOf } from '../log-records.ts'
 import { added, sinkFault, tellAll } from './listeners.ts'
 import { Plugins } from './plugins.ts'
@@ -26,26 +29,42 @@ export const METRICS_SHOWN = 1000
 /** How much later a sink gets the calls of other threads, milliseconds. */
 const METRICS_FEED_MS = 50
 
-/** The parts in which the primary and a lane differ. */
+/** What all threads of a process share. Made in the primary. */
+export function createSharedMemories(): SharedMemories {
+  return {
+    metrics: createMetricsRing(),
+    names: createNameTable(),
+    statuses: createStatusTable(),
+    log: new SharedArrayBuffer(LOG_MEMORY_BYTES),
+    claims: new SharedArrayBuffer(CLAIM_MEMORY_BYTES),
+    tools: {},
+  }
+}
+
+type CallPrimary = (tool: string, method: string, args: readonly unknown[]) => Promise<unknown>
+
 export interface ThreadOptions {
   thread: ThreadRef
   settings: Settings
-  metrics: SharedArrayBuffer
-  names: SharedArrayBuffer
-  statuses: SharedArrayBuffer
+  shared: SharedMemories
   /** Null in the primary: when it dies, nothing is left that could read it. */
   flight: FlightRecorder | null
-  sharedMemory(key: string, byteLength: number): SharedArrayBuffer
-  callPrimary(tool: string, method: string, args: readonly unknown[]): Promise<unknown>
+  /** Null in the primary, whose own tools answer. */
+  callPrimary: CallPrimary | null
   onToolStatus(tool: string, status: ToolStatus, message: string | null, fault: Fault | null): void
   writeLog(level: LogLevel, message: string, identity: string, fields?: Record<string, unknown>): void
 }
 
 /** The kernel of one thread: its meter, its tools, its plugins, and its own sinks. */
 export class ThreadKernel {
+  readonly settings: Settings
+  readonly shared: SharedMemories
   readonly toolbox: Toolbox
   readonly plugins: Plugins
   readonly meter: Meter
+  readonly writeLog: ThreadOptions['writeLog']
+  /** All plugins have booted: none may register anything any more. */
+  isBooted = false
   readonly #options: ThreadOptions
   readonly #metrics: MetricsRing
   readonly #names: NameTable
@@ -59,32 +78,35 @@ export class ThreadKernel {
   #metricsTimer: NodeJS.Timeout | undefined
 
   constructor(options: ThreadOptions) {
+    const { settings, shared, writeLog } = options
     this.#options = options
-    this.#metrics = new MetricsRing(options.metrics)
-    this.#names = new NameTable(options.names)
+    this.settings = settings
+    this.shared = shared
+    this.writeLog = writeLog
+    this.#metrics = new MetricsRing(shared.metrics)
+    this.#names = new NameTable(shared.names)
     this.#threadNumber = options.thread.kind === 'primary' ? 0 : options.thread.index + 1
     this.meter = new Meter({
       threadNumber: this.#threadNumber,
       metrics: this.#metrics,
       names: this.#names,
-      statuses: new StatusTable(options.statuses),
+      statuses: new StatusTable(shared.statuses),
       flight: options.flight,
       onStatus: options.onToolStatus,
       onSinkFault: (thrown) => this.sinkFault('metrics sink', thrown),
     })
-    const uses = new ToolUses(options.sharedMemory(`registry/${USES_MEMORY}`, USES_BYTES))
+    const uses = new ToolUses(this.#sharedMemory(`registry/${USES_MEMORY}`, USES_BYTES))
     this.toolbox = new Toolbox(this.meter, (plugin, tool) => uses.add(plugin, tool))
-    const { writeLog } = options
     this.plugins = new Plugins(
       this.toolbox,
-      options.settings.domainsDir,
+      settings.domainsDir,
       (plugin, stage, error) =>
         writeLog('ERROR', `Plugin ${plugin} failed in ${stage}: ${messageOf(error)}`, 'kernel', {
           plugin,
           stage,
           stack: stackOf(error),
         }),
-      options.settings.nodeEnv === 'production'
+      settings.nodeEnv === 'production'
         ? null
         : (plugin, warning) => writeLog('WARNING', `Plugin ${plugin}: ${warning}`, 'kernel', { plugin, stage: 'boot' }),
     )
@@ -92,20 +114,37 @@ export class ThreadKernel {
 
   /** Makes the runtime of each tool of this thread. */
   runtimeFactory(host: ToolHost): (toolName: () => string) => ToolRuntime {
-    const { thread, settings, sharedMemory, callPrimary, writeLog } = this.#options
+    const { thread } = this.#options
+    const callPrimary: CallPrimary =
+      this.#options.callPrimary ?? (async (tool, method, args) => this.toolbox.serve(tool, method, args))
     return (name) => ({
       thread,
-      settings,
+      settings: this.settings,
       env: readVariable,
-      log: (level, message, fields) => writeLog(level, message, name(), fields),
+      log: (level, message, fields) => this.writeLog(level, message, name(), fields),
       context: () => causality.getStore(),
       callPrimary: (method, args) => callPrimary(name(), method, args),
-      sharedMemory: (key, byteLength) => sharedMemory(`${name()}/${key}`, byteLength),
+      sharedMemory: (key, byteLength) => this.#sharedMemory(`${name()}/${key}`, byteLength),
       instrument: (target) => this.toolbox.instrument(name(), target),
       peer: <Name extends keyof Tools>(other: Name) =>
         this.toolbox.peer({ name: name(), instance: undefined }, other) as Tools[Name],
       host,
     })
+  }
+
+  /** @throws when the primary's instance of the tool has not made this memory */
+  #sharedMemory(key: string, byteLength: number): SharedArrayBuffer {
+    const { tools } = this.shared
+    if (this.#options.thread.kind === 'primary') tools[key] ??= new SharedArrayBuffer(byteLength)
+    const memory = tools[key]
+    if (memory === undefined) throw new HeddleError('INTERNAL', `The primary's instance made no shared memory ${key}`)
+    return memory
+  }
+
+  /** Logs what a handler has thrown, with its line and its fix. */
+  readonly logFault = (path: string, plugin: string, requestId: string, thrown: unknown): void => {
+    const { message, fields } = faultRecord({ path, plugin, requestId }, thrown, this.plugins.facts)
+    this.writeLog('ERROR', message, plugin, fields)
   }
 
   // ── sinks of this thread ──────────────────────────────────────────────────
@@ -188,21 +227,14 @@ export class ThreadKernel {
   }
 
   sinkFault(kind: string, thrown: unknown): void {
-    this.#options.writeLog('ERROR', sinkFault(kind, thrown), 'kernel')
+    this.writeLog('ERROR', sinkFault(kind, thrown), 'kernel')
   }
 
   async stop(): Promise<void> {
     await this.plugins.stop()
     clearInterval(this.#metricsTimer)
     await this.toolbox.stop((tool, error) =>
-      this.#options.writeLog('ERROR', `Tool ${tool} failed to stop: ${messageOf(error)}`, tool),
+      this.writeLog('ERROR', `Tool ${tool} failed to stop: ${messageOf(error)}`, tool),
     )
   }
-}
-
-/** @throws when the primary's instance of the tool has not made this memory */
-export function existingMemory(memories: Record<string, SharedArrayBuffer>, key: string): SharedArrayBuffer {
-  const memory = memories[key]
-  if (memory === undefined) throw new HeddleError('INTERNAL', `The primary's instance made no shared memory ${key}`)
-  return memory
 }

@@ -8,7 +8,7 @@ import { type BootContext, bootFault } from '../../../src/runtime/advice/boot-fa
 import { added, tellAll } from '../../../src/runtime/kernel/listeners.ts'
 import { tellingFirstCall } from '../../../src/runtime/kernel/toolbox.ts'
 import { ToolUses, USES_BYTES } from '../../../src/transport/memory/tool-uses.ts'
-import { createStatusTable, StatusTable } from '../../../src/transport/memory/words.ts'
+import { createStatusTable } from '../../../src/transport/memory/words.ts'
 import { folderOf } from '../../support/folder.ts'
 
 test('the first call of any method is told once, and puts the real methods in place', () => {
@@ -50,13 +50,7 @@ const FINE: PluginHealth = { status: 'OK', domain: 'shop', tools: [] }
 const BROKEN: PluginHealth = { status: 'DEAD', error: 'no such file', tools: [] }
 
 function health() {
-  const made = new Health({
-    statuses: new StatusTable(createStatusTable()),
-    toolIndex: () => -1,
-    toolNames: () => [],
-    lanes: () => ({}),
-    onChange: () => {},
-  })
+  const made = new Health({ names: [], indexOf: () => -1 }, createStatusTable(), { countByState: () => ({}) })
   return { made, status: (plugin: string) => made.dump().plugins[plugin]?.status }
 }
 

@@ -2,20 +2,15 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import type { PluginHealth } from '../../../src/contracts/registry.ts'
 import { Health } from '../../../src/primary/health/health.ts'
-import { createStatusTable, StatusTable } from '../../../src/transport/memory/words.ts'
+import { createStatusTable } from '../../../src/transport/memory/words.ts'
 
 const FINE: PluginHealth = { status: 'OK', domain: 'shop', tools: ['db'] }
 const BROKEN: PluginHealth = { status: 'DEAD', error: 'no such file', tools: [] }
 
 function healthOf() {
   let changes = 0
-  const health = new Health({
-    statuses: new StatusTable(createStatusTable()),
-    toolIndex: () => -1,
-    toolNames: () => [],
-    lanes: () => ({}),
-    onChange: () => void changes++,
-  })
+  const health = new Health({ names: [], indexOf: () => -1 }, createStatusTable(), { countByState: () => ({}) })
+  health.onChange = () => void changes++
   return {
     health,
     plugins: () => health.dump().plugins,
