@@ -6,16 +6,8 @@ import type { CallDetails } from '../../contracts/tracing.ts'
 import { HeddleError } from '../../core/errors/catalogue.ts'
 import { RedisClient, readScript } from '../../stores/redis/client.ts'
 import { answerFault } from '../../stores/redis/fault.ts'
-import { withCached } from '../../stores/state/cached.ts'
-import {
-  checkKey,
-  checkNamespace,
-  checkStep,
-  checkTtl,
-  notANumber,
-  outOfRange,
-  toJson,
-} from '../../stores/state/input.ts'
+import { notANumber, outOfRange } from '../../stores/state/input.ts'
+import { parsed, stateOf } from '../../stores/state/state.ts'
 import { INCREMENT, Increments } from './increments.ts'
 
 const PREFIX = 'heddle:state:'
@@ -96,7 +88,7 @@ export default class RedisStateTool implements Tool {
     const client = this.#connected()
     const increments = this.#increments
     /** Sends the increments that were called before, so that the next command follows them. */
-    const send = async <T>(call: string, key: string, command: string, args: (string | number)[]): Promise<T> => {
+    const send = <T>(call: string, key: string, command: string, args: (string | number)[]): Promise<T> => {
       increments.flush()
       return client.command<T>(command, args).catch((fault) => {
         throw asStateFault(fault, call, key)
@@ -112,24 +104,19 @@ export default class RedisStateTool implements Tool {
         if (keys.length > 0) await onKeys(keys)
       } while (cursor !== '0')
     }
-    return withCached({
-      get: async <T>(key: string, options?: { namespace?: string }) => {
-        const name = nameOf(key, options)
-        const text = await send<string | null>('get', key, 'get', [name])
-        return text === null ? null : (parsed(text, 'get', key) as T)
-      },
-      set: async (key, value, options) => {
-        const args: (string | number)[] = [nameOf(key, options), textOf(value)]
-        const ttlMs = checkTtl(options)
+    return stateOf({
+      get: (namespace, key) => send('get', key, 'get', [nameOf(namespace, key)]),
+      set: (namespace, key, text, ttlMs) => {
+        requireShort(text)
+        const args: (string | number)[] = [nameOf(namespace, key), text]
         if (ttlMs !== null) args.push('PX', ttlMs)
-        await send('set', key, 'set', args)
+        return send('set', key, 'set', args)
       },
-      delete: async (key, options) => (await send('delete', key, 'unlink', [nameOf(key, options)])) === 1,
-      has: async (key, options) => (await send('has', key, 'exists', [nameOf(key, options)])) === 1,
-      increment: (key, by = 1, options) =>
+      delete: async (namespace, key) => (await send('delete', key, 'unlink', [nameOf(namespace, key)])) === 1,
+      has: async (namespace, key) => (await send('has', key, 'exists', [nameOf(namespace, key)])) === 1,
+      increment: (namespace, key, by, ttlMs) =>
         new Promise((resolve, reject) => {
-          const name = nameOf(key, options)
-          increments.add(name, checkStep(by), checkTtl(options) ?? 0, {
+          increments.add(nameOf(namespace, key), by, ttlMs ?? 0, {
             resolve,
             reject: (fault) => reject(asStateFault(fault, 'increment', key)),
             refuse: (text) => {
@@ -139,17 +126,16 @@ export default class RedisStateTool implements Tool {
             },
           })
         }),
-      compareAndSet: async (key, expected, next, options) => {
-        const name = nameOf(key, options)
-        const wanted = JSON.parse(toJson(expected))
-        const nextText = textOf(next)
-        const ttlMs = String(checkTtl(options) ?? '')
+      compareAndSet: async (namespace, key, expected, next, ttlMs) => {
+        const name = nameOf(namespace, key)
+        requireShort(next)
+        const wanted = JSON.parse(expected)
         increments.flush()
         // The store compares texts, but this compares values: if the stored text is another one of the same value, it is tried again as
         // the expected text. A third attempt is needed only when the text was replaced by yet another one of the same value meanwhile.
-        for (let expectedText = JSON.stringify(wanted); ; ) {
+        for (let expectedText = expected; ; ) {
           const held = await client
-            .run<1 | string | null>(COMPARE_AND_SET, [name], [expectedText, nextText, ttlMs])
+            .run<1 | string | null>(COMPARE_AND_SET, [name], [expectedText, next, ttlMs ?? ''])
             .catch((fault) => {
               throw asStateFault(fault, 'compareAndSet', key)
             })
@@ -158,8 +144,7 @@ export default class RedisStateTool implements Tool {
           if (!isDeepStrictEqual(parsed(expectedText, 'compareAndSet', key), wanted)) return false
         }
       },
-      keys: async (options) => {
-        const namespace = checkNamespace(options)
+      keys: async (namespace) => {
         const prefixChars = prefixOf(namespace).length
         // A scan may return a key twice.
         const found = new Set<string>()
@@ -168,10 +153,7 @@ export default class RedisStateTool implements Tool {
         })
         return [...found]
       },
-      clear: async (options) => {
-        const namespace = checkNamespace(options)
-        await scan(namespace, (names) => send('clear', namespace, 'unlink', names))
-      },
+      clear: (namespace) => scan(namespace, (names) => send('clear', namespace, 'unlink', names)),
     })
   }
 
@@ -200,30 +182,15 @@ export default class RedisStateTool implements Tool {
   }
 }
 
-function nameOf(key: unknown, options: { namespace?: string } | undefined): string {
-  return prefixOf(checkNamespace(options)) + checkKey(key)
-}
+const nameOf = (namespace: string, key: string): string => prefixOf(namespace) + key
 
-/** @throws STATE_VALUE_INVALID, STATE_FULL */
-function textOf(value: unknown): string {
-  const text = toJson(value)
-  if (text.length <= VALUE_MAX_CHARS) return text
+/** @throws STATE_FULL */
+function requireShort(text: string): void {
+  if (text.length <= VALUE_MAX_CHARS) return
   throw new HeddleError(
     'STATE_FULL',
     `A value of state may have ${VALUE_MAX_CHARS} characters of JSON, got ${text.length}`,
   )
-}
-
-/** @throws STATE_VALUE_INVALID when the text is not JSON, because another program has written it */
-function parsed(text: string, call: string, key: string): unknown {
-  try {
-    return JSON.parse(text)
-  } catch {
-    throw new HeddleError(
-      'STATE_VALUE_INVALID',
-      `state.${call}: the key ${JSON.stringify(key)} is not JSON: another program writes to the same database`,
-    )
-  }
 }
 
 /** Every implementation uses the same code for a full store. For a key of the wrong type the message names the key. */

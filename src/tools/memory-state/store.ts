@@ -171,15 +171,17 @@ export class MemoryStore {
     return sum
   }
 
-  /** `null` as expected text matches a missing value and a stored null, because `get` returns null for both. */
-  /** @param ttlMs null: the key keeps its time to live */
+  /**
+   * `null` as expected text matches a missing value and a stored null, because `get` returns null for both.
+   * @param ttlMs null: the key keeps its time to live
+   */
   compareAndSet(
     namespace: string,
     key: string,
     expected: string,
     next: string,
+    ttlMs: number | null,
     owner = '',
-    ttlMs: number | null = null,
   ): boolean {
     const entry = this.#live(namespace, key)
     const current = entry?.text ?? 'null'

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { setTimeout as sleep } from 'node:timers/promises'
-import { claimKeyOf } from '../../../src/stores/state/cached.ts'
+import { claimKeyOf } from '../../../src/stores/state/state.ts'
 import type { StateUnderTest } from './under-test.ts'
 
 const TTL_MS = 60_000

@@ -1,0 +1,169 @@
+// The tool `state` over a store of texts: what it is given is checked, and `cached` is made of the store's calls.
+import { createHash, randomUUID } from 'node:crypto'
+import { setTimeout as delay } from 'node:timers/promises'
+import type { State } from '../../contracts/state.ts'
+import { HeddleError } from '../../core/errors/catalogue.ts'
+import { checkKey, checkNamespace, checkStep, checkTtl, toJson } from './input.ts'
+
+/** What an implementation does itself. Values are texts of JSON; a time to live is in milliseconds, null: none is given. */
+export interface StateStore {
+  /** Null where there is no such key. */
+  get(namespace: string, key: string): Promise<string | null>
+  set(namespace: string, key: string, text: string, ttlMs: number | null): Promise<unknown>
+  delete(namespace: string, key: string): Promise<boolean>
+  has(namespace: string, key: string): Promise<boolean>
+  increment(namespace: string, key: string, by: number, ttlMs: number | null): Promise<number>
+  /** By the values of the texts; `null` as the expected one matches a missing key, too. */
+  compareAndSet(namespace: string, key: string, expected: string, next: string, ttlMs: number | null): Promise<boolean>
+  keys(namespace: string): Promise<string[]>
+  clear(namespace: string): Promise<unknown>
+}
+
+/** Arguments are checked in the thread of the caller: its stack names it. A call reaches the store before it returns, so calls keep their order. */
+export function stateOf(store: StateStore): State {
+  /** What this thread waits for: it asks the store once. */
+  const waiting = new Map<string, Promise<unknown>>()
+  return {
+    get: async <T>(key: string, options?: object) => {
+      const text = await store.get(checkNamespace(options), checkKey(key))
+      return text === null ? null : (parsed(text, 'get', key) as T)
+    },
+    set: async (key, value, options) => {
+      await store.set(checkNamespace(options), checkKey(key), toJson(value), checkTtl(options))
+    },
+    delete: async (key, options) => store.delete(checkNamespace(options), checkKey(key)),
+    has: async (key, options) => store.has(checkNamespace(options), checkKey(key)),
+    increment: (key, by = 1, options) => {
+      // Not async: many counters share a message to the store, and each costs little more than its promise.
+      try {
+        return store.increment(checkNamespace(options), checkKey(key), checkStep(by), checkTtl(options))
+      } catch (refused) {
+        return Promise.reject(refused)
+      }
+    },
+    compareAndSet: async (key, expected, next, options) => {
+      const [namespace, name] = [checkNamespace(options), checkKey(key)]
+      return store.compareAndSet(namespace, name, toJson(expected), toJson(next), checkTtl(options))
+    },
+    cached: async <T>(key: string, ttlMs: number, make: () => T | Promise<T>, options?: object): Promise<T> => {
+      const namespace = checkNamespace(options)
+      checkKey(key)
+      // Unlike elsewhere it may not be left out.
+      checkTtl({ ttlMs: ttlMs ?? null })
+      const found = await store.get(namespace, key)
+      if (found !== null) return parsed(found, 'cached', key) as T
+      const name = `${namespace}\0${key}`
+      let value = waiting.get(name) as Promise<T> | undefined
+      if (value === undefined) {
+        value = new CachedValue(store, { namespace, key, ttlMs }).make(make)
+        waiting.set(name, value)
+        const forget = () => waiting.delete(name)
+        value.then(forget, forget)
+      }
+      return value
+    },
+    keys: async (options) => store.keys(checkNamespace(options)),
+    clear: async (options) => {
+      await store.clear(checkNamespace(options))
+    },
+  }
+}
+
+/** @throws STATE_VALUE_INVALID when the text is not JSON, because another program has written it */
+export function parsed(text: string, call: string, key: string): unknown {
+  try {
+    return JSON.parse(text)
+  } catch {
+    throw new HeddleError(
+      'STATE_VALUE_INVALID',
+      `state.${call}: the key ${JSON.stringify(key)} is not JSON: another program writes to the same database`,
+    )
+  }
+}
+
+/** A maker that has not renewed its claim for this long is taken for dead, milliseconds: another one may begin then. */
+const CLAIM_MS = 10_000
+const RENEW_MS = 3_000
+/** How often those look who wait for a maker in another thread, milliseconds: at first, and at last. */
+const FIRST_LOOK_MS = 10
+const LAST_LOOK_MS = 200
+/** The namespace of the claims. */
+const CLAIMS = 'heddle:making'
+
+/** Who makes a value. */
+interface Making {
+  by: string
+  untilMs: number
+}
+
+/** One value that is to be there: one makes it, and all others wait for it. */
+class CachedValue {
+  readonly #store: StateStore
+  readonly #wanted: { namespace: string; key: string; ttlMs: number }
+  readonly #claimKey: string
+
+  constructor(store: StateStore, wanted: { namespace: string; key: string; ttlMs: number }) {
+    this.#store = store
+    this.#wanted = wanted
+    this.#claimKey = claimKeyOf(wanted.namespace, wanted.key)
+  }
+
+  async make<T>(make: () => T | Promise<T>): Promise<T> {
+    for (let lookMs = FIRST_LOOK_MS; ; lookMs = Math.min(lookMs * 2, LAST_LOOK_MS)) {
+      const held = await this.#store.get(CLAIMS, this.#claimKey)
+      // Read after the claim: a maker stores first, and gives its claim up then.
+      const found = await this.#find()
+      if (found !== null) return this.#valueOf<T>(found)
+      if (held === null || (JSON.parse(held) as Making).untilMs <= Date.now()) {
+        const mine = nextClaim(randomUUID())
+        if (await this.#claim(held ?? 'null', mine)) return this.#makeAs(mine, make)
+      }
+      await delay(lookMs)
+    }
+  }
+
+  async #makeAs<T>(mine: Making, make: () => T | Promise<T>): Promise<T> {
+    let claim = mine
+    const renewal = setInterval(() => {
+      const next = nextClaim(claim.by)
+      this.#claim(JSON.stringify(claim), next).then(
+        (isMine) => {
+          if (isMine) claim = next
+        },
+        () => {}, // The next renewal, or the end of the claim, tells.
+      )
+    }, RENEW_MS)
+    renewal.unref()
+    try {
+      const found = await this.#find()
+      if (found !== null) return this.#valueOf<T>(found)
+      const text = toJson(await make())
+      const { namespace, key, ttlMs } = this.#wanted
+      await this.#store.set(namespace, key, text, ttlMs)
+      // As everybody gets it who does not make it.
+      return this.#valueOf<T>(text)
+    } finally {
+      clearInterval(renewal)
+      // Past its end it may be somebody else's.
+      if (Date.now() < claim.untilMs) await this.#store.delete(CLAIMS, this.#claimKey)
+    }
+  }
+
+  #claim(held: string, next: Making): Promise<boolean> {
+    return this.#store.compareAndSet(CLAIMS, this.#claimKey, held, JSON.stringify(next), null)
+  }
+
+  #find(): Promise<string | null> {
+    return this.#store.get(this.#wanted.namespace, this.#wanted.key)
+  }
+
+  #valueOf<T>(text: string): T {
+    return parsed(text, 'cached', this.#wanted.key) as T
+  }
+}
+
+const nextClaim = (by: string): Making => ({ by, untilMs: Date.now() + CLAIM_MS })
+
+/** A key of any length has one that is not too long. */
+export const claimKeyOf = (namespace: string, key: string): string =>
+  createHash('sha256').update(`${namespace}\0${key}`).digest('base64url')
