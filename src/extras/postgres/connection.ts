@@ -2,11 +2,11 @@
 import pg, { type ClientConfig } from 'pg'
 import type { ThreadRef, ToolRuntime } from '../../contracts/tool.ts'
 import { DbError } from '../../core/errors/db-error.ts'
-import { TRANSACTION_IDLE_MS, WAIT_MS } from '../../stores/sql/database.ts'
+import { type Outcome, TRANSACTION_IDLE_MS, WAIT_MS } from '../../stores/sql/database.ts'
 import { clientTls } from '../../stores/tls/client-tls.ts'
-import type { Columns, Execution, Preparations } from './execution.ts'
+import { type Columns, Execution, type Preparations, wireValues } from './execution.ts'
 import { endsConnection, toDbError } from './failure.ts'
-import type { Statement } from './statement.ts'
+import { ROLLBACK, type Statement } from './statement.ts'
 
 /** Milliseconds without traffic after which TCP checks whether the other side is still there. */
 const KEEP_ALIVE_MS = 10_000
@@ -24,11 +24,18 @@ const SESSION = {
   standard_conforming_strings: 'on',
 }
 
-export function connectionConfig(settings: ToolRuntime['settings'], thread: ThreadRef): ClientConfig {
+/** What a connection is opened with. */
+export interface Access {
+  readonly config: ClientConfig
+  /** The password as text may go to this server: the connection is encrypted, or it was told so. */
+  readonly mayTellPassword: boolean
+}
+
+export function accessOf(settings: ToolRuntime['settings'], thread: ThreadRef): Access {
   const { rdbHost, rdbPort, rdbUser, rdbPassword, rdbDatabase, rdbStatementTimeoutMs, replicaId } = settings
-  const { rdbTls, rdbCaFile, rdbSchema } = settings
+  const { rdbTls, rdbCaFile, rdbSchema, rdbAllowCleartextPassword } = settings
   const place = thread.kind === 'primary' ? 'primary' : `lane ${thread.index}`
-  return {
+  const config: ClientConfig = {
     host: rdbHost,
     port: rdbPort,
     user: rdbUser,
@@ -48,14 +55,19 @@ export function connectionConfig(settings: ToolRuntime['settings'], thread: Thre
       .map(([name, value]) => `-c ${name}=${value}`)
       .join(' '),
   }
+  return { config, mayTellPassword: rdbTls !== 'off' || rdbAllowCleartextPassword }
 }
 
-/** The password as text may go to this server: the connection is encrypted, or it was told so. */
-export function mayTellPassword({
-  rdbTls,
-  rdbAllowCleartextPassword,
-}: Pick<ToolRuntime['settings'], 'rdbTls' | 'rdbAllowCleartextPassword'>): boolean {
-  return rdbTls !== 'off' || rdbAllowCleartextPassword
+/** @throws the error of the driver or the server */
+export function connect(client: pg.Client, { mayTellPassword }: Access): Promise<unknown> {
+  const opened = client.connect()
+  const { connection } = client
+  if (!mayTellPassword) {
+    // pg answers with the password: its listener, which `connect` has added, must be gone, whatever the server asked for before.
+    connection.removeAllListeners('authenticationCleartextPassword')
+    connection.on('authenticationCleartextPassword', () => connection.emit('error', cleartextRefused()))
+  }
+  return opened
 }
 
 /** The server asks for the password as text, and nothing hides it. */
@@ -72,7 +84,8 @@ const MAX_PREPARED = 256
 /** One connection to the server. Takes one statement at a time. */
 export class PostgresConnection implements Preparations {
   readonly #client: pg.Client
-  readonly #mayTellPassword: boolean
+  readonly #access: Access
+  readonly #limitMs: number
   readonly #onDead: (connection: PostgresConnection) => void
   readonly #prepared = new Map<Statement, Columns>()
   #closed: string[] = []
@@ -85,12 +98,13 @@ export class PostgresConnection implements Preparations {
   idleSinceMs = 0
 
   /**
-   * @param mayTellPassword the password may be sent as text
+   * @param limitMs how long a statement may take; then it fails and the connection is ended
    * @param onDead called once when the connection has ended, for any reason
    */
-  constructor(config: ClientConfig, mayTellPassword: boolean, onDead: (connection: PostgresConnection) => void) {
-    this.#client = new pg.Client(config)
-    this.#mayTellPassword = mayTellPassword
+  constructor(access: Access, limitMs: number, onDead: (connection: PostgresConnection) => void) {
+    this.#client = new pg.Client(access.config)
+    this.#access = access
+    this.#limitMs = limitMs
     this.#onDead = onDead
     // Without a listener the end of the server's backend process would end this process.
     this.#client.on('error', () => this.#die())
@@ -102,9 +116,7 @@ export class PostgresConnection implements Preparations {
 
   /** @throws the error of the driver or the server */
   async open(): Promise<void> {
-    const opened = this.#client.connect()
-    if (!this.#mayTellPassword) refuseToTell(this.#client)
-    await opened
+    await connect(this.#client, this.#access)
     this.#isOpen = true
   }
 
@@ -126,11 +138,34 @@ export class PostgresConnection implements Preparations {
     return this.#client.getTransactionStatus() === 'I'
   }
 
-  /** @param limitMs how long the statement may take; then it fails and the connection is ended */
-  run(execution: Execution, limitMs: number): void {
+  run(execution: Execution): void {
     this.#execution = execution
-    this.#deadlineMs = performance.now() + limitMs
+    this.#deadlineMs = performance.now() + this.#limitMs
     this.#client.query(execution.on(this))
+  }
+
+  /** Does not reject for errors of the server or the connection: the execution has them. @throws DbError for values that are refused */
+  execute(statement: Statement, params: readonly unknown[]): Promise<Execution> {
+    const values = wireValues(params, statement.parameterCount)
+    return new Promise((resolve) => this.run(new Execution(statement, values, resolve)))
+  }
+
+  /** @throws DbError */
+  async send(statement: Statement, params: readonly unknown[] = []): Promise<Outcome> {
+    const execution = await this.execute(statement, params)
+    if (execution.failure !== null) throw toDbError(execution.failure)
+    return execution
+  }
+
+  /** Never rejects. */
+  async rollback(): Promise<void> {
+    if (this.#isDead) return
+    try {
+      await this.send(ROLLBACK)
+    } catch {
+      // The first error matters more. The server rolls back the transaction of a connection that has ended.
+      this.destroy()
+    }
   }
 
   /** Runs a text verbatim, which may have several statements: the server splits it. @throws DbError */
@@ -143,7 +178,7 @@ export class PostgresConnection implements Preparations {
   }
 
   /** Fails the running statement when its time is over: the server does not answer, not even with its own timeout. */
-  expire(nowMs: number, limitMs: number): void {
+  expire(nowMs: number): void {
     const execution = this.#execution
     if (execution === null || nowMs < this.#deadlineMs) return
     // First, so that the connection is not given to the next statement.
@@ -151,7 +186,7 @@ export class PostgresConnection implements Preparations {
     execution.fail(
       new DbError(
         'timeout',
-        `The database has not answered within ${limitMs} ms; it is not known whether the statement took effect`,
+        `The database has not answered within ${this.#limitMs} ms; it is not known whether the statement took effect`,
       ),
     )
   }
@@ -216,10 +251,4 @@ export class PostgresConnection implements Preparations {
     this.#execution = null
     if (execution.failure !== null && endsConnection(execution.failure)) this.destroy()
   }
-}
-
-/** pg answers with the password: its listener, which `connect` has added, must be gone, whatever the server asked for before. */
-export function refuseToTell({ connection }: pg.Client): void {
-  connection.removeAllListeners('authenticationCleartextPassword')
-  connection.on('authenticationCleartextPassword', () => connection.emit('error', cleartextRefused()))
 }

@@ -20,22 +20,18 @@ import {
   ConnectionBudget,
   giveBackOfThread,
 } from '../../transport/memory/connection-budget.ts'
-import { connectionConfig, mayTellPassword, type PostgresConnection } from './connection.ts'
+import { accessOf, type PostgresConnection } from './connection.ts'
 import { Execution, wireValues } from './execution.ts'
 import { hasEndedIdle, isStalePlan, toDbError } from './failure.ts'
 import { Listener } from './listener.ts'
 import { PostgresMigrations } from './migration-driver.ts'
 import { requireOwnTables } from './own-tables.ts'
 import { isShort, Pool, pooled, poolShare } from './pool.ts'
-import { Statement, Statements } from './statement.ts'
+import { BEGIN, Statement, Statements } from './statement.ts'
 import { Repeatable, runTransaction } from './transaction.ts'
 
 /** Longest pause before a transaction is repeated, in milliseconds. */
 const MAX_PAUSE_MS = 50
-
-const BEGIN = control('BEGIN ISOLATION LEVEL SERIALIZABLE')
-const COMMIT = control('COMMIT')
-const ROLLBACK = control('ROLLBACK')
 
 /**
  * The tool `db` on PostgreSQL. One instance per thread, each with its own connections.
@@ -70,8 +66,7 @@ export default class PostgresDb implements Tool, SqlDatabase {
     this.#pool = new Pool({
       ...poolShare({ max: pooled(rdbMaxPool), min: rdbMinPool }, lanes, thread),
       budget: new ConnectionBudget(this.#budgetMemory, pooled(rdbMaxPool)),
-      config: connectionConfig(settings, thread),
-      mayTellPassword: mayTellPassword(settings),
+      access: accessOf(settings, thread),
       statementTimeoutMs: rdbStatementTimeoutMs,
     })
   }
@@ -115,7 +110,7 @@ export default class PostgresDb implements Tool, SqlDatabase {
       const driver = new PostgresMigrations(
         {
           // Never prepared, because the connection is reset between migrations.
-          run: (sql, params) => this.#runOn(connection, new Statement(sql, params.length), params),
+          run: (sql, params) => connection.send(new Statement(sql, params.length), params),
           script: (sql) => connection.script(sql),
           get isClean() {
             return connection.isClean
@@ -163,13 +158,13 @@ export default class PostgresDb implements Tool, SqlDatabase {
     for (let attempt = 1; ; attempt++) {
       try {
         const result = await this.#transactionOnce(work, accompany?.())
-        this.#pool.succeeded()
+        this.#pool.held.succeeded()
         return result
       } catch (thrown) {
         if (!(thrown instanceof Repeatable)) throw thrown
         if (performance.now() >= endMs || this.#stopped) throw thrown.failure
         if (thrown.isStalePlan) this.#pool.forgetPrepared()
-        else this.#pool.conflicted()
+        else this.#pool.held.conflicted()
       }
       const pauseMs = Math.random() * Math.min(MAX_PAUSE_MS, 2 ** attempt)
       await new Promise((done) => setTimeout(done, pauseMs))
@@ -184,7 +179,7 @@ export default class PostgresDb implements Tool, SqlDatabase {
   /** On a connection of its own, beside those of the pool. */
   listen(channel: string, told: (payload: string) => void): () => void {
     const { settings, thread } = this.#runtime
-    const listener = new Listener(connectionConfig(settings, thread), mayTellPassword(settings), { channel, told })
+    const listener = new Listener(accessOf(settings, thread), { channel, told })
     this.#listeners.add(listener)
     listener.open()
     return () => {
@@ -233,7 +228,7 @@ export default class PostgresDb implements Tool, SqlDatabase {
     const endMs = performance.now() + WAIT_MS
     for (;;) {
       const connection = await this.#pool.acquire()
-      const { failure, isBound } = await this.#executeOn(connection, BEGIN, [])
+      const { failure, isBound } = await connection.execute(BEGIN, [])
       if (failure === null) return connection
       this.#pool.release(connection)
       if (!hasEndedIdle(failure, isBound) || performance.now() >= endMs) throw toDbError(failure)
@@ -247,45 +242,13 @@ export default class PostgresDb implements Tool, SqlDatabase {
     const connection = await this.#begin()
     try {
       return await runTransaction(work, {
+        connection,
+        statements: this.#statements,
         companion,
-        connection: {
-          run: (sql, params) => this.#runOn(connection, this.#statements.get(sql), params),
-          commit: async () => void (await this.#runOn(connection, COMMIT, [])),
-          rollback: () => this.#rollback(connection),
-        },
         instrument: (tx) => this.#runtime.instrument(tx),
       })
     } finally {
       this.#pool.release(connection)
     }
   }
-
-  async #rollback(connection: PostgresConnection): Promise<void> {
-    if (connection.isDead) return
-    try {
-      await this.#runOn(connection, ROLLBACK, [])
-    } catch {
-      // The first error matters more. The server rolls back the transaction of a connection that has ended.
-      connection.destroy()
-    }
-  }
-
-  /** @throws DbError */
-  async #runOn(connection: PostgresConnection, statement: Statement, params: readonly unknown[]): Promise<Outcome> {
-    const execution = await this.#executeOn(connection, statement, params)
-    if (execution.failure !== null) throw toDbError(execution.failure)
-    return execution
-  }
-
-  /** Does not reject for errors of the server or the connection. */
-  #executeOn(connection: PostgresConnection, statement: Statement, params: readonly unknown[]): Promise<Execution> {
-    const values = wireValues(params, statement.parameterCount)
-    return new Promise((resolve) => this.#pool.runOn(connection, new Execution(statement, values, resolve)))
-  }
-}
-
-function control(sql: string): Statement {
-  const statement = new Statement(sql, 0)
-  statement.isRepeated = true
-  return statement
 }

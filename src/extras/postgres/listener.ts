@@ -1,6 +1,6 @@
 // Notifications of the server.
-import pg, { type ClientConfig } from 'pg'
-import { refuseToTell } from './connection.ts'
+import pg from 'pg'
+import { type Access, connect } from './connection.ts'
 
 /** Pause before a lost connection is opened again, milliseconds. */
 const RETRY_MS = 1000
@@ -14,30 +14,26 @@ export interface Subscription {
 
 /** Listens for notifications, on a connection of its own, which is opened again whenever it is lost. */
 export class Listener {
-  readonly #config: ClientConfig
-  readonly #mayTellPassword: boolean
+  readonly #access: Access
   readonly #subscription: Subscription
   #client: pg.Client | null = null
   #timer: NodeJS.Timeout | undefined
   #isClosed = false
 
-  constructor(config: ClientConfig, mayTellPassword: boolean, subscription: Subscription) {
-    this.#config = config
-    this.#mayTellPassword = mayTellPassword
+  constructor(access: Access, subscription: Subscription) {
+    this.#access = access
     this.#subscription = subscription
   }
 
   /** Begins to open the connection. */
   open(): void {
     const { channel, told } = this.#subscription
-    const client = new pg.Client(this.#config)
+    const client = new pg.Client(this.#access.config)
     this.#client = client
     client.on('error', () => this.#lost(client))
     client.on('end', () => this.#lost(client))
     client.on('notification', ({ payload }) => told(payload ?? ''))
-    const opened = client.connect()
-    if (!this.#mayTellPassword) refuseToTell(client)
-    opened
+    connect(client, this.#access)
       .then(() => client.query(`LISTEN ${channel}`))
       .then(
         () => told(''),

@@ -1,12 +1,12 @@
 // The connections of a thread: its share of all, its limit of transactions.
 
 import { AsyncResource } from 'node:async_hooks'
-import type { ClientConfig } from 'pg'
 import type { ThreadRef } from '../../contracts/tool.ts'
 import { Fifo } from '../../core/collections/fifo.ts'
 import { DbError } from '../../core/errors/db-error.ts'
 import { MAX_WAITING, WAIT_MS } from '../../stores/sql/database.ts'
-import { PostgresConnection } from './connection.ts'
+import type { ConnectionBudget } from '../../transport/memory/connection-budget.ts'
+import { type Access, PostgresConnection } from './connection.ts'
 import type { Execution } from './execution.ts'
 import { toConnectError } from './failure.ts'
 
@@ -87,10 +87,12 @@ export class TransactionLimit {
     this.#held--
   }
 
+  /** A transaction conflicted with another one. */
   conflicted(): void {
     this.#limit = Math.max(Math.min(MIN, this.#max), this.#limit / 2)
   }
 
+  /** A transaction succeeded. */
   succeeded(): void {
     if (this.#limit < this.#max) this.#limit = Math.min(this.#max, this.#limit + 1 / this.#limit)
   }
@@ -122,13 +124,6 @@ const REFILL_MS = 1000
 /** Milliseconds that the server has after its own statement timeout before the connection is ended. */
 const ANSWER_GRACE_MS = 2000
 
-/** The limit of connections of the whole process. */
-interface Budget {
-  /** Counts one more connection, if it is allowed. */
-  tryTake(): boolean
-  give(): void
-}
-
 /** A statement or a transaction that waits for a connection. */
 interface Waiter {
   /** By `performance.now()`. All may wait equally long, so the time of the first in line is up first. */
@@ -138,10 +133,9 @@ interface Waiter {
 }
 
 interface PoolOptions extends PoolShare {
-  readonly budget: Budget
-  readonly config: ClientConfig
-  /** The password may be sent as text. */
-  readonly mayTellPassword: boolean
+  /** The limit of connections of the whole process. */
+  readonly budget: ConnectionBudget
+  readonly access: Access
   readonly statementTimeoutMs: number
 }
 
@@ -155,7 +149,7 @@ export class Pool {
   readonly #options: PoolOptions
   readonly #limitMs: number
   /** The limit of connections that transactions hold. */
-  readonly #held: TransactionLimit
+  readonly held: TransactionLimit
   readonly #all = new Set<PostgresConnection>()
   /** The connection that was used last is used next, so that the others become idle for long and are closed. */
   readonly #idle: PostgresConnection[] = []
@@ -174,7 +168,7 @@ export class Pool {
   constructor(options: PoolOptions) {
     this.#options = options
     this.#limitMs = options.statementTimeoutMs + ANSWER_GRACE_MS
-    this.#held = new TransactionLimit(Math.max(1, options.max - 1))
+    this.held = new TransactionLimit(Math.max(1, options.max - 1))
   }
 
   /** Opens the minimum without waiting for it, and keeps it open from now on. */
@@ -200,34 +194,19 @@ export class Pool {
   acquire(): Promise<PostgresConnection> {
     return new Promise((resolve, reject) => {
       const grant = (connection: PostgresConnection): void => {
-        this.#held.take()
+        this.held.take()
         resolve(connection)
       }
-      const connection = this.#held.room > 0 ? this.#idle.pop() : undefined
+      const connection = this.held.room > 0 ? this.#idle.pop() : undefined
       if (connection !== undefined) grant(connection)
       else this.#wait(this.#holders, { deadlineMs: performance.now() + WAIT_MS, grant, fail: reject })
     })
   }
 
-  /** Runs a statement on a connection that was acquired. */
-  runOn(connection: PostgresConnection, execution: Execution): void {
-    connection.run(execution, this.#limitMs)
-  }
-
   /** Returns an acquired connection. It is closed when it is busy or has an open transaction. */
   release(connection: PostgresConnection): void {
-    this.#held.give()
+    this.held.give()
     this.#free(connection)
-  }
-
-  /** A transaction conflicted with another one. */
-  conflicted(): void {
-    this.#held.conflicted()
-  }
-
-  /** A transaction succeeded. */
-  succeeded(): void {
-    this.#held.succeeded()
   }
 
   /** Tables have changed: every connection prepares its statements again. */
@@ -248,7 +227,7 @@ export class Pool {
 
   #start(execution: Execution, connection: PostgresConnection): void {
     execution.release = () => this.#free(connection)
-    connection.run(execution, this.#limitMs)
+    connection.run(execution)
   }
 
   #free(connection: PostgresConnection): void {
@@ -281,7 +260,7 @@ export class Pool {
   #serve(): void {
     while (this.#idle.length > 0) {
       const statement = this.#statements.peek()
-      const holder = this.#held.room > 0 ? this.#holders.peek() : undefined
+      const holder = this.held.room > 0 ? this.#holders.peek() : undefined
       if (statement === undefined && holder === undefined) return
       const isHolderFirst =
         statement === undefined || (holder !== undefined && holder.deadlineMs < statement.deadlineMs)
@@ -302,7 +281,7 @@ export class Pool {
   #openForWaiters(): void {
     const { max } = this.#options
     if (this.#isClosed || performance.now() < this.#retryAtMs) return
-    const wanted = this.#statements.size + Math.min(this.#holders.size, this.#held.room)
+    const wanted = this.#statements.size + Math.min(this.#holders.size, this.held.room)
     while (this.#opening < wanted && this.#all.size < max && this.#open());
   }
 
@@ -311,8 +290,7 @@ export class Pool {
     return this.#scope.runInAsyncScope(() => {
       this.#timer ??= setInterval(() => this.#look(), LOOK_MS).unref()
       if (!this.#options.budget.tryTake()) return false
-      const { config, mayTellPassword } = this.#options
-      const connection = new PostgresConnection(config, mayTellPassword, (dead) => this.#gone(dead))
+      const connection = new PostgresConnection(this.#options.access, this.#limitMs, (dead) => this.#gone(dead))
       this.#all.add(connection)
       this.#opening++
       connection.open().then(
@@ -332,7 +310,7 @@ export class Pool {
   }
 
   #failed(thrown: unknown): void {
-    const { host = '', port = 0, user = '', database = '' } = this.#options.config
+    const { host = '', port = 0, user = '', database = '' } = this.#options.access.config
     this.#fault = toConnectError(thrown, { host, port, user, database })
     this.#retryAtMs = performance.now() + RETRY_MS
     // While there are other connections the callers keep waiting for one of them.
@@ -350,7 +328,7 @@ export class Pool {
 
   #look(): void {
     const nowMs = performance.now()
-    for (const connection of this.#all) connection.expire(nowMs, this.#limitMs)
+    for (const connection of this.#all) connection.expire(nowMs)
     for (const line of [this.#statements, this.#holders]) {
       while ((line.peek()?.deadlineMs ?? Number.POSITIVE_INFINITY) <= nowMs) line.shift()!.fail(this.#waitedInVain())
     }
@@ -370,7 +348,7 @@ export class Pool {
   }
 
   #waitedInVain(): DbError {
-    const { host, port } = this.#options.config
+    const { host, port } = this.#options.access.config
     const open = this.#all.size - this.#opening
     if (open === 0)
       return new DbError('timeout', `Waited ${WAIT_MS} ms for a connection: ${host}:${port} does not answer`)

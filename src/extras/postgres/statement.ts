@@ -75,6 +75,16 @@ export class Statement {
   }
 }
 
+export const BEGIN = control('BEGIN ISOLATION LEVEL SERIALIZABLE')
+export const COMMIT = control('COMMIT')
+export const ROLLBACK = control('ROLLBACK')
+
+function control(sql: string): Statement {
+  const statement = new Statement(sql, 0)
+  statement.isRepeated = true
+  return statement
+}
+
 /** The statements of one thread by their text. */
 export class Statements {
   readonly #known = new Map<string, Statement>()

@@ -5,23 +5,17 @@ import { isInstance } from '../../core/errors/description.ts'
 import { valuesOf } from '../../core/sql/fragment.ts'
 import { type Outcome, queryable, TRANSACTION_IDLE_MS } from '../../stores/sql/database.ts'
 import { idleTransactionRefused, refuseInTransaction } from '../../stores/sql/parameters.ts'
-import { isStalePlan, toDbError } from './failure.ts'
-
-/** A connection on which a transaction has begun. */
-interface TransactionConnection {
-  /** Runs one statement. @throws the server's error, or DbError */
-  run(sql: string, params: readonly unknown[]): Promise<Outcome>
-  /** @throws the server's error, or DbError */
-  commit(): Promise<void>
-  /** Never rejects. */
-  rollback(): Promise<void>
-}
+import type { PostgresConnection } from './connection.ts'
+import { isStalePlan } from './failure.ts'
+import { COMMIT, type Statements } from './statement.ts'
 
 interface TransactionOptions {
-  readonly connection: TransactionConnection
+  /** On which it has begun. */
+  readonly connection: PostgresConnection
+  /** Those that its thread knows. */
+  readonly statements: Statements
   readonly instrument: <T extends object>(target: T) => T
-  readonly companion?: TransactionCompanion | undefined
-  readonly idleMs?: number
+  readonly companion: TransactionCompanion | undefined
 }
 
 /** The database rolled the transaction back although its statements were right: it may be repeated. */
@@ -37,8 +31,6 @@ export class Repeatable extends Error {
   }
 }
 
-type Status = 'open' | 'over'
-
 /**
  * Runs `work` in the transaction that has begun on the connection, and ends it.
  *
@@ -47,8 +39,8 @@ type Status = 'open' | 'over'
  * @throws what `work` rejects with, DbError, or Repeatable
  */
 export async function runTransaction<T>(work: (tx: Queryable) => Promise<T>, options: TransactionOptions): Promise<T> {
-  const { connection, companion, idleMs = TRANSACTION_IDLE_MS } = options
-  let status: Status = 'open'
+  const { connection, statements, companion } = options
+  let isOver = false
   let failure: DbError | null = null
   let isUnknown = false
   /** Resolves when all statements sent so far have settled; never rejects. */
@@ -58,11 +50,11 @@ export async function runTransaction<T>(work: (tx: Queryable) => Promise<T>, opt
 
   async function send(sql: string | Sql, params: readonly unknown[]): Promise<Outcome> {
     try {
-      refuseInTransaction(status === 'over', failure)
-      if (typeof sql !== 'string') return await connection.run(sql.text, valuesOf(sql, params))
-      return await connection.run(sql, params)
+      refuseInTransaction(isOver, failure)
+      if (typeof sql !== 'string') return await connection.send(statements.get(sql.text), valuesOf(sql, params))
+      return await connection.send(statements.get(sql), params)
     } catch (thrown) {
-      if (status === 'open') failure ??= isInstance(thrown, DbError) ? thrown : toDbError(thrown)
+      if (!isOver) failure ??= thrown as DbError
       throw thrown
     } finally {
       pendingCount--
@@ -83,9 +75,9 @@ export async function runTransaction<T>(work: (tx: Queryable) => Promise<T>, opt
   const idle = new Promise<never>((_, reject) => {
     const onTimer = (): void => {
       if (pendingCount > 0) idleTimer?.refresh()
-      else reject(idleTransactionRefused(idleMs))
+      else reject(idleTransactionRefused(TRANSACTION_IDLE_MS))
     }
-    idleTimer = setTimeout(onTimer, idleMs)
+    idleTimer = setTimeout(onTimer, TRANSACTION_IDLE_MS)
   })
 
   try {
@@ -96,7 +88,7 @@ export async function runTransaction<T>(work: (tx: Queryable) => Promise<T>, opt
     while (pendingCount > 0) await tail
     if (failure) throw failure
     if (companion !== undefined) await runLast(companion, run)
-    status = 'over'
+    isOver = true
     await commit(connection, (error) => {
       isUnknown = true
       companion?.unknown(error)
@@ -104,7 +96,7 @@ export async function runTransaction<T>(work: (tx: Queryable) => Promise<T>, opt
     companion?.committed()
     return result
   } catch (thrown) {
-    status = 'over'
+    isOver = true
     while (pendingCount > 0) await tail
     await connection.rollback()
     const rolledBack = failure ?? thrown
@@ -116,20 +108,22 @@ export async function runTransaction<T>(work: (tx: Queryable) => Promise<T>, opt
   }
 }
 
-async function runLast(companion: TransactionCompanion, run: TransactionConnection['run']): Promise<void> {
+async function runLast(
+  companion: TransactionCompanion,
+  run: (sql: string, params: readonly unknown[]) => Promise<Outcome>,
+): Promise<void> {
   try {
     for (const { sql, params } of companion.lastStatements()) await run(sql, params)
   } catch (thrown) {
-    const error = isInstance(thrown, DbError) ? thrown : toDbError(thrown)
-    throw companion.refusal?.(error) ?? error
+    throw companion.refusal?.(thrown as DbError) ?? thrown
   }
 }
 
-async function commit(connection: TransactionConnection, onUnknown: (error: DbError) => void): Promise<void> {
+async function commit(connection: PostgresConnection, onUnknown: (error: DbError) => void): Promise<void> {
   try {
-    await connection.commit()
+    await connection.send(COMMIT)
   } catch (thrown) {
-    const error = isInstance(thrown, DbError) ? thrown : toDbError(thrown)
+    const error = thrown as DbError
     if (error.kind !== 'unavailable' && error.kind !== 'timeout') throw error
     const unknown = new DbError(error.kind, `${error.message}; it is not known whether the transaction was committed`, {
       cause: error.cause ?? error,
