@@ -3,6 +3,7 @@ import { existsSync } from 'node:fs'
 import { join } from 'node:path'
 import type { Owner } from '../../contracts/common.ts'
 import type { PluginHealth } from '../../contracts/registry.ts'
+import type { Origin } from '../../contracts/tracing.ts'
 import { causality } from '../../core/causality/context.ts'
 import { HeddleError } from '../../core/errors/catalogue.ts'
 import { asError } from '../../core/errors/description.ts'
@@ -10,7 +11,7 @@ import { shown } from '../../core/errors/places.ts'
 import { loadModule, OPERATORS_DOMAIN } from '../../core/modules/domains.ts'
 import { steadyMs } from '../../core/schedule/steady-time.ts'
 import { turn, withTimeout } from '../../core/schedule/waiting.ts'
-import { type BootFault, type BootStage, bootFault } from '../advice/boot-fault.ts'
+import { type BootStage, bootFault } from '../advice/boot-fault.ts'
 import type { FixFacts } from '../advice/tool-names.ts'
 import { classNameOf, findPlugins, type PluginFile } from './discover.ts'
 import { classWarnings, loadClass, nameOf, type PluginClass, type PluginInstance } from './plugin-class.ts'
@@ -116,6 +117,18 @@ interface Loaded {
   readonly instance: PluginInstance
 }
 
+/** A plugin, or a file with hooks, while it boots. */
+interface Booting {
+  name: string
+  /** Null where no file is read: its class is loaded already. */
+  readonly path: string | null
+  stage: BootStage
+  /** Names of the tools that it took. */
+  readonly touched: Set<string>
+}
+
+const booting = (name: string, path: string | null): Booting => ({ name, path, stage: 'load', touched: new Set() })
+
 export interface BootOptions {
   /** Plugins that are not booted, by file, each with the reason. */
   barred?: Readonly<Record<string, string>>
@@ -190,15 +203,7 @@ export class Plugins {
   async boot(
     domainsDirs: readonly string[],
     thread: 'primary' | 'worker',
-    {
-      barred = {},
-      waiting = [],
-      onNext = () => {},
-      onUnguarded = () => {},
-      settled = turn,
-      patienceMs,
-      onLate = () => {},
-    }: BootOptions = {},
+    { barred = {}, waiting = [], onNext, onUnguarded, settled = turn, patienceMs, onLate }: BootOptions,
   ): Promise<void> {
     this.#settled = settled
     this.#keepsOrigins = thread === 'worker'
@@ -206,31 +211,22 @@ export class Plugins {
     const own = all.filter((file) => file.thread === thread)
     // Lanes serve the folders that plugins of the primary mount, so they have the hooks of all domains.
     for (const setup of findSetups(domainsDirs, thread === 'worker' ? all : own)) {
-      onNext(setup.path)
+      onNext?.(setup.path)
       this.bootingFile = setup.path
       await this.#bootSetup(setup, barred[setup.path], onUnguarded)
     }
     for (const file of own) {
       if (waiting.includes(file.path)) {
-        this.#health(file, {
-          status: 'BOOTING',
-          error: SLOW,
-          tools: [],
-        })
+        const name = nameByFile(file)
+        this.health[name] = { status: 'BOOTING', error: SLOW, tools: [] }
+        this.files[name] = file.path
         continue
       }
-      onNext(file.path)
+      onNext?.(file.path)
       this.bootingFile = file.path
-      const booted = this.#bootOne(file, barred[file.path])
+      const booted = this.#bootOne(file, barred[file.path]).then(() => 'booted' as const)
       if (patienceMs === undefined) await booted
-      else if (
-        await withTimeout(
-          booted.then(() => false),
-          patienceMs,
-          true,
-        )
-      )
-        this.#follows(file, booted, onLate)
+      else if ((await withTimeout(booted, patienceMs, 'late')) === 'late') this.#follows(file, booted, onLate)
     }
     this.bootingFile = null
   }
@@ -239,42 +235,38 @@ export class Plugins {
   async #bootSetup(
     setup: SetupFile,
     barredFor: string | undefined,
-    onUnguarded: (setup: SetupFile) => void,
+    onUnguarded: BootOptions['onUnguarded'],
   ): Promise<void> {
     const { name, path, domain } = setup
-    const touched = new Set<string>()
-    const at: { stage: BootStage } = { stage: 'load' }
+    const boot = booting(name, path)
     try {
       if (barredFor !== undefined) throw new HeddleError('PLUGIN_BARRED', barredFor)
-      await this.#runSetup(setup, touched, at)
+      await this.#runSetup(setup, boot)
       await this.#requireNoStray(path)
-      if (this.health[name]?.status !== 'DEAD')
-        this.health[name] = { status: 'OK', domain: domain ?? name, tools: [...touched] }
+      if (this.health[name]?.status !== 'DEAD') this.#booted(boot, domain ?? name)
     } catch (thrown) {
       this.#failedSetups.push(setup)
-      onUnguarded(setup)
-      await this.#failed(name, thrown, path, at.stage, touched)
+      onUnguarded?.(setup)
+      await this.#failed(boot, thrown)
     }
     this.files[name] = path
   }
 
-  /** @param at the current stage of the setup */
-  async #runSetup(setup: SetupFile, touched: Set<string>, at: { stage: BootStage }): Promise<void> {
-    const { name, path, hooksOf } = setup
-    const run = await this.#inStage(name, 'load', () => loadSetup(setup), path)
-    at.stage = 'onBoot'
-    const tools = this.#toolbox.injection({ name, instance: undefined, hooksOf }, touched)
-    await this.#inStage(name, 'onBoot', () => run(tools), path)
+  async #runSetup(setup: SetupFile, boot: Booting): Promise<void> {
+    const { name, hooksOf } = setup
+    const run = await this.#inStage(boot, 'load', () => loadSetup(setup))
+    const tools = this.#toolbox.injection({ name, instance: undefined, hooksOf }, boot.touched)
+    await this.#inStage(boot, 'onBoot', () => run(tools))
   }
 
   /** Nobody waits for the plugin any more. */
-  #follows(file: PluginFile, booted: Promise<void>, onLate: (plugin: string) => void): void {
+  #follows(file: PluginFile, booted: Promise<unknown>, onLate: BootOptions['onLate']): void {
     const [name = nameByFile(file)] = Object.entries(this.files).find(([, path]) => path === file.path) ?? []
     this.#late.add(name)
     this.health[name] = { status: 'BOOTING', error: SLOW, tools: [] }
     void booted.then(() => {
       this.#late.delete(name)
-      onLate(name)
+      onLate?.(name)
     })
   }
 
@@ -283,17 +275,8 @@ export class Plugins {
     return this.#late.has(plugin)
   }
 
-  /** Of a plugin that is not loaded. */
-  #health(file: PluginFile, health: PluginHealth): void {
-    const name = nameByFile(file)
-    this.health[name] = health
-    this.files[name] = file.path
-  }
-
   async #bootOne(file: PluginFile, barredFor: string | undefined): Promise<void> {
-    let name = nameByFile(file)
-    const touched = new Set<string>()
-    const at: { stage: BootStage } = { stage: 'load' }
+    const boot = booting(nameByFile(file), file.path)
     try {
       if (barredFor !== undefined) throw new HeddleError('PLUGIN_BARRED', barredFor)
       const unguarded = this.#failedSetups.find((setup) => isFor(setup, file.domain))
@@ -302,27 +285,31 @@ export class Plugins {
           'PLUGIN_UNGUARDED',
           `${shown(unguarded.path)} did not boot, whose hooks are for its routes`,
         )
-      const Class = await this.#inStage(name, 'load', () => loadClass(file), file.path)
-      if (Class.name !== '') name = `${file.domain}.${Class.name}`
+      const Class = await this.#inStage(boot, 'load', () => loadClass(file))
+      if (Class.name !== '') boot.name = `${file.domain}.${Class.name}`
+      const { name } = boot
       if (this.health[name] !== undefined) {
-        const taken = new HeddleError('PLUGIN_DUPLICATE', `${shown(file.path)}: there is another plugin named ${name}`)
-        name = `${name} (${shown(file.path)})`
-        throw taken
+        boot.name = `${name} (${shown(file.path)})`
+        throw new HeddleError('PLUGIN_DUPLICATE', `${shown(file.path)}: there is another plugin named ${name}`)
       }
       this.files[name] = file.path
-      await this.#construct(name, Class, touched, at)
+      await this.#construct(boot, Class)
       await this.#requireNoStray(file.path)
-      this.health[name] = { status: 'OK', domain: file.domain, tools: [...touched] }
+      this.#booted(boot, file.domain)
       if (this.#onWarning !== null)
         for (const warning of classWarnings(Class, file.path)) this.#onWarning(name, warning)
     } catch (thrown) {
-      await this.#failed(name, thrown, file.path, at.stage, touched)
+      await this.#failed(boot, thrown)
     }
   }
 
+  #booted({ name, touched }: Booting, domain: string): void {
+    this.health[name] = { status: 'OK', domain, tools: [...touched] }
+  }
+
   /** A plugin or a setup has not booted. Waits for what it still throws into the loop, so that it is not taken for the next one's. */
-  async #failed(name: string, thrown: unknown, path: string, stage: BootStage, touched: Set<string>): Promise<void> {
-    const fault = this.#faultOf(asError(thrown), path, stage)
+  async #failed({ name, path, stage, touched }: Booting, thrown: unknown): Promise<void> {
+    const fault = bootFault(asError(thrown), { file: path!, stage, facts: this.facts })
     this.health[name] = { status: 'DEAD', error: fault.status, tools: [...touched] }
     this.faults[name] = fault.text
     this.#onFault(name, 'boot', fault.text)
@@ -347,39 +334,26 @@ export class Plugins {
     if (stray !== undefined) throw new HeddleError('PLUGIN_BARRED', stray)
   }
 
-  #faultOf(error: Error, file: string, stage: BootStage): BootFault {
-    return bootFault(error, { file, stage, facts: this.facts })
-  }
-
   /**
    * Constructs and boots one plugin whose class is loaded already, after the hooks that are for it.
    * @param domainsDirs folders with the `app.ts` and the domain of the plugin
    * @throws what the file of hooks, its constructor or `onBoot` throws
    */
   async add(domain: string, Class: PluginClass, domainsDirs: readonly string[] = []): Promise<object> {
-    const name = `${domain}.${nameOf(Class)}`
-    const touched = new Set<string>()
-    for (const setup of findSetups(domainsDirs, [{ domain }])) await this.#runSetup(setup, touched, { stage: 'load' })
-    const instance = await this.#construct(name, Class, touched, { stage: 'load' })
-    this.health[name] = { status: 'OK', domain, tools: [...touched] }
+    const boot = booting(`${domain}.${nameOf(Class)}`, null)
+    for (const setup of findSetups(domainsDirs, [{ domain }])) await this.#runSetup(setup, boot)
+    const instance = await this.#construct(boot, Class)
+    this.#booted(boot, domain)
     return instance
   }
 
-  /** @param at the current stage of the plugin */
-  async #construct(
-    name: string,
-    Class: PluginClass,
-    touched: Set<string>,
-    at: { stage: BootStage },
-  ): Promise<PluginInstance> {
-    const owner: Owner = { name, instance: undefined }
-    at.stage = 'constructor'
-    const file = this.files[name]
-    const instance = this.#inStage(name, 'constructor', () => new Class(this.#toolbox.injection(owner, touched)), file)
+  async #construct(boot: Booting, Class: PluginClass): Promise<PluginInstance> {
+    const owner: Owner = { name: boot.name, instance: undefined }
+    const tools = this.#toolbox.injection(owner, boot.touched)
+    const instance = this.#inStage(boot, 'constructor', () => new Class(tools))
     owner.instance = instance
-    at.stage = 'onBoot'
-    await this.#inStage(name, 'onBoot', () => instance.onBoot?.(), file)
-    this.onBooted(name)
+    await this.#inStage(boot, 'onBoot', () => instance.onBoot?.())
+    this.onBooted(owner.name)
     this.#loaded.push({ owner, instance })
     return instance
   }
@@ -403,20 +377,21 @@ export class Plugins {
 
   async #run(stage: 'onReady' | 'onStop', { owner, instance }: Loaded): Promise<void> {
     try {
-      await this.#inStage(owner.name, stage, () => instance[stage]?.())
+      await this.#asOrigin({ plugin: owner.name, handler: stage }, () => instance[stage]?.())
     } catch (error) {
       this.#onFault(owner.name, stage, error)
     }
   }
 
-  /**
-   * Runs a part of a plugin's life as the origin of all that it leaves behind: intervals, sockets, watchers.
-   * @param bootFile the plugin's file, while it boots
-   */
-  #inStage<T>(plugin: string, handler: string, run: () => T, bootFile?: string): T {
-    if (!this.#keepsOrigins) return run()
-    const origin = bootFile === undefined ? { plugin, handler } : { plugin, handler, bootFile }
-    return causality.run({ eventId: null, requestId: null, trace: null, origin }, run)
+  #inStage<T>(boot: Booting, stage: BootStage, run: () => T): T {
+    boot.stage = stage
+    const origin = { plugin: boot.name, handler: stage }
+    return this.#asOrigin(boot.path === null ? origin : { ...origin, bootFile: boot.path }, run)
+  }
+
+  /** Runs a part of a plugin's life as the origin of all that it leaves behind: intervals, sockets, watchers. */
+  #asOrigin<T>(origin: Origin, run: () => T): T {
+    return this.#keepsOrigins ? causality.run({ eventId: null, requestId: null, trace: null, origin }, run) : run()
   }
 }
 

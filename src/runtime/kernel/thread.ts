@@ -68,8 +68,7 @@ export class ThreadKernel {
   readonly #options: ThreadOptions
   readonly #metrics: MetricsRing
   readonly #names: NameTable
-  readonly #logSinks: LogSink[] = []
-  readonly #faultySinks = new WeakSet<LogSink>()
+  readonly #logSinks: ((record: LogRecord) => void)[] = []
   readonly #metricsSinks: MetricsSink[] = []
   readonly #threadNumber: number
   #metricsFrom = 0
@@ -150,7 +149,9 @@ export class ThreadKernel {
   // ── sinks of this thread ──────────────────────────────────────────────────
 
   addLogSink(sink: LogSink): () => void {
-    return added(this.#logSinks, sink)
+    return added(this.#logSinks, (record: LogRecord) =>
+      sink(record.level, record.message, isoTimestamp(record.timestampMs), record.identity, detailsOf(record)),
+    )
   }
 
   get hasLogSinks(): boolean {
@@ -158,20 +159,8 @@ export class ThreadKernel {
   }
 
   tellLogSinks(record: LogRecord): void {
-    if (this.#logSinks.length === 0) return
-    const { level, message, identity } = record
-    const timestamp = isoTimestamp(record.timestampMs)
-    const details = detailsOf(record)
-    for (const sink of [...this.#logSinks]) {
-      try {
-        sink(level, message, timestamp, identity, details)
-      } catch (thrown) {
-        // Marked before the report, which is a log record and comes back to the sink.
-        if (this.#faultySinks.has(sink)) continue
-        this.#faultySinks.add(sink)
-        this.sinkFault('log sink', thrown)
-      }
-    }
+    // The report of a sink that throws is a log record, and comes back to it: it is marked by then.
+    if (this.hasLogSinks) tellAll(this.#logSinks, record, (thrown) => this.sinkFault('log sink', thrown))
   }
 
   /** A sink gets the calls of its own thread at once, and those of other threads from the ring. */
