@@ -1,3 +1,4 @@
+import assert from 'node:assert/strict'
 import { mkdir, mkdtemp, rm, symlink, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import path from 'node:path'
@@ -49,6 +50,21 @@ export async function fixture(t: TestContext, files: Record<string, string>): Pr
         return `${file.replace(prefix, '')}:${line} ${severity} ${message.replaceAll(prefix, '')}`
       })
   return { root, domains, tools, write, lint, findings }
+}
+
+/** Lints sources that say what of a rule is found in them: a line ends with `//! <severity> <message>` for each finding there. */
+export async function assertFindings(t: TestContext, rule: RuleName, files: Record<string, string>): Promise<void> {
+  const expected: string[] = []
+  const sources = Object.entries(files).map(([file, text]) => {
+    const lines = text.split('\n').map((line, n) => {
+      const [source, ...messages] = line.split(/ *\/\/! /)
+      expected.push(...messages.map((message) => `${file}:${n + 1} ${message}`))
+      return source
+    })
+    return [file, lines.join('\n')]
+  })
+  const { findings } = await fixture(t, Object.fromEntries(sources))
+  assert.deepEqual((await findings(rule)).sort(), expected.sort())
 }
 
 /** A plugin that runs `body` in `onBoot`, which begins in line 9. */

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { fixture, plugin } from '../../support/lint-fixture.ts'
+import { assertFindings, fixture, plugin } from '../../support/lint-fixture.ts'
 
 const RULE = 'event-contract'
 const CONTRACTS = `import type { EventContracts } from '#heddle'
@@ -14,70 +14,69 @@ export default {
 } satisfies EventContracts
 `
 
-test('a published or requested event without a contract is an error', async (t) => {
-  const { findings } = await fixture(t, {
+const missing = (event: string): string =>
+  `error the event '${event}' has no contract: declare it in domains/users/events.ts`
+const payload = (event: string, fault: string): string => `error the payload of '${event}' ${fault}`
+
+test('a published or requested event without a contract is an error', (t) =>
+  assertFindings(t, RULE, {
     'users/events.ts': CONTRACTS,
     'users/plugins/a.ts': plugin(
       'A',
-      "await this.#bus.publish('user.gone', {})\nawait this.#bus.request('user.find', {})",
+      `await this.#bus.publish('user.gone', {}) //! ${missing('user.gone')}
+await this.#bus.request('user.find', {}) //! ${missing('user.find')}`,
     ),
-  })
-  assert.deepEqual(await findings(RULE), [
-    "users/plugins/a.ts:9 error the event 'user.gone' has no contract: declare it in domains/users/events.ts",
-    "users/plugins/a.ts:10 error the event 'user.find' has no contract: declare it in domains/users/events.ts",
-  ])
-})
+  }))
 
-test("the contract of any domain counts, and the runtime's own events need none in the system domain", async (t) => {
-  const body = "await this.#bus.publish('event.delivery.failed', {})\nawait this.#bus.publish('runtime.lane.died', {})"
-  const { findings } = await fixture(t, {
+test("the contract of any domain counts, and the runtime's own events need none in the system domain", (t) =>
+  assertFindings(t, RULE, {
     'users/events.ts': CONTRACTS,
     'audit/plugins/a.ts': plugin('A', "await this.#bus.publish('user.any', { x: 1 })"),
-    'system/plugins/monitor.ts': plugin('Monitor', body),
-    'users/plugins/forge.ts': plugin('Forge', "await this.#bus.publish('event.delivery.failed', {})"),
-  })
-  assert.deepEqual(await findings(RULE), [
-    "users/plugins/forge.ts:9 error the event 'event.delivery.failed' has no contract: declare it in domains/users/events.ts",
-  ])
-})
+    'system/plugins/monitor.ts': plugin(
+      'Monitor',
+      "await this.#bus.publish('event.delivery.failed', {})\nawait this.#bus.publish('runtime.lane.died', {})",
+    ),
+    'users/plugins/forge.ts': plugin(
+      'Forge',
+      `await this.#bus.publish('event.delivery.failed', {}) //! ${missing('event.delivery.failed')}`,
+    ),
+  }))
 
-test('a payload literal that does not fit its contract is an error at the key', async (t) => {
-  const body = `await this.#bus.publish('user.created', { id: 'u1' })
+test('a payload literal that does not fit its contract is an error at the key', (t) =>
+  assertFindings(t, RULE, {
+    'users/events.ts': CONTRACTS,
+    'users/plugins/a.ts': plugin(
+      'A',
+      `await this.#bus.publish('user.created', { id: 'u1' }) //! ${payload('user.created', "lacks the required key 'nick'")}
 await this.#bus.publish('user.created', {
-  id: 7,
+  id: 7, //! ${payload('user.created', "has a number for 'id', not a string")}
   nick: null,
-  mail: 'x',
+  mail: 'x', //! ${payload('user.created', "has the unknown key 'mail'")}
 })
-await this.#bus.publish('user.created', { id: \`u\${1}\`, nick: undefined })
-await this.#bus.publish('user.created', { id: 'u', nick: 'n', address: { town: 'x' } })
+await this.#bus.publish('user.created', { id: \`u\${1}\`, nick: undefined }) //! ${payload('user.created', "lacks the required key 'nick'")}
+await this.#bus.publish('user.created', { id: 'u', nick: 'n', address: { town: 'x' } }) //! ${payload('user.created', "has the unknown key 'address.town'")} //! ${payload('user.created', "lacks the required key 'address.city'")}
 await this.#bus.publish('user.created', [])
-await this.#bus.publish('user.loose', { other: 1 })`
-  const { findings } = await fixture(t, { 'users/events.ts': CONTRACTS, 'users/plugins/a.ts': plugin('A', body) })
-  assert.deepEqual(await findings(RULE), [
-    "users/plugins/a.ts:9 error the payload of 'user.created' lacks the required key 'nick'",
-    "users/plugins/a.ts:11 error the payload of 'user.created' has a number for 'id', not a string",
-    "users/plugins/a.ts:13 error the payload of 'user.created' has the unknown key 'mail'",
-    "users/plugins/a.ts:15 error the payload of 'user.created' lacks the required key 'nick'",
-    "users/plugins/a.ts:16 error the payload of 'user.created' has the unknown key 'address.town'",
-    "users/plugins/a.ts:16 error the payload of 'user.created' lacks the required key 'address.city'",
-    "users/plugins/a.ts:18 error the payload of 'user.loose' lacks the required key 'id'",
-  ])
-})
+await this.#bus.publish('user.loose', { other: 1 }) //! ${payload('user.loose', "lacks the required key 'id'")}`,
+    ),
+  }))
 
-test('payloads that the source does not show whole are left alone', async (t) => {
-  const body = `const payload = { wrong: true }
+test('payloads that the source does not show whole are left alone', (t) =>
+  assertFindings(t, RULE, {
+    'users/events.ts': CONTRACTS,
+    'users/plugins/a.ts': plugin(
+      'A',
+      `const payload = { wrong: true }
 const more = { nick: 'n' }
 await this.#bus.publish('user.created', payload)
 await this.#bus.publish('user.created', { id: 'u', ...more })
 await this.#bus.publish('user.created', { id: make(), nick: more.nick, age: await count() })
 await this.#bus.publish('user.loose', { id: 'u', other: 1 })
-await this.#bus.publish('user.created', ...args)`
-  const { findings } = await fixture(t, { 'users/events.ts': CONTRACTS, 'users/plugins/a.ts': plugin('A', body) })
-  assert.deepEqual(await findings(RULE), [])
-})
+await this.#bus.publish('user.created', ...args)`,
+    ),
+  }))
 
-test('schemas made by chaining are understood, and unknown ones take everything', async (t) => {
-  const { findings } = await fixture(t, {
+test('schemas made by chaining are understood, and unknown ones take everything', (t) =>
+  assertFindings(t, RULE, {
     'users/events.ts': `import * as zod from 'zod'
 const NAME = 'b.extended'
 const base = zod.object({ id: zod.uuid() })
@@ -92,77 +91,59 @@ export default contracts
     'users/plugins/a.ts': plugin(
       'A',
       `await this.#bus.publish('a.partial', {})
-await this.#bus.publish('b.extended', { id: 'x' })
+await this.#bus.publish('b.extended', { id: 'x' }) //! ${payload('b.extended', "lacks the required key 'at'")}
 await this.#bus.publish('c.coerced', { n: '1', t: 'x', u: 1 })
 await this.#bus.publish('d.foreign', { whatever: 1 })`,
     ),
-  })
-  assert.deepEqual(await findings(RULE), [
-    "users/plugins/a.ts:10 error the payload of 'b.extended' lacks the required key 'at'",
-  ])
-})
+  }))
 
 test('a subscriber to an event that nobody publishes is a warning and leaves the report ok', async (t) => {
-  const body = `this.#bus.subscribe('order.paid', () => {})
+  const orphan = "warning nobody publishes the event 'order.paid' subscribed to here"
+  const body = `this.#bus.subscribe('order.paid', () => {}) //! ${orphan}
 this.#bus.subscribe('event.delivery.failed', () => {})
 this.#bus.subscribe('runtime.lane.died', () => {})
 this.#bus.subscribe('user.any', () => {})
 await this.#bus.publish('user.any', {})`
-  const { findings, lint } = await fixture(t, { 'users/events.ts': CONTRACTS, 'users/plugins/a.ts': plugin('A', body) })
-  assert.deepEqual(await findings(RULE), [
-    "users/plugins/a.ts:9 warning nobody publishes the event 'order.paid' subscribed to here",
-  ])
-  assert.equal((await lint()).ok, true)
+  const files = { 'users/events.ts': CONTRACTS, 'users/plugins/a.ts': plugin('A', body) }
+  await assertFindings(t, RULE, files)
+  assert.equal((await (await fixture(t, files)).lint()).ok, true)
 })
 
-test('two contracts of one event, and contracts that cannot be read, are told', async (t) => {
-  const { findings } = await fixture(t, {
-    'users/events.ts': CONTRACTS,
+test('two contracts of one event, and contracts that cannot be read, are told', (t) => {
+  const twice = "//! error the event 'user.any' has a contract already, in audit/events.ts:3"
+  const unread = '//! warning the contracts cannot be loaded: others is not defined. Its events are not checked'
+  return assertFindings(t, RULE, {
+    'users/events.ts': CONTRACTS.replace(/'user\.any'.*/, `$& ${twice}`),
     'audit/events.ts': "import { z } from 'zod'\nexport default {\n  'user.any': z.object(),\n}\n",
-    'broken/events.ts': 'export default { ...others }',
+    'broken/events.ts': `export default { ...others } ${unread}`,
     'users/plugins/a.ts': plugin('A', "await this.#bus.publish('maybe.in.others', {})"),
   })
-  assert.deepEqual(await findings(RULE), [
-    'broken/events.ts:1 warning the contracts cannot be loaded: others is not defined. Its events are not checked',
-    "users/events.ts:8 error the event 'user.any' has a contract already, in audit/events.ts:3",
-  ])
 })
 
-test('names that functions hand on, that a branch chooses or a loop goes through are all checked', async (t) => {
+const NUMBER = "has a number for 'id', not a string"
+
+test('names that functions hand on, that a branch chooses or a loop goes through are all checked', (t) => {
   const body = `const emit = (name, payload) => this.#bus.publish(name, payload)
-emit('user.loose', { id: 1 })
-emit('user.handed', {})
-await this.#send('user.sent', {})
-await this.#bus.publish(busy ? 'user.busy' : 'user.loose', { id: 'x' })
-for (const name of ['user.loop', 'user.any']) await this.#bus.publish(name, {})
-await this.#bus.publish('user.created', { id: busy ? 'x' : 5, nick: null })`
-  const { findings } = await fixture(t, {
+emit('user.loose', { id: 1 }) //! ${payload('user.loose', NUMBER)}
+emit('user.handed', {}) //! ${missing('user.handed')}
+await this.#send('user.sent', {}) //! ${missing('user.sent')}
+await this.#bus.publish(busy ? 'user.busy' : 'user.loose', { id: 'x' }) //! ${missing('user.busy')}
+for (const name of ['user.loop', 'user.any']) await this.#bus.publish(name, {}) //! ${missing('user.loop')}
+await this.#bus.publish('user.created', { id: busy ? 'x' : 5, nick: null }) //! ${payload('user.created', NUMBER)}`
+  return assertFindings(t, RULE, {
     'users/events.ts': CONTRACTS,
     'users/plugins/a.ts': plugin('A', body).replace(/}\n$/, '  #send(a, b) { return this.#bus.publish(a, b) }\n}\n'),
   })
-  const missing = (line: number, event: string) =>
-    `users/plugins/a.ts:${line} error the event '${event}' has no contract: declare it in domains/users/events.ts`
-  assert.deepEqual(await findings(RULE), [
-    "users/plugins/a.ts:10 error the payload of 'user.loose' has a number for 'id', not a string",
-    missing(11, 'user.handed'),
-    missing(12, 'user.sent'),
-    missing(13, 'user.busy'),
-    missing(14, 'user.loop'),
-    "users/plugins/a.ts:15 error the payload of 'user.created' has a number for 'id', not a string",
-  ])
 })
 
-test('what may replace a key of a payload is waited for, and a name and a payload that are both chosen are not paired', async (t) => {
+test('what may replace a key of a payload is waited for, and a name and a payload that are both chosen are not paired', (t) => {
   const body = `await this.#bus.publish('user.created', { id: 5, nick: 1, ...rest })
 await this.#bus.publish(a ? 'user.created' : 'user.loose', a ? { id: 'x', nick: null } : { id: 'x', free: 1 })
-await this.#bus.publish('user.loose', { ...rest, id: 5 })
+await this.#bus.publish('user.loose', { ...rest, id: 5 }) //! ${payload('user.loose', NUMBER)}
 let name = ''
 name = compute()
 await this.#bus.publish(name, {})`
-  const { findings } = await fixture(t, { 'users/events.ts': CONTRACTS, 'users/plugins/a.ts': plugin('A', body) })
-  assert.deepEqual(await findings(RULE), [
-    "users/plugins/a.ts:11 error the payload of 'user.loose' has a number for 'id', not a string",
-  ])
+  return assertFindings(t, RULE, { 'users/events.ts': CONTRACTS, 'users/plugins/a.ts': plugin('A', body) })
 })
 
 test('a subscriber is not reported while a name that is only known at run time may be its event', async (t) => {

@@ -1,22 +1,27 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { fixture, plugin } from '../../support/lint-fixture.ts'
+import { assertFindings, fixture, plugin } from '../../support/lint-fixture.ts'
 
 const RULE = 'route-collision'
 
-test('one method and path shape registered twice is found at the second, and both are named', async (t) => {
-  const { findings } = await fixture(t, {
+const collision = (one: string, other: string): string => `//! error ${one} collides with ${other}`
+
+test('one method and path shape registered twice is found at the second, and both are named', (t) => {
+  const [show, find] = ['GET /users/:id of a.Show (a/plugins/show.ts:9)', 'GET /live of b.Find (b/plugins/find.ts:11)']
+  return assertFindings(t, RULE, {
     'a/plugins/show.ts': plugin('Show', "this.#http.addEndpoint('/users/:id', 'GET', this.show)"),
     'b/plugins/find.ts': plugin(
       'Find',
-      "const { addEndpoint } = this.#http\naddEndpoint(`/users/:name`, 'get', this.find)\naddEndpoint('/live', 'GET', this.find)",
+      `const { addEndpoint } = this.#http
+addEndpoint(\`/users/:name\`, 'get', this.find) ${collision('GET /users/:name of b.Find', show)}
+addEndpoint('/live', 'GET', this.find)`,
     ),
-    'c/plugins/live.ts': plugin('Live', "this.#http\n  .addStream('/live', this.live)"),
+    'c/plugins/live.ts': plugin(
+      'Live',
+      `this.#http
+  .addStream('/live', this.live) ${collision('GET /live of c.Live', find)}`,
+    ),
   })
-  assert.deepEqual(await findings(RULE), [
-    'b/plugins/find.ts:10 error GET /users/:name of b.Find collides with GET /users/:id of a.Show (a/plugins/show.ts:9)',
-    'c/plugins/live.ts:10 error GET /live of c.Live collides with GET /live of b.Find (b/plugins/find.ts:11)',
-  ])
 })
 
 test('other methods, HEAD beside GET, static beside parameter beside wildcard, and unknown paths do not collide', async (t) => {
@@ -33,8 +38,9 @@ this.#http.addEndpoint(path, 'GET', this.x)`
   assert.equal(checked.routes, 5)
 })
 
-test('wildcards, chosen and looped methods, web sockets and routes of a file that plugins import collide too', async (t) => {
-  const { findings } = await fixture(t, {
+test('wildcards, chosen and looped methods, web sockets and routes of a file that plugins import collide too', (t) => {
+  const of = (route: string, line: number) => `${route} of a.A (a/plugins/a.ts:${line})`
+  return assertFindings(t, RULE, {
     'a/live.ts': `import type { Http } from '#heddle'
 export const addLive = (http: Http) => http.addEndpoint('/live', 'GET', () => ({}))
 `,
@@ -42,34 +48,25 @@ export const addLive = (http: Http) => http.addEndpoint('/live', 'GET', () => ({
 ${plugin(
   'A',
   `this.#http.addEndpoint('/files/:a/*', 'GET', this.x)
-this.#http.addEndpoint('/files/:b/*', 'GET', this.x)
+this.#http.addEndpoint('/files/:b/*', 'GET', this.x) ${collision('GET /files/:b/* of a.A', of('GET /files/:a/*', 10))}
 for (const method of ['GET', 'PUT']) this.#http.addEndpoint('/each', method, this.x)
 this.#http.addWebSocket('/chat', this.x)
 this.#http.addEndpoint('/chat', 'GET', this.x)`,
 )}`,
     'b/plugins/b.ts': plugin(
       'B',
-      `this.#http.addEndpoint('/each', fast ? 'PUT' : 'PATCH', this.x)
-this.#http.addWebSocket('/chat', this.x)
-this.#http.addEndpoint('/live', 'GET', this.x)`,
+      `this.#http.addEndpoint('/each', fast ? 'PUT' : 'PATCH', this.x) ${collision('PUT /each of b.B', of('PUT /each', 12))}
+this.#http.addWebSocket('/chat', this.x) ${collision('WEBSOCKET /chat of b.B', of('WEBSOCKET /chat', 13))}
+this.#http.addEndpoint('/live', 'GET', this.x) ${collision('GET /live of b.B', 'GET /live of a.A (a/live.ts:2)')}`,
     ),
   })
-  assert.deepEqual(await findings(RULE), [
-    'a/plugins/a.ts:11 error GET /files/:b/* of a.A collides with GET /files/:a/* of a.A (a/plugins/a.ts:10)',
-    'b/plugins/b.ts:9 error PUT /each of b.B collides with PUT /each of a.A (a/plugins/a.ts:12)',
-    'b/plugins/b.ts:10 error WEBSOCKET /chat of b.B collides with WEBSOCKET /chat of a.A (a/plugins/a.ts:13)',
-    'b/plugins/b.ts:11 error GET /live of b.B collides with GET /live of a.A (a/live.ts:2)',
-  ])
 })
 
-test('registrations in different arms of one branch do not collide', async (t) => {
+test('registrations in different arms of one branch do not collide', (t) => {
   const body = `if (legacy) this.#http.addEndpoint('/a', 'GET', this.x)
 else if (old) { this.#http.addEndpoint('/a', 'GET', this.x) }
 else this.#http.addEndpoint('/a', 'GET', this.x)
 if (legacy) this.#http.addEndpoint('/b', 'GET', this.x)
-if (!legacy) this.#http.addEndpoint('/b', 'GET', this.x)`
-  const { findings } = await fixture(t, { 'a/plugins/a.ts': plugin('A', body) })
-  assert.deepEqual(await findings(RULE), [
-    'a/plugins/a.ts:13 error GET /b of a.A collides with GET /b of a.A (a/plugins/a.ts:12)',
-  ])
+if (!legacy) this.#http.addEndpoint('/b', 'GET', this.x) ${collision('GET /b of a.A', 'GET /b of a.A (a/plugins/a.ts:12)')}`
+  return assertFindings(t, RULE, { 'a/plugins/a.ts': plugin('A', body) })
 })
