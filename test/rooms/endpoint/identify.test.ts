@@ -96,7 +96,7 @@ describe('http.identify', () => {
   test('counts where it is nearest, and is said once', async () => {
     assert.deepEqual((await get('/who', { 'x-name': 'ada' })).body, { by: 'plugin' })
     const { plugins } = (await get('/system/status')).body
-    assert.match(plugins['visitors.SayWhoTwice'].error, /who calls is said once, and was at .*say-who-twice\.ts:7/)
+    assert.match(plugins['visitors.SayWhoTwice'].error, /who calls is said once, and was at .*say-who-twice\.ts:5/)
   })
 
   test('of a route with authValidator alone is the sub of its claims', async () => {

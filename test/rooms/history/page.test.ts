@@ -72,7 +72,7 @@ test('the page of requests, in a real browser', async (t) => {
   await t.test('why it failed, at which line, with the source around it: one click', async () => {
     await choose(page, REFUSED)
     await isShown(page, '.why', `shop.ChargeCard.charge failed 3 of 3 attempts: ${REFUSED} at`)
-    await isShown(page, '.why', 'charge-card.ts:15:11')
+    await isShown(page, '.why', 'charge-card.ts:9:11')
     await isShown(page, '.source .is-fault', 'throw new Error(')
     const editor = await page.locator('.why .editor').getAttribute('href')
     assert.equal(editor, `vscode://file${join(FIXTURES, 'shop/plugins/charge-card.ts')}:15:11`)

@@ -43,6 +43,8 @@ class Crowd {
   readonly sockets: Socket[] = []
   closed = 0
   answered = 0
+  /** All that came to each, when it is closed. */
+  readonly told: string[] = []
   /** The shortest time from an answer to the end of its connection, milliseconds. */
   shortestIdleMs = Number.POSITIVE_INFINITY
 
@@ -55,9 +57,10 @@ class Crowd {
   }
 
   /** A hundred at a time: the kernel's queue of those that wait to be accepted is not the matter here. */
-  async join(count: number, first: string): Promise<void> {
+  async join(count: number, first: string | ((thread: 'w' | 'p') => string)): Promise<void> {
+    const textOf = (n: number) => (typeof first === 'string' ? first : first(n % 2 ? 'w' : 'p'))
     for (let n = 0; n < count; n += 100) {
-      await Promise.all(Array.from({ length: Math.min(100, count - n) }, () => this.#enter(first)))
+      await Promise.all(Array.from({ length: Math.min(100, count - n) }, (_, at) => this.#enter(textOf(at))))
     }
   }
 
@@ -65,12 +68,15 @@ class Crowd {
     const socket = connect(heddle.port, '127.0.0.1')
     socket.on('error', () => {})
     let heardMs = 0
+    let text = ''
     socket.on('close', () => {
       this.closed++
+      this.told.push(text)
       if (heardMs > 0) this.shortestIdleMs = Math.min(this.shortestIdleMs, performance.now() - heardMs)
     })
-    socket.once('data', () => this.answered++)
-    socket.on('data', () => {
+    socket.on('data', (bytes: Buffer) => {
+      if (text === '') this.answered++
+      text += bytes.toString('latin1')
       heardMs = performance.now()
     })
     this.sockets.push(socket)
@@ -233,9 +239,11 @@ describe('a crowd that waits', { concurrency: true }, () => {
     if (maxOpenFiles() < 3 * SLOW + 500) return t.skip(`only ${maxOpenFiles()} files may be open`)
     const bystander = new Bystander(heddle, 100)
     const [heads, lengths, chunks] = [new Crowd(t), new Crowd(t), new Crowd(t)]
-    await heads.join(SLOW, 'GET /w/count/slow-crowd HTTP/1.1\r\nhost: test\r\nx-slow: ')
-    await lengths.join(SLOW, 'POST /w/count/slow-crowd HTTP/1.1\r\nhost: test\r\ncontent-length: 1000\r\n\r\n')
-    await chunks.join(SLOW, 'POST /w/count/slow-crowd HTTP/1.1\r\nhost: test\r\ntransfer-encoding: chunked\r\n\r\n')
+    const begun = (method: string, headers: string) => (thread: string) =>
+      `${method} /${thread}/count/slow-crowd HTTP/1.1\r\nhost: test\r\n${headers}`
+    await heads.join(SLOW, begun('GET', 'x-slow: '))
+    await lengths.join(SLOW, begun('POST', 'content-length: 1000\r\n\r\n'))
+    await chunks.join(SLOW, begun('POST', 'transfer-encoding: chunked\r\n\r\n'))
     const drip = setInterval(() => {
       heads.say('x')
       lengths.say('x')
@@ -244,8 +252,9 @@ describe('a crowd that waits', { concurrency: true }, () => {
     t.after(() => clearInterval(drip))
     await until(() => [heads, lengths, chunks].every(({ closed }) => closed === SLOW), 'all are cut off', SLOW_MAX_MS)
     clearInterval(drip)
-    // Each of those that sent a body was told why.
-    assert.deepEqual([lengths.answered, chunks.answered], [SLOW, SLOW])
+    for (const text of heads.told) assert.match(text, /^$|^HTTP\/1\.1 408 /)
+    const late = /^HTTP\/1\.1 408 [\s\S]*"The request body did not arrive in time"/
+    for (const text of [...lengths.told, ...chunks.told]) assert.match(text, late)
     t.diagnostic(await bystander.stop())
     assert.equal(jsonOf(await ask(heddle.port, 'GET', '/w/state/slow-crowd:runs')).data, null)
   })

@@ -45,6 +45,7 @@ describe(`${VALUES.length} values that cannot be read cost one answer each, and 
     for (const n of NUMBERS)
       answers.push(await service().json(path(n), headers === undefined ? {} : { headers: headers(n) }))
     assert.deepEqual(await lives(), started, 'the lanes live')
+    for (const { status, body } of answers) if (status === 500) assert.equal(body.error, 'Internal server error')
     return answers.map(({ status }) => status)
   }
 

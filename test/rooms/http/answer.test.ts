@@ -214,10 +214,9 @@ for (const [thread, prefix] of [
     })
 
     it('is 500 for whatever else a handler throws or returns that cannot be sent, and the thread lives on', async () => {
-      const kinds = ['throw-null', 'throw-undefined', 'throw-text', 'throw-object', 'throw-hostile', 'reject-later']
-      kinds.push('circular', 'hostile-success', 'hostile-json', 'binary-text', 'binary-array', 'binary-number')
-      kinds.push('binary-object', 'binary-buffer', 'binary-words', 'binary-null')
-      for (const kind of kinds) {
+      const bytes = ['text', 'array', 'number', 'object', 'buffer', 'words', 'null'].map((kind) => `binary-${kind}`)
+      // More that cannot be read: test/rooms/hostile/odd-values.test.ts.
+      for (const kind of ['throw-hostile', 'circular', 'function', 'symbol', ...bytes]) {
         const response = await get(`/odd/${kind}`)
         assert.equal(response.status, 500, kind)
         assertFailure(response, 500, INTERNAL)
@@ -228,9 +227,8 @@ for (const [thread, prefix] of [
       )
     })
 
-    it('is what can be made of a thenable, of what is no value, of empty and of shared bytes', async () => {
+    it('is what can be made of a thenable, of empty and of shared bytes', async () => {
       assert.deepEqual(jsonOf(await get('/odd/thenable')), { success: true })
-      for (const kind of ['function', 'symbol']) assertFailure(await get(`/odd/${kind}`), 500, INTERNAL)
       assert.equal((await get('/odd/binary-empty')).body.length, 0)
       assert.deepEqual([...(await get('/odd/binary-shared')).body], [0, 0, 0])
     })

@@ -1,34 +1,26 @@
-import { type Data, type HttpContext, Plugin, Sessions, type Tools } from '#heddle'
+import { type Data, type HttpContext, plugin, Sessions } from '#heddle'
 
 /** Makes each secret that heddle can make, and takes it wherever something is recorded, under names that say nothing. */
-export default class SpreadSecrets extends Plugin {
-  #tools
-  #sessions: Sessions<{ user: string }>
-
-  constructor({ auth, db, event_bus, http, logger, state }: Tools) {
-    super()
-    this.#tools = { auth, db, event_bus, logger }
-    this.#sessions = new Sessions(state, { secure: false })
-    http.addEndpoint('/secrets', 'POST', this.make)
-    http.addEndpoint('/secrets/session', 'GET', (_data: Data, { cookies }: HttpContext) => ({
-      session: cookies.session,
-    }))
-    http.addEndpoint('/notes', 'POST', this.spread)
-    http.addEndpoint('/notes/:note', 'GET', () => ({ success: true }))
-    http.addEndpoint('/fail', 'POST', ({ note }: Data) => {
-      throw new Error(`cannot read ${note}`, { cause: new Error(`because of ${note}`) })
+export default plugin(({ auth, db, event_bus, http, logger, state }) => {
+  const sessions: Sessions<{ user: string }> = new Sessions(state, { secure: false })
+  http.addEndpoint('/secrets', 'POST', make)
+  http.addEndpoint('/secrets/session', 'GET', (_data: Data, { cookies }: HttpContext) => ({
+    session: cookies.session,
+  }))
+  http.addEndpoint('/notes', 'POST', spread)
+  http.addEndpoint('/notes/:note', 'GET', () => ({ success: true }))
+  http.addEndpoint('/fail', 'POST', ({ note }: Data) => {
+    throw new Error(`cannot read ${note}`, { cause: new Error(`because of ${note}`) })
+  })
+  http.addEndpoint('/die', 'POST', ({ note }: Data) => {
+    setTimeout(() => {
+      throw new Error(`out of ${note}`)
     })
-    http.addEndpoint('/die', 'POST', ({ note }: Data) => {
-      setTimeout(() => {
-        throw new Error(`out of ${note}`)
-      })
-    })
-    event_bus.subscribe('note.taken', this.read, { retries: 0 })
-  }
+  })
+  event_bus.subscribe('note.taken', read, { retries: 0 })
 
-  async make(_data: Data, context: HttpContext) {
-    const { auth } = this.#tools
-    await this.#sessions.start(context, { user: 'ada' })
+  async function make(_data: Data, context: HttpContext) {
+    await sessions.start(context, { user: 'ada' })
     const token = await auth.createToken({ sub: 'ada' })
     return {
       hash: await auth.hashPassword('correct horse battery'),
@@ -40,8 +32,7 @@ export default class SpreadSecrets extends Plugin {
     }
   }
 
-  async spread({ note }: Data) {
-    const { db, event_bus, logger } = this.#tools
+  async function spread({ note }: Data) {
     await db.execute('INSERT INTO notes VALUES ($1, $2)', ['one', note])
     await db.query(`SELECT '${note}' AS note`)
     await db.execute('UPDATE notes SET note = $1', [JSON.stringify({ deep: [note] })])
@@ -50,8 +41,8 @@ export default class SpreadSecrets extends Plugin {
     return { note, list: [`again ${note}`] }
   }
 
-  read({ note }: Data) {
-    this.#tools.logger.warning(`Read: ${note}`)
+  function read({ note }: Data) {
+    logger.warning(`Read: ${note}`)
     throw new Error(`Not readable: ${note}`)
   }
-}
+})

@@ -1,23 +1,10 @@
 import { once } from 'node:events'
 import { type ClientRequest, request } from 'node:http'
-import { type Data, Plugin, type Tools } from '#heddle'
+import { type Data, plugin } from '#heddle'
 
 /** Asks another service: by `fetch` or node:http, as often as it is told. */
-export default class CallOthers extends Plugin {
-  #http
-
-  constructor({ http }: Tools) {
-    super()
-    this.#http = http
-  }
-
-  override onBoot() {
-    this.#http.addEndpoint('/fetch', 'POST', this.fetch)
-    this.#http.addEndpoint('/request', 'POST', this.request)
-    this.#http.addEndpoint('/upgrade', 'POST', this.upgrade)
-  }
-
-  async fetch({ url, times = 1, headers = {}, timeoutMs = 5000 }: Data) {
+export default plugin(({ http }) => {
+  async function fetchOthers({ url, times = 1, headers = {}, timeoutMs = 5000 }: Data) {
     const texts: string[] = []
     for (let n = 0; n < times; n++) {
       try {
@@ -30,7 +17,7 @@ export default class CallOthers extends Plugin {
     return { success: true, data: texts }
   }
 
-  async request({ url, headers = {}, method = 'POST' }: Data) {
+  async function requestOthers({ url, headers = {}, method = 'POST' }: Data) {
     const sent = request(url, { method, headers })
     try {
       return { success: true, data: [await textOf(sent)] }
@@ -39,14 +26,18 @@ export default class CallOthers extends Plugin {
     }
   }
 
-  async upgrade({ url }: Data) {
+  async function upgrade({ url }: Data) {
     const sent = request(url, { headers: { connection: 'upgrade', upgrade: 'other' } })
     sent.end()
     const [, socket] = await once(sent, 'upgrade')
     socket.destroy()
     return { success: true, data: [] }
   }
-}
+
+  http.addEndpoint('/fetch', 'POST', fetchOthers)
+  http.addEndpoint('/request', 'POST', requestOthers)
+  http.addEndpoint('/upgrade', 'POST', upgrade)
+})
 
 async function textOf(sent: ClientRequest): Promise<string> {
   sent.end('body')
