@@ -99,7 +99,10 @@ describe('what a handler asks of others, traced', () => {
         const server = spans.some(({ name }) => name === `POST /${way}`)
         return server ? spans.find(({ spanId }) => spanId === spanIdOf(calls[0]!)) : null
       }, 'the span that the other one was told, and its request'))!
-      assert.match(receiver.tree(TRACE_ID), new RegExp(`INTERNAL calling\\.CallOthers\\.${way}Others\\n +CLIENT ${method}`))
+      assert.match(
+        receiver.tree(TRACE_ID),
+        new RegExp(`INTERNAL calling\\.CallOthers\\.${way}Others\\n +CLIENT ${method}`),
+      )
       assert.deepEqual(span.attributes, {
         'http.request.method': method,
         'http.response.status_code': 200,
