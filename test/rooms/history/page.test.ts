@@ -75,7 +75,7 @@ test('the page of requests, in a real browser', async (t) => {
     await isShown(page, '.why', 'charge-card.ts:9:11')
     await isShown(page, '.source .is-fault', 'throw new Error(')
     const editor = await page.locator('.why .editor').getAttribute('href')
-    assert.equal(editor, `vscode://file${join(FIXTURES, 'shop/plugins/charge-card.ts')}:15:11`)
+    assert.equal(editor, `vscode://file${join(FIXTURES, 'shop/plugins/charge-card.ts')}:9:11`)
     await keepPicture(page, 'requests-why')
   })
 
