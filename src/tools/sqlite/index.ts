@@ -1,6 +1,7 @@
 // The tool `db` on SQLite.
 import { AsyncResource } from 'node:async_hooks'
 import { resolve } from 'node:path'
+import type BetterSqlite3 from 'better-sqlite3'
 import type { Owner } from '../../contracts/common.ts'
 import type { Db, Queryable, Sql, SqlValue, TransactionCompanion } from '../../contracts/db.ts'
 import type { Tool, ToolRuntime } from '../../contracts/tool.ts'
@@ -22,7 +23,7 @@ import {
 import { WriteFault } from '../../transport/memory/words.ts'
 import { releaseLockOfThread, WriteLock } from '../../transport/memory/write-lock.ts'
 import { SqliteConnection } from './connection.ts'
-import { DatabaseFile, FileClaim } from './database-file.ts'
+import { claimFile, DatabaseFile } from './database-file.ts'
 import { isBusy, toDbError, whenFree } from './failure.ts'
 import { type Answer, failed, type Order, runHeavy, type SendOrder, StatementProcesses } from './heavy-statements.ts'
 import { LogSync } from './log-sync.ts'
@@ -56,6 +57,8 @@ export default class SqliteDb implements Tool, SqlDatabase {
   readonly #logSync: LogSync | null
   readonly #fault: WriteFault
   readonly #identity: SharedArrayBuffer
+  /** Once its path was looked at. */
+  #known: DatabaseFile | null = null
   /** In the primary, once the file is open. */
   #watch: WriteWatch | null = null
   #shared: SqliteConnection | null = null
@@ -66,7 +69,7 @@ export default class SqliteDb implements Tool, SqlDatabase {
   #processes: StatementProcesses | null = null
   readonly #promptFunctions = new PromptFunctions()
   /** In the primary, where this process has the file for itself. */
-  #claim: FileClaim | null = null
+  #claim: BetterSqlite3.Database | null = null
   #stopped = false
 
   constructor(runtime: ToolRuntime) {
@@ -95,7 +98,7 @@ export default class SqliteDb implements Tool, SqlDatabase {
   serve(_: string, [order]: readonly unknown[]): Promise<Answer> {
     if (this.#stopped) return Promise.resolve(failed('unavailable', 'The database is closed'))
     const { sqliteSynchronous, rdbStatementTimeoutMs } = this.#runtime.settings
-    this.#processes ??= new StatementProcesses(this.#path(), sqliteSynchronous, rdbStatementTimeoutMs)
+    this.#processes ??= new StatementProcesses(this.#file.path, sqliteSynchronous, rdbStatementTimeoutMs)
     return this.#processes.perform(order as Order)
   }
 
@@ -105,7 +108,7 @@ export default class SqliteDb implements Tool, SqlDatabase {
    */
   async boot(): Promise<void> {
     if (this.#runtime.thread.kind !== 'primary') return
-    const file = this.#file()
+    const file = this.#file
     file.requireDatabase()
     if (this.#shared === null && file.isElsewhereOpen()) {
       const message = `Another process has ${file.path} open: SQLite serves one service, and two of them slow each other down`
@@ -120,13 +123,13 @@ export default class SqliteDb implements Tool, SqlDatabase {
   }
 
   async otherUser(): Promise<string | null> {
-    this.#file().requireDatabase()
-    return this.#file().isElsewhereOpen() ? 'another process has the database file open' : null
+    this.#file.requireDatabase()
+    return this.#file.isElsewhereOpen() ? 'another process has the database file open' : null
   }
 
   /** Migrates on a connection of its own. */
   async migrating<T>(work: (driver: MigrationDriver) => Promise<T>): Promise<T> {
-    this.#file().requireDatabase()
+    this.#file.requireDatabase()
     const synchronous = this.#logSync === null ? 'NORMAL' : 'FULL'
     const driver = new SqliteMigrations(await whenFree(() => this.#connect(synchronous)))
     return work(driver).finally(() => driver.close())
@@ -134,7 +137,7 @@ export default class SqliteDb implements Tool, SqlDatabase {
 
   /** For the event log: false when another process has claimed the file. What is claimed is free again when the process has stopped or ended. */
   claim(): boolean {
-    this.#claim ??= FileClaim.take(this.#path())
+    this.#claim ??= claimFile(this.#file.path)
     return this.#claim !== null
   }
 
@@ -183,9 +186,15 @@ export default class SqliteDb implements Tool, SqlDatabase {
     accompany: (() => TransactionCompanion) | undefined,
     handler: unknown,
   ): Promise<T> {
-    const queued = { work, accompany, promptness: this.#promptFunctions.of(handler), instrument: this.#instrument }
     return new Promise((resolvePromise, reject) => {
-      this.#writes.push(new Transaction(queued, this.#faults, resolvePromise as (result: unknown) => void, reject))
+      const transaction = new Transaction(
+        { work, accompany, instrument: this.#instrument },
+        this.#promptFunctions.of(handler),
+        this.#faults,
+        resolvePromise as (result: unknown) => void,
+        reject,
+      )
+      this.#writes.push(transaction)
     })
   }
 
@@ -272,7 +281,7 @@ export default class SqliteDb implements Tool, SqlDatabase {
    */
   async healthCheck(): Promise<boolean> {
     await this.query('SELECT 1')
-    if (!this.#file().isOpenedOne()) {
+    if (!this.#file.isOpenedOne()) {
       await this.#watch?.check()
       return false
     }
@@ -301,7 +310,7 @@ export default class SqliteDb implements Tool, SqlDatabase {
     this.#transactions?.close()
     this.#shared?.close()
     this.#logSync?.close()
-    this.#claim?.release()
+    this.#claim?.close()
   }
 
   async #run(sql: string | Sql, params: readonly SqlValue[]): Promise<Outcome> {
@@ -332,7 +341,7 @@ export default class SqliteDb implements Tool, SqlDatabase {
       if (!deletes || faultOf(thrown) !== 'full') throw thrown
     }
     this.#fault.kind = 'reserve'
-    this.#file().giveReserve()
+    this.#file.giveReserve()
     await whenFree(() => connection.checkpoint())
     return this.#write(sql, params, solitary)
   }
@@ -370,19 +379,17 @@ export default class SqliteDb implements Tool, SqlDatabase {
 
   #connect(synchronous?: 'NORMAL' | 'FULL'): SqliteConnection {
     if (this.#stopped) throw new DbError('unavailable', 'The database is closed')
-    this.#file().requireOpenedOne()
-    return new SqliteConnection(this.#path(), synchronous)
+    this.#file.requireOpenedOne()
+    return new SqliteConnection(this.#file.path, synchronous)
   }
 
-  #file(): DatabaseFile {
-    return new DatabaseFile(this.#path(), this.#identity)
-  }
-
-  #path(): string {
+  get #file(): DatabaseFile {
+    if (this.#known !== null) return this.#known
     const { sqlitePath } = this.#runtime.settings
     if (sqlitePath === '' || sqlitePath.startsWith(':memory:') || sqlitePath.startsWith('file:')) {
       throw new DbError('unavailable', `SQLITE_PATH must be a file that all threads can open, not "${sqlitePath}"`)
     }
-    return resolve(sqlitePath)
+    this.#known = new DatabaseFile(resolve(sqlitePath), this.#identity)
+    return this.#known
   }
 }

@@ -1,13 +1,13 @@
 // What stands in the queue of a thread: a write, a transaction, something that is alone.
 
 import { AsyncResource } from 'node:async_hooks'
-import type { Queryable, SqlValue, TransactionCompanion } from '../../contracts/db.ts'
+import type { SqlValue } from '../../contracts/db.ts'
 import type { RunningTransaction } from '../../contracts/tracing.ts'
 import { causality, NO_CAUSE } from '../../core/causality/context.ts'
 import type { DbError } from '../../core/errors/db-error.ts'
 import { type Outcome, WAIT_MS } from '../../stores/sql/database.ts'
 import type { Promptness } from './promptness.ts'
-import { TransactionRun, type TransactionSession } from './transaction.ts'
+import { TransactionRun, type TransactionSession, type TransactionWork } from './transaction.ts'
 
 /** Something that holds the write lock until it has settled. */
 export interface Exclusive {
@@ -71,15 +71,6 @@ export class Write {
   }
 }
 
-interface TransactionWork {
-  readonly work: (tx: Queryable) => Promise<unknown>
-  readonly promptness: Promptness
-  /** Makes what goes with each run. Left out for a transaction of the runtime itself. */
-  readonly accompany: (() => TransactionCompanion) | undefined
-  /** Measures what a companion has extended: a plugin calls it. */
-  readonly instrument: <T extends object>(tx: T) => T
-}
-
 /**
  * A transaction. It shares its commit with others where it can. In the asynchronous context of its caller: the queue runs it in that of another
  * one.
@@ -97,9 +88,15 @@ export class Transaction extends AsyncResource {
   readonly #resolve: Settle<unknown>
   readonly #reject: Settle<unknown>
 
-  constructor(work: TransactionWork, faults: FaultListener, resolve: Settle<unknown>, reject: Settle<unknown>) {
+  constructor(
+    work: TransactionWork,
+    promptness: Promptness,
+    faults: FaultListener,
+    resolve: Settle<unknown>,
+    reject: Settle<unknown>,
+  ) {
     super('DbTransaction')
-    this.promptness = work.promptness
+    this.promptness = promptness
     this.#work = work
     this.#faults = faults
     this.#resolve = resolve
@@ -134,10 +131,5 @@ function startRun(work: TransactionWork, session: TransactionSession): Transacti
   return causality.run({ ...(causality.getStore() ?? NO_CAUSE), transaction: running }, run, work, session, running)
 }
 
-function run(
-  { work, accompany, instrument }: TransactionWork,
-  session: TransactionSession,
-  running: RunningTransaction,
-): TransactionRun {
-  return new TransactionRun(work, { session, running, instrument, accompany })
-}
+const run = (work: TransactionWork, session: TransactionSession, running: RunningTransaction): TransactionRun =>
+  new TransactionRun(work, session, running)

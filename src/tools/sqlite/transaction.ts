@@ -20,14 +20,13 @@ export interface TransactionSession {
   rollback(): void | Promise<void>
 }
 
-export interface RunOptions {
-  /** It has begun. */
-  readonly session: TransactionSession
-  /** Is told when the function has ended. */
-  readonly running: RunningTransaction
-  readonly instrument: <T extends object>(target: T) => T
-  /** Makes what goes with the run. Left out for a transaction of the runtime itself. */
+/** What a transaction does. */
+export interface TransactionWork {
+  readonly work: (tx: Queryable) => Promise<unknown>
+  /** Makes what goes with each run. Left out for a transaction of the runtime itself. */
   readonly accompany?: (() => TransactionCompanion) | undefined
+  /** Measures what a companion has extended: a plugin calls it. */
+  readonly instrument: <T extends object>(tx: T) => T
 }
 
 const NOTHING_LEFT = Promise.resolve()
@@ -45,7 +44,6 @@ export class TransactionRun {
   companion: TransactionCompanion | null = null
   /** Resolves when it has ended. Never rejects. */
   readonly settled: Promise<void>
-  readonly #instrument: RunOptions['instrument']
   readonly #running: RunningTransaction
   /** How it ended; null while it runs. */
   ending: Ending | null = null
@@ -59,21 +57,20 @@ export class TransactionRun {
   #endedCount = 0
   #runningCount = 0
 
-  /** Calls the function. */
-  constructor(work: (tx: Queryable) => Promise<unknown>, { session, running, instrument, accompany }: RunOptions) {
+  /** Calls the function. @param session has begun @param running is told when the function has ended */
+  constructor(work: TransactionWork, session: TransactionSession, running: RunningTransaction) {
     this.session = session
     this.#running = running
-    this.#instrument = instrument
-    this.settled = this.#perform(work, accompany)
+    this.settled = this.#perform(work)
   }
 
   /** Not async: the one promise that follows that of the function is as few as can be. */
-  #perform(work: (tx: Queryable) => Promise<unknown>, accompany: RunOptions['accompany']): Promise<void> {
+  #perform({ work, accompany, instrument }: TransactionWork): Promise<void> {
     let result: Promise<unknown>
     try {
       this.companion = accompany?.() ?? null
       const tx = queryable((sql, params) => this.send(sql, params))
-      result = work(this.companion === null ? tx : this.#instrument(this.companion.extend(tx)))
+      result = work(this.companion === null ? tx : instrument(this.companion.extend(tx)))
     } catch (thrown) {
       this.#end({ thrown })
       return NOTHING_LEFT

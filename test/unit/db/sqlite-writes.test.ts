@@ -210,12 +210,16 @@ test('a transaction that stands idle too long is rolled back and its tx refuses 
   const never = gate()
   const session = { mustMove: false, run: connection.run.bind(connection), commit() {}, rollback() {} }
   const run = new TransactionRun(
-    async (tx) => {
-      kept = tx
-      await tx.execute(`INSERT INTO items VALUES ('a')`)
-      await never.opened
+    {
+      work: async (tx) => {
+        kept = tx
+        await tx.execute(`INSERT INTO items VALUES ('a')`)
+        await never.opened
+      },
+      instrument: (target) => target,
     },
-    { session, running: { isOpen: true }, instrument: (target) => target },
+    session,
+    { isOpen: true },
   )
   await endOf(run, () => {}, 150)
   const transaction = Promise.reject((run.ending as { thrown: unknown }).thrown)
