@@ -1,5 +1,5 @@
 // One piece of a plugin's code that runs, with its calls of tools.
-import type { CallPart, FailurePart, PayloadPart, WorkPart } from '../contracts/requests.ts'
+import type { CallPart, FailurePart, WorkPart } from '../contracts/requests.ts'
 import type { DescribeCall, OpenSpan, SentAnswer, TraceContext, TraceScope, Work } from '../contracts/tracing.ts'
 import { timeOrderedId } from '../core/causality/ids.ts'
 import { NO_TRACE_CONTEXT, traceIdOf } from '../core/causality/trace-context.ts'
@@ -159,46 +159,45 @@ export class OpenWork extends WorkScope implements OpenSpan {
     this.#recorder.writer.write(() => this.#entry(ms, error, this.#calls))
   }
 
-  get #user(): { user?: string } {
+  get #user(): string | undefined {
     const { claims, userId } = this.#work.request ?? {}
-    const user = userId?.slice(0, USER_MAX) ?? (claims === undefined ? undefined : userOf(claims))
-    return user === undefined ? {} : { user }
+    return userId?.slice(0, USER_MAX) ?? (claims === undefined ? undefined : userOf(claims))
   }
 
-  get #withheld(): { withheld?: string[] } {
+  get #withheld(): string[] | undefined {
     const withheld = Object.keys(this.#work.request?.headers ?? {}).filter(isSecretName)
-    return withheld.length === 0 ? {} : { withheld }
+    return withheld.length === 0 ? undefined : withheld
   }
 
   #hasFailedCall(): boolean {
     return this.#calls !== NONE && this.#calls.some(({ error }) => error !== NOTHING)
   }
 
+  /** Its JSON has no field that is undefined here. */
   #entry(ms: number, error: FailurePart | null, calls: readonly Call[]): WorkPart {
     const { kind, eventId, event, attempt } = this.#work
     const secrets = new KnownSecrets()
     for (const call of calls) addSecretsOf(call, secrets)
     const payloads = this.#recorder.payloads?.open(secrets) ?? null
-    const kept = payloads?.ofWork(this.#work, this.#answer)
     return {
       type: 'work',
       kind,
       name: this.#name,
       plugin: this.#plugin,
       thread: this.#recorder.thread,
-      ...(this.traceContext === NO_TRACE_CONTEXT ? {} : { traceId: traceIdOf(this.traceContext) }),
+      traceId: traceIdOf(this.traceContext) || undefined,
       requestId: this.#requestId,
       eventId,
-      ...(event === undefined ? {} : { event }),
-      ...(attempt === undefined ? {} : { attempt }),
+      event,
+      attempt,
       atMs: this.#startMs,
       ms,
-      ...(error === null ? {} : { error: shownError(error, secrets) }),
-      ...this.#user,
-      ...this.#withheld,
-      ...kept,
+      error: error === null ? undefined : shownError(error, secrets),
+      user: this.#user,
+      withheld: this.#withheld,
+      ...payloads?.ofWork(this.#work, this.#answer),
       calls: calls.map((call) => callPartOf(call, payloads, secrets)),
-      ...(this.#leftOut === 0 ? {} : { callsLeftOut: this.#leftOut }),
+      callsLeftOut: this.#leftOut || undefined,
     }
   }
 }
@@ -248,19 +247,15 @@ function callPartOf(
   } else if (tool === 'event_bus' || method === 'publish') {
     if (typeof first === 'string') entry.event = first
     if (method === 'publish' && typeof result === 'string') entry.eventId = result
-    if (method === 'publish' && entry.event !== undefined) put(entry, 'payload', payloads?.event(entry.event, second))
+    if (method === 'publish' && entry.event !== undefined) entry.payload = payloads?.event(entry.event, second)
   } else {
     const statement = describe?.(method, args)?.attributes?.['db.query.text']
     if (typeof statement === 'string') {
       entry.statement = statement.slice(0, TEXT_MAX)
-      put(entry, 'values', payloads?.values(statement, args))
+      entry.values = payloads?.values(statement, args)
     }
   }
   return entry
-}
-
-function put<Name extends 'payload' | 'values'>(entry: CallPart, name: Name, part: PayloadPart | undefined): void {
-  if (part !== undefined) entry[name] = part
 }
 
 /** Passwords, hashes and tokens that a call of `auth` got or gave. */

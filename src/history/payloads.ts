@@ -47,42 +47,41 @@ export class Payloads {
 
   /** Of one work. @param secrets of it: what is found is added */
   open(secrets: KnownSecrets): WorkPayloads {
-    return new WorkPayloads((event) => this.#marksOfEvent(event), secrets)
+    return new WorkPayloads(this, secrets)
   }
 
-  #marksOfEvent(event: string): JsonSchema | null | undefined {
+  /** What the contract of an event says of its fields; undefined where that is not known. */
+  marksOf(event: string): JsonSchema | null | undefined {
     const schema = this.#events?.get(event)
     const isUnknown = this.#events === null || (schema === undefined && this.#hasFaults)
     return isUnknown ? undefined : marksOf(schema, 'event')
   }
 }
 
-/** The payloads of one work, as far as its bound allows. */
+/** The payloads of one work, as far as its bound allows. What is undefined in them is left out of their JSON. */
 export class WorkPayloads {
-  readonly #marksOfEvent: (event: string) => JsonSchema | null | undefined
+  readonly #ofThread: Payloads
   /** What was left out so far: it is a secret under any name. */
   readonly #secrets: KnownSecrets
   #left = WORK_MAX
 
-  constructor(marksOfEvent: (event: string) => JsonSchema | null | undefined, secrets: KnownSecrets) {
-    this.#marksOfEvent = marksOfEvent
+  constructor(ofThread: Payloads, secrets: KnownSecrets) {
+    this.#ofThread = ofThread
     this.#secrets = secrets
   }
 
   /** What a work got, and what it answered. */
   ofWork({ request, route, event, payload }: Work, answer: SentAnswer | null): Partial<WorkPart> {
-    if (request !== undefined && route !== undefined) {
-      const input = read(() => this.#input(request, route))
-      return { ...input, ...named('answer', answer === null ? undefined : read(() => this.#answer(answer, route))) }
-    }
-    return event === undefined || payload === undefined ? {} : named('payload', this.event(event, payload))
+    if (request !== undefined && route !== undefined)
+      return { ...read(() => this.#input(request, route)), answer: read(() => this.#answer(answer, route)) }
+    return { payload: event === undefined || payload === undefined ? undefined : this.event(event, payload) }
   }
 
   /** @param payload as it was published, or its JSON */
   event(event: string, payload: unknown): PayloadPart | undefined {
     return read(() => {
       const json = typeof payload === 'string' ? payload : JSON.stringify(payload)
-      return this.#json(json, '', this.#marksOfEvent(event))
+      return this.#json(json, '', this.#ofThread.marksOf(event))
     })
   }
 
@@ -98,19 +97,20 @@ export class WorkPayloads {
     const params: Record<string, unknown> = {}
     if (template.hasParameters) template.read(path, params)
     return {
-      ...named('params', template.hasParameters ? this.#fields(params, options.params) : undefined),
-      ...named('query', hasQuery ? this.#fields(fieldsOf(query), options.query) : undefined),
-      ...named('body', body === null ? undefined : this.#bytes(body, headers['content-type'] ?? '', options.body)),
+      params: template.hasParameters ? this.#fields(params, options.params) : undefined,
+      query: hasQuery ? this.#fields(fieldsOf(query), options.query) : undefined,
+      body: this.#bytes(body, headers['content-type'] ?? '', options.body),
     }
   }
 
-  #answer({ head, body }: SentAnswer, { options }: ReceivedRoute): PayloadPart | undefined {
-    if (body === null) return undefined
-    const type = /^content-type: *(.*)$/im.exec(head)?.[1]?.trim() ?? 'application/json'
-    return this.#bytes(body, type, options.response)
+  #answer(answer: SentAnswer | null, { options }: ReceivedRoute): PayloadPart | undefined {
+    if (answer === null) return undefined
+    const type = /^content-type: *(.*)$/im.exec(answer.head)?.[1]?.trim() ?? 'application/json'
+    return this.#bytes(answer.body, type, options.response)
   }
 
-  #bytes(body: Uint8Array | string, type: string, schema: unknown): PayloadPart | undefined {
+  #bytes(body: Uint8Array | string | null, type: string, schema: unknown): PayloadPart | undefined {
+    if (body === null) return undefined
     const bytes = typeof body === 'string' ? Buffer.byteLength(body) : body.byteLength
     const [bare = ''] = type.toLowerCase().split(';', 1)
     const isText = /^text\/|[/+]json$|^application\/x-www-form-urlencoded$/.test(bare)
@@ -149,7 +149,7 @@ export class WorkPayloads {
   /** @param marks undefined: it is not known what is secret */
   #json(json: string, type: string, marks: JsonSchema | null | undefined): PayloadPart | undefined {
     if (marks === undefined) return undefined
-    if (json.length > READ_MAX) return { text: '', ...named('type', type || undefined), bytes: Buffer.byteLength(json) }
+    if (json.length > READ_MAX) return { text: '', type: type || undefined, bytes: Buffer.byteLength(json) }
     return this.#cut(this.#stripped(JSON.parse(json), marks), type)
   }
 
@@ -157,9 +157,7 @@ export class WorkPayloads {
     const room = Math.min(most, this.#left)
     const shown = text.length > room ? `${text.slice(0, room)}…` : text
     this.#left = Math.max(0, this.#left - shown.length)
-    const part: PayloadPart = { text: shown, ...named('type', type || undefined) }
-    if (shown !== text) part.bytes = Buffer.byteLength(text)
-    return part
+    return { text: shown, type: type || undefined, bytes: shown === text ? undefined : Buffer.byteLength(text) }
   }
 }
 
@@ -175,11 +173,6 @@ function read<Part>(make: () => Part): Part | undefined {
 /** A route that streams its body has a word instead of a schema. */
 const schemaIn = (schema: unknown): StandardSchemaV1 | undefined =>
   typeof schema === 'string' ? undefined : (schema as StandardSchemaV1 | undefined)
-
-/** A field that is left out where there is no value. */
-function named<Name extends string, Value>(name: Name, value: Value | undefined): { [N in Name]?: Value } {
-  return (value === undefined ? {} : { [name]: value }) as { [N in Name]?: Value }
-}
 
 /** A name that comes several times has a list. */
 function fieldsOf(form: string | [string, string][]): Record<string, unknown> {

@@ -144,14 +144,9 @@ export class HistoryStore {
   #death(entry: DeathPart): void {
     const where = entry.line === null ? '' : ` at ${entry.line}`
     for (const id of entry.ids) {
-      const isEvent = id.startsWith('evt_')
-      this.#part(isEvent ? null : id, isEvent ? id : null, entry.atMs, entry)
-      this.#failed(
-        isEvent ? null : id,
-        isEvent ? id : null,
-        `Lane ${entry.lane} died: ${entry.message}${where}`,
-        entry.atMs,
-      )
+      const [requestId, eventId] = id.startsWith('evt_') ? [null, id] : [id, null]
+      this.#part(requestId, eventId, entry.atMs, entry)
+      this.#failed(requestId, eventId, `Lane ${entry.lane} died: ${entry.message}${where}`, entry.atMs)
     }
   }
 
