@@ -3,11 +3,11 @@ import { randomUUID } from 'node:crypto'
 import { test } from 'node:test'
 import type { OpenApiDocument } from '#heddle'
 import { type Heddle, startHeddle } from '../../support/heddle.ts'
+import { SEED } from '../../support/random.ts'
 import { DOMAINS } from './fixtures/domains.ts'
 import { at, faultsOf } from './schema-check.ts'
 import { SchemaValues } from './schema-values.ts'
 
-const SEED = Number(process.env.TEST_SEED ?? Math.floor(Math.random() * 2 ** 31))
 /** Requests of each kind for each operation. */
 const ROUNDS = 5
 const BODY_LIMIT = 20_000

@@ -1,29 +1,17 @@
 import type { JsonSchema } from '#heddle'
+import { Random } from '../../support/random.ts'
 import { at } from './schema-check.ts'
 
 const MAX_DEPTH = 4
 const LETTERS = [...'abcXYZ019 _-.äß漢😀"\\<>&%/']
 
 /** Generates valid and invalid values for a schema, the same ones for the same seed. */
-export class SchemaValues {
+export class SchemaValues extends Random {
   readonly #root: object
-  #state: number
 
   constructor(root: object, seed: number) {
+    super(seed)
     this.#root = root
-    this.#state = seed
-  }
-
-  /** A number from 0 up to `below`. Source: mulberry32, public domain. */
-  below(below: number): number {
-    this.#state = (this.#state + 0x6d2b79f5) | 0
-    let t = Math.imul(this.#state ^ (this.#state >>> 15), 1 | this.#state)
-    t = (t + Math.imul(t ^ (t >>> 7), 61 | t)) ^ t
-    return Math.floor((((t ^ (t >>> 14)) >>> 0) / 4_294_967_296) * below)
-  }
-
-  pick<T>(items: readonly T[]): T {
-    return items[this.below(items.length)]!
   }
 
   /** @returns undefined when it cannot make a value, for example for a pattern */
@@ -36,7 +24,7 @@ export class SchemaValues {
     if (Array.isArray(choices)) return this.valid(depth > MAX_DEPTH ? choices.at(-1) : this.pick(choices), depth + 1)
     switch (schema.type) {
       case 'string':
-        return this.#text(schema)
+        return this.#textOf(schema)
       case 'integer':
       case 'number':
         return this.#number(schema)
@@ -98,7 +86,7 @@ export class SchemaValues {
     return value
   }
 
-  #text({ format, pattern, minLength, maxLength }: JsonSchema): unknown {
+  #textOf({ format, pattern, minLength, maxLength }: JsonSchema): unknown {
     if (format === 'date-time') return new Date(this.below(2 ** 31) * 1000).toISOString()
     if (format === 'email') return `a${this.below(1e6)}@example.com`
     if (typeof pattern === 'string') {

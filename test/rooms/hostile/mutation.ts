@@ -1,4 +1,4 @@
-import type { Random } from './random.ts'
+import type { Random } from '../../support/random.ts'
 import { makeRequest, makeToken } from './valid-requests.ts'
 
 type Mutate = (random: Random, bytes: Buffer, other: Buffer) => Buffer

@@ -1,5 +1,5 @@
+import type { Random } from '../../support/random.ts'
 import { requestText } from '../../support/raw-client.ts'
-import type { Random } from './random.ts'
 
 /** What marks a request: an answer that has one belongs to the connection that sent it. No mutation makes another's by chance. */
 export const TOKEN = /tok[0-9a-z]{16}/g

@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { MUTATIONS, makePlan, mutate } from '../../rooms/hostile/mutation.ts'
-import { Random } from '../../rooms/hostile/random.ts'
 import { makeRequest, makeToken, TOKEN } from '../../rooms/hostile/valid-requests.ts'
+import { Random } from '../../support/random.ts'
 
 test('the same seed makes the same plans, another seed others', () => {
   const plansOf = (seed: number): string => {
