@@ -47,14 +47,14 @@ test('every request and job is kept with its tool calls, statements, logs, event
     attempts.map(({ name, attempt, calls }) => [name, attempt, calls![0]!.message]),
     [1, 2, 3].map((attempt) => ['shop.ChargeCard.charge', attempt, 'The card issuer did not answer']),
   )
-  assert.match(attempts[2]!.error!.stack, /charge-card\.ts:15:11/)
+  assert.match(attempts[2]!.error!.stack, /charge-card\.ts:9:11/)
 
   const [failedCall] = partsOf(await one(service, broken!.id))
   assert.match(failedCall!.error!.message, /no such column: missing/)
   assert.match(failedCall!.calls![0]!.statement!, /SELECT missing/)
 
-  assert.match(loop!.error!, /^Lane 0 died: .*place-order\.ts:35:/)
-  assert.match(partsOf(await one(service, loop!.id)).find(({ type }) => type === 'death')!.line!, /place-order\.ts:35:/)
+  assert.match(loop!.error!, /^Lane 0 died: .*place-order\.ts:27:/)
+  assert.match(partsOf(await one(service, loop!.id)).find(({ type }) => type === 'death')!.line!, /place-order\.ts:27:/)
 
   const [job] = await kept(
     () => list(service, 'plugin=TidyOrders'),
