@@ -128,16 +128,6 @@ export interface SocketOptions {
   description?: string
 }
 
-/** A WebSocket route as a thread registers it. */
-export interface SocketRoute {
-  owner: Owner
-  path: string
-  handlers: SocketHandlers
-  options: SocketOptions
-  /** Where it was registered; only with guards. */
-  place?: string
-}
-
 export type Method = 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE' | 'HEAD' | 'OPTIONS'
 
 /** Returns the JSON body of the answer. The status is 200, or 400 when the body has `success: false`; `setStatus` overrides both. */
@@ -241,28 +231,28 @@ export interface Http<Added = unknown> {
   onError(hook: ErrorHook<Added>): Http<Added>
 }
 
-/** An endpoint as a thread registers it. */
-export interface Endpoint {
+/** A route as a plugin registers it. */
+export type Route = {
   owner: Owner
   method: Method
   path: string
-  handler: Handler
   options: EndpointOptions
   /** Where it was registered; only with guards. */
   place?: string
-  /** The runtime's own handler of a folder. */
-  isFolder?: true
-}
+} & RouteCode
 
-/** A stream as a thread registers it. */
-export interface Stream {
-  owner: Owner
-  path: string
-  handler: StreamHandler
-  options: EndpointOptions
-  /** Where it was registered; only with guards. */
-  place?: string
-}
+/** What runs for the requests of a route. */
+export type RouteCode =
+  | {
+      kind: 'endpoint'
+      handler: Handler
+      /** The runtime's own handler of a folder. */
+      isFolder?: true
+    }
+  | { kind: 'stream'; handler: StreamHandler }
+  | { kind: 'socket'; handlers: SocketHandlers }
+
+export type Endpoint = Extract<Route, { kind: 'endpoint' }>
 
 /** A folder of files as a thread registers it. */
 export interface StaticMount {

@@ -2,7 +2,7 @@
 import type { Settings } from '../core/config/schema.ts'
 import type { Awaitable, Owner } from './common.ts'
 import type { BusTransport } from './event-bus.ts'
-import type { Endpoint, Hook, SocketRoute, StaticMount, Stream } from './http.ts'
+import type { Hook, Route, StaticMount } from './http.ts'
 import type { LogLevel, LogSink } from './logger.ts'
 import type {
   LaneInfo,
@@ -58,9 +58,7 @@ export interface ToolRuntime {
 
 /** The services of this thread that the tools `http`, `event_bus`, `logger`, `registry` and `scheduler` are built on. */
 export interface ToolHost {
-  addEndpoint(endpoint: Endpoint): void
-  addStream(stream: Stream): void
-  addWebSocket(route: SocketRoute): void
+  addRoute(route: Route): void
   mountStatic(mount: StaticMount): void
   /** The place is found by the host. */
   addHook(hook: Omit<Hook, 'place'>): void

@@ -369,13 +369,13 @@ export class LaneServer {
    * @param mounts folders that plugins of the primary serve
    */
   #assign(numbers: readonly number[], mounts: readonly SharedMount[]): void {
-    this.#host.routes.forEach((route, n) => {
-      if (numbers[n]! >= 0) this.#host.serve(numbers[n]!, route)
+    this.#host.routes.forEach(({ route }, n) => {
+      if (numbers[n]! >= 0) this.#requests.add(numbers[n]!, route)
     })
     for (const { plugin, prefix, directory, numbers } of mounts) {
       const owner = { name: plugin, instance: undefined }
       mountEndpoints({ owner, prefix, directory }).forEach((endpoint, n) => {
-        this.#requests.addEndpoint(numbers[n]!, endpoint)
+        this.#requests.add(numbers[n]!, endpoint)
       })
     }
   }

@@ -31,7 +31,7 @@ export class LaneHost extends ThreadHost {
   }
 
   mountStatic(mount: StaticMount): void {
-    for (const endpoint of mountEndpoints(mount)) this.addEndpoint(endpoint)
+    for (const endpoint of mountEndpoints(mount)) this.addRoute(endpoint)
   }
 
   override record(recorder: Recorder): void {
@@ -46,9 +46,9 @@ export class LaneHost extends ThreadHost {
 
   /** The routes as the primary gets them: with what their hooks do, which are all known by now. */
   routeManifests(): RouteManifest[] {
-    return this.routes.map(({ manifest, kind, route }) => {
+    return this.routes.map(({ manifest, route }) => {
       const contract = this.server.hooks.contractOf(route) ?? manifest.contract
-      return { ...manifest, contract, ignoresHeaders: kind === 'endpoint' && this.#ignoresHeaders(route) }
+      return { ...manifest, contract, ignoresHeaders: route.kind === 'endpoint' && this.#ignoresHeaders(route) }
     })
   }
 

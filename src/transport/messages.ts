@@ -4,7 +4,7 @@
  */
 import type { MessagePort } from 'node:worker_threads'
 import type { DeliveryFailure, EventRecord, SubscribeOptions } from '../contracts/event-bus.ts'
-import type { Method } from '../contracts/http.ts'
+import type { Method, RouteCode } from '../contracts/http.ts'
 import type { LogLevel } from '../contracts/logger.ts'
 import type { PluginHealth, Starter, SystemDump, ToolStatus } from '../contracts/registry.ts'
 import type { HistoryInit } from '../contracts/requests.ts'
@@ -18,7 +18,7 @@ import type { LogChanges } from './log-changes.ts'
  * Version of what the two ends of a lane exchange: these messages, the frames, the layouts in shared memory. Raised with each change:
  * a lane loads the runtime's code from disk, and the primary may be older than that code.
  */
-export const LANE_PROTOCOL = 23
+export const LANE_PROTOCOL = 24
 
 /** What a lane is started with: the task of its thread in the pool. */
 export interface LaneInit {
@@ -80,9 +80,7 @@ export interface RouteManifest {
   plugin: string
   method: Method
   path: string
-  isStream: boolean
-  /** It speaks WebSocket. */
-  isSocket?: boolean
+  kind: RouteCode['kind']
   timeoutMs: number | undefined
   /** Its handler reads the body while it comes. */
   isBodyStreamed?: boolean

@@ -40,7 +40,7 @@ export const routeOf = (plugin: string, path: string, more: Partial<RouteManifes
   plugin,
   method: 'GET',
   path,
-  isStream: false,
+  kind: 'endpoint',
   timeoutMs: undefined,
   tags: [],
   summary: undefined,

@@ -1,6 +1,6 @@
 import type { Owner } from '../../src/contracts/common.ts'
 import type { BusTransport, Subscription, TopologyEntry } from '../../src/contracts/event-bus.ts'
-import type { Endpoint, SocketRoute, StaticMount, Stream } from '../../src/contracts/http.ts'
+import type { Route, StaticMount } from '../../src/contracts/http.ts'
 import type { LogLevel, LogSink } from '../../src/contracts/logger.ts'
 import type { MetricsSink } from '../../src/contracts/registry.ts'
 import type { JobDefinition } from '../../src/contracts/scheduler.ts'
@@ -20,9 +20,7 @@ export interface LogLine {
 
 /** What a tool handed to its host, in the order of the calls. */
 export interface Recorded {
-  endpoints: Endpoint[]
-  streams: Stream[]
-  sockets: SocketRoute[]
+  routes: Route[]
   mounts: StaticMount[]
   jobs: JobDefinition[]
   logs: LogLine[]
@@ -46,9 +44,7 @@ export interface FixtureOptions {
 /** A runtime for one tool instance whose host keeps what it is given. */
 export function fixtureRuntime(options: FixtureOptions = {}): { runtime: ToolRuntime; recorded: Recorded } {
   const recorded: Recorded = {
-    endpoints: [],
-    streams: [],
-    sockets: [],
+    routes: [],
     mounts: [],
     jobs: [],
     logs: [],
@@ -148,10 +144,8 @@ function recordingHost(recorded: Recorded, topology: Record<string, TopologyEntr
   }
   return {
     bus,
-    addEndpoint: (endpoint) => recorded.endpoints.push(endpoint),
-    addStream: (stream) => recorded.streams.push(stream),
+    addRoute: (route) => recorded.routes.push(route),
     addHook: () => {},
-    addWebSocket: (socket) => recorded.sockets.push(socket),
     mountStatic: (mount) => recorded.mounts.push(mount),
     writeLog: (level, message, identity, fields) => recorded.logs.push({ level, message, identity, fields }),
     addLogSink: adder(recorded.logSinks),

@@ -254,11 +254,11 @@ export class Listener {
     try {
       if (!isOurHost) return this.#refuseHost(exchange)
       // Browsers let any page send forms and open WebSockets, and send cookies along: the server must look who asks.
-      const isGuarded = !SAFE_METHODS.has(method) || route?.isStream || route?.isSocket
+      const isGuarded = !SAFE_METHODS.has(method) || (route !== null && route.kind !== 'endpoint')
       if (isGuarded && isForeignPage(scan, this.#cors)) return exchange.fail('HTTP_ORIGIN_REFUSED')
       exchange.isAtSystemAddress = isAtSystemAddress
       if (route !== null && route.zone !== 'application' && this.#isStranger(exchange, route.zone, method, req)) return
-      if (route?.isSocket && !this.#isHandshake(req, exchange, socketContext)) return
+      if (route?.kind === 'socket' && !this.#isHandshake(req, exchange, socketContext)) return
       this.#admit(res, req, exchange, method, path, trace)
     } catch (error) {
       this.#onFault(exchange, error)
@@ -398,11 +398,11 @@ export class Listener {
   #servesStill(route: RouteEntry): boolean {
     if (this.state !== 'draining') return false
     this.#drain.noteRequest()
-    return this.#drain.isLingering || (route.servedBy === 'primary' && !route.isStream)
+    return this.#drain.isLingering || (route.servedBy === 'primary' && route.kind !== 'stream')
   }
 
   #dispatch(route: RouteEntry, frame: RequestFrame, exchange: Exchange): void {
-    const isLasting = route.isSocket || route.isStream
+    const isLasting = route.kind !== 'endpoint'
     // Operators are not kept out by visitors.
     if (isLasting && route.zone === 'application' && !exchange.mayLast()) return
     if (route.closedUntilMs !== 0) return exchange.failClosed(route.closedUntilMs)

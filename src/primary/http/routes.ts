@@ -48,9 +48,7 @@ export interface RouteEntry {
   readonly method: Method
   readonly path: string
   readonly zone: RouteZone
-  readonly isStream: boolean
-  /** It speaks WebSocket. */
-  readonly isSocket: boolean
+  readonly kind: RouteManifest['kind']
   timeoutMs: number
   /** Its handler reads the body while it comes. */
   readonly isBodyStreamed: boolean
@@ -93,7 +91,7 @@ export class RouteTable {
     this.#entries.set(entry.number, entry)
     this.#router.on(entry.method as HTTPMethod, entry.path, NOTHING, entry)
     if (!isTemplate(entry.path)) this.#plain.set(entry.path, (this.#plain.get(entry.path) ?? 0) + 1)
-    if (!entry.isSocket || this.#hasSockets) return
+    if (entry.kind !== 'socket' || this.#hasSockets) return
     this.#hasSockets = true
     this.onFirstSocket()
   }
@@ -155,15 +153,15 @@ function hasEmptyParameter(template: string, path: string): boolean {
 
 /** A route of the table as plugins see it. */
 export function routeInfo(entry: Readonly<RouteEntry>): RouteInfo {
-  const { plugin, method, path, isStream, isSocket, servedBy, timeoutMs } = entry
+  const { plugin, method, path, kind, servedBy, timeoutMs } = entry
   const { tags, summary, description, contract } = entry.manifest
   const { hasAuth, security, idempotency, hasRawBody, streamedBody, schemas, throws = {} } = readContract(contract)
   return {
     plugin,
     method,
     path,
-    is_stream: isStream,
-    is_socket: isSocket,
+    is_stream: kind === 'stream',
+    is_socket: kind === 'socket',
     host: servedBy,
     timeout_ms: timeoutMs,
     tags: [...tags],
@@ -301,8 +299,7 @@ export class Routing {
     if (
       known.plugin === route.plugin &&
       known.path === route.path &&
-      known.isStream === route.isStream &&
-      known.isSocket === isSocket(route) &&
+      known.kind === route.kind &&
       known.isBodyStreamed === isBodyStreamed(route)
     ) {
       if (this.#isOlder(known, generation)) this.#refresh(known, route, generation)
@@ -321,14 +318,14 @@ export class Routing {
     entry.manifest = route
   }
 
-  #timeoutOf({ isStream, timeoutMs }: RouteManifest): number {
-    return isStream ? 0 : (timeoutMs ?? this.#defaultTimeoutMs)
+  #timeoutOf({ kind, timeoutMs }: RouteManifest): number {
+    return kind === 'stream' ? 0 : (timeoutMs ?? this.#defaultTimeoutMs)
   }
 
   #add(route: RouteManifest, servedBy: RouteEntry['servedBy'], generation = 0): number {
     if (this.#nextNumber >= ROUTES_MAX)
       throw new HeddleError('HTTP_PATH_INVALID', `There are more than ${ROUTES_MAX} routes`)
-    const { plugin, method, path, isStream } = route
+    const { plugin, method, path, kind } = route
     const number = this.#nextNumber++
     this.#names[number] = `${method} ${path}`
     this.#generations[number] = generation
@@ -338,15 +335,14 @@ export class Routing {
       method,
       path,
       zone: zoneOf(path),
-      isStream,
-      isSocket: isSocket(route),
+      kind,
       timeoutMs: this.#timeoutOf(route),
       isBodyStreamed: isBodyStreamed(route),
       maxBytes: route.maxBytes ?? 0,
       servedBy,
       manifest: route,
       // After the handshake there is no request any more that could be asked for the address.
-      wantsAddress: isSocket(route),
+      wantsAddress: kind === 'socket',
       ignoresHeaders: servedBy === 'lanes' && route.ignoresHeaders === true,
       closedUntilMs: this.#closed.get(plugin) ?? 0,
       pace: new RoutePace(),
@@ -355,7 +351,6 @@ export class Routing {
   }
 }
 
-const isSocket = (route: RouteManifest): boolean => route.isSocket === true
 const isBodyStreamed = (route: RouteManifest): boolean => route.isBodyStreamed === true
 
 function taken(route: RouteManifest, rival: RouteEntry): HeddleError {

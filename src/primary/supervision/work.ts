@@ -34,10 +34,10 @@ export interface WorkNames {
   files: Record<string, string>
 }
 
-const namedRoute = ({ method, path, plugin, isStream }: RouteEntry): NamedWork => ({
+const namedRoute = ({ method, path, plugin, kind }: RouteEntry): NamedWork => ({
   name: `${method} ${path}`,
   plugin,
-  isStream,
+  isStream: kind === 'stream',
 })
 
 export function routeNames({ table }: Routing): Record<string, NamedWork> {

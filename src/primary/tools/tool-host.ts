@@ -7,7 +7,7 @@ import type { JobDefinition } from '../../contracts/scheduler.ts'
 import type { ToolHost } from '../../contracts/tool.ts'
 import { HeddleError } from '../../core/errors/catalogue.ts'
 import { mountEndpoints } from '../../runtime/endpoint/files/static-files.ts'
-import { type HostParts, type Recorder, ThreadHost } from '../../runtime/host/host.ts'
+import { type HostParts, type Recorder, routeManifest, ThreadHost } from '../../runtime/host/host.ts'
 import type { ProcessServices } from '../../runtime/host/services.ts'
 import type { RouteManifest } from '../../transport/messages.ts'
 import type { Health } from '../health/health.ts'
@@ -97,22 +97,10 @@ export class PrimaryHost extends ThreadHost {
     this.#mounting.add(owner.name)
     this.#requireOwnThread(owner)
     if (this.#parts.hasNoLanes) {
-      for (const endpoint of endpoints) this.addEndpoint(endpoint)
+      for (const endpoint of endpoints) this.addRoute(endpoint)
       return
     }
-    const routes = endpoints.map(
-      ({ method, path, options: { summary, description } }): RouteManifest => ({
-        plugin: owner.name,
-        method,
-        path,
-        isStream: false,
-        timeoutMs: undefined,
-        tags: [],
-        summary,
-        description,
-      }),
-    )
-    this.#parts.routing.addMount({ plugin: owner.name, prefix, directory }, routes)
+    this.#parts.routing.addMount({ plugin: owner.name, prefix, directory }, endpoints.map(routeManifest))
   }
 
   /** The lanes serve the folders of the primary's plugins, and do not have the hooks that these register. */

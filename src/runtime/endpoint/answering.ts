@@ -8,7 +8,7 @@ import type { RequestContext } from './context.ts'
 import type { Incoming } from './incoming.ts'
 import { readInput } from './input/input.ts'
 import { errorReply, type Reply, replyOf, replyOfThrown, statusOf, statusOfThrown } from './reply.ts'
-import { type HookChain, placeOfHook, type RouteOptions, type ServedRoute } from './route.ts'
+import { type HookChain, placeOfHook, type ServedRoute } from './route.ts'
 
 // Taken before plugins can replace it.
 const { parse: parseJson } = JSON
@@ -42,14 +42,11 @@ const CLOCKS_DIFFER_MS = 50
 
 const NO_HOOKS: HookChain = { identify: null, before: [], after: [], onError: [] }
 
-/** What of a route an answer depends on. */
-type AnsweredRoute = Pick<ServedRoute, 'template' | 'hooks'> & { readonly options: RouteOptions }
-
 /** One request of a route: checks its token, runs its hooks, and makes the answer of what they and the code return and throw. */
 export class Answering {
   readonly faults: Fault[] = []
   readonly hasHooks: boolean
-  readonly #route: AnsweredRoute
+  readonly #route: ServedRoute
   readonly #hooks: HookChain
   readonly #incoming: Incoming
   readonly #context: RequestContext
@@ -59,7 +56,7 @@ export class Answering {
   #isAfterDone = false
 
   /** @param offered the token of a client that cannot set the header */
-  constructor(route: AnsweredRoute, incoming: Incoming, context: RequestContext, offered?: string) {
+  constructor(route: ServedRoute, incoming: Incoming, context: RequestContext, offered?: string) {
     const { hooks, options } = route
     this.hasHooks = hooks !== null
     this.#route = route
@@ -261,7 +258,7 @@ function bearerToken(incoming: Incoming): string | undefined {
 let isDevelopment: boolean | undefined
 
 /** In production answers go out unchecked: a client is better off with a key too many than without an answer. */
-export function isResponseChecked({ options }: Pick<AnsweredRoute, 'options'>): boolean {
+export function isResponseChecked({ options }: ServedRoute): boolean {
   if (options.response === undefined) return false
   // Not before the first request: `.env` is read after the modules were loaded.
   isDevelopment ??= readVariable('NODE_ENV') !== 'production'
@@ -273,11 +270,7 @@ export function isResponseChecked({ options }: Pick<AnsweredRoute, 'options'>): 
  * Failures, redirects, bytes and answers without a body are not what it describes.
  * @throws HTTP_RESPONSE_INVALID that names the path and the fault
  */
-async function checkResponse(
-  { options }: Pick<AnsweredRoute, 'options'>,
-  method: string,
-  { status, body }: Reply,
-): Promise<void> {
+async function checkResponse({ options }: ServedRoute, method: string, { status, body }: Reply): Promise<void> {
   if (options.response === undefined || status >= 300 || typeof body !== 'string') return
   const { issues } = await options.response['~standard'].validate(parseJson(body))
   if (issues === undefined) return

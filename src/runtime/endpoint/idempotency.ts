@@ -12,7 +12,7 @@ import type { RequestContext } from './context.ts'
 import { sessionCookies } from './cookies.ts'
 import type { Incoming } from './incoming.ts'
 import type { Reply } from './reply.ts'
-import type { Route } from './route.ts'
+import type { ServedEndpoint } from './route.ts'
 
 // Taken before plugins can replace it.
 const { stringify: toJson } = JSON
@@ -303,7 +303,7 @@ export interface RequestEffects {
 }
 
 /** Routes whose handler answers otherwise than what it has stored: each is told of once. */
-const told = new WeakSet<Route>()
+const told = new WeakSet<ServedEndpoint>()
 
 /**
  * Runs the handler of a route with `idempotency`, unless the answer to its request is stored. What is stored is what the hooks have made of it.
@@ -311,7 +311,7 @@ const told = new WeakSet<Route>()
  * @throws HTTP_IDEMPOTENCY_KEY, HTTP_IDEMPOTENCY_RUNNING, HTTP_IDEMPOTENCY_REUSED
  */
 export async function answerOnce(
-  route: Route,
+  route: ServedEndpoint,
   incoming: Incoming,
   data: Data,
   context: RequestContext,
@@ -365,7 +365,7 @@ export async function answerOnce(
 
 /** Who gets the stored answer: nobody gets that of somebody else. @param cookies that may hold a session */
 function callerOf(
-  { authValidator, idempotencyScope }: Route['options'],
+  { authValidator, idempotencyScope }: ServedEndpoint['options'],
   context: RequestContext,
   data: Data,
   cookies: readonly string[],

@@ -1,8 +1,7 @@
 // The routes of one thread: a frame becomes an answer.
 import { setImmediate as nextTurn } from 'node:timers/promises'
-import type { Owner } from '../../contracts/common.ts'
-import type { Endpoint, Handler, Hook, SocketRoute, Stream, StreamHandler } from '../../contracts/http.ts'
-import type { BodyKind, EndpointOptions } from '../../contracts/http-request.ts'
+import type { Hook, Route } from '../../contracts/http.ts'
+import type { BodyKind } from '../../contracts/http-request.ts'
 import type { CodeTracing } from '../../contracts/tracing.ts'
 import { type ErrorCode, HeddleError } from '../../core/errors/catalogue.ts'
 import type { RequestFrame } from '../../transport/frames/request-frame.ts'
@@ -14,12 +13,12 @@ import { Incoming } from './incoming.ts'
 import { IncomingBody } from './input/body.ts'
 import { incomingParts } from './input/multipart.ts'
 import { errorReply, type Reply } from './reply.ts'
-import { Hooks, PathTemplate, placeOfHook, type Route, type RouteOptions, type ServedRoute } from './route.ts'
+import { Hooks, PathTemplate, placeOfHook, type ServedEndpoint, type ServedRoute } from './route.ts'
 import { type RequestThread, runRequest } from './run.ts'
-import type { NumberedSocketRoute, WebSocketServer } from './sockets/server.ts'
+import type { WebSocketServer } from './sockets/server.ts'
 import type { BodySource } from './stream/body-source.ts'
 import { FileSender, type FileSink } from './stream/sender.ts'
-import { SseServer, type SseSink, type StreamRoute } from './stream/sse.ts'
+import { SseServer, type SseSink } from './stream/sse.ts'
 
 /** Takes the answers: sends them over the ring in a lane, and straight to the listener in the primary. */
 export interface ReplySink extends FileSink, SseSink {
@@ -40,7 +39,7 @@ export class RequestServer {
   readonly #sink: ReplySink
   readonly #thread: RequestThread
   /** Routes by the number that the primary gave them. */
-  readonly #routes: (Route | StreamRoute | NumberedSocketRoute | undefined)[] = []
+  readonly #routes: (ServedRoute | undefined)[] = []
   /** Requests that were not answered at once: only these can be cancelled. */
   readonly #running = new Map<number, RequestContext>()
   readonly #streams: SseServer
@@ -68,28 +67,24 @@ export class RequestServer {
     this.#streams.tracing = tracing
   }
 
-  addEndpoint(number: number, endpoint: Endpoint): void {
-    const { owner, method, handler } = endpoint
-    const span = spanOf(owner, handler, method.toLowerCase())
-    this.#routes[number] = { ...this.#served(endpoint, method), ...splitOptions(endpoint.options), handler, ...span }
-  }
-
-  addStream(number: number, stream: Stream): void {
-    const { owner, handler } = stream
-    const { options } = splitOptions(stream.options)
-    const span = spanOf(owner, handler, 'stream')
-    this.#routes[number] = { ...this.#served(stream, 'GET'), options, streamHandler: handler, ...span }
-  }
-
-  addWebSocket(number: number, route: SocketRoute): void {
-    const { handlers, options } = route
-    this.#routes[number] = { ...this.#served(route, 'GET'), options, number, handlers }
-  }
-
-  #served(route: Endpoint | Stream | SocketRoute, method: string): Omit<ServedRoute, 'options'> {
-    const { owner, path, place } = route
-    const origin = { plugin: owner.name, handler: `${method} ${path}` }
-    return { owner, origin, template: new PathTemplate(path), hooks: this.hooks.chainOf(route), place }
+  /** Serves a route under the number that the primary has given it. */
+  add(number: number, route: Route): void {
+    const { owner, method, path } = route
+    const { body, ...rest } = route.options
+    const bodyKind = typeof body === 'string' ? body : null
+    const options = typeof body === 'string' || body === undefined ? rest : { ...rest, body }
+    const name = `${owner.name}.${handlerName(route)}`
+    this.#routes[number] = {
+      ...route,
+      number,
+      origin: { plugin: owner.name, handler: `${method} ${path}` },
+      template: new PathTemplate(path),
+      options,
+      bodyKind,
+      hooks: this.hooks.chainOf(route),
+      name,
+      spanAttributes: { 'code.function.name': name, 'heddle.plugin': owner.name },
+    }
   }
 
   /** Gives all routes the hooks that were registered since: those of the primary are added while its plugins boot. */
@@ -117,7 +112,7 @@ export class RequestServer {
 
   #limitOf({ method, route: path }: RequestContext): number {
     const handler = `${method === 'HEAD' ? 'GET' : method} ${path}`
-    const route = this.#routes.find((each) => each?.origin.handler === handler) as Route | undefined
+    const route = this.#routes.find((each) => each?.origin.handler === handler)
     return route?.options.timeoutMs ?? this.#thread.effects?.timeoutMs ?? DEFAULT_TIMEOUT_MS
   }
 
@@ -135,11 +130,8 @@ export class RequestServer {
     if (route === undefined) return this.#sink.answer(requestId, errorReply('HTTP_INTERNAL'))
     const incoming = new Incoming(frame, this.#sink, requestId)
     const context = new RequestContext(incoming, route.template.text, route.owner.name, this.#thread.effects)
-    if (!('handler' in route)) {
-      if ('handlers' in route) void this.sockets.handshake(requestId, route, incoming, context)
-      else void this.#streams.serve(requestId, route, incoming, context)
-      return
-    }
+    if (route.kind === 'socket') return void this.sockets.handshake(requestId, route, incoming, context)
+    if (route.kind === 'stream') return void this.#streams.serve(requestId, route, incoming, context)
     if (route.bodyKind !== null) this.#openBody(requestId, route.bodyKind, context)
     const reply = runRequest(this.#thread, route, incoming, context)
     const isLater = reply instanceof Promise
@@ -151,7 +143,12 @@ export class RequestServer {
     void this.#answerLater(requestId, isLater ? reply : Promise.resolve(reply), route, context)
   }
 
-  async #answerLater(requestId: number, pending: Promise<Reply>, route: Route, context: RequestContext): Promise<void> {
+  async #answerLater(
+    requestId: number,
+    pending: Promise<Reply>,
+    route: ServedEndpoint,
+    context: RequestContext,
+  ): Promise<void> {
     let reply = await pending
     if (this.isCompressing && isCompressible(reply)) {
       reply = await compressed(reply, context.headers['accept-encoding'] ?? '')
@@ -167,7 +164,7 @@ export class RequestServer {
     requestId: number,
     { status, head }: Reply,
     body: BodySource,
-    route: Route,
+    route: ServedEndpoint,
     context: RequestContext,
   ): Promise<void> {
     // The listener of this thread may still read what came with the request: its answer has to wait.
@@ -257,17 +254,9 @@ export class RequestServer {
   }
 }
 
-function splitOptions({ body, ...rest }: EndpointOptions): { options: RouteOptions; bodyKind: BodyKind | null } {
-  if (typeof body === 'string') return { options: rest, bodyKind: body }
-  return { options: body === undefined ? rest : { ...rest, body }, bodyKind: null }
-}
-
-/** Name and attributes of all spans of a handler. */
-function spanOf(
-  owner: Owner,
-  handler: Handler | StreamHandler,
-  unnamed: string,
-): Pick<Route, 'name' | 'spanAttributes'> {
-  const name = `${owner.name}.${handler.name.replace(/^bound /, '') || unnamed}`
-  return { name, spanAttributes: { 'code.function.name': name, 'heddle.plugin': owner.name } }
+/** What the code of a route is called. */
+function handlerName(route: Route): string {
+  if (route.kind === 'socket') return 'socket'
+  const unnamed = route.kind === 'stream' ? 'stream' : route.method.toLowerCase()
+  return route.handler.name.replace(/^bound /, '') || unnamed
 }

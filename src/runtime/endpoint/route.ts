@@ -1,7 +1,7 @@
 // A route as a thread serves it: its path, its hooks, its shape.
 
 import type { Owner, StandardSchemaV1 } from '../../contracts/common.ts'
-import type { Handler, Hook, HookKind } from '../../contracts/http.ts'
+import type { Hook, HookKind, Route } from '../../contracts/http.ts'
 import type { BodyKind, EndpointOptions, HttpContext, ThrownAnswers, User } from '../../contracts/http-request.ts'
 import type { Origin, SpanAttributes } from '../../contracts/tracing.ts'
 import { HeddleError } from '../../core/errors/catalogue.ts'
@@ -131,33 +131,27 @@ function parametersOf(rest: string): string[] | null {
 /** The options of a route whose body is validated, or left alone. */
 export type RouteOptions = Omit<EndpointOptions, 'body'> & { body?: StandardSchemaV1 }
 
-/** What is the same for an endpoint, a stream and a WebSocket. */
-export interface ServedRoute {
-  readonly owner: Owner
+/** A route as its thread serves it. */
+export type ServedRoute = Route & {
+  /** Given by the primary. */
+  readonly number: number
   /** What its handler makes carries this on. */
   readonly origin: Origin
   readonly template: PathTemplate
   readonly options: RouteOptions
+  /** How its handler reads a body while it comes; null when it gets the whole body. */
+  readonly bodyKind: BodyKind | null
   /** Null when it has none. */
   hooks: HookChain | null
-  /** Where it was registered; only with guards. */
-  readonly place?: string | undefined
-}
-
-/** A route whose requests have a span each. */
-export interface TracedRoute extends ServedRoute {
-  /** `<plugin>.<handler>`: what its spans are called. */
+  /** `<plugin>.<handler>`: what the spans of its requests are called. */
   readonly name: string
-  /** Attributes of each of its spans. */
+  /** Attributes of each of these spans. */
   readonly spanAttributes: SpanAttributes
 }
 
-/** An endpoint with its handler, and everything that happens before the handler. */
-export interface Route extends TracedRoute {
-  readonly handler: Handler
-  /** How its handler reads a body while it comes; null when it gets the whole body. */
-  readonly bodyKind: BodyKind | null
-}
+export type ServedEndpoint = Extract<ServedRoute, { kind: 'endpoint' }>
+export type ServedStream = Extract<ServedRoute, { kind: 'stream' }>
+export type ServedSocket = Extract<ServedRoute, { kind: 'socket' }>
 
 /** The hooks of one route, each list in the order in which it runs. */
 export interface HookChain {
@@ -167,16 +161,6 @@ export interface HookChain {
   readonly before: readonly Hook[]
   readonly after: readonly Hook[]
   readonly onError: readonly Hook[]
-}
-
-/** What a route has of its own. */
-interface GuardedRoute {
-  readonly owner: Owner
-  readonly options: EndpointOptions
-  readonly place?: string | undefined
-  /** Null of a stream or a WebSocket. */
-  readonly handler?: unknown
-  readonly isFolder?: true
 }
 
 /** The hooks that plugins, domains and the application have registered in one thread. */
@@ -212,7 +196,7 @@ export class Hooks {
   }
 
   /** All hooks of a route; null when it has none. Call it when all hooks are registered. */
-  chainOf(route: GuardedRoute): HookChain | null {
+  chainOf(route: Route): HookChain | null {
     const { owner, options, place = '' } = route
     const guards = (options.guards ?? []).map((run): Hook => ({ kind: 'guard', owner, run, throws: run.throws, place }))
     const all = [...this.#wider(owner), ...guards]
@@ -241,7 +225,7 @@ export class Hooks {
   }
 
   /** The contract of a route with what its hooks do; undefined where they add nothing to it. */
-  contractOf(route: GuardedRoute): string | undefined {
+  contractOf(route: Route): string | undefined {
     const throws = this.#throwsOf(route)
     const schemes = this.chainOf(route)?.identify?.schemes
     if ((throws ?? schemes) === undefined) return undefined
@@ -250,7 +234,7 @@ export class Hooks {
   }
 
   /** What a route throws, with what its hooks throw; undefined for nothing. */
-  #throwsOf(route: GuardedRoute): ThrownAnswers | undefined {
+  #throwsOf(route: Route): ThrownAnswers | undefined {
     const all = [...(this.chainOf(route)?.before.map(({ throws }) => throws) ?? []), route.options.throws]
     const known = all.filter((throws) => throws !== undefined)
     return known.length === 0 ? undefined : Object.assign({}, ...known)
@@ -260,7 +244,8 @@ export class Hooks {
    * What guards know of the caller the runtime does not know: a stored answer would go to whoever sends its key.
    * @throws HTTP_HOOK_INVALID for such a route. Call it when the plugin has booted
    */
-  requireCaller({ method, path, ...route }: GuardedRoute & { readonly method: string; readonly path: string }): void {
+  requireCaller(route: Route): void {
+    const { method, path } = route
     const { idempotency, idempotencyScope, authValidator } = route.options
     if (idempotency === undefined || (idempotencyScope ?? authValidator) !== undefined) return
     const [first] = this.chainOf(route)?.before ?? []
@@ -282,10 +267,12 @@ export class Hooks {
 const domainOf = (plugin: string): string => plugin.split('.', 1)[0]!
 
 /** Whether who calls matters to a route itself. */
-function readsUser({ handler, options, isFolder }: GuardedRoute): boolean {
-  const { idempotency, idempotencyScope } = options
-  if (isFolder) return false
-  if (typeof handler !== 'function' || mayReadUser(handler, 1)) return true
+function readsUser(route: Route): boolean {
+  if (route.kind === 'socket') return true
+  if (route.kind === 'stream') return mayReadUser(route.handler, 2)
+  const { idempotency, idempotencyScope } = route.options
+  if (route.isFolder) return false
+  if (mayReadUser(route.handler, 1)) return true
   return idempotency !== undefined && (idempotencyScope === undefined || mayReadUser(idempotencyScope, 0))
 }
 

@@ -9,7 +9,7 @@ import { answerOnce, type RequestEffects } from './idempotency.ts'
 import type { Incoming } from './incoming.ts'
 import { readInput } from './input/input.ts'
 import { type Reply, replyOf, replyOfThrown } from './reply.ts'
-import type { Route, TracedRoute } from './route.ts'
+import type { ServedEndpoint, ServedRoute } from './route.ts'
 import { StreamBody } from './stream/body-source.ts'
 
 /** Of the code of a handler. Its span is open until the request is answered. */
@@ -32,7 +32,7 @@ export interface RequestThread {
  */
 export function runRequest(
   thread: RequestThread,
-  route: Route,
+  route: ServedEndpoint,
   incoming: Incoming,
   context: RequestContext,
 ): Reply | Promise<Reply> {
@@ -53,7 +53,7 @@ export function runRequest(
 }
 
 /** No token, hooks, key, or check of the answer: nothing stands between its input and its handler. */
-function isPlain(route: Route): boolean {
+function isPlain(route: ServedEndpoint): boolean {
   const { hooks, options } = route
   return (
     hooks === null &&
@@ -63,7 +63,7 @@ function isPlain(route: Route): boolean {
   )
 }
 
-function handle(route: Route, incoming: Incoming, context: RequestContext): unknown {
+function handle(route: ServedEndpoint, incoming: Incoming, context: RequestContext): unknown {
   const data = readInput(incoming, route.template, route.options, context)
   if (isPromise(data)) return data.then((ready) => route.handler.call(route.owner.instance, ready as Data, context))
   return route.handler.call(route.owner.instance, data, context)
@@ -72,7 +72,7 @@ function handle(route: Route, incoming: Incoming, context: RequestContext): unkn
 /** @param outcome a promise of what the handler returns, or a reply with a body in pieces */
 async function answerLater(
   outcome: Promise<unknown> | Reply,
-  route: Route,
+  route: ServedEndpoint,
   context: RequestContext,
   onFault: FaultLog,
   cause: RequestCause,
@@ -88,7 +88,7 @@ async function answerLater(
 
 async function answerByAll(
   { onFault, effects }: RequestThread,
-  route: Route,
+  route: ServedEndpoint,
   incoming: Incoming,
   context: RequestContext,
   cause: RequestCause,
@@ -129,13 +129,13 @@ async function beginStream(reply: Reply, body: StreamBody, context: RequestConte
   delete reply.file
 }
 
-export function openSpan(tracing: CodeTracing, route: TracedRoute, incoming: Incoming): OpenSpan {
+export function openSpan(tracing: CodeTracing, route: ServedRoute, incoming: Incoming): OpenSpan {
   const { trace, requestId, key } = incoming
   const work: Work = { kind: 'request', requestId, key, eventId: null, request: incoming, route }
   return tracing.open(trace, route.name, route.spanAttributes, work)
 }
 
-function done(reply: Reply, route: Route, context: RequestContext, span: OpenSpan | null): Reply {
+function done(reply: Reply, route: ServedEndpoint, context: RequestContext, span: OpenSpan | null): Reply {
   if (span !== null) {
     span.answered?.(reply)
     span.end()

@@ -1,7 +1,6 @@
 // What the tools of a thread are built on, in a lane as in the primary.
 import type { Awaitable, Owner } from '../../contracts/common.ts'
-import type { Endpoint, Hook, SocketRoute, StaticMount, Stream } from '../../contracts/http.ts'
-import type { Guard } from '../../contracts/http-request.ts'
+import type { Hook, Route, StaticMount } from '../../contracts/http.ts'
 import type { LogLevel, LogSink } from '../../contracts/logger.ts'
 import type {
   LaneInfo,
@@ -32,15 +31,6 @@ import { type ThreadEffects, threadEffects } from '../thread-effects.ts'
 import type { ThreadBus } from './bus.ts'
 import type { ProcessServices } from './services.ts'
 
-/** A route as a plugin of this thread registered it. */
-export type HostedRoute = {
-  readonly manifest: RouteManifest
-} & (
-  | { readonly kind: 'endpoint'; readonly route: Endpoint }
-  | { readonly kind: 'stream'; readonly route: Stream }
-  | { readonly kind: 'socket'; readonly route: SocketRoute }
-)
-
 /** Records the work of plugins, and their calls of tools. */
 export type Recorder = CodeTracing & { readonly tools: ToolTracing }
 
@@ -65,7 +55,7 @@ export abstract class ThreadHost implements ToolHost {
   readonly bus: ThreadBus
   readonly effects: ThreadEffects
   /** Those that plugins have registered. */
-  readonly routes: (HostedRoute & { readonly number: number })[] = []
+  readonly routes: { readonly number: number; readonly manifest: RouteManifest; readonly route: Route }[] = []
   readonly jobList: JobDefinition[] = []
   readonly #services: ProcessServices
 
@@ -86,8 +76,7 @@ export abstract class ThreadHost implements ToolHost {
     server.effects = this.effects.requests
     useCookieSecrets(settings)
     kernel.plugins.onBooted = (plugin) => {
-      for (const { kind, route } of this.routes)
-        if (kind === 'endpoint' && route.owner.name === plugin) server.hooks.requireCaller(route)
+      for (const { route } of this.routes) if (route.owner.name === plugin) server.hooks.requireCaller(route)
     }
   }
 
@@ -105,13 +94,6 @@ export abstract class ThreadHost implements ToolHost {
     this.bus.events.tracing = recorder
   }
 
-  /** Lets this thread serve a route under the number that the primary has given it. */
-  serve(number: number, { kind, route }: HostedRoute): void {
-    if (kind === 'endpoint') this.server.addEndpoint(number, route)
-    else if (kind === 'stream') this.server.addStream(number, route)
-    else this.server.addWebSocket(number, route)
-  }
-
   /** Takes back what a plugin has registered that has failed. */
   drop(plugin: string): void {
     this.bus.drop(plugin)
@@ -125,22 +107,14 @@ export abstract class ThreadHost implements ToolHost {
   protected abstract numberOf(manifest: RouteManifest): number
   abstract mountStatic(mount: StaticMount): void
 
-  addEndpoint(endpoint: Endpoint): void {
-    this.requireBoot(endpoint, `${endpoint.method} ${endpoint.path}`)
-    requireDb(endpoint, this.kernel.toolbox)
-    this.#host({ manifest: routeManifest(endpoint, 'endpoint'), kind: 'endpoint', route: placed(endpoint) })
-  }
-
-  addStream(stream: Stream): void {
-    this.requireBoot(stream, `GET ${stream.path}`)
-    const manifest = routeManifest({ ...stream, method: 'GET' }, 'stream')
-    this.#host({ manifest, kind: 'stream', route: placed(stream) })
-  }
-
-  addWebSocket(socket: SocketRoute): void {
-    this.requireBoot(socket, `GET ${socket.path}`)
-    const manifest = routeManifest({ ...socket, method: 'GET' }, 'socket')
-    this.#host({ manifest, kind: 'socket', route: placed(socket) })
+  addRoute(route: Route): void {
+    this.requireBoot(route, `${route.method} ${route.path}`)
+    requireDb(route, this.kernel.toolbox)
+    const manifest = routeManifest(route)
+    const number = this.numberOf(manifest)
+    const hosted = { manifest, route: placed(route), number }
+    this.routes.push(hosted)
+    if (number >= 0) this.server.add(number, hosted.route)
   }
 
   addHook(hook: Omit<Hook, 'place'>): void {
@@ -155,21 +129,15 @@ export abstract class ThreadHost implements ToolHost {
     this.jobList.push(job)
   }
 
-  #host(hosted: HostedRoute): void {
-    const number = this.numberOf(hosted.manifest)
-    this.routes.push({ ...hosted, number })
-    if (number >= 0) this.serve(number, hosted)
-  }
-
   /** @throws HTTP_HOOK_INVALID, HTTP_PATH_INVALID for what is no plugin's, or comes after its boot */
-  protected requireBoot({ owner }: Pick<Endpoint, 'owner'>, what: string): void {
+  protected requireBoot({ owner }: Pick<Route, 'owner'>, what: string): void {
     requirePlugin(owner, what)
     if (this.#isOver({ owner }))
       throw new HeddleError('HTTP_PATH_INVALID', `${what}: routes are registered while the plugin boots, not later`)
   }
 
   /** True when the boot is over in which the owner may register. */
-  #isOver({ owner }: Pick<Endpoint, 'owner'>): boolean {
+  #isOver({ owner }: Pick<Route, 'owner'>): boolean {
     return this.kernel.isBooted && !this.kernel.plugins.isLate(owner.name)
   }
 
@@ -217,18 +185,14 @@ export abstract class ThreadHost implements ToolHost {
   }
 }
 
-type RegisteredRoute = Pick<Endpoint, 'owner' | 'method' | 'path' | 'options'>
-
 /** A route of a plugin as the table of routes has it. */
-function routeManifest(route: RegisteredRoute, kind: 'endpoint' | 'stream' | 'socket'): RouteManifest {
-  const { owner, method, path, options } = route
+export function routeManifest({ owner, method, path, kind, options }: Route): RouteManifest {
   const { timeoutMs, tags = [], summary, description, body, maxBytes } = options
   return {
     plugin: owner.name,
     method,
     path,
-    isStream: kind === 'stream',
-    isSocket: kind === 'socket',
+    kind,
     timeoutMs,
     isBodyStreamed: typeof body === 'string',
     maxBytes,
@@ -248,13 +212,13 @@ function registeredHook(hook: Omit<Hook, 'place'>, isBooted: boolean): Hook {
 }
 
 /** A route with the place of the call that registers it, where its guards want it. */
-function placed<Route extends { options: { guards?: readonly Guard[] }; place?: string }>(route: Route): Route {
-  return route.options.guards === undefined ? route : { ...route, place: callerPlace() }
-}
+const placed = (route: Route): Route =>
+  route.options.guards === undefined ? route : { ...route, place: callerPlace() }
 
 /** @throws TOOL_MISSING for a route that could not answer without the database */
-function requireDb({ handler, options }: Endpoint, toolbox: Pick<Toolbox, 'get'>): void {
-  if (toolbox.get('db') !== undefined || (options.idempotency === undefined && !callsCommit(handler))) return
+function requireDb(route: Route, toolbox: Pick<Toolbox, 'get'>): void {
+  if (route.kind !== 'endpoint' || toolbox.get('db') !== undefined) return
+  if (route.options.idempotency === undefined && !callsCommit(route.handler)) return
   throw new HeddleError('TOOL_MISSING', 'Missing tool: db')
 }
 

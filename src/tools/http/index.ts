@@ -11,6 +11,7 @@ import type {
   Http,
   IdentityScheme,
   Method,
+  Route,
   StreamHandler,
 } from '../../contracts/http.ts'
 import type { EndpointOptions, ThrownAnswers } from '../../contracts/http-request.ts'
@@ -65,6 +66,16 @@ export default class HttpTool implements Tool {
       host.addHook({ kind, owner, run: run as Hook['run'], throws, ...(schemes && { schemes }) })
       return this.#runtime.instrument(api)
     }
+    const common = (path: string, method: Method, options: EndpointOptions = {}) => ({ owner, method, path, options })
+    /** @param shown what stands before the path in an error. @param methodFault why the method is none */
+    const add = (route: Route, shown: string, methodFault?: string): void => {
+      const { kind, method, path, options } = route
+      const codeFault = kind === 'socket' ? handlersFault(route.handlers) : handlerFault(route.handler)
+      const optionsFault = optionFault(options, kind === 'endpoint' ? method : null)
+      check(`${shown} ${show(path)}`, pathFault(path) ?? methodFault ?? codeFault ?? optionsFault)
+      this.#warnOfOption(route)
+      host.addRoute(route)
+    }
     /** The short form of `addEndpoint` for one method. */
     const adds =
       (method: Method): AddRoute =>
@@ -80,27 +91,15 @@ export default class HttpTool implements Tool {
       before: (run, { throws } = {}) => hook('before', run, throws ?? run?.throws),
       after: (run) => hook('after', run),
       onError: (run) => hook('onError', run),
-      addEndpoint: (path, method, handler, given) => {
-        const options: EndpointOptions = given === undefined ? {} : given
+      addEndpoint: (path, method, handler, options) => {
         const upper = String(method).toUpperCase() as Method
         const fault = METHODS.includes(upper) ? undefined : `the method must be one of ${METHODS.join(', ')}`
-        check(
-          `${upper} ${show(path)}`,
-          pathFault(path) ?? fault ?? handlerFault(handler) ?? optionFault(options, upper),
-        )
-        this.#warnOfOption(`${upper} ${path}`, owner, options)
-        host.addEndpoint({ owner, method: upper, path, handler: handler as Handler, options })
+        add({ kind: 'endpoint', ...common(path, upper, options), handler: handler as Handler }, upper, fault)
       },
-      addStream: (path, handler, options: EndpointOptions = {}) => {
-        check(`stream ${show(path)}`, pathFault(path) ?? handlerFault(handler) ?? optionFault(options, null))
-        this.#warnOfOption(`GET ${path}`, owner, options)
-        host.addStream({ owner, path, handler: handler as StreamHandler, options })
-      },
-      addWebSocket: (path, handlers, options = {}) => {
-        check(`socket ${show(path)}`, pathFault(path) ?? handlersFault(handlers) ?? optionFault(options, null))
-        this.#warnOfOption(`GET ${path}`, owner, options)
-        host.addWebSocket({ owner, path, handlers, options })
-      },
+      addStream: (path, handler, options) =>
+        add({ kind: 'stream', ...common(path, 'GET', options), handler: handler as StreamHandler }, 'stream'),
+      addWebSocket: (path, handlers, options) =>
+        add({ kind: 'socket', ...common(path, 'GET', options), handlers }, 'socket'),
       mountStatic: (prefix, directory) => {
         const folder = realFolder(directory)
         check(`folder under ${show(prefix)}`, pathFault(prefix) ?? prefixFault(prefix) ?? folder.fault)
@@ -111,10 +110,10 @@ export default class HttpTool implements Tool {
   }
 
   /** In development: an option that does nothing was meant to do something. */
-  #warnOfOption(route: string, owner: Owner, options: object): void {
+  #warnOfOption({ owner, method, path, options }: Route): void {
     const fault = this.#runtime.settings.nodeEnv === 'production' ? undefined : unknownOption(options)
     if (fault === undefined) return
-    this.#runtime.log('WARNING', `${route} of ${owner.name} at ${callerPlace()}: ${fault}`, { stage: 'boot' })
+    this.#runtime.log('WARNING', `${method} ${path} of ${owner.name} at ${callerPlace()}: ${fault}`, { stage: 'boot' })
   }
 }
 

@@ -44,6 +44,11 @@ describe('http.identify', () => {
     assert.equal((await get('/club/news')).status, 401)
     const news = await shared().fetch('/club/news', { headers: bearer('ada-1') })
     assert.match(await news.text(), /"user":"ada"/, 'the stream, which ends when the time of its user is up')
+    const openNews = await shared().fetch('/club/open-news', {
+      headers: bearer('ada-1'),
+      signal: AbortSignal.timeout(5_000),
+    })
+    assert.match(await openNews.text(), /"user":"ada"/, 'a stream without a guard')
     const socket = new WebSocket(`${shared().url.replace('http', 'ws')}/club/talk`)
     const message = await new Promise<string>((resolve, reject) => {
       socket.onmessage = ({ data }) => resolve(String(data))

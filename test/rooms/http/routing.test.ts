@@ -110,7 +110,7 @@ it('takes a concrete path before a template, whatever the method', () => {
   const table = new RouteTable()
   let number = 0
   const add = (method: Method, path: string): RouteEntry => {
-    const entry = { number: ++number, method, path, zone: 'application', isSocket: false } as RouteEntry
+    const entry = { number: ++number, method, path, zone: 'application', kind: 'endpoint' } as RouteEntry
     table.add(entry)
     return entry
   }

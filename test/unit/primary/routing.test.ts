@@ -108,12 +108,12 @@ test('an endpoint that becomes a stream is another route', (t) => {
   const routing = new Routing(TIMEOUT_MS)
   const { register } = registering(routing)
   const [endpoint] = register(laneOf(t, { manifest: { routes: [routeOf('shop.Sell', '/sell')] } }))
-  const routes = [routeOf('shop.Sell', '/sell', { isStream: true, timeoutMs: 5 })]
+  const routes = [routeOf('shop.Sell', '/sell', { kind: 'stream', timeoutMs: 5 })]
   const [stream] = register(laneOf(t, { generation: 1, manifest: { routes } }))
   assert.notEqual(stream, endpoint)
   assert.deepEqual(
-    routing.table.list().map(({ number, isStream, timeoutMs }) => [number, isStream, timeoutMs]),
-    [[stream, true, 0]],
+    routing.table.list().map(({ number, kind, timeoutMs }) => [number, kind, timeoutMs]),
+    [[stream, 'stream', 0]],
   )
 })
 

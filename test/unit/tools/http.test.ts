@@ -19,22 +19,24 @@ test('an endpoint reaches the host with its owner, its method in capitals and it
   const { addEndpoint, recorded, plugin } = build()
   const options = { tags: ['users'], body: z.object({ name: z.string() }), timeoutMs: 50, summary: 'Creates a user' }
   addEndpoint('/users', 'post', handler, options)
-  assert.deepEqual(recorded.endpoints, [{ owner: plugin, method: 'POST', path: '/users', handler, options }])
-  assert.equal(recorded.endpoints[0]!.owner, plugin)
+  assert.deepEqual(recorded.routes, [
+    { kind: 'endpoint', owner: plugin, method: 'POST', path: '/users', handler, options },
+  ])
+  assert.equal(recorded.routes[0]!.owner, plugin)
 })
 
 test('a short form registers what addEndpoint registers, with the handler itself: a request costs the same', () => {
   const { addEndpoint, recorded, ...short } = build()
   const options = { tags: ['users'], timeoutMs: 50 }
   for (const method of ['get', 'post', 'put', 'patch', 'delete'] as const) {
-    recorded.endpoints = []
+    recorded.routes = []
     addEndpoint('/users/:id', method, handler)
     addEndpoint('/users/:id', method, handler, options)
     short[method]('/users/:id', handler)
     short[method]('/users/:id', options, handler)
-    const [plain, full, ...shorter] = recorded.endpoints
+    const [plain, full, ...shorter] = recorded.routes
     assert.deepEqual(shorter, [plain, full])
-    assert.ok(shorter.every((each) => each.handler === handler))
+    assert.ok(shorter.every((each) => each.kind === 'endpoint' && each.handler === handler))
   }
   const swapped = short.get as unknown as (...args: unknown[]) => void
   assert.throws(() => swapped('/users', handler, options), /the options, an object, stand before the handler/)
@@ -44,7 +46,9 @@ test('a short form registers what addEndpoint registers, with the handler itself
 test('a stream reaches the host with empty options when it has none', () => {
   const { addStream, recorded, plugin } = build()
   addStream('/ticks', handler)
-  assert.deepEqual(recorded.streams, [{ owner: plugin, path: '/ticks', handler, options: {} }])
+  assert.deepEqual(recorded.routes, [
+    { kind: 'stream', owner: plugin, method: 'GET', path: '/ticks', handler, options: {} },
+  ])
 })
 
 for (const path of [
@@ -62,7 +66,7 @@ for (const path of [
   test(`${path} is a path`, () => {
     const { addEndpoint, recorded } = build()
     addEndpoint(path, 'GET', handler)
-    assert.equal(recorded.endpoints[0]!.path, path)
+    assert.equal(recorded.routes[0]!.path, path)
   })
 }
 
@@ -99,7 +103,7 @@ for (const [path, fault] of badPaths) {
     const expected = { code: 'HTTP_PATH_INVALID', message: fault }
     assert.throws(() => addEndpoint(path as string, 'GET', handler), expected)
     assert.throws(() => addStream(path as string, handler), expected)
-    assert.deepEqual([recorded.endpoints, recorded.streams], [[], []])
+    assert.deepEqual(recorded.routes, [])
   })
 }
 
@@ -122,7 +126,9 @@ test('a WebSocket reaches the host with its handlers, and with empty options whe
   const { addWebSocket, recorded, plugin } = build()
   const handlers = { open: handler, close: handler }
   addWebSocket('/talk/:room', handlers)
-  assert.deepEqual(recorded.sockets, [{ owner: plugin, path: '/talk/:room', handlers, options: {} }])
+  assert.deepEqual(recorded.routes, [
+    { kind: 'socket', owner: plugin, method: 'GET', path: '/talk/:room', handlers, options: {} },
+  ])
 })
 
 test('a WebSocket needs a path and one handler at least', () => {
@@ -137,7 +143,7 @@ test('a WebSocket needs a path and one handler at least', () => {
     assert.throws(() => addWebSocket(path as string, handlers as object), { code: 'HTTP_PATH_INVALID', message })
   }
   assert.throws(() => addWebSocket('/talk', { open: handler }, { authValidator: true as never }), /authValidator/)
-  assert.deepEqual(recorded.sockets, [])
+  assert.deepEqual(recorded.routes, [])
 })
 
 test('a folder reaches the host as the absolute path that it really is, its prefix without a slash', () => {

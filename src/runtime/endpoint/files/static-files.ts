@@ -1,7 +1,7 @@
 // A folder whose files are served.
 import type { Stats } from 'node:fs'
 import { extname, join } from 'node:path'
-import type { Endpoint, StaticMount } from '../../../contracts/http.ts'
+import type { Endpoint, Handler, StaticMount } from '../../../contracts/http.ts'
 import type { Data } from '../../../contracts/http-request.ts'
 import type { RequestContext } from '../context.ts'
 import { takes } from '../encodings.ts'
@@ -99,24 +99,12 @@ const DESCRIPTION = 'With its type, and a part of it where the client asks for o
 /** The endpoints that serve a folder: what is under its prefix, and the prefix itself. */
 export function mountEndpoints({ owner, prefix, directory }: StaticMount): Endpoint[] {
   const files = new StaticFiles(directory)
-  const options = { summary: SUMMARY, description: DESCRIPTION }
-  const rest: Endpoint = {
-    owner,
-    method: 'GET',
-    path: `${prefix}/*`,
-    handler: (data, context) => files.send(data, context as RequestContext),
-    options,
-    isFolder: true,
-  }
+  const endpoint = (path: string, handler: Handler): Endpoint => ({
+    ...{ kind: 'endpoint', owner, method: 'GET', path, handler, isFolder: true },
+    options: { summary: SUMMARY, description: DESCRIPTION },
+  })
+  const rest = endpoint(`${prefix}/*`, (data, context) => files.send(data, context as RequestContext))
   if (prefix === '') return [rest]
-  const itself: Endpoint = {
-    owner,
-    method: 'GET',
-    path: prefix,
-    // Relative addresses of its pages need the slash.
-    handler: (_data, context) => context.redirect(`${prefix}/`, 308),
-    options,
-    isFolder: true,
-  }
-  return [rest, itself]
+  // Relative addresses of its pages need the slash.
+  return [rest, endpoint(prefix, (_data, context) => context.redirect(`${prefix}/`, 308))]
 }

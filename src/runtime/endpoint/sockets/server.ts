@@ -1,7 +1,6 @@
 // The WebSockets of one thread, from handshake to close.
 
 import type { Awaitable } from '../../../contracts/common.ts'
-import type { SocketHandlers } from '../../../contracts/http.ts'
 import type { HttpContext } from '../../../contracts/http-request.ts'
 import type { CodeTracing } from '../../../contracts/tracing.ts'
 import { causality } from '../../../core/causality/context.ts'
@@ -11,7 +10,7 @@ import { Answering, type FaultLog, ReadyReply } from '../answering.ts'
 import type { RequestContext } from '../context.ts'
 import type { Incoming } from '../incoming.ts'
 import type { Reply } from '../reply.ts'
-import type { ServedRoute } from '../route.ts'
+import type { ServedSocket } from '../route.ts'
 import { HeldTokens } from './held-tokens.ts'
 import { PluginSocket, type PluginSocketOptions } from './socket.ts'
 
@@ -31,12 +30,6 @@ export interface SocketSink {
   /** @param weight by its bytes on the wire, as `messageWeight` gives it */
   messageHandled(number: number, weight: number): void
   closeSocket(number: number, code: number, reason: string): void
-}
-
-/** A WebSocket route of this thread, with the number that the primary gave it. */
-export interface NumberedSocketRoute extends ServedRoute {
-  readonly number: number
-  readonly handlers: SocketHandlers
 }
 
 interface WebSocketServerOptions {
@@ -75,12 +68,7 @@ export class WebSocketServer {
   }
 
   /** Checks a handshake. It is answered like a request when it is refused, else accepted. */
-  async handshake(
-    requestId: number,
-    entry: NumberedSocketRoute,
-    incoming: Incoming,
-    context: RequestContext,
-  ): Promise<void> {
+  async handshake(requestId: number, entry: ServedSocket, incoming: Incoming, context: RequestContext): Promise<void> {
     const { owner, origin, handlers, number: routeNumber } = entry
     const offered = (incoming.header('sec-websocket-protocol') ?? '').split(',').map(withoutBlanks)
     const bearerAt = offered.indexOf(BEARER_PROTOCOL)

@@ -1,12 +1,12 @@
 // Server-sent events of one thread.
-import type { SseStream, StreamHandler } from '../../../contracts/http.ts'
+import type { SseStream } from '../../../contracts/http.ts'
 import type { CodeTracing, OpenSpan } from '../../../contracts/tracing.ts'
 import { causality } from '../../../core/causality/context.ts'
 import { Answering, type FaultLog, ReadyReply } from '../answering.ts'
 import type { RequestContext } from '../context.ts'
 import type { Incoming } from '../incoming.ts'
 import { errorReply, type Reply, replyOfThrown } from '../reply.ts'
-import type { TracedRoute } from '../route.ts'
+import type { ServedStream } from '../route.ts'
 import { openSpan } from '../run.ts'
 import type { HeldTokens } from '../sockets/held-tokens.ts'
 
@@ -15,10 +15,6 @@ const { stringify: toJson } = JSON
 
 /** A handler that has sent nothing may refuse its client for this long, milliseconds. Then the client is told that it is connected. */
 const SSE_HEAD_MAX_WAIT_MS = 1_000
-
-export interface StreamRoute extends TracedRoute {
-  readonly streamHandler: StreamHandler
-}
 
 /** Takes what is sent to the clients of streams. */
 export interface SseSink {
@@ -112,7 +108,7 @@ export class SseServer {
     return this.#open.size
   }
 
-  async serve(requestId: number, route: StreamRoute, incoming: Incoming, context: RequestContext): Promise<void> {
+  async serve(requestId: number, route: ServedStream, incoming: Incoming, context: RequestContext): Promise<void> {
     const stream = new SseResponse(this.#sink, requestId, context, () => this.#open.delete(requestId))
     this.#open.set(requestId, stream)
     const span = this.tracing === null ? null : openSpan(this.tracing, route, incoming)
@@ -135,7 +131,7 @@ export class SseServer {
       this.#tokens.hold(context.tokenHeld, stream.signal, () => stream.close())
       if (stream.signal.aborted) return span?.end()
       stream.openSoon()
-      await causality.run(cause, () => route.streamHandler.call(route.owner.instance, data, stream, context))
+      await causality.run(cause, () => route.handler.call(route.owner.instance, data, stream, context))
       stream.open()
       span?.end()
     } catch (thrown) {
