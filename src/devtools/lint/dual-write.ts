@@ -147,7 +147,7 @@ export class Transactions {
       publishes: false,
       outside: [],
       event: undefined,
-      callees: values.flatMap((value) => (value.kind === 'function' ? [value.of] : [])),
+      callees: values.filter((value) => value.kind === 'function'),
       inTransaction: [],
       branches: branchesOf(scope),
     }

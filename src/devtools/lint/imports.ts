@@ -1,6 +1,6 @@
 // The modules that a file imports, in whatever form, with specifiers that the source computes.
 import type { Node } from 'oxc-parser'
-import { type Expression, lookup, type Source } from './scopes.ts'
+import { type Expression, importOf, type Source } from './scopes.ts'
 import { type Syntax, staticKey, unwrap, walk } from './syntax.ts'
 import { HOLE, joined, stringsOf, type Texts } from './texts.ts'
 import type { Values } from './values.ts'
@@ -98,7 +98,7 @@ function isLoader(callee: Expression, values: Values): boolean {
   if (node.type === 'CallExpression') {
     const maker = unwrap(node.callee)
     if (maker.type === 'MemberExpression') return staticKey(maker.property, maker.computed) === 'createRequire'
-    const imported = maker.type === 'Identifier' ? lookup(scope, maker.name)?.imported : undefined
+    const imported = maker.type === 'Identifier' ? importOf(scope, maker.name) : undefined
     return imported?.name === 'createRequire' && /^(?:node:)?module$/.test(imported.module)
   }
   if (node.type !== 'MemberExpression' || staticKey(node.property, node.computed) !== 'resolve') return false

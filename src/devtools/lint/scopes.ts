@@ -8,7 +8,9 @@ import type {
   Node,
   ObjectExpression,
   Program,
+  TSInterfaceDeclaration,
   TSType,
+  TSTypeLiteral,
 } from 'oxc-parser'
 import { forEachChild, type Syntax, staticKey, unwrap } from './syntax.ts'
 
@@ -18,25 +20,28 @@ const NESTING_MAX = 1_000
 /** What is assigned to a name or a member, as a place in the source. */
 export interface Definition {
   /** `argument` is the one that a function is called with; `unknown` is computed or taken out of a list. */
-  kind: 'value' | 'type' | 'argument' | 'module' | 'unknown'
+  kind: 'value' | 'type' | 'argument' | 'import' | 'unknown'
   node: Node
   scope: Scope
   /** The members to read from it, one after another: `['a', 'b']` for `const { a: { b } } = …`. */
   path: readonly string[]
   /** Of an argument: its position. */
   index?: number
+  /** Of an import. */
+  from?: Import
 }
 
-/** A variable, a parameter or an import. */
-export interface Name {
-  definitions: Definition[]
-  imported?: { module: string; name: string }
+export interface Import {
+  module: string
+  /** What the module exports it as; `*` for all of it. */
+  name: string
 }
 
 /** The names that code sees, and what `this` is there. */
 export interface Scope {
   source: Source
-  names: Map<string, Name>
+  /** Variables, parameters, imports and types. */
+  names: Map<string, Definition[]>
   parent: Scope | undefined
   /** The class whose instance `this` is. */
   self: Members | undefined
@@ -51,17 +56,18 @@ export interface Expression {
 }
 
 export interface FunctionInfo extends Expression {
+  kind: 'function'
   /** Of its results. */
   returns: Definition[]
-  params: Node[]
 }
 
-/** A class or an object literal. */
+/** What has members: a class, which stands for its instances, too, an object literal, a type, or a file with its exports. */
 export interface Members extends Expression {
-  node: Class | ObjectExpression
+  kind: 'members'
+  node: Class | ObjectExpression | TSInterfaceDeclaration | TSTypeLiteral | Program
   members: Map<string, Definition[]>
-  construct?: FunctionInfo
-  spread: Definition[]
+  /** Where the members come from that it has not itself: what it extends, what is spread into it, `export *`. */
+  others: Definition[]
 }
 
 export interface Call extends Expression {
@@ -74,6 +80,8 @@ export interface Source {
   file: string
   syntax: Syntax
   root: Scope
+  /** Its exports. */
+  module: Members
   calls: Call[]
   /** Templates with a tag before them. */
   templates: Expression[]
@@ -81,12 +89,14 @@ export interface Source {
   dynamicImports: Expression[]
   functions: Map<Node, FunctionInfo>
   members: Map<Node, Members>
-  /** Assignments to members, by the member's name. */
-  assigned: Map<string, Array<{ object: Expression; definition: Definition }>>
-  types: Map<string, Node>
-  exports: Map<string, Expression | { from: string; name: string }>
-  /** The modules of `export * from`. */
-  exportsAll: string[]
+  assignments: Assignment[]
+}
+
+/** To a member. */
+export interface Assignment {
+  object: Expression
+  key: string
+  definition: Definition
 }
 
 /** @throws RangeError for a source that is nested too deeply */
@@ -99,24 +109,26 @@ export function readScopes(file: string, syntax: Syntax): Source {
     dynamicImports: [],
     functions: new Map(),
     members: new Map(),
-    assigned: new Map(),
-    types: new Map(),
-    exports: new Map(),
-    exportsAll: [],
-  } as Omit<Source, 'root'> as Source
+    assignments: [],
+  } as Omit<Source, 'root' | 'module'> as Source
   source.root = { source, names: new Map(), parent: undefined, self: undefined, fn: undefined }
-  const reader = new ScopeReader(source)
-  reader.read(syntax.program)
+  source.module = membersOf(syntax.program, source.root)
+  new ScopeReader(source).read(syntax.program)
   return source
 }
 
-/** The name as code in that scope sees it. */
-export function lookup(scope: Scope, name: string): Name | undefined {
+/** What the name is for code in that scope; undefined when no code of the file declares it. */
+export function lookup(scope: Scope, name: string): Definition[] | undefined {
   for (let at: Scope | undefined = scope; at; at = at.parent) {
     const found = at.names.get(name)
     if (found) return found
   }
   return undefined
+}
+
+/** Where the name comes from, when it is imported. */
+export function importOf(scope: Scope, name: string): Import | undefined {
+  return lookup(scope, name)?.find(({ from }) => from)?.from
 }
 
 /** The branches that code of the scope stands in. */
@@ -147,7 +159,7 @@ class ScopeReader {
 
   read(program: Program): void {
     this.#visit(program, this.#source.root)
-    for (const { scope, name, taken } of this.#later) lookup(scope, name)?.definitions.push(...taken)
+    for (const { scope, name, taken } of this.#later) lookup(scope, name)?.push(...taken)
     this.#readExports(program)
   }
 
@@ -171,13 +183,13 @@ class ScopeReader {
               : each.type === 'ImportDefaultSpecifier'
                 ? 'default'
                 : '*'
-          this.#declare(each.local.name, scope).imported = { module: node.source.value, name }
+          this.#declare(each.local.name, scope).push(imported(each, scope, node.source, name))
         }
         return true
       case 'FunctionDeclaration':
       case 'FunctionExpression':
         if (node.type === 'FunctionDeclaration' && node.id)
-          this.#define(this.#declare(node.id.name, scope), node, scope)
+          this.#declare(node.id.name, scope).push(defined(node, scope))
         this.#visitFunction(node, scope, undefined)
         return true
       case 'ArrowFunctionExpression':
@@ -188,8 +200,10 @@ class ScopeReader {
         this.#visitClass(node, scope)
         return true
       case 'TSInterfaceDeclaration':
+        this.#declare(node.id.name, scope).push(typed(node, scope))
+        return true
       case 'TSTypeAliasDeclaration':
-        this.#source.types.set(node.id.name, node)
+        this.#declare(node.id.name, scope).push(typed(node.typeAnnotation, scope))
         return true
       default:
         return node.type.startsWith('TS') && !('expression' in node)
@@ -212,7 +226,7 @@ class ScopeReader {
         // The name may be each of the listed values.
         if (variable?.type === 'Identifier' && list.type === 'ArrayExpression') {
           const name = this.#declare(variable.name, loop)
-          for (const each of list.elements) if (each) this.#define(name, each, scope)
+          for (const each of list.elements) if (each) name.push(defined(each, scope))
         }
         this.#visitChildren(node, loop)
         return true
@@ -248,12 +262,11 @@ class ScopeReader {
         if (node.argument) scope.fn?.returns.push(defined(node.argument, scope))
         return
       case 'ObjectExpression': {
-        const info: Members = { node, scope, members: new Map(), spread: [] }
-        this.#source.members.set(node, info)
+        const { members, others } = membersOf(node, scope)
         for (const each of node.properties) {
           const key = each.type === 'Property' ? staticKey(each.key, each.computed) : undefined
-          if (each.type === 'SpreadElement') info.spread.push(defined(each.argument, scope))
-          else if (key && each.kind === 'init') list(info.members, key).push(defined(each.value, scope))
+          if (each.type === 'SpreadElement') others.push(defined(each.argument, scope))
+          else if (key && each.kind === 'init') list(members, key).push(defined(each.value, scope))
         }
         return
       }
@@ -270,21 +283,25 @@ class ScopeReader {
   }
 
   #readExports({ body }: Program): void {
-    const { exports, exportsAll, root: scope } = this.#source
+    const { root: scope, module } = this.#source
+    const add = (name: string, definition: Definition): void => void list(module.members, name).push(definition)
     for (const node of body) {
-      if (node.type === 'ExportDefaultDeclaration') exports.set('default', { node: node.declaration, scope })
+      if (node.type === 'ExportDefaultDeclaration') add('default', defined(node.declaration, scope))
       else if (node.type === 'ExportAllDeclaration') {
-        if (node.exported) exports.set(nameOf(node.exported), { from: node.source.value, name: '*' })
-        else exportsAll.push(node.source.value)
+        const all = imported(node, scope, node.source, '*')
+        if (node.exported) add(nameOf(node.exported), all)
+        else module.others.push(all)
       } else if (node.type === 'ExportNamedDeclaration') {
         for (const { local, exported } of node.specifiers) {
-          const from = node.source && { from: node.source.value, name: nameOf(local) }
-          exports.set(nameOf(exported), from ?? { node: local, scope })
+          add(
+            nameOf(exported),
+            node.source ? imported(local, scope, node.source, nameOf(local)) : defined(local, scope),
+          )
         }
         const { declaration } = node
         const ids = declaration?.type === 'VariableDeclaration' ? declaration.declarations.map(({ id }) => id) : []
         if (declaration && 'id' in declaration && declaration.id) ids.push(declaration.id as (typeof ids)[0])
-        for (const id of ids) if (id.type === 'Identifier') exports.set(id.name, { node: id, scope })
+        for (const id of ids) if (id.type === 'Identifier') add(id.name, defined(id, scope))
       }
     }
   }
@@ -293,24 +310,18 @@ class ScopeReader {
     forEachChild(node, (child) => this.#visit(child, scope))
   }
 
-  #declare(name: string, scope: Scope): Name {
-    const found = scope.names.get(name) ?? { definitions: [] }
-    scope.names.set(name, found)
-    return found
-  }
-
-  #define(name: Name, node: Node, scope: Scope): void {
-    name.definitions.push(defined(node, scope))
+  #declare(name: string, scope: Scope): Definition[] {
+    return list(scope.names, name)
   }
 
   /** Declares each name of a pattern, with what it takes out of what is assigned to the whole. */
   #bind(pattern: Node, scope: Scope, ...from: Array<Definition | null>): void {
     const annotation = (pattern as { typeAnnotation?: { typeAnnotation: TSType } | null }).typeAnnotation
     const definitions = from.filter((each) => each !== null)
-    if (annotation) definitions.push({ ...defined(annotation.typeAnnotation, scope), kind: 'type' })
+    if (annotation) definitions.push(typed(annotation.typeAnnotation, scope))
     if (pattern.type === 'Identifier') this.#declare(pattern.name, scope)
     this.#takeApart(pattern, definitions, (part, taken) => {
-      if (part.type === 'Identifier') this.#declare(part.name, scope).definitions.push(...taken)
+      if (part.type === 'Identifier') this.#declare(part.name, scope).push(...taken)
     })
   }
 
@@ -355,20 +366,18 @@ class ScopeReader {
       if (part.type === 'Identifier') this.#later.push({ scope, name: part.name, taken })
       const key = part.type === 'MemberExpression' ? staticKey(part.property, part.computed) : undefined
       if (part.type !== 'MemberExpression' || key === undefined) return
-      for (const one of taken) {
-        list(this.#source.assigned, key).push({ object: { node: part.object, scope }, definition: one })
-      }
+      const object = { node: part.object, scope }
+      for (const definition of taken) this.#source.assignments.push({ object, key, definition })
     })
   }
 
-  #visitFunction(node: FunctionNode | ArrowFunctionExpression, outer: Scope, self: Members | undefined): FunctionInfo {
+  #visitFunction(node: FunctionNode | ArrowFunctionExpression, outer: Scope, self: Members | undefined): void {
     const scope: Scope = { ...inner(outer), self }
-    const fn: FunctionInfo = { node, scope, returns: [], params: [] }
+    const fn: FunctionInfo = { kind: 'function', node, scope, returns: [] }
     scope.fn = fn
     this.#source.functions.set(node, fn)
     node.params.forEach((param, index) => {
       const pattern: Node = param.type === 'TSParameterProperty' ? param.parameter : param
-      fn.params.push(pattern)
       this.#bind(pattern, scope, { kind: 'argument', node, scope, index, path: [] })
       this.#visitChildren(pattern, scope)
     })
@@ -377,34 +386,62 @@ class ScopeReader {
       fn.returns.push(defined(node.body, scope))
       this.#visit(node.body, scope)
     }
-    return fn
   }
 
   #visitClass(node: Class, outer: Scope): void {
     const scope = inner(outer)
-    const info: Members = { node, scope, members: new Map(), spread: [] }
-    scope.self = info
-    this.#source.members.set(node, info)
-    if (node.id)
-      this.#define(this.#declare(node.id.name, node.type === 'ClassDeclaration' ? outer : scope), node, outer)
-    if (node.superClass) this.#visit(node.superClass, outer)
+    const self = membersOf(node, scope)
+    scope.self = self
+    if (node.id) {
+      const place = node.type === 'ClassDeclaration' ? outer : scope
+      this.#declare(node.id.name, place).push(defined(node, outer))
+    }
+    if (node.superClass) {
+      self.others.push(defined(node.superClass, outer))
+      this.#visit(node.superClass, outer)
+    }
     for (const each of node.body.body) {
       const key = 'key' in each ? staticKey(each.key, each.computed) : undefined
       if (each.type === 'MethodDefinition') {
-        const fn = this.#visitFunction(each.value, scope, info)
-        if (each.kind === 'constructor') info.construct = fn
-        else if (key && each.kind === 'method') list(info.members, key).push(defined(each.value, scope))
+        this.#visitFunction(each.value, scope, self)
+        if (key && each.kind !== 'get' && each.kind !== 'set') list(self.members, key).push(defined(each.value, scope))
       } else if (each.type === 'PropertyDefinition') {
         const type = each.typeAnnotation?.typeAnnotation
-        if (key && type) list(info.members, key).push({ ...defined(type, scope), kind: 'type' })
-        if (key && each.value) list(info.members, key).push(defined(each.value, scope))
+        if (key && type) list(self.members, key).push(typed(type, scope))
+        if (key && each.value) list(self.members, key).push(defined(each.value, scope))
         if (each.value) this.#visit(each.value, scope)
       } else this.#visit(each, scope)
     }
   }
 }
 
-export const defined = (node: Node, scope: Scope): Definition => ({ kind: 'value', node, scope, path: [] })
+/** What an interface or a type literal says of its members. */
+export function typeMembers(node: TSInterfaceDeclaration | TSTypeLiteral, scope: Scope): Members {
+  const known = scope.source.members.get(node)
+  if (known) return known
+  const info = membersOf(node, scope)
+  for (const each of node.type === 'TSTypeLiteral' ? node.members : node.body.body) {
+    const key = each.type === 'TSPropertySignature' ? staticKey(each.key as Node, each.computed) : undefined
+    const type = each.type === 'TSPropertySignature' ? each.typeAnnotation?.typeAnnotation : undefined
+    if (key && type) list(info.members, key).push(typed(type, scope))
+  }
+  if (node.type === 'TSInterfaceDeclaration') info.others.push(...node.extends.map((each) => typed(each, scope)))
+  return info
+}
+
+function membersOf(node: Members['node'], scope: Scope): Members {
+  const made: Members = { kind: 'members', node, scope, members: new Map(), others: [] }
+  scope.source.members.set(node, made)
+  return made
+}
+
+const defined = (node: Node, scope: Scope): Definition => ({ kind: 'value', node, scope, path: [] })
+const typed = (node: Node, scope: Scope): Definition => ({ ...defined(node, scope), kind: 'type' })
+const imported = (node: Node, scope: Scope, { value: module }: { value: string }, name: string): Definition => ({
+  ...defined(node, scope),
+  kind: 'import',
+  from: { module, name },
+})
 const unknown = (node: Node, scope: Scope): Definition => ({ kind: 'unknown', node, scope, path: [] })
 
 function inner(parent: Scope): Scope {

@@ -1,6 +1,6 @@
 // Texts and payloads as far as the source shows them without being run: constants, sums, templates, choices, and what sql`…` composes.
 import type { Node, ObjectExpression, TemplateLiteral } from 'oxc-parser'
-import { type Expression, lookup, type Scope } from './scopes.ts'
+import { type Expression, importOf, type Scope } from './scopes.ts'
 import { staticKey, unwrap } from './syntax.ts'
 import { isHeddle, type Values } from './values.ts'
 
@@ -186,7 +186,7 @@ export class Texts {
   /** `` db.sql`…` ``, or `` sql`…` `` of `#heddle`. */
   isSqlTag(tag: Node, scope: Scope): boolean {
     const node = unwrap(tag)
-    const imported = node.type === 'Identifier' ? lookup(scope, node.name)?.imported : undefined
+    const imported = node.type === 'Identifier' ? importOf(scope, node.name) : undefined
     if (imported && isHeddle(imported.module)) return imported.name === 'sql'
     return this.#values.evaluate(node, scope).some((value) => {
       return value.kind === 'method' && value.method === 'sql' && (value.tool === 'db' || value.tool === 'queryable')

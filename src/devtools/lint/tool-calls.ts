@@ -80,7 +80,7 @@ function readSite({ tool, method, call, args, branches }: Site, texts: Texts): T
 function parameter(arg: Expression | undefined): { fn: FunctionInfo; index: number } | undefined {
   const node = arg && unwrap(arg.node)
   if (node?.type !== 'Identifier') return undefined
-  const [only, ...others] = (lookup(arg!.scope, node.name)?.definitions ?? []).filter(({ kind }) => kind !== 'type')
+  const [only, ...others] = (lookup(arg!.scope, node.name) ?? []).filter(({ kind }) => kind !== 'type')
   if (only?.kind !== 'argument' || others.length + only.path.length > 0) return undefined
   return { fn: only.scope.fn!, index: only.index! }
 }
