@@ -29,31 +29,48 @@ export interface TestResponse {
 
 const IDLE_TIMEOUT_MS = 10_000
 
+/** What a test sees of the process or of the thread. */
+interface Seen<Event extends EventRecord> {
+  logs: readonly LogEntry[]
+  events: SeenEvents<Event>
+}
+
 /** What a booted runtime and a single plugin have in common: it listens on a port and records events, in this thread or in another process. */
-export abstract class TestApp<Seen extends EventRecord = EventRecord> implements AsyncDisposable {
+export abstract class TestApp<Event extends EventRecord = EventRecord> implements AsyncDisposable {
   readonly url: string
   readonly port: number
-  readonly #events: SeenEvents<Seen>
+  readonly #seen: Seen<Event>
+  readonly #stop: () => Promise<void>
 
   /** @internal */
-  constructor(port: number, events: SeenEvents<Seen>) {
+  constructor(port: number, seen: Seen<Event>, stop: () => Promise<void>) {
     this.port = port
     this.url = `http://127.0.0.1:${port}`
-    this.#events = events
+    this.#seen = seen
+    this.#stop = stop
   }
 
-  /** Everything that was logged so far. */
-  abstract get logs(): readonly LogEntry[]
   /** Publishes as a plugin would, under the name `test`. Resolves with the event's id. */
   abstract publish<Name extends EventName>(event: Name, payload: Published<Name>): Promise<string>
   /** The deliveries that have failed for good. */
   abstract deadLetters(): Promise<DeadLetter[]>
   /** The jobs that plugins have registered. */
   abstract jobs(): Promise<JobInfo[]>
-  /** Ends the app; a second call does nothing. The kit calls it when the test is over. */
-  abstract stop(): Promise<void>
   /** Waits until no delivery is pending. @returns how many still are pending after `timeoutMs` */
   protected abstract pendingAfter(timeoutMs: number): Promise<number>
+
+  /** Everything that was logged so far. */
+  get logs(): readonly LogEntry[] {
+    return this.#seen.logs
+  }
+
+  /**
+   * Ends the app; a second call does nothing. The kit calls it when the test is over. A runtime that was booted drains, as on SIGTERM: it finishes
+   * its work and runs `onStop`.
+   */
+  stop(): Promise<void> {
+    return this.#stop()
+  }
 
   /** The platform's `fetch`, with a path instead of an address. */
   fetch(path: string, init?: RequestInit): Promise<Response> {
@@ -77,18 +94,18 @@ export abstract class TestApp<Seen extends EventRecord = EventRecord> implements
    * Waits for an event by its name. Resolves at once when one has come already.
    * @throws after `timeoutMs`; the message lists the events that came instead
    */
-  event(name: EventName, options?: EventOptions<Seen>): Promise<Seen> {
-    return this.#events.wait(name, options)
+  event(name: EventName, options?: EventOptions<Event>): Promise<Event> {
+    return this.#seen.events.wait(name, options)
   }
 
   /** All events so far, or those of one name, oldest first. */
-  events(name?: EventName): Seen[] {
-    return this.#events.list(name)
+  events(name?: EventName): Event[] {
+    return this.#seen.events.list(name)
   }
 
   /** The causal forest of the events so far, oldest first. */
   tree(): TreeNode[] {
-    return this.#events.tree()
+    return this.#seen.events.tree()
   }
 
   /**
@@ -100,7 +117,7 @@ export abstract class TestApp<Seen extends EventRecord = EventRecord> implements
   async idle(timeoutMs = IDLE_TIMEOUT_MS): Promise<void> {
     const pending = await this.pendingAfter(timeoutMs)
     if (pending === 0) return
-    throw new Error(`Not idle within ${timeoutMs} ms, deliveries to go: ${pending}.\n${this.#events.describe()}`)
+    throw new Error(`Not idle within ${timeoutMs} ms, deliveries to go: ${pending}.\n${this.#seen.events.describe()}`)
   }
 
   [Symbol.asyncDispose](): Promise<void> {

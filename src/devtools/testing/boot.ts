@@ -3,16 +3,15 @@ import { randomBytes } from 'node:crypto'
 import { mkdir, mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { delimiter, join } from 'node:path'
-import type { DeadLetter, EventRecord } from '../../contracts/event-bus.ts'
+import type { DeadLetter } from '../../contracts/event-bus.ts'
 import type { EventName, Payload, Published } from '../../contracts/events.ts'
 import type { PluginHealth } from '../../contracts/registry.ts'
 import type { JobInfo } from '../../contracts/scheduler.ts'
 import { copyEnvironment, loadSettings } from '../../core/config/load.ts'
 import { TestApp } from './app.ts'
 import { type DomainChoice, domainFolder, linkDomains } from './domain-folder.ts'
-import { endWith, isOwner, type LogEntry, logText, type TestOwner } from './owner.ts'
-import { RuntimeProcess } from './runtime-process.ts'
-import { SeenEvents } from './seen-events.ts'
+import { endWith, isOwner, logText, type TestOwner } from './owner.ts'
+import { RuntimeProcess, type Serving } from './runtime-process.ts'
 
 const START_TIMEOUT_MS = 60_000
 
@@ -27,32 +26,17 @@ export interface BootOptions {
   allowDead?: boolean
 }
 
-/** @internal */
-export interface BootedParts {
-  port: number
-  plugins: Readonly<Record<string, PluginHealth>>
-  child: RuntimeProcess
-  events: SeenEvents<EventRecord>
-  stop: () => Promise<void>
-}
-
 /** A process of the runtime on a free port of 127.0.0.1, with an empty database of its own. Made by `boot`. */
 export class BootedApp extends TestApp {
   /** The health of the plugins after the start. */
   readonly plugins: Readonly<Record<string, PluginHealth>>
   readonly #child: RuntimeProcess
-  readonly #stop: () => Promise<void>
 
   /** @internal */
-  constructor({ port, plugins, child, events, stop }: BootedParts) {
-    super(port, events)
+  constructor({ port, plugins }: Serving, child: RuntimeProcess, stop: () => Promise<void>) {
+    super(port, child, stop)
     this.plugins = plugins
     this.#child = child
-    this.#stop = stop
-  }
-
-  get logs(): readonly LogEntry[] {
-    return this.#child.logs
   }
 
   publish<Name extends EventName>(event: Name, payload: Published<Name>): Promise<string> {
@@ -70,11 +54,6 @@ export class BootedApp extends TestApp {
   protected pendingAfter(timeoutMs: number): Promise<number> {
     return this.#child.call('idle', { timeoutMs })
   }
-
-  /** Drains the runtime, as SIGTERM does: it finishes its work and runs `onStop`. */
-  stop(): Promise<void> {
-    return this.#stop()
-  }
 }
 
 /**
@@ -91,30 +70,20 @@ export async function boot(first?: TestOwner | BootOptions, second: BootOptions 
   const outer = loadSettings(copyEnvironment()).settings
   const folders = await Promise.all((options.domains ?? []).map((choice) => domainFolder(choice, outer.domainsDir)))
   const directory = await mkdtemp(join(tmpdir(), 'heddle-app-'))
-  const events = new SeenEvents<EventRecord>()
-  const child = new RuntimeProcess(
-    {
-      HTTP_PORT: '0',
-      LANES: String(options.lanes ?? 1),
-      LOG_FORMAT: 'json',
-      SQLITE_PATH: join(directory, 'test.db'),
-      HISTORY_ENABLED: 'false',
-      AUTH_SECRET_KEY: randomBytes(32).toString('base64url'),
-      TOOLS_DIR: outer.toolsDir,
-      ...(outer.tools === undefined ? {} : { TOOLS: outer.tools }),
-      // It is among them, or was not chosen.
-      SYSTEM_DOMAIN: 'false',
-      DOMAINS_DIR: await domainsDir(options.domains && folders, outer.domainsDir, directory),
-      ...options.env,
-    },
-    {
-      onMessage: (message) => {
-        if (message.type === 'event') events.add(message.record)
-        else if (message.type === 'failure') events.addFailure(message.failure)
-      },
-      onExit: (how) => events.end(`the runtime is gone, ${how}`),
-    },
-  )
+  const child = new RuntimeProcess({
+    HTTP_PORT: '0',
+    LANES: String(options.lanes ?? 1),
+    LOG_FORMAT: 'json',
+    SQLITE_PATH: join(directory, 'test.db'),
+    HISTORY_ENABLED: 'false',
+    AUTH_SECRET_KEY: randomBytes(32).toString('base64url'),
+    TOOLS_DIR: outer.toolsDir,
+    ...(outer.tools === undefined ? {} : { TOOLS: outer.tools }),
+    // It is among them, or was not chosen.
+    SYSTEM_DOMAIN: 'false',
+    DOMAINS_DIR: await domainsDir(options.domains && folders, outer.domainsDir, directory),
+    ...options.env,
+  })
   let ending: Promise<void> | undefined
   const stop = (signal: 'SIGTERM' | 'SIGKILL'): Promise<void> => {
     ending ??= child.end(signal).then(() => rm(directory, { recursive: true, force: true }))
@@ -128,9 +97,9 @@ export async function boot(first?: TestOwner | BootOptions, second: BootOptions 
   )
 
   try {
-    const { port, plugins, reasons } = await child.serving(START_TIMEOUT_MS)
-    if (options.allowDead !== true) refuseDead(plugins, reasons)
-    return new BootedApp({ port, plugins, child, events, stop: () => stop('SIGTERM') })
+    const serving = await child.serving(START_TIMEOUT_MS)
+    if (options.allowDead !== true) refuseDead(serving)
+    return new BootedApp(serving, child, () => stop('SIGTERM'))
   } catch (thrown) {
     await stop('SIGKILL')
     throw new Error(`${(thrown as Error).message}\n${logText(child)}`)
@@ -149,7 +118,7 @@ async function domainsDir(
   return (await linkDomains(place, chosen, roots)).join(delimiter)
 }
 
-function refuseDead(plugins: Readonly<Record<string, PluginHealth>>, reasons: readonly string[]): void {
+function refuseDead({ plugins, reasons }: Serving): void {
   const dead = Object.entries(plugins).flatMap(([name, health]) =>
     health.status === 'DEAD' ? [`  ${name}: ${health.error}`] : [],
   )

@@ -3,5 +3,5 @@
 export type { RequestOptions, TestApp, TestResponse, TestUser } from './app.ts'
 export { type BootedApp, type BootOptions, boot } from './boot.ts'
 export type { LogEntry, TestOwner } from './owner.ts'
-export { type PluginApp, type PluginOptions, type PublishedEvent, plugin } from './plugin.ts'
-export type { EventOptions } from './seen-events.ts'
+export { type PluginApp, type PluginOptions, plugin } from './plugin.ts'
+export type { EventOptions, PublishedEvent } from './seen-events.ts'

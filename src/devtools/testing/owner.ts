@@ -30,7 +30,7 @@ export interface LogEntry {
 const SHOWN_MAX = 60
 
 /** The output of a runtime as text: the end of its log, and its other output. */
-export function logText({ logs, otherOutput }: { logs: readonly LogEntry[]; otherOutput: readonly string[] }): string {
+export function logText({ logs, otherOutput = [] }: { logs: readonly LogEntry[]; otherOutput?: string[] }): string {
   const lines = logs.slice(-SHOWN_MAX).map(({ level, identity, message, fields }) => {
     const { stack, ...rest } = fields
     const shown = Object.keys(rest).length === 0 ? '' : `  ${JSON.stringify(rest)}`

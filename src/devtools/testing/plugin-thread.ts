@@ -1,4 +1,5 @@
 // The thread of one plugin: a runtime without lanes.
+import type { Payload } from '../../contracts/events.ts'
 import type { LogLevel } from '../../contracts/logger.ts'
 import type { JobDefinition } from '../../contracts/scheduler.ts'
 import type { Tools } from '../../contracts/tools.ts'
@@ -27,15 +28,7 @@ import { createSharedMemories, ThreadKernel } from '../../runtime/kernel/thread.
 import { newRecord } from '../../runtime/log-records.ts'
 import type { TestUser } from './app.ts'
 import type { LogEntry } from './owner.ts'
-
-export interface PluginThreadOptions {
-  settings: Settings
-  tools: readonly ToolFolder[]
-  /** A plugin's own variables. */
-  env: Readonly<Record<string, string>>
-  /** Wraps the driver of the events, to observe them. */
-  driver: (driver: EventDriver) => EventDriver
-}
+import { type PublishedEvent, SeenEvents } from './seen-events.ts'
 
 /**
  * One plugin and all tools in the thread of the test: the parts of the primary, without lanes. The real listener serves the plugin's
@@ -44,19 +37,22 @@ export interface PluginThreadOptions {
 export class PluginThread {
   readonly hub: Hub
   readonly logs: LogEntry[] = []
+  readonly events = new SeenEvents<PublishedEvent>()
   /** Who calls; undefined: whom `http.identify` names. */
   user: TestUser | null | undefined
   /** The tools of the test, whose calls are counted like a plugin's. */
   readonly tools: Tools
-  readonly #options: PluginThreadOptions
+  readonly #toolFolders: readonly ToolFolder[]
+  readonly #env: Readonly<Record<string, string>>
   readonly #kernel: ThreadKernel
   readonly #clock: Jobs
   readonly #host: PrimaryHost
   readonly #listener: Listener
 
-  constructor(options: PluginThreadOptions) {
-    this.#options = options
-    const { settings } = options
+  /** @param env a plugin's own variables */
+  constructor(settings: Settings, tools: readonly ToolFolder[], env: Readonly<Record<string, string>>) {
+    this.#toolFolders = tools
+    this.#env = env
     const log: Log = (...record) => this.#log(...record)
     const shared = createSharedMemories()
     const kernel = new ThreadKernel({
@@ -79,7 +75,7 @@ export class PluginThread {
       onQuarantineUsed: () => {},
       log: (level, message, fields) => log(level, message, 'event_bus', fields),
     })
-    const driver = options.driver(new InProcessDriver(this.hub, this.hub.deadLetters))
+    const driver = this.#observedDriver()
     const bus = new PrimaryBus(
       this.hub,
       () => driver,
@@ -136,6 +132,25 @@ export class PluginThread {
     return this.#host.jobList
   }
 
+  /** Event records hold no payload values, so the payloads are kept on their way to the hub. */
+  #observedDriver(): EventDriver {
+    const driver = new InProcessDriver(this.hub, this.hub.deadLetters)
+    const payloads = new Map<string, Payload>()
+    this.hub.records.addListener((record) => this.events.add({ ...record, data: payloads.get(record.id)! }))
+    this.hub.records.addFailureListener((failure) => this.events.addFailure(failure))
+    return {
+      deadLetters: driver.deadLetters,
+      publish: (event, origin) => {
+        payloads.set(event.id, JSON.parse(event.payload))
+        return driver.publish(event, origin)
+      },
+      request: (event, origin, timeoutMs) => {
+        payloads.set(event.id, JSON.parse(event.payload))
+        return driver.request(event, origin, timeoutMs)
+      },
+    }
+  }
+
   #log(level: LogLevel, message: string, identity: string, fields: Record<string, unknown> = {}): void {
     this.logs.push({ level, message, identity, fields })
     this.#kernel.tellLogSinks(newRecord(level, message, identity, fields))
@@ -152,11 +167,10 @@ export class PluginThread {
     Class: PluginClass,
     roots: readonly string[],
   ): Promise<{ port: number; instance: object }> {
-    const { tools, env } = this.#options
     const factory = this.#kernel.runtimeFactory(this.#host)
-    await this.#kernel.toolbox.install(tools, (name) => {
+    await this.#kernel.toolbox.install(this.#toolFolders, (name) => {
       const runtime = factory(name)
-      return { ...runtime, env: (variable) => env[variable] ?? runtime.env(variable) }
+      return { ...runtime, env: (variable) => this.#env[variable] ?? runtime.env(variable) }
     })
     const faults: string[] = []
     await this.#kernel.toolbox.boot((tool, error) => faults.push(`  ${tool}: ${messageOf(error)}`))
@@ -172,8 +186,12 @@ export class PluginThread {
 
   async stop(): Promise<void> {
     this.#listener.close()
-    await this.#clock.stop()
-    await this.#kernel.stop()
-    this.hub.close()
+    try {
+      await this.#clock.stop()
+      await this.#kernel.stop()
+      this.hub.close()
+    } finally {
+      this.events.end('the plugin was stopped')
+    }
   }
 }

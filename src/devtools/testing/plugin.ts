@@ -3,8 +3,8 @@ import { randomBytes } from 'node:crypto'
 import { mkdir, mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { basename, delimiter, dirname, join, resolve } from 'node:path'
-import type { DeadLetter, EventRecord } from '../../contracts/event-bus.ts'
-import type { Delivered, EventName, Payload, Published } from '../../contracts/events.ts'
+import type { DeadLetter } from '../../contracts/event-bus.ts'
+import type { EventName, Published } from '../../contracts/events.ts'
 import type { JobInfo, JobRun } from '../../contracts/scheduler.ts'
 import type { Tools } from '../../contracts/tools.ts'
 import { copyEnvironment, loadSettings, prepareEnvironment } from '../../core/config/load.ts'
@@ -13,9 +13,9 @@ import { activeTools, type ToolFolder, toolNameOf } from '../../runtime/kernel/d
 import type { PluginClass } from '../../runtime/kernel/plugin-class.ts'
 import { TestApp, type TestUser } from './app.ts'
 import { type DomainChoice, domainFolder, linkDomains, rootsOf } from './domain-folder.ts'
-import { endWith, isOwner, type LogEntry, logText, type TestOwner } from './owner.ts'
+import { endWith, isOwner, logText, type TestOwner } from './owner.ts'
 import { PluginThread } from './plugin-thread.ts'
-import { type EventOptions, pendingAfter, SeenEvents } from './seen-events.ts'
+import { type EventOptions, type PublishedEvent, pendingAfter } from './seen-events.ts'
 
 /** Implementations that need no server, by the tool's name. */
 const IN_MEMORY: Readonly<Record<string, string>> = { db: 'sqlite', state: 'memory-state' }
@@ -32,20 +32,6 @@ export interface PluginOptions {
   env?: Record<string, string>
 }
 
-/** An event with its payload, as its subscribers get it. */
-export interface PublishedEvent<Name extends string = string> extends EventRecord {
-  data: Delivered<Name, Payload>
-}
-
-/** @internal */
-export interface PluginParts<P> {
-  port: number
-  instance: P
-  thread: PluginThread
-  events: SeenEvents<PublishedEvent>
-  stop: () => Promise<void>
-}
-
 /** One plugin with real tools, in the thread of the test. Made by `plugin`. */
 export class PluginApp<P extends object = object> extends TestApp<PublishedEvent> {
   /** The instance of the plugin. */
@@ -53,15 +39,13 @@ export class PluginApp<P extends object = object> extends TestApp<PublishedEvent
   /** The tools that the plugin has, for the test to prepare data and to check results. */
   readonly tools: Tools
   readonly #thread: PluginThread
-  readonly #stop: () => Promise<void>
 
   /** @internal */
-  constructor({ port, instance, thread, events, stop }: PluginParts<P>) {
-    super(port, events)
+  constructor(port: number, instance: P, thread: PluginThread, stop: () => Promise<void>) {
+    super(port, thread, stop)
     this.plugin = instance
     this.tools = thread.tools
     this.#thread = thread
-    this.#stop = stop
   }
 
   /** Who calls, in place of what `http.identify` says; undefined: what that says. It counts from the next request on. */
@@ -70,10 +54,6 @@ export class PluginApp<P extends object = object> extends TestApp<PublishedEvent
   }
   set user(user: TestUser | null | undefined) {
     this.#thread.user = user
-  }
-
-  get logs(): readonly LogEntry[] {
-    return this.#thread.logs
   }
 
   override event<Name extends EventName>(
@@ -117,10 +97,6 @@ export class PluginApp<P extends object = object> extends TestApp<PublishedEvent
   protected pendingAfter(timeoutMs: number): Promise<number> {
     return pendingAfter(() => this.#thread.hub.pending, timeoutMs)
   }
-
-  stop(): Promise<void> {
-    return this.#stop()
-  }
 }
 
 /** A plugin's class, whatever the hooks of its domain add to its tools. */
@@ -150,54 +126,34 @@ export async function plugin<P extends object>(
   const folder = domain === undefined ? undefined : await domainFolder(domain, outer.domainsDir)
   const directory = await mkdtemp(join(tmpdir(), 'heddle-plugin-'))
   const discard = (): Promise<void> => rm(directory, { recursive: true, force: true })
-  const parts = await prepare(directory, folder, env, outer).catch(async (thrown) => {
+  const thread = await prepare(directory, folder, env, outer).catch(async (thrown) => {
     await discard()
     throw thrown
   })
-
-  const events = new SeenEvents<PublishedEvent>()
-  const payloads = new Map<string, Payload>()
-  const thread = new PluginThread({
-    ...parts,
-    env,
-    // Event records hold no payload values, so the payloads are kept on their way to the driver.
-    driver: (driver) => ({
-      publish: (event, origin) => {
-        payloads.set(event.id, JSON.parse(event.payload))
-        return driver.publish(event, origin)
-      },
-      request: (event, origin, timeoutMs) => {
-        payloads.set(event.id, JSON.parse(event.payload))
-        return driver.request(event, origin, timeoutMs)
-      },
-      deadLetters: driver.deadLetters,
-    }),
-  })
-  thread.hub.records.addListener((record) => events.add({ ...record, data: payloads.get(record.id)! }))
-  thread.hub.records.addFailureListener((failure) => events.addFailure(failure))
-
   let ending: Promise<void> | undefined
   const stop = (): Promise<void> => {
-    ending ??= thread.stop().finally(() => {
-      events.end('the plugin was stopped')
-      return discard()
-    })
+    ending ??= thread.stop().finally(discard)
     return ending
   }
-  endWith(owner, stop, () => logText({ logs: thread.logs, otherOutput: [] }))
+  endWith(owner, stop, () => logText(thread))
   try {
     thread.user = user
     const roots = folder === undefined ? [] : rootsOf([folder], outer.domainsDir)
     const { port, instance } = await thread.start(folder === undefined ? 'test' : basename(folder), Class, roots)
-    return new PluginApp({ port, instance: instance as P, thread, events, stop })
+    return new PluginApp(port, instance as P, thread, stop)
   } catch (thrown) {
     await stop()
     throw thrown
   }
 }
 
-/** The settings of one test, its domain and its tools. */
-async function prepare(directory: string, domain: string | undefined, env: Record<string, string>, outer: Settings) {
+/** The thread of one test, with the settings, the domain and the tools of that. */
+async function prepare(
+  directory: string,
+  domain: string | undefined,
+  env: Record<string, string>,
+  outer: Settings,
+): Promise<PluginThread> {
   const domains = join(directory, 'domains')
   await mkdir(domains)
   const places = domain === undefined ? [domains] : await linkDomains(domains, [domain], outer.domainsDir)
@@ -210,7 +166,7 @@ async function prepare(directory: string, domain: string | undefined, env: Recor
     ...env,
   })
   prepareEnvironment()
-  return { settings, tools: toolsWithoutServers(resolve(outer.toolsDir)) }
+  return new PluginThread(settings, toolsWithoutServers(resolve(outer.toolsDir)), env)
 }
 
 /** The tools of a process, with those of the runtime in place that need no server. */

@@ -3,10 +3,12 @@ import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { createRequire } from 'node:module'
 import { fileURLToPath } from 'node:url'
+import type { EventRecord } from '../../contracts/event-bus.ts'
 import { copyEnvironment } from '../../core/config/load.ts'
 import { withTimeout } from '../../core/schedule/waiting.ts'
 import type { ChildCalls, FromChild } from './child.ts'
 import type { LogEntry } from './owner.ts'
+import { SeenEvents } from './seen-events.ts'
 
 const ENTRY = fileURLToPath(new URL('./child.ts', import.meta.url))
 const { LOADER_ARGUMENTS } = createRequire(import.meta.url)('../../preload/launch.cjs') as {
@@ -16,26 +18,21 @@ const { LOADER_ARGUMENTS } = createRequire(import.meta.url)('../../preload/launc
 const INHERITED = ['PATH', 'HOME', 'TMPDIR', 'TZ', 'LANG', 'NODE_V8_COVERAGE', 'HTTP_LISTENER'] as const
 const LEVELS: Record<number, LogEntry['level']> = { 20: 'DEBUG', 30: 'INFO', 40: 'WARNING', 50: 'ERROR' }
 
-type Serving = Extract<FromChild, { type: 'serving' }>
+export type Serving = Extract<FromChild, { type: 'serving' }>
 
-export interface ProcessListener {
-  onMessage(message: FromChild): void
-  /** @param how `it ended with 1`, `it was ended by SIGKILL` */
-  onExit(how: string): void
-}
-
-/** The process of one booted runtime: its log, and calls into it. */
+/** The process of one booted runtime: its log, its events, and calls into it. */
 export class RuntimeProcess {
   readonly logs: LogEntry[] = []
   /** Its output that is not a log line. */
   readonly otherOutput: string[] = []
+  readonly events = new SeenEvents<EventRecord>()
   readonly #child: ChildProcess
   readonly #calls = new Map<number, { resolve(result: unknown): void; reject(error: Error): void }>()
   readonly #serving: Promise<Serving>
   #nextCall = 0
   #rest = ''
 
-  constructor(env: Record<string, string>, listener: ProcessListener) {
+  constructor(env: Record<string, string>) {
     const outer = copyEnvironment()
     const inherited = Object.fromEntries(INHERITED.flatMap((name) => (outer[name] ? [[name, outer[name]]] : [])))
     this.#child = spawn(process.execPath, [...LOADER_ARGUMENTS, ENTRY], {
@@ -47,23 +44,32 @@ export class RuntimeProcess {
     this.#serving = new Promise((resolve, reject) => {
       this.#child.on('message', (message: FromChild) => {
         if (message.type === 'serving') resolve(message)
+        else this.#hear(message)
       })
       this.#child.on('close', (code, signal) => reject(new Error(`The runtime did not start, ${endOf(code, signal)}.`)))
     })
     // `serving` reports the rejection.
     this.#serving.catch(() => {})
-    this.#child.on('message', (message: FromChild) => {
-      if (message.type === 'result') this.#take(message.id)?.resolve(message.result)
-      else if (message.type === 'error') this.#take(message.id)?.reject(new Error(message.error))
-      else listener.onMessage(message)
-    })
     // On `exit` its last output may not have arrived yet.
     this.#child.on('close', (code, signal) => {
       const how = endOf(code, signal)
       for (const { reject } of this.#calls.values()) reject(new Error(`The runtime does not answer: ${how}`))
       this.#calls.clear()
-      listener.onExit(how)
+      this.events.end(`the runtime is gone, ${how}`)
     })
+  }
+
+  #hear(message: Exclude<FromChild, Serving>): void {
+    switch (message.type) {
+      case 'event':
+        return this.events.add(message.record)
+      case 'failure':
+        return this.events.addFailure(message.failure)
+      case 'result':
+        return this.#take(message.id)?.resolve(message.result)
+      case 'error':
+        return this.#take(message.id)?.reject(new Error(message.error))
+    }
   }
 
   /** @throws when the process has ended before it served, or does not serve within `timeoutMs` */
