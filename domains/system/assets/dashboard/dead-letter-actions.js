@@ -1,6 +1,6 @@
 import { html } from './lit-html.js'
 import { whenAndAgo } from './page.js'
-import { logIn } from './parts.js'
+import { fetchJson, logIn } from './process.js'
 
 /** Buttons that replay, edit and delete a dead letter, and show the outcome. @param more further buttons */
 export function letterButtons(page, letter, more = undefined) {
@@ -162,7 +162,8 @@ class LetterReplays {
       since: new Date(Math.min(...times)).toISOString(),
       until: new Date(Math.max(...times) + 1).toISOString(),
     })
-    for (const letter of await replayedLetters(query)) {
+    // Where nothing is answered, the state of the connection shows it; it is asked again.
+    for (const letter of (await fetchJson(`/system/dead-letters?${query}`)) ?? []) {
       const known = this.#letters.get(letter.id)
       if (known !== undefined) this.#letters.set(letter.id, { ...known, replay: letter.replay })
     }
@@ -172,16 +173,6 @@ class LetterReplays {
 
   #tell() {
     for (const listener of this.#listeners) listener()
-  }
-}
-
-async function replayedLetters(query) {
-  try {
-    const response = await fetch(`/system/dead-letters?${query}`)
-    return response.ok ? await response.json() : []
-  } catch {
-    // The state of the connection shows it; it is asked again.
-    return []
   }
 }
 

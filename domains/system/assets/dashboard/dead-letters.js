@@ -1,8 +1,9 @@
 import { callOnLetters, letterReplays, outcomeOf, sureButton } from './dead-letter-actions.js'
 import { count, plural } from './format.js'
 import { html, nothing } from './lit-html.js'
-import { addressOfDeath, inPage, linkToRequest, named, whenAndAgo } from './page.js'
+import { addressOfDeath, inPage, linkToRequest, whenAndAgo } from './page.js'
 import { empty, facts } from './parts.js'
+import { fetchJson } from './process.js'
 import { KeyedList, View } from './view.js'
 
 /** Most letters that are shown. One more is read, to tell whether there are more. */
@@ -21,6 +22,7 @@ export const countOf = ({ length }) => (length > LETTERS_SHOWN_MAX ? `${LETTERS_
 
 /** Deliveries that failed for good, with what can be done with one or with many, and those that were replayed with what became of them. */
 export class LettersView extends View {
+  subject = 'letter'
   #list = new KeyedList('letters', 'Dead letters, newest first')
   #filter = { ...WAITING }
   #letters = []
@@ -32,20 +34,17 @@ export class LettersView extends View {
   constructor(page) {
     super(page, 'Dead letters', '')
     letterReplays.listen(() => this.draw())
-    addEventListener('popstate', () => this.element.isConnected && this.#seek())
   }
 
   show() {
     letterReplays.forgetEnded()
     super.show()
-    this.#seek()
     void this.page.loadLetters()
   }
 
-  /** Shows the letter that the address names. */
-  #seek() {
-    const id = named('letter')
-    if (id !== null) void this.#showLetter(id)
+  reveal(id) {
+    void this.#showLetter(id)
+    return true
   }
 
   /** @param letters all that wait, oldest first; null when the plugin that lists them is not installed */
@@ -94,7 +93,7 @@ export class LettersView extends View {
   #fetch() {
     const query = new URLSearchParams({ ...this.#wanted, limit: String(LETTERS_SHOWN_MAX + 1) })
     if (this.#isReplayed) query.set('replayed', 'true')
-    return this.page.fetchJson(`/system/dead-letters?${query}`)
+    return fetchJson(`/system/dead-letters?${query}`)
   }
 
   #take(letters) {

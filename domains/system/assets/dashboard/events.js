@@ -3,7 +3,7 @@ import { letterReplays, outcomeOf } from './dead-letter-actions.js'
 import { Forest } from './forest.js'
 import { clock, count, offset, plural, rate, shortId } from './format.js'
 import { html, nothing } from './lit-html.js'
-import { addressOfLetter, inPage, linkToRequest, named, whenAndAgo } from './page.js'
+import { addressOfLetter, inPage, linkToRequest, whenAndAgo } from './page.js'
 import { copyButton, empty, facts } from './parts.js'
 import { KeyedList, setAttribute, View } from './view.js'
 import { VirtualList } from './virtual-list.js'
@@ -14,6 +14,7 @@ const HOLD_TREES_PER_SEC = 3
 
 /** Causal trees that grow as events happen, and the details of the chosen one. */
 export class EventsView extends View {
+  subject = 'event'
   #forest = new Forest()
   #list
   #failures = new KeyedList('')
@@ -41,8 +42,6 @@ export class EventsView extends View {
   #routes = {}
   /** The snapshot of the process has come. */
   #hasBegun = false
-  /** The event that the address names and that was shown. */
-  #sought = null
 
   constructor(page) {
     super(page, 'Events', 'events', 120)
@@ -59,10 +58,6 @@ export class EventsView extends View {
 
   #listen() {
     const { element } = this.#list
-    addEventListener('popstate', () => {
-      this.#sought = null
-      if (this.element.isConnected) this.#seek()
-    })
     letterReplays.listen(() => this.paint())
     const held = (by) => () => {
       this.#heldBy = by
@@ -94,7 +89,7 @@ export class EventsView extends View {
     this.#total = events_total
     this.#hasBegun = true
     this.paint()
-    if (this.element.isConnected) this.#seek()
+    if (this.element.isConnected) this.seek()
   }
 
   onLive({ records, failures, events_total }) {
@@ -126,7 +121,8 @@ export class EventsView extends View {
   }
 
   /** Shows one event, wherever it is in the list. @param key of an event or a tree */
-  #reveal(key) {
+  reveal(key) {
+    if (!this.#hasBegun) return false
     // It may be what a filter leaves out, or newer than what a held list shows.
     if (!this.#index.has(key)) this.#look('', false)
     this.draw()
@@ -134,6 +130,7 @@ export class EventsView extends View {
     const at = this.#index.get(key)
     if (at !== undefined) this.#list.center(at)
     this.page.notices.tell('event', 'warn', at === undefined ? goneText(key) : null, true)
+    return true
   }
 
   show() {
@@ -141,15 +138,6 @@ export class EventsView extends View {
     this.#heldBy = null
     this.#hold()
     super.show()
-    this.#seek()
-  }
-
-  /** Shows the event that the address names, once the page has its events. */
-  #seek() {
-    const id = named('event')
-    if (id === null || !this.#hasBegun || id === this.#sought) return
-    this.#sought = id
-    this.#reveal(id)
   }
 
   // ── the list ─────────────────────────────────────────────────────────────
@@ -345,7 +333,7 @@ export class EventsView extends View {
   #causeOf({ record, tree }) {
     const { parent_id: id, request_id: requestId } = record
     const link = (key, text) =>
-      html`<button class="linkish" type="button" @click=${() => this.#reveal(key)}>${text}</button>`
+      html`<button class="linkish" type="button" @click=${() => this.reveal(key)}>${text}</button>`
     if (id === null)
       return requestId === null ? 'nothing: published outside of any subscriber' : link(tree.key, this.#titleOf(tree))
     const parent = this.#forest.node(id)

@@ -1,8 +1,9 @@
 import { sparkline } from './charts.js'
 import { bytes, clock, count, duration, plural, shortId } from './format.js'
 import { html, nothing } from './lit-html.js'
-import { linkToRequest, named, whenAndAgo } from './page.js'
+import { linkToRequest, whenAndAgo } from './page.js'
 import { facts } from './parts.js'
+import { fetchJson } from './process.js'
 import { KeyedList, View } from './view.js'
 
 const CHART_SECONDS = 60
@@ -20,6 +21,7 @@ const OF_LANE = [
 
 /** The threads of the process, their work, and the black boxes of the lanes that died. */
 export class LanesView extends View {
+  subject = 'death'
   /** By thread: the values of its three charts. */
   #charts = new Map()
   #deaths = new KeyedList('deaths')
@@ -30,8 +32,6 @@ export class LanesView extends View {
   /** The deaths that are unfolded, and those of which all steps are shown, by when they were. */
   #open = new Set()
   #whole = new Set()
-  /** The death that the address names and that was shown. */
-  #sought = null
   /** Null before the process has told. */
   #lanes = null
   #process = null
@@ -39,10 +39,6 @@ export class LanesView extends View {
 
   constructor(page) {
     super(page, 'Lanes', '', 500)
-    addEventListener('popstate', () => {
-      this.#sought = null
-      if (this.element.isConnected) this.#seek()
-    })
   }
 
   onHello({ lanes, status }) {
@@ -85,31 +81,29 @@ export class LanesView extends View {
   show() {
     if (this.#lanes !== null) this.#take(this.#lanes)
     super.show()
-    this.#seek()
   }
 
   async #loadDeaths(known) {
     this.#known = known
-    const lanes = known === '' ? [] : await this.page.fetchJson('/system/lanes')
+    const lanes = known === '' ? [] : await fetchJson('/system/lanes')
     this.#boxes = lanes?.flatMap(({ deaths }) => deaths).sort((a, b) => (a.at < b.at ? 1 : -1))
     this.draw()
-    this.#seek()
+    this.seek()
   }
 
-  /** Opens the black box that the address names. */
-  #seek() {
-    const at = named('death')
-    if (at === null || !this.#boxes || at === this.#sought) return
-    this.#sought = at
+  /** Opens a black box. */
+  reveal(at) {
+    if (!this.#boxes) return false
     const isKept = this.#boxes.some((box) => box.at === at)
     const text = `Of the death at ${clock(at)} nothing is kept here any more: each lane keeps its last 5.`
     this.page.notices.tell('death', 'warn', isKept ? null : text, true)
-    if (!isKept) return
+    if (!isKept) return true
     this.#open.add(at)
     this.draw()
     const item = this.#deaths.item(at)
     item.scrollIntoView({ block: 'start' })
     item.querySelector('summary').focus()
+    return true
   }
 
   content() {

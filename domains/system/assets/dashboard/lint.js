@@ -1,6 +1,7 @@
 import { clockSeconds, count, plural } from './format.js'
 import { html, nothing } from './lit-html.js'
 import { empty } from './parts.js'
+import { fetchJson } from './process.js'
 import { View } from './view.js'
 
 /** The findings of the architecture lint for the sources on disk. */
@@ -20,7 +21,7 @@ export class LintView extends View {
   async #check() {
     this.#isReading = true
     this.draw()
-    this.#report = await this.page.fetchJson('/system/lint')
+    this.#report = await fetchJson('/system/lint')
     this.#isReading = false
     if (this.#report !== null) this.badge = String(this.#report.findings.length || '')
     this.page.refreshBadges()

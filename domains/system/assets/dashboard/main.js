@@ -11,8 +11,9 @@ import { html, nothing, render } from './lit-html.js'
 import { LogsView } from './logs.js'
 import { Notices } from './notices.js'
 import { addressOfEvent, REQUESTS } from './page.js'
-import { isPlain, logIn } from './parts.js'
+import { isPlain } from './parts.js'
 import { PluginsView } from './plugins.js'
+import { fetchJson } from './process.js'
 import { RequestsView } from './requests.js'
 import { ToolsView } from './tools.js'
 import { TopologyView } from './topology.js'
@@ -34,19 +35,8 @@ const page = {
   notices,
   /** Oldest first. */
   deadLetters: [],
-  /** @returns the parsed response, or null when the endpoint or the process does not exist */
-  async fetchJson(path, init) {
-    try {
-      const response = await fetch(path, init)
-      if (response.status === 401) logIn()
-      return response.ok ? await response.json() : null
-    } catch {
-      // The state of the connection shows it already.
-      return null
-    }
-  },
   async loadLetters() {
-    const letters = await page.fetchJson(`/system/dead-letters?limit=${LETTERS_SHOWN_MAX + 1}`)
+    const letters = await fetchJson(`/system/dead-letters?limit=${LETTERS_SHOWN_MAX + 1}`)
     if (letters === null && !connected) return
     page.deadLetters = letters ?? []
     views.letters.onLetters(letters)

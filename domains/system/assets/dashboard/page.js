@@ -1,6 +1,6 @@
 import { ago, clock } from './format.js'
 import { html } from './lit-html.js'
-import { logIn } from './parts.js'
+import { logIn } from './process.js'
 
 export const REQUESTS = '/system/dashboard/requests'
 

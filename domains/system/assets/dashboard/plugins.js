@@ -2,6 +2,7 @@ import { ago, count, duration, plural, rate } from './format.js'
 import { html, nothing } from './lit-html.js'
 import { addressOfSearch } from './page.js'
 import { empty } from './parts.js'
+import { fetchJson } from './process.js'
 import { View } from './view.js'
 
 /** Seconds between two looks while the section is shown. */
@@ -43,7 +44,7 @@ export class PluginsView extends View {
   async #look() {
     if (!this.element.isConnected || this.#isAsking) return
     this.#isAsking = true
-    const report = await this.page.fetchJson('/system/plugins')
+    const report = await fetchJson('/system/plugins')
     this.#isAsking = false
     this.#isMissing = report === null
     this.#report = report ?? this.#report

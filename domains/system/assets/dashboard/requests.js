@@ -3,6 +3,7 @@ import { letterReplays } from './dead-letter-actions.js'
 import { html } from './lit-html.js'
 import { addressOfRequest, REQUESTS } from './page.js'
 import { empty, isTyping } from './parts.js'
+import { fetchJson } from './process.js'
 import { curlOf, missingOf, repeatOf, textOf } from './request-copies.js'
 import { backLink, CURL, lettersOf, requestDetail, SEND } from './request-detail.js'
 import { chooseEditor, editorAddress } from './request-editor.js'
@@ -31,7 +32,7 @@ const EXAMPLE = 'status:5xx plugin:users.* since:10m >200ms "text"'
 
 /** The requests and jobs that the history keeps; on the right the one that is chosen. Filter, choice and span are in the address. */
 export class RequestsView extends View {
-  #source
+  #source = new RequestSource(fetchJson)
   #lookedAt = new LookedAt(localStorage)
   #rows = null
   /** The query whose answer they are. */
@@ -56,7 +57,6 @@ export class RequestsView extends View {
 
   constructor(page) {
     super(page, 'Requests', 'requests')
-    this.#source = new RequestSource((path) => page.fetchJson(path))
     addEventListener('popstate', () => this.element.isConnected && this.#moved())
     addEventListener('keydown', (event) => this.#onKey(event))
     letterReplays.listen(() => this.draw())
@@ -425,7 +425,7 @@ export class RequestsView extends View {
   async #replay(letters) {
     for (const letter of letters) {
       const path = `/system/dead-letters/${encodeURIComponent(letter.id)}/replay`
-      if ((await this.page.fetchJson(path, { method: 'POST' })) !== null) letterReplays.begin(letter)
+      if ((await fetchJson(path, { method: 'POST' })) !== null) letterReplays.begin(letter)
     }
     this.#changedMs = Date.now()
     await this.page.loadLetters()

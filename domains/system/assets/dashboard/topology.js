@@ -2,6 +2,7 @@ import { count, rate } from './format.js'
 import { html, nothing, render, svg } from './lit-html.js'
 import { addressOfSearch } from './page.js'
 import { empty } from './parts.js'
+import { fetchJson } from './process.js'
 import { isIll as isIllTool } from './tools.js'
 import { edgeOf, NODE_HEIGHT, place, split } from './topology-layout.js'
 import { Viewport } from './topology-viewport.js'
@@ -87,7 +88,7 @@ export class TopologyView extends View {
   /** Adds the events that the sources name and that have not fired yet. */
   async #scan() {
     this.#scanned = true
-    const { topology } = (await this.page.fetchJson('/system/events')) ?? { topology: {} }
+    const { topology } = (await fetchJson('/system/events')) ?? { topology: {} }
     for (const [event, entry] of Object.entries(topology)) {
       if (entry.note !== undefined) this.#topology[event] = entry
     }

@@ -1,5 +1,6 @@
 // What every view of the dashboard is made of.
 import { render } from './lit-html.js'
+import { named } from './page.js'
 
 /** Milliseconds that are not worth a timer: the next frame is as near. */
 const FRAME_MS = 20
@@ -9,6 +10,10 @@ export class View {
   element = document.createElement('section')
   /** What stands beside its name in the list of sections. */
   badge = ''
+  /** What the address may name, for this view to show: `event`, `letter`; empty: nothing. */
+  subject = ''
+  /** What it names and was shown. */
+  #sought = null
   #everyMs
   #lastMs = Number.NEGATIVE_INFINITY
   #timer
@@ -21,6 +26,10 @@ export class View {
     this.element.className = `view ${className}`
     this.element.setAttribute('aria-label', title)
     this.#everyMs = everyMs
+    addEventListener('popstate', () => {
+      this.#sought = null
+      if (this.element.isConnected) this.seek()
+    })
   }
 
   get isShown() {
@@ -35,6 +44,18 @@ export class View {
   /** The section was chosen. */
   show() {
     this.draw()
+    this.seek()
+  }
+
+  /** Shows what the address names, as soon as the view can. */
+  seek() {
+    const id = this.subject === '' ? null : named(this.subject)
+    if (id !== null && id !== this.#sought && this.reveal(id)) this.#sought = id
+  }
+
+  /** @param {string} _id of its subject @returns {boolean} false: it cannot yet */
+  reveal(_id) {
+    return true
   }
 
   draw() {

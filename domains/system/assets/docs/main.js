@@ -3,7 +3,8 @@ import { fieldPaths, modelsOf, operationFields, operationsOf } from './catalogue
 import { CausedLinks, canPublish, eventBody, eventsOf } from './events.js'
 import { html, nothing, render } from './lit-html.js'
 import { badge, operationBody, operationLine, pathText } from './operation.js'
-import { isPlain, isTyping, logIn, prose } from './parts.js'
+import { isPlain, isTyping, prose } from './parts.js'
+import { logIn } from './process.js'
 import { isOfRuntime, modelBody, modelId, modelLine, SchemaView } from './schema.js'
 
 /** The domain of the runtime's own operations and events: they are folded away behind those of the service. */

@@ -1,11 +1,6 @@
 /** What several pages show or do. Nothing that comes from the process, a document or a response is parsed as markup. */
 import { html } from './lit-html.js'
 
-/** Goes to the login page when the service wants a token: after a start with one, or when the cookie has run out. */
-export function logIn() {
-  location.replace(`/system/login?next=${encodeURIComponent(location.pathname)}`)
-}
-
 /** Whether a click follows a link on this page: with a key that is held it is to be opened elsewhere. */
 export const isPlain = (event) => !event.metaKey && !event.ctrlKey && !event.shiftKey
 
