@@ -30,23 +30,23 @@ export interface TestResponse {
 const IDLE_TIMEOUT_MS = 10_000
 
 /** What a test sees of the process or of the thread. */
-interface Seen<Event extends EventRecord> {
+interface Witness<Seen extends EventRecord> {
   logs: readonly LogEntry[]
-  events: SeenEvents<Event>
+  events: SeenEvents<Seen>
 }
 
 /** What a booted runtime and a single plugin have in common: it listens on a port and records events, in this thread or in another process. */
-export abstract class TestApp<Event extends EventRecord = EventRecord> implements AsyncDisposable {
+export abstract class TestApp<Seen extends EventRecord = EventRecord> implements AsyncDisposable {
   readonly url: string
   readonly port: number
-  readonly #seen: Seen<Event>
+  readonly #witness: Witness<Seen>
   readonly #stop: () => Promise<void>
 
   /** @internal */
-  constructor(port: number, seen: Seen<Event>, stop: () => Promise<void>) {
+  constructor(port: number, witness: Witness<Seen>, stop: () => Promise<void>) {
     this.port = port
     this.url = `http://127.0.0.1:${port}`
-    this.#seen = seen
+    this.#witness = witness
     this.#stop = stop
   }
 
@@ -61,7 +61,7 @@ export abstract class TestApp<Event extends EventRecord = EventRecord> implement
 
   /** Everything that was logged so far. */
   get logs(): readonly LogEntry[] {
-    return this.#seen.logs
+    return this.#witness.logs
   }
 
   /**
@@ -94,18 +94,18 @@ export abstract class TestApp<Event extends EventRecord = EventRecord> implement
    * Waits for an event by its name. Resolves at once when one has come already.
    * @throws after `timeoutMs`; the message lists the events that came instead
    */
-  event(name: EventName, options?: EventOptions<Event>): Promise<Event> {
-    return this.#seen.events.wait(name, options)
+  event(name: EventName, options?: EventOptions<Seen>): Promise<Seen> {
+    return this.#witness.events.wait(name, options)
   }
 
   /** All events so far, or those of one name, oldest first. */
-  events(name?: EventName): Event[] {
-    return this.#seen.events.list(name)
+  events(name?: EventName): Seen[] {
+    return this.#witness.events.list(name)
   }
 
   /** The causal forest of the events so far, oldest first. */
   tree(): TreeNode[] {
-    return this.#seen.events.tree()
+    return this.#witness.events.tree()
   }
 
   /**
@@ -117,7 +117,9 @@ export abstract class TestApp<Event extends EventRecord = EventRecord> implement
   async idle(timeoutMs = IDLE_TIMEOUT_MS): Promise<void> {
     const pending = await this.pendingAfter(timeoutMs)
     if (pending === 0) return
-    throw new Error(`Not idle within ${timeoutMs} ms, deliveries to go: ${pending}.\n${this.#seen.events.describe()}`)
+    throw new Error(
+      `Not idle within ${timeoutMs} ms, deliveries to go: ${pending}.\n${this.#witness.events.describe()}`,
+    )
   }
 
   [Symbol.asyncDispose](): Promise<void> {
