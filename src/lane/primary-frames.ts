@@ -9,8 +9,7 @@ import { readRequest } from '../transport/frames/request-frame.ts'
 import type { LaneInit } from '../transport/messages.ts'
 import { Inbox } from '../transport/rings/inbox.ts'
 import type { Outbox } from '../transport/rings/outbox.ts'
-import type { LaneFlight, RecordedDeliveries } from './flight.ts'
-import type { PrimaryCalls, RingPublisher } from './ring-ports.ts'
+import type { PrimaryCalls, RingAcknowledgements, RingPublisher, RingReplies } from './ring-ports.ts'
 
 // Taken before plugins can replace it.
 const { parse: parseJson } = JSON
@@ -19,17 +18,18 @@ const { parse: parseJson } = JSON
 interface FrameReaders {
   requests: RequestServer
   events: EventServer
-  hubDeliveries: RecordedDeliveries
+  /** Of requests, and of deliveries: told that one begins. */
+  replies: RingReplies
+  acknowledgements: RingAcknowledgements
   publisher: RingPublisher
   calls: PrimaryCalls
-  flight: LaneFlight
   /** Handles the messages of the primary that wait. Called before the first request. */
   catchUp: () => void
 }
 
 /** @param outbox takes the answers @returns the inbox that reads the frames of the primary, and gives each to its part of the lane */
 export function primaryInbox({ inbound, bulk }: LaneInit, outbox: Outbox, readers: FrameReaders): Inbox {
-  const { requests, events, hubDeliveries, publisher, calls, flight, catchUp } = readers
+  const { requests, events, replies, acknowledgements, publisher, calls, catchUp } = readers
   const { sockets } = requests
   let isCaughtUp = false
   const inbox = new Inbox(inbound, bulk, onFrame, outbox)
@@ -69,14 +69,14 @@ export function primaryInbox({ inbound, bulk }: LaneInit, outbox: Outbox, reader
       catchUp()
     }
     const frame = readRequest(inbox, at)
-    flight.beginRequest(id, frame)
+    replies.begin(id, frame)
     requests.handle(id, frame)
   }
 
   function onDelivery(id: number, at: number, length: number): void {
     const frame = readEvent(inbox, at, length, 'text')
-    hubDeliveries.begin(id, frame)
-    events.handle(id, frame, hubDeliveries)
+    acknowledgements.begin(id, frame)
+    events.handle(id, frame, acknowledgements)
   }
 
   function onSocketFrame(kind: number, number: number, at: number, length: number): void {

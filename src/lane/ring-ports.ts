@@ -20,11 +20,12 @@ import {
   utf8MaxBytes,
   writeAcknowledgements,
 } from '../transport/frames/frames.ts'
+import { type RequestFrame, requestIdOf } from '../transport/frames/request-frame.ts'
 import { RESPONSE_FIXED_BYTES, writeResponse } from '../transport/frames/response-frame.ts'
+import { type FlightRecorder, STEP_EVENT, STEP_REQUEST } from '../transport/memory/flight-recorder.ts'
 import type { AnswerCell } from '../transport/memory/words.ts'
 import type { LogRecord } from '../transport/messages.ts'
 import type { Outbox } from '../transport/rings/outbox.ts'
-import type { LaneFlight } from './flight.ts'
 
 /** Reports events that a broker has taken to the primary, over the ring: for the trace there, without their payloads. */
 export class RingRecords {
@@ -51,18 +52,38 @@ const { parse: parseJson, stringify: toJson } = JSON
 /** Acknowledgements that go out in one frame at most. */
 const ACKS_PER_FRAME = 4096
 
-/** Sends the answers to the hub's deliveries, over the ring. */
+/** Steps that are found again when their deliveries end: more than a lane has in flight. */
+const STEPS = 4096
+const STEP_MASK = STEPS - 1
+const EVENT_ID_PREFIX = 'evt_'.length
+
+/** Sends the answers to the hub's deliveries, over the ring. In the flight recorder each delivery is a step, which ends with its answer. */
 export class RingAcknowledgements implements DeliverySink {
   readonly #outbox: Outbox
+  readonly #recorder: FlightRecorder
+  /** Number of the step of each delivery. */
+  readonly #steps = new Int32Array(STEPS)
   readonly #ids: number[] = []
   #isScheduled = false
 
-  constructor(outbox: Outbox) {
+  constructor(outbox: Outbox, recorder: FlightRecorder) {
     this.#outbox = outbox
+    this.#recorder = recorder
+  }
+
+  begin(deliveryId: number, { id, subscriber }: EventFrame): void {
+    const eventId = id.slice(EVENT_ID_PREFIX)
+    const step = this.#recorder.begin(STEP_EVENT, subscriber, deliveryId, eventId, Date.now())
+    this.#steps[deliveryId & STEP_MASK] = step
+  }
+
+  #end(deliveryId: number, failed: boolean): void {
+    this.#recorder.endFrame(this.#steps[deliveryId & STEP_MASK]!, deliveryId, Date.now(), failed)
   }
 
   /** Acknowledgements of one turn of the loop go out together. */
   delivered(deliveryId: number): void {
+    this.#end(deliveryId, false)
     this.#ids.push(deliveryId)
     if (this.#isScheduled) return
     this.#isScheduled = true
@@ -70,10 +91,12 @@ export class RingAcknowledgements implements DeliverySink {
   }
 
   reply(deliveryId: number, json: string): void {
+    this.#end(deliveryId, false)
     this.#outbox.answerText(KIND.DELIVERY_REPLY, deliveryId, json)
   }
 
   failed(deliveryId: number, error: WireError): void {
+    this.#end(deliveryId, true)
     this.#outbox.answerText(KIND.DELIVERY_FAILED, deliveryId, toJson(error))
   }
 
@@ -231,21 +254,32 @@ const STREAMS_MAX_WAITING_BYTES = 64 << 20
 /** A primary that does not answer within this is overloaded or stuck, milliseconds. */
 const ADDRESS_TIMEOUT_MS = 1000
 
-/** Sends a lane's answers to its clients, over the ring. */
+/** Sends a lane's answers to its clients, over the ring. In the flight recorder each request is a step, which ends with its answer. */
 export class RingReplies implements ReplySink, SocketSink {
   readonly #outbox: Outbox
   readonly #address: AnswerCell
-  readonly #flight: LaneFlight
+  readonly #recorder: FlightRecorder
+  /** Number of the step of the last request, by request slot. */
+  readonly #steps: number[] = []
 
-  constructor(outbox: Outbox, address: AnswerCell, flight: LaneFlight) {
+  constructor(outbox: Outbox, address: AnswerCell, recorder: FlightRecorder) {
     this.#outbox = outbox
     this.#address = address
-    this.#flight = flight
+    this.#recorder = recorder
+  }
+
+  begin(id: number, frame: RequestFrame): void {
+    const step = this.#recorder.begin(STEP_REQUEST, frame.routeNumber, id, requestIdOf(frame), Date.now())
+    this.#steps[id & 0xffff] = step
+  }
+
+  #end(id: number, failed: boolean): void {
+    this.#recorder.endFrame(this.#steps[id & 0xffff]!, id, Date.now(), failed)
   }
 
   answer(id: number, reply: Reply): void {
     const { body, head } = reply
-    this.#flight.endRequest(id, reply.status >= 500)
+    this.#end(id, reply.status >= 500)
     let maxBytes = RESPONSE_FIXED_BYTES + utf8MaxBytes(head)
     if (typeof body === 'string') {
       maxBytes += maxBytes + utf8MaxBytes(body) > INLINE_MAX_BYTES ? Buffer.byteLength(body) : utf8MaxBytes(body)
@@ -271,7 +305,7 @@ export class RingReplies implements ReplySink, SocketSink {
   }
 
   openFile(id: number, status: number, head: string, lengthBytes: number): void {
-    this.#flight.endRequest(id, false)
+    this.#end(id, false)
     this.#openBody(id, status, head, String(lengthBytes))
   }
 
@@ -299,7 +333,7 @@ export class RingReplies implements ReplySink, SocketSink {
   // ── sockets ───────────────────────────────────────────────────────────────
 
   acceptSocket(requestId: number, number: number, protocol: string): void {
-    this.#flight.endRequest(requestId, false)
+    this.#end(requestId, false)
     this.#outbox.answerText(KIND.SOCKET_ACCEPT, requestId, numberedText(number, protocol))
   }
 

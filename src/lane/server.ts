@@ -36,7 +36,7 @@ import { installExitReport } from '../transport/exit-report.ts'
 import type { EventFrame } from '../transport/frames/event-frame.ts'
 import type { LogChanges } from '../transport/log-changes.ts'
 import { FlightFile } from '../transport/memory/flight-file.ts'
-import { FlightRecorder } from '../transport/memory/flight-recorder.ts'
+import { FlightRecorder, STEP_REQUEST } from '../transport/memory/flight-recorder.ts'
 import { HeartbeatWriter, memoryLimits } from '../transport/memory/heartbeat.ts'
 import { LogMemory } from '../transport/memory/log-memory.ts'
 import { AnswerCell } from '../transport/memory/words.ts'
@@ -44,7 +44,6 @@ import type { LaneInit, SharedMount, ToLane, ToPrimary } from '../transport/mess
 import type { Inbox } from '../transport/rings/inbox.ts'
 import { Outbox } from '../transport/rings/outbox.ts'
 import { LaneBus } from './event-bus.ts'
-import { LaneFlight, RecordedDeliveries } from './flight.ts'
 import {
   bootThatHoldsFiles,
   descriptorsLeft,
@@ -91,7 +90,6 @@ export class LaneServer {
   readonly #sharedBuffers = new SharedBuffers()
   readonly #heartbeat: HeartbeatWriter
   readonly #sayWhy: ReturnType<typeof installExitReport>
-  readonly #flight: LaneFlight
   readonly #jobs: ThreadJobs
   #isLeaving = false
   #hasLetGo = false
@@ -106,7 +104,6 @@ export class LaneServer {
     this.#flightFile = init.flightFile === null ? null : new FlightFile(init.flightFile, Buffer.from(init.flight))
     const recorder = new FlightRecorder(init.flight, this.#flightFile)
     this.#sayWhy = installExitReport(recorder, (isStopped) => this.#leave(isStopped))
-    this.#flight = new LaneFlight(recorder)
     const calls = new PrimaryCalls(outbox)
     this.#calls = calls
     const log = new RingLog(outbox, settings)
@@ -130,12 +127,12 @@ export class LaneServer {
       log.write('WARNING', message, failed.plugin, fields)
     }
     this.#events.onFailure = (failure, { requestId, trace }) => this.#bus.failedHere({ failure, requestId, trace })
-    const replies = new RingReplies(outbox, new AnswerCell(init.address), this.#flight)
+    const replies = new RingReplies(outbox, new AnswerCell(init.address), recorder)
     const sockets = new WebSocketServer({
       sink: replies,
       onFault: kernel.logFault,
-      beginStep: (routeNumber, requestId) => this.#flight.beginMessage(routeNumber, requestId),
-      endStep: (step, failed) => this.#flight.endStep(step, failed),
+      beginStep: (routeNumber, requestId) => recorder.begin(STEP_REQUEST, routeNumber, -1, requestId, Date.now()),
+      endStep: (step, failed) => recorder.end(step, Date.now(), failed),
     })
     this.#requests = new RequestServer(replies, kernel.logFault, sockets)
     this.#requests.isCompressing = settings.httpCompression
@@ -175,10 +172,10 @@ export class LaneServer {
     this.#inbox = primaryInbox(init, outbox, {
       requests: this.#requests,
       events: this.#events,
-      hubDeliveries: new RecordedDeliveries(recorder, new RingAcknowledgements(outbox)),
+      replies,
+      acknowledgements: new RingAcknowledgements(outbox, recorder),
       publisher,
       calls,
-      flight: this.#flight,
       catchUp: () => this.#catchUp(),
     })
   }

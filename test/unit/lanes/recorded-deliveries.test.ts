@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { RecordedDeliveries } from '../../../src/lane/flight.ts'
+import { RingAcknowledgements } from '../../../src/lane/ring-ports.ts'
 import type { EventFrame } from '../../../src/transport/frames/event-frame.ts'
 import {
   createFlightRecorder,
@@ -8,15 +8,13 @@ import {
   FlightRecorder,
   STEP_EVENT,
 } from '../../../src/transport/memory/flight-recorder.ts'
+import type { Outbox } from '../../../src/transport/rings/outbox.ts'
 
 test('each delivery has a step, which ends with its answer, and the answer goes on', () => {
   const memory = createFlightRecorder()
   const answers: string[] = []
-  const deliveries = new RecordedDeliveries(new FlightRecorder(memory), {
-    delivered: (id) => void answers.push(`delivered ${id}`),
-    reply: (id, json) => void answers.push(`reply ${id} ${json}`),
-    failed: (id, { message }) => void answers.push(`failed ${id} ${message}`),
-  })
+  const outbox = { answerText: (_: number, id: number, text: string) => void answers.push(`${id} ${text}`) } as Outbox
+  const deliveries = new RingAcknowledgements(outbox, new FlightRecorder(memory))
   const frame = (id: string, subscriber: number) => ({ id, subscriber }) as EventFrame
   deliveries.begin(1, frame('evt_a', 3))
   deliveries.begin(2, frame('evt_b', 4))
@@ -31,6 +29,5 @@ test('each delivery has a step, which ends with its answer, and the answer goes 
     [STEP_EVENT, 'b', 4, true, true],
     [STEP_EVENT, 'c', 5, true, false],
   ])
-  deliveries.delivered(1)
-  assert.deepEqual(answers, ['failed 2 no', 'reply 3 {}', 'delivered 1'])
+  assert.deepEqual(answers, ['2 {"message":"no"}', '3 {}'])
 })
