@@ -154,42 +154,35 @@ export class LaneRegistrar {
     this.#parts.events.laneSubscribers.complete(lane)
   }
 
+  /**
+   * What it hosts takes part: of a regular lane all, of the quarantine lane its subscriptions, of the probation lane its routes. The regular lanes
+   * have said what is up, and what is refused.
+   */
   #register(lane: Lane): void {
-    if (lane.role === 'probation') return this.#registerForRequests(lane)
-    const { laneSubscribers } = this.#parts.events
-    const refused = lane.role === 'regular' ? this.#registerRoutes(lane) : this.#withoutRoutes(lane)
-    const isRefused = (plugin: string): boolean => refused.has(plugin)
-    for (const subscription of lane.manifest!.subscriptions) {
-      if (isRefused(subscription.plugin)) continue
-      laneSubscribers.add(lane, subscription.subscriberIndex, subscription)
-    }
-    // Before its first request: its plugins never see an empty snapshot.
-    lane.post(this.#parts.snapshots.take())
-    if (this.#isServing) this.#onReadyRunner.run()
-  }
-
-  /** @returns plugins that were refused, because a route of theirs belongs to another plugin */
-  #registerRoutes(lane: Lane): Set<string> {
-    const { routing, health, jobs } = this.#parts
-    const { plugins } = lane.manifest!
+    const { events, health, routing, jobs, snapshots } = this.#parts
+    const { plugins, routes, subscriptions } = lane.manifest!
+    const isRegular = lane.role === 'regular'
     const refused = new Set<string>()
-    health.setPlugins(lane, plugins)
-    const numbers = routing.register(lane, (plugin, error) => {
+    const refuse = (plugin: string, error: string): void => {
       refused.add(plugin)
+      if (!isRegular) return
       health.setPlugins(lane, { [plugin]: { status: 'DEAD', error, tools: plugins[plugin]?.tools ?? [] } })
       this.#notBooted(plugin, error)
-    })
-    lane.post({ type: 'assign', routes: numbers, mounts: [...routing.mounts] })
-    jobs.addOf(lane, (plugin) => refused.has(plugin))
-    return refused
-  }
-
-  /** A lane that gets requests and nothing else. The regular lanes have said what is up, and what is refused. */
-  #registerForRequests(lane: Lane): void {
-    const { routing } = this.#parts
-    const numbers = routing.register(lane, () => {})
-    lane.post({ type: 'assign', routes: numbers, mounts: [...routing.mounts] })
-    lane.post(this.#parts.snapshots.take())
+    }
+    if (isRegular) health.setPlugins(lane, plugins)
+    const hasRoutes = lane.role !== 'quarantine'
+    const numbers = hasRoutes ? routing.register(lane, refuse) : routes.map(() => -1)
+    lane.post({ type: 'assign', routes: numbers, mounts: hasRoutes ? [...routing.mounts] : [] })
+    if (isRegular) jobs.addOf(lane, (plugin) => refused.has(plugin))
+    if (lane.role !== 'probation') {
+      for (const subscription of subscriptions) {
+        if (!refused.has(subscription.plugin))
+          events.laneSubscribers.add(lane, subscription.subscriberIndex, subscription)
+      }
+    }
+    // Before its first request: its plugins never see an empty snapshot.
+    lane.post(snapshots.take())
+    if (this.#isServing) this.#onReadyRunner.run()
   }
 
   #notBooted(plugin: string, error: string): void {
@@ -205,11 +198,6 @@ export class LaneRegistrar {
       this.#parts.health.setPlugins(lane, { [plugin]: lane.manifest!.plugins[plugin] })
       this.#notBooted(plugin, error)
     }
-  }
-
-  #withoutRoutes(lane: Lane): Set<string> {
-    lane.post({ type: 'assign', routes: lane.manifest!.routes.map(() => -1), mounts: [] })
-    return new Set()
   }
 
   /** Why new code is refused, by the manifest of its first lane; null when it is taken. */
