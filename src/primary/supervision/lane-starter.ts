@@ -208,8 +208,6 @@ export interface StarterOptions {
 
 /** Who keeps the lanes alive. */
 interface ThreadOwner {
-  /** It has booted, and no replacement waits for it. */
-  booted(thread: LaneThread): void
   /** Something in the lane ends it. */
   dying(thread: LaneThread): void
   /** The thread has ended. @param error null when it ended by itself */
@@ -285,6 +283,18 @@ export class LaneStarter {
     return thread
   }
 
+  /** Lets a thread that has booted take part. */
+  open(thread: LaneThread): void {
+    const { lane } = thread
+    // It died right after its manifest, or was told to leave meanwhile.
+    if (lane.state !== 'starting') return
+    this.#registrar.booted(lane)
+    thread.become('ready')
+    // A plugin that it has not waited for may have ended its lane meanwhile.
+    for (const [file, reason] of Object.entries(this.barred.reasons)) this.#registrar.leftOut(file, reason)
+    this.#lanes.changed()
+  }
+
   #watchdogOf(lane: Lane, abort: AbortController): Watchdog {
     return new Watchdog(lane, {
       settings: this.#options.settings,
@@ -325,7 +335,7 @@ export class LaneStarter {
         thread.bootedMs = steadyMs()
         if (lane.generation === this.#generation) this.#isProved = true
         lane.manifest = message.manifest
-        if (thread.onBootEnd === null) this.#owner.booted(thread)
+        if (thread.onBootEnd === null) this.open(thread)
         else thread.onBootEnd(null)
         return this.pool.prewarm()
       case 'boot-failed':

@@ -1,10 +1,17 @@
-// A second thread for a slot: for new code, for one that leaves, on standby.
+// Another thread for a slot: for one that has died or leaves, for new code, on standby.
 
 import type { Settings } from '../../core/config/schema.ts'
 import { steadyMs } from '../../core/schedule/steady-time.ts'
-import { until } from '../../core/schedule/waiting.ts'
+import { until, withTimeout } from '../../core/schedule/waiting.ts'
 import type { LaneRegistrar } from './lane-registrar.ts'
-import { type LaneSet, type LaneSlot, type LaneThread, RestartIntensity } from './lane-set.ts'
+import {
+  LAST_LANE_MAX_PAUSE_MS,
+  type LaneSet,
+  type LaneSlot,
+  type LaneThread,
+  RESTART_WINDOW_MS,
+  RestartIntensity,
+} from './lane-set.ts'
 import { type LaneStarter, LEAVING_MAX_THREADS } from './lane-starter.ts'
 
 /** Sockets of a lane that drains are closed when nothing of them is being handled, and in any case after this, milliseconds. */
@@ -22,27 +29,30 @@ interface Replacement {
   fault: string | null
 }
 
-/** Replaces a thread that still runs by another one: when the code is new, or when the old thread stands still. */
+/** Who has left no descriptor for the next lane has this long to leave, milliseconds. */
+const HOLDER_LEAVES_MS = 5000
+
+/** A standby starts when a lane has stood still this long by its own doing, before it is known whether it will go on; or at half of its time, when that is less. */
+const STANDBY_AFTER_MS = 1000
+/** The same where no lane is left that could do anything meanwhile. */
+const STANDBY_ALONE_AFTER_MS = 250
+
+/** Gives a slot another thread: when its own has died, is worn out or stands still, and when the code is new. */
 export class LaneReplacement {
   readonly #settings: Settings
   readonly #lanes: LaneSet
   readonly #starter: LaneStarter
   readonly #registrar: LaneRegistrar
-  readonly open: (thread: LaneThread) => void
+  /** Of lanes that are not on demand. */
+  readonly #deaths = new RestartIntensity()
+  /** A plugin that computes for seconds again and again must not start a thread each time. */
+  readonly #standbys = new RestartIntensity()
 
-  /** @param open lets a thread that has booted take part */
-  constructor(
-    settings: Settings,
-    lanes: LaneSet,
-    starter: LaneStarter,
-    registrar: LaneRegistrar,
-    open: (thread: LaneThread) => void,
-  ) {
+  constructor(settings: Settings, lanes: LaneSet, starter: LaneStarter, registrar: LaneRegistrar) {
     this.#settings = settings
     this.#lanes = lanes
     this.#starter = starter
     this.#registrar = registrar
-    this.open = open
   }
 
   get #leaving(): number {
@@ -97,7 +107,7 @@ export class LaneReplacement {
     slot.thread = fresh
     slot.standby = null
     slot.isRetried = false
-    this.open(fresh)
+    this.#starter.open(fresh)
     return replaced
   }
 
@@ -179,48 +189,62 @@ export class LaneReplacement {
     // It may have died since.
     return deathMessage ?? this.#registrar.refusalOf(lane.manifest!)
   }
-}
 
-/** A standby starts when a lane has stood still this long by its own doing, before it is known whether it will go on; or at half of its time, when that is less. */
-const STANDBY_AFTER_MS = 1000
-/** The same where no lane is left that could do anything meanwhile. */
-const STANDBY_ALONE_AFTER_MS = 250
-
-/**
- * A further thread beside a lane that stands still, so that the other lanes do not carry its share until it is known whether it will
- * go on. If the lane ends, the standby takes its slot.
- */
-export class StandbyLane {
-  readonly #laneStallMs: number
-  readonly #lanes: LaneSet
-  readonly #replacement: LaneReplacement
-  readonly #deaths: RestartIntensity
-  readonly #restart: (slot: LaneSlot) => void
-  /** A plugin that computes for seconds again and again must not start a thread each time. */
-  readonly #intensity = new RestartIntensity()
+  // ── after a death ─────────────────────────────────────────────────────────
 
   /**
-   * @param deaths of lanes: while they are many, none is started at once
-   * @param restart the lane has died meanwhile, and no thread is there for its slot
+   * A thread has died, or is dying: another one takes its place.
+   * @param isRetried the next one does not die of the same
    */
-  constructor(
-    laneStallMs: number,
-    lanes: LaneSet,
-    replacement: LaneReplacement,
-    deaths: RestartIntensity,
-    restart: (slot: LaneSlot) => void,
-  ) {
-    this.#laneStallMs = laneStallMs
-    this.#lanes = lanes
-    this.#replacement = replacement
-    this.#deaths = deaths
-    this.#restart = restart
+  died(thread: LaneThread, isRetried: boolean): void {
+    const slot = this.#lanes.slotOf(thread.lane)
+    if (slot.standby === thread) slot.standby = null
+    if (slot.thread === thread && slot.standby !== null) this.#promote(slot)
+    if (slot.thread === thread && !slot.isStandbyStarting) {
+      slot.isRetried = isRetried
+      if (thread.holder === null) this.#restartLater(slot)
+      // Plugins that cannot be read do not boot.
+      else void withTimeout(thread.ended, HOLDER_LEAVES_MS, undefined).then(() => this.#restartLater(slot))
+    } else this.#deaths.recordDeath(steadyMs())
+    this.#lanes.changed()
   }
 
-  /** Called at each check while the loop of a thread stands still. Starts a standby when that takes long. */
+  #restartLater(slot: LaneSlot): void {
+    const onDemand = this.#lanes.onDemandOf(slot.role)
+    if (onDemand?.isWanted === false) return
+    const intensity = onDemand?.intensity ?? this.#deaths
+    const dueMs = slot.isRetried ? 0 : intensity.recordDeath(steadyMs())
+    const pauseMs = onDemand === null && this.#lanes.isLast(slot) ? Math.min(dueMs, LAST_LANE_MAX_PAUSE_MS) : dueMs
+    if (pauseMs > 0) {
+      this.#registrar.log(
+        'ERROR',
+        `${intensity.recent} lanes died within ${RESTART_WINDOW_MS / 1000} s: the next start of lane ${slot.index} waits ${pauseMs} ms`,
+      )
+    }
+    slot.restartTimer = setTimeout(() => {
+      slot.restartTimer = undefined
+      this.restart(slot)
+    }, pauseMs)
+  }
+
+  /** Does nothing when a reload was faster. */
+  restart(slot: LaneSlot): void {
+    if (this.#lanes.isStopping || !slot.thread.isLost) return
+    slot.restarts++
+    slot.isRetried = false
+    slot.thread = this.#starter.start(slot.index, slot.role)
+    this.#lanes.changed()
+  }
+
+  // ── standby ───────────────────────────────────────────────────────────────
+
+  /**
+   * Called at each check while the loop of a thread stands still. When that takes long a further thread starts beside it, so that the other lanes do
+   * not carry its share until it is known whether it will go on. If it ends, the standby takes its slot.
+   */
   onStill(still: LaneThread): void {
     const afterMs = this.#isAnyAtWork ? STANDBY_AFTER_MS : STANDBY_ALONE_AFTER_MS
-    if (still.watchdog.ownMs >= Math.min(afterMs, this.#laneStallMs / 2)) void this.relieve(still)
+    if (still.watchdog.ownMs >= Math.min(afterMs, this.#settings.laneStallMs / 2)) void this.relieve(still)
   }
 
   /** Starts a standby, unless there is one. Resolves when it serves, or does not boot. */
@@ -228,9 +252,25 @@ export class StandbyLane {
     const slot = this.#slotOf(thread)
     if (slot === undefined || slot.isStandbyStarting || slot.standby !== null || this.#lanes.isStopping) return
     const nowMs = steadyMs()
-    if (this.#deaths.isExceeded(nowMs) || this.#intensity.isExceeded(nowMs)) return
-    this.#intensity.recordDeath(nowMs)
-    await this.#start(slot, thread)
+    // While lanes die that often, none is started at once.
+    if (this.#deaths.isExceeded(nowMs) || this.#standbys.isExceeded(nowMs)) return
+    this.#standbys.recordDeath(nowMs)
+    slot.isStandbyStarting = true
+    const { fresh, fault } = await this.start(slot)
+    slot.isStandbyStarting = false
+    const goesOn = thread.holder === null && thread.lane.state === 'ready' && thread.watchdog.isResponsive
+    const isNeeded = slot.thread === thread && !goesOn
+    if (fault !== null || !isNeeded) {
+      this.discard(fresh)
+      // It has died meanwhile, and no thread is there for its slot.
+      if (slot.thread.isLost) this.#restartLater(slot)
+      return
+    }
+    this.#lanes.outside.delete(fresh)
+    slot.standby = fresh
+    fresh.lane.isStandby = true
+    if (thread.isLost) this.#promote(slot)
+    this.#starter.open(fresh)
   }
 
   /** Some lane works, or is about to. */
@@ -241,27 +281,8 @@ export class StandbyLane {
     )
   }
 
-  async #start(slot: LaneSlot, still: LaneThread): Promise<void> {
-    const replacement = this.#replacement
-    slot.isStandbyStarting = true
-    const { fresh, fault } = await replacement.start(slot)
-    slot.isStandbyStarting = false
-    const goesOn = still.holder === null && still.lane.state === 'ready' && still.watchdog.isResponsive
-    const isNeeded = slot.thread === still && !goesOn
-    if (fault !== null || !isNeeded) {
-      replacement.discard(fresh)
-      if (slot.thread.isLost) this.#restart(slot)
-      return
-    }
-    this.#lanes.outside.delete(fresh)
-    slot.standby = fresh
-    fresh.lane.isStandby = true
-    if (still.isLost) this.promote(slot)
-    replacement.open(fresh)
-  }
-
   /** The thread in the slot has ended: its standby takes the slot. */
-  promote(slot: LaneSlot): void {
+  #promote(slot: LaneSlot): void {
     slot.thread = slot.standby!
     slot.thread.lane.isStandby = false
     slot.standby = null
@@ -274,7 +295,7 @@ export class StandbyLane {
     const standby = slot?.standby
     if (!slot || !standby || standby.isLost || thread.holder !== null) return
     slot.standby = null
-    void this.#replacement.drain(standby)
+    void this.drain(standby)
   }
 
   #slotOf(thread: LaneThread): LaneSlot | undefined {

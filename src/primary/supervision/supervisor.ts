@@ -7,27 +7,16 @@ import type { Holder } from '../../transport/messages.ts'
 import type { Lane, UnfinishedWork } from '../dispatch/lane.ts'
 import { describeDeath, type LaneDeath, laneDeath } from './black-box.ts'
 import type { LaneRegistrar } from './lane-registrar.ts'
-import {
-  LAST_LANE_MAX_PAUSE_MS,
-  type LaneSet,
-  LaneSlot,
-  type LaneThread,
-  type OnDemandLane,
-  RESTART_WINDOW_MS,
-  RestartIntensity,
-} from './lane-set.ts'
+import { type LaneSet, LaneSlot, type LaneThread, type OnDemandLane } from './lane-set.ts'
 import { LaneStarter, type StarterOptions } from './lane-starter.ts'
 import { CoreUse } from './processor-time.ts'
-import { LaneReplacement, RESTART, StandbyLane } from './replacement.ts'
+import { LaneReplacement, RESTART } from './replacement.ts'
 import { SlowBoot } from './slow-boot.ts'
 import { stopThread } from './stack-probe.ts'
 import { CHECK_MS, type TerminationReason } from './watchdog.ts'
 
 /** Black boxes that are kept of each lane. */
 const DEATHS_KEPT = 5
-/** Who has left no descriptor for the next lane has this long to leave, milliseconds. */
-const HOLDER_LEAVES_MS = 5000
-
 /** A plugin that stands still for this long where no other lane answers, or one, is kept away from it, milliseconds. */
 const STALLED_MS = [250, 1000]
 
@@ -43,9 +32,7 @@ export class Supervisor {
   readonly #registrar: LaneRegistrar
   readonly #starter: LaneStarter
   readonly #replacement: LaneReplacement
-  readonly #standby: StandbyLane
   readonly #slowBoot: SlowBoot
-  readonly #intensity = new RestartIntensity()
   readonly #coreUse: CoreUse
   #checkTimer: NodeJS.Timeout | undefined
   #checkedMs = steadyMs()
@@ -53,20 +40,14 @@ export class Supervisor {
 
   /** @param registrar told everything that lanes do */
   constructor(lanes: LaneSet, registrar: LaneRegistrar, options: SupervisorOptions) {
-    const { settings } = options
     this.#options = options
     this.#lanes = lanes
     this.#registrar = registrar
-    const open = (thread: LaneThread): void => this.#open(thread)
     this.#starter = new LaneStarter(options, lanes, registrar, {
-      booted: open,
       dying: (thread) => this.#onDying(thread),
       ended: (thread, error) => this.#onEnd(thread, error),
     })
-    this.#replacement = new LaneReplacement(settings, lanes, this.#starter, registrar, open)
-    this.#standby = new StandbyLane(settings.laneStallMs, lanes, this.#replacement, this.#intensity, (slot) =>
-      this.#restartLater(slot),
-    )
+    this.#replacement = new LaneReplacement(options.settings, lanes, this.#starter, registrar)
     this.#slowBoot = new SlowBoot(lanes, this.#starter, this.#replacement, registrar)
     this.#coreUse = new CoreUse(
       () => lanes.threads,
@@ -110,17 +91,6 @@ export class Supervisor {
     }
   }
 
-  #open(thread: LaneThread): void {
-    const { lane } = thread
-    // It died right after its manifest, or was told to leave meanwhile.
-    if (lane.state !== 'starting') return
-    this.#registrar.booted(lane)
-    thread.become('ready')
-    // A plugin that it has not waited for may have ended its lane meanwhile.
-    for (const [file, reason] of Object.entries(this.#starter.barred.reasons)) this.#registrar.leftOut(file, reason)
-    this.#lanes.changed()
-  }
-
   // ── watch ─────────────────────────────────────────────────────────────────
 
   #checkThreads(): void {
@@ -145,7 +115,7 @@ export class Supervisor {
     if (lane.state === 'ready' && !thread.isWornOut && lane.isWornOut(nowMs)) void this.#renew(thread)
     if (lane.state !== 'starting') {
       lane.responsive = watchdog.isResponsive
-      if (lane.responsive) this.#standby.onResponsive(thread)
+      if (lane.responsive) this.#replacement.onResponsive(thread)
       else this.#onStill(thread)
     } else if (terminationReason === null) this.#slowBoot.look(thread)
     if (terminationReason !== null) void this.#terminate(thread, terminationReason)
@@ -170,7 +140,7 @@ export class Supervisor {
     if (thread === undefined || isEnding()) return
     thread.holder = holder
     if (lane.role === 'regular' && lane.state === 'ready' && this.#lanes.isLast(this.#lanes.slotOf(lane))) {
-      await this.#standby.relieve(thread)
+      await this.#replacement.relieve(thread)
     }
     if (!isEnding() && !this.#lanes.isStopping) await this.#terminate(thread, 'descriptors')
   }
@@ -198,7 +168,7 @@ export class Supervisor {
   #onStill(thread: LaneThread): void {
     thread.lane.collect()
     this.#registrar.unresponsive(thread.lane)
-    this.#standby.onStill(thread)
+    this.#replacement.onStill(thread)
     const { lane, watchdog } = thread
     if (lane.role !== 'regular' || watchdog.isHeld) return
     const others = this.#lanes.slots.filter(({ thread: { lane } }) => lane.state === 'ready' && lane.responsive)
@@ -270,7 +240,6 @@ export class Supervisor {
   #bury(thread: LaneThread, death: LaneDeath): void {
     const { lane } = thread
     const slot = this.#lanes.slotOf(lane)
-    if (slot.standby === thread) slot.standby = null
     thread.deathMessage = death.message
     const box = this.#reportingFaults(lane, () => this.#registrar.died(lane, death))
     thread.deathMessage = describeDeath(death, box?.guilty)
@@ -280,14 +249,7 @@ export class Supervisor {
     }
     const isBetter = this.#starter.barred.laneDied(thread, death, box?.guilty?.line)
     thread.onBootEnd?.(thread.deathMessage)
-    if (slot.thread === thread && slot.standby !== null) this.#standby.promote(slot)
-    if (slot.thread === thread && !slot.isStandbyStarting) {
-      slot.isRetried = isBetter
-      if (thread.holder === null) this.#restartLater(slot)
-      // Plugins that cannot be read do not boot.
-      else void withTimeout(thread.ended, HOLDER_LEAVES_MS, undefined).then(() => this.#restartLater(slot))
-    } else this.#intensity.recordDeath(steadyMs())
-    this.#lanes.changed()
+    this.#replacement.died(thread, isBetter)
   }
 
   /** A fault in the rest of the primary must not keep the supervisor from its work: it is reported, and nothing else happens. */
@@ -300,33 +262,6 @@ export class Supervisor {
     }
   }
 
-  #restartLater(slot: LaneSlot): void {
-    const onDemand = this.#lanes.onDemandOf(slot.role)
-    if (onDemand?.isWanted === false) return
-    const intensity = onDemand?.intensity ?? this.#intensity
-    const dueMs = slot.isRetried ? 0 : intensity.recordDeath(steadyMs())
-    const pauseMs = onDemand === null && this.#lanes.isLast(slot) ? Math.min(dueMs, LAST_LANE_MAX_PAUSE_MS) : dueMs
-    if (pauseMs > 0) {
-      this.#registrar.log(
-        'ERROR',
-        `${intensity.recent} lanes died within ${RESTART_WINDOW_MS / 1000} s: the next start of lane ${slot.index} waits ${pauseMs} ms`,
-      )
-    }
-    slot.restartTimer = setTimeout(() => {
-      slot.restartTimer = undefined
-      this.#restart(slot)
-    }, pauseMs)
-  }
-
-  /** Does nothing when a reload was faster. */
-  #restart(slot: LaneSlot): void {
-    if (this.#lanes.isStopping || !slot.thread.isLost) return
-    slot.restarts++
-    slot.isRetried = false
-    slot.thread = this.#starter.start(slot.index, slot.role)
-    this.#lanes.changed()
-  }
-
   // ── lanes on demand ───────────────────────────────────────────────────────
 
   /** It starts when it is wanted, and ends when it has not been for a while. */
@@ -335,7 +270,7 @@ export class Supervisor {
     if (!isWanted) {
       if (onDemand.isOver(nowMs)) this.#drain(onDemand)
     } else if (slot === null) onDemand.slot = new LaneSlot(this.#starter.start(index, role))
-    else if (slot.restartTimer === undefined) this.#restart(slot)
+    else if (slot.restartTimer === undefined) this.#replacement.restart(slot)
   }
 
   /** Finishes what it has, and ends. It starts again when it is wanted again. */

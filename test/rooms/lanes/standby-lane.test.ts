@@ -1,9 +1,12 @@
 import assert from 'node:assert/strict'
 import { connect } from 'node:net'
 import { describe, type TestContext, test } from 'node:test'
-import { setTimeout as sleep } from 'node:timers/promises'
-import { LaneSet, LaneSlot, type LaneThread, RestartIntensity } from '../../../src/primary/supervision/lane-set.ts'
-import { type LaneReplacement, StandbyLane } from '../../../src/primary/supervision/replacement.ts'
+import { setImmediate as nextTurn, setTimeout as sleep } from 'node:timers/promises'
+import type { Settings } from '../../../src/core/config/schema.ts'
+import type { LaneRegistrar } from '../../../src/primary/supervision/lane-registrar.ts'
+import { LaneSet, LaneSlot, type LaneThread } from '../../../src/primary/supervision/lane-set.ts'
+import type { LaneStarter } from '../../../src/primary/supervision/lane-starter.ts'
+import { LaneReplacement } from '../../../src/primary/supervision/replacement.ts'
 import { laneOf } from '../../support/fake-lane.ts'
 import type { Heddle } from '../../support/heddle.ts'
 import { until } from '../../support/until.ts'
@@ -15,38 +18,34 @@ const STALL_MS = 6000
 /** Without the lane in which a plugin is tried that stood still. */
 const lanesOf = async (heddle: Heddle) => (await allLanesOf(heddle)).filter(({ role }) => role !== 'probation')
 
-test('where all lanes stand still one of them has a relief soon, and the others later', (t) => {
+test('where all lanes stand still one of them has a relief soon, and the others later', async (t) => {
   const threads = [0, 1].map((index) => ({ lane: laneOf(t, { index }), watchdog: { ownMs: 0 }, isLost: false }))
   const lanes = new LaneSet(threads.length)
   lanes.slots.push(...threads.map((thread) => new LaneSlot(thread as unknown as LaneThread)))
   const started: number[] = []
-  const replacement = {
-    start: ({ index }: { index: number }) => {
+  const starter = {
+    start: (index: number) => {
       started.push(index)
-      return new Promise(() => {})
+      return { lane: { state: 'starting' } }
     },
   }
-  const standby = new StandbyLane(
-    10_000,
-    lanes,
-    replacement as unknown as LaneReplacement,
-    new RestartIntensity(),
-    () => {},
-  )
-  const look = (ownMs: number): number[] => {
+  const settings = { laneStallMs: 10_000 } as Settings
+  const replacement = new LaneReplacement(settings, lanes, starter as unknown as LaneStarter, {} as LaneRegistrar)
+  const look = async (ownMs: number): Promise<number[]> => {
     for (const { thread } of lanes.slots) {
       Object.assign(thread.watchdog, { ownMs })
-      if (!thread.lane.responsive) standby.onStill(thread)
+      if (!thread.lane.responsive) replacement.onStill(thread)
     }
+    await nextTurn()
     return [...started]
   }
   threads[0]!.lane.responsive = false
-  assert.deepEqual(look(900), [], 'the other works')
+  assert.deepEqual(await look(900), [], 'the other works')
   threads[1]!.lane.responsive = false
-  assert.deepEqual(look(100), [], 'too soon')
-  assert.deepEqual(look(300), [0])
-  assert.deepEqual(look(900), [0])
-  assert.deepEqual(look(1000), [0, 1])
+  assert.deepEqual(await look(100), [], 'too soon')
+  assert.deepEqual(await look(300), [0])
+  assert.deepEqual(await look(900), [0])
+  assert.deepEqual(await look(1000), [0, 1])
 })
 
 describe('a lane that stands still', () => {
