@@ -47,7 +47,7 @@ class DrainReport {
   #works(): WorkInFlight[] {
     const { lanes, registrar, localWorker } = this.#parts
     return [
-      ...lanes.all.flatMap((lane) => [...lane.requestWorks(), ...registrar.workInFlight(lane)]),
+      ...lanes.all.flatMap((lane) => [...lane.requests.works(), ...registrar.workInFlight(lane)]),
       ...localWorker.works(),
     ]
   }
@@ -102,7 +102,7 @@ export async function shutDown(parts: Parts, shutdownTimeoutMs: number, fateOfEv
   sockets.begin()
   localWorker.server.closeStreams()
   const requestsInFlight = (): number =>
-    lanes.all.reduce((sum, lane) => sum + lane.requestsInFlight + lane.filesOpen, 0) +
+    lanes.all.reduce((sum, lane) => sum + lane.requestsInFlight + lane.requests.files, 0) +
     dispatcher.waiting +
     localWorker.inFlight
   // Streams of the lanes end with the lanes; all other requests are waited for, those that take long beside what comes next.

@@ -90,12 +90,12 @@ export class SimulatedLane {
     this.items.delete(item.id)
     oracle.answered(item.attempt, outcome)
     if (outcome !== 'delivered')
-      hub.deliveryFailed(item.id, {
+      hub.failed(item.id, {
         message: 'not now',
         ...(outcome === 'unrecoverable' && { unrecoverable: true }),
         ...(outcome === 'away' && { away: true }),
       })
-    else if (reply) hub.deliveryReply(item.id, '{}')
+    else if (reply) hub.reply(item.id, '{}')
     else hub.delivered(item.id)
     oracle.settled()
   }

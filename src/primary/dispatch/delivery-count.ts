@@ -1,8 +1,17 @@
-/** Counts the deliveries in flight in one thread. A delivery that was given up does not count, and its late answer changes nothing. */
-export class DeliveryCount {
+// The deliveries in flight in one thread.
+import type { WireError } from '../../core/errors/wire.ts'
+import type { DeliverySink } from '../../runtime/events/event-server.ts'
+
+/** Counts the deliveries in flight in one thread, and hands their answers on. One that was given up does not count, and its late answer changes nothing here. */
+export class DeliveryCount implements DeliverySink {
   count = 0
+  readonly #hub: DeliverySink
   /** Deliveries that were given up and not answered. */
   readonly #abandoned = new Set<number>()
+
+  constructor(hub: DeliverySink) {
+    this.#hub = hub
+  }
 
   sent(): void {
     this.count++
@@ -14,7 +23,22 @@ export class DeliveryCount {
     this.count--
   }
 
-  answered(deliveryId: number): void {
+  readonly delivered = (deliveryId: number): void => {
+    this.#answered(deliveryId)
+    this.#hub.delivered(deliveryId)
+  }
+
+  reply(deliveryId: number, json: string): void {
+    this.#answered(deliveryId)
+    this.#hub.reply(deliveryId, json)
+  }
+
+  failed(deliveryId: number, error: WireError): void {
+    this.#answered(deliveryId)
+    this.#hub.failed(deliveryId, error)
+  }
+
+  #answered(deliveryId: number): void {
     if (this.#abandoned.size === 0 || !this.#abandoned.delete(deliveryId)) this.count--
   }
 }

@@ -73,7 +73,7 @@ export class Dispatcher {
     let best: Lane | undefined
     for (const lane of this.#lanes) {
       if (!lane.responsive || lane.state !== 'ready' || lane.servesRoute[frame.routeNumber] === NOT) continue
-      if (lane.freeRequests === 0 || !lane.isPrompt(nowMs)) continue
+      if (lane.requests.free === 0 || !lane.isPrompt(nowMs)) continue
       if (best === undefined || lastingLoad(lane) < lastingLoad(best)) best = lane
     }
     return best !== undefined && assign(best, best.sendRequest(frame, exchange), exchange)
@@ -111,7 +111,7 @@ export class Dispatcher {
     }
     // A lane that stands still is better than a refusal: `rescue` moves the request as soon as there is room elsewhere. Where a full lane
     // is fast, the request waits for it here.
-    if (best === undefined || (best.freeRequests === 0 && best.drainSpeedWhenFull() !== 'fast')) {
+    if (best === undefined || (best.requests.free === 0 && best.drainSpeedWhenFull() !== 'fast')) {
       best = leastLoaded(lanes, routeNumber)
     }
     return best
@@ -245,8 +245,8 @@ export class Dispatcher {
     let mayQueue = false
     for (const lane of this.#lanes) {
       if (lane === stuck || !lane.responsive || !lane.isPrompt(nowMs)) continue
-      free += lane.freeRequests
-      mayQueue ||= lane.freeRequests === 0 && lane.drainSpeedWhenFull() === 'fast'
+      free += lane.requests.free
+      mayQueue ||= lane.requests.free === 0 && lane.drainSpeedWhenFull() === 'fast'
     }
     return mayQueue ? free + this.#queue.free : free
   }
@@ -267,7 +267,7 @@ function bufferOf(body: Buffer): FrameBuffer {
   return { bytes, words: new Int32Array(aligned) }
 }
 
-const lastingLoad = (lane: Lane): number => lane.sockets.size + lane.streamsOpen + lane.requestsInFlight
+const lastingLoad = (lane: Lane): number => lane.sockets.size + lane.requests.streams + lane.requestsInFlight
 
 /** False for a lane whose room no request of the route may wait for. */
 function mayHave(lane: Lane, routeNumber: number): boolean {

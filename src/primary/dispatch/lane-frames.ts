@@ -4,6 +4,7 @@ import type { MessagePort } from 'node:worker_threads'
 import type { ErrorCode } from '../../core/errors/catalogue.ts'
 import { toWire, type WireError } from '../../core/errors/wire.ts'
 import { exactMs } from '../../core/schedule/steady-time.ts'
+import type { DeliverySink } from '../../runtime/events/event-server.ts'
 import { type EventFrame, readEvent } from '../../transport/frames/event-frame.ts'
 import { KIND, parseNumbered, readAcknowledgements, readNumber, readText } from '../../transport/frames/frames.ts'
 import { readResponseBody, readResponseHead, readResponseStatus } from '../../transport/frames/response-frame.ts'
@@ -103,9 +104,8 @@ export interface FrameListener<Sender> {
   onStored(lane: Sender, event: EventFrame): void
   /** An event that another broker than the hub carries, without its payload. */
   onRecord(lane: Sender, event: EventFrame): void
-  onDelivered(deliveryId: number): void
-  onDeliveryReply(deliveryId: number, replyJson: string): void
-  onDeliveryFailed(deliveryId: number, error: WireError): void
+  /** Takes the answers to the deliveries. */
+  readonly deliveries: DeliverySink
   /** A call of a lane's tool to its instance in the primary, or of a tool host (tool `#host`). */
   onCall(tool: string, method: string, args: unknown[]): unknown
   onLog(lane: Sender | null, record: LogRecord): void
@@ -213,11 +213,11 @@ export class LaneFrames<Sender extends FrameSender> implements BodySink, BatchLi
         this.#requests.remove(id)
         return
       case KIND.DELIVERED:
-        return readAcknowledgements(this.#inbox, at, length, this.#onDelivered)
+        return readAcknowledgements(this.#inbox, at, length, this.#deliveries.delivered)
       case KIND.DELIVERY_REPLY:
-        return this.#onDeliveryReply(id, readText(this.#inbox, at, length))
+        return this.#deliveries.reply(id, readText(this.#inbox, at, length))
       case KIND.DELIVERY_FAILED:
-        return this.#onDeliveryFailed(id, readText(this.#inbox, at, length))
+        return this.#deliveries.failed(id, JSON.parse(readText(this.#inbox, at, length)) as WireError)
       case KIND.PUBLISH:
         return this.#onPublish(id, at, length)
       case KIND.STORED:
@@ -276,21 +276,6 @@ export class LaneFrames<Sender extends FrameSender> implements BodySink, BatchLi
     exchange.route?.pace.answered(this.#batchMs - exchange.startMs)
     const inbox = this.#inbox
     exchange.answer(readResponseStatus(inbox, at), readResponseHead(inbox, at), readResponseBody(inbox, at, length))
-  }
-
-  readonly #onDelivered = (deliveryId: number): void => {
-    this.#deliveries.answered(deliveryId)
-    this.#listener.onDelivered(deliveryId)
-  }
-
-  #onDeliveryReply(id: number, json: string): void {
-    this.#deliveries.answered(id)
-    this.#listener.onDeliveryReply(id, json)
-  }
-
-  #onDeliveryFailed(id: number, json: string): void {
-    this.#deliveries.answered(id)
-    this.#listener.onDeliveryFailed(id, JSON.parse(json) as WireError)
   }
 
   #onPublish(sequence: number, at: number, length: number): void {

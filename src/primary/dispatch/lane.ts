@@ -1,6 +1,5 @@
 // The primary's end of one lane.
 import { MessageChannel, type MessagePort, receiveMessageOnPort } from 'node:worker_threads'
-import type { WorkInFlight } from '../../contracts/registry.ts'
 import type { ErrorCode } from '../../core/errors/catalogue.ts'
 import { steadyMs } from '../../core/schedule/steady-time.ts'
 import { type EventFrame, eventMaxBytes, writeEvent } from '../../transport/frames/event-frame.ts'
@@ -19,40 +18,13 @@ import { DeliveryCount } from './delivery-count.ts'
 import { DrainRate, type DrainSpeed } from './drain-rate.ts'
 import { type FrameListener, LaneFrames } from './lane-frames.ts'
 import { LaneSocketPort } from './lane-sockets.ts'
-import { type PlacedRequest, RequestSlots, workOf } from './request-slots.ts'
+import { type PlacedRequest, RequestSlots } from './request-slots.ts'
 
 /** Bytes of one ring: about 2,000 requests with a browser's headers. */
 const RING_BYTES = 1 << 20
 
 /** The channels as the lane's thread gets them. The ports are transferred. */
 type ThreadSide = Pick<LaneInit, 'port' | 'bulk' | 'inbound' | 'outbound' | 'heartbeat' | 'address' | 'flight'>
-
-/** Everything through which the primary and one lane reach each other: two ports, two rings, and the other shared memory. */
-interface LaneChannels {
-  /** Messages and the doorbell. */
-  readonly port: MessagePort
-  /** Bodies that are too large for the rings. */
-  readonly bulk: MessagePort
-  readonly threadSide: ThreadSide
-}
-
-function createLaneChannels(): LaneChannels {
-  const control = new MessageChannel()
-  const bulk = new MessageChannel()
-  return {
-    port: control.port1,
-    bulk: bulk.port1,
-    threadSide: {
-      port: control.port2,
-      bulk: bulk.port2,
-      inbound: createRing(RING_BYTES),
-      outbound: createRing(RING_BYTES),
-      heartbeat: createHeartbeat(),
-      address: createAnswerCell(),
-      flight: createFlightRecorder(),
-    },
-  }
-}
 
 /** Frames that stay unread for longer show that a handler keeps the thread busy, milliseconds. */
 const PROMPT_MS = 5
@@ -129,19 +101,21 @@ export class Lane {
   /** Runs after each batch of frames: where answers were among them, there is room. */
   onRoom: () => void = () => {}
   readonly startedMs = steadyMs()
+  /** Messages and the doorbell. */
   readonly port: MessagePort
   readonly heartbeat: HeartbeatReader
   readonly flight: FlightReader
+  readonly requests: RequestSlots
   readonly sockets: WorkerSockets
   readonly threadSide: ThreadSide
 
   readonly #listener: LaneListener
+  /** Bodies that are too large for the rings. */
   readonly #bulk: MessagePort
   readonly #outbox: Outbox
   readonly #socketPort: LaneSocketPort
   readonly #frames: LaneFrames<Lane>
-  readonly #requests: RequestSlots
-  readonly #deliveries = new DeliveryCount()
+  readonly #deliveries: DeliveryCount
   readonly #drainRate: DrainRate
   /** Up to where the thread had read at the last look, and since when it has been there. */
   #seenPosition = -1
@@ -152,29 +126,40 @@ export class Lane {
     this.role = role
     this.generation = generation
     this.#listener = listener
-    this.#requests = new RequestSlots(maxInFlight)
+    this.requests = new RequestSlots(maxInFlight)
+    this.#deliveries = new DeliveryCount(listener.deliveries)
     this.#drainRate = new DrainRate(maxInFlight)
-    const { port, bulk, threadSide } = createLaneChannels()
-    this.port = port
-    this.#bulk = bulk
+    const control = new MessageChannel()
+    const bulk = new MessageChannel()
+    const threadSide = {
+      port: control.port2,
+      bulk: bulk.port2,
+      inbound: createRing(RING_BYTES),
+      outbound: createRing(RING_BYTES),
+      heartbeat: createHeartbeat(),
+      address: createAnswerCell(),
+      flight: createFlightRecorder(),
+    }
+    this.port = control.port1
+    this.#bulk = bulk.port1
     this.threadSide = threadSide
     this.heartbeat = new HeartbeatReader(threadSide.heartbeat)
     this.flight = new FlightReader(threadSide.flight)
-    this.#outbox = new Outbox(threadSide.inbound, port, bulk)
+    this.#outbox = new Outbox(threadSide.inbound, this.port, this.#bulk)
     this.#socketPort = new LaneSocketPort(this.#outbox)
     this.sockets = new WorkerSockets(this.#socketPort)
     this.#frames = new LaneFrames({
       lane: this,
       listener,
       ring: threadSide.outbound,
-      bulk,
+      bulk: this.#bulk,
       outbox: this.#outbox,
-      requests: this.#requests,
+      requests: this.requests,
       deliveries: this.#deliveries,
       drainRate: this.#drainRate,
       addressCell: new AnswerCell(threadSide.address),
     })
-    port.on('message', (message: ToPrimary | number) => {
+    this.port.on('message', (message: ToPrimary | number) => {
       try {
         if (typeof message === 'number') this.#frames.drain()
         else this.#onMessage(message)
@@ -196,59 +181,35 @@ export class Lane {
 
   /** Requests whose answer has not begun. */
   get requestsInFlight(): number {
-    return this.#requests.count - this.#requests.streams
-  }
-
-  /** The requests in flight, streams left out. */
-  requestWorks(): WorkInFlight[] {
-    return this.#requests.list().flatMap((placed) => (placed.isStream ? [] : [workOf(placed)]))
-  }
-
-  /** Streams and files: answers that have begun. */
-  get streamsOpen(): number {
-    return this.#requests.streams
-  }
-
-  get filesOpen(): number {
-    return this.#requests.files
-  }
-
-  /** Requests that it can take beside those that it has. */
-  get freeRequests(): number {
-    return this.#requests.free
+    return this.requests.count - this.requests.streams
   }
 
   /** @returns the request's id, or -1 when this lane has no room */
   sendRequest(frame: RequestFrame, exchange: Exchange): number {
-    if (this.#requests.free === 0) return -1
+    if (this.requests.free === 0) return -1
     const at = this.#outbox.begin(requestMaxBytes(frame), false)
     if (at < 0) return -1
-    const id = this.#requests.take()
+    const id = this.requests.take()
     const bodyBytes = writeRequest(this.#outbox, at, frame)
-    this.#requests.put(id, exchange, this.#outbox.end(bodyBytes, KIND.REQUEST, id))
+    this.requests.put(id, exchange, this.#outbox.end(bodyBytes, KIND.REQUEST, id))
     return id
   }
 
   /** As `sendRequest`, for one that has waited: `id` in the queue. */
   sendWaiting(queue: AdmissionQueue, id: number, exchange: Exchange): number {
-    if (this.#requests.free === 0) return -1
+    if (this.requests.free === 0) return -1
     const bytes = queue.lengthOf(id)
     const at = this.#outbox.begin(bytes, false)
     if (at < 0) return -1
-    const slotId = this.#requests.take()
+    const slotId = this.requests.take()
     queue.copyTo(id, this.#outbox.words, at)
-    this.#requests.put(slotId, exchange, this.#outbox.end(bytes, KIND.REQUEST, slotId))
+    this.requests.put(slotId, exchange, this.#outbox.end(bytes, KIND.REQUEST, slotId))
     return slotId
-  }
-
-  /** Requests without an answer, the longest in flight first. */
-  get placedRequests(): PlacedRequest[] {
-    return this.#requests.list()
   }
 
   /** Answers the requests of one plugin with an error, and gives them up. */
   failRequestsOf(plugin: string, code: ErrorCode): void {
-    for (const [id, exchange] of this.#requests.entries()) {
+    for (const [id, exchange] of this.requests.entries()) {
       if (exchange.plugin !== plugin) continue
       this.cancelRequest(id)
       exchange.fail(code)
@@ -257,25 +218,20 @@ export class Lane {
 
   /** Gives a request up: its handler's signal is aborted, its answer is dropped, and its slot is free when its handler has settled. */
   cancelRequest(id: number): void {
-    if (this.state === 'dead' || this.#requests.giveUp(id) === null) return
+    if (this.state === 'dead' || this.requests.giveUp(id) === null) return
     this.#outbox.sendText(KIND.CANCEL, id, '')
   }
 
   /** Answers the requests whose time is up. Called regularly. */
   expire(nowMs: number): void {
-    this.#requests.expire(nowMs)
-    this.#drainRate.sample(nowMs, this.#requests.free === 0)
+    this.requests.expire(nowMs)
+    this.#drainRate.sample(nowMs, this.requests.free === 0)
   }
 
   /** A debugger has held its thread for so long: what is in flight gets as much time more. */
   hold(forMs: number): void {
     this.heldMs += forMs
-    this.#requests.postpone(forMs)
-  }
-
-  /** Handlers that do not settle, though nobody waits for them, hold at least half of its places. */
-  isWornOut(nowMs: number): boolean {
-    return this.#requests.isWornOut(nowMs)
+    this.requests.postpone(forMs)
   }
 
   /** How fast it answers what it has. Asked when a request has found no room in it. */
@@ -296,7 +252,7 @@ export class Lane {
    * request. Asked after `isPrompt`.
    */
   canServeAlone(nowMs: number): boolean {
-    const hasSlowWork = this.#requests.slow > 0 || this.#deliveries.count > 0
+    const hasSlowWork = this.requests.slow > 0 || this.#deliveries.count > 0
     return !hasSlowWork && this.requestsInFlight < ALONE_MAX_REQUESTS && nowMs - this.#seenMs < ALONE_MAX_UNREAD_MS
   }
 
@@ -322,7 +278,7 @@ export class Lane {
 
   /** Takes back requests that the thread has not begun, as many as another lane can take. They count as never sent. */
   takeBackRequests(maxRequests: number): { body: Buffer; exchange: Exchange }[] {
-    return this.#requests.takeBack(maxRequests, (position) => this.#outbox.takeBack(position))
+    return this.requests.takeBack(maxRequests, (position) => this.#outbox.takeBack(position))
   }
 
   // ── events ────────────────────────────────────────────────────────────────
@@ -364,7 +320,7 @@ export class Lane {
     this.#frames.close()
     this.#socketPort.close()
     this.sockets.dispose()
-    const unfinished = { requests: this.#requests.clear(), unreadDeliveries: this.#outbox.takeBackAll(KIND.DELIVERY) }
+    const unfinished = { requests: this.requests.clear(), unreadDeliveries: this.#outbox.takeBackAll(KIND.DELIVERY) }
     this.#deliveries.count = 0
     this.#outbox.close()
     this.port.close()

@@ -191,6 +191,11 @@ export class RequestSlots {
     return placed.sort((a, b) => a.sentMs - b.sentMs)
   }
 
+  /** As they are reported, streams left out. */
+  works(): WorkInFlight[] {
+    return this.list().flatMap((placed) => (placed.isStream ? [] : [workOf(placed)]))
+  }
+
   /** Takes out all requests, as `list` gives them. */
   clear(): PlacedRequest[] {
     const left = this.list()

@@ -4,6 +4,7 @@ import type { BlackBox, WorkInFlight } from '../../contracts/registry.ts'
 import { HeddleError } from '../../core/errors/catalogue.ts'
 import type { WireError } from '../../core/errors/wire.ts'
 import type { Chance, Clock, Timer } from '../../core/schedule/clock.ts'
+import type { DeliverySink } from '../../runtime/events/event-server.ts'
 import { type EventFrame, WANTS_REPLY } from '../../transport/frames/event-frame.ts'
 import {
   type Consumer,
@@ -59,7 +60,7 @@ export interface HubOptions {
  * The event hub of a process. It knows who subscribes, makes an event a delivery for each consumer, and keeps each delivery until it ends: it waits
  * for room, goes to a thread, is answered, and is tried again when it failed.
  */
-export class Hub {
+export class Hub implements DeliverySink {
   readonly records: Records
   readonly deadLetters: MemoryDeadLetters
   readonly clock: Clock
@@ -463,12 +464,12 @@ export class Hub {
   }
 
   /** The delivery was handled, and the subscriber returned an object to a publisher who waits for it. */
-  deliveryReply(deliveryId: number, reply: string): void {
+  reply(deliveryId: number, reply: string): void {
     this.#unanswered.get(deliveryId)?.event.requester?.reply(reply)
     this.delivered(deliveryId)
   }
 
-  deliveryFailed(deliveryId: number, error: WireError): void {
+  failed(deliveryId: number, error: WireError): void {
     const delivery = this.#answered(deliveryId)
     if (delivery !== undefined) {
       if (error.away) this.#awaitTool(delivery, error.message)

@@ -3,7 +3,7 @@ import type { EventRecord, FailureListener, Subscription } from '../../contracts
 import type { Payload, PublishOptions } from '../../contracts/events.ts'
 import { HeddleError } from '../../core/errors/catalogue.ts'
 import type { EventLog } from '../../runtime/event-log/event-log.ts'
-import { type DeliverySink, EventServer } from '../../runtime/events/event-server.ts'
+import { EventServer } from '../../runtime/events/event-server.ts'
 import { encodePayload, publicationOf } from '../../runtime/events/publication.ts'
 import { ThreadBus } from '../../runtime/host/bus.ts'
 import type { EventServices } from '../../runtime/host/services.ts'
@@ -25,11 +25,9 @@ export class PrimaryBus extends ThreadBus implements SubscriberThread {
   readonly heldMs = 0
   readonly #hub: Hub
   readonly #driver: () => EventDriver
-  /** Takes the answers to the hub's deliveries. */
-  readonly #hubSink: DeliverySink
   /** Ends the subscription at the hub, by the subscriber's number. */
   readonly #leave = new Map<number, () => void>()
-  readonly #deliveries = new DeliveryCount()
+  readonly #deliveries: DeliveryCount
   readonly #onListenerFault: (thrown: unknown) => void
 
   /** The durable log, and what takes the events that it has; null where there is none. */
@@ -47,20 +45,7 @@ export class PrimaryBus extends ThreadBus implements SubscriberThread {
     this.#hub = hub
     this.#driver = driver
     this.#onListenerFault = onListenerFault
-    this.#hubSink = {
-      delivered: (id) => {
-        this.#deliveries.answered(id)
-        hub.delivered(id)
-      },
-      reply: (id, json) => {
-        this.#deliveries.answered(id)
-        hub.deliveryReply(id, json)
-      },
-      failed: (id, error) => {
-        this.#deliveries.answered(id)
-        hub.deliveryFailed(id, error)
-      },
-    }
+    this.#deliveries = new DeliveryCount(hub)
   }
 
   // ── as a thread that the hub delivers to ──────────────────────────────────
@@ -77,7 +62,7 @@ export class PrimaryBus extends ThreadBus implements SubscriberThread {
   send(deliveryId: number, frame: EventFrame): boolean {
     this.#deliveries.sent()
     const own = { ...frame, payload: textOf(frame) }
-    this.#hub.clock.turn(() => this.events.handle(deliveryId, own, this.#hubSink))
+    this.#hub.clock.turn(() => this.events.handle(deliveryId, own, this.#deliveries))
     return true
   }
 

@@ -118,9 +118,7 @@ export class LaneRegistrar {
       onPublish: (lane, event) => hub.publish(event, laneSubscribers.threadOf(lane)),
       onStored: (lane, event) => events.durable.feed.take(event, laneSubscribers.threadOf(lane)),
       onRecord: (lane, event) => events.streams?.record(event, laneSubscribers.threadOf(lane)),
-      onDelivered: (id) => hub.delivered(id),
-      onDeliveryReply: (id, reply) => hub.deliveryReply(id, reply),
-      onDeliveryFailed: (id, error) => hub.deliveryFailed(id, error),
+      deliveries: hub,
       onCall: (tool, method, args) =>
         tool === '#host' ? serve(services, method, args) : kernel.toolbox.serve(tool, method, args),
       onLog: (lane, record) => processLog.record(record, lane),

@@ -138,7 +138,7 @@ export class LaneReplacement {
       return (
         lane.requestsInFlight > 0 ||
         lane.deliveriesInFlight > 0 ||
-        (lane.filesOpen > 0 && nowMs < handlerDeadlineMs) ||
+        (lane.requests.files > 0 && nowMs < handlerDeadlineMs) ||
         (lane.sockets.size > 0 && nowMs < socketDeadlineMs) ||
         (nowMs < handlerDeadlineMs && this.#registrar.isBusy(lane))
       )

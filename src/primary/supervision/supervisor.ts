@@ -112,7 +112,7 @@ export class Supervisor {
     if (watchdog.isHeld) lane.hold(elapsedMs)
     const terminationReason = watchdog.check(nowMs, elapsedMs)
     this.#options.flightMirror?.look(lane, watchdog.stillMs)
-    if (lane.state === 'ready' && !thread.isWornOut && lane.isWornOut(nowMs)) void this.#renew(thread)
+    if (lane.state === 'ready' && !thread.isWornOut && lane.requests.isWornOut(nowMs)) void this.#renew(thread)
     if (lane.state !== 'starting') {
       lane.responsive = watchdog.isResponsive
       if (lane.responsive) this.#replacement.onResponsive(thread)
@@ -190,7 +190,7 @@ export class Supervisor {
       lane.sockets.closeWhenIdle(...RESTART)
     }
     this.#lanes.outside.add(thread)
-    const unfinished = { requests: lane.placedRequests, unreadDeliveries: new Set<number>() }
+    const unfinished = { requests: lane.requests.list(), unreadDeliveries: new Set<number>() }
     this.#bury(thread, laneDeath(thread, null, unfinished, this.#options.settings.laneMemoryMb))
   }
 

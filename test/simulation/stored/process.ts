@@ -274,7 +274,7 @@ export class StoredLane implements Holder {
         this.#items.delete(id)
         this.deliveriesInFlight--
         if (outcome === 'done') return this.#process.hub.delivered(id)
-        this.#process.hub.deliveryFailed(id, {
+        this.#process.hub.failed(id, {
           message: 'not now',
           ...(outcome === 'unrecoverable' && { unrecoverable: true }),
           ...(outcome === 'away' && { away: true }),

@@ -39,7 +39,7 @@ test('a delivery between two attempts holds no place, and its next attempt waits
   hub.subscribe('order.placed', 'group', { ...ONE, retries: 1, backoffMs: 20 }, instanceOf(thread))
   hub.publish(eventOf('evt_1'), null)
   hub.publish(eventOf('evt_2'), null)
-  hub.deliveryFailed(last(thread), { message: 'not now' })
+  hub.failed(last(thread), { message: 'not now' })
   assert.deepEqual(thread.events, ['evt_1', 'evt_2'])
   await new Promise((resolve) => setTimeout(resolve, 40))
   assert.deepEqual(thread.events, ['evt_1', 'evt_2'], 'its time has come and its place is taken')

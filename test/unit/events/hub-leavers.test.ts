@@ -68,7 +68,7 @@ test('nothing is kept for a subscriber that has left: not behind a key, not betw
   const [first, failing] = lane.taken
   leave()
   hub.delivered(first!)
-  hub.deliveryFailed(failing!, { message: 'not now' })
+  hub.failed(failing!, { message: 'not now' })
   for (const until = Date.now() + 1000; hub.pending > 0 && Date.now() < until; ) await turn()
   assert.equal(hub.pending, 0)
   assert.equal(lane.taken.length, 2)
@@ -102,7 +102,7 @@ test('nothing waits behind the dead letter of a subscriber that has left', (t) =
   hub.publish(event('evt_failing', { key: 'one' }), null)
   hub.publish(event('evt_behind', { key: 'one' }), null)
   leave()
-  hub.deliveryFailed(lane.taken[0]!, { message: 'never' })
+  hub.failed(lane.taken[0]!, { message: 'never' })
   assert.equal(hub.pending, 0)
 })
 
@@ -136,7 +136,7 @@ test('a letter that a subscriber makes after it has left holds up nothing of the
   const told = { ...fresh, send: (id: number, { id: name }: EventFrame) => taken.push(name) + fresh.taken.push(id) > 0 }
   hub.subscribe('order.placed', 'group', { onDead: 'park' }, instanceOf(told))
   for (const id of ['evt_1', 'evt_2']) hub.publish(event(id, { key: 'one' }), null)
-  hub.deliveryFailed(old.taken[0]!, { message: 'never' })
+  hub.failed(old.taken[0]!, { message: 'never' })
   hub.publish(event('evt_3', { key: 'one' }), null)
   hub.delivered(fresh.taken[0]!)
   hub.delivered(fresh.taken[1]!)
@@ -150,7 +150,7 @@ test('an event that is due when its subscriber has left is not kept, though a re
   const lane = thread()
   const leave = hub.subscribe('order.placed', 'group', { retries: 0, onDead: 'park' }, instanceOf(lane))
   hub.publish(event('evt_bad', { key: 'one' }), null)
-  hub.deliveryFailed(lane.taken[0]!, { message: 'never' })
+  hub.failed(lane.taken[0]!, { message: 'never' })
   hub.publish(event('evt_delayed', { key: 'one', delayMs: 1 }), null)
   assert.equal(hub.deadLetters.replay(hub.deadLetters.list()[0]!.id), true)
   leave()

@@ -57,7 +57,7 @@ test('a delivery is over only when its letter is stored, however long that takes
   }
   take(hub, eventOf('first', { key: 'k' }), sourceOf(ends, 'first', { storeDeadLetter }))
   take(hub, eventOf('second', { key: 'k' }), sourceOf(ends, 'second'))
-  hub.deliveryFailed(lane.taken[0]!.id, { message: 'never' })
+  hub.failed(lane.taken[0]!.id, { message: 'never' })
   await new Promise(setImmediate)
   assert.deepEqual([ends, lane.events], [[], ['first']])
   stored()
@@ -80,7 +80,7 @@ test('at the end of the process nothing of a key begins that stands behind what 
   take(hub, event('first'), sourceOf(ends, 'first'))
   // Another process has tried it, too.
   take(hub, event('second'), sourceOf(ends, 'second'), { attempt: 2 })
-  hub.deliveryFailed(lane.taken[0]!.id, { message: 'not now' })
+  hub.failed(lane.taken[0]!.id, { message: 'not now' })
   hub.returnDelayed()
   assert.deepEqual(lane.events, ['first'])
   assert.deepEqual(ends, ['first is left', 'second is left'])
@@ -95,7 +95,7 @@ test('a retry that the log has taken begins there alone', async (t) => {
     const lane = fakeThread()
     hub.subscribe('order.placed', 'group', { retries: 3, backoffMs: 1 }, instanceOf(lane))
     take(hub, eventOf('first'), sourceOf([], 'first', { retrying: () => isTaken }))
-    hub.deliveryFailed(lane.taken[0]!.id, { message: 'not now' })
+    hub.failed(lane.taken[0]!.id, { message: 'not now' })
     await new Promise((resolve) => setTimeout(resolve, 100))
     assert.deepEqual(lane.events, wanted)
     assert.equal(hub.pending, isTaken ? 0 : 1)

@@ -49,7 +49,7 @@ test('the retries of a suspect stay in quarantine', async (t) => {
   for (const attempt of [1, 2, 3]) {
     await until(() => quarantine.taken.length === attempt, `attempt ${attempt}`)
     assert.equal(quarantine.taken.at(-1)!.attempt, attempt, 'a death is no attempt')
-    hub.deliveryFailed(quarantine.taken.at(-1)!.id, { message: 'not now' })
+    hub.failed(quarantine.taken.at(-1)!.id, { message: 'not now' })
   }
   assert.deepEqual(other.events, [])
   assert.equal(hub.pending, 0)
@@ -268,6 +268,6 @@ test('the options of a subscriber are those of the regular lanes', (t) => {
   hub.subscribe('order.placed', 'group', {}, instanceOf(regular))
   hub.subscribe('order.placed', 'group', { broadcast: true, retries: 5 }, instanceOf(quarantine))
   hub.publish(eventOf('evt_fails'), null)
-  hub.deliveryFailed(regular.taken[0]!.id, { message: 'not now' })
+  hub.failed(regular.taken[0]!.id, { message: 'not now' })
   assert.equal(hub.deadLetters.list()[0]?.attempts, 1)
 })
