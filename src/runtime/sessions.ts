@@ -61,12 +61,10 @@ const RENEWED_MAX = 10_000
  */
 export class Sessions<Session extends object> {
   readonly #state: State
-  readonly #cookie: string
-  readonly #isSecure: boolean
-  readonly #sameSite: 'Strict' | 'Lax' | 'None'
-  readonly #ttlMs: number
-  readonly #isRolling: boolean
-  readonly #namespace: string
+  readonly #options: Required<SessionOptions>
+  /** Where in the state a session is, and where a new one is put. */
+  readonly #place: { readonly namespace: string }
+  readonly #newPlace: { readonly namespace: string; readonly ttlMs: number }
   /** When this thread has put off the end of a session last, by its key. */
   readonly #renewedMs = new Map<string, number>()
 
@@ -74,23 +72,21 @@ export class Sessions<Session extends object> {
   constructor(state: State, options: SessionOptions = {}) {
     const { secure = true, sameSite = 'Lax', ttlMs = DAY_MS, rolling = false, namespace = 'sessions' } = options
     this.#state = state
-    this.#isSecure = secure
-    this.#sameSite = sameSite
-    this.#ttlMs = ttlMs
-    this.#isRolling = rolling
-    this.#namespace = namespace
     // The prefix keeps other hosts of the domain from setting it.
-    this.#cookie = options.cookie ?? (secure ? '__Host-session' : 'session')
-    sessionCookies.add(this.#cookie)
+    const { cookie = secure ? '__Host-session' : 'session' } = options
+    this.#options = { secure, sameSite, ttlMs, rolling, namespace, cookie }
+    this.#place = { namespace }
+    this.#newPlace = { namespace, ttlMs }
+    sessionCookies.add(cookie)
   }
 
   /** Begins a session with an id of its own, as after a login, and ends the one that the browser has had. */
   async start(context: HttpContext, session: Session): Promise<void> {
     const former = this.#keyOf(context)
     const id = newSecret()
-    await this.#state.set(keyOfId(id), session, { namespace: this.#namespace, ttlMs: this.#ttlMs })
-    if (former !== null) await this.#state.delete(former, { namespace: this.#namespace })
-    this.#setCookie(context, id, Math.trunc(this.#ttlMs / 1000))
+    await this.#state.set(keyOfId(id), session, this.#newPlace)
+    if (former !== null) await this.#state.delete(former, this.#place)
+    this.#setCookie(context, id)
     tellOf(context, session)
   }
 
@@ -102,9 +98,9 @@ export class Sessions<Session extends object> {
     const key = this.#keyOf(context)
     if (key === null) return null
     requireOwnPage(context)
-    const session = (await this.#state.get(key, { namespace: this.#namespace })) as Session | null
+    const session = (await this.#state.get(key, this.#place)) as Session | null
     if (session !== null) tellOf(context, session)
-    if (session !== null && this.#isRolling) await this.#renew(context, key, session)
+    if (session !== null && this.#options.rolling) await this.#renew(context, key, session)
     return session
   }
 
@@ -112,12 +108,11 @@ export class Sessions<Session extends object> {
   async #renew(context: HttpContext, key: string, session: Session): Promise<void> {
     const nowMs = performance.now()
     const renewedMs = this.#renewedMs.get(key)
-    if (renewedMs !== undefined && nowMs - renewedMs < Math.min(RENEW_MS, this.#ttlMs / 10)) return
-    const options = { namespace: this.#namespace, ttlMs: this.#ttlMs }
-    if (!(await this.#state.compareAndSet(key, session, session, options))) return
+    if (renewedMs !== undefined && nowMs - renewedMs < Math.min(RENEW_MS, this.#options.ttlMs / 10)) return
+    if (!(await this.#state.compareAndSet(key, session, session, this.#newPlace))) return
     if (this.#renewedMs.size >= RENEWED_MAX) this.#renewedMs.clear()
     this.#renewedMs.set(key, nowMs)
-    this.#setCookie(context, context.cookies[this.#cookie]!, Math.trunc(this.#ttlMs / 1000))
+    this.#setCookie(context, context.cookies[this.#options.cookie]!)
   }
 
   /** As `read`. @throws HTTP_AUTH_MISSING where `read` gives null */
@@ -135,8 +130,7 @@ export class Sessions<Session extends object> {
     for (;;) {
       const session = await this.require(context)
       const next = change(structuredClone(session))
-      const options = { namespace: this.#namespace }
-      if (await this.#state.compareAndSet(this.#keyOf(context)!, session, next, options)) return next
+      if (await this.#state.compareAndSet(this.#keyOf(context)!, session, next, this.#place)) return next
     }
   }
 
@@ -145,22 +139,23 @@ export class Sessions<Session extends object> {
     const key = this.#keyOf(context)
     if (key === null) return
     requireOwnPage(context)
-    await this.#state.delete(key, { namespace: this.#namespace })
+    await this.#state.delete(key, this.#place)
     this.#setCookie(context, '', 0)
   }
 
-  #setCookie(context: HttpContext, id: string, maxAgeSec: number): void {
-    context.setCookie(this.#cookie, id, { maxAgeSec, secure: this.#isSecure, sameSite: this.#sameSite })
+  #setCookie(context: HttpContext, id: string, maxAgeSec = Math.trunc(this.#options.ttlMs / 1000)): void {
+    const { cookie, secure, sameSite } = this.#options
+    context.setCookie(cookie, id, { maxAgeSec, secure, sameSite })
     // A shared cache must not give it to others, whatever the handler has said.
     context.setHeader('cache-control', PERSONAL)
   }
 
   #keyOf(context: HttpContext): string | null {
     if (context instanceof RequestContext) {
-      context.requireSessionKnown(this.#cookie)
+      context.requireSessionKnown(this.#options.cookie)
       context.personalize()
     }
-    const id = context.cookies[this.#cookie]
+    const id = context.cookies[this.#options.cookie]
     return id !== undefined && ID.test(id) ? keyOfId(id) : null
   }
 }

@@ -12,9 +12,8 @@ import type {
 import { randomHex } from '../core/causality/ids.ts'
 import { isSampled, NO_TRACE_CONTEXT, traceIdOf, tracestateOf } from '../core/causality/trace-context.ts'
 import { ATTR, cut, MESSAGING_SYSTEM } from './attributes.ts'
-import type { TraceSampler } from './sampler.ts'
 import { ContextScope, remoteContext } from './scope.ts'
-import { hrTimeOf, type SpanRecordEvent, type SpanWriter } from './span-record.ts'
+import { hrTimeOf, type SpanRecordEvent, type SpanSource } from './span-record.ts'
 
 /** Most span events of one delivery. The first ones are kept. */
 const EVENTS_MAX = 128
@@ -22,13 +21,11 @@ const EVENTS_MAX = 128
 /** CONSUMER spans: one for each delivery with all its attempts. They are plain data, because no single thread sees all attempts. */
 export class DeliverySpans implements DeliveryTracing {
   readonly nowMs: () => number
-  readonly #writer: SpanWriter
-  readonly #sampler: TraceSampler
+  readonly #source: SpanSource
 
-  constructor(writer: SpanWriter, sampler: TraceSampler, nowMs: () => number) {
-    this.#writer = writer
-    this.#sampler = sampler
-    this.nowMs = nowMs
+  constructor(source: SpanSource) {
+    this.#source = source
+    this.nowMs = source.nowMs
   }
 
   scope(traceContext: TraceContext): TraceScope {
@@ -47,7 +44,7 @@ export class DeliverySpans implements DeliveryTracing {
   /** For an event that was published outside of all traces. */
   #newTrace(): TraceContext {
     const traceId = randomHex(16)
-    const flags = this.#sampler.samples(NO_TRACE_CONTEXT, traceId) ? '01' : '00'
+    const flags = this.#source.sampler.samples(NO_TRACE_CONTEXT, traceId) ? '01' : '00'
     return `00-${traceId}-${randomHex(8)}-${flags}`
   }
 
@@ -69,7 +66,7 @@ export class DeliverySpans implements DeliveryTracing {
     }
     if (requestId !== null) attributes[ATTR.REQUEST_ID] = requestId
     if (isGivenUp) attributes[ATTR.ERROR_TYPE] = 'dead_letter'
-    this.#writer.write(() => ({
+    this.#source.writer.write(() => ({
       context: traceContext,
       parent,
       isParentRemote: parent !== NO_TRACE_CONTEXT,

@@ -2,6 +2,7 @@
 import { CATALOGUE, HeddleError } from '../core/errors/catalogue.ts'
 import { DbError } from '../core/errors/db-error.ts'
 import { codeOf, messageOf } from '../core/errors/description.ts'
+import { frameLines } from '../core/errors/places.ts'
 import { withoutSecretStrings } from '../core/schemas/secret-fields.ts'
 import { ATTR } from './attributes.ts'
 
@@ -51,7 +52,10 @@ function shown(thrown: unknown): ShownException {
     attributes: {
       'exception.type': code ?? name,
       'exception.message': message,
-      'exception.stacktrace': `${name}: ${message}\n${framesOf(thrown)}`.slice(0, STACK_MAX_LENGTH),
+      'exception.stacktrace': `${name}: ${message}\n${frameLines(thrown.stack).join('\n')}`.slice(
+        0,
+        STACK_MAX_LENGTH,
+      ),
     },
     more,
   }
@@ -61,13 +65,4 @@ function safeMessageOf(thrown: Error): string {
   if (thrown instanceof DbError) return `Database error: ${thrown.kind}`
   if (thrown instanceof HeddleError) return CATALOGUE[thrown.code][1]
   return withoutSecretStrings(messageOf(thrown))
-}
-
-/** The frames of a stack, which follow the message. The message may have any number of lines. */
-function framesOf({ stack }: Error): string {
-  if (typeof stack !== 'string') return ''
-  return stack
-    .split('\n')
-    .filter((line) => /^ {4}at /.test(line))
-    .join('\n')
 }

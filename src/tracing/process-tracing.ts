@@ -45,7 +45,7 @@ export class ProcessTracing {
       },
     })
     this.own = new ThreadTracing(settings, this.laneInit('primary'))
-    this.requests = new RequestSpans(this.own.writer, this.own.sampler, this.own.nowMs)
+    this.requests = new RequestSpans(this.own)
     this.#exports.start()
   }
 

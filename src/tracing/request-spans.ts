@@ -12,70 +12,57 @@ import {
 } from '../core/causality/trace-context.ts'
 import { withoutSecretStrings } from '../core/schemas/secret-fields.ts'
 import { ATTR, cut, METHODS, queryKeys } from './attributes.ts'
-import type { TraceSampler } from './sampler.ts'
-import { hrTimeOf, type SpanWriter } from './span-record.ts'
+import { hrTimeOf, type SpanSource } from './span-record.ts'
 
 export class RequestSpans implements RequestTracing {
-  readonly #writer: SpanWriter
-  readonly #sampler: TraceSampler
-  readonly #nowMs: () => number
+  readonly #source: SpanSource
 
-  constructor(writer: SpanWriter, sampler: TraceSampler, nowMs: () => number) {
-    this.#writer = writer
-    this.#sampler = sampler
-    this.#nowMs = nowMs
+  constructor(source: SpanSource) {
+    this.#source = source
   }
 
   begin(traceparent: string, tracestate: string, start: () => RequestStart): RequestSpan | TraceContext {
     const parent = traceparent === '' ? NO_TRACE_CONTEXT : parentOf(traceparent, tracestate)
     if (parent === NO_TRACE_CONTEXT) {
-      const traceId = this.#sampler.begin()
+      const traceId = this.#source.sampler.begin()
       return traceId === '' ? UNNAMED_TRACE : this.#open(`00-${traceId}-${randomHex(8)}-01`, parent, start)
     }
     const traceId = traceIdOf(parent)
-    const isSampled = this.#sampler.samples(parent, traceId)
+    const isSampled = this.#source.sampler.samples(parent, traceId)
     const traceContext = `00-${traceId}-${randomHex(8)}-0${isSampled ? 1 : 0}${tracestateOf(parent)}`
     return isSampled ? this.#open(traceContext, parent, start) : traceContext
   }
 
   #open(traceContext: TraceContext, parent: TraceContext, start: () => RequestStart): RequestSpan {
-    return new ServerSpan(this.#writer, this.#nowMs, traceContext, parent, start())
+    return new ServerSpan(this.#source, traceContext, parent, start())
   }
 }
 
 class ServerSpan implements RequestSpan {
   readonly traceContext: TraceContext
   servedBy = -1
-  readonly #writer: SpanWriter
-  readonly #nowMs: () => number
+  readonly #source: SpanSource
   readonly #startMs: number
   readonly #parent: TraceContext
   readonly #start: RequestStart
 
-  constructor(
-    writer: SpanWriter,
-    nowMs: () => number,
-    traceContext: TraceContext,
-    parent: TraceContext,
-    start: RequestStart,
-  ) {
-    this.#writer = writer
-    this.#nowMs = nowMs
-    this.#startMs = nowMs()
+  constructor(source: SpanSource, traceContext: TraceContext, parent: TraceContext, start: RequestStart) {
+    this.#source = source
+    this.#startMs = source.nowMs()
     this.traceContext = traceContext
     this.#parent = parent
     this.#start = start
   }
 
   end(status: number): void {
-    this.#writer.write(() => ({
+    this.#source.writer.write(() => ({
       context: this.traceContext,
       parent: this.#parent,
       isParentRemote: this.#parent !== NO_TRACE_CONTEXT,
       name: nameOf(this.#start),
       kind: SpanKind.SERVER,
       start: hrTimeOf(this.#startMs),
-      end: hrTimeOf(this.#nowMs()),
+      end: hrTimeOf(this.#source.nowMs()),
       attributes: attributesOf(this.#start, status, this.servedBy),
       ...(hasFailed(status) && { status: { code: SpanStatusCode.ERROR } }),
     }))

@@ -6,6 +6,7 @@ import type { TraceContext } from '../contracts/tracing.ts'
 import { NO_TRACE_CONTEXT } from '../core/causality/trace-context.ts'
 import type { RecordWriter } from '../recording/ring.ts'
 import { cut } from './attributes.ts'
+import type { TraceSampler } from './sampler.ts'
 import { spanContextOf, traceContextOfSpan } from './scope.ts'
 
 /** Bytes for ended spans of one thread that were not fetched yet: about 8,000 spans. */
@@ -51,6 +52,14 @@ interface SpanRecordLink {
 
 /** Writes the ended spans of a thread into its ring. The exporting thread polls it; when it is late and the ring is full, spans are dropped and counted. */
 export type SpanWriter = RecordWriter<SpanRecord>
+
+/** What a thread writes spans with that it makes without the SDK. */
+export interface SpanSource {
+  readonly writer: SpanWriter
+  readonly sampler: TraceSampler
+  /** Milliseconds since the epoch, the same in all threads. */
+  readonly nowMs: () => number
+}
 
 /** The record of a span of the SDK. */
 export function recordOf(span: ReadableSpan): SpanRecord {

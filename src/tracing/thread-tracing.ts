@@ -44,10 +44,17 @@ import {
   type ThreadScope,
   traceContextOfSpan,
 } from './scope.ts'
-import { ATTRIBUTE_MAX_LENGTH, hrTimeOf, RUNTIME_SCOPE, recordOf, type SpanWriter } from './span-record.ts'
+import {
+  ATTRIBUTE_MAX_LENGTH,
+  hrTimeOf,
+  RUNTIME_SCOPE,
+  recordOf,
+  type SpanSource,
+  type SpanWriter,
+} from './span-record.ts'
 import { ToolSpans } from './tool-spans.ts'
 
-export class ThreadTracing implements CodeTracing {
+export class ThreadTracing implements CodeTracing, SpanSource {
   readonly tools: ToolTracing
   readonly deliveries: DeliveryTracing
   readonly writer: SpanWriter
@@ -58,11 +65,10 @@ export class ThreadTracing implements CodeTracing {
   constructor(settings: Settings, init: TracingInit) {
     this.writer = new RecordWriter(init.ring)
     this.nowMs = clockOf(init.clock)
-    const sampler = new TraceSampler(settings)
-    this.sampler = sampler
+    this.sampler = new TraceSampler(settings)
     const provider = new NodeTracerProvider({
       // A child follows its parent. The configured sampler decides only where a trace begins.
-      sampler: new ParentBasedSampler({ root: sampler }),
+      sampler: new ParentBasedSampler({ root: this.sampler }),
       spanProcessors: [new Recording(this.writer, this.nowMs)],
       spanLimits: { attributeValueLengthLimit: ATTRIBUTE_MAX_LENGTH },
     })
@@ -70,7 +76,7 @@ export class ThreadTracing implements CodeTracing {
     this.#tracer = provider.getTracer(RUNTIME_SCOPE)
     this.tools = new ToolSpans(this)
     followOutgoingRequests(this)
-    this.deliveries = new DeliverySpans(this.writer, sampler, this.nowMs)
+    this.deliveries = new DeliverySpans(this)
   }
 
   scope(traceContext: TraceContext): TraceScope {

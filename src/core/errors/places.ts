@@ -5,6 +5,7 @@ import { readFile } from 'node:fs/promises'
 import { SourceMap, type SourceMapPayload } from 'node:module'
 import { isAbsolute, relative, resolve, sep } from 'node:path'
 import { fileURLToPath } from 'node:url'
+import { stackOf } from './description.ts'
 
 /** A path, as messages show it: relative to the current folder. */
 export function shown(path: string): string {
@@ -136,12 +137,17 @@ const FRAME = /(?:\(|at (?:async )?)((?:file:\/\/)?\/[^()]*?):(\d+):(\d+)\)?$/
 /** The sources of the runtime, which do not concern the author of a plugin. */
 const RUNTIME = fileURLToPath(new URL('../..', import.meta.url))
 
+/** The lines of a stack that follow its message, which may have any number of lines itself. */
+export const frameLines = (stack: unknown): string[] =>
+  typeof stack === 'string' ? stack.split('\n').filter((line) => /^ {4}at /.test(line)) : []
+
+/** The places of a stack, the innermost first. */
+export const framesOf = (error: unknown): SourcePlace[] =>
+  frameLines(stackOf(error)).flatMap((line) => frameOf(line) ?? [])
+
 /** The innermost frame of an error below a folder, else the innermost one that belongs to neither the runtime nor a package. */
-export function placeOf(error: unknown, folder: string): SourcePlace | undefined {
-  if (!(error instanceof Error) || typeof error.stack !== 'string') return undefined
-  const frames = error.stack.split('\n').flatMap((text) => frameOf(text) ?? [])
-  return frames.find(({ file }) => file.startsWith(folder + sep)) ?? frames.find(({ file }) => isOfPlugin(file))
-}
+export const placeOf = (error: unknown, folder: string): SourcePlace | undefined =>
+  framesOf(error).find(({ file }) => file.startsWith(folder + sep)) ?? placeInPlugin(error)
 
 /** The place of one line of a stack; undefined for one without a file. */
 export function frameOf(text: string): SourcePlace | undefined {
@@ -169,10 +175,8 @@ export function callerPlace(): string {
 }
 
 /** The innermost frame that belongs to neither the runtime nor a package. */
-export const placeInPlugin = (error: unknown): SourcePlace | undefined => placeOf(error, NOWHERE)
-
-/** No folder. */
-const NOWHERE = '\0'
+export const placeInPlugin = (error: unknown): SourcePlace | undefined =>
+  framesOf(error).find(({ file }) => isOfPlugin(file))
 
 /** Where a text stands first in a file. */
 export function placeOfText(file: string, text: string): SourcePlace | undefined {

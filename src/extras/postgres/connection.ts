@@ -1,6 +1,7 @@
 // One connection to PostgreSQL, and its settings.
 import pg, { type ClientConfig } from 'pg'
 import type { ThreadRef, ToolRuntime } from '../../contracts/tool.ts'
+import { RecentlyUsed } from '../../core/collections/recently-used.ts'
 import { DbError } from '../../core/errors/db-error.ts'
 import { type Outcome, TRANSACTION_IDLE_MS, WAIT_MS } from '../../stores/sql/database.ts'
 import { clientTls } from '../../stores/tls/client-tls.ts'
@@ -78,7 +79,7 @@ function cleartextRefused(): DbError {
   )
 }
 
-/** Statements prepared on one connection. The least recently used one is dropped first. Each takes 10 KiB or more in the server. */
+/** Statements prepared on one connection. Each takes 10 KiB or more in the server. */
 const MAX_PREPARED = 256
 
 /** One connection to the server. Takes one statement at a time. */
@@ -87,7 +88,7 @@ export class PostgresConnection implements Preparations {
   readonly #access: Access
   readonly #limitMs: number
   readonly #onDead: (connection: PostgresConnection) => void
-  readonly #prepared = new Map<Statement, Columns>()
+  readonly #prepared = new RecentlyUsed<Statement, Columns>(MAX_PREPARED)
   #closed: string[] = []
   #execution: Execution | null = null
   #isDead = false
@@ -193,8 +194,7 @@ export class PostgresConnection implements Preparations {
 
   /** Prepares all statements again, because a table has changed. */
   forgetPrepared(): void {
-    for (const { name } of this.#prepared.keys()) this.#closed.push(name)
-    this.#prepared.clear()
+    for (const { name } of this.#prepared.clear()) this.#closed.push(name)
   }
 
   /** Ends an idle connection in order, a busy one at once. */
@@ -226,21 +226,12 @@ export class PostgresConnection implements Preparations {
   }
 
   columnsOf(statement: Statement): Columns | undefined {
-    const columns = this.#prepared.get(statement)
-    if (columns !== undefined && this.#prepared.size > MAX_PREPARED / 2) {
-      this.#prepared.delete(statement)
-      this.#prepared.set(statement, columns)
-    }
-    return columns
+    return this.#prepared.get(statement)
   }
 
   prepared(statement: Statement, columns: Columns): void {
-    if (this.#prepared.size >= MAX_PREPARED) {
-      const oldest = this.#prepared.keys().next().value as Statement
-      this.#prepared.delete(oldest)
-      this.#closed.push(oldest.name)
-    }
-    this.#prepared.set(statement, columns)
+    const gone = this.#prepared.add(statement, columns)
+    if (gone !== undefined) this.#closed.push(gone.name)
   }
 
   doubtful({ name }: Statement): void {

@@ -1,5 +1,6 @@
 // Statements that were checked.
 
+import { RecentlyUsed } from '../../core/collections/recently-used.ts'
 import { DbError } from '../../core/errors/db-error.ts'
 import { ROWS_AS_ARRAYS } from '../../core/sql/fragment.ts'
 import {
@@ -87,26 +88,17 @@ function control(sql: string): Statement {
 
 /** The statements of one thread by their text. */
 export class Statements {
-  readonly #known = new Map<string, Statement>()
+  readonly #known = new RecentlyUsed<string, Statement>(MAX_STATEMENTS)
 
   /** @throws DbError `other` for transaction control, `syntax` for placeholders other than `$n` */
   get(sql: string): Statement {
     const known = this.#known.get(sql)
-    if (known === undefined) return this.#add(sql)
-    known.isRepeated = true
-    // The least recently used is dropped first. Moving it to the end is needed only when the map is more than half full.
-    if (this.#known.size > MAX_STATEMENTS / 2) {
-      this.#known.delete(sql)
-      this.#known.set(sql, known)
+    if (known !== undefined) {
+      known.isRepeated = true
+      return known
     }
-    return known
-  }
-
-  #add(sql: string): Statement {
     const statement = checked(sql)
-    if (sql.length > MAX_TEXT) return statement
-    if (this.#known.size >= MAX_STATEMENTS) this.#known.delete(this.#known.keys().next().value as string)
-    this.#known.set(sql, statement)
+    if (sql.length <= MAX_TEXT) this.#known.add(sql, statement)
     return statement
   }
 }

@@ -3,9 +3,9 @@ import { existsSync, readdirSync } from 'node:fs'
 import { basename, dirname, join, resolve } from 'node:path'
 import { nearestName } from '../../core/config/nearest-name.ts'
 import { HeddleError } from '../../core/errors/catalogue.ts'
-import { messageOf, stackOf } from '../../core/errors/description.ts'
+import { messageOf } from '../../core/errors/description.ts'
 import {
-  frameOf,
+  framesOf,
   isOfPlugin,
   linesOf,
   placeOf,
@@ -74,8 +74,7 @@ function placeOfUse(error: unknown): SourcePlace | undefined {
   const [, made, exported] = NOT_YET.exec(messageOf(error)) ?? []
   const name = made ?? exported
   if (name === undefined) return undefined
-  const frames = (stackOf(error) ?? '').split('\n').flatMap((text) => frameOf(text) ?? [])
-  return frames.find(({ file, line }) => {
+  return framesOf(error).find(({ file, line }) => {
     const text = linesOf(file)[line - 1] ?? ''
     return isOfPlugin(file) && text.includes(name) && !/^\s*(?:import|export)\b.*\bfrom\b/.test(text)
   })

@@ -2,7 +2,7 @@
 import type { ToolHost } from '../../contracts/tool.ts'
 import { causality } from '../../core/causality/context.ts'
 import { describe, messageOf, stackOf } from '../../core/errors/description.ts'
-import { frameOf, isOfPlugin, linesOf, placeText, type SourcePlace } from '../../core/errors/places.ts'
+import { frameLines, frameOf, isOfPlugin, linesOf, placeText, type SourcePlace } from '../../core/errors/places.ts'
 
 /** What is told of a failed call beside its error. */
 export interface CallerNote {
@@ -26,8 +26,8 @@ export function showCaller(thrown: unknown, statement: () => string | undefined)
   const before = told.get(thrown)
   if (before !== undefined) return before
   const { stack } = describe(thrown)
-  const own = framesOf(stack)
-  const waiting = framesOf(new Error().stack)
+  const own = frameLines(stack)
+  const waiting = frameLines(new Error().stack)
   const ofPlugin = [...own, ...waiting].filter((line) => isOfPlugin(frameOf(line)?.file))
   const note: CallerNote = {
     place: ofPlugin[0] === undefined ? undefined : frameOf(ofPlugin[0]),
@@ -47,10 +47,6 @@ export function showCaller(thrown: unknown, statement: () => string | undefined)
     // It is frozen: the log shows the stack that it has.
   }
   return note
-}
-
-function framesOf(stack: string | undefined): string[] {
-  return stack?.split('\n').filter((line) => /^ {4}at /.test(line)) ?? []
 }
 
 /** A call whose promise has rejected. */

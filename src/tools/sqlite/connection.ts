@@ -2,13 +2,14 @@
 import { mkdirSync } from 'node:fs'
 import { dirname } from 'node:path'
 import type BetterSqlite3 from 'better-sqlite3'
+import { RecentlyUsed } from '../../core/collections/recently-used.ts'
 import { DbError } from '../../core/errors/db-error.ts'
 import type { Outcome } from '../../stores/sql/database.ts'
 import { openPrivate } from '../../stores/sqlite/driver.ts'
 import { isBusy, toDbError } from './failure.ts'
 import { Statement } from './statement.ts'
 
-/** Prepared statements kept per connection. The least recently used one is dropped first. */
+/** Prepared statements kept per connection. */
 const MAX_STATEMENTS = 256
 
 /**
@@ -21,7 +22,7 @@ export class SqliteConnection {
   hasWritten = false
   /** After a statement of this transaction, none of another one should share its commit. */
   endsSharing = false
-  readonly #statements = new Map<string, Statement>()
+  readonly #statements = new RecentlyUsed<string, Statement>(MAX_STATEMENTS)
   #schemaVersion: BetterSqlite3.Statement | null = null
   #knownVersion: unknown
   #hasDeferred = false
@@ -47,25 +48,16 @@ export class SqliteConnection {
   /** Prepares a statement, or takes it from the cache. @throws DbError */
   statement(sql: string): Statement {
     const cached = this.#statements.get(sql)
-    if (cached) {
-      // Moving it to the end costs more than the lookup, so it is done only when the cache is more than half full.
-      if (this.#statements.size > MAX_STATEMENTS / 2) {
-        this.#statements.delete(sql)
-        this.#statements.set(sql, cached)
-      }
-      return cached
-    }
-    let statement: Statement
+    if (cached !== undefined) return cached
     try {
-      statement = new Statement(this.#database.prepare(sql), sql)
+      const statement = new Statement(this.#database.prepare(sql), sql)
+      this.#statements.add(sql, statement)
+      return statement
     } catch (thrown) {
       // The schema is locked at the moment: the caller tries again.
       if (isBusy(thrown)) throw thrown
       throw toDbError(thrown, true)
     }
-    if (this.#statements.size >= MAX_STATEMENTS) this.#statements.delete(this.#statements.keys().next().value as string)
-    this.#statements.set(sql, statement)
-    return statement
   }
 
   /** @throws the driver's error, or DbError */

@@ -17,8 +17,8 @@ describe('the span of a request', () => {
     route: '/hello/:name',
     plugin: 'examples.Hello',
   }
-  const spansOf = (writer: SpanWriter) =>
-    new RequestSpans(writer, new TraceSampler({ otelTracesSampler: 'always_on', otelTracesSamplerArg: 1 }), () => 1.5)
+  const sampler = new TraceSampler({ otelTracesSampler: 'always_on', otelTracesSamplerArg: 1 })
+  const spansOf = (writer: SpanWriter) => new RequestSpans({ writer, sampler, nowMs: () => 1.5 })
 
   test('tells of it by the HTTP conventions, whichever was before it', () => {
     const { writer, decoded } = pipe()
