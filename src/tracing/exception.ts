@@ -52,10 +52,7 @@ function shown(thrown: unknown): ShownException {
     attributes: {
       'exception.type': code ?? name,
       'exception.message': message,
-      'exception.stacktrace': `${name}: ${message}\n${frameLines(thrown.stack).join('\n')}`.slice(
-        0,
-        STACK_MAX_LENGTH,
-      ),
+      'exception.stacktrace': `${name}: ${message}\n${frameLines(thrown.stack).join('\n')}`.slice(0, STACK_MAX_LENGTH),
     },
     more,
   }

@@ -7,55 +7,16 @@ import { ROWS_AS_ARRAYS } from '../../core/sql/fragment.ts'
 import type { Outcome } from '../../stores/sql/database.ts'
 import {
   checkCount,
-  countParameters,
-  type Parameters,
   parameterOf,
   refuseMissingParameter,
   refuseNul,
   transactionControlRefused,
 } from '../../stores/sql/parameters.ts'
 import { isTransactionControl } from '../../stores/sql/script.ts'
-import { SQLITE_DIALECT, SqlTokens } from '../../stores/sql/tokens.ts'
+import { shapeOf } from './sql-shape.ts'
 import { Weigher } from './weigher.ts'
 
 type Bound = string | number | bigint | Uint8Array | null
-
-/** Facts about a statement that SQLite itself does not report. */
-interface SqlShape extends Parameters {
-  /** The first word, in upper case. */
-  command: string
-  /** A placeholder that is not `$n`, or null. */
-  foreignPlaceholder: string | null
-  /** The same with `?` for each placeholder; null where one occurs twice, which SQLite then takes for two values. */
-  byPlace: { sql: string; order: readonly number[] | null } | null
-}
-
-const NUMBERED = /^\$([1-9]\d{0,4})$/
-
-/** Reads the shape of one statement that SQLite has prepared. */
-export function shapeOf(sql: string): SqlShape {
-  let command = ''
-  let foreignPlaceholder: string | null = null
-  const numbers: number[] = []
-  let text = ''
-  let end = 0
-  const tokens = new SqlTokens(sql, SQLITE_DIALECT)
-  while (tokens.next()) {
-    if (tokens.kind === 'word') command ||= tokens.text.toUpperCase()
-    else if (tokens.kind === 'placeholder') {
-      const number = NUMBERED.exec(tokens.text)?.[1]
-      if (number === undefined) foreignPlaceholder ??= tokens.text
-      else numbers.push(Number(number))
-      text += `${sql.slice(end, tokens.start)}?`
-      end = tokens.end
-    }
-  }
-  const used = new Set(numbers)
-  const isInOrder = numbers.every((number, place) => number === place + 1)
-  const order = isInOrder ? null : numbers.map((number) => number - 1)
-  const byPlace = used.size === numbers.length ? { sql: text + sql.slice(end), order } : null
-  return { command, foreignPlaceholder, byPlace, ...countParameters(used) }
-}
 
 /** Integers that occur often, as better-sqlite3 takes them. */
 const SMALL = Array.from({ length: 1024 }, (_, n) => BigInt(n))
@@ -144,7 +105,7 @@ export class Statement {
     this.shares = SHARING.has(shape.command)
     this.deletes = shape.command === 'DELETE'
     this.readonly = prepared.readonly && shape.command !== 'ATTACH' && shape.command !== 'DETACH'
-    this.#weigher = new Weigher(prepared.database, sql, shape.command, shape.parameterCount)
+    this.#weigher = new Weigher(prepared.database, sql, shape)
     // A write cannot be repeated to read its rows again.
     this.#exact = prepared.reader && !prepared.readonly
     if (this.#exact) this.#prepared.safeIntegers(true)

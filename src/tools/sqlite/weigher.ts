@@ -1,9 +1,10 @@
 // Which statements may run for long, by their plan.
 import type Database from 'better-sqlite3'
 import { SQLITE_DIALECT, SqlTokens } from '../../stores/sql/tokens.ts'
+import { isHeavyPattern, type SqlShape } from './sql-shape.ts'
 
 /** Steps of nested loops that a statement may take in its lane: about 0.1 s. */
-export const MAX_STEPS = 1_000_000
+const MAX_STEPS = 1_000_000
 /** Milliseconds for which the weight of a statement that scans tables is believed: they grow. */
 const BELIEVED_MS = 10_000
 /** Statements that have a plan. */
@@ -15,24 +16,24 @@ const MAX_COUNTED = MAX_STEPS + 1
 export class Weigher {
   readonly #database: Database.Database
   readonly #sql: string
-  readonly #words: WordsOfWeight
+  readonly #shape: SqlShape
   readonly #isPlanned: boolean
   /** Values do not change the plan. */
   readonly #nulls: Record<number, null> = {}
   #weight: PlanWeight | null = null
   #weighedMs = 0
 
-  constructor(database: Database.Database, sql: string, command: string, parameterCount: number) {
+  constructor(database: Database.Database, sql: string, shape: SqlShape) {
     this.#database = database
     this.#sql = sql
-    this.#words = wordsOfWeight(sql)
-    this.#isPlanned = PLANNED.has(command)
-    for (let n = 1; n <= parameterCount; n++) this.#nulls[n] = null
+    this.#shape = shape
+    this.#isPlanned = PLANNED.has(shape.command)
+    for (let n = 1; n <= shape.parameterCount; n++) this.#nulls[n] = null
   }
 
   isHeavy(params: readonly unknown[]): boolean {
-    const { matchesPatterns, hasHeavyLiteral, hasLimit } = this.#words
-    if (matchesPatterns && (hasHeavyLiteral || hasHeavyPattern(params))) return true
+    const { matchesPatterns, hasHeavyLiteral, hasLimit } = this.#shape
+    if (matchesPatterns && (hasHeavyLiteral || params.some(isHeavyPattern))) return true
     if (!this.#isPlanned) return false
     if (this.#weight === null || (this.#weight.scans && performance.now() - this.#weighedMs > BELIEVED_MS))
       this.#weigh()
@@ -73,8 +74,6 @@ export class Weigher {
 
 /** Assumed for a table function such as `json_each`. */
 const FUNCTION_ROWS = 2_000
-/** LIKE and GLOB take as many steps as text and pattern have characters, multiplied, and nothing can interrupt one of them. */
-const MAX_PATTERN_CHARS = 256
 
 /** One line of `EXPLAIN QUERY PLAN`. https://sqlite.org/eqp.html */
 interface PlanLine {
@@ -157,31 +156,4 @@ function rowsBehind(sql: string, name: string, rowsOf: (table: string) => number
     last = text
   }
   return most < 0 ? Number.POSITIVE_INFINITY : most
-}
-
-/** True when a pattern among the values could keep LIKE or GLOB busy for long. */
-function hasHeavyPattern(values: readonly unknown[]): boolean {
-  return values.some((value) => typeof value === 'string' && value.length > MAX_PATTERN_CHARS && /[%*]/.test(value))
-}
-
-/** What of the text of a statement, beside its plan, tells how long it may take. */
-interface WordsOfWeight {
-  matchesPatterns: boolean
-  /** A LIMIT ends a scan of one table early. */
-  hasLimit: boolean
-  /** A pattern stands in the statement itself. */
-  hasHeavyLiteral: boolean
-}
-
-function wordsOfWeight(sql: string): WordsOfWeight {
-  const found: WordsOfWeight = { matchesPatterns: false, hasLimit: false, hasHeavyLiteral: false }
-  const tokens = new SqlTokens(sql, SQLITE_DIALECT)
-  while (tokens.next()) {
-    if (tokens.kind === 'string') found.hasHeavyLiteral ||= hasHeavyPattern([tokens.text])
-    if (tokens.kind !== 'word') continue
-    const word = tokens.text.toUpperCase()
-    if (word === 'LIKE' || word === 'GLOB') found.matchesPatterns = true
-    else if (word === 'LIMIT') found.hasLimit = true
-  }
-  return found
 }

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { controlIn } from '../../../src/stores/sql/script.ts'
 import { SQLITE_DIALECT } from '../../../src/stores/sql/tokens.ts'
-import { shapeOf } from '../../../src/tools/sqlite/statement.ts'
+import { shapeOf } from '../../../src/tools/sqlite/sql-shape.ts'
 
 test('parameters are counted by their highest number, outside of strings, comments and names', () => {
   const cases: [string, number][] = [
