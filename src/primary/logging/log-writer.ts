@@ -1,5 +1,4 @@
 // The form of the log: JSON lines for programs, or text for people.
-import pino, { type Logger as Pino } from 'pino'
 import type { LogLevel } from '../../contracts/logger.ts'
 import { processNumber } from '../../core/config/checks.ts'
 import type { Settings } from '../../core/config/schema.ts'
@@ -8,11 +7,10 @@ import { LogOutput, type Stall, standardOutput, WHOLE_PIECE_BYTES } from './log-
 import type { RequestLine } from './request-log.ts'
 import { type Colour, forPeople, type LogLine, printable, Terminal } from './terminal.ts'
 
-const PINO_LEVELS = { DEBUG: 'debug', INFO: 'info', WARNING: 'warn', ERROR: 'error' } as const
+/** The numbers by which lines name them. Source: Bunyan's levels, which most readers of such logs know. */
+const LEVELS = { DEBUG: 20, INFO: 30, WARNING: 40, ERROR: 50 } as const
 /** Columns of a request's method: the longest usual one is OPTIONS. */
 const METHOD_WIDTH = 7
-
-const LEVEL_NAMES: Readonly<Record<number, LogLevel>> = { 20: 'DEBUG', 30: 'INFO', 40: 'WARNING', 50: 'ERROR' }
 
 /** Writes all log records of the process to standard output: as JSON lines or, on a terminal, as text for people. */
 export function createLog(settings: Settings, terminal?: Terminal): LogWriter {
@@ -26,17 +24,11 @@ export function createLog(settings: Settings, terminal?: Terminal): LogWriter {
   process.on('exit', () => output.flush())
   const writeLine: WriteLine = (line, level) => output.write(line, level)
   const people = settings.logFormat === 'json' ? null : (terminal ?? new Terminal(writeLine))
-  const options: pino.LoggerOptions = {
-    base: { replica: settings.replicaId },
-    level: PINO_LEVELS[settings.logLevel.toUpperCase() as LogLevel],
-    timestamp: false,
-  }
-  const destination = new LineDestination(
+  const write: WriteLine =
     people === null
-      ? (line, level) => writeLine(printable(line), level)
-      : linesForPeople(people, processNumber(settings)),
-  )
-  const writer: LogWriter = new LogWriter(pino(options, destination), people, output)
+      ? (line, level) => writeLine(printable(`${line}\n`), level)
+      : linesForPeople(people, processNumber(settings))
+  const writer: LogWriter = new LogWriter(settings, write, people, output)
   return writer
 }
 
@@ -61,26 +53,10 @@ function linesForPeople(people: Terminal, number: number | null): WriteLine {
   }
 }
 
-const METADATA: unique symbol = Symbol.for('pino.metadata')
-
-/** Gets each line from pino, and its level. */
-class LineDestination {
-  readonly [METADATA] = true
-  /** Set by pino before each line, for a destination with that symbol. */
-  lastLevel = 0
-  readonly #write: WriteLine
-
-  constructor(write: WriteLine) {
-    this.#write = write
-  }
-
-  write(line: string): void {
-    this.#write(line, LEVEL_NAMES[this.lastLevel] ?? 'INFO')
-  }
-}
-
 export class LogWriter {
-  readonly #pino: Pino
+  readonly #replica: string
+  readonly #least: number
+  readonly #writeLine: WriteLine
   readonly #terminal: Terminal | null
   /** Where it goes: how much waits there, and what was dropped. */
   readonly output: LogOutput
@@ -89,23 +65,37 @@ export class LogWriter {
   /** Told when a reader of standard output that had not read reads again. */
   onReaderBack: (stall: Stall) => void = () => {}
 
-  /** @param terminal null when the output is for programs, not for people */
-  constructor(logger: Pino, terminal: Terminal | null, output: LogOutput) {
-    this.#pino = logger
+  /**
+   * @param writeLine gets each record as JSON
+   * @param terminal null when the output is for programs, not for people
+   */
+  constructor({ replicaId, logLevel }: Settings, writeLine: WriteLine, terminal: Terminal | null, output: LogOutput) {
+    this.#replica = replicaId
+    this.#least = LEVELS[logLevel.toUpperCase() as LogLevel]
+    this.#writeLine = writeLine
     this.#terminal = terminal
     this.output = output
+  }
+
+  #isWritten(level: LogLevel): boolean {
+    return LEVELS[level] >= this.#least
+  }
+
+  #line(level: LogLevel, fields: Record<string, unknown>, msg: string): void {
+    if (!this.#isWritten(level)) return
+    this.#writeLine(JSON.stringify({ level: LEVELS[level], replica: this.#replica, ...fields, msg }), level)
   }
 
   write({ level, message, timestampMs, identity, fields, requestId }: LogRecord): void {
     if (this.#terminal !== null && fields !== undefined) {
       if (fields.stage === 'boot' && this.#isRepeated(message)) return
-      if (this.#terminal.canReplace && this.#pino.isLevelEnabled('info') && isProgress(fields)) {
+      if (this.#terminal.canReplace && this.#isWritten('INFO') && isProgress(fields)) {
         return this.#progress(message, identity, fields)
       }
     }
     // People have the line of the request above or below.
     const cause = this.#terminal === null && requestId !== undefined ? { request_id: requestId } : undefined
-    this.#pino[PINO_LEVELS[level]]({ ...cause, ...fields, time: timestampMs, identity }, message)
+    this.#line(level, { ...cause, ...fields, time: timestampMs, identity }, message)
   }
 
   /** The code has changed or is tried again: its faults are shown anew. */
@@ -136,9 +126,9 @@ export class LogWriter {
       const request = { method, path, status, duration_ms: ms, plugin, request_id: requestId }
       const fields = { ...request, unawaited, time: Date.now(), identity: 'http' }
       const text = `${method} ${path} ${status}`
-      if (failed === '') this.#pino.info(fields, text)
-      else this.#pino.warn(fields, `${text}  ${failed}`)
-    } else if (this.#pino.isLevelEnabled('info')) {
+      if (failed === '') this.#line('INFO', fields, text)
+      else this.#line('WARNING', fields, `${text}  ${failed}`)
+    } else if (this.#isWritten('INFO')) {
       const painted = terminal.paint(colourOf(status), status === 0 ? 'gone' : String(status))
       const shown = page === undefined ? painted : terminal.link(painted, page)
       const rest = terminal.paint('dim', `${ms} ms${plugin === '' ? '' : `  ${plugin}`}`)

@@ -75,7 +75,7 @@ export class Terminal {
   }
 }
 
-/** A log record, as pino writes it. */
+/** A log record, as it is written. */
 export interface LogLine {
   identity: string
   msg: string
