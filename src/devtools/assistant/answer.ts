@@ -5,44 +5,34 @@ import { needPackages, OPTIONAL_PACKAGES } from '../../core/modules/optional-pac
 import { type ProcessView, TOOLS, ToolFault } from './tools.ts'
 
 /** What is used of `@modelcontextprotocol/sdk`: its types are not needed to compile, and the package may be left out where no assistant comes. */
-export interface McpServer {
+interface McpServer {
   registerTool(
     name: string,
     about: { description: string; inputSchema: object; annotations: object },
     call: (input: never) => Promise<ToolAnswer>,
   ): unknown
-  connect(transport: McpTransport): Promise<void>
+  connect(transport: object): Promise<void>
   close(): Promise<void>
 }
 
-export interface McpTransport {
-  handleRequest(request: Request): Promise<Response>
-}
-
-export interface ToolAnswer {
+interface ToolAnswer {
   content: { type: 'text'; text: string }[]
   isError?: boolean
 }
 
 interface Sdk {
   McpServer: new (about: { name: string; version: string }, options: { instructions: string }) => McpServer
-  WebStandardStreamableHTTPServerTransport: new (options: { enableJsonResponse: boolean }) => McpTransport
+  WebStandardStreamableHTTPServerTransport: new (options: {
+    enableJsonResponse: boolean
+  }) => {
+    handleRequest(request: Request): Promise<Response>
+  }
 }
 
 const MODULES = ['mcp', 'webStandardStreamableHttp'].map((name) => `@modelcontextprotocol/sdk/server/${name}.js`)
 
-let loading: Promise<Sdk> | undefined
-
-/** Loads the package with the first request of an assistant. @throws PACKAGE_MISSING */
-export function loadSdk(): Promise<Sdk> {
-  loading ??= load().catch((error) => {
-    loading = undefined
-    throw error
-  })
-  return loading
-}
-
-async function load(): Promise<Sdk> {
+/** Loaded with the first request of an assistant. @throws PACKAGE_MISSING */
+async function sdk(): Promise<Sdk> {
   needPackages('The interface for assistants', OPTIONAL_PACKAGES.assistants)
   const modules = await Promise.all(MODULES.map((name) => import(name)))
   return Object.assign({}, ...modules) as Sdk
@@ -63,7 +53,7 @@ Before you write a plugin: contracts shows routes and events, and lint what the 
 export async function answerAssistant(request: Request, view: ProcessView): Promise<Response> {
   const refused = await refusalOf(request.clone())
   if (refused !== null) return refused
-  const { McpServer, WebStandardStreamableHTTPServerTransport } = await loadSdk()
+  const { McpServer, WebStandardStreamableHTTPServerTransport } = await sdk()
   const server = new McpServer({ name: `heddle: ${view.title}`, version: view.version }, { instructions: INSTRUCTIONS })
   offer(server, view)
   const transport = new WebStandardStreamableHTTPServerTransport({ enableJsonResponse: true })

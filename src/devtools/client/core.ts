@@ -159,22 +159,18 @@ function retryAfterOf(response: Response): number | null {
   return Number.isNaN(ms) ? null : Math.max(ms, 0)
 }
 
-/** A response below 400 whose body was not read yet. */
-interface Exchange {
-  response: Response
-}
-
 /**
  * A request that was sent. `await` gives its answer, and throws an `ApiError` or `Unreachable`. `result()` gives both, typed; `response()` the `Response`
  * with its body unread, for files and streamed answers.
  */
 export class Call<Answer, Failure = ApiError | Unreachable> implements Promise<Answer> {
   readonly [Symbol.toStringTag] = 'Call'
-  readonly #exchange: Promise<Exchange>
+  /** Below 400, its body not read yet. */
+  readonly #response: Promise<Response>
   #answer: Promise<Answer> | undefined
 
-  constructor(exchange: Promise<Exchange>) {
-    this.#exchange = exchange
+  constructor(response: Promise<Response>) {
+    this.#response = response
   }
 
   // biome-ignore lint/suspicious/noThenProperty: it is awaited like a promise
@@ -201,7 +197,7 @@ export class Call<Answer, Failure = ApiError | Unreachable> implements Promise<A
    */
   async result(): Promise<Success<Answer> | Failure> {
     try {
-      const [{ response }, answer] = await Promise.all([this.#exchange, this.#read()])
+      const [response, answer] = await Promise.all([this.#response, this.#read()])
       return { ok: true, status: response.status, headers: response.headers, answer }
     } catch (error) {
       if (error instanceof ApiError || error instanceof Unreachable) return error as Failure
@@ -209,12 +205,12 @@ export class Call<Answer, Failure = ApiError | Unreachable> implements Promise<A
     }
   }
 
-  async response(): Promise<Response> {
-    return (await this.#exchange).response
+  response(): Promise<Response> {
+    return this.#response
   }
 
   #read(): Promise<Answer> {
-    this.#answer ??= this.#exchange.then(({ response }) => contentOf(response) as Promise<Answer>)
+    this.#answer ??= this.#response.then((response) => contentOf(response) as Promise<Answer>)
     return this.#answer
   }
 }
@@ -370,7 +366,7 @@ class Transport {
     const headers = { accept: 'text/event-stream', ...options.headers }
     for (let failures = 0; ; ) {
       const body = encodedBody({}, false)
-      const { response } = await this.#exchange('GET', targetOf(path, input), body, { ...options, headers }, {})
+      const response = await this.#exchange('GET', targetOf(path, input), body, { ...options, headers }, {})
       try {
         for await (const frame of framesOf<Frame>(response)) {
           yield frame
@@ -402,7 +398,7 @@ class Transport {
     { body, type, isRepeatable }: EncodedBody,
     options: IdempotentOptions,
     facts: RouteFacts,
-  ): Promise<{ response: Response }> {
+  ): Promise<Response> {
     const headers = new Headers({ accept: 'application/json, */*;q=0.5', ...this.#options.headers })
     for (const [name, value] of Object.entries(options.headers ?? {})) headers.set(name, value)
     if (type !== undefined) headers.set('content-type', type)
@@ -421,7 +417,7 @@ class Transport {
       if (token !== undefined) headers.set('authorization', `Bearer ${token}`)
       const outcome = await this.#attempt(target, init, options, attempt)
       if (!(outcome instanceof Unreachable)) {
-        if (outcome.status < 400) return { response: outcome }
+        if (outcome.status < 400) return outcome
         if (outcome.status === 401 && canRefresh) {
           canRefresh = false
           const fresh = await this.#token(true)
