@@ -2,6 +2,7 @@
 import type { JsonSchema } from '../../contracts/registry.ts'
 import { loadEventContracts } from '../../core/schemas/event-contracts.ts'
 import { jsonSchemaOf, placed } from '../../core/schemas/json-schema.ts'
+import { UniqueNames } from '../words.ts'
 import type { ApiInfo } from './openapi.ts'
 import { exampleOf } from './schema-example.ts'
 
@@ -99,13 +100,15 @@ export function asyncApiDocument(
   payloads: ReadonlyMap<string, EventPayload>,
   info: ApiInfo,
 ): AsyncApiDocument {
-  const names = new Names()
+  const names = new UniqueNames()
+  /** Keys of a document hold letters, digits, `.`, `_` and `-`. */
+  const keyOf = (text: string): string => names.of(text.replace(/[^A-Za-z0-9._-]/g, '_'), '_')
   const channels: AsyncApiDocument['channels'] = {}
   const operations: AsyncApiDocument['operations'] = {}
   const messages: Record<string, Message> = {}
   const events = [...new Set([...Object.keys(parties), ...payloads.keys()])]
   for (const event of events.filter((name) => !name.startsWith('_')).sort()) {
-    const key = names.of(event)
+    const key = keyOf(event)
     const channel = { $ref: `#/channels/${key}` }
     messages[key] = messageOf(event, key, payloads.get(event))
     channels[key] = { address: event, messages: { [key]: { $ref: `#/components/messages/${key}` } } }
@@ -122,7 +125,7 @@ export function asyncApiDocument(
           messages: [{ $ref: `${channel.$ref}/messages/${key}` }],
           'x-plugin': plugin,
         }
-        operations[names.of(`${action}.${event}.${plugin}`)] = { action, ...about }
+        operations[keyOf(`${action}.${event}.${plugin}`)] = { action, ...about }
       }
     }
     add('send', emitters)
@@ -159,18 +162,5 @@ function messageOf(event: string, key: string, contract: EventPayload | undefine
     tags: [{ name: contract.domain }],
     payload: placed(contract.schema, `#/components/messages/${key}/payload`),
     ...(example === undefined ? {} : { examples: [{ payload: example.value }] }),
-  }
-}
-
-/** Makes unique keys for a document, of letters, digits, `.`, `_` and `-`. */
-class Names {
-  readonly #taken = new Set<string>()
-
-  of(text: string): string {
-    const base = text.replace(/[^A-Za-z0-9._-]/g, '_')
-    let name = base
-    for (let n = 2; this.#taken.has(name); n++) name = `${base}_${n}`
-    this.#taken.add(name)
-    return name
   }
 }

@@ -3,6 +3,7 @@
 import type { IdentityScheme } from '../../contracts/http.ts'
 import type { JsonSchema, RouteInfo } from '../../contracts/registry.ts'
 import { placed, refersToItself } from '../../core/schemas/json-schema.ts'
+import { capital, UniqueNames } from '../words.ts'
 
 const SCHEMAS = '#/components/schemas/'
 
@@ -30,15 +31,11 @@ export class Components {
 
 /** Makes unique operation ids: `GET /users/:id` is `getUsersById`. They depend on method and path alone, so that links stay valid. */
 export class OperationIds {
-  readonly #taken = new Set<string>()
+  readonly #names = new UniqueNames()
 
   of({ method, path }: Pick<RouteInfo, 'method' | 'path'>): string {
     const words = path.split('/').filter(Boolean).flatMap(wordsOf)
-    const base = method.toLowerCase() + (words.length > 0 ? words.map(capital).join('') : 'Root')
-    let id = base
-    for (let n = 2; this.#taken.has(id); n++) id = `${base}${n}`
-    this.#taken.add(id)
-    return id
+    return this.#names.of(method.toLowerCase() + (words.length > 0 ? words.map(capital).join('') : 'Root'))
   }
 }
 
@@ -50,15 +47,6 @@ function wordsOf(segment: string): string[] {
     .filter(Boolean)
     .map((word) => word.replace(/[^A-Za-z0-9]/gu, (char) => `u${char.codePointAt(0)!.toString(16)}`))
   return segment.startsWith(':') ? ['by', ...words] : words
-}
-
-/** The first part of the names of an operation's types. */
-export function typeName(operationId: string): string {
-  return capital(operationId)
-}
-
-function capital(word: string): string {
-  return word[0]!.toUpperCase() + word.slice(1)
 }
 
 /** A parameter of a path. */
@@ -95,7 +83,7 @@ export class PathNames {
   }
 }
 
-function pathName(path: string): PathName {
+export function pathName(path: string): PathName {
   const segments = path.split('/')
   const taken = new Set(segments)
   const parameters: PathParameter[] = []

@@ -4,7 +4,8 @@ import type { BodyKind } from '../../contracts/http-request.ts'
 import type { JsonSchema, RouteInfo } from '../../contracts/registry.ts'
 import { isPlainObject } from '../../core/collections/plain-object.ts'
 import { resolved } from '../../core/schemas/json-schema.ts'
-import { type Components, type PathParameter, typeName } from './components.ts'
+import { capital } from '../words.ts'
+import type { Components, PathParameter } from './components.ts'
 import { exampleOf } from './schema-example.ts'
 
 export interface Parameter {
@@ -47,7 +48,7 @@ export function parametersOf(
     return described(
       { name, in: 'path', required: true, ...description, schema },
       schemas.params,
-      `${typeName(id)}Params`,
+      `${capital(id)}Params`,
       components,
     )
   })
@@ -57,7 +58,7 @@ export function parametersOf(
   if (inQuery === undefined) return [...found, anyQuery(schemas.query)]
   for (const [name, { schema, isRequired }] of inQuery) {
     found.push(
-      described({ name, in: 'query', required: isRequired, schema }, schemas.query, `${typeName(id)}Query`, components),
+      described({ name, in: 'query', required: isRequired, schema }, schemas.query, `${capital(id)}Query`, components),
     )
   }
   return found
@@ -147,7 +148,7 @@ export function requestBodyOf(
   if (streamed_body !== null) return streamedBody(streamed_body)
   if (has_raw_body && WITH_BODY.has(method)) return rawBody()
   if (body === undefined) return WITH_BODY.has(method) ? anyBody() : undefined
-  const schema = components.schema(`${typeName(id)}Body`, body)
+  const schema = components.schema(`${capital(id)}Body`, body)
   const example = exampleOf(body, 'text')
   const media = { schema, ...(example === undefined ? {} : { example: example.value }) }
   const content: RequestBody['content'] = { 'application/json': media }

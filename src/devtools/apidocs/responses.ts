@@ -1,6 +1,7 @@
 import type { JsonSchema, RouteInfo, ThrownInfo } from '../../contracts/registry.ts'
 import { CATALOGUE, type ErrorCode } from '../../core/errors/catalogue.ts'
-import { type Components, typeName } from './components.ts'
+import { capital } from '../words.ts'
+import type { Components } from './components.ts'
 import { exampleOf } from './schema-example.ts'
 
 export interface Response {
@@ -125,7 +126,7 @@ export function responsesOf(route: RouteInfo, id: string, hasBody: boolean, comp
     if (canHappen[name as RuntimeAnswer]) responses[status] = { $ref: `#/components/responses/${name}` }
   }
   for (const [status, info] of Object.entries(route.throws))
-    responses[status] = thrownResponse(info, `${typeName(id)}Error${status}`, responses[status], components)
+    responses[status] = thrownResponse(info, `${capital(id)}Error${status}`, responses[status], components)
   if (!route.is_stream && !route.is_socket)
     responses.default = { description: 'Another status, when the handler chooses one.' }
   return responses
@@ -164,7 +165,7 @@ function success({ schemas, is_stream }: RouteInfo, id: string, components: Comp
   if (schemas.response === undefined)
     return { description: 'The response of the handler.', content: { 'application/json': {} } }
   const example = exampleOf(schemas.response, 'text')
-  const schema = components.schema(`${typeName(id)}Response`, schemas.response)
+  const schema = components.schema(`${capital(id)}Response`, schemas.response)
   const media = { schema, ...(example === undefined ? {} : { example: example.value }) }
   return { description: 'The response of the handler.', content: { 'application/json': media } }
 }

@@ -2,6 +2,7 @@
 import type { JsonSchema } from '../../contracts/registry.ts'
 import { isPlainObject } from '../../core/collections/plain-object.ts'
 import { resolved } from '../../core/schemas/json-schema.ts'
+import { capital } from '../words.ts'
 
 /** From this depth on a value is `unknown`: a schema whose references cannot be named could go on for ever. */
 const MAX_DEPTH = 32
@@ -214,10 +215,6 @@ function describe(property: unknown): unknown {
   if (!isPlainObject(property)) return undefined
   const { description, format } = property
   return description ?? (typeof format === 'string' ? `Format: ${format}` : undefined)
-}
-
-function capital(word: string): string {
-  return word === '' ? word : word[0]!.toUpperCase() + word.slice(1)
 }
 
 /** A text as a literal of TypeScript, in single quotes. */

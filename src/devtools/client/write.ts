@@ -3,8 +3,9 @@ import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import type { JsonSchema, RouteInfo, ThrownInfo } from '../../contracts/registry.ts'
 import type { EventPayload } from '../apidocs/asyncapi.ts'
-import { OperationIds, typeName } from '../apidocs/components.ts'
+import { OperationIds, pathName } from '../apidocs/components.ts'
 import { isForm, needsBody, propertiesOf, WITH_BODY } from '../apidocs/parameters.ts'
+import { capital, pascal } from '../words.ts'
 import { commentOf, isOpen, keyOf, quoted, TypeWriter } from './types.ts'
 
 /** Names in the text beside those of `core.ts`. */
@@ -130,8 +131,7 @@ function aboutOf({
 
 /** `user.created` → `UserCreatedEvent` */
 function eventTypeName(event: string): string {
-  const words = event.split(/[^A-Za-z0-9]+/).filter(Boolean)
-  const name = words.map((word) => word[0]!.toUpperCase() + word.slice(1)).join('')
+  const name = pascal(event)
   return /^[A-Za-z]/.test(name) ? `${name}Event` : `Event${name}`
 }
 
@@ -153,7 +153,7 @@ function operationsOf(routes: readonly RouteInfo[], types: TypeWriter): Operatio
   const sorted = routes.toSorted((a, b) => (orderOf(a) < orderOf(b) ? -1 : 1))
   return sorted.map((route) => {
     const id = ids.of(route)
-    const name = typeName(id)
+    const name = capital(id)
     const parts = [...paramsOf(route, name, types), ...queryOf(route, name, types), ...bodyOf(route, name, types)]
     return {
       id,
@@ -174,12 +174,10 @@ function typeOf(name: string, schema: JsonSchema, types: TypeWriter): string {
 }
 
 function paramsOf({ path, schemas }: RouteInfo, name: string, types: TypeWriter): string[] {
-  const keys = path
-    .split('/')
-    .flatMap((segment) => (segment === '*' ? ['*'] : segment.startsWith(':') ? [segment.slice(1)] : []))
-  if (keys.length === 0) return []
+  const { parameters } = pathName(path)
+  if (parameters.length === 0) return []
   const known = schemas.params === undefined ? undefined : propertiesOf(schemas.params)
-  const each = keys.map((key) => {
+  const each = parameters.map(({ key }) => {
     const schema = known?.get(key)?.schema
     const type = schema === undefined ? 'unknown' : types.inline(schema, schemas.params, `${name}Params`)
     return `${keyOf(key)}: ${type === 'unknown' ? 'string | number' : type}`

@@ -1,6 +1,7 @@
 // The tables of a database, and their types as a file of TypeScript.
 
 import { keyOf } from '../client/types.ts'
+import { pascal } from '../words.ts'
 import type { CommandDatabase } from './open.ts'
 
 export interface TableColumn {
@@ -125,6 +126,6 @@ function columnType(column: TableColumn): string {
 
 /** `order_items` → `OrderItems` */
 function interfaceName(table: string): string {
-  const name = table.replace(/(?:^|[^A-Za-z0-9]+)([A-Za-z0-9]?)/g, (_, letter: string) => letter.toUpperCase())
+  const name = pascal(table)
   return /^[A-Za-z]/.test(name) ? name : `Table${name}`
 }

@@ -1,7 +1,8 @@
 // `heddle new domain` and `heddle new hooks`.
 import { join } from 'node:path'
 import { contractPlace } from '../lint/event-contract.ts'
-import { checkKebab, pascal, singular, snake, tableName, withArticle, words } from './names.ts'
+import { pascal } from '../words.ts'
+import { checkKebab, singular, snake, tableName, withArticle, words } from './names.ts'
 import { filled, type Scaffold } from './templates.ts'
 import {
   applicationFolder,

@@ -45,11 +45,6 @@ export function checkSnake(what: string, name: string, example: string): void {
   if (name.length > MAX_CHARS) throw new CommandError(`${what} has a name of at most ${MAX_CHARS} characters`)
 }
 
-/** `create-order` → `CreateOrder` */
-export function pascal(kebab: string): string {
-  return kebab.replace(/(?:^|-)(\w)/g, (_, letter: string) => letter.toUpperCase())
-}
-
 /** `mail-sender` → `mail_sender` */
 export function snake(kebab: string): string {
   return kebab.replaceAll('-', '_')
