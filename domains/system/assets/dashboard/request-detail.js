@@ -1,82 +1,201 @@
+import { applicationOrigin, sendRequest } from './application.js'
 import { letterReplays, outcomeOf } from './dead-letter-actions.js'
 import { clock, duration, plural } from './format.js'
 import { html, nothing } from './lit-html.js'
 import { addressOfLetter, inPage } from './page.js'
-import { repeatOf, testOf } from './request-copies.js'
+import { fetchJson } from './process.js'
+import { curlOf, missingOf, repeatOf, testOf, textOf } from './request-copies.js'
+import { chooseEditor, editorAddress } from './request-editor.js'
 import { editorLink, endOf, hatching, logsBlock, spanDetail, waterfall } from './request-span.js'
 import { logsOf, rowsOf } from './request-tree.js'
 
-/**
- * The right side: one request.
- * @param {{ chosen: string | null, copied: string, isSure: boolean, sending: string, letters: object[],
- *   asking: { what: string, missing: object[] } | null, back, onChoose, onCopy, onCurl, onEditor, onMissing, onReplay, onSend }} how
- */
-export function requestDetail(request, how) {
-  const rows = rowsOf(request)
-  const endMs = endOf(request, rows)
-  const row =
-    rows.find(({ key }) => key === how.chosen) ??
-    rowOfLog(rows, how.chosen) ??
-    rowOfEvent(rows, request.askedFor) ??
-    faultyRow(rows) ??
-    rows[0]
-  return html`
-    ${hatching}
-    ${how.back}
-    <header class="request-head">
-      <h2>
-        ${statusBadge(request)} <span>${titleOf(request)}</span>
-        ${how.letters.length > 0 ? html`<span class="tag" data-tone="bad">${plural(how.letters.length, 'dead letter')}</span>` : nothing}
-      </h2>
-      <div class="request-buttons">${buttonsOf(request, how)}</div>
-    </header>
-    <p class="request-facts">${factsOf(request, rows, endMs).map(([text, value]) => html`<span>${text} <b>${value}</b></span>`)}</p>
-    ${how.asking === null ? nothing : missingForm(how)}
-    ${how.sending === '' ? nothing : html`<p class="note" role="status">${how.sending}</p>`}
-    ${request.why === null ? nothing : whyBox(request)}
-    ${letterLines(request, how.letters)}
-    ${waterfall(rows, endMs, row, how.onChoose)}
-    ${row === undefined ? nothing : spanDetail(row, request, how.onEditor)}
-    <section class="span-detail">${logsBlock('Log of the request', logsOf(request))}</section>
-  `
-}
-
+/** For how long a question or a word on a button stays. Milliseconds. */
+const SURE_MS = 4000
+const COPIED_MS = 1500
 /** On the button, and on that of the form that asks. */
-export const CURL = 'Copy as curl'
-export const SEND = 'Send again'
+const CURL = 'Copy as curl'
+const SEND = 'Send again'
+
+/** The right side: one request, and what can be done with it. */
+export class RequestDetail {
+  #view
+  /** What is on the button whose text was copied. */
+  #copied = ''
+  #sending = ''
+  #isSure = false
+  /** What is done when somebody has written what the history does not keep; null where nobody is asked. */
+  #asking = null
+
+  /** @param {{ draw(): void, go(id: string): void, choose(key: string): void, replayed(): Promise<void> }} view in which it stands */
+  constructor(view) {
+    this.#view = view
+  }
+
+  /** Another one is shown. */
+  forget() {
+    this.#isSure = false
+    this.#asking = null
+  }
+
+  /** @param {{ chosen: string | null, letters: object[], back: unknown }} shown `chosen`: the key of a row; `letters`: those of the request */
+  content(request, shown) {
+    const { chosen, letters, back } = shown
+    const rows = rowsOf(request)
+    const endMs = endOf(request, rows)
+    const row =
+      rows.find(({ key }) => key === chosen) ??
+      rowOfLog(rows, chosen) ??
+      rowOfEvent(rows, request.askedFor) ??
+      faultyRow(rows) ??
+      rows[0]
+    return html`
+      ${hatching}
+      ${back}
+      <header class="request-head">
+        <h2>
+          ${statusBadge(request)} <span>${titleOf(request)}</span>
+          ${letters.length > 0 ? html`<span class="tag" data-tone="bad">${plural(letters.length, 'dead letter')}</span>` : nothing}
+        </h2>
+        <div class="request-buttons">${this.#buttons(request, letters)}</div>
+      </header>
+      <p class="request-facts">${factsOf(request, rows, endMs).map(([text, value]) => html`<span>${text} <b>${value}</b></span>`)}</p>
+      ${this.#asking === null ? nothing : this.#missingForm(this.#asking)}
+      ${this.#sending === '' ? nothing : html`<p class="note" role="status">${this.#sending}</p>`}
+      ${request.why === null ? nothing : whyBox(request)}
+      ${letterLines(request, letters)}
+      ${waterfall(rows, endMs, row, (key) => this.#view.choose(key))}
+      ${row === undefined ? nothing : spanDetail(row, request, (select) => this.#chooseEditor(select))}
+      <section class="span-detail">${logsBlock('Log of the request', logsOf(request))}</section>
+    `
+  }
+
+  #buttons(request, letters) {
+    const copyButton = (text, make) =>
+      html`<button type="button" @click=${() => this.#copy(text, make())}>${this.#copied === text ? 'Copied' : text}</button>`
+    const canRepeat = request.kind === 'request' && request.method !== ''
+    return html`
+      ${copyButton('Copy link', () => location.href)}
+      ${canRepeat ? html`<button type="button" @click=${() => this.#repeat(CURL, request)}>${this.#copied === CURL ? 'Copied' : CURL}</button>` : nothing}
+      ${canRepeat ? copyButton('Copy as test', () => testOf(request, request.project?.testing ?? 'heddle/testing')) : nothing}
+      ${
+        canRepeat
+          ? html`<button type="button" title=${repeatOf(request).lacks || nothing} @click=${() => this.#send(request)}>${this.#isSure ? `Send ${request.method} again?` : SEND}</button>`
+          : nothing
+      }
+      ${letters.length > 0 ? html`<button class="primary" type="button" @click=${() => this.#replay(letters)}>Replay ${plural(letters.length, 'dead letter')}</button>` : nothing}`
+  }
+
+  /** Asks for what the history does not keep, before anything is sent or copied. */
+  #missingForm({ what, missing }) {
+    const fields = missing.map(
+      ({ name, isBody }, n) =>
+        html`<label>${name} ${isBody ? html`<textarea name=${n} required></textarea>` : html`<input name=${n} required autocomplete="off" spellcheck="false">`}</label>`,
+    )
+    return html`<form class="missing" @submit=${(event) => this.#onMissing(event)}>
+      <p>Secrets are not kept, nor what is too long. Write what stood there:</p>
+      ${fields}
+      <button class="primary" type="submit">${what}</button>
+    </form>`
+  }
+
+  async #copy(what, text) {
+    try {
+      await navigator.clipboard.writeText(text)
+      this.#copied = what
+    } catch {
+      // Browsers forbid it on plain HTTP, except on localhost.
+      prompt('Copy it by hand', text)
+    }
+    this.#view.draw()
+    setTimeout(() => {
+      this.#copied = ''
+      this.#view.draw()
+    }, COPIED_MS)
+  }
+
+  #chooseEditor(select) {
+    const address =
+      select.value ||
+      prompt(
+        'Address that opens a place, with {path}, {line} and {column}. The path has no slash in front.',
+        editorAddress(),
+      )
+    if (address) chooseEditor(address)
+    else select.value = editorAddress()
+    this.#view.draw()
+  }
+
+  /** Sends the same once more, and shows what came of it. What may change something is sent at the second click. */
+  #send(request) {
+    const isUnsafe = request.method !== 'GET' && request.method !== 'HEAD'
+    if (!isUnsafe || this.#isSure) {
+      this.#isSure = false
+      return this.#repeat(SEND, request)
+    }
+    this.#isSure = true
+    this.#view.draw()
+    setTimeout(() => {
+      this.#isSure = false
+      this.#view.draw()
+    }, SURE_MS)
+  }
+
+  /** Does it, or asks before for what is missing. */
+  #repeat(what, request) {
+    const { headers, ...repeat } = repeatOf(request)
+    // The browser sends its own cookie, and lets no page set one.
+    const { cookie: _, ...own } = headers
+    const wanted = { ...repeat, headers: what === SEND ? own : headers }
+    const missing = missingOf(wanted)
+    this.#asking = missing.length > 0 ? { what, wanted, missing } : null
+    if (this.#asking === null) void this.#done(what, wanted)
+    else this.#view.draw()
+  }
+
+  #onMissing(event) {
+    event.preventDefault()
+    const { what, wanted, missing } = this.#asking
+    const written = new FormData(event.target)
+    this.#asking = null
+    void this.#done(
+      what,
+      missing.reduce((all, { fill }, n) => fill(all, written.get(String(n))), wanted),
+    )
+  }
+
+  async #done(what, { method, path, body, type, headers }) {
+    if (what === CURL) return this.#copy(CURL, curlOf({ method, path, body, type, headers }, applicationOrigin()))
+    this.#sending = 'Sending it …'
+    this.#view.draw()
+    try {
+      const sent = body === undefined ? {} : { body: textOf(body) }
+      const answer = await sendRequest(path, {
+        method,
+        ...sent,
+        headers: type === null ? headers : { 'content-type': type, ...headers },
+      })
+      await answer.body?.cancel()
+      this.#sending = ''
+      const id = answer.headers.get('x-request-id')
+      if (id !== null) return this.#view.go(id)
+      this.#sending = `It was answered with ${answer.status}`
+    } catch (thrown) {
+      this.#sending = `It could not be sent: ${thrown.message}`
+    }
+    this.#view.draw()
+  }
+
+  async #replay(letters) {
+    for (const letter of letters) {
+      const path = `/system/dead-letters/${encodeURIComponent(letter.id)}/replay`
+      if ((await fetchJson(path, { method: 'POST' })) !== null) letterReplays.begin(letter)
+    }
+    await this.#view.replayed()
+  }
+}
 
 /** In a narrow window the list and the one that is chosen take turns. */
 export const backLink = (address) => html`<a class="back" href=${address}>← All requests</a>`
-
-function buttonsOf(request, { copied, isSure, letters, onCopy, onCurl, onReplay, onSend }) {
-  const copyButton = (text, make) =>
-    html`<button type="button" @click=${() => onCopy(text, make())}>${copied === text ? 'Copied' : text}</button>`
-  const canRepeat = request.kind === 'request' && request.method !== ''
-  const isUnsafe = request.method !== 'GET' && request.method !== 'HEAD'
-  return html`
-    ${copyButton('Copy link', () => location.href)}
-    ${canRepeat ? html`<button type="button" @click=${onCurl}>${copied === CURL ? 'Copied' : CURL}</button>` : nothing}
-    ${canRepeat ? copyButton('Copy as test', () => testOf(request, request.project?.testing ?? 'heddle/testing')) : nothing}
-    ${
-      canRepeat
-        ? html`<button type="button" title=${repeatOf(request).lacks || nothing} @click=${() => onSend(isUnsafe)}>${isSure ? `Send ${request.method} again?` : SEND}</button>`
-        : nothing
-    }
-    ${letters.length > 0 ? html`<button class="primary" type="button" @click=${() => onReplay(letters)}>Replay ${plural(letters.length, 'dead letter')}</button>` : nothing}`
-}
-
-/** Asks for what the history does not keep, before anything is sent or copied. */
-function missingForm({ asking: { what, missing }, onMissing }) {
-  const fields = missing.map(
-    ({ name, isBody }, n) =>
-      html`<label>${name} ${isBody ? html`<textarea name=${n} required></textarea>` : html`<input name=${n} required autocomplete="off" spellcheck="false">`}</label>`,
-  )
-  return html`<form class="missing" @submit=${onMissing}>
-    <p>Secrets are not kept, nor what is too long. Write what stood there:</p>
-    ${fields}
-    <button class="primary" type="submit">${what}</button>
-  </form>`
-}
 
 /** The name of what failed, in front, stands out. */
 function whyBox({ why, project }) {

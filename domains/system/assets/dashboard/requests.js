@@ -1,12 +1,9 @@
-import { applicationOrigin, sendRequest } from './application.js'
 import { letterReplays } from './dead-letter-actions.js'
 import { html } from './lit-html.js'
 import { addressOfRequest, REQUESTS } from './page.js'
 import { empty, isTyping } from './parts.js'
 import { fetchJson } from './process.js'
-import { curlOf, missingOf, repeatOf, textOf } from './request-copies.js'
-import { backLink, CURL, lettersOf, requestDetail, SEND } from './request-detail.js'
-import { chooseEditor, editorAddress } from './request-editor.js'
+import { backLink, lettersOf, RequestDetail } from './request-detail.js'
 import { PINNED_MAX, ROW_PX, requestList } from './request-list.js'
 import { FILTERS, parseSearch, withStatus } from './request-search.js'
 import { byKind, LookedAt, RequestSource } from './request-source.js'
@@ -18,9 +15,6 @@ const YOUNG_MS = 10_000
 const HOLD_MS = 3000
 /** What was sent so short a time ago may not be stored yet. Milliseconds. */
 const STORED_MS = 1500
-/** For how long a question or a word on a button stays. Milliseconds. */
-const SURE_MS = 4000
-const COPIED_MS = 1500
 const STATUSES = [
   ['', 'All'],
   ['failed', 'Failed'],
@@ -40,11 +34,6 @@ export class RequestsView extends View {
   #newer = 0
   #pinned = []
   #detail = null
-  #copied = ''
-  #sending = ''
-  #isSure = false
-  /** What is done when somebody has written what the history does not keep; null where nobody is asked. */
-  #asking = null
   #isPaused = false
   #isNoiseOpen = false
   #isAsking = false
@@ -53,7 +42,14 @@ export class RequestsView extends View {
   /** Why no requests are kept; null where they are, undefined while that is not known. */
   #off
   #letters = []
+  /** When something of it was replayed. */
   #changedMs = 0
+  #one = new RequestDetail({
+    draw: () => this.draw(),
+    go: (id) => this.#go(id, this.#query),
+    choose: (key) => this.#go(this.#id, this.#query, { span: key, isNew: false }),
+    replayed: () => this.#replayed(),
+  })
 
   constructor(page) {
     super(page, 'Requests', 'requests')
@@ -117,8 +113,7 @@ export class RequestsView extends View {
 
   /** The address has changed. */
   #moved() {
-    this.#isSure = false
-    this.#asking = null
+    this.#one.forget()
     this.#heldUntilMs = 0
     this.#source.reset()
     this.draw()
@@ -219,7 +214,7 @@ export class RequestsView extends View {
         </div>
         ${this.#list(query, hints)}
       </div>
-      <div class="card detail request">${this.#one()}</div>`
+      <div class="card detail request">${this.#chosen()}</div>`
   }
 
   #list(query, hints) {
@@ -261,7 +256,7 @@ export class RequestsView extends View {
     })
   }
 
-  #one() {
+  #chosen() {
     const request = this.#detail
     const back = backLink(REQUESTS + this.#search)
     if (request === null) return empty('Choose a request', 'What it did, what it caused, and why it failed stand here.')
@@ -272,22 +267,7 @@ export class RequestsView extends View {
         'The history keeps what HISTORY_HOURS and HISTORY_MAX_MB leave; in production a sample of what went well.'
       return html`${back}${empty(`Nothing is kept of ${request.id}`, why)}`
     }
-    return requestDetail(request, {
-      chosen: this.#span,
-      copied: this.#copied,
-      isSure: this.#isSure,
-      sending: this.#sending,
-      asking: this.#asking,
-      letters: lettersOf(request, this.#letters),
-      back,
-      onChoose: (key) => this.#go(this.#id, this.#query, { span: key, isNew: false }),
-      onCopy: (what, text) => void this.#copy(what, text),
-      onCurl: () => this.#repeat(CURL, request),
-      onMissing: (event) => this.#onMissing(event),
-      onEditor: (select) => this.#chooseEditor(select),
-      onReplay: (letters) => void this.#replay(letters),
-      onSend: (isUnsafe) => void this.#send(request, isUnsafe),
-    })
+    return this.#one.content(request, { chosen: this.#span, letters: lettersOf(request, this.#letters), back })
   }
 
   // ── what is done ─────────────────────────────────────────────────────────
@@ -335,98 +315,7 @@ export class RequestsView extends View {
     return this.element.querySelector('input[type="search"]')
   }
 
-  async #copy(what, text) {
-    try {
-      await navigator.clipboard.writeText(text)
-      this.#copied = what
-    } catch {
-      // Browsers forbid it on plain HTTP, except on localhost.
-      prompt('Copy it by hand', text)
-    }
-    this.draw()
-    setTimeout(() => {
-      this.#copied = ''
-      this.draw()
-    }, COPIED_MS)
-  }
-
-  #chooseEditor(select) {
-    const address =
-      select.value ||
-      prompt(
-        'Address that opens a place, with {path}, {line} and {column}. The path has no slash in front.',
-        editorAddress(),
-      )
-    if (address) chooseEditor(address)
-    else select.value = editorAddress()
-    this.draw()
-  }
-
-  /** Sends the same once more, and shows what came of it. What may change something is sent at the second click. */
-  async #send(request, isUnsafe) {
-    if (isUnsafe && !this.#isSure) {
-      this.#isSure = true
-      this.draw()
-      setTimeout(() => {
-        this.#isSure = false
-        this.draw()
-      }, SURE_MS)
-      return
-    }
-    this.#isSure = false
-    this.#repeat(SEND, request)
-  }
-
-  /** Does it, or asks before for what is missing. */
-  #repeat(what, request) {
-    const { headers, ...repeat } = repeatOf(request)
-    // The browser sends its own cookie, and lets no page set one.
-    const { cookie: _, ...own } = headers
-    const wanted = { ...repeat, headers: what === SEND ? own : headers }
-    const missing = missingOf(wanted)
-    this.#asking = missing.length > 0 ? { what, wanted, missing } : null
-    if (this.#asking === null) void this.#done(what, wanted)
-    else this.draw()
-  }
-
-  #onMissing(event) {
-    event.preventDefault()
-    const { what, wanted, missing } = this.#asking
-    const written = new FormData(event.target)
-    this.#asking = null
-    void this.#done(
-      what,
-      missing.reduce((all, { fill }, n) => fill(all, written.get(String(n))), wanted),
-    )
-  }
-
-  async #done(what, { method, path, body, type, headers }) {
-    if (what === CURL) return this.#copy(CURL, curlOf({ method, path, body, type, headers }, applicationOrigin()))
-    this.#sending = 'Sending it …'
-    this.draw()
-    try {
-      const sent = body === undefined ? {} : { body: textOf(body) }
-      const answer = await sendRequest(path, {
-        method,
-        ...sent,
-        headers: type === null ? headers : { 'content-type': type, ...headers },
-      })
-      await answer.body?.cancel()
-      this.#sending = ''
-      const id = answer.headers.get('x-request-id')
-      if (id !== null) return this.#go(id, this.#query)
-      this.#sending = `It was answered with ${answer.status}`
-    } catch (thrown) {
-      this.#sending = `It could not be sent: ${thrown.message}`
-    }
-    this.draw()
-  }
-
-  async #replay(letters) {
-    for (const letter of letters) {
-      const path = `/system/dead-letters/${encodeURIComponent(letter.id)}/replay`
-      if ((await fetchJson(path, { method: 'POST' })) !== null) letterReplays.begin(letter)
-    }
+  async #replayed() {
     this.#changedMs = Date.now()
     await this.page.loadLetters()
     await this.#look()
