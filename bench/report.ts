@@ -60,8 +60,11 @@ function describeTarget(target: Target | null): string {
 
 function figure(value: number | null, unit: string): string {
   if (value === null) return NONE
-  return `${value >= 1000 ? Math.round(value).toLocaleString('en') : value.toPrecision(3)} ${unit}`
+  return `${value >= 1000 ? whole(value) : value.toPrecision(3)} ${unit}`
 }
+
+/** Without what stands behind the point. */
+export const whole = (value: number | null): string => (value === null ? NONE : Math.round(value).toLocaleString('en'))
 
 /** What one run has written to `bench/results`, as far as it is compared. */
 export interface EarlierRun {
@@ -97,12 +100,12 @@ export function formatChanges(before: readonly Row[], now: readonly Row[]): stri
     const byRatio = row.ratio !== null && then?.ratio != null
     const [was, is] = byRatio ? [then.ratio, row.ratio] : [then?.heddle ?? null, row.heddle]
     const unit = byRatio ? '×' : row.unit
-    return [row.label, against(row), text(was, unit), text(is, unit), changeOf(was, is)]
+    return [row.label, against(row), figure(was, unit), figure(is, unit), changeOf(was, is)]
   })
   const gone = [...earlier.values()].map((row) => [
     row.label,
     against(row),
-    text(row.ratio ?? row.heddle, row.ratio === null ? row.unit : '×'),
+    figure(row.ratio ?? row.heddle, row.ratio === null ? row.unit : '×'),
     '–',
     'not run',
   ])
@@ -112,8 +115,6 @@ export function formatChanges(before: readonly Row[], now: readonly Row[]): stri
 /** Some cases compare one figure with several baselines. */
 const keyOf = ({ label, baselineName }: Row): string => `${label}\n${baselineName}`
 const against = ({ baselineName, ratio }: Row): string => (ratio === null ? '–' : (baselineName ?? '–'))
-const text = (value: number | null, unit: string): string =>
-  value === null ? '–' : `${value >= 1000 ? Math.round(value).toLocaleString('en') : value.toPrecision(3)} ${unit}`
 
 function changeOf(was: number | null, is: number | null): string {
   if (was === null) return is === null ? '–' : 'new'

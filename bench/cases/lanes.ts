@@ -13,7 +13,7 @@ import {
 } from '../comparison.ts'
 import { getRequest } from '../load/client.ts'
 import { describeMachine, iterationsFor } from '../machine.ts'
-import { formatGrid, median } from '../report.ts'
+import { formatGrid, median, whole } from '../report.ts'
 import { heddleSide, startHeddle } from '../server.ts'
 import { HELLO_LOAD, verifyHello } from './hello.ts'
 
@@ -135,7 +135,6 @@ function processRows(rounds: Rounds, cores: number): Row[] {
 }
 
 const nameOf = (count: number): string => `lanes-${count}`
-const whole = (value: number | null): string => (value === null ? '–' : Math.round(value).toLocaleString('en'))
 
 /**
  * By one lane: more threads than cores cost what has nothing to do with a request.

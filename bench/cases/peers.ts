@@ -5,7 +5,7 @@ import { treeMemoryBytes } from '../cpu.ts'
 import type { LoadResult, RateResult } from '../load/plan.ts'
 import { installPeer } from '../peers/install.ts'
 import { memoryRows, watchMemory } from '../peers/memory.ts'
-import { formatGrid } from '../report.ts'
+import { formatGrid, whole } from '../report.ts'
 import { type BenchServer, heddleSide, serverSide } from '../server.ts'
 import { HELLO_LOAD, verifyHello } from './hello.ts'
 
@@ -147,7 +147,6 @@ function rowsOf(rounds: Rounds): Row[] {
 
 /** One line for each server. */
 function gridOf(rounds: Rounds): string {
-  const whole = (value: number | null): string => (value === null ? '–' : Math.round(value).toLocaleString('en'))
   const short = (value: number | null): string => (value === null ? '–' : value.toPrecision(3))
   const columns: [title: string, of: (side: string) => string][] = [
     ...CONNECTIONS.toSorted((a, b) => a - b).map((connections): [string, (side: string) => string] => [

@@ -4,7 +4,7 @@ import type { ToolRuntime } from '../../src/contracts/tool.ts'
 import { loadSettings } from '../../src/core/config/load.ts'
 import PostgresDb from '../../src/extras/postgres/index.ts'
 import { planOf, sendFigures } from '../child.ts'
-import { proxied } from '../micro/proxied-tool.ts'
+import { proxied, runtimeWith } from '../micro/proxied-tool.ts'
 import { callers, inWindows, ratioOf, type WindowPlan, type WindowSide } from '../windows.ts'
 
 /** A database in which the benchmark may create a table. */
@@ -97,12 +97,5 @@ function runtimeFor({ host, port, user, password, database }: DbAccess, max: num
     LANES: '1',
     REPLICA_ID: 'bench',
   })
-  const runtime: Partial<ToolRuntime> = {
-    thread: { kind: 'lane', index: 0 },
-    settings,
-    log: () => {},
-    sharedMemory: (_, byteLength) => new SharedArrayBuffer(byteLength),
-    instrument: (target) => target,
-  }
-  return runtime as ToolRuntime
+  return runtimeWith({ settings })
 }

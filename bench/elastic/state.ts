@@ -1,9 +1,8 @@
 import { Redis } from 'ioredis'
 import type { State } from '../../src/contracts/state.ts'
-import type { ToolRuntime } from '../../src/contracts/tool.ts'
 import { loadSettings } from '../../src/core/config/load.ts'
 import RedisStateTool from '../../src/extras/redis-state/index.ts'
-import { proxied } from '../micro/proxied-tool.ts'
+import { proxied, runtimeWith } from '../micro/proxied-tool.ts'
 import { callers, inWindows, type Loop, type WindowPlan, type WindowSide } from '../windows.ts'
 
 /** Calls in flight at any time, on both sides. */
@@ -42,8 +41,7 @@ export async function measureState(plan: StatePlan): Promise<StateFigures> {
   const { kvHost: host, kvPort: port, kvPassword: password, kvDb: db } = settings
   const connect = (more: object) => new Redis({ host, port, password, db, ...more })
   const [pipelined, looped, witness] = [connect({}), connect({ enableAutoPipelining: true }), connect({})]
-  const runtime = { thread: { kind: 'lane', index: 0 }, settings, log: () => {} } as unknown as ToolRuntime
-  const tool = new RedisStateTool(runtime)
+  const tool = new RedisStateTool(runtimeWith({ settings }))
   await tool.boot()
   const state = proxied<State>('state', tool.api())
   const loops = (prefix: string, increment: (key: string) => Promise<unknown>): Loop =>

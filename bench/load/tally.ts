@@ -1,14 +1,11 @@
 // Counts answers and latencies.
 
+import { createHistogram } from 'node:perf_hooks'
 import type { ResponseReader } from './client.ts'
 import type { StreamResult } from './plan.ts'
 
-const FINE_STEP_MS = 0.01
-const FINE_UNTIL_MS = 2_000
-const FINE_STEPS = FINE_UNTIL_MS / FINE_STEP_MS
-const COARSE_STEP_MS = 1
-const COARSE_STEPS = 120_000
-const STEPS = FINE_STEPS + COARSE_STEPS
+/** An hour. */
+const LONGEST_US = 3_600_000_000
 
 /** Milliseconds; all 0 when there are none. */
 export interface LatencySummary {
@@ -19,42 +16,30 @@ export interface LatencySummary {
   max: number
 }
 
-/** Counts latencies in steps of 10 µs up to 2 s and of 1 ms for two minutes more. Longer ones count in the last step. Recording allocates nothing. */
+/** Counts latencies to three digits. */
 export class LatencyHistogram {
-  #counts = new Uint32Array(STEPS)
-  #total = 0
-  #maxMs = 0
+  readonly #us = createHistogram({ lowest: 1, highest: LONGEST_US, figures: 3 })
 
   record(latencyMs: number): void {
-    this.#counts[stepOf(latencyMs)]!++
-    this.#total++
-    if (latencyMs > this.#maxMs) this.#maxMs = latencyMs
+    this.#us.record(Math.max(1, Math.round(latencyMs * 1000)))
   }
 
   clear(): void {
-    this.#counts.fill(0)
-    this.#total = 0
-    this.#maxMs = 0
+    this.#us.reset()
   }
 
-  /** The upper edge of the step that holds the given share (0 to 1) of all latencies; 0 when there are none. */
+  /** That of the given share (0 to 1) of all latencies; 0 when there are none. */
   percentileMs(share: number): number {
-    const wanted = Math.ceil(this.#total * share)
-    let seen = 0
-    for (let step = 0; step < STEPS && wanted > 0; step++) {
-      seen += this.#counts[step]!
-      if (seen >= wanted) return upperEdgeMs(step)
-    }
-    return 0
+    return this.#us.count === 0 ? 0 : milliseconds(this.#us.percentile(share * 100))
   }
 
   get maxMs(): number {
-    return Number(this.#maxMs.toFixed(2))
+    return this.#us.count === 0 ? 0 : milliseconds(this.#us.max)
   }
 
   summary(): LatencySummary {
     return {
-      count: this.#total,
+      count: this.#us.count,
       p50: this.percentileMs(0.5),
       p99: this.percentileMs(0.99),
       p999: this.percentileMs(0.999),
@@ -63,15 +48,7 @@ export class LatencyHistogram {
   }
 }
 
-function stepOf(latencyMs: number): number {
-  if (latencyMs < FINE_UNTIL_MS) return Math.floor(latencyMs / FINE_STEP_MS)
-  return Math.min(STEPS - 1, FINE_STEPS + Math.floor((latencyMs - FINE_UNTIL_MS) / COARSE_STEP_MS))
-}
-
-function upperEdgeMs(step: number): number {
-  if (step < FINE_STEPS) return Number(((step + 1) * FINE_STEP_MS).toFixed(2))
-  return FINE_UNTIL_MS + (step - FINE_STEPS + 1) * COARSE_STEP_MS
-}
+const milliseconds = (us: number): number => Number((us / 1000).toFixed(2))
 
 /** A request that took longer is listed separately. Milliseconds. */
 const SLOW_MS = 10

@@ -1,3 +1,4 @@
+import type { ToolRuntime } from '../../src/contracts/tool.ts'
 import { Meter } from '../../src/runtime/kernel/proxy.ts'
 import { createFlightRecorder, FlightRecorder } from '../../src/transport/memory/flight-recorder.ts'
 import { createMetricsRing, MetricsRing } from '../../src/transport/memory/metrics-ring.ts'
@@ -7,6 +8,17 @@ import { createStatusTable, StatusTable } from '../../src/transport/memory/words
 /** The tool as a plugin gets it, through the runtime's proxy. No other file of the benchmarks depends on how that is built. */
 export function proxied<T extends object>(name: string, tool: T): T {
   return proxy()(name, tool)
+}
+
+/** What a tool of a lane gets from the runtime, as far as a measurement needs it. */
+export const runtimeWith = (parts: Partial<Record<keyof ToolRuntime, unknown>>): ToolRuntime => {
+  const runtime: Partial<ToolRuntime> = {
+    thread: { kind: 'lane', index: 0 },
+    log: () => {},
+    sharedMemory: (_, byteLength) => new SharedArrayBuffer(byteLength),
+    instrument: (target) => target,
+  }
+  return { ...runtime, ...parts } as ToolRuntime
 }
 
 /** Puts many objects behind one proxy. */

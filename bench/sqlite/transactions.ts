@@ -7,7 +7,7 @@ import type { ToolRuntime } from '../../src/contracts/tool.ts'
 import { Database } from '../../src/stores/sqlite/driver.ts'
 import SqliteDb from '../../src/tools/sqlite/index.ts'
 import { planOf, sendFigures } from '../child.ts'
-import { proxy } from '../micro/proxied-tool.ts'
+import { proxy, runtimeWith } from '../micro/proxied-tool.ts'
 import { callers, inWindows, ratioOf, type WindowPlan, type WindowSide } from '../windows.ts'
 
 export interface TransactionPlan extends WindowPlan {
@@ -97,21 +97,17 @@ sendFigures(figures)
 
 /** The tool as a thread has it that is alone with the file. */
 function runtimeFor(sqlitePath: string): ToolRuntime {
-  const { synchronous } = plan
-  const runtime: Partial<ToolRuntime> = {
+  return runtimeWith({
     thread: { kind: 'primary' },
     settings: {
       sqlitePath,
-      sqliteSynchronous: synchronous,
+      sqliteSynchronous: plan.synchronous,
       rdbStatementTimeoutMs: 30_000,
       dbAutoMigrate: true,
       domainsDir: [],
-    } as unknown as ToolRuntime['settings'],
-    log: () => {},
-    sharedMemory: (_, byteLength) => new SharedArrayBuffer(byteLength),
+    },
     // As in a lane, the statements of a transaction are metered, too.
-    instrument: (tx) => metered('db', tx),
-    host: { bus: { beginTransaction: () => NO_EVENTS } } as unknown as ToolRuntime['host'],
-  }
-  return runtime as ToolRuntime
+    instrument: (tx: object) => metered('db', tx),
+    host: { bus: { beginTransaction: () => NO_EVENTS } },
+  })
 }
