@@ -10,7 +10,7 @@ import type { Outcome } from '../../../src/stores/sql/database.ts'
 import { temporaryFolder } from '../../support/folder.ts'
 import type { PostgresServer } from '../../support/servers/postgres.ts'
 import { describeOnPostgres } from '../../support/servers/postgres-of-file.ts'
-import { postgresDb, postgresSettings, writeFiles } from './fixture.ts'
+import { type LogLine, postgresDb, postgresSettings, writeFiles } from './fixture.ts'
 import { runMigrationSuite } from './migration-suite.ts'
 import { rejectsWith } from './rejects-with.ts'
 
@@ -133,17 +133,22 @@ function runTests(server: PostgresServer): void {
     )
   })
 
-  test('a migration may take longer than a statement', async (t) => {
+  test('a migration may take longer than a statement, and who waits for that of another process says so', async (t) => {
     const { folder, database } = await withMigrations(t, {
       '001_one': 'CREATE TABLE a1 (id TEXT); SELECT pg_sleep(0.5);',
     })
-    const db = postgresDb(t, server, database, {
-      thread: { kind: 'primary' },
-      domainsDir: [folder],
-      settings: { rdbStatementTimeoutMs: 100 },
-    })
-    await db.boot()
-    assert.deepEqual(await db.query('SELECT id FROM a1'), [])
+    const log: LogLine[] = []
+    const [db, other] = [1, 2].map(() =>
+      postgresDb(t, server, database, {
+        thread: { kind: 'primary' },
+        domainsDir: [folder],
+        settings: { rdbStatementTimeoutMs: 100 },
+        log,
+      }),
+    )
+    await Promise.all([db!.boot(), other!.boot()])
+    assert.deepEqual(await db!.query('SELECT id FROM a1'), [])
+    assert.equal(log.filter(({ message }) => message.startsWith('Another process migrates')).length, 1)
   })
 
   test('who waits for another process that migrates for too long says so, and leaves nothing', async (t) => {

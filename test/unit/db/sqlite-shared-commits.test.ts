@@ -27,19 +27,25 @@ async function withItems(t: TestContext) {
 const statuses = (results: readonly PromiseSettledResult<unknown>[]) =>
   results.map((result) => (result.status === 'fulfilled' ? 'ok' : (result.reason.kind ?? result.reason.message)))
 
-test('transactions and writes of one turn of the loop share one commit', async (t) => {
+test('transactions and writes of one turn of the loop share one commit, and so do writes alone', async (t) => {
   const { db, path, ids, add } = await withItems(t)
   const logBytes = async () => (await stat(`${path}-wal`)).size
-  const before = await logBytes()
+  let before = await logBytes()
   const numbers = Array.from({ length: 64 }, (_, n) => n)
   await Promise.all(
     numbers.map((n) =>
       n % 4 === 0 ? db.execute('INSERT INTO items (id) VALUES ($1)', [`${n}`]) : add(`${n}-a`, `${n}-b`),
     ),
   )
-  const together = (await logBytes()) - before
-  assert.ok(together > 0 && together < 20 * 4096, `64 commits together wrote ${together} bytes`)
-  assert.equal((await ids()).length, 1 + 16 + 2 * 48)
+  const assertShared = async () => {
+    const together = (await logBytes()) - before
+    assert.ok(together > 0 && together < 20 * 4096, `64 commits together wrote ${together} bytes`)
+    before += together
+  }
+  await assertShared()
+  await Promise.all(numbers.map((n) => db.execute('INSERT INTO items (id) VALUES ($1)', [`alone-${n}`])))
+  await assertShared()
+  assert.equal((await ids()).length, 1 + 16 + 2 * 48 + 64)
 })
 
 test('transactions and writes that are issued together happen in the order in which they were issued', async (t) => {
@@ -190,8 +196,10 @@ test('no transaction mends the deferred constraint that another one has broken',
   await db.execute('CREATE TABLE links (item_id TEXT REFERENCES items (id) DEFERRABLE INITIALLY DEFERRED)')
   const link = (to: string) => db.transaction((tx) => tx.execute('INSERT INTO links (item_id) VALUES ($1)', [to]))
   await link('known')
-  const results = await Promise.allSettled([add('a'), link('late'), add('late'), link('late')])
-  assert.deepEqual(statuses(results), ['ok', 'foreign_key_violation', 'ok', 'ok'])
+  const write = (to: string) => db.execute('INSERT INTO links (item_id) VALUES ($1)', [to])
+  const calls = [add('a'), link('late'), write('late'), write('known'), add('late'), write('late'), link('late')]
+  const broken = 'foreign_key_violation'
+  assert.deepEqual(statuses(await Promise.allSettled(calls)), ['ok', broken, broken, 'ok', 'ok', 'ok', 'ok'])
 })
 
 test('a statement that rolls back everything takes nothing of the others', async (t) => {
@@ -200,8 +208,9 @@ test('a statement that rolls back everything takes nothing of the others', async
     db.transaction((tx) => tx.execute('INSERT OR ROLLBACK INTO items (id) VALUES ($1)', [id]))
   await rollBack('fresh')
   const write = () => db.execute(`INSERT INTO items (id) VALUES ('written')`)
-  const results = await Promise.allSettled([add('a'), write(), rollBack('known'), add('b'), add('c')])
-  assert.deepEqual(statuses(results), ['ok', 'ok', 'unique_violation', 'ok', 'ok'])
+  const refused = db.execute.bind(db, `INSERT OR ROLLBACK INTO items (id) VALUES ('known')`)
+  const results = await Promise.allSettled([add('a'), write(), rollBack('known'), add('b'), refused(), add('c')])
+  assert.deepEqual(statuses(results), ['ok', 'ok', 'unique_violation', 'ok', 'unique_violation', 'ok'])
   assert.deepEqual(await ids(), ['a', 'b', 'c', 'fresh', 'known', 'written'])
 })
 

@@ -1,14 +1,11 @@
 import assert from 'node:assert/strict'
-import { rename, stat, writeFile } from 'node:fs/promises'
+import { rename, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { describe, type TestContext, test } from 'node:test'
-import type { Queryable } from '../../../src/contracts/db.ts'
 import { MAX_WAITING } from '../../../src/stores/sql/database.ts'
 import { Database } from '../../../src/stores/sqlite/driver.ts'
-import { SqliteConnection } from '../../../src/tools/sqlite/connection.ts'
 import { toDbError } from '../../../src/tools/sqlite/failure.ts'
-import { endOf, TransactionRun } from '../../../src/tools/sqlite/transaction.ts'
-import { createDb, gate } from '../../rooms/db/fixture.ts'
+import { createDb } from '../../rooms/db/fixture.ts'
 import { rejectsWith } from '../../rooms/db/rejects-with.ts'
 import { temporaryFolder } from '../../support/folder.ts'
 import { fixtureRuntime } from '../../support/tool-runtime.ts'
@@ -24,29 +21,9 @@ async function withItems(t: TestContext) {
   return { db, path, insert, ids, other }
 }
 
-test('writes of one turn of the loop share one commit', async (t) => {
-  const { db, path, insert } = await withItems(t)
-  // Every commit appends each page that it changed to the write-ahead log.
-  const logBytes = async () => (await stat(`${path}-wal`)).size
-  const before = await logBytes()
-  await Promise.all(Array.from({ length: 64 }, (_, n) => insert(`together-${n}`)))
-  const together = (await logBytes()) - before
-  assert.ok(together > 0 && together < 20 * 4096, `64 writes together wrote ${together} bytes`)
-  await insert('alone')
-  assert.equal((await db.query('SELECT 1 FROM items')).length, 65)
-})
-
 test('a column without a name of its own has the placeholder for a name', async (t) => {
   const { db } = await withItems(t)
   assert.deepEqual(await db.query('SELECT $2, $1', ['one', 'two']), [{ $2: 'two', $1: 'one' }])
-})
-
-test('writes that are issued together happen in the order in which they were issued', async (t) => {
-  const { db, insert } = await withItems(t)
-  await insert('a')
-  await Promise.all(Array.from({ length: 50 }, (_, n) => db.execute('UPDATE items SET id = id || $1', [`,${n}`])))
-  const expected = `a${Array.from({ length: 50 }, (_, n) => `,${n}`).join('')}`
-  assert.deepEqual(await db.query('SELECT id FROM items'), [{ id: expected }])
 })
 
 test('a write is answered only when another connection can see it', async (t) => {
@@ -54,39 +31,6 @@ test('a write is answered only when another connection can see it', async (t) =>
   const count = other.prepare('SELECT count(*) FROM items').pluck()
   const seen = await Promise.all(['a', 'b', 'c'].map((id) => insert(id).then(() => count.get())))
   assert.deepEqual(seen, [3, 3, 3])
-})
-
-test('a write whose failure makes SQLite roll everything back takes no other write with it', async (t) => {
-  const { db, insert, ids } = await withItems(t)
-  await insert('taken')
-  const results = await Promise.allSettled([
-    insert('a'),
-    db.execute(`INSERT OR ROLLBACK INTO items (id) VALUES ('taken')`),
-    insert('b'),
-  ])
-  assert.deepEqual(
-    results.map((result) => result.status),
-    ['fulfilled', 'rejected', 'fulfilled'],
-  )
-  assert.deepEqual(await ids(), ['a', 'b', 'taken'])
-})
-
-test('a deferred constraint that fails at the commit fails only the write that broke it', async (t) => {
-  const { db, insert, ids } = await withItems(t)
-  await db.execute('CREATE TABLE links (item_id TEXT REFERENCES items (id) DEFERRABLE INITIALLY DEFERRED)')
-  const [a, broken, b] = await Promise.allSettled([
-    insert('a'),
-    db.execute(`INSERT INTO links (item_id) VALUES ('none')`),
-    insert('b'),
-  ])
-  assert.equal(a.status, 'fulfilled')
-  assert.equal(b.status, 'fulfilled')
-  assert.equal(broken.status === 'rejected' && broken.reason.kind, 'foreign_key_violation')
-  assert.deepEqual(await ids(), ['a', 'b'])
-  await rejectsWith(
-    'foreign_key_violation',
-    db.transaction((tx) => tx.execute(`INSERT INTO links (item_id) VALUES ('none')`)),
-  )
 })
 
 test('a full database rejects with unavailable, keeps what it had, and takes writes again once there is room', async (t) => {
@@ -120,16 +64,6 @@ test('a write may follow the statement that creates its table without an await',
     db.query('SELECT id FROM fresh'),
   ])
   assert.deepEqual(results[2], [{ id: 'a' }])
-})
-
-test('a cached statement follows a change of its table', async (t) => {
-  const { db, insert } = await withItems(t)
-  await insert('a')
-  assert.deepEqual(await db.query('SELECT * FROM items'), [{ id: 'a', n: 1 }])
-  await db.execute('ALTER TABLE items ADD COLUMN done BOOLEAN DEFAULT 1')
-  assert.deepEqual(await db.query('SELECT * FROM items'), [{ id: 'a', n: 1, done: true }])
-  await db.execute('DROP TABLE items')
-  await rejectsWith('syntax', db.query('SELECT * FROM items'))
 })
 
 test('more different statements than the cache holds all work', async (t) => {
@@ -198,34 +132,6 @@ test('the tx that the callback of a plugin gets is the instrumented one', async 
   assert.deepEqual(calls, ['queryOne'])
   await db.transaction((tx) => tx.queryOne('SELECT 1 AS one'))
   assert.deepEqual(calls, ['queryOne'], 'the runtime itself')
-})
-
-test('a transaction that stands idle too long is rolled back and its tx refuses further statements', async (t) => {
-  const path = join(temporaryFolder(t), 'idle.db')
-  const connection = new SqliteConnection(path)
-  t.after(() => connection.close())
-  connection.script('CREATE TABLE items (id TEXT)')
-  connection.begin()
-  let kept: Queryable | undefined
-  const never = gate()
-  const session = { mustMove: false, run: connection.run.bind(connection), commit() {}, rollback() {} }
-  const run = new TransactionRun(
-    {
-      work: async (tx) => {
-        kept = tx
-        await tx.execute(`INSERT INTO items VALUES ('a')`)
-        await never.opened
-      },
-      instrument: (target) => target,
-    },
-    session,
-    { isOpen: true },
-  )
-  await endOf(run, () => {}, 150)
-  const transaction = Promise.reject((run.ending as { thrown: unknown }).thrown)
-  await rejectsWith('timeout', transaction, /without a statement/)
-  await rejectsWith('other', kept!.query('SELECT 1'), /over/)
-  never.open()
 })
 
 test('healthCheck is false when the file is gone', async (t) => {
