@@ -1,10 +1,10 @@
 import assert from 'node:assert/strict'
-import { createServer, connect as dial, type Socket } from 'node:net'
-import { type TestContext, test } from 'node:test'
+import { test } from 'node:test'
 import { setTimeout as pause } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
 import { browser, type Page } from '../support/browser.ts'
 import { type Heddle, startHeddle } from '../support/heddle.ts'
+import { startRelay } from '../support/relay.ts'
 import { SHIPPED } from '../support/shipped-domains.ts'
 import { until } from '../support/until.ts'
 
@@ -41,51 +41,12 @@ interface FrameReport {
   rows: number
 }
 
-/** A proxy between the page and the process, which the test can cut and connect to another process. */
-async function startProxy(t: TestContext, processPort: number) {
-  let port = processPort
-  const sockets = new Set<Socket>()
-  let isCut = false
-  const server = createServer((inward) => {
-    if (isCut) return void inward.destroy()
-    const outward = dial(port, '127.0.0.1')
-    for (const [from, to] of [
-      [inward, outward],
-      [outward, inward],
-    ] as const) {
-      sockets.add(from)
-      from
-        .on('error', () => to.destroy())
-        .on('close', () => {
-          sockets.delete(from)
-          to.destroy()
-        })
-      from.pipe(to)
-    }
-  })
-  const cut = (on: boolean): void => {
-    isCut = on
-    if (on) for (const socket of sockets) socket.destroy()
-  }
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
-  t.after(() => {
-    cut(true)
-    server.close()
-  })
-  const address = server.address()
-  assert.ok(address !== null && typeof address === 'object')
-  const leadTo = (other: number): void => {
-    port = other
-  }
-  return { leadTo, origin: `http://127.0.0.1:${address.port}`, cut }
-}
-
 test('the dashboard, in a real browser', async (t) => {
   const chromium = await browser(t)
   if (chromium === null) return
   const options = { domains: DOMAINS, lanes: 2 }
   let heddle: Heddle = await startHeddle(t, options)
-  const { origin, cut, leadTo } = await startProxy(t, heddle.port)
+  const { url: origin, cut, leadTo } = await startRelay(t, heddle.port)
   const context = await chromium.newContext({ viewport: { width: 1280, height: 800 }, colorScheme: 'light' })
   const page: Page = await context.newPage()
   page.setDefaultTimeout(15_000)

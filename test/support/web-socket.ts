@@ -5,6 +5,14 @@ import { until } from './until.ts'
 
 export const OPCODE = { CONTINUATION: 0, TEXT: 1, BINARY: 2, CLOSE: 8, PING: 9, PONG: 10 } as const
 
+/** Headers of a handshake. */
+export const HANDSHAKE = {
+  upgrade: 'websocket',
+  connection: 'Upgrade',
+  'sec-websocket-version': '13',
+  'sec-websocket-key': 'dGhlIHNhbXBsZSBub25jZQ==',
+}
+
 export interface Frame {
   opcode: number
   payload: Buffer

@@ -6,6 +6,7 @@ import { type Heddle, type StartOptions, startHeddle } from '../../support/heddl
 import { RawConnection, requestText } from '../../support/raw-client.ts'
 import { SERVING } from '../../support/shared-process.ts'
 import { SYSTEM_ROUTES } from '../../support/shipped-domains.ts'
+import { HANDSHAKE } from '../../support/web-socket.ts'
 
 const FOLDERS = ['../sockets/domains', '../files/domains'].map((path) => fileURLToPath(new URL(path, import.meta.url)))
 
@@ -22,13 +23,6 @@ export const KINDS: readonly (readonly [kind: string, method: string, path: stri
   ['a stream', 'GET', '/system/logs/stream'],
   ['a WebSocket', 'GET', '/talk/a'],
 ]
-
-export const HANDSHAKE = {
-  upgrade: 'websocket',
-  connection: 'Upgrade',
-  'sec-websocket-version': '13',
-  'sec-websocket-key': 'dGhlIHNhbXBsZSBub25jZQ==',
-}
 
 /** A process that has all of them. */
 export async function startKinds(

@@ -1,37 +1,11 @@
 import assert from 'node:assert/strict'
-import { once } from 'node:events'
-import { connect, createServer, type Socket } from 'node:net'
-import { type TestContext, test } from 'node:test'
+import { test } from 'node:test'
 import { browser } from '../../support/browser.ts'
 import { startHeddle } from '../../support/heddle.ts'
+import { startRelay } from '../../support/relay.ts'
 import { SHIPPED } from '../../support/shipped-domains.ts'
 
 const TOKEN = 'operator-0123456789abcdef'
-
-/** A way to the process whose connections the test can cut. */
-async function startRelay(t: TestContext, port: number) {
-  const sockets = new Set<Socket>()
-  const server = createServer((inward) => {
-    const outward = connect(port, '127.0.0.1')
-    for (const [from, to] of [
-      [inward, outward],
-      [outward, inward],
-    ] as const) {
-      sockets.add(from)
-      from.on('error', () => to.destroy()).on('close', () => sockets.delete(from) && to.destroy())
-      from.pipe(to)
-    }
-  })
-  await once(server.listen(0, '127.0.0.1'), 'listening')
-  const cut = (): void => {
-    for (const socket of sockets) socket.destroy()
-  }
-  t.after(() => {
-    cut()
-    server.close()
-  })
-  return { url: `http://127.0.0.1:${(server.address() as { port: number }).port}`, cut }
-}
 
 test('the pages of /system work with the token, in a real browser', async (t) => {
   const chromium = await browser(t)

@@ -9,6 +9,7 @@ import { ask } from '../../support/raw-client.ts'
 import { shareService } from '../../support/shared-service.ts'
 import { SHIPPED } from '../../support/shipped-domains.ts'
 import { until } from '../../support/until.ts'
+import { HANDSHAKE } from '../../support/web-socket.ts'
 
 const HOOKED = fileURLToPath(new URL('../../fixtures/hooked', import.meta.url))
 const INTERNAL = { success: false, error: 'Internal server error' }
@@ -126,13 +127,7 @@ describe('hooks of routes', () => {
     assert.deepEqual((await get('/shop/primary-guarded')).body, INTERNAL)
     const told = errorsOf(shared()).find((msg) => msg.startsWith('/shop/primary-guarded'))
     assert.match(told!, / in its guard \(.*plugins\/sell-on-primary\.ts:\d+\) failed: The guard is broken/)
-    const upgrade = {
-      connection: 'upgrade',
-      upgrade: 'websocket',
-      'sec-websocket-version': '13',
-      'sec-websocket-key': 'dGhlIHNhbXBsZSBub25jZQ==',
-    }
-    const refused = await ask(shared().port, 'GET', '/shop/socket', upgrade)
+    const refused = await ask(shared().port, 'GET', '/shop/socket', HANDSHAKE)
     assert.deepEqual([refused.status, JSON.parse(refused.body.toString()).code], [401, 'STRANGER'])
   })
 

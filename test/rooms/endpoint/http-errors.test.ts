@@ -5,6 +5,7 @@ import { describeOnDatabases } from '../../support/databases.ts'
 import { type Heddle, startHeddle } from '../../support/heddle.ts'
 import { ask } from '../../support/raw-client.ts'
 import { shareService } from '../../support/shared-service.ts'
+import { HANDSHAKE } from '../../support/web-socket.ts'
 
 const DOMAINS = [fileURLToPath(new URL('../../fixtures/thrown', import.meta.url))]
 const INTERNAL = { success: false, error: 'Internal server error' }
@@ -57,13 +58,7 @@ describeOnDatabases('an answer that is thrown', (database) => {
         const token = { authorization: 'Bearer t' }
         const stream = await heddle.json(`${prefix}/stream`, { headers: token })
         assert.deepEqual([stream.status, stream.body.code], [403, 'NOT_ADMIN'])
-        const handshake = await ask(heddle.port, 'GET', `${prefix}/socket`, {
-          ...token,
-          connection: 'upgrade',
-          upgrade: 'websocket',
-          'sec-websocket-version': '13',
-          'sec-websocket-key': 'dGhlIHNhbXBsZSBub25jZQ==',
-        })
+        const handshake = await ask(heddle.port, 'GET', `${prefix}/socket`, { ...token, ...HANDSHAKE })
         assert.equal(handshake.status, 403)
         assert.equal(JSON.parse(handshake.body.toString()).error, 'Admins only')
       })

@@ -7,14 +7,9 @@ import { type Heddle, startHeddle } from '../../support/heddle.ts'
 import { ask, assertFailure, headerOf, readHead, requestText } from '../../support/raw-client.ts'
 import { shareService } from '../../support/shared-service.ts'
 import { until } from '../../support/until.ts'
+import { HANDSHAKE } from '../../support/web-socket.ts'
 
 const LASTING = fileURLToPath(new URL('../../fixtures/lasting', import.meta.url))
-const HANDSHAKE = {
-  upgrade: 'websocket',
-  connection: 'Upgrade',
-  'sec-websocket-version': '13',
-  'sec-websocket-key': Buffer.alloc(16, 1).toString('base64'),
-}
 
 const share = (env: Record<string, string>): (() => Heddle) =>
   shareService((owner) =>

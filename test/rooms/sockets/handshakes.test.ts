@@ -4,18 +4,12 @@ import { once } from 'node:events'
 import { connect } from 'node:net'
 import { test } from 'node:test'
 import { readHead, requestText } from '../../support/raw-client.ts'
-import { frameOf, OPCODE } from '../../support/web-socket.ts'
+import { frameOf, HANDSHAKE, OPCODE } from '../../support/web-socket.ts'
 import { startTalk } from './support.ts'
 
 /** `HANDSHAKES=200000 npm test sockets/handshakes` makes more of them. */
 const HANDSHAKES = Number(process.env.HANDSHAKES ?? 2_000)
 const AT_ONCE = 8
-const HEADERS = {
-  upgrade: 'websocket',
-  connection: 'Upgrade',
-  'sec-websocket-version': '13',
-  'sec-websocket-key': 'dGhlIHNhbXBsZSBub25jZQ==',
-}
 
 // glibc fills what is freed: with this byte the flags that the library would read close the connection.
 const start = startTalk({ lanes: 1, env: { MALLOC_PERTURB_: '16' } })
@@ -24,7 +18,7 @@ const start = startTalk({ lanes: 1, env: { MALLOC_PERTURB_: '16' } })
 async function isServed(port: number): Promise<boolean> {
   const socket = connect(port, '127.0.0.1')
   try {
-    socket.write(requestText('GET', '/talk/a', HEADERS))
+    socket.write(requestText('GET', '/talk/a', HANDSHAKE))
     const head = await readHead(socket)
     assert.match(head, /^HTTP\/1\.1 101 /)
     let received = head.slice(head.indexOf('\r\n\r\n') + 4)
