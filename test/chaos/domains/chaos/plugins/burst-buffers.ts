@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import { Plugin, type Tools } from '#heddle'
+import { plugin } from '#heddle'
 import { pause } from '../pause.ts'
 
 const BUFFER_BYTES = 4 << 20
@@ -7,19 +7,8 @@ const BUFFERS = 96
 const KEPT_MS = 1000
 
 /** Fills 384 MiB that are not on the JavaScript heap, some at a time, and keeps them for a while. */
-export default class BurstBuffers extends Plugin {
-  #http
-
-  constructor({ http }: Tools) {
-    super()
-    this.#http = http
-  }
-
-  override onBoot() {
-    this.#http.addEndpoint('/chaos/faults/buffers', 'POST', this.burst, { body: z.object({ delay_ms: z.int() }) })
-  }
-
-  async burst({ delay_ms }: { delay_ms: number }) {
+export default plugin(({ http }) => {
+  async function burst({ delay_ms }: { delay_ms: number }) {
     await pause(delay_ms)
     const kept: Buffer[] = []
     while (kept.length < BUFFERS) {
@@ -29,4 +18,6 @@ export default class BurstBuffers extends Plugin {
     await pause(KEPT_MS)
     return { success: true, data: { bytes: kept.reduce((sum, { length }) => sum + length, 0) } }
   }
-}
+
+  http.addEndpoint('/chaos/faults/buffers', 'POST', burst, { body: z.object({ delay_ms: z.int() }) })
+})

@@ -1,22 +1,13 @@
 import { z } from 'zod'
-import { Plugin, type Tools } from '#heddle'
+import { plugin } from '#heddle'
 import { pause } from '../pause.ts'
 
 /** Ends "the process", which is its lane. */
-export default class ExitProcess extends Plugin {
-  #http
-
-  constructor({ http }: Tools) {
-    super()
-    this.#http = http
-  }
-
-  override onBoot() {
-    this.#http.addEndpoint('/chaos/faults/exit', 'POST', this.exit, { body: z.object({ delay_ms: z.int() }) })
-  }
-
-  async exit({ delay_ms }: { delay_ms: number }) {
+export default plugin(({ http }) => {
+  async function exit({ delay_ms }: { delay_ms: number }) {
     await pause(delay_ms)
     process.exit(41)
   }
-}
+
+  http.addEndpoint('/chaos/faults/exit', 'POST', exit, { body: z.object({ delay_ms: z.int() }) })
+})

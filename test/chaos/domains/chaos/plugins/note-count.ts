@@ -1,4 +1,4 @@
-import { type EventMeta, Plugin, type Tools } from '#heddle'
+import { type EventMeta, plugin } from '#heddle'
 import type { Counted } from '../events.ts'
 import { pause } from '../pause.ts'
 
@@ -6,28 +6,17 @@ import { pause } from '../pause.ts'
 const STEPS_MS = 16
 
 /** Writes every number down once, however often its event comes, and says so. */
-export default class NoteCount extends Plugin {
-  #bus
-  #db
-
-  constructor({ db, event_bus }: Tools) {
-    super()
-    this.#bus = event_bus
-    this.#db = db
-  }
-
-  override onBoot() {
-    this.#bus.subscribe('chaos.counted', this.note, { retries: 5, backoffMs: 50, timeoutMs: 3000 })
-  }
-
-  async note({ number, course }: Counted, { id, attempt }: EventMeta) {
+export default plugin(({ db, event_bus }) => {
+  async function note({ number, course }: Counted, { id, attempt }: EventMeta) {
     if (course === 'fails' || (course === 'stumbles' && attempt === 1)) throw new Error(`${number} fails on purpose`)
     if (course === 'hangs' && attempt === 1) return new Promise(() => {})
     await pause(number % STEPS_MS)
-    await this.#db.execute(
+    await db.execute(
       'INSERT INTO chaos_handled (event_id, event, number) VALUES ($1, $2, $3) ON CONFLICT (event_id) DO NOTHING',
       [id, 'chaos.counted', number],
     )
-    await this.#bus.publish('chaos.noted', { number })
+    await event_bus.publish('chaos.noted', { number })
   }
-}
+
+  event_bus.subscribe('chaos.counted', note, { retries: 5, backoffMs: 50, timeoutMs: 3000 })
+})

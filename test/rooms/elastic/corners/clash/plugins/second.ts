@@ -1,12 +1,9 @@
-import { Plugin, type Tools } from '#heddle'
+import { plugin } from '#heddle'
 
 /** Is refused in its lane for its path, after it has subscribed. */
-export default class Second extends Plugin {
-  constructor({ http, event_bus, logger }: Tools) {
-    super()
-    http.addEndpoint('/clash', 'GET', () => ({}))
-    event_bus.subscribe('clash', function onClash({ n }) {
-      logger.info('clash at the second', { n })
-    })
-  }
-}
+export default plugin(({ http, event_bus, logger }) => {
+  http.addEndpoint('/clash', 'GET', () => ({}))
+  event_bus.subscribe('clash', function onClash({ n }) {
+    logger.info('clash at the second', { n })
+  })
+})

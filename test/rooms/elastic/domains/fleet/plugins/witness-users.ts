@@ -1,30 +1,19 @@
-import { type EventMeta, type Payload, Plugin, type Tools } from '#heddle'
+import { type EventMeta, type Payload, plugin } from '#heddle'
 import { writeSeen } from '../seen.ts'
 
 /** Writes down each new user that it hears of, as often as it does, and tells of it in turn. */
-export default class WitnessUsers extends Plugin {
-  #bus
-  #db
-  #replica
+export default plugin(({ config, db, event_bus }) => {
+  const replica = config.get('FLEET_REPLICA', { default: '' })
 
-  constructor({ config, db, event_bus }: Tools) {
-    super()
-    this.#bus = event_bus
-    this.#db = db
-    this.#replica = config.get('FLEET_REPLICA', { default: '' })
+  async function witness(data: Payload, event: EventMeta): Promise<void> {
+    await event_bus.publish('user.witnessed', { id: data.id })
+    await writeSeen(db, replica, 'ends', data, event)
   }
 
-  override onBoot() {
-    this.#bus.subscribe('user.created', this.witness)
-    this.#bus.subscribe('user.witnessed', this.note)
+  async function note(data: Payload, event: EventMeta): Promise<void> {
+    await writeSeen(db, replica, 'ends', data, event)
   }
 
-  async witness(data: Payload, event: EventMeta): Promise<void> {
-    await this.#bus.publish('user.witnessed', { id: data.id })
-    await writeSeen(this.#db, this.#replica, 'ends', data, event)
-  }
-
-  async note(data: Payload, event: EventMeta): Promise<void> {
-    await writeSeen(this.#db, this.#replica, 'ends', data, event)
-  }
-}
+  event_bus.subscribe('user.created', witness)
+  event_bus.subscribe('user.witnessed', note)
+})
