@@ -9,7 +9,7 @@ import { readRequest } from '../transport/frames/request-frame.ts'
 import type { LaneInit } from '../transport/messages.ts'
 import { Inbox } from '../transport/rings/inbox.ts'
 import type { Outbox } from '../transport/rings/outbox.ts'
-import type { PrimaryCalls, RingAcknowledgements, RingPublisher, RingReplies } from './ring-ports.ts'
+import type { PrimaryCalls, RingAcknowledgements, RingPublisher } from './ring-ports.ts'
 
 // Taken before plugins can replace it.
 const { parse: parseJson } = JSON
@@ -18,8 +18,7 @@ const { parse: parseJson } = JSON
 interface FrameReaders {
   requests: RequestServer
   events: EventServer
-  /** Of requests, and of deliveries: told that one begins. */
-  replies: RingReplies
+  /** Told of each delivery that begins. */
   acknowledgements: RingAcknowledgements
   publisher: RingPublisher
   calls: PrimaryCalls
@@ -29,7 +28,7 @@ interface FrameReaders {
 
 /** @param outbox takes the answers @returns the inbox that reads the frames of the primary, and gives each to its part of the lane */
 export function primaryInbox({ inbound, bulk }: LaneInit, outbox: Outbox, readers: FrameReaders): Inbox {
-  const { requests, events, replies, acknowledgements, publisher, calls, catchUp } = readers
+  const { requests, events, acknowledgements, publisher, calls, catchUp } = readers
   const { sockets } = requests
   let isCaughtUp = false
   const inbox = new Inbox(inbound, bulk, onFrame, outbox)
@@ -68,9 +67,7 @@ export function primaryInbox({ inbound, bulk }: LaneInit, outbox: Outbox, reader
       isCaughtUp = true
       catchUp()
     }
-    const frame = readRequest(inbox, at)
-    replies.begin(id, frame)
-    requests.handle(id, frame)
+    requests.handle(id, readRequest(inbox, at))
   }
 
   function onDelivery(id: number, at: number, length: number): void {

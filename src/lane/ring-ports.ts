@@ -6,8 +6,7 @@ import type { Settings } from '../core/config/schema.ts'
 import { HeddleError } from '../core/errors/catalogue.ts'
 import { fromWire, type WireError } from '../core/errors/wire.ts'
 import type { Reply } from '../runtime/endpoint/reply.ts'
-import type { ReplySink } from '../runtime/endpoint/request-server.ts'
-import type { SocketSink } from '../runtime/endpoint/sockets/server.ts'
+import type { AnswerSink, RequestSteps } from '../runtime/endpoint/request-thread.ts'
 import type { DeliverySink } from '../runtime/events/event-server.ts'
 import type { Publisher } from '../runtime/events/publication.ts'
 import { LogRate, limitRecord, newRecord } from '../runtime/log-records.ts'
@@ -20,9 +19,8 @@ import {
   utf8MaxBytes,
   writeAcknowledgements,
 } from '../transport/frames/frames.ts'
-import { type RequestFrame, requestIdOf } from '../transport/frames/request-frame.ts'
 import { RESPONSE_FIXED_BYTES, writeResponse } from '../transport/frames/response-frame.ts'
-import { type FlightRecorder, STEP_EVENT, STEP_REQUEST } from '../transport/memory/flight-recorder.ts'
+import { type FlightRecorder, STEP_EVENT } from '../transport/memory/flight-recorder.ts'
 import type { AnswerCell } from '../transport/memory/words.ts'
 import type { LogRecord } from '../transport/messages.ts'
 import type { Outbox } from '../transport/rings/outbox.ts'
@@ -254,32 +252,21 @@ const STREAMS_MAX_WAITING_BYTES = 64 << 20
 /** A primary that does not answer within this is overloaded or stuck, milliseconds. */
 const ADDRESS_TIMEOUT_MS = 1000
 
-/** Sends a lane's answers to its clients, over the ring. In the flight recorder each request is a step, which ends with its answer. */
-export class RingReplies implements ReplySink, SocketSink {
+/** Sends a lane's answers to its clients, over the ring. */
+export class RingReplies implements AnswerSink {
   readonly #outbox: Outbox
   readonly #address: AnswerCell
-  readonly #recorder: FlightRecorder
-  /** Number of the step of the last request, by request slot. */
-  readonly #steps: number[] = []
+  readonly #steps: RequestSteps
 
-  constructor(outbox: Outbox, address: AnswerCell, recorder: FlightRecorder) {
+  constructor(outbox: Outbox, address: AnswerCell, steps: RequestSteps) {
     this.#outbox = outbox
     this.#address = address
-    this.#recorder = recorder
-  }
-
-  begin(id: number, frame: RequestFrame): void {
-    const step = this.#recorder.begin(STEP_REQUEST, frame.routeNumber, id, requestIdOf(frame), Date.now())
-    this.#steps[id & 0xffff] = step
-  }
-
-  #end(id: number, failed: boolean): void {
-    this.#recorder.endFrame(this.#steps[id & 0xffff]!, id, Date.now(), failed)
+    this.#steps = steps
   }
 
   answer(id: number, reply: Reply): void {
     const { body, head } = reply
-    this.#end(id, reply.status >= 500)
+    this.#steps.end(id, reply.status >= 500)
     let maxBytes = RESPONSE_FIXED_BYTES + utf8MaxBytes(head)
     if (typeof body === 'string') {
       maxBytes += maxBytes + utf8MaxBytes(body) > INLINE_MAX_BYTES ? Buffer.byteLength(body) : utf8MaxBytes(body)
@@ -305,7 +292,7 @@ export class RingReplies implements ReplySink, SocketSink {
   }
 
   openFile(id: number, status: number, head: string, lengthBytes: number): void {
-    this.#end(id, false)
+    this.#steps.end(id, false)
     this.#openBody(id, status, head, String(lengthBytes))
   }
 
@@ -333,7 +320,7 @@ export class RingReplies implements ReplySink, SocketSink {
   // ── sockets ───────────────────────────────────────────────────────────────
 
   acceptSocket(requestId: number, number: number, protocol: string): void {
-    this.#end(requestId, false)
+    this.#steps.end(requestId, false)
     this.#outbox.answerText(KIND.SOCKET_ACCEPT, requestId, numberedText(number, protocol))
   }
 

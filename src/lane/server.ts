@@ -18,7 +18,7 @@ import { watchEmptyAnswers } from '../runtime/advice/fault-record.ts'
 import { Trimmer } from '../runtime/effects/handled-events.ts'
 import { mountEndpoints } from '../runtime/endpoint/files/static-files.ts'
 import { RequestServer } from '../runtime/endpoint/request-server.ts'
-import { WebSocketServer } from '../runtime/endpoint/sockets/server.ts'
+import { RequestSteps } from '../runtime/endpoint/request-thread.ts'
 import { EventLog, LogPublisher } from '../runtime/event-log/event-log.ts'
 import { logDatabaseOf, staysInProcess } from '../runtime/event-log/log-database.ts'
 import { writeChanges } from '../runtime/event-log/write-changes.ts'
@@ -36,7 +36,7 @@ import { installExitReport } from '../transport/exit-report.ts'
 import type { EventFrame } from '../transport/frames/event-frame.ts'
 import type { LogChanges } from '../transport/log-changes.ts'
 import { FlightFile } from '../transport/memory/flight-file.ts'
-import { FlightRecorder, STEP_REQUEST } from '../transport/memory/flight-recorder.ts'
+import { FlightRecorder } from '../transport/memory/flight-recorder.ts'
 import { HeartbeatWriter, memoryLimits } from '../transport/memory/heartbeat.ts'
 import { LogMemory } from '../transport/memory/log-memory.ts'
 import { AnswerCell } from '../transport/memory/words.ts'
@@ -127,14 +127,9 @@ export class LaneServer {
       log.write('WARNING', message, failed.plugin, fields)
     }
     this.#events.onFailure = (failure, { requestId, trace }) => this.#bus.failedHere({ failure, requestId, trace })
-    const replies = new RingReplies(outbox, new AnswerCell(init.address), recorder)
-    const sockets = new WebSocketServer({
-      sink: replies,
-      onFault: kernel.logFault,
-      beginStep: (routeNumber, requestId) => recorder.begin(STEP_REQUEST, routeNumber, -1, requestId, Date.now()),
-      endStep: (step, failed) => recorder.end(step, Date.now(), failed),
-    })
-    this.#requests = new RequestServer(replies, kernel.logFault, sockets)
+    const steps = new RequestSteps(recorder)
+    const replies = new RingReplies(outbox, new AnswerCell(init.address), steps)
+    this.#requests = new RequestServer(replies, kernel.logFault, steps)
     this.#requests.isCompressing = settings.httpCompression
     const publisher = new RingPublisher(outbox)
     this.#publisher = publisher
@@ -172,7 +167,6 @@ export class LaneServer {
     this.#inbox = primaryInbox(init, outbox, {
       requests: this.#requests,
       events: this.#events,
-      replies,
       acknowledgements: new RingAcknowledgements(outbox, recorder),
       publisher,
       calls,

@@ -288,18 +288,12 @@ export class LaneFrames<Sender extends FrameSender> implements BodySink, BatchLi
   }
 
   #onResponseHead(id: number, at: number, length: number): void {
-    const exchange = this.#requests.get(id)
-    if (exchange === null) return
     const status = readResponseStatus(this.#inbox, at)
     const head = readResponseHead(this.#inbox, at)
     const lengthText = readResponseBody(this.#inbox, at, length)
-    if (lengthText === null) {
-      this.#requests.markStream(id)
-      return exchange.openStream(status, head)
-    }
-    this.#requests.markFile(id)
-    exchange.openFile(status, head, Number(Buffer.from(lengthText).toString()), (bytes) =>
-      this.#outbox.answerText(KIND.BODY_FLUSHED, id, String(bytes)),
-    )
+    if (lengthText === null) return this.#requests.beginStream(id)?.openStream(status, head)
+    const lengthBytes = Number(Buffer.from(lengthText).toString())
+    const flushed = (bytes: number): void => this.#outbox.answerText(KIND.BODY_FLUSHED, id, String(bytes))
+    this.#requests.beginFile(id)?.openFile(status, head, lengthBytes, flushed)
   }
 }

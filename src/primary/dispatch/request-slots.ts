@@ -126,20 +126,26 @@ export class RequestSlots {
     return exchange
   }
 
-  /** Its answer has begun. */
-  markStream(id: number): void {
+  /** Its answer has begun. Null when it was given up before, like the next. */
+  beginStream(id: number): Exchange | null {
+    const exchange = this.get(id)
+    if (exchange === null) return null
     const slot = id & 0xffff
     this.#isStream[slot] = STREAM
     this.streams++
-    if (this.#isSlow[slot] === 0) return
-    this.#isSlow[slot] = 0
-    this.slow--
+    if (this.#isSlow[slot] === 1) {
+      this.#isSlow[slot] = 0
+      this.slow--
+    }
+    return exchange
   }
 
-  markFile(id: number): void {
-    this.markStream(id)
+  beginFile(id: number): Exchange | null {
+    const exchange = this.beginStream(id)
+    if (exchange === null) return null
     this.#isStream[id & 0xffff] = FILE
     this.files++
+    return exchange
   }
 
   /** Answers the requests whose time is up. */

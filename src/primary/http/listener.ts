@@ -17,7 +17,6 @@ import { addressOf, draining, Exchange } from './exchange.ts'
 import { lastingAnswers } from './lasting-answers.ts'
 import type { ClientRequest, ClientResponse, HandshakeContext, HttpLibrary } from './library.ts'
 import { chooseLibrary, ListenSocket, type ListenSocketOptions } from './listening.ts'
-import type { LocalWorker } from './local-worker.ts'
 import { pipelining, type Refusals, refuseFraming } from './refusals.ts'
 import { DROPPED_BODY_MAX_BYTES, PendingBodies, StreamedBodies } from './request-body.ts'
 import { faultOfPath, HeadScan, makeRequestId, requestIdOf, SAFE_METHODS } from './request-head.ts'
@@ -40,21 +39,22 @@ const PIPELINED =
   'A client sent a request before it had the answer to its last one: its connection was closed without that'
 const HEADER_LOST = 'A request has a header beyond ASCII: such bytes at the start or the end of a value are lost'
 
-/** Takes requests for the lanes. */
-export interface LaneGate {
-  /** Takes a request, and a copy of its body. False when it is to be refused. */
+/** Takes requests for the lanes, or for the plugins of the primary. */
+interface RequestGate {
+  /** False when it is to be refused. A lane takes a copy of the body. */
   send(frame: RequestFrame, exchange: Exchange, isLasting: boolean): boolean
 }
 
 export interface ListenerOptions {
   settings: Settings
   routes: RouteTable
-  lanes: LaneGate
+  lanes: RequestGate
   /** True when so many events wait that no new request should be begun. */
   isCrowded: () => boolean
   /** True while a plugin boots that the others have not waited for: a path without a route may be its. */
   isBooting: () => boolean
-  local: LocalWorker
+  /** Its `expire` is called regularly. */
+  local: RequestGate & { expire(nowMs: number): void }
   connectionLimit: ConnectionLimit
   /** Told why uWebSockets.js does not load, where node:http serves instead. */
   onFallback: (missing: string) => void
@@ -416,7 +416,7 @@ export class Listener {
     }
     // A plugin of the primary may keep the body beyond this callback. A lane has its own copy by now.
     if (frame.body !== null) frame.body = Buffer.from(frame.body)
-    if (!this.#options.local.send(frame, exchange)) exchange.fail('HTTP_OVERLOADED')
+    if (!this.#options.local.send(frame, exchange, isLasting)) exchange.fail('HTTP_OVERLOADED')
   }
 
   /** Answers a request without a route: a preflight, a path that has other methods, or an unknown path. */

@@ -35,8 +35,6 @@ export class ReadyReply {
   }
 }
 
-/** HTTP_HANDLER_TIMEOUT_MS by default, where the setting is not known. */
-export const DEFAULT_TIMEOUT_MS = 30_000
 /** The primary counts from when the request came, and looks at its clock now and then. */
 const CLOCKS_DIFFER_MS = 50
 
@@ -57,7 +55,7 @@ export class Answering {
 
   /** @param offered the token of a client that cannot set the header */
   constructor(route: ServedRoute, incoming: Incoming, context: RequestContext, offered?: string) {
-    const { hooks, options } = route
+    const { hooks } = route
     this.hasHooks = hooks !== null
     this.#route = route
     this.#hooks = hooks ?? NO_HOOKS
@@ -65,8 +63,7 @@ export class Answering {
     this.#context = context
     this.#offered = offered
     if (hooks === null) return
-    const timeoutMs = options.timeoutMs ?? context.effects?.timeoutMs ?? DEFAULT_TIMEOUT_MS
-    context.hookDeadlineMs = performance.now() + timeoutMs - CLOCKS_DIFFER_MS
+    context.hookDeadlineMs = performance.now() + context.limitMs - CLOCKS_DIFFER_MS
   }
 
   /** The answer of the code of the route, unless the request is refused before it runs. Never rejects. @param code returns a result, or a ReadyReply */

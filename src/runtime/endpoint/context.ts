@@ -9,6 +9,7 @@ import { cookieKeys, parseCookies } from './cookies.ts'
 import { sendFile } from './files/file-answer.ts'
 import type { Incoming } from './incoming.ts'
 import { PERSONAL, type Reply } from './reply.ts'
+import type { ServedRoute } from './route.ts'
 import type { BodySource } from './stream/body-source.ts'
 
 // Taken before plugins can replace them.
@@ -47,7 +48,8 @@ function userOfToken(claims: object | undefined): User | null {
   return isId ? { id: String(sub) } : null
 }
 
-/** What `commit` needs of its thread. */
+type ContextRoute = Pick<ServedRoute, 'owner' | 'template' | 'options'>
+
 interface ContextEffects {
   readonly transactions: PluginTransactions
   /** HTTP_HANDLER_TIMEOUT_MS. */
@@ -67,7 +69,6 @@ interface KeyedRequest {
 
 /** The handler's view of one request, and its settings for the answer. */
 export class RequestContext implements HttpContext {
-  readonly route: string
   body: unknown
   /** Set while the answer of a request with an `Idempotency-Key` is not stored. */
   keyed: KeyedRequest | null = null
@@ -83,9 +84,9 @@ export class RequestContext implements HttpContext {
   declare isPersonal: boolean | undefined
   /** Whom a hook has set. */
   declare ownUser: User | null | undefined
-  readonly #plugin: string
-  readonly #effects: ContextEffects | null
   readonly #incoming: Incoming
+  readonly #route: ContextRoute
+  readonly #effects: ContextEffects
   #cookies: Readonly<Record<string, string>> | undefined
   #status = 0
   /** `name: value` lines of the answer, except those that every answer has. */
@@ -96,14 +97,9 @@ export class RequestContext implements HttpContext {
   #abort: AbortController | undefined
   #aborted = false
 
-  /**
-   * @param plugin whose handler it is for
-   * @param effects null in a thread without them
-   */
-  constructor(incoming: Incoming, route: string, plugin: string, effects: ContextEffects | null) {
+  constructor(incoming: Incoming, route: ContextRoute, effects: ContextEffects) {
     this.#incoming = incoming
-    this.route = route
-    this.#plugin = plugin
+    this.#route = route
     this.#effects = effects
   }
 
@@ -112,6 +108,9 @@ export class RequestContext implements HttpContext {
   }
   get path(): string {
     return this.#incoming.path
+  }
+  get route(): string {
+    return this.#route.template.text
   }
   get headers(): Readonly<Record<string, string>> {
     return this.#incoming.headers
@@ -242,8 +241,6 @@ export class RequestContext implements HttpContext {
 
   // Not async, which would cost three more promises.
   commit<T>(work: (tx: Tx) => Promise<T>): Promise<T> {
-    const effects = this.#effects
-    if (effects === null) return Promise.reject(new HeddleError('TOOL_MISSING', 'Missing tool: db'))
     const before: AnswerSoFar = {
       status: this.#status,
       head: this.#head,
@@ -256,7 +253,7 @@ export class RequestContext implements HttpContext {
       const done =
         keyed !== null
           ? keyed.claim.commit(route, (tx) => this.#run(work, tx, before), keyed.replyTo)
-          : effects.transactions.run(this.#plugin, route, (tx) => this.#run(work, tx, before))
+          : this.#effects.transactions.run(this.plugin, route, (tx) => this.#run(work, tx, before))
       return done.then(undefined, (thrown) => {
         // Rolled back, like the rows.
         this.#restore(before)
@@ -310,15 +307,17 @@ export class RequestContext implements HttpContext {
     this.setStatus(status)
     return parseJson(body as string)
   }
+  /** Whose handler it is for. */
   get plugin(): string {
-    return this.#plugin
+    return this.#route.owner.name
+  }
+  /** The time that the route gives a request, milliseconds. */
+  get limitMs(): number {
+    return this.#route.options.timeoutMs ?? this.#effects.timeoutMs
   }
   /** Whether the answer's body was decided, by `redirect`, `sendBinary` or a file. */
   get hasBody(): boolean {
     return this.#binary !== null || (this.#status >= 300 && this.#status < 400 && /^location: /m.test(this.#head))
-  }
-  get effects(): ContextEffects | null {
-    return this.#effects
   }
   get chosenStatus(): number {
     return this.#status

@@ -325,7 +325,7 @@ export async function answerOnce(
   const isKnown = options.idempotencyScope !== undefined || context.identified != null
   const scope = `${incoming.method} ${template.text}${callerOf(options, context, data, cookies)}`
   const limits = {
-    timeoutMs: options.timeoutMs ?? effects.timeoutMs,
+    timeoutMs: context.limitMs,
     ttlMs: options.idempotencyTtlMs ?? IDEMPOTENCY_TTL_MS,
   }
   const begun = await effects.idempotency.begin(owner.name, identify(incoming, key, scope), limits)

@@ -5,7 +5,7 @@ import type { BodyKind } from '../../contracts/http-request.ts'
 import type { CodeTracing } from '../../contracts/tracing.ts'
 import { type ErrorCode, HeddleError } from '../../core/errors/catalogue.ts'
 import type { RequestFrame } from '../../transport/frames/request-frame.ts'
-import { DEFAULT_TIMEOUT_MS, type FaultLog } from './answering.ts'
+import type { FaultLog } from './answering.ts'
 import { RequestContext } from './context.ts'
 import { compressed, isCompressible } from './encodings.ts'
 import type { RequestEffects } from './idempotency.ts'
@@ -13,58 +13,42 @@ import { Incoming } from './incoming.ts'
 import { IncomingBody } from './input/body.ts'
 import { incomingParts } from './input/multipart.ts'
 import { errorReply, type Reply } from './reply.ts'
+import type { AnswerSink, RequestSteps, RequestThread } from './request-thread.ts'
 import { Hooks, PathTemplate, placeOfHook, type ServedEndpoint, type ServedRoute } from './route.ts'
-import { type RequestThread, runRequest } from './run.ts'
-import type { WebSocketServer } from './sockets/server.ts'
+import { runRequest } from './run.ts'
+import { HeldTokens } from './sockets/held-tokens.ts'
+import { WebSocketServer } from './sockets/server.ts'
 import type { BodySource } from './stream/body-source.ts'
-import { FileSender, type FileSink } from './stream/sender.ts'
-import { SseServer, type SseSink } from './stream/sse.ts'
-
-/** Takes the answers: sends them over the ring in a lane, and straight to the listener in the primary. */
-export interface ReplySink extends FileSink, SseSink {
-  /** The handler of a request that was given up has settled without an answer. */
-  settled(requestId: number): void
-  /** The handler of a request can take further bytes of its body. */
-  wantBody(requestId: number, bytes: number): void
-  /** The client's address of a request that came without it; empty when it was answered or the client is gone. */
-  clientAddress(requestId: number): string
-}
+import { FileSender } from './stream/sender.ts'
+import { SseServer } from './stream/sse.ts'
 
 /** The routes that one thread hosts, and the requests that it handles. */
-export class RequestServer {
-  readonly sockets: WebSocketServer
-  readonly hooks = new Hooks()
+export class RequestServer implements RequestThread {
+  readonly sink: AnswerSink
+  readonly onFault: FaultLog
+  readonly steps: RequestSteps | null
+  readonly tokens = new HeldTokens()
+  /** Set before the first request. */
+  effects!: RequestEffects
+  tracing: CodeTracing | null = null
   /** HTTP_COMPRESSION. Never in the listener's own thread. */
   isCompressing = false
-  readonly #sink: ReplySink
-  readonly #thread: RequestThread
+  readonly hooks = new Hooks()
+  readonly sockets = new WebSocketServer(this)
+  readonly #streams = new SseServer(this)
   /** Routes by the number that the primary gave them. */
   readonly #routes: (ServedRoute | undefined)[] = []
   /** Requests that were not answered at once: only these can be cancelled. */
   readonly #running = new Map<number, RequestContext>()
-  readonly #streams: SseServer
   /** Bodies that handlers read while they come. */
   readonly #bodies = new Map<number, IncomingBody>()
   /** Answers that are sent in pieces. */
   readonly #files = new Map<number, { sender: FileSender; context: RequestContext }>()
 
-  constructor(sink: ReplySink, onFault: FaultLog, sockets: WebSocketServer) {
-    this.#sink = sink
-    this.#thread = { onFault, tracing: null, effects: null }
-    this.sockets = sockets
-    this.#streams = new SseServer(sink, onFault, sockets.tokens)
-  }
-
-  /** Null in a thread without a database. */
-  set effects(effects: RequestEffects | null) {
-    this.#thread.effects = effects
-  }
-
-  /** Null while tracing is off. */
-  set tracing(tracing: CodeTracing | null) {
-    this.#thread.tracing = tracing
-    this.sockets.tracing = tracing
-    this.#streams.tracing = tracing
+  constructor(sink: AnswerSink, onFault: FaultLog, steps: RequestSteps | null) {
+    this.sink = sink
+    this.onFault = onFault
+    this.steps = steps
   }
 
   /** Serves a route under the number that the primary has given it. */
@@ -103,17 +87,11 @@ export class RequestServer {
    */
   settling(): () => boolean {
     const beganMs = performance.now()
-    const limitsMs = [...this.#running].map(([requestId, context]) => [requestId, this.#limitOf(context)] as const)
+    const limitsMs = [...this.#running].map(([requestId, { limitMs }]) => [requestId, limitMs] as const)
     return () => {
       const tookMs = performance.now() - beganMs
       return this.#files.size > 0 || limitsMs.some(([id, limitMs]) => tookMs < limitMs && this.#running.has(id))
     }
-  }
-
-  #limitOf({ method, route: path }: RequestContext): number {
-    const handler = `${method === 'HEAD' ? 'GET' : method} ${path}`
-    const route = this.#routes.find((each) => each?.origin.handler === handler)
-    return route?.options.timeoutMs ?? this.#thread.effects?.timeoutMs ?? DEFAULT_TIMEOUT_MS
   }
 
   /** Those of them whose clients wait. */
@@ -125,19 +103,20 @@ export class RequestServer {
   }
 
   handle(requestId: number, frame: RequestFrame): void {
+    this.steps?.begin(requestId, frame)
     const route = this.#routes[frame.routeNumber]
     // The plugin is up in another thread and has failed in this one.
-    if (route === undefined) return this.#sink.answer(requestId, errorReply('HTTP_INTERNAL'))
-    const incoming = new Incoming(frame, this.#sink, requestId)
-    const context = new RequestContext(incoming, route.template.text, route.owner.name, this.#thread.effects)
+    if (route === undefined) return this.sink.answer(requestId, errorReply('HTTP_INTERNAL'))
+    const incoming = new Incoming(frame, this.sink, requestId)
+    const context = new RequestContext(incoming, route, this.effects)
     if (route.kind === 'socket') return void this.sockets.handshake(requestId, route, incoming, context)
     if (route.kind === 'stream') return void this.#streams.serve(requestId, route, incoming, context)
     if (route.bodyKind !== null) this.#openBody(requestId, route.bodyKind, context)
-    const reply = runRequest(this.#thread, route, incoming, context)
+    const reply = runRequest(this, route, incoming, context)
     const isLater = reply instanceof Promise
     if (!isLater && !(this.isCompressing && isCompressible(reply))) {
       if (route.bodyKind !== null) this.#closeBody(requestId)
-      return this.#sink.answer(requestId, reply)
+      return this.sink.answer(requestId, reply)
     }
     this.#running.set(requestId, context)
     void this.#answerLater(requestId, isLater ? reply : Promise.resolve(reply), route, context)
@@ -156,7 +135,7 @@ export class RequestServer {
     if (reply.file === undefined) {
       this.#running.delete(requestId)
       if (route.bodyKind !== null) this.#closeBody(requestId)
-      this.#sink.answer(requestId, reply)
+      this.sink.answer(requestId, reply)
     } else await this.#sendFile(requestId, reply, reply.file, route, context)
   }
 
@@ -172,18 +151,18 @@ export class RequestServer {
     this.#running.delete(requestId)
     if (context.isAborted) {
       body.close()
-      return this.#sink.settled(requestId)
+      return this.sink.settled(requestId)
     }
     // A stream may be made of what comes; the handler of any other body has ended.
     if (route.bodyKind !== null && body.lengthBytes >= 0) this.#closeBody(requestId)
-    const sender = new FileSender(this.#sink, requestId)
+    const sender = new FileSender(this.sink, requestId)
     this.#files.set(requestId, { sender, context })
     try {
       await sender.send(status, head, body, context.method === 'HEAD')
     } catch (thrown) {
-      this.#thread.onFault(context.route, context.plugin, context.requestId, thrown)
+      this.onFault(context.route, context.plugin, context.requestId, thrown)
       // Does nothing when the answer has begun: the connection was closed then.
-      this.#sink.answer(requestId, errorReply('HTTP_INTERNAL'))
+      this.sink.answer(requestId, errorReply('HTTP_INTERNAL'))
     }
     this.#files.delete(requestId)
     if (route.bodyKind !== null) this.#closeBody(requestId)
@@ -195,7 +174,7 @@ export class RequestServer {
   }
 
   #openBody(requestId: number, kind: BodyKind, context: RequestContext): void {
-    const body = new IncomingBody((bytes) => this.#sink.wantBody(requestId, bytes))
+    const body = new IncomingBody((bytes) => this.sink.wantBody(requestId, bytes))
     this.#bodies.set(requestId, body)
     context.body = kind === 'stream' ? body : incomingParts(body, context.headers['content-type'] ?? '')
   }
@@ -222,7 +201,7 @@ export class RequestServer {
     this.#closeBody(requestId)
     const context = this.#running.get(requestId)
     // Else it is answered, or its handler is one that no answer follows.
-    if (context === undefined) this.#sink.settled(requestId)
+    if (context === undefined) this.sink.settled(requestId)
     else {
       if (context.hook) this.#hookCancelled(context, context.hook)
       context.abort()
@@ -237,7 +216,7 @@ export class RequestServer {
     // The client has left.
     if (performance.now() < (hookDeadlineMs ?? 0)) return
     const late = new HeddleError('HTTP_HANDLER_TIMEOUT', 'It had not ended when the time of the request was up')
-    this.#thread.onFault(route + placeOfHook(hook), plugin, requestId, late)
+    this.onFault(route + placeOfHook(hook), plugin, requestId, late)
   }
 
   /** Stops all files on their way, whose time is up: their clients see that when the thread is gone. */

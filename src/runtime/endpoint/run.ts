@@ -5,25 +5,17 @@ import { causality } from '../../core/causality/context.ts'
 import { Answering, type FaultLog, isResponseChecked } from './answering.ts'
 import type { RequestContext } from './context.ts'
 import { tagged } from './encodings.ts'
-import { answerOnce, type RequestEffects } from './idempotency.ts'
+import { answerOnce } from './idempotency.ts'
 import type { Incoming } from './incoming.ts'
 import { readInput } from './input/input.ts'
 import { type Reply, replyOf, replyOfThrown } from './reply.ts'
+import type { RequestThread } from './request-thread.ts'
 import type { ServedEndpoint, ServedRoute } from './route.ts'
 import { StreamBody } from './stream/body-source.ts'
 
 /** Of the code of a handler. Its span is open until the request is answered. */
 interface RequestCause extends CausalContext {
   readonly trace: OpenSpan | null
-}
-
-/** What requests need of their thread. */
-export interface RequestThread {
-  readonly onFault: FaultLog
-  /** Null while tracing is off. */
-  tracing: CodeTracing | null
-  /** Null in a thread without a database. */
-  effects: RequestEffects | null
 }
 
 /**
@@ -98,7 +90,7 @@ async function answerByAll(
     const answering = new Answering(route, incoming, context)
     // Once for each key, where the route wants that.
     const code =
-      route.options.idempotency !== undefined && effects !== null
+      route.options.idempotency !== undefined
         ? (data: Data) => answerOnce(route, incoming, data, context, effects, answering)
         : (data: Data) => route.handler.call(route.owner.instance, data, context)
     const reply = await causality.run(cause, () => answering.answer(code))

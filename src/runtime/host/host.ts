@@ -84,7 +84,7 @@ export abstract class ThreadHost implements ToolHost {
   async install(folders: readonly ToolFolder[]): Promise<void> {
     const { toolbox } = this.kernel
     await toolbox.install(folders, this.kernel.runtimeFactory(this))
-    this.server.sockets.isRevoked = (claims) => toolbox.isRevoked(claims)
+    this.server.tokens.isRevoked = (claims) => toolbox.isRevoked(claims)
   }
 
   /** Records from now on what the plugins of this thread do. */

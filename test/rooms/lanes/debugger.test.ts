@@ -127,7 +127,7 @@ describe('with a debugger at a service that reloads', () => {
 
 test('a breakpoint in a module whose map lies in a file of its own stops at its line', async (t) => {
   const file = fileURLToPath(new URL('../../../src/lane/ring-ports.ts', import.meta.url))
-  const answer = 'this.#flight.endRequest(id, reply.status >= 500)'
+  const answer = 'this.#steps.end(id, reply.status >= 500)'
   const line = readFileSync(file, 'utf8').slice(0, readFileSync(file, 'utf8').indexOf(answer)).split('\n').length
   const folder = await folderOf(t, { 'shop/plugins/tell.ts': plugin(1) })
   const { logs, errors } = await spawnHeddle(t, { domains: [folder], lanes: 1, args: ['--inspect=127.0.0.1:0'] })

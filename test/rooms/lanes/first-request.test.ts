@@ -29,10 +29,10 @@ test('what the primary sent before the first request is handled before it, howev
     control.port1.close()
     bulk.port1.close()
   })
-  const part = { handle: () => seen.push('request'), begin: () => {} }
+  const part = { handle: () => seen.push('request') }
   const answers = { beginBatch: () => {}, endBatch: () => {} }
   const inbox = primaryInbox({ inbound: ring, bulk: bulk.port2 } as LaneInit, answers as Outbox, {
-    ...({ requests: part, replies: part } as unknown as Parameters<typeof primaryInbox>[2]),
+    ...({ requests: part } as unknown as Parameters<typeof primaryInbox>[2]),
     catchUp: () => seen.push('caught up'),
   })
   const outbox = new Outbox(ring, control.port1, bulk.port1)

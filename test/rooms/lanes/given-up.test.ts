@@ -32,7 +32,7 @@ test('a request that was given up keeps its place until its handler has settled'
 test('a stream that was given up keeps none', () => {
   const slots = new RequestSlots(1)
   const stream = place(slots)
-  slots.markStream(stream)
+  slots.beginStream(stream)
   slots.giveUp(stream)
   assert.equal(slots.free, 1)
 })

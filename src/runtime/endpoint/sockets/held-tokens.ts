@@ -15,14 +15,10 @@ interface Held {
 
 /** The tokens of one thread that hold a stream or a WebSocket open. */
 export class HeldTokens {
+  /** Tells whether the token with these claims is revoked; null while nothing can. */
+  isRevoked: ((claims: object) => Awaitable<boolean>) | null = null
   readonly #held = new Set<Held>()
-  readonly #isRevoked: () => ((claims: object) => Awaitable<boolean>) | null
   #timer: NodeJS.Timeout | undefined
-
-  /** @param isRevoked what tells whether a token is revoked; null while nothing can */
-  constructor(isRevoked: () => ((claims: object) => Awaitable<boolean>) | null) {
-    this.#isRevoked = isRevoked
-  }
 
   /**
    * Calls back once: when a token's time is up, by the `exp` of its claims in seconds since 1970 (without an `exp` it never is), or when it
@@ -47,7 +43,7 @@ export class HeldTokens {
   }
 
   #look(): void {
-    const isRevoked = this.#isRevoked()
+    const { isRevoked } = this
     if (isRevoked === null) return
     for (const held of this.#held) void this.#ask(held, isRevoked)
   }

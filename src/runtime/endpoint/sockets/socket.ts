@@ -1,12 +1,13 @@
 // A plugin's end of one WebSocket.
 
-import type { Owner } from '../../../contracts/common.ts'
-import type { Socket, SocketHandlers } from '../../../contracts/http.ts'
+import type { Socket } from '../../../contracts/http.ts'
 import type { Data, HttpContext } from '../../../contracts/http-request.ts'
-import type { CodeTracing, Origin, TraceContext } from '../../../contracts/tracing.ts'
+import type { TraceContext } from '../../../contracts/tracing.ts'
 import { causality } from '../../../core/causality/context.ts'
 import { timeOrderedId } from '../../../core/causality/ids.ts'
 import { messageWeight } from '../../../transport/frames/frames.ts'
+import type { RequestThread } from '../request-thread.ts'
+import type { ServedSocket } from '../route.ts'
 
 // Taken before plugins can replace it.
 const { stringify: toJson } = JSON
@@ -21,33 +22,14 @@ type Step =
   | { readonly kind: 'message'; readonly message: string | Uint8Array; readonly weight: number }
   | { readonly kind: 'close'; readonly code: number; readonly reason: string }
 
-/** The route, the input and the handshake that a socket was opened with. */
-export interface PluginSocketOptions {
+/** The handshake that a socket was opened with. */
+interface Handshake {
   readonly number: number
-  readonly routeNumber: number
-  readonly owner: Owner
-  readonly origin: Origin
-  readonly handlers: SocketHandlers
   readonly data: Data
   readonly context: HttpContext
-  /** Of its handshake in the history. */
+  /** What the history knows it by. */
   readonly key: string
-  /** Trace of the handshake. */
   readonly trace: TraceContext
-}
-
-/** What the sockets of a thread have in common. */
-interface SocketOwner {
-  readonly sink: {
-    sendMessage(number: number, message: string | Uint8Array): boolean
-    messageHandled(number: number, weight: number): void
-    closeSocket(number: number, code: number, reason: string): void
-  }
-  readonly tracing: CodeTracing | null
-  readonly beginStep: ((routeNumber: number, requestId: string) => number) | undefined
-  readonly endStep: ((step: number, failed: boolean) => void) | undefined
-  onFault(options: PluginSocketOptions, thrown: unknown): void
-  ended(number: number): void
 }
 
 /** A plugin's end of one WebSocket, in the thread that has it. */
@@ -55,8 +37,10 @@ export class PluginSocket implements Socket {
   readonly id = `ws_${timeOrderedId()}`
   readonly data: Data
   readonly requestId: string
-  readonly #options: PluginSocketOptions
-  readonly #server: SocketOwner
+  readonly #thread: RequestThread
+  readonly #route: ServedSocket
+  readonly #handshake: Handshake
+  readonly #onEnd: () => void
   readonly #gone = new AbortController()
   readonly #steps: Step[] = []
   #isRunning = false
@@ -65,11 +49,14 @@ export class PluginSocket implements Socket {
   #unreadBytes = 0
   #wakers: (() => void)[] = []
 
-  constructor(options: PluginSocketOptions, server: SocketOwner) {
-    this.#options = options
-    this.#server = server
-    this.data = options.data
-    this.requestId = options.context.requestId
+  /** @param onEnd told when its `close` has run */
+  constructor(thread: RequestThread, route: ServedSocket, handshake: Handshake, onEnd: () => void) {
+    this.#thread = thread
+    this.#route = route
+    this.#handshake = handshake
+    this.#onEnd = onEnd
+    this.data = handshake.data
+    this.requestId = handshake.context.requestId
   }
 
   get signal(): AbortSignal {
@@ -81,7 +68,7 @@ export class PluginSocket implements Socket {
     if (frame === undefined) throw new TypeError('What is sent must be text, bytes or JSON')
     if (this.#state !== 'open') return false
     this.#unreadBytes += typeof frame === 'string' ? Buffer.byteLength(frame) : frame.byteLength
-    if (!this.#server.sink.sendMessage(this.#options.number, frame)) {
+    if (!this.#thread.sink.sendMessage(this.#handshake.number, frame)) {
       this.#close(1013, 'too much waits to be sent')
       return false
     }
@@ -109,7 +96,7 @@ export class PluginSocket implements Socket {
   // ── for the runtime ───────────────────────────────────────────────────────
 
   opened(): void {
-    this.#push({ kind: 'open', context: this.#options.context })
+    this.#push({ kind: 'open', context: this.#handshake.context })
   }
 
   /** @param bytes length of the message on the wire */
@@ -138,7 +125,7 @@ export class PluginSocket implements Socket {
   #close(code: number, reason: string): void {
     if (this.#state !== 'open') return
     this.#state = 'closing'
-    this.#server.sink.closeSocket(this.#options.number, code, reason)
+    this.#thread.sink.closeSocket(this.#handshake.number, code, reason)
   }
 
   #push(step: Step): void {
@@ -164,28 +151,30 @@ export class PluginSocket implements Socket {
   }
 
   #end(step: Step): void {
-    const { number } = this.#options
-    if (step.kind === 'close') this.#server.ended(number)
-    else this.#server.sink.messageHandled(number, step.kind === 'message' ? step.weight : messageWeight(0))
+    if (step.kind === 'close') this.#onEnd()
+    else
+      this.#thread.sink.messageHandled(this.#handshake.number, step.kind === 'message' ? step.weight : messageWeight(0))
   }
 
   /** Runs the handler of a step. @returns null when it has ended; a promise that never rejects */
   #begin(step: Step): Promise<void> | null {
     const { kind } = step
-    const handler = this.#options.handlers[kind]
+    const handler = this.#route.handlers[kind]
     // A plugin that has closed its socket gets no more messages.
     if (handler === undefined || (kind === 'message' && this.#state === 'closing')) return null
-    const { owner, origin, routeNumber, trace } = this.#options
+    const { owner, origin, number } = this.#route
+    const { context, key, trace } = this.#handshake
+    const { tracing, steps, onFault } = this.#thread
     const name = `${owner.name}.${handler.name.replace(/^bound /, '') || kind}`
     const attributes = { 'code.function.name': name, 'heddle.plugin': owner.name, 'heddle.socket.id': this.id }
-    const work = { kind: 'socket', requestId: this.requestId, key: this.#options.key, eventId: null } as const
-    const span = this.#server.tracing?.open(trace, name, attributes, work) ?? null
-    const flightStep = this.#server.beginStep?.(routeNumber, this.requestId)
+    const work = { kind: 'socket', requestId: this.requestId, key, eventId: null } as const
+    const span = tracing?.open(trace, name, attributes, work) ?? null
+    const flightStep = steps?.beginMessage(number, this.requestId)
     const settle = (thrown: unknown, isFault: boolean): void => {
-      if (flightStep !== undefined) this.#server.endStep!(flightStep, isFault)
+      if (flightStep !== undefined) steps!.endMessage(flightStep, isFault)
       if (!isFault) return span?.end()
       span?.fail(thrown)
-      this.#server.onFault(this.#options, thrown)
+      onFault(context.route, owner.name, context.requestId, thrown)
       this.#close(1011, 'internal error')
     }
     try {
@@ -205,7 +194,7 @@ export class PluginSocket implements Socket {
   }
 
   #call(step: Step): unknown {
-    const { handlers, owner } = this.#options
+    const { handlers, owner } = this.#route
     switch (step.kind) {
       case 'open':
         return handlers.open!.call(owner.instance, this, this.data, step.context)

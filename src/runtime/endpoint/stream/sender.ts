@@ -1,25 +1,14 @@
 // Sends a body in pieces, as fast as its client reads.
 
-import type { Reply } from '../reply.ts'
+import type { AnswerSink } from '../request-thread.ts'
 import { type BodySource, PIECE_BYTES, WINDOW_BYTES } from './body-source.ts'
 
 /** Pieces that are on their way at a time, however small. */
 const WINDOW_PIECES = 1_024
 
-/** Takes the pieces of a body: sends them over the ring in a lane, and straight to the listener in the primary. */
-export interface FileSink {
-  answer(requestId: number, reply: Reply): void
-  /** The head of an answer whose body comes in pieces. @param lengthBytes -1 when it is not known */
-  openFile(requestId: number, status: number, head: string, lengthBytes: number): void
-  /** False when there was no room for it. */
-  filePiece(requestId: number, piece: Uint8Array): boolean
-  /** The body ends here. The connection is closed when it is not complete: when its length says so, or `isBroken`. */
-  endStream(requestId: number, isBroken?: boolean): void
-}
-
 /** Sends one body as fast as its client reads. */
 export class FileSender {
-  readonly #sink: FileSink
+  readonly #sink: AnswerSink
   readonly #requestId: number
   #onTheWay = 0
   /** Sent since nothing was on the way. */
@@ -27,7 +16,7 @@ export class FileSender {
   #isGone = false
   #wake: (() => void) | null = null
 
-  constructor(sink: FileSink, requestId: number) {
+  constructor(sink: AnswerSink, requestId: number) {
     this.#sink = sink
     this.#requestId = requestId
   }

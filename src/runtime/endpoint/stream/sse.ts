@@ -1,14 +1,14 @@
 // Server-sent events of one thread.
 import type { SseStream } from '../../../contracts/http.ts'
-import type { CodeTracing, OpenSpan } from '../../../contracts/tracing.ts'
+import type { OpenSpan } from '../../../contracts/tracing.ts'
 import { causality } from '../../../core/causality/context.ts'
-import { Answering, type FaultLog, ReadyReply } from '../answering.ts'
+import { Answering, ReadyReply } from '../answering.ts'
 import type { RequestContext } from '../context.ts'
 import type { Incoming } from '../incoming.ts'
-import { errorReply, type Reply, replyOfThrown } from '../reply.ts'
+import { errorReply, replyOfThrown } from '../reply.ts'
+import type { AnswerSink, RequestThread } from '../request-thread.ts'
 import type { ServedStream } from '../route.ts'
 import { openSpan } from '../run.ts'
-import type { HeldTokens } from '../sockets/held-tokens.ts'
 
 // Taken before plugins can replace it.
 const { stringify: toJson } = JSON
@@ -16,25 +16,16 @@ const { stringify: toJson } = JSON
 /** A handler that has sent nothing may refuse its client for this long, milliseconds. Then the client is told that it is connected. */
 const SSE_HEAD_MAX_WAIT_MS = 1_000
 
-/** Takes what is sent to the clients of streams. */
-export interface SseSink {
-  answer(requestId: number, reply: Reply): void
-  openStream(requestId: number, head: string): void
-  /** False when there was no room for it. */
-  streamData(requestId: number, chunk: string): boolean
-  endStream(requestId: number, isBroken?: boolean): void
-}
-
 /** One client of a stream. Its head leaves with the first frame, when its handler has settled, or after a while. */
 class SseResponse implements SseStream {
-  readonly #sink: SseSink
+  readonly #sink: AnswerSink
   readonly #requestId: number
   readonly #context: RequestContext
   readonly #gone = new AbortController()
   #isOpen = false
   #timer: NodeJS.Timeout | undefined
 
-  constructor(sink: SseSink, requestId: number, context: RequestContext, onGone: () => void) {
+  constructor(sink: AnswerSink, requestId: number, context: RequestContext, onGone: () => void) {
     this.#sink = sink
     this.#requestId = requestId
     this.#context = context
@@ -90,18 +81,13 @@ class SseResponse implements SseStream {
 
 /** The streams of server-sent events of one thread. */
 export class SseServer {
-  tracing: CodeTracing | null = null
-  readonly #sink: SseSink
-  readonly #onFault: FaultLog
-  readonly #tokens: HeldTokens
+  readonly #thread: RequestThread
   readonly #open = new Map<number, SseResponse>()
   /** Spans of the open streams, while they are traced. */
   readonly #spans = new Map<number, OpenSpan>()
 
-  constructor(sink: SseSink, onFault: FaultLog, tokens: HeldTokens) {
-    this.#sink = sink
-    this.#onFault = onFault
-    this.#tokens = tokens
+  constructor(thread: RequestThread) {
+    this.#thread = thread
   }
 
   get size(): number {
@@ -109,9 +95,10 @@ export class SseServer {
   }
 
   async serve(requestId: number, route: ServedStream, incoming: Incoming, context: RequestContext): Promise<void> {
-    const stream = new SseResponse(this.#sink, requestId, context, () => this.#open.delete(requestId))
+    const { sink, tracing, onFault, tokens } = this.#thread
+    const stream = new SseResponse(sink, requestId, context, () => this.#open.delete(requestId))
     this.#open.set(requestId, stream)
-    const span = this.tracing === null ? null : openSpan(this.tracing, route, incoming)
+    const span = tracing === null ? null : openSpan(tracing, route, incoming)
     if (span !== null) this.#spans.set(requestId, span)
     const cause = { eventId: null, requestId: incoming.requestId, trace: span, origin: route.origin }
     try {
@@ -119,16 +106,16 @@ export class SseServer {
       const data = await causality.run(cause, () => answering.enter())
       if (data instanceof ReadyReply) {
         const { faults } = answering
-        answering.tellFaults(this.#onFault)
+        answering.tellFaults(onFault)
         if (faults.length > 0) span?.fail(faults[0]!.thrown)
         else span?.end()
         stream.leave()
-        return this.#sink.answer(requestId, data.reply)
+        return sink.answer(requestId, data.reply)
       }
       // Its handler would wait for an abort that has already happened.
       if (context.method === 'HEAD') stream.open()
       if (context.method === 'HEAD' || stream.signal.aborted) return span?.end()
-      this.#tokens.hold(context.tokenHeld, stream.signal, () => stream.close())
+      tokens.hold(context.tokenHeld, stream.signal, () => stream.close())
       if (stream.signal.aborted) return span?.end()
       stream.openSoon()
       await causality.run(cause, () => route.handler.call(route.owner.instance, data, stream, context))
@@ -138,10 +125,10 @@ export class SseServer {
       const { reply, isFault } = replyOfThrown(thrown, context)
       if (isFault) span?.fail(thrown)
       else span?.end()
-      if (isFault) this.#onFault(context.route, context.plugin, context.requestId, thrown)
+      if (isFault) onFault(context.route, context.plugin, context.requestId, thrown)
       if (stream.isOpen) return stream.close()
       stream.leave()
-      this.#sink.answer(requestId, reply)
+      sink.answer(requestId, reply)
     } finally {
       this.#spans.delete(requestId)
     }
@@ -158,7 +145,7 @@ export class SseServer {
       if (stream.hasBegun || stream.isOpen) stream.close(true)
       else {
         stream.leave()
-        this.#sink.answer(requestId, errorReply('HTTP_DRAINING'))
+        this.#thread.sink.answer(requestId, errorReply('HTTP_DRAINING'))
       }
     }
     // Nothing waits for their handlers.

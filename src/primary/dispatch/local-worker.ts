@@ -1,0 +1,170 @@
+// Runs the routes of the primary's own plugins, as a lane does for the others.
+import type { WorkInFlight } from '../../contracts/registry.ts'
+import type { ErrorCode } from '../../core/errors/catalogue.ts'
+import type { FaultLog } from '../../runtime/endpoint/answering.ts'
+import type { Reply } from '../../runtime/endpoint/reply.ts'
+import { RequestServer } from '../../runtime/endpoint/request-server.ts'
+import { type AnswerSink, RequestSteps } from '../../runtime/endpoint/request-thread.ts'
+import type { WebSocketServer } from '../../runtime/endpoint/sockets/server.ts'
+import type { RequestFrame } from '../../transport/frames/request-frame.ts'
+import type { FlightRecorder } from '../../transport/memory/flight-recorder.ts'
+import type { Exchange, RequestHolder } from '../http/exchange.ts'
+import type { BodySink } from '../http/request-body.ts'
+import { type SocketPort, WorkerSockets } from '../http/worker-sockets.ts'
+import { RequestSlots, workOf } from './request-slots.ts'
+
+/** Requests at plugins of the primary whose answer has not begun, at most. */
+const LOCAL_MAX_IN_FLIGHT = 4096
+/** It is called ten times a second, so a longer pause is one of the thread, milliseconds. */
+const STOOD_STILL_MS = 1000
+
+/** Tells the primary's own plugins of their sockets. */
+class LocalSocketPort implements SocketPort {
+  readonly #server: WebSocketServer
+
+  constructor(server: WebSocketServer) {
+    this.#server = server
+  }
+
+  message(number: number, message: Uint8Array, isBinary: boolean): void {
+    const copy = Buffer.from(message)
+    this.#server.received(number, isBinary ? copy : copy.toString(), copy.byteLength)
+  }
+
+  flushed(number: number, bytes: number): void {
+    this.#server.flushed(number, bytes)
+  }
+
+  closed(number: number, code: number, reason: string): void {
+    this.#server.closed(number, code, reason)
+  }
+
+  refused(number: number): void {
+    // Not at once: the `open` handler has not begun.
+    setImmediate(() => this.#server.closed(number, 1006, ''))
+  }
+}
+
+/** Runs the routes of primary plugins, in the listener's own thread. */
+export class LocalWorker implements AnswerSink, RequestHolder, BodySink {
+  readonly index = -1
+  readonly server: RequestServer
+  readonly sockets: WorkerSockets
+  readonly #requests = new RequestSlots(LOCAL_MAX_IN_FLIGHT)
+  readonly #steps: RequestSteps | null
+  #expiredMs: number | null = null
+
+  /**
+   * @param onFault told of what a handler threw
+   * @param flight null when nobody would read it
+   */
+  constructor(onFault: FaultLog, flight: FlightRecorder | null = null) {
+    this.#steps = flight === null ? null : new RequestSteps(flight)
+    this.server = new RequestServer(this, onFault, this.#steps)
+    this.sockets = new WorkerSockets(new LocalSocketPort(this.server.sockets))
+  }
+
+  /** Requests without an answer, and streams. */
+  get inFlight(): number {
+    return this.#requests.count
+  }
+
+  /** The same, as they are reported. */
+  works(): WorkInFlight[] {
+    return this.#requests.list().map(workOf)
+  }
+
+  /** False when there is no room. */
+  send(frame: RequestFrame, exchange: Exchange): boolean {
+    if (this.#requests.free === 0) return false
+    const id = this.#requests.take()
+    this.#requests.put(id, exchange, -1)
+    exchange.assignTo(this, id)
+    this.server.handle(id, frame)
+    return true
+  }
+
+  cancelRequest(id: number): void {
+    if (this.#requests.giveUp(id) !== null) this.server.cancel(id)
+  }
+
+  /** Answers the requests whose time is up. Called regularly. What this thread has stood still for, at a breakpoint perhaps, is nobody's time. */
+  expire(nowMs: number): void {
+    const stoodMs = nowMs - (this.#expiredMs ?? nowMs)
+    this.#expiredMs = nowMs
+    if (stoodMs >= STOOD_STILL_MS) this.#requests.postpone(stoodMs)
+    this.#requests.expire(nowMs)
+  }
+
+  // ── from its plugins ──────────────────────────────────────────────────────
+
+  answer(id: number, reply: Reply): void {
+    this.#take(id, reply.status >= 500)?.reply(reply)
+  }
+
+  settled(id: number): void {
+    this.#take(id)
+  }
+
+  clientAddress(id: number): string {
+    return this.#requests.get(id)?.clientAddress() ?? ''
+  }
+
+  wantBody(id: number, bytes: number): void {
+    this.#requests.get(id)?.wantBody(bytes, id, this)
+  }
+
+  openStream(id: number, head: string): void {
+    this.#requests.beginStream(id)?.openStream(200, head)
+  }
+
+  streamData(id: number, chunk: string): boolean {
+    this.#requests.get(id)?.streamData(Buffer.from(chunk))
+    return true
+  }
+
+  openFile(id: number, status: number, head: string, lengthBytes: number): void {
+    this.#requests.beginFile(id)?.openFile(status, head, lengthBytes, (bytes) => this.server.fileFlushed(id, bytes))
+  }
+
+  filePiece(id: number, piece: Uint8Array): boolean {
+    this.#requests.get(id)?.streamData(piece)
+    return true
+  }
+
+  endStream(id: number, isBroken = false): void {
+    this.#take(id)?.endStream(isBroken)
+  }
+
+  acceptSocket(requestId: number, number: number, protocol: string): void {
+    this.sockets.accept(this.#take(requestId), number, protocol)
+  }
+
+  sendMessage(number: number, message: string | Uint8Array): boolean {
+    this.sockets.send(number, Buffer.from(message as string), typeof message !== 'string')
+    return true
+  }
+
+  messageHandled(number: number, weight: number): void {
+    this.sockets.handled(number, weight)
+  }
+
+  closeSocket(number: number, code: number, reason: string): void {
+    this.sockets.close(number, code, reason)
+  }
+
+  // ── from clients ──────────────────────────────────────────────────────────
+
+  bodyPiece(id: number, piece: Uint8Array): void {
+    this.server.bodyPiece(id, Buffer.from(piece))
+  }
+
+  bodyEnded(id: number, fault: ErrorCode | ''): void {
+    this.server.bodyEnded(id, fault)
+  }
+
+  #take(id: number, failed = false): Exchange | null {
+    this.#steps?.end(id, failed)
+    return this.#requests.remove(id)
+  }
+}

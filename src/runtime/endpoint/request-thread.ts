@@ -1,0 +1,80 @@
+// What the requests of one thread have in common: where their answers go, and who records them.
+import type { CodeTracing } from '../../contracts/tracing.ts'
+import { type RequestFrame, requestIdOf } from '../../transport/frames/request-frame.ts'
+import { type FlightRecorder, STEP_REQUEST } from '../../transport/memory/flight-recorder.ts'
+import type { FaultLog } from './answering.ts'
+import type { RequestEffects } from './idempotency.ts'
+import type { Reply } from './reply.ts'
+import type { HeldTokens } from './sockets/held-tokens.ts'
+
+/** Takes what the routes of a thread answer and send: over the ring in a lane, and straight to the listener in the primary. */
+export interface AnswerSink {
+  answer(requestId: number, reply: Reply): void
+  /** The handler of a request that was given up has settled without an answer. */
+  settled(requestId: number): void
+  /** The client's address of a request that came without it; empty when it was answered or the client is gone. */
+  clientAddress(requestId: number): string
+  /** The handler of a request can take further bytes of its body. */
+  wantBody(requestId: number, bytes: number): void
+
+  /** The head of an answer of events. */
+  openStream(requestId: number, head: string): void
+  /** False when there was no room for it. */
+  streamData(requestId: number, chunk: string): boolean
+  /** The head of an answer whose body comes in pieces. @param lengthBytes -1 when it is not known */
+  openFile(requestId: number, status: number, head: string, lengthBytes: number): void
+  /** False when there was no room for it. */
+  filePiece(requestId: number, piece: Uint8Array): boolean
+  /** The body ends here. The connection is closed when it is not complete: when its length says so, or `isBroken`. */
+  endStream(requestId: number, isBroken?: boolean): void
+
+  /** The handshake is done: from now on the socket has this number. @param protocol the accepted subprotocol, or empty */
+  acceptSocket(requestId: number, number: number, protocol: string): void
+  /** False when there is no room for it. */
+  sendMessage(number: number, message: string | Uint8Array): boolean
+  /** @param weight by its bytes on the wire, as `messageWeight` gives it */
+  messageHandled(number: number, weight: number): void
+  closeSocket(number: number, code: number, reason: string): void
+}
+
+/** What requests need of their thread. */
+export interface RequestThread {
+  readonly sink: AnswerSink
+  readonly onFault: FaultLog
+  /** Null where nobody would read them. */
+  readonly steps: RequestSteps | null
+  /** Null while tracing is off. */
+  readonly tracing: CodeTracing | null
+  readonly effects: RequestEffects
+  /** Those that hold its streams and sockets open. */
+  readonly tokens: HeldTokens
+}
+
+/** Writes requests and messages of sockets of a thread into its flight recorder: a step when one begins, its end when it is answered. */
+export class RequestSteps {
+  readonly #recorder: FlightRecorder
+  /** Number of the step of the last request, by request slot. */
+  readonly #ofRequests: number[] = []
+
+  constructor(recorder: FlightRecorder) {
+    this.#recorder = recorder
+  }
+
+  begin(id: number, frame: RequestFrame): void {
+    const requestId = requestIdOf(frame)
+    this.#ofRequests[id & 0xffff] = this.#recorder.begin(STEP_REQUEST, frame.routeNumber, id, requestId, Date.now())
+  }
+
+  end(id: number, failed: boolean): void {
+    this.#recorder.endFrame(this.#ofRequests[id & 0xffff]!, id, Date.now(), failed)
+  }
+
+  /** A message of a socket, its opening or its close. @returns the step's number, for `endMessage` */
+  beginMessage(routeNumber: number, requestId: string): number {
+    return this.#recorder.begin(STEP_REQUEST, routeNumber, -1, requestId, Date.now())
+  }
+
+  endMessage(step: number, failed: boolean): void {
+    this.#recorder.end(step, Date.now(), failed)
+  }
+}
