@@ -4,42 +4,14 @@ import { RecentlyUsed } from '../../core/collections/recently-used.ts'
 import { DbError } from '../../core/errors/db-error.ts'
 import { ROWS_AS_ARRAYS } from '../../core/sql/fragment.ts'
 import {
-  countParameters,
-  type Parameters,
+  foreignPlaceholderRefused,
   refuseMissingParameter,
   refuseNul,
   transactionControlRefused,
 } from '../../stores/sql/parameters.ts'
 import { isTransactionControl } from '../../stores/sql/script.ts'
-import { POSTGRES_DIALECT, SqlTokens } from '../../stores/sql/tokens.ts'
-
-/** Facts about a statement that the tool needs before the server gets it. */
-interface SqlShape extends Parameters {
-  /** The first word, in upper case; empty when there is none. */
-  command: string
-  /** The word after it. */
-  second: string
-  /** There is a `?` that may be meant as a placeholder. */
-  hasQuestionMark: boolean
-}
-
-export function shapeOf(sql: string): SqlShape {
-  let command = ''
-  let second = ''
-  const used = new Set<number>()
-  let hasQuestionMark = false
-  const tokens = new SqlTokens(sql, POSTGRES_DIALECT)
-  while (tokens.next()) {
-    if (tokens.kind === 'placeholder') {
-      if (sql[tokens.start] === '?') hasQuestionMark = true
-      else used.add(Number(tokens.text.slice(1)))
-    } else if (tokens.kind === 'word' && second === '') {
-      if (command === '') command = tokens.text.toUpperCase()
-      else second = tokens.text.toUpperCase()
-    }
-  }
-  return { command, second, hasQuestionMark, ...countParameters(used) }
-}
+import { type SqlShape, shapeOf } from '../../stores/sql/shape.ts'
+import { POSTGRES_DIALECT } from '../../stores/sql/tokens.ts'
 
 // These change the connection, which another statement uses next.
 const SESSION = new Set(['RESET', 'LISTEN', 'UNLISTEN', 'DISCARD', 'PREPARE', 'DEALLOCATE', 'DECLARE'])
@@ -105,8 +77,8 @@ export class Statements {
 
 function checked(sql: string): Statement {
   refuseNul(sql)
-  const shape = shapeOf(sql)
-  const { command, parameterCount } = shape
+  const shape = shapeOf(sql, POSTGRES_DIALECT)
+  const { command, foreignPlaceholder, parameterCount } = shape
   if (command === '') throw new DbError('syntax', 'The statement is empty')
   if (isTransactionControl(command, shape.second)) throw transactionControlRefused(command)
   if (command === 'COPY') throw new DbError('other', 'COPY cannot be sent: it needs a stream')
@@ -117,9 +89,9 @@ function checked(sql: string): Statement {
         (command === 'SET' ? '; use SET LOCAL in a transaction' : ''),
     )
   }
-  if (parameterCount === 0 && shape.hasQuestionMark && !/\?[|&]|\?\s*'/.test(sql)) {
-    throw new DbError('syntax', 'Placeholders are $1, $2, …, not "?"')
-  }
+  // A question mark may be an operator of JSON.
+  const isOperator = foreignPlaceholder?.startsWith('?') && (parameterCount > 0 || /\?[|&]|\?\s*'/.test(sql))
+  if (foreignPlaceholder !== null && !isOperator) throw foreignPlaceholderRefused(foreignPlaceholder)
   if (parameterCount > MAX_PARAMETERS) throw new DbError('syntax', `$${parameterCount} is more than $${MAX_PARAMETERS}`)
   refuseMissingParameter(shape)
   return new Statement(sql, parameterCount)

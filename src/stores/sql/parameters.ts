@@ -81,6 +81,10 @@ export function transactionControlRefused(command: string): DbError {
   return new DbError('other', `${command} cannot be sent: use db.transaction(async tx => …)`)
 }
 
+export function foreignPlaceholderRefused(placeholder: string): DbError {
+  return new DbError('syntax', `Placeholders are $1, $2, …, not "${placeholder}"`)
+}
+
 /** @throws DbError `syntax` when a number below the highest has no placeholder */
 export function refuseMissingParameter({ parameterCount, missingParameter }: Parameters): void {
   if (missingParameter === null) return

@@ -2,18 +2,19 @@
 
 import type Database from 'better-sqlite3'
 import type { Row } from '../../contracts/db.ts'
-import { DbError } from '../../core/errors/db-error.ts'
 import { ROWS_AS_ARRAYS } from '../../core/sql/fragment.ts'
 import type { Outcome } from '../../stores/sql/database.ts'
 import {
   checkCount,
+  foreignPlaceholderRefused,
   parameterOf,
   refuseMissingParameter,
   refuseNul,
   transactionControlRefused,
 } from '../../stores/sql/parameters.ts'
 import { isTransactionControl } from '../../stores/sql/script.ts'
-import { shapeOf } from './sql-shape.ts'
+import { shapeOf } from '../../stores/sql/shape.ts'
+import { SQLITE_DIALECT } from '../../stores/sql/tokens.ts'
 import { Weigher } from './weigher.ts'
 
 type Bound = string | number | bigint | Uint8Array | null
@@ -90,11 +91,9 @@ export class Statement {
   /** @throws DbError `syntax` for placeholders other than `$n`, `other` for transaction control */
   constructor(prepared: Database.Statement, sql: string) {
     refuseNul(sql)
-    const shape = shapeOf(sql)
+    const shape = shapeOf(sql, SQLITE_DIALECT)
     if (isTransactionControl(shape.command, '')) throw transactionControlRefused(shape.command)
-    if (shape.foreignPlaceholder !== null) {
-      throw new DbError('syntax', `Placeholders are $1, $2, …, not "${shape.foreignPlaceholder}"`)
-    }
+    if (shape.foreignPlaceholder !== null) throw foreignPlaceholderRefused(shape.foreignPlaceholder)
     refuseMissingParameter(shape)
     const byPlace = namesParameters(prepared) ? null : shape.byPlace
     this.#isByPlace = byPlace !== null

@@ -1,7 +1,7 @@
 // Which statements may run for long, by their plan.
 import type Database from 'better-sqlite3'
+import { isHeavyPattern, type SqlShape } from '../../stores/sql/shape.ts'
 import { SQLITE_DIALECT, SqlTokens } from '../../stores/sql/tokens.ts'
-import { isHeavyPattern, type SqlShape } from './sql-shape.ts'
 
 /** Steps of nested loops that a statement may take in its lane: about 0.1 s. */
 const MAX_STEPS = 1_000_000

@@ -2,10 +2,13 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { decoderOf } from '../../../src/extras/postgres/execution.ts'
 import { poolShare, TransactionLimit } from '../../../src/extras/postgres/pool.ts'
-import { Statements, shapeOf } from '../../../src/extras/postgres/statement.ts'
+import { Statements } from '../../../src/extras/postgres/statement.ts'
 import { controlIn } from '../../../src/stores/sql/script.ts'
+import { shapeOf as shapeIn } from '../../../src/stores/sql/shape.ts'
 import { POSTGRES_DIALECT } from '../../../src/stores/sql/tokens.ts'
 import { rejectsWith } from '../../rooms/db/rejects-with.ts'
+
+const shapeOf = (sql: string) => shapeIn(sql, POSTGRES_DIALECT)
 
 test('placeholders are counted where PostgreSQL sees them', () => {
   const counts: [string, number][] = [

@@ -1,10 +1,12 @@
-// What SQLite does not tell of a statement.
-import { countParameters, type Parameters } from '../../stores/sql/parameters.ts'
-import { SQLITE_DIALECT, SqlTokens } from '../../stores/sql/tokens.ts'
+// What the text of a statement tells, before a database gets it.
+import { countParameters, type Parameters } from './parameters.ts'
+import { type SqlDialect, SqlTokens } from './tokens.ts'
 
 export interface SqlShape extends Parameters {
-  /** The first word, in upper case. */
+  /** The first word, in upper case; empty when there is none. */
   command: string
+  /** The word after it. */
+  second: string
   /** A placeholder that is not `$n`, or null. */
   foreignPlaceholder: string | null
   /** The same with `?` for each placeholder; null where one occurs twice, which SQLite then takes for two values. */
@@ -19,18 +21,19 @@ export interface SqlShape extends Parameters {
 
 const NUMBERED = /^\$([1-9]\d{0,4})$/
 
-/** Reads the shape of one statement that SQLite has prepared. */
-export function shapeOf(sql: string): SqlShape {
-  const shape = { command: '', matchesPatterns: false, hasHeavyLiteral: false, hasLimit: false }
+/** Reads the shape of one statement. */
+export function shapeOf(sql: string, dialect: SqlDialect): SqlShape {
+  const shape = { command: '', second: '', matchesPatterns: false, hasHeavyLiteral: false, hasLimit: false }
   let foreignPlaceholder: string | null = null
   const numbers: number[] = []
   let text = ''
   let end = 0
-  const tokens = new SqlTokens(sql, SQLITE_DIALECT)
+  const tokens = new SqlTokens(sql, dialect)
   while (tokens.next()) {
     if (tokens.kind === 'word') {
       const word = tokens.text.toUpperCase()
-      shape.command ||= word
+      if (shape.command === '') shape.command = word
+      else shape.second ||= word
       if (word === 'LIKE' || word === 'GLOB') shape.matchesPatterns = true
       else if (word === 'LIMIT') shape.hasLimit = true
     } else if (tokens.kind === 'string') shape.hasHeavyLiteral ||= isHeavyPattern(tokens.text)
