@@ -7,20 +7,14 @@ const { isCompiled, isTsx, sourceFile } = require('./launch.cjs')
  * Lets plugins import this runtime wherever their folder lies: `#heddle` and `heddle` are the runtime that has loaded them, and never a second one
  * that lies beside them.
  */
-const MAIN = sourceFile('index')
-const TESTING = sourceFile('devtools/testing/index')
-const KYSELY = sourceFile('adapters/kysely')
-const DRIZZLE = sourceFile('adapters/drizzle')
-const FILES = new Map([
-  ['#heddle', MAIN],
-  ['heddle', MAIN],
-  ['#heddle/testing', TESTING],
-  ['heddle/testing', TESTING],
-  ['#heddle/kysely', KYSELY],
-  ['heddle/kysely', KYSELY],
-  ['#heddle/drizzle', DRIZZLE],
-  ['heddle/drizzle', DRIZZLE],
-])
+const PARTS = {
+  heddle: 'index',
+  'heddle/testing': 'devtools/testing/index',
+  'heddle/kysely': 'adapters/kysely',
+  'heddle/drizzle': 'adapters/drizzle',
+}
+const FILES = new Map()
+for (const [name, path] of Object.entries(PARTS)) for (const mark of ['', '#']) FILES.set(mark + name, sourceFile(path))
 
 const IS_ON = Symbol.for('heddle.name')
 

@@ -130,8 +130,8 @@ export function resolved(root: JsonSchema, schema: JsonSchema): JsonSchema | und
   return isPlainObject(found) && found.$ref === undefined ? found : undefined
 }
 
-/** Source: RFC 6901, section 6. */
-function atPointer(root: unknown, pointer: string): unknown {
+/** What a reference like `#/$defs/name` points to; undefined where there is nothing. Source: RFC 6901, section 6. */
+export function atPointer(root: unknown, pointer: string): unknown {
   if (!pointer.startsWith('#')) return undefined
   let found = root
   for (const part of pointer.slice(1).split('/').slice(1)) {

@@ -3,7 +3,7 @@ import { randomBytes } from 'node:crypto'
 import type { StandardSchemaV1 } from '../../contracts/common.ts'
 import type { JsonSchema } from '../../contracts/registry.ts'
 import { isPlainObject } from '../collections/plain-object.ts'
-import { jsonSchemaOf, type SchemaUse } from './json-schema.ts'
+import { atPointer, jsonSchemaOf, type SchemaUse } from './json-schema.ts'
 
 /** Stands where a secret stood. */
 export const SECRET = '[secret]'
@@ -224,19 +224,9 @@ function expanded(parts: readonly unknown[], root: JsonSchema): JsonSchema[] {
     if (!isPlainObject(part) || seen.has(part)) return
     seen.add(part)
     found.push(part)
-    if (typeof part.$ref === 'string') add(referred(part.$ref, root))
+    if (typeof part.$ref === 'string') add(atPointer(root, part.$ref))
     for (const parts of [part.anyOf, part.oneOf, part.allOf]) if (Array.isArray(parts)) parts.forEach(add)
   }
   parts.forEach(add)
   return found
-}
-
-/** `#` or `#/$defs/name`: the references that converted schemas have. */
-function referred(reference: string, root: JsonSchema): unknown {
-  let at: unknown = root
-  for (const name of reference.split('/').slice(1)) {
-    if (!isPlainObject(at)) return undefined
-    at = at[name.replaceAll('~1', '/').replaceAll('~0', '~')]
-  }
-  return at
 }
