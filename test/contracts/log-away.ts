@@ -48,6 +48,35 @@ export const AWAY = {
 
   'so is what was accepted before and after the server stood still': overOutage(true),
 
+  'what is in hand while the server stands still is given to nobody else, and runs once': async (log, tag) => {
+    const processes = await Promise.all([log.open('first'), log.open('second')])
+    await log.together(2)
+    const course = [`wait ${AWAY_MS + 1500}` as const]
+    const ids = await Promise.all(numbers(40).map((n) => processes[n % 2]!.publish('work', { tag, n, course })))
+    const begun = () => notesOf(log, tag, 'work', 'begin').length
+    await waitFor(log, () => begun() === 40, 'all begun')
+    await outage(log, true)
+    await handled(log, tag, 'work', ids)
+    await isEmpty(log)
+    assert.equal(begun(), 40)
+  },
+
+  'what a process that ends while the server stands still could not end is handled by the next one': async (
+    log,
+    tag,
+  ) => {
+    const first = await log.open('first', { env: { SHUTDOWN_TIMEOUT_MS: '5000' } })
+    const course = ['wait 500' as const]
+    const ids = await Promise.all(numbers(20).map((n) => first.publish('work', { tag, n, course })))
+    log.server!.freeze()
+    // Its code says whether it could tell the server.
+    assert.notEqual(await first.stop(), null)
+    log.server!.thaw()
+    await log.open('second')
+    await handled(log, tag, 'work', ids)
+    await isEmpty(log)
+  },
+
   'an outage uses up no attempt of what needs the server, but for one that it cuts off': async (log, tag) => {
     const process = await log.process()
     const ids = await Promise.all(numbers(20).map((n) => process.publish('asking', { tag, n }, { delayMs: 1000 })))

@@ -88,6 +88,9 @@ function processOf(name: string, heddle: Heddle): LogProcess {
     (await ask(`/letters/${id}/${verb}`, body)).done === true
   return {
     name,
+    get isGone() {
+      return heddle.process.exitCode !== null || heddle.process.signalCode !== null
+    },
     publish: async (event, work, options = {}) => {
       const named = options.key === undefined ? work : { ...work, key: options.key }
       return (await ask('/publish', { event, work: named, options })).id as string

@@ -65,4 +65,14 @@ export const KEYS = {
       [now, later],
     )
   },
+
+  'events of a key for later come one at a time in the order of their times': async (log, tag) => {
+    const process = await log.process()
+    const ids: string[] = []
+    for (const n of [3, 2, 1, 0]) {
+      ids.push(await process.publish('work', { tag, n, course: ['wait 300'] }, { key: tag, delayMs: 500 + n * 200 }))
+    }
+    await handled(log, tag, 'work', ids)
+    assertOrder(orderOf(log, tag, 'work'))
+  },
 } satisfies Rules

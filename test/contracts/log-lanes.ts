@@ -1,7 +1,7 @@
 /** Rules of a log over the life of one process: its first events, its lanes that end, and what is left of it all. */
 import assert from 'node:assert/strict'
-import { assertOrder, handled, isEmpty, notesOf, numbers, orderOf } from './log-rule.ts'
-import type { Rules } from './log-store.ts'
+import { assertOrder, handled, isEmpty, letterOf, notesOf, numbers, orderOf, waitFor } from './log-rule.ts'
+import type { Rules, Step } from './log-store.ts'
 
 export const LANES = {
   'the first burst of a lane keeps the order of its keys': async (log, tag) => {
@@ -43,4 +43,20 @@ export const LANES = {
     await handled(log, tag, 'work', ids)
     assertOrder(orderOf(log, tag, 'work'))
   },
+
+  'an event that ends each lane that has it is a dead letter after three deaths, and its neighbours are handled':
+    async (log, tag) => {
+      const process = await log.process()
+      const courseOf = (n: number): Step[] => (n === 0 ? ['exit'] : [])
+      const [bad, ...others] = await Promise.all(
+        numbers(20).map((n) => process.publish('work', { tag, n, course: courseOf(n) }, { delayMs: 500 })),
+      )
+      const begun = () => notesOf(log, tag, 'work', 'begin').filter(({ id }) => id === bad)
+      await waitFor(log, () => begun().length === 3, 'three deaths')
+      await handled(log, tag, 'work', others)
+      const { subscriber, error, black_box } = await letterOf(log, process, bad!)
+      assert.deepEqual([subscriber, black_box?.reason], ['log.TakeWork', 'exited'])
+      assert.match(error, /died 3 times/)
+      assert.equal(begun().length, 3)
+    },
 } satisfies Rules

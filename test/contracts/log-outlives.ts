@@ -1,7 +1,13 @@
 /** Rules of a log that outlives its process: what was accepted, the order of keys, attempts, times and letters are there after `kill -9`. */
 import assert from 'node:assert/strict'
+import { until } from '../support/until.ts'
 import { assertOrder, handled, isEmpty, letterOf, notesOf, numbers, orderOf, pause, waitFor } from './log-rule.ts'
 import type { Rules } from './log-store.ts'
+
+/** Of Redis: nothing is taken over because it has been idle for a while. */
+const NEVER_CLAIMED = { EVENT_BUS_CLAIM_IDLE_MS: '86400000' }
+/** A log that counts the deaths of all that was in hand tries it together first, and then each alone. */
+const DEATHS_MAX = 8
 
 export const OUTLIVES = {
   'what a killed process had accepted is handled by the next one, under its id': async (log, tag) => {
@@ -13,6 +19,92 @@ export const OUTLIVES = {
     await log.open('second')
     await handled(log, tag, 'work', ids)
     await handled(log, tag, 'too', ids)
+    await isEmpty(log)
+  },
+
+  'what a killed process had is taken back by the next one of its name, twice as well': async (log, tag) => {
+    const begun = () => notesOf(log, tag, 'work', 'begin').length
+    const open = () => log.open('first', { env: NEVER_CLAIMED })
+    let process = await open()
+    // More than are taken over at a time.
+    const works = numbers(250).map((n) => ({ tag, n, key: `${tag} ${n}`, course: [`hold ${tag}` as const] }))
+    const ids = await process.burst('work', works)
+    for (const _ of numbers(2)) {
+      const before = begun()
+      await process.crash()
+      process = await open()
+      await waitFor(log, () => begun() > before, 'they are in hand again')
+    }
+    log.letGo(tag)
+    await handled(log, tag, 'work', ids)
+    assert.deepEqual(await process.letters(), [])
+    await isEmpty(log)
+  },
+
+  'an event that ends its process each time is a dead letter in the end, and what was in hand with it is handled':
+    async (log, tag) => {
+      const open = () => log.open('first', { env: NEVER_CLAIMED })
+      let process = await open()
+      const bad = await process.publish('work', { tag, n: 0, course: ['kill'] }, { delayMs: 500 })
+      const others = await Promise.all(
+        numbers(6).map((n) => process.publish('work', { tag, n: n + 1, course: ['wait 300'] }, { delayMs: 500 })),
+      )
+      let deaths = 0
+      // Several starts long, also where the rule has to fail.
+      const letter = await until(
+        async () => {
+          if (process.isGone) {
+            assert.ok(++deaths <= DEATHS_MAX, `${deaths} deaths`)
+            // It may die as it starts.
+            process = await open().catch(() => process)
+          }
+          const letters = await process.letters().catch(() => [])
+          return letters.find(({ event_id, subscriber }) => event_id === bad && subscriber === 'log.TakeWork')
+        },
+        'the dead letter',
+        60_000,
+      )
+      assert.match(letter.error, /died 3 times|given out 6 times/)
+      assert.ok(deaths >= 3, `${deaths} deaths`)
+      await handled(log, tag, 'work', others)
+      for (const { event_id } of await process.letters()) assert.equal(event_id, bad)
+      await isEmpty(log)
+    },
+
+  'what several processes have died with keeps its place, and is left to the next one by a process that ends': async (
+    log,
+    tag,
+  ) => {
+    const begun = () => notesOf(log, tag, 'work', 'begin').length
+    const open = () => log.open('first', { env: { ...NEVER_CLAIMED, SHUTDOWN_TIMEOUT_MS: '30000' } })
+    const ids: string[] = []
+    let process = await open()
+    const publish = async (n: number, key?: string): Promise<void> => {
+      ids.push(
+        await process.publish('work', { tag, n, key, course: [`hold ${tag}`] }, key === undefined ? {} : { key }),
+      )
+    }
+    for (const n of numbers(3)) await publish(n, tag)
+    for (const n of numbers(3)) await publish(n)
+    for (const _ of numbers(3)) {
+      await waitFor(log, () => begun() > 0, 'they are in hand')
+      await process.crash()
+      const before = begun()
+      process = await open()
+      await waitFor(log, () => begun() > before, 'one is tried again')
+    }
+    await publish(3, tag)
+    const ending = process.stop()
+    await pause(500)
+    log.letGo(tag)
+    assert.equal(await ending, 0)
+    process = await open()
+    await handled(log, tag, 'work', ids)
+    assert.deepEqual(
+      notesOf(log, tag, 'work').flatMap(({ n, key }) => (key === tag ? [n] : [])),
+      numbers(4),
+    )
+    assert.deepEqual(await process.letters(), [])
     await isEmpty(log)
   },
 

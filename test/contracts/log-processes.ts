@@ -133,6 +133,42 @@ export const PROCESSES = {
     await isEmpty(log)
   },
 
+  'a handler that blocks its thread for longer than others wait is not robbed, and runs once': async (log, tag) => {
+    const [first] = await two(log)
+    const id = await first.publish('work', { tag, n: 0, course: ['block 2500'] })
+    await handled(log, tag, 'work', [id])
+    await isEmpty(log)
+    assert.equal(notesOf(log, tag, 'work', 'begin').length, 1)
+  },
+
+  'events for later that several processes have are handled once, those of a key in the order of their times': async (
+    log,
+    tag,
+  ) => {
+    const processes = await two(log)
+    const publish = (n: number): Promise<string> => {
+      const key = n % 2 === 0 ? { key: tag } : {}
+      return processes[n % 3 === 0 ? 0 : 1]!.publish('work', { tag, n, ...key }, { ...key, delayMs: 1500 + n * 20 })
+    }
+    const ids = await Promise.all(numbers(60).map(publish))
+    await handled(log, tag, 'work', ids)
+    assert.equal(notesOf(log, tag, 'work').length, 60)
+    assertOrder(orderOf(log, tag, 'work').filter(({ key }) => key !== undefined))
+    await isEmpty(log)
+  },
+
+  'what one process publishes reaches a subscriber that another one alone has': async (log, tag) => {
+    const worker = await log.open('worker')
+    // A process knows the subscribers that were there before it.
+    const web = await log.open('web', { without: 'work' })
+    await log.together(2)
+    const ids = await Promise.all(numbers(20).map((n) => web.publish('work', { tag, n })))
+    const notes = await handled(log, tag, 'work', ids)
+    assert.ok(notes.every(({ process }) => process === worker.name))
+    await handled(log, tag, 'too', ids)
+    await isEmpty(log)
+  },
+
   'a burst of slow work that one process has published is shared': async (log, tag) => {
     const [first] = await two(log)
     const slow = numbers(40).map((n) => first.publish('bounded', { tag, n, course: ['wait 100'] }))

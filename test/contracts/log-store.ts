@@ -3,13 +3,16 @@ import type { TestContext } from 'node:test'
 import type { DeadLetter } from '../../src/contracts/event-bus.ts'
 import type { PublishOptions } from '../../src/contracts/events.ts'
 
-/** `hold x` waits until the test lets `x` go, `exit-once` ends the lane the first time, `fail-once` is a dead letter the first time, `publish x` sends a child with the tag `x`. */
+/** `hold x` waits until the test lets `x` go, `block` holds its whole thread, `exit` ends the lane and `kill` the process, `exit-once` ends the lane the first time, `fail-once` is a dead letter the first time, `publish x` sends a child with the tag `x`. */
 export type Step =
   | 'throw'
   | 'unrecoverable'
+  | 'exit'
   | 'exit-once'
+  | 'kill'
   | 'fail-once'
   | `wait ${number}`
+  | `block ${number}`
   | `away ${number}`
   | `hold ${string}`
   | `publish ${string}`
@@ -40,6 +43,8 @@ export interface Note {
 /** A process with the hub and the log, as a test and an operator use it. */
 export interface LogProcess {
   readonly name: string
+  /** It was killed, or has ended. */
+  readonly isGone: boolean
   /** @returns the event's id, once it is accepted */
   publish(event: string, work: Work, options?: PublishOptions): Promise<string>
   /** Each with its key, none of which waits for another. @returns their ids */

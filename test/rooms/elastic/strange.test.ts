@@ -2,7 +2,6 @@ import assert from 'node:assert/strict'
 import { once } from 'node:events'
 import { test } from 'node:test'
 import { fileURLToPath } from 'node:url'
-import type { DeadLetter } from '../../../src/contracts/event-bus.ts'
 import { Fleet, type Replica, suiteOwner } from '../../support/replicas.ts'
 import { describeOnPostgres } from '../../support/servers/postgres-of-file.ts'
 import { type RedisServer, redisServer } from '../../support/servers/redis.ts'
@@ -47,38 +46,6 @@ describeOnPostgres(NAME, async (postgres) => {
   const scenario = (name: string, run: () => Promise<void>): void => {
     test(name, async (t) => (redis === null ? t.skip('there is no Redis') : run()))
   }
-
-  scenario('entries that are no events become dead letters, and the events between them are handled', async () => {
-    const envelope = JSON.stringify({ id: 'evt_1', emitter: 'x', timestamp: 1, payload_keys: [] })
-    const strange = [
-      ['n', '1'],
-      ['e', 'no json', 'p', '{}'],
-      ['e', 'null', 'p', '{}'],
-      ['e', '{}', 'p', '{}'],
-      ['e', envelope],
-      ['e', envelope, 'p', '[1]'],
-      ['e', envelope, 'p', '{"broken'],
-      ['', ''],
-      ['p', '{}', 'e', '[]', 'o', '', 'a', 'x', 'r', 'y'],
-    ]
-    for (const [n, fields] of strange.entries()) {
-      await fleet.redis.xadd('heddle:event:order.shipped', '*', ...fields)
-      await a.post('/events/order.shipped', { from: n })
-    }
-    const handled = async () => (await fleet.seen('order.shipped')).map(({ number }) => number)
-    await until(async () => (await handled()).length === strange.length, 'the events between them are handled')
-    const letters = await until(async () => {
-      const all = (await a.json('/system/dead-letters')).body as DeadLetter[]
-      return all.length >= strange.length ? all : null
-    }, 'all are dead letters')
-    assert.equal(letters.length, strange.length)
-    for (const letter of letters) assert.equal(letter.event, 'order.shipped')
-    await until(async () => (await fleet.unfinished('order.shipped')) === 0, 'none is left')
-    assert.equal((await a.fetch('/system/health/ready')).status, 200)
-    for (const { id } of letters) {
-      assert.equal((await a.json(`/system/dead-letters/${id}`, { method: 'DELETE' })).status, 200)
-    }
-  })
 
   scenario('a key of another type in the place of a stream is told of, and the rest goes on', async () => {
     await fleet.redis.set('heddle:event:order.odd', 'no stream')

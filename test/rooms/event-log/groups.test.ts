@@ -52,6 +52,7 @@ for (const [name, storeOf] of STORES) {
     const second = await store.start(ABSENT)
     await publish(second, 'a', 'b')
     await until(() => had(second, 'shipping-too').length === 2, 'the other subscriber')
+    await until(() => told(second, `${GROUP} is not here: `), 'it is said')
     await until(async () => (await store.rows('SELECT seq FROM heddle_delivery')).length === 2, 'the other is done')
     await second.stop()
     await store.change(`UPDATE heddle_group SET seen_ms = ${Date.now() - 8 * DAY_MS} WHERE grp = '${GROUP}'`)
@@ -133,27 +134,6 @@ test('what waits for a subscriber that is missing leaves room for publishers', a
   )
   await isEmpty(store)
   assert.equal(await third.stop(), 0)
-})
-
-test('what one process publishes reaches a subscriber that another one alone has', async (t) => {
-  const store = await onPostgres(t)
-  if (store === null) return
-  const worker = await store.start(DATABASE)
-  const web = await store.start(ABSENT)
-  await until(async () => (await groupsOf(store)).length === 2, 'the groups are known')
-  // Without a key: events with one go to whichever process has the key.
-  const send = (id: string) => post(web, '/events', { event: 'order.shipped', payload: { id } })
-  // The other process reads them in a while.
-  await until(async () => {
-    await send('probe')
-    return had(worker).length > 0
-  }, 'an event of the other process')
-  await send('a')
-  await send('b')
-  await until(() => ['a', 'b'].every((id) => had(worker).includes(id)), 'the others')
-  assert.deepEqual(had(web), [])
-  assert.equal(had(worker, 'shipping-too').length, 0, 'whom it has itself gets it there')
-  await isEmpty(store)
 })
 
 test('the tables of the release before are migrated', async (t) => {

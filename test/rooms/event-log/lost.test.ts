@@ -2,7 +2,6 @@ import assert from 'node:assert/strict'
 import { once } from 'node:events'
 import { test } from 'node:test'
 import { Database } from '../../../src/stores/sqlite/driver.ts'
-import type { Heddle } from '../../support/heddle.ts'
 import { post } from '../../support/started-service.ts'
 import { until } from '../../support/until.ts'
 import { handledBy, isEmpty, kill, onSqlite } from './databases.ts'
@@ -55,25 +54,5 @@ test('an event that processes die of is tried alone, and is a dead letter in the
     break
   }
   assert.ok(deaths >= 3 && deaths <= 7, `${deaths} deaths`)
-  await isEmpty(store)
-})
-
-test('events of a key wait behind one that is tried alone', async (t) => {
-  const store = (await onSqlite(t))!
-  const place = async (heddle: Heddle, id: string) => post(heddle, '/orders', { id, options: { key: 'k' } })
-  for (const ids of [['first', 'second'], [], ['third']]) {
-    const heddle = await store.start({ HOLD: 'wait' })
-    for (const id of ids) await place(heddle, id)
-    await kill(heddle)
-  }
-  // Three processes have died with the first two, and one with the third.
-  const heddle = await store.start()
-  await place(heddle, 'fourth')
-  await until(async () => (await handledBy(heddle)).length === 8, 'all orders handled')
-  const taken = await store.rows("SELECT order_id FROM handled WHERE order_id NOT LIKE '% after' ORDER BY rowid")
-  assert.deepEqual(
-    (taken as { order_id: string }[]).map(({ order_id }) => order_id),
-    ['first', 'second', 'third', 'fourth'],
-  )
   await isEmpty(store)
 })

@@ -23,6 +23,10 @@ logContract(
       return { env: { EVENT_BUS_DRIVER: 'database', SQLITE_PATH: path }, left, together: async () => {}, server: null }
     }),
   {
+    'an event that ends its process each time is a dead letter in the end, and what was in hand with it is handled': {
+      reason: 'without a guardian what has died with it twice is a letter before it is tried alone',
+      failsWith: /events handled by work/,
+    },
     'a server that is away': { reason: 'it has none', failsWith: /a server/ },
     'several processes': { reason: 'a file is one process’s', failsWith: /The runtime ended with 78/ },
   },

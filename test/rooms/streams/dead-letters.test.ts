@@ -70,15 +70,6 @@ testOnStreams('letters are listed oldest first without payload values', async (s
   assert.ok(Math.abs(Date.parse(list[0]!.timestamp) - before) < 60_000)
 })
 
-testOnStreams('a letter can be deleted once', async (store) => {
-  const letters = new StreamDeadLetters(store.redis, { onCut: () => assert.fail() })
-  const id = (await letters.add(letter(1)))!
-  assert.equal(await letters.delete(id), true)
-  assert.equal(await letters.delete(id), false)
-  assert.equal(await letters.delete('nonsense'), false)
-  assert.deepEqual(await letters.list(), [])
-})
-
 testOnStreams('entries that are no letters break nothing and stay', async ({ redis }) => {
   const letters = new StreamDeadLetters(redis, { onCut: () => assert.fail() })
   const strange = [

@@ -27,18 +27,6 @@ testOnStreams('fields are bytes: nothing of them is read or changed', async (sto
   assert.deepEqual(fields, [Buffer.from('e'), Buffer.from('☃'), Buffer.from('p'), bytes])
 })
 
-testOnStreams('4000 events of one key from four connections at once form one chain', async (store) => {
-  const connections = await Promise.all([1, 2, 3, 4].map(() => store.connect()))
-  await Promise.all(
-    connections.flatMap((redis) =>
-      Array.from({ length: 1000 }, () => publishKeyed(redis, 'order.paid', 'one', ['e', '{}', 'p', '{}'])),
-    ),
-  )
-  const entries = await entriesIn(store.redis, STREAM)
-  assert.equal(entries.length, 4000)
-  for (const [index, { fields }] of entries.entries()) assert.equal(fields.a, entries[index - 1]?.id)
-})
-
 testOnStreams('a MAXLEN cuts the stream', async (store) => {
   for (let n = 0; n < 1000; n++) await publishKeyed(store.redis, 'order.paid', 'k', ['e', '{}', 'p', '{}'], 100)
   const length = await store.redis.command<number>('xlen', [STREAM])

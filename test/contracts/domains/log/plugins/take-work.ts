@@ -1,3 +1,4 @@
+import { execSync } from 'node:child_process'
 import { appendFileSync, existsSync, readFileSync, writeFileSync } from 'node:fs'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { threadId } from 'node:worker_threads'
@@ -121,7 +122,10 @@ export default class TakeWork extends Plugin {
     const value = step.slice(verb!.length + 1)
     if (verb === 'throw') throw new Error('as it was told')
     if (verb === 'unrecoverable') throw new Unrecoverable('as it was told')
+    if (verb === 'exit') process.exit(1)
+    if (verb === 'kill') execSync(`kill -9 ${process.pid}`)
     if (verb === 'wait') await sleep(Number(value))
+    if (verb === 'block') Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, Number(value))
     if (verb === 'hold') while (!existsSync(`${LOG_NOTES}.${value}`)) await sleep(LOOK_MS)
     if (verb === 'away') this.#needs(Number(value), work)
     if (verb === 'publish') await this.#bus.publish('work', { ...work, tag: value })

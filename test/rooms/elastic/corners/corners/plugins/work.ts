@@ -1,8 +1,4 @@
-import { existsSync } from 'node:fs'
-import { threadId } from 'node:worker_threads'
 import { type Data, type EventBus, type EventMeta, type Logger, type Payload, Plugin, type Tools } from '#heddle'
-
-const BLOCKED_MAX_MS = 60_000
 
 /** Subscribers that log what they are given, and hold it while a test wants them to. */
 export default class Work extends Plugin {
@@ -33,33 +29,20 @@ export default class Work extends Plugin {
       this.#held.delete(name)
       return {}
     })
-    http.addEndpoint('/block', 'POST', ({ until }: Data) => {
-      setTimeout(() => this.#block(until), 10)
-      return { thread: threadId }
-    })
   }
 
   override onBoot() {
     const patient = { timeoutMs: 120_000 }
     this.#bus.subscribe('quick', this.quick)
-    this.#bus.subscribe('slow', this.slow, patient)
     this.#bus.subscribe('one', this.same, patient)
     this.#bus.subscribe('other', this.same, patient)
-    this.#bus.subscribe('pair', this.pairFast)
-    this.#bus.subscribe('pair', this.pairSlow, patient)
     this.#bus.subscribe('failing', this.failing, { retries: 3, backoffMs: 600_000 })
     this.#bus.subscribe('beacon', this.beacon, { retries: 3, backoffMs: 2000 })
   }
 
   quick = (data: Payload, event: EventMeta) => this.#see('quick', data, event)
 
-  slow = (data: Payload, event: EventMeta) => this.#handle('slow', data, event)
-
   same = (data: Payload, event: EventMeta) => this.#handle('same', data, event)
-
-  pairFast = (data: Payload, event: EventMeta) => this.#see('pair-fast', data, event)
-
-  pairSlow = (data: Payload, event: EventMeta) => this.#handle('pair-slow', data, event)
 
   failing(data: Payload, event: EventMeta) {
     this.#see('failing', data, event)
@@ -87,14 +70,6 @@ export default class Work extends Plugin {
   }
 
   #see(name: string, { n }: Payload, { id, attempt }: EventMeta): void {
-    this.#log.info(name, { n, id, attempt, at: threadId })
-  }
-
-  /** Nothing else runs in this thread until there is such a file. */
-  #block(path: string): void {
-    this.#log.info('blocked')
-    const endMs = Date.now() + BLOCKED_MAX_MS
-    const word = new Int32Array(new SharedArrayBuffer(4))
-    while (!existsSync(path) && Date.now() < endMs) Atomics.wait(word, 0, 0, 20)
+    this.#log.info(name, { n, id, attempt })
   }
 }
