@@ -32,7 +32,7 @@ async function drain(delayed: DelayedEvents): Promise<number> {
 testOnStreams('a repeated publication is kept once and unchanged, and waits no longer', async ({ redis }) => {
   const fields = ['e', '☃', 'p', Buffer.from([0, 255, 0xc3, 0x28, 10])]
   assert.equal(await delayEvent(redis, publication(1, { fields }), 0), true)
-  assert.equal(await delayEvent(redis, publication(1), 3_600_000), false)
+  assert.equal(await delayEvent(redis, publication(1, { fields }), 3_600_000), false)
   assert.equal(await drain(delayedEvents(redis)), 1)
   assert.deepEqual(
     await firstFields(redis, STREAM),

@@ -30,7 +30,7 @@ export const STORED_PLANTED: readonly Planted[] = [
   {
     what: 'changes that the database refused are not written again',
     file: 'settler.ts',
-    text: 'await new Promise((resolve) => setTimeout(resolve, RETRY_MS))',
+    text: 'await pause(this.#options.clock, RETRY_MS)',
     instead: 'break',
   },
   {
