@@ -2,8 +2,9 @@ import assert from 'node:assert/strict'
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { test } from 'node:test'
-import { ConfigFaults, loadSettings } from '../../../src/core/config/load.ts'
+import { loadSettings } from '../../../src/core/config/load.ts'
 import { unreadUrls } from '../../../src/primary/tools/config-warnings.ts'
+import { faultsOf as faultsIn } from '../../support/config-faults.ts'
 import { temporaryFolder } from '../../support/folder.ts'
 import { describeOnPostgresAndRedis } from '../../support/servers/both-of-suite.ts'
 import { SYSTEM_ROUTES } from '../../support/shipped-domains.ts'
@@ -25,16 +26,7 @@ function store(REDIS_URL: string, env: Record<string, string> = {}) {
   return [kvHost, kvPort, kvUser, kvPassword, kvDb, kvTls]
 }
 
-/** The faults of an environment that is not valid. */
-function faultsOf(env: Record<string, string>): string {
-  try {
-    load(env)
-  } catch (error) {
-    assert.ok(error instanceof ConfigFaults, String(error))
-    return error.faults.join('\n')
-  }
-  return ''
-}
+const faultsOf = (env: Record<string, string>): string => faultsIn({ AUTH_SECRET_KEY, ...env }).join('\n')
 
 test('DATABASE_URL fills every part, decoded, and leaves what it does not say', () => {
   const url = 'postgres://ada:p%40ss%2Fw%23rd@db.example.com:6543/the%20shop?sslmode=require'

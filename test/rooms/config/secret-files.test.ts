@@ -3,7 +3,8 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { after, test } from 'node:test'
-import { ConfigFaults, loadSettings } from '../../../src/core/config/load.ts'
+import { loadSettings } from '../../../src/core/config/load.ts'
+import { faultsOf } from '../../support/config-faults.ts'
 
 const folder = mkdtempSync(join(tmpdir(), 'heddle-secrets-'))
 after(() => rmSync(folder, { recursive: true }))
@@ -12,16 +13,6 @@ function file(name: string, text: string): string {
   const path = join(folder, name)
   writeFileSync(path, text)
   return path
-}
-
-function faultsOf(env: Record<string, string>): readonly string[] {
-  try {
-    loadSettings(env)
-  } catch (error) {
-    assert.ok(error instanceof ConfigFaults)
-    return error.faults
-  }
-  return []
 }
 
 test('every secret may stand in a file, of which one line end is dropped', () => {

@@ -2,20 +2,13 @@ import assert from 'node:assert/strict'
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { test } from 'node:test'
-import { ConfigFaults, loadSettings } from '../../../src/core/config/load.ts'
+import { loadSettings } from '../../../src/core/config/load.ts'
 import { authority } from '../../support/certificates.ts'
+import { faultsOf as faultsIn } from '../../support/config-faults.ts'
 import { folderOf } from '../../support/folder.ts'
 import { SECRET } from '../../support/tool-runtime.ts'
 
-function faultsOf(env: Record<string, string>): readonly string[] {
-  try {
-    loadSettings({ AUTH_SECRET_KEY: SECRET, ...env })
-    return []
-  } catch (error) {
-    assert.ok(error instanceof ConfigFaults)
-    return error.faults
-  }
-}
+const faultsOf = (env: Record<string, string>) => faultsIn({ AUTH_SECRET_KEY: SECRET, ...env })
 
 test('a file of authorities must be there, be one, and be used', async (t) => {
   const folder = await folderOf(t, {})

@@ -3,11 +3,12 @@ import { generateKeyPairSync } from 'node:crypto'
 import { test } from 'node:test'
 import { SignJWT } from 'jose'
 import type { Claims } from '../../../src/contracts/auth.ts'
-import { ConfigFaults, loadSettings } from '../../../src/core/config/load.ts'
+import { loadSettings } from '../../../src/core/config/load.ts'
 import AuthTool from '../../../src/tools/auth/index.ts'
 import { RevokedTokens, revocationId } from '../../../src/tools/auth/revocations.ts'
 import type { Generation } from '../../../src/transport/memory/words.ts'
 import { BAD, token } from '../../support/bad-tokens.ts'
+import { faultsOf as faultsIn } from '../../support/config-faults.ts'
 import { buildTool, SECRET } from '../../support/tool-runtime.ts'
 
 const { createToken, validateToken } = buildTool(AuthTool).tool.api()
@@ -145,15 +146,7 @@ function authWith(env: Record<string, string>) {
   return buildTool(AuthTool, { settings: loadSettings(env).settings }).tool.api()
 }
 
-function faultsOf(env: Record<string, string>): string {
-  try {
-    loadSettings(env)
-    return ''
-  } catch (error) {
-    assert.ok(error instanceof ConfigFaults)
-    return error.faults.join('\n')
-  }
-}
+const faultsOf = (env: Record<string, string>): string => faultsIn(env).join('\n')
 
 const headerOf = (token: string) => JSON.parse(Buffer.from(token.split('.')[0]!, 'base64url').toString())
 

@@ -3,7 +3,7 @@ import { linkSync, symlinkSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { test } from 'node:test'
 import { readCommandLine, UsageFault } from '../../../src/core/config/command-line.ts'
-import { ConfigFaults, loadSettings } from '../../../src/core/config/load.ts'
+import { faultsOf as faultsIn } from '../../support/config-faults.ts'
 import { folderOf } from '../../support/folder.ts'
 
 const NOTHING = { isDevelopment: false, bootTool: null, inspector: null }
@@ -55,16 +55,7 @@ test('the flag that was probably meant is named, also where a value follows', ()
 
 const SAME = /^HISTORY_PATH: expected another file than SQLITE_PATH /
 
-/** The faults of an environment with these files. */
-function faultsOf(env: Record<string, string>): readonly string[] {
-  try {
-    loadSettings({ AUTH_SECRET_KEY: 'x'.repeat(32), ...env })
-    return []
-  } catch (error) {
-    assert.ok(error instanceof ConfigFaults, String(error))
-    return error.faults
-  }
-}
+const faultsOf = (env: Record<string, string>) => faultsIn({ AUTH_SECRET_KEY: 'x'.repeat(32), ...env })
 
 test('one file for the history and the database is refused, by whatever name', async (t) => {
   const folder = await folderOf(t, { 'there.db': '', 'deep/x': '' })
