@@ -1,21 +1,10 @@
-import { hasSubscribers } from 'node:diagnostics_channel'
-import { createRequire } from 'node:module'
 import { plugin } from '#heddle'
+import { listens, loaded } from '../packages.ts'
 
-/** The packages of OpenTelemetry that its thread has loaded. They are CommonJS, however they were asked for. */
 export default plugin(
   ({ http }) => {
-    const listens = CHANNELS.some(hasSubscribers)
-    http.addEndpoint('/loaded/primary', 'GET', () => ({ success: true, data: { loaded: loaded(), listens } }))
+    const atBoot = listens()
+    http.addEndpoint('/loaded/primary', 'GET', () => ({ success: true, data: { loaded: loaded(), listens: atBoot } }))
   },
   { thread: 'primary' },
 )
-
-const CHANNELS = ['undici:request:create', 'http.client.request.created']
-
-function loaded(): string[] {
-  const names = Object.keys(createRequire(import.meta.url).cache)
-    .map((file) => /node_modules\/(@opentelemetry\/[^/]+|@grpc\/[^/]+)/.exec(file)?.[1])
-    .filter((name) => name !== undefined)
-  return [...new Set(names)].sort()
-}
