@@ -22,6 +22,6 @@ export interface ThreadEffects {
 export function threadEffects({ settings, claims, log, ...options }: ThreadEffectsOptions): ThreadEffects {
   const transactions = new PluginTransactions(options)
   const { replicaId, httpHandlerTimeoutMs: timeoutMs } = settings
-  const idempotency = new Idempotency({ transactions, memory: new ClaimMemory(claims), replicaId })
+  const idempotency = new Idempotency(transactions, new ClaimMemory(claims), replicaId)
   return { transactions, inbox: new Inbox(transactions), requests: { transactions, idempotency, timeoutMs, log } }
 }

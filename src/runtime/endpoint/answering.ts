@@ -26,15 +26,6 @@ export interface Fault {
  */
 export type FaultLog = (path: string, plugin: string, requestId: string, thrown: unknown) => void
 
-/** A result of the code of a route that is the answer itself. */
-export class ReadyReply {
-  readonly reply: Reply
-
-  constructor(reply: Reply) {
-    this.reply = reply
-  }
-}
-
 /** The primary counts from when the request came, and looks at its clock now and then. */
 const CLOCKS_DIFFER_MS = 50
 
@@ -43,6 +34,8 @@ const NO_HOOKS: HookChain = { identify: null, before: [], after: [], onError: []
 /** One request of a route: checks its token, runs its hooks, and makes the answer of what they and the code return and throw. */
 export class Answering {
   readonly faults: Fault[] = []
+  /** The answer of who has refused the request; null while nobody has. */
+  refusal: Reply | null = null
   readonly hasHooks: boolean
   readonly #route: ServedRoute
   readonly #hooks: HookChain
@@ -66,23 +59,27 @@ export class Answering {
     context.hookDeadlineMs = performance.now() + context.limitMs - CLOCKS_DIFFER_MS
   }
 
-  /** The answer of the code of the route, unless the request is refused before it runs. Never rejects. @param code returns a result, or a ReadyReply */
-  async answer(code: (data: Data) => unknown): Promise<Reply> {
+  /**
+   * The answer of the code of the route, unless the request is refused before it runs. Never rejects.
+   * @param once makes the answer instead, where the code runs once for each key
+   */
+  async answer(code: (data: Data) => unknown, once: ((data: Data) => Promise<Reply>) | null): Promise<Reply> {
     try {
       const data = await this.#data()
-      const result = data instanceof ReadyReply ? data : await code(data)
-      return result instanceof ReadyReply ? result.reply : await this.reply(result)
+      if (data === null) return this.refusal!
+      return once === null ? await this.reply(await code(data)) : await once(data)
     } catch (thrown) {
       return this.failed(thrown)
     }
   }
 
-  /** The data for the code of a stream or a WebSocket, or the answer that refuses it. Never rejects. */
-  async enter(): Promise<Data | ReadyReply> {
+  /** The data for the code of a stream or a WebSocket; null where the request is refused. Never rejects. */
+  async enter(): Promise<Data | null> {
     try {
       return await this.#data()
     } catch (thrown) {
-      return new ReadyReply(await this.failed(thrown))
+      this.refusal = await this.failed(thrown)
+      return null
     }
   }
 
@@ -93,12 +90,12 @@ export class Answering {
   }
 
   /** @throws HTTP_AUTH_MISSING, HTTP_AUTH_INVALID; what a guard throws, and what is wrong with the input */
-  async #data(): Promise<Data | ReadyReply> {
+  async #data(): Promise<Data | null> {
     const { options, template } = this.#route
     const { authValidator } = options
     const claims = authValidator && (await this.#authenticate(authValidator))
-    const early = this.hasHooks ? await this.#before(claims) : null
-    if (early !== null) return early
+    if (this.hasHooks) this.refusal = await this.#before(claims)
+    if (this.refusal !== null) return null
     const data = await readInput(this.#incoming, template, options, this.#context)
     if (claims !== undefined) data._auth = claims
     return data
@@ -116,7 +113,7 @@ export class Answering {
   }
 
   /** Runs the guards. @returns the answer of one of them; null to go on */
-  async #before(claims: object | undefined): Promise<ReadyReply | null> {
+  async #before(claims: object | undefined): Promise<Reply | null> {
     const { template } = this.#route
     const data: Data = {}
     if (template.hasParameters) template.read(this.#incoming.path, data)
@@ -133,7 +130,7 @@ export class Answering {
           `It returned ${String(result)}: return nothing to go on, an object to answer, or throw an HttpError`,
         )
       }
-      if (result !== undefined || this.#context.hasBody) return new ReadyReply(await this.reply(result))
+      if (result !== undefined || this.#context.hasBody) return this.reply(result)
     }
     return null
   }

@@ -7,7 +7,7 @@ import { HeddleError } from '../../core/errors/catalogue.ts'
 import type { ClaimMemory } from '../../transport/memory/claim-memory.ts'
 import type { PluginTransactions } from '../effects/transactions.ts'
 import type { LogDatabase } from '../event-log/log-database.ts'
-import { type Answering, ReadyReply } from './answering.ts'
+import type { Answering } from './answering.ts'
 import type { RequestContext } from './context.ts'
 import { sessionCookies } from './cookies.ts'
 import type { Incoming } from './incoming.ts'
@@ -20,72 +20,25 @@ const { stringify: toJson } = JSON
 /** A text of a caller that is stored as it is, characters at most. */
 const TEXT_MAX = 200
 
-/** What a request has that may say who sends it. */
-interface Credentials {
-  readonly headers: Readonly<Record<string, string>>
-  readonly cookies: Readonly<Record<string, string>>
-}
-
-/** Whose a stored answer is, by the text that the route gives. */
-const ownScope = (scope: string): string => ` scope ${short(toJson(scope))}`
-
-/** Whose a stored answer is, by the user whom `http.identify` has named. */
-const scopeOfUser = (id: string): string => ` user ${short(toJson(id))}`
-
-/**
- * Whose a stored answer is, by the claims of a token: its issuer and its subject, or the token itself where they have none. One token may be
- * that of many users, whom their sessions tell apart.
- */
-function scopeOfClaims(claims: object, credentials: Credentials, cookies: readonly string[]): string {
-  const { iss, sub } = claims as { iss?: unknown; sub?: unknown }
-  const isNamed = sub !== undefined && sub !== null
-  const who = isNamed ? short(toJson([iss ?? null, sub])) : `token ${digest(authorizationOf(credentials))}`
-  return ` ${who}${sessionsOf(credentials, cookies)}`
-}
-
-/**
- * Whose a stored answer is, where nobody is known: of whoever has the same credentials, which a handler may read. Without any it is
- * everybody's who knows the key.
- */
-function scopeOfNobody(credentials: Credentials, cookies: readonly string[]): string {
-  const authorization = authorizationOf(credentials)
-  const token = authorization === '' ? '' : ` authorization ${digest(authorization)}`
-  return token + sessionsOf(credentials, cookies)
-}
-
-const authorizationOf = ({ headers }: Credentials): string => headers.authorization ?? ''
-
-/** @param names of the cookies that may hold a session */
-function sessionsOf({ cookies }: Credentials, names: readonly string[]): string {
-  const held = names.flatMap((name) => (cookies[name] === undefined ? [] : [[name, cookies[name]]]))
-  return held.length === 0 ? '' : ` session ${digest(toJson(held))}`
-}
-
 const short = (text: string): string => (text.length <= TEXT_MAX ? text : digest(text))
 const digest = (text: string): string => createHash('sha256').update(text).digest('base64url')
 
-// Taken before plugins can replace it.
-
 const KEY = /^[\x21-\x7e]{1,255}$/
 
-/** The part of a request that this needs. */
-interface KeyedInput {
-  readonly method: string
-  readonly headers: Readonly<Record<string, string>>
-  /** Raw. */
-  readonly path: string
-  readonly query: string
-  readonly body: Uint8Array | null
-}
-
-/** Which request a stored answer belongs to. */
-interface RequestIdentity {
+/** A request with a key, and the row that its answer is stored in. */
+interface KeyedRequest {
+  /** Whose handler answers. */
+  readonly plugin: string
   /** The route, and who asks. */
-  scope: string
+  readonly scope: string
   /** A digest of the key. The key itself is not stored. */
-  key: string
+  readonly key: string
   /** What the request asks for: a digest that only who has the key can compute. The body may hold a password. */
-  print: string
+  readonly print: string
+  /** The route's time for a request. */
+  readonly timeoutMs: number
+  /** How long the answer is kept, milliseconds. */
+  readonly ttlMs: number
 }
 
 /**
@@ -93,7 +46,7 @@ interface RequestIdentity {
  * Source: draft-ietf-httpapi-idempotency-key-header. Quotes are part of the key.
  * @throws HTTP_IDEMPOTENCY_KEY when it is malformed, or missing and required
  */
-function readKey({ headers }: KeyedInput, wanted: 'optional' | 'required'): string | null {
+function readKey({ headers }: Incoming, wanted: 'optional' | 'required'): string | null {
   const key = headers['idempotency-key']
   if (key === undefined) {
     if (wanted === 'optional') return null
@@ -103,37 +56,25 @@ function readKey({ headers }: KeyedInput, wanted: 'optional' | 'required'): stri
   throw new HeddleError('HTTP_IDEMPOTENCY_KEY', 'Idempotency-Key must be 1 to 255 visible ASCII characters')
 }
 
-/** @param scope the route, and who asks */
-export function identify(input: KeyedInput, key: string, scope: string): RequestIdentity {
-  return { scope, key: digest(key), print: printOf(input, key) }
-}
-
-function printOf({ path, query, headers, body }: KeyedInput, key: string): string {
+function printOf({ path, query, headers, body }: Incoming, key: string): string {
   const hash = createHmac('sha256', key).update(toJson([path, query, headers['content-type'] ?? '']))
   if (body !== null) hash.update(body)
   return hash.digest('base64url')
-}
-
-interface ClaimOptions {
-  transactions: PluginTransactions
-  /** Whose handler answers. */
-  plugin: string
-  scope: string
-  key: string
-  /** What the row says as long as it is ours. */
-  claim: string
-  /** How long the answer is kept, milliseconds. */
-  ttlMs: number
 }
 
 /** A key that one request has until it is answered. */
 export class Claim {
   /** What is stored; null until it is. */
   answer: Reply | null = null
-  readonly #options: ClaimOptions
+  readonly #transactions: PluginTransactions
+  readonly #request: KeyedRequest
+  /** What the row says as long as it is ours. */
+  readonly #claim: string
 
-  constructor(options: ClaimOptions) {
-    this.#options = options
+  constructor(transactions: PluginTransactions, request: KeyedRequest, claim: string) {
+    this.#transactions = transactions
+    this.#request = request
+    this.#claim = claim
   }
 
   /**
@@ -153,9 +94,8 @@ export class Claim {
         'context.commit has stored the answer of this request already: one commit has all of its effects',
       )
     }
-    const { transactions, plugin } = this.#options
     let answer: Reply | null = null
-    const result = await transactions.run(plugin, route, async (tx, own) => {
+    const result = await this.#transactions.run(this.#request.plugin, route, async (tx, own) => {
       const value = await work(tx)
       answer = await replyOf(value)
       if (answer.status >= 500) {
@@ -173,20 +113,20 @@ export class Claim {
 
   /** Stores the answer of a handler that has committed nothing. Does nothing when another request has taken the key over. */
   async store(reply: Reply): Promise<void> {
-    await this.#store(await this.#options.transactions.database(), reply)
+    await this.#store(await this.#transactions.database(), reply)
   }
 
   /** The next request with the key runs. */
   async giveUp(): Promise<void> {
-    const { transactions, scope, key, claim } = this.#options
-    await (await transactions.database()).execute(GIVE_UP, [scope, key, claim])
+    const { scope, key } = this.#request
+    await (await this.#transactions.database()).execute(GIVE_UP, [scope, key, this.#claim])
   }
 
   /** False when the row is not ours any more. */
   async #store(to: Queryable, { status, head, body }: Reply): Promise<boolean> {
-    const { scope, key, claim, ttlMs } = this.#options
+    const { scope, key, ttlMs } = this.#request
     const bytes = typeof body === 'string' ? Buffer.from(body) : body
-    const { rowCount } = await to.execute(STORE, [scope, key, claim, status, head, bytes, Date.now() + ttlMs])
+    const { rowCount } = await to.execute(STORE, [scope, key, this.#claim, status, head, bytes, Date.now() + ttlMs])
     return rowCount === 1
   }
 }
@@ -211,21 +151,6 @@ interface Row {
   body: Uint8Array | null
 }
 
-/** For how long a key is held, milliseconds. */
-interface KeyLimits {
-  /** The route's time for a request. */
-  timeoutMs: number
-  /** How long an answer is kept. */
-  ttlMs: number
-}
-
-interface IdempotencyOptions {
-  transactions: PluginTransactions
-  memory: ClaimMemory
-  /** REPLICA_ID. */
-  replicaId: string
-}
-
 /**
  * Answers of requests that came with an `Idempotency-Key`. A row is claimed before the handler runs, and has the answer from the commit of the
  * handler's effects on.
@@ -239,26 +164,26 @@ export class Idempotency {
   readonly #replicaId: string
   #claims = 0
 
-  constructor({ transactions, memory, replicaId }: IdempotencyOptions) {
+  /** @param replicaId REPLICA_ID */
+  constructor(transactions: PluginTransactions, memory: ClaimMemory, replicaId: string) {
     this.#transactions = transactions
     this.#memory = memory
     this.#replicaId = replicaId
   }
 
   /**
-   * @param plugin whose handler is to answer
    * @returns a claim: the handler is to answer; or the answer that is stored
    * @throws HTTP_IDEMPOTENCY_RUNNING, HTTP_IDEMPOTENCY_REUSED, and whatever the database rejects with
    */
-  async begin(plugin: string, identity: RequestIdentity, { timeoutMs, ttlMs }: KeyLimits): Promise<Claim | Reply> {
-    const { scope, key, print } = identity
+  async begin(request: KeyedRequest): Promise<Claim | Reply> {
+    const { scope, key, print, timeoutMs } = request
     const database = await this.#transactions.database()
     const claim = `${this.#memory.process} ${threadId} ${++this.#claims} ${this.#replicaId}`
     for (let attempt = 1; attempt <= ATTEMPTS; attempt++) {
       const nowMs = Date.now()
       const expiresMs = nowMs + timeoutMs + CLAIM_MARGIN_MS
       const { rowCount } = await database.execute(CLAIM, [scope, key, print, claim, expiresMs, nowMs])
-      if (rowCount === 1) return new Claim({ transactions: this.#transactions, plugin, scope, key, claim, ttlMs })
+      if (rowCount === 1) return new Claim(this.#transactions, request, claim)
       const row = await database.queryOne<Row>(READ, [scope, key])
       // Given up meanwhile.
       if (row === null) continue
@@ -307,7 +232,6 @@ const told = new WeakSet<ServedEndpoint>()
 
 /**
  * Runs the handler of a route with `idempotency`, unless the answer to its request is stored. What is stored is what the hooks have made of it.
- * @returns its result, or a ReadyReply
  * @throws HTTP_IDEMPOTENCY_KEY, HTTP_IDEMPOTENCY_RUNNING, HTTP_IDEMPOTENCY_REUSED
  */
 export async function answerOnce(
@@ -317,19 +241,21 @@ export async function answerOnce(
   context: RequestContext,
   effects: RequestEffects,
   answering: Answering,
-): Promise<unknown> {
+): Promise<Reply> {
   const { owner, options, template } = route
   const key = readKey(incoming, options.idempotency!)
-  if (key === null) return route.handler.call(owner.instance, data, context)
+  if (key === null) return answering.reply(await route.handler.call(owner.instance, data, context))
   const cookies = [...sessionCookies]
   const isKnown = options.idempotencyScope !== undefined || context.identified != null
-  const scope = `${incoming.method} ${template.text}${callerOf(options, context, data, cookies)}`
-  const limits = {
+  const begun = await effects.idempotency.begin({
+    plugin: owner.name,
+    scope: `${incoming.method} ${template.text}${callerOf(options, context, data, cookies)}`,
+    key: digest(key),
+    print: printOf(incoming, key),
     timeoutMs: context.limitMs,
     ttlMs: options.idempotencyTtlMs ?? IDEMPOTENCY_TTL_MS,
-  }
-  const begun = await effects.idempotency.begin(owner.name, identify(incoming, key, scope), limits)
-  if (!(begun instanceof Claim)) return new ReadyReply(begun)
+  })
+  if (!(begun instanceof Claim)) return begun
   const replyTo = async (result: unknown): Promise<Reply> => {
     const reply = await answering.reply(result)
     if (reply.file === undefined) return reply
@@ -344,7 +270,7 @@ export async function answerOnce(
   try {
     const result = await route.handler.call(owner.instance, data, context)
     // The hooks have seen what was committed.
-    if (answering.hasHooks && begun.answer !== null) return new ReadyReply(begun.answer)
+    if (answering.hasHooks && begun.answer !== null) return begun.answer
     reply = await replyTo(result)
   } catch (thrown) {
     reply = await answering.failed(thrown)
@@ -352,7 +278,7 @@ export async function answerOnce(
       await end(begun, reply).catch(() => {
         // The claim ends with its time.
       })
-      return new ReadyReply(reply)
+      return reply
     }
   }
   if (begun.answer === null) await end(begun, reply)
@@ -360,24 +286,37 @@ export async function answerOnce(
     told.add(route)
     effects.log(OTHERWISE, owner.name, { route: `${incoming.method} ${template.text}`, request_id: incoming.requestId })
   }
-  return new ReadyReply(begun.answer ?? reply)
+  return begun.answer ?? reply
 }
 
-/** Who gets the stored answer: nobody gets that of somebody else. @param cookies that may hold a session */
+/**
+ * Whose a stored answer is: nobody gets that of somebody else. Where nobody is known, it is of whoever has the same credentials, which a handler
+ * may read; without any it is everybody's who knows the key.
+ * @param names of the cookies that may hold a session
+ */
 function callerOf(
   { authValidator, idempotencyScope }: ServedEndpoint['options'],
   context: RequestContext,
   data: Data,
-  cookies: readonly string[],
+  names: readonly string[],
 ): string {
   if (idempotencyScope !== undefined) {
     const scope: unknown = idempotencyScope(context)
-    if (typeof scope === 'string') return ownScope(scope)
+    if (typeof scope === 'string') return ` scope ${short(toJson(scope))}`
     throw new HeddleError('HTTP_HOOK_INVALID', `idempotencyScope must return a text, not ${String(scope)}`)
   }
-  const user = context.identified == null ? '' : scopeOfUser(context.identified.id)
-  if (authValidator !== undefined) return user + scopeOfClaims(data._auth as object, context, cookies)
-  return user === '' ? scopeOfNobody(context, cookies) : user
+  const user = context.identified == null ? '' : ` user ${short(toJson(context.identified.id))}`
+  if (authValidator === undefined && user !== '') return user
+  const { headers, cookies } = context
+  const { authorization = '' } = headers
+  let token = authorization === '' ? '' : ` authorization ${digest(authorization)}`
+  if (authValidator !== undefined) {
+    // One token may be that of many users, whom their sessions tell apart.
+    const { iss, sub } = data._auth as { iss?: unknown; sub?: unknown }
+    token = sub == null ? ` token ${digest(authorization)}` : ` ${short(toJson([iss ?? null, sub]))}`
+  }
+  const held = names.flatMap((name) => (cookies[name] === undefined ? [] : [[name, cookies[name]]]))
+  return user + token + (held.length === 0 ? '' : ` session ${digest(toJson(held))}`)
 }
 
 const OTHERWISE =

@@ -88,12 +88,12 @@ async function answerByAll(
   const span = cause.trace
   try {
     const answering = new Answering(route, incoming, context)
-    // Once for each key, where the route wants that.
-    const code =
-      route.options.idempotency !== undefined
-        ? (data: Data) => answerOnce(route, incoming, data, context, effects, answering)
-        : (data: Data) => route.handler.call(route.owner.instance, data, context)
-    const reply = await causality.run(cause, () => answering.answer(code))
+    const code = (data: Data): unknown => route.handler.call(route.owner.instance, data, context)
+    const once =
+      route.options.idempotency === undefined
+        ? null
+        : (data: Data) => answerOnce(route, incoming, data, context, effects, answering)
+    const reply = await causality.run(cause, () => answering.answer(code, once))
     const [first] = answering.faults
     answering.tellFaults(onFault)
     if (first !== undefined) {

@@ -3,7 +3,7 @@
 import { causality } from '../../../core/causality/context.ts'
 import { NO_TRACE_CONTEXT } from '../../../core/causality/trace-context.ts'
 import { withoutBlanks } from '../../../core/http/header-text.ts'
-import { Answering, ReadyReply } from '../answering.ts'
+import { Answering } from '../answering.ts'
 import type { RequestContext } from '../context.ts'
 import type { Incoming } from '../incoming.ts'
 import type { RequestThread } from '../request-thread.ts'
@@ -40,9 +40,9 @@ export class WebSocketServer {
     const cause = { eventId: null, requestId: incoming.requestId, trace, origin: route.origin }
     const answering = new Answering(route, incoming, context, bearerAt < 0 ? undefined : offered[bearerAt + 1])
     const data = await causality.run(cause, () => answering.enter())
-    if (data instanceof ReadyReply) {
+    if (data === null) {
       answering.tellFaults(onFault)
-      return sink.answer(requestId, data.reply)
+      return sink.answer(requestId, answering.refusal!)
     }
     const number = this.#next
     this.#next = (number + 1) & 0x7fffffff

@@ -2,7 +2,7 @@
 import type { SseStream } from '../../../contracts/http.ts'
 import type { OpenSpan } from '../../../contracts/tracing.ts'
 import { causality } from '../../../core/causality/context.ts'
-import { Answering, ReadyReply } from '../answering.ts'
+import { Answering } from '../answering.ts'
 import type { RequestContext } from '../context.ts'
 import type { Incoming } from '../incoming.ts'
 import { errorReply, replyOfThrown } from '../reply.ts'
@@ -104,13 +104,13 @@ export class SseServer {
     try {
       const answering = new Answering(route, incoming, context)
       const data = await causality.run(cause, () => answering.enter())
-      if (data instanceof ReadyReply) {
+      if (data === null) {
         const { faults } = answering
         answering.tellFaults(onFault)
         if (faults.length > 0) span?.fail(faults[0]!.thrown)
         else span?.end()
         stream.leave()
-        return sink.answer(requestId, data.reply)
+        return sink.answer(requestId, answering.refusal!)
       }
       // Its handler would wait for an abort that has already happened.
       if (context.method === 'HEAD') stream.open()
