@@ -178,7 +178,7 @@ export interface RequestTracing {
   begin(traceparent: string, tracestate: string, start: () => RequestStart): RequestSpan | TraceContext
 }
 
-/** An HTTP request as the listener has it. Of most of them a recorder reads only how long they took. */
+/** An HTTP request as the listener has it. Of most of them a watcher reads only how long they took. */
 export interface ObservedRequest {
   readonly requestId: string
   /** The same, unless the client has chosen that. */
@@ -192,7 +192,7 @@ export interface ObservedRequest {
   readonly startMs: number
   /** The lane that serves it; -1: the primary itself. */
   readonly servedBy: number
-  /** The recorder's own mark: it has told of this request before its end. */
+  /** The mark of the history: it has told of this request before its end. */
   isTold: boolean
 }
 
@@ -205,16 +205,12 @@ export interface ObservedRoute {
   readonly zone: string
 }
 
-/** Hears of each request when it has ended. */
+/** Hears of each request. Not when it begins: most of them end like all others, and nothing is to be kept of them. */
 export interface RequestWatcher {
   /** Called once. @param status 0: the client disconnected before there was an answer */
   ended(request: ObservedRequest, status: number): void
-}
-
-/** Records requests without a call when they begin: most of them end like all others, and nothing is to be kept of them. */
-export interface RequestRecorder extends RequestWatcher {
   /** It is still open. Called several times a second. @param nowMs by `steadyMs` */
-  isOpen(request: ObservedRequest, nowMs: number): void
+  isOpen?(request: ObservedRequest, nowMs: number): void
 }
 
 /** What happened to an attempt at a delivery; `atMs` is in milliseconds since the epoch. */

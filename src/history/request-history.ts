@@ -1,5 +1,5 @@
 // The requests of the listener, as the history records them.
-import type { ObservedRequest, RequestRecorder } from '../contracts/tracing.ts'
+import type { ObservedRequest, RequestWatcher } from '../contracts/tracing.ts'
 import { exactMs } from '../core/schedule/steady-time.ts'
 import { isOwnPage, Room } from './keep.ts'
 import type { ThreadHistory } from './recorder.ts'
@@ -12,7 +12,7 @@ const PATH_MAX = 500
 const OPEN_PER_SECOND = 100
 
 /** Records the requests of the process when they end. What is not kept costs a clock, a mark and a hash; nothing is allocated. */
-export class RequestHistory implements RequestRecorder {
+export class RequestHistory implements RequestWatcher {
   readonly #own: ThreadHistory
   readonly #room = new Room(OPEN_PER_SECOND)
 

@@ -73,7 +73,7 @@ export class Observers {
     const warn = (message: string): void => processLog.log('WARNING', message, 'history')
     const history = new ProcessHistory(settings, this.tracing, warn, isGuarded)
     this.history = history
-    listener.recorder = history.requests
+    listener.watchers.push(history.requests)
     hub.trace.tracing = history.deliveries
     host.record(history.own)
   }

@@ -1,7 +1,7 @@
 // One request and its one answer.
 import { STATUS_CODES } from 'node:http'
 import type { Operator } from '../../contracts/http-request.ts'
-import type { ObservedRequest, RequestRecorder, RequestSpan, RequestWatcher } from '../../contracts/tracing.ts'
+import type { ObservedRequest, RequestSpan, RequestWatcher } from '../../contracts/tracing.ts'
 import type { ErrorCode } from '../../core/errors/catalogue.ts'
 import { plainAddress } from '../../core/http/network.ts'
 import { exactMs } from '../../core/schedule/steady-time.ts'
@@ -100,8 +100,7 @@ export class Exchange implements ObservedRequest {
   handshake: Handshake | null = null
   readonly #res: ClientResponse
   readonly #corsHead: string
-  /** Null where nothing is recorded, and when it has ended. */
-  #recorder: RequestRecorder | null
+  /** None when it has ended. */
   #watchers: readonly RequestWatcher[]
   #done = false
   #gone = false
@@ -121,7 +120,6 @@ export class Exchange implements ObservedRequest {
     path: string,
     route: RouteEntry | null,
     corsHead: string,
-    recorder: RequestRecorder | null,
     watchers: readonly RequestWatcher[],
   ) {
     this.#res = res
@@ -131,7 +129,6 @@ export class Exchange implements ObservedRequest {
     this.path = path
     this.route = route
     this.#corsHead = corsHead
-    this.#recorder = recorder
     this.#watchers = watchers
     this.startMs = exactMs()
     this.deadlineMs = route === null || route.timeoutMs === 0 ? 0 : this.startMs + route.timeoutMs
@@ -200,7 +197,7 @@ export class Exchange implements ObservedRequest {
 
   /** Called several times a second while it is open. @param nowMs by `steadyMs` */
   look(nowMs: number): void {
-    this.#recorder?.isOpen(this, nowMs)
+    for (const watcher of this.#watchers) watcher.isOpen?.(this, nowMs)
   }
 
   /** Takes a place among the answers that last. False when there is none: the exchange is answered then. */
@@ -220,11 +217,8 @@ export class Exchange implements ObservedRequest {
       this.span = null
       span.end(status)
     }
-    const recorder = this.#recorder
     const watchers = this.#watchers
-    this.#recorder = null
     this.#watchers = NOBODY
-    recorder?.ended(this, status)
     for (const watcher of watchers) watcher.ended(this, status)
   }
 

@@ -1,6 +1,6 @@
 // Takes a request in, or says why not.
 import type { SystemDump } from '../../contracts/registry.ts'
-import type { RequestRecorder, RequestTracing, RequestWatcher, TraceContext } from '../../contracts/tracing.ts'
+import type { RequestTracing, RequestWatcher, TraceContext } from '../../contracts/tracing.ts'
 import { NO_TRACE_CONTEXT } from '../../core/causality/trace-context.ts'
 import { isLoopback } from '../../core/config/checks.ts'
 import type { Settings } from '../../core/config/schema.ts'
@@ -89,9 +89,7 @@ export class Listener {
   state: 'starting' | 'open' | 'draining' = 'starting'
   /** Null while tracing is off. */
   tracing: RequestTracing | null = null
-  /** Null where no history is kept. */
-  recorder: RequestRecorder | null = null
-  /** Who else hears of each request that has ended. */
+  /** Who hears of each request. */
   readonly watchers: RequestWatcher[] = []
 
   constructor(options: ListenerOptions) {
@@ -241,7 +239,7 @@ export class Listener {
     const found = isOurHost ? named : null
     const isAtSystemAddress = listenSocket.isSystem && !this.#system.isForApplication(req, socketContext !== null)
     const route = found !== null && this.#system.isServed(found.zone, isAtSystemAddress) ? found : null
-    const exchange = new Exchange(res, requestId, method, path, route, corsHead, this.recorder, this.watchers)
+    const exchange = new Exchange(res, requestId, method, path, route, corsHead, this.watchers)
     if (!this.#proxies.isEmpty) exchange.forwarding = { proxies: this.#proxies, list: scan.forwardedFor }
     if (scan.forwardedFor !== '' && exchange.startMs >= this.#nextForwardingMs) this.#lookAtForwarding(res, exchange)
     if (requestId === scan.requestId) exchange.key = makeRequestId()

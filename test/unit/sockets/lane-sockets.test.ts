@@ -77,7 +77,7 @@ function accepted(onUpgrade: (user: SocketUserData) => void): unknown {
     writeHeader: () => res,
     upgrade: onUpgrade,
   }
-  const exchange = new Exchange(res as unknown as ClientResponse, 'req_1', 'GET', '/talk', null, '', null, [])
+  const exchange = new Exchange(res as unknown as ClientResponse, 'req_1', 'GET', '/talk', null, '', [])
   exchange.handshake = { key: '', context: { own: {}, cork: (write) => write() }, limitBytes: 1024 }
   return exchange.acceptSocket(WORKER, 1, '')
 }
