@@ -16,9 +16,7 @@ import { Descriptors } from './health/descriptors.ts'
 import { Health, Snapshots } from './health/health.ts'
 import { PoolProbe } from './health/pool-probe.ts'
 import { processCounters } from './health/process-counters.ts'
-import { ConnectionLimit } from './http/connection-limit.ts'
 import { Listener } from './http/listener.ts'
-import { Refusals } from './http/refusals.ts'
 import { RequestSinks } from './http/request-sinks.ts'
 import { Routing, routeInfo } from './http/routes.ts'
 import { Jobs } from './jobs/jobs.ts'
@@ -102,21 +100,8 @@ export function buildParts(options: RuntimeOptions, readiness: () => Readiness) 
   const dispatcher = new Dispatcher((error) =>
     log('ERROR', `A request that waited was not handed over: ${messageOf(error)}`, 'http', { stack: stackOf(error) }),
   )
-  const connectionLimit = new ConnectionLimit(log)
-  const framingFaults = new Refusals(log, 'A connection was closed: ')
-  const listener = new Listener({
-    settings,
-    routes: routing.table,
-    lanes: dispatcher,
-    isCrowded: () => hub.isCrowded,
-    isBooting: () => health.isBooting,
-    local: localWorker,
-    connectionLimit,
-    onFallback: (missing) => log('WARNING', `node:http serves instead of uWebSockets.js: ${missing}`, 'http'),
-    framingFaults,
-    refusals: new Refusals(log),
-    onFault: (error) => log('ERROR', `A request was not taken in: ${messageOf(error)}`, 'http'),
-  })
+  const gates = { lanes: dispatcher, local: localWorker }
+  const listener = new Listener({ settings, log, routes: routing.table, ...gates, hub, health })
 
   // Who is kept from the lanes.
   const guilt = new Guilt({
@@ -152,7 +137,7 @@ export function buildParts(options: RuntimeOptions, readiness: () => Readiness) 
   const services: LaneServices = {
     lanes: () => lanes.info(),
     readiness,
-    counters: () => processCounters(logWriter.output, framingFaults, connectionLimit, hub),
+    counters: () => processCounters(logWriter.output, listener, hub),
     routeList: () => routing.table.list().map(routeInfo),
     jobs: () => jobs.list(),
     ...keptRequests(() => observers.history),
@@ -182,7 +167,7 @@ export function buildParts(options: RuntimeOptions, readiness: () => Readiness) 
   // The lanes.
   const pool = new PoolProbe(settings.poolStallMs, lanes, log)
   const descriptors = new Descriptors(
-    connectionLimit,
+    listener.connectionLimit,
     lanes,
     log,
     (lane, holder) => void supervisor.endHolder(lane, holder),
@@ -228,7 +213,6 @@ export function buildParts(options: RuntimeOptions, readiness: () => Readiness) 
     routing,
     localWorker,
     dispatcher,
-    connectionLimit,
     listener,
     jobs,
     guilt,

@@ -78,7 +78,7 @@ export class Runtime {
 
   /** Whether this process should get requests, and the reasons where it should not or is impaired. */
   readiness(): Readiness {
-    const { events, health, listener, toolBooter, pool, connectionLimit, descriptors } = this.#parts
+    const { events, health, listener, toolBooter, pool, descriptors } = this.#parts
     const { hub, streams, durable } = events
     const { eventBusDriver, processes, httpReusePort, bootStrict } = this.#options.settings
     const lanes = this.#parts.lanes.countByState()
@@ -96,7 +96,7 @@ export class Runtime {
       ...this.toolbox.unreadyReasons,
       ...(bootStrict ? health.startFaults : []),
       pool.fault,
-      connectionLimit.fault,
+      listener.connectionLimit.fault,
       descriptors.fault,
       busFault === null || wasBusOpen ? null : `event bus: ${busFault}`,
     ]
@@ -156,6 +156,9 @@ export class Runtime {
     await this.#parts.events.streams?.opened()
     await this.#parts.events.durable.adopt()
     const port = await listener.listen(options.exclusivePort)
+    const { library, why } = listener.serving!
+    if (settings.httpListener === 'auto' && why !== null)
+      this.log('WARNING', `${library} serves instead of uWebSockets.js: ${why}`, 'http')
     health.listener = listener.serving
     // Not before: it takes time from the start.
     this.#parts.observers.history?.start()

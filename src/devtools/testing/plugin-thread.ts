@@ -12,9 +12,7 @@ import { type EventDriver, InProcessDriver } from '../../primary/events/event-dr
 import { Hub } from '../../primary/events/hub.ts'
 import { PrimaryBus } from '../../primary/events/primary-bus.ts'
 import { Health } from '../../primary/health/health.ts'
-import { ConnectionLimit } from '../../primary/http/connection-limit.ts'
 import { Listener } from '../../primary/http/listener.ts'
-import { Refusals } from '../../primary/http/refusals.ts'
 import { Routing, routeInfo } from '../../primary/http/routes.ts'
 import { Jobs } from '../../primary/jobs/jobs.ts'
 import type { Log } from '../../primary/logging/process-log.ts'
@@ -113,16 +111,12 @@ export class PluginThread {
     bus.events.inbox = this.#host.effects.inbox
     this.#listener = new Listener({
       settings,
+      log,
       routes: routing.table,
       lanes: { send: () => false },
-      isCrowded: () => this.hub.isCrowded,
-      isBooting: () => false,
       local,
-      connectionLimit: new ConnectionLimit(log),
-      onFallback: () => {},
-      framingFaults: new Refusals(log, 'A connection was closed: '),
-      refusals: new Refusals(log),
-      onFault: (error) => log('ERROR', `A request was not taken in: ${messageOf(error)}`, 'http'),
+      hub: this.hub,
+      health,
     })
     this.tools = toolbox.injection({ name: 'test', instance: undefined }, new Set()) as Tools
   }

@@ -1,15 +1,13 @@
 // The counters of the primary.
 import type { ProcessCounter } from '../../contracts/registry.ts'
 import type { Hub } from '../events/hub.ts'
-import type { ConnectionLimit } from '../http/connection-limit.ts'
-import type { Refusals } from '../http/refusals.ts'
+import type { Listener } from '../http/listener.ts'
 import type { LogOutput } from '../logging/log-output.ts'
 
 /** What the primary counts, and nothing else tells. */
 export function processCounters(
   log: LogOutput,
-  framingFaults: Refusals,
-  connectionLimit: ConnectionLimit,
+  { framingFaults, connectionLimit }: Listener,
   hub: Hub,
 ): ProcessCounter[] {
   return [

@@ -4,20 +4,22 @@ import type { RequestTracing, RequestWatcher, TraceContext } from '../../contrac
 import { NO_TRACE_CONTEXT } from '../../core/causality/trace-context.ts'
 import { isLoopback } from '../../core/config/checks.ts'
 import type { Settings } from '../../core/config/schema.ts'
+import { messageOf } from '../../core/errors/description.ts'
 import { steadyMs } from '../../core/schedule/steady-time.ts'
 import { errorReply } from '../../runtime/endpoint/reply.ts'
 import { METHODS } from '../../runtime/endpoint/route.ts'
 import type { RequestFrame } from '../../transport/frames/request-frame.ts'
+import type { Log } from '../logging/process-log.ts'
 import { pagesAddress } from '../logging/terminal.ts'
 import { Cors, isForeignPage, loginPage, SystemAccess, TrustedProxies } from './access.ts'
 import { handshakeFault, openSockets, upgradeRequired } from './client-socket.ts'
-import type { ConnectionLimit } from './connection-limit.ts'
+import { ConnectionLimit } from './connection-limit.ts'
 import { Drain } from './drain.ts'
 import { addressOf, draining, Exchange } from './exchange.ts'
 import { lastingAnswers } from './lasting-answers.ts'
 import type { ClientRequest, ClientResponse, HandshakeContext, HttpLibrary } from './library.ts'
 import { chooseLibrary, ListenSocket, type ListenSocketOptions } from './listening.ts'
-import { pipelining, type Refusals, refuseFraming } from './refusals.ts'
+import { pipelining, Refusals, refuseFraming } from './refusals.ts'
 import { DROPPED_BODY_MAX_BYTES, PendingBodies, StreamedBodies } from './request-body.ts'
 import { faultOfPath, HeadScan, makeRequestId, requestIdOf, SAFE_METHODS } from './request-head.ts'
 import type { RouteEntry, RouteTable, RouteZone } from './routes.ts'
@@ -47,28 +49,25 @@ interface RequestGate {
 
 export interface ListenerOptions {
   settings: Settings
+  log: Log
   routes: RouteTable
   lanes: RequestGate
-  /** True when so many events wait that no new request should be begun. */
-  isCrowded: () => boolean
-  /** True while a plugin boots that the others have not waited for: a path without a route may be its. */
-  isBooting: () => boolean
   /** Its `expire` is called regularly. */
   local: RequestGate & { expire(nowMs: number): void }
-  connectionLimit: ConnectionLimit
-  /** Told why uWebSockets.js does not load, where node:http serves instead. */
-  onFallback: (missing: string) => void
-  /** Connections that were closed because the framing of a request is not certain. */
-  framingFaults: Refusals
-  /** What else strangers can cause at will. */
-  refusals: Refusals
-  /** Told of a fault of the listener itself while it received a request. */
-  onFault: (error: unknown) => void
+  /** Crowded when so many events wait that no new request should be begun. */
+  hub: { readonly isCrowded: boolean }
+  /** Booting while a plugin boots that the others have not waited for: a path without a route may be its. */
+  health: { readonly isBooting: boolean }
 }
 
 /** The HTTP front. */
 export class Listener {
+  readonly connectionLimit: ConnectionLimit
+  /** Connections that were closed because the framing of a request is not certain. */
+  readonly framingFaults: Refusals
   readonly #options: ListenerOptions
+  /** What else strangers can cause at will. */
+  readonly #refusals: Refusals
   readonly #cors: Cors
   readonly #scan = new HeadScan()
   readonly #bodies = new PendingBodies()
@@ -93,22 +92,25 @@ export class Listener {
   readonly watchers: RequestWatcher[] = []
 
   constructor(options: ListenerOptions) {
+    const { settings, log } = options
     this.#options = options
-    this.#cors = new Cors(options.settings.httpCorsOrigins, options.settings.httpCorsCredentials)
-    this.#system = new SystemAccess(options.settings)
-    lastingAnswers.max = options.settings.httpMaxStreams
-    lastingAnswers.maxPerRoute = options.settings.httpMaxStreamsPerRoute
-    lastingAnswers.maxPerAddress = options.settings.httpMaxStreamsPerAddress
-    lastingAnswers.onRefused = (what, ip) => options.refusals.note(what, { ip })
-    pipelining.onFound = (exchange) => options.refusals.note(PIPELINED, fieldsOf(exchange))
-    this.#proxies = new TrustedProxies(options.settings.httpTrustedProxies)
+    this.connectionLimit = new ConnectionLimit(log)
+    this.framingFaults = new Refusals(log, 'A connection was closed: ')
+    this.#refusals = new Refusals(log)
+    this.#cors = new Cors(settings.httpCorsOrigins, settings.httpCorsCredentials)
+    this.#system = new SystemAccess(settings)
+    lastingAnswers.max = settings.httpMaxStreams
+    lastingAnswers.maxPerRoute = settings.httpMaxStreamsPerRoute
+    lastingAnswers.maxPerAddress = settings.httpMaxStreamsPerAddress
+    lastingAnswers.onRefused = (what, ip) => this.#refusals.note(what, { ip })
+    pipelining.onFound = (exchange) => this.#refusals.note(PIPELINED, fieldsOf(exchange))
+    this.#proxies = new TrustedProxies(settings.httpTrustedProxies)
   }
 
   /** Binds the ports and resolves with the public one. @throws HTTP_LISTEN when a port is taken */
   async listen(exclusive: boolean): Promise<number> {
     const { httpListener } = this.#options.settings
     const { library, missing } = await chooseLibrary(httpListener)
-    if (missing !== null) this.#options.onFallback(missing)
     this.#library = library
     const { httpHost, httpPort, httpAllowedHosts, systemPort, systemHost } = this.#options.settings
     const shared = { allowedHosts: httpAllowedHosts }
@@ -137,7 +139,7 @@ export class Listener {
       why: missing ?? (httpListener === 'auto' ? null : `HTTP_LISTENER=${httpListener}`),
       ...(application === null ? {} : { application }),
     }
-    this.#options.connectionLimit.guard(this.#listenSockets[0]!)
+    this.connectionLimit.guard(this.#listenSockets[0]!)
     this.#sweepTimer = setInterval(() => this.#sweep(), SWEEP_MS)
     this.state = 'open'
     return port
@@ -154,7 +156,7 @@ export class Listener {
     app.serve({
       onRequest: (res, req) => this.#onRequest(listenSocket, res, req),
       onConnection: this.#countConnection,
-      onFramingFault: (fault, ip) => this.#options.framingFaults.note(fault, { ip }),
+      onFramingFault: (fault, ip) => this.framingFaults.note(fault, { ip }),
     })
     // Only where there is a WebSocket, because it costs every GET a little.
     if (routes.hasSockets) this.#serveSockets(listenSocket)
@@ -192,11 +194,11 @@ export class Listener {
   /** Called by the library with 1 when a connection opens and with -1 when it is gone; never per request. */
   readonly #countConnection = (change: number): void => {
     this.#drain.countConnection(change)
-    this.#options.connectionLimit.count(change)
+    this.connectionLimit.count(change)
   }
 
   #sweep(): void {
-    if (this.state === 'open') this.#options.connectionLimit.check()
+    if (this.state === 'open') this.connectionLimit.check()
     const nowMs = steadyMs()
     this.#bodies.expire(nowMs)
     this.#streamedBodies.check(nowMs)
@@ -209,7 +211,7 @@ export class Listener {
       limitBytes: this.#options.settings.httpBodyLimit,
       onHandshake: (res, req, context) => this.#onRequest(listenSocket, res, req, context),
       onGone: () => this.#countConnection(-1),
-      onFault: this.#options.onFault,
+      onFault: (error) => this.#logFault(error),
     })
   }
 
@@ -231,7 +233,7 @@ export class Listener {
     const requestId = scan.requestId === '' ? makeRequestId() : requestIdOf(scan.requestId)
     const fault = scan.framingFault()
     if (fault !== null) {
-      this.#options.framingFaults.note(fault, { ip: addressOf(res) })
+      this.framingFaults.note(fault, { ip: addressOf(res) })
       return refuseFraming(this.#library, res, method, requestId, fault)
     }
     const corsHead = this.#cors.enabled ? this.#cors.headFor(scan.origin) : ''
@@ -272,7 +274,7 @@ export class Listener {
     const code = this.#system.refusal(zone, method, exchange.operator, authorization !== '' || cookie !== '')
     if (code === null) return false
     if (exchange.operator === null && this.#system.hasToken(authorization, cookie))
-      this.#options.refusals.note('Wrong tokens are sent to /system', { ip: exchange.clientAddress() })
+      this.#refusals.note('Wrong tokens are sent to /system', { ip: exchange.clientAddress() })
     const isPage = method === 'GET' && req.getHeader('accept').includes('text/html')
     if (code === 'HTTP_READ_ONLY' || !isPage) exchange.fail(code)
     else exchange.answer(401, LOGIN_HEAD, loginPage(req.getUrl()))
@@ -285,11 +287,11 @@ export class Listener {
     const peer = addressOf(res)
     if (this.#proxies.isTrusted(peer)) return
     this.#nextForwardingMs = Number.POSITIVE_INFINITY
-    this.#options.refusals.note(FORWARDING_NOT_BELIEVED, { ip: peer })
+    this.#refusals.note(FORWARDING_NOT_BELIEVED, { ip: peer })
   }
 
   #refuseHost(exchange: Exchange): void {
-    this.#options.refusals.note(HOST_REFUSED, { host: this.#scan.host })
+    this.#refusals.note(HOST_REFUSED, { host: this.#scan.host })
     exchange.fail('HTTP_HOST_REFUSED')
   }
 
@@ -327,7 +329,11 @@ export class Listener {
   /** Thrown into the library, the error would end the process. */
   #onFault(exchange: Exchange, error: unknown): void {
     exchange.fail('HTTP_INTERNAL')
-    this.#options.onFault(error)
+    this.#logFault(error)
+  }
+
+  #logFault(error: unknown): void {
+    this.#options.log('ERROR', `A request was not taken in: ${messageOf(error)}`, 'http')
   }
 
   #admit(
@@ -406,10 +412,10 @@ export class Listener {
     if (route.closedUntilMs !== 0) return exchange.failClosed(route.closedUntilMs)
     if (route.servedBy === 'lanes') {
       // Work that has begun needs the room that is left: new work is refused first.
-      if (this.#options.isCrowded()) return exchange.fail('HTTP_OVERLOADED')
+      if (this.#options.hub.isCrowded) return exchange.fail('HTTP_OVERLOADED')
       if (!this.#options.lanes.send(frame, exchange, isLasting)) exchange.fail('HTTP_OVERLOADED')
       if (frame.isBeyondAscii && !this.#library.isStrict && hasLostBytes(frame))
-        this.#options.refusals.note(HEADER_LOST, fieldsOf(exchange))
+        this.#refusals.note(HEADER_LOST, fieldsOf(exchange))
       return
     }
     // A plugin of the primary may keep the body beyond this callback. A lane has its own copy by now.
@@ -422,7 +428,7 @@ export class Listener {
     const { routes } = this.#options
     const allowed = routes.allowed(path, (zone) => this.#system.isServed(zone, exchange.isAtSystemAddress))
     if (allowed.length === 0)
-      return exchange.fail(this.#options.isBooting() ? 'HTTP_STARTING' : this.#system.missing(path))
+      return exchange.fail(this.#options.health.isBooting ? 'HTTP_STARTING' : this.#system.missing(path))
     const { zone } = routes.find(allowed[0]!, path)!
     if (method !== 'OPTIONS' && zone !== 'application' && this.#isStranger(exchange, zone, method, req)) return
     const allowLine = `allow: ${allowed.join(', ')}\r\n`

@@ -2,10 +2,8 @@ import assert from 'node:assert/strict'
 import { type TestContext, test } from 'node:test'
 import { loadSettings } from '../../../src/core/config/load.ts'
 import { LocalWorker } from '../../../src/primary/dispatch/local-worker.ts'
-import { ConnectionLimit } from '../../../src/primary/http/connection-limit.ts'
 import type { Exchange } from '../../../src/primary/http/exchange.ts'
 import { Listener, type ListenerOptions } from '../../../src/primary/http/listener.ts'
-import { Refusals } from '../../../src/primary/http/refusals.ts'
 import { Routing } from '../../../src/primary/http/routes.ts'
 import { laneOf, routeOf } from '../../support/fake-lane.ts'
 import { until } from '../../support/until.ts'
@@ -13,6 +11,7 @@ import { until } from '../../support/until.ts'
 const { HTTP_LISTENER = '' } = process.env
 const FAILED = { success: false, error: 'Internal server error' }
 const fault = new Error('a fault of our own')
+const TOLD = 'A request was not taken in: a fault of our own'
 
 /** The real listener, on a free port, before lanes of the test's own. */
 async function listening(t: TestContext, options: Partial<ListenerOptions>) {
@@ -20,19 +19,15 @@ async function listening(t: TestContext, options: Partial<ListenerOptions>) {
   const routing = new Routing(settings.httpHandlerTimeoutMs)
   const routes = [routeOf('shop.Sell', '/sell'), routeOf('shop.Sell', '/sell', { method: 'POST' })]
   routing.register(laneOf(t, { manifest: { routes } }), () => {})
-  const faults: unknown[] = []
+  const faults: string[] = []
   const listener = new Listener({
     settings,
     routes: routing.table,
+    log: (level, message) => level === 'ERROR' && faults.push(message),
     lanes: { send: () => true },
-    isCrowded: () => false,
-    isBooting: () => false,
     local: new LocalWorker(() => {}),
-    connectionLimit: new ConnectionLimit(() => {}),
-    onFallback: () => {},
-    framingFaults: new Refusals(() => {}),
-    refusals: new Refusals(() => {}),
-    onFault: (error) => void faults.push(error),
+    hub: { isCrowded: false },
+    health: { isBooting: false },
     ...options,
   })
   t.after(() => listener.close())
@@ -58,7 +53,7 @@ test('what is thrown while a request is admitted ends in 500 and in the log, and
     lanes: { send: (frame, exchange) => (isBroken ? broken() : answered(frame, exchange)) },
   })
   assert.deepEqual(await ask(), { status: 500, body: FAILED })
-  assert.deepEqual(faults, [fault])
+  assert.deepEqual(faults, [TOLD])
   isBroken = false
   assert.equal((await ask()).status, 200)
 })
@@ -75,13 +70,19 @@ test('what is thrown while a body is handed over ends in 500 and in the log, whe
     assert.deepEqual(await ask({ method: 'POST', body }), { status: 500, body: FAILED })
   const chunked = { method: 'POST', body: pieces(), duplex: 'half' } as unknown as RequestInit
   assert.deepEqual(await ask(chunked), { status: 500, body: FAILED })
-  assert.deepEqual(faults, [fault, fault, fault])
+  assert.deepEqual(faults, [TOLD, TOLD, TOLD])
   isBroken = false
   assert.equal((await ask({ method: 'POST', body: '{}' })).status, 200)
 })
 
 test('a queue that is asked whether it is crowded and throws costs one request', async (t) => {
-  const { ask, faults } = await listening(t, { isCrowded: broken })
+  const { ask, faults } = await listening(t, {
+    hub: {
+      get isCrowded() {
+        return broken()
+      },
+    },
+  })
   for (let n = 1; n <= 3; n++) {
     assert.deepEqual(await ask(), { status: 500, body: FAILED })
     await until(() => faults.length === n, 'the log')
@@ -98,5 +99,5 @@ test('what is thrown after the answer was given changes nothing of it', async (t
     },
   })
   assert.equal((await ask()).status, 200)
-  assert.deepEqual(faults, [fault])
+  assert.deepEqual(faults, [TOLD])
 })
