@@ -5,7 +5,6 @@ import type { ScopeSource } from '../contracts/tracing.ts'
 import { causality } from '../core/causality/context.ts'
 import { NO_TRACE_CONTEXT } from '../core/causality/trace-context.ts'
 import type { EventLog } from '../runtime/event-log/event-log.ts'
-import type { EventServer } from '../runtime/events/event-server.ts'
 import { encodePayload, type Publisher, publicationOf } from '../runtime/events/publication.ts'
 import { recordOf } from '../runtime/events/trace-ring.ts'
 import { ThreadBus } from '../runtime/host/bus.ts'
@@ -21,9 +20,7 @@ const FAILURES_KNOWN = 1000
 const keyOf = ({ failure }: FailureRecord): string => `${failure.event_id} ${failure.subscriber}`
 
 export interface LaneBusOptions {
-  kernel: ThreadKernel
   services: EventServices
-  events: EventServer
   log: EventLog
   /** Takes an event that a transaction has published and committed. */
   handOn: (frame: EventFrame) => void
@@ -47,8 +44,8 @@ export class LaneBus extends ThreadBus {
   /** Null while tracing is off. */
   tracing: ScopeSource | null = null
 
-  constructor(publisher: Publisher, options: LaneBusOptions) {
-    super(options.events, options.services)
+  constructor(kernel: ThreadKernel, publisher: Publisher, options: LaneBusOptions) {
+    super(kernel, options.services)
     this.publisher = publisher
     this.eventLog = options.log
     this.#options = options
@@ -77,11 +74,11 @@ export class LaneBus extends ThreadBus {
 
   protected subscribed(subscriberIndex: number, subscription: SubscriptionManifest): void {
     // Before that, they go to the primary with the manifest.
-    if (this.#options.kernel.isBooted) this.#options.post({ type: 'subscribe', subscriberIndex, subscription })
+    if (this.kernel.isBooted) this.#options.post({ type: 'subscribe', subscriberIndex, subscription })
   }
 
   protected unsubscribed(subscriberIndex: number): void {
-    if (this.#options.kernel.isBooted) this.#options.post({ type: 'unsubscribe', subscriberIndex })
+    if (this.kernel.isBooted) this.#options.post({ type: 'unsubscribe', subscriberIndex })
   }
 
   addListener(listener: (record: EventRecord) => void): () => void {
@@ -130,11 +127,11 @@ export class LaneBus extends ThreadBus {
   #tellFailure({ failure, requestId, trace }: FailureRecord): void {
     const scope = trace === NO_TRACE_CONTEXT ? null : (this.tracing?.scope(trace) ?? null)
     causality.run({ eventId: failure.event_id, requestId, trace: scope, origin: null }, () =>
-      tellAll(this.#failureListeners, failure, (thrown) => this.#options.kernel.sinkFault('failure listener', thrown)),
+      tellAll(this.#failureListeners, failure, (thrown) => this.kernel.sinkFault('failure listener', thrown)),
     )
   }
 
   #tell(record: EventRecord): void {
-    tellAll(this.#listeners, record, (thrown) => this.#options.kernel.sinkFault('event listener', thrown))
+    tellAll(this.#listeners, record, (thrown) => this.kernel.sinkFault('event listener', thrown))
   }
 }

@@ -1,4 +1,4 @@
-// A lane's ends of the rings: answers, acknowledgements, publications, records, calls, log.
+// A lane's ends of the rings: answers, acknowledgements, publications, calls, log.
 
 import type { LogLevel } from '../contracts/logger.ts'
 import { Fifo } from '../core/collections/fifo.ts'
@@ -25,26 +25,7 @@ import type { AnswerCell } from '../transport/memory/words.ts'
 import type { LogRecord } from '../transport/messages.ts'
 import type { Outbox } from '../transport/rings/outbox.ts'
 
-/** Reports events that a broker has taken to the primary, over the ring: for the trace there, without their payloads. */
-export class RingRecords {
-  readonly #outbox: Outbox
-
-  constructor(outbox: Outbox) {
-    this.#outbox = outbox
-  }
-
-  /** Dropped where there is no room. The primary need not be woken for it. */
-  published(frame: EventFrame): void {
-    const { payload } = frame
-    frame.payload = ''
-    const outbox = this.#outbox
-    const at = outbox.begin(eventMaxBytes(frame, 'bytes'), true)
-    if (at >= 0) outbox.end(writeEvent(outbox, at, frame, 'bytes'), KIND.RECORD, 0, false)
-    frame.payload = payload
-  }
-}
-
-// Taken before plugins can replace it.
+// Taken before plugins can replace them.
 const { parse: parseJson, stringify: toJson } = JSON
 
 /** Acknowledgements that go out in one frame at most. */
@@ -119,7 +100,7 @@ interface Publishing {
   isRefused: boolean
 }
 
-/** Publishes events to the hub, over the ring. */
+/** Publishes events to the hub, over the ring, and tells of those that were published elsewhere. */
 export class RingPublisher implements Publisher {
   readonly #outbox: Outbox
   /** Publications that are sent and not answered, in their order. */
@@ -149,6 +130,16 @@ export class RingPublisher implements Publisher {
     if (at >= 0) outbox.end(writeEvent(outbox, at, frame, 'text'), KIND.STORED, 0)
   }
 
+  /** Reports an event that another broker has taken, for the trace of the primary, which need not be woken for it. Dropped where there is no room. */
+  record(frame: EventFrame): void {
+    const { payload } = frame
+    frame.payload = ''
+    const outbox = this.#outbox
+    const at = outbox.begin(eventMaxBytes(frame, 'bytes'), true)
+    if (at >= 0) outbox.end(writeEvent(outbox, at, frame, 'bytes'), KIND.RECORD, 0, false)
+    frame.payload = payload
+  }
+
   /** The hub has everything up to `seq`, except what it refused. */
   accepted(seq: number): void {
     for (;;) {
@@ -167,8 +158,6 @@ export class RingPublisher implements Publisher {
     publishing.reject(fromWire(error))
   }
 }
-
-// Taken before plugins can replace them.
 
 /** Calls to the primary that one lane may have open at a time. */
 const CALLS_MAX_OPEN = 65_536

@@ -22,7 +22,7 @@ import { RequestSteps } from '../runtime/endpoint/request-thread.ts'
 import { EventLog, LogPublisher } from '../runtime/event-log/event-log.ts'
 import { logDatabaseOf, staysInProcess } from '../runtime/event-log/log-database.ts'
 import { writeChanges } from '../runtime/event-log/write-changes.ts'
-import { attemptRecord, EventServer } from '../runtime/events/event-server.ts'
+import { attemptRecord } from '../runtime/events/event-server.ts'
 import { ThreadJobs } from '../runtime/host/jobs.ts'
 import { servicesOver } from '../runtime/host/services.ts'
 import { activeTools } from '../runtime/kernel/discover.ts'
@@ -55,7 +55,7 @@ import {
   watchThreads,
 } from './leaving.ts'
 import { primaryInbox } from './primary-frames.ts'
-import { PrimaryCalls, RingAcknowledgements, RingLog, RingPublisher, RingRecords, RingReplies } from './ring-ports.ts'
+import { PrimaryCalls, RingAcknowledgements, RingLog, RingPublisher, RingReplies } from './ring-ports.ts'
 import { SelfTrial } from './self-trial.ts'
 import { LaneHost } from './tool-host.ts'
 
@@ -84,7 +84,6 @@ export class LaneServer {
   readonly #host: LaneHost
   readonly #kernel: ThreadKernel
   readonly #requests: RequestServer
-  readonly #events: EventServer
   /** The recorder's copy outside of the process; null without a guardian. */
   readonly #flightFile: FlightFile | null
   readonly #sharedBuffers = new SharedBuffers()
@@ -121,12 +120,6 @@ export class LaneServer {
     watchUnawaited(log.write, (plugin) => kernel.plugins.files[plugin])
     if (settings.nodeEnv !== 'production')
       watchEmptyAnswers(kernel.plugins.facts, (message, plugin) => log.write('WARNING', message, plugin))
-    this.#events = new EventServer(settings.eventBusMaxSubscriptions, settings.eventBusWaitForTools)
-    this.#events.onFailedAttempt = (failed) => {
-      const { message, fields } = attemptRecord(failed)
-      log.write('WARNING', message, failed.plugin, fields)
-    }
-    this.#events.onFailure = (failure, { requestId, trace }) => this.#bus.failedHere({ failure, requestId, trace })
     const steps = new RequestSteps(recorder)
     const replies = new RingReplies(outbox, new AnswerCell(init.address), steps)
     this.#requests = new RequestServer(replies, kernel.logFault, steps)
@@ -143,14 +136,19 @@ export class LaneServer {
     this.#log = eventLog
     const handOn = (frame: EventFrame): void => publisher.handOn(frame)
     const services = servicesOver((method, args) => calls.call('#host', method, args))
-    this.#bus = new LaneBus(settings.eventBusDriver === 'database' ? new LogPublisher(eventLog, handOn) : publisher, {
-      kernel,
+    const isLogged = settings.eventBusDriver === 'database'
+    const bus = new LaneBus(kernel, isLogged ? new LogPublisher(eventLog, handOn) : publisher, {
       services,
-      events: this.#events,
       log: eventLog,
       handOn,
       post: (message) => this.#post(message),
     })
+    this.#bus = bus
+    bus.events.onFailedAttempt = (failed) => {
+      const { message, fields } = attemptRecord(failed)
+      log.write('WARNING', message, failed.plugin, fields)
+    }
+    bus.events.onFailure = (failure, { requestId, trace }) => bus.failedHere({ failure, requestId, trace })
     this.#jobs = new ThreadJobs(recorder)
     this.#host = new LaneHost(
       { kernel, server: this.#requests, bus: this.#bus, services, opened: () => eventLog.opened() },
@@ -158,7 +156,7 @@ export class LaneServer {
       (message) => this.#post(message),
     )
     const { transactions, inbox } = this.#host.effects
-    this.#events.inbox = inbox
+    bus.events.inbox = inbox
     this.#trimmer = new Trimmer({
       transactions,
       inboxKeepMs: settings.eventBusInboxKeepMs,
@@ -166,7 +164,7 @@ export class LaneServer {
     })
     this.#inbox = primaryInbox(init, outbox, {
       requests: this.#requests,
-      events: this.#events,
+      events: bus.events,
       acknowledgements: new RingAcknowledgements(outbox, recorder),
       publisher,
       calls,
@@ -296,11 +294,10 @@ export class LaneServer {
   /** Loaded on demand: a lane that publishes elsewhere has no use for a client of the store. */
   async #openStreams(): Promise<void> {
     const module = (await loadModule(STREAMS_FILE)) as typeof import('../runtime/streams/thread-publisher.ts')
-    const records = new RingRecords(this.#outbox)
     this.#streams = new module.ThreadPublisher({
       settings: this.#init.settings,
       role: `lane ${this.#init.index}`,
-      published: (frame) => records.published(frame),
+      published: (frame) => this.#publisher.record(frame),
       log: (level, message, fields) => this.#host.writeLog(level, message, 'event_bus', fields),
     })
     this.#bus.publisher = this.#streams
@@ -424,13 +421,13 @@ export class LaneServer {
   /** What is stopped does not settle. The primary gives up a request of it. */
   #forgetStopped(): void {
     const context = causality.getStore()
-    if (context?.eventId != null) this.#events.stopped()
+    if (context?.eventId != null) this.#bus.events.stopped()
     else if (context?.origin != null) this.#jobs.running.delete(context.origin)
   }
 
   get #hasWork(): boolean {
     const { awaited, sockets } = this.#requests
-    return awaited > 0 || sockets.size > 0 || this.#events.inFlight > 0 || this.#jobs.running.size > 0
+    return awaited > 0 || sockets.size > 0 || this.#bus.events.inFlight > 0 || this.#jobs.running.size > 0
   }
 
   #letGo(): void {

@@ -6,7 +6,7 @@ import { SYSTEM_CHANCE, SYSTEM_CLOCK } from '../core/schedule/clock.ts'
 import { EventLog } from '../runtime/event-log/event-log.ts'
 import { logDatabaseOf } from '../runtime/event-log/log-database.ts'
 import { attemptRecord } from '../runtime/events/event-server.ts'
-import { sinkFault } from '../runtime/kernel/listeners.ts'
+import type { ThreadKernel } from '../runtime/kernel/thread.ts'
 import { asBytes } from '../transport/frames/event-frame.ts'
 import { LogMemory } from '../transport/memory/log-memory.ts'
 import { DatabaseDriver } from './event-log/database-driver.ts'
@@ -40,24 +40,20 @@ export interface EventParts {
 }
 
 interface EventOptions {
-  settings: Settings
+  kernel: ThreadKernel
   /** At how many deaths of the process an event was in flight; null where nobody knows. */
   deathsOfEvent: ((id: string) => number) | null
-  /** LOG_MEMORY_BYTES, shared by all threads. */
-  logMemory: SharedArrayBuffer
-  /** An instance of the tool `db`; undefined when none is installed. */
-  db: () => object | undefined
-  log: Log
   lanes: LaneSet
   /** Told why this process must end. */
   onReplicaLost: (message: string) => void
 }
 
 export function assembleEvents(options: EventOptions): EventParts {
-  const { settings, deathsOfEvent, logMemory, db, log, lanes, onReplicaLost } = options
+  const { kernel, deathsOfEvent, lanes, onReplicaLost } = options
+  const { settings, shared, toolbox, writeLog: log } = kernel
   const eventLog = new EventLog(
-    new LogMemory(logMemory),
-    () => logDatabaseOf(db()),
+    new LogMemory(shared.log),
+    () => logDatabaseOf(toolbox.get('db')),
     settings.eventBusMaxStored,
     SYSTEM_CLOCK,
     SYSTEM_CHANCE,
@@ -74,13 +70,7 @@ export function assembleEvents(options: EventOptions): EventParts {
     log: (level, message, fields) => log(level, message, 'event_bus', fields),
   })
   hub.records.keepHistory(traceFile(settings, log))
-  const bus = new PrimaryBus(
-    hub,
-    () => parts.driver,
-    (thrown) => log('ERROR', sinkFault('event listener', thrown), 'kernel'),
-    settings.eventBusMaxSubscriptions,
-    settings.eventBusWaitForTools,
-  )
+  const bus = new PrimaryBus(kernel, hub, () => parts.driver)
   bus.events.onFailedAttempt = (failed) => {
     const { message, fields } = attemptRecord(failed)
     log('WARNING', message, failed.plugin, fields)

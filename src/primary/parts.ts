@@ -79,11 +79,8 @@ export function buildParts(options: RuntimeOptions, readiness: () => Readiness) 
 
   // Events.
   const events: EventParts = assembleEvents({
-    settings,
+    kernel,
     deathsOfEvent: processDeaths === null ? null : (id) => processDeaths.ofEvent(id),
-    logMemory: shared.log,
-    db: () => toolbox.get('db'),
-    log,
     lanes,
     onReplicaLost: options.onFatal,
   })

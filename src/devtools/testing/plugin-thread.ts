@@ -74,11 +74,7 @@ export class PluginThread {
       log: (level, message, fields) => log(level, message, 'event_bus', fields),
     })
     const driver = this.#observedDriver()
-    const bus = new PrimaryBus(
-      this.hub,
-      () => driver,
-      (thrown) => kernel.sinkFault('event listener', thrown),
-    )
+    const bus = new PrimaryBus(kernel, this.hub, () => driver)
     this.#clock = new Jobs({
       enabled: false,
       lanes: () => [],

@@ -3,11 +3,11 @@ import type { EventRecord, FailureListener, Subscription } from '../../contracts
 import type { Payload, PublishOptions } from '../../contracts/events.ts'
 import { HeddleError } from '../../core/errors/catalogue.ts'
 import type { EventLog } from '../../runtime/event-log/event-log.ts'
-import { EventServer } from '../../runtime/events/event-server.ts'
 import { encodePayload, publicationOf } from '../../runtime/events/publication.ts'
 import { ThreadBus } from '../../runtime/host/bus.ts'
 import type { EventServices } from '../../runtime/host/services.ts'
 import { tellAll } from '../../runtime/kernel/listeners.ts'
+import type { ThreadKernel } from '../../runtime/kernel/thread.ts'
 import { type EventFrame, textOf } from '../../transport/frames/event-frame.ts'
 import type { SubscriptionManifest } from '../../transport/messages.ts'
 import { DeliveryCount } from '../dispatch/delivery-count.ts'
@@ -28,23 +28,14 @@ export class PrimaryBus extends ThreadBus implements SubscriberThread {
   /** Ends the subscription at the hub, by the subscriber's number. */
   readonly #leave = new Map<number, () => void>()
   readonly #deliveries: DeliveryCount
-  readonly #onListenerFault: (thrown: unknown) => void
 
   /** The durable log, and what takes the events that it has; null where there is none. */
   log: { log: EventLog; take: (frame: EventFrame) => void } | null = null
 
-  /** @param maxSubscriptions EVENT_BUS_MAX_SUBSCRIPTIONS. @param waitsForTools EVENT_BUS_WAIT_FOR_TOOLS; their defaults when left out */
-  constructor(
-    hub: Hub,
-    driver: () => EventDriver,
-    onListenerFault: (thrown: unknown) => void,
-    maxSubscriptions?: number,
-    waitsForTools?: boolean,
-  ) {
-    super(new EventServer(maxSubscriptions, waitsForTools), eventServices(hub, driver))
+  constructor(kernel: ThreadKernel, hub: Hub, driver: () => EventDriver) {
+    super(kernel, eventServices(hub, driver))
     this.#hub = hub
     this.#driver = driver
-    this.#onListenerFault = onListenerFault
     this.#deliveries = new DeliveryCount(hub)
   }
 
@@ -116,7 +107,9 @@ export class PrimaryBus extends ThreadBus implements SubscriberThread {
   }
 
   addListener(listener: (record: EventRecord) => void): () => void {
-    return this.#hub.records.addListener((record) => tellAll([listener], record, this.#onListenerFault))
+    return this.#hub.records.addListener((record) =>
+      tellAll([listener], record, (thrown) => this.kernel.sinkFault('event listener', thrown)),
+    )
   }
 
   addFailureListener(listener: FailureListener): () => void {

@@ -18,8 +18,9 @@ import type { EventFrame } from '../../transport/frames/event-frame.ts'
 import type { SubscriptionManifest } from '../../transport/messages.ts'
 import type { EventLog } from '../event-log/event-log.ts'
 import { TransactionEvents } from '../event-log/transaction-events.ts'
-import type { EventServer } from '../events/event-server.ts'
+import { EventServer } from '../events/event-server.ts'
 import { encodePayload } from '../events/publication.ts'
+import type { ThreadKernel } from '../kernel/thread.ts'
 import type { EventServices } from './services.ts'
 
 // Taken before plugins can replace it.
@@ -27,6 +28,7 @@ const { parse: parseJson } = JSON
 
 /** The bus of a thread's plugins. How an event leaves the thread, and how its records come in, is the thread's own. */
 export abstract class ThreadBus implements BusTransport {
+  protected readonly kernel: ThreadKernel
   /** Runs the subscribers of this thread. */
   readonly events: EventServer
   /** What is asked of the hub. */
@@ -35,8 +37,10 @@ export abstract class ThreadBus implements BusTransport {
   readonly subscriptions = new Map<number, SubscriptionManifest>()
   checkPublication: PublicationCheck | null = null
 
-  constructor(events: EventServer, services: EventServices) {
-    this.events = events
+  constructor(kernel: ThreadKernel, services: EventServices) {
+    const { eventBusMaxSubscriptions, eventBusWaitForTools } = kernel.settings
+    this.kernel = kernel
+    this.events = new EventServer(eventBusMaxSubscriptions, eventBusWaitForTools)
     this.services = services
   }
 
