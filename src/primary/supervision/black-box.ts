@@ -40,8 +40,8 @@ export interface LaneDeath extends UnfinishedWork {
 }
 
 /** @param error what the thread ended with: null when it ended by itself */
-export function laneDeath(thread: LaneThread, error: unknown, unfinished: UnfinishedWork, memoryMb: number): LaneDeath {
-  const { lane, watchdog } = thread
+export function laneDeath(lane: LaneThread, error: unknown, unfinished: UnfinishedWork, memoryMb: number): LaneDeath {
+  const { watchdog, holder } = lane
   const report = parseExitReport(lane.flight.exitReport())
   const stack = watchdog.stack ?? (report === null ? watchdog.lastStack : framesOfStack(report.stack)) ?? []
   const death: LaneDeath = {
@@ -55,8 +55,7 @@ export function laneDeath(thread: LaneThread, error: unknown, unfinished: Unfini
     cpuMs: watchdog.cpuMs ?? lane.heartbeat.cpuMs,
     cpuMsWhileStill: watchdog.cpuMsWhileStill,
     bootCulprit:
-      report?.origin?.bootFile ??
-      (lane.manifest === null || report?.kind === 'broken' ? bootingAt(thread, stack) : null),
+      report?.origin?.bootFile ?? (lane.manifest === null || report?.kind === 'broken' ? bootingAt(lane, stack) : null),
   }
   if (watchdog.terminationReason === 'stalled') {
     return { ...death, reason: 'stalled', message: `its loop stood still for ${death.stoodStillMs} ms` }
@@ -64,8 +63,8 @@ export function laneDeath(thread: LaneThread, error: unknown, unfinished: Unfini
   if (watchdog.terminationReason === 'memory') {
     return { ...death, reason: 'memory', message: memoryMessage(lane, death.stoodStillMs > 0, memoryMb) }
   }
-  if (thread.holder !== null) {
-    const { plugin, handler, files } = thread.holder
+  if (holder !== null) {
+    const { plugin, handler, files } = holder
     const message = `${files} files that were opened there are not closed`
     return { ...death, reason: 'descriptors', message, origin: { plugin, handler } }
   }

@@ -3,7 +3,7 @@
 import type { BlackBox, LaneInfo } from '../../contracts/registry.ts'
 import { steadyMs } from '../../core/schedule/steady-time.ts'
 import type { Holder } from '../../transport/messages.ts'
-import type { Lane, LaneRole, LaneState, Lanes } from '../dispatch/lane.ts'
+import { Lane, type LaneOptions, type LaneRole, type LaneState, type Lanes } from '../dispatch/lane.ts'
 import { DeathWindow } from './circuit-breaker.ts'
 import { LaneChildren } from './lane-children.ts'
 import type { Watchdog } from './watchdog.ts'
@@ -46,12 +46,11 @@ const FOLLOWING: Readonly<Record<LaneState, readonly LaneState[]>> = {
   dead: [],
 }
 
-/** One thread of a lane: in its slot, standing by, or about to take over. */
-export class LaneThread {
-  readonly lane: Lane
+/** One thread of a lane as its keeper knows it: in its slot, standing by, or about to take over. */
+export class LaneThread extends Lane {
   readonly watchdog: Watchdog
   /** Ends the thread. */
-  readonly abort: AbortController
+  readonly abort = new AbortController()
   /** Processes that its plugins have started. */
   readonly children = new LaneChildren()
   /** Files of the plugins that it was started without. */
@@ -75,23 +74,23 @@ export class LaneThread {
   /** Resolves when the thread has ended. */
   ended: Promise<void> = Promise.resolve()
 
-  constructor(lane: Lane, watchdog: Watchdog, abort: AbortController, without: ReadonlySet<string> = new Set()) {
-    this.lane = lane
-    this.watchdog = watchdog
-    this.abort = abort
+  /** @param watched makes what watches it */
+  constructor(options: LaneOptions, without: ReadonlySet<string>, watched: (thread: LaneThread) => Watchdog) {
+    super(options)
     this.without = without
+    this.watchdog = watched(this)
   }
 
   /** @returns false where it is too late for that */
   become(state: LaneState): boolean {
-    if (!FOLLOWING[this.lane.state].includes(state)) return false
-    this.lane.state = state
+    if (!FOLLOWING[this.state].includes(state)) return false
+    this.state = state
     return true
   }
 
   /** It has died, or is dying: another thread may take its place. */
   get isLost(): boolean {
-    return this.lane.state === 'dying' || this.lane.state === 'dead'
+    return this.state === 'dying' || this.state === 'dead'
   }
 }
 
@@ -113,8 +112,8 @@ export class LaneSlot {
 
   /** @param deaths of threads before this one */
   constructor(thread: LaneThread, deaths: BlackBox[] = []) {
-    this.index = thread.lane.index
-    this.role = thread.lane.role
+    this.index = thread.index
+    this.role = thread.role
     this.thread = thread
     this.deaths = deaths
   }
@@ -147,36 +146,29 @@ export class LaneSet implements Lanes {
   }
 
   /** Lanes that take work. */
-  get ready(): Lane[] {
-    return this.threads
-      .filter(({ lane: { role, state } }) => role === 'regular' && state === 'ready')
-      .map(({ lane }) => lane)
+  get ready(): LaneThread[] {
+    return this.all.filter(({ role, state }) => role === 'regular' && state === 'ready')
   }
 
   /** Lanes that take requests: those, and the one that takes what may have ended lanes. */
-  get serving(): Lane[] {
+  get serving(): LaneThread[] {
     const thread = this.probation.slot?.thread
-    return thread?.lane.state === 'ready' ? [...this.ready, thread.lane] : this.ready
+    return thread?.state === 'ready' ? [...this.ready, thread] : this.ready
   }
 
   /** False until the probation lane has been up. */
   get hasProbationBegun(): boolean {
     const { slot } = this.probation
-    return slot !== null && (slot.restarts > 0 || slot.thread.lane.state !== 'starting')
+    return slot !== null && (slot.restarts > 0 || slot.thread.state !== 'starting')
   }
 
   /** The lanes that are in their slots, whatever their state; without those on demand. */
-  get regular(): Lane[] {
-    return this.slots.map(({ thread }) => thread.lane)
+  get regular(): LaneThread[] {
+    return this.slots.map(({ thread }) => thread)
   }
 
   /** Every lane whose thread runs, or is about to. */
-  get all(): Lane[] {
-    return this.threads.map(({ lane }) => lane)
-  }
-
-  /** Every thread that runs, or is about to. */
-  get threads(): LaneThread[] {
+  get all(): LaneThread[] {
     const threads = new Set<LaneThread>()
     for (const { thread, standby } of this.slots) {
       threads.add(thread)
@@ -207,7 +199,7 @@ export class LaneSet implements Lanes {
 
   /** Lanes that boot for the first time, or once more without a plugin that brought them down. */
   get booting(): number {
-    return this.slots.filter(({ isRetried, thread }) => isRetried || thread.lane.state === 'starting').length
+    return this.slots.filter(({ isRetried, thread }) => isRetried || thread.state === 'starting').length
   }
 
   get isBootOver(): boolean {
@@ -240,26 +232,26 @@ export class LaneSet implements Lanes {
 }
 
 /** What a thread still finishes is no matter of its place. */
-const stateOf = ({ lane: { state } }: LaneThread): LaneInfo['state'] => (state === 'dying' ? 'dead' : state)
+const stateOf = ({ state }: LaneThread): LaneInfo['state'] => (state === 'dying' ? 'dead' : state)
 
 /** A lane as `/system/lanes` shows it. @param changes fields that differ for this lane */
 function infoOf(thread: LaneThread, { index, role, restarts, deaths }: LaneSlot, changes: Partial<LaneInfo>): LaneInfo {
-  const { lane, children } = thread
+  const { children, heartbeat } = thread
   return {
     index,
     role,
     state: stateOf(thread),
-    responsive: lane.responsive,
-    requests_in_flight: lane.requestsInFlight + lane.requests.streams,
-    deliveries_in_flight: lane.deliveriesInFlight,
-    sockets_open: lane.sockets.size,
-    loop_delay_ms: lane.heartbeat.loopDelayMs,
-    heap_bytes: lane.heartbeat.heapBytes,
-    external_bytes: lane.heartbeat.externalBytes,
-    cpu_ms: lane.heartbeat.cpuMs,
+    responsive: thread.responsive,
+    requests_in_flight: thread.requestsInFlight + thread.requests.streams,
+    deliveries_in_flight: thread.deliveriesInFlight,
+    sockets_open: thread.sockets.size,
+    loop_delay_ms: heartbeat.loopDelayMs,
+    heap_bytes: heartbeat.heapBytes,
+    external_bytes: heartbeat.externalBytes,
+    cpu_ms: heartbeat.cpuMs,
     child_processes: children.list(),
     threads: children.threads(),
-    started_at: new Date(lane.startedMs).toISOString(),
+    started_at: new Date(thread.startedMs).toISOString(),
     restarts,
     deaths,
     ...changes,

@@ -19,7 +19,7 @@ import {
   type ToPrimary,
   type WarmUp,
 } from '../../transport/messages.ts'
-import { Lane, type LaneRole } from '../dispatch/lane.ts'
+import type { LaneRole } from '../dispatch/lane.ts'
 import { descriptorsOfPlugins } from '../http/connection-limit.ts'
 import { BarredPlugins } from './circuit-breaker.ts'
 import type { FlightMirror } from './crash-report.ts'
@@ -240,19 +240,20 @@ export class LaneStarter {
   /** @param isTrial with the plugins that lanes do not wait for */
   start(index: number, role: LaneRole, isTrial = false): LaneThread {
     const { settings, shared, tracing, history, flightMirror } = this.#options
-    const lane: Lane = new Lane({
-      index,
-      role,
-      generation: this.#generation,
-      maxInFlight: settings.laneMaxInflight,
-      listener: { ...this.#registrar.listener, onMessage: (_, message) => this.#onMessage(thread, message) },
-    })
-    const abort = new AbortController()
     const { reasons: barred } = this.barred
     const waiting = isTrial ? [] : [...this.barred.waiting]
-    const without = new Set([...Object.keys(barred), ...waiting])
-    const thread = new LaneThread(lane, this.#watchdogOf(lane, abort), abort, without)
-    const { port, bulk, ...memory } = lane.threadSide
+    const thread: LaneThread = new LaneThread(
+      {
+        index,
+        role,
+        generation: this.#generation,
+        maxInFlight: settings.laneMaxInflight,
+        listener: { ...this.#registrar.listener, onMessage: (_, message) => this.#onMessage(thread, message) },
+      },
+      new Set([...Object.keys(barred), ...waiting]),
+      (lane) => this.#watchdogOf(lane),
+    )
+    const { port, bulk, ...memory } = thread.threadSide
     const spans = tracing()?.laneInit(index) ?? null
     const records = history()?.laneInit(index) ?? null
     const init: LaneInit = {
@@ -263,7 +264,7 @@ export class LaneStarter {
       port,
       bulk,
       ...memory,
-      flightFile: flightMirror?.begin(lane, memory.flight) ?? null,
+      flightFile: flightMirror?.begin(thread, memory.flight) ?? null,
       shared,
       tracing: spans,
       history: records,
@@ -276,29 +277,28 @@ export class LaneStarter {
       letGo(...Object.values(memory))
       if (spans !== null) tracing()?.laneGone(spans)
       if (records !== null) history()?.laneGone(records)
-      flightMirror?.end(lane)
+      flightMirror?.end(thread)
       this.#owner.ended(thread, error)
     }
-    thread.ended = this.pool.run(init, [port, bulk], abort.signal).then(() => ended(null), ended)
+    thread.ended = this.pool.run(init, [port, bulk], thread.abort.signal).then(() => ended(null), ended)
     return thread
   }
 
   /** Lets a thread that has booted take part. */
   open(thread: LaneThread): void {
-    const { lane } = thread
     // It died right after its manifest, or was told to leave meanwhile.
-    if (lane.state !== 'starting') return
-    this.#registrar.booted(lane)
+    if (thread.state !== 'starting') return
+    this.#registrar.booted(thread)
     thread.become('ready')
     // A plugin that it has not waited for may have ended its lane meanwhile.
     for (const [file, reason] of Object.entries(this.barred.reasons)) this.#registrar.leftOut(file, reason)
     this.#lanes.changed()
   }
 
-  #watchdogOf(lane: Lane, abort: AbortController): Watchdog {
+  #watchdogOf(lane: LaneThread): Watchdog {
     return new Watchdog(lane, {
       settings: this.#options.settings,
-      abort,
+      abort: lane.abort,
       otherThreadsBytes: () => this.#bytesBeside(lane),
       isQuiet: () => this.#isQuiet(),
       onRecovered: (standstill) => this.#registrar.recovered(lane, standstill),
@@ -308,7 +308,7 @@ export class LaneStarter {
   }
 
   /** Bytes that all threads except one use, by their own figures. */
-  #bytesBeside(lane: Lane): number {
+  #bytesBeside(lane: LaneThread): number {
     const { total_heap_size, external_memory } = getHeapStatistics()
     let bytes = total_heap_size + external_memory
     for (const other of this.#lanes.all) {
@@ -325,7 +325,6 @@ export class LaneStarter {
   }
 
   #onMessage(thread: LaneThread, message: ToPrimary): void {
-    const { lane } = thread
     switch (message.type) {
       case 'booting':
         thread.bootingFile = message.file
@@ -333,13 +332,13 @@ export class LaneStarter {
         return thread.watchdog.pluginBoots()
       case 'manifest':
         thread.bootedMs = steadyMs()
-        if (lane.generation === this.#generation) this.#isProved = true
-        lane.manifest = message.manifest
+        if (thread.generation === this.#generation) this.#isProved = true
+        thread.manifest = message.manifest
         if (thread.onBootEnd === null) this.open(thread)
         else thread.onBootEnd(null)
         return this.pool.prewarm()
       case 'boot-failed':
-        this.#registrar.log('ERROR', `Lane ${lane.index} did not boot: ${message.message}`, { stack: message.stack })
+        this.#registrar.log('ERROR', `Lane ${thread.index} did not boot: ${message.message}`, { stack: message.stack })
         return thread.watchdog.bootFailed(message.message)
       case 'child-started':
         return thread.children.started(message.pid, message.starter)
@@ -355,7 +354,7 @@ export class LaneStarter {
         // Ended, not returned to the pool: the next lane must load its code anew.
         return thread.abort.abort()
       default:
-        this.#registrar.onMessage(lane, message)
+        this.#registrar.onMessage(thread, message)
     }
   }
 

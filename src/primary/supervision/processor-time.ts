@@ -181,7 +181,7 @@ export class CoreUse {
     const starters = startersOf(lanes)
     this.#used = starters.size === 0 ? new Map() : timesUsed(lanes)
     if (before.size === 0 || starters.size === 0 || nowMs - this.#toldMs < TOLD_EVERY_MS) return
-    const laneTasks = new Set(lanes.map(({ lane }) => String(lane.heartbeat.task)))
+    const laneTasks = new Set(lanes.map(({ heartbeat }) => String(heartbeat.task)))
     let allMs = 0
     let theirsMs = 0
     for (const [task, usedMs] of this.#used) {
@@ -201,7 +201,7 @@ export class CoreUse {
 
 /** A lane, by what its plugins have started. */
 interface StartingLane {
-  readonly lane: { readonly heartbeat: { readonly task: number } }
+  readonly heartbeat: { readonly task: number }
   readonly children: LaneChildren
 }
 

@@ -56,7 +56,7 @@ export class LaneReplacement {
   }
 
   get #leaving(): number {
-    return [...this.#lanes.outside].filter(({ isLost, lane }) => isLost || lane.state === 'draining').length
+    return [...this.#lanes.outside].filter(({ isLost, state }) => isLost || state === 'draining').length
   }
 
   /** Starts a thread beside the one that is in the slot, and waits for its boot. */
@@ -91,7 +91,7 @@ export class LaneReplacement {
   /** Ends a thread that is not needed after all. It takes no part, so no work of others is in flight there. */
   discard(fresh: LaneThread): void {
     if (!fresh.become('draining')) return
-    if (fresh.lane.manifest !== null) fresh.lane.post({ type: 'drain' })
+    if (fresh.manifest !== null) fresh.post({ type: 'drain' })
     else fresh.abort.abort()
   }
 
@@ -113,34 +113,32 @@ export class LaneReplacement {
 
   /** Gives a lane no new work, and ends it when it has finished what it has: requests and events have their own time limits, all else has the handlers'. */
   async drain(thread: LaneThread): Promise<void> {
-    const { lane } = thread
-    const hadBooted = lane.state === 'ready'
+    const hadBooted = thread.state === 'ready'
     this.#lanes.outside.add(thread)
     thread.become('draining')
-    this.#registrar.leaving(lane)
+    this.#registrar.leaving(thread)
     this.#lanes.changed()
-    lane.sockets.closeWhenIdle(...RESTART)
+    thread.sockets.closeWhenIdle(...RESTART)
     if (!hadBooted) thread.abort.abort()
     await this.#workDone(thread)
     if (thread.isLost) return
-    lane.sockets.closeAll(...RESTART)
-    lane.post({ type: 'drain' })
+    thread.sockets.closeAll(...RESTART)
+    thread.post({ type: 'drain' })
   }
 
   /** Waits until a draining lane has finished its work, each kind of work up to its own time limit. */
   async #workDone(thread: LaneThread): Promise<void> {
-    const { lane } = thread
     const startedMs = steadyMs()
     const handlerDeadlineMs = startedMs + this.#settings.httpHandlerTimeoutMs
     const socketDeadlineMs = startedMs + SOCKET_GRACE_MS
     const hasWork = (): boolean => {
       const nowMs = steadyMs()
       return (
-        lane.requestsInFlight > 0 ||
-        lane.deliveriesInFlight > 0 ||
-        (lane.requests.files > 0 && nowMs < handlerDeadlineMs) ||
-        (lane.sockets.size > 0 && nowMs < socketDeadlineMs) ||
-        (nowMs < handlerDeadlineMs && this.#registrar.isBusy(lane))
+        thread.requestsInFlight > 0 ||
+        thread.deliveriesInFlight > 0 ||
+        (thread.requests.files > 0 && nowMs < handlerDeadlineMs) ||
+        (thread.sockets.size > 0 && nowMs < socketDeadlineMs) ||
+        (nowMs < handlerDeadlineMs && this.#registrar.isBusy(thread))
       )
     }
     await until(() => !hasWork() || thread.isLost || this.#lanes.isStopping, Number.POSITIVE_INFINITY)
@@ -181,13 +179,13 @@ export class LaneReplacement {
       throw new Error(fault!)
     }
     const replaced = slots.flatMap((slot, n) => this.install(slot, started[n]!.fresh))
-    for (const thread of replaced) this.drain(thread).catch((error) => this.#registrar.onFault(thread.lane, error))
+    for (const thread of replaced) this.drain(thread).catch((error) => this.#registrar.onFault(thread, error))
   }
 
-  #refusalOf({ deathMessage, lane }: LaneThread): string | null {
+  #refusalOf({ deathMessage, manifest }: LaneThread): string | null {
     if (this.#lanes.isStopping) return STOPPING
     // It may have died since.
-    return deathMessage ?? this.#registrar.refusalOf(lane.manifest!)
+    return deathMessage ?? this.#registrar.refusalOf(manifest!)
   }
 
   // ── after a death ─────────────────────────────────────────────────────────
@@ -197,7 +195,7 @@ export class LaneReplacement {
    * @param isRetried the next one does not die of the same
    */
   died(thread: LaneThread, isRetried: boolean): void {
-    const slot = this.#lanes.slotOf(thread.lane)
+    const slot = this.#lanes.slotOf(thread)
     if (slot.standby === thread) slot.standby = null
     if (slot.thread === thread && slot.standby !== null) this.#promote(slot)
     if (slot.thread === thread && !slot.isStandbyStarting) {
@@ -258,7 +256,7 @@ export class LaneReplacement {
     slot.isStandbyStarting = true
     const { fresh, fault } = await this.start(slot)
     slot.isStandbyStarting = false
-    const goesOn = thread.holder === null && thread.lane.state === 'ready' && thread.watchdog.isResponsive
+    const goesOn = thread.holder === null && thread.state === 'ready' && thread.watchdog.isResponsive
     const isNeeded = slot.thread === thread && !goesOn
     if (fault !== null || !isNeeded) {
       this.discard(fresh)
@@ -268,7 +266,7 @@ export class LaneReplacement {
     }
     this.#lanes.outside.delete(fresh)
     slot.standby = fresh
-    fresh.lane.isStandby = true
+    fresh.isStandby = true
     if (thread.isLost) this.#promote(slot)
     this.#starter.open(fresh)
   }
@@ -277,14 +275,14 @@ export class LaneReplacement {
   get #isAnyAtWork(): boolean {
     return this.#lanes.slots.some(
       ({ thread, standby, isStandbyStarting }) =>
-        isStandbyStarting || [thread, standby].some((each) => each?.lane.state === 'ready' && each.lane.responsive),
+        isStandbyStarting || [thread, standby].some((each) => each?.state === 'ready' && each.responsive),
     )
   }
 
   /** The thread in the slot has ended: its standby takes the slot. */
   #promote(slot: LaneSlot): void {
     slot.thread = slot.standby!
-    slot.thread.lane.isStandby = false
+    slot.thread.isStandby = false
     slot.standby = null
     slot.restarts++
   }

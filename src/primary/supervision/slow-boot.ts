@@ -1,7 +1,6 @@
 // Plugins that boot so slowly that lanes start without them.
 import { basename, dirname } from 'node:path'
 import { until } from '../../core/schedule/waiting.ts'
-import type { Lane } from '../dispatch/lane.ts'
 import { bootingAt } from './black-box.ts'
 import type { LaneRegistrar } from './lane-registrar.ts'
 import type { LaneSet, LaneSlot, LaneThread } from './lane-set.ts'
@@ -32,10 +31,10 @@ export class SlowBoot {
 
   /** Called at each check while a thread boots. */
   look(thread: LaneThread): void {
-    const { lane, watchdog, bootingFile } = thread
+    const { watchdog, bootingFile } = thread
     const isInSlot = this.#lanes.slots.some((slot) => slot.thread === thread)
     if (!watchdog.isBootSlow || !isInSlot || !this.#isWaitedFor) return
-    if (watchdog.isResponsive) this.#goOnWithout(bootingFile, lane)
+    if (watchdog.isResponsive) this.#goOnWithout(bootingFile, thread)
     else if (!this.#asked.has(thread)) void this.#ask(thread)
   }
 
@@ -49,19 +48,18 @@ export class SlowBoot {
     this.#asked.add(thread)
     const stack = await thread.watchdog.bootStack()
     this.#asked.delete(thread)
-    if (thread.lane.state === 'starting' && this.#isWaitedFor)
-      this.#goOnWithout(bootingAt(thread, stack ?? []), thread.lane)
+    if (thread.state === 'starting' && this.#isWaitedFor) this.#goOnWithout(bootingAt(thread, stack ?? []), thread)
   }
 
   /** @param file null when it is not known what takes so long */
-  #goOnWithout(file: string | null, lane: Lane): void {
+  #goOnWithout(file: string | null, lane: LaneThread): void {
     const { slots } = this.#lanes
     // A domain.ts or app.ts has the guards of others: without it they could not be served.
     if (file === null || basename(dirname(file)) !== 'plugins') return
-    const slow = slots.filter(({ thread }) => thread.lane.state === 'starting' && !thread.without.has(file))
-    if (!slow.some(({ thread }) => thread.lane === lane)) return
+    const slow = slots.filter(({ thread }) => thread.state === 'starting' && !thread.without.has(file))
+    if (!slow.some(({ thread }) => thread === lane)) return
     this.#starter.barred.waitFor(file)
-    for (const slot of slow) this.#startWithout(slot, slot.thread.lane === lane)
+    for (const slot of slow) this.#startWithout(slot, slot.thread === lane)
     this.#lanes.changed()
   }
 
@@ -81,7 +79,7 @@ export class SlowBoot {
       if (this.#trial !== thread || this.#lanes.isStopping) return
       this.#trial = null
       this.#takingOver = (fault === null ? this.#takeOver(slot, thread) : this.#leftOut(slot, thread)).catch((error) =>
-        this.#registrar.onFault(thread.lane, error),
+        this.#registrar.onFault(thread, error),
       )
     }
   }

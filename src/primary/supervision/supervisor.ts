@@ -50,7 +50,7 @@ export class Supervisor {
     this.#replacement = new LaneReplacement(options.settings, lanes, this.#starter, registrar)
     this.#slowBoot = new SlowBoot(lanes, this.#starter, this.#replacement, registrar)
     this.#coreUse = new CoreUse(
-      () => lanes.threads,
+      () => lanes.all,
       (message) => registrar.log('WARNING', message),
     )
     lanes.changed = () => this.#changed()
@@ -99,23 +99,22 @@ export class Supervisor {
     this.#checkedMs = nowMs
     this.#options.flightMirror?.beginLook()
     this.#coreUse.look(nowMs)
-    for (const thread of this.#lanes.threads)
-      this.#reportingFaults(thread.lane, () => this.#check(thread, nowMs, elapsedMs))
+    for (const thread of this.#lanes.all) this.#reportingFaults(thread, () => this.#check(thread, nowMs, elapsedMs))
     if (!this.#lanes.isStopping) for (const onDemand of this.#lanes.onDemand) this.#checkOnDemand(onDemand, nowMs)
   }
 
   #check(thread: LaneThread, nowMs: number, elapsedMs: number): void {
-    const { lane, watchdog } = thread
-    if (lane.state !== 'dead') lane.expire(nowMs)
+    const { watchdog } = thread
+    if (thread.state !== 'dead') thread.expire(nowMs)
     if (thread.isLost) return this.#checkLeaving(thread, elapsedMs)
     if (watchdog.terminationReason !== null) return
-    if (watchdog.isHeld) lane.hold(elapsedMs)
+    if (watchdog.isHeld) thread.hold(elapsedMs)
     const terminationReason = watchdog.check(nowMs, elapsedMs)
-    this.#options.flightMirror?.look(lane, watchdog.stillMs)
-    if (lane.state === 'ready' && !thread.isWornOut && lane.requests.isWornOut(nowMs)) void this.#renew(thread)
-    if (lane.state !== 'starting') {
-      lane.responsive = watchdog.isResponsive
-      if (lane.responsive) this.#replacement.onResponsive(thread)
+    this.#options.flightMirror?.look(thread, watchdog.stillMs)
+    if (thread.state === 'ready' && !thread.isWornOut && thread.requests.isWornOut(nowMs)) void this.#renew(thread)
+    if (thread.state !== 'starting') {
+      thread.responsive = watchdog.isResponsive
+      if (thread.responsive) this.#replacement.onResponsive(thread)
       else this.#onStill(thread)
     } else if (terminationReason === null) this.#slowBoot.look(thread)
     if (terminationReason !== null) void this.#terminate(thread, terminationReason)
@@ -123,11 +122,10 @@ export class Supervisor {
 
   /** Handlers that do not settle hold the places of a lane: another takes over, and it leaves with them. */
   async #renew(thread: LaneThread): Promise<void> {
-    const { lane } = thread
-    const slot = this.#lanes.slotOf(lane)
+    const slot = this.#lanes.slotOf(thread)
     if (slot.thread !== thread || this.#lanes.isStopping) return
     thread.isWornOut = true
-    this.#registrar.wornOut(lane)
+    this.#registrar.wornOut(thread)
     if (slot.role !== 'regular') return this.#lanes.onDemandOf(slot.role)!.renew()
     const isReplaced = (): boolean => slot.thread !== thread || thread.isLost
     await this.#replacement.replace(slot, () => (isReplaced() ? 'nothing is to be replaced' : null))
@@ -135,21 +133,21 @@ export class Supervisor {
 
   /** The files that a handler has opened there leave the others none: they are closed with the lane. Where it is the only one, another takes over first. */
   async endHolder(lane: Lane, holder: Holder): Promise<void> {
-    const thread = this.#lanes.threads.find((each) => each.lane === lane)
+    const thread = this.#lanes.all.find((each) => each === lane)
     const isEnding = (): boolean => thread!.isLost || thread!.watchdog.terminationReason !== null
     if (thread === undefined || isEnding()) return
     thread.holder = holder
-    if (lane.role === 'regular' && lane.state === 'ready' && this.#lanes.isLast(this.#lanes.slotOf(lane))) {
+    if (thread.role === 'regular' && thread.state === 'ready' && this.#lanes.isLast(this.#lanes.slotOf(thread))) {
       await this.#replacement.relieve(thread)
     }
     if (!isEnding() && !this.#lanes.isStopping) await this.#terminate(thread, 'descriptors')
   }
 
   #checkLeaving(thread: LaneThread, elapsedMs: number): void {
-    const { lane, watchdog, abort } = thread
+    const { watchdog, abort } = thread
     if (abort.signal.aborted || !watchdog.checkLeaving(elapsedMs)) return
-    this.#registrar.log('WARNING', `Lane ${lane.index} does not leave: its thread is ended`)
-    this.#options.flightMirror?.lastResort(lane, thread.box)
+    this.#registrar.log('WARNING', `Lane ${thread.index} does not leave: its thread is ended`)
+    this.#options.flightMirror?.lastResort(thread, thread.box)
     abort.abort()
   }
 
@@ -160,60 +158,57 @@ export class Supervisor {
       const unfinished = this.#giveUp(thread)
       return this.#onDeath(thread, null, unfinished)
     }
-    thread.lane.post({ type: 'leave' })
+    thread.post({ type: 'leave' })
     this.#onDying(thread)
   }
 
   /** Reads what the lane has written, though it cannot ring; gives the work that it has not begun to others; starts a standby in time. */
   #onStill(thread: LaneThread): void {
-    thread.lane.collect()
-    this.#registrar.unresponsive(thread.lane)
+    thread.collect()
+    this.#registrar.unresponsive(thread)
     this.#replacement.onStill(thread)
-    const { lane, watchdog } = thread
-    if (lane.role !== 'regular' || watchdog.isHeld) return
-    const others = this.#lanes.slots.filter(({ thread: { lane } }) => lane.state === 'ready' && lane.responsive)
+    const { watchdog } = thread
+    if (thread.role !== 'regular' || watchdog.isHeld) return
+    const others = this.#lanes.slots.filter(({ thread: { state, responsive } }) => state === 'ready' && responsive)
     const { ownMs, lastStack } = watchdog
     // The stack tells who it is, where it can be taken.
     const afterMs = STALLED_MS[others.length]! * (lastStack === null ? 2 : 1)
-    if (others.length <= 1 && ownMs >= afterMs) this.#registrar.stalled(lane, lastStack)
+    if (others.length <= 1 && ownMs >= afterMs) this.#registrar.stalled(thread, lastStack)
   }
 
   // ── death ─────────────────────────────────────────────────────────────────
 
   /** Something in the lane ends it. Its place is taken at once; what it has is finished, and its thread leaves. */
   #onDying(thread: LaneThread): void {
-    const { lane } = thread
-    const wasReady = lane.state === 'ready'
+    const wasReady = thread.state === 'ready'
     if (this.#lanes.isStopping || !thread.become('dying')) return
     if (wasReady) {
-      this.#registrar.unresponsive(lane)
-      lane.sockets.closeWhenIdle(...RESTART)
+      this.#registrar.unresponsive(thread)
+      thread.sockets.closeWhenIdle(...RESTART)
     }
     this.#lanes.outside.add(thread)
-    const unfinished = { requests: lane.requests.list(), unreadDeliveries: new Set<number>() }
+    const unfinished = { requests: thread.requests.list(), unreadDeliveries: new Set<number>() }
     this.#bury(thread, laneDeath(thread, null, unfinished, this.#options.settings.laneMemoryMb))
   }
 
   /** All that is in flight in a lane is given up. Its thread leaves, and ends by itself. */
   #giveUp(thread: LaneThread): UnfinishedWork {
-    const { lane } = thread
-    if (!this.#lanes.isStopping) this.#registrar.unresponsive(lane)
+    if (!this.#lanes.isStopping) this.#registrar.unresponsive(thread)
     this.#lanes.outside.add(thread)
-    const unfinished = lane.dispose()
-    thread.children.end(lane.heartbeat.task)
+    const unfinished = thread.dispose()
+    thread.children.end(thread.heartbeat.task)
     return unfinished
   }
 
   #onEnd(thread: LaneThread, error: unknown): void {
-    const { lane } = thread
     this.#lanes.outside.delete(thread)
-    if (lane.state === 'dead') return thread.children.end()
+    if (thread.state === 'dead') return thread.children.end()
     const wasTold =
-      thread.abort.signal.aborted && thread.watchdog.terminationReason === null && !lane.flight.hasExitReport
-    lane.responsive = false
+      thread.abort.signal.aborted && thread.watchdog.terminationReason === null && !thread.flight.hasExitReport
+    thread.responsive = false
     thread.become('draining')
-    if (!this.#lanes.isStopping) this.#registrar.unresponsive(lane)
-    const unfinished = lane.dispose()
+    if (!this.#lanes.isStopping) this.#registrar.unresponsive(thread)
+    const unfinished = thread.dispose()
     thread.children.end()
     if (thread.box !== null) this.#onGone(thread, unfinished)
     else if (wasTold || this.#lanes.isStopping) this.#onLeft(thread, unfinished)
@@ -221,7 +216,7 @@ export class Supervisor {
   }
 
   #onLeft(thread: LaneThread, unfinished: UnfinishedWork): void {
-    const slot = this.#lanes.slotOf(thread.lane)
+    const slot = this.#lanes.slotOf(thread)
     if (slot.standby === thread) slot.standby = null
     this.#onGone(thread, unfinished)
     thread.onBootEnd?.('it was ended')
@@ -232,16 +227,15 @@ export class Supervisor {
     this.#onGone(thread, unfinished)
   }
 
-  #onGone({ lane, box }: LaneThread, unfinished: UnfinishedWork): void {
-    this.#reportingFaults(lane, () => this.#registrar.gone(lane, unfinished, box))
+  #onGone(thread: LaneThread, unfinished: UnfinishedWork): void {
+    this.#reportingFaults(thread, () => this.#registrar.gone(thread, unfinished, thread.box))
   }
 
   /** Reports the death of a lane, and starts another thread in its place. */
   #bury(thread: LaneThread, death: LaneDeath): void {
-    const { lane } = thread
-    const slot = this.#lanes.slotOf(lane)
+    const slot = this.#lanes.slotOf(thread)
     thread.deathMessage = death.message
-    const box = this.#reportingFaults(lane, () => this.#registrar.died(lane, death))
+    const box = this.#reportingFaults(thread, () => this.#registrar.died(thread, death))
     thread.deathMessage = describeDeath(death, box?.guilty)
     if (box !== undefined) {
       thread.box = box
@@ -275,7 +269,7 @@ export class Supervisor {
 
   /** Finishes what it has, and ends. It starts again when it is wanted again. */
   #drain({ slot }: OnDemandLane): void {
-    if (slot?.thread.lane.state === 'ready') void this.#replacement.drain(slot.thread)
+    if (slot?.thread.state === 'ready') void this.#replacement.drain(slot.thread)
   }
 
   #renewOnDemand({ slot }: OnDemandLane): void {
@@ -301,11 +295,11 @@ export class Supervisor {
     this.#lanes.isStopping = true
     const onDemand = this.#lanes.onDemand.flatMap(({ slot }) => slot ?? [])
     for (const { restartTimer } of [...this.#lanes.slots, ...onDemand]) clearTimeout(restartTimer)
-    const threads = this.#lanes.threads
+    const threads = this.#lanes.all
     for (const thread of threads) {
-      const { lane, abort } = thread
-      if (lane.state === 'starting') abort.abort()
-      else if (thread.become('draining')) lane.post({ type: 'drain' })
+      const { abort } = thread
+      if (thread.state === 'starting') abort.abort()
+      else if (thread.become('draining')) thread.post({ type: 'drain' })
     }
     await withTimeout(Promise.all(threads.map(({ ended }) => ended)), timeoutMs, undefined)
     clearInterval(this.#checkTimer)
@@ -329,11 +323,11 @@ export class Supervisor {
 
   /** Each thread that can leave does so, and ends by itself: to end it costs the process an abort while a native call of it is under way. */
   #giveUpAll(): void {
-    for (const thread of this.#lanes.threads) {
-      const { lane, watchdog, abort } = thread
-      if (lane.state === 'starting') abort.abort()
-      else if (lane.state !== 'dead') this.#onLeft(thread, this.#giveUp(thread))
-      if (!watchdog.isResponsive) void stopThread(lane.heartbeat.threadId)
+    for (const thread of this.#lanes.all) {
+      const { watchdog, abort } = thread
+      if (thread.state === 'starting') abort.abort()
+      else if (thread.state !== 'dead') this.#onLeft(thread, this.#giveUp(thread))
+      if (!watchdog.isResponsive) void stopThread(thread.heartbeat.threadId)
     }
   }
 

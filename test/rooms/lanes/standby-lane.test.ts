@@ -19,14 +19,14 @@ const STALL_MS = 6000
 const lanesOf = async (heddle: Heddle) => (await allLanesOf(heddle)).filter(({ role }) => role !== 'probation')
 
 test('where all lanes stand still one of them has a relief soon, and the others later', async (t) => {
-  const threads = [0, 1].map((index) => ({ lane: laneOf(t, { index }), watchdog: { ownMs: 0 }, isLost: false }))
+  const threads = [0, 1].map((index) => Object.assign(laneOf(t, { index }), { watchdog: { ownMs: 0 }, isLost: false }))
   const lanes = new LaneSet(threads.length)
   lanes.slots.push(...threads.map((thread) => new LaneSlot(thread as unknown as LaneThread)))
   const started: number[] = []
   const starter = {
     start: (index: number) => {
       started.push(index)
-      return { lane: { state: 'starting' } }
+      return { state: 'starting' }
     },
   }
   const settings = { laneStallMs: 10_000 } as Settings
@@ -34,14 +34,14 @@ test('where all lanes stand still one of them has a relief soon, and the others 
   const look = async (ownMs: number): Promise<number[]> => {
     for (const { thread } of lanes.slots) {
       Object.assign(thread.watchdog, { ownMs })
-      if (!thread.lane.responsive) replacement.onStill(thread)
+      if (!thread.responsive) replacement.onStill(thread)
     }
     await nextTurn()
     return [...started]
   }
-  threads[0]!.lane.responsive = false
+  threads[0]!.responsive = false
   assert.deepEqual(await look(900), [], 'the other works')
-  threads[1]!.lane.responsive = false
+  threads[1]!.responsive = false
   assert.deepEqual(await look(100), [], 'too soon')
   assert.deepEqual(await look(300), [0])
   assert.deepEqual(await look(900), [0])
