@@ -11,7 +11,7 @@ import { type ApplicationOptions, scaffoldApplication } from '../scaffolding/app
 import { packagesOf, USE_NAMES } from '../scaffolding/application-uses.ts'
 import { DEPLOYMENTS, scaffoldDeployment, usesOf } from '../scaffolding/deployment.ts'
 import { heddleSource } from '../scaffolding/heddle-source.ts'
-import { type Scaffold, write } from '../scaffolding/templates.ts'
+import { report, type Scaffold, write } from '../scaffolding/templates.ts'
 import { command } from './command.ts'
 
 const USAGE = `Usage: heddle create <folder> [--with <uses>] [--deploy <kind>]    writes a new application into a folder that is empty or not there
@@ -36,7 +36,7 @@ export const create = command(
     if (word !== undefined) return createApplication(resolve(word), chosen, kinds)
     const { files, next } = ofThisFolder(kinds)
     write(files)
-    report(files, next)
+    report(files.map(fromHere), next)
   },
 )
 
@@ -50,8 +50,10 @@ async function createApplication(folder: string, chosen: string[] | null, kinds:
   const packed = source.file === null ? [] : [{ path: join(folder, basename(source.file)) }]
   for (const { path } of packed) copyFileSync(source.file!, path)
   await describe(folder)
-  report([...files, ...packed], next)
+  report([...files, ...packed].map(fromHere), next)
 }
+
+const fromHere = ({ path }: { path: string }): string => relative('.', path)
 
 /** @throws UsageFault */
 function usesIn(text: string): string[] {
@@ -77,11 +79,6 @@ async function askForUses(): Promise<string[]> {
   } finally {
     terminal.close()
   }
-}
-
-function report(files: readonly { path: string }[], next: readonly string[]): void {
-  const written = files.map(({ path }) => `  ${relative('.', path)}`)
-  console.log(['Wrote', ...written, 'Next', ...next.map((line) => `  ${line}`)].join('\n'))
 }
 
 function ofNewFolder(folder: string, options: ApplicationOptions, kinds: readonly string[]): Scaffold {

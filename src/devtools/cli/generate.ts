@@ -12,7 +12,7 @@ import { withAgentsPart } from '../scaffolding/agents.ts'
 import { scaffoldDomain, scaffoldHooks } from '../scaffolding/domain.ts'
 import { scaffoldMigration } from '../scaffolding/migration.ts'
 import { scaffoldPlugin } from '../scaffolding/plugin.ts'
-import { type NewFile, type Scaffold, write } from '../scaffolding/templates.ts'
+import { type NewFile, report, type Scaffold, write } from '../scaffolding/templates.ts'
 import { scaffoldTool } from '../scaffolding/tool.ts'
 import { openWorkplace } from '../scaffolding/workplace.ts'
 import { command, keep } from './command.ts'
@@ -45,8 +45,10 @@ export const make = command(
     if (more.length > 0) throw new UsageFault(`Only one name at a time; remove ${more.join(' ')}\n\n${NEW_USAGE}`)
     const { files, next } = await scaffoldFor(what, name, values)
     write(isApplication() ? files : files.map(inRepository))
-    const lines = ['Wrote', ...files.map(({ path }) => `  ${shown(path)}`), 'Next', ...next.map((line) => `  ${line}`)]
-    console.log(lines.join('\n'))
+    report(
+      files.map(({ path }) => shown(path)),
+      next,
+    )
   },
 )
 

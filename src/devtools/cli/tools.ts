@@ -4,7 +4,7 @@ import { basename, dirname, join } from 'node:path'
 import { UsageFault, unknownName } from '../../core/config/command-line.ts'
 import { loadSettings } from '../../core/config/load.ts'
 import { shown } from '../../core/errors/places.ts'
-import { activeTools, findTools, ownToolsFolder, type ToolFolder, toolNameOf } from '../../runtime/kernel/discover.ts'
+import { activeTools, findTools, ownToolsFolder, toolNameOf } from '../../runtime/kernel/discover.ts'
 import { CommandError } from '../command-error.ts'
 import { command } from './command.ts'
 
@@ -15,9 +15,9 @@ const USAGE =
 interface Implementation {
   /** The folder's name. */
   folder: string
-  /** The tool's name; null when the source does not show it. */
+  /** The tool's name; null when the source does not show it: the code must not run, since packages of a parked tool may be missing. */
   tool: string | null
-  path: string
+  /** A process would take it. */
   active: boolean
 }
 
@@ -29,14 +29,12 @@ export const tools = command(USAGE, {}, (_, [word, wanted, ...more]) => {
   const { toolsDir } = settings
   // The folder of parked implementations is beside the one of the active tools, so that relative imports are valid in both.
   const extrasDir = join(dirname(toolsDir), 'extras')
-  const own = ownToolsFolder()
-  const inFolders = [
-    ...(own === null ? [] : implementationsIn(own, true)),
-    ...implementationsIn(toolsDir, true),
-    ...implementationsIn(extrasDir, false),
-  ]
-  const found =
-    settings.tools === undefined && own === null ? inFolders : chosen(inFolders, activeTools(toolsDir, settings.tools))
+  const active = activeTools(toolsDir, settings.tools).map(({ path }) => path)
+  const folders = [ownToolsFolder() ?? [], toolsDir, existsSync(extrasDir) ? extrasDir : []].flat()
+  const found = folders.flatMap(findTools).map((each): Implementation => {
+    const { path } = each
+    return { folder: basename(path), tool: toolNameOf(each), active: active.includes(path) }
+  })
   if (word === undefined) return list(found)
   if (word !== 'use') throw unknownName(`There is no command ${word}`, word, ['use'], USAGE)
   if (wanted === undefined || more.length > 0) throw new UsageFault(USAGE)
@@ -47,17 +45,12 @@ export const tools = command(USAGE, {}, (_, [word, wanted, ...more]) => {
 function list(found: readonly Implementation[]): void {
   const rows = found
     .map(({ tool, folder, active }) => [tool ?? '(no name)', folder, active ? 'active' : 'parked'])
-    .sort(([a, aFolder], [b, bFolder]) => compare(a!, b!) || compare(aFolder!, bFolder!))
+    .sort((a, b) => (a.join() < b.join() ? -1 : 1))
   const table = [['tool', 'implementation', 'state'], ...rows]
   const widths = [0, 1].map((column) => Math.max(...table.map((row) => row[column]!.length)))
   for (const [tool, folder, state] of table) {
     console.log(`${tool!.padEnd(widths[0]!)}  ${folder!.padEnd(widths[1]!)}  ${state}`)
   }
-}
-
-/** The implementations, of which those are active that a process would take. */
-function chosen(found: readonly Implementation[], active: readonly ToolFolder[]): Implementation[] {
-  return found.map((each) => ({ ...each, active: active.some(({ path }) => path === each.path) }))
 }
 
 /** Makes package.json choose the implementation. */
@@ -116,19 +109,4 @@ function moveAll(moves: readonly { from: string; to: string }[]): void {
     for (const { from, to } of done.reverse()) renameSync(to, from)
     throw new CommandError(`Nothing was moved: ${error instanceof Error ? error.message : error}`)
   }
-}
-
-/** The tool's name is read from the source. The code must not run, since packages of a parked tool may be missing. */
-function implementationsIn(directory: string, active: boolean): Implementation[] {
-  if (!existsSync(directory) && !active) return []
-  return findTools(directory).map(({ path, file }) => ({
-    folder: basename(path),
-    path,
-    tool: toolNameOf({ path, file }),
-    active,
-  }))
-}
-
-function compare(a: string, b: string): number {
-  return a < b ? -1 : a > b ? 1 : 0
 }

@@ -47,6 +47,12 @@ export function write(files: readonly NewFile[]): void {
   format(files)
 }
 
+/** Prints what was written, and what to run next. */
+export function report(written: readonly string[], next: readonly string[]): void {
+  const indented = (lines: readonly string[]) => lines.map((line) => `  ${line}`)
+  console.log(['Wrote', ...indented(written), 'Next', ...indented(next)].join('\n'))
+}
+
 /** Formats the files, since line breaks depend on the length of the names. Without an installed formatter the files stay as they are. */
 function format(files: readonly NewFile[]): void {
   const sources = files.map(({ path }) => path).filter((path) => path.endsWith('.ts'))
