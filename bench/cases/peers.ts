@@ -1,6 +1,6 @@
 import { availableParallelism } from 'node:os'
 import { type BenchCase, type CaseContext, figureTo, noteOf, type Row, ratioTo, type Target } from '../bench-case.ts'
-import { busyNote, faultsOf, figures, inTurn, medianOf } from '../comparison.ts'
+import { busyNote, cpuUs, faultsOf, figures, inTurn, type Measure, medianOf, perSec } from '../comparison.ts'
 import { treeMemoryBytes } from '../cpu.ts'
 import type { LoadResult, RateResult } from '../load/plan.ts'
 import { installPeer } from '../peers/install.ts'
@@ -86,22 +86,12 @@ async function look(context: CaseContext, { target, pid }: BenchServer): Promise
 
 // ── figures ─────────────────────────────────────────────────────────────────
 
-const cpuAt =
-  (connections: number): Figure =>
+const closedAt =
+  (connections: number, measure: Measure): Figure =>
   ({ closed }) =>
-    closed[connections]!.serverCpuUsPerRequest ?? Number.NaN
-const perSecAt =
-  (connections: number): Figure =>
-  ({ closed }) =>
-    closed[connections]!.okPerSec
-const p50At =
-  (connections: number): Figure =>
-  ({ closed }) =>
-    closed[connections]!.latencyMs.p50 * 1000
-const p99At =
-  (connections: number): Figure =>
-  ({ closed }) =>
-    closed[connections]!.latencyMs.p99
+    measure(closed[connections]!)
+const p50Us: Measure = ({ latencyMs }) => latencyMs.p50 * 1000
+const p99Ms: Measure = ({ latencyMs }) => latencyMs.p99
 /** From when each request was due. */
 const dueAt =
   (perSec: number, percentile: 'p50' | 'p99' | 'p999'): Figure =>
@@ -130,18 +120,30 @@ function rowsOf(rounds: Rounds): Row[] {
     ...noteOf(busyNote(results)),
   })
   const cpu = 'µs CPU/request'
-  const p50OverUs = medianOf(rounds, 'fastify', p50At(1))
+  const p50OverUs = medianOf(rounds, 'fastify', closedAt(1, p50Us))
   return [
-    row('CPU, 64 connections', cpu, cpuAt(64), ratioTo('at most', 0.6)),
-    row('throughput, 64 connections', 'requests/s', perSecAt(64), ratioTo('at least', 1.8)),
-    row('CPU, 64 connections', cpu, cpuAt(64), ratioTo('at most', 1.45), 'heddle', 'uws'),
-    row('CPU, 8 connections', cpu, cpuAt(8), ratioTo('at most', 1)),
-    row('CPU, 1 connection', cpu, cpuAt(1), ratioTo('at most', 1.25)),
-    row('p50, 1 connection', 'µs', p50At(1), figureTo('at most', p50OverUs === null ? 0 : p50OverUs + 25, 'µs')),
-    row('p99, 64 connections', 'ms', p99At(64), ratioTo('at most', 1)),
+    row('CPU, 64 connections', cpu, closedAt(64, cpuUs), ratioTo('at most', 0.6)),
+    row('throughput, 64 connections', 'requests/s', closedAt(64, perSec), ratioTo('at least', 1.8)),
+    row('CPU, 64 connections', cpu, closedAt(64, cpuUs), ratioTo('at most', 1.45), 'heddle', 'uws'),
+    row('CPU, 8 connections', cpu, closedAt(8, cpuUs), ratioTo('at most', 1)),
+    row('CPU, 1 connection', cpu, closedAt(1, cpuUs), ratioTo('at most', 1.25)),
+    row(
+      'p50, 1 connection',
+      'µs',
+      closedAt(1, p50Us),
+      figureTo('at most', p50OverUs === null ? 0 : p50OverUs + 25, 'µs'),
+    ),
+    row('p99, 64 connections', 'ms', closedAt(64, p99Ms), ratioTo('at most', 1)),
     row('p99.9 at 20,000/s', 'ms', dueAt(20_000, 'p999'), ratioTo('at most', 1)),
-    row('two lanes to one, throughput', 'requests/s', perSecAt(64), ratioTo('at least', 0.9), 'heddle-2', 'heddle'),
-    row('two lanes to one, CPU', cpu, cpuAt(64), ratioTo('at most', 1.15), 'heddle-2', 'heddle'),
+    row(
+      'two lanes to one, throughput',
+      'requests/s',
+      closedAt(64, perSec),
+      ratioTo('at least', 0.9),
+      'heddle-2',
+      'heddle',
+    ),
+    row('two lanes to one, CPU', cpu, closedAt(64, cpuUs), ratioTo('at most', 1.15), 'heddle-2', 'heddle'),
   ]
 }
 
@@ -152,7 +154,7 @@ function gridOf(rounds: Rounds): string {
     ...CONNECTIONS.toSorted((a, b) => a - b).map((connections): [string, (side: string) => string] => [
       `${connections} conn: /s · µs CPU · p99 ms`,
       (side) =>
-        `${whole(medianOf(rounds, side, perSecAt(connections)))} · ${short(medianOf(rounds, side, cpuAt(connections)))} · ${short(medianOf(rounds, side, p99At(connections)))}`,
+        `${whole(medianOf(rounds, side, closedAt(connections, perSec)))} · ${short(medianOf(rounds, side, closedAt(connections, cpuUs)))} · ${short(medianOf(rounds, side, closedAt(connections, p99Ms)))}`,
     ]),
     ...PER_SEC.map((perSec): [string, (side: string) => string] => [
       `${perSec.toLocaleString('en')}/s: p50 · p99 · p99.9 ms`,

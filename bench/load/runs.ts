@@ -32,7 +32,7 @@ function summarize(
   start: Clocks,
   end: Clocks,
 ): LoadResult {
-  const { elapsedMs, ownUs, serverUs, serverMainUs, otherCores } = usageBetween(start, end)
+  const { atMs: elapsedMs, ownUs, serverUs, serverMainUs, otherCores } = usageBetween(start, end)
   const perRequest = (us: number) => (counts.ok === 0 ? 0 : us / counts.ok)
   return {
     ...counts,
@@ -87,7 +87,7 @@ export async function runRates(plan: RatePlan): Promise<RateResult> {
     while (performance.now() < drainedByMs && !loops.every((loop) => loop.isQuiet)) await sleep(DRAIN_LOOK_MS)
     for (const loop of loops) loop.close()
     const streams = tallies.map((tally) => tally.result())
-    const { elapsedMs, ownUs, otherCores, ownWaitUs, serverMainWaitUs } = usage
+    const { atMs: elapsedMs, ownUs, otherCores, ownWaitUs, serverMainWaitUs } = usage
     const shareOf = (us: number | null) => (us === null ? null : us / 1000 / elapsedMs)
     return {
       streams,
