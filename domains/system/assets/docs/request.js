@@ -90,27 +90,14 @@ export const UPLOAD = 'multipart/form-data'
  * @throws Error that says which path parameter is missing, or what is wrong with the body
  */
 export function requestOf(operation, { values, type, body = '', files = [], token = '' }) {
-  let path = operation.path
-  const query = new URLSearchParams()
-  const headers = {}
-  for (const parameter of operation.parameters ?? []) {
-    const { name, in: place, schema, required } = parameter
+  const fill = ({ name, in: place, schema, required }) => {
     const value = values.get(`${place}:${name}`) ?? ''
-    if (place === 'path') {
-      if (value === '' && name !== 'rest') throw new Error(`The path needs a value for ${name}`)
-      path = path.replace(`{${name}}`, encodeURIComponent(value))
-    } else if (place === 'header') {
-      const text = value === '' && required && name === KEY ? newKey() : value
-      if (text !== '') headers[name.toLowerCase()] = text
-    } else if (isFree(parameter)) {
-      for (const [each, text] of Object.entries(fieldsOf(value))) query.append(each, text)
-    } else if (value !== '') {
-      // A list has one value per line.
-      const list = schema?.type === 'array' ? value.split('\n').filter((line) => line !== '') : [value]
-      for (const item of list) query.append(name, item)
-    }
+    if (place === 'path' && value === '' && name !== 'rest') throw new Error(`The path needs a value for ${name}`)
+    if (place === 'header' && value === '' && required && name === KEY) return newKey()
+    if (place === 'query' && schema?.type === 'array') return linesOf(value)
+    return place === 'path' || value !== '' ? value : undefined
   }
-  const text = query.toString()
+  const { path, query, headers } = placed(operation, fill, '%2F')
   if (operation.needsToken && token !== '') headers.authorization = `Bearer ${token}`
   const init = { method: operation.method, headers }
   if (type !== undefined && (body.trim() !== '' || files.length > 0)) {
@@ -118,8 +105,36 @@ export function requestOf(operation, { values, type, body = '', files = [], toke
     // The browser sets the content type of a form, with its boundary.
     if (type !== UPLOAD) headers['content-type'] = sentType(type)
   }
-  return { url: text === '' ? path : `${path}?${text}`, init }
+  return { url: path + queryText(query), init }
 }
+
+/**
+ * Puts values where the parameters of an operation belong.
+ * @param fill undefined: it is left out
+ * @param slash how one is written in the rest of a path
+ * @returns {{ path: string, params: Record<string, any>, query: Record<string, any>, headers: Record<string, any> }} `params` by the names of the route
+ */
+function placed({ path, parameters = [], 'x-route': route = '' }, fill, slash) {
+  const keys = keysOf(route)
+  const found = { path, params: {}, query: {}, headers: {} }
+  for (const parameter of parameters) {
+    const { name, in: place } = parameter
+    const value = fill(parameter)
+    if (place === 'path') {
+      const key = keys.shift() ?? name
+      found.params[key] = value
+      const text = encodeURIComponent(String(value))
+      found.path = found.path.replace(`{${name}}`, key === '*' ? text.replaceAll('%2F', slash) : text)
+    } else if (value === undefined) continue
+    else if (place === 'header') found.headers[name.toLowerCase()] = value
+    else if (isFree(parameter)) Object.assign(found.query, fieldsOf(value))
+    else found.query[name] = value
+  }
+  return found
+}
+
+/** A list has one value per line. */
+const linesOf = (text) => text.split('\n').filter((line) => line !== '')
 
 function bodyOf(type, text, files) {
   if (type !== FORM && type !== UPLOAD) return text
@@ -159,26 +174,13 @@ function newKey() {
  * @returns `params` by the names of the route, `query`, `headers`, and `body`: its type, and its value or text
  */
 export function filledRequest(operation, { values = new Map(), type, body = '', files = [] }, schemas) {
-  const { parameters = [], requestBody } = operation
-  const fill = (parameter) => valueIn(parameter, values.get(`${parameter.in}:${parameter.name}`) ?? '', schemas)
-  const inPath = parameters.filter(({ in: place }) => place === 'path')
-  const keys = keysOf(operation['x-route'] ?? '')
-  const filled = { params: {}, query: {}, headers: {}, path: operation.path, body: null }
-  inPath.forEach((parameter, index) => {
-    const value = fill(parameter) ?? ''
-    filled.params[keys[index] ?? parameter.name] = value
-    const text = encodeURIComponent(String(value))
-    filled.path = filled.path.replace(`{${parameter.name}}`, keys[index] === '*' ? text.replaceAll('%2F', '/') : text)
-  })
-  for (const parameter of parameters) {
-    const value = fill(parameter)
-    if (value === undefined) continue
-    if (parameter.in === 'header') filled.headers[parameter.name.toLowerCase()] = value
-    else if (parameter.in === 'query' && isFree(parameter)) Object.assign(filled.query, fieldsOf(value))
-    else if (parameter.in === 'query') filled.query[parameter.name] = value
+  const fill = (parameter) => {
+    const value = valueIn(parameter, values.get(`${parameter.in}:${parameter.name}`) ?? '', schemas)
+    return parameter.in === 'path' ? (value ?? '') : value
   }
-  if (requestBody !== undefined) filled.body = filledBody(requestBody, { type, body, files }, schemas)
-  return filled
+  const { requestBody } = operation
+  const filled = requestBody === undefined ? null : filledBody(requestBody, { type, body, files }, schemas)
+  return { ...placed(operation, fill, '/'), body: filled }
 }
 
 /** The query of a path, with its question mark; empty for none. */
@@ -213,7 +215,7 @@ function valueIn({ name, required, schema = {}, example }, text, schemas) {
     if (!required) return undefined
     return example ?? placeholderOf(schema, schemas, name)
   }
-  if (target.type === 'array') return text.split('\n').filter((line) => line !== '')
+  if (target.type === 'array') return linesOf(text)
   return typed(text, target)
 }
 
