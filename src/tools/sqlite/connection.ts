@@ -122,7 +122,6 @@ export class SqliteConnection {
   /** Writes a page and changes nothing, in a transaction that has begun. */
   touch(): void {
     this.#database.pragma(`user_version = ${this.#database.pragma('user_version', { simple: true })}`)
-    this.hasWritten = true
   }
 
   /** Copies the log into the file, so that its room on the disk can be used again. @throws the driver's error */

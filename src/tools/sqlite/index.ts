@@ -200,37 +200,6 @@ export default class SqliteDb implements Tool, SqlDatabase {
 
   readonly #instrument = <T extends object>(tx: T): T => this.#runtime.instrument(tx)
 
-  /** Runs `work` when it is its turn, with the write lock and a transaction that has begun. */
-  async #exclusive<T>(work: (connection: SqliteConnection) => T | Promise<T>): Promise<T> {
-    const connection = await this.#open(() => this.#openForTransactions())
-    return new Promise<T>((resolvePromise, reject) => {
-      const failed = (thrown: unknown): void => {
-        this.#faults.noteFailure(thrown)
-        reject(thrown)
-      }
-      this.#writes.push({
-        kind: 'exclusive',
-        deadlineMs: performance.now() + WAIT_MS,
-        begin: () => connection.begin(),
-        // Bound to the asynchronous context of its caller: the queue would run it in the context of another caller.
-        run: AsyncResource.bind(async () => {
-          try {
-            const result = await work(connection)
-            // Not awaited, because the queue waits for `run` with the lock.
-            if (this.#logSync === null || !connection.hasWritten) resolvePromise(result)
-            else this.#logSync.done().then(() => resolvePromise(result), failed)
-          } catch (thrown) {
-            failed(thrown)
-          }
-        }),
-        reject: (error) => {
-          this.#faults.noteFault(error)
-          reject(error)
-        },
-      })
-    })
-  }
-
   /** @throws DbError `unavailable` while a write would go nowhere */
   #refuseWhileUseless(): void {
     if (this.#fault.kind === 'replaced') throw new DbError('unavailable', FAULT_TEXTS.replaced)
@@ -260,19 +229,26 @@ export default class SqliteDb implements Tool, SqlDatabase {
 
   readonly #send: SendOrder = (order) => this.#runtime.callPrimary('heavy', [order]) as Promise<Answer>
 
-  /** A statement that writes and may take long: by itself, with the write lock. */
-  #writeHeavy(sql: string, params: readonly SqlValue[]): Promise<Outcome> {
+  /** Runs something when it is its turn, by itself and with the write lock. @throws what it rejects with; DbError when it has not run */
+  #alone<T>(begin: () => void, work: () => Promise<T>): Promise<T> {
     return new Promise((resolvePromise, reject) => {
       this.#writes.push({
         kind: 'exclusive',
         deadlineMs: performance.now() + WAIT_MS,
-        begin: () => {},
-        run: AsyncResource.bind(() =>
-          this.#pulsing(runHeavy(this.#send, sql, params, true)).then(resolvePromise, reject),
-        ),
+        begin,
+        // Bound to the asynchronous context of its caller: the queue would run it in the context of another caller.
+        run: AsyncResource.bind(() => work().then(resolvePromise, reject)),
         reject,
       })
     })
+  }
+
+  /** A statement that writes and may take long. */
+  #writeHeavy(sql: string, params: readonly SqlValue[]): Promise<Outcome> {
+    return this.#alone(
+      () => {},
+      () => this.#pulsing(runHeavy(this.#send, sql, params, true)),
+    )
   }
 
   /**
@@ -293,12 +269,17 @@ export default class SqliteDb implements Tool, SqlDatabase {
     return this.#watch?.reason ?? null
   }
 
-  /** Stores what is there already. @throws DbError */
-  #touch(): Promise<void> {
-    return this.#exclusive((connection) => {
-      connection.touch()
-      connection.commit()
-    })
+  /** Stores what is there already. @throws DbError, or the driver's error */
+  async #touch(): Promise<void> {
+    const connection = await this.#open(() => this.#openForTransactions())
+    await this.#alone(
+      () => connection.begin(),
+      async () => {
+        connection.touch()
+        connection.commit()
+      },
+    )
+    await this.#logSync?.done()
   }
 
   async stop(): Promise<void> {
