@@ -1,20 +1,10 @@
 // The tool `db` on PostgreSQL.
-import type { Owner } from '../../contracts/common.ts'
-import type { Db, Queryable, Sql, TransactionCompanion } from '../../contracts/db.ts'
-import type { Tool, ToolRuntime } from '../../contracts/tool.ts'
-import type { CallDetails, SpanAttributes } from '../../contracts/tracing.ts'
+import type { Queryable, Sql, SqlValue, TransactionCompanion } from '../../contracts/db.ts'
+import type { ToolRuntime } from '../../contracts/tool.ts'
 import { valuesOf } from '../../core/sql/fragment.ts'
 import type { MigrationDriver } from '../../stores/migrations/driver.ts'
 import { migrateOrReport } from '../../stores/migrations/runner.ts'
-import {
-  dbApi,
-  describeDbCall,
-  type Outcome,
-  queryable,
-  type SqlDatabase,
-  STOP_WAIT_MS,
-  WAIT_MS,
-} from '../../stores/sql/database.ts'
+import { type Outcome, SqlDatabase, STOP_WAIT_MS, WAIT_MS } from '../../stores/sql/database.ts'
 import {
   CONNECTION_BUDGET_BYTES,
   ConnectionBudget,
@@ -39,28 +29,23 @@ const MAX_PAUSE_MS = 50
  * Statements that are sent without waiting for each other run at the same time, each on its own connection. Transactions are
  * serializable, as on SQLite. When two of them conflict, the database rolls one back, and it is repeated.
  */
-export default class PostgresDb implements Tool, SqlDatabase {
+export default class PostgresDb extends SqlDatabase {
   readonly name = 'db'
-  /** For the event log. */
   readonly dialect = 'postgres'
-  readonly #runtime: ToolRuntime
   readonly #statements = new Statements()
   readonly #budgetMemory: SharedArrayBuffer
   readonly #pool: Pool
-  /** Attributes of spans that name the server and the database. */
-  readonly #server: SpanAttributes
   readonly #listeners = new Set<Listener>()
   #stopped = false
 
   constructor(runtime: ToolRuntime) {
-    this.#runtime = runtime
     const { settings, thread } = runtime
-    this.#server = {
+    super(runtime, {
       'db.system.name': 'postgresql',
       'db.namespace': settings.rdbDatabase,
       'server.address': settings.rdbHost,
       'server.port': settings.rdbPort,
-    }
+    })
     this.#budgetMemory = runtime.sharedMemory('connections', CONNECTION_BUDGET_BYTES)
     const { rdbMaxPool, rdbMinPool, rdbStatementTimeoutMs, lanes } = settings
     this.#pool = new Pool({
@@ -77,9 +62,9 @@ export default class PostgresDb implements Tool, SqlDatabase {
    * @throws DbError `unavailable` or `timeout` when the server cannot be reached, DATABASE_FOREIGN, MIGRATION_INVALID
    */
   async boot(): Promise<void> {
-    const { thread, settings } = this.#runtime
+    const { thread, settings } = this.runtime
     if (thread.kind === 'lane') return this.#pool.warm()
-    const log = this.#runtime.log.bind(this.#runtime)
+    const log = this.runtime.log.bind(this.runtime)
     if (isShort(pooled(settings.rdbMaxPool), settings.lanes)) {
       log(
         'WARNING',
@@ -91,7 +76,7 @@ export default class PostgresDb implements Tool, SqlDatabase {
 
   /** @throws DATABASE_FOREIGN, DbError */
   requireOwn(): Promise<void> {
-    const { rdbUser, rdbSchema, dbAutoMigrate } = this.#runtime.settings
+    const { rdbUser, rdbSchema, dbAutoMigrate } = this.runtime.settings
     return requireOwnTables(this, { user: rdbUser, schema: rdbSchema, mayMake: dbAutoMigrate })
   }
 
@@ -116,7 +101,7 @@ export default class PostgresDb implements Tool, SqlDatabase {
             return connection.isClean
           },
         },
-        () => this.#runtime.log('INFO', 'Another process migrates this database: waiting for it'),
+        () => this.runtime.log('INFO', 'Another process migrates this database: waiting for it'),
       )
       return await work(driver)
     } finally {
@@ -131,21 +116,10 @@ export default class PostgresDb implements Tool, SqlDatabase {
     giveBackOfThread(this.#budgetMemory, threadId)
   }
 
-  /** The methods of the contract, including `healthCheck`. */
-  api(owner: Owner): Db {
-    return dbApi(this, owner, this.#runtime)
+  protected override async run(sql: string | Sql, params: readonly SqlValue[]): Promise<Outcome> {
+    const execution = await this.#send(sql, params)
+    return execution.failure === null ? execution : this.#repair(execution)
   }
-
-  describeCall(method: string, args: readonly unknown[]): CallDetails {
-    return describeDbCall(method, args, this.#server)
-  }
-
-  readonly #queryable = queryable((sql, params) =>
-    this.#send(sql, params).then((execution) => (execution.failure === null ? execution : this.#repair(execution))),
-  )
-  readonly query = this.#queryable.query
-  readonly queryOne = this.#queryable.queryOne
-  readonly execute = this.#queryable.execute
 
   /**
    * Waits at most 5 s for a connection (`timeout`). After 10 s without a statement it is rolled back (`timeout`).
@@ -178,7 +152,7 @@ export default class PostgresDb implements Tool, SqlDatabase {
 
   /** On a connection of its own, beside those of the pool. */
   listen(channel: string, told: (payload: string) => void): () => void {
-    const { settings, thread } = this.#runtime
+    const { settings, thread } = this.runtime
     const listener = new Listener(accessOf(settings, thread), { channel, told })
     this.#listeners.add(listener)
     listener.open()
@@ -245,7 +219,7 @@ export default class PostgresDb implements Tool, SqlDatabase {
         connection,
         statements: this.#statements,
         companion,
-        instrument: (tx) => this.#runtime.instrument(tx),
+        instrument: (tx) => this.runtime.instrument(tx),
       })
     } finally {
       this.#pool.release(connection)

@@ -3,7 +3,7 @@ import type { Settings } from '../../core/config/schema.ts'
 import type { SqlDatabase } from '../../stores/sql/database.ts'
 
 /** The tool `db` as the log uses it: without the meter, since no plugin calls it. */
-export interface LogDatabase extends Omit<SqlDatabase, 'healthCheck'> {
+export interface LogDatabase extends Pick<SqlDatabase, 'dialect' | 'query' | 'queryOne' | 'execute' | 'transaction'> {
   /** On a server: that the tables which are there are this user's. @throws DATABASE_FOREIGN, DbError */
   requireOwn?(): Promise<void>
   /** On a file, which one process has at a time: false when another one has it. */

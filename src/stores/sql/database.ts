@@ -2,7 +2,7 @@
 
 import type { Owner } from '../../contracts/common.ts'
 import type { Db, Queryable, Row, Sql, SqlValue, TransactionCompanion } from '../../contracts/db.ts'
-import type { ToolRuntime } from '../../contracts/tool.ts'
+import type { Tool, ToolRuntime } from '../../contracts/tool.ts'
 import type { CallDetails, SpanAttributes } from '../../contracts/tracing.ts'
 import { settled } from '../../core/schedule/waiting.ts'
 import { isSql, sql } from '../../core/sql/fragment.ts'
@@ -62,36 +62,61 @@ function answered(
   }
 }
 
-/** What an implementation does itself. */
-export interface SqlDatabase extends Queryable {
-  readonly dialect: Db['dialect']
+/** The tool `db`, as far as it is the same on every database. */
+export abstract class SqlDatabase implements Tool, Queryable {
+  abstract readonly name: string
+  abstract readonly dialect: Db['dialect']
+  readonly query: Queryable['query']
+  readonly queryOne: Queryable['queryOne']
+  readonly execute: Queryable['execute']
+  protected readonly runtime: ToolRuntime
+  readonly #server: SpanAttributes
+
+  /** @param server attributes of spans that name the database */
+  constructor(runtime: ToolRuntime, server: SpanAttributes) {
+    this.runtime = runtime
+    this.#server = server
+    const { query, queryOne, execute } = queryable((sql, params) => this.run(sql, params))
+    this.query = query
+    this.queryOne = queryOne
+    this.execute = execute
+  }
+
+  /** Runs one statement. */
+  protected abstract run(sql: string | Sql, params: readonly SqlValue[]): Promise<Outcome>
+
   /**
    * @param accompany makes what goes with each run of `work`
    * @param handler the function by whose source it is known what the transaction waits for, when `work` is one that many share; or the name of its route
    */
-  transaction<T>(
+  abstract transaction<T>(
     work: (tx: Queryable) => Promise<T>,
     accompany?: () => TransactionCompanion,
     handler?: unknown,
   ): Promise<T>
-  healthCheck(): Promise<boolean>
-}
 
-/** The methods of the contract, including `healthCheck`, and nothing else of an implementation. A plugin's transactions can publish events. */
-export const dbApi = (db: SqlDatabase, owner: Owner, { host }: ToolRuntime): Db => {
-  const accompany = (): TransactionCompanion => host.bus.beginTransaction(owner.name)
-  return {
-    query: db.query,
-    queryOne: db.queryOne,
-    execute: db.execute,
-    // The companion makes the `tx` of each run a Tx.
-    transaction: (work) => db.transaction(work as (tx: Queryable) => ReturnType<typeof work>, accompany),
-    healthCheck: () => db.healthCheck(),
-    dialect: db.dialect,
-    // A getter, so that composing is not measured: it is no call of the database.
-    get sql() {
-      return sql
-    },
+  abstract healthCheck(): Promise<boolean>
+
+  /** The methods of the contract, including `healthCheck`, and nothing else. A plugin's transactions can publish events. */
+  api(owner: Owner): Db {
+    const accompany = (): TransactionCompanion => this.runtime.host.bus.beginTransaction(owner.name)
+    return {
+      query: this.query,
+      queryOne: this.queryOne,
+      execute: this.execute,
+      // The companion makes the `tx` of each run a Tx.
+      transaction: (work) => this.transaction(work as (tx: Queryable) => ReturnType<typeof work>, accompany),
+      healthCheck: () => this.healthCheck(),
+      dialect: this.dialect,
+      // A getter, so that composing is not measured: it is no call of the database.
+      get sql() {
+        return sql
+      },
+    }
+  }
+
+  describeCall(method: string, args: readonly unknown[]): CallDetails {
+    return describeDbCall(method, args, this.#server)
   }
 }
 

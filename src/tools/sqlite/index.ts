@@ -2,24 +2,14 @@
 import { AsyncResource } from 'node:async_hooks'
 import { resolve } from 'node:path'
 import type BetterSqlite3 from 'better-sqlite3'
-import type { Owner } from '../../contracts/common.ts'
-import type { Db, Queryable, Sql, SqlValue, TransactionCompanion } from '../../contracts/db.ts'
-import type { Tool, ToolRuntime } from '../../contracts/tool.ts'
-import type { CallDetails } from '../../contracts/tracing.ts'
+import type { Queryable, Sql, SqlValue, TransactionCompanion } from '../../contracts/db.ts'
+import type { ToolRuntime } from '../../contracts/tool.ts'
 import { DbError } from '../../core/errors/db-error.ts'
 import { isInstance } from '../../core/errors/description.ts'
 import { valuesOf } from '../../core/sql/fragment.ts'
 import type { MigrationDriver } from '../../stores/migrations/driver.ts'
 import { migrateOrReport } from '../../stores/migrations/runner.ts'
-import {
-  dbApi,
-  describeDbCall,
-  type Outcome,
-  queryable,
-  type SqlDatabase,
-  STOP_WAIT_MS,
-  WAIT_MS,
-} from '../../stores/sql/database.ts'
+import { type Outcome, SqlDatabase, STOP_WAIT_MS, WAIT_MS } from '../../stores/sql/database.ts'
 import { WriteFault } from '../../transport/memory/words.ts'
 import { releaseLockOfThread, WriteLock } from '../../transport/memory/write-lock.ts'
 import { SqliteConnection } from './connection.ts'
@@ -34,9 +24,6 @@ import { PULSE_MS } from './transaction.ts'
 import { WriteQueue } from './write-queue.ts'
 import { FAULT_TEXTS, faultOf, WriteWatch } from './write-watch.ts'
 
-/** Attributes of spans that name the database. */
-const SERVER = { 'db.system.name': 'sqlite' }
-
 /**
  * The tool `db` on SQLite. One instance per thread, each with its own connections to the one file.
  *
@@ -45,11 +32,9 @@ const SERVER = { 'db.system.name': 'sqlite' }
  * Transactions (`BEGIN IMMEDIATE`, also those that only read) have their own connection. One that waits for more than its `tx` has a commit of
  * its own, and holds the write lock from the first to the last statement.
  */
-export default class SqliteDb implements Tool, SqlDatabase {
+export default class SqliteDb extends SqlDatabase {
   readonly name = 'db'
-  /** For the event log. */
   readonly dialect = 'sqlite'
-  readonly #runtime: ToolRuntime
   readonly #lockMemory: SharedArrayBuffer
   readonly #lock: WriteLock
   readonly #writes: WriteQueue
@@ -73,7 +58,7 @@ export default class SqliteDb implements Tool, SqlDatabase {
   #stopped = false
 
   constructor(runtime: ToolRuntime) {
-    this.#runtime = runtime
+    super(runtime, { 'db.system.name': 'sqlite' })
     this.#lockMemory = runtime.sharedMemory('write-lock', 64)
     this.#lock = new WriteLock(this.#lockMemory)
     this.#fault = new WriteFault(runtime.sharedMemory('write-fault', 4))
@@ -97,7 +82,7 @@ export default class SqliteDb implements Tool, SqlDatabase {
   /** In the primary: heavy statements of all threads. */
   serve(_: string, [order]: readonly unknown[]): Promise<Answer> {
     if (this.#stopped) return Promise.resolve(failed('unavailable', 'The database is closed'))
-    const { sqliteSynchronous, rdbStatementTimeoutMs } = this.#runtime.settings
+    const { sqliteSynchronous, rdbStatementTimeoutMs } = this.runtime.settings
     this.#processes ??= new StatementProcesses(this.#file.path, sqliteSynchronous, rdbStatementTimeoutMs)
     return this.#processes.perform(order as Order)
   }
@@ -107,17 +92,17 @@ export default class SqliteDb implements Tool, SqlDatabase {
    * @throws DbError `unavailable`, DATABASE_INVALID, MIGRATION_INVALID
    */
   async boot(): Promise<void> {
-    if (this.#runtime.thread.kind !== 'primary') return
+    if (this.runtime.thread.kind !== 'primary') return
     const file = this.#file
     file.requireDatabase()
     if (this.#shared === null && file.isElsewhereOpen()) {
       const message = `Another process has ${file.path} open: SQLite serves one service, and two of them slow each other down`
-      this.#runtime.log('WARNING', message)
+      this.runtime.log('WARNING', message)
     }
     await this.#open(() => this.#openShared())
     file.remember()
-    const log = this.#runtime.log.bind(this.#runtime)
-    await this.migrating((driver) => migrateOrReport(driver, this.#runtime.settings, log))
+    const log = this.runtime.log.bind(this.runtime)
+    await this.migrating((driver) => migrateOrReport(driver, this.runtime.settings, log))
     this.#watch ??= new WriteWatch({ file, fault: this.#fault, write: () => this.#touch(), log })
     this.#watch.start()
   }
@@ -140,20 +125,6 @@ export default class SqliteDb implements Tool, SqlDatabase {
     this.#claim ??= claimFile(this.#file.path)
     return this.#claim !== null
   }
-
-  /** The methods of the contract, including `healthCheck`. */
-  api(owner: Owner): Db {
-    return dbApi(this, owner, this.#runtime)
-  }
-
-  describeCall(method: string, args: readonly unknown[]): CallDetails {
-    return describeDbCall(method, args, SERVER)
-  }
-
-  readonly #statements = queryable((sql, params) => this.#run(sql, params))
-  readonly query = this.#statements.query
-  readonly queryOne = this.#statements.queryOne
-  readonly execute = this.#statements.execute
 
   /**
    * Waits at most 5 s for its turn (`timeout`). After 10 s without a statement it is rolled back (`timeout`).
@@ -198,7 +169,7 @@ export default class SqliteDb implements Tool, SqlDatabase {
     })
   }
 
-  readonly #instrument = <T extends object>(tx: T): T => this.#runtime.instrument(tx)
+  readonly #instrument = <T extends object>(tx: T): T => this.runtime.instrument(tx)
 
   /** @throws DbError `unavailable` while a write would go nowhere */
   #refuseWhileUseless(): void {
@@ -227,7 +198,7 @@ export default class SqliteDb implements Tool, SqlDatabase {
     }
   }
 
-  readonly #send: SendOrder = (order) => this.#runtime.callPrimary('heavy', [order]) as Promise<Answer>
+  readonly #send: SendOrder = (order) => this.runtime.callPrimary('heavy', [order]) as Promise<Answer>
 
   /** Runs something when it is its turn, by itself and with the write lock. @throws what it rejects with; DbError when it has not run */
   #alone<T>(begin: () => void, work: () => Promise<T>): Promise<T> {
@@ -294,8 +265,8 @@ export default class SqliteDb implements Tool, SqlDatabase {
     this.#claim?.close()
   }
 
-  async #run(sql: string | Sql, params: readonly SqlValue[]): Promise<Outcome> {
-    if (typeof sql !== 'string') return this.#run(sql.text, valuesOf(sql, params))
+  protected override async run(sql: string | Sql, params: readonly SqlValue[]): Promise<Outcome> {
+    if (typeof sql !== 'string') return this.run(sql.text, valuesOf(sql, params))
     const isOpen = this.#opening === null && this.#shared !== null
     const connection = isOpen ? this.#shared! : await this.#open(() => this.#openShared())
     let solitary = false
@@ -366,7 +337,7 @@ export default class SqliteDb implements Tool, SqlDatabase {
 
   get #file(): DatabaseFile {
     if (this.#known !== null) return this.#known
-    const { sqlitePath } = this.#runtime.settings
+    const { sqlitePath } = this.runtime.settings
     if (sqlitePath === '' || sqlitePath.startsWith(':memory:') || sqlitePath.startsWith('file:')) {
       throw new DbError('unavailable', `SQLITE_PATH must be a file that all threads can open, not "${sqlitePath}"`)
     }
