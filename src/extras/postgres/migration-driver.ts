@@ -1,15 +1,9 @@
 // Migrations on PostgreSQL.
 import { DbError } from '../../core/errors/db-error.ts'
-import {
-  APPLIED_MIGRATIONS,
-  appliedOf,
-  type MigrationDriver,
-  type MigrationSession,
-  migrationTable,
-} from '../../stores/migrations/driver.ts'
-import { failedStatement, ScriptFault } from '../../stores/migrations/script-fault.ts'
+import { type Migration, MigrationDriver, type MigrationSession } from '../../stores/migrations/driver.ts'
+import { ScriptFault } from '../../stores/migrations/script-fault.ts'
 import type { Outcome } from '../../stores/sql/database.ts'
-import { refuseControl, statementsIn } from '../../stores/sql/script.ts'
+import { statementsIn } from '../../stores/sql/script.ts'
 import { POSTGRES_DIALECT } from '../../stores/sql/tokens.ts'
 import { sqlStateOf } from './failure.ts'
 
@@ -30,7 +24,7 @@ interface MigrationConnection {
 }
 
 /** Migrations on a separate connection. A lock of the table of migrations makes a second process wait: unlike an advisory one, no stranger can take it. */
-export class PostgresMigrations implements MigrationDriver {
+export class PostgresMigrations extends MigrationDriver {
   readonly #connection: MigrationConnection
   readonly #onWait: () => void
   readonly #waitMs: number
@@ -41,23 +35,23 @@ export class PostgresMigrations implements MigrationDriver {
    * @param waitMs how long to wait for another process, in milliseconds; default 5 minutes
    */
   constructor(connection: MigrationConnection, onWait: () => void, waitMs = MIGRATION_WAIT_MS) {
+    super(connection, POSTGRES_DIALECT)
     this.#connection = connection
     this.#onWait = onWait
     this.#waitMs = waitMs
   }
 
-  async applied(): Promise<Map<string, string>> {
-    const table = await this.#connection.run("SELECT 1 WHERE to_regclass('_migrations') IS NOT NULL", [])
-    return table.rows.length === 0 ? new Map() : appliedOf(await this.#connection.run(APPLIED_MIGRATIONS, []))
+  protected override async hasTable(): Promise<boolean> {
+    return (await this.#connection.run("SELECT 1 WHERE to_regclass('_migrations') IS NOT NULL", [])).rows.length > 0
   }
 
-  async transaction<T>(work: (session: MigrationSession) => Promise<T>): Promise<T> {
+  override async transaction<T>(work: (session: MigrationSession) => Promise<T>): Promise<T> {
     const connection = this.#connection
     // Removes what the migration before this one has left: settings, temporary tables.
     await connection.script('DISCARD ALL')
     try {
       await this.#begin()
-      const result = await work(this.#session())
+      const result = await work(this)
       await connection.script('COMMIT')
       return result
     } catch (thrown) {
@@ -67,7 +61,7 @@ export class PostgresMigrations implements MigrationDriver {
     }
   }
 
-  async clear(): Promise<void> {
+  override async clear(): Promise<void> {
     await this.transaction(async () => {
       const { rows } = await this.#connection.run('SELECT quote_ident(current_schema()) AS schema', [])
       const schema = String(rows[0]!.schema)
@@ -101,7 +95,7 @@ export class PostgresMigrations implements MigrationDriver {
   async #makeTable(): Promise<boolean> {
     const connection = this.#connection
     try {
-      await migrationTable(connection).createTable()
+      await this.createTable()
       return true
     } catch (thrown) {
       if (!MADE_MEANWHILE.includes(sqlStateOf((thrown as Error).cause))) throw thrown
@@ -110,52 +104,38 @@ export class PostgresMigrations implements MigrationDriver {
     }
   }
 
-  #session(): MigrationSession {
-    const connection = this.#connection
-    const table = migrationTable(connection)
-    return {
-      ...table,
-      async run(sql) {
-        refuseControl(sql, POSTGRES_DIALECT)
-        await runScript(connection, sql)
-        if (connection.isClean) throw new DbError('other', 'it has ended the transaction that it runs in')
-      },
-      async record(migration, appliedAt) {
-        // The migration may have changed settings: the dump of a schema, for example, sets an empty search_path.
-        await connection.script('RESET ALL; RESET ROLE')
-        await table.record(migration, appliedAt)
-      },
-    }
+  override async run(script: string): Promise<void> {
+    await super.run(script)
+    if (this.#connection.isClean) throw new DbError('other', 'it has ended the transaction that it runs in')
   }
-}
 
-async function runScript(connection: MigrationConnection, sql: string): Promise<void> {
-  const startMs = performance.now()
-  try {
-    await connection.script(sql)
-  } catch (thrown) {
-    if (!(thrown instanceof DbError)) throw thrown
-    const error = new DbError(thrown.kind, `${thrown.message}${adviceFor(thrown.cause)}`, { cause: thrown.cause })
-    if (error.isPassing) throw error
-    const state = sqlStateOf(error.cause)
-    const replay = {
-      dialect: POSTGRES_DIALECT,
-      tookMs: performance.now() - startMs,
-      begin: () => connection.script('ROLLBACK; BEGIN; SET LOCAL statement_timeout = 0'),
-      run: (statement: string) => connection.script(statement),
-      isSame: (other: unknown) => other instanceof DbError && sqlStateOf(other.cause) === state,
-    }
-    throw faultAt(thrown.cause, sql, error) ?? (await failedStatement(sql, error, replay)) ?? error
+  override async record(migration: Pick<Migration, 'id' | 'checksum'>, appliedAt: string): Promise<void> {
+    // The migration may have changed settings: the dump of a schema, for example, sets an empty search_path.
+    await this.#connection.script('RESET ALL; RESET ROLE')
+    await super.record(migration, appliedAt)
   }
-}
 
-/** By the position that the server tells. It counts characters from 1, over the whole text. */
-function faultAt(cause: unknown, sql: string, error: DbError): ScriptFault | null {
-  const position = Number((cause as { position?: unknown } | undefined)?.position)
-  if (!(position > 0)) return null
-  const offset = [...sql].slice(0, position - 1).join('').length
-  const part = statementsIn(sql, POSTGRES_DIALECT).find(({ end }) => offset < end)
-  return new ScriptFault(error, offset, part === undefined ? sql : sql.slice(part.start, part.end))
+  protected override beginAgain(): Promise<void> {
+    return this.#connection.script('ROLLBACK; BEGIN; SET LOCAL statement_timeout = 0')
+  }
+
+  protected override errorOf(thrown: unknown): DbError {
+    const { kind, message, cause } = thrown as DbError
+    return new DbError(kind, `${message}${adviceFor(cause)}`, { cause })
+  }
+
+  protected override isSame(thrown: unknown, { cause }: DbError): boolean {
+    return thrown instanceof DbError && sqlStateOf(thrown.cause) === sqlStateOf(cause)
+  }
+
+  /** By the position that the server tells. It counts characters from 1, over the whole text. */
+  protected override toldFault(script: string, error: DbError): ScriptFault | null {
+    const position = Number((error.cause as { position?: unknown } | undefined)?.position)
+    if (!(position > 0)) return null
+    const offset = [...script].slice(0, position - 1).join('').length
+    const part = statementsIn(script, POSTGRES_DIALECT).find(({ end }) => offset < end)
+    return new ScriptFault(error, offset, part === undefined ? script : script.slice(part.start, part.end))
+  }
 }
 
 function adviceFor(cause: unknown): string {

@@ -1,5 +1,9 @@
 // What a database does for migrations, and the table that says which are applied.
+import type { DbError } from '../../core/errors/db-error.ts'
 import type { Outcome } from '../sql/database.ts'
+import { refuseControl, statementsIn } from '../sql/script.ts'
+import type { SqlDialect } from '../sql/tokens.ts'
+import { ScriptFault } from './script-fault.ts'
 
 /** One file of `domains/<domain>/migrations`. */
 export interface Migration {
@@ -42,55 +46,112 @@ export interface MigratingTool {
   migrating<T>(work: (driver: MigrationDriver) => Promise<T>): Promise<T>
 }
 
-/** A database that can be migrated. */
-export interface MigrationDriver {
-  /** The checksums in `_migrations`, by the ids. When the table is missing: none, and it is not created. */
-  applied(): Promise<Map<string, string>>
+/** A connection that is used for nothing else. */
+interface MigrationConnection {
+  run(sql: string, params: readonly unknown[]): Promise<Outcome>
+  /** Runs a text verbatim, which may have several statements. May be synchronous. */
+  script(sql: string): void | Promise<void>
+}
+
+/** A statement is looked for by running the script again up to it, unless that would take longer than this. Milliseconds. */
+const REPLAY_MAX_MS = 5000
+
+/** A database that can be migrated, on a connection of its own. The SQL of `_migrations` is the same on every one. */
+export abstract class MigrationDriver implements MigrationSession {
+  readonly #connection: MigrationConnection
+  readonly #dialect: SqlDialect
+
+  constructor(connection: MigrationConnection, dialect: SqlDialect) {
+    this.#connection = connection
+    this.#dialect = dialect
+  }
+
   /**
    * Runs `work` in one transaction: committed when it resolves, rolled back when it rejects. While a process is in this transaction,
    * other processes that call it wait, and then see its changes.
    */
-  transaction<T>(work: (session: MigrationSession) => Promise<T>): Promise<T>
+  abstract transaction<T>(work: (session: MigrationSession) => Promise<T>): Promise<T>
+
   /** Removes every table with its rows, every view and whatever else was created. */
-  clear(): Promise<void>
-}
+  abstract clear(): Promise<void>
 
-/** A connection within the transaction of a migration. Both methods may be synchronous. */
-interface MigrationTableConnection {
-  run(sql: string, params: readonly unknown[]): Outcome | Promise<Outcome>
-  /** Runs a text verbatim. */
-  script(sql: string): void | Promise<void>
-}
+  /** There is a table `_migrations`. */
+  protected abstract hasTable(): Promise<boolean>
 
-/** For `appliedOf`. The table must exist. */
-export const APPLIED_MIGRATIONS = 'SELECT id, checksum FROM _migrations'
+  /** Rolls back, and begins a new transaction, which the caller rolls back. */
+  protected abstract beginAgain(): void | Promise<void>
 
-export const appliedOf = ({ rows }: Outcome): Map<string, string> =>
-  new Map(rows.map(({ id, checksum }) => [String(id), String(checksum)]))
+  protected abstract errorOf(thrown: unknown): DbError
 
-/** The part of a session that reads and writes `_migrations`: its SQL is the same on every database. */
-export function migrationTable(
-  connection: MigrationTableConnection,
-): Pick<MigrationSession, 'createTable' | 'checksumOf' | 'record' | 'forget'> {
-  return {
-    async createTable() {
-      await connection.script(
-        'CREATE TABLE IF NOT EXISTS _migrations (id TEXT PRIMARY KEY, checksum TEXT NOT NULL, applied_at TEXT NOT NULL)',
-      )
-    },
-    async checksumOf(id) {
-      const { rows } = await connection.run('SELECT checksum FROM _migrations WHERE id = $1', [id])
-      return rows[0] === undefined ? null : String(rows[0].checksum)
-    },
-    async record({ id, checksum }, appliedAt) {
-      await connection.run('INSERT INTO _migrations (id, checksum, applied_at) VALUES ($1, $2, $3)', [
-        id,
-        checksum,
-        appliedAt,
-      ])
-    },
-    async forget(id) {
-      await connection.run('DELETE FROM _migrations WHERE id = $1', [id])
-    },
+  /** It has failed as the script has. */
+  protected abstract isSame(thrown: unknown, error: DbError): boolean
+
+  /** Where in a statement the error is, as far as that is known; else its beginning. */
+  protected offsetIn(_statement: string, _error: DbError): number {
+    return 0
+  }
+
+  /** The statement of a script that has failed, where the database tells; else null. */
+  protected toldFault(_script: string, _error: DbError): ScriptFault | null {
+    return null
+  }
+
+  /** The checksums in `_migrations`, by the ids. When the table is missing: none, and it is not created. */
+  async applied(): Promise<Map<string, string>> {
+    if (!(await this.hasTable())) return new Map()
+    const { rows } = await this.#connection.run('SELECT id, checksum FROM _migrations', [])
+    return new Map(rows.map(({ id, checksum }) => [String(id), String(checksum)]))
+  }
+
+  async run(script: string): Promise<void> {
+    refuseControl(script, this.#dialect)
+    const startMs = performance.now()
+    try {
+      await this.#connection.script(script)
+    } catch (thrown) {
+      const error = this.errorOf(thrown)
+      if (error.isPassing) throw error
+      const isQuick = performance.now() - startMs <= REPLAY_MAX_MS
+      throw this.toldFault(script, error) ?? (isQuick ? await this.#foundFault(script, error) : null) ?? error
+    }
+  }
+
+  /** Where the database does not tell, the script is run again, one statement after another. @returns null when none fails in the same way */
+  async #foundFault(script: string, error: DbError): Promise<ScriptFault | null> {
+    try {
+      await this.beginAgain()
+      for (const { start, end } of statementsIn(script, this.#dialect)) {
+        const statement = script.slice(start, end)
+        try {
+          await this.#connection.script(statement)
+        } catch (thrown) {
+          if (!this.isSame(thrown, error)) return null
+          return new ScriptFault(error, start + this.offsetIn(statement, error), statement)
+        }
+      }
+    } catch {
+      // The connection is lost, or another process has the lock meanwhile: the fault stays without its line.
+    }
+    return null
+  }
+
+  async createTable(): Promise<void> {
+    await this.#connection.script(
+      'CREATE TABLE IF NOT EXISTS _migrations (id TEXT PRIMARY KEY, checksum TEXT NOT NULL, applied_at TEXT NOT NULL)',
+    )
+  }
+
+  async checksumOf(id: string): Promise<string | null> {
+    const { rows } = await this.#connection.run('SELECT checksum FROM _migrations WHERE id = $1', [id])
+    return rows[0] === undefined ? null : String(rows[0].checksum)
+  }
+
+  async record({ id, checksum }: Pick<Migration, 'id' | 'checksum'>, appliedAt: string): Promise<void> {
+    const row = [id, checksum, appliedAt]
+    await this.#connection.run('INSERT INTO _migrations (id, checksum, applied_at) VALUES ($1, $2, $3)', row)
+  }
+
+  async forget(id: string): Promise<void> {
+    await this.#connection.run('DELETE FROM _migrations WHERE id = $1', [id])
   }
 }

@@ -2,8 +2,6 @@
 import { DbError } from '../../core/errors/db-error.ts'
 import { messageOf } from '../../core/errors/description.ts'
 import { shown, showPlace } from '../../core/errors/places.ts'
-import { statementsIn } from '../sql/script.ts'
-import type { SqlDialect } from '../sql/tokens.ts'
 
 /** A migration, as far as its text says what it makes. */
 interface MigrationSource {
@@ -91,45 +89,6 @@ export class ScriptFault extends DbError {
     this.offset = offset
     this.statement = statement
   }
-}
-
-/** A statement is looked for by running the script again up to it, unless that would take longer than this. Milliseconds. */
-const REPLAY_MAX_MS = 5000
-
-interface Replay {
-  readonly dialect: SqlDialect
-  /** How long the script ran until it failed. */
-  readonly tookMs: number
-  /** Rolls back, and begins a new transaction, which the caller rolls back. */
-  begin(): void | Promise<void>
-  run(statement: string): void | Promise<void>
-  /** It has failed as the script has. */
-  isSame(thrown: unknown): boolean
-  /** Where in the statement; left out: at its beginning. */
-  offsetIn?(statement: string): number
-}
-
-/**
- * The statement of a script that has failed, where the database does not tell: the script is run again, one statement after another.
- * @returns null when that would take long, or none fails in the same way
- */
-export async function failedStatement(script: string, error: DbError, replay: Replay): Promise<ScriptFault | null> {
-  if (replay.tookMs > REPLAY_MAX_MS) return null
-  try {
-    await replay.begin()
-    for (const { start, end } of statementsIn(script, replay.dialect)) {
-      const statement = script.slice(start, end)
-      try {
-        await replay.run(statement)
-      } catch (thrown) {
-        if (!replay.isSame(thrown)) return null
-        return new ScriptFault(error, start + (replay.offsetIn?.(statement) ?? 0), statement)
-      }
-    }
-  } catch {
-    // The connection is lost, or another process has the lock meanwhile: the fault stays without its line.
-  }
-  return null
 }
 
 /** Characters of a statement that are shown. */

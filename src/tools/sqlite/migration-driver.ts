@@ -1,14 +1,7 @@
 // Migrations on SQLite.
+import type { DbError } from '../../core/errors/db-error.ts'
 import { messageOf } from '../../core/errors/description.ts'
-import {
-  APPLIED_MIGRATIONS,
-  appliedOf,
-  type MigrationDriver,
-  type MigrationSession,
-  migrationTable,
-} from '../../stores/migrations/driver.ts'
-import { failedStatement } from '../../stores/migrations/script-fault.ts'
-import { refuseControl } from '../../stores/sql/script.ts'
+import { MigrationDriver, type MigrationSession } from '../../stores/migrations/driver.ts'
 import { SQLITE_DIALECT, SqlTokens } from '../../stores/sql/tokens.ts'
 import type { SqliteConnection } from './connection.ts'
 import { toDbError, whenFree } from './failure.ts'
@@ -22,7 +15,7 @@ const MIGRATION_WAIT_MS = 300_000
 const PAUSE_MS = 20
 
 /** Migrations on a separate connection. SQLite's write lock makes a second process wait. */
-export class SqliteMigrations implements MigrationDriver {
+export class SqliteMigrations extends MigrationDriver {
   readonly #connection: SqliteConnection
   readonly #waitMs: number
 
@@ -31,24 +24,21 @@ export class SqliteMigrations implements MigrationDriver {
    * @param waitMs how long to wait for another process, in milliseconds; default 5 minutes
    */
   constructor(connection: SqliteConnection, waitMs = MIGRATION_WAIT_MS) {
+    const run = (sql: string, params: readonly unknown[]) => this.#whenFree(() => connection.run(sql, params))
+    super({ run, script: (sql) => connection.script(sql) }, SQLITE_DIALECT)
     this.#connection = connection
     this.#waitMs = waitMs
   }
 
-  async applied(): Promise<Map<string, string>> {
-    return this.#whenFree(() => {
-      const table = this.#connection.run(
-        "SELECT 1 FROM sqlite_master WHERE type = 'table' AND name = '_migrations'",
-        [],
-      )
-      return table.rows.length === 0 ? new Map() : appliedOf(this.#connection.run(APPLIED_MIGRATIONS, []))
-    })
+  protected override async hasTable(): Promise<boolean> {
+    const sql = "SELECT 1 FROM sqlite_master WHERE type = 'table' AND name = '_migrations'"
+    return (await this.#whenFree(() => this.#connection.run(sql, []))).rows.length > 0
   }
 
-  async transaction<T>(work: (session: MigrationSession) => Promise<T>): Promise<T> {
+  override async transaction<T>(work: (session: MigrationSession) => Promise<T>): Promise<T> {
     await this.#whenFree(() => this.#connection.begin())
     try {
-      const result = await work(this.#session())
+      const result = await work(this)
       this.#connection.commit()
       return result
     } catch (thrown) {
@@ -57,7 +47,7 @@ export class SqliteMigrations implements MigrationDriver {
     }
   }
 
-  async clear(): Promise<void> {
+  override async clear(): Promise<void> {
     await this.#whenFree(() => this.#connection.run('PRAGMA foreign_keys = OFF', []))
     try {
       await this.#whenFree(() => this.#connection.begin())
@@ -83,30 +73,20 @@ export class SqliteMigrations implements MigrationDriver {
     this.#connection.close()
   }
 
-  #session(): MigrationSession {
-    const connection = this.#connection
-    return {
-      ...migrationTable(connection),
-      async run(sql) {
-        refuseControl(sql, SQLITE_DIALECT)
-        const startMs = performance.now()
-        try {
-          connection.script(sql)
-        } catch (thrown) {
-          const error = toDbError(thrown)
-          if (error.isPassing) throw thrown
-          const fault = await failedStatement(sql, error, {
-            dialect: SQLITE_DIALECT,
-            tookMs: performance.now() - startMs,
-            begin: () => connection.begin(),
-            run: (statement) => connection.script(statement),
-            isSame: (other) => messageOf(other) === error.message,
-            offsetIn: (statement) => faultOffset(connection, statement, error.message),
-          })
-          throw fault ?? thrown
-        }
-      },
-    }
+  protected override beginAgain(): void {
+    this.#connection.begin()
+  }
+
+  protected override errorOf(thrown: unknown): DbError {
+    return toDbError(thrown)
+  }
+
+  protected override isSame(thrown: unknown, error: DbError): boolean {
+    return messageOf(thrown) === error.message
+  }
+
+  protected override offsetIn(statement: string, error: DbError): number {
+    return faultOffset(this.#connection, statement, error.message)
   }
 
   #whenFree<T>(work: () => T): Promise<T> {

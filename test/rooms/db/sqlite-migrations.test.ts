@@ -8,6 +8,7 @@ import { SqliteMigrations } from '../../../src/tools/sqlite/migration-driver.ts'
 import { temporaryFolder } from '../../support/folder.ts'
 import { createDb, writeFiles } from './fixture.ts'
 import { runMigrationSuite } from './migration-suite.ts'
+import { rejectsWith } from './rejects-with.ts'
 
 runMigrationSuite(
   'SQLite',
@@ -48,4 +49,22 @@ test('statements run verbatim: semicolons in strings, comments and triggers are 
   const database = new Database(path)
   t.after(() => database.close())
   assert.deepEqual(database.prepare('SELECT id, note FROM a1').all(), [{ id: 'x', note: 'a;b;!' }])
+})
+
+test('a disk that is full is not the fault of the migration', async (t) => {
+  const root = temporaryFolder(t)
+  await writeFiles(root, {
+    'domains/a/migrations/001_one.sql': 'CREATE TABLE a1 (note TEXT); INSERT INTO a1 VALUES (hex(randomblob(100000)));',
+  })
+  const connection = new SqliteConnection(join(root, 'service.db'))
+  const driver = new SqliteMigrations(connection)
+  t.after(() => driver.close())
+  connection.script('PRAGMA max_page_count = 8')
+  await rejectsWith(
+    'unavailable',
+    migrate(driver, [join(root, 'domains')], () => {}),
+    /a\/001_one failed .* disk is full/,
+  )
+  connection.script('PRAGMA max_page_count = 1000')
+  assert.deepEqual(await migrate(driver, [join(root, 'domains')], () => {}), ['a/001_one'])
 })
