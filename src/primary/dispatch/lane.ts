@@ -1,22 +1,27 @@
 // The primary's end of one lane.
 import { MessageChannel, type MessagePort, receiveMessageOnPort } from 'node:worker_threads'
 import type { ErrorCode } from '../../core/errors/catalogue.ts'
-import { steadyMs } from '../../core/schedule/steady-time.ts'
-import { type EventFrame, eventMaxBytes, writeEvent } from '../../transport/frames/event-frame.ts'
-import { KIND } from '../../transport/frames/frames.ts'
+import type { WireError } from '../../core/errors/wire.ts'
+import { exactMs, steadyMs } from '../../core/schedule/steady-time.ts'
+import type { DeliverySink } from '../../runtime/events/event-server.ts'
+import { type EventFrame, eventMaxBytes, readEvent, writeEvent } from '../../transport/frames/event-frame.ts'
+import { KIND, parseNumbered, readAcknowledgements, readNumber, readText } from '../../transport/frames/frames.ts'
 import { type RequestFrame, ROUTES_MAX, requestMaxBytes, writeRequest } from '../../transport/frames/request-frame.ts'
+import { readResponseBody, readResponseHead, readResponseStatus } from '../../transport/frames/response-frame.ts'
 import { createFlightRecorder, FlightReader } from '../../transport/memory/flight-recorder.ts'
 import { createHeartbeat, HeartbeatReader } from '../../transport/memory/heartbeat.ts'
 import { createRing } from '../../transport/memory/spsc-ring.ts'
 import { AnswerCell, createAnswerCell } from '../../transport/memory/words.ts'
-import type { LaneInit, Manifest, ToLane, ToPrimary } from '../../transport/messages.ts'
+import type { LaneInit, LogRecord, Manifest, ToLane, ToPrimary } from '../../transport/messages.ts'
+import { type BatchListener, Inbox } from '../../transport/rings/inbox.ts'
 import { Outbox } from '../../transport/rings/outbox.ts'
 import type { Exchange } from '../http/exchange.ts'
+import type { BodySink } from '../http/request-body.ts'
 import { WorkerSockets } from '../http/worker-sockets.ts'
 import type { AdmissionQueue } from './admission-queue.ts'
 import { DeliveryCount } from './delivery-count.ts'
 import { DrainRate, type DrainSpeed } from './drain-rate.ts'
-import { type FrameListener, LaneFrames } from './lane-frames.ts'
+import { CallAnswers, PublishAnswers } from './lane-answers.ts'
 import { LaneSocketPort } from './lane-sockets.ts'
 import { type PlacedRequest, RequestSlots } from './request-slots.ts'
 
@@ -46,8 +51,21 @@ export type LaneState = 'starting' | 'ready' | 'draining' | 'dying' | 'dead'
 export type LaneRole = 'regular' | 'quarantine' | 'probation'
 
 /** Takes what a lane sends, for the rest of the primary. */
-export interface LaneListener extends FrameListener<Lane> {
+export interface LaneListener {
   onMessage(lane: Lane, message: ToPrimary): void
+  /** Takes a published event, or throws. */
+  onPublish(lane: Lane, event: EventFrame): void
+  /** An event that is in the durable log. */
+  onStored(lane: Lane, event: EventFrame): void
+  /** An event that another broker than the hub carries, without its payload. */
+  onRecord(lane: Lane, event: EventFrame): void
+  /** Takes the answers to the deliveries. */
+  readonly deliveries: DeliverySink
+  /** A call of a lane's tool to its instance in the primary, or of a tool host (tool `#host`). */
+  onCall(tool: string, method: string, args: unknown[]): unknown
+  onLog(lane: Lane, record: LogRecord): void
+  /** A fault of the primary while it read what a lane sent: one frame is lost, and nothing else. */
+  onFault(lane: Lane, error: unknown): void
 }
 
 /** The lanes that there are: none before the first has begun. */
@@ -81,7 +99,7 @@ export interface UnfinishedWork {
  * The primary's end of one lane: its channels, the requests and deliveries in flight there, and what it has reported.
  * It lives as long as its thread; the next thread with the same index gets a new one.
  */
-export class Lane {
+export class Lane implements BodySink, BatchListener {
   readonly index: number
   readonly role: LaneRole
   readonly generation: number
@@ -114,12 +132,18 @@ export class Lane {
   readonly #bulk: MessagePort
   readonly #outbox: Outbox
   readonly #socketPort: LaneSocketPort
-  readonly #frames: LaneFrames<Lane>
+  readonly #inbox: Inbox
+  /** Where the lane waits for the address of a client. */
+  readonly #addressCell: AnswerCell
+  readonly #calls: CallAnswers
+  readonly #publishAnswers: PublishAnswers
   readonly #deliveries: DeliveryCount
   readonly #drainRate: DrainRate
   /** Up to where the thread had read at the last look, and since when it has been there. */
   #seenPosition = -1
   #seenMs = 0
+  /** When the first answer of the batch was read; 0: none was. */
+  #batchMs = 0
 
   constructor({ index, role, generation, maxInFlight, listener }: LaneOptions) {
     this.index = index
@@ -148,20 +172,13 @@ export class Lane {
     this.#outbox = new Outbox(threadSide.inbound, this.port, this.#bulk)
     this.#socketPort = new LaneSocketPort(this.#outbox)
     this.sockets = new WorkerSockets(this.#socketPort)
-    this.#frames = new LaneFrames({
-      lane: this,
-      listener,
-      ring: threadSide.outbound,
-      bulk: this.#bulk,
-      outbox: this.#outbox,
-      requests: this.requests,
-      deliveries: this.#deliveries,
-      drainRate: this.#drainRate,
-      addressCell: new AnswerCell(threadSide.address),
-    })
+    this.#addressCell = new AnswerCell(threadSide.address)
+    this.#calls = new CallAnswers(this.#outbox, (tool, method, args) => listener.onCall(tool, method, args))
+    this.#publishAnswers = new PublishAnswers(this.#outbox)
+    this.#inbox = new Inbox(threadSide.outbound, this.#bulk, this.#onFrame, this)
     this.port.on('message', (message: ToPrimary | number) => {
       try {
-        if (typeof message === 'number') this.#frames.drain()
+        if (typeof message === 'number') this.#inbox.drain()
         else this.#onMessage(message)
       } catch (error) {
         listener.onFault(this, error)
@@ -266,16 +283,6 @@ export class Lane {
     return nowMs - this.#seenMs
   }
 
-  /** Reads its frames without being rung: a thread that is in a handler cannot ring. */
-  collect(): void {
-    this.#frames.drain()
-  }
-
-  /** Reads what it has written by now: what another lane has written may have come later. */
-  catchUp(): void {
-    this.#frames.catchUp()
-  }
-
   /** Takes back requests that the thread has not begun, as many as another lane can take. They count as never sent. */
   takeBackRequests(maxRequests: number): { body: Buffer; exchange: Exchange }[] {
     return this.requests.takeBack(maxRequests, (position) => this.#outbox.takeBack(position))
@@ -303,6 +310,131 @@ export class Lane {
     if (this.state !== 'dead') this.#deliveries.abandon(deliveryId)
   }
 
+  // ── what it sends ─────────────────────────────────────────────────────────
+
+  /** Reads its frames without being rung: a thread that is in a handler cannot ring. */
+  collect(): void {
+    this.#inbox.drain()
+  }
+
+  /** Reads what it has written by now: what another lane has written may have come later. */
+  catchUp(): void {
+    this.#inbox.catchUp()
+  }
+
+  readonly #onFrame = (kind: number, id: number, at: number, length: number): void => {
+    try {
+      this.#read(kind, id, at, length)
+    } catch (error) {
+      // Thrown into the message loop, it would end the process.
+      this.#listener.onFault(this, error)
+    }
+  }
+
+  beginBatch(): void {
+    this.#outbox.beginBatch()
+  }
+
+  endBatch(): void {
+    this.#batchMs = 0
+    if (this.state === 'dead') return
+    this.#publishAnswers.send()
+    this.onRoom()
+    this.#outbox.endBatch()
+  }
+
+  #read(kind: number, id: number, at: number, length: number): void {
+    switch (kind) {
+      case KIND.RESPONSE:
+        return this.#onResponse(id, at, length)
+      case KIND.SETTLED:
+        this.requests.remove(id)
+        return
+      case KIND.DELIVERED:
+        return readAcknowledgements(this.#inbox, at, length, this.#deliveries.delivered)
+      case KIND.DELIVERY_REPLY:
+        return this.#deliveries.reply(id, readText(this.#inbox, at, length))
+      case KIND.DELIVERY_FAILED:
+        return this.#deliveries.failed(id, JSON.parse(readText(this.#inbox, at, length)) as WireError)
+      case KIND.PUBLISH:
+        return this.#onPublish(id, at, length)
+      case KIND.STORED:
+        return this.#listener.onStored(this, readEvent(this.#inbox, at, length, 'bytes'))
+      case KIND.RECORD:
+        return this.#listener.onRecord(this, readEvent(this.#inbox, at, length, 'bytes'))
+      case KIND.LOG:
+        return this.#listener.onLog(this, JSON.parse(readText(this.#inbox, at, length)) as LogRecord)
+      case KIND.CALL:
+        return this.#calls.call(id, readText(this.#inbox, at, length))
+      case KIND.ADDRESS_WANTED:
+        return this.#addressCell.answer(id, this.requests.get(id)?.clientAddress() ?? '')
+      case KIND.RESPONSE_HEAD:
+        return this.#onResponseHead(id, at, length)
+      case KIND.DATA:
+        return this.requests.get(id)?.streamData(Buffer.from(this.#inbox.bytes.subarray(at, at + length)))
+      case KIND.END:
+        return this.requests.remove(id)?.endStream(length > 0)
+      case KIND.BODY_WANTED:
+        return this.requests.get(id)?.wantBody(readNumber(this.#inbox, at, length), id, this)
+      case KIND.SOCKET_ACCEPT:
+        return this.sockets.accept(this.requests.remove(id), ...parseNumbered(readText(this.#inbox, at, length)))
+      case KIND.SOCKET_TEXT:
+      case KIND.SOCKET_BYTES:
+        return this.sockets.send(id, this.#bytes(at, length), kind === KIND.SOCKET_BYTES)
+      case KIND.SOCKET_HANDLED:
+        return this.sockets.handled(id, readNumber(this.#inbox, at, length))
+      case KIND.SOCKET_CLOSE:
+        return this.sockets.close(id, ...parseNumbered(readText(this.#inbox, at, length)))
+    }
+  }
+
+  #bytes(at: number, length: number): Uint8Array {
+    const { bytes } = this.#inbox
+    return new Uint8Array(bytes.buffer, bytes.byteOffset + at, length)
+  }
+
+  bodyPiece(id: number, piece: Uint8Array): void {
+    const outbox = this.#outbox
+    // An answer to BODY_WANTED: never refused.
+    const at = outbox.begin(piece.byteLength, true, true)
+    if (at < 0) return
+    outbox.bytes.set(piece, at)
+    outbox.end(piece.byteLength, KIND.DATA, id)
+  }
+
+  bodyEnded(id: number, fault: ErrorCode | ''): void {
+    this.#outbox.answerText(KIND.END, id, fault)
+  }
+
+  #onResponse(id: number, at: number, length: number): void {
+    const exchange = this.requests.remove(id)
+    if (exchange === null) return
+    this.#drainRate.countAnswer()
+    this.#batchMs ||= exactMs()
+    exchange.route?.pace.answered(this.#batchMs - exchange.startMs)
+    const inbox = this.#inbox
+    exchange.answer(readResponseStatus(inbox, at), readResponseHead(inbox, at), readResponseBody(inbox, at, length))
+  }
+
+  #onPublish(sequence: number, at: number, length: number): void {
+    try {
+      this.#listener.onPublish(this, readEvent(this.#inbox, at, length, 'bytes'))
+      this.#publishAnswers.accept(sequence)
+    } catch (error) {
+      this.#publishAnswers.refuse(sequence, error)
+    }
+  }
+
+  #onResponseHead(id: number, at: number, length: number): void {
+    const status = readResponseStatus(this.#inbox, at)
+    const head = readResponseHead(this.#inbox, at)
+    const lengthText = readResponseBody(this.#inbox, at, length)
+    if (lengthText === null) return this.requests.beginStream(id)?.openStream(status, head)
+    const lengthBytes = Number(Buffer.from(lengthText).toString())
+    const flushed = (bytes: number): void => this.#outbox.answerText(KIND.BODY_FLUSHED, id, String(bytes))
+    this.requests.beginFile(id)?.openFile(status, head, lengthBytes, flushed)
+  }
+
   // ── end ───────────────────────────────────────────────────────────────────
 
   /** Reads what the thread wrote before it died, then gives up all that was in flight there. */
@@ -310,14 +442,14 @@ export class Lane {
     // First: its last acknowledgements make room, and nothing may be sent into its ring for that.
     this.state = 'dead'
     try {
-      this.#frames.drainAll()
+      this.#inbox.drainAll()
       for (let next = receiveMessageOnPort(this.port); next !== undefined; next = receiveMessageOnPort(this.port)) {
         if (typeof next.message !== 'number') this.#onMessage(next.message as ToPrimary)
       }
     } catch (error) {
       this.#listener.onFault(this, error)
     }
-    this.#frames.close()
+    this.#calls.close()
     this.#socketPort.close()
     this.sockets.dispose()
     const unfinished = { requests: this.requests.clear(), unreadDeliveries: this.#outbox.takeBackAll(KIND.DELIVERY) }

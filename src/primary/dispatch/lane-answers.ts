@@ -1,0 +1,82 @@
+// What a lane is answered that calls the primary, or publishes.
+import { toWire, type WireError } from '../../core/errors/wire.ts'
+import { KIND } from '../../transport/frames/frames.ts'
+import type { Outbox } from '../../transport/rings/outbox.ts'
+
+/** Answers the calls of one lane's tools to the primary. */
+export class CallAnswers {
+  readonly #outbox: Outbox
+  readonly #onCall: (tool: string, method: string, args: unknown[]) => unknown
+  #isClosed = false
+
+  constructor(outbox: Outbox, onCall: (tool: string, method: string, args: unknown[]) => unknown) {
+    this.#outbox = outbox
+    this.#onCall = onCall
+  }
+
+  call(id: number, json: string): void {
+    const [tool, method, args] = JSON.parse(json) as [string, string, unknown[]]
+    let result: unknown
+    try {
+      result = this.#onCall(tool, method, args)
+    } catch (error) {
+      return this.#fail(id, error)
+    }
+    if (result instanceof Promise) {
+      result.then(
+        (value) => this.#answer(id, value),
+        (error) => this.#fail(id, error),
+      )
+    } else this.#answer(id, result)
+  }
+
+  /** From now on no call is answered. */
+  close(): void {
+    this.#isClosed = true
+  }
+
+  #answer(id: number, value: unknown): void {
+    if (this.#isClosed) return
+    let json: string
+    try {
+      json = JSON.stringify(value ?? null) ?? 'null'
+    } catch (error) {
+      return this.#fail(id, error)
+    }
+    this.#outbox.answerText(KIND.CALL_RESULT, id, json)
+  }
+
+  #fail(id: number, error: unknown): void {
+    if (!this.#isClosed) this.#outbox.answerText(KIND.CALL_ERROR, id, JSON.stringify(toWire(error)))
+  }
+}
+
+/** Answers the publications of one lane, once per batch of frames: everything up to a number is accepted, except what was refused. */
+export class PublishAnswers {
+  readonly #outbox: Outbox
+  #answeredUpTo = -1
+  #refused: { sequence: number; error: WireError }[] = []
+
+  constructor(outbox: Outbox) {
+    this.#outbox = outbox
+  }
+
+  accept(sequence: number): void {
+    this.#answeredUpTo = sequence
+  }
+
+  refuse(sequence: number, error: unknown): void {
+    this.#refused.push({ sequence, error: toWire(error) })
+    this.#answeredUpTo = sequence
+  }
+
+  /** Sends the answers to what has come since the last call. */
+  send(): void {
+    if (this.#answeredUpTo < 0) return
+    for (const { sequence, error } of this.#refused)
+      this.#outbox.answerText(KIND.PUBLISH_REFUSED, sequence, JSON.stringify(error))
+    if (this.#refused.length > 0) this.#refused = []
+    this.#outbox.answerText(KIND.PUBLISH_ACCEPTED, this.#answeredUpTo, '')
+    this.#answeredUpTo = -1
+  }
+}
