@@ -4,10 +4,12 @@ import type { Readiness } from '../contracts/registry.ts'
 import { processNumber } from '../core/config/checks.ts'
 import type { Settings } from '../core/config/schema.ts'
 import { messageOf, stackOf } from '../core/errors/description.ts'
+import type { ProcessHistory } from '../history/process-history.ts'
 import { logDatabaseOf } from '../runtime/event-log/log-database.ts'
 import type { LaneServices } from '../runtime/host/services.ts'
 import { watchUnawaited } from '../runtime/kernel/failed-calls.ts'
 import { createSharedMemories, ThreadKernel } from '../runtime/kernel/thread.ts'
+import type { ProcessTracing } from '../tracing/process-tracing.ts'
 import { Dispatcher } from './dispatch/dispatcher.ts'
 import type { Lane } from './dispatch/lane.ts'
 import { LocalWorker } from './dispatch/local-worker.ts'
@@ -22,7 +24,6 @@ import { Routing, routeInfo } from './http/routes.ts'
 import { Jobs } from './jobs/jobs.ts'
 import type { LogWriter } from './logging/log-writer.ts'
 import { ProcessLog } from './logging/process-log.ts'
-import { Observers } from './observers.ts'
 import { FlightMirror } from './supervision/crash-report.ts'
 import { Guilt } from './supervision/guilt.ts'
 import { LaneRegistrar } from './supervision/lane-registrar.ts'
@@ -42,6 +43,16 @@ export interface RuntimeOptions {
   isDevelopment?: boolean
   /** The guardian's folder for what is in flight; null without a guardian. */
   flightDir?: string | null
+}
+
+/** Opened by `openObservers`. */
+interface Recorders {
+  /** Null while tracing is off. */
+  tracing: ProcessTracing | null
+  /** Null where no history is kept. */
+  history: ProcessHistory | null
+  /** Where the pages of requests are; null where there are none. */
+  pages: string | null
 }
 
 export type Parts = ReturnType<typeof buildParts>
@@ -130,6 +141,8 @@ export function buildParts(options: RuntimeOptions, readiness: () => Readiness) 
     log: (level, message, fields) => log(level, message, 'scheduler', fields),
   })
 
+  const recorders: Recorders = { tracing: null, history: null, pages: null }
+
   // The host of the primary's own plugins, and what the lanes ask it.
   const services: LaneServices = {
     lanes: () => lanes.info(),
@@ -137,7 +150,7 @@ export function buildParts(options: RuntimeOptions, readiness: () => Readiness) 
     counters: () => processCounters(logWriter.output, listener, hub),
     routeList: () => routing.table.list().map(routeInfo),
     jobs: () => jobs.list(),
-    ...keptRequests(() => observers.history),
+    ...keptRequests(() => recorders.history),
     ...bus.services,
   }
   const host = new PrimaryHost(
@@ -150,17 +163,6 @@ export function buildParts(options: RuntimeOptions, readiness: () => Readiness) 
       requestSinks: new RequestSinks(listener.watchers, (thrown) => kernel.sinkFault('request sink', thrown)),
     },
   )
-  const observers = new Observers({
-    settings,
-    host,
-    listener,
-    hub,
-    routing,
-    logWriter,
-    processLog,
-    isGuarded: flightDir !== null,
-  })
-
   // The lanes.
   const pool = new PoolProbe(settings.poolStallMs, lanes, log)
   const descriptors = new Descriptors(
@@ -184,15 +186,15 @@ export function buildParts(options: RuntimeOptions, readiness: () => Readiness) 
     services,
     pool,
     descriptors,
-    history: () => observers.history,
+    history: () => recorders.history,
     flightMirror,
   })
   const supervisor = new Supervisor(lanes, registrar, {
     settings,
     shared,
     isDevelopment,
-    tracing: () => observers.tracing,
-    history: () => observers.history,
+    tracing: () => recorders.tracing,
+    history: () => recorders.history,
     barred: processDeaths?.barred() ?? {},
     pastDeaths: (index) => processDeaths?.ofLane(index) ?? [],
     flightMirror,
@@ -215,7 +217,8 @@ export function buildParts(options: RuntimeOptions, readiness: () => Readiness) 
     guilt,
     pool,
     descriptors,
-    observers,
+    recorders,
+    logWriter,
     host,
     lanes,
     registrar,

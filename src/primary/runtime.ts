@@ -16,6 +16,7 @@ import { migrate } from '../stores/migrations/runner.ts'
 import { openStreams } from './event-parts.ts'
 import { publishOwn } from './events/own-events.ts'
 import type { Log } from './logging/process-log.ts'
+import { openObservers, showPages } from './observers.ts'
 import { buildParts, type Parts, type RuntimeOptions } from './parts.ts'
 import { shutDown } from './shutdown.ts'
 import { StrayFaults } from './supervision/stray-faults.ts'
@@ -121,7 +122,7 @@ export class Runtime {
     const { settings, isDevelopment = false, onFatal } = this.#options
     const { kernel, health, toolBooter, listener, supervisor, registrar } = this.#parts
     notePoolOrigins()
-    await this.#parts.observers.open(isDevelopment)
+    await openObservers(this.#parts, isDevelopment)
     if (settings.eventBusDriver === 'keyvalue_streams') {
       await openStreams(this.#parts.events, {
         settings,
@@ -161,8 +162,8 @@ export class Runtime {
       this.log('WARNING', `${library} serves instead of uWebSockets.js: ${why}`, 'http')
     health.listener = listener.serving
     // Not before: it takes time from the start.
-    this.#parts.observers.history?.start()
-    this.#parts.observers.serving(port)
+    this.#parts.recorders.history?.start()
+    showPages(this.#parts, port)
     await kernel.plugins.ready()
     registrar.serving()
     this.#parts.jobs.start()

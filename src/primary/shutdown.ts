@@ -86,14 +86,14 @@ const SAYS_AFTER_MS = 1000
  * @param fateOfEvents what becomes of an event that is not handled in time
  */
 export async function shutDown(parts: Parts, shutdownTimeoutMs: number, fateOfEvents: string): Promise<void> {
-  const { events, jobs, lanes, supervisor, observers, kernel, toolBooter } = parts
+  const { events, jobs, lanes, supervisor, recorders, kernel, toolBooter } = parts
   const { listener, localWorker, dispatcher } = parts
   const { hub } = events
   const endMs = steadyMs() + shutdownTimeoutMs
   const deadlineMs = endMs - Math.min(CLOSING_MAX_MS, shutdownTimeoutMs * CLOSING_SHARE)
   const report = new DrainReport(parts, fateOfEvents, SAYS_AFTER_MS, deadlineMs)
   toolBooter.stop()
-  observers.tracing?.hurry()
+  recorders.tracing?.hurry()
   await listener.drain(Math.min(LINGER_MAX_MS, shutdownTimeoutMs * 0.3))
   const sockets = new SocketDrain(
     [...lanes.all.map((lane) => lane.sockets), localWorker.sockets],
@@ -127,6 +127,6 @@ export async function shutDown(parts: Parts, shutdownTimeoutMs: number, fateOfEv
   await hub.records.close()
   listener.close()
   // Last, so that the spans of everything else have ended.
-  await observers.history?.stop()
-  await observers.tracing?.stop(Math.max(500, endMs - steadyMs()))
+  await recorders.history?.stop()
+  await recorders.tracing?.stop(Math.max(500, endMs - steadyMs()))
 }

@@ -68,10 +68,6 @@ export class Health {
     this.noteTool(tool, status, message, status === 'OK' ? null : 'tool')
   }
 
-  toolStatus(tool: string): ToolStatus {
-    return STATES[this.#statuses.get(this.#toolbox.indexOf(tool))]![0]
-  }
-
   /** @param thread that reports: a lane, or the primary */
   setPlugins(thread: object, plugins: Record<string, PluginHealth>): void {
     this.#reports.set(thread, { ...this.#reports.get(thread), ...plugins })
