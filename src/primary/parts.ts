@@ -86,7 +86,7 @@ export function buildParts(options: RuntimeOptions, readiness: () => Readiness) 
     lanes,
     number === null ? null : { number, of: settings.processes, replica: settings.replicaId, pid: process.pid },
   )
-  const toolBooter = new ToolBooter(toolbox, health, log)
+  const toolBooter = new ToolBooter(kernel, health)
 
   // Events.
   const events: EventParts = assembleEvents({

@@ -135,7 +135,7 @@ export class Runtime {
     await toolBooter.bootAll(isDevelopment)
     await this.#openLog()
     const aftermath = new BootAftermath()
-    const strayFaults = new StrayFaults(kernel.plugins, this.log, (...of) => this.#leaveOut(...of))
+    const strayFaults = new StrayFaults(kernel, (...of) => this.#leaveOut(...of))
     await kernel.plugins.boot(settings.domainsDir, 'primary', {
       barred: this.#parts.processDeaths?.barred(),
       onNext: (file) => this.#parts.flightMirror?.booting(file),

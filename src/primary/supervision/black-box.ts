@@ -17,7 +17,6 @@ import type { Lane, UnfinishedWork } from '../dispatch/lane.ts'
 import { workOf } from '../dispatch/request-slots.ts'
 import { publishOwn } from '../events/own-events.ts'
 import type { Routing } from '../http/routes.ts'
-import type { Log } from '../logging/process-log.ts'
 import { type Guilt, guiltyOf, isProved } from './guilt.ts'
 import type { LaneThread } from './lane-set.ts'
 import { framesOfStack, type StackFrame, shownFrame } from './stack-probe.ts'
@@ -213,7 +212,6 @@ interface DeathParts {
   readonly publish: (event: EventFrame) => Awaitable<void>
   /** Keeps it. @param keys of the requests in flight whose ids their clients have chosen, by these */
   record(box: BlackBox, keys: ReadonlyMap<string, string>): void
-  readonly log: Log
 }
 
 /** What requests get that were in flight there. */
@@ -253,11 +251,16 @@ export class LaneDeaths {
     if (line === undefined) return
     const where = `${relative(process.cwd(), line.file)}:${line.line}:${line.column}`
     this.#stills.set(lane, { atMs: steadyMs(), where })
-    this.#parts.log('WARNING', `Lane ${lane.index} stood still for ${Math.round(stillMs)} ms (${where})`, IDENTITY, {
-      lane: lane.index,
-      still_ms: Math.round(stillMs),
-      stack: stack!.map(shownFrame).join('\n'),
-    })
+    this.#parts.kernel.writeLog(
+      'WARNING',
+      `Lane ${lane.index} stood still for ${Math.round(stillMs)} ms (${where})`,
+      IDENTITY,
+      {
+        lane: lane.index,
+        still_ms: Math.round(stillMs),
+        stack: stack!.map(shownFrame).join('\n'),
+      },
+    )
   }
 
   #read(lane: Lane, death: LaneDeath): BlackBox {
@@ -291,10 +294,15 @@ export class LaneDeaths {
     const where = [who, guilty?.line].filter((part) => part != null).join(' at ')
     const short = { ...box, steps: box.steps.slice(-STEPS_REPORTED) }
     const { at: _, stack, ...fields } = short
-    this.#parts.log('ERROR', `Lane ${box.lane} died: ${box.message}${where === '' ? '' : ` in ${where}`}`, IDENTITY, {
-      ...fields,
-      stack: stack.join('\n'),
-    })
-    publishOwn(IDENTITY, LANE_DIED, { ...short }, this.#parts.publish, this.#parts.log)
+    this.#parts.kernel.writeLog(
+      'ERROR',
+      `Lane ${box.lane} died: ${box.message}${where === '' ? '' : ` in ${where}`}`,
+      IDENTITY,
+      {
+        ...fields,
+        stack: stack.join('\n'),
+      },
+    )
+    publishOwn(IDENTITY, LANE_DIED, { ...short }, this.#parts.publish, this.#parts.kernel.writeLog)
   }
 }

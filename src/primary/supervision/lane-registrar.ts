@@ -87,12 +87,12 @@ export class LaneRegistrar {
   #isCleanupDue = false
 
   constructor(parts: LaneRegistrarParts) {
-    const { kernel, events, lanes, processLog } = parts
+    const { kernel, events, lanes } = parts
     this.#parts = parts
     this.#claims = new ClaimMemory(kernel.shared.claims)
     this.#onReadyRunner = new OnReadyRunner(
       () => lanes.regular,
-      (message) => processLog.log('ERROR', message, 'kernel'),
+      (message) => kernel.writeLog('ERROR', message, 'kernel'),
     )
     this.#deaths = new LaneDeaths({
       kernel,
@@ -101,13 +101,12 @@ export class LaneRegistrar {
       worksOf: (lane, unread) => this.workInFlight(lane, unread),
       publish: (event) => events.driver.publish(event, null),
       record: (box, keys) => parts.history()?.died(box, keys),
-      log: processLog.log,
     })
     this.listener = this.#listen()
   }
 
   log(level: LogLevel, message: string, fields?: Record<string, unknown>): void {
-    this.#parts.processLog.log(level, message, 'supervisor', fields)
+    this.#parts.kernel.writeLog(level, message, 'supervisor', fields)
   }
 
   #listen(): LaneListener {
@@ -184,7 +183,7 @@ export class LaneRegistrar {
   }
 
   #notBooted(plugin: string, error: string): void {
-    this.#parts.processLog.log('ERROR', `Plugin ${plugin} failed in boot: ${error}`, 'kernel')
+    this.#parts.kernel.writeLog('ERROR', `Plugin ${plugin} failed in boot: ${error}`, 'kernel')
   }
 
   /** A plugin that lanes run without, because it took long to boot, has turned out not to boot. */

@@ -2,8 +2,7 @@
 import { messageOf, stackOf } from '../../core/errors/description.ts'
 import { isOfPlugin, placeText, shown } from '../../core/errors/places.ts'
 import { steadyMs } from '../../core/schedule/steady-time.ts'
-import type { Plugins } from '../../runtime/kernel/plugins.ts'
-import type { Log } from '../logging/process-log.ts'
+import type { ThreadKernel } from '../../runtime/kernel/thread.ts'
 import { framesOfStack } from './stack-probe.ts'
 
 /** Such errors are logged at most this often, milliseconds: an interval may throw at each turn. */
@@ -14,20 +13,18 @@ const LOG_PAUSE_MS = 1000
  * one that a guardian started. An error that comes from no plugin's code ends the process still.
  */
 export class StrayFaults {
-  readonly #plugins: Plugins
-  readonly #log: Log
+  readonly #kernel: ThreadKernel
   readonly #leaveOut: (plugin: string, reason: string) => void
   #isServing = false
   #loggedMs = Number.NEGATIVE_INFINITY
   #leftOut = 0
 
   /**
-   * @param plugins of the primary
+   * @param kernel of the primary
    * @param leaveOut told of a plugin that is not served any more
    */
-  constructor(plugins: Plugins, log: Log, leaveOut: (plugin: string, reason: string) => void) {
-    this.#plugins = plugins
-    this.#log = log
+  constructor(kernel: ThreadKernel, leaveOut: (plugin: string, reason: string) => void) {
+    this.#kernel = kernel
     this.#leaveOut = leaveOut
     process.on('uncaughtException', this.#hold)
   }
@@ -38,7 +35,7 @@ export class StrayFaults {
   }
 
   readonly #hold = (error: unknown): void => {
-    const plugins = this.#plugins
+    const { plugins } = this.#kernel
     const stack = framesOfStack(stackOf(error) ?? '')
     const pluginOf = new Map(Object.entries(plugins.files).map(([plugin, file]) => [file, plugin]))
     const frame = stack.find(({ file }) => isOfPlugin(file) && file.startsWith('/'))
@@ -70,7 +67,7 @@ export class StrayFaults {
     const before = this.#leftOut === 0 ? '' : `; ${this.#leftOut} more errors before this one`
     this.#loggedMs = nowMs
     this.#leftOut = 0
-    this.#log('ERROR', `${whose} threw where nobody catches it: ${what}${before}`, 'kernel', {
+    this.#kernel.writeLog('ERROR', `${whose} threw where nobody catches it: ${what}${before}`, 'kernel', {
       stack: stackOf(error),
     })
   }

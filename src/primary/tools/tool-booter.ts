@@ -2,9 +2,8 @@
 import { isMisconfigured } from '../../core/errors/catalogue.ts'
 import { headOf, messageOf } from '../../core/errors/description.ts'
 import { RECOVERED } from '../../runtime/kernel/proxy.ts'
-import type { Toolbox } from '../../runtime/kernel/toolbox.ts'
+import type { ThreadKernel } from '../../runtime/kernel/thread.ts'
 import type { Health } from '../health/health.ts'
-import type { Log } from '../logging/process-log.ts'
 
 /** First pause before a tool is booted again, milliseconds; each further pause is twice as long as the one before. */
 const PAUSE_MS = 500
@@ -15,23 +14,21 @@ const MAX_PAUSE_MS = 5000
  * booted again until the server is there.
  */
 export class ToolBooter {
-  readonly #toolbox: Toolbox
+  readonly #kernel: ThreadKernel
   readonly #health: Health
-  readonly #log: Log
   /** Why tools did not boot, by tool. */
   readonly #faults = new Map<string, string>()
   readonly #timers = new Map<string, NodeJS.Timeout>()
   #isStopped = false
 
-  constructor(toolbox: Toolbox, health: Health, log: Log) {
-    this.#toolbox = toolbox
+  constructor(kernel: ThreadKernel, health: Health) {
+    this.#kernel = kernel
     this.#health = health
-    this.#log = log
   }
 
   /** @param isDevelopment somebody fixes it while the process runs @throws what no other start would fix, but for development */
   async bootAll(isDevelopment: boolean): Promise<void> {
-    await this.#toolbox.boot((tool, error) => {
+    await this.#kernel.toolbox.boot((tool, error) => {
       if (!isDevelopment && isMisconfigured(error)) throw error
       this.#failed(tool, error, PAUSE_MS)
     })
@@ -54,10 +51,14 @@ export class ToolBooter {
   #failed(tool: string, error: unknown, pauseMs: number): void {
     // Its further lines show the place, for the log.
     const fault = headOf(messageOf(error))
-    const again = this.#toolbox.mayBootLater(tool) && !this.#isStopped
+    const again = this.#kernel.toolbox.mayBootLater(tool) && !this.#isStopped
     this.#health.setTool(tool, 'DEAD', fault)
     if (this.#faults.get(tool) !== fault) {
-      this.#log('ERROR', `Tool ${tool} did not boot${again ? ' and is tried again' : ''}: ${messageOf(error)}`, tool)
+      this.#kernel.writeLog(
+        'ERROR',
+        `Tool ${tool} did not boot${again ? ' and is tried again' : ''}: ${messageOf(error)}`,
+        tool,
+      )
     }
     this.#faults.set(tool, fault)
     if (again) this.#timers.set(tool, setTimeout(() => void this.#bootAgain(tool, pauseMs), pauseMs).unref())
@@ -65,13 +66,13 @@ export class ToolBooter {
 
   async #bootAgain(tool: string, pauseMs: number): Promise<void> {
     try {
-      await this.#toolbox.bootAgain(tool)
+      await this.#kernel.toolbox.bootAgain(tool)
     } catch (error) {
       this.#failed(tool, error, Math.min(MAX_PAUSE_MS, pauseMs * 2))
       return
     }
     this.#faults.delete(tool)
     this.#health.setTool(tool, 'OK', RECOVERED)
-    this.#log('INFO', `Tool ${tool} has booted`, tool)
+    this.#kernel.writeLog('INFO', `Tool ${tool} has booted`, tool)
   }
 }
