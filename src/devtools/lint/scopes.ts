@@ -183,7 +183,7 @@ class ScopeReader {
               : each.type === 'ImportDefaultSpecifier'
                 ? 'default'
                 : '*'
-          this.#declare(each.local.name, scope).push(imported(each, scope, node.source, name))
+          this.#declare(each.local.name, scope).push(imported(each, scope, node.source.value, name))
         }
         return true
       case 'FunctionDeclaration':
@@ -288,14 +288,14 @@ class ScopeReader {
     for (const node of body) {
       if (node.type === 'ExportDefaultDeclaration') add('default', defined(node.declaration, scope))
       else if (node.type === 'ExportAllDeclaration') {
-        const all = imported(node, scope, node.source, '*')
+        const all = imported(node, scope, node.source.value, '*')
         if (node.exported) add(nameOf(node.exported), all)
         else module.others.push(all)
       } else if (node.type === 'ExportNamedDeclaration') {
         for (const { local, exported } of node.specifiers) {
           add(
             nameOf(exported),
-            node.source ? imported(local, scope, node.source, nameOf(local)) : defined(local, scope),
+            node.source ? imported(local, scope, node.source.value, nameOf(local)) : defined(local, scope),
           )
         }
         const { declaration } = node
@@ -435,9 +435,9 @@ function membersOf(node: Members['node'], scope: Scope): Members {
   return made
 }
 
-const defined = (node: Node, scope: Scope): Definition => ({ kind: 'value', node, scope, path: [] })
+export const defined = (node: Node, scope: Scope): Definition => ({ kind: 'value', node, scope, path: [] })
 const typed = (node: Node, scope: Scope): Definition => ({ ...defined(node, scope), kind: 'type' })
-const imported = (node: Node, scope: Scope, { value: module }: { value: string }, name: string): Definition => ({
+export const imported = (node: Node, scope: Scope, module: string, name: string): Definition => ({
   ...defined(node, scope),
   kind: 'import',
   from: { module, name },

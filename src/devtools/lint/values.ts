@@ -4,9 +4,11 @@ import type { Node, TSTypeParameterInstantiation } from 'oxc-parser'
 import {
   type Call,
   type Definition,
+  defined,
   type Expression,
   type FunctionInfo,
   type Import,
+  imported,
   importOf,
   list,
   lookup,
@@ -36,13 +38,13 @@ const MAX_ALTERNATIVES = 16
 /** The methods of `http` that register a route of the method that they are named after. */
 export const SHORT_FORMS = ['get', 'post', 'put', 'patch', 'delete']
 
-/** The calls that hand a callback something that leads to the database: the position of the callback (-1: the last), and of its parameter. */
-const CALLBACKS: Readonly<Record<string, { argument: number; param: number; tool: string }>> = {
-  'db.transaction': { argument: 0, param: 0, tool: 'tx' },
-  'context.commit': { argument: 0, param: 0, tool: 'tx' },
-  'event_bus.subscribe': { argument: 1, param: 2, tool: 'tx' },
-  'http.addEndpoint': { argument: 2, param: 1, tool: 'context' },
-  ...Object.fromEntries(SHORT_FORMS.map((name) => [`http.${name}`, { argument: -1, param: 1, tool: 'context' }])),
+/** The calls that hand a callback something that leads to the database: the position of the callback (-1: the last), and of its parameter with its type. */
+const CALLBACKS: Readonly<Record<string, { argument: number; param: number; type: string }>> = {
+  'db.transaction': { argument: 0, param: 0, type: 'Tx' },
+  'context.commit': { argument: 0, param: 0, type: 'Tx' },
+  'event_bus.subscribe': { argument: 1, param: 2, type: 'Tx' },
+  'http.addEndpoint': { argument: 2, param: 1, type: 'HttpContext' },
+  ...Object.fromEntries(SHORT_FORMS.map((name) => [`http.${name}`, { argument: -1, param: 1, type: 'HttpContext' }])),
 }
 
 /**
@@ -69,12 +71,6 @@ const TRANSPARENT_TYPES = new Set(['Pick', 'Omit', 'Readonly', 'Partial', 'Requi
 
 export const isHeddle = (module: string): boolean => module === '#heddle' || module === 'heddle'
 
-/** An argument that the runtime gives to a function. */
-interface Given {
-  index: number
-  value: Value
-}
-
 const TOOLS: Value = { kind: 'tools' }
 const HEDDLE: Value = { kind: 'heddle' }
 
@@ -88,11 +84,9 @@ export class Values {
   readonly #sources: ReadonlyMap<string, Source>
   /** Tools and their methods, by their names. */
   readonly #tools = new Map<string, Value>()
-  readonly #slots = new Map<Members, Map<string, object>>()
-  /** What the runtime gives to a function. */
-  #given = new Map<FunctionInfo, Given[]>()
-  /** What is assigned to a member, by its slot. */
-  #assigned = new Map<object, Definition[]>()
+  readonly #slots = new Map<Members | FunctionInfo, Map<string, object>>()
+  /** What parameters are given and members are assigned, by their slots. */
+  #learned = new Map<object, Definition[]>()
   /** What was found in this round; and in the one before, which counts where something leads to itself. */
   #known = new Map<object, readonly Value[]>()
   #before = this.#known
@@ -198,7 +192,7 @@ export class Values {
   #of({ kind, node, scope, index, from, path }: Definition): Value[] {
     let values: Value[] = []
     if (from) values = this.#ofImport(scope.source, from)
-    else if (kind === 'argument') values = this.#ofArgument(scope.fn!, index!)
+    else if (kind === 'argument') values = this.#ofAll(this.#learnedOf(scope.fn!, index!))
     else if (kind !== 'unknown') values = this.evaluate(node, scope)
     return path.reduce((all, key) => all.flatMap((each) => this.#member(each, key)), values)
   }
@@ -216,15 +210,6 @@ export class Values {
     if (name === 'Tools' || name === 'ToolsIn') return [TOOLS]
     const tool = TOOL_OF_TYPE[name]
     return tool ? [this.#tool(tool)] : []
-  }
-
-  #ofArgument(fn: FunctionInfo, index: number): Value[] {
-    const given = (this.#given.get(fn) ?? []).filter((each) => each.index === index).map(({ value }) => value)
-    const passed = (this.callers.get(fn) ?? []).flatMap((call) => {
-      const argument = plainCall(call).args[index]
-      return argument ? this.evaluate(argument.node, argument.scope) : []
-    })
-    return [...given, ...passed]
   }
 
   #read(object: Node, key: string | undefined, scope: Scope): Value[] {
@@ -251,7 +236,11 @@ export class Values {
   }
 
   #ownDefinitions(of: Members, key: string): Definition[] {
-    return [...(of.members.get(key) ?? []), ...(this.#assigned.get(this.#slot(of, key)) ?? [])]
+    return [...(of.members.get(key) ?? []), ...this.#learnedOf(of, key)]
+  }
+
+  #learnedOf(of: Members | FunctionInfo, key: string | number): Definition[] {
+    return this.#learned.get(this.#slot(of, String(key))) ?? []
   }
 
   // ── one object for each value, one answer for each question ──────────────
@@ -266,8 +255,8 @@ export class Values {
     return this.#intern(tool, { kind: 'tool', tool })
   }
 
-  /** Stands for a member. */
-  #slot(of: Members, key: string): object {
+  /** Stands for a member, or for a parameter by its position. */
+  #slot(of: Members | FunctionInfo, key: string): object {
     const slots = this.#slots.get(of) ?? new Map<string, object>()
     this.#slots.set(of, slots)
     const slot = slots.get(key) ?? {}
@@ -293,24 +282,27 @@ export class Values {
       this.#before = this.#known
       this.#known = new Map()
       const callers = new Map<FunctionInfo, Call[]>()
-      const given = new Map<FunctionInfo, Given[]>()
-      const assigned = new Map<object, Definition[]>()
+      const learned = new Map<object, Definition[]>()
+      const learn = (of: Members | FunctionInfo, key: string | number, definition: Definition): void =>
+        void list(learned, this.#slot(of, String(key))).push(definition)
       for (const { module, calls, assignments } of this.#sources.values()) {
-        for (const fn of this.#constructorsOf(this.#member(module, 'default')))
-          list(given, fn).push({ index: 0, value: TOOLS })
+        for (const fn of this.#constructorsOf(this.#member(module, 'default'))) learn(fn, 0, givenAs('Tools', module))
         for (const call of calls) {
-          for (const fn of this.#functionsCalled(call)) list(callers, fn).push(call)
-          for (const { fn, index, value } of this.#givenBy(call)) list(given, fn).push({ index, value })
+          for (const fn of this.#functionsCalled(call)) {
+            list(callers, fn).push(call)
+            for (const [index, { node, scope }] of plainCall(call).args.entries())
+              learn(fn, index, defined(node, scope))
+          }
+          for (const { fn, param, type } of this.#givenBy(call)) learn(fn, param, givenAs(type, call))
         }
         for (const { object, key, definition } of assignments) {
           for (const value of this.evaluate(object.node, object.scope))
-            if (value.kind === 'members') list(assigned, this.#slot(value, key)).push(definition)
+            if (value.kind === 'members') learn(value, key, definition)
         }
       }
       this.callers = callers
-      this.#given = given
-      this.#assigned = assigned
-      const all = [this.#known, callers, given, assigned].flatMap((found) => [...found.values()])
+      this.#learned = learned
+      const all = [this.#known, callers, learned].flatMap((found) => [...found.values()])
       const now = all.reduce((sum, { length }) => sum + length, 0)
       if (now === size) return
       size = now
@@ -327,21 +319,16 @@ export class Values {
     return [...values.filter((value) => value.kind === 'function'), ...this.#constructorsOf(values)]
   }
 
-  /** A parameter of a callback is a transaction, or the context of a request; the one of a plugin's function is its tools. */
-  #givenBy(call: Call): Array<{ fn: FunctionInfo; index: number; value: Value }> {
+  /** The runtime gives a transaction or the context of a request to a callback, and its tools to a plugin's function. */
+  #givenBy(call: Call): Array<{ fn: FunctionInfo; param: number; type: string }> {
     const { callee, args } = plainCall(call)
     const from = callee.type === 'Identifier' ? importOf(call.scope, callee.name) : undefined
     if (from?.name === 'plugin' && isHeddle(from.module)) {
-      return this.functionsOf(args[0]).map((fn) => ({ fn, index: 0, value: TOOLS }))
+      return this.functionsOf(args[0]).map((fn) => ({ fn, param: 0, type: 'Tools' }))
     }
     return this.evaluate(callee, call.scope).flatMap((value) => {
-      const bound = value.kind === 'method' ? CALLBACKS[`${value.tool}.${value.method}`] : undefined
-      if (!bound) return []
-      return this.functionsOf(args.at(bound.argument)).map((fn) => ({
-        fn,
-        index: bound.param,
-        value: this.#tool(bound.tool),
-      }))
+      const callback = value.kind === 'method' ? CALLBACKS[`${value.tool}.${value.method}`] : undefined
+      return callback ? this.functionsOf(args.at(callback.argument)).map((fn) => ({ fn, ...callback })) : []
     })
   }
 
@@ -408,6 +395,9 @@ export class Values {
     return specifier.startsWith('.') ? this.#sources.get(path.resolve(path.dirname(file), specifier)) : undefined
   }
 }
+
+/** What the runtime gives, by its type. */
+const givenAs = (type: string, { node, scope }: Expression): Definition => imported(node, scope, '#heddle', type)
 
 /** The callee of a call, and its arguments up to the first spread: those after it have no known position. */
 export function plainCall({ node, scope }: Call): { callee: Node; args: Expression[] } {
