@@ -3,12 +3,12 @@ import { publicVariables } from '../../core/config/load.ts'
 import { readVariable } from '../../core/config/plugin-variables.ts'
 import type { Settings } from '../../core/config/schema.ts'
 import { messageOf } from '../../core/errors/description.ts'
+import { pagesAddress } from '../../primary/logging/terminal.ts'
 import { CommandError } from '../command-error.ts'
 import { boot } from '../testing/boot.ts'
 
 const PATH = '/system/client.ts'
 const RUNNING_TIMEOUT_MS = 3_000
-const ANY_HOST = new Set(['0.0.0.0', '::', ''])
 
 /** A client, and where it comes from. */
 export interface FoundClient {
@@ -37,12 +37,11 @@ export async function clientFrom(url: string, token: string | undefined, withSys
 
 /** Of the process that serves at the configured address; null when nothing does, or another application. */
 export async function runningClient(settings: Settings, withSystem: boolean): Promise<FoundClient | null> {
-  const { httpHost, httpPort, systemPort, systemHost, systemToken, systemReadToken } = settings
-  const [host, port] = systemPort !== undefined ? [systemHost, systemPort] : [httpHost, httpPort]
-  if (port === 0) return null
-  const name = ANY_HOST.has(host) ? '127.0.0.1' : host.includes(':') ? `[${host}]` : host
+  const { httpPort, systemPort = null, systemToken, systemReadToken } = settings
+  if ((systemPort ?? httpPort) === 0) return null
   try {
-    const found = await clientFrom(`http://${name}:${port}`, systemReadToken ?? systemToken, withSystem)
+    const address = pagesAddress(settings, httpPort, systemPort)
+    const found = await clientFrom(address, systemReadToken ?? systemToken, withSystem)
     return found.text.startsWith(`// The client of ${titleOf()},`) ? found : null
   } catch (error) {
     if (error instanceof CommandError) return null
