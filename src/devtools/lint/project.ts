@@ -3,7 +3,7 @@ import type { Dirent } from 'node:fs'
 import { readdir, readFile } from 'node:fs/promises'
 import path from 'node:path'
 import { messageOf } from '../../core/errors/description.ts'
-import { classNameOf } from '../../runtime/kernel/discover.ts'
+import { classNameOf, isPluginFile } from '../../runtime/kernel/discover.ts'
 import { ANY_DIALECT, tokenizeSql } from '../../stores/sql/tokens.ts'
 import { type Contracts, loadContracts } from './contracts.ts'
 import { Transactions } from './dual-write.ts'
@@ -112,8 +112,6 @@ export function pluginsByFile(project: Project): Map<string, Set<string>> {
 const APP = /^app\.(?:ts|js|mjs)$/
 
 const DEPENDS = /^\s*depends\s*:\s*(.*?)\s*$/i
-/** Names of files that are loaded as plugins. */
-const PLUGIN = /^[^._].*(?<!\.test)\.(?:ts|js|mjs)$/
 /** Names of files that hold TypeScript or JavaScript. */
 const SOURCE = /\.(?:[cm]?[jt]s|[jt]sx)$/
 
@@ -144,7 +142,7 @@ export async function readProject(domainsDirs: readonly string[], unreadable: Un
   for (const module of project.modules) {
     const folder = path.dirname(module.file)
     const isPlugin = project.domains.some(({ folders: all }) => all.includes(path.dirname(folder)))
-    if (!isPlugin || path.basename(folder) !== 'plugins' || !PLUGIN.test(path.basename(module.file))) continue
+    if (!isPlugin || path.basename(folder) !== 'plugins' || !isPluginFile(path.basename(module.file))) continue
     project.plugins.push({ ...module, name: `${module.domain}.${module.className ?? classNameOf(module.file)}` })
   }
   return project

@@ -2,7 +2,7 @@
 import { existsSync, readdirSync } from 'node:fs'
 import { basename, dirname, join } from 'node:path'
 import { CommandError } from '../command-error.ts'
-import { checkKebab, checkSnake } from './names.ts'
+import { checkSnake, inDomain } from './names.ts'
 import type { Scaffold } from './templates.ts'
 import { domainFolder, type Workplace } from './workplace.ts'
 
@@ -19,11 +19,7 @@ export function scaffoldMigration(
   within: string | undefined,
   depends: readonly string[],
 ): Scaffold {
-  const [domain = '', name = '', ...more] = target.split('/')
-  if (name === '' || more.length > 0) {
-    throw new CommandError(`A migration is named <domain>/<what_it_does>, like orders/add_total: not "${target}"`)
-  }
-  checkKebab('A domain', domain, 'orders')
+  const [domain, name] = inDomain(target, 'A migration', '<domain>/<what_it_does>, like orders/add_total')
   checkSnake('A migration', name, 'add_total')
   const folder = join(domainFolder(workplace, domain, within), 'migrations')
   const earlier = (existsSync(folder) ? readdirSync(folder) : [])

@@ -35,6 +35,14 @@ export function checkKebab(what: string, name: string, example: string): void {
   if (RESERVED.has(name)) throw new CommandError(`${what} cannot be named ${name}: that word is reserved`)
 }
 
+/** The domain and the name of `orders/create-order`. @throws CommandError */
+export function inDomain(target: string, what: string, form: string): [domain: string, name: string] {
+  const [domain = '', name = '', ...more] = target.split('/')
+  if (name === '' || more.length > 0) throw new CommandError(`${what} is named ${form}: not "${target}"`)
+  checkKebab('A domain', domain, 'orders')
+  return [domain, name]
+}
+
 /** @throws CommandError with what is wrong with the name */
 export function checkSnake(what: string, name: string, example: string): void {
   if (!SNAKE.test(name)) {

@@ -6,7 +6,7 @@ import { routeShape } from '../../runtime/endpoint/route.ts'
 import { CommandError } from '../command-error.ts'
 import { staticRoutes } from '../lint/route-collision.ts'
 import { pascal } from '../words.ts'
-import { checkKebab, words } from './names.ts'
+import { checkKebab, inDomain, words } from './names.ts'
 import { filled, type Scaffold } from './templates.ts'
 import { domainChoice, domainFolder, importPath, testFile, type Workplace } from './workplace.ts'
 
@@ -89,11 +89,7 @@ export function scaffoldPlugin(
   within: string | undefined,
   isClass = false,
 ): Scaffold {
-  const [domain = '', name = '', ...more] = target.split('/')
-  if (name === '' || more.length > 0) {
-    throw new CommandError(`A plugin is named <domain>/<verb-noun>, like orders/create-order: not "${target}"`)
-  }
-  checkKebab('A domain', domain, 'orders')
+  const [domain, name] = inDomain(target, 'A plugin', '<domain>/<verb-noun>, like orders/create-order')
   checkKebab('A plugin', name, 'create-order')
   if (!name.includes('-'))
     throw new CommandError(`A plugin is named by a verb and a noun, like create-order: not "${name}"`)

@@ -111,13 +111,17 @@ export async function loadTool(folder: ToolFolder, runtimeFor: (name: () => stri
   return tool
 }
 
+/** True for the name of a file that is loaded as a plugin where it is in a folder of those. */
+export const isPluginFile = (name: string): boolean =>
+  /\.(ts|js|mjs)$/.test(name) && !/(\.d|\.test)\.ts$/.test(name) && !/^[._]/.test(name)
+
 /** Plugin files of all domain folders, in the order of DOMAINS_DIR, then of names. */
 export function findPlugins(domainsDirs: readonly string[]): PluginFile[] {
   return domainsDirs.flatMap((root) => {
     requireFolder(root)
     return partsOf(root, 'plugins').flatMap(({ domain, path: folder }) =>
       readdirSync(folder)
-        .filter((name) => /\.(ts|js|mjs)$/.test(name) && !/(\.d|\.test)\.ts$/.test(name) && !/^[._]/.test(name))
+        .filter(isPluginFile)
         .sort()
         .map((name): PluginFile => {
           const path = join(folder, name)
