@@ -21,7 +21,7 @@ export function clientText(
   events: ReadonlyMap<string, EventPayload>,
 ): string {
   const types = new TypeWriter([...coreText().match(/\b[A-Z]\w*\b/g)!, ...OWN_NAMES])
-  const operations = operationsOf(routes, types)
+  const methods = methodsOf(routes, types)
   const payloads = [...events]
     .sort(([a], [b]) => (a < b ? -1 : 1))
     .map(([event, { schema }]) => {
@@ -30,7 +30,7 @@ export function clientText(
     })
   return [
     headOf(title),
-    clientClass(operations),
+    clientClass(methods),
     `${section('Types of the routes and events')}\n${types.declarations().join('\n')}`,
     `/** What is published under the name of an event. */\nexport interface Events ${payloads.length === 0 ? '{}' : `{\n${payloads.join('')}}`}\n\nexport type EventName = keyof Events\n`,
     `${section('What every client has')}\n${coreText()}`,
@@ -47,7 +47,7 @@ function headOf(title: string): string {
 
 const section = (title: string): string => `// ${title}\n`
 
-function clientClass(operations: readonly Operation[]): string {
+function clientClass(methods: readonly string[]): string {
   return `/**
  * A function for each route. What it answers is the JSON of the answer; it throws an \`ApiError\` for an answer of 400 and above, and \`Unreachable\` for none.
  * \`await client.getThing().result()\` throws neither: its \`ok\`, \`status\` and \`code\` tell which of the declared answers it is. Where a route has no schema for
@@ -69,12 +69,27 @@ export class Client {
   ): Call<Answer> {
     return this.#transport.request<Answer>(method, path, input, options)
   }
-${operations.map((operation) => `\n${methodOf(operation)}`).join('')}}
+${methods.map((method) => `\n${method}`).join('')}}
 `
 }
 
-function methodOf({ id, route, input, isInputOptional, answer, failure }: Operation): string {
-  const { method, path, is_socket, is_stream, idempotency, has_raw_body, streamed_body } = route
+/** One for each route, in the order of paths, and named as in the OpenAPI document. */
+function methodsOf(routes: readonly RouteInfo[], types: TypeWriter): string[] {
+  const ids = new OperationIds()
+  const sorted = routes.toSorted((a, b) => (orderOf(a) < orderOf(b) ? -1 : 1))
+  return sorted.map((route) => methodOf(route, ids.of(route), types))
+}
+
+const orderOf = ({ path, method }: RouteInfo) => `${path} ${method}`
+
+function methodOf(route: RouteInfo, id: string, types: TypeWriter): string {
+  const { method, path, is_socket, is_stream, idempotency, has_raw_body, streamed_body, schemas } = route
+  const name = capital(id)
+  const parts = [...paramsOf(route, name, types), ...queryOf(route, name, types), ...bodyOf(route, name, types)]
+  const isInputOptional = parts.every((part) => /^\w+\?/.test(part))
+  const input = parts.length === 0 ? 'Record<string, never>' : `{ ${parts.join('; ')} }`
+  const answer = schemas.response === undefined ? 'unknown' : typeOf(`${name}Answer`, schemas.response, types)
+  const failure = failureOf(route, name, types)
   const place = quoted(path)
   const comment = commentOf(aboutOf(route), '  ')
   const given = `input${isInputOptional ? '?' : ''}: ${input}`
@@ -134,39 +149,6 @@ function eventTypeName(event: string): string {
   const name = pascal(event)
   return /^[A-Za-z]/.test(name) ? `${name}Event` : `Event${name}`
 }
-
-/** One function of the client. */
-interface Operation {
-  id: string
-  route: RouteInfo
-  /** Type of the first argument. */
-  input: string
-  /** Nothing has to be given. */
-  isInputOptional: boolean
-  answer: string
-  failure: string
-}
-
-/** One for each route, in the order of paths, and named as in the OpenAPI document. */
-function operationsOf(routes: readonly RouteInfo[], types: TypeWriter): Operation[] {
-  const ids = new OperationIds()
-  const sorted = routes.toSorted((a, b) => (orderOf(a) < orderOf(b) ? -1 : 1))
-  return sorted.map((route) => {
-    const id = ids.of(route)
-    const name = capital(id)
-    const parts = [...paramsOf(route, name, types), ...queryOf(route, name, types), ...bodyOf(route, name, types)]
-    return {
-      id,
-      route,
-      input: parts.length === 0 ? 'Record<string, never>' : `{ ${parts.join('; ')} }`,
-      isInputOptional: parts.every((part) => /^\w+\?/.test(part)),
-      answer: route.schemas.response === undefined ? 'unknown' : typeOf(`${name}Answer`, route.schemas.response, types),
-      failure: failureOf(route, name, types),
-    }
-  })
-}
-
-const orderOf = ({ path, method }: RouteInfo) => `${path} ${method}`
 
 /** A type with a name, unless the schema says nothing. */
 function typeOf(name: string, schema: JsonSchema, types: TypeWriter): string {
