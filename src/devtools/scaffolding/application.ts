@@ -82,7 +82,7 @@ export function scaffoldApplication(
       : 'npm update heddle                            # the next version',
   }
   const texts: Record<string, string> = {
-    'package.json': `${JSON.stringify(packageOf(name, { isOld, ownNode, uses, source }), null, 2)}\n`,
+    'package.json': `${JSON.stringify(packageOf(name, uses, source.range, isOld, ownNode), null, 2)}\n`,
     ...(ownNode !== undefined && { 'package-lock.json': `${JSON.stringify(lockOf(name, platform), null, 2)}\n` }),
     ...Object.fromEntries(TEMPLATES.map((path) => [path, filled(`application/${path}`, values)])),
   }
@@ -105,46 +105,38 @@ export function scaffoldApplication(
   }
 }
 
-interface ManifestOptions {
-  isOld: boolean
-  /** The package that brings a newer Node along. */
-  ownNode: string | undefined
-  uses: readonly string[]
-  source: HeddleSource
+/** @param ownNode the package that brings a newer Node along, where the one that is here is too old */
+function packageOf(name: string, uses: readonly string[], range: string, isOld: boolean, ownNode: string | undefined) {
+  const { dependencies, devDependencies } = ownManifest()
+  const used = packagesOf(uses)
+  return {
+    name,
+    version: '0.1.0',
+    private: true,
+    type: 'module',
+    // npm itself runs on the old one, and would warn of the application.
+    ...(!isOld && { engines: ENGINES }),
+    scripts: {
+      // Without `exec` npm's signals end the shell alone.
+      start: 'exec heddle start',
+      dev: 'exec heddle dev',
+      test: 'heddle test',
+      check: 'heddle check',
+      lint: 'heddle lint',
+      new: 'heddle new',
+      tools: 'heddle tools',
+      migrate: 'heddle migrate',
+      client: 'heddle client',
+      db: 'heddle db',
+      agents: 'heddle agents',
+    },
+    dependencies: sorted({ heddle: range, zod: dependencies.zod!, ...used.dependencies }),
+    devDependencies: sorted({ '@types/node': devDependencies['@types/node']!, ...used.devDependencies }),
+    ...(ownNode !== undefined && { optionalDependencies: { [ownNode]: OWN_NODE } }),
+    // None is needed: the packages have their binaries.
+    allowScripts: { 'better-sqlite3': false, esbuild: false, protobufjs: false },
+  }
 }
-
-const packageOf = (
-  name: string,
-  { isOld, ownNode, uses, source }: ManifestOptions,
-  { dependencies, devDependencies } = ownManifest(),
-  used = packagesOf(uses),
-) => ({
-  name,
-  version: '0.1.0',
-  private: true,
-  type: 'module',
-  // npm itself runs on the old one, and would warn of the application.
-  ...(!isOld && { engines: ENGINES }),
-  scripts: {
-    // Without `exec` npm's signals end the shell alone.
-    start: 'exec heddle start',
-    dev: 'exec heddle dev',
-    test: 'heddle test',
-    check: 'heddle check',
-    lint: 'heddle lint',
-    new: 'heddle new',
-    tools: 'heddle tools',
-    migrate: 'heddle migrate',
-    client: 'heddle client',
-    db: 'heddle db',
-    agents: 'heddle agents',
-  },
-  dependencies: sorted({ heddle: source.range, zod: dependencies.zod!, ...used.dependencies }),
-  devDependencies: sorted({ '@types/node': devDependencies['@types/node']!, ...used.devDependencies }),
-  ...(ownNode !== undefined && { optionalDependencies: { [ownNode]: OWN_NODE } }),
-  // None is needed: the packages have their binaries.
-  allowScripts: { 'better-sqlite3': false, esbuild: false, protobufjs: false },
-})
 
 /**
  * The listener's binary for the Node that comes along, which an npm on the old one would leave out by the `engines` of its package. What npm
