@@ -60,8 +60,8 @@ export const MUTANTS: readonly Mutant[] = [
   {
     what: 'revoked tokens beyond 1,000 forget the valid ones',
     file: 'src/tools/auth/revocations.ts',
-    from: 'if (untilSec <= nowSec)',
-    to: 'if (untilSec > nowSec)',
+    from: 'if (untilSec <= nowSec) this.#until',
+    to: 'if (untilSec > nowSec) this.#until',
     tests: ['auth/token'],
   },
   {
@@ -134,7 +134,7 @@ export const MUTANTS: readonly Mutant[] = [
     file: 'src/primary/events/key-order.ts',
     from: 'if (parked === undefined) return this.#next(delivery.queue, key)',
     to: 'return this.#next(delivery.queue, key)',
-    tests: ['events/dead-letters', 'event-log/parked'],
+    tests: ['events-in-memory'],
   },
   {
     what: 'an event that threads die of is tried for ever',
@@ -153,8 +153,8 @@ export const MUTANTS: readonly Mutant[] = [
   {
     what: 'a delivery is acknowledged before its letter is stored',
     file: 'src/primary/events/hub.ts',
-    from: 'if (stored === undefined) this.#finish(delivery, error)',
-    to: 'if (stored === undefined || true) this.#finish(delivery, error)',
+    from: 'else void event.source.storeDeadLetter(delivery, failed).then(() => this.#finish(delivery, error))',
+    to: 'else void event.source.storeDeadLetter(delivery, failed), this.#finish(delivery, error)',
     tests: ['events/hub-stored'],
   },
   {
@@ -176,21 +176,21 @@ export const MUTANTS: readonly Mutant[] = [
     file: 'src/primary/events/hub.ts',
     from: 'if (only !== null && !consumer.instances.includes(only)) {',
     to: 'if (false) {',
-    tests: ['events/hub-threads', 'events/hub-leavers'],
+    tests: ['events/hub-threads'],
   },
   {
     what: 'bytes of handled events fill the queue',
     file: 'src/primary/events/queue-budget.ts',
     from: '      this.#bytes -= bytes\n',
     to: '',
-    tests: ['events/queue-budget', 'events/hub-bytes'],
+    tests: ['events/queue-budget', 'events/hub-threads'],
   },
   {
     what: 'events of timers take the room of chains that have begun',
     file: 'src/primary/events/queue-budget.ts',
     from: 'isRoot ? ROOT_SHARE : 1',
     to: '1',
-    tests: ['events/queue-budget', 'events/hub-bytes'],
+    tests: ['events/queue-budget', 'events/hub-threads'],
   },
   {
     what: 'the time of a thread that stands still runs on for its deliveries',
@@ -289,7 +289,7 @@ export const MUTANTS: readonly Mutant[] = [
   {
     what: 'the session from before the login goes on',
     file: 'src/runtime/sessions.ts',
-    from: 'if (former !== null) await this.#state.delete(former, { namespace: this.#namespace })',
+    from: 'if (former !== null) await this.#state.delete(former, this.#place)',
     to: '',
     tests: SESSIONS,
   },
@@ -303,7 +303,7 @@ export const MUTANTS: readonly Mutant[] = [
   {
     what: 'who logs out stays in',
     file: 'src/runtime/sessions.ts',
-    from: "    await this.#state.delete(key, { namespace: this.#namespace })\n    this.#setCookie(context, '', 0)",
+    from: "    await this.#state.delete(key, this.#place)\n    this.#setCookie(context, '', 0)",
     to: "    this.#setCookie(context, '', 0)",
     tests: SESSIONS,
   },
@@ -317,15 +317,15 @@ export const MUTANTS: readonly Mutant[] = [
   {
     what: 'two requests that change a session at once lose a change',
     file: 'src/runtime/sessions.ts',
-    from: 'if (await this.#state.compareAndSet(this.#keyOf(context)!, session, next, options)) return next',
-    to: 'await this.#state.set(this.#keyOf(context)!, next, options); return next',
+    from: 'if (await this.#state.compareAndSet(this.#keyOf(context)!, session, next, this.#place)) return next',
+    to: 'await this.#state.set(this.#keyOf(context)!, next, this.#place); return next',
     tests: SESSIONS,
   },
   {
     what: 'a session that was ended meanwhile begins again by being renewed',
     file: 'src/runtime/sessions.ts',
-    from: 'if (!(await this.#state.compareAndSet(key, session, session, options))) return',
-    to: 'await this.#state.set(key, session, options)',
+    from: 'if (!(await this.#state.compareAndSet(key, session, session, this.#newPlace))) return',
+    to: 'await this.#state.set(key, session, this.#newPlace)',
     tests: SESSIONS,
   },
   // Requests that are repeated.

@@ -59,10 +59,6 @@ async function feedOf(t: TestContext, stored: readonly number[]) {
     look: async () => {},
   } as unknown as FeedParts['groups']
   const events = new StoredEvents(settler, log.memory, hub.parked, groups, due)
-  const state: { leavers: Set<number> | null } = { leavers: null }
-  events.collectLeavers = (leavers) => {
-    state.leavers = leavers
-  }
   const feed = new Feed({
     options: {
       hub,
@@ -99,11 +95,9 @@ async function feedOf(t: TestContext, stored: readonly number[]) {
     // Either it delivers the page, or it reads it once more.
     while (taken.length < before + wanted.length && reads.length === answered) await new Promise(setImmediate)
   }
-  const isReading = () => reads.length > answered
-  /** An event that has just been committed. */
-  /** Those with keys are taken when this turn has been read. */
+  /** An event that has just been committed. Those with keys are taken when this turn has been read. */
   const publish = async (seq: number, key: string | null = null) => feed.take(eventOf(`evt_${seq}`, { seq, key }), null)
-  return { feed, events, taken, recorded, read, isReading, publish, state }
+  return { feed, taken, recorded, read, publish }
 }
 
 test('what goes on while a page is read comes before the page, and what is new after it', async (t) => {
@@ -124,22 +118,6 @@ test('what goes on while a page is read comes before the page, and what is new a
   await new Promise(setImmediate)
   await publish(7, 'key')
   assert.equal(taken.at(-1), 7, 'nothing waits any more')
-})
-
-test('what leaves the hub while it is read is read once more: its row says who was not done then', async (t) => {
-  const { feed, taken, read, state, isReading } = await feedOf(t, [1, 2])
-  feed.adopt()
-  feed.replaying(1)
-  feed.replaying(2)
-  await read(() => state.leavers!.add(2))
-  assert.deepEqual(taken, [])
-  await read(() => state.leavers!.add(3))
-  assert.deepEqual(taken, [1, 2], 'another event may leave')
-  feed.groupReturned('order.placed', 'group')
-  void feed.read()
-  await read(() => state.leavers!.add(2))
-  assert.deepEqual(taken, [1, 2])
-  assert.equal(isReading(), true, 'the group is still to be read for')
 })
 
 test("a group that comes back while an earlier process's events are read gets its own first, and none twice", async (t) => {
@@ -167,40 +145,6 @@ test('what a group has missed comes before what has no room', async (t) => {
   assert.deepEqual(taken, [2, 4])
   await read()
   assert.deepEqual(taken, [2, 4, 5])
-})
-
-test('after the death of a lane what was stored last waits until it is known what the lane has left', async (t) => {
-  const { feed, taken, read, isReading, publish } = await feedOf(t, [1, 2])
-  const reconciler = { isUncertain: true, isDue: () => false }
-  feed.reconciler = reconciler as unknown as Feed['reconciler']
-  feed.adopt()
-  await publish(2, 'key')
-  assert.deepEqual(taken, [], 'what is new waits')
-  await feed.read()
-  assert.equal(isReading(), false)
-  feed.replaying(1)
-  await read()
-  assert.deepEqual(taken, [1], 'what the lane has left goes')
-  await feed.read()
-  assert.equal(isReading(), false)
-  reconciler.isUncertain = false
-  void feed.read()
-  await read()
-  assert.deepEqual(taken, [1, 2])
-})
-
-test('what was read before its lane has handed it on is not delivered again when the lane does', async (t) => {
-  const { feed, events, taken, read, publish } = await feedOf(t, [1])
-  let isDue = true
-  const reconciler = { isUncertain: false, isDue: () => isDue, look: async () => [1], found: () => (isDue = false) }
-  feed.reconciler = reconciler as unknown as Feed['reconciler']
-  feed.adopt()
-  await feed.read()
-  void feed.read()
-  await read()
-  while (events.knows(1)) await new Promise(setImmediate)
-  await publish(1)
-  assert.deepEqual(taken, [1])
 })
 
 test('an event is recorded once: when it is published, or when it is read that nobody has handed on', async (t) => {

@@ -71,21 +71,6 @@ test('a delivery is over only when its letter is stored, however long that takes
   )
 })
 
-test('at the end of the process nothing of a key begins that stands behind what is left in the log', (t) => {
-  const { hub } = hubOf(t)
-  const lane = fakeThread()
-  hub.subscribe('order.placed', 'group', { retries: 3, backoffMs: 60_000 }, instanceOf(lane))
-  const ends: string[] = []
-  const event = (id: string) => eventOf(id, { key: 'k' })
-  take(hub, event('first'), sourceOf(ends, 'first'))
-  // Another process has tried it, too.
-  take(hub, event('second'), sourceOf(ends, 'second'), { attempt: 2 })
-  hub.failed(lane.taken[0]!.id, { message: 'not now' })
-  hub.returnDelayed()
-  assert.deepEqual(lane.events, ['first'])
-  assert.deepEqual(ends, ['first is left', 'second is left'])
-})
-
 test('a retry that the log has taken begins there alone', async (t) => {
   for (const [isTaken, wanted] of [
     [true, ['first']],

@@ -1,24 +1,8 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
+import { HUB_MAX_PENDING_BYTES } from '../../../src/primary/events/queue-budget.ts'
 import { until } from '../../support/until.ts'
 import { BOX, eventOf, fakeThread, hubOf, instanceOf, NOTHING } from './fake-thread.ts'
-
-test('a thread that is leaving gets nothing more, and finishes what it has', (t) => {
-  const { hub } = hubOf(t)
-  const [leaving, other] = [fakeThread(), fakeThread()]
-  hub.subscribe('order.placed', 'group', {}, instanceOf(leaving))
-  hub.publish(eventOf('evt_has'), null)
-  hub.threadLeaving(leaving)
-  hub.publish(eventOf('evt_waits'), null)
-  hub.subscribe('order.placed', 'group', {}, instanceOf(other))
-  assert.deepEqual(leaving.events, ['evt_has'])
-  assert.deepEqual(other.events, ['evt_waits'])
-  hub.delivered(leaving.taken[0]!.id)
-  hub.delivered(other.taken[0]!.id)
-  assert.equal(hub.pending, 0)
-  hub.threadGone(leaving, NOTHING, null)
-  assert.deepEqual(other.events, ['evt_waits'], 'nothing of it is repeated')
-})
 
 test('events for a subscriber that the new code does not have are dropped with a warning, and the rest stays', (t) => {
   const { hub, warnings } = hubOf(t)
@@ -36,17 +20,6 @@ test('events for a subscriber that the new code does not have are dropped with a
   assert.equal(hub.pending, 3)
   hub.publish(eventOf('evt_4'), null)
   assert.deepEqual(fresh.events, ['evt_1', 'evt_3', 'evt_4'], 'evt_2 is behind its key')
-})
-
-test('a suspect of a subscriber that the new code does not have is dropped too', (t) => {
-  const { hub, wishes } = hubOf(t)
-  const old = fakeThread()
-  hub.subscribe('order.placed', 'group', {}, instanceOf(old))
-  hub.publish(eventOf('evt_suspect'), null)
-  hub.threadGone(old, NOTHING, BOX)
-  hub.dropVacant()
-  assert.equal(hub.pending, 0)
-  assert.deepEqual(wishes, [true, false])
 })
 
 test('the events of a plugin that is set aside wait, its neighbours go on, and it goes on in order', (t) => {
@@ -116,15 +89,6 @@ test('subscribers that are set aside share that half, and what waits behind a ke
   for (let n = 0; n < 2; n++) hub.publish(eventOf(`evt_later_${n}`, { delayMs: 60_000 }), null)
   assert.throws(() => hub.publish(eventOf('evt_more'), null), { code: 'EVENT_BUS_FULL', message: /is set aside/ })
   assert.equal(hub.isCrowded, false)
-})
-
-test('a quarantine lane alone makes no subscriber: events do not wait for what the regular lanes have left', (t) => {
-  const { hub } = hubOf(t)
-  const leave = hub.subscribe('order.placed', 'group', {}, instanceOf(fakeThread()))
-  leave()
-  hub.subscribe('order.placed', 'group', {}, instanceOf(fakeThread(true)))
-  hub.publish(eventOf('evt_unheard'), null)
-  assert.equal(hub.pending, 0)
 })
 
 test('a subscriber that comes back finds its instance in the quarantine lane', (t) => {
@@ -229,4 +193,43 @@ test('a subscriber stays set aside while it has no thread', (t) => {
   hub.threadGone(thread, NOTHING, BOX)
   for (let n = 0; n < 10; n++) hub.publish(eventOf(`evt_${n}`), null)
   assert.throws(() => hub.publish(eventOf('evt_more'), null), { code: 'EVENT_BUS_FULL' })
+})
+
+test('any number of expired events of one key is passed over', (t) => {
+  const { hub } = hubOf(t, { maxQueue: 100_000 })
+  const lane = fakeThread()
+  hub.subscribe('order.placed', 'group', {}, instanceOf(lane))
+  hub.publish(eventOf('evt_first', { key: 'one' }), null)
+  for (let n = 0; n < 50_000; n++) hub.publish(eventOf(`evt_${n}`, { key: 'one', ttlMs: 1 }), null)
+  hub.publish(eventOf('evt_last', { key: 'one' }), null)
+  for (const until = Date.now() + 5; Date.now() < until; );
+  hub.delivered(lane.taken[0]!.id)
+  assert.deepEqual(lane.events, ['evt_first', 'evt_last'])
+  assert.equal(hub.pending, 1)
+})
+
+test('a subscriber that says late that it has left takes nothing from the one that has come under its name', (t) => {
+  const { hub } = hubOf(t)
+  const [old, fresh] = [fakeThread(), fakeThread()]
+  const leaveOld = hub.subscribe('order.placed', 'group', {}, instanceOf(old))
+  hub.threadLeaving(old)
+  hub.dropVacant()
+  hub.subscribe('order.placed', 'group', {}, instanceOf(fresh))
+  const left: string[] = []
+  hub.groups = { isKnown: () => true, joined: () => {}, left: (_, group) => void left.push(group) }
+  leaveOld()
+  assert.deepEqual(left, [])
+})
+
+test('the queue is bounded in bytes too, and takes more as soon as something is delivered', (t) => {
+  const { hub } = hubOf(t, { maxQueue: 100_000 })
+  const lane = fakeThread()
+  hub.subscribe('order.placed', 'group', {}, instanceOf(lane))
+  const payload = 'x'.repeat(1 << 20)
+  const fits = HUB_MAX_PENDING_BYTES / payload.length
+  for (let n = 0; n < fits; n++) hub.publish(eventOf(`evt_${n}`, { payload }), null)
+  assert.throws(() => hub.publish(eventOf('evt_more', { payload }), null), { code: 'EVENT_BUS_FULL' })
+  hub.delivered(lane.taken[0]!.id)
+  hub.publish(eventOf('evt_more', { payload }), null)
+  assert.equal(hub.pending, fits)
 })
