@@ -23,6 +23,16 @@ export function isToken(name: string): boolean {
   return TOKEN.test(name)
 }
 
+/** True where `name: value` lines, each ended by CR LF, have one of this name. */
+export const hasLine = (head: string, name: string): boolean =>
+  head.startsWith(`${name}: `) || head.includes(`\n${name}: `)
+
+/** The lines without the first one of this name. */
+export function withoutLine(head: string, name: string): string {
+  const at = `\r\n${head}`.indexOf(`\r\n${name}: `)
+  return at < 0 ? head : head.slice(0, at) + head.slice(head.indexOf('\r\n', at) + 2)
+}
+
 /** The name of a header in lower case. @throws HTTP_HEADER_INVALID for a name that is not a token */
 export function headerName(name: string): string {
   const lower = String(name).toLowerCase()

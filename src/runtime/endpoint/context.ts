@@ -3,7 +3,7 @@ import type { Tx } from '../../contracts/db.ts'
 import type { Hook } from '../../contracts/http.ts'
 import type { CookieOptions, FileOptions, HttpContext, Operator, User } from '../../contracts/http-request.ts'
 import { HeddleError } from '../../core/errors/catalogue.ts'
-import { headerName, headerText, isToken } from '../../core/http/header-text.ts'
+import { hasLine, headerName, headerText, isToken, withoutLine } from '../../core/http/header-text.ts'
 import type { PluginTransactions } from '../effects/transactions.ts'
 import { cookieKeys, parseCookies } from './cookies.ts'
 import { sendFile } from './files/file-answer.ts'
@@ -35,7 +35,6 @@ const LISTENERS_OWN = new Set([
 interface AnswerSoFar {
   readonly status: number
   readonly head: string
-  readonly hasContentType: boolean
   readonly binary: Uint8Array | null
 }
 
@@ -91,7 +90,6 @@ export class RequestContext implements HttpContext {
   #status = 0
   /** `name: value` lines of the answer, except those that every answer has. */
   #head = ''
-  #hasContentType = false
   #binary: Uint8Array | null = null
   #file: BodySource | null = null
   #abort: AbortController | undefined
@@ -141,7 +139,7 @@ export class RequestContext implements HttpContext {
     if (this.isPersonal) return
     this.isPersonal = true
     this.setHeader('vary', /^vary: ([^\r]*)/m.exec(this.#head)?.[1] ?? '')
-    if (!/^cache-control: /m.test(this.#head)) this.setHeader('cache-control', PERSONAL)
+    if (!hasLine(this.#head, 'cache-control')) this.setHeader('cache-control', PERSONAL)
   }
   /** Whose session it is. */
   set session(session: object) {
@@ -186,14 +184,8 @@ export class RequestContext implements HttpContext {
     const lower = headerName(name)
     const text = headerText(lower, value)
     if (LISTENERS_OWN.has(lower)) return
-    if (lower === 'content-type') {
-      if (this.#hasContentType) this.#head = this.#head.replace(/^content-type: [^\r]*\r\n/m, '')
-      this.#hasContentType = true
-    } else if (lower !== 'set-cookie') {
-      // Setting a header again replaces it; only cookies add up.
-      const at = `\r\n${this.#head}`.indexOf(`\r\n${lower}: `)
-      if (at >= 0) this.#head = this.#head.slice(0, at) + this.#head.slice(this.#head.indexOf('\r\n', at) + 2)
-    }
+    // Setting a header again replaces it; only cookies add up.
+    if (lower !== 'set-cookie') this.#head = withoutLine(this.#head, lower)
     this.#head += `${lower}: ${lower === 'vary' && this.isPersonal ? varyByCookie(text) : text}\r\n`
   }
 
@@ -241,12 +233,7 @@ export class RequestContext implements HttpContext {
 
   // Not async, which would cost three more promises.
   commit<T>(work: (tx: Tx) => Promise<T>): Promise<T> {
-    const before: AnswerSoFar = {
-      status: this.#status,
-      head: this.#head,
-      hasContentType: this.#hasContentType,
-      binary: this.#binary,
-    }
+    const before: AnswerSoFar = { status: this.#status, head: this.#head, binary: this.#binary }
     const { keyed, route } = this
     try {
       // Functions without names of their own: the transpiler's naming costs more than the call.
@@ -270,10 +257,9 @@ export class RequestContext implements HttpContext {
     return work(tx)
   }
 
-  #restore({ status, head, hasContentType, binary }: AnswerSoFar): void {
+  #restore({ status, head, binary }: AnswerSoFar): void {
     this.#status = status
     this.#head = head
-    this.#hasContentType = hasContentType
     this.#binary = binary
   }
 
@@ -291,8 +277,7 @@ export class RequestContext implements HttpContext {
     })
     this.#binary = null
     this.#file = null
-    if (this.#hasContentType) this.#head = this.#head.replace(/^content-type: [^\r]*\r\n/m, '')
-    this.#hasContentType = false
+    this.#head = withoutLine(this.#head, 'content-type')
   }
 
   /** Takes over an answer of the runtime. @returns its body, as a handler would return it */
@@ -317,16 +302,13 @@ export class RequestContext implements HttpContext {
   }
   /** Whether the answer's body was decided, by `redirect`, `sendBinary` or a file. */
   get hasBody(): boolean {
-    return this.#binary !== null || (this.#status >= 300 && this.#status < 400 && /^location: /m.test(this.#head))
+    return this.#binary !== null || (this.#status >= 300 && this.#status < 400 && hasLine(this.#head, 'location'))
   }
   get chosenStatus(): number {
     return this.#status
   }
   get head(): string {
     return this.#head
-  }
-  get hasContentType(): boolean {
-    return this.#hasContentType
   }
   get binary(): Uint8Array | null {
     return this.#binary

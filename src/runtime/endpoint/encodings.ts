@@ -3,7 +3,7 @@
 import { createHash } from 'node:crypto'
 import { promisify } from 'node:util'
 import { brotliCompress, constants, gzip } from 'node:zlib'
-import { withoutBlanks } from '../../core/http/header-text.ts'
+import { hasLine, withoutBlanks, withoutLine } from '../../core/http/header-text.ts'
 import { hasFailed, isUnchanged } from './files/file-answer.ts'
 import type { Incoming } from './incoming.ts'
 import { errorReply, JSON_TYPE, type Reply } from './reply.ts'
@@ -23,7 +23,6 @@ const COMPRESSED_MIN_BYTES = 1_024
 const BROTLI_QUALITY = 4
 const COMPRESSIBLE =
   /^content-type: (?:text\/|application\/(?:[\w.-]+\+)?(?:json|xml|javascript|x-ndjson)|image\/svg\+xml)/m
-const CONTENT_TYPE = /^content-type: [^\r]*\r\n/m
 const REFUSED = /^(?:content-encoding: |content-range: |cache-control: [^\r]*no-transform)/m
 const STRONG_TAG = /^etag: (?=")/m
 
@@ -35,7 +34,7 @@ export function isCompressible({ head, body }: Reply): boolean {
   // A text has at least as many bytes as characters, or is not worth the count.
   if (body === null || body.length < COMPRESSED_MIN_BYTES) return false
   // Without a type it is JSON.
-  return (COMPRESSIBLE.test(head) || !CONTENT_TYPE.test(head)) && !REFUSED.test(head)
+  return (COMPRESSIBLE.test(head) || !hasLine(head, 'content-type')) && !REFUSED.test(head)
 }
 
 /** A compressible answer, as a client gets it that accepts these encodings. The work is done in the thread pool. */
@@ -49,7 +48,11 @@ export async function compressed(reply: Reply, accepted: string): Promise<Reply>
   const bytes = encoding === 'br' ? await viaBrotli(body!, { params }) : await viaGzip(body!)
   // Of the bytes that are sent a strong tag would say too much.
   const encoded = `${head.replace(STRONG_TAG, 'etag: W/')}content-encoding: ${encoding}\r\n`
-  return { status, head: CONTENT_TYPE.test(head) ? encoded : `content-type: ${JSON_TYPE}\r\n${encoded}`, body: bytes }
+  return {
+    status,
+    head: hasLine(head, 'content-type') ? encoded : `content-type: ${JSON_TYPE}\r\n${encoded}`,
+    body: bytes,
+  }
 }
 
 /** The handler's own tag, if it has set one. */
@@ -70,6 +73,6 @@ export function tagged(reply: Reply, { method, headers }: Pick<Incoming, 'method
     head += `etag: ${tag}\r\n`
   }
   if (hasFailed(headers, tag, null)) return errorReply('HTTP_PRECONDITION')
-  if (isUnchanged(headers, tag, null)) return { status: 304, head: head.replace(CONTENT_TYPE, ''), body: null }
+  if (isUnchanged(headers, tag, null)) return { status: 304, head: withoutLine(head, 'content-type'), body: null }
   return { status, head, body }
 }

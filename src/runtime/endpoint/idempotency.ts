@@ -4,6 +4,7 @@ import { threadId } from 'node:worker_threads'
 import type { Queryable, Tx } from '../../contracts/db.ts'
 import type { Data } from '../../contracts/http-request.ts'
 import { HeddleError } from '../../core/errors/catalogue.ts'
+import { hasLine } from '../../core/http/header-text.ts'
 import type { ClaimMemory } from '../../transport/memory/claim-memory.ts'
 import type { PluginTransactions } from '../effects/transactions.ts'
 import type { LogDatabase } from '../event-log/log-database.ts'
@@ -326,7 +327,7 @@ const OTHERWISE =
 /** Of a handler that has committed nothing. An answer that asks to try again later must not be all that the client ever gets. */
 async function end(claim: Claim, reply: Reply): Promise<void> {
   if (claim.answer !== null) return
-  const isLater = reply.status === 429 || /^retry-after: /m.test(reply.head)
+  const isLater = reply.status === 429 || hasLine(reply.head, 'retry-after')
   if (isLater || reply.status >= 500) await claim.giveUp()
   else await claim.store(reply)
 }

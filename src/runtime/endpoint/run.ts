@@ -2,6 +2,7 @@
 import type { Data } from '../../contracts/http-request.ts'
 import type { CausalContext, CodeTracing, OpenSpan, Work } from '../../contracts/tracing.ts'
 import { causality } from '../../core/causality/context.ts'
+import { hasLine } from '../../core/http/header-text.ts'
 import { Answering, type FaultLog, isResponseChecked } from './answering.ts'
 import type { RequestContext } from './context.ts'
 import { tagged } from './encodings.ts'
@@ -114,7 +115,8 @@ async function beginStream(reply: Reply, body: StreamBody, context: RequestConte
   context.signal.addEventListener('abort', () => body.close())
   const type = await body.begin()
   // A generator has begun only now: what it has set belongs to the answer.
-  reply.head = context.hasContentType ? context.head : `${context.head}content-type: ${type}\r\n`
+  const { head } = context
+  reply.head = hasLine(head, 'content-type') ? head : `${head}content-type: ${type}\r\n`
   reply.status = context.chosenStatus || reply.status
   if (reply.status !== 204 && reply.status !== 304) return
   body.close()
