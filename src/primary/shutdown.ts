@@ -2,7 +2,6 @@
 import type { WorkInFlight } from '../contracts/registry.ts'
 import { steadyMs } from '../core/schedule/steady-time.ts'
 import { until, withTimeout } from '../core/schedule/waiting.ts'
-import { SocketDrain } from './http/drain.ts'
 import type { Parts } from './parts.ts'
 
 /** Work that is named in one line at most. */
@@ -68,6 +67,8 @@ class DrainReport {
 
 const seconds = (ms: number): string => `${(ms / 1000).toFixed(1)} s`
 
+/** Close code and reason of WebSockets (RFC 6455, section 7.4.1). */
+const GOING_AWAY = [1001, 'the service is shutting down'] as const
 /** A drain serves what still comes on open connections for this long at most, milliseconds. */
 const LINGER_MAX_MS = 3000
 /** It waits this long for messages of WebSockets that are being handled, milliseconds. */
@@ -95,11 +96,9 @@ export async function shutDown(parts: Parts, shutdownTimeoutMs: number, fateOfEv
   toolBooter.stop()
   recorders.tracing?.hurry()
   await listener.drain(Math.min(LINGER_MAX_MS, shutdownTimeoutMs * 0.3))
-  const sockets = new SocketDrain(
-    [...lanes.all.map((lane) => lane.sockets), localWorker.sockets],
-    localWorker.server.sockets,
-  )
-  sockets.begin()
+  const sockets = [...lanes.all.map((lane) => lane.sockets), localWorker.sockets]
+  // Messages that are being handled are finished first.
+  for (const each of sockets) each.closeWhenIdle(...GOING_AWAY)
   localWorker.server.closeStreams()
   const requestsInFlight = (): number =>
     lanes.all.reduce((sum, lane) => sum + lane.requestsInFlight + lane.requests.files, 0) +
@@ -107,7 +106,10 @@ export async function shutDown(parts: Parts, shutdownTimeoutMs: number, fateOfEv
     localWorker.inFlight
   // Streams of the lanes end with the lanes; all other requests are waited for, those that take long beside what comes next.
   await until(() => requestsInFlight() === 0, Math.min(deadlineMs, steadyMs() + shutdownTimeoutMs * 0.6))
-  await sockets.end(Math.min(deadlineMs, steadyMs() + SOCKET_GRACE_MS))
+  const areSocketsClosed = (): boolean =>
+    localWorker.server.sockets.size === 0 && sockets.every(({ size }) => size === 0)
+  await until(areSocketsClosed, Math.min(deadlineMs, steadyMs() + SOCKET_GRACE_MS))
+  for (const each of sockets) each.closeAll(...GOING_AWAY)
   await withTimeout(jobs.stop(), deadlineMs - steadyMs(), undefined)
   await events.streams?.stopReading(deadlineMs - 500)
   events.durable.end()

@@ -96,14 +96,11 @@ const LIBRARY_CODES: Record<string, number> = {
   'Received invalid close payload': 1002,
 }
 
-interface ClientSocketOptions {
+/** The request that has become a socket. */
+interface Opening {
   readonly label: string
   readonly plugin: string
   readonly requestId: string
-  /** Length of one message at most. */
-  readonly limitBytes: number
-  /** Told once when the connection is gone. */
-  readonly onGone: () => void
 }
 
 /** Handles the messages of a socket: a lane, or the plugins of the primary. */
@@ -121,7 +118,9 @@ let totalUnreadBytes = 0
 
 /** The listener's end of one WebSocket: the only place that writes to it. Once it is closed, nothing that is asked of it happens. */
 export class ClientSocket {
-  readonly #options: ClientSocketOptions
+  readonly opening: Opening
+  readonly #limitBytes: number
+  readonly #onGone: () => void
   readonly #worker: SocketWorker
   readonly #number: number
   /** Null before the handshake is done, and when it is closed. */
@@ -138,11 +137,17 @@ export class ClientSocket {
   /** Why the client was cut off; null when it was not. */
   #cause: [code: number, reason: string] | null = null
 
-  constructor(options: ClientSocketOptions, worker: SocketWorker, number: number) {
-    this.#options = options
+  /**
+   * @param limitBytes length of one message at most
+   * @param onGone told once when the connection is gone
+   */
+  constructor(opening: Opening, worker: SocketWorker, number: number, limitBytes: number, onGone: () => void) {
+    this.opening = opening
     this.#worker = worker
     this.#unhandled.addOpening()
     this.#number = number
+    this.#limitBytes = limitBytes
+    this.#onGone = onGone
   }
 
   /** The handshake is done, and the connection has not ended. */
@@ -150,15 +155,6 @@ export class ClientSocket {
     return this.#ws !== null
   }
 
-  get label(): string {
-    return this.#options.label
-  }
-  get plugin(): string {
-    return this.#options.plugin
-  }
-  get requestId(): string {
-    return this.#options.requestId
-  }
   /** Since when a message of it is being handled, milliseconds since the epoch; 0: none is. */
   get busySinceMs(): number {
     return this.#unhandled.isEmpty ? 0 : this.#busySinceMs
@@ -213,7 +209,7 @@ export class ClientSocket {
   /** The memory is only lent for the call. */
   received(message: Uint8Array, isBinary: boolean): void {
     if (this.#closing !== null) return
-    if (message.byteLength > this.#options.limitBytes) return this.close(1009, 'message too large')
+    if (message.byteLength > this.#limitBytes) return this.close(1009, 'message too large')
     const isFirst = this.#unhandled.isEmpty
     if (isFirst) this.#busySinceMs = steadyMs()
     this.#unhandled.add(message.byteLength)
@@ -234,7 +230,7 @@ export class ClientSocket {
 
   closed(code: number, reason: string): void {
     this.#ws = null
-    if (openSockets.delete(this)) this.#options.onGone()
+    if (openSockets.delete(this)) this.#onGone()
     totalUnreadBytes -= this.#unreadBytes
     this.#unreadBytes = 0
     const cause = this.#cause ?? (code === 1006 ? ([LIBRARY_CODES[reason] ?? 1006, ''] as const) : [code, reason])

@@ -1,34 +1,7 @@
-// The end of connections: requests, then sockets.
+// The end of connections: how long a listener that stops goes on serving them.
 
 import { steadyMs } from '../../core/schedule/steady-time.ts'
 import { until } from '../../core/schedule/waiting.ts'
-import type { WorkerSockets } from './worker-sockets.ts'
-
-/** Close code and reason (RFC 6455, section 7.4.1). */
-const GOING_AWAY = [1001, 'the service is shutting down'] as const
-
-/** Closes the WebSockets of a process that stops: messages that are being handled are finished first. */
-export class SocketDrain {
-  readonly #workers: readonly WorkerSockets[]
-  readonly #local: { readonly size: number }
-
-  /** @param workers of the lanes and of the primary. @param local sockets of the primary whose `close` handler has not run */
-  constructor(workers: readonly WorkerSockets[], local: { readonly size: number }) {
-    this.#workers = workers
-    this.#local = local
-  }
-
-  /** From now on each socket is closed as soon as no message of it is being handled. */
-  begin(): void {
-    for (const sockets of this.#workers) sockets.closeWhenIdle(...GOING_AWAY)
-  }
-
-  /** Waits for the sockets, and closes those that are left at the deadline. */
-  async end(deadlineMs: number): Promise<void> {
-    await until(() => this.#local.size === 0 && this.#workers.every(({ size }) => size === 0), deadlineMs)
-    for (const sockets of this.#workers) sockets.closeAll(...GOING_AWAY)
-  }
-}
 
 /** A drain stops serving when no request has come for this long, milliseconds: the connections that are still open are idle. */
 export const LINGER_QUIET_MS = 250

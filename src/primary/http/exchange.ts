@@ -3,6 +3,7 @@ import { STATUS_CODES } from 'node:http'
 import type { Operator } from '../../contracts/http-request.ts'
 import type { ObservedRequest, RequestSpan, RequestWatcher } from '../../contracts/tracing.ts'
 import type { ErrorCode } from '../../core/errors/catalogue.ts'
+import { hasLine } from '../../core/http/header-text.ts'
 import { plainAddress } from '../../core/http/network.ts'
 import { exactMs } from '../../core/schedule/steady-time.ts'
 import { errorReply, JSON_TYPE, type Reply } from '../../runtime/endpoint/reply.ts'
@@ -246,7 +247,7 @@ export class Exchange implements ObservedRequest {
     if (this.#gone) return
     this.#ended(status)
     // One header call instead of six: the library writes the value verbatim, and every line in it was checked or made here.
-    const isPlainJson = body !== null && (head === '' || !hasLine(head, 'content-type: '))
+    const isPlainJson = body !== null && (head === '' || !hasLine(head, 'content-type'))
     writing = this.#res
     writingStatus = status
     writingLines = this.#lines(isPlainJson ? JSON_LINES : PLAIN_LINES, head)
@@ -385,10 +386,10 @@ export class Exchange implements ObservedRequest {
     this.#ended(101)
     const { key, context, limitBytes } = handshake
     const { label, plugin, requestId } = this
-    const onGone = (): void => {
+    // Not the exchange itself, which has more in its memory.
+    const socket = new ClientSocket({ label, plugin, requestId }, worker, number, limitBytes, () => {
       if (lastingAs !== null) lastingAnswers.leave(lastingAs)
-    }
-    const socket = new ClientSocket({ label, plugin, requestId, limitBytes, onGone }, worker, number)
+    })
     const lines = `nosniff\r\nx-request-id: ${requestId}`
     const res = this.#res
     context.cork(() => {
@@ -402,11 +403,6 @@ export class Exchange implements ObservedRequest {
   get isStream(): boolean {
     return this.#client !== null
   }
-}
-
-/** At the start of a line: `x-content-type` is no content type. */
-function hasLine(head: string, start: string): boolean {
-  return head.startsWith(start) || head.includes(`\n${start}`)
 }
 
 /** Costs a system call: only where a handler reads it. */

@@ -41,8 +41,9 @@ export class WorkerSockets implements SocketWorker {
   workInFlight(): WorkInFlight[] {
     if (this.#workAtDeath !== null) return this.#workAtDeath
     const works: WorkInFlight[] = []
-    for (const { busySinceMs, label, plugin, requestId } of this.#clients.values()) {
+    for (const { busySinceMs, opening } of this.#clients.values()) {
       if (busySinceMs === 0) continue
+      const { label, plugin, requestId } = opening
       works.push({ kind: 'request', name: label, plugin, id: requestId, for_ms: steadyMs() - busySinceMs })
     }
     return works

@@ -10,9 +10,7 @@ const MIB = 1 << 20
 
 function endOf(closes: unknown[][], busySinceMs = 0): ClientSocket {
   return {
-    label: 'GET /talk',
-    plugin: 'talk.Talk',
-    requestId: 'req_1',
+    opening: { label: 'GET /talk', plugin: 'talk.Talk', requestId: 'req_1' },
     busySinceMs,
     send: () => {},
     handled: () => {},
