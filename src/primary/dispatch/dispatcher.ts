@@ -3,7 +3,7 @@ import { exactMs, steadyMs } from '../../core/schedule/steady-time.ts'
 import type { FrameBuffer } from '../../transport/frames/frames.ts'
 import type { RequestFrame } from '../../transport/frames/request-frame.ts'
 import { readRequest } from '../../transport/frames/request-frame.ts'
-import type { RawBuffer } from '../../transport/memory/spsc-ring.ts'
+import { frameMemory } from '../../transport/memory/spsc-ring.ts'
 import type { Exchange } from '../http/exchange.ts'
 import { AdmissionQueue } from './admission-queue.ts'
 import type { DrainSpeed } from './drain-rate.ts'
@@ -261,10 +261,9 @@ function assign(lane: Lane, id: number, exchange: Exchange): boolean {
 
 /** A frame that was taken back, where `readRequest` can read it: aligned to its words. */
 function bufferOf(body: Buffer): FrameBuffer {
-  const aligned = new ArrayBuffer((body.byteLength + 7) & ~7)
-  const bytes = Buffer.from(aligned) as RawBuffer
-  bytes.set(body)
-  return { bytes, words: new Int32Array(aligned) }
+  const aligned = frameMemory(new ArrayBuffer((body.byteLength + 7) & ~7))
+  aligned.bytes.set(body)
+  return aligned
 }
 
 const lastingLoad = (lane: Lane): number => lane.sockets.size + lane.requests.streams + lane.requestsInFlight

@@ -1,6 +1,7 @@
 // The layout of an event in a ring.
 import type { TraceContext } from '../../contracts/tracing.ts'
-import { INLINE_MAX_BYTES, type WideFrameBuffer } from './frames.ts'
+import type { FrameMemory } from '../memory/spsc-ring.ts'
+import { INLINE_MAX_BYTES } from './frames.ts'
 
 /** An event on its way to the hub, or from the hub to a subscriber. */
 export interface EventFrame {
@@ -70,7 +71,7 @@ export function eventMaxBytes(frame: EventFrame, form: PayloadForm): number {
   return most <= INLINE_MAX_BYTES ? most : EVENT_FIXED_BYTES + units * 3 + Buffer.byteLength(payload)
 }
 
-export function writeEvent(to: WideFrameBuffer, at: number, frame: EventFrame, form: PayloadForm): number {
+export function writeEvent(to: FrameMemory, at: number, frame: EventFrame, form: PayloadForm): number {
   const { bytes, words, doubles } = to
   const word = at >> 2
   const double = at >> 3
@@ -103,7 +104,7 @@ export function writeEvent(to: WideFrameBuffer, at: number, frame: EventFrame, f
 }
 
 /** The reading side of `writeEvent`. */
-export function readEvent(from: WideFrameBuffer, at: number, length: number, form: PayloadForm): EventFrame {
+export function readEvent(from: FrameMemory, at: number, length: number, form: PayloadForm): EventFrame {
   const { bytes, words, doubles } = from
   const word = at >> 2
   const double = at >> 3

@@ -1,5 +1,5 @@
 // The kinds of frames, the memory of a frame, and bodies that are a number, a text or a list of ids.
-import type { RawBuffer } from '../memory/spsc-ring.ts'
+import type { FrameMemory } from '../memory/spsc-ring.ts'
 
 /**
  * The kinds of frames in the two rings of a lane. Everything that is rare goes through the port as a structured message (messages.ts).
@@ -60,15 +60,7 @@ export const BULK_FLAG = 1 << 8
 export const KIND_MASK = BULK_FLAG - 1
 
 /** The memory that a frame's body is written to and read from: the ring itself, or a buffer of its own. */
-export interface FrameBuffer {
-  readonly bytes: RawBuffer
-  readonly words: Int32Array
-}
-
-/** For frames that hold 64-bit numbers. */
-export interface WideFrameBuffer extends FrameBuffer {
-  readonly doubles: Float64Array
-}
+export type FrameBuffer = Pick<FrameMemory, 'bytes' | 'words'>
 
 export const utf8MaxBytes = (text: string): number => text.length * 3
 

@@ -57,11 +57,11 @@ const align8 = (bytes: number): number => (bytes + 7) & ~7
  * The writing end. Only one thread may hold it. Wait-free: it never waits for the consumer, it says that there is no room.
  * Between `reserve` and `commit` nothing else may write.
  */
-export class RingProducer {
+export class RingProducer implements FrameMemory {
   /** The frames' memory; write a frame's body from the offset that `reserve` gave. */
   readonly bytes: RawBuffer
-  /** The same memory as 32-bit words, at `offset >> 2`. */
   readonly words: Int32Array
+  readonly doubles: Float64Array
   readonly #control: Int32Array
   readonly #capacity: number
   readonly #mask: number
@@ -75,8 +75,7 @@ export class RingProducer {
     this.#control = new Int32Array(memory, 0, RING_DATA_BYTE >> 2)
     this.#capacity = memory.byteLength - RING_DATA_BYTE
     this.#mask = this.#capacity - 1
-    this.bytes = Buffer.from(memory, RING_DATA_BYTE, this.#capacity) as RawBuffer
-    this.words = new Int32Array(memory, RING_DATA_BYTE, this.#capacity >> 2)
+    ;({ bytes: this.bytes, words: this.words, doubles: this.doubles } = frameMemory(memory, RING_DATA_BYTE))
     this.#head = Atomics.load(this.#control, RING_HEAD_WORD) >>> 0
     this.#tailSeen = Atomics.load(this.#control, RING_TAIL_WORD) >>> 0
   }
@@ -179,9 +178,10 @@ export class RingProducer {
 export type FrameReader = (kind: number, id: number, offset: number, length: number) => void
 
 /** The reading end. Only one thread may hold it. */
-export class RingConsumer {
+export class RingConsumer implements FrameMemory {
   readonly bytes: RawBuffer
   readonly words: Int32Array
+  readonly doubles: Float64Array
   readonly #control: Int32Array
   readonly #mask: number
   readonly #capacity: number
@@ -192,8 +192,7 @@ export class RingConsumer {
     this.#control = new Int32Array(memory, 0, RING_DATA_BYTE >> 2)
     this.#capacity = memory.byteLength - RING_DATA_BYTE
     this.#mask = this.#capacity - 1
-    this.bytes = Buffer.from(memory, RING_DATA_BYTE, this.#capacity) as RawBuffer
-    this.words = new Int32Array(memory, RING_DATA_BYTE, this.#capacity >> 2)
+    ;({ bytes: this.bytes, words: this.words, doubles: this.doubles } = frameMemory(memory, RING_DATA_BYTE))
     this.#tail = Atomics.load(this.#control, RING_TAIL_WORD) >>> 0
   }
 
@@ -268,3 +267,19 @@ export interface RawBuffer extends Buffer {
   latin1Slice(from: number, to: number): string
   utf8Slice(from: number, to: number): string
 }
+
+/** Memory in which frames stand. */
+export interface FrameMemory {
+  readonly bytes: RawBuffer
+  /** The same memory as 32-bit words, at `offset >> 2`. */
+  readonly words: Int32Array
+  /** And as 64-bit numbers, at `offset >> 3`. */
+  readonly doubles: Float64Array
+}
+
+/** @param memory its length is a multiple of 8, like `from`: where the frames begin */
+export const frameMemory = (memory: ArrayBuffer | SharedArrayBuffer, from = 0): FrameMemory => ({
+  bytes: Buffer.from(memory, from) as RawBuffer,
+  words: new Int32Array(memory, from),
+  doubles: new Float64Array(memory, from),
+})

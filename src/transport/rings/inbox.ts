@@ -1,8 +1,8 @@
 // The reading end of a ring, with its doorbell and the port for large bodies.
 import { type MessagePort, receiveMessageOnPort } from 'node:worker_threads'
 import { clock } from '../../core/schedule/steady-time.ts'
-import { BULK_FLAG, KIND_MASK, type WideFrameBuffer } from '../frames/frames.ts'
-import { type RawBuffer, RingConsumer } from '../memory/spsc-ring.ts'
+import { BULK_FLAG, KIND_MASK } from '../frames/frames.ts'
+import { type FrameMemory, frameMemory, type RawBuffer, RingConsumer } from '../memory/spsc-ring.ts'
 
 /** Frames that one turn of the loop reads, at most, so that timers and sockets get their turn under load. */
 const FRAMES_PER_TURN = 1024
@@ -34,12 +34,11 @@ const VAIN_LOOKS_MAX = 4
 const SLEEPS_WITHOUT_LOOK = 32
 
 /** The receiving end of a lane's ring: call `drain` when the doorbell rings. */
-export class Inbox implements WideFrameBuffer {
-  bytes: RawBuffer
-  words: Int32Array
-  doubles: Float64Array
+export class Inbox implements FrameMemory {
+  bytes!: RawBuffer
+  words!: Int32Array
+  doubles!: Float64Array
   readonly #ring: RingConsumer
-  readonly #ringDoubles: Float64Array
   readonly #bulk: MessagePort
   readonly #handle: FrameHandler
   readonly #batches: BatchListener
@@ -50,13 +49,16 @@ export class Inbox implements WideFrameBuffer {
 
   constructor(memory: SharedArrayBuffer, bulk: MessagePort, handle: FrameHandler, batches: BatchListener) {
     this.#ring = new RingConsumer(memory)
-    this.#ringDoubles = new Float64Array(this.#ring.bytes.buffer, this.#ring.bytes.byteOffset)
     this.#bulk = bulk
     this.#handle = handle
     this.#batches = batches
-    this.bytes = this.#ring.bytes
-    this.words = this.#ring.words
-    this.doubles = this.#ringDoubles
+    this.#use(this.#ring)
+  }
+
+  #use({ bytes, words, doubles }: FrameMemory): void {
+    this.bytes = bytes
+    this.words = words
+    this.doubles = doubles
   }
 
   /** Wakes the inbox: the doorbell was rung. */
@@ -68,9 +70,7 @@ export class Inbox implements WideFrameBuffer {
 
   /** What ran may have been stopped in the midst of a turn, which then was not ended. */
   recover(): void {
-    this.bytes = this.#ring.bytes
-    this.words = this.#ring.words
-    this.doubles = this.#ringDoubles
+    this.#use(this.#ring)
     this.#isAwake = false
     setImmediate(this.drain)
   }
@@ -149,15 +149,11 @@ export class Inbox implements WideFrameBuffer {
       | undefined
     if (received === undefined) throw new Error('A large frame came without its body')
     const { body, bodyBytes } = received.message
-    this.bytes = Buffer.from(body) as RawBuffer
-    this.words = new Int32Array(body)
-    this.doubles = new Float64Array(body)
+    this.#use(frameMemory(body))
     try {
       this.#handle(kind & KIND_MASK, id, 0, bodyBytes)
     } finally {
-      this.bytes = this.#ring.bytes
-      this.words = this.#ring.words
-      this.doubles = this.#ringDoubles
+      this.#use(this.#ring)
     }
   }
 }

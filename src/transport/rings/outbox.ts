@@ -1,8 +1,8 @@
 // The writing end of a ring, with its doorbell and the port for large bodies.
 import type { MessagePort } from 'node:worker_threads'
 import { atTurnEnd, recoverTurnEnd } from '../../core/schedule/waiting.ts'
-import { BULK_FLAG, INLINE_MAX_BYTES, KIND_MASK, type WideFrameBuffer } from '../frames/frames.ts'
-import { type RawBuffer, RingProducer } from '../memory/spsc-ring.ts'
+import { BULK_FLAG, INLINE_MAX_BYTES, KIND_MASK } from '../frames/frames.ts'
+import { type FrameMemory, frameMemory, type RawBuffer, RingProducer } from '../memory/spsc-ring.ts'
 
 /** Frames that wait for room in the ring, at most. Answers do not count: the other side has asked for each of them. */
 export const BACKLOG_MAX_FRAMES = 16_384
@@ -30,12 +30,11 @@ interface Waiting {
  * `begin(max)` gives the offset to write a body to, in `bytes` and `words` (the ring's, or a buffer's when the body is large or the ring is full);
  * `end(bytes, kind, id)` sends it. The other side is rung at the end of each turn of the loop, or of each batch of its own frames, and only when it has gone to sleep.
  */
-export class Outbox implements WideFrameBuffer {
-  bytes: RawBuffer
-  words: Int32Array
-  doubles: Float64Array
+export class Outbox implements FrameMemory {
+  bytes!: RawBuffer
+  words!: Int32Array
+  doubles!: Float64Array
   readonly #ring: RingProducer
-  readonly #ringDoubles: Float64Array
   readonly #doorbell: MessagePort
   readonly #bulk: MessagePort
   readonly #backlog: Waiting[] = []
@@ -52,12 +51,15 @@ export class Outbox implements WideFrameBuffer {
 
   constructor(memory: SharedArrayBuffer, doorbell: MessagePort, bulk: MessagePort) {
     this.#ring = new RingProducer(memory)
-    this.#ringDoubles = new Float64Array(this.#ring.bytes.buffer, this.#ring.bytes.byteOffset)
     this.#doorbell = doorbell
     this.#bulk = bulk
-    this.bytes = this.#ring.bytes
-    this.words = this.#ring.words
-    this.doubles = this.#ringDoubles
+    this.#use(this.#ring)
+  }
+
+  #use({ bytes, words, doubles }: FrameMemory): void {
+    this.bytes = bytes
+    this.words = words
+    this.doubles = doubles
   }
 
   /** @returns where to write a body of up to `maxBytes`; -1 when the ring is full and `mayWait` is false, or the backlog is full and this is no answer */
@@ -69,9 +71,7 @@ export class Outbox implements WideFrameBuffer {
     if (!mayWait && (this.#backlog.length > 0 || this.#ring.reserve(0) < 0)) return -1
     if ((this.#backlog.length >= BACKLOG_MAX_FRAMES && !isAnswer) || this.#closed) return -1
     this.#scratch = new ArrayBuffer((maxBytes + 7) & ~7)
-    this.bytes = Buffer.from(this.#scratch) as RawBuffer
-    this.words = new Int32Array(this.#scratch)
-    this.doubles = new Float64Array(this.#scratch)
+    this.#use(frameMemory(this.#scratch))
     return 0
   }
 
@@ -86,9 +86,7 @@ export class Outbox implements WideFrameBuffer {
     else {
       const waiting = { kind, id, body: this.#scratch, bodyBytes }
       this.#scratch = null
-      this.bytes = this.#ring.bytes
-      this.words = this.#ring.words
-      this.doubles = this.#ringDoubles
+      this.#use(this.#ring)
       if (this.#backlog.length > 0 || !this.#trySend(waiting)) this.#wait(waiting)
     }
     if (!isUrgent && this.#ring.usedBytes < LAZY_MAX_BYTES) {
@@ -176,9 +174,7 @@ export class Outbox implements WideFrameBuffer {
   /** What ran may have been stopped in the midst of a frame or of a batch, or before the end of its turn. */
   recover(): void {
     this.#scratch = null
-    this.bytes = this.#ring.bytes
-    this.words = this.#ring.words
-    this.doubles = this.#ringDoubles
+    this.#use(this.#ring)
     this.#isInBatch = false
     this.#ringScheduled = false
     recoverTurnEnd()
