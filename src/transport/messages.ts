@@ -83,7 +83,7 @@ export interface RouteManifest {
   kind: RouteCode['kind']
   timeoutMs: number | undefined
   /** Its handler reads the body while it comes. */
-  isBodyStreamed?: boolean
+  isBodyStreamed: boolean
   /** Of a body that is streamed; undefined: HTTP_BODY_LIMIT. */
   maxBytes?: number | undefined
   /** Its requests without a body need not bring their headers along. */

@@ -39,6 +39,7 @@ export const routeOf = (plugin: string, path: string, more: Partial<RouteManifes
   method: 'GET',
   path,
   kind: 'endpoint',
+  isBodyStreamed: false,
   timeoutMs: undefined,
   tags: [],
   summary: undefined,

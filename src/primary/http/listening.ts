@@ -27,21 +27,13 @@ const LISTENING = '0A'
 export function listeningSockets(port: number): string[] {
   const inodes: string[] = []
   for (const table of ['/proc/net/tcp', '/proc/net/tcp6']) {
-    for (const row of rowsOf(table)) {
+    for (const row of textOf(table).split('\n').slice(1)) {
       const [, local, , state, , , , , , inode] = row.trim().split(/\s+/)
       const isPort = Number.parseInt(local?.split(':').at(-1) ?? '', 16) === port
       if (isPort && state === LISTENING && inode !== undefined) inodes.push(inode)
     }
   }
   return inodes
-}
-
-function rowsOf(table: string): string[] {
-  try {
-    return readFileSync(table, 'utf8').split('\n').slice(1)
-  } catch {
-    return []
-  }
 }
 
 /** Why an address cannot be listened on: the HTTP library only says that it cannot. */
@@ -85,31 +77,18 @@ function commandOf(words: readonly string[]): string {
   return [words[0]?.split('/').at(-1) || 'a process', ...(script === undefined ? [] : [script])].join(' ')
 }
 
-// The files of another user's process cannot be read, and a process that has ended has none: then the holder is not named.
-
-function textOf(file: string): string {
+/** The files of another user's process cannot be read, and a process that has ended has none: then the holder is not named. */
+function readOr<T>(nothing: T, read: () => T): T {
   try {
-    return readFileSync(file, 'utf8')
+    return read()
   } catch {
-    return ''
+    return nothing
   }
 }
 
-function namesIn(folder: string): string[] {
-  try {
-    return readdirSync(folder)
-  } catch {
-    return []
-  }
-}
-
-function targetOf(link: string): string {
-  try {
-    return readlinkSync(link)
-  } catch {
-    return ''
-  }
-}
+const textOf = (file: string): string => readOr('', () => readFileSync(file, 'utf8'))
+const namesIn = (folder: string): string[] => readOr([], () => readdirSync(folder))
+const targetOf = (link: string): string => readOr('', () => readlinkSync(link))
 
 /**
  * Before anything starts, and so before a migration is applied: does nobody else listen on the ports? A port that is shared tells nobody that a

@@ -300,7 +300,7 @@ export class Routing {
       known.plugin === route.plugin &&
       known.path === route.path &&
       known.kind === route.kind &&
-      known.isBodyStreamed === isBodyStreamed(route)
+      known.isBodyStreamed === route.isBodyStreamed
     ) {
       if (this.#isOlder(known, generation)) this.#refresh(known, route, generation)
       // Lanes of older code may still serve it.
@@ -337,7 +337,7 @@ export class Routing {
       zone: zoneOf(path),
       kind,
       timeoutMs: this.#timeoutOf(route),
-      isBodyStreamed: isBodyStreamed(route),
+      isBodyStreamed: route.isBodyStreamed,
       maxBytes: route.maxBytes ?? 0,
       servedBy,
       manifest: route,
@@ -350,8 +350,6 @@ export class Routing {
     return number
   }
 }
-
-const isBodyStreamed = (route: RouteManifest): boolean => route.isBodyStreamed === true
 
 function taken(route: RouteManifest, rival: RouteEntry): HeddleError {
   return new HeddleError('HTTP_ROUTE_TAKEN', `${route.method} ${route.path} is registered already by ${rival.plugin}`)

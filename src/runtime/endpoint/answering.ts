@@ -91,12 +91,11 @@ export class Answering {
 
   /** @throws HTTP_AUTH_MISSING, HTTP_AUTH_INVALID; what a guard throws, and what is wrong with the input */
   async #data(): Promise<Data | null> {
-    const { options, template } = this.#route
-    const { authValidator } = options
+    const { authValidator } = this.#route.options
     const claims = authValidator && (await this.#authenticate(authValidator))
     if (this.hasHooks) this.refusal = await this.#before(claims)
     if (this.refusal !== null) return null
-    const data = await readInput(this.#incoming, template, options, this.#context)
+    const data = await readInput(this.#incoming, this.#route, this.#context)
     if (claims !== undefined) data._auth = claims
     return data
   }

@@ -57,7 +57,7 @@ function isPlain(route: ServedEndpoint): boolean {
 }
 
 function handle(route: ServedEndpoint, incoming: Incoming, context: RequestContext): unknown {
-  const data = readInput(incoming, route.template, route.options, context)
+  const data = readInput(incoming, route, context)
   if (isPromise(data)) return data.then((ready) => route.handler.call(route.owner.instance, ready as Data, context))
   return route.handler.call(route.owner.instance, data, context)
 }

@@ -8,19 +8,12 @@ import { withoutBlanks } from '../../../core/http/header-text.ts'
 import { faultsOf } from '../../../core/schemas/standard-schema.ts'
 import type { RequestContext } from '../context.ts'
 import type { Incoming } from '../incoming.ts'
-import type { PathTemplate } from '../route.ts'
+import type { RouteOptions, ServedRoute } from '../route.ts'
 import { parseMultipart } from './multipart.ts'
 import { isReservedKey, parseForm, parseJsonBody } from './parse.ts'
 
 // Taken before plugins can replace it.
 const { parse: parseJson } = JSON
-
-interface InputSchemas {
-  body?: StandardSchemaV1
-  query?: StandardSchemaV1
-  params?: StandardSchemaV1
-  rawBody?: boolean
-}
 
 /**
  * The handler's `data`: query, then body fields, then path parameters; later wins.
@@ -28,8 +21,7 @@ interface InputSchemas {
  */
 export function readInput(
   incoming: Incoming,
-  template: PathTemplate,
-  schemas: InputSchemas,
+  { template, options: schemas }: ServedRoute,
   context: RequestContext,
 ): Data | Promise<Data> {
   const params: Data = {}
@@ -48,7 +40,7 @@ export function readInput(
 async function readAll(
   incoming: Incoming,
   params: Data,
-  schemas: InputSchemas,
+  schemas: RouteOptions,
   context: RequestContext,
 ): Promise<Data> {
   const issues: StandardIssue[] = []
