@@ -1,6 +1,7 @@
 // Whether a debugger holds a thread.
 import { readFileSync } from 'node:fs'
 import type { NodeWorker, Session } from 'node:inspector'
+import { withTimeout } from '../../core/schedule/waiting.ts'
 
 /** While a thread stands still it is asked this often, milliseconds. */
 const ASK_PAUSE_MS = 500
@@ -56,8 +57,7 @@ export class DebuggerHold {
     // 0: it has not begun.
     if (threadId === 0 || !isInspected()) return false
     try {
-      const { Session } = process.getBuiltinModule('node:inspector')
-      const pause = await pauseOf(new Session(), threadId)
+      const pause = await pauseOf(threadId)
       if (pause === 'forsaken') this.#onForsaken()
       return pause === 'held'
     } catch {
@@ -67,6 +67,8 @@ export class DebuggerHold {
   }
 }
 
+type Pause = 'none' | 'held' | 'forsaken'
+
 /**
  * Looks at a thread in a session of its own. With `Debugger.enable` a thread that is paused says `Debugger.paused` before it answers; one that
  * runs only answers, and runs on. The session ends after the answer to `Debugger.disable`, which does not let a thread go that another
@@ -74,46 +76,29 @@ export class DebuggerHold {
  *
  * A debugger that is gone leaves its breakpoints in the threads, and whom they hold would never go on: it is let go.
  */
-async function pauseOf(session: Session, threadId: number): Promise<'none' | 'held' | 'forsaken'> {
-  let timer: NodeJS.Timeout | undefined
-  session.connect()
+async function pauseOf(threadId: number): Promise<Pause> {
+  let tell: (pause: Pause) => void = () => {}
+  const told = new Promise<Pause>((resolve) => {
+    tell = resolve
+  })
+  let pause: Pause = 'none'
+  let sent = 'Debugger.enable'
+  const session = new ThreadSession((message) => {
+    if (message.startsWith('{"method":"Debugger.paused"')) pause = 'held'
+    if (!message.startsWith('{"id":')) return
+    if (sent === 'Debugger.disable') return tell(pause)
+    sent = 'Debugger.disable'
+    if (pause === 'held' && !isAttached()) {
+      pause = 'forsaken'
+      sent = 'Debugger.resume'
+    }
+    session.send(sent)
+  })
   try {
-    return await new Promise((resolve, reject) => {
-      let target = ''
-      let pause: 'none' | 'held' | 'forsaken' = 'none'
-      timer = setTimeout(() => resolve('none'), ANSWER_MAX_MS)
-      const send = (id: number, method: string): void =>
-        session.post(
-          'NodeWorker.sendMessageToWorker',
-          { sessionId: target, message: JSON.stringify({ id, method }) },
-          () => {},
-        )
-      session.on('NodeWorker.attachedToWorker', ({ params }) => {
-        if (threadIdOf(params) !== threadId) return
-        target = params.sessionId
-        send(1, 'Debugger.enable')
-      })
-      session.on('NodeWorker.receivedMessageFromWorker', ({ params: { sessionId, message } }) => {
-        if (sessionId !== target) return
-        // Not parsed: scripts announce themselves with their source maps.
-        if (message.startsWith('{"method":"Debugger.paused"')) pause = 'held'
-        else if (message.startsWith('{"id":1,')) {
-          if (pause === 'none' || isAttached()) return send(3, 'Debugger.disable')
-          pause = 'forsaken'
-          send(2, 'Debugger.resume')
-        } else if (message.startsWith('{"id":2,')) send(3, 'Debugger.disable')
-        else if (message.startsWith('{"id":3,')) resolve(pause)
-      })
-      // All existing threads have been announced when this returns.
-      session.post('NodeWorker.enable', { waitForDebuggerOnStart: false }, (error) => {
-        if (error) reject(error)
-        else if (target === '') resolve('none')
-      })
-    })
+    return (await session.attach(threadId, [sent])) ? await withTimeout(told, ANSWER_MAX_MS, 'none') : 'none'
   } finally {
-    clearTimeout(timer)
     // Not inside a callback of the session.
-    setImmediate(() => session.disconnect())
+    setImmediate(() => session.close())
   }
 }
 
@@ -137,7 +122,62 @@ function isAttached(): boolean {
   return !isKnown
 }
 
+/** An inspector session of this thread, by which it reaches one that it has started. Loaded on demand: as long as no thread stands still, nothing is. */
+export class ThreadSession {
+  readonly #session: Session
+  /** The thread's own session within this one; empty while there is none. */
+  #target = ''
+  #sent = 0
+
+  /**
+   * @param onMessage told what the thread says. It is not parsed: scripts announce themselves with their source maps
+   * @param onGone the thread has ended
+   */
+  constructor(onMessage: (text: string) => void, onGone: () => void = () => {}) {
+    // An `import()` would ask the loader's thread first.
+    const { Session } = process.getBuiltinModule('node:inspector')
+    const session = new Session()
+    session.connect()
+    session.on('NodeWorker.receivedMessageFromWorker', ({ params: { sessionId, message } }) => {
+      if (sessionId === this.#target) onMessage(message)
+    })
+    session.on('NodeWorker.detachedFromWorker', ({ params: { sessionId } }) => {
+      if (sessionId !== this.#target) return
+      this.#target = ''
+      onGone()
+    })
+    this.#session = session
+  }
+
+  /** @param methods sent at once @returns false when there is no such thread */
+  attach(threadId: number, methods: readonly string[]): Promise<boolean> {
+    this.#session.on('NodeWorker.attachedToWorker', ({ params }) => {
+      if (threadIdOf(params) !== threadId) return
+      this.#target = params.sessionId
+      for (const method of methods) this.send(method)
+    })
+    return new Promise((resolve, reject) => {
+      // All existing threads have been announced when this returns.
+      this.#session.post('NodeWorker.enable', { waitForDebuggerOnStart: false }, (error) => {
+        if (error) reject(error)
+        else resolve(this.#target !== '')
+      })
+    })
+  }
+
+  /** Does nothing when the thread is gone. */
+  send(method: string): void {
+    if (this.#target === '') return
+    const message = JSON.stringify({ id: ++this.#sent, method })
+    this.#session.post('NodeWorker.sendMessageToWorker', { sessionId: this.#target, message }, () => {})
+  }
+
+  close(): void {
+    this.#session.disconnect()
+  }
+}
+
 /** The title is "[worker 3] name". The workerId is not the thread's id, it counts attachments. */
-export function threadIdOf({ workerInfo }: NodeWorker.AttachedToWorkerEventDataType): number {
+function threadIdOf({ workerInfo }: NodeWorker.AttachedToWorkerEventDataType): number {
   return Number(/^\[worker (\d+)\]/.exec(workerInfo.title)?.[1])
 }

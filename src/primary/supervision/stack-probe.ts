@@ -1,11 +1,11 @@
 // Where a thread stands, and how what it runs is stopped.
-import type { Debugger, NodeWorker, Session } from 'node:inspector'
+import type { Debugger } from 'node:inspector'
 import type { SourceMap } from 'node:module'
 import { isAbsolute, relative } from 'node:path'
 import { setImmediate, setTimeout } from 'node:timers/promises'
 import { ANONYMOUS, pathOf, placeInSource, sourceMap } from '../../core/errors/places.ts'
 import { withTimeout } from '../../core/schedule/waiting.ts'
-import { isInspected, threadIdOf } from './debugger-hold.ts'
+import { isInspected, ThreadSession } from './debugger-hold.ts'
 
 /** Where a function stood: line and column count from 1, in the source as it was written. */
 export interface StackFrame {
@@ -77,9 +77,7 @@ export async function stopThread(
 function probeOf(threadId: number, isQuiet: () => boolean): Probe {
   const running = probes.get(threadId)
   if (running !== undefined && !running.isOver) return running
-  // Loaded on demand: as long as no thread is stuck, nothing is loaded or attached. An `import()` would ask the loader's thread first.
-  const { Session } = process.getBuiltinModule('node:inspector')
-  const probe = new Probe(new Session(), threadId, isQuiet)
+  const probe = new Probe(threadId, isQuiet)
   probes.set(threadId, probe)
   const over = (): void => {
     if (probes.get(threadId) === probe) probes.delete(threadId)
@@ -108,22 +106,23 @@ class Probe {
   onPause: () => void = () => {}
   /** The thread runs on. */
   isOver = false
-  readonly #session: Session
-  readonly #threadId: number
+  readonly #session: ThreadSession
   readonly #isQuiet: () => boolean
-  /** The target's own session within ours; null before it is attached. */
-  #target: string | null = null
-  #sent = 0
   /** Raw `Debugger.scriptParsed` messages by script. Some hold a source map; only a few are ever read. */
   readonly #announcements = new Map<string, string>()
   readonly #scripts = new Map<string, Script>()
   #onStop: (callFrames: Debugger.CallFrame[] | null) => void = () => {}
+  readonly #stopped = new Promise<Debugger.CallFrame[] | null>((resolve) => {
+    this.#onStop = resolve
+  })
 
-  constructor(session: Session, threadId: number, isQuiet: () => boolean) {
-    this.#session = session
-    this.#threadId = threadId
+  constructor(threadId: number, isQuiet: () => boolean) {
+    this.#session = new ThreadSession(
+      (text) => this.#onMessage(text),
+      () => this.#onStop(null),
+    )
     this.#isQuiet = isQuiet
-    this.stack = this.#take()
+    this.stack = this.#take(threadId)
   }
 
   /** The stack; null when it takes longer. */
@@ -131,20 +130,20 @@ class Probe {
     return withTimeout(this.stack, timeoutMs, null)
   }
 
-  async #take(): Promise<StackFrame[] | null> {
-    this.#session.connect()
+  async #take(threadId: number): Promise<StackFrame[] | null> {
     let callFrames: Debugger.CallFrame[] | null = null
     try {
-      callFrames = await this.#stop()
+      const isThere = await this.#session.attach(threadId, ['Debugger.enable', 'Debugger.pause'])
+      callFrames = isThere ? await this.#stopped : null
     } finally {
       // This may still run inside a callback of the session.
       await setImmediate()
       // No other message: the thread runs on at once, and may end before the next message. Without this one the end of the session would leave
       // it stopped. Another debugger has seen the stop, too, and would hold the thread, which could not be ended.
       this.isOver = true
-      if (this.isStop && callFrames !== null) this.#send('Runtime.terminateExecution')
-      this.#send(isInspected() ? 'Debugger.resume' : 'Debugger.disable')
-      if (this.#isQuiet()) this.#session.disconnect()
+      if (this.isStop && callFrames !== null) this.#session.send('Runtime.terminateExecution')
+      this.#session.send(isInspected() ? 'Debugger.resume' : 'Debugger.disable')
+      if (this.#isQuiet()) this.#session.close()
       else void this.#disconnectLater()
     }
     return callFrames?.slice(0, STACK_MAX_FRAMES).map((frame) => this.#sourceFrame(frame)) ?? null
@@ -154,33 +153,7 @@ class Probe {
   async #disconnectLater(): Promise<void> {
     const endMs = performance.now() + QUIET_TIMEOUT_MS
     while (!this.#isQuiet() && performance.now() < endMs) await setTimeout(QUIET_CHECK_MS, undefined, { ref: false })
-    this.#session.disconnect()
-  }
-
-  #stop(): Promise<Debugger.CallFrame[] | null> {
-    const session = this.#session
-    return new Promise((resolve, reject) => {
-      this.#onStop = resolve
-      session.on('NodeWorker.attachedToWorker', ({ params }) => this.#onAttached(params))
-      session.on('NodeWorker.detachedFromWorker', ({ params }) => {
-        if (params.sessionId === this.#target) this.#onGone()
-      })
-      session.on('NodeWorker.receivedMessageFromWorker', ({ params }) => {
-        if (params.sessionId === this.#target) this.#onMessage(params.message)
-      })
-      // All existing threads have been announced when this returns.
-      session.post('NodeWorker.enable', { waitForDebuggerOnStart: false }, (error) => {
-        if (error) reject(error)
-        else if (this.#target === null) this.#onStop(null)
-      })
-    })
-  }
-
-  #onAttached(attached: NodeWorker.AttachedToWorkerEventDataType): void {
-    if (threadIdOf(attached) !== this.#threadId) return
-    this.#target = attached.sessionId
-    this.#send('Debugger.enable')
-    this.#send('Debugger.pause')
+    this.#session.close()
   }
 
   #onMessage(text: string): void {
@@ -193,20 +166,6 @@ class Probe {
     if (message.method !== 'Debugger.paused') return
     this.onPause()
     this.#onStop(message.params.callFrames)
-  }
-
-  #onGone(): void {
-    this.#target = null
-    this.#onStop(null)
-  }
-
-  #send(method: string): void {
-    if (this.#target === null) return
-    this.#session.post(
-      'NodeWorker.sendMessageToWorker',
-      { sessionId: this.#target, message: JSON.stringify({ id: ++this.#sent, method }) },
-      () => {},
-    )
   }
 
   #sourceFrame({ functionName, location }: Debugger.CallFrame): StackFrame {
