@@ -133,17 +133,20 @@ export class WorkPayloads {
     return marks === undefined ? undefined : this.#cut(this.#stripped(value, marks), type)
   }
 
-  /** JSON of a value without its secrets. One that was found at its end may stand at its beginning, too. */
+  /** JSON of a value without its secrets. */
   #stripped(value: unknown, marks: JsonSchema | null): string {
-    const { size } = this.#secrets
-    const shown = withoutSecrets(value, marks, this.#secrets)
-    return JSON.stringify(this.#secrets.size === size ? shown : withoutSecrets(value, marks, this.#secrets))
+    return JSON.stringify(this.#withoutSecrets(() => withoutSecrets(value, marks, this.#secrets)))
   }
 
   #textOf(text: string, marks: JsonSchema | null): string {
+    return this.#withoutSecrets(() => withoutSecretsInText(text, marks, this.#secrets))
+  }
+
+  /** A secret that was found at the end of a value may stand at its beginning, too. */
+  #withoutSecrets<Shown>(strip: () => Shown): Shown {
     const { size } = this.#secrets
-    const shown = withoutSecretsInText(text, marks, this.#secrets)
-    return this.#secrets.size === size ? shown : withoutSecretsInText(text, marks, this.#secrets)
+    const shown = strip()
+    return this.#secrets.size === size ? shown : strip()
   }
 
   /** @param marks undefined: it is not known what is secret */

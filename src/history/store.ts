@@ -27,7 +27,7 @@ export class HistoryStore {
   readonly database: BetterSqlite3.Database
   readonly #init: StoreInit
   readonly #run = timeOrderedId()
-  readonly #statements: Statements
+  readonly #statements: ReturnType<typeof prepare>
   readonly #rootOf: (eventId: string) => string | null
   /** By the ids of requests that have not come yet. */
   readonly #users = new Map<string, string>()
@@ -228,17 +228,7 @@ export function rootFinder(database: BetterSqlite3.Database): (eventId: string) 
   }
 }
 
-interface Statements {
-  seen: BetterSqlite3.Statement
-  request: BetterSqlite3.Statement
-  part: BetterSqlite3.Statement
-  published: BetterSqlite3.Statement
-  failed: BetterSqlite3.Statement
-  user: BetterSqlite3.Statement
-  stub: BetterSqlite3.Statement
-}
-
-function prepare(database: BetterSqlite3.Database): Statements {
+function prepare(database: BetterSqlite3.Database) {
   return {
     seen: database.prepare(
       'INSERT INTO run VALUES (?, ?, ?) ON CONFLICT (id) DO UPDATE SET seen_ms = excluded.seen_ms',

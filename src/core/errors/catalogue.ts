@@ -141,15 +141,21 @@ export const CALLERS_WORK: ReadonlySet<string> = new Set(['db.transaction', 'sta
  * @param runsCallersWork it is one of `CALLERS_WORK`: then an error that is not the runtime's is of that function
  */
 export function faultOf(thrown: unknown, runsCallersWork: boolean): Fault {
-  const code = codeOf(thrown)
-  if (code === undefined || !Object.hasOwn(CATALOGUE, code)) return runsCallersWork ? 'caller' : 'tool'
-  if (code === 'DB_ERROR') return REFUSED_KINDS.has((thrown as { kind?: unknown }).kind) ? 'caller' : 'tool'
-  const [status, , fault]: Entry = CATALOGUE[code as ErrorCode]
+  const entry = entryOf(thrown)
+  if (entry === undefined) return runsCallersWork ? 'caller' : 'tool'
+  if (entry === CATALOGUE.DB_ERROR) return REFUSED_KINDS.has((thrown as { kind?: unknown }).kind) ? 'caller' : 'tool'
+  const [status, , fault] = entry
   if (fault === 'away' || fault === 'setup') return 'tool'
   return fault ?? (status < 500 ? 'caller' : 'tool')
 }
 
 type Entry = readonly [status: number, message: string, fault?: 'caller' | 'away' | 'setup']
+
+/** Undefined for an error that is not the runtime's. */
+function entryOf(thrown: unknown): Entry | undefined {
+  const code = codeOf(thrown)
+  return code !== undefined && Object.hasOwn(CATALOGUE, code) ? CATALOGUE[code as ErrorCode] : undefined
+}
 
 /** Causes of causes that are looked at: a cause may be its own. */
 const CAUSES_MAX = 5
@@ -158,24 +164,16 @@ const CAUSES_MAX = 5
 export function isAway(thrown: unknown): boolean {
   let each = thrown
   for (let depth = 0; depth <= CAUSES_MAX; depth++) {
-    const code = codeOf(each)
-    if (code === 'DB_ERROR' && member(each as object, 'kind') === 'unavailable') return true
-    if (code !== undefined && Object.hasOwn(CATALOGUE, code)) {
-      const [, , fault]: Entry = CATALOGUE[code as ErrorCode]
-      if (fault === 'away') return true
-    }
+    const entry = entryOf(each)
+    if (entry?.[2] === 'away') return true
+    if (entry === CATALOGUE.DB_ERROR && member(each as object, 'kind') === 'unavailable') return true
     each = causeOf(each)
   }
   return false
 }
 
 /** A package that what was asked for needs, and nobody has installed. */
-export const isPackageMissing = (error: unknown): boolean =>
-  error instanceof HeddleError && error.code === 'PACKAGE_MISSING'
+export const isPackageMissing = (error: unknown): boolean => entryOf(error) === CATALOGUE.PACKAGE_MISSING
 
 /** A mistake in the configuration: another start with the same would not help. */
-export function isMisconfigured(error: unknown): boolean {
-  if (!(error instanceof HeddleError)) return false
-  const [, , fault]: Entry = CATALOGUE[error.code]
-  return fault === 'setup'
-}
+export const isMisconfigured = (error: unknown): boolean => entryOf(error)?.[2] === 'setup'

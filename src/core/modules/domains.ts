@@ -33,6 +33,10 @@ export function foldersOf(folder: string): string[] {
   }
 }
 
+/** The file of a module of this name in a folder; undefined where there is none. */
+export const moduleIn = (folder: string, name: string): string | undefined =>
+  ['.ts', '.js', '.mjs'].map((ending) => join(folder, name + ending)).find((path) => existsSync(path))
+
 declare const require: ((file: string) => Record<string, unknown>) | undefined
 
 /**

@@ -4,7 +4,7 @@ import { basename, dirname, join, resolve } from 'node:path'
 import type { Tool, ToolClass, ToolRuntime } from '../../contracts/tool.ts'
 import { nearestName } from '../../core/config/nearest-name.ts'
 import { HeddleError } from '../../core/errors/catalogue.ts'
-import { foldersOf, loadModule, partsOf } from '../../core/modules/domains.ts'
+import { foldersOf, loadModule, moduleIn, partsOf } from '../../core/modules/domains.ts'
 import { packageFault } from '../../core/modules/optional-package.ts'
 
 /** The first of a tool's class, as the scaffolding and the shipped tools write it: the code must not run, because its packages may be missing. */
@@ -83,9 +83,7 @@ export function findTools(toolsDir: string): ToolFolder[] {
   if (!existsSync(toolsDir)) throw new HeddleError('CONFIG_INVALID', `TOOLS_DIR: there is no folder ${toolsDir}`)
   return foldersOf(toolsDir).flatMap((name) => {
     const path = join(toolsDir, name)
-    const file = ['index.ts', 'index.js', 'index.mjs']
-      .map((index) => join(path, index))
-      .find((each) => existsSync(each))
+    const file = moduleIn(path, 'index')
     return file === undefined ? [] : [{ path, file }]
   })
 }

@@ -40,7 +40,7 @@ export async function loadClass(file: PluginFile): Promise<PluginClass> {
   return Class
 }
 
-function isClass(value: unknown): value is PluginClass {
+export function isClass(value: unknown): value is PluginClass {
   return typeof value === 'function' && /^class\b/.test(Function.prototype.toString.call(value))
 }
 

@@ -1,5 +1,4 @@
 // Boots setups and plugins, in order, each alone.
-import { existsSync } from 'node:fs'
 import { join } from 'node:path'
 import type { Owner } from '../../contracts/common.ts'
 import type { PluginHealth } from '../../contracts/registry.ts'
@@ -8,13 +7,13 @@ import { causality } from '../../core/causality/context.ts'
 import { HeddleError } from '../../core/errors/catalogue.ts'
 import { asError } from '../../core/errors/description.ts'
 import { shown } from '../../core/errors/places.ts'
-import { loadModule, OPERATORS_DOMAIN } from '../../core/modules/domains.ts'
+import { loadModule, moduleIn, OPERATORS_DOMAIN } from '../../core/modules/domains.ts'
 import { steadyMs } from '../../core/schedule/steady-time.ts'
 import { turn, withTimeout } from '../../core/schedule/waiting.ts'
 import { type BootStage, bootFault } from '../advice/boot-fault.ts'
 import type { FixFacts } from '../advice/tool-names.ts'
 import { classNameOf, findPlugins, type PluginFile } from './discover.ts'
-import { classWarnings, loadClass, nameOf, type PluginClass, type PluginInstance } from './plugin-class.ts'
+import { classWarnings, isClass, loadClass, nameOf, type PluginClass, type PluginInstance } from './plugin-class.ts'
 import type { Toolbox } from './toolbox.ts'
 
 /** A file that registers hooks for more than one plugin. */
@@ -38,12 +37,12 @@ export function findSetups(
   const domains = new Set(plugins.map(({ domain }) => domain))
   const isOfApplication = [...domains].some((domain) => domain !== OPERATORS_DOMAIN)
   const applications = domainsDirs.flatMap((root): SetupFile[] => {
-    const path = isOfApplication ? fileIn(root, 'app') : undefined
+    const path = isOfApplication ? moduleIn(root, 'app') : undefined
     return path === undefined ? [] : [{ hooksOf: 'application', domain: null, name: 'app', path }]
   })
   const ofDomains = domainsDirs.flatMap((root) =>
     [...domains].sort().flatMap((domain): SetupFile[] => {
-      const path = fileIn(join(root, domain), 'domain')
+      const path = moduleIn(join(root, domain), 'domain')
       return path === undefined ? [] : [{ hooksOf: 'domain', domain, name: `${domain}.domain`, path }]
     }),
   )
@@ -58,16 +57,11 @@ function isFor(setup: SetupFile, domain: string): boolean {
 /** Loads the function of a setup. @throws PLUGIN_INVALID */
 async function loadSetup({ path }: SetupFile): Promise<(tools: object) => unknown> {
   const run = (await loadModule(path)).default
-  if (typeof run === 'function' && !/^class\b/.test(Function.prototype.toString.call(run)))
-    return run as (tools: object) => unknown
+  if (typeof run === 'function' && !isClass(run)) return run as (tools: object) => unknown
   throw new HeddleError(
     'PLUGIN_INVALID',
     `${shown(path)} must have a function as its default export: \`export default ({ http }: Tools) => http.before(…)\``,
   )
-}
-
-function fileIn(folder: string, name: string): string | undefined {
-  return ['.ts', '.js', '.mjs'].map((ending) => join(folder, name + ending)).find((path) => existsSync(path))
 }
 
 /** How often it is looked at what is still under way, milliseconds. */

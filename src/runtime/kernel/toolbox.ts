@@ -92,9 +92,8 @@ export class Toolbox {
     for (const [name, installed] of this.#installed) {
       if (only !== undefined && name !== only) continue
       try {
-        await installed.tool.boot?.()
+        await bootTool(installed)
       } catch (error) {
-        note(installed, error)
         onFault(name, error)
       }
     }
@@ -106,16 +105,8 @@ export class Toolbox {
   }
 
   /** Boots a tool again whose boot has failed. @throws the error of its boot */
-  async bootAgain(name: string): Promise<void> {
-    const installed = this.#installed.get(name)!
-    try {
-      await installed.tool.boot?.()
-      installed.fault = null
-      installed.isPassing = false
-    } catch (error) {
-      note(installed, error)
-      throw error
-    }
+  bootAgain(name: string): Promise<void> {
+    return bootTool(this.#installed.get(name)!)
   }
 
   get names(): string[] {
@@ -241,7 +232,14 @@ export class Toolbox {
 
 const describeOf = (tool: Tool | undefined): DescribeCall | undefined => tool?.describeCall?.bind(tool)
 
-function note(installed: Installed, error: unknown): void {
-  installed.fault = headOf(messageOf(error))
-  installed.isPassing = (error as { isPassing?: unknown } | null)?.isPassing === true
+async function bootTool(installed: Installed): Promise<void> {
+  try {
+    await installed.tool.boot?.()
+    installed.fault = null
+    installed.isPassing = false
+  } catch (error) {
+    installed.fault = headOf(messageOf(error))
+    installed.isPassing = (error as { isPassing?: unknown } | null)?.isPassing === true
+    throw error
+  }
 }
