@@ -153,7 +153,7 @@ const IDLE_MS = 60_000
 interface Waiter {
   readonly order: Order
   readonly timer: NodeJS.Timeout
-  resolve(process: StatementProcess | Answer): void
+  resolve(answer: Answer | Promise<Answer>): void
 }
 
 /** In the primary: the processes in which heavy statements run. The first one starts with the first such statement. */
@@ -176,18 +176,15 @@ export class StatementProcesses {
   }
 
   /** Never rejects. */
-  async perform(order: Order): Promise<Answer> {
+  perform(order: Order): Promise<Answer> {
     if (order.session !== null) return this.#continue(order, order.session)
-    const process = await this.#acquire(order)
-    if (!(process instanceof StatementProcess)) return process
-    const answer = await process.perform(order, this.#limitMs)
-    if (order.action !== 'begin' || answer.error !== undefined) {
-      this.#release(process)
-      return answer
-    }
-    const session = this.#nextSession++
-    this.#sessions.set(session, process)
-    return { session }
+    return new Promise((resolve) => {
+      const message = `Waited ${WAIT_MS} ms for one of ${MAX_PROCESSES} processes that run long statements`
+      const timer = setTimeout(() => this.#give(waiter, failed('timeout', message)), WAIT_MS)
+      const waiter: Waiter = { order, timer, resolve }
+      this.#waiters.push(waiter)
+      this.#assign()
+    })
   }
 
   /** The thread has ended: nobody waits for its statements. */
@@ -217,40 +214,33 @@ export class StatementProcesses {
     return answer
   }
 
-  #acquire(order: Order): Promise<StatementProcess | Answer> {
-    return new Promise((resolve) => {
-      const waiter: Waiter = {
-        order,
-        resolve,
-        timer: setTimeout(() => {
-          const message = `Waited ${WAIT_MS} ms for one of ${MAX_PROCESSES} processes that run long statements`
-          this.#give(waiter, failed('timeout', message))
-        }, WAIT_MS),
-      }
-      this.#waiters.push(waiter)
-      void this.#assign()
-    })
-  }
-
   /** Gives processes to those who wait, as far as there are any. */
-  async #assign(): Promise<void> {
+  #assign(): void {
     const reading = [...this.#busy].filter(({ writes }) => !writes).length
     const waiter = this.#waiters.find(({ order }) => order.writes || reading < MAX_READING)
     if (waiter === undefined || this.#busy.size >= MAX_PROCESSES || this.#isStopped) return
-    this.#waiters = this.#waiters.filter((other) => other !== waiter)
-    clearTimeout(waiter.timer)
-    const { value: idle } = this.#idle.keys().next()
+    const [idle] = this.#idle.keys()
     const process = idle ?? this.#fork()
     clearTimeout(this.#idle.get(process))
     this.#idle.delete(process)
     process.threadId = waiter.order.threadId
     process.writes = waiter.order.writes
     this.#busy.add(process)
-    void this.#assign()
-    const answer = idle === undefined ? await process.started : {}
-    if (answer.error === undefined) return waiter.resolve(process)
-    this.#release(process)
-    waiter.resolve(answer)
+    this.#give(waiter, this.#begin(process, waiter.order, idle === undefined))
+    this.#assign()
+  }
+
+  /** The first order of a process that was idle, or of a new one. */
+  async #begin(process: StatementProcess, order: Order, isNew: boolean): Promise<Answer> {
+    const started = isNew ? await process.started : {}
+    const answer = started.error === undefined ? await process.perform(order, this.#limitMs) : started
+    if (order.action !== 'begin' || answer.error !== undefined) {
+      this.#release(process)
+      return answer
+    }
+    const session = this.#nextSession++
+    this.#sessions.set(session, process)
+    return { session }
   }
 
   #fork(): StatementProcess {
@@ -258,7 +248,7 @@ export class StatementProcesses {
       clearTimeout(this.#idle.get(process))
       this.#idle.delete(process)
       for (const [session, other] of this.#sessions) if (other === process) this.#sessions.delete(session)
-      if (this.#busy.delete(process)) void this.#assign()
+      if (this.#busy.delete(process)) this.#assign()
     })
     return process
   }
@@ -269,10 +259,10 @@ export class StatementProcesses {
     if (process.isUsable && !this.#isStopped) {
       this.#idle.set(process, setTimeout(() => process.kill(failed('unavailable', 'idle')), IDLE_MS).unref())
     }
-    void this.#assign()
+    this.#assign()
   }
 
-  #give(waiter: Waiter, answer: Answer): void {
+  #give(waiter: Waiter, answer: Answer | Promise<Answer>): void {
     clearTimeout(waiter.timer)
     this.#waiters = this.#waiters.filter((other) => other !== waiter)
     waiter.resolve(answer)
