@@ -15,7 +15,7 @@ import { steadyMs } from '../core/schedule/steady-time.ts'
 import { until } from '../core/schedule/waiting.ts'
 import { ThreadHistory } from '../history/recorder.ts'
 import { watchEmptyAnswers } from '../runtime/advice/fault-record.ts'
-import { Trimmer } from '../runtime/effects/handled-events.ts'
+import { keepTrimmed } from '../runtime/effects/trimming.ts'
 import { mountEndpoints } from '../runtime/endpoint/files/static-files.ts'
 import { RequestServer } from '../runtime/endpoint/request-server.ts'
 import { RequestSteps } from '../runtime/endpoint/request-thread.ts'
@@ -75,7 +75,7 @@ export class LaneServer {
   readonly #bus: LaneBus
   readonly #publisher: RingPublisher
   readonly #log: EventLog
-  readonly #trimmer: Trimmer
+  #stopTrimming: () => void = () => {}
   /** Null unless streams carry the events. */
   #streams: ThreadPublisher | null = null
   #tracing: ThreadTracing | null = null
@@ -155,13 +155,7 @@ export class LaneServer {
       this.#jobs,
       (message) => this.#post(message),
     )
-    const { transactions, inbox } = this.#host.effects
-    bus.events.inbox = inbox
-    this.#trimmer = new Trimmer({
-      transactions,
-      inboxKeepMs: settings.eventBusInboxKeepMs,
-      log: (message) => log.write('WARNING', message, 'event_bus'),
-    })
+    bus.events.transactions = this.#host.transactions
     this.#inbox = primaryInbox(init, outbox, {
       requests: this.#requests,
       events: bus.events,
@@ -233,7 +227,10 @@ export class LaneServer {
     })
     this.#history?.payloads?.prepare()
     // One lane of the process is enough.
-    if (this.#init.index === 0 && this.#kernel.toolbox.get('db') !== undefined) this.#trimmer.start()
+    if (this.#init.index === 0 && this.#kernel.toolbox.get('db') !== undefined)
+      this.#stopTrimming = keepTrimmed(this.#host.transactions, this.#init.settings.eventBusInboxKeepMs, (message) =>
+        this.#kernel.writeLog('WARNING', message, 'event_bus'),
+      )
     this.#post({
       type: 'manifest',
       bootMs: performance.now() - startedMs,
@@ -392,7 +389,7 @@ export class LaneServer {
     // Nobody waits for their answers, but what they await may be native.
     const isSettling = this.#requests.settling()
     await until(() => !isSettling(), deadlineMs)
-    this.#trimmer.stop()
+    this.#stopTrimming()
     await this.#kernel.stop()
     await this.#streams?.close()
     this.#letGo()

@@ -104,7 +104,7 @@ export class PluginThread {
       { kernel, bus, services, opened },
       { local, routing, jobs: this.#clock, health, requestSinks: null, hasNoLanes: true },
     )
-    bus.events.inbox = this.#host.effects.inbox
+    bus.events.transactions = this.#host.transactions
     this.#listener = new Listener({
       settings,
       log,

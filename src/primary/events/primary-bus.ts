@@ -81,8 +81,8 @@ export class PrimaryBus extends ThreadBus implements SubscriberThread {
 
   override subscribe(subscription: Subscription): () => void {
     const { owner, event, options } = subscription
-    // An inbox has only the single thread that runs a plugin for a test of it.
-    if (options.transaction === true && this.events.inbox === null) {
+    // Only the single thread that runs a plugin for a test of it has transactions for events.
+    if (options.transaction === true && this.events.transactions === null) {
       const wanted = 'transaction: true is for plugins of the lanes: a commit in the primary would hold up all requests'
       throw new HeddleError('EVENT_OPTIONS_INVALID', `${owner.name} subscribes to ${event}: ${wanted}`)
     }

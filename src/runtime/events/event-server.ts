@@ -41,7 +41,7 @@ export interface DeliverySink {
 
 /** Runs a subscriber in a transaction, once for each event. */
 export interface HandledEvents {
-  handle(
+  handleOnce(
     entry: { eventId: string; group: string; plugin: string; handler: unknown },
     handle: (tx: Tx) => unknown,
   ): Promise<unknown>
@@ -87,7 +87,7 @@ export class EventServer {
   /** Told of a delivery whose last attempt has failed here, before that leaves the thread. */
   onFailure: (failure: DeliveryFailure, frame: EventFrame) => void = () => {}
   /** Runs transactional subscribers; null in a thread that has none. */
-  inbox: HandledEvents | null = null
+  transactions: HandledEvents | null = null
   readonly #subscriptions: (Subscription | undefined)[] = []
   readonly #origins: (Origin | undefined)[] = []
   /** By method and event, the numbers that are in use. */
@@ -256,7 +256,7 @@ export class EventServer {
     const { owner, handler, options } = subscription
     const group = options.group ?? this.#identityOf(frame.subscriber)
     const entry = { eventId: frame.id, group, plugin: owner.name, handler }
-    return this.inbox!.handle(entry, (tx) => callSubscriber(subscription, frame, tx))
+    return this.transactions!.handleOnce(entry, (tx) => callSubscriber(subscription, frame, tx))
   }
 }
 

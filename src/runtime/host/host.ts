@@ -20,14 +20,16 @@ import type { CodeTracing, ToolTracing } from '../../contracts/tracing.ts'
 import { HeddleError } from '../../core/errors/catalogue.ts'
 import { callerPlace } from '../../core/errors/places.ts'
 import { contractText } from '../../core/schemas/route-contract.ts'
+import { ClaimMemory } from '../../transport/memory/claim-memory.ts'
 import type { RouteManifest } from '../../transport/messages.ts'
+import { PluginTransactions } from '../effects/transactions.ts'
 import { useCookieSecrets } from '../endpoint/cookies.ts'
+import { Idempotency } from '../endpoint/idempotency.ts'
 import type { RequestServer } from '../endpoint/request-server.ts'
 import { callsCommit } from '../endpoint/route.ts'
 import type { ToolFolder } from '../kernel/discover.ts'
 import type { ThreadKernel } from '../kernel/thread.ts'
 import type { Toolbox } from '../kernel/toolbox.ts'
-import { type ThreadEffects, threadEffects } from '../thread-effects.ts'
 import type { ThreadBus } from './bus.ts'
 import type { ProcessServices } from './services.ts'
 
@@ -53,7 +55,8 @@ export abstract class ThreadHost implements ToolHost {
   readonly kernel: ThreadKernel
   readonly server: RequestServer
   readonly bus: ThreadBus
-  readonly effects: ThreadEffects
+  /** Of the tool `db`, begun for plugins. */
+  readonly transactions: PluginTransactions
   /** Those that plugins have registered. */
   readonly routes: { readonly number: number; readonly manifest: RouteManifest; readonly route: Route }[] = []
   readonly jobList: JobDefinition[] = []
@@ -65,15 +68,13 @@ export abstract class ThreadHost implements ToolHost {
     this.server = server
     this.bus = bus
     this.#services = services
-    this.effects = threadEffects({
-      settings,
-      claims: shared.claims,
-      toolbox,
-      accompany: (plugin) => bus.beginTransaction(plugin),
-      opened,
+    this.transactions = new PluginTransactions(toolbox, (plugin) => bus.beginTransaction(plugin), opened)
+    server.effects = {
+      transactions: this.transactions,
+      idempotency: new Idempotency(this.transactions, new ClaimMemory(shared.claims), settings.replicaId),
+      timeoutMs: settings.httpHandlerTimeoutMs,
       log: (message, plugin, fields) => kernel.writeLog('ERROR', message, plugin, fields),
-    })
-    server.effects = this.effects.requests
+    }
     useCookieSecrets(settings)
     kernel.plugins.onBooted = (plugin) => {
       for (const { route } of this.routes) if (route.owner.name === plugin) server.hooks.requireCaller(route)

@@ -1,46 +1,7 @@
-// Events that are handled once, and the trimming of what is known of them.
-import type { Queryable, Tx } from '../../contracts/db.ts'
+// The trimming of what is known of events that were handled, and of requests that were answered.
+import type { Queryable } from '../../contracts/db.ts'
 import { messageOf } from '../../core/errors/description.ts'
 import type { PluginTransactions } from './transactions.ts'
-
-/** What `heddle_inbox` knows an event by. */
-interface InboxEntry {
-  eventId: string
-  /** The group that gets the event once. */
-  group: string
-  plugin: string
-  /** The subscriber's function. */
-  handler: unknown
-}
-
-/**
- * Has events handled once: the row that says so is written by the transaction of the handler. It is written first, so that of two deliveries at
- * a time one waits for the other, and no statement has to ask for it.
- */
-export class Inbox {
-  readonly #transactions: PluginTransactions
-
-  constructor(transactions: PluginTransactions) {
-    this.#transactions = transactions
-  }
-
-  /**
-   * Runs `handle` in a transaction; not at all when the event has been handled. It may be run again, as the function of any transaction.
-   * @returns what `handle` has returned; undefined when it has not run
-   */
-  async handle(entry: InboxEntry, handle: (tx: Tx) => unknown): Promise<unknown> {
-    const { eventId, group, plugin, handler } = entry
-    // Where the tables are missing, all of the transaction would fail.
-    await this.#transactions.database()
-    return this.#transactions.run(plugin, handler, async (tx, own) => {
-      const { rowCount } = await own.execute(INSERT, [eventId, group, Date.now()])
-      return rowCount === 0 ? undefined : await handle(tx)
-    })
-  }
-}
-
-const INSERT =
-  'INSERT INTO heddle_inbox (event_id, grp, at_ms) VALUES ($1, $2, $3) ON CONFLICT (event_id, grp) DO NOTHING'
 
 /** Longest pause between two looks for rows whose time is up, milliseconds. */
 const TRIM_EVERY_MS = 600_000
@@ -49,36 +10,20 @@ const PAGE_ROWS = 256
 /** Hexadecimal digits of the time in the id of an event. */
 const TIME_DIGITS = 12
 
-interface TrimmerOptions {
-  transactions: PluginTransactions
-  /** EVENT_BUS_INBOX_KEEP_MS. */
-  inboxKeepMs: number
-  log: (message: string) => void
-}
-
-/** Removes what is too old to be asked for again. One lane of each process does it; what several do at a time does no harm. */
-export class Trimmer {
-  readonly #options: TrimmerOptions
-  #timer: NodeJS.Timeout | undefined
-  #isTrimming = false
-
-  constructor(options: TrimmerOptions) {
-    this.#options = options
-  }
-
-  start(): void {
-    const everyMs = Math.min(TRIM_EVERY_MS, this.#options.inboxKeepMs / 4)
-    this.#timer = setInterval(() => void this.#trim(), everyMs).unref()
-  }
-
-  stop(): void {
-    clearInterval(this.#timer)
-  }
-
-  async #trim(): Promise<void> {
-    if (this.#isTrimming) return
-    this.#isTrimming = true
-    const { transactions, inboxKeepMs, log } = this.#options
+/**
+ * Removes from now on what is too old to be asked for again. One lane of each process does it; what several do at a time does no harm.
+ * @param inboxKeepMs EVENT_BUS_INBOX_KEEP_MS
+ * @returns ends it
+ */
+export function keepTrimmed(
+  transactions: PluginTransactions,
+  inboxKeepMs: number,
+  log: (message: string) => void,
+): () => void {
+  let isTrimming = false
+  const trim = async (): Promise<void> => {
+    if (isTrimming) return
+    isTrimming = true
     try {
       const database = await transactions.database()
       await trimInbox(database, Date.now() - inboxKeepMs)
@@ -86,9 +31,11 @@ export class Trimmer {
     } catch (error) {
       log(`Old rows of heddle_inbox and heddle_idempotency were not removed, it is tried again: ${messageOf(error)}`)
     } finally {
-      this.#isTrimming = false
+      isTrimming = false
     }
   }
+  const timer = setInterval(() => void trim(), Math.min(TRIM_EVERY_MS, inboxKeepMs / 4)).unref()
+  return () => clearInterval(timer)
 }
 
 /**
