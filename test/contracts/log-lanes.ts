@@ -1,7 +1,7 @@
 /** Rules of a log over the life of one process: its first events, its lanes that end, and what is left of it all. */
 import assert from 'node:assert/strict'
 import { assertOrder, handled, isEmpty, letterOf, notesOf, numbers, orderOf, waitFor } from './log-rule.ts'
-import type { Rules, Step } from './log-store.ts'
+import type { Note, Rules, Step } from './log-store.ts'
 
 export const LANES = {
   'the first burst of a lane keeps the order of its keys': async (log, tag) => {
@@ -42,6 +42,26 @@ export const LANES = {
     const ids = await process.burst('work', works, 500)
     await handled(log, tag, 'work', ids)
     assertOrder(orderOf(log, tag, 'work'))
+  },
+
+  'a subscriber has no more in hand than its concurrency, also when a lane dies of one of them': async (log, tag) => {
+    const process = await log.process()
+    const courseOf = (n: number): Step[] => (n === 3 ? ['exit-once'] : ['wait 20'])
+    const ids = await Promise.all(
+      numbers(20).map((n) => process.publish('bounded', { tag, n, course: courseOf(n) }, { delayMs: 500 })),
+    )
+    await handled(log, tag, 'bounded', ids)
+    const notes = orderOf(log, tag, 'bounded')
+    // What a thread has in hand as it dies ends with its last note.
+    const endOf = ({ id, thread }: Note): number => {
+      const at = notes.findIndex((note) => note.what === 'end' && note.id === id && note.thread === thread)
+      return at < 0 ? notes.findLastIndex((note) => note.thread === thread) : at
+    }
+    const begun = notes.flatMap((note, from) => (note.what === 'begin' ? [{ from, to: endOf(note) }] : []))
+    for (const at of notes.keys()) {
+      const inHand = begun.filter(({ from, to }) => from <= at && at < to).length
+      assert.ok(inHand <= 2, `${inHand} at a time`)
+    }
   },
 
   'an event that ends each lane that has it is a dead letter after three deaths, and its neighbours are handled':

@@ -227,6 +227,18 @@ export const OUTLIVES = {
     await isEmpty(log)
   },
 
+  'what waits for room as its process ends is handled by the next one, each once': async (log, tag) => {
+    const first = await log.process()
+    const ids = await Promise.all(numbers(9).map((n) => first.publish('bounded', { tag, n, course: ['wait 400'] })))
+    await waitFor(log, () => notesOf(log, tag, 'bounded').length > 0, 'the first')
+    assert.equal(await first.stop(), 0)
+    assert.ok(notesOf(log, tag, 'bounded').length < 9, 'it has not waited for all')
+    await log.open('second')
+    await handled(log, tag, 'bounded', ids)
+    assert.equal(notesOf(log, tag, 'bounded').length, 9)
+    await isEmpty(log)
+  },
+
   'what nobody subscribes to is gone after a kill': async (log, tag) => {
     const first = await log.process()
     await Promise.all(numbers(50).map((n) => first.publish('nobody', { tag, n })))

@@ -116,4 +116,10 @@ describe('dead letters', () => {
     }
     assert.ok(count >= 5, String(count))
   })
+
+  it('are 1000 at most, the newest', async () => {
+    const ids = await fail('large.payload', 1003, {})
+    const kept = (await pageAt()).letters.map(({ event_id }) => event_id)
+    assert.deepEqual(kept, ids.slice(3))
+  })
 })
