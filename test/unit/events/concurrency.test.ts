@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { eventOf, type FakeThread, fakeThread, hubOf, instanceOf } from './fake-thread.ts'
+import { BOX, eventOf, type FakeThread, fakeThread, hubOf, instanceOf, NOTHING } from './fake-thread.ts'
 
 const ONE = { concurrency: 1 }
 const last = ({ taken }: FakeThread) => taken.at(-1)!.id
@@ -12,6 +12,24 @@ test('other subscribers of the event and other groups are not held up', (t) => {
   hub.subscribe('order.placed', 'quick', {}, instanceOf(thread))
   for (const id of ['evt_1', 'evt_2', 'evt_3']) hub.publish(eventOf(id), null)
   assert.deepEqual(thread.events.sort(), ['evt_1', 'evt_1', 'evt_2', 'evt_3'])
+})
+
+test('the places of a thread that dies are free, and a suspect takes one before those that wait', (t) => {
+  const { hub } = hubOf(t)
+  const [dying, other, quarantine] = [fakeThread(), fakeThread(), fakeThread(true)]
+  hub.subscribe('order.placed', 'group', ONE, instanceOf(dying))
+  for (const id of ['evt_1', 'evt_2', 'evt_3']) hub.publish(eventOf(id), null)
+  assert.deepEqual(dying.events, ['evt_1'])
+  hub.subscribe('order.placed', 'group', ONE, instanceOf(other))
+  hub.threadGone(dying, NOTHING, BOX)
+  assert.deepEqual(other.events, ['evt_2'])
+  hub.subscribe('order.placed', 'group', ONE, instanceOf(quarantine))
+  hub.quarantineUp(quarantine)
+  assert.deepEqual(quarantine.events, [], 'it waits for a place')
+  hub.delivered(last(other))
+  assert.deepEqual([quarantine.events, other.events], [['evt_1'], ['evt_2']])
+  hub.delivered(last(quarantine))
+  assert.deepEqual(other.events, ['evt_2', 'evt_3'])
 })
 
 test('new code may bring another number, for what waits already, too', (t) => {
