@@ -195,10 +195,9 @@ export class LaneServer {
         this.#host.writeLog('ERROR', `Tool ${tool} did not boot: ${messageOf(error)}`, tool),
       )
       const aftermath = new BootAftermath(() => this.#calls.open)
-      await plugins.boot(settings.domainsDir, 'worker', {
+      await plugins.boot({
         barred: this.#init.barred,
         waiting: this.#init.waiting,
-        onUnguarded: (setup) => this.#requests.hooks.bar(setup),
         onNext: (file) => {
           this.#requireThread(trial)
           this.#booting(file)

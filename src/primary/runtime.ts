@@ -136,10 +136,9 @@ export class Runtime {
     await this.#openLog()
     const aftermath = new BootAftermath()
     const strayFaults = new StrayFaults(kernel, (...of) => this.#leaveOut(...of))
-    await kernel.plugins.boot(settings.domainsDir, 'primary', {
+    await kernel.plugins.boot({
       barred: this.#parts.processDeaths?.barred(),
       onNext: (file) => this.#parts.flightMirror?.booting(file),
-      onUnguarded: (setup) => this.host.server.hooks.bar(setup),
       settled: () => aftermath.over(AFTERMATH_MS, false),
       patienceMs: PATIENCE_MS,
       onLate: (plugin) => this.#joins(plugin),

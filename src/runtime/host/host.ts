@@ -76,6 +76,7 @@ export abstract class ThreadHost implements ToolHost {
       log: (message, plugin, fields) => kernel.writeLog('ERROR', message, plugin, fields),
     }
     useCookieSecrets(settings)
+    kernel.plugins.onUnguarded = (setup) => server.hooks.bar(setup)
     kernel.plugins.onBooted = (plugin) => {
       for (const { route } of this.routes) if (route.owner.name === plugin) server.hooks.requireCaller(route)
     }

@@ -2,10 +2,12 @@
 import { join } from 'node:path'
 import type { Owner } from '../../contracts/common.ts'
 import type { PluginHealth } from '../../contracts/registry.ts'
+import type { ToolHost } from '../../contracts/tool.ts'
 import type { Origin } from '../../contracts/tracing.ts'
 import { causality } from '../../core/causality/context.ts'
+import type { Settings } from '../../core/config/schema.ts'
 import { HeddleError } from '../../core/errors/catalogue.ts'
-import { asError } from '../../core/errors/description.ts'
+import { asError, messageOf, stackOf } from '../../core/errors/description.ts'
 import { shown } from '../../core/errors/places.ts'
 import { loadModule, moduleIn, OPERATORS_DOMAIN } from '../../core/modules/domains.ts'
 import { steadyMs } from '../../core/schedule/steady-time.ts'
@@ -130,8 +132,6 @@ export interface BootOptions {
   waiting?: readonly string[]
   /** Told of each plugin's file before it is loaded. */
   onNext?: (file: string) => void
-  /** Told of a file with hooks that did not boot: what it should guard must not be served. */
-  onUnguarded?: (setup: SetupFile) => void
   /** A plugin that takes longer than this, milliseconds, goes on while the next ones boot. Left out: they wait for it. */
   patienceMs?: number
   /** Told when such a plugin has booted or failed. */
@@ -139,12 +139,6 @@ export interface BootOptions {
   /** Waits for what a plugin has begun in its boot, where the thread goes on after an error that nobody catches (`strayed`). */
   settled?: () => Promise<void>
 }
-
-/** Told of every fault in the code of a plugin. */
-type PluginFault = (plugin: string, stage: string, error: unknown) => void
-
-/** Told of what is probably a mistake, and does not keep a plugin from booting. */
-type PluginWarning = (plugin: string, warning: string) => void
 
 const SLOW = 'It takes long to boot: all others are served meanwhile'
 
@@ -160,10 +154,12 @@ export class Plugins {
   readonly facts: FixFacts
   /** Told of each plugin that has booted. Throws what is wrong with what it has registered. */
   onBooted: (plugin: string) => void = () => {}
+  /** Told of a file with hooks that did not boot: what it should guard must not be served. */
+  onUnguarded: (setup: SetupFile) => void = () => {}
+  readonly #thread: 'primary' | 'worker'
+  readonly #settings: Settings
   readonly #toolbox: Toolbox
-  readonly #onFault: PluginFault
-  /** Null in production, where nobody would read of it. */
-  readonly #onWarning: PluginWarning | null
+  readonly #writeLog: ToolHost['writeLog']
   readonly #loaded: Loaded[] = []
   /** Their hooks are missing. */
   readonly #failedSetups: SetupFile[] = []
@@ -173,41 +169,33 @@ export class Plugins {
   readonly #strays = new Map<string, string>()
   #settled: () => Promise<void> = turn
   readonly #late = new Set<string>()
-  /** In lanes. The primary has no use for them: a context would cost all of its promises time. */
-  #keepsOrigins = false
 
-  constructor(
-    toolbox: Toolbox,
-    domainsDirs: readonly string[],
-    onFault: PluginFault,
-    onWarning: PluginWarning | null = null,
-  ) {
+  /** @param thread the kind of its plugins */
+  constructor(thread: 'primary' | 'worker', settings: Settings, toolbox: Toolbox, writeLog: ToolHost['writeLog']) {
+    this.#thread = thread
+    this.#settings = settings
     this.#toolbox = toolbox
+    this.#writeLog = writeLog
     this.facts = {
-      domainsDirs,
+      domainsDirs: settings.domainsDir,
       tools: () => toolbox.names,
       methodsOf: (tool) => toolbox.methodsOf(tool),
       fileOf: (plugin) => this.files[plugin],
     }
-    this.#onFault = onFault
-    this.#onWarning = onWarning
   }
 
-  /** Loads, constructs and boots all plugins of one kind of thread, in the order of their files. */
-  async boot(
-    domainsDirs: readonly string[],
-    thread: 'primary' | 'worker',
-    { barred = {}, waiting = [], onNext, onUnguarded, settled = turn, patienceMs, onLate }: BootOptions,
-  ): Promise<void> {
+  /** Loads, constructs and boots all plugins of this kind of thread, in the order of their files. */
+  async boot(options: BootOptions): Promise<void> {
+    const { barred = {}, waiting = [], onNext, settled = turn, patienceMs, onLate } = options
+    const { domainsDir } = this.#settings
     this.#settled = settled
-    this.#keepsOrigins = thread === 'worker'
-    const all = findPlugins(domainsDirs)
-    const own = all.filter((file) => file.thread === thread)
+    const all = findPlugins(domainsDir)
+    const own = all.filter((file) => file.thread === this.#thread)
     // Lanes serve the folders that plugins of the primary mount, so they have the hooks of all domains.
-    for (const setup of findSetups(domainsDirs, thread === 'worker' ? all : own)) {
+    for (const setup of findSetups(domainsDir, this.#thread === 'worker' ? all : own)) {
       onNext?.(setup.path)
       this.bootingFile = setup.path
-      await this.#bootSetup(setup, barred[setup.path], onUnguarded)
+      await this.#bootSetup(setup, barred[setup.path])
     }
     for (const file of own) {
       if (waiting.includes(file.path)) {
@@ -226,11 +214,7 @@ export class Plugins {
   }
 
   /** Runs a `domain.ts` or `app.ts`. When it fails, the plugins that it should guard do not boot. */
-  async #bootSetup(
-    setup: SetupFile,
-    barredFor: string | undefined,
-    onUnguarded: BootOptions['onUnguarded'],
-  ): Promise<void> {
+  async #bootSetup(setup: SetupFile, barredFor: string | undefined): Promise<void> {
     const { name, path, domain } = setup
     const boot = booting(name, path)
     try {
@@ -240,7 +224,7 @@ export class Plugins {
       if (this.health[name]?.status !== 'DEAD') this.#booted(boot, domain ?? name)
     } catch (thrown) {
       this.#failedSetups.push(setup)
-      onUnguarded?.(setup)
+      this.onUnguarded(setup)
       await this.#failed(boot, thrown)
     }
     this.files[name] = path
@@ -290,8 +274,10 @@ export class Plugins {
       await this.#construct(boot, Class)
       await this.#requireNoStray(file.path)
       this.#booted(boot, file.domain)
-      if (this.#onWarning !== null)
-        for (const warning of classWarnings(Class, file.path)) this.#onWarning(name, warning)
+      // In production nobody would read of what is probably a mistake.
+      if (this.#settings.nodeEnv === 'production') return
+      for (const warning of classWarnings(Class, file.path))
+        this.#writeLog('WARNING', `Plugin ${name}: ${warning}`, 'kernel', { plugin: name, stage: 'boot' })
     } catch (thrown) {
       await this.#failed(boot, thrown)
     }
@@ -306,7 +292,7 @@ export class Plugins {
     const fault = bootFault(asError(thrown), { file: path!, stage, facts: this.facts })
     this.health[name] = { status: 'DEAD', error: fault.status, tools: [...touched] }
     this.faults[name] = fault.text
-    this.#onFault(name, 'boot', fault.text)
+    this.#told(name, 'boot', fault.text)
     await turn()
   }
 
@@ -318,7 +304,7 @@ export class Plugins {
   /** A plugin that has booted is not to be served any more. @param error why, for `/system/status` */
   fail(name: string, error: string): void {
     this.health[name] = { status: 'DEAD', error, tools: this.health[name]?.tools ?? [] }
-    this.#onFault(name, 'boot', error)
+    this.#told(name, 'boot', error)
   }
 
   /** Lets come up what the boot has thrown into the loop of the thread, or rejected with nobody waiting. @throws that */
@@ -373,8 +359,14 @@ export class Plugins {
     try {
       await this.#asOrigin({ plugin: owner.name, handler: stage }, () => instance[stage]?.())
     } catch (error) {
-      this.#onFault(owner.name, stage, error)
+      this.#told(owner.name, stage, error)
     }
+  }
+
+  /** Logs a fault in the code of a plugin. */
+  #told(plugin: string, stage: string, error: unknown): void {
+    const fields = { plugin, stage, stack: stackOf(error) }
+    this.#writeLog('ERROR', `Plugin ${plugin} failed in ${stage}: ${messageOf(error)}`, 'kernel', fields)
   }
 
   #inStage<T>(boot: Booting, stage: BootStage, run: () => T): T {
@@ -385,7 +377,9 @@ export class Plugins {
 
   /** Runs a part of a plugin's life as the origin of all that it leaves behind: intervals, sockets, watchers. */
   #asOrigin<T>(origin: Origin, run: () => T): T {
-    return this.#keepsOrigins ? causality.run({ eventId: null, requestId: null, trace: null, origin }, run) : run()
+    // The primary has no use for it: a context would cost all of its promises time.
+    if (this.#thread === 'primary') return run()
+    return causality.run({ eventId: null, requestId: null, trace: null, origin }, run)
   }
 }
 

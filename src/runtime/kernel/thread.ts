@@ -8,7 +8,7 @@ import { isoTimestamp } from '../../core/causality/ids.ts'
 import { readVariable } from '../../core/config/plugin-variables.ts'
 import type { Settings } from '../../core/config/schema.ts'
 import { type Fault, HeddleError } from '../../core/errors/catalogue.ts'
-import { messageOf, stackOf } from '../../core/errors/description.ts'
+import { messageOf } from '../../core/errors/description.ts'
 import { CLAIM_MEMORY_BYTES } from '../../transport/memory/claim-memory.ts'
 import type { FlightRecorder } from '../../transport/memory/flight-recorder.ts'
 import { LOG_MEMORY_BYTES } from '../../transport/memory/log-memory.ts'
@@ -96,19 +96,8 @@ export class ThreadKernel {
     })
     const uses = new ToolUses(this.#sharedMemory(`registry/${USES_MEMORY}`, USES_BYTES))
     this.toolbox = new Toolbox(this.meter, (plugin, tool) => uses.add(plugin, tool))
-    this.plugins = new Plugins(
-      this.toolbox,
-      settings.domainsDir,
-      (plugin, stage, error) =>
-        writeLog('ERROR', `Plugin ${plugin} failed in ${stage}: ${messageOf(error)}`, 'kernel', {
-          plugin,
-          stage,
-          stack: stackOf(error),
-        }),
-      settings.nodeEnv === 'production'
-        ? null
-        : (plugin, warning) => writeLog('WARNING', `Plugin ${plugin}: ${warning}`, 'kernel', { plugin, stage: 'boot' }),
-    )
+    const kind = options.thread.kind === 'primary' ? 'primary' : 'worker'
+    this.plugins = new Plugins(kind, settings, this.toolbox, writeLog)
   }
 
   /** Makes the runtime of each tool of this thread. */
