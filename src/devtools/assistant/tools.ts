@@ -36,13 +36,8 @@ export interface ProcessView {
 /** Between two looks: lanes report what is in flight ten times a second. */
 const POLL_MS = 150
 
-export interface Pending {
-  requests: number
-  deliveries: number
-}
-
 /** Waits until nothing is pending at two looks in a row. @returns what still is after `timeoutMs` */
-export async function pendingAfter({ registry }: ProcessView, timeoutMs: number): Promise<Pending> {
+export async function pendingAfter({ registry }: ProcessView, timeoutMs: number) {
   const deadlineMs = performance.now() + timeoutMs
   for (let quiet = 0; ; ) {
     const [lanes, counters] = await Promise.all([registry.getLanes(), registry.getCounters()])

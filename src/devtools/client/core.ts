@@ -94,7 +94,8 @@ export class ApiError<
   readonly attempts: number
 
   constructor(response: Response, body: unknown, attempts: number) {
-    const { error, code, details } = (typeof body === 'object' && body !== null ? body : {}) as ErrorBody
+    const { error, code, details }: Partial<Record<string, unknown>> =
+      typeof body === 'object' && body !== null ? { ...body } : {}
     super(typeof error === 'string' ? error : `${response.status} ${response.statusText}`.trim())
     this.status = response.status as Status
     this.code = code as Code
@@ -109,12 +110,6 @@ export class ApiError<
   get requestId(): string | null {
     return this.headers.get('x-request-id')
   }
-}
-
-interface ErrorBody {
-  error?: unknown
-  code?: unknown
-  details?: unknown
 }
 
 /** There is no answer: the service cannot be reached, the connection ended, or `timeoutMs` is over. */

@@ -1,4 +1,4 @@
-import { callOnLetters, letterReplays, outcomeOf, sureButton } from './dead-letter-actions.js'
+import { callOnLetters, letterButtons, letterReplays, outcomeOf, sureButton } from './dead-letter-actions.js'
 import { count, plural } from './format.js'
 import { html, nothing } from './lit-html.js'
 import { addressOfDeath, inPage, linkToRequest, whenAndAgo } from './page.js'
@@ -240,5 +240,5 @@ function waitingLetter(page, letter) {
       ['Belongs to', linkToRequest(request_id ?? event_id)],
       ['Died with it', box && inPage(addressOfDeath(box.at), `${box.message}${place ? `, ${place}` : ''}`)],
     ])}
-    ${page.letterButtons(letter, show)}`
+    ${letterButtons(page, letter, show)}`
 }

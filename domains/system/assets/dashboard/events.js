@@ -1,5 +1,5 @@
 import { applicationOrigin } from './application.js'
-import { letterReplays, outcomeOf } from './dead-letter-actions.js'
+import { letterButtons, letterReplays, outcomeOf } from './dead-letter-actions.js'
 import { Forest } from './forest.js'
 import { clock, count, offset, plural, rate, shortId } from './format.js'
 import { html, nothing } from './lit-html.js'
@@ -355,7 +355,7 @@ export class EventsView extends View {
           ['Dead letter', letter && inPage(addressOfLetter(letter.id), letter.id)],
           ['Replay', replayed && outcomeOf(replayed.replay)],
         ])}
-        ${letter === undefined ? nothing : this.page.letterButtons(letter)}`,
+        ${letter === undefined ? nothing : letterButtons(this.page, letter)}`,
     }
   }
 }

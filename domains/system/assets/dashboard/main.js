@@ -1,7 +1,6 @@
 import { learnApplication } from './application.js'
 import { ChartsView } from './charts.js'
 import { Connection } from './connection.js'
-import { letterButtons } from './dead-letter-actions.js'
 import { LETTERS_SHOWN_MAX, LettersView } from './dead-letters.js'
 import { EventsView } from './events.js'
 import { Figures } from './figures.js'
@@ -45,7 +44,6 @@ const page = {
     if (letters !== null) views.events.onLetters(letters)
     page.refreshBadges()
   },
-  letterButtons: (letter, more) => letterButtons(page, letter, more),
   open: (name) => views[name].element.isConnected || go(addressOf(name)),
   revealEvent: (id) => go(addressOfEvent(id)),
   refreshBadges() {
