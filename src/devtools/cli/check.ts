@@ -48,7 +48,7 @@ async function printReport(
   const { findings, checked } = await sourceFacts(settings.domainsDir, settings.toolsDir)
   let baseline = readBaseline(file)
   if (shrinks && existsSync(file)) {
-    baseline = shrunk(baseline, compareWithBaseline(findings, baseline).stale)
+    baseline = compareWithBaseline(findings, baseline).shrunk
     writeFileSync(file, baselineText(baseline))
   }
   if (accept) {
@@ -76,16 +76,6 @@ function readBaseline(file: string): BaselineEntry[] {
   } catch (error) {
     throw new CommandError(`${file} cannot be read: ${messageOf(error)}`)
   }
-}
-
-function shrunk(baseline: readonly BaselineEntry[], stale: readonly BaselineEntry[]): BaselineEntry[] {
-  return baseline.flatMap((entry) => {
-    const gone = stale.find(({ rule, file, message }) => {
-      return rule === entry.rule && file === entry.file && message === entry.message
-    })
-    const count = entry.count - (gone?.count ?? 0)
-    return count > 0 ? [{ ...entry, count }] : []
-  })
 }
 
 /** Each check, also after one that failed. Where something is missing for them, the one command that installs it. */

@@ -17,22 +17,25 @@ export interface Comparison {
   accepted: Finding[]
   /** Accepted findings that are no longer found; `count` says how many. */
   stale: BaselineEntry[]
+  /** The baseline without those. */
+  shrunk: BaselineEntry[]
 }
 
 /** When a finding occurs more often than it was accepted, its first occurrences count as the accepted ones. */
 export function compareWithBaseline(findings: readonly Finding[], baseline: readonly BaselineEntry[]): Comparison {
   const left = new Map(baseline.map((entry) => [identity(entry), entry.count]))
-  const comparison: Comparison = { fresh: [], accepted: [], stale: [] }
+  const comparison: Comparison = { fresh: [], accepted: [], stale: [], shrunk: [] }
   for (const finding of findings) {
     const key = identity(entryOf(finding))
     const count = isAcceptable(finding) ? (left.get(key) ?? 0) : 0
     if (count > 0) left.set(key, count - 1)
     comparison[count > 0 ? 'accepted' : 'fresh'].push(finding)
   }
-  comparison.stale = baseline.flatMap((entry) => {
-    const count = left.get(identity(entry)) ?? 0
-    return count > 0 ? [{ ...entry, count }] : []
-  })
+  for (const entry of baseline) {
+    const count = left.get(identity(entry))!
+    if (count > 0) comparison.stale.push({ ...entry, count })
+    if (count < entry.count) comparison.shrunk.push({ ...entry, count: entry.count - count })
+  }
   return comparison
 }
 

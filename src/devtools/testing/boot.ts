@@ -1,6 +1,6 @@
 // `boot`: the runtime in a process of its own.
 import { randomBytes } from 'node:crypto'
-import { mkdir, mkdtemp, rm } from 'node:fs/promises'
+import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { delimiter, join } from 'node:path'
 import type { DeadLetter } from '../../contracts/event-bus.ts'
@@ -70,6 +70,10 @@ export async function boot(first?: TestOwner | BootOptions, second: BootOptions 
   const outer = loadSettings(copyEnvironment()).settings
   const folders = await Promise.all((options.domains ?? []).map((choice) => domainFolder(choice, outer.domainsDir)))
   const directory = await mkdtemp(join(tmpdir(), 'heddle-app-'))
+  const domains =
+    options.domains === undefined
+      ? outer.domainsDir
+      : await linkDomains(join(directory, 'domains'), folders, outer.domainsDir)
   const child = new RuntimeProcess({
     HTTP_PORT: '0',
     LANES: String(options.lanes ?? 1),
@@ -81,7 +85,7 @@ export async function boot(first?: TestOwner | BootOptions, second: BootOptions 
     ...(outer.tools === undefined ? {} : { TOOLS: outer.tools }),
     // It is among them, or was not chosen.
     SYSTEM_DOMAIN: 'false',
-    DOMAINS_DIR: await domainsDir(options.domains && folders, outer.domainsDir, directory),
+    DOMAINS_DIR: domains.join(delimiter),
     ...options.env,
   })
   let ending: Promise<void> | undefined
@@ -104,18 +108,6 @@ export async function boot(first?: TestOwner | BootOptions, second: BootOptions 
     await stop('SIGKILL')
     throw new Error(`${(thrown as Error).message}\n${logText(child)}`)
   }
-}
-
-/** @param chosen folders of domains; default: all */
-async function domainsDir(
-  chosen: readonly string[] | undefined,
-  roots: readonly string[],
-  directory: string,
-): Promise<string> {
-  if (chosen === undefined) return roots.join(delimiter)
-  const place = join(directory, 'domains')
-  await mkdir(place)
-  return (await linkDomains(place, chosen, roots)).join(delimiter)
 }
 
 function refuseDead({ plugins, reasons }: Serving): void {

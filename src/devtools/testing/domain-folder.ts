@@ -30,7 +30,7 @@ export function rootsOf(chosen: readonly string[], roots: readonly string[]): st
 }
 
 /**
- * Fills a folder with the chosen domains alone, and with the hooks of their application, by links to their files.
+ * Makes a folder with the chosen domains alone, and with the hooks of their application, by links to their files.
  * For domains whose migrations the chosen ones depend on, it holds the migrations.
  * @returns the folders of domains in it, one for each root
  */
@@ -39,6 +39,7 @@ export async function linkDomains(
   chosen: readonly string[],
   roots: readonly string[],
 ): Promise<string[]> {
+  await mkdir(folder)
   const sources = rootsOf(chosen, roots)
   const places = sources.map((_, n) => join(folder, String(n)))
   for (const [n, root] of sources.entries()) {

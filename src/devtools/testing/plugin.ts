@@ -1,6 +1,6 @@
 // `plugin`: one plugin with every tool, in the thread of the test.
 import { randomBytes } from 'node:crypto'
-import { mkdir, mkdtemp, rm } from 'node:fs/promises'
+import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { basename, delimiter, dirname, join, resolve } from 'node:path'
 import type { DeadLetter } from '../../contracts/event-bus.ts'
@@ -154,9 +154,8 @@ async function prepare(
   env: Record<string, string>,
   outer: Settings,
 ): Promise<PluginThread> {
-  const domains = join(directory, 'domains')
-  await mkdir(domains)
-  const places = domain === undefined ? [domains] : await linkDomains(domains, [domain], outer.domainsDir)
+  const places =
+    domain === undefined ? [directory] : await linkDomains(join(directory, 'domains'), [domain], outer.domainsDir)
   const { settings } = loadSettings({
     HTTP_PORT: '0',
     HTTP_LISTENER: outer.httpListener,
