@@ -13,7 +13,7 @@ import {
   type Source,
 } from './scopes.ts'
 import { tablesOf } from './sql-tables.ts'
-import { staticKey, unwrap } from './syntax.ts'
+import { keyOf, unwrap } from './syntax.ts'
 import { joined, type Literal, stringsOf, type Texts, textOf } from './texts.ts'
 import { isStatement } from './tool-calls.ts'
 import { plainCall, type Values } from './values.ts'
@@ -199,13 +199,13 @@ function union(all: readonly Effects[]): Effects {
 
 function callsArguments(callee: Node): boolean {
   if (callee.type === 'Identifier') return callee.name === 'Promise'
-  const key = callee.type === 'MemberExpression' ? staticKey(callee.property, callee.computed) : undefined
+  const key = keyOf(callee)
   return key !== undefined && CALLS_ARGUMENTS.has(key)
 }
 
 function isFetch(callee: Node, scope: Scope): boolean {
   if (callee.type === 'Identifier') return callee.name === 'fetch' && lookup(scope, 'fetch') === undefined
-  if (callee.type !== 'MemberExpression' || staticKey(callee.property, callee.computed) !== 'fetch') return false
+  if (callee.type !== 'MemberExpression' || keyOf(callee) !== 'fetch') return false
   const object = unwrap(callee.object)
   return object.type === 'Identifier' && object.name === 'globalThis'
 }
@@ -216,7 +216,7 @@ function isTransactional(options: Node | undefined): boolean {
   return options.properties.some(
     (each) =>
       each.type === 'Property' &&
-      staticKey(each.key, each.computed) === 'transaction' &&
+      keyOf(each) === 'transaction' &&
       each.value.type === 'Literal' &&
       each.value.value === true,
   )

@@ -1,7 +1,7 @@
 // The modules that a file imports, in whatever form, with specifiers that the source computes.
 import type { Node } from 'oxc-parser'
 import { type Expression, importOf, type Source } from './scopes.ts'
-import { type Syntax, staticKey, unwrap, walk } from './syntax.ts'
+import { keyOf, type Syntax, unwrap, walk } from './syntax.ts'
 import { HOLE, joined, stringsOf, type Texts } from './texts.ts'
 import type { Values } from './values.ts'
 
@@ -97,11 +97,11 @@ function isLoader(callee: Expression, values: Values): boolean {
   if (node.type === 'Identifier') return node.name === 'require'
   if (node.type === 'CallExpression') {
     const maker = unwrap(node.callee)
-    if (maker.type === 'MemberExpression') return staticKey(maker.property, maker.computed) === 'createRequire'
+    if (maker.type === 'MemberExpression') return keyOf(maker) === 'createRequire'
     const imported = maker.type === 'Identifier' ? importOf(scope, maker.name) : undefined
     return imported?.name === 'createRequire' && /^(?:node:)?module$/.test(imported.module)
   }
-  if (node.type !== 'MemberExpression' || staticKey(node.property, node.computed) !== 'resolve') return false
+  if (node.type !== 'MemberExpression' || keyOf(node) !== 'resolve') return false
   return isImportMeta(node.object) || isLoader({ node: node.object, scope }, values)
 }
 

@@ -11,7 +11,7 @@ import { compareText, errorAt, type Finding } from './finding.ts'
 import { allImports, type ModuleImport } from './imports.ts'
 import { readScopes, type Source } from './scopes.ts'
 import { type TableMention, tablesOf } from './sql-tables.ts'
-import { lineIndex, parseSource, staticKey, walk } from './syntax.ts'
+import { keyOf, lineIndex, parseSource, walk } from './syntax.ts'
 import { joined, type Literal, lineInParts, stringsOf, Texts, textOf } from './texts.ts'
 import { isStatement, type ToolCall, toolCallsOf } from './tool-calls.ts'
 import { Values } from './values.ts'
@@ -203,7 +203,7 @@ function keyLinesOf({ syntax, root: scope }: Source, texts: Texts): Module['keyL
   const lines = new Map<string, number>()
   walk(syntax.program, (node) => {
     if (node.type !== 'Property') return
-    const key = staticKey(node.key, node.computed) ?? textOf(texts.read({ node: node.key, scope }))
+    const key = keyOf(node) ?? textOf(texts.read({ node: node.key, scope }))
     if (key !== undefined && !lines.has(key)) lines.set(key, syntax.lineOf(node.start))
   })
   return lines

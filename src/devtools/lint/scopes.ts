@@ -12,7 +12,7 @@ import type {
   TSType,
   TSTypeLiteral,
 } from 'oxc-parser'
-import { forEachChild, type Syntax, staticKey, unwrap } from './syntax.ts'
+import { forEachChild, keyOf, type Syntax, unwrap } from './syntax.ts'
 
 /** Deeper sources are refused: whoever goes through one calls itself once for each level. */
 const NESTING_MAX = 1_000
@@ -264,7 +264,7 @@ class ScopeReader {
       case 'ObjectExpression': {
         const { members, others } = membersOf(node, scope)
         for (const each of node.properties) {
-          const key = each.type === 'Property' ? staticKey(each.key, each.computed) : undefined
+          const key = keyOf(each)
           if (each.type === 'SpreadElement') others.push(defined(each.argument, scope))
           else if (key && each.kind === 'init') list(members, key).push(defined(each.value, scope))
         }
@@ -350,7 +350,7 @@ class ScopeReader {
         return
       case 'ObjectPattern':
         for (const part of pattern.properties) {
-          const key = part.type === 'Property' ? staticKey(part.key, part.computed) : undefined
+          const key = keyOf(part)
           const taken = from.map((one) => (key ? { ...one, path: [...one.path, key] } : unknown(one.node, one.scope)))
           if (part.type === 'Property') this.#takeApart(part.value, taken, each)
           else this.#takeApart(part, from, each)
@@ -364,7 +364,7 @@ class ScopeReader {
   #assign(target: Node, definition: Definition, scope: Scope): void {
     this.#takeApart(unwrap(target), [definition], (part, taken) => {
       if (part.type === 'Identifier') this.#later.push({ scope, name: part.name, taken })
-      const key = part.type === 'MemberExpression' ? staticKey(part.property, part.computed) : undefined
+      const key = keyOf(part)
       if (part.type !== 'MemberExpression' || key === undefined) return
       const object = { node: part.object, scope }
       for (const definition of taken) this.#source.assignments.push({ object, key, definition })
@@ -401,7 +401,7 @@ class ScopeReader {
       this.#visit(node.superClass, outer)
     }
     for (const each of node.body.body) {
-      const key = 'key' in each ? staticKey(each.key, each.computed) : undefined
+      const key = keyOf(each)
       if (each.type === 'MethodDefinition') {
         this.#visitFunction(each.value, scope, self)
         if (key && each.kind !== 'get' && each.kind !== 'set') list(self.members, key).push(defined(each.value, scope))
@@ -421,7 +421,7 @@ export function typeMembers(node: TSInterfaceDeclaration | TSTypeLiteral, scope:
   if (known) return known
   const info = membersOf(node, scope)
   for (const each of node.type === 'TSTypeLiteral' ? node.members : node.body.body) {
-    const key = each.type === 'TSPropertySignature' ? staticKey(each.key as Node, each.computed) : undefined
+    const key = keyOf(each)
     const type = each.type === 'TSPropertySignature' ? each.typeAnnotation?.typeAnnotation : undefined
     if (key && type) list(info.members, key).push(typed(type, scope))
   }

@@ -68,6 +68,12 @@ export function unwrap(node: Node): Node {
   }
 }
 
+/** The name of the member that is accessed or defined; undefined when it is computed, and for what does neither. */
+export function keyOf(node: Node): string | undefined {
+  if (node.type === 'MemberExpression') return staticKey(node.property, node.computed)
+  return 'key' in node && 'computed' in node ? staticKey(node.key, node.computed) : undefined
+}
+
 /** The name of a member access or of a property, for example `bus` or `#bus`; undefined when it is computed. */
 export function staticKey(key: Node, computed: boolean): string | undefined {
   if (key.type === 'Literal' && typeof key.value === 'string') return key.value

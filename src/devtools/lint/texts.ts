@@ -1,7 +1,7 @@
 // Texts and payloads as far as the source shows them without being run: constants, sums, templates, choices, and what sql`…` composes.
 import type { Node, ObjectExpression, TemplateLiteral } from 'oxc-parser'
 import { type Expression, importOf, type Scope } from './scopes.ts'
-import { staticKey, unwrap } from './syntax.ts'
+import { keyOf, staticKey, unwrap } from './syntax.ts'
 import { isHeddle, type Values } from './values.ts'
 
 /** Stands in a text for a part that only the running program knows. Unicode gives this character no meaning. */
@@ -29,16 +29,13 @@ export function joined(parts: readonly TextPart[]): string {
 
 /** The text of a string that is known as a whole. */
 export function textOf(literal: Literal | undefined): string | undefined {
-  if (literal?.type !== 'string') return undefined
-  const text = joined(literal.parts)
-  return text.includes(HOLE) ? undefined : text
+  return literal?.type === 'string' ? textsOf(literal)[0] : undefined
 }
 
 /** Every text that the value may be and that is known as a whole. */
 export function textsOf(literal: Literal | undefined): string[] {
-  if (literal?.type === 'choice') return literal.options.flatMap(textsOf)
-  const text = textOf(literal)
-  return text === undefined ? [] : [text]
+  const texts = stringsOf(literal).map(({ parts }) => joined(parts))
+  return texts.filter((text) => !text.includes(HOLE))
 }
 
 /** Every string that the value may be. */
@@ -197,7 +194,7 @@ export class Texts {
   #textCall(node: Node, scope: Scope): { method: 'id' | 'raw'; args: readonly Node[] } | undefined {
     const callee = node.type === 'CallExpression' ? unwrap(node.callee) : undefined
     if (node.type !== 'CallExpression' || callee?.type !== 'MemberExpression') return undefined
-    const method = staticKey(callee.property, callee.computed)
+    const method = keyOf(callee)
     if (method !== 'id' && method !== 'raw') return undefined
     return this.isSqlTag(callee.object, scope) ? { method, args: node.arguments } : undefined
   }

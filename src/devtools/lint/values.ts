@@ -17,7 +17,7 @@ import {
   type Source,
   typeMembers,
 } from './scopes.ts'
-import { staticKey, unwrap } from './syntax.ts'
+import { keyOf, staticKey, unwrap } from './syntax.ts'
 
 /** A value that leads to a tool. There is one object for each value. */
 export type Value =
@@ -120,7 +120,7 @@ export class Values {
       case 'Super':
         return this.#ofAll(scope.self?.others ?? [])
       case 'MemberExpression':
-        return this.#read(node.object, staticKey(node.property, node.computed), scope)
+        return this.#read(node.object, keyOf(node), scope)
       case 'LogicalExpression':
         return [...this.evaluate(node.left, scope), ...this.evaluate(node.right, scope)]
       case 'ConditionalExpression':
@@ -142,7 +142,7 @@ export class Values {
   }
 
   #ofCall(callee: Node, args: readonly Node[], scope: Scope): Value[] {
-    const key = callee.type === 'MemberExpression' ? staticKey(callee.property, callee.computed) : undefined
+    const key = keyOf(callee)
     if (key === 'bind') return this.evaluate((callee as { object: Node } & Node).object, scope)
     if (key === 'freeze' && args[0]) return this.evaluate(args[0], scope)
     return this.evaluate(callee, scope).flatMap((value) =>
@@ -357,7 +357,7 @@ export class Values {
   }
 
   #definitionsOf({ node, scope }: Expression): Definition[] {
-    const key = node.type === 'MemberExpression' ? staticKey(node.property, node.computed) : undefined
+    const key = keyOf(node)
     let all: Definition[] = []
     if (node.type === 'Identifier') all = lookup(scope, node.name) ?? []
     else if (node.type === 'MemberExpression' && key !== undefined) {
