@@ -1,9 +1,9 @@
 import assert from 'node:assert/strict'
-import { spawn } from 'node:child_process'
 import { existsSync } from 'node:fs'
 import { readFile, writeFile } from 'node:fs/promises'
 import path from 'node:path'
 import { test } from 'node:test'
+import { INHERITED, run as runProgram } from '../../support/command.ts'
 import { type Fixture, fixture, plugin } from '../../support/lint-fixture.ts'
 
 const COLLIDING = {
@@ -83,28 +83,10 @@ test('a file that does not parse cannot be accepted, and a baseline or an option
   assert.match(unreadable.errors, /baseline\.json cannot be read: entry 1 of 'accepted'/)
 })
 
-interface Run {
-  status: number | null
-  output: string
-  errors: string
-}
-
-function run({ domains, tools, root }: Fixture, options: readonly string[]): Promise<Run> {
+async function run({ domains, tools, root }: Fixture, options: readonly string[]) {
   const command = path.resolve(import.meta.dirname, '../../../src/heddle.cjs')
-  const baseline = ['--baseline', path.join(root, 'baseline.json')]
-  const child = spawn(process.execPath, [command, 'lint', ...baseline, ...options], {
-    env: { ...process.env, DOMAINS_DIR: domains, TOOLS_DIR: tools },
-    stdio: ['ignore', 'pipe', 'pipe'],
-  })
-  return new Promise((resolve, reject) => {
-    const run: Run = { status: null, output: '', errors: '' }
-    child.stdout.setEncoding('utf8').on('data', (chunk) => {
-      run.output += chunk
-    })
-    child.stderr.setEncoding('utf8').on('data', (chunk) => {
-      run.errors += chunk
-    })
-    child.on('error', reject)
-    child.on('close', (status) => resolve({ ...run, status }))
-  })
+  const args = [command, 'lint', '--baseline', path.join(root, 'baseline.json'), ...options]
+  const env = { ...INHERITED, DOMAINS_DIR: domains, TOOLS_DIR: tools }
+  const { code, stdout, stderr } = await runProgram(process.execPath, args, process.cwd(), env)
+  return { status: code, output: stdout, errors: stderr }
 }

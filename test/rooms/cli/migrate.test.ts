@@ -1,10 +1,10 @@
 import assert from 'node:assert/strict'
-import { spawn } from 'node:child_process'
 import { writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { type TestContext, test } from 'node:test'
 import { fileURLToPath } from 'node:url'
 import { Database } from '../../../src/stores/sqlite/driver.ts'
+import { run as runProgram } from '../../support/command.ts'
 import { folderOf } from '../../support/folder.ts'
 import { startHeddle } from '../../support/heddle.ts'
 
@@ -19,13 +19,8 @@ async function project(t: TestContext) {
     'domains/shop/seeds/items.sql': "INSERT INTO items (id) VALUES ('loom') ON CONFLICT DO NOTHING;",
   })
   const env = { PATH: process.env.PATH, DOMAINS_DIR: join(root, 'domains'), SQLITE_PATH: join(root, 'test.db') }
-  const run = async (args: string, more: Record<string, string> = {}) => {
-    const child = spawn(process.execPath, [HEDDLE, ...args.split(' ')], { cwd: root, env: { ...env, ...more } })
-    let output = ''
-    for (const stream of [child.stdout, child.stderr]) stream.on('data', (chunk) => (output += chunk))
-    const code = await new Promise((resolve) => child.on('close', resolve))
-    return { code, output }
-  }
+  const run = (args: string, more: Record<string, string> = {}) =>
+    runProgram(process.execPath, [HEDDLE, ...args.split(' ')], root, { ...env, ...more })
   return { root, run }
 }
 

@@ -10,12 +10,6 @@ const MAX_QUEUE = 40
 /** One more than three quarters of it. */
 const CROWD = 31
 
-const post = (heddle: Heddle, path: string, body: object) =>
-  heddle.json(path, {
-    method: 'POST',
-    headers: { 'content-type': 'application/json' },
-    body: JSON.stringify(body),
-  })
 const lines = (heddle: Heddle, msg: string) => heddle.logs.filter((line) => line.msg === msg)
 const held = (heddle: Heddle, event: string) => lines(heddle, 'held').filter((line) => line.event === event).length
 
@@ -30,8 +24,8 @@ test('while the event queue is crowded, lanes take no new requests, and what is 
   })
 
   await t.test('requests are refused from three quarters on, with the time to come again', async () => {
-    for (let n = 0; n < CROWD; n++) assert.equal((await post(heddle, '/orders', { n })).status, 200)
-    for (const answer of [await post(heddle, '/orders', { n: CROWD }), await heddle.json('/orders')]) {
+    for (let n = 0; n < CROWD; n++) assert.equal((await heddle.post('/orders', { n })).status, 200)
+    for (const answer of [await heddle.post('/orders', { n: CROWD }), await heddle.json('/orders')]) {
       assert.equal(answer.status, 503)
       assert.deepEqual(answer.body, { success: false, error: 'The service is overloaded' })
       assert.match(answer.headers.get('retry-after')!, /^[1-9]\d*$/)
@@ -45,14 +39,14 @@ test('while the event queue is crowded, lanes take no new requests, and what is 
   })
 
   await t.test('chains that are under way publish', async () => {
-    await post(heddle, '/gate', { event: 'order.placed', count: 5 })
+    await heddle.post('/gate', { event: 'order.placed', count: 5 })
     await until(() => lines(heddle, 'stored').length === 5, 'five steps further')
     await until(() => held(heddle, 'order.stored') === 5, 'their events at work')
     assert.equal((await heddle.json('/orders')).status, 503, 'that made no room for new ones')
   })
 
   await t.test('requests are served again as soon as it has drained', async () => {
-    await post(heddle, '/gate', { event: 'order.stored', count: 5 })
+    await heddle.post('/gate', { event: 'order.stored', count: 5 })
     await until(async () => (await heddle.json('/orders')).status === 200, 'a request that is served')
     assert.equal(lines(heddle, 'done').length, 5)
   })
@@ -61,9 +55,9 @@ test('while the event queue is crowded, lanes take no new requests, and what is 
     for (let taken = 5; taken < CROWD; ) {
       const count = Math.min(5, CROWD - taken)
       taken += count
-      await post(heddle, '/gate', { event: 'order.placed', count })
+      await heddle.post('/gate', { event: 'order.placed', count })
       await until(() => held(heddle, 'order.stored') === taken, 'the second step')
-      await post(heddle, '/gate', { event: 'order.stored', count })
+      await heddle.post('/gate', { event: 'order.stored', count })
     }
     await until(() => lines(heddle, 'done').length === CROWD, 'all orders')
     assert.deepEqual((await heddle.json('/system/dead-letters')).body, [])

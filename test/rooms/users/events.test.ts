@@ -20,6 +20,8 @@ describeOnDatabases('events of the users', (database) => {
   test('a new user is welcomed once, and the whole tree carries the id of the request', async () => {
     const { id } = await service.createUser('ada@example.com', { 'x-request-id': 'sign-up-1' })
     const sent = await service.published('welcome.sent', 'user_id', id)
+    const { data } = await service.published('user.created', 'id', id)
+    assert.deepEqual(data, { id, name: 'Ada', email: 'ada@example.com' })
 
     const [created] = await service.records('user.created')
     const [welcome] = await service.records('welcome.sent')
