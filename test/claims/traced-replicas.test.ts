@@ -86,26 +86,6 @@ describeOnPostgresAndRedis(NAME, ({ postgres, redis, owner }) => {
     assert.equal(consumer!.attributes['messaging.consumer.group.name'], 'billing.BillOrder.bill')
   })
 
-  test('a retry is in the same span', async () => {
-    const traceId = (await recordAt(asked, await order('shaky'))).trace_id!
-    await traceOf(receiver, traceId, 'logger.info')
-    const spans = byName(receiver, traceId)
-    const consumer = spans['process order.shaky']!
-    assert.deepEqual(
-      consumer.events.map(({ name }) => name),
-      ['retry'],
-    )
-    const attempts = receiver.spans.filter((span) => span.parentSpanId === consumer.spanId)
-    assert.deepEqual(
-      attempts.map(({ name, status }) => [name, status.code]),
-      [
-        ['billing.BillOrder.billLater', 'ERROR'],
-        ['billing.BillOrder.billLater', 'UNSET'],
-      ],
-    )
-    assert.equal(receiver.spans.filter(({ name }) => name === 'process order.shaky').length, 1)
-  })
-
   test('a dead letter is told in the trace, and its replay from the other replica belongs to it', async () => {
     const id = await order('hopeless')
     const traceId = (await recordAt(asked, id)).trace_id!
