@@ -1,20 +1,15 @@
 import assert from 'node:assert/strict'
-import { before, test } from 'node:test'
-import type { Heddle } from '../../support/heddle.ts'
+import { test } from 'node:test'
 import { until } from '../../support/until.ts'
 import { openWebSocket, type RawWebSocket } from '../../support/web-socket.ts'
-import { startTalk, talk, witness } from './support.ts'
+import { shareTalk, talk } from './support.ts'
 
 const ORIGIN = 'https://app.example'
 
-let heddle: Heddle
-const start = startTalk({ lanes: 2, env: { HTTP_CORS_ORIGINS: ORIGIN, HTTP_MAX_STREAMS_PER_ADDRESS: '2000' } })
-before(async () => {
-  heddle = await start()
-})
+const heddle = shareTalk({ lanes: 2, env: { HTTP_CORS_ORIGINS: ORIGIN, HTTP_MAX_STREAMS_PER_ADDRESS: '2000' } })
 
 test('a page of another origin is refused before the handshake, unless its origin is listed', async () => {
-  const own = `127.0.0.1:${heddle.port}`
+  const own = `127.0.0.1:${heddle().port}`
   const answers: [origin: string, status: number][] = [
     ['https://evil.example', 403],
     ['null', 403],
@@ -26,19 +21,23 @@ test('a page of another origin is refused before the handshake, unless its origi
     [ORIGIN, 101],
   ]
   for (const [origin, status] of answers) {
-    const client = await openWebSocket(heddle.port, '/talk/a', { origin })
+    const client = await openWebSocket(heddle().port, '/talk/a', { origin })
     assert.equal(client.status, status, origin)
     client.tcp.destroy()
   }
 })
 
 test('a client that leaves too much unread is cut off, and the plugin is told', async () => {
-  const watching = await witness(heddle, 2)
-  const client = await talk(heddle)
+  // They hear how others leave: in each lane there is one.
+  const witnesses: RawWebSocket[] = []
+  const served = async () =>
+    ((await heddle().json('/system/lanes')).body as { sockets_open: number }[]).filter((lane) => lane.sockets_open > 0)
+  while ((await served()).length < 2) witnesses.push(await talk(heddle(), '/talk/witness'))
+  const client = await talk(heddle())
   client.tcp.pause()
   client.send('flood 5000')
-  const isTold = (): boolean =>
-    watching.left().some(([code, reason]) => code === 1013 && reason === 'left too much unread')
+  const told = '{"left":1013,"reason":"left too much unread"'
+  const isTold = (): boolean => witnesses.some(({ texts }) => texts.some((text) => text.startsWith(told)))
   await until(isTold, 'it is cut off', 20_000)
   client.tcp.resume()
   await client.ended()
@@ -46,10 +45,10 @@ test('a client that leaves too much unread is cut off, and the plugin is told', 
 })
 
 test('a plugin that waits for room loses nothing to a client that reads late', async () => {
-  const client = await talk(heddle)
+  const client = await talk(heddle())
   client.tcp.pause()
   client.send('pour 3000')
-  const other = await talk(heddle, '/talk/b')
+  const other = await talk(heddle(), '/talk/b')
   other.send('hello')
   assert.equal(await other.text(2), 'hello')
   client.tcp.resume()
@@ -61,7 +60,7 @@ test('a plugin that waits for room loses nothing to a client that reads late', a
 })
 
 test('a message larger than all bounds reaches a client that has read the rest', async () => {
-  const client = await talk(heddle)
+  const client = await talk(heddle())
   for (const count of [2, 3]) {
     client.send('x'.repeat(1_000_000))
     assert.equal((await client.text(count)).length, 1_000_000)
@@ -70,21 +69,21 @@ test('a message larger than all bounds reaches a client that has read the rest',
 })
 
 test('a client that sends more than is handled is closed with 1013, and the others go on', async () => {
-  const client = await talk(heddle)
+  const client = await talk(heddle())
   client.send('wait 60000')
   const piece = 'x'.repeat(200_000)
   for (let n = 0; n < 30; n++) client.send(piece)
   await until(() => client.closed !== null, 'the close frame')
   assert.deepEqual(client.closed, [1013, 'too many messages wait'])
-  assert.equal((await heddle.fetch('/system/health/live')).status, 200)
+  assert.equal((await heddle().fetch('/system/health/live')).status, 200)
 })
 
 test('a thousand clients are served, counted and let go', async () => {
   const before = await openNow()
   const clients: RawWebSocket[] = []
-  for (let n = 0; n < 20; n++) clients.push(...(await Promise.all(Array.from({ length: 50 }, () => talk(heddle)))))
+  for (let n = 0; n < 20; n++) clients.push(...(await Promise.all(Array.from({ length: 50 }, () => talk(heddle())))))
   assert.equal((await openNow()) - before, 1000)
-  const text = await (await heddle.fetch('/system/metrics/prometheus')).text()
+  const text = await (await heddle().fetch('/system/metrics/prometheus')).text()
   const gauges = [...text.matchAll(/^heddle_lane_sockets_open\{lane="\d"\} (\d+)$/gm)].map(([, count]) => Number(count))
   assert.equal(gauges.length, 2)
   assert.ok(Math.min(...gauges) > 100, `the lanes have ${gauges}`)
@@ -96,6 +95,6 @@ test('a thousand clients are served, counted and let go', async () => {
 })
 
 async function openNow(): Promise<number> {
-  const { body } = await heddle.json('/system/lanes')
+  const { body } = await heddle().json('/system/lanes')
   return (body as { sockets_open: number }[]).reduce((sum, { sockets_open }) => sum + sockets_open, 0)
 }

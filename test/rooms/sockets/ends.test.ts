@@ -1,28 +1,24 @@
 import assert from 'node:assert/strict'
-import { before, test } from 'node:test'
-import type { Heddle } from '../../support/heddle.ts'
+import { test } from 'node:test'
 import { until } from '../../support/until.ts'
 import { openWebSocket, type RawWebSocket } from '../../support/web-socket.ts'
-import { startTalk, talk } from './support.ts'
+import { shareTalk, talk } from './support.ts'
 
-const startOne = () => startTalk({ lanes: 2, env: { LANE_STALL_MS: '500', HTTP_MAX_STREAMS_PER_ADDRESS: '1000' } })
+const ENV = { LANE_STALL_MS: '500', HTTP_MAX_STREAMS_PER_ADDRESS: '1000' }
 /** The second one is for tests after the deaths: a plugin that has ended two lanes is kept in one of its own for a minute. */
-const [start, startAnother] = [startOne(), startOne()]
-let heddle: Heddle
-before(async () => {
-  heddle = await start()
-})
+const [first, second] = ['first', 'second'].map((API_TITLE) => shareTalk({ lanes: 2, env: { ...ENV, API_TITLE } }))
+let heddle = first!
 
 /** Clients in both lanes. */
 async function crowd(): Promise<RawWebSocket[]> {
   await until(
-    async () => (await heddle.json('/system/health/ready')).body.data.reasons.length === 0,
+    async () => (await heddle().json('/system/health/ready')).body.data.reasons.length === 0,
     'both lanes are up',
   )
   const clients: RawWebSocket[] = []
   // On a busy machine a lane may be too late for any: it is left out then.
   while (clients.length < 12 || (await lanes()).some(({ sockets_open }) => sockets_open === 0)) {
-    clients.push(await talk(heddle))
+    clients.push(await talk(heddle()))
   }
   return clients
 }
@@ -32,7 +28,7 @@ interface Lane {
   deaths: { reason: string; guilty: { plugin: string; handler: string } | null }[]
 }
 
-const lanes = async (): Promise<Lane[]> => (await heddle.json('/system/lanes')).body
+const lanes = async (): Promise<Lane[]> => (await heddle().json('/system/lanes')).body
 
 for (const [command, reason] of [
   ['exit', 'exited'],
@@ -53,40 +49,40 @@ for (const [command, reason] of [
     assert.deepEqual([death?.guilty?.plugin, death?.guilty?.handler], ['talk.TalkToClients', 'GET /talk/:room'])
     for (const client of left) await client.close()
     // And there are lanes again.
-    const fresh = await talk(heddle)
+    const fresh = await talk(heddle())
     await fresh.close()
   })
 }
 
 test('a reload finishes what is being handled, closes with 1012, and new sockets find the new lanes', async () => {
-  heddle = await startAnother()
+  heddle = second!
   const clients = await crowd()
   const busy = clients[0]!
   busy.send('wait 300')
-  await heddle.json('/system/lanes')
-  heddle.process.kill('SIGHUP')
+  await heddle().json('/system/lanes')
+  heddle().process.kill('SIGHUP')
   await until(() => clients.every(({ closed }) => closed !== null), 'all are closed', 30_000)
   for (const { closed } of clients) assert.deepEqual(closed, [1012, 'service restart'])
   assert.equal(busy.texts.at(-1), 'wait 300')
-  const fresh = await talk(heddle)
+  const fresh = await talk(heddle())
   fresh.send('hello')
   assert.equal(await fresh.text(2), 'hello')
   await fresh.close()
-  await until(() => heddle.logs.some(({ msg }) => msg.startsWith('Reloaded')), 'the reload is over', 30_000)
+  await until(() => heddle().logs.some(({ msg }) => msg.startsWith('Reloaded')), 'the reload is over', 30_000)
 })
 
 test('SIGTERM finishes what is being handled, closes with 1001, and the process ends with 0', async () => {
   const clients = await crowd()
-  const primary = await openWebSocket(heddle.port, '/primary')
+  const primary = await openWebSocket(heddle().port, '/primary')
   await primary.text(1)
   const busy = clients[0]!
   busy.send('wait 300')
-  await heddle.json('/system/lanes')
-  const code = heddle.stop()
+  await heddle().json('/system/lanes')
+  const code = heddle().stop()
   await Promise.all(clients.map((client) => until(() => client.closed, 'a close frame', 20_000)))
   for (const { closed } of [...clients, primary]) assert.deepEqual(closed, [1001, 'the service is shutting down'])
   assert.equal(busy.texts.at(-1), 'wait 300')
   assert.equal(await code, 0)
-  const errors = heddle.logs.filter(({ level, msg }) => level >= 50 && !msg.startsWith('Lane '))
+  const errors = heddle().logs.filter(({ level, msg }) => level >= 50 && !msg.startsWith('Lane '))
   assert.deepEqual(errors, [])
 })

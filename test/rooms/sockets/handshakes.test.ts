@@ -5,14 +5,14 @@ import { connect } from 'node:net'
 import { test } from 'node:test'
 import { readHead, requestText } from '../../support/raw-client.ts'
 import { frameOf, HANDSHAKE, OPCODE } from '../../support/web-socket.ts'
-import { startTalk } from './support.ts'
+import { shareTalk } from './support.ts'
 
 /** `HANDSHAKES=200000 npm test sockets/handshakes` makes more of them. */
 const HANDSHAKES = Number(process.env.HANDSHAKES ?? 2_000)
 const AT_ONCE = 8
 
 // glibc fills what is freed: with this byte the flags that the library would read close the connection.
-const start = startTalk({ lanes: 1, env: { MALLOC_PERTURB_: '16' } })
+const service = shareTalk({ lanes: 1, env: { MALLOC_PERTURB_: '16' } })
 
 /** True when the socket has answered a message after its handshake. */
 async function isServed(port: number): Promise<boolean> {
@@ -37,7 +37,7 @@ async function isServed(port: number): Promise<boolean> {
 }
 
 test('a socket stays open whatever its handshake finds in memory that is free', async () => {
-  const heddle = await start()
+  const heddle = service()
   let left = HANDSHAKES
   let cutOff = 0
   const client = async (): Promise<void> => {

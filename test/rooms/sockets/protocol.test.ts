@@ -1,28 +1,22 @@
 import assert from 'node:assert/strict'
-import { before, test } from 'node:test'
-import type { Heddle } from '../../support/heddle.ts'
+import { test } from 'node:test'
 import { itHolds } from '../../support/listener.ts'
 import { until } from '../../support/until.ts'
 import { closeFrame, frameOf, OPCODE, openWebSocket, type RawWebSocket } from '../../support/web-socket.ts'
-import { startTalk, talk } from './support.ts'
+import { shareTalk, talk } from './support.ts'
 
 /** One lane, so that every client hears what becomes of the others. */
-let heddle: Heddle
+const heddle = shareTalk({ lanes: 1, env: { HTTP_BODY_LIMIT: '100000' } })
 /** How a client sees a close frame without a code. */
 const NO_CODE = [1005, '']
 /** Hears what plugins are told of sockets that have closed. */
-let witness: RawWebSocket
+let witness: RawWebSocket | undefined
 
 const { TEXT, BINARY, CONTINUATION, PING, PONG } = OPCODE
 
-const start = startTalk({ lanes: 1, env: { HTTP_BODY_LIMIT: '100000' } })
-before(async () => {
-  heddle = await start()
-  witness = await talk(heddle, '/talk/witness')
-})
-
 /** What the plugin is told of a client that has left because of this. */
 async function toldAfter(leave: () => Promise<void>): Promise<[code: number, reason: string]> {
+  witness ??= await talk(heddle(), '/talk/witness')
   const count = witness.texts.length
   await leave()
   const { left, reason, aborted } = JSON.parse(await witness.text(count + 1))
@@ -31,7 +25,7 @@ async function toldAfter(leave: () => Promise<void>): Promise<[code: number, rea
 }
 
 test('a handshake is answered with its key, the request id and no extension', async () => {
-  const client = await openWebSocket(heddle.port, '/talk/attic?q=7&_auth=mine', {
+  const client = await openWebSocket(heddle().port, '/talk/attic?q=7&_auth=mine', {
     'sec-websocket-extensions': 'permessage-deflate; client_max_window_bits',
     'x-request-id': 'mine',
   })
@@ -46,7 +40,7 @@ test('a handshake is answered with its key, the request id and no extension', as
 })
 
 test('text comes back as text and bytes as bytes, whatever their length', async () => {
-  const client = await talk(heddle)
+  const client = await talk(heddle())
   const lengths = [0, 1, 125, 126, 65_535, 65_536, 99_000]
   for (const length of lengths) client.send(Buffer.alloc(length, 0xff))
   for (const length of lengths) client.send('ü'.repeat(length >> 1))
@@ -60,7 +54,7 @@ test('text comes back as text and bytes as bytes, whatever their length', async 
 })
 
 test('a message in pieces is one, a ping between them is answered at once, and a character may be cut', async () => {
-  const client = await talk(heddle)
+  const client = await talk(heddle())
   const euro = Buffer.from('€')
   client.tcp.write(frameOf(TEXT, 'a ', false))
   client.tcp.write(frameOf(PING, 'still there?'))
@@ -77,7 +71,7 @@ test('a message in pieces is one, a ping between them is answered at once, and a
 })
 
 test('messages are handled one after another, in their order, and not before `open` has ended', async () => {
-  const client = await openWebSocket(heddle.port, '/talk/a')
+  const client = await openWebSocket(heddle().port, '/talk/a')
   client.send('wait 30')
   client.send('wait 1')
   client.send('now')
@@ -95,14 +89,14 @@ test('a close is answered with its code and reason, and the plugin is told', asy
     [4000, ''],
     [4999, 'x'.repeat(123)],
   ] as const) {
-    const client = await talk(heddle)
+    const client = await talk(heddle())
     assert.deepEqual(await toldAfter(() => client.close(code, reason)), [code, reason])
     assert.deepEqual(client.closed?.[0], code)
   }
-  const silent = await talk(heddle)
+  const silent = await talk(heddle())
   silent.tcp.write(frameOf(OPCODE.CLOSE, ''))
   assert.deepEqual(await toldAfter(() => silent.ended()), [1005, ''])
-  const gone = await talk(heddle)
+  const gone = await talk(heddle())
   assert.deepEqual(
     await toldAfter(async () => {
       gone.tcp.destroy()
@@ -124,7 +118,7 @@ const BROKEN: [what: string, bytes: Buffer, told: number][] = [
 ]
 for (const [what, bytes, told] of BROKEN) {
   test(`${what} ends the connection, and the plugin is told ${told}`, async () => {
-    const client = await talk(heddle)
+    const client = await talk(heddle())
     const heard = await toldAfter(async () => {
       client.tcp.write(bytes)
       await client.ended()
@@ -141,14 +135,14 @@ itHolds(
     // Those from 3000 to 3999 may be sent, and the library takes them for malformed.
     const closes = [0, 999, 1004, 1005, 1006, 1015, 3000, 5000].map((code) => closeFrame(code))
     for (const close of [...closes, frameOf(OPCODE.CLOSE, Buffer.of(3, 232, 0xff))]) {
-      const client = await talk(heddle)
+      const client = await talk(heddle())
       const told = await toldAfter(async () => {
         client.tcp.write(close)
         await client.ended()
       })
       assert.deepEqual([client.closed, told], [NO_CODE, [1002, '']])
     }
-    const client = await talk(heddle)
+    const client = await talk(heddle())
     const told = await toldAfter(async () => {
       client.tcp.write(frameOf(OPCODE.CLOSE, Buffer.of(3)))
       await client.ended()
@@ -159,7 +153,7 @@ itHolds(
 
 // Stated limit: the library takes the first four bytes of such a frame for its mask, and waits for as many more.
 test('a frame without a mask is never handled as it was sent', async () => {
-  const client = await talk(heddle)
+  const client = await talk(heddle())
   client.tcp.write(Buffer.concat([Buffer.of(0x81, 5), Buffer.from('hello')]))
   client.tcp.write(Buffer.concat([Buffer.of(0x81, 5), Buffer.from('hello')]))
   await until(() => client.closed !== null || client.texts.length > 1 || client.tcp.destroyed, 'an echo or the end')
@@ -168,7 +162,7 @@ test('a frame without a mask is never handled as it was sent', async () => {
 })
 
 test('a message beyond the limit is closed with 1009, one far beyond is cut off', async () => {
-  const client = await talk(heddle)
+  const client = await talk(heddle())
   assert.deepEqual(
     await toldAfter(async () => {
       client.send('x'.repeat(100_001))
@@ -177,7 +171,7 @@ test('a message beyond the limit is closed with 1009, one far beyond is cut off'
     [1009, 'message too large'],
   )
   assert.deepEqual(client.closed, [1009, 'message too large'])
-  const huge = await talk(heddle)
+  const huge = await talk(heddle())
   const told = await toldAfter(async () => {
     huge.send('x'.repeat(300_000))
     await huge.ended()
@@ -198,29 +192,29 @@ test('what is no handshake is answered as a request', async () => {
     [{ connection: 'keep-alive, Upgrade', upgrade: 'WebSocket' }, 101],
   ]
   for (const [headers, status] of answers) {
-    const client = await openWebSocket(heddle.port, '/talk/a', headers)
+    const client = await openWebSocket(heddle().port, '/talk/a', headers)
     assert.equal(client.status, status, JSON.stringify(headers))
     if (status === 426) assert.match(client.head, /^upgrade: websocket\r$/m)
     if (status !== 101) assert.match(client.head, /"success":false/)
     client.tcp.destroy()
   }
-  const ambiguous = await openWebSocket(heddle.port, '/talk/a', { 'content-length': '2, 3' })
+  const ambiguous = await openWebSocket(heddle().port, '/talk/a', { 'content-length': '2, 3' })
   assert.equal(ambiguous.status, 400)
   assert.match(ambiguous.head, /content-length is no number/)
   ambiguous.tcp.destroy()
-  const { status, headers, body } = await heddle.json('/talk/a')
+  const { status, headers, body } = await heddle().json('/talk/a')
   assert.deepEqual(body, { success: false, error: 'This path speaks WebSocket, version 13' })
   assert.deepEqual([status, headers.get('upgrade'), headers.get('sec-websocket-version')], [426, 'websocket', '13'])
-  assert.equal((await heddle.fetch('/talk/a', { method: 'HEAD' })).status, 426)
-  const post = await heddle.fetch('/talk/a', { method: 'POST' })
+  assert.equal((await heddle().fetch('/talk/a', { method: 'HEAD' })).status, 426)
+  const post = await heddle().fetch('/talk/a', { method: 'POST' })
   assert.deepEqual([post.status, post.headers.get('allow')], [405, 'GET, HEAD'])
   // And other paths know nothing of WebSockets.
-  assert.equal((await openWebSocket(heddle.port, '/system/health/live')).status, 200)
-  assert.equal((await openWebSocket(heddle.port, '/nowhere')).status, 404)
+  assert.equal((await openWebSocket(heddle().port, '/system/health/live')).status, 200)
+  assert.equal((await openWebSocket(heddle().port, '/nowhere')).status, 404)
 })
 
 test('the token is checked before the handshake: from the header, or from the subprotocol, never from the query', async () => {
-  const open = (headers: Record<string, string>, path = '/members') => openWebSocket(heddle.port, path, headers)
+  const open = (headers: Record<string, string>, path = '/members') => openWebSocket(heddle().port, path, headers)
   const refused: [Promise<RawWebSocket>, string][] = [
     [open({}), 'Missing authorization token'],
     [open({}, '/members?access_token=good&token=good'), 'Missing authorization token'],
@@ -246,19 +240,19 @@ test('the token is checked before the handshake: from the header, or from the su
 })
 
 test('a handler that throws closes its socket with 1011; the log has the reason and the request id', async () => {
-  const client = await openWebSocket(heddle.port, '/talk/a', { 'x-request-id': 'thrower' })
+  const client = await openWebSocket(heddle().port, '/talk/a', { 'x-request-id': 'thrower' })
   client.send('throw')
   client.send('never handled')
   await client.ended()
   assert.deepEqual(client.closed, [1011, 'internal error'])
   assert.equal(client.texts.length, 1)
-  const line = await until(() => heddle.logs.find(({ request_id }) => request_id === 'thrower'), 'the log')
+  const line = await until(() => heddle().logs.find(({ request_id }) => request_id === 'thrower'), 'the log')
   assert.deepEqual([line.msg, line.identity], ['/talk/:room failed: said so', 'talk.TalkToClients'])
   assert.match(String(line.stack), /talk-to-clients\.ts/)
 })
 
 test('a plugin closes with a code and a reason of its own', async () => {
-  const client = await talk(heddle)
+  const client = await talk(heddle())
   const told = await toldAfter(async () => {
     client.send('bye')
     client.send('dropped')
@@ -271,13 +265,13 @@ test('a plugin closes with a code and a reason of its own', async () => {
       [4001, 'bye'],
     ],
   )
-  const refused = await openWebSocket(heddle.port, '/doors')
+  const refused = await openWebSocket(heddle().port, '/doors')
   await refused.ended()
   assert.deepEqual(refused.closed, [1008, 'not today'])
 })
 
 test('what a message publishes has no parent, and the request id of the handshake', async () => {
-  const client = await openWebSocket(heddle.port, '/talk/a', { 'x-request-id': 'publisher' })
+  const client = await openWebSocket(heddle().port, '/talk/a', { 'x-request-id': 'publisher' })
   client.send('publish')
   const { heard } = JSON.parse(await client.text(2))
   assert.deepEqual(heard, { parent_id: null, request_id: 'publisher', emitter: 'talk.TalkToClients' })
@@ -285,7 +279,7 @@ test('what a message publishes has no parent, and the request id of the handshak
 })
 
 test('a plugin of the primary has WebSockets too', async () => {
-  const client = await openWebSocket(heddle.port, '/primary')
+  const client = await openWebSocket(heddle().port, '/primary')
   assert.equal(await client.text(1), 'hello')
   client.send('one')
   client.send('x'.repeat(90_000))
@@ -294,5 +288,5 @@ test('a plugin of the primary has WebSockets too', async () => {
   client.send('throw')
   await client.ended()
   assert.deepEqual(client.closed, [1011, 'internal error'])
-  await until(() => heddle.logs.some(({ msg }) => msg === '/primary failed: said so in the primary'), 'the log')
+  await until(() => heddle().logs.some(({ msg }) => msg === '/primary failed: said so in the primary'), 'the log')
 })

@@ -338,18 +338,21 @@ export function runStateContract(name: string, create: (t: TestContext) => Promi
       assert.deepEqual([await state.get('a'), await state.get('b')], [2, 2])
     })
 
-    check('increment opens a fixed window: later calls do not move its end, whoever makes them', async ({ state, other }) => {
-      const startedMs = performance.now()
-      assert.equal(await state.increment('hits', 1, { ttlMs: 150 }), 1)
-      let last = 1
-      await until(async () => {
-        const before = last
-        last = await other.increment('hits', 1, { ttlMs: 150 })
-        return last < before
-      })
-      assert.equal(last, 1)
-      assert.ok(performance.now() - startedMs >= 145)
-    })
+    check(
+      'increment opens a fixed window: later calls do not move its end, whoever makes them',
+      async ({ state, other }) => {
+        const startedMs = performance.now()
+        assert.equal(await state.increment('hits', 1, { ttlMs: 150 }), 1)
+        let last = 1
+        await until(async () => {
+          const before = last
+          last = await other.increment('hits', 1, { ttlMs: 150 })
+          return last < before
+        })
+        assert.equal(last, 1)
+        assert.ok(performance.now() - startedMs >= 145)
+      },
+    )
 
     check('increment gives no time to live to a key that has none', async ({ state }) => {
       await state.set('n', 1)
