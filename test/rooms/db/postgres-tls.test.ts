@@ -1,36 +1,29 @@
 import assert from 'node:assert/strict'
-import { mkdtemp, rm } from 'node:fs/promises'
-import { tmpdir } from 'node:os'
-import { join } from 'node:path'
-import { after, describe, type TestContext, test } from 'node:test'
+import { type TestContext, test } from 'node:test'
 import type { Settings } from '../../../src/core/config/schema.ts'
-import { authority } from '../../support/certificates.ts'
+import { type Authority, authority } from '../../support/certificates.ts'
+import { temporaryFolder } from '../../support/folder.ts'
 import { startHeddle } from '../../support/heddle.ts'
 import { fakePostgres } from '../../support/servers/fake-postgres.ts'
-import { type PostgresServer, postgresServer } from '../../support/servers/postgres.ts'
+import type { PostgresServer } from '../../support/servers/postgres.ts'
+import { describeOnPostgres } from '../../support/servers/postgres-of-file.ts'
 import { toolsDirWith } from '../../support/tools-dir.ts'
 import { postgresDb } from './fixture.ts'
 import { rejectsWith } from './rejects-with.ts'
 
 const PASSWORD = 'the password that nobody may hear'
 
-describe('PostgreSQL with TLS', async () => {
-  const folder = await mkdtemp(join(tmpdir(), 'heddle-tls-'))
-  const [known, stranger] = [await authority(folder, 'known'), await authority(folder, 'stranger')]
-  const ends: (() => Promise<void>)[] = []
-  const owner = {
-    after: (end: () => Promise<void>) => void ends.push(end),
-    skip: (reason: string) => void test('PostgreSQL with TLS', { skip: reason }),
-  }
-  // For the address alone: `localhost` is another host.
-  const tls = await known.issue('server', 'IP:127.0.0.1')
-  const server = await postgresServer(owner, { own: true, tls })
-  if (server !== null) runTests(server, known.caFile, stranger.caFile)
-  after(async () => {
-    for (const end of ends.reverse()) await end()
-    await rm(folder, { recursive: true })
-  })
-})
+let authorities: [known: Authority, stranger: Authority]
+describeOnPostgres(
+  'PostgreSQL with TLS',
+  (server) => runTests(server, authorities[0].caFile, authorities[1].caFile),
+  async (owner) => {
+    const folder = temporaryFolder(owner)
+    authorities = [await authority(folder, 'known'), await authority(folder, 'stranger')]
+    // For the address alone: `localhost` is another host.
+    return { own: true, tls: await authorities[0].issue('server', 'IP:127.0.0.1') }
+  },
+)
 
 function runTests(server: PostgresServer, caFile: string, strangersFile: string): void {
   const { database } = server

@@ -1,14 +1,15 @@
 import assert from 'node:assert/strict'
 import { createHash } from 'node:crypto'
-import { mkdir, mkdtemp, rm, symlink, utimes, writeFile } from 'node:fs/promises'
+import { mkdir, symlink, utimes, writeFile } from 'node:fs/promises'
 import { connect } from 'node:net'
-import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { after, before, test } from 'node:test'
+import { test } from 'node:test'
 import { fileURLToPath } from 'node:url'
 import { brotliCompressSync, gzipSync } from 'node:zlib'
 import { browser } from '../../support/browser.ts'
-import { type Heddle, startHeddle } from '../../support/heddle.ts'
+import { temporaryFolder } from '../../support/folder.ts'
+import { startHeddle } from '../../support/heddle.ts'
+import { shareService } from '../../support/shared-service.ts'
 import { SHIPPED } from '../../support/shipped-domains.ts'
 import { until } from '../../support/until.ts'
 
@@ -20,15 +21,8 @@ const LARGE = Buffer.alloc(LARGE_BYTES, createHash('sha512').update('large').dig
 /** Opened as a page, it would run the script with the origin of the service. */
 const SCRIPT_IN_XML = '<x:script xmlns:x="http://www.w3.org/1999/xhtml">document.title = "ran"</x:script>'
 
-let heddle: Heddle
-const ends: (() => Promise<void>)[] = []
-after(async () => {
-  for (const end of ends.reverse()) await end()
-})
-
-before(async () => {
-  const root = await mkdtemp(join(tmpdir(), 'heddle-files-'))
-  ends.push(() => rm(root, { recursive: true, force: true }))
+const heddle = shareService(async (owner) => {
+  const root = temporaryFolder(owner)
   const shelf = join(root, 'shelf')
   const write = async (name: string, content: string | Uint8Array): Promise<void> => {
     await mkdir(join(root, name, '..'), { recursive: true })
@@ -56,18 +50,16 @@ before(async () => {
   await symlink(root, join(shelf, 'way-up'))
   await symlink(join(shelf, 'note.txt'), join(shelf, 'inside.txt'))
   const folders = [fileURLToPath(new URL('domains', import.meta.url)), SHIPPED]
-  heddle = await startHeddle(
-    { after: (end) => void ends.push(end) },
-    { domains: folders, lanes: 2, env: { SHELF_DIR: shelf, HTTP_HANDLER_TIMEOUT_MS: '1500' } },
-  )
+  const env = { SHELF_DIR: shelf, HTTP_HANDLER_TIMEOUT_MS: '1500' }
+  return startHeddle(owner, { domains: folders, lanes: 2, env })
 })
 
 const get = (path: string, headers: Record<string, string> = {}, method = 'GET'): Promise<Response> =>
-  heddle.fetch(path, { method, headers: { 'accept-encoding': 'identity', ...headers }, redirect: 'manual' })
+  heddle().fetch(path, { method, headers: { 'accept-encoding': 'identity', ...headers }, redirect: 'manual' })
 
 /** A request as its bytes say: nothing is tidied up on the way. */
 async function raw(path: string): Promise<string> {
-  const socket = connect(heddle.port, '127.0.0.1')
+  const socket = connect(heddle().port, '127.0.0.1')
   socket.write(`GET ${path} HTTP/1.1\r\nhost: test\r\n\r\n`)
   let text = ''
   socket.setEncoding('utf8').on('data', (chunk: string) => {
@@ -137,7 +129,7 @@ test('a folder shows its index.html behind a slash, and nothing else', async () 
   assert.deepEqual([prefix.status, prefix.headers.get('location')], [308, '/files/'])
   assert.equal((await get('/files/bare/')).status, 404)
   assert.equal((await get('/files/note.txt/')).status, 404)
-  assert.equal((await heddle.json('/files/special')).body.data, 'beats the folder')
+  assert.equal((await heddle().json('/files/special')).body.data, 'beats the folder')
 })
 
 test('what has not changed is not sent again', async () => {
@@ -225,7 +217,7 @@ test('a condition on what it is now is kept: 412, before 304 and before a range'
 
 test('a HEAD has no range', async () => {
   for (const headers of [{ range: 'bytes=1-3' }, { range: 'bytes=99-' }]) {
-    const { status, headers: head } = await heddle.fetch('/files/note.txt', { method: 'HEAD', headers })
+    const { status, headers: head } = await heddle().fetch('/files/note.txt', { method: 'HEAD', headers })
     assert.deepEqual([status, head.get('content-length'), head.get('content-range')], [200, '5', null])
   }
 })
@@ -307,14 +299,14 @@ test('a large file comes whole, at the pace of its client, without being held in
 })
 
 test('a folder that is not there makes its plugin DEAD, with the path', async () => {
-  const { plugins } = (await heddle.json('/system/status')).body
+  const { plugins } = (await heddle().json('/system/status')).body
   assert.deepEqual(plugins['shelf.LendNothing'].status, 'DEAD')
   assert.match(plugins['shelf.LendNothing'].error, /folder under "\/nothing": there is no folder \/no\/such\/folder/)
   assert.equal(plugins['shelf.LendFiles'].status, 'OK')
 })
 
 test('folders are documented, and take GET alone', async () => {
-  const { paths } = (await heddle.json('/system/openapi.json')).body
+  const { paths } = (await heddle().json('/system/openapi.json')).body
   assert.ok(Object.keys(paths).some((path) => path.startsWith('/files/{')))
   const post = await get('/note.txt', {}, 'POST')
   assert.deepEqual([post.status, post.headers.get('allow')], [405, 'GET, HEAD'])
@@ -325,9 +317,9 @@ test('a reload waits for a download for a while, and no longer', async () => {
   const reading = quick!.arrayBuffer()
   const reader = slow!.body!.getReader()
   await reader.read()
-  heddle.process.kill('SIGHUP')
+  heddle().process.kill('SIGHUP')
   assert.equal((await reading).byteLength, LARGE_BYTES)
-  await until(() => heddle.logs.some(({ msg }) => msg.startsWith('Reloaded')), 'the reload is over', 30_000)
+  await until(() => heddle().logs.some(({ msg }) => msg.startsWith('Reloaded')), 'the reload is over', 30_000)
   await assert.rejects(async () => {
     while (!(await reader.read()).done);
   }, 'it is cut off, and its client sees that')
@@ -335,12 +327,12 @@ test('a reload waits for a download for a while, and no longer', async () => {
 })
 
 async function memoryBytes(): Promise<number> {
-  const { body } = await heddle.json('/system/lanes')
+  const { body } = await heddle().json('/system/lanes')
   return (body as { external_bytes: number }[]).reduce((sum, { external_bytes }) => sum + external_bytes, 0)
 }
 
 async function inFlight(): Promise<number> {
-  const { body } = await heddle.json('/system/lanes')
+  const { body } = await heddle().json('/system/lanes')
   return (body as { requests_in_flight: number }[]).reduce((sum, { requests_in_flight }) => sum + requests_in_flight, 0)
 }
 
@@ -356,6 +348,6 @@ test('a script in an XML file does not run, in a real browser', async (t) => {
   const chromium = await browser(t)
   if (chromium === null) return
   const page = await chromium.newPage()
-  await page.goto(`${heddle.url}/files/script.xml`)
+  await page.goto(`${heddle().url}/files/script.xml`)
   assert.notEqual(await page.title(), 'ran')
 })
