@@ -225,19 +225,6 @@ test('the page of requests, in a real browser', async (t) => {
     assert.match(failing, /no such column: missing/)
   })
 
-  await t.test('sent again, it opens; as curl it is a command', async () => {
-    await search(page, 'route:/orders/count')
-    await page.locator('.request-row', { hasText: '/orders/broken' }).first().waitFor({ state: 'detached' })
-    await choose(page, '/orders/count')
-    await isShown(page, '.request-head', '/orders/count')
-    const before = idOf(page)
-    assert.equal(await copiedBy(page, () => button(page, 'Copy as curl').click()), `curl '${service.url}/orders/count'`)
-    await button(page, 'Send again').click()
-    await page.waitForURL((url) => !url.pathname.endsWith(before))
-    await isShown(page, '.request-facts', idOf(page))
-    await isShown(page, '.request-head', 'GET /orders/count')
-  })
-
   await t.test('after kill -9 and a start the same page answers for what was before', async () => {
     await service.stop('SIGKILL')
     const next = await startHeddle(t, { domains: DOMAINS, lanes: 1, env })
