@@ -2,7 +2,7 @@
 
 import { relative, resolve, sep } from 'node:path'
 import type { Awaitable } from '../../contracts/common.ts'
-import type { BlackBox, DeathReason, FlightStep, WorkInFlight } from '../../contracts/registry.ts'
+import type { BlackBox, DeathReason, WorkInFlight } from '../../contracts/registry.ts'
 import type { Origin } from '../../contracts/tracing.ts'
 import type { ErrorCode } from '../../core/errors/catalogue.ts'
 import { messageOf } from '../../core/errors/description.ts'
@@ -31,9 +31,6 @@ export interface LaneDeath extends UnfinishedWork {
   stack: StackFrame[]
   /** The handler that had made what ended the thread; null when unknown. */
   origin: Origin | null
-  stoodStillMs: number
-  cpuMs: number | null
-  cpuMsWhileStill: number | null
   /** File of the plugin whose boot, or what that has left behind, or what it has broken, has ended the lane; null when something else has. */
   bootCulprit: string | null
 }
@@ -50,17 +47,14 @@ export function laneDeath(lane: LaneThread, error: unknown, unfinished: Unfinish
       watchdog.bootFault ?? report?.message ?? (error === null ? 'its thread ended by itself' : messageOf(error)),
     stack,
     origin: report?.origin ?? null,
-    stoodStillMs: Math.round(watchdog.stillMs),
-    cpuMs: watchdog.cpuMs ?? lane.heartbeat.cpuMs,
-    cpuMsWhileStill: watchdog.cpuMsWhileStill,
     bootCulprit:
       report?.origin?.bootFile ?? (lane.manifest === null || report?.kind === 'broken' ? bootingAt(lane, stack) : null),
   }
   if (watchdog.terminationReason === 'stalled') {
-    return { ...death, reason: 'stalled', message: `its loop stood still for ${death.stoodStillMs} ms` }
+    return { ...death, reason: 'stalled', message: `its loop stood still for ${Math.round(watchdog.stillMs)} ms` }
   }
   if (watchdog.terminationReason === 'memory') {
-    return { ...death, reason: 'memory', message: memoryMessage(lane, death.stoodStillMs > 0, memoryMb) }
+    return { ...death, reason: 'memory', message: memoryMessage(lane, memoryMb) }
   }
   if (holder !== null) {
     const { plugin, handler, files } = holder
@@ -88,8 +82,8 @@ export function bootingAt({ bootedFiles, bootingFile }: LaneThread, stack: reado
   return stack.find(({ file }) => bootedFiles.includes(file))?.file ?? bootingFile
 }
 
-function memoryMessage({ heartbeat }: Lane, isStill: boolean, memoryMb: number): string {
-  if (isStill)
+function memoryMessage({ heartbeat, watchdog }: LaneThread, memoryMb: number): string {
+  if (Math.round(watchdog.stillMs) > 0)
     return `it used up its memory: the process grew by more than ${STANDSTILL_GROWTH * memoryMb} MiB while it stood still`
   return `its ${heartbeat.heapBytes > heartbeat.externalBytes ? 'heap' : 'buffers'} took more than ${memoryMb} MiB`
 }
@@ -97,102 +91,9 @@ function memoryMessage({ heartbeat }: Lane, isStill: boolean, memoryMb: number):
 /** Work in flight that a black box names at most. */
 const IN_FLIGHT_KEPT = 50
 
-/** The names behind the numbers in a flight recorder, and the work of the lane that the primary knows of. */
-interface LaneKnowledge {
-  nameOf(step: RawStep): string
-  /** The handler whose work a step is; null for a call. */
-  originOf(step: RawStep): Origin | null
-  /** Where the lane has stood still shortly before, as a line of a domain; null when it has not. */
-  recentLine: string | null
-  /** Events and jobs in flight in the lane. */
-  works: WorkInFlight[]
-  /** True for a file in one of the domains. */
-  isDomainFile(file: string): boolean
-}
-
-/** Collects what is known of a lane's end. */
-export function blackBoxOf(lane: Lane, death: LaneDeath, known: LaneKnowledge): BlackBox {
-  const nowMs = steadyMs()
-  const requests = death.requests.map(workOf)
-  // An open stream is there for hours: it says nothing about the cause.
-  const streams = new Set(requests.filter((_, n) => death.requests[n]!.isStream))
-  const works = [...requests, ...known.works].sort((a, b) => b.for_ms - a.for_ms)
-  const begun = works.filter((work) => !streams.has(work))
-  const steps = lane.flight.steps()
-  return {
-    at: new Date(nowMs).toISOString(),
-    lane: lane.index,
-    reason: death.reason,
-    message: withoutSecretStrings(death.message),
-    guilty: guiltyOf({
-      ...death,
-      works: begun,
-      isAloneProof: death.reason !== 'memory' && death.reason !== 'broken' && !hasAftermath(steps),
-      files: lane.manifest?.files ?? {},
-      isOwnFile: known.isDomainFile,
-      likely: () => likely(death.reason, begun, steps, known),
-    }),
-    stack: death.stack.map((frame) => withoutSecretStrings(shownFrame(frame))),
-    stood_still_ms: death.stoodStillMs,
-    lived_ms: nowMs - lane.startedMs,
-    cpu_ms: death.cpuMs,
-    cpu_ms_while_still: death.cpuMsWhileStill,
-    heap_bytes: lane.heartbeat.heapBytes,
-    external_bytes: lane.heartbeat.externalBytes,
-    in_flight: works.slice(0, IN_FLIGHT_KEPT),
-    in_flight_count: works.length,
-    steps: steps.map((step) => shownStep(step, known)),
-  }
-}
-
-/** The work that was begun last is the best guess only where a handler must have been running: the loop stood still, or the memory ran out. */
-function likely(
-  reason: DeathReason,
-  works: readonly WorkInFlight[],
-  steps: readonly RawStep[],
-  known: LaneKnowledge,
-): BlackBox['guilty'] {
-  if (reason === 'stalled' || reason === 'memory') {
-    const last = lastBegun(steps)
-    const id = last === undefined ? null : idOf(last)
-    const work = id === null ? undefined : works.find((each) => each.id?.startsWith(id))
-    if (work !== undefined) return { plugin: work.plugin, handler: work.name, line: null, evidence: 'last' }
-  }
-  return reason === 'memory' || reason === 'broken' ? mostlyAt(steps, known) : null
-}
-
-/** What fills the memory, or breaks a builtin, may have been answered long ago. It is a hint who did most of what the lane did at last. */
-function mostlyAt(steps: readonly RawStep[], { originOf, recentLine }: LaneKnowledge): BlackBox['guilty'] {
-  const counts = new Map<string, { origin: Origin; count: number }>()
-  let all = 0
-  for (const step of steps) {
-    const origin = originOf(step)
-    if (origin === null) continue
-    all++
-    const key = `${origin.plugin} ${origin.handler}`
-    const seen = counts.get(key)
-    if (seen === undefined) counts.set(key, { origin, count: 1 })
-    else seen.count++
-  }
-  const most = [...counts.values()].sort((a, b) => b.count - a.count)[0]
-  if (most !== undefined && 2 * most.count > all) return { ...most.origin, line: recentLine, evidence: 'last' }
-  return recentLine === null ? null : { plugin: null, handler: null, line: recentLine, evidence: 'last' }
-}
-
 /** True when other work ended shortly before: a timer that it left may be the cause. */
 const hasAftermath = (steps: readonly RawStep[]): boolean =>
   steps.some((step) => step.kind !== STEP_CALL && hasJustEnded(step))
-
-function shownStep(step: RawStep, known: LaneKnowledge): FlightStep {
-  return {
-    at: new Date(step.begunMs).toISOString(),
-    kind: kindOf(step),
-    name: known.nameOf(step),
-    id: idOf(step),
-    duration_ms: step.endedMs === 0 ? null : Math.max(0, step.endedMs - step.begunMs),
-    success: !step.failed,
-  }
-}
 
 /** The event that reports a lane's death. Its payload is the black box. */
 const LANE_DIED = 'runtime.lane.died'
@@ -233,9 +134,9 @@ export class LaneDeaths {
   }
 
   /** A lane has died, or is dying: who is guilty of it is known, and gets his answers. Everybody else may still get theirs. */
-  onDeath(lane: Lane, death: LaneDeath): BlackBox {
+  onDeath(lane: LaneThread, death: LaneDeath): BlackBox {
     const { guilt } = this.#parts
-    const box = guilt.name(lane, this.#read(lane, death))
+    const box = guilt.name(lane, this.#boxOf(lane, death))
     this.#report(box)
     this.#parts.record(box, new Map(death.requests.map(({ exchange: { requestId, key } }) => [requestId, key])))
     // Who ends lanes by its boot is left out of those that start: it needs no other punishment.
@@ -263,20 +164,84 @@ export class LaneDeaths {
     )
   }
 
-  #read(lane: Lane, death: LaneDeath): BlackBox {
-    const { routing, worksOf } = this.#parts
-    const originOf = originsIn(lane, routing)
-    return blackBoxOf(lane, death, {
-      nameOf: (step) => {
-        if (step.kind === STEP_CALL) return this.#callNames.nameOf(step.subject)
-        // Also of a route that was removed.
-        return step.kind === STEP_REQUEST ? routing.nameOf(step.subject) : (originOf(step)?.handler ?? kindOf(step))
-      },
-      originOf,
-      recentLine: this.#recentLine(lane),
-      works: worksOf(lane, death.unreadDeliveries),
-      isDomainFile: (file) => this.#isDomainFile(file),
-    })
+  #boxOf(lane: LaneThread, death: LaneDeath): BlackBox {
+    const nowMs = steadyMs()
+    const { watchdog, heartbeat } = lane
+    const requests = death.requests.map(workOf)
+    // An open stream is there for hours: it says nothing about the cause.
+    const streams = new Set(requests.filter((_, n) => death.requests[n]!.isStream))
+    const works = [...requests, ...this.#parts.worksOf(lane, death.unreadDeliveries)].sort(
+      (a, b) => b.for_ms - a.for_ms,
+    )
+    const begun = works.filter((work) => !streams.has(work))
+    const steps = lane.flight.steps()
+    const originOf = originsIn(lane, this.#parts.routing)
+    return {
+      at: new Date(nowMs).toISOString(),
+      lane: lane.index,
+      reason: death.reason,
+      message: withoutSecretStrings(death.message),
+      guilty: guiltyOf({
+        ...death,
+        works: begun,
+        isAloneProof: death.reason !== 'memory' && death.reason !== 'broken' && !hasAftermath(steps),
+        files: lane.manifest?.files ?? {},
+        isOwnFile: (file) => this.#isDomainFile(file),
+        likely: () => this.#likely(lane, death.reason, begun, steps),
+      }),
+      stack: death.stack.map((frame) => withoutSecretStrings(shownFrame(frame))),
+      stood_still_ms: Math.round(watchdog.stillMs),
+      lived_ms: nowMs - lane.startedMs,
+      cpu_ms: watchdog.cpuMs ?? heartbeat.cpuMs,
+      cpu_ms_while_still: watchdog.cpuMsWhileStill,
+      heap_bytes: heartbeat.heapBytes,
+      external_bytes: heartbeat.externalBytes,
+      in_flight: works.slice(0, IN_FLIGHT_KEPT),
+      in_flight_count: works.length,
+      steps: steps.map((step) => ({
+        at: new Date(step.begunMs).toISOString(),
+        kind: kindOf(step),
+        name: this.#nameOf(step, originOf),
+        id: idOf(step),
+        duration_ms: step.endedMs === 0 ? null : Math.max(0, step.endedMs - step.begunMs),
+        success: !step.failed,
+      })),
+    }
+  }
+
+  #nameOf(step: RawStep, originOf: (step: RawStep) => Origin | null): string {
+    if (step.kind === STEP_CALL) return this.#callNames.nameOf(step.subject)
+    // Also of a route that was removed.
+    return step.kind === STEP_REQUEST
+      ? this.#parts.routing.nameOf(step.subject)
+      : (originOf(step)?.handler ?? kindOf(step))
+  }
+
+  /** The work that was begun last is the best guess only where a handler must have been running: the loop stood still, or the memory ran out. */
+  #likely(
+    lane: Lane,
+    reason: DeathReason,
+    works: readonly WorkInFlight[],
+    steps: readonly RawStep[],
+  ): BlackBox['guilty'] {
+    if (reason === 'stalled' || reason === 'memory') {
+      const last = lastBegun(steps)
+      const id = last === undefined ? null : idOf(last)
+      const work = id === null ? undefined : works.find((each) => each.id?.startsWith(id))
+      if (work !== undefined) return { plugin: work.plugin, handler: work.name, line: null, evidence: 'last' }
+    }
+    return reason === 'memory' || reason === 'broken' ? this.#mostlyAt(lane, steps) : null
+  }
+
+  /** What fills the memory, or breaks a builtin, may have been answered long ago. It is a hint who did most of what the lane did at last. */
+  #mostlyAt(lane: Lane, steps: readonly RawStep[]): BlackBox['guilty'] {
+    const line = this.#recentLine(lane)
+    const origins = steps.map(originsIn(lane, this.#parts.routing)).filter((origin) => origin !== null)
+    const isMost = ({ plugin, handler }: Origin): boolean =>
+      2 * origins.filter((each) => each.plugin === plugin && each.handler === handler).length > origins.length
+    const most = origins.find(isMost)
+    if (most !== undefined) return { ...most, line, evidence: 'last' }
+    return line === null ? null : { plugin: null, handler: null, line, evidence: 'last' }
   }
 
   #recentLine(lane: Lane): string | null {

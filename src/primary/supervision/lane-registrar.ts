@@ -26,7 +26,7 @@ import type { RedisLog } from '../streams/redis-log.ts'
 import { answerOf, type LaneDeath, LaneDeaths } from './black-box.ts'
 import type { FlightMirror } from './crash-report.ts'
 import type { Guilt } from './guilt.ts'
-import type { LaneSet } from './lane-set.ts'
+import type { LaneSet, LaneThread } from './lane-set.ts'
 import { OnReadyRunner } from './on-ready-runner.ts'
 import type { RequestPlacement } from './request-placement.ts'
 import type { StackFrame } from './stack-probe.ts'
@@ -295,7 +295,7 @@ export class LaneRegistrar {
    * it anew.
    * @returns what is kept of it
    */
-  died(lane: Lane, death: LaneDeath): BlackBox {
+  died(lane: LaneThread, death: LaneDeath): BlackBox {
     this.#parts.events.laneSubscribers.leave(lane)
     this.#parts.health.threadGone(lane)
     return this.#deaths.onDeath(lane, death)

@@ -1,10 +1,12 @@
 import assert from 'node:assert/strict'
 import { relative } from 'node:path'
 import { type TestContext, test } from 'node:test'
-import type { WorkInFlight } from '../../../src/contracts/registry.ts'
-import { blackBoxOf, type LaneDeath } from '../../../src/primary/supervision/black-box.ts'
+import type { BlackBox, WorkInFlight } from '../../../src/contracts/registry.ts'
+import { type LaneDeath, LaneDeaths } from '../../../src/primary/supervision/black-box.ts'
+import type { LaneThread } from '../../../src/primary/supervision/lane-set.ts'
 import type { StackFrame } from '../../../src/primary/supervision/stack-probe.ts'
 import { FlightRecorder, STEP_CALL, STEP_EVENT, STEP_REQUEST } from '../../../src/transport/memory/flight-recorder.ts'
+import { createNameTable } from '../../../src/transport/memory/name-table.ts'
 import { laneOf } from '../../support/fake-lane.ts'
 
 const SELL = '/srv/domains/shop/plugins/sell.ts'
@@ -22,39 +24,41 @@ const work = (id: string, plugin = 'shop.Sell', more: Partial<WorkInFlight> = {}
   ...more,
 })
 
-/** The black box of a lane that died of this, with these events in flight. */
+/** The black box of a lane that died of this, with these events in flight. Its loop has stood still shortly before. */
 function boxOf(
   t: TestContext,
   death: Partial<LaneDeath>,
   works: WorkInFlight[],
   record?: (flight: FlightRecorder) => void,
 ) {
-  const lane = laneOf(t, { index: 3, manifest: { files: FILES } })
+  const subscription = { subscriberIndex: 5, event: 'sold', plugin: 'shop.Sell', identity: 'subscriber 5', options: {} }
+  const manifest = { files: FILES, subscriptions: [subscription] }
+  const watchdog = { stillMs: 0, cpuMs: null, cpuMsWhileStill: null }
+  const lane = Object.assign(laneOf(t, { index: 3, manifest }), { watchdog }) as unknown as LaneThread
   record?.(new FlightRecorder(lane.threadSide.flight))
-  return blackBoxOf(
-    lane,
-    {
-      requests: [],
-      unreadDeliveries: new Set(),
-      reason: 'crashed',
-      message: 'it died',
-      stack: [],
-      origin: null,
-      stoodStillMs: 0,
-      cpuMs: null,
-      cpuMsWhileStill: null,
-      bootCulprit: null,
-      ...death,
+  const ignored = (): void => {}
+  const deaths = new LaneDeaths({
+    kernel: { settings: { domainsDir: ['/srv/domains'] }, shared: { names: createNameTable() }, writeLog: ignored },
+    routing: {
+      nameOf: (number: number) => `route ${number}`,
+      table: { numbered: (number: number) => ({ method: 'route', path: number, plugin: 'shop.Sell' }) },
     },
-    {
-      nameOf: ({ kind, subject }) => `${kind === STEP_REQUEST ? 'route' : 'subscriber'} ${subject}`,
-      works,
-      originOf: ({ kind, subject }) =>
-        kind === STEP_REQUEST ? { plugin: 'shop.Sell', handler: `route ${subject}` } : null,
-      recentLine: lineIn(SELL, 5),
-      isDomainFile: (file) => file.startsWith('/srv/domains/'),
-    },
-  )
+    guilt: { name: (_: unknown, box: BlackBox) => box, punish: ignored, died: ignored },
+    worksOf: () => works,
+    publish: ignored,
+    record: ignored,
+  } as unknown as ConstructorParameters<typeof LaneDeaths>[0])
+  deaths.onRecovered(lane, { stillMs: 300, stack: [frame(SELL, 5)] })
+  return deaths.onDeath(lane, {
+    requests: [],
+    unreadDeliveries: new Set(),
+    reason: 'crashed',
+    message: 'it died',
+    stack: [],
+    origin: null,
+    bootCulprit: null,
+    ...death,
+  })
 }
 
 test('the stack is proof: the plugin whose file is in it, at the innermost line of its domain', (t) => {
