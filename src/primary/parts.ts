@@ -186,15 +186,13 @@ export function buildParts(options: RuntimeOptions, readiness: () => Readiness) 
     services,
     pool,
     descriptors,
-    history: () => recorders.history,
+    recorders,
     flightMirror,
   })
   const supervisor = new Supervisor(lanes, registrar, {
-    settings,
-    shared,
+    kernel,
     isDevelopment,
-    tracing: () => recorders.tracing,
-    history: () => recorders.history,
+    recorders,
     barred: processDeaths?.barred() ?? {},
     pastDeaths: (index) => processDeaths?.ofLane(index) ?? [],
     flightMirror,

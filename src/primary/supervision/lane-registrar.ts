@@ -62,8 +62,10 @@ interface LaneRegistrarParts {
   readonly services: LaneServices
   readonly pool: PoolProbe
   readonly descriptors: Descriptors
-  /** Null where no history is kept. */
-  readonly history: () => ProcessHistory | null
+  readonly recorders: {
+    /** Null where no history is kept. */
+    readonly history: ProcessHistory | null
+  }
   /** Null without a guardian. */
   readonly flightMirror: FlightMirror | null
 }
@@ -100,7 +102,7 @@ export class LaneRegistrar {
       guilt: parts.guilt,
       worksOf: (lane, unread) => this.workInFlight(lane, unread),
       publish: (event) => events.driver.publish(event, null),
-      record: (box, keys) => parts.history()?.died(box, keys),
+      record: (box, keys) => parts.recorders.history?.died(box, keys),
     })
     this.listener = this.#listen()
   }

@@ -10,15 +10,10 @@ import { publicVariables } from '../../core/config/load.ts'
 import type { Settings } from '../../core/config/schema.ts'
 import { messageOf } from '../../core/errors/description.ts'
 import { steadyMs } from '../../core/schedule/steady-time.ts'
+import type { ThreadKernel } from '../../runtime/kernel/thread.ts'
 import { letGo } from '../../transport/memory/garbage.ts'
 import { YOUNG_GENERATION_MB } from '../../transport/memory/heartbeat.ts'
-import {
-  LANE_PROTOCOL,
-  type LaneInit,
-  type SharedMemories,
-  type ToPrimary,
-  type WarmUp,
-} from '../../transport/messages.ts'
+import { LANE_PROTOCOL, type LaneInit, type ToPrimary, type WarmUp } from '../../transport/messages.ts'
 import type { LaneRole } from '../dispatch/lane.ts'
 import { descriptorsOfPlugins } from '../http/connection-limit.ts'
 import { BarredPlugins } from './circuit-breaker.ts'
@@ -192,14 +187,14 @@ interface LaneRecords<Init> {
 }
 
 export interface StarterOptions {
-  settings: Settings
-  shared: SharedMemories
+  kernel: ThreadKernel
   /** Somebody waits for each change of the code: threads are started ahead of the lanes that will need them. */
   isDevelopment: boolean
-  /** Null while tracing is off. */
-  tracing: () => LaneRecords<TracingInit> | null
-  /** Null where no history is kept. */
-  history: () => LaneRecords<HistoryInit> | null
+  /** Null while tracing is off, and where no history is kept. */
+  recorders: {
+    readonly tracing: LaneRecords<TracingInit> | null
+    readonly history: LaneRecords<HistoryInit> | null
+  }
   /** Plugins that are not booted from the first thread on, by file, each with the reason. */
   barred: Record<string, string>
   /** Null without a guardian, which alone would read it. */
@@ -232,14 +227,16 @@ export class LaneStarter {
     this.#registrar = registrar
     this.#owner = owner
     this.barred = new BarredPlugins(options.barred)
-    this.pool = new LanePool(options.settings, options.isDevelopment, (error) =>
+    this.pool = new LanePool(options.kernel.settings, options.isDevelopment, (error) =>
       registrar.log('ERROR', `Lane pool: ${messageOf(error)}`),
     )
   }
 
   /** @param isTrial with the plugins that lanes do not wait for */
   start(index: number, role: LaneRole, isTrial = false): LaneThread {
-    const { settings, shared, tracing, history, flightMirror } = this.#options
+    const { kernel, flightMirror, recorders } = this.#options
+    const { settings, shared } = kernel
+    const { tracing, history } = recorders
     const { reasons: barred } = this.barred
     const waiting = isTrial ? [] : [...this.barred.waiting]
     const thread: LaneThread = new LaneThread(
@@ -254,8 +251,8 @@ export class LaneStarter {
       (lane) => this.#watchdogOf(lane),
     )
     const { port, bulk, ...memory } = thread.threadSide
-    const spans = tracing()?.laneInit(index) ?? null
-    const records = history()?.laneInit(index) ?? null
+    const spans = tracing?.laneInit(index) ?? null
+    const records = history?.laneInit(index) ?? null
     const init: LaneInit = {
       protocol: LANE_PROTOCOL,
       index,
@@ -275,8 +272,8 @@ export class LaneStarter {
     }
     const ended = (error: unknown): void => {
       letGo(...Object.values(memory))
-      if (spans !== null) tracing()?.laneGone(spans)
-      if (records !== null) history()?.laneGone(records)
+      if (spans !== null) tracing?.laneGone(spans)
+      if (records !== null) history?.laneGone(records)
       flightMirror?.end(thread)
       this.#owner.ended(thread, error)
     }
@@ -297,7 +294,7 @@ export class LaneStarter {
 
   #watchdogOf(lane: LaneThread): Watchdog {
     return new Watchdog(lane, {
-      settings: this.#options.settings,
+      settings: this.#options.kernel.settings,
       abort: lane.abort,
       otherThreadsBytes: () => this.#bytesBeside(lane),
       isQuiet: () => this.#isQuiet(),

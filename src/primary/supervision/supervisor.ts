@@ -47,7 +47,7 @@ export class Supervisor {
       dying: (thread) => this.#onDying(thread),
       ended: (thread, error) => this.#onEnd(thread, error),
     })
-    this.#replacement = new LaneReplacement(options.settings, lanes, this.#starter, registrar)
+    this.#replacement = new LaneReplacement(options.kernel.settings, lanes, this.#starter, registrar)
     this.#slowBoot = new SlowBoot(lanes, this.#starter, this.#replacement, registrar)
     this.#coreUse = new CoreUse(
       () => lanes.all,
@@ -188,7 +188,7 @@ export class Supervisor {
     }
     this.#lanes.outside.add(thread)
     const unfinished = { requests: thread.requests.list(), unreadDeliveries: new Set<number>() }
-    this.#bury(thread, laneDeath(thread, null, unfinished, this.#options.settings.laneMemoryMb))
+    this.#bury(thread, laneDeath(thread, null, unfinished, this.#options.kernel.settings.laneMemoryMb))
   }
 
   /** All that is in flight in a lane is given up. Its thread leaves, and ends by itself. */
@@ -223,7 +223,7 @@ export class Supervisor {
   }
 
   #onDeath(thread: LaneThread, error: unknown, unfinished: UnfinishedWork): void {
-    this.#bury(thread, laneDeath(thread, error, unfinished, this.#options.settings.laneMemoryMb))
+    this.#bury(thread, laneDeath(thread, error, unfinished, this.#options.kernel.settings.laneMemoryMb))
     this.#onGone(thread, unfinished)
   }
 
