@@ -77,39 +77,25 @@ const MARKED_MS = 60_000
 
 /** Plugins of which something is known, each for a while after the last time. */
 class Marks {
-  readonly #onChange: (plugin: string, isMarked: boolean) => void
-  readonly #timers = new Map<string, NodeJS.Timeout>()
+  readonly #untilMs = new Map<string, number>()
 
-  constructor(onChange: (plugin: string, isMarked: boolean) => void) {
-    this.#onChange = onChange
-  }
-
-  get size(): number {
-    return this.#timers.size
+  get isEmpty(): boolean {
+    return [...this.#untilMs.keys()].every((plugin) => !this.has(plugin))
   }
 
   has(plugin: string): boolean {
-    return this.#timers.has(plugin)
+    return (this.#untilMs.get(plugin) ?? 0) > steadyMs()
   }
 
   /** @returns true when that was not known */
   add(plugin: string): boolean {
-    const timer = this.#timers.get(plugin)
-    timer?.refresh()
-    if (timer !== undefined) return false
-    this.#timers.set(plugin, setTimeout(() => this.#end(plugin), MARKED_MS).unref())
-    this.#onChange(plugin, true)
-    return true
+    const isNew = !this.has(plugin)
+    this.#untilMs.set(plugin, steadyMs() + MARKED_MS)
+    return isNew
   }
 
   clear(): void {
-    for (const plugin of this.#timers.keys()) this.#end(plugin)
-  }
-
-  #end(plugin: string): void {
-    clearTimeout(this.#timers.get(plugin))
-    this.#timers.delete(plugin)
-    this.#onChange(plugin, false)
+    this.#untilMs.clear()
   }
 }
 
@@ -140,32 +126,36 @@ export class Guilt {
   readonly #options: GuiltOptions
   readonly #harmless: Harmless
   #unexplained: UnexplainedDeath[] = []
-  readonly #confined: Marks
-  readonly #stalling: Marks
+  readonly #confined = new Marks()
+  readonly #stalling = new Marks()
   /** Of regular lanes. */
   readonly #deaths = new DeathWindow(WINDOW_MS)
   readonly #lately = new DeathWindow(SHELTER_MS)
   readonly #deathsOf = new Map<string, DeathWindow>()
 
   constructor(options: GuiltOptions) {
-    const { lanes, onCircuit, onChange } = options
+    const { lanes, onCircuit } = options
     this.#options = options
-    const changed = (): void => {
-      lanes.probation.want(this.#confined.size + this.#stalling.size > 0)
-      onChange()
-    }
     this.#harmless = new Harmless((lane) => pluginsOf(this.handlersIn(lane)))
-    this.#confined = new Marks(changed)
-    this.#stalling = new Marks(changed)
     this.circuits = new CircuitBreaker((plugin, open) => {
       // Not among the others: it may well go on as before.
-      if (open === null) this.#confined.add(plugin)
+      if (open === null) this.#confine(plugin)
       onCircuit(plugin, open)
     })
     setInterval(() => {
       this.#harmless.look(lanes.ready, steadyMs())
-      onChange()
+      this.#changed()
     }, LOOK_MS).unref()
+  }
+
+  #changed(): void {
+    const { lanes, onChange } = this.#options
+    lanes.probation.want(!this.#confined.isEmpty || !this.#stalling.isEmpty)
+    onChange()
+  }
+
+  #confine(plugin: string): void {
+    if (this.#confined.add(plugin)) this.#changed()
   }
 
   /** The handlers that a lane has begun and not ended, or ended shortly before, as far as its flight recorder goes back. */
@@ -230,14 +220,15 @@ export class Guilt {
 
   #tryAlone(plugins: readonly string[]): void {
     this.#options.log('WARNING', `Lanes die and nothing tells why: ${plugins.join(', ')} get a lane of their own`)
-    for (const plugin of plugins) this.#confined.add(plugin)
+    for (const plugin of plugins) this.#confine(plugin)
   }
 
   /** A lane stands still, and hardly another is left: who holds it up is kept away from the last one that answers. */
   stalled(lane: Lane, stack: readonly StackFrame[] | null): void {
     const plugin = pluginIn(stack ?? [], lane.manifest?.files ?? {}) ?? this.#lastBegunIn(lane)?.plugin
-    if (plugin !== undefined && this.#stalling.add(plugin))
-      this.#options.log('WARNING', `${plugin} stands still in the lanes: one of them is kept for the others`)
+    if (plugin === undefined || !this.#stalling.add(plugin)) return
+    this.#changed()
+    this.#options.log('WARNING', `${plugin} stands still in the lanes: one of them is kept for the others`)
   }
 
   #lastBegunIn(lane: Lane): Origin | null {
@@ -260,7 +251,7 @@ export class Guilt {
     const { plugin, line } = guilty
     if (lane.role !== 'quarantine' && lane.manifest !== null) {
       this.#harmless.forget(plugin)
-      if (!isProved(box) || this.#deathsProved(plugin) >= CONFINED_AFTER) this.#confined.add(plugin)
+      if (!isProved(box) || this.#deathsProved(plugin) >= CONFINED_AFTER) this.#confine(plugin)
     }
     if (isProved(box)) this.circuits.recordDeath(plugin, `${message}${line ? ` (${line})` : ''}`)
   }
@@ -282,6 +273,7 @@ export class Guilt {
     this.circuits.reset()
     this.#confined.clear()
     this.#stalling.clear()
+    this.#changed()
   }
 }
 

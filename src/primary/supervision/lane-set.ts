@@ -284,8 +284,8 @@ export class OnDemandLane {
   }
 
   want(isWanted: boolean): void {
+    if (this.#isWanted && !isWanted) this.#unwantedMs = steadyMs()
     this.#isWanted = isWanted
-    if (!isWanted) this.#unwantedMs = steadyMs()
   }
 
   /** True while it does not run because nothing needs it. */
