@@ -125,22 +125,19 @@ function traceFile({ sqlitePath }: Settings, log: Log): TraceFile {
   })
 }
 
-interface StreamOptions {
-  settings: Settings
-  log: Log
-  onReplicaLost: (message: string) => void
-}
-
 /** Lets streams carry the events. Loaded on demand: the in-process bus has no use for a client of the store. @throws REPLICA_ID_TAKEN, PACKAGE_MISSING */
-export async function openStreams(parts: EventParts, options: StreamOptions): Promise<void> {
-  const { settings, log, onReplicaLost } = options
+export async function openStreams(
+  parts: EventParts,
+  { settings, writeLog }: ThreadKernel,
+  onReplicaLost: (message: string) => void,
+): Promise<void> {
   needPackages('EVENT_BUS_DRIVER=keyvalue_streams', OPTIONAL_PACKAGES.redis)
   const { RedisLog } = await import('./streams/redis-log.ts')
   const streams = new RedisLog({
     settings,
     hub: parts.hub,
     onReplicaLost,
-    log: (level, message, fields) => log(level, message, 'event_bus', fields),
+    log: (level, message, fields) => writeLog(level, message, 'event_bus', fields),
   })
   parts.streams = streams
   parts.driver = streams.driver

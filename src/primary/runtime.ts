@@ -123,13 +123,7 @@ export class Runtime {
     const { kernel, health, toolBooter, listener, supervisor, registrar } = this.#parts
     notePoolOrigins()
     await openObservers(this.#parts, isDevelopment)
-    if (settings.eventBusDriver === 'keyvalue_streams') {
-      await openStreams(this.#parts.events, {
-        settings,
-        log: this.log,
-        onReplicaLost: onFatal,
-      })
-    }
+    if (settings.eventBusDriver === 'keyvalue_streams') await openStreams(this.#parts.events, kernel, onFatal)
     await this.#installTools()
     supervisor.start()
     await toolBooter.bootAll(isDevelopment)
