@@ -56,14 +56,30 @@ function decodeSegment(raw: string): string {
   return text
 }
 
-/** A name, or fields of `data` by their names: whatever else stands there is not looked into. */
-const ONE_PARAMETER = String.raw`(?:[\w$]+|\{[\w$\s,:]*\})`
-/** A function of one parameter at most, with or without the word `function`; or `data => …`. */
-const TAKES_ONE = new RegExp(
-  String.raw`^(?:async\b\s*)?(?:function\b\s*)?\*?\s*(?:#?[\w$]+\s*)?\(\s*(?:${ONE_PARAMETER}\s*,?\s*)?\)|^(?:async\s+)?[\w$]+\s*=>`,
-)
+/** Up to the first parameter. */
+const HEAD = String.raw`^(?:async\b\s*)?(?:function\b\s*)?\*?\s*(?:#?[\w$]+\s*)?\(`
+/** Names, and fields by their names. */
+const SIMPLE = new RegExp(String.raw`${HEAD}([\w$\s,:{}]*)\)`)
+/** `data => …` has no other parameter. */
+const LONE = /^(?:async\s+)?([\w$]+)\s*=>/
 /** What reaches all arguments, or hides what it calls with them. */
 const REACHES_ALL = /\b(?:arguments|eval)\b|\[native code\]/
+const NAME = /^[\w$]+$/
+/** Fields by their names alone. */
+const FIELDS = /^\{[\w$\s,:]*\}$/
+
+/** What the text of a function says: null where its parameters are anything but names, and fields by their names. */
+function textOf(code: unknown) {
+  const source = Function.prototype.toString.call(code)
+  const [head, list] = LONE.exec(source) ?? SIMPLE.exec(source) ?? []
+  if (head === undefined || list === undefined || /\{[^{}]*\{/.test(list)) return null
+  const parts = list.match(/\{[^{}]*\}|[^,{}]+/g) ?? []
+  return {
+    parameters: parts.map((part) => part.trim()).filter((part) => part !== ''),
+    body: source.slice(head.length),
+    reachesAll: REACHES_ALL.test(source),
+  }
+}
 
 /**
  * True when nothing that a route runs can read the headers of its requests, as long as they have no body: then they need not be copied for
@@ -75,17 +91,9 @@ export function ignoresHeaders(
 ): boolean {
   if (authValidator !== undefined || idempotency !== undefined || etag === true || typeof body === 'string')
     return false
-  const source = Function.prototype.toString.call(handler)
-  return TAKES_ONE.test(source) && !REACHES_ALL.test(source)
+  const text = textOf(handler)
+  return text !== null && text.parameters.length <= 1 && !text.reachesAll
 }
-
-/** Up to the first parameter. */
-const HEAD = /^(?:async\b\s*)?(?:function\b\s*)?\*?\s*(?:#?[\w$]+\s*)?\(/
-/** `data => …` has no other parameter. */
-const LONE = /^(?:async\s+)?[\w$]+\s*=>/
-const NAME = /^[\w$]+$/
-/** Fields by their names alone. */
-const FIELDS = /^\{[\w$\s,:]*\}$/
 
 /**
  * False when it is certain that a function does not read `user` of the context that it gets, and hands that to nobody: then who calls need not
@@ -93,18 +101,13 @@ const FIELDS = /^\{[\w$\s,:]*\}$/
  * @param at which of its parameters the context is
  */
 export function mayReadUser(reader: unknown, at: number): boolean {
-  const source = Function.prototype.toString.call(reader)
-  if (REACHES_ALL.test(source)) return true
-  const head = HEAD.exec(source)?.[0]
-  if (head === undefined) return at === 0 || !LONE.test(source)
-  const parameters = parametersOf(source.slice(head.length))
-  if (parameters === null) return true
-  const context = parameters[at]
+  const text = textOf(reader)
+  if (text === null || text.reachesAll) return true
+  const context = text.parameters[at]
   if (context === undefined) return false
   if (FIELDS.test(context)) return /\buser\b/.test(context)
   if (!NAME.test(context)) return true
-  const body = source.slice(source.indexOf(')', head.length))
-  const uses = body.matchAll(
+  const uses = text.body.matchAll(
     new RegExp(`(?<![\\w$]|[^.]\\.)${context.replaceAll('$', '\\$')}(?![\\w$])(\\.[\\w$]+)?`, 'g'),
   )
   return [...uses].some(([, field]) => field === undefined || field === '.user')
@@ -112,20 +115,13 @@ export function mayReadUser(reader: unknown, at: number): boolean {
 
 /** True when it is certain that a function calls `commit` of the context that it gets as its second parameter. */
 export function callsCommit(handler: (...args: never[]) => unknown): boolean {
-  const source = Function.prototype.toString.call(handler)
-  const head = HEAD.exec(source)?.[0]
-  const context = head === undefined ? undefined : parametersOf(source.slice(head.length))?.[1]
+  const text = textOf(handler)
+  const context = text?.parameters[1]
   if (context === undefined) return false
   if (FIELDS.test(context)) return /\bcommit\b/.test(context)
-  return NAME.test(context) && new RegExp(`(?<![\\w$.])${context.replaceAll('$', '\\$')}\\.commit\\s*\\(`).test(source)
-}
-
-/** The parameters, of names and of fields by their names; null where they are anything else. */
-function parametersOf(rest: string): string[] | null {
-  const list = /^[\w$\s,:{}]*(?=\))/.exec(rest)?.[0]
-  if (list === undefined || /\{[^{}]*\{/.test(list)) return null
-  const parts = list.match(/\{[^{}]*\}|[^,{}]+/g) ?? []
-  return parts.map((part) => part.trim()).filter((part) => part !== '')
+  return (
+    NAME.test(context) && new RegExp(`(?<![\\w$.])${context.replaceAll('$', '\\$')}\\.commit\\s*\\(`).test(text!.body)
+  )
 }
 
 /** The options of a route whose body is validated, or left alone. */

@@ -18,7 +18,6 @@ const PART_HEADERS_MAX_BYTES = 16_384
 const PARSER_LIMITS = {
   parts: FORM_MAX_FIELDS,
   files: FORM_MAX_FILES,
-  fieldSize: Number.POSITIVE_INFINITY,
   headerPairs: PART_MAX_HEADERS,
   headerSize: PART_HEADERS_MAX_BYTES,
 }
