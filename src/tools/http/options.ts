@@ -41,22 +41,80 @@ const MAX_TIMEOUT_MS = 2_147_483_647
 // One year and a day.
 const MAX_TTL_MS = 366 * 86_400_000
 const UNSAFE_METHODS = ['POST', 'PUT', 'PATCH', 'DELETE']
+const isUnsafe = (method: string | null): boolean => method !== null && UNSAFE_METHODS.includes(method)
 
-const SCHEMAS = ['body', 'query', 'params', 'response'] as const
-/** All options, so that the compiler says when one is missing here. */
-const OPTIONS = Object.keys({
-  ...{ guards: 1, tags: 1, authValidator: 1, body: 1, query: 1, params: 1, response: 1, rawBody: 1, throws: 1 },
-  ...{
-    etag: 1,
-    timeoutMs: 1,
-    idempotency: 1,
-    idempotencyScope: 1,
-    idempotencyTtlMs: 1,
-    summary: 1,
-    description: 1,
-    maxBytes: 1,
+const BODY_KINDS: readonly unknown[] = ['stream', 'multipart']
+
+type Given = Record<string, unknown>
+/** Why the value of an option is not valid; undefined when it is. @param method null for a stream or a socket */
+type Check = (value: unknown, given: Given, method: string | null) => string | undefined
+
+const unless = (isFitting: boolean, fault: string): string | undefined => (isFitting ? undefined : fault)
+
+const schemaFault = (name: string, schema: unknown): string | undefined =>
+  unless(isStandardSchema(schema), `${name} must be a Standard Schema (an object or function with '~standard')`)
+
+function msFault(name: string, ms: unknown, max: number): string | undefined {
+  const isFitting = Number.isInteger(ms) && Number(ms) >= 1 && Number(ms) <= max
+  return unless(isFitting, `${name} must be a whole number of milliseconds from 1 to ${max}`)
+}
+
+const isListOf = (type: 'string' | 'function', list: unknown): boolean =>
+  Array.isArray(list) && list.every((each) => typeof each === type)
+
+/** All options, and what is wrong with one that is given. */
+const CHECKS: Record<keyof EndpointOptions, Check> = {
+  guards: (guards) =>
+    isListOf('function', guards)
+      ? (guards as readonly { throws?: unknown }[]).map((guard) => throwsFault(guard.throws)).find(Boolean)
+      : 'guards must be an array of functions: a name that the plugin does not have is undefined',
+  tags: (tags) => unless(isListOf('string', tags), 'tags must be an array of strings'),
+  authValidator: (validator) => unless(typeof validator === 'function', 'authValidator must be a function'),
+  body: (body, _, method) => {
+    if (BODY_KINDS.includes(body))
+      return unless(isUnsafe(method), `body: '${body}' is for ${UNSAFE_METHODS.join(', ')}`)
+    if (typeof body === 'string') return "body must be 'stream', 'multipart' or a Standard Schema"
+    return schemaFault('body', body)
   },
-} satisfies Record<keyof EndpointOptions, 1>)
+  query: (query) => schemaFault('query', query),
+  params: (params) => schemaFault('params', params),
+  response: (response) => schemaFault('response', response),
+  rawBody: (rawBody, { body }) => {
+    if (typeof rawBody !== 'boolean') return 'rawBody must be true or false'
+    if (!rawBody || body === undefined) return undefined
+    return BODY_KINDS.includes(body)
+      ? `rawBody wants the whole body, and body: '${body}' reads it while it comes`
+      : 'rawBody wants nothing parsed, so that there is no schema for the body'
+  },
+  throws: (throws) => throwsFault(throws),
+  etag: (etag, _, method) => {
+    if (typeof etag !== 'boolean') return 'etag must be true or false'
+    return unless(!etag || method === 'GET', 'etag is for GET')
+  },
+  timeoutMs: (ms) => msFault('timeoutMs', ms, MAX_TIMEOUT_MS),
+  idempotency: (idempotency, { body }, method) => {
+    if (idempotency !== 'optional' && idempotency !== 'required') return "idempotency must be 'optional' or 'required'"
+    if (!isUnsafe(method))
+      return `idempotency is for ${UNSAFE_METHODS.join(', ')}: requests of other kinds change nothing`
+    const fault = `idempotency compares the whole body, and body: '${body}' reads it while it comes`
+    return unless(!BODY_KINDS.includes(body), fault)
+  },
+  idempotencyScope: (scope, { idempotency }) => {
+    if (idempotency === undefined) return 'idempotencyScope needs the option idempotency'
+    return unless(typeof scope === 'function', 'idempotencyScope must be a function: (context) => text')
+  },
+  idempotencyTtlMs: (ms, { idempotency }) =>
+    idempotency === undefined
+      ? 'idempotencyTtlMs needs the option idempotency'
+      : msFault('idempotencyTtlMs', ms, MAX_TTL_MS),
+  summary: (summary) => unless(typeof summary === 'string', 'summary must be a string'),
+  description: (description) => unless(typeof description === 'string', 'description must be a string'),
+  maxBytes: (bytes, { body }) =>
+    BODY_KINDS.includes(body)
+      ? unless(Number.isSafeInteger(bytes) && Number(bytes) >= 1, 'maxBytes must be a whole number of bytes, from 1')
+      : "maxBytes is for a body that is streamed: body: 'stream' or 'multipart'",
+}
+const OPTIONS = Object.keys(CHECKS) as (keyof EndpointOptions)[]
 
 /**
  * Why the options of a route are not valid; undefined when they are.
@@ -66,49 +124,21 @@ export function optionFault(options: unknown, method: string | null): string | u
   if (typeof options !== 'object' || options === null) return 'the options must be an object'
   const misspelt = Object.keys(options).find((name) => meantOption(name) !== undefined)
   if (misspelt !== undefined) return `there is no option ${misspelt}: did you mean ${meantOption(misspelt)}?`
-  const given = options as Record<string, unknown>
-  const { tags, authValidator, timeoutMs, summary, description, throws, guards, rawBody, etag } = given
-  if (tags !== undefined && !(Array.isArray(tags) && tags.every((tag) => typeof tag === 'string'))) {
-    return 'tags must be an array of strings'
-  }
-  if (authValidator !== undefined && typeof authValidator !== 'function') return 'authValidator must be a function'
-  for (const [name, text] of Object.entries({ summary, description })) {
-    if (text !== undefined && typeof text !== 'string') return `${name} must be a string`
-  }
-  const timeoutFault = msFault('timeoutMs', timeoutMs, MAX_TIMEOUT_MS)
-  if (timeoutFault !== undefined) return timeoutFault
-  if (guards !== undefined && !(Array.isArray(guards) && guards.every((guard) => typeof guard === 'function'))) {
-    return 'guards must be an array of functions: a name that the plugin does not have is undefined'
-  }
-  const thrownFault = throwsFault(throws) ?? guards?.map((guard) => throwsFault(guard.throws)).find(Boolean)
-  if (thrownFault !== undefined) return thrownFault
-  const fault = idempotencyFault(method, given) ?? streamedBodyFault(method, given)
-  if (fault !== undefined) return fault
-  if (etag !== undefined && typeof etag !== 'boolean') return 'etag must be true or false'
-  if (etag && method !== 'GET') return 'etag is for GET'
-  if (rawBody !== undefined && typeof rawBody !== 'boolean') return 'rawBody must be true or false'
-  if (rawBody && given.body !== undefined)
-    return 'rawBody wants nothing parsed, so that there is no schema for the body'
-  const bad = SCHEMAS.find(
-    (key) => given[key] !== undefined && !isStreamed(key, given[key]) && !isStandardSchema(given[key]),
-  )
-  if (bad === 'body' && typeof given.body === 'string') return "body must be 'stream', 'multipart' or a Standard Schema"
-  return bad && `${bad} must be a Standard Schema (an object or function with '~standard')`
+  const given = options as Given
+  const checked = OPTIONS.filter((name) => given[name] !== undefined)
+  return checked.map((name) => CHECKS[name](given[name], given, method)).find((fault) => fault !== undefined)
 }
 
-function msFault(name: string, ms: unknown, max: number): string | undefined {
-  const isFitting = ms === undefined || (Number.isInteger(ms) && Number(ms) >= 1 && Number(ms) <= max)
-  return isFitting ? undefined : `${name} must be a whole number of milliseconds from 1 to ${max}`
-}
+const isOption = (name: string): boolean => Object.hasOwn(CHECKS, name)
 
 /** The option that an unknown name resembles. A route whose `authValidater` was ignored would be open to anybody. */
 function meantOption(name: string): string | undefined {
-  return OPTIONS.includes(name) ? undefined : nearestName(name, OPTIONS)
+  return isOption(name) ? undefined : nearestName(name, OPTIONS)
 }
 
 /** Says of an option that there is none of its name; undefined when all are known. */
 export function unknownOption(options: object): string | undefined {
-  const unknown = Object.keys(options).find((name) => !OPTIONS.includes(name))
+  const unknown = Object.keys(options).find((name) => !isOption(name))
   return (
     unknown &&
     `there is no option ${unknown}, so that it does nothing. Fix: remove it; there are ${OPTIONS.join(', ')}.`
@@ -140,41 +170,4 @@ export function schemesFault(schemes: unknown): string | undefined {
   return Array.isArray(schemes) && schemes.every(isScheme)
     ? undefined
     : "schemes must be a list of 'bearer', 'cookie' and security schemes of OpenAPI, such as { type: 'apiKey', in: 'header', name: 'x-key' }"
-}
-
-function idempotencyFault(
-  method: string | null,
-  { idempotency, idempotencyTtlMs, idempotencyScope }: Record<string, unknown>,
-): string | undefined {
-  if (idempotency === undefined) {
-    const [lonely] =
-      Object.entries({ idempotencyTtlMs, idempotencyScope }).find(([, value]) => value !== undefined) ?? []
-    return lonely && `${lonely} needs the option idempotency`
-  }
-  if (idempotency !== 'optional' && idempotency !== 'required') return "idempotency must be 'optional' or 'required'"
-  if (method === null || !UNSAFE_METHODS.includes(method)) {
-    return `idempotency is for ${UNSAFE_METHODS.join(', ')}: requests of other kinds change nothing`
-  }
-  if (idempotencyScope !== undefined && typeof idempotencyScope !== 'function')
-    return 'idempotencyScope must be a function: (context) => text'
-  return msFault('idempotencyTtlMs', idempotencyTtlMs, MAX_TTL_MS)
-}
-
-const BODY_KINDS: readonly unknown[] = ['stream', 'multipart']
-
-const isStreamed = (key: string, value: unknown): boolean => key === 'body' && BODY_KINDS.includes(value)
-
-function streamedBodyFault(
-  method: string | null,
-  { body, maxBytes, rawBody, idempotency }: Record<string, unknown>,
-): string | undefined {
-  if (!BODY_KINDS.includes(body)) {
-    return maxBytes === undefined ? undefined : "maxBytes is for a body that is streamed: body: 'stream' or 'multipart'"
-  }
-  if (method === null || !UNSAFE_METHODS.includes(method)) return `body: '${body}' is for ${UNSAFE_METHODS.join(', ')}`
-  if (rawBody) return `rawBody wants the whole body, and body: '${body}' reads it while it comes`
-  if (idempotency !== undefined)
-    return `idempotency compares the whole body, and body: '${body}' reads it while it comes`
-  if (maxBytes === undefined || (Number.isSafeInteger(maxBytes) && Number(maxBytes) >= 1)) return undefined
-  return 'maxBytes must be a whole number of bytes, from 1'
 }
