@@ -250,23 +250,24 @@ export class Listener {
       // A header with an empty name hides the headers behind it from the library: a body may follow that no header announced.
       if (scan.isUnframed && MAY_HAVE_BODY.has(method)) exchange.isLast = true
     }
-    const trace = this.tracing === null ? NO_TRACE_CONTEXT : this.#trace(this.tracing, exchange, req, method, path)
+    const trace = this.tracing === null ? NO_TRACE_CONTEXT : this.#trace(this.tracing, exchange, req)
     try {
       if (!isOurHost) return this.#refuseHost(exchange)
       // Browsers let any page send forms and open WebSockets, and send cookies along: the server must look who asks.
       const isGuarded = !SAFE_METHODS.has(method) || (route !== null && route.kind !== 'endpoint')
       if (isGuarded && isForeignPage(scan, this.#cors)) return exchange.fail('HTTP_ORIGIN_REFUSED')
       exchange.isAtSystemAddress = isAtSystemAddress
-      if (route !== null && route.zone !== 'application' && this.#isStranger(exchange, route.zone, method, req)) return
+      if (route !== null && route.zone !== 'application' && this.#isStranger(exchange, route.zone, req)) return
       if (route?.kind === 'socket' && !this.#isHandshake(req, exchange, socketContext)) return
-      this.#admit(res, req, exchange, method, path, trace)
+      this.#admit(res, req, exchange, trace)
     } catch (error) {
       this.#onFault(exchange, error)
     }
   }
 
   /** True when a request for a route under `/system` was refused. Else the exchange knows who sends it. */
-  #isStranger(exchange: Exchange, zone: RouteZone, method: string, req: ClientRequest): boolean {
+  #isStranger(exchange: Exchange, zone: RouteZone, req: ClientRequest): boolean {
+    const { method } = exchange
     const authorization = req.getHeader('authorization')
     // Assistants are no browsers: what a page could make one send opens nothing.
     const cookie = zone === 'assistants' ? '' : req.getHeader('cookie')
@@ -309,11 +310,11 @@ export class Listener {
     return false
   }
 
-  #trace(tracing: RequestTracing, exchange: Exchange, req: ClientRequest, method: string, path: string): TraceContext {
+  #trace(tracing: RequestTracing, exchange: Exchange, req: ClientRequest): TraceContext {
     const { host, userAgent, traceparent, tracestate } = this.#scan
     const begun = tracing.begin(traceparent, tracestate, () => ({
-      method,
-      path,
+      method: exchange.method,
+      path: exchange.path,
       query: req.getQuery() ?? '',
       host,
       userAgent,
@@ -336,21 +337,15 @@ export class Listener {
     this.#options.log('ERROR', `A request was not taken in: ${messageOf(error)}`, 'http')
   }
 
-  #admit(
-    res: ClientResponse,
-    req: ClientRequest,
-    exchange: Exchange,
-    method: string,
-    path: string,
-    trace: TraceContext,
-  ): void {
+  #admit(res: ClientResponse, req: ClientRequest, exchange: Exchange, trace: TraceContext): void {
     const scan = this.#scan
+    const { method, path } = exchange
     const query = req.getQuery() ?? ''
     if (scan.textLength + path.length + query.length > HEADERS_MAX_BYTES)
       return exchange.fail('HTTP_HEADERS_TOO_LARGE', undefined, true)
     const pathFault = faultOfPath(path)
     if (pathFault !== null) return exchange.fail('HTTP_BAD_REQUEST', pathFault)
-    if (exchange.route === null) return this.#refuse(exchange, method, path, req)
+    if (exchange.route === null) return this.#refuse(exchange, req)
     if (this.state !== 'open' && !this.#servesStill(exchange.route))
       return exchange.fail(this.state === 'draining' ? 'HTTP_DRAINING' : 'HTTP_STARTING', undefined, true)
 
@@ -424,13 +419,14 @@ export class Listener {
   }
 
   /** Answers a request without a route: a preflight, a path that has other methods, or an unknown path. */
-  #refuse(exchange: Exchange, method: string, path: string, req: ClientRequest): void {
+  #refuse(exchange: Exchange, req: ClientRequest): void {
     const { routes } = this.#options
+    const { method, path } = exchange
     const allowed = routes.allowed(path, (zone) => this.#system.isServed(zone, exchange.isAtSystemAddress))
     if (allowed.length === 0)
       return exchange.fail(this.#options.health.isBooting ? 'HTTP_STARTING' : this.#system.missing(path))
     const { zone } = routes.find(allowed[0]!, path)!
-    if (method !== 'OPTIONS' && zone !== 'application' && this.#isStranger(exchange, zone, method, req)) return
+    if (method !== 'OPTIONS' && zone !== 'application' && this.#isStranger(exchange, zone, req)) return
     const allowLine = `allow: ${allowed.join(', ')}\r\n`
     if (method === 'OPTIONS') {
       const requestedHeaders = req.getHeader('access-control-request-headers')
