@@ -2,10 +2,14 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { fileURLToPath } from 'node:url'
 import { RedisClient } from '../../src/stores/redis/client.ts'
+import { logContract } from '../contracts/log.ts'
+import { REDIS } from '../contracts/log-kinds.ts'
 import { runBusContract } from '../rooms/events/bus-contract.ts'
 import { IN_THE_CLEAR } from '../rooms/streams/fixture.ts'
 import { startHeddle } from '../support/heddle.ts'
 import { redisServer } from '../support/servers/redis.ts'
+
+logContract(REDIS, 'shared')
 
 runBusContract('streams of a key-value store', async (t) => {
   const redis = await redisServer(t)

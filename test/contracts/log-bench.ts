@@ -2,13 +2,15 @@
 import { once } from 'node:events'
 import { existsSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
+import type { TestContext } from 'node:test'
 import { fileURLToPath } from 'node:url'
 import { temporaryFolder } from '../support/folder.ts'
 import { type Heddle, type Owner, startHeddle } from '../support/heddle.ts'
 import { post } from '../support/started-service.ts'
-import type { LogBench, LogProcess, LogStore, Note, OpenOptions } from './log-store.ts'
+import type { LogProcess, LogStore, Note, OpenOptions } from './log-store.ts'
 
 const DOMAINS = fileURLToPath(new URL('./domains', import.meta.url))
+const SHARED_LANES = 3
 const LANE_ENV = 'LOG_NOTES,LOG_NAME,LOG_WITHOUT'
 
 /** A connection that has waited for a while may be closed at the moment in which it is used again. */
@@ -23,21 +25,20 @@ export interface Place {
 }
 
 /** @param makePlace makes an empty one; null where there is no such server. It ends with its owner */
-export function benchOn(
-  owner: Owner,
-  makePlace: (owner: Owner, hasOwnServer: boolean) => Promise<Place | null>,
-): LogBench {
+export function benchOn(owner: Owner, makePlace: (owner: Owner, hasOwnServer: boolean) => Promise<Place | null>) {
   let shared: Promise<LogStore | null> | null = null
-  const storeOf = async (of: Owner, hasOwnServer: boolean): Promise<LogStore | null> => {
+  const storeOf = async (of: Owner, hasOwnServer: boolean, env = {}): Promise<LogStore | null> => {
     const place = await makePlace(of, hasOwnServer)
-    return place === null ? null : storeOn(of, place)
+    return place === null ? null : storeOn(of, { ...place, env: { ...place.env, ...env } })
   }
   return {
+    /** One for all rules that end nothing, with several lanes. */
     shared: () => {
-      shared ??= storeOf(owner, false)
+      shared ??= storeOf(owner, false, { LANES: String(SHARED_LANES) })
       return shared
     },
-    own: (t, hasOwnServer) => storeOf({ after: (end) => t.after(end) }, hasOwnServer),
+    /** An empty one. @param hasOwnServer the rule takes the server away */
+    own: (t: TestContext, hasOwnServer: boolean) => storeOf({ after: (end) => t.after(end) }, hasOwnServer),
   }
 }
 

@@ -15,6 +15,10 @@ export const KEYS = {
     await handled(log, tag, 'work', ids)
     await handled(log, tag, 'too', ids)
     for (const group of ['work', 'too']) assertOrder(orderOf(log, tag, group))
+    assert.ok(
+      new Set(notesOf(log, tag, 'work').map(({ thread }) => thread)).size > 1,
+      'more lanes than one had a share',
+    )
   },
 
   'an event that is tried again keeps its place': async (log, tag) => {

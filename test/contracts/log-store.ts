@@ -1,5 +1,4 @@
 /** What the contract of logs asks of a log: processes on it, what their subscribers have noted, and its server. */
-import type { TestContext } from 'node:test'
 import type { DeadLetter } from '../../src/contracts/event-bus.ts'
 import type { PublishOptions } from '../../src/contracts/events.ts'
 
@@ -86,13 +85,6 @@ export interface LogStore {
   readonly server: { stop(): Promise<void>; start(): Promise<void>; freeze(): void; thaw(): void } | null
   /** How long a rule waits for what is to happen, milliseconds: shorter where it is known that it does not. */
   patienceMs: number
-}
-
-export interface LogBench {
-  /** One for all rules that end nothing. Null where there is no such server: the tests are skipped. */
-  shared(): Promise<LogStore | null>
-  /** An empty one. @param hasOwnServer the rule takes the server away */
-  own(t: TestContext, hasOwnServer: boolean): Promise<LogStore | null>
 }
 
 export type Rule = (log: LogStore, tag: string) => Promise<void>

@@ -1,7 +1,9 @@
 /** The contract of what keeps events: the rules that hold on each log, over processes that publish, are asked, and die. */
 import assert from 'node:assert/strict'
 import { after, describe, test } from 'node:test'
+import type { Owner } from '../support/heddle.ts'
 import { AWAY } from './log-away.ts'
+import { benchOn, type Place } from './log-bench.ts'
 import { DELIVERY } from './log-delivery.ts'
 import { GROUPS } from './log-groups.ts'
 import { KEYS } from './log-keys.ts'
@@ -10,7 +12,7 @@ import { LETTERS } from './log-letters.ts'
 import { OUTLIVES } from './log-outlives.ts'
 import { PARKING } from './log-parking.ts'
 import { PROCESSES } from './log-processes.ts'
-import type { LogBench, Rules } from './log-store.ts'
+import type { Rules } from './log-store.ts'
 
 interface Part {
   rules: Rules
@@ -56,12 +58,16 @@ const TIMEOUT_MS = 240_000
 const LACK_PATIENCE_MS = 3000
 const PATIENCE_MS = 60_000
 
-/** @param lacks rules, or parts of them: of a part its first rule has to fail, and the others do not run */
-export function logContract(
-  name: string,
-  bench: (owner: { after(end: () => Promise<void>): void }) => LogBench,
-  lacks: Partial<Record<LogRule | LogPart, Lack>> = {},
-): void {
+export interface LogKind {
+  name: string
+  /** Makes an empty one; null where there is no such server. It ends with its owner. */
+  place(owner: Owner, hasOwnServer: boolean): Promise<Place | null>
+  /** Rules, or parts of them: of a part its first rule has to fail, and the others do not run. */
+  lacks?: Partial<Record<LogRule | LogPart, Lack>>
+}
+
+/** @param which the rules that are asked of one process with several lanes, or those that have logs of their own */
+export function logContract({ name, place, lacks = {} }: LogKind, which: 'shared' | 'own'): void {
   const isKnown = (lack: string): boolean =>
     lack in PARTS || Object.values<Part>(PARTS).some(({ rules }) => lack in rules)
   assert.deepEqual(
@@ -70,8 +76,9 @@ export function logContract(
   )
   describe(`the contract of logs: ${name}`, { concurrency: CONCURRENCY }, () => {
     const ends: (() => Promise<void>)[] = []
-    const made = bench({ after: (end) => void ends.push(end) })
+    const made = benchOn({ after: (end) => void ends.push(end) }, place)
     for (const [part, { rules, isOwn = false, hasOwnServer = false }] of Object.entries<Part>(PARTS)) {
+      if (isOwn !== (which === 'own')) continue
       const partLack = lacks[part as LogPart]
       for (const [index, [rule, run]] of Object.entries(rules).entries()) {
         if (partLack !== undefined && index > 0) break

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import type { TestContext } from 'node:test'
 import type { Heddle } from '../../../support/heddle.ts'
 import { until } from '../../../support/until.ts'
-import { post, type Seen, seen, seenOften, settled } from './driving.ts'
+import { post, type Seen, seen, seenOften } from './driving.ts'
 
 async function letterOf(heddle: Heddle, eventId: string) {
   const { body } = await heddle.json('/dead-letters')
@@ -11,19 +11,6 @@ async function letterOf(heddle: Heddle, eventId: string) {
 
 /** What becomes of an event whose subscriber fails. */
 export async function failuresAreKept(t: TestContext, heddle: Heddle): Promise<void> {
-  await t.test('a failed attempt is repeated with the next number until it succeeds', async () => {
-    await post(heddle, '/publish', { event: 'failing', payload: { tag: 'twice', failures: 2 } })
-    await seenOften(heddle, 'failing', 'twice', 3)
-    assert.deepEqual(
-      seen(heddle, 'failing', 'twice').map(({ event }) => event.attempt),
-      [1, 2, 3],
-    )
-    await settled(heddle)
-    assert.equal(seen(heddle, 'failing', 'twice').length, 3)
-    const { body } = await heddle.json('/dead-letters')
-    assert.deepEqual(body.letters, [])
-  })
-
   await t.test('the last failure goes to the listeners, then to the dead letters', async () => {
     // Retries and replays bring the text as it was published.
     const tag = 'dead, ü and €'
