@@ -216,10 +216,9 @@ export class RingLog {
   constructor(outbox: Outbox, settings: Pick<Settings, 'logPluginRate' | 'logRecordBytes'>) {
     this.#outbox = outbox
     this.#maxBytes = settings.logRecordBytes
-    this.#rate = new LogRate({
-      perSecond: settings.logPluginRate,
-      onLeftOut: (identity, message, leftOut) => this.#send('WARNING', message, identity, leftOut),
-    })
+    this.#rate = new LogRate(settings.logPluginRate, (identity, message, leftOut) =>
+      this.#send('WARNING', message, identity, leftOut),
+    )
   }
 
   readonly write = (level: LogLevel, message: string, identity: string, fields?: Record<string, unknown>): void => {

@@ -18,32 +18,31 @@ interface Window {
   leftOut: LeftOut
 }
 
-interface LogRateOptions {
-  /** LOG_PLUGIN_RATE: records per second of one plugin or tool in this thread. */
-  perSecond: number
-  /** Told once per window and identity what was left out. It is to be logged without asking here. */
-  onLeftOut: (identity: string, message: string, leftOut: LeftOut) => void
-}
-
 /**
  * Limits how many log records a plugin writes per second, in its own thread: one that logs in a loop costs the primary and the other plugins
  * no more than that.
  */
 export class LogRate {
-  readonly #options: LogRateOptions
+  readonly #perSecond: number
+  readonly #onLeftOut: (identity: string, message: string, leftOut: LeftOut) => void
   readonly #lowMax: number
   readonly #windows = new Map<string, Window>()
   #timer: NodeJS.Timeout | undefined
 
-  constructor(options: LogRateOptions) {
-    this.#options = options
-    this.#lowMax = Math.ceil(options.perSecond * (1 - RESERVED_SHARE))
+  /**
+   * @param perSecond LOG_PLUGIN_RATE: records of one plugin or tool in this thread
+   * @param onLeftOut told once per window and identity what was left out. It is to be logged without asking here
+   */
+  constructor(perSecond: number, onLeftOut: (identity: string, message: string, leftOut: LeftOut) => void) {
+    this.#perSecond = perSecond
+    this.#onLeftOut = onLeftOut
+    this.#lowMax = Math.ceil(perSecond * (1 - RESERVED_SHARE))
   }
 
   /** Counts a record. False when it is one too many. */
   admits(level: LogLevel, identity: string): boolean {
     const window = this.#windowOf(identity)
-    const max = level === 'DEBUG' || level === 'INFO' ? this.#lowMax : this.#options.perSecond
+    const max = level === 'DEBUG' || level === 'INFO' ? this.#lowMax : this.#perSecond
     if (window.records < max) {
       window.records++
       return true
@@ -79,9 +78,8 @@ export class LogRate {
     window.leftOut = {}
     const count = Object.values(leftOut).reduce((sum, records) => sum + records, 0)
     if (count === 0) return
-    const { perSecond } = this.#options
-    const message = `${count} log records were left out: more than ${perSecond} in a second (LOG_PLUGIN_RATE), or than the primary takes in`
-    this.#options.onLeftOut(identity, message, leftOut)
+    const message = `${count} log records were left out: more than ${this.#perSecond} in a second (LOG_PLUGIN_RATE), or than the primary takes in`
+    this.#onLeftOut(identity, message, leftOut)
   }
 
   readonly #tellAll = (): void => {

@@ -1,4 +1,5 @@
 // Errors of the server and of its connections.
+import type { ClientConfig } from 'pg'
 import { DbError, type DbErrorKind } from '../../core/errors/db-error.ts'
 import { isInstance, messageOf } from '../../core/errors/description.ts'
 import { tlsAdvice } from '../../stores/tls/client-tls.ts'
@@ -87,17 +88,10 @@ export function isStalePlan(thrown: unknown): boolean {
   return state === '26000' || (state === '0A000' && messageOf(thrown).includes('cached plan'))
 }
 
-interface Access {
-  host: string
-  port: number
-  user: string
-  database: string
-}
-
 /** The error for a connection that could not be opened. It says why, and what to do about it. */
-export function toConnectError(thrown: unknown, access: Access): DbError {
+export function toConnectError(thrown: unknown, config: ClientConfig): DbError {
   if (isInstance(thrown, DbError)) return toDbError(thrown)
-  const address = `${access.host}:${access.port}`
+  const address = `${config.host}:${config.port}`
   const fault = firstOf(thrown)
   const message = messageOf(fault)
   if (message === 'timeout expired') {
@@ -105,7 +99,7 @@ export function toConnectError(thrown: unknown, access: Access): DbError {
       cause: thrown,
     })
   }
-  return new DbError('unavailable', `${message} (${adviceFor(fault, message, address, access)})`, { cause: thrown })
+  return new DbError('unavailable', `${message} (${adviceFor(fault, message, address, config)})`, { cause: thrown })
 }
 
 /** A host with several addresses fails with one error for all of them, which does not say why. */
@@ -113,7 +107,12 @@ function firstOf(thrown: unknown): unknown {
   return thrown instanceof AggregateError && thrown.errors.length > 0 ? thrown.errors[0] : thrown
 }
 
-function adviceFor(fault: unknown, message: string, address: string, { user, database, host, port }: Access): string {
+function adviceFor(
+  fault: unknown,
+  message: string,
+  address: string,
+  { user, database, host, port }: ClientConfig,
+): string {
   const { code } = (fault ?? {}) as { code?: unknown }
   switch (code) {
     case 'ECONNREFUSED':

@@ -76,8 +76,7 @@ export default class PostgresDb extends SqlDatabase {
 
   /** @throws DATABASE_FOREIGN, DbError */
   requireOwn(): Promise<void> {
-    const { rdbUser, rdbSchema, dbAutoMigrate } = this.runtime.settings
-    return requireOwnTables(this, { user: rdbUser, schema: rdbSchema, mayMake: dbAutoMigrate })
+    return requireOwnTables(this, this.runtime.settings)
   }
 
   async otherUser(): Promise<string | null> {
@@ -153,7 +152,7 @@ export default class PostgresDb extends SqlDatabase {
   /** On a connection of its own, beside those of the pool. */
   listen(channel: string, told: (payload: string) => void): () => void {
     const { settings, thread } = this.runtime
-    const listener = new Listener(accessOf(settings, thread), { channel, told })
+    const listener = new Listener(accessOf(settings, thread), channel, told)
     this.#listeners.add(listener)
     listener.open()
     return () => {

@@ -5,38 +5,36 @@ import { type Access, connect } from './connection.ts'
 /** Pause before a lost connection is opened again, milliseconds. */
 const RETRY_MS = 1000
 
-export interface Subscription {
-  /** A name without special characters. */
-  channel: string
-  /** Gets the payload of each notification; an empty one when the connection is there again. */
-  told: (payload: string) => void
-}
-
 /** Listens for notifications, on a connection of its own, which is opened again whenever it is lost. */
 export class Listener {
   readonly #access: Access
-  readonly #subscription: Subscription
+  readonly #channel: string
+  readonly #told: (payload: string) => void
   #client: pg.Client | null = null
   #timer: NodeJS.Timeout | undefined
   #isClosed = false
 
-  constructor(access: Access, subscription: Subscription) {
+  /**
+   * @param channel a name without special characters
+   * @param told gets the payload of each notification; an empty one when the connection is there again
+   */
+  constructor(access: Access, channel: string, told: (payload: string) => void) {
     this.#access = access
-    this.#subscription = subscription
+    this.#channel = channel
+    this.#told = told
   }
 
   /** Begins to open the connection. */
   open(): void {
-    const { channel, told } = this.#subscription
     const client = new pg.Client(this.#access.config)
     this.#client = client
     client.on('error', () => this.#lost(client))
     client.on('end', () => this.#lost(client))
-    client.on('notification', ({ payload }) => told(payload ?? ''))
+    client.on('notification', ({ payload }) => this.#told(payload ?? ''))
     connect(client, this.#access)
-      .then(() => client.query(`LISTEN ${channel}`))
+      .then(() => client.query(`LISTEN ${this.#channel}`))
       .then(
-        () => told(''),
+        () => this.#told(''),
         () => this.#lost(client),
       )
   }

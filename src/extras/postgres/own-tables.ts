@@ -1,16 +1,8 @@
 // That the tables of the runtime are nobody else's.
 import type { Queryable } from '../../contracts/db.ts'
+import type { ToolRuntime } from '../../contracts/tool.ts'
 import { HeddleError } from '../../core/errors/catalogue.ts'
 import { DbError } from '../../core/errors/db-error.ts'
-
-interface Place {
-  /** RDB_USER. */
-  user: string
-  /** RDB_SCHEMA. */
-  schema: string
-  /** DB_AUTO_MIGRATE: it is made where it is missing. */
-  mayMake: boolean
-}
 
 /** A superuser is in all roles, and must not run triggers of others either: so not by `pg_has_role`. */
 const FOREIGN = `
@@ -26,9 +18,11 @@ const FOREIGN = `
  * Whoever may make a table where the runtime looks for one of its own, with a trigger in it, would have that run as the runtime's user.
  * @throws DATABASE_FOREIGN when one belongs to another role; DbError, also when the schema is missing
  */
-export async function requireOwnTables(db: Queryable, { user, schema, mayMake }: Place): Promise<void> {
+export async function requireOwnTables(db: Queryable, settings: ToolRuntime['settings']): Promise<void> {
+  const { rdbUser: user, rdbSchema: schema, dbAutoMigrate } = settings
   if ((await db.queryOne('SELECT 1 AS one FROM pg_namespace WHERE nspname = $1', [schema])) === null) {
-    if (!mayMake) throw new DbError('other', `There is no schema "${schema}" (RDB_SCHEMA): CREATE SCHEMA "${schema}"`)
+    if (!dbAutoMigrate)
+      throw new DbError('other', `There is no schema "${schema}" (RDB_SCHEMA): CREATE SCHEMA "${schema}"`)
     await db.execute(`CREATE SCHEMA IF NOT EXISTS "${schema}"`)
   }
   const foreign = await db.queryOne<{ name: string; owner: string }>(FOREIGN, [schema])

@@ -310,8 +310,7 @@ export class Pool {
   }
 
   #failed(thrown: unknown): void {
-    const { host = '', port = 0, user = '', database = '' } = this.#options.access.config
-    this.#fault = toConnectError(thrown, { host, port, user, database })
+    this.#fault = toConnectError(thrown, this.#options.access.config)
     this.#retryAtMs = performance.now() + RETRY_MS
     // While there are other connections the callers keep waiting for one of them.
     if (this.#all.size === 0) this.#failAll(this.#fault)

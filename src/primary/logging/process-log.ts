@@ -23,10 +23,9 @@ export class ProcessLog<Origin> {
   constructor(writer: LogWriter, settings: Pick<Settings, 'logRecordBytes' | 'logPluginRate'>) {
     this.#writer = writer
     this.#maxBytes = settings.logRecordBytes
-    this.#rate = new LogRate({
-      perSecond: settings.logPluginRate,
-      onLeftOut: (identity, message, leftOut) => this.#own('WARNING', message, identity, leftOut),
-    })
+    this.#rate = new LogRate(settings.logPluginRate, (identity, message, leftOut) =>
+      this.#own('WARNING', message, identity, leftOut),
+    )
     writer.onReaderBack = ({ count, dropped, durationMs }) =>
       this.#own(
         'WARNING',
