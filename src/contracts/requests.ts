@@ -1,5 +1,4 @@
 /** Requests and runs of jobs, as the history keeps them. Times are milliseconds since the epoch, durations milliseconds, both with fractions. */
-import type { ClockAnchor } from './tracing.ts'
 
 export interface RequestFilter {
   /** Most that are returned, 1 to 1000; default 100. */
@@ -207,16 +206,4 @@ export type RequestPart = WorkPart | DeliveryPart | DeathPart
 export interface RequestDetail extends RequestSummary {
   /** In the order in which they have begun. */
   parts: RequestPart[]
-}
-
-/** What a thread needs to record; the primary sends it. */
-export interface HistoryInit {
-  readonly thread: 'primary' | number
-  /** The ring in which the thread leaves its entries. */
-  readonly ring: SharedArrayBuffer
-  readonly clock: ClockAnchor
-  /** Of the requests that are kept although nothing is wrong with them, 0 to 1. */
-  readonly share: number
-  /** Payloads are kept, too: in development. The folders have the contracts of the events. Null: they are not. */
-  readonly payloads: { readonly domainsDirs: readonly string[] } | null
 }

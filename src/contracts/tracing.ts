@@ -253,9 +253,9 @@ export interface ClockAnchor {
   readonly monotonicMs: number
 }
 
-/** What a thread needs to make spans; the primary sends it. */
-export interface TracingInit {
-  /** The ring in which the thread leaves its spans. */
+/** What a thread needs to record, for the history or in spans; the primary sends it. */
+export interface RecordingInit {
+  /** The ring in which the thread leaves its records. */
   readonly ring: SharedArrayBuffer
   readonly clock: ClockAnchor
 }

@@ -1,18 +1,10 @@
 // The primary's side of the history.
 import { fileURLToPath } from 'node:url'
 import type { BlackBox } from '../contracts/registry.ts'
-import type {
-  HistoryInit,
-  RequestDetail,
-  RequestFilter,
-  RequestSummary,
-  WorkReport,
-  WorkSpan,
-} from '../contracts/requests.ts'
-import type { ClockAnchor, CodeTracing, DeliveryTracing, ToolTracing } from '../contracts/tracing.ts'
+import type { RequestDetail, RequestFilter, RequestSummary, WorkReport, WorkSpan } from '../contracts/requests.ts'
+import type { CodeTracing, DeliveryTracing, ToolTracing } from '../contracts/tracing.ts'
 import type { Settings } from '../core/config/schema.ts'
 import { Reminder } from '../core/schedule/repeating-task.ts'
-import { anchorHere } from '../core/schedule/steady-time.ts'
 import { SideThread } from '../recording/side-thread.ts'
 import type { HistoryQuery } from './questions.ts'
 import { DeliveryHistory, ThreadHistory } from './recorder.ts'
@@ -27,25 +19,19 @@ const REMINDER_MS = 60_000
 const FLUSH_MS = 1000
 
 /** What makes spans for OpenTelemetry in the primary. */
-interface InnerTracing {
-  own: CodeTracing & { tools: ToolTracing; deliveries: DeliveryTracing }
-}
+type InnerTracing = CodeTracing & { readonly tools: ToolTracing; readonly deliveries: DeliveryTracing }
 
 /** The primary's side of the history: its own recorders, a ring for each thread, and the thread that writes the file. */
 export class ProcessHistory {
   readonly own: ThreadHistory
   readonly requests: RequestHistory
   readonly deliveries: DeliveryHistory
-  readonly #clock: ClockAnchor = anchorHere()
-  readonly #share: number
-  readonly #payloads: HistoryInit['payloads']
-  readonly #store: SideThread<string>
+  /** Of the threads that record. */
+  readonly rings: SideThread<string>
 
   /** @param inner null while tracing is off @param isGuarded a guardian has started this process */
   constructor(settings: Settings, inner: InnerTracing | null, warn: (message: string) => void, isGuarded = false) {
-    const { historyPath: path, historyMaxMb, historyHours, historySample, replicaId: replica } = settings
-    this.#share = historySample
-    this.#payloads = settings.nodeEnv === 'production' ? null : { domainsDirs: settings.domainsDir }
+    const { historyPath: path, historyMaxMb, historyHours, replicaId: replica } = settings
     const shutdownMs = isGuarded ? settings.shutdownDelayMs + settings.shutdownTimeoutMs : null
     const init: StoreInit = {
       path,
@@ -58,7 +44,7 @@ export class ProcessHistory {
     const trouble = (why: string): void => {
       if (reminder.isDue()) warn(`Requests are not kept in ${path}: ${why}`)
     }
-    this.#store = new SideThread({
+    this.rings = new SideThread({
       file: fileURLToPath(new URL('./store-thread.ts', import.meta.url)),
       name: 'history',
       heapMb: 128,
@@ -68,25 +54,14 @@ export class ProcessHistory {
       onNews: trouble,
       onDeath: (why, isLast) => (isLast ? warn(`Requests are not kept: ${why}`) : trouble(why)),
     })
-    this.own = new ThreadHistory(this.laneInit('primary'), inner?.own ?? null)
+    this.own = new ThreadHistory('primary', settings, this.rings.open('primary'), inner)
     this.requests = new RequestHistory(this.own)
-    this.deliveries = new DeliveryHistory(this.own, inner?.own.deliveries ?? null)
+    this.deliveries = new DeliveryHistory(this.own, inner?.deliveries ?? null)
   }
 
   /** Starts the thread that writes the file. What was recorded before waits in the rings. */
   start(): void {
-    this.#store.start()
-  }
-
-  /** Makes what a new thread needs. */
-  laneInit(thread: 'primary' | number): HistoryInit {
-    const ring = this.#store.open(thread)
-    return { thread, ring, clock: this.#clock, share: this.#share, payloads: this.#payloads }
-  }
-
-  /** A lane's thread has ended. What it has left in its ring is still stored. */
-  laneGone({ ring }: HistoryInit): void {
-    this.#store.gone(ring)
+    this.rings.start()
   }
 
   /** A lane has died. @param keys of requests, by their ids */
@@ -122,10 +97,10 @@ export class ProcessHistory {
   }
 
   #ask(query: HistoryQuery): Promise<unknown> {
-    return this.#store.ask(query)
+    return this.rings.ask(query)
   }
 
   async stop(): Promise<void> {
-    await this.#store.stop(FLUSH_MS)
+    await this.rings.stop(FLUSH_MS)
   }
 }

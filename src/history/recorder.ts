@@ -1,5 +1,4 @@
 // Records what happens in one thread for the history, and passes it on to the tracing.
-import type { HistoryInit } from '../contracts/requests.ts'
 import type {
   CausalContext,
   CodeTracing,
@@ -9,6 +8,7 @@ import type {
   DeliveryTracing,
   DescribeCall,
   OpenSpan,
+  RecordingInit,
   SpanAttributes,
   ToolTracing,
   TraceContext,
@@ -16,6 +16,7 @@ import type {
   Work,
 } from '../contracts/tracing.ts'
 import { causality, NO_CAUSE } from '../core/causality/context.ts'
+import type { Settings } from '../core/config/schema.ts'
 import { CALLERS_WORK } from '../core/errors/catalogue.ts'
 import { clockOf } from '../core/schedule/steady-time.ts'
 import { withoutSecretStrings } from '../core/schemas/secret-fields.ts'
@@ -43,12 +44,17 @@ export class ThreadHistory implements CodeTracing, ToolTracing {
   readonly #innerTools: ToolTracing | null
 
   /** @param inner makes spans for OpenTelemetry; null while tracing is off */
-  constructor(init: HistoryInit, inner: (CodeTracing & { tools: ToolTracing }) | null) {
+  constructor(
+    thread: 'primary' | number,
+    { historySample, nodeEnv, domainsDir }: Pick<Settings, 'historySample' | 'nodeEnv' | 'domainsDir'>,
+    init: RecordingInit,
+    inner: (CodeTracing & { tools: ToolTracing }) | null,
+  ) {
     this.writer = new RecordWriter(init.ring, (entry) => withoutSecretStrings(JSON.stringify(entry)))
-    this.keep = new Keep(init.share)
-    this.payloads = init.payloads === null ? null : new Payloads(init.payloads.domainsDirs)
+    this.keep = new Keep(historySample)
+    this.payloads = nodeEnv === 'production' ? null : new Payloads(domainsDir)
     this.nowMs = clockOf(init.clock)
-    this.thread = init.thread
+    this.thread = thread
     this.#inner = inner
     this.#innerTools = inner?.tools ?? null
     // It adds frames between a plugin and its tools: the plugin's own must still be among those that a stack has.

@@ -2,9 +2,8 @@
 
 import { fileURLToPath } from 'node:url'
 import { receiveMessageOnPort } from 'node:worker_threads'
-import type { HistoryInit } from '../contracts/requests.ts'
 import type { JobRun } from '../contracts/scheduler.ts'
-import type { TracingInit } from '../contracts/tracing.ts'
+import type { RecordingInit } from '../contracts/tracing.ts'
 import { causality } from '../core/causality/context.ts'
 import { adoptVariables } from '../core/config/plugin-variables.ts'
 import { messageOf, stackOf } from '../core/errors/description.ts'
@@ -273,7 +272,7 @@ export class LaneServer {
   }
 
   /** Loaded on demand, like the streams: while tracing is off a lane loads no module of the SDK. */
-  async #openTracing(init: TracingInit): Promise<void> {
+  async #openTracing(init: RecordingInit): Promise<void> {
     const module = (await loadModule(TRACING_FILE)) as typeof import('../tracing/thread-tracing.ts')
     const tracing = new module.ThreadTracing(this.#init.settings, init)
     this.#tracing = tracing
@@ -282,8 +281,8 @@ export class LaneServer {
   }
 
   /** It stands before the tracing, and passes everything on. */
-  #openHistory(init: HistoryInit): void {
-    this.#history = new ThreadHistory(init, this.#tracing)
+  #openHistory(init: RecordingInit): void {
+    this.#history = new ThreadHistory(this.#init.index, this.#init.settings, init, this.#tracing)
     this.#host.record(this.#history)
   }
 

@@ -41,7 +41,7 @@ function openHistory({ log, kernel, listener, events, host, recorders, flightMir
   if (!settings.historyEnabled) return
   const warn = (message: string): void => log('WARNING', message, 'history')
   const isGuarded = flightMirror !== null
-  const history = new ProcessHistory(settings, recorders.tracing, warn, isGuarded)
+  const history = new ProcessHistory(settings, recorders.tracing?.own ?? null, warn, isGuarded)
   recorders.history = history
   listener.watchers.push(history.requests)
   events.hub.trace.tracing = history.deliveries

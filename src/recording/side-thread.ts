@@ -1,8 +1,10 @@
 /** The primary's end of a thread beside all others that reads their rings: one keeps the history, one sends spans. */
 import { fileURLToPath } from 'node:url'
 import { Worker, type WorkerOptions } from 'node:worker_threads'
+import type { RecordingInit } from '../contracts/tracing.ts'
 import { HeddleError } from '../core/errors/catalogue.ts'
 import { messageOf } from '../core/errors/description.ts'
+import { anchorHere } from '../core/schedule/steady-time.ts'
 import { withTimeout } from '../core/schedule/waiting.ts'
 import { letGo } from '../transport/memory/garbage.ts'
 import { createRecordRing } from './ring.ts'
@@ -70,6 +72,8 @@ interface Question {
 /** Starts the thread, replaces it when it dies, asks it, and makes the rings that it reads. */
 export class SideThread<News> {
   readonly #options: SideThreadOptions<News>
+  /** Of all threads that record. */
+  readonly #clock = anchorHere()
   readonly #rings = new Map<SharedArrayBuffer, ThreadRing>()
   readonly #questions = new Map<number, Question>()
   #thread: Worker | null = null
@@ -110,17 +114,17 @@ export class SideThread<News> {
     this.#options.onDeath(this.#lastError, isLast)
   }
 
-  /** Makes the ring of a thread. */
-  open(thread: 'primary' | number): SharedArrayBuffer {
+  /** Makes what a thread needs that records. */
+  open(thread: 'primary' | number): RecordingInit {
     const ring = createRecordRing(this.#options.ringBytes)
     const own = { id: ++this.#lastId, ring, thread }
     this.#rings.set(ring, own)
     this.#post({ type: 'ring', ring: own })
-    return ring
+    return { ring, clock: this.#clock }
   }
 
-  /** The thread of this ring has ended. What it has left there is still read. */
-  gone(ring: SharedArrayBuffer): void {
+  /** The thread that records has ended. What it has left in its ring is still read. */
+  gone({ ring }: RecordingInit): void {
     const own = this.#rings.get(ring)
     if (own === undefined) return
     this.#rings.delete(ring)

@@ -1,10 +1,9 @@
 /** The primary's side of tracing: its own spans, a ring for each thread, and the exporting thread, whose troubles it logs rarely, and at most as warnings. */
 import { fileURLToPath } from 'node:url'
 import type { LogLevel } from '../contracts/logger.ts'
-import type { ClockAnchor, RequestTracing, TracingInit } from '../contracts/tracing.ts'
+import type { RequestTracing } from '../contracts/tracing.ts'
 import type { Settings } from '../core/config/schema.ts'
 import { Reminder } from '../core/schedule/repeating-task.ts'
-import { anchorHere } from '../core/schedule/steady-time.ts'
 import { SideThread } from '../recording/side-thread.ts'
 import type { ExportNews } from './exporter.ts'
 import { RequestSpans } from './request-spans.ts'
@@ -19,8 +18,8 @@ export class ProcessTracing {
   readonly requests: RequestTracing
   readonly #settings: Settings
   readonly #log: (level: LogLevel, message: string) => void
-  readonly #clock: ClockAnchor = anchorHere()
-  readonly #exports: SideThread<ExportNews>
+  /** Of the threads that record. */
+  readonly rings: SideThread<ExportNews>
   readonly #reminder = new Reminder(REMINDER_MS)
   /** The present trouble was logged, so its end must be logged too. */
   #isTold = false
@@ -30,7 +29,7 @@ export class ProcessTracing {
   constructor(settings: Settings, log: (level: LogLevel, message: string) => void) {
     this.#settings = settings
     this.#log = log
-    this.#exports = new SideThread({
+    this.rings = new SideThread({
       file: fileURLToPath(new URL('./export-thread.ts', import.meta.url)),
       name: 'span exporter',
       // For the queue, a batch, and the libraries.
@@ -44,19 +43,9 @@ export class ProcessTracing {
         if (isLast) log('ERROR', 'No more spans are exported: the exporting thread does not start')
       },
     })
-    this.own = new ThreadTracing(settings, this.laneInit('primary'))
+    this.own = new ThreadTracing(settings, this.rings.open('primary'))
     this.requests = new RequestSpans(this.own)
-    this.#exports.start()
-  }
-
-  /** Makes what a new thread needs. */
-  laneInit(thread: 'primary' | number): TracingInit {
-    return { ring: this.#exports.open(thread), clock: this.#clock }
-  }
-
-  /** A lane's thread has ended. The spans in its ring are still exported. */
-  laneGone({ ring }: TracingInit): void {
-    this.#exports.gone(ring)
+    this.rings.start()
   }
 
   #onNews(news: ExportNews): void {
@@ -86,12 +75,12 @@ export class ProcessTracing {
 
   /** A drain has begun: what ends now is exported meanwhile. */
   hurry(): void {
-    this.#exports.hurry()
+    this.rings.hurry()
   }
 
   /** Exports what is left. @param withinMs the flush takes at most this, and less where the receiver does not answer */
   async stop(withinMs: number): Promise<void> {
-    const left = await this.#exports.stop(withinMs)
+    const left = await this.rings.stop(withinMs)
     if (left === 0) return
     const count = left === null ? 'The last spans' : `${left} spans`
     this.#log('WARNING', `${count} were not exported before the end: the receiver did not take them in time`)

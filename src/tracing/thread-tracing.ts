@@ -20,11 +20,11 @@ import type {
   CodeTracing,
   DeliveryTracing,
   OpenSpan,
+  RecordingInit,
   SpanAttributes,
   ToolTracing,
   TraceContext,
   TraceScope,
-  TracingInit,
 } from '../contracts/tracing.ts'
 import { isSampled, NO_TRACE_CONTEXT, UNNAMED_TRACE } from '../core/causality/trace-context.ts'
 import type { Settings } from '../core/config/schema.ts'
@@ -62,7 +62,7 @@ export class ThreadTracing implements CodeTracing, SpanSource {
   readonly sampler: TraceSampler
   readonly #tracer: Tracer
 
-  constructor(settings: Settings, init: TracingInit) {
+  constructor(settings: Settings, init: RecordingInit) {
     this.writer = new RecordWriter(init.ring)
     this.nowMs = clockOf(init.clock)
     this.sampler = new TraceSampler(settings)

@@ -7,9 +7,8 @@ import type { DeliveryFailure, EventRecord, SubscribeOptions } from '../contract
 import type { Method, RouteCode } from '../contracts/http.ts'
 import type { LogLevel } from '../contracts/logger.ts'
 import type { PluginHealth, Starter, SystemDump, ToolStatus } from '../contracts/registry.ts'
-import type { HistoryInit } from '../contracts/requests.ts'
 import type { JobRun, Missed, Schedule } from '../contracts/scheduler.ts'
-import type { Origin, TraceContext, TracingInit } from '../contracts/tracing.ts'
+import type { Origin, RecordingInit, TraceContext } from '../contracts/tracing.ts'
 import type { Settings } from '../core/config/schema.ts'
 import type { Fault } from '../core/errors/catalogue.ts'
 import type { LogChanges } from './log-changes.ts'
@@ -51,9 +50,9 @@ export interface LaneInit {
   descriptors: number
   shared: SharedMemories
   /** Null while tracing is off. */
-  tracing: TracingInit | null
+  tracing: RecordingInit | null
   /** Null where no history is kept. */
-  history: HistoryInit | null
+  history: RecordingInit | null
 }
 
 /** Task of a thread that waits for its lane: which modules to load. */

@@ -3,8 +3,7 @@ import { fileURLToPath } from 'node:url'
 import { getHeapStatistics, setFlagsFromString } from 'node:v8'
 import { type MessagePort, Worker } from 'node:worker_threads'
 import { Piscina } from 'piscina'
-import type { HistoryInit } from '../../contracts/requests.ts'
-import type { TracingInit } from '../../contracts/tracing.ts'
+import type { RecordingInit } from '../../contracts/tracing.ts'
 import { laneEnvironment } from '../../core/config/lane-environment.ts'
 import { publicVariables } from '../../core/config/load.ts'
 import type { Settings } from '../../core/config/schema.ts'
@@ -180,10 +179,10 @@ const AFTERMATH_MS = 2000
 const AFTERMATH_AWAITED_MS = 500
 
 /** Where what the lanes record goes. */
-interface LaneRecords<Init> {
-  laneInit(index: number): Init
-  /** The lane's thread has ended. What it has recorded is still taken. */
-  laneGone(init: Init): void
+interface LaneRecords {
+  open(index: number): RecordingInit
+  /** Its thread has ended. */
+  gone(init: RecordingInit): void
 }
 
 export interface StarterOptions {
@@ -192,8 +191,8 @@ export interface StarterOptions {
   isDevelopment: boolean
   /** Null while tracing is off, and where no history is kept. */
   recorders: {
-    readonly tracing: LaneRecords<TracingInit> | null
-    readonly history: LaneRecords<HistoryInit> | null
+    readonly tracing: { readonly rings: LaneRecords } | null
+    readonly history: { readonly rings: LaneRecords } | null
   }
   /** Plugins that are not booted from the first thread on, by file, each with the reason. */
   barred: Record<string, string>
@@ -251,8 +250,8 @@ export class LaneStarter {
       (lane) => this.#watchdogOf(lane),
     )
     const { port, bulk, ...memory } = thread.threadSide
-    const spans = tracing?.laneInit(index) ?? null
-    const records = history?.laneInit(index) ?? null
+    const spans = tracing?.rings.open(index) ?? null
+    const records = history?.rings.open(index) ?? null
     const init: LaneInit = {
       protocol: LANE_PROTOCOL,
       index,
@@ -272,8 +271,8 @@ export class LaneStarter {
     }
     const ended = (error: unknown): void => {
       letGo(...Object.values(memory))
-      if (spans !== null) tracing?.laneGone(spans)
-      if (records !== null) history?.laneGone(records)
+      if (spans !== null) tracing?.rings.gone(spans)
+      if (records !== null) history?.rings.gone(records)
       flightMirror?.end(thread)
       this.#owner.ended(thread, error)
     }

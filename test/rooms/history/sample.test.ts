@@ -22,8 +22,8 @@ const ROUTE = { number: 3, path: '/orders/:id', plugin: 'shop.Orders', zone: 'ap
 /** A history that keeps a share of what has not failed, and what it has written. */
 function historyOf(share: number) {
   const ring = createRecordRing(HISTORY_RING_BYTES)
-  const init = { thread: 'primary', ring, clock: anchorHere(), share, payloads: null } as const
-  const history = new RequestHistory(new ThreadHistory(init, null))
+  const settings = { historySample: share, nodeEnv: 'production', domainsDir: [] }
+  const history = new RequestHistory(new ThreadHistory('primary', settings, { ring, clock: anchorHere() }, null))
   const reader = new RecordReader(ring)
   const written = (): HistoryEntry[] => {
     const entries: HistoryEntry[] = []
