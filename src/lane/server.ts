@@ -9,7 +9,6 @@ import { adoptVariables } from '../core/config/plugin-variables.ts'
 import { messageOf, stackOf } from '../core/errors/description.ts'
 import { loadModule } from '../core/modules/domains.ts'
 import { watchGuardian } from '../core/modules/guardian-watch.ts'
-import { SYSTEM_CHANCE, SYSTEM_CLOCK } from '../core/schedule/clock.ts'
 import { steadyMs } from '../core/schedule/steady-time.ts'
 import { until } from '../core/schedule/waiting.ts'
 import { ThreadHistory } from '../history/recorder.ts'
@@ -18,10 +17,10 @@ import { keepTrimmed } from '../runtime/effects/trimming.ts'
 import { mountEndpoints } from '../runtime/endpoint/files/static-files.ts'
 import { RequestServer } from '../runtime/endpoint/request-server.ts'
 import { RequestSteps } from '../runtime/endpoint/request-thread.ts'
-import { EventLog, LogPublisher } from '../runtime/event-log/event-log.ts'
-import { logDatabaseOf, staysInProcess } from '../runtime/event-log/log-database.ts'
+import { type EventLog, LogPublisher } from '../runtime/event-log/event-log.ts'
+import { staysInProcess } from '../runtime/event-log/log-database.ts'
 import { writeChanges } from '../runtime/event-log/write-changes.ts'
-import { attemptRecord } from '../runtime/events/event-server.ts'
+import { eventLogOf } from '../runtime/host/bus.ts'
 import { ThreadJobs } from '../runtime/host/jobs.ts'
 import { servicesOver } from '../runtime/host/services.ts'
 import { activeTools } from '../runtime/kernel/discover.ts'
@@ -37,7 +36,6 @@ import type { LogChanges } from '../transport/log-changes.ts'
 import { FlightFile } from '../transport/memory/flight-file.ts'
 import { FlightRecorder } from '../transport/memory/flight-recorder.ts'
 import { HeartbeatWriter, memoryLimits } from '../transport/memory/heartbeat.ts'
-import { LogMemory } from '../transport/memory/log-memory.ts'
 import { AnswerCell } from '../transport/memory/words.ts'
 import type { LaneInit, SharedMount, ToLane, ToPrimary } from '../transport/messages.ts'
 import type { Inbox } from '../transport/rings/inbox.ts'
@@ -88,7 +86,6 @@ export class LaneServer {
   readonly #sharedBuffers = new SharedBuffers()
   readonly #heartbeat: HeartbeatWriter
   readonly #sayWhy: ReturnType<typeof installExitReport>
-  readonly #jobs: ThreadJobs
   #isLeaving = false
   #hasLetGo = false
 
@@ -125,13 +122,7 @@ export class LaneServer {
     this.#requests.isCompressing = settings.httpCompression
     const publisher = new RingPublisher(outbox)
     this.#publisher = publisher
-    const eventLog = new EventLog(
-      new LogMemory(shared.log),
-      () => logDatabaseOf(kernel.toolbox.get('db')),
-      settings.eventBusMaxStored,
-      SYSTEM_CLOCK,
-      SYSTEM_CHANCE,
-    )
+    const eventLog = eventLogOf(kernel)
     this.#log = eventLog
     const handOn = (frame: EventFrame): void => publisher.handOn(frame)
     const services = servicesOver((method, args) => calls.call('#host', method, args))
@@ -143,15 +134,11 @@ export class LaneServer {
       post: (message) => this.#post(message),
     })
     this.#bus = bus
-    bus.events.onFailedAttempt = (failed) => {
-      const { message, fields } = attemptRecord(failed)
-      log.write('WARNING', message, failed.plugin, fields)
-    }
+    bus.logFailedAttempts()
     bus.events.onFailure = (failure, { requestId, trace }) => bus.failedHere({ failure, requestId, trace })
-    this.#jobs = new ThreadJobs(recorder)
     this.#host = new LaneHost(
-      { kernel, server: this.#requests, bus: this.#bus, services, opened: () => eventLog.opened() },
-      this.#jobs,
+      { kernel, server: this.#requests, bus, services, opened: () => eventLog.opened() },
+      new ThreadJobs(recorder),
       (message) => this.#post(message),
     )
     bus.events.transactions = this.#host.transactions
@@ -417,12 +404,12 @@ export class LaneServer {
   #forgetStopped(): void {
     const context = causality.getStore()
     if (context?.eventId != null) this.#bus.events.stopped()
-    else if (context?.origin != null) this.#jobs.running.delete(context.origin)
+    else if (context?.origin != null) this.#host.threadJobs.running.delete(context.origin)
   }
 
   get #hasWork(): boolean {
     const { awaited, sockets } = this.#requests
-    return awaited > 0 || sockets.size > 0 || this.#bus.events.inFlight > 0 || this.#jobs.running.size > 0
+    return awaited > 0 || sockets.size > 0 || this.#bus.events.inFlight > 0 || this.#host.threadJobs.running.size > 0
   }
 
   #letGo(): void {

@@ -13,12 +13,13 @@ import type { JobManifest, RouteManifest, ToPrimary } from '../transport/message
 /** The host of a lane. Collects what plugins register, and reports it to the primary when the lane has booted. */
 export class LaneHost extends ThreadHost {
   dump: SystemDump = { tools: {}, plugins: {}, lanes: {} }
-  readonly #jobs: ThreadJobs
+  /** Runs its jobs. */
+  readonly threadJobs: ThreadJobs
   readonly #post: (message: ToPrimary) => void
 
   constructor(parts: HostParts, jobs: ThreadJobs, post: (message: ToPrimary) => void) {
     super(parts)
-    this.#jobs = jobs
+    this.threadJobs = jobs
     this.#post = post
   }
 
@@ -36,12 +37,12 @@ export class LaneHost extends ThreadHost {
 
   override record(recorder: Recorder): void {
     super.record(recorder)
-    this.#jobs.tracing = recorder
+    this.threadJobs.tracing = recorder
   }
 
   /** Runs one of its jobs. @param number as the primary knows it @returns why it failed, or null */
   runJob(number: number, run: JobRun): Promise<string | null> {
-    return this.#jobs.run(this.jobList[number]!, number, run)
+    return this.threadJobs.run(this.jobList[number]!, number, run)
   }
 
   /** The routes as the primary gets them: with what their hooks do, which are all known by now. */

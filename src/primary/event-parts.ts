@@ -3,12 +3,10 @@ import type { Settings } from '../core/config/schema.ts'
 import { codeOf, messageOf } from '../core/errors/description.ts'
 import { needPackages, OPTIONAL_PACKAGES } from '../core/modules/optional-package.ts'
 import { SYSTEM_CHANCE, SYSTEM_CLOCK } from '../core/schedule/clock.ts'
-import { EventLog } from '../runtime/event-log/event-log.ts'
-import { logDatabaseOf } from '../runtime/event-log/log-database.ts'
-import { attemptRecord } from '../runtime/events/event-server.ts'
+import type { EventLog } from '../runtime/event-log/event-log.ts'
+import { eventLogOf } from '../runtime/host/bus.ts'
 import type { ThreadKernel } from '../runtime/kernel/thread.ts'
 import { asBytes } from '../transport/frames/event-frame.ts'
-import { LogMemory } from '../transport/memory/log-memory.ts'
 import { DatabaseDriver } from './event-log/database-driver.ts'
 import { DurableLog } from './event-log/durable-log.ts'
 import { LogLanes } from './event-log/log-lanes.ts'
@@ -50,14 +48,8 @@ interface EventOptions {
 
 export function assembleEvents(options: EventOptions): EventParts {
   const { kernel, deathsOfEvent, lanes, onReplicaLost } = options
-  const { settings, shared, toolbox, writeLog: log } = kernel
-  const eventLog = new EventLog(
-    new LogMemory(shared.log),
-    () => logDatabaseOf(toolbox.get('db')),
-    settings.eventBusMaxStored,
-    SYSTEM_CLOCK,
-    SYSTEM_CHANCE,
-  )
+  const { settings, writeLog: log } = kernel
+  const eventLog = eventLogOf(kernel)
   const hub = new Hub({
     clock: SYSTEM_CLOCK,
     chance: SYSTEM_CHANCE,
@@ -71,10 +63,7 @@ export function assembleEvents(options: EventOptions): EventParts {
   })
   hub.records.keepHistory(traceFile(settings, log))
   const bus = new PrimaryBus(kernel, hub, () => parts.driver)
-  bus.events.onFailedAttempt = (failed) => {
-    const { message, fields } = attemptRecord(failed)
-    log('WARNING', message, failed.plugin, fields)
-  }
+  bus.logFailedAttempts()
   const laneSubscribers = new LaneSubscribers(hub)
   const logLanes = new LogLanes(() => lanes.ready, eventLog)
   const durable = new DurableLog({

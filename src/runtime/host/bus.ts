@@ -14,17 +14,26 @@ import type {
 import type { Payload, PublishOptions } from '../../contracts/events.ts'
 import { causality } from '../../core/causality/context.ts'
 import { NO_TRACE_CONTEXT } from '../../core/causality/trace-context.ts'
+import { SYSTEM_CHANCE, SYSTEM_CLOCK } from '../../core/schedule/clock.ts'
 import type { EventFrame } from '../../transport/frames/event-frame.ts'
+import { LogMemory } from '../../transport/memory/log-memory.ts'
 import type { SubscriptionManifest } from '../../transport/messages.ts'
-import type { EventLog } from '../event-log/event-log.ts'
+import { EventLog } from '../event-log/event-log.ts'
+import { type LogDatabase, logDatabaseOf } from '../event-log/log-database.ts'
 import { TransactionEvents } from '../event-log/transaction-events.ts'
-import { EventServer } from '../events/event-server.ts'
+import { attemptRecord, EventServer } from '../events/event-server.ts'
 import { encodePayload } from '../events/publication.ts'
 import type { ThreadKernel } from '../kernel/thread.ts'
 import type { EventServices } from './services.ts'
 
 // Taken before plugins can replace it.
 const { parse: parseJson } = JSON
+
+/** The durable log as this thread writes it. */
+export function eventLogOf({ settings, shared, toolbox }: ThreadKernel): EventLog {
+  const database = (): LogDatabase | null => logDatabaseOf(toolbox.get('db'))
+  return new EventLog(new LogMemory(shared.log), database, settings.eventBusMaxStored, SYSTEM_CLOCK, SYSTEM_CHANCE)
+}
 
 /** The bus of a thread's plugins. How an event leaves the thread, and how its records come in, is the thread's own. */
 export abstract class ThreadBus implements BusTransport {
@@ -54,6 +63,14 @@ export abstract class ThreadBus implements BusTransport {
   protected abstract readonly deliver: (frame: EventFrame) => void
   protected abstract subscribed(subscriberIndex: number, subscription: SubscriptionManifest): void
   protected abstract unsubscribed(subscriberIndex: number): void
+
+  /** Logs the attempts of this thread that fail and are not the last ones. */
+  logFailedAttempts(): void {
+    this.events.onFailedAttempt = (failed) => {
+      const { message, fields } = attemptRecord(failed)
+      this.kernel.writeLog('WARNING', message, failed.plugin, fields)
+    }
+  }
 
   beginTransaction(emitter: string): TransactionCompanion {
     return new TransactionEvents({
