@@ -18,6 +18,7 @@ import { PrimaryBus } from './events/primary-bus.ts'
 import { RecordForwarder } from './events/record-forwarder.ts'
 import { TraceFile } from './events/trace-file.ts'
 import type { Log } from './logging/process-log.ts'
+import { SYSTEM_PROCESSES } from './streams/process-identity.ts'
 import type { RedisLog } from './streams/redis-log.ts'
 import type { LaneSet } from './supervision/lane-set.ts'
 
@@ -75,6 +76,7 @@ export function assembleEvents(options: EventOptions): EventParts {
     isRequired: settings.eventBusDriver === 'database',
     deathsOf: deathsOfEvent,
     replica: settings.replicaId,
+    processes: SYSTEM_PROCESSES,
     onLost: onReplicaLost,
     relay:
       settings.eventBusDriver === 'keyvalue_streams'

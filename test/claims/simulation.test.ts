@@ -11,8 +11,14 @@ test('whatever dies, comes late or fails, the hub loses no event, keeps the orde
   assert.ok(batch.steps > STEPS)
 })
 
+test('whatever several processes and their server do, none of them loses an event, passes another of its key, or repeats one', async () => {
+  const { story, batch } = await storedFindingWithin('postgres', 1, 6)
+  assert.equal(story, null, story ?? '')
+  assert.ok(batch.steps > STEPS && batch.processes > batch.runs)
+})
+
 test('whatever lanes, the process and the database do, the durable log loses no event and keeps the order of keys', async () => {
-  const { story, batch } = await storedFindingWithin(1, 6)
+  const { story, batch } = await storedFindingWithin('sqlite', 1, 6)
   assert.equal(story, null, story ?? '')
   assert.ok(batch.steps > STEPS && batch.processes > batch.runs)
 })

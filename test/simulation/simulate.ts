@@ -1,6 +1,6 @@
 /**
  * `npm run simulate -- --runs 10000 --seed 1`: runs the hub under faults that each seed draws, and prints the shortest story of the first that fails. With `--log sqlite` the durable log is between, over a real SQLite
- * whose answers are late, refused and lost, and whole processes are killed.
+ * whose answers are late, refused and lost, and whole processes are killed; with `--log postgres` several of them share a server.
  * `--story` tells that of one seed, `--planted` after how many seeds each planted fault is found, `--digest` what must be the same on each Node.
  */
 import { createHash } from 'node:crypto'
@@ -9,7 +9,8 @@ import { Batch, ENGINE, STEPS, seedsUntilFound } from './batch.ts'
 import { Nursery, PLANTED } from './planted.ts'
 import { Run } from './run.ts'
 import { StoredBatch, storedSeedsUntilFound, storedStoryOf } from './stored/batch.ts'
-import { STORED_PLANTED } from './stored/planted.ts'
+import { SHARED_PLANTED, STORED_PLANTED } from './stored/planted.ts'
+import type { StoredLog } from './stored/run.ts'
 import { shortest, storyOf } from './story.ts'
 
 const { values } = parseArgs({
@@ -22,8 +23,9 @@ const { values } = parseArgs({
     story: { type: 'boolean', default: false },
   },
 })
-if (values.log !== 'memory' && values.log !== 'sqlite') throw new Error('--log is memory or sqlite')
-const isStored = values.log === 'sqlite'
+if (!['memory', 'sqlite', 'postgres'].includes(values.log)) throw new Error('--log is memory, sqlite or postgres')
+const isStored = values.log !== 'memory'
+const log = values.log as StoredLog
 const runs = Number(values.runs)
 const firstSeed = Number(values.seed ?? (values.planted || values.digest ? 1 : Math.floor(Math.random() * 2 ** 31)))
 
@@ -37,9 +39,10 @@ function tellDigest(): void {
 async function tellPlanted(): Promise<void> {
   const nursery = new Nursery()
   try {
-    for (const each of isStored ? STORED_PLANTED : PLANTED) {
+    const planted = { memory: PLANTED, sqlite: STORED_PLANTED, postgres: SHARED_PLANTED }
+    for (const each of planted[values.log as keyof typeof planted]) {
       const seeds = isStored
-        ? await storedSeedsUntilFound(await nursery.plantInLog(each), firstSeed, runs)
+        ? await storedSeedsUntilFound(log, await nursery.plantInLog(each), firstSeed, runs)
         : await seedsUntilFound(await nursery.plant(each), firstSeed, runs)
       if (seeds === null) process.exitCode = 1
       console.log(`${String(seeds ?? 'never').padStart(6)}  ${each.what}`)
@@ -65,10 +68,12 @@ async function simulate(): Promise<void> {
 }
 
 async function simulateStored(): Promise<void> {
-  const batch = new StoredBatch()
+  const batch = new StoredBatch(log)
   for (let seed = firstSeed; seed < firstSeed + runs; seed++) {
     if ((await batch.run(seed)) === null) continue
-    console.log(`${(await storedStoryOf(seed)).join('\n')}\n\nnpm run simulate -- --log sqlite --seed ${seed} --story`)
+    console.log(
+      `${(await storedStoryOf(log, seed)).join('\n')}\n\nnpm run simulate -- --log ${log} --seed ${seed} --story`,
+    )
     process.exitCode = 1
     break
   }
@@ -77,7 +82,7 @@ async function simulateStored(): Promise<void> {
 
 if (values.digest) tellDigest()
 else if (values.planted) void tellPlanted()
-else if (isStored && values.story) void storedStoryOf(firstSeed).then((lines) => console.log(lines.join('\n')))
+else if (isStored && values.story) void storedStoryOf(log, firstSeed).then((lines) => console.log(lines.join('\n')))
 else if (isStored) void simulateStored()
 else if (values.story) console.log(storyOf(ENGINE, { seed: firstSeed, steps: STEPS }).join('\n'))
 else void simulate()

@@ -2,6 +2,7 @@ import type { LogLevel } from '../../contracts/logger.ts'
 import type { EventLog } from '../../runtime/event-log/event-log.ts'
 import type { LogChanges } from '../../transport/log-changes.ts'
 import type { Hub } from '../events/hub.ts'
+import type { Processes } from '../streams/process-identity.ts'
 import type { RelayOptions } from './relay.ts'
 
 /** What the durable log is given. */
@@ -19,6 +20,8 @@ export interface DurableLogOptions {
   deathsOf: ((id: string) => number) | null
   /** REPLICA_ID. */
   replica: string
+  /** Of those that share the log. */
+  processes: Processes
   /** Another process has taken over: this one must end. */
   onLost: (message: string) => void
   /** Gives events to a broker, which delivers them; null where the hub does. */

@@ -12,6 +12,20 @@ export interface ProcessIdentity {
   readonly started: string | null
 }
 
+/** What a process of a shared store knows of itself and of the others. */
+export interface Processes {
+  /** This one, as JSON for the others. */
+  own(): string
+  /** True only for one that has certainly ended. @param identity what it has written of itself */
+  isKnownDead(identity: string): boolean
+}
+
+/** The processes of the system. */
+export const SYSTEM_PROCESSES: Processes = {
+  own: () => JSON.stringify(ownIdentity()),
+  isKnownDead: (identity) => isKnownDead(identityIn(identity)),
+}
+
 /** This process. */
 export function ownIdentity(): ProcessIdentity {
   return { host: hostname(), pid: process.pid, scope: scopeOf(), started: startOf(process.pid) }

@@ -4,13 +4,17 @@ import { StoredLetters } from '../../../src/primary/event-log/stored-letters.ts'
 import { Hub } from '../../../src/primary/events/hub.ts'
 import { LaneSubscribers } from '../../../src/primary/events/lane-subscribers.ts'
 import { STEPS } from '../batch.ts'
-import { type StoredEngine, StoredRun } from './run.ts'
+import { type StoredEngine, type StoredLog, StoredRun } from './run.ts'
 
 export const STORED_ENGINE: StoredEngine = { Hub, LaneSubscribers, DurableLog, StoredLetters }
 /** Lines that are told of a run that has failed. */
 const LINES = 120
 
+/** Several processes look for each other all the time: a run of theirs has more steps. */
+const optionsOf = (log: StoredLog, seed: number) => ({ log, seed, steps: log === 'sqlite' ? STEPS : 3 * STEPS })
+
 export class StoredBatch {
+  readonly #log: StoredLog
   readonly #engine: StoredEngine
   readonly #startedNs = process.hrtime.bigint()
   runs = 0
@@ -18,13 +22,17 @@ export class StoredBatch {
   events = 0
   processes = 0
 
-  constructor(engine = STORED_ENGINE) {
+  constructor(log: StoredLog, engine = STORED_ENGINE) {
+    this.#log = log
     this.#engine = engine
   }
 
-  /** @returns what was found, or null. It replaces the clock and the timers of this thread meanwhile */
+  /** @returns what was found, or null */
   async run(seed: number): Promise<string | null> {
-    const { finding, steps, events, processes } = await new StoredRun(this.#engine, { seed, steps: STEPS }).execute()
+    const { finding, steps, events, processes } = await new StoredRun(
+      this.#engine,
+      optionsOf(this.#log, seed),
+    ).execute()
     this.runs++
     this.steps += steps
     this.events += events
@@ -44,20 +52,21 @@ export class StoredBatch {
 }
 
 /** What happened last in a run, and what was found. */
-export async function storedStoryOf(seed: number): Promise<string[]> {
+export async function storedStoryOf(log: StoredLog, seed: number): Promise<string[]> {
   const lines: string[] = []
-  const run = new StoredRun(STORED_ENGINE, { seed, steps: STEPS, tell: (line) => void lines.push(line) })
+  const run = new StoredRun(STORED_ENGINE, { ...optionsOf(log, seed), tell: (line) => void lines.push(line) })
   const { finding } = await run.execute()
   return [`seed ${seed}: ${JSON.stringify(run.plan)}`, ...lines.slice(-LINES), finding ?? 'Nothing was found']
 }
 
 /** @returns after how many seeds a fault is found; null when it is not */
 export async function storedSeedsUntilFound(
+  log: StoredLog,
   engine: StoredEngine,
   firstSeed: number,
   most: number,
 ): Promise<number | null> {
-  const batch = new StoredBatch(engine)
+  const batch = new StoredBatch(log, engine)
   for (let n = 0; n < most; n++) {
     // A log that is broken may throw anything, which is found, too.
     const found = await batch.run(firstSeed + n).catch((error: unknown) => String(error))
@@ -68,11 +77,12 @@ export async function storedSeedsUntilFound(
 
 /** Runs seeds for some time. @returns the story of the first that fails, or null */
 export async function storedFindingWithin(
+  log: StoredLog,
   firstSeed: number,
   seconds: number,
 ): Promise<{ story: string | null; batch: StoredBatch }> {
-  const batch = new StoredBatch()
+  const batch = new StoredBatch(log)
   for (let seed = firstSeed; batch.seconds < seconds; seed++)
-    if ((await batch.run(seed)) !== null) return { story: (await storedStoryOf(seed)).join('\n'), batch }
+    if ((await batch.run(seed)) !== null) return { story: (await storedStoryOf(log, seed)).join('\n'), batch }
   return { story: null, batch }
 }

@@ -22,13 +22,28 @@ interface Surroundings {
 /** Whoever has a connection: a thread, which may end at any moment. */
 export interface Holder {
   readonly isAlive: boolean
+  /** It stands still, and goes on later. */
+  readonly isFrozen: boolean
+  /** Runs at once, or when it goes on. */
+  awake(run: () => void): void
   /** Runs later, unless the holder has ended by then. */
   later(ms: number, run: () => void): void
 }
 
 type Param = SqlValue | Buffer
 
-export class SimulatedDatabase {
+/** Whatever keeps the log of a run. */
+export interface SimulatedStore {
+  isAway: boolean
+  /** A connection of one thread. */
+  connect(holder: Holder): LogDatabase
+  /** Whose threads have ended: what they had begun is undone. */
+  dropDead(): void
+  /** Asks from outside, at once. */
+  all<T>(sql: string): T[]
+}
+
+export class SimulatedDatabase implements SimulatedStore {
   readonly #file = new Database(':memory:')
   readonly #world: Surroundings
   /** The transaction that is under way: there is one writer. */

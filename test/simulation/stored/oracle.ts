@@ -17,6 +17,10 @@ interface Case {
   readonly payloads: Set<string>
   readonly expiresMs: number
   state: 'open' | 'letter' | 'done'
+  /** The process that has had it last; null: none. */
+  by: object | null
+  /** The process that does something to its letter. */
+  operator: object | null
   /** By what moments it was asked for and accepted: a later one is older than nothing that was asked for before. */
   readonly askedAt: number
   acceptedAt: number
@@ -81,6 +85,8 @@ export class StoredOracle {
         payloads: new Set([payload]),
         expiresMs,
         state: 'open',
+        by: null,
+        operator: null,
         askedAt,
         acceptedAt: Number.POSITIVE_INFINITY,
         wasBegun: false,
@@ -123,7 +129,7 @@ export class StoredOracle {
     return this.find(id, group).state === 'letter'
   }
 
-  begun(id: string, group: string, payload: string): Case {
+  begun(id: string, group: string, payload: string, by: object): Case {
     const each = this.find(id, group)
     const says = `${id} for ${group}`
     if (each.state !== 'open' && each.repeats === 0)
@@ -132,6 +138,7 @@ export class StoredOracle {
     if (each.running > 0) throw new Finding(`${says} was begun twice at a time`)
     if (each.key !== null && !each.isUnordered) this.#checkOrder(each, says)
     each.wasBegun = true
+    each.by = by
     each.running++
     return each
   }
@@ -177,15 +184,17 @@ export class StoredOracle {
   }
 
   /** A dead letter is told of. */
-  letter(id: string, group: string): void {
+  letter(id: string, group: string, by: object): void {
     const each = this.find(id, group)
+    each.by = by
     if (each.failures <= each.group.retries && !each.isUnrecoverable && each.deaths < 3)
       throw new Finding(`${id} is a dead letter of ${group} after ${each.failures} failures and ${each.deaths} deaths`)
     each.state = 'letter'
   }
 
-  replaying(id: string, group: string): void {
+  replaying(id: string, group: string, operator: object): void {
     const each = this.find(id, group)
+    each.operator = operator
     each.state = 'open'
     each.isUnordered = !each.group.parks
     each.failures = 0
@@ -198,13 +207,17 @@ export class StoredOracle {
     this.find(id, group).payloads.add(payload)
   }
 
-  deleting(id: string, group: string): void {
-    this.find(id, group).mayBeDeleted = true
+  deleting(id: string, group: string, operator: object): void {
+    const each = this.find(id, group)
+    each.operator = operator
+    each.mayBeDeleted = true
   }
 
   /** What was asked of a letter is over, one way or another: the log has the truth. */
   settled(id: string, group: string): void {
-    this.#learn(this.find(id, group))
+    const each = this.find(id, group)
+    each.operator = null
+    this.#learn(each)
   }
 
   #learn(each: Case): void {
@@ -218,15 +231,19 @@ export class StoredOracle {
       throw new Finding(`${id} for ${group.group} is ${each.state}, and the log does not have it`)
   }
 
-  /** The process is gone. What the log still has is delivered again. */
-  processGone(): void {
+  /** A process is gone. What it had, and the log still has, is delivered again. */
+  processGone(gone: object): void {
     for (const each of this.#cases.values()) {
-      if (each.running > 0) this.cutOff(each)
-      // The next process knows what was noted of it.
-      each.wasBegun &&= each.expiresMs === 0 || this.#world.isBegun(each.id, each.group.group)
       // It may have been the cause, as far as anybody knows.
       if (this.#world.isStored(each.id, each.group.group)) each.deaths++
-      this.#learn(each)
+      if (each.operator === gone) each.operator = null
+      else if (each.by === null ? each.acceptedAt === Number.POSITIVE_INFINITY : each.by !== gone) continue
+      if (each.by === gone) {
+        if (each.running > 0) this.cutOff(each)
+        // The next process knows what was noted of it.
+        each.wasBegun &&= each.expiresMs === 0 || this.#world.isBegun(each.id, each.group.group)
+      }
+      if (each.operator === null) this.#learn(each)
     }
   }
 

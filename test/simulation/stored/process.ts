@@ -21,6 +21,13 @@ export class SimulatedProcess implements Holder {
   isAlive = true
   isEnding = false
   isUp = false
+  /** Another one has taken over what it had: nothing that it does counts any more. */
+  isOut = false
+  hasStoodStill = false
+  /** Others cannot know that it is dead: it runs elsewhere. */
+  readonly isRemote: boolean
+  /** What waits until it goes on; null: it does not stand still. */
+  #still: (() => void)[] | null = null
   /** Those that its plugins subscribe for: one of them may not boot. */
   readonly groups: readonly GroupPlan[]
   readonly run: StoredRun
@@ -36,8 +43,9 @@ export class SimulatedProcess implements Holder {
   #isQuarantineWanted = false
   #lanes = 0
 
-  constructor(run: StoredRun, number: number, groups: readonly GroupPlan[]) {
+  constructor(run: StoredRun, number: number, groups: readonly GroupPlan[], isRemote: boolean) {
     this.groups = groups
+    this.isRemote = isRemote
     this.run = run
     this.number = number
     const { plan } = run
@@ -58,7 +66,7 @@ export class SimulatedProcess implements Holder {
     this.hub.records.addFailureListener(({ event_id, subscriber }) => {
       run.tell(() => `${event_id} is a dead letter of ${subscriber}`)
       // What a listener throws is the hub's to log.
-      run.judge(() => run.oracle.letter(event_id, subscriber))
+      run.judge(() => !run.isOut(this) && run.oracle.letter(event_id, subscriber, this))
     })
     this.subscribers = new run.engine.LaneSubscribers(this.hub)
     this.durable = new run.engine.DurableLog({
@@ -69,19 +77,42 @@ export class SimulatedProcess implements Holder {
       mayMakeTables: true,
       isRequired: true,
       deathsOf: null,
-      replica: 'one',
-      onLost: () => {},
+      replica: `r${number}`,
+      processes: { own: () => String(number), isKnownDead: (identity) => run.isKnownDead(Number(identity)) },
+      onLost: () => run.lost(this),
       relay: null,
       catchUp: () => this.subscribers.catchUp(),
-      write: (changes) => writeChanges(database, changes, 0),
+      write: (changes) => writeChanges(database, changes, this.memory.epoch),
       report: (level, message) => run.tell(() => `log: ${level} ${message}`),
     })
     this.letters = new run.engine.StoredLetters(this.hub, this.log, this.durable)
   }
 
   later(ms: number, work: () => void): void {
+    this.run.clock.in(ms, () => this.awake(work))
+  }
+
+  get isFrozen(): boolean {
+    return this.#still !== null
+  }
+
+  awake(work: () => void): void {
+    if (!this.isAlive) return
+    if (this.#still === null) work()
+    else this.#still.push(work)
+  }
+
+  /** As SIGSTOP and, later, SIGCONT. */
+  freeze(ms: number): void {
+    if (this.#still !== null) return
+    this.#still = []
+    this.hasStoodStill = true
+    this.run.tell(() => `process ${this.number} stands still for ${ms} ms`)
     this.run.clock.in(ms, () => {
-      if (this.isAlive) work()
+      const still = this.#still ?? []
+      this.#still = null
+      if (this.isAlive) this.run.tell(() => `process ${this.number} goes on`)
+      for (const work of still) this.awake(work)
     })
   }
 
@@ -211,6 +242,16 @@ export class StoredLane implements Holder {
     })
   }
 
+  get isFrozen(): boolean {
+    return this.#process.isFrozen
+  }
+
+  awake(work: () => void): void {
+    this.#process.awake(() => {
+      if (this.isAlive) work()
+    })
+  }
+
   /** Written into the ring: it is read also when the lane has died since. */
   #say(word: () => void): void {
     if (!this.isAlive) return
@@ -228,6 +269,10 @@ export class StoredLane implements Holder {
   /** In the midst of what another lane has said. */
   catchUp(): void {
     this.#hear(Number.POSITIVE_INFINITY)
+  }
+
+  get home(): SimulatedProcess {
+    return this.#process
   }
 
   publish(frame: EventFrame): Promise<string> {
@@ -249,10 +294,11 @@ export class StoredLane implements Holder {
     const { draw, plan, oracle } = this.#run
     if (this.#run.mayKillLane(this)) return
     item.isBegun = true
-    const each = oracle.begun(item.frame.id, item.group, item.frame.payload)
+    const process = this.#process
+    const each = this.#run.isOut(process) ? null : oracle.begun(item.frame.id, item.group, item.frame.payload, process)
     this.#run.tell(
       () =>
-        `${item.frame.id} is begun for ${item.group} in lane ${this.number}, attempt ${item.frame.attempt & 0xffff}`,
+        `${item.frame.id} is begun for ${item.group} in lane ${process.number}.${this.number}, attempt ${item.frame.attempt & 0xffff}`,
     )
     this.later(draw.below(20), () => {
       if (this.#run.mayKillLane(this)) return
@@ -267,7 +313,7 @@ export class StoredLane implements Holder {
               : 'done'
       if (outcome === 'done' && draw.is(plan.rates.child) && !this.#run.isHealed)
         void this.#run.publish(this, item.frame.id)
-      oracle.ended(each, outcome)
+      if (each !== null && !this.#run.isOut(process)) oracle.ended(each, outcome)
       this.#run.tell(() => `${item.frame.id} for ${item.group}: ${outcome}`)
       if (this.#run.mayKillLane(this)) return
       this.#say(() => {
@@ -286,7 +332,7 @@ export class StoredLane implements Holder {
   /** Its thread has ended; the primary hears of it later. */
   die(): void {
     if (!this.isAlive) return
-    this.#run.tell(() => `lane ${this.number} dies`)
+    this.#run.tell(() => `lane ${this.#process.number}.${this.number} dies`)
     this.isAlive = false
     this.#run.database.dropDead()
     this.#process.later(this.#run.draw.of([0, 20, 100]), () => this.gone(true))
@@ -302,9 +348,9 @@ export class StoredLane implements Holder {
     const unread = new Set<number>()
     for (const [id, { isBegun, frame, group }] of this.#items) {
       if (!isBegun) unread.add(id)
-      else this.#run.oracle.cutOff(this.#run.oracle.find(frame.id, group))
+      else if (!this.#run.isOut(this.#process)) this.#run.oracle.cutOff(this.#run.oracle.find(frame.id, group))
     }
-    this.#run.tell(() => `lane ${this.number} is gone, with ${this.#items.size} deliveries`)
+    this.#run.tell(() => `lane ${this.#process.number}.${this.number} is gone, with ${this.#items.size} deliveries`)
     this.#process.laneGone(this, unread, isDeath)
   }
 }

@@ -8,9 +8,10 @@ import type { EventFrame } from '../../../src/transport/frames/event-frame.ts'
 import { Draw } from '../draw.ts'
 import { Finding } from '../oracle.ts'
 import { SimulatedClock } from '../time.ts'
-import { type Holder, SimulatedDatabase } from './database.ts'
+import { type Holder, SimulatedDatabase, type SimulatedStore } from './database.ts'
 import { type GroupPlan, StoredOracle } from './oracle.ts'
 import { SimulatedProcess, type StoredLane } from './process.ts'
+import { SimulatedServer } from './server.ts'
 
 /** The classes that a run is made of: those of the project, or with a fault planted in them. */
 export interface StoredEngine {
@@ -20,7 +21,11 @@ export interface StoredEngine {
   StoredLetters: typeof StoredLetters
 }
 
+/** Where the events are: in a file of one process, or on a server that several share. */
+export type StoredLog = 'sqlite' | 'postgres'
+
 export interface StoredRunOptions {
+  log: StoredLog
   seed: number
   /** Then all heals. */
   steps: number
@@ -29,6 +34,9 @@ export interface StoredRunOptions {
 }
 
 interface StoredPlan {
+  readonly processes: number
+  /** Processes of which others cannot know that they are dead. */
+  readonly remote: number
   readonly lanes: number
   readonly groups: readonly GroupPlan[]
   readonly keys: number
@@ -53,9 +61,10 @@ interface StoredPlan {
   readonly deeds: readonly Deed[]
 }
 
-type Deed = 'publish' | 'kill' | 'stop' | 'killLane' | 'outage' | 'letter' | 'jump'
+type Deed = 'publish' | 'kill' | 'stop' | 'killLane' | 'outage' | 'letter' | 'jump' | 'freeze'
 
-function planOf(draw: Draw): StoredPlan {
+function planOf(draw: Draw, log: StoredLog): StoredPlan {
+  const isShared = log === 'postgres'
   const deeds: Deed[] = ['publish']
   const weights: Record<Exclude<Deed, 'publish'>, number> = {
     kill: 1,
@@ -64,11 +73,15 @@ function planOf(draw: Draw): StoredPlan {
     outage: 1,
     letter: 3,
     jump: 1,
+    freeze: isShared ? 1 : 0,
   }
   for (const deed of Object.keys(weights) as Exclude<Deed, 'publish'>[])
-    if (draw.is(0.6)) for (let n = 0; n < weights[deed]; n++) deeds.push(deed)
-  while (deeds.filter((deed) => deed === 'publish').length < 25) deeds.push('publish')
+    if (weights[deed] > 0 && draw.is(0.6)) for (let n = 0; n < weights[deed]; n++) deeds.push(deed)
+  while (deeds.filter((deed) => deed === 'publish').length < (isShared ? 80 : 25)) deeds.push('publish')
+  const processes = isShared ? draw.between(1, 3) : 1
   return {
+    processes,
+    remote: isShared ? draw.of([0, 0, 0.3]) : 0,
     lanes: draw.between(1, 3),
     groups: Array.from({ length: draw.between(1, 3) }, (_, n) => ({
       group: `g${n}.G`,
@@ -80,7 +93,7 @@ function planOf(draw: Draw): StoredPlan {
     keyed: draw.of([0, 0.5, 1]),
     delayed: draw.of([0, 0, 0.2]),
     mortal: draw.of([0, 0, 0.2]),
-    lacking: draw.of([0, 0, 0.3]),
+    lacking: processes === 1 ? draw.of([0, 0, 0.3]) : 0,
     maxQueue: draw.of([8, 30, 1000]),
     maxStored: 1_000_000,
     pauseMs: draw.of([3, 10, 40]),
@@ -106,37 +119,46 @@ export interface StoredResult {
 }
 
 const HEAL_MS = 600_000
+/** Within this time a server does what a process had sent before it died, and nobody takes over meanwhile, milliseconds. */
+const SENT_MS = 30
 
 export class StoredRun {
   readonly engine: StoredEngine
   readonly clock = new SimulatedClock()
   readonly draw: Draw
   readonly plan: StoredPlan
-  readonly database: SimulatedDatabase
+  readonly database: SimulatedStore
   readonly oracle: StoredOracle
   isHealed = false
-  #process: SimulatedProcess | null = null
-  #processes = 0
+  readonly #processes = new Set<SimulatedProcess>()
+  /** Numbers of those that have ended, and of which others may know it. */
+  readonly #ended = new Set<number>()
+  #started = 0
+  /** All groups are known to the log. */
+  #areKnown = false
   #events = 0
   #failure: unknown = null
   readonly #steps: number
   readonly #seed: number
   readonly #tell: ((line: string) => void) | undefined
 
-  constructor(engine: StoredEngine, { seed, steps, tell }: StoredRunOptions) {
+  constructor(engine: StoredEngine, { log, seed, steps, tell }: StoredRunOptions) {
     this.engine = engine
     this.#seed = seed
     this.#steps = steps
     this.#tell = tell
     this.draw = new Draw(seed)
-    this.plan = planOf(this.draw)
-    const { draw, plan } = this
-    this.database = new SimulatedDatabase({
+    this.plan = planOf(this.draw, log)
+    const { draw, plan, clock } = this
+    const world = {
       draw,
       faults: plan.rates,
       isHealed: () => this.isHealed,
-      tell: (line) => this.tell(line),
-    })
+      nowMs: () => clock.steadyMs(),
+      later: (ms: number, run: () => void) => clock.in(ms, run),
+      tell: (line: () => string) => this.tell(line),
+    }
+    this.database = log === 'sqlite' ? new SimulatedDatabase(world) : new SimulatedServer(world)
     this.oracle = new StoredOracle({
       isStored: (id, group) =>
         this.#rows(`SELECT 1 FROM heddle_event e WHERE id = '${id}'
@@ -145,7 +167,7 @@ export class StoredRun {
       isBegun: (id, group) =>
         this.#rows(
           `SELECT 1 FROM heddle_event e JOIN heddle_delivery d ON d.seq = e.seq
-           WHERE e.id = '${id}' AND d.grp = '${group}' AND (d.due_ms > 0 OR d.attempt > 1 OR d.deaths > 0)`,
+           WHERE e.id = '${id}' AND d.grp = '${group}' AND (d.due_ms > 0 OR d.due_ms = -2 OR d.attempt > 1 OR d.deaths > 0)`,
         ) > 0,
       hasLetter: (id, group) =>
         this.#rows(`SELECT 1 FROM heddle_dead WHERE event_id = '${id}' AND grp = '${group}' AND replay = ''`) > 0,
@@ -163,19 +185,20 @@ export class StoredRun {
   /** The clock of a process: its timers end with it. */
   clockOf(holder: Holder): Clock {
     const { clock } = this
-    const ifAlive = (work: () => void) => () => {
-      if (holder.isAlive) work()
-    }
+    const awake = (work: () => void) => () => holder.awake(work)
     return {
       nowMs: clock.nowMs,
       steadyMs: clock.steadyMs,
-      after: (ms, work) => clock.after(ms, ifAlive(work)),
+      after: (ms, work) => clock.after(ms, awake(work)),
       every: (ms, work) => {
-        const timer = clock.every(ms, () => (holder.isAlive ? work() : clock.cancel(timer)))
+        const timer = clock.every(ms, () => {
+          if (!holder.isAlive) clock.cancel(timer)
+          else if (!holder.isFrozen) work()
+        })
         return timer
       },
       cancel: (timer) => clock.cancel(timer),
-      turn: (work) => clock.turn(ifAlive(work)),
+      turn: (work) => clock.turn(awake(work)),
     }
   }
 
@@ -183,6 +206,7 @@ export class StoredRun {
     let finding: string | null = null
     try {
       this.#start()
+      this.#startOthers()
       this.#act()
       while (this.clock.steps < this.#steps) await this.#step()
       await this.#settle()
@@ -190,7 +214,7 @@ export class StoredRun {
       if (!(error instanceof Finding)) throw error
       finding = error.message
     }
-    return { seed: this.#seed, finding, steps: this.clock.steps, events: this.#events, processes: this.#processes }
+    return { seed: this.#seed, finding, steps: this.clock.steps, events: this.#events, processes: this.#started }
   }
 
   async #step(): Promise<void> {
@@ -216,17 +240,53 @@ export class StoredRun {
 
   #start(): void {
     const { draw, plan } = this
-    const groups = plan.groups.filter(() => this.isHealed || this.#processes === 0 || !draw.is(plan.lacking))
-    const process = new SimulatedProcess(this, ++this.#processes, groups)
-    this.tell(() => `process ${this.#processes} starts with ${groups.map(({ group }) => group).join(' ')}`)
-    this.#process = process
+    const isFirst = this.#started === 0
+    const groups = plan.groups.filter(() => this.isHealed || isFirst || !draw.is(plan.lacking))
+    const process = new SimulatedProcess(this, ++this.#started, groups, draw.is(plan.remote))
+    this.tell(() => `process ${process.number} starts with ${groups.map(({ group }) => group).join(' ')}`)
+    this.#processes.add(process)
     process.start().catch(this.#failed)
+  }
+
+  /** Others come once the first one has told whom events wait for. */
+  #startOthers(): void {
+    if (!this.plan.groups.every(({ group }) => this.#isStored(group)))
+      return this.clock.in(20, () => this.#startOthers())
+    this.#areKnown = true
+    for (let n = 1; n < this.plan.processes; n++) this.clock.in(this.draw.between(1, 300), () => this.#start())
+  }
+
+  get #up(): SimulatedProcess[] {
+    return [...this.#processes].filter(({ isUp, isEnding, isFrozen }) => isUp && !isEnding && !isFrozen)
+  }
+
+  isKnownDead(number: number): boolean {
+    return this.#ended.has(number)
+  }
+
+  /** True once others have taken over what it had. */
+  isOut(process: SimulatedProcess): boolean {
+    for (const each of this.#processes) if (each.hasStoodStill && !each.isOut) this.#lookAfter(each)
+    return process.isOut
+  }
+
+  #lookAfter(process: SimulatedProcess): void {
+    const { epoch } = process.memory
+    if (epoch === 0 || this.#rows(`SELECT 1 FROM heddle_process WHERE epoch = ${epoch} AND adopter IS NULL`) > 0) return
+    this.tell(() => `process ${process.number} is taken over`)
+    process.isOut = true
+    this.oracle.processGone(process)
+  }
+
+  /** It has found that others have taken over: it ends. */
+  lost(process: SimulatedProcess): void {
+    process.later(this.draw.below(100), () => this.#kill(process))
   }
 
   #act(): void {
     if (this.isHealed) return
     try {
-      this.#do(this.draw.of(this.plan.deeds))
+      if (this.#areKnown || this.plan.processes === 1) this.#do(this.draw.of(this.plan.deeds))
     } catch (error) {
       this.#failed(error)
     }
@@ -235,7 +295,8 @@ export class StoredRun {
 
   #do(deed: Deed): void {
     const { draw } = this
-    const lanes = this.#process?.ready ?? []
+    const up = this.#up
+    const lanes = up.flatMap(({ ready }) => ready)
     switch (deed) {
       case 'publish':
         if (lanes.length > 0) void this.publish(draw.of(lanes), null)
@@ -243,9 +304,13 @@ export class StoredRun {
       case 'killLane':
         return lanes.length > 0 ? draw.of(lanes).die() : undefined
       case 'kill':
-        return this.#kill()
+        return this.#processes.size > 0 ? this.#kill(draw.of([...this.#processes])) : undefined
       case 'stop':
-        return this.#stop()
+        return up.length > 0 ? this.#stop(draw.of(up)) : undefined
+      case 'freeze':
+        if (up.length > 0 && !(this.database as SimulatedServer).isWriting)
+          draw.of(up).freeze(draw.of([50, 300, 2000, 17_000]))
+        return
       case 'jump': {
         const ms = draw.of([-60_000, -500, 500, 60_000])
         this.tell(() => `the clock is set by ${ms} ms`)
@@ -263,24 +328,25 @@ export class StoredRun {
     }
   }
 
-  #kill(): void {
-    const process = this.#process
-    if (process === null || !process.isAlive) return
+  #kill(process: SimulatedProcess): void {
+    if (!process.isAlive) return
     this.tell(() => `process ${process.number} is killed`)
     this.#gone(process)
   }
 
   #gone(process: SimulatedProcess): void {
     process.kill()
-    this.#process = null
-    if (this.#hasTables) this.oracle.processGone()
-    this.clock.in(this.draw.between(1, 100), () => this.#start())
+    this.#processes.delete(process)
+    // What it had sent is done first.
+    this.clock.in(SENT_MS, () => {
+      if (!process.isRemote) this.#ended.add(process.number)
+      if (this.#hasTables && !process.isOut) this.oracle.processGone(process)
+    })
+    this.clock.in(SENT_MS + this.draw.between(1, this.draw.of([100, 2000])), () => this.#start())
   }
 
   /** In order. */
-  #stop(): void {
-    const process = this.#process
-    if (process === null || !process.isUp || process.isEnding) return
+  #stop(process: SimulatedProcess): void {
     this.tell(() => `process ${process.number} is told to end`)
     const ended = (): void => {
       if (!process.isAlive) return
@@ -326,7 +392,7 @@ export class StoredRun {
     const { payload, timestampMs, delayMs, ttlMs } = frame
     const expiresMs = ttlMs === 0 ? 0 : timestampMs + delayMs + ttlMs
     const groups = plan.groups.filter((each) => each.event === event)
-    oracle.asked({ id, key, payload, expiresMs }, groups, (group) => this.#isKnown(group))
+    oracle.asked({ id, key, payload, expiresMs }, groups, (group) => this.#isKnown(group, lane.home))
     this.tell(
       () =>
         `${id} ${event} is published${key === null ? '' : `, key ${key}`}${frame.delayMs > 0 ? `, in ${frame.delayMs} ms` : ''}`,
@@ -342,14 +408,18 @@ export class StoredRun {
   }
 
   /** Events wait for a group that has been here, also while it is not. */
-  #isKnown({ group }: GroupPlan): boolean {
-    const isHere = this.#process?.groups.some((each) => each.group === group) === true
-    return isHere || (this.#hasTables && this.#rows(`SELECT 1 FROM heddle_group WHERE grp = '${group}'`) > 0)
+  #isKnown({ group }: GroupPlan, process: SimulatedProcess): boolean {
+    return process.groups.some((each) => each.group === group) || this.#isStored(group)
+  }
+
+  #isStored(group: string): boolean {
+    return this.#hasTables && this.#rows(`SELECT 1 FROM heddle_group WHERE grp = '${group}'`) > 0
   }
 
   async #toLetter(): Promise<void> {
-    const process = this.#process
-    if (process === null || !process.durable.isOpen) return
+    const open = [...this.#processes].filter(({ durable, isFrozen }) => durable.isOpen && !isFrozen)
+    if (open.length === 0) return
+    const process = this.draw.of(open)
     const [letter] = await process.letters.list({ limit: 1000 }).catch(() => [])
     if (letter === undefined) return
     const { id, event_id: event, subscriber } = letter
@@ -362,8 +432,8 @@ export class StoredRun {
       await process.letters.edit(id, payload, 'n\0edited').catch(() => {})
       if (!process.isAlive) return
     }
-    if (isReplay) this.oracle.replaying(event, subscriber)
-    else this.oracle.deleting(event, subscriber)
+    if (isReplay) this.oracle.replaying(event, subscriber, process)
+    else this.oracle.deleting(event, subscriber, process)
     await (isReplay ? process.letters.replay(id) : process.letters.delete(id)).catch(() => {})
     if (process.isAlive) this.oracle.settled(event, subscriber)
   }
@@ -376,33 +446,36 @@ export class StoredRun {
     database.isAway = false
     this.tell(() => 'all heals')
     // What has waited for a group that was not here goes on.
-    if (this.#process !== null) this.#kill()
+    for (const process of [...this.#processes]) this.#kill(process)
     const untilMs = clock.steadyMs() + HEAL_MS
     for (let quiet = 0; quiet < 3; ) {
       const nextMs = clock.steadyMs() + 500
       while (clock.steadyMs() < nextMs) await this.#step()
-      if (!this.#hasTables || this.#process === null) continue
+      if (!this.#hasTables || this.#processes.size === 0) continue
       const left = database.all<{ events: number; deliveries: number; letters: number }>(
         "SELECT (SELECT count(*) FROM heddle_event) AS events, (SELECT count(*) FROM heddle_delivery) AS deliveries, (SELECT count(*) FROM heddle_dead WHERE replay = '') AS letters",
       )[0]!
       if (clock.steadyMs() > untilMs)
         throw new Finding(
-          `It does not end: ${JSON.stringify(left)}, ${this.#process?.memory.stored} counted, ${this.#process?.hub.pending} pending; ${this.oracle.openOnes}`,
+          `It does not end: ${JSON.stringify(left)}, ${this.#counted} counted, ${this.#pending} pending; ${this.oracle.openOnes}`,
         )
       void this.#toLetter().catch(this.#failed)
-      const isQuiet =
-        left.events +
-          left.deliveries +
-          left.letters +
-          (this.#process?.memory.stored ?? 1) +
-          this.#process!.hub.pending ===
-        0
+      const isQuiet = left.events + left.deliveries + left.letters + this.#counted + this.#pending === 0
       quiet = isQuiet ? quiet + 1 : 0
     }
     this.oracle.end()
-    const { hub, memory } = this.#process!
-    if (memory.stored !== 0 || memory.parked !== 0)
-      throw new Finding(`${memory.stored} stored and ${memory.parked} parked events are counted, and there are none`)
-    if (!hub.parked.isEmpty) throw new Finding('A key is parked, and there is no letter')
+    for (const { hub, memory } of this.#processes) {
+      if (memory.stored !== 0 || memory.parked !== 0)
+        throw new Finding(`${memory.stored} stored and ${memory.parked} parked events are counted, and there are none`)
+      if (!hub.parked.isEmpty) throw new Finding('A key is parked, and there is no letter')
+    }
+  }
+
+  get #counted(): number {
+    return [...this.#processes].reduce((sum, { memory }) => sum + memory.stored, 0)
+  }
+
+  get #pending(): number {
+    return [...this.#processes].reduce((sum, { hub }) => sum + hub.pending, 0)
   }
 }

@@ -55,6 +55,7 @@ async function feedOf(t: TestContext, stored: readonly number[]) {
     waits: () => {},
     isShared: false,
     waiting: 0,
+    hasFound: true,
     tell: () => {},
     look: async () => {},
   } as unknown as FeedParts['groups']
