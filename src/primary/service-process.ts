@@ -19,11 +19,8 @@ const CRASH_REPORTS_KEPT = 20
 type ToGuardian =
   | { type: 'guarded'; stopMs: number; stallMs: number; crashReportsDir: string; crashReportsKept: number }
   | { type: 'alive'; isInspected: boolean }
-  | { type: 'serving' }
-  /** `ok`: the code that is now on disk runs. */
+  | { type: 'serving' | 'stopping' }
   | { type: 'reloaded'; ok: boolean }
-  /** This process ends because it was told to: it is not to be started again. */
-  | { type: 'stopping' }
 
 /** This process's side of the channel to the guardian that has started it, and that starts it again. */
 class GuardianLink {
@@ -41,7 +38,7 @@ class GuardianLink {
    * @param onLost the guardian is gone, in whatever way: nobody watches this process any more
    */
   open({ primaryStallMs, crashReportsDir }: Settings, stopMs: number, onLost: () => void): void {
-    this.say({
+    this.#send({
       type: 'guarded',
       stopMs,
       stallMs: primaryStallMs,
@@ -50,7 +47,7 @@ class GuardianLink {
     })
     // Node's own report of an abort, where somebody has asked for one (`--report-on-fatalerror`), belongs to the crash report.
     if (process.report?.reportOnFatalError) process.report.directory = this.flightDir
-    setInterval(() => this.say({ type: 'alive', isInspected: isInspected() }), ALIVE_MS).unref()
+    setInterval(() => this.#send({ type: 'alive', isInspected: isInspected() }), ALIVE_MS).unref()
     const lost = (): void => {
       if (this.#isLost) return
       this.#isLost = true
@@ -62,12 +59,26 @@ class GuardianLink {
     if (!process.connected) lost()
   }
 
+  serving(): void {
+    this.#send({ type: 'serving' })
+  }
+
+  /** A reload is over. @param ok the code that is now on disk runs */
+  reloaded(ok: boolean): void {
+    this.#send({ type: 'reloaded', ok })
+  }
+
+  /** This process ends because it was told to: it is not to be started again. */
+  stopping(): void {
+    this.#send({ type: 'stopping' })
+  }
+
   /** Before the end: what nobody else removes. */
   close(): void {
     if (this.#isLost) rmSync(this.flightDir, { recursive: true, force: true })
   }
 
-  say(message: ToGuardian): void {
+  #send(message: ToGuardian): void {
     // A guardian that is gone hears nothing: `disconnect` says so.
     if (process.connected) process.send?.(message, undefined, undefined, () => {})
   }
@@ -196,7 +207,7 @@ export class ServiceProcess {
       boot_ms: Math.round(performance.now()),
       own_boot_ms: Math.round(performance.now() - startedMs),
     })
-    this.#guardian?.say({ type: 'serving' })
+    this.#guardian?.serving()
     const { systemPort } = this.runtime
     if (systemPort !== null)
       this.runtime.log('INFO', `/system is on http://${this.#settings.systemHost}:${systemPort}`, 'main')
@@ -208,7 +219,7 @@ export class ServiceProcess {
     this.runtime.log('INFO', `${why}: reloading the lanes`, 'main')
     void this.#manager.reloading(why)
     const fault = await this.runtime.reload()
-    this.#guardian?.say({ type: 'reloaded', ok: fault === null })
+    this.#guardian?.reloaded(fault === null)
     if (!this.#isStopping) void this.#manager.ready(fault === null ? 'Reloaded' : `Not reloaded: ${fault}`)
   }
 
@@ -241,7 +252,7 @@ export class ServiceProcess {
   #stop(signal: NodeJS.Signals, exitCode = 0): void {
     if (this.#isStopping) return this.end(1)
     this.#isStopping = true
-    this.#guardian?.say({ type: 'stopping' })
+    this.#guardian?.stopping()
     this.runtime.leave()
     const { shutdownDelayMs } = this.#settings
     // Before it serves, or when it has to end, nobody sends anything that a delay would save.

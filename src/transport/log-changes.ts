@@ -30,6 +30,8 @@ export const DUE_WITH_GROUP = -1
 
 /** That of one that a thread has begun with before its event expired: it is made, however late. */
 export const DUE_BEGUN = 1
+/** Both. */
+export const DUE_BEGUN_WITH_GROUP = -2
 
 /** What has become of the replay of a letter. */
 export interface ReplayEnd {
@@ -46,7 +48,7 @@ export interface WaitingDelivery {
   /** Number of the next attempt. */
   attempt: number
   deaths: number
-  /** When it is made, milliseconds since the epoch; DUE_WITH_GROUP: when its group is here; DUE_BEGUN: now. */
+  /** When it is made, milliseconds since the epoch; DUE_WITH_GROUP, DUE_BEGUN_WITH_GROUP: when its group is here; DUE_BEGUN: now. */
   dueMs: number
   /** Why the attempt before has failed; empty before the first. */
   error: string

@@ -74,7 +74,13 @@ export class DurableLog {
     this.#relay = options.relay === null ? null : new Relay({ send: options.relay, clock, report })
     // A broker knows its groups itself.
     if (this.#relay === null) hub.groups = groups
-    this.#letters = new OpenLetters({ hub, log, events: this.#events, setAside: this.#setAside })
+    this.#letters = new OpenLetters({
+      hub,
+      log,
+      events: this.#events,
+      setAside: this.#setAside,
+      isAtHand: (seq) => this.feed.knows(seq),
+    })
     this.feed = new Feed({
       options,
       log,
@@ -153,10 +159,10 @@ export class DurableLog {
       letters: this.#letters,
       settler: this.#settler,
       passed: this.feed.passed,
+      freed: this.feed.freed,
       setAside: this.#setAside,
     }
     this.feed.shared ??= new SharedLog(this.#options, { ...parts, onFree: () => void this.feed.read() })
-    await this.#letters.learn()
     if (this.#relay === null) await this.#groups.learn()
     await this.feed.shared.join()
     this.feed.reconciler ??= new Reconciler(this.#log, this.#log.memory.next)

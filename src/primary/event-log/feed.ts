@@ -68,7 +68,8 @@ export class Feed {
   readonly #parts: FeedParts
   readonly #clock: Clock
   readonly #returned: Returned[] = []
-  readonly #freed = new PositionQueue()
+  /** Positions of what goes on before what came later. */
+  readonly freed = new PositionQueue()
   #isFreedInOrder = true
   /** What an earlier process has left on a file: events after `from`, up to `last`. */
   #left = { from: 0, last: 0 }
@@ -143,7 +144,7 @@ export class Feed {
 
   /** Events that wait in the log to be read, as far as that is known. */
   get size(): number {
-    return this.#left.last - this.#left.from + this.passed.size + this.#freed.size + this.#taken.length
+    return this.#left.last - this.#left.from + this.passed.size + this.freed.size + this.#taken.length
   }
 
   /** Tells publishers how much is stored. */
@@ -188,7 +189,7 @@ export class Feed {
       this.shared?.came()
       return this.count()
     }
-    if (this.#knows(event.seq) || this.#early.delete(event.seq) || (this.#isEnding && relay === null)) return
+    if (this.knows(event.seq) || this.#early.delete(event.seq) || (this.#isEnding && relay === null)) return
     const { timestampMs, delayMs, ttlMs } = event
     // Not all subscribers are known before.
     if (!this.#hasAdopted) this.#unrecorded.add(event.seq)
@@ -201,8 +202,9 @@ export class Feed {
     this.count()
   }
 
-  #knows(seq: number): boolean {
-    if (this.#parts.events.holds(seq) || this.passed.has(seq) || this.#freed.has(seq)) return true
+  /** True for an event that is in the hub, waits here, or is about to be read. */
+  knows(seq: number): boolean {
+    if (this.#parts.events.holds(seq) || this.passed.has(seq) || this.freed.has(seq)) return true
     return this.#taken.some(({ row }) => Number(row.seq) === seq)
   }
 
@@ -254,7 +256,7 @@ export class Feed {
   }
 
   #addFreed(freed: Iterable<number>): void {
-    this.#freed.merge(freed)
+    this.freed.merge(freed)
     this.#isFreedInOrder = this.#parts.log.memory.epoch === 0
   }
 
@@ -268,7 +270,7 @@ export class Feed {
   async #reconcile(reconciler: Reconciler): Promise<void> {
     const { options, relay, due } = this.#parts
     const dueMs = relay === null ? due.movedMs : Number.MAX_SAFE_INTEGER
-    const lost = await reconciler.look(this.#clock.steadyMs(), dueMs, (seq) => this.#knows(seq))
+    const lost = await reconciler.look(this.#clock.steadyMs(), dueMs, (seq) => this.knows(seq))
     for (const seq of lost) {
       this.#unrecorded.add(seq)
       this.#early.add(seq)
@@ -326,7 +328,7 @@ export class Feed {
 
   /** Older events of their keys may come up: what was stored last is not read before. */
   get #mayBeBehind(): boolean {
-    return this.shared?.isSettling === true || this.reconciler?.isUncertain === true
+    return this.shared?.isSettling === true || this.reconciler?.isUncertain === true || !this.#areReturnedKnown
   }
 
   get #hasLeft(): boolean {
@@ -338,17 +340,26 @@ export class Feed {
   }
 
   get #hasMore(): boolean {
-    if (this.#returned.length + this.#freed.size + this.#taken.length > 0) return true
-    return this.#hasLeft || this.#hasPassed || this.shared?.hasFree === true
+    if (this.#returned.length + this.freed.size + this.#taken.length > 0) return true
+    return this.#hasLeft || this.#hasPassed || this.#hasFree
+  }
+
+  get #hasFree(): boolean {
+    return this.shared?.hasFree === true && this.#areReturnedKnown
+  }
+
+  get #areReturnedKnown(): boolean {
+    return this.#parts.relay !== null || this.#parts.groups.hasFound
   }
 
   /** Reads the next page, and delivers it before anything else can come. */
   async #readPage(): Promise<void> {
     this.#isReading = true
     try {
-      if (this.#returned.length > 0) await this.#readReturned(this.#returned[0]!)
-      else if (this.#freed.size > 0) await this.#readListed(this.#freed)
+      if (this.#returned.length > 0 && this.shared === null) await this.#readReturned(this.#returned[0]!)
+      else if (this.freed.size > 0) await this.#readListed(this.freed)
       else if (this.#hasLeft) await this.#readLeft()
+      else if (this.#returned.length > 0) await this.#takeReturned(this.shared!)
       else if (this.#taken.length > 0) await this.#deliverPage(this.#taken.splice(0))
       else if (this.#hasPassed) await this.#readListed(this.passed)
       else await this.#readFree()
@@ -358,32 +369,46 @@ export class Feed {
   }
 
   async #readReturned(returned: Returned): Promise<void> {
-    const { log, events } = this.#parts
-    const { epoch } = log.memory
+    const { log } = this.#parts
     // What has not been read of an earlier process is read for all its groups together.
     const last = this.#left.last > this.#left.from ? this.#left.from : Number.MAX_SAFE_INTEGER
     const { rows, isStale } = await this.#readRows(true, () => log.readReturned(returned, returned.after, last))
-    // Rows that are taken as they are read are as they were left.
-    if (this.#returned[0] !== returned || (isStale && epoch === 0)) return
+    if (this.#returned[0] !== returned || isStale) return
     if (rows.length > 0) returned.after = Number(rows.at(-1)!.row.seq)
-    await this.#deliverPage(epoch === 0 ? rows : asNew(rows))
-    if (rows.length === PAGE_ROWS || this.#returned[0] !== returned) return
-    this.#returned.shift()
-    // Where several processes share the log, those that are at hand have not been read with the others: they are younger.
-    if (epoch === 0) return
-    this.#addFreed(events.awaiting(returned.event, returned.group))
+    await this.#deliverPage(rows)
+    if (rows.length < PAGE_ROWS && this.#returned[0] === returned) this.#returned.shift()
+  }
+
+  /** Takes what waits for all groups that have come back, together with what is at hand and what its keys have in the log: it goes on in one order. */
+  async #takeReturned(shared: SharedLog): Promise<void> {
+    const { log, events, settler } = this.#parts
+    const returned = [...this.#returned]
+    const taken: number[] = []
+    await settler.written()
+    for (const { event, group } of returned) {
+      taken.push(...events.awaiting(event, group))
+      for (let page: number[], after = 0; ; after = page.at(-1)!) {
+        page = await log.takeReturned({ event, group }, after)
+        taken.push(...page)
+        if (page.length < PAGE_ROWS) break
+      }
+    }
+    taken.push(...(await shared.takeOlder()))
+    for (const seq of taken) if (!shared.members.isOwn(seq)) this.#unrecorded.add(seq)
+    this.#returned.splice(0, this.#returned.length, ...this.#returned.filter((each) => !returned.includes(each)))
+    this.#addFreed(taken)
     this.#turns++
   }
 
   async #readListed(queue: PositionQueue): Promise<void> {
     const { log, due, groups } = this.#parts
-    if (queue === this.#freed) await this.#arrangeFreed()
+    if (queue === this.freed) await this.#arrangeFreed()
     const listed = queue.take(PAGE_ROWS)
     const turns = this.#turns
     let page = { rows: [] as StoredRow[], isStale: true }
     try {
       // What waits for a group that is not here may come up again: what the others have done of it must be written.
-      const mustFlush = queue === this.#freed || due.hasRetries || groups.waiting > 0
+      const mustFlush = queue === this.freed || due.hasRetries || groups.waiting > 0
       page = await this.#readRows(mustFlush, () => log.readListed(listed))
     } catch (error) {
       this.#restore(queue, listed)
@@ -394,7 +419,7 @@ export class Feed {
   }
 
   #restore(queue: PositionQueue, listed: readonly number[]): void {
-    if (queue === this.#freed) this.#addFreed(listed)
+    if (queue === this.freed) this.#addFreed(listed)
     else queue.putBack(listed)
   }
 
@@ -404,8 +429,8 @@ export class Feed {
       // Others may come meanwhile.
       this.#isFreedInOrder = true
       try {
-        const inOrder = await this.#parts.log.inOrderOfCommits(this.#freed.list())
-        if (this.#isFreedInOrder) this.#freed.arrange(inOrder)
+        const inOrder = await this.#parts.log.inOrderOfCommits(this.freed.list())
+        if (this.#isFreedInOrder) this.freed.arrange(inOrder)
       } catch (error) {
         this.#isFreedInOrder = false
         throw error

@@ -11,6 +11,8 @@ const SEEN_EVERY_MS = 3_600_000
 /** How often it is looked which groups are known: on a file, and where other processes have groups, too; milliseconds. */
 const FILE_MS = 30_000
 const SERVER_MS = 2000
+/** The same until it is known what has waited for the groups of this process. */
+const FIRST_LOOK_MS = 100
 /** What waits for groups that are not here, at most, as a share of EVENT_BUS_MAX_STORED: publishers need the rest. */
 const WAITING_SHARE = 0.5
 /** How often it is counted what waits for groups that no process has, milliseconds. */
@@ -58,6 +60,7 @@ export class KnownGroups implements GroupWatcher {
   /** Null until the log is open and all subscribers are there. */
   #writtenMs: number | null = null
   #hasNew = false
+  #hasFound = false
   #toldMs = Number.NEGATIVE_INFINITY
   #lookedMs = Number.NEGATIVE_INFINITY
   #countedMs = Number.NEGATIVE_INFINITY
@@ -210,7 +213,7 @@ export class KnownGroups implements GroupWatcher {
   /** Keeps the known groups and what is stored of them the same, and forgets those that nobody has had for long. Looks once in a while. */
   async look(nowMs: number): Promise<void> {
     const { log, maxStored } = this.#options
-    if (!log.memory.isOpen || nowMs - this.#lookedMs < (this.isShared ? SERVER_MS : FILE_MS)) return
+    if (!log.memory.isOpen || nowMs - this.#lookedMs < this.#lookEveryMs) return
     this.#lookedMs = nowMs
     for (const { event, group } of await this.learn()) await this.#forget(event, group, 'has not been here for 7 days')
     await this.findReleased()
@@ -223,12 +226,23 @@ export class KnownGroups implements GroupWatcher {
     if (most !== undefined) await this.#forget(most.event, most.group, 'is not here, and the event log is half full')
   }
 
+  get #lookEveryMs(): number {
+    if (!this.isShared) return FILE_MS
+    return this.#hasFound ? SERVER_MS : FIRST_LOOK_MS
+  }
+
   /** Other processes have released events that wait for groups of this one. */
   async findReleased(): Promise<void> {
     if (!this.isShared) return
     const names = new Set([...this.#here].map((id) => placeOf(id)[1]))
     for (const { event, group } of await this.#options.log.released([...names]))
       if (this.isHere(event, group)) this.#options.onReturned(event, group)
+    this.#hasFound = true
+  }
+
+  /** True when it is known for which groups of this process released events wait: they are older than what belongs to no process. */
+  get hasFound(): boolean {
+    return this.#hasFound || !this.isShared
   }
 
   /** What waits for groups that are not here, where several processes have it. */

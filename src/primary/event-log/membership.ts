@@ -9,7 +9,7 @@ import { AWAIT_INSERTS, type EventRow, NO_PROCESS, WAITS_FOR_GROUP } from '../..
 import type { LogDatabase } from '../../runtime/event-log/log-database.ts'
 import { SLOT, SLOTS } from '../../runtime/event-log/tables.ts'
 import { BLOCK_POSITIONS } from '../../transport/memory/log-memory.ts'
-import { identityIn, isKnownDead, ownIdentity } from '../streams/process-identity.ts'
+import type { Processes } from '../streams/process-identity.ts'
 import { dropCopies } from './broadcast-copies.ts'
 import { PAGE_ROWS, type StoredRow, withDeliveries } from './sql-log.ts'
 
@@ -41,6 +41,11 @@ export class KeySlots {
   /** Those that are to be handed over: nothing more of them is taken. */
   get leaving(): ReadonlySet<number> {
     return this.#leaving
+  }
+
+  /** Those that are this process's, as far as it knows. */
+  get held(): ReadonlySet<number> {
+    return this.#held
   }
 
   get hasAll(): boolean {
@@ -109,16 +114,29 @@ export class KeySlots {
     this.#leaving = slotsOf(true)
   }
 
-  /** Nothing of the slots that it leaves is in hand any more. @returns positions of the events that it had: they are their heirs' */
-  async handOver(): Promise<number[]> {
-    const slots = [...this.#leaving].join(', ')
+  /** @returns slots of events with keys, by their positions; those of the log alone */
+  async slotsOf(positions: readonly number[]): Promise<ReadonlyMap<number, number>> {
+    const rows = await this.#database().query<{ seq: number; slot: number }>(
+      `SELECT seq, ${SLOT} AS slot FROM heddle_event WHERE seq = ANY($1::bigint[])`,
+      [`{${positions.join(',')}}`],
+    )
+    return new Map(rows.map(({ seq, slot }) => [Number(seq), Number(slot)]))
+  }
+
+  /**
+   * Hands over slots that it leaves.
+   * @param leaving those of which nothing is in hand any more; it may have begun to leave others since that was seen
+   * @returns positions of the events that it had: they are their heirs'
+   */
+  async handOver(leaving: ReadonlySet<number>): Promise<number[]> {
+    const slots = [...leaving].join(', ')
     const freed = await this.#database().query<{ seq: number }>(
       `WITH freed AS (UPDATE heddle_event SET owner = ${NO_PROCESS} WHERE owner = $1 AND key IS NOT NULL AND ${SLOT} IN (${slots}) RETURNING seq),
        left_slots AS (UPDATE heddle_slot SET holder = heir, heir = 0 WHERE holder = $1 AND slot IN (${slots}) RETURNING slot)
        SELECT seq FROM freed`,
       [this.#epoch()],
     )
-    this.#leaving = new Set()
+    this.#leaving = new Set([...this.#leaving].filter((slot) => !leaving.has(slot)))
     return freed.map(({ seq }) => Number(seq))
   }
 }
@@ -183,6 +201,7 @@ interface MembershipOptions {
   log: EventLog
   /** REPLICA_ID, for people: what tells processes apart is their epoch. */
   replica: string
+  processes: Processes
   /** Another process has taken over the events of this one. Called once. */
   onLost: (message: string) => void
   /** Told of the other processes that are known, from time to time: living ones, and those that have ended and not been taken over for good. */
@@ -272,11 +291,11 @@ export class Membership {
   /** Gets a number. It may be called again. */
   async enter(): Promise<void> {
     if (this.#epoch !== 0) return
-    const { log, replica } = this.#options
+    const { log, replica, processes } = this.#options
     const row = await log.database.queryOne<{ epoch: number }>(
       `INSERT INTO heddle_process (epoch, replica, identity, expires_at)
        VALUES (nextval('heddle_epoch'), $1, $2, now() + interval '${LEASE_S} s') RETURNING epoch`,
-      [replica, JSON.stringify(ownIdentity())],
+      [replica, processes.own()],
     )
     this.#epoch = Number(row!.epoch)
     this.#renewedMs = this.#clock.steadyMs()
@@ -360,7 +379,7 @@ export class Membership {
     for (const other of others) {
       const epoch = Number(other.epoch)
       if (this.#orphans.some((each) => each.epoch === epoch)) continue
-      const isDead = isKnownDead(identityIn(other.identity)) || this.#standsStill(epoch, other.expires)
+      const isDead = this.#options.processes.isKnownDead(other.identity) || this.#standsStill(epoch, other.expires)
       if (!other.has_lapsed && !isDead) continue
       if (await this.#claim(epoch, isDead)) {
         const isClean = Number(other.is_clean) === 1

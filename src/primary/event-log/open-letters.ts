@@ -13,6 +13,8 @@ interface OpenLettersParts {
   log: SqlLog
   events: StoredEvents
   setAside: SetAside
+  /** True for the position of an event that this process has, or is about to read. */
+  isAtHand: (seq: number) => boolean
 }
 
 /** What the log knows of keys that wait behind dead letters: the hub's parked keys as they are stored. */
@@ -21,17 +23,19 @@ export class OpenLetters {
   readonly #log: SqlLog
   readonly #events: StoredEvents
   readonly #setAside: SetAside
+  readonly #isAtHand: (seq: number) => boolean
   /** Replays that had not ended when they were read of, by the positions of their events. */
   readonly #openReplays = new Map<number, OpenLetter>()
   #lookedMs = 0
   /** The ended process whose letters are known here. */
   #learnedOf = 0
 
-  constructor({ hub, log, events, setAside }: OpenLettersParts) {
+  constructor({ hub, log, events, setAside, isAtHand }: OpenLettersParts) {
     this.#hub = hub
     this.#log = log
     this.#events = events
     this.#setAside = setAside
+    this.#isAtHand = isAtHand
   }
 
   #readOpenLetters(): Promise<OpenLetter[]> {
@@ -60,9 +64,20 @@ export class OpenLetters {
     const known = parked.letters().filter(({ id }) => !this.#events.isStoring(id) && !deadLetters.has(id))
     const open = await this.#readOpenLetters()
     const ids = new Set(open.map(({ id }) => id))
+    this.#findReplays(open)
     // A replay that has failed again elsewhere has left a new letter.
     this.#hold(open)
     for (const { id, place } of known) if (!ids.has(id)) parked.letterGone(place, id)
+  }
+
+  /** A replay that this process had begun may be another one's with its slot. */
+  #findReplays(open: readonly OpenLetter[]): void {
+    const { parked } = this.#hub
+    for (const { place, position } of parked.replays()) {
+      if (this.#isAtHand(position)) continue
+      if (open.some(({ seq }) => seq === position)) parked.replayLeft(place)
+      else parked.replayed(place)
+    }
   }
 
   /** What an ended process had parked is parked here. @param epoch its number */

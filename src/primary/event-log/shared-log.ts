@@ -9,7 +9,7 @@ import type { SetAside } from './set-aside.ts'
 import type { Settler } from './settler.ts'
 import { CHANNEL, FreeEvents, SharedWork } from './shared-work.ts'
 import type { StoredRow } from './sql-log.ts'
-import { NO_SLOT, type StoredEvent, type StoredEvents, UNKNOWN_SLOT } from './stored-events.ts'
+import { type StoredEvent, type StoredEvents, UNKNOWN_SLOT } from './stored-events.ts'
 
 /** How long a process that starts waits until the others reckon with it, milliseconds; then it tries again. */
 const MEET_MS = 3000
@@ -39,8 +39,9 @@ interface SharedLogParts {
   events: StoredEvents
   letters: OpenLetters
   settler: Settler
-  /** Positions of events that the hub had no room for. */
+  /** Positions of events that the hub had no room for, and of those that go on before what came later. */
   passed: PositionQueue
+  freed: PositionQueue
   /** There is something to be read. */
   onFree: () => void
 }
@@ -53,6 +54,8 @@ export class SharedLog {
   readonly #parts: SharedLogParts
   readonly #slots: KeySlots
   readonly #free: FreeEvents
+  /** Slots of which the open letters are known here: what has come with a slot must not pass them. */
+  #learned: ReadonlySet<number> = new Set()
   readonly #work: SharedWork
   readonly #copies: BroadcastCopies
   #mode: Mode = 'shared'
@@ -120,9 +123,11 @@ export class SharedLog {
     return this.#freeCount
   }
 
-  /** True when there may be events of no process to be taken. */
+  /** True when there may be events of no process to be taken. While this one parts with its own, older ones of their keys are among those. */
   get hasFree(): boolean {
-    return this.#isReady && (this.#hasFree || (this.#mode !== 'alone' && this.#work.isHungry))
+    return (
+      this.#isReady && this.#mode !== 'parting' && (this.#hasFree || (this.#mode !== 'alone' && this.#work.isHungry))
+    )
   }
 
   /** Joins the other processes. It may be called again after it has rejected. @throws EVENT_BUS_UNAVAILABLE when one of them does not answer */
@@ -138,6 +143,8 @@ export class SharedLog {
       memory.share()
       await this.#meet()
     }
+    await this.#parts.letters.learn()
+    this.#learned = this.#slots.held
     await members.open()
     this.#stopListening ??= database.listen?.(CHANNEL, (payload) => this.#hear(payload)) ?? null
   }
@@ -203,8 +210,12 @@ export class SharedLog {
     )
     this.#hasPeers = members.length > 0
     if (this.#isReady) members.push(this.members.epoch)
-    if (!(await this.#slots.look(members))) return
+    const hasMore = await this.#slots.look(members)
+    const { held } = this.#slots
+    this.#learned = new Set([...this.#learned].filter((slot) => held.has(slot)))
+    if (!hasMore) return
     await this.#parts.letters.learn()
+    this.#learned = held
     this.#hasFree = true
   }
 
@@ -214,13 +225,28 @@ export class SharedLog {
     return this.members.nextPage()
   }
 
+  /**
+   * Takes what no process has, where this one has all keys: it may be older than what is taken beside it. Where others have some, who lacks a group
+   * and who has it may pass each other.
+   * @returns positions
+   */
+  async takeOlder(): Promise<number[]> {
+    const taken: number[] = []
+    if (this.#mode === 'alone' || this.#mode === 'parting' || !this.#slots.hasAll) return taken
+    for (;;) {
+      const rows = await this.#free.takeKeyed(this.#learned)
+      if (rows.length === 0) return taken
+      for (const { row } of rows) taken.push(Number(row.seq))
+    }
+  }
+
   /** Takes the next events that this process is to deliver. */
   async nextFree(): Promise<StoredRow[]> {
     if (this.#isDoubtful) await this.#clearDoubts()
     let rows: StoredRow[] = []
     if (this.#hasFree) {
       this.#hasFree = false
-      rows = await this.#free.takeKeyed()
+      rows = await this.#free.takeKeyed(this.#learned)
       if (rows.length > 0) this.#hasFree = true
       else if (this.#mode === 'settling' && this.#isOver(true)) this.#become('alone')
     }
@@ -269,13 +295,27 @@ export class SharedLog {
 
   /** What this process does not have in hand belongs to none again. Of its own without a key some may be on their way to it. */
   async #clearDoubts(): Promise<void> {
-    if (this.#mode === 'shared') await this.#free.freeUnknown(this.#inHand(), this.members.bases)
+    if (this.#mode === 'shared') await this.#freeAllBut((kept) => this.#free.freeUnknown(kept, this.members.bases))
     this.#isDoubtful = false
   }
 
-  /** Positions of the events that the hub has, or that are being forgotten. */
+  /** Whoever takes what is freed reads what was done of it here. @param free given the positions of what is kept */
+  async #freeAllBut(free: (kept: readonly number[]) => Promise<void>): Promise<void> {
+    const { events, settler } = this.#parts
+    const gone = new Set<number>()
+    events.collectLeavers(gone)
+    try {
+      await settler.written()
+      await free([...this.#inHand(), ...gone])
+    } finally {
+      events.collectLeavers(null)
+    }
+  }
+
+  /** Positions of the events that the hub has, that wait behind its letters or go on behind them, or that are being forgotten. */
   #inHand(): number[] {
-    const kept = [...this.#parts.settler.forgetting]
+    const { settler, freed } = this.#parts
+    const kept = [...settler.forgetting, ...this.#options.hub.parked.positions, ...freed.list()]
     this.#parts.events.has(({ seq }) => {
       kept.push(seq)
       return false
@@ -299,7 +339,7 @@ export class SharedLog {
 
   /** What has a key and is not in the hub is there for whoever gets its slot. */
   async #part(): Promise<void> {
-    await this.#free.freeKeyed(this.#inHand())
+    await this.#freeAllBut((kept) => this.#free.freeKeyed(kept))
     this.#become('shared')
     this.#hasFree = true
   }
@@ -320,21 +360,26 @@ export class SharedLog {
     const { leaving } = this.#slots
     if (leaving.size === 0) return
     const { events, settler } = this.#parts
-    const isUnknown = ({ slot }: StoredEvent): boolean => slot === UNKNOWN_SLOT
-    const isLeaving = (event: StoredEvent): boolean => isUnknown(event) || leaving.has(event.slot)
-    // Behind one whose slot is not known here may wait younger ones of its key, whose slot is: none of them may pass it.
-    let hasUnknown = false
-    this.#options.hub.takeBack((seq) => {
-      const event = events.live(seq)
-      hasUnknown ||= event !== undefined && isUnknown(event)
+    await this.#findSlots()
+    const isLeaving = ({ slot }: StoredEvent): boolean => leaving.has(slot)
+    // One that a thread has is the log's with its slot, when it has ended: of its key nothing is taken here meanwhile.
+    if (await this.#work.giveBack(isLeaving)) this.#hasFree = true
+    if (events.has((event) => isLeaving(event) || event.slot === UNKNOWN_SLOT)) return
+    await settler.written()
+    events.unpark(await this.#slots.handOver(leaving))
+    this.#free.tell('processes')
+  }
+
+  /** What was stored while this process was alone, or has waited in the log, is here without its slot. */
+  async #findSlots(): Promise<void> {
+    const { events } = this.#parts
+    const unknown: number[] = []
+    events.has(({ seq, slot }) => {
+      if (slot === UNKNOWN_SLOT) unknown.push(seq)
       return false
     })
-    const isWanted = (event: StoredEvent) => isLeaving(event) || (hasUnknown && event.slot !== NO_SLOT)
-    if (await this.#work.giveBack(isWanted)) this.#hasFree = true
-    if (events.has(isLeaving)) return
-    await settler.written()
-    events.unpark(await this.#slots.handOver())
-    this.#free.tell('processes')
+    if (unknown.length === 0) return
+    for (const [seq, slot] of await this.#slots.slotsOf(unknown)) events.isOfSlot(seq, slot)
   }
 
   /** The others have gone for good: this process keeps its events again. */

@@ -31,16 +31,17 @@ const TAKE_KEYED = `
   FROM (
     SELECT next.seq, held.slot FROM heddle_slot AS held CROSS JOIN LATERAL (
       SELECT seq, ord FROM heddle_event WHERE owner = ${NO_PROCESS} AND ${SLOT} = held.slot ORDER BY ord, seq LIMIT ${SLOT_ROWS}) AS next
-    WHERE held.holder = $1 AND held.heir = 0 AND EXISTS (SELECT 1 FROM heddle_process WHERE epoch = $1 AND adopter IS NULL)
+    WHERE held.holder = $1 AND held.heir = 0 AND held.slot = ANY($2::int[]) AND EXISTS (SELECT 1 FROM heddle_process WHERE epoch = $1 AND adopter IS NULL)
     ORDER BY next.ord, next.seq LIMIT ${PAGE_ROWS}) AS taken
   WHERE e.seq = taken.seq AND e.owner = ${NO_PROCESS}
   RETURNING ${COLUMNS}, taken.slot`
 
-/** Several processes take different ones. */
+/** Several processes take different ones. What nobody subscribes to is anybody's: it is forgotten. */
 const TAKE_UNKEYED = `
   UPDATE heddle_event AS e SET owner = $1
   FROM (
-    SELECT seq FROM heddle_event WHERE owner = ${NO_PROCESS} AND ${SLOT} IS NULL AND ($2::text[] IS NULL OR event = ANY($2::text[]))
+    SELECT seq FROM heddle_event AS free WHERE owner = ${NO_PROCESS} AND ${SLOT} IS NULL
+      AND ($2::text[] IS NULL OR event = ANY($2::text[]) OR NOT EXISTS (SELECT 1 FROM heddle_group WHERE event = free.event))
     ORDER BY ord, seq LIMIT CAST($3 AS integer) FOR UPDATE SKIP LOCKED) AS taken
   WHERE e.seq = taken.seq AND EXISTS (SELECT 1 FROM heddle_process WHERE epoch = $1 AND adopter IS NULL)
   RETURNING ${COLUMNS}`
@@ -62,10 +63,13 @@ export class FreeEvents {
     this.#clock = clock
   }
 
-  /** Takes the next events of the keys that this process delivers, in their order; none when there are no more. */
-  async takeKeyed(): Promise<StoredRow[]> {
+  /**
+   * Takes the next events of the keys that this process delivers, in their order; none when there are no more.
+   * @param slots of which it knows what waits: one may be its own before it has heard of that
+   */
+  async takeKeyed(slots: ReadonlySet<number>): Promise<StoredRow[]> {
     const database = this.#database()
-    const { rows } = await database.execute<FreeRow>(TAKE_KEYED, [this.#epoch()])
+    const { rows } = await database.execute<FreeRow>(TAKE_KEYED, [this.#epoch(), `{${[...slots].join(',')}}`])
     rows.sort((a, b) => Number(a.ord) - Number(b.ord) || Number(a.seq) - Number(b.seq))
     const stored = await withDeliveries(database, rows)
     return stored.map((each, n) => ({ ...each, slot: Number(rows[n]!.slot) }))
@@ -117,11 +121,8 @@ export class FreeEvents {
   }
 
   /** The same for all that have a key. @param but positions of those that are kept */
-  async freeKeyed(but: readonly number[]): Promise<void> {
-    await this.#database().execute(
-      `UPDATE heddle_event SET owner = ${NO_PROCESS} WHERE owner = $1 AND key IS NOT NULL AND NOT seq = ANY($2::bigint[])`,
-      [this.#epoch(), `{${but.join(',')}}`],
-    )
+  freeKeyed(but: readonly number[]): Promise<void> {
+    return this.#freeWhere('key IS NOT NULL', but)
   }
 
   /**
@@ -129,10 +130,14 @@ export class FreeEvents {
    * @param but positions of those that are kept
    * @param bases first positions of the blocks of this process
    */
-  async freeUnknown(but: readonly number[], bases: readonly number[]): Promise<void> {
+  freeUnknown(but: readonly number[], bases: readonly number[]): Promise<void> {
     const isForeign = bases.map((base) => `seq NOT BETWEEN ${base} AND ${base + BLOCK_POSITIONS - 1}`).join(' AND ')
+    return this.#freeWhere(`(key IS NOT NULL OR (${isForeign}))`, but)
+  }
+
+  async #freeWhere(condition: string, but: readonly number[]): Promise<void> {
     await this.#database().execute(
-      `UPDATE heddle_event SET owner = ${NO_PROCESS} WHERE owner = $1 AND NOT seq = ANY($2::bigint[]) AND (key IS NOT NULL OR (${isForeign}))`,
+      `UPDATE heddle_event SET owner = ${NO_PROCESS} WHERE owner = $1 AND NOT seq = ANY($2::bigint[]) AND ${condition}`,
       [this.#epoch(), `{${but.join(',')}}`],
     )
   }
@@ -197,6 +202,8 @@ export class SharedWork {
   #taken = TAKE_MIN
   /** Events of which there were none; some may have come since. */
   readonly #absent = new Set<string>()
+  /** There may be some to which nobody subscribes. */
+  #mayHaveUnwanted = true
   #tookMs = 0
 
   constructor(parts: SharedWorkParts) {
@@ -206,6 +213,7 @@ export class SharedWork {
   /** Others may have left something. */
   expect(): void {
     this.#absent.clear()
+    this.#mayHaveUnwanted = true
   }
 
   /** Events of which this process could do more now, and of which there may be some. Those of a paused subscriber are none. */
@@ -221,7 +229,7 @@ export class SharedWork {
 
   /** True while it could do more. */
   get isHungry(): boolean {
-    return this.#hungry.length > 0
+    return this.#mayHaveUnwanted || this.#hungry.length > 0
   }
 
   /** Takes some of what others have left; none when there is nothing for it at present. */
@@ -230,8 +238,12 @@ export class SharedWork {
     this.#taken = wasSoon ? Math.min(TAKE_MAX, this.#taken * 2) : TAKE_MIN
     const names = this.#hungry
     for (const name of names) this.#absent.add(name)
+    this.#mayHaveUnwanted = false
     const rows = await this.#parts.free.takeUnkeyed(this.#taken, names.includes(ANY) ? null : names)
-    if (rows.length > 0) for (const name of names) this.#absent.delete(name)
+    if (rows.length > 0) {
+      for (const name of names) this.#absent.delete(name)
+      this.#mayHaveUnwanted = true
+    }
     this.#tookMs = this.#parts.clock.steadyMs()
     return rows
   }

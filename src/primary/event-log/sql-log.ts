@@ -7,7 +7,13 @@ import type { EventLog } from '../../runtime/event-log/event-log.ts'
 import { andOwned, type EventRow, keyOf, WAITS_FOR_GROUP } from '../../runtime/event-log/event-rows.ts'
 import type { LogDatabase } from '../../runtime/event-log/log-database.ts'
 import { insertLetter } from '../../runtime/event-log/write-changes.ts'
-import { type DeadRow, DUE_BEGUN, type GroupRow, type WaitingDelivery } from '../../transport/log-changes.ts'
+import {
+  type DeadRow,
+  DUE_BEGUN,
+  DUE_BEGUN_WITH_GROUP,
+  type GroupRow,
+  type WaitingDelivery,
+} from '../../transport/log-changes.ts'
 import type { LogMemory } from '../../transport/memory/log-memory.ts'
 
 /** Rows of one page: the primary reads them between two turns of its loop. */
@@ -26,13 +32,13 @@ const WAITING = `SELECT d.seq FROM heddle_delivery d JOIN heddle_event e ON e.se
   WHERE d.grp = $1 AND d.due_ms < 0 AND d.seq > $2 AND d.seq <= $3 AND e.event = $4`
 const IN_ORDER = `ORDER BY d.seq LIMIT ${PAGE_ROWS}`
 const RETURNED = `${EVENT} WHERE seq IN (${WAITING} ${IN_ORDER}) ORDER BY seq`
-/** Takes them over, while this process is what it takes itself for. */
+/** Takes them over, while this process is what it takes itself for. What it has taken already, and had no answer, is named again. */
 const TAKE_RETURNED = `UPDATE heddle_event SET owner = $3
   WHERE seq IN (SELECT d.seq FROM heddle_delivery d JOIN heddle_event e ON e.seq = d.seq
-      WHERE d.grp = $1 AND d.due_ms < 0 AND e.event = $2 AND e.owner = ${WAITS_FOR_GROUP}
-      ORDER BY e.ord, e.seq LIMIT ${PAGE_ROWS} FOR UPDATE OF e SKIP LOCKED)
+      WHERE d.grp = $1 AND d.due_ms < 0 AND d.seq > $4 AND e.event = $2 AND e.owner IN (${WAITS_FOR_GROUP}, $3)
+      ${IN_ORDER} FOR UPDATE OF e SKIP LOCKED)
     AND EXISTS (SELECT 1 FROM heddle_process WHERE epoch = $3 AND adopter IS NULL)
-  RETURNING seq, ord, id, event, envelope, payload, key, due_ms, expires_ms, is_split`
+  RETURNING seq`
 
 const IN_USE = 'in_use'
 const UNCLEAN_END = 'unclean_end '
@@ -238,13 +244,15 @@ export class SqlLog {
     return rows.map(({ event, grp, seen_ms }) => ({ event, group: grp, seenMs: numberOf(seen_ms, this.clock.nowMs()) }))
   }
 
-  /** Events that wait for a group, the oldest first: at most a page. On a server they belong to this process from now on. */
+  /** On a file: events that wait for a group, the oldest first. At most a page. */
   async readReturned({ event, group }: EventGroup, after: number, last: number): Promise<StoredRow[]> {
-    const db = this.#db
-    if (this.#epoch === 0) return withDeliveries(db, await db.query<EventRow>(RETURNED, [group, after, last, event]))
-    const { rows } = await db.execute<EventRow & { ord: number }>(TAKE_RETURNED, [group, event, this.#epoch])
-    rows.sort((a, b) => Number(a.ord) - Number(b.ord) || Number(a.seq) - Number(b.seq))
-    return withDeliveries(db, rows)
+    return withDeliveries(this.#db, await this.#db.query<EventRow>(RETURNED, [group, after, last, event]))
+  }
+
+  /** On a server: positions of events that wait for a group, in their order. At most a page; they belong to this process from now on. */
+  async takeReturned({ event, group }: EventGroup, after: number): Promise<number[]> {
+    const { rows } = await this.#db.execute<{ seq: number }>(TAKE_RETURNED, [group, event, this.#epoch, after])
+    return rows.map(({ seq }) => Number(seq)).sort((a, b) => a - b)
   }
 
   /** Groups that released events wait for, of some. */
@@ -316,6 +324,8 @@ export class SqlLog {
   }
 }
 
+const BEGUN: readonly number[] = [DUE_BEGUN, DUE_BEGUN_WITH_GROUP]
+
 /** Adds what is left of their deliveries. */
 export async function withDeliveries(db: LogDatabase, rows: readonly EventRow[]): Promise<StoredRow[]> {
   const split = rows.filter(({ is_split }) => Number(is_split) === 1)
@@ -338,7 +348,7 @@ export async function withDeliveries(db: LogDatabase, rows: readonly EventRow[])
     deaths: numberOf(deaths, 0),
     dueMs: numberOf(due_ms, 0),
     error,
-    ...(Number(due_ms) === DUE_BEGUN ? { isBegun: true } : {}),
+    ...(BEGUN.includes(Number(due_ms)) ? { isBegun: true } : {}),
   }))
   return rows.map((row) => ({
     row,

@@ -1,6 +1,6 @@
 // Stored events that are in the hub, and what becomes of them.
 import { Numbered } from '../../core/collections/numbered.ts'
-import { DUE_BEGUN, DUE_WITH_GROUP, type WaitingDelivery } from '../../transport/log-changes.ts'
+import { DUE_BEGUN, DUE_BEGUN_WITH_GROUP, DUE_WITH_GROUP, type WaitingDelivery } from '../../transport/log-changes.ts'
 import type { LogMemory } from '../../transport/memory/log-memory.ts'
 import type { Delivery, EventSource, FailedDelivery, Share } from '../events/consumer.ts'
 import type { ParkedKeys } from '../events/key-order.ts'
@@ -38,7 +38,7 @@ export class StoredEvent {
   readonly event: string
   /** Processes that have died while they handled it. */
   deaths = 0
-  readonly slot: number
+  slot: number
   readonly isTaken: boolean
   /** Deliveries that have not ended. */
   open: Delivery[] = []
@@ -131,6 +131,9 @@ export class StoredEvent {
 /** Every thread gets it: it has no row of its own. */
 export const isBroadcast = ({ queue }: Delivery): boolean => queue.instance !== null
 
+const dueWithGroup = ({ isBegun }: Pick<WaitingDelivery, 'isBegun'>): number =>
+  isBegun === true ? DUE_BEGUN_WITH_GROUP : DUE_WITH_GROUP
+
 /** What is left of a delivery that nobody has begun. */
 export const newDelivery = (seq: number, group: string, isHere = true): WaitingDelivery => ({
   seq,
@@ -196,6 +199,12 @@ export class StoredEvents implements EventSource {
     return this.knows(seq) || this.#parked.isWaiting(seq) || this.#due.isRetry(seq)
   }
 
+  /** The slot of an event's key has been found. */
+  isOfSlot(seq: number, slot: number): void {
+    const event = this.#live.get(seq)
+    if (event !== undefined) event.slot = slot
+  }
+
   /** Adds the positions of events that leave the hub from now on, until it is called with null. */
   collectLeavers(leavers: Set<number> | null): void {
     this.#leavers = leavers
@@ -238,7 +247,7 @@ export class StoredEvents implements EventSource {
     this.#split(event, null)
     for (const row of left ?? [])
       if (row.dueMs >= 0 && absent.includes(row.group))
-        this.#settler.settle('waiting', { ...row, dueMs: DUE_WITH_GROUP })
+        this.#settler.settle('waiting', { ...row, dueMs: dueWithGroup(row) })
     for (const group of absent) this.#groups.waits(event.event, group)
     if (event.isIdle) this.#leaveHub(event)
   }
@@ -247,7 +256,7 @@ export class StoredEvents implements EventSource {
   awaitAway(event: StoredEvent, left: readonly WaitingDelivery[] | null): void {
     for (const row of left ?? []) {
       if (!event.isWaiting(row.group, 'time')) continue
-      this.#settler.settle('waiting', { ...row, dueMs: DUE_WITH_GROUP })
+      this.#settler.settle('waiting', { ...row, dueMs: dueWithGroup(row) })
       this.#awaits(event, row.group)
     }
   }
@@ -322,7 +331,7 @@ export class StoredEvents implements EventSource {
   /** Its group has gone from this process: the delivery waits in the log until it is here again. */
   #awaitGroup(event: StoredEvent, delivery: Delivery): void {
     this.#split(event, delivery)
-    this.#wait(event, delivery, DUE_WITH_GROUP)
+    this.#wait(event, delivery, dueWithGroup(delivery))
     this.#awaits(event, delivery.consumer.group)
     if (event.isIdle) this.#leaveHub(event)
   }

@@ -81,6 +81,24 @@ export class ParkedKeys {
     })
   }
 
+  /** Positions of the stored events that wait behind letters. */
+  get positions(): Iterable<number> {
+    return this.#waiting.keys()
+  }
+
+  /** Positions of the stored events whose replay keys wait for. */
+  replays(): { place: KeyPlace; position: number }[] {
+    return [...this.#keys].flatMap(([key, { replay }]) =>
+      typeof replay === 'number' ? [{ place: placeIn(key), position: replay }] : [],
+    )
+  }
+
+  /** Another process has the event of the replay: its letter is waited for until it says what became of it. */
+  replayLeft(place: KeyPlace): void {
+    const parked = this.find(place)
+    if (parked !== undefined) parked.replay = null
+  }
+
   /** A delivery has become a letter: what follows with its key waits. */
   park(place: KeyPlace, letter: string): void {
     const parked = this.#at(place)

@@ -95,7 +95,7 @@ const SHARED = [
  * - `heddle_event`: one row an event, however many subscribers it has. `envelope` is JSON: see event-rows.ts. Times are milliseconds since
  *   the epoch; 0: none. With `is_split` it goes to the subscribers that have a row in `heddle_delivery`, and to no other.
  * - `heddle_delivery`: one subscriber (`grp`) of an event that waits for its next attempt while others may be done. With `due_ms` below 0 it waits
- *   for its group to come; with 1 a thread has begun with it before the event expired.
+ *   for its group to come; with 1 a thread has begun with it before the event expired, with -2 both.
  * - `heddle_group`: the groups that subscribe, or have subscribed in the last days: an event waits for each. `seen_ms`: when a process last had it.
  * - `heddle_dead`: deliveries that have failed for good. With `is_parked` what follows with the same key waits. `original` is the payload before
  *   it was edited. A letter that is replayed is an event again, at `replay_seq`, and stays for what becomes of it: `replay` is `running`, `done` or
