@@ -82,7 +82,7 @@ testOnStreams(
       while (seen[group].length < COUNT) {
         const ids = await deliver(reader, STREAM, group, `c:${index}`, 1 + Math.floor(Math.random() * 200))
         seen[group].push(...ids)
-        if (ids.length > 0) await reader.command('xack', [STREAM, group, ...ids])
+        if (ids.length > 0) assert.equal(await reader.command('xack', [STREAM, group, ...ids]), ids.length)
       }
     })
     const writer = await store.connect()
