@@ -75,7 +75,7 @@ export const LANES = {
       await waitFor(log, () => begun().length === 3, 'three deaths')
       await handled(log, tag, 'work', others)
       const { subscriber, error, black_box } = await letterOf(log, process, bad!)
-      assert.deepEqual([subscriber, black_box?.reason], ['log.TakeWork', 'exited'])
+      assert.deepEqual([subscriber, black_box?.reason, black_box?.steps], ['log.TakeWork', 'exited', []])
       assert.match(error, /died 3 times/)
       assert.equal(begun().length, 3)
     },

@@ -20,56 +20,6 @@ function letter(n: number, more: Partial<StreamLetter> = {}): StreamLetter {
   }
 }
 
-const BLACK_BOX = {
-  at: '2026-01-01T00:00:00.000Z',
-  lane: 0,
-  reason: 'exit',
-  message: 'gone',
-  guilty: null,
-  stack: [],
-  stood_still_ms: 0,
-  lived_ms: 5,
-  cpu_ms: null,
-  cpu_ms_while_still: null,
-  heap_bytes: 1,
-  external_bytes: 1,
-  in_flight: [],
-  in_flight_count: 0,
-  steps: [{ at: 1 }],
-} as unknown as NonNullable<StreamLetter['blackBox']>
-
-testOnStreams('letters are listed oldest first without payload values', async (store) => {
-  const letters = new StreamDeadLetters(store.redis, { onCut: () => assert.fail() })
-  const before = Date.now()
-  const first = await letters.add(letter(1))
-  const second = await letters.add(letter(2, { blackBox: BLACK_BOX }))
-  const list = await letters.list()
-  assert.match(first!, /^dl_\d+-\d+$/)
-  assert.deepEqual(list, [
-    {
-      id: first,
-      event: 'order.paid',
-      event_id: 'evt_1',
-      subscriber: 'shop.SendBill',
-      error: 'no paper ☃ 1',
-      attempts: 3,
-      payload_keys: ['n'],
-      timestamp: list[0]!.timestamp,
-      request_id: 'req_1',
-    },
-    {
-      ...list[0],
-      id: second,
-      event_id: 'evt_2',
-      error: 'no paper ☃ 2',
-      request_id: null,
-      timestamp: list[1]!.timestamp,
-      black_box: { ...BLACK_BOX, steps: [] },
-    },
-  ])
-  assert.ok(Math.abs(Date.parse(list[0]!.timestamp) - before) < 60_000)
-})
-
 testOnStreams('entries that are no letters break nothing and stay', async ({ redis }) => {
   const letters = new StreamDeadLetters(redis, { onCut: () => assert.fail() })
   const strange = [
@@ -159,33 +109,6 @@ testOnStreams('a letter is stored also when its group is gone', async (store) =>
     [id],
   )
 })
-
-testOnStreams(
-  'a replayed letter goes to its group alone, and once, however many replay it at the same time',
-  async (store) => {
-    const { redis } = store
-    const others = await Promise.all([1, 2, 3].map(() => store.connect()))
-    await ensureGroup(redis, STREAM, 'g', '$')
-    const letters = new StreamDeadLetters(redis, { onCut: () => assert.fail() })
-    const ids = (await Promise.all(Array.from({ length: 500 }, (_, n) => letters.add(letter(n))))) as string[]
-    const outcomes = await Promise.all(
-      others.map((other) => {
-        const its = new StreamDeadLetters(other, { onCut: () => assert.fail() })
-        return Promise.all(ids.map((id) => its.replay(id)))
-      }),
-    )
-    assert.equal(outcomes.flat().filter(Boolean).length, 500)
-    assert.deepEqual(await letters.list(), [])
-    const entries = await entriesIn(redis, STREAM)
-    assert.equal(new Set(entries.map(({ fields }) => fields.p)).size, 500)
-    assert.equal(entries.length, 500)
-    const envelopes = new Set(ids.map((_, n) => letter(n).envelope))
-    for (const { fields } of entries) {
-      assert.deepEqual({ ...fields, e: '', p: '', h: '' }, { e: '', p: '', o: 'g', h: '' })
-      assert.ok(envelopes.delete(fields.e!), 'as it was')
-    }
-  },
-)
 
 testOnStreams('a letter whose group is gone is not replayed, and stays', async (store) => {
   const letters = new StreamDeadLetters(store.redis, { onCut: () => assert.fail() })

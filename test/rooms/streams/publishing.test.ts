@@ -27,12 +27,6 @@ testOnStreams('fields are bytes: nothing of them is read or changed', async (sto
   assert.deepEqual(fields, [Buffer.from('e'), Buffer.from('☃'), Buffer.from('p'), bytes])
 })
 
-testOnStreams('a MAXLEN cuts the stream', async (store) => {
-  for (let n = 0; n < 1000; n++) await publishKeyed(store.redis, 'order.paid', 'k', ['e', '{}', 'p', '{}'], 100)
-  const length = await store.redis.command<number>('xlen', [STREAM])
-  assert.ok(length >= 100 && length <= 300, String(length))
-})
-
 testOnStreams('a stream of another type is a fault that says so, and the key keeps its place', async (store) => {
   await store.redis.command('set', [STREAM, 'mine'])
   await assert.rejects(publishKeyed(store.redis, 'order.paid', 'k', ['e', '{}', 'p', '{}']), { code: 'KV_WRONG_TYPE' })
