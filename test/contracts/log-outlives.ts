@@ -6,6 +6,8 @@ import type { Rules } from './log-store.ts'
 
 /** Of Redis: nothing is taken over because it has been idle for a while. */
 const NEVER_CLAIMED = { EVENT_BUS_CLAIM_IDLE_MS: '86400000' }
+/** The next process does not wait for that. */
+const LONG_IDLE = { EVENT_BUS_CLAIM_IDLE_MS: '3600000' }
 /** A log that counts the deaths of all that was in hand tries it together first, and then each alone. */
 const DEATHS_MAX = 8
 
@@ -218,11 +220,11 @@ export const OUTLIVES = {
   },
 
   'what a stop has no time for is handled by the next process': async (log, tag) => {
-    const first = await log.open('first', { env: { SHUTDOWN_TIMEOUT_MS: '500' } })
+    const first = await log.open('first', { env: { ...LONG_IDLE, SHUTDOWN_TIMEOUT_MS: '500' } })
     const ids = await Promise.all(numbers(10).map((n) => first.publish('work', { tag, n, course: [`hold ${tag}`] })))
     assert.equal(await first.stop(), 0)
     log.letGo(tag)
-    await log.open('second')
+    await log.open('second', { env: LONG_IDLE })
     await handled(log, tag, 'work', ids)
     await isEmpty(log)
   },

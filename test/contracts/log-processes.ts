@@ -111,7 +111,8 @@ export const PROCESSES = {
       await more(log, load)
       gapMs = load.gapMs
     })
-    await handled(log, tag, 'work', ids)
+    const { length } = await handled(log, tag, 'work', ids)
+    assert.equal(length, new Set(notesOf(log, tag, 'work').map(({ id }) => id)).size, 'each once')
     assert.ok(gapMs < GAP_MS, `nothing accepted for ${Math.round(gapMs)} ms`)
     assertOrder(orderOf(log, tag, 'work'))
     await isEmpty(log)

@@ -233,7 +233,7 @@ export const MUTANTS: readonly Mutant[] = [
     file: 'src/primary/streams/settlements.ts',
     from: 'const RELEASED_IDLE_MS = 86_400_000',
     to: 'const RELEASED_IDLE_MS = 0',
-    tests: ['elastic/end'],
+    tests: ['logs/redis'],
   },
   {
     what: 'a slot is taken from a process that is there',
