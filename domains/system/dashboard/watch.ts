@@ -1,4 +1,4 @@
-import type { EventRecord, Readiness, RouteInfo, SseStream, SystemDump, Tools, TopologyEntry } from '#heddle'
+import type { EventRecord, RouteInfo, SseStream, Tools } from '#heddle'
 import { CallWindows } from './call-windows.ts'
 import { cut, excerptOf, singleRoutes, summaryOf } from './excerpts.ts'
 import type { DashboardFrame, FailureEntry, LogEntry, ProcessFigures, SecondFrame } from './frames.ts'
@@ -39,9 +39,8 @@ export class Watch {
   #failures: FailureEntry[] = []
   /** The total that was sent last. */
   #sentTotal: number | null = null
-  #topology = new Map<string, string>()
-  #status = ''
-  #readiness = ''
+  /** What was sent last, as JSON: what is the same again is not. */
+  readonly #known = new Map<string, string>()
   #cpu = process.cpuUsage()
   #loop = performance.eventLoopUtilization()
   #secondMs = performance.now()
@@ -137,18 +136,22 @@ export class Watch {
       registry.getLanes(),
       registry.getReadiness(),
     ])
-    const health = this.#health(registry.getSystemDump(), readiness)
-    if (health.status !== undefined) {
+    const status = registry.getSystemDump()
+    const health: Pick<SecondFrame, 'status' | 'readiness' | 'routes'> = {}
+    if (this.#isNews('readiness', readiness)) health.readiness = readiness
+    if (this.#isNews('status', status)) {
       const routes = await registry.getRoutes()
       this.#learnRoutes(routes)
-      health.routes = singleRoutes(routes)
+      Object.assign(health, { status, routes: singleRoutes(routes) })
     }
     if (this.total === null) return
     this.#send({
       type: 'second',
       at_ms: Date.now(),
       events_total: this.total,
-      topology: this.#changed(topology),
+      topology: Object.fromEntries(
+        Object.entries(topology).filter(([event, entry]) => this.#isNews(`event ${event}`, entry)),
+      ),
       calls,
       work: this.#work.turn(lanes, Date.now()),
       lanes: lanes.map(summaryOf),
@@ -157,26 +160,11 @@ export class Watch {
     })
   }
 
-  #changed(topology: Record<string, TopologyEntry>): Record<string, TopologyEntry> {
-    const changed: Record<string, TopologyEntry> = {}
-    for (const [event, entry] of Object.entries(topology)) {
-      const text = JSON.stringify(entry)
-      if (this.#topology.get(event) === text) continue
-      this.#topology.set(event, text)
-      changed[event] = entry
-    }
-    return changed
-  }
-
-  #health(status: SystemDump, readiness: Readiness): Pick<SecondFrame, 'status' | 'readiness' | 'routes'> {
-    const news: Pick<SecondFrame, 'status' | 'readiness' | 'routes'> = {}
-    const statusText = JSON.stringify(status)
-    if (statusText !== this.#status) news.status = status
-    this.#status = statusText
-    const readinessText = JSON.stringify(readiness)
-    if (readinessText !== this.#readiness) news.readiness = readiness
-    this.#readiness = readinessText
-    return news
+  #isNews(name: string, value: unknown): boolean {
+    const text = JSON.stringify(value)
+    const isNews = this.#known.get(name) !== text
+    this.#known.set(name, text)
+    return isNews
   }
 
   #process(): ProcessFigures {

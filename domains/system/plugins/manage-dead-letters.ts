@@ -71,19 +71,17 @@ export default class ManageDeadLetters extends Plugin {
       context.setStatus(422)
       return { success: false, error: 'Validation failed', details: [fault] }
     }
+    const isWanted = (flag: unknown) => (flag === 'true' ? true : undefined)
+    const size = limit === undefined ? undefined : Number(limit)
     const page = {
       ...filterOf(filter),
-      ...(replayed === 'true' ? { replayed: true } : {}),
-      ...(parked === 'true' ? { parked: true } : {}),
-      ...(limit === undefined ? {} : { limit: Number(limit) }),
-      ...(before === undefined ? {} : { before }),
+      ...defined({ replayed: isWanted(replayed), parked: isWanted(parked), limit: size, before }),
     }
     const letters = await this.#checked(context, () => this.#bus.getDeadLetters(page))
     if (!Array.isArray(letters)) return letters
     const oldest = letters[0]
     if (oldest !== undefined && (await this.#bus.getDeadLetters({ ...page, limit: 1, before: oldest.id })).length > 0) {
-      const query = new URLSearchParams()
-      for (const [name, value] of Object.entries({ ...page, before: oldest.id })) query.set(name, String(value))
+      const query = new URLSearchParams({ ...page, before: oldest.id })
       context.setHeader('link', `</system/dead-letters?${query}>; rel="next"`)
     }
     return letters
