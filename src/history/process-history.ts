@@ -31,18 +31,10 @@ export class ProcessHistory {
 
   /** @param inner null while tracing is off @param isGuarded a guardian has started this process */
   constructor(settings: Settings, inner: InnerTracing | null, warn: (message: string) => void, isGuarded = false) {
-    const { historyPath: path, historyMaxMb, historyHours, replicaId: replica } = settings
-    const shutdownMs = isGuarded ? settings.shutdownDelayMs + settings.shutdownTimeoutMs : null
-    const init: StoreInit = {
-      path,
-      maxBytes: historyMaxMb * 2 ** 20,
-      keepMs: historyHours * 3_600_000,
-      replica,
-      shutdownMs,
-    }
+    const init: StoreInit = { settings, isGuarded }
     const reminder = new Reminder(REMINDER_MS)
     const trouble = (why: string): void => {
-      if (reminder.isDue()) warn(`Requests are not kept in ${path}: ${why}`)
+      if (reminder.isDue()) warn(`Requests are not kept in ${settings.historyPath}: ${why}`)
     }
     this.rings = new SideThread({
       file: fileURLToPath(new URL('./store-thread.ts', import.meta.url)),

@@ -25,9 +25,9 @@ class Collector implements RingsReader {
   readonly #rings = new Map<number, RecordReader>()
 
   /** @param tellTrouble told why entries could not be stored */
-  constructor(init: StoreInit, tellTrouble: (why: string) => void) {
-    if (init.shutdownMs !== null) watchGuardian(init.shutdownMs)
-    this.#store = new HistoryStore(init)
+  constructor({ settings, isGuarded }: StoreInit, tellTrouble: (why: string) => void) {
+    if (isGuarded) watchGuardian(settings.shutdownDelayMs + settings.shutdownTimeoutMs)
+    this.#store = new HistoryStore(settings)
     this.#questions = new Questions(this.#store.database)
     this.#tellTrouble = tellTrouble
   }

@@ -2,30 +2,31 @@
 import type BetterSqlite3 from 'better-sqlite3'
 import type { DeathPart, DeliveryPart, RequestPart, WorkPart } from '../contracts/requests.ts'
 import { timeOrderedId } from '../core/causality/ids.ts'
+import type { Settings } from '../core/config/schema.ts'
 import { isSecretName, SECRET } from '../core/schemas/secret-fields.ts'
 import { openHistory } from './history-file.ts'
 
 /** Milliseconds between two signs of life in the file, and between two looks at its size. */
 export const SEEN_EVERY_MS = 1000
 const TRIM_EVERY_MS = 30_000
+const HOUR_MS = 3_600_000
+const MIB = 2 ** 20
 /** Where the file is too large, this part of the requests goes. */
 const TRIMMED_PART = 0.1
 
 /** What the history's thread is started with. */
 export interface StoreInit {
-  readonly path: string
-  readonly maxBytes: number
-  readonly keepMs: number
-  /** Of this process. */
-  readonly replica: string
-  /** How long the end of the process takes that its guardian has left; null without a guardian. */
-  readonly shutdownMs: number | null
+  readonly settings: Settings
+  /** A guardian has started this process. */
+  readonly isGuarded: boolean
 }
+
+type StoreSettings = Pick<Settings, 'historyPath' | 'historyMaxMb' | 'historyHours' | 'replicaId'>
 
 /** The file of the history. Several processes may share one. */
 export class HistoryStore {
   readonly database: BetterSqlite3.Database
-  readonly #init: StoreInit
+  readonly #settings: StoreSettings
   readonly #run = timeOrderedId()
   readonly #statements: ReturnType<typeof prepare>
   readonly #rootOf: (eventId: string) => string | null
@@ -34,13 +35,13 @@ export class HistoryStore {
   #seenMs = 0
   #trimmedMs = Date.now()
 
-  constructor(init: StoreInit) {
-    this.#init = init
-    this.database = openHistory(init.path)
+  constructor(settings: StoreSettings) {
+    this.#settings = settings
+    this.database = openHistory(settings.historyPath)
     this.#statements = prepare(this.database)
     this.#rootOf = rootFinder(this.database)
     // Who has this name now: the process that had it before has ended.
-    this.database.prepare('UPDATE run SET seen_ms = 0 WHERE replica = ?').run(init.replica)
+    this.database.prepare('UPDATE run SET seen_ms = 0 WHERE replica = ?').run(settings.replicaId)
     this.#tellAlive(Date.now())
   }
 
@@ -53,7 +54,7 @@ export class HistoryStore {
 
   #tellAlive(nowMs: number): void {
     this.#seenMs = nowMs
-    this.#statements.seen.run(this.#run, this.#init.replica, nowMs)
+    this.#statements.seen.run(this.#run, this.#settings.replicaId, nowMs)
   }
 
   #all(entries: readonly HistoryEntry[]): void {
@@ -169,11 +170,12 @@ export class HistoryStore {
   #trim(nowMs: number): void {
     this.#trimmedMs = nowMs
     const { database } = this
-    let beforeMs = nowMs - this.#init.keepMs
+    const { historyHours, historyMaxMb } = this.#settings
+    let beforeMs = nowMs - historyHours * HOUR_MS
     const bytes = database.pragma('page_count', { simple: true }) as number
     const free = database.pragma('freelist_count', { simple: true }) as number
     const size = database.pragma('page_size', { simple: true }) as number
-    if ((bytes - free) * size > this.#init.maxBytes) {
+    if ((bytes - free) * size > historyMaxMb * MIB) {
       const { n } = database.prepare('SELECT count(*) AS n FROM part').get() as { n: number }
       const edge = database
         .prepare('SELECT at_ms FROM part ORDER BY at_ms LIMIT 1 OFFSET ?')

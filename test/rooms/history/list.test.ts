@@ -76,11 +76,10 @@ test('where no history is kept, the list and a request say which variable it nee
 test('what is no number does not filter', (t) => {
   const folder = temporaryFolder(t)
   const store = new HistoryStore({
-    path: join(folder, 'h.db'),
-    maxBytes: 2 ** 20,
-    keepMs: 1e9,
-    shutdownMs: null,
-    replica: 'r',
+    historyPath: join(folder, 'h.db'),
+    historyMaxMb: 1,
+    historyHours: 278,
+    replicaId: 'r',
   })
   t.after(() => store.close())
   const atMs = Date.now()

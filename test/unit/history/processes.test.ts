@@ -41,9 +41,9 @@ const work = (more: Partial<WorkPart>): WorkPart => ({
 /** Two processes that share one file. */
 function twoStores(t: TestContext): HistoryStore[] {
   const folder = temporaryFolder(t)
-  const init = { path: join(folder, 'h.db'), maxBytes: 2 ** 20, keepMs: 1e9, shutdownMs: null }
-  return ['one', 'two'].map((replica) => {
-    const store = new HistoryStore({ ...init, replica })
+  const init = { historyPath: join(folder, 'h.db'), historyMaxMb: 1, historyHours: 278 }
+  return ['one', 'two'].map((replicaId) => {
+    const store = new HistoryStore({ ...init, replicaId })
     t.after(() => store.close())
     return store
   })
