@@ -42,20 +42,9 @@ export const BAD: Record<string, string[]> = {
     return [`${input}.`, `${input}`, `${input}.${SIGNATURE}`, `${input}.${hmac(input)}`, `${input}.${encode('none')}`]
   }),
   'another algorithm': [
-    ...[
-      'HS384',
-      'HS512',
-      'HS1',
-      'hs256',
-      'Hs256',
-      'HS256 ',
-      ' HS256',
-      'HS-256',
-      'HMAC',
-      'dir',
-      'A128KW',
-      'PBES2-HS256+A128KW',
-    ].map((alg) => token({ ...HEADER, alg }, CLAIMS)),
+    ...'HS384|HS512|HS1|hs256|Hs256|HS256 | HS256|HS-256|HMAC|dir|A128KW|PBES2-HS256+A128KW'
+      .split('|')
+      .map((alg) => token({ ...HEADER, alg }, CLAIMS)),
     token({ ...HEADER, alg: 'HS384' }, CLAIMS, SECRET, 'sha384'),
     token({ ...HEADER, alg: 'HS512' }, CLAIMS, SECRET, 'sha512'),
     ...[null, 256, true, ['HS256'], { a: 'HS256' }].map((alg) => token({ alg, typ: 'JWT' }, CLAIMS)),
@@ -74,18 +63,9 @@ export const BAD: Record<string, string[]> = {
     ]),
   ],
   'a wrong secret': [
-    ...[
-      '',
-      'secret',
-      `${SECRET} `,
-      SECRET.slice(1),
-      SECRET.toUpperCase(),
-      '\0',
-      Buffer.alloc(32),
-      Buffer.alloc(64),
-    ].map((secret) => token(HEADER, CLAIMS, secret)),
-    token(HEADER, CLAIMS, createHash('sha256').update(SECRET).digest()),
-  ],
+    ...['', 'secret', `${SECRET} `, SECRET.slice(1), SECRET.toUpperCase(), '\0'],
+    ...[Buffer.alloc(32), Buffer.alloc(64), createHash('sha256').update(SECRET).digest()],
+  ].map((secret) => token(HEADER, CLAIMS, secret)),
   'a key that the token brings': [
     ...[{ kid: '../../dev/null' }, { kid: "' OR 1=1 --" }, { kid: 0 }].map((more) =>
       token({ ...HEADER, ...more }, CLAIMS, ''),
@@ -124,21 +104,9 @@ export const BAD: Record<string, string[]> = {
     ...[undefined, null, '', 0, 1, true, ['user-1'], { a: 1 }].map((sub) => token(HEADER, { ...CLAIMS, sub })),
   ],
   'claims that are no object': [
-    ...[
-      '[]',
-      '"user-1"',
-      '1',
-      'null',
-      'true',
-      '',
-      ' ',
-      '{',
-      '{}}',
-      "{'sub':'user-1'}",
-      '[{"sub":"user-1"}]',
-      '\ufeff{}',
-      '\0',
-    ].map((claims) => token(HEADER, claims === '' ? ' ' : claims)),
+    ...`[]|"user-1"|1|null|true| |{|{}}|{'sub':'user-1'}|[{"sub":"user-1"}]|\ufeff{}|\0`
+      .split('|')
+      .map((claims) => token(HEADER, claims)),
   ],
   'a header that is no object': [
     ...['[]', '"HS256"', '1', 'null', 'true', '{', '{"alg":"HS256"}x', '\0', '{alg:"HS256"}'].map((header) =>
@@ -171,26 +139,9 @@ export const BAD: Record<string, string[]> = {
     ]),
   ],
   'another number of parts': [
-    ...[
-      '',
-      '.',
-      '..',
-      '...',
-      '....',
-      HEAD,
-      `${HEAD}.${BODY}`,
-      `${HEAD}.${BODY}.`,
-      `.${BODY}.${SIGNATURE}`,
-      `${HEAD}..${SIGNATURE}`,
-    ],
-    ...[
-      `${GOOD}.`,
-      `.${GOOD}`,
-      `${GOOD}.${SIGNATURE}`,
-      `${GOOD}.${GOOD}`,
-      `${HEAD}.${HEAD}.${BODY}.${SIGNATURE}.x`,
-      GOOD.replaceAll('.', '..'),
-    ],
+    ...['', '.', '..', '...', '....', HEAD, `${HEAD}.${BODY}`, `${HEAD}.${BODY}.`, `.${BODY}.${SIGNATURE}`],
+    ...[`${HEAD}..${SIGNATURE}`, `${GOOD}.`, `.${GOOD}`, `${GOOD}.${SIGNATURE}`, `${GOOD}.${GOOD}`],
+    ...[`${HEAD}.${HEAD}.${BODY}.${SIGNATURE}.x`, GOOD.replaceAll('.', '..')],
     JSON.stringify({ protected: HEAD, payload: BODY, signature: SIGNATURE }),
     JSON.stringify({ payload: BODY, signatures: [{ protected: HEAD, signature: SIGNATURE }] }),
   ],

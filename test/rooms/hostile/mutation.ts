@@ -6,43 +6,9 @@ type Mutate = (random: Random, bytes: Buffer, other: Buffer) => Buffer
 const MAX_REPEAT = 300
 /** What parsers are fond of stumbling over. */
 const TITBITS = [
-  ...[
-    '\r\n',
-    '\n',
-    '\r',
-    '\0',
-    ' ',
-    '\t',
-    ':',
-    ';',
-    ',',
-    '"',
-    '%',
-    '%00',
-    '\xff',
-    '\xc3\x28',
-    '\x7f',
-    '..',
-    '//',
-    '?',
-    '#',
-  ],
-  ...[
-    '-1',
-    '0',
-    '+5',
-    '0x10',
-    '1e9',
-    '4294967296',
-    '99999999999999999999',
-    'NaN',
-    'null',
-    '{',
-    '[',
-    '}',
-    '\\u0000',
-    '\\ud800',
-  ],
+  ...':;,"%?#{[}',
+  ...['\r\n', '\n', '\r', '\0', ' ', '\t', '%00', '\xff', '\xc3\x28', '\x7f', '..', '//', '\\u0000', '\\ud800'],
+  ...['-1', '0', '+5', '0x10', '1e9', '4294967296', '99999999999999999999', 'NaN', 'null'],
   ...['content-length: 5\r\n', 'transfer-encoding: chunked\r\n', 'host: other\r\n', 'expect: 200-ok\r\n', ': x\r\n'],
   ...['connection: close\r\n', 'content-encoding: gzip\r\n', '\r\n\r\n', '0\r\n\r\n', 'HTTP/1.1', 'HTTP/1.0', 'GET / '],
 ].map((text) => Buffer.from(text, 'latin1'))
@@ -84,17 +50,8 @@ export const MUTATIONS: Readonly<Record<string, Mutate>> = {
     const numbers = [...text.matchAll(/\d+/g)]
     if (numbers.length === 0) return bytes
     const { 0: digits, index } = random.pick(numbers)
-    const other = random.pick([
-      '0',
-      '-1',
-      '1',
-      '007',
-      '99999',
-      '1e5',
-      String(Number(digits) + 1),
-      `${digits}0`,
-      `${digits},${digits}`,
-    ])
+    const changed = [String(Number(digits) + 1), `${digits}0`, `${digits},${digits}`]
+    const other = random.pick(['0', '-1', '1', '007', '99999', '1e5', ...changed])
     return Buffer.from(text.slice(0, index) + other + text.slice(index + digits.length), 'latin1')
   },
   changeCase: (random, bytes) => {

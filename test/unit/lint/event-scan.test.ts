@@ -56,24 +56,12 @@ async function announce(bus) { await bus.publish('e.function', {}) }
   })
   const scanned = await scanEvents([domains])
   const emitted = scanned.filter(({ emitters }) => emitters.includes('a.Everything')).map(({ event }) => event)
-  assert.deepEqual(emitted, [
-    'e.bracket',
-    'e.closure',
-    'e.constant',
-    'e.constant.sum',
-    'e.destructured',
-    'e.direct',
-    'e.dynamic',
-    'e.e.constant',
-    'e.field',
-    'e.function',
-    'e.member',
-    'e.parameter',
-    'e.renamed',
-    'e.request',
-    'e.static',
-    'e.template',
-  ])
+  const found =
+    'bracket closure constant constant.sum destructured direct dynamic e.constant field function member parameter renamed request static template'
+  assert.deepEqual(
+    emitted,
+    found.split(' ').map((name) => `e.${name}`),
+  )
   assert.deepEqual(
     scanned.filter(({ subscribers }) => subscribers.length > 0),
     [{ event: 'e.subscribed', emitters: [], subscribers: ['a.Everything'] }],
