@@ -2,13 +2,13 @@ import assert from 'node:assert/strict'
 import { createHash, randomBytes } from 'node:crypto'
 import { once } from 'node:events'
 import { createReadStream, readFileSync } from 'node:fs'
-import { mkdtemp, rm, writeFile } from 'node:fs/promises'
+import { rm, writeFile } from 'node:fs/promises'
 import { connect } from 'node:net'
-import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { after, before, describe, it } from 'node:test'
+import { after, describe, it } from 'node:test'
 import { setTimeout as delay } from 'node:timers/promises'
 import { shareExchange } from '../support/exchange-service.ts'
+import { temporaryFolder } from '../support/folder.ts'
 import { isNodeListener } from '../support/listener.ts'
 import { requestText } from '../support/raw-client.ts'
 import { until } from '../support/until.ts'
@@ -23,11 +23,7 @@ const GROWN_MAX_SHARE = 0.45
 describe('large bodies that are streamed', () => {
   const service = shareExchange()
   const noise = randomBytes(3_000_000)
-  let folder: string
-  before(async () => {
-    folder = await mkdtemp(join(tmpdir(), 'heddle-uploads-'))
-  })
-  after(() => rm(folder, { recursive: true }))
+  const folder = temporaryFolder({ after })
 
   const stateOf = async (key: string, call: 'asked' | 'set' = 'asked') =>
     (await service().json(`/lane/${call}-state?key=${key}`)).body

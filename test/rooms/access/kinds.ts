@@ -1,7 +1,7 @@
-import { mkdtemp, rm, writeFile } from 'node:fs/promises'
-import { tmpdir } from 'node:os'
+import { writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
+import { temporaryFolder } from '../../support/folder.ts'
 import { type Heddle, type StartOptions, startHeddle } from '../../support/heddle.ts'
 import { RawConnection, requestText } from '../../support/raw-client.ts'
 import { SERVING } from '../../support/shared-process.ts'
@@ -29,8 +29,7 @@ export async function startKinds(
   owner: { after(end: () => Promise<void>): void },
   options: Omit<StartOptions, 'domains'> = {},
 ): Promise<Heddle> {
-  const shelf = await mkdtemp(join(tmpdir(), 'heddle-shelf-'))
-  owner.after(() => rm(shelf, { recursive: true, force: true, maxRetries: 10 }))
+  const shelf = temporaryFolder(owner)
   await writeFile(join(shelf, 'page.txt'), 'a page')
   const domains = [SERVING, ...FOLDERS, SYSTEM_ROUTES]
   return startHeddle(owner, { lanes: 1, ...options, domains, env: { SHELF_DIR: shelf, ...options.env } })

@@ -4,30 +4,17 @@ import { once } from 'node:events'
 import { existsSync, readFileSync } from 'node:fs'
 import { basename, relative } from 'node:path'
 import { test } from 'node:test'
-import { setTimeout as sleep } from 'node:timers/promises'
 import { ProfileFolder } from '../../../bench/profiles.ts'
 import { startHeddle, startServer } from '../../../bench/server.ts'
 import { temporaryFolder } from '../../support/folder.ts'
 import { LOADER } from '../../support/loader.ts'
+import { haveEnded, isRunning } from '../../support/servers/process-tree.ts'
 import { SHIPPED } from '../../support/shipped-domains.ts'
 
 const DEADLINE_MS = 5000
 
-function isAlive(pid: number): boolean {
-  try {
-    return process.kill(pid, 0)
-  } catch {
-    // ESRCH: there is no such process, which is the answer.
-    return false
-  }
-}
-
 async function untilGone(pid: number): Promise<void> {
-  const deadlineMs = performance.now() + DEADLINE_MS
-  while (isAlive(pid)) {
-    assert.ok(performance.now() < deadlineMs, `process ${pid} is still there`)
-    await sleep(20)
-  }
+  assert.ok(await haveEnded([pid], DEADLINE_MS), `process ${pid} is still there`)
 }
 
 test('a server serves on a free port of its own until it is stopped', async (t) => {
@@ -43,7 +30,7 @@ test('a server serves on a free port of its own until it is stopped', async (t) 
     assert.ok(server.bootMs > 10)
     await server.stop()
     await server.stop()
-    assert.equal(isAlive(server.pid), false)
+    assert.equal(isRunning(server.pid), false)
   }
 })
 
@@ -58,7 +45,7 @@ test('a server ends when the benchmark that started it is killed', async () => {
   const script = new URL('./fixtures/abandoned-bench.ts', import.meta.url)
   const abandoned = fork(script, { execArgv: [...LOADER] })
   const [{ pid, directory }] = (await once(abandoned, 'message')) as [{ pid: number; directory: string }]
-  assert.ok(isAlive(pid) && existsSync(directory))
+  assert.ok(isRunning(pid) && existsSync(directory))
   abandoned.kill('SIGKILL')
   await untilGone(pid)
   assert.equal(existsSync(directory), false)

@@ -1,8 +1,8 @@
-import { mkdir, mkdtemp, realpath, rm } from 'node:fs/promises'
-import { tmpdir } from 'node:os'
+import { mkdir, realpath } from 'node:fs/promises'
 import { join } from 'node:path'
 import type { TestContext } from 'node:test'
 import { fileURLToPath } from 'node:url'
+import { temporaryFolder } from '../../support/folder.ts'
 import { type Heddle, startHeddle } from '../../support/heddle.ts'
 import { SHIPPED } from '../../support/shipped-domains.ts'
 import { until } from '../../support/until.ts'
@@ -10,8 +10,7 @@ import { until } from '../../support/until.ts'
 const DURABLE = fileURLToPath(new URL('../../fixtures/durable', import.meta.url))
 
 export async function folders(t: TestContext) {
-  const work = await realpath(await mkdtemp(join(tmpdir(), 'heddle-faults-')))
-  t.after(() => rm(work, { recursive: true, force: true, maxRetries: 10 }))
+  const work = await realpath(temporaryFolder(t))
   const data = join(work, 'data')
   await mkdir(data)
   return { work, data, path: join(data, 'service.db') }

@@ -1,8 +1,7 @@
 import assert from 'node:assert/strict'
 import { execFile, spawnSync } from 'node:child_process'
-import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises'
+import { mkdir, writeFile } from 'node:fs/promises'
 import { createRequire } from 'node:module'
-import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
 import { after, before, test } from 'node:test'
 import { promisify } from 'node:util'
@@ -10,6 +9,7 @@ import { loadSettings } from '../../../src/core/config/load.ts'
 import { VARIABLES } from '../../../src/core/config/schema.ts'
 import { DEPLOYMENTS, scaffoldDeployment } from '../../../src/devtools/scaffolding/deployment.ts'
 import { filled } from '../../../src/devtools/scaffolding/templates.ts'
+import { temporaryFolder } from '../../support/folder.ts'
 import { freePort } from '../../support/port.ts'
 import { selfSigned } from './certificate.ts'
 import { type Manifest, yaml } from './manifests.ts'
@@ -32,17 +32,15 @@ const kubernetes: Manifest[] = [...files].flatMap(([path, text]) =>
 )
 const compose = yaml.load(files.get('deploy/compose.yaml')!)
 
-let folder: string
+const folder = temporaryFolder({ after })
 let processFile: Manifest
 before(async () => {
-  folder = await mkdtemp(join(tmpdir(), 'heddle-deployed-'))
   for (const [path, text] of files) {
     await mkdir(dirname(join(folder, path)), { recursive: true })
     await writeFile(join(folder, path), text)
   }
   processFile = createRequire(import.meta.url)(join(folder, 'deploy/ecosystem.config.cjs'))
 })
-after(() => rm(folder, { recursive: true, force: true }))
 
 test('systemd and pm2 start what the image of the application starts', () => {
   assert.equal(START, 'node_modules/heddle/dist/src/heddle.cjs start')

@@ -11,6 +11,7 @@ import { promisify } from 'node:util'
 import { startLoad } from '../../support/load.ts'
 import { freePort } from '../../support/port.ts'
 import { postgresServer } from '../../support/servers/postgres.ts'
+import { isRunning } from '../../support/servers/process-tree.ts'
 import { until } from '../../support/until.ts'
 
 const ROOT = fileURLToPath(new URL('../../..', import.meta.url))
@@ -55,7 +56,7 @@ async function ownPm2(t: TestContext, more: Record<string, string> = {}) {
   const daemonPid = async (): Promise<number> => Number(await readFile(join(env.PM2_HOME, 'pm2.pid'), 'utf8'))
   t.after(async () => {
     await run('kill').catch(() => {})
-    for (const pid of seen) if (isAlive(pid)) process.kill(pid, 'SIGKILL')
+    for (const pid of seen) if (isRunning(pid)) process.kill(pid, 'SIGKILL')
     await rm(home, { recursive: true, force: true })
   })
   return { home: env.PM2_HOME, port, run, list, daemonPid }
@@ -94,7 +95,7 @@ test('pm2 reload replaces both processes of the shipped process file under load,
   assert.deepEqual(await replicasOf(pm2.home), [`:${pm2.port}:0`, `:${pm2.port}:1`])
 
   await pm2.run('kill')
-  for (const pid of [daemon, ...generations.flat()]) await until(() => !isAlive(pid), `process ${pid} is gone`)
+  for (const pid of [daemon, ...generations.flat()]) await until(() => !isRunning(pid), `process ${pid} is gone`)
   const log = await readFile(join(pm2.home, 'pm2.log'), 'utf8')
   const exits = [...log.matchAll(/exited with code \[(\w+)\]/g)].map(([, code]) => code)
   assert.deepEqual(
@@ -143,13 +144,4 @@ async function replicasOf(home: string): Promise<string[]> {
     for (const line of text.split('\n').filter(Boolean)) names.add((JSON.parse(line) as { replica: string }).replica)
   }
   return [...names].map((name) => name.slice(name.indexOf(':'))).sort()
-}
-
-function isAlive(pid: number): boolean {
-  try {
-    process.kill(pid, 0)
-    return true
-  } catch {
-    return false
-  }
 }

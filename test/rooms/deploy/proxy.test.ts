@@ -209,31 +209,13 @@ async function replaced(replica: Replica): Promise<void> {
 }
 
 /** Ways to write `/system/status` that a proxy and a server may read differently. */
-const SPELLINGS = [
-  '/%73ystem/status',
-  '/system%2fstatus',
-  '/system%2Fstatus',
-  '//system/status',
-  '/system//status',
-  '/./system/status',
-  '/users/../system/status',
-  '/users/%2e%2e/system/status',
-  '/users/..%2fsystem/status',
-  '/%2fsystem/status',
-  '/%2573ystem/status',
-  '/SYSTEM/status',
-  '/system/status/',
-  '/system;x=1/status',
-  '/system/status;x=1',
-  '/system/%73tatus',
-  '/\\system/status',
-  '/x/..\\system/status',
-  '/system/health/../status',
-  '/system/health/%2e%2e/status',
-  '/system/health/..%2fstatus',
-  '/?/system/status',
-  '/system',
-]
+const SPELLINGS = (
+  '/%73ystem/status /system%2fstatus /system%2Fstatus //system/status /system//status /./system/status ' +
+  '/users/../system/status /users/%2e%2e/system/status /users/..%2fsystem/status /%2fsystem/status ' +
+  '/%2573ystem/status /SYSTEM/status /system/status/ /system;x=1/status /system/status;x=1 /system/%73tatus ' +
+  '/\\system/status /x/..\\system/status /system/health/../status /system/health/%2e%2e/status ' +
+  '/system/health/..%2fstatus /?/system/status /system'
+).split(' ')
 
 /** Whoever asks again and again is refused now and then. */
 const isFrom = (answer: Answer, replica: string): boolean => answer.status !== 429 && replicaOf(answer) === replica

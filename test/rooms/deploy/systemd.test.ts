@@ -1,7 +1,6 @@
 import assert from 'node:assert/strict'
 import { execFile, spawn, spawnSync } from 'node:child_process'
-import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
-import { tmpdir } from 'node:os'
+import { readFile, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { type TestContext, test } from 'node:test'
 import { fileURLToPath } from 'node:url'
@@ -29,13 +28,9 @@ while True: print(json.dumps(s.recv(65536).decode().split('\\n')), flush=True)
 
 /** A datagram socket as the service manager has it, and the messages that came, without those that only wait for their reading. */
 async function notifySocket(t: TestContext) {
-  const folder = await mkdtemp(join(tmpdir(), 'heddle-notify-'))
-  const path = join(folder, 'notify')
+  const path = join(temporaryFolder(t), 'notify')
   const receiver = spawn('python3', ['-c', RECEIVER, path], { stdio: ['ignore', 'pipe', 'inherit'] })
-  t.after(async () => {
-    receiver.kill('SIGKILL')
-    await rm(folder, { recursive: true, force: true })
-  })
+  t.after(() => receiver.kill('SIGKILL'))
   const lines: string[] = []
   let rest = ''
   receiver.stdout.setEncoding('utf8').on('data', (chunk: string) => {

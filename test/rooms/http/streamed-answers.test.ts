@@ -1,12 +1,12 @@
 import assert from 'node:assert/strict'
 import { once } from 'node:events'
-import { mkdtemp, rm, writeFile } from 'node:fs/promises'
+import { writeFile } from 'node:fs/promises'
 import { get, type IncomingMessage, request } from 'node:http'
 import { connect } from 'node:net'
-import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { after, before, describe, it } from 'node:test'
 import { shareExchange } from '../../support/exchange-service.ts'
+import { temporaryFolder } from '../../support/folder.ts'
 import { isNodeListener } from '../../support/listener.ts'
 import { until } from '../../support/until.ts'
 
@@ -19,13 +19,11 @@ describe('answers that are streamed', () => {
   const text = async (path: string) => (await service().fetch(path)).text()
   const stateOf = async (key: string) => (await service().json(`/lane/asked-state?key=${key}`)).body
   const hasEnded = (key: string) => until(async () => (await stateOf(`ended-${key}`)) === true, `${key} has ended`)
-  let folder: string
+  const folder = temporaryFolder({ after })
   before(async () => {
-    folder = await mkdtemp(join(tmpdir(), 'heddle-files-'))
     await writeFile(join(folder, 'bill é.txt'), 'x'.repeat(150_000))
     await writeFile(join(folder, '.hidden'), 'secret')
   })
-  after(() => rm(folder, { recursive: true }))
 
   for (const thread of ['/lane', '/primary']) {
     const unique = (name: string) => `${name}-${thread.slice(1)}`

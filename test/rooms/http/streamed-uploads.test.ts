@@ -1,10 +1,10 @@
 import assert from 'node:assert/strict'
 import { createHash, randomBytes } from 'node:crypto'
-import { mkdir, mkdtemp, readdir, readFile, readlink, rm } from 'node:fs/promises'
-import { tmpdir } from 'node:os'
+import { mkdir, readdir, readFile, readlink } from 'node:fs/promises'
 import { join } from 'node:path'
 import { after, before, describe, it } from 'node:test'
 import { shareExchange } from '../../support/exchange-service.ts'
+import { temporaryFolder } from '../../support/folder.ts'
 import { ask, RawConnection, requestText } from '../../support/raw-client.ts'
 import { until } from '../../support/until.ts'
 
@@ -22,7 +22,7 @@ const chunkOf = (bytes: Uint8Array): Buffer =>
 describe('bodies that are streamed', () => {
   const service = shareExchange()
   const noise = randomBytes(3_000_000)
-  let folder: string
+  const folder = temporaryFolder({ after })
   /** Clients that stop in the middle, from the beginning of the tests on. */
   let stalled: RawConnection[]
   before(async () => {
@@ -34,9 +34,7 @@ describe('bodies that are streamed', () => {
         return connection
       }),
     )
-    folder = await mkdtemp(join(tmpdir(), 'heddle-uploads-'))
   })
-  after(() => rm(folder, { recursive: true }))
   const post = async (path: string, body: string | Uint8Array, headers: Record<string, string> = {}) => {
     const answer = await ask(service().port, 'POST', path, { 'content-type': BYTES, ...headers }, body)
     return { status: answer.status, got: JSON.parse(answer.body.toString()) }

@@ -1,9 +1,7 @@
 import assert from 'node:assert/strict'
-import { cp, mkdtemp, rm } from 'node:fs/promises'
-import { join } from 'node:path'
 import { test } from 'node:test'
 import { startHeddle } from '../../support/heddle.ts'
-import { SHIPPED } from '../../support/shipped-domains.ts'
+import { systemDomain } from '../../support/shipped-domains.ts'
 import { SseClient } from '../../support/sse-client.ts'
 import { fixture, post, startWith } from '../../support/started-service.ts'
 import { until } from '../../support/until.ts'
@@ -109,15 +107,7 @@ test('the lint report of a running process has a finding for every rule that its
 })
 
 test('a built-in plugin can be replaced by one of one’s own, with credentials', async (t) => {
-  // The folder is inside the repository, so that `#heddle` resolves.
-  const directory = await mkdtemp(join(import.meta.dirname, '.run-'))
-  t.after(() => rm(directory, { recursive: true, force: true, maxRetries: 10 }))
-  await cp(join(SHIPPED, 'system'), join(directory, 'system'), {
-    dereference: true,
-    recursive: true,
-    filter: (source) => !source.endsWith('/show-status.ts'),
-  })
-  const heddle = await startHeddle(t, { domains: [directory, fixture('replacing')], lanes: 1 })
+  const heddle = await startHeddle(t, { domains: [systemDomain(['show-status']), fixture('replacing')], lanes: 1 })
   assert.equal((await heddle.fetch('/system/status')).status, 401)
   const { status, body } = await heddle.json('/system/status', { headers: { authorization: 'Bearer good' } })
   assert.deepEqual([status, body.ours, body.plugins['ours.ShowStatus'].status], [200, true, 'OK'])
