@@ -16,7 +16,6 @@ export const ATTR = {
   PROTOCOL_VERSION: 'network.protocol.version',
   USER_AGENT: 'user_agent.original',
   ERROR_TYPE: 'error.type',
-  CODE_FUNCTION: 'code.function.name',
   DB_RESPONSE_STATUS: 'db.response.status_code',
   MESSAGING_SYSTEM: 'messaging.system',
   MESSAGING_OPERATION: 'messaging.operation.name',
@@ -34,7 +33,6 @@ export const ATTR = {
   EVENT_ATTEMPTS: 'heddle.event.attempts',
   EVENT_DEATHS: 'heddle.event.deaths',
   RETRY_DELAY: 'heddle.retry.delay_ms',
-  JOB: 'heddle.job',
 } as const
 
 /** The messaging system is the runtime itself, whatever transport it uses. */
