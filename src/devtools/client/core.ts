@@ -336,8 +336,7 @@ class Transport {
     input: Omit<Input, 'params' | 'query'> = {},
     options: CallOptions = {},
   ): Call<Answer> {
-    const body = encodedBody(input, true)
-    return new Call(this.#exchange(method, path, body, options, {}))
+    return new Call(this.#exchange(method, path, input, options, { isRaw: true }))
   }
 
   call<Answer, Failure>(
@@ -348,8 +347,7 @@ class Transport {
     facts: RouteFacts = {},
   ): Call<Answer, Failure> {
     const given = facts.isForm === true ? { files: {}, ...input } : input
-    const body = encodedBody(given, facts.isRaw === true)
-    return new Call<Answer, Failure>(this.#exchange(method, targetOf(path, input), body, options, facts))
+    return new Call<Answer, Failure>(this.#exchange(method, targetOf(path, input), given, options, facts))
   }
 
   /**
@@ -360,8 +358,7 @@ class Transport {
     const retries = options.retries ?? this.#options.retries ?? 2
     const headers = { accept: 'text/event-stream', ...options.headers }
     for (let failures = 0; ; ) {
-      const body = encodedBody({}, false)
-      const response = await this.#exchange('GET', targetOf(path, input), body, { ...options, headers }, {})
+      const response = await this.#exchange('GET', targetOf(path, input), {}, { ...options, headers }, {})
       try {
         for await (const frame of framesOf<Frame>(response)) {
           yield frame
@@ -390,10 +387,13 @@ class Transport {
   async #exchange(
     method: string,
     target: string,
-    { body, type, isRepeatable }: EncodedBody,
+    input: Input,
     options: IdempotentOptions,
     facts: RouteFacts,
   ): Promise<Response> {
+    const [body, type] = encodedBody(input, facts.isRaw === true)
+    // A stream cannot be sent again.
+    const isRepeatable = !(body instanceof ReadableStream)
     const headers = new Headers({ accept: 'application/json, */*;q=0.5', ...this.#options.headers })
     for (const [name, value] of Object.entries(options.headers ?? {})) headers.set(name, value)
     if (type !== undefined) headers.set('content-type', type)
@@ -415,10 +415,9 @@ class Transport {
         if (outcome.status < 400) return outcome
         if (outcome.status === 401 && canRefresh) {
           canRefresh = false
-          const fresh = await this.#token(true)
-          const isOther = fresh !== undefined && fresh !== token
-          token = fresh
-          if (isOther) {
+          const refused = token
+          token = await this.#token(true)
+          if (token !== undefined && token !== refused) {
             await outcome.body?.cancel()
             continue
           }
@@ -463,8 +462,7 @@ class Transport {
 
   /** A browser sets both headers by itself, and ignores these. */
   #sendCookies(target: string, headers: Headers): void {
-    if (this.#cookies === undefined) return
-    if (this.#baseUrl === '') return
+    if (this.#cookies === undefined || this.#baseUrl === '') return
     const { origin, pathname } = new URL(this.#baseUrl + target)
     const cookie = this.#cookies.headerFor(pathname)
     if (cookie === undefined) headers.delete('cookie')
@@ -508,26 +506,17 @@ function targetOf(path: string, { params = {}, query = {} }: Input): string {
   return text === '' ? filled : `${filled}?${text}`
 }
 
-interface EncodedBody {
-  body: RawBody | undefined
-  /** Undefined where `fetch` knows it. */
-  type: string | undefined
-  /** A stream cannot be sent again. */
-  isRepeatable: boolean
-}
-
-/** @param isRaw a text is sent as it is, and not as JSON */
-function encodedBody({ body, files, contentType }: Input, isRaw: boolean): EncodedBody {
-  if (body instanceof FormData || body instanceof URLSearchParams) return { body, type: undefined, isRepeatable: true }
-  if (files !== undefined) return { body: formOf(body, files), type: undefined, isRepeatable: true }
-  if (body === undefined) return { body: undefined, type: contentType, isRepeatable: true }
-  if (body instanceof ReadableStream) return { body, type: contentType ?? BYTES, isRepeatable: false }
-  if (body instanceof Blob) return { body, type: contentType ?? (body.type || BYTES), isRepeatable: true }
-  if (body instanceof Uint8Array || body instanceof ArrayBuffer) {
-    return { body, type: contentType ?? BYTES, isRepeatable: true }
+/** The body with its type, which is undefined where `fetch` knows it. @param isRaw a text is sent as it is, and not as JSON */
+function encodedBody({ body, files, contentType }: Input, isRaw: boolean): [RawBody | undefined, string | undefined] {
+  if (body instanceof FormData || body instanceof URLSearchParams) return [body, undefined]
+  if (files !== undefined) return [formOf(body, files), undefined]
+  if (body === undefined) return [undefined, contentType]
+  if (body instanceof Blob) return [body, contentType ?? (body.type || BYTES)]
+  if (body instanceof ReadableStream || body instanceof Uint8Array || body instanceof ArrayBuffer) {
+    return [body, contentType ?? BYTES]
   }
-  if (isRaw && typeof body === 'string') return { body, type: contentType ?? 'text/plain', isRepeatable: true }
-  return { body: JSON.stringify(body), type: contentType ?? 'application/json', isRepeatable: true }
+  if (isRaw && typeof body === 'string') return [body, contentType ?? 'text/plain']
+  return [JSON.stringify(body), contentType ?? 'application/json']
 }
 
 const BYTES = 'application/octet-stream'

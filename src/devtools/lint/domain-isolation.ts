@@ -2,6 +2,7 @@ import path from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { errorAt, type Finding } from './finding.ts'
 import { type Module, type Project, setupName } from './project.ts'
+import { relativeTarget } from './scopes.ts'
 
 /** The runtime's own sources, wherever it is installed. */
 const RUNTIME_SOURCES = path.resolve(import.meta.dirname, '../..')
@@ -48,7 +49,7 @@ function targetPath(file: string, specifier: string): string | undefined {
     }
   }
   if (path.isAbsolute(specifier)) return path.normalize(specifier)
-  return /^\.\.?(?:\/|$)/.test(specifier) ? path.resolve(path.dirname(file), specifier) : undefined
+  return relativeTarget(file, specifier)
 }
 
 function isInside(target: string, folder: string): boolean {

@@ -1,7 +1,7 @@
 // Files of one domain that import each other in a circle: one of them runs before what it imports is there.
-import path from 'node:path'
 import { displayPath, type Finding, warningAt } from './finding.ts'
 import type { Module, Project } from './project.ts'
+import { relativeTarget } from './scopes.ts'
 
 /** The shortest circle of each file that is in one, and in none that was found before. The first file of a circle comes again at its end. */
 export function shortestCircles(next: ReadonlyMap<string, readonly string[]>): string[][] {
@@ -40,9 +40,8 @@ export function moduleCircle(project: Project): Finding[] {
   const byFile = new Map(project.modules.map((module) => [module.file, module]))
   const loadedWith = (module: Module) =>
     module.imports.flatMap(({ specifier, line, typeOnly, late }) => {
-      const file = path.resolve(path.dirname(module.file), specifier)
-      const isLoaded = !typeOnly && !late && specifier.startsWith('.') && byFile.get(file)?.domain === module.domain
-      return isLoaded ? [{ file, line }] : []
+      const file = typeOnly || late ? undefined : relativeTarget(module.file, specifier)
+      return file && byFile.get(file)?.domain === module.domain ? [{ file, line }] : []
     })
   const next = new Map(project.modules.map((module) => [module.file, loadedWith(module).map(({ file }) => file)]))
   return shortestCircles(next).map((circle) => {

@@ -9,7 +9,7 @@ import { type Contracts, loadContracts } from './contracts.ts'
 import { Transactions } from './dual-write.ts'
 import { compareText, errorAt, type Finding } from './finding.ts'
 import { allImports, type ModuleImport } from './imports.ts'
-import { readScopes, type Source } from './scopes.ts'
+import { readScopes, relativeTarget, type Source } from './scopes.ts'
 import { type TableMention, tablesOf } from './sql-tables.ts'
 import { keyOf, lineIndex, parseSource, walk } from './syntax.ts'
 import { joined, type Literal, lineInParts, stringsOf, Texts, textOf } from './texts.ts'
@@ -93,16 +93,13 @@ export function pluginsByFile(project: Project): Map<string, Set<string>> {
     return name === undefined ? [] : [{ ...module, name }]
   })
   for (const plugin of [...project.plugins, ...setups]) {
-    const pending: Module[] = [plugin]
-    const reached = new Set<string>([plugin.file])
-    for (let module = pending.pop(); module; module = pending.pop()) {
-      found.set(module.file, (found.get(module.file) ?? new Set()).add(plugin.name))
-      for (const { specifier } of module.imports) {
-        const target = specifier.startsWith('.') ? path.resolve(path.dirname(module.file), specifier) : ''
-        const imported = byFile.get(target)
-        if (!imported || reached.has(target)) continue
-        reached.add(target)
-        pending.push(imported)
+    const reached = new Set([plugin.file])
+    // A set takes more while it is gone through.
+    for (const file of reached) {
+      found.set(file, (found.get(file) ?? new Set()).add(plugin.name))
+      for (const { specifier } of byFile.get(file)!.imports) {
+        const target = relativeTarget(file, specifier)
+        if (target && byFile.has(target)) reached.add(target)
       }
     }
   }
@@ -112,8 +109,8 @@ export function pluginsByFile(project: Project): Map<string, Set<string>> {
 const APP = /^app\.(?:ts|js|mjs)$/
 
 const DEPENDS = /^\s*depends\s*:\s*(.*?)\s*$/i
-/** Names of files that hold TypeScript or JavaScript. */
-const SOURCE = /\.(?:[cm]?[jt]s|[jt]sx)$/
+/** Names of files that hold TypeScript or JavaScript, and not just types. */
+const SOURCE = /(?<!\.d)\.[cm]?ts$|\.(?:[cm]?js|[jt]sx)$/
 
 /** Files that are left out, absolute, each with the reason. */
 export type Unreadable = Readonly<Record<string, string>>
@@ -129,7 +126,8 @@ export async function readProject(domainsDirs: readonly string[], unreadable: Un
       const known = project.domains.find((each) => each.name === name)
       if (known) known.folders.push(domain)
       else project.domains.push({ name, folders: [domain] })
-      await readModules(await sourceFiles(domain, project.faults), name, project, unreadable)
+      const sources = (await filesBelow(domain, project.faults)).filter((file) => SOURCE.test(file))
+      await readModules(sources, name, project, unreadable)
       await readMigrations(domain, name, project)
     }
     const apps = (await namesIn(folder, 'file')).filter((name) => APP.test(name))
@@ -242,20 +240,17 @@ async function textOfFile(file: string): Promise<string> {
   return (await readFile(file, 'utf8')).replace(/^\u{feff}/u, '')
 }
 
-/** All source files below the folder, in the order of their paths. */
-async function sourceFiles(folder: string, faults: Finding[]): Promise<string[]> {
-  const files = (await namesIn(folder, 'file', faults)).filter(
-    (name) => SOURCE.test(name) && !/\.d\.[cm]?ts$/.test(name),
-  )
-  const found = files.map((name) => path.join(folder, name))
+/** All files below the folder, in the order of their paths. @param faults see `namesIn` */
+export async function filesBelow(folder: string, faults?: Finding[]): Promise<string[]> {
+  const found = (await namesIn(folder, 'file', faults)).map((name) => path.join(folder, name))
   for (const name of await namesIn(folder, 'directory', faults)) {
-    found.push(...(await sourceFiles(path.join(folder, name), faults)))
+    found.push(...(await filesBelow(path.join(folder, name), faults)))
   }
   return found
 }
 
 /** A link may lead to one: the runtime loads that, too. */
-export const mayBeFile = (entry: Dirent): boolean => entry.isFile() || entry.isSymbolicLink()
+const mayBeFile = (entry: Dirent): boolean => entry.isFile() || entry.isSymbolicLink()
 
 /** Names in a folder, sorted. @param faults gets a finding when the folder cannot be read; without it the folder need not exist */
 async function namesIn(folder: string, kind: 'file' | 'directory', faults?: Finding[]): Promise<string[]> {

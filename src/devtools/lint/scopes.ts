@@ -1,4 +1,5 @@
 // The names of one source file: where each is declared, what is assigned to it, and the calls that are made under it.
+import path from 'node:path'
 import type {
   ArrowFunctionExpression,
   CallExpression,
@@ -130,6 +131,10 @@ export function lookup(scope: Scope, name: string): Definition[] | undefined {
 export function importOf(scope: Scope, name: string): Import | undefined {
   return lookup(scope, name)?.find(({ from }) => from)?.from
 }
+
+/** The absolute path of the file that a specifier in `file` refers to; undefined when it is not relative. */
+export const relativeTarget = (file: string, specifier: string): string | undefined =>
+  specifier.startsWith('.') ? path.resolve(path.dirname(file), specifier) : undefined
 
 /** The branches that code of the scope stands in. */
 export function branchesOf(scope: Scope): string[] {

@@ -1,9 +1,9 @@
 import { fork } from 'node:child_process'
-import { readdir, stat } from 'node:fs/promises'
+import { stat } from 'node:fs/promises'
 import path from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { needPackages, OPTIONAL_PACKAGES } from '../../core/modules/optional-package.ts'
-import { mayBeFile, type Unreadable } from './project.ts'
+import { filesBelow, type Unreadable } from './project.ts'
 import type { SourceFacts } from './report.ts'
 
 /** What the process is asked. */
@@ -91,20 +91,12 @@ function run(order: SourceOrder): Promise<Outcome> {
 /** Changes when a file of the domains is added, removed or written. */
 async function fingerprintOf(domainsDirs: readonly string[]): Promise<string> {
   const parts: string[] = []
-  for (const dir of domainsDirs) await addFiles(path.resolve(dir), parts)
-  return parts.join('\n')
-}
-
-async function addFiles(folder: string, parts: string[]): Promise<void> {
-  // A folder that cannot be read has a finding, or is gone again.
-  const entries = await readdir(folder, { withFileTypes: true }).catch(() => [])
-  for (const entry of entries) {
-    if (entry.name.startsWith('.') || entry.name === 'node_modules') continue
-    const file = path.join(folder, entry.name)
-    if (entry.isDirectory()) await addFiles(file, parts)
-    else if (mayBeFile(entry)) {
+  for (const dir of domainsDirs) {
+    // A folder that cannot be read has a finding, or is gone again.
+    for (const file of await filesBelow(path.resolve(dir))) {
       const found = await stat(file).catch(() => null)
       if (found !== null) parts.push(`${file} ${found.mtimeMs} ${found.size}`)
     }
   }
+  return parts.join('\n')
 }

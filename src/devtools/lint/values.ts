@@ -1,5 +1,4 @@
 // What the expressions of a domain's sources stand for, as far as it leads to a tool: names are followed through assignments, calls, types and files.
-import path from 'node:path'
 import type { Node, TSTypeParameterInstantiation } from 'oxc-parser'
 import {
   type Call,
@@ -13,6 +12,7 @@ import {
   list,
   lookup,
   type Members,
+  relativeTarget,
   type Scope,
   type Source,
   typeMembers,
@@ -392,7 +392,7 @@ export class Values {
   }
 
   #target({ file }: Source, specifier: string): Source | undefined {
-    return specifier.startsWith('.') ? this.#sources.get(path.resolve(path.dirname(file), specifier)) : undefined
+    return this.#sources.get(relativeTarget(file, specifier) ?? '')
   }
 }
 

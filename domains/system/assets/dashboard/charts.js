@@ -5,6 +5,10 @@ import { View } from './view.js'
 
 /** Seconds that the charts show, and keep. */
 const SECONDS = 900
+
+/** The last values of a chart, with one more. */
+export const kept = (values, value, most) => [...values, value].slice(-most)
+
 const CHARTS = [
   {
     title: 'Requests a second',
@@ -69,9 +73,8 @@ export class ChartsView extends View {
 
   onSecond(frame) {
     this.#changes.onSecond(frame)
-    this.#times.push(frame.at_ms / 1000)
-    if (this.#times.length > SECONDS) this.#times.shift()
-    for (const chart of this.#charts) chart.push(frame, SECONDS)
+    this.#times = kept(this.#times, frame.at_ms / 1000, SECONDS)
+    for (const chart of this.#charts) chart.add(frame)
     this.paint()
   }
 
@@ -139,11 +142,8 @@ class Chart {
       </figure>`
   }
 
-  push(frame, most) {
-    for (const [n, { of }] of this.#options.series.entries()) {
-      this.#values[n].push(of(frame))
-      if (this.#values[n].length > most) this.#values[n].shift()
-    }
+  add(frame) {
+    this.#values = this.#options.series.map(({ of }, n) => kept(this.#values[n], of(frame), SECONDS))
   }
 
   /** The next one is made anew. */

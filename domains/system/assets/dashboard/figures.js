@@ -1,4 +1,4 @@
-import { sparkline } from './charts.js'
+import { kept, sparkline } from './charts.js'
 import { countOf } from './dead-letters.js'
 import { bytes, count, duration, plural, rate } from './format.js'
 import { html, nothing, render } from './lit-html.js'
@@ -47,10 +47,8 @@ export class Figures {
       memory: [bytes(process.rss_bytes), `${process.cpu_percent} % of a core`],
     })
     const values = { requests: work.requests, failed: work.failed, slow: work.p95_ms }
-    for (const [name, chart] of Object.entries(this.#charts)) {
-      chart.push(values[name])
-      if (chart.length > CHART_SECONDS) chart.shift()
-    }
+    for (const [name, chart] of Object.entries(this.#charts))
+      this.#charts[name] = kept(chart, values[name], CHART_SECONDS)
     this.#draw()
   }
 

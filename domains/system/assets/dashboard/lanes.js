@@ -1,4 +1,4 @@
-import { sparkline } from './charts.js'
+import { kept, sparkline } from './charts.js'
 import { bytes, clock, count, duration, plural, shortId } from './format.js'
 import { html, nothing } from './lit-html.js'
 import { linkToRequest, whenAndAgo } from './page.js'
@@ -53,10 +53,10 @@ export class LanesView extends View {
     const before = this.#charts
     this.#charts = new Map()
     const keep = (key, values) => {
-      const last = (list, value) => [...list, value].slice(-CHART_SECONDS)
+      const charts = before.get(key) ?? [[], [], []]
       this.#charts.set(
         key,
-        (before.get(key) ?? [[], [], []]).map((list, n) => last(list, values[n])),
+        charts.map((list, n) => kept(list, values[n], CHART_SECONDS)),
       )
     }
     keep('primary', [process.loop_utilization * 100, process.cpu_percent, process.rss_bytes])

@@ -1,4 +1,5 @@
 /** What can be copied of a request: a command and a test that repeat it. */
+import { queryText } from './process.js'
 import { literal, quoted, shellWord } from './source-text.js'
 
 const WITH_BODY = new Set(['POST', 'PUT', 'PATCH', 'DELETE'])
@@ -51,10 +52,8 @@ export function missingOf(repeat) {
       name,
       fill: (given, value) => ({ ...given, headers: { ...given.headers, [name]: value } }),
     }))
-  const inAddress = path.match(IN_ADDRESS) ?? []
   const [before] = path.split('?')
-  for (const [n, found] of inAddress.entries()) {
-    const at = nthIndex(path, IN_ADDRESS, n)
+  for (const { 0: found, index: at } of path.matchAll(IN_ADDRESS)) {
     const parameter = at < before.length ? 'path' : /[?&]([^=&]*)=[^&]*$/.exec(path.slice(0, at))?.[1]
     // From the end to the beginning, so that places before it stay where they are.
     missing.unshift({
@@ -73,10 +72,6 @@ export function missingOf(repeat) {
         fill: (given, value) => ({ ...given, body: replacedAt(given.body, place, value) }),
       })
   return missing
-}
-
-function nthIndex(text, pattern, n) {
-  return [...text.matchAll(pattern)][n].index
 }
 
 /** Where in a body a secret stood: the names that lead there. */
@@ -113,11 +108,7 @@ function queryOf(query) {
   } catch {
     return text === '' || text.startsWith('?') ? text : `?${text}`
   }
-  if (typeof parsed !== 'object' || parsed === null) return ''
-  const parameters = new URLSearchParams()
-  for (const [name, value] of Object.entries(parsed))
-    for (const each of [value].flat()) parameters.append(name, typeof each === 'string' ? each : JSON.stringify(each))
-  return parameters.size === 0 ? '' : `?${parameters}`
+  return typeof parsed === 'object' && parsed !== null ? queryText(parsed) : ''
 }
 
 /** A command of a POSIX shell. @param repeat in which nothing is missing */

@@ -70,18 +70,16 @@ export class RequestDetail {
   }
 
   #buttons(request, letters) {
-    const copyButton = (text, make) =>
-      html`<button type="button" @click=${() => this.#copy(text, make())}>${this.#copied === text ? 'Copied' : text}</button>`
-    const canRepeat = request.kind === 'request' && request.method !== ''
+    const copying = (text, copy) =>
+      html`<button type="button" @click=${copy}>${this.#copied === text ? 'Copied' : text}</button>`
+    const link = () => this.#copy('Copy link', location.href)
+    const test = () => this.#copy('Copy as test', testOf(request, request.project?.testing ?? 'heddle/testing'))
+    const repeats = () => html`
+      ${copying(CURL, () => this.#repeat(CURL, request))} ${copying('Copy as test', test)}
+      <button type="button" title=${repeatOf(request).lacks || nothing} @click=${() => this.#send(request)}>${this.#isSure ? `Send ${request.method} again?` : SEND}</button>`
     return html`
-      ${copyButton('Copy link', () => location.href)}
-      ${canRepeat ? html`<button type="button" @click=${() => this.#repeat(CURL, request)}>${this.#copied === CURL ? 'Copied' : CURL}</button>` : nothing}
-      ${canRepeat ? copyButton('Copy as test', () => testOf(request, request.project?.testing ?? 'heddle/testing')) : nothing}
-      ${
-        canRepeat
-          ? html`<button type="button" title=${repeatOf(request).lacks || nothing} @click=${() => this.#send(request)}>${this.#isSure ? `Send ${request.method} again?` : SEND}</button>`
-          : nothing
-      }
+      ${copying('Copy link', link)}
+      ${request.kind === 'request' && request.method !== '' ? repeats() : nothing}
       ${letters.length > 0 ? html`<button class="primary" type="button" @click=${() => this.#replay(letters)}>Replay ${plural(letters.length, 'dead letter')}</button>` : nothing}`
   }
 

@@ -147,13 +147,7 @@ export class LookedAt {
 
 /** Failures of one kind are one line, the newest, with how many they are and all their rows. @param {import('#heddle').RequestSummary[]} rows newest first */
 export function byKind(rows) {
-  const kinds = new Map()
-  for (const row of rows) {
-    const known = kinds.get(kindOf(row))
-    if (known === undefined) kinds.set(kindOf(row), { row, times: 1 })
-    else known.times++
-  }
-  return [...kinds.values()]
+  return [...Map.groupBy(rows, kindOf).values()].map((same) => ({ row: same[0], times: same.length }))
 }
 
 /** What is the same for the same fault: numbers and ids in the message differ from one time to the next. */

@@ -90,11 +90,8 @@ export function rowsOf(request) {
       })
       addAttempts(attempts, depth + 1)
     }
-    const groups = new Map()
-    for (const work of works)
-      if (!shownWorks.has(work) && work.eventId === eventId)
-        groups.set(work.name, [...(groups.get(work.name) ?? []), work])
-    for (const attempts of groups.values()) addAttempts(attempts, depth)
+    const others = works.filter((work) => !shownWorks.has(work) && work.eventId === eventId)
+    for (const attempts of Map.groupBy(others, ({ name }) => name).values()) addAttempts(attempts, depth)
   }
 
   function addAttempts(attempts, depth) {
@@ -145,18 +142,11 @@ function between(before, work, at) {
 
 /** A delivery that waited in the log of events for its next attempt, or was replayed, is several parts. */
 function merged(parts) {
-  const byKey = new Map()
-  for (const part of parts) {
-    const key = `${part.eventId} ${part.group}`
-    const known = byKey.get(key)
-    if (known === undefined) byKey.set(key, { ...part })
-    else {
-      known.ms = part.atMs + part.ms - known.atMs
-      known.isGivenUp = part.isGivenUp
-      known.steps = [...known.steps, ...part.steps]
-    }
-  }
-  return [...byKey.values()]
+  return [...Map.groupBy(parts, ({ eventId, group }) => `${eventId} ${group}`).values()].map((all) => {
+    const [first, last] = [all[0], all.at(-1)]
+    const ms = first === last ? first.ms : last.atMs + last.ms - first.atMs
+    return { ...first, ms, isGivenUp: last.isGivenUp, steps: all.flatMap(({ steps }) => steps) }
+  })
 }
 
 const threadName = (thread) => (thread === 'primary' ? 'primary' : `lane ${thread}`)

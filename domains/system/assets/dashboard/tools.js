@@ -1,4 +1,4 @@
-import { sparkline } from './charts.js'
+import { kept, sparkline } from './charts.js'
 import { count, duration } from './format.js'
 import { html, nothing } from './lit-html.js'
 import { empty } from './parts.js'
@@ -39,8 +39,8 @@ export class ToolsView extends View {
     if (status !== undefined) this.#learn(status)
     this.#series = new Map(
       calls.map((figures) => {
-        const values = [...(this.#series.get(figures.call)?.values ?? []), figures.second_p95_ms]
-        return [figures.call, { figures, values: values.slice(-CHART_SECONDS) }]
+        const before = this.#series.get(figures.call)?.values ?? []
+        return [figures.call, { figures, values: kept(before, figures.second_p95_ms, CHART_SECONDS) }]
       }),
     )
     this.paint()

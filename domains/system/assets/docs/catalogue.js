@@ -1,4 +1,4 @@
-import { Models } from './schema.js'
+import { choicesOf, Models } from './schema.js'
 
 /** The operations of the document, each with its method, its path, and what it is: `http`, `stream` or `socket`. */
 export function operationsOf(document) {
@@ -79,7 +79,7 @@ export function fieldPaths(schema, schemas, path = '', above = []) {
   const target = schemas.resolve(schema)
   if (above.length > DEPTH_MAX || above.includes(target)) return []
   const inner = [...above, target]
-  const parts = [target.allOf, target.anyOf, target.oneOf].flatMap((list) => list ?? [])
+  const parts = choicesOf(target)
   if (typeof target.items === 'object') parts.push(target.items)
   const own = Object.entries(target.properties ?? {}).flatMap(([name, property]) => {
     const place = path === '' ? name : `${path}.${name}`

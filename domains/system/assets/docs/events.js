@@ -85,9 +85,6 @@ function parsed(text) {
 }
 
 const REQUESTS = '/system/dashboard/requests'
-/** Of the routes under `/system` the history keeps only what failed, and this one. */
-const PUBLISH = '/system/events/publish'
-
 /** Makes the links from what was sent to what it caused, on the dashboard. */
 export class CausedLinks {
   #hasDashboard
@@ -100,7 +97,8 @@ export class CausedLinks {
   ofResponse({ url, status, headers }) {
     const id = headers.get('x-request-id')
     const { pathname } = new URL(url)
-    const isKept = !pathname.startsWith('/system/') || pathname === PUBLISH || status >= 500
+    // Of the routes under `/system` the history keeps only what failed, and one.
+    const isKept = !pathname.startsWith('/system/') || pathname === PATH || status >= 500
     return id !== null && isKept ? this.#link(`${REQUESTS}/${encodeURIComponent(id)}`) : nothing
   }
 

@@ -1,4 +1,5 @@
 import { html, nothing } from './lit-html.js'
+import { formFields, queryText } from './process.js'
 
 /** Methods that a browser sends no body with. */
 export const WITHOUT_BODY = new Set(['GET', 'HEAD'])
@@ -148,13 +149,6 @@ function bodyOf(type, text, files) {
 /** A body of any type is sent as text. */
 export const sentType = (type) => (type === '*/*' ? 'text/plain' : type)
 
-/** The fields of a form: a list has one for each of its items, and what is no text is JSON. @returns {[name: string, value: string][]} */
-export function formFields(value = {}) {
-  return Object.entries(value).flatMap(([name, item]) =>
-    [item].flat().map((each) => [name, typeof each === 'object' ? JSON.stringify(each) : String(each)]),
-  )
-}
-
 function parseFields(text) {
   try {
     return JSON.parse(text)
@@ -181,14 +175,6 @@ export function filledRequest(operation, { values = new Map(), type, body = '', 
   const { requestBody } = operation
   const filled = requestBody === undefined ? null : filledBody(requestBody, { type, body, files }, schemas)
   return { ...placed(operation, fill, '/'), body: filled }
-}
-
-/** The query of a path, with its question mark; empty for none. */
-export function queryText(query) {
-  const search = new URLSearchParams()
-  for (const [name, value] of Object.entries(query)) for (const each of [value].flat()) search.append(name, each)
-  const text = search.toString()
-  return text === '' ? '' : `?${text}`
 }
 
 /** The keys of a route's parameters: `/pairs/:x/*` has `x` and `*`. */

@@ -2,7 +2,8 @@ import { codeBlock } from './answer.js'
 import { applicationOrigin } from './application.js'
 import { html, nothing } from './lit-html.js'
 import { copyButton } from './parts.js'
-import { FORM, filledRequest, formFields, queryText, sentType, UPLOAD, WITHOUT_BODY } from './request.js'
+import { formFields, queryText } from './process.js'
+import { FORM, filledRequest, sentType, UPLOAD, WITHOUT_BODY } from './request.js'
 import { literal, quoted, Source, shellWord } from './source-text.js'
 
 /** Stands for a token that was entered: it is copied, and not shown. */

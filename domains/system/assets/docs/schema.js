@@ -260,24 +260,18 @@ function definedName(schema, schemas) {
   return name
 }
 
-function partsOf({
-  properties = {},
-  items,
-  additionalProperties,
-  allOf = [],
-  anyOf = [],
-  oneOf = [],
-  prefixItems = [],
-}) {
-  const all = [...Object.values(properties), items, additionalProperties, ...allOf, ...anyOf, ...oneOf, ...prefixItems]
+/** What a schema is joined or chosen from. */
+export const choicesOf = ({ allOf = [], anyOf = [], oneOf = [] }) => [...allOf, ...anyOf, ...oneOf]
+
+function partsOf(target) {
+  const { properties = {}, items, additionalProperties, prefixItems = [] } = target
+  const all = [...Object.values(properties), items, additionalProperties, ...choicesOf(target), ...prefixItems]
   return all.filter((part) => typeof part === 'object' && part !== null)
 }
 
 function hasFields(target) {
-  const parts = [target.allOf, target.anyOf, target.oneOf].flatMap((list) => list ?? [])
-  return (
-    target.properties !== undefined || parts.some((part) => part.properties !== undefined || part.$ref !== undefined)
-  )
+  const isOfFields = ({ properties, $ref }) => properties !== undefined || $ref !== undefined
+  return target.properties !== undefined || choicesOf(target).some(isOfFields)
 }
 
 /** The same text for the same schema, wherever its definitions stand. */

@@ -16,3 +16,16 @@ export async function fetchJson(path, init = {}) {
     return null
   }
 }
+
+/** The fields of a form: a list has one for each of its items, and what is no text is JSON. @returns {[name: string, value: string][]} */
+export function formFields(value = {}) {
+  return Object.entries(value).flatMap(([name, item]) =>
+    [item].flat().map((each) => [name, typeof each === 'object' ? JSON.stringify(each) : String(each)]),
+  )
+}
+
+/** The query of a path, with its question mark; empty for none. */
+export function queryText(query) {
+  const text = String(new URLSearchParams(formFields(query)))
+  return text === '' ? '' : `?${text}`
+}
