@@ -7,8 +7,7 @@ import type { Settings } from '../../core/config/schema.ts'
 import { messageOf } from '../../core/errors/description.ts'
 import { steadyMs } from '../../core/schedule/steady-time.ts'
 import { errorReply } from '../../runtime/endpoint/reply.ts'
-import { METHODS } from '../../runtime/endpoint/route.ts'
-import type { RequestFrame } from '../../transport/frames/request-frame.ts'
+import { METHODS, RequestFrame } from '../../transport/frames/request-frame.ts'
 import type { Log } from '../logging/process-log.ts'
 import { pagesAddress } from '../logging/terminal.ts'
 import { Cors, isForeignPage, loginPage, SystemAccess, TrustedProxies } from './access.ts'
@@ -351,18 +350,17 @@ export class Listener {
 
     const ip = exchange.route.wantsAddress ? exchange.clientAddress() : ''
     const { ids } = exchange
-    const frame: RequestFrame = {
-      routeNumber: exchange.route.number,
-      methodNumber: this.#methodNumbers.get(method)!,
-      idsLength: ids.length,
-      ipLength: ip.length,
-      pathLength: path.length,
-      queryLength: query.length,
-      traceLength: trace.length,
-      text: ids + ip + path + query + trace + scan.text,
-      body: null,
-      isBeyondAscii: false,
-    }
+    const frame = new RequestFrame(
+      exchange.route.number,
+      this.#methodNumbers.get(method)!,
+      ids.length,
+      ip.length,
+      path.length,
+      query.length,
+      trace.length,
+      ids + ip + path + query + trace + scan.text,
+      null,
+    )
     if (exchange.operator !== null) frame.operator = exchange.operator
     if (scan.contentLength === '' && scan.transferEncoding === '')
       return this.#dispatch(exchange.route, frame, exchange)
@@ -448,9 +446,8 @@ const fieldsOf = ({ requestId, label }: { requestId: string; label: string }) =>
  * uWebSockets.js drops bytes beyond ASCII at both ends of a value. Only where other such bytes are left does a loss show.
  * @param frame has something beyond ASCII
  */
-function hasLostBytes({ text, pathLength, queryLength, idsLength, ipLength, traceLength }: RequestFrame): boolean {
-  const headers = text.slice(idsLength + ipLength + pathLength + queryLength + traceLength)
-  return Buffer.byteLength(headers) > headers.length
+function hasLostBytes({ headersText }: RequestFrame): boolean {
+  return Buffer.byteLength(headersText) > headersText.length
 }
 
 const LOGIN_HEAD = 'content-type: text/html; charset=utf-8\r\ncache-control: no-store\r\nwww-authenticate: Bearer\r\n'

@@ -1,6 +1,6 @@
 // One pass over the head of a request: its headers, its path, its id, and whether its end is certain.
 import { randomBytes } from 'node:crypto'
-import { HEADER_SEPARATOR } from '../../runtime/endpoint/incoming.ts'
+import { HEADER_SEPARATOR } from '../../transport/frames/request-frame.ts'
 import type { ClientRequest } from './library.ts'
 
 /** Methods that change nothing. Source: RFC 9110, section 9.2.1. */

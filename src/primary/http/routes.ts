@@ -4,8 +4,8 @@ import type { Method } from '../../contracts/http.ts'
 import type { RouteInfo } from '../../contracts/registry.ts'
 import { HeddleError } from '../../core/errors/catalogue.ts'
 import { readContract } from '../../core/schemas/route-contract.ts'
-import { METHODS, routeShape } from '../../runtime/endpoint/route.ts'
-import { ROUTES_MAX } from '../../transport/frames/request-frame.ts'
+import { routeShape } from '../../runtime/endpoint/route.ts'
+import { METHODS, ROUTES_MAX } from '../../transport/frames/request-frame.ts'
 import type { RouteManifest, SharedMount } from '../../transport/messages.ts'
 
 /** Answers that come within this on average, milliseconds, are quick: the time that it takes to wake a sleeping lane counts beside it. */

@@ -4,8 +4,8 @@ import type { AuthValidator, Data, User } from '../../contracts/http-request.ts'
 import { readVariable } from '../../core/config/plugin-variables.ts'
 import { HeddleError } from '../../core/errors/catalogue.ts'
 import { faultsOf, listed } from '../../core/schemas/standard-schema.ts'
+import type { RequestFrame } from '../../transport/frames/request-frame.ts'
 import type { RequestContext } from './context.ts'
-import type { Incoming } from './incoming.ts'
 import { readInput } from './input/input.ts'
 import { errorReply, type Reply, replyOf, replyOfThrown, statusOf, statusOfThrown } from './reply.ts'
 import { type HookChain, placeOfHook, type ServedRoute } from './route.ts'
@@ -39,7 +39,7 @@ export class Answering {
   readonly hasHooks: boolean
   readonly #route: ServedRoute
   readonly #hooks: HookChain
-  readonly #incoming: Incoming
+  readonly #frame: RequestFrame
   readonly #context: RequestContext
   readonly #offered: string | undefined
   /** The hook that has thrown last; null when it was not a hook. */
@@ -47,12 +47,12 @@ export class Answering {
   #isAfterDone = false
 
   /** @param offered the token of a client that cannot set the header */
-  constructor(route: ServedRoute, incoming: Incoming, context: RequestContext, offered?: string) {
+  constructor(route: ServedRoute, frame: RequestFrame, context: RequestContext, offered?: string) {
     const { hooks } = route
     this.hasHooks = hooks !== null
     this.#route = route
     this.#hooks = hooks ?? NO_HOOKS
-    this.#incoming = incoming
+    this.#frame = frame
     this.#context = context
     this.#offered = offered
     if (hooks === null) return
@@ -95,18 +95,18 @@ export class Answering {
     const claims = authValidator && (await this.#authenticate(authValidator))
     if (this.hasHooks) this.refusal = await this.#before(claims)
     if (this.refusal !== null) return null
-    const data = await readInput(this.#incoming, this.#route, this.#context)
+    const data = await readInput(this.#frame, this.#route, this.#context)
     if (claims !== undefined) data._auth = claims
     return data
   }
 
   async #authenticate(authValidator: AuthValidator): Promise<object> {
-    const token = bearerToken(this.#incoming) ?? this.#offered
+    const token = bearerToken(this.#frame) ?? this.#offered
     if (token === undefined) throw new HeddleError('HTTP_AUTH_MISSING')
     const claims: unknown = await authValidator(token)
     // A validator that returns `false` must not let anybody in: only an object means yes.
     if (typeof claims !== 'object' || claims === null) throw new HeddleError('HTTP_AUTH_INVALID')
-    this.#incoming.claims = claims
+    this.#frame.claims = claims
     this.#context.token = claims
     return claims
   }
@@ -115,7 +115,7 @@ export class Answering {
   async #before(claims: object | undefined): Promise<Reply | null> {
     const { template } = this.#route
     const data: Data = {}
-    if (template.hasParameters) template.read(this.#incoming.path, data)
+    if (template.hasParameters) template.read(this.#frame.path, data)
     if (claims !== undefined) data._auth = claims
     if (this.#hooks.identify !== null) await this.#identify(this.#hooks.identify)
     for (const hook of this.#hooks.before) {
@@ -147,13 +147,13 @@ export class Answering {
       )
     }
     context.identified = user as User | null
-    if (typeof id === 'string') this.#incoming.userId = id
+    if (typeof id === 'string') this.#frame.userId = id
   }
 
   /** The answer that a result means, after the `after` hooks. @throws HTTP_RESPONSE_INVALID */
   async reply(result: unknown): Promise<Reply> {
     const reply = replyOf(this.hasHooks ? await this.#after(result) : result, this.#context)
-    if (isResponseChecked(this.#route)) await checkResponse(this.#route, this.#incoming.method, reply)
+    if (isResponseChecked(this.#route)) await checkResponse(this.#route, this.#frame.method, reply)
     return reply
   }
 
@@ -243,8 +243,8 @@ export class Answering {
 }
 
 /** The token of the `authorization` header. Source: RFC 6750, section 2.1. */
-function bearerToken(incoming: Incoming): string | undefined {
-  const authorization = incoming.header('authorization')
+function bearerToken(frame: RequestFrame): string | undefined {
+  const authorization = frame.header('authorization')
   return authorization === undefined ? undefined : /^Bearer +([^\s]+)$/i.exec(authorization)?.[1]
 }
 

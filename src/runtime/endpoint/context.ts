@@ -4,10 +4,10 @@ import type { Hook } from '../../contracts/http.ts'
 import type { CookieOptions, FileOptions, HttpContext, Operator, User } from '../../contracts/http-request.ts'
 import { HeddleError } from '../../core/errors/catalogue.ts'
 import { hasLine, headerName, headerText, isToken, withoutLine } from '../../core/http/header-text.ts'
+import type { RequestFrame } from '../../transport/frames/request-frame.ts'
 import type { PluginTransactions } from '../effects/transactions.ts'
 import { cookieKeys, parseCookies } from './cookies.ts'
 import { sendFile } from './files/file-answer.ts'
-import type { Incoming } from './incoming.ts'
 import { PERSONAL, type Reply } from './reply.ts'
 import type { ServedRoute } from './route.ts'
 import type { BodySource } from './stream/body-source.ts'
@@ -47,12 +47,14 @@ function userOfToken(claims: object | undefined): User | null {
   return isId ? { id: String(sub) } : null
 }
 
-type ContextRoute = Pick<ServedRoute, 'owner' | 'template' | 'options'>
-
-interface ContextEffects {
-  readonly transactions: PluginTransactions
-  /** HTTP_HANDLER_TIMEOUT_MS. */
-  readonly timeoutMs: number
+/** What it needs of its thread. */
+interface ContextThread {
+  readonly sink: { clientAddress(requestId: number): string }
+  readonly effects: {
+    readonly transactions: PluginTransactions
+    /** HTTP_HANDLER_TIMEOUT_MS. */
+    readonly timeoutMs: number
+  }
 }
 
 /** A request whose answer is to be stored. */
@@ -83,9 +85,11 @@ export class RequestContext implements HttpContext {
   declare isPersonal: boolean | undefined
   /** Whom a hook has set. */
   declare ownUser: User | null | undefined
-  readonly #incoming: Incoming
-  readonly #route: ContextRoute
-  readonly #effects: ContextEffects
+  readonly #thread: ContextThread
+  readonly #id: number
+  readonly #frame: RequestFrame
+  readonly #route: ServedRoute
+  #ip: string | undefined
   #cookies: Readonly<Record<string, string>> | undefined
   #status = 0
   /** `name: value` lines of the answer, except those that every answer has. */
@@ -95,36 +99,40 @@ export class RequestContext implements HttpContext {
   #abort: AbortController | undefined
   #aborted = false
 
-  constructor(incoming: Incoming, route: ContextRoute, effects: ContextEffects) {
-    this.#incoming = incoming
+  /** @param id the request's in its thread */
+  constructor(thread: ContextThread, id: number, frame: RequestFrame, route: ServedRoute) {
+    this.#thread = thread
+    this.#id = id
+    this.#frame = frame
     this.#route = route
-    this.#effects = effects
   }
 
   get method(): string {
-    return this.#incoming.method
+    return this.#frame.method
   }
   get path(): string {
-    return this.#incoming.path
+    return this.#frame.path
   }
   get route(): string {
     return this.#route.template.text
   }
   get headers(): Readonly<Record<string, string>> {
-    return this.#incoming.headers
+    return this.#frame.headers
   }
   get cookies(): Readonly<Record<string, string>> {
-    this.#cookies ??= parseCookies(this.#incoming.header('cookie'))
+    this.#cookies ??= parseCookies(this.#frame.header('cookie'))
     return this.#cookies
   }
+  /** The system call for the address costs more than routing, parsing and answering: it is made only where handlers read it. */
   get ip(): string {
-    return this.#incoming.ip
+    this.#ip ??= this.#frame.ip || this.#thread.sink.clientAddress(this.#id)
+    return this.#ip
   }
   get requestId(): string {
-    return this.#incoming.requestId
+    return this.#frame.requestId
   }
   get rawBody(): Buffer {
-    return (this.#incoming.body as Buffer | null) ?? NO_BYTES
+    return (this.#frame.body as Buffer | null) ?? NO_BYTES
   }
   get user(): User | null {
     this.ownUser ??= this.identified ?? userOfToken(this.token)
@@ -143,7 +151,7 @@ export class RequestContext implements HttpContext {
   }
   /** Whose session it is. */
   set session(session: object) {
-    this.#incoming.claims ??= session
+    this.#frame.claims ??= session
   }
   /** What ends a stream or a WebSocket with its token: its claims, or a user who has their `exp`. */
   get tokenHeld(): object | undefined {
@@ -161,7 +169,7 @@ export class RequestContext implements HttpContext {
     )
   }
   get operator(): Operator | null {
-    return this.#incoming.operator
+    return this.#frame.operator ?? null
   }
 
   /** Made when a handler first reads it: most never do. */
@@ -240,7 +248,7 @@ export class RequestContext implements HttpContext {
       const done =
         keyed !== null
           ? keyed.claim.commit(route, (tx) => this.#run(work, tx, before), keyed.replyTo)
-          : this.#effects.transactions.run(this.plugin, route, (tx) => this.#run(work, tx, before))
+          : this.#thread.effects.transactions.run(this.plugin, route, (tx) => this.#run(work, tx, before))
       return done.then(undefined, (thrown) => {
         // Rolled back, like the rows.
         this.#restore(before)
@@ -298,7 +306,7 @@ export class RequestContext implements HttpContext {
   }
   /** The time that the route gives a request, milliseconds. */
   get limitMs(): number {
-    return this.#route.options.timeoutMs ?? this.#effects.timeoutMs
+    return this.#route.options.timeoutMs ?? this.#thread.effects.timeoutMs
   }
   /** Whether the answer's body was decided, by `redirect`, `sendBinary` or a file. */
   get hasBody(): boolean {

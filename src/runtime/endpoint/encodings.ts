@@ -4,8 +4,8 @@ import { createHash } from 'node:crypto'
 import { promisify } from 'node:util'
 import { brotliCompress, constants, gzip } from 'node:zlib'
 import { hasLine, withoutBlanks, withoutLine } from '../../core/http/header-text.ts'
+import type { RequestFrame } from '../../transport/frames/request-frame.ts'
 import { hasFailed, isUnchanged } from './files/file-answer.ts'
-import type { Incoming } from './incoming.ts'
 import { errorReply, JSON_TYPE, type Reply } from './reply.ts'
 
 /** True for a client that takes this encoding. Source: RFC 9110, section 12.5.3; without preferences among those that are taken. */
@@ -62,7 +62,7 @@ const OWN_TAG = /^etag: ([^\r]*)\r\n/m
  * The answer of a route with `etag`: with a tag of its bytes, or 304 for a client that has them. Only for a GET (or HEAD) that was answered
  * with 200 and a body. Source: RFC 9110, sections 8.8.3 and 13.1.1 and 13.1.2.
  */
-export function tagged(reply: Reply, { method, headers }: Pick<Incoming, 'method' | 'headers'>): Reply {
+export function tagged(reply: Reply, { method, headers }: Pick<RequestFrame, 'method' | 'headers'>): Reply {
   const { status, body } = reply
   if (status !== 200 || body === null || (method !== 'GET' && method !== 'HEAD')) return reply
   let { head } = reply

@@ -5,13 +5,13 @@ import type { Queryable, Tx } from '../../contracts/db.ts'
 import type { Data } from '../../contracts/http-request.ts'
 import { HeddleError } from '../../core/errors/catalogue.ts'
 import { hasLine } from '../../core/http/header-text.ts'
+import type { RequestFrame } from '../../transport/frames/request-frame.ts'
 import type { ClaimMemory } from '../../transport/memory/claim-memory.ts'
 import type { PluginTransactions } from '../effects/transactions.ts'
 import type { LogDatabase } from '../event-log/log-database.ts'
 import type { Answering } from './answering.ts'
 import type { RequestContext } from './context.ts'
 import { sessionCookies } from './cookies.ts'
-import type { Incoming } from './incoming.ts'
 import type { Reply } from './reply.ts'
 import type { ServedEndpoint } from './route.ts'
 
@@ -47,7 +47,7 @@ interface KeyedRequest {
  * Source: draft-ietf-httpapi-idempotency-key-header. Quotes are part of the key.
  * @throws HTTP_IDEMPOTENCY_KEY when it is malformed, or missing and required
  */
-function readKey({ headers }: Incoming, wanted: 'optional' | 'required'): string | null {
+function readKey({ headers }: RequestFrame, wanted: 'optional' | 'required'): string | null {
   const key = headers['idempotency-key']
   if (key === undefined) {
     if (wanted === 'optional') return null
@@ -57,7 +57,7 @@ function readKey({ headers }: Incoming, wanted: 'optional' | 'required'): string
   throw new HeddleError('HTTP_IDEMPOTENCY_KEY', 'Idempotency-Key must be 1 to 255 visible ASCII characters')
 }
 
-function printOf({ path, query, headers, body }: Incoming, key: string): string {
+function printOf({ path, query, headers, body }: RequestFrame, key: string): string {
   const hash = createHmac('sha256', key).update(toJson([path, query, headers['content-type'] ?? '']))
   if (body !== null) hash.update(body)
   return hash.digest('base64url')
@@ -237,22 +237,22 @@ const told = new WeakSet<ServedEndpoint>()
  */
 export async function answerOnce(
   route: ServedEndpoint,
-  incoming: Incoming,
+  frame: RequestFrame,
   data: Data,
   context: RequestContext,
   effects: RequestEffects,
   answering: Answering,
 ): Promise<Reply> {
   const { owner, options, template } = route
-  const key = readKey(incoming, options.idempotency!)
+  const key = readKey(frame, options.idempotency!)
   if (key === null) return answering.reply(await route.handler.call(owner.instance, data, context))
   const cookies = [...sessionCookies]
   const isKnown = options.idempotencyScope !== undefined || context.identified != null
   const begun = await effects.idempotency.begin({
     plugin: owner.name,
-    scope: `${incoming.method} ${template.text}${callerOf(options, context, data, cookies)}`,
+    scope: `${frame.method} ${template.text}${callerOf(options, context, data, cookies)}`,
     key: digest(key),
-    print: printOf(incoming, key),
+    print: printOf(frame, key),
     timeoutMs: context.limitMs,
     ttlMs: options.idempotencyTtlMs ?? IDEMPOTENCY_TTL_MS,
   })
@@ -285,7 +285,7 @@ export async function answerOnce(
   if (begun.answer === null) await end(begun, reply)
   else if (!isSame(begun.answer, reply) && !told.has(route)) {
     told.add(route)
-    effects.log(OTHERWISE, owner.name, { route: `${incoming.method} ${template.text}`, request_id: incoming.requestId })
+    effects.log(OTHERWISE, owner.name, { route: `${frame.method} ${template.text}`, request_id: frame.requestId })
   }
   return begun.answer ?? reply
 }

@@ -9,7 +9,6 @@ import type { FaultLog } from './answering.ts'
 import { RequestContext } from './context.ts'
 import { compressed, isCompressible } from './encodings.ts'
 import type { RequestEffects } from './idempotency.ts'
-import { Incoming } from './incoming.ts'
 import { IncomingBody } from './input/body.ts'
 import { incomingParts } from './input/multipart.ts'
 import { errorReply, type Reply } from './reply.ts'
@@ -107,12 +106,11 @@ export class RequestServer implements RequestThread {
     const route = this.#routes[frame.routeNumber]
     // The plugin is up in another thread and has failed in this one.
     if (route === undefined) return this.sink.answer(requestId, errorReply('HTTP_INTERNAL'))
-    const incoming = new Incoming(frame, this.sink, requestId)
-    const context = new RequestContext(incoming, route, this.effects)
-    if (route.kind === 'socket') return void this.sockets.handshake(requestId, route, incoming, context)
-    if (route.kind === 'stream') return void this.#streams.serve(requestId, route, incoming, context)
+    const context = new RequestContext(this, requestId, frame, route)
+    if (route.kind === 'socket') return void this.sockets.handshake(requestId, route, frame, context)
+    if (route.kind === 'stream') return void this.#streams.serve(requestId, route, frame, context)
     if (route.bodyKind !== null) this.#openBody(requestId, route.bodyKind, context)
-    const reply = runRequest(this, route, incoming, context)
+    const reply = runRequest(this, route, frame, context)
     const isLater = reply instanceof Promise
     if (!isLater && !(this.isCompressing && isCompressible(reply))) {
       if (route.bodyKind !== null) this.#closeBody(requestId)

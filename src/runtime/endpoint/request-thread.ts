@@ -1,6 +1,6 @@
 // What the requests of one thread have in common: where their answers go, and who records them.
 import type { CodeTracing } from '../../contracts/tracing.ts'
-import { type RequestFrame, requestIdOf } from '../../transport/frames/request-frame.ts'
+import type { RequestFrame } from '../../transport/frames/request-frame.ts'
 import { type FlightRecorder, STEP_REQUEST } from '../../transport/memory/flight-recorder.ts'
 import type { FaultLog } from './answering.ts'
 import type { RequestEffects } from './idempotency.ts'
@@ -60,9 +60,8 @@ export class RequestSteps {
     this.#recorder = recorder
   }
 
-  begin(id: number, frame: RequestFrame): void {
-    const requestId = requestIdOf(frame)
-    this.#ofRequests[id & 0xffff] = this.#recorder.begin(STEP_REQUEST, frame.routeNumber, id, requestId, Date.now())
+  begin(id: number, { routeNumber, requestId }: RequestFrame): void {
+    this.#ofRequests[id & 0xffff] = this.#recorder.begin(STEP_REQUEST, routeNumber, id, requestId, Date.now())
   }
 
   end(id: number, failed: boolean): void {

@@ -9,9 +9,6 @@ import { shown } from '../../core/errors/places.ts'
 import { OPERATORS_DOMAIN } from '../../core/modules/domains.ts'
 import { contractText } from '../../core/schemas/route-contract.ts'
 
-/** Methods that a route can have; a method's number is its place here. HEAD is answered for every GET. */
-export const METHODS = ['GET', 'POST', 'PUT', 'PATCH', 'DELETE', 'HEAD', 'OPTIONS'] as const
-
 /** The same for two routes that no request can tell apart: the method, and the path without parameter names. */
 export function routeShape(method: string, path: string): string {
   return `${method} ${path.replace(/:[^/]+/g, ':')}`

@@ -3,11 +3,11 @@ import type { Data } from '../../contracts/http-request.ts'
 import type { CausalContext, CodeTracing, OpenSpan, Work } from '../../contracts/tracing.ts'
 import { causality } from '../../core/causality/context.ts'
 import { hasLine } from '../../core/http/header-text.ts'
+import type { RequestFrame } from '../../transport/frames/request-frame.ts'
 import { Answering, type FaultLog, isResponseChecked } from './answering.ts'
 import type { RequestContext } from './context.ts'
 import { tagged } from './encodings.ts'
 import { answerOnce } from './idempotency.ts'
-import type { Incoming } from './incoming.ts'
 import { readInput } from './input/input.ts'
 import { type Reply, replyOf, replyOfThrown } from './reply.ts'
 import type { RequestThread } from './request-thread.ts'
@@ -26,15 +26,15 @@ interface RequestCause extends CausalContext {
 export function runRequest(
   thread: RequestThread,
   route: ServedEndpoint,
-  incoming: Incoming,
+  frame: RequestFrame,
   context: RequestContext,
 ): Reply | Promise<Reply> {
   const { tracing, onFault } = thread
-  const span = tracing === null ? null : openSpan(tracing, route, incoming)
-  const cause = { eventId: null, requestId: incoming.requestId, trace: span, origin: route.origin, request: context }
-  if (!isPlain(route)) return answerByAll(thread, route, incoming, context, cause)
+  const span = tracing === null ? null : openSpan(tracing, route, frame)
+  const cause = { eventId: null, requestId: frame.requestId, trace: span, origin: route.origin, request: context }
+  if (!isPlain(route)) return answerByAll(thread, route, frame, context, cause)
   try {
-    const outcome = causality.run(cause, handle, route, incoming, context)
+    const outcome = causality.run(cause, handle, route, frame, context)
     if (isPromise(outcome)) return answerLater(outcome, route, context, onFault, cause)
     const reply = replyOf(outcome, context)
     // A stream is answered when its first chunk is there.
@@ -56,8 +56,8 @@ function isPlain(route: ServedEndpoint): boolean {
   )
 }
 
-function handle(route: ServedEndpoint, incoming: Incoming, context: RequestContext): unknown {
-  const data = readInput(incoming, route, context)
+function handle(route: ServedEndpoint, frame: RequestFrame, context: RequestContext): unknown {
+  const data = readInput(frame, route, context)
   if (isPromise(data)) return data.then((ready) => route.handler.call(route.owner.instance, ready as Data, context))
   return route.handler.call(route.owner.instance, data, context)
 }
@@ -82,18 +82,18 @@ async function answerLater(
 async function answerByAll(
   { onFault, effects }: RequestThread,
   route: ServedEndpoint,
-  incoming: Incoming,
+  frame: RequestFrame,
   context: RequestContext,
   cause: RequestCause,
 ): Promise<Reply> {
   const span = cause.trace
   try {
-    const answering = new Answering(route, incoming, context)
+    const answering = new Answering(route, frame, context)
     const code = (data: Data): unknown => route.handler.call(route.owner.instance, data, context)
     const once =
       route.options.idempotency === undefined
         ? null
-        : (data: Data) => answerOnce(route, incoming, data, context, effects, answering)
+        : (data: Data) => answerOnce(route, frame, data, context, effects, answering)
     const reply = await causality.run(cause, () => answering.answer(code, once))
     const [first] = answering.faults
     answering.tellFaults(onFault)
@@ -123,9 +123,9 @@ async function beginStream(reply: Reply, body: StreamBody, context: RequestConte
   delete reply.file
 }
 
-export function openSpan(tracing: CodeTracing, route: ServedRoute, incoming: Incoming): OpenSpan {
-  const { trace, requestId, key } = incoming
-  const work: Work = { kind: 'request', requestId, key, eventId: null, request: incoming, route }
+export function openSpan(tracing: CodeTracing, route: ServedRoute, frame: RequestFrame): OpenSpan {
+  const { trace, requestId, key } = frame
+  const work: Work = { kind: 'request', requestId, key, eventId: null, request: frame, route }
   return tracing.open(trace, route.name, route.spanAttributes, work)
 }
 

@@ -1,41 +1,156 @@
-// The layout of a request in a ring.
+// A request as the listener hands it over, and its layout in a ring.
 import type { Operator } from '../../contracts/http-request.ts'
+import type { TraceContext } from '../../contracts/tracing.ts'
 import { type FrameBuffer, INLINE_MAX_BYTES, utf8MaxBytes } from './frames.ts'
 
+/** Methods that a route can have; a method's number is its place here. HEAD is answered for every GET. */
+export const METHODS = ['GET', 'POST', 'PUT', 'PATCH', 'DELETE', 'HEAD', 'OPTIONS'] as const
+
+/** Between a header's name and its value and after it: the one character that a header line cannot hold. */
+export const HEADER_SEPARATOR = '\r'
+
 /**
- * A request as the primary's listener hands it over. `text` is ids + ip + path + query + trace + headers, in this order.
- * Texts of one frame are written as one string and cut by their lengths (in UTF-16 units) on the other side: one copy instead of one per field.
+ * One request. Its text is ids + ip + path + query + trace + headers, in this order, cut by their lengths (in UTF-16 units): one copy from thread
+ * to thread instead of one per field. Nothing of it is split or decoded before it is read.
  */
-export interface RequestFrame {
-  routeNumber: number
-  methodNumber: number
-  /** The request's id; where its client has chosen it, behind a blank the key that the runtime knows it by. */
-  idsLength: number
-  ipLength: number
-  pathLength: number
-  queryLength: number
-  /** The trace context of the request's span (src/core/causality/trace-context.ts); 0 while tracing is off. */
-  traceLength: number
-  text: string
+export class RequestFrame {
+  readonly routeNumber: number
+  readonly methodNumber: number
+  readonly idsLength: number
+  readonly ipLength: number
+  readonly pathLength: number
+  readonly queryLength: number
+  readonly traceLength: number
+  readonly text: string
   body: Uint8Array | null
   /** Set when the frame was written: its text has characters beyond ASCII. */
-  isBeyondAscii?: boolean
+  declare isBeyondAscii: boolean | undefined
   /** Only for routes under `/system`, and only within the primary: it does not travel to a lane. */
-  operator?: Operator | null
+  declare operator: Operator | undefined
+  /** Of its token, or its session, once it was read. Undefined on most routes, which are not to pay for it. */
+  declare claims: object | undefined
+  /** Of whom `http.identify` has named. Undefined on most routes, too. */
+  declare userId: string | undefined
+  #requestId: string | undefined
+  #headers: Record<string, string> | undefined
+
+  constructor(
+    routeNumber: number,
+    methodNumber: number,
+    idsLength: number,
+    ipLength: number,
+    pathLength: number,
+    queryLength: number,
+    traceLength: number,
+    text: string,
+    body: Uint8Array | null,
+  ) {
+    this.routeNumber = routeNumber
+    this.methodNumber = methodNumber
+    this.idsLength = idsLength
+    this.ipLength = ipLength
+    this.pathLength = pathLength
+    this.queryLength = queryLength
+    this.traceLength = traceLength
+    this.text = text
+    this.body = body
+  }
+
+  get method(): string {
+    return METHODS[this.methodNumber]!
+  }
+
+  get requestId(): string {
+    if (this.#requestId === undefined) {
+      const { ids } = this
+      const blank = ids.indexOf(' ')
+      this.#requestId = blank < 0 ? ids : ids.slice(0, blank)
+    }
+    return this.#requestId
+  }
+
+  /** What the runtime knows it by: the id, unless its client has chosen that. */
+  get key(): string {
+    const { ids } = this
+    return ids.slice(ids.indexOf(' ') + 1)
+  }
+
+  /** The id; where its client has chosen it, behind a blank the key. */
+  get ids(): string {
+    return this.text.slice(0, this.idsLength)
+  }
+
+  /** The client's address; empty where it did not come along. */
+  get ip(): string {
+    return this.text.slice(this.idsLength, this.idsLength + this.ipLength)
+  }
+
+  /** Raw, not decoded. */
+  get path(): string {
+    const from = this.idsLength + this.ipLength
+    return this.text.slice(from, from + this.pathLength)
+  }
+
+  get hasQuery(): boolean {
+    return this.queryLength > 0
+  }
+
+  /** Raw, without the question mark. */
+  get query(): string {
+    const from = this.idsLength + this.ipLength + this.pathLength
+    return this.text.slice(from, from + this.queryLength)
+  }
+
+  /** The span of the request (src/core/causality/trace-context.ts); empty while tracing is off. */
+  get trace(): TraceContext {
+    return this.text.slice(this.#headersFrom - this.traceLength, this.#headersFrom)
+  }
+
+  get #headersFrom(): number {
+    return this.idsLength + this.ipLength + this.pathLength + this.queryLength + this.traceLength
+  }
+
+  /** Names and values, each with HEADER_SEPARATOR behind it. */
+  get headersText(): string {
+    return this.text.slice(this.#headersFrom)
+  }
+
+  get headers(): Record<string, string> {
+    this.#headers ??= this.#splitHeaders()
+    return this.#headers
+  }
+
+  /** One header alone: to make an object of all of them takes six times as long. Undefined where the request has none of this name. */
+  header(name: string): string | undefined {
+    if (this.#headers !== undefined) return this.#headers[name]
+    const { text } = this
+    let found: string | undefined
+    for (let at = this.#headersFrom; at < text.length; ) {
+      const nameEnd = text.indexOf(HEADER_SEPARATOR, at)
+      const valueEnd = text.indexOf(HEADER_SEPARATOR, nameEnd + 1)
+      // A text without its end: to go on would be to begin anew, for ever.
+      if (valueEnd < at) break
+      if (nameEnd - at === name.length && text.startsWith(name, at))
+        found = together(name, found, text.slice(nameEnd + 1, valueEnd))
+      at = valueEnd + 1
+    }
+    return found
+  }
+
+  #splitHeaders(): Record<string, string> {
+    const parts = this.headersText.split(HEADER_SEPARATOR)
+    const headers: Record<string, string> = Object.create(null)
+    for (let n = 0; n + 1 < parts.length; n += 2) {
+      const name = parts[n]!
+      headers[name] = together(name, headers[name], parts[n + 1]!)
+    }
+    return headers
+  }
 }
 
-/** The request's id. */
-export function requestIdOf({ text, idsLength }: RequestFrame): string {
-  const ids = text.slice(0, idsLength)
-  const blank = ids.indexOf(' ')
-  return blank < 0 ? ids : ids.slice(0, blank)
-}
-
-/** What the runtime knows it by. */
-export function requestKeyOf({ text, idsLength }: RequestFrame): string {
-  const ids = text.slice(0, idsLength)
-  return ids.slice(ids.indexOf(' ') + 1)
-}
+/** The value of a header that comes several times. Cookies alone are joined by `;` (RFC 6265, section 5.4). */
+const together = (name: string, before: string | undefined, value: string): string =>
+  before === undefined ? value : before + (name === 'cookie' ? '; ' : ', ') + value
 
 const REQUEST_FIXED_BYTES = 24
 /** Routes that a process can have: their numbers must fit into a frame. */
@@ -73,15 +188,15 @@ export function readRequest(from: FrameBuffer, at: number): RequestFrame {
   const textAt = at + REQUEST_FIXED_BYTES
   const bodyAt = textAt + words[word + 4]!
   const bodyBytes = words[word + 5]!
-  return {
-    routeNumber: words[word]! & 0xffff,
-    methodNumber: (words[word]! >>> 16) & 0xff,
-    idsLength: words[word + 1]! & 0xffff,
-    ipLength: words[word + 1]! >>> 16,
-    pathLength: words[word + 2]!,
-    queryLength: words[word + 3]! & 0xffff,
-    traceLength: words[word + 3]! >>> 16,
-    text: bytes.utf8Slice(textAt, bodyAt),
-    body: bodyBytes < 0 ? null : Buffer.from(bytes.subarray(bodyAt, bodyAt + bodyBytes)),
-  }
+  return new RequestFrame(
+    words[word]! & 0xffff,
+    (words[word]! >>> 16) & 0xff,
+    words[word + 1]! & 0xffff,
+    words[word + 1]! >>> 16,
+    words[word + 2]!,
+    words[word + 3]! & 0xffff,
+    words[word + 3]! >>> 16,
+    bytes.utf8Slice(textAt, bodyAt),
+    bodyBytes < 0 ? null : Buffer.from(bytes.subarray(bodyAt, bodyAt + bodyBytes)),
+  )
 }

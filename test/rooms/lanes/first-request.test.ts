@@ -3,22 +3,12 @@ import { test } from 'node:test'
 import { MessageChannel } from 'node:worker_threads'
 import { primaryInbox } from '../../../src/lane/primary-frames.ts'
 import { KIND } from '../../../src/transport/frames/frames.ts'
-import { type RequestFrame, requestMaxBytes, writeRequest } from '../../../src/transport/frames/request-frame.ts'
+import { RequestFrame, requestMaxBytes, writeRequest } from '../../../src/transport/frames/request-frame.ts'
 import { createRing } from '../../../src/transport/memory/spsc-ring.ts'
 import type { LaneInit } from '../../../src/transport/messages.ts'
 import { Outbox } from '../../../src/transport/rings/outbox.ts'
 
-const FRAME: RequestFrame = {
-  routeNumber: 0,
-  methodNumber: 0,
-  idsLength: 2,
-  ipLength: 0,
-  pathLength: 5,
-  queryLength: 0,
-  traceLength: 0,
-  text: 'id/path',
-  body: null,
-}
+const FRAME = new RequestFrame(0, 0, 2, 0, 5, 0, 0, 'id/path', null)
 
 test('what the primary sent before the first request is handled before it, however early the ring is read', (t) => {
   const seen: string[] = []

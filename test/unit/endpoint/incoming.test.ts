@@ -2,8 +2,8 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { HeddleError } from '../../../src/core/errors/catalogue.ts'
 import type { RequestContext } from '../../../src/runtime/endpoint/context.ts'
-import { Incoming } from '../../../src/runtime/endpoint/incoming.ts'
 import { replyOfThrown } from '../../../src/runtime/endpoint/reply.ts'
+import { RequestFrame } from '../../../src/transport/frames/request-frame.ts'
 
 const HEADERS: [name: string, value: string][] = [
   ['host', '127.0.0.1'],
@@ -16,18 +16,17 @@ const HEADERS: [name: string, value: string][] = [
   ['x-last', 'ä'],
 ]
 
-function incoming(end = ''): Incoming {
+function incoming(end = ''): RequestFrame {
   const before = ['req_1', '/path', 'query', '00-trace'] as const
   const text = before.join('') + HEADERS.map(([name, value]) => `${name}\r${value}\r`).join('') + end
   const [id, path, query, trace] = before.map(({ length }) => length) as [number, number, number, number]
-  const lengths = { idsLength: id, ipLength: 0, pathLength: path, queryLength: query, traceLength: trace }
-  return new Incoming({ routeNumber: 0, methodNumber: 0, ...lengths, text, body: null }, { clientAddress: () => '' }, 0)
+  return new RequestFrame(0, 0, id, 0, path, query, trace, text, null)
 }
 
 test('a header that is read alone is what it is among all', () => {
   const names = [...new Set(HEADERS.map(([name]) => name)), 'missing', 'las', 'text/html', '']
   const all = incoming().headers
-  const read = (from: Incoming): unknown => names.map((name) => from.header(name))
+  const read = (from: RequestFrame): unknown => names.map((name) => from.header(name))
   const wanted = names.map((name) => all[name])
   assert.deepEqual(read(incoming()), wanted)
   assert.deepEqual([all.accept, all.cookie, all.empty, all['x-last']], ['text/html, text/plain', 'a=1; b=2', '', 'ä'])

@@ -6,25 +6,12 @@ import {
   WAITING_MAX_REQUESTS,
 } from '../../../src/primary/dispatch/admission-queue.ts'
 import type { Exchange } from '../../../src/primary/http/exchange.ts'
-import { type RequestFrame, readRequest } from '../../../src/transport/frames/request-frame.ts'
+import { RequestFrame, readRequest } from '../../../src/transport/frames/request-frame.ts'
 import type { RawBuffer } from '../../../src/transport/memory/spsc-ring.ts'
 
 const NOW_MS = 1_000_000
 
-function frameOf(body: Uint8Array | null): RequestFrame {
-  const text = 'id/path'
-  return {
-    routeNumber: 0,
-    methodNumber: 0,
-    idsLength: 2,
-    ipLength: 0,
-    pathLength: 5,
-    queryLength: 0,
-    traceLength: 0,
-    text,
-    body,
-  }
-}
+const frameOf = (body: Uint8Array | null): RequestFrame => new RequestFrame(0, 0, 2, 0, 5, 0, 0, 'id/path', body)
 
 /** As the listener's: whoever it is placed with learns that it has expired. */
 class Waiter {

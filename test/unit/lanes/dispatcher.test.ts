@@ -3,21 +3,11 @@ import { type TestContext, test } from 'node:test'
 import { Dispatcher } from '../../../src/primary/dispatch/dispatcher.ts'
 import { ALWAYS, type Lane, NOT, WHILE_IT_ANSWERS } from '../../../src/primary/dispatch/lane.ts'
 import type { Exchange } from '../../../src/primary/http/exchange.ts'
-import { type RequestFrame, readRequest } from '../../../src/transport/frames/request-frame.ts'
+import { RequestFrame, readRequest } from '../../../src/transport/frames/request-frame.ts'
 import { Inbox } from '../../../src/transport/rings/inbox.ts'
 import { laneOf } from '../../support/fake-lane.ts'
 
-const frame = (): RequestFrame => ({
-  routeNumber: 0,
-  methodNumber: 0,
-  idsLength: 2,
-  ipLength: 0,
-  pathLength: 5,
-  queryLength: 0,
-  traceLength: 0,
-  text: 'id/path',
-  body: null,
-})
+const frame = (route = 0): RequestFrame => new RequestFrame(route, 0, 2, 0, 5, 0, 0, 'id/path', null)
 
 /** A request, and what became of it. */
 function exchangeOf() {
@@ -79,15 +69,15 @@ test('a lane gets what has waited as it would have got it at once', (t) => {
   lane.sendWaiting = () => -1
   dispatcher.setLanes([lane])
   const bodies = [null, new Uint8Array(0), Uint8Array.of(1, 2, 3), new Uint8Array(100_000).fill(9)]
-  const frames = bodies.map((body, n) => ({ ...frame(), pathLength: 6, text: `id/päth${n}`, body }))
-  for (const each of frames) assert.equal(dispatcher.send({ ...each }, exchangeOf().exchange), true)
+  const frames = bodies.map((body, n) => new RequestFrame(0, 0, 2, 0, 6, 0, 0, `id/päth${n}`, body))
+  for (const each of frames) assert.equal(dispatcher.send(each, exchangeOf().exchange), true)
   assert.equal(dispatcher.waiting, frames.length)
   // As its class has it.
   Reflect.deleteProperty(lane, 'sendWaiting')
   lane.onRoom()
   assert.equal(dispatcher.waiting, 0)
   lane.sendRequest = send
-  for (const each of frames) dispatcher.send({ ...each }, exchangeOf().exchange)
+  for (const each of frames) dispatcher.send(each, exchangeOf().exchange)
   const seen: unknown[] = []
   const { inbound, bulk } = lane.threadSide
   const onFrame = (kind: number, _: number, at: number) => seen.push([kind, readRequest(inbox, at)])
@@ -153,7 +143,7 @@ test('a request that must not wait in a lane which stands still holds up nobody,
   const [waits, passes] = [exchangeOf(), exchangeOf()]
   assert.equal(dispatcher.send(frame(), waits.exchange), true)
   assert.notEqual(waits.seen.at, still)
-  assert.equal(dispatcher.send({ ...frame(), routeNumber: 1 }, passes.exchange), true)
+  assert.equal(dispatcher.send(frame(1), passes.exchange), true)
   assert.equal(passes.seen.at, kept)
   Object.assign(still, { responsive: true })
   dispatcher.setLanes([still, kept])

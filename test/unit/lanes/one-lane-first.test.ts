@@ -4,21 +4,11 @@ import { Dispatcher } from '../../../src/primary/dispatch/dispatcher.ts'
 import type { Lane } from '../../../src/primary/dispatch/lane.ts'
 import type { Exchange } from '../../../src/primary/http/exchange.ts'
 import { RoutePace } from '../../../src/primary/http/routes.ts'
-import type { RequestFrame } from '../../../src/transport/frames/request-frame.ts'
+import { RequestFrame } from '../../../src/transport/frames/request-frame.ts'
 import { RingConsumer } from '../../../src/transport/memory/spsc-ring.ts'
 import { laneOf } from '../../support/fake-lane.ts'
 
-const frame = (): RequestFrame => ({
-  routeNumber: 0,
-  methodNumber: 0,
-  idsLength: 2,
-  ipLength: 0,
-  pathLength: 5,
-  queryLength: 0,
-  traceLength: 0,
-  text: 'id/path',
-  body: null,
-})
+const frame = (): RequestFrame => new RequestFrame(0, 0, 2, 0, 5, 0, 0, 'id/path', null)
 
 /** The pace of a route whose answers have all taken this long. */
 function paceOf(ms: number): RoutePace {

@@ -1,7 +1,12 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { type EventFrame, eventMaxBytes, readEvent, writeEvent } from '../../../src/transport/frames/event-frame.ts'
-import { readRequest, requestMaxBytes, writeRequest } from '../../../src/transport/frames/request-frame.ts'
+import {
+  RequestFrame,
+  readRequest,
+  requestMaxBytes,
+  writeRequest,
+} from '../../../src/transport/frames/request-frame.ts'
 import {
   CONNECTION_BUDGET_BYTES,
   ConnectionBudget,
@@ -21,17 +26,7 @@ function frameMemory(byteLength: number) {
 
 test('the body of a request is a copy: the next frame is written over where it stood', () => {
   const body = Buffer.from('the body that the client has sent')
-  const frame = {
-    routeNumber: 1,
-    methodNumber: 2,
-    idsLength: 0,
-    ipLength: 0,
-    pathLength: 2,
-    queryLength: 0,
-    traceLength: 0,
-    text: '/a',
-    body,
-  }
+  const frame = new RequestFrame(1, 2, 0, 0, 2, 0, 0, '/a', body)
   const memory = frameMemory(8 * Math.ceil(requestMaxBytes(frame) / 8))
   writeRequest(memory, 0, frame)
   const read = readRequest(memory, 0)

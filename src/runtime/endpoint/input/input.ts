@@ -6,8 +6,8 @@ import { isPlainObject } from '../../../core/collections/plain-object.ts'
 import { HeddleError } from '../../../core/errors/catalogue.ts'
 import { withoutBlanks } from '../../../core/http/header-text.ts'
 import { faultsOf } from '../../../core/schemas/standard-schema.ts'
+import type { RequestFrame } from '../../../transport/frames/request-frame.ts'
 import type { RequestContext } from '../context.ts'
-import type { Incoming } from '../incoming.ts'
 import type { RouteOptions, ServedRoute } from '../route.ts'
 import { parseMultipart } from './multipart.ts'
 import { isReservedKey, parseForm, parseJsonBody } from './parse.ts'
@@ -20,35 +20,35 @@ const { parse: parseJson } = JSON
  * Returns it at once when nothing in it has to be awaited.
  */
 export function readInput(
-  incoming: Incoming,
+  frame: RequestFrame,
   { template, options: schemas }: ServedRoute,
   context: RequestContext,
 ): Data | Promise<Data> {
   const params: Data = {}
-  if (template.hasParameters) template.read(incoming.path, params)
+  if (template.hasParameters) template.read(frame.path, params)
   const validated = schemas.query !== undefined || schemas.params !== undefined || schemas.body !== undefined
-  const isBodiless = incoming.body === null || schemas.rawBody === true
-  if (isBodiless && !incoming.hasQuery && !validated) return params
+  const isBodiless = frame.body === null || schemas.rawBody === true
+  if (isBodiless && !frame.hasQuery && !validated) return params
   if (isBodiless && !validated) {
     const data: Data = {}
-    parseForm(incoming.query, data, 'query')
+    parseForm(frame.query, data, 'query')
     return Object.assign(data, params)
   }
-  return readAll(incoming, params, schemas, context)
+  return readAll(frame, params, schemas, context)
 }
 
 async function readAll(
-  incoming: Incoming,
+  frame: RequestFrame,
   params: Data,
   schemas: RouteOptions,
   context: RequestContext,
 ): Promise<Data> {
   const issues: StandardIssue[] = []
   let query: unknown = {}
-  if (incoming.hasQuery) parseForm(incoming.query, query as Data, 'query')
+  if (frame.hasQuery) parseForm(frame.query, query as Data, 'query')
   const form: Form = { isForm: false, files: undefined }
   const { body, rawBody } = schemas
-  let fields: unknown = rawBody ? undefined : await readBody(incoming, body !== undefined, context, form)
+  let fields: unknown = rawBody ? undefined : await readBody(frame, body !== undefined, context, form)
   if (schemas.query) query = await validate(schemas.query, query, true, issues)
   if (schemas.body) {
     // A missing body is validated as an empty object. JSON's null is a value of its own.
@@ -73,14 +73,14 @@ interface Form {
 
 /** The fields of the body; undefined when it has none, and `context.body` is the body itself. */
 async function readBody(
-  incoming: Incoming,
+  frame: RequestFrame,
   wanted: boolean,
   context: RequestContext,
   form: Form,
 ): Promise<Data | undefined> {
-  const bytes = incoming.body
+  const bytes = frame.body
   if (bytes === null) return undefined
-  const contentType = incoming.header('content-type') ?? ''
+  const contentType = frame.header('content-type') ?? ''
   const semicolon = contentType.indexOf(';')
   const type = withoutBlanks(semicolon < 0 ? contentType : contentType.slice(0, semicolon)).toLowerCase()
   const isJson = type === 'application/json' || type.endsWith('+json')
@@ -89,7 +89,7 @@ async function readBody(
       throw new HeddleError('HTTP_BAD_REQUEST', 'The body is empty, which is no JSON: send {} or no content-type')
     return undefined
   }
-  const encoding = incoming.header('content-encoding')
+  const encoding = frame.header('content-encoding')
   if (encoding !== undefined && encoding !== 'identity') {
     throw new HeddleError('HTTP_MEDIA_TYPE', 'Compressed request bodies are not supported')
   }

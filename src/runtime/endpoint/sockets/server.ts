@@ -3,9 +3,9 @@
 import { causality } from '../../../core/causality/context.ts'
 import { NO_TRACE_CONTEXT } from '../../../core/causality/trace-context.ts'
 import { withoutBlanks } from '../../../core/http/header-text.ts'
+import type { RequestFrame } from '../../../transport/frames/request-frame.ts'
 import { Answering } from '../answering.ts'
 import type { RequestContext } from '../context.ts'
-import type { Incoming } from '../incoming.ts'
 import type { RequestThread } from '../request-thread.ts'
 import type { ServedSocket } from '../route.ts'
 import { PluginSocket } from './socket.ts'
@@ -32,13 +32,13 @@ export class WebSocketServer {
   }
 
   /** Checks a handshake. It is answered like a request when it is refused, else accepted. */
-  async handshake(requestId: number, route: ServedSocket, incoming: Incoming, context: RequestContext): Promise<void> {
+  async handshake(requestId: number, route: ServedSocket, frame: RequestFrame, context: RequestContext): Promise<void> {
     const { sink, tracing, onFault, tokens } = this.#thread
-    const offered = (incoming.header('sec-websocket-protocol') ?? '').split(',').map(withoutBlanks)
+    const offered = (frame.header('sec-websocket-protocol') ?? '').split(',').map(withoutBlanks)
     const bearerAt = offered.indexOf(BEARER_PROTOCOL)
-    const trace = incoming.trace === NO_TRACE_CONTEXT ? null : (tracing?.scope(incoming.trace) ?? null)
-    const cause = { eventId: null, requestId: incoming.requestId, trace, origin: route.origin }
-    const answering = new Answering(route, incoming, context, bearerAt < 0 ? undefined : offered[bearerAt + 1])
+    const trace = frame.trace === NO_TRACE_CONTEXT ? null : (tracing?.scope(frame.trace) ?? null)
+    const cause = { eventId: null, requestId: frame.requestId, trace, origin: route.origin }
+    const answering = new Answering(route, frame, context, bearerAt < 0 ? undefined : offered[bearerAt + 1])
     const data = await causality.run(cause, () => answering.enter())
     if (data === null) {
       answering.tellFaults(onFault)
@@ -46,7 +46,7 @@ export class WebSocketServer {
     }
     const number = this.#next
     this.#next = (number + 1) & 0x7fffffff
-    const { key } = incoming
+    const { key } = frame
     // All its handlers are in one trace: its ids are made once.
     const opened = { number, data, context, key, trace: trace?.traceContext ?? NO_TRACE_CONTEXT }
     const socket = new PluginSocket(this.#thread, route, opened, () => this.#open.delete(number))

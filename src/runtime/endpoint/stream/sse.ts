@@ -2,9 +2,9 @@
 import type { SseStream } from '../../../contracts/http.ts'
 import type { OpenSpan } from '../../../contracts/tracing.ts'
 import { causality } from '../../../core/causality/context.ts'
+import type { RequestFrame } from '../../../transport/frames/request-frame.ts'
 import { Answering } from '../answering.ts'
 import type { RequestContext } from '../context.ts'
-import type { Incoming } from '../incoming.ts'
 import { errorReply, replyOfThrown } from '../reply.ts'
 import type { AnswerSink, RequestThread } from '../request-thread.ts'
 import type { ServedStream } from '../route.ts'
@@ -94,15 +94,15 @@ export class SseServer {
     return this.#open.size
   }
 
-  async serve(requestId: number, route: ServedStream, incoming: Incoming, context: RequestContext): Promise<void> {
+  async serve(requestId: number, route: ServedStream, frame: RequestFrame, context: RequestContext): Promise<void> {
     const { sink, tracing, onFault, tokens } = this.#thread
     const stream = new SseResponse(sink, requestId, context, () => this.#open.delete(requestId))
     this.#open.set(requestId, stream)
-    const span = tracing === null ? null : openSpan(tracing, route, incoming)
+    const span = tracing === null ? null : openSpan(tracing, route, frame)
     if (span !== null) this.#spans.set(requestId, span)
-    const cause = { eventId: null, requestId: incoming.requestId, trace: span, origin: route.origin }
+    const cause = { eventId: null, requestId: frame.requestId, trace: span, origin: route.origin }
     try {
-      const answering = new Answering(route, incoming, context)
+      const answering = new Answering(route, frame, context)
       const data = await causality.run(cause, () => answering.enter())
       if (data === null) {
         const { faults } = answering
