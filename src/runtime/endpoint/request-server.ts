@@ -75,11 +75,6 @@ export class RequestServer implements RequestThread {
     for (const route of this.#routes) if (route !== undefined) route.hooks = this.hooks.chainOf(route)
   }
 
-  /** Requests and streams that have no answer yet. */
-  get inFlight(): number {
-    return this.#running.size + this.#streams.size
-  }
-
   /**
    * Where no further request comes: @returns tells whether there is a handler that has not settled, though its client may be gone, and that is
    * not longer about it from now on than its route allows, or a file on its way.
@@ -93,7 +88,7 @@ export class RequestServer implements RequestThread {
     }
   }
 
-  /** Those of them whose clients wait. */
+  /** Requests without a whole answer whose clients wait. */
   get awaited(): number {
     let awaited = 0
     for (const context of this.#running.values()) if (!context.isAborted) awaited++

@@ -74,24 +74,32 @@ export interface FlightCopy {
   begun(nowMs: number): void
 }
 
+/** Its memory, as both sides see it. */
+class FlightMemory {
+  protected readonly control: Int32Array
+  protected readonly words: Int32Array
+  protected readonly doubles: Float64Array
+  protected readonly bytes: RawBuffer
+  protected readonly report: Buffer
+
+  constructor(memory: SharedArrayBuffer) {
+    this.control = new Int32Array(memory, 0, STEPS_BYTE >> 2)
+    this.words = new Int32Array(memory, STEPS_BYTE, FLIGHT_STEPS * STEP_WORDS)
+    this.doubles = new Float64Array(memory, STEPS_BYTE, FLIGHT_STEPS * STEP_DOUBLES)
+    this.bytes = Buffer.from(memory, STEPS_BYTE, FLIGHT_STEPS * STEP_BYTES) as RawBuffer
+    this.report = Buffer.from(memory, REPORT_BYTE, EXIT_REPORT_BYTES)
+  }
+}
+
 /** The lane's side: one plain write of a cache line per step, and one more when it ends. */
-export class FlightRecorder {
-  readonly #control: Int32Array
-  readonly #words: Int32Array
-  readonly #doubles: Float64Array
-  readonly #bytes: RawBuffer
-  readonly #exitReport: Buffer
+export class FlightRecorder extends FlightMemory {
   readonly #copy: FlightCopy | null
   #next = 0
 
   /** @param copy the copy outside of the process; null when there is none */
   constructor(memory: SharedArrayBuffer, copy: FlightCopy | null = null) {
+    super(memory)
     this.#copy = copy
-    this.#control = new Int32Array(memory, 0, STEPS_BYTE >> 2)
-    this.#words = new Int32Array(memory, STEPS_BYTE, FLIGHT_STEPS * STEP_WORDS)
-    this.#doubles = new Float64Array(memory, STEPS_BYTE, FLIGHT_STEPS * STEP_DOUBLES)
-    this.#bytes = Buffer.from(memory, STEPS_BYTE, FLIGHT_STEPS * STEP_BYTES) as RawBuffer
-    this.#exitReport = Buffer.from(memory, REPORT_BYTE, EXIT_REPORT_BYTES)
   }
 
   /** @returns the step's number, for `end` */
@@ -100,15 +108,15 @@ export class FlightRecorder {
     this.#next = (number + 1) | 0
     const slot = number & STEP_MASK
     const word = slot * STEP_WORDS
-    this.#doubles[slot * STEP_DOUBLES] = begunMs
-    this.#doubles[slot * STEP_DOUBLES + 1] = 0
-    this.#words[word + NUMBER] = number
-    this.#words[word + SUBJECT] = subject
-    this.#words[word + FRAME] = frame
-    const idBytes = id === '' ? 0 : this.#bytes.latin1Write(id, slot * STEP_BYTES + ID_BYTE, FLIGHT_ID_BYTES)
-    this.#words[word + KIND] = kind | (idBytes << 16)
+    this.doubles[slot * STEP_DOUBLES] = begunMs
+    this.doubles[slot * STEP_DOUBLES + 1] = 0
+    this.words[word + NUMBER] = number
+    this.words[word + SUBJECT] = subject
+    this.words[word + FRAME] = frame
+    const idBytes = id === '' ? 0 : this.bytes.latin1Write(id, slot * STEP_BYTES + ID_BYTE, FLIGHT_ID_BYTES)
+    this.words[word + KIND] = kind | (idBytes << 16)
     // Publishes the step to a reader in another thread; pairs with its load of CURSOR.
-    Atomics.store(this.#control, CURSOR_WORD, this.#next)
+    Atomics.store(this.control, CURSOR_WORD, this.#next)
     if (kind !== STEP_CALL) this.#copy?.begun(begunMs)
     return number
   }
@@ -117,57 +125,43 @@ export class FlightRecorder {
   end(number: number, endedMs: number, failed: boolean): void {
     const slot = number & STEP_MASK
     const word = slot * STEP_WORDS
-    if (this.#words[word + NUMBER] !== number) return
-    this.#doubles[slot * STEP_DOUBLES + 1] = endedMs
-    if (failed) this.#words[word + KIND]! |= FAILED_BIT
+    if (this.words[word + NUMBER] !== number) return
+    this.doubles[slot * STEP_DOUBLES + 1] = endedMs
+    if (failed) this.words[word + KIND]! |= FAILED_BIT
   }
 
   /** Ends the step of a frame: does nothing when it has been overwritten, or is another frame's. */
   endFrame(number: number, frame: number, endedMs: number, failed: boolean): void {
-    if (this.#words[(number & STEP_MASK) * STEP_WORDS + FRAME] === frame) this.end(number, endedMs, failed)
+    if (this.words[(number & STEP_MASK) * STEP_WORDS + FRAME] === frame) this.end(number, endedMs, failed)
   }
 
   /** Why the thread is about to end. The first reason is kept. */
   writeExitReport(text: string): void {
-    if (Atomics.load(this.#control, REPORT_LENGTH_WORD) !== 0) return
-    Atomics.store(this.#control, REPORT_LENGTH_WORD, this.#exitReport.write(text))
+    if (Atomics.load(this.control, REPORT_LENGTH_WORD) !== 0) return
+    Atomics.store(this.control, REPORT_LENGTH_WORD, this.report.write(text))
   }
 }
 
 /** The primary's side. */
-export class FlightReader {
-  readonly #control: Int32Array
-  readonly #words: Int32Array
-  readonly #doubles: Float64Array
-  readonly #bytes: Buffer
-  readonly #exitReport: Buffer
-
-  constructor(memory: SharedArrayBuffer) {
-    this.#control = new Int32Array(memory, 0, STEPS_BYTE >> 2)
-    this.#words = new Int32Array(memory, STEPS_BYTE, FLIGHT_STEPS * STEP_WORDS)
-    this.#doubles = new Float64Array(memory, STEPS_BYTE, FLIGHT_STEPS * STEP_DOUBLES)
-    this.#bytes = Buffer.from(memory, STEPS_BYTE, FLIGHT_STEPS * STEP_BYTES)
-    this.#exitReport = Buffer.from(memory, REPORT_BYTE, EXIT_REPORT_BYTES)
-  }
-
+export class FlightReader extends FlightMemory {
   /** The last steps, oldest first. */
   steps(): RawStep[] {
     const steps: RawStep[] = []
-    const cursor = Atomics.load(this.#control, CURSOR_WORD)
+    const cursor = Atomics.load(this.control, CURSOR_WORD)
     for (let number = (cursor - FLIGHT_STEPS) | 0; number !== cursor; number = (number + 1) | 0) {
       const slot = number & STEP_MASK
       const word = slot * STEP_WORDS
-      const kind = this.#words[word + KIND]!
+      const kind = this.words[word + KIND]!
       // Never written, or being written just now.
-      if (kind === 0 || this.#words[word + NUMBER] !== number) continue
+      if (kind === 0 || this.words[word + NUMBER] !== number) continue
       const idAt = slot * STEP_BYTES + ID_BYTE
       steps.push({
         kind: kind & 0xff,
-        subject: this.#words[word + SUBJECT]!,
-        frame: this.#words[word + FRAME]!,
-        id: this.#bytes.toString('latin1', idAt, idAt + (kind >>> 16)),
-        begunMs: this.#doubles[slot * STEP_DOUBLES]!,
-        endedMs: this.#doubles[slot * STEP_DOUBLES + 1]!,
+        subject: this.words[word + SUBJECT]!,
+        frame: this.words[word + FRAME]!,
+        id: this.bytes.toString('latin1', idAt, idAt + (kind >>> 16)),
+        begunMs: this.doubles[slot * STEP_DOUBLES]!,
+        endedMs: this.doubles[slot * STEP_DOUBLES + 1]!,
         failed: (kind & FAILED_BIT) !== 0,
       })
     }
@@ -175,11 +169,11 @@ export class FlightReader {
   }
 
   get hasExitReport(): boolean {
-    return Atomics.load(this.#control, REPORT_LENGTH_WORD) !== 0
+    return Atomics.load(this.control, REPORT_LENGTH_WORD) !== 0
   }
 
   /** The reason that the thread gave before it ended; empty when there is none. */
   exitReport(): string {
-    return this.#exitReport.toString('utf8', 0, Atomics.load(this.#control, REPORT_LENGTH_WORD))
+    return this.report.toString('utf8', 0, Atomics.load(this.control, REPORT_LENGTH_WORD))
   }
 }

@@ -90,10 +90,6 @@ export class SseServer {
     this.#thread = thread
   }
 
-  get size(): number {
-    return this.#open.size
-  }
-
   async serve(requestId: number, route: ServedStream, frame: RequestFrame, context: RequestContext): Promise<void> {
     const { sink, tracing, onFault, tokens } = this.#thread
     const stream = new SseResponse(sink, requestId, context, () => this.#open.delete(requestId))
