@@ -19,8 +19,11 @@ const CRASH_REPORTS_KEPT = 20
 type ToGuardian =
   | { type: 'guarded'; stopMs: number; stallMs: number; crashReportsDir: string; crashReportsKept: number }
   | { type: 'alive'; isInspected: boolean }
-  | { type: 'serving' | 'stopping' }
+  | { type: 'serving' }
+  /** `ok`: the code that is now on disk runs. */
   | { type: 'reloaded'; ok: boolean }
+  /** This process ends because it was told to: it is not to be started again. */
+  | { type: 'stopping' }
 
 /** This process's side of the channel to the guardian that has started it, and that starts it again. */
 class GuardianLink {
@@ -38,7 +41,7 @@ class GuardianLink {
    * @param onLost the guardian is gone, in whatever way: nobody watches this process any more
    */
   open({ primaryStallMs, crashReportsDir }: Settings, stopMs: number, onLost: () => void): void {
-    this.#send({
+    this.say({
       type: 'guarded',
       stopMs,
       stallMs: primaryStallMs,
@@ -47,7 +50,7 @@ class GuardianLink {
     })
     // Node's own report of an abort, where somebody has asked for one (`--report-on-fatalerror`), belongs to the crash report.
     if (process.report?.reportOnFatalError) process.report.directory = this.flightDir
-    setInterval(() => this.#send({ type: 'alive', isInspected: isInspected() }), ALIVE_MS).unref()
+    setInterval(() => this.say({ type: 'alive', isInspected: isInspected() }), ALIVE_MS).unref()
     const lost = (): void => {
       if (this.#isLost) return
       this.#isLost = true
@@ -59,26 +62,12 @@ class GuardianLink {
     if (!process.connected) lost()
   }
 
-  serving(): void {
-    this.#send({ type: 'serving' })
-  }
-
-  /** A reload is over. @param ok the code that is now on disk runs */
-  reloaded(ok: boolean): void {
-    this.#send({ type: 'reloaded', ok })
-  }
-
-  /** This process ends because it was told to: it is not to be started again. */
-  stopping(): void {
-    this.#send({ type: 'stopping' })
-  }
-
   /** Before the end: what nobody else removes. */
   close(): void {
     if (this.#isLost) rmSync(this.flightDir, { recursive: true, force: true })
   }
 
-  #send(message: ToGuardian): void {
+  say(message: ToGuardian): void {
     // A guardian that is gone hears nothing: `disconnect` says so.
     if (process.connected) process.send?.(message, undefined, undefined, () => {})
   }
@@ -207,7 +196,7 @@ export class ServiceProcess {
       boot_ms: Math.round(performance.now()),
       own_boot_ms: Math.round(performance.now() - startedMs),
     })
-    this.#guardian?.serving()
+    this.#guardian?.say({ type: 'serving' })
     const { systemPort } = this.runtime
     if (systemPort !== null)
       this.runtime.log('INFO', `/system is on http://${this.#settings.systemHost}:${systemPort}`, 'main')
@@ -219,7 +208,7 @@ export class ServiceProcess {
     this.runtime.log('INFO', `${why}: reloading the lanes`, 'main')
     void this.#manager.reloading(why)
     const fault = await this.runtime.reload()
-    this.#guardian?.reloaded(fault === null)
+    this.#guardian?.say({ type: 'reloaded', ok: fault === null })
     if (!this.#isStopping) void this.#manager.ready(fault === null ? 'Reloaded' : `Not reloaded: ${fault}`)
   }
 
@@ -252,7 +241,7 @@ export class ServiceProcess {
   #stop(signal: NodeJS.Signals, exitCode = 0): void {
     if (this.#isStopping) return this.end(1)
     this.#isStopping = true
-    this.#guardian?.stopping()
+    this.#guardian?.say({ type: 'stopping' })
     this.runtime.leave()
     const { shutdownDelayMs } = this.#settings
     // Before it serves, or when it has to end, nobody sends anything that a delay would save.
