@@ -123,11 +123,13 @@ interface GuiltOptions {
  */
 export class Guilt {
   readonly circuits: CircuitBreaker
+  readonly harmless: Harmless
+  /** Plugins that get a lane of their own. */
+  readonly confined = new Marks()
+  /** Plugins that stood still in all lanes but one, or in all, shortly before: they do not get the last one. */
+  readonly stalling = new Marks()
   readonly #options: GuiltOptions
-  readonly #harmless: Harmless
   #unexplained: UnexplainedDeath[] = []
-  readonly #confined = new Marks()
-  readonly #stalling = new Marks()
   /** Of regular lanes. */
   readonly #deaths = new DeathWindow(WINDOW_MS)
   readonly #lately = new DeathWindow(SHELTER_MS)
@@ -136,26 +138,26 @@ export class Guilt {
   constructor(options: GuiltOptions) {
     const { lanes, onCircuit } = options
     this.#options = options
-    this.#harmless = new Harmless((lane) => pluginsOf(this.handlersIn(lane)))
+    this.harmless = new Harmless((lane) => pluginsOf(this.handlersIn(lane)))
     this.circuits = new CircuitBreaker((plugin, open) => {
       // Not among the others: it may well go on as before.
       if (open === null) this.#confine(plugin)
       onCircuit(plugin, open)
     })
     setInterval(() => {
-      this.#harmless.look(lanes.ready, steadyMs())
+      this.harmless.look(lanes.ready, steadyMs())
       this.#changed()
     }, LOOK_MS).unref()
   }
 
   #changed(): void {
     const { lanes, onChange } = this.#options
-    lanes.probation.want(!this.#confined.isEmpty || !this.#stalling.isEmpty)
+    lanes.probation.want(!this.confined.isEmpty || !this.stalling.isEmpty)
     onChange()
   }
 
   #confine(plugin: string): void {
-    if (this.#confined.add(plugin)) this.#changed()
+    if (this.confined.add(plugin)) this.#changed()
   }
 
   /** The handlers that a lane has begun and not ended, or ended shortly before, as far as its flight recorder goes back. */
@@ -168,22 +170,6 @@ export class Guilt {
       if (origin !== null) handlers.set(`${origin.plugin} ${origin.handler}`, origin)
     }
     return [...handlers.values()]
-  }
-
-  // ── what the lanes are kept from ──────────────────────────────────────────
-
-  isConfined(plugin: string): boolean {
-    return this.#confined.has(plugin)
-  }
-
-  /** True for a plugin that stood still in all lanes but one, or in all, shortly before: it does not get the last one. */
-  isStalling(plugin: string): boolean {
-    return this.#stalling.has(plugin)
-  }
-
-  /** True for a plugin that has worked in lanes that went on. */
-  isKnown(plugin: string): boolean {
-    return this.#harmless.isKnown(plugin)
   }
 
   /** True while lanes die so often that one of them is kept for what is known to do no harm, and for a while after any death. */
@@ -215,7 +201,7 @@ export class Guilt {
     const nowMs = steadyMs()
     const death = { atMs: nowMs, plugins: pluginsOf(handlers) }
     this.#unexplained = [...this.#unexplained.filter(({ atMs }) => nowMs - atMs < UNEXPLAINED_MS), death]
-    return alwaysThere(this.#unexplained, (plugin) => this.#harmless.isHarmless(plugin, nowMs))
+    return alwaysThere(this.#unexplained, (plugin) => this.harmless.isHarmless(plugin, nowMs))
   }
 
   #tryAlone(plugins: readonly string[]): void {
@@ -226,7 +212,7 @@ export class Guilt {
   /** A lane stands still, and hardly another is left: who holds it up is kept away from the last one that answers. */
   stalled(lane: Lane, stack: readonly StackFrame[] | null): void {
     const plugin = pluginIn(stack ?? [], lane.manifest?.files ?? {}) ?? this.#lastBegunIn(lane)?.plugin
-    if (plugin === undefined || !this.#stalling.add(plugin)) return
+    if (plugin === undefined || !this.stalling.add(plugin)) return
     this.#changed()
     this.#options.log('WARNING', `${plugin} stands still in the lanes: one of them is kept for the others`)
   }
@@ -250,7 +236,7 @@ export class Guilt {
     if (!guilty?.plugin || guilty.evidence === 'last') return
     const { plugin, line } = guilty
     if (lane.role !== 'quarantine' && lane.manifest !== null) {
-      this.#harmless.forget(plugin)
+      this.harmless.forget(plugin)
       if (!isProved(box) || this.#deathsProved(plugin) >= CONFINED_AFTER) this.#confine(plugin)
     }
     if (isProved(box)) this.circuits.recordDeath(plugin, `${message}${line ? ` (${line})` : ''}`)
@@ -271,8 +257,8 @@ export class Guilt {
     this.#lately.clear()
     this.#deathsOf.clear()
     this.circuits.reset()
-    this.#confined.clear()
-    this.#stalling.clear()
+    this.confined.clear()
+    this.stalling.clear()
     this.#changed()
   }
 }

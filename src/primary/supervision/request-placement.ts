@@ -56,8 +56,8 @@ export class RequestPlacement {
     const hasShelter = this.#isOneOfMany && guilt.isCrisis()
     for (const { servedBy, number, plugin } of this.#parts.routing.table.list()) {
       if (servedBy !== 'lanes') continue
-      const confined = guilt.isConfined(plugin)
-      const stalling = guilt.isStalling(plugin)
+      const confined = guilt.confined.has(plugin)
+      const stalling = guilt.stalling.has(plugin)
       for (const lane of lanes) {
         const isOpen =
           lane.role === 'probation'
@@ -73,13 +73,13 @@ export class RequestPlacement {
 
     /** Folders that plugins of the primary serve run no code of a plugin. */
     function known({ manifest }: Lane, plugin: string): boolean {
-      return guilt.isKnown(plugin) || manifest?.plugins[plugin] === undefined
+      return guilt.harmless.isKnown(plugin) || manifest?.plugins[plugin] === undefined
     }
   }
 
   /** True for a plugin whose events the lane does not get. No lane on demand takes them: where there is one lane, they stay there. */
   #isKeptFrom(lane: Lane, plugin: string): boolean {
-    return (lane.isStandby || (this.#isOneOfMany && lane === this.#sheltered)) && this.#guilt.isStalling(plugin)
+    return (lane.isStandby || (this.#isOneOfMany && lane === this.#sheltered)) && this.#guilt.stalling.has(plugin)
   }
 
   get #isOneOfMany(): boolean {
