@@ -1,9 +1,8 @@
 import type { TestContext } from 'node:test'
-import { Database } from '../../../src/stores/sqlite/driver.ts'
 import { folderOf } from '../../support/folder.ts'
 import type { Heddle } from '../../support/heddle.ts'
 import { until } from '../../support/until.ts'
-import { type LogStore, STORES, type StoreMaker } from '../event-log/databases.ts'
+import type { LogStore, StoreMaker } from '../event-log/databases.ts'
 
 /** A run as a job of `plugin` has written it down. */
 export interface Run {
@@ -19,8 +18,6 @@ export interface JobStage {
   readonly store: LogStore
   start(env?: Record<string, string>): Promise<Heddle>
   runs(name?: string): Promise<Run[]>
-  /** While no process runs. */
-  change(sql: string): Promise<void>
   /** All jobs are stored. */
   placed(count: number): Promise<unknown>
 }
@@ -58,18 +55,7 @@ export async function stageOn(t: TestContext, store: LogStore, body: string): Pr
         .filter((row) => name === undefined || row.name === name)
         .map((row) => ({ ...row, due: Number(row.due), fence: Number(row.fence) }))
     },
-    change: async (sql) => {
-      if (store.path === null) return void (await store.rows(sql))
-      const database = new Database(store.path)
-      try {
-        database.exec(sql)
-      } finally {
-        database.close()
-      }
-    },
     placed: (count) =>
       until(async () => (await store.rows('SELECT name FROM heddle_job')).length === count, `${count} stored jobs`),
   }
 }
-
-export { STORES }
