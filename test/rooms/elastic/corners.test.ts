@@ -9,6 +9,7 @@ import { type Heddle, startHeddle } from '../../support/heddle.ts'
 import { suiteOwner } from '../../support/replicas.ts'
 import { type RedisServer, redisServer } from '../../support/servers/redis.ts'
 import { until } from '../../support/until.ts'
+import { eventOf } from '../../unit/events/fake-thread.ts'
 
 const NAME = 'corners of events that pass through a key-value store'
 const DOMAINS = [fileURLToPath(new URL('./corners', import.meta.url))]
@@ -220,25 +221,7 @@ describe(NAME, () => {
 
 /** As another process publishes it. */
 function entryOf(event: string, payload: object & { n: number }): string[] {
-  return encodeEntry(
-    {
-      id: `evt_${String(payload.n).padStart(6, '0')}`,
-      parentId: null,
-      event,
-      emitter: 'corners.Test',
-      requestId: null,
-      key: null,
-      trace: '',
-      payloadKeys: Object.keys(payload).join('\0'),
-      timestampMs: Date.now(),
-      delayMs: 0,
-      ttlMs: 0,
-      seq: 0,
-      subscriber: 0,
-      attempt: 0,
-      payload: JSON.stringify(payload),
-    },
-    'elsewhere',
-    null,
-  )
+  const id = `evt_${String(payload.n).padStart(6, '0')}`
+  const payloadKeys = Object.keys(payload).join('\0')
+  return encodeEntry(eventOf(id, { event, payloadKeys, payload: JSON.stringify(payload) }), 'elsewhere', null)
 }

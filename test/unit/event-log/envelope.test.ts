@@ -2,24 +2,9 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { envelopeOf, frameOf } from '../../../src/runtime/event-log/event-rows.ts'
 import type { EventFrame } from '../../../src/transport/frames/event-frame.ts'
+import { eventOf } from '../events/fake-thread.ts'
 
-const FRAME: EventFrame = {
-  id: 'evt_1',
-  parentId: null,
-  event: 'order.taken',
-  emitter: 'shop.Take',
-  requestId: null,
-  key: null,
-  trace: '',
-  payloadKeys: 'id',
-  timestampMs: 1_700_000_000_000,
-  delayMs: 0,
-  ttlMs: 0,
-  seq: 7,
-  subscriber: 0,
-  attempt: 0,
-  payload: '{"id":1}',
-}
+const FRAME = eventOf('evt_1', { payloadKeys: 'id', timestampMs: 1_700_000_000_000, seq: 7, payload: '{"id":1}' })
 
 test('an envelope is its own event’s, which differs from the one before in one field', () => {
   const others: Partial<EventFrame>[] = [

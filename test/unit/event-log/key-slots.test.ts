@@ -1,39 +1,28 @@
 import assert from 'node:assert/strict'
 import { type TestContext, test } from 'node:test'
-import type { SqlValue } from '../../../src/contracts/db.ts'
 import { KeySlots } from '../../../src/primary/event-log/membership.ts'
 import type { LogDatabase } from '../../../src/runtime/event-log/log-database.ts'
 import { SLOTS } from '../../../src/runtime/event-log/tables.ts'
-import { Database } from '../../../src/stores/sqlite/driver.ts'
+import { memoryDatabase } from '../../support/memory-database.ts'
 
 const ME = 2
 const OTHER = 1
 
-/** What belongs to slots, in memory: the statements that take them are the same on every database. All are the other's. */
-function tables(t: TestContext): LogDatabase {
-  const file = new Database(':memory:')
-  t.after(() => file.close())
-  file.exec('CREATE TABLE heddle_process (epoch INTEGER PRIMARY KEY, adopter INTEGER)')
-  file.exec(
+/** What belongs to slots: the statements that take them are the same on every database. All are the other's. */
+async function tables(t: TestContext): Promise<LogDatabase> {
+  const database = memoryDatabase(t)
+  await database.execute('CREATE TABLE heddle_process (epoch INTEGER PRIMARY KEY, adopter INTEGER)')
+  await database.execute(
     'CREATE TABLE heddle_slot (slot INTEGER PRIMARY KEY, holder INTEGER NOT NULL, heir INTEGER NOT NULL DEFAULT 0)',
   )
-  file.exec(`INSERT INTO heddle_process (epoch) VALUES (${OTHER}), (${ME})`)
+  await database.execute(`INSERT INTO heddle_process (epoch) VALUES (${OTHER}), (${ME})`)
   for (let slot = 0; slot < SLOTS; slot++)
-    file.exec(`INSERT INTO heddle_slot (slot, holder) VALUES (${slot}, ${OTHER})`)
-  const run = (sql: string, params: readonly SqlValue[] = []) => {
-    const statement = file.prepare(sql)
-    const named = Object.fromEntries(params.map((value, n) => [n + 1, value]))
-    if (statement.reader) return { rowCount: 0, rows: statement.all(named) }
-    return { rowCount: statement.run(named).changes, rows: [] }
-  }
-  return {
-    query: async (sql: string, params?: readonly SqlValue[]) => run(sql, params).rows,
-    execute: async (sql: string, params?: readonly SqlValue[]) => run(sql, params),
-  } as unknown as LogDatabase
+    await database.execute(`INSERT INTO heddle_slot (slot, holder) VALUES (${slot}, ${OTHER})`)
+  return database
 }
 
 test('slots are taken from a process that is gone, and from none that is known', async (t) => {
-  const database = tables(t)
+  const database = await tables(t)
   const slots = new KeySlots(
     () => database,
     () => ME,
@@ -46,7 +35,7 @@ test('slots are taken from a process that is gone, and from none that is known',
 })
 
 test('a process whose own events another has taken over takes none', async (t) => {
-  const database = tables(t)
+  const database = await tables(t)
   const slots = new KeySlots(
     () => database,
     () => ME,

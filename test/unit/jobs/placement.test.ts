@@ -1,39 +1,20 @@
 import assert from 'node:assert/strict'
 import { type TestContext, test } from 'node:test'
-import type { SqlValue } from '../../../src/contracts/db.ts'
 import type { Missed, Schedule } from '../../../src/contracts/scheduler.ts'
 import { Jobs } from '../../../src/primary/jobs/jobs.ts'
 import { type StorableJob, StoredJobs } from '../../../src/primary/jobs/stored-jobs.ts'
 import type { LogDatabase } from '../../../src/runtime/event-log/log-database.ts'
 import { prepareTables } from '../../../src/runtime/event-log/tables.ts'
-import { Database } from '../../../src/stores/sqlite/driver.ts'
 import { jobOf, laneOf } from '../../support/fake-lane.ts'
+import { memoryDatabase } from '../../support/memory-database.ts'
 import { until } from '../../support/until.ts'
 
 const KEY = 'shop.Bill/bill'
 
 const LATER_MS = Date.now() + 3_600_000
 
-/** A database in memory, without the tool. */
 async function database(t: TestContext): Promise<LogDatabase> {
-  const file = new Database(':memory:')
-  t.after(() => file.close())
-  const run = (sql: string, params: readonly SqlValue[] = []) => {
-    const statement = file.prepare(sql)
-    const named = Object.fromEntries(params.map((value, n) => [n + 1, value]))
-    if (statement.reader) {
-      const rows = statement.all(named)
-      return { rowCount: rows.length, rows }
-    }
-    return { rowCount: statement.run(named).changes, rows: [] }
-  }
-  const db = {
-    dialect: 'sqlite',
-    query: async (sql: string, params?: readonly SqlValue[]) => run(sql, params).rows,
-    queryOne: async (sql: string, params?: readonly SqlValue[]) => run(sql, params).rows[0] ?? null,
-    execute: async (sql: string, params?: readonly SqlValue[]) => run(sql, params),
-    transaction: async (work: (tx: unknown) => Promise<unknown>) => work(db),
-  } as unknown as LogDatabase
+  const db = memoryDatabase(t)
   await prepareTables(db, true)
   return db
 }

@@ -2,6 +2,7 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { decodeEntry, encodeEntry, type StreamEvent } from '../../../src/runtime/streams/entry.ts'
 import type { EventFrame } from '../../../src/transport/frames/event-frame.ts'
+import { eventOf } from '../events/fake-thread.ts'
 
 const HOSTILE = [
   '',
@@ -31,23 +32,14 @@ const HOSTILE = [
   'x'.repeat(1024),
 ]
 
-const FRAME: EventFrame = {
-  id: 'evt_1',
+const FRAME = eventOf('evt_1', {
   parentId: 'evt_0',
   event: 'thing.happened',
   emitter: 'things.Make',
-  requestId: 'req_1',
-  key: null,
-  trace: '',
   payloadKeys: 'a\0b',
   timestampMs: 1_700_000_000_000,
-  delayMs: 0,
-  ttlMs: 0,
-  seq: 0,
-  subscriber: 0,
-  attempt: 0,
   payload: '{"a":1,"b":2}',
-}
+})
 
 function decoded(fields: string[]): StreamEvent {
   const event = decodeEntry('thing.happened', '5-1', fields)
