@@ -91,32 +91,6 @@ testOnStreams('a consumer with pending entries is never removed, nor one whose r
   assert.deepEqual(await listConsumers(redis, 'nothing', 'g'), [])
 })
 
-testOnStreams('while consumers are removed, nothing that is delivered at the same time is lost', async (store) => {
-  const { redis } = store
-  await ensureGroup(redis, STREAM, 'g', '$')
-  await addNumbers(redis, STREAM, 10_000)
-  let isDone = false
-  const remover = await store.connect()
-  const removing = (async () => {
-    while (!isDone) await Promise.all([0, 1, 2, 3].map((lane) => removeConsumer(remover, STREAM, 'g', `gone:${lane}`)))
-  })()
-  const acknowledged: string[] = []
-  await Promise.all(
-    [0, 1, 2, 3].map(async (lane) => {
-      const reader = await store.connect()
-      for (;;) {
-        const ids = await deliver(reader, STREAM, 'g', `gone:${lane}`, 50)
-        if (ids.length === 0) return
-        assert.equal(await reader.command('xack', [STREAM, 'g', ...ids]), ids.length)
-        acknowledged.push(...ids)
-      }
-    }),
-  )
-  isDone = true
-  await removing
-  assert.equal(new Set(acknowledged).size, 10_000)
-})
-
 testOnStreams(
   'the consumers of a replica that is gone are removed after several checks, those with pending entries are not',
   async (store) => {

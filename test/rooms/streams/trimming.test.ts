@@ -6,7 +6,7 @@ import {
   retireGroups,
   trimStream,
 } from '../../../src/primary/streams/trimmer.ts'
-import { ensureGroup } from '../../../src/runtime/streams/consumers.ts'
+import { ensureGroup, removeConsumer } from '../../../src/runtime/streams/consumers.ts'
 import { GROUPS_SEEN, REMOVED, seenField, streamOf } from '../../../src/runtime/streams/keys.ts'
 import { until } from '../../support/until.ts'
 import { addNumbers, deliver, entriesIn, pendingOf, testOnStreams } from './fixture.ts'
@@ -60,7 +60,7 @@ testOnStreams('there is nothing to trim where there is no stream', async (store)
 })
 
 testOnStreams(
-  'four trimmers, four readers and a writer at once: each of 10,000 entries is read once, and none is left',
+  'four trimmers, four readers whose consumers are removed, and a writer at once: each of 10,000 entries is read once, and none is left',
   async (store) => {
     const { redis } = store
     const COUNT = 10_000
@@ -76,11 +76,17 @@ testOnStreams(
         assert.deepEqual(look.losses, [])
       }
     })
+    const remover = await store.connect()
+    const removing = (async () => {
+      const consumers = [0, 1, 2, 3].flatMap((lane) => ['a', 'b'].map((group) => ({ group, name: `gone:${lane}` })))
+      while (!isDone)
+        await Promise.all(consumers.map(({ group, name }) => removeConsumer(remover, STREAM, group, name)))
+    })()
     const seen = { a: [] as string[], b: [] as string[] }
     const reading = (['a', 'a', 'b', 'b'] as const).map(async (group, index) => {
       const reader = await store.connect()
       while (seen[group].length < COUNT) {
-        const ids = await deliver(reader, STREAM, group, `c:${index}`, 1 + Math.floor(Math.random() * 200))
+        const ids = await deliver(reader, STREAM, group, `gone:${index}`, 1 + Math.floor(Math.random() * 200))
         seen[group].push(...ids)
         if (ids.length > 0) assert.equal(await reader.command('xack', [STREAM, group, ...ids]), ids.length)
       }
@@ -91,7 +97,7 @@ testOnStreams(
     await Promise.all(reading)
     await until(async () => (await redis.command('xlen', [STREAM])) === 0, 'all is trimmed')
     isDone = true
-    await Promise.all(trimming)
+    await Promise.all([...trimming, removing])
     assert.equal(trimmed, COUNT)
     assert.deepEqual(seen.a.toSorted(), ids.toSorted())
     assert.deepEqual(seen.b.toSorted(), ids.toSorted())

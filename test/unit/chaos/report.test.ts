@@ -38,24 +38,9 @@ const REPORT: Report = {
   findings: [],
 }
 
-test('a run without findings has passed, and its table says what it was', () => {
-  assert.equal(isPassed(REPORT), true)
-  const text = formatReport(REPORT)
-  for (const row of [
-    /^\| seed +\| 42 +\|$/m,
-    /^\| faults +\| 3, refused 1: exit 2, pause 1 +\|$/m,
-    /^\| lanes killed +\| 2: exit 1, other 1 +\|$/m,
-    /^\| requests +\| 1000: 200 995, 500 5 +\|$/m,
-    /^\| answered with success +\| 99\.50 % +\|$/m,
-    /^\| longest time without success +\| 1019 ms +\|$/m,
-    /^\| p99 of a count, of a sign-up +\| –, 500\.0 ms +\|$/m,
-    /at 5\.00 s: Lane 1 died: who knows; in flight: POST \/users 2; before: exit at 2\.00 s, pause at 4\.00 s$/m,
-    /Nothing was lost\.$/,
-  ])
-    assert.match(text, row)
-})
-
 test('a finding, or a process that did not end well, fails the run and names the seed', () => {
+  assert.equal(isPassed(REPORT), true)
+  assert.match(formatReport(REPORT), /Nothing was lost\.$/)
   const findings = Array.from({ length: 25 }, (_, n) => ({ what: 'event' as const, id: `e${n}`, problem: 'is gone' }))
   const lost = { ...REPORT, findings }
   assert.equal(isPassed(lost), false)
@@ -119,17 +104,6 @@ test('the faults follow from the seed alone', () => {
   assert.notDeepEqual(faultsOf(seededRandom(6), 120_000, 8000), faults)
 })
 
-test('the faults come in order, and within the time', () => {
-  for (let seed = 0; seed < 50; seed++) {
-    const times = faultsOf(seededRandom(seed), 10_000, 9000).map(({ atMs }) => atMs)
-    assert.deepEqual(
-      times.toSorted((a, b) => a - b),
-      times,
-    )
-    assert.ok(times[0]! >= 1500 && times.at(-1)! <= 9500, String(times))
-  }
-})
-
 test('two minutes hold every kind, poison once', () => {
   for (let seed = 0; seed < 50; seed++) {
     const faults = faultsOf(seededRandom(seed), 120_000, 8000)
@@ -137,10 +111,4 @@ test('two minutes hold every kind, poison once', () => {
     for (const kind of TROUBLE) assert.ok(countOf(faults, kind) >= 6, kind)
     assert.equal(countOf(faults, 'poison'), 1)
   }
-})
-
-test('a short run has three lethal faults and one that is not', () => {
-  const faults = faultsOf(seededRandom(1), 5000, 9000)
-  assert.equal(faults.filter(({ kind }) => (TROUBLE as readonly string[]).includes(kind)).length, 1)
-  assert.equal(faults.length, 4)
 })
