@@ -1,0 +1,50 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import type { Handler } from '../../../src/contracts/http.ts'
+import { LocalWorker } from '../../../src/primary/dispatch/local-worker.ts'
+import type { Exchange } from '../../../src/primary/http/exchange.ts'
+import type { RequestEffects } from '../../../src/runtime/endpoint/idempotency.ts'
+import { RequestFrame } from '../../../src/transport/frames/request-frame.ts'
+import { createFlightRecorder, FlightReader, FlightRecorder } from '../../../src/transport/memory/flight-recorder.ts'
+
+/** The worker of the primary's own routes, with one route, and what asks it. */
+function serving(handler: Handler) {
+  const flight = createFlightRecorder()
+  const worker = new LocalWorker((...fault) => assert.fail(fault.join(' ')), new FlightRecorder(flight))
+  worker.server.effects = { timeoutMs: 1000 } as RequestEffects
+  const owner = { name: 'shop.Sell', instance: undefined }
+  worker.server.add(0, { kind: 'endpoint', owner, method: 'GET', path: '/sell', options: {}, handler })
+  const answers: unknown[] = []
+  const exchange = { label: 'GET /sell', plugin: 'shop.Sell', requestId: 'id', deadlineMs: 0, assignTo() {} }
+  const ask = (): boolean => {
+    const frame = new RequestFrame(0, 0, 2, 0, 5, 0, 0, 'id/sell', null)
+    return worker.send(frame, { ...exchange, reply: (reply: unknown) => answers.push(reply) } as unknown as Exchange)
+  }
+  return { worker, ask, answers, steps: () => new FlightReader(flight).steps() }
+}
+
+test('a handler of the primary keeps its place until it settles, though nobody waits for it any more', async () => {
+  const pending: (() => void)[] = []
+  const { worker, ask, answers } = serving(() => new Promise<void>((resolve) => pending.push(resolve)))
+  let taken = 0
+  while (ask()) taken++
+  assert.ok(taken >= 1000, String(taken))
+  // The first that came has the first slot, and is the first of its generation.
+  worker.cancelRequest(0)
+  assert.deepEqual([worker.inFlight, worker.works().length, ask()], [taken - 1, taken - 1, false])
+  pending[0]!()
+  await new Promise(setImmediate)
+  assert.equal(ask(), true)
+  assert.deepEqual(answers, [], 'nobody is answered')
+  assert.equal(worker.inFlight, taken)
+})
+
+test('an answer of the primary that is there at once ends its step', () => {
+  const { ask, answers, steps, worker } = serving(() => ({ success: true }))
+  assert.equal(ask(), true)
+  assert.deepEqual(
+    steps().map(({ id, failed, endedMs }) => [id, failed, endedMs !== 0]),
+    [['id', false, true]],
+  )
+  assert.deepEqual([answers.length, worker.inFlight], [1, 0])
+})
