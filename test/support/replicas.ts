@@ -49,9 +49,6 @@ export interface Replica extends Heddle {
   readonly id: string
   /** As the loss of its machine: `kill -9`. Resolves when it is gone. */
   kill(): Promise<void>
-  /** Takes the processor away from it; its connections stay open. */
-  freeze(): void
-  thaw(): void
 }
 
 /** What a subscriber of the fleet has written down. */
@@ -145,8 +142,6 @@ export class Fleet {
       ...heddle,
       id,
       kill: async () => void (await heddle.stop('SIGKILL')),
-      freeze: () => void heddle.process.kill('SIGSTOP'),
-      thaw: () => void heddle.process.kill('SIGCONT'),
     }
   }
 

@@ -17,8 +17,7 @@ export default class ShipOrders extends Plugin {
   override onBoot() {
     // Often enough for a database that is away for some seconds.
     this.#bus.subscribe('order.taken', this.ship, { retries: 12, backoffMs: 50 })
-    this.#bus.subscribe('order.doomed', this.fail)
-    this.#bus.subscribe('order.doomed', this.note)
+    this.#bus.subscribe('order.noted', this.note)
   }
 
   /** @param order `ms` to wait */
@@ -31,10 +30,5 @@ export default class ShipOrders extends Plugin {
 
   async note(order: Payload, event: EventMeta): Promise<void> {
     await writeSeen(this.#db, this.#replica, 'ends', order, event)
-  }
-
-  async fail(order: Payload, event: EventMeta): Promise<void> {
-    await writeSeen(this.#db, this.#replica, 'begins', order, event)
-    throw new Error('doomed')
   }
 }
