@@ -56,7 +56,6 @@ export interface Seen {
   seq: number
   event_id: string
   event: string
-  phase: 'begins' | 'ends'
   number: number
   replica: string
   attempt: number
@@ -160,11 +159,8 @@ export class Fleet {
   }
 
   /** What has been handled, in the order in which it was. */
-  async seen(event: string, phase: 'begins' | 'ends' = 'ends'): Promise<Seen[]> {
-    return this.sql<Seen & pg.QueryResultRow>('SELECT * FROM fleet_seen WHERE event = $1 AND phase = $2 ORDER BY seq', [
-      event,
-      phase,
-    ])
+  async seen(event: string): Promise<Seen[]> {
+    return this.sql<Seen & pg.QueryResultRow>('SELECT * FROM fleet_seen WHERE event = $1 ORDER BY seq', [event])
   }
 
   /** Entries of an event that its groups have been given and have not finished, or have not been given yet. */

@@ -7,7 +7,6 @@ CREATE TABLE fleet_seen (
   seq BIGSERIAL PRIMARY KEY,
   event_id TEXT NOT NULL,
   event TEXT NOT NULL,
-  phase TEXT NOT NULL,
   number INTEGER NOT NULL,
   replica TEXT NOT NULL,
   attempt INTEGER NOT NULL,

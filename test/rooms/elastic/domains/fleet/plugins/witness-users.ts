@@ -7,13 +7,9 @@ export default plugin(({ config, db, event_bus }) => {
 
   async function witness(data: Payload, event: EventMeta): Promise<void> {
     await event_bus.publish('user.witnessed', { id: data.id })
-    await writeSeen(db, replica, 'ends', data, event)
-  }
-
-  async function note(data: Payload, event: EventMeta): Promise<void> {
-    await writeSeen(db, replica, 'ends', data, event)
+    await writeSeen(db, replica, data, event)
   }
 
   event_bus.subscribe('user.created', witness)
-  event_bus.subscribe('user.witnessed', note)
+  event_bus.subscribe('user.witnessed', (data, event) => writeSeen(db, replica, data, event))
 })
