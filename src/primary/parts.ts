@@ -163,6 +163,7 @@ export function buildParts(options: RuntimeOptions, readiness: () => Readiness) 
       requestSinks: new RequestSinks(listener.watchers, (thrown) => kernel.sinkFault('request sink', thrown)),
     },
   )
+
   // The lanes.
   const pool = new PoolProbe(settings.poolStallMs, lanes, log)
   const descriptors = new Descriptors(
@@ -171,34 +172,9 @@ export function buildParts(options: RuntimeOptions, readiness: () => Readiness) 
     log,
     (lane, holder) => void supervisor.endHolder(lane, holder),
   )
-  const registrar = new LaneRegistrar({
-    kernel,
-    lanes,
-    processLog,
-    events,
-    health,
-    snapshots,
-    routing,
-    dispatcher,
-    jobs,
-    guilt,
-    placement,
-    services,
-    pool,
-    descriptors,
-    recorders,
-    flightMirror,
-  })
-  const supervisor = new Supervisor(lanes, registrar, {
-    kernel,
-    isDevelopment,
-    recorders,
-    barred: processDeaths?.barred() ?? {},
-    pastDeaths: (index) => processDeaths?.ofLane(index) ?? [],
-    flightMirror,
-  })
-  return {
+  const parts = {
     log,
+    logWriter,
     processLog,
     processDeaths,
     flightMirror,
@@ -211,15 +187,17 @@ export function buildParts(options: RuntimeOptions, readiness: () => Readiness) 
     localWorker,
     dispatcher,
     listener,
-    jobs,
     guilt,
-    pool,
-    descriptors,
+    placement,
+    jobs,
     recorders,
-    logWriter,
+    services,
     host,
     lanes,
-    registrar,
-    supervisor,
+    pool,
+    descriptors,
   }
+  const registrar = new LaneRegistrar(parts)
+  const supervisor = new Supervisor(registrar, { ...parts, isDevelopment })
+  return { ...parts, registrar, supervisor }
 }

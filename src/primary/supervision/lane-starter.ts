@@ -20,6 +20,7 @@ import type { FlightMirror } from './crash-report.ts'
 import { isInspected } from './debugger-hold.ts'
 import type { LaneRegistrar } from './lane-registrar.ts'
 import { type LaneSet, LaneThread } from './lane-set.ts'
+import type { ProcessDeaths } from './process-deaths.ts'
 import { STANDSTILL_GROWTH, Watchdog } from './watchdog.ts'
 
 const NODE_MAJOR = Number.parseInt(process.versions.node, 10)
@@ -194,8 +195,9 @@ export interface StarterOptions {
     readonly tracing: { readonly rings: LaneRecords } | null
     readonly history: { readonly rings: LaneRecords } | null
   }
-  /** Plugins that are not booted from the first thread on, by file, each with the reason. */
-  barred: Record<string, string>
+  lanes: LaneSet
+  /** What the processes before this one died of; null without a guardian, who alone would tell. */
+  processDeaths: ProcessDeaths | null
   /** Null without a guardian, which alone would read it. */
   flightMirror: FlightMirror | null
 }
@@ -220,12 +222,12 @@ export class LaneStarter {
   /** A lane of this generation has lived through what its plugins have begun in their boot. */
   #isProved = false
 
-  constructor(options: StarterOptions, lanes: LaneSet, registrar: LaneRegistrar, owner: ThreadOwner) {
+  constructor(options: StarterOptions, registrar: LaneRegistrar, owner: ThreadOwner) {
     this.#options = options
-    this.#lanes = lanes
+    this.#lanes = options.lanes
     this.#registrar = registrar
     this.#owner = owner
-    this.barred = new BarredPlugins(options.barred)
+    this.barred = new BarredPlugins(options.processDeaths?.barred() ?? {})
     this.pool = new LanePool(options.kernel.settings, options.isDevelopment, (error) =>
       registrar.log('ERROR', `Lane pool: ${messageOf(error)}`),
     )

@@ -1,6 +1,5 @@
 // Keeps the lanes alive: their start, their end, and what comes after it.
 import { availableParallelism } from 'node:os'
-import type { BlackBox } from '../../contracts/registry.ts'
 import { steadyMs } from '../../core/schedule/steady-time.ts'
 import { until, withTimeout } from '../../core/schedule/waiting.ts'
 import type { Holder } from '../../transport/messages.ts'
@@ -20,14 +19,9 @@ const DEATHS_KEPT = 5
 /** A plugin that stands still for this long where no other lane answers, or one, is kept away from it, milliseconds. */
 const STALLED_MS = [250, 1000]
 
-export interface SupervisorOptions extends StarterOptions {
-  /** What earlier processes died of in this lane, newest first. */
-  pastDeaths: (index: number) => BlackBox[]
-}
-
 /** Keeps N lanes alive: starts them, watches them, replaces them when they die or their code is new. */
 export class Supervisor {
-  readonly #options: SupervisorOptions
+  readonly #options: StarterOptions
   readonly #lanes: LaneSet
   readonly #registrar: LaneRegistrar
   readonly #starter: LaneStarter
@@ -39,15 +33,16 @@ export class Supervisor {
   readonly #bootWaiters: (() => void)[] = []
 
   /** @param registrar told everything that lanes do */
-  constructor(lanes: LaneSet, registrar: LaneRegistrar, options: SupervisorOptions) {
+  constructor(registrar: LaneRegistrar, options: StarterOptions) {
+    const { kernel, lanes } = options
     this.#options = options
     this.#lanes = lanes
     this.#registrar = registrar
-    this.#starter = new LaneStarter(options, lanes, registrar, {
+    this.#starter = new LaneStarter(options, registrar, {
       dying: (thread) => this.#onDying(thread),
       ended: (thread, error) => this.#onEnd(thread, error),
     })
-    this.#replacement = new LaneReplacement(options.kernel.settings, lanes, this.#starter, registrar)
+    this.#replacement = new LaneReplacement(kernel.settings, lanes, this.#starter, registrar)
     this.#slowBoot = new SlowBoot(lanes, this.#starter, this.#replacement, registrar)
     this.#coreUse = new CoreUse(
       () => lanes.all,
@@ -87,7 +82,7 @@ export class Supervisor {
     for (let n = 0; n < due; n++) {
       const index = this.#lanes.slots.length
       const thread = this.#starter.start(index, 'regular')
-      this.#lanes.slots.push(new LaneSlot(thread, this.#options.pastDeaths(index)))
+      this.#lanes.slots.push(new LaneSlot(thread, this.#options.processDeaths?.ofLane(index)))
     }
   }
 
