@@ -96,7 +96,7 @@ export interface UnfinishedWork {
 }
 
 /**
- * The primary's end of one lane: its channels, the requests and deliveries in flight there, and what it has reported.
+ * The primary's end of one lane: its channels, the requests and deliveries in flight there, what it sends, and what it has reported.
  * It lives as long as its thread; the next thread with the same index gets a new one.
  */
 export class Lane implements BodySink, BatchListener {
