@@ -45,6 +45,7 @@ export class OpenLetters {
   /** Reads what waits behind letters, and which are being replayed. */
   async learn(): Promise<void> {
     const open = await this.#readOpenLetters()
+    this.#openReplays.clear()
     for (const letter of open) if (letter.seq > 0) this.#openReplays.set(letter.seq, letter)
     this.#hold(open)
   }

@@ -234,10 +234,17 @@ export class SharedLog {
     const taken: number[] = []
     if (this.#mode === 'alone' || this.#mode === 'parting' || !this.#slots.hasAll) return taken
     for (;;) {
-      const rows = await this.#free.takeKeyed(this.#learned)
+      const rows = await this.#takeKeyed()
       if (rows.length === 0) return taken
       for (const { row } of rows) taken.push(Number(row.seq))
     }
+  }
+
+  /** Among them may be the replay of a letter that holds up its key here, which an ended process had begun. */
+  async #takeKeyed(): Promise<StoredRow[]> {
+    const rows = await this.#free.takeKeyed(this.#learned)
+    if (rows.length > 0 && !this.#options.hub.parked.isEmpty) await this.#parts.letters.learn()
+    return rows
   }
 
   /** Takes the next events that this process is to deliver. */
@@ -246,7 +253,7 @@ export class SharedLog {
     let rows: StoredRow[] = []
     if (this.#hasFree) {
       this.#hasFree = false
-      rows = await this.#free.takeKeyed(this.#learned)
+      rows = await this.#takeKeyed()
       if (rows.length > 0) this.#hasFree = true
       else if (this.#mode === 'settling' && this.#isOver(true)) this.#become('alone')
     }

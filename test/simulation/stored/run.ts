@@ -56,6 +56,8 @@ interface StoredPlan {
     laneDeath: number
     refused: number
     unanswered: number
+    /** A process ends as soon as it has begun to replay a letter. */
+    killedReplay: number
   }
   /** Weights of what somebody does beside publishing. */
   readonly deeds: readonly Deed[]
@@ -105,6 +107,7 @@ function planOf(draw: Draw, log: StoredLog): StoredPlan {
       laneDeath: draw.of([0, 0.002, 0.01]),
       refused: draw.of([0, 0, 0.05]),
       unanswered: draw.of([0, 0, 0.05]),
+      killedReplay: draw.of([0, 0.2]),
     },
     deeds,
   }
@@ -436,6 +439,7 @@ export class StoredRun {
     else this.oracle.deleting(event, subscriber, process)
     await (isReplay ? process.letters.replay(id) : process.letters.delete(id)).catch(() => {})
     if (process.isAlive) this.oracle.settled(event, subscriber)
+    if (isReplay && !this.isHealed && this.draw.is(this.plan.rates.killedReplay)) this.#kill(process)
   }
 
   // ── the end ───────────────────────────────────────────────────────────────
@@ -445,8 +449,10 @@ export class StoredRun {
     this.isHealed = true
     database.isAway = false
     this.tell(() => 'all heals')
-    // What has waited for a group that was not here goes on.
-    for (const process of [...this.#processes]) this.#kill(process)
+    // What has waited for a group that was not here goes on, and what was stored for a time that was set back since. Else those that are there must find their way, too.
+    const { lacking, deeds } = this.plan
+    if (lacking > 0 || deeds.includes('jump') || this.draw.is(0.5))
+      for (const process of [...this.#processes]) this.#kill(process)
     const untilMs = clock.steadyMs() + HEAL_MS
     for (let quiet = 0; quiet < 3; ) {
       const nextMs = clock.steadyMs() + 500
