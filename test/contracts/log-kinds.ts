@@ -12,13 +12,6 @@ import type { Lack, LogKind } from './log.ts'
 
 const NONE: Lack = { reason: 'it has none', failsWith: /a server/ }
 const FORGETS: Lack = { reason: 'it is the memory of its process', failsWith: /handled by work/ }
-const DIES_AGAIN =
-  'an event that ends its process each time is a dead letter in the end, and what was in hand with it is handled'
-const TOO_SOON: Lack = {
-  reason: 'without a guardian what has died with it twice is a letter before it is tried alone',
-  failsWith: /events handled by work/,
-}
-
 export const MEMORY: LogKind = {
   name: 'memory',
   place: async () => ({
@@ -52,7 +45,6 @@ export const SQLITE: LogKind = {
     return { env: { EVENT_BUS_DRIVER: 'database', SQLITE_PATH: path }, left, together: async () => {}, server: null }
   },
   lacks: {
-    [DIES_AGAIN]: TOO_SOON,
     'a server that is away': NONE,
     'several processes': { reason: 'a file is one process’s', failsWith: /The runtime ended with 78/ },
   },
@@ -91,7 +83,7 @@ export const POSTGRES: LogKind = {
       server: hasOwnServer ? { ...outageOf(server), stop: () => server.stop('immediate') } : null,
     }
   },
-  lacks: { [DIES_AGAIN]: TOO_SOON },
+  lacks: {},
 }
 
 /** Entries that a group has not had, or has not acknowledged, events for later, and what waits behind dead letters. */

@@ -182,9 +182,9 @@ export class Trials {
       ...here.map((group) => newDelivery(seq, group)),
       ...groups.absentOf(row.event).map((group) => newDelivery(seq, group, false)),
     ]
-    const rows = all.map((each) => (here.includes(each.group) ? { ...each, deaths: each.deaths + deaths } : each))
-    for (const each of rows) settler.settle('waiting', each)
-    return { ...stored, left: rows }
+    for (const each of all)
+      settler.settle('waiting', here.includes(each.group) ? { ...each, deaths: each.deaths + deaths } : each)
+    return { ...stored, left: all }
   }
 }
 
