@@ -108,7 +108,7 @@ function folderOfLinks(title: string, links: readonly string[]): string {
   const isCopied = (file: string): boolean => file.endsWith('.sql')
   const texts = links.filter(isCopied).map((file) => readFileSync(join(DOMAINS, file), 'utf8'))
   const hash = createHash('sha1')
-    .update([...links, ...texts].join('\n'))
+    .update([DOMAINS, ...links, ...texts].join('\n'))
     .digest('hex')
     .slice(0, 12)
   const folder = join(PLACE, `${title}-${hash}`)
