@@ -5,7 +5,7 @@ import { join } from 'node:path'
 import { test } from 'node:test'
 import { MUTANTS } from '../../mutants/mutants.ts'
 import { PLANTED } from '../../simulation/planted.ts'
-import { STORED_PLANTED } from '../../simulation/stored/planted.ts'
+import { SHARED_PLANTED, STORED_PLANTED } from '../../simulation/stored/planted.ts'
 
 const ROOT = join(import.meta.dirname, '../../..')
 const PRIMARY = join(ROOT, 'src/primary')
@@ -13,7 +13,7 @@ const PRIMARY = join(ROOT, 'src/primary')
 test('the text that a planted fault replaces stands once in its file', () => {
   const all = [
     ...PLANTED.map((planted) => ({ folder: 'events', ...planted })),
-    ...STORED_PLANTED.map((planted) => ({ folder: 'event-log', ...planted })),
+    ...[...STORED_PLANTED, ...SHARED_PLANTED].map((planted) => ({ folder: 'event-log', ...planted })),
   ]
   const isLost = ({ folder, file, text }: (typeof all)[number]): boolean =>
     readFileSync(join(PRIMARY, folder, file), 'utf8').split(text).length !== 2
