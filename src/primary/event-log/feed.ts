@@ -384,6 +384,8 @@ export class Feed {
     const { log, events, settler } = this.#parts
     const returned = [...this.#returned]
     const taken: number[] = []
+    // It may have taken some before without an answer.
+    await shared.clearDoubts()
     await settler.written()
     for (const { event, group } of returned) {
       taken.push(...events.awaiting(event, group))

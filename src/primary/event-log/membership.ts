@@ -66,21 +66,18 @@ export class KeySlots {
   /**
    * Takes the slots that are free and its own by rights, and begins to leave those that others should have.
    * @param members numbers of the processes that deliver events
-   * @returns true when there are new ones
    */
-  async look(members: readonly number[]): Promise<boolean> {
+  async look(members: readonly number[]): Promise<void> {
     const me = this.#epoch()
     const rows = await this.#database().query<SlotRow>('SELECT slot, holder, heir FROM heddle_slot')
     const isMine = ({ slot }: SlotRow): boolean => heirOf(Number(slot), members) === me
     const own = rows.filter(({ holder }) => Number(holder) === me)
-    const before = this.#held
     await this.#take(rows.filter((row) => Number(row.holder) !== me && isMine(row)))
     await this.#leave(
       own.filter((row) => Number(row.heir) === 0 && !isMine(row)),
       members,
     )
     await this.#learn()
-    return [...this.#held].some((slot) => !before.has(slot))
   }
 
   async #take(rows: readonly SlotRow[]): Promise<void> {
@@ -188,6 +185,10 @@ const LEASE_S = 15
 const RENEW_MS = 4000
 /** A lease that is the same for so long, by this process's steady clock, has lapsed, milliseconds. */
 const STILL_MS = 2000 * LEASE_S
+/** A lease that has lapsed is looked at for so long: where the server was away, its process renews it when it is back, milliseconds. */
+const LAPSED_MS = 2500
+/** Who has not looked for so long knows nothing of the leases, milliseconds. */
+const BLIND_MS = 3000
 /** How long the end of this process waits until the others know of it, milliseconds. */
 const LEAVE_MS = 1000
 /** How often the other processes are looked at, milliseconds. */
@@ -244,6 +245,8 @@ export class Membership {
   readonly #clock: Clock
   /** Processes that this one takes over, the first of them at present. */
   readonly #orphans: Orphans[] = []
+  /** When it has looked last, by `steadyMs`. */
+  #metMs = Number.NEGATIVE_INFINITY
   /** The leases of others, and since when each is as it is. */
   readonly #leases = new Map<number, { expires: string; sinceMs: number }>()
   #epoch = 0
@@ -374,13 +377,18 @@ export class Membership {
        FROM heddle_process WHERE epoch <> $1 ORDER BY epoch`,
       [this.#epoch],
     )
+    const nowMs = this.#clock.steadyMs()
+    if (nowMs - this.#metMs > BLIND_MS) this.#leases.clear()
+    this.#metMs = nowMs
     const epochs = new Set(others.map(({ epoch }) => Number(epoch)))
     for (const epoch of this.#leases.keys()) if (!epochs.has(epoch)) this.#leases.delete(epoch)
     for (const other of others) {
       const epoch = Number(other.epoch)
       if (this.#orphans.some((each) => each.epoch === epoch)) continue
-      const isDead = this.#options.processes.isKnownDead(other.identity) || this.#standsStill(epoch, other.expires)
-      if (!other.has_lapsed && !isDead) continue
+      const stillMs = this.#stillMs(epoch, other.expires)
+      const isDead = this.#options.processes.isKnownDead(other.identity) || stillMs > STILL_MS
+      const hasLapsed = other.has_lapsed && (Number(other.is_clean) === 1 || stillMs >= LAPSED_MS)
+      if (!hasLapsed && !isDead) continue
       if (await this.#claim(epoch, isDead)) {
         const isClean = Number(other.is_clean) === 1
         other.adopter = this.#epoch
@@ -391,12 +399,13 @@ export class Membership {
     return others
   }
 
-  /** A lease that nobody has renewed for long is none, however far its end is: the server's clock was set back, or somebody else has written it. */
-  #standsStill(epoch: number, expires: string): boolean {
+  /** For how long nobody has renewed a lease, as far as this process has looked: one is none after long, however far its end is, since the server's clock was set back or somebody else has written it. */
+  #stillMs(epoch: number, expires: string): number {
+    const nowMs = this.#clock.steadyMs()
     const seen = this.#leases.get(epoch)
-    if (seen?.expires === expires) return this.#clock.steadyMs() - seen.sinceMs > STILL_MS
-    this.#leases.set(epoch, { expires, sinceMs: this.#clock.steadyMs() })
-    return false
+    if (seen?.expires === expires) return nowMs - seen.sinceMs
+    this.#leases.set(epoch, { expires, sinceMs: nowMs })
+    return 0
   }
 
   /**

@@ -210,10 +210,11 @@ export class SharedLog {
     )
     this.#hasPeers = members.length > 0
     if (this.#isReady) members.push(this.members.epoch)
-    const hasMore = await this.#slots.look(members)
+    await this.#slots.look(members)
     const { held } = this.#slots
     this.#learned = new Set([...this.#learned].filter((slot) => held.has(slot)))
-    if (!hasMore) return
+    // Those that have come, or of which it could not be learned before.
+    if (this.#learned.size === held.size) return
     await this.#parts.letters.learn()
     this.#learned = held
     this.#hasFree = true
@@ -249,7 +250,7 @@ export class SharedLog {
 
   /** Takes the next events that this process is to deliver. */
   async nextFree(): Promise<StoredRow[]> {
-    if (this.#isDoubtful) await this.#clearDoubts()
+    await this.clearDoubts()
     let rows: StoredRow[] = []
     if (this.#hasFree) {
       this.#hasFree = false
@@ -301,7 +302,8 @@ export class SharedLog {
   }
 
   /** What this process does not have in hand belongs to none again. Of its own without a key some may be on their way to it. */
-  async #clearDoubts(): Promise<void> {
+  async clearDoubts(): Promise<void> {
+    if (!this.#isDoubtful) return
     if (this.#mode === 'shared') await this.#freeAllBut((kept) => this.#free.freeUnknown(kept, this.members.bases))
     this.#isDoubtful = false
   }

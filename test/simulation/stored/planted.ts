@@ -179,7 +179,7 @@ export const SHARED_PLANTED: readonly Planted[] = [
   {
     what: 'a process that stood still is not taken over',
     file: 'membership.ts',
-    text: 'if (!other.has_lapsed && !isDead) continue',
+    text: 'if (!hasLapsed && !isDead) continue',
     instead: 'if (!isDead) continue',
   },
   {

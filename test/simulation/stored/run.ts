@@ -37,6 +37,8 @@ interface StoredPlan {
   readonly processes: number
   /** Processes of which others cannot know that they are dead. */
   readonly remote: number
+  /** Outages that are longer than a lease. */
+  readonly longOutages: number
   readonly lanes: number
   readonly groups: readonly GroupPlan[]
   readonly keys: number
@@ -83,6 +85,7 @@ function planOf(draw: Draw, log: StoredLog): StoredPlan {
   const processes = isShared ? draw.between(1, 3) : 1
   return {
     processes,
+    longOutages: isShared ? draw.of([0, 0, 0.3]) : 0,
     remote: isShared ? draw.of([0, 0, 0.3]) : 0,
     lanes: draw.between(1, 3),
     groups: Array.from({ length: draw.between(1, 3) }, (_, n) => ({
@@ -283,6 +286,8 @@ export class StoredRun {
 
   /** It has found that others have taken over: it ends. */
   lost(process: SimulatedProcess): void {
+    if (!process.hasStoodStill)
+      this.#failed(new Finding(`process ${process.number} was taken over, and it has never stood still`))
     process.later(this.draw.below(100), () => this.#kill(process))
   }
 
@@ -322,7 +327,7 @@ export class StoredRun {
       case 'outage':
         this.tell(() => 'the database is away')
         this.database.isAway = true
-        return this.clock.in(draw.between(50, 3000), () => {
+        return this.clock.in(draw.is(this.plan.longOutages) ? 17_000 : draw.between(50, 3000), () => {
           this.database.isAway = false
           this.tell(() => 'the database is back')
         })
