@@ -180,6 +180,15 @@ export const PROCESSES = {
     await isEmpty(log)
   },
 
+  'work for a subscriber that was made later is not given to a process that does not know it': async (log, tag) => {
+    const [late] = await Promise.all([log.open('late'), log.open('second')])
+    await log.together(2)
+    const slow = numbers(40).map((n) => late!.publish('late', { tag, n, course: ['wait 50'] }))
+    const notes = await handled(log, tag, 'late', await Promise.all(slow))
+    assert.equal(notes.length, 40, 'each once')
+    await isEmpty(log)
+  },
+
   'a broadcast reaches the threads of each process, in the order of its key': async (log, tag) => {
     const processes = [await log.open('first'), await log.open('second', { env: { LANES: '2' } })]
     await log.together(2)

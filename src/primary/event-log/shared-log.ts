@@ -323,13 +323,13 @@ export class SharedLog {
 
   /** Positions of the events that the hub has, that wait behind its letters or go on behind them, or that are being forgotten. */
   #inHand(): number[] {
-    const { settler, freed } = this.#parts
-    const kept = [...settler.forgetting, ...this.#options.hub.parked.positions, ...freed.list()]
-    this.#parts.events.has(({ seq }) => {
-      kept.push(seq)
-      return false
-    })
-    return kept
+    const { events, settler, freed } = this.#parts
+    return [
+      ...settler.forgetting,
+      ...this.#options.hub.parked.positions,
+      ...freed.list(),
+      ...events.positionsOf(() => true),
+    ]
   }
 
   #become(mode: Mode): void {
@@ -382,11 +382,7 @@ export class SharedLog {
   /** What was stored while this process was alone, or has waited in the log, is here without its slot. */
   async #findSlots(): Promise<void> {
     const { events } = this.#parts
-    const unknown: number[] = []
-    events.has(({ seq, slot }) => {
-      if (slot === UNKNOWN_SLOT) unknown.push(seq)
-      return false
-    })
+    const unknown = events.positionsOf(({ slot }) => slot === UNKNOWN_SLOT)
     if (unknown.length === 0) return
     for (const [seq, slot] of await this.#slots.slotsOf(unknown)) events.isOfSlot(seq, slot)
   }

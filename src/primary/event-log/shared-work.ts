@@ -111,10 +111,11 @@ export class FreeEvents {
     )
   }
 
-  /** The same for those that have no key, and that nobody has tried. @returns their positions */
+  /** The same for those that have no key, that nobody has tried, and that a known group gets: what others do not know of they forget. @returns their positions */
   async freeUnkeyed(positions: readonly number[]): Promise<number[]> {
     const { rows } = await this.#database().execute<{ seq: number }>(
-      `UPDATE heddle_event SET owner = ${NO_PROCESS} WHERE owner = $1 AND seq = ANY($2::bigint[]) AND key IS NULL AND is_split = 0 RETURNING seq`,
+      `UPDATE heddle_event SET owner = ${NO_PROCESS} WHERE owner = $1 AND seq = ANY($2::bigint[]) AND key IS NULL AND is_split = 0
+         AND EXISTS (SELECT 1 FROM heddle_group WHERE event = heddle_event.event) RETURNING seq`,
       [this.#epoch(), `{${positions.join(',')}}`],
     )
     return rows.map(({ seq }) => Number(seq))
@@ -282,6 +283,8 @@ export class SharedWork {
       const done = consumer.ended - (this.#ended.get(consumer) ?? consumer.ended)
       let kept = KEPT_EVENTS + done * KEPT_LOOKS
       if (waiting.size <= kept || !this.#ended.has(consumer)) continue
+      // One that ends with its thread is not known to the others: they would forget what is for it.
+      if (!this.#parts.hub.groups?.isKnown(consumer.event, consumer.group)) continue
       for (const { event } of waiting) if (kept-- <= 0 && event.seq > 0) excess.add(event.seq)
     }
     this.#ended = ended

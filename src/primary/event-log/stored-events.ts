@@ -417,6 +417,14 @@ export class StoredEvents implements EventSource {
     return false
   }
 
+  /** Positions of such events. */
+  positionsOf(isWanted: (event: StoredEvent) => boolean): number[] {
+    return this.#live
+      .items()
+      .filter(isWanted)
+      .map(({ seq }) => seq)
+  }
+
   /** Events that wait behind dead letters wait for another process. */
   unpark(positions: readonly number[]): void {
     this.#parked.dropPositions(positions)

@@ -137,8 +137,8 @@ export const SHARED_PLANTED: readonly Planted[] = [
   {
     what: 'what waits behind a letter is freed, and what is at work waits there, too',
     file: 'shared-log.ts',
-    text: '...this.#options.hub.parked.positions, ...freed.list()]',
-    instead: ']',
+    text: '      ...this.#options.hub.parked.positions,\n      ...freed.list(),\n',
+    instead: '',
   },
   {
     what: 'while own events are parted with younger ones of their keys are taken',

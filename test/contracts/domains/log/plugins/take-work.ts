@@ -50,6 +50,11 @@ export default class TakeWork extends Plugin {
     bus.subscribe('parked', this.onParked, { onDead: 'park' })
   }
 
+  /** Made later than the others: it ends with its thread. */
+  override onReady(): void {
+    if (LOG_NAME === 'late') this.#bus.subscribe('late', this.onLate, { concurrency: 1 })
+  }
+
   async publish({ event, work, options }: Data) {
     return { id: await this.#bus.publish(event as string, work as Payload, options as object) }
   }
@@ -76,6 +81,10 @@ export default class TakeWork extends Plugin {
 
   onBounded(work: Payload, event: EventMeta): Promise<void> {
     return this.#do('bounded', work, event)
+  }
+
+  onLate(work: Payload, event: EventMeta): Promise<void> {
+    return this.#do('late', work, event)
   }
 
   onTold(work: Payload, event: EventMeta): Promise<void> {
