@@ -9,9 +9,9 @@ import { loadSettings } from '../../../src/core/config/load.ts'
 import { VARIABLES } from '../../../src/core/config/schema.ts'
 import { DEPLOYMENTS, scaffoldDeployment } from '../../../src/devtools/scaffolding/deployment.ts'
 import { filled } from '../../../src/devtools/scaffolding/templates.ts'
+import { authority } from '../../support/certificates.ts'
 import { temporaryFolder } from '../../support/folder.ts'
 import { freePort } from '../../support/port.ts'
-import { selfSigned } from './certificate.ts'
 import { type Manifest, yaml } from './manifests.ts'
 import { startProxy } from './proxied.ts'
 
@@ -102,7 +102,8 @@ test('nginx takes its file, which has no limits for routes of the examples', asy
   const configuration = files.get(`deploy/nginx/${NAME}.conf`)!
   assert.doesNotMatch(configuration, /\/users|\/login|signups|logins|hashing/)
   const ports = { 'worker-1': await freePort(), 'worker-2': await freePort() }
-  const nginx = await startProxy(t, configuration, ports, selfSigned([`${NAME}.example.com`]))
+  const { issue } = await authority(temporaryFolder(t), 'proxy')
+  const nginx = await startProxy(t, configuration, ports, await issue('nginx', `DNS:${NAME}.example.com`))
   if (nginx === null) return
   const { status, headers } = await fetch(`http://127.0.0.1:${nginx.ports[0]}/parcels`, { redirect: 'manual' })
   assert.deepEqual([status, headers.get('location')], [308, 'https://127.0.0.1/parcels'])

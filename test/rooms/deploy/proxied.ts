@@ -1,14 +1,15 @@
-import { mkdir, readFile, writeFile } from 'node:fs/promises'
+import { copyFile, mkdir, readFile, writeFile } from 'node:fs/promises'
 import type { IncomingHttpHeaders } from 'node:http'
 import { type Agent, request } from 'node:https'
 import { dirname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
+import { authority } from '../../support/certificates.ts'
+import { temporaryFolder } from '../../support/folder.ts'
 import { type Heddle, startHeddle } from '../../support/heddle.ts'
 import { freePort } from '../../support/port.ts'
 import { type NginxServer, nginxServer } from '../../support/servers/nginx.ts'
 import type { ServerOwner } from '../../support/servers/provide.ts'
 import { SHIPPED } from '../../support/shipped-domains.ts'
-import { selfSigned } from './certificate.ts'
 
 const DEPLOY = fileURLToPath(new URL('../../../deploy', import.meta.url))
 const DOMAINS = [fileURLToPath(new URL('../../fixtures/proxied', import.meta.url)), SHIPPED]
@@ -38,6 +39,7 @@ export interface Proxied {
   replicas: [Replica, Replica]
   httpPort: number
   httpsPort: number
+  /** Of the authority that clients trust. */
   certificate: string
   /** Sends over TLS, on a connection of its own. */
   send(path: string, options?: SendOptions): Promise<Answer>
@@ -54,17 +56,14 @@ export interface Replica {
   start(): Promise<void>
 }
 
-export interface ProxiedOptions {
-  env?: Record<string, string>
-}
-
 /** Two replicas behind nginx with the shipped configuration: only host names, ports and paths are others. */
-export async function startProxied(t: ServerOwner, options: ProxiedOptions = {}): Promise<Proxied | null> {
+export async function startProxied(t: ServerOwner): Promise<Proxied | null> {
   const ports = { 'worker-1': await freePort(), 'worker-2': await freePort() }
-  const { certificate, key } = selfSigned([HOST, 'localhost'])
+  const { caFile, issue } = await authority(temporaryFolder(t), 'proxy')
   const shipped = await readFile(join(DEPLOY, 'nginx/heddle.conf'), 'utf8')
-  const nginx = await startProxy(t, shipped, ports, { certificate, key })
+  const nginx = await startProxy(t, shipped, ports, await issue('nginx', `DNS:${HOST},DNS:localhost`))
   if (nginx === null) return null
+  const certificate = await readFile(caFile, 'utf8')
   const ordersFile = join(nginx.directory, 'orders')
   await writeFile(ordersFile, '')
   const start = (name: keyof typeof ports) =>
@@ -77,7 +76,8 @@ export async function startProxied(t: ServerOwner, options: ProxiedOptions = {})
         HTTP_ALLOWED_HOSTS: `${HOST},127.0.0.1`,
         AUTH_SECRET_KEY: SECRET,
         ORDERS_FILE: ordersFile,
-        ...options.env,
+        // As the shipped deployments set it.
+        SHUTDOWN_DELAY_MS: '5000',
       },
     })
   const replicas = (await Promise.all(
@@ -103,7 +103,7 @@ export function startProxy(
   t: ServerOwner,
   configuration: string,
   ports: { 'worker-1': number; 'worker-2': number },
-  { certificate, key }: { certificate: string; key: string },
+  { certificateFile, keyFile }: { certificateFile: string; keyFile: string },
 ): Promise<NginxServer | null> {
   return nginxServer(t, {
     ports: 2,
@@ -116,8 +116,8 @@ export function startProxy(
       const allowed = join(directory, /^ +include .*\/(.*\/system-allow\.conf);$/m.exec(replaced)![1]!)
       await mkdir(join(directory, 'tls'))
       await mkdir(dirname(allowed))
-      await writeFile(join(directory, 'tls/tls.crt'), certificate)
-      await writeFile(join(directory, 'tls/tls.key'), key, { mode: 0o600 })
+      await copyFile(certificateFile, join(directory, 'tls/tls.crt'))
+      await copyFile(keyFile, join(directory, 'tls/tls.key'))
       await writeFile(allowed, await readFile(join(DEPLOY, 'nginx/system-allow.conf')))
       await writeFile(join(directory, 'heddle.conf'), replaced)
       await writeFile(join(directory, 'nginx.conf'), mainConfiguration(directory))

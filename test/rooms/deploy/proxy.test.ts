@@ -14,8 +14,7 @@ const OUTSIDE = '127.0.0.2'
 const STEADY_POSTS = 20
 
 test('the shipped nginx configuration, in front of two replicas', MANY_ADDRESSES, async (t) => {
-  // As the shipped deployments set it.
-  const proxied = await startProxied(t, { env: { SHUTDOWN_DELAY_MS: '5000' } })
+  const proxied = await startProxied(t)
   if (proxied === null) return
   const { send, replicas, httpPort, httpsPort, certificate } = proxied
 

@@ -1,15 +1,16 @@
 import { once } from 'node:events'
+import { readFile } from 'node:fs/promises'
 import { type AddressInfo, createServer, type Server as ListeningServer, type Socket } from 'node:net'
 import {
   type ConnectionInjector,
-  type MethodDefinition,
   Server,
   ServerCredentials,
   type ServerUnaryCall,
   type sendUnaryData,
   status,
 } from '@grpc/grpc-js'
-import { type Certificate, selfSigned } from './certificate.ts'
+import { authority } from '../certificates.ts'
+import { temporaryFolder } from '../folder.ts'
 import { EXPORT, type RawRequest, type RawResponse } from './definitions.ts'
 import { decodeRequest, type ReceivedSpan } from './span.ts'
 import { formatTraces, formatTree } from './tree.ts'
@@ -33,9 +34,13 @@ export interface ExportCall {
   /** Its gRPC metadata; keys are lower-case, several values of one key joined by a comma. */
   metadata: Record<string, string>
   spans: number
-  /** Of the message, uncompressed. */
-  bytes: number
-  atMs: number
+}
+
+interface Certificate {
+  key: Buffer
+  chain: Buffer
+  /** The file of whom a client has to trust. */
+  trustedPath: string
 }
 
 export interface OtlpReceiver {
@@ -67,26 +72,16 @@ export interface ReceiverOptions {
 
 /** An OTLP/gRPC receiver of traces on a free port of loopback; ends with the test. */
 export async function otlpReceiver(t: Owner, options: ReceiverOptions = {}): Promise<OtlpReceiver> {
-  const certificate = options.tls === true ? await selfSigned() : undefined
-  const receiver = new Receiver(certificate)
-  t.after(async () => {
-    await receiver.end()
-    await certificate?.remove()
-  })
+  const receiver = new Receiver(options.tls === true ? await certificateIn(temporaryFolder(t)) : undefined)
+  t.after(() => receiver.end())
   await receiver.start()
   return receiver
 }
 
-interface Received {
-  request: RawRequest
-  bytes: number
-}
-
-/** The published method, telling how large a message was. */
-const SIZED_EXPORT: MethodDefinition<Received, RawResponse> = {
-  ...EXPORT,
-  requestSerialize: ({ request }) => EXPORT.requestSerialize(request),
-  requestDeserialize: (message) => ({ request: EXPORT.requestDeserialize(message), bytes: message.length }),
+async function certificateIn(folder: string): Promise<Certificate> {
+  const { caFile, issue } = await authority(folder, 'receiver')
+  const { keyFile, certificateFile } = await issue('server', 'IP:127.0.0.1,DNS:localhost')
+  return { key: await readFile(keyFile), chain: await readFile(certificateFile), trustedPath: caFile }
 }
 
 class Receiver implements OtlpReceiver {
@@ -105,14 +100,14 @@ class Receiver implements OtlpReceiver {
   #port = 0
 
   constructor(certificate: Certificate | undefined) {
-    this.certificatePath = certificate?.path
+    this.certificatePath = certificate?.trustedPath
     // TLS knows names only: an address draws a warning from Node.
     this.#origin = certificate === undefined ? `http://${HOST}` : 'https://localhost'
     const access =
       certificate === undefined
         ? ServerCredentials.createInsecure()
-        : ServerCredentials.createSsl(null, [{ private_key: certificate.key, cert_chain: certificate.certificate }])
-    this.#server.addService({ Export: SIZED_EXPORT }, { Export: this.#export })
+        : ServerCredentials.createSsl(null, [{ private_key: certificate.key, cert_chain: certificate.chain }])
+    this.#server.addService({ Export: EXPORT }, { Export: this.#export })
     // A listener of its own: gRPC's says goodbye to every call before it goes, which no process does that dies.
     this.#injector = this.#server.createConnectionInjector(access)
   }
@@ -190,13 +185,12 @@ class Receiver implements OtlpReceiver {
     })
   }
 
-  readonly #export = (call: ServerUnaryCall<Received, RawResponse>, answer: sendUnaryData<RawResponse>): void => {
-    const { request, bytes } = call.request
-    const { spans, faults } = decodeRequest(request)
+  readonly #export = (call: ServerUnaryCall<RawRequest, RawResponse>, answer: sendUnaryData<RawResponse>): void => {
+    const { spans, faults } = decodeRequest(call.request)
     const metadata = Object.fromEntries(
       Object.keys(call.metadata.getMap()).map((key) => [key, call.metadata.get(key).join(', ')]),
     )
-    this.requests.push({ metadata, spans: spans.length, bytes, atMs: Date.now() })
+    this.requests.push({ metadata, spans: spans.length })
     for (const fault of faults) this.#faults.add(fault)
     this.#answer(spans, answer)
     for (const look of this.#looks) look()
