@@ -89,23 +89,6 @@ test('the built-in endpoints', async (t) => {
   })
 })
 
-test('the lint report of a running process has a finding for every rule that its domains break', async (t) => {
-  const heddle = await startWith(t, 'breaking')
-  const { status, body } = await heddle.json('/system/lint')
-  assert.equal(status, 200)
-  assert.equal(body.ok, false)
-  const found = (body.findings as { rule: string; file: string; severity: string }[])
-    .filter(({ severity }) => severity === 'error')
-    .map(({ rule, file }) => `${rule} ${file.split('/').slice(-3).join('/')}`)
-  assert.deepEqual(found.sort(), [
-    'domain-isolation stock/plugins/count-items.ts',
-    'event-contract shop/plugins/take-order.ts',
-    'migration-order stock/migrations/001_items.sql',
-    'route-collision stock/plugins/count-items.ts',
-    'table-ownership stock/plugins/count-items.ts',
-  ])
-})
-
 test('a built-in plugin can be replaced by one of one’s own, with credentials', async (t) => {
   const heddle = await startHeddle(t, { domains: [systemDomain(['show-status']), fixture('replacing')], lanes: 1 })
   assert.equal((await heddle.fetch('/system/status')).status, 401)

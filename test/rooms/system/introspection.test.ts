@@ -97,17 +97,6 @@ test('the introspection endpoints', async (t) => {
     assert.equal(body.lanes.ready, 2)
   })
 
-  await t.test('lanes shows one entry per lane', async () => {
-    const { body } = await heddle.json('/system/lanes')
-    assert.deepEqual(
-      body.map((lane: { index: number; state: string; restarts: number }) => [lane.index, lane.state, lane.restarts]),
-      [
-        [0, 'ready', 0],
-        [1, 'ready', 0],
-      ],
-    )
-  })
-
   await t.test('health/live says how long it has been alive', async () => {
     const { status, body } = await heddle.json('/system/health/live')
     assert.equal(status, 200)

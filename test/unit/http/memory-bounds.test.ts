@@ -1,6 +1,7 @@
 import type { HttpResponse } from 'uWebSockets.js'
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
+import { steadyMs } from '../../../src/core/schedule/steady-time.ts'
 import type { Exchange } from '../../../src/primary/http/exchange.ts'
 import { PendingBodies } from '../../../src/primary/http/request-body.ts'
 import { SSE_MAX_TOTAL_BYTES, SSE_MAX_WAITING_BYTES, SseClient } from '../../../src/primary/http/sent-body.ts'
@@ -10,7 +11,7 @@ const MIB = 1 << 20
 /** The library's end of a stream whose client reads only when it is told to. */
 function fakeStream() {
   let wake = (): boolean => true
-  const stream = { reads: false, isClosed: false, bytes: 0, resume: () => wake() }
+  const stream = { reads: false, isClosed: false, bytes: 0, last: '', resume: () => wake() }
   const res = {
     onWritable: (callback: () => boolean) => {
       wake = callback
@@ -18,6 +19,7 @@ function fakeStream() {
     cork: (write: () => void) => write(),
     write: (piece: Uint8Array) => {
       stream.bytes += piece.byteLength
+      stream.last = piece.byteLength < 100 ? Buffer.from(piece).toString() : ''
       return stream.reads
     },
     end: () => {},
@@ -72,6 +74,21 @@ describe('streams', () => {
     }
     assert.ok(stream.isClosed, `${sent} frames wait`)
     assert.equal(gone, 1)
+  })
+
+  it('get a comment line after 15 seconds without a frame, and not before', () => {
+    const { stream, res } = fakeStream()
+    stream.reads = true
+    const beforeMs = steadyMs()
+    const client = new SseClient(res, () => {})
+    client.check(beforeMs + 14_999)
+    assert.equal(stream.last, '')
+    client.check(steadyMs() + 15_000)
+    assert.equal(stream.last, ': keep-alive\n\n')
+    stream.last = ''
+    client.check(beforeMs + 14_999)
+    assert.equal(stream.last, '')
+    client.end()
   })
 })
 
