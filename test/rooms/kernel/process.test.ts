@@ -114,10 +114,12 @@ test('what stands among plugins and is no file ends the start instead of holding
   assert.ok(heddle.logs.some(({ msg }) => /pipe\.ts is not a file/.test(msg)))
 })
 
-test('all faults of the environment are reported together, and the process exits 78', async (t) => {
-  const { code, text } = await failedStart(t, { env: { HTTP_PORT: 'eighty', LANE_STALL_MS: '-1', LOG_FORMAT: 'xml' } })
+test('all faults of the environment are reported together, no secret is, and the process exits 78', async (t) => {
+  const env = { HTTP_PORT: 'eighty', LANE_STALL_MS: '-1', LOG_FORMAT: 'xml', AUTH_SECRET_KEY: 'too short' }
+  const { code, text } = await failedStart(t, { env })
   assert.equal(code, 78)
-  for (const name of ['HTTP_PORT', 'LANE_STALL_MS', 'LOG_FORMAT']) assert.match(text, new RegExp(`${name}: expected`))
+  for (const name of Object.keys(env)) assert.match(text, new RegExp(`^ {2}${name}: expected `, 'm'))
+  assert.doesNotMatch(text, /too short/)
 })
 
 test('two folders with a tool of one name refuse the start and are both named', async (t) => {

@@ -1,17 +1,22 @@
+import assert from 'node:assert/strict'
+import { readFileSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { test } from 'node:test'
 import type { Row } from '../../../src/core/config/kinds.ts'
 import { settingKey, VARIABLES } from '../../../src/core/config/schema.ts'
+import { ROOT, sourcesIn } from '../../rooms/docs/sources.ts'
 
-export const TABLE_START = '<!-- The table is generated: UPDATE_DOCS=1 npm test docs -->'
-export const TABLE_END = '<!-- end of the table -->'
+const TABLE_START = '<!-- The table is generated: UPDATE_DOCS=1 npm test docs -->'
+const TABLE_END = '<!-- end of the table -->'
 
 /** Checked here, and read from the environment by the library that it is for: the exporter of OpenTelemetry. */
-export const READ_BY_LIBRARIES: ReadonlySet<string> = new Set(['OTEL_EXPORTER_OTLP_HEADERS'])
+const READ_BY_LIBRARIES: ReadonlySet<string> = new Set(['OTEL_EXPORTER_OTLP_HEADERS'])
 
 /** Read by the configuration itself: defaults of others hang on it. */
-export const ONLY_FOR_DEFAULTS: ReadonlySet<string> = new Set(['NODE_APP_INSTANCE', 'SYSTEM_DOMAIN'])
+const ONLY_FOR_DEFAULTS: ReadonlySet<string> = new Set(['NODE_APP_INSTANCE', 'SYSTEM_DOMAIN'])
 
 /** Defaults that a value cannot show: those that are computed, and those that differ from machine to machine. */
-export const TOLD_DEFAULTS: Readonly<Record<string, string>> = {
+const TOLD_DEFAULTS: Readonly<Record<string, string>> = {
   LANES: 'available cores / `PROCESSES` − 1, at least 1; `npm run dev`: at most 2',
   RDB_MIN_POOL: '2, or `RDB_MAX_POOL` if that is less',
   AUTH_SECRET_KEY: 'random on a loopback host, else required',
@@ -25,8 +30,37 @@ export const TOLD_DEFAULTS: Readonly<Record<string, string>> = {
   TOOLS_DIR: '`src/tools` of the runtime',
 }
 
+const PAGE = join(ROOT, 'src/core/config/README.md')
+
+test('the page of variables holds the table that the schema gives', () => {
+  const page = readFileSync(PAGE, 'utf8')
+  const [before, rest, ...more] = page.split(TABLE_START)
+  const [, after, ...evenMore] = (rest ?? '').split(TABLE_END)
+  assert.ok(after !== undefined && more.length + evenMore.length === 0, `${PAGE} has lost the marks of its table`)
+  const fresh = `${before}${TABLE_START}\n\n${variablesTable()}\n\n${TABLE_END}${after}`
+  if (process.env.UPDATE_DOCS === '1') writeFileSync(PAGE, fresh)
+  else assert.equal(page, fresh, 'src/core/config/README.md is not up to date: run UPDATE_DOCS=1 npm test docs')
+})
+
+test('each default that the page tells in words is one that it could not show', () => {
+  for (const name of Object.keys(TOLD_DEFAULTS)) {
+    const row = VARIABLES[name as keyof typeof VARIABLES]
+    const isShowable = typeof row?.default !== 'function' && !['AUTH_SECRET_KEY', 'TOOLS_DIR'].includes(name)
+    assert.ok(!isShowable, `${name} has a plain default: the page can show it`)
+  }
+})
+
+test('each variable is read by something, and not by the configuration alone', () => {
+  const sources = [...sourcesIn('src'), ...sourcesIn('domains'), ...sourcesIn('workers')]
+  const readers = sources.filter(([path]) => !path.startsWith(join('src', 'core', 'config')))
+  for (const name of Object.keys(VARIABLES)) {
+    const isRead = readers.some(([, text]) => mentions(text, name))
+    assert.equal(isRead, !ONLY_FOR_DEFAULTS.has(name) && !READ_BY_LIBRARIES.has(name), name)
+  }
+})
+
 /** The table of every variable, a line each, in the order of the schema, aligned as the formatter wants it. */
-export function variablesTable(): string {
+function variablesTable(): string {
   const rows = Object.entries(VARIABLES).map(([name, row]: [string, Row<unknown>]) => [
     `\`${name}\``,
     defaultOf(name, row),
@@ -53,6 +87,6 @@ function defaultOf(name: string, row: Row<unknown>): string {
 }
 
 /** True when a source uses a variable: as a setting, or by its own name (a plugin asks the tool `config` for it). */
-export function mentions(source: string, name: string): boolean {
+function mentions(source: string, name: string): boolean {
   return new RegExp(`\\b${settingKey(name)}\\b|'${name}'`).test(source)
 }
