@@ -13,8 +13,6 @@ interface Result extends Trial {
   seconds: number
 }
 
-const COLUMNS = ['node', 'what', 'listener', 'database', 'verdict', 'seconds'] as const
-
 /** Tries one thing after another, keeps how each went, and prints the table. */
 export class Results {
   readonly #results: Result[] = []
@@ -42,16 +40,7 @@ export class Results {
   }
 
   print(): void {
-    const head = { node: 'Node', what: 'what', listener: 'listener', database: 'database', verdict: '', seconds: 's' }
-    const rows = [head, ...this.#results].map((row) => COLUMNS.map((column) => String(row[column] ?? '')))
-    const widths = COLUMNS.map((_, index) => Math.max(...rows.map((row) => row[index]!.length)))
-    const lines = rows.map((row) =>
-      row
-        .map((text, index) => text.padEnd(widths[index]!))
-        .join('  ')
-        .trimEnd(),
-    )
-    console.log(`\n${lines.join('\n')}\n`)
+    console.table(this.#results, ['node', 'what', 'listener', 'database', 'verdict', 'seconds'])
   }
 
   #add(trial: Trial, verdict: Verdict, startedMs: number): boolean {

@@ -4,6 +4,7 @@ import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { fileURLToPath } from 'node:url'
 import { type Heddle, type Owner, startHeddle } from '../support/heddle.ts'
+import { until } from '../support/until.ts'
 
 const DOMAINS = fileURLToPath(new URL('../shop/application/domains', import.meta.url))
 const OWNER = 'owner@shop.example'
@@ -55,7 +56,7 @@ export class PicturedShop {
     const dead = await this.#order(ada, products[0]!)
     this.#mails.refusals = Number.POSITIVE_INFINITY
     await this.#pay(dead, 'payment-1')
-    await this.#until(async () => (await this.#ask('GET', '/system/dead-letters')).data.length > 0, 'a dead letter')
+    await until(async () => (await this.#ask('GET', '/system/dead-letters')).data.length > 0, 'a dead letter')
 
     await this.#ask('POST', '/orders', { token: ada })
     await this.#ask('PUT', `/cart/${products[1]}`, { token: ada, body: { quantity: 400 } })
@@ -68,9 +69,9 @@ export class PicturedShop {
     this.#mails.refusals = 2
     const request = await this.#pay(order, 'payment-3')
     await this.#visit()
-    await this.#until(async () => {
+    await until(async () => {
       const { data } = await this.#ask('GET', '/system/traces/flat')
-      return data.filter(({ event }: { event: string }) => event === 'mail.sent').length > 0
+      return data.some(({ event }: { event: string }) => event === 'mail.sent')
     }, 'a receipt')
     return request
   }
@@ -110,14 +111,6 @@ export class PicturedShop {
     const init = { method, headers, ...(body && { body: JSON.stringify(body) }) }
     const answer = (await this.#heddle.json(path, init)).body
     return Array.isArray(answer) ? { data: answer } : answer
-  }
-
-  async #until(isThere: () => Promise<boolean>, what: string): Promise<void> {
-    for (const end = Date.now() + 60_000; Date.now() < end; ) {
-      if (await isThere()) return
-      await new Promise((resolve) => setTimeout(resolve, 100))
-    }
-    throw new Error(`The shop had no ${what} within a minute`)
   }
 }
 

@@ -1,5 +1,4 @@
 import assert from 'node:assert/strict'
-import { mkdirSync } from 'node:fs'
 import { join } from 'node:path'
 import { test } from 'node:test'
 import { fileURLToPath } from 'node:url'
@@ -8,6 +7,7 @@ import { temporaryFolder } from '../../support/folder.ts'
 import { startHeddle } from '../../support/heddle.ts'
 import { SHIPPED } from '../../support/shipped-domains.ts'
 import { until } from '../../support/until.ts'
+import { keepPicture } from '../apidocs/api-page.ts'
 
 const DOMAINS = [SHIPPED, fileURLToPath(new URL('./joined', import.meta.url))]
 
@@ -29,7 +29,7 @@ test('what the dashboard shows is joined with its requests', async (t) => {
   const faults: string[] = []
   page.on('pageerror', (error) => faults.push(String(error)))
   page.on('console', (message) => message.type() === 'error' && faults.push(message.text()))
-  const shot = (name: string) => screenshot(page, name)
+  const shot = (name: string) => keepPicture(page, name)
   const go = (section: string) => page.locator(`#sections a[data-section="${section}"]`).click()
   const isAtRequest = async () => {
     await page.waitForURL(`**/system/dashboard/requests/${id}*`)
@@ -250,21 +250,3 @@ test('what the dashboard shows is joined with its requests', async (t) => {
     [],
   )
 })
-
-/** Into the folder that SCREENSHOTS names, to be looked at: light and dark, wide and narrow. */
-async function screenshot(page: Page, name: string): Promise<void> {
-  const folder = process.env.SCREENSHOTS
-  if (folder === undefined) return
-  mkdirSync(folder, { recursive: true })
-  for (const colorScheme of ['dark', 'light'] as const) {
-    await page.emulateMedia({ colorScheme })
-    for (const width of [1440, 400]) {
-      await page.setViewportSize({ width, height: 900 })
-      // The topology is drawn anew twice a second.
-      await page.waitForTimeout(700)
-      await page.screenshot({ path: join(folder, `${name}-${colorScheme}-${width}.png`) })
-    }
-  }
-  await page.emulateMedia({ colorScheme: 'light' })
-  await page.setViewportSize({ width: 1280, height: 800 })
-}

