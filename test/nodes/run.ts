@@ -13,7 +13,7 @@ import { Servers } from './servers.ts'
  * `npm run test:nodes`: on each Node that is not the one at hand, a core of the tests, the contract of the listener on node:http, and the
  * shop from the packed file, installed by npm, on both listeners, on SQLite and on PostgreSQL with Redis, and through an upgrade; then the table of all that.
  * `-- 24` takes that one alone. The Nodes come from npm.
- * `--short`: npm installs once, for the oldest; the core runs on one that is not at hand, the shop on SQLite alone.
+ * `--short`: npm installs once, for the oldest; the core runs on one that is not at hand, the shop on SQLite alone. `--provide` fetches the Nodes, and no more.
  */
 const NODES = ['22', '24', '26']
 /** The start, and the listener that every Node has. The shop goes through lanes, database and events. */
@@ -22,7 +22,7 @@ const CORE = [...SHORT_CORE, 'users/', 'adapters/', 'cli/migrate', 'cli/db-types
 
 const { values, positionals } = parseArgs({
   allowPositionals: true,
-  options: { short: { type: 'boolean', default: false } },
+  options: { short: { type: 'boolean', default: false }, provide: { type: 'boolean', default: false } },
 })
 const lines = positionals.length > 0 ? positionals : NODES
 const results = new Results()
@@ -115,6 +115,7 @@ async function runShop(node: string, shop: MadeShop, servers: Servers, next: str
 }
 
 async function main(): Promise<void> {
+  if (values.provide) return void (await Promise.all(lines.map(NodeProgram.provide)))
   const work = mkdtempSync(join(tmpdir(), 'heddle-nodes-'))
   endings.push(() => rmSync(work, { recursive: true, force: true }))
   const packing = packOne()
@@ -132,6 +133,6 @@ main()
   })
   .finally(async () => {
     for (const end of endings.reverse()) await end()
-    results.print()
+    if (!values.provide) results.print()
     if (results.hasFailed) process.exitCode = 1
   })

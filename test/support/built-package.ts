@@ -12,8 +12,9 @@ const SHARED_VARIABLE = 'HEDDLE_TESTS_SHARED'
 /** Compiling takes seconds, and longer beside other tests. */
 const BUILT_MS = 180_000
 
-/** Lets all test processes that this one starts share one build. @returns removes it */
+/** Lets all test processes that this one starts share one build, unless whoever started this one does so. @returns removes it */
 export function shareBuild(): () => void {
+  if (process.env[SHARED_VARIABLE] !== undefined) return () => {}
   const folder = mkdtempSync(join(tmpdir(), 'heddle-tests-shared-'))
   process.env[SHARED_VARIABLE] = folder
   return () => rmSync(folder, { recursive: true, force: true })
