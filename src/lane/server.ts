@@ -13,12 +13,12 @@ import { steadyMs } from '../core/schedule/steady-time.ts'
 import { until } from '../core/schedule/waiting.ts'
 import { ThreadHistory } from '../history/recorder.ts'
 import { watchEmptyAnswers } from '../runtime/advice/fault-record.ts'
-import { keepTrimmed } from '../runtime/effects/trimming.ts'
+import { keepTrimmed } from '../runtime/effects/transactions.ts'
 import { mountEndpoints } from '../runtime/endpoint/files/static-files.ts'
 import { RequestServer } from '../runtime/endpoint/request-server.ts'
 import { RequestSteps } from '../runtime/endpoint/request-thread.ts'
 import { type EventLog, LogPublisher } from '../runtime/event-log/event-log.ts'
-import { staysInProcess } from '../runtime/event-log/log-database.ts'
+import { staysInProcess } from '../runtime/event-log/tables.ts'
 import { writeChanges } from '../runtime/event-log/write-changes.ts'
 import { eventLogOf } from '../runtime/host/bus.ts'
 import { ThreadJobs } from '../runtime/host/jobs.ts'
@@ -28,7 +28,7 @@ import { watchUnawaited } from '../runtime/kernel/failed-calls.ts'
 import { BootAftermath } from '../runtime/kernel/plugins.ts'
 import { notePoolOrigins, poolUses } from '../runtime/kernel/pool-requests.ts'
 import { ThreadKernel } from '../runtime/kernel/thread.ts'
-import type { ThreadPublisher } from '../runtime/streams/thread-publisher.ts'
+import type { ThreadPublisher } from '../runtime/streams/publisher.ts'
 import type { ThreadTracing } from '../tracing/thread-tracing.ts'
 import { installExitReport } from '../transport/exit-report.ts'
 import type { EventFrame } from '../transport/frames/event-frame.ts'
@@ -57,7 +57,7 @@ import { SelfTrial } from './self-trial.ts'
 import { LaneHost } from './tool-host.ts'
 
 const TRACING_FILE = fileURLToPath(new URL('../tracing/thread-tracing.ts', import.meta.url))
-const STREAMS_FILE = fileURLToPath(new URL('../runtime/streams/thread-publisher.ts', import.meta.url))
+const STREAMS_FILE = fileURLToPath(new URL('../runtime/streams/publisher.ts', import.meta.url))
 /** A drain waits this long for the handlers of sockets that are closed, milliseconds. */
 const SOCKETS_END_MS = 2000
 /** Handlers that are under way when the lane's end begins have this long to settle, milliseconds, where their routes do not set less. */
@@ -275,7 +275,7 @@ export class LaneServer {
 
   /** Loaded on demand: a lane that publishes elsewhere has no use for a client of the store. */
   async #openStreams(): Promise<void> {
-    const module = (await loadModule(STREAMS_FILE)) as typeof import('../runtime/streams/thread-publisher.ts')
+    const module = (await loadModule(STREAMS_FILE)) as typeof import('../runtime/streams/publisher.ts')
     this.#streams = new module.ThreadPublisher({
       settings: this.#init.settings,
       role: `lane ${this.#init.index}`,

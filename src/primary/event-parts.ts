@@ -3,24 +3,54 @@ import type { Settings } from '../core/config/schema.ts'
 import { codeOf, messageOf } from '../core/errors/description.ts'
 import { needPackages, OPTIONAL_PACKAGES } from '../core/modules/optional-package.ts'
 import { SYSTEM_CHANCE, SYSTEM_CLOCK } from '../core/schedule/clock.ts'
-import type { EventLog } from '../runtime/event-log/event-log.ts'
+import { type EventLog, LogPublisher } from '../runtime/event-log/event-log.ts'
 import { eventLogOf } from '../runtime/host/bus.ts'
 import type { ThreadKernel } from '../runtime/kernel/thread.ts'
-import { asBytes } from '../transport/frames/event-frame.ts'
-import { DatabaseDriver } from './event-log/database-driver.ts'
+import { asBytes, type EventFrame } from '../transport/frames/event-frame.ts'
 import { DurableLog } from './event-log/durable-log.ts'
-import { LogLanes } from './event-log/log-lanes.ts'
+import { LogLanes } from './event-log/settler.ts'
 import { StoredLetters } from './event-log/stored-letters.ts'
+import type { SubscriberThread } from './events/consumer.ts'
+import type { DeadLetters } from './events/dead-letters.ts'
 import { type EventDriver, InProcessDriver } from './events/event-driver.ts'
 import { Hub } from './events/hub.ts'
 import { LaneSubscribers } from './events/lane-subscribers.ts'
 import { PrimaryBus } from './events/primary-bus.ts'
 import { RecordForwarder } from './events/record-forwarder.ts'
-import { TraceFile } from './events/trace-file.ts'
+import { TraceFile } from './events/records.ts'
 import type { Log } from './logging/process-log.ts'
 import { SYSTEM_PROCESSES } from './streams/process-identity.ts'
 import type { RedisLog } from './streams/redis-log.ts'
 import type { LaneSet } from './supervision/lane-set.ts'
+
+/** Events of the runtime tell what happens in this process: none of them outlives it. */
+const RUNTIME_EVENT = 'runtime.'
+
+/** Keeps the events in the database: they are stored first, and delivered by the hub. Requests for a reply live as long as the one who waits. */
+class DatabaseDriver implements EventDriver {
+  readonly deadLetters: DeadLetters
+  readonly #hub: Hub
+  readonly #publisher: LogPublisher
+  readonly #origins = new WeakMap<EventFrame, SubscriberThread | null>()
+
+  constructor(parts: { hub: Hub; log: EventLog; durable: DurableLog; deadLetters: DeadLetters }) {
+    this.#hub = parts.hub
+    this.#publisher = new LogPublisher(parts.log, (event) =>
+      parts.durable.feed.take(asBytes(event), this.#origins.get(event) ?? null),
+    )
+    this.deadLetters = parts.deadLetters
+  }
+
+  async publish(event: EventFrame, origin: SubscriberThread | null): Promise<void> {
+    if (event.event.startsWith(RUNTIME_EVENT)) return this.#hub.publish(asBytes(event), origin)
+    this.#origins.set(event, origin)
+    await this.#publisher.publish(event)
+  }
+
+  request(event: EventFrame, origin: SubscriberThread | null, timeoutMs: number): Promise<string> {
+    return this.#hub.request(asBytes(event), origin, timeoutMs)
+  }
+}
 
 export interface EventParts {
   readonly hub: Hub

@@ -6,11 +6,10 @@ import type { Clock, Timer } from '../../core/schedule/clock.ts'
 import { withTimeout } from '../../core/schedule/waiting.ts'
 import type { EventLog } from '../../runtime/event-log/event-log.ts'
 import { AWAIT_INSERTS, type EventRow, NO_PROCESS, WAITS_FOR_GROUP } from '../../runtime/event-log/event-rows.ts'
-import type { LogDatabase } from '../../runtime/event-log/log-database.ts'
-import { SLOT, SLOTS } from '../../runtime/event-log/tables.ts'
+import { type LogDatabase, SLOT, SLOTS } from '../../runtime/event-log/tables.ts'
 import { BLOCK_POSITIONS } from '../../transport/memory/log-memory.ts'
 import type { Processes } from '../streams/process-identity.ts'
-import { dropCopies } from './broadcast-copies.ts'
+import { dropCopies } from './shared-work.ts'
 import { PAGE_ROWS, type StoredRow, withDeliveries } from './sql-log.ts'
 
 /** Rows that are changed in one statement. */

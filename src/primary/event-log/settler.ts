@@ -1,10 +1,13 @@
-// Gathers what becomes of stored events, and writes it until the log has it.
+// Gathers what becomes of stored events, and writes it by the freest lane until the log has it.
 import { Numbered } from '../../core/collections/numbered.ts'
 import { messageOf } from '../../core/errors/description.ts'
 import { type Chance, type Clock, pause, type Timer } from '../../core/schedule/clock.ts'
+import type { EventLog } from '../../runtime/event-log/event-log.ts'
 import { envelopeOf, keyColumnOf } from '../../runtime/event-log/event-rows.ts'
+import { writeChanges } from '../../runtime/event-log/write-changes.ts'
 import { textOf } from '../../transport/frames/event-frame.ts'
 import type { DeadRow, LogChanges } from '../../transport/log-changes.ts'
+import type { Lane } from '../dispatch/lane.ts'
 import type { FailedDelivery } from '../events/consumer.ts'
 
 /** Changes gather for so long, milliseconds: many deletes cost little more than one. */
@@ -165,5 +168,59 @@ function rowOf(
     isParked: parks,
     bytes: LETTER_BYTES + event.payload.length + envelope.length + 2 * error.length + (box?.length ?? 0),
     atMs,
+  }
+}
+
+interface Written {
+  lane: Lane
+  resolve: () => void
+  reject: (error: Error) => void
+}
+
+/** Lets the lane that has the least to do write changes of the log: a commit would hold up the listener. */
+export class LogLanes {
+  readonly #lanes: () => readonly Lane[]
+  readonly #log: EventLog
+  readonly #open = new Map<number, Written>()
+  #batch = 0
+
+  /**
+   * @param lanes those that take work
+   * @param log of the primary, where there is no lane
+   */
+  constructor(lanes: () => readonly Lane[], log: EventLog) {
+    this.#lanes = lanes
+    this.#log = log
+  }
+
+  write(changes: LogChanges): Promise<void> {
+    let best: Lane | undefined
+    for (const lane of this.#lanes()) {
+      if (!lane.responsive || lane.state !== 'ready') continue
+      if (best === undefined || lane.requestsInFlight < best.requestsInFlight) best = lane
+    }
+    if (best === undefined) return writeChanges(this.#log.database, changes, this.#log.memory.epoch)
+    const lane = best
+    const batch = ++this.#batch
+    return new Promise((resolve, reject) => {
+      this.#open.set(batch, { lane, resolve, reject })
+      lane.post({ type: 'log-write', batch, changes })
+    })
+  }
+
+  written(batch: number, error: string | null): void {
+    const open = this.#open.get(batch)
+    this.#open.delete(batch)
+    if (error === null) open?.resolve()
+    else open?.reject(new Error(error))
+  }
+
+  /** The lane is gone: what it was to write is written by another. */
+  laneGone(lane: Lane): void {
+    for (const [batch, open] of this.#open) {
+      if (open.lane !== lane) continue
+      this.#open.delete(batch)
+      open.reject(new Error('the lane that was to write them is gone'))
+    }
   }
 }

@@ -5,7 +5,7 @@ import type { Chance, Clock } from '../../core/schedule/clock.ts'
 import { until } from '../../core/schedule/waiting.ts'
 import type { EventLog } from '../../runtime/event-log/event-log.ts'
 import { andOwned, type EventRow, keyOf, WAITS_FOR_GROUP } from '../../runtime/event-log/event-rows.ts'
-import type { LogDatabase } from '../../runtime/event-log/log-database.ts'
+import type { LogDatabase } from '../../runtime/event-log/tables.ts'
 import { insertLetter } from '../../runtime/event-log/write-changes.ts'
 import {
   type DeadRow,

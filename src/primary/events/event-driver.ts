@@ -1,5 +1,10 @@
+// The transport of a process's events, the one through memory, and the events of the runtime itself.
 import type { Awaitable } from '../../contracts/common.ts'
+import { NO_CAUSE } from '../../core/causality/context.ts'
+import { messageOf } from '../../core/errors/description.ts'
+import { encodePayload, publicationOf } from '../../runtime/events/publication.ts'
 import { asBytes, type EventFrame } from '../../transport/frames/event-frame.ts'
+import type { Log } from '../logging/process-log.ts'
 import type { SubscriberThread } from './consumer.ts'
 import type { DeadLetters } from './dead-letters.ts'
 import type { Hub } from './hub.ts'
@@ -30,5 +35,23 @@ export class InProcessDriver implements EventDriver {
 
   request(event: EventFrame, origin: SubscriberThread | null, timeoutMs: number): Promise<string> {
     return this.#hub.request(asBytes(event), origin, timeoutMs)
+  }
+}
+
+/** Publishes an event of the runtime itself. What prevents that is logged. @param publish takes an event, or throws */
+export function publishOwn(
+  emitter: string,
+  event: string,
+  payload: Record<string, unknown>,
+  publish: (event: EventFrame) => Awaitable<void>,
+  log: Log,
+): void {
+  const unpublished = (error: unknown): void =>
+    log('WARNING', `${event} was not published: ${messageOf(error)}`, emitter)
+  try {
+    const { json, keys } = encodePayload(event, payload)
+    publish(publicationOf(emitter, event, json, keys, {}, NO_CAUSE))?.catch(unpublished)
+  } catch (error) {
+    unpublished(error)
   }
 }

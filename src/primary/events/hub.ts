@@ -26,9 +26,16 @@ import { DeliveryTrace } from './delivery-trace.ts'
 import { KeyOrder, type ParkedKeys } from './key-order.ts'
 import { POISON_DEATHS, poisonMessage, Quarantine } from './quarantine.ts'
 import { QueueBudget } from './queue-budget.ts'
-import { DelayQueue, Outages, retryDelayMs, UnansweredDeliveries, WaitingQueues } from './queues.ts'
+import {
+  awaitReply,
+  DelayQueue,
+  Outages,
+  replySettled,
+  retryDelayMs,
+  UnansweredDeliveries,
+  WaitingQueues,
+} from './queues.ts'
 import { type RecordLog, Records } from './records.ts'
-import { awaitReply, replySettled } from './requester.ts'
 import { type Topic, Topology } from './topology.ts'
 
 export { POISON_DEATHS }

@@ -4,13 +4,12 @@ import type { JobDefinition, JobInfo, JobRun } from '../../contracts/scheduler.t
 import type { CodeTracing } from '../../contracts/tracing.ts'
 import { messageOf } from '../../core/errors/description.ts'
 import { steadyMs } from '../../core/schedule/steady-time.ts'
-import type { LogDatabase } from '../../runtime/event-log/log-database.ts'
+import type { LogDatabase } from '../../runtime/event-log/tables.ts'
 import { runJob } from '../../runtime/host/jobs.ts'
 import type { Lane } from '../dispatch/lane.ts'
 import { POISON_DEATHS } from '../events/hub.ts'
 import { JobClock, type JobClockOptions, type RunEnd } from './job-clock.ts'
-import { LeaderElection } from './leader.ts'
-import { StoredJobs } from './stored-jobs.ts'
+import { LeaderElection, StoredJobs } from './stored-jobs.ts'
 
 interface Run {
   lane: Lane

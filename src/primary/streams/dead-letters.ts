@@ -16,7 +16,7 @@ import {
   REPLAYS_MAX,
   streamOf,
 } from '../../runtime/streams/keys.ts'
-import { SCRIPTS } from '../../runtime/streams/scripts.ts'
+import { SCRIPTS } from '../../runtime/streams/stream-commands.ts'
 import type { RedisArgument, RedisClient } from '../../stores/redis/client.ts'
 import {
   DEAD_LETTERS_MAX_BYTES,
@@ -24,7 +24,7 @@ import {
   type DeadLetters,
   LetterPage,
 } from '../events/dead-letters.ts'
-import { freePlace } from './places.ts'
+import { freePlace } from './stream-order.ts'
 
 /** Letters that are kept; then the oldest are dropped. */
 export const DEAD_LETTERS_STREAM_MAX = 10_000

@@ -4,7 +4,7 @@ import { messageOf } from '../../core/errors/description.ts'
 import { Reminder, RepeatingTask } from '../../core/schedule/repeating-task.ts'
 import { DELAYED } from '../../runtime/streams/keys.ts'
 import { LAST_OF_KEY_MS } from '../../runtime/streams/publisher.ts'
-import { SCRIPTS } from '../../runtime/streams/scripts.ts'
+import { SCRIPTS } from '../../runtime/streams/stream-commands.ts'
 import type { RedisClient } from '../../stores/redis/client.ts'
 
 /** Events that one step moves at most: it holds up the server. */

@@ -4,7 +4,7 @@ import { randomBytes } from 'node:crypto'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { HeddleError } from '../../core/errors/catalogue.ts'
 import { replicaKey } from '../../runtime/streams/keys.ts'
-import { SCRIPTS } from '../../runtime/streams/scripts.ts'
+import { SCRIPTS } from '../../runtime/streams/stream-commands.ts'
 import type { RedisClient } from '../../stores/redis/client.ts'
 import { identityIn, isKnownDead, ownIdentity, type ProcessIdentity } from './process-identity.ts'
 

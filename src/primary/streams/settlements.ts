@@ -2,17 +2,16 @@
 import type { LogLevel } from '../../contracts/logger.ts'
 import { HeddleError } from '../../core/errors/catalogue.ts'
 import { cutText } from '../../core/errors/description.ts'
-import { isNoGroup } from '../../runtime/streams/consumers.ts'
 import { encodeEntry } from '../../runtime/streams/entry.ts'
 import { attemptField, attemptsOf, streamOf } from '../../runtime/streams/keys.ts'
 import { retryWhile } from '../../runtime/streams/publisher.ts'
-import { SCRIPTS } from '../../runtime/streams/scripts.ts'
+import { isNoGroup, SCRIPTS } from '../../runtime/streams/stream-commands.ts'
 import type { RedisClient } from '../../stores/redis/client.ts'
 import { textOf } from '../../transport/frames/event-frame.ts'
 import type { Delivery, FailedDelivery, Share } from '../events/consumer.ts'
 import type { StreamDeadLetters } from './dead-letters.ts'
-import { freePlace } from './places.ts'
 import type { Settlements, StreamGroup, TakenEntry } from './stream-group.ts'
+import { freePlace } from './stream-order.ts'
 
 /** An acknowledgement waits so long for others and for the next read, so that they are sent together; milliseconds. */
 const GATHER_MS = 2

@@ -1,16 +1,14 @@
 // Makes an event of each entry that this process has, in the order of its key, and gives it to the hub.
 import { decodeEntry, type StreamEvent } from '../../runtime/streams/entry.ts'
 import { retryWhile } from '../../runtime/streams/publisher.ts'
-import type { Entry } from '../../runtime/streams/stream-commands.ts'
-import { reply } from '../../runtime/streams/stream-commands.ts'
+import { type Entry, reply } from '../../runtime/streams/stream-commands.ts'
 import type { RedisClient } from '../../stores/redis/client.ts'
 import { asBytes, type EventFrame } from '../../transport/frames/event-frame.ts'
-import { hubEventOf, type Requester, type Share } from '../events/consumer.ts'
+import { hubEventOf, type Requester, type Share, type SubscriberThread } from '../events/consumer.ts'
 import type { Hub } from '../events/hub.ts'
-import type { KeyGate } from './key-gate.ts'
-import type { StreamPlaces } from './places.ts'
 import { FIRST_ATTEMPT, type StreamSettlements } from './settlements.ts'
 import { type StreamGroup, TakenEntry } from './stream-group.ts'
+import type { KeyGate, StreamPlaces } from './stream-order.ts'
 
 /** Before the store is asked again whether an entry may begin, milliseconds. */
 const RETRY_MS = 250
@@ -114,3 +112,58 @@ export class StreamDeliveries {
 const FIRST_ATTEMPT_OF_ALL: ClaimedShare = FIRST_ATTEMPT
 
 const charsOf = (fields: readonly string[] | null): number => fields?.reduce((sum, field) => sum + field.length, 0) ?? 0
+
+/** So many places an id may stand in; it takes the one that was taken longest ago. */
+const WAYS = 4
+const BUCKETS = 1024
+
+/**
+ * The ids that came lately: the last thousand for certain but for a few, and some older ones. Of each only a hash of 64 bits is kept, in
+ * memory that is made once: a Set to which ids come and from which they go keeps its old tables, with all ids that were ever in them, until
+ * the next full collection.
+ */
+export class RecentIds {
+  readonly #hashes = new Int32Array(BUCKETS * WAYS * 2)
+  /** Per bucket, the place that is taken next. */
+  readonly #next = new Uint8Array(BUCKETS)
+
+  /** @returns false when it has come before */
+  add(id: string): boolean {
+    let first = 0x811c9dc5 | 0
+    let second = id.length
+    for (let n = 0; n < id.length; n++) {
+      const code = id.charCodeAt(n)
+      first = Math.imul(first ^ code, 0x01000193)
+      second = (Math.imul(second, 31) + code) | 0
+    }
+    const bucket = (first ^ (first >>> 16)) & (BUCKETS - 1)
+    const hashes = this.#hashes
+    const from = bucket * WAYS * 2
+    for (let at = from; at < from + WAYS * 2; at += 2)
+      if (hashes[at] === first && hashes[at + 1] === second) return false
+    const way = this.#next[bucket]!
+    this.#next[bucket] = (way + 1) % WAYS
+    hashes[from + way * 2] = first
+    hashes[from + way * 2 + 1] = second
+    return true
+  }
+}
+
+/** Records the events that do not pass the hub of this process: those that it publishes, and those that it receives. */
+export class StreamRecords {
+  readonly #hub: Hub
+  readonly #received = new RecentIds()
+
+  constructor(hub: Hub) {
+    this.#hub = hub
+  }
+
+  published(frame: EventFrame, origin: SubscriberThread | null): void {
+    this.#hub.record(frame, origin)
+  }
+
+  /** An event that several groups here receive is recorded once. */
+  received(frame: EventFrame): void {
+    if (this.#received.add(frame.id)) this.#hub.record(frame, null)
+  }
+}

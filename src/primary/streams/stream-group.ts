@@ -41,7 +41,7 @@ export class TakenEntry implements EventSource {
   hasAttempts = false
   /** Its event expires unless a thread has begun with it in time. */
   isMortal = false
-  /** The key that its dead letter would hold up (see places.ts); null: none. */
+  /** The key that its dead letter would hold up (see stream-order.ts); null: none. */
   key: string | null = null
   /** What follows with its key waits for it. */
   isFirst = false

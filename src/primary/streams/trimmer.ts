@@ -4,7 +4,6 @@ import type { LogLevel } from '../../contracts/logger.ts'
 import { HeddleError } from '../../core/errors/catalogue.ts'
 import { messageOf } from '../../core/errors/description.ts'
 import { Reminder, RepeatingTask } from '../../core/schedule/repeating-task.ts'
-import { listConsumers, listGroups, removeConsumer } from '../../runtime/streams/consumers.ts'
 import {
   consumerOfBroadcast,
   EVENT_PREFIX,
@@ -16,7 +15,7 @@ import {
   replicaOfConsumer,
   seenField,
 } from '../../runtime/streams/keys.ts'
-import { SCRIPTS } from '../../runtime/streams/scripts.ts'
+import { listConsumers, listGroups, removeConsumer, SCRIPTS } from '../../runtime/streams/stream-commands.ts'
 import type { RedisClient } from '../../stores/redis/client.ts'
 
 /** A stream without groups keeps entries that are younger, milliseconds: a group may be about to be created. */

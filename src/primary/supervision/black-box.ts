@@ -15,7 +15,7 @@ import { type RawStep, STEP_CALL, STEP_REQUEST } from '../../transport/memory/fl
 import { NameTable } from '../../transport/memory/name-table.ts'
 import type { Lane, UnfinishedWork } from '../dispatch/lane.ts'
 import { workOf } from '../dispatch/request-slots.ts'
-import { publishOwn } from '../events/own-events.ts'
+import { publishOwn } from '../events/event-driver.ts'
 import type { Routing } from '../http/routes.ts'
 import { type Guilt, guiltyOf, isProved } from './guilt.ts'
 import type { LaneThread } from './lane-set.ts'

@@ -2,7 +2,7 @@
 import { basename } from 'node:path'
 import type { Settings } from '../../core/config/schema.ts'
 import { HeddleError } from '../../core/errors/catalogue.ts'
-import { logDatabaseOf } from '../../runtime/event-log/log-database.ts'
+import { logDatabaseOf } from '../../runtime/event-log/tables.ts'
 import type { ToolFolder } from '../../runtime/kernel/discover.ts'
 
 /**

@@ -22,7 +22,7 @@ import {
   serverInserts,
   TAKEN_OVER,
 } from './event-rows.ts'
-import type { LogDatabase } from './log-database.ts'
+import type { LogDatabase } from './tables.ts'
 
 /** Events that wait for their commit, at most. */
 const WAITING_MAX = 16_384

@@ -2,7 +2,7 @@
 import type { Queryable, SqlValue } from '../../contracts/db.ts'
 import type { GroupRow, LogChanges, WaitingDelivery } from '../../transport/log-changes.ts'
 import { andOwned, PositionList, requireOwner, WAITS_FOR_GROUP } from './event-rows.ts'
-import type { LogDatabase } from './log-database.ts'
+import type { LogDatabase } from './tables.ts'
 
 /** Rows of one INSERT: few sizes, so that each is prepared once. */
 const ROW_SIZES = [64, 8, 1] as const

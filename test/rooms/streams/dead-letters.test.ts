@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { StreamDeadLetters, type StreamLetter } from '../../../src/primary/streams/dead-letters.ts'
-import { ensureGroup } from '../../../src/runtime/streams/consumers.ts'
 import { DEAD_STREAM, streamOf } from '../../../src/runtime/streams/keys.ts'
+import { ensureGroup } from '../../../src/runtime/streams/stream-commands.ts'
 import { addNumbers, deliver, entriesIn, pendingOf, testOnStreams } from './fixture.ts'
 
 const STREAM = streamOf('order.paid')

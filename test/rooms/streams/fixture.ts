@@ -1,4 +1,4 @@
-import { STREAM_SCRIPTS } from '../../../src/runtime/streams/scripts.ts'
+import { STREAM_SCRIPTS } from '../../../src/runtime/streams/stream-commands.ts'
 import { RedisClient } from '../../../src/stores/redis/client.ts'
 import type { KvSettings } from '../../../src/stores/redis/fault.ts'
 import type { ServerOwner } from '../../support/servers/provide.ts'

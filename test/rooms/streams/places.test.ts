@@ -1,9 +1,9 @@
 import assert from 'node:assert/strict'
 import { StreamDeadLetters } from '../../../src/primary/streams/dead-letters.ts'
-import { StreamPlaces } from '../../../src/primary/streams/places.ts'
 import { StreamGroup, TakenEntry } from '../../../src/primary/streams/stream-group.ts'
-import { ensureGroup } from '../../../src/runtime/streams/consumers.ts'
+import { StreamPlaces } from '../../../src/primary/streams/stream-order.ts'
 import { asideOf, DEAD_STREAM, placeOf, placesOf, streamOf } from '../../../src/runtime/streams/keys.ts'
+import { ensureGroup } from '../../../src/runtime/streams/stream-commands.ts'
 import type { RedisClient } from '../../../src/stores/redis/client.ts'
 import { addNumbers, deliver, entriesIn, pendingOf, testOnStreams } from './fixture.ts'
 

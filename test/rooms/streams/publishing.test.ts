@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
-import { ensureGroup, isNoGroup } from '../../../src/runtime/streams/consumers.ts'
 import { lastOfKey, streamOf } from '../../../src/runtime/streams/keys.ts'
 import { isAcknowledged, LAST_OF_KEY_MS, publishKeyed } from '../../../src/runtime/streams/publisher.ts'
+import { ensureGroup, isNoGroup } from '../../../src/runtime/streams/stream-commands.ts'
 import { addNumbers, deliver, entriesIn, firstFields, testOnStreams } from './fixture.ts'
 
 const STREAM = streamOf('order.paid')

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { readdirSync } from 'node:fs'
 import { test } from 'node:test'
-import { STREAM_SCRIPTS } from '../../../src/runtime/streams/scripts.ts'
+import { STREAM_SCRIPTS } from '../../../src/runtime/streams/stream-commands.ts'
 import { readScript } from '../../../src/stores/redis/client.ts'
 import { testOnStreams } from './fixture.ts'
 

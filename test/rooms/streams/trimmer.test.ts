@@ -8,13 +8,6 @@ import {
   type TrimReport,
 } from '../../../src/primary/streams/trimmer.ts'
 import {
-  ensureGroup,
-  isNoGroup,
-  listConsumers,
-  listGroups,
-  removeConsumer,
-} from '../../../src/runtime/streams/consumers.ts'
-import {
   broadcastGroupOf,
   consumerOf,
   GROUPS_SEEN,
@@ -22,6 +15,13 @@ import {
   seenField,
   streamOf,
 } from '../../../src/runtime/streams/keys.ts'
+import {
+  ensureGroup,
+  isNoGroup,
+  listConsumers,
+  listGroups,
+  removeConsumer,
+} from '../../../src/runtime/streams/stream-commands.ts'
 import type { RedisClient } from '../../../src/stores/redis/client.ts'
 import { until } from '../../support/until.ts'
 import { addNumbers, deliver, pendingOf, streamStore, testOnStreams } from './fixture.ts'

@@ -6,8 +6,8 @@ import {
   retireGroups,
   trimStream,
 } from '../../../src/primary/streams/trimmer.ts'
-import { ensureGroup, removeConsumer } from '../../../src/runtime/streams/consumers.ts'
 import { GROUPS_SEEN, REMOVED, seenField, streamOf } from '../../../src/runtime/streams/keys.ts'
+import { ensureGroup, removeConsumer } from '../../../src/runtime/streams/stream-commands.ts'
 import { until } from '../../support/until.ts'
 import { addNumbers, deliver, entriesIn, pendingOf, testOnStreams } from './fixture.ts'
 

@@ -35,7 +35,7 @@ export const STORED_PLANTED: readonly Planted[] = [
   },
   {
     what: 'what a lane had stored and not handed on is not looked for',
-    file: 'reconciler.ts',
+    file: 'positions.ts',
     text: 'if (this.#unknown.has(seq)) lost.push(seq)\n        else unknown.add(seq)',
     instead: 'unknown.delete(seq)',
   },

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { Reconciler } from '../../../src/primary/event-log/reconciler.ts'
+import { Reconciler } from '../../../src/primary/event-log/positions.ts'
 import type { SqlLog } from '../../../src/primary/event-log/sql-log.ts'
 
 const DIED_MS = 50_000
