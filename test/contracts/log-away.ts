@@ -43,23 +43,30 @@ const overOutage =
     await isEmpty(log)
   }
 
+/** @param isFrozen the server stands still, rather than ends */
+const inHand =
+  (isFrozen: boolean): Rule =>
+  async (log, tag) => {
+    const processes = await Promise.all([log.open('first'), log.open('second')])
+    await log.together(2)
+    const course = [`wait ${AWAY_MS + 5500}` as const]
+    const ids = await Promise.all(numbers(40).map((n) => processes[n % 2]!.publish('work', { tag, n, course })))
+    const begun = () => notesOf(log, tag, 'work', 'begin').length
+    await waitFor(log, () => begun() === 40, 'all begun')
+    await outage(log, isFrozen)
+    await handled(log, tag, 'work', ids)
+    await isEmpty(log)
+    assert.equal(begun(), 40)
+  }
+
 export const AWAY = {
   'what was accepted before and after an outage is handled, in the order of its keys': overOutage(false),
 
   'so is what was accepted before and after the server stood still': overOutage(true),
 
-  'what is in hand while the server stands still is given to nobody else, and runs once': async (log, tag) => {
-    const processes = await Promise.all([log.open('first'), log.open('second')])
-    await log.together(2)
-    const course = [`wait ${AWAY_MS + 1500}` as const]
-    const ids = await Promise.all(numbers(40).map((n) => processes[n % 2]!.publish('work', { tag, n, course })))
-    const begun = () => notesOf(log, tag, 'work', 'begin').length
-    await waitFor(log, () => begun() === 40, 'all begun')
-    await outage(log, true)
-    await handled(log, tag, 'work', ids)
-    await isEmpty(log)
-    assert.equal(begun(), 40)
-  },
+  'what is in hand while the server stands still is given to nobody else, and runs once': inHand(true),
+
+  'so is what is in hand while the server is gone, whoever is connected to it first': inHand(false),
 
   'what a process that ends while the server stands still could not end is handled by the next one': async (
     log,

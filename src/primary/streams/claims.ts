@@ -28,6 +28,8 @@ const ALONE_MAX_MS = 60_000
 const RETRY_MS = 500
 /** Entries that others have left are looked for at least this often, milliseconds. */
 const CLAIM_EVERY_MAX_MS = 5000
+/** After an absence of the store, others connect within this time and say what they still have, milliseconds. */
+const BACK_MS = 2500
 /** How often this process marks its groups as having a subscriber, milliseconds. */
 const SEEN_EVERY_MS = 60_000
 /** Groups that a log line names. */
@@ -66,6 +68,8 @@ export class StreamClaims {
   readonly #options: ClaimsOptions
   readonly #suspects = new Fifo<Suspect>()
   readonly #timers: NodeJS.Timeout[] = []
+  /** Nothing counts as left before, by the steady clock. */
+  #notBeforeMs = 0
   #isTrying = false
   #isClosed = false
 
@@ -107,10 +111,15 @@ export class StreamClaims {
     return this.#options.groups().filter(({ isOpen, isBroadcast }) => isOpen && !isBroadcast)
   }
 
-  /**
-   * Resets the idle time of what this process has, so that nobody claims it. Also called when the store is back, before others take this process
-   * for dead.
-   */
+  /** The store is back: what nobody could renew meanwhile looks as if its process had left it. */
+  reconnected(): void {
+    this.#notBeforeMs = steadyMs() + BACK_MS
+    this.renew().catch(() => {
+      // It is renewed again soon.
+    })
+  }
+
+  /** Resets the idle time of what this process has, so that nobody claims it. */
   async renew(): Promise<void> {
     const { redis, claimIdleMs, consumer, isOurs } = this.#options
     if (!isOurs()) return
@@ -144,7 +153,7 @@ export class StreamClaims {
       if (!mayTakeOver()) return
       if (group.room <= 0 && !this.#mayBeHeldUp(group)) continue
       try {
-        await this.#claimIdle(group, claimIdleMs)
+        if (steadyMs() >= this.#notBeforeMs) await this.#claimIdle(group, claimIdleMs)
         await this.#claimFromDead(group)
       } catch (fault) {
         // One broken stream does not stop the work on the others; the trimmer reports it.

@@ -206,8 +206,7 @@ export class RedisLog {
   }
 
   #begin(): void {
-    // Before other replicas claim: after a long absence all pending entries here look abandoned.
-    this.#redis.onUp(() => void this.#claims.renew().catch(() => {}))
+    this.#redis.onUp(() => this.#claims.reconnected())
     this.#watch.start()
     this.#delayed.start()
     this.#claims.start()
