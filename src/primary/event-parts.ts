@@ -8,6 +8,7 @@ import { eventLogOf } from '../runtime/host/bus.ts'
 import type { ThreadKernel } from '../runtime/kernel/thread.ts'
 import { asBytes, type EventFrame } from '../transport/frames/event-frame.ts'
 import { DurableLog } from './event-log/durable-log.ts'
+import type { DurableLogOptions } from './event-log/durable-log-options.ts'
 import { LogLanes } from './event-log/settler.ts'
 import { StoredLetters } from './event-log/stored-letters.ts'
 import type { SubscriberThread } from './events/consumer.ts'
@@ -70,8 +71,8 @@ export interface EventParts {
 
 interface EventOptions {
   kernel: ThreadKernel
-  /** At how many deaths of the process an event was in flight; null where nobody knows. */
-  deathsOfEvent: ((id: string) => number) | null
+  /** What is known of deaths of the process before. */
+  deathsOfEvent: DurableLogOptions['deathsOf']
   lanes: LaneSet
   /** Told why this process must end. */
   onReplicaLost: (message: string) => void

@@ -91,7 +91,7 @@ export function buildParts(options: RuntimeOptions, readiness: () => Readiness) 
   // Events.
   const events: EventParts = assembleEvents({
     kernel,
-    deathsOfEvent: processDeaths === null ? null : (id) => processDeaths.ofEvent(id),
+    deathsOfEvent: processDeaths === null ? null : (...of) => processDeaths.ofEvent(...of),
     lanes,
     onReplicaLost: options.onFatal,
   })

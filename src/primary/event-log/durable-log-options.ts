@@ -16,8 +16,11 @@ export interface DurableLogOptions {
   mayMakeTables: boolean
   /** EVENT_BUS_DRIVER=database: all events go through the log, not only those of transactions. */
   isRequired: boolean
-  /** At how many deaths of the process an event was in flight; null where nobody knows: then all that was there is under suspicion. */
-  deathsOf: ((id: string) => number) | null
+  /**
+   * At how many deaths of the process a plugin was at work on an event, since a time; null where nobody knows: then all that was there is under
+   * suspicion.
+   */
+  deathsOf: ((id: string, plugin: string, sinceMs: number) => number) | null
   /** REPLICA_ID. */
   replica: string
   /** Of those that share the log. */

@@ -241,7 +241,7 @@ export class Feed {
 
   /** A letter has been stored as an event again. */
   replaying(position: number): void {
-    this.#parts.events.replaying(position)
+    this.#parts.events.replaying(position, this.#clock.nowMs())
     this.#unrecorded.add(position)
     this.#free([position])
   }
@@ -544,14 +544,18 @@ export class Feed {
     const absent = relay === null ? groups.waitedFor(event.event, stored) : []
     const slot = stored?.slot ?? (event.key === null ? NO_SLOT : UNKNOWN_SLOT)
     const isTaken = stored?.isTaken === true
-    const entry = events.begin({ seq, event: event.event, left, absent, slot, isTaken })
+    const entry = events.begin({ seq, event: event.event, left, absent, slot, isTaken, trial: stored?.trial })
     // Where some of its subscribers are done, the others are here.
     if (relay !== null && left === null) {
       const [sent, refused] = [() => events.forget(entry), () => events.leave(entry)]
       return relay.take({ event, expiresMs, origin, sent, refused })
     }
-    // Not of a replay, which has a position of this process.
-    if (seq <= this.#left.last) entry.deaths = options.deathsOf?.(event.id) ?? 0
+    const { deathsOf } = options
+    if (deathsOf !== null && seq <= this.#left.last) {
+      const sinceMs = events.replayedMs(seq)
+      entry.deathsOf = ({ consumer: { instances } }) =>
+        Math.max(0, ...instances.map(({ plugin }) => deathsOf(event.id, plugin, sinceMs)))
+    }
     if (left === null) this.shared?.deliver(event.event, entry)
     options.hub.take(hubEventOf(event, expiresMs, events), left)
     if (absent.length > 0) {

@@ -93,7 +93,7 @@ export class OpenLetters {
     const letter = this.#openReplays.get(seq)
     if (letter === undefined) return
     this.#openReplays.delete(seq)
-    this.#events.replaying(seq)
+    this.#events.replaying(seq, letter.replayedMs)
     if (letter.isParked) this.#hub.parked.replaying(letter.place, letter.id, seq)
   }
 

@@ -54,6 +54,8 @@ export interface StoredRow {
   isTaken?: boolean
   /** It was stored by another process, and this one reads it for the first time. */
   isNew?: boolean
+  /** Groups of which one death more is stored than has happened: this process may die of their attempt. */
+  trial?: readonly string[]
 }
 
 /** A letter that other events wait for, or that is being replayed. */
@@ -63,6 +65,8 @@ export interface OpenLetter {
   isParked: boolean
   /** Position of the event that it has become; 0: it waits. */
   seq: number
+  /** When it has become that, milliseconds since the epoch. */
+  replayedMs: number
 }
 
 /** An event's name and one of its groups. */
@@ -308,14 +312,16 @@ export class SqlLog {
       is_parked: number
       replay: string
       replay_seq: number
+      replayed_ms: number
     }>(
-      `SELECT id, event, grp, key, is_parked, replay, replay_seq FROM heddle_dead
+      `SELECT id, event, grp, key, is_parked, replay, replay_seq, replayed_ms FROM heddle_dead
        WHERE replay = 'running' OR (is_parked = 1 AND replay = '')`,
     )
-    return rows.flatMap(({ id, event, grp, key, is_parked, replay, replay_seq }) => {
+    return rows.flatMap(({ id, event, grp, key, is_parked, replay, replay_seq, replayed_ms }) => {
       try {
         const place = { event, group: grp, key: keyOf(key) }
-        return { id, place, isParked: Number(is_parked) === 1, seq: replay === 'running' ? Number(replay_seq) : 0 }
+        const seq = replay === 'running' ? Number(replay_seq) : 0
+        return { id, place, isParked: Number(is_parked) === 1, seq, replayedMs: Number(replayed_ms) }
       } catch (error) {
         onMalformed(id, messageOf(error))
         return []

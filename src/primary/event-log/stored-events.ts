@@ -24,6 +24,8 @@ export interface BegunEvent {
   slot: number
   /** It belonged to no process, and was taken because there was room for it. */
   isTaken: boolean
+  /** Groups that are on trial (see StoredRow). */
+  trial?: readonly string[]
 }
 
 /** The event has no key. */
@@ -31,13 +33,15 @@ export const NO_SLOT = -1
 /** It has a key whose slot is not known here: it was stored while this process was alone. */
 export const UNKNOWN_SLOT = -2
 
+const NO_TRIAL = new Set<string>()
+
 /** A stored event that the hub has: it is forgotten when its last delivery has ended. */
 export class StoredEvent {
   readonly seq: number
   /** Its name. */
   readonly event: string
-  /** Processes that have died while they handled it. */
-  deaths = 0
+  /** Processes that have died while they handled a delivery of it; null: none, as far as is known. */
+  deathsOf: ((delivery: Delivery) => number) | null = null
   slot: number
   readonly isTaken: boolean
   /** Deliveries that have not ended. */
@@ -52,8 +56,10 @@ export class StoredEvent {
   #waits: Map<string, Wait> | null = null
   /** Its deliveries have rows of their own. */
   isSplit: boolean
+  readonly #trial: Set<string>
 
-  constructor({ seq, event, left, absent, slot, isTaken }: BegunEvent) {
+  constructor({ seq, event, left, absent, slot, isTaken, trial }: BegunEvent) {
+    this.#trial = trial === undefined ? NO_TRIAL : new Set(trial)
     this.slot = slot
     this.isTaken = isTaken
     this.seq = seq
@@ -122,9 +128,17 @@ export class StoredEvent {
     // Not by `push`, which makes room for seventeen where mostly there is but one.
     this.open = this.open.length === 0 ? [delivery] : [...this.open, delivery]
     this.deliveries++
-    if (this.deaths <= delivery.deaths) return
-    delivery.deaths = this.deaths
+    const deaths = this.deathsOf?.(delivery) ?? 0
+    if (deaths <= delivery.deaths) return
+    delivery.deaths = deaths
     delivery.isBegun = true
+  }
+
+  /** This process has not died of the delivery. @returns true when a death is stored that is to be taken back */
+  outlived(delivery: Delivery): boolean {
+    if (!this.#trial.delete(delivery.consumer.group)) return false
+    delivery.deaths--
+    return true
   }
 }
 
@@ -157,8 +171,8 @@ export class StoredEvents implements EventSource {
   readonly #due: DueEvents
   /** Letters whose commit is not over. */
   readonly #storing = new Set<string>()
-  /** Positions of the events that are replayed. */
-  readonly #replays = new Set<number>()
+  /** Positions of the events that are replayed, and since when they are. */
+  readonly #replays = new Map<number, number>()
   /** Events that are stored and not here: they wait in the log. */
   #waiting = 0
   /** This process ends: what has not ended stays in the log. */
@@ -303,6 +317,7 @@ export class StoredEvents implements EventSource {
   retrying(delivery: Delivery, dueMs: number, mayLeave: boolean): boolean {
     if (isBroadcast(delivery)) return false
     const event = this.#eventOf(delivery)
+    event.outlived(delivery)
     this.#split(event, delivery)
     this.#wait(event, delivery, dueMs)
     if (!mayLeave || this.#isEnding || !this.#due.keepRetry(dueMs, event.seq)) return false
@@ -330,6 +345,7 @@ export class StoredEvents implements EventSource {
 
   /** Its group has gone from this process: the delivery waits in the log until it is here again. */
   #awaitGroup(event: StoredEvent, delivery: Delivery): void {
+    event.outlived(delivery)
     this.#split(event, delivery)
     this.#wait(event, delivery, dueWithGroup(delivery))
     this.#awaits(event, delivery.consumer.group)
@@ -347,8 +363,13 @@ export class StoredEvents implements EventSource {
   }
 
   /** An event is a letter that is replayed: what becomes of it is told there. */
-  replaying(seq: number): void {
-    this.#replays.add(seq)
+  replaying(seq: number, sinceMs: number): void {
+    this.#replays.set(seq, sinceMs)
+  }
+
+  /** Since when it is a replay, milliseconds since the epoch; 0: it is none. */
+  replayedMs(seq: number): number {
+    return this.#replays.get(seq) ?? 0
   }
 
   /** The letter and the end of its delivery are in one commit. Resolves after it. */
@@ -380,6 +401,8 @@ export class StoredEvents implements EventSource {
   }
 
   #giveBack(event: StoredEvent, delivery: Delivery): void {
+    const { isBegun } = delivery
+    if (event.outlived(delivery)) this.#wait(event, delivery, isBegun && delivery.event.expiresMs !== 0 ? DUE_BEGUN : 0)
     event.givenBack.push(delivery)
     if (!event.isIdle) return
     // What is done is not to be done again.

@@ -140,9 +140,9 @@ export class Trials {
   readonly #isSuspicious = (stored: StoredRow): boolean => {
     const { areDeathsKnown, isUnderSuspicion } = this.#options
     const { seq, recovered = 0 } = stored.row
-    let deaths = Number(recovered)
-    // Of the deaths of other processes nobody here knows more.
-    if (!areDeathsKnown) for (const last of this.uncleanEnds) if (Number(seq) <= last) deaths++
+    const ends = this.uncleanEnds.filter((last) => Number(seq) <= last).length
+    // Of the deaths of other processes nobody here knows more. Of this one's, the guardian has not seen what had begun long before.
+    const deaths = Number(recovered) + (areDeathsKnown ? ends - SUSPICIOUS_DEATHS : ends)
     return deaths >= SUSPICIOUS_DEATHS && isUnderSuspicion(stored)
   }
 
@@ -184,7 +184,7 @@ export class Trials {
     ]
     for (const each of all)
       settler.settle('waiting', here.includes(each.group) ? { ...each, deaths: each.deaths + deaths } : each)
-    return { ...stored, left: all }
+    return { ...stored, left: all, trial: here }
   }
 }
 

@@ -95,10 +95,16 @@ export class ProcessDeaths {
     return barred
   }
 
-  /** At how many deaths an event was in flight. */
-  ofEvent(id: string): number {
-    return this.#recent.filter(({ in_flight }) => in_flight.some((work) => work.kind === 'event' && work.id === id))
-      .length
+  /**
+   * At how many deaths a plugin was at work on an event.
+   * @param sinceMs when a dead letter was made this event again: what it did before does not count
+   */
+  ofEvent(id: string, plugin: string, sinceMs: number): number {
+    return this.#recent.filter(
+      ({ at, in_flight }) =>
+        Date.parse(at) >= sinceMs &&
+        in_flight.some((work) => work.kind === 'event' && work.id === id && work.plugin === plugin),
+    ).length
   }
 
   /** Says what is new: in the log, and as an event. */

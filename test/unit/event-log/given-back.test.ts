@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict'
-import { test } from 'node:test'
+import { type TestContext, test } from 'node:test'
 import { SYSTEM_CHANCE, SYSTEM_CLOCK } from '../../../src/core/schedule/clock.ts'
 import { DueEvents } from '../../../src/primary/event-log/due-events.ts'
 import { Settler } from '../../../src/primary/event-log/settler.ts'
@@ -18,7 +18,8 @@ function accepted(events: StoredEvents, event: StoredEvent, group: string) {
   return delivery
 }
 
-test('an event stays in the log for the subscriber that gave it back, when another handles it afterwards', async (t) => {
+/** Stored events, and what is written of them. */
+function storedEvents(t: TestContext, waits: string[] = []) {
   const written: LogChanges[] = []
   const settler = new Settler({
     clock: SYSTEM_CLOCK,
@@ -28,14 +29,13 @@ test('an event stays in the log for the subscriber that gave it back, when anoth
   })
   t.after(() => settler.close())
   const none = {} as ConstructorParameters<typeof StoredEvents>[1] & ConstructorParameters<typeof StoredEvents>[2]
-  const groups = { isKnown: () => true, waits: () => {}, isShared: false }
-  const events = new StoredEvents(
-    settler,
-    none,
-    none,
-    groups,
-    new DueEvents({ clock: SYSTEM_CLOCK } as SqlLog, () => {}),
-  )
+  const groups = { isKnown: () => true, waits: (_: string, group: string) => void waits.push(group), isShared: false }
+  const due = new DueEvents({ clock: SYSTEM_CLOCK } as SqlLog, () => {})
+  return { events: new StoredEvents(settler, none, none, groups, due), settler, written }
+}
+
+test('an event stays in the log for the subscriber that gave it back, when another handles it afterwards', async (t) => {
+  const { events, settler, written } = storedEvents(t)
   const event = events.begin({ seq: 7, event: 'order.placed', left: null, absent: [], slot: NO_SLOT, isTaken: false })
   const [slow, waiting] = ['slow', 'waiting'].map((group) => accepted(events, event, group))
   events.end()
@@ -53,24 +53,8 @@ test('an event stays in the log for the subscriber that gave it back, when anoth
 })
 
 test('an event waits for a group that has gone while its next attempt waited in the log', async (t) => {
-  const written: LogChanges[] = []
-  const settler = new Settler({
-    clock: SYSTEM_CLOCK,
-    chance: SYSTEM_CHANCE,
-    write: async (changes) => void written.push(changes),
-    log: () => {},
-  })
-  t.after(() => settler.close())
-  const none = {} as ConstructorParameters<typeof StoredEvents>[1] & ConstructorParameters<typeof StoredEvents>[2]
   const waits: string[] = []
-  const groups = { isKnown: () => true, waits: (_: string, group: string) => void waits.push(group), isShared: false }
-  const events = new StoredEvents(
-    settler,
-    none,
-    none,
-    groups,
-    new DueEvents({ clock: SYSTEM_CLOCK } as SqlLog, () => {}),
-  )
+  const { events, settler, written } = storedEvents(t, waits)
   const event = events.begin({ seq: 7, event: 'order.placed', left: null, absent: [], slot: NO_SLOT, isTaken: false })
   const [gone, busy] = ['gone', 'busy'].map((group) => accepted(events, event, group))
   const dueMs = Date.now() + 60_000
@@ -93,4 +77,25 @@ test('an event waits for a group that has gone while its next attempt waited in 
   )
   const rows = written.flatMap(({ waiting }) => waiting).filter(({ group }) => group === 'gone')
   assert.deepEqual(rows.at(-1), { seq: 7, group: 'gone', attempt: 2, deaths: 0, dueMs: -1, error: 'not now' })
+})
+
+test('a death that was stored before a trial is taken back when the process outlives it: at an attempt that fails, and at its end', async (t) => {
+  const { events, settler, written } = storedEvents(t)
+  const begun = { event: 'order.placed', left: [], absent: [], slot: NO_SLOT, isTaken: false, trial: ['slow'] }
+  const [failing, waiting] = [7, 8].map((seq) => {
+    const delivery = accepted(events, events.begin({ ...begun, seq }), 'slow')
+    return Object.assign(delivery, { deaths: 3 })
+  })
+  events.retrying(failing!, Date.now(), true)
+  assert.equal(failing!.deaths, 2)
+  events.end()
+  for (const delivery of [failing!, waiting!]) events.ended(delivery, false)
+  await settler.written()
+  assert.deepEqual(
+    written.flatMap((changes) => changes.waiting.map(({ seq, deaths }) => ({ seq, deaths }))),
+    [
+      { seq: 7, deaths: 2 },
+      { seq: 8, deaths: 2 },
+    ],
+  )
 })

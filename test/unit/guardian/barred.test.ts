@@ -70,3 +70,16 @@ test('a plugin is left out that ended the process while it booted, and not one t
   assert.deepEqual(barred(pair), [], 'nothing tells them apart')
   assert.deepEqual(barred(pair, { booting: [FILE, '/shop/plugins/pay.ts'] }), [FILE])
 })
+
+test('a death counts against an event for the plugin that was at work on it, and not from before its letter was replayed', (t) => {
+  const folder = temporaryFolder(t)
+  const atMs = Date.now() - 60_000
+  const work: WorkInFlight = { kind: 'event', name: 'order.placed', plugin: 'shop.Send', id: 'evt_1', for_ms: 1 }
+  mkdirSync(join(folder, 'crash-0'), { recursive: true })
+  const report = { ...DEATH, at: new Date(atMs).toISOString(), in_flight: [work] }
+  writeFileSync(join(folder, 'crash-0', 'report.json'), JSON.stringify(report))
+  const deaths = new ProcessDeaths(folder, () => {})
+  assert.equal(deaths.ofEvent('evt_1', 'shop.Send', 0), 1)
+  assert.equal(deaths.ofEvent('evt_1', 'shop.Count', 0), 0)
+  assert.equal(deaths.ofEvent('evt_1', 'shop.Send', atMs + 1), 0)
+})
