@@ -43,6 +43,8 @@ class RuntimeProcess {
   #hasServed = false
   /** The guardian has told it to end. */
   #isStopped = false
+  /** It has said that it ends to be started again. */
+  #isAgain = false
   #stallMs = null
   #onReloaded = null
   /** What the runtime has said of itself: how long its end takes, and where crash reports go. */
@@ -148,6 +150,7 @@ class RuntimeProcess {
       case 'reloaded':
         return this.#reloaded(message.ok)
       case 'stopping':
+        this.#isAgain = message.again === true
         return this.#expectEnd()
       default:
         if (message?.type !== 'alive') this.#options.onMessage(message)
@@ -188,7 +191,9 @@ class RuntimeProcess {
     clearTimeout(this.#stopTimer)
     this.#stopTimer = null
     // One of several is started again then: so each of them can be replaced while the others serve.
-    const isLast = this.#isStopped || code === EXIT_CONFIG || isFailedStart || (isInOrder && number === undefined)
+    const isOnlyOne = number === undefined && !this.#isAgain
+    this.#isAgain = false
+    const isLast = this.#isStopped || code === EXIT_CONFIG || isFailedStart || (isInOrder && isOnlyOne)
     if (isLast) return onOver(exitCode)
     if (!isInOrder) this.#report(code, signal)
     const how = isInOrder ? `has ended with ${signal ?? `code ${code}`}` : `died of ${signal ?? `code ${code}`}`

@@ -1,6 +1,6 @@
 // The process around the runtime: signals, guardian, service manager, and its end.
 import { rmSync } from 'node:fs'
-import { EXIT_CONFIG, isStartedByNpm } from '../core/config/load.ts'
+import { EXIT_AGAIN, isStartedByNpm } from '../core/config/load.ts'
 import type { Settings } from '../core/config/schema.ts'
 import { steadyMs } from '../core/schedule/steady-time.ts'
 import { ServiceManager } from '../guardian/service-manager.cjs'
@@ -22,8 +22,8 @@ type ToGuardian =
   | { type: 'serving' }
   /** `ok`: the code that is now on disk runs. */
   | { type: 'reloaded'; ok: boolean }
-  /** This process ends because it was told to: it is not to be started again. */
-  | { type: 'stopping' }
+  /** This process ends in order. `again`: it is to be started again. */
+  | { type: 'stopping'; again: boolean }
 
 /** This process's side of the channel to the guardian that has started it, and that starts it again. */
 class GuardianLink {
@@ -234,14 +234,14 @@ export class ServiceProcess {
 
   #fail(message: string): void {
     this.runtime.log('ERROR', message, 'main')
-    if (!this.#isStopping) this.#stop('SIGTERM', EXIT_CONFIG)
+    if (!this.#isStopping) this.#stop('SIGTERM', EXIT_AGAIN)
   }
 
   /** Drains and ends the process: after SHUTDOWN_DELAY_MS, in which it serves and is not ready. */
   #stop(signal: NodeJS.Signals, exitCode = 0): void {
     if (this.#isStopping) return this.end(1)
     this.#isStopping = true
-    this.#guardian?.say({ type: 'stopping' })
+    this.#guardian?.say({ type: 'stopping', again: exitCode === EXIT_AGAIN })
     this.runtime.leave()
     const { shutdownDelayMs } = this.#settings
     // Before it serves, or when it has to end, nobody sends anything that a delay would save.

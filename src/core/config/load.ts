@@ -20,6 +20,8 @@ import { chosenTools, FILE_SUFFIX, readConnectionUrls, readSecretFiles, urlFor, 
 
 /** Exit status of a process whose environment is not valid (EX_CONFIG of sysexits.h). */
 export const EXIT_CONFIG = 78
+/** `EX_TEMPFAIL` of sysexits.h: this process has to end, and the next start may succeed. */
+export const EXIT_AGAIN = 75
 
 /**
  * The value of `UWS_HTTP_MAX_HEADERS_SIZE` when it is unset, in bytes. The HTTP library reads it while it loads.

@@ -2,6 +2,7 @@ import assert from 'node:assert/strict'
 import { once } from 'node:events'
 import { test } from 'node:test'
 import { fileURLToPath } from 'node:url'
+import pg from 'pg'
 import { type Heddle, spawnHeddle } from '../../support/heddle.ts'
 import { freePort, freePorts } from '../../support/port.ts'
 import { postgresServer } from '../../support/servers/postgres.ts'
@@ -28,6 +29,23 @@ test('on PostgreSQL with the database driver both serve, the first alone runs th
   assert.deepEqual(new Set(ticks().map(({ replica }) => String(replica).at(-1))), new Set(['0']))
   assert.equal((await place(systemPort)).number, 0)
   assert.equal((await place(systemPort + 1)).number, 1)
+  assert.equal(await heddle.stop(), 0)
+})
+
+test('a process that another one has taken over, since it was cut off from the database, is started again and blames nobody', async (t) => {
+  const postgres = await postgresServer(t)
+  if (postgres === null) return
+  const TOOLS_DIR = await toolsDirWith(t, 'postgres')
+  const heddle = await startGuarded(t, { ...postgres.env, TOOLS_DIR, EVENT_BUS_DRIVER: 'database' })
+  const first = await heddle.pid()
+  const { host, port, user, password, database } = postgres
+  const client = new pg.Client({ host, port, user, password, database })
+  await client.connect()
+  await client.query('UPDATE heddle_process SET adopter = 0')
+  await client.end()
+  await heddle.pid(first)
+  assert.match(heddle.errors.join(''), /has ended with code 75: it is started again/)
+  assert.ok(!heddle.logs.some(({ msg }) => msg.startsWith('The process before this one is dead')))
   assert.equal(await heddle.stop(), 0)
 })
 
