@@ -22,8 +22,9 @@ export async function nextMessage<Message>(child: ChildProcess, name: string): P
   try {
     const [message] = await Promise.race([
       once(child, 'message', { signal }),
-      once(child, 'exit', { signal }).then(([code]) => {
-        throw new Error(`${name} ended with code ${code}`)
+      // 'close' and not 'exit', because what it has written is read to its end only then.
+      once(child, 'close', { signal }).then(([code, killedBy]) => {
+        throw new Error(`${name} ended with ${killedBy ?? `code ${code}`}`)
       }),
     ])
     return message as Message
@@ -33,25 +34,21 @@ export async function nextMessage<Message>(child: ChildProcess, name: string): P
 }
 
 /**
- * Runs a module of the benchmark in a process of its own, which takes the plan by `planOf` and sends its figures by `sendFigures`.
+ * Calls the default export of a module of the benchmark in a process of its own.
  * @param path below `bench/`
  * @param profileDir where the process leaves its CPU profile
  * @throws when it ends without figures
  */
-export async function inChild<Plan, Figures>(path: string, plan: Plan, profileDir?: string): Promise<Figures> {
-  const child = forkModule(path, [JSON.stringify(plan)], { profileDir })
+export async function inChild<Measure extends (plan: never) => Promise<unknown>>(
+  path: string,
+  plan: Parameters<Measure>[0],
+  profileDir?: string,
+): Promise<Awaited<ReturnType<Measure>>> {
+  const child = forkModule('measure.ts', [path, JSON.stringify(plan)], { profileDir })
   const exited = once(child, 'exit')
-  const figures = await nextMessage<Figures>(child, path)
+  const figures = await nextMessage<Awaited<ReturnType<Measure>>>(child, path)
   await exited
   return figures
-}
-
-/** In that process: what it is to do. */
-export const planOf = <Plan>(): Plan => JSON.parse(process.argv[2]!) as Plan
-
-/** In that process: its figures, once. It ends when nothing else keeps it. */
-export function sendFigures<Figures>(figures: Figures): void {
-  process.send?.(figures, () => process.disconnect())
 }
 
 /** Ends the servers that were started for this case. */

@@ -1,5 +1,5 @@
 // Sides of a comparison in turn, and the figures of a row from what they have shown.
-import { type CaseContext, noteOf, type Row } from './bench-case.ts'
+import { type CaseContext, noteOf, type Row, ratioTo } from './bench-case.ts'
 import type { LoadPlan, LoadResult, StreamResult } from './load/plan.ts'
 import { median } from './report.ts'
 import type { BenchServer, Sides } from './server.ts'
@@ -127,10 +127,36 @@ export function compared(
 }
 
 /** What a request costs on a side, beside its baseline. */
-export function cpuNote(rounds: Rounds, side: string, baseline: string): string {
+function cpuNote(rounds: Rounds, side: string, baseline: string): string {
   const { heddle, baseline: other, ratio } = figures(rounds, cpuUs, side, baseline, '')
   const [own, others, times] = [heddle, other, ratio].map((figure) => figure?.toFixed(2) ?? '–')
   return `CPU per request ${own} / ${others} µs, ${times} ×`
+}
+
+/** A side with something turned on. */
+export interface Keeping {
+  label: string
+  env: Record<string, string>
+  /** The share of the throughput without it that it must keep. */
+  atLeast: number
+}
+
+/** How much of the throughput without it a side keeps. @param off the side without @param what is turned on */
+export function keptRow(
+  what: string,
+  { label, atLeast }: Keeping,
+  rounds: Rounds,
+  side: string,
+  off: string,
+  offName: string,
+  ...notes: string[]
+): Row {
+  return {
+    label: `${what}: requests per second, ${label}`,
+    unit: 'requests/s',
+    ...compared(rounds, perSec, side, off, offName, cpuNote(rounds, side, off), ...notes),
+    target: ratioTo('at least', atLeast),
+  }
 }
 
 /** Reports how many cores other processes used in the median round, when that is much. */

@@ -14,11 +14,14 @@ export function processCpuUs(pid: number): number {
 }
 
 function cpuUsIn(file: string): number {
+  const fields = statFields(file)
+  return (Number(fields[11]) + Number(fields[12])) * MICROSECONDS_PER_TICK
+}
+
+/** Its second field is the command in parentheses, which may contain blanks, so fields are counted after the last parenthesis. */
+function statFields(file: string): string[] {
   const stat = readFileSync(file, 'latin1')
-  // The second field is the command in parentheses, which may contain blanks, so fields are counted after the last parenthesis.
-  const fields = stat.slice(stat.lastIndexOf(')') + 2).split(' ')
-  const [userTicks, systemTicks] = [fields[11], fields[12]]
-  return (Number(userTicks) + Number(systemTicks)) * MICROSECONDS_PER_TICK
+  return stat.slice(stat.lastIndexOf(')') + 2).split(' ')
 }
 
 /** A process and all that it has started, whose processes have not ended. Linux only. */
@@ -37,8 +40,7 @@ export function processTree(pid: number): number[] {
 /** Null when the process has ended meanwhile. */
 function parentOf(pid: number): number | null {
   try {
-    const stat = readFileSync(`/proc/${pid}/stat`, 'latin1')
-    return Number(stat.slice(stat.lastIndexOf(')') + 2).split(' ')[1])
+    return Number(statFields(`/proc/${pid}/stat`)[1])
   } catch {
     return null
   }

@@ -3,20 +3,11 @@ import { readFileSync } from 'node:fs'
 import { availableParallelism, cpus, release, totalmem, type } from 'node:os'
 import { spin } from './domains/bench/spin.ts'
 
-const PACKAGES = ['fastify', 'uWebSockets.js', 'piscina', 'better-sqlite3', 'zod', 'tinybench', 'tsx']
+const PACKAGES = ['fastify', 'uWebSockets.js', 'piscina', 'better-sqlite3', 'zod', 'tsx']
 const BYTES_PER_GIB = 1024 ** 3
 
 /** The machine and the versions, without which a figure says nothing. */
-export interface Machine {
-  system: string
-  cpu: string
-  cores: number
-  memoryGib: number
-  node: string
-  packages: Record<string, string>
-}
-
-export function describeMachine(): Machine {
+export function describeMachine() {
   return {
     system: `${type()} ${release()}`,
     cpu: cpus()[0]?.model.trim() ?? 'unknown',

@@ -1,12 +1,12 @@
 import { type ChildProcess, fork } from 'node:child_process'
 import { once } from 'node:events'
 import { mkdtempSync, rmSync } from 'node:fs'
-import { createServer } from 'node:net'
 import { tmpdir } from 'node:os'
 import { delimiter, join } from 'node:path'
-import { setTimeout as sleep } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
+import { freePort } from '../test/support/port.ts'
 import type { CaseContext } from './bench-case.ts'
+import { nextMessage } from './child.ts'
 
 const ROOT = fileURLToPath(new URL('..', import.meta.url))
 const READY_TIMEOUT_MS = 20_000
@@ -148,29 +148,13 @@ async function untilReady(child: ChildProcess, name: string): Promise<void> {
   child.stderr!.setEncoding('utf8').on('data', (text: string) => {
     stderr = (stderr + text).slice(-STDERR_TAIL_CHARS)
   })
-  const settled = new AbortController()
-  const { signal } = settled
-  const failed = (why: string) => new Error(`${name} ${why}${stderr ? `:\n${stderr}` : ''}`)
+  const late = setTimeout(() => child.kill('SIGKILL'), READY_TIMEOUT_MS)
   try {
-    await Promise.race([
-      untilMessage(child, 'ready', signal),
-      // 'close' and not 'exit', because stderr is read to its end only then.
-      once(child, 'close', { signal }).then(([code, killedBy]) => {
-        throw failed(`ended before it was ready (${killedBy ?? `code ${code}`})`)
-      }),
-      sleep(READY_TIMEOUT_MS, undefined, { signal }).then(() => {
-        throw failed(`was not ready after ${READY_TIMEOUT_MS} ms`)
-      }),
-    ])
+    while ((await nextMessage(child, name)) !== 'ready');
+  } catch (error) {
+    throw new Error(`${(error as Error).message}, before it was ready within ${READY_TIMEOUT_MS} ms: ${stderr}`)
   } finally {
-    settled.abort()
-  }
-}
-
-async function untilMessage(child: ChildProcess, wanted: string, signal: AbortSignal): Promise<void> {
-  for (;;) {
-    const [message] = await once(child, 'message', { signal })
-    if (message === wanted) return
+    clearTimeout(late)
   }
 }
 
@@ -186,17 +170,6 @@ async function stopChild(child: ChildProcess, timeoutMs: number): Promise<void> 
   }
   live.delete(child)
   rmSync(directory, { recursive: true, force: true })
-}
-
-/** A port that was free a moment ago, for a server that cannot listen on port 0. */
-async function freePort(): Promise<number> {
-  const probe = createServer().listen(0, HOST)
-  await once(probe, 'listening')
-  const address = probe.address()
-  probe.close()
-  await once(probe, 'close')
-  if (address === null || typeof address === 'string') throw new Error('no free loopback port')
-  return address.port
 }
 
 /** Servers that still run, with their temporary folder. `orphan-guard.cjs` covers the case that this process is killed. */

@@ -4,7 +4,7 @@ import type { TickCount } from './domains/bench/tick-count.ts'
 import { askJson, type BenchServer } from './server.ts'
 
 /** Events that are published before the publisher waits until the bus has taken all of them. */
-export const BATCH = 1000
+const BATCH = 1000
 const LANE_ATTEMPTS = 100
 const SETTLE_DEADLINE_MS = 60_000
 
@@ -26,23 +26,29 @@ export async function publishingThread(server: BenchServer): Promise<number> {
   return (await askJson<{ data: { thread: number } }>(server, '/bench/publish', { post: order })).data.thread
 }
 
-type Run = { run: string; count: number }
-
-export interface TickOrder extends Run {
+export interface TickOrder {
+  run: string
+  count: number
   /** The one that publishes. */
   thread: number
   /** Goes with each event. */
   note?: string
 }
 
-export async function tickRun(server: BenchServer, order: TickOrder): Promise<TickRun> {
-  const { count } = order
+/** @param handler the server that handles what the other one publishes */
+export async function tickRun(server: BenchServer, order: TickOrder, handler = server): Promise<TickRun> {
   const { startedAtMs, refused } = await publish(server, { ...order, batch: BATCH })
-  return { published: count, refused, ...(await untilHandled(server, order, startedAtMs)) }
+  return { published: order.count, refused, ...(await untilHandled(handler, order, startedAtMs)) }
 }
 
+/** What makes the figures of some runs invalid. */
+export const lostIn = (runs: readonly Pick<TickRun, 'handled' | 'published'>[]): string[] =>
+  runs
+    .filter(({ handled, published }) => handled !== published)
+    .map(({ handled, published }) => `${handled} handled of ${published} published`)
+
 /** Waits until a server has handled all events of a run; after a while it tells how many it has. */
-export async function untilHandled(server: BenchServer, { run, count }: Run, startedAtMs: number) {
+async function untilHandled(server: BenchServer, { run, count }: TickOrder, startedAtMs: number) {
   const deadlineMs = performance.now() + SETTLE_DEADLINE_MS
   for (;;) {
     const reply = await askJson<{ data: { lanes: Record<string, TickCount> } }>(server, '/bench/count')

@@ -1,8 +1,9 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { alone, type BenchCase, figureTo } from '../bench-case.ts'
+import { inTurn } from '../comparison.ts'
 import { residentBytes } from '../cpu.ts'
 import { median } from '../report.ts'
-import { startHeddle } from '../server.ts'
+import { type BenchServer, startHeddle } from '../server.ts'
 
 const BOOTS = 5
 const IDLE_MS = 3000
@@ -15,29 +16,24 @@ export const boot: BenchCase = {
   async run(context) {
     const bootsMs: number[] = []
     const residentMb: number[] = []
-    // The first boot fills the cache of compiled sources and is not counted.
-    for (let attempt = context.baselinesOnly ? BOOTS + 1 : 0; attempt <= BOOTS; attempt++) {
-      context.step(`boot ${attempt} of ${BOOTS}`, attempt / (BOOTS + 1))
-      const server = await startHeddle({
-        lanes: LANES,
-        domains: ['domains'],
-        profileDir: attempt === BOOTS ? context.profileDir('heddle') : undefined,
-      })
-      try {
-        if (attempt === 0) continue
-        bootsMs.push(server.bootMs)
-        // Memory is measured after the process was idle for this long.
-        if (attempt > BOOTS - 3) {
-          await sleep(IDLE_MS)
-          residentMb.push(residentBytes(server.pid) / BYTES_PER_MB)
-        }
-        context.say(
-          `boot ${attempt}: ${server.bootMs.toFixed(0)} ms${residentMb.length > 0 ? `, ${residentMb.at(-1)!.toFixed(0)} MB` : ''}`,
-        )
-      } finally {
-        await server.stop()
-      }
+    let started = 0
+    const heddle = () => {
+      const profileDir = ++started > BOOTS ? context.profileDir('heddle') : undefined
+      return startHeddle({ lanes: LANES, domains: ['domains'], profileDir })
     }
+    const look = async ({ bootMs, pid }: BenchServer, _side: string, round: number): Promise<void> => {
+      // The first boot fills the cache of compiled sources and is not counted.
+      if (round === 1) return
+      bootsMs.push(bootMs)
+      // Memory is measured after the process was idle for this long.
+      if (round > BOOTS - 2) {
+        await sleep(IDLE_MS)
+        residentMb.push(residentBytes(pid) / BYTES_PER_MB)
+      }
+      const memory = residentMb.length > 0 ? `, ${residentMb.at(-1)!.toFixed(0)} MB` : ''
+      context.say(`boot ${round - 1}: ${bootMs.toFixed(0)} ms${memory}`)
+    }
+    await inTurn(context, context.baselinesOnly ? {} : { heddle }, look, { rounds: BOOTS + 1 })
     return {
       rows: [
         alone({

@@ -1,10 +1,11 @@
 import { type BenchCase, type CaseContext, figureTo, noteOf, type Row } from '../bench-case.ts'
 import { busyNote, inTurn, outcomesOf } from '../comparison.ts'
-import { getRequest, postRequest } from '../load/client.ts'
+import { getRequest } from '../load/client.ts'
 import type { RateResult, RateStream, StreamResult } from '../load/plan.ts'
 import { iterationsFor } from '../machine.ts'
 import { median } from '../report.ts'
 import { askJson, type BenchServer, heddleSide, serverSide } from '../server.ts'
+import { itemTo } from './write.ts'
 
 const LANES = 2
 const WARMUP_MS = 2000
@@ -23,12 +24,7 @@ const BASELINE_STOP_TIMEOUT_MS = 1000
 /** Streams of requests whose users do not wait for each other. */
 export const STREAMS: readonly RateStream[] = [
   { name: 'GET /hello/:name', requests: [getRequest('/hello/ada')], perSec: 500, connections: 128 },
-  {
-    name: 'POST /bench/items',
-    requests: [postRequest('/bench/items', { name: 'item', quantity: 1, note: 'a note of usual length' })],
-    perSec: 200,
-    connections: 64,
-  },
+  { name: 'POST /bench/items', requests: [itemTo('/bench/items')], perSec: 200, connections: 64 },
   { name: 'GET /system/status', requests: [getRequest('/system/status')], perSec: 20, connections: 8 },
 ]
 const P99_LIMIT_MS = [20, 20, 10]
@@ -42,11 +38,8 @@ export interface Disturbance {
   deaths: number
 }
 
-/** Results by round. */
-export interface Sides {
-  heddle: RateResult[]
-  baseline: RateResult[]
-}
+/** Results by side and round. */
+type Rounds = Record<string, RateResult[]>
 
 export const bystander: BenchCase = {
   name: 'bystander',
@@ -67,7 +60,7 @@ export const bystander: BenchCase = {
       },
     ]
     const rows: Row[] = []
-    const details: Record<string, Sides> = {}
+    const details: Record<string, Rounds> = {}
     for (const disturbance of disturbances) {
       const sides = await measure(context, disturbance)
       rows.push(...STREAMS.map((_, index) => rowOf(disturbance, index, sides)))
@@ -77,7 +70,7 @@ export const bystander: BenchCase = {
   },
 }
 
-async function measure(context: CaseContext, { label, path, windowMs }: Disturbance): Promise<Sides> {
+async function measure(context: CaseContext, { label, path, windowMs }: Disturbance): Promise<Rounds> {
   const sides = {
     ...heddleSide(context, 'heddle', LANES),
     ...serverSide(context, 'fastify', 'bench/baselines/shared-thread-fastify.ts', {
@@ -98,8 +91,7 @@ async function measure(context: CaseContext, { label, path, windowMs }: Disturba
     return result
   }
   const rounds = Math.min(context.rounds, ROUNDS_MAX)
-  const { heddle = [], fastify: baseline = [] } = await inTurn(context, sides, trial, { rounds, what: `${label}, ` })
-  return { heddle, baseline }
+  return inTurn(context, sides, trial, { rounds, what: `${label}, ` })
 }
 
 /** Checks that all sides do the work before they are disturbed. */
@@ -110,12 +102,12 @@ async function verifyAnswers(server: BenchServer): Promise<void> {
 }
 
 /** One stream's row. Its p99 includes all good answers, also those that waited, were moved to another lane or came late. */
-export function rowOf({ label, deaths }: Disturbance, index: number, sides: Sides): Row {
+export function rowOf({ label, deaths }: Disturbance, index: number, { heddle = [], fastify = [] }: Rounds): Row {
   const { name } = STREAMS[index]!
-  const ours = sides.heddle.map(({ streams }) => streams[index]!)
-  const theirs = sides.baseline.map(({ streams }) => streams[index]!)
+  const ours = heddle.map(({ streams }) => streams[index]!)
+  const theirs = fastify.map(({ streams }) => streams[index]!)
   // Each failed call of the caller has ended a lane.
-  const died = sides.heddle.map(({ callers }) => callers.non2xx)
+  const died = heddle.map(({ callers }) => callers.non2xx)
   return {
     label: `bystander: ${name} p99 beside ${label}`,
     unit: 'ms',
@@ -130,7 +122,7 @@ export function rowOf({ label, deaths }: Disturbance, index: number, sides: Side
         .filter((count) => (deaths === 0 ? count > 0 : count < deaths))
         .map((count) => `heddle: ${count} lanes died in a window, not ${deaths}`),
     ],
-    ...noteOf(...notesOn(ours, theirs), busyNote({ heddle: sides.heddle })),
+    ...noteOf(...notesOn(ours, theirs), busyNote({ heddle })),
   }
 }
 

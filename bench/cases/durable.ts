@@ -9,11 +9,11 @@ import { alone, type BenchCase, type CaseContext, figureTo, type Row, ratioTo } 
 import { inChild, Owner } from '../child.ts'
 import { compare, compared, figures, perSec } from '../comparison.ts'
 import { STORED_NOTE } from '../domains/bench/tick-count.ts'
-import type { QueueFigures, QueuePlan } from '../postgres/queues.ts'
+import type measureQueues from '../postgres/queues.ts'
 import { median } from '../report.ts'
 import { type BenchServer, heddleSide, serverSide, startHeddle } from '../server.ts'
-import type { LoopFigures, LoopPlan } from '../sqlite/log-loops.ts'
-import { publishingThread, type TickOrder, type TickRun, tickRun } from '../ticks.ts'
+import type measureLoops from '../sqlite/log-loops.ts'
+import { lostIn, publishingThread, type TickOrder, type TickRun, tickRun } from '../ticks.ts'
 import { itemsTo, verifyEvents } from './write.ts'
 
 const EVENTS = 100_000
@@ -44,19 +44,19 @@ export const durable: BenchCase = {
 }
 
 /** A run of the runtime, and the rates of loops of the driver beside it. */
-interface Round<Loops> {
+interface Round {
   heddle: TickRun | null
-  loops: Loops
+  loops: Record<string, number>
 }
 
 /** @param run of the runtime; null: the loops alone @param loops in a process of their own */
-async function besideLoops<Loops extends object>(
+async function besideLoops(
   context: CaseContext,
   what: string,
   run: ((name: string) => Promise<TickRun>) | null,
-  loops: () => Promise<Loops>,
-): Promise<Round<Loops>[]> {
-  const measured: Round<Loops>[] = []
+  loops: () => Promise<Round['loops']>,
+): Promise<Round[]> {
+  const measured: Round[] = []
   await run?.('warm-up')
   for (let round = 1; round <= context.rounds; round++) {
     context.step(`round ${round} of ${context.rounds}, ${what}`)
@@ -71,49 +71,50 @@ async function besideLoops<Loops extends object>(
   return measured
 }
 
-function rowOf<Loops extends Record<keyof Loops, number>>(
-  label: string,
-  measured: readonly Round<Loops>[],
-  of: keyof Loops,
-  baselineName: string,
-  value: number,
-): Row {
+function rowOf(label: string, measured: readonly Round[], of: string, baselineName: string, value: number): Row {
   const runs = measured.flatMap(({ heddle }) => heddle ?? [])
-  const rates = { heddle: runs.map(({ perSec: rate }) => rate), bare: measured.map(({ loops }) => loops[of]) }
+  const rates = { heddle: runs.map(({ perSec: rate }) => rate), bare: measured.map(({ loops }) => loops[of]!) }
   return {
     label: `durable: stored, handled in another lane, forgotten, ${label}`,
     unit: 'events/s',
     ...figures(rates, (rate) => rate, 'heddle', 'bare', baselineName),
     target: ratioTo('at least', value),
-    faults: runs
-      .filter(({ handled, published }) => handled !== published)
-      .map(({ handled, published }) => `${handled} handled of ${published} published`),
+    faults: lostIn(runs),
   }
 }
 
+/** The runtime with two lanes, and that of its threads which publishes; null when only baselines are wanted. */
+async function startPublisher(context: CaseContext, owner: Owner, name: string, env: Record<string, string>) {
+  if (context.baselinesOnly) return null
+  const profileDir = context.profileDir(`durable-${name}`)
+  const server = await startHeddle({ lanes: 2, env: { ...env, EVENT_BUS_DRIVER: 'database' }, profileDir })
+  owner.after(server.stop)
+  return { server, thread: await publishingThread(server) }
+}
+
 async function measureLog(context: CaseContext, synchronous: 'full' | 'normal') {
-  const { measureMs, baselinesOnly } = context
-  const server = baselinesOnly
-    ? null
-    : await startHeddle({
-        lanes: 2,
-        env: { EVENT_BUS_DRIVER: 'database', SQLITE_SYNCHRONOUS: synchronous },
-        profileDir: context.profileDir(`durable-${synchronous}`),
-      })
+  const { measureMs } = context
+  const owner = new Owner()
   try {
-    const thread = server === null ? 0 : await publishingThread(server)
-    const run = (name: string) =>
-      forgottenRun(server!, { run: name, thread, count: name === 'warm-up' ? WARMUP_EVENTS : EVENTS })
-    const loops = () => inChild<LoopPlan, LoopFigures>('sqlite/log-loops.ts', { synchronous, measureMs })
-    const measured = await besideLoops(context, synchronous, server === null ? null : run, loops)
+    const heddle = await startPublisher(context, owner, synchronous, { SQLITE_SYNCHRONOUS: synchronous })
+    const run =
+      heddle &&
+      ((name: string) =>
+        forgottenRun(heddle.server, {
+          run: name,
+          thread: heddle.thread,
+          count: name === 'warm-up' ? WARMUP_EVENTS : EVENTS,
+        }))
+    const loops = () => inChild<typeof measureLoops>('sqlite/log-loops.ts', { synchronous, measureMs })
+    const measured = await besideLoops(context, synchronous, run, loops)
     const where = `synchronous=${synchronous}`
     const bare = rowOf(where, measured, 'bare', 'loop of 20 inserts a commit', 0.35)
-    const { label, unit, heddle, faults } = bare
-    const figure = alone({ label, unit, heddle, faults, target: figureTo('at least', PER_SEC, 'events/s') })
     const poll = rowOf(where, measured, 'poll', 'polled table, one at a time', 5)
+    const { label, unit, heddle: rate, faults } = bare
+    const figure = alone({ label, unit, heddle: rate, faults, target: figureTo('at least', PER_SEC, 'events/s') })
     return { rows: [...(synchronous === 'full' ? [figure] : []), bare, poll], details: measured }
   } finally {
-    await server?.stop()
+    await owner.end()
   }
 }
 
@@ -183,31 +184,21 @@ async function measurePostgres(context: CaseContext) {
       ])
       return Number(rows[0].n)
     }
-    const runOn = async (to: BenchServer, run: string): Promise<TickRun> => {
-      const measured = await untilForgotten(to, { run, thread, count: POSTGRES_EVENTS }, left)
-      published += measured.published
-      return measured
-    }
-    const server = context.baselinesOnly
-      ? null
-      : await startHeddle({
-          lanes: 2,
-          env: { ...postgres.env, EVENT_BUS_DRIVER: 'database', TOOLS_DIR: await toolsDirWith(owner, 'postgres') },
-          profileDir: context.profileDir('durable-postgres'),
-        })
-    owner.after(async () => server?.stop())
-    const thread = server === null ? 0 : await publishingThread(server)
+    const tools = { ...postgres.env, TOOLS_DIR: await toolsDirWith(owner, 'postgres') }
+    const heddle = await startPublisher(context, owner, 'postgres', tools)
+    const run =
+      heddle &&
+      (async (name: string): Promise<TickRun> => {
+        const order = { run: name, thread: heddle.thread, count: POSTGRES_EVENTS }
+        const measured = await untilForgotten(heddle.server, order, left)
+        published += measured.published
+        return measured
+      })
     const plan = { access, measureMs: context.measureMs, jobs: JOBS }
-    const measured = await besideLoops(
-      context,
-      'PostgreSQL',
-      server === null ? null : (name) => runOn(server, name),
-      () => inChild<QueuePlan, QueueFigures>('postgres/queues.ts', plan),
-    )
-    const row = (of: keyof QueueFigures, baselineName: string, value: number): Row =>
-      rowOf('on PostgreSQL', measured, of, baselineName, value)
-    const free = median(measured.flatMap(({ heddle }) => heddle?.perSec ?? []))
-    const held = server === null ? [] : await heldRuns(context, access, (run) => runOn(server, run))
+    const loops = () => inChild<typeof measureQueues>('postgres/queues.ts', plan)
+    const measured = await besideLoops(context, 'PostgreSQL', run, loops)
+    const free = median(measured.flatMap((round) => round.heddle?.perSec ?? []))
+    const held = run === null ? [] : await heldRuns(context, access, run)
     const heldRate = median(held)
     const heldRow: Row = {
       label: 'durable: the same on PostgreSQL, a transaction held open for the whole run',
@@ -221,9 +212,9 @@ async function measurePostgres(context: CaseContext) {
     }
     const rows = [
       heldRow,
-      row('bare', 'loop of INSERT 100, DELETE 100', 0.6),
-      row('graphileWorker', 'graphile-worker, one job at a time', 2),
-      row('pgBoss', 'pg-boss, one job at a time', 2),
+      rowOf('on PostgreSQL', measured, 'bare', 'loop of INSERT 100, DELETE 100', 0.6),
+      rowOf('on PostgreSQL', measured, 'graphileWorker', 'graphile-worker, one job at a time', 2),
+      rowOf('on PostgreSQL', measured, 'pgBoss', 'pg-boss, one job at a time', 2),
     ]
     return { rows, details: [...measured, { held }] }
   } finally {

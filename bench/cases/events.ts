@@ -1,8 +1,9 @@
-import { alone, type BenchCase, figureTo } from '../bench-case.ts'
+import { alone, type BenchCase, type CaseContext, figureTo } from '../bench-case.ts'
+import { inTurn } from '../comparison.ts'
 import { TICK_EVENT } from '../domains/bench/tick-count.ts'
 import { median } from '../report.ts'
-import { askJson, type BenchServer, startHeddle } from '../server.ts'
-import { publishingThread, type TickRun, tickRun } from '../ticks.ts'
+import { askJson, type BenchServer, heddleSide } from '../server.ts'
+import { lostIn, publishingThread, type TickRun, tickRun } from '../ticks.ts'
 
 const EVENTS = 200_000
 const WARMUP_EVENTS = 50_000
@@ -11,7 +12,11 @@ export const events: BenchCase = {
   name: 'events',
   title: 'Events published in one lane, handled in another, recorded in the trace',
   async run(context) {
-    const runs = context.baselinesOnly ? [] : await measure(context.rounds, context.profileDir('heddle'), context.say)
+    // In memory: `durable` measures those that are stored.
+    const sides = heddleSide(context, 'heddle', 2, { EVENT_BUS_DRIVER: 'in_process' })
+    const { heddle: [runs = []] = [] } = await inTurn(context, sides, (server) => measure(context, server), {
+      rounds: 1,
+    })
     const crossedShare = median(runs.map((run) => run.crossed / run.handled))
     return {
       rows: [
@@ -20,9 +25,7 @@ export const events: BenchCase = {
           unit: 'events/s',
           heddle: median(runs.map((run) => run.crossedPerSec)),
           target: figureTo('at least', 300_000, 'events/s'),
-          faults: runs
-            .filter((run) => run.handled !== run.published)
-            .map((run) => `${run.handled} handled of ${run.published} published`),
+          faults: lostIn(runs),
           ...(crossedShare === null ? {} : { note: `${(crossedShare * 100).toFixed(1)} % crossed lanes` }),
         }),
       ],
@@ -31,29 +34,19 @@ export const events: BenchCase = {
   },
 }
 
-async function measure(
-  rounds: number,
-  profileDir: string | undefined,
-  say: (text: string) => void,
-): Promise<TickRun[]> {
-  // In memory: `durable` measures those that are stored.
-  const server = await startHeddle({ lanes: 2, env: { EVENT_BUS_DRIVER: 'in_process' }, profileDir })
-  try {
-    const thread = await publishingThread(server)
-    await tickRun(server, { run: 'warm-up', thread, count: WARMUP_EVENTS })
-    const runs: TickRun[] = []
-    for (let round = 1; round <= rounds; round++) {
-      const run = await tickRun(server, { run: `round-${round}`, thread, count: EVENTS })
-      say(
-        `round ${round} ${Math.round(run.perSec)} events/s, ${run.crossed} of ${run.handled} crossed lanes, ${run.refused} refusals`,
-      )
-      runs.push(run)
-    }
-    await verifyTrace(server, WARMUP_EVENTS + rounds * EVENTS)
-    return runs
-  } finally {
-    await server.stop()
+async function measure({ rounds, say }: CaseContext, server: BenchServer): Promise<TickRun[]> {
+  const thread = await publishingThread(server)
+  await tickRun(server, { run: 'warm-up', thread, count: WARMUP_EVENTS })
+  const runs: TickRun[] = []
+  for (let round = 1; round <= rounds; round++) {
+    const run = await tickRun(server, { run: `round-${round}`, thread, count: EVENTS })
+    say(
+      `round ${round} ${Math.round(run.perSec)} events/s, ${run.crossed} of ${run.handled} crossed lanes, ${run.refused} refusals`,
+    )
+    runs.push(run)
   }
+  await verifyTrace(server, WARMUP_EVENTS + rounds * EVENTS)
+  return runs
 }
 
 /** Checks that every event was recorded: the topology has counted it, and the last records can be read. */

@@ -1,18 +1,11 @@
 import assert from 'node:assert/strict'
-import { type BenchCase, type Row, ratioTo } from '../bench-case.ts'
-import { compare, compared, cpuNote, perSec, type Rounds } from '../comparison.ts'
+import type { BenchCase } from '../bench-case.ts'
+import { compare, type Keeping, keptRow } from '../comparison.ts'
 import { type BenchServer, heddleSide } from '../server.ts'
 import { HELLO_LOAD, verifyHello } from './hello.ts'
 
-/** The environment of a side, and the share of the throughput without a history that it must keep. */
-interface Kept {
-  label: string
-  env: Record<string, string>
-  atLeast: number
-}
-
 const OFF = 'off'
-const KEPT: Record<string, Kept> = {
+const KEPT: Record<string, Keeping> = {
   production: { label: 'as in production: failures, the slowest, 1 %', env: {}, atLeast: 0.9 },
   all: { label: 'everything kept', env: { HISTORY_SAMPLE: '1' }, atLeast: 0.6 },
 }
@@ -34,7 +27,8 @@ export const history: BenchCase = {
       before: verifyHello,
       after: verifyKept,
     })
-    return { rows: Object.entries(KEPT).map(([side, kept]) => rowOf(side, kept, rounds)), details: { rounds } }
+    const rows = Object.entries(KEPT).map(([side, kept]) => keptRow('history', kept, rounds, side, OFF, 'no history'))
+    return { rows, details: { rounds } }
   },
 }
 
@@ -44,13 +38,4 @@ async function verifyKept({ name, host, port }: BenchServer): Promise<void> {
   const response = await fetch(`http://${host}:${port}/system/requests?route=/hello&limit=1`)
   assert.equal(response.status, 200, name)
   assert.equal(((await response.json()) as unknown[]).length, 1, `${name}: nothing is kept`)
-}
-
-function rowOf(side: string, { label, atLeast }: Kept, rounds: Rounds): Row {
-  return {
-    label: `history: requests per second, ${label}`,
-    unit: 'requests/s',
-    ...compared(rounds, perSec, side, OFF, 'no history', cpuNote(rounds, side, OFF)),
-    target: ratioTo('at least', atLeast),
-  }
 }

@@ -1,7 +1,7 @@
 import { type BenchCase, type CaseContext, figureTo, noteOf, type Row, ratioTo } from '../bench-case.ts'
 import { busyNote, faultsOf, figures, inTurn } from '../comparison.ts'
 import { getRequest } from '../load/client.ts'
-import type { LoadPlan, LoadResult, RateResult, StreamResult } from '../load/plan.ts'
+import type { LoadResult, RateResult, StreamResult } from '../load/plan.ts'
 import { iterationsFor } from '../machine.ts'
 import { median } from '../report.ts'
 import { askJson, type BenchServer, heddleSide, serverSide } from '../server.ts'
@@ -37,18 +37,16 @@ export interface Route {
 
 /** Measures on a separate server how much it can serve, and what happens with twice as much. */
 export interface Round {
-  /** The best of several windows, because a busy moment of the machine would make the load too small. */
-  peak: LoadResult
+  /** The best of several windows, because a busy moment of the machine would make the load too small. Undefined for a server that refuses all. */
+  peak: LoadResult | undefined
   overload: RateResult
 }
 
-/** Results by round. */
-export interface Sides {
-  heddle: Round[]
-  fastify: Round[]
-  /** A bare server that refuses all, offered the same: what a time to a 503 consists of beside the runtime. Empty where nothing is refused. */
-  refusing: RateResult[]
-}
+/** Results by side and round. */
+type Rounds = Record<string, Round[]>
+
+/** A bare server that refuses all, offered the same where something is refused: what a time to a 503 consists of beside the runtime. */
+const REFUSING = 'refusing'
 
 export const overload: BenchCase = {
   name: 'overload',
@@ -65,7 +63,7 @@ export const overload: BenchCase = {
       { label: 'GET /hello/:name', path: '/hello/ada', bottleneck: 'reader', shareMin: 75 },
     ]
     const rows: Row[] = []
-    const details: Record<string, Sides> = {}
+    const details: Record<string, Rounds> = {}
     for (const route of routes) {
       const sides = await measure(context, route)
       rows.push(...rowsOf(route, sides))
@@ -75,45 +73,36 @@ export const overload: BenchCase = {
   },
 }
 
-async function measure(context: CaseContext, { label, path, bottleneck }: Route): Promise<Sides> {
+async function measure(context: CaseContext, { label, path, bottleneck }: Route): Promise<Rounds> {
   const sides = {
     ...heddleSide(context, 'heddle', LANES),
     ...serverSide(context, 'fastify', 'bench/baselines/shared-thread-fastify.ts', { stopTimeoutMs: STOP_TIMEOUT_MS }),
-    ...(bottleneck === 'lane' && serverSide(context, 'refusing', 'bench/baselines/refuse-uws.ts')),
+    ...(bottleneck === 'lane' && serverSide(context, REFUSING, 'bench/baselines/refuse-uws.ts')),
   }
   const requests = [getRequest(path)]
   /** By round: twice the peak of its first side. */
   const offered: Record<number, number> = {}
-  const trial = async (server: BenchServer, side: string, round: number): Promise<Partial<Round>> => {
-    const { target } = server
-    const offer = (perSec: number) =>
-      context.load.offer({
-        ...target,
-        streams: [{ name: label, requests, perSec, connections: CONNECTIONS }],
-        warmupMs: FILL_MS,
-        measureMs: WINDOW_MS,
-        drainMs: DRAIN_MS,
-      })
-    if (side === 'refusing') {
-      const result = await offer(offered[round]!)
-      context.say(`${label}, round ${round} refusing ${describe(null, result)}`)
-      return { overload: result }
-    }
-    await askJson(server, path)
-    const peak = await peakOf(context, { ...target, requests, connections: PEAK_CONNECTIONS })
-    const perSec = peak.okPerSec * OVERLOAD
+  const trial = async (server: BenchServer, side: string, round: number): Promise<Round> => {
+    const peak = side === REFUSING ? undefined : await peakOf(context, server, path)
+    const perSec = peak === undefined ? offered[round]! : peak.okPerSec * OVERLOAD
     offered[round] ??= perSec
-    const result = await offer(perSec)
-    context.say(`${label}, round ${round} ${side.padEnd(7)} ${describe(peak, result)}`)
+    const result = await context.load.offer({
+      ...server.target,
+      streams: [{ name: label, requests, perSec, connections: CONNECTIONS }],
+      warmupMs: FILL_MS,
+      measureMs: WINDOW_MS,
+      drainMs: DRAIN_MS,
+    })
+    context.say(`${label}, round ${round} ${side.padEnd(8)} ${describe(peak, result)}`)
     return { peak, overload: result }
   }
   const rounds = Math.min(context.rounds, ROUNDS_MAX)
-  const results = await inTurn(context, sides, trial, { rounds, what: `${label}, ` })
-  const { heddle = [], fastify = [], refusing = [] } = results as Record<string, Round[]>
-  return { heddle, fastify, refusing: refusing.map(({ overload }) => overload) }
+  return inTurn(context, sides, trial, { rounds, what: `${label}, ` })
 }
 
-async function peakOf(context: CaseContext, load: Omit<LoadPlan, 'warmupMs' | 'measureMs'>): Promise<LoadResult> {
+async function peakOf(context: CaseContext, server: BenchServer, path: string): Promise<LoadResult> {
+  await askJson(server, path)
+  const load = { ...server.target, requests: [getRequest(path)], connections: PEAK_CONNECTIONS }
   let best: LoadResult | undefined
   for (let window = 0; window < PEAK_WINDOWS; window++) {
     const warmupMs = window === 0 ? WARMUP_MS : REOPEN_MS
@@ -124,10 +113,13 @@ async function peakOf(context: CaseContext, load: Omit<LoadPlan, 'warmupMs' | 'm
 }
 
 /** The rows: good answers in percent of the peak, the time to a refusal where there must be some, else Fastify's share, and the growth of memory. */
-export function rowsOf({ label, bottleneck, shareMin }: Route, { heddle, fastify, refusing }: Sides): Row[] {
+export function rowsOf(
+  { label, bottleneck, shareMin }: Route,
+  { heddle = [], fastify = [], [REFUSING]: refusing = [] }: Rounds,
+): Row[] {
   const ours = heddle.map(streamOf)
   const faults = [
-    ...faultsOf({ heddle: heddle.map(({ peak }) => peak) }, 'heddle'),
+    ...faultsOf({ heddle: heddle.flatMap(({ peak }) => peak ?? []) }, 'heddle'),
     ...ours.flatMap((stream) => faultsOfStream(stream, bottleneck)),
   ]
   const busy = busyNote({ heddle: heddle.map(({ overload }) => overload) })
@@ -137,7 +129,7 @@ export function rowsOf({ label, bottleneck, shareMin }: Route, { heddle, fastify
     label: `overload: time to a 503 p99, ${label}`,
     unit: 'ms',
     heddle: median(ours.map(({ refusedSinceSentMs }) => refusedSinceSentMs.p99)),
-    baseline: median(refusing.map(({ streams }) => streams[0]!.refusedSinceSentMs.p99)),
+    baseline: median(refusing.map((round) => streamOf(round).refusedSinceSentMs.p99)),
     baselineName: 'uWebSockets.js that refuses all',
     ratio: null,
     faults,
@@ -145,7 +137,7 @@ export function rowsOf({ label, bottleneck, shareMin }: Route, { heddle, fastify
     note: [
       `p50 ${median(ours.map(({ refusedSinceSentMs }) => refusedSinceSentMs.p50))} ms`,
       `from when it was due, with the generator's own delay, p99 ${median(ours.map(({ refusedMs }) => refusedMs.p99))} ms`,
-      `ready without a core: ${waits(heddle.map(({ overload }) => overload))}; beside the bare server ${waits(refusing)}`,
+      `ready without a core: ${waits(heddle)}; beside the bare server ${waits(refusing)}`,
       'Fastify refuses nothing',
     ].join('; '),
   }
@@ -180,9 +172,9 @@ export function rowsOf({ label, bottleneck, shareMin }: Route, { heddle, fastify
 }
 
 /** For how much of the window the server's thread and the generator waited for a core: a refusal that comes then is late, whoever answers it. */
-function waits(results: RateResult[]): string {
+function waits(rounds: Round[]): string {
   const share = (of: (result: RateResult) => number | null) => {
-    const shares = median(results.flatMap((result) => of(result) ?? []))
+    const shares = median(rounds.flatMap(({ overload }) => of(overload) ?? []))
     return shares === null ? '–' : `${(shares * 100).toFixed(1)} %`
   }
   return `the thread that answers ${share(({ serverWaitShare }) => serverWaitShare)} of the time, the generator ${share(({ loadWaitShare }) => loadWaitShare)}`
@@ -204,7 +196,7 @@ function streamOf({ overload }: Round): StreamResult {
 }
 
 function percentOfPeak(round: Round): number {
-  return (streamOf(round).okPerSec / round.peak.okPerSec) * 100
+  return (streamOf(round).okPerSec / round.peak!.okPerSec) * 100
 }
 
 /** The maximum in the second half of the window divided by the maximum in the first: near 1 when memory is bounded. */
@@ -236,10 +228,10 @@ function whole(values: number[]): string {
   return median(values)?.toFixed(0) ?? '–'
 }
 
-/** @param peak null for a server that has none */
-function describe(peak: LoadResult | null, { streams, residentBytes, loadCores, otherCores }: RateResult): string {
+/** @param peak undefined for a server that has none */
+function describe(peak: LoadResult | undefined, { streams, residentBytes, loadCores, otherCores }: RateResult): string {
   const { statuses, offered, okPerSec, okMs, refusedSinceSentMs, sendDelayMs } = streams[0]!
-  const before = peak === null ? '' : `peak ${Math.round(peak.okPerSec)}/s, then `
+  const before = peak === undefined ? '' : `peak ${Math.round(peak.okPerSec)}/s, then `
   return (
     `${before}of ${offered} offered ${JSON.stringify(statuses)}: ${Math.round(okPerSec)}/s good, p99 ${okMs.p99} ms; 503 p99 ${refusedSinceSentMs.p99} ms; ` +
     `sent late p99 ${sendDelayMs.p99} ms; ${(Math.max(...residentBytes) / BYTES_PER_MB).toFixed(0)} MB; load ${loadCores.toFixed(2)} cores, others ${otherCores?.toFixed(2)}`

@@ -149,25 +149,27 @@ function rowsOf(rounds: Rounds): Row[] {
 
 /** One line for each server. */
 function gridOf(rounds: Rounds): string {
-  const short = (value: number | null): string => (value === null ? '–' : value.toPrecision(3))
-  const columns: [title: string, of: (side: string) => string][] = [
-    ...CONNECTIONS.toSorted((a, b) => a - b).map((connections): [string, (side: string) => string] => [
-      `${connections} conn: /s · µs CPU · p99 ms`,
-      (side) =>
-        `${whole(medianOf(rounds, side, closedAt(connections, perSec)))} · ${short(medianOf(rounds, side, closedAt(connections, cpuUs)))} · ${short(medianOf(rounds, side, closedAt(connections, p99Ms)))}`,
-    ]),
-    ...PER_SEC.map((perSec): [string, (side: string) => string] => [
-      `${perSec.toLocaleString('en')}/s: p50 · p99 · p99.9 ms`,
-      (side) =>
-        (['p50', 'p99', 'p999'] as const).map((at) => short(medianOf(rounds, side, dueAt(perSec, at)))).join(' · '),
-    ]),
-    [
-      'MB idle · after',
-      (side) => `${whole(medianOf(rounds, side, idleMb))} · ${whole(medianOf(rounds, side, loadedMb))}`,
-    ],
+  const connections = CONNECTIONS.toSorted((a, b) => a - b)
+  const head = [
+    '',
+    ...connections.map((count) => `${count} conn: /s · µs CPU · p99 ms`),
+    ...PER_SEC.map((rate) => `${rate.toLocaleString('en')}/s: p50 · p99 · p99.9 ms`),
+    'MB idle · after',
   ]
-  const lines = Object.keys(rounds).map((side) => [TITLES[side]!, ...columns.map(([, of]) => of(side))])
-  return formatGrid([['', ...columns.map(([title]) => title)], ...lines])
+  const lineOf = (side: string): string[] => {
+    const all = (figure: Figure) => whole(medianOf(rounds, side, figure))
+    const short = (figure: Figure) => medianOf(rounds, side, figure)?.toPrecision(3) ?? '–'
+    return [
+      TITLES[side]!,
+      ...connections.map((count) => {
+        const [cpu, p99] = [short(closedAt(count, cpuUs)), short(closedAt(count, p99Ms))]
+        return `${all(closedAt(count, perSec))} · ${cpu} · ${p99}`
+      }),
+      ...PER_SEC.map((rate) => (['p50', 'p99', 'p999'] as const).map((at) => short(dueAt(rate, at))).join(' · ')),
+      `${all(idleMb)} · ${all(loadedMb)}`,
+    ]
+  }
+  return formatGrid([head, ...Object.keys(rounds).map(lineOf)])
 }
 
 function describe({ closed, open, loadedBytes }: Seen): string {

@@ -1,9 +1,10 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { alone, type BenchCase, type CaseContext, figureTo, noteOf } from '../bench-case.ts'
-import { busyNote, outcomesOf } from '../comparison.ts'
-import { getRequest, postRequest } from '../load/client.ts'
+import { busyNote, inTurn, outcomesOf } from '../comparison.ts'
+import { getRequest } from '../load/client.ts'
 import type { RateStream, StreamResult } from '../load/plan.ts'
-import { askJson, type BenchServer, startHeddle } from '../server.ts'
+import { askJson, type BenchServer, heddleSide } from '../server.ts'
+import { itemTo } from './write.ts'
 
 const LANES = 2
 const WARMUP_MS = 2000
@@ -15,45 +16,37 @@ const PAUSE_MS = 500
 /** 5,000 requests a second. */
 export const STREAMS: readonly RateStream[] = [
   { name: 'GET /hello/:name', requests: [getRequest('/hello/ada')], perSec: 4700, connections: 512 },
-  {
-    name: 'POST /bench/items',
-    requests: [postRequest('/bench/items', { name: 'item', quantity: 1, note: 'a note of usual length' })],
-    perSec: 300,
-    connections: 128,
-  },
+  { name: 'POST /bench/items', requests: [itemTo('/bench/items')], perSec: 300, connections: 128 },
 ]
 
 export const reload: BenchCase = {
   name: 'reload',
   title: 'Failed requests while SIGHUP replaces all lanes again and again, at 5,000 requests a second',
   async run(context) {
-    if (context.baselinesOnly) return { rows: [], details: {} }
-    const server = await startHeddle({ lanes: LANES, profileDir: context.profileDir('heddle') })
-    try {
-      const { result, reloads, faults } = await measure(context, server)
-      const { streams } = result
-      const failed = streams.reduce((sum, { offered, ok }) => sum + offered - ok, 0)
-      context.say(`${reloads} reloads; ${streams.map(describe).join('; ')}`)
-      const offered = streams.reduce((sum, stream) => sum + stream.offered, 0)
-      return {
-        rows: [
-          alone({
-            label: 'requests that fail while SIGHUP replaces all lanes again and again, at 5,000 a second',
-            unit: '',
-            heddle: failed,
-            target: figureTo('at most', 0, ''),
-            faults,
-            ...noteOf(
-              `${offered} requests, ${reloads} reloads`,
-              ...streams.map(describe),
-              busyNote({ heddle: [result] }),
-            ),
-          }),
-        ],
-        details: result,
-      }
-    } finally {
-      await server.stop()
+    const sides = heddleSide(context, 'heddle', LANES)
+    const { heddle: [seen] = [] } = await inTurn(context, sides, (server) => measure(context, server), { rounds: 1 })
+    if (seen === undefined) return { rows: [], details: {} }
+    const { result, reloads, faults } = seen
+    const { streams } = result
+    const failed = streams.reduce((sum, { offered, ok }) => sum + offered - ok, 0)
+    context.say(`${reloads} reloads; ${streams.map(describe).join('; ')}`)
+    const offered = streams.reduce((sum, stream) => sum + stream.offered, 0)
+    return {
+      rows: [
+        alone({
+          label: 'requests that fail while SIGHUP replaces all lanes again and again, at 5,000 a second',
+          unit: '',
+          heddle: failed,
+          target: figureTo('at most', 0, ''),
+          faults,
+          ...noteOf(
+            `${offered} requests, ${reloads} reloads`,
+            ...streams.map(describe),
+            busyNote({ heddle: [result] }),
+          ),
+        }),
+      ],
+      details: result,
     }
   },
 }

@@ -1,15 +1,15 @@
 import { type BenchCase, figureTo, type Row } from '../bench-case.ts'
 import { inChild } from '../child.ts'
-import type { ToolCallFigures, ToolCallPlan } from '../micro/tool-call.ts'
+import type measureToolCalls from '../micro/tool-call.ts'
 
 export const toolcall: BenchCase = {
   name: 'toolcall',
   title: 'A tool call through the proxy, over the bare call',
   async run(context) {
     if (context.baselinesOnly) return { rows: [], details: {} }
-    const plan = { measureMs: context.measureMs }
-    const profileDir = context.profileDir('toolcall')
-    const figures = await inChild<ToolCallPlan, ToolCallFigures>('micro/tool-call.ts', plan, profileDir)
+    const { measureMs, rounds, profileDir } = context
+    const plan = { measureMs, rounds }
+    const figures = await inChild<typeof measureToolCalls>('micro/tool-call.ts', plan, profileDir('toolcall'))
     return { rows: [row('synchronous', figures.sync), row('asynchronous', figures.async)], details: figures }
   },
 }

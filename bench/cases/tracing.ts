@@ -1,23 +1,15 @@
-import { alone, type BenchCase, type CaseContext, figureTo, type Row, ratioTo } from '../bench-case.ts'
-import { compare, compared, cpuNote, perSec, type Rounds } from '../comparison.ts'
+import { alone, type BenchCase, type CaseContext, figureTo, type Row } from '../bench-case.ts'
+import { compare, inTurn, type Keeping, keptRow, type Rounds } from '../comparison.ts'
 import type { RateResult, StreamResult } from '../load/plan.ts'
 import { median } from '../report.ts'
 import { type BenchServer, heddleSide, startHeddle } from '../server.ts'
-import { startDiscardReceiver } from '../tracing/discard.ts'
-import type { DiscardCounts } from '../tracing/receiver.ts'
+import { type DiscardCounts, startDiscardReceiver } from '../tracing/receiver.ts'
 import { HELLO_LOAD, verifyHello } from './hello.ts'
-
-/** The environment of a side with tracing, and the share of the throughput without tracing that it must keep. */
-interface Sampling {
-  label: string
-  env: Record<string, string>
-  atLeast: number
-}
 
 const OFF = 'off'
 /** V8 compiles the code that makes and exports spans for some seconds, on other threads; with a hundredth of the requests it takes longer. */
 const WARMUP_MS = 7000
-const SAMPLINGS: Record<string, Sampling> = {
+const SAMPLINGS: Record<string, Keeping> = {
   one: {
     label: '1 % sampled',
     env: { OTEL_TRACES_SAMPLER: 'parentbased_traceidratio', OTEL_TRACES_SAMPLER_ARG: '0.01' },
@@ -66,22 +58,20 @@ export const tracing: BenchCase = {
 
 /** Measures how many spans arrive from a service that is not at its limit. */
 async function measureCalm(context: CaseContext, received: Received): Promise<{ row: Row; result: RateResult }> {
-  context.step(`${CALM_PER_SEC} requests per second, all sampled`)
-  const server = await startTraced(context, CALM_SIDE, SAMPLINGS.all!.env, received)
-  let result: RateResult
-  try {
+  const sides = { [CALM_SIDE]: () => startTraced(context, CALM_SIDE, SAMPLINGS.all!.env, received) }
+  const offer = async (server: BenchServer): Promise<RateResult> => {
     await verifyHello(server)
-    result = await context.load.offer({
+    return context.load.offer({
       ...server.target,
       streams: [{ name: 'hello', perSec: CALM_PER_SEC, ...HELLO_LOAD }],
       warmupMs: 0,
       measureMs: CALM_MS,
       drainMs: 1000,
     })
-  } finally {
-    // Stopping the server flushes the spans that were not exported yet.
-    await server.stop()
   }
+  // Stopping the server flushes the spans that were not exported yet.
+  const { [CALM_SIDE]: results } = await inTurn(context, sides, offer, { rounds: 1, what: 'all sampled, ' })
+  const result = results![0]!
   const [{ ok, offered }] = result.streams as [StreamResult]
   const share = received[CALM_SIDE]![0]!.spans / ((ok + 1) * SPANS_PER_REQUEST)
   const row = alone({
@@ -113,30 +103,21 @@ async function startTraced(
       ...server,
       stop: async () => {
         await server.stop()
-        const counts = await receiver.stop()
-        received[side] = [...(received[side] ?? []), counts]
+        received[side] = [...(received[side] ?? []), receiver.stop()]
       },
     }
   } catch (error) {
-    await receiver.stop()
+    receiver.stop()
     throw error
   }
 }
 
 /** @param received one per round, like the results of a side */
-export function rowOf(side: string, sampling: Sampling, rounds: Rounds, received: readonly DiscardCounts[]): Row {
+export function rowOf(side: string, sampling: Keeping, rounds: Rounds, received: readonly DiscardCounts[]): Row {
   const results = rounds[side] ?? []
   const spansPerRequest = median(received.map(({ spans }, round) => spans / results[round]!.okWithWarmup))
   const arrived = `${spansPerRequest?.toPrecision(3) ?? 'no'} spans per request arrived`
-  const row = compared(rounds, perSec, side, OFF, 'tracing off', cpuNote(rounds, side, OFF), arrived)
-  return {
-    label: `tracing: requests per second, ${sampling.label}`,
-    unit: 'requests/s',
-    ...row,
-    target: ratioTo('at least', sampling.atLeast),
-    faults: [
-      ...row.faults,
-      ...(received.some(({ spans }) => spans === 0) ? [`${side}: a round of which no span arrived`] : []),
-    ],
-  }
+  const row = keptRow('tracing', sampling, rounds, side, OFF, 'tracing off', arrived)
+  const silent = received.some(({ spans }) => spans === 0) ? [`${side}: a round of which no span arrived`] : []
+  return { ...row, faults: [...row.faults, ...silent] }
 }

@@ -6,63 +6,63 @@ import { compare, compared, type Load, perSec } from '../comparison.ts'
 import { postRequest } from '../load/client.ts'
 import type { LoadResult } from '../load/plan.ts'
 import { askJson, type BenchServer, heddleSide, serverSide } from '../server.ts'
-import type { TransactionFigures, TransactionPlan } from '../sqlite/transactions.ts'
+import type transactions from '../sqlite/transactions.ts'
 
 const BODIES = 32
 const CONNECTIONS = 64
 const SETTLE_DEADLINE_MS = 5000
+const SETTINGS = ['full', 'normal'] as const
+
+type Synchronous = (typeof SETTINGS)[number]
+type Measured = { row: Row; details: unknown }
 
 export const write: BenchCase = {
   name: 'write',
   title: 'POST with a validated JSON body, one SQLite insert, one event with one subscriber; both sides sync alike',
   async run(context) {
-    const runs = []
-    for (const synchronous of ['full', 'normal']) runs.push(await measured(context, synchronous))
-    const transactions = context.baselinesOnly ? [] : await measuredTransactions(context)
-    return {
-      rows: [...runs.map(({ row }) => row), ...transactions.map(({ row }) => row)],
-      details: { rounds: runs.map(({ rounds }) => rounds), transactions: transactions.map(({ figures }) => figures) },
+    const measured: Measured[] = []
+    for (const synchronous of SETTINGS) measured.push(await measureRequests(context, synchronous))
+    if (!context.baselinesOnly) {
+      for (const synchronous of SETTINGS) measured.push(await measureTransactions(context, synchronous))
     }
+    return { rows: measured.map(({ row }) => row), details: measured.map(({ details }) => details) }
   },
 }
 
-/** Items of usual length. */
+/** An item of usual length. */
+export const itemTo = (path: string, index = 0): string =>
+  postRequest(path, { name: `item ${index}`, quantity: index + 1, note: 'a note of usual length' })
+
 export const itemsTo = (path: string): Load => ({
-  requests: Array.from({ length: BODIES }, (_, index) =>
-    postRequest(path, { name: `item ${index}`, quantity: index + 1, note: 'a note of usual length' }),
-  ),
+  requests: Array.from({ length: BODIES }, (_, index) => itemTo(path, index)),
   connections: CONNECTIONS,
 })
 
 /** Two inserts in a transaction, through the tool and with the driver alone, in one thread. */
-async function measuredTransactions(context: CaseContext) {
+async function measureTransactions(context: CaseContext, synchronous: Synchronous): Promise<Measured> {
   const { measureMs, rounds } = context
-  const measured: { row: Row; figures: TransactionFigures }[] = []
-  for (const synchronous of ['full', 'normal'] as const) {
-    context.step(`transactions, ${synchronous}`)
-    const plan = { synchronous, callers: CONNECTIONS, measureMs, rounds }
-    const profileDir = context.profileDir(`transactions-${synchronous}`)
-    const figures = await inChild<TransactionPlan, TransactionFigures>('sqlite/transactions.ts', plan, profileDir)
-    const { heddle, bare, ratio, lost } = figures
-    const row: Row = {
-      label: `write: two inserts in a transaction, synchronous=${synchronous}`,
-      unit: 'transactions/s',
-      heddle: heddle.perSecond,
-      baseline: bare.perSecond,
-      baselineName: 'better-sqlite3, one after another',
-      ratio,
-      target: ratioTo('at least', 2),
-      faults: lost === 0 ? [] : [`${lost} acknowledged rows are not there`],
-      note: `CPU ${heddle.cpuUs.toFixed(1)} µs each, bare ${bare.cpuUs.toFixed(1)} µs`,
-    }
-    context.say(`${row.label}: ${Math.round(heddle.perSecond)}/s, bare ${Math.round(bare.perSecond)}/s`)
-    measured.push({ row, figures })
+  context.step(`transactions, ${synchronous}`)
+  const plan = { synchronous, callers: CONNECTIONS, measureMs, rounds }
+  const profileDir = context.profileDir(`transactions-${synchronous}`)
+  const figures = await inChild<typeof transactions>('sqlite/transactions.ts', plan, profileDir)
+  const { heddle, bare, ratio, lost } = figures
+  const row: Row = {
+    label: `write: two inserts in a transaction, synchronous=${synchronous}`,
+    unit: 'transactions/s',
+    heddle: heddle.perSecond,
+    baseline: bare.perSecond,
+    baselineName: 'better-sqlite3, one after another',
+    ratio,
+    target: ratioTo('at least', 2),
+    faults: lost === 0 ? [] : [`${lost} acknowledged rows are not there`],
+    note: `CPU ${heddle.cpuUs.toFixed(1)} µs each, bare ${bare.cpuUs.toFixed(1)} µs`,
   }
-  return measured
+  context.say(`${row.label}: ${Math.round(heddle.perSecond)}/s, bare ${Math.round(bare.perSecond)}/s`)
+  return { row, details: figures }
 }
 
 /** Both sides write with the same setting of SQLite. */
-async function measured(context: CaseContext, synchronous: string) {
+async function measureRequests(context: CaseContext, synchronous: Synchronous): Promise<Measured> {
   // Neither side stores the event: `durable` compares those that do.
   const env = { SQLITE_SYNCHRONOUS: synchronous, EVENT_BUS_DRIVER: 'in_process' }
   const rounds = await compare(context, {
@@ -80,7 +80,7 @@ async function measured(context: CaseContext, synchronous: string) {
     ...compared(rounds, perSec, 'heddle', 'fastify', 'Fastify + better-sqlite3'),
     target: ratioTo('at least', 2),
   }
-  return { row, rounds }
+  return { row, details: rounds }
 }
 
 /** Valid bodies are stored and answered with 201, others with 422. */

@@ -14,10 +14,8 @@ const REQUEST_ID = randomUUID()
 
 export type BareOrder = { run: string; count: number }
 export interface BareResult {
-  run: string
   startedAtMs: number
   endedAtMs: number
-  cpuUs: number
 }
 
 type Streams = [string, [string, string[]][]][] | null
@@ -68,11 +66,9 @@ const work = process.argv[2] === 'publish' ? publish : consume
 if (work === consume) await redis.xgroup('CREATE', BARE_STREAM, GROUP, '$', 'MKSTREAM')
 else await redis.ping()
 process.on('message', async (order: BareOrder) => {
-  const cpu = process.cpuUsage()
   const startedAtMs = epochMs()
   await work(order)
-  const { user, system } = process.cpuUsage(cpu)
-  process.send!({ run: order.run, startedAtMs, endedAtMs: epochMs(), cpuUs: user + system } satisfies BareResult)
+  process.send!({ startedAtMs, endedAtMs: epochMs() } satisfies BareResult)
 })
 process.on('disconnect', () => process.exit(0))
 process.send!('ready')

@@ -1,20 +1,14 @@
-// A separate process: reads the same rows through the tool and through pg alone, in turn, and sends the figures over IPC.
+// The same rows read through the tool and through pg alone, in turn.
 import pg from 'pg'
 import type { ToolRuntime } from '../../src/contracts/tool.ts'
 import { loadSettings } from '../../src/core/config/load.ts'
 import PostgresDb from '../../src/extras/postgres/index.ts'
-import { planOf, sendFigures } from '../child.ts'
+import type { PostgresServer } from '../../test/support/servers/postgres.ts'
 import { proxied, runtimeWith } from '../micro/proxied-tool.ts'
-import { callers, inWindows, ratioOf, type WindowPlan, type WindowSide } from '../windows.ts'
+import { callers, inWindows, ratioOf, type WindowPlan } from '../windows.ts'
 
 /** A database in which the benchmark may create a table. */
-export interface DbAccess {
-  host: string
-  port: number
-  user: string
-  password: string
-  database: string
-}
+export type DbAccess = Pick<PostgresServer, 'host' | 'port' | 'user' | 'password' | 'database'>
 
 export interface DbPlan extends WindowPlan {
   access: DbAccess
@@ -24,52 +18,34 @@ export interface DbPlan extends WindowPlan {
   callers: number
 }
 
-export interface DbFigures {
-  /** `db.query` through the tool-call proxy. */
-  heddle: WindowSide
-  /** `pool.query(text, values)` of pg. */
-  bare: WindowSide
-  /** The same with a name, so that pg prepares it too. */
-  bareNamed: WindowSide
-  /** heddle's rate over bare's: the median of the rounds' ratios. */
-  ratio: number
-  /** heddle's rate over that of pg with a name, likewise. */
-  ratioNamed: number
-}
-
 const ROWS = 10_000
 const SELECT = 'SELECT id, name, email, created_at FROM bench_users WHERE id = $1'
 
-const plan = planOf<DbPlan>()
-const { access, connections } = plan
-const pool = new pg.Pool({ ...access, max: connections, min: connections })
-pool.on('error', () => {})
-await fill(pool)
-const tool = new PostgresDb(runtimeFor(access, connections))
-const db = proxied<PostgresDb>('db', tool)
+export default async function measureQueries(plan: DbPlan) {
+  const { access, connections } = plan
+  const pool = new pg.Pool({ ...access, max: connections, min: connections })
+  pool.on('error', () => {})
+  await fill(pool)
+  const tool = new PostgresDb(runtimeFor(access, connections))
+  const db = proxied<PostgresDb>('db', tool)
 
-const reading = (read: (id: string) => Promise<unknown>) =>
-  callers(plan.callers, (caller, n) => read(`user-${(caller + n * 7) % ROWS}`))
-const { heddle, bare, bareNamed } = await inWindows(
-  {
-    heddle: reading((id) => db.query(SELECT, [id])),
-    bare: reading((id) => pool.query(SELECT, [id])),
-    bareNamed: reading((id) => pool.query({ name: 'read', text: SELECT, values: [id] })),
-  },
-  plan,
-)
-await tool.stop()
-await pool.query('DROP TABLE bench_users')
-await pool.end()
-
-const figures: DbFigures = {
-  heddle,
-  bare,
-  bareNamed,
-  ratio: ratioOf(heddle, bare),
-  ratioNamed: ratioOf(heddle, bareNamed),
+  const reading = (read: (id: string) => Promise<unknown>) =>
+    callers(plan.callers, (caller, n) => read(`user-${(caller + n * 7) % ROWS}`))
+  const sides = await inWindows(
+    {
+      /** Through the tool-call proxy. */
+      heddle: reading((id) => db.query(SELECT, [id])),
+      bare: reading((id) => pool.query(SELECT, [id])),
+      /** With a name, so that pg prepares it too. */
+      bareNamed: reading((id) => pool.query({ name: 'read', text: SELECT, values: [id] })),
+    },
+    plan,
+  )
+  await tool.stop()
+  await pool.query('DROP TABLE bench_users')
+  await pool.end()
+  return { ...sides, ratioNamed: ratioOf(sides.heddle, sides.bareNamed) }
 }
-sendFigures(figures)
 
 async function fill(target: pg.Pool): Promise<void> {
   await target.query('DROP TABLE IF EXISTS bench_users')

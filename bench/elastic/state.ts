@@ -14,19 +14,6 @@ export interface StatePlan extends WindowPlan {
   env: Record<string, string>
 }
 
-export interface StateFigures {
-  /** `state.increment` through the tool-call proxy. */
-  heddle: WindowSide
-  /** The same with a time to live, as a rate limit uses it. */
-  heddleWindow: WindowSide
-  /** ioredis: a pipeline of as many INCRBY as are in flight, and the next one when all have been answered. */
-  barePipeline: WindowSide
-  /** ioredis with its automatic pipelining: as many loops as are in flight. */
-  bareLoops: WindowSide
-  /** Counters with a wrong sum. The figures are invalid unless it is empty. */
-  faults: string[]
-}
-
 /** Where each side counts. */
 const PREFIXES = {
   heddle: 'heddle:state:default:a',
@@ -36,7 +23,7 @@ const PREFIXES = {
 }
 
 /** Measures `state.increment` and bare loops of INCRBY in turn, each side with its own connection. */
-export async function measureState(plan: StatePlan): Promise<StateFigures> {
+export async function measureState(plan: StatePlan) {
   const { settings } = loadSettings({ AUTH_SECRET_KEY: 'x'.repeat(32), ...plan.env })
   const { kvHost: host, kvPort: port, kvPassword: password, kvDb: db } = settings
   const connect = (more: object) => new Redis({ host, port, password, db, ...more })
@@ -49,13 +36,18 @@ export async function measureState(plan: StatePlan): Promise<StateFigures> {
   try {
     const sides = await inWindows(
       {
+        /** Through the tool-call proxy. */
         heddle: loops('a', (key) => state.increment(key)),
+        /** The same with a time to live, as a rate limit uses it. */
         heddleWindow: loops('b', (key) => state.increment(key, 1, { ttlMs: 3_600_000 })),
+        /** A pipeline of as many INCRBY as are in flight, and the next one when all have been answered. */
         barePipeline: pipelines(PREFIXES.barePipeline, pipelined),
+        /** Automatic pipelining: as many loops as are in flight. */
         bareLoops: loops(PREFIXES.bareLoops, (key) => looped.incrby(key, 1)),
       },
       plan,
     )
+    /** Counters with a wrong sum. The figures are invalid unless it is empty. */
     const faults: string[] = []
     for (const [name, { count }] of Object.entries(sides) as [keyof typeof sides, WindowSide][]) {
       const keys = Array.from({ length: KEYS }, (_, n) => `${PREFIXES[name]}${n}`)

@@ -126,15 +126,20 @@ export interface Target {
 /** What a connection reports. It is called during the load and must be cheap. */
 export interface ConnectionEvents {
   /** It was opened or reopened, and takes a request. */
-  opened(): void
+  opened(connection: Connection): void
   /** The answer to its request is complete, and it takes the next request. */
-  answered(answer: ResponseReader): void
+  answered(connection: Connection, answer: ResponseReader): void
   /** It was refused, reset or closed, or its answer was not HTTP. It reopens by itself. */
-  lost(): void
+  lost(connection: Connection): void
 }
 
 /** One keep-alive connection for one request at a time, until it is closed. A lost connection is reopened. */
 export class Connection {
+  /** When the last request was due, and when it was sent. */
+  dueMs = 0
+  sentMs = 0
+  /** Whether its answer is not complete. */
+  isBusy = false
   #socket: Socket | undefined
   #closed = false
   #reconnect: NodeJS.Timeout | undefined
@@ -152,7 +157,10 @@ export class Connection {
   }
 
   /** Call it only after the connection was opened and the request before was answered. */
-  send(request: Buffer): void {
+  send(request: Buffer, dueMs: number, nowMs: number): void {
+    this.dueMs = dueMs
+    this.sentMs = nowMs
+    this.isBusy = true
     this.#socket!.write(request)
   }
 
@@ -170,13 +178,16 @@ export class Connection {
       callback: (bytes: number, buffer: Uint8Array): boolean => {
         const outcome = reader.read(buffer as Buffer, bytes)
         if (outcome === 'broken') socket.destroy()
-        else if (outcome !== 'more') this.#events.answered(reader)
+        else if (outcome !== 'more') {
+          this.isBusy = false
+          this.#events.answered(this, reader)
+        }
         return true
       },
     }
     const socket: Socket = connect({ ...this.#target, noDelay: true, onread })
     this.#socket = socket
-    socket.on('connect', () => this.#events.opened())
+    socket.on('connect', () => this.#events.opened(this))
     // 'close' always follows, and counts the failure once.
     socket.on('error', () => {})
     socket.on('close', () => this.#lost())
@@ -184,7 +195,8 @@ export class Connection {
 
   #lost(): void {
     if (this.#closed) return
-    this.#events.lost()
+    this.#events.lost(this)
+    this.isBusy = false
     this.#reconnect = setTimeout(() => this.#open(), RECONNECT_DELAY_MS)
   }
 }

@@ -1,7 +1,7 @@
 import type { ChildProcess } from 'node:child_process'
 import { once } from 'node:events'
 import { forkModule, nextMessage } from '../child.ts'
-import type { LoadMessage, LoadPlan, LoadResult, RatePlan, RateResult } from './plan.ts'
+import type { LoadPlan, LoadReply, LoadResult, RatePlan, RateResult } from './plan.ts'
 
 /** The load generator's child process. It runs one plan at a time. */
 export class LoadGenerator {
@@ -9,19 +9,19 @@ export class LoadGenerator {
 
   /** A closed loop. @throws when the generator's process has ended */
   async run(plan: LoadPlan): Promise<LoadResult> {
-    return (await this.#ask({ kind: 'plan', plan })) as LoadResult
+    return (await this.#ask(plan)) as LoadResult
   }
 
   /** An open loop: requests at a fixed rate. @throws when the generator's process has ended */
   async offer(plan: RatePlan): Promise<RateResult> {
-    return (await this.#ask({ kind: 'rate-plan', plan })) as RateResult
+    return (await this.#ask(plan)) as RateResult
   }
 
-  async #ask(order: LoadMessage): Promise<LoadResult | RateResult> {
-    this.#child.send(order)
-    const message = await nextMessage<LoadMessage>(this.#child, 'the load generator')
-    if (message.kind === 'result') return message.result
-    throw new Error(message.kind === 'failed' ? message.error : `unexpected ${message.kind}`)
+  async #ask(plan: LoadPlan | RatePlan): Promise<LoadResult | RateResult> {
+    this.#child.send(plan)
+    const reply = await nextMessage<LoadReply>(this.#child, 'the load generator')
+    if ('error' in reply) throw new Error(reply.error)
+    return reply
   }
 
   async stop(): Promise<void> {

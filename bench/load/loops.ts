@@ -2,7 +2,7 @@
 
 import { setTimeout as sleep } from 'node:timers/promises'
 import { Connection, type ConnectionEvents, type ResponseReader, type Target } from './client.ts'
-import type { Tally } from './tally.ts'
+import { LatencyHistogram, type Tally } from './tally.ts'
 
 const MS_PER_SEC = 1000
 
@@ -34,49 +34,52 @@ export class Arrivals {
   }
 }
 
-/** What a caller reports. It is called during the load and must be cheap. */
-export interface CallerEvents {
-  answered(ok: boolean, latencyMs: number): void
-  failed(): void
+/** Gives requests in turn, from the first again after the last. */
+export function requestsInTurn(requests: readonly Buffer[], first = 0): () => Buffer {
+  let next = first % requests.length
+  return () => {
+    const request = requests[next]!
+    next = next + 1 === requests.length ? 0 : next + 1
+    return request
+  }
 }
 
-/** Closed loop: sends the next request when the last one was answered, until it is closed. */
-export class Caller implements ConnectionEvents {
-  readonly #connection: Connection
-  readonly #requests: readonly Buffer[]
-  readonly #events: CallerEvents
-  #next: number
-  #sentAtMs = 0
+/** Closed loop: each connection sends the next request when the last one was answered, until it is closed. */
+export class Callers implements ConnectionEvents {
+  readonly counts = { ok: 0, non2xx: 0, errors: 0 }
+  readonly latency = new LatencyHistogram()
+  readonly #connections = new Map<Connection, () => Buffer>()
 
-  constructor(target: Target, requests: readonly Buffer[], firstRequest: number, events: CallerEvents) {
-    this.#requests = requests
-    this.#next = firstRequest % requests.length
-    this.#events = events
-    this.#connection = new Connection(target, this)
+  constructor(target: Target, requests: readonly Buffer[], connections: number) {
+    for (let n = 0; n < connections; n++) {
+      this.#connections.set(new Connection(target, this), requestsInTurn(requests, n))
+    }
+  }
+
+  /** Forgets what was counted. */
+  clear(): void {
+    Object.assign(this.counts, { ok: 0, non2xx: 0, errors: 0 })
+    this.latency.clear()
   }
 
   close(): void {
-    this.#connection.close()
+    for (const connection of this.#connections.keys()) connection.close()
   }
 
-  opened(): void {
-    this.#send()
+  opened(connection: Connection): void {
+    const nowMs = performance.now()
+    connection.send(this.#connections.get(connection)!(), nowMs, nowMs)
   }
 
-  answered(answer: ResponseReader): void {
-    this.#events.answered(answer.status >= 200 && answer.status < 300, performance.now() - this.#sentAtMs)
-    if (!this.#connection.isClosed) this.#send()
+  answered(connection: Connection, { status }: ResponseReader): void {
+    if (status >= 200 && status < 300) this.counts.ok++
+    else this.counts.non2xx++
+    this.latency.record(performance.now() - connection.sentMs)
+    if (!connection.isClosed) this.opened(connection)
   }
 
   lost(): void {
-    this.#events.failed()
-  }
-
-  #send(): void {
-    const request = this.#requests[this.#next]!
-    this.#next = this.#next + 1 === this.#requests.length ? 0 : this.#next + 1
-    this.#sentAtMs = performance.now()
-    this.#connection.send(request)
+    this.counts.errors++
   }
 }
 
@@ -86,19 +89,18 @@ const OPEN_TIMEOUT_MS = 10_000
 const OPEN_LOOK_MS = 2
 
 /** The connections and the schedule of one stream. Free connections are used in turn, so that none is idle until the server closes it. */
-export class OpenLoop {
+export class OpenLoop implements ConnectionEvents {
   readonly #target: Target
-  readonly #requests: readonly Buffer[]
-  readonly #lines: Line[] = []
-  readonly #free: Line[] = []
+  readonly #nextRequest: () => Buffer
+  readonly #lines: Connection[] = []
+  readonly #free: Connection[] = []
   #arrivals: Arrivals | undefined
   #tally: Tally | undefined
-  #next = 0
   #isOver = false
 
   constructor(target: Target, requests: readonly Buffer[]) {
     this.#target = target
-    this.#requests = requests
+    this.#nextRequest = requestsInTurn(requests)
   }
 
   /** Opens so many connections, a few at a time. After a while it stops waiting: the figures show if some are missing. */
@@ -107,7 +109,7 @@ export class OpenLoop {
     while (this.#lines.length < connections && performance.now() < deadlineMs) {
       const opening = this.#lines.length - this.#free.length
       const more = Math.min(OPENING - opening, connections - this.#lines.length)
-      for (let n = 0; n < more; n++) this.#lines.push(new Line(this.#target, this))
+      for (let n = 0; n < more; n++) this.#lines.push(new Connection(this.#target, this))
       await sleep(OPEN_LOOK_MS)
     }
     while (this.#free.length < connections && performance.now() < deadlineMs) await sleep(OPEN_LOOK_MS)
@@ -128,8 +130,7 @@ export class OpenLoop {
       if (line === undefined) return
       const dueMs = arrivals.take()
       this.#tally!.sent(dueMs, nowMs)
-      line.send(this.#requests[this.#next]!, dueMs, nowMs)
-      this.#next = this.#next + 1 === this.#requests.length ? 0 : this.#next + 1
+      line.send(this.#nextRequest(), dueMs, nowMs)
     }
   }
 
@@ -155,58 +156,19 @@ export class OpenLoop {
     }
   }
 
-  released(line: Line): void {
+  opened(line: Connection): void {
     this.#free.push(line)
     this.pump(performance.now())
   }
 
-  answered(line: Line, answer: ResponseReader): void {
+  answered(line: Connection, answer: ResponseReader): void {
     this.#tally!.answered(line.dueMs, line.sentMs, performance.now(), answer)
-    this.released(line)
+    this.opened(line)
   }
 
-  lost(line: Line): void {
+  lost(line: Connection): void {
     if (line.isBusy) this.#tally!.failed('lost', line.dueMs, performance.now())
     const at = this.#free.indexOf(line)
     if (at >= 0) this.#free.splice(at, 1)
-  }
-}
-
-/** One connection and the request on it. */
-class Line implements ConnectionEvents {
-  dueMs = 0
-  sentMs = 0
-  isBusy = false
-  readonly #loop: OpenLoop
-  readonly #connection: Connection
-
-  constructor(target: Target, loop: OpenLoop) {
-    this.#loop = loop
-    this.#connection = new Connection(target, this)
-  }
-
-  send(request: Buffer, dueMs: number, nowMs: number): void {
-    this.dueMs = dueMs
-    this.sentMs = nowMs
-    this.isBusy = true
-    this.#connection.send(request)
-  }
-
-  close(): void {
-    this.#connection.close()
-  }
-
-  opened(): void {
-    this.#loop.released(this)
-  }
-
-  answered(answer: ResponseReader): void {
-    this.isBusy = false
-    this.#loop.answered(this, answer)
-  }
-
-  lost(): void {
-    this.#loop.lost(this)
-    this.isBusy = false
   }
 }

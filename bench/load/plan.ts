@@ -1,10 +1,9 @@
 // What the generator is told, and what it has measured.
+import type { Target } from './client.ts'
 import type { LatencySummary } from './tally.ts'
 
 /** Closed loop: as many users as connections, each of which waits for its answer. Parent to child. */
-export interface LoadPlan {
-  host: string
-  port: number
+export interface LoadPlan extends Target {
   /** Whole HTTP/1.1 requests. Each connection sends them one after another, from the start again at the end. */
   requests: string[]
   /** Keep-alive sockets, one request in flight on each. */
@@ -29,7 +28,7 @@ export interface LoadResult {
   /** Connections refused, reset or closed before the answer was complete, and answers that are not HTTP. */
   errors: number
   okPerSec: number
-  latencyMs: { p50: number; p99: number; max: number }
+  latencyMs: LatencySummary
   /** CPU of the observed process, its threads and what it has started, per good answer, microseconds; null when none was named. */
   serverCpuUsPerRequest: number | null
   /** CPU of the main thread of the observed process alone. */
@@ -40,12 +39,8 @@ export interface LoadResult {
   loadCpuUsPerRequest: number
 }
 
-/** Every message between the generator's two ends. */
-export type LoadMessage =
-  | { kind: 'plan'; plan: LoadPlan }
-  | { kind: 'rate-plan'; plan: RatePlan }
-  | { kind: 'result'; result: LoadResult | RateResult }
-  | { kind: 'failed'; error: string }
+/** What the generator answers to a plan. */
+export type LoadReply = LoadResult | RateResult | { error: string }
 
 /** Requests that arrive at a fixed rate, whether they are answered or not. */
 export interface RateStream {
@@ -58,9 +53,7 @@ export interface RateStream {
 }
 
 /** Open loop: users do not wait for each other. Parent to child. */
-export interface RatePlan {
-  host: string
-  port: number
+export interface RatePlan extends Target {
   streams: RateStream[]
   /** Closed loop beside the streams, from the start of the counted window on: each sends its next request when the last is answered. */
   callers?: { requests: string[]; connections: number }

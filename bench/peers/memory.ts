@@ -1,9 +1,9 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { alone, type CaseContext, figureTo, type Row } from '../bench-case.ts'
-import type { Load } from '../comparison.ts'
+import { inTurn, type Load } from '../comparison.ts'
 import { treeMemoryBytes } from '../cpu.ts'
 import { median } from '../report.ts'
-import { heddleSide } from '../server.ts'
+import { type BenchServer, heddleSide } from '../server.ts'
 
 /** The last two show what a further lane takes. */
 const IDLE_LANES = [1, 2, 4] as const
@@ -17,37 +17,30 @@ const MIB = 1 << 20
 
 /** Memory of the runtime's processes, bytes. */
 export interface MemorySeen {
-  /** When idle: by the number of lanes, one figure for each round. */
-  idleBytes: Record<number, number[]>
+  /** When idle: by the name of the side, one figure for each round. */
+  idleBytes: Record<string, number[]>
   /** With two lanes, after a minute at full load. */
   loadedBytes: number[]
 }
 
+const sideOf = (lanes: number): string => `memory-${lanes}`
+
 /** Starts the runtime with one lane, two and four, and puts full load on two. */
 export async function watchMemory(context: CaseContext, load: Load): Promise<MemorySeen> {
-  const seen: MemorySeen = { idleBytes: {}, loadedBytes: [] }
-  for (let round = 1; round <= ROUNDS; round++) {
-    for (const lanes of IDLE_LANES) {
-      for (const start of Object.values(heddleSide(context, `memory-${lanes}`, lanes))) {
-        const server = await start()
-        try {
-          context.step(`memory, round ${round} of ${ROUNDS}, ${lanes} lanes`)
-          await sleep(IDLE_MS)
-          const idleBytes = treeMemoryBytes(server.pid)
-          seen.idleBytes[lanes] = [...(seen.idleBytes[lanes] ?? []), idleBytes]
-          context.say(`${lanes} lanes idle: ${Math.round(idleBytes / MIB)} MB`)
-          if (lanes !== LOADED_LANES || round < ROUNDS) continue
-          const { target, pid } = server
-          await context.load.run({ ...load, ...target, warmupMs: WARMUP_MS, measureMs: FULL_LOAD_MS })
-          seen.loadedBytes.push(treeMemoryBytes(pid))
-          context.say(`${lanes} lanes after a minute at full load: ${Math.round(seen.loadedBytes[0]! / MIB)} MB`)
-        } finally {
-          await server.stop()
-        }
-      }
+  const loadedBytes: number[] = []
+  const sides = Object.assign({}, ...IDLE_LANES.map((lanes) => heddleSide(context, sideOf(lanes), lanes)))
+  const look = async ({ target, pid }: BenchServer, side: string, round: number): Promise<number> => {
+    await sleep(IDLE_MS)
+    const idleBytes = treeMemoryBytes(pid)
+    context.say(`${side} idle: ${Math.round(idleBytes / MIB)} MB`)
+    if (side === sideOf(LOADED_LANES) && round === ROUNDS) {
+      await context.load.run({ ...load, ...target, warmupMs: WARMUP_MS, measureMs: FULL_LOAD_MS })
+      loadedBytes.push(treeMemoryBytes(pid))
+      context.say(`${side} after a minute at full load: ${Math.round(loadedBytes[0]! / MIB)} MB`)
     }
+    return idleBytes
   }
-  return seen
+  return { idleBytes: await inTurn(context, sides, look, { rounds: ROUNDS, what: 'memory, ' }), loadedBytes }
 }
 
 export function memoryRows({ idleBytes, loadedBytes }: MemorySeen): Row[] {
@@ -58,7 +51,7 @@ export function memoryRows({ idleBytes, loadedBytes }: MemorySeen): Row[] {
       heddle: bytes === null ? null : bytes / MIB,
       target: figureTo('at most', atMostMb, 'MB'),
     })
-  const idle = (lanes: number): number | null => median(idleBytes[lanes] ?? [])
+  const idle = (lanes: number): number | null => median(idleBytes[sideOf(lanes)] ?? [])
   const [one, two, four] = IDLE_LANES.map(idle)
   const further = two == null || four == null ? null : (four - two) / 2
   return [

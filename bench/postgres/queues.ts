@@ -1,8 +1,7 @@
-// A separate process: the same events by a loop of the driver alone, and by two job queues of npm; sends the figures over IPC.
+// The same events by a loop of the driver alone, and by two job queues of npm.
 import { Logger, run as startWorker } from 'graphile-worker'
 import pg from 'pg'
 import PgBoss from 'pg-boss'
-import { planOf, sendFigures } from '../child.ts'
 import { STORED_ENVELOPE, STORED_PAYLOAD } from '../domains/bench/tick-count.ts'
 import type { DbAccess } from '../elastic/db.ts'
 
@@ -14,14 +13,6 @@ export interface QueuePlan {
   jobs: number
 }
 
-/** Events or jobs per second that are stored, handled and forgotten. */
-export interface QueueFigures {
-  /** 100 inserts in a statement, then they are deleted, on one connection. */
-  bare: number
-  graphileWorker: number
-  pgBoss: number
-}
-
 /** Rows of a statement in the bare loop. */
 const RUN = 100
 /** Callers that add jobs at the same time, and workers that take one job at a time each. */
@@ -29,11 +20,21 @@ const CALLERS = 64
 const WORKERS = 10
 const QUEUE = 'bench-tick'
 
-const plan = planOf<QueuePlan>()
-const pool = new pg.Pool({ ...plan.access, max: CALLERS })
-pool.on('error', () => {})
+/** Events or jobs per second that are stored, handled and forgotten. */
+export default async function measureQueues({ access, measureMs, jobs }: QueuePlan) {
+  const pool = new pg.Pool({ ...access, max: CALLERS })
+  pool.on('error', () => {})
+  const figures = {
+    bare: await bare(pool, measureMs),
+    graphileWorker: await graphileWorker(pool, jobs),
+    pgBoss: await pgBoss(access),
+  }
+  await pool.end()
+  return figures
+}
 
-async function bare(): Promise<number> {
+/** 100 inserts in a statement, then they are deleted, on one connection. */
+async function bare(pool: pg.Pool, measureMs: number): Promise<number> {
   await pool.query(
     `CREATE TABLE IF NOT EXISTS bare_event (seq BIGINT PRIMARY KEY, id TEXT NOT NULL, event TEXT NOT NULL, envelope TEXT NOT NULL,
        payload TEXT NOT NULL, key TEXT, due_ms BIGINT NOT NULL, expires_ms BIGINT NOT NULL)`,
@@ -48,7 +49,7 @@ async function bare(): Promise<number> {
   const payload = JSON.stringify(STORED_PAYLOAD)
   const startMs = performance.now()
   let seq = 0
-  while (performance.now() - startMs < plan.measureMs) {
+  while (performance.now() - startMs < measureMs) {
     const first = seq + 1
     const params: unknown[] = []
     for (let n = 0; n < RUN; n++) params.push(++seq, 'evt_0197f7b0c0ffee0197f7b0c0ffee', STORED_ENVELOPE, payload)
@@ -76,7 +77,7 @@ async function throughput(jobs: number, add: () => Promise<unknown>, handled: ()
   return (jobs / (performance.now() - startMs)) * 1000
 }
 
-async function graphileWorker(): Promise<number> {
+async function graphileWorker(pool: pg.Pool, jobs: number): Promise<number> {
   let handled = 0
   const runner = await startWorker({
     pgPool: pool,
@@ -87,7 +88,7 @@ async function graphileWorker(): Promise<number> {
   })
   try {
     return await throughput(
-      plan.jobs,
+      jobs,
       () => runner.addJob(QUEUE, STORED_PAYLOAD),
       () => handled,
     )
@@ -96,9 +97,9 @@ async function graphileWorker(): Promise<number> {
   }
 }
 
-async function pgBoss(): Promise<number> {
+async function pgBoss(access: DbAccess): Promise<number> {
   let handled = 0
-  const boss = new PgBoss({ ...plan.access, max: CALLERS })
+  const boss = new PgBoss({ ...access, max: CALLERS })
   boss.on('error', () => {})
   await boss.start()
   try {
@@ -116,7 +117,3 @@ async function pgBoss(): Promise<number> {
     await boss.stop({ graceful: false, wait: true })
   }
 }
-
-const figures: QueueFigures = { bare: await bare(), graphileWorker: await graphileWorker(), pgBoss: await pgBoss() }
-await pool.end()
-sendFigures(figures)

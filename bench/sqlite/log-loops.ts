@@ -1,9 +1,8 @@
-// A separate process: events that are stored and forgotten as a loop would do it with the driver alone; sends the figures over IPC.
+// Events that are stored and forgotten as a loop would do it with the driver alone.
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { Database } from '../../src/stores/sqlite/driver.ts'
-import { planOf, sendFigures } from '../child.ts'
 import { STORED_ENVELOPE, STORED_PAYLOAD } from '../domains/bench/tick-count.ts'
 
 export interface LoopPlan {
@@ -12,36 +11,40 @@ export interface LoopPlan {
   measureMs: number
 }
 
-/** Events per second that are stored and forgotten. */
-export interface LoopFigures {
-  /** 20 inserts in a commit, then the run is deleted. */
-  bare: number
-  /** A table that is polled, one task at a time. */
-  poll: number
-}
-
 /** Events of one commit in the bare loop. */
 const RUN = 20
 const PAYLOAD = JSON.stringify(STORED_PAYLOAD)
 
-const plan = planOf<LoopPlan>()
-const folder = mkdtempSync(join(tmpdir(), 'heddle-bench-'))
-const db = new Database(join(folder, 'loops.db'))
-db.pragma('journal_mode = WAL')
-db.pragma(`synchronous = ${plan.synchronous}`)
-db.exec(
-  `CREATE TABLE event (seq INTEGER PRIMARY KEY, id TEXT NOT NULL, event TEXT NOT NULL, envelope TEXT NOT NULL, payload TEXT NOT NULL,
-     key TEXT, due_ms INTEGER NOT NULL, expires_ms INTEGER NOT NULL);
-   CREATE TABLE task (id INTEGER PRIMARY KEY AUTOINCREMENT, event TEXT NOT NULL, envelope TEXT NOT NULL, payload TEXT NOT NULL,
-     claimed_at INTEGER);
-   CREATE INDEX task_open ON task (claimed_at, id);`,
-)
-const [begin, commit] = ['BEGIN IMMEDIATE', 'COMMIT'].map((sql) => db.prepare(sql))
+/** Events per second. */
+export default async function measureLoops({ synchronous, measureMs }: LoopPlan) {
+  const folder = mkdtempSync(join(tmpdir(), 'heddle-bench-'))
+  const db = new Database(join(folder, 'loops.db'))
+  db.pragma('journal_mode = WAL')
+  db.pragma(`synchronous = ${synchronous}`)
+  db.exec(
+    `CREATE TABLE event (seq INTEGER PRIMARY KEY, id TEXT NOT NULL, event TEXT NOT NULL, envelope TEXT NOT NULL, payload TEXT NOT NULL,
+       key TEXT, due_ms INTEGER NOT NULL, expires_ms INTEGER NOT NULL);
+     CREATE TABLE task (id INTEGER PRIMARY KEY AUTOINCREMENT, event TEXT NOT NULL, envelope TEXT NOT NULL, payload TEXT NOT NULL,
+       claimed_at INTEGER);
+     CREATE INDEX task_open ON task (claimed_at, id);`,
+  )
+
+  const perSecond = (loop: typeof bare): number => {
+    const startMs = performance.now()
+    const count = loop(db, startMs + measureMs)
+    return (count / (performance.now() - startMs)) * 1000
+  }
+  const figures = { bare: perSecond(bare), poll: perSecond(poll) }
+  db.close()
+  rmSync(folder, { recursive: true, force: true })
+  return figures
+}
 
 /** Inserts 20 in a commit, and deletes the run in another. */
-function bare(endMs: number): number {
+function bare(db: InstanceType<typeof Database>, endMs: number): number {
   const insert = db.prepare('INSERT INTO event VALUES (?, ?, ?, ?, ?, NULL, 0, 0)')
   const remove = db.prepare('DELETE FROM event WHERE seq BETWEEN ? AND ?')
+  const [begin, commit] = ['BEGIN IMMEDIATE', 'COMMIT'].map((sql) => db.prepare(sql))
   let seq = 0
   while (performance.now() < endMs) {
     const first = seq + 1
@@ -55,7 +58,7 @@ function bare(endMs: number): number {
 }
 
 /** A table that is polled: insert, claim one, delete it, each by itself. */
-function poll(endMs: number): number {
+function poll(db: InstanceType<typeof Database>, endMs: number): number {
   const insert = db.prepare('INSERT INTO task (event, envelope, payload) VALUES (?, ?, ?)')
   const claim = db.prepare(
     `UPDATE task SET claimed_at = ? WHERE id = (SELECT id FROM task WHERE claimed_at IS NULL ORDER BY id LIMIT 1)
@@ -70,14 +73,3 @@ function poll(endMs: number): number {
   }
   return count
 }
-
-function perSecond(loop: (endMs: number) => number): number {
-  const startMs = performance.now()
-  const count = loop(startMs + plan.measureMs)
-  return (count / (performance.now() - startMs)) * 1000
-}
-
-const figures: LoopFigures = { bare: perSecond(bare), poll: perSecond(poll) }
-db.close()
-rmSync(folder, { recursive: true, force: true })
-sendFigures(figures)

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { inChild } from '../../../bench/child.ts'
-import type { DbFigures, DbPlan } from '../../../bench/elastic/db.ts'
+import type measureQueries from '../../../bench/elastic/db.ts'
 import { measureState } from '../../../bench/elastic/state.ts'
 import { postgresServer } from '../../support/servers/postgres.ts'
 import { redisServer } from '../../support/servers/redis.ts'
@@ -12,7 +12,7 @@ test('the benchmark of PostgreSQL runs to its end', async (t) => {
   const { host, port, user, password, database } = server
   const access = { host, port, user, password, database }
   const plan = { access, connections: 2, callers: 4, measureMs: 50, rounds: 1 }
-  const figures = await inChild<DbPlan, DbFigures>('elastic/db.ts', plan)
+  const figures = await inChild<typeof measureQueries>('elastic/db.ts', plan)
   for (const side of ['heddle', 'bare', 'bareNamed'] as const) assert.ok(figures[side].perSecond > 0, side)
 })
 

@@ -37,7 +37,7 @@ test('a server serves on a free port of its own until it is stopped', async (t) 
 test('a server that does not come up is reported with what it wrote to stderr', async () => {
   await assert.rejects(
     startServer({ name: 'gone', script: 'bench/baselines/no-such-server.ts' }),
-    /gone ended before.*no-such-server/s,
+    /gone ended with code 1, before it was ready.*no-such-server/s,
   )
 })
 

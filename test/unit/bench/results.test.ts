@@ -11,7 +11,7 @@ const mb = (...values: number[]): number[] => values.map((value) => value * 2 **
 
 test('a further lane takes half of what four lanes take more than two', () => {
   const rows = memoryRows({
-    idleBytes: { 1: mb(120, 100, 105), 2: mb(130, 140, 135), 4: mb(205, 185, 195) },
+    idleBytes: { 'memory-1': mb(120, 100, 105), 'memory-2': mb(130, 140, 135), 'memory-4': mb(205, 185, 195) },
     loadedBytes: mb(210),
   })
   assert.deepEqual(
@@ -51,9 +51,7 @@ function roundOf(changes: Partial<StreamResult>, rest: Partial<RateResult> = {})
 
 test('what is served is held against the peak of the same server', () => {
   const round = roundOf({ ...REFUSED, okPerSec: 95, refusedSinceSentMs: { ...NO_LATENCIES, p99: 3 } })
-  const refusing = [
-    rateResultOf({ streams: [streamOf({ refusedSinceSentMs: { ...NO_LATENCIES, p99: 1 } })], serverWaitShare: 0.03 }),
-  ]
+  const refusing = [roundOf({ refusedSinceSentMs: { ...NO_LATENCIES, p99: 1 } }, { serverWaitShare: 0.03 })]
   const rows = rowsOf(IN_LANE, { heddle: [round], fastify: [roundOf({ okPerSec: 60, ok: 30, unsent: 70 })], refusing })
   assert.deepEqual(
     rows.map((row) => [row.heddle, row.baseline, row.faults, isMet(row)]),
@@ -114,8 +112,8 @@ function resultOf(changes: Partial<StreamResult>, deaths: number): RateResult {
 
 test('what a dying lane owed is counted, and leaves the p99 of the others alone', () => {
   const heddle = [resultOf({ ok: 97, statuses: { 504: 2, 500: 1 } }, 2)]
-  const baseline = [resultOf({ ok: 1, unanswered: 99, allMs: { ...NO_LATENCIES, p99: 5000 } }, 0)]
-  const row = rowOf(SPIN, 0, { heddle, baseline })
+  const fastify = [resultOf({ ok: 1, unanswered: 99, allMs: { ...NO_LATENCIES, p99: 5000 } }, 0)]
+  const row = rowOf(SPIN, 0, { heddle, fastify })
   assert.deepEqual([row.heddle, row.baseline, row.faults, isMet(row)], [5, 5000, [], true])
   assert.match(row.note!, /^3 of 100 in a lane that died/)
   assert.match(row.note!, /slowest other 9 ms.*answered 1 of 100/)
@@ -123,14 +121,14 @@ test('what a dying lane owed is counted, and leaves the p99 of the others alone'
 
 test('a bystander that is refused, lost or never answered voids the row', () => {
   const faultsBy = (changes: Partial<StreamResult>) =>
-    rowOf(SPIN, 0, { heddle: [resultOf(changes, 2)], baseline: [] }).faults.join()
+    rowOf(SPIN, 0, { heddle: [resultOf(changes, 2)], fastify: [] }).faults.join()
   assert.match(faultsBy({ ok: 99, statuses: { 503: 1 } }), /1 of 100 refused \(\{"503":1\}\)/)
   assert.match(faultsBy({ ok: 97, lost: 1, unanswered: 1, unsent: 1 }), /1 lost, 1 unanswered, 1 never sent/)
   assert.match(faultsBy({ ok: 0, unanswered: 100 }), /without one good answer/)
 })
 
 test('a window in which too few lanes died, or one died that should not, voids the row', () => {
-  const sides = (deaths: number) => ({ heddle: [resultOf({}, deaths)], baseline: [] })
+  const sides = (deaths: number) => ({ heddle: [resultOf({}, deaths)], fastify: [] })
   assert.match(rowOf(SPIN, 0, sides(1)).faults.join(), /1 lanes died in a window, not 2/)
   assert.deepEqual(rowOf(SPIN, 0, sides(3)).faults, [])
   assert.match(rowOf({ ...SPIN, deaths: 0 }, 0, sides(1)).faults.join(), /1 lanes died in a window, not 0/)

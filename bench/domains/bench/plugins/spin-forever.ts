@@ -1,19 +1,8 @@
-import { Plugin, type Tools } from '#heddle'
+import { plugin } from '#heddle'
 
 /** A handler that blocks its thread for ever, until its lane is stopped. */
-export default class SpinForever extends Plugin {
-  #http
-
-  constructor({ http }: Tools) {
-    super()
-    this.#http = http
-  }
-
-  override async onBoot() {
-    this.#http.addEndpoint('/bench/spin', 'GET', this.spin, { tags: ['bench'] })
-  }
-
-  spin(): never {
+export default plugin(({ http }) => {
+  http.get('/bench/spin', (): never => {
     for (;;);
-  }
-}
+  })
+})
