@@ -1,4 +1,4 @@
-import { HeddleError, Plugin, type SystemDump, type Tools, type WorkReport } from '#heddle'
+import { HeddleError, plugin, type SystemDump, type WorkReport } from '#heddle'
 import { isProduction } from '../configuration.ts'
 import { type PluginRow, pluginTable } from '../plugin-figures/plugin-table.ts'
 import { WatchedRoutes } from '../plugin-figures/watched-routes.ts'
@@ -30,87 +30,70 @@ interface PluginReport {
   plugins: PluginRow[]
 }
 
-/** What the routes, subscribers and jobs of each plugin take, now and before the code was changed. */
-export default class ShowPlugins extends Plugin {
-  static override thread = 'primary' as const
-  #http
-  #bus
-  #registry
-  #scheduler
-  #isSample: boolean
-  #watched: WatchedRoutes
-
-  constructor({ http, event_bus, registry, scheduler, config }: Tools) {
-    super()
-    this.#http = http
-    this.#bus = event_bus
-    this.#registry = registry
-    this.#scheduler = scheduler
-    this.#isSample = config.get('HISTORY_SAMPLE', { type: 'number', default: isProduction(config) ? 0.01 : 1 }) < 1
-    this.#watched = new WatchedRoutes(registry)
-  }
-
-  override onBoot() {
-    this.#http.addEndpoint('/system/plugins', 'GET', this.show, {
-      tags: ['system'],
-      summary: 'Routes, subscribers and jobs of each plugin',
-      description: 'The slowest first, now and before the last reload or start.',
-    })
-  }
-
-  async show(): Promise<PluginReport> {
-    const nowMs = Date.now()
-    const { changedMs, kind } = changeOf(this.#registry.getSystemDump())
-    const [routes, topology, jobs] = await Promise.all([
-      this.#registry.getRoutes(),
-      this.#bus.getTopology(),
-      this.#scheduler.list(),
-    ])
-    const { now, before, missing } = (await this.#exact(changedMs, nowMs)) ?? (await this.#watch(changedMs, nowMs))
-    const isKnown = before !== null && before.handlers.length > 0
-    return {
-      from: iso(now.from_ms),
-      to: iso(nowMs),
-      changed: { at: iso(changedMs), kind },
-      before: isKnown ? { from: iso(before.from_ms), to: iso(changedMs) } : null,
-      missing,
-      plugins: pluginTable({ routes, topology, jobs }, now.handlers, before?.handlers ?? []),
-    }
-  }
-
-  /** @returns null where the history does not keep everything */
-  async #exact(changedMs: number, nowMs: number): Promise<Work | null> {
-    if (this.#isSample) return null
-    const now = await this.#kept(Math.max(changedMs, nowMs - SPAN_MS), nowMs + 1)
-    return now === null ? null : { now, before: await this.#kept(changedMs - SPAN_MS, changedMs), missing: [] }
-  }
-
-  /** Routes are measured here, the rest comes from what the history keeps. */
-  async #watch(changedMs: number, nowMs: number): Promise<Work> {
-    const { now, before } = this.#watched.look(changedMs, nowMs)
-    const kept = await this.#kept(now.from_ms, nowMs + 1)
-    const keptBefore = before === null ? null : await this.#kept(before.from_ms, changedMs)
-    return {
-      now: joined(now, kept),
-      before: before === null ? null : joined(before, keptBefore),
-      missing: [kept === null ? NO_HISTORY : SAMPLE],
-    }
-  }
-
-  /** @returns null where no history is kept */
-  async #kept(sinceMs: number, untilMs: number): Promise<WorkReport | null> {
-    try {
-      return await this.#registry.getWorkReport({ sinceMs, untilMs })
-    } catch (error) {
-      if (error instanceof HeddleError && error.code === 'HISTORY_OFF') return null
-      throw error
-    }
-  }
-
-  override onStop() {
-    this.#watched.stop()
-  }
+const options = {
+  tags: ['system'],
+  summary: 'Routes, subscribers and jobs of each plugin',
+  description: 'The slowest first, now and before the last reload or start.',
 }
+
+/** What the routes, subscribers and jobs of each plugin take, now and before the code was changed. */
+export default plugin(
+  ({ http, event_bus, registry, scheduler, config }) => {
+    const isSample = config.get('HISTORY_SAMPLE', { type: 'number', default: isProduction(config) ? 0.01 : 1 }) < 1
+    const watched = new WatchedRoutes(registry)
+
+    http.get('/system/plugins', options, async (): Promise<PluginReport> => {
+      const nowMs = Date.now()
+      const { changedMs, kind } = changeOf(registry.getSystemDump())
+      const [routes, topology, jobs] = await Promise.all([
+        registry.getRoutes(),
+        event_bus.getTopology(),
+        scheduler.list(),
+      ])
+      const { now, before, missing } = (await exact(changedMs, nowMs)) ?? (await watch(changedMs, nowMs))
+      const isKnown = before !== null && before.handlers.length > 0
+      return {
+        from: iso(now.from_ms),
+        to: iso(nowMs),
+        changed: { at: iso(changedMs), kind },
+        before: isKnown ? { from: iso(before.from_ms), to: iso(changedMs) } : null,
+        missing,
+        plugins: pluginTable({ routes, topology, jobs }, now.handlers, before?.handlers ?? []),
+      }
+    })
+    return { onStop: () => watched.stop() }
+
+    /** @returns null where the history does not keep everything */
+    async function exact(changedMs: number, nowMs: number): Promise<Work | null> {
+      if (isSample) return null
+      const now = await kept(Math.max(changedMs, nowMs - SPAN_MS), nowMs + 1)
+      return now === null ? null : { now, before: await kept(changedMs - SPAN_MS, changedMs), missing: [] }
+    }
+
+    /** Routes are measured here, the rest comes from what the history keeps. */
+    async function watch(changedMs: number, nowMs: number): Promise<Work> {
+      const { now, before } = watched.look(changedMs, nowMs)
+      const keptNow = await kept(now.from_ms, nowMs + 1)
+      const keptBefore = before === null ? null : await kept(before.from_ms, changedMs)
+      return {
+        now: joined(now, keptNow),
+        before: before === null ? null : joined(before, keptBefore),
+        missing: [keptNow === null ? NO_HISTORY : SAMPLE],
+      }
+    }
+
+    /** @returns null where no history is kept */
+    async function kept(sinceMs: number, untilMs: number): Promise<WorkReport | null> {
+      try {
+        return await registry.getWorkReport({ sinceMs, untilMs })
+      } catch (error) {
+        if (error instanceof HeddleError && error.code === 'HISTORY_OFF') return null
+        throw error
+      }
+    }
+  },
+  { thread: 'primary' },
+)
 
 /** Routes as they were watched, and the rest as it was kept. */
 function joined(watched: WorkReport, kept: WorkReport | null): WorkReport {
