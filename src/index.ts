@@ -95,7 +95,7 @@ import { HttpError } from './core/http/http-error.ts'
 import type { AsyncApiDocument, EventParties } from './devtools/apidocs/asyncapi.ts'
 import type { ApiInfo, OpenApiDocument } from './devtools/apidocs/openapi.ts'
 import type { LogLine, ProcessView } from './devtools/assistant/tools.ts'
-import type { ScannedEvent } from './devtools/lint/events.ts'
+import type { ScannedEvent } from './devtools/lint/event-contract.ts'
 import type { LintReport, RunningProcess } from './devtools/lint/report.ts'
 
 export type {

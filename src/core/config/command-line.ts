@@ -9,6 +9,9 @@ export const EXIT_USAGE = 2
 /** The arguments are wrong. The message says why, and which there are: a command prints it and exits with `EXIT_USAGE`. */
 export class UsageFault extends Error {}
 
+/** A command cannot be carried out. The message says why, and what is possible instead. */
+export class CommandError extends Error {}
+
 /**
  * `parseArgs` of node:util. With `--help` or `-h` among the arguments it prints the usage, and the process ends.
  * @param usage follows the message of a fault, too

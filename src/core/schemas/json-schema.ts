@@ -5,19 +5,22 @@ import type { JsonSchema } from '../../contracts/registry.ts'
 import { isPlainObject } from '../collections/plain-object.ts'
 import { headOf, messageOf } from '../errors/description.ts'
 
-/** The use of a schema: for requests and responses, or for the payload of an event. */
-export type SchemaUse = 'http' | 'event'
+/** The use of a schema: for requests and responses, for the payload of an event, or to hold a literal of a source against it. */
+export type SchemaUse = 'http' | 'event' | 'literal'
 
 interface ConversionRules {
   /** OpenAPI 3.1 builds on draft 2020-12, AsyncAPI 3.0 on draft 7. */
   target: 'draft-2020-12' | 'draft-07'
   /** A published payload may hold a Date, which becomes text in JSON. HTTP data is checked as JSON, where only a schema that coerces takes a date. */
   hasDates: boolean
+  /** What coerces takes anything, whatever it says that it takes. */
+  coercesAny: boolean
 }
 
 const RULES: Readonly<Record<SchemaUse, ConversionRules>> = {
-  http: { target: 'draft-2020-12', hasDates: false },
-  event: { target: 'draft-07', hasDates: true },
+  http: { target: 'draft-2020-12', hasDates: false, coercesAny: false },
+  event: { target: 'draft-07', hasDates: true, coercesAny: false },
+  literal: { target: 'draft-2020-12', hasDates: false, coercesAny: true },
 }
 
 /** A schema whose text is longer than this is not shown. */
@@ -37,7 +40,7 @@ interface SelfDescription {
  * Loads no schema library, since libraries include the conversion. Never throws: a schema that cannot be shown must not keep a plugin from booting.
  */
 export function jsonSchemaOf(schema: StandardSchemaV1, use: SchemaUse): JsonSchema {
-  const { target, hasDates } = RULES[use]
+  const { target } = RULES[use]
   const standard = schema['~standard'] as StandardSchemaV1['~standard'] & { jsonSchema?: SelfDescription }
   try {
     const convert = standard.jsonSchema?.input
@@ -45,7 +48,7 @@ export function jsonSchemaOf(schema: StandardSchemaV1, use: SchemaUse): JsonSche
       return unknown(`Checked by a schema of ${standard.vendor}, which does not describe itself.`)
     }
     const isZod = standard.vendor === 'zod'
-    const libraryOptions = isZod ? { unrepresentable: 'any', override: describeUnrepresentable(hasDates) } : undefined
+    const libraryOptions = isZod ? { unrepresentable: 'any', override: describeUnrepresentable(RULES[use]) } : undefined
     const converted = convert({ target, ...(libraryOptions && { libraryOptions }) })
     const text = JSON.stringify(converted)
     if (text.length > SCHEMA_MAX_CHARS) return unknown('Checked by a schema that is too large to be shown.')
@@ -68,10 +71,11 @@ interface ZodNode {
 }
 
 /** zod does not describe types that JSON lacks. This says how their values are sent. */
-function describeUnrepresentable(hasDates: boolean): (node: ZodNode) => void {
+function describeUnrepresentable({ hasDates, coercesAny }: ConversionRules): (node: ZodNode) => void {
   return ({ zodSchema, jsonSchema }) => {
     const { type, coerce } = zodSchema._zod.def
-    if (type === 'date' && (hasDates || coerce)) Object.assign(jsonSchema, { type: 'string', format: 'date-time' })
+    if (coerce && coercesAny) delete jsonSchema.type
+    else if (type === 'date' && (hasDates || coerce)) Object.assign(jsonSchema, { type: 'string', format: 'date-time' })
     else if (type === 'bigint' && coerce) Object.assign(jsonSchema, { type: 'string', pattern: '^-?\\d+$' })
     else if (type === 'transform' || type === 'custom') jsonSchema.description ??= 'Made or checked by code.'
   }

@@ -3,13 +3,19 @@ import { spawnSync } from 'node:child_process'
 import { existsSync, readFileSync, writeFileSync } from 'node:fs'
 import { createRequire } from 'node:module'
 import { dirname, join, resolve } from 'node:path'
-import { UsageFault } from '../../core/config/command-line.ts'
+import { CommandError, UsageFault } from '../../core/config/command-line.ts'
 import { loadSettings } from '../../core/config/load.ts'
 import { messageOf } from '../../core/errors/description.ts'
 import { ownManifest } from '../../core/modules/optional-package.ts'
-import { CommandError } from '../command-error.ts'
-import { type BaselineEntry, baselineOf, baselineText, compareWithBaseline, parseBaseline } from '../lint/baseline.ts'
-import { describe, reportText } from '../lint/report.ts'
+import {
+  type BaselineEntry,
+  baselineOf,
+  baselineText,
+  compareWithBaseline,
+  describe,
+  parseBaseline,
+  reportText,
+} from '../lint/report.ts'
 import { sourceFacts } from '../lint/source-reader.ts'
 import { command } from './command.ts'
 

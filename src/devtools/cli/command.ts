@@ -2,8 +2,8 @@
 import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { dirname } from 'node:path'
 import type { ParseArgsConfig, parseArgs } from 'node:util'
+import { CommandError } from '../../core/config/command-line.ts'
 import { shown } from '../../core/errors/places.ts'
-import { CommandError } from '../command-error.ts'
 
 type Flags = NonNullable<ParseArgsConfig['options']>
 type Values<Options extends Flags> = ReturnType<typeof parseArgs<{ options: Options }>>['values']

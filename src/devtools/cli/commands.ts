@@ -1,10 +1,9 @@
 // All commands of `heddle`, what is loaded for each, and how each ends. `src/heddle.cjs` runs start, dev, test and `migrate up` itself.
-import { EXIT_USAGE, parseFlags, UsageFault, unknownName } from '../../core/config/command-line.ts'
+import { CommandError, EXIT_USAGE, parseFlags, UsageFault, unknownName } from '../../core/config/command-line.ts'
 import { ConfigFaults, EXIT_CONFIG } from '../../core/config/load.ts'
 import { HeddleError, isPackageMissing } from '../../core/errors/catalogue.ts'
 import { messageOf } from '../../core/errors/description.ts'
 import { ownManifest } from '../../core/modules/optional-package.ts'
-import { CommandError } from '../command-error.ts'
 import type { Command } from './command.ts'
 
 const USAGE = `Usage: heddle <command>

@@ -1,9 +1,8 @@
 // The command `migrate`, but for `migrate up`, which is a start.
-import { UsageFault } from '../../core/config/command-line.ts'
+import { CommandError, UsageFault } from '../../core/config/command-line.ts'
 import { loadSettings } from '../../core/config/load.ts'
 import type { Settings } from '../../core/config/schema.ts'
 import { migrate, migrationStatus, rollBack, runSeeds, takeBack } from '../../stores/migrations/runner.ts'
-import { CommandError } from '../command-error.ts'
 import { type CommandDatabase, openDatabase } from '../database/open.ts'
 import { readTables } from '../database/tables.ts'
 import { command } from './command.ts'

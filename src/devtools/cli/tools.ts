@@ -1,11 +1,10 @@
 // The command `tools`.
 import { existsSync, mkdirSync, readFileSync, renameSync, writeFileSync } from 'node:fs'
 import { basename, dirname, join } from 'node:path'
-import { UsageFault, unknownName } from '../../core/config/command-line.ts'
+import { CommandError, UsageFault, unknownName } from '../../core/config/command-line.ts'
 import { loadSettings } from '../../core/config/load.ts'
 import { shown } from '../../core/errors/places.ts'
 import { activeTools, findTools, ownToolsFolder, toolNameOf } from '../../runtime/kernel/discover.ts'
-import { CommandError } from '../command-error.ts'
 import { command } from './command.ts'
 
 const USAGE =

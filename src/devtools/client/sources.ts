@@ -1,10 +1,10 @@
 import { readFileSync } from 'node:fs'
+import { CommandError } from '../../core/config/command-line.ts'
 import { publicVariables } from '../../core/config/load.ts'
 import { readVariable } from '../../core/config/plugin-variables.ts'
 import type { Settings } from '../../core/config/schema.ts'
 import { messageOf } from '../../core/errors/description.ts'
 import { pagesAddress } from '../../primary/logging/terminal.ts'
-import { CommandError } from '../command-error.ts'
 import { boot } from '../testing/boot.ts'
 
 const PATH = '/system/client.ts'

@@ -6,12 +6,12 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import type { LogLevel } from '../../contracts/logger.ts'
 import type { Tool, ToolRuntime } from '../../contracts/tool.ts'
+import { CommandError } from '../../core/config/command-line.ts'
 import type { Settings } from '../../core/config/schema.ts'
 import { activeTools, loadTool, toolNameOf } from '../../runtime/kernel/discover.ts'
 import type { MigratingTool } from '../../stores/migrations/driver.ts'
 import { migrate } from '../../stores/migrations/runner.ts'
 import type { SqlDatabase } from '../../stores/sql/database.ts'
-import { CommandError } from '../command-error.ts'
 
 /** What a command uses of the tool `db`. It has not booted: nothing is migrated by itself. */
 export interface CommandDatabase extends SqlDatabase, MigratingTool, Pick<Tool, 'serve'> {

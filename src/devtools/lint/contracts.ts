@@ -1,10 +1,10 @@
 // The contracts of events, loaded as the runtime loads them, and payloads held against them.
 import path from 'node:path'
+import type { JsonSchema } from '../../contracts/registry.ts'
 import { isPlainObject } from '../../core/collections/plain-object.ts'
 import { type EventContract, loadEventContracts } from '../../core/schemas/event-contracts.ts'
+import { jsonSchemaOf } from '../../core/schemas/json-schema.ts'
 import type { Literal } from './texts.ts'
-
-type JsonSchema = Record<string, unknown>
 
 export interface Contract extends Pick<EventContract, 'file' | 'domain'> {
   /** What the payload may be, as far as the schema describes itself. */
@@ -22,35 +22,9 @@ export async function loadContracts(domainsDirs: readonly string[]): Promise<Con
   const { contracts, faults } = await loadEventContracts(domainsDirs)
   const byEvent = new Map<string, Contract>()
   for (const [event, { file, domain, schema }] of contracts)
-    byEvent.set(event, { file, domain, schema: inputOf(schema) })
+    byEvent.set(event, { file, domain, schema: jsonSchemaOf(schema, 'literal') })
   // A folder that cannot be read has a finding of its own.
   return { byEvent, faults: faults.filter(({ file }) => path.basename(file) === 'events.ts') }
-}
-
-interface SelfDescription {
-  jsonSchema?: { input?(options: object): unknown }
-}
-
-/** The schema of what may be given, which accepts anything where it does not describe itself. */
-function inputOf(schema: EventContract['schema']): JsonSchema {
-  // What coerces takes anything, whatever it says that it takes.
-  const override = ({
-    zodSchema,
-    jsonSchema,
-  }: {
-    zodSchema: { _zod: { def: { coerce?: boolean } } }
-    jsonSchema: JsonSchema
-  }) => {
-    if (zodSchema._zod.def.coerce) delete jsonSchema.type
-  }
-  const { jsonSchema } = schema['~standard'] as SelfDescription
-  try {
-    const input = jsonSchema?.input?.({ target: 'draft-2020-12', libraryOptions: { unrepresentable: 'any', override } })
-    return isPlainObject(input) ? input : {}
-  } catch {
-    // It cannot be written down, so it says nothing that a literal could break.
-    return {}
-  }
 }
 
 /** A place where a payload literal does not fit its schema. */

@@ -1,9 +1,90 @@
-// Every published event has one contract, literal payloads fit it, and every event with a subscriber is published somewhere.
+// The events that the sources publish and subscribe to, and their rule: each has one contract, literal payloads fit it, and what has a subscriber is published somewhere.
 import { shown } from '../../core/errors/places.ts'
 import { type Contract, misfits } from './contracts.ts'
-import { type EventCall, eventCalls, isBlank, isBuiltIn, isNamed, mayBe } from './events.ts'
-import { displayPath, errorAt, type Finding, warningAt } from './finding.ts'
-import type { Project } from './project.ts'
+import { compareText, displayPath, errorAt, type Finding, warningAt } from './finding.ts'
+import { type Module, type Project, pluginsByFile } from './project.ts'
+import { HOLE, joined, type Literal } from './texts.ts'
+
+/** A call of `publish`, `request` or `subscribe`, once for each name that the event may have. */
+interface EventCall {
+  /** With a hole for each part that only the running program knows. */
+  event: string
+  kind: 'emit' | 'subscribe'
+  module: Module
+  line: number
+  payload: Literal | undefined
+}
+
+const KINDS: Readonly<Record<string, EventCall['kind']>> = { publish: 'emit', request: 'emit', subscribe: 'subscribe' }
+
+function eventCalls({ modules }: Project): EventCall[] {
+  return modules.flatMap((module) =>
+    module.toolCalls.flatMap(({ tool, method, line, args: [name, payload] }) => {
+      const kind = tool === 'event_bus' || tool === 'tx' ? KINDS[method] : undefined
+      if (kind === undefined) return []
+      // With several names and several payloads, it is unknown which payload belongs to which name.
+      const isTold = kind === 'emit' && !(name?.type === 'choice' && payload?.type === 'choice')
+      return namesOf(name).map((event) => ({ event, kind, module, line, payload: isTold ? payload : undefined }))
+    }),
+  )
+}
+
+function namesOf(name: Literal | undefined): string[] {
+  if (name?.type === 'choice') return name.options.flatMap(namesOf)
+  const event = name?.type === 'string' ? joined(name.parts) : HOLE
+  // An empty name is the initial value of a variable.
+  return event === '' ? [] : [event]
+}
+
+/** True when the source shows the whole name. */
+function isNamed({ event }: EventCall): boolean {
+  return !event.includes(HOLE)
+}
+
+/** True when the event may be the one that is called so. */
+function mayBe({ event }: EventCall, name: string): boolean {
+  const pieces = event.split(HOLE).map((piece) => piece.replace(/[.*+?^${}()|[\]\\]/g, '\\$&'))
+  return new RegExp(`^${pieces.join('.*')}$`, 's').test(name)
+}
+
+/** True when no character of the name is known. */
+function isBlank({ event }: EventCall): boolean {
+  return event.replaceAll(HOLE, '') === ''
+}
+
+/** Events that the runtime itself publishes. */
+export function isBuiltIn(event: string): boolean {
+  return event === 'event.delivery.failed' || event.startsWith('runtime.')
+}
+
+/** An event that the sources publish or subscribe to. */
+export interface ScannedEvent {
+  event: string
+  /** Names of plugins, `<domain>.<ClassName>`, sorted. */
+  emitters: string[]
+  /** Names of plugins, sorted. */
+  subscribers: string[]
+}
+
+/**
+ * Finds the events of all plugins in their sources, whether they ever fired or not. Leaves out names that are only known at run time.
+ * The events of a file that plugins import count for each of these plugins.
+ * @internal
+ */
+export function eventsOf(project: Project): ScannedEvent[] {
+  const pluginsOf = pluginsByFile(project)
+  const calls = eventCalls(project).filter((call) => isNamed(call) && pluginsOf.has(call.module.file))
+  const parties = (event: string, kind: EventCall['kind']): string[] => {
+    const own = calls.filter((call) => call.event === event && call.kind === kind)
+    return [...new Set(own.flatMap(({ module }) => [...pluginsOf.get(module.file)!]))].sort(compareText)
+  }
+  const names = [...new Set(calls.map(({ event }) => event))].sort(compareText)
+  return names.map((event) => ({
+    event,
+    emitters: parties(event, 'emit'),
+    subscribers: parties(event, 'subscribe'),
+  }))
+}
 
 const RULE = 'event-contract'
 

@@ -1,14 +1,11 @@
 import { setImmediate as turnOfOthers } from 'node:timers/promises'
-import { domainIsolation } from './domain-isolation.ts'
-import { contractPlace, eventContract } from './event-contract.ts'
-import { eventsOf } from './events.ts'
+import { contractPlace, eventContract, eventsOf } from './event-contract.ts'
 import { compareFindings, displayPath } from './finding.ts'
-import { migrationOrder } from './migration-order.ts'
-import { moduleCircle } from './module-circle.ts'
+import { domainIsolation, moduleCircle } from './import-rules.ts'
 import { type Project, readProject, type Unreadable } from './project.ts'
 import type { SourceFacts } from './report.ts'
 import { routeCollision, staticRoutes } from './route-collision.ts'
-import { tableOwnership } from './table-ownership.ts'
+import { migrationOrder, tableOwnership } from './table-rules.ts'
 
 /**
  * Reads the sources of all domains and checks them against the rules of the architecture. Lets the thread do other work in between.

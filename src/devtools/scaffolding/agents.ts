@@ -1,8 +1,7 @@
 import { existsSync, readFileSync } from 'node:fs'
 import { basename, join, relative } from 'node:path'
 import { activeTools, toolNameOf } from '../../runtime/kernel/discover.ts'
-import { contractPlace } from '../lint/event-contract.ts'
-import { eventsOf, type ScannedEvent } from '../lint/events.ts'
+import { contractPlace, eventsOf, type ScannedEvent } from '../lint/event-contract.ts'
 import { type Plugin, readProject } from '../lint/project.ts'
 import { type StaticRoute, staticRoutes } from '../lint/route-collision.ts'
 

@@ -1,7 +1,7 @@
 // `heddle new migration`.
 import { existsSync, readdirSync } from 'node:fs'
 import { basename, dirname, join } from 'node:path'
-import { CommandError } from '../command-error.ts'
+import { CommandError } from '../../core/config/command-line.ts'
 import { checkSnake, inDomain } from './names.ts'
 import type { Scaffold } from './templates.ts'
 import { domainFolder, type Workplace } from './workplace.ts'

@@ -1,4 +1,4 @@
-import { CommandError } from '../command-error.ts'
+import { CommandError } from '../../core/config/command-line.ts'
 
 const KEBAB = /^[a-z][a-z0-9]*(?:-[a-z0-9]+)*$/
 const SNAKE = /^[a-z][a-z0-9]*(?:_[a-z0-9]+)*$/

@@ -1,9 +1,9 @@
 // `heddle new plugin`.
 import { existsSync } from 'node:fs'
 import { join } from 'node:path'
+import { CommandError } from '../../core/config/command-line.ts'
 import { shown } from '../../core/errors/places.ts'
 import { routeShape } from '../../runtime/endpoint/route.ts'
-import { CommandError } from '../command-error.ts'
 import { staticRoutes } from '../lint/route-collision.ts'
 import { pascal } from '../words.ts'
 import { checkKebab, inDomain, words } from './names.ts'

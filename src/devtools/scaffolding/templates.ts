@@ -3,8 +3,8 @@ import { execFileSync } from 'node:child_process'
 import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
+import { CommandError } from '../../core/config/command-line.ts'
 import { shown } from '../../core/errors/places.ts'
-import { CommandError } from '../command-error.ts'
 
 const BIOME = fileURLToPath(new URL('../../../node_modules/@biomejs/biome/bin/biome', import.meta.url))
 const TEMPLATES = fileURLToPath(new URL('./templates', import.meta.url))

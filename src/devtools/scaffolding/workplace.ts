@@ -1,9 +1,9 @@
 import { existsSync } from 'node:fs'
 import { basename, join, relative, resolve, sep } from 'node:path'
 import { fileURLToPath } from 'node:url'
+import { CommandError } from '../../core/config/command-line.ts'
 import { loadSettings } from '../../core/config/load.ts'
 import { shown } from '../../core/errors/places.ts'
-import { CommandError } from '../command-error.ts'
 import { type Project, readProject } from '../lint/project.ts'
 
 const REPOSITORY = resolve(fileURLToPath(new URL('../../..', import.meta.url)))

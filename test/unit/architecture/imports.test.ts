@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { describe, test } from 'node:test'
-import { shortestCircles } from '../../../src/devtools/lint/module-circle.ts'
+import { shortestCircles } from '../../../src/devtools/lint/import-rules.ts'
 import { parseSource } from '../../../src/devtools/lint/syntax.ts'
 import {
   arrowsUpwards,
