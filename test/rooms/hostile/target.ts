@@ -13,12 +13,6 @@ export const TARGET_DOMAINS = [SERVING, folder('./domains'), SYSTEM_ROUTES].join
 /** What the tests of texts and tokens wish for: they share one service. */
 export const TARGET = { env: { DOMAINS_DIR: TARGET_DOMAINS, AUTH_SECRET_KEY: SECRET } }
 
-/** Both kinds of thread read requests with one class: a lane, which has the ring behind it, is asked all, the primary each tenth. */
-export const THREADS = [
-  { prefix: '/w', some: <T>(all: readonly T[]): readonly T[] => all },
-  { prefix: '/p', some: <T>(all: readonly T[]): readonly T[] => all.filter((_, n) => n % 10 === 0) },
-] as const
-
 /** Resident memory of a process, bytes. Linux only: undefined elsewhere. */
 export async function residentBytes(pid: number): Promise<number | undefined> {
   const status = await readFile(`/proc/${pid}/status`, 'utf8').catch(() => '')

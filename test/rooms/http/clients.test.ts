@@ -1,8 +1,7 @@
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
-import { itHolds } from '../../support/listener.ts'
 import { ask, assertFailure, jsonOf, RawConnection, requestText } from '../../support/raw-client.ts'
-import { assertAnswers, shareHeddle } from '../../support/shared-process.ts'
+import { shareHeddle } from '../../support/shared-process.ts'
 import { until } from '../../support/until.ts'
 
 const heddle = shareHeddle()
@@ -64,18 +63,6 @@ describe('a client that leaves', { concurrency: true }, () => {
       assert.equal(await stateOf(`${key}:runs`), null)
     }
   })
-
-  it('does no harm when it goes at any moment of many requests', async () => {
-    await Promise.all(
-      Array.from({ length: 200 }, async (_, n) => {
-        const connection = await RawConnection.open(heddle.port)
-        await connection.send(requestText('GET', n % 2 ? '/w/echo' : '/p/echo'))
-        if (n % 3 === 0) connection.reset()
-        else connection.drop()
-      }),
-    )
-    await assertAnswers(heddle.port)
-  })
 })
 
 describe('a client that stops', { concurrency: true }, () => {
@@ -98,16 +85,4 @@ describe('a client that stops', { concurrency: true }, () => {
       assert.equal(await stateOf('silent:runs'), null)
     })
   }
-
-  // The library reads `;` and `=` as digits: what looks like an extension makes the chunk larger, and swallows what follows.
-  itHolds(it, 'is cut off when a chunk extension reads like hexadecimal digits', async () => {
-    const connection = await RawConnection.open(heddle.port)
-    await connection.send(
-      'POST /p/echo HTTP/1.1\r\nhost: test\r\ntransfer-encoding: chunked\r\n\r\n3;a=b\r\nabc\r\n0\r\n\r\n',
-    )
-    await connection.send(requestText('GET', '/p/count/swallowed'))
-    await connection.closed(SLOW_MAX_MS)
-    assert.match(connection.rest.toString('latin1'), /^$|^HTTP\/1\.1 408 /)
-    assert.equal(await stateOf('swallowed:runs'), null)
-  })
 })

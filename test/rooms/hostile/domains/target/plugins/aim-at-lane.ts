@@ -1,4 +1,4 @@
 import { plugin } from '#heddle'
 import { addTargetRoutes } from '../routes.ts'
 
-export default plugin(({ auth, event_bus, http, state }) => addTargetRoutes({ auth, event_bus, http, state }, '/w'))
+export default plugin(({ auth, http }) => addTargetRoutes({ auth, http }, '/w'))

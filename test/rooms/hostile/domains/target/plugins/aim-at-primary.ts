@@ -1,6 +1,6 @@
 import { plugin } from '#heddle'
 import { addTargetRoutes } from '../routes.ts'
 
-export default plugin(({ auth, event_bus, http, state }) => addTargetRoutes({ auth, event_bus, http, state }, '/p'), {
+export default plugin(({ auth, http }) => addTargetRoutes({ auth, http }, '/p'), {
   thread: 'primary',
 })
