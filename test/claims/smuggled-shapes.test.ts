@@ -14,6 +14,9 @@ const HELD_MAX_MS = 20_000
 /** Who reads the request: a handler that answers at once, one on another thread, none at all, and one that expects no body. */
 const FRONTS = ['POST /p/echo', 'POST /w/echo', 'POST /nowhere', 'GET /p/echo', 'PUT /p/say'] as const
 
+/** Who reads a chunked body. */
+const READERS = ['POST /p/echo', 'POST /w/echo', 'PUT /p/echo'] as const
+
 /** How the bytes come: in one write, the head alone first, or what is smuggled in alone at the end. */
 const WAYS = ['at once', 'head first', 'smuggled later'] as const
 
@@ -65,6 +68,16 @@ async function sendAndClose(shape: Shape, front: string, way: (typeof WAYS)[numb
   assert.ok(outcome.isClosed, `open after ${CLOSED_WITHIN_MS} ms: ${shape.name}, ${front}, ${way}\n${outcome.answer}`)
 }
 
+/** At once: each takes some milliseconds, and knows nothing of the others. */
+async function sendEachWay(
+  shape: Shape,
+  fronts: readonly string[],
+  ways: readonly (typeof WAYS)[number][],
+  pattern: RegExp,
+): Promise<void> {
+  await Promise.all(fronts.flatMap((front) => ways.map((way) => sendAndClose(shape, front, way, pattern))))
+}
+
 function assertOneAnswer({ answer }: Outcome, pattern: RegExp, what: string): void {
   assert.match(answer, pattern, what)
   assert.ok(answersIn(answer) <= 1, `${what}: more than one answer\n${answer}`)
@@ -104,25 +117,18 @@ async function assertHeldAreCutOff(shapes: readonly Shape[]): Promise<void> {
 describe('a request whose end cannot be told', () => {
   it(`is answered 400, 505 or not at all, and closed: ${AMBIGUOUS.length} shapes`, async () => {
     for (const shape of AMBIGUOUS.filter((shape) => !isHeld(shape) && !isMisread(shape))) {
-      for (const [front, way] of [
-        ...FRONTS.map((one) => [one, 'at once'] as const),
-        [FRONTS[0], 'head first'] as const,
-      ]) {
-        await sendAndClose(shape, front, way, /^$|^HTTP\/1\.1 (400|505) /)
-      }
+      await Promise.all([
+        ...FRONTS.map((front) => sendAndClose(shape, front, 'at once', /^$|^HTTP\/1\.1 (400|505) /)),
+        sendAndClose(shape, FRONTS[0], 'head first', /^$|^HTTP\/1\.1 (400|505) /),
+      ])
     }
     await assertNothingRan()
   })
 
   // The README says so: the library (uWebSockets.js 20.51) does not show us what it made of these.
   it('is the last of its connection where the library misreads it', async () => {
-    for (const shape of AMBIGUOUS.filter(isMisread)) {
-      for (const front of ['POST /p/echo', 'POST /w/echo']) {
-        for (const way of WAYS) {
-          await sendAndClose(shape, front, way, /^$|^HTTP\/1\.1 (200|4\d\d) /)
-        }
-      }
-    }
+    for (const shape of AMBIGUOUS.filter(isMisread))
+      await sendEachWay(shape, READERS, WAYS, /^$|^HTTP\/1\.1 (200|4\d\d) /)
     await assertNothingRan()
   })
 
@@ -133,15 +139,12 @@ describe('a request whose end cannot be told', () => {
 
 describe('a chunked body that is written wrongly', () => {
   it(`is the last of its connection, which is closed: ${BAD_CHUNKS.length} shapes`, async () => {
-    for (const shape of BAD_CHUNKS.filter((shape) => !isHeld(shape) && !isValid(shape))) {
-      for (const front of ['POST /p/echo', 'POST /w/echo', 'PUT /p/echo']) {
-        for (const way of WAYS) {
-          await sendAndClose(shape, front, way, /^$|^HTTP\/1\.1 (200|4\d\d|505) /)
-        }
-      }
-      // Nobody reads the body here: the answer does not wait for it, and the connection may go on.
-      assertOneAnswer(await send(shape, 'POST /nowhere', 'at once'), /^$|^HTTP\/1\.1 (404|400|505) /, shape.name)
-    }
+    const shapes = BAD_CHUNKS.filter((shape) => !isHeld(shape) && !isValid(shape))
+    for (const shape of shapes) await sendEachWay(shape, READERS, WAYS, /^$|^HTTP\/1\.1 (200|4\d\d|505) /)
+    // Nobody reads the body here: the answer does not wait for it, and the connection may go on.
+    const sent = await Promise.all(shapes.map((shape) => send(shape, 'POST /nowhere', 'at once')))
+    for (const [n, outcome] of sent.entries())
+      assertOneAnswer(outcome, /^$|^HTTP\/1\.1 (404|400|505) /, shapes[n]!.name)
     await assertNothingRan()
   })
 
@@ -151,11 +154,7 @@ describe('a chunked body that is written wrongly', () => {
 
   const valid = BAD_CHUNKS.filter(isValid)
   it(`has nothing run behind it that came with it where the library finds it valid: ${valid.length} shapes`, async () => {
-    for (const shape of valid) {
-      for (const front of ['POST /p/echo', 'POST /w/echo', 'PUT /p/echo']) {
-        for (const way of ['at once', 'head first'] as const) await sendAndClose(shape, front, way, /^HTTP\/1\.1 200 /)
-      }
-    }
+    for (const shape of valid) await sendEachWay(shape, READERS, ['at once', 'head first'], /^HTTP\/1\.1 200 /)
     await assertNothingRan()
   })
 })
@@ -163,20 +162,9 @@ describe('a chunked body that is written wrongly', () => {
 describe('a valid request', () => {
   it('of any kind has nothing run behind it that came with it', async () => {
     const nothing: Shape = { name: 'a valid request', head: '' }
-    for (const method of ['GET', 'HEAD', 'OPTIONS', 'DELETE', 'POST', 'PATCH', 'TRACE', 'BREW']) {
-      for (const path of [
-        '/p/echo',
-        '/w/echo',
-        '/p/feed',
-        '/w/feed',
-        '/p/say-back',
-        '/nowhere',
-        '/p/echo/%zz',
-        '/p/me',
-      ]) {
-        await sendAndClose(nothing, `${method} ${path}`, 'at once', /^/)
-      }
-    }
+    const paths = ['/p/echo', '/w/echo', '/p/feed', '/w/feed', '/p/say-back', '/nowhere', '/p/echo/%zz', '/p/me']
+    for (const method of ['GET', 'HEAD', 'OPTIONS', 'DELETE', 'POST', 'PATCH', 'TRACE', 'BREW'])
+      await Promise.all(paths.map((path) => sendAndClose(nothing, `${method} ${path}`, 'at once', /^/)))
     await assertNothingRan()
   })
 })
