@@ -5,7 +5,7 @@ import { shareExchange } from '../../support/exchange-service.ts'
 import { ask, headerOf } from '../../support/raw-client.ts'
 
 describe('HTTP_COMPRESSION', () => {
-  const service = shareExchange({ HTTP_COMPRESSION: 'true' })
+  const service = shareExchange()
   const get = (path: string, accepted: string, more: Record<string, string> = {}, method = 'GET') =>
     ask(service().port, method, path, { 'accept-encoding': accepted, ...more })
 

@@ -63,47 +63,6 @@ describe('answers that are streamed', () => {
       }
     })
 
-    it(`of events begin with the first of them, so that a handler may refuse: ${thread}`, async () => {
-      const events = (kind: string) => service().fetch(`${thread}/events/${kind}`)
-      const refused = await events('refused')
-      const envelope = { success: false, error: 'There is no such kind', code: 'NO_KIND' }
-      assert.deepEqual([refused.status, await refused.json()], [404, envelope])
-      assert.equal((await events('broken')).status, 500)
-      const sent = await events('sent')
-      assert.deepEqual([sent.status, sent.headers.get('x-kind')], [200, 'sent'])
-      assert.match(await sent.text(), /^: open\n\ndata: \{"kind":"sent"\}\n\n$/)
-      assert.match(await (await events('late')).text(), /data: \{"kind":"late"\}\n\n$/)
-      // Its client is told that it is connected all the same.
-      const silent = await events('silent')
-      assert.equal(silent.status, 200)
-      await silent.body!.cancel()
-    })
-
-    it(`are iterables of text, bytes and values, Readables and streams of the web: ${thread}`, async () => {
-      const kinds = async (kind: string) => {
-        const answer = await service().fetch(`${thread}/kinds/${kind}`)
-        const body = Buffer.from(await answer.arrayBuffer()).toString('latin1')
-        return [answer.status, answer.headers.get('content-type'), body]
-      }
-      assert.deepEqual(await kinds('text'), [200, 'text/plain; charset=utf-8', '<p>'])
-      assert.deepEqual(await kinds('bytes'), [200, 'application/octet-stream', '\x00\xff\x01'])
-      assert.deepEqual(await kinds('web'), [200, 'application/octet-stream', 'of the web'])
-      assert.deepEqual(await kinds('values'), [200, 'application/x-ndjson; charset=utf-8', '{"n":1}\n[2]\nnull\n'])
-      assert.deepEqual(await kinds('nothing'), [200, 'text/plain; charset=utf-8', ''])
-      assert.deepEqual(await kinds('typed'), [203, 'text/csv', 'a,b\n1,2\n'])
-      // A Readable of texts makes bytes of them only when it is told to.
-      assert.deepEqual(await kinds('late'), [200, 'text/plain; charset=utf-8', 'late'])
-      assert.equal((await text(`${thread}/kinds/large`)).length, 205_001)
-    })
-
-    it(`answer HEAD with their head, and 204 with nothing, and end the stream: ${thread}`, async () => {
-      const head = await service().fetch(`${thread}/silent/${unique('head')}`, { method: 'HEAD' })
-      assert.deepEqual([head.status, head.headers.get('content-type')], [200, 'application/octet-stream'])
-      await hasEnded(unique('head'))
-      assert.equal((await service().fetch(`${thread}/no-content`)).status, 204)
-      await hasEnded('no-content')
-    })
-
     it(`that fail before the first chunk are 500, and later break off; the log names the line: ${thread}`, async () => {
       const first = await service().json(`${thread}/fails/first`)
       assert.deepEqual([first.status, first.body], [500, { success: false, error: 'Internal server error' }])
@@ -160,42 +119,76 @@ describe('answers that are streamed', () => {
         await hasEnded(key)
       }
     })
-
-    it(`are files, with ranges and 304: ${thread}`, async () => {
-      const path = encodeURIComponent(join(folder, 'bill é.txt'))
-      const file = `${thread}/file?path=${path}`
-      const whole = await service().fetch(`${file}&download=true`)
-      assert.equal((await whole.text()).length, 150_000)
-      const { etag, ...headers } = Object.fromEntries(whole.headers) as Record<string, string>
-      assert.equal(headers['content-type'], 'text/plain; charset=utf-8')
-      assert.equal(headers['content-length'], '150000')
-      assert.equal(headers['cache-control'], 'no-cache')
-      assert.equal(
-        headers['content-disposition'],
-        `attachment; filename="bill _.txt"; filename*=UTF-8''bill%20%C3%A9.txt`,
-      )
-      assert.equal((await service().fetch(file, { headers: { 'if-none-match': etag! } })).status, 304)
-      const part = await service().fetch(file, { headers: { range: 'bytes=10-12' } })
-      assert.deepEqual(
-        [part.status, part.headers.get('content-range'), await part.text()],
-        [206, 'bytes 10-12/150000', 'xxx'],
-      )
-      assert.equal((await service().fetch(file, { headers: { range: 'bytes=150000-' } })).status, 416)
-      assert.equal((await service().fetch(`${file}&type=text/csv`)).headers.get('content-type'), 'text/csv')
-
-      assert.equal((await service().fetch(`${file}.gone`)).status, 404)
-      const inRoot = async (name: string) =>
-        (await service().fetch(`${thread}/file?root=${encodeURIComponent(folder)}&path=${encodeURIComponent(name)}`))
-          .status
-      assert.deepEqual(
-        [
-          await inRoot('bill é.txt'),
-          await inRoot('.hidden'),
-          await inRoot('../../etc/passwd'),
-          await inRoot('/etc/passwd'),
-        ],
-        [200, 404, 404, 404],
-      )
-    })
   }
+
+  it('of events begin with the first of them, so that a handler may refuse', async () => {
+    const events = (kind: string) => service().fetch(`/lane/events/${kind}`)
+    const refused = await events('refused')
+    const envelope = { success: false, error: 'There is no such kind', code: 'NO_KIND' }
+    assert.deepEqual([refused.status, await refused.json()], [404, envelope])
+    assert.equal((await events('broken')).status, 500)
+    const sent = await events('sent')
+    assert.deepEqual([sent.status, sent.headers.get('x-kind')], [200, 'sent'])
+    assert.match(await sent.text(), /^: open\n\ndata: \{"kind":"sent"\}\n\n$/)
+    assert.match(await (await events('late')).text(), /data: \{"kind":"late"\}\n\n$/)
+    // Its client is told that it is connected all the same.
+    const silent = await events('silent')
+    assert.equal(silent.status, 200)
+    await silent.body!.cancel()
+  })
+
+  it('are iterables of text, bytes and values, Readables and streams of the web', async () => {
+    for (const [kind, status, type, text] of [
+      ['text', 200, 'text/plain; charset=utf-8', '<p>'],
+      ['bytes', 200, 'application/octet-stream', '\x00\xff\x01'],
+      ['web', 200, 'application/octet-stream', 'of the web'],
+      ['values', 200, 'application/x-ndjson; charset=utf-8', '{"n":1}\n[2]\nnull\n'],
+      ['nothing', 200, 'text/plain; charset=utf-8', ''],
+      ['typed', 203, 'text/csv', 'a,b\n1,2\n'],
+      // A Readable of texts makes bytes of them only when it is told to.
+      ['late', 200, 'text/plain; charset=utf-8', 'late'],
+    ] as const) {
+      const answer = await service().fetch(`/lane/kinds/${kind}`)
+      const body = Buffer.from(await answer.arrayBuffer()).toString('latin1')
+      assert.deepEqual([answer.status, answer.headers.get('content-type'), body], [status, type, text], kind)
+    }
+    assert.equal((await text('/lane/kinds/large')).length, 205_001)
+  })
+
+  it('answer HEAD with their head, and 204 with nothing, and end the stream', async () => {
+    const head = await service().fetch('/lane/silent/head', { method: 'HEAD' })
+    assert.deepEqual([head.status, head.headers.get('content-type')], [200, 'application/octet-stream'])
+    await hasEnded('head')
+    assert.equal((await service().fetch('/lane/no-content')).status, 204)
+    await hasEnded('no-content')
+  })
+
+  it('are files, with ranges and 304', async () => {
+    const file = `/lane/file?path=${encodeURIComponent(join(folder, 'bill é.txt'))}`
+    const get = (query: string, headers: Record<string, string> = {}) => service().fetch(file + query, { headers })
+    const whole = await get('&download=true')
+    assert.equal((await whole.text()).length, 150_000)
+    const { etag, ...headers } = Object.fromEntries(whole.headers) as Record<string, string>
+    assert.partialDeepStrictEqual(headers, {
+      'content-type': 'text/plain; charset=utf-8',
+      'content-length': '150000',
+      'cache-control': 'no-cache',
+      'content-disposition': `attachment; filename="bill _.txt"; filename*=UTF-8''bill%20%C3%A9.txt`,
+    })
+    assert.equal((await get('', { 'if-none-match': etag! })).status, 304)
+    const part = await get('', { range: 'bytes=10-12' })
+    assert.deepEqual([part.status, await part.text()], [206, 'xxx'])
+    assert.equal((await get('', { range: 'bytes=150000-' })).status, 416)
+    assert.equal((await get('&type=text/csv')).headers.get('content-type'), 'text/csv')
+    assert.equal((await get('.gone')).status, 404)
+    for (const [name, status] of [
+      ['bill é.txt', 200],
+      ['.hidden', 404],
+      ['../../etc/passwd', 404],
+      ['/etc/passwd', 404],
+    ] as const) {
+      const query = new URLSearchParams({ root: folder, path: name })
+      assert.equal((await service().fetch(`/lane/file?${query}`)).status, status, name)
+    }
+  })
 })
