@@ -11,14 +11,15 @@ export interface Database {
   env(t: Owner, ...implementations: string[]): Promise<Record<string, string>>
 }
 
+export const ON_SQLITE: Database = {
+  name: 'SQLite',
+  env: async (t, ...implementations): Promise<Record<string, string>> =>
+    implementations.length === 0 ? {} : { TOOLS_DIR: await toolsDirWith(t, ...implementations) },
+}
+
 /** The same suite on each database: `users on SQLite`, `users on PostgreSQL`. */
 export function describeOnDatabases(subject: string, runTests: (database: Database) => void): void {
-  describe(`${subject} on SQLite`, () =>
-    runTests({
-      name: 'SQLite',
-      env: async (t, ...implementations): Promise<Record<string, string>> =>
-        implementations.length === 0 ? {} : { TOOLS_DIR: await toolsDirWith(t, ...implementations) },
-    }))
+  describe(`${subject} on SQLite`, () => runTests(ON_SQLITE))
   describeOnPostgres(`${subject} on PostgreSQL`, (server) =>
     runTests({
       name: 'PostgreSQL',

@@ -2,7 +2,6 @@ import assert from 'node:assert/strict'
 import { connect, type Socket } from 'node:net'
 import { describe, it } from 'node:test'
 import { fileURLToPath } from 'node:url'
-import { LastingAnswers } from '../../../src/primary/http/lasting-answers.ts'
 import { type Heddle, startHeddle } from '../../support/heddle.ts'
 import { ask, assertFailure, headerOf, readHead, requestText } from '../../support/raw-client.ts'
 import { shareService } from '../../support/shared-service.ts'
@@ -53,10 +52,11 @@ describe('answers that last', () => {
     const service = share({
       HTTP_MAX_STREAMS: '5',
       HTTP_MAX_STREAMS_PER_ADDRESS: '3',
+      HTTP_MAX_STREAMS_PER_ROUTE: '2',
       HTTP_TRUSTED_PROXIES: '127.0.0.1',
     })
 
-    it('of their own, for the process and for each visitor, with 503 on such routes alone', async () => {
+    it('of their own, for the process, for each visitor and for each route, with 503 on such routes alone', async () => {
       const heddle = service()
       const { port } = heddle
       const opened: Socket[] = []
@@ -79,12 +79,14 @@ describe('answers that last', () => {
       assert.equal((await ask(port, 'GET', '/hello', { 'x-forwarded-for': '2001:db8:0:1::9' })).status, 200)
 
       assert.equal(await statusOf('/stream', '192.0.2.1'), 200)
+      assert.equal(await statusOf('/stream', '192.0.2.2'), 503)
       assert.equal(await statusOf('/large', '192.0.2.2'), 200)
-      assert.equal(await statusOf('/stream', '192.0.2.3'), 503)
+      assert.equal(await statusOf('/body', '192.0.2.3'), 503)
       assert.equal((await ask(port, 'GET', '/hello')).status, 200)
       const told = heddle.logs.filter(({ msg }) => msg.startsWith('Streams are refused')).map(({ msg }) => msg)
       assert.deepEqual(told, [
         'Streams are refused: one address has 3 (HTTP_MAX_STREAMS_PER_ADDRESS)',
+        'Streams are refused: GET /stream has 2 (HTTP_MAX_STREAMS_PER_ROUTE)',
         'Streams are refused: 5 are open (HTTP_MAX_STREAMS)',
       ])
 
@@ -93,50 +95,5 @@ describe('answers that last', () => {
         await until(async () => (await statusOf(path, '2001:db8:0:1::1')) < 300, `room again for ${path}`)
       for (const connection of opened) connection.destroy()
     })
-  })
-
-  describe('have a bound for each route', () => {
-    const service = share({ HTTP_MAX_STREAMS: '8', HTTP_MAX_STREAMS_PER_ROUTE: '2' })
-
-    it('so that one that is full leaves room for the others', async () => {
-      const heddle = service()
-      const { port } = heddle
-      const opened: Socket[] = []
-      for (const path of ['/stream', '/socket', '/body', '/large']) {
-        for (let n = 0; n < 2; n++) {
-          const { connection, status } = await open(port, path)
-          assert.equal(status, path === '/socket' ? 101 : 200)
-          opened.push(connection)
-        }
-        assertFailure(
-          await ask(port, 'GET', path, path === '/socket' ? HANDSHAKE : {}),
-          503,
-          'Too many streams are open',
-        )
-      }
-      const told = heddle.logs.filter(({ msg }) => msg.startsWith('Streams are refused')).map(({ msg }) => msg)
-      assert.equal(told[0], 'Streams are refused: GET /stream has 2 (HTTP_MAX_STREAMS_PER_ROUTE)')
-      for (const connection of opened) connection.destroy()
-      const statusAgain = async (): Promise<number> => {
-        const { connection, status } = await open(port, '/stream')
-        connection.destroy()
-        return status
-      }
-      await until(async () => (await statusAgain()) === 200, 'room again')
-    })
-  })
-
-  it('are counted exactly, whoever comes and goes', () => {
-    const answers = new LastingAnswers()
-    answers.max = 3
-    answers.maxPerAddress = 2
-    const first = answers.enter('10.0.0.1', 'GET /a')!
-    const second = answers.enter('10.0.0.1', 'GET /a')!
-    assert.equal(answers.enter('10.0.0.1', 'GET /a'), null)
-    assert.deepEqual(answers.enter('::1', 'GET /a'), ['0:0:0:0', 'GET /a'])
-    answers.leave(first)
-    assert.notEqual(answers.enter('10.0.0.1', 'GET /a'), null)
-    answers.leave(second)
-    assert.equal(answers.open, 2)
   })
 })

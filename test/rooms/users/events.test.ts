@@ -67,18 +67,4 @@ describeOnDatabases('events of the users', (database) => {
     const everything = JSON.stringify([payloads, service.heddle.logs])
     for (const secret of [PASSWORD, 'scrypt$', token]) assert.ok(!everything.includes(secret), secret)
   })
-
-  test('the daily summary counts the users of the last 24 hours', async (t) => {
-    const service = await UsersService.start(
-      t,
-      database,
-      { USERS_SUMMARY_CRON: '* * * * * *' },
-      { lanes: 1, tools: [CHEAP_AUTH] },
-    )
-    await service.createUser('ada@example.com')
-    await service.createUser('bob@example.com')
-    const { data, event } = await service.published('users.daily_summary', 'created', 2)
-    assert.equal(Date.parse(data.until as string) - Date.parse(data.since as string), 24 * 60 * 60 * 1000)
-    assert.deepEqual([event.emitter, event.parent_id, event.request_id], ['users.SummarizeDay', null, null])
-  })
 })
