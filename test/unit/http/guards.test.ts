@@ -36,7 +36,7 @@ async function listening(t: TestContext, options: Partial<ListenerOptions>) {
     const response = await fetch(url, init)
     return { status: response.status, body: await response.json() }
   }
-  return { ask, faults }
+  return { ask, faults, url }
 }
 
 const broken = (): never => {
@@ -100,4 +100,17 @@ test('what is thrown after the answer was given changes nothing of it', async (t
   })
   assert.equal((await ask()).status, 200)
   assert.deepEqual(faults, [TOLD])
+})
+
+test('while the event queue is crowded lanes take no requests, which are told when to come again', async (t) => {
+  const hub = { isCrowded: true }
+  const { ask, url } = await listening(t, { hub, lanes: { send: answered } })
+  const refused = await fetch(url)
+  assert.match(refused.headers.get('retry-after')!, /^[1-9]\d*$/)
+  assert.deepEqual(
+    [refused.status, await refused.json()],
+    [503, { success: false, error: 'The service is overloaded' }],
+  )
+  hub.isCrowded = false
+  assert.equal((await ask()).status, 200)
 })
