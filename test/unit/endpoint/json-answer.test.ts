@@ -3,9 +3,6 @@ import { Readable } from 'node:stream'
 import { test } from 'node:test'
 import { HeddleError } from '../../../src/core/errors/catalogue.ts'
 import { jsonAnswer } from '../../../src/runtime/endpoint/json-answer.ts'
-import { folderOf } from '../../support/folder.ts'
-import { startHeddle } from '../../support/heddle.ts'
-import { until } from '../../support/until.ts'
 
 const source = { plugin: 'shop.List', method: 'GET', route: '/items' }
 
@@ -120,16 +117,4 @@ test('everything else is sent as JSON.stringify makes it', () => {
   )
   assert.equal(jsonAnswer(undefined, source), 'null')
   assert.equal(jsonAnswer(Object.create(null), source), '{}')
-})
-
-test('a client gets 500, and the log the reason', { timeout: 60_000 }, async (t) => {
-  const text =
-    "export default class List { constructor({ http }) { http.addEndpoint('/items', 'GET', async () => ({ success: true, data: new Map() })) } }"
-  const folder = await folderOf(t, { 'shop/plugins/list.ts': text })
-  const heddle = await startHeddle(t, { domains: [folder], lanes: 1 })
-  const { status, body } = await heddle.json('/items')
-  assert.deepEqual([status, body], [500, { success: false, error: 'Internal server error' }])
-  const reason =
-    'shop.List answered GET /items with a Map as data, which JSON cannot hold: write Object.fromEntries(map)'
-  await until(() => heddle.logs.some(({ msg }) => msg.includes(reason)), 'the reason')
 })
