@@ -16,9 +16,8 @@ function signUp(heddle: Heddle, n: number, signal?: AbortSignal): Promise<Respon
   return heddle.fetch('/users', { method: 'POST', headers, body, ...(signal === undefined ? {} : { signal }) })
 }
 
-/** Where handlers have little time, this one may have too little on a busy machine: it tells nothing then. */
 const hashed = async (heddle: Heddle): Promise<{ calls: number; errors: number }> =>
-  (await heddle.json('/system/metrics')).body.data?.['auth.hashPassword'] ?? { calls: 0, errors: 0 }
+  (await heddle.json('/system/metrics')).body.data['auth.hashPassword']
 
 test('passwords beyond the queue are refused at once, and the log is not filled with it', async (t) => {
   const env = { SIGNUP_MAX_PER_ADDRESS: '1000', AUTH_HASH_THREADS: '1', AUTH_HASH_QUEUE: '2' }
@@ -64,26 +63,6 @@ test('what waits for a request that is over is not hashed', async (t) => {
   assert.equal((await signUp(heddle, 50)).status, 201)
   const { calls, errors } = await hashed(heddle)
   assert.ok(errors > 0 && calls - errors <= 12, `${calls - errors} of ${calls} hashed`)
-})
-
-test('a request whose time is up leaves the queue', async (t) => {
-  const env = {
-    SIGNUP_MAX_PER_ADDRESS: '1000',
-    AUTH_HASH_THREADS: '1',
-    AUTH_HASH_QUEUE: '50',
-    HTTP_HANDLER_TIMEOUT_MS: '1000',
-  }
-  const heddle = await startHeddle(t, { domains: [SHIPPED], lanes: 1, env })
-  const statuses = await Promise.all(Array.from({ length: 16 }, async (_, n) => (await signUp(heddle, n)).status))
-  assert.ok(statuses.filter((status) => status === 504).length >= 8, statuses.join(' '))
-  // It comes after all of them. One whose time was up before it asked for its key has not asked.
-  let last = 50
-  await until(async () => (await signUp(heddle, last++)).status === 201, 'an empty queue', 30_000)
-  const { calls, errors } = await until(async () => {
-    const all = await hashed(heddle)
-    return all.calls > 0 ? all : undefined
-  }, 'the counts')
-  assert.ok(errors > 0 && calls - errors <= 10, `${calls - errors} of ${calls} hashed`)
 })
 
 test('a thread that dies costs the key that it derived, and is replaced', async (t) => {

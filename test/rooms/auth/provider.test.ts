@@ -4,10 +4,10 @@ import { createServer, type ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { type TestContext, test } from 'node:test'
 import { exportJWK, SignJWT } from 'jose'
+import { plugin } from '#heddle/testing'
 import { loadSettings } from '../../../src/core/config/load.ts'
 import AuthTool from '../../../src/tools/auth/index.ts'
-import { startHeddle } from '../../support/heddle.ts'
-import { fixture } from '../../support/started-service.ts'
+import Tokens from '../../fixtures/started/tokens/tokens/plugins/hold-lines.ts'
 import { buildTool, SECRET } from '../../support/tool-runtime.ts'
 
 const ISSUER = 'https://id.example.com/'
@@ -115,16 +115,14 @@ test('a provider that does not answer costs its own tokens 503, is told of once,
   }
 })
 
-test('a process takes them in its routes, and answers 503 while they cannot be checked', async (t) => {
+test('routes take them, and answer 503 while they cannot be checked', async (t) => {
   const { state, env } = await provider(t)
   const { answer } = state
+  const whoami = async () => (await plugin(t, Tokens, { env })).get('/whoami', { token: await tokenBy('EdDSA') })
   state.answer = (response) => void response.writeHead(500).end()
-  const heddle = await startHeddle(t, { lanes: 1, domains: [fixture('tokens')], env })
-  const ask = async () => heddle.json('/whoami', { headers: { authorization: `Bearer ${await tokenBy('EdDSA')}` } })
-  const refused = await ask()
+  const refused = await whoami()
   assert.deepEqual([refused.status, refused.headers.get('retry-after')], [503, '1'])
   state.answer = answer
-  const other = await startHeddle(t, { lanes: 1, domains: [fixture('tokens')], env })
-  const { body } = await other.json('/whoami', { headers: { authorization: `Bearer ${await tokenBy('EdDSA')}` } })
+  const { body } = await whoami()
   assert.deepEqual([body.claims.sub, body.claims.iss], ['auth0|ada', ISSUER])
 })

@@ -3,6 +3,7 @@ import { test } from 'node:test'
 import AuthTool from '../../../src/tools/auth/index.ts'
 import { type Heddle, startHeddle } from '../../support/heddle.ts'
 import { redisServer } from '../../support/servers/redis.ts'
+import { shareService } from '../../support/shared-service.ts'
 import { fixture } from '../../support/started-service.ts'
 import { buildTool, SECRET } from '../../support/tool-runtime.ts'
 import { toolsDirWith } from '../../support/tools-dir.ts'
@@ -17,8 +18,10 @@ const revoke = async (heddle: Heddle, token: string) =>
   (await heddle.json('/revoke', { method: 'POST', ...bearer(token) })).body
 const statusOf = async (heddle: Heddle, token: string) => (await heddle.fetch('/thread', bearer(token))).status
 
-test('a revoked token is refused by every thread from the moment when that was answered, and no other token is', async (t) => {
-  const heddle = await startHeddle(t, { lanes: 2, domains: DOMAINS })
+const service = shareService({ lanes: 2, domains: DOMAINS })
+
+test('a revoked token is refused by every thread from the moment when that was answered, and no other token is', async () => {
+  const heddle = service()
   const [kept, lost] = [await issue(heddle), await issue(heddle)]
   const threads = new Set<number>()
   await until(async () => {

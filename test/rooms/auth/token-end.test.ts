@@ -1,13 +1,12 @@
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
-import { startHeddle } from '../../support/heddle.ts'
 import { shareService } from '../../support/shared-service.ts'
 import { fixture } from '../../support/started-service.ts'
 import { until } from '../../support/until.ts'
 import { openWebSocket } from '../../support/web-socket.ts'
 
 describe('when a token expires or is revoked', () => {
-  const service = shareService((owner) => startHeddle(owner, { lanes: 2, domains: [fixture('tokens')] }))
+  const service = shareService({ lanes: 2, domains: [fixture('tokens')] })
   const headersFor = async (seconds: number) => {
     const { body } = await service().json(`/issue/${seconds}`, { method: 'POST' })
     return { authorization: `Bearer ${body.token as string}` }
