@@ -1,31 +1,10 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { until } from '../../support/until.ts'
-import { openWebSocket, type RawWebSocket } from '../../support/web-socket.ts'
+import type { RawWebSocket } from '../../support/web-socket.ts'
 import { shareTalk, talk } from './support.ts'
 
-const ORIGIN = 'https://app.example'
-
-const heddle = shareTalk({ lanes: 2, env: { HTTP_CORS_ORIGINS: ORIGIN, HTTP_MAX_STREAMS_PER_ADDRESS: '2000' } })
-
-test('a page of another origin is refused before the handshake, unless its origin is listed', async () => {
-  const own = `127.0.0.1:${heddle().port}`
-  const answers: [origin: string, status: number][] = [
-    ['https://evil.example', 403],
-    ['null', 403],
-    [`http://evil.example?http://${own}`, 403],
-    [`https://${own}.evil.example`, 403],
-    ['http://127.0.0.1:1', 403],
-    [`http://${own}`, 101],
-    [`https://${own}`, 101],
-    [ORIGIN, 101],
-  ]
-  for (const [origin, status] of answers) {
-    const client = await openWebSocket(heddle().port, '/talk/a', { origin })
-    assert.equal(client.status, status, origin)
-    client.tcp.destroy()
-  }
-})
+const heddle = shareTalk({ lanes: 2, env: { HTTP_MAX_STREAMS_PER_ADDRESS: '2000' } })
 
 test('a client that leaves too much unread is cut off, and the plugin is told', async () => {
   // They hear how others leave: in each lane there is one.
