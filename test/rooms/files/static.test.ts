@@ -112,7 +112,10 @@ test('types, cache rules and policies follow the name', async () => {
   assert.equal(await of('/files/app-3f9a1c77.js', 'cache-control'), 'public, max-age=31536000, immutable')
   assert.equal(await of('/files/report-20260301.bin', 'cache-control'), 'no-cache')
   assert.equal(await of('/files/report-20260301.bin', 'content-type'), 'application/octet-stream')
-  assert.match((await of('/files/picture.svg', 'content-security-policy'))!, /^default-src 'none';.*sandbox$/)
+  // Browsers run scripts in these.
+  for (const name of ['picture.svg', 'script.xml', 'feed.rss'])
+    assert.match((await of(`/files/${name}`, 'content-security-policy'))!, /^default-src 'none';.*sandbox$/, name)
+  assert.equal(await of('/files/note.txt', 'content-security-policy'), null)
   assert.match((await of('/files/pages/', 'content-security-policy'))!, /^default-src 'self'/)
   assert.equal(await (await get('/files/empty.txt')).text(), '')
   assert.equal(await (await get('/files/%C3%BC%20und%20100%25.txt')).text(), 'umlaut')
@@ -132,26 +135,40 @@ test('a folder shows its index.html behind a slash, and nothing else', async () 
   assert.equal((await heddle().json('/files/special')).body.data, 'beats the folder')
 })
 
-test('what has not changed is not sent again', async () => {
+test('what has not changed is not sent again, and a condition on what it is now is kept: 412, before 304 and before a range', async () => {
   const { headers } = await get('/files/note.txt')
   const etag = headers.get('etag')!
-  const date = headers.get('last-modified')!
-  const asked: [Record<string, string>, number][] = [
+  const modified = headers.get('last-modified')!
+  const before = new Date(Date.parse(modified) - 1000).toUTCString()
+  const asked: [Record<string, string>, status: number][] = [
     [{ 'if-none-match': etag }, 304],
     [{ 'if-none-match': `"other", W/${etag}` }, 304],
     [{ 'if-none-match': '*' }, 304],
     [{ 'if-none-match': '"other"' }, 200],
-    [{ 'if-modified-since': date }, 304],
-    [{ 'if-modified-since': 'Sat, 28 Feb 2026 12:00:00 GMT' }, 200],
+    [{ 'if-modified-since': modified }, 304],
+    [{ 'if-modified-since': before }, 200],
     [{ 'if-modified-since': 'nonsense' }, 200],
     // The tag counts where there are both.
-    [{ 'if-none-match': '"other"', 'if-modified-since': date }, 200],
+    [{ 'if-none-match': '"other"', 'if-modified-since': modified }, 200],
+    [{ 'if-match': etag }, 200],
+    [{ 'if-match': `"x", ${etag}` }, 200],
+    [{ 'if-match': '*' }, 200],
+    [{ 'if-match': '"x"' }, 412],
+    [{ 'if-match': `W/${etag}` }, 412],
+    [{ 'if-match': '"x"', 'if-none-match': etag, range: 'bytes=0-1' }, 412],
+    [{ 'if-match': etag, 'if-none-match': etag }, 304],
+    [{ 'if-match': etag, range: 'bytes=0-1' }, 206],
+    [{ 'if-unmodified-since': modified }, 200],
+    [{ 'if-unmodified-since': before }, 412],
+    [{ 'if-unmodified-since': 'yesterday' }, 200],
+    [{ 'if-match': etag, 'if-unmodified-since': before }, 200],
   ]
   for (const [condition, status] of asked) {
     const response = await get('/files/note.txt', condition)
+    const text = await response.text()
     assert.equal(response.status, status, JSON.stringify(condition))
-    assert.equal(response.headers.get('etag'), etag)
-    assert.equal(await response.text(), status === 304 ? '' : 'hello')
+    if (status === 200 || status === 304)
+      assert.deepEqual([response.headers.get('etag'), text], [etag, status === 304 ? '' : 'hello'])
   }
 })
 
@@ -186,32 +203,6 @@ test('a part is sent where one is asked for', async () => {
     assert.equal(response.status, 416)
     assert.match(response.headers.get('content-range')!, /^bytes \*\/[05]$/)
     assert.deepEqual(await response.json(), { success: false, error: 'The file has no such bytes' })
-  }
-})
-
-test('a condition on what it is now is kept: 412, before 304 and before a range', async () => {
-  const first = await get('/files/note.txt')
-  const etag = first.headers.get('etag')!
-  const modified = first.headers.get('last-modified')!
-  const before = new Date(Date.parse(modified) - 1000).toUTCString()
-  const asked: [Record<string, string>, status: number][] = [
-    [{ 'if-match': etag }, 200],
-    [{ 'if-match': `"x", ${etag}` }, 200],
-    [{ 'if-match': '*' }, 200],
-    [{ 'if-match': '"x"' }, 412],
-    [{ 'if-match': `W/${etag}` }, 412],
-    [{ 'if-match': '"x"', 'if-none-match': etag, range: 'bytes=0-1' }, 412],
-    [{ 'if-match': etag, 'if-none-match': etag }, 304],
-    [{ 'if-match': etag, range: 'bytes=0-1' }, 206],
-    [{ 'if-unmodified-since': modified }, 200],
-    [{ 'if-unmodified-since': before }, 412],
-    [{ 'if-unmodified-since': 'yesterday' }, 200],
-    [{ 'if-match': etag, 'if-unmodified-since': before }, 200],
-  ]
-  for (const [headers, status] of asked) {
-    const response = await get('/files/note.txt', headers)
-    await response.arrayBuffer()
-    assert.equal(response.status, status, JSON.stringify(headers))
   }
 })
 
@@ -298,13 +289,6 @@ test('a large file comes whole, at the pace of its client, without being held in
   await until(async () => (await inFlight()) === 0, 'nothing is left of those who went away')
 })
 
-test('a folder that is not there makes its plugin DEAD, with the path', async () => {
-  const { plugins } = (await heddle().json('/system/status')).body
-  assert.deepEqual(plugins['shelf.LendNothing'].status, 'DEAD')
-  assert.match(plugins['shelf.LendNothing'].error, /folder under "\/nothing": there is no folder \/no\/such\/folder/)
-  assert.equal(plugins['shelf.LendFiles'].status, 'OK')
-})
-
 test('folders are documented, and take GET alone', async () => {
   const { paths } = (await heddle().json('/system/openapi.json')).body
   assert.ok(Object.keys(paths).some((path) => path.startsWith('/files/{')))
@@ -335,14 +319,6 @@ async function inFlight(): Promise<number> {
   const { body } = await heddle().json('/system/lanes')
   return (body as { requests_in_flight: number }[]).reduce((sum, { requests_in_flight }) => sum + requests_in_flight, 0)
 }
-
-test('no type in which browsers run scripts is served without a policy that stops them', async () => {
-  for (const name of ['script.xml', 'feed.rss', 'picture.svg']) {
-    const policy = (await get(`/files/${name}`)).headers.get('content-security-policy') ?? ''
-    assert.match(policy, /default-src 'none'.*sandbox/, name)
-  }
-  assert.equal((await get('/files/note.txt')).headers.get('content-security-policy'), null)
-})
 
 test('a script in an XML file does not run, in a real browser', async (t) => {
   const chromium = await browser(t)
