@@ -1,9 +1,9 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { browser } from '../../support/browser.ts'
-import { startHeddle } from '../../support/heddle.ts'
+import { shareService } from '../../support/shared-service.ts'
 import { keepPicture, open, openTab, textOf } from './api-page.ts'
-import { PAGE_DOMAINS } from './fixtures/domains.ts'
+import { PAGE } from './fixtures/domains.ts'
 
 const TALK = JSON.stringify({
   room: 'tea',
@@ -11,10 +11,12 @@ const TALK = JSON.stringify({
   minutes: 1,
 })
 
+const service = shareService(PAGE)
+
 test('what was sent leads to what it caused', async (t) => {
   const chromium = await browser(t)
   if (chromium === null) return
-  const heddle = await startHeddle(t, { domains: PAGE_DOMAINS, lanes: 1, env: { HISTORY_ENABLED: 'true' } })
+  const heddle = service()
   const tab = await openTab(chromium)
 
   await t.test('a request, and an event that is published from the page', async () => {

@@ -2,15 +2,15 @@ import assert from 'node:assert/strict'
 import { randomUUID } from 'node:crypto'
 import { test } from 'node:test'
 import type { OpenApiDocument } from '#heddle'
-import { type Heddle, startHeddle } from '../../support/heddle.ts'
+import type { Heddle } from '../../support/heddle.ts'
 import { SEED } from '../../support/random.ts'
-import { DOMAINS } from './fixtures/domains.ts'
+import { shareService } from '../../support/shared-service.ts'
+import { BODY_LIMIT, PAGE } from './fixtures/domains.ts'
 import { at, faultsOf } from './schema-check.ts'
 import { SchemaValues } from './schema-values.ts'
 
 /** Requests of each kind for each operation. */
 const ROUNDS = 5
-const BODY_LIMIT = 20_000
 const FORM = 'application/x-www-form-urlencoded'
 
 type Operation = OpenApiDocument['paths'][string][string]
@@ -23,8 +23,10 @@ interface Sent {
   text: string
 }
 
+const service = shareService(PAGE)
+
 test(`every answer to a generated request is one that the document tells of (seed ${SEED})`, async (t) => {
-  const heddle = await startHeddle(t, { domains: DOMAINS, lanes: 1, env: { HTTP_BODY_LIMIT: String(BODY_LIMIT) } })
+  const heddle = service()
   const document = (await heddle.json('/system/openapi.json')).body as OpenApiDocument
   const operations = Object.entries(document.paths).flatMap(([path, item]) =>
     Object.entries(item).map(([method, operation]) => ({ path, method: method.toUpperCase(), operation })),

@@ -6,7 +6,7 @@ import { temporaryFolder } from '../../support/folder.ts'
 import { startHeddle } from '../../support/heddle.ts'
 import { until } from '../../support/until.ts'
 import { open, openTab, textOf } from './api-page.ts'
-import { PAGE_DOMAINS } from './fixtures/domains.ts'
+import { DOMAINS } from './fixtures/domains.ts'
 
 const TOKEN = 'operator-0123456789abcdef'
 
@@ -16,7 +16,7 @@ test('with SYSTEM_PORT the pages reach the application, whose address their samp
   const folder = temporaryFolder(t)
   const history = { HISTORY_ENABLED: 'true', HISTORY_PATH: join(folder, 'history.db') }
   const heddle = await startHeddle(t, {
-    domains: PAGE_DOMAINS,
+    domains: DOMAINS,
     lanes: 1,
     env: { SYSTEM_PORT: '0', SYSTEM_TOKEN: TOKEN, ...history },
   })

@@ -53,16 +53,6 @@ export const USES: Record<string, (client: Client, options: ClientOptions) => Pr
     )
   },
 
-  'waits as long as the service asks, if it may repeat the request': async (client) => {
-    assert.deepEqual(await client.getBusyByName({ params: { name: 'get' } }), { calls: 2 })
-    const posted = await client.postBusyByName({ params: { name: 'post' } }).result()
-    assert.ok(!posted.ok && posted.status === 429)
-    assert.deepEqual([posted.attempts, posted.retryAfterMs], [1, 0])
-    const long = await client.getBusyByName({ params: { name: 'long' } }).result()
-    assert.ok(!long.ok && long.status === 429)
-    assert.deepEqual([long.attempts, long.retryAfterMs], [1, 3_600_000])
-  },
-
   'sends queries, paths, files and bytes as the handlers read them': async (client) => {
     const listed = await client.getOrders({ query: { tags: ['a', 'b'], limit: 5 } })
     assert.deepEqual(listed, { tags: ['a', 'b'], limit: 5 })
