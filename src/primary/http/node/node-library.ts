@@ -5,9 +5,8 @@ import { errorReply, JSON_TYPE } from '../../../runtime/endpoint/reply.ts'
 import { statusLine } from '../exchange.ts'
 import type { ClientResponse, HttpApp, HttpLibrary, RequestHandlers, SocketHandlers } from '../library.ts'
 import { makeRequestId } from '../request-head.ts'
-import { ClientConnection, framingFaultOf, replyToFault } from './connection.ts'
+import { addressOf, ClientConnection, framingFaultOf, type NodeResponse, replyToFault } from './connection.ts'
 import { NodeRequest } from './request.ts'
-import { addressOf, type NodeResponse } from './response.ts'
 import { Handshakes, hasKey, plainHead, wantsSocket } from './sockets.ts'
 
 /** A client has this long to send the head of a request, milliseconds. */

@@ -6,8 +6,7 @@ import { type WebSocket, WebSocketServer } from 'ws'
 import { withoutBlanks } from '../../../core/http/header-text.ts'
 import { steadyMs } from '../../../core/schedule/steady-time.ts'
 import type { HandshakeContext, LibrarySocket, SocketHandlers, SocketListener } from '../library.ts'
-import type { ClientConnection } from './connection.ts'
-import type { NodeHandshake, NodeResponse } from './response.ts'
+import type { ClientConnection, NodeHandshake, NodeResponse } from './connection.ts'
 
 /** A WebSocket whose client is silent for this long is closed; it is pinged before. */
 const IDLE_MS = 120_000
@@ -22,7 +21,7 @@ const FAULT_CODES: Record<string, number> = {
 }
 
 /** One WebSocket of the package `ws`. */
-export class NodeSocket implements LibrarySocket {
+class NodeSocket implements LibrarySocket {
   readonly #ws: WebSocket
   readonly #tcp: Socket
   readonly #socket: SocketListener
