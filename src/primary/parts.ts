@@ -19,7 +19,6 @@ import { Health, Snapshots } from './health/health.ts'
 import { PoolProbe } from './health/pool-probe.ts'
 import { processCounters } from './health/process-counters.ts'
 import { Listener } from './http/listener.ts'
-import { RequestSinks } from './http/request-sinks.ts'
 import { Routing, routeInfo } from './http/routes.ts'
 import { Jobs } from './jobs/jobs.ts'
 import type { LogWriter } from './logging/log-writer.ts'
@@ -155,13 +154,7 @@ export function buildParts(options: RuntimeOptions, readiness: () => Readiness) 
   }
   const host = new PrimaryHost(
     { kernel, bus, services, opened: () => events.eventLog.opened() },
-    {
-      local: localWorker,
-      routing,
-      jobs,
-      health,
-      requestSinks: new RequestSinks(listener.watchers, (thrown) => kernel.sinkFault('request sink', thrown)),
-    },
+    { local: localWorker, routing, jobs, health, requestWatchers: listener.watchers },
   )
 
   // The lanes.

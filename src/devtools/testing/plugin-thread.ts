@@ -101,7 +101,7 @@ export class PluginThread {
     }
     this.#host = new PrimaryHost(
       { kernel, bus, services, opened },
-      { local, routing, jobs: this.#clock, health, requestSinks: null, hasNoLanes: true },
+      { local, routing, jobs: this.#clock, health, requestWatchers: [], hasNoLanes: true },
     )
     bus.events.transactions = this.#host.transactions
     this.#listener = new Listener({

@@ -6,6 +6,7 @@ import { isLoopback } from '../../core/config/checks.ts'
 import type { Settings } from '../../core/config/schema.ts'
 import { messageOf } from '../../core/errors/description.ts'
 import { steadyMs } from '../../core/schedule/steady-time.ts'
+import { until } from '../../core/schedule/waiting.ts'
 import { errorReply } from '../../runtime/endpoint/reply.ts'
 import { METHODS, RequestFrame } from '../../transport/frames/request-frame.ts'
 import type { Log } from '../logging/process-log.ts'
@@ -13,18 +14,19 @@ import { pagesAddress } from '../logging/terminal.ts'
 import { Cors, isForeignPage, loginPage, SystemAccess, TrustedProxies } from './access.ts'
 import { handshakeFault, openSockets, upgradeRequired } from './client-socket.ts'
 import { ConnectionLimit } from './connection-limit.ts'
-import { Drain } from './drain.ts'
 import { addressOf, draining, Exchange } from './exchange.ts'
-import { lastingAnswers } from './lasting-answers.ts'
 import type { ClientRequest, ClientResponse, HandshakeContext, HttpLibrary } from './library.ts'
-import { chooseLibrary, ListenSocket, type ListenSocketOptions } from './listening.ts'
-import { pipelining, Refusals, refuseFraming } from './refusals.ts'
-import { DROPPED_BODY_MAX_BYTES, PendingBodies, StreamedBodies } from './request-body.ts'
+import { chooseLibrary, ListenSocket, type ListenSocketOptions, shortTurn } from './listening.ts'
+import { lastingAnswers, pipelining, Refusals, refuseFraming } from './refusals.ts'
+import { DROPPED_BODY_MAX_BYTES, PendingBodies, StreamedBodies, StreamedBody } from './request-body.ts'
 import { faultOfPath, HeadScan, makeRequestId, requestIdOf, SAFE_METHODS } from './request-head.ts'
 import type { RouteEntry, RouteTable, RouteZone } from './routes.ts'
 
 /** The request line and headers of one request at most, as the library counts them and as we do. */
 export const HEADERS_MAX_BYTES = 16_384
+/** A drain stops serving when no request has come for this long, milliseconds: the connections that are still open are idle. */
+export const LINGER_QUIET_MS = 250
+const LINGER_CHECK_MS = 5
 /** How often deadlines are checked, milliseconds: an answer is late by this much at most. */
 const SWEEP_MS = 100
 /** Clients that have no body for one of these say so: `content-length: 0` (RFC 9110, section 8.6). */
@@ -79,7 +81,10 @@ export class Listener {
   #library!: HttpLibrary
   #systemPort: number | null = null
   #sweepTimer: NodeJS.Timeout | undefined
-  readonly #drain = new Drain()
+  /** While it drains: requests are still served, each with an answer that closes its connection. */
+  #isLingering = false
+  /** While it drains. */
+  #lastRequestMs = 0
   /** When it is looked again whether the proxy that a request came through is a trusted one, by `exactMs`. */
   #nextForwardingMs = 0
   /** Null before it serves. */
@@ -154,7 +159,7 @@ export class Listener {
     const { routes } = this.#options
     app.serve({
       onRequest: (res, req) => this.#onRequest(listenSocket, res, req),
-      onConnection: this.#countConnection,
+      onConnection: (change) => this.connectionLimit.count(change),
       onFramingFault: (fault, ip) => this.framingFaults.note(fault, { ip }),
     })
     // Only where there is a WebSocket, because it costs every GET a little.
@@ -169,31 +174,28 @@ export class Listener {
   }
 
   /**
-   * Takes no new connections, and closes each connection with its next answer. Requests on open connections are served for `lingerMs`
-   * at most, and refused once this has resolved.
+   * Takes no new connections, and closes each connection with its next answer: its client goes elsewhere then, and one that is refused has failed. So
+   * requests on open connections are served until none is open, or none has sent a request for a while, or `lingerMs` are over. Then they are refused.
    */
   async drain(lingerMs: number): Promise<void> {
+    const deadlineMs = steadyMs() + lingerMs
     this.state = 'draining'
-    await this.#drain.linger(
-      lingerMs,
-      () => {
-        for (const listenSocket of this.#listenSockets) listenSocket.shut()
-        draining.on = true
-      },
-      () => this.#bodies.size + this.#streamedBodies.size > 0,
-    )
+    this.#isLingering = lingerMs > 0
+    this.#lastRequestMs = steadyMs()
+    await shortTurn()
+    for (const listenSocket of this.#listenSockets) listenSocket.shut()
+    // Not before: the clients of these answers would come back here.
+    draining.on = true
+    const isReceiving = (): boolean => this.#bodies.open.size + this.#streamedBodies.open.size > 0
+    const isQuiet = (): boolean => steadyMs() - this.#lastRequestMs >= LINGER_QUIET_MS && !isReceiving()
+    await until(() => this.connectionLimit.open === 0 || isQuiet(), deadlineMs, { checkMs: LINGER_CHECK_MS })
+    this.#isLingering = false
   }
 
   /** Ends all connections. */
   close(): void {
     clearInterval(this.#sweepTimer)
     for (const listenSocket of this.#listenSockets) listenSocket.close()
-  }
-
-  /** Called by the library with 1 when a connection opens and with -1 when it is gone; never per request. */
-  readonly #countConnection = (change: number): void => {
-    this.#drain.countConnection(change)
-    this.connectionLimit.count(change)
   }
 
   #sweep(): void {
@@ -209,7 +211,7 @@ export class Listener {
     listenSocket.app.serveSockets({
       limitBytes: this.#options.settings.httpBodyLimit,
       onHandshake: (res, req, context) => this.#onRequest(listenSocket, res, req, context),
-      onGone: () => this.#countConnection(-1),
+      onGone: () => this.connectionLimit.count(-1),
       onFault: (error) => this.#logFault(error),
     })
   }
@@ -374,7 +376,7 @@ export class Listener {
     }
     if (isBodyStreamed) {
       const { isStrict } = this.#library
-      exchange.incoming = this.#streamedBodies.receive(res, exchange, expectedBytes, limitBytes, isStrict)
+      exchange.incoming = new StreamedBody(res, exchange, expectedBytes, limitBytes, isStrict, this.#streamedBodies)
       return this.#dispatch(exchange.route, frame, exchange)
     }
     this.#bodies.collect(res, exchange, expectedBytes, limitBytes, (body) => {
@@ -394,8 +396,8 @@ export class Listener {
   /** True for a request that is served while the listener drains. Routes of the primary answer to the end: a process manager asks them for the state. */
   #servesStill(route: RouteEntry): boolean {
     if (this.state !== 'draining') return false
-    this.#drain.noteRequest()
-    return this.#drain.isLingering || (route.servedBy === 'primary' && route.kind !== 'stream')
+    this.#lastRequestMs = steadyMs()
+    return this.#isLingering || (route.servedBy === 'primary' && route.kind !== 'stream')
   }
 
   #dispatch(route: RouteEntry, frame: RequestFrame, exchange: Exchange): void {

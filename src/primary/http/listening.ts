@@ -4,6 +4,7 @@ import { createServer } from 'node:net'
 import type { Settings } from '../../core/config/schema.ts'
 import { HeddleError } from '../../core/errors/catalogue.ts'
 import { messageOf } from '../../core/errors/description.ts'
+import { turn } from '../../core/schedule/waiting.ts'
 import { AllowedHosts } from './access.ts'
 import type { HttpApp, HttpLibrary } from './library.ts'
 import { loadUws } from './uws-library.ts'
@@ -12,7 +13,7 @@ import { loadUws } from './uws-library.ts'
  * The system's error code for listening on an address (`EADDRINUSE` for example); undefined when the address is free. Connections in
  * TIME_WAIT that an earlier process has left do not count.
  */
-export function addressFault(host: string, port: number): Promise<string | undefined> {
+function addressFault(host: string, port: number): Promise<string | undefined> {
   return new Promise((resolve) => {
     const probe = createServer()
     probe.once('error', (error: NodeJS.ErrnoException) => resolve(error.code ?? error.message))
@@ -24,7 +25,7 @@ export function addressFault(host: string, port: number): Promise<string | undef
 const LISTENING = '0A'
 
 /** Inodes of the sockets that listen on a port, on any address; none where the system does not tell. Source: proc(5), /proc/net/tcp. */
-export function listeningSockets(port: number): string[] {
+function listeningSockets(port: number): string[] {
   const inodes: string[] = []
   for (const table of ['/proc/net/tcp', '/proc/net/tcp6']) {
     for (const row of textOf(table).split('\n').slice(1)) {
@@ -37,7 +38,7 @@ export function listeningSockets(port: number): string[] {
 }
 
 /** Why an address cannot be listened on: the HTTP library only says that it cannot. */
-export async function listenFault(host: string, port: number, name: 'HTTP' | 'SYSTEM'): Promise<string> {
+async function listenFault(host: string, port: number, name: 'HTTP' | 'SYSTEM'): Promise<string> {
   const code = await addressFault(host, port)
   switch (code) {
     case 'EADDRINUSE': {
@@ -204,5 +205,24 @@ export class ListenSocket {
     this.shut()
     this.#state = 'closed'
     this.app.close()
+  }
+}
+
+/** A turn of the event loop in which nothing happened, milliseconds. */
+const SHORT_TURN_MS = 0.01
+const SHORT_TURN_TRIES = 60
+
+/**
+ * Resolves right after a short turn of the event loop, under load the shortest of some tries. The library accepts waiting connections
+ * once in a turn. The kernel resets a connection that comes between that and the closing of the listen socket.
+ */
+export async function shortTurn(): Promise<void> {
+  let wantedMs = SHORT_TURN_MS
+  for (let tries = 0; tries < SHORT_TURN_TRIES; tries++) {
+    const startMs = performance.now()
+    await turn()
+    if (performance.now() - startMs <= wantedMs) return
+    // A busy process may have no turn that short, so the limit rises with each try. The last one may take some milliseconds.
+    wantedMs *= 1.1
   }
 }

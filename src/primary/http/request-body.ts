@@ -45,7 +45,6 @@ export class StreamedBody {
   readonly #exchange: BodyRequest
   readonly #expectedBytes: number | null
   readonly #limitBytes: number
-  readonly #timeoutMs: number
   readonly #isStrict: boolean
   readonly #bodies: StreamedBodies
   #pieces: Buffer[] = []
@@ -82,9 +81,9 @@ export class StreamedBody {
     this.#exchange = exchange
     this.#expectedBytes = expectedBytes
     this.#limitBytes = limitBytes
-    this.#timeoutMs = exchange.route!.timeoutMs
     this.#isStrict = isStrict
     this.#bodies = bodies
+    bodies.open.add(this)
     exchange.onAbort(() => {
       this.#isGone = true
       this.#giveUp()
@@ -156,7 +155,7 @@ export class StreamedBody {
   #complete(): void {
     this.#state = 'complete'
     if (this.isEndUncertain) this.#exchange.isLast = true
-    this.#bodies.forget(this)
+    this.#bodies.open.delete(this)
     // For the next request of the connection.
     this.#resume()
     this.#handOver()
@@ -173,7 +172,7 @@ export class StreamedBody {
   }
 
   #giveUp(): void {
-    if (this.#state !== 'complete') this.#bodies.forget(this)
+    this.#bodies.open.delete(this)
     this.#state = 'unwanted'
     this.#drop()
   }
@@ -246,9 +245,10 @@ export class StreamedBody {
    */
   #restartDeadline(): void {
     const exchange = this.#exchange
-    if (this.#timeoutMs === 0 || exchange.isStream || exchange.isDone) return
+    const { timeoutMs } = exchange.route!
+    if (timeoutMs === 0 || exchange.isStream || exchange.isDone) return
     const isClientsTurn = this.#state === 'coming' && this.#wantedBytes > 0
-    exchange.deadlineMs = isClientsTurn ? 0 : steadyMs() + this.#timeoutMs
+    exchange.deadlineMs = isClientsTurn ? 0 : steadyMs() + timeoutMs
   }
 }
 
@@ -260,36 +260,15 @@ export class StreamedBodies {
   /** Memory of those bytes now. */
   heldBytes = 0
   readonly maxBytes: number
-  readonly #open = new Set<StreamedBody>()
+  /** Those that are neither complete nor unwanted. */
+  readonly open = new Set<StreamedBody>()
 
   constructor(maxBytes = STREAMED_BODIES_MAX_BYTES) {
     this.maxBytes = maxBytes
   }
 
-  get size(): number {
-    return this.#open.size
-  }
-
-  /** As the constructor of a body has it. */
-  receive(
-    res: ClientResponse,
-    exchange: BodyRequest,
-    expectedBytes: number | null,
-    limitBytes: number,
-    isStrict: boolean,
-  ): StreamedBody {
-    const body = new StreamedBody(res, exchange, expectedBytes, limitBytes, isStrict, this)
-    this.#open.add(body)
-    return body
-  }
-
-  /** It is complete, or nobody wants the rest. */
-  forget(body: StreamedBody): void {
-    this.#open.delete(body)
-  }
-
   check(nowMs: number): void {
-    for (const body of this.#open) body.check(nowMs)
+    for (const body of this.open) body.check(nowMs)
   }
 }
 
@@ -314,26 +293,19 @@ const NO_BYTES = Buffer.alloc(0)
 
 /** Bodies that are being received. The listener's sweep ends those that are too slow. */
 export class PendingBodies {
-  readonly #pending = new Set<PendingBody>()
+  /** Memory that the bodies have now. */
+  heldBytes = 0
+  readonly open = new Set<PendingBody>()
   readonly #maxBytes: number
-  #heldBytes = 0
 
   constructor(maxBytes = BODIES_MAX_BYTES) {
     this.#maxBytes = maxBytes
   }
 
-  get size(): number {
-    return this.#pending.size
-  }
-
-  /** Memory that the bodies have now. */
-  get heldBytes(): number {
-    return this.#heldBytes
-  }
-
   /**
    * Collects a body of at most `limitBytes` and hands it over; answers 413, 408 or 503 itself.
    * @param expectedBytes the content length, or null for a chunked body
+   * @param done must not throw: that would end the process
    */
   collect(
     res: ClientResponse,
@@ -343,13 +315,15 @@ export class PendingBodies {
     done: (body: Uint8Array) => void,
   ): void {
     // From the head on: the library's time runs from there, too.
-    const pending = this.#begin(exchange)
+    const pending: PendingBody = { exchange, bytes: NO_BYTES, length: 0, startedMs: steadyMs() }
+    this.open.add(pending)
+    exchange.onAbort(() => this.#drop(pending))
     res.onData((chunk, isLast) => {
       if (exchange.isDone) return
       if (isLast && pending.length === 0 && chunk.byteLength <= limitBytes) {
         this.#drop(pending)
         // The whole body at once: it is copied into a lane's ring, or by its holder, before the callback returns.
-        return this.#handOver(exchange, new Uint8Array(chunk), done)
+        return done(new Uint8Array(chunk))
       }
       const length = pending.length + chunk.byteLength
       if (length > limitBytes) {
@@ -366,22 +340,12 @@ export class PendingBodies {
       if (!isLast) return
       this.#drop(pending)
       if (expectedBytes !== null && length !== expectedBytes) return exchange.close()
-      this.#handOver(exchange, pending.bytes.subarray(0, length), done)
+      done(pending.bytes.subarray(0, length))
     })
   }
 
-  // A method: the transpiler names a function in a variable through defineProperty, for each body a microsecond.
-  #handOver(exchange: BodyRequest, body: Uint8Array, done: (body: Uint8Array) => void): void {
-    try {
-      done(body)
-    } catch {
-      // Thrown into the library, the error would end the process.
-      exchange.fail('HTTP_INTERNAL')
-    }
-  }
-
   expire(nowMs: number): void {
-    for (const pending of this.#pending) {
+    for (const pending of this.open) {
       pending.exchange.look(nowMs)
       const allowedMs = BODY_TIMEOUT_MS + (pending.length / BODY_MIN_BYTES_PER_SEC) * 1000
       if (nowMs - pending.startedMs < allowedMs) continue
@@ -390,15 +354,8 @@ export class PendingBodies {
     }
   }
 
-  #begin(exchange: BodyRequest): PendingBody {
-    const pending = { exchange, bytes: NO_BYTES, length: 0, startedMs: steadyMs() }
-    this.#pending.add(pending)
-    exchange.onAbort(() => this.#drop(pending))
-    return pending
-  }
-
   #drop(pending: PendingBody): void {
-    if (this.#pending.delete(pending)) this.#heldBytes -= pending.bytes.byteLength
+    if (this.open.delete(pending)) this.heldBytes -= pending.bytes.byteLength
   }
 
   /**
@@ -410,8 +367,8 @@ export class PendingBodies {
     if (length <= before.byteLength) return true
     const doubled = Math.max(2 * before.byteLength, BODY_FIRST_BYTES)
     const capacity = Math.max(Math.min(doubled, mostBytes), length)
-    if (this.#heldBytes + capacity - before.byteLength > this.#maxBytes) return false
-    this.#heldBytes += capacity - before.byteLength
+    if (this.heldBytes + capacity - before.byteLength > this.#maxBytes) return false
+    this.heldBytes += capacity - before.byteLength
     pending.bytes = Buffer.allocUnsafeSlow(capacity)
     pending.bytes.set(before.subarray(0, pending.length))
     return true

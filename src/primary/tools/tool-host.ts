@@ -5,14 +5,16 @@ import type { RequestSink, SystemDump, ToolStatus } from '../../contracts/regist
 import type { RequestDetail, RequestFilter, RequestSummary, WorkReport, WorkSpan } from '../../contracts/requests.ts'
 import type { JobDefinition } from '../../contracts/scheduler.ts'
 import type { ToolHost } from '../../contracts/tool.ts'
+import type { ObservedRequest, RequestWatcher } from '../../contracts/tracing.ts'
 import { HeddleError } from '../../core/errors/catalogue.ts'
+import { exactMs } from '../../core/schedule/steady-time.ts'
 import { mountEndpoints } from '../../runtime/endpoint/files/static-files.ts'
 import { type HostParts, type Recorder, routeManifest, ThreadHost } from '../../runtime/host/host.ts'
 import type { ProcessServices } from '../../runtime/host/services.ts'
+import { added, tellAll } from '../../runtime/kernel/listeners.ts'
 import type { RouteManifest } from '../../transport/messages.ts'
 import type { LocalWorker } from '../dispatch/local-worker.ts'
 import type { Health } from '../health/health.ts'
-import type { RequestSinks } from '../http/request-sinks.ts'
 import type { Routing } from '../http/routes.ts'
 import type { Jobs } from '../jobs/jobs.ts'
 
@@ -45,15 +47,16 @@ export interface PrimaryParts {
   readonly routing: Routing
   readonly jobs: Jobs
   readonly health: Health
-  /** Null where nothing tells of requests. */
-  readonly requestSinks: RequestSinks | null
+  /** Who hears of each request. */
+  readonly requestWatchers: RequestWatcher[]
   /** True where the primary runs without lanes and serves folders itself. */
   readonly hasNoLanes?: boolean
 }
 
 /** The host of the primary: connects its tools to its other parts. Routes are registered at once, so that a rival is named at its line. */
-export class PrimaryHost extends ThreadHost {
+export class PrimaryHost extends ThreadHost implements RequestWatcher {
   readonly #parts: PrimaryParts
+  readonly #requestSinks: RequestSink[] = []
   /** Plugins with hooks of their own. */
   readonly #guarded = new Set<string>()
   /** Plugins with folders. */
@@ -123,8 +126,24 @@ export class PrimaryHost extends ThreadHost {
     this.#parts.jobs.dropLocal(plugin)
   }
 
+  /** Without a sink a request costs nothing. */
   addRequestSink(sink: RequestSink): () => void {
-    return this.#parts.requestSinks?.add(sink) ?? (() => {})
+    const { requestWatchers } = this.#parts
+    if (this.#requestSinks.length === 0) requestWatchers.push(this)
+    const remove = added(this.#requestSinks, sink)
+    return () => {
+      remove()
+      const at = requestWatchers.indexOf(this)
+      if (this.#requestSinks.length === 0 && at >= 0) requestWatchers.splice(at, 1)
+    }
+  }
+  /** A request has ended, and some plugin wants to hear of it. */
+  ended({ requestId, method, route, startMs }: ObservedRequest, status: number): void {
+    const { path = '', plugin = '' } = route ?? {}
+    // Its own pages poll.
+    if (path.startsWith('/system/') && status < 500) return
+    const record = { request_id: requestId, method, route: path, plugin, status, duration_ms: exactMs() - startMs }
+    tellAll(this.#requestSinks, record, (thrown) => this.kernel.sinkFault('request sink', thrown))
   }
   systemDump(): SystemDump {
     return this.#parts.health.dump()

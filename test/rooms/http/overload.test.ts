@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { it, type TestContext } from 'node:test'
 import { setTimeout } from 'node:timers/promises'
-import { LINGER_QUIET_MS } from '../../../src/primary/http/drain.ts'
+import { LINGER_QUIET_MS } from '../../../src/primary/http/listener.ts'
 import { startHeddle } from '../../support/heddle.ts'
 import { startLoad } from '../../support/load.ts'
 import {

@@ -138,7 +138,7 @@ describe('bodies', () => {
     send('', true)
     assert.equal(Buffer.from(upload.body!).toString(), text)
     assert.equal(bodies.heldBytes, 0)
-    assert.equal(bodies.size, 0)
+    assert.equal(bodies.open.size, 0)
   })
 
   it('get no memory for a length that is only announced', () => {

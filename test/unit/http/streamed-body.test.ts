@@ -7,6 +7,7 @@ import {
   BODY_TIMEOUT_MS,
   STREAMED_BODY_MAX_HELD_BYTES,
   StreamedBodies,
+  StreamedBody,
 } from '../../../src/primary/http/request-body.ts'
 
 const TIMEOUT_MS = 30_000
@@ -40,7 +41,7 @@ function upload(bodies: StreamedBodies, expectedBytes: number | null = null, lim
       client.leave = callback
     },
   }
-  const body = bodies.receive(res, exchange as unknown as Exchange, expectedBytes, limitBytes, false)
+  const body = new StreamedBody(res, exchange as unknown as Exchange, expectedBytes, limitBytes, false, bodies)
   const sink = {
     bodyPiece: (_id: number, piece: Uint8Array) => {
       handler.bytes += piece.byteLength
@@ -74,7 +75,7 @@ test('a client is read as far as the handler has asked, and from its first quest
   want(50_000)
   assert.deepEqual([handler.bytes, bodies.heldBytes, client.isRead], [200_500, 0, true])
   send(0, true)
-  assert.deepEqual([handler.end, bodies.size], ['', 0])
+  assert.deepEqual([handler.end, bodies.open.size], ['', 0])
 })
 
 test('a client that comes to a standstill gets 408, and one that waits for the handler does not', () => {
@@ -133,9 +134,9 @@ test('all bodies together hold no more than a bound before they are read; what i
   refused.want(1)
   assert.equal(refused.handler.end, 'HTTP_OVERLOADED')
   assert.equal(refused.body.abandon(), true)
-  assert.deepEqual([bodies.heldBytes, bodies.size], [900_000, 1])
+  assert.deepEqual([bodies.heldBytes, bodies.open.size], [900_000, 1])
   held.client.leave()
-  assert.deepEqual([bodies.heldBytes, bodies.size], [0, 0])
+  assert.deepEqual([bodies.heldBytes, bodies.open.size], [0, 0])
   held.want(10)
   assert.equal(held.handler.end, null)
 })
