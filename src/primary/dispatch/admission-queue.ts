@@ -88,11 +88,10 @@ const align8 = (bytes: number): number => (bytes + 7) & ~7
 
 /** Requests that wait at most. */
 export const WAITING_MAX_REQUESTS = 8_192
-/** Length of their texts and bodies at most. */
+/** Length of all of them at most, as a lane reads them. */
 export const WAITING_MAX_BYTES = 16 << 20
 /** A power of two. The slot of a request that has left is used again when all before it have left, too. */
 const SLOTS = 2 * WAITING_MAX_REQUESTS
-const NO_NUMBERS = new Int32Array(0)
 
 /**
  * Requests that no lane had room for, the longest waiting first. A request leaves as soon as its client is gone or its time is up.
@@ -103,8 +102,7 @@ export class AdmissionQueue {
   readonly index = -1
   /** The requests with the ids from `#head` to `#tail`, by slot: null for those that have left. Made with the first one. */
   #exchanges: (Exchange | null)[] = []
-  #routeNumbers = NO_NUMBERS
-  #bytes = NO_NUMBERS
+  #routeNumbers = new Int32Array(0)
   /** By `steadyMs`, as the deadline of the exchange is. */
   #sinceMs = new Float64Array(0)
   #store = new RequestStore(0)
@@ -132,9 +130,8 @@ export class AdmissionQueue {
     this.#store.put(slot, frame)
     this.#exchanges[slot] = exchange
     this.#routeNumbers[slot] = frame.routeNumber
-    this.#bytes[slot] = bytes
     this.#sinceMs[slot] = steadyMs()
-    this.#allBytes += bytes
+    this.#allBytes += this.#store.lengthOf(slot)
     this.#size++
     exchange.assignTo(this, this.#tail++)
     return true
@@ -143,7 +140,6 @@ export class AdmissionQueue {
   #makeSlots(): void {
     this.#exchanges = new Array<Exchange | null>(SLOTS).fill(null)
     this.#routeNumbers = new Int32Array(SLOTS)
-    this.#bytes = new Int32Array(SLOTS)
     this.#sinceMs = new Float64Array(SLOTS)
     this.#store = new RequestStore(SLOTS)
   }
@@ -189,8 +185,8 @@ export class AdmissionQueue {
     const slot = id & (SLOTS - 1)
     if (id < this.#head || id >= this.#tail || this.#exchanges[slot] === null) return
     this.#exchanges[slot] = null
+    this.#allBytes -= this.#store.lengthOf(slot)
     this.#store.remove(slot)
-    this.#allBytes -= this.#bytes[slot]!
     this.#size--
     while (this.#head < this.#tail && this.#exchanges[this.#head & (SLOTS - 1)] === null) this.#head++
   }

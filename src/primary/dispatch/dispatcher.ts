@@ -6,18 +6,17 @@ import { readRequest } from '../../transport/frames/request-frame.ts'
 import { frameMemory } from '../../transport/memory/spsc-ring.ts'
 import type { Exchange } from '../http/exchange.ts'
 import { AdmissionQueue } from './admission-queue.ts'
-import type { DrainSpeed } from './drain-rate.ts'
 import { type Lane, NOT, WHILE_IT_ANSWERS } from './lane.ts'
+import type { DrainSpeed } from './request-slots.ts'
 
 /** Requests are taken back from a lane that leaves its frames unread at most this often, milliseconds. */
 const RESCUE_PAUSE_MS = 5
 /** The queue is served this often, milliseconds, beside when lanes answer: for lanes that do not answer. */
 const QUEUE_CHECK_MS = 5
-/** Its deadlines are looked at this often, milliseconds: some thousands of requests lie far apart in the memory. */
-const DEADLINE_CHECK_MS = 50
+/** All deadlines are looked at this often, milliseconds: some thousands of requests lie far apart in the memory. So are requests that are withheld. */
+const LOOK_MS = 50
 /** A request that no lane may have for the moment waits this long at most, milliseconds: about three times what a lane takes to start. */
-export const WITHHELD_MAX_MS = 2000
-const WITHHELD_CHECK_MS = 50
+const WITHHELD_MAX_MS = 2000
 /** This many queued requests are refused at once: refusing all of them would keep the thread busy for a tenth of a second. */
 const REFUSALS_PER_CHECK = 256
 
@@ -31,12 +30,11 @@ export class Dispatcher {
   readonly #queue = new AdmissionQueue()
   /** Requests of plugins that the lanes which are up must not have: they wait for another lane. */
   readonly #withheld = new AdmissionQueue()
-  #withheldTimer: NodeJS.Timeout | undefined
   #lanes: Lane[] = []
   #rescuedMs = 0
   #checkTimer: NodeJS.Timeout | undefined
-  /** When the deadlines of the queue were looked at. */
-  #expiredMs = 0
+  /** When the deadlines were looked at, and who is withheld. */
+  #lookedMs = 0
   readonly #onFault: (error: unknown) => void
 
   /** @param onFault told of a fault while a queued request was served: it costs that request its answer */
@@ -111,7 +109,7 @@ export class Dispatcher {
     }
     // A lane that stands still is better than a refusal: `rescue` moves the request as soon as there is room elsewhere. Where a full lane
     // is fast, the request waits for it here.
-    if (best === undefined || (best.requests.free === 0 && best.drainSpeedWhenFull() !== 'fast')) {
+    if (best === undefined || (best.requests.free === 0 && best.drainRate.speedWhenFull() !== 'fast')) {
       best = leastLoaded(lanes, routeNumber)
     }
     return best
@@ -120,7 +118,7 @@ export class Dispatcher {
   /** Queues a request for a fast lane. For all other lanes a refusal now is better than one later. */
   #enqueue(frame: RequestFrame, exchange: Exchange): boolean {
     if (this.#fastestSpeed(frame.routeNumber) !== 'fast' || !this.#queue.tryAdd(frame, exchange)) return false
-    this.#checkTimer ??= setTimeout(this.#checkQueue, QUEUE_CHECK_MS)
+    this.#checkTimer ??= setTimeout(this.#check, QUEUE_CHECK_MS)
     return true
   }
 
@@ -129,7 +127,7 @@ export class Dispatcher {
     let fastest: DrainSpeed = 'slow'
     for (const lane of this.#lanes) {
       if (!mayHave(lane, routeNumber)) continue
-      const speed = lane.drainSpeedWhenFull()
+      const speed = lane.drainRate.speedWhenFull()
       if (speed === 'fast') return speed
       if (speed === 'unknown') fastest = speed
     }
@@ -138,25 +136,34 @@ export class Dispatcher {
 
   /** Serves the queue in its order. Refuses requests whose lanes have turned out to be slow, or are gone. */
   readonly #serveQueue = (): void => {
-    const queue = this.#queue
+    if (this.#queue.size === 0) return
     let refusals = 0
+    this.#serve(this.#queue, (id) => {
+      if (refusals === REFUSALS_PER_CHECK || this.#fastestSpeed(this.#queue.routeNumberOf(id)) !== 'slow') return 'all wait'
+      refusals++
+      return 'refused'
+    })
+  }
+
+  /** Gives the requests that wait to lanes that may have them by now, and refuses those that have waited too long. */
+  #serveWithheld(): void {
+    const longestMs = steadyMs() - WITHHELD_MAX_MS
+    this.#serve(this.#withheld, (id) => (this.#withheld.sinceMsOf(id) > longestMs ? 'waits' : 'refused'))
+  }
+
+  /** @param fateOf asked of each request that no lane takes now */
+  #serve(queue: AdmissionQueue, fateOf: (id: number) => 'all wait' | 'waits' | 'refused'): void {
     for (let id = queue.first; id !== -1; id = queue.after(id)) {
       const exchange = queue.exchangeOf(id)
-      let isDone: boolean
       try {
-        isDone = this.#giveWaiting(queue, id, exchange)
+        const fate = this.#giveWaiting(queue, id, exchange) ? 'given' : fateOf(id)
+        if (fate === 'all wait') return
+        if (fate === 'waits') continue
+        if (fate === 'refused') exchange.fail('HTTP_OVERLOADED')
       } catch (error) {
         this.#fail(exchange, error)
-        isDone = true
       }
-      if (isDone) {
-        queue.remove(id)
-        continue
-      }
-      if (refusals === REFUSALS_PER_CHECK || this.#fastestSpeed(queue.routeNumberOf(id)) !== 'slow') return
-      refusals++
       queue.remove(id)
-      exchange.fail('HTTP_OVERLOADED')
     }
   }
 
@@ -166,36 +173,8 @@ export class Dispatcher {
     const isHosted = this.#lanes.some(({ hostsRoute }) => hostsRoute[routeNumber] === 1)
     if (!isHosted || leastLoaded(this.#lanes, routeNumber) !== undefined) return false
     if (!this.#withheld.tryAdd(frame, exchange)) return false
-    this.#withheldTimer ??= setTimeout(this.#checkWithheld, WITHHELD_CHECK_MS)
+    this.#checkTimer ??= setTimeout(this.#check, QUEUE_CHECK_MS)
     return true
-  }
-
-  /** Gives the requests that wait to lanes that may have them by now, and refuses those that have waited too long. */
-  #serveWithheld(): void {
-    const nowMs = steadyMs()
-    const queue = this.#withheld
-    for (let id = queue.first; id !== -1; id = queue.after(id)) {
-      const exchange = queue.exchangeOf(id)
-      try {
-        if (!this.#giveWaiting(queue, id, exchange)) {
-          if (nowMs - queue.sinceMsOf(id) < WITHHELD_MAX_MS) continue
-          exchange.fail('HTTP_OVERLOADED')
-        }
-      } catch (error) {
-        this.#fail(exchange, error)
-      }
-      queue.remove(id)
-    }
-  }
-
-  readonly #checkWithheld = (): void => {
-    try {
-      this.#withheld.expire(steadyMs())
-      this.#serveWithheld()
-    } catch (error) {
-      this.#onFault(error)
-    }
-    this.#withheldTimer = this.#withheld.size === 0 ? undefined : setTimeout(this.#checkWithheld, WITHHELD_CHECK_MS)
   }
 
   /** Thrown into a timer or the message loop, the error would end the process. */
@@ -204,18 +183,20 @@ export class Dispatcher {
     this.#onFault(error)
   }
 
-  readonly #checkQueue = (): void => {
+  readonly #check = (): void => {
     try {
       const nowMs = steadyMs()
-      if (nowMs - this.#expiredMs >= DEADLINE_CHECK_MS) {
-        this.#expiredMs = nowMs
+      if (nowMs - this.#lookedMs >= LOOK_MS) {
+        this.#lookedMs = nowMs
         this.#queue.expire(nowMs)
+        this.#withheld.expire(nowMs)
+        this.#serveWithheld()
       }
       this.#serveQueue()
     } catch (error) {
       this.#onFault(error)
     }
-    this.#checkTimer = this.#queue.size === 0 ? undefined : setTimeout(this.#checkQueue, QUEUE_CHECK_MS)
+    this.#checkTimer = this.waiting === 0 ? undefined : setTimeout(this.#check, QUEUE_CHECK_MS)
   }
 
   /**
@@ -246,7 +227,7 @@ export class Dispatcher {
     for (const lane of this.#lanes) {
       if (lane === stuck || !lane.responsive || !lane.isPrompt(nowMs)) continue
       free += lane.requests.free
-      mayQueue ||= lane.requests.free === 0 && lane.drainSpeedWhenFull() === 'fast'
+      mayQueue ||= lane.requests.free === 0 && lane.drainRate.speedWhenFull() === 'fast'
     }
     return mayQueue ? free + this.#queue.free : free
   }

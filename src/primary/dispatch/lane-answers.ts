@@ -1,5 +1,6 @@
-// What a lane is answered that calls the primary, or publishes.
+// What a lane answers, and what it is answered that calls the primary or publishes.
 import { toWire, type WireError } from '../../core/errors/wire.ts'
+import type { DeliverySink } from '../../runtime/events/event-server.ts'
 import { KIND } from '../../transport/frames/frames.ts'
 import type { Outbox } from '../../transport/rings/outbox.ts'
 
@@ -78,5 +79,42 @@ export class PublishAnswers {
     if (this.#refused.length > 0) this.#refused = []
     this.#outbox.answerText(KIND.PUBLISH_ACCEPTED, this.#answeredUpTo, '')
     this.#answeredUpTo = -1
+  }
+}
+
+/** Counts the deliveries in flight in one thread, and hands their answers on. One that was given up does not count, and its late answer changes nothing here. */
+export class DeliveryCount implements DeliverySink {
+  count = 0
+  readonly #hub: DeliverySink
+  /** Deliveries that were given up and not answered. */
+  readonly #abandoned = new Set<number>()
+
+  constructor(hub: DeliverySink) {
+    this.#hub = hub
+  }
+
+  /** Gives a delivery up: a handler that never ends must not use up the thread's room for events. */
+  abandon(deliveryId: number): void {
+    this.#abandoned.add(deliveryId)
+    this.count--
+  }
+
+  readonly delivered = (deliveryId: number): void => {
+    this.#answered(deliveryId)
+    this.#hub.delivered(deliveryId)
+  }
+
+  reply(deliveryId: number, json: string): void {
+    this.#answered(deliveryId)
+    this.#hub.reply(deliveryId, json)
+  }
+
+  failed(deliveryId: number, error: WireError): void {
+    this.#answered(deliveryId)
+    this.#hub.failed(deliveryId, error)
+  }
+
+  #answered(deliveryId: number): void {
+    if (this.#abandoned.size === 0 || !this.#abandoned.delete(deliveryId)) this.count--
   }
 }

@@ -17,13 +17,10 @@ import { type BatchListener, Inbox } from '../../transport/rings/inbox.ts'
 import { Outbox } from '../../transport/rings/outbox.ts'
 import type { Exchange } from '../http/exchange.ts'
 import type { BodySink } from '../http/request-body.ts'
-import { WorkerSockets } from '../http/worker-sockets.ts'
 import type { AdmissionQueue } from './admission-queue.ts'
-import { DeliveryCount } from './delivery-count.ts'
-import { DrainRate, type DrainSpeed } from './drain-rate.ts'
-import { CallAnswers, PublishAnswers } from './lane-answers.ts'
-import { LaneSocketPort } from './lane-sockets.ts'
-import { type PlacedRequest, RequestSlots } from './request-slots.ts'
+import { CallAnswers, DeliveryCount, PublishAnswers } from './lane-answers.ts'
+import { DrainRate, type PlacedRequest, RequestSlots } from './request-slots.ts'
+import { LaneSockets } from './worker-sockets.ts'
 
 /** Bytes of one ring: about 2,000 requests with a browser's headers. */
 const RING_BYTES = 1 << 20
@@ -124,21 +121,21 @@ export class Lane implements BodySink, BatchListener {
   readonly heartbeat: HeartbeatReader
   readonly flight: FlightReader
   readonly requests: RequestSlots
-  readonly sockets: WorkerSockets
+  /** How fast it answers what it has. */
+  readonly drainRate: DrainRate
+  readonly sockets: LaneSockets
   readonly threadSide: ThreadSide
 
   readonly #listener: LaneListener
   /** Bodies that are too large for the rings. */
   readonly #bulk: MessagePort
   readonly #outbox: Outbox
-  readonly #socketPort: LaneSocketPort
   readonly #inbox: Inbox
   /** Where the lane waits for the address of a client. */
   readonly #addressCell: AnswerCell
   readonly #calls: CallAnswers
   readonly #publishAnswers: PublishAnswers
   readonly #deliveries: DeliveryCount
-  readonly #drainRate: DrainRate
   /** Up to where the thread had read at the last look, and since when it has been there. */
   #seenPosition = -1
   #seenMs = 0
@@ -152,7 +149,7 @@ export class Lane implements BodySink, BatchListener {
     this.#listener = listener
     this.requests = new RequestSlots(maxInFlight)
     this.#deliveries = new DeliveryCount(listener.deliveries)
-    this.#drainRate = new DrainRate(maxInFlight)
+    this.drainRate = new DrainRate(maxInFlight)
     const control = new MessageChannel()
     const bulk = new MessageChannel()
     const threadSide = {
@@ -170,8 +167,7 @@ export class Lane implements BodySink, BatchListener {
     this.heartbeat = new HeartbeatReader(threadSide.heartbeat)
     this.flight = new FlightReader(threadSide.flight)
     this.#outbox = new Outbox(threadSide.inbound, this.port, this.#bulk)
-    this.#socketPort = new LaneSocketPort(this.#outbox)
-    this.sockets = new WorkerSockets(this.#socketPort)
+    this.sockets = new LaneSockets(this.#outbox)
     this.#addressCell = new AnswerCell(threadSide.address)
     this.#calls = new CallAnswers(this.#outbox, (tool, method, args) => listener.onCall(tool, method, args))
     this.#publishAnswers = new PublishAnswers(this.#outbox)
@@ -242,18 +238,13 @@ export class Lane implements BodySink, BatchListener {
   /** Answers the requests whose time is up. Called regularly. */
   expire(nowMs: number): void {
     this.requests.expire(nowMs)
-    this.#drainRate.sample(nowMs, this.requests.free === 0)
+    this.drainRate.sample(nowMs, this.requests.free === 0)
   }
 
   /** A debugger has held its thread for so long: what is in flight gets as much time more. */
   hold(forMs: number): void {
     this.heldMs += forMs
     this.requests.postpone(forMs)
-  }
-
-  /** How fast it answers what it has. Asked when a request has found no room in it. */
-  drainSpeedWhenFull(): DrainSpeed {
-    return this.#drainRate.speedWhenFull()
   }
 
   /**
@@ -301,7 +292,7 @@ export class Lane implements BodySink, BatchListener {
     const at = this.#outbox.begin(eventMaxBytes(frame, 'bytes'), false)
     if (at < 0) return false
     this.#outbox.end(writeEvent(this.#outbox, at, frame, 'bytes'), KIND.DELIVERY, deliveryId)
-    this.#deliveries.sent()
+    this.#deliveries.count++
     return true
   }
 
@@ -409,7 +400,7 @@ export class Lane implements BodySink, BatchListener {
   #onResponse(id: number, at: number, length: number): void {
     const exchange = this.requests.remove(id)
     if (exchange === null) return
-    this.#drainRate.countAnswer()
+    this.drainRate.countAnswer()
     this.#batchMs ||= exactMs()
     exchange.route?.pace.answered(this.#batchMs - exchange.startMs)
     const inbox = this.#inbox
@@ -450,7 +441,6 @@ export class Lane implements BodySink, BatchListener {
       this.#listener.onFault(this, error)
     }
     this.#calls.close()
-    this.#socketPort.close()
     this.sockets.dispose()
     const unfinished = { requests: this.requests.clear(), unreadDeliveries: this.#outbox.takeBackAll(KIND.DELIVERY) }
     this.#deliveries.count = 0

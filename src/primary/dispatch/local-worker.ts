@@ -10,38 +10,34 @@ import type { RequestFrame } from '../../transport/frames/request-frame.ts'
 import type { FlightRecorder } from '../../transport/memory/flight-recorder.ts'
 import type { Exchange, RequestHolder } from '../http/exchange.ts'
 import type { BodySink } from '../http/request-body.ts'
-import { type SocketPort, WorkerSockets } from '../http/worker-sockets.ts'
 import { RequestSlots, workOf } from './request-slots.ts'
+import { WorkerSockets } from './worker-sockets.ts'
 
 /** Requests at plugins of the primary whose answer has not begun, at most. */
 const LOCAL_MAX_IN_FLIGHT = 4096
 /** It is called ten times a second, so a longer pause is one of the thread, milliseconds. */
 const STOOD_STILL_MS = 1000
 
-/** Tells the primary's own plugins of their sockets. */
-class LocalSocketPort implements SocketPort {
+/** The WebSockets of the primary's own plugins. */
+class LocalSockets extends WorkerSockets {
   readonly #server: WebSocketServer
 
   constructor(server: WebSocketServer) {
+    super()
     this.#server = server
   }
 
-  message(number: number, message: Uint8Array, isBinary: boolean): void {
+  protected message(number: number, message: Uint8Array, isBinary: boolean): void {
     const copy = Buffer.from(message)
     this.#server.received(number, isBinary ? copy : copy.toString(), copy.byteLength)
   }
 
-  flushed(number: number, bytes: number): void {
+  socketFlushed(number: number, bytes: number): void {
     this.#server.flushed(number, bytes)
   }
 
-  closed(number: number, code: number, reason: string): void {
+  protected closed(number: number, code: number, reason: string): void {
     this.#server.closed(number, code, reason)
-  }
-
-  refused(number: number): void {
-    // Not at once: the `open` handler has not begun.
-    setImmediate(() => this.#server.closed(number, 1006, ''))
   }
 }
 
@@ -61,7 +57,7 @@ export class LocalWorker implements AnswerSink, RequestHolder, BodySink {
   constructor(onFault: FaultLog, flight: FlightRecorder | null = null) {
     this.#steps = flight === null ? null : new RequestSteps(flight)
     this.server = new RequestServer(this, onFault, this.#steps)
-    this.sockets = new WorkerSockets(new LocalSocketPort(this.server.sockets))
+    this.sockets = new LocalSockets(this.server.sockets)
   }
 
   /** Requests without an answer, and streams. */

@@ -10,7 +10,7 @@ import { tellAll } from '../../runtime/kernel/listeners.ts'
 import type { ThreadKernel } from '../../runtime/kernel/thread.ts'
 import { type EventFrame, textOf } from '../../transport/frames/event-frame.ts'
 import type { SubscriptionManifest } from '../../transport/messages.ts'
-import { DeliveryCount } from '../dispatch/delivery-count.ts'
+import { DeliveryCount } from '../dispatch/lane-answers.ts'
 import type { SubscriberInstance, SubscriberThread } from './consumer.ts'
 import type { EventDriver } from './event-driver.ts'
 import type { Hub } from './hub.ts'
@@ -51,7 +51,7 @@ export class PrimaryBus extends ThreadBus implements SubscriberThread {
 
   /** Handled in a later turn of the loop, as in any other thread: a publisher never runs its subscribers. */
   send(deliveryId: number, frame: EventFrame): boolean {
-    this.#deliveries.sent()
+    this.#deliveries.count++
     const own = { ...frame, payload: textOf(frame) }
     this.#hub.clock.turn(() => this.events.handle(deliveryId, own, this.#deliveries))
     return true

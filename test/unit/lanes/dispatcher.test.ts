@@ -27,7 +27,7 @@ function exchangeOf() {
 function hosting(t: TestContext): Lane {
   const lane = laneOf(t)
   lane.servesRoute[0] = 1
-  lane.drainSpeedWhenFull = () => 'fast'
+  lane.drainRate.speedWhenFull = () => 'fast'
   return lane
 }
 
@@ -93,7 +93,7 @@ test('a request that no lane may have yet waits by its own time, whatever the cl
   })
   const lane = laneOf(t)
   lane.hostsRoute[0] = 1
-  lane.drainSpeedWhenFull = () => 'fast'
+  lane.drainRate.speedWhenFull = () => 'fast'
   dispatcher.setLanes([lane])
   const { seen, exchange } = exchangeOf()
   let hasExpired = false
@@ -138,7 +138,7 @@ test('a request that must not wait in a lane which stands still holds up nobody,
   Object.assign(still, { responsive: false })
   still.servesRoute.set([WHILE_IT_ANSWERS, ALWAYS])
   kept.servesRoute.set([NOT, ALWAYS])
-  kept.drainSpeedWhenFull = () => 'slow'
+  kept.drainRate.speedWhenFull = () => 'slow'
   dispatcher.setLanes([still, kept])
   const [waits, passes] = [exchangeOf(), exchangeOf()]
   assert.equal(dispatcher.send(frame(), waits.exchange), true)

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { it, test } from 'node:test'
-import { DrainRate } from '../../../src/primary/dispatch/drain-rate.ts'
+import { DrainRate } from '../../../src/primary/dispatch/request-slots.ts'
 import { Lane } from '../../../src/primary/dispatch/lane.ts'
 import {
   RESTART_INTENSITY,
