@@ -1,15 +1,12 @@
-// A lane's ends of the rings: answers, acknowledgements, publications, calls, log.
+// A lane's ends of the rings: answers, acknowledgements, publications, calls.
 
-import type { LogLevel } from '../contracts/logger.ts'
 import { Fifo } from '../core/collections/fifo.ts'
-import type { Settings } from '../core/config/schema.ts'
 import { HeddleError } from '../core/errors/catalogue.ts'
 import { fromWire, type WireError } from '../core/errors/wire.ts'
 import type { Reply } from '../runtime/endpoint/reply.ts'
 import type { AnswerSink, RequestSteps } from '../runtime/endpoint/request-thread.ts'
 import type { DeliverySink } from '../runtime/events/event-server.ts'
 import type { Publisher } from '../runtime/events/publication.ts'
-import { LogRate, limitRecord, newRecord } from '../runtime/log-records.ts'
 import { type EventFrame, eventMaxBytes, writeEvent } from '../transport/frames/event-frame.ts'
 import {
   acknowledgementBytes,
@@ -22,7 +19,6 @@ import {
 import { RESPONSE_FIXED_BYTES, writeResponse } from '../transport/frames/response-frame.ts'
 import { type FlightRecorder, STEP_EVENT } from '../transport/memory/flight-recorder.ts'
 import type { AnswerCell } from '../transport/memory/words.ts'
-import type { LogRecord } from '../transport/messages.ts'
 import type { Outbox } from '../transport/rings/outbox.ts'
 
 // Taken before plugins can replace them.
@@ -202,33 +198,6 @@ export class PrimaryCalls {
     const call = this.#open.get(id)
     this.#open.delete(id)
     return call
-  }
-}
-
-/** Sends the log of a lane to the primary, over the ring. */
-export class RingLog {
-  readonly #outbox: Outbox
-  readonly #maxBytes: number
-  readonly #rate: LogRate
-  /** Told of each record, for the sinks of this thread. */
-  onRecord: (record: LogRecord) => void = () => {}
-
-  constructor(outbox: Outbox, settings: Pick<Settings, 'logPluginRate' | 'logRecordBytes'>) {
-    this.#outbox = outbox
-    this.#maxBytes = settings.logRecordBytes
-    this.#rate = new LogRate(settings.logPluginRate, (identity, message, leftOut) =>
-      this.#send('WARNING', message, identity, leftOut),
-    )
-  }
-
-  readonly write = (level: LogLevel, message: string, identity: string, fields?: Record<string, unknown>): void => {
-    if (this.#rate.admits(level, identity)) this.#send(level, message, identity, fields)
-  }
-
-  #send(level: LogLevel, message: string, identity: string, fields?: Record<string, unknown>): void {
-    const { record, json } = limitRecord(newRecord(level, message, identity, fields), this.#maxBytes)
-    if (!this.#outbox.sendText(KIND.LOG, 0, json)) this.#rate.leaveOut(level, identity)
-    this.onRecord(record)
   }
 }
 

@@ -21,17 +21,18 @@ import { type EventLog, LogPublisher } from '../runtime/event-log/event-log.ts'
 import { staysInProcess } from '../runtime/event-log/tables.ts'
 import { writeChanges } from '../runtime/event-log/write-changes.ts'
 import { eventLogOf } from '../runtime/host/bus.ts'
-import { ThreadJobs } from '../runtime/host/jobs.ts'
 import { servicesOver } from '../runtime/host/services.ts'
 import { activeTools } from '../runtime/kernel/discover.ts'
 import { watchUnawaited } from '../runtime/kernel/failed-calls.ts'
 import { BootAftermath } from '../runtime/kernel/plugins.ts'
 import { notePoolOrigins, poolUses } from '../runtime/kernel/pool-requests.ts'
 import { ThreadKernel } from '../runtime/kernel/thread.ts'
+import { ThreadLog } from '../runtime/log-records.ts'
 import type { ThreadPublisher } from '../runtime/streams/publisher.ts'
 import type { ThreadTracing } from '../tracing/thread-tracing.ts'
 import { installExitReport } from '../transport/exit-report.ts'
 import type { EventFrame } from '../transport/frames/event-frame.ts'
+import { KIND } from '../transport/frames/frames.ts'
 import type { LogChanges } from '../transport/log-changes.ts'
 import { FlightFile } from '../transport/memory/flight-file.ts'
 import { FlightRecorder } from '../transport/memory/flight-recorder.ts'
@@ -52,7 +53,7 @@ import {
   watchThreads,
 } from './leaving.ts'
 import { primaryInbox } from './primary-frames.ts'
-import { PrimaryCalls, RingAcknowledgements, RingLog, RingPublisher, RingReplies } from './ring-ports.ts'
+import { PrimaryCalls, RingAcknowledgements, RingPublisher, RingReplies } from './ring-ports.ts'
 import { SelfTrial } from './self-trial.ts'
 import { LaneHost } from './tool-host.ts'
 
@@ -101,8 +102,12 @@ export class LaneServer {
     this.#sayWhy = installExitReport(recorder, (isStopped) => this.#leave(isStopped))
     const calls = new PrimaryCalls(outbox)
     this.#calls = calls
-    const log = new RingLog(outbox, settings)
-    const kernel = new ThreadKernel({
+    const log = new ThreadLog(settings, (record, json) => {
+      const isSent = outbox.sendText(KIND.LOG, 0, json)
+      kernel.tellLogSinks(record)
+      return isSent
+    })
+    const kernel: ThreadKernel = new ThreadKernel({
       thread: { kind: 'lane', index },
       settings,
       shared,
@@ -112,7 +117,6 @@ export class LaneServer {
       writeLog: log.write,
     })
     this.#kernel = kernel
-    log.onRecord = (record) => kernel.tellLogSinks(record)
     watchUnawaited(log.write, (plugin) => kernel.plugins.files[plugin])
     if (settings.nodeEnv !== 'production')
       watchEmptyAnswers(kernel.plugins.facts, (message, plugin) => log.write('WARNING', message, plugin))
@@ -138,7 +142,7 @@ export class LaneServer {
     bus.events.onFailure = (failure, { requestId, trace }) => bus.failedHere({ failure, requestId, trace })
     this.#host = new LaneHost(
       { kernel, server: this.#requests, bus, services, opened: () => eventLog.opened() },
-      new ThreadJobs(recorder),
+      recorder,
       (message) => this.#post(message),
     )
     bus.events.transactions = this.#host.transactions
@@ -404,12 +408,12 @@ export class LaneServer {
   #forgetStopped(): void {
     const context = causality.getStore()
     if (context?.eventId != null) this.#bus.events.stopped()
-    else if (context?.origin != null) this.#host.threadJobs.running.delete(context.origin)
+    else if (context?.origin != null) this.#host.runningJobs.delete(context.origin)
   }
 
   get #hasWork(): boolean {
     const { awaited, sockets } = this.#requests
-    return awaited > 0 || sockets.size > 0 || this.#bus.events.inFlight > 0 || this.#host.threadJobs.running.size > 0
+    return awaited > 0 || sockets.size > 0 || this.#bus.events.inFlight > 0 || this.#host.runningJobs.size > 0
   }
 
   #letGo(): void {

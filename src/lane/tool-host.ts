@@ -3,23 +3,26 @@ import type { Endpoint, StaticMount } from '../contracts/http.ts'
 import type { LogSink } from '../contracts/logger.ts'
 import type { SystemDump, ToolStatus } from '../contracts/registry.ts'
 import type { JobRun } from '../contracts/scheduler.ts'
+import type { Origin } from '../contracts/tracing.ts'
 import { HeddleError } from '../core/errors/catalogue.ts'
+import { messageOf } from '../core/errors/description.ts'
 import { mountEndpoints } from '../runtime/endpoint/files/static-files.ts'
 import { ignoresHeaders, routeShape } from '../runtime/endpoint/route.ts'
-import { type HostParts, type Recorder, ThreadHost } from '../runtime/host/host.ts'
-import type { ThreadJobs } from '../runtime/host/jobs.ts'
+import { type HostParts, runJob, ThreadHost } from '../runtime/host/host.ts'
+import { type FlightRecorder, STEP_JOB } from '../transport/memory/flight-recorder.ts'
 import type { JobManifest, RouteManifest, ToPrimary } from '../transport/messages.ts'
 
 /** The host of a lane. Collects what plugins register, and reports it to the primary when the lane has booted. */
 export class LaneHost extends ThreadHost {
   dump: SystemDump = { tools: {}, plugins: {}, lanes: {} }
-  /** Runs its jobs. */
-  readonly threadJobs: ThreadJobs
+  /** Handlers of jobs that are under way. */
+  readonly runningJobs = new Set<Origin>()
+  readonly #flight: FlightRecorder
   readonly #post: (message: ToPrimary) => void
 
-  constructor(parts: HostParts, jobs: ThreadJobs, post: (message: ToPrimary) => void) {
+  constructor(parts: HostParts, flight: FlightRecorder, post: (message: ToPrimary) => void) {
     super(parts)
-    this.threadJobs = jobs
+    this.#flight = flight
     this.#post = post
   }
 
@@ -35,14 +38,21 @@ export class LaneHost extends ThreadHost {
     for (const endpoint of mountEndpoints(mount)) this.addRoute(endpoint)
   }
 
-  override record(recorder: Recorder): void {
-    super.record(recorder)
-    this.threadJobs.tracing = recorder
-  }
-
   /** Runs one of its jobs. @param number as the primary knows it @returns why it failed, or null */
-  runJob(number: number, run: JobRun): Promise<string | null> {
-    return this.threadJobs.run(this.jobList[number]!, number, run)
+  async runJob(number: number, run: JobRun): Promise<string | null> {
+    const job = this.jobList[number]!
+    let error: string | null = null
+    const step = this.#flight.begin(STEP_JOB, number, -1, '', Date.now())
+    const origin = { plugin: job.owner.name, handler: job.name }
+    this.runningJobs.add(origin)
+    try {
+      await runJob(job, run, this.server.tracing, origin)
+    } catch (thrown) {
+      error = messageOf(thrown)
+    }
+    this.runningJobs.delete(origin)
+    this.#flight.end(step, Date.now(), error !== null)
+    return error
   }
 
   /** The routes as the primary gets them: with what their hooks do, which are all known by now. */

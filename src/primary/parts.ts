@@ -28,7 +28,7 @@ import { Guilt } from './supervision/guilt.ts'
 import { LaneRegistrar } from './supervision/lane-registrar.ts'
 import { LaneSet } from './supervision/lane-set.ts'
 import { ProcessDeaths } from './supervision/process-deaths.ts'
-import { RequestPlacement } from './supervision/request-placement.ts'
+import { placeRequests } from './supervision/request-placement.ts'
 import { Supervisor } from './supervision/supervisor.ts'
 import { ToolBooter } from './tools/tool-booter.ts'
 import { keptRequests, PrimaryHost } from './tools/tool-host.ts'
@@ -111,7 +111,7 @@ export function buildParts(options: RuntimeOptions, readiness: () => Readiness) 
   const listener = new Listener({ settings, log, routes: routing.table, ...gates, hub, health })
 
   // Who is kept from the lanes.
-  const guilt = new Guilt({
+  const guilt: Guilt = new Guilt({
     routing,
     lanes,
     onCircuit: (plugin, open) => {
@@ -121,10 +121,9 @@ export function buildParts(options: RuntimeOptions, readiness: () => Readiness) 
       if (open !== null) log('ERROR', `Plugin ${plugin}: ${open.reason}`, 'supervisor')
       else log('WARNING', `Plugin ${plugin} is tried again`, 'supervisor')
     },
-    onChange: () => placement.place(),
+    onChange: () => placeRequests({ lanes, guilt, routing, dispatcher, events }),
     log: (level, message) => log(level, message, 'supervisor'),
   })
-  const placement = new RequestPlacement(lanes, guilt, { routing, dispatcher, ...events })
   processDeaths?.setAside(guilt.circuits)
 
   const jobs = new Jobs({
@@ -181,7 +180,6 @@ export function buildParts(options: RuntimeOptions, readiness: () => Readiness) 
     dispatcher,
     listener,
     guilt,
-    placement,
     jobs,
     recorders,
     services,

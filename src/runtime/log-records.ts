@@ -1,6 +1,7 @@
 // Log records: made, limited in size and in rate.
 import type { LogDetails, LogLevel } from '../contracts/logger.ts'
 import { causality } from '../core/causality/context.ts'
+import type { Settings } from '../core/config/schema.ts'
 import { cutText, namesIn } from '../core/errors/description.ts'
 import { withoutSecretStrings } from '../core/schemas/secret-fields.ts'
 import type { LogRecord } from '../transport/messages.ts'
@@ -19,40 +20,44 @@ interface Window {
 }
 
 /**
- * Limits how many log records a plugin writes per second, in its own thread: one that logs in a loop costs the primary and the other plugins
- * no more than that.
+ * The log of one thread. Limits how many records a plugin writes per second: one that logs in a loop costs the primary and the other plugins no more
+ * than that.
  */
-export class LogRate {
+export class ThreadLog {
   readonly #perSecond: number
-  readonly #onLeftOut: (identity: string, message: string, leftOut: LeftOut) => void
   readonly #lowMax: number
+  readonly #maxBytes: number
+  readonly #take: (record: LogRecord, json: string) => boolean
   readonly #windows = new Map<string, Window>()
   #timer: NodeJS.Timeout | undefined
 
-  /**
-   * @param perSecond LOG_PLUGIN_RATE: records of one plugin or tool in this thread
-   * @param onLeftOut told once per window and identity what was left out. It is to be logged without asking here
-   */
-  constructor(perSecond: number, onLeftOut: (identity: string, message: string, leftOut: LeftOut) => void) {
-    this.#perSecond = perSecond
-    this.#onLeftOut = onLeftOut
-    this.#lowMax = Math.ceil(perSecond * (1 - RESERVED_SHARE))
+  /** @param take gets each record within the limits. False: there was no room for it */
+  constructor(
+    { logPluginRate, logRecordBytes }: Pick<Settings, 'logPluginRate' | 'logRecordBytes'>,
+    take: (record: LogRecord, json: string) => boolean,
+  ) {
+    this.#perSecond = logPluginRate
+    this.#lowMax = Math.ceil(logPluginRate * (1 - RESERVED_SHARE))
+    this.#maxBytes = logRecordBytes
+    this.#take = take
   }
 
-  /** Counts a record. False when it is one too many. */
-  admits(level: LogLevel, identity: string): boolean {
+  readonly write = (level: LogLevel, message: string, identity: string, fields?: Record<string, unknown>): void => {
     const window = this.#windowOf(identity)
     const max = level === 'DEBUG' || level === 'INFO' ? this.#lowMax : this.#perSecond
-    if (window.records < max) {
-      window.records++
-      return true
-    }
-    this.leaveOut(level, identity)
-    return false
+    if (window.records >= max) return this.#leaveOut(level, identity)
+    window.records++
+    this.tell(level, message, identity, fields)
+  }
+
+  /** Writes a record, however many there were. */
+  tell(level: LogLevel, message: string, identity: string, fields?: Record<string, unknown>): void {
+    const { record, json } = limitRecord(newRecord(level, message, identity, fields), this.#maxBytes)
+    if (!this.#take(record, json)) this.#leaveOut(level, identity)
   }
 
   /** Counts a record that is not written. */
-  leaveOut(level: LogLevel, identity: string): void {
+  #leaveOut(level: LogLevel, identity: string): void {
     const { leftOut } = this.#windowOf(identity)
     leftOut[level] = (leftOut[level] ?? 0) + 1
     // A thread in a loop turns no timer: then its next record after the window tells.
@@ -79,7 +84,7 @@ export class LogRate {
     const count = Object.values(leftOut).reduce((sum, records) => sum + records, 0)
     if (count === 0) return
     const message = `${count} log records were left out: more than ${this.#perSecond} in a second (LOG_PLUGIN_RATE), or than the primary takes in`
-    this.#onLeftOut(identity, message, leftOut)
+    this.tell('WARNING', message, identity, leftOut)
   }
 
   readonly #tellAll = (): void => {
@@ -104,7 +109,7 @@ interface LimitedRecord {
 }
 
 /** A record of at most `maxBytes` of JSON, without the secrets that are known by their look. One that is larger has cut texts, and its own size as the field `cut_bytes`. */
-export function limitRecord(record: LogRecord, maxBytes: number): LimitedRecord {
+function limitRecord(record: LogRecord, maxBytes: number): LimitedRecord {
   const { record: readable, json } = readableRecord(record)
   const bytes = jsonBytes(json, maxBytes)
   if (bytes <= maxBytes) return { record: readable, json }

@@ -1,7 +1,7 @@
 // The log of all threads of the process.
 import type { LogLevel } from '../../contracts/logger.ts'
 import type { Settings } from '../../core/config/schema.ts'
-import { LogRate, limitRecord, newRecord } from '../../runtime/log-records.ts'
+import { ThreadLog } from '../../runtime/log-records.ts'
 import type { LogRecord } from '../../transport/messages.ts'
 import type { LogWriter } from './log-writer.ts'
 import type { RequestLog } from './request-log.ts'
@@ -14,20 +14,21 @@ export type Log = (level: LogLevel, message: string, identity: string, fields?: 
  */
 export class ProcessLog<Origin> {
   readonly #writer: LogWriter
-  readonly #maxBytes: number
-  readonly #rate: LogRate
   #onRecord: (record: LogRecord, origin: Origin | null) => void = () => {}
   /** Null but in development. */
   requests: RequestLog | null = null
+  /** Logs for the primary and its plugins. */
+  readonly log: Log
 
   constructor(writer: LogWriter, settings: Pick<Settings, 'logRecordBytes' | 'logPluginRate'>) {
     this.#writer = writer
-    this.#maxBytes = settings.logRecordBytes
-    this.#rate = new LogRate(settings.logPluginRate, (identity, message, leftOut) =>
-      this.#own('WARNING', message, identity, leftOut),
-    )
+    const own = new ThreadLog(settings, (record) => {
+      this.record(record, null)
+      return true
+    })
+    this.log = own.write
     writer.onReaderBack = ({ count, dropped, durationMs }) =>
-      this.#own(
+      own.tell(
         'WARNING',
         `${count} log records were dropped: nobody read standard output for ${durationMs} ms, and LOG_BUFFER_BYTES was used up`,
         'log',
@@ -38,15 +39,6 @@ export class ProcessLog<Origin> {
   /** Connects the log to the sinks. Late, because the parts that hold the sinks write to the log themselves. */
   connect(onRecord: (record: LogRecord, origin: Origin | null) => void): void {
     this.#onRecord = onRecord
-  }
-
-  /** Logs for the primary and its plugins. */
-  readonly log: Log = (level, message, identity, fields) => {
-    if (this.#rate.admits(level, identity)) this.#own(level, message, identity, fields)
-  }
-
-  #own(level: LogLevel, message: string, identity: string, fields: Record<string, unknown> | undefined): void {
-    this.record(limitRecord(newRecord(level, message, identity, fields), this.#maxBytes).record, null)
   }
 
   /** @param origin the lane that wrote the record, within the limits; null for the primary */

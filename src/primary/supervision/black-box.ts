@@ -1,21 +1,20 @@
 // What is known of a lane's end, and who is told.
 
 import { relative, resolve, sep } from 'node:path'
-import type { Awaitable } from '../../contracts/common.ts'
 import type { BlackBox, DeathReason, WorkInFlight } from '../../contracts/registry.ts'
 import type { Origin } from '../../contracts/tracing.ts'
 import type { ErrorCode } from '../../core/errors/catalogue.ts'
 import { messageOf } from '../../core/errors/description.ts'
 import { steadyMs } from '../../core/schedule/steady-time.ts'
 import { withoutSecretStrings } from '../../core/schemas/secret-fields.ts'
+import type { ProcessHistory } from '../../history/process-history.ts'
 import type { ThreadKernel } from '../../runtime/kernel/thread.ts'
 import { parseExitReport } from '../../transport/exit-report.ts'
-import type { EventFrame } from '../../transport/frames/event-frame.ts'
 import { type RawStep, STEP_CALL, STEP_REQUEST } from '../../transport/memory/flight-recorder.ts'
 import { NameTable } from '../../transport/memory/name-table.ts'
 import type { Lane, UnfinishedWork } from '../dispatch/lane.ts'
 import { workOf } from '../dispatch/request-slots.ts'
-import { publishOwn } from '../events/event-driver.ts'
+import { type EventDriver, publishOwn } from '../events/event-driver.ts'
 import type { Routing } from '../http/routes.ts'
 import { type Guilt, guiltyOf, isProved } from './guilt.ts'
 import type { LaneThread } from './lane-set.ts'
@@ -107,13 +106,11 @@ interface DeathParts {
   readonly kernel: ThreadKernel
   readonly routing: Routing
   readonly guilt: Guilt
-  /** Events, jobs and messages of sockets that are in flight in a lane. @param unread deliveries that it never began */
-  worksOf(lane: Lane, unread: ReadonlySet<number>): WorkInFlight[]
-  /** Publishes an event of the runtime; its payload is JSON text. */
-  readonly publish: (event: EventFrame) => Awaitable<void>
-  /** Keeps it. @param keys of the requests in flight whose ids their clients have chosen, by these */
-  record(box: BlackBox, keys: ReadonlyMap<string, string>): void
+  readonly events: { readonly driver: EventDriver }
+  readonly recorders: { readonly history: ProcessHistory | null }
 }
+
+type WorksOf = (lane: Lane, unread: ReadonlySet<number>) => WorkInFlight[]
 
 /** What requests get that were in flight there. */
 export const answerOf = ({ reason }: BlackBox): ErrorCode =>
@@ -122,23 +119,26 @@ export const answerOf = ({ reason }: BlackBox): ErrorCode =>
 /** Handles the death of a lane: reads and reports its black box, and answers the requests of who is guilty. */
 export class LaneDeaths {
   readonly #parts: DeathParts
+  readonly #worksOf: WorksOf
   readonly #domains: string[]
   readonly #callNames: NameTable
   /** Where each lane has stood still last: a heap that is nearly full does so, while it is collected. */
   readonly #stills = new WeakMap<Lane, { atMs: number; where: string }>()
 
-  constructor(parts: DeathParts) {
+  /** @param worksOf events, jobs and messages of sockets that are in flight in a lane, but for deliveries that it never began */
+  constructor(parts: DeathParts, worksOf: WorksOf) {
     this.#parts = parts
+    this.#worksOf = worksOf
     this.#domains = parts.kernel.settings.domainsDir.map((directory) => resolve(directory) + sep)
     this.#callNames = new NameTable(parts.kernel.shared.names)
   }
 
   /** A lane has died, or is dying: who is guilty of it is known, and gets his answers. Everybody else may still get theirs. */
   onDeath(lane: LaneThread, death: LaneDeath): BlackBox {
-    const { guilt } = this.#parts
+    const { guilt, recorders } = this.#parts
     const box = guilt.name(lane, this.#boxOf(lane, death))
     this.#report(box)
-    this.#parts.record(box, new Map(death.requests.map(({ exchange: { requestId, key } }) => [requestId, key])))
+    recorders.history?.died(box, new Map(death.requests.map(({ exchange: { requestId, key } }) => [requestId, key])))
     // Who ends lanes by its boot is left out of those that start: it needs no other punishment.
     if (death.bootCulprit === null) guilt.punish(lane, box)
     else guilt.died(lane)
@@ -152,16 +152,10 @@ export class LaneDeaths {
     if (line === undefined) return
     const where = `${relative(process.cwd(), line.file)}:${line.line}:${line.column}`
     this.#stills.set(lane, { atMs: steadyMs(), where })
-    this.#parts.kernel.writeLog(
-      'WARNING',
-      `Lane ${lane.index} stood still for ${Math.round(stillMs)} ms (${where})`,
-      IDENTITY,
-      {
-        lane: lane.index,
-        still_ms: Math.round(stillMs),
-        stack: stack!.map(shownFrame).join('\n'),
-      },
-    )
+    const still_ms = Math.round(stillMs)
+    const fields = { lane: lane.index, still_ms, stack: stack!.map(shownFrame).join('\n') }
+    const message = `Lane ${lane.index} stood still for ${still_ms} ms (${where})`
+    this.#parts.kernel.writeLog('WARNING', message, IDENTITY, fields)
   }
 
   #boxOf(lane: LaneThread, death: LaneDeath): BlackBox {
@@ -170,7 +164,7 @@ export class LaneDeaths {
     const requests = death.requests.map(workOf)
     // An open stream is there for hours: it says nothing about the cause.
     const streams = new Set(requests.filter((_, n) => death.requests[n]!.isStream))
-    const works = [...requests, ...this.#parts.worksOf(lane, death.unreadDeliveries)].sort(
+    const works = [...requests, ...this.#worksOf(lane, death.unreadDeliveries)].sort(
       (a, b) => b.for_ms - a.for_ms,
     )
     const begun = works.filter((work) => !streams.has(work))
@@ -259,15 +253,9 @@ export class LaneDeaths {
     const where = [who, guilty?.line].filter((part) => part != null).join(' at ')
     const short = { ...box, steps: box.steps.slice(-STEPS_REPORTED) }
     const { at: _, stack, ...fields } = short
-    this.#parts.kernel.writeLog(
-      'ERROR',
-      `Lane ${box.lane} died: ${box.message}${where === '' ? '' : ` in ${where}`}`,
-      IDENTITY,
-      {
-        ...fields,
-        stack: stack.join('\n'),
-      },
-    )
-    publishOwn(IDENTITY, LANE_DIED, { ...short }, this.#parts.publish, this.#parts.kernel.writeLog)
+    const { kernel, events } = this.#parts
+    const message = `Lane ${box.lane} died: ${box.message}${where === '' ? '' : ` in ${where}`}`
+    kernel.writeLog('ERROR', message, IDENTITY, { ...fields, stack: stack.join('\n') })
+    publishOwn(IDENTITY, LANE_DIED, { ...short }, (event) => events.driver.publish(event, null), kernel.writeLog)
   }
 }

@@ -5,9 +5,9 @@ import { messageOf, stackOf } from '../../core/errors/description.ts'
 import type { ProcessHistory } from '../../history/process-history.ts'
 import { type LaneServices, serve } from '../../runtime/host/services.ts'
 import type { ThreadKernel } from '../../runtime/kernel/thread.ts'
+import type { ProcessTracing } from '../../tracing/process-tracing.ts'
 import { ClaimMemory } from '../../transport/memory/claim-memory.ts'
 import type { Manifest, ToPrimary } from '../../transport/messages.ts'
-import type { Dispatcher } from '../dispatch/dispatcher.ts'
 import type { Lane, LaneListener, UnfinishedWork } from '../dispatch/lane.ts'
 import type { PlacedRequest } from '../dispatch/request-slots.ts'
 import type { DurableLog } from '../event-log/durable-log.ts'
@@ -19,16 +19,14 @@ import type { RecordForwarder } from '../events/record-forwarder.ts'
 import type { Descriptors } from '../health/descriptors.ts'
 import type { Health, Snapshots } from '../health/health.ts'
 import type { PoolProbe } from '../health/pool-probe.ts'
-import type { Routing } from '../http/routes.ts'
 import type { Jobs } from '../jobs/jobs.ts'
 import type { ProcessLog } from '../logging/process-log.ts'
 import type { RedisLog } from '../streams/redis-log.ts'
 import { answerOf, type LaneDeath, LaneDeaths } from './black-box.ts'
 import type { FlightMirror } from './crash-report.ts'
-import type { Guilt } from './guilt.ts'
-import type { LaneSet, LaneThread } from './lane-set.ts'
+import type { LaneThread } from './lane-set.ts'
 import { OnReadyRunner } from './on-ready-runner.ts'
-import type { RequestPlacement } from './request-placement.ts'
+import { type PlacementParts, placeRequests } from './request-placement.ts'
 import type { StackFrame } from './stack-probe.ts'
 import type { Standstill } from './watchdog.ts'
 
@@ -47,26 +45,23 @@ interface LaneEvents {
   streams: Pick<RedisLog, 'record'> | null
 }
 
-interface LaneRegistrarParts {
+export interface LaneRegistrarParts extends PlacementParts {
   readonly kernel: ThreadKernel
-  readonly lanes: LaneSet
   readonly processLog: ProcessLog<Lane>
   readonly events: LaneEvents
   readonly health: Health
   readonly snapshots: Snapshots
-  readonly routing: Routing
-  readonly dispatcher: Dispatcher
   readonly jobs: Jobs
-  readonly guilt: Guilt
-  readonly placement: RequestPlacement
   readonly services: LaneServices
   readonly pool: PoolProbe
   readonly descriptors: Descriptors
   readonly recorders: {
+    /** Null while tracing is off. */
+    readonly tracing: ProcessTracing | null
     /** Null where no history is kept. */
     readonly history: ProcessHistory | null
   }
-  /** Null without a guardian. */
+  /** Null without a guardian, which alone would read it. */
   readonly flightMirror: FlightMirror | null
 }
 
@@ -89,21 +84,14 @@ export class LaneRegistrar {
   #isCleanupDue = false
 
   constructor(parts: LaneRegistrarParts) {
-    const { kernel, events, lanes } = parts
+    const { kernel, lanes } = parts
     this.#parts = parts
     this.#claims = new ClaimMemory(kernel.shared.claims)
     this.#onReadyRunner = new OnReadyRunner(
       () => lanes.regular,
       (message) => kernel.writeLog('ERROR', message, 'kernel'),
     )
-    this.#deaths = new LaneDeaths({
-      kernel,
-      routing: parts.routing,
-      guilt: parts.guilt,
-      worksOf: (lane, unread) => this.workInFlight(lane, unread),
-      publish: (event) => events.driver.publish(event, null),
-      record: (box, keys) => parts.recorders.history?.died(box, keys),
-    })
+    this.#deaths = new LaneDeaths(parts, (lane, unread) => this.workInFlight(lane, unread))
     this.listener = this.#listen()
   }
 
@@ -343,8 +331,8 @@ export class LaneRegistrar {
 
   /** The set of lanes that take work has changed. */
   changed(): void {
-    const { lanes, placement, kernel, snapshots, routing, flightMirror } = this.#parts
-    placement.place()
+    const { lanes, kernel, snapshots, routing, flightMirror } = this.#parts
+    placeRequests(this.#parts)
     this.#dropUnhosted()
     snapshots.sendSoon()
     flightMirror?.nameSoon(() => lanes.all, routing, kernel.plugins.files)

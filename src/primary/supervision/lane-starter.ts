@@ -3,22 +3,19 @@ import { fileURLToPath } from 'node:url'
 import { getHeapStatistics, setFlagsFromString } from 'node:v8'
 import { type MessagePort, Worker } from 'node:worker_threads'
 import { Piscina } from 'piscina'
-import type { RecordingInit } from '../../contracts/tracing.ts'
 import { laneEnvironment } from '../../core/config/lane-environment.ts'
 import { publicVariables } from '../../core/config/load.ts'
 import type { Settings } from '../../core/config/schema.ts'
 import { messageOf } from '../../core/errors/description.ts'
 import { steadyMs } from '../../core/schedule/steady-time.ts'
-import type { ThreadKernel } from '../../runtime/kernel/thread.ts'
 import { letGo } from '../../transport/memory/garbage.ts'
 import { YOUNG_GENERATION_MB } from '../../transport/memory/heartbeat.ts'
 import { LANE_PROTOCOL, type LaneInit, type ToPrimary, type WarmUp } from '../../transport/messages.ts'
 import type { LaneRole } from '../dispatch/lane.ts'
 import { descriptorsOfPlugins } from '../http/connection-limit.ts'
 import { BarredPlugins } from './circuit-breaker.ts'
-import type { FlightMirror } from './crash-report.ts'
 import { isInspected } from './debugger-hold.ts'
-import type { LaneRegistrar } from './lane-registrar.ts'
+import type { LaneRegistrar, LaneRegistrarParts } from './lane-registrar.ts'
 import { type LaneSet, LaneThread } from './lane-set.ts'
 import type { ProcessDeaths } from './process-deaths.ts'
 import { STANDSTILL_GROWTH, Watchdog } from './watchdog.ts'
@@ -179,27 +176,13 @@ const AFTERMATH_MS = 2000
 /** The same where somebody waits: for the start of the service, or for a change in development. */
 const AFTERMATH_AWAITED_MS = 500
 
-/** Where what the lanes record goes. */
-interface LaneRecords {
-  open(index: number): RecordingInit
-  /** Its thread has ended. */
-  gone(init: RecordingInit): void
-}
+type RegistrarParts = Pick<LaneRegistrarParts, 'kernel' | 'lanes' | 'recorders' | 'flightMirror'>
 
-export interface StarterOptions {
-  kernel: ThreadKernel
+export interface StarterOptions extends RegistrarParts {
   /** Somebody waits for each change of the code: threads are started ahead of the lanes that will need them. */
-  isDevelopment: boolean
-  /** Null while tracing is off, and where no history is kept. */
-  recorders: {
-    readonly tracing: { readonly rings: LaneRecords } | null
-    readonly history: { readonly rings: LaneRecords } | null
-  }
-  lanes: LaneSet
+  readonly isDevelopment: boolean
   /** What the processes before this one died of; null without a guardian, who alone would tell. */
-  processDeaths: ProcessDeaths | null
-  /** Null without a guardian, which alone would read it. */
-  flightMirror: FlightMirror | null
+  readonly processDeaths: ProcessDeaths | null
 }
 
 /** Who keeps the lanes alive. */

@@ -216,7 +216,7 @@ export class LaneReplacement {
     if (pauseMs > 0) {
       this.#registrar.log(
         'ERROR',
-        `${intensity.recent} lanes died within ${RESTART_WINDOW_MS / 1000} s: the next start of lane ${slot.index} waits ${pauseMs} ms`,
+        `${intensity.size} lanes died within ${RESTART_WINDOW_MS / 1000} s: the next start of lane ${slot.index} waits ${pauseMs} ms`,
       )
     }
     slot.restartTimer = setTimeout(() => {

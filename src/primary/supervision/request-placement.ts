@@ -8,12 +8,13 @@ import type { Routing } from '../http/routes.ts'
 import type { Guilt } from './guilt.ts'
 import type { LaneSet } from './lane-set.ts'
 
-/** Who hears of it. */
-interface PlacementParts {
+/** What it depends on, and who hears of it. */
+export interface PlacementParts {
+  readonly lanes: LaneSet
+  readonly guilt: Guilt
   readonly routing: Routing
   readonly dispatcher: Dispatcher
-  readonly hub: Hub
-  readonly laneSubscribers: LaneSubscribers
+  readonly events: { readonly hub: Hub; readonly laneSubscribers: LaneSubscribers }
 }
 
 /**
@@ -26,64 +27,38 @@ interface PlacementParts {
  *   seconds after any death, and while lanes die one after the other;
  * - everything else goes to any regular lane.
  */
-export class RequestPlacement {
-  readonly #lanes: LaneSet
-  readonly #parts: PlacementParts
-  readonly #guilt: Guilt
-  #sheltered: Lane | null = null
-
-  constructor(lanes: LaneSet, guilt: Guilt, parts: PlacementParts) {
-    this.#lanes = lanes
-    this.#parts = parts
-    this.#guilt = guilt
-  }
-
-  /** Gives the dispatcher the lanes that take requests, each for its plugins. */
-  place(): void {
-    const { serving } = this.#lanes
-    const { dispatcher, laneSubscribers, hub } = this.#parts
-    this.#placeRoutes(serving)
-    dispatcher.setLanes(serving)
-    for (const lane of serving) laneSubscribers.holdBack(lane, (plugin) => this.#isKeptFrom(lane, plugin))
-    hub.subscribersChanged()
-  }
-
-  #placeRoutes(lanes: readonly Lane[]): void {
-    const { hasProbationBegun } = this.#lanes
-    const guilt = this.#guilt
-    const sheltered = oldestThatAnswers(lanes.filter(({ role }) => role === 'regular'))
-    this.#sheltered = sheltered
-    const hasShelter = this.#isOneOfMany && guilt.isCrisis()
-    for (const { servedBy, number, plugin } of this.#parts.routing.table.list()) {
-      if (servedBy !== 'lanes') continue
-      const confined = guilt.confined.has(plugin)
-      const stalling = guilt.stalling.has(plugin)
-      for (const lane of lanes) {
-        const isOpen =
-          lane.role === 'probation'
-            ? confined || stalling || (hasShelter && !known(lane, plugin))
-            : confined
-              ? !hasProbationBegun && lane !== sheltered
-              : stalling
-                ? !lane.isStandby && lane !== sheltered
-                : !(hasShelter && lane === sheltered) || known(lane, plugin)
-        lane.servesRoute[number] = !isOpen || !lane.hostsRoute[number] ? NOT : stalling ? WHILE_IT_ANSWERS : ALWAYS
-      }
-    }
-
-    /** Folders that plugins of the primary serve run no code of a plugin. */
-    function known({ manifest }: Lane, plugin: string): boolean {
-      return guilt.harmless.isKnown(plugin) || manifest?.plugins[plugin] === undefined
+export function placeRequests({ lanes, guilt, routing, dispatcher, events }: PlacementParts): void {
+  const { serving, hasProbationBegun } = lanes
+  const isOneOfMany = lanes.wanted > 1
+  const sheltered = oldestThatAnswers(serving.filter(({ role }) => role === 'regular'))
+  const hasShelter = isOneOfMany && guilt.isCrisis()
+  for (const { servedBy, number, plugin } of routing.table.list()) {
+    if (servedBy !== 'lanes') continue
+    const confined = guilt.confined.has(plugin)
+    const stalling = guilt.stalling.has(plugin)
+    for (const lane of serving) {
+      const isOpen =
+        lane.role === 'probation'
+          ? confined || stalling || (hasShelter && !known(lane, plugin))
+          : confined
+            ? !hasProbationBegun && lane !== sheltered
+            : stalling
+              ? !lane.isStandby && lane !== sheltered
+              : !(hasShelter && lane === sheltered) || known(lane, plugin)
+      lane.servesRoute[number] = !isOpen || !lane.hostsRoute[number] ? NOT : stalling ? WHILE_IT_ANSWERS : ALWAYS
     }
   }
-
-  /** True for a plugin whose events the lane does not get. No lane on demand takes them: where there is one lane, they stay there. */
-  #isKeptFrom(lane: Lane, plugin: string): boolean {
-    return (lane.isStandby || (this.#isOneOfMany && lane === this.#sheltered)) && this.#guilt.stalling.has(plugin)
+  dispatcher.setLanes(serving)
+  for (const lane of serving) {
+    // No lane on demand takes events: where there is one lane, they stay there.
+    const isKept = lane.isStandby || (isOneOfMany && lane === sheltered)
+    events.laneSubscribers.holdBack(lane, (plugin) => isKept && guilt.stalling.has(plugin))
   }
+  events.hub.subscribersChanged()
 
-  get #isOneOfMany(): boolean {
-    return this.#lanes.wanted > 1
+  /** Folders that plugins of the primary serve run no code of a plugin. */
+  function known({ manifest }: Lane, plugin: string): boolean {
+    return guilt.harmless.isKnown(plugin) || manifest?.plugins[plugin] === undefined
   }
 }
 

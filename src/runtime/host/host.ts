@@ -14,9 +14,11 @@ import type {
   ToolStatus,
 } from '../../contracts/registry.ts'
 import type { RequestDetail, RequestFilter, RequestSummary, WorkReport, WorkSpan } from '../../contracts/requests.ts'
-import type { JobDefinition, JobInfo } from '../../contracts/scheduler.ts'
+import type { JobDefinition, JobInfo, JobRun } from '../../contracts/scheduler.ts'
 import type { ToolHost } from '../../contracts/tool.ts'
-import type { CodeTracing, ToolTracing } from '../../contracts/tracing.ts'
+import type { CodeTracing, Origin, ToolTracing, Work } from '../../contracts/tracing.ts'
+import { causality } from '../../core/causality/context.ts'
+import { NO_TRACE_CONTEXT } from '../../core/causality/trace-context.ts'
 import { HeddleError } from '../../core/errors/catalogue.ts'
 import { callerPlace } from '../../core/errors/places.ts'
 import { contractText } from '../../core/schemas/route-contract.ts'
@@ -234,4 +236,29 @@ function requirePlugin({ hooksOf }: Owner, what: string): void {
 /** Removes from a list what is not to be kept. */
 function keep<T>(list: T[], isKept: (each: T) => boolean): void {
   list.splice(0, list.length, ...list.filter(isKept))
+}
+
+const JOB: Work = { kind: 'job', requestId: null, eventId: null }
+
+/**
+ * Runs a job once. It has no cause, so it begins a trace of its own while tracing is on.
+ * @param origin null in the primary, which has no use for it: a context would cost all of its promises time
+ */
+export async function runJob(
+  { name, handler, owner }: JobDefinition,
+  run: JobRun,
+  tracing: CodeTracing | null,
+  origin: Origin | null,
+): Promise<void> {
+  if (tracing === null && origin === null) return void (await handler.call(owner.instance, run))
+  const attributes = { 'heddle.plugin': owner.name, 'heddle.job': name }
+  const span = tracing?.open(NO_TRACE_CONTEXT, `${owner.name}/${name}`, attributes, JOB) ?? null
+  const cause = { eventId: null, requestId: null, trace: span, origin }
+  try {
+    await causality.run(cause, () => handler.call(owner.instance, run))
+    span?.end()
+  } catch (thrown) {
+    span?.fail(thrown)
+    throw thrown
+  }
 }

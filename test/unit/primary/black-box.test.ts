@@ -37,17 +37,17 @@ function boxOf(
   const lane = Object.assign(laneOf(t, { index: 3, manifest }), { watchdog }) as unknown as LaneThread
   record?.(new FlightRecorder(lane.threadSide.flight))
   const ignored = (): void => {}
-  const deaths = new LaneDeaths({
+  const parts = {
     kernel: { settings: { domainsDir: ['/srv/domains'] }, shared: { names: createNameTable() }, writeLog: ignored },
     routing: {
       nameOf: (number: number) => `route ${number}`,
       table: { numbered: (number: number) => ({ method: 'route', path: number, plugin: 'shop.Sell' }) },
     },
     guilt: { name: (_: unknown, box: BlackBox) => box, punish: ignored, died: ignored },
-    worksOf: () => works,
-    publish: ignored,
-    record: ignored,
-  } as unknown as ConstructorParameters<typeof LaneDeaths>[0])
+    events: { driver: { publish: ignored } },
+    recorders: { history: null },
+  }
+  const deaths = new LaneDeaths(parts as unknown as ConstructorParameters<typeof LaneDeaths>[0], () => works)
   deaths.onRecovered(lane, { stillMs: 300, stack: [frame(SELL, 5)] })
   return deaths.onDeath(lane, {
     requests: [],
