@@ -16,7 +16,7 @@ import {
   utf8MaxBytes,
   writeAcknowledgements,
 } from '../transport/frames/frames.ts'
-import { RESPONSE_FIXED_BYTES, writeResponse } from '../transport/frames/response-frame.ts'
+import { RESPONSE_FIXED_BYTES, writeResponse } from '../transport/frames/request-frame.ts'
 import { type FlightRecorder, STEP_EVENT } from '../transport/memory/flight-recorder.ts'
 import type { AnswerCell } from '../transport/memory/words.ts'
 import type { Outbox } from '../transport/rings/outbox.ts'

@@ -7,62 +7,48 @@ import type { Parts } from './parts.ts'
 /** Work that is named in one line at most. */
 const NAMED_MAX = 10
 
-/** Says who keeps a process that drains, and what becomes of what does not end in time. */
-class DrainReport {
-  readonly #parts: Parts
-  readonly #fateOfEvents: string
-  readonly #timer: NodeJS.Timeout
-
-  /**
-   * @param afterMs it takes longer than that, so it is worth a line
-   * @param deadlineMs until when it waits, by `steadyMs`
-   */
-  constructor(parts: Parts, fateOfEvents: string, afterMs: number, deadlineMs: number) {
-    this.#parts = parts
-    this.#fateOfEvents = fateOfEvents
-    this.#timer = setTimeout(() => {
-      const leftMs = deadlineMs - steadyMs()
-      const names = this.#names()
-      if (names !== null && leftMs > 0)
-        parts.log('INFO', `Draining waits for ${names}: ${seconds(leftMs)} at most`, 'main')
-    }, afterMs)
-  }
-
-  /** Nothing is waited for any more. */
-  end(): void {
-    clearTimeout(this.#timer)
-    const names = this.#names()
+/**
+ * Says who keeps a process that drains, where that takes long.
+ * @param deadlineMs until when it waits, by `steadyMs`
+ * @returns called when nothing is waited for any more: says what becomes of what has not ended
+ */
+function reportDrain(parts: Parts, fateOfEvents: string, deadlineMs: number): () => void {
+  const { log, events } = parts
+  const timer = setTimeout(() => {
+    const leftMs = deadlineMs - steadyMs()
+    const names = namesOf(worksOf(parts), events.hub.queued)
+    if (names !== null && leftMs > 0) log('INFO', `Draining waits for ${names}: ${seconds(leftMs)} at most`, 'main')
+  }, SAYS_AFTER_MS)
+  return () => {
+    clearTimeout(timer)
+    const works = worksOf(parts)
+    const names = namesOf(works, events.hub.queued)
     if (names === null) return
-    const kinds = new Set(this.#works().map(({ kind }) => kind))
+    const kinds = new Set(works.map(({ kind }) => kind))
     const fates = [
-      ...(kinds.has('event') || this.#parts.events.hub.queued > 0 ? [this.#fateOfEvents] : []),
+      ...(kinds.has('event') || events.hub.queued > 0 ? [fateOfEvents] : []),
       ...(kinds.has('request') ? ['requests are answered with 500'] : []),
       ...(kinds.has('job') ? ['jobs run again when they are due next, those of a date at the next start'] : []),
     ]
-    this.#parts.log('WARNING', `Draining waits no longer for ${names}: ${fates.join('; ')}`, 'main')
+    log('WARNING', `Draining waits no longer for ${names}: ${fates.join('; ')}`, 'main')
   }
+}
 
-  /** Requests, events and jobs that run. */
-  #works(): WorkInFlight[] {
-    const { lanes, registrar, localWorker } = this.#parts
-    return [
-      ...lanes.all.flatMap((lane) => [...lane.requests.works(), ...registrar.workInFlight(lane)]),
-      ...localWorker.works(),
-    ]
-  }
+/** Requests, events and jobs that run, those first that have run longest. */
+function worksOf({ lanes, registrar, localWorker }: Parts): WorkInFlight[] {
+  const ofLanes = lanes.all.flatMap((lane) => [...lane.requests.works(), ...registrar.workInFlight(lane)])
+  return [...ofLanes, ...localWorker.works()].sort((a, b) => b.for_ms - a.for_ms)
+}
 
-  /** Null when there is nothing. */
-  #names(): string | null {
-    const works = this.#works().sort((a, b) => b.for_ms - a.for_ms)
-    const names = works.slice(0, NAMED_MAX).map(({ kind, name, plugin, for_ms }) => {
-      const what = kind === 'request' ? name : `${kind} ${name}`
-      return `${what} (${plugin}, for ${seconds(for_ms)})`
-    })
-    if (works.length > NAMED_MAX) names.push(`${works.length - NAMED_MAX} more`)
-    const { queued } = this.#parts.events.hub
-    if (queued > 0) names.push(`${queued} events that wait for a thread`)
-    return names.length === 0 ? null : names.join(', ')
-  }
+/** Null when there is nothing. @param queued events that wait for a thread */
+function namesOf(works: readonly WorkInFlight[], queued: number): string | null {
+  const names = works.slice(0, NAMED_MAX).map(({ kind, name, plugin, for_ms }) => {
+    const what = kind === 'request' ? name : `${kind} ${name}`
+    return `${what} (${plugin}, for ${seconds(for_ms)})`
+  })
+  if (works.length > NAMED_MAX) names.push(`${works.length - NAMED_MAX} more`)
+  if (queued > 0) names.push(`${queued} events that wait for a thread`)
+  return names.length === 0 ? null : names.join(', ')
 }
 
 const seconds = (ms: number): string => `${(ms / 1000).toFixed(1)} s`
@@ -92,7 +78,7 @@ export async function shutDown(parts: Parts, shutdownTimeoutMs: number, fateOfEv
   const { hub } = events
   const endMs = steadyMs() + shutdownTimeoutMs
   const deadlineMs = endMs - Math.min(CLOSING_MAX_MS, shutdownTimeoutMs * CLOSING_SHARE)
-  const report = new DrainReport(parts, fateOfEvents, SAYS_AFTER_MS, deadlineMs)
+  const reportEnd = reportDrain(parts, fateOfEvents, deadlineMs)
   toolBooter.stop()
   recorders.tracing?.hurry()
   await listener.drain(Math.min(LINGER_MAX_MS, shutdownTimeoutMs * 0.3))
@@ -116,7 +102,7 @@ export async function shutDown(parts: Parts, shutdownTimeoutMs: number, fateOfEv
   hub.returnDelayed()
   const isDone = (): boolean => hub.pending === 0 && (events.streams?.open ?? 0) === 0 && requestsInFlight() === 0
   await until(isDone, deadlineMs)
-  report.end()
+  reportEnd()
   if (hub.unstored > 0)
     parts.log('WARNING', `${hub.unstored} event deliveries were not finished and are lost with this process`, 'main')
   dispatcher.setLanes([])

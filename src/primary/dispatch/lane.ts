@@ -6,8 +6,15 @@ import { exactMs, steadyMs } from '../../core/schedule/steady-time.ts'
 import type { DeliverySink } from '../../runtime/events/event-server.ts'
 import { type EventFrame, eventMaxBytes, readEvent, writeEvent } from '../../transport/frames/event-frame.ts'
 import { KIND, parseNumbered, readAcknowledgements, readNumber, readText } from '../../transport/frames/frames.ts'
-import { type RequestFrame, ROUTES_MAX, requestMaxBytes, writeRequest } from '../../transport/frames/request-frame.ts'
-import { readResponseBody, readResponseHead, readResponseStatus } from '../../transport/frames/response-frame.ts'
+import {
+  type RequestFrame,
+  ROUTES_MAX,
+  readResponseBody,
+  readResponseHead,
+  readResponseStatus,
+  requestMaxBytes,
+  writeRequest,
+} from '../../transport/frames/request-frame.ts'
 import { createFlightRecorder, FlightReader } from '../../transport/memory/flight-recorder.ts'
 import { createHeartbeat, HeartbeatReader } from '../../transport/memory/heartbeat.ts'
 import { createRing } from '../../transport/memory/spsc-ring.ts'

@@ -1,11 +1,13 @@
-// The health of the process: its tools and plugins, and what lanes are told of it.
-import type { PluginHealth, ReloadInfo, SystemDump, ToolStatus } from '../../contracts/registry.ts'
+// The health of the process: its tools and plugins, what lanes are told of it, and what the primary counts.
+import type { PluginHealth, ProcessCounter, ReloadInfo, SystemDump, ToolStatus } from '../../contracts/registry.ts'
 import type { Fault } from '../../core/errors/catalogue.ts'
 import type { Toolbox } from '../../runtime/kernel/toolbox.ts'
 import { STATUS_DEAD, STATUS_FAIL, STATUS_OK, STATUS_REFUSED, StatusTable } from '../../transport/memory/words.ts'
 import type { ToLane } from '../../transport/messages.ts'
 import type { Lanes } from '../dispatch/lane.ts'
 import type { Hub } from '../events/hub.ts'
+import type { Listener } from '../http/listener.ts'
+import type { LogOutput } from '../logging/log-output.ts'
 
 const WORDS: Record<ToolStatus, number> = { OK: STATUS_OK, FAIL: STATUS_FAIL, DEAD: STATUS_DEAD }
 /** By status word. */
@@ -215,4 +217,43 @@ export class Snapshots {
       for (const lane of this.#lanes.all) if (lane.state === 'ready') lane.post(snapshot)
     }, SNAPSHOT_MS).unref()
   }
+}
+
+/** What the primary counts, and nothing else tells. */
+export function processCounters(
+  log: LogOutput,
+  { framingFaults, connectionLimit }: Listener,
+  hub: Hub,
+): ProcessCounter[] {
+  const { open, max, pauses } = connectionLimit
+  const records = Object.entries(log.droppedTotal).map(([level, value]) => ({ labels: { level }, value }))
+  const faults = framingFaults.totals().map(([reason, value]) => ({ labels: { reason }, value }))
+  return [
+    figure('heddle_log_records_dropped_total', 'Log records that were dropped because nobody read standard output.', records),
+    figure('heddle_log_buffer_bytes', 'Log lines that wait for the reader of standard output.', log.waitingBytes),
+    figure('heddle_dead_letters_dropped_total', 'Dead letters that were dropped for newer ones.', hub.deadLetters.dropped.count),
+    figure('heddle_deliveries_pending', 'Deliveries of events that are accepted and not finished.', hub.pending),
+    figure(
+      'heddle_framing_faults_total',
+      'Connections that were closed because the end of a request was not certain.',
+      faults,
+    ),
+    figure('heddle_http_connections', 'Connections that are open, WebSockets included.', open),
+    figure(
+      'heddle_http_connections_max',
+      'Connections that may be open by the limit of descriptors.',
+      Number.isFinite(max) ? max : [],
+    ),
+    figure(
+      'heddle_http_accept_pauses_total',
+      'Times that no new connections were taken because that many were open.',
+      pauses,
+    ),
+  ]
+}
+
+/** What only grows has a name that ends in `_total`. */
+function figure(name: string, help: string, value: number | ProcessCounter['samples']): ProcessCounter {
+  const samples = typeof value === 'number' ? [{ labels: {}, value }] : value
+  return { name, kind: name.endsWith('_total') ? 'counter' : 'gauge', help, samples }
 }

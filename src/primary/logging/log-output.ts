@@ -18,7 +18,7 @@ const RETRY_MAX_MS = 64
 export const LOG_FLUSH_MS = 1000
 
 /** What happened while the reader did not read. */
-export interface Stall {
+interface Stall {
   /** Records per level that were dropped; levels without are missing. */
   dropped: Partial<Record<LogLevel, number>>
   count: number
@@ -32,8 +32,6 @@ interface LogOutputOptions {
   write: (bytes: Buffer | string) => number
   /** Most bytes of a piece, unless one line has more. Default: about PIECE_BYTES. */
   pieceBytes?: number
-  /** Told when a reader that had not read has read everything, and lines were dropped meanwhile. */
-  onBack: (stall: Stall) => void
 }
 
 interface Line {
@@ -48,6 +46,8 @@ interface Line {
  * lines wait, in their order and up to a limit, while the thread goes on; beyond it the oldest of the least important are dropped.
  */
 export class LogOutput {
+  /** Told when a reader that had not read has read everything, and lines were dropped meanwhile. */
+  onBack: (stall: Stall) => void = () => {}
   readonly #options: LogOutputOptions
   readonly #waiting: readonly Fifo<Line>[] = LEVELS.map(() => new Fifo<Line>())
   #waitingBytes = 0
@@ -117,7 +117,7 @@ export class LogOutput {
     const count = Object.values(dropped).reduce((sum, lines) => sum + lines, 0)
     if (count === 0) return
     this.#dropped = {}
-    this.#options.onBack({ dropped, count, durationMs: Math.round(performance.now() - this.#stalledSinceMs) })
+    this.onBack({ dropped, count, durationMs: Math.round(performance.now() - this.#stalledSinceMs) })
   }
 
   #wait(text: string, level: LogLevel): void {

@@ -3,7 +3,7 @@ import type { LogLevel } from '../../contracts/logger.ts'
 import { processNumber } from '../../core/config/checks.ts'
 import type { Settings } from '../../core/config/schema.ts'
 import type { LogRecord } from '../../transport/messages.ts'
-import { LogOutput, type Stall, standardOutput, WHOLE_PIECE_BYTES } from './log-output.ts'
+import { LogOutput, standardOutput, WHOLE_PIECE_BYTES } from './log-output.ts'
 import type { RequestLine } from './request-log.ts'
 import { type Colour, forPeople, type LogLine, printable, Terminal } from './terminal.ts'
 
@@ -18,7 +18,6 @@ export function createLog(settings: Settings, terminal?: Terminal): LogWriter {
     maxBytes: settings.logBufferBytes,
     ...(processNumber(settings) === null ? {} : { pieceBytes: WHOLE_PIECE_BYTES }),
     write: standardOutput(),
-    onBack: (stall) => writer.onReaderBack(stall),
   })
   // However the process ends, as far as its code still runs.
   process.on('exit', () => output.flush())
@@ -28,8 +27,7 @@ export function createLog(settings: Settings, terminal?: Terminal): LogWriter {
     people === null
       ? (line, level) => writeLine(printable(`${line}\n`), level)
       : linesForPeople(people, processNumber(settings))
-  const writer: LogWriter = new LogWriter(settings, write, people, output)
-  return writer
+  return new LogWriter(settings, write, people, output)
 }
 
 type WriteLine = (line: string, level: LogLevel) => void
@@ -62,8 +60,6 @@ export class LogWriter {
   readonly output: LogOutput
   /** Faults of the lanes' boot with the current code, which each lane reports: shown once. */
   readonly #bootFaults = new Set<string>()
-  /** Told when a reader of standard output that had not read reads again. */
-  onReaderBack: (stall: Stall) => void = () => {}
 
   /**
    * @param writeLine gets each record as JSON

@@ -27,7 +27,7 @@ export class ProcessLog<Origin> {
       return true
     })
     this.log = own.write
-    writer.onReaderBack = ({ count, dropped, durationMs }) =>
+    writer.output.onBack = ({ count, dropped, durationMs }) =>
       own.tell(
         'WARNING',
         `${count} log records were dropped: nobody read standard output for ${durationMs} ms, and LOG_BUFFER_BYTES was used up`,

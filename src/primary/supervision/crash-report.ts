@@ -2,8 +2,14 @@
 import { readdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs'
 import { basename, join } from 'node:path'
 import type { BlackBox, WorkInFlight } from '../../contracts/registry.ts'
-import { BOOTING_ENDING, FlightFile, readFlightFile } from '../../transport/memory/flight-file.ts'
-import { createFlightRecorder, FLIGHT_FILE_BYTES, FlightRecorder } from '../../transport/memory/flight-recorder.ts'
+import {
+  BOOTING_ENDING,
+  createFlightRecorder,
+  FLIGHT_FILE_BYTES,
+  FlightFile,
+  FlightRecorder,
+  readFlightFile,
+} from '../../transport/memory/flight-recorder.ts'
 import type { Lane } from '../dispatch/lane.ts'
 import type { Routing } from '../http/routes.ts'
 import { guiltyOf, isProved } from './guilt.ts'

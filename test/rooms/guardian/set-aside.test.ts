@@ -5,7 +5,7 @@ import { join } from 'node:path'
 import { type TestContext, test } from 'node:test'
 import { readCrashReports } from '../../../src/primary/supervision/crash-report.ts'
 import { SET_ASIDE_MS, setAsideBy } from '../../../src/primary/supervision/process-deaths.ts'
-import { FlightFile } from '../../../src/transport/memory/flight-file.ts'
+import { FlightFile } from '../../../src/transport/memory/flight-recorder.ts'
 import {
   createFlightRecorder,
   FlightRecorder,

@@ -181,7 +181,6 @@ test('of several processes on one pipe lines stay whole while its reader is slow
       pieces.push(String(bytes))
       return Buffer.byteLength(bytes)
     },
-    onBack: () => {},
   })
   const lines = [
     ...Array.from({ length: 20 }, (_, n) => `${n} ${'é'.repeat(500)}\n`),
