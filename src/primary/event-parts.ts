@@ -23,6 +23,7 @@ import type { Log } from './logging/process-log.ts'
 import { SYSTEM_PROCESSES } from './streams/process-identity.ts'
 import type { RedisLog } from './streams/redis-log.ts'
 import type { LaneSet } from './supervision/lane-set.ts'
+import type { ProcessDeaths } from './supervision/process-deaths.ts'
 
 /** Events of the runtime tell what happens in this process: none of them outlives it. */
 const RUNTIME_EVENT = 'runtime.'
@@ -69,17 +70,16 @@ export interface EventParts {
   streams: RedisLog | null
 }
 
-interface EventOptions {
-  kernel: ThreadKernel
-  /** What is known of deaths of the process before. */
-  deathsOfEvent: DurableLogOptions['deathsOf']
-  lanes: LaneSet
-  /** Told why this process must end. */
-  onReplicaLost: (message: string) => void
-}
-
-export function assembleEvents(options: EventOptions): EventParts {
-  const { kernel, deathsOfEvent, lanes, onReplicaLost } = options
+/**
+ * @param deaths of earlier processes; null where nobody knows
+ * @param onReplicaLost told why this process must end
+ */
+export function assembleEvents(
+  kernel: ThreadKernel,
+  lanes: LaneSet,
+  deaths: ProcessDeaths | null,
+  onReplicaLost: (message: string) => void,
+): EventParts {
   const { settings, writeLog: log } = kernel
   const eventLog = eventLogOf(kernel)
   const hub = new Hub({
@@ -105,7 +105,7 @@ export function assembleEvents(options: EventOptions): EventParts {
     maxStored: settings.eventBusMaxStored,
     mayMakeTables: settings.dbAutoMigrate,
     isRequired: settings.eventBusDriver === 'database',
-    deathsOf: deathsOfEvent,
+    deathsOf: deaths === null ? null : (...of) => deaths.ofEvent(...of),
     replica: settings.replicaId,
     processes: SYSTEM_PROCESSES,
     onLost: onReplicaLost,

@@ -14,9 +14,8 @@ import { Dispatcher } from './dispatch/dispatcher.ts'
 import type { Lane } from './dispatch/lane.ts'
 import { LocalWorker } from './dispatch/local-worker.ts'
 import { assembleEvents, type EventParts } from './event-parts.ts'
-import { Descriptors } from './health/descriptors.ts'
 import { Health, processCounters, Snapshots } from './health/health.ts'
-import { PoolProbe } from './health/pool-probe.ts'
+import { Descriptors, PoolProbe } from './health/held-resources.ts'
 import { Listener } from './http/listener.ts'
 import { Routing, routeInfo } from './http/routes.ts'
 import { Jobs } from './jobs/jobs.ts'
@@ -87,12 +86,7 @@ export function buildParts(options: RuntimeOptions, readiness: () => Readiness) 
   const toolBooter = new ToolBooter(kernel, health)
 
   // Events.
-  const events: EventParts = assembleEvents({
-    kernel,
-    deathsOfEvent: processDeaths === null ? null : (...of) => processDeaths.ofEvent(...of),
-    lanes,
-    onReplicaLost: options.onFatal,
-  })
+  const events: EventParts = assembleEvents(kernel, lanes, processDeaths, options.onFatal)
   const { hub, bus } = events
   const snapshots = new Snapshots(health, hub, lanes)
   processLog.connect((record, origin) => {

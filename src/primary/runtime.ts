@@ -20,7 +20,7 @@ import { openObservers, showPages } from './observers.ts'
 import { buildParts, type Parts, type RuntimeOptions } from './parts.ts'
 import { shutDown } from './shutdown.ts'
 import { StrayFaults } from './supervision/stray-faults.ts'
-import { notShared, refuseOneFile, unreadUrls } from './tools/config-warnings.ts'
+import { notShared, refuseOneFile, unreadUrls } from './tools/tool-booter.ts'
 import type { PrimaryHost } from './tools/tool-host.ts'
 
 /** A plugin of the primary that boots for longer holds up no other, milliseconds. */

@@ -106,39 +106,32 @@ const REPORTS_PER_WATCHDOG = 3
 /** How often a process that is not ready checks whether it has become ready, milliseconds. */
 const READY_CHECK_MS = 200
 
-export interface ServiceProcessOptions {
+interface ServiceProcessOptions {
   settings: Settings
   logWriter: LogWriter
   isDevelopment: boolean
   /** Null when no guardian has started this process. */
   flightDir: string | null
   /** Other processes of the same guardian listen on the port already. */
-  joinsPort?: boolean
+  joinsPort: boolean
 }
 
 /** The process around the runtime: its signals, the limit of its drain, and what process managers are told. */
 export class ServiceProcess {
   readonly runtime: Runtime
+  readonly #options: ServiceProcessOptions
   readonly #settings: Settings
-  readonly #logWriter: LogWriter
   readonly #manager: ServiceManager
   readonly #guardian: GuardianLink | null
-  readonly #joinsPort: boolean
   #isStopping = false
   #isEnding = false
 
-  constructor({ settings, logWriter, isDevelopment, flightDir, joinsPort = false }: ServiceProcessOptions) {
+  constructor(options: ServiceProcessOptions) {
+    const { settings, flightDir } = options
+    this.#options = options
     this.#settings = settings
-    this.#joinsPort = joinsPort
-    this.#logWriter = logWriter
     this.#guardian = flightDir === null ? null : new GuardianLink(flightDir)
-    this.runtime = new Runtime({
-      settings,
-      logWriter,
-      isDevelopment,
-      flightDir,
-      onFatal: (message) => this.#fail(message),
-    })
+    this.runtime = new Runtime({ ...options, onFatal: (message) => this.#fail(message) })
     this.#manager = new ServiceManager(settings.notifySocket, (message) => this.runtime.log('WARNING', message, 'main'))
   }
 
@@ -189,7 +182,7 @@ export class ServiceProcess {
     const startedMs = performance.now()
     // Before there are threads: one that is still loading its modules cannot be ended in order.
     this.#settings.domainsDir.forEach(requireFolder)
-    await requireFreePorts(this.#settings, this.#joinsPort)
+    await requireFreePorts(this.#settings, this.#options.joinsPort)
     const port = await this.runtime.start({ exclusivePort: !httpReusePort && processes === 1 })
     this.runtime.log('INFO', `Serving on http://${httpHost}:${port}`, 'main', {
       lanes,
@@ -274,6 +267,6 @@ export class ServiceProcess {
     if (this.#isEnding) return
     this.#isEnding = true
     this.#guardian?.close()
-    void endProcess(exitCode, this.runtime, this.#logWriter, leftMs)
+    void endProcess(exitCode, this.runtime, this.#options.logWriter, leftMs)
   }
 }

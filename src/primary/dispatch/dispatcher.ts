@@ -139,7 +139,8 @@ export class Dispatcher {
     if (this.#queue.size === 0) return
     let refusals = 0
     this.#serve(this.#queue, (id) => {
-      if (refusals === REFUSALS_PER_CHECK || this.#fastestSpeed(this.#queue.routeNumberOf(id)) !== 'slow') return 'all wait'
+      if (refusals === REFUSALS_PER_CHECK || this.#fastestSpeed(this.#queue.routeNumberOf(id)) !== 'slow')
+        return 'all wait'
       refusals++
       return 'refused'
     })

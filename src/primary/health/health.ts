@@ -229,9 +229,17 @@ export function processCounters(
   const records = Object.entries(log.droppedTotal).map(([level, value]) => ({ labels: { level }, value }))
   const faults = framingFaults.totals().map(([reason, value]) => ({ labels: { reason }, value }))
   return [
-    figure('heddle_log_records_dropped_total', 'Log records that were dropped because nobody read standard output.', records),
+    figure(
+      'heddle_log_records_dropped_total',
+      'Log records that were dropped because nobody read standard output.',
+      records,
+    ),
     figure('heddle_log_buffer_bytes', 'Log lines that wait for the reader of standard output.', log.waitingBytes),
-    figure('heddle_dead_letters_dropped_total', 'Dead letters that were dropped for newer ones.', hub.deadLetters.dropped.count),
+    figure(
+      'heddle_dead_letters_dropped_total',
+      'Dead letters that were dropped for newer ones.',
+      hub.deadLetters.dropped.count,
+    ),
     figure('heddle_deliveries_pending', 'Deliveries of events that are accepted and not finished.', hub.pending),
     figure(
       'heddle_framing_faults_total',

@@ -164,9 +164,7 @@ export class LaneDeaths {
     const requests = death.requests.map(workOf)
     // An open stream is there for hours: it says nothing about the cause.
     const streams = new Set(requests.filter((_, n) => death.requests[n]!.isStream))
-    const works = [...requests, ...this.#worksOf(lane, death.unreadDeliveries)].sort(
-      (a, b) => b.for_ms - a.for_ms,
-    )
+    const works = [...requests, ...this.#worksOf(lane, death.unreadDeliveries)].sort((a, b) => b.for_ms - a.for_ms)
     const begun = works.filter((work) => !streams.has(work))
     const steps = lane.flight.steps()
     const originOf = originsIn(lane, this.#parts.routing)

@@ -1,38 +1,7 @@
 // What is kept from killing again: plugins whose circuit is open, and those barred at boot.
 
 import { steadyMs } from '../../core/schedule/steady-time.ts'
-
-/** Counts deaths within a sliding window of time. */
-export class DeathWindow {
-  readonly #windowMs: number
-  #deathsMs: number[] = []
-
-  constructor(windowMs: number) {
-    this.#windowMs = windowMs
-  }
-
-  /** Deaths within the window that ended with the last one. */
-  get size(): number {
-    return this.#deathsMs.length
-  }
-
-  /** Deaths within the window that ends now. */
-  count(nowMs: number): number {
-    return this.#recent(nowMs).length
-  }
-
-  add(nowMs: number): void {
-    this.#deathsMs = [...this.#recent(nowMs), nowMs]
-  }
-
-  clear(): void {
-    this.#deathsMs = []
-  }
-
-  #recent(nowMs: number): number[] {
-    return this.#deathsMs.filter((atMs) => nowMs - atMs < this.#windowMs)
-  }
-}
+import { DeathWindow, type LaneThread } from './lane-set.ts'
 
 /** The circuit of a plugin opens when its handlers bring down this many lanes within the window. */
 export const CIRCUIT_DEATHS = 5
@@ -127,12 +96,6 @@ const BOOT_AFTERMATH_MS = 10_000
 const LATE_DEATHS = 2
 const WINDOW_MS = 60_000
 
-/** A thread of a lane, by how far its boot got and without which plugins. */
-interface BootedThread {
-  readonly bootedMs: number | null
-  readonly without: ReadonlySet<string>
-}
-
 /** The end of a lane, as far as a boot is its cause. */
 interface BootDeath {
   readonly reason: string
@@ -183,7 +146,7 @@ export class BarredPlugins {
    * @param line where, as far as that is known
    * @returns true when the next lane starts without a plugin that this one had: it does not die of the same
    */
-  laneDied(thread: BootedThread, death: BootDeath, line: string | null | undefined): boolean {
+  laneDied(thread: LaneThread, death: BootDeath, line: string | null | undefined): boolean {
     const file = death.bootCulprit
     if (file === null) return false
     if (this.#reasons[file] === undefined && this.#isEnough(thread, file, death)) {
@@ -199,7 +162,7 @@ export class BarredPlugins {
     this.#reasons = { ...this.#reasons, [file]: reason }
   }
 
-  #isEnough({ bootedMs }: BootedThread, file: string, { reason }: BootDeath): boolean {
+  #isEnough({ bootedMs }: LaneThread, file: string, { reason }: BootDeath): boolean {
     const nowMs = steadyMs()
     if (bootedMs === null || (reason !== 'broken' && nowMs - bootedMs < BOOT_AFTERMATH_MS)) return true
     const deaths = this.#lateDeaths.get(file) ?? new DeathWindow(WINDOW_MS)

@@ -4,9 +4,40 @@ import type { BlackBox, LaneInfo } from '../../contracts/registry.ts'
 import { steadyMs } from '../../core/schedule/steady-time.ts'
 import type { Holder } from '../../transport/messages.ts'
 import { Lane, type LaneOptions, type LaneRole, type LaneState, type Lanes } from '../dispatch/lane.ts'
-import { DeathWindow } from './circuit-breaker.ts'
 import { LaneChildren } from './lane-children.ts'
 import type { Watchdog } from './watchdog.ts'
+
+/** Counts deaths within a sliding window of time. */
+export class DeathWindow {
+  readonly #windowMs: number
+  #deathsMs: number[] = []
+
+  constructor(windowMs: number) {
+    this.#windowMs = windowMs
+  }
+
+  /** Deaths within the window that ended with the last one. */
+  get size(): number {
+    return this.#deathsMs.length
+  }
+
+  /** Deaths within the window that ends now. */
+  count(nowMs: number): number {
+    return this.#recent(nowMs).length
+  }
+
+  add(nowMs: number): void {
+    this.#deathsMs = [...this.#recent(nowMs), nowMs]
+  }
+
+  clear(): void {
+    this.#deathsMs = []
+  }
+
+  #recent(nowMs: number): number[] {
+    return this.#deathsMs.filter((atMs) => nowMs - atMs < this.#windowMs)
+  }
+}
 
 /** With more deaths than this in the window the supervisor pauses between restarts. Source: Erlang/OTP's supervisor, restart intensity. */
 export const RESTART_INTENSITY = 5

@@ -38,14 +38,18 @@ const probes = new Map<number, Probe>()
  * within `timeoutMs`: it is inside a native call, has nothing to do, or is gone. A healthy thread stops at the next thing that it does.
  * Only that thread stops, for about a millisecond, and then runs on. Never throws.
  * @param isQuiet false while some thread may be about to end. Do not ask for a stack then, nor for that of a thread whose heap is nearly full (see `Probe`).
+ * @param onStop as for `stopThread`
  */
 export async function stackOf(
   threadId: number,
   timeoutMs = 1000,
   isQuiet: () => boolean = () => true,
+  onStop: (() => void) | null = null,
 ): Promise<StackFrame[] | null> {
   try {
-    return await probeOf(threadId, isQuiet).within(timeoutMs)
+    const probe = probeOf(threadId, isQuiet)
+    if (onStop !== null) probe.onStop = onStop
+    return await withTimeout(probe.stack, timeoutMs, null)
   } catch {
     // A Node without inspector, or one that forbids it: the report has no stack.
     return null
@@ -58,21 +62,12 @@ export async function stackOf(
  * @param onStop called while it stands, before it goes on
  * @returns the stack of what was stopped, as `stackOf`; null when nothing was stopped in time
  */
-export async function stopThread(
+export const stopThread = (
   threadId: number,
   timeoutMs = 1000,
   isQuiet: () => boolean = () => true,
   onStop: () => void = () => {},
-): Promise<StackFrame[] | null> {
-  try {
-    const probe = probeOf(threadId, isQuiet)
-    probe.isStop = true
-    probe.onPause = onStop
-    return await probe.within(timeoutMs)
-  } catch {
-    return null
-  }
-}
+): Promise<StackFrame[] | null> => stackOf(threadId, timeoutMs, isQuiet, onStop)
 
 function probeOf(threadId: number, isQuiet: () => boolean): Probe {
   const running = probes.get(threadId)
@@ -100,10 +95,8 @@ function probeOf(threadId: number, isQuiet: () => boolean): Probe {
 class Probe {
   /** Resolves when the thread has stopped, and runs on; with null when it is gone. */
   readonly stack: Promise<StackFrame[] | null>
-  /** What the thread runs is stopped. */
-  isStop = false
-  /** Called while the thread stands. */
-  onPause: () => void = () => {}
+  /** Called while the thread stands; then what it runs is stopped. Null: it is only asked. */
+  onStop: (() => void) | null = null
   /** The thread runs on. */
   isOver = false
   readonly #session: ThreadSession
@@ -111,37 +104,32 @@ class Probe {
   /** Raw `Debugger.scriptParsed` messages by script. Some hold a source map; only a few are ever read. */
   readonly #announcements = new Map<string, string>()
   readonly #scripts = new Map<string, Script>()
-  #onStop: (callFrames: Debugger.CallFrame[] | null) => void = () => {}
-  readonly #stopped = new Promise<Debugger.CallFrame[] | null>((resolve) => {
-    this.#onStop = resolve
+  #onPaused: (callFrames: Debugger.CallFrame[] | null) => void = () => {}
+  readonly #paused = new Promise<Debugger.CallFrame[] | null>((resolve) => {
+    this.#onPaused = resolve
   })
 
   constructor(threadId: number, isQuiet: () => boolean) {
     this.#session = new ThreadSession(
       (text) => this.#onMessage(text),
-      () => this.#onStop(null),
+      () => this.#onPaused(null),
     )
     this.#isQuiet = isQuiet
     this.stack = this.#take(threadId)
-  }
-
-  /** The stack; null when it takes longer. */
-  within(timeoutMs: number): Promise<StackFrame[] | null> {
-    return withTimeout(this.stack, timeoutMs, null)
   }
 
   async #take(threadId: number): Promise<StackFrame[] | null> {
     let callFrames: Debugger.CallFrame[] | null = null
     try {
       const isThere = await this.#session.attach(threadId, ['Debugger.enable', 'Debugger.pause'])
-      callFrames = isThere ? await this.#stopped : null
+      callFrames = isThere ? await this.#paused : null
     } finally {
       // This may still run inside a callback of the session.
       await setImmediate()
       // No other message: the thread runs on at once, and may end before the next message. Without this one the end of the session would leave
       // it stopped. Another debugger has seen the stop, too, and would hold the thread, which could not be ended.
       this.isOver = true
-      if (this.isStop && callFrames !== null) this.#session.send('Runtime.terminateExecution')
+      if (this.onStop !== null && callFrames !== null) this.#session.send('Runtime.terminateExecution')
       this.#session.send(isInspected() ? 'Debugger.resume' : 'Debugger.disable')
       if (this.#isQuiet()) this.#session.close()
       else void this.#disconnectLater()
@@ -164,8 +152,8 @@ class Probe {
     }
     const message = JSON.parse(text)
     if (message.method !== 'Debugger.paused') return
-    this.onPause()
-    this.#onStop(message.params.callFrames)
+    this.onStop?.()
+    this.#onPaused(message.params.callFrames)
   }
 
   #sourceFrame({ functionName, location }: Debugger.CallFrame): StackFrame {

@@ -1,7 +1,7 @@
 // What only the primary knows or does, and a lane asks it for by name.
 
 import type { Awaitable } from '../../contracts/common.ts'
-import type { DeadLetter, DeadLetterPage, EventRecord, TopologyEntry } from '../../contracts/event-bus.ts'
+import type { BusTransport } from '../../contracts/event-bus.ts'
 import type { ToolHost } from '../../contracts/tool.ts'
 import { HeddleError } from '../../core/errors/catalogue.ts'
 import type { EventRequest } from '../../transport/messages.ts'
@@ -13,16 +13,12 @@ export type ProcessServices = Pick<
 >
 
 /** Of the hub and the log of events. */
-export interface EventServices {
+export interface EventServices
+  extends Pick<BusTransport, 'history' | 'topology' | 'deadLetters' | 'replayDeadLetter' | 'deleteDeadLetter'> {
   /** Makes a request for a lane, whose handler is the cause. @returns the reply's JSON text */
   requestFor(request: EventRequest, timeoutMs: number): Promise<string>
-  history(): Awaitable<EventRecord[]>
-  topology(): Awaitable<Record<string, TopologyEntry>>
-  deadLetters(page?: DeadLetterPage): Awaitable<DeadLetter[]>
-  replayDeadLetter(id: string): Awaitable<boolean>
   /** @param keys as `encodePayload` gives them */
   editLetter(id: string, json: string, keys: string): Awaitable<boolean>
-  deleteDeadLetter(id: string): Awaitable<boolean>
 }
 
 export type LaneServices = ProcessServices & EventServices

@@ -1,6 +1,5 @@
 import { readFileSync } from 'node:fs'
-import { FlightFile } from '../../../src/transport/memory/flight-recorder.ts'
-import { FlightRecorder, STEP_REQUEST } from '../../../src/transport/memory/flight-recorder.ts'
+import { FlightFile, FlightRecorder, STEP_REQUEST } from '../../../src/transport/memory/flight-recorder.ts'
 
 export interface Task {
   memory: SharedArrayBuffer

@@ -5,9 +5,9 @@ import { join } from 'node:path'
 import { type TestContext, test } from 'node:test'
 import { readCrashReports } from '../../../src/primary/supervision/crash-report.ts'
 import { SET_ASIDE_MS, setAsideBy } from '../../../src/primary/supervision/process-deaths.ts'
-import { FlightFile } from '../../../src/transport/memory/flight-recorder.ts'
 import {
   createFlightRecorder,
+  FlightFile,
   FlightRecorder,
   STEP_CALL,
   STEP_REQUEST,

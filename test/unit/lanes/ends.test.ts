@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { it, test } from 'node:test'
-import { DrainRate } from '../../../src/primary/dispatch/request-slots.ts'
 import { Lane } from '../../../src/primary/dispatch/lane.ts'
+import { DrainRate } from '../../../src/primary/dispatch/request-slots.ts'
 import {
   RESTART_INTENSITY,
   RESTART_MAX_PAUSE_MS,
