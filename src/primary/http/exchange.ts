@@ -58,7 +58,7 @@ export const draining = { on: false }
 
 const NOBODY: readonly RequestWatcher[] = []
 
-/** Status of a stream that was opened, however it ends. */
+/** Status of a stream that was opened, whose client has left. */
 const STREAM_STATUS = 200
 
 const JSON_LINE = `\r\ncontent-type: ${JSON_TYPE}`
@@ -298,31 +298,15 @@ export class Exchange implements ObservedRequest {
 
   openStream(status: number, head: string): void {
     if (this.#done) return
-    this.deadlineMs = 0
     const lines = this.#lines(SSE_LINES, head)
-    const res = this.#res
-    if (this.method === 'HEAD') {
-      this.#done = true
-      this.#ended(status)
-      this.#cancel()
-      const write = () =>
-        res.writeStatus(statusLine(status)).writeHeader('x-content-type-options', lines).endWithoutBody()
-      // Not while the library still reads, as `#write` says.
-      setImmediate(() => this.#gone || res.cork(write))
-      return
-    }
-    this.#client = new SseClient(res, () => {
-      this.#done = true
-      this.#ended(STREAM_STATUS)
-      this.#cancel()
-    })
-    res.cork(() => res.writeStatus(statusLine(status)).writeHeader('x-content-type-options', lines))
+    if (this.method === 'HEAD') return this.#answerHead(status, lines, -1, false)
+    this.#begin(status, lines, new SseClient(this.#res, () => this.#over(status)))
     this.#isOpening = true
     setImmediate(() => {
       this.#isOpening = false
     })
     // A first comment sends the head at once: a client learns that it is connected.
-    this.#client.send(Buffer.from(': open\n\n'))
+    this.streamData(Buffer.from(': open\n\n'))
   }
 
   /**
@@ -332,33 +316,46 @@ export class Exchange implements ObservedRequest {
    */
   openFile(status: number, head: string, lengthBytes: number, onFlushed: (bytes: number) => void): void {
     if (this.#done) return
-    this.deadlineMs = 0
     const isLast = this.isLast || this.incoming?.isEndUncertain === true
     let lines = this.#lines(PLAIN_LINES, head)
-    const res = this.#res
     // The handler of a body whose length is known has ended. A stream may be made of what comes.
     if (lengthBytes >= 0) this.incoming?.abandon()
-    const over = (): void => {
-      this.#done = true
-      this.incoming?.abandon()
-      this.#ended(status)
-      this.#cancel()
-    }
-    if (this.method === 'HEAD') {
-      over()
-      return void res.cork(() => {
-        res.writeStatus(statusLine(status)).writeHeader('x-content-type-options', lines)
-        if (lengthBytes >= 0) res.writeHeader('content-length', String(lengthBytes))
-        endBare(res, isLast || draining.on)
-      })
-    }
+    if (this.method === 'HEAD') return this.#answerHead(status, lines, lengthBytes, isLast || draining.on)
     if ((lengthBytes < 0 || lengthBytes > LASTING_MIN_BYTES) && !this.mayLast()) return
     if (isLast || (lengthBytes < 0 && draining.on)) lines += '\r\nconnection: close'
-    this.#client =
+    const res = this.#res
+    const over = (): void => this.#over(status)
+    const body =
       lengthBytes < 0
         ? new ChunkedBody(res, isLast, onFlushed, over)
         : new SizedBody(res, lengthBytes, isLast, onFlushed, over)
-    res.cork(() => res.writeStatus(statusLine(status)).writeHeader('x-content-type-options', lines))
+    this.#begin(status, lines, body)
+  }
+
+  /** All of the answer to a HEAD request whose body would follow. Not while the library still reads, as `#write` says. */
+  #answerHead(status: number, lines: string, lengthBytes: number, close: boolean): void {
+    this.#over(status)
+    const res = this.#res
+    const write = (): void => {
+      res.writeStatus(statusLine(status)).writeHeader('x-content-type-options', lines)
+      if (lengthBytes >= 0) res.writeHeader('content-length', String(lengthBytes))
+      endBare(res, close)
+    }
+    setImmediate(() => this.#gone || res.cork(write))
+  }
+
+  #begin(status: number, lines: string, body: SentBody): void {
+    this.deadlineMs = 0
+    this.#client = body
+    this.#res.cork(() => this.#res.writeStatus(statusLine(status)).writeHeader('x-content-type-options', lines))
+  }
+
+  /** Its body is sent, or its client was cut off. */
+  #over(status: number): void {
+    this.#done = true
+    this.incoming?.abandon()
+    this.#ended(status)
+    this.#cancel()
   }
 
   streamData(chunk: Uint8Array): void {
