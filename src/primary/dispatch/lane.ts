@@ -447,7 +447,6 @@ export class Lane implements BodySink, BatchListener {
     } catch (error) {
       this.#listener.onFault(this, error)
     }
-    this.#calls.close()
     this.sockets.dispose()
     const unfinished = { requests: this.requests.clear(), unreadDeliveries: this.#outbox.takeBackAll(KIND.DELIVERY) }
     this.#deliveries.count = 0

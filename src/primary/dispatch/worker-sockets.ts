@@ -63,7 +63,7 @@ export abstract class WorkerSockets implements SocketWorker {
 
   /** A handshake is accepted. @param exchange null when the request was given up meanwhile */
   accept(exchange: Exchange | null, number: number, protocol: string): void {
-    this.#unhandled.addOpening()
+    this.#unhandled.add(0)
     const client = exchange?.acceptSocket(this, number, protocol) ?? null
     // The client was gone before. Not told at once: the `open` handler of the primary's own plugin has not begun.
     if (client === null) return void setImmediate(() => this.closed(number, 1006, ''))

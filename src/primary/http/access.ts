@@ -200,10 +200,6 @@ export class SystemAccess {
     this.#hasOwnPort = systemPort !== undefined
   }
 
-  get #isOpen(): boolean {
-    return this.#token === null && this.#readToken === null
-  }
-
   /** False for a route that a listener does not have. With a port of its own, or closed, only the health of `/system` is public. */
   isServed(zone: RouteZone, isSystemAddress: boolean): boolean {
     if (this.#isClosed) return zone === 'application' || zone === 'health'
@@ -218,7 +214,8 @@ export class SystemAccess {
 
   /** Who sends a request, by its headers; null for a stranger. */
   operatorOf(authorization: string, cookie: string, isSystemAddress: boolean): Operator | null {
-    if (this.#isOpen) return this.#isClosed || (this.#hasOwnPort && !isSystemAddress) ? null : 'anyone'
+    const isOpen = this.#token === null && this.#readToken === null
+    if (isOpen) return this.#isClosed || (this.#hasOwnPort && !isSystemAddress) ? null : 'anyone'
     return this.#holderOf(BEARER.exec(authorization)?.[1]) ?? this.#holderOf(COOKIE.exec(cookie)?.[1])
   }
 

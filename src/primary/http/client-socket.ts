@@ -53,12 +53,7 @@ export class UnhandledMessages {
     return this.#bytes > this.#maxBytes
   }
 
-  /** A socket opens: its `open` handler is to run. */
-  addOpening(): void {
-    this.add(0)
-  }
-
-  /** Counts a message, also one beyond the budget. */
+  /** Counts a message, also one beyond the budget. The opening of a socket, whose `open` handler is to run, is one of 0 bytes. */
   add(messageBytes: number): void {
     this.#bytes += messageWeight(messageBytes)
   }
@@ -144,7 +139,7 @@ export class ClientSocket {
   constructor(opening: Opening, worker: SocketWorker, number: number, limitBytes: number, onGone: () => void) {
     this.opening = opening
     this.#worker = worker
-    this.#unhandled.addOpening()
+    this.#unhandled.add(0)
     this.#number = number
     this.#limitBytes = limitBytes
     this.#onGone = onGone

@@ -253,7 +253,10 @@ export class Listener {
     }
     const trace = this.tracing === null ? NO_TRACE_CONTEXT : this.#trace(this.tracing, exchange, req)
     try {
-      if (!isOurHost) return this.#refuseHost(exchange)
+      if (!isOurHost) {
+        this.#refusals.note(HOST_REFUSED, { host: scan.host })
+        return exchange.fail('HTTP_HOST_REFUSED')
+      }
       // Browsers let any page send forms and open WebSockets, and send cookies along: the server must look who asks.
       const isGuarded = !SAFE_METHODS.has(method) || (route !== null && route.kind !== 'endpoint')
       if (isGuarded && isForeignPage(scan, this.#cors)) return exchange.fail('HTTP_ORIGIN_REFUSED')
@@ -290,11 +293,6 @@ export class Listener {
     if (this.#proxies.isTrusted(peer)) return
     this.#nextForwardingMs = Number.POSITIVE_INFINITY
     this.#refusals.note(FORWARDING_NOT_BELIEVED, { ip: peer })
-  }
-
-  #refuseHost(exchange: Exchange): void {
-    this.#refusals.note(HOST_REFUSED, { host: this.#scan.host })
-    exchange.fail('HTTP_HOST_REFUSED')
   }
 
   /** False when the request was answered, because it is no valid handshake. */
