@@ -127,7 +127,8 @@ export class Runtime {
     await this.#installTools()
     supervisor.start()
     await toolBooter.bootAll(isDevelopment)
-    await this.#openLog()
+    // Without the log no transaction can publish, and nothing can with EVENT_BUS_DRIVER=database.
+    if (this.toolbox.get('db') !== undefined) await this.#parts.events.durable.open()
     const aftermath = new BootAftermath()
     const strayFaults = new StrayFaults(kernel, (...of) => this.#leaveOut(...of))
     await kernel.plugins.boot({
@@ -166,11 +167,6 @@ export class Runtime {
     this.#parts.pool.start()
     this.#parts.descriptors.start()
     return port
-  }
-
-  /** Without the log no transaction can publish, and nothing can with EVENT_BUS_DRIVER=database. */
-  async #openLog(): Promise<void> {
-    if (this.toolbox.get('db') !== undefined) await this.#parts.events.durable.open()
   }
 
   /** A plugin of the primary that has failed is not served: what it registered before is taken back. */

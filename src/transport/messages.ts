@@ -7,7 +7,7 @@ import type { DeliveryFailure, EventRecord, SubscribeOptions } from '../contract
 import type { Method, RouteCode } from '../contracts/http.ts'
 import type { LogLevel } from '../contracts/logger.ts'
 import type { PluginHealth, Starter, SystemDump, ToolStatus } from '../contracts/registry.ts'
-import type { JobRun, Missed, Schedule } from '../contracts/scheduler.ts'
+import type { JobDefinition, JobRun } from '../contracts/scheduler.ts'
 import type { Origin, RecordingInit, TraceContext } from '../contracts/tracing.ts'
 import type { Settings } from '../core/config/schema.ts'
 import type { Fault } from '../core/errors/catalogue.ts'
@@ -56,11 +56,7 @@ export interface LaneInit {
 }
 
 /** Task of a thread that waits for its lane: which modules to load. */
-export interface WarmUp {
-  toolsDir: string
-  /** TOOLS */
-  tools: string | undefined
-}
+export type WarmUp = Pick<Settings, 'toolsDir' | 'tools'>
 
 /** Memory that all threads share. */
 export interface SharedMemories {
@@ -111,11 +107,8 @@ export interface SubscriptionManifest {
   options: SubscribeOptions
 }
 
-export interface JobManifest {
+export interface JobManifest extends Pick<JobDefinition, 'name' | 'schedule' | 'missed'> {
   plugin: string
-  name: string
-  schedule: Schedule
-  missed: Missed
 }
 
 /** Everything that a lane hosts. The number of a route or job is its index in these lists. */

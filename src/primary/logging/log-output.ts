@@ -81,17 +81,13 @@ export class LogOutput {
     try {
       written = this.#options.write(text)
     } catch (error) {
-      return this.#begin(text, level, error)
+      // The reader is gone, and will not come back.
+      if (codeOf(error) === 'EPIPE') return this.#drop(level)
+      this.#wait(text, level)
+      return this.#stall()
     }
     if (written >= Buffer.byteLength(text)) return
     this.#piece = Buffer.from(text).subarray(written)
-    this.#stall()
-  }
-
-  #begin(text: string, level: LogLevel, error: unknown): void {
-    // The reader is gone, and will not come back.
-    if (codeOf(error) === 'EPIPE') return this.#drop(level)
-    this.#wait(text, level)
     this.#stall()
   }
 

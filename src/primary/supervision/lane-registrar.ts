@@ -69,8 +69,8 @@ export interface LaneRegistrarParts extends PlacementParts {
  * and the lanes tell it everything; the order in which the others hear of it is here.
  */
 export class LaneRegistrar {
-  /** Where each kind of frame and message of a lane goes. */
-  readonly listener: LaneListener
+  /** Where each kind of frame of a lane goes. */
+  readonly listener: Omit<LaneListener, 'onMessage'>
   readonly #parts: LaneRegistrarParts
   readonly #deaths: LaneDeaths
   readonly #onReadyRunner: OnReadyRunner
@@ -98,11 +98,10 @@ export class LaneRegistrar {
     this.#parts.kernel.writeLog(level, message, 'supervisor', fields)
   }
 
-  #listen(): LaneListener {
+  #listen(): Omit<LaneListener, 'onMessage'> {
     const { events, kernel, processLog, services } = this.#parts
     const { hub, laneSubscribers } = events
     return {
-      onMessage: (lane, message) => this.onMessage(lane, message),
       onPublish: (lane, event) => hub.publish(event, laneSubscribers.threadOf(lane)),
       onStored: (lane, event) => events.durable.feed.take(event, laneSubscribers.threadOf(lane)),
       onRecord: (lane, event) => events.streams?.record(event, laneSubscribers.threadOf(lane)),

@@ -2,12 +2,12 @@
 import type { Owner } from '../../contracts/common.ts'
 import type { StaticMount } from '../../contracts/http.ts'
 import type { RequestSink, SystemDump, ToolStatus } from '../../contracts/registry.ts'
-import type { RequestDetail, RequestFilter, RequestSummary, WorkReport, WorkSpan } from '../../contracts/requests.ts'
 import type { JobDefinition } from '../../contracts/scheduler.ts'
 import type { ToolHost } from '../../contracts/tool.ts'
 import type { ObservedRequest, RequestWatcher } from '../../contracts/tracing.ts'
 import { HeddleError } from '../../core/errors/catalogue.ts'
 import { exactMs } from '../../core/schedule/steady-time.ts'
+import type { ProcessHistory } from '../../history/process-history.ts'
 import { mountEndpoints } from '../../runtime/endpoint/files/static-files.ts'
 import { type HostParts, type Recorder, routeManifest, ThreadHost } from '../../runtime/host/host.ts'
 import type { ProcessServices } from '../../runtime/host/services.ts'
@@ -18,18 +18,11 @@ import type { Health } from '../health/health.ts'
 import type { Routing } from '../http/routes.ts'
 import type { Jobs } from '../jobs/jobs.ts'
 
-/** What the history answers. */
-interface KeptRequests {
-  list(filter: RequestFilter): Promise<RequestSummary[]>
-  one(id: string): Promise<RequestDetail | null>
-  figures(span: WorkSpan): Promise<WorkReport>
-}
-
 /** What tools and lanes ask of the history. @param history null where none is kept: then each throws HISTORY_OFF */
 export function keptRequests(
-  history: () => KeptRequests | null,
+  history: () => ProcessHistory | null,
 ): Pick<ProcessServices, 'requests' | 'request' | 'workReport'> {
-  const kept = (): KeptRequests => {
+  const kept = (): ProcessHistory => {
     const open = history()
     if (open === null) throw new HeddleError('HISTORY_OFF')
     return open

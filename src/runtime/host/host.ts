@@ -121,8 +121,11 @@ export abstract class ThreadHost implements ToolHost {
     if (number >= 0) this.server.add(number, hosted.route)
   }
 
+  /** With the place of the call that registers it. @throws HTTP_HOOK_INVALID after the boot */
   addHook(hook: Omit<Hook, 'place'>): void {
-    this.server.hooks.add(registeredHook(hook, this.#isOver(hook)))
+    if (this.#isOver(hook))
+      throw new HeddleError('HTTP_HOOK_INVALID', `${hook.kind}: hooks are registered while the plugin boots, not later`)
+    this.server.hooks.add({ ...hook, place: callerPlace() })
   }
 
   addJob(job: JobDefinition): void {
@@ -205,14 +208,6 @@ export function routeManifest({ owner, method, path, kind, options }: Route): Ro
     description,
     contract: contractText(options),
   }
-}
-
-/** A hook with the place of the call that registers it. @throws HTTP_HOOK_INVALID after the boot */
-function registeredHook(hook: Omit<Hook, 'place'>, isBooted: boolean): Hook {
-  const place = callerPlace()
-  if (isBooted)
-    throw new HeddleError('HTTP_HOOK_INVALID', `${hook.kind}: hooks are registered while the plugin boots, not later`)
-  return { ...hook, place }
 }
 
 /** A route with the place of the call that registers it, where its guards want it. */
