@@ -110,15 +110,11 @@ export class AdmissionQueue {
   #head = 0
   #tail = 0
   #allBytes = 0
-  #size = 0
-
-  get size(): number {
-    return this.#size
-  }
+  size = 0
 
   /** Requests that it has room for, unless they are large. */
   get free(): number {
-    return Math.min(WAITING_MAX_REQUESTS - this.#size, SLOTS - (this.#tail - this.#head))
+    return Math.min(WAITING_MAX_REQUESTS - this.size, SLOTS - (this.#tail - this.#head))
   }
 
   /** Adds a copy of a request. False when there is no room for it. */
@@ -132,7 +128,7 @@ export class AdmissionQueue {
     this.#routeNumbers[slot] = frame.routeNumber
     this.#sinceMs[slot] = steadyMs()
     this.#allBytes += this.#store.lengthOf(slot)
-    this.#size++
+    this.size++
     exchange.assignTo(this, this.#tail++)
     return true
   }
@@ -148,7 +144,7 @@ export class AdmissionQueue {
 
   /** Id of the longest waiting; -1 when there is none. */
   get first(): number {
-    return this.#size === 0 ? -1 : this.#head
+    return this.size === 0 ? -1 : this.#head
   }
 
   /** Id of the next one; -1 when there is none. The one before may have left meanwhile. */
@@ -187,7 +183,7 @@ export class AdmissionQueue {
     this.#exchanges[slot] = null
     this.#allBytes -= this.#store.lengthOf(slot)
     this.#store.remove(slot)
-    this.#size--
+    this.size--
     while (this.#head < this.#tail && this.#exchanges[this.#head & (SLOTS - 1)] === null) this.#head++
   }
 

@@ -25,8 +25,10 @@ export class ConnectionLimit {
   #descriptors = Number.POSITIVE_INFINITY
   /** Those that it had before its first connection. */
   #usedOtherwise = 0
-  #open = 0
-  #pauses = 0
+  /** Connections that are open, WebSockets included. */
+  open = 0
+  /** Times that connections were refused since the start. */
+  pauses = 0
   /** Since when no connection is taken; null while they are. */
   #pausedMs: number | null = null
   #toldMs = Number.NEGATIVE_INFINITY
@@ -42,16 +44,6 @@ export class ConnectionLimit {
     this.#listenSocket = listenSocket
     this.#descriptors = descriptorLimit(Number.POSITIVE_INFINITY)
     this.#usedOtherwise = usedDescriptors()
-  }
-
-  /** Connections that are open, WebSockets included. */
-  get open(): number {
-    return this.#open
-  }
-
-  /** Times that connections were refused since the start. */
-  get pauses(): number {
-    return this.#pauses
   }
 
   /** Connections that may be open. */
@@ -74,10 +66,10 @@ export class ConnectionLimit {
 
   /** @param change 1 for a connection that opens, -1 for one that is gone */
   count(change: number): void {
-    this.#open += change
-    if (change < 0 || this.#pausedMs !== null || this.#listenSocket === null || this.#open < this.max) return
+    this.open += change
+    if (change < 0 || this.#pausedMs !== null || this.#listenSocket === null || this.open < this.max) return
     this.#pausedMs = steadyMs()
-    this.#pauses++
+    this.pauses++
     this.#listenSocket.shut()
     if (this.#pausedMs - this.#toldMs < TOLD_EVERY_MS) return
     this.#toldMs = this.#pausedMs
@@ -86,7 +78,7 @@ export class ConnectionLimit {
       `Not ready: ${this.fault}. They are taken again when some have closed; raise ulimit -n`,
       'http',
       {
-        connections: this.#open,
+        connections: this.open,
         connections_max: this.max,
         descriptors: this.#descriptors,
       },
@@ -98,7 +90,7 @@ export class ConnectionLimit {
     if (this.#pausedMs === null) return
     // An operator may have raised it meanwhile (`prlimit`).
     this.#descriptors = descriptorLimit(this.#descriptors)
-    if (this.#open > this.max * RESUME_SHARE || this.#isReopening) return
+    if (this.open > this.max * RESUME_SHARE || this.#isReopening) return
     this.#isReopening = true
     void this.#reopen()
   }

@@ -79,7 +79,8 @@ export class Listener {
   readonly #proxies: TrustedProxies
   /** Set before anything is served. */
   #library!: HttpLibrary
-  #systemPort: number | null = null
+  /** The port of `/system`; null when it has none of its own. */
+  systemPort: number | null = null
   #sweepTimer: NodeJS.Timeout | undefined
   /** While it drains: requests are still served, each with an answer that closes its connection. */
   #isLingering = false
@@ -135,7 +136,7 @@ export class Listener {
         isExclusive: true,
         allowedHosts: names,
       } as const
-      this.#systemPort = await open(own)
+      this.systemPort = await open(own)
       application = { url: pagesAddress(this.#options.settings, port, null), key: this.#system.pageKey }
     }
     this.serving = {
@@ -147,11 +148,6 @@ export class Listener {
     this.#sweepTimer = setInterval(() => this.#sweep(), SWEEP_MS)
     this.state = 'open'
     return port
-  }
-
-  /** The port of `/system`; null when it has none of its own. */
-  get systemPort(): number | null {
-    return this.#systemPort
   }
 
   #serve(listenSocket: ListenSocket): void {

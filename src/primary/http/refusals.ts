@@ -127,7 +127,7 @@ export class LastingAnswers {
   maxPerAddress = Number.POSITIVE_INFINITY
   /** Told of each one that is refused. */
   onRefused: (what: string, address: string) => void = () => {}
-  #open = 0
+  open = 0
   /** By network, and by route: `GET /events`. */
   readonly #openBy = new Map<string, number>()
 
@@ -137,7 +137,7 @@ export class LastingAnswers {
     const ofNetwork = this.#openBy.get(network) ?? 0
     const ofRoute = this.#openBy.get(route) ?? 0
     const full =
-      this.#open >= this.max
+      this.open >= this.max
         ? `${this.max} are open (HTTP_MAX_STREAMS)`
         : ofRoute >= this.maxPerRoute
           ? `${route} has ${ofRoute} (HTTP_MAX_STREAMS_PER_ROUTE)`
@@ -148,22 +148,18 @@ export class LastingAnswers {
       this.onRefused(`Streams are refused: ${full}`, address)
       return null
     }
-    this.#open++
+    this.open++
     this.#openBy.set(network, ofNetwork + 1).set(route, ofRoute + 1)
     return [network, route]
   }
 
   leave(place: LastingPlace): void {
-    this.#open--
+    this.open--
     for (const name of place) {
       const left = this.#openBy.get(name)! - 1
       if (left === 0) this.#openBy.delete(name)
       else this.#openBy.set(name, left)
     }
-  }
-
-  get open(): number {
-    return this.#open
   }
 }
 

@@ -77,7 +77,8 @@ export class RouteTable {
   readonly #byShape = new Map<string, RouteEntry>()
   /** Paths without parameters, with how many routes each has. */
   readonly #plain = new Map<string, number>()
-  #hasSockets = false
+  /** True when there is a WebSocket, or was one. */
+  hasSockets = false
   /** Runs when the first WebSocket comes. */
   onFirstSocket: () => void = NOTHING
 
@@ -91,8 +92,8 @@ export class RouteTable {
     this.#entries.set(entry.number, entry)
     this.#router.on(entry.method as HTTPMethod, entry.path, NOTHING, entry)
     if (!isTemplate(entry.path)) this.#plain.set(entry.path, (this.#plain.get(entry.path) ?? 0) + 1)
-    if (entry.kind !== 'socket' || this.#hasSockets) return
-    this.#hasSockets = true
+    if (entry.kind !== 'socket' || this.hasSockets) return
+    this.hasSockets = true
     this.onFirstSocket()
   }
 
@@ -116,11 +117,6 @@ export class RouteTable {
   /** True where the path has a route of its own, with other methods. */
   #isOfPlainPath(entry: RouteEntry, path: string): boolean {
     return entry.path !== path && this.#plain.has(path) && entry.path.includes('/:') && !entry.path.endsWith('*')
-  }
-
-  /** True when there is a WebSocket, or was one. */
-  get hasSockets(): boolean {
-    return this.#hasSockets
   }
 
   /** The methods that a path has among the routes of these zones, for `Allow`. Empty when there is no such path. */
@@ -196,7 +192,8 @@ export class Routing {
   readonly #generations: number[] = []
   /** When the open circuit of a plugin ends, by plugin. */
   readonly #closed = new Map<string, number>()
-  readonly #mounts: SharedMount[] = []
+  /** Folders that every lane serves, whatever its plugins are. */
+  readonly mounts: SharedMount[] = []
   #nextNumber = 0
 
   constructor(defaultTimeoutMs: number) {
@@ -224,12 +221,7 @@ export class Routing {
     }
     // No lane may take over these routes: its code is never newer.
     const numbers = routes.map((route) => this.#add(route, 'lanes', Number.POSITIVE_INFINITY))
-    this.#mounts.push({ plugin, prefix, directory, numbers })
-  }
-
-  /** Folders that every lane serves, whatever its plugins are. */
-  get mounts(): readonly SharedMount[] {
-    return this.#mounts
+    this.mounts.push({ plugin, prefix, directory, numbers })
   }
 
   /** Removes the routes of a plugin of the primary that has failed since. */
@@ -237,8 +229,8 @@ export class Routing {
     for (const entry of this.table.list()) {
       if (entry.servedBy === 'primary' && entry.plugin === plugin) this.table.remove(entry)
     }
-    for (const mount of this.#mounts.filter((each) => each.plugin === plugin)) {
-      this.#mounts.splice(this.#mounts.indexOf(mount), 1)
+    for (const mount of this.mounts.filter((each) => each.plugin === plugin)) {
+      this.mounts.splice(this.mounts.indexOf(mount), 1)
       for (const entry of this.table.list()) if (mount.numbers.includes(entry.number)) this.table.remove(entry)
     }
   }
@@ -261,7 +253,7 @@ export class Routing {
     lane.hostsRoute.fill(0)
     const numbers = routes.map((route) => (refused.has(route.plugin) ? -1 : this.#numberOf(route, lane.generation)))
     for (const number of numbers) if (number >= 0) lane.hostsRoute[number] = 1
-    for (const mount of this.#mounts) for (const number of mount.numbers) lane.hostsRoute[number] = 1
+    for (const mount of this.mounts) for (const number of mount.numbers) lane.hostsRoute[number] = 1
     lane.servesRoute.set(lane.hostsRoute)
     return numbers
   }

@@ -106,34 +106,21 @@ interface BootDeath {
 
 /** Plugins whose boot, or what that has left behind, ends lanes, or that break what JavaScript brings: lanes start without them until there is new code. */
 export class BarredPlugins {
-  #reasons: Readonly<Record<string, string>>
+  /** Why each is left out, by file. */
+  reasons: Readonly<Record<string, string>>
   #lateDeaths = new Map<string, DeathWindow>()
-  readonly #waiting = new Set<string>()
+  /** Files of plugins that one thread is booting still, while lanes run without them, until `admit`. */
+  readonly waiting = new Set<string>()
 
   /** @param reasons by file: of those that are barred from the first lane on */
   constructor(reasons: Readonly<Record<string, string>>) {
-    this.#reasons = reasons
-  }
-
-  /** Why each is left out, by file. */
-  get reasons(): Readonly<Record<string, string>> {
-    return this.#reasons
-  }
-
-  /** Files of plugins that one thread is booting still, while lanes run without them. */
-  get waiting(): ReadonlySet<string> {
-    return this.#waiting
-  }
-
-  /** Lanes start without the plugin, until `admit`. */
-  waitFor(file: string): void {
-    this.#waiting.add(file)
+    this.reasons = reasons
   }
 
   /** What lanes did not wait for has booted. @returns their files */
   admit(): string[] {
-    const files = [...this.#waiting]
-    this.#waiting.clear()
+    const files = [...this.waiting]
+    this.waiting.clear()
     return files
   }
 
@@ -149,17 +136,17 @@ export class BarredPlugins {
   laneDied(thread: LaneThread, death: BootDeath, line: string | null | undefined): boolean {
     const file = death.bootCulprit
     if (file === null) return false
-    if (this.#reasons[file] === undefined && this.#isEnough(thread, file, death)) {
+    if (this.reasons[file] === undefined && this.#isEnough(thread, file, death)) {
       const left = death.reason === 'broken' ? 'by what it has broken' : 'by what it left behind when it booted'
       const when = thread.bootedMs === null ? 'while it booted' : left
       this.#bar(file, `It brought down a lane ${when}: ${death.message}${line ? ` (${line})` : ''}`)
     }
-    return this.#reasons[file] !== undefined && !thread.without.has(file)
+    return this.reasons[file] !== undefined && !thread.without.has(file)
   }
 
   #bar(file: string, reason: string): void {
-    this.#waiting.delete(file)
-    this.#reasons = { ...this.#reasons, [file]: reason }
+    this.waiting.delete(file)
+    this.reasons = { ...this.reasons, [file]: reason }
   }
 
   #isEnough({ bootedMs }: LaneThread, file: string, { reason }: BootDeath): boolean {
@@ -173,11 +160,11 @@ export class BarredPlugins {
 
   /** There is new code: each gets another chance. @returns what takes that chance back */
   reset(): () => void {
-    const reasons = this.#reasons
-    this.#reasons = {}
+    const reasons = this.reasons
+    this.reasons = {}
     this.#lateDeaths = new Map()
     return () => {
-      this.#reasons = reasons
+      this.reasons = reasons
     }
   }
 }

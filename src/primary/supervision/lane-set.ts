@@ -297,7 +297,7 @@ export class OnDemandLane {
   readonly intensity = new RestartIntensity()
   /** Null until it has been wanted for the first time. */
   slot: LaneSlot | null = null
-  #isWanted = false
+  isWanted = false
   #unwantedMs = 0
   /** Ends the thread because a handler in it was given up: nothing of it must be left for what comes next. The supervisor sets it. */
   renew: () => void = () => {}
@@ -307,22 +307,18 @@ export class OnDemandLane {
     this.role = role
   }
 
-  get isWanted(): boolean {
-    return this.#isWanted
-  }
-
   want(isWanted: boolean): void {
-    if (this.#isWanted && !isWanted) this.#unwantedMs = steadyMs()
-    this.#isWanted = isWanted
+    if (this.isWanted && !isWanted) this.#unwantedMs = steadyMs()
+    this.isWanted = isWanted
   }
 
   /** True while it does not run because nothing needs it. */
   get isIdle(): boolean {
-    return this.slot?.thread.isLost === true && !this.#isWanted
+    return this.slot?.thread.isLost === true && !this.isWanted
   }
 
   /** It has not been wanted for so long that it ends, when it has finished what it has. */
   isOver(nowMs: number): boolean {
-    return !this.#isWanted && nowMs - this.#unwantedMs >= IDLE_MS
+    return !this.isWanted && nowMs - this.#unwantedMs >= IDLE_MS
   }
 }

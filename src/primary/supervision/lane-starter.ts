@@ -16,7 +16,7 @@ import { descriptorsOfPlugins } from '../http/connection-limit.ts'
 import { BarredPlugins } from './circuit-breaker.ts'
 import { isInspected } from './debugger-hold.ts'
 import type { LaneRegistrar, LaneRegistrarParts } from './lane-registrar.ts'
-import { type LaneSet, LaneThread } from './lane-set.ts'
+import { LaneThread } from './lane-set.ts'
 import type { ProcessDeaths } from './process-deaths.ts'
 import { STANDSTILL_GROWTH, Watchdog } from './watchdog.ts'
 
@@ -81,9 +81,10 @@ class LanePool {
   readonly #pool: Piscina
   readonly #warmUp: WarmUp
   readonly #prewarmedThreads: number
-  #threads = 0
-  /** Tasks that are lanes. */
-  #lanes = 0
+  /** Threads that have begun and not ended. `destroy` does not wait for one that is inside a native call. */
+  threadsRunning = 0
+  /** Lanes whose threads have not ended, and have not been told to. */
+  lanesRunning = 0
   /** Settles when a thread is ready for a lane. */
   #prewarming: Promise<void> | null = null
 
@@ -114,37 +115,27 @@ class LanePool {
 
   /** False while a thread is ending: the pool forgets it at once, but its end takes longer. */
   get isQuiet(): boolean {
-    return this.#threads <= this.#pool.threads.length
-  }
-
-  /** Threads that have begun and not ended. `destroy` does not wait for one that is inside a native call. */
-  get threadsRunning(): number {
-    return this.#threads
+    return this.threadsRunning <= this.#pool.threads.length
   }
 
   readonly #onThread = (thread: Worker): void => {
     if (!this.#pool.threads.includes(thread)) return
-    this.#threads++
+    this.threadsRunning++
     thread.once('exit', () => {
-      this.#threads--
+      this.threadsRunning--
     })
-  }
-
-  /** Lanes whose threads have not ended, and have not been told to. */
-  get lanesRunning(): number {
-    return this.#lanes
   }
 
   /** Runs one lane. Settles when its thread has ended, in whatever way; an aborted signal ends it. */
   async run(init: LaneInit, transferList: MessagePort[], signal: AbortSignal): Promise<void> {
-    this.#lanes++
+    this.lanesRunning++
     const over = (): void => {
-      this.#lanes--
+      this.lanesRunning--
     }
     signal.addEventListener('abort', over, { once: true })
     try {
       // A thread that is being prewarmed is ready sooner than one that would start now, beside it.
-      if (this.#prewarming !== null && this.#pool.threads.length <= this.#lanes) await this.#prewarming
+      if (this.#prewarming !== null && this.#pool.threads.length <= this.lanesRunning) await this.#prewarming
       await this.#pool.run(init, { signal, transferList })
     } finally {
       signal.removeEventListener('abort', over)
@@ -154,7 +145,7 @@ class LanePool {
 
   /** Gets threads ready for the next lanes: with the runtime, its tools and zod loaded as they are now, and no file of a domain. */
   prewarm(): void {
-    if (this.#prewarming !== null || this.#pool.threads.length - this.#lanes >= this.#prewarmedThreads) return
+    if (this.#prewarming !== null || this.#pool.threads.length - this.lanesRunning >= this.#prewarmedThreads) return
     // One task for each thread, also for those that wait already: the pool gives each thread one task at a time.
     const runs = Array.from({ length: this.#prewarmedThreads }, () => this.#pool.run(this.#warmUp))
     const over = (): void => {
@@ -196,7 +187,6 @@ interface ThreadOwner {
 /** Starts the threads of the lanes with the current generation of the code, and follows each until it has booted. */
 export class LaneStarter {
   readonly #options: StarterOptions
-  readonly #lanes: LaneSet
   readonly #registrar: LaneRegistrar
   readonly #owner: ThreadOwner
   readonly pool: LanePool
@@ -207,7 +197,6 @@ export class LaneStarter {
 
   constructor(options: StarterOptions, registrar: LaneRegistrar, owner: ThreadOwner) {
     this.#options = options
-    this.#lanes = options.lanes
     this.#registrar = registrar
     this.#owner = owner
     this.barred = new BarredPlugins(options.processDeaths?.barred() ?? {})
@@ -273,7 +262,7 @@ export class LaneStarter {
     thread.become('ready')
     // A plugin that it has not waited for may have ended its lane meanwhile.
     for (const [file, reason] of Object.entries(this.barred.reasons)) this.#registrar.leftOut(file, reason)
-    this.#lanes.changed()
+    this.#options.lanes.changed()
   }
 
   #watchdogOf(lane: LaneThread): Watchdog {
@@ -292,7 +281,7 @@ export class LaneStarter {
   #bytesBeside(lane: LaneThread): number {
     const { total_heap_size, external_memory } = getHeapStatistics()
     let bytes = total_heap_size + external_memory
-    for (const other of this.#lanes.all) {
+    for (const other of this.#options.lanes.all) {
       if (other !== lane) bytes += other.heartbeat.heapBytes + other.heartbeat.externalBytes
     }
     return bytes
@@ -301,7 +290,8 @@ export class LaneStarter {
   /** False while a thread is about to end, as far as that can be known: a thread whose heap is full does not announce its end. */
   #isQuiet(): boolean {
     return (
-      this.pool.isQuiet && !this.#lanes.all.some(({ state, flight }) => state === 'starting' && flight.hasExitReport)
+      this.pool.isQuiet &&
+      !this.#options.lanes.all.some(({ state, flight }) => state === 'starting' && flight.hasExitReport)
     )
   }
 

@@ -99,16 +99,12 @@ const starvation = new Starvation()
  */
 export class OwnTime {
   readonly #heartbeat: HeartbeatReader
-  #ms = 0
+  ms = 0
   #first: CoreShare | null = null
   #last: CoreShare | null = null
 
   constructor(heartbeat: HeartbeatReader) {
     this.#heartbeat = heartbeat
-  }
-
-  get ms(): number {
-    return this.#ms
   }
 
   /** CPU time of the thread since it stands still; null when it does not, or the system does not tell. */
@@ -123,18 +119,18 @@ export class OwnTime {
     const now = this.#heartbeat.share()
     this.#last = now
     this.#first ??= now
-    if (now === null) this.#ms += passedMs
-    else if (before !== null) this.#ms += Math.min(passedMs, ownMs(before, now, passedMs))
+    if (now === null) this.ms += passedMs
+    else if (before !== null) this.ms += Math.min(passedMs, ownMs(before, now, passedMs))
   }
 
   /** A debugger holds it. */
   limit(ms: number): void {
-    this.#ms = Math.min(this.#ms, ms)
+    this.ms = Math.min(this.ms, ms)
   }
 
   /** It goes on. */
   reset(): void {
-    this.#ms = 0
+    this.ms = 0
     this.#first = null
     this.#last = null
   }

@@ -39,10 +39,10 @@ const STANDBY_ALONE_AFTER_MS = 250
 
 /** Gives a slot another thread: when its own has died, is worn out or stands still, and when the code is new. */
 export class LaneReplacement {
+  readonly lanes: LaneSet
+  readonly starter: LaneStarter
+  readonly registrar: LaneRegistrar
   readonly #settings: Settings
-  readonly #lanes: LaneSet
-  readonly #starter: LaneStarter
-  readonly #registrar: LaneRegistrar
   /** Of lanes that are not on demand. */
   readonly #deaths = new RestartIntensity()
   /** A plugin that computes for seconds again and again must not start a thread each time. */
@@ -50,26 +50,26 @@ export class LaneReplacement {
 
   constructor(settings: Settings, lanes: LaneSet, starter: LaneStarter, registrar: LaneRegistrar) {
     this.#settings = settings
-    this.#lanes = lanes
-    this.#starter = starter
-    this.#registrar = registrar
+    this.lanes = lanes
+    this.starter = starter
+    this.registrar = registrar
   }
 
   get #leaving(): number {
-    return [...this.#lanes.outside].filter(({ isLost, state }) => isLost || state === 'draining').length
+    return [...this.lanes.outside].filter(({ isLost, state }) => isLost || state === 'draining').length
   }
 
   /** Starts a thread beside the one that is in the slot, and waits for its boot. */
   async start(slot: LaneSlot): Promise<Replacement> {
-    const mayStart = (): boolean => this.#leaving < LEAVING_MAX_THREADS || this.#lanes.isStopping
+    const mayStart = (): boolean => this.#leaving < LEAVING_MAX_THREADS || this.lanes.isStopping
     await until(mayStart, Number.POSITIVE_INFINITY)
-    const fresh = this.#starter.start(slot.index, slot.role)
-    this.#lanes.outside.add(fresh)
+    const fresh = this.starter.start(slot.index, slot.role)
+    this.lanes.outside.add(fresh)
     const fault = await new Promise<string | null>((resolve) => {
       fresh.onBootEnd = resolve
     })
     fresh.onBootEnd = null
-    if (this.#lanes.isStopping) return { fresh, fault: STOPPING }
+    if (this.lanes.isStopping) return { fresh, fault: STOPPING }
     // It may have died right after its manifest.
     if (fresh.isLost) return { fresh, fault: fault ?? fresh.deathMessage ?? 'its thread was ended' }
     return { fresh, fault }
@@ -103,21 +103,21 @@ export class LaneReplacement {
   /** Puts a thread into the slot. @returns the threads that were there: they still get work until they are drained */
   install(slot: LaneSlot, fresh: LaneThread): LaneThread[] {
     const replaced = [slot.thread, slot.standby].filter((each) => each !== null && !each.isLost) as LaneThread[]
-    this.#lanes.outside.delete(fresh)
+    this.lanes.outside.delete(fresh)
     slot.thread = fresh
     slot.standby = null
     slot.isRetried = false
-    this.#starter.open(fresh)
+    this.starter.open(fresh)
     return replaced
   }
 
   /** Gives a lane no new work, and ends it when it has finished what it has: requests and events have their own time limits, all else has the handlers'. */
   async drain(thread: LaneThread): Promise<void> {
     const hadBooted = thread.state === 'ready'
-    this.#lanes.outside.add(thread)
+    this.lanes.outside.add(thread)
     thread.become('draining')
-    this.#registrar.leaving(thread)
-    this.#lanes.changed()
+    this.registrar.leaving(thread)
+    this.lanes.changed()
     thread.sockets.closeWhenIdle(...RESTART)
     if (!hadBooted) thread.abort.abort()
     await this.#workDone(thread)
@@ -138,10 +138,10 @@ export class LaneReplacement {
         thread.deliveriesInFlight > 0 ||
         (thread.requests.files > 0 && nowMs < handlerDeadlineMs) ||
         (thread.sockets.size > 0 && nowMs < socketDeadlineMs) ||
-        (nowMs < handlerDeadlineMs && this.#registrar.isBusy(thread))
+        (nowMs < handlerDeadlineMs && this.registrar.isBusy(thread))
       )
     }
-    await until(() => !hasWork() || thread.isLost || this.#lanes.isStopping, Number.POSITIVE_INFINITY)
+    await until(() => !hasWork() || thread.isLost || this.lanes.isStopping, Number.POSITIVE_INFINITY)
   }
 
   // ── new code ──────────────────────────────────────────────────────────────
@@ -152,9 +152,9 @@ export class LaneReplacement {
    * @throws when a new lane does not boot, or boots with fewer plugins than the old ones
    */
   async oneByOne(): Promise<void> {
-    const takeBack = this.#starter.beginGeneration()
-    for (const slot of this.#lanes.slots) {
-      if (this.#lanes.isStopping) throw new Error(STOPPING)
+    const takeBack = this.starter.beginGeneration()
+    for (const slot of this.lanes.slots) {
+      if (this.lanes.isStopping) throw new Error(STOPPING)
       const fault = await this.replace(slot, (fresh) => this.#refusalOf(fresh))
       if (fault === null) continue
       takeBack()
@@ -169,8 +169,8 @@ export class LaneReplacement {
    * @throws as `oneByOne`
    */
   async allAtOnce(): Promise<void> {
-    const takeBack = this.#starter.beginGeneration()
-    const { slots } = this.#lanes
+    const takeBack = this.starter.beginGeneration()
+    const { slots } = this.lanes
     const started = await Promise.all(slots.map((slot) => this.start(slot)))
     const fault = started.map((each) => each.fault ?? this.#refusalOf(each.fresh)).find((each) => each !== null)
     if (fault !== undefined) {
@@ -179,13 +179,13 @@ export class LaneReplacement {
       throw new Error(fault!)
     }
     const replaced = slots.flatMap((slot, n) => this.install(slot, started[n]!.fresh))
-    for (const thread of replaced) this.drain(thread).catch((error) => this.#registrar.onFault(thread, error))
+    for (const thread of replaced) this.drain(thread).catch((error) => this.registrar.onFault(thread, error))
   }
 
   #refusalOf({ deathMessage, manifest }: LaneThread): string | null {
-    if (this.#lanes.isStopping) return STOPPING
+    if (this.lanes.isStopping) return STOPPING
     // It may have died since.
-    return deathMessage ?? this.#registrar.refusalOf(manifest!)
+    return deathMessage ?? this.registrar.refusalOf(manifest!)
   }
 
   // ── after a death ─────────────────────────────────────────────────────────
@@ -195,7 +195,7 @@ export class LaneReplacement {
    * @param isRetried the next one does not die of the same
    */
   died(thread: LaneThread, isRetried: boolean): void {
-    const slot = this.#lanes.slotOf(thread)
+    const slot = this.lanes.slotOf(thread)
     if (slot.standby === thread) slot.standby = null
     if (slot.thread === thread && slot.standby !== null) this.#promote(slot)
     if (slot.thread === thread && !slot.isStandbyStarting) {
@@ -204,17 +204,17 @@ export class LaneReplacement {
       // Plugins that cannot be read do not boot.
       else void withTimeout(thread.ended, HOLDER_LEAVES_MS, undefined).then(() => this.#restartLater(slot))
     } else this.#deaths.recordDeath(steadyMs())
-    this.#lanes.changed()
+    this.lanes.changed()
   }
 
   #restartLater(slot: LaneSlot): void {
-    const onDemand = this.#lanes.onDemandOf(slot.role)
+    const onDemand = this.lanes.onDemandOf(slot.role)
     if (onDemand?.isWanted === false) return
     const intensity = onDemand?.intensity ?? this.#deaths
     const dueMs = slot.isRetried ? 0 : intensity.recordDeath(steadyMs())
-    const pauseMs = onDemand === null && this.#lanes.isLast(slot) ? Math.min(dueMs, LAST_LANE_MAX_PAUSE_MS) : dueMs
+    const pauseMs = onDemand === null && this.lanes.isLast(slot) ? Math.min(dueMs, LAST_LANE_MAX_PAUSE_MS) : dueMs
     if (pauseMs > 0) {
-      this.#registrar.log(
+      this.registrar.log(
         'ERROR',
         `${intensity.size} lanes died within ${RESTART_WINDOW_MS / 1000} s: the next start of lane ${slot.index} waits ${pauseMs} ms`,
       )
@@ -227,11 +227,11 @@ export class LaneReplacement {
 
   /** Does nothing when a reload was faster. */
   restart(slot: LaneSlot): void {
-    if (this.#lanes.isStopping || !slot.thread.isLost) return
+    if (this.lanes.isStopping || !slot.thread.isLost) return
     slot.restarts++
     slot.isRetried = false
-    slot.thread = this.#starter.start(slot.index, slot.role)
-    this.#lanes.changed()
+    slot.thread = this.starter.start(slot.index, slot.role)
+    this.lanes.changed()
   }
 
   // ── standby ───────────────────────────────────────────────────────────────
@@ -248,7 +248,7 @@ export class LaneReplacement {
   /** Starts a standby, unless there is one. Resolves when it serves, or does not boot. */
   async relieve(thread: LaneThread): Promise<void> {
     const slot = this.#slotOf(thread)
-    if (slot === undefined || slot.isStandbyStarting || slot.standby !== null || this.#lanes.isStopping) return
+    if (slot === undefined || slot.isStandbyStarting || slot.standby !== null || this.lanes.isStopping) return
     const nowMs = steadyMs()
     // While lanes die that often, none is started at once.
     if (this.#deaths.isExceeded(nowMs) || this.#standbys.isExceeded(nowMs)) return
@@ -264,16 +264,16 @@ export class LaneReplacement {
       if (slot.thread.isLost) this.#restartLater(slot)
       return
     }
-    this.#lanes.outside.delete(fresh)
+    this.lanes.outside.delete(fresh)
     slot.standby = fresh
     fresh.isStandby = true
     if (thread.isLost) this.#promote(slot)
-    this.#starter.open(fresh)
+    this.starter.open(fresh)
   }
 
   /** Some lane works, or is about to. */
   get #isAnyAtWork(): boolean {
-    return this.#lanes.slots.some(
+    return this.lanes.slots.some(
       ({ thread, standby, isStandbyStarting }) =>
         isStandbyStarting || [thread, standby].some((each) => each?.state === 'ready' && each.responsive),
     )
@@ -297,6 +297,6 @@ export class LaneReplacement {
   }
 
   #slotOf(thread: LaneThread): LaneSlot | undefined {
-    return this.#lanes.slots.find((slot) => slot.thread === thread)
+    return this.lanes.slots.find((slot) => slot.thread === thread)
   }
 }

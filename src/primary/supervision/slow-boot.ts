@@ -2,9 +2,7 @@
 import { basename, dirname } from 'node:path'
 import { until } from '../../core/schedule/waiting.ts'
 import { bootingAt } from './black-box.ts'
-import type { LaneRegistrar } from './lane-registrar.ts'
 import type { LaneSet, LaneSlot, LaneThread } from './lane-set.ts'
-import type { LaneStarter } from './lane-starter.ts'
 import type { LaneReplacement } from './replacement.ts'
 
 /**
@@ -12,21 +10,17 @@ import type { LaneReplacement } from './replacement.ts'
  * them. When that has booted it takes over, and so do further ones with the plugin; when it has not in its time, the plugin stays out.
  */
 export class SlowBoot {
-  readonly #lanes: LaneSet
-  readonly #starter: LaneStarter
   readonly #replacement: LaneReplacement
-  readonly #registrar: LaneRegistrar
+  readonly #lanes: LaneSet
   #trial: LaneThread | null = null
   /** Settles when the lanes have the plugin that they had not waited for. */
   #takingOver: Promise<void> = Promise.resolve()
   /** Threads that are being asked where they stand. */
   readonly #asked = new Set<LaneThread>()
 
-  constructor(lanes: LaneSet, starter: LaneStarter, replacement: LaneReplacement, registrar: LaneRegistrar) {
-    this.#lanes = lanes
-    this.#starter = starter
+  constructor(replacement: LaneReplacement) {
     this.#replacement = replacement
-    this.#registrar = registrar
+    this.#lanes = replacement.lanes
   }
 
   /** Called at each check while a thread boots. */
@@ -58,7 +52,7 @@ export class SlowBoot {
     if (file === null || basename(dirname(file)) !== 'plugins') return
     const slow = slots.filter(({ thread }) => thread.state === 'starting' && !thread.without.has(file))
     if (!slow.some(({ thread }) => thread === lane)) return
-    this.#starter.barred.waitFor(file)
+    this.#replacement.starter.barred.waiting.add(file)
     for (const slot of slow) this.#startWithout(slot, slot.thread === lane)
     this.#lanes.changed()
   }
@@ -68,7 +62,7 @@ export class SlowBoot {
     this.#lanes.outside.add(thread)
     if (isSlow && this.#trial === null) this.#try(slot, thread)
     else this.#replacement.discard(thread)
-    slot.thread = this.#starter.start(index, role)
+    slot.thread = this.#replacement.starter.start(index, role)
   }
 
   #try(slot: LaneSlot, thread: LaneThread): void {
@@ -79,7 +73,7 @@ export class SlowBoot {
       if (this.#trial !== thread || this.#lanes.isStopping) return
       this.#trial = null
       this.#takingOver = (fault === null ? this.#takeOver(slot, thread) : this.#leftOut(slot, thread)).catch((error) =>
-        this.#registrar.onFault(thread, error),
+        this.#replacement.registrar.onFault(thread, error),
       )
     }
   }
@@ -87,7 +81,7 @@ export class SlowBoot {
   /** All that was waited for has booted. */
   async #takeOver(slot: LaneSlot, thread: LaneThread): Promise<void> {
     const replacement = this.#replacement
-    const files = this.#starter.barred.admit()
+    const files = replacement.starter.barred.admit()
     await replacement.takeOver(slot, thread)
     for (const other of this.#lanes.slots) {
       if (this.#lanes.isStopping || !files.some((file) => other.thread.without.has(file))) continue
@@ -98,11 +92,11 @@ export class SlowBoot {
 
   /** What has ended the thread is barred by now. Of several that were waited for, the others are tried without it. */
   async #leftOut(slot: LaneSlot, { without }: LaneThread): Promise<void> {
-    const { barred } = this.#starter
+    const { barred } = this.#replacement.starter
     for (const [file, reason] of Object.entries(barred.reasons))
-      if (!without.has(file)) this.#registrar.leftOut(file, reason)
+      if (!without.has(file)) this.#replacement.registrar.leftOut(file, reason)
     if (barred.waiting.size === 0) return
-    const next = this.#starter.start(slot.index, slot.role, true)
+    const next = this.#replacement.starter.start(slot.index, slot.role, true)
     this.#lanes.outside.add(next)
     this.#try(slot, next)
   }
@@ -118,7 +112,7 @@ export class SlowBoot {
     const trial = this.#trial
     this.#trial = null
     if (trial !== null) this.#replacement.discard(trial)
-    this.#starter.barred.giveUpWaiting('It was still booting when new code was loaded')
+    this.#replacement.starter.barred.giveUpWaiting('It was still booting when new code was loaded')
     await this.#takingOver
   }
 }

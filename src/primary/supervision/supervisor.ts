@@ -43,7 +43,7 @@ export class Supervisor {
       ended: (thread, error) => this.#onEnd(thread, error),
     })
     this.#replacement = new LaneReplacement(kernel.settings, lanes, this.#starter, registrar)
-    this.#slowBoot = new SlowBoot(lanes, this.#starter, this.#replacement, registrar)
+    this.#slowBoot = new SlowBoot(this.#replacement)
     this.#coreUse = new CoreUse(
       () => lanes.all,
       (message) => registrar.log('WARNING', message),

@@ -94,12 +94,13 @@ export class Watchdog {
   readonly #bytesAtBirth: number | null
   #seenBeats = -1
   /** How long the heartbeat has stood still while this thread was looking. */
-  #stillMs = 0
+  stillMs = 0
   readonly #own: OwnTime
   #bytesAtStandstill: number | null = null
   #probe: Promise<StackFrame[] | null> | null = null
   #probedMs = 0
-  #lastStack: StackFrame[] | null = null
+  /** Where the thread stood early in its present standstill; null when it does not stand still, or its stack could not be taken. */
+  lastStack: StackFrame[] | null = null
   readonly #hold: DebuggerHold
   #isHoldTold = false
   #leavingMs = 0
@@ -113,10 +114,6 @@ export class Watchdog {
     this.#bytesAtBirth = this.#laneBytes()
   }
 
-  get stillMs(): number {
-    return this.#stillMs
-  }
-
   /** How much of that is by its own doing: others had no part in it. */
   get ownMs(): number {
     return this.#own.ms
@@ -124,17 +121,12 @@ export class Watchdog {
 
   /** True while the lane's loop turns. */
   get isResponsive(): boolean {
-    return this.#stillMs < UNRESPONSIVE_MS
+    return this.stillMs < UNRESPONSIVE_MS
   }
 
   /** True while a debugger holds the lane: it is not ended, and nothing in it is late. */
   get isHeld(): boolean {
     return this.#hold.isHeld
-  }
-
-  /** Where the thread stood early in its present standstill; null when it does not stand still, or its stack could not be taken. */
-  get lastStack(): StackFrame[] | null {
-    return this.#lastStack
   }
 
   /** The lane begins to boot its next plugin. */
@@ -245,7 +237,7 @@ export class Watchdog {
     this.#bootingMs += this.isResponsive ? passedMs : Math.max(0, this.#own.ms - ownMs)
     const stallMs = Math.max(BOOT_STALL_MIN_MS, this.#options.settings.laneStallMs)
     if (this.#own.ms > stallMs && !isInspected())
-      this.bootFault ??= `its loop stood still for ${Math.round(this.#stillMs)} ms while it booted`
+      this.bootFault ??= `its loop stood still for ${Math.round(this.stillMs)} ms while it booted`
     this.bootFault ??= this.#bootMemoryFault()
     return this.bootFault !== null || this.#bootingMs > BOOT_TIMEOUT_MS ? 'boot' : null
   }
@@ -254,7 +246,7 @@ export class Watchdog {
   #look(elapsedMs: number, hasTurned = this.#lane.heartbeat.beats !== this.#seenBeats): number {
     const passedMs = Math.min(elapsedMs, CHECK_MAX_MS)
     this.#seenBeats = this.#lane.heartbeat.beats
-    this.#stillMs = hasTurned ? 0 : this.#stillMs + passedMs
+    this.stillMs = hasTurned ? 0 : this.stillMs + passedMs
     if (this.isResponsive) this.#own.reset()
     else this.#own.pass(passedMs)
     return passedMs
@@ -279,7 +271,7 @@ export class Watchdog {
     this.#look(elapsedMs, false)
     if (this.isResponsive) return null
     if (wasResponsive) this.#bytesAtStandstill = this.#laneBytes()
-    if (this.#stillMs >= PROBE_MS && isInspected())
+    if (this.stillMs >= PROBE_MS && isInspected())
       this.#hold.look(this.#lane.heartbeat.threadId, nowMs, this.#options.isQuiet)
     else this.#probeStack(nowMs)
     if (this.#hold.isHeld) return this.#stayHeld()
@@ -291,7 +283,7 @@ export class Watchdog {
   /** When the debugger lets it go it has half of its time left. Until then a standby may help. */
   #stayHeld(): null {
     const halfMs = this.#options.settings.laneStallMs / 2
-    this.#stillMs = Math.min(this.#stillMs, halfMs)
+    this.stillMs = Math.min(this.stillMs, halfMs)
     this.#own.limit(halfMs)
     if (!this.#isHoldTold) this.#options.onHeld()
     this.#isHoldTold = true
@@ -306,16 +298,16 @@ export class Watchdog {
     const probe = stackOf(this.#lane.heartbeat.threadId, undefined, this.#options.isQuiet)
     this.#probe = probe
     void probe.then((stack) => {
-      if (this.#probe === probe) this.#lastStack = stack
+      if (this.#probe === probe) this.lastStack = stack
     })
   }
 
   #endStandstill(): void {
     const probe = this.#probe
-    const stillMs = this.#stillMs
-    this.#stillMs = 0
+    const stillMs = this.stillMs
+    this.stillMs = 0
     this.#probe = null
-    this.#lastStack = null
+    this.lastStack = null
     this.#own.reset()
     this.#hold.over()
     this.#isHoldTold = false

@@ -38,7 +38,8 @@ export class Outbox implements FrameMemory {
   readonly #doorbell: MessagePort
   readonly #bulk: MessagePort
   readonly #backlog: Waiting[] = []
-  #backlogBytes = 0
+  /** Memory of the frames that wait for room in the ring. */
+  waitingBytes = 0
   #scratch: ArrayBuffer | null = null
   /** Frames since the last ring. */
   #unrung = 0
@@ -145,11 +146,6 @@ export class Outbox implements FrameMemory {
     return this.#ring.usedBytes
   }
 
-  /** Memory of the frames that wait for room in the ring. */
-  get waitingBytes(): number {
-    return this.#backlogBytes
-  }
-
   /** Rings at once: the thread is about to block for an answer. */
   flush(): void {
     this.#ringDoorbell()
@@ -188,7 +184,7 @@ export class Outbox implements FrameMemory {
   close(): void {
     this.#closed = true
     this.#backlog.length = 0
-    this.#backlogBytes = 0
+    this.waitingBytes = 0
     clearTimeout(this.#retryTimer)
     clearTimeout(this.#lazyTimer)
   }
@@ -211,7 +207,7 @@ export class Outbox implements FrameMemory {
 
   #wait(waiting: Waiting): void {
     this.#backlog.push(waiting)
-    this.#backlogBytes += waiting.body.byteLength
+    this.waitingBytes += waiting.body.byteLength
     this.#retryTimer ??= setTimeout(this.#retry, BACKLOG_RETRY_MS)
   }
 
@@ -223,7 +219,7 @@ export class Outbox implements FrameMemory {
       // Read before it is sent: a large body is transferred, and empty here afterwards.
       const { byteLength } = waiting.body
       if (!this.#trySend(waiting)) break
-      this.#backlogBytes -= byteLength
+      this.waitingBytes -= byteLength
       sent++
     }
     this.#backlog.splice(0, sent)
