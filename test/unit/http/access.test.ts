@@ -5,8 +5,7 @@ import { isSystemClosed } from '../../../src/core/config/checks.ts'
 import { loadSettings } from '../../../src/core/config/load.ts'
 import { networkOf } from '../../../src/core/http/network.ts'
 import { AllowedHosts, Cors, isForeignPage, SystemAccess, TrustedProxies } from '../../../src/primary/http/access.ts'
-import { LastingAnswers } from '../../../src/primary/http/lasting-answers.ts'
-import { Refusals } from '../../../src/primary/http/refusals.ts'
+import { LastingAnswers, Refusals } from '../../../src/primary/http/refusals.ts'
 
 const settingsOf = (env: Record<string, string>) => loadSettings({ AUTH_SECRET_KEY: 'k'.repeat(32), ...env })
 
