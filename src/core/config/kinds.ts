@@ -9,16 +9,14 @@ export type Above = Readonly<Record<string, unknown>>
 /** A function is called with whether `npm run dev` runs, too. */
 type Default<T> = T | ((above: Above, isDevelopment: boolean) => T)
 
-/** One variable, whose setting is a `T`. */
+/** One variable, whose setting is a `T`. What it changes stands on the page of all variables. */
 export interface Row<T> {
-  /** The value of a text, or what was expected instead. */
-  readonly read: (text: string) => { value: T } | { wanted: string }
+  /** The value of a text; undefined for one that is none. */
+  readonly read: (text: string) => T | undefined
+  /** Its values, as the message of a fault and the page of all variables tell them. */
+  readonly wanted: string
   /** Used when the variable is unset or empty. A text is read like a given one. */
   readonly default: Default<T> | string
-  /** What the variable changes, in one sentence. */
-  readonly effect: string
-  /** Its values, as the page of all variables tells them. */
-  readonly values: string
   /** Never shown in messages and never handed to plugins. */
   readonly secret?: true
 }
@@ -30,112 +28,89 @@ interface Range<T> {
   default?: Default<T>
 }
 
-export function whole<T extends number | undefined = undefined>(of: Range<T>, effect: string): Row<number | T> {
-  return ranged(of, effect, 'a whole number', (text) => (/^[+-]?\d+$/.test(text) ? Number(text) : undefined))
+export function whole<T extends number | undefined = undefined>(of: Range<T>): Row<number | T> {
+  return ranged(of, 'a whole number', (text) => (/^[+-]?\d+$/.test(text) ? Number(text) : undefined))
 }
 
-export function fraction<T extends number | undefined = undefined>(of: Range<T>, effect: string): Row<number | T> {
-  const row = ranged(of, effect, 'a number', parseNumber)
-  return { ...row, values: `${row.values}, fractions too` }
+export function fraction<T extends number | undefined = undefined>(of: Range<T>): Row<number | T> {
+  return ranged(of, 'a number', parseNumber)
 }
 
 function ranged<T extends number | undefined>(
   { min, max, unit, default: byDefault }: Range<T>,
-  effect: string,
   noun: string,
   parse: (text: string) => number | undefined,
 ): Row<number | T> {
-  const wanted = `${noun} from ${min} to ${max}${unit ? ` (${unit})` : ''}`
-  const range = max === Number.MAX_SAFE_INTEGER ? `${min} or more` : `${min} to ${max}`
+  const range = max === Number.MAX_SAFE_INTEGER ? `, ${min} or more` : ` from ${min} to ${max}`
   return {
     read: (text) => {
       const value = parse(text)
-      return value !== undefined && value >= min && value <= max ? { value } : { wanted }
+      return value !== undefined && value >= min && value <= max ? value : undefined
     },
+    wanted: `${noun}${range}${unit ? ` (${unit})` : ''}`,
     default: byDefault as Default<T>,
-    effect,
-    values: unit === undefined ? range : `${range} ${unit}`,
   }
 }
 
-export function flag(byDefault: Default<boolean>, effect: string): Row<boolean> {
-  const read: Row<boolean>['read'] = (text) => {
-    const value = parseBoolean(text)
-    return value === undefined ? { wanted: 'true or false' } : { value }
-  }
-  return { read, default: byDefault, effect, values: '`true` or `false`' }
+export function flag(byDefault: Default<boolean>): Row<boolean> {
+  return { read: parseBoolean, wanted: 'true or false', default: byDefault }
 }
 
 /** @param aliases other words for choices */
 export function choice<const T extends string>(
   choices: readonly T[],
   byDefault: Default<NoInfer<T>>,
-  effect: string,
   aliases: Readonly<Record<string, NoInfer<T>>> = {},
 ): Row<T> {
-  const read: Row<T>['read'] = (text) => {
+  const read = (text: string): T | undefined => {
     const word = text.toLowerCase()
-    const value = aliases[word] ?? choices.find((each) => each === word)
-    return value === undefined ? { wanted: `one of ${choices.join(', ')}` } : { value }
+    return aliases[word] ?? choices.find((each) => each === word)
   }
-  return { read, default: byDefault, effect, values: choices.map((each) => `\`${each}\``).join(', ') }
+  return { read, wanted: `one of ${choices.join(', ')}`, default: byDefault }
 }
 
 interface TextOf<T> {
   pattern?: RegExp
   /** What `pattern` lets through, in words. */
   wanted?: string
-  unit?: string
   default?: Default<T>
   secret?: true
 }
 
-export function text<T extends string | undefined = undefined>(of: TextOf<T>, effect: string): Row<string | T> {
-  const { pattern, wanted, unit, default: byDefault, secret } = of
-  const read: Row<string>['read'] = (value) =>
-    pattern?.test(value) === false ? { wanted: wanted ?? String(pattern) } : { value }
-  return { read, default: byDefault as Default<T>, effect, values: wanted ?? unit ?? 'any string', secret }
+export function text<T extends string | undefined = undefined>(of: TextOf<T> = {}): Row<string | T> {
+  const { pattern, wanted = 'any text', default: byDefault, secret } = of
+  const read = (value: string): string | undefined => (pattern?.test(value) === false ? undefined : value)
+  return { read, wanted, default: byDefault as Default<T>, secret }
 }
 
-export function folder(byDefault: string, effect: string): Row<string> {
-  return { read: (path) => ({ value: resolve(path) }), default: byDefault, effect, values: 'path of a folder' }
+export function folder(byDefault: string): Row<string> {
+  return { read: (path) => resolve(path), wanted: 'the path of a folder', default: byDefault }
 }
 
-export function folders(byDefault: string, effect: string): Row<readonly string[]> {
-  const read: Row<readonly string[]>['read'] = (paths) => ({
-    value: split(paths, delimiter).map((path) => resolve(path)),
-  })
-  return { read, default: byDefault, effect, values: "folders separated by the platform's path delimiter" }
+export function folders(byDefault: string): Row<readonly string[]> {
+  const read = (paths: string): readonly string[] => split(paths, delimiter).map((path) => resolve(path))
+  return { read, wanted: "folders separated by the platform's path delimiter", default: byDefault }
 }
 
-export function file(byDefault: Default<string>, effect: string): Row<string> {
+export function file(byDefault: Default<string>): Row<string> {
   // Each thread opens its own connection, so each would have its own database in memory.
-  const read: Row<string>['read'] = (path) =>
-    path.startsWith(':memory:') ? { wanted: 'the path of a file' } : { value: resolve(path) }
-  return { read, default: byDefault, effect, values: 'path of a file' }
+  const read = (path: string): string | undefined => (path.startsWith(':memory:') ? undefined : resolve(path))
+  return { read, wanted: 'the path of a file', default: byDefault }
 }
 
-interface Item {
-  /** What is separated by commas. */
-  values: string
-  wanted: string
-  /** The item as it is kept; undefined for what is none. */
-  read(item: string): string | undefined
-}
+/** Of a list. `read` gives it as it is kept. */
+type Item = Pick<Row<string>, 'read' | 'wanted'>
 
 /** Items separated by commas; none by default. */
-export function list(item: Item, effect: string): Row<readonly string[]> {
-  const read: Row<readonly string[]>['read'] = (text) => {
-    const items = split(text, ',').map((each) => item.read(each))
-    return items.every((each) => each !== undefined)
-      ? { value: items }
-      : { wanted: `${item.wanted}, separated by commas` }
+export function list({ read, wanted }: Item): Row<readonly string[]> {
+  const readAll = (text: string): readonly string[] | undefined => {
+    const items = split(text, ',').map(read)
+    return items.every((each) => each !== undefined) ? items : undefined
   }
-  return { read, default: '', effect, values: `comma-separated ${item.values}` }
+  return { read: readAll, wanted: `${wanted}, separated by commas`, default: '' }
 }
 
 export const ORIGIN: Item = {
-  values: 'origins',
   wanted: 'origins like https://app.example.com',
   read: (item) => {
     const url = URL.canParse(item) ? new URL(item) : undefined
@@ -148,7 +123,6 @@ export const ORIGIN: Item = {
 const HOST_PATTERN = /^(?:\*|(?:\*\.)?[a-z0-9_](?:[a-z0-9_.-]*[a-z0-9_])?|\[[0-9a-f:.]+\])$/
 
 export const HOST: Item = {
-  values: 'host names',
   wanted: 'names like app.example.com, *.example.com or addresses, without ports',
   read: (item) => {
     const lower = item.toLowerCase()
@@ -158,13 +132,11 @@ export const HOST: Item = {
 }
 
 export const NAME: Item = {
-  values: 'names, `AWS_*` for all that begin so',
   wanted: 'names of variables like AWS_REGION or AWS_*',
   read: (item) => (/^[A-Za-z_][A-Za-z0-9_]*\*?$/.test(item) ? item : undefined),
 }
 
 export const NETWORK: Item = {
-  values: 'addresses or networks',
   wanted: 'addresses or networks like 10.0.0.0/8 and fd00::/8',
   read: (item) => {
     const [address, prefix, ...more] = item.split('/') as [string, ...string[]]

@@ -78,10 +78,10 @@ export function loadSettings(
     const raw = isAlone && name === 'PROCESSES' ? undefined : given(name)
     const url = isUnset(raw) && fromUrls[name] !== undefined
     const parsed = readRow(row, url ? fromUrls[name] : raw, settings, isDevelopment)
-    if ('value' in parsed) settings[settingKey(name)] = parsed.value
+    if (parsed !== REFUSED) settings[settingKey(name)] = parsed
     else {
       const got = row.secret || url ? 'something else' : JSON.stringify(raw)
-      faults.push(`${name}${url ? ` by ${urlFor(name)}` : ''}: expected ${parsed.wanted}, got ${got}`)
+      faults.push(`${name}${url ? ` by ${urlFor(name)}` : ''}: expected ${row.wanted}, got ${got}`)
     }
   }
   settings.tools ??= chosenTools(faults)
@@ -151,15 +151,18 @@ function without(env: Environment, names: readonly string[]): Environment {
   return Object.fromEntries(Object.entries(env).filter(([name]) => !dropped.has(name)))
 }
 
+/** For a text that is none of the values of its variable. */
+const REFUSED = Symbol('refused')
+
 function readRow(
   row: Row<unknown>,
   raw: string | undefined,
   above: Record<string, unknown>,
   isDevelopment: boolean,
-): ReturnType<Row<unknown>['read']> {
-  if (!isUnset(raw)) return row.read(row.secret ? raw : raw.trim())
-  if (typeof row.default === 'function') return { value: row.default(above, isDevelopment) }
-  return typeof row.default === 'string' ? row.read(row.default) : { value: row.default }
+): unknown {
+  if (!isUnset(raw)) return row.read(row.secret ? raw : raw.trim()) ?? REFUSED
+  if (typeof row.default === 'function') return row.default(above, isDevelopment)
+  return typeof row.default === 'string' ? row.read(row.default) : row.default
 }
 
 function isUnset(raw: string | undefined): raw is undefined | '' {

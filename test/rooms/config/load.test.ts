@@ -25,8 +25,8 @@ test('an empty environment yields the documented defaults', () => {
   // The page of variables has these, and test/rooms/docs holds it to the schema.
   for (const [name, row] of Object.entries(VARIABLES)) {
     if (name === 'AUTH_SECRET_KEY' || typeof row.default === 'function') continue
-    const wanted = typeof row.default === 'string' ? row.read(row.default) : { value: row.default }
-    assert.deepEqual({ value: settings[settingKey(name)] }, wanted, name)
+    const wanted = typeof row.default === 'string' ? row.read(row.default) : row.default
+    assert.deepEqual(settings[settingKey(name)], wanted, name)
   }
   const { lanes, replicaId, sqlitePath, rdbMinPool, otelBspMaxExportBatchSize, schedulerEnabled, domainsDir } = load()
   assert.ok(lanes >= 1)
@@ -43,7 +43,7 @@ test('every variable has a setting, and every setting a variable', () => {
 test('every default is one that could be given', () => {
   for (const [name, row] of Object.entries(VARIABLES)) {
     if (row.default === undefined || typeof row.default === 'function') continue
-    assert.ok('value' in row.read(String(row.default)), name)
+    assert.notEqual(row.read(String(row.default)), undefined, name)
   }
 })
 

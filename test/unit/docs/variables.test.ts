@@ -30,6 +30,8 @@ const TOLD_DEFAULTS: Readonly<Record<string, string>> = {
   TOOLS_DIR: '`src/tools` of the runtime',
 }
 
+const SECRET = '**Secret.** '
+
 const PAGE = join(ROOT, 'src/core/config/README.md')
 
 test('the page of variables holds the table that the schema gives', () => {
@@ -37,9 +39,14 @@ test('the page of variables holds the table that the schema gives', () => {
   const [before, rest, ...more] = page.split(TABLE_START)
   const [, after, ...evenMore] = (rest ?? '').split(TABLE_END)
   assert.ok(after !== undefined && more.length + evenMore.length === 0, `${PAGE} has lost the marks of its table`)
-  const fresh = `${before}${TABLE_START}\n\n${variablesTable()}\n\n${TABLE_END}${after}`
+  const fresh = `${before}${TABLE_START}\n\n${variablesTable(page)}\n\n${TABLE_END}${after}`
   if (process.env.UPDATE_DOCS === '1') writeFileSync(PAGE, fresh)
   else assert.equal(page, fresh, 'src/core/config/README.md is not up to date: run UPDATE_DOCS=1 npm test docs')
+})
+
+test('the page says of each variable what it changes, in a sentence', () => {
+  const effects = effectsOf(readFileSync(PAGE, 'utf8'))
+  for (const name of Object.keys(VARIABLES)) assert.match(effects.get(name) ?? '', /^\S.{10,}[.…]$/, name)
 })
 
 test('each default that the page tells in words is one that it could not show', () => {
@@ -59,13 +66,20 @@ test('each variable is read by something, and not by the configuration alone', (
   }
 })
 
-/** The table of every variable, a line each, in the order of the schema, aligned as the formatter wants it. */
-function variablesTable(): string {
+/** What the page says of each variable: the last cell of its line. */
+function effectsOf(page: string): Map<string, string> {
+  const lines = page.matchAll(/^\| `(\w+)` +\|.*\| ([^|]*?) *\|$/gm)
+  return new Map([...lines].map(([, name, effect]) => [name!, effect!.replace(SECRET, '')]))
+}
+
+/** The table of every variable, a line each, in the order of the schema, aligned as the formatter wants it. What each changes is as the page has it. */
+function variablesTable(page: string): string {
+  const effects = effectsOf(page)
   const rows = Object.entries(VARIABLES).map(([name, row]: [string, Row<unknown>]) => [
     `\`${name}\``,
     defaultOf(name, row),
-    row.values,
-    row.secret ? `**Secret.** ${row.effect}` : row.effect,
+    row.wanted.replaceAll('|', '\\|'),
+    (row.secret ? SECRET : '') + (effects.get(name) ?? ''),
   ])
   const cells = [['variable', 'default', 'values', 'effect'], ...rows]
   const widths = [0, 1, 2, 3].map((column) => Math.max(...cells.map((row) => row[column]!.length)))
