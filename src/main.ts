@@ -57,7 +57,7 @@ async function main(): Promise<void> {
     new development.Development({ settings, reload, migrate, log }).start(serving)
   }
   const port = await serving
-  const paths = (await runtime.host.routeList()).map(({ path }) => path)
+  const paths = (await runtime.host.services.routeList()).map(({ path }) => path)
   // Of several processes the first says so for all.
   if (!processNumber(settings))
     logWriter.writeForPeople(banner({ settings, port, systemPort: runtime.systemPort, paths, isDevelopment }))

@@ -3,7 +3,7 @@ import { type DrizzleConfig, TransactionRollbackError } from 'drizzle-orm'
 import { PgRemoteDatabase, PgRemoteSession, drizzle as pgProxy } from 'drizzle-orm/pg-proxy'
 import { SQLiteRemoteSession, SqliteRemoteDatabase, drizzle as sqliteProxy } from 'drizzle-orm/sqlite-proxy'
 import type { Db, Queryable, SqlValue, Tx } from '../contracts/db.ts'
-import { DbError } from '../core/errors/db-error.ts'
+import { DbError } from '../core/errors/catalogue.ts'
 import { ROWS_AS_ARRAYS } from '../core/sql/fragment.ts'
 
 type Schema = Record<string, unknown>

@@ -1,5 +1,5 @@
 // The tool `db`: statements, transactions, composed SQL.
-import type { DbError } from '../core/errors/db-error.ts'
+import type { DbError } from '../core/errors/catalogue.ts'
 import type { EventName, Published, PublishOptions } from './events.ts'
 
 /** SQL with its values, made by `` sql`…` ``: a statement, or a part of one. No text of a client can be one. */

@@ -24,13 +24,8 @@ export interface EventRecord {
 }
 
 /** The second argument of a subscriber: everything about the event except its payload. */
-export interface EventMeta {
-  id: string
-  parent_id: string | null
-  event: string
-  emitter: string
-  timestamp: string
-  request_id: string | null
+export interface EventMeta
+  extends Pick<EventRecord, 'id' | 'parent_id' | 'event' | 'emitter' | 'timestamp' | 'request_id'> {
   /** 1 on the first delivery. */
   attempt: number
 }
@@ -198,16 +193,8 @@ export interface LetterReplay {
 }
 
 /** A dead letter, without its payload's values. */
-export interface DeadLetter {
+export interface DeadLetter extends DeliveryFailure, Pick<EventRecord, 'payload_keys' | 'timestamp' | 'request_id'> {
   id: string
-  event: string
-  event_id: string
-  subscriber: string
-  error: string
-  attempts: number
-  payload_keys: string[]
-  timestamp: string
-  request_id: string | null
   /** True when the events that follow with its key wait for it. */
   parked?: true
   /** Only then: the key, and how many events of it wait in this process. */
@@ -243,12 +230,17 @@ export interface BusTransport {
   subscribe(subscription: Subscription): () => void
   addListener(listener: (record: EventRecord) => void): () => void
   addFailureListener(listener: FailureListener): () => void
+  /** @param event of the letter */
+  editDeadLetter(id: string, event: string, payload: Payload): Awaitable<boolean>
+  readonly services: HubServices
+}
+
+/** What only the hub and the log of events know: a lane asks the primary. */
+export interface HubServices {
   history(): Awaitable<EventRecord[]>
   topology(): Awaitable<Record<string, TopologyEntry>>
   deadLetters(page?: DeadLetterPage): Awaitable<DeadLetter[]>
   /** False when there is no such dead letter. */
   replayDeadLetter(id: string): Awaitable<boolean>
-  /** @param event of the letter */
-  editDeadLetter(id: string, event: string, payload: Payload): Awaitable<boolean>
   deleteDeadLetter(id: string): Awaitable<boolean>
 }

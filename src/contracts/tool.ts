@@ -1,23 +1,28 @@
-// What a tool gives the runtime, and what it gets of it.
+// What a tool gives the runtime, what it gets of it, and the tools of a plugin.
 import type { Settings } from '../core/config/schema.ts'
+import type { Auth } from './auth.ts'
 import type { Awaitable, Owner } from './common.ts'
-import type { BusTransport } from './event-bus.ts'
-import type { Hook, Route, StaticMount } from './http.ts'
-import type { LogLevel, LogSink } from './logger.ts'
+import type { Config } from './config.ts'
+import type { Db } from './db.ts'
+import type { BusTransport, EventBus } from './event-bus.ts'
+import type { Hook, Http, Route, StaticMount } from './http.ts'
+import type { Logger, LogLevel, LogSink } from './logger.ts'
 import type {
   LaneInfo,
   MetricRecord,
   MetricsSink,
   ProcessCounter,
   Readiness,
+  Registry,
   RequestSink,
   RouteInfo,
   SystemDump,
   ToolStatus,
 } from './registry.ts'
 import type { RequestDetail, RequestFilter, RequestSummary, WorkReport, WorkSpan } from './requests.ts'
-import type { JobDefinition, JobInfo } from './scheduler.ts'
-import type { Tools } from './tools.ts'
+import type { JobDefinition, JobInfo, Scheduler } from './scheduler.ts'
+import type { State } from './state.ts'
+import type { Telemetry } from './telemetry.ts'
 import type { CallDetails, CausalContext } from './tracing.ts'
 
 /** The thread of a tool instance. */
@@ -69,6 +74,13 @@ export interface ToolHost {
   addRequestSink(sink: RequestSink): () => void
   metrics(): MetricRecord[]
   systemDump(): SystemDump
+  updateToolStatus(tool: string, status: ToolStatus, message: string | null): void
+  addJob(job: JobDefinition): void
+  readonly services: ProcessServices
+}
+
+/** What only the primary knows of the process: a lane asks it. */
+export interface ProcessServices {
   lanes(): Awaitable<LaneInfo[]>
   readiness(): Awaitable<Readiness>
   counters(): Awaitable<ProcessCounter[]>
@@ -76,8 +88,6 @@ export interface ToolHost {
   requests(filter: RequestFilter): Promise<RequestSummary[]>
   request(id: string): Promise<RequestDetail | null>
   workReport(span: WorkSpan): Promise<WorkReport>
-  updateToolStatus(tool: string, status: ToolStatus, message: string | null): void
-  addJob(job: JobDefinition): void
   jobs(): Awaitable<JobInfo[]>
 }
 
@@ -115,3 +125,32 @@ export interface Tool {
 }
 
 export type ToolClass = new (runtime: ToolRuntime) => Tool
+
+/**
+ * The tools that a plugin's constructor may destructure. Add a tool of your own by declaration merging:
+ * `declare module 'heddle' { interface Tools { mailer: Mailer } }`.
+ */
+export interface Tools {
+  auth: Auth
+  config: Config
+  db: Db
+  event_bus: EventBus
+  http: Http
+  logger: Logger
+  registry: Registry
+  scheduler: Scheduler
+  state: State
+  telemetry: Telemetry
+}
+
+/** What `domain.ts` and `app.ts` export by default: it registers hooks, and returns `http` as they make it. */
+export type HookSetup = (tools: Tools) => unknown
+
+/**
+ * The tools of a plugin whose domain (or application) has hooks: `http` knows what they add to `context`.
+ * `constructor({ db, http }: ToolsIn<typeof shop>)`, with `import type shop from '../domain.ts'`.
+ */
+// biome-ignore lint/suspicious/noExplicitAny: a setup may want the tools of a wider one
+export type ToolsIn<Setup extends (tools: any) => unknown> = Omit<Tools, 'http'> & {
+  http: Awaited<ReturnType<Setup>> extends Http<infer Added> ? Http<Added> : Http
+}

@@ -1,9 +1,9 @@
 // One piece of a plugin's code that runs, with its calls of tools.
 import type { CallPart, FailurePart, WorkPart } from '../contracts/requests.ts'
 import type { DescribeCall, OpenSpan, SentAnswer, TraceContext, TraceScope, Work } from '../contracts/tracing.ts'
+import { NO_TRACE_CONTEXT, traceIdOf } from '../core/causality/context.ts'
 import { timeOrderedId } from '../core/causality/ids.ts'
-import { NO_TRACE_CONTEXT, traceIdOf } from '../core/causality/trace-context.ts'
-import { codeOf, isInstance, messageOf, stackOf } from '../core/errors/description.ts'
+import { codeOf, isInstance, member, messageOf, readable, stackOf } from '../core/errors/description.ts'
 import { isSecretName, KnownSecrets, withoutSecrets } from '../core/schemas/secret-fields.ts'
 import type { RecordWriter } from '../recording/ring.ts'
 import { isOwnPage, type Keep } from './keep.ts'
@@ -266,13 +266,9 @@ function addSecretsOf({ tool, args, result }: Call, secrets: KnownSecrets): void
 
 /** What JSON cannot hold, or what is too long, is left out. */
 function fieldsOf(fields: object, secrets: KnownSecrets): Record<string, unknown> {
-  try {
-    const json = JSON.stringify(fields)
-    if (json.length <= TEXT_MAX) return withoutSecrets(JSON.parse(json), null, secrets) as Record<string, unknown>
-  } catch {
-    // A plugin may log anything.
-  }
-  return {}
+  const json = readable(() => JSON.stringify(fields))
+  if (json === undefined || json.length > TEXT_MAX) return {}
+  return withoutSecrets(JSON.parse(json), null, secrets) as Record<string, unknown>
 }
 
 /** Where claims and sessions have their user, the surest first. */
@@ -282,15 +278,11 @@ const USER_MAX = 200
 
 /** The user whom claims or a session are of; undefined where they name none. Claims are what a plugin has made: reading them may throw. */
 export function userOf(claims: object): string | undefined {
-  try {
-    for (const name of NAMES) {
-      const value = (claims as Record<string, unknown>)[name]
-      if (typeof value === 'number' || (typeof value === 'string' && value !== ''))
-        return String(value).slice(0, USER_MAX)
-      if (typeof value === 'object' && value !== null && name === 'user') return userOf(value)
-    }
-  } catch {
-    // Then nobody is known.
+  for (const name of NAMES) {
+    const value = member(claims, name)
+    if (typeof value === 'number' || (typeof value === 'string' && value !== ''))
+      return String(value).slice(0, USER_MAX)
+    if (typeof value === 'object' && value !== null && name === 'user') return userOf(value)
   }
   return undefined
 }

@@ -3,6 +3,7 @@ import type { StandardSchemaV1 } from '../contracts/common.ts'
 import type { JsonSchema } from '../contracts/registry.ts'
 import type { PayloadPart, WorkPart } from '../contracts/requests.ts'
 import type { ReceivedRequest, ReceivedRoute, SentAnswer, Work } from '../contracts/tracing.ts'
+import { readable } from '../core/errors/description.ts'
 import { loadEventContracts } from '../core/schemas/event-contracts.ts'
 import {
   isSecretName,
@@ -58,7 +59,10 @@ export class Payloads {
   }
 }
 
-/** The payloads of one work, as far as its bound allows. What is undefined in them is left out of their JSON. */
+/**
+ * The payloads of one work, as far as its bound allows. What came may be anything: what cannot be read is left out, and so is from their JSON what is
+ * undefined in them.
+ */
 export class WorkPayloads {
   readonly #ofThread: Payloads
   /** What was left out so far: it is a secret under any name. */
@@ -73,13 +77,13 @@ export class WorkPayloads {
   /** What a work got, and what it answered. */
   ofWork({ request, route, event, payload }: Work, answer: SentAnswer | null): Partial<WorkPart> {
     if (request !== undefined && route !== undefined)
-      return { ...read(() => this.#input(request, route)), answer: read(() => this.#answer(answer, route)) }
+      return { ...readable(() => this.#input(request, route)), answer: readable(() => this.#answer(answer, route)) }
     return { payload: event === undefined || payload === undefined ? undefined : this.event(event, payload) }
   }
 
   /** @param payload as it was published, or its JSON */
   event(event: string, payload: unknown): PayloadPart | undefined {
-    return read(() => {
+    return readable(() => {
       const json = typeof payload === 'string' ? payload : JSON.stringify(payload)
       return this.#json(json, '', this.#ofThread.marksOf(event))
     })
@@ -89,7 +93,9 @@ export class WorkPayloads {
   values(text: string, args: readonly unknown[]): PayloadPart | undefined {
     const values = isSql(args[0]) ? args[0].values : args[1]
     if (!Array.isArray(values) || values.length === 0) return undefined
-    return read(() => this.#cut(JSON.stringify(shownValues(text, values, this.#secrets).map(plain)), '', VALUES_MAX))
+    return readable(() =>
+      this.#cut(JSON.stringify(shownValues(text, values, this.#secrets).map(plain)), '', VALUES_MAX),
+    )
   }
 
   #input(request: ReceivedRequest, { template, options }: ReceivedRoute) {
@@ -161,15 +167,6 @@ export class WorkPayloads {
     const shown = text.length > room ? `${text.slice(0, room)}…` : text
     this.#left = Math.max(0, this.#left - shown.length)
     return { text: shown, type: type || undefined, bytes: shown === text ? undefined : Buffer.byteLength(text) }
-  }
-}
-
-/** What came may be anything: what cannot be read is left out. */
-function read<Part>(make: () => Part): Part | undefined {
-  try {
-    return make()
-  } catch {
-    return undefined
   }
 }
 

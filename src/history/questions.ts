@@ -22,6 +22,7 @@ const DEAD_MS = 5 * SEEN_EVERY_MS
 interface Row extends Omit<RequestSummary, 'duration_ms' | 'state' | 'failed'> {
   ms: number | null
   failed: number
+  run: string
   /** When its process gave its last sign of life. */
   seen_ms: number | null
 }
@@ -123,25 +124,13 @@ function partOf(json: string, replica: string | null, ofRequest: string): Reques
   return replica === null || replica === ofRequest ? part : { ...part, replica }
 }
 
-function summaryOf(row: Row): RequestSummary {
-  const { ms, method, kind, seen_ms: seenMs } = row
-  const isEnded = ms !== null || (kind === 'request' && method === '')
+function summaryOf({ ms, seen_ms: seenMs, run, ...row }: Row): RequestSummary {
+  const isEnded = ms !== null || (row.kind === 'request' && row.method === '')
   const isAlive = seenMs !== null && Date.now() - seenMs < DEAD_MS
   return {
-    id: row.id,
-    client_id: row.client_id,
-    kind,
-    at_ms: row.at_ms,
+    ...row,
     duration_ms: ms,
     state: isEnded ? 'ended' : isAlive ? 'open' : 'unfinished',
-    status: row.status,
-    method,
-    path: row.path,
-    route: row.route,
-    plugin: row.plugin,
-    lane: row.lane,
-    replica: row.replica,
-    user: row.user,
     failed: row.failed === 1 || (!isEnded && !isAlive),
     error: row.error ?? (isEnded || isAlive ? null : 'The process ended before it was answered'),
   }

@@ -18,7 +18,7 @@ import type {
 import { causality, NO_CAUSE } from '../core/causality/context.ts'
 import type { Settings } from '../core/config/schema.ts'
 import { CALLERS_WORK } from '../core/errors/catalogue.ts'
-import { clockOf } from '../core/schedule/steady-time.ts'
+import { clockOf } from '../core/schedule/clock.ts'
 import { withoutSecretStrings } from '../core/schemas/secret-fields.ts'
 import { RecordWriter } from '../recording/ring.ts'
 import { Keep } from './keep.ts'

@@ -79,25 +79,27 @@ export class HistoryStore {
 
   #request(entry: BegunEntry | RequestEntry): void {
     const { id, clientId, atMs, method, path, route, plugin } = entry
-    const hasEnded = entry.type === 'request'
-    this.#statements.request.run({
+    const { ms, status, lane } = entry.type === 'request' ? entry : NOT_ENDED
+    const row = {
       id,
       client_id: clientId,
-      kind: 'request',
-      run: this.#run,
       at_ms: atMs,
-      ms: hasEnded ? entry.ms : null,
-      status: hasEnded ? entry.status : null,
+      ms,
+      status,
       method,
       path: shownPath(path, route),
       route,
       plugin,
-      lane: hasEnded ? entry.lane : null,
-      failed: hasEnded && entry.status >= 500 ? 1 : 0,
-      error: null,
-      user: this.#users.get(id) ?? null,
-    })
+      lane,
+    }
+    const failed = status !== null && status >= 500 ? 1 : 0
+    this.#row({ ...row, kind: 'request', failed, user: this.#users.get(id) ?? null })
     this.#users.delete(id)
+  }
+
+  /** @param row of `request`; what is left out of it is not known */
+  #row(row: Record<string, unknown>): void {
+    this.#statements.request.run({ ...UNKNOWN, run: this.#run, ...row })
   }
 
   /** A handler ends before its request: what is told of the request may not be there yet. */
@@ -110,22 +112,16 @@ export class HistoryStore {
   #work(entry: WorkPart): void {
     const { kind, requestId, eventId, plugin, name, atMs, ms, error, thread } = entry
     if (kind === 'job') {
-      this.#statements.request.run({
+      this.#row({
         id: requestId,
-        client_id: null,
         kind: 'job',
-        run: this.#run,
         at_ms: atMs,
         ms,
-        status: null,
-        method: '',
-        path: '',
         route: name.slice(plugin.length + 1),
         plugin,
         lane: thread === 'primary' ? -1 : thread,
         failed: error === undefined ? 0 : 1,
         error: error?.message ?? null,
-        user: null,
       })
     }
     if (entry.user !== undefined && requestId !== null) this.#user(requestId, entry.user)
@@ -205,6 +201,10 @@ function shownPath(path: string, route: string): string {
     .map((part, n) => (names[n]?.startsWith(':') && isSecretName(names[n].slice(1)) ? SECRET : part))
     .join('/')
 }
+
+/** Of a request that is open. */
+const NOT_ENDED = { ms: null, status: null, lane: null }
+const UNKNOWN = { ...NOT_ENDED, client_id: null, method: '', path: '', error: null, user: null }
 
 /** Users of requests that have not come yet; in a sample they may never come. */
 const USERS_MAX = 1000

@@ -1,6 +1,5 @@
 // The frames of the primary, each for the part of the lane that it is for.
-import type { ErrorCode } from '../core/errors/catalogue.ts'
-import type { WireError } from '../core/errors/wire.ts'
+import type { ErrorCode, WireError } from '../core/errors/catalogue.ts'
 import type { RequestServer } from '../runtime/endpoint/request-server.ts'
 import type { EventServer } from '../runtime/events/event-server.ts'
 import { readEvent } from '../transport/frames/event-frame.ts'

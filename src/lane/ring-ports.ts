@@ -1,8 +1,7 @@
 // A lane's ends of the rings: answers, acknowledgements, publications, calls.
 
 import { Fifo } from '../core/collections/fifo.ts'
-import { HeddleError } from '../core/errors/catalogue.ts'
-import { fromWire, type WireError } from '../core/errors/wire.ts'
+import { fromWire, HeddleError, type WireError } from '../core/errors/catalogue.ts'
 import type { Reply } from '../runtime/endpoint/reply.ts'
 import type { AnswerSink, RequestSteps } from '../runtime/endpoint/request-thread.ts'
 import type { DeliverySink } from '../runtime/events/event-server.ts'

@@ -2,7 +2,7 @@
 import { rmSync } from 'node:fs'
 import { EXIT_AGAIN, isStartedByNpm } from '../core/config/load.ts'
 import type { Settings } from '../core/config/schema.ts'
-import { steadyMs } from '../core/schedule/steady-time.ts'
+import { steadyMs } from '../core/schedule/clock.ts'
 import { ServiceManager } from '../guardian/service-manager.cjs'
 import { requireFolder } from '../runtime/kernel/discover.ts'
 import { requireFreePorts } from './http/listening.ts'

@@ -1,6 +1,6 @@
 // Stops the parts of the primary in their order, and says what it waited for.
 import type { WorkInFlight } from '../contracts/registry.ts'
-import { steadyMs } from '../core/schedule/steady-time.ts'
+import { steadyMs } from '../core/schedule/clock.ts'
 import { until, withTimeout } from '../core/schedule/waiting.ts'
 import type { Parts } from './parts.ts'
 

@@ -1,4 +1,5 @@
 /** Records of a thread as JSON in shared memory, where they outlive the thread: it writes them, and a thread beside it reads them. */
+import { readable } from '../core/errors/description.ts'
 import { createRing, maxFrameBytes, RING_DATA_BYTE, RingConsumer, RingProducer } from '../transport/memory/spsc-ring.ts'
 
 /** With less room than this a ring takes nothing more, so that what would not fit is not encoded. Bytes. */
@@ -28,23 +29,15 @@ export class RecordWriter<Kept extends object> {
 
   /** Never throws, whatever a plugin has thrown, logged or given to a tool: what cannot be read is lost. @param make not called where there is no room */
   write(make: () => Kept): void {
-    const text = this.#ring.usedBytes > this.#fullBytes ? null : this.#textOf(make)
-    const length = text === null ? 0 : Buffer.byteLength(text)
-    const at = text === null || length > this.#maxBytes ? -1 : this.#ring.reserve(length)
+    const text = this.#ring.usedBytes > this.#fullBytes ? undefined : readable(() => this.#jsonOf(make()))
+    const length = text === undefined ? 0 : Buffer.byteLength(text)
+    const at = text === undefined || length > this.#maxBytes ? -1 : this.#ring.reserve(length)
     if (at < 0) {
       this.#lost++
       return
     }
     this.#ring.bytes.utf8Write(text!, at, length)
     this.#ring.commit(length, 0, this.#lost)
-  }
-
-  #textOf(make: () => Kept): string | null {
-    try {
-      return this.#jsonOf(make())
-    } catch {
-      return null
-    }
   }
 }
 

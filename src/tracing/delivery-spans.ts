@@ -9,8 +9,8 @@ import type {
   TraceContext,
   TraceScope,
 } from '../contracts/tracing.ts'
+import { isSampled, NO_TRACE_CONTEXT, traceIdOf, tracestateOf } from '../core/causality/context.ts'
 import { randomHex } from '../core/causality/ids.ts'
-import { isSampled, NO_TRACE_CONTEXT, traceIdOf, tracestateOf } from '../core/causality/trace-context.ts'
 import { ATTR, cut, MESSAGING_SYSTEM } from './attributes.ts'
 import { ContextScope, remoteContext } from './scope.ts'
 import { hrTimeOf, type SpanRecordEvent, type SpanSource } from './span-record.ts'

@@ -6,9 +6,15 @@ import { subscribe } from 'node:diagnostics_channel'
 import type { ClientRequest, IncomingMessage } from 'node:http'
 import { SpanKind, SpanStatusCode } from '@opentelemetry/api'
 import type { SpanAttributes } from '../contracts/tracing.ts'
-import { causality, NO_CAUSE } from '../core/causality/context.ts'
+import {
+  causality,
+  NO_CAUSE,
+  NO_TRACE_CONTEXT,
+  traceIdOf,
+  traceparentOf,
+  tracestateOf,
+} from '../core/causality/context.ts'
 import { randomHex } from '../core/causality/ids.ts'
-import { NO_TRACE_CONTEXT, traceIdOf, traceparentOf, tracestateOf } from '../core/causality/trace-context.ts'
 import { withoutSecretStrings } from '../core/schemas/secret-fields.ts'
 import { ATTR, cut, METHODS, queryKeys } from './attributes.ts'
 import { type MadeSpan, type SpanMaker, SpanScope, type ThreadScope } from './scope.ts'

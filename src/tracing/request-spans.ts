@@ -2,14 +2,8 @@
 import { SpanKind, SpanStatusCode, TraceFlags } from '@opentelemetry/api'
 import { parseTraceParent } from '@opentelemetry/core'
 import type { RequestSpan, RequestStart, RequestTracing, SpanAttributes, TraceContext } from '../contracts/tracing.ts'
+import { NO_TRACE_CONTEXT, traceIdOf, tracestateFrom, tracestateOf, UNNAMED_TRACE } from '../core/causality/context.ts'
 import { randomHex } from '../core/causality/ids.ts'
-import {
-  NO_TRACE_CONTEXT,
-  traceIdOf,
-  tracestateFrom,
-  tracestateOf,
-  UNNAMED_TRACE,
-} from '../core/causality/trace-context.ts'
 import { withoutSecretStrings } from '../core/schemas/secret-fields.ts'
 import { ATTR, cut, METHODS, queryKeys } from './attributes.ts'
 import { hrTimeOf, type SpanSource } from './span-record.ts'

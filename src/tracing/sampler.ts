@@ -2,8 +2,8 @@
 import type { Context } from '@opentelemetry/api'
 import { type Sampler, SamplingDecision, type SamplingResult } from '@opentelemetry/sdk-trace-node'
 import type { TraceContext } from '../contracts/tracing.ts'
+import { isSampled, NO_TRACE_CONTEXT } from '../core/causality/context.ts'
 import { randomHex, randomWord } from '../core/causality/ids.ts'
-import { isSampled, NO_TRACE_CONTEXT } from '../core/causality/trace-context.ts'
 import type { Settings } from '../core/config/schema.ts'
 
 const YES: SamplingResult = { decision: SamplingDecision.RECORD_AND_SAMPLED }

@@ -12,18 +12,18 @@ import {
   trace,
 } from '@opentelemetry/api'
 import type { OpenSpan, SpanAttributes, TraceContext, TraceScope } from '../contracts/tracing.ts'
-import { causality, NO_CAUSE } from '../core/causality/context.ts'
-import { randomHex } from '../core/causality/ids.ts'
 import {
+  causality,
   isSampled,
+  NO_CAUSE,
   NO_TRACE_CONTEXT,
   spanIdOf,
   traceIdOf,
   tracestateOf,
   UNNAMED_TRACE,
-} from '../core/causality/trace-context.ts'
-import { ATTR } from './attributes.ts'
-import { exceptionOf } from './exception.ts'
+} from '../core/causality/context.ts'
+import { randomHex } from '../core/causality/ids.ts'
+import { ATTR, exceptionOf } from './attributes.ts'
 import type { TraceSampler } from './sampler.ts'
 
 /** A scope in this thread: the context of OpenTelemetry's API, and whether spans below it are recorded. */

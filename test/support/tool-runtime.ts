@@ -7,7 +7,7 @@ import type { JobDefinition } from '../../src/contracts/scheduler.ts'
 import type { Tool, ToolHost, ToolRuntime } from '../../src/contracts/tool.ts'
 import { loadSettings } from '../../src/core/config/load.ts'
 import type { Settings } from '../../src/core/config/schema.ts'
-import { fromWire, toWire } from '../../src/core/errors/wire.ts'
+import { fromWire, toWire } from '../../src/core/errors/catalogue.ts'
 
 export const SECRET = 'a secret of more than thirty-two characters'
 
@@ -135,12 +135,14 @@ function recordingHost(recorded: Recorded, topology: Record<string, TopologyEntr
     },
     addListener: adder(recorded.listeners),
     addFailureListener: adder(recorded.listeners),
-    history: () => [],
-    topology: () => topology,
-    deadLetters: () => [],
-    replayDeadLetter: () => false,
     editDeadLetter: () => false,
-    deleteDeadLetter: () => false,
+    services: {
+      history: () => [],
+      topology: () => topology,
+      deadLetters: () => [],
+      replayDeadLetter: () => false,
+      deleteDeadLetter: () => false,
+    },
   }
   return {
     bus,
@@ -155,13 +157,15 @@ function recordingHost(recorded: Recorded, topology: Record<string, TopologyEntr
     systemDump: () => ({ tools: {}, plugins: {}, lanes: {} }),
     updateToolStatus: (...args) => recorded.statuses.push(args),
     addJob: (job) => recorded.jobs.push(job),
-    jobs: () => [],
-    lanes: () => [],
-    routeList: () => [],
-    requests: async () => [],
-    request: async () => null,
-    workReport: async ({ sinceMs }) => ({ from_ms: sinceMs, handlers: [] }),
-    readiness: () => ({ ready: true, reasons: [], lanes: {} }),
-    counters: () => [],
+    services: {
+      jobs: () => [],
+      lanes: () => [],
+      routeList: () => [],
+      requests: async () => [],
+      request: async () => null,
+      workReport: async ({ sinceMs }) => ({ from_ms: sinceMs, handlers: [] }),
+      readiness: () => ({ ready: true, reasons: [], lanes: {} }),
+      counters: () => [],
+    },
   }
 }

@@ -3,7 +3,7 @@
 import { X509Certificate } from 'node:crypto'
 import { readFileSync, readlinkSync, realpathSync, statSync } from 'node:fs'
 import { basename, dirname, join, resolve } from 'node:path'
-import { messageOf } from '../errors/description.ts'
+import { messageOf, readable } from '../errors/description.ts'
 import type { Settings } from './schema.ts'
 
 /** True for an address or name that only this machine reaches. */
@@ -128,29 +128,15 @@ export function keepFilesApart(
 /** What a file is known by: its place, whatever links lead there, and, once it is there, its device and inode. */
 function namesOf(path: string): string[] {
   const place = placeOf(path, LINKS_MAX)
-  try {
-    const { dev, ino } = statSync(path, { bigint: true })
-    return [place, `${dev}:${ino}`]
-  } catch {
-    return [place]
-  }
+  const found = readable(() => statSync(path, { bigint: true }))
+  return found === undefined ? [place] : [place, `${found.dev}:${found.ino}`]
 }
 
 function placeOf(path: string, linksLeft: number): string {
-  try {
-    return realpathSync(path)
-  } catch {
-    // It is not there yet, or a link leads to what is not there.
-  }
-  const link = linksLeft === 0 ? null : linkOf(path)
-  if (link !== null) return placeOf(resolve(dirname(path), link), linksLeft - 1)
+  // Undefined where it is not there yet, or a link leads to what is not there.
+  const real = readable(() => realpathSync(path))
+  if (real !== undefined) return real
+  const link = linksLeft === 0 ? undefined : readable(() => readlinkSync(path))
+  if (link !== undefined) return placeOf(resolve(dirname(path), link), linksLeft - 1)
   return dirname(path) === path ? path : join(placeOf(dirname(path), linksLeft), basename(path))
-}
-
-function linkOf(path: string): string | null {
-  try {
-    return readlinkSync(path)
-  } catch {
-    return null
-  }
 }

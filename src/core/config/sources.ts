@@ -12,7 +12,7 @@ import {
 } from 'node:fs'
 import { dirname, join, resolve } from 'node:path'
 import { fileURLToPath } from 'node:url'
-import { messageOf } from '../errors/description.ts'
+import { messageOf, readable } from '../errors/description.ts'
 
 export const FILE_SUFFIX = '_FILE'
 /** More than any key, and less than what a wrong path (a device, a log) would bring in. */
@@ -214,13 +214,9 @@ function decoded(text: string): string {
 
 /** What `"heddle": { "tools": { "db": "postgres" } }` of the application's package.json chooses, as TOOLS says it; undefined when it says nothing. */
 export function chosenTools(faults: string[]): string | undefined {
-  let text: string
-  try {
-    text = readFileSync(resolve('package.json'), 'utf8')
-  } catch {
-    // Not every folder in which a process is started has one.
-    return undefined
-  }
+  const text = readable(() => readFileSync(resolve('package.json'), 'utf8'))
+  // Not every folder in which a process is started has one.
+  if (text === undefined) return undefined
   let manifest: { heddle?: { tools?: unknown } }
   try {
     manifest = JSON.parse(text)

@@ -1,5 +1,5 @@
-// Every error of the runtime: its code, its status, its message, whose fault it is.
-import { causeOf, codeOf, member } from './description.ts'
+// Every error of the runtime: its code, its status, its message, whose fault it is, and how it crosses threads.
+import { causeOf, codeOf, describe, member, readable } from './description.ts'
 
 /**
  * Every error of the runtime: its code, its HTTP status if it reaches a client, its default message. `caller`: the refusal of an input, which is
@@ -166,7 +166,7 @@ export function isAway(thrown: unknown): boolean {
   for (let depth = 0; depth <= CAUSES_MAX; depth++) {
     const entry = entryOf(each)
     if (entry?.[2] === 'away') return true
-    if (entry === CATALOGUE.DB_ERROR && member(each as object, 'kind') === 'unavailable') return true
+    if (entry === CATALOGUE.DB_ERROR && member(each, 'kind') === 'unavailable') return true
     each = causeOf(each)
   }
   return false
@@ -177,3 +177,69 @@ export const isPackageMissing = (error: unknown): boolean => entryOf(error) === 
 
 /** A mistake in the configuration: another start with the same would not help. */
 export const isMisconfigured = (error: unknown): boolean => entryOf(error)?.[2] === 'setup'
+
+/**
+ * Thrown by a subscriber, it says that another attempt would fail, too: the delivery becomes a dead letter at once, whatever its `retries`.
+ * What counts is the value that was thrown, or that the handler's promise was rejected with: an instance of this class or of a class that
+ * extends it. One that is the `cause` of another error, or among those of an AggregateError, is not seen.
+ */
+export class Unrecoverable extends Error {
+  override name = 'Unrecoverable'
+}
+
+/** Why a statement failed; the same on every database. */
+export type DbErrorKind =
+  | 'unique_violation'
+  | 'foreign_key_violation'
+  | 'not_null_violation'
+  | 'check_violation'
+  | 'serialization'
+  | 'timeout'
+  | 'unavailable'
+  | 'syntax'
+  | 'other'
+
+/** A failed database statement. `kind` is the same on every database; `cause` is the driver's own error. */
+export class DbError extends HeddleError {
+  readonly kind: DbErrorKind
+
+  constructor(kind: DbErrorKind, message: string, options?: { cause?: unknown }) {
+    super('DB_ERROR', message, options)
+    this.name = 'DbError'
+    this.kind = kind
+  }
+
+  /** The statement itself was right: the same one may succeed later. */
+  get isPassing(): boolean {
+    return this.kind === 'unavailable' || this.kind === 'timeout'
+  }
+}
+
+/** An error between threads: plain JSON, rebuilt by code on the other side. */
+export interface WireError {
+  message: string
+  code?: string
+  details?: unknown
+  stack?: string
+  /** Only of a subscriber that threw an `Unrecoverable`. */
+  unrecoverable?: true
+  /** Only of a subscriber whose delivery waits until a tool is back. */
+  away?: true
+}
+
+export function toWire(thrown: unknown): WireError {
+  const { details, ...wire } = describe(thrown)
+  // Errors of libraries may carry any value. One that cannot be sent must not end the thread that reports the error.
+  const json = readable(() => JSON.stringify(details))
+  // A copy: a value that was JSON once need not be so again.
+  return json === undefined ? wire : { ...wire, details: JSON.parse(json) as unknown }
+}
+
+export function fromWire(wire: WireError): Error {
+  const known = wire.code !== undefined && Object.hasOwn(CATALOGUE, wire.code)
+  const error = known
+    ? new HeddleError(wire.code as ErrorCode, wire.message, { details: wire.details })
+    : Object.assign(new Error(wire.message), wire.code === undefined ? {} : { code: wire.code })
+  if (wire.stack) error.stack = wire.stack
+  return error
+}

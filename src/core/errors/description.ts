@@ -71,7 +71,7 @@ export function stackOf(thrown: unknown): string | undefined {
 
 /** The code of an error; undefined where there is none that is a text. */
 export function codeOf(thrown: unknown): string | undefined {
-  const code = typeof thrown === 'object' && thrown !== null ? member(thrown, 'code') : undefined
+  const code = member(thrown, 'code')
   return typeof code === 'string' ? code : undefined
 }
 
@@ -86,25 +86,14 @@ export function asError(thrown: unknown): Error {
 
 /** `instanceof`, which throws for some proxies. */
 export function isInstance<T>(value: unknown, type: abstract new (...args: never[]) => T): value is T {
-  try {
-    return value instanceof type
-  } catch {
-    // Its prototype cannot be read.
-    return false
-  }
+  return readable(() => value instanceof type) === true
 }
 
 /** The names of an object's own members; none where they cannot be read. */
-export function namesIn(value: object): string[] {
-  try {
-    return Object.keys(value)
-  } catch {
-    return []
-  }
-}
+export const namesIn = (value: object): string[] => readable(() => Object.keys(value)) ?? []
 
 /** The cause of an error; undefined where there is none. */
-export const causeOf = (thrown: unknown): unknown => (isInstance(thrown, Error) ? member(thrown, 'cause') : undefined)
+export const causeOf = (thrown: unknown): unknown => member(thrown, 'cause')
 
 function textOf(value: unknown): string {
   if (typeof value === 'string') return value
@@ -129,21 +118,20 @@ function shownMember(value: object, name: string): string {
   return text === undefined ? '' : textOf(text)
 }
 
-/** A member of an object; undefined where it cannot be read. */
-export function member(value: object, name: string): unknown {
+/** A member of a value; undefined where there is none, or it cannot be read. */
+export const member = (value: unknown, name: string): unknown =>
+  readable(() => (value as Record<string, unknown> | null | undefined)?.[name])
+
+/** What a look at something gives; undefined where it throws. */
+export function readable<T>(look: () => T): T | undefined {
   try {
-    return (value as Record<string, unknown>)[name]
+    return look()
   } catch {
     return undefined
   }
 }
 
-function isReadable(error: Error): boolean {
-  try {
-    const { message, name, stack, code } = error as { message: unknown; name: unknown; stack?: unknown; code?: unknown }
-    const texts = [message, name, stack ?? '', code ?? '']
-    return texts.every((text) => typeof text === 'string' || typeof text === 'number')
-  } catch {
-    return false
-  }
+function isReadable(error: Error & { code?: unknown }): boolean {
+  const texts = readable(() => [error.message, error.name, error.stack ?? '', error.code ?? '']) ?? [undefined]
+  return texts.every((text) => typeof text === 'string' || typeof text === 'number')
 }

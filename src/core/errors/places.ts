@@ -5,7 +5,7 @@ import { readFile } from 'node:fs/promises'
 import { SourceMap, type SourceMapPayload } from 'node:module'
 import { isAbsolute, relative, resolve, sep } from 'node:path'
 import { fileURLToPath } from 'node:url'
-import { stackOf } from './description.ts'
+import { readable, stackOf } from './description.ts'
 
 /** A path, as messages show it: relative to the current folder. */
 export function shown(path: string): string {
@@ -119,11 +119,7 @@ function sourcePath(source: string, scriptUrl: string): string {
 
 export function pathOf(url: string): string {
   if (url === '') return ANONYMOUS
-  try {
-    return url.startsWith('file:') ? fileURLToPath(url) : url
-  } catch {
-    return url
-  }
+  return url.startsWith('file:') ? (readable(() => fileURLToPath(url)) ?? url) : url
 }
 
 /** A place in a source file. Line and column count from 1. */
@@ -201,11 +197,5 @@ export function showPlace({ file, line, column }: SourcePlace): string[] {
   return [head, `  ${number}${text.trim()}`, `  ${mark}^`]
 }
 
-export function linesOf(file: string): string[] {
-  try {
-    return readFileSync(file, 'utf8').split('\n')
-  } catch {
-    // The file is gone, or never was one: only the place is shown.
-    return []
-  }
-}
+/** None where the file is gone, or never was one: only the place is shown. */
+export const linesOf = (file: string): string[] => readable(() => readFileSync(file, 'utf8').split('\n')) ?? []

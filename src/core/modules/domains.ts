@@ -1,5 +1,5 @@
 // What domains have in the folders of DOMAINS_DIR, and how a source file of one is loaded.
-import { existsSync, readdirSync } from 'node:fs'
+import { type Dirent, existsSync, readdirSync } from 'node:fs'
 import { join } from 'node:path'
 import { pathToFileURL } from 'node:url'
 
@@ -20,12 +20,16 @@ export function partsOf(root: string, part: string): DomainPart[] {
 }
 
 /** Names of the folders in a folder, sorted, without those that begin with a dot; none in what is no folder. */
-export function foldersOf(folder: string): string[] {
+export const foldersOf = (folder: string): string[] =>
+  entriesOf(folder)
+    .filter((entry) => entry.isDirectory() && !entry.name.startsWith('.'))
+    .map((entry) => entry.name)
+    .sort()
+
+/** None in what is no folder. */
+export function entriesOf(folder: string): Dirent[] {
   try {
     return readdirSync(folder, { withFileTypes: true })
-      .filter((entry) => entry.isDirectory() && !entry.name.startsWith('.'))
-      .map((entry) => entry.name)
-      .sort()
   } catch (thrown) {
     // Any other fault, for example a missing permission, must be reported.
     if (['ENOENT', 'ENOTDIR'].includes((thrown as NodeJS.ErrnoException).code ?? '')) return []

@@ -1,5 +1,5 @@
 // Ends a process that hangs and whose guardian is gone.
-import { steadyMs } from '../schedule/steady-time.ts'
+import { steadyMs } from '../schedule/clock.ts'
 
 /** Taken before plugins are kept from signalling their own process. */
 const kill = process.kill.bind(process)

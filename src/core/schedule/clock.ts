@@ -1,6 +1,7 @@
-/** Time and chance as arguments: what is given them can be run under a time and a chance that a test makes. */
+/** Time that nobody sets, and time and chance as arguments: what is given them can be run under a time and a chance that a test makes. */
+
+import type { ClockAnchor } from '../../contracts/tracing.ts'
 import { timeOrderedId } from '../causality/ids.ts'
-import { steadyMs } from './steady-time.ts'
 
 /** What `after` and `every` return, for `cancel`. */
 export interface Timer {
@@ -49,3 +50,36 @@ export const pause = (clock: Clock, ms: number): Promise<void> => new Promise((r
 
 /** Resolves in the next turn of the loop. */
 export const nextTurn = (clock: Clock): Promise<void> => new Promise((resolve) => clock.turn(resolve))
+
+/** The clock of this thread, for what runs with each request: V8 looks the global up anew at each use. */
+export const clock = performance
+const ORIGIN_MS = clock.timeOrigin
+
+/**
+ * Milliseconds since the epoch, by a clock that nobody sets: what is measured or limited with it does not notice when the system's clock
+ * is moved. The two then differ, and so do two threads, so it is for durations and limits within one thread; what is stored, sent or
+ * shown as a date has `Date.now()`.
+ */
+export function steadyMs(): number {
+  return Math.trunc(ORIGIN_MS + clock.now())
+}
+
+/** The same with fractions. */
+export function exactMs(): number {
+  return ORIGIN_MS + clock.now()
+}
+
+export const monotonicMs = (): number => Number(process.hrtime.bigint()) / 1e6
+
+export function anchorHere(): ClockAnchor {
+  return { wallMs: clock.timeOrigin + clock.now(), monotonicMs: monotonicMs() }
+}
+
+/**
+ * Milliseconds since the epoch, with fractions, the same in all threads that share an anchor. `performance.timeOrigin` is not enough:
+ * each thread reads the wall clock for its own, so a span could seem to begin before the one that caused it.
+ */
+export function clockOf(anchor: ClockAnchor): () => number {
+  const originMs = anchor.wallMs - anchor.monotonicMs + (monotonicMs() - clock.now())
+  return () => originMs + clock.now()
+}

@@ -21,6 +21,10 @@ export function isSettled(promise: Promise<unknown>): boolean {
   return isLast
 }
 
+/** True for a promise, of whatever library. It may throw: a `then` may be a getter. */
+export const isThenable = (value: unknown): value is Promise<unknown> =>
+  typeof value === 'object' && value !== null && typeof (value as { then?: unknown }).then === 'function'
+
 /** One turn of the thread's loop: what the code before has thrown into it, or rejected with nobody waiting, has come up by then. */
 export const turn = (): Promise<void> => new Promise((resolve) => setImmediate(resolve))
 

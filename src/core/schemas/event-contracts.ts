@@ -1,12 +1,11 @@
 // Contracts of events: loaded, and held against payloads.
 
 import type { StandardResult, StandardSchemaV1 } from '../../contracts/common.ts'
-import { isPlainObject } from '../collections/plain-object.ts'
 import { HeddleError } from '../errors/catalogue.ts'
 import { messageOf } from '../errors/description.ts'
 import { shown } from '../errors/places.ts'
 import { type DomainPart, loadModule, partsOf } from '../modules/domains.ts'
-import { faultsOf, isStandardSchema, listed } from './standard-schema.ts'
+import { faultsOf, isPlainObject, isStandardSchema, listed } from './standard-schema.ts'
 
 /**
  * Checks a payload against the contract of its event. Returns undefined when it fits, or a promise of that when the schema is async.
@@ -121,3 +120,6 @@ async function readContracts(file: string): Promise<[event: string, schema: Stan
     throw new Error(`the value for '${event}' is not a Standard Schema; write for example z.object({ … })`)
   })
 }
+
+/** The default options of a subscriber. `SubscribeOptions` of the contract `event_bus` describes them. */
+export const SUBSCRIBER_DEFAULTS = { retries: 0, backoffMs: 500, timeoutMs: 30_000, broadcast: false } as const

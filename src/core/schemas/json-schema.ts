@@ -2,8 +2,8 @@
 
 import type { StandardSchemaV1 } from '../../contracts/common.ts'
 import type { JsonSchema } from '../../contracts/registry.ts'
-import { isPlainObject } from '../collections/plain-object.ts'
 import { headOf, messageOf } from '../errors/description.ts'
+import { isPlainObject } from './standard-schema.ts'
 
 /** The use of a schema: for requests and responses, for the payload of an event, or to hold a literal of a source against it. */
 export type SchemaUse = 'http' | 'event' | 'literal'

@@ -2,8 +2,9 @@
 import { randomBytes } from 'node:crypto'
 import type { StandardSchemaV1 } from '../../contracts/common.ts'
 import type { JsonSchema } from '../../contracts/registry.ts'
-import { isPlainObject } from '../collections/plain-object.ts'
+import { readable } from '../errors/description.ts'
 import { atPointer, jsonSchemaOf, type SchemaUse } from './json-schema.ts'
+import { isPlainObject } from './standard-schema.ts'
 
 /** Stands where a secret stood. */
 export const SECRET = '[secret]'
@@ -172,7 +173,7 @@ class Stripping {
   }
 
   text(text: string, schemas: readonly JsonSchema[], depth: number): string {
-    const value = /^\s*[{[]/.test(text) ? parsed(text) : undefined
+    const value: unknown = /^\s*[{[]/.test(text) ? readable(() => JSON.parse(text)) : undefined
     if (value !== undefined) {
       const before = JSON.stringify(value)
       const shown = JSON.stringify(this.of(value, schemas, depth + 1))
@@ -194,23 +195,10 @@ class Stripping {
   }
 }
 
-/** Undefined for what is no JSON. */
-function parsed(text: string): unknown {
-  try {
-    return JSON.parse(text)
-  } catch {
-    return undefined
-  }
-}
-
 /** A value without its quotes, as a form has it: also that of a URL. */
 function bare(value: string): string {
   const text = value.replace(/^(["'])(.*?)\1?$/s, '$2')
-  try {
-    return decodeURIComponent(text.replaceAll('+', ' '))
-  } catch {
-    return text
-  }
+  return readable(() => decodeURIComponent(text.replaceAll('+', ' '))) ?? text
 }
 
 const isMarked = ({ secret, writeOnly, format }: JsonSchema): boolean =>

@@ -1,4 +1,4 @@
-// What a schema is, and what it finds wrong.
+// What a schema is, what it finds wrong, and what an object of JSON is.
 import type { StandardIssue, StandardSchemaV1 } from '../../contracts/common.ts'
 
 /** Most faults of one value that are reported: a body of 1 MiB may have half a million. */
@@ -34,4 +34,9 @@ export function listed(issues: readonly StandardIssue[]): string {
 
 function pathOf({ path = [] }: StandardIssue): string {
   return path.map((part) => String(typeof part === 'object' ? part.key : part)).join('.')
+}
+
+/** True for an object as JSON has it: not null, not an array. */
+export function isPlainObject(value: unknown): value is Record<string, unknown> {
+  return typeof value === 'object' && value !== null && !Array.isArray(value)
 }

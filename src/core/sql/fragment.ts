@@ -1,6 +1,6 @@
 // The tag `sql`.
 import type { Condition, Sql, SqlTag, SqlValue } from '../../contracts/db.ts'
-import { DbError } from '../errors/db-error.ts'
+import { DbError } from '../errors/catalogue.ts'
 
 /**
  * A statement that begins with this has arrays for rows, in the order of its columns: for query builders, which give several columns one name.

@@ -1,7 +1,7 @@
 // Pages by their last row, and cursors.
 import type { Queryable, Row, Sql, SqlValue } from '../../contracts/db.ts'
-import { HeddleError } from '../errors/catalogue.ts'
-import { DbError } from '../errors/db-error.ts'
+import { DbError, HeddleError } from '../errors/catalogue.ts'
+import { readable } from '../errors/description.ts'
 import { sql } from './fragment.ts'
 
 /** A column that orders rows, ascending unless told. */
@@ -58,12 +58,7 @@ function cursorOf(row: Record<string, unknown>, keys: readonly Key[]): string {
 function valuesOfCursor(cursor: string, count: number): SqlValue[] {
   const refused = new HeddleError('HTTP_BAD_REQUEST', 'The cursor is not one of this list')
   if (cursor.length > CURSOR_MAX_LENGTH) throw refused
-  let values: unknown
-  try {
-    values = JSON.parse(Buffer.from(cursor, 'base64url').toString())
-  } catch {
-    throw refused
-  }
+  const values: unknown = readable(() => JSON.parse(Buffer.from(cursor, 'base64url').toString()))
   if (!Array.isArray(values) || values.length !== count) throw refused
   return values.map((value) => {
     if (typeof value === 'object' && value !== null) {

@@ -2,8 +2,8 @@
 
 import type { BodyKind } from '../../contracts/http-request.ts'
 import type { JsonSchema, RouteInfo } from '../../contracts/registry.ts'
-import { isPlainObject } from '../../core/collections/plain-object.ts'
 import { resolved } from '../../core/schemas/json-schema.ts'
+import { isPlainObject } from '../../core/schemas/standard-schema.ts'
 import { capital } from '../words.ts'
 import type { Components, PathParameter } from './components.ts'
 import { exampleOf } from './schema-example.ts'

@@ -1,6 +1,6 @@
 import type { JsonSchema } from '../../contracts/registry.ts'
-import { isPlainObject } from '../../core/collections/plain-object.ts'
 import { resolved } from '../../core/schemas/json-schema.ts'
+import { isPlainObject } from '../../core/schemas/standard-schema.ts'
 
 const MAX_DEPTH = 16
 /** From this depth on, only required properties are included. */

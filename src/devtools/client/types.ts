@@ -1,7 +1,7 @@
 // Writes types of TypeScript from JSON Schema, and the texts of a source: literals, keys, comments.
 import type { JsonSchema } from '../../contracts/registry.ts'
-import { isPlainObject } from '../../core/collections/plain-object.ts'
 import { resolved } from '../../core/schemas/json-schema.ts'
+import { isPlainObject } from '../../core/schemas/standard-schema.ts'
 import { capital } from '../words.ts'
 
 /** From this depth on a value is `unknown`: a schema whose references cannot be named could go on for ever. */

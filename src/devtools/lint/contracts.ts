@@ -1,9 +1,9 @@
 // The contracts of events, loaded as the runtime loads them, and payloads held against them.
 import path from 'node:path'
 import type { JsonSchema } from '../../contracts/registry.ts'
-import { isPlainObject } from '../../core/collections/plain-object.ts'
 import { type EventContract, loadEventContracts } from '../../core/schemas/event-contracts.ts'
 import { jsonSchemaOf } from '../../core/schemas/json-schema.ts'
+import { isPlainObject } from '../../core/schemas/standard-schema.ts'
 import type { Literal } from './texts.ts'
 
 export interface Contract extends Pick<EventContract, 'file' | 'domain'> {

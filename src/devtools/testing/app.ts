@@ -3,7 +3,7 @@ import type { DeadLetter, EventRecord } from '../../contracts/event-bus.ts'
 import type { EventName, Published } from '../../contracts/events.ts'
 import type { User } from '../../contracts/http-request.ts'
 import type { JobInfo } from '../../contracts/scheduler.ts'
-import type { TreeNode } from '../../core/causality/tree.ts'
+import type { TreeNode } from '../../runtime/events/trace-ring.ts'
 import type { LogEntry } from './owner.ts'
 import type { EventOptions, SeenEvents } from './seen-events.ts'
 

@@ -60,7 +60,7 @@ async function main(): Promise<void> {
 }
 
 async function perform(runtime: Runtime, { call, args }: ToChild): Promise<unknown> {
-  const { bus } = runtime.host
+  const { bus, services } = runtime.host
   switch (call) {
     case 'publish': {
       // Through the tool and not the bus behind it, since the tool checks the payload.
@@ -70,9 +70,9 @@ async function perform(runtime: Runtime, { call, args }: ToChild): Promise<unkno
     case 'idle':
       return pendingAfter(() => runtime.pendingDeliveries, args.timeoutMs)
     case 'deadLetters':
-      return bus.deadLetters()
+      return bus.services.deadLetters()
     case 'jobs':
-      return runtime.host.jobs()
+      return services.jobs()
   }
 }
 

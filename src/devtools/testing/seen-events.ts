@@ -1,7 +1,7 @@
 // What a test has seen of the events, and waits for.
 import type { DeliveryFailure, EventRecord } from '../../contracts/event-bus.ts'
 import type { Delivered, Payload } from '../../contracts/events.ts'
-import { causalForest, type TreeNode } from '../../core/causality/tree.ts'
+import { causalForest, type TreeNode } from '../../runtime/events/trace-ring.ts'
 
 /** An event with its payload, as its subscribers get it. */
 export interface PublishedEvent<Name extends string = string> extends EventRecord {

@@ -1,8 +1,8 @@
-// One connection to PostgreSQL, and its settings.
+// One connection to PostgreSQL, and its settings: for statements, or for notifications.
 import pg, { type ClientConfig } from 'pg'
 import type { ThreadRef, ToolRuntime } from '../../contracts/tool.ts'
 import { RecentlyUsed } from '../../core/collections/recently-used.ts'
-import { DbError } from '../../core/errors/db-error.ts'
+import { DbError } from '../../core/errors/catalogue.ts'
 import { type Outcome, TRANSACTION_IDLE_MS, WAIT_MS } from '../../stores/sql/database.ts'
 import { clientTls } from '../../stores/tls/client-tls.ts'
 import { type Columns, Execution, type Preparations, wireValues } from './execution.ts'
@@ -241,5 +241,56 @@ export class PostgresConnection implements Preparations {
   settled(execution: Execution): void {
     this.#execution = null
     if (execution.failure !== null && endsConnection(execution.failure)) this.destroy()
+  }
+}
+
+/** Pause before a lost connection is opened again, milliseconds. */
+const RETRY_MS = 1000
+
+/** Listens for notifications, on a connection of its own, which is opened again whenever it is lost. */
+export class Listener {
+  readonly #access: Access
+  readonly #channel: string
+  readonly #told: (payload: string) => void
+  #client: pg.Client | null = null
+  #timer: NodeJS.Timeout | undefined
+  #isClosed = false
+
+  /**
+   * @param channel a name without special characters
+   * @param told gets the payload of each notification; an empty one when the connection is there again
+   */
+  constructor(access: Access, channel: string, told: (payload: string) => void) {
+    this.#access = access
+    this.#channel = channel
+    this.#told = told
+  }
+
+  /** Begins to open the connection. */
+  open(): void {
+    const client = new pg.Client(this.#access.config)
+    this.#client = client
+    client.on('error', () => this.#lost(client))
+    client.on('end', () => this.#lost(client))
+    client.on('notification', ({ payload }) => this.#told(payload ?? ''))
+    connect(client, this.#access)
+      .then(() => client.query(`LISTEN ${this.#channel}`))
+      .then(
+        () => this.#told(''),
+        () => this.#lost(client),
+      )
+  }
+
+  #lost(client: pg.Client): void {
+    if (this.#client !== client || this.#isClosed) return
+    this.#client = null
+    client.connection.stream.destroy()
+    this.#timer = setTimeout(() => this.open(), RETRY_MS).unref()
+  }
+
+  close(): void {
+    this.#isClosed = true
+    clearTimeout(this.#timer)
+    this.#client?.end().catch(() => {}) // It is not used any more in any case.
   }
 }

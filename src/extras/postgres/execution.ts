@@ -3,7 +3,7 @@
 import type { FieldDef, Submittable, Connection as Wire } from 'pg'
 import type { Row } from '../../contracts/db.ts'
 import type { Outcome } from '../../stores/sql/database.ts'
-import { checkCount, parameterOf } from '../../stores/sql/parameters.ts'
+import { checkCount, parameterOf } from '../../stores/sql/statement.ts'
 import type { Statement } from './statement.ts'
 
 /** A parameter as it is sent: text, bytes, or NULL. */

@@ -1,7 +1,7 @@
 // Errors of the server and of its connections.
 import type { ClientConfig } from 'pg'
-import { DbError, type DbErrorKind } from '../../core/errors/db-error.ts'
-import { isInstance, messageOf } from '../../core/errors/description.ts'
+import { DbError, type DbErrorKind } from '../../core/errors/catalogue.ts'
+import { codeOf, isInstance, messageOf } from '../../core/errors/description.ts'
 import { tlsAdvice } from '../../stores/tls/client-tls.ts'
 
 // https://www.postgresql.org/docs/current/errcodes-appendix.html; what is not listed goes by its class, the first two characters.
@@ -113,7 +113,7 @@ function adviceFor(
   address: string,
   { user, database, host, port }: ClientConfig,
 ): string {
-  const { code } = (fault ?? {}) as { code?: unknown }
+  const code = codeOf(fault)
   switch (code) {
     case 'ECONNREFUSED':
       return `nothing listens on ${address}: start the server, or correct RDB_HOST and RDB_PORT (or DATABASE_URL)`

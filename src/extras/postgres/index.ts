@@ -1,6 +1,7 @@
-// The tool `db` on PostgreSQL.
+// The tool `db` on PostgreSQL, and the check that the tables of the runtime are nobody else's.
 import type { Queryable, Sql, SqlValue, TransactionCompanion } from '../../contracts/db.ts'
 import type { ToolRuntime } from '../../contracts/tool.ts'
+import { DbError, HeddleError } from '../../core/errors/catalogue.ts'
 import { valuesOf } from '../../core/sql/fragment.ts'
 import type { MigrationDriver } from '../../stores/migrations/driver.ts'
 import { migrateOrReport } from '../../stores/migrations/runner.ts'
@@ -10,12 +11,10 @@ import {
   ConnectionBudget,
   giveBackOfThread,
 } from '../../transport/memory/connection-budget.ts'
-import { accessOf, type PostgresConnection } from './connection.ts'
+import { accessOf, Listener, type PostgresConnection } from './connection.ts'
 import { Execution, wireValues } from './execution.ts'
 import { hasEndedIdle, isStalePlan, toDbError } from './failure.ts'
-import { Listener } from './listener.ts'
 import { PostgresMigrations } from './migration-driver.ts'
-import { requireOwnTables } from './own-tables.ts'
 import { isShort, Pool, pooled, poolShare } from './pool.ts'
 import { BEGIN, Statement, Statements } from './statement.ts'
 import { Repeatable, runTransaction } from './transaction.ts'
@@ -214,14 +213,39 @@ export default class PostgresDb extends SqlDatabase {
   ): Promise<T> {
     const connection = await this.#begin()
     try {
-      return await runTransaction(work, {
-        connection,
-        statements: this.#statements,
-        companion,
-        instrument: (tx) => this.runtime.instrument(tx),
-      })
+      return await runTransaction(work, connection, this.#statements, companion, (tx) => this.runtime.instrument(tx))
     } finally {
       this.#pool.release(connection)
     }
   }
+}
+
+/** A superuser is in all roles, and must not run triggers of others either: so not by `pg_has_role`. */
+const FOREIGN = `
+  WITH RECURSIVE mine (oid) AS (
+    SELECT oid FROM pg_roles WHERE rolname = current_user
+    UNION SELECT roleid FROM pg_auth_members JOIN mine ON member = mine.oid)
+  SELECT relname AS name, pg_get_userbyid(relowner) AS owner FROM pg_class
+  WHERE relnamespace = (SELECT oid FROM pg_namespace WHERE nspname = $1) AND relowner NOT IN (SELECT oid FROM mine)
+    AND relkind IN ('r', 'p', 'v', 'm', 'f', 'S') AND (relname LIKE 'heddle\\_%' OR relname = '_migrations')
+  ORDER BY relname LIMIT 1`
+
+/**
+ * Whoever may make a table where the runtime looks for one of its own, with a trigger in it, would have that run as the runtime's user.
+ * @throws DATABASE_FOREIGN when one belongs to another role; DbError, also when the schema is missing
+ */
+export async function requireOwnTables(db: Queryable, settings: ToolRuntime['settings']): Promise<void> {
+  const { rdbUser: user, rdbSchema: schema, dbAutoMigrate } = settings
+  if ((await db.queryOne('SELECT 1 AS one FROM pg_namespace WHERE nspname = $1', [schema])) === null) {
+    if (!dbAutoMigrate)
+      throw new DbError('other', `There is no schema "${schema}" (RDB_SCHEMA): CREATE SCHEMA "${schema}"`)
+    await db.execute(`CREATE SCHEMA IF NOT EXISTS "${schema}"`)
+  }
+  const foreign = await db.queryOne<{ name: string; owner: string }>(FOREIGN, [schema])
+  if (foreign === null) return
+  const { name, owner } = foreign
+  throw new HeddleError(
+    'DATABASE_FOREIGN',
+    `${name} in the schema ${schema} belongs to the role ${owner}, which ${user} is not in: if it is yours, ALTER TABLE ${schema}.${name} OWNER TO ${user}; otherwise drop it, and let nobody else create tables in this schema`,
+  )
 }

@@ -1,5 +1,5 @@
 // Migrations on PostgreSQL.
-import { DbError } from '../../core/errors/db-error.ts'
+import { DbError } from '../../core/errors/catalogue.ts'
 import { type Migration, MigrationDriver, type MigrationSession } from '../../stores/migrations/driver.ts'
 import { ScriptFault } from '../../stores/migrations/script-fault.ts'
 import type { Outcome } from '../../stores/sql/database.ts'

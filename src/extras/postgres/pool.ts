@@ -3,7 +3,7 @@
 import { AsyncResource } from 'node:async_hooks'
 import type { ThreadRef } from '../../contracts/tool.ts'
 import { Fifo } from '../../core/collections/fifo.ts'
-import { DbError } from '../../core/errors/db-error.ts'
+import { DbError } from '../../core/errors/catalogue.ts'
 import { MAX_WAITING, WAIT_MS } from '../../stores/sql/database.ts'
 import type { ConnectionBudget } from '../../transport/memory/connection-budget.ts'
 import { type Access, PostgresConnection } from './connection.ts'

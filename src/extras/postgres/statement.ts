@@ -1,16 +1,17 @@
 // Statements that were checked.
 
 import { RecentlyUsed } from '../../core/collections/recently-used.ts'
-import { DbError } from '../../core/errors/db-error.ts'
+import { DbError } from '../../core/errors/catalogue.ts'
 import { ROWS_AS_ARRAYS } from '../../core/sql/fragment.ts'
+import { isTransactionControl } from '../../stores/sql/script.ts'
 import {
   foreignPlaceholderRefused,
   refuseMissingParameter,
   refuseNul,
+  type SqlShape,
+  shapeOf,
   transactionControlRefused,
-} from '../../stores/sql/parameters.ts'
-import { isTransactionControl } from '../../stores/sql/script.ts'
-import { type SqlShape, shapeOf } from '../../stores/sql/shape.ts'
+} from '../../stores/sql/statement.ts'
 import { POSTGRES_DIALECT } from '../../stores/sql/tokens.ts'
 
 // These change the connection, which another statement uses next.

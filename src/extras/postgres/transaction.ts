@@ -1,22 +1,14 @@
 // One transaction on a connection.
 import type { Queryable, Sql, TransactionCompanion } from '../../contracts/db.ts'
-import { DbError } from '../../core/errors/db-error.ts'
+import type { ToolRuntime } from '../../contracts/tool.ts'
+import { DbError } from '../../core/errors/catalogue.ts'
 import { isInstance } from '../../core/errors/description.ts'
 import { valuesOf } from '../../core/sql/fragment.ts'
 import { type Outcome, queryable, TRANSACTION_IDLE_MS } from '../../stores/sql/database.ts'
-import { idleTransactionRefused, refuseInTransaction } from '../../stores/sql/parameters.ts'
+import { idleTransactionRefused, refuseInTransaction } from '../../stores/sql/statement.ts'
 import type { PostgresConnection } from './connection.ts'
 import { isStalePlan } from './failure.ts'
 import { COMMIT, type Statements } from './statement.ts'
-
-interface TransactionOptions {
-  /** On which it has begun. */
-  readonly connection: PostgresConnection
-  /** Those that its thread knows. */
-  readonly statements: Statements
-  readonly instrument: <T extends object>(target: T) => T
-  readonly companion: TransactionCompanion | undefined
-}
 
 /** The database rolled the transaction back although its statements were right: it may be repeated. */
 export class Repeatable extends Error {
@@ -32,14 +24,19 @@ export class Repeatable extends Error {
 }
 
 /**
- * Runs `work` in the transaction that has begun on the connection, and ends it.
+ * Runs `work` in the transaction that has begun on the connection, and ends it. @param statements those that the thread knows
  *
  * Statements run in the order in which they were sent, one at a time. When one fails, further ones are refused and the transaction is
  * rolled back, even when `work` caught the error.
  * @throws what `work` rejects with, DbError, or Repeatable
  */
-export async function runTransaction<T>(work: (tx: Queryable) => Promise<T>, options: TransactionOptions): Promise<T> {
-  const { connection, statements, companion } = options
+export async function runTransaction<T>(
+  work: (tx: Queryable) => Promise<T>,
+  connection: PostgresConnection,
+  statements: Statements,
+  companion: TransactionCompanion | undefined,
+  instrument: ToolRuntime['instrument'],
+): Promise<T> {
   let isOver = false
   let failure: DbError | null = null
   let isUnknown = false
@@ -82,7 +79,7 @@ export async function runTransaction<T>(work: (tx: Queryable) => Promise<T>, opt
 
   try {
     // Without a companion the runtime itself calls it: that is not measured.
-    const given = companion === undefined ? tx : options.instrument(companion.extend(tx))
+    const given = companion === undefined ? tx : instrument(companion.extend(tx))
     const result = await Promise.race([(async () => work(given))(), idle])
     // Statements that `work` has sent without waiting for them belong to the transaction too.
     while (pendingCount > 0) await tail

@@ -1,6 +1,6 @@
 // Requests that wait for a lane, outside of the heap.
 
-import { steadyMs } from '../../core/schedule/steady-time.ts'
+import { steadyMs } from '../../core/schedule/clock.ts'
 import type { FrameBuffer } from '../../transport/frames/frames.ts'
 import { type RequestFrame, requestMaxBytes, writeRequest } from '../../transport/frames/request-frame.ts'
 import type { RawBuffer } from '../../transport/memory/spsc-ring.ts'

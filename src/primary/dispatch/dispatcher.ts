@@ -1,5 +1,5 @@
 // Which lane gets a request, and which requests wait for one.
-import { exactMs, steadyMs } from '../../core/schedule/steady-time.ts'
+import { exactMs, steadyMs } from '../../core/schedule/clock.ts'
 import type { FrameBuffer } from '../../transport/frames/frames.ts'
 import type { RequestFrame } from '../../transport/frames/request-frame.ts'
 import { readRequest } from '../../transport/frames/request-frame.ts'

@@ -1,5 +1,5 @@
 // What a lane answers, and what it is answered that calls the primary or publishes.
-import { toWire, type WireError } from '../../core/errors/wire.ts'
+import { toWire, type WireError } from '../../core/errors/catalogue.ts'
 import type { DeliverySink } from '../../runtime/events/event-server.ts'
 import { KIND } from '../../transport/frames/frames.ts'
 import type { Outbox } from '../../transport/rings/outbox.ts'

@@ -1,8 +1,7 @@
 // The primary's end of one lane.
 import { MessageChannel, type MessagePort, receiveMessageOnPort } from 'node:worker_threads'
-import type { ErrorCode } from '../../core/errors/catalogue.ts'
-import type { WireError } from '../../core/errors/wire.ts'
-import { exactMs, steadyMs } from '../../core/schedule/steady-time.ts'
+import type { ErrorCode, WireError } from '../../core/errors/catalogue.ts'
+import { exactMs, steadyMs } from '../../core/schedule/clock.ts'
 import type { DeliverySink } from '../../runtime/events/event-server.ts'
 import { type EventFrame, eventMaxBytes, readEvent, writeEvent } from '../../transport/frames/event-frame.ts'
 import { KIND, parseNumbered, readAcknowledgements, readNumber, readText } from '../../transport/frames/frames.ts'

@@ -1,6 +1,6 @@
 // The requests in flight in one lane, by slot, and how fast it answers them.
 import type { WorkInFlight } from '../../contracts/registry.ts'
-import { steadyMs } from '../../core/schedule/steady-time.ts'
+import { steadyMs } from '../../core/schedule/clock.ts'
 import type { Exchange } from '../http/exchange.ts'
 
 const STREAM = 1

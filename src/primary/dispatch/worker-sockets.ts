@@ -1,6 +1,6 @@
 // The WebSockets of one worker, in the primary: of a lane, or of the primary's own plugins.
 import type { WorkInFlight } from '../../contracts/registry.ts'
-import { steadyMs } from '../../core/schedule/steady-time.ts'
+import { steadyMs } from '../../core/schedule/clock.ts'
 import { INLINE_MAX_BYTES, KIND, numberedText } from '../../transport/frames/frames.ts'
 import type { Outbox } from '../../transport/rings/outbox.ts'
 import {

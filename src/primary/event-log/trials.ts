@@ -1,6 +1,6 @@
 // Events that processes may have died with.
 import type { LogLevel } from '../../contracts/logger.ts'
-import { DbError } from '../../core/errors/db-error.ts'
+import { DbError } from '../../core/errors/catalogue.ts'
 import { isInstance, messageOf } from '../../core/errors/description.ts'
 import type { Clock } from '../../core/schedule/clock.ts'
 import { until } from '../../core/schedule/waiting.ts'

@@ -2,7 +2,7 @@ import type { SubscribeOptions } from '../../contracts/event-bus.ts'
 import type { BlackBox } from '../../contracts/registry.ts'
 import type { DeliverySpan, TraceContext, TraceScope } from '../../contracts/tracing.ts'
 import { Fifo } from '../../core/collections/fifo.ts'
-import { SUBSCRIBER_DEFAULTS } from '../../core/config/subscriber-defaults.ts'
+import { SUBSCRIBER_DEFAULTS } from '../../core/schemas/event-contracts.ts'
 import type { EventFrame } from '../../transport/frames/event-frame.ts'
 
 /** A thread that runs subscribers. */

@@ -1,5 +1,5 @@
 import type { DeliveryEvent, DeliveryTracing, TraceScope } from '../../contracts/tracing.ts'
-import { NO_TRACE_CONTEXT } from '../../core/causality/trace-context.ts'
+import { NO_TRACE_CONTEXT } from '../../core/causality/context.ts'
 import type { Delivery } from './consumer.ts'
 
 type DeliveryNote = DeliveryEvent extends infer Each ? (Each extends DeliveryEvent ? Omit<Each, 'atMs'> : never) : never

@@ -1,8 +1,7 @@
 // The life of an event in this process: publisher → hub → thread → acknowledgement.
 import type { SubscribeOptions, TopologyEntry } from '../../contracts/event-bus.ts'
 import type { BlackBox, WorkInFlight } from '../../contracts/registry.ts'
-import { HeddleError } from '../../core/errors/catalogue.ts'
-import type { WireError } from '../../core/errors/wire.ts'
+import { HeddleError, type WireError } from '../../core/errors/catalogue.ts'
 import type { Chance, Clock, Timer } from '../../core/schedule/clock.ts'
 import type { DeliverySink } from '../../runtime/events/event-server.ts'
 import { type EventFrame, WANTS_REPLY } from '../../transport/frames/event-frame.ts'

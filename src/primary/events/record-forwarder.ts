@@ -1,6 +1,5 @@
 import type { EventRecord } from '../../contracts/event-bus.ts'
-import { causality } from '../../core/causality/context.ts'
-import { NO_TRACE_CONTEXT } from '../../core/causality/trace-context.ts'
+import { causality, NO_TRACE_CONTEXT } from '../../core/causality/context.ts'
 import type { Timer } from '../../core/schedule/clock.ts'
 import type { FailureRecord, Feed, LogRecord } from '../../transport/messages.ts'
 import type { Lane } from '../dispatch/lane.ts'

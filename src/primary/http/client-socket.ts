@@ -1,6 +1,6 @@
 // The listener's end of one WebSocket, from its handshake on.
 import type { ErrorCode } from '../../core/errors/catalogue.ts'
-import { steadyMs } from '../../core/schedule/steady-time.ts'
+import { steadyMs } from '../../core/schedule/clock.ts'
 import { errorReply, type Reply } from '../../runtime/endpoint/reply.ts'
 import { messageWeight } from '../../transport/frames/frames.ts'
 import type { ClientRequest, HandshakeContext, LibrarySocket } from './library.ts'

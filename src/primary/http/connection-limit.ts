@@ -1,6 +1,6 @@
 // No more connections than the process may have descriptors.
 import { readdirSync, readFileSync, statSync } from 'node:fs'
-import { steadyMs } from '../../core/schedule/steady-time.ts'
+import { steadyMs } from '../../core/schedule/clock.ts'
 import type { Log } from '../logging/process-log.ts'
 import type { ListenSocket } from './listening.ts'
 

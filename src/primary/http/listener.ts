@@ -1,11 +1,11 @@
 // Takes a request in, or says why not.
 import type { SystemDump } from '../../contracts/registry.ts'
 import type { RequestTracing, RequestWatcher, TraceContext } from '../../contracts/tracing.ts'
-import { NO_TRACE_CONTEXT } from '../../core/causality/trace-context.ts'
+import { NO_TRACE_CONTEXT } from '../../core/causality/context.ts'
 import { isLoopback } from '../../core/config/checks.ts'
 import type { Settings } from '../../core/config/schema.ts'
 import { messageOf } from '../../core/errors/description.ts'
-import { steadyMs } from '../../core/schedule/steady-time.ts'
+import { steadyMs } from '../../core/schedule/clock.ts'
 import { until } from '../../core/schedule/waiting.ts'
 import { errorReply } from '../../runtime/endpoint/reply.ts'
 import { METHODS, RequestFrame } from '../../transport/frames/request-frame.ts'

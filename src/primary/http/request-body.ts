@@ -1,6 +1,6 @@
 // Bodies that come: collected, or handed on while they come.
 import type { ErrorCode } from '../../core/errors/catalogue.ts'
-import { steadyMs } from '../../core/schedule/steady-time.ts'
+import { steadyMs } from '../../core/schedule/clock.ts'
 import { PIECE_BYTES } from '../../runtime/endpoint/stream/body-source.ts'
 import type { ClientResponse } from './library.ts'
 

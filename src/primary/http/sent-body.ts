@@ -1,5 +1,5 @@
 // Bodies that are sent at the pace of their clients: files, streams, events.
-import { steadyMs } from '../../core/schedule/steady-time.ts'
+import { steadyMs } from '../../core/schedule/clock.ts'
 import type { ClientResponse } from './library.ts'
 
 /** A client that reads nothing of a body for this long is cut off, milliseconds. Events bound what waits instead. */

@@ -1,6 +1,6 @@
 // One line for each request that has ended, for development.
 import type { ObservedRequest, RequestWatcher } from '../../contracts/tracing.ts'
-import { exactMs } from '../../core/schedule/steady-time.ts'
+import { exactMs } from '../../core/schedule/clock.ts'
 import { withoutSecretStrings } from '../../core/schemas/secret-fields.ts'
 import { printable } from './terminal.ts'
 

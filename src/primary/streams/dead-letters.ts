@@ -1,8 +1,8 @@
 // The dead letters of all replicas, in the store.
 import type { DeadLetter, DeadLetterPage, LetterReplay } from '../../contracts/event-bus.ts'
 import type { BlackBox } from '../../contracts/registry.ts'
-import { isPlainObject } from '../../core/collections/plain-object.ts'
 import { cutText } from '../../core/errors/description.ts'
+import { isPlainObject } from '../../core/schemas/standard-schema.ts'
 import { splitKeys } from '../../runtime/events/publication.ts'
 import {
   ASIDE_PREFIX,

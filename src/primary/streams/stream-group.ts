@@ -1,5 +1,5 @@
 // A consumer group of a stream as this process reads it, and the entries of it that this process has.
-import { steadyMs } from '../../core/schedule/steady-time.ts'
+import { steadyMs } from '../../core/schedule/clock.ts'
 import type { Consumer, Delivery, EventSource, FailedDelivery } from '../events/consumer.ts'
 
 /** Entries of a group that a process has for each of its subscribers, at most, and about how many characters of payload. */

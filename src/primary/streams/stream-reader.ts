@@ -1,7 +1,7 @@
 // Reads the streams of a process: each as long as there is something, and room for it.
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { LogLevel } from '../../contracts/logger.ts'
-import { steadyMs } from '../../core/schedule/steady-time.ts'
+import { steadyMs } from '../../core/schedule/clock.ts'
 import { compareEntryIds } from '../../runtime/streams/keys.ts'
 import { retryWhile } from '../../runtime/streams/publisher.ts'
 import { type Entry, ensureGroup, isNoGroup, lastEntryId, readGroup } from '../../runtime/streams/stream-commands.ts'

@@ -5,7 +5,7 @@ import type { BlackBox, DeathReason, WorkInFlight } from '../../contracts/regist
 import type { Origin } from '../../contracts/tracing.ts'
 import type { ErrorCode } from '../../core/errors/catalogue.ts'
 import { messageOf } from '../../core/errors/description.ts'
-import { steadyMs } from '../../core/schedule/steady-time.ts'
+import { steadyMs } from '../../core/schedule/clock.ts'
 import { withoutSecretStrings } from '../../core/schemas/secret-fields.ts'
 import type { ProcessHistory } from '../../history/process-history.ts'
 import type { ThreadKernel } from '../../runtime/kernel/thread.ts'

@@ -1,6 +1,6 @@
 // What is kept from killing again: plugins whose circuit is open, and those barred at boot.
 
-import { steadyMs } from '../../core/schedule/steady-time.ts'
+import { steadyMs } from '../../core/schedule/clock.ts'
 import { DeathWindow, type LaneThread } from './lane-set.ts'
 
 /** The circuit of a plugin opens when its handlers bring down this many lanes within the window. */

@@ -1,7 +1,7 @@
 // The slots of lanes, the threads in them, and what is shown of them.
 
 import type { BlackBox, LaneInfo } from '../../contracts/registry.ts'
-import { steadyMs } from '../../core/schedule/steady-time.ts'
+import { steadyMs } from '../../core/schedule/clock.ts'
 import type { Holder } from '../../transport/messages.ts'
 import { Lane, type LaneOptions, type LaneRole, type LaneState, type Lanes } from '../dispatch/lane.ts'
 import { LaneChildren } from './lane-children.ts'

@@ -1,6 +1,6 @@
 // `onReady` of the lanes' plugins, once in the process.
 import type { BlackBox } from '../../contracts/registry.ts'
-import { steadyMs } from '../../core/schedule/steady-time.ts'
+import { steadyMs } from '../../core/schedule/clock.ts'
 import type { Lane, LaneState } from '../dispatch/lane.ts'
 import { POISON_DEATHS } from '../events/hub.ts'
 

@@ -1,7 +1,7 @@
 // How much of its time a thread had a core.
 import { readdirSync, readFileSync } from 'node:fs'
 import { availableParallelism } from 'node:os'
-import { steadyMs } from '../../core/schedule/steady-time.ts'
+import { steadyMs } from '../../core/schedule/clock.ts'
 import type { CoreShare, HeartbeatReader } from '../../transport/memory/heartbeat.ts'
 import type { LaneChildren } from './lane-children.ts'
 

@@ -1,7 +1,7 @@
 // Another thread for a slot: for one that has died or leaves, for new code, on standby.
 
 import type { Settings } from '../../core/config/schema.ts'
-import { steadyMs } from '../../core/schedule/steady-time.ts'
+import { steadyMs } from '../../core/schedule/clock.ts'
 import { until, withTimeout } from '../../core/schedule/waiting.ts'
 import type { LaneRegistrar } from './lane-registrar.ts'
 import {

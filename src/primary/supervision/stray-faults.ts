@@ -1,7 +1,7 @@
 // Errors of the primary's plugins that nobody catches.
 import { messageOf, stackOf } from '../../core/errors/description.ts'
 import { isOfPlugin, placeText, shown } from '../../core/errors/places.ts'
-import { steadyMs } from '../../core/schedule/steady-time.ts'
+import { steadyMs } from '../../core/schedule/clock.ts'
 import type { ThreadKernel } from '../../runtime/kernel/thread.ts'
 import { framesOfStack } from './stack-probe.ts'
 

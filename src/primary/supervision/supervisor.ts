@@ -1,6 +1,6 @@
 // Keeps the lanes alive: their start, their end, and what comes after it.
 import { availableParallelism } from 'node:os'
-import { steadyMs } from '../../core/schedule/steady-time.ts'
+import { steadyMs } from '../../core/schedule/clock.ts'
 import { until, withTimeout } from '../../core/schedule/waiting.ts'
 import type { Holder } from '../../transport/messages.ts'
 import type { Lane, UnfinishedWork } from '../dispatch/lane.ts'

@@ -3,7 +3,7 @@ import { existsSync, readdirSync } from 'node:fs'
 import { basename, dirname, join, resolve } from 'node:path'
 import { nearestName } from '../../core/config/nearest-name.ts'
 import { HeddleError } from '../../core/errors/catalogue.ts'
-import { messageOf } from '../../core/errors/description.ts'
+import { codeOf, messageOf } from '../../core/errors/description.ts'
 import {
   framesOf,
   isOfPlugin,
@@ -176,7 +176,7 @@ function syntaxFix(text: string): string | undefined {
 
 /** An import of a file or a package that does not exist. */
 function unresolvedImport(error: unknown, file: string): Explained | undefined {
-  const code = (error as { code?: unknown } | null)?.code
+  const code = codeOf(error)
   if (code !== 'MODULE_NOT_FOUND' && code !== 'ERR_MODULE_NOT_FOUND') return undefined
   const message = messageOf(error)
   const named = /Cannot find (?:module|package) '([^']+)'/.exec(message)?.[1]
@@ -202,7 +202,7 @@ function unresolvedImport(error: unknown, file: string): Explained | undefined {
 
 /** A package, or a part of one, whose `exports` have no `require`, nor `default`: plugins are loaded with `require`. */
 function importedAlone(error: unknown, file: string): Explained | undefined {
-  if ((error as { code?: unknown } | null)?.code !== 'ERR_PACKAGE_PATH_NOT_EXPORTED') return undefined
+  if (codeOf(error) !== 'ERR_PACKAGE_PATH_NOT_EXPORTED') return undefined
   const message = messageOf(error)
   const name = /node_modules[\\/]((?:@[^\\/]+[\\/])?[^\\/]+)[\\/]package\.json/.exec(message)?.[1] ?? 'the package'
   return {

@@ -1,5 +1,5 @@
 // The log record of a fault.
-import { headOf, messageOf, stackOf } from '../../core/errors/description.ts'
+import { causeOf, headOf, messageOf, readable, stackOf } from '../../core/errors/description.ts'
 import { placeInPlugin, placeOfText, placeText, type SourcePlace } from '../../core/errors/places.ts'
 import { emptyAnswers } from '../endpoint/json-answer.ts'
 import { fixOf } from './fixes.ts'
@@ -21,6 +21,7 @@ export function faultRecord(
 ): { message: string; fields: Record<string, unknown> } {
   const message = messageOf(thrown)
   const fields: Record<string, unknown> = { request_id: requestId, stack: stackOf(thrown) }
+  // Getters of a plugin's object may throw.
   const { place, shown } = readable(() => placesOf(thrown, facts.fileOf(plugin), path)) ?? {}
   if (shown !== undefined) fields.line = placeText(shown)
   const cause = causeOf(thrown)
@@ -29,15 +30,6 @@ export function faultRecord(
   const fix = readable(() => fixOf(thrown, { ...facts, place }))
   if (fix !== undefined) fields.fix = fix
   return { message: `${path} failed: ${message}`, fields }
-}
-
-/** What a look at the thrown value gives; undefined where it throws itself, as getters of a plugin's object may. */
-function readable<T>(look: () => T): T | undefined {
-  try {
-    return look()
-  } catch {
-    return undefined
-  }
 }
 
 /** The line that its stack has, and the one that is shown. */
@@ -71,13 +63,4 @@ function textPlace(file: string, thrown: unknown, path: string): SourcePlace | u
     if (place !== undefined) return place
   }
   return undefined
-}
-
-function causeOf(thrown: unknown): unknown {
-  try {
-    return (thrown as { cause?: unknown } | null)?.cause
-  } catch {
-    // Its members cannot be read.
-    return undefined
-  }
 }

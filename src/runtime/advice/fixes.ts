@@ -1,13 +1,12 @@
 // Fixes by the message of an error.
 
-import { readdirSync, readFileSync } from 'node:fs'
+import { readFileSync } from 'node:fs'
 import { basename, join } from 'node:path'
-import { HeddleError } from '../../core/errors/catalogue.ts'
-import { DbError } from '../../core/errors/db-error.ts'
-import { codeOf, isInstance, messageOf } from '../../core/errors/description.ts'
+import { DbError, HeddleError } from '../../core/errors/catalogue.ts'
+import { codeOf, isInstance, messageOf, readable } from '../../core/errors/description.ts'
 import { linesOf, type SourcePlace } from '../../core/errors/places.ts'
 import { partsOf } from '../../core/modules/domains.ts'
-import { DRAFT } from '../../stores/migrations/files.ts'
+import { DOWN_SUFFIX, DRAFT, filesOf } from '../../stores/migrations/files.ts'
 import { makerOf } from '../../stores/migrations/script-fault.ts'
 import { type FixContext, methodFix, toolFix } from './tool-names.ts'
 
@@ -88,16 +87,15 @@ function missingTable(table: string, domainsDirs: readonly string[]): string {
 
 /** Those of one folder of domains, without a check: the runner of the migrations says what is wrong with them. */
 function migrationsIn(root: string): { id: string; sql: string }[] {
-  try {
-    return partsOf(root, 'migrations').flatMap(({ domain, path }) =>
-      readdirSync(path)
-        .filter((name) => name.endsWith('.sql') && !name.endsWith('.down.sql'))
+  const found = readable(() =>
+    partsOf(root, 'migrations').flatMap(({ domain, path }) =>
+      filesOf(path)
+        .filter((name) => !name.endsWith(DOWN_SUFFIX))
         .sort()
         .map((name) => ({ id: `${domain}/${basename(name, '.sql')}`, sql: readFileSync(join(path, name), 'utf8') })),
-    )
-  } catch {
-    return []
-  }
+    ),
+  )
+  return found ?? []
 }
 
 // Taken before plugins can replace it.

@@ -3,7 +3,8 @@
 import { createHmac, timingSafeEqual } from 'node:crypto'
 import type { Settings } from '../../core/config/schema.ts'
 import { HeddleError } from '../../core/errors/catalogue.ts'
-import { isToken, withoutBlanks } from '../../core/http/header-text.ts'
+import { readable } from '../../core/errors/description.ts'
+import { isToken, withoutBlanks } from '../../core/http/http-error.ts'
 
 /** The cookies in which this thread looks for sessions. `new Sessions` adds its own. */
 export const sessionCookies = new Set<string>()
@@ -36,14 +37,8 @@ export function parseCookies(header: string | undefined): Readonly<Record<string
 }
 
 /** `setCookie` encodes what a cookie cannot hold. What somebody else has written may be anything. */
-function decoded(text: string): string {
-  if (!text.includes('%')) return text
-  try {
-    return decodeURIComponent(text)
-  } catch {
-    return text
-  }
-}
+const decoded = (text: string): string =>
+  text.includes('%') ? (readable(() => decodeURIComponent(text)) ?? text) : text
 
 /** Keeps what is signed here apart from tokens, which the same secrets sign. */
 const PURPOSE = 'heddle signed cookie 1'

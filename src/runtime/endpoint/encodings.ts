@@ -3,7 +3,7 @@
 import { createHash } from 'node:crypto'
 import { promisify } from 'node:util'
 import { brotliCompress, constants, gzip } from 'node:zlib'
-import { hasLine, withoutBlanks, withoutLine } from '../../core/http/header-text.ts'
+import { hasLine, withoutBlanks, withoutLine } from '../../core/http/http-error.ts'
 import type { RequestFrame } from '../../transport/frames/request-frame.ts'
 import { hasFailed, isUnchanged } from './files/file-answer.ts'
 import { errorReply, JSON_TYPE, type Reply } from './reply.ts'

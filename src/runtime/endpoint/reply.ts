@@ -1,7 +1,6 @@
 // What a result and an error mean as an answer.
-import { CATALOGUE, type ErrorCode, HeddleError } from '../../core/errors/catalogue.ts'
-import { DbError } from '../../core/errors/db-error.ts'
-import { isInstance } from '../../core/errors/description.ts'
+import { CATALOGUE, DbError, type ErrorCode, HeddleError } from '../../core/errors/catalogue.ts'
+import { isInstance, readable } from '../../core/errors/description.ts'
 import { HttpError } from '../../core/http/http-error.ts'
 import { type AnswerSource, jsonAnswer } from './json-answer.ts'
 import { type BodySource, streamOf } from './stream/body-source.ts'
@@ -79,13 +78,8 @@ export function errorReply(code: ErrorCode, message?: string, details?: unknown)
 }
 
 /** The details come from the thrown error: they are left out when they are no JSON. */
-function envelopeText(envelope: { success: false; error: string; code?: string; details?: unknown }): string {
-  try {
-    return toJson(envelope)
-  } catch {
-    return toJson({ ...envelope, details: undefined })
-  }
-}
+const envelopeText = (envelope: { success: false; error: string; code?: string; details?: unknown }): string =>
+  readable(() => toJson(envelope)) ?? toJson({ ...envelope, details: undefined })
 
 function thrownReply({ status, message, code, details, headers }: HttpError, context: AnswerSettings): Reply {
   context.dropBody()

@@ -2,7 +2,8 @@
 import type { Data } from '../../contracts/http-request.ts'
 import type { CausalContext, CodeTracing, OpenSpan, Work } from '../../contracts/tracing.ts'
 import { causality } from '../../core/causality/context.ts'
-import { hasLine } from '../../core/http/header-text.ts'
+import { hasLine } from '../../core/http/http-error.ts'
+import { isThenable } from '../../core/schedule/waiting.ts'
 import type { RequestFrame } from '../../transport/frames/request-frame.ts'
 import { Answering, type FaultLog, isResponseChecked } from './answering.ts'
 import type { RequestContext } from './context.ts'
@@ -35,7 +36,7 @@ export function runRequest(
   if (!isPlain(route)) return answerByAll(thread, route, frame, context, cause)
   try {
     const outcome = causality.run(cause, handle, route, frame, context)
-    if (isPromise(outcome)) return answerLater(outcome, route, context, onFault, cause)
+    if (isThenable(outcome)) return answerLater(outcome, route, context, onFault, cause)
     const reply = replyOf(outcome, context)
     // A stream is answered when its first chunk is there.
     if (reply.file !== undefined) return answerLater(reply, route, context, onFault, cause)
@@ -58,7 +59,7 @@ function isPlain(route: ServedEndpoint): boolean {
 
 function handle(route: ServedEndpoint, frame: RequestFrame, context: RequestContext): unknown {
   const data = readInput(frame, route, context)
-  if (isPromise(data)) return data.then((ready) => route.handler.call(route.owner.instance, ready as Data, context))
+  if (isThenable(data)) return data.then((ready) => route.handler.call(route.owner.instance, ready as Data, context))
   return route.handler.call(route.owner.instance, data, context)
 }
 
@@ -71,7 +72,7 @@ async function answerLater(
   cause: RequestCause,
 ): Promise<Reply> {
   try {
-    const reply = isPromise(outcome) ? replyOf(await outcome, context) : (outcome as Reply)
+    const reply = isThenable(outcome) ? replyOf(await outcome, context) : (outcome as Reply)
     if (reply.file instanceof StreamBody) await beginStream(reply, reply.file, context, cause)
     return done(reply, route, context, cause.trace)
   } catch (thrown) {
@@ -146,8 +147,4 @@ function refuse(thrown: unknown, context: RequestContext, onFault: FaultLog, spa
     onFault(context.route, context.plugin, context.requestId, thrown)
   } else span?.end()
   return reply
-}
-
-function isPromise(value: unknown): value is Promise<unknown> {
-  return typeof value === 'object' && value !== null && typeof (value as { then?: unknown }).then === 'function'
 }

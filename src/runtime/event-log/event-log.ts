@@ -2,8 +2,7 @@
 
 import type { LastStatement, Queryable, SqlValue } from '../../contracts/db.ts'
 import { causality } from '../../core/causality/context.ts'
-import { HeddleError } from '../../core/errors/catalogue.ts'
-import { DbError } from '../../core/errors/db-error.ts'
+import { DbError, HeddleError } from '../../core/errors/catalogue.ts'
 import { messageOf } from '../../core/errors/description.ts'
 import type { Chance, Clock } from '../../core/schedule/clock.ts'
 import { until } from '../../core/schedule/waiting.ts'

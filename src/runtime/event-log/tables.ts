@@ -2,7 +2,7 @@
 import type { Queryable } from '../../contracts/db.ts'
 import { readVariable } from '../../core/config/plugin-variables.ts'
 import type { Settings } from '../../core/config/schema.ts'
-import { DbError } from '../../core/errors/db-error.ts'
+import { DbError } from '../../core/errors/catalogue.ts'
 import { isInstance } from '../../core/errors/description.ts'
 import type { SqlDatabase } from '../../stores/sql/database.ts'
 import { NO_PROCESS } from './event-rows.ts'

@@ -6,12 +6,11 @@ import type { Payload } from '../../contracts/events.ts'
 import type { CodeTracing, OpenSpan, Origin, Work } from '../../contracts/tracing.ts'
 import { causality } from '../../core/causality/context.ts'
 import { isoTimestamp } from '../../core/causality/ids.ts'
-import { SUBSCRIBER_DEFAULTS } from '../../core/config/subscriber-defaults.ts'
-import { HeddleError, isAway } from '../../core/errors/catalogue.ts'
-import { Unrecoverable } from '../../core/errors/db-error.ts'
+import { HeddleError, isAway, toWire, Unrecoverable, type WireError } from '../../core/errors/catalogue.ts'
 import { cutText, isInstance, messageWithCauses } from '../../core/errors/description.ts'
-import { toWire, type WireError } from '../../core/errors/wire.ts'
-import { steadyMs } from '../../core/schedule/steady-time.ts'
+import { Reminder } from '../../core/schedule/repeating-task.ts'
+import { isThenable } from '../../core/schedule/waiting.ts'
+import { SUBSCRIBER_DEFAULTS } from '../../core/schemas/event-contracts.ts'
 import { withoutSecretStrings } from '../../core/schemas/secret-fields.ts'
 import { type EventFrame, WANTS_REPLY } from '../../transport/frames/event-frame.ts'
 
@@ -40,7 +39,7 @@ export interface DeliverySink {
 }
 
 /** Runs a subscriber in a transaction, once for each event. */
-export interface HandledEvents {
+interface HandledEvents {
   handleOnce(
     entry: { eventId: string; group: string; plugin: string; handler: unknown },
     handle: (tx: Tx) => unknown,
@@ -97,8 +96,8 @@ export class EventServer {
   readonly #counts = new Map<string, number>()
   readonly #max: number
   readonly #waitsForTools: boolean
-  /** When it was last told that a tool is away, by subscriber. */
-  readonly #awayToldMs = new Map<number, number>()
+  /** That a tool is away, by subscriber. */
+  readonly #away = new Reminder(AWAY_TOLD_MS)
   #inFlight = 0
   /** A subscriber runs, and has not returned. */
   #isCalling = false
@@ -220,36 +219,17 @@ export class EventServer {
     const attempt = frame.attempt & (WANTS_REPLY - 1)
     const retries = subscription?.options.retries ?? SUBSCRIBER_DEFAULTS.retries
     if (subscription === undefined) return sink.failed(deliveryId, error)
+    const { name: plugin } = subscription.owner
+    const { id, event, requestId } = frame
     // Who asks for a reply does not wait for a tool.
     const mayWait = this.#waitsForTools && (frame.attempt & WANTS_REPLY) === 0 && error.unrecoverable !== true
     if (mayWait && isAway(thrown)) error.away = true
-    if (error.away && !this.#tellsAway(frame.subscriber)) return sink.failed(deliveryId, error)
+    if (error.away && !this.#away.isDue(String(frame.subscriber))) return sink.failed(deliveryId, error)
     if (error.away || (attempt <= retries && error.unrecoverable !== true)) {
       const subscriber = this.#identityOf(frame.subscriber)
-      const { id, event, requestId } = frame
-      this.onFailedAttempt({
-        plugin: subscription.owner.name,
-        subscriber,
-        id,
-        event,
-        requestId,
-        attempt,
-        retries,
-        error,
-      })
-    } else {
-      const { event, id } = frame
-      const { name: subscriber } = subscription.owner
-      this.onFailure({ event, event_id: id, subscriber, error: error.message, attempts: attempt }, frame)
-    }
+      this.onFailedAttempt({ plugin, subscriber, id, event, requestId, attempt, retries, error })
+    } else this.onFailure({ event, event_id: id, subscriber: plugin, error: error.message, attempts: attempt }, frame)
     sink.failed(deliveryId, error)
-  }
-
-  #tellsAway(subscriber: number): boolean {
-    const nowMs = steadyMs()
-    if (nowMs - (this.#awayToldMs.get(subscriber) ?? Number.NEGATIVE_INFINITY) < AWAY_TOLD_MS) return false
-    this.#awayToldMs.set(subscriber, nowMs)
-    return true
   }
 
   readonly #callInTransaction = (subscription: Subscription, frame: EventFrame): unknown => {
@@ -271,10 +251,6 @@ function settle(sink: DeliverySink, deliveryId: number, value: unknown, wantsRep
   // An object whose `toJSON` returns nothing is no reply.
   if (json === undefined) return sink.delivered(deliveryId)
   sink.reply(deliveryId, json)
-}
-
-function isThenable(value: unknown): value is PromiseLike<unknown> {
-  return typeof value === 'object' && value !== null && typeof (value as { then?: unknown }).then === 'function'
 }
 
 function openSpan(tracing: CodeTracing, identity: string, { owner }: Subscription, frame: EventFrame): OpenSpan {

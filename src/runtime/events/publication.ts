@@ -2,9 +2,8 @@
 
 import type { PublishOptions } from '../../contracts/events.ts'
 import type { CausalContext } from '../../contracts/tracing.ts'
-import { causality } from '../../core/causality/context.ts'
+import { causality, NO_TRACE_CONTEXT } from '../../core/causality/context.ts'
 import { makeEventId } from '../../core/causality/ids.ts'
-import { NO_TRACE_CONTEXT } from '../../core/causality/trace-context.ts'
 import { HeddleError } from '../../core/errors/catalogue.ts'
 import type { EventFrame } from '../../transport/frames/event-frame.ts'
 

@@ -1,7 +1,8 @@
+// The last events as records, and records as trees of what has caused what.
 import type { EventRecord } from '../../contracts/event-bus.ts'
 import type { TraceContext } from '../../contracts/tracing.ts'
+import { sampledTraceIdOf } from '../../core/causality/context.ts'
 import { isoTimestamp } from '../../core/causality/ids.ts'
-import { sampledTraceIdOf } from '../../core/causality/trace-context.ts'
 import { splitKeys } from './publication.ts'
 
 /** Records that `/system/traces/flat` shows. */
@@ -67,4 +68,21 @@ export class TraceRing {
     for (let n = from; n < this.#count; n++) traces.push(this.#slots[n % TRACE_RECORDS]!)
     return traces.sort((a, b) => a.timestampMs - b.timestampMs).map(recordOf)
   }
+}
+
+/** A node of the causal tree. `id`, `event` and `children` are specified; the other fields say who, when and for which request. */
+export interface TreeNode extends Omit<EventRecord, 'parent_id' | 'payload_keys'> {
+  children: TreeNode[]
+}
+
+/** Makes a forest of event records, in their order. A record whose parent is not among them is a root. */
+export function causalForest(records: readonly EventRecord[]): TreeNode[] {
+  const nodes = new Map<string, TreeNode>()
+  for (const { parent_id, payload_keys, ...node } of records) nodes.set(node.id, { ...node, children: [] })
+  const roots: TreeNode[] = []
+  for (const { id, parent_id } of records) {
+    const siblings = (parent_id !== null && parent_id !== id && nodes.get(parent_id)?.children) || roots
+    siblings.push(nodes.get(id)!)
+  }
+  return roots
 }

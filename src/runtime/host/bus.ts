@@ -3,17 +3,13 @@ import type { Awaitable } from '../../contracts/common.ts'
 import type { TransactionCompanion } from '../../contracts/db.ts'
 import type {
   BusTransport,
-  DeadLetter,
-  DeadLetterPage,
   EventRecord,
   FailureListener,
   PublicationCheck,
   Subscription,
-  TopologyEntry,
 } from '../../contracts/event-bus.ts'
 import type { Payload, PublishOptions } from '../../contracts/events.ts'
-import { causality } from '../../core/causality/context.ts'
-import { NO_TRACE_CONTEXT } from '../../core/causality/trace-context.ts'
+import { causality, NO_TRACE_CONTEXT } from '../../core/causality/context.ts'
 import { SYSTEM_CHANCE, SYSTEM_CLOCK } from '../../core/schedule/clock.ts'
 import type { EventFrame } from '../../transport/frames/event-frame.ts'
 import { LogMemory } from '../../transport/memory/log-memory.ts'
@@ -117,23 +113,8 @@ export abstract class ThreadBus implements BusTransport {
     this.unsubscribed(subscriberIndex)
   }
 
-  history(): Awaitable<EventRecord[]> {
-    return this.services.history()
-  }
-  topology(): Awaitable<Record<string, TopologyEntry>> {
-    return this.services.topology()
-  }
-  deadLetters(page: DeadLetterPage = {}): Awaitable<DeadLetter[]> {
-    return this.services.deadLetters(page)
-  }
-  replayDeadLetter(id: string): Awaitable<boolean> {
-    return this.services.replayDeadLetter(id)
-  }
   editDeadLetter(id: string, event: string, payload: Payload): Awaitable<boolean> {
     const { json, keys } = encodePayload(event, payload)
     return this.services.editLetter(id, json, keys)
-  }
-  deleteDeadLetter(id: string): Awaitable<boolean> {
-    return this.services.deleteDeadLetter(id)
   }
 }

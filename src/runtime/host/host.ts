@@ -1,24 +1,12 @@
 // What the tools of a thread are built on, in a lane as in the primary.
-import type { Awaitable, Owner } from '../../contracts/common.ts'
+import type { Owner } from '../../contracts/common.ts'
 import type { Hook, Route, StaticMount } from '../../contracts/http.ts'
 import type { LogLevel, LogSink } from '../../contracts/logger.ts'
-import type {
-  LaneInfo,
-  MetricRecord,
-  MetricsSink,
-  ProcessCounter,
-  Readiness,
-  RequestSink,
-  RouteInfo,
-  SystemDump,
-  ToolStatus,
-} from '../../contracts/registry.ts'
-import type { RequestDetail, RequestFilter, RequestSummary, WorkReport, WorkSpan } from '../../contracts/requests.ts'
-import type { JobDefinition, JobInfo, JobRun } from '../../contracts/scheduler.ts'
-import type { ToolHost } from '../../contracts/tool.ts'
+import type { MetricRecord, MetricsSink, RequestSink, SystemDump, ToolStatus } from '../../contracts/registry.ts'
+import type { JobDefinition, JobRun } from '../../contracts/scheduler.ts'
+import type { ProcessServices, ToolHost } from '../../contracts/tool.ts'
 import type { CodeTracing, Origin, ToolTracing, Work } from '../../contracts/tracing.ts'
-import { causality } from '../../core/causality/context.ts'
-import { NO_TRACE_CONTEXT } from '../../core/causality/trace-context.ts'
+import { causality, NO_TRACE_CONTEXT } from '../../core/causality/context.ts'
 import { HeddleError } from '../../core/errors/catalogue.ts'
 import { callerPlace } from '../../core/errors/places.ts'
 import { contractText } from '../../core/schemas/route-contract.ts'
@@ -33,7 +21,6 @@ import type { ToolFolder } from '../kernel/discover.ts'
 import type { ThreadKernel } from '../kernel/thread.ts'
 import type { Toolbox } from '../kernel/toolbox.ts'
 import type { ThreadBus } from './bus.ts'
-import type { ProcessServices } from './services.ts'
 
 /** Records the work of plugins, and their calls of tools. */
 export type Recorder = CodeTracing & { readonly tools: ToolTracing }
@@ -62,14 +49,14 @@ export abstract class ThreadHost implements ToolHost {
   /** Those that plugins have registered. */
   readonly routes: { readonly number: number; readonly manifest: RouteManifest; readonly route: Route }[] = []
   readonly jobList: JobDefinition[] = []
-  readonly #services: ProcessServices
+  readonly services: ProcessServices
 
   constructor({ kernel, server, bus, services, opened }: HostParts) {
     const { settings, shared, toolbox } = kernel
     this.kernel = kernel
     this.server = server
     this.bus = bus
-    this.#services = services
+    this.services = services
     this.transactions = new PluginTransactions(toolbox, (plugin) => bus.beginTransaction(plugin), opened)
     server.effects = {
       transactions: this.transactions,
@@ -165,30 +152,6 @@ export abstract class ThreadHost implements ToolHost {
   }
   metrics(): MetricRecord[] {
     return this.kernel.recentMetrics()
-  }
-  lanes(): Awaitable<LaneInfo[]> {
-    return this.#services.lanes()
-  }
-  readiness(): Awaitable<Readiness> {
-    return this.#services.readiness()
-  }
-  counters(): Awaitable<ProcessCounter[]> {
-    return this.#services.counters()
-  }
-  routeList(): Awaitable<RouteInfo[]> {
-    return this.#services.routeList()
-  }
-  requests(filter: RequestFilter): Promise<RequestSummary[]> {
-    return this.#services.requests(filter)
-  }
-  request(id: string): Promise<RequestDetail | null> {
-    return this.#services.request(id)
-  }
-  workReport(span: WorkSpan): Promise<WorkReport> {
-    return this.#services.workReport(span)
-  }
-  jobs(): Awaitable<JobInfo[]> {
-    return this.#services.jobs()
   }
 }
 

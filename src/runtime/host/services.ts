@@ -1,20 +1,13 @@
 // What only the primary knows or does, and a lane asks it for by name.
 
 import type { Awaitable } from '../../contracts/common.ts'
-import type { BusTransport } from '../../contracts/event-bus.ts'
-import type { ToolHost } from '../../contracts/tool.ts'
+import type { HubServices } from '../../contracts/event-bus.ts'
+import type { ProcessServices } from '../../contracts/tool.ts'
 import { HeddleError } from '../../core/errors/catalogue.ts'
 import type { EventRequest } from '../../transport/messages.ts'
 
-/** Of the process. */
-export type ProcessServices = Pick<
-  ToolHost,
-  'lanes' | 'readiness' | 'counters' | 'routeList' | 'requests' | 'request' | 'workReport' | 'jobs'
->
-
 /** Of the hub and the log of events. */
-export interface EventServices
-  extends Pick<BusTransport, 'history' | 'topology' | 'deadLetters' | 'replayDeadLetter' | 'deleteDeadLetter'> {
+export interface EventServices extends HubServices {
   /** Makes a request for a lane, whose handler is the cause. @returns the reply's JSON text */
   requestFor(request: EventRequest, timeoutMs: number): Promise<string>
   /** @param keys as `encodePayload` gives them */

@@ -1,5 +1,10 @@
-// A plugin as its author writes it: a class or a function.
-import type { Tools } from '../../contracts/tools.ts'
+// A plugin as its author writes it, a class or a function: what its file must export, and what is said of anything else.
+import type { Tools } from '../../contracts/tool.ts'
+import { nearestName } from '../../core/config/nearest-name.ts'
+import { HeddleError } from '../../core/errors/catalogue.ts'
+import { linesOf, placeInPlugin, placeOfText, shown, showPlace } from '../../core/errors/places.ts'
+import { loadModule } from '../../core/modules/domains.ts'
+import { classNameOf, type PluginFile } from './discover.ts'
 
 /** Base of every plugin that is a class. All of it is optional. A class that does not extend it works, too, and is warned of outside of production. */
 export abstract class Plugin {
@@ -64,4 +69,98 @@ export function plugin<Given extends object = Tools>(
       return this.#life.onStop?.()
     }
   }
+}
+
+export interface PluginInstance {
+  onBoot?(): void | Promise<void>
+  onReady?(): void | Promise<void>
+  onStop?(): void | Promise<void>
+}
+
+/** `made` is set for a function, which `plugin` has made a class of. */
+export type PluginClass = (new (tools: object) => PluginInstance) & { thread?: unknown; made?: Error }
+
+/** The name of a class, or the one that the file of a function stands for. */
+export function nameOf(Class: PluginClass): string {
+  const file = Class.name === '' && Class.made ? placeInPlugin(Class.made)?.file : undefined
+  return file === undefined ? Class.name : classNameOf(file)
+}
+
+/** @throws PLUGIN_INVALID */
+export async function loadClass(file: PluginFile): Promise<PluginClass> {
+  const module = await loadModule(file.path)
+  const Class = module.default as PluginClass | undefined
+  if (!isClass(Class)) {
+    throw new HeddleError(
+      'PLUGIN_INVALID',
+      `${shown(file.path)} must have a plugin as its default export: ${instead(module, file.path)}`,
+    )
+  }
+  const thread = Class.thread ?? 'worker'
+  if (thread !== file.thread) {
+    throw new HeddleError(
+      'PLUGIN_INVALID',
+      `${shown(file.path)}: the thread, 'primary' or 'worker', must be written as a literal: \`static thread = 'primary'\` in the class itself, or \`{ thread: 'primary' }\` in \`export default plugin(…)\``,
+    )
+  }
+  return Class
+}
+
+export function isClass(value: unknown): value is PluginClass {
+  return typeof value === 'function' && /^class\b/.test(Function.prototype.toString.call(value))
+}
+
+const BOTH_WAYS = 'write `export default plugin(({ http }) => { … })` or `export default class … extends Plugin`'
+
+/** What a file without a plugin as its default export has instead, and what to write. */
+function instead(module: Record<string, unknown>, file: string): string {
+  if (/^\s*(?:module\.)?exports\b/m.test(linesOf(file).join('\n'))) return `it has module.exports instead, ${BOTH_WAYS}`
+  if (module.default !== undefined) {
+    return `it is ${typeof module.default === 'function' ? 'a function' : `of type ${typeof module.default}`}, ${BOTH_WAYS}`
+  }
+  const named = Object.keys(module).find((name) => isClass(module[name]))
+  if (named !== undefined) {
+    const form = (module[named] as PluginClass).made ? 'plugin(…)' : `class ${named}`
+    return `it exports ${named} by name, write \`export default ${form}\``
+  }
+  return `it has none, ${BOTH_WAYS}`
+}
+
+const LIFE = ['onBoot', 'onReady', 'onStop']
+/** What other frameworks call them. */
+const OTHER_NAMES: Readonly<Record<string, string>> = {
+  ...{ onInit: 'onBoot', onLoad: 'onBoot', onStart: 'onBoot', onModuleInit: 'onBoot', onRegister: 'onBoot' },
+  ...{ onShutdown: 'onStop', onDestroy: 'onStop', onClose: 'onStop', onModuleDestroy: 'onStop' },
+}
+
+/** What works in a class and is probably a mistake, for development: each with its line and its fix. */
+export function classWarnings(Class: PluginClass, file: string): string[] {
+  const warnings: string[] = []
+  const warn = (what: string, near: string, fix: string): void => {
+    const place = placeOfText(file, near) ?? { file, line: 1, column: 1 }
+    warnings.push([what, ...showPlace(place).map((line) => `  ${line}`), `  Fix: ${fix}`].join('\n'))
+  }
+  const name = Class.name || 'the class'
+  if (!isOfPlugin(Class)) {
+    const header = `export default class ${Class.name === '' ? '…' : Class.name} extends Plugin`
+    warn(`${name} does not extend Plugin`, 'class ', `write \`${header}\`, with import { Plugin } from 'heddle'.`)
+  }
+  const text = linesOf(file).join('\n')
+  for (const method of Object.getOwnPropertyNames(Class.prototype)) {
+    if (LIFE.includes(method) || method === 'constructor') continue
+    const meant = OTHER_NAMES[method] ?? (/^on/i.test(method) ? nearestName(method, LIFE) : undefined)
+    // What the file itself calls, or hands over, is a method of its own.
+    if (meant === undefined || text.includes(`.${method}`)) continue
+    warn(`Nothing calls ${name}.${method}`, `${method}(`, `did you mean ${meant}?`)
+  }
+  return warnings
+}
+
+/** By name: another copy of the package may have made the class. */
+function isOfPlugin(Class: PluginClass): boolean {
+  for (let level: unknown = Object.getPrototypeOf(Class); typeof level === 'function'; ) {
+    if (level.name === 'Plugin') return true
+    level = Object.getPrototypeOf(level)
+  }
+  return false
 }

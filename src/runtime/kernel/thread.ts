@@ -1,8 +1,7 @@
 // The kernel of one thread: its tools and its plugins.
 import type { LogLevel, LogSink } from '../../contracts/logger.ts'
 import type { MetricRecord, MetricsSink, ToolStatus } from '../../contracts/registry.ts'
-import type { ThreadRef, ToolHost, ToolRuntime } from '../../contracts/tool.ts'
-import type { Tools } from '../../contracts/tools.ts'
+import type { ThreadRef, ToolHost, ToolRuntime, Tools } from '../../contracts/tool.ts'
 import { causality } from '../../core/causality/context.ts'
 import { isoTimestamp } from '../../core/causality/ids.ts'
 import { readVariable } from '../../core/config/plugin-variables.ts'

@@ -3,7 +3,7 @@ import type { Awaitable, Owner } from '../../contracts/common.ts'
 import type { Tool, ToolRuntime } from '../../contracts/tool.ts'
 import type { DescribeCall } from '../../contracts/tracing.ts'
 import { HeddleError } from '../../core/errors/catalogue.ts'
-import { headOf, messageOf } from '../../core/errors/description.ts'
+import { headOf, messageOf, readable } from '../../core/errors/description.ts'
 import { loadTool, type ToolFolder } from './discover.ts'
 import type { Meter } from './proxy.ts'
 
@@ -115,15 +115,11 @@ export class Toolbox {
 
   /** The methods that a plugin gets of a tool; none where that cannot be told. */
   methodsOf(name: string): string[] {
-    try {
-      const given = this.for({ name, instance: undefined }, name) as Record<string, unknown>
-      const isMethod = (member: string): boolean =>
-        typeof Object.getOwnPropertyDescriptor(given, member)?.value === 'function' && member !== 'healthCheck'
-      return Object.keys(given).filter(isMethod)
-    } catch {
-      // Not installed, or its boot has failed.
-      return []
-    }
+    // None where it is not installed, or its boot has failed.
+    const given = readable(() => this.for({ name, instance: undefined }, name)) ?? {}
+    const isMethod = (member: string): boolean =>
+      typeof Object.getOwnPropertyDescriptor(given, member)?.value === 'function' && member !== 'healthCheck'
+    return Object.keys(given).filter(isMethod)
   }
 
   indexOf(name: string): number {

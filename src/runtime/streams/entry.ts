@@ -1,4 +1,4 @@
-import { NO_TRACE_CONTEXT, traceContextOf, traceparentOf, tracestateOf } from '../../core/causality/trace-context.ts'
+import { NO_TRACE_CONTEXT, traceContextOf, traceparentOf, tracestateOf } from '../../core/causality/context.ts'
 import type { EventFrame } from '../../transport/frames/event-frame.ts'
 import { compareEntryIds } from './keys.ts'
 

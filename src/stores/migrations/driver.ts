@@ -1,5 +1,5 @@
 // What a database does for migrations, and the table that says which are applied.
-import type { DbError } from '../../core/errors/db-error.ts'
+import type { DbError } from '../../core/errors/catalogue.ts'
 import type { Outcome } from '../sql/database.ts'
 import { refuseControl, statementsIn } from '../sql/script.ts'
 import type { SqlDialect } from '../sql/tokens.ts'

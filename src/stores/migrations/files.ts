@@ -1,10 +1,10 @@
 // Finds migrations and puts them in order.
 import { createHash } from 'node:crypto'
-import type { Dirent } from 'node:fs'
-import { readdir, readFile, stat } from 'node:fs/promises'
+import { statSync } from 'node:fs'
+import { readFile } from 'node:fs/promises'
 import { join, resolve } from 'node:path'
 import { HeddleError } from '../../core/errors/catalogue.ts'
-import { partsOf } from '../../core/modules/domains.ts'
+import { entriesOf, partsOf } from '../../core/modules/domains.ts'
 import type { Migration } from './driver.ts'
 
 const FILE_NAME = /^\d{3,}_[A-Za-z0-9_-]+\.sql$/
@@ -38,7 +38,7 @@ export async function discoverMigrations(domainsFolders: readonly string[]): Pro
 
 async function migrationsOf(domain: string, folder: string): Promise<Migration[]> {
   const migrations: Migration[] = []
-  const names = await filesOf(folder)
+  const names = filesOf(folder)
   for (const name of names) {
     const path = resolve(folder, name)
     if (name.endsWith(DOWN_SUFFIX)) {
@@ -88,27 +88,13 @@ function numberOf(migration: Migration): number {
 }
 
 /** The SQL files of a folder, also those that a link leads to. */
-export async function filesOf(folder: string): Promise<string[]> {
-  const isFile = async (entry: Dirent): Promise<boolean> =>
-    entry.isSymbolicLink() ? (await stat(join(folder, entry.name))).isFile() : entry.isFile()
-  const names: string[] = []
-  for (const entry of await entriesOf(folder)) {
-    if (!entry.name.endsWith('.sql') || entry.name.startsWith('.')) continue
-    // A pipe would block until somebody writes, and a device has no end.
-    if (!(await isFile(entry))) throw misnamed(`${resolve(folder, entry.name)} is not a file`)
-    names.push(entry.name)
-  }
-  return names
-}
-
-async function entriesOf(folder: string) {
-  try {
-    return await readdir(folder, { withFileTypes: true })
-  } catch (thrown) {
-    // No folder means no migrations. Any other fault, for example a missing permission, must be reported.
-    if (['ENOENT', 'ENOTDIR'].includes((thrown as NodeJS.ErrnoException).code ?? '')) return []
-    throw thrown
-  }
+export function filesOf(folder: string): string[] {
+  const names = entriesOf(folder).map(({ name }) => name)
+  const scripts = names.filter((name) => name.endsWith('.sql') && !name.startsWith('.'))
+  // A pipe would block until somebody writes, and a device has no end.
+  const other = scripts.find((name) => !statSync(join(folder, name)).isFile())
+  if (other !== undefined) throw misnamed(`${resolve(folder, other)} is not a file`)
+  return scripts
 }
 
 function misnamed(message: string): HeddleError {

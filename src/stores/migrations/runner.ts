@@ -4,8 +4,7 @@ import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import type { LogLevel } from '../../contracts/logger.ts'
 import type { Settings } from '../../core/config/schema.ts'
-import { HeddleError } from '../../core/errors/catalogue.ts'
-import { DbError } from '../../core/errors/db-error.ts'
+import { DbError, HeddleError } from '../../core/errors/catalogue.ts'
 import { messageOf } from '../../core/errors/description.ts'
 import { shown } from '../../core/errors/places.ts'
 import { partsOf } from '../../core/modules/domains.ts'
@@ -126,7 +125,7 @@ export async function runSeeds(
 ): Promise<string[]> {
   const order = [...new Set(orderMigrations(await discoverMigrations(domainsFolders)).map(({ domain }) => domain))]
   const done: string[] = []
-  for (const { id, path } of await discoverSeeds(domainsFolders, order)) {
+  for (const { id, path } of discoverSeeds(domainsFolders, order)) {
     const text = await readFile(path, 'utf8')
     try {
       await driver.transaction((session) => session.run(text))
@@ -146,11 +145,11 @@ interface Seed {
   path: string
 }
 
-async function discoverSeeds(domainsFolders: readonly string[], order: readonly string[]): Promise<Seed[]> {
+function discoverSeeds(domainsFolders: readonly string[], order: readonly string[]): Seed[] {
   const seeds: Seed[] = []
   for (const folder of domainsFolders) {
     for (const { domain, path } of partsOf(folder, 'seeds')) {
-      for (const name of await filesOf(path))
+      for (const name of filesOf(path))
         seeds.push({ id: `${domain}/${name.slice(0, -4)}`, domain, path: join(path, name) })
     }
   }

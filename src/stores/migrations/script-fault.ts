@@ -1,5 +1,5 @@
 // The statement of a script that failed: found, shown, and how to fix it.
-import { DbError } from '../../core/errors/db-error.ts'
+import { DbError } from '../../core/errors/catalogue.ts'
 import { messageOf } from '../../core/errors/description.ts'
 import { shown, showPlace } from '../../core/errors/places.ts'
 

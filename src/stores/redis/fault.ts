@@ -2,7 +2,7 @@
 import { createRequire } from 'node:module'
 import type { Settings } from '../../core/config/schema.ts'
 import { type ErrorCode, HeddleError } from '../../core/errors/catalogue.ts'
-import { messageOf } from '../../core/errors/description.ts'
+import { codeOf, messageOf } from '../../core/errors/description.ts'
 import { tlsAdvice } from '../tls/client-tls.ts'
 
 interface DataHandler {
@@ -154,8 +154,8 @@ export function isAnswer(error: unknown): boolean {
 }
 
 function diagnose(error: unknown, text: string, kv: KvSettings): Diagnosis {
-  const { code } = (error ?? {}) as { code?: unknown }
-  if (typeof code === 'string' && Object.hasOwn(SYSTEM_REASONS, code)) return SYSTEM_REASONS[code]!(kv, text)
+  const code = codeOf(error)
+  if (code !== undefined && Object.hasOwn(SYSTEM_REASONS, code)) return SYSTEM_REASONS[code]!(kv, text)
   const advice = tlsAdvice(code, 'KV')
   if (advice !== undefined) return ['KV_REFUSED', advice]
   for (const [beginning, reason] of ANSWERS) if (beginning.test(text)) return reason(kv, text)
@@ -163,7 +163,7 @@ function diagnose(error: unknown, text: string, kv: KvSettings): Diagnosis {
   if (/Unknown RESP|unexpected|Protocol error|Command queue state|Please report this/i.test(text)) {
     return ['KV_UNAVAILABLE', 'the server there is not a key-value store; correct KV_HOST and KV_PORT']
   }
-  return ['KV_UNAVAILABLE', `the connection was lost${typeof code === 'string' ? ` (${code})` : ''}`]
+  return ['KV_UNAVAILABLE', `the connection was lost${code === undefined ? '' : ` (${code})`}`]
 }
 
 function withoutSecret(text: string, { kvPassword }: KvSettings): string {

@@ -1,6 +1,6 @@
 // The statements of a script, and those among them that control a transaction.
 
-import { DbError } from '../../core/errors/db-error.ts'
+import { DbError } from '../../core/errors/catalogue.ts'
 import { type SqlDialect, SqlTokens } from './tokens.ts'
 
 /** A statement of a script, by the offsets of its first character and of what follows its last one. */

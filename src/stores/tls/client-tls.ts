@@ -21,7 +21,7 @@ export function clientTls(mode: TlsMode, caFile: string | undefined): Connection
  * What is wrong with the server's TLS and how to fix it; undefined when the error is about something else.
  * @param prefix of the variables, `RDB` or `KV`
  */
-export function tlsAdvice(code: unknown, prefix: 'RDB' | 'KV'): string | undefined {
+export function tlsAdvice(code: string | undefined, prefix: 'RDB' | 'KV'): string | undefined {
   switch (code) {
     case 'ERR_TLS_CERT_ALTNAME_INVALID':
       return `its certificate is for another host: correct ${prefix}_HOST, or the certificate`
@@ -38,7 +38,7 @@ export function tlsAdvice(code: unknown, prefix: 'RDB' | 'KV'): string | undefin
     case 'INVALID_CA':
       return `its certificate is not by an authority that ${prefix}_CA_FILE names: correct that, or the certificate`
     default:
-      if (typeof code !== 'string' || !/^(?:EPROTO$|ERR_SSL_|ERR_TLS_)/.test(code)) return undefined
+      if (code === undefined || !/^(?:EPROTO$|ERR_SSL_|ERR_TLS_)/.test(code)) return undefined
       return `it does not speak TLS as expected (${code}): correct ${prefix}_PORT, or set ${prefix}_TLS=off where the network is trusted`
   }
 }

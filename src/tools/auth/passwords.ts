@@ -4,7 +4,7 @@ import { randomBytes, timingSafeEqual } from 'node:crypto'
 import { fileURLToPath } from 'node:url'
 import { Worker } from 'node:worker_threads'
 import { HeddleError } from '../../core/errors/catalogue.ts'
-import { steadyMs } from '../../core/schedule/steady-time.ts'
+import { steadyMs } from '../../core/schedule/clock.ts'
 
 const THREAD_FILE = fileURLToPath(new URL('./hash-thread.cjs', import.meta.url))
 /** JavaScript heap of a thread, MiB. What scrypt needs lies outside of it. */

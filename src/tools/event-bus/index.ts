@@ -1,7 +1,7 @@
-// The tool `event_bus`.
+// The tool `event_bus`, and its warnings of events that no contract declares.
 
 import type { Owner } from '../../contracts/common.ts'
-import type { BusTransport, DeadLetterFilter, EventBus, Subscriber, TopologyEntry } from '../../contracts/event-bus.ts'
+import type { DeadLetterFilter, EventBus, HubServices, Subscriber, TopologyEntry } from '../../contracts/event-bus.ts'
 import type { Payload, PublishOptions } from '../../contracts/events.ts'
 import type { Tool, ToolRuntime } from '../../contracts/tool.ts'
 import type { CallDetails, SpanAttributes } from '../../contracts/tracing.ts'
@@ -82,19 +82,19 @@ class ContractFaults {
 
 /** Replays the oldest letters for which the filter holds, one after another. @returns how many were replayed */
 async function replayLetters(
-  bus: BusTransport,
+  hub: HubServices,
   { limit, ...filter }: DeadLetterFilter & { limit: number },
 ): Promise<number> {
   // All ids first: a replay that fails again leaves a new letter.
   const pages: string[][] = []
   for (let before: string | undefined; ; ) {
-    const letters = await bus.deadLetters(before === undefined ? filter : { ...filter, before })
+    const letters = await hub.deadLetters(before === undefined ? filter : { ...filter, before })
     if (letters.length === 0) break
     pages.unshift(letters.map(({ id }) => id))
     before = letters[0]!.id
   }
   let replayed = 0
-  for (const id of pages.flat().slice(0, limit)) if (await bus.replayDeadLetter(id)) replayed++
+  for (const id of pages.flat().slice(0, limit)) if (await hub.replayDeadLetter(id)) replayed++
   return replayed
 }
 
@@ -158,6 +158,7 @@ export default class EventBusTool implements Tool {
 
   api(owner: Owner): EventBus {
     const { bus } = this.#runtime.host
+    const hub = bus.services
     const send = (event: string, payload: Payload, options: PublishOptions) =>
       bus.publish(owner.name, event, payload, options)
     const ask = (event: string, payload: Payload, timeoutMs: number) =>
@@ -191,22 +192,22 @@ export default class EventBusTool implements Tool {
         checkFunction('listener', listener)
         return bus.addFailureListener(listener)
       },
-      getTraceHistory: () => bus.history(),
+      getTraceHistory: () => hub.history(),
       getSubscribers: () => {
-        const topology = bus.topology()
+        const topology = hub.topology()
         return topology instanceof Promise ? topology.then(subscribersOf) : subscribersOf(topology)
       },
-      getTopology: () => bus.topology(),
-      getDeadLetters: (page) => bus.deadLetters(checkLetterPage(page)),
-      replayDeadLetter: (id) => bus.replayDeadLetter(id),
-      replayDeadLetters: async (filter) => replayLetters(bus, checkLetterFilter(filter)),
+      getTopology: () => hub.topology(),
+      getDeadLetters: (page) => hub.deadLetters(checkLetterPage(page)),
+      replayDeadLetter: (id) => hub.replayDeadLetter(id),
+      replayDeadLetters: async (filter) => replayLetters(hub, checkLetterFilter(filter)),
       editDeadLetter: async (id, payload) => {
-        const [letter] = await bus.deadLetters(checkLetterPage({ ids: [id] }))
+        const [letter] = await hub.deadLetters(checkLetterPage({ ids: [id] }))
         if (letter === undefined) return false
         const edit = async (event: string, edited: Payload) => bus.editDeadLetter(id, event, edited)
         return this.#handOn(edit, letter.event, payload, undefined, owner.name)
       },
-      deleteDeadLetter: (id) => bus.deleteDeadLetter(id),
+      deleteDeadLetter: (id) => hub.deleteDeadLetter(id),
     }
   }
 

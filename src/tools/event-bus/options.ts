@@ -1,7 +1,7 @@
 import type { DeadLetterFilter, DeadLetterPage, SubscribeOptions } from '../../contracts/event-bus.ts'
 import type { PublishOptions } from '../../contracts/events.ts'
-import { SUBSCRIBER_DEFAULTS } from '../../core/config/subscriber-defaults.ts'
 import { HeddleError } from '../../core/errors/catalogue.ts'
+import { SUBSCRIBER_DEFAULTS } from '../../core/schemas/event-contracts.ts'
 
 // The longest delay that Node's timers take: 24.8 days.
 const MAX_MS = 2_147_483_647

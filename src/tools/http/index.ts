@@ -17,6 +17,7 @@ import type {
 import type { EndpointOptions, ThrownAnswers } from '../../contracts/http-request.ts'
 import type { Tool, ToolRuntime } from '../../contracts/tool.ts'
 import { HeddleError } from '../../core/errors/catalogue.ts'
+import { codeOf } from '../../core/errors/description.ts'
 import { callerPlace } from '../../core/errors/places.ts'
 import { optionFault, pathFault, schemesFault, throwsFault, unknownOption } from './options.ts'
 
@@ -36,7 +37,7 @@ function realFolder(directory: unknown): { path: string; fault: string | undefin
     const path = realpathSync(wanted)
     return { path, fault: statSync(path).isDirectory() ? undefined : `${wanted} is no folder` }
   } catch (error) {
-    const isAbsent = (error as { code?: unknown }).code === 'ENOENT'
+    const isAbsent = codeOf(error) === 'ENOENT'
     return { path: '', fault: isAbsent ? `there is no folder ${wanted}` : `${wanted}: ${(error as Error).message}` }
   }
 }

@@ -2,7 +2,7 @@
 
 import { isDeepStrictEqual } from 'node:util'
 import { HeddleError } from '../../core/errors/catalogue.ts'
-import { integerIn, notANumber, outOfRange } from '../../stores/state/input.ts'
+import { integerIn, notANumber, outOfRange } from '../../stores/state/state.ts'
 
 /** Most bytes of keys and values together, estimated: the default of STATE_MAX_BYTES. */
 export const STATE_MAX_BYTES = 256 * 1024 * 1024

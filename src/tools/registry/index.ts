@@ -17,6 +17,7 @@ export default class RegistryTool implements Tool {
 
   api(): Registry {
     const { host } = this.#runtime
+    const { services } = host
     return {
       addMetricsSink: (sink) => {
         if (typeof sink !== 'function') throw new TypeError('registry.addMetricsSink: the sink must be a function')
@@ -29,13 +30,13 @@ export default class RegistryTool implements Tool {
       getMetrics: () => host.metrics(),
       getSystemDump: () => host.systemDump(),
       getUncalledTools: () => this.#uncalledTools(),
-      getLanes: () => host.lanes(),
-      getReadiness: () => host.readiness(),
-      getCounters: () => host.counters(),
-      getRoutes: () => host.routeList(),
-      getRequests: async (filter) => host.requests(filter ?? {}),
-      getRequest: async (id) => host.request(id),
-      getWorkReport: async (span) => host.workReport(span),
+      getLanes: () => services.lanes(),
+      getReadiness: () => services.readiness(),
+      getCounters: () => services.counters(),
+      getRoutes: () => services.routeList(),
+      getRequests: async (filter = {}) => services.requests(filter),
+      getRequest: async (id) => services.request(id),
+      getWorkReport: async (span) => services.workReport(span),
       updateToolStatus: (tool, status, options) => {
         const message = options?.message ?? null
         if (typeof tool !== 'string' || tool === '') throw invalid('the tool must be a name', tool)

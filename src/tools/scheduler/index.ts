@@ -45,7 +45,7 @@ export default class SchedulerTool implements Tool {
         if (Number.isNaN(atMs)) throw invalid(name, 'at wants a valid Date')
         add(name, { kind: 'at', atMs }, handler, options)
       },
-      list: () => this.#runtime.host.jobs(),
+      list: () => this.#runtime.host.services.jobs(),
     }
   }
 

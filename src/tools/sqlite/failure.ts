@@ -1,5 +1,5 @@
 // Errors of SQLite, and waiting for a file that is locked.
-import { DbError, type DbErrorKind } from '../../core/errors/db-error.ts'
+import { DbError, type DbErrorKind } from '../../core/errors/catalogue.ts'
 import { isInstance, messageOf, codeOf as ownCodeOf } from '../../core/errors/description.ts'
 import { WAIT_MS } from '../../stores/sql/database.ts'
 

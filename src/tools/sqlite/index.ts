@@ -4,7 +4,7 @@ import { resolve } from 'node:path'
 import type BetterSqlite3 from 'better-sqlite3'
 import type { Queryable, Sql, SqlValue, TransactionCompanion } from '../../contracts/db.ts'
 import type { ToolRuntime } from '../../contracts/tool.ts'
-import { DbError } from '../../core/errors/db-error.ts'
+import { DbError } from '../../core/errors/catalogue.ts'
 import { isInstance } from '../../core/errors/description.ts'
 import { valuesOf } from '../../core/sql/fragment.ts'
 import type { MigrationDriver } from '../../stores/migrations/driver.ts'
@@ -18,8 +18,7 @@ import { isBusy, toDbError, whenFree } from './failure.ts'
 import { type Answer, failed, type Order, runHeavy, type SendOrder, StatementProcesses } from './heavy-statements.ts'
 import { LogSync } from './log-sync.ts'
 import { SqliteMigrations } from './migration-driver.ts'
-import { PromptFunctions } from './promptness.ts'
-import { type FaultListener, Transaction, Write } from './queued.ts'
+import { type FaultListener, PromptFunctions, Transaction, Write } from './queued.ts'
 import { PULSE_MS } from './transaction.ts'
 import { WriteQueue } from './write-queue.ts'
 import { FAULT_TEXTS, faultOf, WriteWatch } from './write-watch.ts'
@@ -103,7 +102,7 @@ export default class SqliteDb extends SqlDatabase {
     file.remember()
     const log = this.runtime.log.bind(this.runtime)
     await this.migrating((driver) => migrateOrReport(driver, this.runtime.settings, log))
-    this.#watch ??= new WriteWatch({ file, fault: this.#fault, write: () => this.#touch(), log })
+    this.#watch ??= new WriteWatch(file, this.#fault, () => this.#touch(), log)
     this.#watch.start()
   }
 

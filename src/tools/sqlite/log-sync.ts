@@ -1,6 +1,6 @@
 // Brings commits to the disk, many at a time.
 import { closeSync, fdatasync, openSync, realpathSync } from 'node:fs'
-import { DbError } from '../../core/errors/db-error.ts'
+import { DbError } from '../../core/errors/catalogue.ts'
 import { messageOf } from '../../core/errors/description.ts'
 
 /**

@@ -1,5 +1,5 @@
 // Migrations on SQLite.
-import type { DbError } from '../../core/errors/db-error.ts'
+import type { DbError } from '../../core/errors/catalogue.ts'
 import { messageOf } from '../../core/errors/description.ts'
 import { MigrationDriver, type MigrationSession } from '../../stores/migrations/driver.ts'
 import { SQLITE_DIALECT, SqlTokens } from '../../stores/sql/tokens.ts'

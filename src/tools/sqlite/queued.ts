@@ -1,12 +1,12 @@
-// What stands in the queue of a thread: a write, a transaction, something that is alone.
+// What stands in the queue of a thread: a write, a transaction and what is known of its function, something that is alone.
 
 import { AsyncResource } from 'node:async_hooks'
 import type { SqlValue } from '../../contracts/db.ts'
 import type { RunningTransaction } from '../../contracts/tracing.ts'
 import { causality, NO_CAUSE } from '../../core/causality/context.ts'
-import type { DbError } from '../../core/errors/db-error.ts'
+import { RecentlyUsed } from '../../core/collections/recently-used.ts'
+import type { DbError } from '../../core/errors/catalogue.ts'
 import { type Outcome, WAIT_MS } from '../../stores/sql/database.ts'
-import type { Promptness } from './promptness.ts'
 import { TransactionRun, type TransactionSession, type TransactionWork } from './transaction.ts'
 
 /** Something that holds the write lock until it has settled. */
@@ -133,3 +133,54 @@ function startRun(work: TransactionWork, session: TransactionSession): Transacti
 
 const run = (work: TransactionWork, session: TransactionSession, running: RunningTransaction): TransactionRun =>
   new TransactionRun(work, session, running)
+
+/** So many prompt runs outweigh one that was not. */
+const LATE_WEIGHT = 64
+/** So many runs must have succeeded, or have succeeded since the last that failed, before a function runs without a savepoint. */
+const NEW_CAUTION = 16
+const FAILED_CAUTION = 256
+/** Functions that are remembered. */
+const MAX_FUNCTIONS = 1024
+
+/** What is known of the functions with one source text, or of one route. */
+export interface Promptness {
+  /** Above zero: their last runs waited for nothing but their `tx`. */
+  score: number
+  /** Above zero: one of their last runs has failed, or there were few so far. */
+  caution: number
+}
+
+/**
+ * Remembers which functions of transactions wait for nothing but their `tx`. Only such a one may follow others in a commit, because they wait
+ * for it. A function is known by its source text: each call of the code around it makes a new function object. Or by the name of its route,
+ * which costs less than the text.
+ */
+export class PromptFunctions {
+  readonly #known = new RecentlyUsed<string, Promptness>(MAX_FUNCTIONS)
+
+  /** @param work a function, or what it is known by */
+  of(work: unknown): Promptness {
+    const source = typeof work === 'string' ? work : sourceOf(work)
+    const known = this.#known.get(source)
+    if (known !== undefined) return known
+    const unknown: Promptness = { score: 0, caution: NEW_CAUTION }
+    this.#known.add(source, unknown)
+    return unknown
+  }
+}
+
+/** @param hasSucceeded its result is to be committed */
+export function noteRun(promptness: Promptness, wasPrompt: boolean, hasSucceeded: boolean): void {
+  if (!hasSucceeded) promptness.caution = FAILED_CAUTION
+  else if (promptness.caution > 0) promptness.caution--
+  if (!wasPrompt) promptness.score = -LATE_WEIGHT
+  else if (promptness.score < 1) promptness.score++
+}
+
+// Not `work.toString()`, which may be anything.
+const textOf = Function.prototype.toString
+
+/** What is no function fails when it is called. */
+function sourceOf(work: unknown): string {
+  return typeof work === 'function' ? textOf.call(work) : ''
+}

@@ -1,14 +1,12 @@
 // The one way in which writes and transactions share a commit.
 import type { TransactionCompanion } from '../../contracts/db.ts'
-import { HeddleError } from '../../core/errors/catalogue.ts'
-import { DbError } from '../../core/errors/db-error.ts'
+import { DbError, HeddleError } from '../../core/errors/catalogue.ts'
 import { isInstance } from '../../core/errors/description.ts'
 import type { Outcome } from '../../stores/sql/database.ts'
 import type { SqliteConnection } from './connection.ts'
 import { isBusy, isConstraint, toDbError } from './failure.ts'
 import { LaneSession } from './heavy-statements.ts'
-import { noteRun } from './promptness.ts'
-import type { Item, Transaction, Write } from './queued.ts'
+import { type Item, noteRun, type Transaction, type Write } from './queued.ts'
 import { beginsAgainAlone, type TransactionRun } from './transaction.ts'
 
 /** Most writes and transactions in one commit. */

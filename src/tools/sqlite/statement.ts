@@ -4,16 +4,16 @@ import type Database from 'better-sqlite3'
 import type { Row } from '../../contracts/db.ts'
 import { ROWS_AS_ARRAYS } from '../../core/sql/fragment.ts'
 import type { Outcome } from '../../stores/sql/database.ts'
+import { isTransactionControl } from '../../stores/sql/script.ts'
 import {
   checkCount,
   foreignPlaceholderRefused,
   parameterOf,
   refuseMissingParameter,
   refuseNul,
+  shapeOf,
   transactionControlRefused,
-} from '../../stores/sql/parameters.ts'
-import { isTransactionControl } from '../../stores/sql/script.ts'
-import { shapeOf } from '../../stores/sql/shape.ts'
+} from '../../stores/sql/statement.ts'
 import { SQLITE_DIALECT } from '../../stores/sql/tokens.ts'
 import { Weigher } from './weigher.ts'
 

@@ -1,10 +1,10 @@
 // One run of a transaction's function.
 import type { Queryable, Sql, SqlValue, TransactionCompanion } from '../../contracts/db.ts'
 import type { RunningTransaction } from '../../contracts/tracing.ts'
-import { DbError } from '../../core/errors/db-error.ts'
+import { DbError } from '../../core/errors/catalogue.ts'
 import { valuesOf } from '../../core/sql/fragment.ts'
 import { type Outcome, queryable, TRANSACTION_IDLE_MS } from '../../stores/sql/database.ts'
-import { idleTransactionRefused, refuseInTransaction } from '../../stores/sql/parameters.ts'
+import { idleTransactionRefused, refuseInTransaction } from '../../stores/sql/statement.ts'
 import { toDbError } from './failure.ts'
 
 /** Milliseconds between two calls of `onPulse`. */

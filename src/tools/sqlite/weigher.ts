@@ -1,6 +1,7 @@
 // Which statements may run for long, by their plan.
 import type Database from 'better-sqlite3'
-import { isHeavyPattern, type SqlShape } from '../../stores/sql/shape.ts'
+import { readable } from '../../core/errors/description.ts'
+import { isHeavyPattern, type SqlShape } from '../../stores/sql/statement.ts'
 import { SQLITE_DIALECT, SqlTokens } from '../../stores/sql/tokens.ts'
 
 /** Steps of nested loops that a statement may take in its lane: about 0.1 s. */
@@ -47,28 +48,20 @@ export class Weigher {
   }
 
   #plan(): PlanLine[] {
-    try {
-      const explain = this.#database.prepare(`EXPLAIN QUERY PLAN ${this.#sql}`)
-      return explain.all(this.#nulls) as PlanLine[]
-    } catch {
-      // The schema is locked at the moment, or the statement is wrong: running it says so.
-      return []
-    }
+    const lines = readable(() => this.#database.prepare(`EXPLAIN QUERY PLAN ${this.#sql}`).all(this.#nulls))
+    // None where the schema is locked at the moment, or the statement is wrong: running it says so.
+    return (lines ?? []) as PlanLine[]
   }
 
   /** Between the first and the last row id there is room for so many. Two lookups, not a count. */
   #rowsOf(table: string): number | null {
     const name = `"${table.replaceAll('"', '""')}"`
     const ask = (sql: string) => Number(this.#database.prepare(sql).pluck().get() ?? 0)
-    try {
-      return ask(`SELECT (SELECT max(rowid) FROM ${name}) - (SELECT min(rowid) FROM ${name}) + 1`)
-    } catch {
-      try {
-        return ask(`SELECT count(*) FROM (SELECT 1 FROM ${name} LIMIT ${MAX_COUNTED})`)
-      } catch {
-        return null
-      }
-    }
+    return (
+      readable(() => ask(`SELECT (SELECT max(rowid) FROM ${name}) - (SELECT min(rowid) FROM ${name}) + 1`)) ??
+      readable(() => ask(`SELECT count(*) FROM (SELECT 1 FROM ${name} LIMIT ${MAX_COUNTED})`)) ??
+      null
+    )
   }
 }
 

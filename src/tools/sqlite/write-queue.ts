@@ -1,6 +1,6 @@
 // The order of a thread's writes, and who may write.
 import { setTimeout as pause } from 'node:timers/promises'
-import { DbError } from '../../core/errors/db-error.ts'
+import { DbError } from '../../core/errors/catalogue.ts'
 import { MAX_WAITING, WAIT_MS } from '../../stores/sql/database.ts'
 import type { WriteLock } from '../../transport/memory/write-lock.ts'
 import type { SqliteConnection } from './connection.ts'

@@ -1,6 +1,6 @@
 // Notices that writes fail, and that they succeed again.
-import type { LogLevel } from '../../contracts/logger.ts'
-import { messageOf } from '../../core/errors/description.ts'
+import type { ToolRuntime } from '../../contracts/tool.ts'
+import { codeOf, messageOf } from '../../core/errors/description.ts'
 import type { WriteFault, WriteFaultKind } from '../../transport/memory/words.ts'
 import { type DatabaseFile, REPLACED, RESERVE_BYTES } from './database-file.ts'
 import { toDbError } from './failure.ts'
@@ -21,7 +21,7 @@ export class WriteWatch {
   readonly #file: DatabaseFile
   readonly #fault: WriteFault
   readonly #write: () => Promise<void>
-  readonly #log: (level: LogLevel, message: string) => void
+  readonly #log: ToolRuntime['log']
   #timer: NodeJS.Timeout | undefined
   #isTrying = false
   #hasReserved = false
@@ -29,16 +29,11 @@ export class WriteWatch {
   #detail = ''
 
   /** @param write stores something in the file, and rejects when it cannot */
-  constructor(options: {
-    file: DatabaseFile
-    fault: WriteFault
-    write: () => Promise<void>
-    log: (level: LogLevel, message: string) => void
-  }) {
-    this.#file = options.file
-    this.#fault = options.fault
-    this.#write = options.write
-    this.#log = options.log
+  constructor(file: DatabaseFile, fault: WriteFault, write: () => Promise<void>, log: ToolRuntime['log']) {
+    this.#file = file
+    this.#fault = fault
+    this.#write = write
+    this.#log = log
   }
 
   start(): void {
@@ -109,7 +104,7 @@ export class WriteWatch {
 /** What a failed write says about all writes; `none` when it was the fault of the statement. */
 export function faultOf(thrown: unknown): WriteFaultKind {
   const { cause, kind } = toDbError(thrown)
-  const code = String((cause as { code?: unknown } | undefined)?.code)
+  const code = codeOf(cause) ?? ''
   if (code === 'SQLITE_FULL') return 'full'
   if (/^SQLITE_(?:IOERR|READONLY|CANTOPEN|CORRUPT|NOTADB)/.test(code)) return 'failed'
   return kind === 'timeout' ? 'locked' : 'none'

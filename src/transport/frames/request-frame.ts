@@ -101,7 +101,7 @@ export class RequestFrame {
     return this.text.slice(from, from + this.queryLength)
   }
 
-  /** The span of the request (src/core/causality/trace-context.ts); empty while tracing is off. */
+  /** The span of the request (src/core/causality/context.ts); empty while tracing is off. */
   get trace(): TraceContext {
     return this.text.slice(this.#headersFrom - this.traceLength, this.#headersFrom)
   }

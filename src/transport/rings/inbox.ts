@@ -1,6 +1,6 @@
 // The reading end of a ring, with its doorbell and the port for large bodies.
 import { type MessagePort, receiveMessageOnPort } from 'node:worker_threads'
-import { clock } from '../../core/schedule/steady-time.ts'
+import { clock } from '../../core/schedule/clock.ts'
 import { BULK_FLAG, KIND_MASK } from '../frames/frames.ts'
 import { type FrameMemory, frameMemory, type RawBuffer, RingConsumer } from '../memory/spsc-ring.ts'
 

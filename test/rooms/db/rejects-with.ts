@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict'
-import { DbError, type DbErrorKind } from '../../../src/core/errors/db-error.ts'
+import { DbError, type DbErrorKind } from '../../../src/core/errors/catalogue.ts'
 
 /** Rejected with a DbError of that kind. */
 export async function rejectsWith(kind: DbErrorKind, promise: Promise<unknown>, message?: RegExp): Promise<DbError> {

@@ -130,7 +130,8 @@ describe('the shop of the guide', () => {
 test('each tool has a page, and it names every call and every option', () => {
   const tools = [...sourcesIn('src/contracts')].flatMap(([path, text]) => {
     const page = join(ROOT, path.replace(/\.ts$/, '.md'))
-    const beside = path.endsWith('/event-bus.ts') ? readFileSync(join(ROOT, 'src/contracts/events.ts'), 'utf8') : ''
+    const other = { 'event-bus.ts': 'events.ts', 'http.ts': 'http-request.ts' }[basename(path)]
+    const beside = other === undefined ? '' : readFileSync(join(ROOT, 'src/contracts', other), 'utf8')
     return existsSync(page) ? [{ path, text: text + beside, page: readFileSync(page, 'utf8') }] : []
   })
   assert.equal(tools.length, 10)

@@ -1,7 +1,7 @@
 /** A real SQLite in memory behind connections that are slow, break off, and whose last answer may be lost. */
 import Database from 'better-sqlite3'
 import type { Queryable, SqlValue } from '../../../src/contracts/db.ts'
-import { DbError } from '../../../src/core/errors/db-error.ts'
+import { DbError } from '../../../src/core/errors/catalogue.ts'
 import type { LogDatabase } from '../../../src/runtime/event-log/tables.ts'
 import type { Draw } from '../draw.ts'
 

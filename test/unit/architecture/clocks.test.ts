@@ -7,7 +7,7 @@ import { test } from 'node:test'
 const ROOT = join(import.meta.dirname, '../../..')
 const FOLDERS = ['src/primary/events', 'src/primary/event-log', 'src/runtime/event-log']
 const FORBIDDEN =
-  /\bDate\.now\b|\bnew Date\(\)|\bperformance\b|\bhrtime\b|\bset(?:Timeout|Interval|Immediate)\b|\bMath\.random\b|\brandom(?:UUID|Bytes|Int|Fill|FillSync|Word|Hex)\b|\bSYSTEM_(?:CLOCK|CHANCE)\b|^import .*(?:steady-time|causality\/ids|node:timers)/
+  /\bDate\.now\b|\bnew Date\(\)|\bperformance\b|\bhrtime\b|\bset(?:Timeout|Interval|Immediate)\b|\bMath\.random\b|\brandom(?:UUID|Bytes|Int|Fill|FillSync|Word|Hex)\b|\bSYSTEM_(?:CLOCK|CHANCE)\b|^(?:import .*|\s+)\b(?:steadyMs|exactMs|monotonicMs)(?: \}|,)|^import .*(?:causality\/ids|node:timers)/
 
 test('hub and logs take time and chance from their arguments alone', () => {
   const found: string[] = []
@@ -31,7 +31,8 @@ test('each way to ask them by oneself is seen', () => {
     'await new Promise(setImmediate)',
     'Math.random()',
     'clock: SYSTEM_CLOCK',
-    "import { steadyMs } from '../../core/schedule/steady-time.ts'",
+    "import { type Clock, steadyMs } from '../../core/schedule/clock.ts'",
+    '  exactMs,',
   ]
   assert.deepEqual(
     ways.filter((way) => !FORBIDDEN.test(way)),

@@ -128,7 +128,7 @@ export const ONLY_IMPORTERS = [
   },
   {
     target: 'package:ioredis',
-    importer: 'src/stores/redis/connection.ts',
+    importer: 'src/stores/redis/client.ts',
     reason:
       'by itself it sends commands twice, waits without end and goes on in another database: one place knows its traps',
   },

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import type { EventRecord } from '../../../src/contracts/event-bus.ts'
-import { causalForest, type TreeNode } from '../../../src/core/causality/tree.ts'
+import { causalForest, type TreeNode } from '../../../src/runtime/events/trace-ring.ts'
 
 function record(id: string, parent_id: string | null): EventRecord {
   return {

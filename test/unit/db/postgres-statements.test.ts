@@ -4,7 +4,7 @@ import { decoderOf } from '../../../src/extras/postgres/execution.ts'
 import { poolShare, TransactionLimit } from '../../../src/extras/postgres/pool.ts'
 import { Statements } from '../../../src/extras/postgres/statement.ts'
 import { controlIn } from '../../../src/stores/sql/script.ts'
-import { shapeOf as shapeIn } from '../../../src/stores/sql/shape.ts'
+import { shapeOf as shapeIn } from '../../../src/stores/sql/statement.ts'
 import { POSTGRES_DIALECT } from '../../../src/stores/sql/tokens.ts'
 import { rejectsWith } from '../../rooms/db/rejects-with.ts'
 

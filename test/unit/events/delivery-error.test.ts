@@ -1,7 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { HeddleError, isAway } from '../../../src/core/errors/catalogue.ts'
-import { DbError } from '../../../src/core/errors/db-error.ts'
+import { DbError, HeddleError, isAway } from '../../../src/core/errors/catalogue.ts'
 import { deliveryError } from '../../../src/runtime/events/event-server.ts'
 
 test('a failed delivery says the causes of its error, each once', () => {

@@ -11,7 +11,7 @@ import {
   withoutSecrets,
 } from '../../../src/core/schemas/secret-fields.ts'
 import { Payloads, shownValues } from '../../../src/history/payloads.ts'
-import { exceptionOf } from '../../../src/tracing/exception.ts'
+import { exceptionOf } from '../../../src/tracing/attributes.ts'
 
 test('secrets are known within texts, also when they are cut off, and what only looks alike stays', () => {
   const secret = newSecret()

@@ -1,7 +1,7 @@
 import type { HttpResponse } from 'uWebSockets.js'
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
-import { steadyMs } from '../../../src/core/schedule/steady-time.ts'
+import { steadyMs } from '../../../src/core/schedule/clock.ts'
 import type { Exchange } from '../../../src/primary/http/exchange.ts'
 import { PendingBodies } from '../../../src/primary/http/request-body.ts'
 import { SSE_MAX_TOTAL_BYTES, SSE_MAX_WAITING_BYTES, SseClient } from '../../../src/primary/http/sent-body.ts'

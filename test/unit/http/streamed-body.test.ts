@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { steadyMs } from '../../../src/core/schedule/steady-time.ts'
+import { steadyMs } from '../../../src/core/schedule/clock.ts'
 import type { Exchange } from '../../../src/primary/http/exchange.ts'
 import type { ClientResponse } from '../../../src/primary/http/library.ts'
 import {

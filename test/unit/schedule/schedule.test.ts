@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { TimeHeap } from '../../../src/core/collections/time-heap.ts'
 import { Reminder, RepeatingTask } from '../../../src/core/schedule/repeating-task.ts'
 import { withTimeout } from '../../../src/core/schedule/waiting.ts'
+import { TimeHeap } from '../../../src/primary/event-log/due-events.ts'
 import { seededRandom } from '../../support/random.ts'
 
 const turn = (): Promise<void> => new Promise((resolve) => setImmediate(resolve))

@@ -1,9 +1,8 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { HeddleError } from '../../../src/core/errors/catalogue.ts'
-import { DbError } from '../../../src/core/errors/db-error.ts'
+import { DbError, HeddleError } from '../../../src/core/errors/catalogue.ts'
 import { describeDbCall } from '../../../src/stores/sql/database.ts'
-import { exceptionOf } from '../../../src/tracing/exception.ts'
+import { exceptionOf } from '../../../src/tracing/attributes.ts'
 
 test('what a plugin throws is shown with its message and its stack', () => {
   const { type, message, attributes } = exceptionOf(new RangeError('the till is jammed'))

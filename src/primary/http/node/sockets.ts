@@ -3,8 +3,8 @@
 import { type IncomingMessage, ServerResponse } from 'node:http'
 import type { Socket } from 'node:net'
 import { type WebSocket, WebSocketServer } from 'ws'
-import { withoutBlanks } from '../../../core/http/header-text.ts'
-import { steadyMs } from '../../../core/schedule/steady-time.ts'
+import { withoutBlanks } from '../../../core/http/http-error.ts'
+import { steadyMs } from '../../../core/schedule/clock.ts'
 import type { HandshakeContext, LibrarySocket, SocketHandlers, SocketListener } from '../library.ts'
 import type { ClientConnection, NodeHandshake, NodeResponse } from './connection.ts'
 

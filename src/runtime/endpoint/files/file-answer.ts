@@ -6,7 +6,8 @@ import { basename, extname, join, resolve, sep } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import type { FileOptions } from '../../../contracts/http-request.ts'
 import { HeddleError } from '../../../core/errors/catalogue.ts'
-import { withoutBlanks } from '../../../core/http/header-text.ts'
+import { codeOf } from '../../../core/errors/description.ts'
+import { withoutBlanks } from '../../../core/http/http-error.ts'
 import { JSON_TYPE } from '../reply.ts'
 import { type BodySource, FileBody } from '../stream/body-source.ts'
 
@@ -122,7 +123,7 @@ export async function openFile(real: string): Promise<OpenFile | null> {
 
 const ABSENCES = new Set(['ENOENT', 'ENOTDIR', 'EACCES', 'ELOOP', 'ENAMETOOLONG', 'ENXIO', 'EINVAL'])
 
-const isAbsence = (error: unknown): boolean => ABSENCES.has(String((error as { code?: unknown }).code))
+const isAbsence = (error: unknown): boolean => ABSENCES.has(codeOf(error) ?? '')
 
 /**
  * The real path of the file that a client asks for; null when the client must not have it, or it is not there.
@@ -139,14 +140,8 @@ export async function pathWithin(root: string, wanted: string): Promise<string |
 
 /** Where a path leads; null when that is out of the folder. */
 export async function realWithin(root: string, path: string): Promise<string | null> {
-  let real: string
-  try {
-    real = await realpath(path)
-  } catch (error) {
-    if (isAbsence(error)) return null
-    throw error
-  }
-  return real === root || real.startsWith(root.endsWith(sep) ? root : root + sep) ? real : null
+  const real = await realOf(path)
+  return real === root || real?.startsWith(root.endsWith(sep) ? root : root + sep) ? real : null
 }
 
 // Taken before plugins can replace it.

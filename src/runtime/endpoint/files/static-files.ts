@@ -16,81 +16,74 @@ const ENCODINGS = [
   ['gzip', '.gz'],
 ] as const
 
-/** Serves the files of one folder, for one thread: no file whose name begins with a dot, and nothing outside of the folder. */
-class StaticFiles {
-  readonly #root: string
-
-  /** @param root absolute, without symbolic links */
-  constructor(root: string) {
-    this.#root = root
-  }
-
-  /** A handler for `<prefix>/*`. */
-  async send(data: Data, context: RequestContext): Promise<void> {
-    const path = await pathWithin(this.#root, String(data['*'] ?? ''))
-    if (path === null) throw notFound()
-    let file = await openFile(path)
-    try {
-      if (file?.stats.isDirectory()) {
-        await file.handle.close()
-        file = null
-        // Relative addresses on its page would miss the folder.
-        if (!context.path.endsWith('/')) return context.redirect(`${context.path}/`, 308)
-        file = await this.#openIn(join(path, 'index.html'))
-        await this.#answer(file, join(path, 'index.html'), context)
-      } else {
-        if (context.path.endsWith('/')) throw notFound()
-        await this.#answer(file, path, context)
-      }
-    } catch (error) {
-      await file?.handle.close()
-      throw error
-    }
-  }
-
-  /** A file that may be a link: null when there is none, or it leads out of the folder. */
-  async #openIn(path: string): Promise<OpenFile | null> {
-    const real = await realWithin(this.#root, path)
-    return real === null ? null : openFile(real)
-  }
-
-  /** Takes the file over, unless it throws. */
-  async #answer(file: OpenFile | null, path: string, context: RequestContext): Promise<void> {
-    if (file === null || !file.stats.isFile()) throw notFound()
-    const { headers } = context
-    const { contentType, isText } = fileType(extname(path).toLowerCase())
-    let chosen = file
-    let encoding = ''
-    // A range counts bytes of the uncompressed file.
-    if (isText && headers.range === undefined) {
-      const compressed = await this.#compressed(path, headers['accept-encoding'] ?? '', file.stats)
-      if (compressed !== null) {
-        await file.handle.close()
-        chosen = compressed.file
-        encoding = compressed.encoding
-      }
-    }
-    try {
-      context.setCaching(HASHED_NAME.test(path) ? IMMUTABLE : 'no-cache')
-      if (isText) context.setHeader('vary', 'accept-encoding')
-      await answerFile(chosen, context, contentType, encoding)
-    } catch (error) {
-      if (chosen !== file) await chosen.handle.close()
-      throw error
-    }
-  }
-
-  /** The compressed file beside a file, when the client accepts it and it is not older than the file. */
-  async #compressed(path: string, accepted: string, { mtimeMs }: Stats) {
-    for (const [encoding, extension] of ENCODINGS) {
-      if (!takes(accepted, encoding)) continue
-      const file = await this.#openIn(path + extension)
-      if (file === null) continue
-      if (file.stats.isFile() && file.stats.mtimeMs >= mtimeMs) return { encoding, file }
+/**
+ * Sends a file of a folder for `<prefix>/*`: none whose name begins with a dot, and nothing outside of the folder.
+ * @param root absolute, without symbolic links
+ */
+async function send(root: string, data: Data, context: RequestContext): Promise<void> {
+  const path = await pathWithin(root, String(data['*'] ?? ''))
+  if (path === null) throw notFound()
+  let file = await openFile(path)
+  try {
+    if (file?.stats.isDirectory()) {
       await file.handle.close()
+      file = null
+      // Relative addresses on its page would miss the folder.
+      if (!context.path.endsWith('/')) return context.redirect(`${context.path}/`, 308)
+      file = await openIn(root, join(path, 'index.html'))
+      await answer(root, file, join(path, 'index.html'), context)
+    } else {
+      if (context.path.endsWith('/')) throw notFound()
+      await answer(root, file, path, context)
     }
-    return null
+  } catch (error) {
+    await file?.handle.close()
+    throw error
   }
+}
+
+/** A file that may be a link: null when there is none, or it leads out of the folder. */
+async function openIn(root: string, path: string): Promise<OpenFile | null> {
+  const real = await realWithin(root, path)
+  return real === null ? null : openFile(real)
+}
+
+/** Takes the file over, unless it throws. */
+async function answer(root: string, file: OpenFile | null, path: string, context: RequestContext): Promise<void> {
+  if (file === null || !file.stats.isFile()) throw notFound()
+  const { headers } = context
+  const { contentType, isText } = fileType(extname(path).toLowerCase())
+  let chosen = file
+  let encoding = ''
+  // A range counts bytes of the uncompressed file.
+  if (isText && headers.range === undefined) {
+    const compressed = await compressedFile(root, path, headers['accept-encoding'] ?? '', file.stats)
+    if (compressed !== null) {
+      await file.handle.close()
+      chosen = compressed.file
+      encoding = compressed.encoding
+    }
+  }
+  try {
+    context.setCaching(HASHED_NAME.test(path) ? IMMUTABLE : 'no-cache')
+    if (isText) context.setHeader('vary', 'accept-encoding')
+    await answerFile(chosen, context, contentType, encoding)
+  } catch (error) {
+    if (chosen !== file) await chosen.handle.close()
+    throw error
+  }
+}
+
+/** The compressed file beside a file, when the client accepts it and it is not older than the file. */
+async function compressedFile(root: string, path: string, accepted: string, { mtimeMs }: Stats) {
+  for (const [encoding, extension] of ENCODINGS) {
+    if (!takes(accepted, encoding)) continue
+    const file = await openIn(root, path + extension)
+    if (file === null) continue
+    if (file.stats.isFile() && file.stats.mtimeMs >= mtimeMs) return { encoding, file }
+    await file.handle.close()
+  }
+  return null
 }
 
 const SUMMARY = 'Files of a folder'
@@ -98,12 +91,11 @@ const DESCRIPTION = 'With its type, and a part of it where the client asks for o
 
 /** The endpoints that serve a folder: what is under its prefix, and the prefix itself. */
 export function mountEndpoints({ owner, prefix, directory }: StaticMount): Endpoint[] {
-  const files = new StaticFiles(directory)
   const endpoint = (path: string, handler: Handler): Endpoint => ({
     ...{ kind: 'endpoint', owner, method: 'GET', path, handler, isFolder: true },
     options: { summary: SUMMARY, description: DESCRIPTION },
   })
-  const rest = endpoint(`${prefix}/*`, (data, context) => files.send(data, context as RequestContext))
+  const rest = endpoint(`${prefix}/*`, (data, context) => send(directory, data, context as RequestContext))
   if (prefix === '') return [rest]
   // Relative addresses of its pages need the slash.
   return [rest, endpoint(prefix, (_data, context) => context.redirect(`${prefix}/`, 308))]

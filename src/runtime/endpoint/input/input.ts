@@ -2,10 +2,10 @@
 
 import type { StandardIssue, StandardSchemaV1 } from '../../../contracts/common.ts'
 import type { Data } from '../../../contracts/http-request.ts'
-import { isPlainObject } from '../../../core/collections/plain-object.ts'
 import { HeddleError } from '../../../core/errors/catalogue.ts'
-import { withoutBlanks } from '../../../core/http/header-text.ts'
-import { faultsOf } from '../../../core/schemas/standard-schema.ts'
+import { readable } from '../../../core/errors/description.ts'
+import { withoutBlanks } from '../../../core/http/http-error.ts'
+import { faultsOf, isPlainObject } from '../../../core/schemas/standard-schema.ts'
 import type { RequestFrame } from '../../../transport/frames/request-frame.ts'
 import type { RequestContext } from '../context.ts'
 import type { RouteOptions, ServedRoute } from '../route.ts'
@@ -127,16 +127,8 @@ async function readBody(
 const JSON_AS_FORM =
   "The body is JSON, but its content type says application/x-www-form-urlencoded, as `curl -d` sends it: add -H 'content-type: application/json'"
 
-function isJsonObject(text: string): boolean {
-  if (!/^\s*\{/.test(text)) return false
-  try {
-    parseJson(text)
-    return true
-  } catch {
-    // A form whose first field begins with a brace.
-    return false
-  }
-}
+/** False for a form whose first field begins with a brace. */
+const isJsonObject = (text: string): boolean => /^\s*\{/.test(text) && readable(() => parseJson(text)) !== undefined
 
 function requireUtf8(parameters: string): void {
   const charset = /;[ \t]*charset[ \t]*=[ \t]*"?([^";\s]+)/i.exec(parameters)?.[1]

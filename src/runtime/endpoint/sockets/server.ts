@@ -1,14 +1,18 @@
 // The WebSockets of one thread, from handshake to close.
 
-import { causality } from '../../../core/causality/context.ts'
-import { NO_TRACE_CONTEXT } from '../../../core/causality/trace-context.ts'
-import { withoutBlanks } from '../../../core/http/header-text.ts'
+import type { Socket } from '../../../contracts/http.ts'
+import type { Data, HttpContext } from '../../../contracts/http-request.ts'
+import type { TraceContext } from '../../../contracts/tracing.ts'
+import { causality, NO_TRACE_CONTEXT } from '../../../core/causality/context.ts'
+import { timeOrderedId } from '../../../core/causality/ids.ts'
+import { withoutBlanks } from '../../../core/http/http-error.ts'
+import { isThenable } from '../../../core/schedule/waiting.ts'
+import { messageWeight } from '../../../transport/frames/frames.ts'
 import type { RequestFrame } from '../../../transport/frames/request-frame.ts'
 import { Answering } from '../answering.ts'
 import type { RequestContext } from '../context.ts'
 import type { RequestThread } from '../request-thread.ts'
 import type { ServedSocket } from '../route.ts'
-import { PluginSocket } from './socket.ts'
 
 /** The subprotocol by which a browser, which cannot set headers, sends its token: it is what is accepted then. */
 const BEARER_PROTOCOL = 'bearer'
@@ -68,5 +72,202 @@ export class WebSocketServer {
 
   closed(number: number, code: number, reason: string): void {
     this.#open.get(number)?.closed(code, reason)
+  }
+}
+
+// Taken before plugins can replace it.
+const { stringify: toJson } = JSON
+
+/** When this many bytes are sent and have not left for the client, `send` returns that there is no room. */
+const SOCKET_ROOM_BYTES = 256 * 1024
+const REASON_MAX_BYTES = 123
+
+/** A handler to run. A step begins when the one before has ended. */
+type Step =
+  | { readonly kind: 'open'; readonly context: HttpContext }
+  | { readonly kind: 'message'; readonly message: string | Uint8Array; readonly weight: number }
+  | { readonly kind: 'close'; readonly code: number; readonly reason: string }
+
+/** The handshake that a socket was opened with. */
+interface Handshake {
+  readonly number: number
+  readonly data: Data
+  readonly context: HttpContext
+  /** What the history knows it by. */
+  readonly key: string
+  readonly trace: TraceContext
+}
+
+/** A plugin's end of one WebSocket, in the thread that has it. */
+class PluginSocket implements Socket {
+  readonly id = `ws_${timeOrderedId()}`
+  readonly data: Data
+  readonly requestId: string
+  readonly #thread: RequestThread
+  readonly #route: ServedSocket
+  readonly #handshake: Handshake
+  readonly #onEnd: () => void
+  readonly #gone = new AbortController()
+  readonly #steps: Step[] = []
+  #isRunning = false
+  /** `closing`: the plugin has closed it, and messages that come are dropped. */
+  #state: 'open' | 'closing' | 'closed' = 'open'
+  #unreadBytes = 0
+  #wakers: (() => void)[] = []
+
+  /** @param onEnd told when its `close` has run */
+  constructor(thread: RequestThread, route: ServedSocket, handshake: Handshake, onEnd: () => void) {
+    this.#thread = thread
+    this.#route = route
+    this.#handshake = handshake
+    this.#onEnd = onEnd
+    this.data = handshake.data
+    this.requestId = handshake.context.requestId
+  }
+
+  get signal(): AbortSignal {
+    return this.#gone.signal
+  }
+
+  send(message: unknown): boolean {
+    const frame = typeof message === 'string' || message instanceof Uint8Array ? message : toJson(message)
+    if (frame === undefined) throw new TypeError('What is sent must be text, bytes or JSON')
+    if (this.#state !== 'open') return false
+    this.#unreadBytes += typeof frame === 'string' ? Buffer.byteLength(frame) : frame.byteLength
+    if (!this.#thread.sink.sendMessage(this.#handshake.number, frame)) {
+      this.#close(1013, 'too much waits to be sent')
+      return false
+    }
+    return this.#unreadBytes < SOCKET_ROOM_BYTES
+  }
+
+  drained(): Promise<void> {
+    if (this.#state === 'closed' || this.#unreadBytes < SOCKET_ROOM_BYTES) return Promise.resolve()
+    return new Promise((resolve) => this.#wakers.push(resolve))
+  }
+
+  close(code = 1000, reason = ''): void {
+    const isKnown =
+      Number.isInteger(code) &&
+      ((code >= 1000 && code <= 1003) || (code >= 1007 && code <= 1014) || (code >= 3000 && code <= 4999))
+    if (!isKnown) {
+      throw new RangeError(`A close code is 1000 to 1003, 1007 to 1014 or 3000 to 4999, not ${String(code)}`)
+    }
+    if (Buffer.byteLength(reason) > REASON_MAX_BYTES) {
+      throw new RangeError(`The reason of a close has at most ${REASON_MAX_BYTES} bytes`)
+    }
+    this.#close(code, reason)
+  }
+
+  // ── for the runtime ───────────────────────────────────────────────────────
+
+  opened(): void {
+    this.#push({ kind: 'open', context: this.#handshake.context })
+  }
+
+  /** @param bytes length of the message on the wire */
+  received(message: string | Uint8Array, bytes: number): void {
+    this.#push({ kind: 'message', message, weight: messageWeight(bytes) })
+  }
+
+  /** Bytes have left for the client. */
+  flushed(bytes: number): void {
+    this.#unreadBytes = Math.max(0, this.#unreadBytes - bytes)
+    if (this.#unreadBytes < SOCKET_ROOM_BYTES) this.#wake()
+  }
+
+  closed(code: number, reason: string): void {
+    if (this.#state === 'closed') return
+    this.#state = 'closed'
+    this.#wake()
+    this.#gone.abort()
+    this.#push({ kind: 'close', code, reason })
+  }
+
+  #wake(): void {
+    for (const wake of this.#wakers.splice(0)) wake()
+  }
+
+  #close(code: number, reason: string): void {
+    if (this.#state !== 'open') return
+    this.#state = 'closing'
+    this.#thread.sink.closeSocket(this.#handshake.number, code, reason)
+  }
+
+  #push(step: Step): void {
+    this.#steps.push(step)
+    if (!this.#isRunning) this.#run()
+  }
+
+  #run(): void {
+    for (let step = this.#steps.shift(); step !== undefined; step = this.#steps.shift()) {
+      const pending = this.#begin(step)
+      if (pending !== null) {
+        this.#isRunning = true
+        const next = step
+        void pending.then(() => {
+          this.#isRunning = false
+          this.#end(next)
+          this.#run()
+        })
+        return
+      }
+      this.#end(step)
+    }
+  }
+
+  #end(step: Step): void {
+    if (step.kind === 'close') this.#onEnd()
+    else
+      this.#thread.sink.messageHandled(this.#handshake.number, step.kind === 'message' ? step.weight : messageWeight(0))
+  }
+
+  /** Runs the handler of a step. @returns null when it has ended; a promise that never rejects */
+  #begin(step: Step): Promise<void> | null {
+    const { kind } = step
+    const handler = this.#route.handlers[kind]
+    // A plugin that has closed its socket gets no more messages.
+    if (handler === undefined || (kind === 'message' && this.#state === 'closing')) return null
+    const { owner, origin, number } = this.#route
+    const { context, key, trace } = this.#handshake
+    const { tracing, steps, onFault } = this.#thread
+    const name = `${owner.name}.${handler.name.replace(/^bound /, '') || kind}`
+    const attributes = { 'code.function.name': name, 'heddle.plugin': owner.name, 'heddle.socket.id': this.id }
+    const work = { kind: 'socket', requestId: this.requestId, key, eventId: null } as const
+    const span = tracing?.open(trace, name, attributes, work) ?? null
+    const flightStep = steps?.beginMessage(number, this.requestId)
+    const settle = (thrown: unknown, isFault: boolean): void => {
+      if (flightStep !== undefined) steps!.endMessage(flightStep, isFault)
+      if (!isFault) return span?.end()
+      span?.fail(thrown)
+      onFault(context.route, owner.name, context.requestId, thrown)
+      this.#close(1011, 'internal error')
+    }
+    try {
+      const cause = { eventId: null, requestId: this.requestId, trace: span, origin }
+      const outcome = causality.run(cause, () => this.#call(step))
+      if (isThenable(outcome)) {
+        return outcome.then(
+          () => settle(null, false),
+          (thrown) => settle(thrown, true),
+        )
+      }
+      settle(null, false)
+    } catch (thrown) {
+      settle(thrown, true)
+    }
+    return null
+  }
+
+  #call(step: Step): unknown {
+    const { handlers, owner } = this.#route
+    switch (step.kind) {
+      case 'open':
+        return handlers.open!.call(owner.instance, this, this.data, step.context)
+      case 'message':
+        return handlers.message!.call(owner.instance, this, step.message)
+      case 'close':
+        return handlers.close!.call(owner.instance, this, step.code, step.reason)
+    }
   }
 }

@@ -1,30 +1,14 @@
 /// <reference lib="es2024.string" />
 
-// Values and placeholders of a statement, and what is refused of them.
-import { DbError } from '../../core/errors/db-error.ts'
+// A statement before a database gets it: what its text tells, its values, and what is refused of both.
+import { DbError } from '../../core/errors/catalogue.ts'
+import { type SqlDialect, SqlTokens } from './tokens.ts'
 
 /** A value that every database accepts. */
 export type Parameter = string | number | bigint | boolean | Uint8Array | null
 
 const INT64_MIN = -(2n ** 63n)
 const INT64_MAX = 2n ** 63n - 1n
-
-/** The placeholders `$1`, `$2`, … of a statement. */
-export interface Parameters {
-  /** The highest number. */
-  parameterCount: number
-  /** A number below it that no placeholder has, or null. */
-  missingParameter: number | null
-}
-
-/** @param used the numbers of all placeholders */
-export function countParameters(used: ReadonlySet<number>): Parameters {
-  let parameterCount = 0
-  for (const number of used) parameterCount = Math.max(parameterCount, number)
-  let missingParameter: number | null = null
-  for (let n = 1; n < parameterCount && missingParameter === null; n++) if (!used.has(n)) missingParameter = n
-  return { parameterCount, missingParameter }
-}
 
 /** @throws DbError `other` unless there is one value for each placeholder */
 export function checkCount(params: readonly unknown[], expected: number): void {
@@ -86,7 +70,7 @@ export function foreignPlaceholderRefused(placeholder: string): DbError {
 }
 
 /** @throws DbError `syntax` when a number below the highest has no placeholder */
-export function refuseMissingParameter({ parameterCount, missingParameter }: Parameters): void {
+export function refuseMissingParameter({ parameterCount, missingParameter }: SqlShape): void {
   if (missingParameter === null) return
   throw new DbError('syntax', `The statement uses $${parameterCount} but not $${missingParameter}`)
 }
@@ -102,4 +86,69 @@ export function refuseInTransaction(isOver: boolean, failure: DbError | null): v
 
 export function idleTransactionRefused(idleMs: number): DbError {
   return new DbError('timeout', `The transaction was rolled back after ${idleMs} ms without a statement`)
+}
+
+export interface SqlShape {
+  /** The highest number of the placeholders `$1`, `$2`, … */
+  parameterCount: number
+  /** A number below it that no placeholder has, or null. */
+  missingParameter: number | null
+  /** The first word, in upper case; empty when there is none. */
+  command: string
+  /** The word after it. */
+  second: string
+  /** A placeholder that is not `$n`, or null. */
+  foreignPlaceholder: string | null
+  /** The same with `?` for each placeholder; null where one occurs twice, which SQLite then takes for two values. */
+  byPlace: { sql: string; order: readonly number[] | null } | null
+  /** It has LIKE or GLOB. */
+  matchesPatterns: boolean
+  /** A pattern stands in the statement itself that could keep them busy for long. */
+  hasHeavyLiteral: boolean
+  /** A LIMIT ends a scan of one table early. */
+  hasLimit: boolean
+}
+
+const NUMBERED = /^\$([1-9]\d{0,4})$/
+
+/** Reads the shape of one statement. */
+export function shapeOf(sql: string, dialect: SqlDialect): SqlShape {
+  const shape = { command: '', second: '', matchesPatterns: false, hasHeavyLiteral: false, hasLimit: false }
+  let foreignPlaceholder: string | null = null
+  const numbers: number[] = []
+  let text = ''
+  let end = 0
+  const tokens = new SqlTokens(sql, dialect)
+  while (tokens.next()) {
+    if (tokens.kind === 'word') {
+      const word = tokens.text.toUpperCase()
+      if (shape.command === '') shape.command = word
+      else shape.second ||= word
+      if (word === 'LIKE' || word === 'GLOB') shape.matchesPatterns = true
+      else if (word === 'LIMIT') shape.hasLimit = true
+    } else if (tokens.kind === 'string') shape.hasHeavyLiteral ||= isHeavyPattern(tokens.text)
+    else if (tokens.kind === 'placeholder') {
+      const number = NUMBERED.exec(tokens.text)?.[1]
+      if (number === undefined) foreignPlaceholder ??= tokens.text
+      else numbers.push(Number(number))
+      text += `${sql.slice(end, tokens.start)}?`
+      end = tokens.end
+    }
+  }
+  const used = new Set(numbers)
+  const isInOrder = numbers.every((number, place) => number === place + 1)
+  const order = isInOrder ? null : numbers.map((number) => number - 1)
+  const byPlace = used.size === numbers.length ? { sql: text + sql.slice(end), order } : null
+  const parameterCount = numbers.reduce((most, number) => Math.max(most, number), 0)
+  let missingParameter: number | null = null
+  for (let n = 1; n < parameterCount && missingParameter === null; n++) if (!used.has(n)) missingParameter = n
+  return { ...shape, foreignPlaceholder, byPlace, parameterCount, missingParameter }
+}
+
+/** LIKE and GLOB take as many steps as text and pattern have characters, multiplied, and nothing can interrupt one of them. */
+const MAX_PATTERN_CHARS = 256
+
+/** True for a pattern that could keep LIKE or GLOB busy for long. */
+export function isHeavyPattern(value: unknown): boolean {
+  return typeof value === 'string' && value.length > MAX_PATTERN_CHARS && /[%*]/.test(value)
 }
