@@ -73,8 +73,11 @@ export const KEYS = {
   'events of a key for later come one at a time in the order of their times': async (log, tag) => {
     const process = await log.process()
     const ids: string[] = []
+    const startMs = performance.now()
     for (const n of [3, 2, 1, 0]) {
-      ids.push(await process.publish('work', { tag, n, course: ['wait 300'] }, { key: tag, delayMs: 500 + n * 200 }))
+      // However long it takes to publish them.
+      const delayMs = Math.round(startMs + 2000 + n * 400 - performance.now())
+      ids.push(await process.publish('work', { tag, n, course: ['wait 500'] }, { key: tag, delayMs }))
     }
     await handled(log, tag, 'work', ids)
     assertOrder(orderOf(log, tag, 'work'))
