@@ -11,7 +11,7 @@ import { messageOf } from '../../core/errors/description.ts'
 import { CLAIM_MEMORY_BYTES } from '../../transport/memory/claim-memory.ts'
 import type { FlightRecorder } from '../../transport/memory/flight-recorder.ts'
 import { LOG_MEMORY_BYTES } from '../../transport/memory/log-memory.ts'
-import { createMetricsRing, MetricsRing, type RawMetric } from '../../transport/memory/metrics-ring.ts'
+import { createMetricsRing, MetricsFeed, MetricsRing, type RawMetric } from '../../transport/memory/metrics-ring.ts'
 import { createNameTable, NameTable } from '../../transport/memory/name-table.ts'
 import { ToolUses, USES_BYTES, USES_MEMORY } from '../../transport/memory/tool-uses.ts'
 import { createStatusTable, StatusTable } from '../../transport/memory/words.ts'
@@ -70,9 +70,6 @@ export class ThreadKernel {
   readonly #logSinks: ((record: LogRecord) => void)[] = []
   readonly #metricsSinks: MetricsSink[] = []
   readonly #threadNumber: number
-  #metricsFrom = 0
-  /** The next record was still being written when the sinks were last fed. */
-  #isHeldUp = false
   #metricsTimer: NodeJS.Timeout | undefined
 
   constructor(options: ThreadOptions) {
@@ -156,8 +153,8 @@ export class ThreadKernel {
     const removeOwn = this.meter.addSink(sink)
     const removeOthers = added(this.#metricsSinks, sink)
     if (this.#metricsTimer === undefined) {
-      this.#metricsFrom = this.#metrics.cursor
-      this.#metricsTimer = setInterval(() => this.#feedMetrics(), METRICS_FEED_MS).unref()
+      const feed = new MetricsFeed(this.#metrics)
+      this.#metricsTimer = setInterval(() => this.#feedMetrics(feed), METRICS_FEED_MS).unref()
     }
     return () => {
       removeOwn()
@@ -168,17 +165,11 @@ export class ThreadKernel {
     }
   }
 
-  #feedMetrics(): void {
-    const cursor = this.#metrics.cursor
-    let to = this.#metrics.firstOpen(this.#metricsFrom, cursor)
-    // The same record is still open as last time: its writer has died.
-    this.#isHeldUp = to === this.#metricsFrom && to !== cursor && !this.#isHeldUp
-    if (to === this.#metricsFrom && !this.#isHeldUp) to = cursor
-    this.#metrics.read(this.#metricsFrom, to, (raw) => {
+  #feedMetrics(feed: MetricsFeed): void {
+    feed.look((raw) => {
       if (raw.threadNumber === this.#threadNumber) return
       tellAll(this.#metricsSinks, this.#recordOf(raw), (thrown) => this.sinkFault('metrics sink', thrown))
     })
-    this.#metricsFrom = to
   }
 
   /** The last calls of the whole process, oldest first. */

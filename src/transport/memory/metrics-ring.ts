@@ -134,6 +134,33 @@ export class MetricsRing {
   }
 }
 
+/** Looks at one record that a writer is still at, until its thread is taken for dead: on a busy machine a thread may wait for a core for several of them. */
+const HELD_UP_LOOKS = 10
+
+/** Reads what has come since the last look, in order, and waits for writers that are at a record. */
+export class MetricsFeed {
+  readonly #ring: MetricsRing
+  #from: number
+  #looksAtOpen = 0
+
+  constructor(ring: MetricsRing) {
+    this.#ring = ring
+    this.#from = ring.cursor
+  }
+
+  look(visit: (metric: RawMetric) => void): void {
+    const { cursor } = this.#ring
+    let to = this.#ring.firstOpen(this.#from, cursor)
+    this.#looksAtOpen = to === this.#from && to !== cursor ? this.#looksAtOpen + 1 : 0
+    if (this.#looksAtOpen === HELD_UP_LOOKS) {
+      to = cursor
+      this.#looksAtOpen = 0
+    }
+    this.#ring.read(this.#from, to, visit)
+    this.#from = to
+  }
+}
+
 /** Never 0: that is a slot that is written to, or never was. The last number before 2^32 stands in another slot than the first after it. */
 function commitOf(record: number): number {
   return (record + 1) | 0 || 1

@@ -3,6 +3,7 @@ import { test } from 'node:test'
 import {
   createMetricsRing,
   METRICS_SLOTS,
+  MetricsFeed,
   MetricsRing,
   type RawMetric,
 } from '../../../src/transport/memory/metrics-ring.ts'
@@ -70,6 +71,31 @@ test('a record that a writer is still at is told apart from those that are whole
   assert.equal(ring.firstOpen(2, ring.cursor), 3)
   for (let n = 0; n < METRICS_SLOTS; n++) ring.write(4, false, 4, 4, 0)
   assert.equal(ring.firstOpen(0, ring.cursor), ring.cursor, 'overwritten: nobody needs to wait for it')
+})
+
+test('who reads on waits for a writer that was stopped, and not for one that is dead', () => {
+  const memory = createMetricsRing()
+  const ring = new MetricsRing(memory)
+  const feed = new MetricsFeed(ring)
+  const seen: number[] = []
+  const look = (times: number): void => {
+    for (let n = 0; n < times; n++) feed.look(({ callNumber }) => seen.push(callNumber))
+  }
+  const cursor = new Int32Array(memory, 0, 1)
+  // A writer that has taken its number and got no further.
+  Atomics.add(cursor, 0, 1)
+  ring.write(2, false, 2, 2, 0)
+  look(5)
+  assert.deepEqual(seen, [])
+  Atomics.store(cursor, 0, 0)
+  ring.write(1, false, 1, 1, 0)
+  Atomics.store(cursor, 0, 2)
+  look(1)
+  assert.deepEqual(seen, [1, 2], 'it has gone on')
+  Atomics.add(cursor, 0, 1)
+  ring.write(4, false, 4, 4, 0)
+  look(20)
+  assert.deepEqual(seen, [1, 2, 4])
 })
 
 test('names have the same numbers in every table of one memory', () => {
