@@ -58,9 +58,12 @@ test('all faults are reported together, each with its variable and what was want
   ])
 })
 
-for (const text of ['1e3', '0x10', '8000.5', '8 000', '-1', 'Infinity', 'NaN', '80,00']) {
-  test(`HTTP_PORT refuses ${text}`, () => assert.equal(faultsOf({ HTTP_PORT: text }).length, 1))
-}
+test('a port is a whole number in digits, and an origin has no path', () => {
+  for (const text of ['1e3', '0x10', '8000.5', '8 000', '-1', 'Infinity', 'NaN', '80,00'])
+    assert.equal(faultsOf({ HTTP_PORT: text }).length, 1, text)
+  for (const text of ['example.com', 'https://example.com/path', 'null', 'https://a.com;https://b.com'])
+    assert.equal(faultsOf({ HTTP_CORS_ORIGINS: text }).length, 1, text)
+})
 
 test('port 0 is allowed, and the replica is then told apart by its process', () => {
   const settings = load({ HTTP_PORT: '0' })
@@ -127,10 +130,6 @@ test('origins are a list, trimmed and in canonical form', () => {
   assert.deepEqual(settings.httpCorsOrigins, ['https://app.example.com', 'http://localhost:3000'])
   assert.deepEqual(load({ HTTP_CORS_ORIGINS: '*' }).httpCorsOrigins, ['*'])
 })
-
-for (const text of ['example.com', 'https://example.com/path', 'null', 'https://a.com;https://b.com']) {
-  test(`HTTP_CORS_ORIGINS refuses ${text}`, () => assert.equal(faultsOf({ HTTP_CORS_ORIGINS: text }).length, 1))
-}
 
 test('folders and files become absolute', () => {
   const settings = load({ DOMAINS_DIR: ['domains', '/srv/more'].join(delimiter), TOOLS_DIR: 't', SQLITE_PATH: 'x.db' })

@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { Piscina } from 'piscina'
+import { parseExitReport } from '../../../src/transport/exit-report.ts'
 import {
   createFlightRecorder,
   EXIT_REPORT_BYTES,
@@ -43,17 +44,25 @@ test("the last 256 are kept, ids are cut at 32 bytes, and the end of a step that
   assert.ok(steps.every(({ endedMs, failed }) => endedMs === 0 && !failed))
 })
 
-test('the first of the last words are kept, within their bound', () => {
-  const memory = createFlightRecorder()
-  const recorder = new FlightRecorder(memory)
-  recorder.writeExitReport('über '.repeat(EXIT_REPORT_BYTES))
-  recorder.writeExitReport('not these')
-  const words = new FlightReader(memory).exitReport()
-  assert.ok(words.startsWith('über über'))
-  assert.ok(Buffer.byteLength(words) <= EXIT_REPORT_BYTES)
+test('last words come back as they were said, and a thread that said nothing has none', () => {
+  const words = { kind: 'exit', message: 'process.exit(3) was called', stack: 'Error\n    at f (a.ts:1:2)' } as const
+  assert.deepEqual(parseExitReport(JSON.stringify(words)), words)
+  assert.equal(parseExitReport(new FlightReader(createFlightRecorder()).exitReport()), null)
 })
 
-test('a thread that is gone has left its steps behind', { timeout: 60_000 }, async (t) => {
+test('the first of two last words are kept, and told as far as they go where they were cut off by their bound', () => {
+  const memory = createFlightRecorder()
+  const recorder = new FlightRecorder(memory)
+  recorder.writeExitReport(JSON.stringify({ kind: 'throw', message: 'é'.repeat(EXIT_REPORT_BYTES), stack: '' }))
+  recorder.writeExitReport('not these')
+  const said = new FlightReader(memory).exitReport()
+  assert.ok(Buffer.byteLength(said) <= EXIT_REPORT_BYTES)
+  const words = parseExitReport(said)
+  assert.deepEqual([words?.kind, words?.message.length, words?.stack], ['throw', 500, ''])
+  assert.match(words!.message, /^\{"kind":"throw","message":"é+$/)
+})
+
+test('a thread that is gone has left its steps behind', async (t) => {
   const memory = createFlightRecorder()
   const pool = new Piscina({ filename: new URL('./flight-thread.ts', import.meta.url).href, maxThreads: 1 })
   pool.on('error', () => {})

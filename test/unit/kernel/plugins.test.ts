@@ -2,13 +2,10 @@ import assert from 'node:assert/strict'
 import { createRequire } from 'node:module'
 import { join } from 'node:path'
 import { test } from 'node:test'
-import type { PluginHealth } from '../../../src/contracts/registry.ts'
-import { Health } from '../../../src/primary/health/health.ts'
 import { type BootContext, bootFault } from '../../../src/runtime/advice/boot-fault.ts'
 import { added, tellAll } from '../../../src/runtime/kernel/listeners.ts'
 import { tellingFirstCall } from '../../../src/runtime/kernel/toolbox.ts'
 import { ToolUses, USES_BYTES } from '../../../src/transport/memory/tool-uses.ts'
-import { createStatusTable } from '../../../src/transport/memory/words.ts'
 import { folderOf } from '../../support/folder.ts'
 
 test('the first call of any method is told once, and puts the real methods in place', () => {
@@ -43,38 +40,6 @@ test('every pair of plugin and tool that was added is found from any view of the
   assert.ok(pairs.every(([plugin, tool]) => there.has(plugin, tool)))
   const wrong = pairs.filter(([plugin]) => there.has(plugin, 'other'))
   assert.ok(wrong.length <= 2, `${wrong.length} of 1500 pairs that were not added`)
-})
-
-const FINE: PluginHealth = { status: 'OK', domain: 'shop', tools: [] }
-
-const BROKEN: PluginHealth = { status: 'DEAD', error: 'no such file', tools: [] }
-
-function health() {
-  const made = new Health({ names: [], indexOf: () => -1 }, createStatusTable(), { countByState: () => ({}) })
-  return { made, status: (plugin: string) => made.dump().plugins[plugin]?.status }
-}
-
-test('a plugin is dead while one thread that lives says so, whatever the others say and in which order', () => {
-  const { made, status } = health()
-  const [one, two, three] = [{}, {}, {}]
-  made.setPlugins(one, { 'shop.Sell': FINE })
-  made.setPlugins(two, { 'shop.Sell': BROKEN })
-  made.setPlugins(three, { 'shop.Sell': FINE })
-  assert.equal(status('shop.Sell'), 'DEAD')
-  made.threadGone(two)
-  assert.equal(status('shop.Sell'), 'OK')
-})
-
-test('the last word of the last thread stands until another hosts the plugin', () => {
-  const { made, status } = health()
-  const [primary, one, two] = [{}, {}, {}]
-  made.setPlugins(primary, { 'system.Status': FINE })
-  made.setPlugins(one, { 'shop.Sell': BROKEN })
-  made.threadGone(one)
-  assert.equal(status('shop.Sell'), 'DEAD')
-  assert.equal(status('system.Status'), 'OK')
-  made.setPlugins(two, { 'shop.Sell': FINE })
-  assert.equal(status('shop.Sell'), 'OK')
 })
 
 const refuse = (thrown: unknown): never => assert.fail(String(thrown))

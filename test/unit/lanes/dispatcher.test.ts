@@ -3,7 +3,9 @@ import { type TestContext, test } from 'node:test'
 import { Dispatcher } from '../../../src/primary/dispatch/dispatcher.ts'
 import { ALWAYS, type Lane, NOT, WHILE_IT_ANSWERS } from '../../../src/primary/dispatch/lane.ts'
 import type { Exchange } from '../../../src/primary/http/exchange.ts'
+import { RoutePace } from '../../../src/primary/http/routes.ts'
 import { RequestFrame, readRequest } from '../../../src/transport/frames/request-frame.ts'
+import { RingConsumer } from '../../../src/transport/memory/spsc-ring.ts'
 import { Inbox } from '../../../src/transport/rings/inbox.ts'
 import { laneOf } from '../../support/fake-lane.ts'
 
@@ -22,6 +24,15 @@ function exchangeOf() {
     },
   } as unknown as Exchange
   return { seen, exchange }
+}
+
+/** Between lanes; no fault is expected. */
+function dispatcherOf(...lanes: Lane[]): Dispatcher {
+  const dispatcher = new Dispatcher((error) => {
+    throw error
+  })
+  dispatcher.setLanes(lanes)
+  return dispatcher
 }
 
 function hosting(t: TestContext): Lane {
@@ -60,14 +71,11 @@ test('what is thrown while a request that waited is served costs that one, and t
 })
 
 test('a lane gets what has waited as it would have got it at once', (t) => {
-  const dispatcher = new Dispatcher((error) => {
-    throw error
-  })
   const lane = hosting(t)
   const send = lane.sendRequest.bind(lane)
   lane.sendRequest = () => -1
   lane.sendWaiting = () => -1
-  dispatcher.setLanes([lane])
+  const dispatcher = dispatcherOf(lane)
   const bodies = [null, new Uint8Array(0), Uint8Array.of(1, 2, 3), new Uint8Array(100_000).fill(9)]
   const frames = bodies.map((body, n) => new RequestFrame(0, 0, 2, 0, 6, 0, 0, `id/päth${n}`, body))
   for (const each of frames) assert.equal(dispatcher.send(each, exchangeOf().exchange), true)
@@ -88,13 +96,10 @@ test('a lane gets what has waited as it would have got it at once', (t) => {
 })
 
 test('a request that no lane may have yet waits by its own time, whatever the clock says', async (t) => {
-  const dispatcher = new Dispatcher((error) => {
-    throw error
-  })
   const lane = laneOf(t)
   lane.hostsRoute[0] = 1
   lane.drainRate.speedWhenFull = () => 'fast'
-  dispatcher.setLanes([lane])
+  const dispatcher = dispatcherOf(lane)
   const { seen, exchange } = exchangeOf()
   let hasExpired = false
   Object.assign(exchange, { deadlineMs: Date.now() + 60_000, expire: () => (hasExpired = true) })
@@ -111,13 +116,10 @@ test('a request that no lane may have yet waits by its own time, whatever the cl
 })
 
 test('nothing is given back to a lane that is about to end', (t) => {
-  const dispatcher = new Dispatcher((error) => {
-    throw error
-  })
   const [ended, other] = [hosting(t), hosting(t)]
   // The other one does not have the route, so that no room of its own is of use.
   other.servesRoute[0] = 0
-  dispatcher.setLanes([ended, other])
+  const dispatcher = dispatcherOf(ended, other)
   const waiting = [exchangeOf(), exchangeOf()]
   for (const { exchange } of waiting) assert.equal(dispatcher.send(frame(), exchange), true)
   assert.equal(ended.requestsInFlight, 2)
@@ -132,14 +134,13 @@ test('nothing is given back to a lane that is about to end', (t) => {
 })
 
 test('a request that must not wait in a lane which stands still holds up nobody, however fast that lane was', (t) => {
-  const dispatcher = new Dispatcher(() => {})
   const [still, kept] = [hosting(t), hosting(t)]
   for (const lane of [still, kept]) lane.hostsRoute[0] = 1
   Object.assign(still, { responsive: false })
   still.servesRoute.set([WHILE_IT_ANSWERS, ALWAYS])
   kept.servesRoute.set([NOT, ALWAYS])
   kept.drainRate.speedWhenFull = () => 'slow'
-  dispatcher.setLanes([still, kept])
+  const dispatcher = dispatcherOf(still, kept)
   const [waits, passes] = [exchangeOf(), exchangeOf()]
   assert.equal(dispatcher.send(frame(), waits.exchange), true)
   assert.notEqual(waits.seen.at, still)
@@ -148,4 +149,65 @@ test('a request that must not wait in a lane which stands still holds up nobody,
   Object.assign(still, { responsive: true })
   dispatcher.setLanes([still, kept])
   assert.equal(waits.seen.at, still)
+})
+
+/** The pace of a route whose answers have all taken this long. */
+function paceOf(ms: number): RoutePace {
+  const pace = new RoutePace()
+  for (let n = 0; n < 200; n++) pace.answered(ms)
+  return pace
+}
+
+const QUICK = paceOf(0.1)
+const SLOW = paceOf(3)
+
+/** Two lanes that read what they get at once, and answer nothing. */
+function twoLanes(t: TestContext) {
+  const lanes = [laneOf(t), laneOf(t, { index: 1 })]
+  for (const lane of lanes) lane.servesRoute[0] = 1
+  const dispatcher = dispatcherOf(...lanes)
+  const rings = lanes.map(({ threadSide }) => new RingConsumer(threadSide.inbound))
+  const send = (count: number, pace: RoutePace): void => {
+    for (let n = 0; n < count; n++) {
+      assert.equal(dispatcher.send(frame(), Object.assign(exchangeOf().exchange, { route: { pace } })), true)
+      for (const ring of rings) ring.drain(() => {}, 100)
+    }
+  }
+  return { lanes, send }
+}
+
+const shares = (lanes: Lane[]): number[] => lanes.map(({ requestsInFlight }) => requestsInFlight)
+
+test('a route is quick when its answers come at once on average; one slow answer does not change that for long', () => {
+  const pace = new RoutePace()
+  assert.equal(pace.isQuick, false)
+  for (let n = 0; n < 100; n++) pace.answered(0.1)
+  assert.equal(pace.isQuick, true)
+  for (let n = 0; n < 20; n++) pace.answered(2)
+  assert.equal(pace.isQuick, false)
+  for (let n = 0; n < 100; n++) pace.answered(0.1)
+  pace.answered(60_000)
+  for (let n = 0; n < 20; n++) pace.answered(0.1)
+  assert.equal(pace.isQuick, true)
+})
+
+test('quick requests go to one lane while they are few, and the others sleep', (t) => {
+  const { lanes, send } = twoLanes(t)
+  send(10, QUICK)
+  assert.deepEqual(shares(lanes), [10, 0])
+})
+
+test('requests that take longer are shared, and so are those of a route that is not known', (t) => {
+  const { lanes, send } = twoLanes(t)
+  send(6, SLOW)
+  assert.deepEqual(shares(lanes), [3, 3])
+  send(4, new RoutePace())
+  assert.deepEqual(shares(lanes), [5, 5])
+})
+
+test('a quick request does not wait behind one that takes longer', (t) => {
+  const { lanes, send } = twoLanes(t)
+  send(1, SLOW)
+  send(1, QUICK)
+  assert.deepEqual(shares(lanes), [1, 1])
 })

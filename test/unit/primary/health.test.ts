@@ -77,3 +77,23 @@ test('what died and came back with fewer plugins is believed when all threads ha
   health.allReported()
   assert.deepEqual(Object.keys(plugins()), ['shop.Sell'])
 })
+
+test('a plugin is dead while one thread that lives says so, whatever the others say and in which order', () => {
+  const { health, plugins } = healthOf()
+  const broken = {}
+  for (const thread of [{}, broken, {}]) health.setPlugins(thread, { 'shop.Sell': thread === broken ? BROKEN : FINE })
+  assert.equal(plugins()['shop.Sell']?.status, 'DEAD')
+  health.threadGone(broken)
+  assert.equal(plugins()['shop.Sell']?.status, 'OK')
+})
+
+test('the last word of the last thread stands until another hosts the plugin', () => {
+  const { health, plugins } = healthOf()
+  const one = {}
+  health.setPlugins({}, { 'system.Status': FINE })
+  health.setPlugins(one, { 'shop.Sell': BROKEN })
+  health.threadGone(one)
+  assert.deepEqual([plugins()['shop.Sell']?.status, plugins()['system.Status']?.status], ['DEAD', 'OK'])
+  health.setPlugins({}, { 'shop.Sell': FINE })
+  assert.equal(plugins()['shop.Sell']?.status, 'OK')
+})

@@ -5,18 +5,16 @@ import { laneOf, routeOf } from '../../support/fake-lane.ts'
 
 const TIMEOUT_MS = 30_000
 
-function registering(routing: Routing) {
+function routingOf() {
+  const routing = new Routing(TIMEOUT_MS)
   const refused: [plugin: string, error: string][] = []
-  return {
-    refused,
-    register: (lane: Parameters<Routing['register']>[0]) =>
-      routing.register(lane, (plugin, error) => void refused.push([plugin, error])),
-  }
+  const register = (lane: Parameters<Routing['register']>[0]) =>
+    routing.register(lane, (plugin, error) => void refused.push([plugin, error]))
+  return { routing, refused, register }
 }
 
 test('every lane with the same code gets the same numbers', (t) => {
-  const routing = new Routing(TIMEOUT_MS)
-  const { register, refused } = registering(routing)
+  const { routing, register, refused } = routingOf()
   const routes = [routeOf('shop.Sell', '/sell'), routeOf('shop.Buy', '/buy/:id')]
   const [one, two] = [laneOf(t, { manifest: { routes } }), laneOf(t, { index: 1, manifest: { routes } })]
   const numbers = register(one)
@@ -27,8 +25,7 @@ test('every lane with the same code gets the same numbers', (t) => {
 })
 
 test('within one generation the second plugin that wants a route is refused, with all of its routes', (t) => {
-  const routing = new Routing(TIMEOUT_MS)
-  const { register, refused } = registering(routing)
+  const { routing, register, refused } = routingOf()
   const sell = register(laneOf(t, { manifest: { routes: [routeOf('shop.Sell', '/goods/:id')] } }))
   const late = laneOf(t, {
     index: 1,
@@ -42,8 +39,7 @@ test('within one generation the second plugin that wants a route is refused, wit
 })
 
 test('newer code may give a route to another plugin, and older code does not get it back', (t) => {
-  const routing = new Routing(TIMEOUT_MS)
-  const { register, refused } = registering(routing)
+  const { routing, register, refused } = routingOf()
   const old = laneOf(t, { manifest: { routes: [routeOf('shop.Sell', '/goods')] } })
   const fresh = laneOf(t, { generation: 1, manifest: { routes: [routeOf('shop.Buy', '/goods')] } })
   const [before] = register(old)
@@ -62,8 +58,7 @@ test('newer code may give a route to another plugin, and older code does not get
 })
 
 test('a route of the primary is never taken over', (t) => {
-  const routing = new Routing(TIMEOUT_MS)
-  const { register, refused } = registering(routing)
+  const { routing, register, refused } = routingOf()
   routing.addLocal(routeOf('system.Status', '/system/status'))
   const lane = laneOf(t, { generation: 5, manifest: { routes: [routeOf('shop.Sell', '/system/status')] } })
   assert.deepEqual(register(lane), [-1])
@@ -79,8 +74,7 @@ test('a route of the primary is never taken over', (t) => {
 })
 
 test('a route that stays keeps its number, and has what the newer code says of it', (t) => {
-  const routing = new Routing(TIMEOUT_MS)
-  const { register } = registering(routing)
+  const { routing, register } = routingOf()
   const versions = [routeOf('shop.Sell', '/sell'), routeOf('shop.Sell', '/sell', { timeoutMs: 5, tags: ['new'] })]
   const lanes = versions.map((route, generation) => laneOf(t, { generation, manifest: { routes: [route] } }))
   const numbers = lanes.map((lane) => register(lane)[0])
@@ -92,8 +86,7 @@ test('a route that stays keeps its number, and has what the newer code says of i
 })
 
 test('headers are left out of the requests of a route when no code that may serve it can see them', (t) => {
-  const routing = new Routing(TIMEOUT_MS)
-  const { register } = registering(routing)
+  const { routing, register } = routingOf()
   const serve = (generation: number, ignoresHeaders: boolean): boolean => {
     register(laneOf(t, { generation, manifest: { routes: [{ ...routeOf('shop.Sell', '/sell'), ignoresHeaders }] } }))
     return routing.table.find('GET', '/sell')!.ignoresHeaders
@@ -105,8 +98,7 @@ test('headers are left out of the requests of a route when no code that may serv
 })
 
 test('an endpoint that becomes a stream is another route', (t) => {
-  const routing = new Routing(TIMEOUT_MS)
-  const { register } = registering(routing)
+  const { routing, register } = routingOf()
   const [endpoint] = register(laneOf(t, { manifest: { routes: [routeOf('shop.Sell', '/sell')] } }))
   const routes = [routeOf('shop.Sell', '/sell', { kind: 'stream', timeoutMs: 5 })]
   const [stream] = register(laneOf(t, { generation: 1, manifest: { routes } }))
@@ -118,8 +110,7 @@ test('an endpoint that becomes a stream is another route', (t) => {
 })
 
 test('routes that no lane serves any more are taken away', (t) => {
-  const routing = new Routing(TIMEOUT_MS)
-  const { register } = registering(routing)
+  const { routing, register } = routingOf()
   register(laneOf(t, { manifest: { routes: [routeOf('shop.Sell', '/old'), routeOf('shop.Sell', '/stays')] } }))
   const fresh = laneOf(t, { generation: 1, manifest: { routes: [routeOf('shop.Sell', '/stays')] } })
   register(fresh)
@@ -130,8 +121,7 @@ test('routes that no lane serves any more are taken away', (t) => {
 })
 
 test('the routes of a plugin that is set aside are closed, those that come later too, until it is tried again', (t) => {
-  const routing = new Routing(TIMEOUT_MS)
-  const { register } = registering(routing)
+  const { routing, register } = routingOf()
   const closed = () => routing.table.list().map(({ path, closedUntilMs }) => [path, closedUntilMs])
   register(laneOf(t, { manifest: { routes: [routeOf('shop.Sell', '/sell'), routeOf('shop.Buy', '/buy')] } }))
   routing.close('shop.Sell', 5000)
@@ -150,7 +140,7 @@ test('the routes of a plugin that is set aside are closed, those that come later
 })
 
 test('a folder of a primary plugin is served by every lane, whatever its code, until that plugin fails', (t) => {
-  const routing = new Routing(TIMEOUT_MS)
+  const { routing, register, refused } = routingOf()
   const routes = [routeOf('shop.Lend', '/files/*'), routeOf('shop.Lend', '/files')]
   const folder = { plugin: 'shop.Lend', prefix: '/files', directory: '/shelf' }
   routing.addMount(folder, routes)
@@ -158,9 +148,8 @@ test('a folder of a primary plugin is served by every lane, whatever its code, u
   assert.throws(() => routing.addMount(folder, routes), { code: 'HTTP_ROUTE_TAKEN' })
   for (const generation of [0, 1]) {
     const lane = laneOf(t, { generation, manifest: { routes: [routeOf('shop.Rival', '/files/*')] } })
-    const { register, refused } = registering(routing)
     assert.deepEqual(register(lane), [-1])
-    assert.deepEqual(refused[0]?.[0], 'shop.Rival')
+    assert.deepEqual(refused.at(-1)?.[0], 'shop.Rival')
     assert.deepEqual([...lane.servesRoute.subarray(0, 3)], [1, 1, 0])
     routing.keepHosted([lane])
   }

@@ -60,17 +60,16 @@ test('subscribe hands over the owner and all defaults, and can be ended', () => 
   assert.equal(recorded.subscriptions.length, 1)
 })
 
-const badNames: unknown[] = ['', 'a b', 'a/b', 'ü', '*', 'a\n', 'x'.repeat(201), undefined, 5, {}]
-for (const name of badNames) {
-  test(`${String(JSON.stringify(name)).slice(0, 30)} is no event name`, async () => {
-    const { publish, request, subscribe, recorded } = build()
-    const expected = { code: 'EVENT_NAME_INVALID' }
-    await assert.rejects(publish(name as string, {}), expected)
-    await assert.rejects(request(name as string, {}), expected)
-    assert.throws(() => subscribe(name as string, handler), expected)
-    assert.deepEqual([recorded.published, recorded.requested, recorded.subscriptions], [[], [], []])
-  })
-}
+test('what is no event name is refused by all that take one', async () => {
+  const { publish, request, subscribe, recorded } = build()
+  const expected = { code: 'EVENT_NAME_INVALID' }
+  for (const name of ['', 'a b', 'a/b', 'ü', '*', 'a\n', 'x'.repeat(201), undefined, 5, {}] as string[]) {
+    await assert.rejects(publish(name, {}), expected)
+    await assert.rejects(request(name, {}), expected)
+    assert.throws(() => subscribe(name, handler), expected)
+  }
+  assert.deepEqual([recorded.published, recorded.requested, recorded.subscriptions], [[], [], []])
+})
 
 test('names may hold letters, digits, dots, dashes, colons and underscores', async () => {
   for (const name of ['a', 'item.sold', 'A-1_b:c', 'x'.repeat(200)]) await build().publish(name, {})
