@@ -31,9 +31,18 @@ const FAULTS: Record<string, Fault> = {
     source: 'export class ByName {}',
     log: ['must have a plugin as its default export: it exports ByName by name, write `export default class ByName`'],
   },
+  'function-by-name': {
+    source: `import { plugin } from 'heddle'
+export const named = plugin(() => {})`,
+    log: ['must have a plugin as its default export: it exports named by name, write `export default plugin(…)`'],
+  },
   'no-class': {
     source: 'export default () => {}',
-    log: ['DIR/no-class.ts must have a plugin as its default export: it is a function', 'DIR/no-class.ts:1:1'],
+    log: [
+      'DIR/no-class.ts must have a plugin as its default export: it is a function, write `export default plugin(',
+      '` or `export default class … extends Plugin`',
+      'DIR/no-class.ts:1:1',
+    ],
   },
   'no-tool': {
     source: `export default class NoTool {
@@ -79,6 +88,16 @@ const FAULTS: Record<string, Fault> = {
   'odd-method': {
     source: withHttp("this.http.addEndpoint('/c', 'FETCH', () => ({}))"),
     log: ['FETCH "/c": the method must be one of GET, POST,', 'DIR/odd-method.ts:4:15', "'FETCH'"],
+  },
+  'options-last': {
+    source: `import { plugin } from 'heddle'
+export default plugin(({ http }) => {
+  http.get('/swapped', () => 0, { tags: ['swapped'] })
+})`,
+    log: [
+      'GET "/swapped": the options, an object, stand before the handler: guards are one of them',
+      'DIR/options-last.ts:3:8',
+    ],
   },
   'second-here': {
     source: withHttp("this.http.addEndpoint('/good/:name', 'GET', () => ({}))"),
@@ -136,6 +155,11 @@ export default class ThrowsInBoot {
   }
 }`,
     log: ['no price today', 'price.ts:2:', "2 | export const fail = async () => { throw new Error('no price today') }"],
+  },
+  'rejects-as-function': {
+    source: `import { plugin } from 'heddle'
+export default plugin(async () => { throw new Error('no good') })`,
+    log: ['no good', 'DIR/rejects-as-function.ts:2:'],
   },
   'no-parent': {
     source: `export default class NoParent {

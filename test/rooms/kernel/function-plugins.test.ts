@@ -49,91 +49,47 @@ export default plugin(({ http, registry, event_bus }) => {
 })`,
 }
 
-for (const listener of ['uws', 'node']) {
-  test(`a plugin as a function lives in a lane and in the primary as a class does, on ${listener}`, async (t) => {
-    const heddle = await startHeddle(t, { domains: [await folderOf(t, FILES)], env: { HTTP_LISTENER: listener } })
-    const { body: status } = await heddle.json('/status')
-    const { body: routing } = await heddle.json('/routes')
-    for (const [prefix, name, host] of [
-      ['lane', 'shop.GreetInLane', 'lanes'],
-      ['primary', 'shop.GreetInPrimary', 'primary'],
-    ] as const) {
-      const tools = ['http', 'db', 'event_bus', 'logger']
-      assert.deepEqual(status.plugins[name], { status: 'OK', domain: 'shop', tools })
-      const route = routing.routes.find(({ path }: { path: string }) => path === `/${prefix}/hello/:name`)
-      assert.equal(route.plugin, name)
-      assert.equal(route.host, host)
-      assert.equal(route.summary, 'Greets')
-      assert.ok(route.schemas.query)
+test('a plugin as a function lives in a lane and in the primary as a class does', async (t) => {
+  const heddle = await startHeddle(t, { domains: [await folderOf(t, FILES)] })
+  const { body: status } = await heddle.json('/status')
+  const { body: routing } = await heddle.json('/routes')
+  for (const [prefix, name, host] of [
+    ['lane', 'shop.GreetInLane', 'lanes'],
+    ['primary', 'shop.GreetInPrimary', 'primary'],
+  ] as const) {
+    const tools = ['http', 'db', 'event_bus', 'logger']
+    assert.deepEqual(status.plugins[name], { status: 'OK', domain: 'shop', tools })
+    const route = routing.routes.find(({ path }: { path: string }) => path === `/${prefix}/hello/:name`)
+    assert.equal(route.plugin, name)
+    assert.equal(route.host, host)
+    assert.equal(route.summary, 'Greets')
+    assert.ok(route.schemas.query)
 
-      const body = JSON.stringify({ name: 'ada' })
-      const headers = { 'content-type': 'application/json' }
-      const send = (method: string) => heddle.json(`/${prefix}/names/ada`, { method, headers, body })
-      assert.deepEqual((await heddle.json(`/${prefix}/hello/ada?times=2`)).body, { hello: 'ada', times: 3 })
-      assert.equal((await heddle.json(`/${prefix}/hello/ada?times=x`)).status, 422)
-      const made = await heddle.json(`/${prefix}/names`, { method: 'POST', headers, body })
-      assert.deepEqual([made.status, made.body], [201, { name: 'ada' }])
-      assert.deepEqual((await send('PUT')).body, { put: 'ada' })
-      assert.deepEqual((await send('PATCH')).body, { patched: 'ada' })
-      assert.deepEqual((await send('DELETE')).body, { deleted: 'ada' })
+    const body = JSON.stringify({ name: 'ada' })
+    const headers = { 'content-type': 'application/json' }
+    const send = (method: string) => heddle.json(`/${prefix}/names/ada`, { method, headers, body })
+    assert.deepEqual((await heddle.json(`/${prefix}/hello/ada?times=2`)).body, { hello: 'ada', times: 3 })
+    assert.equal((await heddle.json(`/${prefix}/hello/ada?times=x`)).status, 422)
+    const made = await heddle.json(`/${prefix}/names`, { method: 'POST', headers, body })
+    assert.deepEqual([made.status, made.body], [201, { name: 'ada' }])
+    assert.deepEqual((await send('PUT')).body, { put: 'ada' })
+    assert.deepEqual((await send('PATCH')).body, { patched: 'ada' })
+    assert.deepEqual((await send('DELETE')).body, { deleted: 'ada' })
 
-      const [seen, welcomed] = await until(async () => {
-        const { body: history } = await heddle.json('/history')
-        const named = (event: string) => history.events.find((each: { event: string }) => each.event === event)
-        return named(`${prefix}.welcomed`) && [named(`${prefix}.seen`), named(`${prefix}.welcomed`)]
-      }, 'the second event')
-      assert.equal(seen.emitter, name)
-      assert.deepEqual(seen.subscribers, [name])
-      assert.equal(welcomed.parent_id, seen.id)
-    }
-    const { body: metrics } = await heddle.json('/calls')
-    for (const call of ['http.get', 'http.delete', 'db.transaction', 'event_bus.subscribe'])
-      assert.ok(metrics.calls.includes(call), call)
-    const said = (what: string) => heddle.logs.filter(({ msg }) => msg === what).length
-    await until(async () => said('lane is ready') + said('primary is ready') === 2, 'onReady')
-    assert.equal(await heddle.stop(), 0)
-    assert.deepEqual([said('lane stops'), said('primary stops')], [2, 1])
-  })
-}
-
-test('a function that fails, and a file that is no plugin, are dead with their error', async (t) => {
-  const files = {
-    'a/plugins/bare.ts': `export default ({ http }) => http.get('/bare', () => 0)`,
-    'a/plugins/by-name.ts': `import { plugin } from 'heddle'
-export const named = plugin(() => {})`,
-    'a/plugins/computed-thread.ts': `import { plugin } from 'heddle'
-const thread = 'primary'
-export default plugin(() => {}, { thread })`,
-    'a/plugins/missing-tool.ts': `import { plugin } from 'heddle'
-export default plugin(({ telegraph }) => telegraph.send())`,
-    'a/plugins/rejects.ts': `import { plugin } from 'heddle'
-export default plugin(async () => { throw new Error('no good') })`,
-    'a/plugins/swapped.ts': `import { plugin } from 'heddle'
-export default plugin(({ http }) => {
-  http.get('/swapped', () => 0, { tags: ['swapped'] })
-})`,
-    'a/plugins/watch.ts': FILES['shop/plugins/watch.ts'],
+    const [seen, welcomed] = await until(async () => {
+      const { body: history } = await heddle.json('/history')
+      const named = (event: string) => history.events.find((each: { event: string }) => each.event === event)
+      return named(`${prefix}.welcomed`) && [named(`${prefix}.seen`), named(`${prefix}.welcomed`)]
+    }, 'the second event')
+    assert.equal(seen.emitter, name)
+    assert.deepEqual(seen.subscribers, [name])
+    assert.equal(welcomed.parent_id, seen.id)
   }
-  const heddle = await startHeddle(t, { domains: [await folderOf(t, files)], lanes: 1 })
-  const { body } = await heddle.json('/status')
-  const errorOf = (name: string): string => {
-    assert.equal(body.plugins[name]?.status, 'DEAD', `${name}: ${JSON.stringify(body.plugins[name])}`)
-    return body.plugins[name].error
-  }
-  const both = /it is a function, write `export default plugin\(.+\)` or `export default class … extends Plugin`$/
-  assert.match(errorOf('a.Bare'), both)
-  assert.match(errorOf('a.ByName'), /it exports named by name, write `export default plugin\(…\)`$/)
-  assert.match(
-    errorOf('a.ComputedThread'),
-    /must be written as a literal: .*`\{ thread: 'primary' \}` in `export default plugin/,
-  )
-  assert.equal(errorOf('a.MissingTool'), 'Missing tool: telegraph')
-  assert.equal(errorOf('a.Rejects'), 'no good')
-  assert.equal(
-    errorOf('a.Swapped'),
-    'GET "/swapped": the options, an object, stand before the handler: guards are one of them',
-  )
-  const told = heddle.logs.find(({ msg }) => msg.includes('a.Swapped failed in boot'))!.msg
-  assert.match(told, /swapped\.ts:3:8\n/)
-  assert.equal(body.plugins['a.Watch'].status, 'OK')
+  const { body: metrics } = await heddle.json('/calls')
+  for (const call of ['http.get', 'http.delete', 'db.transaction', 'event_bus.subscribe'])
+    assert.ok(metrics.calls.includes(call), call)
+  const said = (what: string) => heddle.logs.filter(({ msg }) => msg === what).length
+  await until(async () => said('lane is ready') + said('primary is ready') === 2, 'onReady')
+  assert.equal(await heddle.stop(), 0)
+  assert.deepEqual([said('lane stops'), said('primary stops')], [2, 1])
 })

@@ -7,6 +7,8 @@ import { join } from 'node:path'
 import { type TestContext, test } from 'node:test'
 import { folderOf, toolsWith } from '../../support/folder.ts'
 import { type StartOptions, spawnHeddle, startHeddle } from '../../support/heddle.ts'
+import { SHIPPED } from '../../support/shipped-domains.ts'
+import { fixture } from '../../support/started-service.ts'
 import { until } from '../../support/until.ts'
 
 const SLOW = {
@@ -27,29 +29,7 @@ async function failedStart(t: TestContext, options: StartOptions & { args?: stri
   return { code, text: errors.join(''), logs, directory }
 }
 
-for (const signal of ['SIGTERM', 'SIGINT'] as const) {
-  test(`${signal} finishes what is in flight, takes no new connection, and exits 0`, async (t) => {
-    const heddle = await startHeddle(t, { domains: [await folderOf(t, SLOW)], lanes: 1 })
-    const slow = heddle.json('/slow')
-    await until(() => heddle.logs.some(({ msg }) => msg === 'begun'), 'the handler')
-    const stopping = heddle.stop(signal)
-    await until(() => heddle.logs.some(({ msg }) => msg.includes('draining')), 'the drain')
-    await until(
-      () =>
-        fetch(`${heddle.url}/slow`, { headers: { connection: 'close' } }).then(
-          () => false,
-          () => true,
-        ),
-      'refused',
-    )
-    const { status, body, headers } = await slow
-    assert.deepEqual([status, body], [200, { done: true }])
-    assert.equal(headers.get('connection'), 'close')
-    assert.equal(await stopping, 0)
-  })
-}
-
-test('a signal that npm passes on is the one that the terminal has sent', async (t) => {
+test('SIGINT finishes what is in flight and exits 0; one that npm passes on is the one that the terminal has sent', async (t) => {
   const heddle = await startHeddle(t, {
     domains: [await folderOf(t, SLOW)],
     lanes: 1,
@@ -171,4 +151,18 @@ test('a migration that cannot be applied leaves the process serving but not read
   assert.match(body.reasons.join(), /tool db did not boot: .*001_items/)
   await until(() => heddle.logs.find(({ msg }) => msg.startsWith('Not ready: ')), 'the log line')
   assert.deepEqual(told, [])
+})
+
+test('a lane knows the health of the process from its first request on, also when it has replaced another', async (t) => {
+  const heddle = await startHeddle(t, { domains: [fixture('deployed'), SHIPPED], lanes: 1 })
+  const assertKnown = (body: { plugins: object; tools: object }): void => {
+    assert.ok(Object.hasOwn(body.plugins, 'fleet.DumpHealth') && Object.hasOwn(body.tools, 'db'), JSON.stringify(body))
+  }
+  assertKnown((await heddle.json('/dump')).body)
+  assert.equal((await heddle.fetch('/exit')).status, 500)
+  const { body } = await until(async () => {
+    const answer = await heddle.json('/dump')
+    return answer.status === 200 ? answer : null
+  }, 'the next lane')
+  assertKnown(body)
 })

@@ -59,6 +59,14 @@ test('SIGTERM ends a process whose lane reads a file that never answers', async 
   assert.ok(tookMs < END_MAX_MS, `${tookMs} ms`)
 })
 
+test('SIGTERM waits for a handler that never answers until SHUTDOWN_TIMEOUT_MS, and ends in order', async (t) => {
+  const heddle = await start(t)
+  await begin(heddle, '/wait')
+  const { code, tookMs } = await endOf(heddle, ['SIGTERM'])
+  assert.equal(code, 0)
+  assert.ok(tookMs >= SHUTDOWN_TIMEOUT_MS / 2 && tookMs < END_MAX_MS, `${tookMs} ms`)
+})
+
 test('with SHUTDOWN_DELAY_MS a process that is told to end is not ready, and goes on serving until it drains', async (t) => {
   const heddle = await startHeddle(t, { domains: DOMAINS, lanes: 1, env: { SHUTDOWN_DELAY_MS: '2000' } })
   assert.equal((await heddle.fetch('/system/health/ready')).status, 200)
