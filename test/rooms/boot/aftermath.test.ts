@@ -2,25 +2,15 @@ import assert from 'node:assert/strict'
 import { writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { test } from 'node:test'
-import { setTimeout } from 'node:timers/promises'
 import { folderOf } from '../../support/folder.ts'
-import { type Heddle, startHeddle } from '../../support/heddle.ts'
+import { startHeddle } from '../../support/heddle.ts'
 import { SYSTEM_ROUTES } from '../../support/shipped-domains.ts'
 import { until } from '../../support/until.ts'
 import { boxesOf, deathsIn } from '../lanes/deadly.ts'
-
-const GOOD = `export default class Good {
-  constructor({ http }) { http.addEndpoint('/good', 'GET', () => ({ success: true })) }
-}`
-const onBoot = (name: string, code: string): string => `import net from 'node:net'
-export default class ${name} {
-  async onBoot() {
-    ${code}
-  }
-}`
+import { type Bad, failuresOf, GOOD, onBoot, pluginsOf, startBeside } from './left-out.ts'
 
 /** Plugins that boot, and whose boot has begun what ends the thread, each with what is said of it. */
-const FAILING: Record<string, { code: string; says: RegExp }> = {
+const FAILING: Bad = {
   Timer: {
     code: onBoot('Timer', `setTimeout(() => { throw new Error('thrown by a timer') }, 50)`),
     says: /thrown by a timer \(.*Timer\.ts:4:\d+\)/,
@@ -58,38 +48,31 @@ const FAILING: Record<string, { code: string; says: RegExp }> = {
   NoError: { code: onBoot('NoError', 'Promise.reject(undefined)'), says: /undefined \(.*NoError\.ts\)/ },
 }
 
-/** Often enough to see any time without a lane. */
-const ASKED_EVERY_MS = 10
-
-/** Asks for the route of an innocent plugin. @returns statuses that are not 200 */
-async function failuresOf(heddle: Heddle, forMs: number): Promise<number[]> {
-  const failures: number[] = []
-  for (const endMs = performance.now() + forMs; performance.now() < endMs; ) {
-    const { status } = await heddle.json('/good')
-    if (status !== 200) failures.push(status)
-    await setTimeout(ASKED_EVERY_MS)
-  }
-  return failures
+/** Plugins that end the lane before they have booted. */
+const ENDING: Bad = {
+  Exit: {
+    code: 'export default class Exit { onBoot() { process.exit(9) } }',
+    says: /brought down a lane while it booted: process\.exit\(9\) was called \(.*Exit\.ts:1:\d+\)/,
+  },
+  Load: {
+    code: 'process.exit(8)\nexport default class Load {}',
+    says: /process\.exit\(8\) was called \(.*Load\.ts:1:\d+\)/,
+  },
+  Throw: {
+    code: onBoot(
+      'Throw',
+      `setTimeout(() => { throw new Error('much too late') }, 1)
+    await new Promise((resolve) => setTimeout(resolve, 2000))`,
+    ),
+    says: /much too late \(.*Throw\.ts:4:\d+\)/,
+  },
 }
 
-const pluginsOf = async (heddle: Heddle) => (await heddle.json('/system/status')).body.plugins
-
 for (const lanes of [1, 2]) {
-  test(`plugins whose boot has begun what ends lanes are left out and named, and all others are served: ${lanes} lanes`, {
-    timeout: 180_000,
-  }, async (t) => {
-    const files = Object.entries(FAILING).map(([name, { code }]) => [`bad/plugins/${name}.ts`, code])
-    const folder = await folderOf(t, { ...Object.fromEntries(files), 'good/plugins/good.ts': GOOD })
-    const heddle = await startHeddle(t, { domains: [SYSTEM_ROUTES, folder], lanes })
-    assert.deepEqual(await failuresOf(heddle, 1500), [])
-    const plugins = await pluginsOf(heddle)
-    for (const [name, { says }] of Object.entries(FAILING)) {
-      assert.equal(plugins[`bad.${name}`].status, 'DEAD', name)
-      assert.match(plugins[`bad.${name}`].error, says)
-    }
-    assert.equal(plugins['good.Good'].status, 'OK')
-    assert.ok(deathsIn(heddle).length <= lanes * Object.keys(FAILING).length, 'none costs a lane twice')
-    assert.equal((await heddle.json('/system/health/ready')).status, 200)
+  test(`plugins that end lanes while they boot, or by what that has begun, are left out and named, and all others are served: ${lanes} lanes`, async (t) => {
+    const bad = { ...FAILING, ...ENDING }
+    const heddle = await startBeside(t, bad, { lanes, watchMs: 1500 })
+    assert.ok(deathsIn(heddle).length <= lanes * Object.keys(bad).length, 'none costs a lane twice')
     assert.equal(await heddle.stop(), 0)
   })
 }
@@ -98,26 +81,16 @@ for (const [kind, queue] of [
   ['ticks', 'process.nextTick(again)'],
   ['microtasks', 'Promise.resolve().then(again)'],
 ] as const) {
-  test(`a plugin whose boot has begun a loop of ${kind} is left out and named, and all others are served`, {
-    timeout: 120_000,
-  }, async (t) => {
+  test(`a plugin whose boot has begun a loop of ${kind} is left out and named, and all others are served`, async (t) => {
     const code = `setTimeout(() => { const again = () => ${queue}; again() }, 20)\n${onBoot('Loop', '')}`
-    const folder = await folderOf(t, { 'bad/plugins/Loop.ts': code, 'good/plugins/good.ts': GOOD })
-    const env = { LANE_STALL_MS: '2000' }
-    const heddle = await startHeddle(t, { domains: [SYSTEM_ROUTES, folder], lanes: 2, env })
-    await until(async () => (await pluginsOf(heddle))['bad.Loop']?.status === 'DEAD', 'it is left out', 60_000)
-    assert.match((await pluginsOf(heddle))['bad.Loop'].error, /(?:stood still|grew) .*\(.*Loop\.ts:1:\d+\)/)
-    // The lanes that died of it are started again, on a busy machine for longer than they take to say why.
-    await until(async () => (await heddle.json('/good')).status === 200, 'a lane', 60_000)
-    assert.deepEqual(await failuresOf(heddle, 300), [])
+    const bad = { Loop: { code, says: /(?:stood still|grew) .*\(.*Loop\.ts:1:\d+\)/ } }
+    const heddle = await startBeside(t, bad, { env: { LANE_STALL_MS: '2000' } })
     for (const { msg } of deathsIn(heddle)) assert.match(msg, /Loop\.ts:1:\d+$/, 'each lane that died of it names it')
     assert.equal(await heddle.stop(), 0)
   })
 }
 
-test('a plugin that ends lanes by what its boot has begun long before is left out, until there is new code', {
-  timeout: 120_000,
-}, async (t) => {
+test('a plugin that ends lanes by what its boot has begun long before is left out, until there is new code', async (t) => {
   const bad = (code: string): string => `export default class Bad {
   constructor({ http }) { http.addEndpoint('/bad', 'GET', () => ({ success: true })) }
   onBoot() { ${code} }
@@ -147,49 +120,15 @@ test('a plugin that ends lanes by what its boot has begun long before is left ou
   assert.equal(await heddle.stop(), 0)
 })
 
-test('on the primary thread such plugins are left out, too, and the process lives on', {
-  timeout: 120_000,
-}, async (t) => {
+test('on the primary thread such plugins are left out, too, and the process lives on', async (t) => {
   const onPrimary = (code: string): string =>
     code.replace(/(export default class \w+ \{)\n/, "$1 static thread = 'primary'\n")
-  const files = Object.entries(FAILING).map(([name, { code }]) => [`bad/plugins/${name}.ts`, onPrimary(code)])
-  const stray = `export default class Stray {
-  static thread = 'primary'
-  constructor({ http }) {
-    http.addEndpoint('/stray', 'GET', () => {
-      setTimeout(() => { throw new Error('thrown after the answer') })
-      return { success: true }
-    })
-  }
-}`
-  const folder = await folderOf(t, {
-    ...Object.fromEntries(files),
-    'good/plugins/good.ts': GOOD,
-    'good/plugins/stray.ts': stray,
-  })
-  const heddle = await startHeddle(t, { domains: [SYSTEM_ROUTES, folder] })
-  assert.deepEqual(await failuresOf(heddle, 1500), [])
-  const plugins = await pluginsOf(heddle)
-  for (const [name, { says }] of Object.entries(FAILING)) {
-    assert.equal(plugins[`bad.${name}`].status, 'DEAD', name)
-    assert.match(plugins[`bad.${name}`].error, says)
-  }
-  assert.equal(plugins['good.Good'].status, 'OK')
-
-  // Of a handler it is logged, and nothing else.
-  assert.equal((await heddle.json('/stray')).status, 200)
-  await until(
-    () => heddle.logs.some(({ msg }) => /good\.Stray threw.*thrown after the answer \(.*stray\.ts:5:\d+\)/.test(msg)),
-    'the line',
-  )
-  assert.equal((await heddle.json('/stray')).status, 200)
-  assert.deepEqual(await failuresOf(heddle, 300), [])
+  const bad = Object.entries(FAILING).map(([name, { code, says }]) => [name, { code: onPrimary(code), says }])
+  const heddle = await startBeside(t, Object.fromEntries(bad), { watchMs: 1500 })
   assert.equal(await heddle.stop(), 0)
 })
 
-test('a reload lives through what the new code has begun in its boot, or the old lanes stay', {
-  timeout: 180_000,
-}, async (t) => {
+test('a reload lives through what the new code has begun in its boot, or the old lanes stay', async (t) => {
   const quiet = onBoot('Change', '')
   const folder = await folderOf(t, { 'bad/plugins/change.ts': quiet, 'good/plugins/good.ts': GOOD })
   const heddle = await startHeddle(t, { domains: [SYSTEM_ROUTES, folder] })

@@ -13,64 +13,18 @@ import { folderOf } from '../../support/folder.ts'
 import { startHeddle } from '../../support/heddle.ts'
 import { SYSTEM_ROUTES } from '../../support/shipped-domains.ts'
 import { until } from '../../support/until.ts'
+import { type Bad, onBoot, startBeside } from './left-out.ts'
 
-const harmful = {
-  'exit.ts': 'export default class Exit { onBoot() { process.exit(9) } }',
-  'throw.ts': `export default class Throw {
-  async onBoot() {
-    setTimeout(() => {
-      throw new Error('much too late')
-    }, 1)
-    await new Promise((resolve) => setTimeout(resolve, 2000))
+test('a plugin that fills the memory while it boots is left out, and the service comes up', async (t) => {
+  const bad = {
+    Fill: {
+      code: onBoot('Fill', 'const kept = []\n    for (;;) kept.push(Buffer.alloc(1 << 24, 1))'),
+      says: /the process grew by more than 1280 MiB while it booted \(.*Fill\.ts/,
+    },
   }
-}`,
-  'load.ts': 'process.exit(8)\nexport default class Load {}',
-}
-
-test('a plugin that ends its lane while it boots is left out, named with its line, and the service comes up', {
-  timeout: 120_000,
-}, async (t) => {
-  const files = Object.fromEntries(Object.entries(harmful).map(([name, text]) => [`bad/plugins/${name}`, text]))
-  const folder = await folderOf(t, {
-    ...files,
-    'good/plugins/good.ts': `export default class Good { constructor({ http }) { http.addEndpoint('/good', 'GET', () => ({ success: true })) } }`,
-  })
-  const heddle = await startHeddle(t, { domains: [SYSTEM_ROUTES, folder] })
-  assert.equal((await heddle.json('/good')).status, 200)
-  assert.equal((await heddle.json('/system/health/ready')).status, 200)
-  const { plugins } = (await heddle.json('/system/status')).body
-  assert.deepEqual(
-    [plugins['bad.Exit'].status, plugins['bad.Throw'].status, plugins['bad.Load'].status],
-    ['DEAD', 'DEAD', 'DEAD'],
-  )
-  assert.match(
-    plugins['bad.Exit'].error,
-    /brought down a lane while it booted: process\.exit\(9\) was called \(.*exit\.ts:1:\d+\)/,
-  )
-  assert.match(plugins['bad.Throw'].error, /much too late \(.*throw\.ts:4:\d+\)/)
-  assert.match(plugins['bad.Load'].error, /process\.exit\(8\) was called \(.*load\.ts:1:\d+\)/)
-  assert.equal(await heddle.stop(), 0)
-})
-
-test('a plugin that fills the memory while it boots is left out, and the service comes up', {
-  timeout: 120_000,
-}, async (t) => {
-  const folder = await folderOf(t, {
-    'bad/plugins/fill.ts': `export default class Fill {
-  onBoot() {
-    const kept = []
-    for (;;) kept.push(Buffer.alloc(1 << 24, 1))
-  }
-}`,
-  })
   // On a starved machine it would be ended for its loop before it has taken so much.
   const env = { LANE_MEMORY_MB: '64', LANE_STALL_MS: '60000' }
-  const heddle = await startHeddle(t, { domains: [SYSTEM_ROUTES, folder], lanes: 1, env })
-  const isReady = async (): Promise<boolean> => (await heddle.json('/system/health/ready')).status === 200
-  await until(isReady, 'all others', 60_000)
-  const fill = async () => (await heddle.json('/system/status')).body.plugins['bad.Fill']
-  await until(async () => (await fill()).status === 'DEAD', 'it is left out', 60_000)
-  assert.match((await fill()).error, /the process grew by more than 1280 MiB while it booted \(.*fill\.ts/)
+  const heddle = await startBeside(t, bad, { lanes: 1, env })
   assert.equal(await heddle.stop(), 0)
 })
 
@@ -81,7 +35,7 @@ const noLimit = spawnSync('prlimit', ['--version']).status === 0 ? false : 'no p
 const BROKEN = `Array.prototype.map = JSON.stringify = () => { throw new Error('planted') }`
 
 /** Plugins whose boot leaves a thread where nothing else can boot, each with what is said of it. */
-const GREEDY: Record<string, { code: string; says: RegExp }> = {
+const GREEDY: Bad = {
   Files: {
     code: `import { openSync } from 'node:fs'
 try { for (;;) openSync('/dev/null') } catch {}
@@ -104,23 +58,10 @@ export default class Files {}`,
 
 for (const lanes of [1, 2]) {
   test(`plugins that use up or break in their boot what all others need are left out and named: ${lanes} lanes`, {
-    timeout: 120_000,
     skip: noLimit,
   }, async (t) => {
-    const files = Object.entries(GREEDY).map(([name, { code }]) => [`bad/plugins/${name}.ts`, code])
-    const folder = await folderOf(t, {
-      ...Object.fromEntries(files),
-      'good/plugins/good.ts': `export default class Good { constructor({ http }) { http.addEndpoint('/good', 'GET', () => ({ success: true })) } }`,
-    })
     const env = { NODE_OPTIONS: `--require=${FEW_DESCRIPTORS}`, TEST_DESCRIPTORS: '1024' }
-    const heddle = await startHeddle(t, { domains: [SYSTEM_ROUTES, folder], lanes, env })
-    const pluginsOf = async () => (await heddle.json('/system/status')).body.plugins
-    for (const [name, { says }] of Object.entries(GREEDY)) {
-      await until(async () => (await pluginsOf())[`bad.${name}`]?.status === 'DEAD', name, 60_000)
-      assert.match((await pluginsOf())[`bad.${name}`].error, says)
-    }
-    assert.equal((await pluginsOf())['good.Good'].status, 'OK')
-    for (let n = 0; n < 20; n++) assert.equal((await heddle.json('/good')).status, 200)
+    const heddle = await startBeside(t, GREEDY, { lanes, env })
     assert.equal(await heddle.stop(), 0)
   })
 }
@@ -154,7 +95,7 @@ test('no more lanes boot at a time than there are cores, and all are up when it 
   assert.ok(most <= cores, `${most} lanes booted at once on ${cores} cores`)
 })
 
-const GOOD = `export default class Good {
+const FALLS = `export default class Good {
   constructor({ http }) {
     http.addEndpoint('/good', 'GET', () => ({ success: true }))
     http.addEndpoint('/fall', 'GET', () => process.exit(3))
@@ -163,35 +104,23 @@ const GOOD = `export default class Good {
 
 const DEAD = `export default class Sell { constructor() { throw new Error('no price list') } }`
 
-test('with BOOT_STRICT a plugin that is dead at the start keeps the process from being ready, until new code mends it', {
-  timeout: 120_000,
-}, async (t) => {
-  const files = { 'shop/plugins/sell.ts': DEAD, 'shop/plugins/good.ts': GOOD }
-  for (const BOOT_STRICT of ['false', 'true']) {
-    const folder = await folderOf(t, files)
-    const heddle = await startHeddle(t, { domains: [SYSTEM_ROUTES, folder], lanes: 1, env: { BOOT_STRICT } })
-    const ready = () => heddle.json('/system/health/ready')
-    assert.equal((await heddle.json('/good')).status, 200, 'the others are served')
-    if (BOOT_STRICT === 'false') {
-      assert.equal((await ready()).status, 200)
-      assert.equal(await heddle.stop(), 0)
-      continue
-    }
-    const { status, body } = await ready()
-    assert.equal(status, 503)
-    assert.match(JSON.stringify(body), /plugin shop\.Sell: no price list/)
-    assert.ok(heddle.logs.some(({ msg }) => msg === 'Not ready: plugin shop.Sell: no price list'))
-    await writeFile(join(folder, 'shop/plugins/sell.ts'), 'export default class Sell {}')
-    heddle.process.kill('SIGHUP')
-    await until(async () => (await ready()).status === 200, 'the reload', 30_000)
+test('with BOOT_STRICT a plugin that is dead at the start keeps the process from being ready, until new code mends it', async (t) => {
+  const folder = await folderOf(t, { 'shop/plugins/sell.ts': DEAD, 'shop/plugins/good.ts': FALLS })
+  const env = { BOOT_STRICT: 'true' }
+  const heddle = await startHeddle(t, { domains: [SYSTEM_ROUTES, folder], lanes: 1, env })
+  const ready = () => heddle.json('/system/health/ready')
+  assert.equal((await heddle.json('/good')).status, 200, 'the others are served')
+  const { status, body } = await ready()
+  assert.equal(status, 503)
+  assert.match(JSON.stringify(body), /plugin shop\.Sell: no price list/)
+  assert.ok(heddle.logs.some(({ msg }) => msg === 'Not ready: plugin shop.Sell: no price list'))
+  await writeFile(join(folder, 'shop/plugins/sell.ts'), 'export default class Sell {}')
+  heddle.process.kill('SIGHUP')
+  await until(async () => (await ready()).status === 200, 'the reload', 30_000)
 
-    await heddle.fetch('/fall')
-    await writeFile(join(folder, 'shop/plugins/sell.ts'), DEAD)
-    await until(async () => (await heddle.json('/good')).status === 200, 'the lane', 30_000)
-    await until(
-      async () => (await heddle.json('/system/health/ready')).status === 200,
-      'what dies later does not count',
-    )
-    assert.equal(await heddle.stop(), 0)
-  }
+  await heddle.fetch('/fall')
+  await writeFile(join(folder, 'shop/plugins/sell.ts'), DEAD)
+  await until(async () => (await heddle.json('/good')).status === 200, 'the lane', 30_000)
+  await until(async () => (await ready()).status === 200, 'what dies later does not count')
+  assert.equal(await heddle.stop(), 0)
 })

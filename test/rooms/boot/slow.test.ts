@@ -7,10 +7,8 @@ import { type Heddle, startHeddle } from '../../support/heddle.ts'
 import { SYSTEM_ROUTES } from '../../support/shipped-domains.ts'
 import { until } from '../../support/until.ts'
 import { allUp, boxesOf } from '../lanes/deadly.ts'
+import { GOOD, pluginsOf } from './left-out.ts'
 
-const GOOD = `export default class Good {
-  constructor({ http }) { http.addEndpoint('/good', 'GET', () => ({ success: true })) }
-}`
 const slow = (onBoot: string): string => `export default class Slow {
   #logger
   constructor({ http, logger }) {
@@ -45,8 +43,6 @@ async function started(t: Parameters<typeof startHeddle>[0], code: string, lanes
   return { heddle, file: join(folder, 'bad/plugins/slow.ts') }
 }
 
-const statusOf = async (heddle: Heddle) => (await heddle.json('/system/status')).body.plugins
-
 /** Asks for the route of a plugin that boots as it should, until a condition holds. @returns statuses that are not 200 */
 async function failuresUntil(heddle: Heddle, isOver: () => Promise<boolean>): Promise<number[]> {
   const failures: number[] = []
@@ -63,13 +59,11 @@ async function failuresUntil(heddle: Heddle, isOver: () => Promise<boolean>): Pr
 }
 
 for (const [n, [where, code]] of Object.entries(LOOPS).entries()) {
-  test(`a plugin that loops ${where} holds nobody up, and is left out with its line`, {
-    timeout: 120_000,
-  }, async (t) => {
+  test(`a plugin that loops ${where} holds nobody up, and is left out with its line`, async (t) => {
     const { heddle } = await started(t, code, (n % 2) + 1)
     const plugins = await until(
       async () => {
-        const all = await statusOf(heddle)
+        const all = await pluginsOf(heddle)
         return all['good.Good'].status === 'OK' && all
       },
       'the others are served',
@@ -81,12 +75,12 @@ for (const [n, [where, code]] of Object.entries(LOOPS).entries()) {
       assert.equal((await heddle.json('/slow')).status, 503, 'an unknown path may be its')
     }
     assert.deepEqual(
-      await failuresUntil(heddle, async () => (await statusOf(heddle))['bad.Slow'].status === 'DEAD'),
+      await failuresUntil(heddle, async () => (await pluginsOf(heddle))['bad.Slow'].status === 'DEAD'),
       [],
     )
     // On a busy machine its time is over before it has had so much of a core.
     assert.match(
-      (await statusOf(heddle))['bad.Slow'].error,
+      (await pluginsOf(heddle))['bad.Slow'].error,
       /(?:stood still for \d+ ms while it booted|did not boot within 30 s) \(.*slow\.ts:\d+:\d+\)/,
     )
     assert.equal((await heddle.json('/slow')).status, 404)
@@ -95,31 +89,27 @@ for (const [n, [where, code]] of Object.entries(LOOPS).entries()) {
   })
 }
 
-test('a plugin that ends its lane before the others have booted without it is left out, too', {
-  timeout: 120_000,
-}, async (t) => {
+test('a plugin that ends its lane before the others have booted without it is left out, too', async (t) => {
   const code = 'for (const endMs = performance.now() + 1600; performance.now() < endMs; );\n    process.exit(5)'
   const folder = await folderOf(t, {
     'bad/plugins/slow.ts': slow(code),
     'good/plugins/good.ts': `${GOOD.slice(0, -1)}  onBoot() { return new Promise((resolve) => setTimeout(resolve, 800)) }\n}`,
   })
   const heddle = await startHeddle(t, { domains: [SYSTEM_ROUTES, folder], lanes: 1 })
-  await until(async () => (await statusOf(heddle))['bad.Slow'].status === 'DEAD', 'it is left out', 30_000)
-  assert.match((await statusOf(heddle))['bad.Slow'].error, /process\.exit\(5\) was called \(.*slow\.ts:9:\d+\)/)
+  await until(async () => (await pluginsOf(heddle))['bad.Slow'].status === 'DEAD', 'it is left out', 30_000)
+  assert.match((await pluginsOf(heddle))['bad.Slow'].error, /process\.exit\(5\) was called \(.*slow\.ts:9:\d+\)/)
   await until(() => heddle.logs.some(({ msg }) => msg.startsWith('Plugin bad.Slow failed in boot: ')), 'the line')
   assert.equal((await heddle.json('/slow')).status, 404)
   assert.equal(await heddle.stop(), 0)
 })
 
-test('a plugin that boots slowly joins the others when it has booted, without a request that fails', {
-  timeout: 120_000,
-}, async (t) => {
+test('a plugin that boots slowly joins the others when it has booted, without a request that fails', async (t) => {
   const { waits, open } = await gate(t)
   const { heddle } = await started(t, slow(waits), 2)
-  assert.equal((await statusOf(heddle))['bad.Slow'].status, 'BOOTING')
+  assert.equal((await pluginsOf(heddle))['bad.Slow'].status, 'BOOTING')
   assert.equal((await heddle.json('/slow')).status, 503)
   await open()
-  const isUp = async (): Promise<boolean> => (await statusOf(heddle))['bad.Slow'].status === 'OK'
+  const isUp = async (): Promise<boolean> => (await pluginsOf(heddle))['bad.Slow'].status === 'OK'
   assert.deepEqual(await failuresUntil(heddle, isUp), [])
   await allUp(heddle)
   for (let n = 0; n < 6; n++) assert.equal((await heddle.json('/slow')).status, 200)
@@ -128,9 +118,7 @@ test('a plugin that boots slowly joins the others when it has booted, without a 
   assert.equal(await heddle.stop(), 0)
 })
 
-test('plugins of the primary thread that boot slowly, or never, hold nobody up either', {
-  timeout: 120_000,
-}, async (t) => {
+test('plugins of the primary thread that boot slowly, or never, hold nobody up either', async (t) => {
   const { waits, open } = await gate(t)
   const code = `export default class Slow {
   static thread = 'primary'
@@ -154,22 +142,20 @@ test('plugins of the primary thread that boot slowly, or never, hold nobody up e
   assert.deepEqual([plugins['bad.Slow'].status, plugins['bad.Never'].status], ['BOOTING', 'BOOTING'])
   assert.equal((await heddle.json('/slow')).status, 503)
   await open()
-  const isUp = async (): Promise<boolean> => (await statusOf(heddle))['bad.Slow'].status === 'OK'
+  const isUp = async (): Promise<boolean> => (await pluginsOf(heddle))['bad.Slow'].status === 'OK'
   assert.deepEqual(await failuresUntil(heddle, isUp), [])
   assert.equal((await heddle.json('/slow')).status, 200)
   assert.equal((await heddle.json('/slower')).status, 200)
   assert.equal(await heddle.stop(), 0)
 })
 
-test('a plugin whose onBoot never ends holds nobody up, and new code need not wait for it', {
-  timeout: 120_000,
-}, async (t) => {
+test('a plugin whose onBoot never ends holds nobody up, and new code need not wait for it', async (t) => {
   const { heddle, file } = await started(t, slow('await new Promise(() => {})'), 2)
-  assert.equal((await statusOf(heddle))['bad.Slow'].status, 'BOOTING')
+  assert.equal((await pluginsOf(heddle))['bad.Slow'].status, 'BOOTING')
   assert.equal((await heddle.json('/good')).status, 200)
   await writeFile(file, slow(''))
   heddle.process.kill('SIGHUP')
-  const isUp = async (): Promise<boolean> => (await statusOf(heddle))['bad.Slow'].status === 'OK'
+  const isUp = async (): Promise<boolean> => (await pluginsOf(heddle))['bad.Slow'].status === 'OK'
   assert.deepEqual(await failuresUntil(heddle, isUp), [])
   assert.equal((await heddle.json('/slow')).status, 200)
   await allUp(heddle)
