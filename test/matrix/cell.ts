@@ -1,9 +1,10 @@
-import { spawn } from 'node:child_process'
+import type { ChildProcess } from 'node:child_process'
 import { once } from 'node:events'
 import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { Agent, get } from 'node:http'
-import { delimiter, join } from 'node:path'
+import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
+import { type LogLine, spawnHeddle } from '../support/heddle.ts'
 import { freePort } from '../support/port.ts'
 import { SYSTEM_ROUTES } from '../support/shipped-domains.ts'
 import { openWebSocket } from '../support/web-socket.ts'
@@ -77,7 +78,8 @@ class Trial {
   readonly #circumstances: Circumstances
   readonly #asked: string
   readonly #mark: string
-  readonly #lines: Record<string, unknown>[] = []
+  readonly #ends: (() => Promise<void>)[] = []
+  #lines: LogLine[] = []
   readonly #agent = new Agent({ keepAlive: true, maxSockets: 256 })
   #port = 0
   #startMs: number | null = null
@@ -102,7 +104,8 @@ class Trial {
     const { lanes, mode, isNative } = this.#circumstances
     this.#write()
     this.#port = await freePort()
-    const child = this.#spawn()
+    const { child, logs } = await this.#spawn()
+    this.#lines = logs
     const exited = once(child, 'exit') as Promise<[number | null, string | null]>
     let isExited = false
     void exited.then(() => {
@@ -127,6 +130,7 @@ class Trial {
     const stop = await this.#stop(child, exited, () => isExited)
     this.#agent.destroy()
     const { named, blamed } = this.#judged()
+    for (const end of this.#ends) await end()
     return {
       place: this.#place.name,
       fault: this.#fault.name,
@@ -161,41 +165,21 @@ class Trial {
   #spawn() {
     const { lanes, mode } = this.#circumstances
     const command = `ulimit -n ${DESCRIPTORS}; exec ${process.execPath} --require ${ORPHAN_GUARD} src/guardian.cjs`
-    const child = spawn('sh', ['-c', command], {
-      cwd: ROOT,
-      stdio: ['ignore', 'pipe', 'pipe', 'ipc'],
-      env: {
-        PATH: process.env.PATH,
-        HOME: process.env.HOME,
-        TMPDIR: process.env.TMPDIR,
-        NODE_ENV: mode,
-        HTTP_PORT: String(this.#port),
-        LANES: String(lanes),
-        LANE_STALL_MS: String(STALL_MS),
-        LANE_MEMORY_MB: '192',
-        LOG_FORMAT: 'json',
-        SQLITE_PATH: join(this.#folder, 'service.db'),
-        CRASH_REPORTS_DIR: join(this.#folder, 'crashes'),
-        HISTORY_ENABLED: 'false',
-        DOMAINS_DIR: [join(this.#folder, 'domains'), SYSTEM_ROUTES].join(delimiter),
+    return spawnHeddle(
+      { after: (end) => void this.#ends.push(end) },
+      {
+        command: ['sh', '-c', command],
+        domains: [join(this.#folder, 'domains'), SYSTEM_ROUTES],
+        lanes,
+        env: {
+          NODE_ENV: mode,
+          HTTP_PORT: String(this.#port),
+          LANE_STALL_MS: String(STALL_MS),
+          LANE_MEMORY_MB: '192',
+          HISTORY_ENABLED: 'false',
+        },
       },
-    })
-    let rest = ''
-    child.stdout!.setEncoding('utf8').on('data', (chunk: string) => {
-      const lines = (rest + chunk).split('\n')
-      rest = lines.pop()!
-      for (const line of lines) if (!line.includes('xxxxxxxx')) this.#hear(line)
-    })
-    child.stderr!.resume()
-    return child
-  }
-
-  #hear(line: string): void {
-    try {
-      this.#lines.push(JSON.parse(line))
-    } catch {
-      // What a dying process says is no JSON.
-    }
+    )
   }
 
   /** The answer's body; null when it failed. */
@@ -265,7 +249,7 @@ class Trial {
   }
 
   async #stop(
-    child: ReturnType<typeof spawn>,
+    child: ChildProcess,
     exited: Promise<[number | null, string | null]>,
     isExited: () => boolean,
   ): Promise<Cell['stop']> {

@@ -46,6 +46,8 @@ export interface StartOptions {
   project?: string
   /** As `npm start`: under the guardian, which the process is then. */
   isGuarded?: boolean
+  /** What starts it, in a process group of its own, instead of Node with the runtime: `npm`, `start`. */
+  command?: readonly [program: string, ...args: string[]]
 }
 
 /** A test, or whatever else ends what it has started. */
@@ -103,37 +105,41 @@ export async function startHeddle(t: Owner, options: StartOptions = {}): Promise
 export async function spawnHeddle(t: Owner, options: StartOptions & { args?: string[] } = {}) {
   const directory = await mkdtemp(join(tmpdir(), 'heddle-test-'))
   const domains = options.domains ?? (options.project === undefined ? [SHIPPED] : undefined)
-  const child = spawn(
+  const [program, ...args] = options.command ?? [
     process.execPath,
-    options.isGuarded
-      ? ['--require', ORPHAN_GUARD, 'src/guardian.cjs', ...(options.args ?? [])]
-      : ['--require', './src/preload.cjs', '--require', ORPHAN_GUARD, 'src/main.ts', ...(options.args ?? [])],
-    {
-      cwd: options.project ?? ROOT,
-      stdio: ['ignore', 'pipe', 'pipe', 'ipc'],
-      env: {
-        PATH: process.env.PATH,
-        HOME: process.env.HOME,
-        TMPDIR: process.env.TMPDIR,
-        HTTP_PORT: '0',
-        // The guardian starts production otherwise.
-        ...(options.isGuarded ? { NODE_ENV: 'development' } : {}),
-        // `npm test -- --listener node` tests that one.
-        HTTP_LISTENER: process.env.HTTP_LISTENER,
-        // `test` is the host of raw requests. In production a name that is none of this machine closes /system.
-        HTTP_ALLOWED_HOSTS: options.env?.NODE_ENV === 'production' ? '' : '127.0.0.1,localhost,[::1],test',
-        LANES: String(options.lanes ?? 2),
-        LOG_FORMAT: 'json',
-        SQLITE_PATH: join(directory, 'service.db'),
-        CRASH_REPORTS_DIR: join(directory, 'crashes'),
-        // One thread less for each start. `HISTORY_ENABLED=true npm test hostile` runs tests with it.
-        HISTORY_ENABLED: process.env.HISTORY_ENABLED ?? 'false',
-        // A test says which domains it has.
-        ...(domains === undefined ? {} : { DOMAINS_DIR: domains.join(delimiter), SYSTEM_DOMAIN: 'false' }),
-        ...options.env,
-      },
+    ...(options.isGuarded
+      ? ['--require', ORPHAN_GUARD, 'src/guardian.cjs']
+      : ['--require', './src/preload.cjs', '--require', ORPHAN_GUARD, 'src/main.ts']),
+    ...(options.args ?? []),
+  ]
+  const isGroup = options.command !== undefined
+  const child = spawn(program, args, {
+    cwd: options.project ?? ROOT,
+    detached: isGroup,
+    stdio: ['ignore', 'pipe', 'pipe', 'ipc'],
+    env: {
+      PATH: process.env.PATH,
+      HOME: process.env.HOME,
+      TMPDIR: process.env.TMPDIR,
+      HTTP_PORT: '0',
+      // The guardian starts production otherwise.
+      ...(options.isGuarded ? { NODE_ENV: 'development' } : {}),
+      // `npm test -- --listener node` tests that one.
+      HTTP_LISTENER: process.env.HTTP_LISTENER,
+      // `test` is the host of raw requests. In production a name that is none of this machine closes /system.
+      HTTP_ALLOWED_HOSTS: options.env?.NODE_ENV === 'production' ? '' : '127.0.0.1,localhost,[::1],test',
+      LANES: String(options.lanes ?? 2),
+      LOG_FORMAT: 'json',
+      ...(isGroup ? { npm_config_update_notifier: 'false' } : {}),
+      SQLITE_PATH: join(directory, 'service.db'),
+      CRASH_REPORTS_DIR: join(directory, 'crashes'),
+      // One thread less for each start. `HISTORY_ENABLED=true npm test hostile` runs tests with it.
+      HISTORY_ENABLED: process.env.HISTORY_ENABLED ?? 'false',
+      // A test says which domains it has.
+      ...(domains === undefined ? {} : { DOMAINS_DIR: domains.join(delimiter), SYSTEM_DOMAIN: 'false' }),
+      ...options.env,
     },
-  )
+  })
   const logs: LogLine[] = []
   const errors: string[] = []
   let rest = ''
@@ -155,7 +161,16 @@ export async function spawnHeddle(t: Owner, options: StartOptions & { args?: str
       child.kill('SIGKILL')
       await exited
     }
-    await rm(directory, { recursive: true, force: true })
+    if (isGroup) endGroup(child.pid!)
+    await rm(directory, { recursive: true, force: true, maxRetries: 10 })
   })
   return { child, logs, errors, directory }
+}
+
+function endGroup(group: number): void {
+  try {
+    process.kill(-group, 'SIGKILL')
+  } catch {
+    // All of it has ended.
+  }
 }

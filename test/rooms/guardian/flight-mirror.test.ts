@@ -13,7 +13,7 @@ import type { Task } from './begin-steps.ts'
 
 const turn = (): Promise<void> => new Promise((resolve) => setImmediate(resolve))
 
-test('what a lane has begun stays in its file, whenever the primary renews that', { timeout: 60_000 }, async (t) => {
+test('what a lane has begun stays in its file, whenever the primary renews that', async (t) => {
   const mirror = new FlightMirror(await folderOf(t, {}))
   const lane = laneOf(t)
   const memory = lane.threadSide.flight

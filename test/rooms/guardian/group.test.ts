@@ -1,17 +1,15 @@
 import assert from 'node:assert/strict'
-import { type ChildProcess, execFileSync } from 'node:child_process'
+import type { ChildProcess } from 'node:child_process'
 import { once } from 'node:events'
 import { chmod, readFile, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { test } from 'node:test'
-import { fileURLToPath } from 'node:url'
 import { temporaryFolder } from '../../support/folder.ts'
 import { until } from '../../support/until.ts'
 import { guardFake } from './fake-guarded.ts'
 import { isRunning } from './guarded.ts'
 
 const ABORTED = 128 + 6
-const SWITCH = fileURLToPath(new URL('../../../src/guardian/switch.cjs', import.meta.url))
 
 /** What the processes have said so far: `<number> <what>`. */
 function saidBy(child: ChildProcess): (...whats: string[]) => string[] {
@@ -30,18 +28,6 @@ async function pidOf(child: ChildProcess, number: number): Promise<number> {
   const line = await until(() => new RegExp(`^${number} serves (\\d+) of [23]$`, 'm').exec(text), 'it serves')
   return Number(line[1])
 }
-
-test('PROCESSES is read from .env, too; what is no number is one, which reports the fault', async (t) => {
-  const folder = temporaryFolder(t)
-  await writeFile(join(folder, '.env'), 'PROCESSES=3\n')
-  const countWith = (env: Record<string, string>): number => {
-    const code = `process.stdout.write(String(require(${JSON.stringify(SWITCH)}).processCount()))`
-    return Number(execFileSync(process.execPath, ['-e', code], { cwd: folder, env, encoding: 'utf8' }))
-  }
-  assert.equal(countWith({}), 3)
-  assert.equal(countWith({ PROCESSES: '2' }), 2, 'the environment wins')
-  for (const PROCESSES of ['0', 'many', '-1', '1.5', '100']) assert.equal(countWith({ PROCESSES }), 1, PROCESSES)
-})
 
 test('who has started the guardian is told once, when all processes are ready', async (t) => {
   const { child } = await guardFake(t, 'talk', { processes: 3 })

@@ -1,28 +1,17 @@
 import assert from 'node:assert/strict'
-import { execFileSync, spawn, spawnSync } from 'node:child_process'
+import { spawnSync } from 'node:child_process'
 import { once } from 'node:events'
-import { mkdtemp, readdir, rm, writeFile } from 'node:fs/promises'
-import { tmpdir } from 'node:os'
+import { readdir, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { type TestContext, test } from 'node:test'
 import { fileURLToPath } from 'node:url'
 import { folderOf, temporaryFolder } from '../../support/folder.ts'
-import { spawnHeddle } from '../../support/heddle.ts'
-import { freePort } from '../../support/port.ts'
+import { type Heddle, spawnHeddle, startHeddle } from '../../support/heddle.ts'
 import { until } from '../../support/until.ts'
 import { NATIVE, sleeping, someSeconds } from '../lanes/native.ts'
 import { isRunning, RISKY, startGuarded, takenPort } from './guarded.ts'
 
 const ROOT = fileURLToPath(new URL('../../..', import.meta.url))
-
-/** The environment of a service that npm starts in the checkout: npm sets what it tells of itself. */
-const NPM_START = {
-  LANES: '1',
-  LOG_FORMAT: 'json',
-  GUARDIAN: 'true',
-  AUTH_SECRET_KEY: 'x'.repeat(32),
-  DOMAINS_DIR: RISKY,
-}
 
 test('a second SIGTERM ends the service at once, however soon it comes, where no npm sends one twice', async (t) => {
   const heddle = await startGuarded(t, { SHUTDOWN_TIMEOUT_MS: '60000' })
@@ -96,40 +85,37 @@ test('a process that ends with 0 by itself is not started again', async (t) => {
   assert.equal((await exited)[0], 0)
 })
 
-/** `npm start` in a folder, which serves by now, in a process group of its own that the service stays in. */
-async function startNpm(t: TestContext, cwd: string, folder: string) {
-  const env = { ...process.env, ...NPM_START, SQLITE_PATH: join(folder, 'a.db'), HTTP_PORT: String(await freePort()) }
-  const npm = spawn('npm', ['start'], { cwd, env, detached: true, stdio: ['ignore', 'pipe', 'pipe'] })
-  let text = ''
-  for (const stream of [npm.stdout, npm.stderr]) stream.on('data', (chunk) => (text += chunk))
-  t.after(async () => {
-    if (isRunning(-npm.pid!)) process.kill(-npm.pid!, 'SIGKILL')
-    await rm(folder, { recursive: true, force: true })
+/** `npm start` in a folder, which serves by now. */
+const startNpm = (t: TestContext, project?: string): Promise<Heddle> =>
+  startHeddle(t, {
+    command: ['npm', 'start'],
+    project,
+    lanes: 1,
+    domains: [RISKY],
+    env: { GUARDIAN: 'true', AUTH_SECRET_KEY: 'x'.repeat(32) },
   })
-  await until(() => text.includes('Serving on'), 'it serves', 60_000)
-  return { npm, output: () => text }
-}
+
+/** Every line that has come so far. */
+const output = ({ logs, errors }: Heddle): string => [...logs.map(({ msg }) => msg), ...errors].join('\n')
 
 test('SIGHUP to npm itself, which dies of it and passes nothing on, reloads the service', async (t) => {
-  const { npm, output } = await startNpm(t, ROOT, await mkdtemp(join(tmpdir(), 'heddle-npm-')))
-  npm.kill('SIGHUP')
-  assert.deepEqual((await once(npm, 'exit'))[1], 'SIGHUP')
-  const [, pid] = await until(() => /goes on as process (\d+)/.exec(output()), 'the guardian tells its process')
-  await until(() => output().includes('Reloaded in'), 'it has reloaded', 60_000)
+  const heddle = await startNpm(t)
+  heddle.process.kill('SIGHUP')
+  assert.deepEqual((await once(heddle.process, 'exit'))[1], 'SIGHUP')
+  const [, pid] = await until(() => /goes on as process (\d+)/.exec(output(heddle)), 'the guardian tells its process')
+  await until(() => output(heddle).includes('Reloaded in'), 'it has reloaded', 60_000)
   process.kill(Number(pid), 'SIGTERM')
   await until(() => !isRunning(Number(pid)), 'it has ended', 60_000)
-  assert.match(output(), /SIGTERM: draining/)
+  assert.match(output(heddle), /SIGTERM: draining/)
 })
 
 test('SIGTERM to an npm whose script has no exec, so that a shell stands between, ends the service in order', async (t) => {
-  const folder = await mkdtemp(join(tmpdir(), 'heddle-npm-'))
   // A second command keeps any shell from becoming the first one by itself.
   const scripts = { start: `node ${join(ROOT, 'src/guardian.cjs')}; exit $?` }
-  await writeFile(join(folder, 'package.json'), JSON.stringify({ scripts }))
-  const { npm, output } = await startNpm(t, folder, folder)
-  npm.kill('SIGTERM')
-  await until(() => !isRunning(-npm.pid!), 'nothing of the group is left', 60_000)
-  assert.match(output(), /SIGTERM: draining/)
+  const heddle = await startNpm(t, await folderOf(t, { 'package.json': JSON.stringify({ scripts }) }))
+  heddle.process.kill('SIGTERM')
+  await until(() => !isRunning(-heddle.process.pid!), 'nothing of the group is left', 60_000)
+  assert.match(output(heddle), /SIGTERM: draining/)
 })
 
 test('a stop that outlives its deadline is ended with SIGKILL', async (t) => {
@@ -180,12 +166,10 @@ test('what ends the process as its first request is named, also where the lanes 
 })
 
 test('what plugins have started ends with a process that is gone at once, and the next one serves', {
-  timeout: 120_000,
   skip: process.platform !== 'linux',
 }, async (t) => {
   const heddle = await startGuarded(t, { LANE_STALL_MS: '60000' }, [NATIVE[0]!])
-  const seconds = someSeconds()
-  t.after(async () => void execFileSync('sh', ['-c', `pkill -f '^sleep ${seconds}$' || true`]))
+  const seconds = someSeconds(t)
   const pid = await heddle.pid()
   // A process and one that it has started, one with an environment of its own, and one that the lane waits for.
   for (const path of ['/start', '/sleep/bare']) await heddle.json(`${path}?seconds=${seconds}`)
@@ -197,7 +181,6 @@ test('what plugins have started ends with a process that is gone at once, and th
 })
 
 test('a plugin of the primary thread that loops in its boot is ended after PRIMARY_STALL_MS of work, and left out by the next process', {
-  timeout: 120_000,
   skip: process.platform !== 'linux',
 }, async (t) => {
   const folder = await folderOf(t, {
@@ -216,16 +199,31 @@ test('a plugin of the primary thread that loops in its boot is ended after PRIMA
 
 const SWITCH = fileURLToPath(new URL('../../../src/guardian/switch.cjs', import.meta.url))
 
+/** What a start is told by its environment, one after another, and by the `.env` of its folder. */
+function toldBy(
+  cwd: string,
+  what: 'mode' | 'processCount',
+  variable: string,
+  values: (string | undefined)[],
+): unknown[] {
+  const script = `const told = ${JSON.stringify(values)}.map((value) => {
+    if (value === null) delete process.env.${variable}
+    else process.env.${variable} = value
+    return require(${JSON.stringify(SWITCH)}).${what}()
+  })
+  console.log(JSON.stringify(told))`
+  return JSON.parse(spawnSync(process.execPath, ['-e', script], { cwd, env: {} }).stdout.toString())
+}
+
 test('what is started is in production, unless the environment or .env says otherwise', async (t) => {
   const cwd = await folderOf(t, {})
-  const modeWith = (mode: string): string => {
-    const script = `console.log(require(${JSON.stringify(SWITCH)}).mode())`
-    return spawnSync(process.execPath, ['-e', script], { cwd, env: { NODE_ENV: mode } })
-      .stdout.toString()
-      .trim()
-  }
-  assert.equal(modeWith(''), 'production')
-  assert.equal(modeWith('development'), 'development')
+  assert.deepEqual(toldBy(cwd, 'mode', 'NODE_ENV', ['', 'development']), ['production', 'development'])
   await writeFile(join(cwd, '.env'), 'NODE_ENV=staging\n')
-  assert.deepEqual([modeWith(''), modeWith('development')], ['staging', 'development'])
+  assert.deepEqual(toldBy(cwd, 'mode', 'NODE_ENV', ['', 'development']), ['staging', 'development'])
+})
+
+test('PROCESSES is read from .env, too; what is no number is one, which reports the fault', async (t) => {
+  const cwd = await folderOf(t, { '.env': 'PROCESSES=3\n' })
+  const values = [undefined, '2', '0', 'many', '-1', '1.5', '100']
+  assert.deepEqual(toldBy(cwd, 'processCount', 'PROCESSES', values), [3, 2, 1, 1, 1, 1, 1], 'the environment wins')
 })

@@ -1,4 +1,5 @@
 import { execFileSync } from 'node:child_process'
+import type { TestContext } from 'node:test'
 import { fileURLToPath } from 'node:url'
 import { SHIPPED } from '../../support/shipped-domains.ts'
 
@@ -11,5 +12,9 @@ export function sleeping(seconds: number): number {
   return list.split('\n').filter((args) => args === `sleep ${seconds}`).length
 }
 
-/** A time that no other test sleeps for. */
-export const someSeconds = (): number => 100_000 + Math.floor(Math.random() * 100_000)
+/** A time that no other test sleeps for. Whoever sleeps for it after the test is ended. */
+export function someSeconds(t: TestContext): number {
+  const seconds = 100_000 + Math.floor(Math.random() * 100_000)
+  t.after(() => execFileSync('sh', ['-c', `pkill -f '^sleep ${seconds}$' || true`]))
+  return seconds
+}

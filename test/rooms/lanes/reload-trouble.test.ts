@@ -1,12 +1,13 @@
 import assert from 'node:assert/strict'
 import { writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import { after, before, describe, test } from 'node:test'
+import { describe, test } from 'node:test'
 import type { LaneInfo } from '../../../src/contracts/registry.ts'
 import { RESTART_INTENSITY } from '../../../src/primary/supervision/lane-set.ts'
 import { folderOf } from '../../support/folder.ts'
 import { type Heddle, type LogLine, startHeddle } from '../../support/heddle.ts'
 import { RawConnection, requestText } from '../../support/raw-client.ts'
+import { shareService } from '../../support/shared-service.ts'
 import { SYSTEM_ROUTES } from '../../support/shipped-domains.ts'
 import { until } from '../../support/until.ts'
 import { allUp, deathsIn, lanesOf } from './deadly.ts'
@@ -101,7 +102,7 @@ type Parts = Awaited<ReturnType<typeof started>>
 
 const stateOf = async (heddle: Heddle): Promise<string[]> => (await lanesOf(heddle)).map(({ state }) => state)
 
-test('a reload while a lane waits for its restart does not wait with it', { timeout: 120_000 }, async (t) => {
+test('a reload while a lane waits for its restart does not wait with it', async (t) => {
   const parts = await started(t)
   const { heddle, fell, rewrite, hangUp, reloaded, said } = parts
   await fellOften(parts)
@@ -127,9 +128,7 @@ test('a reload while a lane waits for its restart does not wait with it', { time
   assert.equal(await heddle.stop(), 0)
 })
 
-test('an accepted event outlives a lane that dies as soon as it has taken over, and the end of the reload', {
-  timeout: 120_000,
-}, async (t) => {
+test('an accepted event outlives a lane that dies as soon as it has taken over, and the end of the reload', async (t) => {
   const parts = await started(t, 1)
   const { heddle, fell, hangUp, reloaded, said } = parts
   await fellOften(parts)
@@ -158,12 +157,9 @@ test('an accepted event outlives a lane that dies as soon as it has taken over, 
 /** One service for all tests of a `describe`; the last of them ends it. */
 function share(lanes: number): () => Parts {
   let parts: Parts
-  const ends: (() => Promise<void>)[] = []
-  before(async () => {
-    parts = await started({ after: (end) => void ends.push(end) }, lanes)
-  })
-  after(async () => {
-    for (const end of ends.reverse()) await end()
+  shareService(async (owner) => {
+    parts = await started(owner, lanes)
+    return parts.heddle
   })
   return () => parts
 }
@@ -171,7 +167,7 @@ function share(lanes: number): () => Parts {
 describe('reloads of two lanes', () => {
   const parts = share(2)
 
-  test('reloads that come while one is under way run one after another', { timeout: 60_000 }, async () => {
+  test('reloads that come while one is under way run one after another', async () => {
     const { heddle, rewrite, hangUp, reloaded, said } = parts()
     await rewrite('two')
     await hangUp()
@@ -188,7 +184,7 @@ describe('reloads of two lanes', () => {
     assert.deepEqual(deathsIn(heddle), [])
   })
 
-  test('a reload takes over from a lane that is starting', { timeout: 60_000 }, async () => {
+  test('a reload takes over from a lane that is starting', async () => {
     const { heddle, fell, rewrite, hangUp, reloaded, said } = parts()
     await reloaded()
     let deaths = 0
@@ -206,7 +202,7 @@ describe('reloads of two lanes', () => {
     assert.equal(deathsIn(heddle).length, deaths, 'no lane died of being replaced')
   })
 
-  test('SIGTERM in the midst of a reload ends in order, while the new lane starts', { timeout: 60_000 }, async () => {
+  test('SIGTERM in the midst of a reload ends in order, while the new lane starts', async () => {
     const { heddle, hangUp, said } = parts()
     const died = deathsIn(heddle).length
     await hangUp()
@@ -219,7 +215,7 @@ describe('reloads of two lanes', () => {
 describe('reloads of one lane', () => {
   const parts = share(1)
 
-  test('a stream whose handler is deaf to its end does not hold up a reload', { timeout: 60_000 }, async () => {
+  test('a stream whose handler is deaf to its end does not hold up a reload', async () => {
     const { heddle, hangUp, reloaded, said } = parts()
     const stream = await heddle.fetch('/deaf')
     let text = ''
@@ -236,9 +232,7 @@ describe('reloads of one lane', () => {
     assert.equal(text.match(/"version":"one"/g)?.length, 1)
   })
 
-  test('SIGTERM in the midst of a reload ends in order, while an old lane finishes what it has', {
-    timeout: 60_000,
-  }, async (t) => {
+  test('SIGTERM in the midst of a reload ends in order, while an old lane finishes what it has', async (t) => {
     const { heddle, hangUp, said } = parts()
     // Opened before: a process that drains takes no new ones.
     const connection = await RawConnection.open(heddle.port)

@@ -1,9 +1,9 @@
 import assert from 'node:assert/strict'
 import { once } from 'node:events'
-import { createServer } from 'node:net'
-import { type TestContext, test } from 'node:test'
+import { test } from 'node:test'
 import { folderOf, toolsWith } from '../../support/folder.ts'
 import { type Heddle, spawnHeddle } from '../../support/heddle.ts'
+import { freePort } from '../../support/port.ts'
 import { SYSTEM_ROUTES } from '../../support/shipped-domains.ts'
 import { SseClient } from '../../support/sse-client.ts'
 import { until } from '../../support/until.ts'
@@ -25,7 +25,7 @@ test('LOG_LEVEL rules what is written, not what the log stream sends; tools log 
     name = 'crier'
     constructor(runtime) { this.runtime = runtime }
     cry() { this.runtime.log('WARNING', 'from a tool') } }`
-  const port = await freePort(t)
+  const port = await freePort()
   const { child, logs } = await spawnHeddle(t, {
     domains: [domains, SYSTEM_ROUTES],
     lanes: 1,
@@ -65,13 +65,3 @@ test('LOG_LEVEL rules what is written, not what the log stream sends; tools log 
     'onReady runs when the listener is up',
   )
 })
-
-async function freePort(t: TestContext): Promise<number> {
-  const server = createServer().listen(0, '127.0.0.1')
-  t.after(() => server.close())
-  await once(server, 'listening')
-  const { port } = server.address() as { port: number }
-  server.close()
-  await once(server, 'close')
-  return port
-}

@@ -1,0 +1,69 @@
+/** Holds that processes and threads that a plugin starts are shown with it, and end with their lane. */
+import assert from 'node:assert/strict'
+import { readdirSync, readFileSync } from 'node:fs'
+import { test } from 'node:test'
+import { type Heddle, startHeddle } from '../../support/heddle.ts'
+import { until } from '../../support/until.ts'
+import { lanesOf } from './deadly.ts'
+import { NATIVE, sleeping, someSeconds } from './native.ts'
+
+const THREADS = 8
+const OPTIONS = { skip: process.platform !== 'linux' }
+
+/** Threads of a process; without those of libuv's pool, which begin with the first call that needs one. */
+function tasksOf(heddle: Heddle): number {
+  const folder = `/proc/${heddle.process.pid}/task`
+  const isOfPool = (task: string): boolean => {
+    try {
+      return readFileSync(`${folder}/${task}/comm`, 'latin1').startsWith('libuv')
+    } catch {
+      return true
+    }
+  }
+  return readdirSync(folder).filter((task) => !isOfPool(task)).length
+}
+
+const ENDS: Record<string, (heddle: Heddle) => unknown> = {
+  'the death of its lane': (heddle) => heddle.fetch('/end/throw'),
+  'a reload': (heddle) => heddle.process.kill('SIGHUP'),
+  'the end of the process': (heddle) => heddle.stop(),
+}
+for (const [end, make] of Object.entries(ENDS)) {
+  test(
+    `what a plugin has started is shown, and ends with ${end}, and what that has started, too`,
+    OPTIONS,
+    async (t) => {
+      const heddle = await startHeddle(t, { domains: NATIVE, lanes: 1 })
+      const before = tasksOf(heddle)
+      const seconds = someSeconds(t)
+      const { data } = (await heddle.json(`/start?seconds=${seconds}`)).body
+      await heddle.fetch(`/starve?threads=${THREADS}&ms=90000`)
+      await until(() => sleeping(seconds) === 2 && tasksOf(heddle) >= before + THREADS, 'all run')
+      const [lane] = await lanesOf(heddle)
+      assert.deepEqual(lane?.child_processes, [{ pid: data.pid, plugin: 'fatal.EndLane', handler: 'GET /start' }])
+      assert.deepEqual(lane.threads, [{ plugin: 'fatal.EndLane', handler: 'GET /starve', count: THREADS }])
+      await make(heddle)
+      await until(() => sleeping(seconds) === 0, 'the processes have ended', 60_000)
+      if (heddle.process.exitCode !== null) return
+      // A lane may have come beside the old one.
+      await until(() => tasksOf(heddle) < before + THREADS / 2, 'the threads have ended', 60_000)
+      await until(async () => (await lanesOf(heddle)).every(({ threads }) => threads.length === 0), 'none is shown')
+    },
+  )
+}
+
+test('what a lane waits for ends with it, and what that has started', OPTIONS, async (t) => {
+  const heddle = await startHeddle(t, { domains: NATIVE, lanes: 1, env: { LANE_STALL_MS: '1000' } })
+  const seconds = someSeconds(t)
+  void heddle.fetch(`/sleep/sync?seconds=${seconds}`).catch(() => {})
+  await until(() => sleeping(seconds) === 2, 'both run')
+  await until(() => sleeping(seconds) === 0, 'both have ended', 60_000)
+})
+
+test('who has started threads is named in the log when the cores go to them', OPTIONS, async (t) => {
+  const heddle = await startHeddle(t, { domains: NATIVE, lanes: 1 })
+  await heddle.fetch(`/starve?threads=${THREADS}&ms=60000`)
+  const isTold = ({ msg }: { msg: string }) => msg.startsWith('Threads and processes that plugins have started')
+  const told = await until(() => heddle.logs.find(isTold), 'the log names them', 60_000)
+  assert.match(told.msg, /use [\d.]+ of \d+ cores \(fatal\.EndLane, GET \/starve: 8\)/)
+})
