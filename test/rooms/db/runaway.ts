@@ -1,14 +1,14 @@
 import { execFileSync } from 'node:child_process'
 import type { TestContext } from 'node:test'
-import { fileURLToPath } from 'node:url'
 import { type Heddle, startHeddle } from '../../support/heddle.ts'
+import { fixtureDomains, SYSTEM_ROUTES } from '../../support/shipped-domains.ts'
 
-const DURABLE = fileURLToPath(new URL('../../fixtures/durable', import.meta.url))
+const DOMAINS = [SYSTEM_ROUTES, fixtureDomains('durable')]
 export const LIMIT_MS = 500
 export const ENDLESS = 'WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n)'
 
 export const start = (t: TestContext, env: Record<string, string> = {}): Promise<Heddle> =>
-  startHeddle(t, { domains: [DURABLE], lanes: 2, env: { RDB_STATEMENT_TIMEOUT_MS: String(LIMIT_MS), ...env } })
+  startHeddle(t, { domains: DOMAINS, lanes: 2, env: { RDB_STATEMENT_TIMEOUT_MS: String(LIMIT_MS), ...env } })
 
 export const run = (heddle: Heddle, sql: string, rest: object = {}) => heddle.post('/sql', { sql, ...rest })
 

@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
-import { fileURLToPath } from 'node:url'
 import { startHeddle } from '../../support/heddle.ts'
 import { shareService } from '../../support/shared-service.ts'
+import { fixtureDomains, SYSTEM_ROUTES } from '../../support/shipped-domains.ts'
 import { until } from '../../support/until.ts'
 import { allUp, boxesOf, deathsIn, publish, shareDeadly, startDeadly } from './deadly.ts'
 import { GREW, lineOf, MEMORY_ENV, STALL_MS, testWay } from './ended-ways.ts'
@@ -10,7 +10,7 @@ import { GREW, lineOf, MEMORY_ENV, STALL_MS, testWay } from './ended-ways.ts'
 describe('in a process that waits long for a lane', () => {
   const heddleOf = shareDeadly({ env: MEMORY_ENV })
 
-  test('a lane that stood still and goes on is named in the log, with the line', { timeout: 60_000 }, async () => {
+  test('a lane that stood still and goes on is named in the log, with the line', async () => {
     const heddle = heddleOf()
     // On a busy machine it may be over before it is looked at.
     const warning = await until(
@@ -29,18 +29,16 @@ describe('in a process that waits long for a lane', () => {
   testWay(heddleOf, ['copies', 'memory', 500, GREW, 'leak.kept.push(list.concat(list))'])
 })
 
-test('what does not end a lane costs one answer', { timeout: 60_000 }, async (t) => {
+test('what does not end a lane costs one answer', async (t) => {
   const heddle = await startDeadly(t, { lanes: 1, env: { HTTP_HANDLER_TIMEOUT_MS: '300' } })
   assert.equal((await heddle.json('/harm/never')).status, 504, 'a promise that never settles')
-  assert.equal((await heddle.json('/big')).status, 500, 'a result that is no JSON')
-  assert.equal((await heddle.json('/circle')).status, 500, 'a result that has no end')
   assert.equal((await heddle.json('/harm/kill')).status, 500, 'a signal to its own process')
   assert.ok(heddle.logs.some(({ msg }) => /cannot signal the process/.test(msg)))
   assert.equal(deathsIn(heddle).length, 0)
   assert.equal(await heddle.stop(), 0)
 })
 
-test('an event that blocks its lane is named with its subscriber', { timeout: 60_000 }, async (t) => {
+test('an event that blocks its lane is named with its subscriber', async (t) => {
   const heddle = await startDeadly(t, { lanes: 1, env: { LANE_STALL_MS: String(STALL_MS) } })
   const id = await publish(heddle, 'harm.asked', { way: 'spin' })
   await until(() => deathsIn(heddle).length > 0, 'the death', 20_000)
@@ -54,7 +52,7 @@ test('an event that blocks its lane is named with its subscriber', { timeout: 60
   assert.ok(box!.steps.some((step) => step.kind === 'event' && step.name === 'harm.DoHarm.onAsked' && step.id === id))
 })
 
-test('suspects are tried one at a time', { timeout: 120_000 }, async (t) => {
+test('suspects are tried one at a time', async (t) => {
   const heddle = await startDeadly(t, { lanes: 1 })
   // So long that none has ended when the lane is given up, on a busy machine too. One that turns would finish them.
   const ids = await Promise.all(Array.from({ length: 6 }, () => publish(heddle, 'peace.asked', { ms: 2500 })))
@@ -72,9 +70,7 @@ test('suspects are tried one at a time', { timeout: 120_000 }, async (t) => {
   assert.equal(await heddle.stop(), 0)
 })
 
-const FRAMELESS = ['../../fixtures/frameless', '../../../domains'].map((path) =>
-  fileURLToPath(new URL(path, import.meta.url)),
-)
+const FRAMELESS = [fixtureDomains('frameless'), SYSTEM_ROUTES]
 
 /** Each ends a thread after the answer, and leaves no frame of the plugin. */
 const WAYS = { socket: /ECONNREFUSED/, timer: /a text from a timer/, rejection: /a text that was/, file: /ENOENT/ }
