@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { type Heddle, startHeddle } from '../../support/heddle.ts'
-import { SHIPPED } from '../../support/shipped-domains.ts'
+import { SYSTEM_ROUTES } from '../../support/shipped-domains.ts'
 import { until } from '../../support/until.ts'
 import { DOMAINS, seen } from '../events/contract/driving.ts'
 import { streamStore } from '../streams/fixture.ts'
@@ -152,7 +152,7 @@ test('neighbours in Redis: what they do to each kind of key ends no process, and
   if (store === null) return
   const { redis, server } = store
   const env = { ...server.env, EVENT_BUS_DRIVER: 'keyvalue_streams', REPLICA_ID: REPLICA }
-  const heddle = await startHeddle(t, { domains: [...DOMAINS, SHIPPED], lanes: 1, env })
+  const heddle = await startHeddle(t, { domains: [...DOMAINS, SYSTEM_ROUTES], lanes: 1, env })
   const isWellAgain = (cell: string) =>
     until(async () => isWell(await probe(heddle)), `all well again after ${cell}`, WELL_MS)
   const cell = async (name: string, what: Promise<Seen>): Promise<void> => {
