@@ -6,9 +6,6 @@ import { loadSettings } from '../../../src/core/config/load.ts'
 import { unreadUrls } from '../../../src/primary/tools/tool-booter.ts'
 import { faultsOf as faultsIn } from '../../support/config-faults.ts'
 import { temporaryFolder } from '../../support/folder.ts'
-import { describeOnPostgresAndRedis } from '../../support/servers/both-of-suite.ts'
-import { SYSTEM_ROUTES } from '../../support/shipped-domains.ts'
-import { startWith } from '../../support/started-service.ts'
 
 const AUTH_SECRET_KEY = 'a-secret-of-more-than-32-characters'
 
@@ -144,25 +141,4 @@ test('a URL that the tools in use do not read is said', () => {
   assert.deepEqual(of('sqlite', 'memory-state'), ['DATABASE_URL', 'REDIS_URL'])
   assert.deepEqual(of('postgres', 'redis-state'), [])
   assert.deepEqual(unreadUrls(folders('memory-state'), { ...settings, eventBusDriver: 'keyvalue_streams' }), [])
-})
-
-describeOnPostgresAndRedis('a service that has two URLs', ({ postgres, redis }) => {
-  test('uses the servers that they name, and no lane sees them', async (t) => {
-    const password = encodeURIComponent(postgres.password)
-    const heddle = await startWith(t, 'curious', {
-      beside: SYSTEM_ROUTES,
-      env: {
-        AUTH_SECRET_KEY,
-        TOOLS: 'postgres,redis-state',
-        DATABASE_URL: `postgres://${postgres.user}:${password}@${postgres.host}:${postgres.port}/${postgres.database}`,
-        REDIS_URL: `redis://:${encodeURIComponent(redis.password)}@${redis.env.KV_HOST}:${redis.env.KV_PORT}/0`,
-      },
-    })
-    const { body } = await heddle.json('/system/status')
-    const { db, state } = (body as { tools: Record<string, { status: string }> }).tools
-    assert.deepEqual([db?.status, state?.status], ['OK', 'OK'])
-    const texts = [postgres.password, redis.password, 'postgres://', 'redis://']
-    const found = await heddle.post('/look-for', { texts })
-    assert.deepEqual((found.body as { found: string[] }).found, [])
-  })
 })

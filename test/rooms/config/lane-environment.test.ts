@@ -7,7 +7,6 @@ import { temporaryFolder } from '../../support/folder.ts'
 import { describeOnPostgresAndRedis } from '../../support/servers/both-of-suite.ts'
 import { SYSTEM_ROUTES } from '../../support/shipped-domains.ts'
 import { startWith } from '../../support/started-service.ts'
-import { toolsDirWith } from '../../support/tools-dir.ts'
 
 const SECRET = 'a-secret-of-more-than-32-characters'
 
@@ -45,34 +44,42 @@ test('a lane has neither the secrets of the runtime nor the variables of other p
   assert.equal(payload.sub, 'ada', 'tokens are signed with the secret of the file')
 })
 
-const AUTH_SECRET_KEY = 'a-secret-of-more-than-32-characters'
-
 describeOnPostgresAndRedis('what a plugin in a lane can look at', ({ postgres, redis }) => {
-  /** @returns how it looks for texts */
+  /** A service that has two URLs. @returns it, and how it looks for texts */
   async function started(t: TestContext, env: Record<string, string> = {}) {
-    const TOOLS_DIR = await toolsDirWith(t, 'postgres', 'redis-state')
+    const login = `${postgres.user}:${encodeURIComponent(postgres.password)}`
+    const { KV_HOST, KV_PORT } = redis.env
     const heddle = await startWith(t, 'curious', {
       beside: SYSTEM_ROUTES,
-      env: { ...postgres.env, ...redis.env, AUTH_SECRET_KEY, TOOLS_DIR, ...env },
+      env: {
+        AUTH_SECRET_KEY: SECRET,
+        TOOLS: 'postgres,redis-state',
+        DATABASE_URL: `postgres://${login}@${postgres.host}:${postgres.port}/${postgres.database}`,
+        REDIS_URL: `redis://:${encodeURIComponent(redis.password)}@${KV_HOST}:${KV_PORT}/0`,
+        ...env,
+      },
     })
-    return async (...texts: string[]): Promise<{ things: number; found: string[] }> => {
+    const lookFor = async (...texts: string[]): Promise<{ things: number; found: string[] }> => {
       const { status, body } = await heddle.post('/look-for', { texts })
       assert.equal(status, 200, JSON.stringify(body))
       return body
     }
+    return { heddle, lookFor }
   }
 
-  test('has no secret of the runtime in it: tools, what they answer, what the thread was given', async (t) => {
-    const lookFor = await started(t)
-    const { things, found } = await lookFor(AUTH_SECRET_KEY, postgres.password, redis.password)
+  test('has no secret of the runtime in it, though it uses the servers that two URLs name: tools, what they answer, what the thread was given', async (t) => {
+    const { heddle, lookFor } = await started(t)
+    const { things, found } = await lookFor(SECRET, postgres.password, redis.password, 'postgres://', 'redis://')
     assert.ok(things > 100, `${things} were looked at`)
     assert.deepEqual(found, [])
+    const { db, state } = (await heddle.json('/system/status')).body.tools
+    assert.deepEqual([db?.status, state?.status], ['OK', 'OK'])
   })
 
   test('has none in the errors of servers that refuse it', async (t) => {
     const wrong = { RDB_PASSWORD: 'a-wrong-database-password', KV_PASSWORD: 'a-wrong-store-password' }
-    const lookFor = await started(t, wrong)
-    assert.deepEqual((await lookFor(AUTH_SECRET_KEY, ...Object.values(wrong))).found, [])
+    const { lookFor } = await started(t, wrong)
+    assert.deepEqual((await lookFor(SECRET, ...Object.values(wrong))).found, [])
     for (const name of Object.keys(wrong))
       assert.notDeepEqual((await lookFor(name)).found, [], 'the errors are looked at')
   })

@@ -2,12 +2,12 @@ import assert from 'node:assert/strict'
 import { mkdirSync, readdirSync } from 'node:fs'
 import { delimiter, join, resolve } from 'node:path'
 import { test } from 'node:test'
-import { fileURLToPath } from 'node:url'
 import { loadSettings } from '../../../src/core/config/load.ts'
 import { temporaryFolder } from '../../support/folder.ts'
 import { startHeddle } from '../../support/heddle.ts'
+import { fixtureDomains } from '../../support/shipped-domains.ts'
 
-const STARTED = fileURLToPath(new URL('../../fixtures/started/noted', import.meta.url))
+const STARTED = fixtureDomains('started/noted')
 const foldersOf = (env: Record<string, string>) => loadSettings(env).settings.domainsDir
 
 test('a clone that serves the domains of an application alone has /system, as the package has', async (t) => {

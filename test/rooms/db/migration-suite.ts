@@ -163,36 +163,42 @@ export function runMigrationSuite(
       assert.deepEqual(await run(), ['a/001_one', 'a/002_two'])
     })
 
-    test('a circle is refused by name before anything is applied', async (t) => {
-      const { run, tables } = await withDomains(t, {
-        'a/001_one.sql': '-- depends: b/002_two\nCREATE TABLE a1 (id TEXT);',
-        'b/001_one.sql': '-- depends: a/001_one\nCREATE TABLE b1 (id TEXT);',
-        'b/002_two.sql': 'CREATE TABLE b2 (id TEXT);',
-        'c/001_free.sql': 'CREATE TABLE c1 (id TEXT);',
+    const refused: Record<string, [files: Record<string, string>, message: RegExp]> = {
+      'a circle': [
+        {
+          'a/001_one.sql': '-- depends: b/002_two\nCREATE TABLE a1 (id TEXT);',
+          'b/001_one.sql': '-- depends: a/001_one\nCREATE TABLE b1 (id TEXT);',
+          'b/002_two.sql': 'CREATE TABLE b2 (id TEXT);',
+          'c/001_free.sql': 'CREATE TABLE c1 (id TEXT);',
+        },
+        /circle: a\/001_one → b\/002_two → b\/001_one → a\/001_one/,
+      ],
+      'a dependency that does not exist': [
+        { 'a/001_one.sql': '-- depends: b/007_gone\nCREATE TABLE a1 (id TEXT);' },
+        /a\/001_one depends on b\/007_gone/,
+      ],
+      'a file with another name': [{ 'a/create.sql': 'SELECT 1;' }, /create\.sql.*NNN_name\.sql/],
+      'a malformed header': [{ 'a/001_one.sql': '-- depends: b\nSELECT 1;' }, /001_one\.sql.*depends: b/],
+      'a script that would end its transaction itself': [
+        { 'a/001_one.sql': 'CREATE TABLE a1 (id TEXT); COMMIT; CREATE TABLE a2 (id TEXT);' },
+        /a\/001_one.*COMMIT/,
+      ],
+    }
+    for (const [what, [files, message]] of Object.entries(refused)) {
+      test(`${what} is refused by name before anything is applied`, async (t) => {
+        const { run, tables } = await withDomains(t, files)
+        await refusal(run(), message)
+        assert.deepEqual(await tables(), [])
       })
-      await refusal(run(), /circle: a\/001_one → b\/002_two → b\/001_one → a\/001_one/)
-      assert.deepEqual(await tables(), [])
-    })
+    }
 
-    test('a dependency that does not exist is refused by name', async (t) => {
-      const { run, tables } = await withDomains(t, {
-        'a/001_one.sql': '-- depends: b/007_gone\nCREATE TABLE a1 (id TEXT);',
-      })
-      await refusal(run(), /a\/001_one depends on b\/007_gone/)
-      assert.deepEqual(await tables(), [])
-    })
-
-    test('a file with another name, a malformed header and one id in two folders are refused', async (t) => {
-      const named = await withDomains(t, { 'a/create.sql': 'SELECT 1;' })
-      await refusal(named.run(), /create\.sql.*NNN_name\.sql/)
-      const header = await withDomains(t, { 'a/001_one.sql': '-- depends: b\nSELECT 1;' })
-      await refusal(header.run(), /001_one\.sql.*depends: b/)
-      const first = await withDomains(t, { 'a/001_one.sql': 'SELECT 1;' })
-      const second = await withDomains(t, { 'a/001_one.sql': 'SELECT 1;' })
-      await refusal(
-        migrate(first.driver, [first.folder, second.folder], () => {}),
-        /Two files are the migration a\/001_one/,
-      )
+    test('one id in two folders is refused; folders are all scanned, and those that do not exist hold nothing', async (t) => {
+      const one = await withDomains(t, { 'a/001_one.sql': '-- depends: b/001_one\nCREATE TABLE a1 (id TEXT);' })
+      const two = await withDomains(t, { 'b/001_one.sql': 'CREATE TABLE b1 (id TEXT);' })
+      const twin = await withDomains(t, { 'a/001_one.sql': 'SELECT 1;' })
+      const run = (...folders: string[]) => migrate(one.driver, folders, () => {})
+      await refusal(run(one.folder, two.folder, twin.folder), /Two files are the migration a\/001_one/)
+      assert.deepEqual(await run(one.folder, join(one.root, 'none'), two.folder), ['b/001_one', 'a/001_one'])
     })
 
     test('an applied file whose text has changed is refused by name; other line ends are no change', async (t) => {
@@ -316,14 +322,6 @@ export function runMigrationSuite(
       )
     })
 
-    test('a migration that would end its transaction itself is refused and leaves nothing', async (t) => {
-      const { run, tables } = await withDomains(t, {
-        'a/001_one.sql': 'CREATE TABLE a1 (id TEXT); COMMIT; CREATE TABLE a2 (id TEXT);',
-      })
-      await refusal(run(), /a\/001_one.*COMMIT/)
-      assert.deepEqual(await tables(), [])
-    })
-
     test('a migration without a statement stays pending, so that it can still be written', async (t) => {
       const { run, add, target, folder, tables } = await withDomains(t, {
         'a/001_one.sql': '-- Says what it will do; later.\n\n',
@@ -350,13 +348,6 @@ export function runMigrationSuite(
       await run()
       await add({ 'a/002_two.sql': 'CREATE TABLE a2 (id TEXT);' })
       assert.deepEqual(await ids(), ['a/002_two'])
-    })
-
-    test('several domains folders are scanned, and those that do not exist hold nothing', async (t) => {
-      const one = await withDomains(t, { 'a/001_one.sql': '-- depends: b/001_one\nCREATE TABLE a1 (id TEXT);' })
-      const two = await withDomains(t, { 'b/001_one.sql': 'CREATE TABLE b1 (id TEXT);' })
-      const folders = [one.folder, join(one.root, 'none'), two.folder]
-      assert.deepEqual(await migrate(one.driver, folders, () => {}), ['b/001_one', 'a/001_one'])
     })
 
     test('booting the tool migrates in the primary only, and not when told otherwise', async (t) => {

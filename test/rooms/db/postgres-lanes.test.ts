@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict'
 import { type TestContext, test } from 'node:test'
-import { setTimeout as sleep } from 'node:timers/promises'
 import pg from 'pg'
-import { type Heddle, startHeddle } from '../../support/heddle.ts'
+import { startHeddle } from '../../support/heddle.ts'
+import { keepAsking } from '../../support/load.ts'
 import type { PostgresServer } from '../../support/servers/postgres.ts'
 import { describeOnPostgres } from '../../support/servers/postgres-of-file.ts'
 import { toolsDirWith } from '../../support/tools-dir.ts'
@@ -33,31 +33,10 @@ function runTests(server: PostgresServer): void {
     return { heddle, names }
   }
 
-  /** Asks until told to stop; counts what it gets. */
-  function load(heddle: Heddle) {
-    const statuses = new Map<number, number>()
-    let isOver = false
-    const callers = Promise.all(
-      Array.from({ length: 24 }, async () => {
-        while (!isOver) {
-          const { status } = await heddle.fetch('/users/nobody')
-          statuses.set(status, (statuses.get(status) ?? 0) + 1)
-          await sleep(EVERY_MS)
-        }
-      }),
-    )
-    return {
-      statuses,
-      end: async () => {
-        isOver = true
-        await callers
-      },
-    }
-  }
-
   test('a process keeps to its connections, also while lanes are replaced under load', async (t) => {
     const { heddle, names } = await start(t, 2)
-    const { statuses, end } = load(heddle)
+    const ask = async () => (await heddle.fetch('/users/nobody')).status
+    const { statuses, stop } = keepAsking(ask, { clients: 24, everyMs: EVERY_MS })
     await until(() => (statuses.get(404) ?? 0) > 200, 'load')
     let most = 0
     const look = async () => {
@@ -86,7 +65,7 @@ function runTests(server: PostgresServer): void {
       async () => new Set((await look()).map((name) => name.split(' ').slice(0, 3).join(' '))).size >= 3,
       'all threads',
     )
-    await end()
+    await stop()
     assert.deepEqual([...statuses.keys()], [404])
     assert.ok(most <= MAX_POOL, `${most} connections`)
     assert.equal(await heddle.stop(), 0)

@@ -1,5 +1,4 @@
 import assert from 'node:assert/strict'
-import { join } from 'node:path'
 import { type TestContext, test } from 'node:test'
 import pg from 'pg'
 import type { Row } from '../../../src/contracts/db.ts'
@@ -108,11 +107,6 @@ function runTests(server: PostgresServer): void {
     ])
   })
 
-  test('a fault is told with its line', async (t) => {
-    const { run } = await withMigrations(t, { '001_one': 'CREATE TABLE ż (id TEXT);\n\nSELEC 1;\n' })
-    await assert.rejects(run(), /a\/001_one failed and was rolled back: syntax error at or near "SELEC" in line 3/)
-  })
-
   test('what cannot run in a transaction is refused with advice', async (t) => {
     const { run } = await withMigrations(t, {
       '001_one': 'CREATE TABLE a1 (id TEXT);',
@@ -169,11 +163,5 @@ function runTests(server: PostgresServer): void {
     })
     await rejectsWith('unavailable', run(), /a\/001_one/)
     assert.equal((await client.query(`SELECT 1 FROM pg_tables WHERE tablename = 'a1'`)).rowCount, 0)
-  })
-
-  test('the shipped migrations run', async (t) => {
-    const { driver } = await connected(t, server)
-    const shipped = join(import.meta.dirname, '../../../domains')
-    assert.deepEqual(await migrate(driver, [shipped], () => {}), ['users/001_users', 'users/002_sessions'])
   })
 }

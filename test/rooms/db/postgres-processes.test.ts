@@ -4,11 +4,11 @@ import { once } from 'node:events'
 import { mkdir, symlink } from 'node:fs/promises'
 import { join } from 'node:path'
 import { type TestContext, test } from 'node:test'
-import { setTimeout as sleep } from 'node:timers/promises'
 import { promisify } from 'node:util'
 import pg from 'pg'
 import { temporaryFolder } from '../../support/folder.ts'
 import { type Heddle, spawnHeddle, startHeddle } from '../../support/heddle.ts'
+import { keepAsking } from '../../support/load.ts'
 import type { PostgresServer } from '../../support/servers/postgres.ts'
 import { describeOnPostgres } from '../../support/servers/postgres-of-file.ts'
 import { toolsDirWith } from '../../support/tools-dir.ts'
@@ -119,17 +119,8 @@ function runTests(server: PostgresServer): void {
     const heddle = await startHeddle(t, { lanes: 1, env: { ...env, HEALTH_CHECK_INTERVAL: '0.2' } })
     const dbStatus = async () =>
       (await heddle.json('/system/status')).body.tools.db as { status: string; message: string }
-    const statuses = new Map<number, number>()
-    let isOver = false
-    const load = Promise.all(
-      Array.from({ length: 8 }, async () => {
-        while (!isOver) {
-          const { status } = await heddle.fetch('/users/nobody')
-          statuses.set(status, (statuses.get(status) ?? 0) + 1)
-          await sleep(EVERY_MS)
-        }
-      }),
-    )
+    const ask = async () => (await heddle.fetch('/users/nobody')).status
+    const { statuses, stop } = keepAsking(ask, { clients: 8, everyMs: EVERY_MS })
     await until(() => (statuses.get(404) ?? 0) > 100, 'load')
     await server.stop('fast')
     await until(async () => (await dbStatus()).status === 'DEAD', 'a dead tool')
@@ -137,31 +128,23 @@ function runTests(server: PostgresServer): void {
     await until(async () => (await dbStatus()).status === 'OK', 'a healthy tool', 20_000)
     const before = statuses.get(404)!
     await until(() => statuses.get(404)! > before + 100, 'load again')
-    isOver = true
-    await load
+    await stop()
     assert.deepEqual([...statuses.keys()].sort(), [404, 503], `on ${database}`)
     assert.equal((await heddle.fetch('/system/health/ready')).status, 200)
     assert.equal(await heddle.stop(), 0)
   })
 
-  test('a database that is away at the start: the process serves, is not ready, and says why', async (t) => {
-    const { env } = await withDatabase(t)
-    const heddle = await startHeddle(t, { lanes: 1, env: { ...env, RDB_PORT: '1' } })
-    const { status, body } = await heddle.json('/system/health/ready')
-    assert.equal(status, 503)
-    assert.match(body.reasons.join(), /tool db did not boot: .*ECONNREFUSED.*RDB_PORT/)
-    assert.equal((await heddle.fetch('/hello/world')).status, 200)
-    assert.equal((await heddle.fetch('/users/nobody')).status, 503)
-    assert.equal(await heddle.stop(), 0)
-  })
-
-  test('a database that comes after the process: it migrates, and becomes ready by itself', async (t) => {
+  test('a database that comes after the process: it serves, says why it is not ready, and migrates when it can', async (t) => {
     const { env } = await withDatabase(t)
     await server.stop()
     let heddle: Heddle
     try {
       heddle = await startHeddle(t, { lanes: 1, env })
-      assert.equal((await heddle.fetch('/system/health/ready')).status, 503)
+      const { status, body } = await heddle.json('/system/health/ready')
+      assert.equal(status, 503)
+      assert.match(body.reasons.join(), /tool db did not boot: .*ECONNREFUSED.*RDB_PORT/)
+      assert.equal((await heddle.fetch('/hello/world')).status, 200)
+      assert.equal((await heddle.fetch('/users/nobody')).status, 503)
     } finally {
       await server.start()
     }

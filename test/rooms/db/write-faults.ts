@@ -1,13 +1,10 @@
 import { mkdir, realpath } from 'node:fs/promises'
 import { join } from 'node:path'
 import type { TestContext } from 'node:test'
-import { fileURLToPath } from 'node:url'
 import { temporaryFolder } from '../../support/folder.ts'
 import { type Heddle, startHeddle } from '../../support/heddle.ts'
-import { SHIPPED } from '../../support/shipped-domains.ts'
+import { fixtureDomains, SYSTEM_ROUTES } from '../../support/shipped-domains.ts'
 import { until } from '../../support/until.ts'
-
-const DURABLE = fileURLToPath(new URL('../../fixtures/durable', import.meta.url))
 
 export async function folders(t: TestContext) {
   const work = await realpath(temporaryFolder(t))
@@ -17,7 +14,7 @@ export async function folders(t: TestContext) {
 }
 
 export const start = (t: TestContext, path: string, env: Record<string, string> = {}): Promise<Heddle> =>
-  startHeddle(t, { domains: [SHIPPED, DURABLE], lanes: 1, env: { SQLITE_PATH: path, ...env } })
+  startHeddle(t, { domains: [SYSTEM_ROUTES, fixtureDomains('durable')], lanes: 1, env: { SQLITE_PATH: path, ...env } })
 
 export async function post(heddle: Heddle, id: string, filler = 'x') {
   const { status, headers, body } = await heddle.post('/rows', { id, filler })
