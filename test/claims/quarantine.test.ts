@@ -4,9 +4,7 @@ import type { LaneInfo } from '../../src/contracts/registry.ts'
 import { boxesOf, deathsIn, lanesOf, publish, startDeadly } from '../rooms/lanes/deadly.ts'
 import { until } from '../support/until.ts'
 
-test('poison kills three lanes and no more; its neighbours are handled, and none is taken for it', {
-  timeout: 120_000,
-}, async (t) => {
+test('poison kills three lanes and no more; its neighbours are handled, and none is taken for it', async (t) => {
   const heddle = await startDeadly(t)
   const innocents = await Promise.all(Array.from({ length: 12 }, () => publish(heddle, 'peace.asked', { ms: 300 })))
   const begun = () => heddle.logs.filter(({ msg }) => msg === 'peace begins')

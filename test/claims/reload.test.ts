@@ -7,9 +7,7 @@ import { startLoad } from '../support/load.ts'
 import { shareService } from '../support/shared-service.ts'
 import { until } from '../support/until.ts'
 
-test('SIGHUP replaces all lanes by the code on disk under load, and no request fails', {
-  timeout: 120_000,
-}, async (t) => {
+test('SIGHUP replaces all lanes by the code on disk under load, and no request fails', async (t) => {
   const { heddle, file } = await started(t, { 'tell/plugins/tell.ts': plugin('one') })
   const before = (await heddle.json('/system/lanes')).body
   const load = startLoad({ port: heddle.port, path: '/version', keepAlive: 20, reconnecting: 2, everyMs: 10 })
@@ -45,7 +43,7 @@ describe('a service that is reloaded again and again', () => {
     return parts.heddle
   })
 
-  test('no event is lost or handled twice over a reload', { timeout: 120_000 }, async () => {
+  test('no event is lost or handled twice over a reload', async () => {
     const { heddle } = parts
     let isReloading = true
     const done = reload(heddle).finally(() => {
@@ -63,7 +61,7 @@ describe('a service that is reloaded again and again', () => {
     assert.equal(told().length, sent)
   })
 
-  test('routes, subscriptions and jobs follow the code', { timeout: 120_000 }, async () => {
+  test('routes, subscriptions and jobs follow the code', async () => {
     const { heddle, file, folder } = parts
     assert.equal((await heddle.json('/moves')).body.by, 'Other')
     await writeFile(
@@ -89,7 +87,7 @@ describe('a service that is reloaded again and again', () => {
     ])
   })
 
-  test('new code that does not boot is refused, and the old lanes go on', { timeout: 120_000 }, async (t) => {
+  test('new code that does not boot is refused, and the old lanes go on', async (t) => {
     const { heddle, file } = parts
     const broken = {
       'a syntax error': [`export default class Tell {\n  constructor( {\n`, /tell\.ts:3:/],

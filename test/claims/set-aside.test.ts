@@ -4,9 +4,7 @@ import { CIRCUIT_DEATHS } from '../../src/primary/supervision/circuit-breaker.ts
 import { allUp, deathsIn, publish, startDeadly } from '../rooms/lanes/deadly.ts'
 import { until } from '../support/until.ts'
 
-test('a plugin that brings down five lanes is set aside: 503, its events wait, it is tried again; nobody else notices', {
-  timeout: 180_000,
-}, async (t) => {
+test('a plugin that brings down five lanes is set aside: 503, its events wait, it is tried again; nobody else notices', async (t) => {
   const heddle = await startDeadly(t)
   for (let n = 1; n <= CIRCUIT_DEATHS; n++) {
     assert.equal((await heddle.json('/harm/exit')).status, 500)

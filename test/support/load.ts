@@ -59,6 +59,38 @@ export function startLoad(options: LoadOptions): Load {
   }
 }
 
+/** Clients that ask again and again, whatever the answer is. */
+export interface Asking {
+  /** How often each status came; 0: no answer. */
+  readonly statuses: ReadonlyMap<number, number>
+  /** Resolves when the last request has its answer. */
+  stop(): Promise<void>
+}
+
+/** @param ask one request. @returns its status */
+export function keepAsking(
+  ask: () => Promise<number>,
+  { clients, everyMs = 0 }: { clients: number; everyMs?: number },
+): Asking {
+  const statuses = new Map<number, number>()
+  let isStopped = false
+  const askAgain = async (): Promise<void> => {
+    while (!isStopped) {
+      const status = await ask().catch(() => 0)
+      statuses.set(status, (statuses.get(status) ?? 0) + 1)
+      if (everyMs > 0) await setTimeout(everyMs)
+    }
+  }
+  const running = Array.from({ length: clients }, askAgain)
+  return {
+    statuses,
+    async stop() {
+      isStopped = true
+      await Promise.all(running)
+    },
+  }
+}
+
 async function runClient({ port, path, everyMs, stopsAtClose }: LoadOptions, counts: Counts, keepsAlive: boolean) {
   const request = `GET ${path} HTTP/1.1\r\nhost: localhost\r\n${keepsAlive ? '' : 'connection: close\r\n'}\r\n`
   let socket: Socket | null = null

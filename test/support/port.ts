@@ -17,6 +17,14 @@ export async function freePorts(count: number): Promise<number> {
   }
 }
 
+/** Holds a port until the test is over. @returns the port */
+export async function takenPort(t: { after(end: () => void): void }): Promise<number> {
+  const server = createServer().listen(0, '127.0.0.1')
+  t.after(() => server.close())
+  await once(server, 'listening')
+  return (server.address() as AddressInfo).port
+}
+
 /** @throws when it is taken */
 async function portAt(wanted: number): Promise<number> {
   const server = createServer().listen(wanted, '127.0.0.1')

@@ -13,6 +13,9 @@ import {
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 
+/** A folder of domains in `test/fixtures`. */
+export const fixtureDomains = (name: string): string => fileURLToPath(new URL(`../fixtures/${name}`, import.meta.url))
+
 const DOMAINS = fileURLToPath(new URL('../../domains', import.meta.url))
 const PLACE = fileURLToPath(new URL('../../node_modules/.cache/heddle-tests/', import.meta.url))
 

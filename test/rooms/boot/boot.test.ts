@@ -11,7 +11,7 @@ import { LANE_PROTOCOL, type LaneInit } from '../../../src/transport/messages.ts
 import lane from '../../../workers/lane.ts'
 import { folderOf } from '../../support/folder.ts'
 import { startHeddle } from '../../support/heddle.ts'
-import { SYSTEM_ROUTES } from '../../support/shipped-domains.ts'
+import { fixtureDomains, SYSTEM_ROUTES } from '../../support/shipped-domains.ts'
 import { until } from '../../support/until.ts'
 import { type Bad, onBoot, startBeside } from './left-out.ts'
 
@@ -76,12 +76,10 @@ test('a lane of another version of the runtime does not boot, and says what to d
   port2.close()
 })
 
-const SLOW_BOOT = fileURLToPath(new URL('../../fixtures/slow-boot', import.meta.url))
-
 test('no more lanes boot at a time than there are cores, and all are up when it serves', async (t) => {
   const cores = availableParallelism()
   const lanes = cores + 2
-  const { logs } = await startHeddle(t, { domains: [SLOW_BOOT], lanes })
+  const { logs } = await startHeddle(t, { domains: [fixtureDomains('slow-boot')], lanes })
   const said = () => logs.filter(({ msg }) => /^boot (?:begins|ends)$/.test(msg))
   await until(() => said().length === 2 * lanes, 'all have booted')
   // At equal times an end comes first.

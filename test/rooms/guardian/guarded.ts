@@ -1,14 +1,12 @@
 import { readFile } from 'node:fs/promises'
-import { createServer } from 'node:net'
 import type { TestContext } from 'node:test'
-import { fileURLToPath } from 'node:url'
 import { type Heddle, startHeddle } from '../../support/heddle.ts'
 import { freePort } from '../../support/port.ts'
-import { SYSTEM_ROUTES } from '../../support/shipped-domains.ts'
+import { fixtureDomains, SYSTEM_ROUTES } from '../../support/shipped-domains.ts'
 import { until } from '../../support/until.ts'
 
-export const RISKY = fileURLToPath(new URL('../../fixtures/guarded', import.meta.url))
-export const ABORTING_AT_BOOT = fileURLToPath(new URL('../../fixtures/guarded-boot', import.meta.url))
+export const RISKY = fixtureDomains('guarded')
+export const ABORTING_AT_BOOT = fixtureDomains('guarded-boot')
 /** A start takes this long at most on a machine that is busy. */
 const START_MS = 60_000
 
@@ -67,12 +65,4 @@ export function isRunning(pid: number): boolean {
 /** Resident memory of a process, KiB. */
 export async function residentKib(pid: number): Promise<number> {
   return Number(/VmRSS:\s*(\d+)/.exec(await readFile(`/proc/${pid}/status`, 'utf8'))![1])
-}
-
-/** Holds a port until the test is over. @returns the port */
-export async function takenPort(t: TestContext): Promise<number> {
-  const server = createServer()
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
-  t.after(() => server.close())
-  return (server.address() as { port: number }).port
 }

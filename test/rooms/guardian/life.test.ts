@@ -7,9 +7,10 @@ import { type TestContext, test } from 'node:test'
 import { fileURLToPath } from 'node:url'
 import { folderOf, temporaryFolder } from '../../support/folder.ts'
 import { type Heddle, spawnHeddle, startHeddle } from '../../support/heddle.ts'
+import { takenPort } from '../../support/port.ts'
 import { until } from '../../support/until.ts'
 import { NATIVE, sleeping, someSeconds } from '../lanes/native.ts'
-import { isRunning, RISKY, startGuarded, takenPort } from './guarded.ts'
+import { isRunning, RISKY, startGuarded } from './guarded.ts'
 
 const ROOT = fileURLToPath(new URL('../../..', import.meta.url))
 

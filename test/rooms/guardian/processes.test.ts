@@ -1,17 +1,17 @@
 import assert from 'node:assert/strict'
 import { once } from 'node:events'
 import { test } from 'node:test'
-import { fileURLToPath } from 'node:url'
 import pg from 'pg'
 import { type Heddle, spawnHeddle } from '../../support/heddle.ts'
 import { freePort, freePorts } from '../../support/port.ts'
 import { postgresServer } from '../../support/servers/postgres.ts'
+import { fixtureDomains } from '../../support/shipped-domains.ts'
 import { toolsDirWith } from '../../support/tools-dir.ts'
 import { until } from '../../support/until.ts'
 import { startGuarded } from './guarded.ts'
 import { bothAt, IN_PROCESS, place, START_MS, served, TWO } from './places.ts'
 
-const FLEET = fileURLToPath(new URL('../../fixtures/started/deployed', import.meta.url))
+const FLEET = fixtureDomains('started/deployed')
 
 test('on PostgreSQL with the database driver both serve, the first alone runs the jobs, and each has a port for /system', async (t) => {
   const postgres = await postgresServer(t)

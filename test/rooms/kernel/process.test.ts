@@ -2,12 +2,11 @@ import assert from 'node:assert/strict'
 import { execFileSync } from 'node:child_process'
 import { once } from 'node:events'
 import { existsSync, rmSync, writeFileSync } from 'node:fs'
-import { createServer } from 'node:net'
 import { join } from 'node:path'
 import { type TestContext, test } from 'node:test'
 import { folderOf, toolsWith } from '../../support/folder.ts'
 import { type StartOptions, spawnHeddle, startHeddle } from '../../support/heddle.ts'
-import { SHIPPED } from '../../support/shipped-domains.ts'
+import { takenPort } from '../../support/port.ts'
 import { fixture } from '../../support/started-service.ts'
 import { until } from '../../support/until.ts'
 
@@ -62,10 +61,7 @@ test('a signal while it starts ends it with 0', async (t) => {
 })
 
 test('a port that is taken ends the start with 1, and says who has it and how to choose another', async (t) => {
-  const server = createServer().listen(0, '127.0.0.1')
-  t.after(() => server.close())
-  await once(server, 'listening')
-  const { port } = server.address() as { port: number }
+  const port = await takenPort(t)
   const { code, text, directory } = await failedStart(t, {
     domains: [await folderOf(t, { ...SLOW, 'a/migrations/001_a.sql': 'CREATE TABLE a (id TEXT);' })],
     lanes: 1,
@@ -154,7 +150,7 @@ test('a migration that cannot be applied leaves the process serving but not read
 })
 
 test('a lane knows the health of the process from its first request on, also when it has replaced another', async (t) => {
-  const heddle = await startHeddle(t, { domains: [fixture('deployed'), SHIPPED], lanes: 1 })
+  const heddle = await startHeddle(t, { domains: [fixture('deployed')], lanes: 1 })
   const assertKnown = (body: { plugins: object; tools: object }): void => {
     assert.ok(Object.hasOwn(body.plugins, 'fleet.DumpHealth') && Object.hasOwn(body.tools, 'db'), JSON.stringify(body))
   }

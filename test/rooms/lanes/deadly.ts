@@ -1,16 +1,14 @@
-import { fileURLToPath } from 'node:url'
 import type { BlackBox, LaneInfo } from '../../../src/contracts/registry.ts'
 import { type Heddle, type StartOptions, startHeddle } from '../../support/heddle.ts'
 import { shareService } from '../../support/shared-service.ts'
+import { fixtureDomains, SYSTEM_ROUTES } from '../../support/shipped-domains.ts'
 import { until } from '../../support/until.ts'
 
-const DOMAINS = ['../../fixtures/deadly', '../../../domains'].map((path) =>
-  fileURLToPath(new URL(path, import.meta.url)),
-)
+const DOMAINS = [fixtureDomains('deadly'), SYSTEM_ROUTES]
 
 type Owner = Parameters<typeof startHeddle>[0]
 
-/** A runtime with a plugin that does harm and one that keeps the peace, and the shipped domains. */
+/** A runtime with a plugin that does harm and one that keeps the peace, and the routes of the system. */
 export function startDeadly(t: Owner, options: StartOptions = {}): Promise<Heddle> {
   return startHeddle(t, { domains: DOMAINS, ...options, env: { LANE_STALL_MS: '1000', ...options.env } })
 }

@@ -1,10 +1,10 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { fileURLToPath } from 'node:url'
 import { type Heddle, startHeddle } from '../../support/heddle.ts'
+import { fixtureDomains } from '../../support/shipped-domains.ts'
 import { until } from '../../support/until.ts'
 
-const DOMAINS = [fileURLToPath(new URL('../../fixtures/lanes', import.meta.url))]
+const DOMAINS = [fixtureDomains('lanes')]
 
 const LANES = 2
 

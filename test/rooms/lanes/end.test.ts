@@ -3,12 +3,11 @@ import { execFileSync } from 'node:child_process'
 import { once } from 'node:events'
 import { join } from 'node:path'
 import { type TestContext, test } from 'node:test'
-import { fileURLToPath } from 'node:url'
 import { type Heddle, startHeddle } from '../../support/heddle.ts'
-import { SYSTEM_ROUTES } from '../../support/shipped-domains.ts'
+import { fixtureDomains, SYSTEM_ROUTES } from '../../support/shipped-domains.ts'
 import { until } from '../../support/until.ts'
 
-const DOMAINS = [fileURLToPath(new URL('../../fixtures/pool', import.meta.url)), SYSTEM_ROUTES]
+const DOMAINS = [fixtureDomains('pool'), SYSTEM_ROUTES]
 const SHUTDOWN_TIMEOUT_MS = 500
 /** Until a process that cannot drain has ended: two seconds to close everything, and a busy machine. */
 const END_MAX_MS = 8000

@@ -23,9 +23,7 @@ export const GREW = /grew by more than 128 MiB while it stood still/
 
 export type Way = readonly [way: string, reason: string, status: number, message: RegExp, guiltyCode: string]
 export function testWay(heddleOf: () => Heddle, [way, reason, status, message, code]: Way): void {
-  test(`a handler that ends its lane (${way}) costs its own request, and the report names its line`, {
-    timeout: 120_000,
-  }, async () => {
+  test(`a handler that ends its lane (${way}) costs its own request, and the report names its line`, async () => {
     const heddle = heddleOf()
     const id = `the-${way}`
     const diedBefore = new Set((await boxesOf(heddle)).map(({ at }) => at))

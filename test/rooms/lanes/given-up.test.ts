@@ -44,9 +44,7 @@ test('a lane is worn out when handlers that were given up long ago hold half of 
   assert.equal(slots.isWornOut(Date.now() + HOUR_MS), true)
 })
 
-test('clients that leave early pile up no work: what their handlers hold is refused to others until they have settled', {
-  timeout: 60_000,
-}, async (t) => {
+test('clients that leave early pile up no work: what their handlers hold is refused to others until they have settled', async (t) => {
   const heddle = await startHeddle(t, { domains: NATIVE, lanes: 1, env: { LANE_MAX_INFLIGHT: '2' } })
   const leave = () => heddle.fetch('/wait?ms=3000', { signal: AbortSignal.timeout(300) }).catch(() => null)
   const good = async () => (await heddle.fetch('/good')).status

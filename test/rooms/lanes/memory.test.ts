@@ -1,14 +1,13 @@
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
-import { fileURLToPath } from 'node:url'
 import { isDeepStrictEqual } from 'node:util'
 import type { LaneInfo } from '../../../src/contracts/registry.ts'
 import { type Heddle, startHeddle } from '../../support/heddle.ts'
 import { shareService } from '../../support/shared-service.ts'
-import { SYSTEM_ROUTES } from '../../support/shipped-domains.ts'
+import { fixtureDomains, SYSTEM_ROUTES } from '../../support/shipped-domains.ts'
 import { allUp, boxesOf, deathsIn, lanesOf } from './deadly.ts'
 
-const DOMAINS = [fileURLToPath(new URL('../../fixtures/leaky', import.meta.url)), SYSTEM_ROUTES]
+const DOMAINS = [fixtureDomains('leaky'), SYSTEM_ROUTES]
 const MEMORY_MB = 128
 /** Many times what a lane may keep. */
 const USED_MIB = 8 * MEMORY_MB
@@ -42,7 +41,7 @@ describe('memory', () => {
     startHeddle(owner, { domains: DOMAINS, env: { LANE_MEMORY_MB: String(MEMORY_MB) } }),
   )
 
-  test('as much memory that is not kept ends no lane', { timeout: 120_000 }, async () => {
+  test('as much memory that is not kept ends no lane', async () => {
     const heddle = heddleOf()
     for (const what of ['short-lived', 'short-lived-shared']) {
       for (const piece of [1, 32]) {
@@ -54,16 +53,13 @@ describe('memory', () => {
   })
 
   for (const [what, message] of LEAKS) {
-    test(`memory that is kept over many turns (${what}) ends its lane, and no other`, { timeout: 120_000 }, () =>
-      endsOneLane(heddleOf(), what, message),
-    )
+    test(`memory that is kept over many turns (${what}) ends its lane, and no other`, () =>
+      endsOneLane(heddleOf(), what, message))
   }
 })
 
 // In a service of its own: at its third death the plugin has a lane of its own.
-test('memory that is shared between threads counts as buffers of the lane that has made it', {
-  timeout: 120_000,
-}, async (t) => {
+test('memory that is shared between threads counts as buffers of the lane that has made it', async (t) => {
   const heddle = await startHeddle(t, { domains: DOMAINS, env: { LANE_MEMORY_MB: String(MEMORY_MB) } })
   await endsOneLane(heddle, 'shared', /^its buffers took more than 128 MiB$/)
 })

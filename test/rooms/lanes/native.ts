@@ -1,10 +1,9 @@
 import { execFileSync } from 'node:child_process'
 import type { TestContext } from 'node:test'
-import { fileURLToPath } from 'node:url'
-import { SHIPPED } from '../../support/shipped-domains.ts'
+import { fixtureDomains, SYSTEM_ROUTES } from '../../support/shipped-domains.ts'
 
 /** Plugins that await native calls, that await nothing, and that end their lane. */
-export const NATIVE = [fileURLToPath(new URL('../../fixtures/native', import.meta.url)), SHIPPED]
+export const NATIVE = [fixtureDomains('native'), SYSTEM_ROUTES]
 
 /** How many processes sleep for so long. */
 export function sleeping(seconds: number): number {

@@ -17,7 +17,6 @@ for (const [way, lanes] of [
   ['later', 2],
 ] as const) {
   test(`a plugin that opens files without end (${way}, lanes: ${lanes}) is named, and they are closed with its lane`, {
-    timeout: 120_000,
     skip,
   }, async (t) => {
     const env = { NODE_OPTIONS: `--require=${FEW_DESCRIPTORS}`, TEST_DESCRIPTORS: String(LIMIT) }

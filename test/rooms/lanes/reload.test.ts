@@ -10,9 +10,7 @@ import { plugin, reload, started } from './reloaded.ts'
 
 const TOLD_MEMORY = fileURLToPath(new URL('../../support/told-memory.cjs', import.meta.url))
 
-test('the memory that lanes share with the primary is not kept when they are replaced', {
-  timeout: 240_000,
-}, async (t) => {
+test('the memory that lanes share with the primary is not kept when they are replaced', async (t) => {
   const folder = await folderOf(t, { 'tell/plugins/tell.ts': plugin('one') })
   const heddle = await startHeddle(t, {
     domains: [SYSTEM_ROUTES, folder],

@@ -52,7 +52,7 @@ describe('a lane that stands still', () => {
   // One each: who has stood still is tried elsewhere for a while.
   const start = (t: TestContext) => startDeadly(t, { lanes: 1, env: { LANE_STALL_MS: String(STALL_MS) } })
 
-  test('what a lane wrote before it stood still is read at once', { timeout: 60_000 }, async (t) => {
+  test('what a lane wrote before it stood still is read at once', async (t) => {
     const heddle = await start(t)
     // Two requests in one drain: the answer of the first is written and cannot be rung for.
     const sockets = await Promise.all(
@@ -74,9 +74,7 @@ describe('a lane that stands still', () => {
     assert.ok(first! - sentMs < 2000, `answered after ${first! - sentMs} ms`)
   })
 
-  test('a lane that is full of requests and answers one after another has no relief', {
-    timeout: 60_000,
-  }, async (t) => {
+  test('a lane that is full of requests and answers one after another has no relief', async (t) => {
     const heddle = await start(t)
     let answers = 0
     const requests = Array.from({ length: 80 }, async () => {
@@ -96,9 +94,7 @@ describe('a lane that stands still', () => {
     assert.deepEqual(new Set(await Promise.all(requests)), new Set([200]))
   })
 
-  test('a lane that goes on keeps its place, and the relief leaves', {
-    timeout: 120_000,
-  }, async (t) => {
+  test('a lane that goes on keeps its place, and the relief leaves', async (t) => {
     const heddle = await start(t)
     const id = await publish(heddle, 'peace.asked', { ms: 100 })
     const slow = heddle.json('/block?ms=4000')
@@ -111,9 +107,7 @@ describe('a lane that stands still', () => {
     assert.equal((await lanesOf(heddle))[0]!.restarts, 0)
   })
 
-  test('a lane that stands still has a relief long before it is ended, and the relief stays', {
-    timeout: 120_000,
-  }, async (t) => {
+  test('a lane that stands still has a relief long before it is ended, and the relief stays', async (t) => {
     const heddle = await start(t)
     const guilty = heddle.json('/harm/block')
     await until(() => heddle.logs.some(({ msg }) => msg === 'harm begins'), 'the block')

@@ -7,36 +7,31 @@ import { boxesOf } from './deadly.ts'
 import { NATIVE } from './native.ts'
 
 const THREADS_PER_CORE = 24
+const STALL_MS = 500
 
-for (const stallMs of [2000, 500]) {
-  test(`a lane that others leave no core is neither replaced nor blamed, with LANE_STALL_MS=${stallMs}`, {
-    timeout: 120_000,
-  }, async (t) => {
-    const heddle = await startHeddle(t, { domains: NATIVE, lanes: 2, env: { LANE_STALL_MS: String(stallMs) } })
-    await heddle.fetch(`/starve?threads=${THREADS_PER_CORE * availableParallelism()}&ms=${2 * stallMs}`)
-    const endMs = performance.now() + 2 * stallMs + 1000
-    let longestMs = 0
-    while (performance.now() < endMs) {
-      const sentMs = performance.now()
-      const response = await heddle.fetch('/good')
-      await response.arrayBuffer()
-      assert.equal(response.status, 200)
-      longestMs = Math.max(longestMs, performance.now() - sentMs)
-    }
-    t.diagnostic(`an innocent request took ${Math.round(longestMs)} ms at most`)
-    assert.deepEqual(await boxesOf(heddle), [])
-    const lanes: { restarts: number }[] = (await heddle.json('/system/lanes')).body
-    assert.deepEqual(
-      lanes.map(({ restarts }) => restarts),
-      [0, 0],
-    )
-  })
-}
+test('a lane that others leave no core is neither replaced nor blamed', async (t) => {
+  const heddle = await startHeddle(t, { domains: NATIVE, lanes: 2, env: { LANE_STALL_MS: String(STALL_MS) } })
+  await heddle.fetch(`/starve?threads=${THREADS_PER_CORE * availableParallelism()}&ms=${2 * STALL_MS}`)
+  const endMs = performance.now() + 2 * STALL_MS + 1000
+  let longestMs = 0
+  while (performance.now() < endMs) {
+    const sentMs = performance.now()
+    const response = await heddle.fetch('/good')
+    await response.arrayBuffer()
+    assert.equal(response.status, 200)
+    longestMs = Math.max(longestMs, performance.now() - sentMs)
+  }
+  t.diagnostic(`an innocent request took ${Math.round(longestMs)} ms at most`)
+  assert.deepEqual(await boxesOf(heddle), [])
+  const lanes: { restarts: number }[] = (await heddle.json('/system/lanes')).body
+  assert.deepEqual(
+    lanes.map(({ restarts }) => restarts),
+    [0, 0],
+  )
+})
 
 for (const way of ['spin-timer', 'wait']) {
-  test(`a lane that stands still by ${way} is found among others that want the cores`, {
-    timeout: 120_000,
-  }, async (t) => {
+  test(`a lane that stands still by ${way} is found among others that want the cores`, async (t) => {
     const heddle = await startHeddle(t, { domains: NATIVE, lanes: 2, env: { LANE_STALL_MS: '300' } })
     await heddle.fetch(`/starve?threads=${4 * availableParallelism()}&ms=60000`)
     void heddle.fetch(`/end/${way}`).catch(() => {})

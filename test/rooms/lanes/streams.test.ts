@@ -1,12 +1,11 @@
 import assert from 'node:assert/strict'
 import { type TestContext, test } from 'node:test'
-import { fileURLToPath } from 'node:url'
 import { type Heddle, startHeddle } from '../../support/heddle.ts'
-import { SYSTEM_ROUTES } from '../../support/shipped-domains.ts'
+import { fixtureDomains, SYSTEM_ROUTES } from '../../support/shipped-domains.ts'
 import { until } from '../../support/until.ts'
 import { allUp, deathsIn, lanesOf } from './deadly.ts'
 
-const DOMAINS = [fileURLToPath(new URL('../../fixtures/lanes', import.meta.url)), SYSTEM_ROUTES]
+const DOMAINS = [fixtureDomains('lanes'), SYSTEM_ROUTES]
 const STREAMS = 8
 
 /** A reader of ticks: counts them, and knows whether the stream ended in order or was cut off, as one that would have gone on is. */
@@ -55,9 +54,7 @@ async function openInBoth(t: TestContext, heddle: Heddle): Promise<TickReader[]>
 }
 const threadsOf = (readers: TickReader[]): number[] => [...new Set(readers.flatMap(({ threads }) => [...threads]))]
 
-test('a reload breaks the streams of the old lanes off behind a whole frame, waits for none, and clients that come back get the new code', {
-  timeout: 60_000,
-}, async (t) => {
+test('a reload breaks the streams of the old lanes off behind a whole frame, waits for none, and clients that come back get the new code', async (t) => {
   const heddle = await startHeddle(t, { domains: DOMAINS })
   const readers = await openInBoth(t, heddle)
   const before = threadsOf(readers)
@@ -90,7 +87,7 @@ test('a reload breaks the streams of the old lanes off behind a whole frame, wai
   assert.ok(again.every(({ end }) => end === 'cut off'))
 })
 
-test('the streams of a lane that dies end, and the others go on', { timeout: 60_000 }, async (t) => {
+test('the streams of a lane that dies end, and the others go on', async (t) => {
   const heddle = await startHeddle(t, { domains: DOMAINS })
   const readers = await openInBoth(t, heddle)
   await heddle.fetch('/die/exit')

@@ -8,12 +8,12 @@ import { type TestContext, test } from 'node:test'
 import { fileURLToPath } from 'node:url'
 import { temporaryFolder } from '../../support/folder.ts'
 import { startHeddle } from '../../support/heddle.ts'
-import { SHIPPED } from '../../support/shipped-domains.ts'
+import { fixtureDomains, SHIPPED } from '../../support/shipped-domains.ts'
 import { until } from '../../support/until.ts'
 import { lanesOf } from './deadly.ts'
 
 const ROOT = fileURLToPath(new URL('../../..', import.meta.url))
-const DOMAINS = [fileURLToPath(new URL('../../fixtures/pool', import.meta.url)), SHIPPED]
+const DOMAINS = [fixtureDomains('pool'), SHIPPED]
 /** A process or a lane starts within this, also on a machine that is busy, milliseconds. */
 const START_MS = 60_000
 const THREADS = Math.max(16, 4 * availableParallelism())

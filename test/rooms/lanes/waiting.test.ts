@@ -1,14 +1,14 @@
 import assert from 'node:assert/strict'
 import { describe, it, type TestContext } from 'node:test'
-import { fileURLToPath } from 'node:url'
 import { type Heddle, startHeddle } from '../../support/heddle.ts'
 import { startLoad } from '../../support/load.ts'
-import { ask, assertFailure, headerOf, jsonOf, RawConnection, requestText } from '../../support/raw-client.ts'
+import { ask, assertFailure, jsonOf, RawConnection, requestText } from '../../support/raw-client.ts'
 import { SERVING } from '../../support/shared-process.ts'
 import { shareService } from '../../support/shared-service.ts'
+import { fixtureDomains } from '../../support/shipped-domains.ts'
 import { until } from '../../support/until.ts'
 
-const LOAD = fileURLToPath(new URL('../../fixtures/lanes', import.meta.url))
+const LOAD = fixtureDomains('lanes')
 
 type Owner = Parameters<typeof startHeddle>[0]
 
@@ -55,23 +55,6 @@ it('answers all of 3,000 connections though a lane holds 64 requests', async (t)
   assert.equal(await heddle.stop(), 0)
 })
 
-it('refuses at once what a slow handler leaves no room for', async (t) => {
-  const heddle = await startHeddle(t, { domains: [LOAD], lanes: 1, env: { LANE_MAX_INFLIGHT: '4' } })
-  const accepted = Array.from({ length: 4 }, () => heddle.json('/slow?ms=1000'))
-  const finished = Promise.all(accepted)
-  await until(async () => (await heddle.fetch('/thread')).status === 503, 'the lane is full')
-  const startedMs = performance.now()
-  const refused = await Promise.all(Array.from({ length: 20 }, () => ask(heddle.port, 'GET', '/thread')))
-  const tookMs = performance.now() - startedMs
-  for (const response of refused) {
-    assertFailure(response, 503, 'The service is overloaded')
-    assert.match(headerOf(response, 'retry-after')!, /^\d+$/)
-  }
-  assert.ok(tookMs < 500, `${tookMs} ms: they waited`)
-  for (const { status } of await finished) assert.equal(status, 200)
-  assert.equal(await heddle.stop(), 0)
-})
-
 /** A lane exits in the midst of a load. */
 async function losesNobody(t: TestContext, heddle: Heddle): Promise<void> {
   const load = startLoad({ port: heddle.port, path: '/thread', keepAlive: 200, everyMs: 5 })
@@ -106,18 +89,6 @@ describe('a lane that holds four requests', () => {
     await becomeKnown(heddleOf(), 4)
     return heddleOf()
   }
-
-  it('keeps the bodies of those who wait', async () => {
-    const heddle = await quick()
-    await Promise.all(
-      Array.from({ length: 200 }, async (_, n) => {
-        const text = `${n} `.repeat(1 + n * 50)
-        const { status, body } = await heddle.post('/json-echo', { text })
-        assert.equal(status, 200)
-        assert.equal(body.text, text)
-      }),
-    )
-  })
 
   it('refuses those who wait for a lane that turns out to be slow', async (t) => {
     const heddle = await quick()

@@ -6,7 +6,7 @@ import { folderOf } from '../../support/folder.ts'
 import { startHeddle } from '../../support/heddle.ts'
 import { RawConnection } from '../../support/raw-client.ts'
 import { shareService } from '../../support/shared-service.ts'
-import { SHIPPED } from '../../support/shipped-domains.ts'
+import { SYSTEM_ROUTES } from '../../support/shipped-domains.ts'
 import { until } from '../../support/until.ts'
 
 const RATE = 500
@@ -41,7 +41,7 @@ const PLUGINS = {
 describe('the limits of the log', () => {
   const service = shareService(async (owner) =>
     startHeddle(owner, {
-      domains: [await folderOf(owner, PLUGINS), SHIPPED],
+      domains: [await folderOf(owner, PLUGINS), SYSTEM_ROUTES],
       lanes: 1,
       env: { LOG_PLUGIN_RATE: String(RATE), LOG_RECORD_BYTES: String(RECORD_BYTES) },
     }),

@@ -99,7 +99,7 @@ test('one that did not end before its lane left runs again, beside the others, a
   assert.deepEqual(log, [])
 })
 
-test('a reload runs onReady of the plugins that it brings, and of no other again', { timeout: 120_000 }, async (t) => {
+test('a reload runs onReady of the plugins that it brings, and of no other again', async (t) => {
   const plugin = (name: string, body: string): string =>
     `export default class ${name} { constructor({ logger }) { this.log = logger } onReady() { this.log.info('${name} is ready'); ${body} } }`
   const domains = await folderOf(t, {

@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
+import { SYSTEM_ROUTES } from '../../support/shipped-domains.ts'
 import { post, startWith } from '../../support/started-service.ts'
 import { until } from '../../support/until.ts'
 
@@ -21,7 +22,7 @@ const SECRET = 'the secret of all replicas together'
 
 test('the tools', async (t) => {
   const replica = (key: string, more: Record<string, string> = {}) =>
-    startWith(t, 'observed', { env: { AUTH_SECRET_KEY: key, ...more } })
+    startWith(t, 'observed', { beside: SYSTEM_ROUTES, env: { AUTH_SECRET_KEY: key, ...more } })
   const heddle = await replica(SECRET, { AUTH_TOKEN_TTL_SEC: '120' })
   const toolNow = async (name: string) => (await heddle.json('/system/status')).body.tools[name]
 
