@@ -53,8 +53,8 @@ const words = values.listener !== undefined && positionals.length === 0 ? contra
 const FAILED_MAX = 5
 /** A process that has not ended by then has failed: far longer than any room takes on a busy machine. */
 const PROCESS_TIMEOUT_MS = 1_800_000
-/** Most processes wait most of the time. */
-const concurrency = Number(values.concurrency ?? availableParallelism() + 2)
+/** Most processes wait half of the time: with two more than cores, a seventh of the cores' time was left. */
+const concurrency = Number(values.concurrency ?? availableParallelism() + 4)
 const usual = values.watch ? 'watch' : 'test'
 const files = chosenFiles(TIERS[values.tier ?? (words.length === 0 ? usual : 'all')]!, words)
 if (files.length === 0) {

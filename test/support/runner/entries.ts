@@ -77,6 +77,14 @@ const FIRST = [
   'users',
   'tracing',
   'docs',
+  'history',
+  'dashboard',
+  'cli',
+  'streams',
+  'system',
+  'apidocs',
+  'sockets',
+  'state',
 ]
 
 /** One process and the test files that it runs. */
