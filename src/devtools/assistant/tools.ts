@@ -3,12 +3,12 @@
 import { z } from 'zod'
 import type { EventBus } from '../../contracts/event-bus.ts'
 import type { LogLevel } from '../../contracts/logger.ts'
-import type { Registry } from '../../contracts/registry.ts'
+import type { BlackBox, Registry } from '../../contracts/registry.ts'
+import type { DeathPart, RequestDetail, WorkPart } from '../../contracts/requests.ts'
 import { HeddleError } from '../../core/errors/catalogue.ts'
 import { causalForest } from '../../runtime/events/trace-ring.ts'
 import { eventPayloads } from '../apidocs/asyncapi.ts'
 import type { LintReport } from '../lint/report.ts'
-import { reasonsOf, shortDeath } from './why.ts'
 
 export interface LogLine {
   level: LogLevel
@@ -339,4 +339,50 @@ function timeOf(iso: string): number {
   const ms = Date.parse(iso)
   if (Number.isNaN(ms)) throw new ToolFault(`${iso} is no time: write it like ${new Date(0).toISOString()}`)
   return ms
+}
+
+/** Frames of a stack that are shown: the innermost are the plugin's. */
+const FRAMES_MAX = 8
+
+/** What is wrong with a request, one sentence each, the cause before what followed; empty when nothing is. */
+function reasonsOf(request: RequestDetail): string[] {
+  const reasons: string[] = []
+  for (const part of request.parts) {
+    if (part.type === 'death') reasons.push(deathReason(part))
+    else if (part.type === 'work') reasons.push(...workReasons(part))
+    else if (part.isGivenUp) reasons.push(`${part.group} gave up ${part.event}: it is a dead letter`)
+  }
+  if (request.state === 'unfinished') reasons.push('The process ended before it was answered')
+  const { status, error } = request
+  if (reasons.length === 0 && request.failed) reasons.push(error ?? `It was answered with ${status}`)
+  if (reasons.length === 0 && status !== null && status >= 400) {
+    reasons.push(`It was refused with ${status}: no code failed; the answer says why`)
+  }
+  return reasons
+}
+
+function deathReason({ lane, message, plugin, handler, line }: DeathPart): string {
+  const where = [
+    handler === null ? '' : ` in ${handler}`,
+    plugin === null ? '' : ` of ${plugin}`,
+    line === null ? '' : ` at ${line}`,
+  ]
+  return `Lane ${lane} died: ${message}${where.join('')}`
+}
+
+function workReasons({ name, event, attempt, error, calls }: WorkPart): string[] {
+  const failed = calls.filter((call) => call.error !== undefined)
+  const causes = failed.map(
+    ({ tool, method, error: message, statement }) =>
+      `${tool}.${method} failed in ${name}: ${message}${statement === undefined ? '' : ` (${statement})`}`,
+  )
+  if (error === undefined) return causes
+  const what = event === undefined ? name : `${name}, attempt ${attempt ?? 1} at ${event},`
+  const frames = error.stack.split('\n').filter((line) => /^\s+at /.test(line))
+  return [...causes, [`${what} threw ${error.type}: ${error.message}`, ...frames.slice(0, FRAMES_MAX)].join('\n')]
+}
+
+/** A death without its steps, which are 256. */
+function shortDeath({ steps, ...box }: BlackBox) {
+  return { ...box, last_steps: steps.slice(-5) }
 }

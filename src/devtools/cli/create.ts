@@ -6,10 +6,14 @@ import { CommandError, UsageFault, unknownName } from '../../core/config/command
 import { loadSettings } from '../../core/config/load.ts'
 import { needPackages, OPTIONAL_PACKAGES } from '../../core/modules/optional-package.ts'
 import { withAgentsPart } from '../scaffolding/agents.ts'
-import { type ApplicationOptions, scaffoldApplication } from '../scaffolding/application.ts'
-import { packagesOf, USE_NAMES } from '../scaffolding/application-uses.ts'
+import {
+  type ApplicationOptions,
+  heddleSource,
+  packagesOf,
+  scaffoldApplication,
+  USE_NAMES,
+} from '../scaffolding/application.ts'
 import { DEPLOYMENTS, scaffoldDeployment, usesOf } from '../scaffolding/deployment.ts'
-import { heddleSource } from '../scaffolding/heddle-source.ts'
 import { report, type Scaffold, write } from '../scaffolding/templates.ts'
 import { command } from './command.ts'
 

@@ -1,11 +1,109 @@
-// `heddle create`: a new application, from the templates in `templates/application`.
-import { join } from 'node:path'
+// `heddle create`: a new application, from the templates in `templates/application`; what it may use, and where it gets heddle from.
+import { existsSync, readFileSync } from 'node:fs'
+import { basename, dirname, join, resolve } from 'node:path'
+import { fileURLToPath } from 'node:url'
 import { outerNode } from '../../core/config/load.ts'
-import { ownManifest } from '../../core/modules/optional-package.ts'
-import { packagesOf, settingsOf } from './application-uses.ts'
-import { type HeddleSource, heddleSource } from './heddle-source.ts'
+import { OPTIONAL_PACKAGES, ownManifest } from '../../core/modules/optional-package.ts'
 import { checkKebab } from './names.ts'
 import { filled, type NewFile, type Scaffold } from './templates.ts'
+
+interface Use {
+  /** Optional peers of heddle. */
+  packages: readonly string[]
+  /** Packages that heddle is developed with, and an application may be. */
+  development?: readonly string[]
+  /** Lines for `.env.example`. */
+  settings: readonly string[]
+}
+
+/** What an application may use, and what has to be installed for it. */
+const USES: Readonly<Record<string, Use>> = {
+  postgres: {
+    packages: OPTIONAL_PACKAGES.postgres,
+    settings: ['TOOLS=postgres', 'DATABASE_URL=postgres://user:password@localhost:5432/name'],
+  },
+  redis: {
+    packages: OPTIONAL_PACKAGES.redis,
+    settings: [
+      'TOOLS=redis-state    # with PostgreSQL: postgres,redis-state',
+      'EVENT_BUS_DRIVER=keyvalue_streams',
+      'REDIS_URL=redis://localhost:6379',
+    ],
+  },
+  opentelemetry: {
+    packages: OPTIONAL_PACKAGES.opentelemetry,
+    settings: ['OTEL_ENABLED=true', 'OTEL_EXPORTER_OTLP_ENDPOINT=http://localhost:4317'],
+  },
+  assistants: { packages: OPTIONAL_PACKAGES.assistants, settings: [] },
+  checks: { packages: OPTIONAL_PACKAGES.lint, development: ['typescript', '@biomejs/biome'], settings: [] },
+}
+
+export const USE_NAMES = Object.keys(USES)
+
+/** What package.json asks for, beside heddle. */
+export function packagesOf(uses: readonly string[]): {
+  dependencies: Record<string, string>
+  devDependencies: Record<string, string>
+} {
+  const { peerDependencies, devDependencies } = ownManifest()
+  const found = { dependencies: {} as Record<string, string>, devDependencies: {} as Record<string, string> }
+  for (const { packages, development } of uses.map((name) => USES[name]!)) {
+    const kind = development === undefined ? 'dependencies' : 'devDependencies'
+    for (const name of packages) found[kind][name] = peerDependencies[name]!
+    for (const name of development ?? []) found.devDependencies[name] = devDependencies[name]!
+  }
+  return found
+}
+
+/** Each as a comment: nothing is switched on before its server is there. */
+const settingsOf = (uses: readonly string[]): string =>
+  uses.flatMap((name) => USES[name]!.settings.map((line) => `# ${line}\n`)).join('')
+
+/** Where an application gets heddle from. */
+export interface HeddleSource {
+  /** For its package.json. */
+  range: string
+  /** The packed file, which belongs into its folder; null where npm gets it from a registry, or where nobody knows it. */
+  file: string | null
+  /** How the packed file comes into the folder, as lines to print. */
+  steps(shownFolder: string): string[]
+}
+
+/**
+ * As this heddle has come here: from a registry, or as a packed file, which the application takes along. In the repository `npm pack` makes one.
+ * @param own a file of the package
+ */
+export function heddleSource(own = fileURLToPath(import.meta.url)): HeddleSource {
+  const { version } = ownManifest()
+  const name = `heddle-${version}.tgz`
+  const packages = /^(.*[\\/]node_modules)[\\/]heddle[\\/]/.exec(own)?.[1]
+  if (packages === undefined) {
+    const steps = (folder: string): string[] => [
+      `npm pack --silent --pack-destination ${folder}    # ${name}, which package.json names`,
+    ]
+    return { range: `file:${name}`, file: null, steps }
+  }
+  const resolved = resolvedFrom(packages)
+  if (resolved !== undefined && !resolved.startsWith('file:'))
+    return { range: `^${version}`, file: null, steps: () => [] }
+  const file = resolved === undefined ? null : resolve(dirname(packages), resolved.slice('file:'.length))
+  if (file !== null && existsSync(file)) return { range: `file:${basename(file)}`, file, steps: () => [] }
+  const steps = (folder: string): string[] => [
+    `# copy ${name}, the packed file of heddle, into ${folder}: package.json names it`,
+  ]
+  return { range: `file:${name}`, file: null, steps }
+}
+
+/** What npm has noted of the package. */
+function resolvedFrom(packages: string): string | undefined {
+  try {
+    const lock = JSON.parse(readFileSync(resolve(packages, '.package-lock.json'), 'utf8'))
+    return lock.packages['node_modules/heddle'].resolved
+  } catch {
+    // Another program has installed it.
+    return undefined
+  }
+}
 
 /** What `templates/application` holds, as it is listed. */
 const TEMPLATES = [

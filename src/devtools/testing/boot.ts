@@ -8,9 +8,8 @@ import type { EventName, Payload, Published } from '../../contracts/events.ts'
 import type { PluginHealth } from '../../contracts/registry.ts'
 import type { JobInfo } from '../../contracts/scheduler.ts'
 import { copyEnvironment, loadSettings } from '../../core/config/load.ts'
-import { TestApp } from './app.ts'
+import { endWith, isOwner, logText, TestApp, type TestOwner } from './app.ts'
 import { type DomainChoice, domainFolder, linkDomains } from './domain-folder.ts'
-import { endWith, isOwner, logText, type TestOwner } from './owner.ts'
 import { RuntimeProcess, type Serving } from './runtime-process.ts'
 
 const START_TIMEOUT_MS = 60_000
@@ -40,19 +39,19 @@ export class BootedApp extends TestApp {
   }
 
   publish<Name extends EventName>(event: Name, payload: Published<Name>): Promise<string> {
-    return this.#child.call('publish', { event, payload: payload as Payload })
+    return this.#child.call('publish', event, payload as Payload)
   }
 
   deadLetters(): Promise<DeadLetter[]> {
-    return this.#child.call('deadLetters', {})
+    return this.#child.call('deadLetters')
   }
 
   jobs(): Promise<JobInfo[]> {
-    return this.#child.call('jobs', {})
+    return this.#child.call('jobs')
   }
 
   protected pendingAfter(timeoutMs: number): Promise<number> {
-    return this.#child.call('idle', { timeoutMs })
+    return this.#child.call('idle', timeoutMs)
   }
 }
 

@@ -1,8 +1,7 @@
 // What the process of a booted runtime runs, and the messages between it and the test.
-import type { DeadLetter, DeliveryFailure, EventBus, EventRecord } from '../../contracts/event-bus.ts'
+import type { DeliveryFailure, EventBus, EventRecord } from '../../contracts/event-bus.ts'
 import type { Payload } from '../../contracts/events.ts'
 import type { PluginHealth } from '../../contracts/registry.ts'
-import type { JobInfo } from '../../contracts/scheduler.ts'
 import { ConfigFaults, copyEnvironment, EXIT_CONFIG, loadSettings, prepareEnvironment } from '../../core/config/load.ts'
 import { messageOf } from '../../core/errors/description.ts'
 import { createLog } from '../../primary/logging/log-writer.ts'
@@ -10,17 +9,23 @@ import { Runtime } from '../../primary/runtime.ts'
 import { pendingAfter } from './seen-events.ts'
 
 /** The calls that the test makes into the runtime that it has booted. */
-export interface ChildCalls {
-  publish: { args: { event: string; payload: Payload }; result: string }
+const callsInto = (runtime: Runtime) => ({
+  // Through the tool and not the bus behind it, since the tool checks the payload.
+  publish: (event: string, payload: Payload): Promise<string> =>
+    (runtime.toolbox.for({ name: 'test', instance: undefined }, 'event_bus') as EventBus).publish(event, payload),
   /** Returns 0 as soon as nothing is pending, else after `timeoutMs` the number of deliveries that still are. */
-  idle: { args: { timeoutMs: number }; result: number }
-  deadLetters: { args: object; result: DeadLetter[] }
-  jobs: { args: object; result: JobInfo[] }
-}
+  idle: (timeoutMs: number): Promise<number> => pendingAfter(() => runtime.pendingDeliveries, timeoutMs),
+  deadLetters: () => runtime.host.bus.services.deadLetters(),
+  jobs: () => runtime.host.services.jobs(),
+})
 
-export type ToChild = {
-  [Name in keyof ChildCalls]: { id: number; call: Name; args: ChildCalls[Name]['args'] }
-}[keyof ChildCalls]
+export type ChildCalls = ReturnType<typeof callsInto>
+
+export interface ToChild {
+  id: number
+  call: keyof ChildCalls
+  args: unknown[]
+}
 
 /** Sent in the order of what happens: a result comes after the events that came before it. */
 export type FromChild =
@@ -47,33 +52,18 @@ async function main(): Promise<void> {
   process.on('SIGTERM', end)
   // The test process is gone, and nothing else would end this one.
   process.on('disconnect', () => process.exit(1))
-  process.on('message', (request: ToChild) => {
-    perform(runtime, request).then(
-      (result) => send({ type: 'result', id: request.id, result }),
-      (thrown) => send({ type: 'error', id: request.id, error: messageOf(thrown) }),
-    )
+  const calls = callsInto(runtime)
+  process.on('message', async ({ id, call, args }: ToChild) => {
+    try {
+      send({ type: 'result', id, result: await (calls[call] as (...given: unknown[]) => unknown)(...args) })
+    } catch (thrown) {
+      send({ type: 'error', id, error: messageOf(thrown) })
+    }
   })
   const port = await runtime.start({ exclusivePort: true })
   await runtime.allBooted()
   const { plugins } = runtime.host.systemDump()
   send({ type: 'serving', port, plugins, reasons: runtime.readiness().reasons })
-}
-
-async function perform(runtime: Runtime, { call, args }: ToChild): Promise<unknown> {
-  const { bus, services } = runtime.host
-  switch (call) {
-    case 'publish': {
-      // Through the tool and not the bus behind it, since the tool checks the payload.
-      const tool = runtime.toolbox.for({ name: 'test', instance: undefined }, 'event_bus') as EventBus
-      return tool.publish(args.event, args.payload)
-    }
-    case 'idle':
-      return pendingAfter(() => runtime.pendingDeliveries, args.timeoutMs)
-    case 'deadLetters':
-      return bus.services.deadLetters()
-    case 'jobs':
-      return services.jobs()
-  }
 }
 
 function send(message: FromChild): void {

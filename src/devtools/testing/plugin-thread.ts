@@ -22,8 +22,7 @@ import type { ToolFolder } from '../../runtime/kernel/discover.ts'
 import type { PluginClass } from '../../runtime/kernel/plugin.ts'
 import { createSharedMemories, ThreadKernel } from '../../runtime/kernel/thread.ts'
 import { newRecord } from '../../runtime/log-records.ts'
-import type { TestUser } from './app.ts'
-import type { LogEntry } from './owner.ts'
+import type { LogEntry, TestUser } from './app.ts'
 import { type PublishedEvent, SeenEvents } from './seen-events.ts'
 
 /**

@@ -11,9 +11,8 @@ import { copyEnvironment, loadSettings, prepareEnvironment } from '../../core/co
 import type { Settings } from '../../core/config/schema.ts'
 import { activeTools, type ToolFolder, toolNameOf } from '../../runtime/kernel/discover.ts'
 import type { PluginClass } from '../../runtime/kernel/plugin.ts'
-import { TestApp, type TestUser } from './app.ts'
+import { endWith, isOwner, logText, TestApp, type TestOwner, type TestUser } from './app.ts'
 import { type DomainChoice, domainFolder, linkDomains, rootsOf } from './domain-folder.ts'
-import { endWith, isOwner, logText, type TestOwner } from './owner.ts'
 import { PluginThread } from './plugin-thread.ts'
 import { type EventOptions, type PublishedEvent, pendingAfter } from './seen-events.ts'
 

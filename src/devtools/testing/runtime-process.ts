@@ -6,8 +6,8 @@ import { fileURLToPath } from 'node:url'
 import type { EventRecord } from '../../contracts/event-bus.ts'
 import { copyEnvironment } from '../../core/config/load.ts'
 import { withTimeout } from '../../core/schedule/waiting.ts'
-import type { ChildCalls, FromChild } from './child.ts'
-import type { LogEntry } from './owner.ts'
+import type { LogEntry } from './app.ts'
+import type { ChildCalls, FromChild, ToChild } from './child.ts'
 import { SeenEvents } from './seen-events.ts'
 
 const ENTRY = fileURLToPath(new URL('./child.ts', import.meta.url))
@@ -17,6 +17,8 @@ const { LOADER_ARGUMENTS } = createRequire(import.meta.url)('../../preload/launc
 /** Variables that the process inherits: those it needs, and the one for test coverage. It inherits nothing else. */
 const INHERITED = ['PATH', 'HOME', 'TMPDIR', 'TZ', 'LANG', 'NODE_V8_COVERAGE', 'HTTP_LISTENER'] as const
 const LEVELS: Record<number, LogEntry['level']> = { 20: 'DEBUG', 30: 'INFO', 40: 'WARNING', 50: 'ERROR' }
+
+type Answer<Name extends keyof ChildCalls> = Awaited<ReturnType<ChildCalls[Name]>>
 
 export type Serving = Extract<FromChild, { type: 'serving' }>
 
@@ -83,12 +85,12 @@ export class RuntimeProcess {
     return this.#child.exitCode !== null || this.#child.signalCode !== null
   }
 
-  call<Name extends keyof ChildCalls>(name: Name, args: ChildCalls[Name]['args']): Promise<ChildCalls[Name]['result']> {
+  call<Name extends keyof ChildCalls>(call: Name, ...args: Parameters<ChildCalls[Name]>): Promise<Answer<Name>> {
     if (this.hasEnded) return Promise.reject(new Error('The runtime does not answer: it has ended'))
     const id = this.#nextCall++
-    return new Promise<ChildCalls[Name]['result']>((resolve, reject) => {
+    return new Promise<Answer<Name>>((resolve, reject) => {
       this.#calls.set(id, { resolve: resolve as (result: unknown) => void, reject })
-      this.#child.send({ id, call: name, args }, (error) => {
+      this.#child.send({ id, call, args } satisfies ToChild, (error) => {
         if (error !== null) this.#take(id)?.reject(error)
       })
     })

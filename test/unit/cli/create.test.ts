@@ -5,8 +5,7 @@ import { test } from 'node:test'
 import { fileURLToPath } from 'node:url'
 import { packedManifest } from '../../../deploy/package/manifest.mjs'
 import { withAgentsPart } from '../../../src/devtools/scaffolding/agents.ts'
-import { scaffoldApplication } from '../../../src/devtools/scaffolding/application.ts'
-import { heddleSource } from '../../../src/devtools/scaffolding/heddle-source.ts'
+import { heddleSource, scaffoldApplication } from '../../../src/devtools/scaffolding/application.ts'
 import { folderOf, temporaryFolder } from '../../support/folder.ts'
 
 const OWN = JSON.parse(readFileSync(new URL('../../../package.json', import.meta.url), 'utf8'))
