@@ -18,63 +18,54 @@ export interface Table {
   columns: TableColumn[]
 }
 
-/** The tables of the migrated database, by name: without those of the runtime and of the database itself. */
-export async function readTables(database: CommandDatabase): Promise<Table[]> {
-  const names = await database.query<{ name: string }>(
-    database.dialect === 'sqlite'
-      ? "SELECT name FROM sqlite_master WHERE type = 'table' AND name NOT LIKE 'sqlite\\_%' ESCAPE '\\' ORDER BY name"
-      : "SELECT relname AS name FROM pg_class WHERE relkind IN ('r', 'p') AND relnamespace = CAST(current_schema() AS regnamespace) ORDER BY relname COLLATE \"C\"",
-  )
-  const own = names.filter(({ name }) => name !== '_migrations' && !name.startsWith('heddle_'))
-  const read = database.dialect === 'sqlite' ? sqliteColumns : postgresColumns
-  const tables: Table[] = []
-  for (const { name } of own) tables.push({ name, columns: await read(database, name) })
-  return tables
-}
-
-interface SqliteColumn {
+interface Row {
   name: string
   type: string
-  notnull: number
-  dflt_value: string | null
-  pk: number
-  hidden: number
+  is_nullable: boolean | number
+  has_default: boolean | number
 }
 
-async function sqliteColumns(database: CommandDatabase, table: string): Promise<TableColumn[]> {
-  const columns = await database.query<SqliteColumn>('SELECT * FROM pragma_table_xinfo($1)', [table])
-  const keys = columns.filter(({ pk }) => pk > 0)
-  return columns.map(({ name, type, notnull, dflt_value, pk, hidden }) => ({
-    name,
-    type: typeOf(type),
-    isNullable: notnull === 0 && pk === 0,
+/** How a database tells its tables, and the columns of one. */
+const CATALOGUE = {
+  sqlite: {
+    tables:
+      "SELECT name FROM sqlite_master WHERE type = 'table' AND name NOT LIKE 'sqlite\\_%' ESCAPE '\\' ORDER BY name",
     // An INTEGER PRIMARY KEY is the row id, which SQLite gives.
-    hasDefault: dflt_value !== null || hidden > 0 || (pk > 0 && keys.length === 1 && /^integer$/i.test(type)),
-  }))
-}
-
-interface PostgresColumn {
-  name: string
-  type: string
-  is_nullable: boolean
-  has_default: boolean
-}
-
-async function postgresColumns(database: CommandDatabase, table: string): Promise<TableColumn[]> {
-  const columns = await database.query<PostgresColumn>(
-    `SELECT attname AS name, format_type(atttypid, atttypmod) AS type, NOT attnotnull AS is_nullable,
+    columns: `SELECT name, type, "notnull" = 0 AND pk = 0 AS is_nullable,
+       dflt_value IS NOT NULL OR hidden > 0 OR
+         (pk > 0 AND lower(type) = 'integer' AND (SELECT max(pk) FROM pragma_table_xinfo($1)) = 1) AS has_default
+     FROM pragma_table_xinfo($1)`,
+  },
+  postgres: {
+    tables:
+      "SELECT relname AS name FROM pg_class WHERE relkind IN ('r', 'p') AND relnamespace = CAST(current_schema() AS regnamespace) ORDER BY relname COLLATE \"C\"",
+    columns: `SELECT attname AS name, format_type(atttypid, atttypmod) AS type, NOT attnotnull AS is_nullable,
        atthasdef OR attidentity <> '' AS has_default
      FROM pg_attribute
      WHERE attrelid = CAST(CAST(quote_ident(current_schema()) || '.' || quote_ident($1) AS text) AS regclass) AND attnum > 0 AND NOT attisdropped
      ORDER BY attnum`,
-    [table],
-  )
-  return columns.map(({ name, type, is_nullable, has_default }) => ({
-    name,
-    type: typeOf(type),
-    isNullable: is_nullable,
-    hasDefault: has_default,
-  }))
+  },
+}
+
+/** The tables of the migrated database, by name: without those of the runtime and of the database itself. */
+export async function readTables(database: CommandDatabase): Promise<Table[]> {
+  const asked = CATALOGUE[database.dialect]
+  const names = await database.query<{ name: string }>(asked.tables)
+  const own = names.filter(({ name }) => name !== '_migrations' && !name.startsWith('heddle_'))
+  const tables: Table[] = []
+  for (const { name } of own) {
+    const columns = await database.query<Row>(asked.columns, [name])
+    tables.push({
+      name,
+      columns: columns.map(({ name: column, type, is_nullable, has_default }) => ({
+        name: column,
+        type: typeOf(type),
+        isNullable: Boolean(is_nullable),
+        hasDefault: Boolean(has_default),
+      })),
+    })
+  }
+  return tables
 }
 
 /** The first that fits names the type in TypeScript; the tool gives each so on both databases. */

@@ -88,14 +88,5 @@ export function staticKey(key: Node, computed: boolean): string | undefined {
 export function lineIndex(text: string): (offset: number) => number {
   const starts = [0]
   for (let at = text.indexOf('\n'); at !== -1; at = text.indexOf('\n', at + 1)) starts.push(at + 1)
-  return (offset) => {
-    let low = 0
-    let high = starts.length
-    while (high - low > 1) {
-      const middle = (low + high) >>> 1
-      if (starts[middle]! <= offset) low = middle
-      else high = middle
-    }
-    return low + 1
-  }
+  return (offset) => starts.findLastIndex((start) => start <= offset) + 1
 }

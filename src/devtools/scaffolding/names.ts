@@ -4,16 +4,7 @@ const KEBAB = /^[a-z][a-z0-9]*(?:-[a-z0-9]+)*$/
 const SNAKE = /^[a-z][a-z0-9]*(?:_[a-z0-9]+)*$/
 const MAX_CHARS = 60
 /** Folders of the repository, and names that must not be keys of an object. */
-const RESERVED = new Set([
-  'test',
-  'support',
-  'fixtures',
-  'runtime',
-  'plugins',
-  'migrations',
-  'constructor',
-  'prototype',
-])
+const RESERVED = new Set('test support fixtures runtime plugins migrations constructor prototype'.split(' '))
 /** Words that SQLite or PostgreSQL accept as a table name only in quotes. */
 const SQL_WORDS = new Set(
   (

@@ -10,77 +10,48 @@ import { checkKebab, inDomain, words } from './names.ts'
 import { filled, type Scaffold } from './templates.ts'
 import { domainChoice, domainFolder, importPath, testFile, type Workplace } from './workplace.ts'
 
-/** What a verb makes: a route, and what its handler takes and answers. */
+/** What a verb makes: a route of a method, and what comes with its request. */
 interface Kind {
   verbs: readonly string[]
   method: 'GET' | 'POST' | 'PATCH' | 'DELETE'
-  /** The path names one item: `/:id`. */
-  hasId: boolean
-  /** Of the request, a line each. */
-  schemas: readonly string[]
-  /** Of the data that the handler takes out, and their types. */
-  fields: string
-  types: string
-  /** The expression that is answered, and its value in the test. */
-  data: string
-  answer: string
-  /** A request that is refused: what it sends instead, and the field that is at fault. */
-  refused?: { query?: string; body?: string; field: string }
+  takes: readonly (keyof typeof INPUTS)[]
 }
 
-const BODY = 'body: z.object({ name: z.string().trim().min(1).max(100) })'
-const PARAMS = 'params: z.object({ id: z.string().min(1).max(100) })'
+/** What may come with a request: its schema, the field that the handler takes out, its value in the test, and a request that is refused for it. */
+const INPUTS = {
+  body: {
+    schema: 'body: z.object({ name: z.string().trim().min(1).max(100) })',
+    field: 'name',
+    type: 'string',
+    answer: "name: 'first'",
+    refused: { query: '', body: "{ name: '' }" },
+  },
+  id: {
+    schema: 'params: z.object({ id: z.string().min(1).max(100) })',
+    field: 'id',
+    type: 'string',
+    answer: "id: '1'",
+    refused: undefined,
+  },
+  limit: {
+    schema: 'query: z.object({ limit: z.coerce.number().int().min(1).max(100).default(20) })',
+    field: 'limit',
+    type: 'number',
+    answer: '',
+    refused: { query: '?limit=0', body: '' },
+  },
+}
 const NO_QUERY = 'query: z.object({})'
-const LIMIT = 'query: z.object({ limit: z.coerce.number().int().min(1).max(100).default(20) })'
 const FIRST = "{ name: 'first' }"
-const NAMELESS = { body: "{ name: '' }", field: 'name' }
 
-const ITEM = {
-  hasId: true,
-  schemas: [PARAMS, NO_QUERY],
-  fields: 'id',
-  types: 'id: string',
-  data: '{ id }',
-  answer: "{ id: '1' }",
-}
 const KINDS: readonly Kind[] = [
-  {
-    verbs: ['list', 'search', 'find', 'count', 'export', 'report'],
-    method: 'GET',
-    hasId: false,
-    schemas: [LIMIT],
-    fields: 'limit',
-    types: 'limit: number',
-    data: '[]',
-    answer: '[]',
-    refused: { query: '?limit=0', field: 'limit' },
-  },
-  { verbs: ['show', 'get', 'read', 'view', 'check', 'download'], method: 'GET', ...ITEM },
-  {
-    verbs: ['update', 'change', 'edit', 'rename', 'set', 'move'],
-    method: 'PATCH',
-    hasId: true,
-    schemas: [BODY, PARAMS, NO_QUERY],
-    fields: 'id, name',
-    types: 'id: string; name: string',
-    data: '{ id, name }',
-    answer: "{ id: '1', name: 'first' }",
-    refused: NAMELESS,
-  },
-  { verbs: ['delete', 'remove', 'cancel', 'drop'], method: 'DELETE', ...ITEM },
+  { verbs: ['list', 'search', 'find', 'count', 'export', 'report'], method: 'GET', takes: ['limit'] },
+  { verbs: ['show', 'get', 'read', 'view', 'check', 'download'], method: 'GET', takes: ['id'] },
+  { verbs: ['update', 'change', 'edit', 'rename', 'set', 'move'], method: 'PATCH', takes: ['body', 'id'] },
+  { verbs: ['delete', 'remove', 'cancel', 'drop'], method: 'DELETE', takes: ['id'] },
 ]
 /** For all other verbs: create, add, place, send, … */
-const OTHER_KIND: Kind = {
-  verbs: [],
-  method: 'POST',
-  hasId: false,
-  schemas: [BODY, NO_QUERY],
-  fields: 'name',
-  types: 'name: string',
-  data: '{ name }',
-  answer: FIRST,
-  refused: NAMELESS,
-}
+const OTHER_KIND: Kind = { verbs: [], method: 'POST', takes: ['body'] }
 
 /** `npm run new -- plugin orders/create-order`: one route that its verb suggests, with schemas, and its test. @param isClass instead of a function */
 export function scaffoldPlugin(
@@ -102,7 +73,13 @@ export function scaffoldPlugin(
   }
   const verb = name.slice(0, name.indexOf('-'))
   const kind = KINDS.find(({ verbs }) => verbs.includes(verb)) ?? OTHER_KIND
-  const { method, fields, types, data, answer, refused } = kind
+  const { method, takes } = kind
+  const isList = takes.includes('limit')
+  const inputs = takes.map((name) => INPUTS[name])
+  const refused = inputs.find((input) => input.refused !== undefined)
+  // An id comes first.
+  const taken = inputs.toReversed()
+  const fields = taken.map(({ field }) => field).join(', ')
   const path = freePath(workplace, kind, domain, name)
   const summary = words(name).replace(/^\w/, (letter) => letter.toUpperCase())
   const isPost = method === 'POST'
@@ -113,26 +90,33 @@ export function scaffoldPlugin(
     summary,
     Class,
     fields,
-    types,
-    data,
-    schemas: kind.schemas.map((schema) => `  ${schema},\n`).join(''),
+    types: taken.map(({ field, type }) => `${field}: ${type}`).join('; '),
+    data: isList ? '[]' : `{ ${fields} }`,
+    schemas: [...inputs.map(({ schema }) => schema), ...(isList ? [] : [NO_QUERY])]
+      .map((schema) => `  ${schema},\n`)
+      .join(''),
     register: method.toLowerCase(),
     // A method must not have this name.
     handler: verb === 'constructor' ? 'run' : verb,
     status: isPost ? '    context.setStatus(201)\n' : '',
   })
   const test = testFile(workplace, domain, name)
-  const sent = (body: string): string => (refused?.body === undefined ? '' : `, { body: ${body} }`)
-  const { query = '', body = '', field = '' } = refused ?? {}
+  const sent = (body: string): string => (takes.includes('body') ? `, { body: ${body} }` : '')
+  const refusal = refused?.refused && {
+    ...route,
+    query: refused.refused.query,
+    field: refused.field,
+    request: sent(refused.refused.body),
+  }
   const testText = filled('plugin/test.ts', {
     ...route,
-    answer,
+    answer: isList ? '[]' : `{ ${taken.map(({ answer }) => answer).join(', ')} }`,
     imported: isClass ? Class : Class.replace(/^./, (letter) => letter.toLowerCase()),
     plugin: importPath(test, plugin),
     domain: domainChoice(workplace, test, folder),
     request: sent(FIRST),
     code: isPost ? '201' : '200',
-    refusal: refused === undefined ? '' : filled('plugin/refusal.ts', { ...route, query, field, request: sent(body) }),
+    refusal: refusal === undefined ? '' : filled('plugin/refusal.ts', refusal),
   })
   return {
     files: [
@@ -144,11 +128,12 @@ export function scaffoldPlugin(
 }
 
 /** The usual path for the verb, or a path of its own when another plugin has registered that one. */
-function freePath({ project }: Workplace, { method, hasId }: Kind, domain: string, name: string): string {
+function freePath({ project }: Workplace, { method, takes }: Kind, domain: string, name: string): string {
   const taken = new Set(staticRoutes(project).map((route) => routeShape(route.method, route.path)))
-  const usual = `/${domain}${hasId ? '/:id' : ''}`
+  const id = takes.includes('id') ? '/:id' : ''
+  const usual = `/${domain}${id}`
   if (!taken.has(routeShape(method, usual))) return usual
-  return `/${domain}/${name}${hasId ? '/:id' : ''}`
+  return `/${domain}/${name}${id}`
 }
 
 function curl(method: Kind['method'], path: string): string {
