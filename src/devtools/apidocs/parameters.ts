@@ -1,6 +1,5 @@
 // What a request brings: parameters and body.
 
-import type { BodyKind } from '../../contracts/http-request.ts'
 import type { JsonSchema, RouteInfo } from '../../contracts/registry.ts'
 import { resolved } from '../../core/schemas/json-schema.ts'
 import { isPlainObject } from '../../core/schemas/standard-schema.ts'
@@ -145,8 +144,12 @@ export function requestBodyOf(
   components: Components,
 ): RequestBody | undefined {
   const { body } = schemas
-  if (streamed_body !== null) return streamedBody(streamed_body)
-  if (has_raw_body && WITH_BODY.has(method)) return rawBody()
+  if (streamed_body === 'stream') return anyBytes('are read while they come')
+  if (streamed_body === 'multipart') {
+    const description = 'A form, whose parts are read while they come.'
+    return { description, required: true, content: { [UPLOAD]: { schema: OPEN } } }
+  }
+  if (has_raw_body && WITH_BODY.has(method)) return anyBytes('the handler gets as they came')
   if (body === undefined) return WITH_BODY.has(method) ? anyBody() : undefined
   const schema = components.schema(`${capital(id)}Body`, body)
   const example = exampleOf(body, 'text')
@@ -159,23 +162,11 @@ export function requestBodyOf(
   return { required: needsBody(body), content }
 }
 
-function streamedBody(kind: BodyKind): RequestBody {
-  return kind === 'multipart'
-    ? {
-        description: 'A form, whose parts are read while they come.',
-        required: true,
-        content: { [UPLOAD]: { schema: OPEN } },
-      }
-    : { description: 'Bytes of any type, which are read while they come.', required: false, content: { '*/*': {} } }
-}
-
-function rawBody(): RequestBody {
-  return {
-    description: 'Bytes of any type, which the handler gets as they came.',
-    required: false,
-    content: { '*/*': {} },
-  }
-}
+const anyBytes = (how: string): RequestBody => ({
+  description: `Bytes of any type, which ${how}.`,
+  required: false,
+  content: { '*/*': {} },
+})
 
 function anyBody(): RequestBody {
   const description =

@@ -4,30 +4,9 @@ import { HeddleError } from '../../core/errors/catalogue.ts'
 import { needPackages, OPTIONAL_PACKAGES } from '../../core/modules/optional-package.ts'
 import { type ProcessView, TOOLS, ToolFault } from './tools.ts'
 
-/** What is used of `@modelcontextprotocol/sdk`: its types are not needed to compile, and the package may be left out where no assistant comes. */
-interface McpServer {
-  registerTool(
-    name: string,
-    about: { description: string; inputSchema: object; annotations: object },
-    call: (input: never) => Promise<ToolAnswer>,
-  ): unknown
-  connect(transport: object): Promise<void>
-  close(): Promise<void>
-}
-
-interface ToolAnswer {
-  content: { type: 'text'; text: string }[]
-  isError?: boolean
-}
-
-interface Sdk {
-  McpServer: new (about: { name: string; version: string }, options: { instructions: string }) => McpServer
-  WebStandardStreamableHTTPServerTransport: new (options: {
-    enableJsonResponse: boolean
-  }) => {
-    handleRequest(request: Request): Promise<Response>
-  }
-}
+type Sdk = typeof import('@modelcontextprotocol/sdk/server/mcp.js') &
+  typeof import('@modelcontextprotocol/sdk/server/webStandardStreamableHttp.js')
+type ToolAnswer = { content: { type: 'text'; text: string }[]; isError?: boolean }
 
 const MODULES = ['mcp', 'webStandardStreamableHttp'].map((name) => `@modelcontextprotocol/sdk/server/${name}.js`)
 
@@ -84,7 +63,7 @@ async function refusalOf(request: Request): Promise<Response | null> {
   return isNameless && hasId ? fault(id, -32602, 'params.name: expected the name of a tool') : null
 }
 
-function offer(server: McpServer, view: ProcessView): void {
+function offer(server: InstanceType<Sdk['McpServer']>, view: ProcessView): void {
   for (const [name, { description, input, writes = false, call }] of Object.entries(TOOLS)) {
     const annotations = { readOnlyHint: !writes || !view.mayWrite, openWorldHint: false }
     server.registerTool(name, { description, inputSchema: input, annotations }, async (given) => {

@@ -67,10 +67,6 @@ export const migration = command(USAGE, {}, async (_, [word = '', argument, ...m
   if (run === undefined) throw new UsageFault(`There is no command ${word}\n\n${USAGE}`)
   if (more.length > 0 || (argument !== undefined && word !== 'down' && word !== 'redo')) throw new UsageFault(USAGE)
   const { settings } = loadSettings()
-  const database = await openDatabase(settings, log)
-  try {
-    await run(database, settings, argument)
-  } finally {
-    await database.stop()
-  }
+  await using database = await openDatabase(settings, log)
+  await run(database, settings, argument)
 })

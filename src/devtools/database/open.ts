@@ -14,7 +14,7 @@ import { migrate } from '../../stores/migrations/runner.ts'
 import type { SqlDatabase } from '../../stores/sql/database.ts'
 
 /** What a command uses of the tool `db`. It has not booted: nothing is migrated by itself. */
-export interface CommandDatabase extends SqlDatabase, MigratingTool, Pick<Tool, 'serve'> {
+export interface CommandDatabase extends SqlDatabase, MigratingTool, Pick<Tool, 'serve'>, AsyncDisposable {
   stop(): Promise<void>
 }
 
@@ -43,7 +43,7 @@ export async function openDatabase(
   }
   const database = (await loadTool(folder, () => runtime as ToolRuntime)) as object as CommandDatabase
   if (typeof database.migrating !== 'function') throw new CommandError(`The tool in ${folder.path} has no migrations`)
-  return database
+  return Object.assign(database, { [Symbol.asyncDispose]: () => database.stop() })
 }
 
 /**
@@ -54,43 +54,21 @@ export async function onScratchDatabase<T>(
   settings: Settings,
   work: (database: CommandDatabase) => Promise<T>,
 ): Promise<T> {
-  const given = await openDatabase(settings, () => {})
-  try {
-    return given.dialect === 'sqlite' ? await onFile(settings, work) : await onServer(given, settings, work)
-  } finally {
-    await given.stop()
-  }
-}
-
-async function onFile<T>(settings: Settings, work: (database: CommandDatabase) => Promise<T>): Promise<T> {
-  const folder = await mkdtemp(join(tmpdir(), 'heddle-types-'))
-  try {
-    return await onMigrated({ ...settings, sqlitePath: join(folder, 'scratch.db') }, work)
-  } finally {
-    await rm(folder, { recursive: true, force: true })
-  }
-}
-
-async function onServer<T>(
-  given: CommandDatabase,
-  settings: Settings,
-  work: (database: CommandDatabase) => Promise<T>,
-): Promise<T> {
-  const name = `heddle_scratch_${randomBytes(6).toString('hex')}`
-  await given.execute(`CREATE DATABASE ${name}`)
-  try {
-    return await onMigrated({ ...settings, rdbDatabase: name }, work)
-  } finally {
-    await given.execute(`DROP DATABASE IF EXISTS ${name} WITH (FORCE)`)
-  }
-}
-
-async function onMigrated<T>(settings: Settings, work: (database: CommandDatabase) => Promise<T>): Promise<T> {
-  const database = await openDatabase(settings, () => {})
-  try {
+  await using given = await openDatabase(settings, () => {})
+  const onMigrated = async (own: Partial<Settings>): Promise<T> => {
+    await using database = await openDatabase({ ...settings, ...own }, () => {})
     await database.migrating((driver) => migrate(driver, settings.domainsDir, () => {}))
     return await work(database)
-  } finally {
-    await database.stop()
   }
+  if (given.dialect === 'sqlite') {
+    const folder = await mkdtemp(join(tmpdir(), 'heddle-types-'))
+    return await onMigrated({ sqlitePath: join(folder, 'scratch.db') }).finally(() =>
+      rm(folder, { recursive: true, force: true }),
+    )
+  }
+  const name = `heddle_scratch_${randomBytes(6).toString('hex')}`
+  await given.execute(`CREATE DATABASE ${name}`)
+  return await onMigrated({ rdbDatabase: name }).finally(() =>
+    given.execute(`DROP DATABASE IF EXISTS ${name} WITH (FORCE)`),
+  )
 }

@@ -5,13 +5,9 @@ import { isBuiltIn, type ScannedEvent } from './event-contract.ts'
 import { compareText, type Finding, type RuleName } from './finding.ts'
 
 /** The report that `/system/lint` answers with and `npm run lint:architecture` prints. */
-export interface LintReport {
+export interface LintReport extends Pick<SourceFacts, 'findings' | 'checked'> {
   /** True when no finding is an error. */
   ok: boolean
-  /** Sorted by file and line. */
-  findings: Finding[]
-  /** The numbers of what was checked: files of plugins and migrations, registered routes, names of events. */
-  checked: { plugins: number; migrations: number; routes: number; events: number }
   /** The differences between the running process and its sources; left out when no process was given. */
   observed?: Observed
 }

@@ -52,19 +52,13 @@ const CALLBACKS: Readonly<Record<string, { argument: number; param: number; type
  * a transaction, and `context` what a route's handler gets.
  */
 const TOOL_OF_TYPE: Readonly<Record<string, string>> = {
-  Auth: 'auth',
-  Config: 'config',
-  Db: 'db',
-  Queryable: 'queryable',
-  Tx: 'tx',
-  HttpContext: 'context',
+  ...Object.fromEntries(
+    'Auth Config Db Http Logger Queryable Registry Scheduler State Telemetry Tx'
+      .split(' ')
+      .map((type) => [type, type.toLowerCase()]),
+  ),
   EventBus: 'event_bus',
-  Http: 'http',
-  Logger: 'logger',
-  Registry: 'registry',
-  Scheduler: 'scheduler',
-  State: 'state',
-  Telemetry: 'telemetry',
+  HttpContext: 'context',
 }
 /** Generic types that leave the members of their first argument as they are. */
 const TRANSPARENT_TYPES = new Set(['Pick', 'Omit', 'Readonly', 'Partial', 'Required', 'NonNullable'])
