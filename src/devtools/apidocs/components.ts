@@ -29,6 +29,12 @@ export class Components {
   }
 }
 
+/** Routes in the order of a document: by path, then by method. */
+export function inOrder(routes: readonly RouteInfo[]): RouteInfo[] {
+  const key = ({ path, method }: RouteInfo) => `${path} ${method}`
+  return routes.toSorted((a, b) => (key(a) < key(b) ? -1 : 1))
+}
+
 /** Makes unique operation ids: `GET /users/:id` is `getUsersById`. They depend on method and path alone, so that links stay valid. */
 export class OperationIds {
   readonly #names = new UniqueNames()
@@ -72,12 +78,9 @@ export class PathNames {
 
   of(path: string): PathName {
     const shape = path.replace(/:[^/]+/g, ':')
-    const first = this.#byShape.get(shape)
     const own = pathName(path)
-    if (first === undefined) {
-      this.#byShape.set(shape, own)
-      return own
-    }
+    const first = this.#byShape.get(shape) ?? own
+    this.#byShape.set(shape, first)
     const parameters = own.parameters.map(({ key }, index) => ({ key, name: first.parameters[index]!.name }))
     return { text: first.text, parameters }
   }
@@ -85,19 +88,14 @@ export class PathNames {
 
 export function pathName(path: string): PathName {
   const segments = path.split('/')
-  const taken = new Set(segments)
+  const rest = segments.includes(':rest') ? 'rest_of_path' : 'rest'
   const parameters: PathParameter[] = []
   const text = segments.map((segment) => {
-    if (segment.startsWith(':')) {
-      parameters.push({ name: segment.slice(1), key: segment.slice(1) })
-      return `{${segment.slice(1)}}`
-    }
-    if (segment === '*') {
-      const name = taken.has(':rest') ? 'rest_of_path' : 'rest'
-      parameters.push({ name, key: '*' })
-      return `{${name}}`
-    }
-    return segment.replaceAll('{', '%7B').replaceAll('}', '%7D')
+    if (segment !== '*' && !segment.startsWith(':')) return segment.replaceAll('{', '%7B').replaceAll('}', '%7D')
+    const key = segment === '*' ? '*' : segment.slice(1)
+    const name = segment === '*' ? rest : key
+    parameters.push({ name, key })
+    return `{${name}}`
   })
   return { text: text.join('/'), parameters }
 }

@@ -1,5 +1,5 @@
 import type { JsonSchema, RouteInfo } from '../../contracts/registry.ts'
-import { Components, OperationIds, PathNames, type SecurityScheme, SecuritySchemes } from './components.ts'
+import { Components, inOrder, OperationIds, PathNames, type SecurityScheme, SecuritySchemes } from './components.ts'
 import { type Parameter, parametersOf, type RequestBody, requestBodyOf } from './parameters.ts'
 import { FAILURE_SCHEMAS, type Response, responsesOf, sharedResponses } from './responses.ts'
 
@@ -59,7 +59,7 @@ export function openApiDocument(routes: readonly RouteInfo[], info: ApiInfo, app
   const schemes = new SecuritySchemes()
   const paths: OpenApiDocument['paths'] = {}
   const plugins = new Map<string, Set<string>>()
-  for (const route of sorted(routes)) {
+  for (const route of inOrder(routes)) {
     if (route.method === 'HEAD') continue
     const { text, parameters } = names.of(route.path)
     const id = ids.of(route)
@@ -127,9 +127,4 @@ function operationOf(
     'x-plugin': route.plugin,
     'x-route': route.path,
   }
-}
-
-function sorted(routes: readonly RouteInfo[]): RouteInfo[] {
-  const key = ({ path, method }: RouteInfo) => `${path} ${method}`
-  return routes.toSorted((a, b) => (key(a) < key(b) ? -1 : 1))
 }

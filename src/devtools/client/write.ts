@@ -3,7 +3,7 @@ import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import type { JsonSchema, RouteInfo, ThrownInfo } from '../../contracts/registry.ts'
 import type { EventPayload } from '../apidocs/asyncapi.ts'
-import { OperationIds, pathName } from '../apidocs/components.ts'
+import { inOrder, OperationIds, pathName } from '../apidocs/components.ts'
 import { isForm, needsBody, propertiesOf, WITH_BODY } from '../apidocs/parameters.ts'
 import { capital, pascal } from '../words.ts'
 import { commentOf, isOpen, keyOf, quoted, TypeWriter } from './types.ts'
@@ -76,11 +76,8 @@ ${methods.map((method) => `\n${method}`).join('')}}
 /** One for each route, in the order of paths, and named as in the OpenAPI document. */
 function methodsOf(routes: readonly RouteInfo[], types: TypeWriter): string[] {
   const ids = new OperationIds()
-  const sorted = routes.toSorted((a, b) => (orderOf(a) < orderOf(b) ? -1 : 1))
-  return sorted.map((route) => methodOf(route, ids.of(route), types))
+  return inOrder(routes).map((route) => methodOf(route, ids.of(route), types))
 }
-
-const orderOf = ({ path, method }: RouteInfo) => `${path} ${method}`
 
 function methodOf(route: RouteInfo, id: string, types: TypeWriter): string {
   const { method, path, is_socket, is_stream, idempotency, has_raw_body, streamed_body, schemas } = route
@@ -115,31 +112,24 @@ function methodOf(route: RouteInfo, id: string, types: TypeWriter): string {
   return written(head, `call(${quoted(method)}, ${place}, input, options${last})`)
 }
 
-function aboutOf({
-  method,
-  path,
-  summary,
-  plugin,
-  has_auth,
-  security,
-  is_stream,
-  is_socket,
-  idempotency,
-  throws,
-}: RouteInfo): string {
-  const kind = is_socket ? 'WebSocket' : is_stream ? 'Server-sent events' : method
-  const wants = [
-    ...(has_auth || security?.is_required
-      ? [has_auth || security?.schemes.includes('bearer') ? 'a token' : 'a login']
-      : []),
-    ...(idempotency === 'required' ? ['an `Idempotency-Key`, which it makes'] : []),
-  ]
+function aboutOf({ has_auth, security, idempotency, ...route }: RouteInfo): string {
+  const { method, path, summary, plugin, is_stream, is_socket, throws } = route
+  const what = is_socket
+    ? `WebSocket \`${path}\``
+    : is_stream
+      ? `Server-sent events \`${path}\``
+      : `\`${method} ${path}\``
+  const wants: string[] = []
+  if (has_auth || security?.is_required)
+    wants.push(has_auth || security?.schemes.includes('bearer') ? 'a token' : 'a login')
+  if (idempotency === 'required') wants.push('an `Idempotency-Key`, which it makes')
+  const inOneLine = (text: string) => text.replace(/\s+/g, ' ')
   return [
-    ...(summary === null ? [] : [`${summary.replace(/\s+/g, ' ')}${/[.!?]$/.test(summary) ? '' : '.'}`]),
-    `${is_socket || is_stream ? `${kind} \`${path}\`` : `\`${kind} ${path}\``} of ${plugin}${wants.length === 0 ? '' : `; it wants ${wants.join(' and ')}`}`,
+    ...(summary === null ? [] : [`${inOneLine(summary)}${/[.!?]$/.test(summary) ? '' : '.'}`]),
+    `${what} of ${plugin}${wants.length === 0 ? '' : `; it wants ${wants.join(' and ')}`}`,
     ...Object.entries(throws).map(
       ([status, { codes, description }]) =>
-        `@throws ${[status, ...codes].join(' ')}${description === null ? '' : `: ${description.replace(/\s+/g, ' ')}`}`,
+        `@throws ${[status, ...codes].join(' ')}${description === null ? '' : `: ${inOneLine(description)}`}`,
     ),
   ].join('\n')
 }
@@ -177,12 +167,9 @@ function queryOf({ schemas }: RouteInfo, name: string, types: TypeWriter): strin
   return [isRequired ? `query: ${type}` : `query?: ${type}`]
 }
 
-function bodyOf(
-  { method, schemas, has_raw_body, streamed_body, is_stream, is_socket }: RouteInfo,
-  name: string,
-  types: TypeWriter,
-): string[] {
-  if (is_stream || is_socket) return []
+function bodyOf(route: RouteInfo, name: string, types: TypeWriter): string[] {
+  const { method, schemas, has_raw_body, streamed_body } = route
+  if (route.is_stream || route.is_socket) return []
   const type = 'contentType?: string'
   if (streamed_body === 'multipart') return ['body?: Record<string, unknown> | FormData', 'files?: FormFiles']
   if (streamed_body === 'stream' || (has_raw_body && WITH_BODY.has(method))) return ['body?: RawBody', type]
