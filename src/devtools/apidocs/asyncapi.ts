@@ -113,23 +113,18 @@ export function asyncApiDocument(
     messages[key] = messageOf(event, key, payloads.get(event))
     channels[key] = { address: event, messages: { [key]: { $ref: `#/components/messages/${key}` } } }
     const { emitters = [], subscribers = [] } = parties[event] ?? {}
-    const add = (action: 'send' | 'receive', plugins: readonly string[]) => {
+    const sides = [
+      { action: 'send', plugins: emitters, does: 'publishes', others: `It goes to ${namesOf(subscribers)}.` },
+      { action: 'receive', plugins: subscribers, does: 'subscribes to', others: `It comes from ${namesOf(emitters)}.` },
+    ] as const
+    for (const { action, plugins, does, others: description } of sides) {
       for (const plugin of plugins) {
-        const summary = `${plugin} ${action === 'send' ? 'publishes' : 'subscribes to'} ${event}`
-        const description =
-          action === 'send' ? `It goes to ${namesOf(subscribers)}.` : `It comes from ${namesOf(emitters)}.`
-        const about = {
-          channel,
-          summary,
-          description,
-          messages: [{ $ref: `${channel.$ref}/messages/${key}` }],
-          'x-plugin': plugin,
-        }
-        operations[keyOf(`${action}.${event}.${plugin}`)] = { action, ...about }
+        const summary = `${plugin} ${does} ${event}`
+        const sent = [{ $ref: `${channel.$ref}/messages/${key}` }]
+        const operation = { action, channel, summary, description, messages: sent, 'x-plugin': plugin }
+        operations[keyOf(`${action}.${event}.${plugin}`)] = operation
       }
     }
-    add('send', emitters)
-    add('receive', subscribers)
   }
   const schemas = { EventMeta: EVENT_META }
   const domains = [...new Set(Object.values(operations).map((each) => each['x-plugin'].split('.', 1)[0]!))].sort()

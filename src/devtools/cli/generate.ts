@@ -14,7 +14,7 @@ import { scaffoldMigration } from '../scaffolding/migration.ts'
 import { scaffoldPlugin } from '../scaffolding/plugin.ts'
 import { type NewFile, report, type Scaffold, write } from '../scaffolding/templates.ts'
 import { scaffoldTool } from '../scaffolding/tool.ts'
-import { openWorkplace } from '../scaffolding/workplace.ts'
+import { openWorkplace, type Workplace } from '../scaffolding/workplace.ts'
 import { command, keep } from './command.ts'
 
 const NEW_USAGE = `Usage: npm run new -- <what> <name> [options]
@@ -52,33 +52,29 @@ export const make = command(
   },
 )
 
-async function scaffoldFor(
-  what: string,
-  name: string,
-  values: { in?: string; class: boolean; depends: string[] },
-): Promise<Scaffold> {
-  if (values.depends.length > 0 && what !== 'migration') throw new UsageFault('--depends applies to a migration alone')
-  if (values.class && what !== 'plugin') throw new UsageFault('--class applies to a plugin alone')
-  if (values.in !== undefined && what === 'tool')
+interface Wanted {
+  in?: string
+  class: boolean
+  depends: string[]
+}
+
+/** What `heddle new` makes. */
+const MAKERS: Readonly<Record<string, (place: Workplace, name: string, wanted: Wanted) => Scaffold>> = {
+  domain: (place, name, wanted) => scaffoldDomain(place, name, wanted.in),
+  plugin: (place, name, wanted) => scaffoldPlugin(place, name, wanted.in, wanted.class),
+  migration: (place, name, wanted) => scaffoldMigration(place, name, wanted.in, wanted.depends),
+  hooks: (place, name, wanted) => scaffoldHooks(place, name, wanted.in),
+  tool: (place, name) => scaffoldTool(place, name),
+}
+
+async function scaffoldFor(what: string, name: string, wanted: Wanted): Promise<Scaffold> {
+  if (wanted.depends.length > 0 && what !== 'migration') throw new UsageFault('--depends applies to a migration alone')
+  if (wanted.class && what !== 'plugin') throw new UsageFault('--class applies to a plugin alone')
+  if (wanted.in !== undefined && what === 'tool')
     throw new UsageFault('--in does not apply to a tool, which is made in TOOLS_DIR')
-  switch (what) {
-    case 'domain':
-      return scaffoldDomain(await openWorkplace(), name, values.in)
-    case 'plugin':
-      return scaffoldPlugin(await openWorkplace(), name, values.in, values.class)
-    case 'migration':
-      return scaffoldMigration(await openWorkplace(), name, values.in, values.depends)
-    case 'hooks':
-      return scaffoldHooks(await openWorkplace(), name, values.in)
-    case 'tool':
-      return scaffoldTool(await openWorkplace(), name)
-  }
-  throw unknownName(
-    `There is no "${what}" to make`,
-    what,
-    ['domain', 'plugin', 'migration', 'hooks', 'tool'],
-    NEW_USAGE,
-  )
+  if (!Object.hasOwn(MAKERS, what))
+    throw unknownName(`There is no "${what}" to make`, what, Object.keys(MAKERS), NEW_USAGE)
+  return MAKERS[what]!(await openWorkplace(), name, wanted)
 }
 
 /** The repository of the runtime has no package `heddle`: there its name is `#heddle`, which the `imports` of its package.json lead to the sources. */

@@ -9,6 +9,7 @@ import {
   type FunctionInfo,
   list,
   lookup,
+  reached,
   type Scope,
   type Source,
 } from './scopes.ts'
@@ -122,12 +123,8 @@ export class Transactions {
   }
 
   #reached(from: FunctionInfo, next: (step: Step) => FunctionInfo[]): Effects {
-    const reached = new Set([from])
-    // A set takes more while it is gone through.
-    for (const fn of reached) {
-      for (const callee of this.#stepsOf(fn).flatMap(next)) reached.add(callee)
-    }
-    return union([...reached].flatMap((fn) => this.#stepsOf(fn)))
+    const all = reached([from], (fn) => this.#stepsOf(fn).flatMap(next))
+    return union([...all].flatMap((fn) => this.#stepsOf(fn)))
   }
 
   #stepsOf(fn: FunctionInfo): Step[] {

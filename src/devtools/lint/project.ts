@@ -9,7 +9,7 @@ import { type Contracts, loadContracts } from './contracts.ts'
 import { Transactions } from './dual-write.ts'
 import { compareText, errorAt, type Finding } from './finding.ts'
 import { allImports, type ModuleImport } from './imports.ts'
-import { readScopes, relativeTarget, type Source } from './scopes.ts'
+import { reached, readScopes, relativeTarget, type Source } from './scopes.ts'
 import { type TableMention, tablesOf } from './sql-tables.ts'
 import { keyOf, lineIndex, parseSource, walk } from './syntax.ts'
 import { joined, type Literal, lineInParts, stringsOf, Texts, textOf } from './texts.ts'
@@ -93,14 +93,13 @@ export function pluginsByFile(project: Project): Map<string, Set<string>> {
     return name === undefined ? [] : [{ ...module, name }]
   })
   for (const plugin of [...project.plugins, ...setups]) {
-    const reached = new Set([plugin.file])
-    // A set takes more while it is gone through.
-    for (const file of reached) {
-      found.set(file, (found.get(file) ?? new Set()).add(plugin.name))
-      for (const { specifier } of byFile.get(file)!.imports) {
+    const imported = (file: string): string[] =>
+      byFile.get(file)!.imports.flatMap(({ specifier }) => {
         const target = relativeTarget(file, specifier)
-        if (target && byFile.has(target)) reached.add(target)
-      }
+        return target && byFile.has(target) ? [target] : []
+      })
+    for (const file of reached([plugin.file], imported)) {
+      found.set(file, (found.get(file) ?? new Set()).add(plugin.name))
     }
   }
   return found

@@ -170,15 +170,15 @@ class ScopeReader {
 
   #visit(node: Node, scope: Scope): void {
     if (++this.#depth > NESTING_MAX) throw new RangeError('it is nested too deeply')
-    if (!this.#visitDeclaration(node, scope) && !this.#visitInner(node, scope)) {
+    if (!this.#visitWhole(node, scope)) {
       this.#record(node, scope)
       this.#visitChildren(node, scope)
     }
     this.#depth--
   }
 
-  /** @returns true for an import, a function, a class or a type, which is then visited whole */
-  #visitDeclaration(node: Node, scope: Scope): boolean {
+  /** @returns true for an import, a type, and for what opens scopes: it is then visited whole */
+  #visitWhole(node: Node, scope: Scope): boolean {
     switch (node.type) {
       case 'ImportDeclaration':
         for (const each of node.specifiers) {
@@ -210,14 +210,6 @@ class ScopeReader {
       case 'TSTypeAliasDeclaration':
         this.#declare(node.id.name, scope).push(typed(node.typeAnnotation, scope))
         return true
-      default:
-        return node.type.startsWith('TS') && !('expression' in node)
-    }
-  }
-
-  /** @returns true for a statement or expression that opens scopes, which is then visited whole */
-  #visitInner(node: Node, scope: Scope): boolean {
-    switch (node.type) {
       case 'IfStatement':
       case 'ConditionalExpression':
         this.#visit(node.test, scope)
@@ -244,7 +236,7 @@ class ScopeReader {
         this.#visitChildren(node, inner(scope))
         return true
       default:
-        return false
+        return node.type.startsWith('TS') && !('expression' in node)
     }
   }
 
@@ -470,4 +462,12 @@ export function list<Key, Item>(lists: Map<Key, Item[]>, key: Key): Item[] {
 
 function nameOf(name: { type: string; name?: string; value?: string }): string {
   return name.name ?? name.value ?? ''
+}
+
+/** All that is reached, what it begins with included. */
+export function reached<Item>(from: Iterable<Item>, next: (item: Item) => Iterable<Item>): Set<Item> {
+  const all = new Set(from)
+  // A set takes more while it is gone through.
+  for (const item of all) for (const each of next(item)) all.add(each)
+  return all
 }

@@ -2,6 +2,7 @@
 import { displayPath, errorAt, type Finding } from './finding.ts'
 import { shortestCircles } from './import-rules.ts'
 import type { Migration, Module, Project } from './project.ts'
+import { reached } from './scopes.ts'
 
 /**
  * A table belongs to the domain whose migration creates it. No other domain may create it too or use it in SQL.
@@ -172,9 +173,7 @@ function undeclaredUses(migrations: readonly Migration[], before: ReadonlyMap<st
       if (creators.length === 0 || named.has(table)) continue
       named.add(table)
       if (creators.some((creator) => creator.migration.domain === migration.domain)) continue
-      const earlier = new Set(before.get(migration.id))
-      // A set takes more while it is gone through.
-      for (const id of earlier) for (const each of before.get(id) ?? []) earlier.add(each)
+      const earlier = reached(before.get(migration.id) ?? [], (id) => before.get(id) ?? [])
       if (creators.some((creator) => earlier.has(creator.migration.id))) continue
       const wanted = creators[0]!.migration.id
       const message = `${migration.id} needs the table '${table}' that ${wanted} creates: add '-- depends: ${wanted}'`

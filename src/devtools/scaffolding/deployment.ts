@@ -74,22 +74,15 @@ function processFileOf(text: string, name: string): string {
 }
 
 function composeOf(text: string, name: string): string {
-  return renamed(
-    text
-      .replace(/build:\n {4}context: \.\.\n.*?\n(?= {2}\w)/s, 'build: ..\n')
-      .replace('image: heddle:elastic', 'image: heddle')
-      .replace(/( +)RDB_HOST: postgres\n/, '$1TOOLS: postgres,redis-state\n$&'),
-    name,
-  )
+  const built = text.replace(/build:\n {4}context: \.\.\n.*?\n(?= {2}\w)/s, 'build: ..\n')
+  return objectsOf(built.replaceAll('image: heddle:elastic', 'image: heddle'), name)
 }
 
 function objectsOf(text: string, name: string): string {
-  return renamed(
-    text
-      .replaceAll('image: heddle:elastic', 'image: heddle:1')
-      .replace(/( +)RDB_HOST: postgres\n/, '$1TOOLS: postgres,redis-state\n$&'),
-    name,
-  )
+  const chosen = text
+    .replaceAll('image: heddle:elastic', 'image: heddle:1')
+    .replace(/( +)RDB_HOST: postgres\n/, '$1TOOLS: postgres,redis-state\n$&')
+  return renamed(chosen, name)
 }
 
 function environmentOf(text: string): string {

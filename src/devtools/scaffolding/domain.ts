@@ -5,11 +5,11 @@ import { pascal } from '../words.ts'
 import { checkKebab, singular, snake, tableName, withArticle, words } from './names.ts'
 import { filled, type Scaffold } from './templates.ts'
 import {
-  applicationFolder,
   domainChoice,
   domainFolder,
   importPath,
   newDomainFolder,
+  rootOf,
   testFile,
   type Workplace,
 } from './workplace.ts'
@@ -78,7 +78,7 @@ export function scaffoldHooks(workplace: Workplace, name: string, within: string
   checkKebab('A domain', name, 'orders')
   const isOfAll = name === APPLICATION
   const path = isOfAll
-    ? join(applicationFolder(workplace, within), 'app.ts')
+    ? join(rootOf(workplace, within), 'app.ts')
     : join(domainFolder(workplace, name, within), 'domain.ts')
   const module = isOfAll ? '../../app.ts' : '../domain.ts'
   return {

@@ -36,15 +36,15 @@ export async function openWorkplace(): Promise<Workplace> {
 }
 
 /** The folder for a new domain. @param within one of DOMAINS_DIR; default: the first */
-export function newDomainFolder({ domainsDirs }: Workplace, domain: string, within: string | undefined): string {
-  const taken = domainsDirs.map((folder) => join(folder, domain)).find((folder) => existsSync(folder))
+export function newDomainFolder(workplace: Workplace, domain: string, within: string | undefined): string {
+  const taken = workplace.domainsDirs.map((folder) => join(folder, domain)).find((folder) => existsSync(folder))
   if (taken !== undefined) throw new CommandError(`There is a domain ${domain} already: ${shown(taken)}`)
-  return join(rootOf(domainsDirs, within), domain)
+  return join(rootOf(workplace, within), domain)
 }
 
 /** The folder of an existing domain. @param within one of DOMAINS_DIR, when several of them hold the domain */
-export function domainFolder({ domainsDirs }: Workplace, domain: string, within: string | undefined): string {
-  const roots = within === undefined ? domainsDirs : [rootOf(domainsDirs, within)]
+export function domainFolder(workplace: Workplace, domain: string, within: string | undefined): string {
+  const roots = within === undefined ? workplace.domainsDirs : [rootOf(workplace, within)]
   const found = roots.map((folder) => join(folder, domain)).filter((folder) => existsSync(folder))
   if (found.length > 1) {
     throw new CommandError(
@@ -58,11 +58,7 @@ export function domainFolder({ domainsDirs }: Workplace, domain: string, within:
 }
 
 /** The folder for what is for all domains. @param within one of DOMAINS_DIR; default: the first */
-export function applicationFolder({ domainsDirs }: Workplace, within: string | undefined): string {
-  return rootOf(domainsDirs, within)
-}
-
-function rootOf(domainsDirs: readonly string[], within: string | undefined): string {
+export function rootOf({ domainsDirs }: Workplace, within: string | undefined): string {
   if (within === undefined) return domainsDirs[0]!
   const root = domainsDirs.find((folder) => folder === resolve(within))
   if (root !== undefined) return root

@@ -48,17 +48,17 @@ export class RuntimeProcess {
         if (message.type === 'serving') resolve(message)
         else this.#hear(message)
       })
-      this.#child.on('close', (code, signal) => reject(new Error(`The runtime did not start, ${endOf(code, signal)}.`)))
+      // On `exit` its last output may not have arrived yet.
+      this.#child.on('close', (code, signal) => {
+        const how = signal === null ? `it ended with ${code}` : `it was ended by ${signal}`
+        reject(new Error(`The runtime did not start, ${how}.`))
+        for (const call of this.#calls.values()) call.reject(new Error(`The runtime does not answer: ${how}`))
+        this.#calls.clear()
+        this.events.end(`the runtime is gone, ${how}`)
+      })
     })
     // `serving` reports the rejection.
     this.#serving.catch(() => {})
-    // On `exit` its last output may not have arrived yet.
-    this.#child.on('close', (code, signal) => {
-      const how = endOf(code, signal)
-      for (const { reject } of this.#calls.values()) reject(new Error(`The runtime does not answer: ${how}`))
-      this.#calls.clear()
-      this.events.end(`the runtime is gone, ${how}`)
-    })
   }
 
   #hear(message: Exclude<FromChild, Serving>): void {
@@ -124,8 +124,4 @@ export class RuntimeProcess {
       }
     }
   }
-}
-
-function endOf(code: number | null, signal: NodeJS.Signals | null): string {
-  return signal === null ? `it ended with ${code}` : `it was ended by ${signal}`
 }

@@ -69,6 +69,8 @@ export class SeenEvents<Seen extends EventRecord> {
     const missing = new Error()
     Error.captureStackTrace(missing, this.wait)
     const frames = missing.stack!.slice(missing.stack!.indexOf('\n'))
+    let timer: NodeJS.Timeout | undefined
+    let waiter: Waiter<Seen> | undefined
     return new Promise<Seen>((resolve, reject) => {
       const fail = (why: string): void => {
         missing.message = `${why}\n${this.describe()}`
@@ -78,29 +80,16 @@ export class SeenEvents<Seen extends EventRecord> {
       const earlier = this.list(name).find(where)
       if (earlier !== undefined) return resolve(earlier)
       if (this.#ended !== null) return fail(`No event ${name}: ${this.#ended}.`)
-      const settle = (): void => {
-        clearTimeout(timer)
-        this.#waiters.delete(waiter)
-      }
-      const waiter: Waiter<Seen> = {
-        name,
-        where,
-        resolve: (event) => {
-          settle()
-          resolve(event)
-        },
-        reject: (error) => {
-          settle()
-          reject(error)
-        },
-      }
-      const timer = setTimeout(() => {
-        settle()
+      waiter = { name, where, resolve, reject }
+      this.#waiters.add(waiter)
+      timer = setTimeout(() => {
         const others = this.list(name).length
         if (others === 0) fail(`No event ${name} came within ${timeoutMs} ms.`)
         else fail(`No event ${name} that fits \`where\` came within ${timeoutMs} ms; ${others} came that do not.`)
       }, timeoutMs)
-      this.#waiters.add(waiter)
+    }).finally(() => {
+      clearTimeout(timer)
+      if (waiter !== undefined) this.#waiters.delete(waiter)
     })
   }
 
