@@ -13,7 +13,7 @@ import {
 } from './core/config/load.ts'
 import { HeddleError, isMisconfigured } from './core/errors/catalogue.ts'
 import { messageOf } from './core/errors/description.ts'
-import { createLog } from './primary/logging/log-writer.ts'
+import { createLog } from './primary/logging/process-log.ts'
 import { banner } from './primary/logging/terminal.ts'
 import { ServiceProcess } from './primary/service-process.ts'
 
@@ -33,8 +33,8 @@ async function main(): Promise<void> {
   const { isDevelopment, bootTool, inspector, settings, warnings } = load(flightDir !== null)
   prepareEnvironment()
   if (inspector !== null) openInspector(inspector)
-  const logWriter = createLog(settings)
-  const started = new ServiceProcess({ settings, logWriter, isDevelopment, flightDir, joinsPort })
+  const processLog = createLog(settings)
+  const started = new ServiceProcess({ settings, processLog, isDevelopment, flightDir, joinsPort })
   service = started
   const { runtime } = started
   if (settings.uvThreadpoolSize === undefined) runtime.log('WARNING', NO_POOL_SIZE, 'config')
@@ -60,7 +60,7 @@ async function main(): Promise<void> {
   const paths = (await runtime.host.services.routeList()).map(({ path }) => path)
   // Of several processes the first says so for all.
   if (!processNumber(settings))
-    logWriter.writeForPeople(banner({ settings, port, systemPort: runtime.systemPort, paths, isDevelopment }))
+    processLog.writeForPeople(banner({ settings, port, systemPort: runtime.systemPort, paths, isDevelopment }))
   started.tellWhenReady(port)
 }
 

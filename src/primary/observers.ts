@@ -48,8 +48,8 @@ function openHistory({ log, kernel, listener, events, host, recorders, flightMir
   host.record(history.own)
 }
 
-function logRequests({ logWriter, processLog, listener, recorders }: Parts): void {
-  const requests = new RequestLog((line) => logWriter.request({ ...line, ...pageOf(line) }), REQUEST_LINE_HOLD_MS)
+function logRequests({ processLog, listener, recorders }: Parts): void {
+  const requests = new RequestLog((line) => processLog.request({ ...line, ...pageOf(line) }), REQUEST_LINE_HOLD_MS)
   processLog.requests = requests
   listener.watchers.push(requests)
 

@@ -19,8 +19,7 @@ import { Descriptors, PoolProbe } from './health/held-resources.ts'
 import { Listener } from './http/listener.ts'
 import { Routing, routeInfo } from './http/routes.ts'
 import { Jobs } from './jobs/jobs.ts'
-import type { LogWriter } from './logging/log-writer.ts'
-import { ProcessLog } from './logging/process-log.ts'
+import type { ProcessLog } from './logging/process-log.ts'
 import { FlightMirror } from './supervision/crash-report.ts'
 import { Guilt } from './supervision/guilt.ts'
 import { LaneRegistrar } from './supervision/lane-registrar.ts'
@@ -33,7 +32,7 @@ import { keptRequests, PrimaryHost } from './tools/tool-host.ts'
 
 export interface RuntimeOptions {
   settings: Settings
-  logWriter: LogWriter
+  processLog: ProcessLog<Lane>
   /** Called with the reason when this process must end. */
   onFatal: (message: string) => void
   /** Somebody changes the code while the process runs, and waits for each change. */
@@ -56,8 +55,7 @@ export type Parts = ReturnType<typeof buildParts>
 
 /** @param readiness of the whole */
 export function buildParts(options: RuntimeOptions, readiness: () => Readiness) {
-  const { settings, logWriter, isDevelopment = false, flightDir = null } = options
-  const processLog = new ProcessLog<Lane>(logWriter, settings)
+  const { settings, processLog, isDevelopment = false, flightDir = null } = options
   const { log } = processLog
   const lanes = new LaneSet(settings.lanes)
   const number = processNumber(settings)
@@ -89,10 +87,10 @@ export function buildParts(options: RuntimeOptions, readiness: () => Readiness) 
   const events: EventParts = assembleEvents(kernel, lanes, processDeaths, options.onFatal)
   const { hub, bus } = events
   const snapshots = new Snapshots(health, hub, lanes)
-  processLog.connect((record, origin) => {
+  processLog.onRecord = (record, origin) => {
     kernel.tellLogSinks(record)
     events.recordForwarder.log(record, origin)
-  })
+  }
 
   // Requests.
   const routing = new Routing(settings.httpHandlerTimeoutMs)
@@ -138,7 +136,7 @@ export function buildParts(options: RuntimeOptions, readiness: () => Readiness) 
   const services: LaneServices = {
     lanes: () => lanes.info(),
     readiness,
-    counters: () => processCounters(logWriter.output, listener, hub),
+    counters: () => processCounters(processLog.output, listener, hub),
     routeList: () => routing.table.list().map(routeInfo),
     jobs: () => jobs.list(),
     ...keptRequests(() => recorders.history),
@@ -159,7 +157,6 @@ export function buildParts(options: RuntimeOptions, readiness: () => Readiness) 
   )
   const parts = {
     log,
-    logWriter,
     processLog,
     processDeaths,
     flightMirror,

@@ -19,9 +19,8 @@ import type { Log } from './logging/process-log.ts'
 import { openObservers, showPages } from './observers.ts'
 import { buildParts, type Parts, type RuntimeOptions } from './parts.ts'
 import { shutDown } from './shutdown.ts'
-import { StrayFaults } from './supervision/stray-faults.ts'
 import { notShared, refuseOneFile, unreadUrls } from './tools/tool-booter.ts'
-import type { PrimaryHost } from './tools/tool-host.ts'
+import { type PrimaryHost, StrayFaults } from './tools/tool-host.ts'
 
 /** A plugin of the primary that boots for longer holds up no other, milliseconds. */
 const PATIENCE_MS = 1000
@@ -259,7 +258,7 @@ export class Runtime {
     const startedMs = steadyMs()
     let error: string | null = null
     try {
-      this.#options.logWriter.forgetFaults()
+      this.#parts.processLog.forgetFaults()
       await supervisor.reload()
       events.hub.forgetNames()
       registrar.codeChanged()
@@ -292,7 +291,12 @@ export class Runtime {
   async stop(): Promise<void> {
     await shutDown(this.#parts, this.#options.settings.shutdownTimeoutMs, this.#fateOfEvents)
     this.#parts.processLog.requests?.flush()
-    this.#options.logWriter.flush()
+    this.flushLog()
+  }
+
+  /** Writes what waits, within LOG_FLUSH_MS: the process ends. */
+  flushLog(): void {
+    this.#parts.processLog.output.flush()
   }
 
   /**

@@ -6,7 +6,7 @@ import { steadyMs } from '../core/schedule/clock.ts'
 import { ServiceManager } from '../guardian/service-manager.cjs'
 import { requireFolder } from '../runtime/kernel/discover.ts'
 import { requireFreePorts } from './http/listening.ts'
-import type { LogWriter } from './logging/log-writer.ts'
+import type { RuntimeOptions } from './parts.ts'
 import { Runtime } from './runtime.ts'
 import { isInspected } from './supervision/debugger-hold.ts'
 
@@ -81,7 +81,7 @@ const THREADS_END_MS = 1500
  * or that waits for a file which never answers: then only SIGKILL ends the process, sent to itself. Supervisors see that signal.
  * @param leftMs what a drain has left of its time
  */
-async function endProcess(exitCode: number, runtime: Runtime, logWriter: LogWriter, leftMs = 0): Promise<void> {
+async function endProcess(exitCode: number, runtime: Runtime, leftMs = 0): Promise<void> {
   const held = await runtime.abandon(Math.max(THREADS_END_MS, leftMs))
   if (held > 0) {
     runtime.log(
@@ -90,7 +90,7 @@ async function endProcess(exitCode: number, runtime: Runtime, logWriter: LogWrit
       'main',
     )
   }
-  logWriter.flush()
+  runtime.flushLog()
   if (held === 0) process.exit(exitCode)
   process.kill(process.pid, 'SIGKILL')
 }
@@ -106,12 +106,7 @@ const REPORTS_PER_WATCHDOG = 3
 /** How often a process that is not ready checks whether it has become ready, milliseconds. */
 const READY_CHECK_MS = 200
 
-interface ServiceProcessOptions {
-  settings: Settings
-  logWriter: LogWriter
-  isDevelopment: boolean
-  /** Null when no guardian has started this process. */
-  flightDir: string | null
+interface ServiceProcessOptions extends Required<Omit<RuntimeOptions, 'onFatal'>> {
   /** Other processes of the same guardian listen on the port already. */
   joinsPort: boolean
 }
@@ -267,6 +262,6 @@ export class ServiceProcess {
     if (this.#isEnding) return
     this.#isEnding = true
     this.#guardian?.close()
-    void endProcess(exitCode, this.runtime, this.#options.logWriter, leftMs)
+    void endProcess(exitCode, this.runtime, leftMs)
   }
 }

@@ -4,7 +4,7 @@ import type { Payload } from '../../contracts/events.ts'
 import type { PluginHealth } from '../../contracts/registry.ts'
 import { ConfigFaults, copyEnvironment, EXIT_CONFIG, loadSettings, prepareEnvironment } from '../../core/config/load.ts'
 import { messageOf } from '../../core/errors/description.ts'
-import { createLog } from '../../primary/logging/log-writer.ts'
+import { createLog } from '../../primary/logging/process-log.ts'
 import { Runtime } from '../../primary/runtime.ts'
 import { pendingAfter } from './seen-events.ts'
 
@@ -45,7 +45,7 @@ async function main(): Promise<void> {
     console.error(message)
     process.exit(EXIT_CONFIG)
   }
-  const runtime = new Runtime({ settings, logWriter: createLog(settings), onFatal })
+  const runtime = new Runtime({ settings, processLog: createLog(settings), onFatal })
   const { bus } = runtime.host
   bus.addListener((record) => send({ type: 'event', record }))
   bus.addFailureListener((failure) => send({ type: 'failure', failure }))

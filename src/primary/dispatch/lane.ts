@@ -181,15 +181,11 @@ export class Lane implements BodySink, BatchListener {
     this.port.on('message', (message: ToPrimary | number) => {
       try {
         if (typeof message === 'number') this.#inbox.drain()
-        else this.#onMessage(message)
+        else listener.onMessage(this, message)
       } catch (error) {
         listener.onFault(this, error)
       }
     })
-  }
-
-  #onMessage(message: ToPrimary): void {
-    this.#listener.onMessage(this, message)
   }
 
   post(message: ToLane): void {
@@ -258,7 +254,12 @@ export class Lane implements BodySink, BatchListener {
    * that found the same frames unread.
    */
   isPrompt(nowMs: number): boolean {
-    return this.#unreadMs(nowMs) < PROMPT_MS
+    const position = this.#outbox.readPosition
+    if (position !== this.#seenPosition || this.#outbox.isRead) {
+      this.#seenPosition = position
+      this.#seenMs = nowMs
+    }
+    return nowMs - this.#seenMs < PROMPT_MS
   }
 
   /**
@@ -268,16 +269,6 @@ export class Lane implements BodySink, BatchListener {
   canServeAlone(nowMs: number): boolean {
     const hasSlowWork = this.requests.slow > 0 || this.#deliveries.count > 0
     return !hasSlowWork && this.requestsInFlight < ALONE_MAX_REQUESTS && nowMs - this.#seenMs < ALONE_MAX_UNREAD_MS
-  }
-
-  /** How long it has left its frames unread. */
-  #unreadMs(nowMs: number): number {
-    const position = this.#outbox.readPosition
-    if (position !== this.#seenPosition || this.#outbox.isRead) {
-      this.#seenPosition = position
-      this.#seenMs = nowMs
-    }
-    return nowMs - this.#seenMs
   }
 
   /** Takes back requests that the thread has not begun, as many as another lane can take. They count as never sent. */
@@ -441,7 +432,7 @@ export class Lane implements BodySink, BatchListener {
     try {
       this.#inbox.drainAll()
       for (let next = receiveMessageOnPort(this.port); next !== undefined; next = receiveMessageOnPort(this.port)) {
-        if (typeof next.message !== 'number') this.#onMessage(next.message as ToPrimary)
+        if (typeof next.message !== 'number') this.#listener.onMessage(this, next.message as ToPrimary)
       }
     } catch (error) {
       this.#listener.onFault(this, error)

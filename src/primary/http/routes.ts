@@ -58,6 +58,8 @@ export interface RouteEntry {
   readonly servedBy: 'primary' | 'lanes'
   /** As its plugin has registered it: of lanes, the newest. */
   manifest: RouteManifest
+  /** Of the lanes that have registered it so. */
+  generation: number
   /** A handler has read `context.ip`: requests of the route bring the client's address along. */
   wantsAddress: boolean
   /** Nothing in a lane reads the headers of its requests that have no body. */
@@ -188,8 +190,6 @@ export class Routing {
   readonly #defaultTimeoutMs: number
   /** Method and path by route number. */
   readonly #names: string[] = []
-  /** The lanes' generation that registered it, by route number. */
-  readonly #generations: number[] = []
   /** When the open circuit of a plugin ends, by plugin. */
   readonly #closed = new Map<string, number>()
   /** Folders that every lane serves, whatever its plugins are. */
@@ -202,8 +202,7 @@ export class Routing {
 
   /** @throws HTTP_ROUTE_TAKEN naming the plugin that was first */
   addLocal(route: RouteManifest): number {
-    const rival = this.table.rival(route.method, route.path)
-    if (rival !== undefined) throw taken(route, rival)
+    this.#requireFree(route)
     return this.#add(route, 'primary')
   }
 
@@ -215,13 +214,15 @@ export class Routing {
 
   /** A folder that a plugin of the primary serves from the lanes. @throws HTTP_ROUTE_TAKEN */
   addMount({ plugin, prefix, directory }: Omit<SharedMount, 'numbers'>, routes: readonly RouteManifest[]): void {
-    for (const route of routes) {
-      const rival = this.table.rival(route.method, route.path)
-      if (rival !== undefined) throw taken(route, rival)
-    }
+    for (const route of routes) this.#requireFree(route)
     // No lane may take over these routes: its code is never newer.
     const numbers = routes.map((route) => this.#add(route, 'lanes', Number.POSITIVE_INFINITY))
     this.mounts.push({ plugin, prefix, directory, numbers })
+  }
+
+  #requireFree(route: RouteManifest): void {
+    const rival = this.table.rival(route.method, route.path)
+    if (rival !== undefined) throw taken(route, rival)
   }
 
   /** Removes the routes of a plugin of the primary that has failed since. */
@@ -281,8 +282,8 @@ export class Routing {
   }
 
   /** True for a route that older code has registered. */
-  #isOlder({ servedBy, number }: RouteEntry, generation: number): boolean {
-    return servedBy === 'lanes' && generation > this.#generations[number]!
+  #isOlder(entry: RouteEntry, generation: number): boolean {
+    return entry.servedBy === 'lanes' && generation > entry.generation
   }
 
   #numberOf(route: RouteManifest, generation: number): number {
@@ -304,7 +305,7 @@ export class Routing {
   }
 
   #refresh(entry: RouteEntry, route: RouteManifest, generation: number): void {
-    this.#generations[entry.number] = generation
+    entry.generation = generation
     entry.timeoutMs = this.#timeoutOf(route)
     entry.maxBytes = route.maxBytes ?? 0
     entry.manifest = route
@@ -320,7 +321,6 @@ export class Routing {
     const { plugin, method, path, kind } = route
     const number = this.#nextNumber++
     this.#names[number] = `${method} ${path}`
-    this.#generations[number] = generation
     this.table.add({
       number,
       plugin,
@@ -333,6 +333,7 @@ export class Routing {
       maxBytes: route.maxBytes ?? 0,
       servedBy,
       manifest: route,
+      generation,
       // After the handshake there is no request any more that could be asked for the address.
       wantsAddress: kind === 'socket',
       ignoresHeaders: servedBy === 'lanes' && route.ignoresHeaders === true,

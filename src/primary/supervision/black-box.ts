@@ -227,18 +227,14 @@ export class LaneDeaths {
 
   /** What fills the memory, or breaks a builtin, may have been answered long ago. It is a hint who did most of what the lane did at last. */
   #mostlyAt(lane: Lane, steps: readonly RawStep[]): BlackBox['guilty'] {
-    const line = this.#recentLine(lane)
+    const still = this.#stills.get(lane)
+    const line = still !== undefined && steadyMs() - still.atMs < RECENT_MS ? still.where : null
     const origins = steps.map(originsIn(lane, this.#parts.routing)).filter((origin) => origin !== null)
     const isMost = ({ plugin, handler }: Origin): boolean =>
       2 * origins.filter((each) => each.plugin === plugin && each.handler === handler).length > origins.length
     const most = origins.find(isMost)
     if (most !== undefined) return { ...most, line, evidence: 'last' }
     return line === null ? null : { plugin: null, handler: null, line, evidence: 'last' }
-  }
-
-  #recentLine(lane: Lane): string | null {
-    const still = this.#stills.get(lane)
-    return still !== undefined && steadyMs() - still.atMs < RECENT_MS ? still.where : null
   }
 
   #isDomainFile(file: string): boolean {

@@ -211,15 +211,12 @@ export class Guilt {
 
   /** A lane stands still, and hardly another is left: who holds it up is kept away from the last one that answers. */
   stalled(lane: Lane, stack: readonly StackFrame[] | null): void {
-    const plugin = pluginIn(stack ?? [], lane.manifest?.files ?? {}) ?? this.#lastBegunIn(lane)?.plugin
+    const last = lastBegun(lane.flight.steps())
+    const origin = last === undefined ? null : originsIn(lane, this.#options.routing)(last)
+    const plugin = pluginIn(stack ?? [], lane.manifest?.files ?? {}) ?? origin?.plugin
     if (plugin === undefined || !this.stalling.add(plugin)) return
     this.#changed()
     this.#options.log('WARNING', `${plugin} stands still in the lanes: one of them is kept for the others`)
-  }
-
-  #lastBegunIn(lane: Lane): Origin | null {
-    const last = lastBegun(lane.flight.steps())
-    return last === undefined ? null : originsIn(lane, this.#options.routing)(last)
   }
 
   /** A lane has died, or is about to. */

@@ -220,7 +220,16 @@ export class LaneStarter {
         listener: { ...this.#registrar.listener, onMessage: (_, message) => this.#onMessage(thread, message) },
       },
       new Set([...Object.keys(barred), ...waiting]),
-      (lane) => this.#watchdogOf(lane),
+      (lane) =>
+        new Watchdog(lane, {
+          settings,
+          abort: lane.abort,
+          otherThreadsBytes: () => this.#bytesBeside(lane),
+          isQuiet: () => this.#isQuiet(),
+          onRecovered: (standstill) => this.#registrar.recovered(lane, standstill),
+          onHeld: () => this.#registrar.held(lane),
+          onForsaken: () => this.#registrar.forsaken(lane),
+        }),
     )
     const { port, bulk, ...memory } = thread.threadSide
     const spans = tracing?.rings.open(index) ?? null
@@ -262,18 +271,6 @@ export class LaneStarter {
     // A plugin that it has not waited for may have ended its lane meanwhile.
     for (const [file, reason] of Object.entries(this.barred.reasons)) this.#registrar.leftOut(file, reason)
     this.#options.lanes.changed()
-  }
-
-  #watchdogOf(lane: LaneThread): Watchdog {
-    return new Watchdog(lane, {
-      settings: this.#options.kernel.settings,
-      abort: lane.abort,
-      otherThreadsBytes: () => this.#bytesBeside(lane),
-      isQuiet: () => this.#isQuiet(),
-      onRecovered: (standstill) => this.#registrar.recovered(lane, standstill),
-      onHeld: () => this.#registrar.held(lane),
-      onForsaken: () => this.#registrar.forsaken(lane),
-    })
   }
 
   /** Bytes that all threads except one use, by their own figures. */

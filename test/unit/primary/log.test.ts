@@ -4,7 +4,7 @@ import type { ObservedRequest } from '../../../src/contracts/tracing.ts'
 import { loadSettings } from '../../../src/core/config/load.ts'
 import { exactMs } from '../../../src/core/schedule/clock.ts'
 import { LogOutput, WHOLE_PIECE_BYTES } from '../../../src/primary/logging/log-output.ts'
-import { createLog } from '../../../src/primary/logging/log-writer.ts'
+import { createLog } from '../../../src/primary/logging/process-log.ts'
 import { RequestLog } from '../../../src/primary/logging/request-log.ts'
 import { Terminal } from '../../../src/primary/logging/terminal.ts'
 
