@@ -34,8 +34,8 @@ export function watchChildProcesses(post: (message: ToPrimary) => void, run: str
     const { pid } = this
     if (pid === undefined) return outcome
     const { plugin = null, handler = null } = causality.getStore()?.origin ?? {}
-    post({ type: 'child-started', pid, starter: { plugin, handler } })
-    this.once('exit', () => post({ type: 'child-ended', pid, hasLeft: isGroup(pid) }))
+    post({ type: 'started', what: 'process', id: pid, starter: { plugin, handler } })
+    this.once('exit', () => post({ type: 'ended', what: 'process', id: pid, hasLeft: isGroup(pid) }))
     return outcome
   }
 }
@@ -178,10 +178,10 @@ export function watchThreads(post: (message: ToPrimary) => void): void {
     const { threadId } = worker
     const { plugin = null, handler = null } = causality.getStore()?.origin ?? {}
     threads.add(worker)
-    post({ type: 'thread-started', threadId, starter: { plugin, handler } })
+    post({ type: 'started', what: 'thread', id: threadId, starter: { plugin, handler } })
     worker.once('exit', () => {
       threads.delete(worker)
-      post({ type: 'thread-ended', threadId })
+      post({ type: 'ended', what: 'thread', id: threadId, hasLeft: false })
     })
   })
 }

@@ -237,7 +237,7 @@ export class Runtime {
 
   /** Resolves when each plugin has booted, or is left out: the start does not wait for those that take long. */
   allBooted(): Promise<void> {
-    return this.#parts.supervisor.allBooted()
+    return this.#parts.supervisor.slowBoot.over()
   }
 
   // ── reload and stop ───────────────────────────────────────────────────────

@@ -17,7 +17,7 @@ import type { LogChanges } from './log-changes.ts'
  * Version of what the two ends of a lane exchange: these messages, the frames, the layouts in shared memory. Raised with each change:
  * a lane loads the runtime's code from disk, and the primary may be older than that code.
  */
-export const LANE_PROTOCOL = 24
+export const LANE_PROTOCOL = 25
 
 /** What a lane is started with: the task of its thread in the pool. */
 export interface LaneInit {
@@ -202,12 +202,10 @@ export type ToPrimary =
   | { type: 'log-written'; batch: number; error: string | null }
   | { type: 'pool-uses'; uses: PoolUse[] }
   | { type: 'open-files'; holders: Holder[] }
-  /** A plugin has started a process, which leads a group of its own. */
-  | { type: 'child-started'; pid: number; starter: Starter }
+  /** A plugin has started a process, which leads a group of its own, or a thread. */
+  | { type: 'started'; what: 'process' | 'thread'; id: number; starter: Starter }
   /** It has ended; `hasLeft`: others of its group have not. */
-  | { type: 'child-ended'; pid: number; hasLeft: boolean }
-  | { type: 'thread-started'; threadId: number; starter: Starter }
-  | { type: 'thread-ended'; threadId: number }
+  | { type: 'ended'; what: 'process' | 'thread'; id: number; hasLeft: boolean }
   /** Something in it ends the lane, and its flight recorder says what: it takes nothing more, and leaves. */
   | { type: 'dying' }
   /** Nothing native of it is under way: the thread may be ended. */

@@ -254,8 +254,9 @@ export class Lane implements BodySink, BatchListener {
    * that found the same frames unread.
    */
   isPrompt(nowMs: number): boolean {
-    const position = this.#outbox.readPosition
-    if (position !== this.#seenPosition || this.#outbox.isRead) {
+    const { ring } = this.#outbox
+    const position = ring.readPosition
+    if (position !== this.#seenPosition || ring.isRead) {
       this.#seenPosition = position
       this.#seenMs = nowMs
     }
@@ -273,7 +274,7 @@ export class Lane implements BodySink, BatchListener {
 
   /** Takes back requests that the thread has not begun, as many as another lane can take. They count as never sent. */
   takeBackRequests(maxRequests: number): { body: Buffer; exchange: Exchange }[] {
-    return this.requests.takeBack(maxRequests, (position) => this.#outbox.takeBack(position))
+    return this.requests.takeBack(maxRequests, (position) => this.#outbox.ring.takeBack(position))
   }
 
   // ── events ────────────────────────────────────────────────────────────────
@@ -285,7 +286,7 @@ export class Lane implements BodySink, BatchListener {
   /** False when the ring is full: the hub keeps the delivery. */
   sendDelivery(deliveryId: number, frame: EventFrame): boolean {
     // Half of the ring is for requests alone.
-    if (this.#outbox.usedBytes > RING_BYTES / 2) return false
+    if (this.#outbox.ring.usedBytes > RING_BYTES / 2) return false
     const at = this.#outbox.begin(eventMaxBytes(frame, 'bytes'), false)
     if (at < 0) return false
     this.#outbox.end(writeEvent(this.#outbox, at, frame, 'bytes'), KIND.DELIVERY, deliveryId)

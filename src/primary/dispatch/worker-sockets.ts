@@ -151,7 +151,7 @@ export class LaneSockets extends WorkerSockets {
 
   #trySend(kind: number, number: number, body: Uint8Array): boolean {
     const outbox = this.#outbox
-    if (body.byteLength <= INLINE_MAX_BYTES && outbox.usedBytes > RING_SHARE_BYTES) return false
+    if (body.byteLength <= INLINE_MAX_BYTES && outbox.ring.usedBytes > RING_SHARE_BYTES) return false
     const at = outbox.begin(body.byteLength, false)
     if (at < 0) return false
     outbox.bytes.set(body, at)

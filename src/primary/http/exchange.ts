@@ -323,13 +323,8 @@ export class Exchange implements ObservedRequest {
     if (this.method === 'HEAD') return this.#answerHead(status, lines, lengthBytes, isLast || draining.on)
     if ((lengthBytes < 0 || lengthBytes > LASTING_MIN_BYTES) && !this.mayLast()) return
     if (isLast || (lengthBytes < 0 && draining.on)) lines += '\r\nconnection: close'
-    const res = this.#res
-    const over = (): void => this.#over(status)
-    const body =
-      lengthBytes < 0
-        ? new ChunkedBody(res, isLast, onFlushed, over)
-        : new SizedBody(res, lengthBytes, isLast, onFlushed, over)
-    this.#begin(status, lines, body)
+    const Body = lengthBytes < 0 ? ChunkedBody : SizedBody
+    this.#begin(status, lines, new Body(this.#res, lengthBytes, isLast, onFlushed, () => this.#over(status)))
   }
 
   /** All of the answer to a HEAD request whose body would follow. Not while the library still reads, as `#write` says. */

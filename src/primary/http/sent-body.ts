@@ -115,12 +115,21 @@ export abstract class SentBody {
 
 /** A body whose sender is told how many bytes have left, so that it keeps the client's pace. A client that stops reading is cut off. */
 abstract class PacedBody extends SentBody {
+  /** -1 when it is not known. */
+  protected readonly lengthBytes: number
   protected unreportedBytes = 0
   readonly #onFlushed: (bytes: number) => void
   #progressMs = steadyMs()
 
-  constructor(res: ClientResponse, isLast: boolean, onFlushed: (bytes: number) => void, onGone: () => void) {
+  constructor(
+    res: ClientResponse,
+    lengthBytes: number,
+    isLast: boolean,
+    onFlushed: (bytes: number) => void,
+    onGone: () => void,
+  ) {
     super(res, isLast, onGone)
+    this.lengthBytes = lengthBytes
     this.#onFlushed = onFlushed
   }
 
@@ -150,20 +159,8 @@ const FLUSH_REPORT_BYTES = 60_000
 
 /** A body whose length is known. */
 export class SizedBody extends PacedBody {
-  readonly #lengthBytes: number
   /** Offset of the first piece in the body. */
   #at = 0
-
-  constructor(
-    res: ClientResponse,
-    lengthBytes: number,
-    isLast: boolean,
-    onFlushed: (bytes: number) => void,
-    onGone: () => void,
-  ) {
-    super(res, isLast, onFlushed, onGone)
-    this.#lengthBytes = lengthBytes
-  }
 
   /** No further piece comes: it is not complete. */
   override end(): void {
@@ -174,7 +171,7 @@ export class SizedBody extends PacedBody {
   protected override write(piece: Uint8Array): void {
     this.keepOpen()
     this.res.cork(() => {
-      const [isAccepted, isComplete] = this.res.tryEnd(piece as Uint8Array<ArrayBuffer>, this.#lengthBytes)
+      const [isAccepted, isComplete] = this.res.tryEnd(piece as Uint8Array<ArrayBuffer>, this.lengthBytes)
       if (isComplete) {
         // Reported before the end: the sender waits for it.
         this.flushed(piece.byteLength)

@@ -8,16 +8,17 @@ export class LaneChildren {
   readonly #groups = new Map<number, { starter: Starter; isLed: boolean }>()
   readonly #threads = new Map<number, Starter>()
 
-  started(pid: number, starter: Starter): void {
-    this.#groups.set(pid, { starter, isLed: true })
+  started(what: 'process' | 'thread', id: number, starter: Starter): void {
+    if (what === 'thread') this.#threads.set(id, starter)
+    else this.#groups.set(id, { starter, isLed: true })
   }
 
-  threadStarted(threadId: number, starter: Starter): void {
-    this.#threads.set(threadId, starter)
-  }
-
-  threadEnded(threadId: number): void {
-    this.#threads.delete(threadId)
+  /** @param hasLeft others are in its group */
+  ended(what: 'process' | 'thread', id: number, hasLeft: boolean): void {
+    const group = this.#groups.get(id)
+    if (what === 'thread') this.#threads.delete(id)
+    else if (hasLeft && group !== undefined) group.isLed = false
+    else this.#groups.delete(id)
   }
 
   list(): LaneInfo['child_processes'] {
@@ -33,13 +34,6 @@ export class LaneChildren {
       else seen.count++
     }
     return [...counts.values()]
-  }
-
-  /** @param hasLeft others are in its group */
-  ended(pid: number, hasLeft: boolean): void {
-    const group = this.#groups.get(pid)
-    if (hasLeft && group !== undefined) group.isLed = false
-    else this.#groups.delete(pid)
   }
 
   /**

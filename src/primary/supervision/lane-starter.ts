@@ -307,14 +307,10 @@ export class LaneStarter {
       case 'boot-failed':
         this.#registrar.log('ERROR', `Lane ${thread.index} did not boot: ${message.message}`, { stack: message.stack })
         return thread.watchdog.bootFailed(message.message)
-      case 'child-started':
-        return thread.children.started(message.pid, message.starter)
-      case 'child-ended':
-        return thread.children.ended(message.pid, message.hasLeft)
-      case 'thread-started':
-        return thread.children.threadStarted(message.threadId, message.starter)
-      case 'thread-ended':
-        return thread.children.threadEnded(message.threadId)
+      case 'started':
+        return thread.children.started(message.what, message.id, message.starter)
+      case 'ended':
+        return thread.children.ended(message.what, message.id, message.hasLeft)
       case 'dying':
         return this.#owner.dying(thread)
       case 'drained':

@@ -26,7 +26,7 @@ export class Supervisor {
   readonly #registrar: LaneRegistrar
   readonly #starter: LaneStarter
   readonly #replacement: LaneReplacement
-  readonly #slowBoot: SlowBoot
+  readonly slowBoot: SlowBoot
   readonly #coreUse: CoreUse
   #checkTimer: NodeJS.Timeout | undefined
   #checkedMs = steadyMs()
@@ -43,7 +43,7 @@ export class Supervisor {
       ended: (thread, error) => this.#onEnd(thread, error),
     })
     this.#replacement = new LaneReplacement(kernel.settings, lanes, this.#starter, registrar)
-    this.#slowBoot = new SlowBoot(this.#replacement)
+    this.slowBoot = new SlowBoot(this.#replacement)
     this.#coreUse = new CoreUse(
       () => lanes.all,
       (message) => registrar.log('WARNING', message),
@@ -56,11 +56,6 @@ export class Supervisor {
   start(): void {
     this.#startLanes()
     this.#checkTimer = setInterval(() => this.#checkThreads(), CHECK_MS)
-  }
-
-  /** Resolves when no plugin is booting any more that others did not wait for. */
-  allBooted(): Promise<void> {
-    return this.#slowBoot.over()
   }
 
   /** Resolves when every lane is up, or has failed once. */
@@ -111,7 +106,7 @@ export class Supervisor {
       thread.responsive = watchdog.isResponsive
       if (thread.responsive) this.#replacement.onResponsive(thread)
       else this.#onStill(thread)
-    } else if (terminationReason === null) this.#slowBoot.look(thread)
+    } else if (terminationReason === null) this.slowBoot.look(thread)
     if (terminationReason !== null) void this.#terminate(thread, terminationReason)
   }
 
@@ -278,7 +273,7 @@ export class Supervisor {
    * @throws when a new lane does not boot, or boots with fewer plugins than the old ones: those that have not been replaced stay
    */
   async reload(): Promise<void> {
-    await this.#slowBoot.giveUp()
+    await this.slowBoot.giveUp()
     await (this.#options.isDevelopment ? this.#replacement.allAtOnce() : this.#replacement.oneByOne())
     for (const onDemand of this.#lanes.onDemand) this.#drain(onDemand)
   }

@@ -34,7 +34,8 @@ export class Outbox implements FrameMemory {
   bytes!: RawBuffer
   words!: Int32Array
   doubles!: Float64Array
-  readonly #ring: RingProducer
+  /** Asked how far the other side has read; only this writes to it. */
+  readonly ring: RingProducer
   readonly #doorbell: MessagePort
   readonly #bulk: MessagePort
   readonly #backlog: Waiting[] = []
@@ -51,10 +52,10 @@ export class Outbox implements FrameMemory {
   #closed = false
 
   constructor(memory: SharedArrayBuffer, doorbell: MessagePort, bulk: MessagePort) {
-    this.#ring = new RingProducer(memory)
+    this.ring = new RingProducer(memory)
     this.#doorbell = doorbell
     this.#bulk = bulk
-    this.#use(this.#ring)
+    this.#use(this.ring)
   }
 
   #use({ bytes, words, doubles }: FrameMemory): void {
@@ -66,10 +67,10 @@ export class Outbox implements FrameMemory {
   /** @returns where to write a body of up to `maxBytes`; -1 when the ring is full and `mayWait` is false, or the backlog is full and this is no answer */
   begin(maxBytes: number, mayWait: boolean, isAnswer = false): number {
     if (maxBytes <= INLINE_MAX_BYTES && this.#backlog.length === 0) {
-      const at = this.#ring.reserve(maxBytes)
+      const at = this.ring.reserve(maxBytes)
       if (at >= 0) return at
     }
-    if (!mayWait && (this.#backlog.length > 0 || this.#ring.reserve(0) < 0)) return -1
+    if (!mayWait && (this.#backlog.length > 0 || this.ring.reserve(0) < 0)) return -1
     if ((this.#backlog.length >= BACKLOG_MAX_FRAMES && !isAnswer) || this.#closed) return -1
     this.#scratch = new ArrayBuffer((maxBytes + 7) & ~7)
     this.#use(frameMemory(this.#scratch))
@@ -83,14 +84,14 @@ export class Outbox implements FrameMemory {
    */
   end(bodyBytes: number, kind: number, id: number, isUrgent = true): number {
     let position = -1
-    if (this.#scratch === null) position = this.#ring.commit(bodyBytes, kind, id)
+    if (this.#scratch === null) position = this.ring.commit(bodyBytes, kind, id)
     else {
       const waiting = { kind, id, body: this.#scratch, bodyBytes }
       this.#scratch = null
-      this.#use(this.#ring)
+      this.#use(this.ring)
       if (this.#backlog.length > 0 || !this.#trySend(waiting)) this.#wait(waiting)
     }
-    if (!isUrgent && this.#ring.usedBytes < LAZY_MAX_BYTES) {
+    if (!isUrgent && this.ring.usedBytes < LAZY_MAX_BYTES) {
       this.#lazyTimer ??= setTimeout(this.#endTurn, LAZY_MS)
       return position
     }
@@ -131,29 +132,9 @@ export class Outbox implements FrameMemory {
     return true
   }
 
-  /** Position up to which the other side has read. */
-  get readPosition(): number {
-    return this.#ring.readPosition
-  }
-
-  /** True when nothing is left to read. */
-  get isRead(): boolean {
-    return this.#ring.isRead
-  }
-
-  /** Bytes in the ring that the other side has not read. */
-  get usedBytes(): number {
-    return this.#ring.usedBytes
-  }
-
   /** Rings at once: the thread is about to block for an answer. */
   flush(): void {
     this.#ringDoorbell()
-  }
-
-  /** Tries to take back a frame that the other side has not begun. */
-  takeBack(position: number): Buffer | null {
-    return this.#ring.takeBack(position)
   }
 
   /** The other side is gone. @returns ids of the frames of one kind that it never began */
@@ -162,7 +143,7 @@ export class Outbox implements FrameMemory {
     const visit = (each: number, id: number): void => {
       if ((each & KIND_MASK) === kind) ids.add(id)
     }
-    this.#ring.takeBackAll(visit)
+    this.ring.takeBackAll(visit)
     for (const waiting of this.#backlog) visit(waiting.kind, waiting.id)
     return ids
   }
@@ -170,7 +151,7 @@ export class Outbox implements FrameMemory {
   /** What ran may have been stopped in the midst of a frame or of a batch, or before the end of its turn. */
   recover(): void {
     this.#scratch = null
-    this.#use(this.#ring)
+    this.#use(this.ring)
     this.#isInBatch = false
     this.#ringScheduled = false
     recoverTurnEnd()
@@ -191,16 +172,16 @@ export class Outbox implements FrameMemory {
 
   #trySend(waiting: Waiting): boolean {
     const large = waiting.bodyBytes > INLINE_MAX_BYTES
-    const at = this.#ring.reserve(large ? 0 : waiting.bodyBytes)
+    const at = this.ring.reserve(large ? 0 : waiting.bodyBytes)
     if (at < 0) return false
     if (large) {
       // Posted before the header is committed, so that the reader of the header finds the body.
       const body = waiting.body
       this.#bulk.postMessage({ body, bodyBytes: waiting.bodyBytes }, [body])
-      this.#ring.commit(0, waiting.kind | BULK_FLAG, waiting.id)
+      this.ring.commit(0, waiting.kind | BULK_FLAG, waiting.id)
     } else {
-      this.#ring.bytes.set(new Uint8Array(waiting.body, 0, waiting.bodyBytes), at)
-      this.#ring.commit(waiting.bodyBytes, waiting.kind, waiting.id)
+      this.ring.bytes.set(new Uint8Array(waiting.body, 0, waiting.bodyBytes), at)
+      this.ring.commit(waiting.bodyBytes, waiting.kind, waiting.id)
     }
     return true
   }
@@ -243,6 +224,6 @@ export class Outbox implements FrameMemory {
       clearTimeout(this.#lazyTimer)
       this.#lazyTimer = undefined
     }
-    if (!this.#closed && this.#ring.ring()) this.#doorbell.postMessage(0)
+    if (!this.#closed && this.ring.ring()) this.#doorbell.postMessage(0)
   }
 }

@@ -60,7 +60,7 @@ async function stress(t: TestContext, { frames, ringBytes, bulkEvery, seed }: St
   const positions: { number: number; position: number; length: number }[] = []
   const tryTakeBack = (): void => {
     const { number, position, length } = positions[random(positions.length)]!
-    const body = outbox.takeBack(position)
+    const body = outbox.ring.takeBack(position)
     if (body === null) return
     takenBack[number]!++
     assert.equal(body.length, length)

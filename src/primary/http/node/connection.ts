@@ -52,9 +52,9 @@ export class ClientConnection {
     this.isOver = true
     const current = this.#current
     if (current === null) return this.#end(reply)
-    if (current.isRequestComplete) return
+    if (current.req.complete) return
     // It is the body of this request.
-    if (current.hasBegun) return this.#socket.destroySoon()
+    if (current.res.headersSent) return this.#socket.destroySoon()
     current.abandon()
     this.#end(reply)
   }
@@ -79,8 +79,8 @@ export interface NodeHandshake {
 
 /** An answer written through node:http, which keeps it in order with those before it. */
 export class NodeResponse implements ClientResponse {
-  readonly #req: IncomingMessage
-  readonly #res: ServerResponse
+  readonly req: IncomingMessage
+  readonly res: ServerResponse
   readonly #connection: ClientConnection
   #status = 200
   /** Names and values in turn. */
@@ -97,8 +97,8 @@ export class NodeResponse implements ClientResponse {
   #isEnded = false
 
   constructor(req: IncomingMessage, res: ServerResponse, connection: ClientConnection) {
-    this.#req = req
-    this.#res = res
+    this.req = req
+    this.res = res
     this.#connection = connection
     res.on('finish', () => connection.responseDone(this))
     res.on('close', () => {
@@ -107,23 +107,14 @@ export class NodeResponse implements ClientResponse {
     })
   }
 
-  /** The whole request has come. */
-  get isRequestComplete(): boolean {
-    return this.#req.complete
-  }
-
-  get hasBegun(): boolean {
-    return this.#res.headersSent
-  }
-
   /** A stream, or a file that has not left. */
   get isUnderWay(): boolean {
-    return this.#res.headersSent && !this.#isEnded
+    return this.res.headersSent && !this.#isEnded
   }
 
   /** The answer is written, and its client does not read it. */
   get isStuck(): boolean {
-    return this.#isEnded && !this.#res.writableFinished
+    return this.#isEnded && !this.res.writableFinished
   }
 
   /** No answer can be given any more. */
@@ -138,23 +129,23 @@ export class NodeResponse implements ClientResponse {
   }
 
   onData(callback: (chunk: ArrayBuffer, isLast: boolean) => void): void {
-    const { 'content-length': length } = this.#req.headers
+    const { 'content-length': length } = this.req.headers
     let leftBytes = length === undefined ? Number.POSITIVE_INFINITY : Number(length)
     let isOver = false
-    this.#req.on('data', (chunk: Buffer) => {
+    this.req.on('data', (chunk: Buffer) => {
       leftBytes -= chunk.byteLength
       isOver = leftBytes === 0
       callback(chunk.buffer.slice(chunk.byteOffset, chunk.byteOffset + chunk.byteLength) as ArrayBuffer, isOver)
     })
-    this.#req.on('end', () => isOver || callback(new ArrayBuffer(0), true))
+    this.req.on('end', () => isOver || callback(new ArrayBuffer(0), true))
   }
 
   pause(): void {
-    this.#req.pause()
+    this.req.pause()
   }
 
   resume(): void {
-    this.#req.resume()
+    this.req.resume()
   }
 
   onWritable(callback: (offset: number) => boolean): void {
@@ -184,7 +175,7 @@ export class NodeResponse implements ClientResponse {
   }
 
   write(chunk: Uint8Array): boolean {
-    if (!this.#res.headersSent) {
+    if (!this.res.headersSent) {
       // A stream that nobody waited for would keep the connection open.
       if (this.#connection.isOver) {
         this.close()
@@ -197,14 +188,14 @@ export class NodeResponse implements ClientResponse {
 
   tryEnd(piece: Uint8Array, totalBytes: number): [isAccepted: boolean, isComplete: boolean] {
     if (this.#isBlocked) return [false, false]
-    if (!this.#res.headersSent) {
+    if (!this.res.headersSent) {
       this.#head.push('content-length', String(totalBytes))
       this.#writeHead(false)
     }
     const copy = Buffer.from(piece)
     if (this.#flushedBytes + copy.byteLength >= totalBytes) {
       this.#isEnded = true
-      this.#res.end(copy)
+      this.res.end(copy)
       return [true, true]
     }
     const isAccepted = this.#send(copy)
@@ -215,15 +206,15 @@ export class NodeResponse implements ClientResponse {
 
   /** False when not all of it is with the kernel: `onWritable` is told when it is. */
   #send(bytes: Buffer): boolean {
-    this.#res.write(bytes, this.#sent)
+    this.res.write(bytes, this.#sent)
     // node:http holds it back until the end of the turn, so that what a client cannot take would not show.
-    this.#req.socket.uncork()
-    this.#isBlocked = this.#req.socket.writableLength > 0
+    this.req.socket.uncork()
+    this.#isBlocked = this.req.socket.writableLength > 0
     return !this.#isBlocked
   }
 
   readonly #sent = (error?: Error | null): void => {
-    if (error || this.#isEnded || !this.#isBlocked || this.#req.socket.writableLength > 0) return
+    if (error || this.#isEnded || !this.#isBlocked || this.req.socket.writableLength > 0) return
     this.#isBlocked = false
     this.#flushedBytes += this.#waitingBytes
     this.#waitingBytes = 0
@@ -236,32 +227,32 @@ export class NodeResponse implements ClientResponse {
 
   end(body?: string | Uint8Array, close = false): void {
     const bytes = body === undefined ? NO_BYTES : bytesOf(body)
-    const isWhole = !this.#res.headersSent
+    const isWhole = !this.res.headersSent
     if (isWhole) {
       this.#head.push('content-length', String(bytes.byteLength))
       this.#writeHead(close)
     }
     this.#isEnded = true
-    if (bytes.byteLength === 0) this.#res.end()
+    if (bytes.byteLength === 0) this.res.end()
     // As a text of bytes it goes with the head in one piece, which the kernel takes at less cost than two.
-    else if (isWhole && bytes.byteLength <= ONE_PIECE_MAX_BYTES) this.#res.end(bytes.toString('latin1'), 'latin1')
+    else if (isWhole && bytes.byteLength <= ONE_PIECE_MAX_BYTES) this.res.end(bytes.toString('latin1'), 'latin1')
     // It is lent for the call.
-    else this.#res.end(typeof body === 'string' ? bytes : Buffer.from(bytes))
+    else this.res.end(typeof body === 'string' ? bytes : Buffer.from(bytes))
   }
 
   endWithoutBody(): void {
     this.#writeHead(this.#head.some((text, n) => n % 2 === 0 && text === 'connection'))
     this.#isEnded = true
-    this.#res.end()
+    this.res.end()
   }
 
   close(): void {
     this.abandon()
-    this.#req.socket.destroy()
+    this.req.socket.destroy()
   }
 
   getRemoteAddressAsText(): ArrayBuffer {
-    return new TextEncoder().encode(addressOf(this.#req.socket)).buffer as ArrayBuffer
+    return new TextEncoder().encode(addressOf(this.req.socket)).buffer as ArrayBuffer
   }
 
   upgrade(userData: SocketUserData, _key: string, protocol: string, _extensions: string, context: object): void {
@@ -270,12 +261,12 @@ export class NodeResponse implements ClientResponse {
   }
 
   #writeHead(close: boolean): void {
-    const isLast = close || this.#connection.isOver || !this.#res.shouldKeepAlive
+    const isLast = close || this.#connection.isOver || !this.res.shouldKeepAlive
     // Else node:http would add `keep-alive` to each answer, which is the default.
-    this.#res.removeHeader('connection')
+    this.res.removeHeader('connection')
     if (isLast && !this.#head.includes('connection')) this.#head.push('connection', 'close')
     if (isLast) this.#connection.isOver = true
-    this.#res.writeHead(this.#status, this.#head)
+    this.res.writeHead(this.#status, this.#head)
   }
 }
 
