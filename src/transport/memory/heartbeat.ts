@@ -3,6 +3,7 @@ import { readFileSync, readlinkSync } from 'node:fs'
 import { getHeapStatistics } from 'node:v8'
 import { threadId } from 'node:worker_threads'
 import { collectGarbage } from './garbage.ts'
+import { SharedWords } from './words.ts'
 
 /**
  * Heartbeat of one lane (written by the lane, read by the primary):
@@ -125,38 +126,32 @@ export interface CoreShare {
 }
 
 /** The primary's side. */
-export class HeartbeatReader {
-  readonly #words: Int32Array
-
-  constructor(memory: SharedArrayBuffer) {
-    this.#words = new Int32Array(memory)
-  }
-
+export class HeartbeatReader extends SharedWords {
   get beats(): number {
-    return Atomics.load(this.#words, HEARTBEAT_BEATS_WORD)
+    return Atomics.load(this.words, HEARTBEAT_BEATS_WORD)
   }
 
   /** Longest delay of the lane's loop in its last whole second. */
   get loopDelayMs(): number {
-    return Atomics.load(this.#words, HEARTBEAT_LOOP_DELAY_US_WORD) / 1000
+    return Atomics.load(this.words, HEARTBEAT_LOOP_DELAY_US_WORD) / 1000
   }
 
   get heapBytes(): number {
-    return Atomics.load(this.#words, HEARTBEAT_HEAP_KIB_WORD) * 1024
+    return Atomics.load(this.words, HEARTBEAT_HEAP_KIB_WORD) * 1024
   }
 
   get externalBytes(): number {
-    return Atomics.load(this.#words, HEARTBEAT_EXTERNAL_KIB_WORD) * 1024
+    return Atomics.load(this.words, HEARTBEAT_EXTERNAL_KIB_WORD) * 1024
   }
 
   /** 0 until the thread has begun. */
   get threadId(): number {
-    return Atomics.load(this.#words, HEARTBEAT_THREAD_WORD)
+    return Atomics.load(this.words, HEARTBEAT_THREAD_WORD)
   }
 
   /** The thread's number in the operating system; 0 where that is not known. */
   get task(): number {
-    return Atomics.load(this.#words, HEARTBEAT_TASK_WORD)
+    return Atomics.load(this.words, HEARTBEAT_TASK_WORD)
   }
 
   /** CPU time that the thread has used since it began, milliseconds; null when it is gone, or where the system does not tell. */

@@ -1,5 +1,14 @@
 // Shared memory that is a word or two, and a text at most: statuses, a generation, a fault, an answer, a pause.
 
+/** Memory of 32-bit words that all threads share. Its own class says how many, and who writes them. */
+export class SharedWords {
+  protected readonly words: Int32Array
+
+  constructor(memory: SharedArrayBuffer) {
+    this.words = new Int32Array(memory)
+  }
+}
+
 /** Tools that a process has at most. */
 export const STATUS_MAX = 64
 
@@ -17,25 +26,19 @@ export function createStatusTable(): SharedArrayBuffer {
  * One word per tool: its health, for all threads. Each word stands alone; the message belongs to the primary's registry.
  * Reads in the tool call's hot path are plain: a change seen a call later does no harm.
  */
-export class StatusTable {
-  readonly #words: Int32Array
-
-  constructor(memory: SharedArrayBuffer) {
-    this.#words = new Int32Array(memory)
-  }
-
+export class StatusTable extends SharedWords {
   /** Plain read: may be stale by a moment. */
   peek(toolIndex: number): number {
-    return this.#words[toolIndex]!
+    return this.words[toolIndex]!
   }
 
   get(toolIndex: number): number {
-    return Atomics.load(this.#words, toolIndex)
+    return Atomics.load(this.words, toolIndex)
   }
 
   /** @returns the status before */
   set(toolIndex: number, status: number): number {
-    return Atomics.exchange(this.#words, toolIndex, status)
+    return Atomics.exchange(this.words, toolIndex, status)
   }
 }
 
@@ -49,20 +52,13 @@ const GENERATION = 0
 
 export const GENERATION_BYTES = Int32Array.BYTES_PER_ELEMENT
 
-export class Generation {
-  readonly #words: Int32Array
-
-  /** @param memory GENERATION_BYTES, shared by all threads */
-  constructor(memory: SharedArrayBuffer) {
-    this.#words = new Int32Array(memory)
-  }
-
+export class Generation extends SharedWords {
   get current(): number {
-    return Atomics.load(this.#words, GENERATION)
+    return Atomics.load(this.words, GENERATION)
   }
 
   set current(generation: number) {
-    Atomics.store(this.#words, GENERATION, generation)
+    Atomics.store(this.words, GENERATION, generation)
   }
 }
 
@@ -79,20 +75,13 @@ const FAULT = 0
 export const WRITE_FAULTS = ['none', 'full', 'reserve', 'failed', 'locked', 'replaced'] as const
 export type WriteFaultKind = (typeof WRITE_FAULTS)[number]
 
-export class WriteFault {
-  readonly #words: Int32Array
-
-  /** @param memory at least 4 bytes, shared by all threads */
-  constructor(memory: SharedArrayBuffer) {
-    this.#words = new Int32Array(memory)
-  }
-
+export class WriteFault extends SharedWords {
   get kind(): WriteFaultKind {
-    return WRITE_FAULTS[Atomics.load(this.#words, FAULT)]!
+    return WRITE_FAULTS[Atomics.load(this.words, FAULT)]!
   }
 
   set kind(kind: WriteFaultKind) {
-    Atomics.store(this.#words, FAULT, WRITE_FAULTS.indexOf(kind))
+    Atomics.store(this.words, FAULT, WRITE_FAULTS.indexOf(kind))
   }
 }
 
