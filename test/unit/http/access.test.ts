@@ -53,6 +53,9 @@ test('listed origins get permission, exactly, and no other does; every answer va
     assert.equal(cors.preflightHead(origin, ['GET'], 'x-mine'), '', origin)
   }
   assert.equal(new Cors([], false).enabled, false)
+  const withCookies = new Cors(['https://app.test'], true)
+  assert.match(withCookies.headFor('https://app.test'), /\r\naccess-control-allow-credentials: true\r\n/)
+  assert.doesNotMatch(withCookies.headFor('https://evil.test'), /credentials/)
 })
 
 test('any origin gets permission, without credentials, when * is listed', () => {
