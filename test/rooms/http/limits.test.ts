@@ -27,66 +27,61 @@ function chunked(bytes: number, chunkBytes: number): string {
   return `${text}0\r\n\r\n`
 }
 
-for (const [thread, prefix] of [
-  ['lane', '/w'],
-  ['primary', '/p'],
-] as const) {
-  describe(`the body limit, before a handler in the ${thread}`, () => {
-    const lengthOf = async (headers: Record<string, string>, body: string): Promise<number> => {
-      const response = await ask(heddle.port, 'POST', `${prefix}/echo`, headers, body)
-      assert.equal(response.status, 200)
-      return Buffer.from(jsonOf(response).data.body.base64, 'base64').length
-    }
+describe('the body limit', () => {
+  const lengthOf = async (headers: Record<string, string>, body: string): Promise<number> => {
+    const response = await ask(heddle.port, 'POST', '/w/echo', headers, body)
+    assert.equal(response.status, 200)
+    return Buffer.from(jsonOf(response).data.body.base64, 'base64').length
+  }
 
-    it('takes a body of exactly the limit, with and without a content-length', async () => {
-      assert.equal(await lengthOf({}, 'x'.repeat(LIMIT_BYTES)), LIMIT_BYTES)
-      const headers = { 'transfer-encoding': 'chunked' }
-      assert.equal(await lengthOf(headers, chunked(LIMIT_BYTES, 4_096)), LIMIT_BYTES)
-      assert.equal(await lengthOf(headers, chunked(LIMIT_BYTES, LIMIT_BYTES)), LIMIT_BYTES)
-    })
-
-    it('answers 413 for one byte more and for much more, also to a client that sends all of it before it reads', async () => {
-      const chunkedHeaders = { 'transfer-encoding': 'chunked' }
-      for (const bytes of [LIMIT_BYTES + 1, 5_000_000]) {
-        for (const [headers, body] of [
-          [{}, 'x'.repeat(bytes)],
-          [chunkedHeaders, chunked(bytes, 4_096)],
-          [chunkedHeaders, chunked(bytes, bytes)],
-        ] as [Record<string, string>, string][]) {
-          const connection = await RawConnection.open(heddle.port)
-          await connection.send(requestText('POST', `${prefix}/echo`, headers, body))
-          assertFailure(await connection.response(), 413, TOO_LARGE)
-          await connection.send(requestText('GET', `${prefix}/echo/next`))
-          assert.equal(jsonOf((await connection.response())!).data.data.id, 'next')
-          connection.drop()
-        }
-      }
-    })
-
-    it('answers 413 and closes at once for a length beyond all measure', async () => {
-      for (const length of [String(65 << 20), '999999999999999']) {
-        const connection = await RawConnection.open(heddle.port)
-        await connection.send(requestText('POST', `${prefix}/echo`, { 'content-length': length }, ''))
-        const response = await connection.response()
-        assertFailure(response, 413, TOO_LARGE)
-        assert.equal(headerOf(response, 'connection')?.toLowerCase(), 'close')
-        await connection.closed(1_000)
-      }
-    })
-
-    it('runs nothing that stands in a body over the limit', async () => {
-      const key = `in413${prefix.slice(1)}`
-      const smuggled = requestText('GET', `${prefix}/count/${key}`).toString('latin1')
-      const connection = await RawConnection.open(heddle.port)
-      const body = smuggled.repeat(LIMIT_BYTES / smuggled.length + 1)
-      await connection.send(requestText('POST', `${prefix}/echo`, {}, body))
-      assertFailure(await connection.response(), 413, TOO_LARGE)
-      assert.equal(jsonOf(await ask(heddle.port, 'GET', `${prefix}/state/${key}:runs`)).data, null)
-      assert.equal(connection.rest.length, 0)
-      connection.drop()
-    })
+  it('takes a body of exactly the limit, with and without a content-length', async () => {
+    assert.equal(await lengthOf({}, 'x'.repeat(LIMIT_BYTES)), LIMIT_BYTES)
+    const headers = { 'transfer-encoding': 'chunked' }
+    assert.equal(await lengthOf(headers, chunked(LIMIT_BYTES, 4_096)), LIMIT_BYTES)
+    assert.equal(await lengthOf(headers, chunked(LIMIT_BYTES, LIMIT_BYTES)), LIMIT_BYTES)
   })
-}
+
+  it('answers 413 for one byte more and for much more, also to a client that sends all of it before it reads', async () => {
+    const chunkedHeaders = { 'transfer-encoding': 'chunked' }
+    for (const bytes of [LIMIT_BYTES + 1, 5_000_000]) {
+      for (const [headers, body] of [
+        [{}, 'x'.repeat(bytes)],
+        [chunkedHeaders, chunked(bytes, 4_096)],
+        [chunkedHeaders, chunked(bytes, bytes)],
+      ] as [Record<string, string>, string][]) {
+        const connection = await RawConnection.open(heddle.port)
+        await connection.send(requestText('POST', '/w/echo', headers, body))
+        assertFailure(await connection.response(), 413, TOO_LARGE)
+        await connection.send(requestText('GET', '/w/echo/next'))
+        assert.equal(jsonOf((await connection.response())!).data.data.id, 'next')
+        connection.drop()
+      }
+    }
+  })
+
+  it('answers 413 and closes at once for a length beyond all measure', async () => {
+    for (const length of [String(65 << 20), '999999999999999']) {
+      const connection = await RawConnection.open(heddle.port)
+      await connection.send(requestText('POST', '/w/echo', { 'content-length': length }, ''))
+      const response = await connection.response()
+      assertFailure(response, 413, TOO_LARGE)
+      assert.equal(headerOf(response, 'connection')?.toLowerCase(), 'close')
+      await connection.closed(1_000)
+    }
+  })
+
+  it('runs nothing that stands in a body over the limit', async () => {
+    const key = 'in413'
+    const smuggled = requestText('GET', `/w/count/${key}`).toString('latin1')
+    const connection = await RawConnection.open(heddle.port)
+    const body = smuggled.repeat(LIMIT_BYTES / smuggled.length + 1)
+    await connection.send(requestText('POST', '/w/echo', {}, body))
+    assertFailure(await connection.response(), 413, TOO_LARGE)
+    assert.equal(jsonOf(await ask(heddle.port, 'GET', `/w/state/${key}:runs`)).data, null)
+    assert.equal(connection.rest.length, 0)
+    connection.drop()
+  })
+})
 
 /** A request whose path, query, header names and header values have this many bytes together, as the runtime counts them. */
 function headOf(bytes: number): string {

@@ -1,9 +1,11 @@
+// A process that is told to end serves what has begun, refuses the rest, and is gone.
 import assert from 'node:assert/strict'
 import { it, type TestContext } from 'node:test'
 import { setTimeout } from 'node:timers/promises'
 import { LINGER_QUIET_MS } from '../../../src/primary/http/listener.ts'
 import { startHeddle } from '../../support/heddle.ts'
 import { startLoad } from '../../support/load.ts'
+import { freePort } from '../../support/port.ts'
 import {
   ask,
   assertFailure,
@@ -130,4 +132,15 @@ it('is not held up by clients that are connected and silent', async (t) => {
   assert.equal(await heddle.stop(), 0)
   assert.ok(performance.now() - startedMs < 3_000, `it took ${performance.now() - startedMs} ms`)
   for (const connection of silent) await connection.closed(1_000)
+})
+
+it('leaves its port to the next process at once, though a connection was open', async (t) => {
+  const options = { domains: [SERVING, SYSTEM_ROUTES], lanes: 1, env: { HTTP_PORT: String(await freePort()) } }
+  const first = await startHeddle(t, options)
+  // The server closes it first: its end of the connection stays in TIME_WAIT.
+  const stream = await first.fetch('/system/traces/stream')
+  assert.equal(await first.stop(), 0)
+  await stream.body?.cancel().catch(() => {})
+  const second = await startHeddle(t, options)
+  assert.equal((await ask(second.port, 'GET', '/w/echo')).status, 200)
 })
