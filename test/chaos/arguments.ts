@@ -6,7 +6,7 @@ export interface ChaosArguments {
   seconds: number
   seed: number
   lanes: number
-  /** Seconds between two faults that kill a lane, on average. */
+  /** Seconds between two faults of lanes, on average. */
   gap: number
   /** The whole process is killed instead of lanes. */
   killProcess: boolean
@@ -23,7 +23,7 @@ npm run test:chaos -- --kill-process [--seconds N] [--seed N] [--lanes N] [--kil
   --seconds N   how long clients write while faults happen (default 120; with --kill-process 60)
   --seed N      what the faults and the clients follow from (default: a new one, printed)
   --lanes N     lanes of the runtime (default 2)
-  --gap N       seconds between two faults that kill a lane, on average (default 8)
+  --gap N       seconds between two faults of lanes, on average (default 3.5)
   --kill-process  kills the whole process, and its guardian, instead of lanes
   --log L       where events are: sqlite, or two processes on one server, which is killed, too: postgres, redis (default sqlite)
   --kills N     ends after so many of those, if that is sooner
@@ -40,7 +40,7 @@ export function parseArguments(argv: readonly string[]): ChaosArguments {
       seconds: { type: 'string' },
       seed: { type: 'string', default: String(Math.floor(Math.random() * 2 ** 32)) },
       lanes: { type: 'string', default: '2' },
-      gap: { type: 'string', default: '8' },
+      gap: { type: 'string', default: '3.5' },
       json: { type: 'string' },
     },
   })

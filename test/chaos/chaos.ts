@@ -1,153 +1,154 @@
-import { once } from 'node:events'
+/** Strikes while clients write, lets it settle, stops it, and judges what is left. */
 import { setTimeout as sleep } from 'node:timers/promises'
-import { fileURLToPath } from 'node:url'
-import type { DeadLetter } from '../../src/contracts/event-bus.ts'
-import { type Books, countEvents, writeUsers } from '../support/clients.ts'
-import { type Heddle, startHeddle } from '../support/heddle.ts'
-import { isAcknowledged, Ledger, type Subject } from '../support/ledger.ts'
 import { seededRandom } from '../support/random.ts'
-import { SHIPPED } from '../support/shipped-domains.ts'
+import { until } from '../support/until.ts'
 import type { ChaosArguments } from './arguments.ts'
-import { deathsOf } from './deaths.ts'
-import { isIdle, peakMemoryMib, readDatabase, readDeadLetters } from './evidence.ts'
-import { inflict } from './inflict.ts'
-import type { ProcessGuard } from './process-guard.ts'
+import { Caretaker } from './caretaker.ts'
+import { type Kill, killsOf, type TroubleKind, troublesOf } from './faults.ts'
+import type { GuardedService } from './guarded-service.ts'
+import { OrderBook, type Outcome, type Poster, post, write, writeOrders } from './orders.ts'
+import type { Owner } from './process-guard.ts'
 import type { Report } from './report.ts'
-import { faultsOf } from './schedule.ts'
+import { makeSite, type Site } from './site.ts'
 import { TraceWatch } from './trace-watch.ts'
-import { type Evidence, judge } from './verdict.ts'
+import { judge } from './verdict.ts'
 
-const DOMAINS = [SHIPPED, fileURLToPath(new URL('./domains', import.meta.url))]
-/** Hashing a password costs a tenth of a second of CPU: few clients sign up, or nobody else gets any. */
-const USER_CLIENTS = 2
-const USER_THINK_MS = 500
-const COUNT_CLIENTS = 8
-const COUNT_THINK_MS = 40
-
-/** Bounds that are met often in a short time. */
-const LIMITS = {
-  LANE_STALL_MS: '1000',
-  LANE_MEMORY_MB: '96',
-  HTTP_HANDLER_TIMEOUT_MS: '5000',
-  // All clients have one address.
-  SIGNUP_MAX_PER_ADDRESS: '1000000',
-}
-
-/** Longer than the first sign-up takes on any machine. */
-const FIRST_ANSWER_MS = 60_000
-const SETTLE_LOOK_MS = 500
-/** Nothing has changed for this long: what is open then stays open. Longer than the longest pause before a lane's restart. */
-const SETTLE_STILL_MS = 90_000
-const STOP_TIMEOUT_MS = 60_000
+const CLIENTS = 6
+const LOOK_MS = 20
+/** Longer than a plugin is set aside after its third death, and than any pause before another attempt. */
+const SETTLE_MS = 120_000
+/** A process that has not done its writes by then is killed all the same. */
+const WRITES_MS = 10_000
+/** A start takes this much longer than what a kill is else put off by. */
+const BOOT_FACTOR = 30
+/** How long the whole process stands still, milliseconds. */
+const PAUSE_MS = 1000
 /** What the log says when something accepted was given up, or when evidence is gone. */
 const ADMISSIONS = /are lost with this process|that waited for it are dropped|The dead-letter store is full/
 
-/** Runs the service under faults while clients write, lets it settle, stops it, and judges what is left. */
-export async function runChaos(options: ChaosArguments, guard: ProcessGuard): Promise<Report> {
-  const { seed, seconds, lanes, gap } = options
-  const heddle = await startHeddle(guard, { domains: DOMAINS, lanes, env: LIMITS })
-  const traces = new TraceWatch(heddle)
-  await traces.start()
+type Struck = Report['struck'][number]
 
-  const faults = faultsOf(seededRandom(seed), seconds * 1000, gap * 1000)
-  const startedMs = performance.now()
-  const startedTimeMs = Date.now()
-  const ledger = new Ledger(startedMs)
-  let number = 0
-  const books: Books = { heddle, ledger, seed, nextNumber: () => ++number }
-  const inflicted = await load(books, () => inflict(books, faults, startedMs), startedMs + seconds * 1000)
-  const longestGapMs = ledger.longestGapMs(performance.now())
+export async function runChaos(options: ChaosArguments, guard: Owner): Promise<Report> {
+  const { seed, killProcess } = options
+  const site = await makeSite(guard, options)
+  const { services, evidence } = site
+  const turns = turnsOf(services)
+  const caretaker = new Caretaker(turns, seededRandom(seed))
+  const book = new OrderBook()
+  const stop = new AbortController()
+  guard.after(async () => stop.abort())
+  const traces = killProcess ? null : new TraceWatch(services[0]!)
+  await traces?.start()
+  const clients = Array.from({ length: CLIENTS }, (_, n) =>
+    writeOrders(turns, book, `key-${n}`, seededRandom(seed + 1 + n), stop.signal),
+  )
+  const caring = caretaker.work(stop.signal)
+  const struck = await (killProcess ? killProcesses(site, book, options) : troubleLanes(services[0]!, book, options))
+  stop.abort()
+  await Promise.all([...clients, caring])
 
   const drainStartedMs = performance.now()
-  const deadLetters = await settle(heddle, ledger, traces)
+  const isSettled = async () => (await caretaker.look()) === 0 && (await evidence.isSettled())
+  while (!(await isSettled()) && performance.now() - drainStartedMs < SETTLE_MS) await sleep(LOOK_MS)
   const drainSeconds = (performance.now() - drainStartedMs) / 1000
-
-  const memoryMib = peakMemoryMib(heddle)
-  const faultsOfProcess = await stop(heddle)
-  await traces.stop()
-  if (traces.gaps > 0) faultsOfProcess.push(`the stream of traces broke ${traces.gaps} times and left gaps`)
-  for (const { msg } of heddle.logs) {
-    if (ADMISSIONS.test(msg)) faultsOfProcess.push(`the log says: ${msg}`)
-  }
-
-  const { findings, users, events, trees } = judge(ledger.writes, evidenceOf(heddle, traces, deadLetters))
+  const left = await evidence.read()
+  await traces?.told(left.handled.map(({ event_id }) => event_id))
+  const letters = (await caretaker.letters()).map(({ event_id: id, error }) => ({ id, error }))
+  for (const service of services) await service.stop()
+  await traces?.stop()
+  const told = services.flatMap(({ logs }) => logs.flat())
+  const deleted = [...caretaker.deleted]
   return {
     options,
     node: process.version,
     drainSeconds,
-    startedAt: new Date(startedTimeMs).toISOString(),
-    faults: inflicted.map(({ timeMs, ...fault }) => ({ ...fault, atMs: timeMs - startedTimeMs })),
-    deaths: deathsOf(heddle.logs).map(({ timeMs, ...death }) => ({ ...death, atMs: timeMs - startedTimeMs })),
-    requests: ledger.countByOutcome(),
-    users,
-    events,
-    trees,
-    longestGapMs,
-    p99Ms: { user: ledger.percentileMs('user', 0.99), count: ledger.percentileMs('count', 0.99) },
-    peakMemoryMib: memoryMib,
-    faultsOfProcess,
-    findings,
+    struck,
+    lanesDied: told.filter(({ identity, msg }) => identity === 'supervisor' && /^Lane \S+ died/.test(msg)).length,
+    gaveUp: services.reduce((sum, { gaveUp }) => sum + gaveUp, 0),
+    outcomes: book.outcomes(),
+    longestGapMs: book.longestGapMs,
+    faultsOfProcess: [
+      ...services.flatMap(({ faults }) => faults),
+      ...told.flatMap(({ msg }) => (ADMISSIONS.test(msg) ? [`the log says: ${msg}`] : [])),
+      ...(traces !== null && traces.gaps > 0 ? [`the stream of traces has ${traces.gaps} gaps`] : []),
+    ],
+    healed: caretaker.healed,
+    verdict: judge({ asked: book.asked, letters, deleted, records: traces?.records ?? null, ...left }),
   }
 }
 
-/** Clients write until the time is up, the last fault is over, and something of each kind is acknowledged. @returns what the faults return */
-async function load<T>(books: Books, faults: () => Promise<T>, untilMs: number): Promise<T> {
-  const stop = new AbortController()
-  const randomOf = (client: number) => seededRandom(books.seed + 1 + client)
-  const clients = [
-    ...Array.from({ length: USER_CLIENTS }, (_, n) => writeUsers(books, randomOf(n), stop.signal, USER_THINK_MS)),
-    ...Array.from({ length: COUNT_CLIENTS }, (_, n) =>
-      countEvents(books, randomOf(USER_CLIENTS + n), stop.signal, COUNT_THINK_MS),
-    ),
-  ]
-  const [outcome] = await Promise.all([faults(), sleep(Math.max(0, untilMs - performance.now()))])
-  // A short run on a busy machine may be over before a single sign-up is.
-  const isServed = (wanted: Subject) =>
-    books.ledger.writes.some((each) => each.subject === wanted && isAcknowledged(each))
-  while (!(isServed('user') && isServed('count')) && performance.now() < untilMs + FIRST_ANSWER_MS)
-    await sleep(SETTLE_LOOK_MS)
-  stop.abort()
-  await Promise.all(clients)
-  return outcome
+/** One request goes to one service, the next to another. */
+function turnsOf(services: readonly GuardedService[]): Poster {
+  let turn = 0
+  return { fetch: (path, init) => services[turn++ % services.length]!.fetch(path, init) }
 }
 
-/** Waits until nothing is open any more, or until nothing has changed for long. @returns the dead letters */
-async function settle(heddle: Heddle, ledger: Ledger, traces: TraceWatch): Promise<DeadLetter[]> {
-  let deadLetters: DeadLetter[] = []
-  let seen = ''
-  let changedMs = performance.now()
-  while (!hasEnded(heddle)) {
-    // Before the evidence is read: what ends afterwards shows as a change at the next look.
-    const idle = await isIdle(heddle)
-    deadLetters = await readDeadLetters(heddle)
-    const evidence = evidenceOf(heddle, traces, deadLetters)
-    const { findings } = judge(ledger.writes, evidence)
-    const now = [findings.length, evidence.records.length, evidence.handled.size, deadLetters.length].join()
-    if (idle && findings.length === 0 && now === seen) break
-    if (now !== seen) changedMs = performance.now()
-    else if (performance.now() - changedMs > SETTLE_STILL_MS) break
-    seen = now
-    await sleep(SETTLE_LOOK_MS)
+/** Waits until so many more writes are acknowledged, for a while. */
+async function written(book: OrderBook, writes: number): Promise<void> {
+  const wanted = book.acknowledged + writes
+  const untilMs = performance.now() + WRITES_MS
+  while (book.acknowledged < wanted && performance.now() < untilMs) await sleep(LOOK_MS)
+}
+
+/** Ends processes one after another, each when it has done something. */
+async function killProcesses(site: Site, book: OrderBook, options: ChaosArguments): Promise<Struck[]> {
+  const { services } = site
+  const untilMs = performance.now() + options.seconds * 1000
+  const struck: Struck[] = []
+  for (const kill of killsOf(seededRandom(options.seed), options.log)) {
+    const service = services[struck.length % services.length]!
+    await written(book, kill.afterWrites)
+    if (struck.length >= options.kills || performance.now() > untilMs) break
+    await sleep(kill.delayMs)
+    if (kill.kind === 'server') await site.restartServer()
+    else await strike(service, kill)
+    struck.push({ kind: kill.kind, outcome: 200 })
+    await service.served()
   }
-  return deadLetters
+  return struck
 }
 
-function evidenceOf(heddle: Heddle, traces: TraceWatch, deadLetters: readonly DeadLetter[]): Evidence {
-  return { ...readDatabase(heddle), deadLetters, records: [...traces.records.values()] }
+async function strike(service: GuardedService, { kind, delayMs }: Kill): Promise<void> {
+  const before = service.runtimePid()
+  if (kind === 'plug' || kind === 'guardian') return service.killGuardian(kind === 'plug')
+  if (kind === 'stop') return service.restart()
+  if (kind === 'lane') return service.abort('exit')
+  if (kind === 'abort') await service.abort('abort')
+  else service.killRuntime()
+  await service.replaced(before)
+  if (kind !== 'boot') return
+  await sleep(delayMs * BOOT_FACTOR)
+  const booting = service.runtimePid()
+  service.killRuntime()
+  await service.replaced(booting)
 }
 
-/** SIGTERM. @returns what was wrong about the end */
-async function stop(heddle: Heddle): Promise<string[]> {
-  const { process: child } = heddle
-  if (hasEnded(heddle)) return [`the process ended by itself (${child.signalCode ?? `code ${child.exitCode}`})`]
-  const exited = once(child, 'exit')
-  child.kill('SIGTERM')
-  const killer = setTimeout(() => child.kill('SIGKILL'), STOP_TIMEOUT_MS)
-  const [code, signal] = await exited
-  clearTimeout(killer)
-  return code === 0 ? [] : [`the process ended with ${signal ?? `code ${code}`} after SIGTERM`]
+/** Lanes die, and their process goes on. Those of one moment overlap. */
+async function troubleLanes(service: GuardedService, book: OrderBook, options: ChaosArguments): Promise<Struck[]> {
+  const runtime = service.runtimePid()
+  const untilMs = performance.now() + options.seconds * 1000
+  const under: Promise<Struck>[] = []
+  // The first one meets clients that are at work.
+  await until(() => book.acknowledged > 0, 'a write', SETTLE_MS)
+  for (const { kind, pauseMs } of troublesOf(seededRandom(options.seed), options.gap * 1000)) {
+    await sleep(pauseMs)
+    if (performance.now() > untilMs) break
+    under.push(trouble(service, book, kind).then((outcome) => ({ kind, outcome })))
+  }
+  const struck = await Promise.all(under)
+  if (service.runtimePid() !== runtime) service.faults.push('the process ended by itself')
+  return struck
 }
 
-function hasEnded({ process: { exitCode, signalCode } }: Heddle): boolean {
-  return exitCode !== null || signalCode !== null
+/** @returns 503: no lane was up, or the plugin of the fault was set aside */
+async function trouble(service: GuardedService, book: OrderBook, kind: TroubleKind): Promise<Outcome> {
+  const runtime = service.runtimePid()!
+  if (kind === 'poison') return (await write(service, book, 'poison', 'poison')).outcome
+  if (kind === 'pause') {
+    process.kill(runtime, 'SIGSTOP')
+    await sleep(PAUSE_MS)
+    process.kill(runtime, 'SIGCONT')
+  } else if (kind === 'reload') process.kill(runtime, 'SIGHUP')
+  else return (await post(service, `/${kind}`, {}, `chaos-${kind}`)).outcome
+  return 200
 }

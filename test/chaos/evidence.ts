@@ -1,45 +1,50 @@
-import { readFileSync } from 'node:fs'
-import { join } from 'node:path'
-import type { DeadLetter } from '../../src/contracts/event-bus.ts'
-import type { LaneInfo } from '../../src/contracts/registry.ts'
-import { Database } from '../../src/stores/sqlite/driver.ts'
-import type { Heddle } from '../support/heddle.ts'
-import type { StoredUser } from './verdict.ts'
+import { Redis } from 'ioredis'
+import type { Query } from '../support/rows.ts'
+import type { RedisServer } from '../support/servers/redis.ts'
+import { unfinished } from '../support/unfinished.ts'
+import type { Evidence, HandledRow, PlacedRow } from './verdict.ts'
 
-/** What the database file says; the process may be running or gone. */
-export function readDatabase({ directory }: Heddle): {
-  users: StoredUser[]
-  handled: Set<string>
-  torn: number[]
-} {
-  const database = new Database(join(directory, 'service.db'), { readonly: true })
-  try {
-    const users = database.prepare('SELECT id, email, welcomed_at FROM users').all() as StoredUser[]
-    const handled = database.prepare('SELECT event_id FROM chaos_handled').pluck().all() as string[]
-    const torn = database.prepare('SELECT number FROM chaos_torn').pluck().all() as number[]
-    return { users, handled: new Set(handled), torn }
-  } finally {
-    database.close()
+/** What the database says; the processes may be running or gone. */
+export interface EvidenceSource {
+  read(): Promise<Omit<Evidence, 'asked' | 'letters' | 'deleted' | 'records'>>
+  /** Nothing waits in the log. */
+  isSettled(): Promise<boolean>
+}
+
+/** Of the rows, and of the events where they are rows, too. */
+export function evidenceIn(query: Query): EvidenceSource {
+  const ids = async (sql: string): Promise<string[]> => (await query<{ id: string }>(sql)).map(({ id }) => id)
+  return {
+    read: async () => ({
+      placed: await query<PlacedRow>('SELECT number, key, event_id FROM placed'),
+      handled: await query<HandledRow>('SELECT * FROM handled ORDER BY position'),
+      billed: await ids('SELECT event_id AS id FROM billed'),
+      left: await ids('SELECT id FROM heddle_event'),
+      torn: await ids('SELECT id FROM torn'),
+    }),
+    isSettled: async () => (await query('SELECT seq FROM heddle_event LIMIT 1')).length === 0,
   }
 }
 
-export async function readDeadLetters(heddle: Heddle): Promise<DeadLetter[]> {
-  return (await heddle.json('/system/dead-letters')).body as DeadLetter[]
-}
-
-/** Whether no lane is at anything. What waits for a lane, or for its next attempt, does not show here. */
-export async function isIdle(heddle: Heddle): Promise<boolean> {
-  const lanes = (await heddle.json('/system/lanes')).body as LaneInfo[]
-  return lanes.every(({ deliveries_in_flight }) => deliveries_in_flight === 0)
-}
-
-/** The most memory that the process has had in use, MiB; null where the system does not tell. */
-export function peakMemoryMib({ process: { pid } }: Heddle): number | null {
-  try {
-    const kib = /^VmHWM:\s+(\d+) kB$/m.exec(readFileSync(`/proc/${pid}/status`, 'latin1'))?.[1]
-    return kib === undefined ? null : Math.round(Number(kib) / 1024)
-  } catch {
-    // Not Linux, or the process is gone.
-    return null
+/** The rows are in the database, the events in the streams of Redis. */
+export const withStreams = (rows: EvidenceSource, { host, port, password }: RedisServer): EvidenceSource => {
+  async function open(): Promise<string[]> {
+    const redis = new Redis({ host, port, password, lazyConnect: true, retryStrategy: () => null })
+    redis.on('error', () => {})
+    await redis.connect()
+    try {
+      // Groups of threads that have died are not done with what these never had.
+      const count = await unfinished(redis, (group) => !group.includes('@'))
+      return count === 0 ? [] : [`${count} entries`]
+    } finally {
+      redis.disconnect()
+    }
+  }
+  return {
+    read: async () => {
+      const inRows = await rows.read()
+      return { ...inRows, left: [...inRows.left, ...(await open())] }
+    },
+    isSettled: async () => (await rows.isSettled()) && (await open()).length === 0,
   }
 }

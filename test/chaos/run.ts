@@ -1,10 +1,8 @@
 // npm run test:chaos: faults of every kind while clients write; afterwards nothing that was promised may be missing.
 // With --kill-process the faults end the whole process.
 import { writeFileSync } from 'node:fs'
-import { type ChaosArguments, parseArguments, USAGE } from './arguments.ts'
+import { parseArguments, USAGE } from './arguments.ts'
 import { runChaos } from './chaos.ts'
-import { killProcess } from './kill-process/kill-process.ts'
-import { formatKillReport, isKillPassed } from './kill-process/report.ts'
 import { ProcessGuard } from './process-guard.ts'
 import { formatReport, isPassed } from './report.ts'
 
@@ -20,25 +18,16 @@ async function main(): Promise<void> {
   ] as const)
     process.once(signal, () => void guard.end().then(() => process.exit(code)))
   try {
-    const { report, text, passed } = await outcomeOf(options, guard)
-    console.log(`\n${text}`)
+    const report = await runChaos(options, guard)
+    console.log(`\n${formatReport(report)}`)
     if (options.json !== null) writeFileSync(options.json, `${JSON.stringify(report, null, 2)}\n`)
-    if (!passed) process.exitCode = 1
+    if (!isPassed(report)) process.exitCode = 1
   } catch (error) {
     console.error(`Failed with seed ${options.seed}:`, error)
     process.exitCode = 1
   } finally {
     await guard.end()
   }
-}
-
-async function outcomeOf(options: ChaosArguments, guard: ProcessGuard) {
-  if (options.killProcess) {
-    const report = await killProcess(options, guard)
-    return { report, text: formatKillReport(report), passed: isKillPassed(report) }
-  }
-  const report = await runChaos(options, guard)
-  return { report, text: formatReport(report), passed: isPassed(report) }
 }
 
 function argumentsOrExit() {

@@ -1,7 +1,10 @@
 import type { EventRecord } from '../../src/contracts/event-bus.ts'
-import type { Heddle } from '../support/heddle.ts'
+import { until } from '../support/until.ts'
+import type { Poster } from './orders.ts'
 
 const RECONNECT_MS = 20
+/** The stream tells a moment later. */
+const TOLD_MS = 10_000
 const FRAME_START = 'data: '
 
 /** Collects every event record of the process from `/system/traces/stream`. */
@@ -9,12 +12,12 @@ export class TraceWatch {
   readonly records = new Map<string, EventRecord>()
   /** Times that the stream broke and its new snapshot did not reach back to what was seen before: what happened in between is not known. */
   gaps = 0
-  readonly #heddle: Heddle
+  readonly #service: Poster
   readonly #leave = new AbortController()
   #done: Promise<void> = Promise.resolve()
 
-  constructor(heddle: Heddle) {
-    this.#heddle = heddle
+  constructor(service: Poster) {
+    this.#service = service
   }
 
   /** Resolves when the stream is open: nothing that is published after is missed. */
@@ -23,13 +26,18 @@ export class TraceWatch {
     this.#done = this.#read(response)
   }
 
+  /** Resolves when all of them are told of, or nobody tells any more. */
+  async told(ids: readonly string[]): Promise<void> {
+    await until(() => ids.every((id) => this.records.has(id)), 'all of them', TOLD_MS).catch(() => {})
+  }
+
   async stop(): Promise<void> {
     this.#leave.abort()
     await this.#done
   }
 
   #open(): Promise<Response> {
-    return this.#heddle.fetch('/system/traces/stream', { signal: this.#leave.signal })
+    return this.#service.fetch('/system/traces/stream', { signal: this.#leave.signal })
   }
 
   async #read(first: Response): Promise<void> {

@@ -1,225 +1,179 @@
-import type { DeadLetter, EventRecord } from '../../src/contracts/event-bus.ts'
-import { type Acknowledged, isAcknowledged, type Write } from '../support/ledger.ts'
+/** Compares what clients were promised with what is there. */
+import type { EventRecord } from '../../src/contracts/event-bus.ts'
+import { type Asked, isAcknowledged } from './orders.ts'
 
-export interface StoredUser {
-  readonly id: string
-  readonly email: string
-  readonly welcomed_at: string | null
+/** A row of `placed`. */
+export interface PlacedRow {
+  number: number
+  key: string
+  event_id: string
 }
 
-/** What the service has left behind. */
+/** A row of `handled`, in the order in which they were written. */
+export interface HandledRow {
+  event_id: string
+  event: string
+  number: number
+  key: string
+  parent_id: string | null
+  request_id: string | null
+  child_id: string | null
+}
+
+/** What is left when everything has settled. */
 export interface Evidence {
-  readonly users: readonly StoredUser[]
-  /** Ids of the events whose subscriber wrote down that it had handled them. */
-  readonly handled: ReadonlySet<string>
-  /** Numbers that were written in transactions whose lane died before they ended. */
-  readonly torn: readonly number[]
-  readonly deadLetters: readonly DeadLetter[]
-  /** Every event record that was seen. */
-  readonly records: readonly EventRecord[]
+  asked: readonly Asked[]
+  placed: readonly PlacedRow[]
+  handled: readonly HandledRow[]
+  /** Ids of the events whose transactional subscriber has had its effect, once for each time. */
+  billed: readonly string[]
+  /** Ids of events that are in the log still. */
+  left: readonly string[]
+  /** Dead letters that are there in the end. Nothing fails often enough for one but bad checks, and those are edited or deleted. */
+  letters: readonly { id: string; error: string }[]
+  /** Events whose dead letters were deleted. */
+  deleted: readonly string[]
+  /** Rows that were written in transactions whose lane died before they ended. */
+  torn: readonly string[]
+  /** What the stream of traces has told, by event; null where the process is killed, and the stream with it. */
+  records: ReadonlyMap<string, EventRecord> | null
 }
 
-/** One promise that was not kept. */
-export interface Finding {
-  readonly what: 'write' | 'event' | 'tree'
-  /** Of the user, the row, the event or the request. */
-  readonly id: string
-  readonly problem: string
-}
+export const FAULTS = [
+  'rows without event',
+  'events without row',
+  'acknowledged requests without row',
+  'events never handled',
+  'events that became dead letters',
+  'transactional effects not exactly 1',
+  'broken trees',
+  'keyed order broken',
+  'rows of transactions that never ended',
+] as const
+export type FaultName = (typeof FAULTS)[number]
 
 export interface Verdict {
-  readonly users: { acknowledged: number; lost: number; unacknowledged: number; thereAllTheSame: number }
-  readonly events: {
-    /** With an id that a client was told. */
-    acknowledged: number
-    /** Taken by the hub, children and those whose publisher's answer was lost included. */
-    accepted: number
-    handled: number
-    handledMoreThanOnce: number
-    deadLetters: number
-    /** Dead letters of events that were not meant to become any: suspects of a lane's death. */
-    innocentDeadLetters: number
-    lost: number
-  }
-  readonly trees: { whole: number; broken: number }
-  readonly findings: readonly Finding[]
+  /** What is wrong, by its kind; all are there, most of them empty. */
+  readonly faults: Readonly<Record<FaultName, readonly string[]>>
+  readonly acknowledged: number
+  readonly rows: number
+  readonly events: number
+  /** Events without a parent, each with all that it has caused. */
+  readonly trees: number
+  /** Deliveries beyond the first of their events. */
+  readonly repeats: number
+  /** Events that were in flight at three deaths: dead letters, as the rule wants it, whoever was to blame. */
+  readonly setAside: number
 }
 
-/** Events that somebody handles, and the child that each handling publishes. */
-const CHILD_OF: Readonly<Record<string, string | null>> = {
-  'user.created': 'welcome.sent',
-  'chaos.counted': 'chaos.noted',
-  'chaos.noted': null,
-  'chaos.poisoned': null,
+const THREE_DEATHS = /\bdied 3 times\b/
+/** The child of an event that has become a dead letter. */
+const FAILED = 'event.delivery.failed'
+
+const CHILD_OF: Readonly<Record<string, string>> = {
+  'order.placed': 'order.confirmed',
+  'order.confirmed': 'order.shipped',
 }
-const ROOT_OF: Readonly<Record<Write['subject'], string>> = {
-  user: 'user.created',
-  count: 'chaos.counted',
-  poison: 'chaos.poisoned',
+const PARENT_OF: Readonly<Record<string, string>> = Object.fromEntries(
+  Object.entries(CHILD_OF).map(([parent, child]) => [child, parent]),
+)
+
+/** Compares what was asked, what is stored and what was handled. */
+export function judge(evidence: Evidence): Verdict {
+  const { asked, placed, handled, billed, left, letters, deleted, torn, records } = evidence
+  const faults = Object.fromEntries(FAULTS.map((name) => [name, [] as string[]])) as Record<FaultName, string[]>
+  const acknowledged = asked.filter(isAcknowledged)
+  const rows = new Map(placed.map((row) => [row.event_id, row]))
+  const handledOf = new Map<string, HandledRow>()
+  for (const row of handled) if (!handledOf.has(row.event_id)) handledOf.set(row.event_id, row)
+
+  const dead = new Set(letters.map(({ id }) => id))
+  const traces = new Set([...handledOf.keys(), ...left, ...dead])
+  for (const { event_id, number } of placed)
+    if (!traces.has(event_id)) faults['rows without event'].push(`order ${number}: ${event_id}`)
+  for (const { event_id, event, number } of handledOf.values())
+    if (event === 'order.placed' && !rows.has(event_id))
+      faults['events without row'].push(`${event_id} of order ${number}`)
+  for (const { kind, eventId, requestId } of acknowledged)
+    if (kind === 'order' && !rows.has(eventId))
+      faults['acknowledged requests without row'].push(`${requestId}: ${eventId}`)
+
+  const children = handled.flatMap(({ child_id }) => child_id ?? [])
+  const published = new Set([...rows.keys(), ...acknowledged.map(({ eventId }) => eventId), ...children, ...left])
+  for (const id of published)
+    if (!handledOf.has(id) && !dead.has(id) && !deleted.includes(id) && !rows.has(id))
+      faults['events never handled'].push(id)
+  for (const id of left) if (!faults['events never handled'].includes(id)) faults['events never handled'].push(id)
+  const others = letters.filter(({ error }) => !THREE_DEATHS.test(error))
+  faults['events that became dead letters'].push(...others.map(({ id, error }) => `${id}: ${error}`))
+
+  const effects = new Map<string, number>()
+  for (const id of billed) effects.set(id, (effects.get(id) ?? 0) + 1)
+  for (const id of new Set([...rows.keys(), ...effects.keys()])) {
+    const times = rows.has(id) ? (effects.get(id) ?? 0) : 'without an order'
+    if (times !== 1) faults['transactional effects not exactly 1'].push(`${id}: ${times}`)
+  }
+
+  for (const row of handledOf.values()) {
+    const problem = treeProblem(row, handledOf, published) ?? traceProblem(row, records)
+    if (problem !== null) faults['broken trees'].push(`${row.event} ${row.event_id}: ${problem}`)
+  }
+  const failures = new Set<string | null>()
+  for (const { event, parent_id } of records?.values() ?? []) if (event === FAILED) failures.add(parent_id)
+  for (const { id } of records === null ? [] : letters)
+    if (!failures.has(id)) faults['broken trees'].push(`${id}: the traces lack ${FAILED}`)
+  faults['keyed order broken'].push(...orderProblems(handled))
+  faults['rows of transactions that never ended'].push(...torn)
+  return {
+    faults,
+    acknowledged: acknowledged.length,
+    rows: placed.length,
+    events: new Set([...published, ...handledOf.keys()]).size,
+    trees: [...handledOf.values()].filter(({ parent_id }) => parent_id === null).length,
+    repeats: handled.length - handledOf.size,
+    setAside: letters.length - others.length,
+  }
 }
 
-/** Holds what was promised against what is there. Writes without an acknowledgement may or may not be there. */
-export function judge(writes: readonly Write[], evidence: Evidence): Verdict {
-  const judged = new Judgement(writes, evidence)
-  const users = judged.users()
-  const events = judged.events()
-  const trees = judged.trees()
-  return { users, events, trees, findings: judged.findings }
+function treeProblem(
+  row: HandledRow,
+  handledOf: ReadonlyMap<string, HandledRow>,
+  published: ReadonlySet<string>,
+): string | null {
+  const { event, parent_id: parent, request_id: request, key, number } = row
+  if (request !== `kill-${key}-${number}`) return `its request is ${request}`
+  const wanted = PARENT_OF[event]
+  if (wanted === undefined) return parent === null ? null : `a root has the parent ${parent}`
+  if (parent === null) return 'it has no parent'
+  if (!published.has(parent)) return `nobody has published its parent ${parent}`
+  const parentRow = handledOf.get(parent)
+  // A parent whose handler has published it and died is handled again.
+  if (parentRow === undefined) return `its parent ${parent} was not handled`
+  return parentRow.event === wanted && parentRow.number === number
+    ? null
+    : `its parent is ${parentRow.event} of another order`
 }
 
-class Judgement {
-  readonly findings: Finding[] = []
-  readonly #writes: readonly Write[]
-  readonly #evidence: Evidence
-  readonly #records = new Map<string, EventRecord>()
-  readonly #children = new Map<string, EventRecord[]>()
-  readonly #rootOfRequest = new Map<string, EventRecord>()
-  readonly #writeOfRequest = new Map<string, Write>()
-  readonly #userOfEmail = new Map<string, StoredUser>()
-  readonly #dead = new Set<string>()
+/** Operators see the tree that subscribers saw. */
+function traceProblem({ event_id, parent_id, request_id }: HandledRow, records: Evidence['records']): string | null {
+  const record = records?.get(event_id)
+  if (record === undefined) return records === null ? null : 'the traces lack it'
+  return record.parent_id === parent_id && record.request_id === request_id
+    ? null
+    : `the traces have the parent ${record.parent_id} and the request ${record.request_id}`
+}
 
-  constructor(writes: readonly Write[], evidence: Evidence) {
-    this.#writes = writes
-    this.#evidence = evidence
-    for (const write of writes) this.#writeOfRequest.set(write.requestId, write)
-    for (const user of evidence.users) this.#userOfEmail.set(user.email, user)
-    for (const letter of evidence.deadLetters) this.#dead.add(letter.event_id)
-    for (const record of evidence.records) {
-      this.#records.set(record.id, record)
-      if (record.parent_id === null) {
-        if (record.request_id !== null) this.#rootOfRequest.set(record.request_id, record)
-        continue
-      }
-      const siblings = this.#children.get(record.parent_id)
-      if (siblings === undefined) this.#children.set(record.parent_id, [record])
-      else siblings.push(record)
-    }
+/** Of each event name and key the first deliveries are in the order of the numbers. Repeats come as they come. */
+function orderProblems(handled: readonly HandledRow[]): string[] {
+  const problems: string[] = []
+  const highest = new Map<string, number>()
+  const seen = new Set<string>()
+  for (const { event, event_id, key, number } of handled) {
+    if (event === 'note.taken' || seen.has(`${event} ${number}`)) continue
+    seen.add(`${event} ${number}`)
+    const last = highest.get(`${event} ${key}`) ?? 0
+    if (number < last) problems.push(`${event} ${number} of ${key} came after ${last}: ${event_id}`)
+    else highest.set(`${event} ${key}`, number)
   }
-
-  users(): Verdict['users'] {
-    const users = this.#writes.filter(({ subject }) => subject === 'user')
-    const acknowledged = users.filter(isAcknowledged)
-    const lost = acknowledged.filter(({ key, id }) => this.#userOfEmail.get(key)?.id !== id)
-    for (const { id, requestId } of lost)
-      this.#find('write', id, `user of the acknowledged request ${requestId} is not in the database`)
-    for (const number of this.#evidence.torn)
-      this.#find('write', String(number), 'row of a transaction that never ended is in the database')
-    const unacknowledged = users.filter((write) => !isAcknowledged(write))
-    return {
-      acknowledged: acknowledged.length,
-      lost: lost.length,
-      unacknowledged: unacknowledged.length,
-      thereAllTheSame: unacknowledged.filter(({ key }) => this.#userOfEmail.has(key)).length,
-    }
-  }
-
-  events(): Verdict['events'] {
-    const acknowledged = this.#writes.filter(isAcknowledged).filter(({ subject }) => subject !== 'user')
-    const accepted = new Set(acknowledged.map(({ id }) => id))
-    for (const { id, event } of this.#records.values()) if (event in CHILD_OF) accepted.add(id)
-    const events = {
-      acknowledged: acknowledged.length,
-      accepted: accepted.size,
-      handled: 0,
-      handledMoreThanOnce: 0,
-      deadLetters: 0,
-      innocentDeadLetters: 0,
-      lost: 0,
-    }
-    const courseOf = new Map(acknowledged.map(({ id, course }) => [id, course]))
-    for (const id of accepted) {
-      const record = this.#records.get(id)
-      const course = courseOf.get(id) ?? this.#courseOf(record)
-      const isDead = this.#dead.has(id)
-      const isHandled = this.#isHandled(id, record)
-      if (isHandled) events.handled++
-      if (record !== undefined && this.#childrenAsWanted(record).length > 1) events.handledMoreThanOnce++
-      if (isDead) events.deadLetters++
-      const isMeantToDie = course === 'fails' || record?.event === 'chaos.poisoned' || course === 'poison'
-      if (isDead && !isMeantToDie) events.innocentDeadLetters++
-      if (isDead || (isHandled && !isMeantToDie)) continue
-      events.lost++
-      const name = record?.event ?? 'acknowledged event'
-      const end = isHandled
-        ? 'was handled and should have become a dead letter'
-        : 'is neither handled nor a dead letter'
-      this.#find('event', id, `${name} ${course} ${end}`)
-    }
-    return events
-  }
-
-  trees(): Verdict['trees'] {
-    const roots = new Set<string>()
-    const broken = new Set<string>()
-    const breaks = (root: string, id: string, problem: string): void => {
-      broken.add(root)
-      this.#find('tree', id, problem)
-    }
-    for (const record of this.#records.values()) {
-      const root = this.#rootOf(record)
-      roots.add(root)
-      const { id, event, parent_id, request_id } = record
-      const parent = parent_id === null ? undefined : this.#records.get(parent_id)
-      if (parent_id !== null && parent === undefined)
-        breaks(root, id, `${event} has a parent ${parent_id} that nobody saw`)
-      if (parent !== undefined && parent.request_id !== request_id)
-        breaks(root, id, `${event} is of request ${request_id}, its parent ${parent.event} of ${parent.request_id}`)
-      const wanted = CHILD_OF[event]
-      if (wanted && !this.#dead.has(id) && this.#isHandled(id, record) && this.#childrenAsWanted(record).length === 0)
-        breaks(root, id, `${event} was handled and has no child ${wanted}`)
-      if (this.#dead.has(id) && !this.#childrenOf(id).some((child) => child.event === 'event.delivery.failed'))
-        breaks(root, id, `${event} is a dead letter and has no child event.delivery.failed`)
-    }
-    for (const write of this.#writes.filter(isAcknowledged)) {
-      const problem = this.#rootProblem(write)
-      if (problem === null) continue
-      const root = this.#rootOfRequest.get(write.requestId)?.id ?? write.requestId
-      roots.add(root)
-      breaks(root, write.requestId, problem)
-    }
-    return { whole: roots.size - broken.size, broken: broken.size }
-  }
-
-  #rootProblem({ subject, id, requestId }: Acknowledged): string | null {
-    const root = this.#rootOfRequest.get(requestId)
-    if (root === undefined) return `acknowledged ${subject} has no root with the id of its request`
-    if (root.event !== ROOT_OF[subject]) return `acknowledged ${subject} has the root ${root.event}`
-    if (subject !== 'user' && root.id !== id) return `acknowledged event ${id} has the root ${root.id}`
-    return null
-  }
-
-  #isHandled(id: string, record: EventRecord | undefined): boolean {
-    if (record?.event !== 'user.created') return this.#evidence.handled.has(id)
-    // The event follows the row: whoever is not there was not published.
-    const write = record.request_id === null ? undefined : this.#writeOfRequest.get(record.request_id)
-    return write !== undefined && (this.#userOfEmail.get(write.key)?.welcomed_at ?? null) !== null
-  }
-
-  #courseOf(record: EventRecord | undefined): string {
-    if (record?.event !== 'chaos.counted' || record.request_id === null) return ''
-    return this.#writeOfRequest.get(record.request_id)?.course ?? ''
-  }
-
-  #childrenOf(id: string): readonly EventRecord[] {
-    return this.#children.get(id) ?? []
-  }
-
-  #childrenAsWanted({ id, event }: EventRecord): EventRecord[] {
-    return this.#childrenOf(id).filter((child) => child.event === CHILD_OF[event])
-  }
-
-  /** The id of the record's root, or of its ancestor that nobody saw. */
-  #rootOf(record: EventRecord): string {
-    let at = record
-    for (;;) {
-      if (at.parent_id === null) return at.id
-      const parent = this.#records.get(at.parent_id)
-      if (parent === undefined) return at.parent_id
-      at = parent
-    }
-  }
-
-  #find(what: Finding['what'], id: string, problem: string): void {
-    this.findings.push({ what, id, problem })
-  }
+  return problems
 }

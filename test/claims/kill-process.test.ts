@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import type { ChaosArguments } from '../chaos/arguments.ts'
-import { killProcess } from '../chaos/kill-process/kill-process.ts'
-import { formatKillReport, isKillPassed } from '../chaos/kill-process/report.ts'
+import { runChaos } from '../chaos/chaos.ts'
+import { formatReport, isPassed } from '../chaos/report.ts'
 
 /** Its first kills are an abort of V8 and the end of everything at once. */
 const SEED = 22
@@ -18,9 +18,9 @@ test('a process that V8 aborts, and one that is gone with its guardian, lose not
     gap: 8,
     json: null,
   }
-  const report = await killProcess(options, t)
-  const text = formatKillReport(report)
-  assert.deepEqual(report.killed.toSorted(), ['abort', 'plug'], text)
-  assert.ok(isKillPassed(report), text)
+  const report = await runChaos(options, t)
+  const text = formatReport(report)
+  assert.deepEqual(report.struck.map(({ kind }) => kind).sort(), ['abort', 'plug'], text)
+  assert.ok(isPassed(report), text)
   assert.ok(report.verdict.rows > 0 && report.verdict.acknowledged > 0, text)
 })

@@ -1,168 +1,159 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import type { DeadLetter, EventRecord } from '../../../src/contracts/event-bus.ts'
-import { type Evidence, judge } from '../../chaos/verdict.ts'
-import type { Outcome, Write } from '../../support/ledger.ts'
+import type { EventRecord } from '../../../src/contracts/event-bus.ts'
+import type { Asked } from '../../chaos/orders.ts'
+import { type Evidence, FAULTS, type FaultName, type HandledRow, judge } from '../../chaos/verdict.ts'
 
-const count = (n: number, outcome: Outcome = 200, course = 'straight'): Write => ({
-  subject: 'count',
-  requestId: `r${n}`,
-  key: String(n),
-  course,
-  outcome,
-  id: outcome === 200 ? `counted${n}` : null,
+const asked = (number: number): Asked => ({
+  kind: 'order',
+  key: 'k',
+  number,
+  requestId: `kill-k-${number}`,
+  outcome: 201,
+  eventId: `p${number}`,
 })
-const user = (n: number, outcome: Outcome = 201): Write => ({
-  subject: 'user',
-  requestId: `r${n}`,
-  key: `${n}@example.org`,
-  course: '',
-  outcome,
-  id: outcome === 201 ? `user${n}` : null,
+const chain = (number: number): HandledRow[] => {
+  const row = { number, key: 'k', request_id: `kill-k-${number}` }
+  return [
+    { ...row, event: 'order.placed', event_id: `p${number}`, parent_id: null, child_id: `c${number}` },
+    { ...row, event: 'order.confirmed', event_id: `c${number}`, parent_id: `p${number}`, child_id: `s${number}` },
+    { ...row, event: 'order.shipped', event_id: `s${number}`, parent_id: `c${number}`, child_id: null },
+  ]
+}
+/** Three orders, and everything that should come of them. */
+const whole = () => ({
+  asked: [1, 2, 3].map(asked),
+  placed: [1, 2, 3].map((number) => ({ number, key: 'k', event_id: `p${number}` })),
+  handled: [1, 2, 3].flatMap(chain),
+  billed: ['p1', 'p2', 'p3'],
+  left: [] as string[],
+  letters: [] as Evidence['letters'],
+  deleted: [] as string[],
+  torn: [] as string[],
+  records: null as Evidence['records'],
 })
-const record = (id: string, event: string, n: number, parent: string | null = null): EventRecord => ({
-  id,
-  parent_id: parent,
-  event,
-  emitter: 'test',
-  subscribers: [],
-  payload_keys: [],
-  timestamp: '2026-01-01T00:00:00.000Z',
-  trace_id: null,
-  request_id: `r${n}`,
-})
-const letter = (eventId: string): DeadLetter => ({
-  id: `dl_${eventId}`,
-  event: 'chaos.counted',
-  event_id: eventId,
-  subscriber: 'chaos.NoteCount',
-  error: 'fails',
-  attempts: 6,
-  payload_keys: [],
-  timestamp: '2026-01-01T00:00:00.000Z',
-  request_id: null,
-})
-/** The records of a count that went well. */
-const countedTree = (n: number) => [
-  record(`counted${n}`, 'chaos.counted', n),
-  record(`noted${n}`, 'chaos.noted', n, `counted${n}`),
-]
-const handledTree = (n: number) => [`counted${n}`, `noted${n}`]
-const evidence = (given: Partial<Evidence>): Evidence => ({
-  users: [],
-  handled: new Set(),
-  torn: [],
-  deadLetters: [],
-  records: [],
-  ...given,
-})
-const problems = (writes: Write[], given: Partial<Evidence>) =>
-  judge(writes, evidence(given)).findings.map(({ what, id, problem }) => `${what} ${id}: ${problem}`)
 
-test('what was promised and is there is no finding', () => {
-  const verdict = judge(
-    [count(1), user(2), count(3, 500), user(4, 'reset')],
-    evidence({
-      users: [
-        { id: 'user2', email: '2@example.org', welcomed_at: '2026-01-01T00:00:01.000Z' },
-        // Nobody was told of this one.
-        { id: 'user4', email: '4@example.org', welcomed_at: null },
-      ],
-      handled: new Set(handledTree(1)),
-      records: [
-        ...countedTree(1),
-        record('created2', 'user.created', 2),
-        record('sent2', 'welcome.sent', 2, 'created2'),
-      ],
-    }),
-  )
-  assert.deepEqual(verdict, {
-    users: { acknowledged: 1, lost: 0, unacknowledged: 1, thereAllTheSame: 1 },
-    events: {
-      acknowledged: 1,
-      accepted: 3,
-      handled: 3,
-      handledMoreThanOnce: 0,
-      deadLetters: 0,
-      innocentDeadLetters: 0,
-      lost: 0,
-    },
-    trees: { whole: 2, broken: 0 },
-    findings: [],
+function found(evidence: Evidence): Partial<Record<FaultName, readonly string[]>> {
+  const { faults } = judge(evidence)
+  return Object.fromEntries(FAULTS.filter((name) => faults[name].length > 0).map((name) => [name, faults[name]]))
+}
+
+test('what is whole has no fault, and repeats are none', () => {
+  const evidence = whole()
+  assert.deepEqual(found(evidence), {})
+  evidence.handled.push(evidence.handled[0]!, evidence.handled[3]!)
+  assert.deepEqual(found(evidence), {})
+  const { faults, setAside, ...counted } = judge(evidence)
+  assert.deepEqual(counted, { repeats: 2, rows: 3, events: 9, trees: 3, acknowledged: 3 })
+})
+
+test('a request that was not answered may have its row and its event, or neither', () => {
+  const evidence = whole()
+  evidence.asked[1] = { ...evidence.asked[1]!, outcome: 'reset', eventId: null }
+  assert.deepEqual(found(evidence), {})
+  evidence.placed.splice(1, 1)
+  evidence.handled.splice(3, 3)
+  evidence.billed.splice(1, 1)
+  assert.deepEqual(found(evidence), {})
+})
+
+test('a row without its event, an event without its row, and an answer without either are found', () => {
+  const withoutEvent = whole()
+  withoutEvent.handled.splice(3, 3)
+  assert.deepEqual(found(withoutEvent), { 'rows without event': ['order 2: p2'] })
+  const withoutRow = whole()
+  withoutRow.placed.splice(1, 1)
+  withoutRow.billed.splice(1, 1)
+  assert.deepEqual(found(withoutRow), {
+    'events without row': ['p2 of order 2'],
+    'acknowledged requests without row': ['kill-k-2: p2'],
   })
 })
 
-test('an acknowledged user who is not in the database, or is another one, is lost', () => {
-  const records = [record('created2', 'user.created', 2), record('sent2', 'welcome.sent', 2, 'created2')]
-  const missing = judge([user(2)], evidence({ records }))
-  assert.equal(missing.users.lost, 1)
-  const other = { id: 'somebody', email: '2@example.org', welcomed_at: '2026-01-01T00:00:01.000Z' }
-  assert.equal(judge([user(2)], evidence({ records, users: [other] })).users.lost, 1)
+test('an event that nobody has handled is found: a child, a note, one that is left in the log', () => {
+  const child = whole()
+  child.handled.splice(5, 1)
+  assert.deepEqual(found(child), { 'events never handled': ['s2'] })
+  const note = whole()
+  note.asked.push({ ...asked(4), kind: 'note', eventId: 'n4' })
+  assert.deepEqual(found(note), { 'events never handled': ['n4'] })
+  assert.deepEqual(found({ ...whole(), left: ['x'] }), { 'events never handled': ['x'] })
 })
 
-test('half a transaction is a loss', () => {
-  assert.deepEqual(problems([], { torn: [7] }), ['write 7: row of a transaction that never ended is in the database'])
+test('an effect that is missing, doubled or of no order is found', () => {
+  const effects = (...billed: string[]) => found({ ...whole(), billed })
+  assert.deepEqual(effects('p1', 'p3', 'p3', 'p4'), {
+    'transactional effects not exactly 1': ['p2: 0', 'p3: 2', 'p4: without an order'],
+  })
 })
 
-test('an acknowledged event that nobody handled is lost', () => {
-  const verdict = judge([count(1)], evidence({ records: [record('counted1', 'chaos.counted', 1)] }))
-  assert.equal(verdict.events.lost, 1)
-  assert.deepEqual(verdict.findings, [
-    { what: 'event', id: 'counted1', problem: 'chaos.counted straight is neither handled nor a dead letter' },
-  ])
+test('a dead letter is found', () => {
+  const evidence = whole()
+  evidence.handled.splice(5, 1)
+  const failed = [{ id: 's2', error: 'no carrier' }]
+  assert.deepEqual(found({ ...evidence, letters: failed }), { 'events that became dead letters': ['s2: no carrier'] })
+  const error = 'The process or its thread died 3 times while it handled this event'
+  const letters = [{ id: 's2', error }]
+  assert.deepEqual(found({ ...evidence, letters }), {})
+  assert.equal(judge({ ...evidence, letters }).setAside, 1)
 })
 
-test('an event that the hub took is lost too when nobody handled it, whatever its publisher was told', () => {
-  const records = countedTree(1)
-  assert.deepEqual(problems([count(1, 500)], { records, handled: new Set(['counted1']) }), [
-    'event noted1: chaos.noted  is neither handled nor a dead letter',
-  ])
-})
-
-test('an event that fails always has to be a dead letter', () => {
-  const writes = [count(1, 200, 'fails')]
-  const records = [record('counted1', 'chaos.counted', 1), record('failed1', 'event.delivery.failed', 1, 'counted1')]
-  const dead = judge(writes, evidence({ records, deadLetters: [letter('counted1')] }))
-  assert.deepEqual(dead.findings, [])
-  assert.deepEqual([dead.events.deadLetters, dead.events.innocentDeadLetters], [1, 0])
-  const handled = problems(writes, { records: countedTree(1), handled: new Set(handledTree(1)) })
-  assert.match(handled[0]!, /was handled and should have become a dead letter/)
-})
-
-test('a dead letter that was not meant to be one is counted, and no loss', () => {
-  const records = [record('counted1', 'chaos.counted', 1), record('failed1', 'event.delivery.failed', 1, 'counted1')]
-  const { events, findings } = judge([count(1)], evidence({ records, deadLetters: [letter('counted1')] }))
-  assert.deepEqual([events.deadLetters, events.innocentDeadLetters, events.lost], [1, 1, 0])
-  assert.deepEqual(findings, [])
-})
-
-test('an event that came twice and was handled twice is counted', () => {
-  const records = [...countedTree(1), record('again', 'chaos.noted', 1, 'counted1')]
-  const { events, findings } = judge([count(1)], evidence({ records, handled: new Set([...handledTree(1), 'again']) }))
-  assert.equal(events.handledMoreThanOnce, 1)
-  assert.deepEqual(findings, [])
-})
-
-test('each way in which a tree can be broken is found', () => {
-  const handled = new Set(handledTree(1))
-  const [root, child] = countedTree(1) as [EventRecord, EventRecord]
-  const broken = (records: EventRecord[], pattern: RegExp, given: Partial<Evidence> = {}) => {
-    const { trees, findings } = judge([count(1)], evidence({ handled, records, ...given }))
-    assert.equal(trees.broken, 1)
-    assert.match(findings.map(({ problem }) => problem).join('\n'), pattern)
+test('a parent that nobody has published, another request and a root with a parent are found', () => {
+  const broken = (at: number, change: Partial<HandledRow>) => {
+    const evidence = whole()
+    evidence.handled[at] = { ...evidence.handled[at]!, ...change }
+    return found(evidence)['broken trees']
   }
-  broken([root, child, { ...child, id: 'orphan', parent_id: 'lost' }], /has a parent lost that nobody saw/, {
-    handled: new Set([...handledTree(1), 'orphan']),
-  })
-  broken([root, { ...child, request_id: 'r9' }], /is of request r9/)
-  broken([root], /has no child chaos.noted/)
-  broken([], /has no root with the id of its request/)
-  broken([{ ...root, event: 'chaos.noted' }], /has the root chaos.noted/)
-  broken([root, child], /has no child event.delivery.failed/, { deadLetters: [letter('counted1')] })
+  assert.deepEqual(broken(4, { parent_id: 'other' }), ['order.confirmed c2: nobody has published its parent other'])
+  assert.deepEqual(broken(4, { parent_id: 'p1' }), ['order.confirmed c2: its parent is order.placed of another order'])
+  assert.deepEqual(broken(4, { parent_id: null }), ['order.confirmed c2: it has no parent'])
+  assert.deepEqual(broken(4, { request_id: null }), ['order.confirmed c2: its request is null'])
+  assert.deepEqual(broken(3, { parent_id: 'p1' }), ['order.placed p2: a root has the parent p1'])
 })
 
-test('a root with another id than the answer named is a broken tree', () => {
-  const writes = [{ ...count(1), id: 'other' }]
-  const found = problems(writes, { records: countedTree(1), handled: new Set([...handledTree(1), 'other']) })
-  assert.deepEqual(found, ['tree r1: acknowledged event other has the root counted1'])
+test('traces that lack an event, or a failure, or tell of another parent or request are found', () => {
+  const record = ({ event_id: id, ...row }: HandledRow) => ({ id, ...row }) as unknown as EventRecord
+  const traced = (change: (records: Map<string, EventRecord>) => void, letters: Evidence['letters'] = []) => {
+    const records = new Map(
+      chain(1)
+        .concat(chain(2), chain(3))
+        .map((row) => [row.event_id, record(row)]),
+    )
+    change(records)
+    return found({ ...whole(), letters, records })['broken trees']
+  }
+  assert.equal(
+    traced(() => {}),
+    undefined,
+  )
+  assert.deepEqual(
+    traced((records) => records.delete('c2')),
+    ['order.confirmed c2: the traces lack it'],
+  )
+  const other = (change: Partial<EventRecord>) =>
+    traced((records) => records.set('c2', { ...records.get('c2')!, ...change }))![0]
+  assert.match(other({ parent_id: 'p1' })!, /the traces have the parent p1/)
+  assert.match(other({ request_id: 'r' })!, /and the request r$/)
+  const letters = [{ id: 'x', error: 'died 3 times' }]
+  assert.deepEqual(
+    traced(() => {}, letters),
+    ['x: the traces lack event.delivery.failed'],
+  )
+})
+
+test('half a transaction is found', () => {
+  assert.deepEqual(found({ ...whole(), torn: ['a row'] }), { 'rows of transactions that never ended': ['a row'] })
+})
+
+test('events of one key that pass each other are found, those of two keys may', () => {
+  const evidence = whole()
+  evidence.handled = [...chain(1), ...chain(3), ...chain(2)]
+  assert.equal(found(evidence)['keyed order broken']?.length, 3)
+  assert.equal(found(evidence)['keyed order broken']![0], 'order.placed 2 of k came after 3: p2')
+  const twoKeys = whole()
+  twoKeys.handled = twoKeys.handled.map((row) =>
+    row.number === 3 ? { ...row, key: 'other', request_id: 'kill-other-3' } : row,
+  )
+  twoKeys.handled.unshift(...twoKeys.handled.splice(6))
+  assert.deepEqual(found(twoKeys), {})
 })

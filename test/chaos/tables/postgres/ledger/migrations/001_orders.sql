@@ -22,3 +22,8 @@ CREATE TABLE billed (
   event_id TEXT NOT NULL,
   number INTEGER NOT NULL
 );
+
+-- Written in transactions that never end: always empty.
+CREATE TABLE torn (
+  id TEXT NOT NULL
+);

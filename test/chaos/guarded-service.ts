@@ -4,12 +4,13 @@ import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
-import { folderOf } from '../../support/folder.ts'
-import { type LogLine, spawnHeddle } from '../../support/heddle.ts'
-import { freePort } from '../../support/port.ts'
-import { SHIPPED } from '../../support/shipped-domains.ts'
-import { until } from '../../support/until.ts'
-import type { Owner } from '../process-guard.ts'
+import { folderOf } from '../support/folder.ts'
+import { type LogLine, spawnHeddle } from '../support/heddle.ts'
+import { freePort } from '../support/port.ts'
+import { SHIPPED } from '../support/shipped-domains.ts'
+import { until } from '../support/until.ts'
+import { HANDLERS } from './faults.ts'
+import type { Owner } from './process-guard.ts'
 
 const DOMAINS = fileURLToPath(new URL('./domains', import.meta.url))
 /** Migrations for each database. */
@@ -20,6 +21,7 @@ const START_MS = 120_000
 const ORPHAN_MS = 60_000
 /** Plugins that abort the process, and that end their lane. Each is disabled at its third time, so they take turns. */
 const ABORTERS = 40
+const ABORT = "return { length: 'x'.repeat(2 ** 27).split('').length }"
 const LOOK_MS = 20
 
 interface ServiceOptions {
@@ -49,11 +51,11 @@ export class GuardedService {
   readonly #seen = new Set<number>()
   #aborter = 0
 
-  private constructor(guard: Owner, options: ServiceOptions & { port: number; folder: string; aborters: string }) {
-    const { port, folder, aborters, lanes, database, env } = options
+  private constructor(guard: Owner, options: ServiceOptions & { port: number; folder: string; faulty: string }) {
+    const { port, folder, faulty, lanes, database, env } = options
     this.#guard = guard
     this.url = `http://127.0.0.1:${port}`
-    this.#domains = [DOMAINS, SHIPPED, join(TABLES, database), aborters]
+    this.#domains = [DOMAINS, SHIPPED, join(TABLES, database), faulty]
     this.#lanes = lanes
     this.#env = {
       HTTP_PORT: String(port),
@@ -66,13 +68,16 @@ export class GuardedService {
   }
 
   static async start(guard: Owner, options: ServiceOptions): Promise<GuardedService> {
-    const files = Array.from({ length: ABORTERS }, (_, n) => [
-      [`aborting/plugins/abort-${n}.js`, aborter(n)],
-      [`aborting/plugins/exit-${n}.js`, exiter(n)],
-    ])
-    const aborters = await folderOf(guard, Object.fromEntries(files.flat()))
+    const files: Record<string, string> = {}
+    for (const [kind, body] of Object.entries(HANDLERS))
+      files[`faulty/plugins/${kind}.js`] = plugin(`Do${kind}`, `/${kind}`, body)
+    for (let n = 0; n < ABORTERS; n++) {
+      files[`faulty/plugins/abort-${n}.js`] = plugin(`Abort${n}`, `/abort/${n}`, ABORT)
+      files[`faulty/plugins/exit-${n}.js`] = plugin(`Exit${n}`, `/exit/${n}`, HANDLERS.exit)
+    }
+    const faulty = await folderOf(guard, files)
     const folder = await folderOf(guard, {})
-    const service = new GuardedService(guard, { ...options, port: await freePort(), folder, aborters })
+    const service = new GuardedService(guard, { ...options, port: await freePort(), folder, faulty })
     await service.#spawn()
     await service.served()
     return service
@@ -135,7 +140,7 @@ export class GuardedService {
   /** Sends a request that ends the process, or its lane alone. */
   async abort(what: 'abort' | 'exit'): Promise<void> {
     const number = this.#aborter++ % ABORTERS
-    await this.fetch(`/${what}/${number}`, { signal: AbortSignal.timeout(5000) }).catch(() => {})
+    await this.fetch(`/${what}/${number}`, { method: 'POST', signal: AbortSignal.timeout(5000) }).catch(() => {})
   }
 
   /** SIGTERM; and it is started again when it has ended. */
@@ -196,17 +201,15 @@ export class GuardedService {
   }
 }
 
-/** A plugin of its own for each: what one is blamed for does not keep the others from it. */
-const aborter = (n: number): string => `export default class Abort${n} {
-  constructor({ http }) {
-    http.addEndpoint('/abort/${n}', 'GET', () => ({ length: 'x'.repeat(2 ** 27).split('').length }))
-  }
-}
-`
-
-const exiter = (n: number): string => `export default class Exit${n} {
-  constructor({ http }) {
-    http.addEndpoint('/exit/${n}', 'GET', () => process.exit(3))
+/** A plugin of its own for each: what one is blamed for does not keep the others from it. Other requests are in its lane when it strikes. */
+const plugin = (name: string, path: string, body: string): string => `
+const pause = (ms) => new Promise((resolve) => setTimeout(resolve, ms))
+export default class ${name} {
+  constructor({ db, http }) {
+    http.addEndpoint('${path}', 'POST', async () => {
+      await pause(25)
+      ${body}
+    })
   }
 }
 `

@@ -1,13 +1,14 @@
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
-import { folderOf } from '../../support/folder.ts'
-import { postgresServer } from '../../support/servers/postgres.ts'
-import { redisServer } from '../../support/servers/redis.ts'
-import { toolsDirWith } from '../../support/tools-dir.ts'
-import type { ChaosArguments } from '../arguments.ts'
-import type { Owner } from '../process-guard.ts'
-import { type EvidenceSource, evidenceInFile, evidenceOnServer, withStreams } from './evidence.ts'
+import { folderOf } from '../support/folder.ts'
+import { rowsOfFile, rowsOfServer } from '../support/rows.ts'
+import { postgresServer } from '../support/servers/postgres.ts'
+import { redisServer } from '../support/servers/redis.ts'
+import { toolsDirWith } from '../support/tools-dir.ts'
+import type { ChaosArguments } from './arguments.ts'
+import { type EvidenceSource, evidenceIn, withStreams } from './evidence.ts'
 import { GuardedService } from './guarded-service.ts'
+import type { Owner } from './process-guard.ts'
 
 /** Processes that share a server. */
 const SHARING = 2
@@ -22,14 +23,18 @@ export interface Site {
   restartServer(): Promise<void>
 }
 
-export async function makeSite(guard: Owner, { log, lanes }: ChaosArguments): Promise<Site> {
-  return log === 'sqlite' ? onFile(guard, lanes) : onServer(guard, lanes, log === 'redis')
+/** Bounds that lanes meet often in a short time. */
+const LIMITS = { LANE_STALL_MS: '1000', LANE_MEMORY_MB: '96', HTTP_HANDLER_TIMEOUT_MS: '5000' }
+
+export async function makeSite(guard: Owner, { log, lanes, killProcess }: ChaosArguments): Promise<Site> {
+  return log === 'sqlite' ? onFile(guard, lanes, killProcess ? {} : LIMITS) : onServer(guard, lanes, log === 'redis')
 }
 
-async function onFile(guard: Owner, lanes: number): Promise<Site> {
+async function onFile(guard: Owner, lanes: number, limits: Record<string, string>): Promise<Site> {
   const path = join(await folderOf(guard, {}), 'service.db')
-  const service = await GuardedService.start(guard, { lanes, database: 'sqlite', env: { SQLITE_PATH: path } })
-  return { services: [service], evidence: evidenceInFile(path), restartServer: async () => {} }
+  const env = { SQLITE_PATH: path, ...limits }
+  const service = await GuardedService.start(guard, { lanes, database: 'sqlite', env })
+  return { services: [service], evidence: evidenceIn(rowsOfFile(path)), restartServer: async () => {} }
 }
 
 async function onServer(guard: Owner, lanes: number, isRedis: boolean): Promise<Site> {
@@ -39,7 +44,6 @@ async function onServer(guard: Owner, lanes: number, isRedis: boolean): Promise<
   const owner = { after: (end: () => Promise<void>) => guard.after(end), skip }
   const server = await postgresServer(owner, { own: true, durable: true })
   if (server === null) throw new Error('there is no PostgreSQL')
-  const { host, port, user, password, database } = server
   const streams = isRedis
     ? await redisServer(owner, { args: ['--appendonly', 'yes', '--appendfsync', 'always'] })
     : null
@@ -53,7 +57,7 @@ async function onServer(guard: Owner, lanes: number, isRedis: boolean): Promise<
     services.push(
       await GuardedService.start(guard, { lanes, database: 'postgres', env: { ...env, REPLICA_ID: `replica-${n}` } }),
     )
-  const onDatabase = evidenceOnServer({ host, port, user, password, database })
+  const onDatabase = evidenceIn(rowsOfServer(guard, server))
   return {
     services,
     evidence: streams === null ? onDatabase : withStreams(onDatabase, streams),

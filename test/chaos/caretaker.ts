@@ -1,7 +1,7 @@
 /** Looks after the dead letters of bad checks: edits and replays one, deletes another. */
 import { setTimeout as sleep } from 'node:timers/promises'
-import type { Poster } from '../../support/clients.ts'
-import type { Random } from '../schedule.ts'
+import type { Random } from './faults.ts'
+import type { Poster } from './orders.ts'
 
 const LOOK_MS = 250
 const ANSWER_MS = 5000

@@ -1,0 +1,29 @@
+/** What streams of events in a Redis are not done with. */
+import type { Redis } from 'ioredis'
+
+/**
+ * Counts entries that a group has not had, or has not acknowledged.
+ * @param event a name, or a pattern
+ * @param isMeant the groups that count
+ */
+export async function unfinishedEntries(redis: Redis, event = '*', isMeant = (_group: string) => true) {
+  let count = 0
+  for (const stream of await redis.keys(`heddle:event:${event}`)) {
+    if ((await redis.type(stream)) !== 'stream') continue
+    for (const group of (await redis.xinfo('GROUPS', stream)) as unknown[][]) {
+      const field = (name: string): unknown => group[group.indexOf(name) + 1]
+      if (!isMeant(String(field('name')))) continue
+      const fresh = await redis.xrange(stream, `(${field('last-delivered-id')}`, '+')
+      count += Number(field('pending')) + fresh.length
+    }
+  }
+  return count
+}
+
+/** And events for later, and what waits behind dead letters. */
+export async function unfinished(redis: Redis, isMeant?: (group: string) => boolean): Promise<number> {
+  let count = await redis.zcard('heddle:delayed')
+  for (const places of await redis.keys('heddle:places:*')) count += await redis.hlen(places)
+  for (const aside of await redis.keys('heddle:aside:*')) count += await redis.llen(aside)
+  return count + (await unfinishedEntries(redis, '*', isMeant))
+}
