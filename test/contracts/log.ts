@@ -66,8 +66,8 @@ export interface LogKind {
   lacks?: Partial<Record<LogRule | LogPart, Lack>>
 }
 
-/** @param which the rules that are asked of one process with several lanes, or those that have logs of their own */
-export function logContract({ name, place, lacks = {} }: LogKind, which: 'shared' | 'own'): void {
+/** @param which the rules that are asked of one process with several lanes, those that have logs of their own, or some by name */
+export function logContract({ name, place, lacks = {} }: LogKind, which: 'shared' | 'own' | readonly LogRule[]): void {
   const isKnown = (lack: string): boolean =>
     lack in PARTS || Object.values<Part>(PARTS).some(({ rules }) => lack in rules)
   assert.deepEqual(
@@ -78,10 +78,11 @@ export function logContract({ name, place, lacks = {} }: LogKind, which: 'shared
     const ends: (() => Promise<void>)[] = []
     const made = benchOn({ after: (end) => void ends.push(end) }, place)
     for (const [part, { rules, isOwn = false, hasOwnServer = false }] of Object.entries<Part>(PARTS)) {
-      if (isOwn !== (which === 'own')) continue
+      if (typeof which === 'string' && isOwn !== (which === 'own')) continue
       const partLack = lacks[part as LogPart]
       for (const [index, [rule, run]] of Object.entries(rules).entries()) {
         if (partLack !== undefined && index > 0) break
+        if (typeof which !== 'string' && !which.includes(rule as LogRule)) continue
         const lack = partLack ?? lacks[rule as LogRule]
         const title = lack === undefined ? rule : `not: ${partLack ? part : rule} (${lack.reason})`
         void test(title, { timeout: TIMEOUT_MS }, async (t) => {
