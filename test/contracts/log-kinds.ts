@@ -1,12 +1,12 @@
 /** The logs that the contract holds on, and what each of them does not do. */
 import { join } from 'node:path'
 import { Redis } from 'ioredis'
-import pg from 'pg'
-import { Database } from '../../src/stores/sqlite/driver.ts'
 import { temporaryFolder } from '../support/folder.ts'
+import { type Query, rowsOfFile, rowsOfServer } from '../support/rows.ts'
 import { postgresServer } from '../support/servers/postgres.ts'
 import { redisServer } from '../support/servers/redis.ts'
 import { toolsDirWith } from '../support/tools-dir.ts'
+import { unfinished } from '../support/unfinished.ts'
 import { until } from '../support/until.ts'
 import type { Lack, LogKind } from './log.ts'
 
@@ -28,20 +28,14 @@ export const MEMORY: LogKind = {
   },
 }
 
+const leftIn = (rows: Query, sql: string) => async () => Number((await rows<{ count: number }>(sql))[0]!.count)
 const LEFT = 'SELECT (SELECT count(*) FROM heddle_event) + (SELECT count(*) FROM heddle_delivery) AS count'
 
 export const SQLITE: LogKind = {
   name: 'SQLite',
   place: async (of) => {
     const path = join(temporaryFolder(of), 'service.db')
-    const left = async (): Promise<number> => {
-      const database = new Database(path, { readonly: true, timeout: 5000 })
-      try {
-        return Number((database.prepare(LEFT).get() as { count: number }).count)
-      } finally {
-        database.close()
-      }
-    }
+    const left = leftIn(rowsOfFile(path), LEFT)
     return { env: { EVENT_BUS_DRIVER: 'database', SQLITE_PATH: path }, left, together: async () => {}, server: null }
   },
   lacks: {
@@ -64,41 +58,23 @@ export const POSTGRES: LogKind = {
     // What it has acknowledged must outlive its crash.
     const server = await postgresServer({ ...of, skip: () => {} }, { own: hasOwnServer, durable: hasOwnServer })
     if (server === null) return null
-    const { host, port, user, password, database } = server
-    const pool = new pg.Pool({ host, port, user, password, database, max: 1, idleTimeoutMillis: 0 })
-    pool.on('error', () => {})
-    of.after(() => pool.end())
+    const rows = rowsOfServer(of, server)
     const env = {
       ...server.env,
       EVENT_BUS_DRIVER: 'database',
-      RDB_DATABASE: database,
+      RDB_DATABASE: server.database,
       TOOLS_DIR: await toolsDirWith(of, 'postgres'),
     }
     return {
       env,
-      left: async () => Number((await pool.query(LEFT_ON_SERVER)).rows[0].count),
+      left: leftIn(rows, LEFT_ON_SERVER),
       together: async (count) => {
-        await until(async () => (await pool.query(together(count))).rows[0].are, `${count} processes`, 60_000)
+        await until(async () => (await rows<{ are: boolean }>(together(count)))[0]!.are, `${count} processes`, 60_000)
       },
       server: hasOwnServer ? { ...outageOf(server), stop: () => server.stop('immediate') } : null,
     }
   },
   lacks: {},
-}
-
-/** Entries that a group has not had, or has not acknowledged, events for later, and what waits behind dead letters. */
-async function unfinished(redis: Redis): Promise<number> {
-  let count = await redis.zcard('heddle:delayed')
-  for (const places of await redis.keys('heddle:places:*')) count += await redis.hlen(places)
-  for (const aside of await redis.keys('heddle:aside:*')) count += await redis.llen(aside)
-  for (const stream of await redis.keys('heddle:event:*')) {
-    for (const group of (await redis.xinfo('GROUPS', stream)) as unknown[][]) {
-      const field = (name: string): unknown => group[group.indexOf(name) + 1]
-      const fresh = await redis.xrange(stream, `(${field('last-delivered-id')}`, '+')
-      count += Number(field('pending')) + fresh.length
-    }
-  }
-  return count
 }
 
 export const REDIS: LogKind = {

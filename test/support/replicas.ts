@@ -11,6 +11,7 @@ import type { PostgresServer } from './servers/postgres.ts'
 import type { RedisServer } from './servers/redis.ts'
 import { SHIPPED } from './shipped-domains.ts'
 import { toolsDirWith } from './tools-dir.ts'
+import { unfinishedEntries } from './unfinished.ts'
 import { NO_LIMITS } from './users-service.ts'
 
 const pathOf = (path: string): string => fileURLToPath(new URL(path, import.meta.url))
@@ -40,15 +41,12 @@ export interface FleetOptions {
 export interface ReplicaOptions {
   /** Domain folders beside the shipped ones and those of the fleet, absolute. */
   domains?: string[]
-  lanes?: number
   env?: Record<string, string>
 }
 
 /** One process of several that share a database and a key-value store. */
 export interface Replica extends Heddle {
   readonly id: string
-  /** As the loss of its machine: `kill -9`. Resolves when it is gone. */
-  kill(): Promise<void>
 }
 
 /** What a subscriber of the fleet has written down. */
@@ -56,9 +54,7 @@ export interface Seen {
   seq: number
   event_id: string
   event: string
-  number: number
   replica: string
-  attempt: number
   parent_id: string | null
   request_id: string | null
 }
@@ -125,33 +121,14 @@ export class Fleet {
     return fleet
   }
 
-  environmentOf(id: string, { env = {} }: ReplicaOptions = {}): Record<string, string> {
-    return { ...this.#env, REPLICA_ID: id, FLEET_REPLICA: id, ...env }
-  }
-
   /** Starts a replica and resolves when it serves. */
-  async replica(id: string, options: ReplicaOptions = {}): Promise<Replica> {
-    const { domains = [], lanes = 1 } = options
+  async replica(id: string, { domains = [], env = {} }: ReplicaOptions = {}): Promise<Replica> {
     const heddle = await startHeddle(this.#owner, {
       domains: [...DOMAINS, ...domains],
-      lanes,
-      env: this.environmentOf(id, options),
+      lanes: 1,
+      env: { ...this.#env, REPLICA_ID: id, FLEET_REPLICA: id, ...env },
     })
-    return {
-      ...heddle,
-      id,
-      kill: async () => void (await heddle.stop('SIGKILL')),
-    }
-  }
-
-  /** A process that is to fail as it starts. */
-  spawn(id: string, options: ReplicaOptions = {}) {
-    const { domains = [], lanes = 1 } = options
-    return spawnHeddle(this.#owner, {
-      domains: [...DOMAINS, ...domains],
-      lanes,
-      env: this.environmentOf(id, options),
-    })
+    return { ...heddle, id }
   }
 
   async sql<Row extends pg.QueryResultRow>(text: string, params: unknown[] = []): Promise<Row[]> {
@@ -164,16 +141,7 @@ export class Fleet {
   }
 
   /** Entries of an event that its groups have been given and have not finished, or have not been given yet. */
-  async unfinished(event: string): Promise<number> {
-    const stream = `heddle:event:${event}`
-    if ((await this.redis.exists(stream)) === 0) return 0
-    const groups = (await this.redis.xinfo('GROUPS', stream)) as unknown[][]
-    let open = 0
-    for (const group of groups) {
-      const field = (name: string): unknown => group[group.indexOf(name) + 1]
-      const undelivered = await this.redis.xrange(stream, `(${field('last-delivered-id')}`, '+', 'COUNT', 100_000)
-      open += Number(field('pending')) + undelivered.length
-    }
-    return open
+  unfinished(event: string): Promise<number> {
+    return unfinishedEntries(this.redis, event)
   }
 }

@@ -1,17 +1,18 @@
 import assert from 'node:assert/strict'
+import { once } from 'node:events'
 import { describe, test } from 'node:test'
 import { fileURLToPath } from 'node:url'
 import { Redis } from 'ioredis'
 import { POISON_AFTER_TIMES } from '../../../src/primary/streams/claims.ts'
 import { encodeEntry } from '../../../src/runtime/streams/entry.ts'
 import { consumerOf, streamOf } from '../../../src/runtime/streams/keys.ts'
-import { type Heddle, startHeddle } from '../../support/heddle.ts'
+import { type Heddle, spawnHeddle, startHeddle } from '../../support/heddle.ts'
 import { suiteOwner } from '../../support/replicas.ts'
 import { type RedisServer, redisServer } from '../../support/servers/redis.ts'
 import { until } from '../../support/until.ts'
 import { eventOf } from '../../unit/events/fake-thread.ts'
 
-const NAME = 'corners of events that pass through a key-value store'
+const NAME = 'what a replica finds in the key-value store, or does not find'
 const DOMAINS = [fileURLToPath(new URL('./corners', import.meta.url))]
 const REPLICA = 'corners'
 /** For what happens at once on an idle machine. */
@@ -30,6 +31,12 @@ const STRANGE = [
   ['p', '{}', 'e', '[]', 'o', '', 'a', 'x', 'r', 'y'],
 ]
 
+interface Options {
+  lanes?: number
+  hold?: string
+  env?: Record<string, string>
+}
+
 describe(NAME, () => {
   const owner = suiteOwner()
   let server: RedisServer | null = null
@@ -37,22 +44,24 @@ describe(NAME, () => {
   /** Of one replica, one process after the other. */
   let replica: Heddle
 
-  const start = async ({ lanes = 1, hold = '' } = {}): Promise<void> => {
+  const optionsOf = ({ lanes = 1, hold = '', env = {} }: Options) => ({
+    domains: DOMAINS,
+    lanes,
+    env: {
+      ...server!.env,
+      EVENT_BUS_DRIVER: 'keyvalue_streams',
+      EVENT_BUS_CLAIM_IDLE_MS: '2000',
+      REPLICA_ID: REPLICA,
+      CORNERS_HOLD: hold,
+      // What is held is given back at once.
+      SHUTDOWN_TIMEOUT_MS: '2000',
+      ...env,
+    },
+  })
+  const start = async (options: Options = {}): Promise<void> => {
     // A scenario that has failed may have left one.
     await (replica as Heddle | undefined)?.stop('SIGKILL')
-    replica = await startHeddle(owner, {
-      domains: DOMAINS,
-      lanes,
-      env: {
-        ...server!.env,
-        EVENT_BUS_DRIVER: 'keyvalue_streams',
-        EVENT_BUS_CLAIM_IDLE_MS: '2000',
-        REPLICA_ID: REPLICA,
-        CORNERS_HOLD: hold,
-        // What is held is given back at once.
-        SHUTDOWN_TIMEOUT_MS: '2000',
-      },
-    })
+    replica = await startHeddle(owner, optionsOf(options))
   }
   const soon = <T>(condition: () => T | Promise<T>, what: string) => until(condition, what, PATIENCE_MS)
   const post = async (path: string, body: object = {}): Promise<void> => {
@@ -60,8 +69,15 @@ describe(NAME, () => {
     assert.equal(answer.status, 200, JSON.stringify(answer.body))
   }
   const publish = (event: string, payload: object, key?: string) => post(`/publish/${event}`, { payload, key })
+  const isRefused = async (event: string) => (await replica.post(`/publish/${event}`, { payload: {} })).status >= 500
   const said = (msg: string) => replica.logs.filter((line) => line.msg === msg)
   const numbers = (msg: string) => said(msg).map(({ n }) => n)
+  const says = (pattern: RegExp) => replica.logs.find(({ msg }) => pattern.test(msg))
+  /** A new event goes all the way. */
+  const flows = async (n: string): Promise<void> => {
+    await publish('quick', { n })
+    await soon(() => numbers('quick').includes(n), `${n} is handled`)
+  }
   const pending = async (event: string, group: string) =>
     (await redis.xpending(streamOf(event), group, '-', '+', 2000)) as [string, string, number, number][]
   const groupsOf = async (event: string) =>
@@ -204,19 +220,99 @@ describe(NAME, () => {
     },
   ]
   for (const { what, begin, end, reason } of refusals) {
-    scenario(`a store that ${what} as a replica starts keeps it from being ready, not from serving`, async () => {
-      await replica.stop()
-      await begin()
-      await start()
-      const { ready, reasons } = await readiness()
-      assert.equal(ready, false)
-      assert.match(JSON.stringify(reasons), reason)
-      await end()
-      await soon(isReady, 'it is ready')
-      await publish('quick', { n: what })
-      await soon(() => numbers('quick').includes(what), 'events flow')
-    })
+    scenario(
+      `a store that ${what} refuses, and keeps a replica that starts from being ready, not from serving`,
+      async () => {
+        await begin()
+        await soon(() => isRefused('quick'), 'events are refused')
+        await end()
+        await flows(`${what} no more`)
+        await soon(async () => (await pending('quick', 'corners.Work.quick')).length === 0, 'none is left')
+        await replica.stop()
+        await begin()
+        await start()
+        const { ready, reasons } = await readiness()
+        assert.equal(ready, false)
+        assert.match(JSON.stringify(reasons), reason)
+        await end()
+        await soon(isReady, 'it is ready')
+        await flows(what)
+      },
+    )
   }
+
+  scenario('a key of another type in the place of a stream is told of, and the rest goes on', async () => {
+    await redis.set(streamOf('odd'), 'no stream')
+    assert.equal((await replica.post('/publish/odd', { payload: {} })).status, 503)
+    await redis.del(streamOf('odd'))
+    await publish('odd', {})
+    await redis.del(streamOf('beacon'))
+    await redis.set(streamOf('beacon'), 'no stream')
+    for (let n = 0; n < 5; n++) await flows(`beside it ${n}`)
+    await soon(() => says(/heddle:event:beacon is not looked after: .*delete it/), 'it is told of')
+    await start()
+    const { ready, reasons } = await readiness()
+    assert.equal(ready, false)
+    assert.match(JSON.stringify(reasons), /heddle:event:beacon: .*delete it/)
+    await flows('not ready')
+    await redis.del(streamOf('beacon'))
+    await soon(isReady, 'it is ready')
+    await publish('beacon', { n: 1 })
+    await soon(() => said('beacon').length === 2, 'its subscriber has it')
+  })
+
+  scenario('a second process with a name that is in use ends with 78 and says so; the first goes on', async () => {
+    const { child, errors, logs } = await spawnHeddle(owner, optionsOf({}))
+    const [code] = await once(child, 'exit')
+    const told = errors.join('') + JSON.stringify(logs)
+    assert.equal(code, 78, told)
+    const { pid } = replica.process
+    assert.match(
+      told,
+      new RegExp(
+        `REPLICA_ID corners is in use by process ${pid} on \\S+, which has had it since .+: give each replica a REPLICA_ID of its own`,
+      ),
+    )
+    await flows('the first one')
+  })
+
+  scenario('a store that is emptied while a replica runs: groups are made again, and events flow again', async () => {
+    await redis.flushall()
+    // Nobody has published anything that would tell.
+    await soon(async () => (await groupsOf('quick').catch(() => [])).length === 1, 'the group')
+    await flows('emptied')
+    assert.ok(says(/groups? .*gone from the key-value store/))
+  })
+
+  scenario('a cap that cuts what nobody has read is told of, loudly', async () => {
+    await start({ env: { EVENT_BUS_STREAM_MAXLEN: '100' } })
+    // A group that nobody reads as: what it has yet to be given is cut.
+    await redis.xgroup('CREATE', streamOf('capped'), 'slow.Reader.read', '$', 'MKSTREAM')
+    await Promise.all(Array.from({ length: 400 }, (_, n) => publish('capped', { n })))
+    const cut = await soon(
+      () => says(/^EVENT_BUS_STREAM_MAXLEN has cut entries of heddle:event:capped/),
+      'it is told of',
+    )
+    assert.ok(cut.level >= 40)
+  })
+
+  scenario('a wrong password keeps a replica waiting, not from serving; once it is right, events flow', async () => {
+    const password = 'not yet'
+    await start({ env: { KV_PASSWORD: password } })
+    assert.match(JSON.stringify((await readiness()).reasons), /KV_PASSWORD/)
+    assert.ok(await isRefused('quick'))
+    await redis.acl('SETUSER', 'default', `>${password}`)
+    await soon(isReady, 'it is ready')
+    await flows('the right password')
+  })
+
+  scenario('a host that is not there: clearly said, and no crash', async () => {
+    await start({ env: { KV_HOST: 'nowhere.invalid' } })
+    const { ready, reasons } = await readiness()
+    assert.equal(ready, false)
+    assert.match(JSON.stringify(reasons), /nowhere\.invalid/)
+    assert.equal(await replica.stop(), 0)
+  })
 })
 
 /** As another process publishes it. */
