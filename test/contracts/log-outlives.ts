@@ -10,6 +10,9 @@ const NEVER_CLAIMED = { EVENT_BUS_CLAIM_IDLE_MS: '86400000' }
 const LONG_IDLE = { EVENT_BUS_CLAIM_IDLE_MS: '3600000' }
 /** A log that counts the deaths of all that was in hand tries it together first, and then each alone. */
 const DEATHS_MAX = 8
+/** Of a process that holds few events, and when what does not fit is due, milliseconds. */
+const QUEUE = 100
+const LATER_MS = 12_000
 
 export const OUTLIVES = {
   'what a killed process had accepted is handled by the next one, under its id': async (log, tag) => {
@@ -154,6 +157,32 @@ export const OUTLIVES = {
     assert.ok(performance.now() >= dueMs - 5, 'not before')
     await isEmpty(log)
   },
+
+  'what is for later, and what is tried again later, leaves room for what is due, and comes in the order of its times':
+    async (log, tag) => {
+      const open = (name: string) => log.open(name, { env: { EVENT_BUS_MAX_QUEUE: String(QUEUE) } })
+      const first = await open('first')
+      const ids: string[] = []
+      // The last ones are due first.
+      for (const turn of numbers(4)) {
+        const works = numbers(QUEUE / 2).map((n) => ({ tag, n: turn, key: `${tag} ${n % 2}` }))
+        ids.push(...(await first.burst('work', works, LATER_MS - turn * 1000)))
+      }
+      const failing = numbers(QUEUE).map((n) => ({ tag, n, course: ['throw' as const, []] }))
+      const refused = await first.burst('patient', failing)
+      await waitFor(log, () => notesOf(log, tag, 'patient', 'begin').length >= QUEUE, 'all have failed')
+      await handled(log, tag, 'too', [await first.publish('work', { tag, n: -1 })])
+      await first.crash()
+      const second = await open('second')
+      await handled(log, tag, 'too', [await second.publish('work', { tag, n: -2 })])
+      await handled(log, tag, 'work', ids)
+      for (const key of numbers(2).map((n) => `${tag} ${n}`)) {
+        const order = notesOf(log, tag, 'work').flatMap((note) => (note.key === key ? [note.n] : []))
+        assert.deepEqual(order, order.toSorted().reverse(), key)
+      }
+      await handled(log, tag, 'patient', refused)
+      await isEmpty(log)
+    },
 
   'a lifetime outlives its process': async (log, tag) => {
     const first = await log.process()

@@ -46,7 +46,7 @@ export interface LogProcess {
   readonly isGone: boolean
   /** @returns the event's id, once it is accepted */
   publish(event: string, work: Work, options?: PublishOptions): Promise<string>
-  /** Each with its key, none of which waits for another. @returns their ids */
+  /** Each with its key, if it has one, none of which waits for another. @returns their ids */
   burst(event: string, works: readonly Work[], delayMs?: number): Promise<string[]>
   /** All that are listed. */
   letters(): Promise<DeadLetter[]>

@@ -61,7 +61,10 @@ export default class TakeWork extends Plugin {
 
   /** Without waiting for one another. */
   async burst({ event, works, keys, delayMs }: Data) {
-    const optionsOf = (n: number) => ({ key: (keys as string[])[n]!, delayMs: delayMs as number })
+    const optionsOf = (n: number) => {
+      const key = (keys as (string | null)[])[n]
+      return { ...(key == null ? {} : { key }), delayMs: delayMs as number }
+    }
     const each = (works as Payload[]).map((work, n) => this.#bus.publish(event as string, work, optionsOf(n)))
     return { ids: await Promise.all(each) }
   }
