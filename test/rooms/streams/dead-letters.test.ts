@@ -2,8 +2,9 @@ import assert from 'node:assert/strict'
 import { StreamDeadLetters, type StreamLetter } from '../../../src/primary/streams/dead-letters.ts'
 import { DEAD_STREAM, streamOf } from '../../../src/runtime/streams/keys.ts'
 import { ensureGroup } from '../../../src/runtime/streams/stream-commands.ts'
-import { addNumbers, deliver, entriesIn, pendingOf, testOnStreams } from './fixture.ts'
+import { addNumbers, deliver, entriesIn, pendingOf, streamTests } from './fixture.ts'
 
+const testOnStreams = streamTests()
 const STREAM = streamOf('order.paid')
 
 function letter(n: number, more: Partial<StreamLetter> = {}): StreamLetter {

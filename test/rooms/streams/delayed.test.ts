@@ -5,8 +5,9 @@ import { DELAYED, lastOfKey, streamOf } from '../../../src/runtime/streams/keys.
 import { type DelayedPublication, delayEvent } from '../../../src/runtime/streams/publisher.ts'
 import type { RedisClient } from '../../../src/stores/redis/client.ts'
 import { until } from '../../support/until.ts'
-import { firstFields, streamStore, testOnStreams } from './fixture.ts'
+import { firstFields, streamStore, streamTests } from './fixture.ts'
 
+const testOnStreams = streamTests()
 const EVENT = 'order.paid'
 const STREAM = streamOf(EVENT)
 
@@ -38,24 +39,6 @@ testOnStreams('a repeated publication is kept once and unchanged, and waits no l
     await firstFields(redis, STREAM),
     fields.map((field) => Buffer.from(field)),
   )
-})
-
-test('delayed events survive a restart of the server, and nobody floods the log meanwhile', async (t) => {
-  const store = await streamStore(t, ['--appendonly', 'yes', '--appendfsync', 'always'])
-  if (store === null) return
-  const { redis, server } = store
-  const logs: string[] = []
-  const delayed = delayedEvents(redis, logs)
-  delayed.start()
-  t.after(() => delayed.stop())
-  for (let n = 0; n < 250; n++) await delayEvent(redis, publication(n), 1500)
-  await server.stop()
-  await until(() => !redis.isReady, 'the loss is noticed')
-  await new Promise((resolve) => setTimeout(resolve, 1500)) // longer than they wait, with looks that fail
-  await server.start()
-  await until(async () => redis.isReady && (await redis.command('xlen', [STREAM])) === 250, 'all are released', 30_000)
-  assert.deepEqual(logs, [])
-  assert.ok(store.logs.length <= 4, store.logs.join('\n'))
 })
 
 testOnStreams('a member that is no delayed event stays, is logged once, and delays nothing', async ({ redis }) => {

@@ -1,51 +1,35 @@
+import type { TestContext } from 'node:test'
 import { STREAM_SCRIPTS } from '../../../src/runtime/streams/stream-commands.ts'
-import { RedisClient } from '../../../src/stores/redis/client.ts'
-import type { KvSettings } from '../../../src/stores/redis/fault.ts'
-import type { ServerOwner } from '../../support/servers/provide.ts'
+import type { RedisClient } from '../../../src/stores/redis/client.ts'
+import { connect, settingsOf, sharedServer } from '../../support/redis-under-test.ts'
 import { type RedisServer, redisServer } from '../../support/servers/redis.ts'
 import { testWith } from '../../support/test-with.ts'
 
 export interface Store {
   server: RedisServer
   redis: RedisClient
-  settings: KvSettings
-  /** What the connections have logged. */
-  logs: string[]
   /** One more connection, which ends with the test. */
-  connect(): Promise<RedisClient>
+  connect(): RedisClient
 }
 
-/** No TLS, and the store's default user. */
-export const IN_THE_CLEAR = { kvTls: 'off', kvCaFile: undefined, kvUser: undefined } as const
-
-/** A server of the test's own, and connections to it. @returns null where none can be had: the test has been skipped then */
-export async function streamStore(t: ServerOwner, args?: readonly string[]): Promise<Store | null> {
-  const server = await redisServer(t, { own: true, args })
+/** An empty server, and connections to it. */
+async function storeOn(t: TestContext, server: RedisServer | null): Promise<Store | null> {
   if (server === null) return null
-  const settings: KvSettings = {
-    kvHost: server.host,
-    kvPort: server.port,
-    kvDb: 0,
-    kvPassword: server.password,
-    kvConnectTimeout: 5,
-    ...IN_THE_CLEAR,
-  }
-  const logs: string[] = []
-  const connect = async (): Promise<RedisClient> => {
-    const redis = new RedisClient(settings, {
-      name: 'heddle:test:streams',
-      log: (_level, message) => logs.push(message),
-      scripts: STREAM_SCRIPTS,
-      commandTimeoutMs: 20_000,
-    })
-    t.after(() => redis.close())
-    await redis.opened
-    return redis
-  }
-  return { server, redis: await connect(), settings, logs, connect }
+  const open = () => connect(t, settingsOf(server), { scripts: STREAM_SCRIPTS, commandTimeoutMs: 20_000 })
+  const redis = open()
+  await redis.command('flushdb', [])
+  return { server, redis, connect: open }
 }
 
-export const testOnStreams = testWith(streamStore)
+/** A server of the test's own. @returns null where none can be had: the test has been skipped then */
+export const streamStore = async (t: TestContext, args?: readonly string[]): Promise<Store | null> =>
+  storeOn(t, await redisServer(t, { own: true, args }))
+
+/** Makes tests on one server of their file, which is empty for each. */
+export function streamTests() {
+  const server = sharedServer()
+  return testWith(async (t) => storeOn(t, await server(t)))
+}
 
 export interface Entry {
   id: string
@@ -65,7 +49,6 @@ export async function entriesIn(redis: RedisClient, stream: string): Promise<Ent
   return entriesOf(await redis.command('xrange', [stream, '-', '+']))
 }
 
-/** Adds entries of one field `n` with the numbers from `from` on. @returns their ids */
 const FIRST_IN_HEX = `
 local fields = redis.call('XRANGE', KEYS[1], '-', '+')[1][2]
 for n, field in ipairs(fields) do
@@ -79,6 +62,7 @@ export async function firstFields(redis: RedisClient, stream: string): Promise<B
   return fields.map((hex) => Buffer.from(hex, 'hex'))
 }
 
+/** Adds entries of one field `n` with the numbers from `from` on. @returns their ids */
 export async function addNumbers(redis: RedisClient, stream: string, count: number, from = 0): Promise<string[]> {
   return Promise.all(
     Array.from({ length: count }, (_, index) => redis.command<string>('xadd', [stream, '*', 'n', from + index])),

@@ -6,8 +6,9 @@ import { streamOf } from '../../../src/runtime/streams/keys.ts'
 import { ensureGroup, SCRIPTS } from '../../../src/runtime/streams/stream-commands.ts'
 import type { RedisClient } from '../../../src/stores/redis/client.ts'
 import { until } from '../../support/until.ts'
-import { addNumbers, deliver, pendingOf, testOnStreams } from './fixture.ts'
+import { addNumbers, deliver, pendingOf, streamTests } from './fixture.ts'
 
+const testOnStreams = streamTests()
 const STREAM = streamOf('order.paid')
 const DAY_MS = 86_400_000
 /** Gives these entries of a consumer so much idle time; none: all of them. */

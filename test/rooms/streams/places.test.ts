@@ -5,8 +5,9 @@ import { StreamPlaces } from '../../../src/primary/streams/stream-order.ts'
 import { asideOf, DEAD_STREAM, placeOf, placesOf, streamOf } from '../../../src/runtime/streams/keys.ts'
 import { ensureGroup } from '../../../src/runtime/streams/stream-commands.ts'
 import type { RedisClient } from '../../../src/stores/redis/client.ts'
-import { addNumbers, deliver, entriesIn, pendingOf, testOnStreams } from './fixture.ts'
+import { addNumbers, deliver, entriesIn, pendingOf, streamTests } from './fixture.ts'
 
+const testOnStreams = streamTests()
 const EVENT = 'order.paid'
 const STREAM = streamOf(EVENT)
 const PLACE = placeOf('g', 'k')

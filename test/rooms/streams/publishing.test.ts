@@ -2,8 +2,9 @@ import assert from 'node:assert/strict'
 import { lastOfKey, streamOf } from '../../../src/runtime/streams/keys.ts'
 import { isAcknowledged, LAST_OF_KEY_MS, publishKeyed } from '../../../src/runtime/streams/publisher.ts'
 import { ensureGroup, isNoGroup } from '../../../src/runtime/streams/stream-commands.ts'
-import { addNumbers, deliver, entriesIn, firstFields, testOnStreams } from './fixture.ts'
+import { addNumbers, deliver, entriesIn, firstFields, streamTests } from './fixture.ts'
 
+const testOnStreams = streamTests()
 const STREAM = streamOf('order.paid')
 
 testOnStreams('events with one key name the one before, those with another key do not', async ({ redis }) => {
@@ -61,13 +62,4 @@ testOnStreams('a group that is not there is told apart from other faults', async
   await assert.rejects(isAcknowledged(redis, STREAM, 'h', ['1-0']), isNoGroup)
   await redis.command('set', ['text', 'x'])
   await assert.rejects(isAcknowledged(redis, 'text', 'g', ['1-0']), (fault) => !isNoGroup(fault))
-})
-
-testOnStreams('scripts work again after the server has forgotten them', async (store) => {
-  await publishKeyed(store.redis, 'order.paid', 'k', ['e', '{}', 'p', '{}'])
-  await store.redis.command('script', ['FLUSH'])
-  await Promise.all(
-    Array.from({ length: 50 }, () => publishKeyed(store.redis, 'order.paid', 'k', ['e', '{}', 'p', '{}'])),
-  )
-  assert.equal(await store.redis.command('xlen', [STREAM]), 51)
 })

@@ -1,140 +1,92 @@
 import assert from 'node:assert/strict'
-import { type ChildProcess, spawn } from 'node:child_process'
-import { once } from 'node:events'
-import { createInterface } from 'node:readline'
-import { test } from 'node:test'
-import { fileURLToPath } from 'node:url'
+import { type TestContext, test } from 'node:test'
 import { isKnownDead, ownIdentity } from '../../../src/primary/streams/process-identity.ts'
 import { type Holder, ReplicaLock } from '../../../src/primary/streams/replica-lock.ts'
 import { replicaKey } from '../../../src/runtime/streams/keys.ts'
+import type { RedisClient } from '../../../src/stores/redis/client.ts'
 import { until } from '../../support/until.ts'
-import { type Store, testOnStreams } from './fixture.ts'
+import { streamTests } from './fixture.ts'
 
-const HOLDER = fileURLToPath(new URL('./holder-process.ts', import.meta.url))
-const never = () => assert.fail('lost')
+const testOnStreams = streamTests()
+const KEY = replicaKey('a')
 
-interface HolderProcess {
-  process: ChildProcess
-  lines: string[]
+/** Of the name `a`. What it has it gives back after the test. */
+function lockOf(
+  t: TestContext,
+  redis: RedisClient,
+  options: Partial<ConstructorParameters<typeof ReplicaLock>[2]> = {},
+): ReplicaLock {
+  const onLost = () => assert.fail('lost')
+  const lock = new ReplicaLock(redis, 'a', { onLost, ttlMs: 3000, renewMs: 300, ...options })
+  t.after(() => lock.release().catch(() => {}))
+  return lock
 }
 
-function holder(t: { after(end: () => void): void }, store: Store, replicaId: string, ttlMs: number): HolderProcess {
-  const { port, password } = store.server
-  const child = spawn(process.execPath, ['--import', 'tsx', HOLDER, String(port), password, replicaId, String(ttlMs)], {
-    stdio: ['ignore', 'pipe', 'inherit', 'ipc'],
-  })
-  t.after(() => {
-    child.kill('SIGKILL')
-  })
-  const lines: string[] = []
-  createInterface({ input: child.stdout! }).on('line', (line) => lines.push(line))
-  return { process: child, lines }
-}
-
-const says = (holder: HolderProcess, beginning: string) =>
-  until(() => holder.lines.find((line) => line.startsWith(beginning)), beginning, 30_000)
+/** What another process writes there. */
+const holder = (more: object): string => JSON.stringify({ token: 'x', since: 'then', ...ownIdentity(), ...more })
 
 testOnStreams('a name is held by one, renewed, and given back', async ({ redis }, t) => {
-  const lock = new ReplicaLock(redis, 'a:1', { onLost: never, ttlMs: 2000, renewMs: 100 })
-  t.after(() => lock.release().catch(() => {}))
+  const lock = lockOf(t, redis, { ttlMs: 600, renewMs: 100 })
   await lock.acquire()
   assert.equal(lock.isHeld, true)
-  const token = await redis.command<string>('get', [replicaKey('a:1')])
+  const token = await redis.command<string>('get', [KEY])
   assert.equal(JSON.parse(token).pid, process.pid)
   // It lapses unless somebody renews it.
-  const endMs = performance.now() + 3000
+  const endMs = performance.now() + 1200
   while (performance.now() < endMs) {
-    assert.equal(await redis.command('get', [replicaKey('a:1')]), token)
+    assert.equal(await redis.command('get', [KEY]), token)
     await new Promise((resolve) => setTimeout(resolve, 20))
   }
   await lock.release()
-  assert.equal(await redis.command('exists', [replicaKey('a:1')]), 0)
+  assert.equal(await redis.command('exists', [KEY]), 0)
   await lock.release()
 })
 
-testOnStreams('a second process with the name is refused, and told who has it', async (store, t) => {
-  const first = new ReplicaLock(store.redis, 'a', { onLost: never, ttlMs: 3000, renewMs: 300 })
-  t.after(() => first.release().catch(() => {}))
-  await first.acquire()
-  const second = holder(t, store, 'a', 3000)
-  const line = await says(second, 'refused')
-  const { host, since } = JSON.parse(await store.redis.command('get', [replicaKey('a')])) as Holder
-  assert.equal(
-    line,
-    `refused The REPLICA_ID a is in use by process ${process.pid} on ${host}, which has had it since ${since}: give each replica a REPLICA_ID of its own`,
-  )
-  assert.equal(first.isHeld, true)
-})
+testOnStreams(
+  'of many that start at once with one name, one gets it, and the others are told who has it',
+  async ({ redis }, t) => {
+    const locks = Array.from({ length: 10 }, () => lockOf(t, redis))
+    const outcomes = await Promise.allSettled(locks.map((lock) => lock.acquire()))
+    const { host, since } = JSON.parse(await redis.command('get', [KEY])) as Holder
+    const told = `The REPLICA_ID a is in use by process ${process.pid} on ${host}, which has had it since ${since}: give each replica a REPLICA_ID of its own`
+    const refused = outcomes.flatMap((outcome) => (outcome.status === 'rejected' ? [outcome.reason] : []))
+    assert.equal(refused.length, 9)
+    for (const { code, message } of refused) assert.deepEqual([code, message], ['REPLICA_ID_TAKEN', told])
+    assert.equal(locks.filter((lock) => lock.isHeld).length, 1)
+  },
+)
 
-testOnStreams('of many that start at once with one name, one gets it and the others are refused', async (store, t) => {
-  const locks = Array.from(
-    { length: 10 },
-    () => new ReplicaLock(store.redis, 'a', { onLost: never, ttlMs: 3000, renewMs: 300 }),
-  )
-  t.after(() => Promise.all(locks.map((lock) => lock.release().catch(() => {}))))
-  const outcomes = await Promise.allSettled(locks.map((lock) => lock.acquire()))
-  const refused = outcomes.filter((outcome) => outcome.status === 'rejected')
-  assert.equal(refused.length, 9)
-  for (const { reason } of refused) assert.equal(reason.code, 'REPLICA_ID_TAKEN')
-  assert.equal(locks.filter((lock) => lock.isHeld).length, 1)
-})
-
-testOnStreams('a name whose process on this host was killed is taken over at once', async (store, t) => {
-  const dead = holder(t, store, 'a', 3_600_000)
-  await says(dead, 'held')
-  dead.process.kill('SIGKILL')
-  await once(dead.process, 'exit')
-  const next = new ReplicaLock(store.redis, 'a', { onLost: never, ttlMs: 3_600_000 })
-  t.after(() => next.release().catch(() => {}))
+testOnStreams('a name whose process on this host has ended is taken over at once', async ({ redis }, t) => {
+  await redis.command('set', [KEY, holder({ pid: 999_999_999 }), 'PX', 3_600_000])
+  const next = lockOf(t, redis, { ttlMs: 3_600_000 })
   await next.acquire()
   assert.equal(next.isHeld, true)
 })
 
 testOnStreams('a name whose holder on another host is gone is taken when it has lapsed', async ({ redis }, t) => {
-  const other = JSON.stringify({
-    token: 'x',
-    host: 'elsewhere.example',
-    pid: 1,
-    scope: null,
-    started: null,
-    since: 'then',
-  })
-  await redis.command('set', [replicaKey('a'), other, 'PX', 1500])
+  await redis.command('set', [KEY, holder({ host: 'elsewhere.example' }), 'PX', 1500])
   const beganMs = performance.now()
-  const lock = new ReplicaLock(redis, 'a', { onLost: never, ttlMs: 1500, renewMs: 100 })
-  t.after(() => lock.release().catch(() => {}))
-  await lock.acquire()
+  await lockOf(t, redis, { ttlMs: 1500, renewMs: 100 }).acquire()
   assert.ok(performance.now() - beganMs >= 1000)
 })
 
-testOnStreams('a name that somebody set by hand for ever is refused', async (store) => {
-  await store.redis.command('set', [replicaKey('a'), 'me'])
-  const lock = new ReplicaLock(store.redis, 'a', { onLost: never, ttlMs: 300 })
-  await assert.rejects(lock.acquire(), { code: 'REPLICA_ID_TAKEN', message: /in use by me: give/ })
+testOnStreams('a name that somebody set by hand for ever is refused', async ({ redis }, t) => {
+  await redis.command('set', [KEY, 'me'])
+  const refused = { code: 'REPLICA_ID_TAKEN', message: /in use by me: give/ }
+  await assert.rejects(lockOf(t, redis, { ttlMs: 300 }).acquire(), refused)
 })
 
-testOnStreams(
-  'a holder that was frozen for longer than it lasts learns that another has the name',
-  async (store, t) => {
-    const frozen = holder(t, store, 'a', 900)
-    await says(frozen, 'held')
-    frozen.process.kill('SIGSTOP')
-    const next = new ReplicaLock(store.redis, 'a', { onLost: never, ttlMs: 20_000, renewMs: 100 })
-    t.after(() => next.release().catch(() => {}))
-    await next.acquire()
-    frozen.process.kill('SIGCONT')
-    assert.equal(await says(frozen, 'lost'), `lost ${process.pid}`)
-    assert.equal(next.isHeld, true)
-  },
-)
-
-testOnStreams('a name that has lapsed is taken again', async (store, t) => {
-  const lock = new ReplicaLock(store.redis, 'a', { onLost: never, ttlMs: 20_000, renewMs: 50 })
-  t.after(() => lock.release().catch(() => {}))
+testOnStreams('a name that has lapsed is taken again; a holder learns that another has it', async ({ redis }, t) => {
+  const lost: unknown[] = []
+  const lock = lockOf(t, redis, { ttlMs: 20_000, renewMs: 50, onLost: ({ pid }) => lost.push(pid) })
   await lock.acquire()
-  await store.redis.command('flushall', [])
-  await until(() => store.redis.command('exists', [replicaKey('a')]), 'it is there again')
+  await redis.command('del', [KEY])
+  await until(() => redis.command('exists', [KEY]), 'it is there again')
   assert.equal(lock.isHeld, true)
+  // As after it has stood still for longer than it lasts.
+  await redis.command('set', [KEY, holder({ pid: 7 })])
+  await until(() => lost.length > 0, 'it knows')
+  assert.deepEqual([lost, lock.isHeld], [[7], false])
 })
 
 test('a process knows others of its own system that have ended, and takes nothing else for dead', () => {

@@ -3,8 +3,9 @@ import { readdirSync } from 'node:fs'
 import { test } from 'node:test'
 import { STREAM_SCRIPTS } from '../../../src/runtime/streams/stream-commands.ts'
 import { readScript } from '../../../src/stores/redis/client.ts'
-import { testOnStreams } from './fixture.ts'
+import { streamTests } from './fixture.ts'
 
+const testOnStreams = streamTests()
 const FOLDER = new URL('../../../src/runtime/streams/commands/', import.meta.url)
 
 test("each script's name says how many keys it takes, and its head what it takes, gives and guarantees", () => {

@@ -2,8 +2,9 @@ import assert from 'node:assert/strict'
 import { startHeddle } from '../../support/heddle.ts'
 import { until } from '../../support/until.ts'
 import { DOMAINS, post, seen, seenOften } from '../events/contract/driving.ts'
-import { testOnStreams } from './fixture.ts'
+import { streamTests } from './fixture.ts'
 
+const testOnStreams = streamTests()
 const STREAM = 'heddle:event:keyed'
 const LAST = 'heddle:last:keyed/k0'
 /** The last id that there can be. */

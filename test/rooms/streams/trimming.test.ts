@@ -9,8 +9,9 @@ import {
 import { GROUPS_SEEN, REMOVED, seenField, streamOf } from '../../../src/runtime/streams/keys.ts'
 import { ensureGroup, removeConsumer } from '../../../src/runtime/streams/stream-commands.ts'
 import { until } from '../../support/until.ts'
-import { addNumbers, deliver, entriesIn, pendingOf, testOnStreams } from './fixture.ts'
+import { addNumbers, deliver, entriesIn, pendingOf, streamTests } from './fixture.ts'
 
+const testOnStreams = streamTests()
 const STREAM = streamOf('order.paid')
 
 testOnStreams('a stream is trimmed up to what the slowest group needs', async ({ redis }) => {
@@ -33,13 +34,6 @@ testOnStreams('a stream is trimmed up to what the slowest group needs', async ({
   await redis.command('xack', [STREAM, 'slow', ...rest])
   assert.equal((await trimStream(redis, STREAM)).trimmed, 400)
   assert.deepEqual(await addNumbers(redis, STREAM, 1), await deliver(redis, STREAM, 'slow', 'c', 10))
-})
-
-testOnStreams('a group that is to have all keeps all', async ({ redis }) => {
-  await addNumbers(redis, STREAM, 100)
-  await ensureGroup(redis, STREAM, 'all', '0')
-  assert.deepEqual(await trimStream(redis, STREAM), { trimmed: 0, cut: 0, losses: [] })
-  assert.equal((await deliver(redis, STREAM, 'all', 'c', 1000)).length, 100)
 })
 
 testOnStreams('a stream that nobody reads keeps the last ten seconds', async ({ redis }) => {
@@ -69,14 +63,14 @@ testOnStreams(
     let isDone = false
     let trimmed = 0
     const trimming = [1, 2, 3, 4].map(async () => {
-      const trimmer = await store.connect()
+      const trimmer = store.connect()
       while (!isDone) {
         const look = await trimStream(trimmer, STREAM)
         trimmed += look.trimmed
         assert.deepEqual(look.losses, [])
       }
     })
-    const remover = await store.connect()
+    const remover = store.connect()
     const removing = (async () => {
       const consumers = [0, 1, 2, 3].flatMap((lane) => ['a', 'b'].map((group) => ({ group, name: `gone:${lane}` })))
       while (!isDone)
@@ -84,14 +78,14 @@ testOnStreams(
     })()
     const seen = { a: [] as string[], b: [] as string[] }
     const reading = (['a', 'a', 'b', 'b'] as const).map(async (group, index) => {
-      const reader = await store.connect()
+      const reader = store.connect()
       while (seen[group].length < COUNT) {
         const ids = await deliver(reader, STREAM, group, `gone:${index}`, 1 + Math.floor(Math.random() * 200))
         seen[group].push(...ids)
         if (ids.length > 0) assert.equal(await reader.command('xack', [STREAM, group, ...ids]), ids.length)
       }
     })
-    const writer = await store.connect()
+    const writer = store.connect()
     const ids: string[] = []
     for (let n = 0; n < COUNT; n += 100) ids.push(...(await addNumbers(writer, STREAM, 100, n)))
     await Promise.all(reading)
@@ -113,7 +107,7 @@ testOnStreams('the cap cuts what groups need, and says which group has lost how 
   await deliver(redis, STREAM, 'behind', 'c', 100)
   await deliver(redis, STREAM, 'busy', 'c', 1000)
   await redis.command('xack', [STREAM, 'done', ...(await deliver(redis, STREAM, 'done', 'c', 1000))])
-  const other = await store.connect()
+  const other = store.connect()
   const looks = await Promise.all([trimStream(redis, STREAM, 300), trimStream(other, STREAM, 300)])
   assert.deepEqual(looks.map(({ cut }) => cut).toSorted(), [0, 700])
   assert.deepEqual(
