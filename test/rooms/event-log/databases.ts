@@ -2,10 +2,9 @@ import { once } from 'node:events'
 import { join } from 'node:path'
 import type { TestContext } from 'node:test'
 import { fileURLToPath } from 'node:url'
-import pg from 'pg'
-import { Database } from '../../../src/stores/sqlite/driver.ts'
 import { temporaryFolder } from '../../support/folder.ts'
 import { type Heddle, spawnHeddle, startHeddle } from '../../support/heddle.ts'
+import { type Query, rowsOfFile, rowsOfServer } from '../../support/rows.ts'
 import { type PostgresServer, postgresServer } from '../../support/servers/postgres.ts'
 import { toolsDirWith } from '../../support/tools-dir.ts'
 import { until } from '../../support/until.ts'
@@ -18,9 +17,8 @@ export interface LogStore {
   start(env?: Record<string, string>): Promise<Heddle>
   /** A process that is to fail as it starts. */
   spawn(env?: Record<string, string>): ReturnType<typeof spawnHeddle>
-  rows<Row>(sql: string): Promise<Row[]>
-  /** Runs a statement behind the back of the processes. */
-  change(sql: string): Promise<void>
+  /** Sends a statement behind the back of the processes. */
+  readonly rows: Query
   readonly domains: string
   /** SQLITE_PATH; null on a server. */
   readonly path: string | null
@@ -34,7 +32,7 @@ export type StoreMaker = (t: TestContext) => Promise<LogStore | null>
 function storeOn(
   t: TestContext,
   own: Record<string, string>,
-  rest: Pick<LogStore, 'rows' | 'change' | 'path' | 'server'>,
+  rest: Pick<LogStore, 'rows' | 'path' | 'server'>,
   domains = DOMAINS,
 ): LogStore {
   const optionsOf = (env: Record<string, string>) => ({
@@ -53,20 +51,7 @@ function storeOn(
 export const onSqlite: StoreMaker = async (t) => {
   const folder = temporaryFolder(t)
   const path = join(folder, 'service.db')
-  const rows = async <Row>(sql: string): Promise<Row[]> => {
-    const database = new Database(path, { readonly: true })
-    try {
-      return database.prepare(sql).all() as Row[]
-    } finally {
-      database.close()
-    }
-  }
-  const change = async (sql: string): Promise<void> => {
-    const database = new Database(path, { timeout: 10_000 })
-    database.exec(sql)
-    database.close()
-  }
-  return storeOn(t, { SQLITE_PATH: path }, { rows, change, path, server: null })
+  return storeOn(t, { SQLITE_PATH: path }, { rows: rowsOfFile(path), path, server: null })
 }
 
 /** @param isOwn the server is the test's own: it can be stopped */
@@ -74,16 +59,9 @@ export async function onPostgres(t: TestContext, isOwn = false, domains = DOMAIN
   // What it has acknowledged must outlive its crash.
   const server = await postgresServer(t, { own: isOwn, durable: isOwn })
   if (server === null) return null
-  const { host, port, user, password, database } = server
-  // One connection, and another where the server has ended it: to connect costs far more than what a test asks again and again.
-  const pool = new pg.Pool({ host, port, user, password, database, max: 1, idleTimeoutMillis: 0 })
-  pool.on('error', () => {})
-  t.after(() => pool.end())
-  const rows = async <Row>(sql: string): Promise<Row[]> => (await pool.query(sql)).rows as Row[]
-  const change = async (sql: string): Promise<void> => void (await rows(sql))
   const tools = await toolsDirWith(t, 'postgres')
-  const env = { ...server.env, RDB_DATABASE: database, TOOLS_DIR: tools }
-  return storeOn(t, env, { rows, change, path: null, server }, domains)
+  const env = { ...server.env, RDB_DATABASE: server.database, TOOLS_DIR: tools }
+  return storeOn(t, env, { rows: rowsOfServer(t, server), path: null, server }, domains)
 }
 
 export const STORES: [name: string, make: StoreMaker][] = [

@@ -2,7 +2,6 @@ import assert from 'node:assert/strict'
 import { writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { test } from 'node:test'
-import { Database } from '../../../src/stores/sqlite/driver.ts'
 import { folderOf } from '../../support/folder.ts'
 import { type Heddle, startHeddle } from '../../support/heddle.ts'
 import { post } from '../../support/started-service.ts'
@@ -34,7 +33,7 @@ test('a process serves when its subscribers are stored, however slowly (PostgreS
   const first = await store.start(ABSENT)
   await until(async () => (await groupsOf(store)).length === 1, 'the tables are there, and one subscriber')
   assert.equal(await first.stop(), 0)
-  await store.change(`
+  await store.rows(`
     CREATE FUNCTION slowly() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN PERFORM pg_sleep(0.2); RETURN NEW; END $$;
     CREATE TRIGGER slowly BEFORE INSERT ON heddle_group FOR EACH STATEMENT EXECUTE FUNCTION slowly()`)
   const second = await store.start(DATABASE)
@@ -55,7 +54,7 @@ for (const [name, storeOf] of STORES) {
     await until(() => told(second, `${GROUP} is not here: `), 'it is said')
     await until(async () => (await store.rows('SELECT seq FROM heddle_delivery')).length === 2, 'the other is done')
     await second.stop()
-    await store.change(`UPDATE heddle_group SET seen_ms = ${Date.now() - 8 * DAY_MS} WHERE grp = '${GROUP}'`)
+    await store.rows(`UPDATE heddle_group SET seen_ms = ${Date.now() - 8 * DAY_MS} WHERE grp = '${GROUP}'`)
     const third = await store.start(ABSENT)
     await until(() => told(third, `${GROUP}, a subscriber of order.shipped, has not been here for 7 days: 2 `), 'told')
     await isEmpty(store)
@@ -141,11 +140,9 @@ test('the tables of the release before are migrated', async (t) => {
   const first = await store.start({ ...DATABASE, HOLD: 'wait', SHUTDOWN_TIMEOUT_MS: '500' })
   await post(first, '/events', { event: 'order.taken', payload: { id: 'a' } })
   await first.stop()
-  const database = new Database(store.path!)
-  database.exec(
-    "DROP TABLE heddle_group; DROP INDEX heddle_delivery_absent; UPDATE heddle_log SET value = 1 WHERE name = 'version'",
-  )
-  database.close()
+  await store.rows('DROP TABLE heddle_group')
+  await store.rows('DROP INDEX heddle_delivery_absent')
+  await store.rows("UPDATE heddle_log SET value = 1 WHERE name = 'version'")
   const refused = await store.start({ ...DATABASE, DB_AUTO_MIGRATE: 'false' })
   await until(() => told(refused, 'the event log is not open: its tables are missing'), 'a refusal')
   await refused.stop()

@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict'
 import type { TestContext } from 'node:test'
-import { Database as Sqlite } from '../../../src/stores/sqlite/driver.ts'
 import type { Database } from '../../support/databases.ts'
 import type { Heddle } from '../../support/heddle.ts'
+import { rowsOfFile } from '../../support/rows.ts'
 import { post } from '../../support/started-service.ts'
 import { until } from '../../support/until.ts'
 import { deathOf, starterOn } from './lasting-database.ts'
@@ -34,15 +34,6 @@ export async function namesAre(heddle: Heddle, ...names: string[]): Promise<Effe
   return found!
 }
 
-export const rowsOf = (path: string, sql: string): unknown[] => {
-  const database = new Sqlite(path, { readonly: true })
-  try {
-    return database.prepare(sql).all()
-  } finally {
-    database.close()
-  }
-}
-
 /** One process dies when the transaction of a subscriber has been committed, and nobody knows yet. */
 export async function dieAfterCommit(t: TestContext, database: Database, env: Record<string, string>, bare = false) {
   const { start, path } = await starterOn(t, database)
@@ -57,7 +48,7 @@ export async function isDoneOnce(t: TestContext, database: Database, driver: str
   const { start, path } = await dieAfterCommit(t, database, { EVENT_BUS_DRIVER: driver })
   const waiting = 'SELECT event FROM heddle_event ORDER BY event'
   if (database.name === 'SQLite') {
-    assert.deepEqual(rowsOf(path, waiting), [{ event: 'work.done' }, { event: 'work.wanted' }])
+    assert.deepEqual(await rowsOfFile(path)(waiting), [{ event: 'work.done' }, { event: 'work.wanted' }])
   }
   const second = await start()
   const { effects } = await namesAre(second, 'a', 'a done')
@@ -66,7 +57,7 @@ export async function isDoneOnce(t: TestContext, database: Database, driver: str
   await post(second, '/events', { event: 'work.wanted', payload: { name: 'b' } })
   await namesAre(second, 'a', 'a done', 'b', 'b done')
   if (database.name === 'SQLite') {
-    await until(() => rowsOf(path, waiting).length === 0, 'an empty log')
-    assert.equal(rowsOf(path, 'SELECT event_id FROM heddle_inbox').length, 2)
+    await until(async () => (await rowsOfFile(path)(waiting)).length === 0, 'an empty log')
+    assert.equal((await rowsOfFile(path)('SELECT event_id FROM heddle_inbox')).length, 2)
   }
 }

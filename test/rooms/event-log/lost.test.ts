@@ -1,6 +1,5 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { Database } from '../../../src/stores/sqlite/driver.ts'
 import { post } from '../../support/started-service.ts'
 import { until } from '../../support/until.ts'
 import { handledBy, isEmpty, onSqlite } from './databases.ts'
@@ -16,12 +15,10 @@ test('what a lane has stored and not handed on before it died is found', async (
   await until(async () => (await handledBy(heddle)).length === 4, 'the next order handled')
   await isEmpty(store)
   // As a lane leaves it that dies between the commit and the hub: a row at a position that was taken.
-  const database = new Database(store.path!, { timeout: 5000 })
-  database.exec(
+  await store.rows(
     `INSERT INTO heddle_event (seq, id, event, envelope, payload, key, due_ms, expires_ms)
      VALUES (1, '${id}', 'order.handled', '[null,null,"","shop.TakeOrders",1700000000000,"id"]', '{"id":"found"}', NULL, 0, 0)`,
   )
-  database.close()
   assert.equal((await post(heddle, '/orders/exit', { id: 'b' })).success, false)
   const isFound = async () => (await handledBy(heddle)).some(({ order_id }) => order_id === 'found after')
   await until(isFound, 'the lost event')

@@ -28,7 +28,7 @@ for (const [name, storeOf] of STORES) {
     }
     await kill(first)
     for (const [n, change] of OVERWRITTEN.entries())
-      await store.change(`UPDATE heddle_event SET ${change} WHERE id = '${ids[n * 3]}'`)
+      await store.rows(`UPDATE heddle_event SET ${change} WHERE id = '${ids[n * 3]}'`)
     const second = await store.start(DATABASE)
     // Each with the event of its own that its subscriber publishes.
     await until(async () => (await handledBy(second)).length === 2 * (ids.length - OVERWRITTEN.length), 'all others')
@@ -50,8 +50,8 @@ for (const [name, storeOf] of STORES) {
     await until(async () => (await lettersOf(first)).length === 3, 'the letters')
     const [a, b, c] = (await lettersOf(first)).map(({ id }) => id)
     await kill(first)
-    await store.change(`UPDATE heddle_dead SET key = 'a' WHERE id = '${a}'`)
-    await store.change(`UPDATE heddle_dead SET envelope = 'none' WHERE id = '${b}'`)
+    await store.rows(`UPDATE heddle_dead SET key = 'a' WHERE id = '${a}'`)
+    await store.rows(`UPDATE heddle_dead SET envelope = 'none' WHERE id = '${b}'`)
     const second = await store.start(DATABASE)
     assert.deepEqual(
       (await lettersOf(second)).map(({ id }) => id),

@@ -41,7 +41,7 @@ testOnPostgres('a lease that nobody renews keeps no process waiting, however far
   const first = await store.start(A)
   assert.equal(await first.stop(), 0)
   // As it is when the clock of the server was set back, or when somebody else has written it.
-  await store.change(
+  await store.rows(
     `INSERT INTO heddle_process (epoch, replica, identity, expires_at) VALUES (1000000, 'strange', '{}', 'infinity')`,
   )
   const second = await store.start(B)

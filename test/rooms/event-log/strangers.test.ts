@@ -26,7 +26,7 @@ async function withStranger(t: TestContext): Promise<Database | null> {
   if (store === null) return null
   const { host, port, database } = store.server!
   const name = `app_${randomBytes(4).toString('hex')}`
-  await store.change(`CREATE ROLE ${name} LOGIN PASSWORD 'own'; ALTER DATABASE ${database} OWNER TO ${name};
+  await store.rows(`CREATE ROLE ${name} LOGIN PASSWORD 'own'; ALTER DATABASE ${database} OWNER TO ${name};
     ALTER SCHEMA public OWNER TO ${name}; CREATE ROLE ${name}_stranger LOGIN PASSWORD 'stranger'`)
   const stranger = new pg.Client({ host, port, database, user: `${name}_stranger`, password: 'stranger' })
   stranger.on('error', () => {})
@@ -43,7 +43,7 @@ testWithStranger(
       `SELECT proname || '(' || pg_get_function_identity_arguments(oid) || ')' AS call FROM pg_proc WHERE proname ~ '^pg_(try_)?advisory'`,
     )
     assert.ok(rows.length > 10)
-    for (const { call } of rows) await store.change(`REVOKE EXECUTE ON FUNCTION ${call} FROM PUBLIC`)
+    for (const { call } of rows) await store.rows(`REVOKE EXECUTE ON FUNCTION ${call} FROM PUBLIC`)
     const first = await store.start({ ...own, REPLICA_ID: 'a' })
     await post(first, '/orders', { id: 'a' })
     const second = await store.start({ ...own, REPLICA_ID: 'b' })
@@ -61,7 +61,7 @@ testWithStranger(
   'a log that takes no events refuses with 503, and the process is not ready until it takes them',
   async ({ store, own, name }) => {
     const heddle = await store.start(own)
-    await store.change(`REVOKE INSERT ON heddle_event FROM ${name}`)
+    await store.rows(`REVOKE INSERT ON heddle_event FROM ${name}`)
     for (const [path, body] of [
       ['/events', { event: 'order.taken', payload: { id: 'a' } }],
       ['/orders', { id: 'b' }],
@@ -74,7 +74,7 @@ testWithStranger(
     await until(async () => !(await isReady()), 'not ready')
     const { reasons } = (await heddle.json('/readiness')).body
     assert.match(reasons.join(), /the event log takes no events: .*permission denied/)
-    await store.change(`GRANT INSERT ON heddle_event TO ${name}`)
+    await store.rows(`GRANT INSERT ON heddle_event TO ${name}`)
     await until(isReady, 'ready')
     await post(heddle, '/orders', { id: 'c' })
     await until(async () => (await handledBy(heddle)).length === 2, 'the order handled')
@@ -88,7 +88,7 @@ testWithStranger(
     const first = await store.start({ ...own, HOLD: 'wait' })
     await post(first, '/orders', { id: 'a' })
     await kill(first)
-    await store.change(`GRANT CREATE ON DATABASE ${store.server!.database} TO ${name}_stranger`)
+    await store.rows(`GRANT CREATE ON DATABASE ${store.server!.database} TO ${name}_stranger`)
     await stranger.query(`CREATE SCHEMA ${name}; GRANT USAGE ON SCHEMA ${name} TO PUBLIC;
     CREATE TABLE ${name}.seen (who TEXT); GRANT ALL ON ${name}.seen TO PUBLIC;
     CREATE TABLE ${name}.heddle_group (event TEXT, grp TEXT, seen_ms BIGINT, PRIMARY KEY (event, grp)); GRANT ALL ON ${name}.heddle_group TO PUBLIC;
@@ -104,14 +104,14 @@ testWithStranger(
 testWithStranger(
   'a start is refused where a table of the runtime belongs to a role that the user is not in',
   async ({ store, own, stranger, name }) => {
-    await store.change(`GRANT CREATE ON SCHEMA public TO ${name}_stranger`)
+    await store.rows(`GRANT CREATE ON SCHEMA public TO ${name}_stranger`)
     await stranger.query(
       'CREATE TABLE heddle_group (event TEXT, grp TEXT, seen_ms BIGINT, PRIMARY KEY (event, grp)); GRANT ALL ON heddle_group TO PUBLIC',
     )
     const { child, errors } = await store.spawn(own)
     assert.deepEqual(await once(child, 'exit'), [78, null])
     assert.match(errors.join(''), new RegExp(`heddle_group in the schema public belongs to the role ${name}_stranger`))
-    await store.change(`GRANT ${name}_stranger TO ${name}`)
+    await store.rows(`GRANT ${name}_stranger TO ${name}`)
     await store.start(own)
   },
 )

@@ -61,7 +61,7 @@ test('a lease that nobody renews keeps no job waiting, however far its end is', 
   if (stage === null) return
   const heddle = await stage.start()
   await until(async () => (await stage.runs('tick')).length > 2, 'some runs')
-  await stage.store.change("UPDATE heddle_lease SET holder = 'others', fence = fence + 1, expires_ms = 9000000000000")
+  await stage.store.rows("UPDATE heddle_lease SET holder = 'others', fence = fence + 1, expires_ms = 9000000000000")
   await until(async () => !(await firesHere(heddle)), 'it knows', FAILOVER_MS)
   const before = (await stage.runs('tick')).length
   await until(async () => (await stage.runs('tick')).length > before + 2, 'runs again', FAILOVER_MS)

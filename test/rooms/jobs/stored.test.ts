@@ -61,7 +61,7 @@ for (const [name, storeOf] of STORES) {
     )
     // As if more than one of their times had passed.
     const missedMs = Date.now() - 90 * 60_000
-    await stage.store.change(`UPDATE heddle_job SET due_ms = ${missedMs}`)
+    await stage.store.rows(`UPDATE heddle_job SET due_ms = ${missedMs}`)
     const second = await stage.start()
     await until(async () => (await stage.runs()).length >= 3, 'the runs that are made up for')
     await until(
@@ -137,7 +137,7 @@ for (const [name, storeOf] of STORES) {
         (await stored()).map((row) => row.name),
         ['work.Work/bill', 'work.Work/tick'],
       )
-      await stage.store.change(`UPDATE heddle_job SET gone_ms = gone_ms - ${25 * HOUR_MS} WHERE gone_ms IS NOT NULL`)
+      await stage.store.rows(`UPDATE heddle_job SET gone_ms = gone_ms - ${25 * HOUR_MS} WHERE gone_ms IS NOT NULL`)
       const fourth = await none.start()
       await until(async () => (await stored()).length === 1, 'its removal')
       assert.equal((await stored())[0]!.name, 'work.Work/tick')
@@ -153,7 +153,7 @@ test('a date that waits for its plugin when the process ends has not been missed
   await stage.placed(1)
   await kill(first)
   // As a process leaves it that has found it due, and its plugin set aside.
-  await stage.store.change(`UPDATE heddle_job SET due_ms = ${dueMs} - 7200000, last_due_ms = ${dueMs} - 7200000`)
+  await stage.store.rows(`UPDATE heddle_job SET due_ms = ${dueMs} - 7200000, last_due_ms = ${dueMs} - 7200000`)
   const second = await stage.start()
   await until(async () => (await stage.runs()).length === 1, 'its run')
   assert.equal(await second.stop(), 0)

@@ -85,19 +85,19 @@ for (const [name, storeOf] of STORES) {
     for (const [table, { undone, ...deeds }] of tables) {
       for (const fault of FAULTS) {
         const cell = `${table} × ${fault}`
-        await store.change(deeds[fault])
+        await store.rows(deeds[fault])
         await service.cell(cell, await service.probe())
-        await store.change(undone)
+        await store.rows(undone)
         await service.isWellAgain(cell)
       }
     }
     // Much is read at the start alone. A process that does not lapse holds up a start for half a minute: that has a test of its own.
     const all = tables.flatMap(([table, deeds]) => (table === 'heddle_process' ? [] : [deeds]))
     for (const fault of FAULTS) {
-      for (const { [fault]: does } of all) await store.change(does)
+      for (const { [fault]: does } of all) await store.rows(does)
       await service.restart()
       await service.cell(`all tables × ${fault} × a start`, await service.probe())
-      for (const { undone } of all) await store.change(undone)
+      for (const { undone } of all) await store.rows(undone)
       await service.isWellAgain(`a start with what is ${fault}`)
     }
     for (const table of isFile ? ['the file'] : tables.map(([table]) => table)) {
@@ -111,7 +111,7 @@ for (const [name, storeOf] of STORES) {
     }
     for (const [table] of tables) {
       const cell = `${table} × gone`
-      await store.change(`DROP TABLE ${table}${isFile ? '' : ' CASCADE'}`)
+      await store.rows(`DROP TABLE ${table}${isFile ? '' : ' CASCADE'}`)
       await service.cell(cell, await service.probe())
       await service.restart()
       await service.isWellAgain(cell)
