@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { describe, type TestContext, test } from 'node:test'
-import { setTimeout as sleep } from 'node:timers/promises'
 import type { State } from '../../../src/contracts/state.ts'
+import { until as waitUntil } from '../../support/until.ts'
 import { checkCached } from './contract-cached.ts'
 import { checkRefusals } from './contract-refusals.ts'
 import type { StateUnderTest } from './under-test.ts'
@@ -19,13 +19,7 @@ export function runStateContract(name: string, create: (t: TestContext) => Promi
   const rejects = (work: () => Promise<unknown>, code: string) => assert.rejects(work, { code })
 
   /** Time to live is the one thing that only waiting shows: waits for the fact, with a deadline. */
-  async function until(fact: () => Promise<boolean>): Promise<void> {
-    const deadlineMs = performance.now() + 5000
-    while (!(await fact())) {
-      if (performance.now() > deadlineMs) assert.fail('it never came true')
-      await sleep(5)
-    }
-  }
+  const until = (fact: () => Promise<boolean>) => waitUntil(fact, 'it comes true', 5000)
 
   describe(`state contract: ${name}`, () => {
     const texts = ['text', '', '"', 'naïve 🧵 \u0000 \ud83d']

@@ -3,6 +3,7 @@ import { once } from 'node:events'
 import { type TestContext, test } from 'node:test'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { JobClock, type RunEnd } from '../../../src/primary/jobs/job-clock.ts'
+import { until as waitUntil } from '../../support/until.ts'
 
 interface Run {
   key: string
@@ -34,14 +35,7 @@ function build(
   return { clock, runs, logs, way }
 }
 
-async function until(fact: () => boolean): Promise<void> {
-  const deadlineMs = performance.now() + 5000
-  while (!fact()) {
-    if (performance.now() > deadlineMs) assert.fail('it never came true')
-    await sleep(2)
-  }
-}
-
+const until = (fact: () => boolean) => waitUntil(fact, 'it comes true', 5000)
 const every = (everyMs: number) => ({ kind: 'every', everyMs }) as const
 const at = (atMs: number) => ({ kind: 'at', atMs }) as const
 const cron = (expression: string) => ({ kind: 'cron', expression }) as const
