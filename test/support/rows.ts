@@ -2,16 +2,16 @@
 import pg from 'pg'
 import { Database } from '../../src/stores/sqlite/driver.ts'
 
+/** One SELECT, or whatever else: those may be several statements. */
 export type Query = <Row>(sql: string) => Promise<Row[]>
 
-/** Opens the file for each statement: the process may be gone, or start meanwhile. */
+/** Opens the file each time: the process may be gone, or start meanwhile. */
 export function rowsOfFile(path: string): Query {
   return async <Row>(sql: string) => {
     const database = new Database(path, { timeout: 10_000 })
     try {
-      const statement = database.prepare(sql)
-      if (statement.reader) return statement.all() as Row[]
-      statement.run()
+      if (sql.trimStart().startsWith('SELECT')) return database.prepare(sql).all() as Row[]
+      database.exec(sql)
       return []
     } finally {
       database.close()
