@@ -36,85 +36,68 @@ export type KvSettings = Pick<
 /** The outcome of a command whose connection was lost. `unknown`: the server may have run it. */
 export type Outcome = 'not sent' | 'unknown'
 
-type Diagnosis = readonly [code: ErrorCode, sentence: string]
-type Reason = (kv: KvSettings, text: string) => Diagnosis
+/** What is wrong and what to do about it. It may depend on the settings, and on what the server says. */
+type Sentence = string | ((kv: KvSettings, text: string) => string)
 
-/** Faults of a connection that the operating system reports, by `code`. */
-const SYSTEM_REASONS: Record<string, Reason> = {
-  ECONNREFUSED: () => [
-    'KV_UNAVAILABLE',
-    'nothing listens there; start it, or correct KV_HOST and KV_PORT (or REDIS_URL)',
-  ],
-  ENOTFOUND: ({ kvHost }) => ['KV_UNAVAILABLE', `the host ${kvHost} is not known; correct KV_HOST`],
-  EAI_AGAIN: ({ kvHost }) => [
-    'KV_UNAVAILABLE',
+/** Faults of a connection that the operating system reports, by `code`: each is KV_UNAVAILABLE. */
+const SYSTEM_FAULTS: Record<string, Sentence> = {
+  ECONNREFUSED: 'nothing listens there; start it, or correct KV_HOST and KV_PORT (or REDIS_URL)',
+  ENOTFOUND: ({ kvHost }) => `the host ${kvHost} is not known; correct KV_HOST`,
+  EAI_AGAIN: ({ kvHost }) =>
     `the address of ${kvHost} cannot be looked up at the moment; check the name service, or correct KV_HOST`,
-  ],
-  ETIMEDOUT: ({ kvConnectTimeout, kvTls }) => [
-    'KV_UNAVAILABLE',
+  ETIMEDOUT: ({ kvConnectTimeout, kvTls }) =>
     `no connection within KV_CONNECT_TIMEOUT (${kvConnectTimeout} s); check that it runs and that the network lets this host through${kvTls === 'off' ? '' : `, and that it speaks TLS, which KV_TLS=${kvTls} wants`}`,
-  ],
-  EHOSTUNREACH: () => ['KV_UNAVAILABLE', 'that host cannot be reached; check the network, or correct KV_HOST'],
-  ENETUNREACH: () => ['KV_UNAVAILABLE', 'that network cannot be reached; check the network, or correct KV_HOST'],
+  EHOSTUNREACH: 'that host cannot be reached; check the network, or correct KV_HOST',
+  ENETUNREACH: 'that network cannot be reached; check the network, or correct KV_HOST',
 }
 
 /** Errors that a server answers with, by the beginning of their message. */
-const ANSWERS: readonly (readonly [beginning: RegExp, reason: Reason])[] = [
+const ANSWERS: readonly (readonly [beginning: RegExp, code: ErrorCode, sentence: Sentence])[] = [
   [
     /^(?:WRONGPASS|ERR invalid password)/,
-    ({ kvUser }) => [
-      'KV_REFUSED',
+    'KV_REFUSED',
+    ({ kvUser }) =>
       kvUser === undefined
         ? 'it refuses the password; correct KV_PASSWORD'
         : `it refuses the user ${kvUser} with this password; correct KV_USER or KV_PASSWORD`,
-    ],
   ],
   [
     /^NOAUTH/,
-    ({ kvPassword }) => [
-      'KV_REFUSED',
+    'KV_REFUSED',
+    ({ kvPassword }) =>
       kvPassword === ''
         ? 'it requires a password; set KV_PASSWORD'
         : 'it does not accept the password; correct KV_PASSWORD',
-    ],
   ],
   [
     /DB index is out of range|invalid DB index/,
-    ({ kvDb }) => ['KV_REFUSED', `it has no database ${kvDb}; correct KV_DB, or raise its setting "databases"`],
+    'KV_REFUSED',
+    ({ kvDb }) => `it has no database ${kvDb}; correct KV_DB, or raise its setting "databases"`,
   ],
   [
     /^ERR SELECT is not allowed/,
-    ({ kvDb }) => ['KV_REFUSED', `it is part of a cluster and has no database ${kvDb}; name a single server`],
+    'KV_REFUSED',
+    ({ kvDb }) => `it is part of a cluster and has no database ${kvDb}; name a single server`,
   ],
   [
     /^NOPERM/,
-    (_, text) => [
-      'KV_REFUSED',
-      `the user of KV_USER and KV_PASSWORD may not do this; widen its rights on the server (${text})`,
-    ],
+    'KV_REFUSED',
+    (_, text) => `the user of KV_USER and KV_PASSWORD may not do this; widen its rights on the server (${text})`,
   ],
-  [/^DENIED/, () => ['KV_REFUSED', 'it is in protected mode and accepts only its own host; give it a password']],
-  [
-    /^(?:MOVED|ASK|CROSSSLOT|CLUSTERDOWN)\b/,
-    () => ['KV_REFUSED', 'it is part of a cluster; name a single server in KV_HOST'],
-  ],
-  [/^READONLY/, () => ['KV_READONLY', 'it is a read-only replica; name the primary server in KV_HOST and KV_PORT']],
-  [/^MISCONF/, () => ['KV_READONLY', 'it cannot save to its disk and accepts no writes; check its disk and its log']],
-  [/^NOREPLICAS/, () => ['KV_READONLY', 'it has too few replicas to accept writes; start its replicas']],
+  [/^DENIED/, 'KV_REFUSED', 'it is in protected mode and accepts only its own host; give it a password'],
+  [/^(?:MOVED|ASK|CROSSSLOT|CLUSTERDOWN)\b/, 'KV_REFUSED', 'it is part of a cluster; name a single server in KV_HOST'],
+  [/^READONLY/, 'KV_READONLY', 'it is a read-only replica; name the primary server in KV_HOST and KV_PORT'],
+  [/^MISCONF/, 'KV_READONLY', 'it cannot save to its disk and accepts no writes; check its disk and its log'],
+  [/^NOREPLICAS/, 'KV_READONLY', 'it has too few replicas to accept writes; start its replicas'],
   [
     /^OOM/,
-    () => [
-      'KV_FULL',
-      'it has reached its maxmemory and accepts no more data; raise it, or delete keys or give them a ttlMs',
-    ],
+    'KV_FULL',
+    'it has reached its maxmemory and accepts no more data; raise it, or delete keys or give them a ttlMs',
   ],
-  [/^WRONGTYPE/, () => ['KV_WRONG_TYPE', 'another program has stored data under this key; delete it']],
-  [/^LOADING/, () => ['KV_UNAVAILABLE', 'it is loading its data; wait']],
-  [
-    /^(?:BUSY|TRYAGAIN|MASTERDOWN)\b/,
-    (_, text) => ['KV_UNAVAILABLE', `it accepts no commands at the moment (${text})`],
-  ],
-  [/^ERR max number of clients/, () => ['KV_UNAVAILABLE', 'it has too many clients; raise its maxclients']],
+  [/^WRONGTYPE/, 'KV_WRONG_TYPE', 'another program has stored data under this key; delete it'],
+  [/^LOADING/, 'KV_UNAVAILABLE', 'it is loading its data; wait'],
+  [/^(?:BUSY|TRYAGAIN|MASTERDOWN)\b/, 'KV_UNAVAILABLE', (_, text) => `it accepts no commands at the moment (${text})`],
+  [/^ERR max number of clients/, 'KV_UNAVAILABLE', 'it has too many clients; raise its maxclients'],
 ]
 
 /**
@@ -153,12 +136,14 @@ export function isAnswer(error: unknown): boolean {
   return error instanceof Error && error.name === 'ReplyError'
 }
 
-function diagnose(error: unknown, text: string, kv: KvSettings): Diagnosis {
+function diagnose(error: unknown, text: string, kv: KvSettings): [code: ErrorCode, sentence: string] {
   const code = codeOf(error)
-  if (code !== undefined && Object.hasOwn(SYSTEM_REASONS, code)) return SYSTEM_REASONS[code]!(kv, text)
+  const said = (sentence: Sentence): string => (typeof sentence === 'string' ? sentence : sentence(kv, text))
+  if (code !== undefined && Object.hasOwn(SYSTEM_FAULTS, code)) return ['KV_UNAVAILABLE', said(SYSTEM_FAULTS[code]!)]
   const advice = tlsAdvice(code, 'KV')
   if (advice !== undefined) return ['KV_REFUSED', advice]
-  for (const [beginning, reason] of ANSWERS) if (beginning.test(text)) return reason(kv, text)
+  const answer = ANSWERS.find(([beginning]) => beginning.test(text))
+  if (answer !== undefined) return [answer[1], said(answer[2])]
   if (isAnswer(error)) return ['KV_REFUSED', `it refuses the command (${text})`]
   if (/Unknown RESP|unexpected|Protocol error|Command queue state|Please report this/i.test(text)) {
     return ['KV_UNAVAILABLE', 'the server there is not a key-value store; correct KV_HOST and KV_PORT']
