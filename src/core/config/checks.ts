@@ -75,10 +75,19 @@ function checkCaFile(prefix: string, mode: string | undefined, file: string | un
   }
 }
 
+/** The entries of AUTH_SECRET_KEYS: each an id and a secret. */
+export function namedSecrets(authSecretKeys = ''): [kid: string, secret: string][] {
+  const entries = authSecretKeys.split(',').filter((entry) => entry.includes(':'))
+  return entries.map((entry) => {
+    const [kid, ...secret] = entry.trim().split(':') as [string, ...string[]]
+    return [kid, secret.join(':')]
+  })
+}
+
 /** Checks the settings of tokens against each other. A setting that has a fault of its own is missing. */
 export function checkTokens(settings: Partial<Settings>, faults: string[]): void {
   const { authSecretKeys, authJwksUrl, authJwksIssuer, authAudience } = settings
-  const kids = (authSecretKeys ?? '').split(',').map((entry) => entry.trim().split(':')[0]!)
+  const kids = namedSecrets(authSecretKeys).map(([kid]) => kid)
   const twice = kids.find((kid, index) => kids.indexOf(kid) !== index)
   if (twice !== undefined)
     faults.push(`AUTH_SECRET_KEYS: expected each key id once, got ${JSON.stringify(twice)} twice`)

@@ -11,7 +11,7 @@ import {
   ConnectionBudget,
   giveBackOfThread,
 } from '../../transport/memory/connection-budget.ts'
-import { accessOf, Listener, type PostgresConnection } from './connection.ts'
+import { accessOf, listen, type PostgresConnection } from './connection.ts'
 import { Execution, wireValues } from './execution.ts'
 import { hasEndedIdle, isStalePlan, toDbError } from './failure.ts'
 import { PostgresMigrations } from './migration-driver.ts'
@@ -34,7 +34,8 @@ export default class PostgresDb extends SqlDatabase {
   readonly #statements = new Statements()
   readonly #budgetMemory: SharedArrayBuffer
   readonly #pool: Pool
-  readonly #listeners = new Set<Listener>()
+  /** Each ends one. */
+  readonly #listeners = new Set<() => void>()
   #stopped = false
 
   constructor(runtime: ToolRuntime) {
@@ -151,19 +152,18 @@ export default class PostgresDb extends SqlDatabase {
   /** On a connection of its own, beside those of the pool. */
   listen(channel: string, told: (payload: string) => void): () => void {
     const { settings, thread } = this.runtime
-    const listener = new Listener(accessOf(settings, thread), channel, told)
-    this.#listeners.add(listener)
-    listener.open()
+    const close = listen(accessOf(settings, thread), channel, told)
+    this.#listeners.add(close)
     return () => {
-      this.#listeners.delete(listener)
-      listener.close()
+      this.#listeners.delete(close)
+      close()
     }
   }
 
   async stop(): Promise<void> {
     if (this.#stopped) return
     this.#stopped = true
-    for (const listener of this.#listeners) listener.close()
+    for (const close of this.#listeners) close()
     await this.#pool.close(STOP_WAIT_MS)
   }
 

@@ -1,6 +1,7 @@
 // Cookies of a request: read, signed and verified.
 
 import { createHmac, timingSafeEqual } from 'node:crypto'
+import { namedSecrets } from '../../core/config/checks.ts'
 import type { Settings } from '../../core/config/schema.ts'
 import { HeddleError } from '../../core/errors/catalogue.ts'
 import { readable } from '../../core/errors/description.ts'
@@ -50,10 +51,7 @@ export class CookieKeys {
   readonly #keys: readonly Buffer[]
 
   constructor({ authSecretKey, authSecretKeys }: Pick<Settings, 'authSecretKey' | 'authSecretKeys'>) {
-    const named = (authSecretKeys ?? '').split(',').flatMap((entry) => {
-      const colon = entry.indexOf(':')
-      return colon < 0 ? [] : [entry.slice(colon + 1).trim()]
-    })
+    const named = namedSecrets(authSecretKeys).map(([, secret]) => secret)
     const secrets = authSecretKey === undefined ? named : [...named, authSecretKey]
     this.#keys = secrets.map((secret) => createHmac('sha256', secret).update(PURPOSE).digest())
   }

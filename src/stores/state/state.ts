@@ -55,7 +55,7 @@ export function stateOf(store: StateStore): State {
       const name = `${namespace}\0${key}`
       let value = waiting.get(name) as Promise<T> | undefined
       if (value === undefined) {
-        value = new CachedValue(store, { namespace, key, ttlMs }).make(make)
+        value = madeOnce(store, namespace, key, ttlMs, make)
         waiting.set(name, value)
         const forget = () => waiting.delete(name)
         value.then(forget, forget)
@@ -96,69 +96,55 @@ interface Making {
   untilMs: number
 }
 
-/** One value that is to be there: one makes it, and all others wait for it. */
-class CachedValue {
-  readonly #store: StateStore
-  readonly #wanted: { namespace: string; key: string; ttlMs: number }
-  readonly #claimKey: string
+/** A value that is to be there: one makes it, and all others wait for it. */
+async function madeOnce<T>(
+  store: StateStore,
+  namespace: string,
+  key: string,
+  ttlMs: number,
+  make: () => T | Promise<T>,
+): Promise<T> {
+  const claimKey = claimKeyOf(namespace, key)
+  const valueIn = (text: string): T => parsed(text, 'cached', key) as T
+  const claim = (held: string, next: Making): Promise<boolean> =>
+    store.compareAndSet(CLAIMS, claimKey, held, JSON.stringify(next), null)
 
-  constructor(store: StateStore, wanted: { namespace: string; key: string; ttlMs: number }) {
-    this.#store = store
-    this.#wanted = wanted
-    this.#claimKey = claimKeyOf(wanted.namespace, wanted.key)
-  }
-
-  async make<T>(make: () => T | Promise<T>): Promise<T> {
-    for (let lookMs = FIRST_LOOK_MS; ; lookMs = Math.min(lookMs * 2, LAST_LOOK_MS)) {
-      const held = await this.#store.get(CLAIMS, this.#claimKey)
-      // Read after the claim: a maker stores first, and gives its claim up then.
-      const found = await this.#find()
-      if (found !== null) return this.#valueOf<T>(found)
-      if (held === null || (JSON.parse(held) as Making).untilMs <= Date.now()) {
-        const mine = nextClaim(randomUUID())
-        if (await this.#claim(held ?? 'null', mine)) return this.#makeAs(mine, make)
-      }
-      await delay(lookMs)
-    }
-  }
-
-  async #makeAs<T>(mine: Making, make: () => T | Promise<T>): Promise<T> {
-    let claim = mine
+  const makeAs = async (mine: Making): Promise<T> => {
+    let held = mine
     const renewal = setInterval(() => {
-      const next = nextClaim(claim.by)
-      this.#claim(JSON.stringify(claim), next).then(
+      const next = nextClaim(held.by)
+      claim(JSON.stringify(held), next).then(
         (isMine) => {
-          if (isMine) claim = next
+          if (isMine) held = next
         },
         () => {}, // The next renewal, or the end of the claim, tells.
       )
     }, RENEW_MS)
     renewal.unref()
     try {
-      const found = await this.#find()
-      if (found !== null) return this.#valueOf<T>(found)
+      const found = await store.get(namespace, key)
+      if (found !== null) return valueIn(found)
       const text = toJson(await make())
-      const { namespace, key, ttlMs } = this.#wanted
-      await this.#store.set(namespace, key, text, ttlMs)
+      await store.set(namespace, key, text, ttlMs)
       // As everybody gets it who does not make it.
-      return this.#valueOf<T>(text)
+      return valueIn(text)
     } finally {
       clearInterval(renewal)
       // Past its end it may be somebody else's.
-      if (Date.now() < claim.untilMs) await this.#store.delete(CLAIMS, this.#claimKey)
+      if (Date.now() < held.untilMs) await store.delete(CLAIMS, claimKey)
     }
   }
 
-  #claim(held: string, next: Making): Promise<boolean> {
-    return this.#store.compareAndSet(CLAIMS, this.#claimKey, held, JSON.stringify(next), null)
-  }
-
-  #find(): Promise<string | null> {
-    return this.#store.get(this.#wanted.namespace, this.#wanted.key)
-  }
-
-  #valueOf<T>(text: string): T {
-    return parsed(text, 'cached', this.#wanted.key) as T
+  for (let lookMs = FIRST_LOOK_MS; ; lookMs = Math.min(lookMs * 2, LAST_LOOK_MS)) {
+    const held = await store.get(CLAIMS, claimKey)
+    // Read after the claim: a maker stores first, and gives its claim up then.
+    const found = await store.get(namespace, key)
+    if (found !== null) return valueIn(found)
+    if (held === null || (JSON.parse(held) as Making).untilMs <= Date.now()) {
+      const mine = nextClaim(randomUUID())
+      if (await claim(held ?? 'null', mine)) return makeAs(mine)
+    }
+    await delay(lookMs)
   }
 }
 

@@ -206,10 +206,7 @@ function normalized(password: unknown): string | undefined {
   return bytes >= 1 && bytes <= MAX_PASSWORD_BYTES ? text : undefined
 }
 
-interface StoredHash {
-  N: number
-  r: number
-  p: number
+interface StoredHash extends Pick<Derivation, 'N' | 'r' | 'p'> {
   salt: Buffer
   key: Buffer
 }

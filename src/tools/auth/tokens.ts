@@ -2,9 +2,10 @@
 import { createSecretKey, type KeyObject, randomBytes } from 'node:crypto'
 import type { FetchImplementation, JWTVerifyGetKey, JWTVerifyOptions } from 'jose'
 import type { Claims } from '../../contracts/auth.ts'
+import { namedSecrets } from '../../core/config/checks.ts'
 import type { Settings } from '../../core/config/schema.ts'
 import { HeddleError } from '../../core/errors/catalogue.ts'
-import { isInstance, messageOf, readable } from '../../core/errors/description.ts'
+import { causeOf, isInstance, messageOf, readable } from '../../core/errors/description.ts'
 
 const MIN_SECRET_BYTES = 32
 
@@ -23,12 +24,8 @@ class SigningKeys {
 
   /** @throws CONFIG_INVALID for a secret of less than 32 bytes, and for a PEM: with a public key here the secret would be public */
   constructor({ authSecretKey, authSecretKeys }: Pick<Settings, 'authSecretKey' | 'authSecretKeys'>) {
-    const named = (authSecretKeys ?? '').split(',').flatMap((entry): SigningKey[] => {
-      const text = entry.trim()
-      const colon = text.indexOf(':')
-      return colon < 0 ? [] : [{ kid: text.slice(0, colon), key: toKey(text.slice(colon + 1), 'AUTH_SECRET_KEYS') }]
-    })
-    const unnamed =
+    const named = namedSecrets(authSecretKeys).map(([kid, secret]) => ({ kid, key: toKey(secret, 'AUTH_SECRET_KEYS') }))
+    const unnamed: SigningKey[] =
       authSecretKey === undefined ? [] : [{ kid: undefined, key: toKey(authSecretKey, 'AUTH_SECRET_KEY') }]
     this.#all = [...named, ...unnamed]
     const [first] = this.#all
@@ -142,7 +139,7 @@ export class Tokens {
   async #verifyByProvider(token: string): Promise<Claims | null> {
     const { authJwksUrl } = this.#settings
     if (authJwksUrl === undefined) return null
-    this.#providerKeys ??= new ProviderKeys(await loadJose(), authJwksUrl, this.#onProviderFailure).get
+    this.#providerKeys ??= providerKeys(await loadJose(), authJwksUrl, this.#onProviderFailure)
     return this.#verified(token, this.#providerKeys, this.#providerRules)
   }
 
@@ -211,51 +208,43 @@ const MAX_BYTES = 1 << 20
 /**
  * The public keys of an identity provider (JWKS, RFC 7517). jose fetches and picks them; here is what it lacks: a bound of the answer,
  * a pause after a failure, and the last keys while the provider is away.
+ * @param onFailure told once for each time the provider goes away
  */
-class ProviderKeys {
-  readonly get: JWTVerifyGetKey
-  readonly #onFailure: (message: string) => void
-  #last: { text: string; atMs: number } | null = null
-  #failure: { message: string; atMs: number } | null = null
+function providerKeys(jose: Jose, url: string, onFailure: (message: string) => void): JWTVerifyGetKey {
+  let last: { text: string; atMs: number } | null = null
+  let failure: { message: string; atMs: number } | null = null
 
-  /** @param onFailure told once for each time the provider goes away */
-  constructor(jose: Jose, url: string, onFailure: (message: string) => void) {
-    this.#onFailure = onFailure
-    this.get = jose.createRemoteJWKSet(new URL(url), {
-      cacheMaxAge: FRESH_MS,
-      cooldownDuration: COOLDOWN_MS,
-      timeoutDuration: TIMEOUT_MS,
-      [jose.customFetch]: this.#fetch,
-    })
+  const fallback = (message: string): Response => {
+    if (last !== null && performance.now() - last.atMs < STALE_MS) return new Response(last.text)
+    throw new HeddleError('AUTH_UNAVAILABLE', message)
   }
 
   /** @throws AUTH_UNAVAILABLE when there are no keys to check with */
-  readonly #fetch: FetchImplementation = async (url, options) => {
-    const nowMs = performance.now()
-    if (this.#failure !== null && nowMs - this.#failure.atMs < FAILURE_PAUSE_MS)
-      return this.#fallback(this.#failure.message)
+  const fetchKeys: FetchImplementation = async (url, options) => {
+    if (failure !== null && performance.now() - failure.atMs < FAILURE_PAUSE_MS) return fallback(failure.message)
     try {
       const response = await fetch(url, options)
       if (response.status !== 200) throw new Error(`it answers with ${response.status}`)
       const text = await bounded(response)
       if (!Array.isArray((JSON.parse(text) as { keys?: unknown } | null)?.keys)) throw new Error('it sends no key set')
-      this.#last = { text, atMs: performance.now() }
-      this.#failure = null
+      last = { text, atMs: performance.now() }
+      failure = null
       return new Response(text)
     } catch (thrown) {
-      const isNew = this.#failure === null
-      const cause = (thrown as { cause?: unknown } | null)?.cause
-      const message = `The keys of AUTH_JWKS_URL cannot be fetched: ${messageOf(cause ?? thrown)}`
-      this.#failure = { message, atMs: performance.now() }
-      if (isNew) this.#onFailure(message)
-      return this.#fallback(message)
+      const isNew = failure === null
+      const message = `The keys of AUTH_JWKS_URL cannot be fetched: ${messageOf(causeOf(thrown) ?? thrown)}`
+      failure = { message, atMs: performance.now() }
+      if (isNew) onFailure(message)
+      return fallback(message)
     }
   }
 
-  #fallback(message: string): Response {
-    if (this.#last !== null && performance.now() - this.#last.atMs < STALE_MS) return new Response(this.#last.text)
-    throw new HeddleError('AUTH_UNAVAILABLE', message)
-  }
+  return jose.createRemoteJWKSet(new URL(url), {
+    cacheMaxAge: FRESH_MS,
+    cooldownDuration: COOLDOWN_MS,
+    timeoutDuration: TIMEOUT_MS,
+    [jose.customFetch]: fetchKeys,
+  })
 }
 
 async function bounded(response: Response): Promise<string> {

@@ -64,22 +64,6 @@ function meant(event: string, declared: readonly string[]): string {
   return name === undefined ? '' : `did you mean '${name}'? Else `
 }
 
-/** Faults of the contracts, which every thread finds when it starts. Each is logged once, and again when it was fixed and has come back. */
-class ContractFaults {
-  readonly #log: (message: string) => void
-  #known: ReadonlySet<string> = new Set()
-
-  constructor(log: (message: string) => void) {
-    this.#log = log
-  }
-
-  /** @param messages all faults that a thread has found */
-  tell(messages: readonly string[]): void {
-    for (const message of messages) if (!this.#known.has(message)) this.#log(message)
-    this.#known = new Set(messages)
-  }
-}
-
 /** Replays the oldest letters for which the filter holds, one after another. @returns how many were replayed */
 async function replayLetters(
   hub: HubServices,
@@ -108,7 +92,8 @@ export default class EventBusTool implements Tool {
   /** The contracts, as they were on disk when they were loaded; null until then. */
   #contracts: ReadonlyMap<string, EventContract> | null = null
   #loading: Promise<void> | undefined
-  readonly #faults = new ContractFaults((message) => this.#runtime.log('ERROR', message))
+  /** In the primary: faults of the contracts, of which every thread tells when it starts. */
+  #knownFaults: readonly string[] = []
   /** Events without a contract that this thread has met; null in production, where nobody would read of them. */
   readonly #undeclared: UndeclaredEvents | null
   /** In the primary: those that were warned of. */
@@ -138,9 +123,15 @@ export default class EventBusTool implements Tool {
   }
 
   serve(method: string, [first, second]: readonly unknown[]): void {
-    if (method === 'contract-faults') this.#faults.tell(first as string[])
+    if (method === 'contract-faults') this.#tellFaults(first as string[])
     if (method === 'undeclared-event' && this.#warnedOf.isNew(first as string))
       this.#runtime.log('WARNING', second as string)
+  }
+
+  /** Each is logged once, and again when it was fixed and has come back. @param messages all faults that a thread has found */
+  #tellFaults(messages: readonly string[]): void {
+    for (const message of messages) if (!this.#knownFaults.includes(message)) this.#runtime.log('ERROR', message)
+    this.#knownFaults = messages
   }
 
   /** Source: OpenTelemetry semantic conventions for messaging. The event's id is the id of its event record. */
