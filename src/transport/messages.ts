@@ -86,7 +86,7 @@ export interface RouteManifest {
   tags: string[]
   summary: string | undefined
   description?: string | undefined
-  /** Its input and output schemas, as text (src/core/schemas/route-contract.ts); left out when there are none. */
+  /** Its input and output schemas, as text (src/core/schemas/json-schema.ts); left out when there are none. */
   contract?: string | undefined
 }
 

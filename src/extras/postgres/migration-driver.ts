@@ -1,9 +1,13 @@
 // Migrations on PostgreSQL.
 import { DbError } from '../../core/errors/catalogue.ts'
-import { type Migration, MigrationDriver, type MigrationSession } from '../../stores/migrations/driver.ts'
+import {
+  type Migration,
+  type MigrationConnection,
+  MigrationDriver,
+  type MigrationSession,
+} from '../../stores/migrations/driver.ts'
 import { ScriptFault } from '../../stores/migrations/script-fault.ts'
-import type { Outcome } from '../../stores/sql/database.ts'
-import { statementsIn } from '../../stores/sql/script.ts'
+import { statementsIn } from '../../stores/sql/statement.ts'
 import { POSTGRES_DIALECT } from '../../stores/sql/tokens.ts'
 import { sqlStateOf } from './failure.ts'
 
@@ -14,10 +18,8 @@ const TOLD_AFTER_MS = 200
 /** Two processes have begun to make the table at the same time: one of them makes it. */
 const MADE_MEANWHILE: readonly string[] = ['23505', '42P07']
 
-/** A connection that is used for nothing else. */
-interface MigrationConnection {
-  run(sql: string, params: readonly unknown[]): Promise<Outcome>
-  /** Runs a text verbatim. @throws DbError */
+interface OwnConnection extends MigrationConnection {
+  /** @throws DbError */
   script(sql: string): Promise<void>
   /** No transaction is open on it. */
   readonly isClean: boolean
@@ -25,7 +27,7 @@ interface MigrationConnection {
 
 /** Migrations on a separate connection. A lock of the table of migrations makes a second process wait: unlike an advisory one, no stranger can take it. */
 export class PostgresMigrations extends MigrationDriver {
-  readonly #connection: MigrationConnection
+  readonly #connection: OwnConnection
   readonly #onWait: () => void
   readonly #waitMs: number
 
@@ -34,7 +36,7 @@ export class PostgresMigrations extends MigrationDriver {
    * @param onWait called before waiting for another process that migrates
    * @param waitMs how long to wait for another process, in milliseconds; default 5 minutes
    */
-  constructor(connection: MigrationConnection, onWait: () => void, waitMs = MIGRATION_WAIT_MS) {
+  constructor(connection: OwnConnection, onWait: () => void, waitMs = MIGRATION_WAIT_MS) {
     super(connection, POSTGRES_DIALECT)
     this.#connection = connection
     this.#onWait = onWait

@@ -3,9 +3,9 @@
 import { RecentlyUsed } from '../../core/collections/recently-used.ts'
 import { DbError } from '../../core/errors/catalogue.ts'
 import { ROWS_AS_ARRAYS } from '../../core/sql/fragment.ts'
-import { isTransactionControl } from '../../stores/sql/script.ts'
 import {
   foreignPlaceholderRefused,
+  isTransactionControl,
   refuseMissingParameter,
   refuseNul,
   type SqlShape,

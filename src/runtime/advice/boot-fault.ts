@@ -14,8 +14,7 @@ import {
   shown,
   showPlace,
 } from '../../core/errors/places.ts'
-import { fixOf, NOT_YET } from './fixes.ts'
-import type { FixFacts } from './tool-names.ts'
+import { type FixFacts, fixOf, NOT_YET } from './fixes.ts'
 
 /** The stage of its boot in which a plugin failed. */
 export type BootStage = 'load' | 'constructor' | 'onBoot'

@@ -2,20 +2,16 @@
 import { causeOf, headOf, messageOf, readable, stackOf } from '../../core/errors/description.ts'
 import { placeInPlugin, placeOfText, placeText, type SourcePlace } from '../../core/errors/places.ts'
 import { emptyAnswers } from '../endpoint/json-answer.ts'
-import { fixOf } from './fixes.ts'
-import type { FixFacts } from './tool-names.ts'
+import { type FixFacts, fixOf } from './fixes.ts'
 
-/** Where a fault belongs. */
-interface FaultPlace {
-  /** The route's path, or another name of what has failed. */
-  path: string
-  plugin: string
-  requestId: string
-}
-
-/** The log record of an error that a handler has thrown: with its line and its fix, as far as they are known. */
+/**
+ * The log record of an error that a handler has thrown: with its line and its fix, as far as they are known.
+ * @param path of its route, or another name of what has failed
+ */
 export function faultRecord(
-  { path, plugin, requestId }: FaultPlace,
+  path: string,
+  plugin: string,
+  requestId: string,
   thrown: unknown,
   facts: FixFacts,
 ): { message: string; fields: Record<string, unknown> } {

@@ -1,14 +1,14 @@
-// Fixes by the message of an error.
+// Fixes by the message of an error, and what other frameworks call tools and methods.
 
 import { readFileSync } from 'node:fs'
 import { basename, join } from 'node:path'
+import { nearestName } from '../../core/config/nearest-name.ts'
 import { DbError, HeddleError } from '../../core/errors/catalogue.ts'
 import { codeOf, isInstance, messageOf, readable } from '../../core/errors/description.ts'
 import { linesOf, type SourcePlace } from '../../core/errors/places.ts'
 import { partsOf } from '../../core/modules/domains.ts'
 import { DOWN_SUFFIX, DRAFT, filesOf } from '../../stores/migrations/files.ts'
 import { makerOf } from '../../stores/migrations/script-fault.ts'
-import { type FixContext, methodFix, toolFix } from './tool-names.ts'
 
 /** Lines above the fault in which the value is looked for. */
 const LINES = 30
@@ -202,4 +202,104 @@ function thrownValueFix(thrown: unknown): string {
   if (typeof statusCode === 'number')
     return `throw new HttpError(${statusCode}, ${toJson(message ?? 'why')}), which has a line and is the answer.`
   return 'throw an Error, which has a line: throw new Error(…); or throw new HttpError(400, …) for an answer.'
+}
+
+/** What a thread knows that helps to fix a mistake. */
+export interface FixFacts {
+  /** DOMAINS_DIR. */
+  domainsDirs: readonly string[]
+  /** Names of the installed tools. */
+  tools(): readonly string[]
+  /** The methods that a plugin gets of a tool. */
+  methodsOf(tool: string): readonly string[]
+  /** The file of a plugin. */
+  fileOf(plugin: string): string | undefined
+}
+
+export interface FixContext extends FixFacts {
+  /** The line that has thrown the error, or waits for what has; undefined when no stack has one. */
+  place: SourcePlace | undefined
+}
+
+/** What each is called here, by what it is called elsewhere. */
+const byOtherName = (names: Readonly<Record<string, string>>): Readonly<Record<string, string>> =>
+  Object.fromEntries(Object.entries(names).flatMap(([name, others]) => others.split(' ').map((other) => [other, name])))
+
+/** Names that other frameworks have for a tool. */
+const TOOLS = byOtherName({
+  db: 'database pool sql prisma knex',
+  event_bus: 'bus events emitter queue pubsub',
+  http: 'app router server web express',
+  state: 'cache redis kv store',
+  logger: 'log console',
+  scheduler: 'cron jobs timer',
+  config: 'env settings environment',
+  auth: 'jwt tokens',
+  registry: 'metrics',
+  telemetry: 'tracing',
+})
+
+/** Names that other libraries have for a method of a tool. */
+const METHODS = byOtherName({
+  execute: 'run exec insert',
+  query: 'all select',
+  queryOne: 'one first',
+  publish: 'emit send dispatch',
+  subscribe: 'on listen addListener',
+  addEndpoint: 'route add',
+  before: 'use',
+  addWebSocket: 'ws',
+  mountStatic: 'static',
+  addStream: 'sse',
+  info: 'log',
+  warn: 'warning',
+  warning: 'warn',
+  cron: 'schedule',
+  every: 'setInterval',
+})
+
+/** Without a short form. */
+const VERBS = ['head', 'options']
+const RESPONSE = /^(?:res|response|reply|resp|c|ctx|context)$/
+const RESPONSE_METHOD = /^(?:json|send|status|end|sendStatus|render|type|set|header|code|write|writeHead)$/
+
+/** The fix of `object.method is not a function`. */
+export function methodFix([, object, method]: RegExpExecArray, facts: FixContext): string | undefined {
+  const tools = facts.tools()
+  const tool =
+    tools.find((name) => name === object || name.replace('_', '') === object!.toLowerCase()) ?? TOOLS[object!]
+  if (tool !== undefined && tools.includes(tool)) {
+    const methods = facts.methodsOf(tool)
+    if (tool === 'http' && VERBS.includes(method!)) {
+      return `write http.addEndpoint('/path', '${method!.toUpperCase()}', handler).`
+    }
+    const other = METHODS[method!]
+    const meant = other !== undefined && methods.includes(other) ? other : nearestName(method!, methods)
+    return `${meant === undefined ? '' : `did you mean ${tool}.${meant}? `}${tool} has ${methods.join(', ')}.`
+  }
+  if (RESPONSE.test(object!) && RESPONSE_METHOD.test(method!))
+    return 'return the answer: return { success: true, data }; context.setStatus(201) sets its status.'
+  return undefined
+}
+
+/** The fix of an error of the runtime about tools. */
+export function toolFix({ code, message }: HeddleError, facts: FixContext): string | undefined {
+  if (code !== 'TOOL_MISSING' || !message.startsWith('Missing tool: ')) return undefined
+  const name = message.slice(message.lastIndexOf(' ') + 1)
+  const tools = facts.tools()
+  const installed = `Installed: ${[...tools].sort().join(', ')}.`
+  const owners = tools.filter((tool) => facts.methodsOf(tool).includes(name))
+  const taken = oneTool(facts.place?.file)
+  const owner = owners.find((tool) => tool === taken) ?? owners[0]
+  if (owner !== undefined && taken !== undefined)
+    return `the tools come in one object: plugin(({ ${owner} }) => …), or constructor({ ${owner} }: Tools). ${installed}`
+  const other = TOOLS[name]
+  const meant = other !== undefined && tools.includes(other) ? other : nearestName(name, tools)
+  return `${meant === undefined ? '' : `did you mean ${meant}? `}${installed}`
+}
+
+/** The name that its function, or its constructor, has where the braces should be. */
+function oneTool(file: string | undefined): string | undefined {
+  const text = file === undefined ? '' : linesOf(file).join('\n')
+  return /\b(?:constructor\s*\(|plugin\(\s*(?:async\b)?\s*\(?)\s*(\w+)/.exec(text)?.[1]
 }

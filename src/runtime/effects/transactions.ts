@@ -19,16 +19,6 @@ interface Toolbox {
   instrument<T extends object>(name: string, target: T): T
 }
 
-/** What `heddle_inbox` knows an event by, and whose it is. */
-interface HandledEvent {
-  eventId: string
-  /** The group that gets the event once. */
-  group: string
-  plugin: string
-  /** The subscriber's function. */
-  handler: unknown
-}
-
 type Transact = Pick<LogDatabase, 'transaction'>
 
 /** Transactions of the tool `db` that the runtime begins for plugins. They count as calls of the tool, as those that plugins begin do. */
@@ -70,9 +60,16 @@ export class PluginTransactions {
   /**
    * Runs a subscriber in a transaction, once for an event: the row that says so is written by that transaction. It is written first, so that of
    * two deliveries at a time one waits for the other, and no statement has to ask for it. It may be run again, as the function of any transaction.
+   * @param group which gets the event once @param handler the subscriber's function
    * @returns what `handle` has returned; undefined when it has not run
    */
-  async handleOnce({ eventId, group, plugin, handler }: HandledEvent, handle: (tx: Tx) => unknown): Promise<unknown> {
+  async handleOnce(
+    eventId: string,
+    group: string,
+    plugin: string,
+    handler: unknown,
+    handle: (tx: Tx) => unknown,
+  ): Promise<unknown> {
     // Where the tables are missing, all of the transaction would fail.
     await this.database()
     return this.run(plugin, handler, async (tx, own) => {

@@ -122,16 +122,16 @@ export class Answering {
       const result = await this.#run(hook, data)
       // Nobody waits any more: a handler that has not begun does not begin.
       if (this.#context.isAborted) throw new HeddleError('HTTP_HANDLER_TIMEOUT')
-      if (result !== undefined && (typeof result !== 'object' || result === null)) {
-        this.#thrower = hook
-        throw new HeddleError(
-          'HTTP_HOOK_INVALID',
-          `It returned ${String(result)}: return nothing to go on, an object to answer, or throw an HttpError`,
-        )
-      }
+      if (result !== undefined && (typeof result !== 'object' || result === null))
+        this.#refuse(hook, `${String(result)}: return nothing to go on, an object to answer, or throw an HttpError`)
       if (result !== undefined || this.#context.hasBody) return this.reply(result)
     }
     return null
+  }
+
+  #refuse(hook: Hook, returned: string): never {
+    this.#thrower = hook
+    throw new HeddleError('HTTP_HOOK_INVALID', `It returned ${returned}`)
   }
 
   async #identify(hook: Hook): Promise<void> {
@@ -140,11 +140,8 @@ export class Answering {
     if (context.isAborted) throw new HeddleError('HTTP_HANDLER_TIMEOUT')
     const id = (user as { id?: unknown } | null | undefined)?.id
     if (user !== null && (typeof id !== 'string' || id === '')) {
-      this.#thrower = hook
-      throw new HeddleError(
-        'HTTP_HOOK_INVALID',
-        `It returned ${user === undefined ? 'undefined' : `a user whose id is ${String(id)}`}: return null, or a user with a text as its id`,
-      )
+      const returned = user === undefined ? 'undefined' : `a user whose id is ${String(id)}`
+      this.#refuse(hook, `${returned}: return null, or a user with a text as its id`)
     }
     context.identified = user as User | null
     if (typeof id === 'string') this.#frame.userId = id

@@ -90,8 +90,7 @@ export class Claim {
     replyOf: (result: T) => Reply | Promise<Reply>,
   ): Promise<T> {
     if (this.answer !== null) {
-      throw new HeddleError(
-        'HTTP_COMMIT_INVALID',
+      throw commitInvalid(
         'context.commit has stored the answer of this request already: one commit has all of its effects',
       )
     }
@@ -100,8 +99,7 @@ export class Claim {
       const value = await work(tx)
       answer = await replyOf(value)
       if (answer.status >= 500) {
-        throw new HeddleError(
-          'HTTP_COMMIT_INVALID',
+        throw commitInvalid(
           `The function of context.commit has set the status ${answer.status}, and such an answer is not stored: throw, and nothing is`,
         )
       }
@@ -131,6 +129,8 @@ export class Claim {
     return rowCount === 1
   }
 }
+
+const commitInvalid = (why: string): HeddleError => new HeddleError('HTTP_COMMIT_INVALID', why)
 
 const TAKEN_OVER = 'Another request with this Idempotency-Key has taken over, because this one took too long'
 const MINE = "WHERE scope = $1 AND key = $2 AND claim = $3 AND state = 'running'"
@@ -261,10 +261,7 @@ export async function answerOnce(
     const reply = await answering.reply(result)
     if (reply.file === undefined) return reply
     await reply.file.close()
-    throw new HeddleError(
-      'HTTP_COMMIT_INVALID',
-      'The answer to a request with a key is stored: it cannot be a stream or a file',
-    )
+    throw commitInvalid('The answer to a request with a key is stored: it cannot be a stream or a file')
   }
   context.keyed = { claim: begun, replyTo, cookies: isKnown ? null : cookies }
   let reply: Reply

@@ -7,7 +7,7 @@ import type { Origin, SpanAttributes } from '../../contracts/tracing.ts'
 import { HeddleError } from '../../core/errors/catalogue.ts'
 import { shown } from '../../core/errors/places.ts'
 import { OPERATORS_DOMAIN } from '../../core/modules/domains.ts'
-import { contractText } from '../../core/schemas/route-contract.ts'
+import { contractText } from '../../core/schemas/json-schema.ts'
 
 /** The same for two routes that no request can tell apart: the method, and the path without parameter names. */
 export function routeShape(method: string, path: string): string {

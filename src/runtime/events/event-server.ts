@@ -41,7 +41,10 @@ export interface DeliverySink {
 /** Runs a subscriber in a transaction, once for each event. */
 interface HandledEvents {
   handleOnce(
-    entry: { eventId: string; group: string; plugin: string; handler: unknown },
+    eventId: string,
+    group: string,
+    plugin: string,
+    handler: unknown,
     handle: (tx: Tx) => unknown,
   ): Promise<unknown>
 }
@@ -235,8 +238,8 @@ export class EventServer {
   readonly #callInTransaction = (subscription: Subscription, frame: EventFrame): unknown => {
     const { owner, handler, options } = subscription
     const group = options.group ?? this.#identityOf(frame.subscriber)
-    const entry = { eventId: frame.id, group, plugin: owner.name, handler }
-    return this.transactions!.handleOnce(entry, (tx) => callSubscriber(subscription, frame, tx))
+    const handle = (tx: Tx): unknown => callSubscriber(subscription, frame, tx)
+    return this.transactions!.handleOnce(frame.id, group, owner.name, handler, handle)
   }
 }
 

@@ -59,29 +59,21 @@ interface EncodedPayload {
 
 /** @throws EVENT_PAYLOAD_INVALID, EVENT_PAYLOAD_TOO_LARGE */
 export function encodePayload(event: string, payload: unknown): EncodedPayload {
-  if (Object.prototype.toString.call(payload) !== '[object Object]') {
-    throw new HeddleError(
-      'EVENT_PAYLOAD_INVALID',
-      `The payload of ${event} must be a JSON object, not ${kindOf(payload)}`,
-    )
-  }
+  const invalid = (fault: string, cause?: unknown): HeddleError =>
+    new HeddleError('EVENT_PAYLOAD_INVALID', `The payload of ${event} ${fault}`, { cause })
+  if (Object.prototype.toString.call(payload) !== '[object Object]')
+    throw invalid(`must be a JSON object, not ${kindOf(payload)}`)
   let json: string
   try {
     json = toJson(payload)
   } catch (error) {
-    throw new HeddleError('EVENT_PAYLOAD_INVALID', `The payload of ${event} is no JSON: ${(error as Error).message}`, {
-      cause: error,
-    })
+    throw invalid(`is no JSON: ${(error as Error).message}`, error)
   }
   // The payload's own `toJSON` may return anything.
-  if (json === undefined || json.charCodeAt(0) !== 0x7b) {
-    throw new HeddleError('EVENT_PAYLOAD_INVALID', `The payload of ${event} must be a JSON object`)
-  }
+  if (json === undefined || json.charCodeAt(0) !== 0x7b) throw invalid('must be a JSON object')
   if (json.length * 3 > PAYLOAD_MAX_BYTES && Buffer.byteLength(json) > PAYLOAD_MAX_BYTES) {
-    throw new HeddleError(
-      'EVENT_PAYLOAD_TOO_LARGE',
-      `The payload of ${event} has ${Buffer.byteLength(json)} bytes; ${PAYLOAD_MAX_BYTES} are allowed`,
-    )
+    const tooLarge = `The payload of ${event} has ${Buffer.byteLength(json)} bytes; ${PAYLOAD_MAX_BYTES} are allowed`
+    throw new HeddleError('EVENT_PAYLOAD_TOO_LARGE', tooLarge)
   }
   return { json, keys: keysOf(payload as Record<string, unknown>, json) }
 }

@@ -9,7 +9,7 @@ import type { CodeTracing, Origin, ToolTracing, Work } from '../../contracts/tra
 import { causality, NO_TRACE_CONTEXT } from '../../core/causality/context.ts'
 import { HeddleError } from '../../core/errors/catalogue.ts'
 import { callerPlace } from '../../core/errors/places.ts'
-import { contractText } from '../../core/schemas/route-contract.ts'
+import { contractText } from '../../core/schemas/json-schema.ts'
 import { ClaimMemory } from '../../transport/memory/claim-memory.ts'
 import type { RouteManifest } from '../../transport/messages.ts'
 import { PluginTransactions } from '../effects/transactions.ts'

@@ -32,22 +32,18 @@ export function activeTools(toolsDir: string, choice: string | undefined): ToolF
     const folder = known.find(({ path }) => basename(path) === implementation)
     if (folder === undefined) {
       const names = known.map(({ path }) => basename(path)).sort()
-      throw new HeddleError(
-        'CONFIG_INVALID',
-        `TOOLS: there is no implementation ${implementation}, but ${names.join(', ')}`,
-      )
+      throw invalidChoice(`there is no implementation ${implementation}, but ${names.join(', ')}`)
     }
     const name = toolNameOf(folder)
     if (tool !== undefined && tool !== name) {
-      throw new HeddleError(
-        'CONFIG_INVALID',
-        `TOOLS: ${implementation} is an implementation of ${name}, not of ${tool}`,
-      )
+      throw invalidChoice(`${implementation} is an implementation of ${name}, not of ${tool}`)
     }
     put(folder)
   }
   return active.sort((a, b) => (basename(a.path) < basename(b.path) ? -1 : 1))
 }
+
+const invalidChoice = (why: string): HeddleError => new HeddleError('CONFIG_INVALID', `TOOLS: ${why}`)
 
 /** `tools/` of an application. Null in the repository, where the folder of the runtime is for everybody's tools, and where there is none. */
 export function ownToolsFolder(): string | null {

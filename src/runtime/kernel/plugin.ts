@@ -90,19 +90,13 @@ export function nameOf(Class: PluginClass): string {
 export async function loadClass(file: PluginFile): Promise<PluginClass> {
   const module = await loadModule(file.path)
   const Class = module.default as PluginClass | undefined
-  if (!isClass(Class)) {
-    throw new HeddleError(
-      'PLUGIN_INVALID',
-      `${shown(file.path)} must have a plugin as its default export: ${instead(module, file.path)}`,
-    )
-  }
+  const invalid = (fault: string) => new HeddleError('PLUGIN_INVALID', `${shown(file.path)}${fault}`)
+  if (!isClass(Class)) throw invalid(` must have a plugin as its default export: ${instead(module, file.path)}`)
   const thread = Class.thread ?? 'worker'
-  if (thread !== file.thread) {
-    throw new HeddleError(
-      'PLUGIN_INVALID',
-      `${shown(file.path)}: the thread, 'primary' or 'worker', must be written as a literal: \`static thread = 'primary'\` in the class itself, or \`{ thread: 'primary' }\` in \`export default plugin(…)\``,
+  if (thread !== file.thread)
+    throw invalid(
+      `: the thread, 'primary' or 'worker', must be written as a literal: \`static thread = 'primary'\` in the class itself, or \`{ thread: 'primary' }\` in \`export default plugin(…)\``,
     )
-  }
   return Class
 }
 

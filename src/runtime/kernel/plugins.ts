@@ -13,7 +13,7 @@ import { loadModule, moduleIn, OPERATORS_DOMAIN } from '../../core/modules/domai
 import { steadyMs } from '../../core/schedule/clock.ts'
 import { turn, withTimeout } from '../../core/schedule/waiting.ts'
 import { type BootStage, bootFault } from '../advice/boot-fault.ts'
-import type { FixFacts } from '../advice/tool-names.ts'
+import type { FixFacts } from '../advice/fixes.ts'
 import { classNameOf, findPlugins, type PluginFile } from './discover.ts'
 import { classWarnings, isClass, loadClass, nameOf, type PluginClass, type PluginInstance } from './plugin.ts'
 import type { Toolbox } from './toolbox.ts'
@@ -108,10 +108,7 @@ const timers = (): number => count((kind) => kind === 'Timeout')
 
 const count = (isMeant: (kind: string) => boolean): number => process.getActiveResourcesInfo().filter(isMeant).length
 
-interface Loaded {
-  readonly owner: Owner
-  readonly instance: PluginInstance
-}
+type Loaded = Owner & { instance: PluginInstance }
 
 /** A plugin, or a file with hooks, while it boots. */
 interface Booting {
@@ -334,7 +331,7 @@ export class Plugins {
     owner.instance = instance
     await this.#inStage(boot, 'onBoot', () => instance.onBoot?.())
     this.onBooted(owner.name)
-    this.#loaded.push({ owner, instance })
+    this.#loaded.push(owner as Loaded)
     return instance
   }
 
@@ -344,7 +341,7 @@ export class Plugins {
    */
   async ready(plugins?: readonly string[], onDone: (plugin: string) => void = () => {}): Promise<void> {
     for (const loaded of this.#loaded) {
-      const { name } = loaded.owner
+      const { name } = loaded
       if (plugins !== undefined && !plugins.includes(name)) continue
       await this.#run('onReady', loaded)
       onDone(name)
@@ -355,11 +352,11 @@ export class Plugins {
     for (const loaded of this.#loaded) await this.#run('onStop', loaded)
   }
 
-  async #run(stage: 'onReady' | 'onStop', { owner, instance }: Loaded): Promise<void> {
+  async #run(stage: 'onReady' | 'onStop', { name, instance }: Loaded): Promise<void> {
     try {
-      await this.#asOrigin({ plugin: owner.name, handler: stage }, () => instance[stage]?.())
+      await this.#asOrigin({ plugin: name, handler: stage }, () => instance[stage]?.())
     } catch (error) {
-      this.#told(owner.name, stage, error)
+      this.#told(name, stage, error)
     }
   }
 

@@ -7,7 +7,7 @@ import { messageOf } from '../../core/errors/description.ts'
 import { clock } from '../../core/schedule/clock.ts'
 import { isSettled } from '../../core/schedule/waiting.ts'
 import { type FlightRecorder, STEP_CALL } from '../../transport/memory/flight-recorder.ts'
-import type { MetricsRing } from '../../transport/memory/metrics-ring.ts'
+import type { MetricsRing, RawMetric } from '../../transport/memory/metrics-ring.ts'
 import type { NameTable } from '../../transport/memory/name-table.ts'
 import { STATUS_DEAD, STATUS_OK, STATUS_REFUSED, type StatusTable } from '../../transport/memory/words.ts'
 import { failedCalls, showCaller } from './failed-calls.ts'
@@ -239,16 +239,19 @@ class MethodMeter {
 
   #tellSinks(durationMs: number, endedMs: number, failed: boolean, refused: boolean): void {
     const { sinks, tool, onSinkFault } = this.#parts
-    const record: MetricRecord = {
-      tool,
-      method: this.#method,
-      duration_ms: durationMs,
-      success: !failed,
-      timestamp: isoTimestamp(endedMs),
-    }
-    if (refused) record.fault = 'caller'
-    tellAll(sinks, record, onSinkFault)
+    tellAll(sinks, metricRecord(tool, this.#method, { durationMs, endedMs, failed, refused }), onSinkFault)
   }
+}
+
+export function metricRecord(
+  tool: string,
+  method: string,
+  { durationMs, endedMs, failed, refused }: Pick<RawMetric, 'durationMs' | 'endedMs' | 'failed' | 'refused'>,
+): MetricRecord {
+  const timestamp = isoTimestamp(endedMs)
+  const record: MetricRecord = { tool, method, duration_ms: durationMs, success: !failed, timestamp }
+  if (refused) record.fault = 'caller'
+  return record
 }
 
 const CLOCK_ORIGIN_MS = clock.timeOrigin

@@ -20,7 +20,7 @@ import { faultRecord } from '../advice/fault-record.ts'
 import { detailsOf } from '../log-records.ts'
 import { added, sinkFault, tellAll } from './listeners.ts'
 import { Plugins } from './plugins.ts'
-import { Meter } from './proxy.ts'
+import { Meter, metricRecord } from './proxy.ts'
 import { Toolbox } from './toolbox.ts'
 
 /** Records that `registry.getMetrics()` shows. */
@@ -127,7 +127,7 @@ export class ThreadKernel {
 
   /** Logs what a handler has thrown, with its line and its fix. */
   readonly logFault = (path: string, plugin: string, requestId: string, thrown: unknown): void => {
-    const { message, fields } = faultRecord({ path, plugin, requestId }, thrown, this.plugins.facts)
+    const { message, fields } = faultRecord(path, plugin, requestId, thrown, this.plugins.facts)
     this.writeLog('ERROR', message, plugin, fields)
   }
 
@@ -183,15 +183,7 @@ export class ThreadKernel {
   #recordOf(raw: RawMetric): MetricRecord {
     const call = this.#names.nameOf(raw.callNumber)
     const dot = call.indexOf('.')
-    const record: MetricRecord = {
-      tool: call.slice(0, dot),
-      method: call.slice(dot + 1),
-      duration_ms: raw.durationMs,
-      success: !raw.failed,
-      timestamp: isoTimestamp(raw.endedMs),
-    }
-    if (raw.refused) record.fault = 'caller'
-    return record
+    return metricRecord(call.slice(0, dot), call.slice(dot + 1), raw)
   }
 
   sinkFault(kind: string, thrown: unknown): void {

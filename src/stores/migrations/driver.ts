@@ -1,7 +1,7 @@
 // What a database does for migrations, and the table that says which are applied.
 import type { DbError } from '../../core/errors/catalogue.ts'
 import type { Outcome } from '../sql/database.ts'
-import { refuseControl, statementsIn } from '../sql/script.ts'
+import { refuseControl, statementsIn } from '../sql/statement.ts'
 import type { SqlDialect } from '../sql/tokens.ts'
 import { ScriptFault } from './script-fault.ts'
 
@@ -47,7 +47,7 @@ export interface MigratingTool {
 }
 
 /** A connection that is used for nothing else. */
-interface MigrationConnection {
+export interface MigrationConnection {
   run(sql: string, params: readonly unknown[]): Promise<Outcome>
   /** Runs a text verbatim, which may have several statements. May be synchronous. */
   script(sql: string): void | Promise<void>

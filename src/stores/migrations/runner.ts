@@ -8,7 +8,7 @@ import { DbError, HeddleError } from '../../core/errors/catalogue.ts'
 import { messageOf } from '../../core/errors/description.ts'
 import { shown } from '../../core/errors/places.ts'
 import { partsOf } from '../../core/modules/domains.ts'
-import { statementsIn } from '../sql/script.ts'
+import { statementsIn } from '../sql/statement.ts'
 import { ANY_DIALECT } from '../sql/tokens.ts'
 import type { Migration, MigrationDriver } from './driver.ts'
 import { DOWN_SUFFIX, discoverMigrations, filesOf, orderMigrations } from './files.ts'
@@ -75,12 +75,10 @@ export async function takeBack(
   const applied = orderMigrations(await discoverMigrations(domainsFolders)).filter((each) => recorded.has(each.id))
   const changed = applied.find((each) => recorded.get(each.id) !== each.checksum)
   const chosen = id === undefined ? (changed ?? applied.at(-1)) : applied.find((each) => each.id === id)
-  if (chosen === undefined)
-    throw new HeddleError('MIGRATION_INVALID', `${id ?? 'No migration'} is not applied: there is nothing to take back`)
+  if (chosen === undefined) throw invalid(`${id ?? 'No migration'} is not applied: there is nothing to take back`)
   const later = applied.slice(applied.indexOf(chosen) + 1).find((each) => isAfter(each, chosen))
   if (later !== undefined)
-    throw new HeddleError(
-      'MIGRATION_INVALID',
+    throw invalid(
       `${later.id} is applied and comes after ${chosen.id}: take that one back first, or begin anew: npm run migrate -- reset`,
     )
   await revert(driver, chosen, downOf(chosen), log)
@@ -95,17 +93,14 @@ async function revert(driver: MigrationDriver, migration: Migration, down: strin
   } catch (thrown) {
     const what = `${migration.id}.down.sql failed and was rolled back`
     const message = scriptFaultText(what, thrown, { path: downPath(migration), sql: down })
-    throw new HeddleError('MIGRATION_INVALID', message, { cause: thrown })
+    throw invalid(message, thrown)
   }
   log('INFO', `Took back migration ${migration.id}`)
 }
 
 function downOf(migration: Migration): string {
   if (migration.down !== null) return migration.down
-  throw new HeddleError(
-    'MIGRATION_INVALID',
-    `Migration ${migration.id} cannot be taken back: write ${downPath(migration)}`,
-  )
+  throw invalid(`Migration ${migration.id} cannot be taken back: write ${downPath(migration)}`)
 }
 
 function downPath({ path }: Migration): string {
@@ -131,7 +126,7 @@ export async function runSeeds(
       await driver.transaction((session) => session.run(text))
     } catch (thrown) {
       const message = scriptFaultText(`Seed ${id} failed and was rolled back`, thrown, { path, sql: text })
-      throw new HeddleError('MIGRATION_INVALID', message, { cause: thrown })
+      throw invalid(message, thrown)
     }
     log('INFO', `Ran seed ${id}`)
     done.push(id)
@@ -243,7 +238,7 @@ async function apply(driver: MigrationDriver, migration: Migration, all: readonl
     }
     const others = all.filter(({ id }) => id !== migration.id)
     const message = scriptFaultText(what, thrown, migration, others)
-    throw new HeddleError('MIGRATION_INVALID', message, { cause: thrown })
+    throw invalid(message, thrown)
   }
 }
 
@@ -255,8 +250,7 @@ function isOutside(thrown: unknown): thrown is DbError {
 function isApplied(migration: Migration, recorded: string | null): boolean {
   if (recorded === null) return false
   if (recorded === migration.checksum) return true
-  throw new HeddleError(
-    'MIGRATION_INVALID',
+  throw invalid(
     `Migration ${migration.id} was changed after it was applied: put ${shown(migration.path)} back as it was, and write a new migration; or, in development, take it back and apply it anew: npm run migrate -- redo ${migration.id}`,
   )
 }
@@ -285,3 +279,6 @@ export async function migrateOrReport(
     log('ERROR', messageOf(thrown))
   }
 }
+
+const invalid = (message: string, cause?: unknown): HeddleError =>
+  new HeddleError('MIGRATION_INVALID', message, { cause })

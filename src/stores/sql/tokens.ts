@@ -37,14 +37,7 @@ export const SQLITE_DIALECT: SqlDialect = {
 }
 
 /** The rules of both, for a reader that does not know the database. */
-export const ANY_DIALECT: SqlDialect = {
-  nestedComments: true,
-  dollarQuotes: true,
-  escapeStrings: true,
-  backticks: true,
-  bracketNames: 'unless-subscript',
-  namedPlaceholders: false,
-}
+export const ANY_DIALECT: SqlDialect = { ...POSTGRES_DIALECT, backticks: true, bracketNames: 'unless-subscript' }
 
 /**
  * - `word`: a keyword or an unquoted name

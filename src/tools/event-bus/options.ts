@@ -37,7 +37,7 @@ export function checkPublishOptions(options: unknown): PublishOptions {
   checkRange('delayMs', delayMs, 0, MAX_MS)
   checkRange('ttlMs', ttlMs, 1, MAX_MS)
   if (at === undefined) return defined({ key, delayMs, ttlMs })
-  if (delayMs !== undefined) throw new HeddleError('EVENT_OPTIONS_INVALID', 'Give either at or delayMs')
+  if (delayMs !== undefined) throw refused('Give either at or delayMs')
   return defined({ key, delayMs: delayUntil(at), ttlMs })
 }
 
@@ -69,17 +69,11 @@ export function checkSubscribeOptions(options: unknown): SubscribeOptions {
   if (typeof broadcast !== 'boolean') throw invalid('broadcast must be true or false', broadcast)
   if (typeof transaction !== 'boolean') throw invalid('transaction must be true or false', transaction)
   if (transaction && broadcast) {
-    throw new HeddleError(
-      'EVENT_OPTIONS_INVALID',
-      'transaction and broadcast cannot be combined: an event is handled once, or in every thread',
-    )
+    throw refused('transaction and broadcast cannot be combined: an event is handled once, or in every thread')
   }
   if (onDead !== 'skip' && onDead !== 'park') throw invalid("onDead must be 'skip' or 'park'", onDead)
   if (onDead === 'park' && broadcast) {
-    throw new HeddleError(
-      'EVENT_OPTIONS_INVALID',
-      "onDead: 'park' and broadcast cannot be combined: a key has one order",
-    )
+    throw refused("onDead: 'park' and broadcast cannot be combined: a key has one order")
   }
   if (group !== undefined && !(typeof group === 'string' && NAME.test(group))) {
     throw invalid(`group must be ${NAME_WANTED}`, group)
@@ -156,9 +150,8 @@ function defined<T extends object>(options: T): T {
   return Object.fromEntries(Object.entries(options).filter(([, value]) => value !== undefined)) as T
 }
 
-function invalid(wanted: string, got: unknown): HeddleError {
-  return new HeddleError('EVENT_OPTIONS_INVALID', `${wanted}, got ${show(got)}`)
-}
+const refused = (why: string): HeddleError => new HeddleError('EVENT_OPTIONS_INVALID', why)
+const invalid = (wanted: string, got: unknown): HeddleError => refused(`${wanted}, got ${show(got)}`)
 
 function show(value: unknown): string {
   if (typeof value === 'string') return JSON.stringify(value.length > 80 ? `${value.slice(0, 80)}…` : value)

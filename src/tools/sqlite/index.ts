@@ -13,10 +13,9 @@ import { type Outcome, SqlDatabase, STOP_WAIT_MS, WAIT_MS } from '../../stores/s
 import { WriteFault } from '../../transport/memory/words.ts'
 import { releaseLockOfThread, WriteLock } from '../../transport/memory/write-lock.ts'
 import { SqliteConnection } from './connection.ts'
-import { claimFile, DatabaseFile } from './database-file.ts'
+import { claimFile, DatabaseFile, LogSync } from './database-file.ts'
 import { isBusy, toDbError, whenFree } from './failure.ts'
 import { type Answer, failed, type Order, runHeavy, type SendOrder, StatementProcesses } from './heavy-statements.ts'
-import { LogSync } from './log-sync.ts'
 import { SqliteMigrations } from './migration-driver.ts'
 import { type FaultListener, PromptFunctions, Transaction, Write } from './queued.ts'
 import { PULSE_MS } from './transaction.ts'
@@ -299,7 +298,7 @@ export default class SqliteDb extends SqlDatabase {
 
   #write(sql: string, params: readonly SqlValue[], solitary: boolean): Promise<Outcome> {
     return new Promise((resolvePromise, reject) => {
-      this.#writes.push(new Write({ sql, params, solitary }, this.#faults, resolvePromise, reject))
+      this.#writes.push(new Write(sql, params, solitary, this.#faults, resolvePromise, reject))
     })
   }
 

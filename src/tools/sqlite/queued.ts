@@ -48,7 +48,9 @@ export class Write {
   readonly #reject: Settle<DbError>
 
   constructor(
-    { sql, params, solitary }: { sql: string; params: readonly SqlValue[]; solitary: boolean },
+    sql: string,
+    params: readonly SqlValue[],
+    solitary: boolean,
     faults: FaultListener,
     resolve: Settle<Outcome>,
     reject: Settle<DbError>,

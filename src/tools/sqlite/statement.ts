@@ -4,10 +4,10 @@ import type Database from 'better-sqlite3'
 import type { Row } from '../../contracts/db.ts'
 import { ROWS_AS_ARRAYS } from '../../core/sql/fragment.ts'
 import type { Outcome } from '../../stores/sql/database.ts'
-import { isTransactionControl } from '../../stores/sql/script.ts'
 import {
   checkCount,
   foreignPlaceholderRefused,
+  isTransactionControl,
   parameterOf,
   refuseMissingParameter,
   refuseNul,

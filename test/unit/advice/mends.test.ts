@@ -2,8 +2,7 @@ import assert from 'node:assert/strict'
 import { join } from 'node:path'
 import { test } from 'node:test'
 import { DbError, HeddleError } from '../../../src/core/errors/catalogue.ts'
-import { fixOf } from '../../../src/runtime/advice/fixes.ts'
-import type { FixFacts } from '../../../src/runtime/advice/tool-names.ts'
+import { type FixFacts, fixOf } from '../../../src/runtime/advice/fixes.ts'
 import { folderOf } from '../../support/folder.ts'
 
 const METHODS: Record<string, string[]> = {

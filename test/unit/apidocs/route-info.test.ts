@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { z } from 'zod'
 import { contactOf } from '../../../domains/system/api-info.ts'
-import { contractText } from '../../../src/core/schemas/route-contract.ts'
+import { contractText } from '../../../src/core/schemas/json-schema.ts'
 import { Routing, routeInfo } from '../../../src/primary/http/routes.ts'
 import { laneOf, routeOf } from '../../support/fake-lane.ts'
 

@@ -1,7 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { controlIn } from '../../../src/stores/sql/script.ts'
-import { shapeOf as shapeIn } from '../../../src/stores/sql/statement.ts'
+import { controlIn, shapeOf as shapeIn } from '../../../src/stores/sql/statement.ts'
 import { SQLITE_DIALECT } from '../../../src/stores/sql/tokens.ts'
 
 const shapeOf = (sql: string) => shapeIn(sql, SQLITE_DIALECT)

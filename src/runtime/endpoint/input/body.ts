@@ -1,9 +1,11 @@
 // A body that its handler reads while it comes.
 
 import { randomBytes } from 'node:crypto'
-import { open, rename, rm } from 'node:fs/promises'
+import { createWriteStream } from 'node:fs'
+import { rename, rm } from 'node:fs/promises'
 import { dirname, join, resolve } from 'node:path'
 import { Readable } from 'node:stream'
+import { pipeline } from 'node:stream/promises'
 import { fileURLToPath } from 'node:url'
 import type { BodyStream, SavedFile, SaveOptions } from '../../../contracts/http-request.ts'
 import { type ErrorCode, HeddleError } from '../../../core/errors/catalogue.ts'
@@ -14,17 +16,17 @@ const GATHERED_MAX_BYTES = 1 << 20
 /** All bytes that come, in memory. @throws HTTP_BODY_TOO_LARGE */
 export async function gathered(chunks: AsyncIterable<Buffer>, maxBytes = GATHERED_MAX_BYTES): Promise<Buffer> {
   const pieces: Buffer[] = []
+  for await (const chunk of bounded(chunks, maxBytes)) pieces.push(chunk)
+  return pieces.length === 1 ? pieces[0]! : Buffer.concat(pieces)
+}
+
+async function* bounded(chunks: AsyncIterable<Buffer>, maxBytes: number): AsyncGenerator<Buffer, void, undefined> {
   let bytes = 0
   for await (const chunk of chunks) {
     bytes += chunk.byteLength
-    if (bytes > maxBytes) throw tooLarge(maxBytes)
-    pieces.push(chunk)
+    if (bytes > maxBytes) throw new HeddleError('HTTP_BODY_TOO_LARGE', `There are more than ${maxBytes} bytes`)
+    yield chunk
   }
-  return pieces.length === 1 ? pieces[0]! : Buffer.concat(pieces, bytes)
-}
-
-function tooLarge(maxBytes: number): HeddleError {
-  return new HeddleError('HTTP_BODY_TOO_LARGE', `There are more than ${maxBytes} bytes`)
 }
 
 /** Writes what comes to a file of another name in the same folder, and renames it when all is on the disk. Nothing stays when it fails. */
@@ -35,21 +37,12 @@ export async function saveToFile(
 ): Promise<SavedFile> {
   const target = path instanceof URL ? fileURLToPath(path) : resolve(path)
   const unfinished = join(dirname(target), `.upload-${randomBytes(8).toString('hex')}.part`)
-  const file = await open(unfinished, 'wx')
   try {
-    let bytes = 0
-    try {
-      for await (const chunk of chunks) {
-        bytes += chunk.byteLength
-        if (bytes > maxBytes) throw tooLarge(maxBytes)
-        await file.appendFile(chunk)
-      }
-      await file.datasync()
-    } finally {
-      await file.close()
-    }
+    // With `flush` all of it is on the disk before the file is closed.
+    const file = createWriteStream(unfinished, { flags: 'wx', flush: true })
+    await pipeline(bounded(chunks, maxBytes), file)
     await rename(unfinished, target)
-    return { path: target, bytes }
+    return { path: target, bytes: file.bytesWritten }
   } catch (error) {
     await rm(unfinished, { force: true })
     throw error
