@@ -3,8 +3,7 @@ import { CommandError, UsageFault } from '../../core/config/command-line.ts'
 import { loadSettings } from '../../core/config/load.ts'
 import type { Settings } from '../../core/config/schema.ts'
 import { migrate, migrationStatus, rollBack, runSeeds, takeBack } from '../../stores/migrations/runner.ts'
-import { type CommandDatabase, openDatabase } from '../database/open.ts'
-import { readTables } from '../database/tables.ts'
+import { type CommandDatabase, openDatabase, readTables } from '../database.ts'
 import { command } from './command.ts'
 
 const USAGE = `Usage: npm run migrate -- [command]

@@ -317,55 +317,18 @@ class ScopeReader {
     const definitions = from.filter((each) => each !== null)
     if (annotation) definitions.push(typed(annotation.typeAnnotation, scope))
     if (pattern.type === 'Identifier') this.#declare(pattern.name, scope)
-    this.#takeApart(pattern, definitions, (part, taken) => {
+    for (const { part, taken } of partsOf(pattern, definitions))
       if (part.type === 'Identifier') this.#declare(part.name, scope).push(...taken)
-    })
-  }
-
-  /** Calls `each` with every part of the pattern that can be assigned to. */
-  #takeApart(
-    pattern: Node,
-    from: readonly Definition[],
-    each: (part: Node, taken: readonly Definition[]) => void,
-  ): void {
-    switch (pattern.type) {
-      case 'AssignmentPattern':
-        this.#takeApart(pattern.left, [...from, ...(from[0] ? [defined(pattern.right, from[0].scope)] : [])], each)
-        return
-      case 'RestElement':
-        this.#takeApart(pattern.argument, from, each)
-        return
-      case 'ArrayPattern':
-        for (const part of pattern.elements) {
-          if (part)
-            this.#takeApart(
-              part,
-              from.map((one) => unknown(one.node, one.scope)),
-              each,
-            )
-        }
-        return
-      case 'ObjectPattern':
-        for (const part of pattern.properties) {
-          const key = keyOf(part)
-          const taken = from.map((one) => (key ? { ...one, path: [...one.path, key] } : unknown(one.node, one.scope)))
-          if (part.type === 'Property') this.#takeApart(part.value, taken, each)
-          else this.#takeApart(part, from, each)
-        }
-        return
-      default:
-        each(pattern, from)
-    }
   }
 
   #assign(target: Node, definition: Definition, scope: Scope): void {
-    this.#takeApart(unwrap(target), [definition], (part, taken) => {
+    for (const { part, taken } of partsOf(unwrap(target), [definition])) {
       if (part.type === 'Identifier') this.#later.push({ scope, name: part.name, taken })
       const key = keyOf(part)
-      if (part.type !== 'MemberExpression' || key === undefined) return
+      if (part.type !== 'MemberExpression' || key === undefined) continue
       const object = { node: part.object, scope }
-      for (const definition of taken) this.#source.assignments.push({ object, key, definition })
-    })
+      this.#source.assignments.push(...taken.map((each) => ({ object, key, definition: each })))
+    }
   }
 
   #visitFunction(node: FunctionNode | ArrowFunctionExpression, outer: Scope, self: Members | undefined): void {
@@ -409,6 +372,27 @@ class ScopeReader {
         if (each.value) this.#visit(each.value, scope)
       } else this.#visit(each, scope)
     }
+  }
+}
+
+/** Every part of a pattern that can be assigned to, with what it takes of what is assigned to the whole. */
+function partsOf(pattern: Node, from: readonly Definition[]): Array<{ part: Node; taken: readonly Definition[] }> {
+  const unknowns = from.map((one) => unknown(one.node, one.scope))
+  switch (pattern.type) {
+    case 'AssignmentPattern':
+      return partsOf(pattern.left, [...from, ...(from[0] ? [defined(pattern.right, from[0].scope)] : [])])
+    case 'RestElement':
+      return partsOf(pattern.argument, from)
+    case 'ArrayPattern':
+      return pattern.elements.flatMap((part) => (part ? partsOf(part, unknowns) : []))
+    case 'ObjectPattern':
+      return pattern.properties.flatMap((part) => {
+        if (part.type !== 'Property') return partsOf(part, from)
+        const key = keyOf(part)
+        return partsOf(part.value, key ? from.map((one) => ({ ...one, path: [...one.path, key] })) : unknowns)
+      })
+    default:
+      return [{ part: pattern, taken: from }]
   }
 }
 
