@@ -47,7 +47,7 @@ async function main(): Promise<void> {
 
   started.handleSignals()
   started.reportLife()
-  const development = isDevelopment ? await import('./devtools/watch/development.ts') : null
+  const development = isDevelopment ? await import('./devtools/development.ts') : null
   const serving = started.serve()
   // From before the lanes load their code: whatever is saved after that is seen, and taken in once the process serves.
   if (development !== null) {

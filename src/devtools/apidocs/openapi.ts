@@ -61,9 +61,23 @@ export function openApiDocument(routes: readonly RouteInfo[], info: ApiInfo, app
   const plugins = new Map<string, Set<string>>()
   for (const route of inOrder(routes)) {
     if (route.method === 'HEAD') continue
-    const { text, parameters } = names.of(route.path)
+    const { text, parameters: inPath } = names.of(route.path)
     const id = ids.of(route)
-    const operation = operationOf(route, id, parametersOf(route, id, parameters, components), schemes, components)
+    const parameters = parametersOf(route, id, inPath, components)
+    const requestBody = requestBodyOf(route, id, components)
+    const operation: Operation = {
+      operationId: id,
+      summary: route.summary ?? wordsOf(route.plugin),
+      description: route.description ?? `Answered by ${listOf([route.plugin])}.`,
+      // A route without tags is listed under its domain.
+      tags: route.tags.length > 0 ? [...new Set(route.tags)] : [route.plugin.split('.', 1)[0]!],
+      ...(parameters.length > 0 ? { parameters } : {}),
+      ...(requestBody === undefined ? {} : { requestBody }),
+      responses: responsesOf(route, id, requestBody !== undefined, components),
+      security: schemes.of(route),
+      'x-plugin': route.plugin,
+      'x-route': route.path,
+    }
     for (const tag of operation.tags) plugins.set(tag, (plugins.get(tag) ?? new Set()).add(route.plugin))
     if (applicationUrl !== '/' && route.path.startsWith('/system/')) operation.servers = [{ url: '/' }]
     paths[text] ??= {}
@@ -105,26 +119,3 @@ const listOf = (names: Iterable<string>): string =>
     .sort()
     .map((name) => `\`${name}\``)
     .join(', ')
-
-function operationOf(
-  route: RouteInfo,
-  id: string,
-  parameters: Parameter[],
-  schemes: SecuritySchemes,
-  components: Components,
-): Operation {
-  const requestBody = requestBodyOf(route, id, components)
-  return {
-    operationId: id,
-    summary: route.summary ?? wordsOf(route.plugin),
-    description: route.description ?? `Answered by ${listOf([route.plugin])}.`,
-    // A route without tags is listed under its domain.
-    tags: route.tags.length > 0 ? [...new Set(route.tags)] : [route.plugin.split('.', 1)[0]!],
-    ...(parameters.length > 0 ? { parameters } : {}),
-    ...(requestBody === undefined ? {} : { requestBody }),
-    responses: responsesOf(route, id, requestBody !== undefined, components),
-    security: schemes.of(route),
-    'x-plugin': route.plugin,
-    'x-route': route.path,
-  }
-}

@@ -38,57 +38,38 @@ export function parametersOf(
   path: readonly PathParameter[],
   components: Components,
 ): Parameter[] {
+  const described = (parameter: Parameter, whole: JsonSchema | undefined, use: 'Params' | 'Query'): Parameter => {
+    const { schema, name } = parameter
+    const example = exampleOf(schema, name, whole)
+    const { description = schema.description } = parameter
+    return {
+      ...parameter,
+      ...(typeof description === 'string' ? { description } : {}),
+      schema: whole === undefined ? schema : components.part(capital(id) + use, whole, schema),
+      ...(example === undefined ? {} : { example: example.value }),
+    }
+  }
   const inPath = schemas.params === undefined ? undefined : propertiesOf(schemas.params)
   const found = path.map(({ name, key }): Parameter => {
-    const known = inPath?.get(key)?.schema
-    const schema = known ?? { type: 'string', ...(key === '*' ? {} : { minLength: 1 }) }
-    const description =
-      key === '*' ? { description: 'The rest of the path. A slash in it is written as `%2F`, or as it is.' } : {}
-    return described(
-      { name, in: 'path', required: true, ...description, schema },
-      schemas.params,
-      `${capital(id)}Params`,
-      components,
-    )
+    const isRest = key === '*'
+    const schema = inPath?.get(key)?.schema ?? { type: 'string', ...(isRest ? {} : { minLength: 1 }) }
+    const rest = { description: 'The rest of the path. A slash in it is written as `%2F`, or as it is.' }
+    return described({ name, in: 'path', required: true, ...(isRest ? rest : {}), schema }, schemas.params, 'Params')
   })
   if (idempotency !== null) found.push({ ...IDEMPOTENCY_KEY, required: idempotency === 'required' })
-  if (schemas.query === undefined) return found
-  const inQuery = propertiesOf(schemas.query)
-  if (inQuery === undefined) return [...found, anyQuery(schemas.query)]
-  for (const [name, { schema, isRequired }] of inQuery) {
-    found.push(
-      described({ name, in: 'query', required: isRequired, schema }, schemas.query, `${capital(id)}Query`, components),
-    )
-  }
-  return found
+  const { query } = schemas
+  if (query === undefined) return found
+  const inQuery = propertiesOf(query)
+  if (inQuery === undefined) return [...found, anyQuery(query)]
+  const named = [...inQuery].map(([name, { schema, isRequired }]) =>
+    described({ name, in: 'query', required: isRequired, schema }, query, 'Query'),
+  )
+  return [...found, ...named]
 }
 
-function described(
-  parameter: Parameter,
-  whole: JsonSchema | undefined,
-  place: string,
-  components: Components,
-): Parameter {
-  const { schema, name } = parameter
-  const example = exampleOf(schema, name, whole)
-  const { description = schema.description } = parameter
-  return {
-    ...parameter,
-    ...(typeof description === 'string' ? { description } : {}),
-    schema: whole === undefined ? schema : components.part(place, whole, schema),
-    ...(example === undefined ? {} : { example: example.value }),
-  }
-}
-
-function anyQuery(schema: JsonSchema): Parameter {
-  const description = typeof schema.description === 'string' ? schema.description : 'Any names and values.'
-  return {
-    name: 'query',
-    in: 'query',
-    required: false,
-    description,
-    schema: { type: 'object', additionalProperties: true },
-  }
+function anyQuery({ description: said }: JsonSchema): Parameter {
+  const description = typeof said === 'string' ? said : 'Any names and values.'
+  return { name: 'query', in: 'query', required: false, description, schema: OPEN }
 }
 
 /** The properties of an object, also when its schema is composed of several; undefined when the schema does not show them. */

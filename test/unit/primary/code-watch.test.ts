@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { mkdir, rename, rm, writeFile } from 'node:fs/promises'
 import { basename, join, relative } from 'node:path'
 import { type TestContext, test } from 'node:test'
-import { watchCode } from '../../../src/devtools/watch/code-watch.ts'
+import { watchCode } from '../../../src/devtools/development.ts'
 import { temporaryFolder } from '../../support/folder.ts'
 import { until } from '../../support/until.ts'
 

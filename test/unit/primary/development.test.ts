@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { cp, readFile, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { type TestContext, test } from 'node:test'
-import { Development } from '../../../src/devtools/watch/development.ts'
+import { Development } from '../../../src/devtools/development.ts'
 import { folderOf } from '../../support/folder.ts'
 import { until } from '../../support/until.ts'
 
