@@ -6,7 +6,6 @@ import { loadSettings } from '../../core/config/load.ts'
 import { shown } from '../../core/errors/places.ts'
 import { needPackages, OPTIONAL_PACKAGES } from '../../core/modules/optional-package.ts'
 import { bootedClient, clientFrom, runningClient } from '../client/sources.ts'
-import { onScratchDatabase, readTables, typesText } from '../database.ts'
 import { withAgentsPart } from '../scaffolding/agents.ts'
 import { scaffoldDomain, scaffoldHooks } from '../scaffolding/domain.ts'
 import { scaffoldMigration } from '../scaffolding/migration.ts'
@@ -15,6 +14,7 @@ import { type NewFile, report, type Scaffold, write } from '../scaffolding/templ
 import { scaffoldTool } from '../scaffolding/tool.ts'
 import { openWorkplace, type Workplace } from '../scaffolding/workplace.ts'
 import { command, keep } from './command.ts'
+import { onScratchDatabase, readTables, typesText } from './database.ts'
 
 const NEW_USAGE = `Usage: npm run new -- <what> <name> [options]
 

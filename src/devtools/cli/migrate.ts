@@ -3,8 +3,8 @@ import { CommandError, UsageFault } from '../../core/config/command-line.ts'
 import { loadSettings } from '../../core/config/load.ts'
 import type { Settings } from '../../core/config/schema.ts'
 import { migrate, migrationStatus, rollBack, runSeeds, takeBack } from '../../stores/migrations/runner.ts'
-import { type CommandDatabase, openDatabase, readTables } from '../database.ts'
 import { command } from './command.ts'
+import { type CommandDatabase, openDatabase, readTables } from './database.ts'
 
 const USAGE = `Usage: npm run migrate -- [command]
   up            applies the migrations that are pending (the default)

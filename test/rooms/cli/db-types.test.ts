@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { type TestContext, test } from 'node:test'
 import { loadSettings } from '../../../src/core/config/load.ts'
-import { onScratchDatabase, readTables, typesText } from '../../../src/devtools/database.ts'
+import { onScratchDatabase, readTables, typesText } from '../../../src/devtools/cli/database.ts'
 import { folderOf } from '../../support/folder.ts'
 import { describeOnPostgres } from '../../support/servers/postgres-of-file.ts'
 
