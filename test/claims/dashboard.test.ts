@@ -14,6 +14,8 @@ const SECRET = 'correct horse battery'
 
 // Code that runs in the page is text here, since Node's types do not apply there.
 const FOCUSED = `document.activeElement.ariaLabel ?? (document.activeElement.textContent.trim() || document.activeElement.id)`
+/** How many cells of tables stand outside of the window. */
+const OUTSIDE = `[...document.querySelectorAll('td, th')].filter((cell) => cell.getBoundingClientRect().right > innerWidth).length`
 const WATCH_FRAMES = `
   globalThis.watched = { fromMs: performance.now(), longMs: 0, worstMs: 0, frames: 0 }
   new PerformanceObserver((list) => {
@@ -317,6 +319,15 @@ test('the dashboard, in a real browser', async (t) => {
       if (section === 'lanes') await page.locator('.deaths summary').first().click()
       const width = await page.evaluate<number>('document.documentElement.scrollWidth')
       assert.ok(width <= 400, `${section} is ${width} pixels wide`)
+      await until(async () => {
+        const nav = (await page.locator('#sections').boundingBox())!
+        const view = (await page.locator('#main').boundingBox())!
+        return view.y - nav.y - nav.height < 24
+      }, `${section}: no empty band above it`)
+      if (section === 'topology') {
+        await page.locator('.topology-events td', { hasText: 'shop.ShipOrder' }).first().waitFor()
+        assert.equal(await page.evaluate(OUTSIDE), 0, 'cells that stand outside')
+      }
     }
     await page.setViewportSize({ width: 1280, height: 800 })
     await page.emulateMedia({ colorScheme: 'light', reducedMotion: 'no-preference' })

@@ -11,9 +11,6 @@ import { keepPicture } from '../apidocs/api-page.ts'
 
 const DOMAINS = [SHIPPED, fileURLToPath(new URL('./joined', import.meta.url))]
 
-/** Code of the page: how many cells of tables stand outside of the window. */
-const OUTSIDE = `[...document.querySelectorAll('td, th')].filter((cell) => cell.getBoundingClientRect().right > innerWidth).length`
-
 test('what the dashboard shows is joined with its requests', async (t) => {
   const chromium = await browser(t)
   if (chromium === null) return
@@ -211,23 +208,6 @@ test('what the dashboard shows is joined with its requests', async (t) => {
     await page.getByRole('button', { name: 'Replay 1 dead letter' }).click()
     await page.locator('.letter-lines [data-outcome="done"]', { hasText: 'Handled' }).waitFor()
     await heddle.post('/dye', { isThere: false })
-  })
-
-  await t.test('in a narrow window nothing stands outside, and there is no empty band', async () => {
-    await page.setViewportSize({ width: 400, height: 900 })
-    for (const section of ['logs', 'letters', 'events', 'topology', 'lanes']) {
-      await go(section)
-      await page.locator('#main > .view').waitFor()
-      await until(async () => {
-        const nav = (await page.locator('#sections').boundingBox())!
-        const view = (await page.locator('#main').boundingBox())!
-        return view.y - nav.y - nav.height < 24
-      }, `${section}: no band above it`)
-    }
-    await go('topology')
-    await page.locator('.topology-events td', { hasText: 'mill.WeaveCloth' }).first().waitFor()
-    assert.equal(await page.evaluate(OUTSIDE), 0, 'cells that stand outside')
-    await page.setViewportSize({ width: 1280, height: 800 })
   })
 
   await t.test(

@@ -12,15 +12,13 @@ import { filled } from '../../../src/devtools/scaffolding/templates.ts'
 import { authority } from '../../support/certificates.ts'
 import { temporaryFolder } from '../../support/folder.ts'
 import { freePort } from '../../support/port.ts'
-import { type Manifest, yaml } from './manifests.ts'
+import { type Manifest, pairs, yaml } from './manifests.ts'
 import { startProxy } from './proxied.ts'
 
 const NAME = 'parcel-box'
 const SECRETS = { AUTH_SECRET_KEY: 'x'.repeat(64), RDB_PASSWORD: 'secret', KV_PASSWORD: 'secret' }
 const DOCKERFILE = filled('application/Dockerfile', { name: NAME }).replaceAll('\\\n', '')
 const inImage = (instruction: string): string => new RegExp(`^${instruction} (.*)$`, 'm').exec(DOCKERFILE)![1]!
-const pairs = (text: string): Record<string, string> =>
-  Object.fromEntries(text.split(' ').map((pair) => pair.split('=') as [string, string]))
 const IMAGE_ENV = pairs(inImage('ENV'))
 const START = (JSON.parse(inImage('ENTRYPOINT')) as string[]).slice(1).join(' ')
 const UNIT = `deploy/${NAME}.service`

@@ -1,12 +1,13 @@
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { copyFileSync, existsSync, linkSync, mkdirSync, readdirSync } from 'node:fs'
+import { existsSync } from 'node:fs'
 import { chmod, chown, cp, mkdtemp, readFile, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
+import { linkTree } from '../../support/built-package.ts'
 import type { ServerOwner } from '../../support/servers/provide.ts'
-import { readDockerfile } from './manifests.ts'
+import { type Instruction, pairs, readDockerfile } from './manifests.ts'
 
 const ROOT = fileURLToPath(new URL('../../..', import.meta.url))
 
@@ -43,10 +44,7 @@ export async function makeImage(t: Pick<ServerOwner, 'after'>): Promise<Image> {
     for (const end of children) await end()
     await Promise.all([directory, writable].map((path) => rm(path, { recursive: true, force: true })))
   })
-  const [build, final] = readDockerfile() as [
-    ReturnType<typeof readDockerfile>[0],
-    ReturnType<typeof readDockerfile>[0],
-  ]
+  const [build, final] = readDockerfile() as [Instruction[], Instruction[]]
   const instruction = (name: string): string => final.find((one) => one.name === name)!.rest
   const [uid, gid] = instruction('USER').split(':').map(Number) as [number, number]
   const isRoot = process.getuid?.() === 0
@@ -84,14 +82,9 @@ export async function makeImage(t: Pick<ServerOwner, 'after'>): Promise<Image> {
   }
   await carryOut(build, [])
   const firstOfTools = build.findIndex(({ name, rest }) => name === 'ARG' && rest.startsWith('TOOLS='))
-  const env = Object.fromEntries(
-    instruction('ENV')
-      .split(' ')
-      .map((pair) => pair.split('=') as [string, string]),
-  )
   return {
     directory,
-    env: { ...env, SQLITE_PATH: join(writable, 'service.db') },
+    env: { ...pairs(instruction('ENV')), SQLITE_PATH: join(writable, 'service.db') },
     entrypoint: JSON.parse(instruction('ENTRYPOINT')),
     healthcheck: JSON.parse(instruction('HEALTHCHECK').replace(/^.*? CMD /, '')),
     remake: (tools) => carryOut(build.slice(firstOfTools), tools),
@@ -105,23 +98,6 @@ async function copyProductionPackages(directory: string): Promise<void> {
   const entries = Object.entries(lock.packages as Record<string, { dev?: boolean }>)
   for (const [path, { dev }] of entries) {
     if (path === '' || dev === true || path.includes('/node_modules/') || !existsSync(join(ROOT, path))) continue
-    linkFolder(join(ROOT, path), join(directory, path))
-  }
-}
-
-/** Its files under other names: a copy, as long as nobody writes into one of them. They are a hundred megabytes. */
-function linkFolder(from: string, to: string): void {
-  mkdirSync(to, { recursive: true })
-  for (const entry of readdirSync(from, { withFileTypes: true })) {
-    const [source, target] = [join(from, entry.name), join(to, entry.name)]
-    if (entry.isDirectory()) linkFolder(source, target)
-    else {
-      try {
-        linkSync(source, target)
-      } catch {
-        // On another file system, or a file of another user.
-        copyFileSync(source, target)
-      }
-    }
+    linkTree(join(ROOT, path), join(directory, path))
   }
 }

@@ -37,6 +37,11 @@ export function readEnvFile(path: string): Record<string, string> {
   return Object.fromEntries(lines.map((line) => [line.slice(0, line.indexOf('=')), line.slice(line.indexOf('=') + 1)]))
 }
 
+/** `NAME=value NAME=value`, as a Dockerfile and a unit have them. */
+export function pairs(text: string): Record<string, string> {
+  return Object.fromEntries(text.split(' ').map((pair) => pair.split('=') as [string, string]))
+}
+
 /** Values of a setting of a systemd unit, in order. */
 export function unitValues(path: string, name: string): string[] {
   return [...readDeploy(path).matchAll(new RegExp(`^${name}=(.*)$`, 'gm'))].map(([, value]) => value!)

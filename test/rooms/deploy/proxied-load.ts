@@ -1,4 +1,4 @@
-import { Agent, request } from 'node:https'
+import { Agent } from 'node:https'
 import { setTimeout } from 'node:timers/promises'
 import { HOST, type Proxied } from './proxied.ts'
 
@@ -6,7 +6,6 @@ import { HOST, type Proxied } from './proxied.ts'
 const EVERY_MS = 150
 /** How long a replica has a request in hand: of ten clients about two have one there. */
 const IN_HAND_MS = 30
-const ANSWER_MS = 60_000
 
 export interface Tally {
   answered: number
@@ -24,43 +23,22 @@ export interface ProxiedLoad {
 }
 
 /** Clients of addresses of their own that keep their connections: of each three requests two are GET, one is a POST. Nothing is tried again. */
-export function startProxiedLoad({ httpsPort, certificate }: Proxied, clients: number): ProxiedLoad {
+export function startProxiedLoad({ send, certificate }: Proxied, clients: number): ProxiedLoad {
   const gets: Tally = { answered: 0, failures: [] }
   const posts: Tally = { answered: 0, failures: [] }
   const orders: string[] = []
   let isStopped = false
   const runClient = async (client: number): Promise<void> => {
     const agent = new Agent({ keepAlive: true, maxSockets: 1, ca: certificate, servername: HOST })
-    const localAddress = `127.0.1.${client + 1}`
-    const send = (method: string, path: string): Promise<number> =>
-      new Promise((resolve, reject) => {
-        const sent = request({
-          host: '127.0.0.1',
-          port: httpsPort,
-          localAddress,
-          agent,
-          method,
-          path,
-          headers: { host: HOST },
-        })
-        sent.setTimeout(ANSWER_MS, () => sent.destroy(new Error('no answer')))
-        sent.on('error', reject)
-        sent.on('response', (response) => {
-          response
-            .on('error', reject)
-            .on('end', () => resolve(response.statusCode!))
-            .resume()
-        })
-        sent.end()
-      })
+    const from = `127.0.1.${client + 1}`
     for (let round = 0; !isStopped; round++) {
       const isPost = round % 3 === 2
       const order = `${client}-${round}`
       const tally = isPost ? posts : gets
       try {
-        const status = await (isPost
-          ? send('POST', `/orders/${order}?waitMs=${IN_HAND_MS}`)
-          : send('GET', `/replica?waitMs=${IN_HAND_MS}`))
+        const { status } = isPost
+          ? await send(`/orders/${order}?waitMs=${IN_HAND_MS}`, { method: 'POST', from, agent })
+          : await send(`/replica?waitMs=${IN_HAND_MS}`, { from, agent })
         if (status === 200) {
           tally.answered++
           if (isPost) orders.push(order)

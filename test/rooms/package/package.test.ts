@@ -8,6 +8,7 @@ import { postgresServer } from '../../support/servers/postgres.ts'
 import { processTree } from '../../support/servers/process-tree.ts'
 import { redisServer } from '../../support/servers/redis.ts'
 import { until } from '../../support/until.ts'
+import { pairs } from '../deploy/manifests.ts'
 import { linksOf, trackedPages } from '../docs/pages.ts'
 import { ROOT } from '../docs/sources.ts'
 import { stepsOf } from '../guides/page.ts'
@@ -209,11 +210,7 @@ describe('the package and an application that is made with it', () => {
   test('what its Dockerfile starts is healthy under any host name, and ends with SIGTERM', async (t) => {
     const dockerfile = readFileSync(join(app, 'Dockerfile'), 'utf8').replaceAll('\\\n', '')
     const rest = (name: string): string => new RegExp(`^${name} (.*)$`, 'm').exec(dockerfile)![1]!
-    const env = Object.fromEntries(
-      rest('ENV')
-        .split(' ')
-        .map((pair) => pair.split('=')),
-    )
+    const env = pairs(rest('ENV'))
     for (const [, copied] of dockerfile.matchAll(/^COPY (?!--from)(\S+) /gm)) {
       assert.ok(copied === 'package.json' || copied === '.', copied)
     }

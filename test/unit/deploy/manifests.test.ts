@@ -11,6 +11,7 @@ import { SSE_COMMENT_MS } from '../../../src/primary/http/sent-body.ts'
 import {
   DEPLOY,
   type Manifest,
+  pairs,
   readCompose,
   readDeploy,
   readDockerfile,
@@ -34,7 +35,7 @@ const image = Object.fromEntries(
     .at(-1)!
     .map(({ name, rest }) => [name, rest]),
 )
-const imageEnv = Object.fromEntries(image.ENV!.split(' ').map((pair) => pair.split('=') as [string, string]))
+const imageEnv = pairs(image.ENV!)
 
 /** The environment of each process of the elastic stage, as each way of deploying it says. */
 function environments(): Record<string, Record<string, string>> {
@@ -60,10 +61,6 @@ function environments(): Record<string, Record<string, string>> {
 
 function unitEnvironment(unit: string, instance: string): Record<string, string> {
   return pairs(unitValues(unit, 'Environment').join(' ').replaceAll('%H', 'host').replaceAll('%i', instance))
-}
-
-function pairs(text: string): Record<string, string> {
-  return Object.fromEntries(text.split(' ').map((pair) => pair.split('=') as [string, string]))
 }
 
 const settingsOf: Record<string, Settings> = {}
