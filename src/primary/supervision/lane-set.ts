@@ -160,6 +160,7 @@ export class LaneSet implements Lanes {
   readonly quarantine: OnDemandLane
   /** For the requests of plugins that may have ended lanes. */
   readonly probation: OnDemandLane
+  readonly onDemand: readonly OnDemandLane[]
   /** Threads that are in no slot: about to take over, or leaving. */
   readonly outside = new Set<LaneThread>()
   /** No thread starts any more. */
@@ -171,6 +172,7 @@ export class LaneSet implements Lanes {
     this.wanted = wanted
     this.quarantine = new OnDemandLane(wanted, 'quarantine')
     this.probation = new OnDemandLane(wanted + 1, 'probation')
+    this.onDemand = [this.quarantine, this.probation]
   }
 
   /** Lanes that take work. */
@@ -205,10 +207,6 @@ export class LaneSet implements Lanes {
     for (const { slot } of this.onDemand) if (slot !== null) threads.add(slot.thread)
     for (const thread of this.outside) threads.add(thread)
     return [...threads]
-  }
-
-  get onDemand(): readonly OnDemandLane[] {
-    return [this.quarantine, this.probation]
   }
 
   /** The lane on demand of this role; null for a regular lane. */
