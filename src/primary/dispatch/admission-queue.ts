@@ -121,7 +121,12 @@ export class AdmissionQueue {
   tryAdd(frame: RequestFrame, exchange: Exchange): boolean {
     const bytes = frame.text.length + (frame.body === null ? 0 : frame.body.byteLength)
     if (this.free === 0 || this.#allBytes + bytes > WAITING_MAX_BYTES) return false
-    if (this.#exchanges.length === 0) this.#makeSlots()
+    if (this.#exchanges.length === 0) {
+      this.#exchanges = new Array<Exchange | null>(SLOTS).fill(null)
+      this.#routeNumbers = new Int32Array(SLOTS)
+      this.#sinceMs = new Float64Array(SLOTS)
+      this.#store = new RequestStore(SLOTS)
+    }
     const slot = this.#tail & (SLOTS - 1)
     this.#store.put(slot, frame)
     this.#exchanges[slot] = exchange
@@ -131,13 +136,6 @@ export class AdmissionQueue {
     this.size++
     exchange.assignTo(this, this.#tail++)
     return true
-  }
-
-  #makeSlots(): void {
-    this.#exchanges = new Array<Exchange | null>(SLOTS).fill(null)
-    this.#routeNumbers = new Int32Array(SLOTS)
-    this.#sinceMs = new Float64Array(SLOTS)
-    this.#store = new RequestStore(SLOTS)
   }
 
   // ── those that wait ───────────────────────────────────────────────────────

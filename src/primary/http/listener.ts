@@ -113,31 +113,30 @@ export class Listener {
   }
 
   /** Binds the ports and resolves with the public one. @throws HTTP_LISTEN when a port is taken */
-  async listen(exclusive: boolean): Promise<number> {
-    const { httpListener } = this.#options.settings
+  async listen(isExclusive: boolean): Promise<number> {
+    const { settings } = this.#options
+    const { httpListener, httpHost, httpPort, httpAllowedHosts, systemPort, systemHost } = settings
     const { library, missing } = await chooseLibrary(httpListener)
     this.#library = library
-    const { httpHost, httpPort, httpAllowedHosts, systemPort, systemHost } = this.#options.settings
-    const shared = { allowedHosts: httpAllowedHosts }
     const open = (options: ListenSocketOptions): Promise<number> => {
       const listenSocket = new ListenSocket(library.createApp(), options)
       this.#listenSockets.push(listenSocket)
       this.#serve(listenSocket)
       return listenSocket.open()
     }
-    const port = await open({ ...shared, name: 'HTTP', host: httpHost, port: httpPort, isExclusive: exclusive })
+    const port = await open({
+      name: 'HTTP',
+      host: httpHost,
+      port: httpPort,
+      isExclusive,
+      allowedHosts: httpAllowedHosts,
+    })
     let application: NonNullable<SystemDump['listener']>['application'] | null = null
     if (systemPort !== undefined) {
-      const names = isLoopback(systemHost) ? [] : httpAllowedHosts
-      const own = {
-        name: 'SYSTEM',
-        host: systemHost,
-        port: systemPort,
-        isExclusive: true,
-        allowedHosts: names,
-      } as const
+      const allowedHosts = isLoopback(systemHost) ? [] : httpAllowedHosts
+      const own = { name: 'SYSTEM', host: systemHost, port: systemPort, isExclusive: true, allowedHosts } as const
       this.systemPort = await open(own)
-      application = { url: pagesAddress(this.#options.settings, port, null), key: this.#system.pageKey }
+      application = { url: pagesAddress(settings, port, null), key: this.#system.pageKey }
     }
     this.serving = {
       library: library.name,

@@ -26,7 +26,6 @@ import type { FlightMirror } from './crash-report.ts'
 import type { LaneThread } from './lane-set.ts'
 import { OnReadyRunner } from './on-ready-runner.ts'
 import { type PlacementParts, placeRequests } from './request-placement.ts'
-import type { StackFrame } from './stack-probe.ts'
 import type { Standstill } from './watchdog.ts'
 
 /** Handlers and requests that one line names at most. */
@@ -236,16 +235,6 @@ export class LaneRegistrar {
   }
 
   // ── it stands still ───────────────────────────────────────────────────────
-
-  /** The loop of a lane stands still, or the lane is gone: the work that it has not begun may go elsewhere. */
-  unresponsive(lane: Lane): void {
-    void this.#parts.dispatcher.rescue(lane)
-  }
-
-  /** A lane stands still so long that hardly another one is left. */
-  stalled(lane: Lane, stack: readonly StackFrame[] | null): void {
-    this.#parts.guilt.stalled(lane, stack)
-  }
 
   /** The loop of a lane turns again after it stood still for so long that its stack was taken. */
   recovered(lane: Lane, standstill: Standstill): void {

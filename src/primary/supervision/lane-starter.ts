@@ -166,7 +166,10 @@ const AFTERMATH_MS = 2000
 /** The same where somebody waits: for the start of the service, or for a change in development. */
 const AFTERMATH_AWAITED_MS = 500
 
-type RegistrarParts = Pick<LaneRegistrarParts, 'kernel' | 'lanes' | 'recorders' | 'flightMirror'>
+type RegistrarParts = Pick<
+  LaneRegistrarParts,
+  'kernel' | 'lanes' | 'recorders' | 'flightMirror' | 'dispatcher' | 'guilt'
+>
 
 export interface StarterOptions extends RegistrarParts {
   /** Somebody waits for each change of the code: threads are started ahead of the lanes that will need them. */

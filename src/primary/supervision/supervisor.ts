@@ -155,7 +155,7 @@ export class Supervisor {
   /** Reads what the lane has written, though it cannot ring; gives the work that it has not begun to others; starts a standby in time. */
   #onStill(thread: LaneThread): void {
     thread.collect()
-    this.#registrar.unresponsive(thread)
+    this.#options.dispatcher.rescue(thread)
     this.#replacement.onStill(thread)
     const { watchdog } = thread
     if (thread.role !== 'regular' || watchdog.isHeld) return
@@ -163,7 +163,7 @@ export class Supervisor {
     const { ownMs, lastStack } = watchdog
     // The stack tells who it is, where it can be taken.
     const afterMs = STALLED_MS[others.length]! * (lastStack === null ? 2 : 1)
-    if (others.length <= 1 && ownMs >= afterMs) this.#registrar.stalled(thread, lastStack)
+    if (others.length <= 1 && ownMs >= afterMs) this.#options.guilt.stalled(thread, lastStack)
   }
 
   // ── death ─────────────────────────────────────────────────────────────────
@@ -173,7 +173,7 @@ export class Supervisor {
     const wasReady = thread.state === 'ready'
     if (this.#lanes.isStopping || !thread.become('dying')) return
     if (wasReady) {
-      this.#registrar.unresponsive(thread)
+      this.#options.dispatcher.rescue(thread)
       thread.sockets.closeWhenIdle(...RESTART)
     }
     this.#lanes.outside.add(thread)
@@ -183,7 +183,7 @@ export class Supervisor {
 
   /** All that is in flight in a lane is given up. Its thread leaves, and ends by itself. */
   #giveUp(thread: LaneThread): UnfinishedWork {
-    if (!this.#lanes.isStopping) this.#registrar.unresponsive(thread)
+    if (!this.#lanes.isStopping) this.#options.dispatcher.rescue(thread)
     this.#lanes.outside.add(thread)
     const unfinished = thread.dispose()
     thread.children.end(thread.heartbeat.task)
@@ -197,7 +197,7 @@ export class Supervisor {
       thread.abort.signal.aborted && thread.watchdog.terminationReason === null && !thread.flight.hasExitReport
     thread.responsive = false
     thread.become('draining')
-    if (!this.#lanes.isStopping) this.#registrar.unresponsive(thread)
+    if (!this.#lanes.isStopping) this.#options.dispatcher.rescue(thread)
     const unfinished = thread.dispose()
     thread.children.end()
     if (thread.box !== null) this.#onGone(thread, unfinished)
