@@ -1,14 +1,13 @@
 import assert from 'node:assert/strict'
-import { spawnSync } from 'node:child_process'
 import { once } from 'node:events'
 import { writeFile } from 'node:fs/promises'
 import { availableParallelism } from 'node:os'
 import { join } from 'node:path'
 import { test } from 'node:test'
-import { fileURLToPath } from 'node:url'
 import { MessageChannel } from 'node:worker_threads'
 import { LANE_PROTOCOL, type LaneInit } from '../../../src/transport/messages.ts'
 import lane from '../../../workers/lane.ts'
+import { fewDescriptors, noFewDescriptors } from '../../support/few-descriptors.ts'
 import { folderOf } from '../../support/folder.ts'
 import { startHeddle } from '../../support/heddle.ts'
 import { fixtureDomains, SYSTEM_ROUTES } from '../../support/shipped-domains.ts'
@@ -27,10 +26,6 @@ test('a plugin that fills the memory while it boots is left out, and the service
   const heddle = await startBeside(t, bad, { lanes: 1, env })
   assert.equal(await heddle.stop(), 0)
 })
-
-const FEW_DESCRIPTORS = fileURLToPath(new URL('../../support/few-descriptors.cjs', import.meta.url))
-
-const noLimit = spawnSync('prlimit', ['--version']).status === 0 ? false : 'no prlimit of util-linux here'
 
 const BROKEN = `Array.prototype.map = JSON.stringify = () => { throw new Error('planted') }`
 
@@ -58,10 +53,9 @@ export default class Files {}`,
 
 for (const lanes of [1, 2]) {
   test(`plugins that use up or break in their boot what all others need are left out and named: ${lanes} lanes`, {
-    skip: noLimit,
+    skip: noFewDescriptors,
   }, async (t) => {
-    const env = { NODE_OPTIONS: `--require=${FEW_DESCRIPTORS}`, TEST_DESCRIPTORS: '1024' }
-    const heddle = await startBeside(t, GREEDY, { lanes, env })
+    const heddle = await startBeside(t, GREEDY, { lanes, env: fewDescriptors(1024) })
     assert.equal(await heddle.stop(), 0)
   })
 }

@@ -39,7 +39,7 @@ async function gate(t: Parameters<typeof folderOf>[0]): Promise<{ waits: string;
 
 async function started(t: Parameters<typeof startHeddle>[0], code: string, lanes: number) {
   const folder = await folderOf(t, { 'bad/plugins/slow.ts': code, 'good/plugins/good.ts': GOOD })
-  const heddle = await startHeddle(t, { domains: [SYSTEM_ROUTES, folder], lanes, env: { LANE_STALL_MS: '3000' } })
+  const heddle = await startHeddle(t, { domains: [SYSTEM_ROUTES, folder], lanes, env: { LANE_STALL_MS: '1500' } })
   return { heddle, file: join(folder, 'bad/plugins/slow.ts') }
 }
 

@@ -48,7 +48,9 @@ test('every default is one that could be given', () => {
 })
 
 test('all faults are reported together, each with its variable and what was wanted', () => {
-  const faults = faultsOf({ HTTP_PORT: 'x', LANES: '0', LOG_LEVEL: 'loud', DB_AUTO_MIGRATE: 'maybe', KV_PORT: '70000' })
+  const wrong = { HTTP_PORT: 'x', LANES: '0', LOG_LEVEL: 'loud', DB_AUTO_MIGRATE: 'maybe', KV_PORT: '70000' }
+  const [tools, ...faults] = [faultsOf({ TOOLS: 'fan cy' }).join(), ...faultsOf(wrong)]
+  assert.equal(tools, 'TOOLS: expected implementations like postgres,redis-state, got "fan cy"')
   assert.deepEqual(faults, [
     'HTTP_PORT: expected a whole number from 0 to 65535, got "x"',
     'LANES: expected a whole number from 1 to 256 (threads), got "0"',

@@ -24,9 +24,6 @@ export default plugin(async ({ http, db, event_bus, logger }) => {
     context.setStatus(201)
     return { name }
   })
-  http.put('/${prefix}/names/:name', ({ name }) => ({ put: name }))
-  http.patch('/${prefix}/names/:name', ({ name }) => ({ patched: name }))
-  http.delete('/${prefix}/names/:name', ({ name }) => ({ deleted: name }))
   event_bus.subscribe('${prefix}.seen', async function welcome({ name }) {
     await event_bus.publish('${prefix}.welcomed', { name })
   })
@@ -67,14 +64,10 @@ test('a plugin as a function lives in a lane and in the primary as a class does'
 
     const body = JSON.stringify({ name: 'ada' })
     const headers = { 'content-type': 'application/json' }
-    const send = (method: string) => heddle.json(`/${prefix}/names/ada`, { method, headers, body })
     assert.deepEqual((await heddle.json(`/${prefix}/hello/ada?times=2`)).body, { hello: 'ada', times: 3 })
     assert.equal((await heddle.json(`/${prefix}/hello/ada?times=x`)).status, 422)
     const made = await heddle.json(`/${prefix}/names`, { method: 'POST', headers, body })
     assert.deepEqual([made.status, made.body], [201, { name: 'ada' }])
-    assert.deepEqual((await send('PUT')).body, { put: 'ada' })
-    assert.deepEqual((await send('PATCH')).body, { patched: 'ada' })
-    assert.deepEqual((await send('DELETE')).body, { deleted: 'ada' })
 
     const [seen, welcomed] = await until(async () => {
       const { body: history } = await heddle.json('/history')
@@ -86,7 +79,7 @@ test('a plugin as a function lives in a lane and in the primary as a class does'
     assert.equal(welcomed.parent_id, seen.id)
   }
   const { body: metrics } = await heddle.json('/calls')
-  for (const call of ['http.get', 'http.delete', 'db.transaction', 'event_bus.subscribe'])
+  for (const call of ['http.get', 'http.post', 'db.transaction', 'event_bus.subscribe'])
     assert.ok(metrics.calls.includes(call), call)
   const said = (what: string) => heddle.logs.filter(({ msg }) => msg === what).length
   await until(async () => said('lane is ready') + said('primary is ready') === 2, 'onReady')

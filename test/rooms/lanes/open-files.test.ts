@@ -1,15 +1,12 @@
 import assert from 'node:assert/strict'
-import { spawnSync } from 'node:child_process'
 import { test } from 'node:test'
-import { fileURLToPath } from 'node:url'
+import { fewDescriptors, noFewDescriptors } from '../../support/few-descriptors.ts'
 import { startHeddle } from '../../support/heddle.ts'
 import { until } from '../../support/until.ts'
 import { allUp, boxesOf, lanesOf } from './deadly.ts'
 import { NATIVE } from './native.ts'
 
 const LIMIT = 1024
-const FEW_DESCRIPTORS = fileURLToPath(new URL('../../support/few-descriptors.cjs', import.meta.url))
-const skip = spawnSync('prlimit', ['--version']).status === 0 ? false : 'no prlimit of util-linux here'
 
 for (const [way, lanes] of [
   ['sync', 1],
@@ -17,10 +14,9 @@ for (const [way, lanes] of [
   ['later', 2],
 ] as const) {
   test(`a plugin that opens files without end (${way}, lanes: ${lanes}) is named, and they are closed with its lane`, {
-    skip,
+    skip: noFewDescriptors,
   }, async (t) => {
-    const env = { NODE_OPTIONS: `--require=${FEW_DESCRIPTORS}`, TEST_DESCRIPTORS: String(LIMIT) }
-    const heddle = await startHeddle(t, { domains: NATIVE, lanes, env })
+    const heddle = await startHeddle(t, { domains: NATIVE, lanes, env: fewDescriptors(LIMIT) })
     const { pid } = heddle.process
     const leaking = heddle.fetch(`/open/${way}?files=${2 * LIMIT}`).catch(() => {})
     await until(() => heddle.logs.some(({ msg }) => /^Lane \d died/.test(msg)), 'the lane is ended', 60_000)
