@@ -94,3 +94,8 @@ export const ODD_ROUTES: RouteInfo[] = [
   }),
   routeInfo('GET', '/socket', { is_socket: true }),
 ]
+
+/** Events whose names try to leave their place. */
+export const ODD_EVENTS = new Map(
+  Object.entries(ODD_SCHEMAS).map(([name, schema]) => [`odd.${name}-*/'`, { domain: 'odd', schema }] as const),
+)
