@@ -83,11 +83,6 @@ describe('a request of another kind', () => {
     itHolds(it, `closes the connection with 4xx or 505: ${name}`, run, name)
   }
 
-  it('is answered as a plain one when it asks for an upgrade', async () => {
-    const headers = { connection: 'upgrade', upgrade: 'websocket', 'sec-websocket-key': 'dGhlIHNhbXBsZSBub25jZQ==' }
-    assert.equal((await ask(heddle.port, 'GET', '/w/echo', headers)).status, 200)
-  })
-
   it('is told to go on when it expects so', async () => {
     const connection = await RawConnection.open(heddle.port)
     await connection.send('POST /w/echo HTTP/1.1\r\nhost: test\r\nexpect: 100-continue\r\ncontent-length: 2\r\n\r\n')

@@ -5,7 +5,7 @@ import { fixture } from '../../support/started-service.ts'
 import { until } from '../../support/until.ts'
 import { openWebSocket } from '../../support/web-socket.ts'
 
-describe('when a token expires or is revoked', () => {
+describe('when a token expires or is revoked', { concurrency: true }, () => {
   const service = shareService({ lanes: 2, domains: [fixture('tokens')] })
   const headersFor = async (seconds: number) => {
     const { body } = await service().json(`/issue/${seconds}`, { method: 'POST' })
