@@ -1,12 +1,11 @@
+// Clients that leave: their handlers are told, and what they had not sent whole never runs. Those that stop: test/rooms/hostile/crowd.test.ts.
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
-import { ask, assertFailure, jsonOf, RawConnection, requestText } from '../../support/raw-client.ts'
+import { ask, jsonOf, RawConnection, requestText } from '../../support/raw-client.ts'
 import { shareHeddle } from '../../support/shared-process.ts'
 import { until } from '../../support/until.ts'
 
 const heddle = shareHeddle()
-/** The library's 12 s for a head or silence, and what a busy machine adds. */
-const SLOW_MAX_MS = 18_000
 
 async function stateOf(key: string): Promise<unknown> {
   return jsonOf(await ask(heddle.port, 'GET', `/w/state/${key}`)).data
@@ -63,26 +62,4 @@ describe('a client that leaves', { concurrency: true }, () => {
       assert.equal(await stateOf(`${key}:runs`), null)
     }
   })
-})
-
-describe('a client that stops', { concurrency: true }, () => {
-  it('is cut off when it says nothing at all, in the head', async () => {
-    const silent = await Promise.all(
-      ['', 'GET /w/echo HT'].map(async (start) => {
-        const connection = await RawConnection.open(heddle.port)
-        if (start !== '') await connection.send(start)
-        return connection
-      }),
-    )
-    for (const connection of silent) await connection.closed(SLOW_MAX_MS)
-  })
-
-  for (const framing of ['content-length: 5', 'transfer-encoding: chunked']) {
-    it(`is answered 408 when no byte of its body comes: ${framing}`, async () => {
-      const connection = await RawConnection.open(heddle.port)
-      await connection.send(`POST /w/count/silent HTTP/1.1\r\nhost: test\r\n${framing}\r\n\r\n`)
-      assertFailure(await connection.response(), 408, 'The request body did not arrive in time')
-      assert.equal(await stateOf('silent:runs'), null)
-    })
-  }
 })
