@@ -14,11 +14,12 @@ let witness: RawWebSocket | undefined
 
 const { TEXT, BINARY, CONTINUATION, PING, PONG } = OPCODE
 
-/** What the plugin is told of a client that has left because of this. */
-async function toldAfter(leave: () => Promise<void>): Promise<[code: number, reason: string]> {
+/** What the plugin is told of a client whose connection has ended because of this. */
+async function toldAfter(client: RawWebSocket, end: () => unknown): Promise<[code: number, reason: string]> {
   witness ??= await talk(heddle(), '/talk/witness')
   const count = witness.texts.length
-  await leave()
+  await end()
+  await client.ended()
   const { left, reason, aborted } = JSON.parse(await witness.text(count + 1))
   assert.equal(aborted, true, 'the signal is aborted before `close` runs')
   return [left, reason]
@@ -90,19 +91,13 @@ test('a close is answered with its code and reason, and the plugin is told', asy
     [4999, 'x'.repeat(123)],
   ] as const) {
     const client = await talk(heddle())
-    assert.deepEqual(await toldAfter(() => client.close(code, reason)), [code, reason])
+    assert.deepEqual(await toldAfter(client, () => client.close(code, reason)), [code, reason])
     assert.deepEqual(client.closed?.[0], code)
   }
   const silent = await talk(heddle())
-  silent.tcp.write(frameOf(OPCODE.CLOSE, ''))
-  assert.deepEqual(await toldAfter(() => silent.ended()), [1005, ''])
+  assert.deepEqual(await toldAfter(silent, () => silent.tcp.write(frameOf(OPCODE.CLOSE, ''))), [1005, ''])
   const gone = await talk(heddle())
-  assert.deepEqual(
-    await toldAfter(async () => {
-      gone.tcp.destroy()
-    }),
-    [1006, ''],
-  )
+  assert.deepEqual(await toldAfter(gone, () => gone.tcp.destroy()), [1006, ''])
 })
 
 const BROKEN: [what: string, bytes: Buffer, told: number][] = [
@@ -119,11 +114,7 @@ const BROKEN: [what: string, bytes: Buffer, told: number][] = [
 for (const [what, bytes, told] of BROKEN) {
   test(`${what} ends the connection, and the plugin is told ${told}`, async () => {
     const client = await talk(heddle())
-    const heard = await toldAfter(async () => {
-      client.tcp.write(bytes)
-      await client.ended()
-    })
-    assert.deepEqual(heard, [told, ''])
+    assert.deepEqual(await toldAfter(client, () => client.tcp.write(bytes)), [told, ''])
   })
 }
 
@@ -136,17 +127,11 @@ itHolds(
     const closes = [0, 999, 1004, 1005, 1006, 1015, 3000, 5000].map((code) => closeFrame(code))
     for (const close of [...closes, frameOf(OPCODE.CLOSE, Buffer.of(3, 232, 0xff))]) {
       const client = await talk(heddle())
-      const told = await toldAfter(async () => {
-        client.tcp.write(close)
-        await client.ended()
-      })
+      const told = await toldAfter(client, () => client.tcp.write(close))
       assert.deepEqual([client.closed, told], [NO_CODE, [1002, '']])
     }
     const client = await talk(heddle())
-    const told = await toldAfter(async () => {
-      client.tcp.write(frameOf(OPCODE.CLOSE, Buffer.of(3)))
-      await client.ended()
-    })
+    const told = await toldAfter(client, () => client.tcp.write(frameOf(OPCODE.CLOSE, Buffer.of(3))))
     assert.deepEqual([client.closed, told], [NO_CODE, [1005, '']])
   },
 )
@@ -163,20 +148,10 @@ test('a frame without a mask is never handled as it was sent', async () => {
 
 test('a message beyond the limit is closed with 1009, one far beyond is cut off', async () => {
   const client = await talk(heddle())
-  assert.deepEqual(
-    await toldAfter(async () => {
-      client.send('x'.repeat(100_001))
-      await client.ended()
-    }),
-    [1009, 'message too large'],
-  )
-  assert.deepEqual(client.closed, [1009, 'message too large'])
+  const told = await toldAfter(client, () => client.send('x'.repeat(100_001)))
+  assert.deepEqual([told, client.closed], Array(2).fill([1009, 'message too large']))
   const huge = await talk(heddle())
-  const told = await toldAfter(async () => {
-    huge.send('x'.repeat(300_000))
-    await huge.ended()
-  })
-  assert.deepEqual(told, [1009, ''])
+  assert.deepEqual(await toldAfter(huge, () => huge.send('x'.repeat(300_000))), [1009, ''])
 })
 
 test('what is no handshake is answered as a request', async () => {
@@ -253,18 +228,11 @@ test('a handler that throws closes its socket with 1011; the log has the reason 
 
 test('a plugin closes with a code and a reason of its own', async () => {
   const client = await talk(heddle())
-  const told = await toldAfter(async () => {
+  const told = await toldAfter(client, () => {
     client.send('bye')
     client.send('dropped')
-    await client.ended()
   })
-  assert.deepEqual(
-    [client.closed, told],
-    [
-      [4001, 'bye'],
-      [4001, 'bye'],
-    ],
-  )
+  assert.deepEqual([client.closed, told], Array(2).fill([4001, 'bye']))
   const refused = await openWebSocket(heddle().port, '/doors')
   await refused.ended()
   assert.deepEqual(refused.closed, [1008, 'not today'])
