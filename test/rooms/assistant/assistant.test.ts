@@ -61,6 +61,12 @@ class Assistant {
     return JSON.parse(content[0]!.text)
   }
 
+  /** The first answer of a tool of which something can be had. */
+  // biome-ignore lint/suspicious/noExplicitAny: a test asserts what it is
+  until(name: string, given: object, had: (answer: any) => unknown, what: string): Promise<any> {
+    return until(async () => had(await this.use(name, given)), what, 30_000)
+  }
+
   async refusal(name: string, given: object): Promise<string> {
     const { content, isError } = await this.client.callTool({ name, arguments: given })
     assert.equal(isError, true, content[0]!.text)
@@ -130,22 +136,15 @@ test('an assistant finds an endless loop and sees that its mend works', { skip }
     const { status, request_id } = await assistant.use('call_endpoint', { path: '/report/large' })
     assert.equal(status, 504)
     const place = 'shop/plugins/make-report.ts:14:'
-    const deaths = await until(async () => {
-      const { deaths } = await assistant.use('lane_deaths', { since })
-      return deaths.length > 0 && deaths
-    }, 'the death of the lane')
-    assert.equal(deaths[0].reason, 'stalled')
-    assert.equal(deaths[0].guilty.plugin, 'shop.MakeReport')
-    assert.ok(deaths[0].guilty.line.includes(place), deaths[0].guilty.line)
+    const death = await assistant.until('lane_deaths', { since }, ({ deaths }) => deaths[0], 'the death of the lane')
+    assert.deepEqual([death.reason, death.guilty.plugin], ['stalled', 'shop.MakeReport'])
+    assert.ok(death.guilty.line.includes(place), death.guilty.line)
 
-    const found = await until(async () => {
-      const requests = await assistant.use('find_requests', { status: 'failed', route: '/report' })
-      return requests.find(({ id, status }: { id: string; status: number }) => id === request_id && status === 504)
-    }, 'the failed request is kept')
-    const { why } = await until(async () => {
-      const answer = await assistant.use('why', { request: found.id })
-      return JSON.stringify(answer.why).includes(place) && answer
-    }, 'why tells the line')
+    const failed = { status: 'failed', route: '/report' }
+    const isIt = ({ id, status }: { id: string; status: number }) => id === request_id && status === 504
+    await assistant.until('find_requests', failed, (requests) => requests.find(isIt), 'the failed request is kept')
+    const told = ({ why }: { why: string[] }) => JSON.stringify(why).includes(place) && why
+    const why = await assistant.until('why', { request: request_id }, told, 'why tells the line')
     assert.match(why.join('\n'), /Lane 0 died: its loop stood still.* of shop\.MakeReport at /)
     const logged = await assistant.use('logs', { level: 'ERROR', text: 'DIED' })
     assert.match(logged.at(-1).message, /Lane 0 died/)
@@ -153,14 +152,8 @@ test('an assistant finds an endless loop and sees that its mend works', { skip }
 
   await t.test('the mend is seen after the save', async () => {
     writeFileSync(join(folder, 'shop/plugins/make-report.ts'), report('rows = 5'))
-    const { reload } = await until(
-      async () => {
-        const answer = await assistant.use('lane_deaths', { since })
-        return answer.reload !== null && answer.reload.at > since && answer
-      },
-      'the reload',
-      30_000,
-    )
+    const isNew = ({ reload }: { reload: { at: string } | null }) => reload !== null && reload.at > since && reload
+    const reload = await assistant.until('lane_deaths', { since }, isNew, 'the reload')
     assert.deepEqual([reload.ok, reload.error], [true, null])
     const { status, body, request_id } = await assistant.use('call_endpoint', { path: '/report/large' })
     assert.deepEqual([status, body], [200, { success: true, rows: 5 }])
@@ -175,10 +168,8 @@ test('an assistant finds an endless loop and sees that its mend works', { skip }
 
   await t.test('what a request has caused is among its reasons', async () => {
     const { request_id } = await assistant.use('call_endpoint', { path: '/report/none' })
-    const { why } = await until(async () => {
-      const answer = await assistant.use('why', { request: request_id })
-      return /threw/.test(answer.why.join()) && answer
-    }, 'the failure of the subscriber')
+    const told = ({ why }: { why: string[] }) => /threw/.test(why.join()) && why
+    const why = await assistant.until('why', { request: request_id }, told, 'the failure of the subscriber')
     assert.match(why.join('\n'), /attempt 1 at report\.made, threw Error: There are no rows\n.*make-report\.ts:9:/s)
   })
 

@@ -27,14 +27,16 @@ describe('bodies that are streamed', () => {
   let stalled: RawConnection[]
   before(async () => {
     stalled = await Promise.all(
-      ['/lane', '/primary'].map(async (thread) => {
-        const connection = await RawConnection.open(service().port)
-        await connection.send(requestText('POST', `${thread}/uploads/digest`, { 'content-length': '1000' }))
-        await connection.send('begun')
-        return connection
-      }),
+      ['/lane', '/primary'].map((thread) => begin(`${thread}/uploads/digest`, ofBytes(1000), 'begun')),
     )
   })
+  const ofBytes = (length: number) => ({ 'content-length': String(length) })
+  /** A request that has not ended. */
+  const begin = async (path: string, headers: Record<string, string>, ...pieces: (string | Uint8Array)[]) => {
+    const connection = await RawConnection.open(service().port)
+    for (const bytes of [requestText('POST', path, headers), ...pieces]) await connection.send(bytes)
+    return connection
+  }
   const post = async (path: string, body: string | Uint8Array, headers: Record<string, string> = {}) => {
     const answer = await ask(service().port, 'POST', path, { 'content-type': BYTES, ...headers }, body)
     return { status: answer.status, got: JSON.parse(answer.body.toString()) }
@@ -70,9 +72,8 @@ describe('bodies that are streamed', () => {
       assert.deepEqual(told, { status: 413, got: over })
       assert.deepEqual((await post(`${thread}/uploads/small`, 'x'.repeat(1000))).got.text.length, 1000)
 
-      const connection = await RawConnection.open(service().port)
-      await connection.send(requestText('POST', `${thread}/uploads/small`, CHUNKED))
-      for (let n = 0; n < 11; n++) await connection.send(chunkOf(Buffer.alloc(100, 'x')))
+      const chunk = chunkOf(Buffer.alloc(100, 'x'))
+      const connection = await begin(`${thread}/uploads/small`, CHUNKED, ...Array(11).fill(chunk))
       const untold = await connection.response()
       assert.deepEqual([untold!.status, JSON.parse(untold!.body.toString())], [413, { ...over, error: TOO_LARGE }])
       connection.drop()
@@ -100,8 +101,7 @@ describe('bodies that are streamed', () => {
     })
 
     it(`of which too much is left close the connection behind the answer: ${thread}`, async () => {
-      const connection = await RawConnection.open(service().port)
-      await connection.send(requestText('POST', `${thread}/uploads/unread`, { 'content-length': '100000000' }))
+      const connection = await begin(`${thread}/uploads/unread`, ofBytes(100_000_000))
       const answer = await connection.response()
       assert.deepEqual([answer!.status, answer!.headers.get('connection')], [200, ['close']])
       await connection.closed(5_000)
@@ -109,18 +109,14 @@ describe('bodies that are streamed', () => {
 
     it(`end in the handler when their client leaves, and nothing is left of the file: ${thread}`, async () => {
       const key = `left-${thread.slice(1)}`
-      const connection = await RawConnection.open(service().port)
-      await connection.send(requestText('POST', `${thread}/uploads/followed/${key}`, { 'content-length': '1000' }))
-      await connection.send('some')
+      const connection = await begin(`${thread}/uploads/followed/${key}`, ofBytes(1000), 'some')
       assert.equal(await until(() => stateOf(`came-${key}`), 'the first piece'), 4)
       connection.drop()
       const failed = await until(() => stateOf(`failed-${key}`), 'the end of the handler')
       assert.deepEqual(failed, { code: 'HTTP_BODY_BROKEN', message: BROKEN, isAborted: true })
 
-      const saving = await RawConnection.open(service().port)
       const path = join(folder, `left${thread.slice(1)}`)
-      await saving.send(requestText('POST', `${thread}/uploads/file?path=${path}`, { 'content-length': '9000000' }))
-      await saving.send(noise)
+      const saving = await begin(`${thread}/uploads/file?path=${path}`, ofBytes(9_000_000), noise)
       await until(async () => (await namesIn(folder, /part$/)).length === 1, 'the unfinished file')
       saving.reset()
       await until(async () => (await namesIn(folder, /part$/)).length === 0, 'its end')
@@ -140,16 +136,12 @@ describe('bodies that are streamed', () => {
     })
 
     it(`can be answered while they come: ${thread}`, async () => {
-      const connection = await RawConnection.open(service().port)
-      await connection.send(requestText('POST', `${thread}/uploads/echo`, { 'content-length': '10' }))
-      await connection.send('first')
+      const connection = await begin(`${thread}/uploads/echo`, ofBytes(10), 'first')
       await until(() => connection.rest.includes('first'), 'the first half')
       await connection.send('later')
       await until(() => connection.rest.includes('later'), 'the second half')
       connection.drop()
-      const chunked = await RawConnection.open(service().port)
-      await chunked.send(Buffer.concat([requestText('POST', `${thread}/uploads/echo`, CHUNKED), chunkOf(noise)]))
-      await chunked.send('0\r\n\r\n')
+      const chunked = await begin(`${thread}/uploads/echo`, CHUNKED, chunkOf(noise), '0\r\n\r\n')
       await until(() => chunked.rest.subarray(-7).equals(Buffer.from('\r\n0\r\n\r\n')), 'the last chunk')
       assert.ok(chunked.rest.byteLength > noise.byteLength)
       chunked.drop()
@@ -227,10 +219,8 @@ describe('bodies that are streamed', () => {
 
   // The last one: its plugin is under suspicion from then on.
   it('get 500 when their lane dies, and nothing of them stays open', async () => {
-    const connection = await RawConnection.open(service().port)
-    const path = join(folder, 'dead')
-    await connection.send(requestText('POST', `/lane/uploads/dies?path=${path}`, { 'content-length': '3000000' }))
-    await connection.send(noise.subarray(0, 1_000_000))
+    const path = `/lane/uploads/dies?path=${join(folder, 'dead')}`
+    const connection = await begin(path, ofBytes(3_000_000), noise.subarray(0, 1_000_000))
     assert.equal((await connection.response())!.status, 500)
     await connection.send(noise.subarray(1_000_000))
     await connection.send(requestText('POST', '/primary/uploads/digest', {}, noise))
