@@ -47,7 +47,11 @@ export class HistoryStore {
 
   write(entries: readonly HistoryEntry[]): void {
     const nowMs = Date.now()
-    if (entries.length > 0) this.#all(entries)
+    if (entries.length > 0) {
+      this.database.transaction(() => {
+        for (const entry of entries) this.#one(entry)
+      })()
+    }
     if (nowMs - this.#seenMs >= SEEN_EVERY_MS) this.#tellAlive(nowMs)
     if (nowMs - this.#trimmedMs >= TRIM_EVERY_MS) this.#trim(nowMs)
   }
@@ -55,12 +59,6 @@ export class HistoryStore {
   #tellAlive(nowMs: number): void {
     this.#seenMs = nowMs
     this.#statements.seen.run(this.#run, this.#settings.replicaId, nowMs)
-  }
-
-  #all(entries: readonly HistoryEntry[]): void {
-    this.database.transaction(() => {
-      for (const entry of entries) this.#one(entry)
-    })()
   }
 
   #one(entry: HistoryEntry): void {

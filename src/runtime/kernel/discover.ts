@@ -4,7 +4,7 @@ import { basename, dirname, join, resolve } from 'node:path'
 import type { Tool, ToolClass, ToolRuntime } from '../../contracts/tool.ts'
 import { nearestName } from '../../core/config/nearest-name.ts'
 import { HeddleError } from '../../core/errors/catalogue.ts'
-import { foldersOf, loadModule, moduleIn, partsOf } from '../../core/modules/domains.ts'
+import { type DomainPart, foldersOf, loadModule, moduleIn, partsOf } from '../../core/modules/domains.ts'
 import { packageFault } from '../../core/modules/optional-package.ts'
 
 /** The first of a tool's class, as the scaffolding and the shipped tools write it: the code must not run, because its packages may be missing. */
@@ -63,9 +63,7 @@ export interface ToolFolder {
 }
 
 /** A file that holds a plugin. */
-export interface PluginFile {
-  domain: string
-  path: string
+export interface PluginFile extends DomainPart {
   /** The thread that hosts it, read from the text: the code of a worker plugin must not even be loaded in the primary. */
   thread: 'primary' | 'worker'
 }

@@ -7,7 +7,7 @@ import type { Settings } from '../../core/config/schema.ts'
 import { DbError, HeddleError } from '../../core/errors/catalogue.ts'
 import { messageOf } from '../../core/errors/description.ts'
 import { shown } from '../../core/errors/places.ts'
-import { partsOf } from '../../core/modules/domains.ts'
+import { type DomainPart, partsOf } from '../../core/modules/domains.ts'
 import { statementsIn } from '../sql/statement.ts'
 import { ANY_DIALECT } from '../sql/tokens.ts'
 import type { Migration, MigrationDriver } from './driver.ts'
@@ -134,22 +134,13 @@ export async function runSeeds(
   return done
 }
 
-interface Seed {
-  id: string
-  domain: string
-  path: string
-}
-
-function discoverSeeds(domainsFolders: readonly string[], order: readonly string[]): Seed[] {
-  const seeds: Seed[] = []
-  for (const folder of domainsFolders) {
-    for (const { domain, path } of partsOf(folder, 'seeds')) {
-      for (const name of filesOf(path))
-        seeds.push({ id: `${domain}/${name.slice(0, -4)}`, domain, path: join(path, name) })
-    }
-  }
+function discoverSeeds(domainsFolders: readonly string[], order: readonly string[]) {
+  const folders = domainsFolders.flatMap((root) => partsOf(root, 'seeds'))
+  const seeds = folders.flatMap(({ domain, path }) =>
+    filesOf(path).map((name) => ({ id: `${domain}/${name.slice(0, -4)}`, domain, path: join(path, name) })),
+  )
   // A domain without migrations comes last.
-  const place = ({ domain }: Seed): number => (order.includes(domain) ? order.indexOf(domain) : order.length)
+  const place = ({ domain }: DomainPart): number => (order.includes(domain) ? order.indexOf(domain) : order.length)
   return seeds.sort((a, b) => place(a) - place(b) || (a.id < b.id ? -1 : 1))
 }
 

@@ -219,19 +219,11 @@ export function integerIn(text: string): number | undefined {
   return Number.isSafeInteger(value) ? value : undefined
 }
 
-export function notANumber(key: string): HeddleError {
-  return new HeddleError(
-    'STATE_NOT_A_NUMBER',
-    `state.increment: the key ${JSON.stringify(key)} does not hold an integer`,
-  )
-}
+const incrementFault = (key: string, why: string): HeddleError =>
+  new HeddleError('STATE_NOT_A_NUMBER', `state.increment: the key ${JSON.stringify(key)} ${why}`)
 
-export function outOfRange(key: string): HeddleError {
-  return new HeddleError(
-    'STATE_NOT_A_NUMBER',
-    `state.increment: the key ${JSON.stringify(key)} would leave the range of safe integers`,
-  )
-}
+export const notANumber = (key: string): HeddleError => incrementFault(key, 'does not hold an integer')
+export const outOfRange = (key: string): HeddleError => incrementFault(key, 'would leave the range of safe integers')
 
 function refuseLoss(this: unknown, _key: string, value: unknown): unknown {
   if (typeof value === 'function' || typeof value === 'symbol') throw lossy(`a ${typeof value}`)

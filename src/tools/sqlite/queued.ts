@@ -43,8 +43,8 @@ export class Write {
   /** It was in a commit that failed, and is run again by itself. */
   isAlone = false
   readonly deadlineMs = performance.now() + WAIT_MS
+  readonly resolve: Settle<Outcome>
   readonly #faults: FaultListener
-  readonly #resolve: Settle<Outcome>
   readonly #reject: Settle<DbError>
 
   constructor(
@@ -59,12 +59,8 @@ export class Write {
     this.params = params
     this.solitary = solitary
     this.#faults = faults
-    this.#resolve = resolve
+    this.resolve = resolve
     this.#reject = reject
-  }
-
-  resolve(outcome: Outcome): void {
-    this.#resolve(outcome)
   }
 
   reject(error: DbError): void {
@@ -85,9 +81,9 @@ export class Transaction extends AsyncResource {
   isGuarded = false
   readonly promptness: Promptness
   readonly deadlineMs = performance.now() + WAIT_MS
+  readonly resolve: Settle<unknown>
   readonly #work: TransactionWork
   readonly #faults: FaultListener
-  readonly #resolve: Settle<unknown>
   readonly #reject: Settle<unknown>
 
   constructor(
@@ -101,17 +97,13 @@ export class Transaction extends AsyncResource {
     this.promptness = promptness
     this.#work = work
     this.#faults = faults
-    this.#resolve = resolve
+    this.resolve = resolve
     this.#reject = reject
   }
 
   /** Runs its function on a session that has begun. */
   start(session: TransactionSession): TransactionRun {
     return this.runInAsyncScope(startRun, undefined, this.#work, session)
-  }
-
-  resolve(result: unknown): void {
-    this.#resolve(result)
   }
 
   /** Its function has thrown, or the commit has failed. */
