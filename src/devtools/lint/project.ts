@@ -2,10 +2,12 @@
 import type { Dirent } from 'node:fs'
 import { readdir, readFile } from 'node:fs/promises'
 import path from 'node:path'
+import type { JsonSchema } from '../../contracts/registry.ts'
 import { messageOf } from '../../core/errors/description.ts'
+import { type EventContract, loadEventContracts } from '../../core/schemas/event-contracts.ts'
+import { jsonSchemaOf } from '../../core/schemas/json-schema.ts'
 import { classNameOf, isPluginFile } from '../../runtime/kernel/discover.ts'
 import { ANY_DIALECT, tokenizeSql } from '../../stores/sql/tokens.ts'
-import { type Contracts, loadContracts } from './contracts.ts'
 import { Transactions } from './dual-write.ts'
 import { compareText, errorAt, type Finding } from './finding.ts'
 import { allImports, type ModuleImport } from './imports.ts'
@@ -25,6 +27,17 @@ export interface Project {
   contracts: Contracts
   /** Folders and files that cannot be read or parsed. */
   faults: Finding[]
+}
+
+export interface Contract extends Pick<EventContract, 'file' | 'domain'> {
+  /** What the payload may be, as far as the schema describes itself. */
+  schema: JsonSchema
+}
+
+interface Contracts {
+  /** By event: the first one when there are several. */
+  byEvent: Map<string, Contract>
+  faults: Array<{ file: string; message: string }>
 }
 
 export interface Domain {
@@ -143,6 +156,16 @@ export async function readProject(domainsDirs: readonly string[], unreadable: Un
     project.plugins.push({ ...module, name: `${module.domain}.${module.className ?? classNameOf(module.file)}` })
   }
   return project
+}
+
+/** Runs the `events.ts` of all domains. */
+async function loadContracts(domainsDirs: readonly string[]): Promise<Contracts> {
+  const { contracts, faults } = await loadEventContracts(domainsDirs)
+  const byEvent = new Map<string, Contract>()
+  for (const [event, { file, domain, schema }] of contracts)
+    byEvent.set(event, { file, domain, schema: jsonSchemaOf(schema, 'literal') })
+  // A folder that cannot be read has a finding of its own.
+  return { byEvent, faults: faults.filter(({ file }) => path.basename(file) === 'events.ts') }
 }
 
 /** Reads the source files of one domain, which know of each other. */
