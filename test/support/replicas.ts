@@ -1,7 +1,5 @@
 import assert from 'node:assert/strict'
 import { once } from 'node:events'
-import { mkdir, rm, symlink } from 'node:fs/promises'
-import { join } from 'node:path'
 import { after } from 'node:test'
 import { fileURLToPath } from 'node:url'
 import { Redis } from 'ioredis'
@@ -12,7 +10,7 @@ import type { RedisServer } from './servers/redis.ts'
 import { SHIPPED } from './shipped-domains.ts'
 import { toolsDirWith } from './tools-dir.ts'
 import { unfinishedEntries } from './unfinished.ts'
-import { NO_LIMITS } from './users-service.ts'
+import { CHEAP_AUTH, NO_LIMITS } from './users-service.ts'
 
 const pathOf = (path: string): string => fileURLToPath(new URL(path, import.meta.url))
 const DOMAINS = [SHIPPED, pathOf('../rooms/elastic/domains')]
@@ -90,15 +88,11 @@ export class Fleet {
 
   /** An empty database, migrated as an operator does it before any replica starts, and an empty store. */
   static async start(t: Owner, { postgres, redis, env = {} }: FleetOptions): Promise<Fleet> {
-    const tools = await toolsDirWith(t, 'postgres', 'redis-state')
-    await rm(join(tools, 'auth'), { recursive: true })
-    await mkdir(join(tools, 'auth'))
-    await symlink(pathOf('../rooms/elastic/tools/quick-auth/index.ts'), join(tools, 'auth', 'index.ts'))
     const fleet = new Fleet(t, {
       ...postgres.env,
       ...redis.env,
       RDB_DATABASE: await postgres.createDatabase(),
-      TOOLS_DIR: tools,
+      TOOLS_DIR: await toolsDirWith(t, 'postgres', 'redis-state', CHEAP_AUTH),
       AUTH_SECRET_KEY: 'the secret of the tests of several replicas',
       DB_AUTO_MIGRATE: 'false',
       EVENT_BUS_DRIVER: 'keyvalue_streams',

@@ -62,11 +62,6 @@ describe('an application that has installed none of what it may', () => {
   let app: string
   const heddle = (args: string[], env: Record<string, string> = {}) =>
     run(join(app, 'node_modules/.bin/heddle'), args, app, { HTTP_PORT: '0', LANES: '1', ...env })
-  const isRefused = async (args: string[], env: Record<string, string>, code: number, names: readonly string[]) => {
-    const outcome = await heddle(args, env)
-    assert.equal(outcome.code, code, outcome.output)
-    assert.ok(outcome.output.includes(commandFor(names)), outcome.output)
-  }
   const DATABASE_URL = 'postgres://nobody@127.0.0.1:1/none'
 
   before(async () => {
@@ -79,27 +74,30 @@ describe('an application that has installed none of what it may', () => {
     writeFileSync(join(app, 'domains/hello/plugins/trace.ts'), TRACED)
   })
 
-  test('PostgreSQL: a start ends with 78, a command with 2', async () => {
-    const env = { TOOLS: 'postgres', DATABASE_URL }
-    await isRefused(['start'], env, EXIT_CONFIG, OPTIONAL_PACKAGES.postgres)
-    await isRefused(['dev'], env, EXIT_CONFIG, OPTIONAL_PACKAGES.postgres)
-    await isRefused(['migrate', 'status'], env, EXIT_USAGE, OPTIONAL_PACKAGES.postgres)
-    await isRefused(['db', 'types'], env, EXIT_USAGE, OPTIONAL_PACKAGES.postgres)
-  })
-
-  test('Redis for state: a start ends with 78', () =>
-    isRefused(['start'], { TOOLS: 'redis-state' }, EXIT_CONFIG, OPTIONAL_PACKAGES.redis))
-
-  test('Redis for events: a start ends with 78', () =>
-    isRefused(['start'], { EVENT_BUS_DRIVER: 'keyvalue_streams' }, EXIT_CONFIG, OPTIONAL_PACKAGES.redis))
-
-  test('OpenTelemetry: a start ends with 78, and one command installs all of it', () =>
-    isRefused(['start'], { OTEL_ENABLED: 'true' }, EXIT_CONFIG, OPTIONAL_PACKAGES.opentelemetry))
-
-  test('the parser of the lint: its commands end with 2', async () => {
-    await isRefused(['lint'], {}, EXIT_USAGE, OPTIONAL_PACKAGES.lint)
-    await isRefused(['agents'], {}, EXIT_USAGE, OPTIONAL_PACKAGES.lint)
-  })
+  const postgres = { TOOLS: 'postgres', DATABASE_URL }
+  const refusals: [
+    command: string,
+    env: Record<string, string>,
+    code: number,
+    lacks: keyof typeof OPTIONAL_PACKAGES,
+  ][] = [
+    ['start', postgres, EXIT_CONFIG, 'postgres'],
+    ['dev', postgres, EXIT_CONFIG, 'postgres'],
+    ['migrate status', postgres, EXIT_USAGE, 'postgres'],
+    ['db types', postgres, EXIT_USAGE, 'postgres'],
+    ['start', { TOOLS: 'redis-state' }, EXIT_CONFIG, 'redis'],
+    ['start', { EVENT_BUS_DRIVER: 'keyvalue_streams' }, EXIT_CONFIG, 'redis'],
+    ['start', { OTEL_ENABLED: 'true' }, EXIT_CONFIG, 'opentelemetry'],
+    ['lint', {}, EXIT_USAGE, 'lint'],
+    ['agents', {}, EXIT_USAGE, 'lint'],
+  ]
+  for (const [command, env, code, lacks] of refusals) {
+    test(`heddle ${command} lacks ${lacks}${Object.keys(env).map((name) => ` (${name})`)}: it ends with ${code}, and says the one command that installs it`, async () => {
+      const outcome = await heddle(command.split(' '), env)
+      assert.equal(outcome.code, code, outcome.output)
+      assert.ok(outcome.output.includes(commandFor(OPTIONAL_PACKAGES[lacks])), outcome.output)
+    })
+  }
 
   test('the checks: one command installs all that they need', async () => {
     const { code, output } = await heddle(['check'])

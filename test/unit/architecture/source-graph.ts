@@ -85,29 +85,6 @@ export function targetOf(from: string, specifier: string): string {
   return `package:${parts.slice(0, specifier.startsWith('@') ? 2 : 1).join('/')}`
 }
 
-/** Cycles of runtime imports, each once, as `a → b → a`. */
-export function importCycles(edges: readonly Edge[]): string[] {
-  const next = new Map<string, string[]>()
-  for (const { from, to, typeOnly } of edges) if (!typeOnly) next.set(from, [...(next.get(from) ?? []), to])
-  const state = new Map<string, 'open' | 'done'>()
-  const path: string[] = []
-  const found: string[] = []
-  const visit = (file: string): void => {
-    if (state.get(file) === 'done') return
-    if (state.get(file) === 'open') {
-      found.push([...path.slice(path.indexOf(file)), file].join(' → '))
-      return
-    }
-    state.set(file, 'open')
-    path.push(file)
-    for (const target of next.get(file) ?? []) visit(target)
-    path.pop()
-    state.set(file, 'done')
-  }
-  for (const file of next.keys()) visit(file)
-  return found
-}
-
 /** Every file that is loaded with `entry`, each with the first path of imports that leads to it. */
 export function loadedBy(edges: readonly Edge[], entry: string): Map<string, string> {
   const ways = new Map([[entry, entry]])
