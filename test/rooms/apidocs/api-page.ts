@@ -1,5 +1,8 @@
-import type { Browser, Locator, Page } from '../../support/browser.ts'
+import { type TestContext, test } from 'node:test'
+import { type Browser, browser, type Locator, type Page } from '../../support/browser.ts'
 import type { Heddle } from '../../support/heddle.ts'
+import { shareService } from '../../support/shared-service.ts'
+import { PAGE } from './fixtures/domains.ts'
 
 export const WAIT_MS = 20_000
 export const WIDE = { width: 1280, height: 900 }
@@ -11,6 +14,15 @@ export interface Opened {
   /** Errors of the console and of the page. */
   faults: string[]
   hosts: Set<string>
+}
+
+/** Tests of the page in a real browser, on the service that all of them share. */
+export function testPage(title: string, run: (t: TestContext, heddle: Heddle, tab: Opened) => Promise<void>): void {
+  const service = shareService(PAGE)
+  test(title, async (t) => {
+    const chromium = await browser(t)
+    if (chromium !== null) await run(t, service(), await openTab(chromium))
+  })
 }
 
 /** One tab for all tests: each of its own would be a process more. What it has seen is that of the page that stands in it. */

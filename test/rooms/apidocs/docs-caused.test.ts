@@ -1,9 +1,5 @@
 import assert from 'node:assert/strict'
-import { test } from 'node:test'
-import { browser } from '../../support/browser.ts'
-import { shareService } from '../../support/shared-service.ts'
-import { keepPicture, open, openTab, textOf } from './api-page.ts'
-import { PAGE } from './fixtures/domains.ts'
+import { keepPicture, open, testPage, textOf } from './api-page.ts'
 
 const TALK = JSON.stringify({
   room: 'tea',
@@ -11,14 +7,7 @@ const TALK = JSON.stringify({
   minutes: 1,
 })
 
-const service = shareService(PAGE)
-
-test('what was sent leads to what it caused', async (t) => {
-  const chromium = await browser(t)
-  if (chromium === null) return
-  const heddle = service()
-  const tab = await openTab(chromium)
-
+testPage('what was sent leads to what it caused', async (t, heddle, tab) => {
   await t.test('a request, and an event that is published from the page', async () => {
     const { page, faults } = await open(tab, heddle, '#postTalks')
     const card = page.locator('#postTalks')

@@ -1,18 +1,7 @@
 import assert from 'node:assert/strict'
-import { test } from 'node:test'
-import { browser } from '../../support/browser.ts'
-import { shareService } from '../../support/shared-service.ts'
-import { keepPicture, open, openTab, textOf } from './api-page.ts'
-import { PAGE } from './fixtures/domains.ts'
+import { keepPicture, open, testPage, textOf } from './api-page.ts'
 
-const service = shareService(PAGE)
-
-test('streams and WebSockets are tried for what they are', async (t) => {
-  const chromium = await browser(t)
-  if (chromium === null) return
-  const heddle = service()
-  const tab = await openTab(chromium)
-
+testPage('streams and WebSockets are tried for what they are', async (t, heddle, tab) => {
   await t.test(
     'a WebSocket: connect, messages in and out, text and bytes, and the close of the other side',
     async () => {

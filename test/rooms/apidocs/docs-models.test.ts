@@ -1,18 +1,7 @@
 import assert from 'node:assert/strict'
-import { test } from 'node:test'
-import { browser } from '../../support/browser.ts'
-import { shareService } from '../../support/shared-service.ts'
-import { keepPicture, open, openTab, textOf } from './api-page.ts'
-import { PAGE } from './fixtures/domains.ts'
+import { keepPicture, open, testPage, textOf } from './api-page.ts'
 
-const service = shareService(PAGE)
-
-test('fields are found, and schemas have a page', async (t) => {
-  const chromium = await browser(t)
-  if (chromium === null) return
-  const heddle = service()
-  const tab = await openTab(chromium)
-
+testPage('fields are found, and schemas have a page', async (t, heddle, tab) => {
   await t.test('search finds what takes, gives or publishes a field, and says where', async () => {
     const { page } = await open(tab, heddle)
     await page.keyboard.press('/')

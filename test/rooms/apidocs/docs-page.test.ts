@@ -1,9 +1,5 @@
 import assert from 'node:assert/strict'
-import { test } from 'node:test'
-import { browser } from '../../support/browser.ts'
-import { shareService } from '../../support/shared-service.ts'
-import { keepPicture, NARROW, open, openTab, textOf, WAIT_MS } from './api-page.ts'
-import { PAGE } from './fixtures/domains.ts'
+import { keepPicture, NARROW, open, testPage, textOf, WAIT_MS } from './api-page.ts'
 
 // These texts run in the page, where Node's types do not apply.
 const OPEN_ALL = "for (const card of document.querySelectorAll('details')) card.open = true"
@@ -14,14 +10,7 @@ const COLOURS = '[getComputedStyle(document.body).color, getComputedStyle(docume
 
 type Rgb = [red: number, green: number, blue: number]
 
-const service = shareService(PAGE)
-
-test('the page of the API in a browser', async (t) => {
-  const chromium = await browser(t)
-  if (chromium === null) return
-  const heddle = service()
-  const tab = await openTab(chromium)
-
+testPage('the page of the API in a browser', async (t, heddle, tab) => {
   await t.test(
     'it loads under its policy: no error, no request to another host, nothing that is markup becomes it',
     async () => {
