@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { type HttpContext, type JobRun, Plugin, type Tools } from '#heddle'
+import { type JobRun, Plugin, type Tools } from '#heddle'
 import { plugin } from '#heddle/testing'
 import sayHello from '../../../domains/examples/plugins/say-hello.ts'
 import Meet from '../../fixtures/identified/club/plugins/meet.ts'
@@ -58,28 +58,21 @@ class Odd extends Plugin {
   }
 
   override onBoot() {
-    this.#http.addEndpoint('/fail', 'GET', () => {
+    this.#http.get('/fail', () => {
       throw new Error('not today')
     })
-    this.#http.addEndpoint('/echo', 'PUT', (_data, context: HttpContext) => {
+    this.#http.put('/echo', (_data, context) => {
       context.setCookie('seen', 'yes')
       return { body: String(context.body), type: context.headers['content-type'], who: context.headers.authorization }
     })
-    this.#http.addEndpoint('/stream', 'GET', () => ({}))
-    this.#http.addEndpoint('/bytes', 'POST', async (_data, { body }) => ({ bytes: (await body.bytes()).byteLength }), {
-      body: 'stream',
-      maxBytes: 100_000,
+    this.#http.post('/bytes', { body: 'stream', maxBytes: 100_000 }, async (_data, { body }) => ({
+      bytes: (await body.bytes()).byteLength,
+    }))
+    this.#http.post('/parts', { body: 'multipart' }, async (_data, { body }) => {
+      const names: (string | null)[] = []
+      for await (const part of body) names.push(part.filename)
+      return { names }
     })
-    this.#http.addEndpoint(
-      '/parts',
-      'POST',
-      async (_data, { body }) => {
-        const names: (string | null)[] = []
-        for await (const part of body) names.push(part.filename)
-        return { names }
-      },
-      { body: 'multipart' },
-    )
     this.#http.addStream('/ticks', (_data, stream) => {
       stream.send({ tick: 1 })
       stream.close()
