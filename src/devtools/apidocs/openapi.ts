@@ -59,6 +59,8 @@ export function openApiDocument(routes: readonly RouteInfo[], info: ApiInfo, app
   const schemes = new SecuritySchemes()
   const paths: OpenApiDocument['paths'] = {}
   const plugins = new Map<string, Set<string>>()
+  /** Names of the shared responses that operations refer to. */
+  const used = new Set<string>()
   for (const route of inOrder(routes)) {
     if (route.method === 'HEAD') continue
     const { text, parameters: inPath } = names.of(route.path)
@@ -78,16 +80,13 @@ export function openApiDocument(routes: readonly RouteInfo[], info: ApiInfo, app
       'x-plugin': route.plugin,
       'x-route': route.path,
     }
+    for (const response of Object.values(operation.responses))
+      if ('$ref' in response) used.add(response.$ref.split('/').at(-1)!)
     for (const tag of operation.tags) plugins.set(tag, (plugins.get(tag) ?? new Set()).add(route.plugin))
     if (applicationUrl !== '/' && route.path.startsWith('/system/')) operation.servers = [{ url: '/' }]
     paths[text] ??= {}
     paths[text][route.method.toLowerCase()] = operation
   }
-  const used = new Set(
-    Object.values(paths)
-      .flatMap(Object.values<Operation>)
-      .flatMap(responsesUsed),
-  )
   return {
     openapi: '3.1.0',
     info: { description: DESCRIPTION, ...info },
@@ -103,10 +102,6 @@ export function openApiDocument(routes: readonly RouteInfo[], info: ApiInfo, app
     },
   }
 }
-
-/** Names of the shared responses that an operation refers to. */
-const responsesUsed = ({ responses }: Operation): string[] =>
-  Object.values(responses).flatMap((response) => ('$ref' in response ? [response.$ref.split('/').at(-1)!] : []))
 
 /** `examples.SayHello` → `Say hello` */
 const wordsOf = (plugin: string): string => {

@@ -78,21 +78,14 @@ export interface TableColumn {
   name: string
   /** Of TypeScript, as a row of the tool has it. */
   type: string
-  isNullable: boolean
+  isNullable: boolean | 0 | 1
   /** An INSERT may leave it out, because it has a default. */
-  hasDefault: boolean
+  hasDefault: boolean | 0 | 1
 }
 
 export interface Table {
   name: string
   columns: TableColumn[]
-}
-
-interface Row {
-  name: string
-  type: string
-  is_nullable: boolean | number
-  has_default: boolean | number
 }
 
 /** How a database tells its tables, and the columns of one. */
@@ -101,16 +94,16 @@ const CATALOGUE = {
     tables:
       "SELECT name FROM sqlite_master WHERE type = 'table' AND name NOT LIKE 'sqlite\\_%' ESCAPE '\\' ORDER BY name",
     // An INTEGER PRIMARY KEY is the row id, which SQLite gives.
-    columns: `SELECT name, type, "notnull" = 0 AND pk = 0 AS is_nullable,
+    columns: `SELECT name, type, "notnull" = 0 AND pk = 0 AS "isNullable",
        dflt_value IS NOT NULL OR hidden > 0 OR
-         (pk > 0 AND lower(type) = 'integer' AND (SELECT max(pk) FROM pragma_table_xinfo($1)) = 1) AS has_default
+         (pk > 0 AND lower(type) = 'integer' AND (SELECT max(pk) FROM pragma_table_xinfo($1)) = 1) AS "hasDefault"
      FROM pragma_table_xinfo($1)`,
   },
   postgres: {
     tables:
       "SELECT relname AS name FROM pg_class WHERE relkind IN ('r', 'p') AND relnamespace = CAST(current_schema() AS regnamespace) ORDER BY relname COLLATE \"C\"",
-    columns: `SELECT attname AS name, format_type(atttypid, atttypmod) AS type, NOT attnotnull AS is_nullable,
-       atthasdef OR attidentity <> '' AS has_default
+    columns: `SELECT attname AS name, format_type(atttypid, atttypmod) AS type, NOT attnotnull AS "isNullable",
+       atthasdef OR attidentity <> '' AS "hasDefault"
      FROM pg_attribute
      WHERE attrelid = CAST(CAST(quote_ident(current_schema()) || '.' || quote_ident($1) AS text) AS regclass) AND attnum > 0 AND NOT attisdropped
      ORDER BY attnum`,
@@ -124,16 +117,8 @@ export async function readTables(database: CommandDatabase): Promise<Table[]> {
   const own = names.filter(({ name }) => name !== '_migrations' && !name.startsWith('heddle_'))
   const tables: Table[] = []
   for (const { name } of own) {
-    const columns = await database.query<Row>(asked.columns, [name])
-    tables.push({
-      name,
-      columns: columns.map(({ name: column, type, is_nullable, has_default }) => ({
-        name: column,
-        type: typeOf(type),
-        isNullable: Boolean(is_nullable),
-        hasDefault: Boolean(has_default),
-      })),
-    })
+    const columns = await database.query<TableColumn>(asked.columns, [name])
+    tables.push({ name, columns: columns.map((column) => ({ ...column, type: typeOf(column.type) })) })
   }
   return tables
 }

@@ -29,10 +29,8 @@ export function moduleImports(syntax: Syntax): ModuleImport[] {
         add(node.source, node.importKind === 'type')
         break
       case 'ExportNamedDeclaration':
-        if (node.source) add(node.source, node.exportKind === 'type')
-        break
       case 'ExportAllDeclaration':
-        add(node.source, node.exportKind === 'type')
+        if (node.source) add(node.source, node.exportKind === 'type')
         break
       case 'ImportExpression':
         add(node.source, false, true)

@@ -77,21 +77,22 @@ export function heddleSource(own = fileURLToPath(import.meta.url)): HeddleSource
   const { version } = ownManifest()
   const name = `heddle-${version}.tgz`
   const packages = /^(.*[\\/]node_modules)[\\/]heddle[\\/]/.exec(own)?.[1]
+  const packed = { range: `file:${name}`, file: null }
   if (packages === undefined) {
-    const steps = (folder: string): string[] => [
-      `npm pack --silent --pack-destination ${folder}    # ${name}, which package.json names`,
-    ]
-    return { range: `file:${name}`, file: null, steps }
+    return {
+      ...packed,
+      steps: (folder) => [`npm pack --silent --pack-destination ${folder}    # ${name}, which package.json names`],
+    }
   }
   const resolved = resolvedFrom(packages)
   if (resolved !== undefined && !resolved.startsWith('file:'))
     return { range: `^${version}`, file: null, steps: () => [] }
   const file = resolved === undefined ? null : resolve(dirname(packages), resolved.slice('file:'.length))
   if (file !== null && existsSync(file)) return { range: `file:${basename(file)}`, file, steps: () => [] }
-  const steps = (folder: string): string[] => [
-    `# copy ${name}, the packed file of heddle, into ${folder}: package.json names it`,
-  ]
-  return { range: `file:${name}`, file: null, steps }
+  return {
+    ...packed,
+    steps: (folder) => [`# copy ${name}, the packed file of heddle, into ${folder}: package.json names it`],
+  }
 }
 
 /** What npm has noted of the package. */

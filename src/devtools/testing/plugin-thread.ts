@@ -37,17 +37,12 @@ export class PluginThread {
   user: TestUser | null | undefined
   /** The tools of the test, whose calls are counted like a plugin's. */
   readonly tools: Tools
-  readonly #toolFolders: readonly ToolFolder[]
-  readonly #env: Readonly<Record<string, string>>
   readonly #kernel: ThreadKernel
   readonly #clock: Jobs
   readonly #host: PrimaryHost
   readonly #listener: Listener
 
-  /** @param env a plugin's own variables */
-  constructor(settings: Settings, tools: readonly ToolFolder[], env: Readonly<Record<string, string>>) {
-    this.#toolFolders = tools
-    this.#env = env
+  constructor(settings: Settings) {
     const log: Log = (...record) => this.#log(...record)
     const shared = createSharedMemories()
     const kernel = new ThreadKernel({
@@ -145,19 +140,22 @@ export class PluginThread {
 
   /**
    * Boots the tools, which applies migrations, then the hooks that are for the plugin, then the plugin.
+   * @param env a plugin's own variables
    * @param roots folders whose `app.ts` and `domain.ts` are for it
    * @returns the port and the plugin's instance
    * @throws the error of a tool or of the plugin
    */
   async start(
+    tools: readonly ToolFolder[],
+    env: Readonly<Record<string, string>>,
     domain: string,
     Class: PluginClass,
     roots: readonly string[],
   ): Promise<{ port: number; instance: object }> {
     const factory = this.#kernel.runtimeFactory(this.#host)
-    await this.#kernel.toolbox.install(this.#toolFolders, (name) => {
+    await this.#kernel.toolbox.install(tools, (name) => {
       const runtime = factory(name)
-      return { ...runtime, env: (variable) => this.#env[variable] ?? runtime.env(variable) }
+      return { ...runtime, env: (variable) => env[variable] ?? runtime.env(variable) }
     })
     const faults: string[] = []
     await this.#kernel.toolbox.boot((tool, error) => faults.push(`  ${tool}: ${messageOf(error)}`))

@@ -8,7 +8,6 @@ import type { EventName, Published } from '../../contracts/events.ts'
 import type { JobInfo, JobRun } from '../../contracts/scheduler.ts'
 import type { Tools } from '../../contracts/tool.ts'
 import { copyEnvironment, loadSettings, prepareEnvironment } from '../../core/config/load.ts'
-import type { Settings } from '../../core/config/schema.ts'
 import { activeTools, type ToolFolder, toolNameOf } from '../../runtime/kernel/discover.ts'
 import type { PluginClass } from '../../runtime/kernel/plugin.ts'
 import { endWith, isOwner, logText, TestApp, type TestOwner, type TestUser } from './app.ts'
@@ -124,47 +123,38 @@ export async function plugin<P extends object>(
   const outer = loadSettings(copyEnvironment()).settings
   const folder = domain === undefined ? undefined : await domainFolder(domain, outer.domainsDir)
   const directory = await mkdtemp(join(tmpdir(), 'heddle-plugin-'))
-  const discard = (): Promise<void> => rm(directory, { recursive: true, force: true })
-  const thread = await prepare(directory, folder, env, outer).catch(async (thrown) => {
-    await discard()
-    throw thrown
-  })
+  let thread: PluginThread | undefined
   let ending: Promise<void> | undefined
   const stop = (): Promise<void> => {
-    ending ??= thread.stop().finally(discard)
+    const discard = (): Promise<void> => rm(directory, { recursive: true, force: true })
+    ending ??= thread === undefined ? discard() : thread.stop().finally(discard)
     return ending
   }
-  endWith(owner, stop, () => logText(thread))
   try {
-    thread.user = user
+    const places =
+      folder === undefined ? [directory] : await linkDomains(join(directory, 'domains'), [folder], outer.domainsDir)
+    const { settings } = loadSettings({
+      HTTP_PORT: '0',
+      HTTP_LISTENER: outer.httpListener,
+      SQLITE_PATH: join(directory, 'test.db'),
+      AUTH_SECRET_KEY: randomBytes(32).toString('base64url'),
+      DOMAINS_DIR: places.join(delimiter),
+      ...env,
+    })
+    prepareEnvironment()
+    const own = new PluginThread(settings)
+    thread = own
+    endWith(owner, stop, () => logText(own))
+    own.user = user
     const roots = folder === undefined ? [] : rootsOf([folder], outer.domainsDir)
-    const { port, instance } = await thread.start(folder === undefined ? 'test' : basename(folder), Class, roots)
-    return new PluginApp(port, instance as P, thread, stop)
+    const tools = toolsWithoutServers(resolve(outer.toolsDir))
+    const name = folder === undefined ? 'test' : basename(folder)
+    const { port, instance } = await own.start(tools, env, name, Class, roots)
+    return new PluginApp(port, instance as P, own, stop)
   } catch (thrown) {
     await stop()
     throw thrown
   }
-}
-
-/** The thread of one test, with the settings, the domain and the tools of that. */
-async function prepare(
-  directory: string,
-  domain: string | undefined,
-  env: Record<string, string>,
-  outer: Settings,
-): Promise<PluginThread> {
-  const places =
-    domain === undefined ? [directory] : await linkDomains(join(directory, 'domains'), [domain], outer.domainsDir)
-  const { settings } = loadSettings({
-    HTTP_PORT: '0',
-    HTTP_LISTENER: outer.httpListener,
-    SQLITE_PATH: join(directory, 'test.db'),
-    AUTH_SECRET_KEY: randomBytes(32).toString('base64url'),
-    DOMAINS_DIR: places.join(delimiter),
-    ...env,
-  })
-  prepareEnvironment()
-  return new PluginThread(settings, toolsWithoutServers(resolve(outer.toolsDir)), env)
 }
 
 /** The tools of a process, with those of the runtime in place that need no server. */
