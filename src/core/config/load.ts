@@ -128,16 +128,17 @@ export function copyEnvironment(): Environment {
  * Taken once: no child of this process is to take itself for guarded.
  */
 export function takeFlightDir(): string | null {
-  const { HEDDLE_FLIGHT_DIR: folder } = process.env
-  delete process.env.HEDDLE_FLIGHT_DIR
+  const folder = taken('HEDDLE_FLIGHT_DIR')
   return folder === undefined || process.send === undefined ? null : folder
 }
 
 /** True for a process that shares its port with those that its guardian has started before. Taken once, as above. */
-export function takePortJoining(): boolean {
-  const { HEDDLE_JOINS_PORT: joins } = process.env
-  delete process.env.HEDDLE_JOINS_PORT
-  return joins === 'true'
+export const takePortJoining = (): boolean => taken('HEDDLE_JOINS_PORT') === 'true'
+
+function taken(name: string): string | undefined {
+  const value = process.env[name]
+  delete process.env[name]
+  return value
 }
 
 /** Sets variables that libraries read while they load. Call it before anything imports the HTTP library. */

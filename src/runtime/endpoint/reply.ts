@@ -67,10 +67,7 @@ export function replyOf(result: unknown, context: AnswerSettings): Reply {
 /** The failure envelope of an error that the runtime makes. */
 export function errorReply(code: ErrorCode, message?: string, details?: unknown): Reply {
   const [status, fallback] = CATALOGUE[code]
-  const envelope =
-    details === undefined
-      ? { success: false as const, error: message ?? fallback }
-      : { success: false as const, error: message ?? fallback, details }
+  const envelope = { success: false as const, error: message ?? fallback, details }
   let head = ''
   if (status === 503 || code === 'HTTP_IDEMPOTENCY_RUNNING') head = `retry-after: ${RETRY_AFTER_SEC}\r\n`
   if (status === 401) head = 'www-authenticate: Bearer\r\n'
@@ -78,8 +75,12 @@ export function errorReply(code: ErrorCode, message?: string, details?: unknown)
 }
 
 /** The details come from the thrown error: they are left out when they are no JSON. */
-const envelopeText = (envelope: { success: false; error: string; code?: string; details?: unknown }): string =>
-  readable(() => toJson(envelope)) ?? toJson({ ...envelope, details: undefined })
+const envelopeText = (envelope: {
+  success: false
+  error: string
+  code?: string | undefined
+  details?: unknown
+}): string => readable(() => toJson(envelope)) ?? toJson({ ...envelope, details: undefined })
 
 function thrownReply({ status, message, code, details, headers }: HttpError, context: AnswerSettings): Reply {
   context.dropBody()
@@ -87,7 +88,7 @@ function thrownReply({ status, message, code, details, headers }: HttpError, con
     // It may be asked for twice, and cookies add up.
     if (!context.head.includes(`${name}: ${value}\r\n`)) context.setHeader(name, value)
   }
-  const envelope = { success: false as const, error: message, ...(code === undefined ? {} : { code }), details }
+  const envelope = { success: false as const, error: message, code, details }
   return { status, head: context.head, body: envelopeText(envelope) }
 }
 

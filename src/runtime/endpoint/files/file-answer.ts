@@ -233,7 +233,7 @@ export function hasFailed(headers: Readonly<Record<string, string>>, tag: string
   const tags = headers['if-match']
   if (tags !== undefined) {
     const isStrong = !tag.startsWith('W/')
-    return !tags.split(',').some((each) => withoutBlanks(each) === '*' || (isStrong && withoutBlanks(each) === tag))
+    return !listed(tags).some((each) => each === '*' || (isStrong && each === tag))
   }
   return modified !== null && modified.getTime() > Date.parse(headers['if-unmodified-since'] ?? '')
 }
@@ -246,12 +246,12 @@ export function isUnchanged(headers: Readonly<Record<string, string>>, tag: stri
   const tags = headers['if-none-match']
   if (tags !== undefined) {
     const plain = tag.replace(/^W\//, '')
-    return tags
-      .split(',')
-      .some((each) => withoutBlanks(each) === '*' || withoutBlanks(each).replace(/^W\//, '') === plain)
+    return listed(tags).some((each) => each === '*' || each.replace(/^W\//, '') === plain)
   }
   return modified !== null && modified.getTime() <= Date.parse(headers['if-modified-since'] ?? '')
 }
+
+const listed = (tags: string): string[] => tags.split(',').map(withoutBlanks)
 
 const isRangeOf = (condition: string, tag: string, modified: Date): boolean =>
   condition === tag || condition === modified.toUTCString()
