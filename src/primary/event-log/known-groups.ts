@@ -59,6 +59,8 @@ export class KnownGroups implements GroupWatcher {
   readonly #waiting = new Map<string, number>()
   /** Null until the log is open and all subscribers are there. */
   #writtenMs: number | null = null
+  /** How far the clock was ahead of the steady one when the groups were read last. */
+  #aheadMs: number | null = null
   #hasNew = false
   #hasFound = false
   #toldMs = Number.NEGATIVE_INFINITY
@@ -196,8 +198,9 @@ export class KnownGroups implements GroupWatcher {
 
   /** Reads what is stored: other processes have groups, too. @returns those that are to be forgotten, with what waits for them */
   async learn(): Promise<{ event: string; group: string }[]> {
-    const rows = await this.#options.log.groups()
-    const nowMs = this.#options.log.clock.nowMs()
+    const { log } = this.#options
+    const rows = await log.groups()
+    const nowMs = log.clock.nowMs()
     const stored = new Map(rows.map(({ event, group, seenMs }) => [idOf(event, group), seenMs ?? 0]))
     for (const id of this.#seenMs.keys()) {
       if (stored.has(id) || this.#here.has(id) || this.#waiting.has(id)) continue
@@ -206,6 +209,12 @@ export class KnownGroups implements GroupWatcher {
     }
     for (const [id, seenMs] of stored) this.#seenMs.set(id, seenMs)
     this.#absent = null
+    // A clock that is set forward has not let the time pass.
+    const aheadMs = nowMs - log.clock.steadyMs()
+    const jumpMs = aheadMs - (this.#aheadMs ?? aheadMs)
+    this.#aheadMs = aheadMs
+    if (jumpMs > SEEN_EVERY_MS)
+      for (const { event, group, seenMs } of this.#absentGroups) this.#write(idOf(event, group), seenMs + jumpMs)
     if (this.#writtenMs !== null && nowMs - this.#writtenMs >= SEEN_EVERY_MS) this.#writeAll(nowMs)
     return this.#absentGroups.filter(({ seenMs }) => nowMs - seenMs > GROUP_KEPT_MS)
   }
@@ -217,12 +226,15 @@ export class KnownGroups implements GroupWatcher {
     this.#lookedMs = nowMs
     for (const { event, group } of await this.learn()) await this.#forget(event, group, 'has not been here for 7 days')
     await this.findReleased()
-    if (this.isShared && nowMs - this.#countedMs >= COUNT_MS) {
+    const isFull = (): boolean => this.waiting > maxStored * WAITING_SHARE
+    // Other processes take what is for their groups.
+    if (this.isShared && (nowMs - this.#countedMs >= COUNT_MS || isFull())) {
       this.#countedMs = nowMs
       await this.#count()
     }
-    if (this.waiting <= maxStored * WAITING_SHARE) return
-    const [most] = this.#absentGroups.sort((a, b) => b.waiting - a.waiting)
+    if (!isFull()) return
+    const nobodys = this.#absentGroups.filter(({ seenMs }) => !this.isShared || nowMs - seenMs > 2 * SEEN_EVERY_MS)
+    const [most] = nobodys.sort((a, b) => b.waiting - a.waiting)
     if (most !== undefined) await this.#forget(most.event, most.group, 'is not here, and the event log is half full')
   }
 

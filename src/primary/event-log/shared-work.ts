@@ -316,7 +316,7 @@ const MAKE = `
   SELECT reader, nextval('heddle_order'), id, event, envelope, payload, key, expires_ms FROM (
     SELECT epoch AS reader, heddle_event.* FROM unnest($2::bigint[]) WITH ORDINALITY AS listed (seq, place)
       JOIN heddle_event USING (seq) CROSS JOIN heddle_process
-    WHERE epoch <> $1 AND is_ready = 1 AND adopter IS NULL AND expires_at > now() ORDER BY place) AS copies`
+    WHERE epoch <> $1 AND is_ready = 1 AND is_clean = 0 AND adopter IS NULL ORDER BY place) AS copies`
 const READ = `
   SELECT number, id, event, envelope, payload, key, expires_ms FROM heddle_copy WHERE reader = $1 ORDER BY number LIMIT ${COPIES_PAGE}`
 

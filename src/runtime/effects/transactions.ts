@@ -139,8 +139,8 @@ export function keepTrimmed(
 }
 
 /**
- * Removes rows of events that were published and handled before a time. One that is still in the log is kept, however old it is: it would
- * be delivered again when the process dies.
+ * Removes rows of events that were published and handled before a time. One that is still in the log, or a dead letter, is kept, however old
+ * it is: it may be delivered again.
  */
 async function trimInbox(database: Queryable, beforeMs: number): Promise<void> {
   // Ids begin with their time, and the primary key with the id: this reads no more than what is to go.
@@ -169,6 +169,6 @@ async function dropExpired(database: Queryable, nowMs: number): Promise<void> {
 }
 
 const OLD = `SELECT event_id FROM heddle_inbox WHERE event_id > $1 AND event_id < $2 AND at_ms < $3 ORDER BY event_id LIMIT ${PAGE_ROWS}`
-const STORED = 'SELECT id FROM heddle_event WHERE id < $1'
+const STORED = 'SELECT id FROM heddle_event WHERE id < $1 UNION SELECT event_id FROM heddle_dead WHERE event_id < $1'
 const DROP_EXPIRED = `DELETE FROM heddle_idempotency WHERE expires_ms <= $1 AND (scope, key) IN
   (SELECT scope, key FROM heddle_idempotency WHERE expires_ms <= $1 ORDER BY expires_ms LIMIT ${PAGE_ROWS})`

@@ -37,7 +37,7 @@ async function cuttingProxy(t: TestContext, port: number, text: string) {
   return { port: (proxy.address() as { port: number }).port, cuts: () => cuts }
 }
 
-test('a broadcast is not lost when the connection breaks while a process reads it', async (t) => {
+test('a broadcast is not lost when the connection breaks while a process reads it, nor right after a long outage', async (t) => {
   const store = await onPostgres(t, false, DOMAINS)
   if (store === null) return
   const notes = join(await folderOf(t, { notes: '' }), 'notes')
@@ -64,5 +64,13 @@ test('a broadcast is not lost when the connection breaks while a process reads i
   await until(async () => (await told('told over there')).length >= 2, 'both told')
   assert.deepEqual((await told('told over there')).sort(), ['first', 'second'])
   assert.equal(proxy.cuts(), 1)
+  // The server is back, and the second process has not renewed its lease yet.
+  const lease = (when: string) =>
+    store.change(`UPDATE heddle_process SET expires_at = ${when} WHERE replica = 'second'`)
+  await lease("now() - interval '1 s'")
+  await publish('after an outage')
+  await until(async () => (await told('after an outage')).includes('first'), 'the first told')
+  await lease("now() + interval '15 s'")
+  await until(async () => (await told('after an outage')).includes('second'), 'the second, too')
   await isEmpty(store)
 })
