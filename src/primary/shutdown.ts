@@ -96,10 +96,12 @@ export async function shutDown(parts: Parts, shutdownTimeoutMs: number, fateOfEv
     localWorker.server.sockets.size === 0 && sockets.every(({ size }) => size === 0)
   await until(areSocketsClosed, Math.min(deadlineMs, steadyMs() + SOCKET_GRACE_MS))
   for (const each of sockets) each.closeAll(...GOING_AWAY)
-  await withTimeout(jobs.stop(), deadlineMs - steadyMs(), undefined)
-  await events.streams?.stopReading(deadlineMs - 500)
+  // Jobs that run take as long as they may, and no event begins meanwhile that somebody else has, too.
+  const jobsStopped = withTimeout(jobs.stop(), deadlineMs - steadyMs(), undefined)
+  const readingStopped = events.streams?.stopReading(deadlineMs - 500)
   events.durable.end()
   hub.returnDelayed()
+  await Promise.all([jobsStopped, readingStopped])
   const isDone = (): boolean => hub.pending === 0 && (events.streams?.open ?? 0) === 0 && requestsInFlight() === 0
   await until(isDone, deadlineMs)
   reportEnd()
