@@ -16,7 +16,7 @@ import { markGroupsSeen } from './trimmer.ts'
 
 /** Entries that are claimed at a time. */
 const CLAIM_BATCH = 200
-/** Entries of a group that a process has at most, those included that others wait for. */
+/** Entries of a group that a process has beyond what it takes else, at most: what others that it has wait for. */
 const CLAIMS_MAX = 4096
 /** An entry that was delivered so often and never acknowledged may have ended those processes: such entries are tried one by one. */
 const SUSPECT_AFTER_TIMES = 3
@@ -68,20 +68,24 @@ export class StreamClaims {
   readonly #options: ClaimsOptions
   readonly #suspects = new Fifo<Suspect>()
   readonly #timers: NodeJS.Timeout[] = []
+  readonly #everyMs: number
   /** Nothing counts as left before, by the steady clock. */
   #notBeforeMs = 0
+  /** When it was looked last for what others have left, by the steady clock, and how far the store's clock was ahead of that. */
+  #lookedMs = Number.POSITIVE_INFINITY
+  #aheadMs = Number.POSITIVE_INFINITY
   #isTrying = false
   #isClosed = false
 
   constructor(options: ClaimsOptions) {
     this.#options = options
+    this.#everyMs = Math.min(CLAIM_EVERY_MAX_MS, Math.max(25, options.claimIdleMs / 4))
   }
 
   start(): void {
-    const { claimIdleMs } = this.#options
     // Three times within the idle time: one may fail.
-    this.#every(Math.max(10, claimIdleMs / 3), () => this.renew())
-    this.#every(Math.min(CLAIM_EVERY_MAX_MS, Math.max(25, claimIdleMs / 4)), () => this.#claim())
+    this.#every(Math.max(10, this.#options.claimIdleMs / 3), () => this.#renew())
+    this.#every(this.#everyMs, () => this.#claim())
     this.#every(SEEN_EVERY_MS, () => this.#markSeen())
   }
 
@@ -111,23 +115,34 @@ export class StreamClaims {
     return this.#options.groups().filter(({ isOpen, isBroadcast }) => isOpen && !isBroadcast)
   }
 
-  /** The store is back: what nobody could renew meanwhile looks as if its process had left it. */
-  reconnected(): void {
+  /** What nobody could renew meanwhile looks as if its process had left it: the store was away, or without its data. */
+  async reconnected(): Promise<void> {
     this.#notBeforeMs = steadyMs() + BACK_MS
-    this.renew().catch(() => {
-      // It is renewed again soon.
-    })
+    const { redis } = this.#options
+    for (const { stream, name } of this.#shared()) await ensureGroup(redis, stream, name, '0')
+    await this.#renew(true)
   }
 
-  /** Resets the idle time of what this process has, so that nobody claims it. */
-  async renew(): Promise<void> {
+  /** So it does when this process, or the machine, has stood still, and when the store's clock was set forward. */
+  async #findPause(): Promise<void> {
+    const time = await this.#options.redis.command<[seconds: string, micros: string]>('time', []).catch(() => null)
+    const nowMs = steadyMs()
+    const aheadMs = time === null ? this.#aheadMs : Number(time[0]) * 1000 + Number(time[1]) / 1000 - nowMs
+    const pauseMs = Math.max(nowMs - this.#lookedMs - this.#everyMs, aheadMs - this.#aheadMs)
+    this.#lookedMs = nowMs
+    this.#aheadMs = aheadMs
+    if (pauseMs > BACK_MS) await this.reconnected()
+  }
+
+  /** Resets the idle time of what this process has, so that nobody claims it. @param isAll also of what was renewed lately */
+  async #renew(isAll = false): Promise<void> {
     const { redis, claimIdleMs, consumer, isOurs } = this.#options
     if (!isOurs()) return
     const nowMs = steadyMs()
     await Promise.all(
       this.#options.groups().map(async ({ stream, name, entries }) => {
         // Those alone that it still has: what it has given back must not look alive.
-        const old = entries.filter(({ renewedMs }) => nowMs - renewedMs > claimIdleMs / 4)
+        const old = entries.filter(({ renewedMs }) => isAll || nowMs - renewedMs > claimIdleMs / 4)
         if (old.length === 0) return
         const ids = old.map(({ id }) => id)
         await redis.run(SCRIPTS.moveEntries, [stream], [name, consumer, consumer, 0, ...ids]).catch(ignoreGone)
@@ -147,13 +162,14 @@ export class StreamClaims {
   // ── what others have left ─────────────────────────────────────────────────
 
   async #claim(): Promise<void> {
-    const { redis, claimIdleMs, mayTakeOver, log } = this.#options
+    const { redis, mayTakeOver, log } = this.#options
+    await this.#findPause()
     const remade: string[] = []
     for (const group of this.#shared()) {
       if (!mayTakeOver()) return
       if (group.room <= 0 && !this.#mayBeHeldUp(group)) continue
       try {
-        if (steadyMs() >= this.#notBeforeMs) await this.#claimIdle(group, claimIdleMs)
+        if (steadyMs() >= this.#notBeforeMs) await this.#claimIdle(group)
         await this.#claimFromDead(group)
       } catch (fault) {
         // One broken stream does not stop the work on the others; the trimmer reports it.
@@ -173,7 +189,7 @@ export class StreamClaims {
 
   /** What is here may wait for what others have left: then that is claimed beyond what this process takes else. */
   #mayBeHeldUp(group: StreamGroup): boolean {
-    return group.size < CLAIMS_MAX && this.#options.gate.isWaitedFor(group)
+    return group.room > -CLAIMS_MAX && this.#options.gate.isWaitedFor(group)
   }
 
   /** Claims what a former process of this name has left, and what a lost answer has given to this one. */
@@ -189,14 +205,18 @@ export class StreamClaims {
     for (const { name, pending } of await listConsumers(redis, group.stream, group.name)) {
       const other = replicaOfConsumer(name)
       if (pending === 0 || other === null || other === replica) continue
-      const holder = await redis.command<string | null>('get', [replicaKey(other)])
-      if (holder !== null && isKnownDead(identityIn(holder))) await this.#claimFrom(group, name)
+      // The next one of its name may come at any moment, and takes it back itself.
+      const isDead = async (): Promise<boolean> => {
+        const holder = await redis.command<string | null>('get', [replicaKey(other)])
+        return holder !== null && isKnownDead(identityIn(holder))
+      }
+      await this.#claimFrom(group, name, isDead)
     }
   }
 
-  async #claimFrom(group: StreamGroup, consumer: string): Promise<void> {
+  async #claimFrom(group: StreamGroup, consumer: string, isLeft = async (): Promise<boolean> => true): Promise<void> {
     // From entry to entry: when the consumer is this process's own, claimed entries stay pending there and would be found again.
-    for (let from = '-'; ; ) {
+    for (let from = '-'; await isLeft(); ) {
       const rows = await this.#pending(group, [from, '+', CLAIM_BATCH, consumer])
       await this.#take(group, rows, 0)
       if (rows.length < CLAIM_BATCH) return
@@ -204,17 +224,22 @@ export class StreamClaims {
     }
   }
 
-  /** Claims entries that have been idle for so long, at most one batch. */
-  async #claimIdle(group: StreamGroup, idleMs: number): Promise<void> {
-    await this.#take(group, await this.#pending(group, ['IDLE', idleMs, '-', '+', CLAIM_BATCH]), idleMs)
+  /** Claims entries that have been idle for so long that their process has left them, as long as there is room. */
+  async #claimIdle(group: StreamGroup): Promise<void> {
+    const { claimIdleMs, mayTakeOver } = this.#options
+    for (let count = CLAIM_BATCH; count === CLAIM_BATCH && mayTakeOver(); ) {
+      if (group.room <= 0 && !this.#mayBeHeldUp(group)) return
+      const rows = await this.#pending(group, ['IDLE', claimIdleMs, '-', '+', CLAIM_BATCH])
+      count = await this.#take(group, rows, claimIdleMs)
+    }
   }
 
   #pending({ stream, name }: StreamGroup, args: (string | number)[]): Promise<PendingRow[]> {
     return this.#options.redis.command<PendingRow[]>('xpending', [stream, name, ...args])
   }
 
-  /** Entries of this process's consumer that it does not have were given back, or were lost on the way here. */
-  async #take(group: StreamGroup, rows: readonly PendingRow[], minIdleMs: number): Promise<void> {
+  /** Entries of this process's consumer that it does not have were given back, or were lost on the way here. @returns how many it has now */
+  async #take(group: StreamGroup, rows: readonly PendingRow[], minIdleMs: number): Promise<number> {
     const known = new Set(group.entries.map(({ id }) => id))
     const theirs = rows.filter(([id]) => !known.has(id))
     await this.#takeSuspects(
@@ -226,6 +251,7 @@ export class StreamClaims {
     const entries = await this.#claimCounted(group, others, minIdleMs)
     const attempts = await this.#attemptsOf(group, entries)
     for (const [n, entry] of entries.entries()) this.#give(group, entry, attempts[n]!)
+    return entries.length
   }
 
   /** A thread or a process has had it, and perhaps said what became of it. */

@@ -206,7 +206,7 @@ export class RedisLog {
   }
 
   #begin(): void {
-    this.#redis.onUp(() => this.#claims.reconnected())
+    this.#redis.onUp(() => void this.#claims.reconnected().catch(() => {}))
     this.#watch.start()
     this.#delayed.start()
     this.#claims.start()

@@ -210,6 +210,8 @@ export class StreamSettlements implements Settlements {
       attempts: 0,
       blackBox: null,
     })
+    // Of a group that is shared it is acknowledged with the letter, and no delivery ends here.
+    if (group.isBroadcast) this.acknowledge(entry)
   }
 
   /** Tries until the store has the letter. When this process ends before, the entry is still pending and is delivered again. */

@@ -46,10 +46,12 @@ export class StreamDeliveries {
 
   /** @param fields null: it was cut from the stream while it was on its way. @param claimed null: nobody has had it before */
   take(group: StreamGroup, [id, fields]: Entry, claimed: ClaimedShare | null = null): void {
-    const { settlements, gate, received, replica } = this.#options
+    const { settlements, gate, received, replica, mayBegin } = this.#options
     const entry = new TakenEntry(group, id, charsOf(fields), settlements)
     group.add(entry)
     if (fields === null) return settlements.acknowledge(entry)
+    // It was on its way when this process was told to end.
+    if (!mayBegin()) return settlements.release(entry)
     const event = decodeEntry(group.event, id, fields)
     if (typeof event === 'string') return void settlements.storeMalformed(entry, fields, event)
     if (event.onlyGroup !== null && event.onlyGroup !== group.name) return settlements.acknowledge(entry)

@@ -98,3 +98,15 @@ testOnStreams('where somebody has put another type, nothing is held up and nothi
   assert.equal(await letters.delete(letter), true)
   assert.deepEqual(await letters.list(), [])
 })
+
+testOnStreams(
+  'what is behind a letter does not begin while the server takes no writes: it is asked again',
+  async (store) => {
+    const { redis } = store
+    const { ids, admit } = await behindLetter(redis, 2)
+    await redis.command('config', ['SET', 'maxmemory', 1])
+    await assert.rejects(admit(ids[0]!), /maxmemory/)
+    await redis.command('config', ['SET', 'maxmemory', 0])
+    assert.deepEqual([await admit(ids[0]!), await waiting(redis)], [false, 1])
+  },
+)

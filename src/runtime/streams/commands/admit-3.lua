@@ -34,6 +34,10 @@ for at = 1, #entry[2], 2 do
 end
 local pushed = redis.pcall('RPUSH', KEYS[3], cmsgpack.pack(fields))
 if type(pushed) ~= 'number' then
+  -- A server that is full, or takes no writes: it is asked again.
+  if not string.find(pushed.err, 'WRONGTYPE', 1, true) then
+    return pushed
+  end
   return 1
 end
 if redis.call('XACK', KEYS[1], ARGV[1], ARGV[3]) == 0 then

@@ -1,0 +1,149 @@
+// What this process takes over of others, and what it does not.
+import assert from 'node:assert/strict'
+import { Consumer } from '../../../src/primary/events/consumer.ts'
+import type { Hub } from '../../../src/primary/events/hub.ts'
+import { StreamClaims } from '../../../src/primary/streams/claims.ts'
+import { StreamDeadLetters } from '../../../src/primary/streams/dead-letters.ts'
+import { StreamSettlements } from '../../../src/primary/streams/settlements.ts'
+import { StreamDeliveries } from '../../../src/primary/streams/stream-deliveries.ts'
+import { StreamGroup } from '../../../src/primary/streams/stream-group.ts'
+import { KeyGate, StreamPlaces } from '../../../src/primary/streams/stream-order.ts'
+import { streamOf } from '../../../src/runtime/streams/keys.ts'
+import { isAcknowledged, StreamPublisher } from '../../../src/runtime/streams/publisher.ts'
+import { ensureGroup, readGroup } from '../../../src/runtime/streams/stream-commands.ts'
+import type { RedisClient } from '../../../src/stores/redis/client.ts'
+import { until } from '../../support/until.ts'
+import { eventOf, fakeThread, instanceOf } from '../../unit/events/fake-thread.ts'
+import { pendingOf, type Store, testOnStreams } from './fixture.ts'
+
+const EVENT = 'order.paid'
+const STREAM = streamOf(EVENT)
+const IDLE_MS = 200
+
+/** The reading side of a process: its group, claims and gate. The hub keeps what it gets. */
+async function processOn(
+  redis: RedisClient,
+  t: { after(end: () => void): void },
+  { lanes = 1, isBroadcast = false } = {},
+) {
+  const begun: string[] = []
+  let mayBegin = true
+  const hub = { take: ({ id }: { id: string }) => begun.push(id), record: () => {} } as unknown as Hub
+  const group = new StreamGroup({ event: EVENT, stream: STREAM, name: 'g', subscriber: 'g', isBroadcast })
+  const consumer = new Consumer(EVENT, 'g', {}, [])
+  for (let n = 0; n < lanes; n++) consumer.addInstance(instanceOf(fakeThread()))
+  group.consumer = consumer
+  group.isOpen = true
+  const gate = new KeyGate((stream, name, ids) => isAcknowledged(redis, stream, name, ids))
+  const settlements = new StreamSettlements({
+    redis,
+    letters: new StreamDeadLetters(redis, { onCut: () => {} }),
+    replica: 'me',
+    consumer: 'me:hub',
+    isOurs: () => true,
+    onHandled: ({ group: of, id }) => gate.finished(of, id),
+    onConfirmed: () => {},
+    log: () => {},
+  })
+  const deliveries = new StreamDeliveries({
+    redis,
+    hub,
+    replica: 'me',
+    settlements,
+    gate,
+    places: new StreamPlaces({ redis, events: () => [EVENT] }),
+    mayBegin: () => mayBegin,
+    received: () => {},
+  })
+  const claims = new StreamClaims({
+    redis,
+    replica: 'me',
+    consumer: 'me:hub',
+    claimIdleMs: IDLE_MS,
+    groups: () => [group],
+    deliveries,
+    gate,
+    settlements,
+    mayTakeOver: () => mayBegin,
+    isOurs: () => true,
+    log: () => {},
+  })
+  t.after(() => {
+    claims.close()
+    gate.close()
+    settlements.close()
+  })
+  const read = async (count: number): Promise<void> => {
+    for (const entry of await readGroup(redis, STREAM, 'g', 'me:hub', count)) deliveries.take(group, entry)
+  }
+  const stop = (): void => {
+    mayBegin = false
+    gate.close()
+  }
+  await ensureGroup(redis, STREAM, 'g', '0')
+  return { begun, claims, group, read, stop }
+}
+
+async function publishKeyed({ redis, settings: kv }: Store, count: number): Promise<void> {
+  const publisher = new StreamPublisher({ redis, kv, replica: 'other', maxOpen: 10_000, published: () => {} })
+  const frames = Array.from({ length: count }, (_, n) => eventOf(`evt_${n}`, { event: EVENT, key: 'k', payload: '{}' }))
+  await Promise.all(frames.map((frame) => publisher.publish(frame)))
+}
+
+testOnStreams('what all that a process has waits for is claimed, however many lanes it has', async (store, t) => {
+  const { redis } = store
+  await ensureGroup(redis, STREAM, 'g', '0')
+  await publishKeyed(store, 4200)
+  // A process that has died with the first one of the key.
+  await readGroup(redis, STREAM, 'g', 'dead:hub', 1)
+  const { begun, claims, read, group } = await processOn(redis, t, { lanes: 4 })
+  await read(4096)
+  assert.deepEqual([group.room, begun], [0, []])
+  claims.start()
+  await until(() => begun.length > 0, 'the first one')
+  assert.equal(begun[0], 'evt_0')
+})
+
+testOnStreams('what arrives while the process ends is given back, and waits for nothing', async (store, t) => {
+  const { redis } = store
+  const { begun, group, read, stop } = await processOn(redis, t)
+  await publishKeyed(store, 3)
+  await read(1)
+  stop()
+  await read(2)
+  assert.deepEqual([begun, group.size], [['evt_0'], 1])
+  const idle = async () => (await pendingOf(redis, STREAM, 'g')).filter(({ idleMs }) => idleMs > 60_000).length
+  await until(async () => (await idle()) === 2, 'two that others may claim at once')
+})
+
+testOnStreams('an entry of a broadcast that is no event is a dead letter, and is not kept', async (store, t) => {
+  const { redis } = store
+  const { group, read } = await processOn(redis, t, { isBroadcast: true })
+  await redis.command('xadd', [STREAM, '*', 'n', 1])
+  await read(1)
+  await until(async () => (await pendingOf(redis, STREAM, 'g')).length === 0, 'nothing is pending')
+  assert.equal(group.size, 0)
+})
+
+testOnStreams('nothing is claimed right after the clock of the store was set forward', async (store, t) => {
+  const { redis } = store
+  let aheadS = 0
+  let asked = 0
+  const command = async (name: string, args: (string | number)[]): Promise<unknown> => {
+    const answer = await redis.command<unknown>(name, args)
+    if (name !== 'time') return answer
+    asked++
+    const [seconds, micros] = answer as [string, string]
+    return [Number(seconds) + aheadS, micros]
+  }
+  const set = { command, run: redis.run.bind(redis), isReady: true } as unknown as RedisClient
+  const { begun, claims } = await processOn(set, t)
+  await publishKeyed(store, 1)
+  claims.start()
+  await until(() => asked > 1, 'two looks')
+  aheadS = 100
+  await readGroup(redis, STREAM, 'g', 'living:hub', 1)
+  await new Promise((resolve) => setTimeout(resolve, 5 * IDLE_MS))
+  assert.deepEqual(begun, [])
+  await until(() => begun.length > 0, 'it is claimed later')
+})
