@@ -65,8 +65,7 @@ test('a broadcast is not lost when the connection breaks while a process reads i
   assert.deepEqual((await told('told over there')).sort(), ['first', 'second'])
   assert.equal(proxy.cuts(), 1)
   // The server is back, and the second process has not renewed its lease yet.
-  const lease = (when: string) =>
-    store.change(`UPDATE heddle_process SET expires_at = ${when} WHERE replica = 'second'`)
+  const lease = (when: string) => store.rows(`UPDATE heddle_process SET expires_at = ${when} WHERE replica = 'second'`)
   await lease("now() - interval '1 s'")
   await publish('after an outage')
   await until(async () => (await told('after an outage')).includes('first'), 'the first told')

@@ -12,10 +12,12 @@ import { streamOf } from '../../../src/runtime/streams/keys.ts'
 import { isAcknowledged, StreamPublisher } from '../../../src/runtime/streams/publisher.ts'
 import { ensureGroup, readGroup } from '../../../src/runtime/streams/stream-commands.ts'
 import type { RedisClient } from '../../../src/stores/redis/client.ts'
+import { settingsOf } from '../../support/redis-under-test.ts'
 import { until } from '../../support/until.ts'
 import { eventOf, fakeThread, instanceOf } from '../../unit/events/fake-thread.ts'
-import { pendingOf, type Store, testOnStreams } from './fixture.ts'
+import { pendingOf, type Store, streamTests } from './fixture.ts'
 
+const testOnStreams = streamTests()
 const EVENT = 'order.paid'
 const STREAM = streamOf(EVENT)
 const IDLE_MS = 200
@@ -84,7 +86,8 @@ async function processOn(
   return { begun, claims, group, read, stop }
 }
 
-async function publishKeyed({ redis, settings: kv }: Store, count: number): Promise<void> {
+async function publishKeyed({ redis, server }: Store, count: number): Promise<void> {
+  const kv = settingsOf(server)
   const publisher = new StreamPublisher({ redis, kv, replica: 'other', maxOpen: 10_000, published: () => {} })
   const frames = Array.from({ length: count }, (_, n) => eventOf(`evt_${n}`, { event: EVENT, key: 'k', payload: '{}' }))
   await Promise.all(frames.map((frame) => publisher.publish(frame)))
