@@ -67,14 +67,50 @@ it('uses the memory of requests that have left again, and never that of one that
 
 const exchange = () => ({ route: null }) as unknown as Exchange
 
+const HOUR_MS = 3_600_000
+
+function place(slots: RequestSlots, of = exchange()): number {
+  const id = slots.take()
+  slots.put(id, of, -1)
+  return id
+}
+
+test('a request that was given up keeps its place until its handler has settled', () => {
+  const slots = new RequestSlots(2)
+  const waiting = exchange()
+  const first = place(slots, waiting)
+  assert.equal(slots.giveUp(first), waiting)
+  assert.deepEqual([slots.count, slots.free], [0, 1])
+  assert.equal(slots.get(first), null)
+  assert.equal(slots.giveUp(first), null)
+  // The late answer.
+  assert.equal(slots.remove(first), null)
+  assert.equal(slots.free, 2)
+  assert.equal(slots.remove(first), null)
+  assert.equal(slots.free, 2)
+})
+
+test('a stream that was given up keeps none', () => {
+  const slots = new RequestSlots(1)
+  const stream = place(slots)
+  slots.beginStream(stream)
+  slots.giveUp(stream)
+  assert.equal(slots.free, 1)
+})
+
+test('a lane is worn out when handlers that were given up long ago hold half of its places', () => {
+  const slots = new RequestSlots(2)
+  slots.giveUp(place(slots))
+  assert.equal(slots.isWornOut(Date.now()), false)
+  assert.equal(slots.isWornOut(Date.now() + HOUR_MS), true)
+})
+
 test('the answer to a request that was given up does not reach the next one in its slot', () => {
   const slots = new RequestSlots(1)
   const [first, second] = [exchange(), exchange()]
-  const given = slots.take()
-  slots.put(given, first, -1)
+  const given = place(slots, first)
   assert.equal(slots.remove(given), first)
-  const next = slots.take()
-  slots.put(next, second, -1)
+  const next = place(slots, second)
   assert.equal(given & 0xffff, next & 0xffff, 'it is the same slot')
   assert.deepEqual([slots.get(given), slots.remove(given)], [null, null])
   assert.equal(slots.remove(next), second)
