@@ -1,24 +1,13 @@
 import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
-import {
-  chmodSync,
-  existsSync,
-  mkdirSync,
-  mkdtempSync,
-  readdirSync,
-  readFileSync,
-  rmSync,
-  symlinkSync,
-  writeFileSync,
-} from 'node:fs'
+import { existsSync, mkdirSync, mkdtempSync, rmSync, symlinkSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join, resolve } from 'node:path'
-import { packedManifest } from '../../../deploy/package/manifest.mjs'
-import { placeDist } from '../../support/built-package.ts'
 import { freePort } from '../../support/port.ts'
 import { processTree, signalAll } from '../../support/servers/process-tree.ts'
 import { until } from '../../support/until.ts'
 import { ROOT } from '../docs/sources.ts'
+import { placePackage } from '../package/packed.ts'
 
 /** Starts are slow while many tests run. */
 const START_MS = 180_000
@@ -57,18 +46,7 @@ export class Reader {
 
   /** What `npm install <packed file>` does, without the network: heddle is built from this checkout, and the packages are its own. */
   async install(): Promise<void> {
-    const modules = join(this.cwd, 'node_modules')
-    if (existsSync(modules)) return
-    const place = join(modules, 'heddle')
-    mkdirSync(join(modules, '.bin'), { recursive: true })
-    for (const name of readdirSync(join(ROOT, 'node_modules'))) {
-      if (!name.startsWith('.')) symlinkSync(join(ROOT, 'node_modules', name), join(modules, name))
-    }
-    await placeDist(join(place, 'dist'))
-    const manifest = packedManifest(JSON.parse(readFileSync(join(ROOT, 'package.json'), 'utf8')))
-    writeFileSync(join(place, 'package.json'), JSON.stringify(manifest))
-    symlinkSync(join(place, 'dist/src/heddle.cjs'), join(modules, '.bin/heddle'))
-    chmodSync(join(place, 'dist/src/heddle.cjs'), 0o755)
+    if (!existsSync(join(this.cwd, 'node_modules'))) await placePackage(this.cwd)
   }
 
   async addPort(named: string): Promise<void> {

@@ -100,6 +100,14 @@ async function packAndInstall(): Promise<Installed> {
 
 const placeOf = (folder: string): string => join(folder, 'node_modules/heddle')
 
+/** Puts heddle, as it is packed from this checkout, and the packages that are here into a folder. */
+export async function placePackage(folder: string): Promise<void> {
+  await placeDist(join(placeOf(folder), 'dist'))
+  const manifest = packedManifest(JSON.parse(readFileSync(join(ROOT, 'package.json'), 'utf8')))
+  writeFileSync(join(placeOf(folder), 'package.json'), JSON.stringify(manifest))
+  addPackages(folder, readdirSync(MODULES))
+}
+
 async function pack(source: string, folder: string): Promise<string> {
   const before = new Set(readdirSync(folder))
   const { code, output } = await run('npm', ['pack', '--ignore-scripts', '--pack-destination', folder], source)
