@@ -186,11 +186,6 @@ export function watchThreads(post: (message: ToPrimary) => void): void {
   })
 }
 
-/** They keep the loop of this thread no longer. */
-function releaseThreads(): void {
-  for (const thread of threads) thread.unref()
-}
-
 interface WasmMemory {
   readonly buffer: ArrayBufferLike
 }
@@ -272,7 +267,7 @@ export function letGo(onFree: () => void): void {
 
 function release(): void {
   for (const handle of handlesOf()) handle.unref?.()
-  releaseThreads()
+  for (const thread of threads) thread.unref()
   releaseTimers()
 }
 

@@ -25,54 +25,6 @@ type ToGuardian =
   /** This process ends in order. `again`: it is to be started again. */
   | { type: 'stopping'; again: boolean }
 
-/** This process's side of the channel to the guardian that has started it, and that starts it again. */
-class GuardianLink {
-  /** Where the flight record is kept: a folder in memory that is there as long as the guardian is. */
-  readonly flightDir: string
-  #isLost = false
-
-  constructor(flightDir: string) {
-    this.flightDir = flightDir
-  }
-
-  /**
-   * Says from now on that this process lives.
-   * @param stopMs how long its end takes at most; SIGKILL comes after that
-   * @param onLost the guardian is gone, in whatever way: nobody watches this process any more
-   */
-  open({ primaryStallMs, crashReportsDir }: Settings, stopMs: number, onLost: () => void): void {
-    this.say({
-      type: 'guarded',
-      stopMs,
-      stallMs: primaryStallMs,
-      crashReportsDir,
-      crashReportsKept: CRASH_REPORTS_KEPT,
-    })
-    // Node's own report of an abort, where somebody has asked for one (`--report-on-fatalerror`), belongs to the crash report.
-    if (process.report?.reportOnFatalError) process.report.directory = this.flightDir
-    setInterval(() => this.say({ type: 'alive', isInspected: isInspected() }), ALIVE_MS).unref()
-    const lost = (): void => {
-      if (this.#isLost) return
-      this.#isLost = true
-      onLost()
-    }
-    process.once('disconnect', lost)
-    // The listener must not keep a drained process from its end.
-    process.channel?.unref()
-    if (!process.connected) lost()
-  }
-
-  /** Before the end: what nobody else removes. */
-  close(): void {
-    if (this.#isLost) rmSync(this.flightDir, { recursive: true, force: true })
-  }
-
-  say(message: ToGuardian): void {
-    // A guardian that is gone hears nothing: `disconnect` says so.
-    if (process.connected) process.send?.(message, undefined, undefined, () => {})
-  }
-}
-
 /** All threads have this long at least to end when the process does, milliseconds. One that runs JavaScript takes 2 to 3; one that loads modules, or waits for a disk, longer. */
 const THREADS_END_MS = 1500
 
@@ -117,15 +69,14 @@ export class ServiceProcess {
   readonly #options: ServiceProcessOptions
   readonly #settings: Settings
   readonly #manager: ServiceManager
-  readonly #guardian: GuardianLink | null
+  #isGuardianLost = false
   #isStopping = false
   #isEnding = false
 
   constructor(options: ServiceProcessOptions) {
-    const { settings, flightDir } = options
+    const { settings } = options
     this.#options = options
     this.#settings = settings
-    this.#guardian = flightDir === null ? null : new GuardianLink(flightDir)
     this.runtime = new Runtime({ ...options, onFatal: (message) => this.#fail(message) })
     this.#manager = new ServiceManager(settings.notifySocket, (message) => this.runtime.log('WARNING', message, 'main'))
   }
@@ -151,10 +102,7 @@ export class ServiceProcess {
   reportLife(): void {
     const { shutdownDelayMs, shutdownTimeoutMs } = this.#settings
     const stopMs = shutdownDelayMs + shutdownTimeoutMs + SHUTDOWN_GRACE_MS + END_GRACE_MS
-    this.#guardian?.open(this.#settings, stopMs, () => {
-      this.runtime.log('ERROR', 'The guardian is gone', 'main')
-      if (!this.#isStopping) this.#stop('SIGTERM')
-    })
+    if (this.#options.flightDir !== null) this.#reportToGuardian(this.#options.flightDir, stopMs)
     const { watchdogUsec, watchdogPid = process.pid } = this.#settings
     if (watchdogUsec === undefined || watchdogPid !== process.pid) return
     let isReporting = false
@@ -166,6 +114,34 @@ export class ServiceProcess {
       isReporting = false
     }
     setInterval(() => void report(), watchdogUsec / 1000 / REPORTS_PER_WATCHDOG).unref()
+  }
+
+  /**
+   * Says from now on to the guardian, which has started this process and starts it again, that it lives.
+   * @param flightDir where the flight record is kept: a folder in memory that is there as long as the guardian is
+   * @param stopMs how long its end takes at most; SIGKILL comes after that
+   */
+  #reportToGuardian(flightDir: string, stopMs: number): void {
+    const { primaryStallMs: stallMs, crashReportsDir } = this.#settings
+    this.#tell({ type: 'guarded', stopMs, stallMs, crashReportsDir, crashReportsKept: CRASH_REPORTS_KEPT })
+    // Node's own report of an abort, where somebody has asked for one (`--report-on-fatalerror`), belongs to the crash report.
+    if (process.report?.reportOnFatalError) process.report.directory = flightDir
+    setInterval(() => this.#tell({ type: 'alive', isInspected: isInspected() }), ALIVE_MS).unref()
+    const lost = (): void => {
+      if (this.#isGuardianLost) return
+      this.#isGuardianLost = true
+      this.runtime.log('ERROR', 'The guardian is gone', 'main')
+      if (!this.#isStopping) this.#stop('SIGTERM')
+    }
+    process.once('disconnect', lost)
+    // The listener must not keep a drained process from its end.
+    process.channel?.unref()
+    if (!process.connected) lost()
+  }
+
+  /** A guardian that is gone hears nothing: `disconnect` says so. */
+  #tell(message: ToGuardian): void {
+    if (this.#options.flightDir !== null && process.connected) process.send?.(message, undefined, undefined, () => {})
   }
 
   /**
@@ -184,7 +160,7 @@ export class ServiceProcess {
       boot_ms: Math.round(performance.now()),
       own_boot_ms: Math.round(performance.now() - startedMs),
     })
-    this.#guardian?.say({ type: 'serving' })
+    this.#tell({ type: 'serving' })
     const { systemPort } = this.runtime
     if (systemPort !== null)
       this.runtime.log('INFO', `/system is on http://${this.#settings.systemHost}:${systemPort}`, 'main')
@@ -196,7 +172,7 @@ export class ServiceProcess {
     this.runtime.log('INFO', `${why}: reloading the lanes`, 'main')
     void this.#manager.reloading(why)
     const fault = await this.runtime.reload()
-    this.#guardian?.say({ type: 'reloaded', ok: fault === null })
+    this.#tell({ type: 'reloaded', ok: fault === null })
     if (!this.#isStopping) void this.#manager.ready(fault === null ? 'Reloaded' : `Not reloaded: ${fault}`)
   }
 
@@ -229,7 +205,7 @@ export class ServiceProcess {
   #stop(signal: NodeJS.Signals, exitCode = 0): void {
     if (this.#isStopping) return this.end(1)
     this.#isStopping = true
-    this.#guardian?.say({ type: 'stopping', again: exitCode === EXIT_AGAIN })
+    this.#tell({ type: 'stopping', again: exitCode === EXIT_AGAIN })
     this.runtime.leave()
     const { shutdownDelayMs } = this.#settings
     // Before it serves, or when it has to end, nobody sends anything that a delay would save.
@@ -261,7 +237,8 @@ export class ServiceProcess {
   end(exitCode: number, leftMs?: number): void {
     if (this.#isEnding) return
     this.#isEnding = true
-    this.#guardian?.close()
+    // Nobody else removes it.
+    if (this.#isGuardianLost) rmSync(this.#options.flightDir!, { recursive: true, force: true })
     void endProcess(exitCode, this.runtime, leftMs)
   }
 }

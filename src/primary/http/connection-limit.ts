@@ -73,16 +73,9 @@ export class ConnectionLimit {
     this.#listenSocket.shut()
     if (this.#pausedMs - this.#toldMs < TOLD_EVERY_MS) return
     this.#toldMs = this.#pausedMs
-    this.#log(
-      'WARNING',
-      `Not ready: ${this.fault}. They are taken again when some have closed; raise ulimit -n`,
-      'http',
-      {
-        connections: this.open,
-        connections_max: this.max,
-        descriptors: this.#descriptors,
-      },
-    )
+    const message = `Not ready: ${this.fault}. They are taken again when some have closed; raise ulimit -n`
+    const fields = { connections: this.open, connections_max: this.max, descriptors: this.#descriptors }
+    this.#log('WARNING', message, 'http', fields)
   }
 
   /** Called regularly while the listener is open. */
