@@ -179,7 +179,7 @@ export interface StarterOptions extends RegistrarParts {
 }
 
 /** Who keeps the lanes alive. */
-interface ThreadOwner {
+export interface ThreadOwner {
   /** Something in the lane ends it. */
   dying(thread: LaneThread): void
   /** The thread has ended. @param error null when it ended by itself */

@@ -7,7 +7,7 @@ import type { Lane, UnfinishedWork } from '../dispatch/lane.ts'
 import { describeDeath, type LaneDeath, laneDeath } from './black-box.ts'
 import type { LaneRegistrar } from './lane-registrar.ts'
 import { type LaneSet, LaneSlot, type LaneThread, type OnDemandLane } from './lane-set.ts'
-import { LaneStarter, type StarterOptions } from './lane-starter.ts'
+import { LaneStarter, type StarterOptions, type ThreadOwner } from './lane-starter.ts'
 import { CoreUse } from './processor-time.ts'
 import { LaneReplacement, RESTART } from './replacement.ts'
 import { SlowBoot } from './slow-boot.ts'
@@ -20,7 +20,7 @@ const DEATHS_KEPT = 5
 const STALLED_MS = [250, 1000]
 
 /** Keeps N lanes alive: starts them, watches them, replaces them when they die or their code is new. */
-export class Supervisor {
+export class Supervisor implements ThreadOwner {
   readonly #options: StarterOptions
   readonly #lanes: LaneSet
   readonly #registrar: LaneRegistrar
@@ -38,10 +38,7 @@ export class Supervisor {
     this.#options = options
     this.#lanes = lanes
     this.#registrar = registrar
-    this.#starter = new LaneStarter(options, registrar, {
-      dying: (thread) => this.#onDying(thread),
-      ended: (thread, error) => this.#onEnd(thread, error),
-    })
+    this.#starter = new LaneStarter(options, registrar, this)
     this.#replacement = new LaneReplacement(kernel.settings, lanes, this.#starter, registrar)
     this.slowBoot = new SlowBoot(this.#replacement)
     this.#coreUse = new CoreUse(
@@ -149,7 +146,7 @@ export class Supervisor {
       return this.#onDeath(thread, null, unfinished)
     }
     thread.post({ type: 'leave' })
-    this.#onDying(thread)
+    this.dying(thread)
   }
 
   /** Reads what the lane has written, though it cannot ring; gives the work that it has not begun to others; starts a standby in time. */
@@ -169,7 +166,7 @@ export class Supervisor {
   // ── death ─────────────────────────────────────────────────────────────────
 
   /** Something in the lane ends it. Its place is taken at once; what it has is finished, and its thread leaves. */
-  #onDying(thread: LaneThread): void {
+  dying(thread: LaneThread): void {
     const wasReady = thread.state === 'ready'
     if (this.#lanes.isStopping || !thread.become('dying')) return
     if (wasReady) {
@@ -190,7 +187,7 @@ export class Supervisor {
     return unfinished
   }
 
-  #onEnd(thread: LaneThread, error: unknown): void {
+  ended(thread: LaneThread, error: unknown): void {
     this.#lanes.outside.delete(thread)
     if (thread.state === 'dead') return thread.children.end()
     const wasTold =
