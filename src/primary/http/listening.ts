@@ -21,21 +21,26 @@ function addressFault(host: string, port: number): Promise<string | undefined> {
   })
 }
 
-/** State of a listening socket in the kernel's tables. */
+/** States of a socket in the kernel's tables. */
 const LISTENING = '0A'
+export const ESTABLISHED = '01'
 
-/** Inodes of the sockets that listen on a port, on any address; none where the system does not tell. Source: proc(5), /proc/net/tcp. */
-function listeningSockets(port: number): string[] {
-  const inodes: string[] = []
+/** The sockets at a port of this machine, on any address; none where the system does not tell. Source: proc(5), /proc/net/tcp. */
+export function socketsAt(port: number): { state: string; inode: string }[] {
+  const sockets: { state: string; inode: string }[] = []
   for (const table of ['/proc/net/tcp', '/proc/net/tcp6']) {
     for (const row of textOf(table).split('\n').slice(1)) {
       const [, local, , state, , , , , , inode] = row.trim().split(/\s+/)
       const isPort = Number.parseInt(local?.split(':').at(-1) ?? '', 16) === port
-      if (isPort && state === LISTENING && inode !== undefined) inodes.push(inode)
+      if (isPort && state !== undefined && inode !== undefined) sockets.push({ state, inode })
     }
   }
-  return inodes
+  return sockets
 }
+
+/** Inodes of the sockets that listen on a port. */
+const listeningSockets = (port: number): string[] =>
+  socketsAt(port).flatMap(({ state, inode }) => (state === LISTENING ? [inode] : []))
 
 /** Why an address cannot be listened on: the HTTP library only says that it cannot. */
 async function listenFault(host: string, port: number, name: 'HTTP' | 'SYSTEM'): Promise<string> {

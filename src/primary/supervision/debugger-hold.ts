@@ -1,7 +1,7 @@
 // Whether a debugger holds a thread.
-import { readFileSync } from 'node:fs'
 import type { NodeWorker, Session } from 'node:inspector'
 import { withTimeout } from '../../core/schedule/waiting.ts'
+import { ESTABLISHED, socketsAt } from '../http/listening.ts'
 
 /** While a thread stands still it is asked this often, milliseconds. */
 const ASK_PAUSE_MS = 500
@@ -102,24 +102,10 @@ async function pauseOf(threadId: number): Promise<Pause> {
   }
 }
 
-/**
- * True while a debugger is connected to this process. The inspector does not say; Linux does, and elsewhere one counts as connected.
- * Source: proc(5), `/proc/net/tcp`: the local address as `IP:port` in hexadecimal, and the state, of which 01 is established.
- */
+/** True while a debugger is connected to this process. The inspector does not say; Linux does, and where not even the inspector's own socket shows, one counts as connected. */
 function isAttached(): boolean {
-  const { port } = new URL(process.getBuiltinModule('node:inspector').url()!)
-  const local = Number(port).toString(16).toUpperCase().padStart(4, '0')
-  const connected = new RegExp(`^ *\\d+: [0-9A-F]+:${local} [0-9A-F]+:[0-9A-F]+ 01 `, 'm')
-  let isKnown = false
-  for (const table of ['tcp', 'tcp6']) {
-    try {
-      if (connected.test(readFileSync(`/proc/net/${table}`, 'latin1'))) return true
-      isKnown = true
-    } catch {
-      // It is not Linux, or one of the two families is not there.
-    }
-  }
-  return !isKnown
+  const sockets = socketsAt(Number(new URL(process.getBuiltinModule('node:inspector').url()!).port))
+  return sockets.length === 0 || sockets.some(({ state }) => state === ESTABLISHED)
 }
 
 /** An inspector session of this thread, by which it reaches one that it has started. Loaded on demand: as long as no thread stands still, nothing is. */
