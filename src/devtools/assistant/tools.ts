@@ -211,13 +211,11 @@ export const TOOLS: Readonly<Record<string, AssistantTool>> = {
         .sort()
       if (route === undefined && event === undefined) {
         const own = routes.filter(({ path }) => !path.startsWith('/system/'))
+        const lines = own.map(({ method, path, plugin, summary }) =>
+          [`${method} ${path} (${plugin})`, ...(summary === null ? [] : [summary])].join(': '),
+        )
         return {
-          routes: own
-            .map(
-              ({ method, path, plugin, summary }) =>
-                `${method} ${path} (${plugin})${summary === null ? '' : `: ${summary}`}`,
-            )
-            .sort(),
+          routes: lines.sort(),
           events: names,
         }
       }

@@ -6,13 +6,7 @@ import { CommandError, UsageFault, unknownName } from '../../core/config/command
 import { loadSettings } from '../../core/config/load.ts'
 import { needPackages, OPTIONAL_PACKAGES } from '../../core/modules/optional-package.ts'
 import { withAgentsPart } from '../scaffolding/agents.ts'
-import {
-  type ApplicationOptions,
-  heddleSource,
-  packagesOf,
-  scaffoldApplication,
-  USE_NAMES,
-} from '../scaffolding/application.ts'
+import { heddleSource, packagesOf, scaffoldApplication, USE_NAMES } from '../scaffolding/application.ts'
 import { DEPLOYMENTS, scaffoldDeployment, usesOf } from '../scaffolding/deployment.ts'
 import { report, type Scaffold, write } from '../scaffolding/templates.ts'
 import { command } from './command.ts'
@@ -48,12 +42,20 @@ async function createApplication(folder: string, chosen: string[] | null, kinds:
   if (existsSync(folder) && readdirSync(folder).length > 0) throw new CommandError(`${folder} is not empty`)
   const source = heddleSource()
   const uses = [...new Set([...(chosen ?? (await askForUses())), ...usesOf(kinds)])]
-  const { files, next } = ofNewFolder(folder, { uses, source }, kinds)
+  const name = basename(folder)
+  const parts = [
+    scaffoldApplication(folder, name, relative('.', folder) || '.', { uses, source }),
+    scaffoldDeployment(folder, name, kinds),
+  ]
+  const files = parts.flatMap((part) => part.files)
   write(files)
   const packed = source.file === null ? [] : [{ path: join(folder, basename(source.file)) }]
   for (const { path } of packed) copyFileSync(source.file!, path)
   await describe(folder)
-  report([...files, ...packed].map(fromHere), next)
+  report(
+    [...files, ...packed].map(fromHere),
+    parts.flatMap(({ next }) => next),
+  )
 }
 
 const fromHere = ({ path }: { path: string }): string => relative('.', path)
@@ -81,15 +83,6 @@ async function askForUses(): Promise<string[]> {
     }
   } finally {
     terminal.close()
-  }
-}
-
-function ofNewFolder(folder: string, options: ApplicationOptions, kinds: readonly string[]): Scaffold {
-  const application = scaffoldApplication(folder, basename(folder), relative('.', folder) || '.', options)
-  const deployment = scaffoldDeployment(folder, basename(folder), kinds)
-  return {
-    files: [...application.files, ...deployment.files],
-    next: [...application.next, ...deployment.next],
   }
 }
 

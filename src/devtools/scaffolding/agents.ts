@@ -1,9 +1,9 @@
 import { existsSync, readFileSync } from 'node:fs'
 import { basename, join, relative } from 'node:path'
 import { activeTools, toolNameOf } from '../../runtime/kernel/discover.ts'
-import { contractPlace, eventsOf, type ScannedEvent } from '../lint/event-contract.ts'
+import { contractPlace, eventsOf } from '../lint/event-contract.ts'
 import { type Plugin, readProject } from '../lint/project.ts'
-import { type StaticRoute, staticRoutes } from '../lint/route-collision.ts'
+import { staticRoutes } from '../lint/route-collision.ts'
 
 const START = '<!-- heddle agents: up to the mark below, `heddle agents` writes this part -->'
 const END = '<!-- heddle agents: end -->'
@@ -54,17 +54,27 @@ async function partOf({ folder, domainsDirs, toolsDir, tools }: AgentsSource): P
   const place = (file: string): string => relative(folder, file)
   const rows = events
     .map((each) => ({ ...each, contract: contractPlace(project, each.event) }))
-    .filter(({ emitters, subscribers, contract }) => contract || emitters.length + subscribers.length > 0)
     .filter(({ event, contract }) => contract?.domain !== 'system' && !event.startsWith('_'))
     .map(({ event, emitters, subscribers, contract }) => {
       const where = contract === undefined ? 'none' : `\`${place(contract.file)}:${contract.line}\``
       return `| \`${event}\` | ${listed(emitters)} | ${listed(subscribers)} | ${where} |\n`
     })
+  const lineOf = ({ name, file }: Plugin): string => {
+    const answers = routes
+      .filter(({ plugins }) => plugins.includes(name))
+      .map(({ method, path }) => `${method} ${path}`)
+    const handles = events.filter(({ subscribers }) => subscribers.includes(name)).map(({ event }) => event)
+    const publishes = events.filter(({ emitters }) => emitters.includes(name)).map(({ event }) => event)
+    const does = Object.entries({ answers: [...new Set(answers)].sort(), handles, publishes })
+      .filter(([, names]) => names.length > 0)
+      .map(([verb, names]) => `${verb} ${listed(names)}`)
+    return `  - \`${name}\` in \`${place(file)}\`${does.length > 0 ? `: ${does.join('; ')}` : ''}\n`
+  }
   return [
     '## What is here\n\n',
     ...domains.map((domain) => {
       const plugins = own.filter((plugin) => plugin.domain === domain)
-      return `- **${domain}**\n${plugins.map((plugin) => pluginLine(plugin, place, routes, events)).join('')}`
+      return `- **${domain}**\n${plugins.map(lineOf).join('')}`
     }),
     ...(domains.length === 0 ? ['There are no domains yet: `npm run new -- domain orders`.\n'] : []),
     ...(rows.length === 0
@@ -75,25 +85,6 @@ async function partOf({ folder, domainsDirs, toolsDir, tools }: AgentsSource): P
     `\nWhile \`npm run dev\` runs, \`http://127.0.0.1:8000/system/mcp\` is a server of the Model Context Protocol: why a request failed, which line hangs, what caused what, the contracts,
 the logs, and a request to try a change. \`/system/openapi.json\` and \`/system/asyncapi.json\` are the interface.\n`,
   ].join('')
-}
-
-function pluginLine(
-  { name, file }: Plugin,
-  place: (file: string) => string,
-  routes: readonly StaticRoute[],
-  events: readonly ScannedEvent[],
-): string {
-  const answers = routes
-    .filter(({ plugins }) => plugins.includes(name))
-    .map(({ method, path }) => `\`${method} ${path}\``)
-  const handles = events.filter(({ subscribers }) => subscribers.includes(name)).map(({ event }) => `\`${event}\``)
-  const publishes = events.filter(({ emitters }) => emitters.includes(name)).map(({ event }) => `\`${event}\``)
-  const does = [
-    ...(answers.length > 0 ? [`answers ${[...new Set(answers)].sort().join(', ')}`] : []),
-    ...(handles.length > 0 ? [`handles ${handles.join(', ')}`] : []),
-    ...(publishes.length > 0 ? [`publishes ${publishes.join(', ')}`] : []),
-  ]
-  return `  - \`${name}\` in \`${place(file)}\`${does.length > 0 ? `: ${does.join('; ')}` : ''}\n`
 }
 
 function toolList(toolsDir: string, tools: string | undefined): string {
