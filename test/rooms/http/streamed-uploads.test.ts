@@ -191,18 +191,13 @@ describe('bodies that are streamed', () => {
   it('are refused when they are no form', async () => {
     const cut = 'multipart/form-data; boundary=cut'
     const head = '--cut\r\ncontent-disposition: form-data; name="a"'
-    const bad = `${head.replace('"a"', '"__proto__"')}\r\n\r\n\r\n--cut--\r\n`
     const long = `${head}\r\n\r\n${'x'.repeat((1 << 20) + 1)}\r\n--cut--\r\n`
-    const many = `${`${head}; filename="f"\r\n\r\nx\r\n`.repeat(101)}--cut--\r\n`
+    // What else is wrong with parts: test/unit/endpoint/uploads.test.ts.
     for (const [type, body, status, error] of [
       ['text/plain', 'x', 415, 'The body must be multipart/form-data'],
-      ['multipart/form-data', 'x', 400, 'The multipart body has no valid boundary'],
       [cut, `${head}; filename="f"\r\n\r\nbegun`, 400, 'The multipart body is malformed'],
       [cut, noise, 400, 'The multipart body is malformed'],
-      [cut, '', 400, 'The multipart body is malformed'],
-      [cut, bad, 400, 'The multipart body has the forbidden key __proto__'],
       [cut, long, 413, 'A field has more than 1048576 bytes'],
-      [cut, many, 400, 'The multipart body has more than 100 files'],
     ] as const) {
       const answer = await post('/lane/uploads/parts', body, { 'content-type': type })
       assert.deepEqual([answer.status, answer.got.error], [status, error])
