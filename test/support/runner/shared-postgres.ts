@@ -2,7 +2,7 @@ import { serversNeededBy } from '../servers/needed.ts'
 import { postgresServer } from '../servers/postgres.ts'
 
 /** Replicas of several files at a time, each with a pool. */
-const MAX_CONNECTIONS = '400'
+const MAX_CONNECTIONS = '600'
 
 /**
  * One PostgreSQL for all files that do not stop or configure theirs: it is given to them as one by RDB_* in the environment is, and each makes databases of its own.
