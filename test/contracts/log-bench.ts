@@ -7,6 +7,7 @@ import { fileURLToPath } from 'node:url'
 import { temporaryFolder } from '../support/folder.ts'
 import { type Heddle, type Owner, startHeddle } from '../support/heddle.ts'
 import { post } from '../support/started-service.ts'
+import { until } from '../support/until.ts'
 import type { LogProcess, LogStore, Note, OpenOptions } from './log-store.ts'
 
 const DOMAINS = fileURLToPath(new URL('./domains', import.meta.url))
@@ -100,7 +101,8 @@ function processOf(name: string, heddle: Heddle): LogProcess {
       const keys = works.map(({ key }) => key)
       return (await ask('/burst', { event, works, keys, delayMs })).ids as string[]
     },
-    letters: async () => (await heddle.json('/letters', { headers: ONE_REQUEST })).body.letters,
+    // While no lane is up nobody lists them.
+    letters: () => until(async () => (await heddle.json('/letters', { headers: ONE_REQUEST })).body.letters, 'letters'),
     replay: (letter) => ofLetter('replay', letter),
     edit: (letter, payload) => ofLetter('edit', letter, { payload }),
     remove: (letter) => ofLetter('delete', letter),

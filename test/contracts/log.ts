@@ -1,7 +1,8 @@
 /** The contract of what keeps events: the rules that hold on each log, over processes that publish, are asked, and die. */
 import assert from 'node:assert/strict'
-import { after, describe, test } from 'node:test'
+import { describe, test } from 'node:test'
 import type { Owner } from '../support/heddle.ts'
+import { suiteOwner } from '../support/shared-service.ts'
 import { AWAY } from './log-away.ts'
 import { benchOn, type Place } from './log-bench.ts'
 import { DELIVERY } from './log-delivery.ts'
@@ -12,11 +13,12 @@ import { LETTERS } from './log-letters.ts'
 import { OUTLIVES } from './log-outlives.ts'
 import { PARKING } from './log-parking.ts'
 import { PROCESSES } from './log-processes.ts'
+import { isEmpty } from './log-rule.ts'
 import type { Rules } from './log-store.ts'
 
 interface Part {
   rules: Rules
-  /** Each rule has a log of its own, because it ends processes. */
+  /** Each rule has a log of its own, because it ends processes. In the end nothing may be left in it. */
   isOwn?: boolean
   hasOwnServer?: boolean
 }
@@ -75,8 +77,7 @@ export function logContract({ name, place, lacks = {} }: LogKind, which: 'shared
     [],
   )
   describe(`the contract of logs: ${name}`, { concurrency: CONCURRENCY }, () => {
-    const ends: (() => Promise<void>)[] = []
-    const made = benchOn({ after: (end) => void ends.push(end) }, place)
+    const made = benchOn(suiteOwner(), place)
     for (const [part, { rules, isOwn = false, hasOwnServer = false }] of Object.entries<Part>(PARTS)) {
       if (typeof which === 'string' && isOwn !== (which === 'own')) continue
       const partLack = lacks[part as LogPart]
@@ -90,13 +91,11 @@ export function logContract({ name, place, lacks = {} }: LogKind, which: 'shared
           if (store === null) return t.skip('there is no such server')
           // The shared one is given to rules that have to fail, and to others.
           const log = { ...store, patienceMs: lack === undefined ? PATIENCE_MS : LACK_PATIENCE_MS }
-          if (lack === undefined) await run(log, rule)
-          else await assert.rejects(run(log, rule), lack.failsWith)
+          if (lack !== undefined) return assert.rejects(run(log, rule), lack.failsWith)
+          await run(log, rule)
+          if (isOwn) await isEmpty(log)
         })
       }
     }
-    after(async () => {
-      for (const end of ends.reverse()) await end()
-    })
   })
 }

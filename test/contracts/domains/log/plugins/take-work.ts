@@ -56,7 +56,9 @@ export default class TakeWork extends Plugin {
   }
 
   async publish({ event, work, options }: Data) {
-    return { id: await this.#bus.publish(event as string, work as Payload, options as object) }
+    const { at, ...more } = options as { at?: string }
+    const due = at === undefined ? {} : { at: new Date(at) }
+    return { id: await this.#bus.publish(event as string, work as Payload, { ...more, ...due }) }
   }
 
   /** Without waiting for one another. */
