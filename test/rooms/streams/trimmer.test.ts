@@ -131,10 +131,10 @@ testOnStreams('the group of a thread that this replica no longer has is destroye
 })
 
 testOnStreams(
-  'a group without a subscriber that keeps many entries is told of once, and destroyed after a week',
+  'a group without a subscriber that keeps many entries is told of once, and destroyed after a week; one that was seen is not',
   async ({ redis }) => {
-    await ensureGroup(redis, STREAM, 'left', '$')
-    await ensureGroup(redis, STREAM, 'few', '$')
+    await lives(redis, 'a')
+    for (const group of ['left', 'few', 'living', 'left@a:0']) await ensureGroup(redis, STREAM, group, '$')
     await addNumbers(redis, STREAM, 10_001)
     await redis.command('xack', [STREAM, 'few', ...(await deliver(redis, STREAM, 'few', 'c', 9000))])
     const { trimmer, reports } = trimmerFor(redis)
@@ -150,10 +150,15 @@ testOnStreams(
     assert.deepEqual(reports.map(timeless), [
       { kind: 'held up', stream: STREAM, group: 'left', isDestroyed: false, unseenMs: 0, waiting: 10_001 },
     ])
-    await wasSeen('left', GROUP_KEEP_MS + 60_000)
+    for (const group of ['left', 'living', 'left@a:0']) await wasSeen(group, GROUP_KEEP_MS + 60_000)
+    await markGroupsSeen(redis, [{ stream: STREAM, group: 'living' }])
+    await markGroupsSeen(redis, [])
     await trimmer.tidy()
     assert.equal(reports.length, 2)
     assert.deepEqual(timeless(reports[1]!), { ...timeless(reports[0]!), kind: 'destroyed', isDestroyed: true })
+    assert.deepEqual((await listGroups(redis, STREAM)).toSorted(), ['few', 'left@a:0', 'living'])
+    assert.equal(await redis.command('hexists', [GROUPS_SEEN, seenField(STREAM, 'left')]), 0)
+    for (const group of ['living', 'left@a:0']) await redis.command('xgroup', ['DESTROY', STREAM, group])
     await trimmer.trim()
     assert.equal(await redis.command('xlen', [STREAM]), 1001)
   },

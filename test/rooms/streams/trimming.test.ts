@@ -1,11 +1,5 @@
 import assert from 'node:assert/strict'
-import {
-  GROUP_KEEP_MS,
-  GROUP_UNSEEN_MS,
-  markGroupsSeen,
-  retireGroups,
-  trimStream,
-} from '../../../src/primary/streams/trimmer.ts'
+import { retireGroups, trimStream } from '../../../src/primary/streams/trimmer.ts'
 import { GROUPS_SEEN, REMOVED, seenField, streamOf } from '../../../src/runtime/streams/keys.ts'
 import { ensureGroup, removeConsumer } from '../../../src/runtime/streams/stream-commands.ts'
 import { until } from '../../support/until.ts'
@@ -186,34 +180,6 @@ testOnStreams('a stream that was wiped and begins again loses nothing', async ({
   await trimStream(redis, STREAM)
   assert.equal(await redis.command('exists', [REMOVED]), 0)
 })
-
-testOnStreams(
-  'a group that nobody has subscribed to for a week is destroyed, one that was seen is not',
-  async ({ redis }) => {
-    for (const group of ['old', 'quiet', 'living', 'old@a:0']) await ensureGroup(redis, STREAM, group, '$')
-    await addNumbers(redis, STREAM, 20)
-    await deliver(redis, STREAM, 'old', 'c', 5)
-    assert.deepEqual(await retireGroups(redis, STREAM), [], 'all are seen now')
-    const wasSeen = (group: string, agoMs: number) =>
-      redis.command('hset', [GROUPS_SEEN, seenField(STREAM, group), Date.now() - agoMs])
-    await wasSeen('old', GROUP_KEEP_MS + 60_000)
-    await wasSeen('quiet', GROUP_UNSEEN_MS + 60_000)
-    await wasSeen('living', GROUP_KEEP_MS + 60_000)
-    await markGroupsSeen(redis, [{ stream: STREAM, group: 'living' }])
-    await markGroupsSeen(redis, [])
-    const unseen = (await retireGroups(redis, STREAM)).toSorted((a, b) => a.group.localeCompare(b.group))
-    assert.deepEqual(
-      unseen.map(({ group, isDestroyed, waiting }) => ({ group, isDestroyed, waiting })),
-      [
-        { group: 'old', isDestroyed: true, waiting: 20 },
-        { group: 'quiet', isDestroyed: false, waiting: 20 },
-      ],
-    )
-    const groups = await redis.command<string[][]>('xinfo', ['GROUPS', STREAM])
-    assert.deepEqual(groups.map((fields) => fields[1]).toSorted(), ['living', 'old@a:0', 'quiet'])
-    assert.equal(await redis.command('hexists', [GROUPS_SEEN, seenField(STREAM, 'old')]), 0)
-  },
-)
 
 testOnStreams('a time in which no replica ran does not count', async ({ redis }) => {
   await ensureGroup(redis, STREAM, 'g', '$')
