@@ -3,13 +3,20 @@ import { type TestContext, test } from 'node:test'
 import type { State } from '../../../src/contracts/state.ts'
 import type { Settings } from '../../../src/core/config/schema.ts'
 import RedisStateTool from '../../../src/extras/redis-state/index.ts'
-import { connect, settingsOf } from '../../support/redis-under-test.ts'
+import { connect, settingsOf, sharedServer } from '../../support/redis-under-test.ts'
 import { redisServer } from '../../support/servers/redis.ts'
 import { testWith } from '../../support/test-with.ts'
 import { buildTool } from '../../support/tool-runtime.ts'
 import { until } from '../../support/until.ts'
 
 const testOnOwn = testWith((t) => redisServer(t, { own: true }))
+const shared = sharedServer()
+/** On a server that others leave empty. */
+const testOnEmpty = testWith(async (t) => {
+  const server = await shared(t)
+  if (server !== null) await connect(t, settingsOf(server)).command('flushdb', [])
+  return server
+})
 function stateOn(t: TestContext, settings: Settings): State {
   const { tool } = buildTool(RedisStateTool, { settings })
   t.after(() => tool.stop())
@@ -54,7 +61,7 @@ test('a read-only replica says so, and that another server is wanted', async (t)
   for (const [, write] of WRITES) await write(state)
 })
 
-testOnOwn('a key of another type is named, and harms no other', async (server, t) => {
+testOnEmpty('a key of another type is named, and harms no other', async (server, t) => {
   const [admin, state] = [connect(t, settingsOf(server)), stateOn(t, settingsOf(server))]
   await admin.command('rpush', ['heddle:state:default:list', 'a'])
   const wrong = { code: 'KV_WRONG_TYPE', message: /the key "list" is not a value of state: another program/ }
@@ -71,7 +78,7 @@ testOnOwn('a key of another type is named, and harms no other', async (server, t
   assert.equal(await state.get('list'), 'now a value')
 })
 
-testOnOwn('what another program has written is no JSON, or JSON of its own spelling', async (server, t) => {
+testOnEmpty('what another program has written is no JSON, or JSON of its own spelling', async (server, t) => {
   const [admin, state] = [connect(t, settingsOf(server)), stateOn(t, settingsOf(server))]
   const write = (key: string, text: string) => admin.command('set', [`heddle:state:default:${key}`, text])
   await write('text', 'not json')
@@ -87,7 +94,7 @@ testOnOwn('what another program has written is no JSON, or JSON of its own spell
   assert.equal(await state.compareAndSet('spelled', { a: 1, b: [1, 'a'] }, 'yes'), true)
 })
 
-testOnOwn('keys and clear of a large namespace leave all others alone', async (server, t) => {
+testOnEmpty('keys and clear of a large namespace leave all others alone', async (server, t) => {
   const [admin, state] = [connect(t, settingsOf(server)), stateOn(t, settingsOf(server))]
   await admin.command('set', ['foreign', 'x'])
   await state.set('key', 1, { namespace: 'other' })
