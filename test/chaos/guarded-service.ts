@@ -5,12 +5,11 @@ import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
 import { folderOf } from '../support/folder.ts'
-import { type LogLine, spawnHeddle } from '../support/heddle.ts'
+import { type LogLine, type Owner, spawnHeddle } from '../support/heddle.ts'
 import { freePort } from '../support/port.ts'
 import { SHIPPED } from '../support/shipped-domains.ts'
 import { until } from '../support/until.ts'
 import { HANDLERS } from './faults.ts'
-import type { Owner } from './process-guard.ts'
 
 const DOMAINS = fileURLToPath(new URL('./domains', import.meta.url))
 /** Migrations for each database. */

@@ -1,7 +1,4 @@
-/** Ends what is started for it: a run, or a test. */
-export interface Owner {
-  after(end: () => Promise<void>): void
-}
+import type { Owner } from '../support/heddle.ts'
 
 /** Ends what a run has started, however the run ends; stands where a test's own context stands elsewhere. */
 export class ProcessGuard implements Owner {

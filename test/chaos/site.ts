@@ -1,6 +1,7 @@
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { folderOf } from '../support/folder.ts'
+import type { Owner } from '../support/heddle.ts'
 import { rowsOfFile, rowsOfServer } from '../support/rows.ts'
 import { postgresServer } from '../support/servers/postgres.ts'
 import { redisServer } from '../support/servers/redis.ts'
@@ -8,7 +9,6 @@ import { toolsDirWith } from '../support/tools-dir.ts'
 import type { ChaosArguments } from './arguments.ts'
 import { type EvidenceSource, evidenceIn, withStreams } from './evidence.ts'
 import { GuardedService } from './guarded-service.ts'
-import type { Owner } from './process-guard.ts'
 
 /** Processes that share a server. */
 const SHARING = 2

@@ -4,7 +4,7 @@ import { median } from '../../bench/report.ts'
 import { hello, nextTraceId, PARENT, ROOT, tracedBy, warnings } from '../rooms/tracing/exported.ts'
 import { type Heddle, startHeddle } from '../support/heddle.ts'
 import { type OtlpReceiver, otlpReceiver } from '../support/otlp/receiver.ts'
-import { suiteOwner } from '../support/replicas.ts'
+import { suiteOwner } from '../support/shared-service.ts'
 import { until } from '../support/until.ts'
 
 /** Of an export that is not answered. A busy machine needs some time for the first one, which must not be given up. */

@@ -3,13 +3,9 @@ import { mkdir, readdir, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
+import type { Owner } from './heddle.ts'
 
 const SHIPPED_TOOLS = fileURLToPath(new URL('../../src/tools', import.meta.url))
-
-/** A test, or whatever else ends what it has started. */
-interface Owner {
-  after(end: () => Promise<void>): void
-}
 
 /** An empty folder, gone with the test. */
 export function temporaryFolder(t: Owner): string {

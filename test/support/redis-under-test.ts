@@ -1,8 +1,9 @@
-import { after, type TestContext } from 'node:test'
+import type { TestContext } from 'node:test'
 import { loadSettings } from '../../src/core/config/load.ts'
 import type { Settings } from '../../src/core/config/schema.ts'
 import { RedisClient, type RedisOptions } from '../../src/stores/redis/client.ts'
 import { type RedisServer, redisServer } from './servers/redis.ts'
+import { suiteOwner } from './shared-service.ts'
 import { SECRET } from './tool-runtime.ts'
 
 /** The settings of a process that uses the server. */
@@ -14,18 +15,12 @@ export function settingsOf(server: Pick<RedisServer, 'env'>, more: Record<string
 export function sharedServer(): (t: TestContext) => Promise<RedisServer | null> {
   let reason = ''
   let starting: Promise<RedisServer | null> | undefined
-  const ends: (() => unknown)[] = []
-  after(async () => {
-    for (const end of ends.reverse()) await end()
-  })
+  const owner = suiteOwner()
+  const skip = (why: string): void => {
+    reason = why
+  }
   return async (t) => {
-    const owner = {
-      after: (end: () => Promise<void>) => void ends.push(end),
-      skip: (why: string) => {
-        reason = why
-      },
-    }
-    starting ??= redisServer(owner)
+    starting ??= redisServer({ ...owner, skip })
     const server = await starting
     if (server === null) t.skip(reason)
     return server

@@ -1,10 +1,9 @@
 import assert from 'node:assert/strict'
 import { once } from 'node:events'
-import { after } from 'node:test'
 import { fileURLToPath } from 'node:url'
 import { Redis } from 'ioredis'
 import pg from 'pg'
-import { type Heddle, spawnHeddle, startHeddle } from './heddle.ts'
+import { type Heddle, type Owner, spawnHeddle, startHeddle } from './heddle.ts'
 import type { PostgresServer } from './servers/postgres.ts'
 import type { RedisServer } from './servers/redis.ts'
 import { SHIPPED } from './shipped-domains.ts'
@@ -14,20 +13,6 @@ import { CHEAP_AUTH, NO_LIMITS } from './users-service.ts'
 
 const pathOf = (path: string): string => fileURLToPath(new URL(path, import.meta.url))
 const DOMAINS = [SHIPPED, pathOf('../rooms/elastic/domains')]
-
-/** A test, or whatever else ends what it has started. */
-interface Owner {
-  after(end: () => Promise<void>): void
-}
-
-/** What ends with a file's tests rather than with the first that asks for it. Call it in their `describe`. */
-export function suiteOwner(): Owner {
-  const ends: (() => Promise<void>)[] = []
-  after(async () => {
-    for (const end of ends.reverse()) await end()
-  })
-  return { after: (end) => void ends.push(end) }
-}
 
 export interface FleetOptions {
   postgres: PostgresServer

@@ -1,6 +1,7 @@
 /** Statements that a test sends to the database of a process, behind its back. */
 import pg from 'pg'
 import { Database } from '../../src/stores/sqlite/driver.ts'
+import type { Owner } from './heddle.ts'
 
 /** One SELECT, or whatever else: those may be several statements. */
 export type Query = <Row>(sql: string) => Promise<Row[]>
@@ -20,7 +21,7 @@ export function rowsOfFile(path: string): Query {
 }
 
 /** One connection, and another where the server has ended it: to connect costs far more than what a test asks again and again. */
-export function rowsOfServer(owner: { after(end: () => Promise<void>): void }, access: pg.PoolConfig): Query {
+export function rowsOfServer(owner: Owner, access: pg.PoolConfig): Query {
   const { host, port, user, password, database } = access
   const pool = new pg.Pool({ host, port, user, password, database, max: 1, idleTimeoutMillis: 0 })
   pool.on('error', () => {})

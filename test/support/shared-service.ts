@@ -1,11 +1,15 @@
 import assert from 'node:assert/strict'
 import { after, before } from 'node:test'
-import { type Heddle, type StartOptions, startHeddle } from './heddle.ts'
+import { type Heddle, type Owner, type StartOptions, startHeddle } from './heddle.ts'
 import { endWithProcess } from './process-end.ts'
 
-/** A suite, as what ends what it has started. */
-interface Owner {
-  after(end: () => Promise<void>): void
+/** What ends with a file's tests rather than with the first that asks for it. Call it in their `describe`, or where it stands for the file. */
+export function suiteOwner(): Owner {
+  const ends: (() => Promise<void>)[] = []
+  after(async () => {
+    for (const end of ends.reverse()) await end()
+  })
+  return { after: (end) => void ends.push(end) }
 }
 
 /** One service, and the suites that wish for it. */

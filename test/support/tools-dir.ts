@@ -3,14 +3,10 @@ import { mkdir, readdir, symlink } from 'node:fs/promises'
 import { basename, isAbsolute, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { temporaryFolder } from './folder.ts'
+import type { Owner } from './heddle.ts'
 
 const TOOLS = fileURLToPath(new URL('../../src/tools', import.meta.url))
 const EXTRAS = fileURLToPath(new URL('../../src/extras', import.meta.url))
-
-/** A test, or whatever else ends what it has started. */
-interface Owner {
-  after(end: () => Promise<void>): void
-}
 
 /**
  * A folder of tools for `TOOLS_DIR`, in which the named implementations stand for the active ones of the same tools, wherever they are parked:

@@ -1,13 +1,9 @@
 import { writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { folderOf } from '../../support/folder.ts'
-import { type Heddle, startHeddle } from '../../support/heddle.ts'
+import { type Heddle, type Owner, startHeddle } from '../../support/heddle.ts'
 import { SHIPPED } from '../../support/shipped-domains.ts'
 import { until } from '../../support/until.ts'
-
-interface Owner {
-  after(end: () => Promise<void>): void
-}
 
 const PLUGINS = 'bakery/plugins'
 

@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict'
-import { after, before, describe, test } from 'node:test'
+import { before, describe, test } from 'node:test'
 import { type Authority, authority } from '../../support/certificates.ts'
 import { temporaryFolder } from '../../support/folder.ts'
 import { startHeddle } from '../../support/heddle.ts'
@@ -7,6 +7,7 @@ import { connect, settingsOf } from '../../support/redis-under-test.ts'
 import { findProgram } from '../../support/servers/programs.ts'
 import { type RedisServer, redisServer } from '../../support/servers/redis.ts'
 import { serverPort } from '../../support/servers/server-port.ts'
+import { suiteOwner } from '../../support/shared-service.ts'
 import { SHIPPED } from '../../support/shipped-domains.ts'
 import { toolsDirWith } from '../../support/tools-dir.ts'
 import { until } from '../../support/until.ts'
@@ -16,8 +17,7 @@ const PASSWORD = 'the password of the weaver'
 const SKIP = findProgram('redis') === undefined && 'needs redis-server'
 
 describe('a key-value store with TLS and users', { skip: SKIP }, () => {
-  const ends: (() => Promise<void>)[] = []
-  const owner = { after: (end: () => Promise<void>) => void ends.push(end), skip: () => {} }
+  const owner = { ...suiteOwner(), skip: () => {} }
   let server: RedisServer
   let [known, stranger] = [] as unknown as [Authority, Authority]
   /** Of the port that speaks TLS and nothing else. */
@@ -33,10 +33,6 @@ describe('a key-value store with TLS and users', { skip: SKIP }, () => {
     const args = ['--tls-port', port, '--tls-auth-clients', 'no', ...files]
     server = (await redisServer(owner, { own: true, args }))!
     env = { KV_HOST: '127.0.0.1', KV_PORT: port, KV_USER: USER, KV_PASSWORD: PASSWORD }
-  })
-
-  after(async () => {
-    for (const end of ends.reverse()) await end()
   })
 
   test('every connection of a process is encrypted and of the user: state, streams, and what wakes them', async (t) => {

@@ -7,7 +7,7 @@ import { fileURLToPath } from 'node:url'
 import { type Heddle, startHeddle } from '../../support/heddle.ts'
 import { type OtlpReceiver, otlpReceiver } from '../../support/otlp/receiver.ts'
 import { freePort } from '../../support/port.ts'
-import { suiteOwner } from '../../support/replicas.ts'
+import { suiteOwner } from '../../support/shared-service.ts'
 
 const DOMAINS = [fileURLToPath(new URL('./calling', import.meta.url))]
 const TRACE_ID = '0af7651916cd43dd8448eb211c80319c'

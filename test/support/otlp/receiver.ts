@@ -11,17 +11,13 @@ import {
 } from '@grpc/grpc-js'
 import { authority } from '../certificates.ts'
 import { temporaryFolder } from '../folder.ts'
+import type { Owner } from '../heddle.ts'
 import { EXPORT, type RawRequest, type RawResponse } from './definitions.ts'
 import { decodeRequest, type ReceivedSpan } from './span.ts'
 import { formatTraces, formatTree } from './tree.ts'
 
 const HOST = '127.0.0.1'
 const WAIT_MS = 20_000
-
-/** A test, or whatever else ends what it has started. */
-interface Owner {
-  after(end: () => Promise<void>): void
-}
 
 /**
  * What it does with an export. `refuse`: UNAVAILABLE, which a client may try again; `deny`: PERMISSION_DENIED, which it may not;

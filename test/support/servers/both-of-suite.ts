@@ -1,5 +1,5 @@
 import { test } from 'node:test'
-import { suiteOwner } from '../replicas.ts'
+import { suiteOwner } from '../shared-service.ts'
 import type { PostgresServer } from './postgres.ts'
 import { describeOnPostgres } from './postgres-of-file.ts'
 import { type RedisServer, redisServer } from './redis.ts'
