@@ -98,7 +98,11 @@ export class LaneServer {
     this.#heartbeat = new HeartbeatWriter(init.heartbeat, memoryLimits(settings.laneMemoryMb), this.#sharedBuffers)
     this.#flightFile = init.flightFile === null ? null : new FlightFile(init.flightFile, Buffer.from(init.flight))
     const recorder = new FlightRecorder(init.flight, this.#flightFile)
-    this.#sayWhy = installExitReport(recorder, (isStopped) => this.#leave(isStopped))
+    this.#sayWhy = installExitReport(
+      recorder,
+      (isStopped) => this.#leave(isStopped),
+      () => this.#inbox.skipStopped(),
+    )
     const calls = new PrimaryCalls(outbox)
     this.#calls = calls
     const log = new ThreadLog(settings, (record, json) => {

@@ -2,6 +2,7 @@
 import type { Origin } from '../contracts/tracing.ts'
 import { causality } from '../core/causality/context.ts'
 import { messageOf, stackOf } from '../core/errors/description.ts'
+import { isStuck } from '../core/schedule/stopped-immediate.ts'
 import type { FlightRecorder } from './memory/flight-recorder.ts'
 
 // Characters: with their escapes they fit into the exit report of the flight recorder.
@@ -28,11 +29,13 @@ const { captureStackTrace } = Error
  * The pool's error does not help: it has no stack for the one, and loses that of the other.
  * A plugin that signals its own process is refused: it must not end the process.
  * @param leave called instead of the end: the thread goes on until what is under way in it has ended, but for what is stopped. False: it ends at once
+ * @param skipStopped lets Node go on behind what was stopped; false when it cannot: the thread ends at once, since nothing more would run in it
  * @returns leaves another reason
  */
 export function installExitReport(
   flight: FlightRecorder,
   leave: (isStopped?: boolean) => boolean,
+  skipStopped: () => boolean,
 ): (report: Omit<ExitReport, 'origin'>) => void {
   const say = ({ kind, message, stack }: Omit<ExitReport, 'origin'>): void => {
     // Node tells of an uncaught error while the resource is still entered that it came from.
@@ -41,6 +44,7 @@ export function installExitReport(
     flight.writeExitReport(stringify(cut))
   }
   process.on('uncaughtExceptionMonitor', (error: unknown) => {
+    if (isStuck(error)) return
     try {
       say({ kind: 'throw', message: messageOf(error), stack: framesIn(stackOf(error) ?? '') })
     } catch {
@@ -49,8 +53,8 @@ export function installExitReport(
     }
   })
   const exit = process.exit.bind(process)
-  process.on('uncaughtException', () => {
-    if (!leave()) exit(1)
+  process.on('uncaughtException', (error) => {
+    if (isStuck(error) ? !skipStopped() : !leave()) exit(1)
   })
   process.exit = (code?: number | string | null): never => {
     const asked = new Error('process.exit')

@@ -1,6 +1,7 @@
 // The reading end of a ring, with its doorbell and the port for large bodies.
 import { type MessagePort, receiveMessageOnPort } from 'node:worker_threads'
 import { clock } from '../../core/schedule/clock.ts'
+import { skipStopped } from '../../core/schedule/stopped-immediate.ts'
 import { BULK_FLAG, KIND_MASK } from '../frames/frames.ts'
 import { type FrameMemory, frameMemory, type RawBuffer, RingConsumer } from '../memory/spsc-ring.ts'
 
@@ -42,6 +43,9 @@ export class Inbox implements FrameMemory {
   readonly #bulk: MessagePort
   readonly #handle: FrameHandler
   readonly #batches: BatchListener
+  /** The next one in which frames are read, and the one in which they are read now: it stays when what runs is stopped. */
+  #next: NodeJS.Immediate | null = null
+  #running: NodeJS.Immediate | null = null
   #isAwake = false
   #isReading = false
   #vainLooks = 0
@@ -72,10 +76,25 @@ export class Inbox implements FrameMemory {
   recover(): void {
     this.#use(this.#ring)
     this.#isAwake = false
-    setImmediate(this.drain)
+    this.#next = setImmediate(() => this.#inImmediate(this.drain))
   }
 
-  readonly #look = (): void => this.#turn(true)
+  /** Node does not get on behind an immediate that was stopped. @returns false when that is none of this inbox */
+  skipStopped(): boolean {
+    const stopped = this.#running
+    this.#running = null
+    return skipStopped(stopped)
+  }
+
+  readonly #look = (): void => this.#inImmediate(this.#turnOfLook)
+
+  readonly #turnOfLook = (): void => this.#turn(true)
+
+  #inImmediate(run: () => void): void {
+    this.#running = this.#next
+    run()
+    this.#running = null
+  }
 
   /**
    * Reads the frames, and looks once more in the next turn, until a look finds none: only then the other side has to ring again. Under
@@ -91,7 +110,7 @@ export class Inbox implements FrameMemory {
       this.#batches.endBatch()
       if (isLook) this.#vainLooks = frames > 0 ? 0 : this.#vainLooks + 1
       if ((frames === 0 || !this.#isLookWorthwhile()) && this.#ring.sleep()) this.#isAwake = false
-      else setImmediate(this.#look)
+      else this.#next = setImmediate(this.#look)
     }
   }
 
