@@ -1,12 +1,11 @@
 // The tool `state` on Redis, where the increments of a turn are one script.
-import { isDeepStrictEqual } from 'node:util'
 import type { State } from '../../contracts/state.ts'
 import type { Tool, ToolRuntime } from '../../contracts/tool.ts'
 import type { CallDetails } from '../../contracts/tracing.ts'
 import { HeddleError } from '../../core/errors/catalogue.ts'
 import { RedisClient, readScript } from '../../stores/redis/client.ts'
 import { answerFault } from '../../stores/redis/fault.ts'
-import { notANumber, outOfRange, parsed, stateOf } from '../../stores/state/state.ts'
+import { notANumber, outOfRange, stateOf } from '../../stores/state/state.ts'
 
 const PREFIX = 'heddle:state:'
 const DEFAULT = `${PREFIX}default:`
@@ -127,20 +126,13 @@ export default class RedisStateTool implements Tool {
       compareAndSet: async (namespace, key, expected, next, ttlMs) => {
         const name = nameOf(namespace, key)
         requireShort(next)
-        const wanted = JSON.parse(expected)
         increments.flush()
-        // The store compares texts, but this compares values: if the stored text is another one of the same value, it is tried again as
-        // the expected text. A third attempt is needed only when the text was replaced by yet another one of the same value meanwhile.
-        for (let expectedText = expected; ; ) {
-          const held = await client
-            .run<1 | string | null>(COMPARE_AND_SET, [name], [expectedText, next, ttlMs ?? ''])
-            .catch((fault) => {
-              throw asStateFault(fault, 'compareAndSet', key)
-            })
-          if (held === 1) return true
-          expectedText = held ?? 'null'
-          if (!isDeepStrictEqual(parsed(expectedText, 'compareAndSet', key), wanted)) return false
-        }
+        const held = await client
+          .run<1 | string | null>(COMPARE_AND_SET, [name], [expected, next, ttlMs ?? ''])
+          .catch((fault) => {
+            throw asStateFault(fault, 'compareAndSet', key)
+          })
+        return held === 1 || held
       },
       keys: async (namespace) => {
         const prefixChars = prefixOf(namespace).length

@@ -1,6 +1,7 @@
 // The tool `state` over a store of texts: `cached` is made of the store's calls, and what it is given is checked.
 import { createHash, randomUUID } from 'node:crypto'
 import { setTimeout as delay } from 'node:timers/promises'
+import { isDeepStrictEqual } from 'node:util'
 import type { State } from '../../contracts/state.ts'
 import { HeddleError } from '../../core/errors/catalogue.ts'
 import { isInstance } from '../../core/errors/description.ts'
@@ -13,8 +14,14 @@ export interface StateStore {
   delete(namespace: string, key: string): Promise<boolean>
   has(namespace: string, key: string): Promise<boolean>
   increment(namespace: string, key: string, by: number, ttlMs: number | null): Promise<number>
-  /** By the values of the texts; `null` as the expected one matches a missing key, too. */
-  compareAndSet(namespace: string, key: string, expected: string, next: string, ttlMs: number | null): Promise<boolean>
+  /** By the texts; `null` as the expected one matches a missing key, too. True, or the text that stands there instead: null for none. */
+  compareAndSet(
+    namespace: string,
+    key: string,
+    expected: string,
+    next: string,
+    ttlMs: number | null,
+  ): Promise<true | string | null>
   keys(namespace: string): Promise<string[]>
   clear(namespace: string): Promise<unknown>
 }
@@ -43,7 +50,7 @@ export function stateOf(store: StateStore): State {
     },
     compareAndSet: async (key, expected, next, options) => {
       const [namespace, name] = [checkNamespace(options), checkKey(key)]
-      return store.compareAndSet(namespace, name, toJson(expected), toJson(next), checkTtl(options))
+      return compareAndSet(store, namespace, name, toJson(expected), toJson(next), checkTtl(options))
     },
     cached: async <T>(key: string, ttlMs: number, make: () => T | Promise<T>, options?: object): Promise<T> => {
       const namespace = checkNamespace(options)
@@ -66,6 +73,27 @@ export function stateOf(store: StateStore): State {
     clear: async (options) => {
       await store.clear(checkNamespace(options))
     },
+  }
+}
+
+/**
+ * The store compares texts, but this compares values, in the thread of the caller: a large value takes long. If the stored text is another one of
+ * the same value, it is tried again as the expected text. A third attempt is needed only when the text was replaced by yet another one of
+ * the same value meanwhile.
+ */
+async function compareAndSet(
+  store: StateStore,
+  namespace: string,
+  key: string,
+  expected: string,
+  next: string,
+  ttlMs: number | null,
+): Promise<boolean> {
+  for (let expectedText = expected; ; ) {
+    const held = await store.compareAndSet(namespace, key, expectedText, next, ttlMs)
+    if (held === true) return true
+    expectedText = held ?? 'null'
+    if (!isDeepStrictEqual(parsed(expectedText, 'compareAndSet', key), JSON.parse(expected))) return false
   }
 }
 
@@ -107,7 +135,7 @@ async function madeOnce<T>(
   const claimKey = claimKeyOf(namespace, key)
   const valueIn = (text: string): T => parsed(text, 'cached', key) as T
   const claim = (held: string, next: Making): Promise<boolean> =>
-    store.compareAndSet(CLAIMS, claimKey, held, JSON.stringify(next), null)
+    compareAndSet(store, CLAIMS, claimKey, held, JSON.stringify(next), null)
 
   const makeAs = async (mine: Making): Promise<T> => {
     let held = mine

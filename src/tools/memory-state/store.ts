@@ -1,6 +1,5 @@
 // The state of the process, with a share for each plugin.
 
-import { isDeepStrictEqual } from 'node:util'
 import { HeddleError } from '../../core/errors/catalogue.ts'
 import { integerIn, notANumber, outOfRange } from '../../stores/state/state.ts'
 
@@ -174,6 +173,7 @@ export class MemoryStore {
   /**
    * `null` as expected text matches a missing value and a stored null, because `get` returns null for both.
    * @param ttlMs null: the key keeps its time to live
+   * @returns true, or the text that stands there instead, null for none: whoever asks compares the values, because this thread has no time for it
    */
   compareAndSet(
     namespace: string,
@@ -182,10 +182,9 @@ export class MemoryStore {
     next: string,
     ttlMs: number | null,
     owner = '',
-  ): boolean {
+  ): true | string | null {
     const entry = this.#live(namespace, key)
-    const current = entry?.text ?? 'null'
-    if (current !== expected && !isDeepStrictEqual(JSON.parse(current), JSON.parse(expected))) return false
+    if ((entry?.text ?? 'null') !== expected) return entry?.text ?? null
     const changed = { namespace, key, owner: entry?.owner ?? owner, text: next, expiresAtMs: expiryOf(ttlMs) }
     this.#reserve(changed, entry)
     if (entry === undefined) this.#put(changed)

@@ -50,6 +50,27 @@ test('a key with a time to live does not keep a process alive', () => {
   assert.deepEqual([status, signal], [0, null])
 })
 
+test('the primary compares no values for a compareAndSet of a lane', async (t) => {
+  const { tool: primary } = buildTool(MemoryStateTool)
+  t.after(() => primary.stop())
+  const { tool: lane } = buildTool(MemoryStateTool, { primary: () => primary })
+  const state = lane.api()
+  await state.set('list', { a: [1, 2], b: 3 })
+  const parse = t.mock.method(JSON, 'parse')
+  let parsedInPrimary = 0
+  const serve = primary.serve.bind(primary)
+  t.mock.method(primary, 'serve', (method: string, args: unknown[]) => {
+    const before = parse.mock.callCount()
+    const answer = serve(method, args)
+    parsedInPrimary += parse.mock.callCount() - before
+    return answer
+  })
+  assert.equal(await state.compareAndSet('list', { a: [1, 3], b: 3 }, 'lost'), false)
+  assert.equal(await state.compareAndSet('list', { b: 3, a: [1, 2] }, 'won'), true)
+  assert.equal(await state.get('list'), 'won')
+  assert.equal(parsedInPrimary, 0)
+})
+
 test('only the methods of a store can be called from a lane', () => {
   const { tool } = buildTool(MemoryStateTool)
   assert.throws(() => tool.serve('close', []), /no method close/)
