@@ -118,6 +118,11 @@ export interface Tool {
    * second for each stream and WebSocket of the thread that a token holds. It must be quick.
    */
   isRevoked?(claims: object): Awaitable<boolean>
+  /**
+   * Called in a lane that leaves, after what ran in it was stopped: release what that held. It does not go on, and no microtask that waited then.
+   * @param context of what was stopped; undefined when that is not known
+   */
+  stopped?(context: CausalContext | undefined): void
   /** Called in the primary when a thread has ended: release what it held. @param threadId `threadId` of node:worker_threads */
   threadGone?(threadId: number): void
   /** Closes everything. Called once, when the thread drains. */

@@ -166,8 +166,11 @@ export class LaneServer {
       if (typeof message === 'number') this.#inbox.drain()
       else this.#onMessage(message)
     })
-    // The primary has given the lane up: nobody waits for anything of it.
-    port.on('close', () => this.#letGo())
+    // The primary has given the lane up: nobody waits for anything of it. What ran there was stopped, if that was a native call.
+    port.on('close', () => {
+      this.#kernel.toolbox.stopped(undefined)
+      this.#letGo()
+    })
     this.#heartbeat.start()
     this.#sharedBuffers.watch()
     notePoolOrigins()
@@ -336,7 +339,7 @@ export class LaneServer {
         void this.#drain()
         return
       case 'leave':
-        this.#leave()
+        this.#leave(message.isStopped)
     }
   }
 
@@ -412,6 +415,8 @@ export class LaneServer {
     const context = causality.getStore()
     if (context?.eventId != null) this.#bus.events.stopped()
     else if (context?.origin != null) this.#host.runningJobs.delete(context.origin)
+    // Not at once: `process.exit` stops what runs after this.
+    setTimeout(() => this.#kernel.toolbox.stopped(context), 0)
   }
 
   get #hasWork(): boolean {

@@ -182,8 +182,8 @@ export type ToLane =
   | { type: 'open-files' }
   /** Stop taking work, run `onStop`, close the tools, then leave. */
   | { type: 'drain' }
-  /** The lane is to end for what happened in it: leave, without `onStop`. What stopped its loop may have cut off anything. */
-  | { type: 'leave' }
+  /** The lane is to end for what happened in it: leave, without `onStop`. `isStopped`: what ran there was stopped, which may have cut off anything. */
+  | { type: 'leave'; isStopped: boolean }
 
 export type ToPrimary =
   /** The lane begins to load and boot this plugin; null: it has booted all of them. */

@@ -145,7 +145,7 @@ export class Supervisor implements ThreadOwner {
       const unfinished = this.#giveUp(thread)
       return this.#onDeath(thread, null, unfinished)
     }
-    thread.post({ type: 'leave' })
+    thread.post({ type: 'leave', isStopped: outcome === 'stopped' })
     this.dying(thread)
   }
 

@@ -48,10 +48,10 @@ const LEAVING_MAX_MS = 120_000
 export type TerminationReason = 'stalled' | 'memory' | 'descriptors' | 'boot'
 
 /**
- * What has become of a thread that was to end: a debugger holds it, so it stays; it was ended; its loop turns, so it can leave; or it is
- * inside a native call, and is stopped when that is over.
+ * What has become of a thread that was to end: a debugger holds it, so it stays; it was ended; its loop turns, so it can leave, perhaps since
+ * what ran there was stopped; or it is inside a native call, and is stopped when that is over.
  */
-export type Outcome = 'held' | 'ended' | 'turning' | 'stuck'
+export type Outcome = 'held' | 'ended' | 'turning' | 'stopped' | 'stuck'
 
 export interface Standstill {
   stillMs: number
@@ -199,7 +199,8 @@ export class Watchdog {
     this.cpuMs = heartbeat.cpuMs
     if (stopped === null) isLate = heartbeat.beats !== this.#seenBeats
     this.stack = (isLate ? null : stopped) ?? (await earlier)
-    return stopped === null && !isLate ? 'stuck' : 'turning'
+    if (stopped !== null) return 'stopped'
+    return isLate ? 'turning' : 'stuck'
   }
 
   /** Where a boot stands now, or stood when it was last asked; null when that is not known. A loop of ticks stands in Node's own code every other time, which names nobody. */
@@ -219,9 +220,10 @@ export class Watchdog {
     this.#leavingMs += this.#look(elapsedMs)
     if (this.#own.ms >= LEAVING_STALL_MS && !this.#isStopping) {
       this.#isStopping = true
-      void stopThread(this.#lane.heartbeat.threadId, undefined, this.#options.isQuiet).then(() => {
+      void stopThread(this.#lane.heartbeat.threadId, undefined, this.#options.isQuiet).then((stack) => {
         this.#isStopping = false
         this.#look(0, true)
+        if (stack !== null) this.#lane.post({ type: 'leave', isStopped: true })
       })
     }
     const limits = memoryLimits(this.#options.settings.laneMemoryMb)

@@ -24,6 +24,7 @@ const LIFECYCLE = new Set([
   'serve',
   'unreadyReason',
   'isRevoked',
+  'stopped',
   'threadGone',
   'stop',
 ])

@@ -1,7 +1,7 @@
 // The tools of a thread, given to its plugins.
 import type { Awaitable, Owner } from '../../contracts/common.ts'
 import type { Tool, ToolRuntime } from '../../contracts/tool.ts'
-import type { DescribeCall } from '../../contracts/tracing.ts'
+import type { CausalContext, DescribeCall } from '../../contracts/tracing.ts'
 import { HeddleError } from '../../core/errors/catalogue.ts'
 import { headOf, messageOf, readable } from '../../core/errors/description.ts'
 import { loadTool, type ToolFolder } from './discover.ts'
@@ -149,6 +149,11 @@ export class Toolbox {
   isRevoked(claims: object): Awaitable<boolean> {
     for (const { tool } of this.#installed.values()) if (tool.isRevoked !== undefined) return tool.isRevoked(claims)
     return false
+  }
+
+  /** Tells all tools of a lane that what ran in it was stopped. @param context undefined when it is not known what that was */
+  stopped(context: CausalContext | undefined): void {
+    for (const { tool } of this.#installed.values()) tool.stopped?.(context)
   }
 
   /** Tells all tools that a thread has died. @param threadId of worker_threads */

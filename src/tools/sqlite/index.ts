@@ -4,6 +4,7 @@ import { resolve } from 'node:path'
 import type BetterSqlite3 from 'better-sqlite3'
 import type { Queryable, Sql, SqlValue, TransactionCompanion } from '../../contracts/db.ts'
 import type { ToolRuntime } from '../../contracts/tool.ts'
+import type { CausalContext } from '../../contracts/tracing.ts'
 import { DbError } from '../../core/errors/catalogue.ts'
 import { isInstance } from '../../core/errors/description.ts'
 import { valuesOf } from '../../core/sql/fragment.ts'
@@ -35,7 +36,7 @@ export default class SqliteDb extends SqlDatabase {
   readonly dialect = 'sqlite'
   readonly #lockMemory: SharedArrayBuffer
   readonly #lock: WriteLock
-  readonly #writes: WriteQueue
+  #writes: WriteQueue
   /** Null where the last writes may be lost in a power cut. */
   readonly #logSync: LogSync | null
   readonly #fault: WriteFault
@@ -62,13 +63,31 @@ export default class SqliteDb extends SqlDatabase {
     this.#fault = new WriteFault(runtime.sharedMemory('write-fault', 4))
     this.#identity = runtime.sharedMemory('file-identity', 16)
     this.#logSync = runtime.settings.sqliteSynchronous === 'normal' ? null : new LogSync(runtime.settings.sqlitePath)
-    this.#writes = new WriteQueue({
+    this.#writes = this.#newQueue()
+  }
+
+  #newQueue(): WriteQueue {
+    return new WriteQueue({
       lock: this.#lock,
       connection: () => this.#openShared(),
       transactions: () => this.#openForTransactions(),
       logSync: this.#logSync,
       send: this.#send,
     })
+  }
+
+  /** What was stopped in a transaction holds up no other thread, and no other handler of this one. */
+  stopped(context: CausalContext | undefined): void {
+    const left = this.#writes.stopped(context)
+    if (left === null) return
+    // What was stopped may have left something behind that still uses it.
+    this.#transactions?.close()
+    this.#transactions = null
+    this.#writes = this.#newQueue()
+    const goOn = (): void => {
+      for (const item of left) this.#writes.push(item)
+    }
+    this.#open(() => this.#openForTransactions()).then(goOn, goOn)
   }
 
   /** A lane has died, perhaps during a write. Its lock is released, so that the others need not wait until it expires. */

@@ -2,7 +2,7 @@
 
 import { AsyncResource } from 'node:async_hooks'
 import type { SqlValue } from '../../contracts/db.ts'
-import type { RunningTransaction } from '../../contracts/tracing.ts'
+import type { CausalContext, RunningTransaction } from '../../contracts/tracing.ts'
 import { causality, NO_CAUSE } from '../../core/causality/context.ts'
 import { RecentlyUsed } from '../../core/collections/recently-used.ts'
 import type { DbError } from '../../core/errors/catalogue.ts'
@@ -82,9 +82,11 @@ export class Transaction extends AsyncResource {
   readonly promptness: Promptness
   readonly deadlineMs = performance.now() + WAIT_MS
   readonly resolve: Settle<unknown>
+  /** Its function, as the last call of it knows it; null before the first. */
+  running: RunningTransaction | null = null
   readonly #work: TransactionWork
   readonly #faults: FaultListener
-  readonly #reject: Settle<unknown>
+  #reject: Settle<unknown>
 
   constructor(
     work: TransactionWork,
@@ -103,7 +105,17 @@ export class Transaction extends AsyncResource {
 
   /** Runs its function on a session that has begun. */
   start(session: TransactionSession): TransactionRun {
-    return this.runInAsyncScope(startRun, undefined, this.#work, session)
+    this.running = { isOpen: true }
+    return this.runInAsyncScope(startRun, undefined, this.#work, session, this.running)
+  }
+
+  /** Whether its function was stopped, as far as that can be told. @param context of what was stopped; undefined when that is not known */
+  wasStopped(context: CausalContext | undefined): boolean {
+    if (context === undefined) return this.running?.isOpen === true
+    if (this.running === null || context.transaction !== this.running) return false
+    // Whoever waits for it was stopped with it, and counts as settled.
+    this.#reject = () => {}
+    return true
   }
 
   /** Its function has thrown, or the commit has failed. */
@@ -120,8 +132,7 @@ export class Transaction extends AsyncResource {
 }
 
 /** Its function knows by its context that nobody else can write meanwhile. */
-function startRun(work: TransactionWork, session: TransactionSession): TransactionRun {
-  const running = { isOpen: true }
+function startRun(work: TransactionWork, session: TransactionSession, running: RunningTransaction): TransactionRun {
   return causality.run({ ...(causality.getStore() ?? NO_CAUSE), transaction: running }, run, work, session, running)
 }
 

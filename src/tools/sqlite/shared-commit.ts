@@ -1,5 +1,6 @@
 // The one way in which writes and transactions share a commit.
 import type { TransactionCompanion } from '../../contracts/db.ts'
+import type { CausalContext } from '../../contracts/tracing.ts'
 import { DbError, HeddleError } from '../../core/errors/catalogue.ts'
 import { isInstance } from '../../core/errors/description.ts'
 import type { Outcome } from '../../stores/sql/database.ts'
@@ -7,7 +8,7 @@ import type { SqliteConnection } from './connection.ts'
 import { isBusy, isConstraint, toDbError } from './failure.ts'
 import { LaneSession } from './heavy-statements.ts'
 import { type Item, noteRun, type Transaction, type Write } from './queued.ts'
-import { beginsAgainAlone, type TransactionRun } from './transaction.ts'
+import { beginsAgainAlone, stoppedRefused, type TransactionRun } from './transaction.ts'
 
 /** Most writes and transactions in one commit. */
 export const MAX_ITEMS = 512
@@ -98,7 +99,11 @@ export class SharedCommit {
   readonly #front: Front
   readonly #settle: Settle
   #parts: Part[] = []
+  /** What runs; null once all has run. Within one turn of the event loop, unless that was stopped. */
   #current: Write | Transaction | null = null
+  /** Of the current item, once its function has been called and has waited for something. */
+  #run: TransactionRun | null = null
+  #isGivenUp = false
   #hasDeferred = false
 
   constructor(connection: SqliteConnection, front: Front, settle: Settle) {
@@ -132,8 +137,38 @@ export class SharedCommit {
       rollback(connection)
       for (const part of this.#parts) refuse(part, toDbError(thrown))
       this.#current?.reject(toDbError(thrown))
+      this.#current = null
       return 'done'
     }
+  }
+
+  /** What ran in this thread was stopped before all had run: nothing here goes on. */
+  get isCutOff(): boolean {
+    return this.#current !== null
+  }
+
+  /**
+   * Undoes all after it was cut off, and rejects the one that was stopped.
+   * @param context of what was stopped; undefined: it is taken for the function that was running
+   * @returns those that are to run again
+   */
+  giveUp(context: CausalContext | undefined): (Write | Transaction)[] {
+    const current = this.#current!
+    this.#isGivenUp = true
+    this.#current = null
+    rollback(this.#connection)
+    const again = this.#parts.map(({ item }) => item)
+    for (const { run } of this.#parts) run?.companion?.rolledBack()
+    this.#parts = []
+    this.#run?.companion?.rolledBack()
+    if (current.kind === 'transaction' && current.wasStopped(context)) {
+      this.#run?.abandon(stoppedRefused())
+      current.fail(stoppedRefused())
+    } else {
+      this.#run?.abandon(beginsAgainAlone())
+      again.push(current)
+    }
+    return again
   }
 
   #isByItself(write: Write): boolean {
@@ -167,12 +202,16 @@ export class SharedCommit {
       }
       const begun = this.#begin(item)
       const isPrompt = begun.run.ending !== null || (await quiet.outlasts(begun.run))
+      if (this.#isGivenUp) return 'done'
       const goesOn = this.#end(begun, isPrompt)
       if (goesOn === false) break
-      if (goesOn !== true) return goesOn
+      if (goesOn === true) continue
+      this.#current = null
+      return goesOn
     }
     if (this.#parts.length > 0) this.#commit()
     else rollback(this.#connection)
+    this.#current = null
     return 'done'
   }
 
@@ -212,7 +251,9 @@ export class SharedCommit {
     if (isPart) connection.savepoint()
     connection.hasWritten = false
     const session = new LaneSession(connection)
-    return { item, isFirst, isPart, session, run: item.start(session) }
+    this.#run = null
+    this.#run = item.start(session)
+    return { item, isFirst, isPart, session, run: this.#run }
   }
 
   /** False: no other follows. */

@@ -162,6 +162,7 @@ export async function endOf(run: TransactionRun, onPulse: () => void, idleMs = T
     pulse = setInterval(() => {
       onPulse()
       const nowMs = performance.now()
+      if (run.ending !== null) return resolve()
       if (run.activity === -1 || run.activity !== activity) [activity, sinceMs] = [run.activity, nowMs]
       if (nowMs - sinceMs < idleMs) return
       run.abandon(idleTransactionRefused(idleMs))
@@ -170,6 +171,11 @@ export async function endOf(run: TransactionRun, onPulse: () => void, idleMs = T
   })
   await Promise.race([run.settled, idle])
   clearInterval(pulse)
+}
+
+/** Its function was stopped with its lane. */
+export function stoppedRefused(): DbError {
+  return new DbError('unavailable', 'The transaction was rolled back: its lane was stopped while its function ran')
 }
 
 /** The run waits for something that may take long, and others would have to wait with it. */

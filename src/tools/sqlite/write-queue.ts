@@ -1,5 +1,6 @@
 // The order of a thread's writes, and who may write.
 import { setTimeout as pause } from 'node:timers/promises'
+import type { CausalContext } from '../../contracts/tracing.ts'
 import { DbError } from '../../core/errors/catalogue.ts'
 import { MAX_WAITING, WAIT_MS } from '../../stores/sql/database.ts'
 import type { WriteLock } from '../../transport/memory/write-lock.ts'
@@ -9,10 +10,12 @@ import { isBusy, toDbError } from './failure.ts'
 import { ProcessSession, type SendOrder } from './heavy-statements.ts'
 import type { Exclusive, Item, Transaction } from './queued.ts'
 import { type Front, finish, type Late, MAX_ITEMS, type Settle, SharedCommit } from './shared-commit.ts'
-import { endOf, PULSE_MS } from './transaction.ts'
+import { endOf, PULSE_MS, stoppedRefused } from './transaction.ts'
 
 /** Longest pause between two attempts while another process holds SQLite's lock, in milliseconds. */
 const MAX_PAUSE_MS = 25
+/** A transaction of a lane in which something was stopped has this long to send a statement or to end, milliseconds: perhaps it was the one. */
+const STOPPED_IDLE_MS = 1000
 
 type Blocker = 'transaction' | 'thread' | 'process'
 
@@ -42,6 +45,10 @@ export class WriteQueue {
   #blocker: Blocker | null = null
   #expiry: NodeJS.Timeout | null = null
   #busyCount = 0
+  /** What runs under the lock; null while nothing does. */
+  #commit: SharedCommit | null = null
+  #late: Late | null = null
+  #isGivenUp = false
 
   constructor(options: QueueOptions) {
     this.#options = options
@@ -66,8 +73,9 @@ export class WriteQueue {
     if (this.#blocker !== null) this.#armExpiry()
     if (this.#draining) return
     this.#draining = true
-    // Later, so that the writes that follow in this turn of the event loop are committed together with it.
-    setImmediate(() => void this.#drain())
+    // Later, so that the writes that follow in this turn of the event loop are committed together with it. Not in the immediate
+    // itself, but behind it: Node does not get on behind one in which a function was stopped (core/schedule/stopped-immediate.ts).
+    setImmediate(() => void Promise.resolve().then(() => this.#drain()))
   }
 
   /** Waits until all writes have settled, at most `timeoutMs`. The rest is rejected. */
@@ -79,6 +87,33 @@ export class WriteQueue {
     this.#unblock()
   }
 
+  /**
+   * What ran in this thread was stopped. A transaction in whose function that was is rolled back: at once, or within a second where it is not
+   * known whether that was there and it shows no sign of life.
+   * @param context of what was stopped; undefined when that is not known
+   * @returns what another queue is to run, with other connections; null when this one goes on
+   */
+  stopped(context: CausalContext | undefined): Item[] | null {
+    if (this.#commit?.isCutOff) {
+      this.#isGivenUp = true
+      const again = this.#commit.giveUp(context)
+      this.#unblock()
+      this.#lock.release()
+      return [...again, ...this.#items.splice(0)]
+    }
+    const late = this.#late
+    if (late?.item.wasStopped(context)) {
+      const { activity } = late.run
+      setTimeout(
+        () => {
+          if (activity >= 0 && late.run.activity === activity) late.run.abandon(stoppedRefused())
+        },
+        context === undefined ? STOPPED_IDLE_MS : 0,
+      ).unref()
+    }
+    return null
+  }
+
   async #drain(): Promise<void> {
     while (this.#items.length > 0) {
       if (!this.#lock.tryAcquire()) {
@@ -88,6 +123,7 @@ export class WriteQueue {
         if (!acquired) continue
       }
       const busy = await this.#holding()
+      if (this.#isGivenUp) return
       this.#lock.release()
       if (busy) await this.#pauseForProcess()
       else if (this.#items.length > 0) await new Promise(setImmediate)
@@ -132,12 +168,14 @@ export class WriteQueue {
     const hasTransactions = this.#hasTransactionAhead()
     const connection = hasTransactions ? this.#options.transactions() : this.#options.connection()
     try {
-      const end = await new SharedCommit(connection, this.#front, this.#settle).run(hasTransactions)
+      this.#commit = new SharedCommit(connection, this.#front, this.#settle)
+      const end = await this.#commit.run(hasTransactions)
       if (end === 'busy') return true
       this.#busyCount = 0
       if (end !== 'done') await this.#finish(end, () => connection.hasWritten)
     } finally {
       this.#takenCount = 0
+      this.#commit = null
     }
     return false
   }
@@ -174,7 +212,9 @@ export class WriteQueue {
   /** The others wait until this one has ended. */
   async #finish(late: Late, wrote: () => boolean): Promise<void> {
     this.#block('transaction')
+    this.#late = late
     await endOf(late.run, () => this.#lock.renew())
+    this.#late = null
     if (!(await finish(late, wrote, this.#settle))) {
       late.item.mode = 'process'
       this.#front.putBack([late.item])
