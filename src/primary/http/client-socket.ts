@@ -134,7 +134,7 @@ export class ClientSocket {
 
   /**
    * @param limitBytes length of one message at most
-   * @param onGone told once when the connection is gone
+   * @param onGone told once when the connection is gone, or the library has refused the handshake
    */
   constructor(opening: Opening, worker: SocketWorker, number: number, limitBytes: number, onGone: () => void) {
     this.opening = opening
@@ -225,7 +225,8 @@ export class ClientSocket {
 
   closed(code: number, reason: string): void {
     this.#ws = null
-    if (openSockets.delete(this)) this.#onGone()
+    openSockets.delete(this)
+    this.#onGone()
     totalUnreadBytes -= this.#unreadBytes
     this.#unreadBytes = 0
     const cause = this.#cause ?? (code === 1006 ? ([LIBRARY_CODES[reason] ?? 1006, ''] as const) : [code, reason])

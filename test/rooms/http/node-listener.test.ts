@@ -136,10 +136,21 @@ describe('the listener on node:http', () => {
 
 const sockets = shareHeddle({
   domains: new URL('../sockets/domains', import.meta.url).pathname,
-  env: { HTTP_LISTENER: 'node' },
+  env: { HTTP_LISTENER: 'node', HTTP_MAX_STREAMS_PER_ADDRESS: '2' },
 })
 
 describe('a WebSocket behind node:http', () => {
+  it('gives its place back where ws refuses the handshake', async () => {
+    for (let n = 0; n < 3; n++) {
+      const refused = await openWebSocket(sockets.port, '/talk/a', { 'sec-websocket-protocol': 'a,a' })
+      assert.equal(refused.status, 400)
+      refused.tcp.destroy()
+    }
+    const client = await openWebSocket(sockets.port, '/talk/a')
+    assert.equal(client.status, 101)
+    await client.close()
+  })
+
   it('is answered with 1002 when its close frame has a code that may not be sent', async () => {
     const client = await openWebSocket(sockets.port, '/talk/a')
     await client.text(1)
