@@ -91,7 +91,8 @@ class Guardian {
     const isSame = STOP_SIGNALS.includes(signal) && nowMs - (this.#lastSignalMs.get(signal) ?? 0) < SAME_SIGNAL_MS
     if (isSame) return
     this.#lastSignalMs.set(signal, nowMs)
-    if (STOP_SIGNALS.includes(signal)) return this.#stop(signal)
+    // The runtime drains at SIGTERM and SIGINT alone.
+    if (STOP_SIGNALS.includes(signal)) return this.#stop(signal === 'SIGQUIT' ? 'SIGTERM' : signal)
     if (signal === 'SIGHUP' && this.#manager !== null) return this.#reload()
     // One debugger is enough, and there is one port for it.
     if (signal === 'SIGUSR1') return this.#processes[0].signal(signal)

@@ -51,6 +51,15 @@ test('who has started the guardian is told once, when all processes are ready', 
   assert.deepEqual(said('ends').sort(), ['0 ends', '1 ends', '2 ends'])
 })
 
+test('SIGQUIT drains all processes, as SIGTERM does', async (t) => {
+  const { child } = await guardFake(t, 'talk', { processes: 2 })
+  const said = saidBy(child)
+  await until(() => said('serves').length === 2, 'both serve')
+  child.kill('SIGQUIT')
+  assert.equal((await once(child, 'exit'))[0], 0)
+  assert.deepEqual(said('ends').sort(), ['0 ends', '1 ends'])
+})
+
 test('a process that dies too often ends the service: the others drain, and the code is its own', async (t) => {
   const { child, errors } = await guardFake(t, 'talk', { processes: 2, env: { FAKE_1: 'abort' } })
   const said = saidBy(child)
