@@ -2,6 +2,7 @@
 import type { WorkInFlight } from '../contracts/registry.ts'
 import { steadyMs } from '../core/schedule/clock.ts'
 import { until, withTimeout } from '../core/schedule/waiting.ts'
+import { longAnswers } from './http/sent-body.ts'
 import type { Parts } from './parts.ts'
 
 /** Work that is named in one line at most. */
@@ -14,20 +15,22 @@ const NAMED_MAX = 10
  */
 function reportDrain(parts: Parts, fateOfEvents: string, deadlineMs: number): () => void {
   const { log, events } = parts
+  const named = (works: readonly WorkInFlight[]): string | null => namesOf(works, events.hub.queued, unreadOf(parts))
   const timer = setTimeout(() => {
     const leftMs = deadlineMs - steadyMs()
-    const names = namesOf(worksOf(parts), events.hub.queued)
+    const names = named(worksOf(parts))
     if (names !== null && leftMs > 0) log('INFO', `Draining waits for ${names}: ${seconds(leftMs)} at most`, 'main')
   }, SAYS_AFTER_MS)
   return () => {
     clearTimeout(timer)
     const works = worksOf(parts)
-    const names = namesOf(works, events.hub.queued)
+    const names = named(works)
     if (names === null) return
     const kinds = new Set(works.map(({ kind }) => kind))
     const fates = [
       ...(kinds.has('event') || events.hub.queued > 0 ? [fateOfEvents] : []),
       ...(kinds.has('request') ? ['requests are answered with 500'] : []),
+      ...(unreadOf(parts) > 0 ? ['answers break off'] : []),
       ...(kinds.has('job') ? ['jobs run again when they are due next, those of a date at the next start'] : []),
     ]
     log('WARNING', `Draining waits no longer for ${names}: ${fates.join('; ')}`, 'main')
@@ -40,14 +43,20 @@ function worksOf({ lanes, registrar, localWorker }: Parts): WorkInFlight[] {
   return [...ofLanes, ...localWorker.works()].sort((a, b) => b.for_ms - a.for_ms)
 }
 
+/** Answers that are on their way to clients who read them slowly: files, and long ones. */
+function unreadOf({ lanes }: Parts): number {
+  return lanes.all.reduce((sum, { requests }) => sum + requests.files, longAnswers.open)
+}
+
 /** Null when there is nothing. @param queued events that wait for a thread */
-function namesOf(works: readonly WorkInFlight[], queued: number): string | null {
+function namesOf(works: readonly WorkInFlight[], queued: number, unread: number): string | null {
   const names = works.slice(0, NAMED_MAX).map(({ kind, name, plugin, for_ms }) => {
     const what = kind === 'request' ? name : `${kind} ${name}`
     return `${what} (${plugin}, for ${seconds(for_ms)})`
   })
   if (works.length > NAMED_MAX) names.push(`${works.length - NAMED_MAX} more`)
   if (queued > 0) names.push(`${queued} events that wait for a thread`)
+  if (unread > 0) names.push(`${unread} answers that their clients have not read`)
   return names.length === 0 ? null : names.join(', ')
 }
 
@@ -87,7 +96,7 @@ export async function shutDown(parts: Parts, shutdownTimeoutMs: number, fateOfEv
   for (const each of sockets) each.closeWhenIdle(...GOING_AWAY)
   localWorker.server.closeStreams()
   const requestsInFlight = (): number =>
-    lanes.all.reduce((sum, lane) => sum + lane.requestsInFlight + lane.requests.files, 0) +
+    lanes.all.reduce((sum, lane) => sum + lane.requestsInFlight, unreadOf(parts)) +
     dispatcher.waiting +
     localWorker.inFlight
   // Streams of the lanes end with the lanes; all other requests are waited for, those that take long beside what comes next.

@@ -13,7 +13,7 @@ import type { ClientResponse } from './library.ts'
 import { LASTING_MIN_BYTES, type LastingPlace, lastingAnswers, pipelining } from './refusals.ts'
 import type { BodySink, StreamedBody } from './request-body.ts'
 import type { RouteEntry } from './routes.ts'
-import { ChunkedBody, type SentBody, SizedBody, SseClient } from './sent-body.ts'
+import { ChunkedBody, LongAnswer, type SentBody, SizedBody, SseClient } from './sent-body.ts'
 
 const lines = new Map<number, string>()
 
@@ -247,13 +247,24 @@ export class Exchange implements ObservedRequest {
     this.#ended(status)
     // One header call instead of six: the library writes the value verbatim, and every line in it was checked or made here.
     const isPlainJson = body !== null && (head === '' || !hasLine(head, 'content-type'))
+    const isLast = this.incoming?.abandon() || close || this.isLast
     writing = this.#res
     writingStatus = status
     writingLines = this.#lines(isPlainJson ? JSON_LINES : PLAIN_LINES, head)
     writingBody = body
     writingHead = this.method === 'HEAD'
-    writingClose = this.incoming?.abandon() || close || this.isLast || draining.on
-    this.#res.cork(writeAnswer)
+    writingClose = isLast || draining.on
+    if (body !== null && body.length > LASTING_MIN_BYTES && !writingHead) this.#writeLong(body, isLast)
+    else this.#res.cork(writeAnswer)
+  }
+
+  /** The library would keep what the client does not read, in any amount, and say nothing of when it has left. */
+  #writeLong(body: Uint8Array | string, isLast: boolean): void {
+    const bytes = typeof body === 'string' ? Buffer.from(body) : body
+    if (writingClose) writingLines += '\r\nconnection: close'
+    const answer = new LongAnswer(this.#res, bytes.byteLength, isLast, this.label)
+    this.#client = answer
+    answer.begin(writeHead, bytes)
   }
 
   /** The head of an answer, as the value of its first line. */
@@ -270,7 +281,7 @@ export class Exchange implements ObservedRequest {
 
   /** Answers with an error of the runtime; nothing happens when there was an answer already. */
   fail(code: ErrorCode, message?: string, close = false): void {
-    if (this.#client !== null) return this.endStream(true)
+    if (this.#client !== null && !this.#done) return this.endStream(true)
     this.reply(errorReply(code, message), close)
   }
 
@@ -409,10 +420,14 @@ let writingBody: Uint8Array | string | null = null
 let writingHead = false
 let writingClose = false
 
+function writeHead(): void {
+  if (writingStatus !== 200) writing.writeStatus(statusLine(writingStatus))
+  writing.writeHeader('x-content-type-options', writingLines)
+}
+
 function writeAnswer(): void {
   const res = writing
-  if (writingStatus !== 200) res.writeStatus(statusLine(writingStatus))
-  res.writeHeader('x-content-type-options', writingLines)
+  writeHead()
   if (writingBody === null && (writingStatus === 204 || writingStatus === 304)) {
     endBare(res, writingClose)
   } else if (writingHead) {

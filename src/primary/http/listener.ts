@@ -21,6 +21,7 @@ import { lastingAnswers, pipelining, Refusals, refuseFraming } from './refusals.
 import { DROPPED_BODY_MAX_BYTES, PendingBodies, StreamedBodies, StreamedBody } from './request-body.ts'
 import { faultOfPath, HeadScan, makeRequestId, requestIdOf, SAFE_METHODS } from './request-head.ts'
 import type { RouteEntry, RouteTable, RouteZone } from './routes.ts'
+import { longAnswers } from './sent-body.ts'
 
 /** The request line and headers of one request at most, as the library counts them and as we do. */
 export const HEADERS_MAX_BYTES = 16_384
@@ -40,6 +41,7 @@ const FORWARDING_NOT_BELIEVED =
 const HOST_REFUSED = 'Requests are refused with 421: their host is not among HTTP_ALLOWED_HOSTS'
 const PIPELINED =
   'A client sent a request before it had the answer to its last one: its connection was closed without that'
+const LEFT_UNREAD = 'Clients are cut off that read nothing: the long answers that wait for all clients are too many'
 const HEADER_LOST = 'A request has a header beyond ASCII: such bytes at the start or the end of a value are lost'
 
 /** Takes requests for the lanes, or for the plugins of the primary. */
@@ -108,6 +110,7 @@ export class Listener {
     lastingAnswers.maxPerRoute = settings.httpMaxStreamsPerRoute
     lastingAnswers.maxPerAddress = settings.httpMaxStreamsPerAddress
     lastingAnswers.onRefused = (what, ip) => this.#refusals.note(what, { ip })
+    longAnswers.onCutOff = ({ route }) => this.#refusals.note(LEFT_UNREAD, { route })
     pipelining.onFound = (exchange) => this.#refusals.note(PIPELINED, fieldsOf(exchange))
     this.#proxies = new TrustedProxies(settings.httpTrustedProxies)
   }

@@ -1,4 +1,5 @@
-// Bodies that are sent at the pace of their clients: files, streams, events.
+// Bodies that are sent at the pace of their clients: files, streams, events, long answers.
+import { totalmem } from 'node:os'
 import { steadyMs } from '../../core/schedule/clock.ts'
 import type { ClientResponse } from './library.ts'
 
@@ -194,8 +195,104 @@ export class SizedBody extends PacedBody {
       flushedBytes -= part
     }
     if (this.unreportedBytes >= FLUSH_REPORT_BYTES || this.pieces.length === 0) this.report()
+    // A library that has kept the last piece for a client ends the answer by itself.
+    if (this.#at === this.lengthBytes) this.forget()
   }
 }
+
+/** Bytes of a long answer that are given to the library at a time. */
+const ANSWER_PIECE_BYTES = 256 << 10
+
+/** An answer that a handler has given as a whole, too long for the kernel to take it whoever reads it. It is sent at the client's pace. */
+export class LongAnswer extends SizedBody {
+  readonly route: string
+  /** Memory of what the client has not taken at once. */
+  heldBytes = 0
+
+  constructor(res: ClientResponse, lengthBytes: number, isLast: boolean, route: string) {
+    const nobody = (): void => {}
+    super(res, lengthBytes, isLast, nobody, nobody)
+    this.route = route
+  }
+
+  /**
+   * @param writeHead writes the status and the headers
+   * @param body all of it, lent for the call: what the client does not take at once is copied
+   */
+  begin(writeHead: () => void, body: Uint8Array): void {
+    this.res.cork(() => {
+      writeHead()
+      this.send(body)
+    })
+    if (this.isOver) return
+    const rest = Buffer.from(this.pieces[0]!)
+    this.pieces[0] = rest
+    this.heldBytes = rest.byteLength
+    longAnswers.add(this)
+  }
+
+  protected override write(piece: Uint8Array): void {
+    super.write(piece.subarray(0, ANSWER_PIECE_BYTES))
+  }
+
+  protected override flushed(bytes: number): void {
+    super.flushed(bytes)
+    longAnswers.moved(this)
+  }
+
+  override forget(): void {
+    longAnswers.remove(this)
+    super.forget()
+  }
+}
+
+/** Long answers that wait for their clients may hold this share of the memory that there is, and so much on any machine, bytes. */
+const ANSWERS_SHARE = 0.25
+const ANSWERS_MIN_TOTAL_BYTES = 256 << 20
+
+/**
+ * The long answers that their clients have not read. Their handlers have done their work, so that none is refused: beyond the bound the clients
+ * that have read nothing for the longest are cut off.
+ */
+class LongAnswers {
+  // No constraint is 0, or a number beyond all memory.
+  maxBytes = Math.max(
+    ANSWERS_MIN_TOTAL_BYTES,
+    ANSWERS_SHARE * Math.min(totalmem(), process.constrainedMemory() || totalmem()),
+  )
+  /** Told of each client that is cut off. */
+  onCutOff: (answer: LongAnswer) => void = () => {}
+  /** Those first that have stood still for the longest. */
+  readonly #open = new Set<LongAnswer>()
+  #heldBytes = 0
+
+  get open(): number {
+    return this.#open.size
+  }
+
+  /** The newest stays, whatever its length. */
+  add(newest: LongAnswer): void {
+    this.#open.add(newest)
+    this.#heldBytes += newest.heldBytes
+    for (const answer of this.#open) {
+      if (this.#heldBytes <= this.maxBytes || answer === newest) return
+      this.onCutOff(answer)
+      answer.end()
+    }
+  }
+
+  /** Its client has read something. */
+  moved(answer: LongAnswer): void {
+    if (this.#open.delete(answer)) this.#open.add(answer)
+  }
+
+  remove(answer: LongAnswer): void {
+    if (this.#open.delete(answer)) this.#heldBytes -= answer.heldBytes
+  }
+}
+
+/** Of the one listener that a process has. */
+export const longAnswers = new LongAnswers()
 
 /** A body whose length nobody knows. */
 export class ChunkedBody extends PacedBody {

@@ -112,6 +112,15 @@ describe('the listener on node:http', () => {
     connection.drop()
   })
 
+  it('sends a long answer to its end, and closes then, when another request comes meanwhile', async () => {
+    const connection = await open(requestText('GET', '/w/large/12000000'))
+    await connection.arrival(CLOSED_WITHIN_MS)
+    await connection.send(requestText('GET', '/w/echo'))
+    assert.equal((await connection.response())?.body.byteLength, 12_000_000)
+    await connection.closed(CLOSED_WITHIN_MS)
+    assert.equal(connection.rest.byteLength, 0)
+  })
+
   it('loses no byte of a header', async () => {
     const { headers } = jsonOf(await ask(heddle.port, 'GET', '/w/echo', { 'x-ends': '\xc3\xa9t\xc3\xa9' })).data
     assert.equal(headers['x-ends'], 'été')

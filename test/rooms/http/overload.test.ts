@@ -1,5 +1,6 @@
 // A process that is told to end serves what has begun, refuses the rest, and is gone.
 import assert from 'node:assert/strict'
+import { connect } from 'node:net'
 import { it, type TestContext } from 'node:test'
 import { setTimeout } from 'node:timers/promises'
 import { LINGER_QUIET_MS } from '../../../src/primary/http/listener.ts'
@@ -13,11 +14,15 @@ import {
   headerOf,
   jsonOf,
   RawConnection,
+  readHead,
   requestText,
 } from '../../support/raw-client.ts'
 import { SERVING } from '../../support/shared-process.ts'
 import { SYSTEM_ROUTES } from '../../support/shipped-domains.ts'
 import { until } from '../../support/until.ts'
+
+/** Far more than the kernel holds for a connection. */
+const LONG_BYTES = 12 << 20
 
 const UPLOAD = requestText('POST', '/w/echo', {}, JSON.stringify({ text: 'x'.repeat(1000) }))
 
@@ -120,6 +125,29 @@ it('waits for a body that is on its way when SIGTERM arrives', async (t) => {
   const response = await upload.response()
   assertOurs(response)
   assert.equal(response.status, 200)
+  assert.equal(await stopped, 0)
+})
+
+it('sends a long answer to its end, also when its handler has ended before SIGTERM arrives, and says what it waits for', async (t) => {
+  const heddle = await startHeddle(t, { domains: [SERVING], lanes: 1 })
+  const clients = await Promise.all(
+    ['/w', '/p'].map(async (prefix) => {
+      const client = connect(heddle.port, '127.0.0.1')
+      t.after(() => client.destroy())
+      client.write(requestText('GET', `${prefix}/large/${LONG_BYTES}`))
+      const head = await readHead(client)
+      return { client, gotBytes: Buffer.byteLength(head.slice(head.indexOf('\r\n\r\n') + 4), 'latin1') }
+    }),
+  )
+  const stopped = heddle.stop()
+  const saysWhat = () => heddle.logs.some(({ msg }) => /^Draining waits for 2 answers that their clients/.test(msg))
+  await until(() => saysWhat() || heddle.process.exitCode !== null, 'it waits, or has ended')
+  const lengths = clients.map(async ({ client, gotBytes }) => {
+    const rest = Buffer.concat(await client.toArray())
+    return gotBytes + rest.byteLength
+  })
+  assert.deepEqual(await Promise.all(lengths), [LONG_BYTES, LONG_BYTES])
+  assert.ok(saysWhat())
   assert.equal(await stopped, 0)
 })
 

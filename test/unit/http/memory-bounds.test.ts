@@ -4,7 +4,13 @@ import { describe, it } from 'node:test'
 import { steadyMs } from '../../../src/core/schedule/clock.ts'
 import type { Exchange } from '../../../src/primary/http/exchange.ts'
 import { PendingBodies } from '../../../src/primary/http/request-body.ts'
-import { SSE_MAX_TOTAL_BYTES, SSE_MAX_WAITING_BYTES, SseClient } from '../../../src/primary/http/sent-body.ts'
+import {
+  LongAnswer,
+  longAnswers,
+  SSE_MAX_TOTAL_BYTES,
+  SSE_MAX_WAITING_BYTES,
+  SseClient,
+} from '../../../src/primary/http/sent-body.ts'
 
 const MIB = 1 << 20
 
@@ -89,6 +95,65 @@ describe('streams', () => {
     client.check(beforeMs + 14_999)
     assert.equal(stream.last, '')
     client.end()
+  })
+})
+
+/** A long answer whose client takes so many bytes. */
+function fakeAnswer(bytes: number) {
+  let wake: (offset: number) => boolean = () => true
+  const answer = { isClosed: false, offset: 0, roomBytes: 0 }
+  const res = {
+    onWritable: (callback: typeof wake) => {
+      wake = callback
+    },
+    cork: (write: () => void) => write(),
+    tryEnd: (piece: Uint8Array, totalBytes: number) => {
+      const taken = Math.min(piece.byteLength, answer.roomBytes)
+      answer.roomBytes -= taken
+      answer.offset += taken
+      return [taken === piece.byteLength, answer.offset === totalBytes]
+    },
+    getWriteOffset: () => answer.offset,
+    close: () => {
+      answer.isClosed = true
+    },
+  }
+  const body = Buffer.alloc(bytes, 'heddle')
+  const sent = new LongAnswer(res as unknown as HttpResponse, bytes, false, 'GET /list')
+  sent.begin(() => {}, body)
+  // It was lent.
+  body.fill(0)
+  return {
+    answer,
+    read: (count: number) => {
+      answer.roomBytes = count
+      wake(answer.offset)
+    },
+  }
+}
+
+describe('long answers', () => {
+  it('hold no more than a bound together: the client that has read nothing for the longest is cut off', (t) => {
+    const { maxBytes, onCutOff } = longAnswers
+    t.after(() => Object.assign(longAnswers, { maxBytes, onCutOff }))
+    const cutOff: string[] = []
+    Object.assign(longAnswers, { maxBytes: 3 * MIB, onCutOff: ({ route }: LongAnswer) => cutOff.push(route) })
+    const fakes = Array.from({ length: 3 }, () => fakeAnswer(MIB))
+    const areClosed = () => fakes.map(({ answer }) => answer.isClosed)
+    fakes[0]!.read(1)
+    fakes.push(fakeAnswer(MIB))
+    assert.deepEqual(areClosed(), [false, true, false, false])
+    // One of any length is begun, alone then.
+    fakes.push(fakeAnswer(4 * MIB))
+    assert.deepEqual(areClosed(), [true, true, true, true, false])
+    assert.deepEqual(cutOff, Array(4).fill('GET /list'))
+    fakes[4]!.read(5 * MIB)
+    assert.equal(fakes[4]!.answer.offset, 4 * MIB)
+    assert.equal(longAnswers.open, 0)
+    // What was held is free again.
+    const last = Array.from({ length: 3 }, () => fakeAnswer(MIB))
+    assert.ok(last.every(({ answer }) => !answer.isClosed))
+    for (const { read } of last) read(MIB)
   })
 })
 

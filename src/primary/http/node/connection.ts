@@ -87,7 +87,9 @@ export class NodeResponse implements ClientResponse {
   readonly #head: string[] = []
   #onAborted: (() => void) | null = null
   #onWritable: ((offset: number) => boolean) | null = null
-  /** Bytes of a body of known length that have left. */
+  /** Of a body of known length; -1 of another. */
+  #totalBytes = -1
+  /** Bytes of it that have left. */
   #flushedBytes = 0
   /** Bytes of it that are written and have not. */
   #waitingBytes = 0
@@ -107,9 +109,9 @@ export class NodeResponse implements ClientResponse {
     })
   }
 
-  /** A stream, or a file that has not left. */
+  /** A stream, of which nobody knows when it ends. */
   get isUnderWay(): boolean {
-    return this.res.headersSent && !this.#isEnded
+    return this.res.headersSent && !this.#isEnded && this.#totalBytes < 0
   }
 
   /** The answer is written, and its client does not read it. */
@@ -189,19 +191,25 @@ export class NodeResponse implements ClientResponse {
   tryEnd(piece: Uint8Array, totalBytes: number): [isAccepted: boolean, isComplete: boolean] {
     if (this.#isBlocked) return [false, false]
     if (!this.res.headersSent) {
+      this.#totalBytes = totalBytes
       this.#head.push('content-length', String(totalBytes))
       this.#writeHead(false)
     }
     const copy = Buffer.from(piece)
-    if (this.#flushedBytes + copy.byteLength >= totalBytes) {
-      this.#isEnded = true
-      this.res.end(copy)
-      return [true, true]
+    if (!this.#send(copy)) {
+      this.#waitingBytes = copy.byteLength
+      return [false, false]
     }
-    const isAccepted = this.#send(copy)
-    if (isAccepted) this.#flushedBytes += copy.byteLength
-    else this.#waitingBytes = copy.byteLength
-    return [isAccepted, false]
+    return [true, this.#flushed(copy.byteLength)]
+  }
+
+  /** Bytes of a body of known length have left. @returns true when they were the last */
+  #flushed(bytes: number): boolean {
+    this.#flushedBytes += bytes
+    if (this.#flushedBytes !== this.#totalBytes) return false
+    this.#isEnded = true
+    this.res.end()
+    return true
   }
 
   /** False when not all of it is with the kernel: `onWritable` is told when it is. */
@@ -216,7 +224,7 @@ export class NodeResponse implements ClientResponse {
   readonly #sent = (error?: Error | null): void => {
     if (error || this.#isEnded || !this.#isBlocked || this.req.socket.writableLength > 0) return
     this.#isBlocked = false
-    this.#flushedBytes += this.#waitingBytes
+    this.#flushed(this.#waitingBytes)
     this.#waitingBytes = 0
     this.#onWritable?.(this.#flushedBytes)
   }
