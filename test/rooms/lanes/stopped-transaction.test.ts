@@ -18,6 +18,7 @@ export default class End {
       after()
     })
     const ways = {
+      outside: (how) => end[how](),
       first: (how) => db.transaction(async (tx) => {
         tx.execute(INSERT, ['first'])
         end[how]()
@@ -44,10 +45,19 @@ export default class End {
 
 const INNOCENT = `${START}
 export default class Write {
-  constructor({ db, http }) {
+  constructor({ db, http, logger }) {
     http.addEndpoint('/write-later', 'POST', async () => {
       await sleep(2500)
       await db.execute(INSERT, ['later'])
+      return { success: true }
+    })
+    http.addEndpoint('/hold', 'POST', async () => {
+      await db.transaction(async (tx) => {
+        await tx.execute(INSERT, ['held'])
+        logger.info('holds')
+        await sleep(1500)
+        await tx.execute(INSERT, ['held on'])
+      })
       return { success: true }
     })
     http.addEndpoint('/write', 'POST', async () => {
@@ -87,4 +97,18 @@ for (const [way, others] of Object.entries({ first: [], statement: [], late: [],
       )
     })
   }
+}
+
+for (const how of ['loop', 'exit']) {
+  test(`what is stopped beside a transaction leaves it alone: ${how}`, async (t) => {
+    const env = { LANE_STALL_MS: '1000' }
+    const heddle = await startHeddle(t, { domains: [await folderOf(t, FILES)], lanes: 1, env })
+    const held = heddle.post('/hold', {})
+    await until(() => heddle.logs.some(({ msg }) => msg === 'holds'), 'the transaction waits')
+    const guilty = heddle.post(`/end/outside/${how}`, {})
+    assert.equal((await held).status, 200)
+    assert.ok((await guilty).status >= 500)
+    await until(async () => (await heddle.json('/rows')).status === 200, 'another lane')
+    assert.deepEqual((await heddle.json('/rows')).body, ['held', 'held on'])
+  })
 }
