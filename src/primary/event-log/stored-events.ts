@@ -134,11 +134,9 @@ export class StoredEvent {
     delivery.isBegun = true
   }
 
-  /** This process has not died of the delivery. @returns true when a death is stored that is to be taken back */
+  /** This process has not died of the delivery. @returns true when one death too many is stored */
   outlived(delivery: Delivery): boolean {
-    if (!this.#trial.delete(delivery.consumer.group)) return false
-    delivery.deaths--
-    return true
+    return this.#trial.delete(delivery.consumer.group)
   }
 }
 

@@ -142,7 +142,7 @@ export class Trials {
     const { seq, recovered = 0 } = stored.row
     const ends = this.uncleanEnds.filter((last) => Number(seq) <= last).length
     // Of the deaths of other processes nobody here knows more. Of this one's, the guardian has not seen what had begun long before.
-    const deaths = Number(recovered) + (areDeathsKnown ? ends - SUSPICIOUS_DEATHS : ends)
+    const deaths = Number(recovered) + (areDeathsKnown ? Math.max(0, ends - SUSPICIOUS_DEATHS) : ends)
     return deaths >= SUSPICIOUS_DEATHS && isUnderSuspicion(stored)
   }
 
