@@ -131,6 +131,8 @@ const SENT_MS = 30
 export class StoredRun {
   readonly engine: StoredEngine
   readonly clock = new SimulatedClock()
+  /** How far the clock was ahead of the steady one at first. */
+  readonly #aheadMs = this.clock.nowMs() - this.clock.steadyMs()
   readonly draw: Draw
   readonly plan: StoredPlan
   readonly database: SimulatedStore
@@ -458,7 +460,9 @@ export class StoredRun {
     const { lacking, deeds } = this.plan
     if (lacking > 0 || deeds.includes('jump') || this.draw.is(0.5))
       for (const process of [...this.#processes]) this.#kill(process)
-    const untilMs = clock.steadyMs() + HEAL_MS
+    // What is for later comes by the clock, however far back that was set.
+    const backMs = Math.max(0, this.#aheadMs - (clock.nowMs() - clock.steadyMs()))
+    const untilMs = clock.steadyMs() + backMs + HEAL_MS
     for (let quiet = 0; quiet < 3; ) {
       const nextMs = clock.steadyMs() + 500
       while (clock.steadyMs() < nextMs) await this.#step()
