@@ -49,6 +49,7 @@ export interface RouteEntry {
   readonly path: string
   readonly zone: RouteZone
   readonly kind: RouteManifest['kind']
+  /** Milliseconds until the answer begins, as that of a stream. */
   timeoutMs: number
   /** Its handler reads the body while it comes. */
   readonly isBodyStreamed: boolean
@@ -161,7 +162,7 @@ export function routeInfo(entry: Readonly<RouteEntry>): RouteInfo {
     is_stream: kind === 'stream',
     is_socket: kind === 'socket',
     host: servedBy,
-    timeout_ms: timeoutMs,
+    timeout_ms: kind === 'stream' ? 0 : timeoutMs,
     tags: [...tags],
     summary: summary ?? null,
     description: description ?? null,
@@ -311,8 +312,8 @@ export class Routing {
     entry.manifest = route
   }
 
-  #timeoutOf({ kind, timeoutMs }: RouteManifest): number {
-    return kind === 'stream' ? 0 : (timeoutMs ?? this.#defaultTimeoutMs)
+  #timeoutOf({ timeoutMs }: RouteManifest): number {
+    return timeoutMs ?? this.#defaultTimeoutMs
   }
 
   #add(route: RouteManifest, servedBy: RouteEntry['servedBy'], generation = 0): number {

@@ -102,7 +102,11 @@ export class RequestServer implements RequestThread {
     if (route === undefined) return this.sink.answer(requestId, errorReply('HTTP_INTERNAL'))
     const context = new RequestContext(this, requestId, frame, route)
     if (route.kind === 'socket') return void this.sockets.handshake(requestId, route, frame, context)
-    if (route.kind === 'stream') return void this.#streams.serve(requestId, route, frame, context)
+    if (route.kind === 'stream') {
+      // Until its guards have settled.
+      this.#running.set(requestId, context)
+      return void this.#streams.serve(requestId, route, frame, context, () => this.#running.delete(requestId))
+    }
     if (route.bodyKind !== null) this.#openBody(requestId, route.bodyKind, context)
     const reply = runRequest(this, route, frame, context)
     const isLater = reply instanceof Promise

@@ -90,7 +90,14 @@ export class SseServer {
     this.#thread = thread
   }
 
-  async serve(requestId: number, route: ServedStream, frame: RequestFrame, context: RequestContext): Promise<void> {
+  /** @param entered told when the guards have settled: then it begins, or is refused */
+  async serve(
+    requestId: number,
+    route: ServedStream,
+    frame: RequestFrame,
+    context: RequestContext,
+    entered: () => void,
+  ): Promise<void> {
     const { sink, tracing, onFault, tokens } = this.#thread
     const stream = new SseResponse(sink, requestId, context, () => this.#open.delete(requestId))
     this.#open.set(requestId, stream)
@@ -100,6 +107,7 @@ export class SseServer {
     try {
       const answering = new Answering(route, frame, context)
       const data = await causality.run(cause, () => answering.enter())
+      entered()
       if (data === null) {
         const { faults } = answering
         answering.tellFaults(onFault)
@@ -107,6 +115,10 @@ export class SseServer {
         else span?.end()
         stream.leave()
         return sink.answer(requestId, answering.refusal!)
+      }
+      if (context.isAborted) {
+        span?.end()
+        return sink.answer(requestId, errorReply('HTTP_HANDLER_TIMEOUT'))
       }
       // Its handler would wait for an abort that has already happened.
       if (context.method === 'HEAD') stream.open()
