@@ -3,7 +3,8 @@ import { Lane, type LaneListener, type LaneRole } from '../../src/primary/dispat
 import type { JobManifest, Manifest, RouteManifest } from '../../src/transport/messages.ts'
 
 const ignored = (): void => {}
-const DEAF: LaneListener = {
+/** Hears nothing of what a lane sends. */
+export const DEAF: LaneListener = {
   onMessage: ignored,
   onPublish: ignored,
   onStored: ignored,

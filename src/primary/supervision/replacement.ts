@@ -22,9 +22,13 @@ const STOPPING = 'the service is stopping'
 /** Close code and reason of the sockets of a lane that drains: their clients connect again, and find another lane. */
 export const RESTART = [1012, 'service restart'] as const
 
+/** Where too many threads are leaving, a new one waits this long for one of them, milliseconds: twice what an `onStop` takes at most by default. */
+const PLACE_MAX_MS = 60_000
+
 /** A thread that was started to take over a slot. */
 interface Replacement {
-  fresh: LaneThread
+  /** Null where none could be started. */
+  fresh: LaneThread | null
   /** Why it did not boot; null when it did. */
   fault: string | null
 }
@@ -55,14 +59,20 @@ export class LaneReplacement {
     this.registrar = registrar
   }
 
-  get #leaving(): number {
-    return [...this.lanes.outside].filter(({ isLost, state }) => isLost || state === 'draining').length
+  /** False while so many threads are leaving that no further one may start beside them. */
+  get #hasPlace(): boolean {
+    const leaving = [...this.lanes.outside].filter(({ isLost, state }) => isLost || state === 'draining')
+    return leaving.length < LEAVING_MAX_THREADS
   }
 
   /** Starts a thread beside the one that is in the slot, and waits for its boot. */
   async start(slot: LaneSlot): Promise<Replacement> {
-    const mayStart = (): boolean => this.#leaving < LEAVING_MAX_THREADS || this.lanes.isStopping
-    await until(mayStart, Number.POSITIVE_INFINITY)
+    await until(() => this.#hasPlace || this.lanes.isStopping, steadyMs() + PLACE_MAX_MS)
+    if (this.lanes.isStopping) return { fresh: null, fault: STOPPING }
+    if (!this.#hasPlace) {
+      const fault = `${LEAVING_MAX_THREADS} threads that were replaced have not left within ${PLACE_MAX_MS / 1000} s`
+      return { fresh: null, fault }
+    }
     const fresh = this.starter.start(slot.index, slot.role)
     this.lanes.outside.add(fresh)
     const fault = await new Promise<string | null>((resolve) => {
@@ -82,16 +92,16 @@ export class LaneReplacement {
    */
   async replace(slot: LaneSlot, refusal: (fresh: LaneThread) => string | null = () => null): Promise<string | null> {
     const started = await this.start(slot)
-    const fault = started.fault ?? refusal(started.fresh)
-    if (fault === null) await this.takeOver(slot, started.fresh)
+    const fault = started.fault ?? refusal(started.fresh!)
+    if (fault === null) await this.takeOver(slot, started.fresh!)
     else this.discard(started.fresh)
     return fault
   }
 
   /** Ends a thread that is not needed after all. It takes no part, so no work of others is in flight there. */
-  discard(fresh: LaneThread): void {
-    if (!fresh.become('draining')) return
-    if (fresh.manifest !== null) fresh.post({ type: 'drain' })
+  discard(fresh: LaneThread | null): void {
+    if (!fresh?.become('draining')) return
+    if (fresh.manifest !== null) fresh.tellToLeave()
     else fresh.abort.abort()
   }
 
@@ -123,7 +133,7 @@ export class LaneReplacement {
     await this.#workDone(thread)
     if (thread.isLost) return
     thread.sockets.closeAll(...RESTART)
-    thread.post({ type: 'drain' })
+    thread.tellToLeave()
   }
 
   /** Waits until a draining lane has finished its work, each kind of work up to its own time limit. */
@@ -172,13 +182,13 @@ export class LaneReplacement {
     const takeBack = this.starter.beginGeneration()
     const { slots } = this.lanes
     const started = await Promise.all(slots.map((slot) => this.start(slot)))
-    const fault = started.map((each) => each.fault ?? this.#refusalOf(each.fresh)).find((each) => each !== null)
+    const fault = started.map((each) => each.fault ?? this.#refusalOf(each.fresh!)).find((each) => each !== null)
     if (fault !== undefined) {
       takeBack()
       for (const { fresh } of started) this.discard(fresh)
       throw new Error(fault!)
     }
-    const replaced = slots.flatMap((slot, n) => this.install(slot, started[n]!.fresh))
+    const replaced = slots.flatMap((slot, n) => this.install(slot, started[n]!.fresh!))
     for (const thread of replaced) this.drain(thread).catch((error) => this.registrar.onFault(thread, error))
   }
 
@@ -250,15 +260,15 @@ export class LaneReplacement {
     const slot = this.#slotOf(thread)
     if (slot === undefined || slot.isStandbyStarting || slot.standby !== null || this.lanes.isStopping) return
     const nowMs = steadyMs()
-    // While lanes die that often, none is started at once.
-    if (this.#deaths.isExceeded(nowMs) || this.#standbys.isExceeded(nowMs)) return
+    // While lanes die that often, none is started at once, and none that would have to wait: the slot would wait with it for its restart.
+    if (this.#deaths.isExceeded(nowMs) || this.#standbys.isExceeded(nowMs) || !this.#hasPlace) return
     this.#standbys.recordDeath(nowMs)
     slot.isStandbyStarting = true
     const { fresh, fault } = await this.start(slot)
     slot.isStandbyStarting = false
     const goesOn = thread.holder === null && thread.state === 'ready' && thread.watchdog.isResponsive
     const isNeeded = slot.thread === thread && !goesOn
-    if (fault !== null || !isNeeded) {
+    if (fresh === null || fault !== null || !isNeeded) {
       this.discard(fresh)
       // It has died meanwhile, and no thread is there for its slot.
       if (slot.thread.isLost) this.#restartLater(slot)

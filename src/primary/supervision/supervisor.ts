@@ -96,6 +96,7 @@ export class Supervisor implements ThreadOwner {
     if (thread.isLost) return this.#checkLeaving(thread, elapsedMs)
     if (watchdog.terminationReason !== null) return
     if (watchdog.isHeld) thread.hold(elapsedMs)
+    else if (thread.isLeaving && watchdog.hasStayed(elapsedMs)) return this.#endLate(thread)
     const terminationReason = watchdog.check(nowMs, elapsedMs)
     this.#options.flightMirror?.look(thread, watchdog.stillMs)
     if (thread.state === 'ready' && !thread.isWornOut && thread.requests.isWornOut(nowMs)) void this.#renew(thread)
@@ -131,11 +132,15 @@ export class Supervisor implements ThreadOwner {
   }
 
   #checkLeaving(thread: LaneThread, elapsedMs: number): void {
-    const { watchdog, abort } = thread
-    if (abort.signal.aborted || !watchdog.checkLeaving(elapsedMs)) return
+    if (!thread.abort.signal.aborted && thread.watchdog.checkLeaving(elapsedMs)) this.#endLate(thread)
+  }
+
+  /** It has had its time to leave. To end it may cost the process, where a native call of it is under way. */
+  #endLate(thread: LaneThread): void {
+    if (thread.abort.signal.aborted) return
     this.#registrar.log('WARNING', `Lane ${thread.index} does not leave: its thread is ended`)
     this.#options.flightMirror?.lastResort(thread, thread.box)
-    abort.abort()
+    thread.abort.abort()
   }
 
   async #terminate(thread: LaneThread, reason: TerminationReason): Promise<void> {
@@ -180,6 +185,8 @@ export class Supervisor implements ThreadOwner {
 
   /** All that is in flight in a lane is given up. Its thread leaves, and ends by itself. */
   #giveUp(thread: LaneThread): UnfinishedWork {
+    // What it has not begun must not come back to it.
+    thread.become('draining')
     if (!this.#lanes.isStopping) this.#options.dispatcher.rescue(thread)
     this.#lanes.outside.add(thread)
     const unfinished = thread.dispose()
@@ -260,7 +267,7 @@ export class Supervisor implements ThreadOwner {
   }
 
   #renewOnDemand({ slot }: OnDemandLane): void {
-    if (slot !== null && !slot.thread.isLost) this.#giveUp(slot.thread)
+    if (slot !== null && !slot.thread.isLost) this.#onLeft(slot.thread, this.#giveUp(slot.thread))
   }
 
   // ── reload ────────────────────────────────────────────────────────────────
@@ -286,7 +293,7 @@ export class Supervisor implements ThreadOwner {
     for (const thread of threads) {
       const { abort } = thread
       if (thread.state === 'starting') abort.abort()
-      else if (thread.become('draining')) thread.post({ type: 'drain' })
+      else if (thread.become('draining')) thread.tellToLeave()
     }
     await withTimeout(Promise.all(threads.map(({ ended }) => ended)), timeoutMs, undefined)
     clearInterval(this.#checkTimer)

@@ -41,7 +41,7 @@ const MIB = 1 << 20
 const LEAVING_STALL_MS = 200
 /** A lane that leaves may take this many times its memory: what is under way in it goes on. */
 const LEAVING_GROWTH = 1.5
-/** A lane that leaves has this long, milliseconds. */
+/** A lane that leaves has this long, milliseconds; SHUTDOWN_TIMEOUT_MS more where it runs `onStop` first. */
 const LEAVING_MAX_MS = 120_000
 
 /** Why a thread is ended from outside. */
@@ -230,6 +230,15 @@ export class Watchdog {
     const isFull =
       heapBytes > LEAVING_GROWTH * limits.heapBytes || externalBytes > LEAVING_GROWTH * limits.externalBytes
     return isFull || this.#leavingMs > LEAVING_MAX_MS
+  }
+
+  /**
+   * Called beside `check` for a lane that was told to leave: its loop turns, and `onStop` may stand still as any other code.
+   * @returns true when it has had its time
+   */
+  hasStayed(elapsedMs: number): boolean {
+    this.#leavingMs += Math.min(elapsedMs, CHECK_MAX_MS)
+    return this.#leavingMs > LEAVING_MAX_MS + this.#options.settings.shutdownTimeoutMs
   }
 
   /** Each plugin has its time, and a loop that does not end the time of any loop. */

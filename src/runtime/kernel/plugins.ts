@@ -139,6 +139,9 @@ export interface BootOptions {
 
 const SLOW = 'It takes long to boot: all others are served meanwhile'
 
+/** Each `onStop` has this long, or SHUTDOWN_TIMEOUT_MS where that is more: a thread that never leaves would keep its memory. */
+const STOP_TIMEOUT_MS = 30_000
+
 /** The plugins of one thread. A plugin that fails is `DEAD`, and all others boot. */
 export class Plugins {
   /** The state of each plugin that belongs to this thread, by its name. */
@@ -348,8 +351,13 @@ export class Plugins {
     }
   }
 
+  /** Runs `onStop` of all plugins. One that takes too long goes on beside the next, and is left behind. */
   async stop(): Promise<void> {
-    for (const loaded of this.#loaded) await this.#run('onStop', loaded)
+    const timeoutMs = Math.max(STOP_TIMEOUT_MS, this.#settings.shutdownTimeoutMs)
+    for (const loaded of this.#loaded) {
+      const isLate = await withTimeout(this.#run('onStop', loaded), timeoutMs, true)
+      if (isLate) this.#told(loaded.name, 'onStop', `it has not ended within ${timeoutMs / 1000} s`)
+    }
   }
 
   async #run(stage: 'onReady' | 'onStop', { name, instance }: Loaded): Promise<void> {

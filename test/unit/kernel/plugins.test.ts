@@ -2,9 +2,12 @@ import assert from 'node:assert/strict'
 import { createRequire } from 'node:module'
 import { join } from 'node:path'
 import { test } from 'node:test'
+import type { Settings } from '../../../src/core/config/schema.ts'
 import { type BootContext, bootFault } from '../../../src/runtime/advice/boot-fault.ts'
 import { added, tellAll } from '../../../src/runtime/kernel/listeners.ts'
-import { tellingFirstCall } from '../../../src/runtime/kernel/toolbox.ts'
+import type { PluginClass } from '../../../src/runtime/kernel/plugin.ts'
+import { Plugins } from '../../../src/runtime/kernel/plugins.ts'
+import { type Toolbox, tellingFirstCall } from '../../../src/runtime/kernel/toolbox.ts'
 import { ToolUses, USES_BYTES } from '../../../src/transport/memory/tool-uses.ts'
 import { folderOf } from '../../support/folder.ts'
 
@@ -94,4 +97,30 @@ test('a package whose exports have import alone is named, with the way out', asy
     text,
     /Fix: load it where it may wait, in `async onBoot\(\)`: this\.lib = await import\('@only\/modules'\)\./,
   )
+})
+
+test('an onStop that never ends is left behind when it has had its time, and the others run', async (t) => {
+  t.mock.timers.enable({ apis: ['setTimeout'] })
+  const told: string[] = []
+  const settings = { domainsDir: [], shutdownTimeoutMs: 10_000 } as unknown as Settings
+  const toolbox = { injection: () => ({}) } as unknown as Toolbox
+  const plugins = new Plugins('worker', settings, toolbox, (_, message) => void told.push(message))
+  const hanging = class Hang {
+    onStop() {
+      return new Promise<void>(() => {})
+    }
+  }
+  const other = class Next {
+    onStop() {
+      told.push('the next one stops')
+    }
+  }
+  for (const Class of [hanging, other]) await plugins.add('shop', Class as unknown as PluginClass)
+  const stopped = plugins.stop()
+  t.mock.timers.tick(29_999)
+  await new Promise((resolve) => setImmediate(resolve))
+  assert.deepEqual(told, [])
+  t.mock.timers.tick(1)
+  await stopped
+  assert.deepEqual(told, ['Plugin shop.Hang failed in onStop: it has not ended within 30 s', 'the next one stops'])
 })

@@ -1,34 +1,43 @@
 import assert from 'node:assert/strict'
-import { it, test } from 'node:test'
-import { Lane } from '../../../src/primary/dispatch/lane.ts'
+import { it, type TestContext, test } from 'node:test'
+import type { Settings } from '../../../src/core/config/schema.ts'
+import { Dispatcher } from '../../../src/primary/dispatch/dispatcher.ts'
+import { ALWAYS, Lane, type UnfinishedWork } from '../../../src/primary/dispatch/lane.ts'
 import { DrainRate } from '../../../src/primary/dispatch/request-slots.ts'
+import type { Exchange } from '../../../src/primary/http/exchange.ts'
+import type { LaneRegistrar } from '../../../src/primary/supervision/lane-registrar.ts'
 import {
+  LaneSet,
+  LaneSlot,
+  LaneThread,
   RESTART_INTENSITY,
   RESTART_MAX_PAUSE_MS,
   RESTART_WINDOW_MS,
   RestartIntensity,
 } from '../../../src/primary/supervision/lane-set.ts'
+import {
+  type LaneStarter,
+  LEAVING_MAX_THREADS,
+  type StarterOptions,
+} from '../../../src/primary/supervision/lane-starter.ts'
+import { LaneReplacement } from '../../../src/primary/supervision/replacement.ts'
+import { Supervisor } from '../../../src/primary/supervision/supervisor.ts'
+import { CHECK_MS, Watchdog, type WatchdogOptions } from '../../../src/primary/supervision/watchdog.ts'
 import { KIND } from '../../../src/transport/frames/frames.ts'
+import { RequestFrame } from '../../../src/transport/frames/request-frame.ts'
+import { RingConsumer } from '../../../src/transport/memory/spsc-ring.ts'
 import { Outbox } from '../../../src/transport/rings/outbox.ts'
+import { DEAF, laneOf } from '../../support/fake-lane.ts'
+import { until } from '../../support/until.ts'
 
 test('the last acknowledgements of a dead lane are read, and nothing is sent to it any more while they are', () => {
   const seen: [deliveryId: number, state: string][] = []
-  const ignored = (): void => {}
   const lane: Lane = new Lane({
     index: 0,
     role: 'regular',
     generation: 0,
     maxInFlight: 16,
-    listener: {
-      onMessage: ignored,
-      onPublish: ignored,
-      onStored: ignored,
-      onRecord: ignored,
-      deliveries: { delivered: (id) => seen.push([id, lane.state]), reply: ignored, failed: ignored },
-      onCall: ignored,
-      onLog: ignored,
-      onFault: ignored,
-    },
+    listener: { ...DEAF, deliveries: { ...DEAF.deliveries, delivered: (id) => seen.push([id, lane.state]) } },
   })
   const { outbound, port, bulk } = lane.threadSide
   lane.state = 'ready'
@@ -39,6 +48,140 @@ test('the last acknowledgements of a dead lane are read, and nothing is sent to 
   assert.deepEqual(lane.dispose(), { requests: [], unreadDeliveries: new Set() })
   assert.deepEqual(seen, [[7, 'dead']])
   thread.close()
+})
+
+/** A lane on demand that serves one route, and who keeps it. */
+function onDemand(t: TestContext, watchdog: Partial<Watchdog> = {}) {
+  const lanes = new LaneSet(0)
+  const options = { index: 1, role: 'probation', generation: 0, maxInFlight: 16, listener: DEAF } as const
+  const watched = {
+    isResponsive: true,
+    isHeld: false,
+    terminationReason: null,
+    check: () => null,
+    checkLeaving: () => false,
+    ...watchdog,
+  }
+  const thread = new LaneThread(options, new Set(), () => watched as unknown as Watchdog)
+  thread.become('ready')
+  thread.hostsRoute[0] = 1
+  thread.servesRoute[0] = ALWAYS
+  lanes.probation.slot = new LaneSlot(thread)
+  // It stays for some seconds.
+  lanes.probation.want(true)
+  lanes.probation.want(false)
+  const dispatcher = new Dispatcher((error) => assert.fail(String(error)))
+  // The other one serves other routes.
+  dispatcher.setLanes([thread, laneOf(t)])
+  const gone: (UnfinishedWork & { thread: Lane })[] = []
+  const registrar = {
+    log: () => {},
+    wornOut: () => {},
+    gone: (thread: Lane, unfinished: UnfinishedWork) => gone.push({ thread, ...unfinished }),
+  } as unknown as LaneRegistrar
+  const kernel = { settings: { lanes: 1, laneMemoryMb: 64, laneEnv: [] } }
+  const parts = { kernel, lanes, dispatcher, processDeaths: null } as unknown as StarterOptions
+  const supervisor = new Supervisor(registrar, parts)
+  t.after(() => supervisor.stop(0))
+  return { lanes, thread, dispatcher, supervisor, gone }
+}
+
+test('a lane on demand that is renewed leaves no request without an answer, and gives none back to itself', (t) => {
+  const { lanes, thread, dispatcher, gone } = onDemand(t)
+  const exchangeOf = () => ({ deadlineMs: 0, assignTo: () => {}, fail: () => {} }) as unknown as Exchange
+  const [begun, unread] = [exchangeOf(), exchangeOf()]
+  const frame = new RequestFrame(0, 0, 2, 0, 5, 0, 0, 'id/path', null)
+  dispatcher.send(frame, begun)
+  new RingConsumer(thread.threadSide.inbound).drain(() => {}, 100)
+  dispatcher.send(frame, unread)
+  lanes.probation.renew()
+  assert.equal(thread.state, 'dead')
+  assert.equal(dispatcher.waiting, 1, 'what it has not begun waits for the next one')
+  assert.equal(gone.length, 1)
+  assert.equal(gone[0]!.thread, thread)
+  assert.deepEqual(
+    gone[0]!.requests.map(({ exchange }) => exchange === begun),
+    [true],
+  )
+})
+
+test('a lane that was told to leave is ended when it has had its time', async (t) => {
+  let checks = 0
+  const check = () => {
+    checks++
+    return null
+  }
+  const { thread, supervisor } = onDemand(t, { check, hasStayed: () => true })
+  thread.become('draining')
+  supervisor.start()
+  await until(() => checks >= 3, 'some checks')
+  assert.equal(thread.abort.signal.aborted, false, 'it finishes what it has')
+  thread.tellToLeave()
+  await until(() => thread.abort.signal.aborted, 'its end')
+})
+
+test('the time to leave is two minutes beside that of a stop, and a pause of the primary is no part of it', (t) => {
+  const settings = { laneMemoryMb: 64, shutdownTimeoutMs: 10_000 }
+  const watchdog = new Watchdog(laneOf(t), { settings, otherThreadsBytes: () => 0 } as unknown as WatchdogOptions)
+  assert.equal(watchdog.hasStayed(3_600_000), false)
+  let checks = 0
+  while (!watchdog.hasStayed(CHECK_MS)) checks++
+  assert.equal(Math.round((checks * CHECK_MS) / 1000), 130)
+})
+
+/** A slot, beside which as many threads are leaving as may at a time. */
+function crowded(t: TestContext) {
+  const lanes = new LaneSet(1)
+  const thread = Object.assign(laneOf(t), { watchdog: { ownMs: 5000 }, holder: null, isLost: false })
+  const slot = new LaneSlot(thread as unknown as LaneThread)
+  lanes.slots.push(slot)
+  for (let n = 0; n < LEAVING_MAX_THREADS; n++)
+    lanes.outside.add({ isLost: false, state: 'draining' } as unknown as LaneThread)
+  const started: number[] = []
+  const starter = {
+    start: (index: number) => {
+      started.push(index)
+      return { state: 'starting' }
+    },
+  }
+  const settings = { laneStallMs: 10_000 } as Settings
+  const replacement = new LaneReplacement(settings, lanes, starter as unknown as LaneStarter, {} as LaneRegistrar)
+  return { slot, thread, replacement, started }
+}
+
+test('a reload is refused after a minute in which no thread of too many has left', async (t) => {
+  t.mock.timers.enable({ apis: ['setTimeout'] })
+  let laterMs = 0
+  const now = performance.now.bind(performance)
+  t.mock.method(performance, 'now', () => now() + laterMs)
+  const { slot, replacement, started } = crowded(t)
+  let fault: string | null = ''
+  void replacement.replace(slot).then((refused) => {
+    fault = refused
+  })
+  const look = async (): Promise<string | null> => {
+    t.mock.timers.tick(1000)
+    await new Promise((resolve) => setImmediate(resolve))
+    return fault
+  }
+  laterMs = 59_000
+  assert.equal(await look(), '')
+  laterMs = 60_000
+  assert.equal(await look(), '16 threads that were replaced have not left within 60 s')
+  assert.deepEqual(started, [])
+})
+
+test('a lane that dies is restarted, though no standby may start beside the threads that are leaving', async (t) => {
+  t.mock.timers.enable({ apis: ['setTimeout'] })
+  const { slot, thread, replacement, started } = crowded(t)
+  thread.responsive = false
+  replacement.onStill(slot.thread)
+  await new Promise((resolve) => setImmediate(resolve))
+  assert.deepEqual(started, [])
+  Object.assign(thread, { isLost: true })
+  replacement.died(slot.thread, false)
+  t.mock.timers.tick(1)
+  assert.deepEqual(started, [0])
 })
 
 const LOOK_MS = 20
