@@ -10,7 +10,7 @@ const FILE = 2
 const SLOTS_MAX = 65_536
 
 /** A handler that has not settled so long after it was given up does not settle at all, as far as can be told, milliseconds. */
-const DEAF_MS = 30_000
+export const DEAF_MS = 30_000
 
 /** A request that a lane has been given and has not answered. */
 export interface PlacedRequest {

@@ -1,7 +1,7 @@
 // The WebSockets of one worker, in the primary: of a lane, or of the primary's own plugins.
 import type { WorkInFlight } from '../../contracts/registry.ts'
 import { steadyMs } from '../../core/schedule/clock.ts'
-import { INLINE_MAX_BYTES, KIND, numberedText } from '../../transport/frames/frames.ts'
+import { INLINE_MAX_BYTES, KIND, messageWeight, numberedText } from '../../transport/frames/frames.ts'
 import type { Outbox } from '../../transport/rings/outbox.ts'
 import {
   type ClientSocket,
@@ -10,11 +10,14 @@ import {
   UnhandledMessages,
 } from '../http/client-socket.ts'
 import type { Exchange } from '../http/exchange.ts'
+import { DEAF_MS } from './request-slots.ts'
 
 /** Finds the client of a socket by the number that its worker has given it, and bounds what comes for the worker. How the worker hears of it is its own. */
 export abstract class WorkerSockets implements SocketWorker {
   readonly #clients = new Map<number, ClientSocket>()
   readonly #unhandled = new UnhandledMessages(SOCKETS_MAX_UNHANDLED_BYTES)
+  /** Sockets that are closed while messages of them are not handled: the weight of these, and when one was handled last, or it was closed. */
+  readonly #closed = new Map<number, { unhandledBytes: number; readonly sinceMs: number }>()
   /** Messages that were being handled when the worker died; null while it lives. */
   #workAtDeath: WorkInFlight[] | null = null
   #pendingClose: [code: number, reason: string] | null = null
@@ -65,8 +68,11 @@ export abstract class WorkerSockets implements SocketWorker {
   accept(exchange: Exchange | null, number: number, protocol: string): void {
     this.#unhandled.add(0)
     const client = exchange?.acceptSocket(this, number, protocol) ?? null
-    // The client was gone before. Not told at once: the `open` handler of the primary's own plugin has not begun.
-    if (client === null) return void setImmediate(() => this.closed(number, 1006, ''))
+    if (client === null) {
+      // The client was gone before. Not told at once: the `open` handler of the primary's own plugin has not begun.
+      this.#leave(number, messageWeight(0))
+      return void setImmediate(() => this.closed(number, 1006, ''))
+    }
     this.#clients.set(number, client)
     if (this.#pendingClose !== null) client.closeWhenIdle(...this.#pendingClose)
   }
@@ -79,7 +85,25 @@ export abstract class WorkerSockets implements SocketWorker {
   /** Messages are handled, also of a socket that is closed. @param weight of all of them (`messageWeight`) */
   handled(number: number, weight: number): void {
     this.#unhandled.handled(weight)
-    this.#clients.get(number)?.handled(weight)
+    const client = this.#clients.get(number)
+    if (client !== undefined) return client.handled(weight)
+    const closed = this.#closed.get(number)
+    if (closed !== undefined) this.#leave(number, closed.unhandledBytes - weight)
+  }
+
+  /** It is closed, and this is left of its messages. */
+  #leave(number: number, unhandledBytes: number): void {
+    if (unhandledBytes > 0) this.#closed.set(number, { unhandledBytes, sinceMs: steadyMs() })
+    else this.#closed.delete(number)
+  }
+
+  /** True when half of the room is taken by sockets that are closed, and of which nothing has been handled for long. */
+  isWornOut(nowMs: number): boolean {
+    if (2 * this.#unhandled.bytes < SOCKETS_MAX_UNHANDLED_BYTES) return false
+    let deafBytes = 0
+    for (const { unhandledBytes, sinceMs } of this.#closed.values())
+      if (nowMs - sinceMs >= DEAF_MS) deafBytes += unhandledBytes
+    return 2 * deafBytes >= SOCKETS_MAX_UNHANDLED_BYTES
   }
 
   close(number: number, code: number, reason: string): void {
@@ -95,7 +119,11 @@ export abstract class WorkerSockets implements SocketWorker {
   }
 
   socketClosed(number: number, code: number, reason: string): void {
-    if (this.#clients.delete(number)) this.closed(number, code, reason)
+    const client = this.#clients.get(number)
+    if (client === undefined) return
+    this.#clients.delete(number)
+    this.#leave(number, client.unhandledBytes)
+    this.closed(number, code, reason)
   }
 }
 

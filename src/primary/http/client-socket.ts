@@ -45,12 +45,8 @@ export class UnhandledMessages {
     this.#maxBytes = maxBytes
   }
 
-  get isEmpty(): boolean {
-    return this.#bytes === 0
-  }
-
-  get isExceeded(): boolean {
-    return this.#bytes > this.#maxBytes
+  get bytes(): number {
+    return this.#bytes
   }
 
   /** Counts a message, also one beyond the budget. The opening of a socket, whose `open` handler is to run, is one of 0 bytes. */
@@ -152,7 +148,12 @@ export class ClientSocket {
 
   /** Since when a message of it is being handled, milliseconds since the epoch; 0: none is. */
   get busySinceMs(): number {
-    return this.#unhandled.isEmpty ? 0 : this.#busySinceMs
+    return this.unhandledBytes === 0 ? 0 : this.#busySinceMs
+  }
+
+  /** Weight of its messages that have come and are not handled. */
+  get unhandledBytes(): number {
+    return this.#unhandled.bytes
   }
 
   // ── from its worker ───────────────────────────────────────────────────────
@@ -177,13 +178,13 @@ export class ClientSocket {
   /** Messages are handled. @param weight of all of them (`messageWeight`) */
   handled(weight: number): void {
     this.#unhandled.handled(weight)
-    if (this.#unhandled.isEmpty && this.#pendingClose !== null) this.close(...this.#pendingClose)
+    if (this.unhandledBytes === 0 && this.#pendingClose !== null) this.close(...this.#pendingClose)
   }
 
   /** Closes it as soon as nothing of it is being handled. */
   closeWhenIdle(code: number, reason: string): void {
     this.#pendingClose = [code, reason]
-    if (this.#unhandled.isEmpty) this.close(code, reason)
+    if (this.unhandledBytes === 0) this.close(code, reason)
   }
 
   /** Closes it in order. The library drops what a client has not read when it ends a socket, so that is waited for. */
@@ -205,15 +206,13 @@ export class ClientSocket {
   received(message: Uint8Array, isBinary: boolean): void {
     if (this.#closing !== null) return
     if (message.byteLength > this.#limitBytes) return this.close(1009, 'message too large')
-    const isFirst = this.#unhandled.isEmpty
-    if (isFirst) this.#busySinceMs = steadyMs()
-    this.#unhandled.add(message.byteLength)
-    if (!isFirst && this.#unhandled.isExceeded) {
-      return this.close(1013, 'too many messages wait')
-    }
-    if (!this.#worker.socketMessage(this.#number, message, isBinary)) {
-      this.close(1013, 'the service is overloaded')
-    }
+    if (this.unhandledBytes === 0) {
+      this.#busySinceMs = steadyMs()
+      this.#unhandled.add(message.byteLength)
+    } else if (!this.#unhandled.tryAdd(message.byteLength)) return this.close(1013, 'too many messages wait')
+    if (this.#worker.socketMessage(this.#number, message, isBinary)) return
+    this.#unhandled.handled(messageWeight(message.byteLength))
+    this.close(1013, 'the service is overloaded')
   }
 
   drained(): void {

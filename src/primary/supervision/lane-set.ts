@@ -91,7 +91,7 @@ export class LaneThread extends Lane {
   bootedMs: number | null = null
   /** Told how the boot has ended: null, or why it failed. Null while nothing waits for that. */
   onBootEnd: ((fault: string | null) => void) | null = null
-  /** It is about to be replaced: handlers that do not settle hold its places. */
+  /** It is about to be replaced: handlers that do not settle hold its places, or its room for messages of WebSockets. */
   isWornOut = false
   /** It was told to leave, and has its time for that. */
   isLeaving = false

@@ -99,7 +99,9 @@ export class Supervisor implements ThreadOwner {
     else if (thread.isLeaving && watchdog.hasStayed(elapsedMs)) return this.#endLate(thread)
     const terminationReason = watchdog.check(nowMs, elapsedMs)
     this.#options.flightMirror?.look(thread, watchdog.stillMs)
-    if (thread.state === 'ready' && !thread.isWornOut && thread.requests.isWornOut(nowMs)) void this.#renew(thread)
+    const { requests, sockets } = thread
+    const isWornOut = requests.isWornOut(nowMs) || sockets.isWornOut(nowMs)
+    if (thread.state === 'ready' && !thread.isWornOut && isWornOut) void this.#renew(thread)
     if (thread.state !== 'starting') {
       thread.responsive = watchdog.isResponsive
       if (thread.responsive) this.#replacement.onResponsive(thread)
@@ -108,7 +110,7 @@ export class Supervisor implements ThreadOwner {
     if (terminationReason !== null) void this.#terminate(thread, terminationReason)
   }
 
-  /** Handlers that do not settle hold the places of a lane: another takes over, and it leaves with them. */
+  /** Handlers that do not settle hold the places of a lane, or its room for messages: another takes over, and it leaves with them. */
   async #renew(thread: LaneThread): Promise<void> {
     const slot = this.#lanes.slotOf(thread)
     if (slot.thread !== thread || this.#lanes.isStopping) return

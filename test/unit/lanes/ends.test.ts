@@ -105,6 +105,16 @@ test('a lane on demand that is renewed leaves no request without an answer, and 
   )
 })
 
+test('a lane is replaced whose requests, or whose sockets, are worn out', async (t) => {
+  for (const worn of ['requests', 'sockets'] as const) {
+    const { thread, supervisor, gone } = onDemand(t)
+    thread[worn].isWornOut = () => true
+    supervisor.start()
+    await until(() => gone.length === 1, worn)
+    assert.equal(thread.state, 'dead')
+  }
+})
+
 test('a lane that was told to leave is ended when it has had its time', async (t) => {
   let checks = 0
   const check = () => {

@@ -1,17 +1,20 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { type ClientSocket, SOCKETS_MAX_UNHANDLED_BYTES } from '../../../src/primary/http/client-socket.ts'
+import { steadyMs } from '../../../src/core/schedule/clock.ts'
+import { DEAF_MS } from '../../../src/primary/dispatch/request-slots.ts'
+import { ClientSocket, SOCKETS_MAX_UNHANDLED_BYTES } from '../../../src/primary/http/client-socket.ts'
 import { Exchange } from '../../../src/primary/http/exchange.ts'
 import type { ClientResponse, LibrarySocket, SocketUserData } from '../../../src/primary/http/library.ts'
-import { MESSAGE_OVERHEAD_BYTES } from '../../../src/transport/frames/frames.ts'
+import { MESSAGE_OVERHEAD_BYTES, messageWeight } from '../../../src/transport/frames/frames.ts'
 import { laneOf } from '../../support/fake-lane.ts'
 
 const MIB = 1 << 20
 
-function endOf(closes: unknown[][], busySinceMs = 0): ClientSocket {
+function endOf(closes: unknown[][], busySinceMs = 0, unhandledBytes = 0): ClientSocket {
   return {
     opening: { label: 'GET /talk', plugin: 'talk.Talk', requestId: 'req_1' },
     busySinceMs,
+    unhandledBytes,
     send: () => {},
     handled: () => {},
     close: (...given: unknown[]) => closes.push(['close', ...given]),
@@ -31,6 +34,25 @@ test('the messages of a lane that does not handle any are bounded for all of its
     taken,
     Math.floor((SOCKETS_MAX_UNHANDLED_BYTES - MESSAGE_OVERHEAD_BYTES) / (MIB + MESSAGE_OVERHEAD_BYTES)),
   )
+})
+
+test('a lane is worn out when sockets that were closed long ago hold half of the room for messages', (t) => {
+  const { sockets } = laneOf(t)
+  const message = new Uint8Array(MIB)
+  const weight = messageWeight(MIB)
+  for (const number of [1, 2]) {
+    sockets.accept(exchangeOf(endOf([], Date.now(), messageWeight(0) + 20 * weight)), number, '')
+    for (let n = 0; n < 20; n++) assert.equal(sockets.socketMessage(number, message, true), true)
+  }
+  const nowMs = steadyMs()
+  sockets.socketClosed(1, 1006, '')
+  assert.equal(sockets.isWornOut(nowMs + 2 * DEAF_MS), false, 'one of them is open')
+  sockets.socketClosed(2, 1006, '')
+  assert.equal(sockets.isWornOut(nowMs + DEAF_MS - 1), false, 'they may still settle')
+  assert.equal(sockets.isWornOut(nowMs + 2 * DEAF_MS), true)
+  t.mock.method(performance, 'now', () => nowMs - performance.timeOrigin + DEAF_MS)
+  sockets.handled(1, weight)
+  assert.equal(sockets.isWornOut(nowMs + DEAF_MS + 1), false, 'one goes on')
 })
 
 test('a lane that leaves tells its sockets, and those that come meanwhile', (t) => {
@@ -61,6 +83,18 @@ test('a lane that is gone has closed its sockets, and still tells what they were
   const [work, ...others] = lane.sockets.workInFlight()
   assert.deepEqual([work?.kind, work?.name, work?.plugin, others], ['request', 'GET /talk', 'talk.Talk', []])
   assert.equal(lane.sockets.size, 0)
+})
+
+test('a message that is refused is none of those that wait to be handled', () => {
+  for (const isTaken of [true, false]) {
+    const worker = { ...WORKER, socketMessage: () => isTaken }
+    const client = new ClientSocket({ label: '', plugin: '', requestId: '' }, worker, 1, 8 * MIB, ignored)
+    const message = new Uint8Array(3 * MIB)
+    client.received(message, true)
+    client.received(message, true)
+    const taken = isTaken ? messageWeight(message.byteLength) : 0
+    assert.equal(client.unhandledBytes, messageWeight(0) + taken)
+  }
 })
 
 const ignored = (): void => {}
