@@ -25,9 +25,6 @@ const RELEASED_IDLE_MS = 86_400_000
 const ATTEMPTS_KEEP_MS = 7 * 86_400_000
 const ERROR_MAX_LENGTH = 1000
 
-/** What is known of a delivery that nobody has begun. */
-export const FIRST_ATTEMPT = { attempt: 1, deaths: 0, dueMs: 0, error: '' } as const
-
 interface StreamSettlementsOptions {
   redis: RedisClient
   letters: StreamDeadLetters

@@ -3,10 +3,10 @@ import { decodeEntry, type StreamEvent } from '../../runtime/streams/entry.ts'
 import { retryWhile } from '../../runtime/streams/publisher.ts'
 import { type Entry, reply } from '../../runtime/streams/stream-commands.ts'
 import type { RedisClient } from '../../stores/redis/client.ts'
-import { asBytes, type EventFrame } from '../../transport/frames/event-frame.ts'
+import { bytesOf, type EventFrame } from '../../transport/frames/event-frame.ts'
 import { hubEventOf, type Requester, type Share, type SubscriberThread } from '../events/consumer.ts'
 import type { Hub } from '../events/hub.ts'
-import { FIRST_ATTEMPT, type StreamSettlements } from './settlements.ts'
+import type { StreamSettlements } from './settlements.ts'
 import { type StreamGroup, TakenEntry } from './stream-group.ts'
 import type { KeyGate, StreamPlaces } from './stream-order.ts'
 
@@ -58,11 +58,13 @@ export class StreamDeliveries {
     if (event.replica !== replica) received(event.frame)
     entry.letter = event.letter
     if (group.consumer?.parks === true && !group.isBroadcast) entry.key = event.key
+    const { key } = entry
+    const waitsForNothing = event.after === null && key === null && claimed?.turn === undefined
+    if (waitsForNothing) return this.#deliver(entry, event, claimed)
     const deliver = (): void => {
       if (claimed?.turn === undefined) this.#deliver(entry, event, claimed)
       else claimed.turn(entry, (share) => this.#deliver(entry, event, share))
     }
-    const { key } = entry
     const begin = key === null ? deliver : () => void this.#admit(entry, key, deliver)
     if (event.after === null) begin()
     else gate.wait(entry, event.after, begin)
@@ -84,16 +86,16 @@ export class StreamDeliveries {
   #deliver(entry: TakenEntry, { frame, expiresMs, replyTo }: StreamEvent, claimed: ClaimedShare | null): void {
     const { hub, settlements } = this.#options
     const { group } = entry
-    const { onEnded = null, isNoted = false, turn: _, ...known } = claimed ?? FIRST_ATTEMPT_OF_ALL
-    entry.onEnded = onEnded
-    entry.hasAttempts = isNoted
+    entry.onEnded = claimed?.onEnded ?? null
+    entry.hasAttempts = claimed?.isNoted === true
     entry.isMortal = expiresMs !== 0
     const requester = replyTo === null ? null : this.#requester(replyTo)
+    frame.payload = bytesOf(frame.payload)
     // Its order is the gate's affair.
-    const event = hubEventOf({ ...asBytes(frame), key: null }, expiresMs, entry, requester)
-    const isBegun = known.isBegun === true && (isNoted || expiresMs === 0)
-    const share = { ...known, isBegun, ...(group.isBroadcast ? {} : { instance: null }) }
-    if (hub.take(event, [{ ...share, group: group.subscriber }]) > 0) return
+    frame.key = null
+    const event = hubEventOf(frame, expiresMs, entry, requester)
+    const shares = claimed === null ? group.firstShares : [sharedBy(group, claimed, expiresMs === 0)]
+    if (hub.take(event, shares) > 0) return
     if (group.isBroadcast) settlements.acknowledge(entry)
     else settlements.release(entry)
     entry.over()
@@ -111,7 +113,11 @@ export class StreamDeliveries {
   }
 }
 
-const FIRST_ATTEMPT_OF_ALL: ClaimedShare = FIRST_ATTEMPT
+/** @param isLasting its event does not expire: that it was begun needs no note */
+function sharedBy(group: StreamGroup, claimed: ClaimedShare, isLasting: boolean): Share {
+  const { onEnded: _, isNoted = false, turn: __, ...known } = claimed
+  return { ...group.firstShares[0]!, ...known, isBegun: known.isBegun === true && (isNoted || isLasting) }
+}
 
 const charsOf = (fields: readonly string[] | null): number => fields?.reduce((sum, field) => sum + field.length, 0) ?? 0
 

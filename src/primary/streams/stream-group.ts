@@ -1,6 +1,9 @@
 // A consumer group of a stream as this process reads it, and the entries of it that this process has.
 import { steadyMs } from '../../core/schedule/clock.ts'
-import type { Consumer, Delivery, EventSource, FailedDelivery } from '../events/consumer.ts'
+import type { Consumer, Delivery, EventSource, FailedDelivery, Share } from '../events/consumer.ts'
+
+/** What is known of a delivery that nobody has begun. */
+export const FIRST_ATTEMPT = { attempt: 1, deaths: 0, dueMs: 0, error: '' } as const
 
 /** Entries of a group that a process has for each of its subscribers, at most, and about how many characters of payload. */
 const HELD_MAX = 1024
@@ -102,6 +105,8 @@ export class StreamGroup {
   readonly name: string
   readonly subscriber: string
   readonly isBroadcast: boolean
+  /** Of an entry with which nothing has been done. */
+  readonly firstShares: readonly Share[]
   /** What the hub knows of it; null while nobody here subscribes. */
   consumer: Consumer | null = null
   /** It is there, and what a former process has left in it is claimed. */
@@ -122,6 +127,8 @@ export class StreamGroup {
     this.name = place.name
     this.subscriber = place.subscriber
     this.isBroadcast = place.isBroadcast
+    const share = { ...FIRST_ATTEMPT, isBegun: false, group: place.subscriber }
+    this.firstShares = [place.isBroadcast ? share : { ...share, instance: null }]
   }
 
   get size(): number {

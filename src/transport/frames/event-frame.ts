@@ -30,10 +30,10 @@ export interface EventFrame {
 }
 
 /** The event as the hub keeps it. @param event with text as its payload */
-export const asBytes = (event: EventFrame): EventFrame => ({
-  ...event,
-  payload: Buffer.from(event.payload).toString('latin1'),
-})
+export const asBytes = (event: EventFrame): EventFrame => ({ ...event, payload: bytesOf(event.payload) })
+
+/** The payload of an event of the hub. @param text JSON */
+export const bytesOf = (text: string): string => Buffer.from(text).toString('latin1')
 
 /** The payload of an event of the hub, as JSON text. */
 export const textOf = ({ payload }: Pick<EventFrame, 'payload'>): string => Buffer.from(payload, 'latin1').toString()
