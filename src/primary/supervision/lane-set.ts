@@ -93,8 +93,6 @@ export class LaneThread extends Lane {
   onBootEnd: ((fault: string | null) => void) | null = null
   /** It is about to be replaced: handlers that do not settle hold its places, or its room for messages of WebSockets. */
   isWornOut = false
-  /** It was told to leave, and has its time for that. */
-  isLeaving = false
   /** Who has opened so many files there that it is ended; null while nobody has. */
   holder: Holder | null = null
   /** What is known of its death; null while it lives. */
@@ -116,12 +114,6 @@ export class LaneThread extends Lane {
     if (!FOLLOWING[this.state].includes(state)) return false
     this.state = state
     return true
-  }
-
-  /** It has nothing any more: it runs `onStop` of its plugins, and ends. */
-  tellToLeave(): void {
-    this.isLeaving = true
-    this.post({ type: 'drain' })
   }
 
   /** It has died, or is dying: another thread may take its place. */

@@ -101,7 +101,7 @@ export class LaneReplacement {
   /** Ends a thread that is not needed after all. It takes no part, so no work of others is in flight there. */
   discard(fresh: LaneThread | null): void {
     if (!fresh?.become('draining')) return
-    if (fresh.manifest !== null) fresh.tellToLeave()
+    if (fresh.manifest !== null) fresh.post({ type: 'drain' })
     else fresh.abort.abort()
   }
 
@@ -133,7 +133,7 @@ export class LaneReplacement {
     await this.#workDone(thread)
     if (thread.isLost) return
     thread.sockets.closeAll(...RESTART)
-    thread.tellToLeave()
+    thread.post({ type: 'drain' })
   }
 
   /** Waits until a draining lane has finished its work, each kind of work up to its own time limit. */

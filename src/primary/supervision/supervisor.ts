@@ -96,7 +96,6 @@ export class Supervisor implements ThreadOwner {
     if (thread.isLost) return this.#checkLeaving(thread, elapsedMs)
     if (watchdog.terminationReason !== null) return
     if (watchdog.isHeld) thread.hold(elapsedMs)
-    else if (thread.isLeaving && watchdog.hasStayed(elapsedMs)) return this.#endLate(thread)
     const terminationReason = watchdog.check(nowMs, elapsedMs)
     this.#options.flightMirror?.look(thread, watchdog.stillMs)
     const { requests, sockets } = thread
@@ -295,7 +294,7 @@ export class Supervisor implements ThreadOwner {
     for (const thread of threads) {
       const { abort } = thread
       if (thread.state === 'starting') abort.abort()
-      else if (thread.become('draining')) thread.tellToLeave()
+      else if (thread.become('draining')) thread.post({ type: 'drain' })
     }
     await withTimeout(Promise.all(threads.map(({ ended }) => ended)), timeoutMs, undefined)
     clearInterval(this.#checkTimer)

@@ -232,15 +232,6 @@ export class Watchdog {
     return isFull || this.#leavingMs > LEAVING_MAX_MS
   }
 
-  /**
-   * Called beside `check` for a lane that was told to leave: its loop turns, and `onStop` may stand still as any other code.
-   * @returns true when it has had its time
-   */
-  hasStayed(elapsedMs: number): boolean {
-    this.#leavingMs += Math.min(elapsedMs, CHECK_MAX_MS)
-    return this.#leavingMs > LEAVING_MAX_MS + this.#options.settings.shutdownTimeoutMs
-  }
-
   /** Each plugin has its time, and a loop that does not end the time of any loop. */
   #checkBoot(elapsedMs: number): TerminationReason | null {
     const ownMs = this.#own.ms

@@ -22,7 +22,6 @@ import {
 } from '../../../src/primary/supervision/lane-starter.ts'
 import { LaneReplacement } from '../../../src/primary/supervision/replacement.ts'
 import { Supervisor } from '../../../src/primary/supervision/supervisor.ts'
-import { CHECK_MS, Watchdog, type WatchdogOptions } from '../../../src/primary/supervision/watchdog.ts'
 import { KIND } from '../../../src/transport/frames/frames.ts'
 import { RequestFrame } from '../../../src/transport/frames/request-frame.ts'
 import { RingConsumer } from '../../../src/transport/memory/spsc-ring.ts'
@@ -51,7 +50,7 @@ test('the last acknowledgements of a dead lane are read, and nothing is sent to 
 })
 
 /** A lane on demand that serves one route, and who keeps it. */
-function onDemand(t: TestContext, watchdog: Partial<Watchdog> = {}) {
+function onDemand(t: TestContext) {
   const lanes = new LaneSet(0)
   const options = { index: 1, role: 'probation', generation: 0, maxInFlight: 16, listener: DEAF } as const
   const watched = {
@@ -60,7 +59,6 @@ function onDemand(t: TestContext, watchdog: Partial<Watchdog> = {}) {
     terminationReason: null,
     check: () => null,
     checkLeaving: () => false,
-    ...watchdog,
   }
   const thread = new LaneThread(options, new Set(), () => watched as unknown as Watchdog)
   thread.become('ready')
@@ -113,30 +111,6 @@ test('a lane is replaced whose requests, or whose sockets, are worn out', async 
     await until(() => gone.length === 1, worn)
     assert.equal(thread.state, 'dead')
   }
-})
-
-test('a lane that was told to leave is ended when it has had its time', async (t) => {
-  let checks = 0
-  const check = () => {
-    checks++
-    return null
-  }
-  const { thread, supervisor } = onDemand(t, { check, hasStayed: () => true })
-  thread.become('draining')
-  supervisor.start()
-  await until(() => checks >= 3, 'some checks')
-  assert.equal(thread.abort.signal.aborted, false, 'it finishes what it has')
-  thread.tellToLeave()
-  await until(() => thread.abort.signal.aborted, 'its end')
-})
-
-test('the time to leave is two minutes beside that of a stop, and a pause of the primary is no part of it', (t) => {
-  const settings = { laneMemoryMb: 64, shutdownTimeoutMs: 10_000 }
-  const watchdog = new Watchdog(laneOf(t), { settings, otherThreadsBytes: () => 0 } as unknown as WatchdogOptions)
-  assert.equal(watchdog.hasStayed(3_600_000), false)
-  let checks = 0
-  while (!watchdog.hasStayed(CHECK_MS)) checks++
-  assert.equal(Math.round((checks * CHECK_MS) / 1000), 130)
 })
 
 /** A slot, beside which as many threads are leaving as may at a time. */
