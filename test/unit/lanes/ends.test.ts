@@ -22,6 +22,7 @@ import {
 } from '../../../src/primary/supervision/lane-starter.ts'
 import { LaneReplacement } from '../../../src/primary/supervision/replacement.ts'
 import { Supervisor } from '../../../src/primary/supervision/supervisor.ts'
+import type { Watchdog } from '../../../src/primary/supervision/watchdog.ts'
 import { KIND } from '../../../src/transport/frames/frames.ts'
 import { RequestFrame } from '../../../src/transport/frames/request-frame.ts'
 import { RingConsumer } from '../../../src/transport/memory/spsc-ring.ts'
