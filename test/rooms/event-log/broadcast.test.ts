@@ -48,7 +48,7 @@ test('a broadcast is not lost when the connection breaks while a process reads i
   }
   const first = await start('first')
   await start('second', { RDB_HOST: '127.0.0.1', RDB_PORT: String(proxy.port) })
-  const publish = (tag: string) => post(first, '/publish', { event: 'told', work: { tag, n: 1 } })
+  const publish = (tag: string) => post(first, '/publish', { event: 'told', work: { tag, n: 1 }, options: {} })
   const told = async (tag: string): Promise<string[]> => {
     const lines = (await readFile(notes, 'utf8')).split('\n').slice(0, -1)
     return lines
