@@ -98,9 +98,10 @@ export class SchemaValues extends Random {
     const least = Number(minLength ?? 0)
     const length = least + this.below(Math.min(Number(maxLength ?? least + 12), least + 12) - least + 1)
     let text = ''
-    while (text.length < length) text += this.pick(LETTERS)
+    // Characters count, not their halves, in JSON Schema as in zod.
+    while ([...text].length < length) text += this.pick(LETTERS)
     // A character of two UTF-16 units may exceed the limit.
-    return text.length > Number(maxLength ?? Infinity) ? 'y'.repeat(length) : text
+    return [...text].length > Number(maxLength ?? Infinity) ? 'y'.repeat(length) : text
   }
 
   #number({ type, minimum, maximum, exclusiveMinimum, multipleOf }: JsonSchema): number {
