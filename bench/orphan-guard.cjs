@@ -6,7 +6,8 @@ const { isMainThread } = require('node:worker_threads')
 if (isMainThread && process.channel) {
   process.on('disconnect', () => {
     if (process.env.HEDDLE_BENCH_DIR) rmSync(process.env.HEDDLE_BENCH_DIR, { recursive: true, force: true })
-    process.exit(1)
+    // Not by `process.exit`, which waits for ever for a thread that does not end.
+    process.kill(process.pid, 'SIGKILL')
   })
   // Otherwise this listener would keep a drained server from ending.
   process.channel.unref()
