@@ -75,8 +75,8 @@ export class Inbox implements FrameMemory {
   /** What ran may have been stopped in the midst of a turn, which then was not ended. */
   recover(): void {
     this.#use(this.#ring)
-    this.#isAwake = false
-    this.#next = setImmediate(() => this.#inImmediate(this.drain))
+    this.#isAwake = true
+    this.#next = setImmediate(this.#look)
   }
 
   /** Node does not get on behind an immediate that was stopped. @returns false when that is none of this inbox */
@@ -86,13 +86,9 @@ export class Inbox implements FrameMemory {
     return skipStopped(stopped)
   }
 
-  readonly #look = (): void => this.#inImmediate(this.#turnOfLook)
-
-  readonly #turnOfLook = (): void => this.#turn(true)
-
-  #inImmediate(run: () => void): void {
+  readonly #look = (): void => {
     this.#running = this.#next
-    run()
+    this.#turn(true)
     this.#running = null
   }
 
