@@ -1,5 +1,10 @@
 import type { TestContext } from 'node:test'
+import type { Settings } from '../../src/core/config/schema.ts'
 import { Lane, type LaneListener, type LaneRole } from '../../src/primary/dispatch/lane.ts'
+import type { LaneRegistrar } from '../../src/primary/supervision/lane-registrar.ts'
+import type { LaneSet } from '../../src/primary/supervision/lane-set.ts'
+import type { LaneStarter } from '../../src/primary/supervision/lane-starter.ts'
+import { LaneReplacement } from '../../src/primary/supervision/replacement.ts'
 import type { JobManifest, Manifest, RouteManifest } from '../../src/transport/messages.ts'
 
 const ignored = (): void => {}
@@ -53,3 +58,17 @@ export const jobOf = (plugin: string, name: string): JobManifest => ({
   schedule: { kind: 'every', everyMs: 3_600_000 },
   missed: 'skip',
 })
+
+/** What replaces these lanes, and the slots whose threads it has started: none of them boots. */
+export function replacementOf(lanes: LaneSet) {
+  const started: number[] = []
+  const starter = {
+    start: (index: number) => {
+      started.push(index)
+      return { state: 'starting' }
+    },
+  }
+  const settings = { laneStallMs: 10_000 } as Settings
+  const replacement = new LaneReplacement(settings, lanes, starter as unknown as LaneStarter, {} as LaneRegistrar)
+  return { replacement, started }
+}

@@ -2,12 +2,8 @@ import assert from 'node:assert/strict'
 import { connect } from 'node:net'
 import { describe, type TestContext, test } from 'node:test'
 import { setImmediate as nextTurn, setTimeout as sleep } from 'node:timers/promises'
-import type { Settings } from '../../../src/core/config/schema.ts'
-import type { LaneRegistrar } from '../../../src/primary/supervision/lane-registrar.ts'
 import { LaneSet, LaneSlot, type LaneThread } from '../../../src/primary/supervision/lane-set.ts'
-import type { LaneStarter } from '../../../src/primary/supervision/lane-starter.ts'
-import { LaneReplacement } from '../../../src/primary/supervision/replacement.ts'
-import { laneOf } from '../../support/fake-lane.ts'
+import { laneOf, replacementOf } from '../../support/fake-lane.ts'
 import type { Heddle } from '../../support/heddle.ts'
 import { until } from '../../support/until.ts'
 import { lanesOf as allLanesOf, boxesOf, deathsIn, publish, startDeadly } from './deadly.ts'
@@ -22,15 +18,7 @@ test('where all lanes stand still one of them has a relief soon, and the others 
   const threads = [0, 1].map((index) => Object.assign(laneOf(t, { index }), { watchdog: { ownMs: 0 }, isLost: false }))
   const lanes = new LaneSet(threads.length)
   lanes.slots.push(...threads.map((thread) => new LaneSlot(thread as unknown as LaneThread)))
-  const started: number[] = []
-  const starter = {
-    start: (index: number) => {
-      started.push(index)
-      return { state: 'starting' }
-    },
-  }
-  const settings = { laneStallMs: 10_000 } as Settings
-  const replacement = new LaneReplacement(settings, lanes, starter as unknown as LaneStarter, {} as LaneRegistrar)
+  const { replacement, started } = replacementOf(lanes)
   const look = async (ownMs: number): Promise<number[]> => {
     for (const { thread } of lanes.slots) {
       Object.assign(thread.watchdog, { ownMs })

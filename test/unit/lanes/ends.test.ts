@@ -1,6 +1,5 @@
 import assert from 'node:assert/strict'
 import { it, type TestContext, test } from 'node:test'
-import type { Settings } from '../../../src/core/config/schema.ts'
 import { Dispatcher } from '../../../src/primary/dispatch/dispatcher.ts'
 import { ALWAYS, Lane, type UnfinishedWork } from '../../../src/primary/dispatch/lane.ts'
 import { DrainRate } from '../../../src/primary/dispatch/request-slots.ts'
@@ -15,19 +14,14 @@ import {
   RESTART_WINDOW_MS,
   RestartIntensity,
 } from '../../../src/primary/supervision/lane-set.ts'
-import {
-  type LaneStarter,
-  LEAVING_MAX_THREADS,
-  type StarterOptions,
-} from '../../../src/primary/supervision/lane-starter.ts'
-import { LaneReplacement } from '../../../src/primary/supervision/replacement.ts'
+import { LEAVING_MAX_THREADS, type StarterOptions } from '../../../src/primary/supervision/lane-starter.ts'
 import { Supervisor } from '../../../src/primary/supervision/supervisor.ts'
 import type { Watchdog } from '../../../src/primary/supervision/watchdog.ts'
 import { KIND } from '../../../src/transport/frames/frames.ts'
 import { RequestFrame } from '../../../src/transport/frames/request-frame.ts'
 import { RingConsumer } from '../../../src/transport/memory/spsc-ring.ts'
 import { Outbox } from '../../../src/transport/rings/outbox.ts'
-import { DEAF, laneOf } from '../../support/fake-lane.ts'
+import { DEAF, laneOf, replacementOf } from '../../support/fake-lane.ts'
 import { until } from '../../support/until.ts'
 
 test('the last acknowledgements of a dead lane are read, and nothing is sent to it any more while they are', () => {
@@ -122,16 +116,7 @@ function crowded(t: TestContext) {
   lanes.slots.push(slot)
   for (let n = 0; n < LEAVING_MAX_THREADS; n++)
     lanes.outside.add({ isLost: false, state: 'draining' } as unknown as LaneThread)
-  const started: number[] = []
-  const starter = {
-    start: (index: number) => {
-      started.push(index)
-      return { state: 'starting' }
-    },
-  }
-  const settings = { laneStallMs: 10_000 } as Settings
-  const replacement = new LaneReplacement(settings, lanes, starter as unknown as LaneStarter, {} as LaneRegistrar)
-  return { slot, thread, replacement, started }
+  return { slot, thread, ...replacementOf(lanes) }
 }
 
 test('a reload is refused after a minute in which no thread of too many has left', async (t) => {
