@@ -55,6 +55,7 @@ import { primaryInbox } from './primary-frames.ts'
 import { PrimaryCalls, RingAcknowledgements, RingPublisher, RingReplies } from './ring-ports.ts'
 import { SelfTrial } from './self-trial.ts'
 import { LaneHost } from './tool-host.ts'
+import { watchUnseenVariables } from './unseen-variables.ts'
 
 const TRACING_FILE = fileURLToPath(new URL('../tracing/thread-tracing.ts', import.meta.url))
 const STREAMS_FILE = fileURLToPath(new URL('../runtime/streams/publisher.ts', import.meta.url))
@@ -121,6 +122,13 @@ export class LaneServer {
     })
     this.#kernel = kernel
     watchUnawaited(log.write, (plugin) => kernel.plugins.files[plugin])
+    if (init.secretNames !== null)
+      watchUnseenVariables({
+        names: Object.keys(init.variables),
+        secrets: init.secretNames,
+        fileOf: (plugin) => kernel.plugins.files[plugin],
+        tell: (name, message, plugin) => this.#post({ type: 'unseen-variable', name, message, plugin }),
+      })
     if (settings.nodeEnv !== 'production')
       watchEmptyAnswers(kernel.plugins.facts, (message, plugin) => log.write('WARNING', message, plugin))
     const steps = new RequestSteps(recorder)

@@ -17,7 +17,7 @@ import type { LogChanges } from './log-changes.ts'
  * Version of what the two ends of a lane exchange: these messages, the frames, the layouts in shared memory. Raised with each change:
  * a lane loads the runtime's code from disk, and the primary may be older than that code.
  */
-export const LANE_PROTOCOL = 25
+export const LANE_PROTOCOL = 26
 
 /** What a lane is started with: the task of its thread in the pool. */
 export interface LaneInit {
@@ -28,6 +28,8 @@ export interface LaneInit {
   settings: Settings
   /** What `config.get` reads: the variables of the process, without the secrets of the runtime. */
   variables: Record<string, string>
+  /** Names of those secrets, which a lane tells whoever asks for one; null in production, where it tells nobody. */
+  secretNames: string[] | null
   port: MessagePort
   bulk: MessagePort
   /** Rings as the lane sees them. */
@@ -202,6 +204,8 @@ export type ToPrimary =
   | { type: 'log-written'; batch: number; error: string | null }
   | { type: 'pool-uses'; uses: PoolUse[] }
   | { type: 'open-files'; holders: Holder[] }
+  /** Something asks for a variable that the process has and lanes have not. */
+  | { type: 'unseen-variable'; name: string; message: string; plugin: string | undefined }
   /** A plugin has started a process, which leads a group of its own, or a thread. */
   | { type: 'started'; what: 'process' | 'thread'; id: number; starter: Starter }
   /** It has ended; `hasLeft`: others of its group have not. */

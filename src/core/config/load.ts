@@ -118,6 +118,11 @@ export function publicVariables(): Record<string, string> {
   return Object.fromEntries(entries) as Record<string, string>
 }
 
+/** Names of the runtime's secrets that this process has, and of their files. */
+export function secretNames(): string[] {
+  return Object.keys(process.env).filter((name) => SECRET_NAMES.has(name.toUpperCase().replace(/_FILE$/, '')))
+}
+
 /** A copy of this process's environment, for a child process, and for loading settings without `.env`. */
 export function copyEnvironment(): Environment {
   return { ...process.env }

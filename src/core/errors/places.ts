@@ -155,8 +155,10 @@ export function frameOf(text: string): SourcePlace | undefined {
 
 /** True for a file that belongs to neither the runtime nor a package. */
 export function isOfPlugin(file: string | undefined): boolean {
-  return file !== undefined && !file.startsWith(RUNTIME) && !file.includes(`${sep}node_modules${sep}`)
+  return file !== undefined && !isOfRuntime(file) && !file.includes(`${sep}node_modules${sep}`)
 }
+
+export const isOfRuntime = (file: string): boolean => file.startsWith(RUNTIME)
 
 /** Frames between the code of a plugin and the host of a tool. */
 const FRAMES = 40

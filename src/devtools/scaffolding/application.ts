@@ -146,6 +146,8 @@ export interface ApplicationOptions {
   platform?: string
   /** Names of what it uses, beside what each application does. */
   uses?: readonly string[]
+  /** LANE_ENV, as `.env.example` shows it. */
+  laneEnv?: readonly string[]
   source?: HeddleSource
 }
 
@@ -164,6 +166,7 @@ export function scaffoldApplication(
     node = outerNode(),
     platform = `${process.platform}-${process.arch}`,
     uses = [],
+    laneEnv = [],
     source = heddleSource(),
   }: ApplicationOptions = {},
 ): Scaffold {
@@ -175,6 +178,7 @@ export function scaffoldApplication(
     nodes: NODES.join(', '),
     executable: isOld ? OWN_EXECUTABLE : '',
     settings: settingsOf(uses),
+    laneEnv: laneEnv.length === 0 ? '# LANE_ENV=OPENAI_API_KEY,AWS_*' : `LANE_ENV=${laneEnv.join()}`,
     check: uses.includes('checks') ? '      - run: npm run check\n' : '',
     update: source.range.startsWith('file:')
       ? 'npm install ./heddle-<version>.tgz           # the next version'

@@ -80,6 +80,8 @@ export class LaneRegistrar {
   #isServing = false
   /** Routes, jobs and subscribers that the new code of the lanes has no more are to be dropped. */
   #isCleanupDue = false
+  /** Those that have been told, by whichever lane. */
+  readonly #unseenVariables = new Set<string>()
 
   constructor(parts: LaneRegistrarParts) {
     const { kernel, lanes } = parts
@@ -220,6 +222,11 @@ export class LaneRegistrar {
         return pool.report(`lane ${lane.index}`, message.uses)
       case 'open-files':
         return descriptors.report(lane, message.holders)
+      case 'unseen-variable': {
+        const { name, message: text, plugin = 'supervisor' } = message
+        if (!this.#unseenVariables.has(name)) this.#parts.kernel.writeLog('WARNING', text, plugin)
+        this.#unseenVariables.add(name)
+      }
     }
   }
 

@@ -3,7 +3,7 @@ import { fileURLToPath } from 'node:url'
 import { getHeapStatistics, setFlagsFromString } from 'node:v8'
 import { type MessagePort, Worker } from 'node:worker_threads'
 import { Piscina } from 'piscina'
-import { publicVariables } from '../../core/config/load.ts'
+import { publicVariables, secretNames } from '../../core/config/load.ts'
 import type { Settings } from '../../core/config/schema.ts'
 import { messageOf } from '../../core/errors/description.ts'
 import { steadyMs } from '../../core/schedule/clock.ts'
@@ -242,6 +242,7 @@ export class LaneStarter {
       index,
       settings,
       variables: publicVariables(),
+      secretNames: settings.nodeEnv === 'production' ? null : secretNames(),
       port,
       bulk,
       ...memory,

@@ -136,6 +136,8 @@ export const ONLY_IMPORTERS = [
 
 /** The one file that may read `process.env`, so that all faults of the environment are found in one place and reported together. */
 export const ENVIRONMENT_READER = 'src/core/config/load.ts'
+/** Hears what others read there. */
+export const ENVIRONMENT_LISTENER = 'src/lane/unseen-variables.ts'
 /** Run before that file: each gives one variable its value, looks at a variable of the loader, or is the process that starts the runtime. */
 export const PRELOADED = [
   'src/preload.cjs',

@@ -159,3 +159,12 @@ test('AGENTS.md tells what a project has, and keeps what somebody has written in
     /^# For coding agents\n\n<!--.*There are no domains yet/s,
   )
 })
+
+test('.env.example has the variables that libraries read, or shows how they are named', () => {
+  const example = (laneEnv?: string[]): string => {
+    const { files } = scaffoldApplication('/nowhere/my-app', 'my-app', 'my-app', { laneEnv, source: REGISTRY })
+    return files.find(({ path }) => path.endsWith('.env.example'))!.text
+  }
+  assert.match(example(['OPENAI_API_KEY', 'AWS_*']), /^LANE_ENV=OPENAI_API_KEY,AWS_\*$/m)
+  assert.match(example(), /^# LANE_ENV=/m)
+})

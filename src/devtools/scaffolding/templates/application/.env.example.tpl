@@ -7,4 +7,6 @@
 # Whoever has it may read and change /system.
 # SYSTEM_TOKEN=
 # SQLITE_PATH=data/service.db
+# What libraries read from process.env in plugins, beside what Node and the system have; a plugin reads its own variables with config.get.
+{{laneEnv}}
 {{settings}}
