@@ -3,7 +3,8 @@
 const { rmSync } = require('node:fs')
 const { isMainThread } = require('node:worker_threads')
 
-if (isMainThread && process.channel) {
+// The runtime under a guardian outlives it for as long as it drains.
+if (isMainThread && process.channel && process.env.HEDDLE_FLIGHT_DIR === undefined) {
   process.on('disconnect', () => {
     if (process.env.HEDDLE_BENCH_DIR) rmSync(process.env.HEDDLE_BENCH_DIR, { recursive: true, force: true })
     // Not by `process.exit`, which waits for ever for a thread that does not end.

@@ -3,7 +3,7 @@
 const { LOADER_ARGUMENTS, PRELOAD, sourceFile } = require('./preload/launch.cjs')
 const { setFlagsFromString } = require('node:v8')
 const { followNpm } = require('./guardian/npm-parent.cjs')
-const { isGuardianOff, isStartedByNpm, mode, processCount } = require('./guardian/switch.cjs')
+const { isGuardianOff, isStartedByNpm, mode, nodeOptions, processCount } = require('./guardian/switch.cjs')
 
 const MAIN = sourceFile('main')
 
@@ -25,5 +25,8 @@ else {
   // Nothing here is run so often that it would have to be fast, and the compilers alone take 4 MB.
   for (const compiler of ['--no-opt', '--no-sparkplug']) setFlagsFromString(compiler)
   const { Guardian } = require('./guardian/guardian.cjs')
-  new Guardian([...LOADER_ARGUMENTS, MAIN, ...args], processCount()).start()
+  process.env.NODE_OPTIONS = nodeOptions()
+  // What somebody has told Node is meant for the service; the port of a debugger is this one's.
+  const flags = process.execArgv.filter((flag) => !flag.startsWith('--inspect'))
+  new Guardian([...flags, ...LOADER_ARGUMENTS, MAIN, ...args], processCount()).start()
 }

@@ -4,6 +4,7 @@ const { spawn } = require('node:child_process')
 const { existsSync, readdirSync } = require('node:fs')
 const { constants } = require('node:os')
 const { join } = require('node:path')
+const { nodeOptions } = require('./guardian/switch.cjs')
 const { isCompiled, LOADER_ARGUMENTS, PRELOAD, sourceFile } = require('./preload/launch.cjs')
 
 const ROOT = join(__dirname, isCompiled ? '../..' : '..')
@@ -18,7 +19,10 @@ const TEST_USAGE = `Usage: heddle test [words] [--watch] [-t <name>]
 /** What must not load TypeScript, or not in this process: given the rest of the command line. */
 const COMMANDS = {
   start: (args) => start(args),
-  dev: (args) => run([...LOADER_ARGUMENTS, sourceFile('main'), '--watch', ...args]),
+  dev: (args) => {
+    process.env.NODE_OPTIONS = nodeOptions()
+    run([...LOADER_ARGUMENTS, sourceFile('main'), '--watch', ...args])
+  },
   test: (args) => test(args),
 }
 

@@ -21,6 +21,11 @@ exports.mode = function mode() {
   return given('NODE_ENV') ?? 'production'
 }
 
+/** `NODE_OPTIONS`, also of `.env`: Node reads that of the environment alone, when it starts. */
+exports.nodeOptions = function nodeOptions() {
+  return given('NODE_OPTIONS') ?? ''
+}
+
 /** True when npm has started this process, for `npm start` or `npm run dev`. */
 exports.isStartedByNpm = function isStartedByNpm() {
   const { npm_command, npm_lifecycle_event } = process.env

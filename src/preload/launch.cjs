@@ -1,7 +1,7 @@
 // How the runtime is started: on a Node that can run it, from its sources or compiled, by which loader, and with which arguments of Node. Any start loads
 // this first: what comes after may not even be readable for a Node that is too old.
 const { existsSync } = require('node:fs')
-const { join } = require('node:path')
+const { join, resolve, sep } = require('node:path')
 
 /** As `engines` of the packed manifest says: `deploy/package/manifest.mjs`. */
 const WANTED = '22.15 or later, 24 or 26'
@@ -27,12 +27,20 @@ const ENDING = isCompiled ? 'js' : 'ts'
 const sourceFile = (path) => join(SOURCE, `${path}.${ENDING}`)
 
 const TSX = /(?:^| )(?:--(?:import|require|loader)|-r)[ =](?:tsx|\S*\/tsx\/\S*)(?= |$)/
+const PRELOADED = /(?:^| )(?:--(import|require|loader|experimental-loader)|-r)[ =]"?([^" ]+)/g
+const OWN_FOLDERS = ['src', 'bench', 'test'].map((folder) => join(SOURCE, '..', folder) + sep)
 
+const FLAGS = [...process.execArgv, process.env.NODE_OPTIONS ?? ''].join(' ')
 /** True when tsx is named on the command line, as for the tests of an application: then it loads everything, and the runtime's own loader nothing. */
-const isTsx = TSX.test([...process.execArgv, process.env.NODE_OPTIONS ?? ''].join(' '))
+const isTsx = TSX.test(FLAGS)
+const preloaded = [...FLAGS.matchAll(PRELOADED)]
+/** True when something is loaded before the runtime that is none of its own: it may change how modules are loaded. */
+const hasAgents = preloaded.some(([, , path]) => !OWN_FOLDERS.some((folder) => resolve(path).startsWith(folder)))
+/** True when Node has ES modules to load before the program. */
+const hasImports = preloaded.some(([, kind]) => kind === 'import')
 
 const PRELOAD = join(SOURCE, 'preload.cjs')
 /** Node's arguments before every file of the runtime. */
 const LOADER_ARGUMENTS = ['--require', PRELOAD]
 
-module.exports = { isCompiled, isTsx, LOADER_ARGUMENTS, PRELOAD, sourceFile }
+module.exports = { hasAgents, hasImports, isCompiled, isTsx, LOADER_ARGUMENTS, PRELOAD, sourceFile }

@@ -2,6 +2,7 @@
 import { fileURLToPath } from 'node:url'
 import { Worker, type WorkerOptions } from 'node:worker_threads'
 import type { RecordingInit } from '../contracts/tracing.ts'
+import { environmentWithoutAgents } from '../core/config/node-options.ts'
 import { HeddleError } from '../core/errors/catalogue.ts'
 import { messageOf } from '../core/errors/description.ts'
 import { anchorHere } from '../core/schedule/clock.ts'
@@ -196,7 +197,7 @@ export class SideThread<News> {
 }
 
 /** Starts a thread that runs a source file. Node does not accept every `.ts` file for a thread, so the thread loads it after the loader. */
-function startThread(file: string, options: Omit<WorkerOptions, 'eval' | 'execArgv'>): Worker {
+function startThread(file: string, options: Omit<WorkerOptions, 'eval' | 'execArgv' | 'env'>): Worker {
   const start = [PRELOAD, file].map((path) => `require(${JSON.stringify(path)})`).join('\n')
-  return new Worker(start, { ...options, eval: true, execArgv: [] })
+  return new Worker(start, { ...options, eval: true, execArgv: [], env: environmentWithoutAgents() })
 }

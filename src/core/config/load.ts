@@ -32,6 +32,10 @@ const UWS_HTTP_MAX_HEADERS_BYTES = 98_304
 const ROWS = Object.entries(VARIABLES) as [string, Row<unknown>][]
 const SECRET_NAMES = new Set(ROWS.filter(([, row]) => row.secret).map(([name]) => name))
 
+/** Who starts the runtime gives it those of `.env`: the guardian, and `heddle dev`. */
+const LATE_NODE_OPTIONS =
+  'NODE_OPTIONS stands in .env, which Node does not read: agents reach the lanes, and not this thread. Set it where the process is started'
+
 type Environment = Readonly<Record<string, string | undefined>>
 
 /** All faults of the environment, one line each: main prints the message and exits with `EXIT_CONFIG`. */
@@ -64,10 +68,12 @@ export function loadSettings(
   bootTool: string | null = null,
 ): LoadedSettings {
   const faults: string[] = []
+  const nodeOptions = env.NODE_OPTIONS
   if (env === process.env) addDotEnv(faults)
   if (bootTool !== null) env = without(env, variablesOfOtherTools(bootTool))
   const secretFiles = [...SECRET_NAMES].map((name) => name + FILE_SUFFIX)
   const warnings = likelyTypos(env, [...Object.keys(VARIABLES), ...secretFiles])
+  if (nodeOptions === undefined && !isUnset(env.NODE_OPTIONS)) warnings.push(LATE_NODE_OPTIONS)
   const secrets = readSecretFiles(env, SECRET_NAMES, faults)
   const given = (name: string): string | undefined => secrets[name] ?? env[name]
   const fromUrls = readConnectionUrls(given, { faults, warnings })

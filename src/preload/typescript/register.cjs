@@ -5,6 +5,7 @@ const { join } = require('node:path')
 const { fileURLToPath } = require('node:url')
 const { isMainThread } = require('node:worker_threads')
 const { isApplication, isOurs, keptFolder } = require('../kept-folder.cjs')
+const { hasAgents, hasImports } = require('../launch.cjs')
 const { installCheck } = require('./import-names.cjs')
 const { OtherLoader } = require('./other-loader.cjs')
 const { loadPacked } = require('./load-packed.cjs')
@@ -35,7 +36,8 @@ exports.register = () => {
     }
     // Compiled code that is kept does not count what it runs.
     if (keptFolder !== null && !process.env.NODE_V8_COVERAGE) {
-      const pack = openPack()
+      // An agent patches modules as Node loads them.
+      const pack = hasAgents ? null : openPack()
       if (pack === null) enableCompileCache(join(keptFolder, 'compiled'))
       else loadPacked(pack)
     }
@@ -53,8 +55,10 @@ exports.register = () => {
   })
   if (isMainThread) {
     const { runMain } = Module
-    Module.runMain = (entry = process.argv[1]) =>
-      entry !== undefined && /\.[ct]s$/.test(entry) ? Module._load(entry, null, true) : runMain(entry)
+    Module.runMain = (entry = process.argv[1]) => {
+      if (!/\.[ct]s$/.test(entry ?? '')) return runMain(entry)
+      return hasImports ? runMain(join(__dirname, 'program.cjs')) : Module._load(entry, null, true)
+    }
   }
 }
 

@@ -62,7 +62,9 @@ exports.transform = (path, text) => exports.loadEsbuild().transformSync(text, ex
 /** Strips all that a service loads in a process of its own. */
 function stripAll() {
   if (process.stderr.isTTY) process.stderr.write('The first start of this checkout: TypeScript is compiled, once\n')
-  spawnSync(process.execPath, [join(__dirname, 'strip-ahead.cjs')], { stdio: 'ignore' })
+  // It is no program of the service, which an agent would watch.
+  const env = { ...process.env, NODE_OPTIONS: '' }
+  spawnSync(process.execPath, [join(__dirname, 'strip-ahead.cjs')], { stdio: 'ignore', env })
 }
 
 /** Where a stripped text is kept: that of an application apart, for it changes more often. */

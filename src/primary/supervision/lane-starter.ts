@@ -41,23 +41,21 @@ const HEAP_ROOM_MB = 2560
 const STOPPABLE = ['--no-force-async-hooks-checks', ...(NODE_MAJOR < 24 ? ['--experimental-async-context-frame'] : [])]
 /** Node warns of it in each thread, as of everything that it calls an experiment. */
 const FROZEN = ['--frozen-intrinsics', '--disable-warning=ExperimentalWarning']
+/** With its value, in one word or in two. */
+const TSX = /^(?:--(?:import|require|loader)|-r)[ =](?:tsx|\S*\/tsx\/\S*)$/
 /** No Node knows it. */
 const UNKNOWN_FLAG = '--heddle'
 
 /**
- * How the threads run: they load TypeScript as the process does, and can be stopped. Node does not know the flags of a process that has preloaded the
- * loader by itself (`npm start` without a guardian). Where tsx was named for the process, lanes need it no more: it loads through libuv's thread pool,
- * and a lane could not come back while plugins hold that.
+ * How the threads run: they load what the process has loaded first, and can be stopped. Where tsx was named for the process, lanes need it no more: it
+ * loads through libuv's thread pool, and a lane could not come back while plugins hold that.
  */
 function laneArguments({ laneFreezeBuiltins }: Settings): string[] {
   const { execArgv } = process
-  const isPreloadedLate = process.argv[1]?.endsWith('guardian.cjs') === true
-  const isTsx = execArgv.some((flag, n) => flag === '--import' && /(?:^|\/)tsx(?:\/|$)/.test(execArgv[n + 1] ?? ''))
-  const own =
-    isPreloadedLate || isTsx
-      ? execArgv.flatMap((flag, n) => (flag === '--require' ? [flag, execArgv[n + 1]!] : []))
-      : threadFlags(execArgv)
-  return [...own, ...STOPPABLE, ...(laneFreezeBuiltins ? FROZEN : [])]
+  const own = execArgv.filter(
+    (flag, n) => ![flag, `${flag} ${execArgv[n + 1]}`, `${execArgv[n - 1]} ${flag}`].some((text) => TSX.test(text)),
+  )
+  return [...threadFlags(own), ...STOPPABLE, ...(laneFreezeBuiltins ? FROZEN : [])]
 }
 
 /** Those flags that a thread may have: Node refuses those of the whole process, and names all that it refuses before it starts anything. */

@@ -5,6 +5,7 @@ import { fileURLToPath } from 'node:url'
 import { deserialize, serialize } from 'node:v8'
 import { threadId } from 'node:worker_threads'
 import type { SqlValue } from '../../contracts/db.ts'
+import { environmentWithoutAgents } from '../../core/config/node-options.ts'
 import { DbError, type DbErrorKind } from '../../core/errors/catalogue.ts'
 import { type Outcome, WAIT_MS } from '../../stores/sql/database.ts'
 import type { SqliteConnection } from './connection.ts'
@@ -73,6 +74,7 @@ class StatementProcess {
     const { fork } = process.getBuiltinModule('node:child_process')
     this.#child = fork(ENTRY, [path, synchronous], {
       execArgv: [...execArgv, `--max-old-space-size=${HEAP_MB}`],
+      env: environmentWithoutAgents(),
       stdio: ['ignore', 'ignore', 'ignore', 'ipc'],
     })
     this.#onEnd = onEnd

@@ -9,6 +9,7 @@ const ROOT = fileURLToPath(new URL('../../..', import.meta.url))
 /** Its files are an hour old for a program: one that was changed just now would not be kept. */
 const HOUR_LATER = 'const now = Date.now\nDate.now = () => now() + 3_600_000\n'
 const PROGRAM = 'node_modules/heddle/dist/src/main.js'
+const CLOCK = 'node_modules/heddle/dist/src/hour-later.cjs'
 
 /** An application that has the loader as its package `heddle`, whose program a test writes. */
 export class Application {
@@ -22,7 +23,8 @@ export class Application {
     cpSync(join(ROOT, 'src/preload'), join(source, 'preload'), { recursive: true })
     cpSync(join(ROOT, 'src/preload.cjs'), join(source, 'preload.cjs'))
     this.write('node_modules/heddle/dist/package.json', '{ "type": "commonjs" }')
-    this.write('hour-later.cjs', HOUR_LATER)
+    // Beside the runtime: what somebody else preloads might change how modules are loaded.
+    this.write(CLOCK, HOUR_LATER)
     this.write('package.json', '{ "type": "module" }')
     for (const name of ['tsx', 'esbuild']) {
       symlinkSync(join(ROOT, 'node_modules', name), join(this.folder, 'node_modules', name))
@@ -44,7 +46,7 @@ export class Application {
   /** Runs the program. @returns what it has written, without the line end */
   run(env: Record<string, string> = {}): { stdout: string; stderr: string } {
     const preload = join(this.folder, 'node_modules/heddle/dist/src/preload.cjs')
-    const args = ['--require', './hour-later.cjs', '--require', preload, join(this.folder, PROGRAM)]
+    const args = ['--require', `./${CLOCK}`, '--require', preload, join(this.folder, PROGRAM)]
     const { stdout, stderr } = spawnSync(process.execPath, args, {
       cwd: this.folder,
       encoding: 'utf8',

@@ -136,8 +136,8 @@ export const ONLY_IMPORTERS = [
 
 /** The one file that may read `process.env`, so that all faults of the environment are found in one place and reported together. */
 export const ENVIRONMENT_READER = 'src/core/config/load.ts'
-/** Hears what others read there. */
-export const ENVIRONMENT_LISTENER = 'src/lane/unseen-variables.ts'
+/** They read no setting: one hears what others read there, one copies it for a thread or process beside the lanes. */
+export const ENVIRONMENT_PASSERS = ['src/lane/unseen-variables.ts', 'src/core/config/node-options.ts'] as const
 /** Run before that file: each gives one variable its value, looks at a variable of the loader, or is the process that starts the runtime. */
 export const PRELOADED = [
   'src/preload.cjs',
