@@ -45,6 +45,7 @@ export type {
 } from './contracts/http-request.ts'
 export type { LogDetails, Logger, LogLevel } from './contracts/logger.ts'
 export type {
+  ChildProcessInfo,
   JsonSchema,
   LaneInfo,
   MetricRecord,

@@ -201,6 +201,19 @@ export interface Starter {
   handler: string | null
 }
 
+/** A process that a plugin has started. */
+export interface ChildProcessInfo extends Starter {
+  pid: number
+  /** File of the plugin; null where it is not known. */
+  file: string | null
+  /** The program, without its arguments, which may hold secrets. */
+  command: string | null
+  /** ISO 8601 UTC; null where it is not known. */
+  started_at: string | null
+  /** How many processes live that it has started, and that these have; null where it is not Linux. */
+  descendants: number | null
+}
+
 /** One lane, as `/system/lanes` shows it. */
 export interface LaneInfo {
   index: number
@@ -224,8 +237,11 @@ export interface LaneInfo {
   external_bytes: number
   /** CPU time of its thread; null where the system does not report it. */
   cpu_ms: number | null
-  /** Processes that its plugins have started: they end with it. */
-  child_processes: ({ pid: number } & Starter)[]
+  /**
+   * Processes that its plugins have started, and that live, or have left others that do: they end with it. On Linux also those that were not started by
+   * `child_process` in the lane itself (by a thread of a plugin, by an addon); who has started these is not known.
+   */
+  child_processes: ChildProcessInfo[]
   /** How many threads each handler has started that have not ended: they end with the lane. */
   threads: ({ count: number } & Starter)[]
   /** ISO 8601 UTC: when its thread was started. */

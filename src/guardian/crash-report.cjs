@@ -5,6 +5,7 @@ const {
   copyFileSync,
   mkdirSync,
   mkdtempSync,
+  readFileSync,
   readdirSync,
   readlinkSync,
   renameSync,
@@ -53,6 +54,9 @@ const MEMORY_DIR = '/dev/shm'
 /** Containers may share the folder, and number their processes each by itself: a guardian knows only those of its own. */
 const FLIGHT_PREFIX = `heddle-flight-${processNamespace()}-`
 
+/** A file of that folder: the number of a process, and when it has begun. */
+const PROCESS_PREFIX = 'process-'
+
 /** The folder in memory in which the runtime keeps its flight record: what is in flight, for the case that the process is gone at once. Nobody else may read it. */
 class FlightFolder {
   constructor() {
@@ -63,6 +67,17 @@ class FlightFolder {
 
   clear() {
     for (const file of readdirSync(this.path)) rmSync(join(this.path, file), { force: true })
+  }
+
+  /** The processes that led a group when the runtime ended, each with when it has begun. @param pid of the runtime */
+  leaders(pid) {
+    const files = readdirSync(this.path).filter((name) => name.startsWith(PROCESS_PREFIX))
+    const leaders = new Map([[pid, 0]])
+    for (const file of files) {
+      leaders.set(Number(file.slice(PROCESS_PREFIX.length)), Number(readFileSync(join(this.path, file), 'utf8')))
+      rmSync(join(this.path, file))
+    }
+    return leaders
   }
 
   copyTo(folder) {

@@ -70,12 +70,14 @@ class RuntimeProcess {
     this.#stallMs = null
     this.#startedMs = Date.now()
     this.#flight.clear()
-    const run = `${this.#flight.path}-${this.#startedMs}`
+    const variables = env(this.#hasEverServed)
+    // Whoever has started this guardian from a lane knows all of it by the beginning.
+    const run = `${variables.HEDDLE_RUN ?? ''}${this.#flight.path}-${this.#startedMs}`
     const child = spawn(process.execPath, args, {
       // Standard output is the runtime's own, so it costs nothing. In a session of its own it gets each signal once: from here.
       stdio: ['ignore', 'inherit', 'pipe', 'ipc'],
       detached: true,
-      env: { ...env(this.#hasEverServed), HEDDLE_FLIGHT_DIR: this.#flight.path, HEDDLE_RUN: run },
+      env: { ...variables, HEDDLE_FLIGHT_DIR: this.#flight.path, HEDDLE_RUN: run },
     })
     this.#child = child
     this.#tail = stderr.follow(child.stderr)
@@ -88,7 +90,7 @@ class RuntimeProcess {
     })
     child.once('exit', (code, signal) => {
       // Loaded when it is needed: the guardian is to stay small.
-      require('./left-behind.cjs').endLeftBehind(child.pid, run)
+      require('./process-tree.cjs').endTree({ leaders: this.#flight.leaders(child.pid), mark: run })
       this.#stallWatch?.stop()
       this.#stallWatch = null
       clearTimeout(this.#stopTimer)

@@ -1,5 +1,4 @@
-// What a lane lets go of when it leaves: threads, processes, files, shared memory.
-import { ChildProcess } from 'node:child_process'
+// What a lane lets go of when it leaves: threads, files, shared memory.
 import { subscribe } from 'node:diagnostics_channel'
 import type { EventEmitter } from 'node:events'
 import fs from 'node:fs'
@@ -9,45 +8,6 @@ import type { Worker } from 'node:worker_threads'
 import type { Origin } from '../contracts/tracing.ts'
 import { causality } from '../core/causality/context.ts'
 import type { Holder, ToPrimary } from '../transport/messages.ts'
-
-interface Spawning {
-  spawn(options: { envPairs?: string[] }): unknown
-}
-
-const kill = process.kill.bind(process)
-
-/**
- * Tells the primary of each process that plugins start, so that it ends with its lane: nobody else would end it. It leads a group of its own, in which
- * everything is that it starts itself.
- * @param run the mark by which the guardian finds it, when this process is gone at once; undefined without a guardian
- */
-export function watchChildProcesses(post: (message: ToPrimary) => void, run: string | undefined): void {
-  // There are no groups.
-  if (process.platform === 'win32') return
-  const prototype = ChildProcess.prototype as unknown as Spawning
-  const { spawn } = prototype
-  const mark = run === undefined ? [] : [`HEDDLE_RUN=${run}`]
-  prototype.spawn = function (this: ChildProcess, options) {
-    // One that gets an environment of its own would be without.
-    const envPairs = [...(options.envPairs ?? []), ...mark]
-    const outcome = spawn.call(this as unknown as Spawning, { ...options, envPairs, detached: true } as typeof options)
-    const { pid } = this
-    if (pid === undefined) return outcome
-    const { plugin = null, handler = null } = causality.getStore()?.origin ?? {}
-    post({ type: 'started', what: 'process', id: pid, starter: { plugin, handler } })
-    this.once('exit', () => post({ type: 'ended', what: 'process', id: pid, hasLeft: isGroup(pid) }))
-    return outcome
-  }
-}
-
-/** True when something is left in the group of a process that has ended. */
-function isGroup(pid: number): boolean {
-  try {
-    return kill(-pid, 0)
-  } catch {
-    return false
-  }
-}
 
 /** Handlers that a report names at most. */
 const HOLDERS_MAX = 10
@@ -178,10 +138,10 @@ export function watchThreads(post: (message: ToPrimary) => void): void {
     const { threadId } = worker
     const { plugin = null, handler = null } = causality.getStore()?.origin ?? {}
     threads.add(worker)
-    post({ type: 'started', what: 'thread', id: threadId, starter: { plugin, handler } })
+    post({ type: 'thread-started', id: threadId, starter: { plugin, handler } })
     worker.once('exit', () => {
       threads.delete(worker)
-      post({ type: 'ended', what: 'thread', id: threadId, hasLeft: false })
+      post({ type: 'thread-ended', id: threadId })
     })
   })
 }

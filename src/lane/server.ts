@@ -40,6 +40,7 @@ import { AnswerCell } from '../transport/memory/words.ts'
 import type { LaneInit, SharedMount, ToLane, ToPrimary } from '../transport/messages.ts'
 import type { Inbox } from '../transport/rings/inbox.ts'
 import { Outbox } from '../transport/rings/outbox.ts'
+import { ChildProcesses } from './child-processes.ts'
 import { LaneBus } from './event-bus.ts'
 import {
   bootThatHoldsFiles,
@@ -47,7 +48,6 @@ import {
   holdersOfFiles,
   letGo,
   SharedBuffers,
-  watchChildProcesses,
   watchOpenFiles,
   watchThreads,
 } from './leaving.ts'
@@ -85,6 +85,7 @@ export class LaneServer {
   /** The recorder's copy outside of the process; null without a guardian. */
   readonly #flightFile: FlightFile | null
   readonly #sharedBuffers = new SharedBuffers()
+  readonly #processes: ChildProcesses
   readonly #heartbeat: HeartbeatWriter
   readonly #sayWhy: ReturnType<typeof installExitReport>
   #isLeaving = false
@@ -94,6 +95,7 @@ export class LaneServer {
     this.#init = init
     const { index, port, bulk, settings, shared } = init
     adoptVariables(init.variables)
+    this.#processes = new ChildProcesses(init.mark)
     const outbox = new Outbox(init.outbound, port, bulk)
     this.#outbox = outbox
     this.#heartbeat = new HeartbeatWriter(init.heartbeat, memoryLimits(settings.laneMemoryMb), this.#sharedBuffers)
@@ -169,7 +171,7 @@ export class LaneServer {
 
   /** Boots, then serves until the primary ends the thread. Resolves when the boot has failed, which it reports. */
   async run(): Promise<void> {
-    const { port, settings, variables } = this.#init
+    const { port, settings } = this.#init
     port.on('message', (message: ToLane | number) => {
       if (typeof message === 'number') this.#inbox.drain()
       else this.#onMessage(message)
@@ -182,8 +184,11 @@ export class LaneServer {
     this.#heartbeat.start()
     this.#sharedBuffers.watch()
     notePoolOrigins()
-    watchChildProcesses((message) => this.#post(message), variables.HEDDLE_RUN)
-    watchThreads((message) => this.#post(message))
+    this.#processes.watch((message) => this.#post(message))
+    watchThreads((message) => {
+      this.#processes.isUsed = true
+      this.#post(message)
+    })
     watchOpenFiles(this.#init.descriptors)
     if (this.#flightFile !== null) watchGuardian(settings.shutdownDelayMs + settings.shutdownTimeoutMs)
     const startedMs = performance.now()
@@ -436,11 +441,14 @@ export class LaneServer {
     if (this.#hasLetGo) return
     this.#hasLetGo = true
     this.#requests.closeStreams()
-    letGo(() => {
-      // Else the thread would end by itself, which nobody expects of it.
-      this.#init.port.ref()
-      this.#post({ type: 'drained' })
-    })
+    const leave = (): void =>
+      letGo(() => {
+        // Else the thread would end by itself, which nobody expects of it.
+        this.#init.port.ref()
+        this.#post({ type: 'drained' })
+      })
+    if (this.#processes.isUsed) void this.#processes.end().then(leave)
+    else leave()
   }
 }
 

@@ -17,7 +17,7 @@ import type { LogChanges } from './log-changes.ts'
  * Version of what the two ends of a lane exchange: these messages, the frames, the layouts in shared memory. Raised with each change:
  * a lane loads the runtime's code from disk, and the primary may be older than that code.
  */
-export const LANE_PROTOCOL = 26
+export const LANE_PROTOCOL = 27
 
 /** What a lane is started with: the task of its thread in the pool. */
 export interface LaneInit {
@@ -48,6 +48,8 @@ export interface LaneInit {
   waiting: string[]
   /** Before it reports, it lives through what its plugins have begun in their boot, for this long at most. */
   aftermathMs: number
+  /** Value of `HEDDLE_RUN` in what its plugins start, which no other lane has. */
+  mark: string
   /** Files of its plugins get no descriptor from this number on. */
   descriptors: number
   shared: SharedMemories
@@ -206,10 +208,14 @@ export type ToPrimary =
   | { type: 'open-files'; holders: Holder[] }
   /** Something asks for a variable that the process has and lanes have not. */
   | { type: 'unseen-variable'; name: string; message: string; plugin: string | undefined }
-  /** A plugin has started a process, which leads a group of its own, or a thread. */
-  | { type: 'started'; what: 'process' | 'thread'; id: number; starter: Starter }
-  /** It has ended; `hasLeft`: others of its group have not. */
-  | { type: 'ended'; what: 'process' | 'thread'; id: number; hasLeft: boolean }
+  /** A plugin has started a process, which leads a group and a session of its own. `start`: `startOf` it. */
+  | { type: 'process-started'; pid: number; start: number; command: string; starter: Starter }
+  /** It has ended; `hasLeft`: what it had started has not. */
+  | { type: 'process-ended'; pid: number; hasLeft: boolean }
+  /** A plugin is about to start one and to wait for it, for the first time: that may leave others. */
+  | { type: 'process-awaited' }
+  | { type: 'thread-started'; id: number; starter: Starter }
+  | { type: 'thread-ended'; id: number }
   /** Something in it ends the lane, and its flight recorder says what: it takes nothing more, and leaves. */
   | { type: 'dying' }
   /** Nothing native of it is under way: the thread may be ended. */

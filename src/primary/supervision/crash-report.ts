@@ -24,6 +24,8 @@ const STILL_MS = 40
 export const NAMES_FILE = 'names.json'
 const PRIMARY_FILE = 'primary.flight'
 const FLIGHT_ENDING = '.flight'
+/** As in src/guardian/crash-report.cjs. */
+const PROCESS_PREFIX = 'process-'
 const LAST_RESORT_FILE = 'last-resort.json'
 
 interface Entry {
@@ -101,6 +103,17 @@ export class FlightMirror {
     }
     try {
       writeFileSync(join(this.#folder, LAST_RESORT_FILE), JSON.stringify(last), { mode: 0o600 })
+    } catch {
+      // The folder is gone with the guardian, and this process is about to end.
+    }
+  }
+
+  /** A process that plugins have started is the guardian's to end when this one is gone at once. @param start null when it has ended */
+  noteProcess(pid: number, start: number | null): void {
+    const file = join(this.#folder, `${PROCESS_PREFIX}${pid}`)
+    try {
+      if (start === null) rmSync(file, { force: true })
+      else writeFileSync(file, String(start), { mode: 0o600 })
     } catch {
       // The folder is gone with the guardian, and this process is about to end.
     }

@@ -1,28 +1,86 @@
 // The processes and threads that the plugins of a lane have started.
-import { existsSync, readFileSync } from 'node:fs'
+import { readdirSync, readFileSync } from 'node:fs'
+import { basename } from 'node:path'
 import type { LaneInfo, Starter } from '../../contracts/registry.ts'
+import { endTree, findTree, type ProcessTable, processTable } from '../../guardian/process-tree.cjs'
 
-/** Groups of processes, and threads, that the plugins of one lane have started. Node ends the threads. */
+interface Leader {
+  command: string
+  startedMs: number
+  starter: Starter
+}
+
+/** All that have something to end when this process does. */
+const used = new Set<LaneChildren>()
+process.once('exit', () => {
+  for (const each of used) each.end()
+})
+
+/** Processes, with all that these have started, and threads that the plugins of one lane have started. Node ends the threads. */
 export class LaneChildren {
-  /** By the process that leads the group. */
-  readonly #groups = new Map<number, { starter: Starter; isLed: boolean }>()
+  readonly #mark: string
+  readonly #note: (pid: number, start: number | null) => void
+  /** Groups, by the process that leads it, or has led it: each with `startOf` it. */
+  readonly #starts = new Map<number, number>()
+  readonly #leaders = new Map<number, Leader>()
   readonly #threads = new Map<number, Starter>()
 
-  started(what: 'process' | 'thread', id: number, starter: Starter): void {
-    if (what === 'thread') this.#threads.set(id, starter)
-    else this.#groups.set(id, { starter, isLed: true })
+  /**
+   * @param mark value of `HEDDLE_RUN` in the environment of what is started in the lane
+   * @param note keeps the leader of a group for the guardian, until its start is null
+   */
+  constructor(mark: string, note: (pid: number, start: number | null) => void) {
+    this.#mark = mark
+    this.#note = note
+  }
+
+  processStarted(pid: number, start: number, command: string, starter: Starter): void {
+    this.#note(pid, start)
+    this.#starts.set(pid, start)
+    this.#leaders.set(pid, { command: basename(command), startedMs: Date.now(), starter })
+    this.mayLeave()
   }
 
   /** @param hasLeft others are in its group */
-  ended(what: 'process' | 'thread', id: number, hasLeft: boolean): void {
-    const group = this.#groups.get(id)
-    if (what === 'thread') this.#threads.delete(id)
-    else if (hasLeft && group !== undefined) group.isLed = false
-    else this.#groups.delete(id)
+  processEnded(pid: number, hasLeft: boolean): void {
+    if (hasLeft) return
+    this.#note(pid, null)
+    this.#starts.delete(pid)
+    this.#leaders.delete(pid)
   }
 
-  list(): LaneInfo['child_processes'] {
-    return [...this.#groups].map(([pid, { starter }]) => ({ pid, ...starter }))
+  threadStarted(id: number, starter: Starter): void {
+    this.#threads.set(id, starter)
+    this.mayLeave()
+  }
+
+  threadEnded(id: number): void {
+    this.#threads.delete(id)
+  }
+
+  /** Something may be left of the lane that nobody has told of. */
+  mayLeave(): void {
+    used.add(this)
+  }
+
+  list(): ({ pid: number } & Starter)[] {
+    return [...this.#leaders].map(([pid, { starter }]) => ({ pid, ...starter }))
+  }
+
+  /** With all that lives of them. @param fileOf the file of a plugin */
+  shown(fileOf: (plugin: string) => string | undefined): LaneInfo['child_processes'] {
+    if (!used.has(this)) return []
+    const table = processTable()
+    const others = new Set(table === null ? [] : findTree({ leaders: this.#starts, mark: this.#mark }, table))
+    const told = [...this.#leaders].map(([pid, { command, startedMs, starter }]) => {
+      const tree = findTree({ leaders: new Map([[pid, this.#starts.get(pid)!]]), mark: null }, table)
+      for (const each of tree) others.delete(each)
+      const file = (starter.plugin !== null && fileOf(starter.plugin)) || null
+      const descendants = table === null ? null : tree.filter((each) => each !== pid).length
+      return { pid, ...starter, file, command, started_at: new Date(startedMs).toISOString(), descendants }
+    })
+    const roots = [...others].filter((pid) => !others.has(table!.get(pid)!.parent))
+    return [...told, ...roots.map((pid) => untold(pid, table))]
   }
 
   threads(): LaneInfo['threads'] {
@@ -41,31 +99,40 @@ export class LaneChildren {
    * @param task of its thread, while it stands: what it waits for (`execSync`) ends, too, and leads no group
    */
   end(task = 0): void {
-    if (task !== 0) for (const pid of descendantsOf(`self/task/${task}`)) end(pid)
-    for (const [pid, { isLed }] of this.#groups) {
-      // The group is empty by now, and its number another's.
-      if (!isLed && existsSync(`/proc/${pid}`)) continue
-      end(-pid)
-    }
-    this.#groups.clear()
+    const awaited = task === 0 ? [] : childrenOf(task)
+    if (awaited.length > 0 || used.delete(this) || hasChildren())
+      endTree({ leaders: this.#starts, mark: this.#mark }, awaited)
+    for (const pid of this.#starts.keys()) this.#note(pid, null)
+    this.#starts.clear()
+    this.#leaders.clear()
   }
 }
 
-function end(pid: number): void {
+/** Nobody has told of it: a thread of a plugin has started it, an addon, or something that has ended. */
+function untold(pid: number, table: ProcessTable): LaneInfo['child_processes'][number] {
+  const descendants = findTree({ leaders: new Map([[pid, table!.get(pid)!.start]]), mark: null }, table).length - 1
+  const command = textOf(`/proc/${pid}/comm`).trim() || null
+  return { pid, plugin: null, handler: null, file: null, command, started_at: null, descendants }
+}
+
+/** What a thread of this process has started. Source: proc(5), /proc/pid/task/tid/children. */
+const childrenOf = (task: number | string): number[] =>
+  textOf(`/proc/self/task/${task}/children`).split(' ').filter(Boolean).map(Number)
+
+function hasChildren(): boolean {
   try {
-    process.kill(pid, 'SIGKILL')
+    return readdirSync('/proc/self/task').some((task) => childrenOf(task).length > 0)
   } catch {
-    // It has ended by itself.
+    // Not Linux, or no descriptor is left to ask with.
+    return false
   }
 }
 
-/** All that a thread has started, and what that has. Source: proc(5), /proc/pid/task/tid/children. */
-function descendantsOf(task: string): number[] {
+/** Empty where it is not Linux, and for what has ended. */
+function textOf(file: string): string {
   try {
-    const children = readFileSync(`/proc/${task}/children`, 'latin1').split(' ').filter(Boolean).map(Number)
-    return children.flatMap((pid) => [pid, ...descendantsOf(`${pid}/task/${pid}`)])
+    return readFileSync(file, 'latin1')
   } catch {
-    // Not Linux, or it has ended.
-    return []
+    return ''
   }
 }

@@ -4,7 +4,7 @@ import type { BlackBox, LaneInfo } from '../../contracts/registry.ts'
 import { steadyMs } from '../../core/schedule/clock.ts'
 import type { Holder } from '../../transport/messages.ts'
 import { Lane, type LaneOptions, type LaneRole, type LaneState, type Lanes } from '../dispatch/lane.ts'
-import { LaneChildren } from './lane-children.ts'
+import type { LaneChildren } from './lane-children.ts'
 import type { Watchdog } from './watchdog.ts'
 
 /** Counts deaths within a sliding window of time. */
@@ -79,8 +79,8 @@ export class LaneThread extends Lane {
   readonly watchdog: Watchdog
   /** Ends the thread. */
   readonly abort = new AbortController()
-  /** Processes that its plugins have started. */
-  readonly children = new LaneChildren()
+  /** Processes and threads that its plugins have started. */
+  readonly children: LaneChildren
   /** Files of the plugins that it was started without. */
   readonly without: ReadonlySet<string>
   /** File of the plugin that is being booted; null when none is. */
@@ -103,9 +103,15 @@ export class LaneThread extends Lane {
   ended: Promise<void> = Promise.resolve()
 
   /** @param watched makes what watches it */
-  constructor(options: LaneOptions, without: ReadonlySet<string>, watched: (thread: LaneThread) => Watchdog) {
+  constructor(
+    options: LaneOptions,
+    without: ReadonlySet<string>,
+    children: LaneChildren,
+    watched: (thread: LaneThread) => Watchdog,
+  ) {
     super(options)
     this.without = without
+    this.children = children
     this.watchdog = watched(this)
   }
 
@@ -275,7 +281,7 @@ function infoOf(thread: LaneThread, { index, role, restarts, deaths }: LaneSlot,
     heap_bytes: heartbeat.heapBytes,
     external_bytes: heartbeat.externalBytes,
     cpu_ms: heartbeat.cpuMs,
-    child_processes: children.list(),
+    child_processes: children.shown((plugin) => thread.manifest?.files[plugin]),
     threads: children.threads(),
     started_at: new Date(thread.startedMs).toISOString(),
     restarts,

@@ -14,6 +14,7 @@ import type { LaneRole } from '../dispatch/lane.ts'
 import { descriptorsOfPlugins } from '../http/connection-limit.ts'
 import { BarredPlugins } from './circuit-breaker.ts'
 import { isInspected } from './debugger-hold.ts'
+import { LaneChildren } from './lane-children.ts'
 import type { LaneRegistrar, LaneRegistrarParts } from './lane-registrar.ts'
 import { LaneThread } from './lane-set.ts'
 import type { ProcessDeaths } from './process-deaths.ts'
@@ -159,6 +160,8 @@ class LanePool {
   }
 }
 
+/** With the number of the process it is none that another one had. */
+const BEGUN_MS = Date.now()
 /** A lane that takes over in a reload looks on at what its boot has begun for this long at most, milliseconds. */
 const AFTERMATH_MS = 2000
 /** The same where somebody waits: for the start of the service, or for a change in development. */
@@ -192,6 +195,7 @@ export class LaneStarter {
   readonly pool: LanePool
   readonly barred: BarredPlugins
   #generation = 0
+  #started = 0
   /** A lane of this generation has lived through what its plugins have begun in their boot. */
   #isProved = false
 
@@ -212,6 +216,9 @@ export class LaneStarter {
     const { tracing, history } = recorders
     const { reasons: barred } = this.barred
     const waiting = isTrial ? [] : [...this.barred.waiting]
+    const variables = publicVariables()
+    // What the process was started with is its own mark: the guardian's, or that of a lane that has started all of this.
+    const mark = `${variables.HEDDLE_RUN ?? ''}/${process.pid}-${BEGUN_MS}-${this.#started++}`
     const thread: LaneThread = new LaneThread(
       {
         index,
@@ -221,6 +228,7 @@ export class LaneStarter {
         listener: { ...this.#registrar.listener, onMessage: (_, message) => this.#onMessage(thread, message) },
       },
       new Set([...Object.keys(barred), ...waiting]),
+      new LaneChildren(mark, (pid, start) => flightMirror?.noteProcess(pid, start)),
       (lane) =>
         new Watchdog(lane, {
           settings,
@@ -239,7 +247,7 @@ export class LaneStarter {
       protocol: LANE_PROTOCOL,
       index,
       settings,
-      variables: publicVariables(),
+      variables,
       secretNames: settings.nodeEnv === 'production' ? null : secretNames(),
       port,
       bulk,
@@ -251,6 +259,7 @@ export class LaneStarter {
       barred,
       waiting,
       aftermathMs: this.#aftermathMs,
+      mark,
       descriptors: descriptorsOfPlugins(),
     }
     const ended = (error: unknown): void => {
@@ -309,10 +318,16 @@ export class LaneStarter {
       case 'boot-failed':
         this.#registrar.log('ERROR', `Lane ${thread.index} did not boot: ${message.message}`, { stack: message.stack })
         return thread.watchdog.bootFailed(message.message)
-      case 'started':
-        return thread.children.started(message.what, message.id, message.starter)
-      case 'ended':
-        return thread.children.ended(message.what, message.id, message.hasLeft)
+      case 'process-started':
+        return thread.children.processStarted(message.pid, message.start, message.command, message.starter)
+      case 'process-ended':
+        return thread.children.processEnded(message.pid, message.hasLeft)
+      case 'process-awaited':
+        return thread.children.mayLeave()
+      case 'thread-started':
+        return thread.children.threadStarted(message.id, message.starter)
+      case 'thread-ended':
+        return thread.children.threadEnded(message.id)
       case 'dying':
         return this.#owner.dying(thread)
       case 'drained':
@@ -345,9 +360,6 @@ const KEPT = `
   HTTP_PROXY HTTPS_PROXY NO_PROXY http_proxy https_proxy no_proxy
   SystemRoot ComSpec PATHEXT USERPROFILE APPDATA LOCALAPPDATA
 `
-/** The guardian knows by it what a lane has started. */
-const RUN = 'HEDDLE_RUN'
-
 /**
  * The environment of a lane. All plugins of a thread share one `process.env`, so it has what no plugin needs to hide from another: a plugin
  * gets its own variables from the tool `config`.
@@ -358,7 +370,7 @@ export function laneEnvironment(
   variables: Readonly<Record<string, string>>,
   added: readonly string[],
 ): Record<string, string> {
-  const patterns = [...KEPT.trim().split(/\s+/), RUN, ...added]
+  const patterns = [...KEPT.trim().split(/\s+/), ...added]
   const isKept = (name: string): boolean =>
     patterns.some((pattern) => (pattern.endsWith('*') ? name.startsWith(pattern.slice(0, -1)) : name === pattern))
   return Object.fromEntries(Object.entries(variables).filter(([name]) => isKept(name)))

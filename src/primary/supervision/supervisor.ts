@@ -320,6 +320,8 @@ export class Supervisor implements ThreadOwner {
   #giveUpAll(): void {
     for (const thread of this.#lanes.all) {
       const { watchdog, abort } = thread
+      // The process may end before its thread has.
+      if (thread.state === 'starting') thread.children.end(thread.heartbeat.task)
       if (thread.state === 'starting') abort.abort()
       else if (thread.state !== 'dead') this.#onLeft(thread, this.#giveUp(thread))
       if (!watchdog.isResponsive) void stopThread(thread.heartbeat.threadId)

@@ -1,6 +1,7 @@
 /** Holds that processes and threads that a plugin starts are shown with it, and end with their lane. */
 import assert from 'node:assert/strict'
 import { readdirSync, readFileSync } from 'node:fs'
+import { join } from 'node:path'
 import { test } from 'node:test'
 import { type Heddle, startHeddle } from '../../support/heddle.ts'
 import { until } from '../../support/until.ts'
@@ -40,8 +41,13 @@ for (const [end, make] of Object.entries(ENDS)) {
       await heddle.fetch(`/starve?threads=${THREADS}&ms=90000`)
       await until(() => sleeping(seconds) === 2 && tasksOf(heddle) >= before + THREADS, 'all run')
       const [lane] = await lanesOf(heddle)
-      assert.deepEqual(lane?.child_processes, [{ pid: data.pid, plugin: 'fatal.EndLane', handler: 'GET /start' }])
-      assert.deepEqual(lane.threads, [{ plugin: 'fatal.EndLane', handler: 'GET /starve', count: THREADS }])
+      const { started_at, ...child } = lane!.child_processes[0]!
+      assert.ok(Math.abs(Date.now() - Date.parse(started_at!)) < 60_000)
+      const file = join(NATIVE[0]!, 'fatal/plugins/end-lane.plugin.ts')
+      const starter = { plugin: 'fatal.EndLane', handler: 'GET /start', file }
+      assert.deepEqual(child, { pid: data.pid, ...starter, command: 'sh', descendants: 2 })
+      assert.equal(lane!.child_processes.length, 1)
+      assert.deepEqual(lane!.threads, [{ plugin: 'fatal.EndLane', handler: 'GET /starve', count: THREADS }])
       await make(heddle)
       await until(() => sleeping(seconds) === 0, 'the processes have ended', 60_000)
       if (heddle.process.exitCode !== null) return

@@ -64,7 +64,14 @@ export const LAYERS: readonly Layer[] = [
   {
     folder: 'src/lane/',
     reason: 'a lane meets the primary only in frames and messages',
-    may: [...FOUNDATION, 'src/history/recorder.ts', 'src/runtime/', 'src/index.ts', 'package:zod'],
+    may: [
+      ...FOUNDATION,
+      'src/guardian/process-tree.cjs',
+      'src/history/recorder.ts',
+      'src/runtime/',
+      'src/index.ts',
+      'package:zod',
+    ],
     types: [...TYPES, 'src/tracing/'],
   },
   {
@@ -73,6 +80,7 @@ export const LAYERS: readonly Layer[] = [
     may: [
       ...FOUNDATION,
       'package:',
+      'src/guardian/process-tree.cjs',
       'src/guardian/service-manager.cjs',
       'src/history/',
       'src/runtime/',
@@ -149,6 +157,8 @@ export const PRELOADED = [
   'src/guardian/switch.cjs',
   'src/heddle.cjs',
   'src/guardian/guardian.cjs',
+  // Marks what is started in a lane, whose environment it is.
+  'src/lane/child-processes.ts',
 ] as const
 
 /** @returns true when the file belongs to the layer and the layer forbids the import */

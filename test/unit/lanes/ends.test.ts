@@ -4,6 +4,7 @@ import { Dispatcher } from '../../../src/primary/dispatch/dispatcher.ts'
 import { ALWAYS, Lane, type UnfinishedWork } from '../../../src/primary/dispatch/lane.ts'
 import { DrainRate } from '../../../src/primary/dispatch/request-slots.ts'
 import type { Exchange } from '../../../src/primary/http/exchange.ts'
+import { LaneChildren } from '../../../src/primary/supervision/lane-children.ts'
 import type { LaneRegistrar } from '../../../src/primary/supervision/lane-registrar.ts'
 import {
   LaneSet,
@@ -55,7 +56,12 @@ function onDemand(t: TestContext) {
     check: () => null,
     checkLeaving: () => false,
   }
-  const thread = new LaneThread(options, new Set(), () => watched as unknown as Watchdog)
+  const thread = new LaneThread(
+    options,
+    new Set(),
+    new LaneChildren('', () => {}),
+    () => watched as unknown as Watchdog,
+  )
   thread.become('ready')
   thread.hostsRoute[0] = 1
   thread.servesRoute[0] = ALWAYS
