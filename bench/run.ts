@@ -13,6 +13,7 @@ import { events } from './cases/events.ts'
 import { hello } from './cases/hello.ts'
 import { history } from './cases/history.ts'
 import { lanes } from './cases/lanes.ts'
+import { mount } from './cases/mount.ts'
 import { overload } from './cases/overload.ts'
 import { peers } from './cases/peers.ts'
 import { reload } from './cases/reload.ts'
@@ -27,6 +28,7 @@ import { formatChanges, formatTable, readRun } from './report.ts'
 
 const CASES: readonly BenchCase[] = [
   hello,
+  mount,
   peers,
   write,
   cpu,

@@ -121,6 +121,24 @@ export interface SocketOptions extends DocumentedOptions, Pick<EndpointOptions, 
 
 export type Method = 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE' | 'HEAD' | 'OPTIONS'
 
+/** Of a route: `ALL` is that of `http.mount`, which takes each of them. */
+export type RouteMethod = Method | 'ALL'
+
+/**
+ * Answers a request as the Fetch standard has it: what Hono, tRPC, better-auth, graphql-yoga and MCP servers are made of.
+ * @param request with the whole address, and `signal`, which is aborted when the client has left or the time is up
+ * @param context of the same request: who calls, and what guards have added
+ */
+export type FetchHandler<Added = unknown> = (request: Request, context: HttpContext & Added) => Awaitable<Response>
+
+/** Of `http.mount`. */
+export interface MountOptions
+  extends DocumentedOptions,
+    Pick<EndpointOptions, 'authValidator' | 'timeoutMs' | 'maxBytes'> {
+  /** The handler gets the path without the prefix. Default false: it gets the address that the client knows. */
+  stripPrefix?: boolean
+}
+
 /** Returns the JSON body of the answer. The status is 200, or 400 when the body has `success: false`; `setStatus` overrides both. */
 export type Handler = (data: Data, context: HttpContext) => unknown | Promise<unknown>
 
@@ -197,6 +215,17 @@ export interface Http<Added = unknown> {
    */
   mountStatic(prefix: string, directory: string | URL): void
   /**
+   * Gives all requests under a prefix (`/`, `/api`), of any method, to a fetch handler. It is one route, `ALL /api/*`. A route of its own path beats it.
+   * Bodies come and answers go while they are made, under the bounds of streamed ones. WebSockets are not among them.
+   * @param handler a function, or an object whose method `fetch` it is
+   * @throws HTTP_PATH_INVALID, HTTP_ROUTE_TAKEN
+   */
+  mount<Options extends MountOptions = MountOptions>(
+    prefix: string,
+    handler: FetchHandler<Added & AddedBy<Options>> | { fetch: FetchHandler<Added & AddedBy<Options>> },
+    options?: Options,
+  ): void
+  /**
    * Says who calls: `context.user` of all routes of the plugin; in `domain.ts` of the domain, in `app.ts` of all domains but `system`. The nearest
    * one counts, and each says it once. It runs before the guards, once a request at most, and only where something may read `context.user`: a guard,
    * a hook, the handler, or a key that is to be somebody's (`idempotency`).
@@ -225,7 +254,7 @@ export interface Http<Added = unknown> {
 /** A route as a plugin registers it. */
 export type Route = {
   owner: Owner
-  method: Method
+  method: RouteMethod
   path: string
   options: EndpointOptions
   /** Where it was registered; only with guards. */
@@ -244,6 +273,16 @@ export type RouteCode =
   | { kind: 'socket'; handlers: SocketHandlers }
 
 export type Endpoint = Extract<Route, { kind: 'endpoint' }>
+
+/** A fetch handler as a thread registers it. */
+export interface FetchMount {
+  owner: Owner
+  /** Without a trailing slash; empty for the root. */
+  prefix: string
+  handler: FetchHandler
+  options: EndpointOptions
+  stripPrefix: boolean
+}
 
 /** A folder of files as a thread registers it. */
 export interface StaticMount {

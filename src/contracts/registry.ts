@@ -2,7 +2,7 @@
 
 import type { Fault } from '../core/errors/catalogue.ts'
 import type { Awaitable } from './common.ts'
-import type { IdentityScheme, Method } from './http.ts'
+import type { IdentityScheme, RouteMethod } from './http.ts'
 import type { BodyKind } from './http-request.ts'
 import type { RequestDetail, RequestFilter, RequestSummary, WorkReport, WorkSpan } from './requests.ts'
 
@@ -28,7 +28,8 @@ export interface ThrownInfo {
 /** A route that is being served. */
 export interface RouteInfo {
   plugin: string
-  method: Method
+  /** `ALL`: those of a fetch handler. */
+  method: RouteMethod
   /** The template, as it was registered: `/users/:id`, `/files/*`. */
   path: string
   is_stream: boolean

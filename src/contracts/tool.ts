@@ -5,7 +5,7 @@ import type { Awaitable, Owner } from './common.ts'
 import type { Config } from './config.ts'
 import type { Db } from './db.ts'
 import type { BusTransport, EventBus } from './event-bus.ts'
-import type { Hook, Http, Route, StaticMount } from './http.ts'
+import type { FetchMount, Hook, Http, Route, StaticMount } from './http.ts'
 import type { Logger, LogLevel, LogSink } from './logger.ts'
 import type {
   LaneInfo,
@@ -65,6 +65,7 @@ export interface ToolRuntime {
 export interface ToolHost {
   addRoute(route: Route): void
   mountStatic(mount: StaticMount): void
+  mount(mount: FetchMount): void
   /** The place is found by the host. */
   addHook(hook: Omit<Hook, 'place'>): void
   readonly bus: BusTransport

@@ -7,7 +7,7 @@ import type { Origin } from '../contracts/tracing.ts'
 import { HeddleError } from '../core/errors/catalogue.ts'
 import { messageOf } from '../core/errors/description.ts'
 import { mountEndpoints } from '../runtime/endpoint/files/static-files.ts'
-import { ignoresHeaders, routeShape } from '../runtime/endpoint/route.ts'
+import { ignoresHeaders, routeShapes } from '../runtime/endpoint/route.ts'
 import { type HostParts, runJob, ThreadHost } from '../runtime/host/host.ts'
 import { type FlightRecorder, STEP_JOB } from '../transport/memory/flight-recorder.ts'
 import type { JobManifest, RouteManifest, ToPrimary } from '../transport/messages.ts'
@@ -27,8 +27,10 @@ export class LaneHost extends ThreadHost {
   }
 
   protected numberOf({ method, path }: RouteManifest): number {
-    const shape = routeShape(method, path)
-    const first = this.routes.find(({ manifest }) => routeShape(manifest.method, manifest.path) === shape)
+    const shapes = routeShapes(method, path)
+    const isSame = (each: RouteManifest): boolean =>
+      routeShapes(each.method, each.path).some((shape) => shapes.includes(shape))
+    const first = this.routes.find(({ manifest }) => isSame(manifest))
     if (first !== undefined)
       throw new HeddleError('HTTP_ROUTE_TAKEN', `${method} ${path} is registered already by ${first.manifest.plugin}`)
     return -1

@@ -4,7 +4,7 @@
  */
 import type { MessagePort } from 'node:worker_threads'
 import type { DeliveryFailure, EventRecord, SubscribeOptions } from '../contracts/event-bus.ts'
-import type { Method, RouteCode } from '../contracts/http.ts'
+import type { RouteCode, RouteMethod } from '../contracts/http.ts'
 import type { LogLevel } from '../contracts/logger.ts'
 import type { PluginHealth, Starter, SystemDump, ToolStatus } from '../contracts/registry.ts'
 import type { JobDefinition, JobRun } from '../contracts/scheduler.ts'
@@ -77,7 +77,7 @@ export interface SharedMemories {
 
 export interface RouteManifest {
   plugin: string
-  method: Method
+  method: RouteMethod
   path: string
   kind: RouteCode['kind']
   timeoutMs: number | undefined

@@ -1,6 +1,6 @@
 import type { Owner } from '../../src/contracts/common.ts'
 import type { BusTransport, Subscription, TopologyEntry } from '../../src/contracts/event-bus.ts'
-import type { Route, StaticMount } from '../../src/contracts/http.ts'
+import type { FetchMount, Route, StaticMount } from '../../src/contracts/http.ts'
 import type { LogLevel, LogSink } from '../../src/contracts/logger.ts'
 import type { MetricsSink } from '../../src/contracts/registry.ts'
 import type { JobDefinition } from '../../src/contracts/scheduler.ts'
@@ -22,6 +22,7 @@ export interface LogLine {
 export interface Recorded {
   routes: Route[]
   mounts: StaticMount[]
+  fetchMounts: FetchMount[]
   jobs: JobDefinition[]
   logs: LogLine[]
   logSinks: Set<LogSink>
@@ -46,6 +47,7 @@ export function fixtureRuntime(options: FixtureOptions = {}): { runtime: ToolRun
   const recorded: Recorded = {
     routes: [],
     mounts: [],
+    fetchMounts: [],
     jobs: [],
     logs: [],
     logSinks: new Set(),
@@ -148,6 +150,7 @@ function recordingHost(recorded: Recorded, topology: Record<string, TopologyEntr
     bus,
     addRoute: (route) => recorded.routes.push(route),
     addHook: () => {},
+    mount: (mount) => recorded.fetchMounts.push(mount),
     mountStatic: (mount) => recorded.mounts.push(mount),
     writeLog: (level, message, identity, fields) => recorded.logs.push({ level, message, identity, fields }),
     addLogSink: adder(recorded.logSinks),

@@ -61,8 +61,11 @@ export function openApiDocument(routes: readonly RouteInfo[], info: ApiInfo, app
   const plugins = new Map<string, Set<string>>()
   /** Names of the shared responses that operations refer to. */
   const used = new Set<string>()
-  for (const route of inOrder(routes)) {
-    if (route.method === 'HEAD') continue
+  for (const registered of inOrder(routes)) {
+    if (registered.method === 'HEAD') continue
+    // A fetch handler is one operation: the specification has no method for all of them.
+    const route: RouteInfo =
+      registered.method === 'ALL' ? { ...registered, method: 'GET', streamed_body: null } : registered
     const { text, parameters: inPath } = names.of(route.path)
     const id = ids.of(route)
     const parameters = parametersOf(route, id, inPath, components)

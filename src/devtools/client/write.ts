@@ -76,7 +76,9 @@ ${methods.map((method) => `\n${method}`).join('')}}
 /** One for each route, in the order of paths, and named as in the OpenAPI document. */
 function methodsOf(routes: readonly RouteInfo[], types: TypeWriter): string[] {
   const ids = new OperationIds()
-  return inOrder(routes).map((route) => methodOf(route, ids.of(route), types))
+  // Whoever calls a fetch handler has the client of its library.
+  const typed = routes.filter(({ method }) => method !== 'ALL')
+  return inOrder(typed).map((route) => methodOf(route, ids.of(route), types))
 }
 
 function methodOf(route: RouteInfo, id: string, types: TypeWriter): string {

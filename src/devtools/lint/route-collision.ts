@@ -1,4 +1,4 @@
-import { routeShape } from '../../runtime/endpoint/route.ts'
+import { routeShapes } from '../../runtime/endpoint/route.ts'
 import { displayPath, errorAt, type Finding } from './finding.ts'
 import { type Module, type Project, pluginsByFile } from './project.ts'
 import { excludeEachOther } from './scopes.ts'
@@ -24,7 +24,10 @@ export function staticRoutes(project: Project): StaticRoute[] {
     return module.toolCalls.flatMap(({ tool, method, args, line, branches }) =>
       tool === 'http'
         ? methodsOf(method, args).flatMap((verb) =>
-            textsOf(args[0]).map((path): StaticRoute => ({ method: verb, path, plugins, module, line, branches })),
+            textsOf(args[0]).map((text): StaticRoute => {
+              const path = verb === 'ALL' ? `${text.replace(/\/$/, '')}/*` : text
+              return { method: verb, path, plugins, module, line, branches }
+            }),
           )
         : [],
     )
@@ -36,8 +39,8 @@ export function routeCollision(project: Project): Finding[] {
   const findings: Finding[] = []
   const taken = new Map<string, StaticRoute[]>()
   for (const route of staticRoutes(project)) {
-    const key = routeShape(route.method, route.path)
-    const before = taken.get(key) ?? []
+    const shapes = routeShapes(route.method, route.path)
+    const before = shapes.flatMap((shape) => taken.get(shape) ?? [])
     const first = before.find(
       (other) => route.module.file !== other.module.file || !excludeEachOther(route.branches, other.branches),
     )
@@ -46,7 +49,7 @@ export function routeCollision(project: Project): Finding[] {
       findings.push(
         errorAt('route-collision', route.module.file, route.line, `${describe(route)} collides with ${other}`),
       )
-    } else taken.set(key, [...before, route])
+    } else for (const shape of shapes) taken.set(shape, [...(taken.get(shape) ?? []), route])
   }
   return findings
 }
@@ -55,6 +58,7 @@ function methodsOf(call: string, args: readonly Literal[]): string[] {
   if (call === 'addStream') return ['GET']
   // An upgrade is not dispatched to the routes of `GET`, so the two do not collide.
   if (call === 'addWebSocket') return ['WEBSOCKET']
+  if (call === 'mount') return ['ALL']
   if (SHORT_FORMS.includes(call)) return [call.toUpperCase()]
   return call === 'addEndpoint' ? textsOf(args[1]).map((method) => method.toUpperCase()) : []
 }

@@ -3,7 +3,7 @@ import { existsSync } from 'node:fs'
 import { join } from 'node:path'
 import { CommandError } from '../../core/config/command-line.ts'
 import { shown } from '../../core/errors/places.ts'
-import { routeShape } from '../../runtime/endpoint/route.ts'
+import { routeShapes } from '../../runtime/endpoint/route.ts'
 import { staticRoutes } from '../lint/route-collision.ts'
 import { pascal } from '../words.ts'
 import { checkKebab, inDomain, words } from './names.ts'
@@ -129,10 +129,10 @@ export function scaffoldPlugin(
 
 /** The usual path for the verb, or a path of its own when another plugin has registered that one. */
 function freePath({ project }: Workplace, { method, takes }: Kind, domain: string, name: string): string {
-  const taken = new Set(staticRoutes(project).map((route) => routeShape(route.method, route.path)))
+  const taken = new Set(staticRoutes(project).flatMap((route) => routeShapes(route.method, route.path)))
   const id = takes.includes('id') ? '/:id' : ''
   const usual = `/${domain}${id}`
-  if (!taken.has(routeShape(method, usual))) return usual
+  if (!taken.has(routeShapes(method, usual)[0]!)) return usual
   return `/${domain}/${name}${id}`
 }
 

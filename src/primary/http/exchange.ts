@@ -38,6 +38,9 @@ const DATA_POLICY = "content-security-policy: default-src 'none'; style-src 'uns
 const SCRIPTABLE = /(?:^|\n)content-type: ?(?:(text\/html)|text\/xsl|multipart\/|message\/rfc822|[^\r;, ]*[/+]xml)/i
 const OWN_POLICY = /(?:^|\n)content-security-policy: /
 
+/** What HTTP_CORS_ORIGINS says is not said twice: browsers refuse that. */
+const OWN_CORS = /^access-control-allow-(?:origin|credentials): .*\r\n/gm
+
 /** The header line that an answer of this type needs; empty when it needs none, or has one. @param head `name: value` lines */
 function policyFor(head: string): string {
   const found = SCRIPTABLE.exec(head)
@@ -270,7 +273,8 @@ export class Exchange implements ObservedRequest {
   /** The head of an answer, as the value of its first line. */
   #lines(first: string, head: string): string {
     let lines = first + this.requestId
-    if (head !== '') lines += `\r\n${(head + policyFor(head)).slice(0, -2)}`
+    const own = this.#corsHead === '' ? head : head.replace(OWN_CORS, '')
+    if (own !== '') lines += `\r\n${(own + policyFor(own)).slice(0, -2)}`
     if (this.#corsHead !== '') lines += `\r\n${this.#corsHead.slice(0, -2)}`
     return lines
   }

@@ -25,6 +25,8 @@ import { longAnswers } from './sent-body.ts'
 
 /** The request line and headers of one request at most, as the library counts them and as we do. */
 export const HEADERS_MAX_BYTES = 16_384
+/** A body that is not longer goes to a fetch handler with the request; a longer one while it comes. */
+const WHOLE_BODY_MAX_BYTES = 65_536
 /** A drain stops serving when no request has come for this long, milliseconds: the connections that are still open are idle. */
 export const LINGER_QUIET_MS = 250
 const LINGER_CHECK_MS = 5
@@ -342,7 +344,7 @@ export class Listener {
       return exchange.fail('HTTP_HEADERS_TOO_LARGE', undefined, true)
     const pathFault = faultOfPath(path)
     if (pathFault !== null) return exchange.fail('HTTP_BAD_REQUEST', pathFault)
-    if (exchange.route === null) return this.#refuse(exchange, req)
+    if (exchange.route === null || this.#isPreflightOfMount(exchange, req)) return this.#refuse(exchange, req)
     if (this.state !== 'open' && !this.#servesStill(exchange.route))
       return exchange.fail(this.state === 'draining' ? 'HTTP_DRAINING' : 'HTTP_STARTING', undefined, true)
 
@@ -363,14 +365,16 @@ export class Listener {
     if (scan.contentLength === '' && scan.transferEncoding === '')
       return this.#dispatch(exchange.route, frame, exchange)
 
-    const { isBodyStreamed } = exchange.route
-    const limitBytes = exchange.route.maxBytes || this.#options.settings.httpBodyLimit
+    const { route } = exchange
+    const { isBodyStreamed } = route
+    const limitBytes = route.maxBytes || this.#options.settings.httpBodyLimit
     const expectedBytes = scan.contentLength === '' ? null : Number(scan.contentLength)
     if (expectedBytes !== null && expectedBytes > limitBytes) {
       const message = `The request body is larger than ${limitBytes} bytes`
       return exchange.fail('HTTP_BODY_TOO_LARGE', message, expectedBytes > DROPPED_BODY_MAX_BYTES)
     }
-    if (isBodyStreamed) {
+    const isShort = route.method === 'ALL' && expectedBytes !== null && expectedBytes <= WHOLE_BODY_MAX_BYTES
+    if (isBodyStreamed && !isShort) {
       const { isStrict } = this.#library
       exchange.incoming = new StreamedBody(res, exchange, expectedBytes, limitBytes, isStrict, this.#streamedBodies)
       return this.#dispatch(exchange.route, frame, exchange)
@@ -387,6 +391,12 @@ export class Listener {
         this.#onFault(exchange, error)
       }
     })
+  }
+
+  /** `HTTP_CORS_ORIGINS` holds for fetch handlers, too, which take the preflights of an application without it. */
+  #isPreflightOfMount({ method, route }: Exchange, req: ClientRequest): boolean {
+    const mayBe = method === 'OPTIONS' && route?.method === 'ALL' && this.#cors.enabled
+    return mayBe && req.getHeader('access-control-request-method') !== ''
   }
 
   /** True for a request that is served while the listener drains. Routes of the primary answer to the end: a process manager asks them for the state. */

@@ -1,10 +1,10 @@
 // The routes of the service: by number, by path, by generation.
 import FindMyWay, { type HTTPMethod } from 'find-my-way'
-import type { Method } from '../../contracts/http.ts'
+import type { RouteMethod } from '../../contracts/http.ts'
 import type { RouteInfo } from '../../contracts/registry.ts'
 import { HeddleError } from '../../core/errors/catalogue.ts'
 import { readContract } from '../../core/schemas/json-schema.ts'
-import { routeShape } from '../../runtime/endpoint/route.ts'
+import { methodsOf, pathsOf, routeShapes } from '../../runtime/endpoint/route.ts'
 import { METHODS, ROUTES_MAX } from '../../transport/frames/request-frame.ts'
 import type { RouteManifest, SharedMount } from '../../transport/messages.ts'
 
@@ -45,7 +45,7 @@ export interface RouteEntry {
   /** Its number in the frames. At most 65,535. */
   readonly number: number
   readonly plugin: string
-  readonly method: Method
+  readonly method: RouteMethod
   readonly path: string
   readonly zone: RouteZone
   readonly kind: RouteManifest['kind']
@@ -85,15 +85,21 @@ export class RouteTable {
   /** Runs when the first WebSocket comes. */
   onFirstSocket: () => void = NOTHING
 
-  /** The route with the same method and the same path, parameter names aside, if there is one. */
-  rival(method: Method, path: string): RouteEntry | undefined {
-    return this.#byShape.get(routeShape(method, path))
+  /** The first route that has a method and a path of this one, parameter names aside, if there is one. */
+  rival(method: string, path: string): RouteEntry | undefined {
+    return this.rivals(method, path)[0]
+  }
+
+  rivals(method: string, path: string): RouteEntry[] {
+    const found = routeShapes(method, path).map((shape) => this.#byShape.get(shape))
+    return [...new Set(found)].filter((entry) => entry !== undefined)
   }
 
   add(entry: RouteEntry): void {
-    this.#byShape.set(routeShape(entry.method, entry.path), entry)
+    for (const shape of routeShapes(entry.method, entry.path)) this.#byShape.set(shape, entry)
     this.#entries.set(entry.number, entry)
-    this.#router.on(entry.method as HTTPMethod, entry.path, NOTHING, entry)
+    for (const path of pathsOf(entry.method, entry.path))
+      this.#router.on(methodsOf(entry.method) as HTTPMethod[], path, NOTHING, entry)
     if (!isTemplate(entry.path)) this.#plain.set(entry.path, (this.#plain.get(entry.path) ?? 0) + 1)
     if (entry.kind !== 'socket' || this.hasSockets) return
     this.hasSockets = true
@@ -101,9 +107,10 @@ export class RouteTable {
   }
 
   remove(entry: RouteEntry): void {
-    this.#byShape.delete(routeShape(entry.method, entry.path))
+    for (const shape of routeShapes(entry.method, entry.path)) this.#byShape.delete(shape)
     this.#entries.delete(entry.number)
-    this.#router.off(entry.method as HTTPMethod, entry.path)
+    for (const path of pathsOf(entry.method, entry.path))
+      this.#router.off(methodsOf(entry.method) as HTTPMethod[], path)
     if (isTemplate(entry.path)) return
     const left = this.#plain.get(entry.path)! - 1
     if (left === 0) this.#plain.delete(entry.path)
@@ -247,8 +254,10 @@ export class Routing {
     const { routes } = lane.manifest!
     const refused = new Set<string>()
     for (const route of routes) {
-      const rival = this.table.rival(route.method, route.path)
-      if (rival === undefined || rival.plugin === route.plugin || this.#isOlder(rival, lane.generation)) continue
+      const isOthers = (rival: RouteEntry): boolean =>
+        rival.plugin !== route.plugin && !this.#isOlder(rival, lane.generation)
+      const rival = this.table.rivals(route.method, route.path).find(isOthers)
+      if (rival === undefined) continue
       refused.add(route.plugin)
       refuse(route.plugin, taken(route, rival).message)
     }
@@ -288,10 +297,12 @@ export class Routing {
   }
 
   #numberOf(route: RouteManifest, generation: number): number {
-    const known = this.table.rival(route.method, route.path)
+    const rivals = this.table.rivals(route.method, route.path)
+    const [known] = rivals
     if (known === undefined) return this.#add(route, 'lanes', generation)
     if (
       known.plugin === route.plugin &&
+      known.method === route.method &&
       known.path === route.path &&
       known.kind === route.kind &&
       known.isBodyStreamed === route.isBodyStreamed
@@ -301,7 +312,7 @@ export class Routing {
       known.ignoresHeaders &&= route.ignoresHeaders === true
       return known.number
     }
-    this.table.remove(known)
+    for (const rival of rivals) this.table.remove(rival)
     return this.#add(route, 'lanes', generation)
   }
 

@@ -273,6 +273,16 @@ export class RequestContext implements HttpContext {
 
   // ── for the runtime ───────────────────────────────────────────────────────
 
+  /** Raw, without the question mark. */
+  get query(): string {
+    return this.#frame.query
+  }
+  /** Answers with bytes of the type that is set; none, of no type, are no body. */
+  sendBytes(bytes: Uint8Array): undefined {
+    this.#binary = bytes
+    if (bytes.byteLength > 0 && !hasLine(this.#head, 'content-type'))
+      this.setHeader('content-type', 'application/octet-stream')
+  }
   /** Forgets the status and the body that are set, and keeps the headers: a thrown answer takes their place. */
   dropBody(): void {
     this.#status = 0

@@ -1,7 +1,7 @@
 // What a result and an error mean as an answer.
 import { CATALOGUE, DbError, type ErrorCode, HeddleError } from '../../core/errors/catalogue.ts'
 import { isInstance, readable } from '../../core/errors/description.ts'
-import { HttpError } from '../../core/http/http-error.ts'
+import { HttpError, hasLine } from '../../core/http/http-error.ts'
 import { type AnswerSource, jsonAnswer } from './json-answer.ts'
 import { type BodySource, streamOf } from './stream/body-source.ts'
 
@@ -57,7 +57,9 @@ export function replyOf(result: unknown, context: AnswerSettings): Reply {
   if (stream !== null) return { status, head: context.head, body: null, file: stream }
   if (context.binary !== null) {
     const { binary, file, head } = context
-    return file === null ? { status, head, body: binary } : { status, head, body: null, file }
+    if (file !== null) return { status, head, body: null, file }
+    // JSON is the type of a body that has none.
+    return { status, head, body: binary.byteLength > 0 || hasLine(head, 'content-type') ? binary : null }
   }
   if (result === undefined && status >= 300 && status < 400) return { status, head: context.head, body: null }
   // A handler's JSON may be sent as another content type: the head decides.

@@ -107,7 +107,7 @@ export class RequestServer implements RequestThread {
       this.#running.set(requestId, context)
       return void this.#streams.serve(requestId, route, frame, context, () => this.#running.delete(requestId))
     }
-    if (route.bodyKind !== null) this.#openBody(requestId, route.bodyKind, context)
+    if (route.bodyKind !== null && !isWhole(route, frame)) this.#openBody(requestId, route.bodyKind, context)
     const reply = runRequest(this, route, frame, context)
     const isLater = reply instanceof Promise
     if (!isLater && !(this.isCompressing && isCompressible(reply))) {
@@ -227,6 +227,15 @@ export class RequestServer implements RequestThread {
   closeStreams(): void {
     this.#streams.close()
   }
+}
+
+/** True where nothing more of the body comes: of a short one that a fetch handler reads, and of none. */
+function isWhole({ method }: ServedRoute, frame: RequestFrame): boolean {
+  if (method !== 'ALL') return false
+  return (
+    frame.body !== null ||
+    (frame.header('transfer-encoding') === undefined && (frame.header('content-length') ?? '0') === '0')
+  )
 }
 
 /** What the code of a route is called. */

@@ -8,10 +8,19 @@ import { HeddleError } from '../../core/errors/catalogue.ts'
 import { shown } from '../../core/errors/places.ts'
 import { OPERATORS_DOMAIN } from '../../core/modules/domains.ts'
 import { contractText } from '../../core/schemas/json-schema.ts'
+import { METHODS } from '../../transport/frames/request-frame.ts'
 
-/** The same for two routes that no request can tell apart: the method, and the path without parameter names. */
-export function routeShape(method: string, path: string): string {
-  return `${method} ${path.replace(/:[^/]+/g, ':')}`
+/** The methods that a route answers. */
+export const methodsOf = (method: string): readonly string[] => (method === 'ALL' ? METHODS : [method])
+
+/** The paths of a route, as templates: what is under the prefix of a fetch handler, and the prefix itself. */
+export const pathsOf = (method: string, path: string): string[] =>
+  method === 'ALL' && path !== '/*' ? [path, path.slice(0, -2)] : [path]
+
+/** Two routes that no request can tell apart have one in common: a method, and a path without parameter names. */
+export function routeShapes(method: string, path: string): string[] {
+  const shapes = pathsOf(method, path).map((each) => each.replace(/:[^/]+/g, ':'))
+  return methodsOf(method).flatMap((each) => shapes.map((shape) => `${each} ${shape}`))
 }
 
 /** A route's path, ready to read parameters from a raw path that matched it. */

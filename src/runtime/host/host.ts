@@ -1,6 +1,6 @@
 // What the tools of a thread are built on, in a lane as in the primary.
 import type { Owner } from '../../contracts/common.ts'
-import type { Hook, Route, StaticMount } from '../../contracts/http.ts'
+import type { FetchMount, Hook, Route, StaticMount } from '../../contracts/http.ts'
 import type { LogLevel, LogSink } from '../../contracts/logger.ts'
 import type { MetricRecord, MetricsSink, RequestSink, SystemDump, ToolStatus } from '../../contracts/registry.ts'
 import type { JobDefinition, JobRun } from '../../contracts/scheduler.ts'
@@ -14,6 +14,7 @@ import { ClaimMemory } from '../../transport/memory/claim-memory.ts'
 import type { RouteManifest } from '../../transport/messages.ts'
 import { PluginTransactions } from '../effects/transactions.ts'
 import { useCookieSecrets } from '../endpoint/cookies.ts'
+import { mountEndpoint } from '../endpoint/fetch-handler.ts'
 import { Idempotency } from '../endpoint/idempotency.ts'
 import type { RequestServer } from '../endpoint/request-server.ts'
 import { callsCommit } from '../endpoint/route.ts'
@@ -106,6 +107,10 @@ export abstract class ThreadHost implements ToolHost {
     const hosted = { manifest, route: placed(route), number }
     this.routes.push(hosted)
     if (number >= 0) this.server.add(number, hosted.route)
+  }
+
+  mount(mount: FetchMount): void {
+    this.addRoute(mountEndpoint(mount, this.kernel.settings.httpTrustedProxies.length > 0))
   }
 
   /** With the place of the call that registers it. @throws HTTP_HOOK_INVALID after the boot */

@@ -5,12 +5,14 @@ import { fileURLToPath } from 'node:url'
 import type { Owner } from '../../contracts/common.ts'
 import type {
   AddRoute,
+  FetchHandler,
   Handler,
   Hook,
   HookKind,
   Http,
   IdentityScheme,
   Method,
+  MountOptions,
   Route,
   StreamHandler,
 } from '../../contracts/http.ts'
@@ -19,7 +21,7 @@ import type { Tool, ToolRuntime } from '../../contracts/tool.ts'
 import { HeddleError } from '../../core/errors/catalogue.ts'
 import { codeOf } from '../../core/errors/description.ts'
 import { callerPlace } from '../../core/errors/places.ts'
-import { optionFault, pathFault, schemesFault, throwsFault, unknownOption } from './options.ts'
+import { mountFault, optionFault, pathFault, schemesFault, throwsFault, unknownOption } from './options.ts'
 
 /** Why a prefix is not valid, beyond the rules for every path; undefined when it is. */
 function prefixFault(prefix: string): string | undefined {
@@ -101,6 +103,15 @@ export default class HttpTool implements Tool {
         add({ kind: 'stream', ...common(path, 'GET', options), handler: handler as StreamHandler }, 'stream'),
       addWebSocket: (path, handlers, options) =>
         add({ kind: 'socket', ...common(path, 'GET', options), handlers }, 'socket'),
+      mount: (prefix, code, given) => {
+        const { stripPrefix = false, ...options }: MountOptions = given ?? {}
+        const shown = `mount under ${show(prefix)}`
+        const handler = fetchHandler(code) as FetchHandler
+        const codeFault = typeof handler === 'function' ? undefined : 'the handler must be a function, or have `fetch`'
+        const fault = prefixFault(prefix) ?? codeFault ?? mountFault(options, stripPrefix)
+        check(shown, pathFault(prefix) ?? fault)
+        host.mount({ owner, prefix: prefix.replace(/\/$/, ''), handler, options, stripPrefix })
+      },
       mountStatic: (prefix, directory) => {
         const folder = realFolder(directory)
         check(`folder under ${show(prefix)}`, pathFault(prefix) ?? prefixFault(prefix) ?? folder.fault)
@@ -116,6 +127,12 @@ export default class HttpTool implements Tool {
     if (fault === undefined) return
     this.#runtime.log('WARNING', `${method} ${path} of ${owner.name} at ${callerPlace()}: ${fault}`, { stage: 'boot' })
   }
+}
+
+/** The function itself, or the one that an object has, as an application of Hono. */
+function fetchHandler(code: unknown): unknown {
+  const own = (code as { fetch?: unknown } | null | undefined)?.fetch
+  return typeof code !== 'function' && typeof own === 'function' ? own.bind(code) : code
 }
 
 function handlerFault(handler: unknown): string | undefined {

@@ -129,6 +129,16 @@ export function optionFault(options: unknown, method: string | null): string | u
   return checked.map((name) => CHECKS[name](given[name], given, method)).find((fault) => fault !== undefined)
 }
 
+const OF_MOUNTS = ['guards', 'tags', 'summary', 'description', 'throws', 'authValidator', 'timeoutMs', 'maxBytes']
+
+/** Why the options of a fetch handler are not valid; undefined when they are. */
+export function mountFault(options: object, stripPrefix: unknown): string | undefined {
+  const other = Object.keys(options).find((name) => !OF_MOUNTS.includes(name))
+  if (other !== undefined) return `there is no option ${other} for it: there are ${OF_MOUNTS.join(', ')}, stripPrefix`
+  if (typeof stripPrefix !== 'boolean') return 'stripPrefix must be true or false'
+  return optionFault({ ...options, body: 'stream' }, 'POST')
+}
+
 const isOption = (name: string): boolean => Object.hasOwn(CHECKS, name)
 
 /** The option that an unknown name resembles. A route whose `authValidater` was ignored would be open to anybody. */

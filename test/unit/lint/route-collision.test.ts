@@ -70,3 +70,16 @@ if (legacy) this.#http.addEndpoint('/b', 'GET', this.x)
 if (!legacy) this.#http.addEndpoint('/b', 'GET', this.x) ${collision('GET /b of a.A', 'GET /b of a.A (a/plugins/a.ts:12)')}`
   return assertFindings(t, RULE, { 'a/plugins/a.ts': plugin('A', body) })
 })
+
+test('a fetch handler collides with what has its prefix or all below it, and with no path of its own', (t) => {
+  const served = 'ALL /api/* of a.Serve (a/plugins/serve.ts:9)'
+  return assertFindings(t, RULE, {
+    'a/plugins/serve.ts': plugin('Serve', "this.#http.mount('/api', app.fetch)"),
+    'b/plugins/find.ts': plugin(
+      'Find',
+      `this.#http.addEndpoint('/api', 'GET', this.find) ${collision('GET /api of b.Find', served)}
+this.#http.addEndpoint('/api/own', 'GET', this.find)
+this.#http.mount('/api/', app) ${collision('ALL /api/* of b.Find', served)}`,
+    ),
+  })
+})

@@ -57,6 +57,42 @@ test('newer code may give a route to another plugin, and older code does not get
   assert.deepEqual(refused, [['shop.Sell', 'GET /goods is registered already by shop.Buy']])
 })
 
+test('a fetch handler has all methods of its prefix and of what is below, and other routes their own paths', (t) => {
+  const { register, routing, refused } = routingOf()
+  const mounted = { ...routeOf('shop.Serve', '/api/*'), method: 'ALL' } as const
+  const routes = [routeOf('shop.Other', '/api/own'), mounted]
+  const [own, all] = register(laneOf(t, { manifest: { routes } }))
+  for (const [method, path, number] of [
+    ['GET', '/api', all],
+    ['DELETE', '/api/a/b', all],
+    ['HEAD', '/api/', all],
+    ['GET', '/api/own', own],
+    ['POST', '/api/own', all],
+    ['GET', '/apis', undefined],
+  ] as const)
+    assert.equal(routing.table.find(method, path)?.number, number, `${method} ${path}`)
+  assert.deepEqual(refused, [])
+  for (const path of ['/api', '/api/*']) {
+    assert.deepEqual(register(laneOf(t, { index: 1, manifest: { routes: [routeOf('shop.Rival', path)] } })), [-1])
+    assert.deepEqual(refused.pop(), ['shop.Rival', `GET ${path} is registered already by shop.Serve`])
+  }
+  const again = { ...mounted, plugin: 'shop.Rival' }
+  assert.deepEqual(register(laneOf(t, { index: 2, manifest: { routes: [again] } })), [-1])
+  assert.deepEqual(refused, [['shop.Rival', 'ALL /api/* is registered already by shop.Serve']])
+})
+
+test('newer code may make a fetch handler of several routes, and routes of it', (t) => {
+  const { register, routing, refused } = routingOf()
+  const [read, write] = [routeOf('shop.Sell', '/api/*'), { ...routeOf('shop.Sell', '/api/*'), method: 'POST' } as const]
+  register(laneOf(t, { manifest: { routes: [read, write] } }))
+  const mounted = { ...routeOf('shop.Serve', '/api/*'), method: 'ALL' } as const
+  const [all] = register(laneOf(t, { generation: 1, manifest: { routes: [mounted] } }))
+  assert.deepEqual([routing.table.find('POST', '/api/a')?.number, routing.table.list().length], [all, 1])
+  const [, post] = register(laneOf(t, { generation: 2, manifest: { routes: [read, write] } }))
+  assert.deepEqual([routing.table.find('POST', '/api/a')?.number, routing.table.find('PUT', '/api/a')], [post, null])
+  assert.deepEqual(refused, [])
+})
+
 test('a route of the primary is never taken over', (t) => {
   const { routing, register, refused } = routingOf()
   routing.addLocal(routeOf('system.Status', '/system/status'))

@@ -176,6 +176,38 @@ test('a folder that is none, or is not there, is refused with its path', () => {
   assert.deepEqual(recorded.mounts, [])
 })
 
+test('a fetch handler reaches the host as a function, its prefix without a slash', () => {
+  const { mount, recorded, plugin } = build()
+  const fetch = () => new Response('hello')
+  mount('/', fetch)
+  mount('/a/b/', { fetch }, { stripPrefix: true, timeoutMs: 50 })
+  const [first, second] = recorded.fetchMounts
+  assert.deepEqual(first, { owner: plugin, prefix: '', handler: fetch, options: {}, stripPrefix: false })
+  assert.deepEqual([second!.prefix, second!.stripPrefix, second!.options], ['/a/b', true, { timeoutMs: 50 }])
+  assert.ok(second!.handler({} as Request, {} as never) instanceof Response)
+})
+
+test('what is no fetch handler, a prefix with parameters, and options that are not its own are refused', () => {
+  const { mount, recorded } = build()
+  const fetch = () => new Response('hello')
+  const bad: [prefix: unknown, handler: unknown, options: unknown, fault: RegExp][] = [
+    ['/a', undefined, {}, /mount under "\/a": the handler must be a function, or have `fetch`/],
+    ['/a', { fetch: 5 }, {}, /the handler must be a function, or have `fetch`/],
+    ['a', fetch, {}, /must start with '\/'/],
+    ['/:a', fetch, {}, /no parameters/],
+    ['/a', fetch, { body: 'stream' }, /there is no option body for it: there are guards, .*stripPrefix/],
+    ['/a', fetch, { stripPrefix: 1 }, /stripPrefix must be true or false/],
+    ['/a', fetch, { timeoutMs: 0 }, /timeoutMs must be a whole number/],
+    ['/a', fetch, { maxBytes: 0.5 }, /maxBytes must be a whole number/],
+  ]
+  for (const [prefix, handler, options, message] of bad)
+    assert.throws(() => mount(prefix as string, handler as never, options as object), {
+      code: 'HTTP_PATH_INVALID',
+      message,
+    })
+  assert.deepEqual(recorded.fetchMounts, [])
+})
+
 const badOptions: unknown[] = [
   null,
   'tags',

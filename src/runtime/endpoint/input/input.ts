@@ -21,10 +21,12 @@ const { parse: parseJson } = JSON
  */
 export function readInput(
   frame: RequestFrame,
-  { template, options: schemas }: ServedRoute,
+  { method, template, options: schemas }: ServedRoute,
   context: RequestContext,
 ): Data | Promise<Data> {
   const params: Data = {}
+  // A fetch handler reads the request itself.
+  if (method === 'ALL') return params
   if (template.hasParameters) template.read(frame.path, params)
   const validated = schemas.query !== undefined || schemas.params !== undefined || schemas.body !== undefined
   const isBodiless = frame.body === null || schemas.rawBody === true

@@ -1,0 +1,142 @@
+// A fetch handler as a route: a Request is made for it, and its Response is the answer.
+import type { Endpoint, FetchMount } from '../../contracts/http.ts'
+import { HeddleError } from '../../core/errors/catalogue.ts'
+import { isInstance } from '../../core/errors/description.ts'
+import type { RequestContext } from './context.ts'
+import { IncomingBody } from './input/body.ts'
+import { ResponseBody } from './stream/response-body.ts'
+
+/** What a URL takes for another path than it is: segments of dots, also encoded, and backslashes. Guards have seen the path as it came. */
+const OTHER_PATH = /\\|\/(?:\.|%2e){1,2}(?:\/|$)/i
+const BODILESS = new Set(['GET', 'HEAD'])
+
+const EVENTS = 'text/event-stream'
+/** A comment. */
+const OPEN = Buffer.from(': open\n\n')
+const SUMMARY = 'Requests of any method under a prefix'
+
+/** @param isProxied proxies are trusted, so that `x-forwarded-proto` is their word */
+export function mountEndpoint(mount: FetchMount, isProxied: boolean): Endpoint {
+  const { owner, prefix, handler, options, stripPrefix } = mount
+  // Not before there is a mount: it loads what no other lane needs.
+  const MountedRequest = requestClass()
+  const from = stripPrefix ? prefix.split('/').length - 1 : 0
+
+  function requestOf(context: RequestContext): Request {
+    const { method, path, headers } = context
+    if (OTHER_PATH.test(path))
+      throw new HeddleError('HTTP_BAD_REQUEST', 'The path has a segment of dots or a backslash')
+    const scheme = (isProxied && headers['x-forwarded-proto']) || 'http'
+    const query = context.query === '' ? '' : `?${context.query}`
+    const address = `${scheme}://${headers.host ?? 'localhost'}${behind(path, from)}${query}`
+    const body = BODILESS.has(method) ? null : bodyOf(context)
+    const init: RequestInit = body === null ? { method } : { method, body, duplex: 'half' }
+    try {
+      return new MountedRequest(address, { ...init, headers }, context)
+    } catch {
+      // Looked at only now: nearly all are ASCII.
+      return requestOfBytes(address, { ...init, headers: latin1(headers) }, context)
+    }
+  }
+
+  function requestOfBytes(address: string, init: RequestInit, context: RequestContext): Request {
+    try {
+      return new MountedRequest(address, init, context)
+    } catch (cause) {
+      const message = 'The request has an address or a header that no Request can have'
+      throw new HeddleError('HTTP_BAD_REQUEST', message, { cause })
+    }
+  }
+
+  return {
+    ...{ kind: 'endpoint', owner, method: 'ALL', path: `${prefix}/*` },
+    options: { summary: SUMMARY, ...options, body: 'stream' },
+    handler: async (_data, given) => {
+      const context = given as RequestContext
+      const response: unknown = await handler.call(owner.instance, requestOf(context), context)
+      if (!isResponse(response)) throw notAResponse(response)
+      const { body } = context
+      // What the handler has made an error of its own of: the body was too large, or came too slowly.
+      if (response.status >= 500 && body instanceof IncomingBody && isInstance(body.errored, HeddleError))
+        throw body.errored
+      return answerWith(response, context)
+    },
+  }
+}
+
+async function answerWith(response: Response, context: RequestContext): Promise<undefined> {
+  context.setStatus(response.status)
+  response.headers.forEach((value, name) => {
+    context.setHeader(name, value)
+  })
+  if (response.body === null) return context.sendBytes(new Uint8Array(0))
+  if (response.bodyUsed) throw new HeddleError('HTTP_ANSWER_INVALID', USED)
+  const body = new ResponseBody(response.body)
+  const whole = await body.whole()
+  if (whole !== null) return context.sendBytes(whole)
+  context.signal.addEventListener('abort', () => body.close())
+  const { headers } = response
+  // The listener's library sends a head with the first bytes behind it: a client of events is to learn at once that it is connected.
+  if (headers.get('content-type')?.startsWith(EVENTS) && !headers.has('content-encoding')) body.begin(OPEN)
+  context.sendSource(body)
+}
+
+const USED = 'The body of the Response was read already: return a new Response, or a clone, for each request'
+
+/** Of any library: not all of them make those of Node. */
+const isResponse = (value: unknown): value is Response => {
+  const { status, headers } = (value ?? {}) as Partial<Response>
+  return Number.isInteger(status) && typeof headers?.forEach === 'function'
+}
+
+function notAResponse(value: unknown): HeddleError {
+  const what = value === null ? 'null' : typeof value
+  return new HeddleError('HTTP_ANSWER_INVALID', `A fetch handler returned ${what}: return a Response`)
+}
+
+/** The body of the request: whole where it came with it. */
+function bodyOf({ body, rawBody }: RequestContext): Uint8Array | IncomingBody | null {
+  if (body instanceof IncomingBody) return body
+  return rawBody.byteLength > 0 ? rawBody : null
+}
+
+/** The path behind its first segments. */
+function behind(path: string, segments: number): string {
+  let at = 0
+  for (let n = 0; n < segments && at >= 0; n++) at = path.indexOf('/', at + 1)
+  return at < 0 ? '/' : path.slice(at)
+}
+
+/** As the standard has it, a character for each byte. */
+const latin1 = (headers: Readonly<Record<string, string>>): Record<string, string> =>
+  Object.fromEntries(Object.entries(headers).map(([name, value]) => [name, Buffer.from(value).toString('latin1')]))
+
+/**
+ * A Request whose signal is that of its context, which is made when it is first read: to give it to the constructor costs as much as all the rest. So
+ * what the library itself makes of the request (`new Request(request)`, `fetch(request)`) does not hear of it.
+ */
+function requestClass() {
+  // Its type has fields where this has accessors.
+  const Bare = globalThis.Request as unknown as new (address: string, init: RequestInit) => { clone(): Request }
+  class MountedRequest extends Bare {
+    readonly #context: RequestContext
+
+    constructor(address: string, init: RequestInit, context: RequestContext) {
+      super(address, init)
+      this.#context = context
+    }
+
+    get signal(): AbortSignal {
+      return this.#context.signal
+    }
+
+    override clone(): Request {
+      return Object.defineProperty(super.clone(), 'signal', { get: () => this.signal })
+    }
+  }
+  return MountedRequest as unknown as new (
+    address: string,
+    init: RequestInit,
+    context: RequestContext,
+  ) => Request
+}
