@@ -16,7 +16,7 @@ const HELD_MIN = 64
 
 type Opened = (error: Error | null, descriptor: number) => void
 
-const { open, openSync, close, closeSync, lstatSync } = fs
+const { open, openSync, close, closeSync, fstatSync } = fs
 const openLater = fs.promises.open
 
 /** Who has opened each file of this thread that is open. What the runtime itself has opened is not among them. */
@@ -121,11 +121,13 @@ export function holdersOfFiles(): Holder[] {
   return [...holders.values()].sort((a, b) => b.files - a.files).slice(0, HOLDERS_MAX)
 }
 
-/** A handle that nobody has closed is closed when it is collected. True where the system does not tell. */
+/** A handle that nobody has closed is closed when it is collected. */
 function isOpen(descriptor: number): boolean {
-  return (
-    process.platform !== 'linux' || lstatSync(`/proc/self/fd/${descriptor}`, { throwIfNoEntry: false }) !== undefined
-  )
+  try {
+    return fstatSync(descriptor) !== undefined
+  } catch {
+    return false
+  }
 }
 
 /** Threads that plugins have started from this one. Node ends them with it. */

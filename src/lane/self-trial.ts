@@ -107,7 +107,12 @@ function placeOf(name: string): string {
   const scripts: Record<string, Debugger.ScriptParsedEventDataType> = {}
   let at: Debugger.Location | undefined
   const session = new Session()
-  session.connect()
+  try {
+    session.connect()
+  } catch {
+    // LANE_PERMISSIONS keeps the lane from it, on a Node that has no flag for it.
+    return ''
+  }
   session.on('Debugger.scriptParsed', ({ params }) => {
     scripts[params.scriptId] = params
   })

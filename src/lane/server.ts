@@ -96,6 +96,8 @@ export class LaneServer {
     const { index, port, bulk, settings, shared } = init
     adoptVariables(init.variables)
     this.#processes = new ChildProcesses(init.mark)
+    // It binds the thread; `fork` would hand it on to a process, which would ask for commands.
+    process.execArgv = process.execArgv.filter((flag) => flag !== '--interactive')
     const outbox = new Outbox(init.outbound, port, bulk)
     this.#outbox = outbox
     this.#heartbeat = new HeartbeatWriter(init.heartbeat, memoryLimits(settings.laneMemoryMb), this.#sharedBuffers)

@@ -19,6 +19,7 @@ import type { Log } from './logging/process-log.ts'
 import { openObservers, showPages } from './observers.ts'
 import { buildParts, type Parts, type RuntimeOptions } from './parts.ts'
 import { shutDown } from './shutdown.ts'
+import { stripForLanes } from './supervision/lane-permissions.ts'
 import { notShared, refuseOneFile, unreadUrls } from './tools/tool-booter.ts'
 import { type PrimaryHost, StrayFaults } from './tools/tool-host.ts'
 
@@ -124,6 +125,7 @@ export class Runtime {
     await openObservers(this.#parts, isDevelopment)
     if (settings.eventBusDriver === 'keyvalue_streams') await openStreams(this.#parts.events, kernel, onFatal)
     await this.#installTools()
+    await stripForLanes(settings)
     supervisor.start()
     await toolBooter.bootAll(isDevelopment)
     // Without the log no transaction can publish, and nothing can with EVENT_BUS_DRIVER=database.

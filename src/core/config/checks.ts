@@ -1,7 +1,7 @@
 // Settings against each other: TLS, tokens, several processes, files.
 
 import { X509Certificate } from 'node:crypto'
-import { readFileSync, readlinkSync, realpathSync, statSync } from 'node:fs'
+import { existsSync, readFileSync, readlinkSync, realpathSync, statSync } from 'node:fs'
 import { basename, dirname, join, resolve } from 'node:path'
 import { messageOf, readable } from '../errors/description.ts'
 import type { Settings } from './schema.ts'
@@ -58,6 +58,35 @@ export function warnOfClearText({ kvHost, kvPassword }: Given, warnings: string[
   warnings.push(
     `KV_TLS is not set: KV_PASSWORD and all data go to KV_HOST (${kvHost}) as text; set it to verify, or to off where nobody else reads that network`,
   )
+}
+
+/** Of a Node whose permission model takes the inspector from a thread for good, by which a lane that loops is stopped, and its line found. */
+export function warnOfPermissions({ lanePermissions = [] }: Given, warnings: string[]): void {
+  if (lanePermissions.length > 0 && !process.allowedNodeEnvironmentFlags.has('--allow-inspector'))
+    warnings.push(
+      `LANE_PERMISSIONS on Node ${process.versions.node}: a lane that loops is replaced, but its thread goes on for two minutes, and no line is named; Node 24 and 26 stop it`,
+    )
+}
+
+/** Checks that lanes are let do what the runtime itself does in them, and nothing is listed that this Node does not keep from them. */
+export function checkPermissions(settings: Given, faults: string[]): void {
+  const { lanePermissions = [], tools, toolsDir, eventBusDriver } = settings
+  const got = `got ${JSON.stringify(lanePermissions.join())}`
+  if (lanePermissions.length === 0) return
+  const fault = (wanted: string): unknown => faults.push(`LANE_PERMISSIONS: expected ${wanted}, ${got}`)
+  if (lanePermissions.includes('none') && lanePermissions.length > 1) fault('none alone, or without it')
+  const isSqlite = !tools?.includes('postgres') && toolsDir !== undefined && existsSync(join(toolsDir, 'sqlite'))
+  if (isSqlite && !lanePermissions.includes('addons'))
+    fault('addons, too: each lane opens the database by better-sqlite3, which is a native addon')
+  const hasNet = process.allowedNodeEnvironmentFlags.has('--allow-net')
+  if (!hasNet && lanePermissions.includes('net'))
+    fault(`no net: Node ${process.versions.node} keeps no thread from the network, Node 26 does`)
+  const servers = [
+    tools?.includes('postgres') && 'PostgreSQL',
+    (tools?.includes('redis-state') || eventBusDriver === 'keyvalue_streams') && 'Redis',
+  ]
+  if (hasNet && !lanePermissions.includes('net') && servers.some(Boolean))
+    fault(`net, too: each lane is connected to ${servers.filter(Boolean).join(' and ')}`)
 }
 
 function checkCaFile(prefix: string, mode: string | undefined, file: string | undefined, faults: string[]): void {

@@ -4,6 +4,7 @@ import { existsSync, statSync } from 'node:fs'
 import { resolve } from 'node:path'
 import { messageOf } from '../errors/description.ts'
 import {
+  checkPermissions,
   checkTls,
   checkTokens,
   isLoopback,
@@ -11,6 +12,7 @@ import {
   keepFilesApart,
   setApart,
   warnOfClearText,
+  warnOfPermissions,
 } from './checks.ts'
 import type { Row } from './kinds.ts'
 import { likelyTypos } from './nearest-name.ts'
@@ -98,7 +100,9 @@ export function loadSettings(
   setApart(settings as Settings, !isUnset(given('REPLICA_ID')), faults)
   checkTokens(settings as Settings, faults)
   checkTls(settings as Settings, faults)
+  checkPermissions(settings as Settings, faults)
   warnOfOpenAddresses(settings as Settings, warnings)
+  warnOfPermissions(settings as Settings, warnings)
   if (FAULTY_NODE.test(process.versions.node)) warnings.push(FAULTY_NODE_WARNING)
   if (isUnset(env.KV_TLS) && settings.kvTls === 'off') warnOfClearText(settings as Settings, warnings)
   const needsSecret = bootTool === null || bootTool === 'auth'

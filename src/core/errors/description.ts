@@ -40,7 +40,33 @@ export function describe(value: unknown): Description {
 /** The message of anything that was thrown: an error's own, else its name, else its text. */
 export function messageOf(thrown: unknown): string {
   if (!isInstance(thrown, Error)) return textOf(thrown)
-  return shownMember(thrown, 'message') || shownMember(thrown, 'name') || typeNameOf(thrown)
+  const text = shownMember(thrown, 'message') || shownMember(thrown, 'name') || typeNameOf(thrown)
+  // `fetch` says it in the cause.
+  const lacking = lackingPermission(thrown) ?? lackingPermission(causeOf(thrown))
+  return lacking === undefined ? text : `${text.replace(NODE_FLAG, '')} (LANE_PERMISSIONS lacks ${lacking})`
+}
+
+/** What Node says to do: a plugin cannot set flags of its lane. */
+const NODE_FLAG = /\.? Use --allow-\S+ to manage permissions\.?$/
+/** By the names of Node's permission model. */
+const PERMISSIONS: Readonly<Record<string, string>> = {
+  FileSystemRead: 'fs-read',
+  FileSystemWrite: 'fs-write',
+  ChildProcess: 'child',
+  WorkerThreads: 'worker',
+  Addon: 'addons',
+  Net: 'net',
+}
+
+/** What LANE_PERMISSIONS needs for what was refused, as an item of it; undefined for any other error. */
+function lackingPermission(thrown: unknown): string | undefined {
+  const code = codeOf(thrown)
+  if (code === 'ERR_DLOPEN_DISABLED') return PERMISSIONS.Addon
+  if (code !== 'ERR_ACCESS_DENIED') return undefined
+  const { permission, resource } = thrown as { permission?: string; resource?: string }
+  // Errors of sockets and names have neither.
+  const item = PERMISSIONS[permission ?? 'Net']
+  return item?.startsWith('fs') && resource ? `${item}:${resource}` : item
 }
 
 /** The first line of a message: what is wrong, without the lines that show where. */

@@ -50,7 +50,7 @@ interface LastResort {
 export class FlightMirror {
   /** What the primary itself records of its plugins' requests. */
   readonly primary: FlightRecorder
-  readonly #folder: string
+  readonly folder: string
   readonly #entries = new Map<Lane | null, Entry>()
   #lanesBegun = 0
   #looks = 0
@@ -58,7 +58,7 @@ export class FlightMirror {
 
   /** @param folder the guardian's: it reads it when this process is dead */
   constructor(folder: string) {
-    this.#folder = folder
+    this.folder = folder
     const memory = createFlightRecorder()
     // Its loop cannot say that it stands still: so it writes what it begins, as the lanes do.
     this.primary = new FlightRecorder(memory, this.#add(null, PRIMARY_FILE, memory).file)
@@ -70,7 +70,7 @@ export class FlightMirror {
   }
 
   #add(lane: Lane | null, name: string, memory: SharedArrayBuffer): Entry {
-    const path = join(this.#folder, name)
+    const path = join(this.folder, name)
     const seen = Buffer.alloc(FLIGHT_FILE_BYTES)
     const source = Buffer.from(memory)
     const entry: Entry = { path, source, seen, file: new FlightFile(path, source), isStill: false }
@@ -102,7 +102,7 @@ export class FlightMirror {
       guilty: box?.guilty ?? null,
     }
     try {
-      writeFileSync(join(this.#folder, LAST_RESORT_FILE), JSON.stringify(last), { mode: 0o600 })
+      writeFileSync(join(this.folder, LAST_RESORT_FILE), JSON.stringify(last), { mode: 0o600 })
     } catch {
       // The folder is gone with the guardian, and this process is about to end.
     }
@@ -110,7 +110,7 @@ export class FlightMirror {
 
   /** A process that plugins have started is the guardian's to end when this one is gone at once. @param start null when it has ended */
   noteProcess(pid: number, start: number | null): void {
-    const file = join(this.#folder, `${PROCESS_PREFIX}${pid}`)
+    const file = join(this.folder, `${PROCESS_PREFIX}${pid}`)
     try {
       if (start === null) rmSync(file, { force: true })
       else writeFileSync(file, String(start), { mode: 0o600 })
@@ -144,7 +144,7 @@ export class FlightMirror {
       this.#isNaming = false
       try {
         const names = this.#names(lanes(), routing, files)
-        const path = join(this.#folder, NAMES_FILE)
+        const path = join(this.folder, NAMES_FILE)
         // The process may die in the middle: cut off, the file would name nothing.
         writeFileSync(`${path}.part`, JSON.stringify(names), { mode: 0o600 })
         renameSync(`${path}.part`, path)

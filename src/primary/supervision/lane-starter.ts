@@ -15,6 +15,7 @@ import { descriptorsOfPlugins } from '../http/connection-limit.ts'
 import { BarredPlugins } from './circuit-breaker.ts'
 import { isInspected } from './debugger-hold.ts'
 import { LaneChildren } from './lane-children.ts'
+import { permissionFlags } from './lane-permissions.ts'
 import type { LaneRegistrar, LaneRegistrarParts } from './lane-registrar.ts'
 import { LaneThread } from './lane-set.ts'
 import type { ProcessDeaths } from './process-deaths.ts'
@@ -87,10 +88,17 @@ class LanePool {
   #prewarming: Promise<void> | null = null
 
   /** @param isPrewarmed threads may be started ahead of the lanes that will need them (`prewarm`) */
-  constructor(settings: Settings, isPrewarmed: boolean, onError: (error: unknown) => void) {
+  constructor(
+    settings: Settings,
+    isPrewarmed: boolean,
+    flightFolder: string | null,
+    onError: (error: unknown) => void,
+  ) {
     // In Node 22 a loop in a file whose places for breakpoints an editor has asked for answers nobody, and cannot be stopped: V8 tries there to go over to
     // optimized code, and looks for nothing else.
     if (NODE_MAJOR < 24 && isInspected()) setFlagsFromString('--no-use-osr')
+    const variables = publicVariables()
+    const flags = laneArguments(settings)
     this.#warmUp = { toolsDir: settings.toolsDir, tools: settings.tools }
     this.#prewarmedThreads = isPrewarmed ? Math.min(settings.lanes + 1, PREWARMED_MAX_THREADS) : 0
     this.#pool = new Piscina({
@@ -103,8 +111,8 @@ class LanePool {
       // The default freezes a thread's timers and sockets while it has no task.
       atomics: 'disabled',
       recordTiming: false,
-      execArgv: laneArguments(settings),
-      env: laneEnvironment(publicVariables(), settings.laneEnv),
+      execArgv: [...flags, ...permissionFlags(settings, [...flags, variables.NODE_OPTIONS ?? ''], flightFolder)],
+      env: laneEnvironment(variables, settings.laneEnv),
       resourceLimits: { maxOldGenerationSizeMb: heapLimitMb(settings), maxYoungGenerationSizeMb: YOUNG_GENERATION_MB },
     })
     this.#pool.on('error', onError)
@@ -204,7 +212,8 @@ export class LaneStarter {
     this.#registrar = registrar
     this.#owner = owner
     this.barred = new BarredPlugins(options.processDeaths?.barred() ?? {})
-    this.pool = new LanePool(options.kernel.settings, options.isDevelopment, (error) =>
+    const { kernel, isDevelopment, flightMirror } = options
+    this.pool = new LanePool(kernel.settings, isDevelopment, flightMirror?.folder ?? null, (error) =>
       registrar.log('ERROR', `Lane pool: ${messageOf(error)}`),
     )
   }

@@ -5,6 +5,7 @@ import { until, withTimeout } from '../../core/schedule/waiting.ts'
 import type { Holder } from '../../transport/messages.ts'
 import type { Lane, UnfinishedWork } from '../dispatch/lane.ts'
 import { describeDeath, type LaneDeath, laneDeath } from './black-box.ts'
+import { stripForLanes } from './lane-permissions.ts'
 import type { LaneRegistrar } from './lane-registrar.ts'
 import { type LaneSet, LaneSlot, type LaneThread, type OnDemandLane } from './lane-set.ts'
 import { LaneStarter, type StarterOptions, type ThreadOwner } from './lane-starter.ts'
@@ -279,6 +280,7 @@ export class Supervisor implements ThreadOwner {
    */
   async reload(): Promise<void> {
     await this.slowBoot.giveUp()
+    await stripForLanes(this.#options.kernel.settings)
     await (this.#options.isDevelopment ? this.#replacement.allAtOnce() : this.#replacement.oneByOne())
     for (const onDemand of this.#lanes.onDemand) this.#drain(onDemand)
   }

@@ -2,6 +2,7 @@
 import { lookup } from 'node:dns'
 import { stat } from 'node:fs'
 import { stat as statLater } from 'node:fs/promises'
+import { fileURLToPath } from 'node:url'
 import type { Origin } from '../../contracts/tracing.ts'
 import { causality } from '../../core/causality/context.ts'
 import type { PoolUse } from '../../transport/messages.ts'
@@ -20,6 +21,8 @@ interface NotedRequest {
 }
 
 const ORIGIN = Symbol('origin')
+/** A lane may read its own files, whatever LANE_PERMISSIONS says. */
+const HERE = fileURLToPath(import.meta.url)
 let isNoting = false
 
 /** This thread's calls to files and DNS that have not ended. Each holds a thread of libuv's pool, or waits for one. */
@@ -35,9 +38,9 @@ export function notePoolOrigins(): void {
   if (isNoting) return
   isNoting = true
   const settled = (): void => {}
-  noteAt('oncomplete', () => stat('.', settled))
+  noteAt('oncomplete', () => stat(HERE, settled))
   noteAt('oncomplete', () => lookup('localhost', settled))
-  noteAt('promise', () => statLater('.').then(settled, settled))
+  noteAt('promise', () => statLater(HERE).then(settled, settled))
 }
 
 /** @param call makes one request of a kind, by which the kind is found */

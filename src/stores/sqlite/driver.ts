@@ -1,6 +1,7 @@
 // The driver of SQLite, how a file is opened with it, and what a file says of itself before.
-import { closeSync, openSync, readSync, statSync } from 'node:fs'
+import fs, { closeSync, openSync, readSync, statSync } from 'node:fs'
 import { createRequire } from 'node:module'
+import { dirname } from 'node:path'
 import type BetterSqlite3 from 'better-sqlite3'
 import { HeddleError } from '../../core/errors/catalogue.ts'
 import { messageOf } from '../../core/errors/description.ts'
@@ -32,7 +33,20 @@ export function openPrivate(path: string, options: BetterSqlite3.Options): Bette
   } catch {
     // It is there, or cannot be made, which SQLite says.
   }
-  return new Database(path, options)
+  return mayRead(dirname(path)) ? new Database(path, options) : withoutLook(() => new Database(path, options))
+}
+
+const mayRead = (folder: string): boolean => process.permission?.has('fs.read', folder) !== false
+
+/** The package looks whether the folder is there. A lane may have the file alone: LANE_PERMISSIONS. */
+function withoutLook<T>(open: () => T): T {
+  const { existsSync } = fs
+  fs.existsSync = () => true
+  try {
+    return open()
+  } finally {
+    fs.existsSync = existsSync
+  }
 }
 
 /** Stands in the file of a history of heddle, as `PRAGMA application_id`: "hdlh". */

@@ -1,5 +1,5 @@
 // One connection to the file.
-import { mkdirSync } from 'node:fs'
+import { existsSync, mkdirSync } from 'node:fs'
 import { dirname } from 'node:path'
 import type BetterSqlite3 from 'better-sqlite3'
 import { RecentlyUsed } from '../../core/collections/recently-used.ts'
@@ -32,7 +32,8 @@ export class SqliteConnection {
    * waits for `LogSync`. FULL: each commit waits for the disk, and the thread with it
    */
   constructor(path: string, synchronous: 'NORMAL' | 'FULL' = 'NORMAL') {
-    mkdirSync(dirname(path), { recursive: true })
+    // A lane may have the files alone.
+    if (!existsSync(path)) mkdirSync(dirname(path), { recursive: true })
     this.#database = openPrivate(path, { timeout: 0 })
     try {
       const mode = this.#database.pragma('journal_mode = WAL', { simple: true })

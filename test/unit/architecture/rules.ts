@@ -82,6 +82,8 @@ export const LAYERS: readonly Layer[] = [
       'package:',
       'src/guardian/process-tree.cjs',
       'src/guardian/service-manager.cjs',
+      'src/preload/kept-folder.cjs',
+      'src/preload/typescript/strip-ahead.cjs',
       'src/history/',
       'src/runtime/',
       'src/stores/',

@@ -1,0 +1,118 @@
+// The seat belts of lanes, LANE_PERMISSIONS: Node's permission model, whose flags bind the thread alone that is started with them.
+import { existsSync, readdirSync, realpathSync, statSync } from 'node:fs'
+import { dirname, join, resolve } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import type { Settings } from '../../core/config/schema.ts'
+import { readable } from '../../core/errors/description.ts'
+import { keptFolder, PACKAGES, ROOT, SOURCE } from '../../preload/kept-folder.cjs'
+import { stripAhead } from '../../preload/typescript/strip-ahead.cjs'
+
+const FLAGS: Readonly<Record<string, string>> = {
+  'fs-read': '--allow-fs-read',
+  'fs-write': '--allow-fs-write',
+  child: '--allow-child-process',
+  worker: '--allow-worker',
+  addons: '--allow-addons',
+  net: '--allow-net',
+}
+
+/**
+ * What binds each lane, beside what is listed.
+ * `--allow-inspector`: a lane stops what has called `process.exit` in it by the inspector. Node 22 has no such flag: there the lane ends at once.
+ * `--interactive`: without it Node lets a thread read the current folder, with its `.env`. It has no other effect in a thread.
+ */
+const ALWAYS = ['--permission', '--allow-inspector', '--interactive', '--disable-warning=SecurityWarning']
+
+/**
+ * Flags of a lane's thread; none where LANE_PERMISSIONS is not set.
+ * @param flags its other ones, and NODE_OPTIONS: what they load first is readable, too
+ * @param flightFolder where lanes write what they begin
+ */
+export function permissionFlags(settings: Settings, flags: readonly string[], flightFolder: string | null): string[] {
+  const { lanePermissions } = settings
+  if (lanePermissions.length === 0) return []
+  const asked = lanePermissions.flatMap((item) => {
+    const [kind = '', path] = splitItem(item)
+    const flag = FLAGS[kind]
+    if (flag === undefined) return []
+    if (path === undefined) return kind.startsWith('fs') ? [`${flag}=*`] : [flag]
+    // A folder that is made later is one, too.
+    return (existsSync(path) || path.endsWith('*') ? [path] : [path, join(path, '*')]).map((each) => `${flag}=${each}`)
+  })
+  return [
+    ...ALWAYS.filter((flag) => flag !== '--allow-inspector' || process.allowedNodeEnvironmentFlags.has(flag)),
+    ...withTargets([...readByLanes(settings), ...flags.flatMap(filesIn)]).map((path) => `--allow-fs-read=${path}`),
+    ...withTargets(writtenByLanes(settings, flightFolder)).map((path) => `--allow-fs-write=${path}`),
+    ...asked,
+  ]
+}
+
+const OWN = ['', '../workers', '../domains/system'].map((folder) => join(SOURCE, folder))
+
+/** `fs-read:/app/data` → `fs-read`, `/app/data` */
+function splitItem(item: string): [kind: string, path?: string] {
+  const at = item.indexOf(':')
+  return at < 0 ? [item] : [item.slice(0, at), item.slice(at + 1)]
+}
+
+/** The files that a flag names, in one word or in several. */
+const filesIn = (flag: string): string[] =>
+  flag
+    .split(/[\s"=]+/)
+    .map((word) => (word.startsWith('file:') ? fileURLToPath(word) : word))
+    .filter((word) => /^\.{0,2}\//.test(word) && isFile(word))
+    .map((word) => resolve(word))
+
+const isFile = (path: string): boolean => readable(() => statSync(path).isFile()) === true
+
+const databaseFiles = ({ sqlitePath }: Settings): string[] =>
+  ['', '-wal', '-shm', '-journal'].map((ending) => sqlitePath + ending)
+
+/** No folder of `/proc`: each has `environ`, with the secrets of the process. */
+function readByLanes(settings: Settings): string[] {
+  const { domainsDir, toolsDir, rdbCaFile, kvCaFile } = settings
+  const folders = [...domainsDir, toolsDir, dirname(toolsDir)]
+  return [
+    ...[...OWN, join(ROOT, 'package.json'), PACKAGES, keptFolder],
+    ...[...domainsDir, toolsDir, join(toolsDir, '../extras')],
+    ...folders.flatMap(aroundOf),
+    ...databaseFiles(settings),
+    ...[rdbCaFile, kvCaFile, '/dev/null', '/proc/thread-self/stat'],
+  ].filter((path) => path != null)
+}
+
+/** What modules of a folder find in those above it. */
+const aroundOf = (folder: string): string[] =>
+  parentsOf(folder).flatMap((each) =>
+    ['node_modules', 'package.json', 'tsconfig.json']
+      .map((name) => join(each, name))
+      .filter((path) => existsSync(path)),
+  )
+
+const parentsOf = (folder: string): string[] =>
+  dirname(folder) === folder ? [folder] : [folder, ...parentsOf(dirname(folder))]
+
+const writtenByLanes = (settings: Settings, flightFolder: string | null): string[] => [
+  ...databaseFiles(settings),
+  ...(flightFolder === null ? [] : [flightFolder]),
+]
+
+/** Node looks at the path that is asked for, and then at the file behind the links. */
+const withTargets = (paths: readonly string[]): string[] => [
+  ...new Set(paths.flatMap((path) => [path, readable(() => realpathSync(path)) ?? path])),
+]
+
+/** A lane that may start no process cannot start esbuild: what it may read is stripped before it comes. */
+export async function stripForLanes({ lanePermissions, domainsDir }: Settings): Promise<void> {
+  if (lanePermissions.length === 0 || lanePermissions.includes('child')) return
+  const listed = lanePermissions.flatMap((item) => splitItem(item)[1] ?? [])
+  await stripAhead([...OWN, ...domainsDir, ...listed].flatMap(sourcesIn))
+}
+
+/** None in what is no folder. */
+const sourcesIn = (folder: string): string[] =>
+  (readable(() => readdirSync(folder, { withFileTypes: true })) ?? []).flatMap((entry) => {
+    const path = join(folder, entry.name)
+    if (entry.isDirectory()) return entry.name === 'node_modules' ? [] : sourcesIn(path)
+    return /(?<!\.d)\.ts$/.test(entry.name) ? [path] : []
+  })
