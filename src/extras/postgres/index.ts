@@ -72,6 +72,20 @@ export default class PostgresDb extends SqlDatabase {
       )
     }
     await this.migrating((driver) => migrateOrReport(driver, settings, log))
+    await this.#compareWithServer()
+  }
+
+  /** Says at the start what would fail with the load: lanes that find no connection. */
+  async #compareWithServer(): Promise<void> {
+    const { rdbMaxPool, lanes, processes, nodeAppInstance = 0 } = this.runtime.settings
+    const accepted = (await this.queryOne<{ most: number }>(ACCEPTED))?.most
+    const opened = Math.max(rdbMaxPool, lanes + 2) * processes
+    // One of several processes says it for all.
+    if (accepted === undefined || accepted >= opened || nodeAppInstance % processes !== 0) return
+    this.runtime.log(
+      'WARNING',
+      `PostgreSQL accepts ${accepted} connections of this user, and this service may open ${opened} (RDB_MAX_POOL of each process): lower RDB_MAX_POOL, or raise max_connections. A pool of a plugin's own comes on top, once for each lane`,
+    )
   }
 
   /** @throws DATABASE_FOREIGN, DbError */
@@ -219,6 +233,14 @@ export default class PostgresDb extends SqlDatabase {
     }
   }
 }
+
+/** A superuser is not held by the limits of roles and databases, whose -1 is none. */
+const ACCEPTED = `
+  SELECT LEAST(
+    current_setting('max_connections')::int - current_setting('superuser_reserved_connections')::int,
+    CASE WHEN rolconnlimit >= 0 AND NOT rolsuper THEN rolconnlimit END,
+    CASE WHEN datconnlimit >= 0 AND NOT rolsuper THEN datconnlimit END) AS most
+  FROM pg_roles, pg_database WHERE rolname = current_user AND datname = current_database()`
 
 /** A superuser is in all roles, and must not run triggers of others either: so not by `pg_has_role`. */
 const FOREIGN = `

@@ -114,6 +114,22 @@ function runTests(server: PostgresServer): void {
     assert.ok(n <= 4)
   })
 
+  test('a server that accepts fewer connections than the process may open is told at the start, with both figures', async (t) => {
+    const { env, query } = await withDatabase(t)
+    const [{ most }] = await query("SELECT current_setting('max_connections')::int AS most")
+    const told = async (maxPool: number) => {
+      const heddle = await startHeddle(t, { lanes: 1, env: { ...env, RDB_MAX_POOL: String(maxPool) } })
+      const line = heddle.logs.find(({ msg }) => msg.startsWith('PostgreSQL accepts'))
+      assert.equal(await heddle.stop(), 0)
+      return line?.msg
+    }
+    assert.match(
+      (await told(most + 1)) ?? '',
+      new RegExp(`^PostgreSQL accepts \\d+ connections of this user, and this service may open ${most + 1} `),
+    )
+    assert.equal(await told(4), undefined)
+  })
+
   test('a server that is restarted under load costs what is under way; the process goes on, and its tool recovers', async (t) => {
     const { env, database } = await withDatabase(t)
     const heddle = await startHeddle(t, { lanes: 1, env: { ...env, HEALTH_CHECK_INTERVAL: '0.2' } })
