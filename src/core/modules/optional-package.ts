@@ -4,7 +4,7 @@ import { createRequire } from 'node:module'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { HeddleError } from '../errors/catalogue.ts'
-import { codeOf, messageOf } from '../errors/description.ts'
+import { codeOf, messageOf, readable } from '../errors/description.ts'
 
 /** Packages that an application installs when it uses what needs them: optional peers in package.json, which has their ranges. */
 export const OPTIONAL_PACKAGES = {
@@ -76,4 +76,4 @@ function missingPackages(user: string, names: readonly string[]): HeddleError {
 
 /** Looks where Node would: what a package exports does not matter. */
 const isInstalled = (name: string): boolean =>
-  require.resolve.paths(name)?.some((folder) => existsSync(join(folder, name, 'package.json'))) ?? false
+  require.resolve.paths(name)?.some((folder) => readable(() => existsSync(join(folder, name, 'package.json')))) ?? false

@@ -31,20 +31,32 @@ const ALWAYS = ['--permission', '--allow-inspector', '--interactive', '--disable
 export function permissionFlags(settings: Settings, flags: readonly string[], flightFolder: string | null): string[] {
   const { lanePermissions } = settings
   if (lanePermissions.length === 0) return []
-  const asked = lanePermissions.flatMap((item) => {
-    const [kind = '', path] = splitItem(item)
-    const flag = FLAGS[kind]
-    if (flag === undefined) return []
-    if (path === undefined) return kind.startsWith('fs') ? [`${flag}=*`] : [flag]
-    // A folder that is made later is one, too.
-    return (existsSync(path) || path.endsWith('*') ? [path] : [path, join(path, '*')]).map((each) => `${flag}=${each}`)
-  })
+  const items = lanePermissions.map(splitItem)
+  const paths = (kind: string, own: readonly string[]): string[] => {
+    const asked = items.flatMap(([of, path]) => (of === kind ? [path ?? '*'] : []))
+    return granted([...withTargets(own), ...asked]).map((path) => `${FLAGS[kind]}=${path}`)
+  }
   return [
     ...ALWAYS.filter((flag) => flag !== '--allow-inspector' || process.allowedNodeEnvironmentFlags.has(flag)),
-    ...withTargets([...readByLanes(settings), ...flags.flatMap(filesIn)]).map((path) => `--allow-fs-read=${path}`),
-    ...withTargets(writtenByLanes(settings, flightFolder)).map((path) => `--allow-fs-write=${path}`),
-    ...asked,
+    ...paths('fs-read', [...readByLanes(settings), ...flags.flatMap(filesIn)]),
+    ...paths('fs-write', writtenByLanes(settings, flightFolder)),
+    ...items.flatMap(([kind, path]) => (path === undefined && !kind.startsWith('fs') ? (FLAGS[kind] ?? []) : [])),
   ]
+}
+
+/**
+ * As Node takes them. It loses a folder, but not what is in it, where it has another path below it, or one whose name begins with the folder's name. A
+ * folder that is made later is one, too.
+ */
+function granted(paths: readonly string[]): string[] {
+  if (paths.includes('*')) return ['*']
+  const all = [...new Set(paths.map((path) => resolve(path)))]
+  const outer = all.filter((path) => !all.some((other) => path.startsWith(join(other, '/'))))
+  return outer.flatMap((path) => {
+    if (isFile(path) || path.endsWith('*')) return path
+    if (outer.some((other) => other !== path && other.startsWith(path))) return `${path}*`
+    return existsSync(path) ? path : [path, join(path, '*')]
+  })
 }
 
 const OWN = ['', '../workers', '../domains/system'].map((folder) => join(SOURCE, folder))
@@ -74,7 +86,7 @@ function readByLanes(settings: Settings): string[] {
   const folders = [...domainsDir, toolsDir, dirname(toolsDir)]
   return [
     ...[...OWN, join(ROOT, 'package.json'), PACKAGES, keptFolder],
-    ...[...domainsDir, toolsDir, join(toolsDir, '../extras')],
+    ...[...domainsDir, toolsDir, join(toolsDir, '../extras'), resolve('tools')],
     ...folders.flatMap(aroundOf),
     ...databaseFiles(settings),
     ...[rdbCaFile, kvCaFile, '/dev/null', '/proc/thread-self/stat'],
@@ -103,10 +115,10 @@ const withTargets = (paths: readonly string[]): string[] => [
 ]
 
 /** A lane that may start no process cannot start esbuild: what it may read is stripped before it comes. */
-export async function stripForLanes({ lanePermissions, domainsDir }: Settings): Promise<void> {
+export async function stripForLanes({ lanePermissions, domainsDir, toolsDir }: Settings): Promise<void> {
   if (lanePermissions.length === 0 || lanePermissions.includes('child')) return
   const listed = lanePermissions.flatMap((item) => splitItem(item)[1] ?? [])
-  await stripAhead([...OWN, ...domainsDir, ...listed].flatMap(sourcesIn))
+  await stripAhead([...OWN, ...domainsDir, toolsDir, 'tools', ...listed].flatMap((each) => sourcesIn(resolve(each))))
 }
 
 /** None in what is no folder. */

@@ -95,10 +95,11 @@ async function isBound({ heddle, folder, refusal }: Application): Promise<void> 
 
 describe('LANE_PERMISSIONS', { concurrency: false }, () => {
   test('lets plugins do what is listed, and names what it lacks for all else', async (t) => {
-    const application = await start(t, 'addons,fs-read:./given,fs-write:./made')
+    const application = await start(t, 'addons,fs-read:./given,fs-read:./given-later,fs-write:./made')
     const { heddle, folder, refusal } = application
     await isBound(application)
     assert.deepEqual(await version(application), { version: 1, linked: 'yes', env: false })
+    assert.deepEqual((await heddle.json(`/exists?path=${folder}/given`)).body, { exists: true }, 'the folder itself')
     assert.match(await refusal('GET', '/exists?path=/etc/hosts'), /lacks fs-read:\/etc\/hosts\)$/)
     assert.match(await refusal('POST', `/write?path=${folder}/given/x`), /lacks fs-write:\/.*\/given\/x\)$/)
     mkdirSync(join(folder, 'made'))
