@@ -6,7 +6,7 @@ import type { LogLevel } from '../contracts/logger.ts'
 import type { Settings } from '../core/config/schema.ts'
 import { messageOf } from '../core/errors/description.ts'
 import { shown } from '../core/errors/places.ts'
-import { findPlugins } from '../runtime/kernel/discover.ts'
+import { findPlugins, isPluginFile } from '../runtime/kernel/discover.ts'
 import { findSetups } from '../runtime/kernel/plugins.ts'
 
 /** An import of a file, but not one that begins as one of types. What is found in a comment does no harm. */
@@ -134,7 +134,7 @@ export class Development {
       const root = this.#options.settings.domainsDir.find((folder) => file.startsWith(folder + sep))!
       const [domain, ...below] = relative(root, file).split(sep)
       if ((below.length === 2 && below[0] === 'plugins') || this.#misplaced.has(file)) continue
-      if (!/\.(?:ts|js|mjs)$/.test(file) || !PLUGIN.test(textOf(file))) continue
+      if (!isPluginFile(basename(file)) || !PLUGIN.test(textOf(file))) continue
       this.#misplaced.add(file)
       const place = join(root, below.length === 0 ? '<domain>' : domain!, 'plugins', basename(file))
       this.#options.log('WARNING', `${shown(file)} is not loaded: a plugin belongs in ${shown(place)}`)

@@ -7,15 +7,15 @@ const { isMainThread } = require('node:worker_threads')
 const { faultOf, isApplication } = require('../kept-folder.cjs')
 
 /** Languages and kinds of modules that are not read here. */
-const EXTENSIONS = ['.tsx', '.jsx', '.mts', '.cts']
+const EXTENSIONS = ['.tsx', '.jsx']
 /** An application's JavaScript may be ES modules, which import TypeScript. */
 const JAVASCRIPT = '.js'
-const ALL = [...EXTENSIONS, JAVASCRIPT, '.cjs', '.mjs', '.ts']
+/** Node takes a file with any ending that it does not know for JavaScript. */
+const NO_CODE = /\.(?![cm]?js$)\w+$/
+const ALL = [...EXTENSIONS, JAVASCRIPT, '.cjs', '.mjs', '.ts', '.mts', '.cts']
 /** Options of a tsconfig.json that change what a file means when it runs. */
 const OPTIONS =
   /"(?:extends|paths|baseUrl|experimentalDecorators|emitDecoratorMetadata|useDefineForClassFields|allowJs|jsx\w*)"\s*:|"target"\s*:\s*"es(?:[3-9]|20(?:1\d|2[01]))"/i
-/** What Node says of a name that may have another meaning for TypeScript: without its ending, with that of what it is compiled to, or in a package of ES modules. */
-const UNKNOWN_NAME = ['MODULE_NOT_FOUND', 'ERR_PACKAGE_PATH_NOT_EXPORTED']
 
 /** tsx, loaded when an application has something that plain stripping of types does not cover. */
 class OtherLoader {
@@ -32,8 +32,11 @@ class OtherLoader {
       Module._extensions[extension] = (module, path) => this.load(extension, module, path)
     }
     const loadJavaScript = Module._extensions[JAVASCRIPT]
-    Module._extensions[JAVASCRIPT] = (module, path) =>
-      isApplication(path) ? this.load(JAVASCRIPT, module, path) : loadJavaScript(module, path)
+    Module._extensions[JAVASCRIPT] = (module, path) => {
+      if (!isApplication(path)) return loadJavaScript(module, path)
+      if (NO_CODE.test(path)) throw noCode(path)
+      this.load(JAVASCRIPT, module, path)
+    }
     this.#own = hooksOf()
   }
 
@@ -54,11 +57,9 @@ class OtherLoader {
     return this.#loaded().extensions[extension](module, path)
   }
 
-  /** @throws the error, for what tsx does not find either */
-  resolve(error, name, importer, ...rest) {
-    const isOpen = UNKNOWN_NAME.includes(error.code) && /\.[cm]?[jt]sx?$/.test(importer?.filename ?? '')
-    if (!isOpen || !isApplication(importer.filename)) throw error
-    return this.#loaded().resolveFilename(name, importer, ...rest)
+  /** A name that may have another meaning for TypeScript: without its ending, or with that of what it is compiled to. @throws for what tsx does not find either */
+  resolve(...request) {
+    return this.#loaded().resolveFilename(...request)
   }
 
   /** It takes what it finds in Node for Node's own. */
@@ -76,6 +77,9 @@ class OtherLoader {
     return this.#tsx
   }
 }
+
+const noCode = (path) =>
+  Object.assign(new TypeError(`${path} is no code that can be imported`), { code: 'ERR_UNKNOWN_FILE_EXTENSION' })
 
 const hooksOf = () => ({
   extensions: Object.fromEntries(ALL.map((extension) => [extension, Module._extensions[extension]])),

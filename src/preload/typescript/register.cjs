@@ -14,6 +14,9 @@ const { nameLines } = require('./stack-lines.cjs')
 const { strip } = require('./strip.cjs')
 const { loadLanguagesOnDemand } = require('./zod-languages.cjs')
 
+/** For a package that is there for `import` alone: Node loads its ES modules by `require` as well. */
+const IMPORTED = { conditions: new Set(['import', 'node', 'module-sync']) }
+
 const IS_REGISTERED = Symbol.for('heddle.typescript')
 
 /**
@@ -28,12 +31,13 @@ exports.register = () => {
   other.install(() => {
     nameLines()
     loadLanguagesOnDemand()
-    Module._extensions['.ts'] = (module, path) => {
+    const load = (module, path) => {
       if (isApplication(path) && other.isWanted) return other.load('.ts', module, path)
       // A pipe would block until somebody writes, and a device has no end.
       if (!statSync(path).isFile()) throw new Error(`${path} is not a file`)
       module._compile(strip(path, readFileSync(path, 'utf8')), path, 'commonjs')
     }
+    for (const extension of ['.ts', '.mts', '.cts']) Module._extensions[extension] = load
     // Compiled code that is kept does not count what it runs.
     if (keptFolder !== null && !process.env.NODE_V8_COVERAGE) {
       // An agent patches modules as Node loads them.
@@ -49,7 +53,11 @@ exports.register = () => {
       try {
         return resolveFilename(name, parent, ...rest)
       } catch (error) {
-        return other.resolve(error, name, parent, ...rest)
+        const isOfApplication = /\.[cm]?[jt]sx?$/.test(parent?.filename ?? '') && isApplication(parent.filename)
+        if (!isOfApplication) throw error
+        if (error.code === 'ERR_PACKAGE_PATH_NOT_EXPORTED') return resolveFilename(name, parent, false, IMPORTED)
+        if (error.code === 'MODULE_NOT_FOUND') return other.resolve(name, parent, ...rest)
+        throw error
       }
     }
   })

@@ -13,6 +13,7 @@ const INLINE = 'data:application/json;base64,'
 const POSITION = /:(\d+):(\d+)(\)?)$/
 /** Modules of the package; what they are made of is TypeScript. */
 const COMPILED = '.js'
+const TYPESCRIPT = /\.[cm]?ts$/
 /** Where the map of a module is, as its text says. */
 const urls = new Map()
 const maps = new Map()
@@ -79,7 +80,7 @@ const mapUrl = (text) => {
 function readMap(path) {
   try {
     if (path.endsWith(COMPILED)) return isRuntime(path) ? packedMap(path) : null
-    if (!urls.has(path) && !path.endsWith('.ts')) return null
+    if (!urls.has(path) && !TYPESCRIPT.test(path)) return null
     return new SourceMap(JSON.parse(mapText(path)))
   } catch {
     // Gone, or no map.
@@ -88,7 +89,7 @@ function readMap(path) {
 }
 
 function mapText(path) {
-  const source = path.endsWith('.ts') ? readFileSync(path, 'utf8') : ''
+  const source = TYPESCRIPT.test(path) ? readFileSync(path, 'utf8') : ''
   // A packed module has not come by.
   const url = urls.get(path) ?? mapUrl(strip(path, source))
   if (url.startsWith(INLINE)) return Buffer.from(url.slice(INLINE.length), 'base64').toString()

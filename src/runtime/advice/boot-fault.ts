@@ -14,7 +14,7 @@ import {
   shown,
   showPlace,
 } from '../../core/errors/places.ts'
-import { type FixFacts, fixOf, NOT_YET } from './fixes.ts'
+import { FILE_FIX, type FixFacts, fixOf, NOT_YET } from './fixes.ts'
 
 /** The stage of its boot in which a plugin failed. */
 export type BootStage = 'load' | 'constructor' | 'onBoot'
@@ -60,7 +60,7 @@ function explain(error: unknown, context: BootContext): Explained {
   const { file } = context
   const syntax = syntaxFault(error, file)
   if (syntax !== undefined) return syntax
-  const unresolved = unresolvedImport(error, file) ?? importedAlone(error, file)
+  const unresolved = unresolvedImport(error, file) ?? packageFault(error, file)
   if (unresolved !== undefined) return unresolved
   const place = placeOfUse(error) ?? placeOf(error, dirname(dirname(file)))
   const fix = fixOf(error, { ...context.facts, place: place ?? { file, line: 1, column: 1 } })
@@ -166,6 +166,9 @@ const SYNTAX_FIXES: readonly [RegExp, string][] = [
   ],
   [/"await" can only be used|await is only valid/i, 'write `async` before the function that has this `await`.'],
   [/unexpected end of (?:file|input)|expected "[)\]}]" but found/i, 'look for a bracket above that is not closed.'],
+  [/parameter decorators only work/i, 'write "experimentalDecorators": true into tsconfig.json.'],
+  [/source phase imports are not/i, FILE_FIX],
+  [/deferred imports are not/i, 'load it where it is needed, in an async function: await import(…).'],
   [/import statement outside a module/i, 'write "type": "module" into package.json.'],
 ]
 
@@ -199,16 +202,24 @@ function unresolvedImport(error: unknown, file: string): Explained | undefined {
   }
 }
 
-/** A package, or a part of one, whose `exports` have no `require`, nor `default`: plugins are loaded with `require`. */
-function importedAlone(error: unknown, file: string): Explained | undefined {
-  if (codeOf(error) !== 'ERR_PACKAGE_PATH_NOT_EXPORTED') return undefined
+/** A package that is there, and of which this cannot be loaded. */
+function packageFault(error: unknown, file: string): Explained | undefined {
   const message = messageOf(error)
-  const name = /node_modules[\\/]((?:@[^\\/]+[\\/])?[^\\/]+)[\\/]package\.json/.exec(message)?.[1] ?? 'the package'
-  return {
-    mistake: `${message}: it is for \`import\` alone, or has no such part, and plugins are loaded with \`require\``,
-    place: placeOfText(file, name),
-    fix: `load it where it may wait, in \`async onBoot()\`: this.lib = await import('${name}').`,
+  // Node may name who has required it, too.
+  const [at = message] = /Requir(?:ing|ed module:) .*/.exec(message) ?? []
+  const name = /.*node_modules[\\/]((?:@[^\\/]+[\\/])?[^\\/]+)/.exec(at)?.[1] ?? 'the package'
+  const place = placeOfText(file, name)
+  switch (codeOf(error)) {
+    case 'ERR_PACKAGE_PATH_NOT_EXPORTED':
+      return { mistake: message, place, fix: `import a part that ${name} names under "exports" in its package.json.` }
+    case 'ERR_REQUIRE_ASYNC_MODULE':
+      return {
+        mistake: `'${name}' has await at its top level, and plugins are loaded with \`require\``,
+        place,
+        fix: `load it where it may wait, in \`async onBoot()\`: this.lib = await import('${name}').`,
+      }
   }
+  return undefined
 }
 
 /** `@scope/name/part` → `@scope/name` */

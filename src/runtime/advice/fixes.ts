@@ -147,11 +147,20 @@ const FIXES: readonly [RegExp, Fix][] = [
     () => 'JSON cannot hold what contains itself: return the fields that the client needs.',
   ],
   [/^Assignment to constant variable/, () => 'declare it with `let`.'],
+  [
+    /emitDecoratorMetadata|^TypeInfo not known for/,
+    () =>
+      "files are compiled one by one, without the types that emitDecoratorMetadata writes down: name the type in the decorator (@Column('text'), @inject(Mailer)), or compile the domains with tsc or swc and set DOMAINS_DIR to the JavaScript.",
+  ],
 ]
+
+export const FILE_FIX =
+  "of a file that is no code read the bytes, readFileSync(new URL('./file', import.meta.url)): new WebAssembly.Module(…) takes those of a .wasm."
 
 /** By the codes of Node. */
 const CODES: Readonly<Record<string, string>> = {
   ERR_IMPORT_ATTRIBUTE_MISSING: "write import data from './data.json' with { type: 'json' }.",
+  ERR_UNKNOWN_FILE_EXTENSION: FILE_FIX,
   ERR_REQUIRE_ESM: "write import … from '…' instead of require.",
 }
 

@@ -105,7 +105,7 @@ export async function loadTool(folder: ToolFolder, runtimeFor: (name: () => stri
 
 /** True for the name of a file that is loaded as a plugin where it is in a folder of those. */
 export const isPluginFile = (name: string): boolean =>
-  /\.(ts|js|mjs)$/.test(name) && !/(\.d|\.test)\.ts$/.test(name) && !/^[._]/.test(name)
+  /\.(?:[cm]?[jt]s|[jt]sx)$/.test(name) && !/\.(?:d|test)\.[cm]?tsx?$/.test(name) && !/^[._]/.test(name)
 
 /** Plugin files of all domain folders, in the order of DOMAINS_DIR, then of names. */
 export function findPlugins(domainsDirs: readonly string[]): PluginFile[] {

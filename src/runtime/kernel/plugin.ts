@@ -89,7 +89,8 @@ export function nameOf(Class: PluginClass): string {
 /** @throws PLUGIN_INVALID */
 export async function loadClass(file: PluginFile): Promise<PluginClass> {
   const module = await loadModule(file.path)
-  const Class = module.default as PluginClass | undefined
+  // `module.exports = plugin(…)` in a file that cannot write it otherwise.
+  const Class = (/\.c[jt]s$/.test(file.path) && isClass(module) ? module : module.default) as PluginClass | undefined
   const invalid = (fault: string) => new HeddleError('PLUGIN_INVALID', `${shown(file.path)}${fault}`)
   if (!isClass(Class)) throw invalid(` must have a plugin as its default export: ${instead(module, file.path)}`)
   const thread = Class.thread ?? 'worker'
