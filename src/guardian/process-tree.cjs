@@ -1,5 +1,5 @@
 // Processes that plugins have started, and what those have started: found and ended.
-const { readdirSync, readFileSync } = require('node:fs')
+const { readdirSync, readFileSync, readlinkSync } = require('node:fs')
 
 /** Taken before plugins can replace it. */
 const kill = process.kill.bind(process)
@@ -9,10 +9,11 @@ const ROUNDS = 5
 /**
  * All processes. A program may write its title over its environment (redis-server, Chromium), end and leave others, or begin a session of its own: so they are
  * told by all of this. Source: proc(5), /proc/pid/stat.
- * @returns null where it is not Linux
+ * @returns null where it is not Linux, and where the folder has the numbers of another namespace
  */
 function processTable() {
   try {
+    if (readlinkSync('/proc/self') !== String(process.pid)) return null
     const pids = readdirSync('/proc').filter((name) => /^\d+$/.test(name))
     return new Map(pids.map((pid) => [Number(pid), statOf(pid)]).filter(([, stat]) => stat !== null))
   } catch {

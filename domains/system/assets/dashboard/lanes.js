@@ -19,6 +19,9 @@ const OF_LANE = [
   ['Heap', 32 << 20],
 ]
 
+/** So many processes of a lane are named. */
+const PROCESSES_NAMED = 3
+
 /** The threads of the process, their work, and the black boxes of the lanes that died. */
 export class LanesView extends View {
   subject = 'death'
@@ -143,7 +146,7 @@ export class LanesView extends View {
       state: html`<span class="state" data-tone=${tone}>${!responsive && state === 'ready' ? 'stalled' : state}</span>`,
       meters: OF_LANE,
       values: [work, duration(lane.loop_delay_ms), bytes(lane.heap_bytes)],
-      foot: `Up ${up} · ${restarts} · buffers ${bytes(lane.external_bytes)}`,
+      foot: `Up ${up} · ${restarts} · buffers ${bytes(lane.external_bytes)}${processesOf(lane)}`,
     })
   }
 
@@ -251,3 +254,14 @@ const stepRow = ({ at, kind, name, id, duration_ms, success }) => html`
     <td>${id === null ? nothing : linkToRequest(id, shortId(id))}</td>
     <td class="number">${duration_ms === null ? 'not ended' : duration(duration_ms)}</td>
   </tr>`
+
+/** What its plugins have started. */
+function processesOf({ child_processes }) {
+  if (child_processes.length === 0) return ''
+  const named = child_processes.slice(0, PROCESSES_NAMED).map(({ command, plugin, descendants }) => {
+    const more = descendants ? ` and ${descendants} more` : ''
+    return `${command ?? 'a process'}${more}${plugin === null ? '' : ` of ${plugin}`}`
+  })
+  const left = child_processes.length - named.length
+  return ` · runs ${named.join(', ')}${left > 0 ? `, and ${left} more` : ''}`
+}

@@ -1,0 +1,35 @@
+import assert from 'node:assert/strict'
+import { type ChildProcess, spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { type TestContext, test } from 'node:test'
+import { endTree, findTree, startOf } from '../../../src/guardian/process-tree.cjs'
+
+const OPTIONS = { skip: process.platform !== 'linux' }
+/** No other process has such a mark. */
+const MARK = `test/${process.pid}`
+
+async function sleeper(t: TestContext, run: string): Promise<ChildProcess> {
+  const child = spawn('sleep', ['600'], { detached: true, stdio: 'ignore', env: { ...process.env, HEDDLE_RUN: run } })
+  t.after(() => child.kill('SIGKILL'))
+  await once(child, 'spawn')
+  return child
+}
+
+test('a mark is that of what was started with it, and of what has marks of its own below it', OPTIONS, async (t) => {
+  const ours = [await sleeper(t, `${MARK}/1`), await sleeper(t, `${MARK}/1/dev/shm/2`)]
+  const other = await sleeper(t, `${MARK}/12`)
+  const ended = ours.map((child) => once(child, 'exit'))
+  assert.deepEqual(findTree({ leaders: new Map(), mark: `${MARK}/1` }).sort(), ours.map(({ pid }) => pid!).sort())
+  endTree({ leaders: new Map(), mark: `${MARK}/1` })
+  await Promise.all(ended)
+  assert.deepEqual(findTree({ leaders: new Map(), mark: MARK }), [other.pid])
+})
+
+test('a process that has got the number of one that was ours is left alone', OPTIONS, async (t) => {
+  const { pid } = await sleeper(t, `${MARK}/other`)
+  const leaders = new Map([[pid!, startOf(pid!) - 1]])
+  endTree({ leaders, mark: `${MARK}/1` })
+  assert.deepEqual(findTree({ leaders: new Map(), mark: `${MARK}/other` }), [pid])
+  endTree({ leaders: new Map([[pid!, startOf(pid!)]]), mark: null })
+  assert.deepEqual(findTree({ leaders: new Map(), mark: `${MARK}/other` }), [])
+})
