@@ -4,7 +4,7 @@ import { syncBuiltinESMExports } from 'node:module'
 import { causality } from '../core/causality/context.ts'
 import { steadyMs } from '../core/schedule/clock.ts'
 import { until } from '../core/schedule/waiting.ts'
-import { findTree, signal, startOf } from '../guardian/process-tree.cjs'
+import { findTree, processTable, signal, startOf } from '../guardian/process-tree.cjs'
 import type { ToPrimary } from '../transport/messages.ts'
 
 /** When its lane leaves, a process has this long between SIGTERM and SIGKILL, milliseconds. */
@@ -25,7 +25,10 @@ export class ChildProcesses {
   isUsed = false
   readonly #mark: string
   readonly #living = new Set<ChildProcess>()
+  /** Each with its `startOf`. */
   readonly #leaders = new Map<number, number>()
+  /** Leaders that have ended, and left others in their groups. */
+  readonly #ended = new Set<number>()
 
   /** @param mark value of `HEDDLE_RUN` in what is started here: whoever ends what is left knows it by that */
   constructor(mark: string) {
@@ -65,9 +68,16 @@ export class ChildProcesses {
     post({ type: 'process-started', pid, start, command, starter: { plugin, handler } })
     child.once('exit', () => {
       this.#living.delete(child)
-      const hasLeft = signal(-pid, 0) && findTree({ leaders: new Map([[pid, start]]), mark: null }).length > 0
-      if (!hasLeft) this.#leaders.delete(pid)
-      post({ type: 'process-ended', pid, hasLeft })
+      this.#ended.add(pid)
+      const isGroup = (leader: number): boolean => signal(-leader, 0)
+      const table = [...this.#ended].some(isGroup) ? processTable() : null
+      for (const leader of this.#ended) {
+        const leaders = new Map([[leader, this.#leaders.get(leader)!]])
+        if (isGroup(leader) && findTree({ leaders, mark: null }, table).length > 0) continue
+        this.#ended.delete(leader)
+        this.#leaders.delete(leader)
+        post({ type: 'process-ended', pid: leader })
+      }
     })
   }
 

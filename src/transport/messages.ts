@@ -210,8 +210,8 @@ export type ToPrimary =
   | { type: 'unseen-variable'; name: string; message: string; plugin: string | undefined }
   /** A plugin has started a process, which leads a group and a session of its own. `start`: `startOf` it. */
   | { type: 'process-started'; pid: number; start: number; command: string; starter: Starter }
-  /** It has ended; `hasLeft`: what it had started has not. */
-  | { type: 'process-ended'; pid: number; hasLeft: boolean }
+  /** It has ended, and nothing is left in its group. */
+  | { type: 'process-ended'; pid: number }
   /** A plugin is about to start one and to wait for it, for the first time: that may leave others. */
   | { type: 'process-awaited' }
   | { type: 'thread-started'; id: number; starter: Starter }

@@ -41,9 +41,7 @@ export class LaneChildren {
     this.mayLeave()
   }
 
-  /** @param hasLeft others are in its group */
-  processEnded(pid: number, hasLeft: boolean): void {
-    if (hasLeft) return
+  processEnded(pid: number): void {
     this.#note(pid, null)
     this.#starts.delete(pid)
     this.#leaders.delete(pid)
@@ -72,9 +70,10 @@ export class LaneChildren {
     if (!used.has(this)) return []
     const table = processTable()
     const others = new Set(table === null ? [] : findTree({ leaders: this.#starts, mark: this.#mark }, table))
-    const told = [...this.#leaders].map(([pid, { command, startedMs, starter }]) => {
+    const told = [...this.#leaders].flatMap(([pid, { command, startedMs, starter }]) => {
       const tree = findTree({ leaders: new Map([[pid, this.#starts.get(pid)!]]), mark: null }, table)
       for (const each of tree) others.delete(each)
+      if (tree.length === 0) return []
       const file = (starter.plugin !== null && fileOf(starter.plugin)) || null
       const descendants = table === null ? null : tree.filter((each) => each !== pid).length
       return { pid, ...starter, file, command, started_at: new Date(startedMs).toISOString(), descendants }

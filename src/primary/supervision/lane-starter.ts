@@ -330,7 +330,7 @@ export class LaneStarter {
       case 'process-started':
         return thread.children.processStarted(message.pid, message.start, message.command, message.starter)
       case 'process-ended':
-        return thread.children.processEnded(message.pid, message.hasLeft)
+        return thread.children.processEnded(message.pid)
       case 'process-awaited':
         return thread.children.mayLeave()
       case 'thread-started':

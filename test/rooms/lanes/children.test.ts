@@ -1,6 +1,8 @@
 /** Holds that all that a lane has started ends with it, however it ends, and nothing else does. */
 import assert from 'node:assert/strict'
 import { once } from 'node:events'
+import { readFile } from 'node:fs/promises'
+import { join } from 'node:path'
 import { test } from 'node:test'
 import { type Heddle, startHeddle } from '../../support/heddle.ts'
 import { until } from '../../support/until.ts'
@@ -38,20 +40,25 @@ for (const [end, make] of Object.entries(ENDS)) {
   })
 }
 
-test('what lanes have started ends with the service, also when a second signal ends it at once', OPTIONS, async (t) => {
-  for (const signals of [1, 2]) {
+const ENDS_OF_PROCESS: Record<string, (heddle: Heddle) => unknown> = {
+  'a stop': (heddle) => heddle.process.kill('SIGTERM'),
+  'a second signal': async (heddle) => {
+    heddle.process.kill('SIGTERM')
+    await until(() => heddle.logs.some(({ msg }) => msg === 'SIGTERM: draining'), 'the first')
+    heddle.process.kill('SIGTERM')
+  },
+  'process.exit in the primary': (heddle) => heddle.fetch('/own/exit').catch(() => {}),
+}
+for (const [end, make] of Object.entries(ENDS_OF_PROCESS)) {
+  test(`what lanes have started ends with ${end}, without a guardian`, OPTIONS, async (t) => {
     const heddle = await start(t)
     const trees = await startTrees(t, heddle)
     const exited = once(heddle.process, 'exit')
-    heddle.process.kill('SIGTERM')
-    if (signals === 2) {
-      await until(() => heddle.logs.some(({ msg }) => msg === 'SIGTERM: draining'), 'the first')
-      heddle.process.kill('SIGTERM')
-    }
+    void make(heddle)
     await exited
     assert.deepEqual(trees.left(), [])
-  }
-})
+  })
+}
 
 test(
   'the guardian ends what the lanes of a killed runtime have started, before it starts the next',
@@ -65,3 +72,20 @@ test(
     assert.deepEqual([trees.left(), trees.hasOwn()], [[], false])
   },
 )
+
+test('a process is asked to end, after onStop, and has time for it', OPTIONS, async (t) => {
+  const heddle = await start(t)
+  const file = join(heddle.directory, 'polite')
+  await heddle.fetch(`/polite?file=${file}`)
+  const said = (): Promise<string> => readFile(file, 'utf8').catch(() => '')
+  await until(async () => (await said()) === 'there\n', 'it is there')
+  heddle.process.kill('SIGHUP')
+  await until(async () => (await said()) === 'there\nstopped\nasked\n', 'it was asked')
+})
+
+test('what lanes have started ends when the guardian is killed: the service drains then', OPTIONS, async (t) => {
+  const heddle = await start(t, true)
+  const trees = await startTrees(t, heddle)
+  heddle.process.kill('SIGKILL')
+  await until(() => trees.left().length === 0, 'nothing is left', END_MS)
+})
