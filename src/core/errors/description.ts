@@ -64,6 +64,8 @@ function lackingPermission(thrown: unknown): string | undefined {
   if (code === 'ERR_DLOPEN_DISABLED') return PERMISSIONS.Addon
   if (code !== 'ERR_ACCESS_DENIED') return undefined
   const { permission, resource } = thrown as { permission?: string; resource?: string }
+  // `fsync` and some others, which nothing allows.
+  if (shownMember(thrown as object, 'message').includes('API is disabled')) return undefined
   // Errors of sockets and names have neither.
   const item = PERMISSIONS[permission ?? 'Net']
   return item?.startsWith('fs') && resource ? `${item}:${resource}` : item

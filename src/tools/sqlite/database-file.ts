@@ -155,9 +155,15 @@ export class LogSync {
   /** Begins when the running one has ended. */
   #next: Promise<void> | null = null
 
-  /** @param path of the database */
-  constructor(path: string) {
+  readonly #elsewhere: (() => Promise<unknown>) | null
+
+  /**
+   * @param path of the database
+   * @param elsewhere syncs it in the primary, for a lane: Node lets no bound thread do it (LANE_PERMISSIONS), whatever is listed
+   */
+  constructor(path: string, elsewhere: (() => Promise<unknown>) | null = null) {
     this.#path = path
+    this.#elsewhere = elsewhere
   }
 
   get isBusy(): boolean {
@@ -191,6 +197,7 @@ export class LogSync {
         const message = `The write may be lost in a power cut: its log did not reach the disk: ${messageOf(thrown)}`
         reject(new DbError('unavailable', message, { cause: thrown }))
       }
+      if (this.#elsewhere !== null) return void this.#elsewhere().then(() => resolve(), failed)
       try {
         this.#file ??= openSync(`${realpathSync(this.#path)}-wal`, 'r+')
         fdatasync(this.#file, (error) => (error === null ? resolve() : failed(error)))

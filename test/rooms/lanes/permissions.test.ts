@@ -18,6 +18,7 @@ import { plugin } from 'heddle'
 import { linked } from 'linked'
 import { VERSION } from '../version.ts'
 
+let rows = 0
 export default plugin(({ db, event_bus, http }) => {
   http.get('/read', ({ path }) => ({ text: readFileSync(String(path), 'utf8') }))
   http.get('/exists', ({ path }) => ({ exists: existsSync(String(path)) }))
@@ -29,6 +30,16 @@ export default plugin(({ db, event_bus, http }) => {
   }))
   http.get('/thread', () => new Promise((resolve) => new Worker('0', { eval: true }).once('exit', () => resolve({}))))
   http.get('/fetch', ({ port }) => fetch('http://127.0.0.1:' + port + '/version').then((answer) => answer.json()))
+  http.post('/rows', async () => {
+    await db.execute('CREATE TABLE IF NOT EXISTS rows (id INTEGER PRIMARY KEY)')
+    return db.transaction(async (tx) => {
+      await tx.execute('INSERT INTO rows DEFAULT VALUES')
+      await tx.publish('row.added', {})
+      return tx.queryOne('SELECT count(*) AS count FROM rows')
+    })
+  })
+  event_bus.subscribe('row.added', function seen() { rows++ })
+  http.get('/seen', () => ({ rows }))
   http.get('/db', async () => ({ one: (await db.queryOne('SELECT 1 AS one')).one }))
   http.post('/late', () => (setTimeout(() => readFileSync('/etc/hosts')), {}))
   http.post('/exit', () => process.exit(3))
@@ -95,7 +106,7 @@ async function isBound({ heddle, folder, refusal }: Application): Promise<void> 
 
 describe('LANE_PERMISSIONS', { concurrency: false }, () => {
   test('lets plugins do what is listed, and names what it lacks for all else', async (t) => {
-    const application = await start(t, 'addons,fs-read:./given,fs-read:./given-later,fs-write:./made')
+    const application = await start(t, 'addons,fs-read:./given,fs-read:./given-later,fs-write:./made', { lanes: 1 })
     const { heddle, folder, refusal } = application
     await isBound(application)
     assert.deepEqual(await version(application), { version: 1, linked: 'yes', env: false })
@@ -109,6 +120,8 @@ describe('LANE_PERMISSIONS', { concurrency: false }, () => {
     const fetched = `/fetch?port=${heddle.port}`
     if (HAS_NET) assert.match(await refusal('GET', fetched), /lacks net\)$/)
     else assert.equal((await heddle.json(fetched)).status, 200)
+    assert.deepEqual((await heddle.post('/rows')).body, { count: 1 }, 'the primary brings it to the disk')
+    await until(async () => (await heddle.json('/seen')).body.rows === 1, 'the event')
     assert.deepEqual(heddle.errors, [], 'no warning of Node')
   })
 

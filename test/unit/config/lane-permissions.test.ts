@@ -55,6 +55,10 @@ test('what Node refuses is told as the item that would allow it', () => {
   const child = refused({ code, permission: 'ChildProcess', resource: '/bin/sh' })
   assert.equal(messageOf(child), 'Restricted (LANE_PERMISSIONS lacks child)')
   assert.match(messageOf(refused({ code: 'ERR_DLOPEN_DISABLED' })), /lacks addons\)$/)
+  assert.equal(
+    messageOf(Object.assign(new Error('fsync API is disabled when …'), { code })),
+    'fsync API is disabled when …',
+  )
   const name = Object.assign(new Error(`getaddrinfo ${code} example.com`), { code })
   assert.equal(messageOf(name), `${name.message} (LANE_PERMISSIONS lacks net)`)
   assert.equal(messageOf(new TypeError('fetch failed', { cause: name })), 'fetch failed (LANE_PERMISSIONS lacks net)')
