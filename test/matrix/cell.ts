@@ -1,11 +1,11 @@
 import type { ChildProcess } from 'node:child_process'
 import { once } from 'node:events'
 import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
-import { Agent, get } from 'node:http'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { type LogLine, spawnHeddle } from '../support/heddle.ts'
 import { freePort } from '../support/port.ts'
+import { RouteWatch } from '../support/route-watch.ts'
 import { SYSTEM_ROUTES } from '../support/shipped-domains.ts'
 import { openWebSocket } from '../support/web-socket.ts'
 import type { Fault } from './faults.ts'
@@ -22,8 +22,7 @@ const ASKED_EVERY_MS = 800
 const WATCHED_MS = 4_000
 const STALL_MS = 2_000
 const START_MAX_MS = 40_000
-const PROBE_EVERY_MS = 20
-const PROBE_MAX_MS = 10_000
+const HASH_AGAIN_MS = 20
 const STOP_MAX_MS = 25_000
 /** Descriptors of the process: enough for a service, few enough to be used up. */
 const DESCRIPTORS = 1_024
@@ -80,15 +79,9 @@ class Trial {
   readonly #mark: string
   readonly #ends: (() => Promise<void>)[] = []
   #lines: LogLine[] = []
-  readonly #agent = new Agent({ keepAlive: true, maxSockets: 256 })
-  #port = 0
   #startMs: number | null = null
-  #lastMs = 0
-  #gapMs = 0
   #failed = 0
   #requests = 0
-  #pid = 0
-  #restarts = 0
   #isOver = false
 
   constructor(folder: string, place: Place, fault: Fault, circumstances: Circumstances) {
@@ -103,8 +96,8 @@ class Trial {
   async run(): Promise<Cell> {
     const { lanes, mode, isNative } = this.#circumstances
     this.#write()
-    this.#port = await freePort()
-    const { child, logs } = await this.#spawn()
+    const port = await freePort()
+    const { child, logs } = await this.#spawn(port)
     this.#lines = logs
     const exited = once(child, 'exit') as Promise<[number | null, string | null]>
     let isExited = false
@@ -112,23 +105,21 @@ class Trial {
       isExited = true
     })
     const begunMs = performance.now()
-    while (this.#startMs === null && !isExited && performance.now() - begunMs < START_MAX_MS) {
-      if ((await this.#get('/good', 2_000)) !== null) this.#startMs = performance.now() - begunMs
-      else await pause(PROBE_EVERY_MS)
-    }
-    this.#lastMs = performance.now()
-    const clients = [this.#probe(), ...(isNative ? [this.#hash(), this.#hash()] : [])]
+    const good = new RouteWatch(port, '/good')
+    const hasServed = await good.firstAnswer(() => isExited || performance.now() - begunMs > START_MAX_MS)
+    if (hasServed) this.#startMs = performance.now() - begunMs
+    good.start()
+    const hashes = isNative ? [this.#hash(good), this.#hash(good)] : []
     await pause(500)
     for (let n = 0; n < ASKED && this.#place.ask !== undefined; n++) {
-      this.#ask(this.#place.ask)
+      this.#ask(this.#place.ask, port, good)
       await pause(ASKED_EVERY_MS)
     }
     await pause(WATCHED_MS)
     this.#isOver = true
-    this.#sawAnswer()
-    await Promise.all(clients)
+    await Promise.all(hashes)
+    await good.stop()
     const stop = await this.#stop(child, exited, () => isExited)
-    this.#agent.destroy()
     const { named, blamed } = this.#judged()
     for (const end of this.#ends) await end()
     return {
@@ -138,12 +129,12 @@ class Trial {
       mode,
       isNative,
       startMs: this.#startMs === null ? null : Math.round(this.#startMs),
-      gapMs: Math.round(this.#gapMs),
-      failed: this.#failed,
-      requests: this.#requests,
+      gapMs: Math.round(good.gapMs),
+      failed: good.failed + this.#failed,
+      requests: good.requests + this.#requests,
       named,
       blamed,
-      restarts: this.#restarts,
+      restarts: good.restarts,
       stop,
       leftBehind: this.#killLeftBehind(),
     }
@@ -162,7 +153,7 @@ class Trial {
     }
   }
 
-  #spawn() {
+  #spawn(port: number) {
     const { lanes, mode } = this.#circumstances
     const command = `ulimit -n ${DESCRIPTORS}; exec ${process.execPath} --require ${ORPHAN_GUARD} src/guardian.cjs`
     return spawnHeddle(
@@ -173,7 +164,7 @@ class Trial {
         lanes,
         env: {
           NODE_ENV: mode,
-          HTTP_PORT: String(this.#port),
+          HTTP_PORT: String(port),
           LANE_STALL_MS: String(STALL_MS),
           LANE_MEMORY_MB: '192',
           HISTORY_ENABLED: 'false',
@@ -182,70 +173,20 @@ class Trial {
     )
   }
 
-  /** The answer's body; null when it failed. */
-  #get(path: string, timeoutMs: number): Promise<string | null> {
-    return new Promise((resolve) => {
-      const request = get(
-        { host: '127.0.0.1', port: this.#port, path, agent: this.#agent, timeout: timeoutMs },
-        (response) => {
-          let text = ''
-          response.setEncoding('utf8')
-          response.on('data', (chunk) => {
-            text += chunk
-          })
-          response.on('end', () => resolve(response.statusCode === 200 ? text : null))
-          response.on('error', () => resolve(null))
-        },
-      )
-      request.on('timeout', () => request.destroy())
-      request.on('error', () => resolve(null))
-    })
-  }
-
-  /** Asks every few milliseconds, whether the ones before were answered or not. */
-  async #probe(): Promise<void> {
-    const waiting = new Set<Promise<void>>()
-    while (!this.#isOver) {
-      const one = this.#askGood().finally(() => waiting.delete(one))
-      waiting.add(one)
-      await pause(PROBE_EVERY_MS)
-    }
-    await Promise.all(waiting)
-  }
-
-  async #askGood(): Promise<void> {
-    this.#requests++
-    const text = await this.#get('/good', PROBE_MAX_MS)
-    if (text === null) {
-      this.#failed++
-      return
-    }
-    this.#sawAnswer()
-    const { pid } = JSON.parse(text) as { pid: number }
-    if (this.#pid !== 0 && pid !== this.#pid) this.#restarts++
-    this.#pid = pid
-  }
-
-  #sawAnswer(): void {
-    const nowMs = performance.now()
-    this.#gapMs = Math.max(this.#gapMs, nowMs - this.#lastMs)
-    this.#lastMs = nowMs
-  }
-
-  async #hash(): Promise<void> {
+  async #hash(good: RouteWatch): Promise<void> {
     while (!this.#isOver) {
       this.#requests++
-      if ((await this.#get('/hash', PROBE_MAX_MS)) === null) {
+      if ((await good.get('/hash')) === null) {
         this.#failed++
-        await pause(PROBE_EVERY_MS)
+        await pause(HASH_AGAIN_MS)
       }
     }
   }
 
-  #ask({ path, how }: NonNullable<Place['ask']>): void {
+  #ask({ path, how }: NonNullable<Place['ask']>, port: number, good: RouteWatch): void {
     writeFileSync(this.#asked, '')
-    if (how === 'get') void this.#get(path, 6_000)
-    else void openWebSocket(this.#port, path).catch(() => {})
+    if (how === 'get') void good.get(path, 6_000)
+    else void openWebSocket(port, path).catch(() => {})
   }
 
   async #stop(

@@ -38,10 +38,10 @@ export class NodeProgram {
     return process.versions.node.startsWith(`${this.line}.`)
   }
 
-  /** As a user does: `npm install heddle-0.1.0.tgz`. */
-  readonly install = async (folder: string, packedFile: string): Promise<void> => {
+  /** As a user does: `npm install heddle-0.1.0.tgz`. @param options of npm */
+  readonly install = async (folder: string, packedFile: string, ...options: string[]): Promise<void> => {
     if (!existsSync(join(folder, 'package.json'))) writeFileSync(join(folder, 'package.json'), '{ "private": true }\n')
-    await this.#npm(folder, 'install', packedFile)
+    await this.#npm(folder, 'install', packedFile, ...options)
   }
 
   async installLocked(folder: string): Promise<void> {

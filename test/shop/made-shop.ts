@@ -1,23 +1,14 @@
 import assert from 'node:assert/strict'
-import { cpSync, mkdirSync, readFileSync, renameSync, writeFileSync } from 'node:fs'
+import { cpSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { end, run, serve } from '../rooms/package/packed.ts'
+import { createApplication, dependOn, type Program } from '../support/created-application.ts'
 
 const WITH_DRIZZLE = fileURLToPath(new URL('./with-drizzle', import.meta.url))
 /** The versions that the adapters are tested with. */
 const VERSIONS = JSON.parse(readFileSync(new URL('../../package.json', import.meta.url), 'utf8')).devDependencies
 const SOURCES = fileURLToPath(new URL('./application', import.meta.url))
-
-/** Puts a packed file, or what is installed of one, into a folder, with its command in `node_modules/.bin`. */
-type Install = (folder: string, packed: string) => Promise<void>
-
-/** The `node` that runs it, and what installs packages with it. */
-interface Program {
-  install: Install
-  /** Added to what a child inherits. */
-  env: Record<string, string>
-}
 
 /** The shop as its author has it: `heddle create shop`, its own files, an installed package. */
 export class MadeShop {
@@ -31,19 +22,12 @@ export class MadeShop {
 
   /** @param within an empty folder */
   static async make(within: string, packed: string, program: Program): Promise<MadeShop> {
-    const tool = join(within, 'tool')
-    mkdirSync(tool, { recursive: true })
-    await program.install(tool, packed)
-    const heddle = join(tool, 'node_modules/.bin/heddle')
-    const created = await run(heddle, ['create', 'shop', '--with', 'postgres,redis,checks'], within, program.env)
-    assert.equal(created.code, 0, created.output)
-    const shop = new MadeShop(join(within, 'shop'), program)
-    cpSync(SOURCES, shop.folder, { recursive: true })
-    shop.#dependOn('kysely')
-    // Most of what it needs is there already.
-    renameSync(join(tool, 'node_modules'), join(shop.folder, 'node_modules'))
-    await program.install(shop.folder, packed)
-    return shop
+    const created = ['shop', '--with', 'postgres,redis,checks'] as const
+    const folder = await createApplication(within, created, packed, program, (made) => {
+      cpSync(SOURCES, made, { recursive: true })
+      dependOn(made, { kysely: VERSIONS.kysely })
+    })
+    return new MadeShop(folder, program)
   }
 
   /** The same folder with another `node`. */
@@ -120,7 +104,7 @@ export class MadeShop {
   /** Gives it a plugin that asks by Drizzle. */
   async addDrizzle(packed: string): Promise<void> {
     cpSync(WITH_DRIZZLE, this.folder, { recursive: true })
-    this.#dependOn('drizzle-orm')
+    dependOn(this.folder, { 'drizzle-orm': VERSIONS['drizzle-orm'] })
     await this.#program.install(this.folder, packed)
   }
 
@@ -139,14 +123,6 @@ export class MadeShop {
 
   upgrade(packed: string): Promise<void> {
     return this.#program.install(this.folder, packed)
-  }
-
-  /** As `npm install <name>` does; the next `install` fetches it. */
-  #dependOn(name: string): void {
-    const file = join(this.folder, 'package.json')
-    const manifest = JSON.parse(readFileSync(file, 'utf8'))
-    manifest.dependencies[name] = VERSIONS[name]
-    writeFileSync(file, JSON.stringify(manifest, null, 2))
   }
 
   #heddle(args: string[], env: Record<string, string> = {}) {

@@ -39,8 +39,10 @@ const BOOT_ROOM_MB = 1024
 const MIB = 1 << 20
 /** What stands still in a lane that leaves is stopped after this, milliseconds: all that is worth waiting for turns the loop. */
 const LEAVING_STALL_MS = 200
-/** A lane that leaves may take this many times its memory: what is under way in it goes on. */
+/** A lane that leaves may take this many times its memory: what is under way in it goes on. One that has filled it keeps what it has, and has `FULL_MS` for its native calls. */
 const LEAVING_GROWTH = 1.5
+const LEAVING_GROWTH_MAX = STANDSTILL_GROWTH + LEAVING_GROWTH
+const FULL_MS = 1000
 /** A lane that leaves has this long, milliseconds; SHUTDOWN_TIMEOUT_MS more where it runs `onStop` first. */
 const LEAVING_MAX_MS = 120_000
 
@@ -104,6 +106,7 @@ export class Watchdog {
   readonly #hold: DebuggerHold
   #isHoldTold = false
   #leavingMs = 0
+  #fullMs = 0
   #isStopping = false
 
   constructor(lane: Lane, options: WatchdogOptions) {
@@ -227,9 +230,9 @@ export class Watchdog {
       })
     }
     const limits = memoryLimits(this.#options.settings.laneMemoryMb)
-    const isFull =
-      heapBytes > LEAVING_GROWTH * limits.heapBytes || externalBytes > LEAVING_GROWTH * limits.externalBytes
-    return isFull || this.#leavingMs > LEAVING_MAX_MS
+    const growth = Math.max(heapBytes / limits.heapBytes, externalBytes / limits.externalBytes)
+    this.#fullMs = growth > LEAVING_GROWTH ? this.#fullMs + elapsedMs : 0
+    return growth > LEAVING_GROWTH_MAX || this.#fullMs > FULL_MS || this.#leavingMs > LEAVING_MAX_MS
   }
 
   /** Each plugin has its time, and a loop that does not end the time of any loop. */

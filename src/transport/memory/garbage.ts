@@ -11,12 +11,16 @@ let collect: ((options?: { type: 'minor' }) => void) | undefined
 let pileBytes = 0
 let timer: NodeJS.Timeout | undefined
 
+/** Gets what collects from V8, by a context of its own: a thread that is stopped while V8 makes one does not end. So a lane does it before anything can stop it. */
+export function readyToCollect(): void {
+  if (collect !== undefined) return
+  setFlagsFromString('--expose-gc')
+  collect = runInNewContext('gc') as typeof collect
+}
+
 /** V8 lets garbage pile up, buffers above all, before it collects it. A collection takes 10 to 50 ms. */
 export function collectGarbage(): void {
-  if (collect === undefined) {
-    setFlagsFromString('--expose-gc')
-    collect = runInNewContext('gc') as typeof collect
-  }
+  readyToCollect()
   collect!()
   // Buffers are freed in the background, and count until V8 knows it: the next collection waits for that.
   collect!({ type: 'minor' })

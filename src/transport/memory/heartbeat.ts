@@ -2,7 +2,7 @@
 import { readFileSync } from 'node:fs'
 import { getHeapStatistics } from 'node:v8'
 import { threadId } from 'node:worker_threads'
-import { collectGarbage } from './garbage.ts'
+import { collectGarbage, readyToCollect } from './garbage.ts'
 import { SharedWords } from './words.ts'
 
 /**
@@ -81,6 +81,7 @@ export class HeartbeatWriter {
   }
 
   start(): void {
+    readyToCollect()
     Atomics.store(this.#words, HEARTBEAT_TASK_WORD, taskOfThisThread())
     Atomics.store(this.#words, HEARTBEAT_THREAD_WORD, threadId)
     setInterval(() => this.#beat(), LANE_BEAT_MS).unref()

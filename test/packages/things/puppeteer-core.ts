@@ -1,0 +1,14 @@
+import puppeteer, { type Browser } from 'puppeteer-core'
+
+export default (get: (name: string) => string) => {
+  const executablePath = get('TRIAL_CHROMIUM')
+  let browser: Promise<Browser> | undefined
+  return async () => {
+    browser ??= puppeteer.launch({ executablePath, args: ['--no-sandbox', '--disable-gpu', '--disable-dev-shm-usage'] })
+    const page = await (await browser).newPage()
+    await page.setContent('<h1>Loom</h1>')
+    const text = await page.$eval('h1', (heading) => heading.textContent)
+    await page.close()
+    return text
+  }
+}

@@ -1,0 +1,3 @@
+import { nodeProfilingIntegration } from '@sentry/profiling-node'
+
+export default () => () => nodeProfilingIntegration().name

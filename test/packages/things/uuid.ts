@@ -1,0 +1,3 @@
+import { v7, validate } from 'uuid'
+
+export default () => () => validate(v7())
