@@ -57,6 +57,9 @@ import {
   type SpanWriter,
 } from './span-record.ts'
 
+/** What all copies of OpenTelemetry's API in this thread have registered, as they keep it from version 1 on. */
+const registered = (): object => (globalThis as Record<symbol, object>)[Symbol.for('opentelemetry.js.api.1')]!
+
 export class ThreadTracing implements CodeTracing, SpanSource {
   readonly tools: ToolTracing
   readonly deliveries: DeliveryTracing
@@ -75,7 +78,11 @@ export class ThreadTracing implements CodeTracing, SpanSource {
       spanProcessors: [new Recording(this.writer, this.nowMs)],
       spanLimits: { attributeValueLengthLimit: ATTRIBUTE_MAX_LENGTH },
     })
-    provider.register({ contextManager: new CausalContextManager() })
+    const contextManager = new CausalContextManager()
+    provider.register({ contextManager })
+    // An agent that is preloaded has registered its own, maybe by another copy of the API. With this one what it sees is part of the trace, and still
+    // goes where the agent sends it.
+    Object.assign(registered(), { context: contextManager, trace: provider })
     this.#tracer = provider.getTracer(RUNTIME_SCOPE)
     this.tools = new ToolSpans(this)
     followOutgoingRequests(this)
@@ -96,8 +103,8 @@ export class ThreadTracing implements CodeTracing, SpanSource {
 
   /** Begins a span below a scope of this thread; null begins a trace. */
   openIn(around: ThreadScope | null, name: string, kind: SpanKind, attributes: SpanAttributes): MadeSpan {
-    const context = around?.context ?? ROOT_CONTEXT
-    return this.#begin(around?.traceContext ?? NO_TRACE_CONTEXT, context, name, kind, attributes)
+    const parent = around?.context ?? ROOT_CONTEXT
+    return this.#begin(around?.traceContext ?? NO_TRACE_CONTEXT, parent, name, kind, attributes)
   }
 
   #begin(parent: TraceContext, context: Context, name: string, kind: SpanKind, attributes: SpanAttributes): MadeSpan {
