@@ -99,7 +99,7 @@ export class RouteTable {
     for (const shape of routeShapes(entry.method, entry.path)) this.#byShape.set(shape, entry)
     this.#entries.set(entry.number, entry)
     for (const path of pathsOf(entry.method, entry.path))
-      this.#router.on(methodsOf(entry.method) as HTTPMethod[], path, NOTHING, entry)
+      this.#router.on(routedMethods(entry.method), path, NOTHING, entry)
     if (!isTemplate(entry.path)) this.#plain.set(entry.path, (this.#plain.get(entry.path) ?? 0) + 1)
     if (entry.kind !== 'socket' || this.hasSockets) return
     this.hasSockets = true
@@ -109,8 +109,7 @@ export class RouteTable {
   remove(entry: RouteEntry): void {
     for (const shape of routeShapes(entry.method, entry.path)) this.#byShape.delete(shape)
     this.#entries.delete(entry.number)
-    for (const path of pathsOf(entry.method, entry.path))
-      this.#router.off(methodsOf(entry.method) as HTTPMethod[], path)
+    for (const path of pathsOf(entry.method, entry.path)) this.#router.off(routedMethods(entry.method), path)
     if (isTemplate(entry.path)) return
     const left = this.#plain.get(entry.path)! - 1
     if (left === 0) this.#plain.delete(entry.path)
@@ -145,6 +144,10 @@ export class RouteTable {
     return [...this.#entries.values()]
   }
 }
+
+/** HEAD finds a fetch handler as it finds a GET route: else the handler would have that of each route below its prefix. */
+const routedMethods = (method: RouteMethod): HTTPMethod[] =>
+  methodsOf(method).filter((each) => each !== 'HEAD' || method === 'HEAD') as HTTPMethod[]
 
 const isTemplate = (path: string): boolean => path.includes('/:') || path.endsWith('*')
 

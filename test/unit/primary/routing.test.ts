@@ -67,6 +67,7 @@ test('a fetch handler has all methods of its prefix and of what is below, and ot
     ['DELETE', '/api/a/b', all],
     ['HEAD', '/api/', all],
     ['GET', '/api/own', own],
+    ['HEAD', '/api/own', own],
     ['POST', '/api/own', all],
     ['GET', '/apis', undefined],
   ] as const)
