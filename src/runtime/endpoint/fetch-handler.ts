@@ -4,10 +4,20 @@ import { HeddleError } from '../../core/errors/catalogue.ts'
 import { isInstance } from '../../core/errors/description.ts'
 import type { RequestContext } from './context.ts'
 import { IncomingBody } from './input/body.ts'
+import type { BodySource } from './stream/body-source.ts'
 import { ResponseBody } from './stream/response-body.ts'
 
-/** What a URL takes for another path than it is: segments of dots, also encoded, and backslashes. Guards have seen the path as it came. */
-const OTHER_PATH = /\\|\/(?:\.|%2e){1,2}(?:\/|$)/i
+/**
+ * What a URL or a library takes for another path than it is: segments of dots, backslashes, a fragment, and encoded characters that nobody need
+ * encode (RFC 3986, section 2.3; old clients do so with the tilde). Guards have seen the path as it came.
+ */
+const OTHER_PATH = /[\\#]|\/\.{1,2}(?:\/|$)|%(?:3\d|[46][1-9a-f]|[57][\da]|2[de]|5f)/i
+/** A URL would take the rest of such a host for the path. */
+const NO_HOST = /[\\/?#]/
+/** The first of the proxies has seen the client. */
+const HTTPS = /^https(?:$|[ ,])/i
+const PATH_FAULT =
+  'The path has a segment of dots, a backslash, a #, or an encoded letter, digit, dot, hyphen or underscore'
 const BODILESS = new Set(['GET', 'HEAD'])
 
 const EVENTS = 'text/event-stream'
@@ -24,11 +34,12 @@ export function mountEndpoint(mount: FetchMount, isProxied: boolean): Endpoint {
 
   function requestOf(context: RequestContext): Request {
     const { method, path, headers } = context
-    if (OTHER_PATH.test(path))
-      throw new HeddleError('HTTP_BAD_REQUEST', 'The path has a segment of dots or a backslash')
-    const scheme = (isProxied && headers['x-forwarded-proto']) || 'http'
+    if (OTHER_PATH.test(path)) throw new HeddleError('HTTP_BAD_REQUEST', PATH_FAULT)
+    const host = headers.host || 'localhost'
+    if (NO_HOST.test(host)) throw new HeddleError('HTTP_BAD_REQUEST', 'The host is none')
+    const scheme = isProxied && HTTPS.test(headers['x-forwarded-proto'] ?? '') ? 'https' : 'http'
     const query = context.query === '' ? '' : `?${context.query}`
-    const address = `${scheme}://${headers.host ?? 'localhost'}${behind(path, from)}${query}`
+    const address = `${scheme}://${host}${behind(path, from)}${query}`
     const body = BODILESS.has(method) ? null : bodyOf(context)
     const init: RequestInit = body === null ? { method } : { method, body, duplex: 'half' }
     try {
@@ -59,26 +70,44 @@ export function mountEndpoint(mount: FetchMount, isProxied: boolean): Endpoint {
       // What the handler has made an error of its own of: the body was too large, or came too slowly.
       if (response.status >= 500 && body instanceof IncomingBody && isInstance(body.errored, HeddleError))
         throw body.errored
-      return answerWith(response, context)
+      await answerWith(response, context)
     },
   }
 }
 
-async function answerWith(response: Response, context: RequestContext): Promise<undefined> {
-  context.setStatus(response.status)
-  response.headers.forEach((value, name) => {
-    context.setHeader(name, value)
-  })
-  if (response.body === null) return context.sendBytes(new Uint8Array(0))
-  if (response.bodyUsed) throw new HeddleError('HTTP_ANSWER_INVALID', USED)
-  const body = new ResponseBody(response.body)
+async function answerWith({ status, headers, body, bodyUsed }: Response, context: RequestContext): Promise<void> {
+  if (bodyUsed) throw new HeddleError('HTTP_ANSWER_INVALID', USED)
+  const source = body === null ? null : new ResponseBody(body)
+  try {
+    context.setStatus(status)
+    headers.forEach((value, name) => {
+      context.setHeader(name, value)
+    })
+    if (source !== null) await answerFrom(source, headers, context)
+    else if (context.method === 'HEAD') context.sendSource(unmade(headers))
+    else context.sendBytes(NO_BYTES)
+  } catch (thrown) {
+    // What makes it is not to go on.
+    source?.close()
+    throw thrown
+  }
+}
+
+async function answerFrom(body: ResponseBody, headers: Headers, context: RequestContext): Promise<void> {
   const whole = await body.whole()
   if (whole !== null) return context.sendBytes(whole)
   context.signal.addEventListener('abort', () => body.close())
-  const { headers } = response
   // The listener's library sends a head with the first bytes behind it: a client of events is to learn at once that it is connected.
   if (headers.get('content-type')?.startsWith(EVENTS) && !headers.has('content-encoding')) body.begin(OPEN)
   context.sendSource(body)
+}
+
+const NO_BYTES = new Uint8Array(0)
+
+/** The body that an answer to HEAD is without: its length is what the handler says, or nobody knows it. */
+function unmade(headers: Headers): BodySource {
+  const length = headers.get('content-length') ?? ''
+  return { lengthBytes: /^\d{1,15}$/.test(length) ? Number(length) : -1, next: async () => null, close: () => {} }
 }
 
 const USED = 'The body of the Response was read already: return a new Response, or a clone, for each request'
@@ -95,8 +124,9 @@ function notAResponse(value: unknown): HeddleError {
 }
 
 /** The body of the request: whole where it came with it. */
-function bodyOf({ body, rawBody }: RequestContext): Uint8Array | IncomingBody | null {
-  if (body instanceof IncomingBody) return body
+function bodyOf({ body, rawBody }: RequestContext): Uint8Array | ReadableStream | null {
+  // Of an iterable a Request makes a stream that throws where nobody catches it, when the body ends after it was given up: that ends the lane.
+  if (body instanceof IncomingBody) return ReadableStream.from(body)
   return rawBody.byteLength > 0 ? rawBody : null
 }
 

@@ -37,6 +37,13 @@ describe('http.mount', () => {
       assert.equal((await json('/door', { method })).body.method, method)
     const head = await ask('/door', { method: 'HEAD' })
     assert.deepEqual([head.status, await head.text()], [200, ''])
+    for (const [what, length] of [
+      ['unmade', '7'],
+      ['moved', null],
+    ] as const) {
+      const { headers } = await ask(`/door/${what}`, { method: 'HEAD', redirect: 'manual' })
+      assert.equal(headers.get('content-length'), length, 'of a body that was not made nobody says that it is empty')
+    }
     assert.equal((await json('/door')).body.url, `http://${host}/door`)
     assert.equal((await json('/doors')).status, 404)
     assert.deepEqual((await json('/door/own')).body, { own: true }, 'a route of its own path')
@@ -89,6 +96,16 @@ describe('http.mount', () => {
     assert.equal((await send('/door/x', 'GET', { 'content-length': '13' }, 'a body of GET')).status, 200)
   })
 
+  it('survives a handler that gives up the body of a request while it waits for its end', async () => {
+    const sent = request({ port: service().port, path: '/door/cancels', method: 'POST' })
+    const answered = once(sent, 'response') as Promise<[IncomingMessage]>
+    sent.write('first')
+    await ended('cancels')
+    sent.end()
+    const [answer] = await answered
+    assert.equal(Buffer.concat(await answer.toArray()).toString(), 'given up')
+  })
+
   it('answers 413 for a body beyond its bound, also where the handler makes an error of its own of that', async () => {
     assert.equal((await ask('/door/unread', { method: 'POST', body: 'x'.repeat(2_000_000) })).status, 413)
     const long = Buffer.alloc(2_000_000)
@@ -111,6 +128,9 @@ describe('http.mount', () => {
       const { msg, identity } = await faultOf(text)
       assert.deepEqual([msg.startsWith('/door/* failed'), identity], [true, 'doors.OpenDoor'])
     }
+    await ended('text')
+    assert.equal((await ask('/door/header')).status, 500)
+    await ended('header')
     assert.equal(await (await ask('/door/worn')).text(), 'once')
     assert.equal((await ask('/door/worn')).status, 500)
     await faultOf('The body of the Response was read already')
@@ -147,8 +167,13 @@ describe('http.mount', () => {
   })
 
   it('refuses paths that a URL takes for others, which guards have not seen', async () => {
-    for (const path of ['/door/%2e%2e/closed', '/door/./closed', '/door/x\\..\\closed', '/door/..'])
+    for (const path of [
+      ...['/door/%2e%2e/closed', '/door/./closed', '/door/x\\..\\closed', '/door/..'],
+      ...['/door/closed#/x', '/door/x%65d', '/door/%43x', '/door/a%2Db', '/door/a%5fb', '/door/%39'],
+    ])
       assert.equal((await send(path, 'GET', {})).status, 400, path)
+    const others = '/door/%20%7E%2F%3A%40%5B%E4%B8%AD%2565'
+    assert.equal(JSON.parse((await send(others, 'GET', {})).text).url.slice(-others.length), others)
   })
 
   it('keeps to the bytes of headers beyond ASCII, as every fetch handler does', async () => {
@@ -157,9 +182,37 @@ describe('http.mount', () => {
   })
 })
 
-describe('http.mount beside other origins', () => {
+describe('http.mount beside other origins and behind proxies', () => {
   const origin = 'https://shop.example'
-  const service = shareService({ domains: DOMAINS, lanes: 1, env: { HTTP_CORS_ORIGINS: origin } })
+  const service = shareService({
+    domains: DOMAINS,
+    lanes: 1,
+    env: { HTTP_CORS_ORIGINS: origin, HTTP_TRUSTED_PROXIES: '127.0.0.1', HTTP_ALLOWED_HOSTS: '*' },
+  })
+  const urlOf = async (headers: Record<string, string>) => {
+    const sent = request({ port: service().port, path: '/door/x', headers, setHost: false }).end()
+    const [answer] = (await once(sent, 'response')) as [IncomingMessage]
+    const text = Buffer.concat(await answer.toArray()).toString()
+    return answer.statusCode === 200 ? JSON.parse(text).url : answer.statusCode
+  }
+
+  it('refuses a host that is a path, too', async () => {
+    for (const host of ['a/door/closed?', 'a?', 'a#', 'a\\closed?', 'a@b', 'a b', 'a:b'])
+      assert.equal(await urlOf({ host }), 400, host)
+    assert.equal(await urlOf({ host: 'shop.example:1' }), 'http://shop.example:1/door/x')
+    assert.equal(await urlOf({ host: '' }), 'http://localhost/door/x')
+  })
+
+  it('has the scheme of the client that the first proxy names', async () => {
+    for (const [forwarded, scheme] of [
+      ['https', 'https'],
+      ['HTTPS, http', 'https'],
+      ['http,https', 'http'],
+      ['https://a/door/closed?', 'http'],
+      ['', 'http'],
+    ] as const)
+      assert.equal(await urlOf({ host: 'a', 'x-forwarded-proto': forwarded }), `${scheme}://a/door/x`, forwarded)
+  })
 
   it('has its preflights answered by HTTP_CORS_ORIGINS', async () => {
     const headers = { origin, 'access-control-request-method': 'POST' }
