@@ -68,25 +68,30 @@ export function warnOfPermissions({ lanePermissions = [] }: Given, warnings: str
     )
 }
 
+/** What every lane does itself, as items of LANE_PERMISSIONS. */
+export function neededByLanes({ tools, toolsDir, eventBusDriver }: Given): string[] {
+  const isSqlite = !tools?.includes('postgres') && toolsDir !== undefined && existsSync(join(toolsDir, 'sqlite'))
+  const isConnected =
+    tools?.includes('postgres') || tools?.includes('redis-state') || eventBusDriver === 'keyvalue_streams'
+  return [...(isSqlite ? ['addons'] : []), ...(isConnected && HAS_NET ? ['net'] : [])]
+}
+
+const HAS_NET = process.allowedNodeEnvironmentFlags.has('--allow-net')
+const WHY: Readonly<Record<string, string>> = {
+  addons: 'each lane opens the database by better-sqlite3, which is a native addon',
+  net: 'each lane is connected to PostgreSQL or Redis',
+}
+
 /** Checks that lanes are let do what the runtime itself does in them, and nothing is listed that this Node does not keep from them. */
 export function checkPermissions(settings: Given, faults: string[]): void {
-  const { lanePermissions = [], tools, toolsDir, eventBusDriver } = settings
-  const got = `got ${JSON.stringify(lanePermissions.join())}`
-  if (lanePermissions.length === 0) return
-  const fault = (wanted: string): unknown => faults.push(`LANE_PERMISSIONS: expected ${wanted}, ${got}`)
-  if (lanePermissions.includes('none') && lanePermissions.length > 1) fault('none alone, or without it')
-  const isSqlite = !tools?.includes('postgres') && toolsDir !== undefined && existsSync(join(toolsDir, 'sqlite'))
-  if (isSqlite && !lanePermissions.includes('addons'))
-    fault('addons, too: each lane opens the database by better-sqlite3, which is a native addon')
-  const hasNet = process.allowedNodeEnvironmentFlags.has('--allow-net')
-  if (!hasNet && lanePermissions.includes('net'))
+  const { lanePermissions: items = [] } = settings
+  if (items.length === 0) return
+  const fault = (wanted: string): unknown =>
+    faults.push(`LANE_PERMISSIONS: expected ${wanted}, got ${JSON.stringify(items.join())}`)
+  if (items.includes('none') && items.length > 1) fault('none alone, or without it')
+  for (const item of neededByLanes(settings)) if (!items.includes(item)) fault(`${item}, too: ${WHY[item]}`)
+  if (!HAS_NET && items.includes('net'))
     fault(`no net: Node ${process.versions.node} keeps no thread from the network, Node 26 does`)
-  const servers = [
-    tools?.includes('postgres') && 'PostgreSQL',
-    (tools?.includes('redis-state') || eventBusDriver === 'keyvalue_streams') && 'Redis',
-  ]
-  if (hasNet && !lanePermissions.includes('net') && servers.some(Boolean))
-    fault(`net, too: each lane is connected to ${servers.filter(Boolean).join(' and ')}`)
 }
 
 function checkCaFile(prefix: string, mode: string | undefined, file: string | undefined, faults: string[]): void {

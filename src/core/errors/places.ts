@@ -158,7 +158,10 @@ export function isOfPlugin(file: string | undefined): boolean {
   return file !== undefined && !isOfRuntime(file) && !file.includes(`${sep}node_modules${sep}`)
 }
 
-export const isOfRuntime = (file: string): boolean => file.startsWith(RUNTIME)
+/** Where the package has been compiled from, as its source maps name it. */
+const SOURCES = RUNTIME.replace(/dist[\\/](src[\\/])$/, '$1')
+
+export const isOfRuntime = (file: string): boolean => file.startsWith(RUNTIME) || file.startsWith(SOURCES)
 
 /** Frames between the code of a plugin and the host of a tool. */
 const FRAMES = 40

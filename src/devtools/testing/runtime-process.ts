@@ -14,8 +14,17 @@ const ENTRY = fileURLToPath(new URL('./child.ts', import.meta.url))
 const { LOADER_ARGUMENTS } = createRequire(import.meta.url)('../../preload/launch.cjs') as {
   LOADER_ARGUMENTS: string[]
 }
-/** Variables that the process inherits: those it needs, and the one for test coverage. It inherits nothing else. */
-const INHERITED = ['PATH', 'HOME', 'TMPDIR', 'TZ', 'LANG', 'NODE_V8_COVERAGE', 'HTTP_LISTENER'] as const
+/** Variables that the process inherits: those it needs, and those by which tests are watched. It inherits nothing else. */
+const INHERITED = [
+  'PATH',
+  'HOME',
+  'TMPDIR',
+  'TZ',
+  'LANG',
+  'NODE_V8_COVERAGE',
+  'HTTP_LISTENER',
+  'HEDDLE_PERMISSIONS',
+] as const
 const LEVELS: Record<number, LogEntry['level']> = { 20: 'DEBUG', 30: 'INFO', 40: 'WARNING', 50: 'ERROR' }
 
 type Answer<Name extends keyof ChildCalls> = Awaited<ReturnType<ChildCalls[Name]>>

@@ -23,13 +23,22 @@ const FLAGS: Readonly<Record<string, string>> = {
  */
 const ALWAYS = ['--permission', '--allow-inspector', '--interactive', '--disable-warning=SecurityWarning']
 
-/**
- * Flags of a lane's thread; none where LANE_PERMISSIONS is not set.
- * @param flags its other ones, and NODE_OPTIONS: what they load first is readable, too
- * @param flightFolder where lanes write what they begin
- */
-export function permissionFlags(settings: Settings, flags: readonly string[], flightFolder: string | null): string[] {
+interface LaneFlags {
+  /** Its other ones, and NODE_OPTIONS: what they load first is readable, too. */
+  flags: readonly string[]
+  /** Where lanes write what they begin; null without a guardian. */
+  flightFolder: string | null
+  /** Nothing is refused, and all is told: `heddle permissions`. */
+  isAudited: boolean
+}
+
+/** Without the others it would refuse what they stand for. */
+const AUDIT = ['--permission-audit', '--allow-addons', ...ALWAYS.filter((flag) => flag !== '--permission')]
+
+/** Flags of a lane's thread; none where LANE_PERMISSIONS is not set. */
+export function permissionFlags(settings: Settings, { flags, flightFolder, isAudited }: LaneFlags): string[] {
   const { lanePermissions } = settings
+  if (isAudited) return AUDIT
   if (lanePermissions.length === 0) return []
   const items = lanePermissions.map(splitItem)
   const paths = (kind: string, own: readonly string[]): string[] => {
@@ -41,6 +50,8 @@ export function permissionFlags(settings: Settings, flags: readonly string[], fl
     ...paths('fs-read', [...readByLanes(settings), ...flags.flatMap(filesIn)]),
     ...paths('fs-write', writtenByLanes(settings, flightFolder)),
     ...items.flatMap(([kind, path]) => (path === undefined && !kind.startsWith('fs') ? (FLAGS[kind] ?? []) : [])),
+    // Node calls it an experiment in each thread.
+    ...(lanePermissions.includes('net') ? ['--disable-warning=ExperimentalWarning'] : []),
   ]
 }
 
@@ -83,7 +94,7 @@ const databaseFiles = ({ sqlitePath }: Settings): string[] =>
 /** No folder of `/proc`: each has `environ`, with the secrets of the process. */
 function readByLanes(settings: Settings): string[] {
   const { domainsDir, toolsDir, rdbCaFile, kvCaFile } = settings
-  const folders = [...domainsDir, toolsDir, dirname(toolsDir)]
+  const folders = [...domainsDir, toolsDir, resolve('tools')]
   return [
     ...[...OWN, join(ROOT, 'package.json'), PACKAGES, keptFolder],
     ...[...domainsDir, toolsDir, join(toolsDir, '../extras'), resolve('tools')],
@@ -93,13 +104,13 @@ function readByLanes(settings: Settings): string[] {
   ].filter((path) => path != null)
 }
 
-/** What modules of a folder find in those above it. */
+/** True for what a lane reads, or a plugin in it, whatever is listed. */
+export const isReadByLanes = (settings: Settings, path: string): boolean =>
+  withTargets(readByLanes(settings)).some((each) => path === each || path.startsWith(join(each, '/')))
+
+/** What modules of a folder look for in those above it. */
 const aroundOf = (folder: string): string[] =>
-  parentsOf(folder).flatMap((each) =>
-    ['node_modules', 'package.json', 'tsconfig.json']
-      .map((name) => join(each, name))
-      .filter((path) => existsSync(path)),
-  )
+  parentsOf(folder).flatMap((each) => ['node_modules', 'package.json', 'tsconfig.json'].map((name) => join(each, name)))
 
 const parentsOf = (folder: string): string[] =>
   dirname(folder) === folder ? [folder] : [folder, ...parentsOf(dirname(folder))]
@@ -121,10 +132,9 @@ export async function stripForLanes({ lanePermissions, domainsDir, toolsDir }: S
   await stripAhead([...OWN, ...domainsDir, toolsDir, 'tools', ...listed].flatMap((each) => sourcesIn(resolve(each))))
 }
 
-/** None in what is no folder. */
-const sourcesIn = (folder: string): string[] =>
-  (readable(() => readdirSync(folder, { withFileTypes: true })) ?? []).flatMap((entry) => {
-    const path = join(folder, entry.name)
-    if (entry.isDirectory()) return entry.name === 'node_modules' ? [] : sourcesIn(path)
-    return /(?<!\.d)\.ts$/.test(entry.name) ? [path] : []
-  })
+/** Of a folder, with all in it, or a file itself. */
+function sourcesIn(path: string): string[] {
+  if (isFile(path)) return /(?<!\.d)\.ts$/.test(path) ? [path] : []
+  const names = readable(() => readdirSync(path)) ?? []
+  return names.flatMap((name) => (name === 'node_modules' ? [] : sourcesIn(join(path, name))))
+}

@@ -111,7 +111,14 @@ class LanePool {
       // The default freezes a thread's timers and sockets while it has no task.
       atomics: 'disabled',
       recordTiming: false,
-      execArgv: [...flags, ...permissionFlags(settings, [...flags, variables.NODE_OPTIONS ?? ''], flightFolder)],
+      execArgv: [
+        ...flags,
+        ...permissionFlags(settings, {
+          flags: [...flags, variables.NODE_OPTIONS ?? ''],
+          flightFolder,
+          isAudited: variables[AUDIT] !== undefined,
+        }),
+      ],
       env: laneEnvironment(variables, settings.laneEnv),
       resourceLimits: { maxOldGenerationSizeMb: heapLimitMb(settings), maxYoungGenerationSizeMb: YOUNG_GENERATION_MB },
     })
@@ -369,6 +376,9 @@ const KEPT = `
   HTTP_PROXY HTTPS_PROXY NO_PROXY http_proxy https_proxy no_proxy
   SystemRoot ComSpec PATHEXT USERPROFILE APPDATA LOCALAPPDATA
 `
+/** Where `heddle permissions` wants to know what plugins use. */
+const AUDIT = 'HEDDLE_PERMISSIONS'
+
 /**
  * The environment of a lane. All plugins of a thread share one `process.env`, so it has what no plugin needs to hide from another: a plugin
  * gets its own variables from the tool `config`.
@@ -379,7 +389,7 @@ export function laneEnvironment(
   variables: Readonly<Record<string, string>>,
   added: readonly string[],
 ): Record<string, string> {
-  const patterns = [...KEPT.trim().split(/\s+/), ...added]
+  const patterns = [...KEPT.trim().split(/\s+/), AUDIT, ...added]
   const isKept = (name: string): boolean =>
     patterns.some((pattern) => (pattern.endsWith('*') ? name.startsWith(pattern.slice(0, -1)) : name === pattern))
   return Object.fromEntries(Object.entries(variables).filter(([name]) => isKept(name)))

@@ -161,6 +161,7 @@ describe('LANE_PERMISSIONS', { concurrency: false }, () => {
     assert.equal((await heddle.json(`/fetch?port=${heddle.port}`)).status, 200)
     assert.deepEqual((await heddle.json(`/fork?path=${folder}/given/forked.cjs`)).body, { forked: true, bound: true })
     assert.equal((await heddle.json('/read?path=/etc/hosts')).status, 200)
+    assert.doesNotMatch(heddle.errors.join(''), /ExperimentalWarning/)
   })
 
   test('is with the guardian, which reads what lanes have begun, and with a history', async (t) => {

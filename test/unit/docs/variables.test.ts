@@ -13,7 +13,7 @@ const TABLE_END = '<!-- end of the table -->'
 const READ_BY_LIBRARIES: ReadonlySet<string> = new Set(['OTEL_EXPORTER_OTLP_HEADERS'])
 
 /** Read by the configuration itself: defaults of others hang on it. */
-const ONLY_FOR_DEFAULTS: ReadonlySet<string> = new Set(['NODE_APP_INSTANCE', 'SYSTEM_DOMAIN'])
+const ONLY_FOR_DEFAULTS: ReadonlySet<string> = new Set(['SYSTEM_DOMAIN'])
 
 /** Defaults that a value cannot show: those that are computed, and those that differ from machine to machine. */
 const TOLD_DEFAULTS: Readonly<Record<string, string>> = {
