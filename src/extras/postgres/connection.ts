@@ -142,7 +142,7 @@ export class PostgresConnection implements Preparations {
   run(execution: Execution): void {
     this.#execution = execution
     this.#deadlineMs = performance.now() + this.#limitMs
-    this.#client.query(execution.on(this))
+    this.#client.query(execution.through(this))
   }
 
   /** Does not reject for errors of the server or the connection: the execution has them. @throws DbError for values that are refused */

@@ -103,6 +103,8 @@ export interface Preparations {
   settled(execution: Execution): void
 }
 
+const NOTHING = (): void => {}
+
 /**
  * One execution of a statement on a connection. It implements the extended protocol itself, because pg's own Query asks the server for
  * the columns each time, and is an event emitter with its own result object.
@@ -119,6 +121,8 @@ export class Execution implements Submittable, Outcome {
   readonly #done: (execution: Execution) => void
   /** Returns the connection to the pool; null when it is held for further statements. */
   release: (() => void) | null = null
+  /** Agents that watch pg put their own here, to hear of the end, and read the text: without them theirs would throw (dd-trace). */
+  callback: (failure: unknown, result: Outcome) => void = NOTHING
   #connection: Preparations | null = null
   #columns: Columns | undefined
   /** This execution also prepares the statement under its name. */
@@ -132,7 +136,12 @@ export class Execution implements Submittable, Outcome {
     this.#done = done
   }
 
-  on(connection: Preparations): this {
+  get text(): string {
+    return this.statement.sql
+  }
+
+  /** Not `on`: agents would take it for an event emitter (@sentry/node). */
+  through(connection: Preparations): this {
     this.#connection = connection
     return this
   }
@@ -217,6 +226,7 @@ export class Execution implements Submittable, Outcome {
 
   #settle(): void {
     this.#isSettled = true
+    this.callback(this.failure, this)
     this.#connection?.settled(this)
     // First, because the caller may send its next statement as soon as it gets the result.
     this.release?.()

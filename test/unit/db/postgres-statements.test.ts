@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { decoderOf } from '../../../src/extras/postgres/execution.ts'
+import { decoderOf, Execution } from '../../../src/extras/postgres/execution.ts'
 import { poolShare, TransactionLimit } from '../../../src/extras/postgres/pool.ts'
 import { Statements } from '../../../src/extras/postgres/statement.ts'
 import { controlIn, shapeOf as shapeIn } from '../../../src/stores/sql/statement.ts'
@@ -149,4 +149,18 @@ test('with one connection there is always room for one', () => {
   assert.equal(limit.room, 1)
   limit.take()
   assert.equal(limit.room, 0)
+})
+
+test('agents that watch pg find a text and a callback, hear of the end, and take it for no event emitter', () => {
+  const execution: object = new Execution(new Statements().get('SELECT 1'), [], () => {})
+  assert.ok(!('on' in execution) && !('once' in execution), 'dd-trace and @sentry/node would listen to it')
+  const watched = execution as Execution
+  const heard: unknown[] = []
+  const { callback } = watched
+  watched.callback = (failure, result) => {
+    heard.push(failure, result.rows)
+    callback(failure, result)
+  }
+  watched.fail('gone')
+  assert.deepEqual([watched.text, ...heard], ['SELECT 1', 'gone', []])
 })
