@@ -51,7 +51,7 @@ export function replyOf(result: unknown, context: AnswerSettings): Reply {
   const status = statusOf(result, context)
   const stream = streamOf(result)
   if (status === 204 || status === 304) {
-    stream?.close()
+    void (stream ?? context.file)?.close()
     return { status, head: context.head, body: null }
   }
   if (stream !== null) return { status, head: context.head, body: null, file: stream }
