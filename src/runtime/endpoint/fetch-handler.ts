@@ -125,7 +125,7 @@ function notAResponse(value: unknown): HeddleError {
 
 /** The body of the request: whole where it came with it. */
 function bodyOf({ body, rawBody }: RequestContext): Uint8Array | ReadableStream | null {
-  // Of an iterable a Request makes a stream that throws where nobody catches it, when the body ends after it was given up: that ends the lane.
+  // The stream that a Request makes of an iterable throws where nobody catches it when that ends after it was given up (undici#5715): that ends the lane.
   if (body instanceof IncomingBody) return ReadableStream.from(body)
   return rawBody.byteLength > 0 ? rawBody : null
 }
