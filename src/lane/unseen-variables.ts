@@ -1,6 +1,5 @@
 // In development: says which variables packages and plugins ask `process.env` for, that the process has and lanes have not. Names, never values.
 import { basename } from 'node:path'
-import { fileURLToPath } from 'node:url'
 import { causality } from '../core/causality/context.ts'
 import { framesOf, isOfPlugin, isOfRuntime, type SourcePlace } from '../core/errors/places.ts'
 
@@ -8,7 +7,8 @@ import { framesOf, isOfPlugin, isOfRuntime, type SourcePlace } from '../core/err
 const FRAMES = 200
 /** Whoever runs a process sets these, and packages look at them for colours and paths: nothing fails without them. */
 const QUIET = /^(?:npm_|INIT_CWD$|CI$|GITHUB_|TERM_|XDG_)/
-const HERE = fileURLToPath(import.meta.url)
+/** This file, as it is loaded and as source maps name it. */
+const HERE = /[\\/]unseen-variables\.[jt]s$/
 const PACKAGE = /.*[\\/]node_modules[\\/]((?:@[^\\/]+[\\/])?[^\\/]+)/
 
 export interface Unseen {
@@ -85,5 +85,5 @@ function stack(): SourcePlace[] {
   Error.stackTraceLimit = FRAMES
   const frames = framesOf(new Error('here'))
   Error.stackTraceLimit = stackTraceLimit
-  return frames.filter(({ file }) => file !== HERE)
+  return frames.filter(({ file }) => !HERE.test(file))
 }

@@ -94,11 +94,12 @@ const databaseFiles = ({ sqlitePath }: Settings): string[] =>
 /** No folder of `/proc`: each has `environ`, with the secrets of the process. */
 function readByLanes(settings: Settings): string[] {
   const { domainsDir, toolsDir, rdbCaFile, kvCaFile } = settings
-  const folders = [...domainsDir, toolsDir, resolve('tools')]
+  const around = [...domainsDir, toolsDir, resolve('tools')].flatMap(aroundOf)
   return [
     ...[...OWN, join(ROOT, 'package.json'), PACKAGES, keptFolder],
     ...[...domainsDir, toolsDir, join(toolsDir, '../extras'), resolve('tools')],
-    ...folders.flatMap(aroundOf),
+    ...around,
+    ...new Set([PACKAGES, ...around.filter((path) => path.endsWith('node_modules'))].flatMap(linkedIn)),
     ...databaseFiles(settings),
     ...[rdbCaFile, kvCaFile, '/dev/null', '/proc/thread-self/stat'],
   ].filter((path) => path != null)
@@ -107,6 +108,17 @@ function readByLanes(settings: Settings): string[] {
 /** True for what a lane reads, or a plugin in it, whatever is listed. */
 export const isReadByLanes = (settings: Settings, path: string): boolean =>
   withTargets(readByLanes(settings)).some((each) => path === each || path.startsWith(join(each, '/')))
+
+/** Packages that stand elsewhere, as those of a workspace do, with what they find there: Node asks for the files behind the links. */
+function linkedIn(packages: string): string[] {
+  const entries = readable(() => readdirSync(packages, { withFileTypes: true })) ?? []
+  return entries.flatMap((entry) => {
+    const path = join(packages, entry.name)
+    if (entry.isDirectory()) return entry.name.startsWith('@') ? linkedIn(path) : []
+    const target = entry.isSymbolicLink() ? readable(() => realpathSync(path)) : undefined
+    return target === undefined ? [] : [target, ...aroundOf(target)]
+  })
+}
 
 /** What modules of a folder look for in those above it. */
 const aroundOf = (folder: string): string[] =>
