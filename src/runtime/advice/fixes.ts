@@ -148,6 +148,11 @@ const FIXES: readonly [RegExp, Fix][] = [
   ],
   [/^Assignment to constant variable/, () => 'declare it with `let`.'],
   [
+    /^Unknown file extension "\.[cm]?tsx?"/,
+    () =>
+      'import it at the top of the file: import() goes to Node itself where tsconfig.json has paths, extends, decorators or jsx.',
+  ],
+  [
     /emitDecoratorMetadata|^TypeInfo not known for/,
     () =>
       "files are compiled one by one, without the types that emitDecoratorMetadata writes down: name the type in the decorator (@Column('text'), @inject(Mailer)), or compile the domains with tsc or swc and set DOMAINS_DIR to the JavaScript.",

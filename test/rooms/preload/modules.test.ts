@@ -40,7 +40,6 @@ const LOADED: Record<string, Case> = {
   json: [`import data from '../data.json'`, 'data.x', part('data.json', '{ "x": "ok" }')],
   'json-with': [`import { x } from '../x.json' with { type: 'json' }`, 'x', part('x.json', '{ "x": "ok" }')],
   'hash-name': [`import { x } from '#shared'`, 'x', { 'shared.ts': TEXT }],
-  dynamic: [`const name = '../part.ts'`, '(await import(name)).x', part('part.ts')],
   'only-import': [
     `import { x } from 'for-import'`,
     'x',
@@ -61,6 +60,7 @@ const LOADED: Record<string, Case> = {
 
 /** What differs by the `tsconfig.json` of an application. */
 const WITHOUT: Record<string, Case> = {
+  dynamic: [`const name = '../part.ts'`, '(await import(name)).x', part('part.ts')],
   decorators: [`const ok = (_: unknown, __: object) => () => 'ok'\nclass C { @ok x() {} }`, 'new C().x()'],
 }
 const OPTIONS = { experimentalDecorators: true, baseUrl: '.', paths: { '@lib/*': ['./lib/*'] }, jsx: 'react' }
