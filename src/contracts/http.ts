@@ -135,6 +135,11 @@ export type FetchHandler<Added = unknown> = (request: Request, context: HttpCont
 export interface MountOptions
   extends DocumentedOptions,
     Pick<EndpointOptions, 'authValidator' | 'timeoutMs' | 'maxBytes'> {
+  /**
+   * Pages of all origins reach the handler, with their preflights, and `HTTP_CORS_ORIGINS` does not hold for it: its own library looks who asks. For an
+   * identity provider that sends its answer as a form. Default false.
+   */
+  crossOrigin?: boolean
   /** The handler gets the path without the prefix. Default false: it gets the address that the client knows. */
   stripPrefix?: boolean
 }
@@ -268,6 +273,8 @@ export type RouteCode =
       handler: Handler
       /** The runtime's own handler of a folder. */
       isFolder?: true
+      /** Pages of other origins may use it. */
+      crossOrigin?: boolean
     }
   | { kind: 'stream'; handler: StreamHandler }
   | { kind: 'socket'; handlers: SocketHandlers }
@@ -282,6 +289,7 @@ export interface FetchMount {
   handler: FetchHandler
   options: EndpointOptions
   stripPrefix: boolean
+  crossOrigin: boolean
 }
 
 /** A folder of files as a thread registers it. */

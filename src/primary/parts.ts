@@ -95,8 +95,10 @@ export function buildParts(options: RuntimeOptions, readiness: () => Readiness) 
   // Requests.
   const routing = new Routing(settings.httpHandlerTimeoutMs)
   const localWorker = new LocalWorker(kernel.logFault, flightMirror?.primary)
-  const dispatcher = new Dispatcher((error) =>
-    log('ERROR', `A request that waited was not handed over: ${messageOf(error)}`, 'http', { stack: stackOf(error) }),
+  const dispatcher = new Dispatcher(
+    (error) =>
+      log('ERROR', `A request that waited was not handed over: ${messageOf(error)}`, 'http', { stack: stackOf(error) }),
+    isDevelopment,
   )
   const gates = { lanes: dispatcher, local: localWorker }
   const listener = new Listener({ settings, log, routes: routing.table, ...gates, hub, health })

@@ -37,7 +37,7 @@ const SAFE_METHODS = new Set(['GET', 'HEAD', 'OPTIONS'])
 export function requireOwnPage({ method, headers }: Pick<HttpContext, 'method' | 'headers'>): void {
   if (SAFE_METHODS.has(method)) return
   const { origin, host = '', 'sec-fetch-site': site } = headers
-  if (origin === undefined) {
+  if (origin === undefined || origin === 'null') {
     if (site === 'same-origin') return
   } else if (origin === `https://${host}` || origin === `http://${host}` || isListed(origin)) return
   throw new HeddleError('HTTP_ORIGIN_REFUSED')

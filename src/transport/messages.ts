@@ -85,6 +85,8 @@ export interface RouteManifest {
   isBodyStreamed: boolean
   /** Of a body that is streamed; undefined: HTTP_BODY_LIMIT. */
   maxBytes?: number | undefined
+  /** Pages of all origins may use it. */
+  crossOrigin?: boolean
   /** Its requests without a body need not bring their headers along. */
   ignoresHeaders?: boolean
   tags: string[]

@@ -48,7 +48,7 @@ describe('a page of another origin', { concurrency: true }, () => {
   it('that posts a form is told so in the envelope, and nothing has run', async () => {
     const headers = { origin: 'https://evil.example', 'content-type': 'application/x-www-form-urlencoded' }
     const response = await ask(service().port, 'POST', '/w/count/forged', headers, 'a=1')
-    assertFailure(response, 403, 'Pages of other origins may not do this')
+    assertFailure(response, 403, 'Pages of other origins may not do this, unless HTTP_CORS_ORIGINS names them')
     const counted = await ask(service().port, 'POST', '/w/count/forged', {}, '')
     assert.equal(JSON.parse(counted.body.toString()).data, 1)
   })

@@ -41,7 +41,7 @@ export const CATALOGUE = {
   HTTP_IDEMPOTENCY_KEY: [400, 'The header Idempotency-Key is missing or malformed'],
   HTTP_AUTH_MISSING: [401, 'Missing authorization token'],
   HTTP_AUTH_INVALID: [401, 'Invalid or expired token'],
-  HTTP_ORIGIN_REFUSED: [403, 'Pages of other origins may not do this'],
+  HTTP_ORIGIN_REFUSED: [403, 'Pages of other origins may not do this, unless HTTP_CORS_ORIGINS names them'],
   HTTP_READ_ONLY: [403, 'This token may look and change nothing'],
   HTTP_NOT_FOUND: [404, 'Not found'],
   HTTP_SYSTEM_CLOSED: [404, '/system is closed in production behind a proxy: set SYSTEM_TOKEN or SYSTEM_PORT'],

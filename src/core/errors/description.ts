@@ -43,7 +43,18 @@ export function messageOf(thrown: unknown): string {
   const text = shownMember(thrown, 'message') || shownMember(thrown, 'name') || typeNameOf(thrown)
   // `fetch` says it in the cause.
   const lacking = lackingPermission(thrown) ?? lackingPermission(causeOf(thrown))
-  return lacking === undefined ? text : `${text.replace(NODE_FLAG, '')} (LANE_PERMISSIONS lacks ${lacking})`
+  if (lacking !== undefined) return `${text.replace(NODE_FLAG, '')} (LANE_PERMISSIONS lacks ${lacking})`
+  const variable = hiddenIn(text)
+  return variable === undefined ? text : `${text} (lanes do not see ${variable}: add it to LANE_ENV)`
+}
+
+/** Variables that the process has, and this lane's `process.env` has not: a library that misses one says its name at best. */
+export const hiddenVariables = new Set<string>()
+const VARIABLE = /\b[A-Z][A-Z\d]*_[A-Z\d_]+\b/g
+
+function hiddenIn(text: string): string | undefined {
+  if (hiddenVariables.size === 0 || text.endsWith('LANE_ENV)')) return undefined
+  return text.match(VARIABLE)?.find((name) => hiddenVariables.has(name))
 }
 
 /** What Node says to do: a plugin cannot set flags of its lane. */

@@ -237,8 +237,12 @@ function packageOf(name: string, uses: readonly string[], range: string, isOld: 
     dependencies: sorted({ heddle: range, zod: dependencies.zod!, ...used.dependencies }),
     devDependencies: sorted({ '@types/node': devDependencies['@types/node']!, ...used.devDependencies }),
     ...(ownNode !== undefined && { optionalDependencies: { [ownNode]: OWN_NODE } }),
-    // None is needed: the packages have their binaries.
-    allowScripts: { 'better-sqlite3': false, esbuild: false, protobufjs: false },
+    // None is needed: the packages have their binaries. An older SQLite, which an application may bring, has none.
+    allowScripts: {
+      [`better-sqlite3@${ownManifest().dependencies['better-sqlite3']}`]: false,
+      esbuild: false,
+      protobufjs: false,
+    },
   }
 }
 

@@ -36,15 +36,20 @@ export class Dispatcher {
   /** When the deadlines were looked at, and who is withheld. */
   #lookedMs = 0
   readonly #onFault: (error: unknown) => void
+  readonly #isTakingTurns: boolean
 
-  /** @param onFault told of a fault while a queued request was served: it costs that request its answer */
-  constructor(onFault: (error: unknown) => void) {
+  /**
+   * @param onFault told of a fault while a queued request was served: it costs that request its answer
+   * @param isTakingTurns the next of idle lanes instead of the first, so that one person sees what lanes do not share
+   */
+  constructor(onFault: (error: unknown) => void, isTakingTurns = false) {
     this.#onFault = onFault
+    this.#isTakingTurns = isTakingTurns
   }
 
   /** @param lanes those that take work; without any, no request waits */
   setLanes(lanes: Lane[]): void {
-    this.#lanes = lanes
+    this.#lanes = [...lanes]
     for (const lane of lanes) lane.onRoom = this.#serveQueue
     this.#serveQueue()
     this.#serveWithheld()
@@ -92,6 +97,7 @@ export class Dispatcher {
   /** The lane that is to have it, whether it has room or not. */
   #choose(routeNumber: number, exchange: Exchange): Lane | undefined {
     const lanes = this.#lanes
+    if (this.#isTakingTurns && lanes.length > 1) lanes.push(lanes.shift()!)
     const nowMs = exactMs()
     const isQuick = exchange.route?.pace.isQuick === true
     let best: Lane | undefined

@@ -123,6 +123,8 @@ interface PageHeaders {
 export function isForeignPage({ host, origin, fetchSite }: PageHeaders, cors: Cors): boolean {
   if (origin === '' && fetchSite === '') return false
   if (cors.allows(origin)) return false
+  // A page without a referrer sends no origin with its own forms: the browser says whose it is.
+  if (origin === 'null' && fetchSite === 'same-origin') return false
   return fetchSite === 'cross-site' || !isSameOrigin(origin, host)
 }
 

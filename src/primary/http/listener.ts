@@ -237,7 +237,7 @@ export class Listener {
       this.framingFaults.note(fault, { ip: addressOf(res) })
       return refuseFraming(this.#library, res, method, requestId, fault)
     }
-    const corsHead = this.#cors.enabled ? this.#cors.headFor(scan.origin) : ''
+    const corsHead = this.#cors.enabled && !isOpenToAll(named) ? this.#cors.headFor(scan.origin) : ''
     const isOurHost = listenSocket.hosts.allows(scan.host)
     const found = isOurHost ? named : null
     const isAtSystemAddress = listenSocket.isSystem && !this.#system.isForApplication(req, socketContext !== null)
@@ -259,7 +259,8 @@ export class Listener {
       }
       // Browsers let any page send forms and open WebSockets, and send cookies along: the server must look who asks.
       const isGuarded = !SAFE_METHODS.has(method) || (route !== null && route.kind !== 'endpoint')
-      if (isGuarded && isForeignPage(scan, this.#cors)) return exchange.fail('HTTP_ORIGIN_REFUSED')
+      if (isGuarded && isForeignPage(scan, this.#cors) && !isOpenToAll(route))
+        return exchange.fail('HTTP_ORIGIN_REFUSED')
       exchange.isAtSystemAddress = isAtSystemAddress
       if (route !== null && route.zone !== 'application' && this.#isStranger(exchange, route.zone, req)) return
       if (route?.kind === 'socket' && !this.#isHandshake(req, exchange, socketContext)) return
@@ -395,7 +396,7 @@ export class Listener {
 
   /** `HTTP_CORS_ORIGINS` holds for fetch handlers, too, which take the preflights of an application without it. */
   #isPreflightOfMount({ method, route }: Exchange, req: ClientRequest): boolean {
-    const mayBe = method === 'OPTIONS' && route?.method === 'ALL' && this.#cors.enabled
+    const mayBe = method === 'OPTIONS' && route?.method === 'ALL' && this.#cors.enabled && !isOpenToAll(route)
     return mayBe && req.getHeader('access-control-request-method') !== ''
   }
 
@@ -444,6 +445,9 @@ export class Listener {
     exchange.answer(status, allowLine, body)
   }
 }
+
+/** Its own library looks who asks. */
+const isOpenToAll = (route: RouteEntry | null): boolean => route?.manifest.crossOrigin === true
 
 const fieldsOf = ({ requestId, label }: { requestId: string; label: string }) => ({
   request_id: requestId,

@@ -119,6 +119,8 @@ export class RouteTable {
   find(method: string, path: string): RouteEntry | null {
     const found = this.#router.find(method as HTTPMethod, path)
     const entry = found === null ? null : (found.store as RouteEntry)
+    // What is under `/system` is never an application's, also where nothing of it is served.
+    if (entry?.method === 'ALL' && entry.zone === 'application' && zoneOf(path) !== 'application') return null
     if (entry !== null && !this.#isOfPlainPath(entry, path)) return hasEmptyParameter(entry.path, path) ? null : entry
     return method === 'HEAD' ? this.find('GET', path) : null
   }

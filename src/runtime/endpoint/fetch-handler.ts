@@ -21,13 +21,14 @@ const PATH_FAULT =
 const BODILESS = new Set(['GET', 'HEAD'])
 
 const EVENTS = 'text/event-stream'
+const UNBUFFERED = 'x-accel-buffering'
 /** A comment. */
 const OPEN = Buffer.from(': open\n\n')
 const SUMMARY = 'Requests of any method under a prefix'
 
 /** @param isProxied proxies are trusted, so that `x-forwarded-proto` is their word */
 export function mountEndpoint(mount: FetchMount, isProxied: boolean): Endpoint {
-  const { owner, prefix, handler, options, stripPrefix } = mount
+  const { owner, prefix, handler, options, stripPrefix, crossOrigin } = mount
   // Not before there is a mount: it loads what no other lane needs.
   const MountedRequest = requestClass()
   const from = stripPrefix ? prefix.split('/').length - 1 : 0
@@ -60,7 +61,7 @@ export function mountEndpoint(mount: FetchMount, isProxied: boolean): Endpoint {
   }
 
   return {
-    ...{ kind: 'endpoint', owner, method: 'ALL', path: `${prefix}/*` },
+    ...{ kind: 'endpoint', owner, method: 'ALL', path: `${prefix}/*`, crossOrigin },
     options: { summary: SUMMARY, ...options, body: 'stream' },
     handler: async (_data, given) => {
       const context = given as RequestContext
@@ -97,8 +98,11 @@ async function answerFrom(body: ResponseBody, headers: Headers, context: Request
   const whole = await body.whole()
   if (whole !== null) return context.sendBytes(whole)
   context.signal.addEventListener('abort', () => body.close())
+  const isOfEvents = headers.get('content-type')?.startsWith(EVENTS)
+  // nginx would keep them.
+  if (isOfEvents && !headers.has(UNBUFFERED)) context.setHeader(UNBUFFERED, 'no')
   // The listener's library sends a head with the first bytes behind it: a client of events is to learn at once that it is connected.
-  if (headers.get('content-type')?.startsWith(EVENTS) && !headers.has('content-encoding')) body.begin(OPEN)
+  if (isOfEvents && !headers.has('content-encoding')) body.begin(OPEN)
   context.sendSource(body)
 }
 

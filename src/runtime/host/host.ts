@@ -161,7 +161,8 @@ export abstract class ThreadHost implements ToolHost {
 }
 
 /** A route of a plugin as the table of routes has it. */
-export function routeManifest({ owner, method, path, kind, options }: Route): RouteManifest {
+export function routeManifest(route: Route): RouteManifest {
+  const { owner, method, path, kind, options } = route
   const { timeoutMs, tags = [], summary, description, body, maxBytes } = options
   return {
     plugin: owner.name,
@@ -171,6 +172,7 @@ export function routeManifest({ owner, method, path, kind, options }: Route): Ro
     timeoutMs,
     isBodyStreamed: typeof body === 'string',
     maxBytes,
+    ...(kind === 'endpoint' && route.crossOrigin && { crossOrigin: true }),
     tags,
     summary,
     description,

@@ -104,13 +104,14 @@ export default class HttpTool implements Tool {
       addWebSocket: (path, handlers, options) =>
         add({ kind: 'socket', ...common(path, 'GET', options), handlers }, 'socket'),
       mount: (prefix, code, given) => {
-        const { stripPrefix = false, ...options }: MountOptions = given ?? {}
+        const { stripPrefix = false, crossOrigin = false, ...options }: MountOptions = given ?? {}
+        const own = { stripPrefix, crossOrigin }
         const shown = `mount under ${show(prefix)}`
         const handler = fetchHandler(code) as FetchHandler
         const codeFault = typeof handler === 'function' ? undefined : 'the handler must be a function, or have `fetch`'
-        const fault = prefixFault(prefix) ?? codeFault ?? mountFault(options, stripPrefix)
+        const fault = prefixFault(prefix) ?? codeFault ?? mountFault(options, own)
         check(shown, pathFault(prefix) ?? fault)
-        host.mount({ owner, prefix: prefix.replace(/\/$/, ''), handler, options, stripPrefix })
+        host.mount({ owner, prefix: prefix.replace(/\/$/, ''), handler, options, ...own })
       },
       mountStatic: (prefix, directory) => {
         const folder = realFolder(directory)

@@ -132,10 +132,12 @@ export function optionFault(options: unknown, method: string | null): string | u
 const OF_MOUNTS = ['guards', 'tags', 'summary', 'description', 'throws', 'authValidator', 'timeoutMs', 'maxBytes']
 
 /** Why the options of a fetch handler are not valid; undefined when they are. */
-export function mountFault(options: object, stripPrefix: unknown): string | undefined {
+export function mountFault(options: object, own: Readonly<Record<string, unknown>>): string | undefined {
+  const all = [...OF_MOUNTS, ...Object.keys(own)]
   const other = Object.keys(options).find((name) => !OF_MOUNTS.includes(name))
-  if (other !== undefined) return `there is no option ${other} for it: there are ${OF_MOUNTS.join(', ')}, stripPrefix`
-  if (typeof stripPrefix !== 'boolean') return 'stripPrefix must be true or false'
+  if (other !== undefined) return `there is no option ${other} for it: there are ${all.join(', ')}`
+  for (const [name, value] of Object.entries(own))
+    if (typeof value !== 'boolean') return `${name} must be true or false`
   return optionFault({ ...options, body: 'stream' }, 'POST')
 }
 

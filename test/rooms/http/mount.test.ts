@@ -229,4 +229,13 @@ describe('http.mount beside other origins and behind proxies', () => {
     const plain = await service().json('/door/x', { method: 'OPTIONS', headers: { origin } })
     assert.equal(plain.body.method, 'OPTIONS')
   })
+
+  it('leaves them, and pages of all origins, to a handler with `crossOrigin`', async () => {
+    const headers = { origin: 'https://provider.example', 'sec-fetch-site': 'cross-site' }
+    const preflight = { ...headers, 'access-control-request-method': 'POST' }
+    const asked = await service().json('/open/x', { method: 'OPTIONS', headers: preflight })
+    assert.deepEqual([asked.body.method, asked.headers.get('access-control-allow-origin')], ['OPTIONS', null])
+    assert.equal((await service().json('/open/x', { method: 'POST', headers })).body.method, 'POST')
+    assert.equal((await service().fetch('/door/x', { method: 'POST', headers })).status, 403)
+  })
 })

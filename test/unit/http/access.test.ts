@@ -74,6 +74,8 @@ test('a page is foreign unless it is of this host, by any scheme, or of an origi
   for (const origin of [...foreign, `http://evil.test?http://${host}`])
     assert.ok(isForeignPage({ host, origin, fetchSite: '' }, cors), origin)
   assert.ok(isForeignPage({ host, origin: '', fetchSite: 'cross-site' }, cors))
+  assert.ok(isForeignPage({ host, origin: 'null', fetchSite: 'cross-site' }, cors))
+  assert.ok(!isForeignPage({ host, origin: 'null', fetchSite: 'same-origin' }, cors), 'a page without a referrer')
 })
 
 const PEER = '127.0.0.1'

@@ -182,7 +182,14 @@ test('a fetch handler reaches the host as a function, its prefix without a slash
   mount('/', fetch)
   mount('/a/b/', { fetch }, { stripPrefix: true, timeoutMs: 50 })
   const [first, second] = recorded.fetchMounts
-  assert.deepEqual(first, { owner: plugin, prefix: '', handler: fetch, options: {}, stripPrefix: false })
+  assert.deepEqual(first, {
+    owner: plugin,
+    prefix: '',
+    handler: fetch,
+    options: {},
+    stripPrefix: false,
+    crossOrigin: false,
+  })
   assert.deepEqual([second!.prefix, second!.stripPrefix, second!.options], ['/a/b', true, { timeoutMs: 50 }])
   assert.ok(second!.handler({} as Request, {} as never) instanceof Response)
 })
