@@ -117,3 +117,21 @@ test('what LANE_ENV names is there, and in production nobody listens', async (t)
   assert.equal((await heddle.json('/package')).body.key, 'value-of-LATER')
   assert.deepEqual(told(heddle), [])
 })
+
+test('an error that names one says it, in production too, where a plugin fails and where a lane ends', async (t) => {
+  const fails = (how: string) => `import { plugin } from 'heddle'
+export default plugin(() => { ${how} })`
+  const domains = await folderOf(t, {
+    'ask/plugins/fail-at-once.ts': fails("throw new Error('Set MODEL_KEY in your environment')"),
+    'ask/plugins/fail-later.ts': fails("setTimeout(() => { throw new Error('MODEL_KEY is missing') }, 20)"),
+    'ask/plugins/fail-otherwise.ts': fails("throw new Error('Set NOBODY_HAS_IT')"),
+  })
+  const env = { NODE_ENV: 'production', MODEL_KEY: 'x' }
+  const heddle = await startHeddle(t, { domains: [domains, SYSTEM_ROUTES], lanes: 1, env })
+  const hint = '(lanes do not see MODEL_KEY: add it to LANE_ENV)'
+  for (const text of ['Set MODEL_KEY in your environment', 'MODEL_KEY is missing'])
+    await until(async () => heddle.logs.some(({ msg }) => msg.includes(`${text} ${hint}`)), text)
+  const { msg } = await until(async () => heddle.logs.find(({ msg }) => msg.includes('Set NOBODY')), 'the other')
+  assert.doesNotMatch(msg, /LANE_ENV/)
+  assert.equal(await heddle.stop(), 0)
+})
