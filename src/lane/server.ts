@@ -6,7 +6,7 @@ import type { JobRun } from '../contracts/scheduler.ts'
 import type { RecordingInit } from '../contracts/tracing.ts'
 import { causality } from '../core/causality/context.ts'
 import { adoptVariables } from '../core/config/plugin-variables.ts'
-import { hiddenVariables, messageOf, stackOf } from '../core/errors/description.ts'
+import { messageOf, stackOf } from '../core/errors/description.ts'
 import { loadModule } from '../core/modules/domains.ts'
 import { watchGuardian } from '../core/modules/guardian-watch.ts'
 import { steadyMs } from '../core/schedule/clock.ts'
@@ -55,7 +55,7 @@ import { primaryInbox } from './primary-frames.ts'
 import { PrimaryCalls, RingAcknowledgements, RingPublisher, RingReplies } from './ring-ports.ts'
 import { SelfTrial } from './self-trial.ts'
 import { LaneHost } from './tool-host.ts'
-import { watchUnseenVariables } from './unseen-variables.ts'
+import { noteHiddenVariables, watchUnseenVariables } from './unseen-variables.ts'
 
 const TRACING_FILE = fileURLToPath(new URL('../tracing/thread-tracing.ts', import.meta.url))
 const STREAMS_FILE = fileURLToPath(new URL('../runtime/streams/publisher.ts', import.meta.url))
@@ -95,7 +95,7 @@ export class LaneServer {
     this.#init = init
     const { index, port, bulk, settings, shared } = init
     adoptVariables(init.variables)
-    for (const name of Object.keys(init.variables)) if (!(name in process.env)) hiddenVariables.add(name)
+    noteHiddenVariables(Object.keys(init.variables))
     this.#processes = new ChildProcesses(init.mark)
     // It binds the thread; `fork` would hand it on to a process, which would ask for commands.
     process.execArgv = process.execArgv.filter((flag) => flag !== '--interactive')

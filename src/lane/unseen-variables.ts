@@ -1,6 +1,7 @@
-// In development: says which variables packages and plugins ask `process.env` for, that the process has and lanes have not. Names, never values.
+// Says which variables packages and plugins ask `process.env` for, that the process has and lanes have not. Names, never values.
 import { basename } from 'node:path'
 import { causality } from '../core/causality/context.ts'
+import { hiddenVariables } from '../core/errors/description.ts'
 import { framesOf, isOfPlugin, isOfRuntime, type SourcePlace } from '../core/errors/places.ts'
 
 /** Frames between who asks and the plugin: the load of a package has ten for each of its files. */
@@ -20,6 +21,11 @@ export interface Unseen {
   fileOf: (plugin: string) => string | undefined
   /** Called once for each name. */
   tell: (name: string, message: string, plugin: string | undefined) => void
+}
+
+/** Where an error names one of the process that this lane has not, its message says so, in production, too. */
+export function noteHiddenVariables(names: readonly string[]): void {
+  for (const name of names) if (!(name in process.env)) hiddenVariables.add(name)
 }
 
 /**
