@@ -24,7 +24,7 @@ export interface Entry {
 }
 
 const NO_SERVER = 'loads, and says that nobody answers: there was no server'
-const FETCH = 'answers a `Request`'
+const FETCH = 'answers by [`http.mount`](../contracts/http.md#fetch-handlers)'
 
 /** By what they are for. */
 export const ENTRIES: readonly Entry[] = [

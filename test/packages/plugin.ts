@@ -8,8 +8,11 @@ const textOf = (way: Way): string => FAULTS.find(({ name }) => name === way)!.te
 
 /** The plugin that has the package do its thing, and ends its lane while it is at it. @param heddle what it imports heddle as */
 export const usePackage = (heddle: string): string => `import { threadId } from 'node:worker_threads'
-import { type Data, plugin } from '${heddle}'
+import { type Data, type FetchHandler, plugin } from '${heddle}'
 import make from '../thing.ts'
+
+/** Gives the requests below a prefix to a fetch handler. @returns asks it, by the service's own port */
+export type Mount = (handler: FetchHandler, path: string, init?: () => RequestInit) => () => Promise<Response>
 
 /** How often the thing is under way when the lane ends. */
 const AT_ONCE = 3
@@ -20,7 +23,11 @@ ${WAYS.map((way) => `  '${way}': () => { ${textOf(way)} },`).join('\n')}
 const pause = (ms: number): Promise<void> => new Promise((resolve) => setTimeout(resolve, ms))
 
 export default plugin(({ http, config }) => {
-  const use = make((name) => config.get(name))
+  const mount: Mount = (handler, path, init) => {
+    http.mount('/mounted', handler)
+    return () => fetch(\`http://127.0.0.1:\${config.get('HTTP_PORT')}/mounted\${path}\`, init?.())
+  }
+  const use = make((name: string) => config.get(name), mount)
   http.addEndpoint('/use', 'GET', async () => ({ threadId, saw: await use() }))
   http.addEndpoint('/end', 'GET', async ({ way, afterMs }: Data) => {
     for (let n = 0; n < AT_ONCE; n++) void Promise.resolve(use()).catch(() => {})

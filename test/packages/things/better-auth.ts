@@ -1,21 +1,23 @@
+import { randomUUID } from 'node:crypto'
 import { betterAuth } from 'better-auth'
 import { memoryAdapter } from 'better-auth/adapters/memory'
+import type { Mount } from './plugins/use-package.ts'
 
-export default () => {
+export default (_: unknown, mount: Mount) => {
   const auth = betterAuth({
-    baseURL: 'http://a.example',
+    basePath: '/mounted',
     secret: 'a secret of at least thirty-two characters',
     database: memoryAdapter({ user: [], session: [], account: [], verification: [] }),
     emailAndPassword: { enabled: true },
     rateLimit: { enabled: false },
   })
-  let n = 0
+  const signUp = mount(auth.handler, '/sign-up/email', () => ({
+    method: 'POST',
+    headers: { 'content-type': 'application/json' },
+    body: JSON.stringify({ email: `${randomUUID()}@example.com`, password: 'correct horse', name: 'Ada' }),
+  }))
   return async () => {
-    const user = { email: `ada${n++}@example.com`, password: 'correct horse', name: 'Ada' }
-    const body = JSON.stringify(user)
-    const headers = { 'content-type': 'application/json' }
-    const request = new Request('http://a.example/api/auth/sign-up/email', { method: 'POST', headers, body })
-    const response = await auth.handler(request)
+    const response = await signUp()
     if (!response.ok) throw new Error(await response.text())
     return response.status
   }

@@ -1,3 +1,3 @@
 import { compare, hash } from '@node-rs/bcrypt'
 
-export default () => async () => compare('a password', await hash('a password', 8))
+export default () => async () => compare('a password', await hash('a password', { cost: 8 }))

@@ -1,11 +1,13 @@
 import { initTRPC } from '@trpc/server'
 import { fetchRequestHandler } from '@trpc/server/adapters/fetch'
+import type { Mount } from './plugins/use-package.ts'
 
-export default () => {
+export default (_: unknown, mount: Mount) => {
   const t = initTRPC.create()
   const router = t.router({ loom: t.procedure.query(() => 'woven') })
-  return async () => {
-    const req = new Request('http://a.example/trpc/loom')
-    return (await fetchRequestHandler({ endpoint: '/trpc', req, router, createContext: () => ({}) })).json()
-  }
+  const ask = mount(
+    (req) => fetchRequestHandler({ endpoint: '/mounted', req, router, createContext: () => ({}) }),
+    '/loom',
+  )
+  return async () => (await ask()).json()
 }
