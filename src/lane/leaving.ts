@@ -219,13 +219,19 @@ const resourcesOf = process.getActiveResourcesInfo.bind(process)
  * @param onFree called when nothing is under way any more; the thread ends by itself unless that keeps it
  */
 export function letGo(onFree: () => void): void {
-  const again = setInterval(release, LET_GO_MS).unref()
-  process.once('beforeExit', () => {
-    clearInterval(again)
-    onFree()
-  })
+  clearInterval(releasing)
+  if (releasing === undefined) {
+    process.once('beforeExit', () => {
+      clearInterval(releasing)
+      onFree()
+    })
+  }
+  releasing = setInterval(release, LET_GO_MS).unref()
   release()
 }
+
+/** A stop in its callback ends it: then it is begun once more. */
+let releasing: NodeJS.Timeout | undefined
 
 function release(): void {
   for (const handle of handlesOf()) handle.unref?.()

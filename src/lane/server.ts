@@ -90,6 +90,8 @@ export class LaneServer {
   readonly #sayWhy: ReturnType<typeof installExitReport>
   #isLeaving = false
   #hasLetGo = false
+  /** It lets go by then, whatever has not settled. */
+  #settledMs = 0
 
   constructor(init: LaneInit) {
     this.#init = init
@@ -355,6 +357,7 @@ export class LaneServer {
         void this.#drain()
         return
       case 'leave':
+        if (this.#isLeaving) this.#settle(true)
         this.#leave(message.isStopped)
     }
   }
@@ -417,13 +420,19 @@ export class LaneServer {
     // What has stopped its loop may have done so in the midst of a frame.
     this.#inbox.recover()
     this.#outbox.recover()
-    if (this.#isLeaving) return true
-    this.#isLeaving = true
-    this.#post({ type: 'dying' })
-    this.#requests.closeStreams()
-    // Not at once: a stop takes all microtasks with it that wait.
-    setTimeout(() => void until(() => !this.#hasWork, steadyMs() + SETTLE_MS).then(() => this.#letGo()), 0)
+    if (!this.#isLeaving) {
+      this.#isLeaving = true
+      this.#settledMs = steadyMs() + SETTLE_MS
+      this.#post({ type: 'dying' })
+      this.#requests.closeStreams()
+      this.#settle(false)
+    }
     return true
+  }
+
+  /** Not at once: a stop takes all microtasks with it that wait. @param isAgain a stop may have taken along what has let go */
+  #settle(isAgain: boolean): void {
+    setTimeout(() => void until(() => !this.#hasWork, this.#settledMs).then(() => this.#letGo(isAgain)), 0)
   }
 
   /** What is stopped does not settle. The primary gives up a request of it. */
@@ -440,8 +449,9 @@ export class LaneServer {
     return awaited > 0 || sockets.size > 0 || this.#bus.events.inFlight > 0 || this.#host.runningJobs.size > 0
   }
 
-  #letGo(): void {
-    if (this.#hasLetGo) return
+  #letGo(isAgain = false): void {
+    const isFirst = !this.#hasLetGo
+    if (!isFirst && !isAgain) return
     this.#hasLetGo = true
     this.#requests.closeStreams()
     const leave = (): void =>
@@ -450,7 +460,7 @@ export class LaneServer {
         this.#init.port.ref()
         this.#post({ type: 'drained' })
       })
-    if (this.#processes.isUsed) void this.#processes.end().then(leave)
+    if (this.#processes.isUsed && isFirst) void this.#processes.end().then(leave)
     else leave()
   }
 }

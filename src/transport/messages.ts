@@ -188,7 +188,7 @@ export type ToLane =
   | { type: 'open-files' }
   /** Stop taking work, run `onStop`, close the tools, then leave. */
   | { type: 'drain' }
-  /** The lane is to end for what happened in it: leave, without `onStop`. `isStopped`: what ran there was stopped, which may have cut off anything. */
+  /** The lane is to end for what happened in it: leave, without `onStop`. `isStopped`: what ran there was stopped, which may have cut off anything, the leaving too: so it is told again and again. */
   | { type: 'leave'; isStopped: boolean }
 
 export type ToPrimary =

@@ -45,6 +45,10 @@ const LEAVING_GROWTH_MAX = STANDSTILL_GROWTH + LEAVING_GROWTH
 const FULL_MS = 1000
 /** A lane that leaves has this long, milliseconds; SHUTDOWN_TIMEOUT_MS more where it runs `onStop` first. */
 const LEAVING_MAX_MS = 120_000
+/** It is told to leave again so often: a stop may have taken along what does it there, milliseconds. */
+const LEAVE_AGAIN_MS = 1000
+/** A loop that has not turned since so many stops does not end: one in the midst of Node's own lists leaves timers that Node then looks for without end. */
+const STOPS_MAX = 25
 
 /** Why a thread is ended from outside. */
 export type TerminationReason = 'stalled' | 'memory' | 'descriptors' | 'boot'
@@ -107,6 +111,8 @@ export class Watchdog {
   #isHoldTold = false
   #leavingMs = 0
   #fullMs = 0
+  /** Since its loop has turned last. */
+  #stops = 0
   #isStopping = false
 
   constructor(lane: Lane, options: WatchdogOptions) {
@@ -219,10 +225,15 @@ export class Watchdog {
    * @returns true when it has to be ended, though that may cost the process
    */
   checkLeaving(elapsedMs: number): boolean {
-    const { heapBytes, externalBytes } = this.#lane.heartbeat
+    const { heapBytes, externalBytes, beats } = this.#lane.heartbeat
+    if (beats !== this.#seenBeats) this.#stops = 0
+    const leavingMs = this.#leavingMs
     this.#leavingMs += this.#look(elapsedMs)
+    if (Math.floor(leavingMs / LEAVE_AGAIN_MS) < Math.floor(this.#leavingMs / LEAVE_AGAIN_MS))
+      this.#lane.post({ type: 'leave', isStopped: false })
     if (this.#own.ms >= LEAVING_STALL_MS && !this.#isStopping) {
       this.#isStopping = true
+      this.#stops++
       void stopThread(this.#lane.heartbeat.threadId, undefined, this.#options.isQuiet).then((stack) => {
         this.#isStopping = false
         this.#look(0, true)
@@ -232,7 +243,8 @@ export class Watchdog {
     const limits = memoryLimits(this.#options.settings.laneMemoryMb)
     const growth = Math.max(heapBytes / limits.heapBytes, externalBytes / limits.externalBytes)
     this.#fullMs = growth > LEAVING_GROWTH ? this.#fullMs + elapsedMs : 0
-    return growth > LEAVING_GROWTH_MAX || this.#fullMs > FULL_MS || this.#leavingMs > LEAVING_MAX_MS
+    const isHopeless = this.#stops > STOPS_MAX || this.#leavingMs > LEAVING_MAX_MS
+    return isHopeless || growth > LEAVING_GROWTH_MAX || this.#fullMs > FULL_MS
   }
 
   /** Each plugin has its time, and a loop that does not end the time of any loop. */

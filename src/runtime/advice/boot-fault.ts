@@ -60,7 +60,7 @@ function explain(error: unknown, context: BootContext): Explained {
   const { file } = context
   const syntax = syntaxFault(error, file)
   if (syntax !== undefined) return syntax
-  const unresolved = unresolvedImport(error, file) ?? packageFault(error, file)
+  const unresolved = addonFault(error, file) ?? unresolvedImport(error, file) ?? packageFault(error, file)
   if (unresolved !== undefined) return unresolved
   const place = placeOfUse(error) ?? placeOf(error, dirname(dirname(file)))
   const fix = fixOf(error, { ...context.facts, place: place ?? { file, line: 1, column: 1 } })
@@ -199,6 +199,34 @@ function unresolvedImport(error: unknown, file: string): Explained | undefined {
       meant === undefined
         ? `there is no such file in ${shown(folder)}.`
         : `did you mean ${shown(join(folder, meant))}?`,
+  }
+}
+
+/** As `node-gyp-build`, `bindings` and Node say that the native part of a package is not there. */
+const NO_ADDON = /No native build was found|Could not locate the bindings file|Cannot find module '[^']*\.node'/
+
+/** The native part of a package: it is not there, or it is one for another Node. */
+function addonFault(error: unknown, file: string): Explained | undefined {
+  const message = messageOf(error)
+  const name = /node_modules[\\/]((?:@[^\\/]+[\\/])?[^\\/\s]+)/.exec(message)?.[1]
+  if (name === undefined) return undefined
+  const place = placeOfText(file, name)
+  const [, built, wanted] = /NODE_MODULE_VERSION (\d+)\D+NODE_MODULE_VERSION (\d+)/.exec(message) ?? []
+  if (built !== undefined) {
+    const mistake = `'${name}' was installed for another Node: it has NODE_MODULE_VERSION ${built}, and this Node ${wanted}`
+    return { mistake, place, fix: `npm rebuild ${name}, with the Node that runs the service.` }
+  }
+  if (message.includes('did not self-register')) {
+    const mistake = `'${name}' does not load here: it was installed for another Node, or knows one thread only`
+    const fix = `npm rebuild ${name}; if that does not help, use it on the primary thread: \`{ thread: 'primary' }\` behind the plugin's function.`
+    return { mistake, place, fix }
+  }
+  if (!NO_ADDON.test(message)) return undefined
+  const mistake = `'${name}' has no native part for this machine: its install script did not run, or it has none`
+  return {
+    mistake,
+    place,
+    fix: `allow it, "allowScripts": { "${name}": true } in package.json, and npm rebuild ${name}.`,
   }
 }
 

@@ -117,6 +117,14 @@ describe('a lane that ends while native calls of it are under way', { concurrenc
     assert.equal(await heddle.stop(), 0)
   })
 
+  test('which does not turn however often it is stopped: it is ended before its time', async (t) => {
+    const heddle = await start(t)
+    void heddle.fetch('/end/spin-timers').catch(() => {})
+    await until(() => heddle.logs.some(({ msg }) => /does not leave: its thread is ended/.test(msg)), 'the end', 60_000)
+    await allUp(heddle)
+    assert.equal(await heddle.stop(), 0)
+  })
+
   test('of which nobody awaits the end', async (t) => {
     const heddle = await start(t)
     for (let death = 1; death <= DEATHS; death++) {

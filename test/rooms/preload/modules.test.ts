@@ -1,4 +1,5 @@
 import assert from 'node:assert/strict'
+import { existsSync } from 'node:fs'
 import { join } from 'node:path'
 import { type TestContext, test } from 'node:test'
 import { fileURLToPath } from 'node:url'
@@ -8,6 +9,9 @@ import { type Heddle, startHeddle } from '../../support/heddle.ts'
 const [PRELOAD, MAIN] = ['preload.cjs', 'main.ts'].map((name) =>
   fileURLToPath(new URL(`../../../src/${name}`, import.meta.url)),
 ) as [string, string]
+
+/** For Node 20. */
+const OLD_ADDON = fileURLToPath(new URL('../../../node_modules/@uwsjs/linux-x64-20/uws.node', import.meta.url))
 
 type Files = Record<string, string>
 /** What stands above the plugin, what has to be `'ok'`, and which files are there besides. `*` is the domain. */
@@ -88,6 +92,27 @@ const REFUSED: Record<string, [above: string, mistake: RegExp, fix: RegExp, file
     /in `async onBoot\(\)`: this.lib = await import\('that-waits'\)/,
     WAITS,
   ],
+  'script-refused': [
+    `import built from 'built-here'\nconsole.log(built)`,
+    /^'built-here' has no native part for this machine: its install script did not run/,
+    /"allowScripts": \{ "built-here": true \} in package\.json, and npm rebuild built-here/,
+    library('built-here', { type: 'commonjs' }, `module.exports = require('./build/Release/loom.node')`),
+  ],
+  'other-node': [
+    `throw new Error(\`The module '/app/node_modules/@loom/native/build/Release/loom.node'
+was compiled against a different Node.js version using
+NODE_MODULE_VERSION 115. This version of Node.js requires
+NODE_MODULE_VERSION 127. Please try re-compiling or re-installing\`)`,
+    /^'@loom\/native' was installed for another Node: it has NODE_MODULE_VERSION 115, and this Node 127/,
+    /npm rebuild @loom\/native, with the Node that runs the service/,
+  ],
+  ...(existsSync(OLD_ADDON) && {
+    'not-registered': [
+      `import old from '${OLD_ADDON}'\nconsole.log(old)`,
+      /^'@uwsjs\/linux-x64-20' does not load here: it was installed for another Node, or knows one thread only/,
+      /npm rebuild @uwsjs\/linux-x64-20; if that does not help, use it on the primary thread/,
+    ] satisfies (typeof REFUSED)[string],
+  }),
   'not-exported': [
     `import 'for-import/other'`,
     /^Package subpath '.\/other' is not defined by "exports"/,
