@@ -8,11 +8,11 @@ const textOf = (way: Way): string => FAULTS.find(({ name }) => name === way)!.te
 
 /** The plugin that has the package do its thing, and ends its lane while it is at it. @param heddle what it imports heddle as */
 export const usePackage = (heddle: string): string => `import { threadId } from 'node:worker_threads'
-import { type Data, type FetchHandler, plugin } from '${heddle}'
+import { type Data, plugin, type Tools } from '${heddle}'
 import make from '../thing.ts'
 
 /** Gives the requests below a prefix to a fetch handler. @returns asks it, by the service's own port */
-export type Mount = (handler: FetchHandler, path: string, init?: () => RequestInit) => () => Promise<Response>
+export type Mount = (handler: Parameters<Tools['http']['mount']>[1], path: string, init?: () => RequestInit) => () => Promise<Response>
 
 /** How often the thing is under way when the lane ends. */
 const AT_ONCE = 3

@@ -55,9 +55,9 @@ export interface Outcome {
   ends: number
   /** How often the process was another one than before. */
   restarts: number
-  /** The longest time without an answer of the innocent route, and its requests that failed. */
+  /** The longest time without an answer of the innocent route, and its requests that failed, by status. */
   gapMs: number
-  failed: number
+  failures: Record<string, number>
   /** Innocent plugins that were named with proof, disabled or set aside. */
   blamed: string[]
   /** What the process had after its first use, and when all was over. */
@@ -172,7 +172,7 @@ class Trial {
       ends: this.#ends,
       restarts: this.#watch.restarts,
       gapMs: Math.round(this.#watch.gapMs),
-      failed: this.#watch.failed,
+      failures: this.#watch.failures,
       blamed: this.#blamed(),
       before: this.#samples[0] ?? null,
       after: this.#samples.at(-1) ?? null,

@@ -3,11 +3,11 @@ import { KINDS } from './holdings.ts'
 import type { Outcome } from './trial.ts'
 
 /** What is bad about a trial; empty when the package works. */
-export function wrongsOf({ said, restarts, failed, gapMs, blamed, grew, left, stop }: Outcome): string[] {
+export function wrongsOf({ said, restarts, failures, gapMs, blamed, grew, left, stop }: Outcome): string[] {
   return [
     ...(said === null ? [] : [said]),
     ...(restarts > 0 ? [`the process was another one ${restarts} times`] : []),
-    ...(failed > 0 ? [`${failed} requests to the innocent route failed`] : []),
+    ...Object.entries(failures).map(([status, count]) => `${count} requests to the innocent route failed: ${status}`),
     ...(gapMs > GAP_MAX_MS ? [`the innocent route had no answer for ${gapMs} ms`] : []),
     ...(blamed.length > 0 ? [`blamed ${blamed.join(', ')}`] : []),
     ...KINDS.flatMap((kind) => (grew[kind] === undefined ? [] : [`leaves ${kind}: ${grew[kind]} in each round`])),

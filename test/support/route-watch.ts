@@ -7,8 +7,9 @@ const ANSWER_MAX_MS = 10_000
 export class RouteWatch {
   /** The longest time without an answer. */
   gapMs = 0
-  /** Requests that failed, of `requests`. */
+  /** Requests that failed, of `requests`, and of each status or error how many. */
   failed = 0
+  readonly failures: Record<string, number> = {}
   requests = 0
   /** How often the process was another one than before. */
   restarts = 0
@@ -18,7 +19,7 @@ export class RouteWatch {
   #asking: Promise<void> = Promise.resolve()
   readonly #port: number
   readonly #path: string
-  readonly #agent = new Agent({ keepAlive: true, maxSockets: 256 })
+  readonly #agent = new Agent({ keepAlive: true, maxSockets: 256, maxFreeSockets: 2 })
 
   constructor(port: number, path: string) {
     this.#port = port
@@ -49,22 +50,26 @@ export class RouteWatch {
   }
 
   /** The body of an answer; null when it failed. */
-  get(path: string, timeoutMs = ANSWER_MAX_MS): Promise<string | null> {
+  async get(path: string, timeoutMs = ANSWER_MAX_MS): Promise<string | null> {
+    const { status, text } = await this.#fetch(path, timeoutMs)
+    return status === '200' ? text : null
+  }
+
+  #fetch(path: string, timeoutMs: number): Promise<{ status: string; text: string }> {
     return new Promise((resolve) => {
-      const request = get(
-        { host: '127.0.0.1', port: this.#port, path, agent: this.#agent, timeout: timeoutMs },
-        (response) => {
-          let text = ''
-          response.setEncoding('utf8')
-          response.on('data', (chunk) => {
-            text += chunk
-          })
-          response.on('end', () => resolve(response.statusCode === 200 ? text : null))
-          response.on('error', () => resolve(null))
-        },
-      )
-      request.on('timeout', () => request.destroy())
-      request.on('error', () => resolve(null))
+      const options = { host: '127.0.0.1', port: this.#port, path, agent: this.#agent, timeout: timeoutMs }
+      const failed = ({ message }: Error) => resolve({ status: message, text: '' })
+      const request = get(options, (response) => {
+        let text = ''
+        response.setEncoding('utf8')
+        response.on('data', (chunk) => {
+          text += chunk
+        })
+        response.on('end', () => resolve({ status: String(response.statusCode), text }))
+        response.on('error', failed)
+      })
+      request.on('timeout', () => request.destroy(new Error('timeout')))
+      request.on('error', failed)
     })
   }
 
@@ -80,9 +85,10 @@ export class RouteWatch {
 
   async #ask(): Promise<void> {
     this.requests++
-    const text = await this.get(this.#path)
-    if (text === null) {
+    const { status, text } = await this.#fetch(this.#path, ANSWER_MAX_MS)
+    if (status !== '200') {
       this.failed++
+      this.failures[status] = (this.failures[status] ?? 0) + 1
       return
     }
     this.#sawAnswer()

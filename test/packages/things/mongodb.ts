@@ -5,7 +5,7 @@ export default (get: (name: string) => string) => async () => {
   try {
     return await client.db('looms').collection('looms').findOne({})
   } catch (error) {
-    if (!/ECONNREFUSED/.test(String(error))) throw error
+    if (!/ServerSelectionError/.test((error as Error).name)) throw error
     return 'refused'
   } finally {
     await client.close()

@@ -8,7 +8,7 @@ export default (get: (name: string) => string) => async () => {
     await connection.asPromise()
     return await connection.model('Loom', Loom).findOne({})
   } catch (error) {
-    if (!/ECONNREFUSED/.test(String(error))) throw error
+    if (!/ServerSelectionError/.test((error as Error).name)) throw error
     return String(new (connection.model('Loom', Loom))({}).validateSync())
   } finally {
     await connection.destroy()
