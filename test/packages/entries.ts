@@ -26,6 +26,9 @@ export interface Entry {
 const NO_SERVER = 'loads, and says that nobody answers: there was no server'
 const FETCH = 'answers by [`http.mount`](../contracts/http.md#fetch-handlers)'
 
+const BROWSER =
+  'Chromium ends with its lane, and leaves folders of its profile: give it an `env` with a `TMPDIR` of its own, and clear that'
+
 /** By what they are for. */
 export const ENTRIES: readonly Entry[] = [
   { name: 'zod', does: 'parses' },
@@ -62,7 +65,12 @@ export const ENTRIES: readonly Entry[] = [
   { name: 'redis', does: 'writes and reads', needs: ['redis'] },
   { name: 'kafkajs', does: NO_SERVER, needs: ['loopback'] },
   { name: 'amqplib', does: NO_SERVER, needs: ['loopback'] },
-  { name: 'bullmq', does: 'adds a job, which a `Worker` in each lane works on', needs: ['redis'] },
+  {
+    name: 'bullmq',
+    does: 'adds a job, which a `Worker` in each lane works on',
+    needs: ['redis'],
+    note: 'a job whose lane has ended is taken again after `stalledInterval`, 30 s without that option',
+  },
   { name: '@aws-sdk/client-s3', does: 'puts and gets an object', needs: ['loopback'] },
   {
     name: 'openai',
@@ -85,8 +93,8 @@ export const ENTRIES: readonly Entry[] = [
   { name: 'firebase-admin', does: 'signs a token' },
   { name: 'sharp', does: 'resizes a picture' },
   { name: '@napi-rs/canvas', does: 'draws a picture' },
-  { name: 'puppeteer-core', does: "a page of the system's Chromium", needs: ['chromium'] },
-  { name: 'playwright-core', does: "a page of the system's Chromium", needs: ['chromium'] },
+  { name: 'puppeteer-core', does: "a page of the system's Chromium", needs: ['chromium'], note: BROWSER },
+  { name: 'playwright-core', does: "a page of the system's Chromium", needs: ['chromium'], note: BROWSER },
   { name: 'jsdom', does: 'runs a page' },
   { name: 'cheerio', does: 'reads a page' },
   { name: 'xlsx', does: 'writes and reads a sheet' },
@@ -108,7 +116,8 @@ export const ENTRIES: readonly Entry[] = [
     does: 'a span',
     beside: ['@opentelemetry/api'],
     needs: ['loopback'],
-    preload: "new (require('@opentelemetry/sdk-node').NodeSDK)().start()",
+    preload:
+      "process.env.OTEL_EXPORTER_OTLP_ENDPOINT = process.env.TRIAL_HTTP; new (require('@opentelemetry/sdk-node').NodeSDK)().start()",
     line: '`NODE_OPTIONS="--require ./tracing.cjs"`, which starts it',
     note: "npm refuses 0.300 and later beside heddle's own exporter, which takes OpenTelemetry 2",
     env: {

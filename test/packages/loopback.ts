@@ -20,6 +20,7 @@ const ANSWERS: readonly (readonly [path: RegExp, answer: object | string])[] = [
   [/^\/drive\/v3\/files/, { files: [{ id: '1', name: 'loom' }] }],
   [/^\/looms\/one/, 'woven'],
   [/^\/api\/1\/envelope/, { id: '1' }],
+  [/^\/v1\/traces/, {}],
 ]
 
 /** Small servers of the test's own, where the machine has no real one: HTTP, SMTP, gRPC, and an address at which nobody is. */

@@ -65,7 +65,7 @@ export interface Outcome {
   after: Holdings | null
   /** What was more after each round than after the one before, and by how much at least. */
   grew: Partial<Holdings>
-  /** Processes and temporary files that were there when the service had ended. */
+  /** Processes that were there when the service had ended, and temporary files that were not after its first use. */
   left: { children: number; files: string[] }
   /** Exit code or signal after SIGTERM, and how long it took; null: it had to be killed. */
   stop: { code: number | string | null; ms: number } | null
@@ -95,6 +95,8 @@ class Trial {
   readonly #samples: Holdings[] = []
   /** Everything that it has started, as far as it was seen. */
   readonly #started = new Set<number>()
+  /** Of the first use: a library may keep some there, always the same. */
+  #filesBefore: ReadonlySet<string> = new Set()
   #logs: LogLine[] = []
   #errors: string[] = []
   #ends = 0
@@ -276,6 +278,7 @@ class Trial {
       await new Promise((resolve) => setTimeout(resolve, 100))
       now = holdingsOf(this.#pid, this.#temporary)
     }
+    if (this.#samples.length === 0) this.#filesBefore = new Set(readdirSync(this.#temporary))
     this.#samples.push(now)
   }
 
@@ -313,7 +316,10 @@ class Trial {
     const running: number[] = []
     for (const pid of pids) if (!(await haveEnded([pid], 0))) running.push(pid)
     signalAll(running, 'SIGKILL')
-    return { children: running.length, files: readdirSync(this.#temporary) }
+    return {
+      children: running.length,
+      files: readdirSync(this.#temporary).filter((file) => !this.#filesBefore.has(file)),
+    }
   }
 
   #blamed(): string[] {
