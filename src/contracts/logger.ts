@@ -26,13 +26,13 @@ export type LogSink = (
 
 /** Structured logging. The primary writes the records of all threads into one stream. */
 export interface Logger {
-  /** @param fields further JSON values for the log line; they are not sent to `/system/logs/stream`, but shown on the dashboard */
-  debug(message: string, fields?: Record<string, unknown>): void
-  info(message: string, fields?: Record<string, unknown>): void
-  warning(message: string, fields?: Record<string, unknown>): void
+  /** @param fields further JSON values for the log line, or an Error; they are not sent to `/system/logs/stream`, but shown on the dashboard */
+  debug(message: string, fields?: Record<string, unknown> | Error): void
+  info(message: string, fields?: Record<string, unknown> | Error): void
+  warning(message: string, fields?: Record<string, unknown> | Error): void
   /** Alias of `warning`. */
-  warn(message: string, fields?: Record<string, unknown>): void
-  error(message: string, fields?: Record<string, unknown>): void
+  warn(message: string, fields?: Record<string, unknown> | Error): void
+  error(message: string, fields?: Record<string, unknown> | Error): void
   /**
    * Receives every log record of the process: those of this thread at once, those of other threads within 100 ms.
    * @returns a function that removes the sink

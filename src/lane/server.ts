@@ -96,7 +96,7 @@ export class LaneServer {
   constructor(init: LaneInit) {
     this.#init = init
     const { index, port, bulk, settings, shared } = init
-    adoptVariables(init.variables)
+    adoptVariables(init.variables, init.secretNames)
     noteHiddenVariables(Object.keys(init.variables))
     this.#processes = new ChildProcesses(init.mark)
     // It binds the thread; `fork` would hand it on to a process, which would ask for commands.
@@ -129,7 +129,7 @@ export class LaneServer {
     })
     this.#kernel = kernel
     watchUnawaited(log.write, (plugin) => kernel.plugins.files[plugin])
-    if (init.secretNames !== null)
+    if (settings.nodeEnv !== 'production')
       watchUnseenVariables({
         names: Object.keys(init.variables),
         secrets: init.secretNames,
@@ -333,7 +333,7 @@ export class LaneServer {
       case 'assign':
         return this.#assign(message.routes, message.mounts)
       case 'ready':
-        void this.#kernel.plugins.ready(message.plugins, (plugin) => this.#post({ type: 'ready-done', plugin }))
+        void this.#kernel.plugins.ready([message.plugin], (plugin) => this.#post({ type: 'ready-done', plugin }))
         return
       case 'feed':
         this.#bus.fed(message.traces ?? [], message.failures ?? [])

@@ -17,7 +17,7 @@ import type { LogChanges } from './log-changes.ts'
  * Version of what the two ends of a lane exchange: these messages, the frames, the layouts in shared memory. Raised with each change:
  * a lane loads the runtime's code from disk, and the primary may be older than that code.
  */
-export const LANE_PROTOCOL = 27
+export const LANE_PROTOCOL = 28
 
 /** What a lane is started with: the task of its thread in the pool. */
 export interface LaneInit {
@@ -28,8 +28,8 @@ export interface LaneInit {
   settings: Settings
   /** What `config.get` reads: the variables of the process, without the secrets of the runtime. */
   variables: Record<string, string>
-  /** Names of those secrets, which a lane tells whoever asks for one; null in production, where it tells nobody. */
-  secretNames: string[] | null
+  /** Names of those secrets, which a lane tells whoever asks for one. */
+  secretNames: string[]
   port: MessagePort
   bulk: MessagePort
   /** Rings as the lane sees them. */
@@ -177,7 +177,7 @@ export type ToLane =
   /** The primary's numbers of the lane's routes, in the order of the manifest; -1: refused. Sent before the first request. */
   | { type: 'assign'; routes: number[]; mounts: SharedMount[] }
   /** Run `onReady` of these plugins one after another: in this lane, for the whole process. */
-  | { type: 'ready'; plugins: string[] }
+  | { type: 'ready'; plugin: string }
   | { type: 'feed'; traces?: EventRecord[]; failures?: FailureRecord[]; logs?: LogRecord[] }
   | { type: 'snapshot'; dump: SystemDump; subscribers: Record<string, string[]> }
   | { type: 'job'; run: number; job: number; of: JobRun }

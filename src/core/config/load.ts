@@ -103,6 +103,11 @@ export function loadSettings(
   checkPermissions(settings as Settings, faults)
   warnOfOpenAddresses(settings as Settings, warnings)
   warnOfPermissions(settings as Settings, warnings)
+  const unseen = (settings as Settings).laneEnv?.filter((name) => SECRET_NAMES.has(name)) ?? []
+  if (unseen.length > 0)
+    warnings.push(
+      `LANE_ENV names ${unseen.join(', ')}, secrets of the runtime, which no lane sees: set variables of other names for plugins`,
+    )
   if (FAULTY_NODE.test(process.versions.node)) warnings.push(FAULTY_NODE_WARNING)
   if (isUnset(env.KV_TLS) && settings.kvTls === 'off') warnOfClearText(settings as Settings, warnings)
   const needsSecret = bootTool === null || bootTool === 'auth'
@@ -120,7 +125,10 @@ function freezeSettings(settings: Settings): Settings {
   return Object.freeze(settings)
 }
 
-serveVariables((name) => (SECRET_NAMES.has(name.toUpperCase()) ? undefined : process.env[name]))
+serveVariables(
+  (name) => (SECRET_NAMES.has(name.toUpperCase()) ? undefined : process.env[name]),
+  (name) => SECRET_NAMES.has(name.toUpperCase()) && process.env[name] !== undefined,
+)
 
 /** Every variable of this process but the runtime's secrets. */
 export function publicVariables(): Record<string, string> {

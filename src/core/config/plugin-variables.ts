@@ -4,6 +4,10 @@ type Variables = (name: string) => string | undefined
 
 let ofProcess: Variables = () => undefined
 let adopted: Variables | null = null
+let isSecret = (_name: string): boolean => false
+
+/** True for a variable that is set, and a secret of the runtime: `readVariable` gives it to nobody. */
+export const isRuntimeSecret = (name: string): boolean => isSecret(name)
 
 /** A plugin's own variable; undefined when it is unset, and for the runtime's secrets. */
 export function readVariable(name: string): string | undefined {
@@ -14,13 +18,15 @@ export function readVariable(name: string): string | undefined {
  * From now on `readVariable` reads these. Called once, in a lane, with what the primary has handed it: its `process.env` has only what its libraries
  * need, and the table of all variables, which knows the secrets, is not loaded there.
  */
-export function adoptVariables(given: Readonly<Record<string, string>>): void {
+export function adoptVariables(given: Readonly<Record<string, string>>, secretNames: readonly string[]): void {
   adopted = (name) => given[name]
+  isSecret = (name) => secretNames.includes(name)
 }
 
 /** What `readVariable` reads in a thread that has adopted no others. */
-export function serveVariables(variables: Variables): void {
+export function serveVariables(variables: Variables, isSecretName: (name: string) => boolean): void {
   ofProcess = variables
+  isSecret = isSecretName
 }
 
 /** A decimal number; undefined for anything else, hexadecimals and infinities included. */

@@ -264,7 +264,7 @@ export class LaneStarter {
       index,
       settings,
       variables,
-      secretNames: settings.nodeEnv === 'production' ? null : secretNames(),
+      secretNames: secretNames(),
       port,
       bulk,
       ...memory,

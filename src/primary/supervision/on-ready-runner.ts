@@ -4,8 +4,10 @@ import { steadyMs } from '../../core/schedule/clock.ts'
 import type { Lane, LaneState } from '../dispatch/lane.ts'
 import { POISON_DEATHS } from '../events/hub.ts'
 
-/** A lane that is to leave may finish an `onReady` that takes no longer than this, milliseconds. */
+/** A lane that is to leave may finish an `onReady` that takes no longer than this, milliseconds; the others wait no longer for their turn. */
 export const READY_GRACE_MS = 5_000
+/** The death of a lane counts against an `onReady` that has begun within this, milliseconds: one that goes on is a consumer, and meets the deaths of others. */
+const COUNTED_MS = 60_000
 
 /** Lanes in these states run it. */
 const MAY_BEGIN: readonly LaneState[] = ['starting', 'ready']
@@ -17,6 +19,8 @@ interface Round {
   readonly plugins: string[]
   /** When that one began, milliseconds since the epoch. */
   sinceMs: number
+  /** Lets the next ones begin beside it. */
+  timer: NodeJS.Timeout | undefined
 }
 
 /**
@@ -57,8 +61,26 @@ export class OnReadyRunner {
   }
 
   #begin(lane: Lane, plugins: string[]): void {
-    this.#rounds.push({ lane, plugins, sinceMs: steadyMs() })
-    lane.post({ type: 'ready', plugins: [...plugins] })
+    const round: Round = { lane, plugins, sinceMs: 0, timer: undefined }
+    this.#rounds.push(round)
+    this.#beginNext(round)
+  }
+
+  #beginNext(round: Round): void {
+    const { lane, plugins } = round
+    round.sinceMs = steadyMs()
+    clearTimeout(round.timer)
+    round.timer = setTimeout(() => {
+      this.#endless.add(plugins[0]!)
+      const others = plugins.splice(1)
+      if (others.length > 0) this.#begin(lane, others)
+    }, READY_GRACE_MS).unref()
+    lane.post({ type: 'ready', plugin: plugins[0]! })
+  }
+
+  #end(round: Round): void {
+    clearTimeout(round.timer)
+    this.#rounds.splice(this.#rounds.indexOf(round), 1)
   }
 
   /** The `onReady` of a plugin has ended in a lane. */
@@ -67,8 +89,8 @@ export class OnReadyRunner {
     const round = this.#rounds.find((each) => each.lane === lane && each.plugins[0] === plugin)
     if (round === undefined) return
     round.plugins.shift()
-    round.sinceMs = steadyMs()
-    if (round.plugins.length === 0) this.#rounds.splice(this.#rounds.indexOf(round), 1)
+    if (round.plugins.length === 0) this.#end(round)
+    else this.#beginNext(round)
   }
 
   /** True while a lane runs an `onReady` that it should be let finish. */
@@ -86,10 +108,11 @@ export class OnReadyRunner {
   laneGone(lane: Lane, blackBox: BlackBox | null): void {
     const open = this.#rounds.filter((round) => round.lane === lane)
     if (open.length === 0) return
-    this.#rounds = this.#rounds.filter((round) => round.lane !== lane)
-    for (const { plugins } of open) {
+    for (const round of open) {
+      const { plugins, sinceMs } = round
+      this.#end(round)
       if (blackBox === null) this.#endless.add(plugins[0]!)
-      else this.#countDeath(plugins[0]!, blackBox)
+      else if (steadyMs() - sinceMs < COUNTED_MS) this.#countDeath(plugins[0]!, blackBox)
     }
     this.run()
   }

@@ -96,7 +96,9 @@ function ofRuntime({ code, message }: HeddleError, { file, facts: { fileOf } }: 
       return { place: { file, line: 1, column: 1 } }
     case 'CONFIG_MISSING':
     case 'CONFIG_INVALID':
-      return { fix: 'set the variable, in .env for example, or give config.get a default.' }
+      return message.includes('secret of the runtime')
+        ? {}
+        : { fix: 'set the variable, in .env for example, or give config.get a default.' }
     case 'SCHEDULER_INVALID':
       return message.includes('cron expression')
         ? { fix: "five fields, minute hour day month weekday, in UTC: '0 3 * * *' is every day at 03:00." }

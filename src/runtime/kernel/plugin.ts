@@ -68,6 +68,10 @@ export function plugin<Given extends object = Tools>(
     override onStop() {
       return this.#life.onStop?.()
     }
+
+    get hasOnStop() {
+      return this.#life.onStop !== undefined
+    }
   }
 }
 
@@ -75,7 +79,13 @@ export interface PluginInstance {
   onBoot?(): void | Promise<void>
   onReady?(): void | Promise<void>
   onStop?(): void | Promise<void>
+  /** Of a plugin that is a function. */
+  readonly hasOnStop?: boolean
 }
+
+/** True for a plugin with an `onStop` of its own. */
+export const hasOnStop = ({ onStop, hasOnStop: isGiven }: PluginInstance): boolean =>
+  isGiven ?? (onStop !== undefined && onStop !== Plugin.prototype.onStop)
 
 /** `made` is set for a function, which `plugin` has made a class of. */
 export type PluginClass = (new (tools: object) => PluginInstance) & { thread?: unknown; made?: Error }

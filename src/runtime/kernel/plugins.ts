@@ -15,7 +15,15 @@ import { turn, withTimeout } from '../../core/schedule/waiting.ts'
 import { type BootStage, bootFault } from '../advice/boot-fault.ts'
 import type { FixFacts } from '../advice/fixes.ts'
 import { classNameOf, findPlugins, type PluginFile } from './discover.ts'
-import { classWarnings, isClass, loadClass, nameOf, type PluginClass, type PluginInstance } from './plugin.ts'
+import {
+  classWarnings,
+  hasOnStop,
+  isClass,
+  loadClass,
+  nameOf,
+  type PluginClass,
+  type PluginInstance,
+} from './plugin.ts'
 import type { Toolbox } from './toolbox.ts'
 
 /** A file that registers hooks for more than one plugin. */
@@ -141,6 +149,8 @@ const SLOW = 'It takes long to boot: all others are served meanwhile'
 
 /** Each `onStop` has this long, or SHUTDOWN_TIMEOUT_MS where that is more: a thread that never leaves would keep its memory. */
 const STOP_TIMEOUT_MS = 30_000
+/** After the `onStop` of all plugins, an `onReady` that still runs has this long to end. */
+const READY_END_MS = 5_000
 
 /** The plugins of one thread. A plugin that fails is `DEAD`, and all others boot. */
 export class Plugins {
@@ -161,6 +171,9 @@ export class Plugins {
   readonly #toolbox: Toolbox
   readonly #writeLog: ToolHost['writeLog']
   readonly #loaded: Loaded[] = []
+  /** Each `onReady` that runs, by plugin. */
+  readonly #getReady = new Map<string, Promise<void>>()
+  #isStopping = false
   /** Their hooks are missing. */
   readonly #failedSetups: SetupFile[] = []
   /** File of the plugin that is being booted; null when none is. */
@@ -346,18 +359,28 @@ export class Plugins {
     for (const loaded of this.#loaded) {
       const { name } = loaded
       if (plugins !== undefined && !plugins.includes(name)) continue
-      await this.#run('onReady', loaded)
-      onDone(name)
+      const running = this.#run('onReady', loaded)
+      this.#getReady.set(name, running)
+      await running
+      this.#getReady.delete(name)
+      // What ends because its thread does has not been done: another thread begins it again.
+      if (!this.#isStopping) onDone(name)
     }
   }
 
-  /** Runs `onStop` of all plugins. One that takes too long goes on beside the next, and is left behind. */
+  /**
+   * Runs `onStop` of all plugins. One that takes too long goes on beside the next, and is left behind. Then it waits a while for the `onReady` that such
+   * a plugin has told to end: it may close a consumer.
+   */
   async stop(): Promise<void> {
+    this.#isStopping = true
     const timeoutMs = Math.max(STOP_TIMEOUT_MS, this.#settings.shutdownTimeoutMs)
     for (const loaded of this.#loaded) {
       const isLate = await withTimeout(this.#run('onStop', loaded), timeoutMs, true)
       if (isLate) this.#told(loaded.name, 'onStop', `it has not ended within ${timeoutMs / 1000} s`)
     }
+    const told = this.#loaded.filter(({ instance }) => hasOnStop(instance)).map(({ name }) => this.#getReady.get(name))
+    await withTimeout(Promise.all(told), READY_END_MS, undefined)
   }
 
   async #run(stage: 'onReady' | 'onStop', { name, instance }: Loaded): Promise<void> {

@@ -1,8 +1,11 @@
 // The tool `config`.
 import type { Config, VariableOptions } from '../../contracts/config.ts'
 import type { Tool, ToolRuntime } from '../../contracts/tool.ts'
-import { parseBoolean, parseNumber } from '../../core/config/plugin-variables.ts'
+import { isRuntimeSecret, parseBoolean, parseNumber } from '../../core/config/plugin-variables.ts'
 import { HeddleError } from '../../core/errors/catalogue.ts'
+
+const SECRET =
+  'is a secret of the runtime, which plugins do not see: take the tool that has it, or set a variable of another name for the plugin'
 
 type Value = string | number | boolean
 type ValueType = 'string' | 'number' | 'boolean'
@@ -27,6 +30,7 @@ export default class ConfigTool implements Tool {
       // An empty variable counts as unset, as for the runtime's own variables.
       if (raw !== undefined && raw !== '') return parse(name, type, raw)
       if (options.default !== undefined) return options.default
+      if (isRuntimeSecret(name)) throw new HeddleError('CONFIG_MISSING', `${name} ${SECRET}`)
       throw new HeddleError('CONFIG_MISSING', `${name} is not set: expected ${WANTED[type]}`)
     }
     return { get: get as Config['get'] }

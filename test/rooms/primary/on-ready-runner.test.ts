@@ -4,7 +4,7 @@ import { join } from 'node:path'
 import { type TestContext, test } from 'node:test'
 import type { BlackBox, PluginHealth } from '../../../src/contracts/registry.ts'
 import type { Lane } from '../../../src/primary/dispatch/lane.ts'
-import { OnReadyRunner } from '../../../src/primary/supervision/on-ready-runner.ts'
+import { OnReadyRunner, READY_GRACE_MS } from '../../../src/primary/supervision/on-ready-runner.ts'
 import { laneOf } from '../../support/fake-lane.ts'
 import { folderOf } from '../../support/folder.ts'
 import { startHeddle } from '../../support/heddle.ts'
@@ -16,7 +16,7 @@ const UNKNOWN = { guilty: null } as BlackBox
 function readyOf(t: TestContext) {
   const lanes: Lane[] = []
   const log: string[] = []
-  const told: [Lane, string[]][] = []
+  const told: [Lane, string][] = []
   const onReady = new OnReadyRunner(
     () => lanes,
     (message) => void log.push(message),
@@ -27,7 +27,7 @@ function readyOf(t: TestContext) {
     )
     const lane = laneOf(t, { manifest: { plugins } })
     lane.post = (message) => {
-      if (message.type === 'ready') told.push([lane, message.plugins])
+      if (message.type === 'ready') told.push([lane, message.plugin])
     }
     lanes.push(lane)
     return lane
@@ -45,14 +45,14 @@ test('each plugin runs once, whatever lanes host it, those that come later too',
   onReady.run()
   onReady.run()
   assert.deepEqual(told, [
-    [first, ['a.A']],
-    [second, ['a.B']],
+    [first, 'a.A'],
+    [second, 'a.B'],
   ])
   onReady.done(first, 'a.A')
   onReady.done(second, 'a.B')
   const third = add('a.A', 'a.B', 'a.C')
   onReady.run()
-  assert.deepEqual(told.at(-1), [third, ['a.C']])
+  assert.deepEqual(told.at(-1), [third, 'a.C'])
 })
 
 test('another lane runs what a dead one had not finished, three times at most', (t) => {
@@ -64,7 +64,7 @@ test('another lane runs what a dead one had not finished, three times at most', 
     const next = add('a.A', 'a.Kills', 'a.Z')
     end(lane, UNKNOWN)
     lane = next
-    assert.deepEqual(told.at(-1), [lane, n < 2 ? ['a.Kills', 'a.Z'] : ['a.Z']])
+    assert.deepEqual(told.at(-1), [lane, n < 2 ? 'a.Kills' : 'a.Z'])
   }
   assert.deepEqual(log, ['3 lanes died while they ran onReady of a.Kills: it is not run again'])
 })
@@ -92,11 +92,62 @@ test('one that did not end before its lane left runs again, beside the others, a
     const next = add('a.Endless', 'a.Z')
     end(lane, null)
     lane = next
-    assert.deepEqual(told.splice(0).at(-1), n === 0 ? [lane, ['a.Z']] : [lane, ['a.Endless']])
+    assert.deepEqual(told.splice(0).at(-1), n === 0 ? [lane, 'a.Z'] : [lane, 'a.Endless'])
     if (n === 0) onReady.done(lane, 'a.Z')
     assert.equal(onReady.isBusy(lane), false)
   }
   assert.deepEqual(log, [])
+})
+
+test('the next ones do not wait for one that goes on', (t) => {
+  t.mock.timers.enable({ apis: ['setTimeout'] })
+  const { onReady, add, told } = readyOf(t)
+  const lane = add('a.Consumer', 'a.B', 'a.C')
+  onReady.run()
+  t.mock.timers.tick(READY_GRACE_MS)
+  onReady.done(lane, 'a.B')
+  assert.deepEqual(told, [
+    [lane, 'a.Consumer'],
+    [lane, 'a.B'],
+    [lane, 'a.C'],
+  ])
+  onReady.done(lane, 'a.Consumer')
+  onReady.done(lane, 'a.C')
+  onReady.run()
+  assert.equal(told.length, 3)
+})
+
+test('a consumer that onReady runs is closed before its lane ends, begins again in the next one, and holds up no other plugin', async (t) => {
+  const domains = await folderOf(t, {
+    'a/plugins/consume.ts': `import { once } from 'node:events'
+      import { setTimeout as sleep } from 'node:timers/promises'
+      import { plugin } from 'heddle'
+      export default plugin(({ logger }) => {
+        const leaving = new AbortController()
+        return {
+          async onReady() {
+            logger.info('begun')
+            await once(leaving.signal, 'abort')
+            await sleep(200)
+            logger.info('closed')
+          },
+          onStop: () => leaving.abort(),
+        }
+      })`,
+    'a/plugins/other.ts': `import { plugin } from 'heddle'
+      export default plugin(({ logger }) => ({ onReady: () => logger.info('other is ready') }))`,
+  })
+  const heddle = await startHeddle(t, { domains: [domains], lanes: 2 })
+  const said = (text: string) => heddle.logs.filter(({ msg }) => msg === text).length
+  await until(() => said('other is ready') === 1, 'the other')
+  for (let n = 1; n <= 2; n++) {
+    await until(() => said('begun') === n, 'the consumer')
+    heddle.process.kill('SIGHUP')
+    await until(() => said('closed') === n, 'its end')
+  }
+  await until(() => said('begun') === 3, 'the consumer')
+  assert.equal(await heddle.stop(), 0)
+  assert.deepEqual([said('begun'), said('closed'), said('other is ready')], [3, 3, 1])
 })
 
 test('a reload runs onReady of the plugins that it brings, and of no other again', async (t) => {

@@ -1,15 +1,11 @@
 import assert from 'node:assert/strict'
-import { createRequire } from 'node:module'
-import { join } from 'node:path'
 import { test } from 'node:test'
 import type { Settings } from '../../../src/core/config/schema.ts'
-import { type BootContext, bootFault } from '../../../src/runtime/advice/boot-fault.ts'
 import { added, tellAll } from '../../../src/runtime/kernel/listeners.ts'
 import type { PluginClass } from '../../../src/runtime/kernel/plugin.ts'
 import { Plugins } from '../../../src/runtime/kernel/plugins.ts'
 import { type Toolbox, tellingFirstCall } from '../../../src/runtime/kernel/toolbox.ts'
 import { ToolUses, USES_BYTES } from '../../../src/transport/memory/tool-uses.ts'
-import { folderOf } from '../../support/folder.ts'
 
 test('the first call of any method is told once, and puts the real methods in place', () => {
   const tool = {
@@ -73,30 +69,6 @@ test('a listener that throws is reported once, and the others hear every record'
   tellAll(listeners, 2, (thrown) => faults.push(thrown))
   assert.deepEqual(told, [1, 2])
   assert.equal(faults.length, 1)
-})
-
-test('a package whose exports have import alone is named, with the way out', async (t) => {
-  const own = 'node_modules/@only/modules'
-  const exports = { '.': { import: './index.js' } }
-  const folder = await folderOf(t, {
-    [`${own}/package.json`]: JSON.stringify({ name: '@only/modules', type: 'module', exports }),
-    [`${own}/index.js`]: 'export const a = 1',
-    'take.ts': "import * as modules from '@only/modules'\nexport default class Take {}\n",
-  })
-  const file = join(folder, 'take.ts')
-  let thrown: unknown
-  try {
-    createRequire(file)('@only/modules')
-  } catch (error) {
-    thrown = error
-  }
-  const { text } = bootFault(thrown, { file, stage: 'load', facts: {} as BootContext['facts'] })
-  assert.match(text, /No "exports" main defined .*plugins are loaded with `require`/)
-  assert.match(text, /take\.ts:1:/)
-  assert.match(
-    text,
-    /Fix: load it where it may wait, in `async onBoot\(\)`: this\.lib = await import\('@only\/modules'\)\./,
-  )
 })
 
 test('an onStop that never ends is left behind when it has had its time, and the others run', async (t) => {
