@@ -29,10 +29,9 @@ export async function installApplication(
   try {
     const program: Program = { env: node.env, install: (folder, file) => node.install(folder, file, NO_SCRIPTS) }
     const known = readVersions()
-    const wanted = entries.flatMap(({ name, version = 'latest', beside = [] }) => [
-      ...(isOfNode(name) ? [] : [[name, version]]),
-      ...beside.map((each) => [each, 'latest']),
-    ]) as [string, string][]
+    const wanted = entries.flatMap(({ name, version, beside = [] }) =>
+      [version === undefined ? name : `${name}@${version}`, ...beside].filter((each) => !isOfNode(each)).map(parted),
+    )
     const versions = Object.fromEntries(
       wanted.map(([name, version]) => [name, isNewest ? version : (known[name] ?? version)]),
     )
@@ -50,6 +49,12 @@ export async function installApplication(
   } finally {
     packed.end()
   }
+}
+
+/** `@scope/name@1.9` → `['@scope/name', '1.9']` */
+function parted(text: string): [name: string, version: string] {
+  const [, name, version = 'latest'] = /^(.[^@]*)(?:@(.+))?$/.exec(text)!
+  return [name!, version]
 }
 
 const isOfNode = (name: string): boolean => name.startsWith('node:')

@@ -8,7 +8,7 @@ export interface Entry {
   version?: string
   /** What its main thing is. */
   does: string
-  /** Packages that its thing takes beside it. */
+  /** Packages that its thing takes beside it, with a version where the newest does not fit. */
   beside?: readonly string[]
   needs?: readonly Need[]
   /** Variables of the service. */
@@ -27,7 +27,7 @@ const NO_SERVER = 'loads, and says that nobody answers: there was no server'
 const FETCH = 'answers by [`http.mount`](../contracts/http.md#fetch-handlers)'
 
 const BROWSER =
-  'Chromium ends with its lane, and leaves folders of its profile: give it an `env` with a `TMPDIR` of its own, and clear that'
+  "Chromium ends with its lane, and leaves folders of its profile in `TMPDIR`, which is the lane's own to set and yours to clear"
 
 /** By what they are for. */
 export const ENTRIES: readonly Entry[] = [
@@ -114,18 +114,13 @@ export const ENTRIES: readonly Entry[] = [
     name: '@opentelemetry/sdk-node',
     version: '0.223',
     does: 'a span',
-    beside: ['@opentelemetry/api'],
+    beside: ['@opentelemetry/api@1.9'],
     needs: ['loopback'],
     preload:
       "process.env.OTEL_EXPORTER_OTLP_ENDPOINT = process.env.TRIAL_HTTP; new (require('@opentelemetry/sdk-node').NodeSDK)().start()",
     line: '`NODE_OPTIONS="--require ./tracing.cjs"`, which starts it',
     note: "npm refuses 0.300 and later beside heddle's own exporter, which takes OpenTelemetry 2",
-    env: {
-      OTEL_TRACES_EXPORTER: 'none',
-      OTEL_METRICS_EXPORTER: 'none',
-      OTEL_LOGS_EXPORTER: 'none',
-      LANE_ENV: 'OTEL_*',
-    },
+    env: { OTEL_METRICS_EXPORTER: 'none', OTEL_LOGS_EXPORTER: 'none', LANE_ENV: 'OTEL_*,TRIAL_HTTP' },
   },
   {
     name: 'dd-trace',
@@ -141,6 +136,7 @@ export const ENTRIES: readonly Entry[] = [
     needs: ['loopback'],
     preload: "require('newrelic')",
     line: '`NODE_OPTIONS="--require newrelic"`',
+    note: 'in the primary alone: [agents](agents.md)',
     env: {
       NEW_RELIC_APP_NAME: 'looms',
       NEW_RELIC_LICENSE_KEY: 'a'.repeat(40),

@@ -2,13 +2,12 @@ import puppeteer, { type Browser } from 'puppeteer-core'
 
 export default (get: (name: string) => string) => {
   // A browser that is killed leaves folders: here they are in nobody's way.
-  const env = { ...process.env, TMPDIR: get('TRIAL_FOLDER') }
+  process.env.TMPDIR = get('TRIAL_FOLDER')
   const executablePath = get('TRIAL_CHROMIUM')
   let browser: Promise<Browser> | undefined
   return async () => {
     browser ??= puppeteer.launch({
       executablePath,
-      env,
       args: ['--no-sandbox', '--disable-gpu', '--disable-dev-shm-usage'],
     })
     const page = await (await browser).newPage()
