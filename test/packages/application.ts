@@ -2,7 +2,7 @@ import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import type { NodeProgram } from '../nodes/node-program.ts'
-import { packOne } from '../rooms/package/packed.ts'
+import { packOne, run } from '../rooms/package/packed.ts'
 import { createApplication, dependOn, type Program } from '../support/created-application.ts'
 import type { Entry } from './entries.ts'
 
@@ -45,10 +45,18 @@ export async function installApplication(
     }
     for (const name of Object.keys(versions)) known[name] = versionOf(folder, name)
     writeFileSync(VERSIONS, `${JSON.stringify(Object.fromEntries(Object.entries(known).sort()), null, 2)}\n`)
+    for (const { prepare } of entries) if (prepare !== undefined) await prepareIn(folder, node, prepare)
     return folder
   } finally {
     packed.end()
   }
+}
+
+async function prepareIn(folder: string, node: NodeProgram, { file, text, command, env }: Required<Entry>['prepare']) {
+  mkdirSync(join(folder, file, '..'), { recursive: true })
+  writeFileSync(join(folder, file), text)
+  const { code, output } = await run('npx', command, folder, { ...node.env, ...env })
+  if (code !== 0) throw new Error(output)
 }
 
 /** `@scope/name@1.9` → `['@scope/name', '1.9']` */

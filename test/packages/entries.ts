@@ -11,6 +11,8 @@ export interface Entry {
   /** Packages that its thing takes beside it, with a version where the newest does not fit. */
   beside?: readonly string[]
   needs?: readonly Need[]
+  /** A file of the application, and what npm runs there before, with variables of its own. */
+  prepare?: { file: string; text: string; command: readonly string[]; env: Readonly<Record<string, string>> }
   /** Variables of the service. */
   env?: Readonly<Record<string, string>>
   /** A file that is preloaded into the service, by `NODE_OPTIONS`. */
@@ -57,6 +59,30 @@ export const ENTRIES: readonly Entry[] = [
   { name: 'knex', does: 'a query of PostgreSQL', beside: ['pg'], needs: ['postgres'] },
   { name: 'kysely', does: 'a query of PostgreSQL', beside: ['pg'], needs: ['postgres'] },
   { name: 'drizzle-orm', does: 'a query of PostgreSQL', beside: ['pg'], needs: ['postgres'] },
+  {
+    name: '@prisma/client',
+    does: 'writes and reads a row of PostgreSQL, by the generated client and `@prisma/adapter-pg`',
+    beside: ['prisma', '@prisma/adapter-pg'],
+    needs: ['postgres'],
+    prepare: {
+      file: 'looms/schema.prisma',
+      text: `generator client {
+  provider = "prisma-client"
+  output   = "./generated"
+}
+datasource db {
+  provider = "postgresql"
+}
+model Loom {
+  id   Int    @id @default(autoincrement())
+  name String
+}
+`,
+      command: ['prisma', 'generate', '--schema', 'looms/schema.prisma'],
+      // The generator needs no engine, and would fetch one.
+      env: { PRISMA_SCHEMA_ENGINE_BINARY: '/bin/true', CHECKPOINT_DISABLE: '1' },
+    },
+  },
   { name: 'better-sqlite3', does: 'writes and reads a row' },
   { name: 'node:sqlite', does: 'writes and reads a row' },
   { name: 'lmdb', does: 'writes and reads' },
