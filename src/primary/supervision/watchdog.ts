@@ -39,10 +39,10 @@ const BOOT_ROOM_MB = 1024
 const MIB = 1 << 20
 /** What stands still in a lane that leaves is stopped after this, milliseconds: all that is worth waiting for turns the loop. */
 const LEAVING_STALL_MS = 200
-/** A lane that leaves may take this many times its memory: what is under way in it goes on. One that has filled it keeps what it has, and has `FULL_MS` for its native calls. */
+/** A lane that leaves may take this many times its memory: what is under way in it goes on. One that has more keeps it, and has `FULL_MS` for its native calls, unless it takes more still. */
 const LEAVING_GROWTH = 1.5
-const LEAVING_GROWTH_MAX = STANDSTILL_GROWTH + LEAVING_GROWTH
-const FULL_MS = 1000
+const FULL_GROWTH = 0.5
+const FULL_MS = 2000
 /** A lane that leaves has this long, milliseconds; SHUTDOWN_TIMEOUT_MS more where it runs `onStop` first. */
 const LEAVING_MAX_MS = 120_000
 /** It is told to leave again so often: a stop may have taken along what does it there, milliseconds. */
@@ -111,6 +111,7 @@ export class Watchdog {
   #isHoldTold = false
   #leavingMs = 0
   #fullMs = 0
+  #growthWhenFull = 0
   /** Since its loop has turned last. */
   #stops = 0
   #isStopping = false
@@ -242,9 +243,11 @@ export class Watchdog {
     }
     const limits = memoryLimits(this.#options.settings.laneMemoryMb)
     const growth = Math.max(heapBytes / limits.heapBytes, externalBytes / limits.externalBytes)
-    this.#fullMs = growth > LEAVING_GROWTH ? this.#fullMs + elapsedMs : 0
+    const isFull = growth > LEAVING_GROWTH
+    if (!isFull || this.#fullMs === 0) this.#growthWhenFull = growth
+    this.#fullMs = isFull ? this.#fullMs + elapsedMs : 0
     const isHopeless = this.#stops > STOPS_MAX || this.#leavingMs > LEAVING_MAX_MS
-    return isHopeless || growth > LEAVING_GROWTH_MAX || this.#fullMs > FULL_MS
+    return isHopeless || growth > this.#growthWhenFull + FULL_GROWTH || this.#fullMs > FULL_MS
   }
 
   /** Each plugin has its time, and a loop that does not end the time of any loop. */
