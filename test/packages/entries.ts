@@ -25,7 +25,8 @@ export interface Entry {
   note?: string
 }
 
-const NO_SERVER = 'loads, and says that nobody answers: there was no server'
+/** What a client does where this machine has no server for it. */
+export const NO_SERVER = 'connects to nobody, and says so'
 const FETCH = 'answers by [`http.mount`](../contracts/http.md#fetch-handlers)'
 
 const BROWSER =

@@ -129,12 +129,17 @@ class Probe {
       // No other message: the thread runs on at once, and may end before the next message. Without this one the end of the session would leave
       // it stopped. Another debugger has seen the stop, too, and would hold the thread, which could not be ended.
       this.isOver = true
-      if (this.onStop !== null && callFrames !== null) this.#session.send('Runtime.terminateExecution')
+      if (this.onStop !== null && this.#canStop(callFrames)) this.#session.send('Runtime.terminateExecution')
       this.#session.send(isInspected() ? 'Debugger.resume' : 'Debugger.disable')
       if (this.#isQuiet()) this.#session.close()
       else void this.#disconnectLater()
     }
     return callFrames?.slice(0, STACK_MAX_FRAMES).map((frame) => this.#sourceFrame(frame)) ?? null
+  }
+
+  /** Not where Node alone is at work: stopped in the midst of its lists it would look for ever for a timer that is gone. Whoever stops a loop asks again, and finds it elsewhere. */
+  #canStop(callFrames: Debugger.CallFrame[] | null): boolean {
+    return callFrames?.some(({ location }) => !this.#script(location.scriptId).url.startsWith('node:')) === true
   }
 
   /** The end of the session is sent to all threads: not before none of them is about to end. */

@@ -47,8 +47,8 @@ const FULL_MS = 2000
 const LEAVING_MAX_MS = 120_000
 /** It is told to leave again so often: a stop may have taken along what does it there, milliseconds. */
 const LEAVE_AGAIN_MS = 1000
-/** A loop that has not turned since so many stops does not end: one in the midst of Node's own lists leaves timers that Node then looks for without end. */
-const STOPS_MAX = 8
+/** A loop that has not turned since it was to be stopped so often does not end. */
+const STOPS_MAX = 12
 
 /** Why a thread is ended from outside. */
 export type TerminationReason = 'stalled' | 'memory' | 'descriptors' | 'boot'
