@@ -59,6 +59,12 @@ export type TerminationReason = 'stalled' | 'memory' | 'descriptors' | 'boot'
  */
 export type Outcome = 'held' | 'ended' | 'turning' | 'stopped' | 'stuck'
 
+/** Of the process, and what threads other than the lane's have of it by their own figures. */
+interface Memory {
+  processBytes: number
+  otherBytes: number
+}
+
 export interface Standstill {
   stillMs: number
   /** Null when the stack could not be taken. */
@@ -97,12 +103,12 @@ export class Watchdog {
   #bootingMs = 0
   /** CPU time of the thread when it began to boot the current plugin. */
   #cpuMsAtPlugin: number | null = null
-  readonly #bytesAtBirth: number | null
+  readonly #atBirth: Memory | null
   #seenBeats = -1
   /** How long the heartbeat has stood still while this thread was looking. */
   stillMs = 0
   readonly #own: OwnTime
-  #bytesAtStandstill: number | null = null
+  #atStandstill: Memory | null = null
   #probe: Promise<StackFrame[] | null> | null = null
   #probedMs = 0
   /** Where the thread stood early in its present standstill; null when it does not stand still, or its stack could not be taken. */
@@ -121,7 +127,7 @@ export class Watchdog {
     this.#options = options
     this.#own = new OwnTime(lane.heartbeat)
     this.#hold = new DebuggerHold(options.onForsaken)
-    this.#bytesAtBirth = this.#laneBytes()
+    this.#atBirth = this.#memory()
   }
 
   /** How much of that is by its own doing: others had no part in it. */
@@ -275,7 +281,7 @@ export class Watchdog {
   #bootMemoryFault(): string | null {
     const { lanes, laneMemoryMb } = this.#options.settings
     const limitMb = STANDSTILL_GROWTH * laneMemoryMb + BOOT_ROOM_MB + lanes * BOOT_LANE_MB
-    if (this.#bytesGrownSince(this.#bytesAtBirth) <= limitMb * MIB) return null
+    if (this.#bytesGrownSince(this.#atBirth) <= limitMb * MIB) return null
     return `the process grew by more than ${limitMb} MiB while it booted`
   }
 
@@ -290,14 +296,14 @@ export class Watchdog {
     const wasResponsive = this.isResponsive
     this.#look(elapsedMs, false)
     if (this.isResponsive) return null
-    if (wasResponsive) this.#bytesAtStandstill = this.#laneBytes()
+    if (wasResponsive) this.#atStandstill = this.#memory()
     if (this.stillMs >= PROBE_MS && isInspected())
       this.#hold.look(this.#lane.heartbeat.threadId, nowMs, this.#options.isQuiet)
     else this.#probeStack(nowMs)
     if (this.#hold.isHeld) return this.#stayHeld()
     if (this.#own.ms >= laneStallMs) return 'stalled'
     // The lane's own figures are out of date: it has no turn to write them in.
-    return this.#bytesGrownSince(this.#bytesAtStandstill) > STANDSTILL_GROWTH * laneMemoryMb * MIB ? 'memory' : null
+    return this.#bytesGrownSince(this.#atStandstill) > STANDSTILL_GROWTH * laneMemoryMb * MIB ? 'memory' : null
   }
 
   /** When the debugger lets it go it has half of its time left. Until then a standby may help. */
@@ -343,16 +349,17 @@ export class Watchdog {
     return now ?? (await earlier)
   }
 
-  /** How much more memory the lane has than before; 0 when that is not known. */
-  #bytesGrownSince(before: number | null): number {
-    const now = this.#laneBytes()
-    return now === null || before === null ? 0 : now - before
+  /** How much more memory the lane has than before, as far as it can be told from outside; 0 when that is not known. What a thread had that has ended since may be the process's for a while still. */
+  #bytesGrownSince(before: Memory | null): number {
+    const now = this.#memory()
+    if (now === null || before === null) return 0
+    return now.processBytes - before.processBytes - Math.max(0, now.otherBytes - before.otherBytes)
   }
 
-  /** The lane's share of the process's memory, as far as it can be told from outside; null when the system does not tell. */
-  #laneBytes(): number | null {
+  /** Null when the system does not tell. */
+  #memory(): Memory | null {
     try {
-      return process.memoryUsage.rss() - this.#options.otherThreadsBytes()
+      return { processBytes: process.memoryUsage.rss(), otherBytes: this.#options.otherThreadsBytes() }
     } catch {
       // No file descriptor is left to ask with.
       return null
