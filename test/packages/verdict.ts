@@ -3,7 +3,18 @@ import { KINDS } from './holdings.ts'
 import type { Outcome } from './trial.ts'
 
 /** What is bad about a trial; empty when the package works. */
-export function wrongsOf({ said, restarts, failures, gapMs, blamed, grew, left, stop }: Outcome): string[] {
+export function wrongsOf({
+  said,
+  restarts,
+  failures,
+  gapMs,
+  blamed,
+  before,
+  after,
+  grew,
+  left,
+  stop,
+}: Outcome): string[] {
   return [
     ...(said === null ? [] : [said]),
     ...(restarts > 0 ? [`the process was another one ${restarts} times`] : []),
@@ -11,6 +22,7 @@ export function wrongsOf({ said, restarts, failures, gapMs, blamed, grew, left, 
     ...(gapMs > GAP_MAX_MS ? [`the innocent route had no answer for ${gapMs} ms`] : []),
     ...(blamed.length > 0 ? [`blamed ${blamed.join(', ')}`] : []),
     ...KINDS.flatMap((kind) => (grew[kind] === undefined ? [] : [`leaves ${kind}: ${grew[kind]} in each round`])),
+    ...(after !== null && after.threads > before!.threads ? [`${after.threads - before!.threads} threads left`] : []),
     ...(left.children > 0 ? [`${left.children} processes left`] : []),
     ...(left.files.length > 0 ? [`${left.files.length} temporary files left, as ${left.files[0]}`] : []),
     ...(stop === null ? ['SIGTERM did not end it'] : []),
