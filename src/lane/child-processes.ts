@@ -11,6 +11,8 @@ import type { ToPrimary } from '../transport/messages.ts'
 const CHILDREN_END_MS = 2000
 /** After SIGKILL Node hears of its end within this time: a process of which nobody hears stays in the system's table until the runtime ends. */
 const HEARD_MS = 500
+/** All of that takes no longer than this, milliseconds. */
+export const ENDING_MAX_MS = CHILDREN_END_MS + HEARD_MS + 1000
 /** To look takes a walk through the processes of the machine. */
 const LOOK_MS = 50
 const AWAITED = ['spawnSync', 'execSync', 'execFileSync'] as const

@@ -40,7 +40,7 @@ import { AnswerCell } from '../transport/memory/words.ts'
 import type { LaneInit, SharedMount, ToLane, ToPrimary } from '../transport/messages.ts'
 import type { Inbox } from '../transport/rings/inbox.ts'
 import { Outbox } from '../transport/rings/outbox.ts'
-import { ChildProcesses } from './child-processes.ts'
+import { ChildProcesses, ENDING_MAX_MS } from './child-processes.ts'
 import { LaneBus } from './event-bus.ts'
 import {
   bootThatHoldsFiles,
@@ -92,6 +92,8 @@ export class LaneServer {
   #hasLetGo = false
   /** It lets go by then, whatever has not settled. */
   #settledMs = 0
+  /** Until then what it has started may be ending. */
+  #processesEndMs = 0
 
   constructor(init: LaneInit) {
     this.#init = init
@@ -451,7 +453,7 @@ export class LaneServer {
 
   #letGo(isAgain = false): void {
     const isFirst = !this.#hasLetGo
-    if (!isFirst && !isAgain) return
+    if (!isFirst && (!isAgain || steadyMs() < this.#processesEndMs)) return
     this.#hasLetGo = true
     this.#requests.closeStreams()
     const leave = (): void =>
@@ -460,8 +462,9 @@ export class LaneServer {
         this.#init.port.ref()
         this.#post({ type: 'drained' })
       })
-    if (this.#processes.isUsed && isFirst) void this.#processes.end().then(leave)
-    else leave()
+    if (!this.#processes.isUsed || !isFirst) return leave()
+    this.#processesEndMs = steadyMs() + ENDING_MAX_MS
+    void this.#processes.end().then(leave)
   }
 }
 
