@@ -93,10 +93,18 @@ export async function startHeddle(t: Owner, options: StartOptions = {}): Promise
         body: JSON.stringify(body),
       }),
     stop: async (signal = 'SIGTERM') => {
-      if (child.exitCode !== null || child.signalCode !== null) return child.exitCode
-      const exited = once(child, 'exit')
+      const hasEnded = child.exitCode !== null || child.signalCode !== null
+      const exited = hasEnded ? null : once(child, 'exit')
       child.kill(signal)
-      return (await exited)[0] as number | null
+      await exited
+      const { exitCode, signalCode } = child
+      // Who only looks at the code does not see what has ended it.
+      if (exitCode === null && signalCode !== signal)
+        console.error(
+          `${hasEnded ? 'Before' : 'After'} ${signal} it ended by ${signalCode}\n${errors.slice(-20).join('')}`,
+          logs.at(-1),
+        )
+      return exitCode
     },
   }
 }
