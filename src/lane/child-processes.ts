@@ -106,7 +106,8 @@ export class ChildProcesses {
     const left = (): number[] => findTree({ leaders: this.#leaders, mark: this.#mark })
     for (const pid of left()) {
       // Of what a parent has started that ends by this, nothing else may tell.
-      if (pid > 0) this.#leaders.set(pid, startOf(pid))
+      const start = pid > 0 ? startOf(pid) : 0
+      if (start !== 0) this.#leaders.set(pid, start)
       signal(pid, 'SIGTERM')
     }
     await until(() => left().length === 0, steadyMs() + CHILDREN_END_MS, { checkMs: LOOK_MS })

@@ -29,6 +29,8 @@ test('a process that has got the number of one that was ours is left alone', OPT
   const { pid } = await sleeper(t, `${MARK}/other`)
   const leaders = new Map([[pid!, startOf(pid!) - 1]])
   endTree({ leaders, mark: `${MARK}/1` })
+  // It had ended before anybody looked when it had begun.
+  endTree({ leaders: new Map([[pid!, 0]]), mark: null })
   assert.deepEqual(findTree({ leaders: new Map(), mark: `${MARK}/other` }), [pid])
   endTree({ leaders: new Map([[pid!, startOf(pid!)]]), mark: null })
   assert.deepEqual(findTree({ leaders: new Map(), mark: `${MARK}/other` }), [])
