@@ -45,8 +45,8 @@ const startOf = (pid) => statOf(pid)?.start ?? 0
 function treeOf({ leaders, mark, more = [] }, table) {
   const { start: since } = table.get(process.pid)
   const tree = new Set(more)
-  // Another process may have the number by now: one of which nobody knows when it began is left alone.
-  for (const [pid, start] of leaders) if (start !== 0 && (table.get(pid)?.start ?? start) === start) tree.add(pid)
+  // Another process may have the number by now: one that has not begun then is left alone. Of one that has ended, its session may be left.
+  for (const [pid, start] of leaders) if ((table.get(pid)?.start ?? start) === start) tree.add(pid)
   if (mark !== null) {
     // What it has started itself may have marks of its own.
     const isMarked = (environ) => environ.includes(`HEDDLE_RUN=${mark}\0`) || environ.includes(`HEDDLE_RUN=${mark}/`)

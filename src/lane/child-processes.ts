@@ -106,8 +106,7 @@ export class ChildProcesses {
     const left = (): number[] => findTree({ leaders: this.#leaders, mark: this.#mark })
     for (const pid of left()) {
       // Of what a parent has started that ends by this, nothing else may tell.
-      const start = pid > 0 ? startOf(pid) : 0
-      if (start !== 0) this.#leaders.set(pid, start)
+      if (pid > 0) this.#leaders.set(pid, startOf(pid))
       signal(pid, 'SIGTERM')
     }
     await until(() => left().length === 0, steadyMs() + CHILDREN_END_MS, { checkMs: LOOK_MS })

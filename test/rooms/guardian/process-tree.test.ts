@@ -35,3 +35,25 @@ test('a process that has got the number of one that was ours is left alone', OPT
   endTree({ leaders: new Map([[pid!, startOf(pid!)]]), mark: null })
   assert.deepEqual(findTree({ leaders: new Map(), mark: `${MARK}/other` }), [])
 })
+
+test(
+  'what is left of the session of one that has ended is found, though nobody knows when that began',
+  OPTIONS,
+  async (t) => {
+    const env = { PATH: process.env.PATH }
+    const leader = spawn('sh', ['-c', 'sleep 600 & echo $!'], { detached: true, env })
+    const [[line]] = await Promise.all([once(leader.stdout!, 'data'), once(leader, 'exit')])
+    const left = Number(line)
+    t.after(() => {
+      try {
+        process.kill(left, 'SIGKILL')
+      } catch {
+        // It has ended, as it should.
+      }
+    })
+    const of = { leaders: new Map([[leader.pid!, 0]]), mark: null }
+    assert.deepEqual(findTree(of), [left])
+    endTree(of)
+    assert.deepEqual(findTree(of), [])
+  },
+)

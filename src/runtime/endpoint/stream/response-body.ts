@@ -15,7 +15,7 @@ export class ResponseBody implements BodySource {
   /** What the code that makes the chunks belongs to. */
   readonly #cause: CausalContext | undefined
   /** Chunks that were read to see whether they are all. */
-  #next: Promise<Chunk>[] = []
+  readonly #next: Promise<Chunk>[] = []
   /** Bytes of a chunk that is larger than a piece. */
   #rest: Uint8Array | null = null
 
@@ -38,19 +38,13 @@ export class ResponseBody implements BodySource {
   async #ready(): Promise<Chunk | null> {
     const pending = this.#read()
     this.#next.push(pending)
-    let chunk: Chunk | null = null
     let isSettled = false
-    pending.then(
-      (ready) => {
-        chunk = ready
-        isSettled = true
-      },
-      () => {
-        isSettled = true
-      },
-    )
+    const settled = (): void => {
+      isSettled = true
+    }
+    pending.then(settled, settled)
     for (let turn = 0; turn < READY_TURNS && !isSettled; turn++) await null
-    return isSettled && chunk === null ? pending : chunk
+    return isSettled ? pending : null
   }
 
   /** Sends these bytes before the others. */
@@ -80,9 +74,8 @@ export class ResponseBody implements BodySource {
   }
 
   #read(): Promise<Chunk> {
-    const { getStore, run } = causality
-    if (this.#cause === undefined || getStore.call(causality) === this.#cause) return this.#reader.read()
-    return run.call(causality, this.#cause, () => this.#reader.read()) as Promise<Chunk>
+    if (this.#cause === undefined || causality.getStore() === this.#cause) return this.#reader.read()
+    return causality.run(this.#cause, () => this.#reader.read())
   }
 }
 
