@@ -1,11 +1,12 @@
 // One connection to PostgreSQL, and its settings: for statements, or for notifications.
+import { randomBytes } from 'node:crypto'
 import pg, { type ClientConfig } from 'pg'
 import type { ThreadRef, ToolRuntime } from '../../contracts/tool.ts'
 import { RecentlyUsed } from '../../core/collections/recently-used.ts'
 import { DbError } from '../../core/errors/catalogue.ts'
 import { type Outcome, TRANSACTION_IDLE_MS, WAIT_MS } from '../../stores/sql/database.ts'
 import { clientTls } from '../../stores/tls/client-tls.ts'
-import { type Columns, Execution, type Preparations, wireValues } from './execution.ts'
+import { type Columns, Execution, type Preparations, type Prepared, wireValues } from './execution.ts'
 import { endsConnection, toDbError } from './failure.ts'
 import { ROLLBACK, type Statement } from './statement.ts'
 
@@ -81,6 +82,8 @@ function cleartextRefused(): DbError {
 
 /** Statements prepared on one connection. Each takes 10 KiB or more in the server. */
 const MAX_PREPARED = 256
+/** Bytes that tell the prepared statements of one connection from those of another. */
+const MARK_BYTES = 9
 
 /** One connection to the server. Takes one statement at a time. */
 export class PostgresConnection implements Preparations {
@@ -88,7 +91,10 @@ export class PostgresConnection implements Preparations {
   readonly #access: Access
   readonly #limitMs: number
   readonly #onDead: (connection: PostgresConnection) => void
-  readonly #prepared = new RecentlyUsed<Statement, Columns>(MAX_PREPARED)
+  /** Part of the name of each of its statements: behind a pooler that does not keep sessions the server knows none of that name, and nothing runs. */
+  readonly #mark = randomBytes(MARK_BYTES).toString('base64url')
+  /** By digest. */
+  readonly #prepared = new RecentlyUsed<string, Prepared>(MAX_PREPARED)
   #closed: string[] = []
   #execution: Execution | null = null
   #isDead = false
@@ -194,7 +200,7 @@ export class PostgresConnection implements Preparations {
 
   /** Prepares all statements again, because a table has changed. */
   forgetPrepared(): void {
-    for (const { name } of this.#prepared.clear()) this.#closed.push(name)
+    for (const digest of this.#prepared.clear()) this.#closed.push(`${digest}.${this.#mark}`)
   }
 
   /** Ends an idle connection in order, a busy one at once. */
@@ -225,17 +231,21 @@ export class PostgresConnection implements Preparations {
     return closed
   }
 
-  columnsOf(statement: Statement): Columns | undefined {
-    return this.#prepared.get(statement)
+  preparedOf({ digest }: Statement): Prepared | undefined {
+    return this.#prepared.get(digest)
+  }
+
+  nameOf({ digest }: Statement): string {
+    return `${digest}.${this.#mark}`
   }
 
   prepared(statement: Statement, columns: Columns): void {
-    const gone = this.#prepared.add(statement, columns)
-    if (gone !== undefined) this.#closed.push(gone.name)
+    const gone = this.#prepared.add(statement.digest, { name: this.nameOf(statement), columns })
+    if (gone !== undefined) this.#closed.push(`${gone}.${this.#mark}`)
   }
 
-  doubtful({ name }: Statement): void {
-    this.#closed.push(name)
+  doubtful(statement: Statement): void {
+    this.#closed.push(this.nameOf(statement))
   }
 
   settled(execution: Execution): void {

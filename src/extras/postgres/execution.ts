@@ -91,12 +91,20 @@ export interface Columns {
 
 const NO_COLUMNS: Columns = { names: [], decoders: [] }
 
+/** A statement that one connection has prepared. */
+export interface Prepared {
+  readonly name: string
+  readonly columns: Columns
+}
+
 /** The prepared statements of a connection, as an execution on it uses them. */
 export interface Preparations {
   /** Names of prepared statements that must be closed on the server. Each is returned once. */
   takeClosed(): readonly string[]
-  /** The columns of a statement that is already prepared on this connection. */
-  columnsOf(statement: Statement): Columns | undefined
+  /** Undefined: this connection has not prepared it. */
+  preparedOf(statement: Statement): Prepared | undefined
+  /** The name under which this connection prepares it. */
+  nameOf(statement: Statement): string
   prepared(statement: Statement, columns: Columns): void
   /** The statement failed while it was being prepared: it is not known whether the server has it. */
   doubtful(statement: Statement): void
@@ -158,10 +166,11 @@ export class Execution implements Submittable, Outcome {
   submit(wire: Wire): void {
     const { statement } = this
     const connection = this.#connection!
-    const name = statement.isRepeated ? statement.name : ''
-    this.#columns = connection.columnsOf(statement)
-    const isNew = this.#columns === undefined
+    const prepared = statement.isRepeated ? connection.preparedOf(statement) : undefined
+    const isNew = prepared === undefined
     this.#isPreparing = isNew && statement.isRepeated
+    const name = prepared?.name ?? (this.#isPreparing ? connection.nameOf(statement) : '')
+    this.#columns = prepared?.columns
     wire.stream.cork()
     for (const closed of connection.takeClosed()) wire.close({ type: 'S', name: closed }, true)
     if (isNew) wire.parse({ name, text: statement.sql, types: [] }, true)

@@ -1,5 +1,5 @@
 // Statements that were checked.
-
+import { hash } from 'node:crypto'
 import { RecentlyUsed } from '../../core/collections/recently-used.ts'
 import { DbError } from '../../core/errors/catalogue.ts'
 import { ROWS_AS_ARRAYS } from '../../core/sql/fragment.ts'
@@ -29,16 +29,13 @@ const MAX_TEXT = 16_384
 /** The protocol counts parameters in 16 bits. */
 const MAX_PARAMETERS = 65_535
 
-let lastName = 0
-
 /** A statement that was checked and may be sent. */
 export class Statement {
   readonly sql: string
   /** Rows are arrays of what the server writes, for the libraries on top of the tool. */
   readonly hasArrays: boolean
   readonly parameterCount: number
-  /** The name under which connections prepare it. */
-  readonly name = `h${++lastName}`
+  #digest = ''
   /** It was sent more than once, so it is worth preparing. A text with its values written into it comes only once. */
   isRepeated = false
 
@@ -46,6 +43,12 @@ export class Statement {
     this.sql = sql
     this.hasArrays = sql.startsWith(ROWS_AS_ARRAYS)
     this.parameterCount = parameterCount
+  }
+
+  /** Identifies the text wherever it is prepared. The parameters have no types of their own: the server infers them from the text. */
+  get digest(): string {
+    this.#digest ||= hash('sha256', this.sql, 'base64url')
+    return this.#digest
   }
 }
 

@@ -3,6 +3,7 @@ import type { ServerName } from './programs.ts'
 
 const STARTERS: Readonly<Record<string, ServerName>> = {
   'support/servers/postgres.ts': 'postgres',
+  'support/servers/pgbouncer.ts': 'pgbouncer',
   'support/servers/redis.ts': 'redis',
   'support/servers/nginx.ts': 'nginx',
   'support/browser.ts': 'chromium',

@@ -115,8 +115,8 @@ async function tlsSettings(folder: string, tls: NonNullable<PostgresOptions['tls
   return { ssl: 'on', ...own }
 }
 
-/** PostgreSQL refuses to run as root. */
-async function unprivilegedUser(): Promise<SystemUser | undefined> {
+/** PostgreSQL and PgBouncer refuse to run as root. */
+export async function unprivilegedUser(): Promise<SystemUser | undefined> {
   if (process.getuid?.() !== 0) return undefined
   for (const name of ['postgres', 'nobody']) {
     try {
@@ -129,7 +129,7 @@ async function unprivilegedUser(): Promise<SystemUser | undefined> {
     }
   }
   throw new Error(
-    'PostgreSQL does not run as root, and there is neither a user postgres nor nobody: run the tests as another user',
+    'PostgreSQL and PgBouncer do not run as root, and there is neither a user postgres nor nobody: run the tests as another user',
   )
 }
 
@@ -171,8 +171,8 @@ async function described(access: Access, made: string[] = []) {
   return { ...access, database, env, createDatabase }
 }
 
-async function asAdministrator(access: Access, sql: string): Promise<void> {
-  const client = new pg.Client({ ...access, database: 'postgres', connectionTimeoutMillis: CONNECT_MS })
+export async function asAdministrator(access: Access, sql: string, database = 'postgres'): Promise<void> {
+  const client = new pg.Client({ ...access, database, connectionTimeoutMillis: CONNECT_MS })
   client.on('error', () => {}) // A broken connection rejects the query as well.
   try {
     await client.connect()

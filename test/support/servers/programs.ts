@@ -20,6 +20,12 @@ export const SERVERS = {
     command:
       'apt-get install postgresql (Debian, Ubuntu), brew install postgresql (macOS), or RDB_HOST and the rest of RDB_*',
   },
+  pgbouncer: {
+    binary: 'pgbouncer',
+    folders: ['/usr/sbin', '/usr/bin', '/usr/local/bin', '/opt/homebrew/bin'],
+    debianPackage: 'pgbouncer',
+    command: 'apt-get install pgbouncer (Debian, Ubuntu), brew install pgbouncer (macOS)',
+  },
   redis: {
     binary: 'redis-server',
     folders: ['/usr/bin', '/usr/sbin', '/usr/local/bin', '/opt/homebrew/bin'],
