@@ -17,6 +17,7 @@ import { mount } from './cases/mount.ts'
 import { overload } from './cases/overload.ts'
 import { peers } from './cases/peers.ts'
 import { reload } from './cases/reload.ts'
+import { steps } from './cases/steps.ts'
 import { toolcall } from './cases/toolcall.ts'
 import { tracing } from './cases/tracing.ts'
 import { write } from './cases/write.ts'
@@ -33,6 +34,7 @@ const CASES: readonly BenchCase[] = [
   write,
   cpu,
   toolcall,
+  steps,
   events,
   durable,
   boot,

@@ -1,9 +1,7 @@
 // The same tool bare and through the proxy.
-import { inWindows, type Loop, type WindowPlan, type WindowSide } from '../windows.ts'
+import type { WindowPlan } from '../windows.ts'
 import { proxied } from './proxied-tool.ts'
-
-/** Calls between two looks at the clock. */
-const CALLS = 1000
+import { nanosecondsOf, repeated, repeatedLater } from './tasks.ts'
 
 /** A tool that does almost nothing, so that only the call is measured. */
 class NoteTool {
@@ -19,39 +17,25 @@ class NoteTool {
   }
 }
 
-/** Nanoseconds of CPU that a call takes: of time others take a part. */
+/** Measures the processor time of a call, nanoseconds. */
 export default async function measureToolCalls(plan: WindowPlan) {
   const bare = new NoteTool()
   const tool = proxied('note', new NoteTool())
   /** Sent together with the figures, so that V8 cannot remove the calls. */
   let sum = 0
-
-  const sync =
-    (target: Pick<NoteTool, 'read'>): Loop =>
-    (endMs) => {
-      let count = 0
-      for (; performance.now() < endMs; count += CALLS) {
-        for (let i = 0; i < CALLS; i++) sum += target.read('a')
-      }
-      return count
-    }
-  const async =
-    (target: Pick<NoteTool, 'readLater'>): Loop =>
-    async (endMs) => {
-      let count = 0
-      for (; performance.now() < endMs; count += CALLS) {
-        for (let i = 0; i < CALLS; i++) sum += await target.readLater('a')
-      }
-      return count
-    }
-  const sides = await inWindows(
-    { sync: sync(bare), syncProxied: sync(tool), async: async(bare), asyncProxied: async(tool) },
-    plan,
-  )
-  const nanoseconds = ({ cpuUs }: WindowSide): number => cpuUs * 1000
+  const sync = (target: Pick<NoteTool, 'read'>) =>
+    repeated(() => {
+      sum += target.read('a')
+    })
+  const async = (target: Pick<NoteTool, 'readLater'>) =>
+    repeatedLater(async () => {
+      sum += await target.readLater('a')
+    })
+  const tasks = { sync: sync(bare), syncProxied: sync(tool), async: async(bare), asyncProxied: async(tool) }
+  const ns = await nanosecondsOf(tasks, plan)
   return {
-    sync: { bareNs: nanoseconds(sides.sync), proxiedNs: nanoseconds(sides.syncProxied) },
-    async: { bareNs: nanoseconds(sides.async), proxiedNs: nanoseconds(sides.asyncProxied) },
+    sync: { bareNs: ns.sync, proxiedNs: ns.syncProxied },
+    async: { bareNs: ns.async, proxiedNs: ns.asyncProxied },
     sum,
   }
 }

@@ -9,7 +9,7 @@ import { brotliCompressSync } from 'node:zlib'
 
 const ROOT = fileURLToPath(new URL('../..', import.meta.url))
 const require = createRequire(import.meta.url)
-const { transform } = createRequire(require.resolve('tsx'))('esbuild')
+const { transform } = require('esbuild')
 const { plainExports } = require('../../src/preload/typescript/plain-exports.cjs')
 
 /** The example domains are an application of the runtime, and no part of it. */

@@ -2,7 +2,7 @@
 const { spawnSync } = require('node:child_process')
 const { hash } = require('node:crypto')
 const { readFileSync } = require('node:fs')
-const { createRequire, Module } = require('node:module')
+const { Module } = require('node:module')
 const { join } = require('node:path')
 const { pathToFileURL } = require('node:url')
 const { isMainThread } = require('node:worker_threads')
@@ -101,13 +101,12 @@ exports.keep = (path, text, { code, map }) => {
  */
 exports.loadEsbuild = () => {
   if (esbuild === undefined) {
-    const requireOfTsx = createRequire(require.resolve('tsx'))
-    const path = requireOfTsx.resolve('esbuild')
+    const path = require.resolve('esbuild')
     const ofTsx = Module._cache[path]
     const threads = process.env.ESBUILD_WORKER_THREADS
     delete Module._cache[path]
     process.env.ESBUILD_WORKER_THREADS = '0'
-    esbuild = requireOfTsx('esbuild')
+    esbuild = require('esbuild')
     if (threads === undefined) delete process.env.ESBUILD_WORKER_THREADS
     else process.env.ESBUILD_WORKER_THREADS = threads
     if (ofTsx !== undefined) Module._cache[path] = ofTsx

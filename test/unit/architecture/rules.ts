@@ -22,7 +22,7 @@ export const LAYERS: readonly Layer[] = [
     may: [],
     types: ['node:', 'package:', 'src/core/'],
   },
-  { folder: 'src/preload/', reason: 'it is what loads TypeScript', may: ['node:', 'package:tsx'] },
+  { folder: 'src/preload/', reason: 'it is what loads TypeScript', may: ['node:', 'package:esbuild', 'package:tsx'] },
   { folder: 'src/guardian/', reason: 'it is a process of its own, and has to be small', may: ['node:'] },
   {
     folder: 'src/core/',
