@@ -94,6 +94,11 @@ export interface HttpContext<Body = unknown> {
   readonly path: string
   /** The template that matched, for example `/users/:id`. */
   readonly route: string
+  /**
+   * The query as it came, which no schema has checked: texts, and a list where a name is repeated. Empty without one.
+   * @throws HTTP_BAD_REQUEST when it is malformed: a guard may be the first to read it
+   */
+  readonly query: Readonly<Record<string, string | string[]>>
   /** Names in lower case; repeated headers joined by `, `. */
   readonly headers: Readonly<Record<string, string>>
   /** The cookies that came, by name, decoded. Anybody can have written them: for those that only this service writes see `signedCookie`. */
@@ -110,10 +115,13 @@ export interface HttpContext<Body = unknown> {
   readonly user: User | null
   /**
    * The parsed value of a JSON body that is not an object; the bytes of a body of any other type.
-   * Undefined for a JSON object, a form and multipart, whose fields are in `data`, and on a route with `rawBody`.
+   * Undefined for a JSON object, a form and multipart, whose fields are in `data`, and on a route with `rawBody`. On a route with a schema of
+   * `query` or `params` and none of `body`, it has these fields, which no schema has checked.
    * On a route with `body: 'stream'` or `'multipart'` it is read while it comes.
    */
   readonly body: Body
+  /** The files of a multipart form, in the order in which they came. No schema has checked them. */
+  readonly files: readonly UploadedFile[]
   /**
    * The bytes of the body exactly as they came, whatever was parsed of them; empty without a body, and where it is streamed. Signatures are
    * of these.
@@ -173,7 +181,7 @@ export interface FileOptions {
   root?: string | URL
 }
 
-/** One file of a multipart form: `data._files` is a list of them, in the order in which they came. */
+/** One file of a multipart form, of `context.files`. */
 export interface UploadedFile {
   /** Name of the form's field; several files may have the same. */
   field: string
@@ -257,8 +265,8 @@ export type HookAnswer = (object & { then?: never }) | undefined | void
 /**
  * Runs before the handler: returns nothing to go on, an answer instead of the handler's, or throws.
  *
- * `data` has the path parameters as texts and, on a route with `authValidator`, `_auth`. Query and body are read after the guards, so that a
- * stranger gets 401 before 422; `context.rawBody` is there.
+ * `data` has the path parameters as texts and, on a route with `authValidator`, `_auth`. The schemas run after the guards, so that a
+ * stranger gets 401 before 422; `context.query` and `context.rawBody` are there.
  *
  * `Added` is what it adds to `context`, by assignment, for the guards and handlers after it.
  */

@@ -78,7 +78,7 @@ type AddedBy<Options> = Options extends { guards: readonly (infer Guards)[] } ? 
 export interface Socket {
   /** Unique over all replicas and never used again: `ws_` and a time-ordered id. */
   readonly id: string
-  /** Query and path parameters of the handshake, and `_auth`. */
+  /** Of the handshake: query and path parameters, or with a `query` or `params` schema what it has validated; and `_auth`. */
   readonly data: Data
   /** Request id of the handshake. Whatever the socket's handlers publish or log carries it. */
   readonly requestId: string
@@ -303,13 +303,16 @@ export interface StaticMount {
 
 /**
  * The type of a handler's `data`, derived from its route: the output of its schemas, the parameters of its path, and the claims
- * that its `authValidator` returns. Without a schema for query or body it may have any further key.
+ * that its `authValidator` returns. Without any schema it may have any further key.
  */
 type RouteData<Path extends string, Options extends EndpointOptions> = FieldsOf<Options> &
   ParamsOf<Path, Options> &
   AuthOf<Options>
 
-type FieldsOf<Options> = Options extends { query: StandardSchemaV1 } | { body: StandardSchemaV1 }
+type FieldsOf<Options> = Options extends
+  | { query: StandardSchemaV1 }
+  | { body: StandardSchemaV1 }
+  | { params: StandardSchemaV1 }
   ? OutputOf<Options, 'query'> & OutputOf<Options, 'body'>
   : Data
 

@@ -39,6 +39,8 @@ export default class ManageDeadLetters extends Plugin {
     this.#http.addEndpoint('/system/dead-letters/replay', 'POST', this.replayMany, {
       tags,
       body: CHOICE,
+      // A filter in the address that nobody reads would replay all of them.
+      query: CHOICE,
       summary: 'Delivers dead letters once more',
       description:
         'The oldest `limit` (1000) for which all that is given holds: `event`, `subscriber`, `error`, `since`, `until`, `ids`.',

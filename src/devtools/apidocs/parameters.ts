@@ -151,7 +151,7 @@ const anyBytes = (how: string): RequestBody => ({
 
 function anyBody(): RequestBody {
   const description =
-    'Nothing is asked of it. Fields of a JSON object or a form become input of the handler, files of a form too; anything else it gets as it is.'
+    'Nothing is asked of it. The handler gets the fields of a JSON object or a form, and its files; anything else it gets as it is.'
   const content = {
     'application/json': { schema: {} },
     [FORM]: { schema: OPEN },

@@ -41,7 +41,6 @@ const INPUTS = {
     refused: { query: '?limit=0', body: '' },
   },
 }
-const NO_QUERY = 'query: z.object({})'
 const FIRST = "{ name: 'first' }"
 
 const KINDS: readonly Kind[] = [
@@ -92,9 +91,7 @@ export function scaffoldPlugin(
     fields,
     types: taken.map(({ field, type }) => `${field}: ${type}`).join('; '),
     data: isList ? '[]' : `{ ${fields} }`,
-    schemas: [...inputs.map(({ schema }) => schema), ...(isList ? [] : [NO_QUERY])]
-      .map((schema) => `  ${schema},\n`)
-      .join(''),
+    schemas: inputs.map(({ schema }) => `  ${schema},\n`).join(''),
     register: method.toLowerCase(),
     // A method must not have this name.
     handler: verb === 'constructor' ? 'run' : verb,

@@ -1,13 +1,21 @@
 // What a handler sees of its request, and sets for its answer.
 import type { Tx } from '../../contracts/db.ts'
 import type { Hook } from '../../contracts/http.ts'
-import type { CookieOptions, FileOptions, HttpContext, Operator, User } from '../../contracts/http-request.ts'
+import type {
+  CookieOptions,
+  FileOptions,
+  HttpContext,
+  Operator,
+  UploadedFile,
+  User,
+} from '../../contracts/http-request.ts'
 import { HeddleError } from '../../core/errors/catalogue.ts'
 import { hasLine, headerName, headerText, isToken, withoutLine } from '../../core/http/http-error.ts'
 import type { RequestFrame } from '../../transport/frames/request-frame.ts'
 import type { PluginTransactions } from '../effects/transactions.ts'
 import { cookieKeys, parseCookies } from './cookies.ts'
 import { sendFile } from './files/file-answer.ts'
+import { parseForm } from './input/parse.ts'
 import { PERSONAL, type Reply } from './reply.ts'
 import type { ServedRoute } from './route.ts'
 import type { BodySource } from './stream/body-source.ts'
@@ -18,6 +26,7 @@ const { parse: parseJson, stringify: toJson } = JSON
 const COOKIE_VALUE = /^[\x21\x23-\x2b\x2d-\x3a\x3c-\x5b\x5d-\x7e]*$/
 
 const NO_BYTES = Buffer.alloc(0)
+const NO_FILES: readonly UploadedFile[] = Object.freeze([])
 
 /** Headers that only the listener sets: values of a plugin are dropped. */
 const LISTENERS_OWN = new Set([
@@ -71,6 +80,7 @@ interface KeyedRequest {
 /** The handler's view of one request, and its settings for the answer. */
 export class RequestContext implements HttpContext {
   body: unknown
+  files: readonly UploadedFile[] = NO_FILES
   /** Set while the answer of a request with an `Idempotency-Key` is not stored. */
   keyed: KeyedRequest | null = null
   /** The hook that is running; null for none. Undefined, like the next, on a route without hooks, which is not to pay for them. */
@@ -90,6 +100,7 @@ export class RequestContext implements HttpContext {
   readonly #frame: RequestFrame
   readonly #route: ServedRoute
   #ip: string | undefined
+  #query: Readonly<Record<string, string | string[]>> | undefined
   #cookies: Readonly<Record<string, string>> | undefined
   #status = 0
   /** `name: value` lines of the answer, except those that every answer has. */
@@ -118,6 +129,14 @@ export class RequestContext implements HttpContext {
   }
   get headers(): Readonly<Record<string, string>> {
     return this.#frame.headers
+  }
+  get query(): Readonly<Record<string, string | string[]>> {
+    if (this.#query === undefined) {
+      const query = {}
+      parseForm(this.#frame.query, query, 'query')
+      this.#query = query
+    }
+    return this.#query
   }
   get cookies(): Readonly<Record<string, string>> {
     this.#cookies ??= parseCookies(this.#frame.header('cookie'))
@@ -273,8 +292,8 @@ export class RequestContext implements HttpContext {
 
   // ── for the runtime ───────────────────────────────────────────────────────
 
-  /** Raw, without the question mark. */
-  get query(): string {
+  /** Without the question mark. */
+  get rawQuery(): string {
     return this.#frame.query
   }
   /** Answers with bytes of the type that is set; none, of no type, are no body. */

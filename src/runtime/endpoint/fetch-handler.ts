@@ -39,7 +39,7 @@ export function mountEndpoint(mount: FetchMount, isProxied: boolean): Endpoint {
     const host = headers.host || 'localhost'
     if (NO_HOST.test(host)) throw new HeddleError('HTTP_BAD_REQUEST', 'The host is none')
     const scheme = isProxied && HTTPS.test(headers['x-forwarded-proto'] ?? '') ? 'https' : 'http'
-    const query = context.query === '' ? '' : `?${context.query}`
+    const query = context.rawQuery === '' ? '' : `?${context.rawQuery}`
     const address = `${scheme}://${host}${behind(path, from)}${query}`
     const body = BODILESS.has(method) ? null : bodyOf(context)
     const init: RequestInit = body === null ? { method } : { method, body, duplex: 'half' }

@@ -33,8 +33,24 @@ const response = z.object({
 })
 const slowResponse = z.object({ name: z.string().refine(free, 'is taken') })
 
+/** Each choice of schemas, by the first letters of their places. */
+const checked = {
+  b: { body: z.object({ name: z.string() }) },
+  q: { query: z.object({ page: z.coerce.number().default(1) }) },
+  p: { params: z.object({ id: z.coerce.number() }) },
+}
+
 export default class Desk {
   constructor({ http }) {
+    for (const choice of ['', 'b', 'q', 'p', 'bq', 'bp', 'qp', 'bqp']) {
+      const options = Object.assign({}, ...[...choice].map((letter) => checked[letter]))
+      const tell = (data, { query, body, files }) => ({ data, query, body, files: files.length, own: data._files?.length })
+      http.addEndpoint('/chosen/_' + choice + '/:id', 'PATCH', tell, options)
+      if (choice.includes('b')) continue
+      http.addWebSocket('/sockets/_' + choice + '/:id', { open: (socket, data, { query }) => socket.send({ data, query }) }, options)
+    }
+    http.before((data, { route, query }) => { if (route === '/guarded' && query.role === 'admin') return { guarded: query } })
+    http.addEndpoint('/guarded', 'POST', (data) => ({ data }), { body: checked.b.body })
     const echo = ({ _files, ...data }, context) => ({ data, files: _files?.length, body: context.body })
     http.addEndpoint('/items', 'GET', echo, { query })
     http.addEndpoint('/items/:id', 'POST', echo, { query, params, body })
@@ -45,6 +61,7 @@ export default class Desk {
     http.addEndpoint('/list', 'POST', echo, { body: z.array(z.number()) })
     http.addEndpoint('/broken', 'GET', echo, { query: z.object({}).refine(() => { throw new Error('no such table') }) })
 
+    http.addStream('/stream/:id', (data, stream, { query }) => { stream.send({ data, query }); stream.close() })
     http.addEndpoint('/answers/:kind', 'GET', ({ kind }, context) => {
       const data = { id: 1, at: new Date(0) }
       if (kind === 'wrong') return { success: true, data: { ...data, lines: [{ price: 1 }, { price: 'two' }] } }
@@ -190,6 +207,77 @@ test('query, body and path parameters are checked and converted by their schemas
       await Promise.all(['failed', 'chosen', 'moved', 'bytes', 'none'].map(status)),
       [400, 404, 302, 200, 204],
     )
+  })
+})
+
+test('data: only validated values beside a schema, whatever the body is', { timeout: 60_000 }, async (t) => {
+  const { json, fetch, port } = await start(t, {})
+  const raw = { name: 'Ada', role: 'admin', id: '9' }
+  const parts = new FormData()
+  for (const [name, value] of Object.entries(raw)) parts.set(name, value)
+  parts.set('picture', new Blob(['pixels']), 'a.png')
+  const bodies: [string, RequestInit['body'], Record<string, string>][] = [
+    ['JSON', JSON.stringify(raw), { 'content-type': 'application/json' }],
+    ['a form', new URLSearchParams(raw).toString(), { 'content-type': 'application/x-www-form-urlencoded' }],
+    ['multipart', parts, {}],
+  ]
+  const asked = '?role=root&page=3&id=8&name=Eve'
+  const query = { role: 'root', page: '3', id: '8', name: 'Eve' }
+
+  for (const choice of ['b', 'q', 'p', 'bq', 'bp', 'qp', 'bqp']) {
+    for (const [what, body, headers] of bodies) {
+      await t.test(`schemas of ${choice}, ${what}`, async () => {
+        const files = what === 'multipart' ? 1 : 0
+        const answer = await json(`/chosen/_${choice}/7${asked}`, { method: 'PATCH', body, headers })
+        assert.deepEqual(answer.body, {
+          data: {
+            ...(choice.includes('q') ? { page: 3 } : {}),
+            ...(choice.includes('b') ? { name: 'Ada' } : {}),
+            id: choice.includes('p') ? 7 : '7',
+          },
+          query,
+          ...(choice.includes('b') ? {} : { body: raw }),
+          files,
+          ...(files === 0 ? {} : { own: 1 }),
+        })
+      })
+    }
+  }
+
+  await t.test('a route without a schema merges all of them', async () => {
+    for (const [what, body, headers] of bodies) {
+      const { body: answer } = await json(`/chosen/_/7${asked}`, { method: 'PATCH', body, headers })
+      const { _files, ...data } = answer.data
+      assert.deepEqual(data, { role: 'admin', page: '3', id: '7', name: 'Ada' }, what)
+      assert.equal(_files?.length, what === 'multipart' ? 1 : undefined)
+      assert.deepEqual(answer.query, query)
+    }
+  })
+
+  await t.test('sockets and streams do so, too', async () => {
+    for (const choice of ['', 'q', 'p', 'qp']) {
+      const socket = new WebSocket(`ws://127.0.0.1:${port}/sockets/_${choice}/7${asked}`)
+      const message = await new Promise<string>((resolve, reject) => {
+        socket.onmessage = ({ data }) => resolve(String(data))
+        socket.onclose = () => reject(new Error(`closed: ${choice}`))
+      })
+      socket.close()
+      const id = choice.includes('p') ? 7 : '7'
+      const data = choice === '' ? { ...query, id } : { ...(choice.includes('q') ? { page: 3 } : {}), id }
+      assert.deepEqual(JSON.parse(message), { data, query })
+    }
+    const stream = await (await fetch(`/stream/7${asked}`)).text()
+    assert.deepEqual(JSON.parse(/data: (.*)/.exec(stream)![1]!), { data: { ...query, id: '7' }, query })
+  })
+
+  await t.test('a guard reads context.query, and a malformed query is refused wherever it is read', async () => {
+    const post = (path: string) => json(path, { method: 'POST', body: '{"name":"Ada"}', headers: bodies[0]![2] })
+    assert.deepEqual((await post('/guarded?role=admin')).body, { guarded: { role: 'admin' } })
+    assert.deepEqual((await post('/guarded?role=user')).body, { data: { name: 'Ada' } })
+    for (const bad of ['a=%ff', 'a=%zz', '__proto__=1']) {
+      assert.equal((await post(`/guarded?${bad}`)).status, 400, bad)
+      assert.equal((await json(`/chosen/_b/7?${bad}`, { method: 'PATCH' })).status, 400, bad)
+    }
   })
 })
 

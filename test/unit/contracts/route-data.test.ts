@@ -44,6 +44,24 @@ test("a handler's data has the types of its route's path, schemas and claims", (
   assert.equal(routes.length, 5)
 })
 
+test("a handler's data has what a schema has checked, and nothing else", () => {
+  const id = z.object({ id: z.coerce.number() })
+  http.addEndpoint('/a/:id', 'PATCH', (data) => same<keyof typeof data, 'id' | 'name' | 'age'>(), { body: newUser })
+  http.addEndpoint('/b/:id', 'PATCH', (data) => same<keyof typeof data, 'id'>(), { params: id })
+  http.addEndpoint('/c/:id', 'PATCH', (data) => same<keyof typeof data, 'id' | 'page'>(), {
+    params: id,
+    query: z.object({ page: z.string() }),
+  })
+  http.addEndpoint('/d/:id', 'PATCH', ({ id, ...changes }) => same<keyof typeof changes, 'name' | 'age'>(), {
+    body: newUser,
+  })
+  // @ts-expect-error no schema gives a role
+  http.addEndpoint('/e/:id', 'PATCH', ({ id, role }) => [id, role], { params: id })
+  // Nothing is checked: anything may come.
+  http.addEndpoint('/f/:id', 'PATCH', ({ id, role }) => [id, role])
+  assert.ok(routes.length > 6)
+})
+
 test("a handler's context has the body as its route wants to read it", () => {
   http.addEndpoint('/a', 'POST', (_data, { body }) => same<typeof body, BodyStream>(), { body: 'stream' })
   http.addEndpoint('/b', 'POST', (_data, { body }) => same<typeof body, BodyParts>(), { body: 'multipart' })
@@ -87,8 +105,9 @@ test('a short form types data, context and answer by its path and its schemas', 
     return { hello: name }
   })
   http.get('/users/:id', { params: z.object({ id: z.coerce.number() }) }, ({ id }) => same<typeof id, number>())
-  http.post('/users', { body: newUser, query: z.object({}) }, ({ name, age }, context) => {
+  http.post('/users', { body: newUser }, ({ name, age }, context) => {
     same<[typeof name, typeof age, typeof context.body], [string, number, unknown]>()
+    same<typeof context.query, Readonly<Record<string, string | string[]>>>()
     context.setStatus(201)
   })
   http.put('/users/:id', { body: newUser }, ({ id, age }) => same<[typeof id, typeof age], [string, number]>())

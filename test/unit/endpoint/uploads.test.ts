@@ -18,10 +18,9 @@ const file = (field: string, filename: string, type?: string): string =>
   `${named(field)}; filename="${filename}"${type === undefined ? '' : `\r\ncontent-type: ${type}`}`
 
 async function parse(parts: readonly Part[] | Buffer, type = TYPE) {
-  const data: Record<string, unknown> = {}
-  await parseMultipart(Buffer.isBuffer(parts) ? parts : bodyOf(parts as Part[]), type, data)
-  const { _files, ...fields } = data
-  return { fields, files: _files as { field: string; filename: string; type: string; bytes: Uint8Array }[] }
+  const fields: Record<string, unknown> = {}
+  const files = await parseMultipart(Buffer.isBuffer(parts) ? parts : bodyOf(parts as Part[]), type, fields)
+  return { fields, files }
 }
 
 const refused = (parts: readonly Part[] | Buffer, message: RegExp, type?: string): Promise<void> =>

@@ -1,7 +1,7 @@
 // The data that a handler gets: of query, body and path.
 
 import type { StandardIssue, StandardSchemaV1 } from '../../../contracts/common.ts'
-import type { Data } from '../../../contracts/http-request.ts'
+import type { Data, UploadedFile } from '../../../contracts/http-request.ts'
 import { HeddleError } from '../../../core/errors/catalogue.ts'
 import { readable } from '../../../core/errors/description.ts'
 import { withoutBlanks } from '../../../core/http/http-error.ts'
@@ -16,7 +16,8 @@ import { isReservedKey, parseForm, parseJsonBody } from './parse.ts'
 const { parse: parseJson } = JSON
 
 /**
- * The handler's `data`: query, then body fields, then path parameters; later wins.
+ * Reads the handler's `data`. Without a schema: query, then body fields, then path parameters; later wins. With one: what schemas have
+ * validated, and the path parameters. What no schema has validated is `context.query`, `context.body` and `context.files` alone.
  * Returns it at once when nothing in it has to be awaited.
  */
 export function readInput(
@@ -46,23 +47,29 @@ async function readAll(
   context: RequestContext,
 ): Promise<Data> {
   const issues: StandardIssue[] = []
-  let query: unknown = {}
-  if (frame.hasQuery) parseForm(frame.query, query as Data, 'query')
   const form: Form = { isForm: false, files: undefined }
   const { body, rawBody } = schemas
+  const validated = body !== undefined || schemas.query !== undefined || schemas.params !== undefined
+  // Refused when it is malformed, whether a schema reads it or not.
+  let query: unknown = frame.hasQuery ? context.query : {}
   let fields: unknown = rawBody ? undefined : await readBody(frame, body !== undefined, context, form)
+  if (form.files !== undefined) context.files = form.files
   if (schemas.query) query = await validate(schemas.query, query, true, issues)
-  if (schemas.body) {
+  if (body) {
     // A missing body is validated as an empty object. JSON's null is a value of its own.
     const given = fields ?? (context.body === undefined ? {} : context.body)
-    fields = await validate(schemas.body, given, form.isForm, issues)
+    fields = await validate(body, given, form.isForm, issues)
   }
   const named = schemas.params ? await validate(schemas.params, params, false, issues) : params
   if (issues.length > 0) throw new HeddleError('HTTP_VALIDATION', undefined, { details: faultsOf(issues) })
-  if (fields !== undefined && !isPlainObject(fields)) context.body = fields
-  const data: Data = Object.assign({}, ...[query, fields, named].filter(isPlainObject))
-  // Added after the validation, like `_auth`: the schema describes the fields of the form alone.
-  if (form.files !== undefined) data._files = form.files
+  if (fields !== undefined && (!isPlainObject(fields) || (validated && !body))) context.body = fields
+  const checked = validated ? [schemas.query && query, body && fields, named] : [query, fields, named]
+  const data: Data = Object.assign({}, ...checked.filter(isPlainObject))
+  // Not enumerable beside validated fields: `...rest` of them has no files.
+  if (form.files !== undefined) {
+    const enumerable = !validated
+    Object.defineProperty(data, '_files', { value: form.files, enumerable, writable: true, configurable: true })
+  }
   return data
 }
 
@@ -70,7 +77,7 @@ async function readAll(
 interface Form {
   /** All of its values are text. */
   isForm: boolean
-  files: unknown
+  files: readonly UploadedFile[] | undefined
 }
 
 /** The fields of the body; undefined when it has none, and `context.body` is the body itself. */
@@ -115,9 +122,7 @@ async function readBody(
   if (type === 'multipart/form-data') {
     const fields: Data = {}
     form.isForm = true
-    await parseMultipart(bytes, contentType, fields)
-    form.files = fields._files
-    delete fields._files
+    form.files = await parseMultipart(bytes, contentType, fields)
     return fields
   }
   if (wanted)

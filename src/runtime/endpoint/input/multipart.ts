@@ -193,12 +193,12 @@ export function incomingParts(body: IncomingBody, contentType: string): BodyPart
   }
 }
 
-/** Reads a multipart form from memory (the body limit bounds it): fields into `into`, files into `into._files`. */
+/** Reads a multipart form from memory (the body limit bounds it): fields into `into`. @returns its files */
 export async function parseMultipart(
   bytes: Uint8Array,
   contentType: string,
   into: Record<string, unknown>,
-): Promise<void> {
+): Promise<UploadedFile[]> {
   const files: UploadedFile[] = []
   for await (const part of partsOf([bytes], contentType, Number.POSITIVE_INFINITY)) {
     const { field, filename, type } = part
@@ -211,7 +211,7 @@ export async function parseMultipart(
       into[field] = before === undefined ? value : Array.isArray(before) ? [...before, value] : [before, value]
     }
   }
-  into._files = files
+  return files
 }
 
 const NOTHING = (): void => {}

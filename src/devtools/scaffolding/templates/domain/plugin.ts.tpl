@@ -4,7 +4,6 @@ import { DbError, plugin } from 'heddle'
 
 const options = {
   body: z.object({ name: z.string().trim().min(1).max(100) }),
-  query: z.object({}),
   tags: ['{{domain}}'],
   summary: 'Add {{a}}',
 }

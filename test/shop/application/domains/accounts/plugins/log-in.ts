@@ -19,7 +19,7 @@ interface Account {
 export default plugin(({ auth, config, db, http, state }) => {
   const adminEmail = config.get('SHOP_ADMIN_EMAIL', { default: '' })
 
-  const schemas = { body: credentials, query: z.object({}) }
+  const schemas = { body: credentials }
   http.post(
     '/accounts',
     {

@@ -21,7 +21,6 @@ export default plugin(({ auth, db, http }: ToolsIn<typeof shop>) => {
       authValidator: auth.validateToken,
       guards: [admins],
       body: product,
-      query: z.object({}),
       summary: 'Add a product',
       description: 'For the owner of the shop.',
     },

@@ -19,7 +19,6 @@ export default plugin(({ auth, db, http }: ToolsIn<typeof shop>) => {
       summary: 'Put a product into the cart',
       description: 'With its quantity; 0 takes it out.',
       body: line,
-      query: z.object({}),
       throws: { 404: 'There is no such product' },
     },
     async ({ product, quantity }, context) => {
