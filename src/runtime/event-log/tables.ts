@@ -74,8 +74,6 @@ function effectTables(dialect: 'sqlite' | 'postgres'): string[] {
   ]
 }
 
-const EFFECT_TABLES = ['heddle_inbox', 'heddle_idempotency'] as const
-
 const SHARED = [
   `CREATE TABLE IF NOT EXISTS heddle_process (
     epoch BIGINT PRIMARY KEY, replica TEXT NOT NULL, identity TEXT NOT NULL, expires_at TIMESTAMPTZ NOT NULL, adopter BIGINT,
@@ -136,23 +134,33 @@ function statements({ dialect }: LogDatabase): string[] {
       replay_error TEXT, replay_letter TEXT)`,
     ...effectTables(dialect),
     ...(dialect === 'postgres' ? SHARED : []),
+    ...JOB_TABLES,
   ]
 }
 
 /**
- * Makes the tables where they are missing, and checks their version.
+ * Makes the tables where some are missing, and checks their version. Where all are there it only reads: DDL waits for every transaction
+ * that has published and is open, and all publishers wait behind it.
  * @param mayMake DB_AUTO_MIGRATE
  * @throws DATABASE_FOREIGN, DbError; an error that says so when they are missing and must not be made, or are of another version
  */
 export async function prepareTables(db: LogDatabase, mayMake: boolean): Promise<void> {
   await db.requireOwn?.()
-  if (mayMake) await makeTables(db)
-  else await requireTables(db)
-  const row = await db.queryOne<{ value: unknown }>("SELECT value FROM heddle_log WHERE name = 'version'")
-  const version = Number(row?.value ?? Number.NaN)
+  const missing = await missingOf(db)
+  let version = missing.has('heddle_log') ? null : await versionOf(db)
+  if (missing.size === 0 && version === TABLES_VERSION) return
+  const isOurs = version === null || version === 1 || version === TABLES_VERSION
+  if (isOurs && mayMake) {
+    await makeTables(db, version === 1)
+    version = await versionOf(db)
+  } else if (isOurs && missing.size > 0) {
+    throw new Error(
+      'its tables are missing: run the migrations once with DB_AUTO_MIGRATE=true (npm start -- --boot-tool db). Until then tx.publish is refused, and jobs wait',
+    )
+  }
   if (version === TABLES_VERSION) return
   const isOther = Number.isSafeInteger(version)
-  const found = isOther ? `version ${version}` : `no version (heddle_log: ${toJson(row?.value ?? null)})`
+  const found = isOther ? `version ${version}` : `no version (heddle_log: ${toJson(version)})`
   const way = isOther
     ? 'start the release that wrote it'
     : `if this release wrote it, UPDATE heddle_log SET value = ${TABLES_VERSION} WHERE name = 'version'`
@@ -161,12 +169,34 @@ export async function prepareTables(db: LogDatabase, mayMake: boolean): Promise<
   )
 }
 
-async function makeTables(db: LogDatabase): Promise<void> {
+async function versionOf(db: Queryable): Promise<unknown> {
+  const row = await db.queryOne<{ value: unknown }>("SELECT value FROM heddle_log WHERE name = 'version'")
+  return row?.value ?? null
+}
+
+/** Of a statement that makes something: its name. */
+const MADE = /^CREATE (?:TABLE|INDEX|SEQUENCE) IF NOT EXISTS (\w+)/
+const IS_MISSING = {
+  sqlite: 'NOT EXISTS (SELECT 1 FROM sqlite_master WHERE sqlite_master.name = made.name)',
+  postgres: 'to_regclass(name) IS NULL',
+} as const
+
+/** Tables, indexes and sequences that are not there. */
+async function missingOf(db: LogDatabase): Promise<ReadonlySet<string>> {
+  const names = statements(db).flatMap((sql) => MADE.exec(sql)?.slice(1) ?? [])
+  const made = names.map((name) => `('${name}')`).join(', ')
+  const rows = await db.query<{ name: string }>(
+    `WITH made (name) AS (VALUES ${made}) SELECT name FROM made WHERE ${IS_MISSING[db.dialect]}`,
+  )
+  return new Set(rows.map(({ name }) => name))
+}
+
+async function makeTables(db: LogDatabase, isOfVersion1: boolean): Promise<void> {
   for (let attempt = 1; ; attempt++) {
     try {
       return await db.transaction(async (tx) => {
-        if (await isOfVersion1(tx, db.dialect)) for (const sql of SHARED_SINCE_1) await tx.execute(sql)
-        for (const sql of [...statements(db), ...JOB_TABLES]) await tx.execute(sql)
+        if (isOfVersion1 && db.dialect === 'postgres') for (const sql of SHARED_SINCE_1) await tx.execute(sql)
+        for (const sql of statements(db)) await tx.execute(sql)
         await tx.execute("INSERT INTO heddle_log (name, value) VALUES ('version', $1) ON CONFLICT (name) DO NOTHING", [
           TABLES_VERSION,
         ])
@@ -188,27 +218,6 @@ const SHARED_SINCE_1 = [
   `ALTER TABLE heddle_process ADD COLUMN IF NOT EXISTS is_ready SMALLINT NOT NULL DEFAULT 0,
      ADD COLUMN IF NOT EXISTS knows BIGINT NOT NULL DEFAULT 0`,
 ]
-
-async function isOfVersion1(tx: Queryable, dialect: LogDatabase['dialect']): Promise<boolean> {
-  if (dialect === 'sqlite') return false
-  const known = await tx.queryOne<{ known: string | null }>("SELECT to_regclass('heddle_log')::text AS known")
-  if (known?.known == null) return false
-  const row = await tx.queryOne<{ value: number }>("SELECT value FROM heddle_log WHERE name = 'version'")
-  return Number(row?.value) === 1
-}
-
-async function requireTables(db: LogDatabase): Promise<void> {
-  try {
-    const tables = ['heddle_event', 'heddle_group', 'heddle_job', ...EFFECT_TABLES]
-    for (const table of tables) await db.queryOne(`SELECT 1 AS one FROM ${table} LIMIT 1`)
-  } catch (error) {
-    if (!isInstance(error, DbError) || error.kind !== 'syntax') throw error
-    throw new Error(
-      'its tables are missing: run the migrations once with DB_AUTO_MIGRATE=true (npm start -- --boot-tool db). Until then tx.publish is refused, and jobs wait',
-      { cause: error },
-    )
-  }
-}
 
 /** The tool `db` as the log uses it: without the meter, since no plugin calls it. */
 export interface LogDatabase extends Pick<SqlDatabase, 'dialect' | 'query' | 'queryOne' | 'execute' | 'transaction'> {
