@@ -122,6 +122,13 @@ function replyOfError(thrown: unknown): { reply: Reply; isFault: boolean } {
     if (isInstance(thrown, DbError) && thrown.isPassing) {
       return { reply: errorReply('HTTP_OVERLOADED', 'The database does not take this at the moment'), isFault: true }
     }
+    // The message names the server.
+    if (thrown.status === 503 && thrown.code.startsWith('KV_')) {
+      return {
+        reply: errorReply('HTTP_OVERLOADED', 'The key-value store does not take this at the moment'),
+        isFault: true,
+      }
+    }
     if (thrown.status === 503) {
       return { reply: errorReply('HTTP_OVERLOADED', thrown.message), isFault: !EXPECTED.has(thrown.code) }
     }

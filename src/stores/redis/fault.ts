@@ -85,7 +85,7 @@ const ANSWERS: readonly (readonly [beginning: RegExp, code: ErrorCode, sentence:
     (_, text) => `the user of KV_USER and KV_PASSWORD may not do this; widen its rights on the server (${text})`,
   ],
   [/^DENIED/, 'KV_REFUSED', 'it is in protected mode and accepts only its own host; give it a password'],
-  [/^(?:MOVED|ASK|CROSSSLOT|CLUSTERDOWN)\b/, 'KV_REFUSED', 'it is part of a cluster; name a single server in KV_HOST'],
+  [/^(?:MOVED|ASK|CROSSSLOT)\b/, 'KV_REFUSED', 'it is part of a cluster; name a single server in KV_HOST'],
   [/^READONLY/, 'KV_READONLY', 'it is a read-only replica; name the primary server in KV_HOST and KV_PORT'],
   [/^MISCONF/, 'KV_READONLY', 'it cannot save to its disk and accepts no writes; check its disk and its log'],
   [/^NOREPLICAS/, 'KV_READONLY', 'it has too few replicas to accept writes; start its replicas'],
@@ -96,7 +96,11 @@ const ANSWERS: readonly (readonly [beginning: RegExp, code: ErrorCode, sentence:
   ],
   [/^WRONGTYPE/, 'KV_WRONG_TYPE', 'another program has stored data under this key; delete it'],
   [/^LOADING/, 'KV_UNAVAILABLE', 'it is loading its data; wait'],
-  [/^(?:BUSY|TRYAGAIN|MASTERDOWN)\b/, 'KV_UNAVAILABLE', (_, text) => `it accepts no commands at the moment (${text})`],
+  [
+    /^(?:BUSY|TRYAGAIN|MASTERDOWN|CLUSTERDOWN)\b/,
+    'KV_UNAVAILABLE',
+    (_, text) => `it accepts no commands at the moment (${text})`,
+  ],
   [/^ERR max number of clients/, 'KV_UNAVAILABLE', 'it has too many clients; raise its maxclients'],
 ]
 

@@ -18,6 +18,7 @@ const MAX_STATEMENTS = 256
  */
 export class SqliteConnection {
   readonly #database: BetterSqlite3.Database
+  readonly #requireFile: () => void
   /** A statement of this transaction was not read-only. */
   hasWritten = false
   /** After a statement of this transaction, none of another one should share its commit. */
@@ -30,8 +31,10 @@ export class SqliteConnection {
   /**
    * @param synchronous NORMAL: SQLite itself syncs at checkpoints only, so that a power cut may take the last commits; whoever needs more
    * waits for `LogSync`. FULL: each commit waits for the disk, and the thread with it
+   * @param requireFile called before each commit: throws where it would go into a file that has no name any more
    */
-  constructor(path: string, synchronous: 'NORMAL' | 'FULL' = 'NORMAL') {
+  constructor(path: string, synchronous: 'NORMAL' | 'FULL' = 'NORMAL', requireFile = (): void => {}) {
+    this.#requireFile = requireFile
     // A lane may have the files alone.
     if (!existsSync(path)) mkdirSync(dirname(path), { recursive: true })
     this.#database = openPrivate(path, { timeout: 0 })
@@ -66,6 +69,12 @@ export class SqliteConnection {
     return this.runStatement(this.statement(sql), params)
   }
 
+  /** Runs a statement that is a commit by itself. @throws as `commit` */
+  runAlone(sql: string, params: readonly unknown[]): Outcome {
+    this.#requireFile()
+    return this.run(sql, params)
+  }
+
   /** @param statement of this connection. @throws the driver's error, or DbError */
   runStatement(statement: Statement, params: readonly unknown[]): Outcome {
     if (!statement.readonly) this.hasWritten = true
@@ -81,7 +90,9 @@ export class SqliteConnection {
     this.#control('BEGIN IMMEDIATE')
   }
 
+  /** @throws DbError `unavailable` when the file was removed or replaced; else the driver's error */
   commit(): void {
+    this.#requireFile()
     this.#control('COMMIT')
   }
 

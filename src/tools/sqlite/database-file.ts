@@ -21,13 +21,20 @@ import { isBusy } from './failure.ts'
 /** Bytes that are kept for a full disk: as much as SQLite's log holds before it is copied into the file (1000 pages). */
 export const RESERVE_BYTES = 4 * 1_048_576
 
+/** Four words of 64 bits. */
+export const FILE_IDENTITY_BYTES = 32
+
 /** The file on the path, seen from outside of SQLite: which one it is, and what is kept beside it. */
 export class DatabaseFile {
   readonly path: string
-  /** Device and inode of the file that the primary has open; zero before. Written before the first lane starts. */
+  /**
+   * Device and inode of the file that the primary has open, and of its log; zero before. The file's are written before the first lane
+   * starts, the log's by whichever thread sees it first: it stays the same as long as the primary has the file open.
+   */
   readonly #opened: BigInt64Array
+  #logPath: string | null = null
 
-  /** @param identity 16 bytes, shared by all threads */
+  /** @param identity FILE_IDENTITY_BYTES, shared by all threads */
   constructor(path: string, identity: SharedArrayBuffer) {
     this.path = path
     this.#opened = new BigInt64Array(identity)
@@ -56,13 +63,24 @@ export class DatabaseFile {
     this.#opened[1] = ino
   }
 
-  /** False when the file has been removed, or another one has its name: what is written then goes nowhere. */
+  /** False when the file or its log has been removed, or another one has its name: what is written then goes nowhere. */
   isOpenedOne(): boolean {
-    const found = statSync(this.path, { bigint: true, throwIfNoEntry: false })
-    return found !== undefined && found.dev === this.#opened[0] && found.ino === this.#opened[1]
+    if (!this.#is(this.path, 0)) return false
+    this.#logPath ??= `${realpathSync(this.path)}-wal`
+    return this.#is(this.#logPath, 2)
   }
 
-  /** Before a lane opens it: SQLite would create a new, empty file. @throws DbError `unavailable` */
+  #is(path: string, at: number): boolean {
+    const found = statSync(path, { bigint: true, throwIfNoEntry: false })
+    if (at > 0 && this.#opened[at + 1] === 0n) {
+      this.#opened[at] = found?.dev ?? 0n
+      this.#opened[at + 1] = found?.ino ?? 0n
+      return true
+    }
+    return found !== undefined && found.dev === this.#opened[at] && found.ino === this.#opened[at + 1]
+  }
+
+  /** Before it is opened, since SQLite would create a new, empty file, and before each commit. @throws DbError `unavailable` */
   requireOpenedOne(): void {
     if (this.#opened[1] === 0n || this.isOpenedOne()) return
     throw new DbError('unavailable', REPLACED)

@@ -14,7 +14,7 @@ import { type Outcome, SqlDatabase, STOP_WAIT_MS, WAIT_MS } from '../../stores/s
 import { WriteFault } from '../../transport/memory/words.ts'
 import { releaseLockOfThread, WriteLock } from '../../transport/memory/write-lock.ts'
 import { SqliteConnection } from './connection.ts'
-import { claimFile, DatabaseFile, LogSync } from './database-file.ts'
+import { claimFile, DatabaseFile, FILE_IDENTITY_BYTES, LogSync, REPLACED } from './database-file.ts'
 import { isBusy, toDbError, whenFree } from './failure.ts'
 import { type Answer, failed, type Order, runHeavy, type SendOrder, StatementProcesses } from './heavy-statements.ts'
 import { SqliteMigrations } from './migration-driver.ts'
@@ -61,7 +61,7 @@ export default class SqliteDb extends SqlDatabase {
     this.#lockMemory = runtime.sharedMemory('write-lock', 64)
     this.#lock = new WriteLock(this.#lockMemory)
     this.#fault = new WriteFault(runtime.sharedMemory('write-fault', 4))
-    this.#identity = runtime.sharedMemory('file-identity', 16)
+    this.#identity = runtime.sharedMemory('file-identity', FILE_IDENTITY_BYTES)
     this.#logSync = this.#newLogSync()
     this.#writes = this.#newQueue()
   }
@@ -112,6 +112,8 @@ export default class SqliteDb extends SqlDatabase {
       return {}
     }
     if (this.#stopped) return failed('unavailable', 'The database is closed')
+    // Its process has the path alone, and would open whatever has that name now.
+    if (!this.#file.isOpenedOne()) return failed('unavailable', REPLACED)
     const { sqliteSynchronous, rdbStatementTimeoutMs } = this.runtime.settings
     this.#processes ??= new StatementProcesses(this.#file.path, sqliteSynchronous, rdbStatementTimeoutMs)
     return this.#processes.perform(order as Order)
@@ -210,7 +212,7 @@ export default class SqliteDb extends SqlDatabase {
   readonly #faults: FaultListener = {
     noteFailure: (thrown) => {
       const kind = isInstance(thrown, DbError) ? faultOf(thrown) : 'none'
-      if (kind === 'full' || kind === 'failed') this.#faults.noteFault(thrown as DbError)
+      if (kind === 'full' || kind === 'failed' || kind === 'replaced') this.#faults.noteFault(thrown as DbError)
     },
     noteFault: (error) => {
       const kind = faultOf(error)
@@ -362,7 +364,7 @@ export default class SqliteDb extends SqlDatabase {
   #connect(synchronous?: 'NORMAL' | 'FULL'): SqliteConnection {
     if (this.#stopped) throw new DbError('unavailable', 'The database is closed')
     this.#file.requireOpenedOne()
-    return new SqliteConnection(this.#file.path, synchronous)
+    return new SqliteConnection(this.#file.path, synchronous, () => this.#file.requireOpenedOne())
   }
 
   get #file(): DatabaseFile {

@@ -179,7 +179,7 @@ export class SharedCommit {
 
   #runAlone(write: Write): BatchEnd {
     try {
-      const outcome = this.#connection.run(write.sql, write.params)
+      const outcome = this.#connection.runAlone(write.sql, write.params)
       this.#settle(
         () => write.resolve(outcome),
         (error) => write.reject(error),

@@ -103,7 +103,8 @@ export class WriteWatch {
 
 /** What a failed write says about all writes; `none` when it was the fault of the statement. */
 export function faultOf(thrown: unknown): WriteFaultKind {
-  const { cause, kind } = toDbError(thrown)
+  const { cause, kind, message } = toDbError(thrown)
+  if (message === REPLACED) return 'replaced'
   const code = codeOf(cause) ?? ''
   if (code === 'SQLITE_FULL') return 'full'
   if (/^SQLITE_(?:IOERR|READONLY|CANTOPEN|CORRUPT|NOTADB)/.test(code)) return 'failed'

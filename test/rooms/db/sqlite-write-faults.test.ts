@@ -4,7 +4,7 @@ import { rm, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { test } from 'node:test'
 import { Database } from '../../../src/stores/sqlite/driver.ts'
-import { DatabaseFile, RESERVE_BYTES } from '../../../src/tools/sqlite/database-file.ts'
+import { DatabaseFile, FILE_IDENTITY_BYTES, RESERVE_BYTES } from '../../../src/tools/sqlite/database-file.ts'
 import { folderOf } from '../../support/folder.ts'
 import { type Heddle, startHeddle } from '../../support/heddle.ts'
 import { fullDiskOf, readOnlyDiskOf } from '../../support/power/disk.ts'
@@ -110,7 +110,7 @@ test('the database and all that lies beside it is for its user alone', async (t)
 
 test('a file that has the name of the reserve and is somebody else’s is neither written nor removed', async (t) => {
   const path = join(await folderOf(t, { 'service.db-reserve': 'mine' }), 'service.db')
-  const file = new DatabaseFile(path, new SharedArrayBuffer(16))
+  const file = new DatabaseFile(path, new SharedArrayBuffer(FILE_IDENTITY_BYTES))
   file.keepReserve()
   file.giveReserve()
   assert.equal(readFileSync(`${path}-reserve`, 'utf8'), 'mine')

@@ -1,0 +1,73 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { Redis } from 'ioredis'
+import { folderOf } from '../../support/folder.ts'
+import { startHeddle } from '../../support/heddle.ts'
+import { redisServer } from '../../support/servers/redis.ts'
+import { SYSTEM_ROUTES } from '../../support/shipped-domains.ts'
+import { toolsDirWith } from '../../support/tools-dir.ts'
+import { until } from '../../support/until.ts'
+
+const PLUGIN = `import { plugin } from '#heddle'
+
+export default plugin(({ http, state }) => {
+  const calls = {
+    set: () => state.set('a', 1),
+    increment: () => state.increment('n'),
+    compareAndSet: () => state.compareAndSet('b', null, 1),
+  }
+  http.post('/state/:call', async ({ call }) => ({ done: await calls[call as keyof typeof calls]() }))
+})
+`
+
+/** How a server refuses all writes, and how it takes them again. Nobody listens on port 1. */
+const REFUSALS: Record<string, [refuse: string[][], take: string[][]]> = {
+  OOM: [[['config', 'set', 'maxmemory', '1']], [['config', 'set', 'maxmemory', '0']]],
+  READONLY: [[['replicaof', '127.0.0.1', '1']], [['replicaof', 'no', 'one']]],
+  MASTERDOWN: [
+    [
+      ['config', 'set', 'replica-serve-stale-data', 'no'],
+      ['replicaof', '127.0.0.1', '1'],
+    ],
+    [['replicaof', 'no', 'one']],
+  ],
+  NOREPLICAS: [[['config', 'set', 'min-replicas-to-write', '1']], [['config', 'set', 'min-replicas-to-write', '0']]],
+  BUSY: [[['eval', 'while true do end', '0']], [['script', 'kill']]],
+}
+
+test('state: every refusal of writes by the store is 503 with Retry-After', async (t) => {
+  const server = await redisServer(t, { args: ['--maxmemory-policy', 'noeviction', '--busy-reply-threshold', '50'] })
+  if (server === null) return
+  const { host, port, password } = server
+  const connect = (): Redis => {
+    const redis = new Redis({ host, port, password, enableReadyCheck: false })
+    redis.on('error', () => {})
+    t.after(() => redis.disconnect())
+    return redis
+  }
+  const [admin, script] = [connect(), connect()]
+  const heddle = await startHeddle(t, {
+    domains: [await folderOf(t, { 'kept/plugins/keep.ts': PLUGIN }), SYSTEM_ROUTES],
+    lanes: 1,
+    env: { ...server.env, TOOLS_DIR: await toolsDirWith(t, 'redis-state') },
+  })
+  const call = (name: string) => heddle.post(`/state/${name}`, {})
+  assert.equal((await call('set')).status, 200)
+  for (const [what, [refuse, take]] of Object.entries(REFUSALS)) {
+    for (const [command, ...args] of refuse) {
+      // The script has no answer before it is killed.
+      if (command === 'eval') script.call(command, ...args).catch(() => {})
+      else await admin.call(command!, ...args)
+    }
+    for (const name of ['set', 'increment', 'compareAndSet']) {
+      const { status, headers, body } = await until(async () => {
+        const answer = await call(name)
+        return answer.status === 200 ? undefined : answer
+      }, `${what} refuses ${name}`)
+      assert.deepEqual([status, headers.get('retry-after')], [503, '1'], `${what}, ${name}: ${JSON.stringify(body)}`)
+      assert.equal(JSON.stringify(body).includes(String(port)), false, 'it does not name the server')
+    }
+    for (const [command, ...args] of take) await admin.call(command!, ...args)
+    await until(async () => (await call('set')).status === 200, `${what} is over`)
+  }
+})
