@@ -64,6 +64,7 @@ const NOBODY: readonly RequestWatcher[] = []
 /** Status of a stream that was opened, whose client has left. */
 const STREAM_STATUS = 200
 
+const CLOSE_LINE = '\r\nconnection: close'
 const JSON_LINE = `\r\ncontent-type: ${JSON_TYPE}`
 /** Most answers have no more than these lines, and the id behind them. */
 const JSON_LINES = `nosniff${JSON_LINE}\r\nx-request-id: `
@@ -87,6 +88,10 @@ export class Exchange implements ObservedRequest {
   deadlineMs: number
   /** The answer is the last one of its connection. */
   isLast = false
+  /** The client wants the connection to be closed after the answer. */
+  isClosedAfter = false
+  /** The library closes it by itself, and does not say so in the answer. */
+  isClosedByLibrary = false
   /** It came to the port of `/system`. */
   isAtSystemAddress = false
   /** Who sends a request under `/system`; null for a stranger, and for all other routes. */
@@ -256,7 +261,8 @@ export class Exchange implements ObservedRequest {
     writingLines = this.#lines(isPlainJson ? JSON_LINES : PLAIN_LINES, head)
     writingBody = body
     writingHead = this.method === 'HEAD'
-    writingClose = isLast || draining.on
+    writingClose = isLast || draining.on || this.isClosedAfter
+    isCloseWritten = this.isClosedByLibrary
     if (body !== null && body.length > LASTING_MIN_BYTES && !writingHead) this.#writeLong(body, isLast)
     else this.#res.cork(writeAnswer)
   }
@@ -264,7 +270,7 @@ export class Exchange implements ObservedRequest {
   /** The library would keep what the client does not read, in any amount, and say nothing of when it has left. */
   #writeLong(body: Uint8Array | string, isLast: boolean): void {
     const bytes = typeof body === 'string' ? Buffer.from(body) : body
-    if (writingClose) writingLines += '\r\nconnection: close'
+    if (writingClose && !isCloseWritten) writingLines += CLOSE_LINE
     const answer = new LongAnswer(this.#res, bytes.byteLength, isLast, this.label)
     this.#client = answer
     answer.begin(writeHead, bytes)
@@ -276,6 +282,7 @@ export class Exchange implements ObservedRequest {
     const own = this.#corsHead === '' ? head : head.replace(OWN_CORS, '')
     if (own !== '') lines += `\r\n${(own + policyFor(own)).slice(0, -2)}`
     if (this.#corsHead !== '') lines += `\r\n${this.#corsHead.slice(0, -2)}`
+    if (this.isClosedByLibrary) lines += CLOSE_LINE
     return lines
   }
 
@@ -313,8 +320,10 @@ export class Exchange implements ObservedRequest {
 
   openStream(status: number, head: string): void {
     if (this.#done) return
-    const lines = this.#lines(SSE_LINES, head)
-    if (this.method === 'HEAD') return this.#answerHead(status, lines, -1, false)
+    let lines = this.#lines(SSE_LINES, head)
+    const isLast = this.isClosedAfter || draining.on
+    if (this.method === 'HEAD') return this.#answerHead(status, lines, -1, isLast)
+    if (isLast && !this.isClosedByLibrary) lines += CLOSE_LINE
     this.#begin(status, lines, new SseClient(this.#res, () => this.#over(status)))
     this.#isOpening = true
     setImmediate(() => {
@@ -332,12 +341,13 @@ export class Exchange implements ObservedRequest {
   openFile(status: number, head: string, lengthBytes: number, onFlushed: (bytes: number) => void): void {
     if (this.#done) return
     const isLast = this.isLast || this.incoming?.isEndUncertain === true
+    const isClosedAfter = isLast || draining.on || this.isClosedAfter
     let lines = this.#lines(PLAIN_LINES, head)
     // The handler of a body whose length is known has ended. A stream may be made of what comes.
     if (lengthBytes >= 0) this.incoming?.abandon()
-    if (this.method === 'HEAD') return this.#answerHead(status, lines, lengthBytes, isLast || draining.on)
+    if (this.method === 'HEAD') return this.#answerHead(status, lines, lengthBytes, isClosedAfter)
     if ((lengthBytes < 0 || lengthBytes > LASTING_MIN_BYTES) && !this.mayLast()) return
-    if (isLast || (lengthBytes < 0 && draining.on)) lines += '\r\nconnection: close'
+    if (isClosedAfter && !this.isClosedByLibrary) lines += CLOSE_LINE
     const Body = lengthBytes < 0 ? ChunkedBody : SizedBody
     this.#begin(status, lines, new Body(this.#res, lengthBytes, isLast, onFlushed, () => this.#over(status)))
   }
@@ -346,10 +356,11 @@ export class Exchange implements ObservedRequest {
   #answerHead(status: number, lines: string, lengthBytes: number, close: boolean): void {
     this.#over(status)
     const res = this.#res
+    const writesClose = close && !this.isClosedByLibrary
     const write = (): void => {
       res.writeStatus(statusLine(status)).writeHeader('x-content-type-options', lines)
       if (lengthBytes >= 0) res.writeHeader('content-length', String(lengthBytes))
-      endBare(res, close)
+      endBare(res, writesClose)
     }
     setImmediate(() => this.#gone || res.cork(write))
   }
@@ -423,6 +434,8 @@ let writingLines = ''
 let writingBody: Uint8Array | string | null = null
 let writingHead = false
 let writingClose = false
+/** The lines have it. */
+let isCloseWritten = false
 
 function writeHead(): void {
   if (writingStatus !== 200) writing.writeStatus(statusLine(writingStatus))
@@ -433,18 +446,21 @@ function writeAnswer(): void {
   const res = writing
   writeHead()
   if (writingBody === null && (writingStatus === 204 || writingStatus === 304)) {
-    endBare(res, writingClose)
+    endBare(res, writingClose && !isCloseWritten)
   } else if (writingHead) {
     const length = writingBody === null ? 0 : Buffer.byteLength(writingBody)
     res.writeHeader('content-length', String(length))
-    endBare(res, writingClose)
+    endBare(res, writingClose && !isCloseWritten)
   } else {
     res.end((writingBody ?? '') as string, writingClose)
   }
 }
 
-/** Any argument to `endWithoutBody` would abort the process or write a length of its own. */
-function endBare(res: ClientResponse, close: boolean): void {
-  if (close) res.writeHeader('connection', 'close')
+/**
+ * Any argument to `endWithoutBody` would abort the process or write a length of its own.
+ * @param writesClose says that the connection is closed
+ */
+function endBare(res: ClientResponse, writesClose: boolean): void {
+  if (writesClose) res.writeHeader('connection', 'close')
   res.endWithoutBody()
 }

@@ -249,7 +249,7 @@ export class NodeResponse implements ClientResponse {
   }
 
   endWithoutBody(): void {
-    this.#writeHead(this.#head.some((text, n) => n % 2 === 0 && text === 'connection'))
+    this.#writeHead(this.#saysClose)
     this.#isEnded = true
     this.res.end()
   }
@@ -268,11 +268,15 @@ export class NodeResponse implements ClientResponse {
     ;(context as NodeHandshake).accept(userData.socket, protocol, this.#head)
   }
 
+  get #saysClose(): boolean {
+    return this.#head.some((text, n) => n % 2 === 0 && text === 'connection' && this.#head[n + 1] === 'close')
+  }
+
   #writeHead(close: boolean): void {
     const isLast = close || this.#connection.isOver || !this.res.shouldKeepAlive
     // Else node:http would add `keep-alive` to each answer, which is the default.
     this.res.removeHeader('connection')
-    if (isLast && !this.#head.includes('connection')) this.#head.push('connection', 'close')
+    if (isLast && !this.#saysClose) this.#head.push('connection', 'close')
     if (isLast) this.#connection.isOver = true
     this.res.writeHead(this.#status, this.#head)
   }
