@@ -105,6 +105,8 @@ export interface HttpContext<Body = unknown> {
   readonly cookies: Readonly<Record<string, string>>
   /** Address of the client: of the connection, or what the proxies of `HTTP_TRUSTED_PROXIES` say. */
   readonly ip: string
+  /** `https` if a proxy of `HTTP_TRUSTED_PROXIES` says so in `x-forwarded-proto`, else `http`. */
+  readonly scheme: 'http' | 'https'
   readonly requestId: string
   /** Set for a route under `/system` that the primary serves. Null for a stranger, who reaches only its health and its login; else null. */
   readonly operator: Operator | null

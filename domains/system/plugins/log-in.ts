@@ -30,13 +30,13 @@ export default plugin(
 )
 
 function logIn(_data: Data, context: HttpContext) {
-  const { authorization = '', 'x-forwarded-proto': scheme } = context.headers
+  const { authorization = '' } = context.headers
   const token = /^Bearer +([^\s]+)$/i.exec(authorization)?.[1]
   context.setHeader('cache-control', 'no-store')
   // Anyone is let in where no token is set, and there is none to keep.
   if (token !== undefined && context.operator !== 'anyone') {
     // Browsers keep a cookie that is `Secure` only when it came over TLS.
-    const secure = scheme === 'https'
+    const secure = context.scheme === 'https'
     context.setCookie(COOKIE, token, { path: '/system', sameSite: 'Strict', maxAgeSec: COOKIE_MAX_AGE_SEC, secure })
   }
   return { success: true, data: { operator: context.operator } }

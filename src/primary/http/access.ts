@@ -133,7 +133,7 @@ function isSameOrigin(origin: string, host: string): boolean {
   return origin === '' || origin === `http://${host}` || origin === `https://${host}`
 }
 
-/** The proxies whose `X-Forwarded-For` is believed. Every other client can write into it what it likes. */
+/** The proxies whose `X-Forwarded-For` and `X-Forwarded-Proto` are believed. Every other client can write into it what it likes. */
 export class TrustedProxies {
   readonly #networks = new BlockList()
   readonly isEmpty: boolean

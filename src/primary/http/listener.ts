@@ -35,6 +35,10 @@ const SWEEP_MS = 100
 /** Clients that have no body for one of these say so: `content-length: 0` (RFC 9110, section 8.6). */
 const MAY_HAVE_BODY = new Set(['POST', 'PUT', 'PATCH'])
 
+/** The option `close` of `connection` (RFC 9112, section 9.6). uWebSockets.js takes each value of its length for it. */
+const CLOSE = /(?:^|,)[ \t]*close[ \t]*(?:,|$)/i
+const CLOSE_LENGTH = 'close'.length
+const HTTPS = /^https(?:$|[ \t,])/i
 /** Milliseconds. */
 const FORWARDING_LOOK_MS = 1000
 const FORWARDING_NOT_BELIEVED =
@@ -248,6 +252,10 @@ export class Listener {
     if (requestId === scan.requestId) exchange.key = makeRequestId()
     if (!this.#library.isStrict) {
       pipelining.begun(exchange)
+      if (scan.connection !== '') {
+        exchange.isClosedByLibrary = scan.connectionLength === CLOSE_LENGTH
+        exchange.isClosedAfter = exchange.isClosedByLibrary || CLOSE.test(scan.connection)
+      }
       // A header with an empty name hides the headers behind it from the library: a body may follow that no header announced.
       if (scan.isUnframed && MAY_HAVE_BODY.has(method)) exchange.isLast = true
     }
@@ -294,6 +302,11 @@ export class Listener {
     if (this.#proxies.isTrusted(peer)) return
     this.#nextForwardingMs = Number.POSITIVE_INFINITY
     this.#refusals.note(FORWARDING_NOT_BELIEVED, { ip: peer })
+  }
+
+  /** True if a trusted proxy says that its client speaks TLS. @param forwardedProto the value of `x-forwarded-proto` */
+  #isHttps(res: ClientResponse, forwardedProto: string): boolean {
+    return !this.#proxies.isEmpty && HTTPS.test(forwardedProto) && this.#proxies.isTrusted(addressOf(res))
   }
 
   /** False when the request was answered, because it is no valid handshake. */
@@ -363,6 +376,7 @@ export class Listener {
       null,
     )
     if (exchange.operator !== null) frame.operator = exchange.operator
+    if (scan.forwardedProto !== '' && this.#isHttps(res, scan.forwardedProto)) frame.isHttps = true
     if (scan.contentLength === '' && scan.transferEncoding === '')
       return this.#dispatch(exchange.route, frame, exchange)
 

@@ -67,6 +67,11 @@ export class HeadScan {
   traceparent = ''
   tracestate = ''
   forwardedFor = ''
+  forwardedProto = ''
+  /** Several are one list. */
+  connection = ''
+  /** Length of the first one. */
+  connectionLength = 0
   #contentLengths = 0
   #transferEncodings = 0
   #hosts = 0
@@ -87,6 +92,9 @@ export class HeadScan {
     this.traceparent = ''
     this.tracestate = ''
     this.forwardedFor = ''
+    this.forwardedProto = ''
+    this.connection = ''
+    this.connectionLength = 0
     this.#contentLengths = 0
     this.#transferEncodings = 0
     this.#hosts = 0
@@ -110,6 +118,10 @@ export class HeadScan {
         if (name === 'user-agent') this.userAgent = value
         // Several `tracestate` headers are one list, in their order. Two `traceparent` headers make an invalid one.
         else if (name === 'tracestate') this.tracestate += this.tracestate === '' ? value : `,${value}`
+        else if (name === 'connection') {
+          if (this.connection === '') this.connectionLength = value.length
+          this.connection += this.connection === '' ? value : `,${value}`
+        }
         return
       case 11:
         if (name === 'traceparent') this.traceparent += value
@@ -131,7 +143,7 @@ export class HeadScan {
         if (name === 'transfer-encoding') {
           this.#transferEncodings++
           this.transferEncoding = value
-        }
+        } else if (name === 'x-forwarded-proto') this.forwardedProto += this.forwardedProto === '' ? value : `,${value}`
     }
   }
 

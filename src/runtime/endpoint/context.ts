@@ -147,6 +147,9 @@ export class RequestContext implements HttpContext {
     this.#ip ??= this.#frame.ip || this.#thread.sink.clientAddress(this.#id)
     return this.#ip
   }
+  get scheme(): 'http' | 'https' {
+    return this.#frame.isHttps === true ? 'https' : 'http'
+  }
   get requestId(): string {
     return this.#frame.requestId
   }

@@ -15,7 +15,6 @@ const OTHER_PATH = /[\\#]|\/\.{1,2}(?:\/|$)|%(?:3\d|[46][1-9a-f]|[57][\da]|2[de]
 /** A URL would take the rest of such a host for the path. */
 const NO_HOST = /[\\/?#]/
 /** The first of the proxies has seen the client. */
-const HTTPS = /^https(?:$|[ ,])/i
 const PATH_FAULT =
   'The path has a segment of dots, a backslash, a #, or an encoded letter, digit, dot, hyphen or underscore'
 const BODILESS = new Set(['GET', 'HEAD'])
@@ -26,19 +25,17 @@ const UNBUFFERED = 'x-accel-buffering'
 const OPEN = Buffer.from(': open\n\n')
 const SUMMARY = 'Requests of any method under a prefix'
 
-/** @param isProxied proxies are trusted, so that `x-forwarded-proto` is their word */
-export function mountEndpoint(mount: FetchMount, isProxied: boolean): Endpoint {
+export function mountEndpoint(mount: FetchMount): Endpoint {
   const { owner, prefix, handler, options, stripPrefix, crossOrigin } = mount
   // Not before there is a mount: it loads what no other lane needs.
   const MountedRequest = requestClass()
   const from = stripPrefix ? prefix.split('/').length - 1 : 0
 
   function requestOf(context: RequestContext): Request {
-    const { method, path, headers } = context
+    const { method, path, headers, scheme } = context
     if (OTHER_PATH.test(path)) throw new HeddleError('HTTP_BAD_REQUEST', PATH_FAULT)
     const host = headers.host || 'localhost'
     if (NO_HOST.test(host)) throw new HeddleError('HTTP_BAD_REQUEST', 'The host is none')
-    const scheme = isProxied && HTTPS.test(headers['x-forwarded-proto'] ?? '') ? 'https' : 'http'
     const query = context.rawQuery === '' ? '' : `?${context.rawQuery}`
     const address = `${scheme}://${host}${behind(path, from)}${query}`
     const body = BODILESS.has(method) ? null : bodyOf(context)

@@ -110,7 +110,7 @@ export abstract class ThreadHost implements ToolHost {
   }
 
   mount(mount: FetchMount): void {
-    this.addRoute(mountEndpoint(mount, this.kernel.settings.httpTrustedProxies.length > 0))
+    this.addRoute(mountEndpoint(mount))
   }
 
   /** With the place of the call that registers it. @throws HTTP_HOOK_INVALID after the boot */

@@ -25,6 +25,8 @@ export class RequestFrame {
   body: Uint8Array | null
   /** Set when the frame was written: its text has characters beyond ASCII. */
   declare isBeyondAscii: boolean | undefined
+  /** The client speaks TLS to a trusted proxy. Undefined where no such proxy says so. */
+  declare isHttps: boolean | undefined
   /** Only for routes under `/system`, and only within the primary: it does not travel to a lane. */
   declare operator: Operator | undefined
   /** Of its token, or its session, once it was read. Undefined on most routes, which are not to pay for it. */
@@ -153,6 +155,8 @@ const together = (name: string, before: string | undefined, value: string): stri
   before === undefined ? value : before + (name === 'cookie' ? '; ' : ', ') + value
 
 const REQUEST_FIXED_BYTES = 24
+/** Above the numbers of the route and the method. */
+const HTTPS_FLAG = 1 << 24
 /** Routes that a process can have: their numbers must fit into a frame. */
 export const ROUTES_MAX = 65_535
 
@@ -167,7 +171,7 @@ export function writeRequest(to: FrameBuffer, at: number, frame: RequestFrame): 
   const { bytes, words } = to
   const textBytes = bytes.utf8Write(frame.text, at + REQUEST_FIXED_BYTES)
   if (textBytes !== frame.text.length) frame.isBeyondAscii = true
-  words[word] = frame.routeNumber | (frame.methodNumber << 16)
+  words[word] = frame.routeNumber | (frame.methodNumber << 16) | (frame.isHttps === true ? HTTPS_FLAG : 0)
   words[word + 1] = frame.idsLength | (frame.ipLength << 16)
   words[word + 2] = frame.pathLength
   words[word + 3] = frame.queryLength | (frame.traceLength << 16)
@@ -188,7 +192,7 @@ export function readRequest(from: FrameBuffer, at: number): RequestFrame {
   const textAt = at + REQUEST_FIXED_BYTES
   const bodyAt = textAt + words[word + 4]!
   const bodyBytes = words[word + 5]!
-  return new RequestFrame(
+  const frame = new RequestFrame(
     words[word]! & 0xffff,
     (words[word]! >>> 16) & 0xff,
     words[word + 1]! & 0xffff,
@@ -199,6 +203,8 @@ export function readRequest(from: FrameBuffer, at: number): RequestFrame {
     bytes.utf8Slice(textAt, bodyAt),
     bodyBytes < 0 ? null : Buffer.from(bytes.subarray(bodyAt, bodyAt + bodyBytes)),
   )
+  if ((words[word]! & HTTPS_FLAG) !== 0) frame.isHttps = true
+  return frame
 }
 
 // RESPONSE: the status, the length of the head in bytes, then the head (`name: value` lines) and the body.
