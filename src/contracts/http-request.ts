@@ -139,7 +139,11 @@ export interface HttpContext<Body = unknown> {
   setCookie(name: string, value: string, options?: CookieOptions): void
   /** The value of a cookie that was set with `signed`; null when there is none, or its signature is not of this service's secrets. */
   signedCookie(name: string): string | null
-  /** Answers with a `location` header. Default status 302. */
+  /**
+   * Answers with a `location` header. Default status 302. Percent-encodes what a URL cannot hold (`/日本`, blanks), and writes a host
+   * beyond ASCII in Punycode. Escapes that are there already stay.
+   * @throws HTTP_HEADER_INVALID for control characters, half a surrogate pair, or a host that is none
+   */
   redirect(location: string, status?: 301 | 302 | 303 | 307 | 308): undefined
   /** Answers with bytes instead of JSON. */
   sendBinary(bytes: Uint8Array, type: string): undefined

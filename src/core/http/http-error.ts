@@ -1,4 +1,5 @@
 // The error that is an answer, and what a header may hold.
+import { domainToASCII } from 'node:url'
 import { HeddleError } from '../errors/catalogue.ts'
 
 export interface HttpErrorOptions {
@@ -104,3 +105,28 @@ export function headerText(name: string, value: string): string {
     `The value of the header ${name} has characters that a header cannot hold`,
   )
 }
+
+/** What a URL cannot hold as it is, and a percent sign that begins no escape. Source: RFC 3986, appendix A. */
+// biome-ignore lint/suspicious/noControlCharactersInRegex: they are left for `headerText` to refuse
+const NOT_IN_URLS = /[^\x00-\x1f!#$%&'()*+,\-./0-9:;=?@A-Z[\]_a-z~\x7f]+|%(?![0-9a-fA-F]{2})/g
+const AUTHORITY = /^((?:https?|wss?):)?\/\/([^/?#\\]*)/i
+
+/**
+ * The value of a `location` header: a URL reference, with what a URL cannot hold percent-encoded.
+ * @throws HTTP_HEADER_INVALID for half a surrogate pair, or a host that is none
+ */
+export function locationText(location: string): string {
+  const text = String(location)
+  if (text.search(NOT_IN_URLS) === -1) return text
+  if (!text.isWellFormed()) throw invalidLocation('has half a surrogate pair')
+  const encoded = (part: string): string => part.replace(NOT_IN_URLS, encodeURIComponent)
+  const [start = '', scheme = '', authority = ''] = AUTHORITY.exec(text) ?? []
+  const at = authority.lastIndexOf('@') + 1
+  const [, host = '', port = ''] = /^(.*?)(:\d*)?$/s.exec(authority.slice(at))!
+  const ascii = host.search(NOT_IN_URLS) === -1 ? host : domainToASCII(host)
+  if (ascii === '' && host !== '') throw invalidLocation('names a host that is none')
+  return (start && `${scheme}//${encoded(authority.slice(0, at))}${ascii}${port}`) + encoded(text.slice(start.length))
+}
+
+const invalidLocation = (fault: string): HeddleError =>
+  new HeddleError('HTTP_HEADER_INVALID', `The location of a redirect ${fault}`)

@@ -10,7 +10,7 @@ import type {
   User,
 } from '../../contracts/http-request.ts'
 import { HeddleError } from '../../core/errors/catalogue.ts'
-import { hasLine, headerName, headerText, isToken, withoutLine } from '../../core/http/http-error.ts'
+import { hasLine, headerName, headerText, isToken, locationText, withoutLine } from '../../core/http/http-error.ts'
 import type { RequestFrame } from '../../transport/frames/request-frame.ts'
 import type { PluginTransactions } from '../effects/transactions.ts'
 import { cookieKeys, parseCookies } from './cookies.ts'
@@ -246,7 +246,7 @@ export class RequestContext implements HttpContext {
   }
 
   redirect(location: string, status: 301 | 302 | 303 | 307 | 308 = 302): undefined {
-    this.setHeader('location', location)
+    this.setHeader('location', locationText(location))
     this.setStatus(status)
   }
 

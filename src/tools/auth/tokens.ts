@@ -5,7 +5,7 @@ import type { Claims } from '../../contracts/auth.ts'
 import { namedSecrets } from '../../core/config/checks.ts'
 import type { Settings } from '../../core/config/schema.ts'
 import { HeddleError } from '../../core/errors/catalogue.ts'
-import { causeOf, isInstance, messageOf, readable } from '../../core/errors/description.ts'
+import { causeOf, codeOf, isInstance, messageOf, readable } from '../../core/errors/description.ts'
 
 const MIN_SECRET_BYTES = 32
 
@@ -55,8 +55,14 @@ function toKey(secret: string, variable: string): KeyObject {
 }
 
 const ALGORITHM = 'HS256'
-/** Of an identity provider: signatures by a key that is not secret here. */
-const PROVIDER_ALGORITHMS = ['EdDSA', 'Ed25519', 'ES256', 'RS256']
+/** Of an identity provider: public-key signatures only (RFC 7518, RFC 8037, RFC 9864). jose takes a key for an algorithm that fits its type, curve and `alg`. */
+const PROVIDER_ALGORITHMS = [
+  'EdDSA',
+  'Ed25519',
+  ...['ES', 'PS', 'RS'].flatMap((kind) => [256, 384, 512].map((bits) => kind + bits)),
+]
+/** Maximum number of a provider's keys that are tried for a token which names none. */
+const MAX_TRIED_KEYS = 16
 /** How far the clock of an identity provider may be off. */
 export const CLOCK_TOLERANCE_SEC = 5
 const TOKEN_ID_BYTES = 12
@@ -147,7 +153,7 @@ export class Tokens {
     token: string,
     key: Parameters<typeof import('jose').jwtVerify>[1] | JWTVerifyGetKey,
     rules: JWTVerifyOptions,
-  ) {
+  ): Promise<Claims | null> {
     const { jwtVerify } = await loadJose()
     try {
       // One signature for both kinds of keys, which the types of jose tell apart.
@@ -158,9 +164,26 @@ export class Tokens {
     } catch (thrown) {
       // Nothing is wrong with the token: it cannot be checked.
       if (isInstance(thrown, HeddleError)) throw thrown
+      if (codeOf(thrown) === 'ERR_JWKS_MULTIPLE_MATCHING_KEYS') {
+        return this.#verifiedByOneOf(thrown as AsyncIterable<KeyObject>, token, rules)
+      }
       // Whatever the error is, the token is not valid. The caller needs no reason, and a client must not learn it.
       return null
     }
+  }
+
+  /** The token names no key, or several have the name. */
+  async #verifiedByOneOf(
+    keys: AsyncIterable<KeyObject>,
+    token: string,
+    rules: JWTVerifyOptions,
+  ): Promise<Claims | null> {
+    let tried = 0
+    for await (const key of keys) {
+      const claims = await this.#verified(token, key, rules)
+      if (claims !== null || ++tried === MAX_TRIED_KEYS) return claims
+    }
+    return null
   }
 }
 

@@ -12,19 +12,25 @@ import { buildTool, SECRET } from '../../support/tool-runtime.ts'
 
 const ISSUER = 'https://id.example.com/'
 const AUDIENCE = 'shop'
+const rsa = generateKeyPairSync('rsa', { modulusLength: 2048 })
 const PAIRS = {
   EdDSA: generateKeyPairSync('ed25519'),
   ES256: generateKeyPairSync('ec', { namedCurve: 'P-256' }),
+  ES384: generateKeyPairSync('ec', { namedCurve: 'P-384' }),
+  ES512: generateKeyPairSync('ec', { namedCurve: 'P-521' }),
   RS256: generateKeyPairSync('rsa', { modulusLength: 2048 }),
+  ...{ RS384: rsa, RS512: rsa, PS256: rsa, PS384: rsa, PS512: rsa },
 }
 type Alg = keyof typeof PAIRS
 const ALGS = Object.keys(PAIRS) as Alg[]
 
+const NAMED_KEYS = Promise.all(
+  ALGS.map(async (alg): Promise<object> => ({ ...(await exportJWK(PAIRS[alg].publicKey)), alg, kid: alg, use: 'sig' })),
+)
+
 /** An identity provider that answers as the test says. */
-async function provider(t: TestContext) {
-  const keys = await Promise.all(
-    ALGS.map(async (alg) => ({ ...(await exportJWK(PAIRS[alg].publicKey)), alg, kid: alg, use: 'sig' })),
-  )
+async function provider(t: TestContext, given: Promise<object[]> = NAMED_KEYS) {
+  const keys = await given
   const answer = (response: ServerResponse): void => void response.end(JSON.stringify({ keys }))
   const state = { asked: 0, answer }
   const server = createServer((_, response) => {
@@ -48,15 +54,16 @@ async function provider(t: TestContext) {
 
 interface Told {
   alg?: string
-  kid?: string
+  kid?: string | undefined
   key?: KeyObject | Uint8Array
   claims?: object
 }
 
-function tokenBy(by: Alg, { alg = by, kid = by, key = PAIRS[by].privateKey, claims = {} }: Told = {}): Promise<string> {
+function tokenBy(by: Alg, told: Told = {}): Promise<string> {
+  const { alg, kid, key, claims } = { alg: by, kid: by, key: PAIRS[by].privateKey, claims: {}, ...told }
   const nowSec = Math.floor(Date.now() / 1000)
   const all = { sub: 'auth0|ada', iss: ISSUER, aud: [AUDIENCE, 'other'], exp: nowSec + 60, ...claims }
-  return new SignJWT(all).setProtectedHeader({ alg, kid }).sign(key)
+  return new SignJWT(all).setProtectedHeader({ alg, ...(kid !== undefined && { kid }) }).sign(key)
 }
 
 test('tokens of an identity provider are accepted beside own ones, with keys that are fetched once', async (t) => {
@@ -83,12 +90,44 @@ test('what the provider did not sign for this service is null', async (t) => {
     'no exp': () => tokenBy('EdDSA', { claims: { exp: undefined } }),
     'an exp that is over': () => tokenBy('EdDSA', { claims: { exp: nowSec - 10 } }),
     'an HMAC with the public key': () => tokenBy('RS256', { alg: 'HS256', key: Buffer.from(publicText) }),
-    PS256: () => tokenBy('RS256', { alg: 'PS256' }),
-    RS512: () => tokenBy('RS256', { alg: 'RS512' }),
+    'PS256 by a key for RS256': () => tokenBy('RS256', { alg: 'PS256' }),
+    'RS512 by a key for RS256': () => tokenBy('RS256', { alg: 'RS512' }),
+    'ES256 by a key of another curve': () =>
+      tokenBy('ES384', { alg: 'ES256', kid: 'ES384', key: PAIRS.ES256.privateKey }),
   }
   for (const [what, make] of Object.entries(bad)) assert.equal(await auth.validateToken(await make()), null, what)
   // Unknown keys do not make it ask again and again.
   for (let index = 0; index < 50; index++) await auth.validateToken(await tokenBy('EdDSA', { kid: `k${index}` }))
+  assert.equal(state.asked, 1)
+})
+
+test('validateToken(): tries the keys that fit in turn when the token names none, up to 16', async (t) => {
+  const unnamed = async (key: KeyObject, more: object = {}) => ({ ...(await exportJWK(key)), ...more })
+  const strangers = Array.from({ length: 15 }, () => generateKeyPairSync('ec', { namedCurve: 'P-256' }).publicKey)
+  const late = generateKeyPairSync('ec', { namedCurve: 'P-256' })
+  const { state, build } = await provider(
+    t,
+    Promise.all([
+      // Without `alg` a key of RSA fits each algorithm of RSA; what cannot be read is passed over.
+      ...[PAIRS.RS256.publicKey, rsa.publicKey, PAIRS.ES384.publicKey, PAIRS.ES512.publicKey].map((key) =>
+        unnamed(key),
+      ),
+      { kty: 'EC', crv: 'P-256', x: 'AAAA', y: 'AAAA' },
+      ...strangers.map((key, index) => unnamed(key, { kid: `s${index}` })),
+      unnamed(PAIRS.ES256.publicKey, { kid: 'good' }),
+      unnamed(late.publicKey, { kid: 'late' }),
+      unnamed(PAIRS.EdDSA.publicKey, { use: 'enc' }),
+    ]),
+  )
+  const auth = build().tool.api()
+  for (const alg of ALGS.filter((each) => each !== 'EdDSA'))
+    assert.equal((await auth.validateToken(await tokenBy(alg, { kid: undefined })))?.sub, 'auth0|ada', alg)
+  const beyond = { kid: undefined, key: late.privateKey }
+  assert.equal(await auth.validateToken(await tokenBy('ES256', beyond)), null, 'the seventeenth key')
+  assert.notEqual(await auth.validateToken(await tokenBy('ES256', { ...beyond, kid: 'late' })), null)
+  assert.equal(await auth.validateToken(await tokenBy('EdDSA', { kid: undefined })), null, 'a key for encryption')
+  const expired = { kid: undefined, claims: { exp: 1 } }
+  assert.equal(await auth.validateToken(await tokenBy('RS384', expired)), null, 'an expired token')
   assert.equal(state.asked, 1)
 })
 

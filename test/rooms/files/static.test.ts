@@ -185,6 +185,28 @@ test('a part is sent where one is asked for', async () => {
     [{ range: 'bytes=0-0,2-3' }, 200, 'hello', null],
     [{ range: 'lines=1-2' }, 200, 'hello', null],
     [{ range: 'bytes=3-1' }, 200, 'hello', null],
+    [{ range: 'bytes=0-18446744073709551617' }, 206, 'hello', 'bytes 0-4/5'],
+    [{ range: `bytes=1-${'9'.repeat(4000)}` }, 206, 'ello', 'bytes 1-4/5'],
+    [{ range: 'bytes=-18446744073709551617' }, 206, 'hello', 'bytes 0-4/5'],
+    [{ range: `bytes=${'0'.repeat(40)}1-0003` }, 206, 'ell', 'bytes 1-3/5'],
+    [{ range: 'bytes=18446744073709551618-18446744073709551617' }, 200, 'hello', null],
+    [{ range: 'BYTES=1-3' }, 206, 'ell', 'bytes 1-3/5'],
+    [{ range: 'bytes=, 1-3 ,' }, 206, 'ell', 'bytes 1-3/5'],
+    [{ range: 'bytes=9-,1-3' }, 206, 'ell', 'bytes 1-3/5'],
+    [{ range: 'bytes=1-3,x' }, 200, 'hello', null],
+    ...['', ',', '-', '1', 'a-b', '1-2-3', '+1-3', '0x1-3', '1 - 3', '--1', '1.5-3'].map(
+      (set): [Record<string, string>, number, string, null] => [{ range: `bytes=${set}` }, 200, 'hello', null],
+    ),
+    ...['bytes', 'bytes 1-3', 'bytes =1-3', '=1-3', ''].map((range): [Record<string, string>, number, string, null] => [
+      { range },
+      200,
+      'hello',
+      null,
+    ]),
+    [{ range: 'bytes=9-', 'if-range': '"other"' }, 200, 'hello', null],
+    [{ range: 'bytes=1-3', 'if-range': `W/${etag}` }, 200, 'hello', null],
+    [{ range: 'bytes=1-3', 'if-range': 'Thu, 01 Jan 1970 00:00:00 GMT' }, 200, 'hello', null],
+    [{ 'if-range': etag }, 200, 'hello', null],
   ]
   for (const [headers, status, text, range] of asked) {
     const response = await get('/files/note.txt', headers)
@@ -198,12 +220,19 @@ test('a part is sent where one is asked for', async () => {
     ['/files/note.txt', 'bytes=5-'],
     ['/files/note.txt', 'bytes=-0'],
     ['/files/empty.txt', 'bytes=0-'],
+    ['/files/note.txt', 'bytes=18446744073709551617-'],
+    ['/files/note.txt', 'bytes=5-,-0,99-100'],
   ] as const) {
     const response = await get(path, { range })
     assert.equal(response.status, 416)
     assert.match(response.headers.get('content-range')!, /^bytes \*\/[05]$/)
     assert.deepEqual(await response.json(), { success: false, error: 'The file has no such bytes' })
   }
+})
+
+test('the last bytes of an empty file are all of it', async () => {
+  const response = await get('/files/empty.txt', { range: 'bytes=-5' })
+  assert.deepEqual([response.status, await response.text()], [200, ''])
 })
 
 test('a HEAD has no range', async () => {

@@ -120,7 +120,7 @@ for (const [thread, prefix] of [
           ...['x-a', 'content-type', 'connection'].map((name) => ({ headers: { [name]: value } })),
           ...['path', 'domain', 'sameSite'].map((name) => ({ cookies: [['a', 'b', { [name]: value }]] })),
           { cookies: [[value, 'b']] },
-          { redirect: [`/${value}`] },
+          ...(/^[\x20-\x7e\u0100-]*$/.test(value) ? [] : [{ redirect: [`/${value}`] }]),
         ])
           assertFailure(await say({ result: 1, ...what }), 500, INTERNAL)
         // A cookie's value is encoded instead: it arrives whole, and in one line.
@@ -151,6 +151,33 @@ for (const [thread, prefix] of [
       const found = await say({ redirect: ['/elsewhere?a=b#c'] })
       assert.deepEqual([found.status, headerOf(found, 'location'), found.body.length], [302, '/elsewhere?a=b#c', 0])
       assert.equal((await say({ redirect: ['https://x.test/', 308] })).status, 308)
+    })
+
+    it('redirect(): encodes what a URL cannot hold, and nothing else', async () => {
+      const locations: [given: string, sent: string][] = [
+        ['/日本', '/%E6%97%A5%E6%9C%AC'],
+        ['/日本?q=é&x=%C3%A9#ü', '/%E6%97%A5%E6%9C%AC?q=%C3%A9&x=%C3%A9#%C3%BC'],
+        ['/a b', '/a%20b'],
+        [' /a', '%20/a'],
+        ['/%E6%97%A5/%zz/100%', '/%E6%97%A5/%25zz/100%25'],
+        ['/\u{1f600}', '/%F0%9F%98%80'],
+        ['/"<>\\^`{|}', '/%22%3C%3E%5C%5E%60%7B%7C%7D'],
+        ["/-._~!$&'()*+,;=:@/?[]#", "/-._~!$&'()*+,;=:@/?[]#"],
+        ['https://münchen.example:8443/ü', 'https://xn--mnchen-3ya.example:8443/%C3%BC'],
+        ['HTTP://ü@日本.example?é', 'HTTP://%C3%BC@xn--wgv71a.example?%C3%A9'],
+        ['//bücher.example', '//xn--bcher-kva.example'],
+        ['https://[::1]:8000/é', 'https://[::1]:8000/%C3%A9'],
+        ['app://日本/é', 'app://%E6%97%A5%E6%9C%AC/%C3%A9'],
+        ['mailto:ada@bücher.example', 'mailto:ada@b%C3%BCcher.example'],
+        ['é', '%C3%A9'],
+        ['', ''],
+      ]
+      for (const [given, sent] of locations) {
+        const answer = await say({ redirect: [given] })
+        assert.deepEqual([answer.status, headerOf(answer, 'location')], [302, sent], given)
+      }
+      for (const given of ['/\ud800', 'https://a b.example/', 'https://é<.example/', '/é\n', '/\x7fé'])
+        assertFailure(await say({ redirect: [given] }), 500, INTERNAL)
     })
 
     it('is bytes of any value with their type, and 500 for what are none', async () => {

@@ -17,23 +17,40 @@ interface ByteRange {
   readonly to: number
 }
 
+/** A member of a range set: `first-last`, `first-` or `-length`, with blanks around it. Empty members are allowed. */
+const RANGE_SPEC = /^(?:(\d+)-(\d*)|-(\d+)|)$/
+
 /**
- * The one range that a request asks for: null for the whole file, also where the header is malformed or asks for several;
- * `unsatisfiable` when nothing of the file is in it. Source: RFC 9110, section 14.
+ * The range that a request asks for; null for the whole file, also if the header is invalid or asks for several;
+ * `unsatisfiable` if the file has none of the bytes. Source: RFC 9110, section 14, and 5.6.1 for lists.
  */
 function byteRange(header: string | undefined, fileBytes: number): ByteRange | 'unsatisfiable' | null {
-  const match = header === undefined ? null : /^bytes=(\d{0,15})-(\d{0,15})$/i.exec(withoutBlanks(header))
-  if (match === null) return null
-  const [, first = '', last = ''] = match
-  if (first === '') {
-    if (last === '') return null
-    const wanted = Math.min(Number(last), fileBytes)
-    return wanted === 0 ? 'unsatisfiable' : { from: fileBytes - wanted, to: fileBytes - 1 }
+  if (header === undefined || !/^bytes=/i.test(header)) return null
+  const size = BigInt(fileBytes)
+  const found: ByteRange[] = []
+  let asked = 0
+  for (const member of header.slice('bytes='.length).split(',')) {
+    const match = RANGE_SPEC.exec(withoutBlanks(member))
+    if (match === null) return null
+    const [text, first, last, suffix] = match
+    if (text === '') continue
+    asked++
+    // A position may have any number of digits.
+    if (first !== undefined) {
+      const from = BigInt(first)
+      const to = last ? BigInt(last) : size
+      if (to < from && last) return null
+      if (from < size) found.push({ from: Number(from), to: Number(to < size ? to : size - 1n) })
+    } else if (BigInt(suffix!) > 0n) {
+      // All of an empty file is no range that `content-range` could name.
+      if (fileBytes === 0) return null
+      const wanted = BigInt(suffix!)
+      found.push({ from: Number(wanted < size ? size - wanted : 0n), to: fileBytes - 1 })
+    }
   }
-  const from = Number(first)
-  const to = last === '' ? fileBytes - 1 : Math.min(Number(last), fileBytes - 1)
-  if (last !== '' && Number(last) < from) return null
-  return from >= fileBytes ? 'unsatisfiable' : { from, to }
+  if (asked === 0) return null
+  if (found.length === 0) return 'unsatisfiable'
+  return found.length === 1 ? found[0]! : null
 }
 
 /** Content types by the end of a name. Source: the IANA registry of media types, and RFC 9239 for JavaScript. */
