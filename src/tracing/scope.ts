@@ -2,13 +2,13 @@
 import {
   type Context,
   type ContextManager,
-  createTraceState,
   ROOT_CONTEXT,
   type Span,
   type SpanContext,
   type SpanKind,
   SpanStatusCode,
   TraceFlags,
+  type TraceState,
   trace,
 } from '@opentelemetry/api'
 import type { OpenSpan, SpanAttributes, TraceContext, TraceScope } from '../contracts/tracing.ts'
@@ -19,6 +19,7 @@ import {
   NO_TRACE_CONTEXT,
   spanIdOf,
   traceIdOf,
+  tracestateFrom,
   tracestateOf,
   UNNAMED_TRACE,
 } from '../core/causality/context.ts'
@@ -130,6 +131,41 @@ export function remoteContext(traceContext: TraceContext): Context {
   return trace.setSpanContext(ROOT_CONTEXT, spanContext)
 }
 
+/** A `tracestate` that was checked already: the API's own class drops keys that begin with a digit. */
+class CheckedTraceState implements TraceState {
+  readonly #text: string
+
+  constructor(text: string) {
+    this.#text = text
+  }
+
+  get(key: string): string | undefined {
+    const member = this.#members().find((each) => each.startsWith(`${key}=`))
+    return member?.slice(key.length + 1)
+  }
+
+  set(key: string, value: string): TraceState {
+    const text = tracestateFrom([`${key}=${value}`, ...this.#without(key)].join(','))
+    return text === '' ? this : new CheckedTraceState(text)
+  }
+
+  unset(key: string): TraceState {
+    return new CheckedTraceState(this.#without(key).join(','))
+  }
+
+  serialize(): string {
+    return this.#text
+  }
+
+  #without(key: string): string[] {
+    return this.#members().filter((each) => !each.startsWith(`${key}=`))
+  }
+
+  #members(): string[] {
+    return this.#text.split(',').filter((each) => each !== '')
+  }
+}
+
 /** The span context of OpenTelemetry's API for a trace context. @param traceContext not empty */
 export function spanContextOf(traceContext: TraceContext): SpanContext {
   const spanContext: SpanContext = {
@@ -138,7 +174,7 @@ export function spanContextOf(traceContext: TraceContext): SpanContext {
     traceFlags: isSampled(traceContext) ? TraceFlags.SAMPLED : TraceFlags.NONE,
   }
   const tracestate = tracestateOf(traceContext)
-  if (tracestate !== '') spanContext.traceState = createTraceState(tracestate)
+  if (tracestate !== '') spanContext.traceState = new CheckedTraceState(tracestate)
   return spanContext
 }
 

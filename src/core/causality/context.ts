@@ -22,24 +22,32 @@ const TRACE_ID_AT = 3
 const TRACE_ID_DIGITS = 32
 const SPAN_ID_AT = 36
 const SPAN_ID_DIGITS = 16
-/** A longer `tracestate` is dropped, as W3C Trace Context allows. Characters. */
+/** Maximum length of a `tracestate` that goes on, characters. Of a longer one, entries beyond `TRACESTATE_LARGE_ENTRY` go first, then the last ones. */
 const TRACESTATE_MAX_LENGTH = 512
+const TRACESTATE_LARGE_ENTRY = 128
 const TRACESTATE_MAX_MEMBERS = 32
 const KEY_CHARACTER = '[a-z0-9_*/-]'
-/** The key of a vendor, or of one of its tenants, and a value of visible characters and blanks without comma and equals sign. */
+/** A key with or without a tenant, and a value of visible characters and blanks without comma and equals sign. Level 2 lets a key begin with a digit. */
 const TRACESTATE_MEMBER = new RegExp(
-  `^([a-z]${KEY_CHARACTER}{0,255}|[a-z0-9]${KEY_CHARACTER}{0,240}@[a-z]${KEY_CHARACTER}{0,13})=[ -+\\--<>-~]{0,255}[!-+\\--<>-~]$`,
+  `^([a-z0-9]${KEY_CHARACTER}{0,255}|[a-z0-9]${KEY_CHARACTER}{0,240}@[a-z]${KEY_CHARACTER}{0,13})=[ -+\\--<>-~]{0,255}[!-+\\--<>-~]$`,
 )
 
-/** What came as `tracestate`, without blanks around its members. Empty if one of them is none, or comes twice: no part of such a list can be relied on. */
+/**
+ * Returns a `tracestate` header without the blanks around its members and without empty members. Empty if one member is invalid, a key
+ * comes twice or there are more than 32. Source: W3C Trace Context, section 3.3.
+ */
 export function tracestateFrom(text: string): string {
-  if (text === '' || text.length > TRACESTATE_MAX_LENGTH) return ''
+  if (text === '') return ''
   const members = text.split(',').map((member) => member.replace(/^[ \t]+|[ \t]+$/g, ''))
   const given = members.filter((member) => member !== '')
+  if (given.length > TRACESTATE_MAX_MEMBERS) return ''
   const keys = given.map((member) => TRACESTATE_MEMBER.exec(member)?.[1])
-  const isList =
-    keys.length <= TRACESTATE_MAX_MEMBERS && !keys.includes(undefined) && new Set(keys).size === keys.length
-  return isList ? given.join(',') : ''
+  if (keys.includes(undefined) || new Set(keys).size !== keys.length) return ''
+  while (given.join(',').length > TRACESTATE_MAX_LENGTH) {
+    const large = given.findLastIndex((member) => member.length > TRACESTATE_LARGE_ENTRY)
+    given.splice(large, 1)
+  }
+  return given.join(',')
 }
 
 /** Checks what came from outside; empty when it is not a valid `traceparent`. */

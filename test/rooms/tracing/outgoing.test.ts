@@ -201,6 +201,7 @@ describe('what a handler asks of others, traced', () => {
       return passed.tracestate
     }
     const members = (count: number): string => Array.from({ length: count }, (_, n) => `m${n}=${n}`).join(',')
+    const many = (count: number): string => Array.from({ length: count }, (_, n) => `k${n}=${'v'.repeat(96)}`).join(',')
     const whole: [string[], string][] = [
       [['foo=1,bar=2'], 'foo=1,bar=2'],
       [['foo=1', '', 'bar=2,', 'baz=3'], 'foo=1,bar=2,baz=3'],
@@ -209,6 +210,10 @@ describe('what a handler asks of others, traced', () => {
       [['\tfoo= 1 2 \t'], 'foo= 1 2'],
       [[members(32)], members(32)],
       [['az09_-*/@az09_-*/=!"#$%&\'()*+-./:;<>?@[\\]^_`{|}~'], 'az09_-*/@az09_-*/=!"#$%&\'()*+-./:;<>?@[\\]^_`{|}~'],
+      [['1foo=1,0=2,9_-*/=3,7x@y=4'], '1foo=1,0=2,9_-*/=3,7x@y=4'],
+      [[`foo=1${' '.repeat(600)},\t, bar=2`], 'foo=1,bar=2'],
+      [[`a=${'1'.repeat(256)}`, 'b=2', `c=${'3'.repeat(253)}`, 'd=4'], `a=${'1'.repeat(256)},b=2,d=4`],
+      [[many(6)], many(5)],
       [['foo=1', `${'z'.repeat(256)}=1`], `foo=1,${'z'.repeat(256)}=1`],
       [['foo=1', `${'t'.repeat(241)}@${'v'.repeat(14)}=1`], `foo=1,${'t'.repeat(241)}@${'v'.repeat(14)}=1`],
     ]
@@ -232,7 +237,11 @@ describe('what a handler asks of others, traced', () => {
       ['foo=bar=baz,bar=2'],
       ['foo=,bar=3'],
       ['foo,bar=3'],
-      [`foo=${'1'.repeat(256)}`, `bar=${'1'.repeat(256)}`],
+      [`1${'z'.repeat(256)}=1`],
+      ['_foo=1'],
+      ['foo@1bar=1'],
+      [`foo=${'1'.repeat(257)}`],
+      [`foo=1,${'x'.repeat(600)}`],
     ]
     for (const lines of none) assert.equal(await state(...lines), '', lines.join('|'))
     assert.equal((await passedOn('tracestate', 'foo=1')).tracestate, '', 'without a traceparent')
