@@ -91,23 +91,12 @@ import type { RouteInfo } from './contracts/registry.ts'
 import { isPackageMissing } from './core/errors/catalogue.ts'
 import { messageOf } from './core/errors/description.ts'
 import { HttpError } from './core/http/http-error.ts'
-import type { AsyncApiDocument, EventParties } from './devtools/apidocs/asyncapi.ts'
 import type { ApiInfo, OpenApiDocument } from './devtools/apidocs/openapi.ts'
 import type { LogLine, ProcessView } from './devtools/assistant/tools.ts'
 import type { ScannedEvent } from './devtools/lint/event-contract.ts'
 import type { LintReport, RunningProcess } from './devtools/lint/report.ts'
 
-export type {
-  ApiInfo,
-  AsyncApiDocument,
-  EventParties,
-  LintReport,
-  LogLine,
-  OpenApiDocument,
-  ProcessView,
-  RunningProcess,
-  ScannedEvent,
-}
+export type { ApiInfo, LintReport, LogLine, OpenApiDocument, ProcessView, RunningProcess, ScannedEvent }
 
 /** A guard that says what it throws, for the API documents: `guard({ 403: 'Admins only.' }, (data, context) => …)`. */
 export function guard<Added = unknown>(throws: ThrownAnswers, run: Guard<Added>): Guard<Added> {
@@ -171,18 +160,8 @@ export async function clientText(
   chosen: (domain: string) => boolean = () => true,
 ): Promise<string> {
   const { clientText: text } = await import('./devtools/client/write.ts')
-  const { eventPayloads } = await import('./devtools/apidocs/asyncapi.ts')
+  const { eventPayloads } = await import('./devtools/client/event-payloads.ts')
   const events = [...(await eventPayloads(domainsDirs))].filter(([, { domain }]) => chosen(domain))
   const own = routes.filter(({ plugin }) => chosen(plugin.split('.', 1)[0]!))
   return text(title, own, new Map(events))
-}
-
-/** Describes the events that plugins exchange as an AsyncAPI 3.0 document, with the payloads that the contracts of some domain folders declare. */
-export async function asyncApiDocument(
-  parties: Readonly<Record<string, EventParties>>,
-  domainsDirs: readonly string[],
-  info: ApiInfo,
-): Promise<AsyncApiDocument> {
-  const { asyncApiDocument: document, eventPayloads } = await import('./devtools/apidocs/asyncapi.ts')
-  return document(parties, await eventPayloads(domainsDirs), info)
 }

@@ -35,7 +35,6 @@ const PARTS: Readonly<Record<string, Readonly<Record<string, readonly string[]>>
       'report-liveness.ts',
       'report-readiness.ts',
       'serve-assistants.ts',
-      'show-asyncapi.ts',
       'show-client.ts',
       'show-dashboard.ts',
       'show-docs.ts',

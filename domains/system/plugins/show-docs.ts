@@ -1,7 +1,7 @@
 import { plugin } from '#heddle'
 import { PageFiles } from '../page-files.ts'
 
-/** The page at `/system/docs`: it shows `/system/openapi.json` and `/system/asyncapi.json`, and sends requests to try them. */
+/** The page at `/system/docs`: it shows `/system/openapi.json`, and sends requests to try them. */
 export default plugin(
   async ({ http }) => {
     const files = await PageFiles.of('docs')
@@ -19,7 +19,7 @@ export default plugin(
       '/system/docs/models',
       {
         ...page,
-        summary: 'The schemas of bodies, answers and events',
+        summary: 'The schemas of bodies and answers',
         description: 'A page with each named schema and where it is used.',
       },
       files.showPage,

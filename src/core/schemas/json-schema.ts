@@ -11,7 +11,7 @@ import { isPlainObject } from './standard-schema.ts'
 export type SchemaUse = 'http' | 'event' | 'literal'
 
 interface ConversionRules {
-  /** OpenAPI 3.1 builds on draft 2020-12, AsyncAPI 3.0 on draft 7. */
+  /** OpenAPI 3.1 builds on draft 2020-12. */
   target: 'draft-2020-12' | 'draft-07'
   /** A published payload may hold a Date, which becomes text in JSON. HTTP data is checked as JSON, where only a schema that coerces takes a date. */
   hasDates: boolean

@@ -7,7 +7,7 @@ import type { BlackBox, Registry } from '../../contracts/registry.ts'
 import type { DeathPart, RequestDetail, WorkPart } from '../../contracts/requests.ts'
 import { HeddleError } from '../../core/errors/catalogue.ts'
 import { causalForest } from '../../runtime/events/trace-ring.ts'
-import { eventPayloads } from '../apidocs/asyncapi.ts'
+import { eventPayloads } from '../client/event-payloads.ts'
 import type { LintReport } from '../lint/report.ts'
 
 export interface LogLine {

@@ -2,10 +2,10 @@
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import type { JsonSchema, RouteInfo, ThrownInfo } from '../../contracts/registry.ts'
-import type { EventPayload } from '../apidocs/asyncapi.ts'
 import { inOrder, OperationIds, pathName } from '../apidocs/components.ts'
 import { isForm, needsBody, propertiesOf, WITH_BODY } from '../apidocs/parameters.ts'
 import { capital, pascal } from '../words.ts'
+import type { EventPayload } from './event-payloads.ts'
 import { commentOf, isOpen, keyOf, quoted, TypeWriter } from './types.ts'
 
 /** Names in the text beside those of `core.ts`. */

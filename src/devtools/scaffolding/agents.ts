@@ -83,7 +83,7 @@ async function partOf({ folder, domainsDirs, toolsDir, tools }: AgentsSource): P
     `\nTools that a plugin may take: ${toolList(toolsDir, tools)}.\n\n`,
     ...commandLines(folder),
     `\nWhile \`npm run dev\` runs, \`http://127.0.0.1:8000/system/mcp\` is a server of the Model Context Protocol: why a request failed, which line hangs, what caused what, the contracts,
-the logs, and a request to try a change. \`/system/openapi.json\` and \`/system/asyncapi.json\` are the interface.\n`,
+the logs, and a request to try a change. \`/system/openapi.json\` is the interface.\n`,
   ].join('')
 }
 

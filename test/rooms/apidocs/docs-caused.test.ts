@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict'
-import { keepPicture, open, testPage, textOf } from './api-page.ts'
+import { keepPicture, open, testPage } from './api-page.ts'
 
 const TALK = JSON.stringify({
   room: 'tea',
@@ -8,7 +8,7 @@ const TALK = JSON.stringify({
 })
 
 testPage('what was sent leads to what it caused', async (t, heddle, tab) => {
-  await t.test('a request, and an event that is published from the page', async () => {
+  await t.test('a request', async () => {
     const { page, faults } = await open(tab, heddle, '#postTalks')
     const card = page.locator('#postTalks')
     assert.ok(!(await card.getByLabel('Files, as file').isVisible()), 'JSON has no files')
@@ -23,32 +23,11 @@ testPage('what was sent leads to what it caused', async (t, heddle, tab) => {
     await card.getByRole('link', { name: 'See what it caused' }).click()
     await page.locator('.fall-row', { hasText: 'talks.HoldTalks.applaud' }).first().waitFor()
 
-    await open(tab, heddle, '#event-talk.held')
-    const event = page.locator('[id="event-talk.held"]')
-    assert.match(await event.getByLabel('Payload').inputValue(), /"nickname": "nickname"/)
-    await event.getByRole('button', { name: 'Publish' }).click()
-    await event.locator('.answer-line .status', { hasText: '200' }).waitFor()
-    assert.match(await textOf(event.locator('.answer .code')), /"id": "evt_[0-9a-f]{32}"/)
-    await keepPicture(page, 'published')
-    await event.getByRole('link', { name: 'See what it caused' }).click()
-    await page.locator('.fall-row', { hasText: 'talks.HoldTalks.applaud' }).first().waitFor()
     // What the dashboard was asking for when its page was left has failed.
     assert.deepEqual(
       faults.filter((fault) => !fault.endsWith(' failed')),
       [],
     )
-  })
-
-  await t.test('a payload that its contract refuses, and text that is no JSON, are told', async () => {
-    const { page } = await open(tab, heddle, '#event-talk.held')
-    const event = page.locator('[id="event-talk.held"]')
-    await event.getByLabel('Payload').fill('{ "room": 7 }')
-    await event.getByRole('button', { name: 'Publish' }).click()
-    await event.locator('.answer-line .status', { hasText: '422' }).waitFor()
-    assert.match(await textOf(event.locator('.answer .code')), /speaker/)
-    await event.getByLabel('Payload').fill('{')
-    await event.getByRole('button', { name: 'Publish' }).click()
-    await event.getByRole('alert').getByText('The payload is no JSON').waitFor()
   })
 
   await t.test('a stream leads to its request, a WebSocket to the requests of its route', async () => {

@@ -134,7 +134,6 @@ describe('an application that has installed none of what it may', () => {
       assert.match((await get('/system/dashboard/uplot.js')).text, /export\s*\{/)
       assert.equal((await get('/system/docs/lit-html.js')).status, 200)
       assert.equal((await get('/system/events')).status, 200, 'without what sources would show besides')
-      assert.equal((await get('/system/asyncapi.json')).status, 200)
     })
 
     test('the lint page says what it lacks', async () => {

@@ -19,7 +19,6 @@ const WORKS: Record<string, (heddle: Heddle) => Promise<boolean>> = {
   'report-readiness': (heddle) => answers(heddle, '/system/health/ready'),
   'serve-assistants': async (heddle) =>
     (await heddle.fetch('/system/mcp', { method: 'POST', body: '{}' })).status !== 404,
-  'show-asyncapi': (heddle) => answers(heddle, '/system/asyncapi.json'),
   'show-client': (heddle) => answers(heddle, '/system/client.ts'),
   'show-dashboard': (heddle) => answers(heddle, '/system/dashboard'),
   'show-docs': (heddle) => answers(heddle, '/system/docs'),

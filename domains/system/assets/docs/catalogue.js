@@ -27,8 +27,8 @@ function kindOf(responses) {
   return responses['200']?.content?.['text/event-stream'] === undefined ? 'http' : 'stream'
 }
 
-/** The models of all operations and events, with where each is used. */
-export function modelsOf(operations, schemas, events, eventSchemas) {
+/** The models of all operations, with where each is used. */
+export function modelsOf(operations, schemas) {
   const models = new Models()
   for (const operation of operations) {
     const { id, method, path, requestBody, responses, tags } = operation
@@ -48,27 +48,12 @@ export function modelsOf(operations, schemas, events, eventSchemas) {
       )
     }
   }
-  for (const { id, name, message, domain } of events) {
-    const href = `#${encodeURIComponent(id)}`
-    models.add(message.payload, eventSchemas, eventModelName(name), {
-      text: name,
-      place: 'payload',
-      href,
-      isOwn: domain === 'system',
-    })
-  }
   return models
 }
 
 /** The name under which a document holds the schema. */
 function componentName({ $ref }) {
   return /^#\/components\/schemas\/([\w.-]+)$/.exec($ref ?? '')?.[1]
-}
-
-/** As in the typed client: `user.created` is `UserCreatedEvent`. */
-function eventModelName(event) {
-  const words = event.split(/[^A-Za-z0-9]+/).filter(Boolean)
-  return `${words.map((word) => word[0].toUpperCase() + word.slice(1)).join('')}Event`
 }
 
 /** Fields below this depth are not searched. */

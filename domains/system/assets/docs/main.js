@@ -1,13 +1,13 @@
 import { learnApplication } from './application.js'
 import { fieldPaths, modelsOf, operationFields, operationsOf } from './catalogue.js'
-import { CausedLinks, canPublish, eventBody, eventsOf } from './events.js'
+import { CausedLinks } from './caused.js'
 import { html, nothing, render } from './lit-html.js'
 import { badge, operationBody, operationLine, pathText } from './operation.js'
 import { isPlain, isTyping, prose } from './parts.js'
 import { logIn } from './process.js'
 import { isOfRuntime, modelBody, modelId, modelLine, SchemaView } from './schema.js'
 
-/** The domain of the runtime's own operations and events: they are folded away behind those of the service. */
+/** The domain of the runtime's own operations: they are folded away behind those of the service. */
 const RUNTIME = 'system'
 const RUNTIME_GROUP = 'The runtime itself'
 /** By what else an operation is found. */
@@ -42,8 +42,7 @@ start().catch((error) => {
 })
 
 async function start() {
-  // The plugin for the events may have been deleted from the deployment.
-  const [openApi, asyncApi] = await Promise.all([read('openapi.json'), read('asyncapi.json').catch(() => null)])
+  const openApi = await read('openapi.json')
   // The application has an address of its own.
   if (openApi.servers[0].url !== '/') learnApplication(await read('status'))
   const token = new Token($('token-form'), $('token'), $('token-clear'))
@@ -51,21 +50,17 @@ async function start() {
   $('dashboard').hidden = openApi.paths['/system/dashboard'] === undefined
 
   const page = {
-    canPublish: canPublish(openApi),
     caused: new CausedLinks(openApi),
     schemas: new SchemaView(openApi),
-    eventSchemas: new SchemaView(asyncApi ?? {}),
     token: () => token.value,
     tokenFor: ({ needsToken }) => (needsToken ? token.wanted() : ''),
     useToken: (value) => token.use(value),
   }
   const operations = operationsOf(openApi)
-  const events = asyncApi === null ? [] : eventsOf(asyncApi, page.eventSchemas)
-  const models = modelsOf(operations, page.schemas, events, page.eventSchemas)
+  const models = modelsOf(operations, page.schemas)
   page.schemas.models = models
-  page.eventSchemas.models = models
-  about = aboutApi(openApi, asyncApi)
-  views.operations = operationGroups(openApi.tags, operations, events, page)
+  about = aboutApi(openApi)
+  views.operations = operationGroups(openApi.tags, operations, page)
   views.models = modelGroups(models.list)
   $('content').replaceChildren()
   listen()
@@ -80,29 +75,26 @@ async function read(document) {
   return response.json()
 }
 
-function aboutApi({ info, paths }, asyncApi) {
+function aboutApi({ info, paths }) {
   const client = paths['/system/client.ts'] ? html`<a href="/system/client.ts">Typed client</a>` : nothing
   return html`
     <div class="about-api">
       <div class="about-line">
         <h1>${info.title}</h1><span class="version">${info.version}</span>
         <span class="documents">
-          <a href="/system/openapi.json">OpenAPI</a>${asyncApi === null ? nothing : html`<a href="/system/asyncapi.json">AsyncAPI</a>`}${client}
+          <a href="/system/openapi.json">OpenAPI</a>${client}
         </span>
       </div>
       <p class="intro">${prose(info.description ?? '')}</p>
     </div>`
 }
 
-/** The tags of the service in their order, its events, and what belongs to the runtime. @returns {Group[]} */
-function operationGroups(tags, operations, events, page) {
+/** The tags of the service in their order, and what belongs to the runtime. @returns {Group[]} */
+function operationGroups(tags, operations, page) {
   const ofTag = (name) => operations.filter((each) => each.tags[0] === name).map((each) => operationEntry(each, page))
-  const eventsWhere = (isOwn) =>
-    events.filter(({ domain }) => (domain === RUNTIME) === isOwn).map((event) => eventEntry(event, page))
   return [
     ...tags.filter(({ name }) => name !== RUNTIME).map(({ name }) => ({ name, entries: ofTag(name) })),
-    { name: 'Events', entries: eventsWhere(false) },
-    { name: RUNTIME_GROUP, entries: [...ofTag(RUNTIME), ...eventsWhere(true)], isFolded: true },
+    { name: RUNTIME_GROUP, entries: ofTag(RUNTIME), isFolded: true },
   ].filter(({ entries }) => entries.length > 0)
 }
 
@@ -126,20 +118,6 @@ function operationEntry(operation, page) {
     words: [id, method, path, summary, ...tags, operation['x-plugin'], KIND_WORDS[kind]],
     fields: operationFields(operation, page.schemas),
     body: () => operationBody(operation, page),
-  }
-}
-
-function eventEntry(event, page) {
-  const { id, name, emitters, subscribers, message } = event
-  const mark = badge({ method: 'EVENT', kind: 'event' })
-  return {
-    id,
-    mark,
-    name,
-    line: html`${mark}<code class="path">${name}</code>`,
-    words: ['event', name, ...emitters, ...subscribers],
-    fields: [...new Set(fieldPaths(message.payload, page.eventSchemas))].map((path) => `payload ${path}`),
-    body: () => eventBody(event, page.eventSchemas, page),
   }
 }
 

@@ -15,7 +15,6 @@ const TONES = {
   DELETE: 'bad',
   SSE: 'accent',
   WS: 'accent',
-  EVENT: 'violet',
 }
 
 export function badge({ method, kind }) {

@@ -181,7 +181,7 @@ const NAMELESS = /^__schema/
 const DEFINITION = /\/(?:\$defs|definitions)\/([^/]+)$/
 
 /**
- * The schemas of bodies, answers and events, each once: the same schema at several places is one model, under the name that its definition has.
+ * The schemas of bodies and answers, each once: the same schema at several places is one model, under the name that its definition has.
  * A model has `name`, `schema`, the `schemas` that resolve it, and `uses`: texts with links, and whether they are the runtime's own.
  */
 export class Models {
