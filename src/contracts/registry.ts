@@ -238,6 +238,8 @@ export interface LaneInfo {
   external_bytes: number
   /** CPU time of its thread; null where the system does not report it. */
   cpu_ms: number | null
+  /** Share of a core that its thread got in the last 5 s, if it waited for a core for more than half of them; null when it is not starved. */
+  starved_core_share: number | null
   /**
    * Processes that its plugins have started, and that live, or have left others that do: they end with it. On Linux also those that were not started by
    * `child_process` in the lane itself (by a thread of a plugin, by an addon); who has started these is not known.
@@ -267,6 +269,8 @@ export interface Readiness {
   /** Why the process is not ready, or what is missing although it is. */
   reasons: string[]
   lanes: Record<string, number>
+  /** Share of a core that each starved thread got in the last 5 s, by its name. Empty when none waited for a core for more than half of them. */
+  starved: Record<string, number>
 }
 
 /** Something that the process counts since its start, or measures now. */

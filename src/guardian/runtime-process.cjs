@@ -1,7 +1,7 @@
 // One process of the runtime under the guardian: started, watched, stopped, and started again within bounds.
 const { spawn } = require('node:child_process')
-const { readFileSync } = require('node:fs')
 const { constants } = require('node:os')
+const { ThreadClock, Watcher, tasksOf, timesOf } = require('../core/schedule/thread-clock.cjs')
 const { FlightFolder, writeCrashReport } = require('./crash-report.cjs')
 
 /** The environment is not valid (EX_CONFIG of sysexits.h): another start would say the same. */
@@ -23,9 +23,8 @@ const MAX_PAUSE_MS = 5_000
 const LOOK_MS = 500
 /** One look adds at most this much: a pause of the guardian itself, or of the machine, says nothing about the runtime. */
 const LOOK_MAX_MS = 2 * LOOK_MS
-/** Until the runtime serves, the limit is at least this, where its thread has not been at work for all of it: loading code may keep its loop for long, on a machine that is busy. */
+/** Until the runtime serves, a thread that blocks has at least this long: a start waits for locks and disks. */
 const BOOT_LIMIT_MS = 60_000
-const MS_PER_TICK = 10
 
 /** Starts the runtime, ends it when it hangs, and starts it again when it dies. */
 class RuntimeProcess {
@@ -37,7 +36,7 @@ class RuntimeProcess {
   #startedMs = 0
   #stallWatch = null
   #restartTimer = null
-  #stopTimer = null
+  #stopWatch = null
   /** The runtime has served once: its command and its settings are good. */
   #hasEverServed = false
   #hasServed = false
@@ -93,7 +92,7 @@ class RuntimeProcess {
       require('./process-tree.cjs').endTree({ leaders: this.#flight.leaders(child.pid), mark: run })
       this.#stallWatch?.stop()
       this.#stallWatch = null
-      clearTimeout(this.#stopTimer)
+      this.#stopWatch?.stop()
       // A child of the runtime may hold the pipe, so its end is not waited for without a limit.
       const timer = setTimeout(over, LAST_WORDS_MS)
       child.stderr.once('end', over)
@@ -167,12 +166,18 @@ class RuntimeProcess {
 
   /** The runtime ends because it was told to: not later than it says itself. */
   #expectEnd() {
-    if (this.#stopTimer !== null) return
-    this.#stopTimer = setTimeout(() => {
+    if (this.#stopWatch !== null) return
+    if (this.#child === null) return
+    // Somebody may have stopped it: then it has no time of its own, and would stay.
+    this.#child.kill('SIGCONT')
+    const { stopMs } = this.#told
+    this.#stopWatch = new ThreadWatch(this.#child.pid, (clock) => {
+      if (clock.ms < stopMs) return
+      this.#stopWatch.stop()
       const { name, stderr } = this.#options
-      stderr.say(`${name} has not ended within ${this.#told.stopMs} ms: SIGKILL ends it`)
+      stderr.say(`${name} has not ended within ${stopMs} ms: SIGKILL ends it`)
       this.#child?.kill('SIGKILL')
-    }, this.#told.stopMs)
+    })
   }
 
   #onStall(stillMs) {
@@ -189,9 +194,9 @@ class RuntimeProcess {
     // A start that fails says why, and the next would fail as well; an abort says nothing.
     const isFailedStart = !this.#hasEverServed && code !== null
     // It was told to by somebody else, or by itself.
-    const isInOrder = code === 0 || this.#stopTimer !== null
-    clearTimeout(this.#stopTimer)
-    this.#stopTimer = null
+    const isInOrder = code === 0 || this.#stopWatch !== null
+    this.#stopWatch?.stop()
+    this.#stopWatch = null
     // One of several is started again then: so each of them can be replaced while the others serve.
     const isOnlyOne = number === undefined && !this.#isAgain
     this.#isAgain = false
@@ -254,43 +259,22 @@ class RestartBounds {
   }
 }
 
-/** Counts how long the runtime has not said that it lives. */
-class StallWatch {
-  #stillMs = 0
-  #pid
-  #isInspected = false
-  /** CPU time of its main thread when it said last that it lives. */
-  #cpuMs
-  #lookedMs = Date.now()
+/** Looks at the main thread of the runtime, by its own clock: what waits for a core is not late. */
+class ThreadWatch {
+  clock
   #timer
 
-  /**
-   * @param pid of the runtime
-   * @param limitMs `PRIMARY_STALL_MS`
-   * @param onStall called once, with the time for which nothing was heard
-   */
-  constructor(pid, limitMs, onStall) {
-    this.hasServed = false
-    this.#pid = pid
-    this.#cpuMs = cpuMsOf(pid)
+  /** @param onLook called every `LOOK_MS` */
+  constructor(pid, onLook) {
+    const tasks = tasksOf(pid)
+    const times = () => (tasks === null ? null : timesOf(`${tasks}/${pid}`))
+    this.clock = new ThreadClock(times)
+    const watcher = new Watcher(LOOK_MAX_MS)
     this.#timer = setInterval(() => {
-      const nowMs = Date.now()
-      const elapsedMs = Math.max(0, nowMs - this.#lookedMs)
-      this.#lookedMs = nowMs
-      if (this.#isInspected || isHalted(pid)) return
-      this.#stillMs += Math.min(elapsedMs, LOOK_MAX_MS)
-      const isAtWork = () => cpuMsOf(pid) - this.#cpuMs >= limitMs
-      if (this.#stillMs < limitMs || !(this.hasServed || this.#stillMs >= BOOT_LIMIT_MS || isAtWork())) return
-      this.stop()
-      onStall(this.#stillMs)
+      watcher.tick()
+      this.clock.pass(watcher.awakeMs)
+      onLook(this.clock)
     }, LOOK_MS)
-  }
-
-  /** @param isInspected a debugger may hold the runtime from now on: silence then says nothing */
-  alive(isInspected = false) {
-    this.#stillMs = 0
-    this.#isInspected = isInspected
-    if (!this.hasServed) this.#cpuMs = cpuMsOf(this.#pid)
   }
 
   stop() {
@@ -298,19 +282,29 @@ class StallWatch {
   }
 }
 
-/** True for a process that somebody has stopped (Ctrl-Z, SIGSTOP) or looks at with a debugger. */
-const isHalted = (pid) => /^[Tt]$/.test(statOf(pid)[0])
+/** Counts how long the runtime has not said that it lives. */
+class StallWatch extends ThreadWatch {
+  hasServed = false
+  #isInspected = false
 
-/** What its main thread has used. */
-const cpuMsOf = (pid) => (Number(statOf(pid)[11]) + Number(statOf(pid)[12])) * MS_PER_TICK
+  /**
+   * @param pid of the runtime
+   * @param limitMs `PRIMARY_STALL_MS`
+   * @param onStall called once, with the own time in which nothing was heard
+   */
+  constructor(pid, limitMs, onStall) {
+    super(pid, (clock) => {
+      const isAtWork = (clock.cpuMs ?? 0) >= limitMs
+      if (this.#isInspected || clock.ms < limitMs || !(this.hasServed || isAtWork || clock.ms >= BOOT_LIMIT_MS)) return
+      this.stop()
+      onStall(Math.round(clock.ms))
+    })
+  }
 
-/** Of its main thread, from the field `state` on. Source: proc(5), /proc/pid/stat. Where it is not Linux, or when it has just ended: one that never works. */
-function statOf(pid) {
-  try {
-    const stat = readFileSync(`/proc/${pid}/task/${pid}/stat`, 'latin1')
-    return stat.slice(stat.lastIndexOf(')') + 2).split(' ')
-  } catch {
-    return ['', ...Array(12).fill('0')]
+  /** @param isInspected a debugger may hold the runtime from now on: silence then says nothing */
+  alive(isInspected = false) {
+    this.#isInspected = isInspected
+    this.clock.reset()
   }
 }
 

@@ -108,7 +108,8 @@ export class Runtime {
     if (ready && busFault !== null) reasons.push(`event bus: ${busFault}`)
     // It finishes the work that it has begun, and takes new requests as soon as there is room.
     if (hub.isCrowded) reasons.push('the event queue is crowded')
-    return { ready, reasons, lanes }
+    const starved = Object.fromEntries(this.#parts.supervisor.coreShares.starved)
+    return { ready, reasons, lanes, starved }
   }
 
   // ── start ─────────────────────────────────────────────────────────────────

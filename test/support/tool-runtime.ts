@@ -167,7 +167,7 @@ function recordingHost(recorded: Recorded, topology: Record<string, TopologyEntr
       requests: async () => [],
       request: async () => null,
       workReport: async ({ sinceMs }) => ({ from_ms: sinceMs, handlers: [] }),
-      readiness: () => ({ ready: true, reasons: [], lanes: {} }),
+      readiness: () => ({ ready: true, reasons: [], lanes: {}, starved: {} }),
       counters: () => [],
     },
   }

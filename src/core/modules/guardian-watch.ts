@@ -1,5 +1,5 @@
 // Ends a process that hangs and whose guardian is gone.
-import { steadyMs } from '../schedule/clock.ts'
+import { ThreadClock, tasksOf, timesOf, Watcher } from '../schedule/thread-clock.cjs'
 
 /** Taken before plugins are kept from signalling their own process. */
 const kill = process.kill.bind(process)
@@ -15,10 +15,13 @@ const END_MAX_MS = 4000
  */
 export function watchGuardian(shutdownMs: number): void {
   const guardian = process.ppid
-  let goneMs: number | null = null
+  const tasks = tasksOf('self')
+  const primary = new ThreadClock(() => (tasks === null ? null : timesOf(`${tasks}/${process.pid}`)))
+  const watcher = new Watcher(2 * LOOK_MS)
   setInterval(() => {
+    watcher.tick()
     if (process.ppid === guardian) return
-    goneMs ??= steadyMs()
-    if (steadyMs() - goneMs > shutdownMs + END_MAX_MS) kill(process.pid, 'SIGKILL')
+    primary.pass(watcher.awakeMs)
+    if (primary.ms > shutdownMs + END_MAX_MS) kill(process.pid, 'SIGKILL')
   }, LOOK_MS).unref()
 }

@@ -79,7 +79,7 @@ export class PluginThread {
     const local = new LocalWorker(kernel.logFault)
     const services: ProcessServices = {
       lanes: () => [],
-      readiness: () => ({ ready: true, reasons: [], lanes: {} }),
+      readiness: () => ({ ready: true, reasons: [], lanes: {}, starved: {} }),
       counters: () => [],
       routeList: () => routing.table.list().map(routeInfo),
       jobs: () => this.#clock.list(),

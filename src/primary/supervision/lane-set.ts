@@ -81,6 +81,8 @@ export class LaneThread extends Lane {
   readonly abort = new AbortController()
   /** Processes and threads that its plugins have started. */
   readonly children: LaneChildren
+  /** Share of a core that it got lately while it was starved; null while it is not. */
+  coreShare: number | null = null
   /** Files of the plugins that it was started without. */
   readonly without: ReadonlySet<string>
   /** File of the plugin that is being booted; null when none is. */
@@ -281,6 +283,7 @@ function infoOf(thread: LaneThread, { index, role, restarts, deaths }: LaneSlot,
     heap_bytes: heartbeat.heapBytes,
     external_bytes: heartbeat.externalBytes,
     cpu_ms: heartbeat.cpuMs,
+    starved_core_share: thread.coreShare,
     child_processes: children.shown((plugin) => thread.manifest?.files[plugin]),
     threads: children.threads(),
     started_at: new Date(thread.startedMs).toISOString(),

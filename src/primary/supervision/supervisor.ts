@@ -1,19 +1,20 @@
 // Keeps the lanes alive: their start, their end, and what comes after it.
 import { availableParallelism } from 'node:os'
 import { steadyMs } from '../../core/schedule/clock.ts'
+import { Watcher } from '../../core/schedule/thread-clock.cjs'
 import { until, withTimeout } from '../../core/schedule/waiting.ts'
 import type { Holder } from '../../transport/messages.ts'
 import type { Lane, UnfinishedWork } from '../dispatch/lane.ts'
 import { describeDeath, type LaneDeath, laneDeath } from './black-box.ts'
+import { CoreShares } from './core-shares.ts'
 import { stripForLanes } from './lane-permissions.ts'
 import type { LaneRegistrar } from './lane-registrar.ts'
 import { type LaneSet, LaneSlot, type LaneThread, type OnDemandLane } from './lane-set.ts'
 import { LaneStarter, type StarterOptions, type ThreadOwner } from './lane-starter.ts'
-import { CoreUse } from './processor-time.ts'
 import { LaneReplacement, RESTART } from './replacement.ts'
 import { SlowBoot } from './slow-boot.ts'
 import { stopThread } from './stack-probe.ts'
-import { CHECK_MS, type TerminationReason } from './watchdog.ts'
+import { CHECK_MAX_MS, CHECK_MS, type TerminationReason } from './watchdog.ts'
 
 /** Black boxes that are kept of each lane. */
 const DEATHS_KEPT = 5
@@ -28,9 +29,9 @@ export class Supervisor implements ThreadOwner {
   readonly #starter: LaneStarter
   readonly #replacement: LaneReplacement
   readonly slowBoot: SlowBoot
-  readonly #coreUse: CoreUse
+  readonly coreShares: CoreShares
   #checkTimer: NodeJS.Timeout | undefined
-  #checkedMs = steadyMs()
+  readonly #watcher = new Watcher(CHECK_MAX_MS)
   readonly #bootWaiters: (() => void)[] = []
 
   /** @param registrar told everything that lanes do */
@@ -42,10 +43,7 @@ export class Supervisor implements ThreadOwner {
     this.#starter = new LaneStarter(options, registrar, this)
     this.#replacement = new LaneReplacement(kernel.settings, lanes, this.#starter, registrar)
     this.slowBoot = new SlowBoot(this.#replacement)
-    this.#coreUse = new CoreUse(
-      () => lanes.all,
-      (message) => registrar.log('WARNING', message),
-    )
+    this.coreShares = new CoreShares(lanes, (message) => registrar.log('WARNING', message))
     lanes.changed = () => this.#changed()
     for (const onDemand of lanes.onDemand) onDemand.renew = () => this.#renewOnDemand(onDemand)
   }
@@ -83,21 +81,20 @@ export class Supervisor implements ThreadOwner {
 
   #checkThreads(): void {
     const nowMs = steadyMs()
-    const elapsedMs = Math.max(0, nowMs - this.#checkedMs)
-    this.#checkedMs = nowMs
+    this.#watcher.tick()
     this.#options.flightMirror?.beginLook()
-    this.#coreUse.look(nowMs)
-    for (const thread of this.#lanes.all) this.#reportingFaults(thread, () => this.#check(thread, nowMs, elapsedMs))
+    this.coreShares.look(nowMs)
+    for (const thread of this.#lanes.all) this.#reportingFaults(thread, () => this.#check(thread, nowMs))
     if (!this.#lanes.isStopping) for (const onDemand of this.#lanes.onDemand) this.#checkOnDemand(onDemand, nowMs)
   }
 
-  #check(thread: LaneThread, nowMs: number, elapsedMs: number): void {
+  #check(thread: LaneThread, nowMs: number): void {
     const { watchdog } = thread
     if (thread.state !== 'dead') thread.expire(nowMs)
-    if (thread.isLost) return this.#checkLeaving(thread, elapsedMs)
+    if (thread.isLost) return this.#checkLeaving(thread)
     if (watchdog.terminationReason !== null) return
-    if (watchdog.isHeld) thread.hold(elapsedMs)
-    const terminationReason = watchdog.check(nowMs, elapsedMs)
+    if (watchdog.isHeld) thread.hold(this.#watcher.elapsedMs)
+    const terminationReason = watchdog.check(nowMs, this.#watcher)
     this.#options.flightMirror?.look(thread, watchdog.stillMs)
     const { requests, sockets } = thread
     const isWornOut = requests.isWornOut(nowMs) || sockets.isWornOut(nowMs)
@@ -133,8 +130,8 @@ export class Supervisor implements ThreadOwner {
     if (!isEnding() && !this.#lanes.isStopping) await this.#terminate(thread, 'descriptors')
   }
 
-  #checkLeaving(thread: LaneThread, elapsedMs: number): void {
-    if (!thread.abort.signal.aborted && thread.watchdog.checkLeaving(elapsedMs)) this.#endLate(thread)
+  #checkLeaving(thread: LaneThread): void {
+    if (!thread.abort.signal.aborted && thread.watchdog.checkLeaving(this.#watcher)) this.#endLate(thread)
   }
 
   /** It has had its time to leave. To end it may cost the process, where a native call of it is under way. */

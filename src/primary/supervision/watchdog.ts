@@ -1,20 +1,20 @@
 // Whether a thread boots, turns and keeps within its memory; else it is ended.
 import type { Settings } from '../../core/config/schema.ts'
+import { ThreadClock, type ThreadTimes, type Watcher } from '../../core/schedule/thread-clock.cjs'
 import { memoryLimits } from '../../transport/memory/heartbeat.ts'
 import type { Lane } from '../dispatch/lane.ts'
 import { DebuggerHold, isInspected } from './debugger-hold.ts'
-import { OwnTime } from './processor-time.ts'
 import { type StackFrame, stackOf, stopThread } from './stack-probe.ts'
 
 /** How often a watchdog checks its lane, milliseconds. */
 export const CHECK_MS = 20
 /** One check adds at most this much to a standstill: a pause of the primary or of the machine says nothing about the lanes. */
-const CHECK_MAX_MS = 2 * CHECK_MS
+export const CHECK_MAX_MS = 2 * CHECK_MS
 /** Each plugin has this long to load and boot; then its lane is ended. */
 export const BOOT_TIMEOUT_MS = 30_000
-/** A plugin that takes longer than this to boot holds up no other. A loop has to have had so much of a core: on a busy machine everything takes long. */
+/** A plugin that takes longer than this to boot holds up no other. A loop has to have had so much of a core. */
 const SLOW_BOOT_MS = 1000
-/** Without a core, and without a turn of its loop, it waits for something: that takes this much longer to be sure of. */
+/** A thread that blocks may wait for a lock or a disk: it has this many times longer. */
 const SLOW_BLOCKED_FACTOR = 3
 /** A loop of a boot is ended after LANE_STALL_MS, and not before this: to load modules takes one turn of the loop, milliseconds. */
 const BOOT_STALL_MIN_MS = 3000
@@ -75,6 +75,8 @@ export interface WatchdogOptions {
   settings: Settings
   /** Ends the thread. */
   abort: AbortController
+  /** Times of the threads of which nobody knows which lane's they are, taken together: a lane's thread is among them until it has begun. */
+  startingTimes: () => ThreadTimes | null
   /** Bytes that all other threads use, by their own figures. */
   otherThreadsBytes: () => number
   /** False while some thread is about to end: no stack is taken then. */
@@ -99,7 +101,7 @@ export class Watchdog {
   cpuMsWhileStill: number | null = null
   readonly #lane: Lane
   readonly #options: WatchdogOptions
-  /** How long the current plugin has been booting while this thread was looking, less what others had the cores for while it stood still. */
+  /** Own time for which the current plugin has been booting. */
   #bootingMs = 0
   /** CPU time of the thread when it began to boot the current plugin. */
   #cpuMsAtPlugin: number | null = null
@@ -107,7 +109,10 @@ export class Watchdog {
   #seenBeats = -1
   /** How long the heartbeat has stood still while this thread was looking. */
   stillMs = 0
-  readonly #own: OwnTime
+  readonly #clock: ThreadClock
+  /** Own time of the thread since its heartbeat stands still. */
+  ownMs = 0
+  #cpuMsStill: number | null = null
   #atStandstill: Memory | null = null
   #probe: Promise<StackFrame[] | null> | null = null
   #probedMs = 0
@@ -125,14 +130,9 @@ export class Watchdog {
   constructor(lane: Lane, options: WatchdogOptions) {
     this.#lane = lane
     this.#options = options
-    this.#own = new OwnTime(lane.heartbeat)
+    this.#clock = new ThreadClock(() => lane.heartbeat.times() ?? options.startingTimes())
     this.#hold = new DebuggerHold(options.onForsaken)
     this.#atBirth = this.#memory()
-  }
-
-  /** How much of that is by its own doing: others had no part in it. */
-  get ownMs(): number {
-    return this.#own.ms
   }
 
   /** True while the lane's loop turns. */
@@ -148,7 +148,7 @@ export class Watchdog {
   /** The lane begins to boot its next plugin. */
   pluginBoots(): void {
     this.#bootingMs = 0
-    this.#look(0, true)
+    this.#turned()
     this.#cpuMsAtPlugin = this.#lane.heartbeat.cpuMs
   }
 
@@ -169,18 +169,16 @@ export class Watchdog {
 
   /**
    * Checks the lane. Called every CHECK_MS.
-   * @param elapsedMs since the last check, however long ago that was
    * @returns why the thread has to be ended (`terminate`), or null
    */
-  check(nowMs: number, elapsedMs: number): TerminationReason | null {
+  check(nowMs: number, watcher: Watcher): TerminationReason | null {
     if (this.#lane.state === 'starting') {
       // Its code runs no more, but the thread may wait for native work to end.
       if (this.#lane.flight.hasExitReport) this.#options.abort.abort()
-      return this.#checkBoot(elapsedMs)
+      return this.#checkBoot(watcher)
     }
     const { beats } = this.#lane.heartbeat
-    if (beats === this.#seenBeats) return this.#checkStandstill(nowMs, elapsedMs)
-    this.#seenBeats = beats
+    if (beats === this.#seenBeats) return this.#checkStandstill(nowMs, watcher)
     this.#endStandstill()
     return this.#checkMemory()
   }
@@ -195,7 +193,7 @@ export class Watchdog {
         return 'held'
       }
     }
-    this.cpuMsWhileStill = this.#own.cpuMs
+    this.cpuMsWhileStill = this.#cpuMsStill
     if (reason === 'boot') {
       this.stack = await this.bootStack()
       this.cpuMs = this.#lane.heartbeat.cpuMs
@@ -231,19 +229,19 @@ export class Watchdog {
    * Checks a lane that leaves, in place of `check`: what stands still there is stopped, again and again.
    * @returns true when it has to be ended, though that may cost the process
    */
-  checkLeaving(elapsedMs: number): boolean {
+  checkLeaving(watcher: Watcher): boolean {
     const { heapBytes, externalBytes, beats } = this.#lane.heartbeat
     if (beats !== this.#seenBeats) this.#stops = 0
     const leavingMs = this.#leavingMs
-    this.#leavingMs += this.#look(elapsedMs)
+    this.#leavingMs += this.#look(watcher)
     if (Math.floor(leavingMs / LEAVE_AGAIN_MS) < Math.floor(this.#leavingMs / LEAVE_AGAIN_MS))
       this.#lane.post({ type: 'leave', isStopped: false })
-    if (this.#own.ms >= LEAVING_STALL_MS && !this.#isStopping) {
+    if (this.ownMs >= LEAVING_STALL_MS && !this.#isStopping) {
       this.#isStopping = true
       this.#stops++
       void stopThread(this.#lane.heartbeat.threadId, undefined, this.#options.isQuiet).then((stack) => {
         this.#isStopping = false
-        this.#look(0, true)
+        this.#turned()
         if (stack !== null) this.#lane.post({ type: 'leave', isStopped: true })
       })
     }
@@ -251,31 +249,43 @@ export class Watchdog {
     const growth = Math.max(heapBytes / limits.heapBytes, externalBytes / limits.externalBytes)
     const isFull = growth > LEAVING_GROWTH
     if (!isFull || this.#fullMs === 0) this.#growthWhenFull = growth
-    this.#fullMs = isFull ? this.#fullMs + elapsedMs : 0
+    this.#fullMs = isFull ? this.#fullMs + watcher.elapsedMs : 0
     const isHopeless = this.#stops > STOPS_MAX || this.#leavingMs > LEAVING_MAX_MS
     return isHopeless || growth > this.#growthWhenFull + FULL_GROWTH || this.#fullMs > FULL_MS
   }
 
   /** Each plugin has its time, and a loop that does not end the time of any loop. */
-  #checkBoot(elapsedMs: number): TerminationReason | null {
-    const ownMs = this.#own.ms
-    const passedMs = this.#look(elapsedMs)
-    this.#bootingMs += this.isResponsive ? passedMs : Math.max(0, this.#own.ms - ownMs)
+  #checkBoot(watcher: Watcher): TerminationReason | null {
+    this.#bootingMs += this.#look(watcher)
     const stallMs = Math.max(BOOT_STALL_MIN_MS, this.#options.settings.laneStallMs)
-    if (this.#own.ms > stallMs && !isInspected())
-      this.bootFault ??= `its loop stood still for ${Math.round(this.stillMs)} ms while it booted`
+    if (this.ownMs > stallMs && !isInspected())
+      this.bootFault ??= `its loop stood still for ${Math.round(this.ownMs)} ms while it booted`
     this.bootFault ??= this.#bootMemoryFault()
     return this.bootFault !== null || this.#bootingMs > BOOT_TIMEOUT_MS ? 'boot' : null
   }
 
-  /** Looks whether the loop turns. @param hasTurned whatever it shows @returns how much of the time counts */
-  #look(elapsedMs: number, hasTurned = this.#lane.heartbeat.beats !== this.#seenBeats): number {
-    const passedMs = Math.min(elapsedMs, CHECK_MAX_MS)
+  /** Looks whether the loop turns. @returns how much of the time was the thread's own; of a thread that turns, all of it */
+  #look(watcher: Watcher): number {
+    const hasTurned = this.#lane.heartbeat.beats !== this.#seenBeats
+    if (hasTurned) this.#turned()
+    else this.stillMs += Math.min(watcher.elapsedMs, CHECK_MAX_MS)
+    const isBooting = this.#lane.state === 'starting'
+    if (this.isResponsive && !isBooting) return watcher.awakeMs
+    const usedMs = this.#clock.cpuMs
+    const ownMs = this.#clock.pass(watcher.awakeMs)
+    if (!this.isResponsive) {
+      this.ownMs += ownMs
+      if (this.#clock.cpuMs !== null) this.#cpuMsStill = (this.#cpuMsStill ?? 0) + this.#clock.cpuMs - (usedMs ?? 0)
+    }
+    return ownMs
+  }
+
+  #turned(): void {
     this.#seenBeats = this.#lane.heartbeat.beats
-    this.stillMs = hasTurned ? 0 : this.stillMs + passedMs
-    if (this.isResponsive) this.#own.reset()
-    else this.#own.pass(passedMs)
-    return passedMs
+    this.stillMs = 0
+    this.ownMs = 0
+    this.#cpuMsStill = null
+    if (this.#lane.state !== 'starting') this.#clock.reset()
   }
 
   #bootMemoryFault(): string | null {
@@ -291,17 +301,17 @@ export class Watchdog {
     return heartbeat.heapBytes > heapBytes || heartbeat.externalBytes > externalBytes ? 'memory' : null
   }
 
-  #checkStandstill(nowMs: number, elapsedMs: number): TerminationReason | null {
+  #checkStandstill(nowMs: number, watcher: Watcher): TerminationReason | null {
     const { laneMemoryMb, laneStallMs } = this.#options.settings
     const wasResponsive = this.isResponsive
-    this.#look(elapsedMs, false)
+    this.#look(watcher)
     if (this.isResponsive) return null
     if (wasResponsive) this.#atStandstill = this.#memory()
     if (this.stillMs >= PROBE_MS && isInspected())
       this.#hold.look(this.#lane.heartbeat.threadId, nowMs, this.#options.isQuiet)
     else this.#probeStack(nowMs)
     if (this.#hold.isHeld) return this.#stayHeld()
-    if (this.#own.ms >= laneStallMs) return 'stalled'
+    if (this.ownMs >= laneStallMs) return 'stalled'
     // The lane's own figures are out of date: it has no turn to write them in.
     return this.#bytesGrownSince(this.#atStandstill) > STANDSTILL_GROWTH * laneMemoryMb * MIB ? 'memory' : null
   }
@@ -310,7 +320,7 @@ export class Watchdog {
   #stayHeld(): null {
     const halfMs = this.#options.settings.laneStallMs / 2
     this.stillMs = Math.min(this.stillMs, halfMs)
-    this.#own.limit(halfMs)
+    this.ownMs = Math.min(this.ownMs, halfMs)
     if (!this.#isHoldTold) this.#options.onHeld()
     this.#isHoldTold = true
     return null
@@ -318,7 +328,7 @@ export class Watchdog {
 
   /** Takes the stack once per standstill, as soon as that is long enough. */
   #probeStack(nowMs: number): void {
-    const isDue = this.#own.ms >= PROBE_MS && this.#probe === null && nowMs - this.#probedMs > PROBE_PAUSE_MS
+    const isDue = this.ownMs >= PROBE_MS && this.#probe === null && nowMs - this.#probedMs > PROBE_PAUSE_MS
     if (!isDue || !this.#options.isQuiet()) return
     this.#probedMs = nowMs
     const probe = stackOf(this.#lane.heartbeat.threadId, undefined, this.#options.isQuiet)
@@ -331,10 +341,9 @@ export class Watchdog {
   #endStandstill(): void {
     const probe = this.#probe
     const stillMs = this.stillMs
-    this.stillMs = 0
+    this.#turned()
     this.#probe = null
     this.lastStack = null
-    this.#own.reset()
     this.#hold.over()
     this.#isHoldTold = false
     if (probe !== null) void probe.then((stack) => this.#options.onRecovered({ stillMs, stack }))
@@ -344,7 +353,7 @@ export class Watchdog {
     const { heartbeat } = this.#lane
     const earlier = this.#probe
     const mayAsk = heartbeat.threadId !== 0 && !this.isResponsive && this.#options.isQuiet()
-    const timeoutMs = heartbeat.share()?.isRunnable ? BUSY_STACK_MAX_MS : undefined
+    const timeoutMs = heartbeat.times()?.state === 'R' ? BUSY_STACK_MAX_MS : undefined
     const now = mayAsk ? await stackOf(heartbeat.threadId, timeoutMs, this.#options.isQuiet) : null
     return now ?? (await earlier)
   }

@@ -2,6 +2,7 @@
 import { readFileSync } from 'node:fs'
 import { getHeapStatistics } from 'node:v8'
 import { threadId } from 'node:worker_threads'
+import { type ThreadTimes, timesOf } from '../../core/schedule/thread-clock.cjs'
 import { collectGarbage, readyToCollect } from './garbage.ts'
 import { SharedWords } from './words.ts'
 
@@ -22,9 +23,6 @@ const HEARTBEAT_EXTERNAL_KIB_WORD = 3
 const HEARTBEAT_THREAD_WORD = 4
 const HEARTBEAT_TASK_WORD = 5
 const HEARTBEAT_BYTES = 64
-
-/** The kernel's clock tick as user space sees it on Linux: 100 per second on every architecture that Node runs on. */
-const MS_PER_TICK = 10
 
 /** How often a lane shows that its loop turns, milliseconds. */
 export const LANE_BEAT_MS = 20
@@ -117,15 +115,6 @@ export class HeartbeatWriter {
   }
 }
 
-export interface CoreShare {
-  /** It has a core, or waits for one. */
-  isRunnable: boolean
-  /** That it has used since it began. */
-  cpuMs: number
-  /** That it has waited for a core since it began, up to when it had one last. */
-  waitedMs: number
-}
-
 /** The primary's side. */
 export class HeartbeatReader extends SharedWords {
   get beats(): number {
@@ -157,34 +146,12 @@ export class HeartbeatReader extends SharedWords {
 
   /** CPU time that the thread has used since it began, milliseconds; null when it is gone, or where the system does not tell. */
   get cpuMs(): number | null {
-    try {
-      const [, cpuMs] = this.#stat()
-      return cpuMs
-    } catch {
-      return null
-    }
+    return this.times()?.cpuMs ?? null
   }
 
-  /** How the thread has shared the cores with others; null when it is gone, or where the system does not tell. */
-  share(): CoreShare | null {
-    try {
-      const [state, cpuMs] = this.#stat()
-      // Source: Documentation/scheduler/sched-stats.rst. It is counted when the thread gets a core.
-      const [, delayNs] = this.#read('schedstat').split(' ')
-      return { isRunnable: state === 'R', cpuMs, waitedMs: Number(delayNs) / 1e6 }
-    } catch {
-      return null
-    }
-  }
-
-  #stat(): [state: string, cpuMs: number] {
-    // The name in parentheses may hold blanks. Source: proc(5), /proc/pid/stat, fields state, utime and stime.
-    const fields = this.#read('stat').split(') ').at(-1)!.split(' ')
-    return [fields[0]!, (Number(fields[11]) + Number(fields[12])) * MS_PER_TICK]
-  }
-
-  #read(file: string): string {
-    return readFileSync(`/proc/self/task/${this.task}/${file}`, 'latin1')
+  /** Null until it has begun, when it is gone, and where the system does not tell. */
+  times(): ThreadTimes | null {
+    return this.task === 0 ? null : timesOf(`/proc/self/task/${this.task}`)
   }
 }
 

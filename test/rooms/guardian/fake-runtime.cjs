@@ -36,6 +36,17 @@ const ways = {
     say('serves')
   },
   refuse: () => process.exit(78),
+  /** Computes for longer than its limit, where it gets a tenth of a core. */
+  toil: () => {
+    const usedMs = () => process.resourceUsage().userCPUTime / 1000 + process.resourceUsage().systemCPUTime / 1000
+    const startedMs = usedMs()
+    while (usedMs() - startedMs < 600);
+    process.stdout.write('done\n')
+  },
+  /** Computes for ever. */
+  loop: () => {
+    for (;;);
+  },
   /** Its loop stands still, for longer than any test waits, and not for ever: it would not notice that its guardian is gone. */
   hang: () => Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 30_000),
 }

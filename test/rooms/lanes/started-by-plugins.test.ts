@@ -67,11 +67,3 @@ test('what a lane waits for ends with it, and what that has started', OPTIONS, a
   await until(() => sleeping(seconds) === 2, 'both run')
   await until(() => sleeping(seconds) === 0, 'both have ended', 60_000)
 })
-
-test('who has started threads is named in the log when the cores go to them', OPTIONS, async (t) => {
-  const heddle = await startHeddle(t, { domains: NATIVE, lanes: 1 })
-  await heddle.fetch(`/starve?threads=${THREADS}&ms=60000`)
-  const isTold = ({ msg }: { msg: string }) => msg.startsWith('Threads and processes that plugins have started')
-  const told = await until(() => heddle.logs.find(isTold), 'the log names them', 60_000)
-  assert.match(told.msg, /use [\d.]+ of \d+ cores \(fatal\.EndLane, GET \/starve: 8\)/)
-})

@@ -1,21 +1,24 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
+import type { Watcher } from '../../../src/core/schedule/thread-clock.cjs'
 import type { Lane } from '../../../src/primary/dispatch/lane.ts'
 import { Watchdog, type WatchdogOptions } from '../../../src/primary/supervision/watchdog.ts'
 
 const GIB = 2 ** 30
+const TICK = { elapsedMs: 20, awakeMs: 20 } as Watcher
 
 /** A lane whose loop stands still, beside threads that have so much memory. */
 function standingStill(otherBytes: () => number): Watchdog {
-  const heartbeat = { beats: 1, threadId: 0, cpuMs: null, share: () => null, heapBytes: 0, externalBytes: 0 }
+  const heartbeat = { beats: 1, threadId: 0, cpuMs: null, times: () => null, heapBytes: 0, externalBytes: 0 }
   const lane = { state: 'ready', heartbeat } as unknown as Lane
   const settings = { laneMemoryMb: 64, laneStallMs: 10_000 }
   const watchdog = new Watchdog(lane, {
     settings,
+    startingTimes: () => null,
     otherThreadsBytes: otherBytes,
     isQuiet: () => false,
   } as unknown as WatchdogOptions)
-  for (let n = 0; n < 5; n++) assert.equal(watchdog.check(0, 20), null)
+  for (let n = 0; n < 5; n++) assert.equal(watchdog.check(0, TICK), null)
   assert.equal(watchdog.isResponsive, false)
   return watchdog
 }
@@ -24,12 +27,12 @@ test('a lane that stands still while a thread ends is not taken for who has its 
   let bytes = GIB
   const watchdog = standingStill(() => bytes)
   bytes = 0
-  assert.equal(watchdog.check(0, 20), null)
+  assert.equal(watchdog.check(0, TICK), null)
 })
 
 test('what the process has more while a lane stands still, and no other thread has, is the lane’s', () => {
   const watchdog = standingStill(() => 0)
   const grown = Buffer.alloc(200 << 20, 1)
-  assert.equal(watchdog.check(0, 20), 'memory')
+  assert.equal(watchdog.check(0, TICK), 'memory')
   assert.equal(grown.length, 200 << 20)
 })

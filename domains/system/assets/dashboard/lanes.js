@@ -136,14 +136,16 @@ export class LanesView extends View {
   }
 
   #lane(lane) {
-    const { state, responsive, requests_in_flight, deliveries_in_flight } = lane
+    const { state, responsive, starved_core_share: share, requests_in_flight, deliveries_in_flight } = lane
     const requests = plural(requests_in_flight, 'request')
     const work = deliveries_in_flight === 0 ? requests : `${requests}, ${plural(deliveries_in_flight, 'event')}`
-    const tone = state === 'ready' && responsive ? 'ok' : state === 'dead' || !responsive ? 'bad' : 'warn'
+    const isStarved = state === 'ready' && typeof share === 'number'
+    const tone = isStarved ? 'warn' : state === 'ready' && responsive ? 'ok' : state === 'dead' || !responsive ? 'bad' : 'warn'
+    const shown = isStarved ? `starved: ${Math.round(share * 100)} % of a core` : !responsive && state === 'ready' ? 'stalled' : state
     const restarts = lane.restarts === 0 ? 'never restarted' : plural(lane.restarts, 'restart')
     const up = duration(Date.now() - Date.parse(lane.started_at))
     return this.#card(keyOf(lane), titleOf(lane), {
-      state: html`<span class="state" data-tone=${tone}>${!responsive && state === 'ready' ? 'stalled' : state}</span>`,
+      state: html`<span class="state" data-tone=${tone}>${shown}</span>`,
       meters: OF_LANE,
       values: [work, duration(lane.loop_delay_ms), bytes(lane.heap_bytes)],
       foot: `Up ${up} · ${restarts} · buffers ${bytes(lane.external_bytes)}${processesOf(lane)}`,
