@@ -140,8 +140,18 @@ export class LanesView extends View {
     const requests = plural(requests_in_flight, 'request')
     const work = deliveries_in_flight === 0 ? requests : `${requests}, ${plural(deliveries_in_flight, 'event')}`
     const isStarved = state === 'ready' && typeof share === 'number'
-    const tone = isStarved ? 'warn' : state === 'ready' && responsive ? 'ok' : state === 'dead' || !responsive ? 'bad' : 'warn'
-    const shown = isStarved ? `starved: ${Math.round(share * 100)} % of a core` : !responsive && state === 'ready' ? 'stalled' : state
+    const tone = isStarved
+      ? 'warn'
+      : state === 'ready' && responsive
+        ? 'ok'
+        : state === 'dead' || !responsive
+          ? 'bad'
+          : 'warn'
+    const shown = isStarved
+      ? `starved: ${Math.round(share * 100)} % of a core`
+      : !responsive && state === 'ready'
+        ? 'stalled'
+        : state
     const restarts = lane.restarts === 0 ? 'never restarted' : plural(lane.restarts, 'restart')
     const up = duration(Date.now() - Date.parse(lane.started_at))
     return this.#card(keyOf(lane), titleOf(lane), {
