@@ -2,7 +2,7 @@
 
 export type { Claims } from './contracts/auth.ts'
 export type { StandardSchemaV1 } from './contracts/common.ts'
-export type { Condition, Db, Queryable, Row, Sql, SqlTag, SqlValue, Tx } from './contracts/db.ts'
+export type { Condition, Db, Queryable, Row, Sql, SqlTag, SqlValue, TransactionOptions, Tx } from './contracts/db.ts'
 export type {
   DeadLetter,
   DeadLetterFilter,

@@ -2,7 +2,7 @@
 import { type DrizzleConfig, TransactionRollbackError } from 'drizzle-orm'
 import { PgRemoteDatabase, PgRemoteSession, drizzle as pgProxy } from 'drizzle-orm/pg-proxy'
 import { SQLiteRemoteSession, SqliteRemoteDatabase, drizzle as sqliteProxy } from 'drizzle-orm/sqlite-proxy'
-import type { Db, Queryable, SqlValue, Tx } from '../contracts/db.ts'
+import type { Db, Queryable, SqlValue, TransactionOptions, Tx } from '../contracts/db.ts'
 import { DbError } from '../core/errors/catalogue.ts'
 import { ROWS_AS_ARRAYS } from '../core/sql/fragment.ts'
 
@@ -20,8 +20,8 @@ export interface OfTransaction {
 export interface OfDb<Transaction> {
   /** The query builder on a transaction of `db`, of `context.commit` or of a transactional subscriber. */
   in(tx: Tx): Transaction
-  /** `db.transaction`: serializable, and called again when the database rolled it back because of another one. */
-  transaction<T>(work: (tx: Transaction) => Promise<T>): Promise<T>
+  /** `db.transaction`: called again when the database rolled it back because of another one. */
+  transaction<T>(work: (tx: Transaction) => Promise<T>, options?: TransactionOptions): Promise<T>
 }
 
 export type SqliteTransaction<S extends Schema> = OfTransaction & SqliteRemoteDatabase<S>
@@ -83,7 +83,8 @@ function onDb(db: Db, orm: Inner, bind: (tx: Tx) => object): object {
   const inTx = (tx: Tx): object => Object.assign(bind(tx), { publish: tx.publish, rollback, transaction: refuseNested })
   return Object.assign(orm, {
     in: inTx,
-    transaction: (work: (tx: object) => Promise<unknown>) => db.transaction((tx) => work(inTx(tx))),
+    transaction: (work: (tx: object) => Promise<unknown>, options?: TransactionOptions) =>
+      db.transaction((tx) => work(inTx(tx)), options),
   })
 }
 

@@ -20,7 +20,7 @@ import {
   type Transaction,
   type TransactionBuilder,
 } from 'kysely'
-import type { Db, Queryable, SqlValue, Tx } from '../contracts/db.ts'
+import type { Db, Queryable, SqlValue, TransactionOptions, Tx } from '../contracts/db.ts'
 import { type Key, type KeysetOptions, type KeysetPage, keysOf, lastOfCursor, pageOf } from '../core/sql/keyset.ts'
 
 interface QueryPageOptions<T> extends Omit<KeysetOptions<T>, 'rows'> {
@@ -99,15 +99,22 @@ class KyselyOnDb<Schema> extends Kysely<Schema> {
   }
 
   /**
-   * `execute(work)` is `db.transaction(tx => work(kysely.in(tx)))`: serializable, and called again when the database rolled it back because of
-   * another one. It has no other isolation levels.
+   * `execute(work)` is `db.transaction(tx => work(kysely.in(tx)))`: called again when the database rolled it back because of another one.
+   * `db` refuses an isolation level that it does not have.
    */
   override transaction(): DbTransactionBuilder<Schema> {
+    const options: Record<string, unknown> = {}
     const builder = {
       execute: <T>(work: (transaction: KyselyTransaction<Schema>) => Promise<T>): Promise<T> =>
-        this.#db.transaction((tx) => work(this.in(tx))),
-      setAccessMode: () => builder,
-      setIsolationLevel: () => builder,
+        this.#db.transaction((tx) => work(this.in(tx)), options as TransactionOptions),
+      setAccessMode: (mode: string) => {
+        options.readOnly = mode === 'read only'
+        return builder
+      },
+      setIsolationLevel: (level: string) => {
+        options.isolation = level
+        return builder
+      },
     }
     return builder as unknown as DbTransactionBuilder<Schema>
   }

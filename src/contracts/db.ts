@@ -104,6 +104,17 @@ export interface Tx extends Queryable {
   publish<Name extends EventName>(event: Name, payload: Published<Name>, options?: PublishOptions): Promise<string>
 }
 
+/** What a transaction sees of others, and whether it may write. */
+export interface TransactionOptions {
+  /**
+   * Default `serializable`: as if transactions ran one after another. `read committed`: each statement sees what is committed when it begins, and
+   * waits for rows that others change; the transaction is run again only after a deadlock. SQLite is always serializable.
+   */
+  isolation?: 'serializable' | 'repeatable read' | 'read committed'
+  /** True: a statement that writes is refused. Default false. */
+  readOnly?: boolean
+}
+
 /** The relational database. */
 export interface Db extends Queryable {
   /** Composes statements; `sql` of `heddle` is the same. */
@@ -111,12 +122,12 @@ export interface Db extends Queryable {
   /** The SQL that the database speaks. */
   readonly dialect: 'sqlite' | 'postgres'
   /**
-   * Runs `work` in a transaction, which is committed when `work` resolves and rolled back when it rejects. Transactions are serializable.
+   * Runs `work` in a transaction, which is committed when `work` resolves and rolled back when it rejects.
    * Only statements sent through `tx` belong to it. `tx` takes no more statements once `work` has settled.
-   * When the database rolls the transaction back because it conflicts with another one, `work` is called again, for up to 5 s;
-   * then it rejects with `serialization`. On SQLite it is called again by itself when the commit that it shared with others failed. So `work` should do nothing but send statements.
+   * When the database rolls the transaction back because it conflicts with another one, `work` is called again, for up to 15 s;
+   * then it rejects with `DB_CONTENDED`. On SQLite it is called again by itself when the commit that it shared with others failed. So `work` should do nothing but send statements.
    */
-  transaction<T>(work: (tx: Tx) => Promise<T>): Promise<T>
+  transaction<T>(work: (tx: Tx) => Promise<T>, options?: TransactionOptions): Promise<T>
   /** True when the database answers. */
   healthCheck(): Promise<boolean>
 }

@@ -1,7 +1,7 @@
 // One request as its handler sees it: context, cookies, files, bodies.
 
 import type { Awaitable, StandardSchemaV1 } from './common.ts'
-import type { Tx } from './db.ts'
+import type { TransactionOptions, Tx } from './db.ts'
 
 /** How a handler reads a body while it comes. */
 export type BodyKind = 'stream' | 'multipart'
@@ -159,9 +159,9 @@ export interface HttpContext<Body = unknown> {
    * On a route with `idempotency`, for a request with a key, the answer is stored in the same commit: it is what `work` returns, with the
    * status, headers and cookies that are set by then. The handler has to return the same value. What is set within `work` counts once, also when
    * the database runs it again.
-   * @throws HTTP_COMMIT_INVALID for a second call of a request with a key, or a status of 500 and above; DB_ERROR
+   * @throws HTTP_COMMIT_INVALID for a second call of a request with a key, or a status of 500 and above; DB_ERROR, DB_CONTENDED
    */
-  commit<T>(work: (tx: Tx) => Promise<T>): Promise<T>
+  commit<T>(work: (tx: Tx) => Promise<T>, options?: Pick<TransactionOptions, 'isolation'>): Promise<T>
 }
 
 export interface CookieOptions {

@@ -78,6 +78,7 @@ export const CATALOGUE = {
   EVENT_HANDLER_FAILED: [500, 'A subscriber failed', 'caller'],
   // tools
   DB_ERROR: [500, 'A database statement failed'],
+  DB_CONTENDED: [503, 'Too many want the same rows at the moment', 'caller'],
   STATE_NOT_A_NUMBER: [500, 'The key does not hold an integer', 'caller'],
   STATE_VALUE_INVALID: [500, 'A state value is not JSON', 'caller'],
   STATE_FULL: [503, 'The state store is full'],
@@ -124,13 +125,12 @@ export class HeddleError extends Error {
 /** Whose fault a failed tool call is: of who called, when the tool has answered as it should, else of the tool. */
 export type Fault = 'caller' | 'tool'
 
-/** The database works: it has refused rows that break a rule, or lost a race that the caller may run again. */
+/** The database works: it has refused rows that break a rule. */
 const REFUSED_KINDS: ReadonlySet<unknown> = new Set([
   'unique_violation',
   'foreign_key_violation',
   'not_null_violation',
   'check_violation',
-  'serialization',
 ])
 
 /** Calls that run a function of their caller, and reject with what it throws. */
@@ -160,13 +160,14 @@ function entryOf(thrown: unknown): Entry | undefined {
 /** Causes of causes that are looked at: a cause may be its own. */
 const CAUSES_MAX = 5
 
-/** True when a tool, or what it needs, cannot be reached: the error says so, or one of its causes. The same call may succeed when that is back. */
+/** True when a tool does not take this at the moment: the error says so, or one of its causes. The same call may succeed later. */
 export function isAway(thrown: unknown): boolean {
   let each = thrown
   for (let depth = 0; depth <= CAUSES_MAX; depth++) {
     const entry = entryOf(each)
     if (entry?.[2] === 'away') return true
     if (entry === CATALOGUE.DB_ERROR && member(each, 'kind') === 'unavailable') return true
+    if (entry === CATALOGUE.DB_CONTENDED) return true
     each = causeOf(each)
   }
   return false
@@ -199,12 +200,12 @@ export type DbErrorKind =
   | 'syntax'
   | 'other'
 
-/** A failed database statement. `kind` is the same on every database; `cause` is the driver's own error. */
+/** A failed database statement. `kind` is the same on every database; `cause` is the driver's own error. With `serialization` its code is DB_CONTENDED. */
 export class DbError extends HeddleError {
   readonly kind: DbErrorKind
 
   constructor(kind: DbErrorKind, message: string, options?: { cause?: unknown }) {
-    super('DB_ERROR', message, options)
+    super(kind === 'serialization' ? 'DB_CONTENDED' : 'DB_ERROR', message, options)
     this.name = 'DbError'
     this.kind = kind
   }

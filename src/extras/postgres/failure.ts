@@ -4,6 +4,8 @@ import { DbError, type DbErrorKind } from '../../core/errors/catalogue.ts'
 import { codeOf, isInstance, messageOf } from '../../core/errors/description.ts'
 import { tlsAdvice } from '../../stores/tls/client-tls.ts'
 
+/** The transaction, or the server, takes no writes. */
+export const READ_ONLY_STATE = '25006'
 // https://www.postgresql.org/docs/current/errcodes-appendix.html; what is not listed goes by its class, the first two characters.
 const KINDS: Record<string, DbErrorKind> = {
   '23505': 'unique_violation',
@@ -18,7 +20,7 @@ const KINDS: Record<string, DbErrorKind> = {
   '25P04': 'timeout',
   '55P03': 'timeout',
   '57014': 'timeout',
-  '25006': 'unavailable',
+  [READ_ONLY_STATE]: 'unavailable',
   '3D000': 'unavailable',
   XX001: 'unavailable',
   XX002: 'unavailable',
@@ -77,6 +79,11 @@ export function endsConnection(thrown: unknown): boolean {
 export function hasEndedIdle(thrown: unknown, isBound: boolean): boolean {
   const state = sqlStateOf(thrown)
   return !isBound && (state === '57P01' || state === '57P05')
+}
+
+/** True when the server has rolled back what it ran because of another transaction: a conflict, or a deadlock. */
+export function isConflict(thrown: unknown): boolean {
+  return kindOf(sqlStateOf(thrown)) === 'serialization'
 }
 
 /**

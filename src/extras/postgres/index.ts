@@ -1,6 +1,7 @@
 // The tool `db` on PostgreSQL, and the check that the tables of the runtime are nobody else's.
-import type { Queryable, Sql, SqlValue, TransactionCompanion } from '../../contracts/db.ts'
+import type { Queryable, Sql, SqlValue, TransactionCompanion, TransactionOptions } from '../../contracts/db.ts'
 import type { ToolRuntime } from '../../contracts/tool.ts'
+import { causality } from '../../core/causality/context.ts'
 import { DbError, HeddleError } from '../../core/errors/catalogue.ts'
 import { valuesOf } from '../../core/sql/fragment.ts'
 import type { MigrationDriver } from '../../stores/migrations/driver.ts'
@@ -12,21 +13,25 @@ import {
   giveBackOfThread,
 } from '../../transport/memory/connection-budget.ts'
 import { accessOf, listen, type PostgresConnection } from './connection.ts'
+import { CONTENDED_MS, Lines, TURN_LOCK_BYTES, TURN_LOCKS } from './contention.ts'
 import { Execution, wireValues } from './execution.ts'
-import { hasEndedIdle, isStalePlan, toDbError } from './failure.ts'
+import { hasEndedIdle, isConflict, isStalePlan, toDbError } from './failure.ts'
 import { PostgresMigrations } from './migration-driver.ts'
 import { isShort, Pool, pooled, poolShare } from './pool.ts'
-import { BEGIN, Statement, Statements } from './statement.ts'
+import { beginOf, Statement, Statements } from './statement.ts'
 import { Repeatable, runTransaction } from './transaction.ts'
 
-/** Longest pause before a transaction is repeated, in milliseconds. */
+/** Longest pause before a transaction is repeated for the second time and further ones, in milliseconds. */
 const MAX_PAUSE_MS = 50
+
+/** A procedure may have committed a part of its work before it failed. */
+const MAY_COMMIT = /^\s*(?:CALL|DO)\b/i
 
 /**
  * The tool `db` on PostgreSQL. One instance per thread, each with its own connections.
  *
  * Statements that are sent without waiting for each other run at the same time, each on its own connection. Transactions are
- * serializable, as on SQLite. When two of them conflict, the database rolls one back, and it is repeated.
+ * serializable, as on SQLite, unless they ask for less. When two of them conflict, the database rolls one back, and it is repeated.
  */
 export default class PostgresDb extends SqlDatabase {
   readonly name = 'db'
@@ -34,6 +39,9 @@ export default class PostgresDb extends SqlDatabase {
   readonly #statements = new Statements()
   readonly #budgetMemory: SharedArrayBuffer
   readonly #pool: Pool
+  readonly #lines: Lines
+  /** Each run that was rolled back for another one counts as a failed call of `db.repeat`. */
+  #repeats: { repeat(failure: DbError): void } | null = null
   /** Each ends one. */
   readonly #listeners = new Set<() => void>()
   #stopped = false
@@ -54,6 +62,8 @@ export default class PostgresDb extends SqlDatabase {
       access: accessOf(settings, thread),
       statementTimeoutMs: rdbStatementTimeoutMs,
     })
+    const locks = Array.from({ length: TURN_LOCKS }, (_, n) => runtime.sharedMemory(`turn-${n}`, TURN_LOCK_BYTES))
+    this.#lines = new Lines(this.#pool.mostHeld, locks)
   }
 
   /**
@@ -137,24 +147,57 @@ export default class PostgresDb extends SqlDatabase {
   /**
    * Waits at most 5 s for a connection (`timeout`). After 10 s without a statement it is rolled back (`timeout`).
    * When a statement fails, the whole transaction is rolled back. A transaction that the database rolled back because of a conflict
-   * (`serialization`) is repeated, including `work`, for up to 5 s.
+   * (`serialization`) is repeated, including `work`, for up to 15 s. Between two runs it holds no connection.
    * @param accompany makes what goes with each run of `work`
    */
-  async transaction<T>(work: (tx: Queryable) => Promise<T>, accompany?: () => TransactionCompanion): Promise<T> {
-    const endMs = performance.now() + WAIT_MS
-    for (let attempt = 1; ; attempt++) {
+  async transaction<T>(
+    work: (tx: Queryable) => Promise<T>,
+    accompany?: () => TransactionCompanion,
+    _handler?: unknown,
+    options: TransactionOptions = {},
+  ): Promise<T> {
+    const endMs = performance.now() + CONTENDED_MS
+    const line = this.#lines.of(causality.getStore()?.origin?.handler ?? '')
+    for (let run = 1; ; run++) {
+      const isAgain = run > 1
+      const turn = line.enter(isAgain, endMs)
+      if (turn !== null) await turn
       try {
-        const result = await this.#transactionOnce(work, accompany?.())
-        this.#pool.held.succeeded()
+        if (isAgain) await line.alone(endMs)
+        const result = await this.#transactionOnce(work, accompany?.(), options)
+        line.succeeded()
         return result
       } catch (thrown) {
         if (!(thrown instanceof Repeatable)) throw thrown
         if (performance.now() >= endMs || this.#stopped) throw thrown.failure
         if (thrown.isStalePlan) this.#pool.forgetPrepared()
-        else this.#pool.held.conflicted()
+        else {
+          line.conflicted()
+          this.#noteRepeat(thrown.failure)
+        }
+      } finally {
+        if (isAgain) line.notAlone()
+        line.leave()
       }
-      const pauseMs = Math.random() * Math.min(MAX_PAUSE_MS, 2 ** attempt)
-      await new Promise((done) => setTimeout(done, pauseMs))
+      if (isAgain) await this.#pause(run)
+    }
+  }
+
+  /** A process that loses again and again to another one tries at other times than that one. */
+  async #pause(run: number): Promise<void> {
+    await new Promise((done) => setTimeout(done, Math.random() * Math.min(MAX_PAUSE_MS, 2 ** run)))
+  }
+
+  #noteRepeat(failure: DbError): void {
+    this.#repeats ??= this.runtime.instrument({
+      repeat(thrown: DbError): void {
+        throw thrown
+      },
+    })
+    try {
+      this.#repeats.repeat(failure)
+    } catch {
+      // It was measured.
     }
   }
 
@@ -178,6 +221,7 @@ export default class PostgresDb extends SqlDatabase {
     if (this.#stopped) return
     this.#stopped = true
     for (const close of this.#listeners) close()
+    this.#lines.close()
     await this.#pool.close(STOP_WAIT_MS)
   }
 
@@ -189,16 +233,22 @@ export default class PostgresDb extends SqlDatabase {
     return new Promise((resolve) => this.#pool.run(new Execution(statement, values, resolve)))
   }
 
-  /** Repeats a failed statement that has not run, when that helps. @throws DbError */
+  /** Repeats a failed statement that has not run or was rolled back, when that helps. @throws DbError */
   async #repair(failed: Execution): Promise<Outcome> {
     const { statement, values } = failed
     const endMs = performance.now() + WAIT_MS
     let execution = failed
+    let conflicts = 0
     for (let isStale = false; execution.failure !== null; ) {
       const { failure, isBound } = execution
+      const isRolledBack = isConflict(failure) && !MAY_COMMIT.test(statement.sql)
       // One connection after the other may have been ended.
-      const isRepeated = hasEndedIdle(failure, isBound) || (isStalePlan(failure) && !isStale)
+      const isRepeated = isRolledBack || hasEndedIdle(failure, isBound) || (isStalePlan(failure) && !isStale)
       if (!isRepeated || performance.now() >= endMs) throw toDbError(failure)
+      if (isRolledBack) {
+        this.#noteRepeat(toDbError(failure))
+        await this.#pause(++conflicts)
+      }
       if (isStalePlan(failure)) {
         isStale = true
         // Statements that other connections prepared on the old table would fail in the same way.
@@ -210,11 +260,11 @@ export default class PostgresDb extends SqlDatabase {
   }
 
   /** A connection in a transaction. It must be released. @throws DbError */
-  async #begin(): Promise<PostgresConnection> {
+  async #begin(options: TransactionOptions): Promise<PostgresConnection> {
     const endMs = performance.now() + WAIT_MS
     for (;;) {
       const connection = await this.#pool.acquire()
-      const { failure, isBound } = await connection.execute(BEGIN, [])
+      const { failure, isBound } = await connection.execute(beginOf(options), [])
       if (failure === null) return connection
       this.#pool.release(connection)
       if (!hasEndedIdle(failure, isBound) || performance.now() >= endMs) throw toDbError(failure)
@@ -224,10 +274,12 @@ export default class PostgresDb extends SqlDatabase {
   async #transactionOnce<T>(
     work: (tx: Queryable) => Promise<T>,
     companion: TransactionCompanion | undefined,
+    options: TransactionOptions,
   ): Promise<T> {
-    const connection = await this.#begin()
+    const connection = await this.#begin(options)
+    const instrument: ToolRuntime['instrument'] = (tx) => this.runtime.instrument(tx)
     try {
-      return await runTransaction(work, connection, this.#statements, companion, (tx) => this.runtime.instrument(tx))
+      return await runTransaction(work, connection, this.#statements, companion, instrument, options.readOnly)
     } finally {
       this.#pool.release(connection)
     }

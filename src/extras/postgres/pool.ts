@@ -55,49 +55,6 @@ function part(whole: number, lanes: number, index: number): number {
   return Math.floor(whole / lanes) + (lane < whole % lanes ? 1 : 0)
 }
 
-/** At least so many transactions may run at a time, however often they conflict: one of them may be waiting for another process. */
-const MIN = 2
-
-/**
- * How many connections of a thread may be held by transactions at a time. There are fewer while transactions conflict, because all but
- * one of those that want the same rows run for nothing. Each conflict halves the limit; it rises by one after as many have succeeded
- * as may run at a time.
- */
-export class TransactionLimit {
-  readonly #max: number
-  /** A fraction; rounded down it is the limit. */
-  #limit: number
-  #held = 0
-
-  constructor(max: number) {
-    this.#max = max
-    this.#limit = max
-  }
-
-  /** How many more connections may be held. */
-  get room(): number {
-    return Math.max(0, Math.floor(this.#limit) - this.#held)
-  }
-
-  take(): void {
-    this.#held++
-  }
-
-  give(): void {
-    this.#held--
-  }
-
-  /** A transaction conflicted with another one. */
-  conflicted(): void {
-    this.#limit = Math.max(Math.min(MIN, this.#max), this.#limit / 2)
-  }
-
-  /** A transaction succeeded. */
-  succeeded(): void {
-    if (this.#limit < this.#max) this.#limit = Math.min(this.#max, this.#limit + 1 / this.#limit)
-  }
-}
-
 /**
  * Why this is not `pg.Pool` (pg-pool 3.14). With it in this place these tests of test/rooms/db failed:
  *
@@ -148,8 +105,9 @@ interface PoolOptions extends PoolShare {
 export class Pool {
   readonly #options: PoolOptions
   readonly #limitMs: number
-  /** The limit of connections that transactions hold. */
-  readonly held: TransactionLimit
+  /** Most connections that transactions hold. */
+  readonly mostHeld: number
+  #held = 0
   readonly #all = new Set<PostgresConnection>()
   /** The connection that was used last is used next, so that the others become idle for long and are closed. */
   readonly #idle: PostgresConnection[] = []
@@ -168,7 +126,7 @@ export class Pool {
   constructor(options: PoolOptions) {
     this.#options = options
     this.#limitMs = options.statementTimeoutMs + ANSWER_GRACE_MS
-    this.held = new TransactionLimit(Math.max(1, options.max - 1))
+    this.mostHeld = Math.max(1, options.max - 1)
   }
 
   /** Opens the minimum without waiting for it, and keeps it open from now on. */
@@ -194,10 +152,10 @@ export class Pool {
   acquire(): Promise<PostgresConnection> {
     return new Promise((resolve, reject) => {
       const grant = (connection: PostgresConnection): void => {
-        this.held.take()
+        this.#held++
         resolve(connection)
       }
-      const connection = this.held.room > 0 ? this.#idle.pop() : undefined
+      const connection = this.#held < this.mostHeld ? this.#idle.pop() : undefined
       if (connection !== undefined) grant(connection)
       else this.#wait(this.#holders, { deadlineMs: performance.now() + WAIT_MS, grant, fail: reject })
     })
@@ -205,7 +163,7 @@ export class Pool {
 
   /** Returns an acquired connection. It is closed when it is busy or has an open transaction. */
   release(connection: PostgresConnection): void {
-    this.held.give()
+    this.#held--
     this.#free(connection)
   }
 
@@ -260,7 +218,7 @@ export class Pool {
   #serve(): void {
     while (this.#idle.length > 0) {
       const statement = this.#statements.peek()
-      const holder = this.held.room > 0 ? this.#holders.peek() : undefined
+      const holder = this.#held < this.mostHeld ? this.#holders.peek() : undefined
       if (statement === undefined && holder === undefined) return
       const isHolderFirst =
         statement === undefined || (holder !== undefined && holder.deadlineMs < statement.deadlineMs)
@@ -281,7 +239,7 @@ export class Pool {
   #openForWaiters(): void {
     const { max } = this.#options
     if (this.#isClosed || performance.now() < this.#retryAtMs) return
-    const wanted = this.#statements.size + Math.min(this.#holders.size, this.held.room)
+    const wanted = this.#statements.size + Math.min(this.#holders.size, this.mostHeld - this.#held)
     while (this.#opening < wanted && this.#all.size < max && this.#open());
   }
 

@@ -1,5 +1,6 @@
 // Statements that were checked.
 import { hash } from 'node:crypto'
+import type { TransactionOptions } from '../../contracts/db.ts'
 import { RecentlyUsed } from '../../core/collections/recently-used.ts'
 import { DbError } from '../../core/errors/catalogue.ts'
 import { ROWS_AS_ARRAYS } from '../../core/sql/fragment.ts'
@@ -52,7 +53,20 @@ export class Statement {
   }
 }
 
-export const BEGIN = control('BEGIN ISOLATION LEVEL SERIALIZABLE')
+const LEVELS = ['serializable', 'repeatable read', 'read committed'] as const
+const BEGINS = new Map(
+  LEVELS.flatMap((level) =>
+    ['', ' READ ONLY'].map(
+      (access) => [level + access, control(`BEGIN ISOLATION LEVEL ${level.toUpperCase()}${access}`)] as const,
+    ),
+  ),
+)
+
+/** The level is said, whatever the default is. That a transaction may write is not: who has set the server to read-only means it. */
+export function beginOf({ isolation = 'serializable', readOnly = false }: TransactionOptions): Statement {
+  return BEGINS.get(isolation + (readOnly ? ' READ ONLY' : ''))!
+}
+
 export const COMMIT = control('COMMIT')
 export const ROLLBACK = control('ROLLBACK')
 

@@ -4,10 +4,10 @@ import type { ToolRuntime } from '../../contracts/tool.ts'
 import { DbError } from '../../core/errors/catalogue.ts'
 import { isInstance } from '../../core/errors/description.ts'
 import { valuesOf } from '../../core/sql/fragment.ts'
-import { type Outcome, queryable, TRANSACTION_IDLE_MS } from '../../stores/sql/database.ts'
+import { type Outcome, queryable, READ_ONLY, TRANSACTION_IDLE_MS } from '../../stores/sql/database.ts'
 import { idleTransactionRefused, refuseInTransaction } from '../../stores/sql/statement.ts'
 import type { PostgresConnection } from './connection.ts'
-import { isStalePlan } from './failure.ts'
+import { isStalePlan, READ_ONLY_STATE, sqlStateOf } from './failure.ts'
 import { COMMIT, type Statements } from './statement.ts'
 
 /** The database rolled the transaction back although its statements were right: it may be repeated. */
@@ -36,6 +36,7 @@ export async function runTransaction<T>(
   statements: Statements,
   companion: TransactionCompanion | undefined,
   instrument: ToolRuntime['instrument'],
+  isReadOnly = false,
 ): Promise<T> {
   let isOver = false
   let failure: DbError | null = null
@@ -50,7 +51,8 @@ export async function runTransaction<T>(
       refuseInTransaction(isOver, failure)
       if (typeof sql !== 'string') return await connection.send(statements.get(sql.text), valuesOf(sql, params))
       return await connection.send(statements.get(sql), params)
-    } catch (thrown) {
+    } catch (refused) {
+      const thrown = isReadOnly ? ofReadOnly(refused as DbError) : refused
       if (!isOver) failure ??= thrown as DbError
       throw thrown
     } finally {
@@ -103,6 +105,12 @@ export async function runTransaction<T>(
   } finally {
     clearTimeout(idleTimer)
   }
+}
+
+/** A server that takes no writes has the same error: here the statement is at fault. */
+function ofReadOnly(error: DbError): DbError {
+  if (sqlStateOf(error.cause) !== READ_ONLY_STATE) return error
+  return new DbError('other', `${READ_ONLY}: ${error.message}`, { cause: error.cause })
 }
 
 async function runLast(

@@ -5,7 +5,7 @@ import type { Chance, Clock } from '../../core/schedule/clock.ts'
 import { until } from '../../core/schedule/waiting.ts'
 import type { EventLog } from '../../runtime/event-log/event-log.ts'
 import { andOwned, type EventRow, keyOf, WAITS_FOR_GROUP } from '../../runtime/event-log/event-rows.ts'
-import type { LogDatabase } from '../../runtime/event-log/tables.ts'
+import { type LogDatabase, ownTransaction } from '../../runtime/event-log/tables.ts'
 import { insertLetter } from '../../runtime/event-log/write-changes.ts'
 import {
   type DeadRow,
@@ -139,7 +139,7 @@ export class SqlLog {
    * @returns up to where there were events each time that a process ended without order
    */
   noteStart(first: number, last: number): Promise<number[]> {
-    return this.#db.transaction(async (tx) => {
+    return ownTransaction(this.#db, async (tx) => {
       const notes = await tx.query<{ name: string; value: number }>('SELECT name, value FROM heddle_log')
       const isUnclean = notes.some(({ name }) => name === IN_USE)
       const ends = notes.filter(({ name }) => name.startsWith(UNCLEAN_END)).map(({ value }) => Number(value))
@@ -231,7 +231,7 @@ export class SqlLog {
 
   /** Makes a dead letter of a row that holds no event. */
   async bury(seq: number, letter: DeadRow): Promise<void> {
-    await this.#db.transaction(async (tx) => {
+    await ownTransaction(this.#db, async (tx) => {
       await insertLetter(tx, letter)
       await tx.execute('DELETE FROM heddle_delivery WHERE seq = $1', [seq])
       await tx.execute(`DELETE FROM heddle_event WHERE seq = $1${andOwned(this.#epoch)}`, [seq])
@@ -289,7 +289,9 @@ export class SqlLog {
     const rows = await this.#db.query<{ seq: number }>(`${WAITING} ${IN_ORDER}`, waiting)
     if (rows.length === 0) return 0
     const list = rows.map(({ seq }) => Number(seq)).join(', ')
-    await this.#db.transaction(async (tx) => {
+    await ownTransaction(this.#db, async (tx) => {
+      // Locks them: of two processes that delete the last two deliveries of an event one would not see what the other does, and it would stay.
+      await tx.execute(`UPDATE heddle_event SET is_split = is_split WHERE seq IN (${list})`, [])
       await tx.execute(`DELETE FROM heddle_delivery WHERE grp = $1 AND due_ms < 0 AND seq IN (${list})`, [group])
       await tx.execute(
         `DELETE FROM heddle_event WHERE seq IN (${list}) AND is_split = 1

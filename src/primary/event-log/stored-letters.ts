@@ -4,6 +4,7 @@ import type { BlackBox } from '../../contracts/registry.ts'
 import { messageOf } from '../../core/errors/description.ts'
 import type { EventLog } from '../../runtime/event-log/event-log.ts'
 import { envelopeOf, frameOf, keyOf } from '../../runtime/event-log/event-rows.ts'
+import { ownTransaction } from '../../runtime/event-log/tables.ts'
 import { splitKeys } from '../../runtime/events/publication.ts'
 import type { EventFrame } from '../../transport/frames/event-frame.ts'
 import { type DeadLetters, LetterPage } from '../events/dead-letters.ts'
@@ -94,7 +95,7 @@ export class StoredLetters implements DeadLetters {
     if (!this.#durable.isOpen) return false
     let replayed: ReplayedRow | null = null
     try {
-      await this.#log.database.transaction(async (tx) => {
+      await ownTransaction(this.#log.database, async (tx) => {
         replayed = await this.#moveIn(tx, id)
       })
     } catch (error) {
@@ -112,6 +113,8 @@ export class StoredLetters implements DeadLetters {
 
   /** Makes the letter an event of its group again. */
   async #moveIn(tx: Queryable, id: string): Promise<ReplayedRow | null> {
+    // Locks it: of two processes that replay it one finds it replayed.
+    await tx.execute("UPDATE heddle_dead SET replay = replay WHERE id = $1 AND replay = ''", [id])
     const letter = await tx.queryOne<LetterRow & { payload: string }>(
       "SELECT event_id, event, grp, envelope, payload, key, is_parked FROM heddle_dead WHERE id = $1 AND replay = ''",
       [id],
@@ -159,7 +162,7 @@ export class StoredLetters implements DeadLetters {
   async edit(id: string, json: string, keys: string): Promise<boolean> {
     if (this.#hub.deadLetters.edit(id, json, keys)) return true
     if (!this.#durable.isOpen) return false
-    return this.#log.database.transaction(async (tx) => {
+    return ownTransaction(this.#log.database, async (tx) => {
       const letter = await tx.queryOne<LetterRow & { payload: string }>(
         "SELECT event_id, event, envelope, payload, key, original FROM heddle_dead WHERE id = $1 AND replay = ''",
         [id],
@@ -181,12 +184,14 @@ export class StoredLetters implements DeadLetters {
     if (!this.#durable.isOpen) return false
     let letter: LetterRow | null = null
     try {
-      await this.#log.database.transaction(async (tx) => {
+      await ownTransaction(this.#log.database, async (tx) => {
         letter = await tx.queryOne<LetterRow>(
           "SELECT event, grp, key, is_parked FROM heddle_dead WHERE id = $1 AND replay = ''",
           [id],
         )
-        await tx.execute("DELETE FROM heddle_dead WHERE id = $1 AND replay = ''", [id])
+        const { rowCount } = await tx.execute("DELETE FROM heddle_dead WHERE id = $1 AND replay = ''", [id])
+        // Another process has replayed or deleted it meanwhile.
+        if (rowCount === 0) letter = null
       })
     } catch (error) {
       if (letter !== null)

@@ -5,6 +5,7 @@ import { isInstance, messageOf } from '../../core/errors/description.ts'
 import type { Clock } from '../../core/schedule/clock.ts'
 import { until } from '../../core/schedule/waiting.ts'
 import type { EventLog } from '../../runtime/event-log/event-log.ts'
+import { ownTransaction } from '../../runtime/event-log/tables.ts'
 import { publicationOf } from '../../runtime/events/publication.ts'
 import type { Hub } from '../events/hub.ts'
 import { POISON_DEATHS } from '../events/quarantine.ts'
@@ -58,7 +59,7 @@ export class StoreTrial {
     this.#isTrying = true
     const log = this.#log
     try {
-      await log.database.transaction(async (tx) => {
+      await ownTransaction(log.database, async (tx) => {
         await log.insertOwn(tx, [publicationOf('event_bus', 'runtime.trial', '{}', '', {})])
         throw new TakenBack()
       })

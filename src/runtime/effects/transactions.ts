@@ -1,6 +1,6 @@
 // Transactions that the runtime begins for plugins, and what is trimmed of what they remember.
 
-import type { Queryable, TransactionCompanion, Tx } from '../../contracts/db.ts'
+import type { Queryable, TransactionCompanion, TransactionOptions, Tx } from '../../contracts/db.ts'
 import { HeddleError } from '../../core/errors/catalogue.ts'
 import { messageOf } from '../../core/errors/description.ts'
 import { type LogDatabase, logDatabaseOf } from '../event-log/tables.ts'
@@ -43,7 +43,7 @@ export class PluginTransactions {
    * @param handler the plugin's function that `work` calls, or its route: what it is known to wait for decides how the transaction is committed
    * @throws TOOL_MISSING, and whatever `transaction` rejects with
    */
-  run<T>(plugin: string, handler: unknown, work: PluginWork<T>): Promise<T> {
+  run<T>(plugin: string, handler: unknown, work: PluginWork<T>, options?: TransactionOptions): Promise<T> {
     let companion: TransactionCompanion
     // Functions without names of their own: the transpiler's naming costs more than the call.
     return this.#transact.transaction(
@@ -54,6 +54,7 @@ export class PluginTransactions {
         return companion
       },
       handler,
+      options,
     )
   }
 

@@ -1,5 +1,5 @@
 // What a handler sees of its request, and sets for its answer.
-import type { Tx } from '../../contracts/db.ts'
+import type { TransactionOptions, Tx } from '../../contracts/db.ts'
 import type { Hook } from '../../contracts/http.ts'
 import type {
   CookieOptions,
@@ -9,8 +9,9 @@ import type {
   UploadedFile,
   User,
 } from '../../contracts/http-request.ts'
-import { HeddleError } from '../../core/errors/catalogue.ts'
+import { DbError, HeddleError } from '../../core/errors/catalogue.ts'
 import { hasLine, headerName, headerText, isToken, locationText, withoutLine } from '../../core/http/http-error.ts'
+import { optionsFault, READ_ONLY } from '../../stores/sql/database.ts'
 import type { RequestFrame } from '../../transport/frames/request-frame.ts'
 import type { PluginTransactions } from '../effects/transactions.ts'
 import { cookieKeys, parseCookies } from './cookies.ts'
@@ -69,7 +70,12 @@ interface ContextThread {
 /** A request whose answer is to be stored. */
 interface KeyedRequest {
   readonly claim: {
-    commit: <T>(route: string, work: (tx: Tx) => Promise<T>, replyTo: KeyedRequest['replyTo']) => Promise<T>
+    commit: <T>(
+      route: string,
+      work: (tx: Tx) => Promise<T>,
+      replyTo: KeyedRequest['replyTo'],
+      options?: TransactionOptions,
+    ) => Promise<T>
   }
   /** What a result of the handler means. */
   readonly replyTo: (result: unknown) => Promise<Reply>
@@ -262,15 +268,18 @@ export class RequestContext implements HttpContext {
   }
 
   // Not async, which would cost three more promises.
-  commit<T>(work: (tx: Tx) => Promise<T>): Promise<T> {
+  commit<T>(work: (tx: Tx) => Promise<T>, options?: TransactionOptions): Promise<T> {
     const before: AnswerSoFar = { status: this.#status, head: this.#head, binary: this.#binary }
     const { keyed, route } = this
     try {
+      const fault = options === undefined ? null : optionsFault(options)
+      if (fault !== null) throw new DbError('other', fault)
+      if (options?.readOnly) throw new DbError('other', `${READ_ONLY}: context.commit writes`)
       // Functions without names of their own: the transpiler's naming costs more than the call.
       const done =
         keyed !== null
-          ? keyed.claim.commit(route, (tx) => this.#run(work, tx, before), keyed.replyTo)
-          : this.#thread.effects.transactions.run(this.plugin, route, (tx) => this.#run(work, tx, before))
+          ? keyed.claim.commit(route, (tx) => this.#run(work, tx, before), keyed.replyTo, options)
+          : this.#thread.effects.transactions.run(this.plugin, route, (tx) => this.#run(work, tx, before), options)
       return done.then(undefined, (thrown) => {
         // Rolled back, like the rows.
         this.#restore(before)

@@ -1,7 +1,7 @@
 // Answers that are kept by key: read, claimed, run once, stored.
 import { createHash, createHmac } from 'node:crypto'
 import { threadId } from 'node:worker_threads'
-import type { Queryable, Tx } from '../../contracts/db.ts'
+import type { Queryable, TransactionOptions, Tx } from '../../contracts/db.ts'
 import type { Data } from '../../contracts/http-request.ts'
 import { HeddleError } from '../../core/errors/catalogue.ts'
 import { hasLine } from '../../core/http/http-error.ts'
@@ -88,6 +88,7 @@ export class Claim {
     route: string,
     work: (tx: Tx) => Promise<T>,
     replyOf: (result: T) => Reply | Promise<Reply>,
+    options?: TransactionOptions,
   ): Promise<T> {
     if (this.answer !== null) {
       throw commitInvalid(
@@ -95,7 +96,7 @@ export class Claim {
       )
     }
     let answer: Reply | null = null
-    const result = await this.#transactions.run(this.#request.plugin, route, async (tx, own) => {
+    const commit = async (tx: Tx, own: Queryable): Promise<T> => {
       const value = await work(tx)
       answer = await replyOf(value)
       if (answer.status >= 500) {
@@ -105,7 +106,8 @@ export class Claim {
       }
       if (!(await this.#store(own, answer))) throw new HeddleError('HTTP_IDEMPOTENCY_RUNNING', TAKEN_OVER)
       return value
-    })
+    }
+    const result = await this.#transactions.run(this.#request.plugin, route, commit, options)
     this.answer = answer
     return result
   }

@@ -1,6 +1,6 @@
 // What a result and an error mean as an answer.
 import { CATALOGUE, DbError, type ErrorCode, HeddleError } from '../../core/errors/catalogue.ts'
-import { isInstance, readable } from '../../core/errors/description.ts'
+import { causeOf, isInstance, readable } from '../../core/errors/description.ts'
 import { HttpError, hasLine } from '../../core/http/http-error.ts'
 import { type AnswerSource, jsonAnswer } from './json-answer.ts'
 import { type BodySource, streamOf } from './stream/body-source.ts'
@@ -118,10 +118,6 @@ function replyOfError(thrown: unknown): { reply: Reply; isFault: boolean } {
     if (thrown.code.startsWith('HTTP_') && thrown.status < 500) {
       return { reply: errorReply(thrown.code, thrown.message, thrown.details), isFault: false }
     }
-    // What is wrong with the database is for the log. The client may try again.
-    if (isInstance(thrown, DbError) && thrown.isPassing) {
-      return { reply: errorReply('HTTP_OVERLOADED', 'The database does not take this at the moment'), isFault: true }
-    }
     // The message names the server.
     if (thrown.status === 503 && thrown.code.startsWith('KV_')) {
       return {
@@ -129,9 +125,26 @@ function replyOfError(thrown: unknown): { reply: Reply; isFault: boolean } {
         isFault: true,
       }
     }
-    if (thrown.status === 503) {
+    if (thrown.status === 503 && !isInstance(thrown, DbError)) {
       return { reply: errorReply('HTTP_OVERLOADED', thrown.message), isFault: !EXPECTED.has(thrown.code) }
     }
   }
+  // What is wrong with the database is for the log. The client may try again, also where code between has wrapped the error.
+  const { kind, isPassing = false } = databaseErrorIn(thrown) ?? {}
+  if (kind === 'serialization') return { reply: errorReply('DB_CONTENDED'), isFault: true }
+  if (isPassing)
+    return { reply: errorReply('HTTP_OVERLOADED', 'The database does not take this at the moment'), isFault: true }
   return { reply: errorReply('HTTP_INTERNAL'), isFault: true }
+}
+
+/** Causes of causes that are looked at: a cause may be its own. */
+const CAUSES_MAX = 5
+
+function databaseErrorIn(thrown: unknown): DbError | null {
+  let each = thrown
+  for (let depth = 0; depth <= CAUSES_MAX; depth++) {
+    if (isInstance(each, DbError)) return each
+    each = causeOf(each)
+  }
+  return null
 }

@@ -194,7 +194,7 @@ async function missingOf(db: LogDatabase): Promise<ReadonlySet<string>> {
 async function makeTables(db: LogDatabase, isOfVersion1: boolean): Promise<void> {
   for (let attempt = 1; ; attempt++) {
     try {
-      return await db.transaction(async (tx) => {
+      return await ownTransaction(db, async (tx) => {
         if (isOfVersion1 && db.dialect === 'postgres') for (const sql of SHARED_SINCE_1) await tx.execute(sql)
         for (const sql of statements(db)) await tx.execute(sql)
         await tx.execute("INSERT INTO heddle_log (name, value) VALUES ('version', $1) ON CONFLICT (name) DO NOTHING", [
@@ -218,6 +218,11 @@ const SHARED_SINCE_1 = [
   `ALTER TABLE heddle_process ADD COLUMN IF NOT EXISTS is_ready SMALLINT NOT NULL DEFAULT 0,
      ADD COLUMN IF NOT EXISTS knows BIGINT NOT NULL DEFAULT 0`,
 ]
+
+/** A transaction of the runtime's own. Its statements name the rows that they change, so it needs no more than this isolation. */
+export function ownTransaction<T>(db: LogDatabase, work: (tx: Queryable) => Promise<T>): Promise<T> {
+  return db.transaction(work, undefined, undefined, { isolation: 'read committed' })
+}
 
 /** The tool `db` as the log uses it: without the meter, since no plugin calls it. */
 export interface LogDatabase extends Pick<SqlDatabase, 'dialect' | 'query' | 'queryOne' | 'execute' | 'transaction'> {

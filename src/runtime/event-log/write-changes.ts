@@ -2,7 +2,7 @@
 import type { Queryable, SqlValue } from '../../contracts/db.ts'
 import type { GroupRow, LogChanges, WaitingDelivery } from '../../transport/log-changes.ts'
 import { andOwned, PositionList, requireOwner, WAITS_FOR_GROUP } from './event-rows.ts'
-import type { LogDatabase } from './tables.ts'
+import { type LogDatabase, ownTransaction } from './tables.ts'
 
 /** Rows of one INSERT: few sizes, so that each is prepared once. */
 const ROW_SIZES = [64, 8, 1] as const
@@ -75,7 +75,7 @@ export async function writeChanges(db: LogDatabase, changes: LogChanges, epoch: 
   const { forget, split, done, waiting, letters, replayed, released, groups } = changes
   const others = [split, done, waiting, letters, replayed, released, groups]
   if (others.every(({ length }) => length === 0)) return deleteEvents(db, forget, epoch)
-  await db.transaction(async (tx) => {
+  await ownTransaction(db, async (tx) => {
     await requireOwner(tx, epoch)
     await storeWaiting(tx, waiting)
     for (const letter of letters) await insertLetter(tx, letter)

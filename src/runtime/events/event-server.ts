@@ -66,7 +66,7 @@ interface FailedAttempt {
 export function attemptRecord(failed: FailedAttempt): { message: string; fields: Record<string, unknown> } {
   const { subscriber, id, event, requestId, attempt, retries, error } = failed
   const counted = error.away
-    ? `since a tool is away, and gets it again when that is back, as attempt ${attempt}`
+    ? `since a tool does not take it at the moment, and gets it again later, as attempt ${attempt}`
     : `attempt ${attempt} of ${retries + 1}, and will get it again`
   return {
     message: `${subscriber} failed to handle ${event}, ${counted}: ${error.message}`,

@@ -1,9 +1,19 @@
 // What a database does for the tool `db`, and its limits.
 
 import type { Owner } from '../../contracts/common.ts'
-import type { Db, Queryable, Row, Sql, SqlValue, TransactionCompanion } from '../../contracts/db.ts'
+import type {
+  Db,
+  Queryable,
+  Row,
+  Sql,
+  SqlValue,
+  TransactionCompanion,
+  TransactionOptions,
+  Tx,
+} from '../../contracts/db.ts'
 import type { Tool, ToolRuntime } from '../../contracts/tool.ts'
 import type { CallDetails, SpanAttributes } from '../../contracts/tracing.ts'
+import { DbError } from '../../core/errors/catalogue.ts'
 import { settled } from '../../core/schedule/waiting.ts'
 import { isSql, sql } from '../../core/sql/fragment.ts'
 
@@ -62,6 +72,36 @@ function answered(
   }
 }
 
+const LEVELS: readonly unknown[] = ['serializable', 'repeatable read', 'read committed']
+
+/** What is wrong with the options of a transaction; null: nothing. */
+export function optionsFault(options: unknown): string | null {
+  if (typeof options !== 'object' || options === null) return 'The options of a transaction are an object'
+  for (const [name, value] of Object.entries(options)) {
+    if (value === undefined) continue
+    if (name === 'isolation') {
+      if (!LEVELS.includes(value)) return `isolation is one of ${LEVELS.join(', ')}, not ${String(value)}`
+    } else if (name !== 'readOnly') return `A transaction has no option ${name}: isolation, readOnly`
+    else if (typeof value !== 'boolean') return `readOnly is true or false, not ${String(value)}`
+  }
+  return null
+}
+
+export const READ_ONLY = 'The transaction is read-only'
+
+const PUBLISHES_NOTHING: TransactionCompanion = {
+  extend: (tx): Tx => ({
+    ...tx,
+    publish: () => Promise.reject(new DbError('other', `${READ_ONLY}: it publishes nothing`)),
+  }),
+  own: null,
+  hasLastStatements: false,
+  lastStatements: () => [],
+  committed: () => {},
+  rolledBack: () => {},
+  unknown: () => {},
+}
+
 /** The tool `db`, as far as it is the same on every database. */
 export abstract class SqlDatabase implements Tool, Queryable {
   abstract readonly name: string
@@ -93,6 +133,7 @@ export abstract class SqlDatabase implements Tool, Queryable {
     work: (tx: Queryable) => Promise<T>,
     accompany?: () => TransactionCompanion,
     handler?: unknown,
+    options?: TransactionOptions,
   ): Promise<T>
 
   abstract healthCheck(): Promise<boolean>
@@ -105,7 +146,13 @@ export abstract class SqlDatabase implements Tool, Queryable {
       queryOne: this.queryOne,
       execute: this.execute,
       // The companion makes the `tx` of each run a Tx.
-      transaction: (work) => this.transaction(work as (tx: Queryable) => ReturnType<typeof work>, accompany),
+      transaction: (work, options) => {
+        const run = work as (tx: Queryable) => ReturnType<typeof work>
+        if (options === undefined) return this.transaction(run, accompany)
+        const fault = optionsFault(options)
+        if (fault !== null) return Promise.reject(new DbError('other', fault))
+        return this.transaction(run, options.readOnly ? () => PUBLISHES_NOTHING : accompany, undefined, options)
+      },
       healthCheck: () => this.healthCheck(),
       dialect: this.dialect,
       // A getter, so that composing is not measured: it is no call of the database.

@@ -2,7 +2,7 @@
 import { AsyncResource } from 'node:async_hooks'
 import { resolve } from 'node:path'
 import type BetterSqlite3 from 'better-sqlite3'
-import type { Queryable, Sql, SqlValue, TransactionCompanion } from '../../contracts/db.ts'
+import type { Queryable, Sql, SqlValue, TransactionCompanion, TransactionOptions } from '../../contracts/db.ts'
 import type { ToolRuntime } from '../../contracts/tool.ts'
 import type { CausalContext } from '../../contracts/tracing.ts'
 import { DbError } from '../../core/errors/catalogue.ts'
@@ -10,7 +10,7 @@ import { isInstance } from '../../core/errors/description.ts'
 import { valuesOf } from '../../core/sql/fragment.ts'
 import type { MigrationDriver } from '../../stores/migrations/driver.ts'
 import { migrateOrReport } from '../../stores/migrations/runner.ts'
-import { type Outcome, SqlDatabase, STOP_WAIT_MS, WAIT_MS } from '../../stores/sql/database.ts'
+import { type Outcome, READ_ONLY, SqlDatabase, STOP_WAIT_MS, WAIT_MS } from '../../stores/sql/database.ts'
 import { WriteFault } from '../../transport/memory/words.ts'
 import { releaseLockOfThread, WriteLock } from '../../transport/memory/write-lock.ts'
 import { SqliteConnection } from './connection.ts'
@@ -168,10 +168,37 @@ export default class SqliteDb extends SqlDatabase {
     work: (tx: Queryable) => Promise<T>,
     accompany?: () => TransactionCompanion,
     handler: unknown = work,
+    options: TransactionOptions = {},
   ): Promise<T> {
+    if (options.readOnly) return this.transaction(this.#onlyReading(work), accompany, handler)
     const isOpen = this.#opening === null && this.#transactions !== null && this.#fault.kind !== 'replaced'
     // Not async, which would cost three more promises.
     return isOpen ? this.#enqueue(work, accompany, handler) : this.#enqueueLater(work, accompany, handler)
+  }
+
+  /** As on PostgreSQL: a statement that would write is refused, and nothing goes on after it. */
+  #onlyReading<T>(work: (tx: Queryable) => Promise<T>): (tx: Queryable) => Promise<T> {
+    return async (tx) => {
+      let refusal: DbError | null = null
+      const guarded =
+        <Args extends [string | Sql, ...unknown[]], R>(send: (...args: Args) => Promise<R>) =>
+        async (...args: Args): Promise<R> => {
+          const [sql] = args
+          if (!this.#openShared().statement(typeof sql === 'string' ? sql : sql.text).readonly)
+            refusal ??= new DbError('other', `${READ_ONLY}: this statement writes`)
+          if (refusal !== null) throw refusal
+          return send(...args)
+        }
+      const { query, queryOne, execute } = tx
+      const result = await work({
+        ...tx,
+        query: guarded(query),
+        queryOne: guarded(queryOne),
+        execute: guarded(execute),
+      } as Queryable)
+      if (refusal !== null) throw refusal as DbError
+      return result
+    }
   }
 
   async #enqueueLater<T>(

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { decoderOf, Execution } from '../../../src/extras/postgres/execution.ts'
-import { poolShare, TransactionLimit } from '../../../src/extras/postgres/pool.ts'
+import { poolShare } from '../../../src/extras/postgres/pool.ts'
 import { Statements } from '../../../src/extras/postgres/statement.ts'
 import { controlIn, shapeOf as shapeIn } from '../../../src/stores/sql/statement.ts'
 import { POSTGRES_DIALECT } from '../../../src/stores/sql/tokens.ts'
@@ -126,29 +126,6 @@ test('the connections of the process are shared out over its threads', () => {
       assert.equal(primary + each.reduce((sum, n) => sum + n, 0), max, `${max} over ${lanes}`)
     }
   }
-})
-
-test('fewer transactions run at a time after a collision, and more again as they come through', () => {
-  const limit = new TransactionLimit(8)
-  limit.take()
-  assert.equal(limit.room, 7)
-  limit.conflicted()
-  assert.equal(limit.room, 3)
-  for (let n = 0; n < 5; n++) limit.conflicted()
-  assert.equal(limit.room, 1)
-  limit.give()
-  for (let n = 0; n < 3; n++) limit.succeeded()
-  assert.equal(limit.room, 3)
-  for (let n = 0; n < 100; n++) limit.succeeded()
-  assert.equal(limit.room, 8)
-})
-
-test('with one connection there is always room for one', () => {
-  const limit = new TransactionLimit(1)
-  limit.conflicted()
-  assert.equal(limit.room, 1)
-  limit.take()
-  assert.equal(limit.room, 0)
 })
 
 test('agents that watch pg find a text and a callback, hear of the end, and take it for no event emitter', () => {
