@@ -39,7 +39,7 @@ function given(name) {
 
 function dotEnv() {
   try {
-    return parseEnv(readFileSync('.env', 'utf8'))
+    return parseEnv(readFileSync('.env', 'utf8').replace(/^\ufeff/, ''))
   } catch {
     // None is there, or none that can be read: the runtime reports that.
     return {}

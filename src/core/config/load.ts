@@ -2,6 +2,8 @@
 import { randomBytes } from 'node:crypto'
 import { existsSync, statSync } from 'node:fs'
 import { resolve } from 'node:path'
+import { parseEnv } from 'node:util'
+import { readText } from '../../preload/text-file.cjs'
 import { messageOf } from '../errors/description.ts'
 import {
   checkPermissions,
@@ -199,7 +201,7 @@ function addDotEnv(faults: string[]): void {
   try {
     // A pipe would block until somebody writes, and a device has no end.
     if (!statSync(file).isFile()) throw new Error('it is not a file')
-    process.loadEnvFile(file)
+    for (const [name, value] of Object.entries(parseEnv(readText(file)))) process.env[name] ??= value
   } catch (error) {
     faults.push(`.env: cannot be read: ${messageOf(error)}`)
   }

@@ -1,18 +1,9 @@
 // Where settings come from besides the environment: secret files, URLs, chosen tools, shipped domains.
-import {
-  existsSync,
-  mkdirSync,
-  mkdtempSync,
-  readdirSync,
-  readFileSync,
-  renameSync,
-  rmSync,
-  statSync,
-  symlinkSync,
-} from 'node:fs'
+import { existsSync, mkdirSync, mkdtempSync, readdirSync, renameSync, rmSync, statSync, symlinkSync } from 'node:fs'
 import { dirname, join, resolve } from 'node:path'
 import { fileURLToPath } from 'node:url'
-import { messageOf, readable } from '../errors/description.ts'
+import { readText, TextFault } from '../../preload/text-file.cjs'
+import { messageOf } from '../errors/description.ts'
 
 export const FILE_SUFFIX = '_FILE'
 /** More than any key, and less than what a wrong path (a device, a log) would bring in. */
@@ -48,7 +39,7 @@ function readSecret(file: string): string {
   // A pipe would block the start until somebody writes.
   if (!stats.isFile()) throw new Error(`${file}, which is not a file`)
   if (stats.size > SECRET_MAX_BYTES) throw new Error(`${file} with ${stats.size} bytes, more than ${SECRET_MAX_BYTES}`)
-  const text = readFileSync(file, 'utf8').replace(/\r?\n$/, '')
+  const text = readText(file).replace(/\r?\n$/, '')
   if (text.trim() === '') throw new Error(`${file}, which is empty`)
   return text
 }
@@ -214,9 +205,14 @@ function decoded(text: string): string {
 
 /** What `"heddle": { "tools": { "db": "postgres" } }` of the application's package.json chooses, as TOOLS says it; undefined when it says nothing. */
 export function chosenTools(faults: string[]): string | undefined {
-  const text = readable(() => readFileSync(resolve('package.json'), 'utf8'))
-  // Not every folder in which a process is started has one.
-  if (text === undefined) return undefined
+  let text: string
+  try {
+    text = readText(resolve('package.json'))
+  } catch (error) {
+    if (error instanceof TextFault) faults.push(error.message)
+    // Not every folder in which a process is started has one.
+    return undefined
+  }
   let manifest: { heddle?: { tools?: unknown } }
   try {
     manifest = JSON.parse(text)

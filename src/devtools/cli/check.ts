@@ -1,12 +1,13 @@
 // The commands `lint` and `check`.
 import { spawnSync } from 'node:child_process'
-import { existsSync, readFileSync, writeFileSync } from 'node:fs'
+import { existsSync, writeFileSync } from 'node:fs'
 import { createRequire } from 'node:module'
 import { dirname, join, resolve } from 'node:path'
 import { CommandError, UsageFault } from '../../core/config/command-line.ts'
 import { loadSettings } from '../../core/config/load.ts'
 import { messageOf } from '../../core/errors/description.ts'
 import { ownManifest } from '../../core/modules/optional-package.ts'
+import { readText } from '../../preload/text-file.cjs'
 import {
   type BaselineEntry,
   baselineOf,
@@ -78,7 +79,7 @@ async function printReport(
 function readBaseline(file: string): BaselineEntry[] {
   if (!existsSync(file)) return []
   try {
-    return parseBaseline(readFileSync(file, 'utf8'))
+    return parseBaseline(readText(file))
   } catch (error) {
     throw new CommandError(`${file} cannot be read: ${messageOf(error)}`)
   }

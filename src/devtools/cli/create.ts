@@ -1,11 +1,12 @@
 // The command `create`.
-import { copyFileSync, existsSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
+import { copyFileSync, existsSync, readdirSync, writeFileSync } from 'node:fs'
 import { basename, join, relative, resolve } from 'node:path'
 import { createInterface, type Interface } from 'node:readline/promises'
 import { CommandError, UsageFault, unknownName } from '../../core/config/command-line.ts'
 import { NAME } from '../../core/config/kinds.ts'
 import { loadSettings } from '../../core/config/load.ts'
 import { needPackages, OPTIONAL_PACKAGES } from '../../core/modules/optional-package.ts'
+import { readText } from '../../preload/text-file.cjs'
 import { withAgentsPart } from '../scaffolding/agents.ts'
 import { heddleSource, packagesOf, scaffoldApplication, USE_NAMES } from '../scaffolding/application.ts'
 import { DEPLOYMENTS, scaffoldDeployment, usesOf } from '../scaffolding/deployment.ts'
@@ -126,7 +127,7 @@ async function answerTo(question: string, terminal: Interface, read: (text: stri
 function ofThisFolder(kinds: readonly string[]): Scaffold {
   let manifest: { name?: string; dependencies?: Record<string, string> } = {}
   try {
-    manifest = JSON.parse(readFileSync('package.json', 'utf8'))
+    manifest = JSON.parse(readText('package.json'))
   } catch {
     // There is none, or it is none.
   }
@@ -151,5 +152,5 @@ async function describe(folder: string): Promise<void> {
   } catch {
     return
   }
-  writeFileSync(file, await withAgentsPart(readFileSync(file, 'utf8'), source))
+  writeFileSync(file, await withAgentsPart(readText(file), source))
 }

@@ -1,10 +1,11 @@
 // The commands that write files made of what is there: `new`, `client`, `agents`, `db types`.
-import { existsSync, readFileSync } from 'node:fs'
+import { existsSync } from 'node:fs'
 import { join, resolve } from 'node:path'
 import { UsageFault, unknownName } from '../../core/config/command-line.ts'
 import { loadSettings } from '../../core/config/load.ts'
 import { shown } from '../../core/errors/places.ts'
 import { needPackages, OPTIONAL_PACKAGES } from '../../core/modules/optional-package.ts'
+import { readText } from '../../preload/text-file.cjs'
 import { bootedClient, clientFrom, runningClient } from '../client/sources.ts'
 import { withAgentsPart } from '../scaffolding/agents.ts'
 import { scaffoldDomain, scaffoldHooks } from '../scaffolding/domain.ts'
@@ -79,7 +80,7 @@ async function scaffoldFor(what: string, name: string, wanted: Wanted): Promise<
 /** The repository of the runtime has no package `heddle`: there its name is `#heddle`, which the `imports` of its package.json lead to the sources. */
 function isApplication(): boolean {
   try {
-    return !String(JSON.parse(readFileSync('package.json', 'utf8')).imports?.['#heddle']).startsWith('./')
+    return !String(JSON.parse(readText('package.json')).imports?.['#heddle']).startsWith('./')
   } catch {
     return true
   }
@@ -133,7 +134,7 @@ export const agents = command(
   async ({ check }) => {
     needPackages('heddle agents', OPTIONAL_PACKAGES.lint)
     const file = resolve('AGENTS.md')
-    const before = existsSync(file) ? readFileSync(file, 'utf8') : ''
+    const before = existsSync(file) ? readText(file) : ''
     const { domainsDir, toolsDir, tools } = loadSettings().settings
     const text = await withAgentsPart(before, { folder: process.cwd(), domainsDirs: domainsDir, toolsDir, tools })
     keep(file, text, check, 'npm run agents')

@@ -1,9 +1,10 @@
 // The command `tools`.
-import { existsSync, mkdirSync, readFileSync, renameSync, writeFileSync } from 'node:fs'
+import { existsSync, mkdirSync, renameSync, writeFileSync } from 'node:fs'
 import { basename, dirname, join } from 'node:path'
 import { CommandError, UsageFault, unknownName } from '../../core/config/command-line.ts'
 import { loadSettings } from '../../core/config/load.ts'
 import { shown } from '../../core/errors/places.ts'
+import { readText } from '../../preload/text-file.cjs'
 import { activeTools, findTools, ownToolsFolder, toolNameOf } from '../../runtime/kernel/discover.ts'
 import { command } from './command.ts'
 
@@ -57,7 +58,7 @@ function choose(wanted: string, found: readonly Implementation[]): void {
   const target = found.find(({ folder }) => folder === wanted)
   if (target?.tool == null) throw new CommandError(unknownMessage(wanted, found, 'the package'))
   if (target.active) throw new CommandError(`${wanted} is active already`)
-  const manifest = JSON.parse(readFileSync('package.json', 'utf8'))
+  const manifest = JSON.parse(readText('package.json'))
   manifest.heddle = { ...manifest.heddle, tools: { ...manifest.heddle?.tools, [target.tool]: wanted } }
   writeFileSync('package.json', `${JSON.stringify(manifest, null, 2)}\n`)
   console.log(`${target.tool} is ${wanted} from the next start on: package.json says so`)

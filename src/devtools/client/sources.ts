@@ -1,9 +1,9 @@
-import { readFileSync } from 'node:fs'
 import { CommandError } from '../../core/config/command-line.ts'
 import { publicVariables } from '../../core/config/load.ts'
 import { readVariable } from '../../core/config/plugin-variables.ts'
 import type { Settings } from '../../core/config/schema.ts'
 import { messageOf } from '../../core/errors/description.ts'
+import { readText } from '../../preload/text-file.cjs'
 import { pagesAddress } from '../../primary/logging/terminal.ts'
 import { boot } from '../testing/boot.ts'
 
@@ -84,7 +84,7 @@ function titleOf(): string {
   const title = readVariable('API_TITLE') ?? ''
   if (title !== '') return title
   try {
-    return JSON.parse(readFileSync('package.json', 'utf8')).name || 'service'
+    return JSON.parse(readText('package.json')).name || 'service'
   } catch {
     // The process would be started in a folder without a package.json.
     return 'service'

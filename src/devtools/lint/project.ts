@@ -6,6 +6,7 @@ import type { JsonSchema } from '../../contracts/registry.ts'
 import { messageOf } from '../../core/errors/description.ts'
 import { type EventContract, loadEventContracts } from '../../core/schemas/event-contracts.ts'
 import { jsonSchemaOf } from '../../core/schemas/json-schema.ts'
+import { TextFault, textOf as textIn } from '../../preload/text-file.cjs'
 import { classNameOf, isPluginFile } from '../../runtime/kernel/discover.ts'
 import { ANY_DIALECT, tokenizeSql } from '../../stores/sql/tokens.ts'
 import { Transactions } from './dual-write.ts'
@@ -259,7 +260,7 @@ function readMigration(sql: string): Pick<Migration, 'depends' | 'ignoredDepends
 }
 
 async function textOfFile(file: string): Promise<string> {
-  return (await readFile(file, 'utf8')).replace(/^\u{feff}/u, '')
+  return textIn(await readFile(file), file)
 }
 
 /** All files below the folder, in the order of their paths. @param faults see `namesIn` */
@@ -293,6 +294,10 @@ async function attempt<T>(file: string, faults: Finding[], read: () => Promise<T
   try {
     return await read()
   } catch (error) {
+    if (error instanceof TextFault) {
+      faults.push(errorAt('parse', file, error.line, error.why))
+      return undefined
+    }
     const reason = error instanceof RangeError ? 'it is nested too deeply' : messageOf(error)
     faults.push(errorAt('parse', file, 1, `the file cannot be read: ${reason}`))
     return undefined

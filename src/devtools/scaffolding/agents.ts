@@ -1,5 +1,6 @@
-import { existsSync, readFileSync } from 'node:fs'
+import { existsSync } from 'node:fs'
 import { basename, join, relative } from 'node:path'
+import { readText } from '../../preload/text-file.cjs'
 import { activeTools, toolNameOf } from '../../runtime/kernel/discover.ts'
 import { contractPlace, eventsOf } from '../lint/event-contract.ts'
 import { type Plugin, readProject } from '../lint/project.ts'
@@ -102,7 +103,7 @@ function toolList(toolsDir: string, tools: string | undefined): string {
 function commandLines(folder: string): string[] {
   let scripts: Record<string, string> = {}
   try {
-    scripts = JSON.parse(readFileSync(join(folder, 'package.json'), 'utf8')).scripts ?? {}
+    scripts = JSON.parse(readText(join(folder, 'package.json'))).scripts ?? {}
   } catch {
     // A folder of domains alone has no commands of its own.
   }

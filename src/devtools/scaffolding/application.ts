@@ -1,9 +1,10 @@
 // `heddle create`: a new application, from the templates in `templates/application`; what it may use, and where it gets heddle from.
-import { existsSync, readFileSync } from 'node:fs'
+import { existsSync } from 'node:fs'
 import { basename, dirname, join, resolve } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { outerNode } from '../../core/config/load.ts'
 import { OPTIONAL_PACKAGES, ownManifest } from '../../core/modules/optional-package.ts'
+import { readText } from '../../preload/text-file.cjs'
 import { checkKebab } from './names.ts'
 import { filled, type NewFile, type Scaffold } from './templates.ts'
 
@@ -98,7 +99,7 @@ export function heddleSource(own = fileURLToPath(import.meta.url)): HeddleSource
 /** What npm has noted of the package. */
 function resolvedFrom(packages: string): string | undefined {
   try {
-    const lock = JSON.parse(readFileSync(resolve(packages, '.package-lock.json'), 'utf8'))
+    const lock = JSON.parse(readText(resolve(packages, '.package-lock.json')))
     return lock.packages['node_modules/heddle'].resolved
   } catch {
     // Another program has installed it.

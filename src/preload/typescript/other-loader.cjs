@@ -5,6 +5,7 @@ const { tmpdir } = require('node:os')
 const { join } = require('node:path')
 const { isMainThread } = require('node:worker_threads')
 const { faultOf, isApplication } = require('../kept-folder.cjs')
+const { TextFault, textOf } = require('../text-file.cjs')
 
 /** Languages and kinds of modules that are not read here. */
 const EXTENSIONS = ['.tsx', '.jsx']
@@ -37,6 +38,11 @@ class OtherLoader {
       if (NO_CODE.test(path)) throw noCode(path)
       this.load(JAVASCRIPT, module, path)
     }
+    const loadJson = Module._extensions['.json']
+    Module._extensions['.json'] = (module, path) => {
+      requireText(path)
+      loadJson(module, path)
+    }
     this.#own = hooksOf()
   }
 
@@ -44,8 +50,10 @@ class OtherLoader {
   get isWanted() {
     if (this.#isWanted === undefined) {
       try {
-        this.#isWanted = OPTIONS.test(readFileSync(process.env.TSX_TSCONFIG_PATH ?? 'tsconfig.json', 'utf8'))
-      } catch {
+        const path = process.env.TSX_TSCONFIG_PATH ?? 'tsconfig.json'
+        this.#isWanted = OPTIONS.test(textOf(readFileSync(path), path))
+      } catch (error) {
+        if (error instanceof TextFault) throw error
         // There is none.
         this.#isWanted = false
       }
@@ -54,6 +62,7 @@ class OtherLoader {
   }
 
   load(extension, module, path) {
+    requireText(path)
     return this.#loaded().extensions[extension](module, path)
   }
 
@@ -76,6 +85,11 @@ class OtherLoader {
     }
     return this.#tsx
   }
+}
+
+/** Others replace what is not UTF-8, so that a text becomes another. @throws TextFault */
+function requireText(path) {
+  if (isApplication(path)) textOf(readFileSync(path), path)
 }
 
 const noCode = (path) =>

@@ -1,12 +1,12 @@
 // Fixes by the message of an error, and what other frameworks call tools and methods.
 
-import { readFileSync } from 'node:fs'
 import { basename, join } from 'node:path'
 import { nearestName } from '../../core/config/nearest-name.ts'
 import { DbError, HeddleError } from '../../core/errors/catalogue.ts'
 import { codeOf, isInstance, messageOf, readable } from '../../core/errors/description.ts'
 import { linesOf, type SourcePlace } from '../../core/errors/places.ts'
 import { partsOf } from '../../core/modules/domains.ts'
+import { readText } from '../../preload/text-file.cjs'
 import { DOWN_SUFFIX, DRAFT, filesOf } from '../../stores/migrations/files.ts'
 import { makerOf } from '../../stores/migrations/script-fault.ts'
 
@@ -92,7 +92,7 @@ function migrationsIn(root: string): { id: string; sql: string }[] {
       filesOf(path)
         .filter((name) => !name.endsWith(DOWN_SUFFIX))
         .sort()
-        .map((name) => ({ id: `${domain}/${basename(name, '.sql')}`, sql: readFileSync(join(path, name), 'utf8') })),
+        .map((name) => ({ id: `${domain}/${basename(name, '.sql')}`, sql: readText(join(path, name)) })),
     ),
   )
   return found ?? []

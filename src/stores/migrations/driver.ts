@@ -5,19 +5,25 @@ import { refuseControl, statementsIn } from '../sql/statement.ts'
 import type { SqlDialect } from '../sql/tokens.ts'
 import { ScriptFault } from './script-fault.ts'
 
+/** What a file of SQL has. */
+export interface Script {
+  /** The file's text, to be run as it is. */
+  readonly sql: string
+  /** Why it must not be run: it is not UTF-8. Null for most. */
+  readonly fault: string | null
+}
+
 /** One file of `domains/<domain>/migrations`. */
-export interface Migration {
+export interface Migration extends Script {
   /** `<domain>/<NNN_name>`, unique. */
   readonly id: string
   readonly domain: string
   /** Absolute. */
   readonly path: string
-  /** The file's text, to be run as it is. */
-  readonly sql: string
   /** SHA-256 of the text in hexadecimal; line ends count as LF, so a checkout with CRLF is the same file, and the line of a draft does not count. */
   readonly checksum: string
-  /** The text of `NNN_name.down.sql` beside it, which takes it back; null where there is none. */
-  readonly down: string | null
+  /** `NNN_name.down.sql` beside it, which takes it back; null where there is none. */
+  readonly down: Script | null
   /** Its header has `-- heddle: draft`: somebody is about to write it. */
   readonly isDraft: boolean
   /** Ids from the header's `-- depends:` lines. */

@@ -1,11 +1,11 @@
 // Finds migrations and puts them in order.
 import { createHash } from 'node:crypto'
-import { statSync } from 'node:fs'
-import { readFile } from 'node:fs/promises'
+import { readFileSync, statSync } from 'node:fs'
 import { join, resolve } from 'node:path'
 import { HeddleError } from '../../core/errors/catalogue.ts'
 import { entriesOf, partsOf } from '../../core/modules/domains.ts'
-import type { Migration } from './driver.ts'
+import { readText, TextFault } from '../../preload/text-file.cjs'
+import type { Migration, Script } from './driver.ts'
 
 const FILE_NAME = /^\d{3,}_[A-Za-z0-9_-]+\.sql$/
 /** Takes back the migration of the same name. */
@@ -20,11 +20,11 @@ const ID = /^[^\s/]+\/\d{3,}_[A-Za-z0-9_-]+$/
  * A folder that does not exist has none.
  * @throws MIGRATION_MISNAMED for what is no file named `NNN_name.sql`, or one id in two folders; MIGRATION_INVALID for a malformed header
  */
-export async function discoverMigrations(domainsFolders: readonly string[]): Promise<Migration[]> {
+export function discoverMigrations(domainsFolders: readonly string[]): Migration[] {
   const byId = new Map<string, Migration>()
   for (const folder of domainsFolders) {
     for (const { domain, path } of partsOf(folder, 'migrations')) {
-      for (const migration of await migrationsOf(domain, path)) {
+      for (const migration of migrationsOf(domain, path)) {
         const other = byId.get(migration.id)
         if (other && other.path !== migration.path) {
           throw misnamed(`Two files are the migration ${migration.id}: ${other.path} and ${migration.path}`)
@@ -36,7 +36,7 @@ export async function discoverMigrations(domainsFolders: readonly string[]): Pro
   return [...byId.values()].sort(byDomainAndNumber)
 }
 
-async function migrationsOf(domain: string, folder: string): Promise<Migration[]> {
+function migrationsOf(domain: string, folder: string): Migration[] {
   const migrations: Migration[] = []
   const names = filesOf(folder)
   for (const name of names) {
@@ -48,21 +48,32 @@ async function migrationsOf(domain: string, folder: string): Promise<Migration[]
     }
     if (!FILE_NAME.test(name))
       throw misnamed(`${path}: a migration's file is named NNN_name.sql, for example 001_create.sql`)
-    const sql = await readFile(path, 'utf8')
+    const { sql, fault } = scriptIn(path)
     const stem = name.slice(0, -'.sql'.length)
     const downName = stem + DOWN_SUFFIX
-    const down = names.includes(downName) ? await readFile(resolve(folder, downName), 'utf8') : null
+    const down = names.includes(downName) ? scriptIn(resolve(folder, downName)) : null
     const depends = dependsOf(sql, path)
     const isDraft = DRAFT.test(sql)
-    migrations.push({ id: `${domain}/${stem}`, domain, path, sql, checksum: checksumOf(sql), down, isDraft, depends })
+    const checksum = checksumOf(sql)
+    migrations.push({ id: `${domain}/${stem}`, domain, path, sql, fault, checksum, down, isDraft, depends })
   }
   return migrations
+}
+
+/** @returns `fault` of a file that is not UTF-8, and its text with characters replaced: it is not run, and known by its checksum if it was */
+function scriptIn(path: string): Script {
+  try {
+    return { sql: readText(path), fault: null }
+  } catch (error) {
+    if (!(error instanceof TextFault)) throw error
+    return { sql: readFileSync(path).toString(), fault: error.message }
+  }
 }
 
 /** The header ends before the first line that is neither blank nor a `--` comment. */
 function dependsOf(sql: string, path: string): string[] {
   const depends: string[] = []
-  for (const rawLine of sql.replace(/^\uFEFF/, '').split('\n')) {
+  for (const rawLine of sql.split('\n')) {
     const line = rawLine.trim()
     if (line !== '' && !line.startsWith('--')) break
     const target = DEPENDS.exec(line)?.[1]?.trim()
@@ -72,6 +83,16 @@ function dependsOf(sql: string, path: string): string[] {
     depends.push(target)
   }
   return depends
+}
+
+/**
+ * True when this is the text that was applied. Versions before this one counted a byte order mark, and read Latin-1 with its characters replaced:
+ * a file that was applied so may have been saved as UTF-8 since.
+ */
+export function isRecorded({ sql, checksum }: Pick<Migration, 'sql' | 'checksum'>, recorded: string): boolean {
+  if (recorded === checksum || recorded === checksumOf(`\ufeff${sql}`)) return true
+  const isLatin1 = /[\x80-\xff]/.test(sql) && !/[^\0-\xff]/.test(sql)
+  return isLatin1 && recorded === checksumOf(Buffer.from(sql, 'latin1').toString())
 }
 
 function checksumOf(sql: string): string {

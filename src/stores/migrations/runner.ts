@@ -1,6 +1,5 @@
 // Applies migrations, takes them back, lists them; seeds.
 
-import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import type { LogLevel } from '../../contracts/logger.ts'
 import type { Settings } from '../../core/config/schema.ts'
@@ -8,10 +7,11 @@ import { DbError, HeddleError } from '../../core/errors/catalogue.ts'
 import { messageOf } from '../../core/errors/description.ts'
 import { shown } from '../../core/errors/places.ts'
 import { type DomainPart, partsOf } from '../../core/modules/domains.ts'
+import { readText, TextFault } from '../../preload/text-file.cjs'
 import { statementsIn } from '../sql/statement.ts'
 import { ANY_DIALECT } from '../sql/tokens.ts'
-import type { Migration, MigrationDriver } from './driver.ts'
-import { DOWN_SUFFIX, discoverMigrations, filesOf, orderMigrations } from './files.ts'
+import type { Migration, MigrationDriver, Script } from './driver.ts'
+import { DOWN_SUFFIX, discoverMigrations, filesOf, isRecorded, orderMigrations } from './files.ts'
 import { scriptFaultText } from './script-fault.ts'
 
 /** `changed`: its text is another one than that which was applied. `missing`: it was applied, and has no file any more. */
@@ -30,10 +30,11 @@ export async function migrationStatus(
   domainsFolders: readonly string[],
 ): Promise<MigrationStatus[]> {
   const recorded = await driver.applied()
-  const found = orderMigrations(await discoverMigrations(domainsFolders)).map(({ id, checksum, down }) => {
+  const found = orderMigrations(discoverMigrations(domainsFolders)).map((migration) => {
+    const { id, down } = migration
     const known = recorded.get(id)
     recorded.delete(id)
-    const state: MigrationState = known === undefined ? 'pending' : known === checksum ? 'applied' : 'changed'
+    const state: MigrationState = known === undefined ? 'pending' : isRecorded(migration, known) ? 'applied' : 'changed'
     return { id, state, hasDown: down !== null }
   })
   const missing = [...recorded.keys()].sort().map((id) => ({ id, state: 'missing' as const, hasDown: false }))
@@ -53,7 +54,7 @@ export async function rollBack(
   log: MigrationLog,
 ): Promise<string[]> {
   const recorded = await driver.applied()
-  const applied = orderMigrations(await discoverMigrations(domainsFolders)).filter(({ id }) => recorded.has(id))
+  const applied = orderMigrations(discoverMigrations(domainsFolders)).filter(({ id }) => recorded.has(id))
   const chosen = applied.slice(Math.max(0, applied.length - count)).reverse()
   const downs = chosen.map((migration) => ({ migration, down: downOf(migration) }))
   for (const { migration, down } of downs) await revert(driver, migration, down, log)
@@ -72,8 +73,8 @@ export async function takeBack(
   log: MigrationLog,
 ): Promise<void> {
   const recorded = await driver.applied()
-  const applied = orderMigrations(await discoverMigrations(domainsFolders)).filter((each) => recorded.has(each.id))
-  const changed = applied.find((each) => recorded.get(each.id) !== each.checksum)
+  const applied = orderMigrations(discoverMigrations(domainsFolders)).filter((each) => recorded.has(each.id))
+  const changed = applied.find((each) => !isRecorded(each, recorded.get(each.id)!))
   const chosen = id === undefined ? (changed ?? applied.at(-1)) : applied.find((each) => each.id === id)
   if (chosen === undefined) throw invalid(`${id ?? 'No migration'} is not applied: there is nothing to take back`)
   const later = applied.slice(applied.indexOf(chosen) + 1).find((each) => isAfter(each, chosen))
@@ -99,8 +100,14 @@ async function revert(driver: MigrationDriver, migration: Migration, down: strin
 }
 
 function downOf(migration: Migration): string {
-  if (migration.down !== null) return migration.down
+  const { down } = migration
+  if (down !== null) return runnable(down)
   throw invalid(`Migration ${migration.id} cannot be taken back: write ${downPath(migration)}`)
+}
+
+function runnable({ sql, fault }: Script): string {
+  if (fault !== null) throw invalid(fault)
+  return sql
 }
 
 function downPath({ path }: Migration): string {
@@ -118,10 +125,10 @@ export async function runSeeds(
   domainsFolders: readonly string[],
   log: MigrationLog,
 ): Promise<string[]> {
-  const order = [...new Set(orderMigrations(await discoverMigrations(domainsFolders)).map(({ domain }) => domain))]
+  const order = [...new Set(orderMigrations(discoverMigrations(domainsFolders)).map(({ domain }) => domain))]
   const done: string[] = []
   for (const { id, path } of discoverSeeds(domainsFolders, order)) {
-    const text = await readFile(path, 'utf8')
+    const text = seedIn(path)
     try {
       await driver.transaction((session) => session.run(text))
     } catch (thrown) {
@@ -132,6 +139,15 @@ export async function runSeeds(
     done.push(id)
   }
   return done
+}
+
+function seedIn(path: string): string {
+  try {
+    return readText(path)
+  } catch (error) {
+    if (error instanceof TextFault) throw invalid(error.message)
+    throw error
+  }
 }
 
 function discoverSeeds(domainsFolders: readonly string[], order: readonly string[]) {
@@ -163,8 +179,9 @@ export async function migrate(
 ): Promise<string[]> {
   const applied: string[] = []
   const left: Migration[] = []
-  const all = orderMigrations(await discoverMigrations(domainsFolders))
+  const all = orderMigrations(discoverMigrations(domainsFolders))
   const waiting = await pendingOf(driver, all)
+  for (const { id, fault } of all) if (fault !== null) log('WARNING', `Migration ${id}: ${fault} ${APPLIED_OTHERWISE}`)
   for (const [n, migration] of waiting.entries()) {
     if (leavesDrafts && (migration.isDraft || left.some((draft) => isAfter(migration, draft)))) {
       left.push(migration)
@@ -194,6 +211,9 @@ export async function migrate(
   return applied
 }
 
+const APPLIED_OTHERWISE =
+  'An earlier version has applied it with U+FFFD in place of such bytes. Save it as UTF-8, which stays the same migration, and correct the values in the database by a new one'
+
 /** True where one must be applied before the other. Both are in the order of `orderMigrations`. */
 const isAfter = ({ domain, depends }: Migration, earlier: Migration): boolean =>
   domain === earlier.domain || depends.includes(earlier.id)
@@ -203,12 +223,15 @@ const isAfter = ({ domain, depends }: Migration, earlier: Migration): boolean =>
  * @throws MIGRATION_INVALID as `migrate` does before it applies anything
  */
 export async function pending(driver: MigrationDriver, domainsFolders: readonly string[]): Promise<Migration[]> {
-  return pendingOf(driver, orderMigrations(await discoverMigrations(domainsFolders)))
+  return pendingOf(driver, orderMigrations(discoverMigrations(domainsFolders)))
 }
 
 async function pendingOf(driver: MigrationDriver, migrations: readonly Migration[]): Promise<Migration[]> {
   const recorded = await driver.applied()
-  return migrations.filter((migration) => !isApplied(migration, recorded.get(migration.id) ?? null))
+  const waiting = migrations.filter((migration) => !isApplied(migration, recorded.get(migration.id) ?? null))
+  // Before the first one is applied.
+  for (const migration of waiting) runnable(migration)
+  return waiting
 }
 
 /** False when another process has applied it in the meantime. */
@@ -240,7 +263,7 @@ function isOutside(thrown: unknown): thrown is DbError {
 
 function isApplied(migration: Migration, recorded: string | null): boolean {
   if (recorded === null) return false
-  if (recorded === migration.checksum) return true
+  if (isRecorded(migration, recorded)) return true
   throw invalid(
     `Migration ${migration.id} was changed after it was applied: put ${shown(migration.path)} back as it was, and write a new migration; or, in development, take it back and apply it anew: npm run migrate -- redo ${migration.id}`,
   )

@@ -214,6 +214,29 @@ test('a .env that cannot be read is a fault beside the others', (t) => {
   assert.match(faults[0], /^\.env: cannot be read: it is not a file$/)
 })
 
+test('.env: UTF-8 with a byte order mark is read as without it, any other text is a fault with its line', (t) => {
+  const folder = temporaryFolder(t)
+  const script = `const { loadSettings } = require(${JSON.stringify(LOAD)})
+    try { loadSettings(); console.log(JSON.stringify([process.env.OWN])) } catch (error) { console.log(JSON.stringify(error.faults)) }`
+  const env = { PATH: process.env.PATH, AUTH_SECRET_KEY: SECRET }
+  const read = (bytes: Buffer): string[] => {
+    writeFileSync(join(folder, '.env'), bytes)
+    return JSON.parse(
+      execFileSync(process.execPath, [...LOADER, '--eval', script], { cwd: folder, env, encoding: 'utf8' }),
+    )
+  }
+  assert.deepEqual(read(Buffer.from('\ufeffOWN=Müller\n')), ['Müller'])
+  const cannot = '.env: cannot be read: .env'
+  const letter = 'the byte 0xFC (ü in Latin-1) in column 6 is not UTF-8'
+  assert.deepEqual(read(Buffer.from('LANES=1\nOWN=Müller\n', 'latin1')), [
+    `${cannot}:2: ${letter}. Save the file as UTF-8.`,
+  ])
+  assert.deepEqual(read(Buffer.from('\ufeffOWN=1', 'utf16le')), [
+    `${cannot}:1: this is UTF-16. Save the file as UTF-8.`,
+  ])
+  assert.match(read(Buffer.from('OWN=1', 'utf16le'))[0]!, /1: a NUL/)
+})
+
 test('readVariable never hands out a secret of the runtime', (t) => {
   const names = ['AUTH_SECRET_KEY', 'RDB_PASSWORD', 'KV_PASSWORD', 'OTEL_EXPORTER_OTLP_HEADERS']
   for (const name of [...names, 'HEDDLE_TEST_OWN']) process.env[name] = 'value'

@@ -9,7 +9,7 @@ import { faultsOf } from '../../support/config-faults.ts'
 const folder = mkdtempSync(join(tmpdir(), 'heddle-secrets-'))
 after(() => rmSync(folder, { recursive: true }))
 
-function file(name: string, text: string): string {
+function file(name: string, text: string | Buffer): string {
   const path = join(folder, name)
   writeFileSync(path, text)
   return path
@@ -21,7 +21,7 @@ test('every secret may stand in a file, of which one line end is dropped', () =>
     HTTP_ALLOWED_HOSTS: '*',
     AUTH_SECRET_KEY_FILE: file('key', ' 32 characters and blanks at its ends \r\n'),
     RDB_PASSWORD_FILE: file('rdb', 'one\n\n'),
-    KV_PASSWORD_FILE: file('kv', 'two'),
+    KV_PASSWORD_FILE: file('kv', '\ufefftwo'),
   })
   assert.equal(settings.authSecretKey, ' 32 characters and blanks at its ends ')
   assert.equal(settings.rdbPassword, 'one\n')
@@ -38,6 +38,11 @@ test('a secret that is set twice, or whose file is none, is a fault that shows n
     [folder, /which is not a file/],
     ['/dev/zero', /which is not a file/],
     [file('empty', '\n'), /which is empty/],
+    [
+      file('latin1', Buffer.from('pässword', 'latin1')),
+      /latin1:1: the byte 0xE4 \(ä in Latin-1\) in column 2 is not UTF-8/,
+    ],
+    [file('bytes', Buffer.from([1, 0, 2])), /bytes:1: a NUL/],
     [file('large', 'x'.repeat(70_000)), /with 70000 bytes, more than 65536/],
   ] as const) {
     const faults = faultsOf({ RDB_PASSWORD_FILE: path })

@@ -1,7 +1,8 @@
 import assert from 'node:assert/strict'
 import { type ChildProcess, spawn } from 'node:child_process'
+import { createHash } from 'node:crypto'
 import { once } from 'node:events'
-import { rm, symlink } from 'node:fs/promises'
+import { rm, symlink, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { createInterface } from 'node:readline'
 import { describe, type TestContext, test } from 'node:test'
@@ -154,6 +155,90 @@ export function runMigrationSuite(
       await target.driver.clear()
       assert.deepEqual(await tables(), [])
       assert.deepEqual(await run(), ['b/001_one', 'a/001_one'])
+    })
+
+    const NAMES =
+      "CREATE TABLE names (id TEXT PRIMARY KEY, name TEXT DEFAULT 'Müller');\nINSERT INTO names (id) VALUES ('a');"
+    const inLatin1 = Buffer.from(NAMES, 'latin1')
+    /** As versions before this one have recorded it. */
+    const digest = (text: string) => createHash('sha256').update(text).digest('hex')
+
+    test('a migration in UTF-8 is applied alike with and without a byte order mark, and counts as unchanged', async (t) => {
+      const { run, add, query, folder, target } = await withDomains(t, {
+        'a/001_one.sql': `\ufeff-- depends: b/001_one\n${NAMES}`,
+      })
+      await add({ 'b/001_one.sql': '\ufeffCREATE TABLE b1 (id TEXT);', 'b/001_one.down.sql': '\ufeffDROP TABLE b1;' })
+      assert.deepEqual(await run(), ['b/001_one', 'a/001_one'])
+      assert.deepEqual(await query('SELECT name FROM names'), [{ name: 'Müller' }])
+      await add({ 'a/001_one.sql': `-- depends: b/001_one\n${NAMES}` })
+      assert.deepEqual(await run(), [])
+      // An earlier version has counted the mark.
+      await target.driver.transaction(async (session) => {
+        await session.forget('b/001_one')
+        await session.record(
+          { id: 'b/001_one', checksum: digest('\ufeffCREATE TABLE b1 (id TEXT);') },
+          '2026-01-01T00:00:00.000Z',
+        )
+      })
+      for (const mark of ['\ufeff', '']) {
+        await add({ 'b/001_one.sql': `${mark}CREATE TABLE b1 (id TEXT);` })
+        assert.deepEqual(await run(), [])
+      }
+      assert.deepEqual(await rollBack(target.driver, [folder], 2, () => {}).catch(() => 'no down file'), 'no down file')
+    })
+
+    test('a migration, a seed or a down file that is not UTF-8 is refused with its line, before anything is applied', async (t) => {
+      const { run, target, root, folder, tables } = await withDomains(t, {
+        'a/001_one.sql': 'CREATE TABLE a1 (id TEXT);',
+      })
+      const write = (file: string, bytes: Buffer) => writeFile(join(folder, file), bytes)
+      for (const [bytes, message] of [
+        [inLatin1, /002_two\.sql:1: the byte 0xFC \(ü in Latin-1\) in column 62 is not UTF-8/],
+        [Buffer.from(`\ufeff${NAMES}`, 'utf16le'), /002_two\.sql:1: this is UTF-16/],
+        [Buffer.from(NAMES, 'utf16le'), /002_two\.sql:1: /],
+        [Buffer.from('SELECT 1;\nSELECT \0 2;'), /002_two\.sql:2: a NUL/],
+      ] as const) {
+        await write('a/migrations/002_two.sql', bytes)
+        await refusal(run(), message)
+        await refusal(pending(target.driver, [folder]), message)
+      }
+      assert.deepEqual(await tables(), [])
+      await write('a/migrations/002_two.sql', Buffer.from(NAMES))
+      await write('a/migrations/002_two.down.sql', Buffer.from('-- ü\nDROP TABLE names;', 'latin1'))
+      assert.deepEqual(await run(), ['a/001_one', 'a/002_two'])
+      await refusal(
+        rollBack(target.driver, [folder], 1, () => {}),
+        /002_two\.down\.sql:1: the byte 0xFC/,
+      )
+      await writeFiles(root, { 'domains/a/seeds/one.sql': '' })
+      await write('a/seeds/one.sql', Buffer.from("\nINSERT INTO names VALUES ('b', 'ü');", 'latin1'))
+      await refusal(
+        runSeeds(target.driver, [folder], () => {}),
+        /seeds\/one\.sql:2: the byte 0xFC/,
+      )
+      await write('a/seeds/one.sql', Buffer.from("\ufeffINSERT INTO names VALUES ('b', 'ü');"))
+      assert.deepEqual(await runSeeds(target.driver, [folder], () => {}), ['a/one'])
+    })
+
+    test('a file in Latin-1 that an earlier version has applied stays applied, also when it is saved as UTF-8', async (t) => {
+      const { add, folder, target } = await withDomains(t, { 'a/001_one.sql': '' })
+      await writeFile(join(folder, 'a/migrations/001_one.sql'), inLatin1)
+      await target.driver.transaction(async (session) => {
+        await session.createTable()
+        await session.record({ id: 'a/001_one', checksum: digest(inLatin1.toString()) }, '2026-01-01T00:00:00.000Z')
+      })
+      const told: string[] = []
+      const again = () => migrate(target.driver, [folder], (level, message) => void told.push(`${level} ${message}`))
+      assert.deepEqual(await again(), [])
+      assert.match(
+        told.join(),
+        /^WARNING Migration a\/001_one: .*001_one\.sql:1: the byte 0xFC .* Save it as UTF-8, which stays the same migration/,
+      )
+      await add({ 'a/001_one.sql': NAMES })
+      assert.deepEqual(await again(), [])
+      assert.equal(told.length, 1)
+      await add({ 'a/001_one.sql': NAMES.replace('Müller', 'Müllerin') })
+      await refusal(again(), /a\/001_one was changed after it was applied/)
     })
 
     test('a migration that a link leads to is one', async (t) => {

@@ -37,7 +37,7 @@ export class Application {
     this.write(PROGRAM, text)
   }
 
-  write(path: string, text: string): void {
+  write(path: string, text: string | Buffer): void {
     const file = join(this.folder, path)
     mkdirSync(dirname(file), { recursive: true })
     writeFileSync(file, text)

@@ -159,3 +159,31 @@ test('a stack names the lines of the sources', (t) => {
   }
   rmSync(application.kept, { recursive: true })
 })
+
+test('a file of the application that is not UTF-8 is refused with its line, whatever loads it', (t) => {
+  const application = new Application(t)
+  const code = `module.exports = () => {}\n// Müller`
+  for (const [ending, text] of Object.entries({
+    ts: code,
+    cts: code,
+    js: code,
+    cjs: code,
+    tsx: code,
+    json: '{\n"name": "Müller" }',
+  })) {
+    const path = `domains/shop/part.${ending}`
+    application.program(
+      `try { require(${JSON.stringify(join(application.folder, path))}); console.log('loaded') } catch (error) { console.log(error.message) }`,
+    )
+    application.write(path, Buffer.from(text, 'latin1'))
+    assert.match(
+      application.run().stdout,
+      /part\.\w+:2: the byte 0xFC \(ü in Latin-1\) in column \d+ is not UTF-8/,
+      ending,
+    )
+    application.write(path, Buffer.from(`\ufeff${text}`, 'utf16le'))
+    assert.match(application.run().stdout, /part\.\w+:1: this is UTF-16/, ending)
+    application.write(path, `\ufeff${text}`)
+    assert.equal(application.run().stdout, 'loaded', ending)
+  }
+})

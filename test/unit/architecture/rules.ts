@@ -11,7 +11,9 @@ export interface Layer {
   types?: readonly string[]
 }
 
-const FOUNDATION = ['node:', 'src/core/', 'src/transport/'] as const
+/** The one reader of texts that people write. */
+const TEXT_FILE = 'src/preload/text-file.cjs'
+const FOUNDATION = ['node:', 'src/core/', 'src/transport/', TEXT_FILE] as const
 const TYPES = ['src/contracts/', 'package:'] as const
 
 /** The allowed imports: downwards only, and never from the primary into a lane or back. */
@@ -31,14 +33,14 @@ export const LAYERS: readonly Layer[] = [
   {
     folder: 'src/core/',
     reason: 'it runs in any thread, before anything else',
-    may: ['node:', 'package:croner'],
+    may: ['node:', 'package:croner', TEXT_FILE],
     types: TYPES,
   },
   { folder: 'src/transport/', reason: 'both sides of a ring stand on it', may: ['node:', 'src/core/'], types: TYPES },
   {
     folder: 'src/stores/',
     reason: 'implementations of db and state share it, and the streams',
-    may: ['node:', 'package:', 'src/core/'],
+    may: ['node:', 'package:', 'src/core/', TEXT_FILE],
     types: TYPES,
   },
   {
