@@ -18,6 +18,7 @@ import type {
 import { causality, NO_CAUSE } from '../core/causality/context.ts'
 import type { Settings } from '../core/config/schema.ts'
 import { CALLERS_WORK } from '../core/errors/catalogue.ts'
+import { keepFrames } from '../core/errors/places.ts'
 import { clockOf } from '../core/schedule/clock.ts'
 import { withoutSecretStrings } from '../core/schemas/secret-fields.ts'
 import { RecordWriter } from '../recording/ring.ts'
@@ -58,7 +59,7 @@ export class ThreadHistory implements CodeTracing, ToolTracing {
     this.#inner = inner
     this.#innerTools = inner?.tools ?? null
     // It adds frames between a plugin and its tools: the plugin's own must still be among those that a stack has.
-    Error.stackTraceLimit = Math.max(Error.stackTraceLimit, STACK_FRAMES)
+    keepFrames(STACK_FRAMES)
   }
 
   get tools(): ToolTracing {

@@ -2,10 +2,8 @@
 import { basename } from 'node:path'
 import { causality } from '../core/causality/context.ts'
 import { hiddenVariables } from '../core/errors/description.ts'
-import { framesOf, isOfPlugin, isOfRuntime, type SourcePlace } from '../core/errors/places.ts'
+import { FRAMES_MAX, framesHere, isOfPlugin, isOfRuntime, type SourcePlace } from '../core/errors/places.ts'
 
-/** Frames between who asks and the plugin: the load of a package has ten for each of its files. */
-const FRAMES = 200
 /** Whoever runs a process sets these, and packages look at them for colours and paths: nothing fails without them. */
 const QUIET = /^(?:npm_|INIT_CWD$|CI$|GITHUB_|TERM_|XDG_)/
 /** This file, as it is loaded and as source maps name it. */
@@ -60,6 +58,7 @@ const SECRET =
 
 /** Undefined where it is the runtime itself, or Node, for themselves. */
 function whoAsks(fileOf: Unseen['fileOf']) {
+  // The load of a package has ten frames for each of its files.
   const frames = stack()
   const [reader] = frames
   const plugin = causality.getStore()?.origin?.plugin
@@ -87,9 +86,5 @@ function whoAsks(fileOf: Unseen['fileOf']) {
 }
 
 function stack(): SourcePlace[] {
-  const { stackTraceLimit } = Error
-  Error.stackTraceLimit = FRAMES
-  const frames = framesOf(new Error('here'))
-  Error.stackTraceLimit = stackTraceLimit
-  return frames.filter(({ file }) => !HERE.test(file))
+  return framesHere(FRAMES_MAX).filter(({ file }) => !HERE.test(file))
 }

@@ -56,9 +56,10 @@ exports.audit = (file) => {
 /** @returns {string | null} the file of the application, or the package; null for the runtime itself, for Node, and for a test */
 function whoAsks(item) {
   const { stackTraceLimit } = Error
-  Error.stackTraceLimit = FRAMES
+  // Frozen builtins refuse an assignment.
+  Reflect.set(Error, 'stackTraceLimit', FRAMES)
   const { stack } = new Error('here')
-  Error.stackTraceLimit = stackTraceLimit
+  Reflect.set(Error, 'stackTraceLimit', stackTraceLimit)
   // For `package.json`, which may be missing.
   if (stack.includes('node:internal/modules/package_json_reader')) return null
   const isOwn = (file, parts = ['']) => OWN.some((folder) => parts.some((part) => file.startsWith(folder + part)))

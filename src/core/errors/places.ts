@@ -71,8 +71,10 @@ export async function sourceAround({ path, line }: PluginPlace): Promise<SourceL
 /** The path of a text that was evaluated. */
 export const ANONYMOUS = '<anonymous>'
 
-// Taken before plugins can replace it.
+// Taken before plugins can replace them.
 const { parse } = JSON
+/** Assigns where that is allowed, and throws nothing where it is not. */
+const { set: setMember } = Reflect
 
 /** A place in a script as V8 names it, counted from 0, in the source as it was written, counted from 1. @param url of the script, empty for text that was evaluated */
 export function placeInSource(
@@ -163,21 +165,36 @@ const SOURCES = RUNTIME.replace(/dist[\\/](src[\\/])$/, '$1')
 
 export const isOfRuntime = (file: string): boolean => file.startsWith(RUNTIME) || file.startsWith(SOURCES)
 
+/** Most frames that anything in the runtime asks for. With frozen builtins every stack has so many. */
+export const FRAMES_MAX = 200
+
+/** The frames of the code that calls this, `limit` of them. Frozen builtins keep the limit that the thread began with. */
+export function framesHere(limit: number): SourcePlace[] {
+  const { stackTraceLimit } = Error
+  setMember(Error, 'stackTraceLimit', limit)
+  const frames = framesOf(new Error('here'))
+  setMember(Error, 'stackTraceLimit', stackTraceLimit)
+  return frames
+}
+
+/** Raises the frames that errors keep, where that can be changed. */
+export function keepFrames(frames: number): void {
+  setMember(Error, 'stackTraceLimit', Math.max(Error.stackTraceLimit, frames))
+}
+
 /** Frames between the code of a plugin and the host of a tool. */
 const FRAMES = 40
 
 /** Where the code of a plugin called a tool: `domains/shop/domain.ts:12`. */
 export function callerPlace(): string {
-  const { stackTraceLimit } = Error
-  Error.stackTraceLimit = FRAMES
-  const place = placeInPlugin(new Error('here'))
-  Error.stackTraceLimit = stackTraceLimit
+  const place = placeIn(framesHere(FRAMES))
   return place === undefined ? 'an unknown place' : `${shown(place.file)}:${place.line}`
 }
 
 /** The innermost frame that belongs to neither the runtime nor a package. */
-export const placeInPlugin = (error: unknown): SourcePlace | undefined =>
-  framesOf(error).find(({ file }) => isOfPlugin(file))
+export const placeInPlugin = (error: unknown): SourcePlace | undefined => placeIn(framesOf(error))
+
+const placeIn = (frames: readonly SourcePlace[]): SourcePlace | undefined => frames.find(({ file }) => isOfPlugin(file))
 
 /** Where a text stands first in a file. */
 export function placeOfText(file: string, text: string): SourcePlace | undefined {

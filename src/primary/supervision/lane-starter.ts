@@ -6,6 +6,7 @@ import { Piscina } from 'piscina'
 import { publicVariables, secretNames } from '../../core/config/load.ts'
 import type { Settings } from '../../core/config/schema.ts'
 import { messageOf } from '../../core/errors/description.ts'
+import { FRAMES_MAX } from '../../core/errors/places.ts'
 import { steadyMs } from '../../core/schedule/clock.ts'
 import { type ThreadTimes, timesOfThreads } from '../../core/schedule/thread-clock.cjs'
 import { letGo } from '../../transport/memory/garbage.ts'
@@ -98,6 +99,8 @@ class LanePool {
     // In Node 22 a loop in a file whose places for breakpoints an editor has asked for answers nobody, and cannot be stopped: V8 tries there to go over to
     // optimized code, and looks for nothing else.
     if (NODE_MAJOR < 24 && isInspected()) setFlagsFromString('--no-use-osr')
+    // Frozen, a thread keeps the limit that it begins with.
+    if (settings.laneFreezeBuiltins) setFlagsFromString(`--stack-trace-limit=${FRAMES_MAX}`)
     const variables = publicVariables()
     const flags = laneArguments(settings)
     this.#warmUp = { toolsDir: settings.toolsDir, tools: settings.tools }
