@@ -34,6 +34,8 @@ export function primaryInbox({ inbound, bulk }: LaneInit, outbox: Outbox, reader
   return inbox
 
   function onFrame(kind: number, id: number, at: number, length: number): void {
+    // What plugins have replaced meanwhile is put back before the frame is read.
+    requests.isSound()
     switch (kind) {
       case KIND.REQUEST:
         return onRequest(id, at)
@@ -70,6 +72,7 @@ export function primaryInbox({ inbound, bulk }: LaneInit, outbox: Outbox, reader
   }
 
   function onDelivery(id: number, at: number, length: number): void {
+    if (!events.isSound()) return
     const frame = readEvent(inbox, at, length, 'text')
     acknowledgements.begin(id, frame)
     events.handle(id, frame, acknowledgements)

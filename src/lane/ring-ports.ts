@@ -2,7 +2,7 @@
 
 import { Fifo } from '../core/collections/fifo.ts'
 import { fromWire, HeddleError, type WireError } from '../core/errors/catalogue.ts'
-import type { Reply } from '../runtime/endpoint/reply.ts'
+import { errorReply, type Reply } from '../runtime/endpoint/reply.ts'
 import type { AnswerSink, RequestSteps } from '../runtime/endpoint/request-thread.ts'
 import type { DeliverySink } from '../runtime/events/event-server.ts'
 import type { Publisher } from '../runtime/events/publication.ts'
@@ -19,6 +19,7 @@ import { RESPONSE_FIXED_BYTES, writeResponse } from '../transport/frames/request
 import { type FlightRecorder, STEP_EVENT } from '../transport/memory/flight-recorder.ts'
 import type { AnswerCell } from '../transport/memory/words.ts'
 import type { Outbox } from '../transport/rings/outbox.ts'
+import type { Builtins } from './builtins.ts'
 
 // Taken before plugins can replace them.
 const { parse: parseJson, stringify: toJson } = JSON
@@ -40,9 +41,12 @@ export class RingAcknowledgements implements DeliverySink {
   readonly #ids: number[] = []
   #isScheduled = false
 
-  constructor(outbox: Outbox, recorder: FlightRecorder) {
+  readonly #builtins: Builtins
+
+  constructor(outbox: Outbox, recorder: FlightRecorder, builtins: Builtins) {
     this.#outbox = outbox
     this.#recorder = recorder
+    this.#builtins = builtins
   }
 
   begin(deliveryId: number, { id, subscriber }: EventFrame): void {
@@ -57,6 +61,7 @@ export class RingAcknowledgements implements DeliverySink {
 
   /** Acknowledgements of one turn of the loop go out together. */
   delivered(deliveryId: number): void {
+    if (this.#isLost()) return
     this.#end(deliveryId, false)
     this.#ids.push(deliveryId)
     if (this.#isScheduled) return
@@ -65,16 +70,24 @@ export class RingAcknowledgements implements DeliverySink {
   }
 
   reply(deliveryId: number, json: string): void {
+    if (this.#isLost()) return
     this.#end(deliveryId, false)
     this.#outbox.answerText(KIND.DELIVERY_REPLY, deliveryId, json)
   }
 
   failed(deliveryId: number, error: WireError): void {
+    if (this.#isLost()) return
     this.#end(deliveryId, true)
     this.#outbox.answerText(KIND.DELIVERY_FAILED, deliveryId, toJson(error))
   }
 
+  /** Where builtins were replaced nobody knows what the subscriber has done: another lane gets the event. */
+  #isLost(): boolean {
+    return !this.#builtins.isSound()
+  }
+
   readonly #send = (): void => {
+    this.#builtins.isSound()
     this.#isScheduled = false
     for (let from = 0; from < this.#ids.length; from += ACKS_PER_FRAME) {
       const count = Math.min(ACKS_PER_FRAME, this.#ids.length - from)
@@ -208,27 +221,32 @@ const STREAMS_MAX_WAITING_BYTES = 64 << 20
 /** A primary that does not answer within this is overloaded or stuck, milliseconds. */
 const ADDRESS_TIMEOUT_MS = 1000
 
+/** The answer where builtins were replaced: what plugins have made of the request may be wrong. */
+const SPOILT = errorReply('HTTP_INTERNAL')
+
 /** Sends a lane's answers to its clients, over the ring. */
 export class RingReplies implements AnswerSink {
   readonly #outbox: Outbox
   readonly #address: AnswerCell
   readonly #steps: RequestSteps
+  readonly #builtins: Builtins
 
-  constructor(outbox: Outbox, address: AnswerCell, steps: RequestSteps) {
+  constructor(outbox: Outbox, address: AnswerCell, steps: RequestSteps, builtins: Builtins) {
     this.#outbox = outbox
     this.#address = address
     this.#steps = steps
+    this.#builtins = builtins
   }
 
-  answer(id: number, reply: Reply): void {
-    const { body, head } = reply
-    this.#steps.end(id, reply.status >= 500)
+  answer(id: number, given: Reply): void {
+    const { status, body, head } = this.#builtins.isSound() ? given : SPOILT
+    this.#steps.end(id, status >= 500)
     let maxBytes = RESPONSE_FIXED_BYTES + utf8MaxBytes(head)
     if (typeof body === 'string') {
       maxBytes += maxBytes + utf8MaxBytes(body) > INLINE_MAX_BYTES ? Buffer.byteLength(body) : utf8MaxBytes(body)
     } else if (body !== null) maxBytes += body.byteLength
     const at = this.#outbox.begin(maxBytes, true, true)
-    this.#outbox.end(writeResponse(this.#outbox, at, reply.status, head, body), KIND.RESPONSE, id)
+    this.#outbox.end(writeResponse(this.#outbox, at, status, head, body), KIND.RESPONSE, id)
   }
 
   settled(id: number): void {
@@ -236,18 +254,20 @@ export class RingReplies implements AnswerSink {
   }
 
   openStream(id: number, head: string): void {
+    if (!this.#builtins.isSound()) return this.answer(id, SPOILT)
     this.#openBody(id, 200, head, null)
   }
 
   streamData(id: number, chunk: string): boolean {
-    return this.#hasRoom && this.#outbox.sendText(KIND.DATA, id, chunk)
+    return this.#builtins.isSound() && this.#hasRoom && this.#outbox.sendText(KIND.DATA, id, chunk)
   }
 
   endStream(id: number, isBroken = false): void {
-    this.#outbox.answerText(KIND.END, id, isBroken ? 'broken' : '')
+    this.#outbox.answerText(KIND.END, id, isBroken || !this.#builtins.isSound() ? 'broken' : '')
   }
 
   openFile(id: number, status: number, head: string, lengthBytes: number): void {
+    if (!this.#builtins.isSound()) return this.answer(id, SPOILT)
     this.#steps.end(id, false)
     this.#openBody(id, status, head, String(lengthBytes))
   }
@@ -259,7 +279,7 @@ export class RingReplies implements AnswerSink {
   }
 
   filePiece(id: number, piece: Uint8Array): boolean {
-    return this.#sendBytes(KIND.DATA, id, piece)
+    return this.#builtins.isSound() && this.#sendBytes(KIND.DATA, id, piece)
   }
 
   wantBody(id: number, bytes: number): void {
@@ -276,12 +296,13 @@ export class RingReplies implements AnswerSink {
   // ── sockets ───────────────────────────────────────────────────────────────
 
   acceptSocket(requestId: number, number: number, protocol: string): void {
+    if (!this.#builtins.isSound()) return this.answer(requestId, SPOILT)
     this.#steps.end(requestId, false)
     this.#outbox.answerText(KIND.SOCKET_ACCEPT, requestId, numberedText(number, protocol))
   }
 
   sendMessage(number: number, message: string | Uint8Array): boolean {
-    if (!this.#hasRoom) return false
+    if (!this.#builtins.isSound() || !this.#hasRoom) return false
     if (typeof message === 'string') return this.#outbox.sendText(KIND.SOCKET_TEXT, number, message)
     return this.#sendBytes(KIND.SOCKET_BYTES, number, message)
   }

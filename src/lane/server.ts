@@ -3,7 +3,7 @@
 import { fileURLToPath } from 'node:url'
 import { receiveMessageOnPort } from 'node:worker_threads'
 import type { JobRun } from '../contracts/scheduler.ts'
-import type { RecordingInit } from '../contracts/tracing.ts'
+import type { Origin, RecordingInit } from '../contracts/tracing.ts'
 import { causality } from '../core/causality/context.ts'
 import { adoptVariables } from '../core/config/plugin-variables.ts'
 import { messageOf, stackOf } from '../core/errors/description.ts'
@@ -40,6 +40,7 @@ import { AnswerCell } from '../transport/memory/words.ts'
 import type { LaneInit, SharedMount, ToLane, ToPrimary } from '../transport/messages.ts'
 import type { Inbox } from '../transport/rings/inbox.ts'
 import { Outbox } from '../transport/rings/outbox.ts'
+import { Builtins, type Change } from './builtins.ts'
 import { ChildProcesses, ENDING_MAX_MS } from './child-processes.ts'
 import { LaneBus } from './event-bus.ts'
 import {
@@ -53,7 +54,6 @@ import {
 } from './leaving.ts'
 import { primaryInbox } from './primary-frames.ts'
 import { PrimaryCalls, RingAcknowledgements, RingPublisher, RingReplies } from './ring-ports.ts'
-import { SelfTrial } from './self-trial.ts'
 import { LaneHost } from './tool-host.ts'
 import { noteHiddenVariables, watchUnseenVariables } from './unseen-variables.ts'
 
@@ -86,6 +86,7 @@ export class LaneServer {
   readonly #flightFile: FlightFile | null
   readonly #sharedBuffers = new SharedBuffers()
   readonly #processes: ChildProcesses
+  readonly #builtins = new Builtins()
   readonly #heartbeat: HeartbeatWriter
   readonly #sayWhy: ReturnType<typeof installExitReport>
   #isLeaving = false
@@ -141,8 +142,9 @@ export class LaneServer {
     if (settings.nodeEnv !== 'production')
       watchEmptyAnswers(kernel.plugins.facts, (message, plugin) => log.write('WARNING', message, plugin))
     const steps = new RequestSteps(recorder)
-    const replies = new RingReplies(outbox, new AnswerCell(init.address), steps)
+    const replies = new RingReplies(outbox, new AnswerCell(init.address), steps, this.#builtins)
     this.#requests = new RequestServer(replies, kernel.logFault, steps)
+    this.#requests.isSound = (origin) => this.#builtins.isSound(origin)
     this.#requests.isCompressing = settings.httpCompression
     const publisher = new RingPublisher(outbox)
     this.#publisher = publisher
@@ -159,6 +161,7 @@ export class LaneServer {
     })
     this.#bus = bus
     bus.logFailedAttempts()
+    bus.events.isSound = this.#requests.isSound
     bus.events.onFailure = (failure, { requestId, trace }) => bus.failedHere({ failure, requestId, trace })
     this.#host = new LaneHost(
       { kernel, server: this.#requests, bus, services, opened: () => eventLog.opened() },
@@ -169,7 +172,7 @@ export class LaneServer {
     this.#inbox = primaryInbox(init, outbox, {
       requests: this.#requests,
       events: bus.events,
-      acknowledgements: new RingAcknowledgements(outbox, recorder),
+      acknowledgements: new RingAcknowledgements(outbox, recorder, this.#builtins),
       publisher,
       calls,
       catchUp: () => this.#catchUp(),
@@ -180,6 +183,7 @@ export class LaneServer {
   async run(): Promise<void> {
     const { port, settings } = this.#init
     port.on('message', (message: ToLane | number) => {
+      this.#builtins.isSound()
       if (typeof message === 'number') this.#inbox.drain()
       else this.#onMessage(message)
     })
@@ -199,7 +203,6 @@ export class LaneServer {
     watchOpenFiles(this.#init.descriptors)
     if (this.#flightFile !== null) watchGuardian(settings.shutdownDelayMs + settings.shutdownTimeoutMs)
     const startedMs = performance.now()
-    const trial = new SelfTrial()
     try {
       const { toolbox, plugins } = this.#kernel
       if (this.#init.tracing !== null) await this.#openTracing(this.#init.tracing)
@@ -215,31 +218,25 @@ export class LaneServer {
         barred: this.#init.barred,
         waiting: this.#init.waiting,
         onNext: (file) => {
-          this.#requireThread(trial)
+          this.#requireThread()
           this.#booting(file)
         },
       })
-      this.#requireThread(trial)
+      this.#requireThread()
       this.#booting(null)
+      this.#builtins.remember()
       await aftermath.over(this.#init.aftermathMs)
-      this.#requireThread(trial)
+      this.#requireThread()
     } catch (error) {
-      const broken = trial.look()
-      if (broken !== null) this.#sayWhy({ kind: 'broken', ...broken })
-      this.#post({
-        type: 'boot-failed',
-        message: broken?.message ?? messageOf(error),
-        stack: stackOf(error),
-      })
+      const broken = this.#firstBroken()
+      this.#post({ type: 'boot-failed', message: broken?.message ?? messageOf(error), stack: stackOf(error) })
       return
     }
     const { health } = this.#kernel.plugins
     for (const [plugin, { status }] of Object.entries(health)) if (status !== 'OK') this.#host.drop(plugin)
     this.#kernel.isBooted = true
-    trial.start((broken) => {
-      this.#sayWhy({ kind: 'broken', ...broken })
-      this.#leave()
-    })
+    this.#builtins.onChange = (change, origin) => this.#spoilt(change, origin)
+    this.#builtins.watch()
     this.#history?.payloads?.prepare()
     // One lane of the process is enough.
     if (this.#init.index === 0 && this.#kernel.toolbox.get('db') !== undefined)
@@ -270,9 +267,23 @@ export class LaneServer {
     this.#post({ type: 'booting', file })
   }
 
+  /** A plugin has replaced a builtin. Not in the midst of a frame: leaving reads the ring anew. */
+  #spoilt(change: Change, origin: Origin | null): void {
+    const cause = { eventId: null, requestId: null, trace: null, origin }
+    causality.run(cause, () => this.#sayWhy({ kind: 'broken', ...change }))
+    setImmediate(() => this.#leave())
+  }
+
+  /** What the plugin that boots has broken, which the report of the lane's end has then. */
+  #firstBroken(): Change | null {
+    const broken = this.#builtins.firstBroken()
+    if (broken !== null) this.#sayWhy({ kind: 'broken', ...broken })
+    return broken
+  }
+
   /** @throws when a plugin that was booted has left a thread in which the others cannot boot */
-  #requireThread(trial: SelfTrial): void {
-    const broken = trial.look()
+  #requireThread(): void {
+    const broken = this.#firstBroken()
     if (broken !== null) throw new Error(broken.message)
     const left = descriptorsLeft()
     if (left === 'many') return
@@ -383,6 +394,8 @@ export class LaneServer {
 
   async #runJob(run: number, job: number, of: JobRun): Promise<void> {
     const error = await this.#host.runJob(job, of)
+    // The lane is about to leave: another one runs it again.
+    if (!this.#builtins.isSound()) return
     this.#post({ type: 'job-done', run, error })
   }
 

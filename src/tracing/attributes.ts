@@ -1,6 +1,6 @@
 // What spans show: names of attributes, what is cut of texts, and what was thrown.
 import { CATALOGUE, DbError, HeddleError } from '../core/errors/catalogue.ts'
-import { codeOf, messageOf } from '../core/errors/description.ts'
+import { codeOf, messageOf, nameOf, stackOf } from '../core/errors/description.ts'
 import { frameLines } from '../core/errors/places.ts'
 import { withoutSecretStrings } from '../core/schemas/secret-fields.ts'
 
@@ -94,7 +94,7 @@ function shown(thrown: unknown): ShownException {
     return { type: typeof thrown, message, attributes: { 'exception.message': message }, more: {} }
   }
   const code = codeOf(thrown)
-  const name = String(thrown.name)
+  const name = nameOf(thrown)
   const message = safeMessageOf(thrown).slice(0, MESSAGE_MAX_LENGTH)
   const more: Record<string, string> = {}
   // What the database answered with, for example a SQLSTATE.
@@ -106,7 +106,10 @@ function shown(thrown: unknown): ShownException {
     attributes: {
       'exception.type': code ?? name,
       'exception.message': message,
-      'exception.stacktrace': `${name}: ${message}\n${frameLines(thrown.stack).join('\n')}`.slice(0, STACK_MAX_LENGTH),
+      'exception.stacktrace': `${name}: ${message}\n${frameLines(stackOf(thrown)).join('\n')}`.slice(
+        0,
+        STACK_MAX_LENGTH,
+      ),
     },
     more,
   }

@@ -11,6 +11,17 @@ export function cutText(text: string, maxLength: number): string {
  * getters throw, a symbol as its message. Nothing here throws, whatever it is given, and every text is a text.
  */
 
+/** Characters of one text of an error. It is cut before anything looks at it: a plugin may put a whole document into its message. */
+export const ERROR_TEXT_MAX = 4096
+/** Of the note that `cutText` adds. */
+const CUT_NOTE_MAX = 48
+/** Of them, those of the message at the start of a stack. The frames have the rest. */
+const STACK_HEAD_MAX = 1024
+/** Characters of a class name that V8 puts before the message. */
+const NAME_MAX = 200
+/** Characters of `details` as JSON. */
+const DETAILS_MAX = 65_536
+
 const UNREADABLE = 'a value that cannot be read'
 /** A cause may be its own. */
 const CAUSES_MAX = 5
@@ -30,7 +41,7 @@ export function describe(value: unknown): Description {
   const description: Description = { message: messageOf(value) }
   const stack = stackOf(value)
   const code = codeOf(value)
-  const details = member(value, 'details')
+  const details = boundedDetails(member(value, 'details'))
   if (stack !== undefined) description.stack = stack
   if (code !== undefined) description.code = code
   if (details !== undefined) description.details = details
@@ -99,24 +110,52 @@ export function messageWithCauses(thrown: unknown): string {
     if (!text.includes(message)) text += `: ${message}`
     cause = causeOf(cause)
   }
-  return text
+  return cutError(text)
 }
 
 /** The stack of an error; undefined where there is none that can be read. */
 export function stackOf(thrown: unknown): string | undefined {
   const stack = isInstance(thrown, Error) ? member(thrown, 'stack') : undefined
-  return typeof stack === 'string' ? stack : undefined
+  if (typeof stack !== 'string') return undefined
+  return stack.length <= ERROR_TEXT_MAX ? stack : cutStack(stack, member(thrown, 'message'))
 }
+
+/** The name of an error; empty where there is none that can be read. */
+export const nameOf = (thrown: Error): string => shownMember(thrown, 'name')
 
 /** The code of an error; undefined where there is none that is a text. */
 export function codeOf(thrown: unknown): string | undefined {
   const code = member(thrown, 'code')
-  return typeof code === 'string' ? code : undefined
+  return typeof code === 'string' ? cutError(code) : undefined
+}
+
+/** With its note at most ERROR_TEXT_MAX characters. */
+function cutError(text: string, max = ERROR_TEXT_MAX): string {
+  return text.length <= max ? text : cutText(text, max - CUT_NOTE_MAX)
+}
+
+/** A stack whose message is long keeps its innermost frames. */
+function cutStack(stack: string, message: unknown): string {
+  const at =
+    typeof message === 'string'
+      ? stack.slice(0, NAME_MAX + ERROR_TEXT_MAX).indexOf(message.slice(0, ERROR_TEXT_MAX))
+      : -1
+  const from = at < 0 ? lateFrames(stack) : at + (message as string).length
+  const head = cutError(stack.slice(0, Math.min(from, ERROR_TEXT_MAX)), STACK_HEAD_MAX)
+  const frames = stack.slice(from, from + ERROR_TEXT_MAX - head.length)
+  return head + frames.slice(0, Math.max(0, frames.lastIndexOf('\n')))
+}
+
+/** Where the frames begin that stand within the last ERROR_TEXT_MAX characters of a stack. */
+function lateFrames(stack: string): number {
+  const from = Math.max(0, stack.length - ERROR_TEXT_MAX)
+  const at = stack.indexOf('\n    at ', from)
+  return at < 0 ? stack.length : at
 }
 
 /** The value itself where it is an error that can be read, else an error that tells of it. */
 export function asError(thrown: unknown): Error {
-  if (isInstance(thrown, Error) && isReadable(thrown)) return thrown
+  if (isInstance(thrown, Error) && isReadable(thrown) && isShort(thrown)) return thrown
   const { message, stack, code } = describe(thrown)
   const error = Object.assign(new Error(message), code === undefined ? {} : { code })
   error.stack = stack ?? message
@@ -135,14 +174,31 @@ export const namesIn = (value: object): string[] => readable(() => Object.keys(v
 export const causeOf = (thrown: unknown): unknown => member(thrown, 'cause')
 
 function textOf(value: unknown): string {
-  if (typeof value === 'string') return value
+  if (typeof value === 'string') return cutError(value)
   try {
     // Only objects need their JSON, and only they and functions run code here.
-    return (typeof value === 'object' ? JSON.stringify(value) : undefined) ?? String(value)
+    return cutError((typeof value === 'object' ? boundedJson(value, ERROR_TEXT_MAX) : undefined) ?? String(value))
   } catch {
     return typeNameOf(value)
   }
 }
+
+/** The JSON of a value. @throws where it is longer, after that many characters */
+function boundedJson(value: unknown, max: number): string | undefined {
+  let left = max
+  return JSON.stringify(value, (key, member: unknown) => {
+    left -= key.length + (typeof member === 'string' ? member.length : 2)
+    if (left < 0) throw new RangeError('too long')
+    return member
+  })
+}
+
+/** Undefined where they are too long, or no JSON. */
+const boundedDetails = (details: unknown): unknown =>
+  typeof details === 'object' && readable(() => boundedJson(details, DETAILS_MAX)) === undefined ? undefined : details
+
+const isShort = ({ message, stack = '' }: Error): boolean =>
+  message.length <= ERROR_TEXT_MAX && stack.length <= ERROR_TEXT_MAX
 
 function typeNameOf(value: unknown): string {
   try {

@@ -2,7 +2,7 @@
 import { setImmediate as nextTurn } from 'node:timers/promises'
 import type { Hook, Route } from '../../contracts/http.ts'
 import type { BodyKind } from '../../contracts/http-request.ts'
-import type { CodeTracing } from '../../contracts/tracing.ts'
+import type { CodeTracing, Origin } from '../../contracts/tracing.ts'
 import { type ErrorCode, HeddleError } from '../../core/errors/catalogue.ts'
 import type { RequestFrame } from '../../transport/frames/request-frame.ts'
 import type { FaultLog } from './answering.ts'
@@ -31,6 +31,7 @@ export class RequestServer implements RequestThread {
   tracing: CodeTracing | null = null
   /** HTTP_COMPRESSION. Never in the listener's own thread. */
   isCompressing = false
+  isSound: (origin?: Origin) => boolean = () => true
   readonly hooks = new Hooks()
   readonly sockets = new WebSocketServer(this)
   readonly #streams = new SseServer(this)

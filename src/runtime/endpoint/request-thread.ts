@@ -1,7 +1,7 @@
 // What the requests of one thread have in common: where their answers go, who records them, and which tokens hold them open.
 
 import type { Awaitable } from '../../contracts/common.ts'
-import type { CodeTracing } from '../../contracts/tracing.ts'
+import type { CodeTracing, Origin } from '../../contracts/tracing.ts'
 import type { RequestFrame } from '../../transport/frames/request-frame.ts'
 import { type FlightRecorder, STEP_REQUEST } from '../../transport/memory/flight-recorder.ts'
 import type { FaultLog } from './answering.ts'
@@ -47,6 +47,8 @@ export interface RequestThread {
   /** Null while tracing is off. */
   readonly tracing: CodeTracing | null
   readonly effects: RequestEffects
+  /** False once a plugin has replaced a builtin of the thread. @param origin who alone has run since it was asked last */
+  readonly isSound: (origin?: Origin) => boolean
   /** Those that hold its streams and sockets open. */
   readonly tokens: HeldTokens
 }

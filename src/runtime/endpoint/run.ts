@@ -2,6 +2,7 @@
 import type { Data } from '../../contracts/http-request.ts'
 import type { CausalContext, CodeTracing, OpenSpan, Work } from '../../contracts/tracing.ts'
 import { causality } from '../../core/causality/context.ts'
+import { HeddleError } from '../../core/errors/catalogue.ts'
 import { hasLine } from '../../core/http/http-error.ts'
 import { isThenable } from '../../core/schedule/waiting.ts'
 import type { RequestFrame } from '../../transport/frames/request-frame.ts'
@@ -35,7 +36,7 @@ export function runRequest(
   const cause = { eventId: null, requestId: frame.requestId, trace: span, origin: route.origin, request: context }
   if (!isPlain(route)) return answerByAll(thread, route, frame, context, cause)
   try {
-    const outcome = causality.run(cause, handle, route, frame, context)
+    const outcome = causality.run(cause, handle, thread, route, frame, context)
     if (isThenable(outcome)) return answerLater(outcome, route, context, onFault, cause)
     const reply = replyOf(outcome, context)
     // A stream is answered when its first chunk is there.
@@ -57,10 +58,28 @@ function isPlain(route: ServedEndpoint): boolean {
   )
 }
 
-function handle(route: ServedEndpoint, frame: RequestFrame, context: RequestContext): unknown {
+function handle(thread: RequestThread, route: ServedEndpoint, frame: RequestFrame, context: RequestContext): unknown {
   const data = readInput(frame, route, context)
-  if (isThenable(data)) return data.then((ready) => route.handler.call(route.owner.instance, ready as Data, context))
-  return route.handler.call(route.owner.instance, data, context)
+  return data instanceof Promise ? handleLater(thread, route, data, context) : callCode(thread, route, data, context)
+}
+
+async function handleLater(
+  thread: RequestThread,
+  route: ServedEndpoint,
+  data: Promise<Data>,
+  context: RequestContext,
+): Promise<unknown> {
+  return callCode(thread, route, await data, context)
+}
+
+/** Runs the code of a plugin. @throws HTTP_INTERNAL where builtins were replaced before it */
+function callCode(thread: RequestThread, route: ServedEndpoint, data: Data, context: RequestContext): unknown {
+  if (!thread.isSound()) throw new HeddleError('HTTP_INTERNAL')
+  try {
+    return route.handler.call(route.owner.instance, data, context)
+  } finally {
+    thread.isSound(route.origin)
+  }
 }
 
 /** @param outcome a promise of what the handler returns, or a reply with a body in pieces */
@@ -81,16 +100,17 @@ async function answerLater(
 }
 
 async function answerByAll(
-  { onFault, effects }: RequestThread,
+  thread: RequestThread,
   route: ServedEndpoint,
   frame: RequestFrame,
   context: RequestContext,
   cause: RequestCause,
 ): Promise<Reply> {
   const span = cause.trace
+  const { onFault, effects } = thread
   try {
     const answering = new Answering(route, frame, context)
-    const code = (data: Data): unknown => route.handler.call(route.owner.instance, data, context)
+    const code = (data: Data): unknown => callCode(thread, route, data, context)
     const once =
       route.options.idempotency === undefined
         ? null

@@ -90,6 +90,8 @@ export class EventServer {
   onFailure: (failure: DeliveryFailure, frame: EventFrame) => void = () => {}
   /** Runs transactional subscribers; null in a thread that has none. */
   transactions: HandledEvents | null = null
+  /** False once a plugin has replaced a builtin of the thread. @param origin who alone has run since it was asked last */
+  isSound: (origin?: Origin) => boolean = () => true
   readonly #subscriptions: (Subscription | undefined)[] = []
   readonly #origins: (Origin | undefined)[] = []
   /** By method and event, the numbers that are in use. */
@@ -174,6 +176,7 @@ export class EventServer {
 
   /** Runs a subscriber in the causal context of its event, and answers exactly once. */
   handle(deliveryId: number, frame: EventFrame, sink: DeliverySink): void {
+    if (!this.isSound()) return
     const subscription = this.#subscriptions[frame.subscriber]
     // It has unsubscribed while the event was on its way.
     if (subscription === undefined) return sink.delivered(deliveryId)
@@ -195,6 +198,7 @@ export class EventServer {
       return this.#failed(sink, deliveryId, frame, thrown)
     } finally {
       this.#isCalling = false
+      this.isSound(origin)
     }
     if (!isLater) {
       span?.end()

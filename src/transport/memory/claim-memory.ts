@@ -1,6 +1,9 @@
 // Which threads of this process are gone, for who finds their claims of keys.
 import { randomBytes } from 'node:crypto'
 
+// Taken before plugins can replace them.
+const { compareExchange, load, store } = Atomics
+
 /** Threads that are remembered after their end. */
 const GONE = 256
 
@@ -30,25 +33,25 @@ export class ClaimMemory {
 
   /** Names this process among all that have ever used the database, 16 hexadecimal digits. */
   get process(): string {
-    const known = Atomics.load(this.#longs, PROCESS)
+    const known = load(this.#longs, PROCESS)
     if (known !== 0n) return nameOf(known)
     const own = randomBytes(8).readBigInt64LE() | 1n
-    const before = Atomics.compareExchange(this.#longs, PROCESS, 0n, own)
+    const before = compareExchange(this.#longs, PROCESS, 0n, own)
     return nameOf(before === 0n ? own : before)
   }
 
   /** The primary has seen the end of a thread. @param threadId 0 when it had not begun: that is the primary's own */
   threadGone(threadId: number): void {
     if (threadId === 0) return
-    const count = Atomics.load(this.#words, COUNT)
-    Atomics.store(this.#words, RING + (count % GONE), threadId)
-    Atomics.store(this.#words, COUNT, count + 1)
+    const count = load(this.#words, COUNT)
+    store(this.#words, RING + (count % GONE), threadId)
+    store(this.#words, COUNT, count + 1)
   }
 
   /** False for a thread that went so long ago that it is forgotten. */
   isGone(threadId: number): boolean {
-    const count = Math.min(GONE, Atomics.load(this.#words, COUNT))
-    for (let n = 0; n < count; n++) if (Atomics.load(this.#words, RING + n) === threadId) return true
+    const count = Math.min(GONE, load(this.#words, COUNT))
+    for (let n = 0; n < count; n++) if (load(this.#words, RING + n) === threadId) return true
     return false
   }
 }

@@ -1,6 +1,9 @@
 // How many connections to a server all threads of the process may have.
 import { threadId } from 'node:worker_threads'
 
+// Taken before plugins can replace them.
+const { add, compareExchange, load, store, sub } = Atomics
+
 /**
  * Counts the connections of all threads to a server, so that a process keeps to its limit also while old and new lanes run side by side.
  *
@@ -33,7 +36,7 @@ export class ConnectionBudget {
 
   /** Counts one more connection of this thread, if the process may have it. */
   tryTake(): boolean {
-    const before = Atomics.add(this.#words, this.#at + COUNT, 1)
+    const before = add(this.#words, this.#at + COUNT, 1)
     if (before === 0 || this.#sum() <= this.#limit) return true
     this.give()
     return false
@@ -41,19 +44,19 @@ export class ConnectionBudget {
 
   /** A connection of this thread has ended. */
   give(): void {
-    Atomics.sub(this.#words, this.#at + COUNT, 1)
+    sub(this.#words, this.#at + COUNT, 1)
   }
 
   #sum(): number {
     let sum = 0
-    for (let at = COUNT; at < this.#words.length; at += WORDS_PER_THREAD) sum += Atomics.load(this.#words, at)
+    for (let at = COUNT; at < this.#words.length; at += WORDS_PER_THREAD) sum += load(this.#words, at)
     return sum
   }
 }
 
 function claim(words: Int32Array, owner: number): number {
   for (let at = 0; at < words.length; at += WORDS_PER_THREAD) {
-    if (Atomics.compareExchange(words, at + OWNER, 0, owner) === 0) return at
+    if (compareExchange(words, at + OWNER, 0, owner) === 0) return at
   }
   throw new Error(`more than ${THREADS} threads count connections`)
 }
@@ -62,8 +65,8 @@ function claim(words: Int32Array, owner: number): number {
 export function giveBackOfThread(memory: SharedArrayBuffer, deadThreadId: number): void {
   const words = new Int32Array(memory)
   for (let at = 0; at < words.length; at += WORDS_PER_THREAD) {
-    if (Atomics.load(words, at + OWNER) !== deadThreadId + 1) continue
-    Atomics.store(words, at + COUNT, 0)
-    Atomics.store(words, at + OWNER, 0)
+    if (load(words, at + OWNER) !== deadThreadId + 1) continue
+    store(words, at + COUNT, 0)
+    store(words, at + OWNER, 0)
   }
 }

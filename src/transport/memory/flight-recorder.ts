@@ -2,6 +2,9 @@
 import { closeSync, constants, openSync, readFileSync, rmSync, writeFileSync, writeSync, writevSync } from 'node:fs'
 import type { RawBuffer } from './spsc-ring.ts'
 
+// Taken before plugins can replace them.
+const { load, store } = Atomics
+
 /**
  * Flight recorder of one lane: written by the lane alone, read by the primary while the lane is stuck and after its thread is gone.
  *
@@ -112,7 +115,7 @@ export class FlightRecorder extends FlightMemory {
     const idBytes = id === '' ? 0 : this.bytes.latin1Write(id, slot * STEP_BYTES + ID_BYTE, FLIGHT_ID_BYTES)
     this.words[word + KIND] = kind | (idBytes << 16)
     // Publishes the step to a reader in another thread; pairs with its load of CURSOR.
-    Atomics.store(this.control, CURSOR_WORD, this.#next)
+    store(this.control, CURSOR_WORD, this.#next)
     if (kind !== STEP_CALL) this.#copy?.begun(begunMs)
     return number
   }
@@ -133,8 +136,8 @@ export class FlightRecorder extends FlightMemory {
 
   /** Why the thread is about to end. The first reason is kept. */
   writeExitReport(text: string): void {
-    if (Atomics.load(this.control, REPORT_LENGTH_WORD) !== 0) return
-    Atomics.store(this.control, REPORT_LENGTH_WORD, this.report.write(text))
+    if (load(this.control, REPORT_LENGTH_WORD) !== 0) return
+    store(this.control, REPORT_LENGTH_WORD, this.report.write(text))
   }
 }
 
@@ -143,7 +146,7 @@ export class FlightReader extends FlightMemory {
   /** The last steps, oldest first. */
   steps(): RawStep[] {
     const steps: RawStep[] = []
-    const cursor = Atomics.load(this.control, CURSOR_WORD)
+    const cursor = load(this.control, CURSOR_WORD)
     for (let number = (cursor - FLIGHT_STEPS) | 0; number !== cursor; number = (number + 1) | 0) {
       const slot = number & STEP_MASK
       const word = slot * STEP_WORDS
@@ -165,12 +168,12 @@ export class FlightReader extends FlightMemory {
   }
 
   get hasExitReport(): boolean {
-    return Atomics.load(this.control, REPORT_LENGTH_WORD) !== 0
+    return load(this.control, REPORT_LENGTH_WORD) !== 0
   }
 
   /** The reason that the thread gave before it ended; empty when there is none. */
   exitReport(): string {
-    return this.report.toString('utf8', 0, Atomics.load(this.control, REPORT_LENGTH_WORD))
+    return this.report.toString('utf8', 0, load(this.control, REPORT_LENGTH_WORD))
   }
 }
 

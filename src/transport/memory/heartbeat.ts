@@ -6,6 +6,9 @@ import { type ThreadTimes, timesOf } from '../../core/schedule/thread-clock.cjs'
 import { collectGarbage, readyToCollect } from './garbage.ts'
 import { SharedWords } from './words.ts'
 
+// Taken before plugins can replace them.
+const { add, load, store } = Atomics
+
 /**
  * Heartbeat of one lane (written by the lane, read by the primary):
  *
@@ -80,8 +83,8 @@ export class HeartbeatWriter {
 
   start(): void {
     readyToCollect()
-    Atomics.store(this.#words, HEARTBEAT_TASK_WORD, taskOfThisThread())
-    Atomics.store(this.#words, HEARTBEAT_THREAD_WORD, threadId)
+    store(this.#words, HEARTBEAT_TASK_WORD, taskOfThisThread())
+    store(this.#words, HEARTBEAT_THREAD_WORD, threadId)
     setInterval(() => this.#beat(), LANE_BEAT_MS).unref()
   }
 
@@ -90,10 +93,10 @@ export class HeartbeatWriter {
     this.#longestDelayMs = Math.max(this.#longestDelayMs, nowMs - this.#lastBeatMs - LANE_BEAT_MS)
     this.#lastBeatMs = nowMs
     // Wakes no thread and publishes nothing else: each word stands alone.
-    Atomics.add(this.#words, HEARTBEAT_BEATS_WORD, 1)
+    add(this.#words, HEARTBEAT_BEATS_WORD, 1)
     if (this.#beats++ % BEATS_PER_MEMORY_REPORT === 0) this.#reportMemory()
     if (this.#beats % BEATS_PER_REPORT === 0) {
-      Atomics.store(this.#words, HEARTBEAT_LOOP_DELAY_US_WORD, Math.round(Math.max(0, this.#longestDelayMs) * 1000))
+      store(this.#words, HEARTBEAT_LOOP_DELAY_US_WORD, Math.round(Math.max(0, this.#longestDelayMs) * 1000))
       this.#longestDelayMs = 0
     }
   }
@@ -110,38 +113,38 @@ export class HeartbeatWriter {
     this.#shared.look()
     // What has grown meanwhile may be garbage: the next report collects it first.
     if (isOver) sharedBytes = this.#shared.bytes
-    Atomics.store(this.#words, HEARTBEAT_HEAP_KIB_WORD, Math.round(used_heap_size / 1024))
-    Atomics.store(this.#words, HEARTBEAT_EXTERNAL_KIB_WORD, Math.round((external_memory + sharedBytes) / 1024))
+    store(this.#words, HEARTBEAT_HEAP_KIB_WORD, Math.round(used_heap_size / 1024))
+    store(this.#words, HEARTBEAT_EXTERNAL_KIB_WORD, Math.round((external_memory + sharedBytes) / 1024))
   }
 }
 
 /** The primary's side. */
 export class HeartbeatReader extends SharedWords {
   get beats(): number {
-    return Atomics.load(this.words, HEARTBEAT_BEATS_WORD)
+    return load(this.words, HEARTBEAT_BEATS_WORD)
   }
 
   /** Longest delay of the lane's loop in its last whole second. */
   get loopDelayMs(): number {
-    return Atomics.load(this.words, HEARTBEAT_LOOP_DELAY_US_WORD) / 1000
+    return load(this.words, HEARTBEAT_LOOP_DELAY_US_WORD) / 1000
   }
 
   get heapBytes(): number {
-    return Atomics.load(this.words, HEARTBEAT_HEAP_KIB_WORD) * 1024
+    return load(this.words, HEARTBEAT_HEAP_KIB_WORD) * 1024
   }
 
   get externalBytes(): number {
-    return Atomics.load(this.words, HEARTBEAT_EXTERNAL_KIB_WORD) * 1024
+    return load(this.words, HEARTBEAT_EXTERNAL_KIB_WORD) * 1024
   }
 
   /** 0 until the thread has begun. */
   get threadId(): number {
-    return Atomics.load(this.words, HEARTBEAT_THREAD_WORD)
+    return load(this.words, HEARTBEAT_THREAD_WORD)
   }
 
   /** The thread's number in the operating system; 0 where that is not known. */
   get task(): number {
-    return Atomics.load(this.words, HEARTBEAT_TASK_WORD)
+    return load(this.words, HEARTBEAT_TASK_WORD)
   }
 
   /** CPU time that the thread has used since it began, milliseconds; null when it is gone, or where the system does not tell. */

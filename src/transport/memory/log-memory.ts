@@ -19,6 +19,9 @@
  *   bytes 116–119 REFUSALS Int32: how often a thread could not store events. The primary tries then whether it can.
  *   bytes 120–123 FREE    Int32: events that are stored and that no process has, as the primary counts them
  */
+
+// Taken before plugins can replace them.
+const { add, load, store, sub } = Atomics
 const NEXT = 0
 const STORED = 2
 const PARKED = 3
@@ -48,46 +51,46 @@ export class LogMemory {
   }
 
   get isOpen(): boolean {
-    return Atomics.load(this.#words, IS_OPEN) === 1
+    return load(this.#words, IS_OPEN) === 1
   }
 
   /** Number of this process among those that share the log; 0 where there is but one. */
   get epoch(): number {
-    return Number(Atomics.load(this.#longs, EPOCH))
+    return Number(load(this.#longs, EPOCH))
   }
 
   /** @param next the first position that is free */
   open(next: number): void {
-    Atomics.store(this.#longs, NEXT, BigInt(next))
-    Atomics.store(this.#words, IS_OPEN, 1)
+    store(this.#longs, NEXT, BigInt(next))
+    store(this.#words, IS_OPEN, 1)
   }
 
   /** Opens a log that several processes share. At least one block is there. */
   openBlocks(epoch: number): void {
-    Atomics.store(this.#longs, EPOCH, BigInt(epoch))
-    Atomics.store(this.#words, IS_OPEN, 1)
+    store(this.#longs, EPOCH, BigInt(epoch))
+    store(this.#words, IS_OPEN, 1)
   }
 
   /** @param base its first position, above those of all earlier blocks: a position says which event of a process came first */
   addBlock(base: number): void {
-    const blocks = Atomics.load(this.#words, BLOCKS)
-    Atomics.store(this.#longs, BASES + (blocks % BASES_KEPT), BigInt(base))
-    Atomics.store(this.#words, BLOCKS, blocks + 1)
+    const blocks = load(this.#words, BLOCKS)
+    store(this.#longs, BASES + (blocks % BASES_KEPT), BigInt(base))
+    store(this.#words, BLOCKS, blocks + 1)
   }
 
   /** Blocks that nobody has taken from, or not all. */
   get blocksLeft(): number {
-    return Atomics.load(this.#words, BLOCKS) - Math.floor(this.#number / BLOCK_POSITIONS)
+    return load(this.#words, BLOCKS) - Math.floor(this.#number / BLOCK_POSITIONS)
   }
 
   get #number(): number {
-    return Number(Atomics.load(this.#longs, NEXT))
+    return Number(load(this.#longs, NEXT))
   }
 
   /** @returns the first of so many positions, which nobody else gets. @throws when no block is left, which a database that is away explains */
   take(count: number): number {
     for (;;) {
-      const first = Number(Atomics.add(this.#longs, NEXT, BigInt(count)))
+      const first = Number(add(this.#longs, NEXT, BigInt(count)))
       if (this.epoch === 0) return first
       const position = this.#positionOf(first)
       // Positions of one call are neighbours: those at the end of a block are left out.
@@ -97,8 +100,8 @@ export class LogMemory {
 
   #positionOf(number: number): number {
     const block = Math.floor(number / BLOCK_POSITIONS)
-    if (block >= Atomics.load(this.#words, BLOCKS)) throw new Error('No position in the event log is free at present')
-    return Number(Atomics.load(this.#longs, BASES + (block % BASES_KEPT))) + (number % BLOCK_POSITIONS)
+    if (block >= load(this.#words, BLOCKS)) throw new Error('No position in the event log is free at present')
+    return Number(load(this.#longs, BASES + (block % BASES_KEPT))) + (number % BLOCK_POSITIONS)
   }
 
   /** The first position that nobody has taken. */
@@ -110,79 +113,79 @@ export class LogMemory {
 
   /** True while events with keys are stored for whoever delivers their keys. */
   get isShared(): boolean {
-    return Atomics.load(this.#words, IS_SHARED) === 1
+    return load(this.#words, IS_SHARED) === 1
   }
 
   /** What orders events with keys that are stored alone, before their positions. */
   get order(): number {
-    return Number(Atomics.load(this.#longs, ORDER))
+    return Number(load(this.#longs, ORDER))
   }
 
   share(): void {
-    Atomics.store(this.#words, IS_SHARED, 1)
+    store(this.#words, IS_SHARED, 1)
   }
 
   /** @param order above that of everything that is stored */
   beAlone(order: number): void {
-    Atomics.store(this.#longs, ORDER, BigInt(order))
-    Atomics.store(this.#words, IS_SHARED, 0)
+    store(this.#longs, ORDER, BigInt(order))
+    store(this.#words, IS_SHARED, 0)
   }
 
   /** An insert begins, which must be told by `insertEnded`. @returns whether it is for whoever delivers the keys */
   beginInsert(): boolean {
     for (;;) {
-      const shared = Atomics.load(this.#words, IS_SHARED)
-      Atomics.add(this.#words, INSERTS + shared, 1)
-      if (Atomics.load(this.#words, IS_SHARED) === shared) return shared === 1
-      Atomics.sub(this.#words, INSERTS + shared, 1)
+      const shared = load(this.#words, IS_SHARED)
+      add(this.#words, INSERTS + shared, 1)
+      if (load(this.#words, IS_SHARED) === shared) return shared === 1
+      sub(this.#words, INSERTS + shared, 1)
     }
   }
 
   /** It is over, and its events have been handed on. */
   insertEnded(isShared: boolean): void {
-    Atomics.sub(this.#words, INSERTS + (isShared ? 1 : 0), 1)
+    sub(this.#words, INSERTS + (isShared ? 1 : 0), 1)
   }
 
   /** Inserts of one kind that are under way. */
   insertsOpen(isShared: boolean): number {
-    return Atomics.load(this.#words, INSERTS + (isShared ? 1 : 0))
+    return load(this.#words, INSERTS + (isShared ? 1 : 0))
   }
 
   /** Those that were under way have died with their threads. */
   forgetInserts(isShared: boolean): void {
-    Atomics.store(this.#words, INSERTS + (isShared ? 1 : 0), 0)
+    store(this.#words, INSERTS + (isShared ? 1 : 0), 0)
   }
 
   /** A thread could not store events. */
   refused(): void {
-    Atomics.add(this.#words, REFUSALS, 1)
+    add(this.#words, REFUSALS, 1)
   }
 
   get refusals(): number {
-    return Atomics.load(this.#words, REFUSALS)
+    return load(this.#words, REFUSALS)
   }
 
   get stored(): number {
-    return Atomics.load(this.#words, STORED)
+    return load(this.#words, STORED)
   }
 
   set stored(events: number) {
-    Atomics.store(this.#words, STORED, events)
+    store(this.#words, STORED, events)
   }
 
   get free(): number {
-    return Atomics.load(this.#words, FREE)
+    return load(this.#words, FREE)
   }
 
   set free(events: number) {
-    Atomics.store(this.#words, FREE, events)
+    store(this.#words, FREE, events)
   }
 
   get parked(): number {
-    return Atomics.load(this.#words, PARKED)
+    return load(this.#words, PARKED)
   }
 
   set parked(events: number) {
-    Atomics.store(this.#words, PARKED, events)
+    store(this.#words, PARKED, events)
   }
 }

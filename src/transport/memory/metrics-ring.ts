@@ -8,6 +8,9 @@
  *
  * CURSOR counts records for ever, modulo 2^32. COMMIT is `record number + 1` once the slot is whole.
  */
+
+// Taken before plugins can replace them.
+const { add, load, store } = Atomics
 const METRICS_CURSOR_WORD = 0
 const METRICS_DATA_BYTE = 64
 const METRICS_SLOT_BYTES = 32
@@ -62,23 +65,23 @@ export class MetricsRing {
     threadNumber: number,
     refused = false,
   ): void {
-    const record = Atomics.add(this.#control, METRICS_CURSOR_WORD, 1)
+    const record = add(this.#control, METRICS_CURSOR_WORD, 1)
     const slot = record & SLOT_MASK
     const word = slot * SLOT_WORDS
     const double = slot * SLOT_DOUBLES
     // Takes the slot from readers before its fields change; pairs with their first load.
-    Atomics.store(this.#words, word, 0)
+    store(this.#words, word, 0)
     this.#words[word + 1] = failed ? callNumber | (refused ? FAILED_BIT | REFUSED_BIT : FAILED_BIT) : callNumber
     this.#doubles[double + 1] = durationMs
     this.#doubles[double + 2] = endedMs
     this.#words[word + 6] = threadNumber
     // Publishes the plain writes above; pairs with the readers' loads.
-    Atomics.store(this.#words, word, commitOf(record))
+    store(this.#words, word, commitOf(record))
   }
 
   /** The number of the next record, modulo 2^32. */
   get cursor(): number {
-    return Atomics.load(this.#control, METRICS_CURSOR_WORD) >>> 0
+    return load(this.#control, METRICS_CURSOR_WORD) >>> 0
   }
 
   /** The first of the records `from` … `to - 1` that a writer is still at; `to` when there is none. */
@@ -86,7 +89,7 @@ export class MetricsRing {
     let record = from >>> 0
     if ((to - record) >>> 0 > METRICS_SLOTS) record = (to - METRICS_SLOTS) >>> 0
     for (; record !== to >>> 0; record = (record + 1) >>> 0) {
-      const commit = Atomics.load(this.#words, (record & SLOT_MASK) * SLOT_WORDS)
+      const commit = load(this.#words, (record & SLOT_MASK) * SLOT_WORDS)
       // 0: a writer has it. Of a round before: a writer has it, and has not begun.
       if (commit === 0 || ((commit - commitOf(record)) | 0) < 0) return record
     }
@@ -108,7 +111,7 @@ export class MetricsRing {
       const slot = record & SLOT_MASK
       const word = slot * SLOT_WORDS
       const commit = commitOf(record)
-      if (Atomics.load(this.#words, word) !== commit) {
+      if (load(this.#words, word) !== commit) {
         missed++
         continue
       }
@@ -117,7 +120,7 @@ export class MetricsRing {
       const endedMs = this.#doubles[slot * SLOT_DOUBLES + 2]!
       const threadNumber = this.#words[word + 6]!
       // Unchanged since the first load: no writer has taken the slot meanwhile.
-      if (Atomics.load(this.#words, word) !== commit) {
+      if (load(this.#words, word) !== commit) {
         missed++
         continue
       }

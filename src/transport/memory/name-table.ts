@@ -2,6 +2,9 @@
  * Name table (any thread adds, any thread reads): word 0 LOCK, word 1 COUNT, then entries of 128 bytes: word 0 the length, then UTF-8.
  * Entries are written once, before COUNT is raised over them, and never change.
  */
+
+// Taken before plugins can replace them.
+const { compareExchange, load, store } = Atomics
 const NAMES_LOCK_WORD = 0
 const NAMES_COUNT_WORD = 1
 const NAMES_DATA_BYTE = 64
@@ -38,7 +41,7 @@ export class NameTable {
     const known = this.#numbers.get(name)
     if (known !== undefined) return known
     // Its holder keeps it for one short copy; pairs with the store below.
-    while (Atomics.compareExchange(this.#control, NAMES_LOCK_WORD, 0, 1) !== 0);
+    while (compareExchange(this.#control, NAMES_LOCK_WORD, 0, 1) !== 0);
     try {
       this.#refresh()
       const raced = this.#numbers.get(name)
@@ -49,12 +52,12 @@ export class NameTable {
       this.#bytes.set(bytes, number * NAMES_ENTRY_BYTES + 4)
       this.#lengths[(number * NAMES_ENTRY_BYTES) >> 2] = bytes.length
       // Publishes the entry's plain writes; pairs with the load in #refresh.
-      Atomics.store(this.#control, NAMES_COUNT_WORD, number + 1)
+      store(this.#control, NAMES_COUNT_WORD, number + 1)
       this.#names.push(name)
       this.#numbers.set(name, number)
       return number
     } finally {
-      Atomics.store(this.#control, NAMES_LOCK_WORD, 0)
+      store(this.#control, NAMES_LOCK_WORD, 0)
     }
   }
 
@@ -65,7 +68,7 @@ export class NameTable {
   }
 
   #refresh(): void {
-    const count = Atomics.load(this.#control, NAMES_COUNT_WORD)
+    const count = load(this.#control, NAMES_COUNT_WORD)
     while (this.#names.length < count) {
       const at = this.#names.length * NAMES_ENTRY_BYTES
       const name = this.#bytes.toString('utf8', at + 4, at + 4 + this.#lengths[at >> 2]!)

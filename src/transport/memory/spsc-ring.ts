@@ -18,6 +18,9 @@
  *   16 bytes of header               LENGTH bytes   to 8
  */
 
+// Taken before plugins can replace them.
+const { compareExchange, exchange, load, store } = Atomics
+
 // 32-bit words of the control block. They stand in this file, not in one of their own: a lane that tsx loads reads imported
 // constants through a getter, at every use.
 export const RING_HEAD_WORD = 0
@@ -76,8 +79,8 @@ export class RingProducer implements FrameMemory {
     this.#capacity = memory.byteLength - RING_DATA_BYTE
     this.#mask = this.#capacity - 1
     ;({ bytes: this.bytes, words: this.words, doubles: this.doubles } = frameMemory(memory, RING_DATA_BYTE))
-    this.#head = Atomics.load(this.#control, RING_HEAD_WORD) >>> 0
-    this.#tailSeen = Atomics.load(this.#control, RING_TAIL_WORD) >>> 0
+    this.#head = load(this.#control, RING_HEAD_WORD) >>> 0
+    this.#tailSeen = load(this.#control, RING_TAIL_WORD) >>> 0
   }
 
   /** The byte offset for a body of up to `maxBytes`, or -1 when there is no room for it now. */
@@ -88,7 +91,7 @@ export class RingProducer implements FrameMemory {
     const needed = frameBytes <= untilEnd ? frameBytes : untilEnd + frameBytes
     if (this.#capacity - ((this.#head - this.#tailSeen) >>> 0) < needed) {
       // Pairs with the consumer's store of TAIL: what it read before that store, we may overwrite now.
-      this.#tailSeen = Atomics.load(this.#control, RING_TAIL_WORD) >>> 0
+      this.#tailSeen = load(this.#control, RING_TAIL_WORD) >>> 0
       if (this.#capacity - ((this.#head - this.#tailSeen) >>> 0) < needed) return -1
     }
     if (frameBytes > untilEnd) at = 0
@@ -114,28 +117,28 @@ export class RingProducer implements FrameMemory {
     this.#head = position + FRAME_HEADER_BYTES + align8(bodyBytes)
     this.#reservedAt = -1
     // Publishes all plain writes above; pairs with the consumer's load of HEAD.
-    Atomics.store(this.#control, RING_HEAD_WORD, this.#head | 0)
+    store(this.#control, RING_HEAD_WORD, this.#head | 0)
     return position
   }
 
   /** True when the consumer has to be woken: it was not rung since it last began to drain. */
   ring(): boolean {
-    return Atomics.exchange(this.#control, RING_RUNG_WORD, 1) === 0
+    return exchange(this.#control, RING_RUNG_WORD, 1) === 0
   }
 
   /** TAIL: up to where the consumer has read, modulo 2^32. */
   get readPosition(): number {
-    return Atomics.load(this.#control, RING_TAIL_WORD)
+    return load(this.#control, RING_TAIL_WORD)
   }
 
   /** True when the consumer has read everything. */
   get isRead(): boolean {
-    return Atomics.load(this.#control, RING_TAIL_WORD) === (this.#head | 0)
+    return load(this.#control, RING_TAIL_WORD) === (this.#head | 0)
   }
 
   /** Bytes that the consumer has not released yet. */
   get usedBytes(): number {
-    this.#tailSeen = Atomics.load(this.#control, RING_TAIL_WORD) >>> 0
+    this.#tailSeen = load(this.#control, RING_TAIL_WORD) >>> 0
     return (this.#head - this.#tailSeen) >>> 0
   }
 
@@ -148,8 +151,7 @@ export class RingProducer implements FrameMemory {
     if (position < this.#head - this.usedBytes) return null
     const word = (position & this.#mask) >> 2
     // Decides against the consumer's swap in `drain`; the body is ours to read, for only this side ever overwrites it.
-    const won =
-      Atomics.compareExchange(this.words, word + FRAME_STATE_WORD, FRAME_READY, FRAME_TAKEN_BACK) === FRAME_READY
+    const won = compareExchange(this.words, word + FRAME_STATE_WORD, FRAME_READY, FRAME_TAKEN_BACK) === FRAME_READY
     if (!won) return null
     const from = (position & this.#mask) + FRAME_HEADER_BYTES
     return Buffer.from(this.bytes.subarray(from, from + this.words[word + FRAME_LENGTH_WORD]!))
@@ -166,8 +168,7 @@ export class RingProducer implements FrameMemory {
         continue
       }
       // As in `takeBack`: a thread that is being ended may still read.
-      const won =
-        Atomics.compareExchange(this.words, word + FRAME_STATE_WORD, FRAME_READY, FRAME_TAKEN_BACK) === FRAME_READY
+      const won = compareExchange(this.words, word + FRAME_STATE_WORD, FRAME_READY, FRAME_TAKEN_BACK) === FRAME_READY
       if (won) visit(this.words[word + FRAME_KIND_WORD]!, this.words[word + FRAME_ID_WORD]!)
       position += FRAME_HEADER_BYTES + align8(length)
     }
@@ -193,17 +194,17 @@ export class RingConsumer implements FrameMemory {
     this.#capacity = memory.byteLength - RING_DATA_BYTE
     this.#mask = this.#capacity - 1
     ;({ bytes: this.bytes, words: this.words, doubles: this.doubles } = frameMemory(memory, RING_DATA_BYTE))
-    this.#tail = Atomics.load(this.#control, RING_TAIL_WORD) >>> 0
+    this.#tail = load(this.#control, RING_TAIL_WORD) >>> 0
   }
 
   /** Bytes of what is to be read. */
   get usedBytes(): number {
-    return ((Atomics.load(this.#control, RING_HEAD_WORD) >>> 0) - this.#tail) >>> 0
+    return ((load(this.#control, RING_HEAD_WORD) >>> 0) - this.#tail) >>> 0
   }
 
   /** True when there is a frame to read. */
   get pending(): boolean {
-    return Atomics.load(this.#control, RING_HEAD_WORD) >>> 0 !== this.#tail
+    return load(this.#control, RING_HEAD_WORD) >>> 0 !== this.#tail
   }
 
   /**
@@ -212,7 +213,7 @@ export class RingConsumer implements FrameMemory {
    */
   sleep(): boolean {
     // Cleared before HEAD is read: a frame committed after that load finds the flag down, and its producer rings.
-    Atomics.store(this.#control, RING_RUNG_WORD, 0)
+    store(this.#control, RING_RUNG_WORD, 0)
     return !this.pending
   }
 
@@ -221,10 +222,10 @@ export class RingConsumer implements FrameMemory {
    * @returns how many were read
    */
   drain(read: FrameReader, maxFrames: number): number {
-    let head = Atomics.load(this.#control, RING_HEAD_WORD) >>> 0
+    let head = load(this.#control, RING_HEAD_WORD) >>> 0
     for (let frames = 0; ; ) {
       if (this.#tail === head) {
-        head = Atomics.load(this.#control, RING_HEAD_WORD) >>> 0
+        head = load(this.#control, RING_HEAD_WORD) >>> 0
         if (this.#tail === head) return frames
       }
       const at = this.#tail & this.#mask
@@ -238,8 +239,7 @@ export class RingConsumer implements FrameMemory {
       frames++
       const next = (this.#tail + FRAME_HEADER_BYTES + align8(length)) >>> 0
       // Decides against the producer's `takeBack`.
-      const mine =
-        Atomics.compareExchange(this.words, word + FRAME_STATE_WORD, FRAME_READY, FRAME_TAKEN) === FRAME_READY
+      const mine = compareExchange(this.words, word + FRAME_STATE_WORD, FRAME_READY, FRAME_TAKEN) === FRAME_READY
       try {
         if (mine) {
           read(this.words[word + FRAME_KIND_WORD]!, this.words[word + FRAME_ID_WORD]!, at + FRAME_HEADER_BYTES, length)
@@ -253,7 +253,7 @@ export class RingConsumer implements FrameMemory {
   #release(tail: number): void {
     this.#tail = tail
     // Pairs with the producer's load of TAIL: everything before has been read.
-    Atomics.store(this.#control, RING_TAIL_WORD, tail | 0)
+    store(this.#control, RING_TAIL_WORD, tail | 0)
   }
 }
 

@@ -33,12 +33,12 @@ export class StatusTable extends SharedWords {
   }
 
   get(toolIndex: number): number {
-    return Atomics.load(this.words, toolIndex)
+    return load(this.words, toolIndex)
   }
 
   /** @returns the status before */
   set(toolIndex: number, status: number): number {
-    return Atomics.exchange(this.words, toolIndex, status)
+    return exchange(this.words, toolIndex, status)
   }
 }
 
@@ -54,11 +54,11 @@ export const GENERATION_BYTES = Int32Array.BYTES_PER_ELEMENT
 
 export class Generation extends SharedWords {
   get current(): number {
-    return Atomics.load(this.words, GENERATION)
+    return load(this.words, GENERATION)
   }
 
   set current(generation: number) {
-    Atomics.store(this.words, GENERATION, generation)
+    store(this.words, GENERATION, generation)
   }
 }
 
@@ -77,11 +77,11 @@ export type WriteFaultKind = (typeof WRITE_FAULTS)[number]
 
 export class WriteFault extends SharedWords {
   get kind(): WriteFaultKind {
-    return WRITE_FAULTS[Atomics.load(this.words, FAULT)]!
+    return WRITE_FAULTS[load(this.words, FAULT)]!
   }
 
   set kind(kind: WriteFaultKind) {
-    Atomics.store(this.words, FAULT, WRITE_FAULTS.indexOf(kind))
+    store(this.words, FAULT, WRITE_FAULTS.indexOf(kind))
   }
 }
 
@@ -115,10 +115,10 @@ export class AnswerCell {
     const deadlineMs = performance.now() + timeoutMs
     for (;;) {
       // Pairs with the store in `answer`.
-      const answered = Atomics.load(this.#words, ANSWERED_WORD)
+      const answered = load(this.#words, ANSWERED_WORD)
       if (answered === wanted) return this.#bytes.toString('latin1', 0, this.#words[ANSWER_LENGTH_WORD])
       const leftMs = deadlineMs - performance.now()
-      if (leftMs <= 0 || Atomics.wait(this.#words, ANSWERED_WORD, answered, leftMs) === 'timed-out') return null
+      if (leftMs <= 0 || wait(this.#words, ANSWERED_WORD, answered, leftMs) === 'timed-out') return null
     }
   }
 
@@ -126,8 +126,8 @@ export class AnswerCell {
   answer(question: number, text: string): void {
     this.#words[ANSWER_LENGTH_WORD] = this.#bytes.write(text, 'latin1')
     // Publishes the text and its length.
-    Atomics.store(this.#words, ANSWERED_WORD, (question + 1) | 0)
-    Atomics.notify(this.#words, ANSWERED_WORD)
+    store(this.#words, ANSWERED_WORD, (question + 1) | 0)
+    notify(this.#words, ANSWERED_WORD)
   }
 }
 
@@ -136,5 +136,8 @@ const own = new Int32Array(new SharedArrayBuffer(4))
 
 /** Lets this thread stand still: at the end of the process, when no loop turns any more. */
 export function pauseThread(durationMs: number): void {
-  Atomics.wait(own, 0, 0, durationMs)
+  wait(own, 0, 0, durationMs)
 }
+
+// Taken before plugins can replace them.
+const { exchange, load, notify, store, wait } = Atomics

@@ -1,6 +1,9 @@
 /// <reference lib="es2024.sharedmemory" />
 import { threadId } from 'node:worker_threads'
 
+// Taken before plugins can replace them.
+const { compareExchange, exchange, load, notify, store, waitAsync } = Atomics
+
 /**
  * Orders the writers of all threads before they reach SQLite's own lock, and waits without blocking the event loop.
  *
@@ -53,13 +56,13 @@ export class WriteLock {
       this.#yieldUntilMs = 0
     }
     while (!cancelled()) {
-      const owner = Atomics.load(this.#words, OWNER)
+      const owner = load(this.#words, OWNER)
       if (owner === 0 || this.#isStale()) {
         if (this.#take(owner)) return true
         continue
       }
       // An owner that releases before it sees this only fails to yield once.
-      Atomics.store(this.#words, WANTED, 1)
+      store(this.#words, WANTED, 1)
       await this.#changeOf(owner, LOOK_MS)
     }
     return false
@@ -67,22 +70,22 @@ export class WriteLock {
 
   /** Says that the owner lives; due every LEASE_MS while the lock is held across an await. */
   renew(): void {
-    if (Atomics.load(this.#words, OWNER) === this.#self) Atomics.store(this.#words, LEASE, nowMs())
+    if (load(this.#words, OWNER) === this.#self) store(this.#words, LEASE, nowMs())
   }
 
   /** Gives the lock to the next. Does nothing when it was taken away. */
   release(): void {
-    this.#yieldUntilMs = Atomics.exchange(this.#words, WANTED, 0) === 1 ? performance.now() + YIELD_MS : 0
+    this.#yieldUntilMs = exchange(this.#words, WANTED, 0) === 1 ? performance.now() + YIELD_MS : 0
     forgetOwner(this.#words, this.#self)
   }
 
   #take(expected: number): boolean {
-    if (Atomics.load(this.#words, OWNER) !== expected) return false
+    if (load(this.#words, OWNER) !== expected) return false
     // Before the swap: a new owner with the old owner's lease would lose the lock to the next waiter at once.
-    Atomics.store(this.#words, LEASE, nowMs())
-    if (Atomics.compareExchange(this.#words, OWNER, expected, this.#self) !== expected) return false
+    store(this.#words, LEASE, nowMs())
+    if (compareExchange(this.#words, OWNER, expected, this.#self) !== expected) return false
     // The flag may be left of this thread's own waiting, and it would yield to nobody. Other waiters set it again as they wake.
-    Atomics.store(this.#words, WANTED, 0)
+    store(this.#words, WANTED, 0)
     return true
   }
 
@@ -91,18 +94,18 @@ export class WriteLock {
   }
 
   #isStale(): boolean {
-    return ((nowMs() - Atomics.load(this.#words, LEASE)) | 0) > LEASE_MS
+    return ((nowMs() - load(this.#words, LEASE)) | 0) > LEASE_MS
   }
 
   async #changeOf(owner: number, timeoutMs: number): Promise<void> {
-    const wait = Atomics.waitAsync(this.#words, OWNER, owner, timeoutMs)
+    const wait = waitAsync(this.#words, OWNER, owner, timeoutMs)
     if (wait.async) await wait.value
   }
 }
 
 function forgetOwner(words: Int32Array, owner: number): void {
   // Pairs with the compare-and-swap in #take. The data that the lock guards lies in SQLite, so no plain writes are published.
-  if (Atomics.compareExchange(words, OWNER, owner, 0) === owner) Atomics.notify(words, OWNER)
+  if (compareExchange(words, OWNER, owner, 0) === owner) notify(words, OWNER)
 }
 
 /**

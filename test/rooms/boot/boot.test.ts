@@ -41,13 +41,13 @@ export default class Files {}`,
     code: `export default class Later {
   onBoot() { setTimeout(() => { ${BROKEN} }, 20) }
 }`,
-    says: /Array\.prototype\.map is broken: planted \(.*Later\.ts:2:\d+\)/,
+    says: /Array\.prototype\.map was replaced \(.*Later\.ts:2:\d+\)/,
   },
   Patch: {
     code: `export default class Patch {
   onBoot() { ${BROKEN} }
 }`,
-    says: /Array\.prototype\.map is broken: planted \(.*Patch\.ts:2:\d+\)/,
+    says: /Array\.prototype\.map was replaced \(.*Patch\.ts:2:\d+\)/,
   },
 }
 

@@ -101,7 +101,7 @@ describe('a lane that ends while native calls of it are under way', { concurrenc
       const { status } = await heddle.fetch('/end/patch')
       assert.ok(status === 500 || status === 503, `${status}`)
       // By what it has thrown, or by the lane's own look at what JavaScript brings, whichever comes first.
-      await until(() => heddle.logs.some(({ msg }) => / died: (?:\S+ is broken: )?replaced/.test(msg)), 'the report')
+      await until(() => heddle.logs.some(({ msg }) => / died: (?:\S+ was )?replaced/.test(msg)), 'the report')
       await allUp(heddle)
     }
     assert.equal((await heddle.fetch('/good')).status, 200)

@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
+import { Builtins } from '../../../src/lane/builtins.ts'
 import { RingAcknowledgements } from '../../../src/lane/ring-ports.ts'
 import type { EventFrame } from '../../../src/transport/frames/event-frame.ts'
 import {
@@ -14,7 +15,7 @@ test('each delivery has a step, which ends with its answer, and the answer goes 
   const memory = createFlightRecorder()
   const answers: string[] = []
   const outbox = { answerText: (_: number, id: number, text: string) => void answers.push(`${id} ${text}`) } as Outbox
-  const deliveries = new RingAcknowledgements(outbox, new FlightRecorder(memory))
+  const deliveries = new RingAcknowledgements(outbox, new FlightRecorder(memory), new Builtins())
   const frame = (id: string, subscriber: number) => ({ id, subscriber }) as EventFrame
   deliveries.begin(1, frame('evt_a', 3))
   deliveries.begin(2, frame('evt_b', 4))
