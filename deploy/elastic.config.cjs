@@ -1,3 +1,4 @@
+process.env.INSTANCES ||= '2'
 const { apps } = require('./ecosystem.config.cjs')
 
 /** Variables of all processes of the elastic stage. RDB_*, KV_* and AUTH_SECRET_KEY come from the environment or from `.env` in the checkout. */

@@ -31,8 +31,10 @@ class ServiceManager {
     return this.#notify('RELOADING=1', `MONOTONIC_USEC=${nowUs}`, `STATUS=${status}`)
   }
 
-  stopping(status) {
-    return this.#notify('STOPPING=1', `STATUS=${status}`)
+  /** @param withinMs the manager gives it so long, whatever the unit says */
+  stopping(status, withinMs) {
+    const extended = withinMs === undefined ? [] : [`EXTEND_TIMEOUT_USEC=${withinMs * 1000}`]
+    return this.#notify('STOPPING=1', ...extended, `STATUS=${status}`)
   }
 
   alive() {

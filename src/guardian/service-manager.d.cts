@@ -9,7 +9,8 @@ export declare class ServiceManager {
   ready(status: string): Promise<void>
   /** Call `ready` when the reload is over, however it ended. */
   reloading(status: string): Promise<void>
-  stopping(status: string): Promise<void>
+  /** @param withinMs the manager waits so long for the end, whatever the unit says */
+  stopping(status: string, withinMs?: number): Promise<void>
   /** The loop turns: the manager ends a process that does not say so in time (`WatchdogSec`). */
   alive(): Promise<void>
   /** A status text for people, without a change of state. */

@@ -103,7 +103,8 @@ export function assembleEvents(
     maxQueue: settings.eventBusMaxQueue,
     maxStored: settings.eventBusMaxStored,
     mayMakeTables: settings.dbAutoMigrate,
-    isRequired: settings.eventBusDriver === 'database',
+    // The kernel sends requests to every process on a shared port, also to one that is not ready.
+    isRequired: settings.eventBusDriver === 'database' || settings.httpReusePort,
     deathsOf: deaths === null ? null : (...of) => deaths.ofEvent(...of),
     replica: settings.replicaId,
     processes: SYSTEM_PROCESSES,

@@ -229,8 +229,8 @@ export class Runtime {
     const { toolbox } = this
     const folders = activeTools(settings.toolsDir, settings.tools)
     for (const warning of unreadUrls(folders, settings)) this.log('WARNING', warning, 'config')
-    if (processNumber(settings) === 0)
-      for (const warning of notShared(folders, settings)) this.log('WARNING', warning, 'config')
+    const isFirst = processNumber(settings) === 0 || (settings.httpReusePort && !settings.nodeAppInstance)
+    if (isFirst) for (const warning of notShared(folders, settings)) this.log('WARNING', warning, 'config')
     await this.host.install(folders)
     refuseOneFile(settings, toolbox.get('db'))
     if (!staysInProcess(settings, toolbox.get('db'))) return

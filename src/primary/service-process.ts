@@ -2,6 +2,7 @@
 import { rmSync } from 'node:fs'
 import { EXIT_AGAIN, isStartedByNpm } from '../core/config/load.ts'
 import type { Settings } from '../core/config/schema.ts'
+import { killAfterMs, SHUTDOWN_GRACE_MS, stopMaxMs } from '../core/config/time-limits.ts'
 import { steadyMs } from '../core/schedule/clock.ts'
 import { ServiceManager } from '../guardian/service-manager.cjs'
 import { requireFolder } from '../runtime/kernel/discover.ts'
@@ -47,10 +48,6 @@ async function endProcess(exitCode: number, runtime: Runtime, leftMs = 0): Promi
   process.kill(process.pid, 'SIGKILL')
 }
 
-/** Time beyond SHUTDOWN_TIMEOUT_MS for closing everything, milliseconds. */
-const SHUTDOWN_GRACE_MS = 2000
-/** Time beyond that for the end of all threads (`endProcess`), milliseconds. */
-const END_GRACE_MS = 2000
 /** A terminal's Ctrl-C reaches npm and its child, and npm passes it on: the second one within this time is the same, milliseconds. */
 const SAME_SIGNAL_MS = 300
 /** How often a process reports within the time after which the service manager takes it for hung. */
@@ -71,6 +68,7 @@ export class ServiceProcess {
   readonly #manager: ServiceManager
   #isGuardianLost = false
   #isStopping = false
+  #toldStop: Promise<void> = Promise.resolve()
   #isEnding = false
 
   constructor(options: ServiceProcessOptions) {
@@ -100,9 +98,7 @@ export class ServiceProcess {
 
   /** Tells the guardian, and the service manager three times within its limit, that the primary's loop turns. A loop that hangs is ended from outside. */
   reportLife(): void {
-    const { shutdownDelayMs, shutdownTimeoutMs } = this.#settings
-    const stopMs = shutdownDelayMs + shutdownTimeoutMs + SHUTDOWN_GRACE_MS + END_GRACE_MS
-    if (this.#options.flightDir !== null) this.#reportToGuardian(this.#options.flightDir, stopMs)
+    if (this.#options.flightDir !== null) this.#reportToGuardian(this.#options.flightDir, stopMaxMs(this.#settings))
     const { watchdogUsec, watchdogPid = process.pid } = this.#settings
     if (watchdogUsec === undefined || watchdogPid !== process.pid) return
     let isReporting = false
@@ -206,6 +202,8 @@ export class ServiceProcess {
     if (this.#isStopping) return this.end(1)
     this.#isStopping = true
     this.#tell({ type: 'stopping', again: exitCode === EXIT_AGAIN })
+    // Settings may be longer than what the unit waits for.
+    this.#toldStop = this.#manager.stopping('Draining', killAfterMs(this.#settings))
     this.runtime.leave()
     const { shutdownDelayMs } = this.#settings
     // Before it serves, or when it has to end, nobody sends anything that a delay would save.
@@ -216,7 +214,6 @@ export class ServiceProcess {
 
   #drain(signal: NodeJS.Signals, exitCode: number): void {
     this.runtime.log('INFO', `${signal}: draining`, 'main')
-    const told = this.#manager.stopping('Draining')
     const deadlineMs = steadyMs() + this.#settings.shutdownTimeoutMs
     // The process ends even when something hangs: an onStop that never settles, or a thread in a native call.
     setTimeout(() => {
@@ -224,7 +221,7 @@ export class ServiceProcess {
       this.end(1)
     }, this.#settings.shutdownTimeoutMs + SHUTDOWN_GRACE_MS).unref()
     // The service manager is told before the process is gone, in bounded time.
-    Promise.all([this.runtime.stop(), told]).then(
+    Promise.all([this.runtime.stop(), this.#toldStop]).then(
       () => this.end(exitCode, deadlineMs - steadyMs()),
       (error) => {
         console.error(error)

@@ -121,6 +121,17 @@ export function loadSettings(
   return { settings: freezeSettings(settings as Settings), warnings }
 }
 
+/**
+ * Loads settings from some variables alone, also of `.env`: whatever else the environment lacks or has wrong does not matter to a tool.
+ * @throws ConfigFaults for a fault of these
+ */
+export function loadPart(names: readonly string[]): Settings {
+  const faults: string[] = []
+  addDotEnv(faults)
+  if (faults.length > 0) throw new ConfigFaults(faults)
+  return loadSettings(Object.fromEntries(names.map((name) => [name, process.env[name]]))).settings
+}
+
 /** Deep-freezes settings. A lane gets its own copy in a message, which is not frozen. */
 function freezeSettings(settings: Settings): Settings {
   for (const value of Object.values(settings)) Object.freeze(value)
@@ -272,11 +283,13 @@ function replaceSecret(settings: Settings, faults: string[], warnings: string[])
     )
     return undefined
   }
-  warnings.push('AUTH_SECRET_KEY is not set: tokens are signed with a random key and end with this process')
-  if (settings.httpReusePort)
-    warnings.push(
-      'AUTH_SECRET_KEY is not set, and HTTP_REUSE_PORT is: the processes on the port refuse each other’s tokens',
+  if (settings.httpReusePort) {
+    faults.push(
+      'AUTH_SECRET_KEY: expected at least 32 characters, the same for all processes on the port, because HTTP_REUSE_PORT is true, got nothing',
     )
+    return undefined
+  }
+  warnings.push('AUTH_SECRET_KEY is not set: tokens are signed with a random key and end with this process')
   return randomBytes(32).toString('base64url')
 }
 

@@ -9,7 +9,7 @@ import { needPackages, OPTIONAL_PACKAGES } from '../../core/modules/optional-pac
 import { readText } from '../../preload/text-file.cjs'
 import { withAgentsPart } from '../scaffolding/agents.ts'
 import { heddleSource, packagesOf, scaffoldApplication, USE_NAMES } from '../scaffolding/application.ts'
-import { DEPLOYMENTS, scaffoldDeployment, usesOf } from '../scaffolding/deployment.ts'
+import { DEPLOYMENTS, scaffoldDeployment, stageHere, stageOf, usesOf } from '../scaffolding/deployment.ts'
 import { report, type Scaffold, write } from '../scaffolding/templates.ts'
 import { command } from './command.ts'
 
@@ -62,7 +62,7 @@ async function createApplication(folder: string, chosen: Partial<Chosen>, kinds:
   const name = basename(folder)
   const parts = [
     scaffoldApplication(folder, name, relative('.', folder) || '.', { uses, laneEnv, source }),
-    scaffoldDeployment(folder, name, kinds),
+    scaffoldDeployment(folder, name, kinds, stageOf(wanted)),
   ]
   const files = parts.flatMap((part) => part.files)
   write(files)
@@ -134,7 +134,8 @@ function ofThisFolder(kinds: readonly string[]): Scaffold {
   if (manifest.dependencies?.heddle === undefined)
     throw new CommandError('There is no application here: no package.json has heddle among its dependencies')
   const folder = resolve('.')
-  const { files, next } = scaffoldDeployment(folder, manifest.name?.split('/').at(-1) ?? basename(folder), kinds)
+  const name = manifest.name?.split('/').at(-1) ?? basename(folder)
+  const { files, next } = scaffoldDeployment(folder, name, kinds, stageHere())
   const missing = Object.entries(packagesOf(usesOf(kinds)).dependencies).filter(
     ([name]) => manifest.dependencies?.[name] === undefined,
   )

@@ -18,13 +18,9 @@ export function notShared(
   { processes, eventBusDriver, systemPort }: Pick<Settings, 'processes' | 'eventBusDriver' | 'systemPort'>,
 ): string[] {
   const warnings: string[] = []
-  const each = `PROCESSES is ${processes}, and each process`
+  const each = `${processes > 1 ? `PROCESSES is ${processes}` : 'HTTP_REUSE_PORT is true'}, and each process`
   if (folders.some(({ path }) => basename(path) === 'memory-state'))
     warnings.push(`${each} has a state of its own, with its own counters and sessions: TOOLS=redis-state shares it`)
-  if (eventBusDriver !== 'database' && folders.some(({ path }) => basename(path) === 'sqlite'))
-    warnings.push(
-      `PROCESSES is ${processes}, and SQLite keeps the events that transactions publish for one process: in the others \`tx.publish\` fails with EVENT_BUS_UNAVAILABLE. PostgreSQL (TOOLS=postgres) serves all`,
-    )
   if (eventBusDriver === 'in_process')
     warnings.push(
       `${each} delivers its own events alone: EVENT_BUS_DRIVER=database on PostgreSQL, or keyvalue_streams, shares them`,
@@ -34,15 +30,12 @@ export function notShared(
   return warnings
 }
 
-/** Before anything is served: the second process would be refused. @param db an instance of the tool. @throws DATABASE_TAKEN */
-export function refuseOneFile(
-  { processes, eventBusDriver }: Pick<Settings, 'processes' | 'eventBusDriver'>,
-  db: object | undefined,
-): void {
-  if (processes === 1 || eventBusDriver !== 'database' || logDatabaseOf(db)?.dialect !== 'sqlite') return
+/** Refuses several processes on SQLite before anything is served: in the second one no transaction could publish. @param db an instance of the tool. @throws DATABASE_TAKEN */
+export function refuseOneFile({ processes }: Pick<Settings, 'processes'>, db: object | undefined): void {
+  if (processes === 1 || logDatabaseOf(db)?.dialect !== 'sqlite') return
   throw new HeddleError(
     'DATABASE_TAKEN',
-    `PROCESSES is ${processes}, and SQLite keeps the events of one process: use PostgreSQL (TOOLS=postgres), or streams of Redis (EVENT_BUS_DRIVER=keyvalue_streams), or events that end with their process (EVENT_BUS_DRIVER=in_process), or PROCESSES=1`,
+    `PROCESSES is ${processes}, and SQLite keeps the events of one process: use PostgreSQL (TOOLS=postgres), or PROCESSES=1`,
   )
 }
 

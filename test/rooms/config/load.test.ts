@@ -107,9 +107,12 @@ test('several processes of one guardian have what they cannot share apart, and t
   assert.equal(loadSettings(two, false, 'db').settings.processes, 1)
 })
 
-test('processes that share a port without a common secret are warned', () => {
-  const { warnings } = loadSettings({ HTTP_REUSE_PORT: 'true' })
-  assert.ok(warnings.some((warning) => warning.includes('refuse each other')))
+test('HTTP_REUSE_PORT: a start without a common secret is refused', () => {
+  assert.match(
+    faultsOf({ HTTP_REUSE_PORT: 'true', AUTH_SECRET_KEY: '' }).join(),
+    /AUTH_SECRET_KEY: .* because HTTP_REUSE_PORT is true/,
+  )
+  assert.equal(load({ HTTP_REUSE_PORT: 'true', AUTH_SECRET_KEY: 'x'.repeat(32) }).httpReusePort, true)
 })
 
 test('booleans are read in their usual spellings', () => {

@@ -7,7 +7,7 @@ import { after, before, test } from 'node:test'
 import { promisify } from 'node:util'
 import { loadSettings } from '../../../src/core/config/load.ts'
 import { VARIABLES } from '../../../src/core/config/schema.ts'
-import { DEPLOYMENTS, scaffoldDeployment } from '../../../src/devtools/scaffolding/deployment.ts'
+import { DEPLOYMENTS, scaffoldDeployment, stageOf } from '../../../src/devtools/scaffolding/deployment.ts'
 import { filled } from '../../../src/devtools/scaffolding/templates.ts'
 import { authority } from '../../support/certificates.ts'
 import { temporaryFolder } from '../../support/folder.ts'
@@ -23,7 +23,9 @@ const IMAGE_ENV = pairs(inImage('ENV'))
 const START = (JSON.parse(inImage('ENTRYPOINT')) as string[]).slice(1).join(' ')
 const UNIT = `deploy/${NAME}.service`
 
-const files = new Map(scaffoldDeployment('', NAME, DEPLOYMENTS).files.map(({ path, text }) => [path, text]))
+const files = new Map(
+  scaffoldDeployment('', NAME, DEPLOYMENTS, stageOf([])).files.map(({ path, text }) => [path, text]),
+)
 const unitValue = (name: string): string => new RegExp(`^${name}=(.*)$`, 'm').exec(files.get(UNIT)!)![1]!
 const kubernetes: Manifest[] = [...files].flatMap(([path, text]) =>
   path.startsWith('deploy/kubernetes/') ? yaml.loadAll(text) : [],
@@ -84,7 +86,7 @@ test('objects, services and files have the name of the application, and find eac
   const wanted = [...files.get('deploy/compose.yaml')!.matchAll(/\$\{(\w+)/g)].map(([, name]) => name!)
   const example = files.get('deploy/production.env.example')!
   assert.deepEqual([...example.matchAll(/^(\w+)=$/gm)].map(([, name]) => name).sort(), [...new Set(wanted)].sort())
-  assert.throws(() => scaffoldDeployment('', 'Parcel Box', ['pm2']), /my-app/)
+  assert.throws(() => scaffoldDeployment('', 'Parcel Box', ['pm2'], stageOf([])), /my-app/)
 })
 
 const ANALYZE = { skip: spawnSync('systemd-analyze', ['--version']).error && 'systemd-analyze is not installed' }

@@ -39,7 +39,8 @@ export function readEnvFile(path: string): Record<string, string> {
 
 /** `NAME=value NAME=value`, as a Dockerfile and a unit have them. */
 export function pairs(text: string): Record<string, string> {
-  return Object.fromEntries(text.split(' ').map((pair) => pair.split('=') as [string, string]))
+  const cut = (pair: string): [string, string] => [pair.slice(0, pair.indexOf('=')), pair.slice(pair.indexOf('=') + 1)]
+  return Object.fromEntries(text.split(' ').map(cut))
 }
 
 /** Values of a setting of a systemd unit, in order. */

@@ -7,6 +7,7 @@ import { fileURLToPath } from 'node:url'
 import { promisify } from 'node:util'
 import { EXIT_CONFIG } from '../../../src/core/config/load.ts'
 import { VARIABLES } from '../../../src/core/config/schema.ts'
+import { killAfterMs } from '../../../src/core/config/time-limits.ts'
 import { ServiceManager } from '../../../src/guardian/service-manager.cjs'
 import { temporaryFolder } from '../../support/folder.ts'
 import { startHeddle } from '../../support/heddle.ts'
@@ -58,6 +59,19 @@ test('heddle tells the service manager that it serves, and that it stops', NEEDS
   assert.equal(await heddle.stop(), 0)
   await until(() => messages().length === 2, 'STOPPING')
   assert.ok(messages()[1]!.includes('STOPPING=1'))
+})
+
+test('a stop asks systemd for the time that the settings give it, before the drain begins', NEEDS_NOTIFY, async (t) => {
+  const { path, messages } = await notifySocket(t)
+  const env = { NOTIFY_SOCKET: path, SHUTDOWN_DELAY_MS: '30000', SHUTDOWN_TIMEOUT_MS: '120000' }
+  const heddle = await startHeddle(t, { lanes: 1, env })
+  heddle.process.kill('SIGTERM')
+  await until(() => messages().some((message) => message.includes('STOPPING=1')), 'STOPPING')
+  const stopping = messages().find((message) => message.includes('STOPPING=1'))!
+  const askedUs = Number(stopping.find((line) => line.startsWith('EXTEND_TIMEOUT_USEC='))?.split('=')[1])
+  assert.equal(askedUs, 1000 * killAfterMs({ shutdownDelayMs: 30_000, shutdownTimeoutMs: 120_000 }))
+  assert.ok(!heddle.logs.some(({ msg }) => msg === 'SIGTERM: draining'))
+  heddle.process.kill('SIGTERM')
 })
 
 test('while the main thread turns, the watchdog is told; another process is not asked', NEEDS_NOTIFY, async (t) => {

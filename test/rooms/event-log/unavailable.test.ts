@@ -7,6 +7,7 @@ import { post } from '../../support/started-service.ts'
 import { until } from '../../support/until.ts'
 import { handledBy, isEmpty, kill, onPostgres, onSqlite } from './databases.ts'
 
+const IN_MEMORY = { EVENT_BUS_DRIVER: 'in_process' }
 const DATABASE = { EVENT_BUS_DRIVER: 'database' }
 
 const late = (id: string) => ({ event: 'order.handled', payload: { id }, options: { delayMs: 1500 } })
@@ -86,25 +87,31 @@ test('a second process on the file ends with status 78 and says why, until the f
   await isEmpty(store)
 })
 
-for (const isShared of [true, false]) {
-  const name = isShared ? 'that shares its port on purpose is ready' : 'is not ready'
-  test(`with the bus in memory a second process cannot publish in transactions before the first is gone, and ${name}`, async (t) => {
+test('with the bus in memory a second process on SQLite is not ready before the first is gone', async (t) => {
+  const store = (await onSqlite(t))!
+  const first = await store.start(IN_MEMORY)
+  const second = await store.start(IN_MEMORY)
+  const told = 'the event log is not open: Another process has the event log of this database file'
+  assert.ok(second.logs.some(({ msg }) => msg.startsWith(told)))
+  assert.equal((await post(second, '/orders', { id: 'a' })).success, false)
+  const { ready, reasons } = await readiness(second)
+  assert.equal(ready, false)
+  assert.match(reasons.join(), new RegExp(`^event bus: ${told}`))
+  assert.equal(await first.stop(), 0)
+  await until(() => second.logs.some(({ msg }) => msg === 'The event log is open'), 'the log')
+  assert.equal((await readiness(second)).ready, true)
+  await post(second, '/orders', { id: 'a' })
+  await until(async () => (await handledBy(second)).length === 2, 'the order handled')
+  await isEmpty(store)
+})
+
+for (const EVENT_BUS_DRIVER of ['in_process', 'database']) {
+  test(`a second process that would share the port of the first is refused on SQLite under ${EVENT_BUS_DRIVER}`, async (t) => {
     const store = (await onSqlite(t))!
-    const env = { EVENT_BUS_DRIVER: 'in_process', HTTP_REUSE_PORT: String(isShared) }
+    const env = { EVENT_BUS_DRIVER, HTTP_REUSE_PORT: 'true', AUTH_SECRET_KEY: 'x'.repeat(32) }
     const first = await store.start(env)
-    const second = await store.start(env)
-    const told = 'the event log is not open: Another process has the event log of this database file'
-    assert.ok(second.logs.some(({ msg }) => msg.startsWith(told)))
-    assert.equal((await post(second, '/orders', { id: 'a' })).success, false)
-    const { ready, reasons } = await readiness(second)
-    assert.equal(ready, isShared)
-    assert.equal(await first.stop(), 0)
-    if (isShared) return
-    assert.match(reasons.join(), new RegExp(`^event bus: ${told}`))
-    await until(() => second.logs.some(({ msg }) => msg === 'The event log is open'), 'the log')
-    assert.equal((await readiness(second)).ready, true)
-    await post(second, '/orders', { id: 'a' })
-    await until(async () => (await handledBy(second)).length === 2, 'the order handled')
-    await isEmpty(store)
+    await assert.rejects(store.start(env), /Another process has the event log of this database file/)
+    await post(first, '/orders', { id: 'a' })
+    await until(async () => (await handledBy(first)).length === 2, 'the order handled')
   })
 }

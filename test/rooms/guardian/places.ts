@@ -2,7 +2,6 @@ import { request } from 'node:http'
 import type { Heddle } from '../../support/heddle.ts'
 import { until } from '../../support/until.ts'
 export const TWO = { PROCESSES: '2', AUTH_SECRET_KEY: 'x'.repeat(32) }
-export const IN_PROCESS = { ...TWO, EVENT_BUS_DRIVER: 'in_process' }
 /** With each request on a connection of its own, both of two processes answer one within so many, as good as surely. */
 const TRIES = 60
 export const START_MS = 60_000

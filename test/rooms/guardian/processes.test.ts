@@ -9,7 +9,7 @@ import { fixtureDomains } from '../../support/shipped-domains.ts'
 import { toolsDirWith } from '../../support/tools-dir.ts'
 import { until } from '../../support/until.ts'
 import { startGuarded } from './guarded.ts'
-import { bothAt, IN_PROCESS, place, START_MS, served, TWO } from './places.ts'
+import { bothAt, place, START_MS, served, TWO } from './places.ts'
 
 const FLEET = fixtureDomains('started/deployed')
 
@@ -51,24 +51,29 @@ test('a process that another one has taken over, since it was cut off from the d
 
 type LogLines = Heddle['logs']
 
-test('SQLite with the database driver is refused before anything is served, with what to do instead', async (t) => {
-  const env = { ...TWO, HTTP_PORT: String(await freePort()) }
-  const { child, errors, logs } = await spawnHeddle(t, { isGuarded: true, lanes: 1, env })
-  assert.equal((await once(child, 'exit'))[0], 78)
-  assert.match(errors.join(''), /PROCESSES is 2, and SQLite keeps the events of one process: use PostgreSQL/)
-  assert.doesNotMatch(errors.join(''), /started again/)
-  assert.ok(!logs.some(({ msg }) => msg.startsWith('Serving')))
-})
+for (const EVENT_BUS_DRIVER of ['database', 'in_process']) {
+  test(`PROCESSES=2 on SQLite: the start is refused under ${EVENT_BUS_DRIVER}, with what to do instead`, async (t) => {
+    const env = { ...TWO, EVENT_BUS_DRIVER, HTTP_PORT: String(await freePort()) }
+    const { child, errors, logs } = await spawnHeddle(t, { isGuarded: true, lanes: 1, env })
+    assert.equal((await once(child, 'exit'))[0], 78)
+    assert.match(errors.join(''), /PROCESSES is 2, and SQLite keeps the events of one process: use PostgreSQL/)
+    assert.doesNotMatch(errors.join(''), /started again/)
+    assert.ok(!logs.some(({ msg }) => msg.startsWith('Serving')))
+  })
+}
 
 test('without the guardian, which alone starts several, PROCESSES is refused', async (t) => {
-  const env = { ...IN_PROCESS, HTTP_PORT: String(await freePort()) }
+  const env = { ...TWO, HTTP_PORT: String(await freePort()) }
   const { child, errors } = await spawnHeddle(t, { lanes: 1, env })
   assert.equal((await once(child, 'exit'))[0], 78)
   assert.match(errors.join(''), /PROCESSES: expected 1 without the guardian/)
 })
 
 test('node:http shares the port, too', async (t) => {
-  const env = { ...IN_PROCESS, HTTP_LISTENER: 'node', HTTP_PORT: String(await freePort()) }
+  const postgres = await postgresServer(t)
+  if (postgres === null) return
+  const servers = { ...postgres.env, TOOLS: 'postgres' }
+  const env = { ...TWO, ...servers, HTTP_LISTENER: 'node', HTTP_PORT: String(await freePort()) }
   const heddle = await startGuarded(t, env)
   await bothAt(heddle.port)
   assert.equal(await heddle.stop(), 0)

@@ -7,6 +7,8 @@ import { test } from 'node:test'
 import { fileURLToPath } from 'node:url'
 import { loadSettings } from '../../../src/core/config/load.ts'
 import { type Settings, VARIABLES } from '../../../src/core/config/schema.ts'
+import { killAfterMs, START_MAX_MS } from '../../../src/core/config/time-limits.ts'
+import { filled } from '../../../src/devtools/scaffolding/templates.ts'
 import { SSE_COMMENT_MS } from '../../../src/primary/http/sent-body.ts'
 import {
   DEPLOY,
@@ -22,8 +24,11 @@ import {
 
 const ROOT = fileURLToPath(new URL('../../..', import.meta.url))
 const DELAY_MS = 5000
-/** A drain, and what heddle takes to end by itself. */
-const SHUTDOWN_MS = DELAY_MS + Number(VARIABLES.SHUTDOWN_TIMEOUT_MS.default) + 5000
+/** After which a supervisor may kill what it has told to stop. */
+const KILL_AFTER_MS = killAfterMs({
+  shutdownDelayMs: DELAY_MS,
+  shutdownTimeoutMs: Number(VARIABLES.SHUTDOWN_TIMEOUT_MS.default),
+})
 const SECRETS = { AUTH_SECRET_KEY: 'x'.repeat(64), RDB_PASSWORD: 'secret', KV_PASSWORD: 'secret' }
 
 const compose = readCompose()
@@ -177,24 +182,38 @@ test('probes ask for endpoints that there are, liveness never for what a databas
       paths.add(httpGet.path)
       assert.equal(httpGet.port, 'http')
     }
-    // As long as systemd gives it: TimeoutStartSec.
-    assert.ok(startupProbe.periodSeconds * startupProbe.failureThreshold >= 90)
   }
   assert.match(image.HEALTHCHECK!, /\/system\/health\/ready/)
   for (const path of paths) assert.ok(endpoints.includes(`'${path}'`), path)
 })
 
 test('whoever stops a process waits until it has ended by itself', () => {
-  for (const { spec } of ofKind('Deployment')) {
-    assert.ok(spec.template.spec.terminationGracePeriodSeconds * 1000 > SHUTDOWN_MS)
-  }
-  for (const name of ['worker-1', 'worker-2', 'leader']) {
-    assert.ok(Number.parseInt(compose.services[name].stop_grace_period, 10) * 1000 > SHUTDOWN_MS, name)
-  }
-  for (const unit of ['heddle.service', 'heddle@.service'])
-    assert.ok(Number(unitValues(unit, 'TimeoutStopSec')[0]) * 1000 > SHUTDOWN_MS, unit)
   const { apps } = createRequire(import.meta.url)(join(DEPLOY, 'ecosystem.config.cjs'))
-  assert.ok(apps[0].kill_timeout > SHUTDOWN_MS)
+  const limits: Record<string, number> = { pm2: apps[0].kill_timeout }
+  for (const { metadata, spec } of ofKind('Deployment'))
+    limits[metadata.name] = spec.template.spec.terminationGracePeriodSeconds * 1000
+  for (const name of ['worker-1', 'worker-2', 'leader'])
+    limits[name] = Number.parseInt(compose.services[name].stop_grace_period, 10) * 1000
+  for (const unit of ['heddle.service', 'heddle@.service'])
+    limits[unit] = Number(unitValues(unit, 'TimeoutStopSec')[0]) * 1000
+  for (const [name, limitMs] of Object.entries(limits)) assert.ok(limitMs >= KILL_AFTER_MS, `${name}: ${limitMs}`)
+})
+
+test('whoever starts a process waits as long as a start may take', () => {
+  for (const file of ['ecosystem.config.cjs', 'elastic.config.cjs'])
+    for (const { name, wait_ready, listen_timeout } of createRequire(import.meta.url)(join(DEPLOY, file)).apps)
+      assert.deepEqual([wait_ready, listen_timeout], [true, START_MAX_MS], name)
+  for (const unit of ['heddle.service', 'heddle@.service', 'heddle-migrate.service'])
+    assert.equal(unitValues(unit, 'TimeoutStartSec')[0], `${START_MAX_MS / 3_600_000}h`, unit)
+  for (const { spec } of ofKind('Deployment')) {
+    const { startupProbe } = spec.template.spec.containers[0]
+    assert.equal(startupProbe.periodSeconds * startupProbe.failureThreshold * 1000, START_MAX_MS)
+    assert.ok(spec.progressDeadlineSeconds * 1000 > START_MAX_MS)
+  }
+  for (const { spec } of ofKind('Job')) assert.ok(spec.activeDeadlineSeconds * 1000 >= START_MAX_MS)
+  const ofApplication = filled('application/Dockerfile', { name: 'my-app' })
+  for (const check of [image.HEALTHCHECK!, ofApplication])
+    assert.equal(/--start-period=(\w+)/.exec(check)?.[1], `${START_MAX_MS / 3_600_000}h`)
 })
 
 test('a process that stops serves for longer than the proxy leaves out one that is back', () => {

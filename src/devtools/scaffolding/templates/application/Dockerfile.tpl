@@ -16,7 +16,8 @@ COPY --from=build /app ./
 USER 1000:1000
 EXPOSE 8000
 STOPSIGNAL SIGTERM
-HEALTHCHECK --interval=10s --timeout=3s --start-period=30s --retries=3 \
+# The first hour may be its start: on a busy machine, or a large database.
+HEALTHCHECK --interval=10s --timeout=3s --start-period=1h --retries=3 \
   CMD ["node", "-e", "fetch(`http://127.0.0.1:${process.env.SYSTEM_PORT}/system/health/ready`).then(({ ok }) => process.exit(ok ? 0 : 1), () => process.exit(1))"]
 # Needs AUTH_SECRET_KEY.
 ENTRYPOINT ["node", "node_modules/heddle/dist/src/heddle.cjs", "start"]
