@@ -11,6 +11,7 @@ import { watchUnawaited } from '../runtime/kernel/failed-calls.ts'
 import { createSharedMemories, ThreadKernel } from '../runtime/kernel/thread.ts'
 import type { ProcessTracing } from '../tracing/process-tracing.ts'
 import { Dispatcher } from './dispatch/dispatcher.ts'
+import { HeldPlaces } from './dispatch/held-places.ts'
 import type { Lane } from './dispatch/lane.ts'
 import { LocalWorker } from './dispatch/local-worker.ts'
 import { assembleEvents, type EventParts } from './event-parts.ts'
@@ -99,6 +100,7 @@ export function buildParts(options: RuntimeOptions, readiness: () => Readiness) 
     (error) =>
       log('ERROR', `A request that waited was not handed over: ${messageOf(error)}`, 'http', { stack: stackOf(error) }),
     isDevelopment,
+    new HeldPlaces(settings.httpMaxRequestsPerRoute, settings.httpMaxRequestsPerAddress),
   )
   const gates = { lanes: dispatcher, local: localWorker }
   const listener = new Listener({ settings, log, routes: routing.table, ...gates, hub, health })

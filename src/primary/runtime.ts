@@ -79,7 +79,7 @@ export class Runtime {
 
   /** Whether this process should get requests, and the reasons where it should not or is impaired. */
   readiness(): Readiness {
-    const { events, health, listener, toolBooter, pool, descriptors } = this.#parts
+    const { dispatcher, events, health, listener, toolBooter, pool, descriptors } = this.#parts
     const { hub, streams, durable } = events
     const { eventBusDriver, processes, httpReusePort, bootStrict } = this.#options.settings
     const lanes = this.#parts.lanes.countByState()
@@ -98,6 +98,7 @@ export class Runtime {
       ...(bootStrict ? health.startFaults : []),
       pool.fault,
       listener.connectionLimit.fault,
+      dispatcher.fault,
       descriptors.fault,
       busFault === null || wasBusOpen ? null : `event bus: ${busFault}`,
     ]

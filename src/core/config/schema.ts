@@ -59,6 +59,11 @@ const HTTP = {
   HTTP_MAX_STREAMS: whole({ min: 1, max: 60_000, default: 10_000, unit: 'streams' }),
   HTTP_MAX_STREAMS_PER_ROUTE: whole({ min: 1, max: 60_000, default: 5000, unit: 'streams' }),
   HTTP_MAX_STREAMS_PER_ADDRESS: whole({ min: 1, max: 60_000, default: 100, unit: 'streams' }),
+  HTTP_MAX_UPLOADS: whole({ min: 1, max: 60_000, default: 10_000, unit: 'uploads' }),
+  HTTP_MAX_UPLOADS_PER_ROUTE: whole({ min: 1, max: 60_000, default: 5000, unit: 'uploads' }),
+  HTTP_MAX_UPLOADS_PER_ADDRESS: whole({ min: 1, max: 60_000, default: 100, unit: 'uploads' }),
+  HTTP_MAX_REQUESTS_PER_ROUTE: whole({ min: 1, max: 65_535, unit: 'requests' }),
+  HTTP_MAX_REQUESTS_PER_ADDRESS: whole({ min: 1, max: 65_535, unit: 'requests' }),
   HTTP_HANDLER_TIMEOUT_MS: whole({ min: 1, max: DAY_MS, default: 30_000, unit: 'ms' }),
 }
 

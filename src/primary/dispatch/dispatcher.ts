@@ -6,6 +6,7 @@ import { readRequest } from '../../transport/frames/request-frame.ts'
 import { frameMemory } from '../../transport/memory/spsc-ring.ts'
 import type { Exchange } from '../http/exchange.ts'
 import { AdmissionQueue } from './admission-queue.ts'
+import { HeldPlaces } from './held-places.ts'
 import { type Lane, NOT, WHILE_IT_ANSWERS } from './lane.ts'
 import type { DrainSpeed } from './request-slots.ts'
 
@@ -27,6 +28,7 @@ const REFUSALS_PER_CHECK = 256
  * answer.
  */
 export class Dispatcher {
+  readonly heldPlaces: HeldPlaces
   readonly #queue = new AdmissionQueue()
   /** Requests of plugins that the lanes which are up must not have: they wait for another lane. */
   readonly #withheld = new AdmissionQueue()
@@ -41,8 +43,10 @@ export class Dispatcher {
   /**
    * @param onFault told of a fault while a queued request was served: it costs that request its answer
    * @param isTakingTurns the next of idle lanes instead of the first, so that one person sees what lanes do not share
+   * @param heldPlaces bounds of one route and one client
    */
-  constructor(onFault: (error: unknown) => void, isTakingTurns = false) {
+  constructor(onFault: (error: unknown) => void, isTakingTurns = false, heldPlaces = new HeldPlaces()) {
+    this.heldPlaces = heldPlaces
     this.#onFault = onFault
     this.#isTakingTurns = isTakingTurns
   }
@@ -55,6 +59,13 @@ export class Dispatcher {
     this.#serveWithheld()
   }
 
+  /** Why no lane can take a request; null while one can. A lane that is full and fast has room in a moment. */
+  get fault(): string | null {
+    const isHeld = ({ requests, drainRate }: Lane): boolean => requests.free <= 0 && drainRate.speed !== 'fast'
+    if (this.#lanes.length === 0 || !this.#lanes.every(isHeld)) return null
+    return 'all places of all lanes are held (LANE_MAX_INFLIGHT)'
+  }
+
   /** Requests that wait for room in a lane. */
   get waiting(): number {
     return this.#queue.size + this.#withheld.size
@@ -62,9 +73,13 @@ export class Dispatcher {
 
   /** Gives a request to a lane, or lets it wait for room in one. False when it is to be refused. */
   send(frame: RequestFrame, exchange: Exchange, isLasting = false): boolean {
+    const { heldPlaces } = this
+    // It waits where waiting is worth while, as if there were no room.
+    if (heldPlaces.isFullFor(exchange, this.#lanes)) return this.#enqueue(frame, exchange)
     if (isLasting && this.#giveLasting(frame, exchange)) return true
     return (
-      (this.#queue.size === 0 && this.#give(frame, exchange)) ||
+      // Who holds few places does not wait behind a crowd of one client.
+      ((this.#queue.size === 0 || heldPlaces.isCrowded) && this.#give(frame, exchange)) ||
       this.#enqueue(frame, exchange) ||
       this.#withhold(frame, exchange)
     )
@@ -76,7 +91,7 @@ export class Dispatcher {
     let best: Lane | undefined
     for (const lane of this.#lanes) {
       if (!lane.responsive || lane.state !== 'ready' || lane.servesRoute[frame.routeNumber] === NOT) continue
-      if (lane.requests.free === 0 || !lane.isPrompt(nowMs)) continue
+      if (!lane.requests.hasRoomFor(exchange) || !lane.isPrompt(nowMs)) continue
       if (best === undefined || lastingLoad(lane) < lastingLoad(best)) best = lane
     }
     return best !== undefined && assign(best, best.sendRequest(frame, exchange), exchange)
@@ -90,6 +105,7 @@ export class Dispatcher {
 
   /** The same for a request that has waited. */
   #giveWaiting(queue: AdmissionQueue, id: number, exchange: Exchange): boolean {
+    if (this.heldPlaces.isFullFor(exchange, this.#lanes)) return false
     const lane = this.#choose(queue.routeNumberOf(id), exchange)
     return lane !== undefined && assign(lane, lane.sendWaiting(queue, id, exchange), exchange)
   }
@@ -115,7 +131,7 @@ export class Dispatcher {
     }
     // A lane that stands still is better than a refusal: `rescue` moves the request as soon as there is room elsewhere. Where a full lane
     // is fast, the request waits for it here.
-    if (best === undefined || (best.requests.free === 0 && best.drainRate.speedWhenFull() !== 'fast')) {
+    if (best === undefined || (!best.requests.hasRoomFor(exchange) && best.drainRate.speedWhenFull() !== 'fast')) {
       best = leastLoaded(lanes, routeNumber)
     }
     return best
@@ -233,8 +249,8 @@ export class Dispatcher {
     let mayQueue = false
     for (const lane of this.#lanes) {
       if (lane === stuck || !lane.responsive || !lane.isPrompt(nowMs)) continue
-      free += lane.requests.free
-      mayQueue ||= lane.requests.free === 0 && lane.drainRate.speedWhenFull() === 'fast'
+      free += Math.max(0, lane.requests.free)
+      mayQueue ||= lane.requests.free <= 0 && lane.drainRate.speedWhenFull() === 'fast'
     }
     return mayQueue ? free + this.#queue.free : free
   }

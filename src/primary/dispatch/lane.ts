@@ -194,14 +194,14 @@ export class Lane implements BodySink, BatchListener {
 
   // ── requests ──────────────────────────────────────────────────────────────
 
-  /** Requests whose answer has not begun. */
+  /** Requests whose answer has not begun, uploads among them. */
   get requestsInFlight(): number {
     return this.requests.count - this.requests.streams
   }
 
   /** @returns the request's id, or -1 when this lane has no room */
   sendRequest(frame: RequestFrame, exchange: Exchange): number {
-    if (this.requests.free === 0) return -1
+    if (!this.requests.hasRoomFor(exchange)) return -1
     const at = this.#outbox.begin(requestMaxBytes(frame), false)
     if (at < 0) return -1
     const id = this.requests.take()
@@ -212,7 +212,7 @@ export class Lane implements BodySink, BatchListener {
 
   /** As `sendRequest`, for one that has waited: `id` in the queue. */
   sendWaiting(queue: AdmissionQueue, id: number, exchange: Exchange): number {
-    if (this.requests.free === 0) return -1
+    if (!this.requests.hasRoomFor(exchange)) return -1
     const bytes = queue.lengthOf(id)
     const at = this.#outbox.begin(bytes, false)
     if (at < 0) return -1
@@ -237,10 +237,14 @@ export class Lane implements BodySink, BatchListener {
     this.#outbox.sendText(KIND.CANCEL, id, '')
   }
 
+  uploadOver(id: number): void {
+    this.requests.uploadOver(id)
+  }
+
   /** Answers the requests whose time is up. Called regularly. */
   expire(nowMs: number): void {
     this.requests.expire(nowMs)
-    this.drainRate.sample(nowMs, this.requests.free === 0)
+    this.drainRate.sample(nowMs, this.requests.free <= 0)
   }
 
   /** A debugger has held its thread for so long: what is in flight gets as much time more. */

@@ -72,7 +72,7 @@ export class LocalWorker implements AnswerSink, RequestHolder, BodySink {
 
   /** False when there is no room. */
   send(frame: RequestFrame, exchange: Exchange): boolean {
-    if (this.#requests.free === 0) return false
+    if (!this.#requests.hasRoomFor(exchange)) return false
     const id = this.#requests.take()
     this.#requests.put(id, exchange, -1)
     exchange.assignTo(this, id)
@@ -82,6 +82,10 @@ export class LocalWorker implements AnswerSink, RequestHolder, BodySink {
 
   cancelRequest(id: number): void {
     if (this.#requests.giveUp(id) !== null) this.server.cancel(id)
+  }
+
+  uploadOver(id: number): void {
+    this.#requests.uploadOver(id)
   }
 
   /** Answers the requests whose time is up. Called regularly. What this thread has stood still for, at a breakpoint perhaps, is nobody's time. */

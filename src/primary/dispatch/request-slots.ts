@@ -2,6 +2,7 @@
 import type { WorkInFlight } from '../../contracts/registry.ts'
 import { steadyMs } from '../../core/schedule/clock.ts'
 import type { Exchange } from '../http/exchange.ts'
+import type { HolderCounts } from './held-places.ts'
 
 const STREAM = 1
 const FILE = 2
@@ -31,7 +32,7 @@ export const workOf = ({ exchange, sentMs }: PlacedRequest): WorkInFlight => ({
 })
 
 /**
- * The requests in flight in one lane. One whose answer has begun holds no place: it waits for its client, not for the lane. A request's id is `slot | generation << 16`: the answer to a request that was given up does not
+ * The requests in flight in one lane. One whose answer has begun, or whose body is still coming, holds no place: it waits for its client, not for the lane. A request's id is `slot | generation << 16`: the answer to a request that was given up does not
  * reach the next request in its slot.
  */
 export class RequestSlots {
@@ -43,28 +44,43 @@ export class RequestSlots {
   files = 0
   /** Requests whose answers are not known to be quick. */
   slow = 0
-  readonly #max: number
+  /** Requests whose bodies wait for their clients. */
+  uploads = 0
+  /** Places of requests. */
+  readonly max: number
   #exchanges: (Exchange | null)[] = []
   #generations = new Uint16Array(0)
   #positions = new Float64Array(0)
   #sentMs = new Float64Array(0)
   #isStream = new Uint8Array(0)
   #isSlow = new Uint8Array(0)
+  #isUpload = new Uint8Array(0)
   /** 1 where nobody waits for the answer any more: the slot is free when the handler has settled. */
   #isGivenUp = new Uint8Array(0)
   #givenUp = 0
+  /** Whose they were, by slot. */
+  readonly #left = new Map<number, { routeNumber: number; network: string }>()
   readonly #freeSlots: number[] = []
 
   /** @param max that may wait for their answers */
   constructor(max: number) {
-    this.#max = max
+    this.max = max
     this.#grow(max)
   }
 
   /** Requests that it can take. */
   get free(): number {
-    const kept = this.count + this.#givenUp
-    return Math.min(this.#max - kept + this.streams, SLOTS_MAX - kept)
+    return Math.min(this.max - this.held, SLOTS_MAX - this.count - this.#givenUp)
+  }
+
+  /** Places that are held. A body that has come takes one even where there is none. */
+  get held(): number {
+    return this.count + this.#givenUp - this.streams - this.uploads
+  }
+
+  /** An upload holds no place: there is room as long as there are slots. */
+  hasRoomFor(exchange: Exchange): boolean {
+    return exchange.isUploading ? this.count + this.#givenUp < SLOTS_MAX : this.free > 0
   }
 
   /** Takes a slot. There must be a free one. @returns the id of the new request */
@@ -81,6 +97,10 @@ export class RequestSlots {
     this.#positions[slot] = position
     this.#sentMs[slot] = steadyMs()
     this.count++
+    if (exchange.isUploading) {
+      this.#isUpload[slot] = 1
+      this.uploads++
+    }
     if (exchange.route?.pace.isQuick) return
     this.#isSlow[slot] = 1
     this.slow++
@@ -88,11 +108,11 @@ export class RequestSlots {
 
   /** True when at least half of the places are held by handlers that were given up long ago, and have not settled. */
   isWornOut(nowMs: number): boolean {
-    if (2 * this.#givenUp < this.#max) return false
+    if (2 * this.#givenUp < this.max) return false
     let deaf = 0
     for (let slot = 0; slot < this.#exchanges.length; slot++)
       if (this.#isGivenUp[slot] === 1 && nowMs - this.#sentMs[slot]! >= DEAF_MS) deaf++
-    return 2 * deaf >= this.#max
+    return 2 * deaf >= this.max
   }
 
   get(id: number): Exchange | null {
@@ -121,9 +141,36 @@ export class RequestSlots {
     this.#takeOut(slot)
     this.#isGivenUp[slot] = 1
     this.#givenUp++
+    this.#left.set(slot, { routeNumber: exchange.route?.number ?? -1, network: exchange.network })
     this.#sentMs[slot] = steadyMs()
     if (!isHandled) this.#settle(slot)
     return exchange
+  }
+
+  /** Its body does not wait for the client any more: it holds a place from now on. */
+  uploadOver(id: number): void {
+    if (this.get(id) !== null) this.#noUpload(id & 0xffff)
+  }
+
+  #noUpload(slot: number): void {
+    if (this.#isUpload[slot] === 0) return
+    this.#isUpload[slot] = 0
+    this.uploads--
+  }
+
+  /** Counts who holds the places. */
+  countHolders({ byRoute, byAddress }: HolderCounts): void {
+    const add = (route: number, network: string): void => {
+      byRoute.set(route, (byRoute.get(route) ?? 0) + 1)
+      if (network !== '') byAddress.set(network, (byAddress.get(network) ?? 0) + 1)
+    }
+    for (const { routeNumber, network } of this.#left.values()) add(routeNumber, network)
+    for (let slot = 0; slot < this.#exchanges.length; slot++) {
+      const exchange = this.#exchanges[slot]
+      if (!exchange || this.#isStream[slot] !== 0 || this.#isUpload[slot] === 1) continue
+      exchange.noteNetwork()
+      add(exchange.route?.number ?? -1, exchange.network)
+    }
   }
 
   /** Its answer has begun. Null when it was given up before, like the next. */
@@ -131,6 +178,7 @@ export class RequestSlots {
     const exchange = this.get(id)
     if (exchange === null) return null
     const slot = id & 0xffff
+    this.#noUpload(slot)
     this.#isStream[slot] = STREAM
     this.streams++
     if (this.#isSlow[slot] === 1) {
@@ -207,6 +255,8 @@ export class RequestSlots {
     const left = this.list()
     this.#exchanges.fill(null)
     this.#isSlow.fill(0)
+    this.#isUpload.fill(0)
+    this.uploads = 0
     this.count = 0
     this.slow = 0
     this.streams = 0
@@ -222,6 +272,7 @@ export class RequestSlots {
     this.#sentMs = grown(new Float64Array(slots), this.#sentMs)
     this.#isStream = grown(new Uint8Array(slots), this.#isStream)
     this.#isSlow = grown(new Uint8Array(slots), this.#isSlow)
+    this.#isUpload = grown(new Uint8Array(slots), this.#isUpload)
     this.#isGivenUp = grown(new Uint8Array(slots), this.#isGivenUp)
     this.#exchanges = [...this.#exchanges, ...new Array<null>(slots - before).fill(null)]
     for (let slot = slots - 1; slot >= before; slot--) this.#freeSlots.push(slot)
@@ -233,7 +284,10 @@ export class RequestSlots {
   }
 
   #settle(slot: number): void {
-    if (this.#isGivenUp[slot] === 1) this.#givenUp--
+    if (this.#isGivenUp[slot] === 1) {
+      this.#givenUp--
+      this.#left.delete(slot)
+    }
     this.#isGivenUp[slot] = 0
     this.#generations[slot]!++
     this.#freeSlots.push(slot)
@@ -242,6 +296,7 @@ export class RequestSlots {
   #takeOut(slot: number): void {
     this.#exchanges[slot] = null
     this.count--
+    this.#noUpload(slot)
     if (this.#isSlow[slot] === 1) {
       this.#isSlow[slot] = 0
       this.slow--

@@ -4,13 +4,14 @@ import type { Operator } from '../../contracts/http-request.ts'
 import type { ObservedRequest, RequestSpan, RequestWatcher } from '../../contracts/tracing.ts'
 import type { ErrorCode } from '../../core/errors/catalogue.ts'
 import { hasLine } from '../../core/http/http-error.ts'
-import { plainAddress } from '../../core/http/network.ts'
+import { networkOf, plainAddress } from '../../core/http/network.ts'
 import { exactMs } from '../../core/schedule/clock.ts'
 import { errorReply, JSON_TYPE, type Reply } from '../../runtime/endpoint/reply.ts'
 import type { TrustedProxies } from './access.ts'
 import { ClientSocket, type Handshake, type SocketWorker } from './client-socket.ts'
 import type { ClientResponse } from './library.ts'
-import { LASTING_MIN_BYTES, type LastingPlace, lastingAnswers, pipelining } from './refusals.ts'
+import { type Place, places } from './places.ts'
+import { LASTING_MIN_BYTES, pipelining } from './refusals.ts'
 import type { BodySink, StreamedBody } from './request-body.ts'
 import type { RouteEntry } from './routes.ts'
 import { ChunkedBody, LongAnswer, type SentBody, SizedBody, SseClient } from './sent-body.ts'
@@ -54,6 +55,8 @@ export interface RequestHolder {
   readonly index: number
   /** Told that the answer is not wanted any more. */
   cancelRequest(id: number): void
+  /** Told that the body does not wait for its client any more. */
+  uploadOver?(id: number): void
 }
 
 /** Set by the listener when it drains: every answer then closes its connection. */
@@ -119,7 +122,11 @@ export class Exchange implements ObservedRequest {
   #isOpening = false
   #onAbort: (() => void) | null = null
   /** Its place among the answers that last; null while it has none. */
-  #lastingAs: LastingPlace | null = null
+  #lastingAs: Place | null = null
+  /** Its place among the uploads. */
+  #uploadAs: Place | null = null
+  /** What counts as its client; empty where nobody has asked in time. */
+  network = ''
 
   constructor(
     res: ClientResponse,
@@ -209,17 +216,44 @@ export class Exchange implements ObservedRequest {
   }
 
   /** Takes a place among the answers that last. False when there is none: the exchange is answered then. */
-  mayLast(): boolean {
-    this.#lastingAs = lastingAnswers.enter(this.#address(), this.label)
+  mayLast(kind: 'event stream' | 'socket' | 'long answer'): boolean {
+    this.#lastingAs = places.enter(kind, this.#address(), this.label)
     if (this.#lastingAs !== null) return true
     this.#cancel()
     this.fail('HTTP_OVERLOADED', 'Too many streams are open')
     return false
   }
 
+  /** Takes a place among the uploads. False when there is none: the exchange is answered then. @param close the connection, too */
+  mayUpload(kind: 'upload' | 'slow body', close: boolean): boolean {
+    if (this.#done) return false
+    this.#uploadAs = places.enter(kind, this.#address(), this.label)
+    if (this.#uploadAs === null) this.fail('HTTP_OVERLOADED', 'Too many uploads are under way', close)
+    return this.#uploadAs !== null
+  }
+
+  /** Its body waits for the client: it holds no place in a lane. */
+  get isUploading(): boolean {
+    return this.incoming?.isComing === true
+  }
+
+  /** Its body does not wait for the client any more. */
+  uploadOver(): void {
+    if (this.#uploadAs === null) return
+    places.leave(this.#uploadAs)
+    this.#uploadAs = null
+    this.#holder?.uploadOver?.(this.#heldAs)
+  }
+
+  /** Reads the client's address, which nobody can once the client has left. */
+  noteNetwork(): void {
+    if (this.network === '' && !this.#done) this.network = networkOf(this.#address())
+  }
+
   #ended(status: number): void {
-    if (this.#lastingAs !== null) lastingAnswers.leave(this.#lastingAs)
+    if (this.#lastingAs !== null) places.leave(this.#lastingAs)
     this.#lastingAs = null
+    this.uploadOver()
     const { span } = this
     if (span !== null) {
       this.span = null
@@ -346,7 +380,7 @@ export class Exchange implements ObservedRequest {
     // The handler of a body whose length is known has ended. A stream may be made of what comes.
     if (lengthBytes >= 0) this.incoming?.abandon()
     if (this.method === 'HEAD') return this.#answerHead(status, lines, lengthBytes, isClosedAfter)
-    if ((lengthBytes < 0 || lengthBytes > LASTING_MIN_BYTES) && !this.mayLast()) return
+    if ((lengthBytes < 0 || lengthBytes > LASTING_MIN_BYTES) && !this.mayLast('long answer')) return
     if (isClosedAfter && !this.isClosedByLibrary) lines += CLOSE_LINE
     const Body = lengthBytes < 0 ? ChunkedBody : SizedBody
     this.#begin(status, lines, new Body(this.#res, lengthBytes, isLast, onFlushed, () => this.#over(status)))
@@ -405,7 +439,7 @@ export class Exchange implements ObservedRequest {
     const { label, plugin, requestId } = this
     // Not the exchange itself, which has more in its memory.
     const socket = new ClientSocket({ label, plugin, requestId }, worker, number, limitBytes, () => {
-      if (lastingAs !== null) lastingAnswers.leave(lastingAs)
+      if (lastingAs !== null) places.leave(lastingAs)
     })
     const lines = `nosniff\r\nx-request-id: ${requestId}`
     const res = this.#res

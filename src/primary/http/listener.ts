@@ -17,7 +17,8 @@ import { ConnectionLimit } from './connection-limit.ts'
 import { addressOf, draining, Exchange } from './exchange.ts'
 import type { ClientRequest, ClientResponse, HandshakeContext, HttpLibrary } from './library.ts'
 import { chooseLibrary, ListenSocket, type ListenSocketOptions, shortTurn } from './listening.ts'
-import { lastingAnswers, pipelining, Refusals, refuseFraming } from './refusals.ts'
+import { places } from './places.ts'
+import { pipelining, Refusals, refuseFraming } from './refusals.ts'
 import { DROPPED_BODY_MAX_BYTES, PendingBodies, StreamedBodies, StreamedBody } from './request-body.ts'
 import { faultOfPath, HeadScan, makeRequestId, requestIdOf, SAFE_METHODS } from './request-head.ts'
 import type { RouteEntry, RouteTable, RouteZone } from './routes.ts'
@@ -112,10 +113,8 @@ export class Listener {
     this.#refusals = new Refusals(log)
     this.#cors = new Cors(settings.httpCorsOrigins, settings.httpCorsCredentials)
     this.#system = new SystemAccess(settings)
-    lastingAnswers.max = settings.httpMaxStreams
-    lastingAnswers.maxPerRoute = settings.httpMaxStreamsPerRoute
-    lastingAnswers.maxPerAddress = settings.httpMaxStreamsPerAddress
-    lastingAnswers.onRefused = (what, ip) => this.#refusals.note(what, { ip })
+    places.configure(settings)
+    places.onRefused = (what, ip) => this.#refusals.note(what, { ip })
     longAnswers.onCutOff = ({ route }) => this.#refusals.note(LEFT_UNREAD, { route })
     pipelining.onFound = (exchange) => this.#refusals.note(PIPELINED, fieldsOf(exchange))
     this.#proxies = new TrustedProxies(settings.httpTrustedProxies)
@@ -391,6 +390,8 @@ export class Listener {
     const isShort = route.method === 'ALL' && expectedBytes !== null && expectedBytes <= WHOLE_BODY_MAX_BYTES
     if (isBodyStreamed && !isShort) {
       const { isStrict } = this.#library
+      const isLeftUnread = expectedBytes === null || expectedBytes > DROPPED_BODY_MAX_BYTES
+      if (!exchange.mayUpload('upload', isLeftUnread)) return
       exchange.incoming = new StreamedBody(res, exchange, expectedBytes, limitBytes, isStrict, this.#streamedBodies)
       return this.#dispatch(exchange.route, frame, exchange)
     }
@@ -422,9 +423,11 @@ export class Listener {
   }
 
   #dispatch(route: RouteEntry, frame: RequestFrame, exchange: Exchange): void {
-    const isLasting = route.kind !== 'endpoint'
+    const { kind } = route
+    const isLasting = kind !== 'endpoint'
     // Operators are not kept out by visitors.
-    if (isLasting && route.zone === 'application' && !exchange.mayLast()) return
+    if (isLasting && route.zone === 'application' && !exchange.mayLast(kind === 'socket' ? 'socket' : 'event stream'))
+      return
     if (route.closedUntilMs !== 0) return exchange.failClosed(route.closedUntilMs)
     if (route.servedBy === 'lanes') {
       // Work that has begun needs the room that is left: new work is refused first.

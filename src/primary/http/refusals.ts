@@ -1,5 +1,4 @@
-// What is refused: a request whose end is not certain, one that comes too early, one answer too many that lasts. And how often that is said.
-import { networkOf } from '../../core/http/network.ts'
+// What is refused: a request whose end is not certain, and one that comes too early. And how often that is said.
 import { atTurnEnd } from '../../core/schedule/waiting.ts'
 import { errorReply, JSON_TYPE } from '../../runtime/endpoint/reply.ts'
 import type { Log } from '../logging/process-log.ts'
@@ -112,56 +111,3 @@ export const pipelining = new Pipelining()
 
 /** A body of a known length that is not longer leaves for the kernel at once, whoever reads it. */
 export const LASTING_MIN_BYTES = 65_536
-
-/** The place of one of them. */
-export type LastingPlace = readonly [network: string, route: string]
-
-/**
- * Counts the answers that last: event streams, WebSockets, and bodies that are sent at the client's pace. They hold no place in a lane, so
- * that one visitor who opens many does not keep the requests of all others out. Who is beyond the bounds gets 503 on such a route alone.
- */
-export class LastingAnswers {
-  /** `HTTP_MAX_STREAMS`, `HTTP_MAX_STREAMS_PER_ROUTE` and `HTTP_MAX_STREAMS_PER_ADDRESS`. */
-  max = Number.POSITIVE_INFINITY
-  maxPerRoute = Number.POSITIVE_INFINITY
-  maxPerAddress = Number.POSITIVE_INFINITY
-  /** Told of each one that is refused. */
-  onRefused: (what: string, address: string) => void = () => {}
-  open = 0
-  /** By network, and by route: `GET /events`. */
-  readonly #openBy = new Map<string, number>()
-
-  /** @param route its method and path. @returns what `leave` wants when it has ended; null where it is to be refused */
-  enter(address: string, route: string): LastingPlace | null {
-    const network = networkOf(address)
-    const ofNetwork = this.#openBy.get(network) ?? 0
-    const ofRoute = this.#openBy.get(route) ?? 0
-    const full =
-      this.open >= this.max
-        ? `${this.max} are open (HTTP_MAX_STREAMS)`
-        : ofRoute >= this.maxPerRoute
-          ? `${route} has ${ofRoute} (HTTP_MAX_STREAMS_PER_ROUTE)`
-          : ofNetwork >= this.maxPerAddress
-            ? `one address has ${ofNetwork} (HTTP_MAX_STREAMS_PER_ADDRESS)`
-            : null
-    if (full !== null) {
-      this.onRefused(`Streams are refused: ${full}`, address)
-      return null
-    }
-    this.open++
-    this.#openBy.set(network, ofNetwork + 1).set(route, ofRoute + 1)
-    return [network, route]
-  }
-
-  leave(place: LastingPlace): void {
-    this.open--
-    for (const name of place) {
-      const left = this.#openBy.get(name)! - 1
-      if (left === 0) this.#openBy.delete(name)
-      else this.#openBy.set(name, left)
-    }
-  }
-}
-
-/** Of the one listener that a process has. */
-export const lastingAnswers = new LastingAnswers()

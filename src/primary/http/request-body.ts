@@ -23,6 +23,9 @@ interface BodyRequest {
   isLast: boolean
   deadlineMs: number
   onAbort(callback: () => void): void
+  /** Takes a place among the uploads. False when there is none: the request is answered then. */
+  mayUpload(kind: 'upload' | 'slow body', close: boolean): boolean
+  uploadOver(): void
   look(nowMs: number): void
   fail(code: ErrorCode, message?: string, close?: boolean): void
   close(): void
@@ -97,6 +100,10 @@ export class StreamedBody {
     return this.#expectedBytes === null && !this.#isStrict
   }
 
+  get isComing(): boolean {
+    return this.#state === 'coming'
+  }
+
   /** The handler can take further bytes. */
   want(bytes: number, requestId: number, sink: BodySink): void {
     if (this.#isTold || this.#state === 'unwanted') return
@@ -156,6 +163,7 @@ export class StreamedBody {
     this.#state = 'complete'
     if (this.isEndUncertain) this.#exchange.isLast = true
     this.#bodies.open.delete(this)
+    this.#exchange.uploadOver()
     // For the next request of the connection.
     this.#resume()
     this.#handOver()
@@ -165,6 +173,7 @@ export class StreamedBody {
   #break(fault: ErrorCode): void {
     this.#state = 'broken'
     this.#fault = fault
+    this.#exchange.uploadOver()
     this.#drop()
     this.#pause()
     this.#handOver()
@@ -174,6 +183,7 @@ export class StreamedBody {
   #giveUp(): void {
     this.#bodies.open.delete(this)
     this.#state = 'unwanted'
+    this.#exchange.uploadOver()
     this.#drop()
   }
 
@@ -277,6 +287,8 @@ export class StreamedBodies {
  * close a slow connection by itself, without an answer.
  */
 export const BODY_TIMEOUT_MS = 7_000
+/** A body that has been coming for so long holds a place of an upload: others come with their heads, or soon after, milliseconds. */
+const SLOW_BODY_MS = 1_000
 const BODY_MIN_BYTES_PER_SEC = 16_384
 /**
  * A refused body of at most this length is received and dropped by the library: a client whose connection is closed while it sends gets
@@ -315,7 +327,7 @@ export class PendingBodies {
     done: (body: Uint8Array) => void,
   ): void {
     // From the head on: the library's time runs from there, too.
-    const pending: PendingBody = { exchange, bytes: NO_BYTES, length: 0, startedMs: steadyMs() }
+    const pending: PendingBody = { exchange, bytes: NO_BYTES, length: 0, startedMs: steadyMs(), isSlow: false }
     this.open.add(pending)
     exchange.onAbort(() => this.#drop(pending))
     res.onData((chunk, isLast) => {
@@ -348,14 +360,21 @@ export class PendingBodies {
     for (const pending of this.open) {
       pending.exchange.look(nowMs)
       const allowedMs = BODY_TIMEOUT_MS + (pending.length / BODY_MIN_BYTES_PER_SEC) * 1000
-      if (nowMs - pending.startedMs < allowedMs) continue
+      const spentMs = nowMs - pending.startedMs
+      if (spentMs >= SLOW_BODY_MS && !pending.isSlow) {
+        pending.isSlow = true
+        if (!pending.exchange.mayUpload('slow body', true)) this.#drop(pending)
+      }
+      if (spentMs < allowedMs) continue
       this.#drop(pending)
       pending.exchange.fail('HTTP_REQUEST_TIMEOUT', undefined, true)
     }
   }
 
   #drop(pending: PendingBody): void {
-    if (this.open.delete(pending)) this.heldBytes -= pending.bytes.byteLength
+    if (!this.open.delete(pending)) return
+    this.heldBytes -= pending.bytes.byteLength
+    if (pending.isSlow) pending.exchange.uploadOver()
   }
 
   /**
@@ -381,4 +400,6 @@ interface PendingBody {
   bytes: Buffer
   length: number
   readonly startedMs: number
+  /** It has a place among the uploads. */
+  isSlow: boolean
 }

@@ -5,7 +5,8 @@ import { isSystemClosed } from '../../../src/core/config/checks.ts'
 import { loadSettings } from '../../../src/core/config/load.ts'
 import { networkOf } from '../../../src/core/http/network.ts'
 import { AllowedHosts, Cors, isForeignPage, SystemAccess, TrustedProxies } from '../../../src/primary/http/access.ts'
-import { LastingAnswers, Refusals } from '../../../src/primary/http/refusals.ts'
+import { places } from '../../../src/primary/http/places.ts'
+import { Refusals } from '../../../src/primary/http/refusals.ts'
 
 const settingsOf = (env: Record<string, string>) => loadSettings({ AUTH_SECRET_KEY: 'k'.repeat(32), ...env })
 
@@ -194,16 +195,19 @@ test('wrong tokens are told of once a minute, with how many there were and from 
   ])
 })
 
-test('answers that last are counted exactly, whoever comes and goes', () => {
-  const answers = new LastingAnswers()
-  answers.max = 3
-  answers.maxPerAddress = 2
-  const first = answers.enter('10.0.0.1', 'GET /a')!
-  const second = answers.enter('10.0.0.1', 'GET /a')!
-  assert.equal(answers.enter('10.0.0.1', 'GET /a'), null)
-  assert.deepEqual(answers.enter('::1', 'GET /a'), ['0:0:0:0', 'GET /a'])
-  answers.leave(first)
-  assert.notEqual(answers.enter('10.0.0.1', 'GET /a'), null)
-  answers.leave(second)
-  assert.equal(answers.open, 2)
+test('streams are counted exactly, whoever comes and goes', () => {
+  const { streams } = places
+  streams.max = 3
+  streams.maxPerAddress = 2
+  const first = places.enter('event stream', '10.0.0.1', 'GET /a')!
+  const second = places.enter('socket', '10.0.0.1', 'GET /a')!
+  assert.equal(places.enter('long answer', '10.0.0.1', 'GET /a'), null)
+  const third = places.enter('event stream', '::1', 'GET /a')!
+  assert.equal(third.network, '0:0:0:0')
+  places.leave(first)
+  const fourth = places.enter('event stream', '10.0.0.1', 'GET /a')!
+  places.leave(second)
+  assert.equal(streams.open, 2)
+  places.leave(third)
+  places.leave(fourth)
 })

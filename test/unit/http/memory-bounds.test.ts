@@ -171,6 +171,8 @@ function fakeUpload(bodies: PendingBodies, limitBytes: number, expectedBytes: nu
       return upload.failure !== '' || upload.isClosed
     },
     isLast: false,
+    mayUpload: () => true,
+    uploadOver: () => {},
     onAbort: (callback: () => void) => {
       upload.abort = callback
     },

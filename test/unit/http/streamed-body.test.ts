@@ -37,6 +37,7 @@ function upload(bodies: StreamedBodies, expectedBytes: number | null = null, lim
     isDone: false,
     isStream: false,
     isLast: false,
+    uploadOver: () => {},
     onAbort: (callback: () => void) => {
       client.leave = callback
     },

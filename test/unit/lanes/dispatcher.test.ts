@@ -16,6 +16,7 @@ function exchangeOf() {
   const seen = { at: null as unknown, failure: '' }
   const exchange = {
     deadlineMs: 0,
+    noteNetwork: () => {},
     assignTo: (worker: unknown) => {
       seen.at = worker
     },

@@ -1,0 +1,200 @@
+// Every kind of place that a client can hold, from the table of them: one client or one route that holds all it may keeps nobody else out.
+import assert from 'node:assert/strict'
+import { connect, type Socket } from 'node:net'
+import { describe, it } from 'node:test'
+import { fileURLToPath } from 'node:url'
+import { BOUNDS, PLACES, type PlaceKind } from '../../../src/primary/http/places.ts'
+import { type Heddle, startHeddle } from '../../support/heddle.ts'
+import { ask, jsonOf, requestText } from '../../support/raw-client.ts'
+import { shareService } from '../../support/shared-service.ts'
+import { SHIPPED } from '../../support/shipped-domains.ts'
+import { until } from '../../support/until.ts'
+import { HANDSHAKE } from '../../support/web-socket.ts'
+
+const HELD = fileURLToPath(new URL('../../fixtures/places', import.meta.url))
+/** Bounds of the service: for one address, for one route, for the process. */
+const PER_ADDRESS = 4
+const PER_ROUTE = 2 * PER_ADDRESS
+const MAX = 3 * PER_ADDRESS
+const DRIP_BYTES = 20_000
+const DRIP_MS = 300
+
+type Side = 'a' | 'b'
+type Headers = Record<string, string>
+
+interface Way {
+  readonly what: string
+  /** What takes one place. */
+  readonly request: (side: Side, headers: Headers) => Buffer
+  /** Sent every now and then: a body that is too slow is given up. */
+  readonly drip?: Buffer
+  /** The client leaves as soon as the handler runs. */
+  readonly leaves?: true
+}
+
+const get =
+  (path: string, own: Headers = {}) =>
+  (side: Side, headers: Headers) =>
+    requestText('GET', `/${path}/${side}`, { ...headers, ...own })
+const post =
+  (path: string, own: Headers, begin = '') =>
+  (side: Side, headers: Headers) =>
+    Buffer.concat([requestText('POST', `/${path}/${side}`, { ...headers, ...own }), Buffer.from(begin)])
+
+const SIZED = { 'content-length': '500000000', 'content-type': 'application/octet-stream' }
+const CHUNKED = { 'transfer-encoding': 'chunked', 'content-type': 'application/octet-stream' }
+const FORM = { 'content-length': '500000000', 'content-type': 'multipart/form-data; boundary=xx' }
+const BYTES = Buffer.alloc(DRIP_BYTES, 'x')
+const CHUNK = Buffer.concat([Buffer.from(`${DRIP_BYTES.toString(16)}\r\n`), BYTES, Buffer.from('\r\n')])
+
+/** How a client takes each kind of place. A kind without a way does not compile. */
+const WAYS: Readonly<Record<Exclude<PlaceKind, 'connection'>, readonly Way[]>> = {
+  request: [
+    { what: 'a handler that waits', request: get('hang') },
+    { what: 'a handler that waits, after a body', request: post('waiting', { 'content-length': '2' }, '{}') },
+  ],
+  'abandoned handler': [{ what: 'a handler that goes on', request: get('deaf'), leaves: true }],
+  handshake: [{ what: 'a guard that waits', request: get('guarded', HANDSHAKE) }],
+  upload: [
+    { what: 'a sized body to a mount, of which nothing comes', request: post('mount', SIZED) },
+    { what: 'a sized body to a mount', request: post('mount', SIZED), drip: BYTES },
+    { what: 'a chunked body to a mount', request: post('mount', CHUNKED), drip: CHUNK },
+    { what: 'a sized body that is streamed', request: post('pieces', SIZED), drip: BYTES },
+    { what: 'a chunked body that is streamed', request: post('pieces', CHUNKED), drip: CHUNK },
+    { what: 'parts of a form', request: post('form', FORM, '--xx\r\n'), drip: BYTES },
+  ],
+  'slow body': [
+    { what: 'a sized body', request: post('body', SIZED), drip: BYTES },
+    {
+      what: 'a sized body that is short',
+      request: post('mount', { ...SIZED, 'content-length': '60000' }),
+      drip: Buffer.from('x'),
+    },
+    { what: 'a chunked body', request: post('body', CHUNKED), drip: CHUNK },
+    { what: 'a body of which nothing comes', request: post('body', SIZED) },
+  ],
+  'event stream': [{ what: 'events that nobody reads', request: get('events') }],
+  'long answer': [{ what: 'a stream of bytes', request: get('endless') }],
+  socket: [{ what: 'a WebSocket', request: get('socket', HANDSHAKE) }],
+}
+
+/** One client that tries to hold a place. */
+class Holder {
+  readonly socket: Socket
+  status = 0
+  #timer: NodeJS.Timeout | undefined
+
+  constructor(port: number, { request, drip }: Way, side: Side, from: string) {
+    this.socket = connect(port, '127.0.0.1')
+    this.socket.on('error', () => {})
+    this.socket.on('data', (bytes: Buffer) => {
+      this.status ||= Number(/^HTTP\/1\.1 (\d{3})/.exec(bytes.toString('latin1'))?.[1])
+    })
+    this.socket.on('close', () => clearInterval(this.#timer))
+    this.socket.write(request(side, { 'x-forwarded-for': from }))
+    if (drip !== undefined) this.#timer = setInterval(() => this.socket.write(drip), DRIP_MS)
+  }
+
+  get isRefused(): boolean {
+    return this.status === 503
+  }
+
+  leave(): void {
+    this.socket.destroy()
+  }
+}
+
+const ENV = {
+  LANE_MAX_INFLIGHT: String(MAX),
+  HTTP_BODY_LIMIT: '1000000000',
+  HTTP_TRUSTED_PROXIES: '127.0.0.1',
+  HTTP_ALLOWED_HOSTS: '*',
+  ...Object.fromEntries(
+    (['REQUESTS', 'UPLOADS', 'STREAMS'] as const).flatMap((what) => [
+      ...(what === 'REQUESTS' ? [] : [[`HTTP_MAX_${what}`, String(MAX)]]),
+      [`HTTP_MAX_${what}_PER_ROUTE`, String(PER_ROUTE)],
+      [`HTTP_MAX_${what}_PER_ADDRESS`, String(PER_ADDRESS)],
+    ]),
+  ),
+}
+
+const start = shareService((owner) => startHeddle(owner, { domains: [HELD, SHIPPED], lanes: 1, env: ENV }))
+
+const statusOf = async ({ port }: Heddle, from: string, path = '/other') =>
+  (await ask(port, 'GET', path, { 'x-forwarded-for': from })).status
+
+for (const [kind, ways] of Object.entries(WAYS) as [Exclude<PlaceKind, 'connection'>, readonly Way[]][]) {
+  const { bounds, from, until: end } = PLACES[kind]
+  const { address, route, process } = BOUNDS[bounds]
+  const holdsRequests = bounds === 'requests'
+
+  describe(`${kind}: held from ${from}, until ${end}`, () => {
+    for (const way of ways) {
+      it(`${way.what}: ${address}, ${route} and ${process} bound it, and others are served`, async () => {
+        const heddle = start()
+        const holders: Holder[] = []
+        const take = async (side: Side, sender: string): Promise<Holder> => {
+          const holder = new Holder(heddle.port, way, side, sender)
+          holders.push(holder)
+          // Two turns of the service: its answer would be here.
+          for (let turns = 0; turns < 2; turns++) await ask(heddle.port, 'GET', '/system/health/live')
+          return holder
+        }
+        const hold = async (side: Side, sender: string, places: number) => {
+          for (let n = 0; n < places; n++) {
+            const holder = await take(side, sender)
+            assert.equal(holder.isRefused, false, `${sender} has its place ${n + 1}`)
+            if (way.leaves) holder.leave()
+          }
+        }
+        const findNone = async (side: Side, sender: string, bound: string) => {
+          const holder = await take(side, sender)
+          await until(() => holder.isRefused, `503 for one more than ${bound}`)
+          holder.leave()
+        }
+
+        await hold('a', '192.0.2.1', PER_ADDRESS)
+        await findNone('a', '192.0.2.1', address)
+        await findNone('b', '192.0.2.1', address)
+        assert.equal(await statusOf(heddle, '192.0.2.1'), holdsRequests ? 503 : 200, 'another route, the same client')
+        assert.equal(await statusOf(heddle, '192.0.2.9'), 200, 'another client')
+
+        await hold('a', '192.0.2.2', PER_ROUTE - PER_ADDRESS)
+        await findNone('a', '192.0.2.3', route)
+        assert.equal(await statusOf(heddle, '192.0.2.9'), 200, 'another route')
+        // The last place lets the handlers go.
+        await hold('b', '192.0.2.4', way.leaves ? MAX - PER_ROUTE - 1 : MAX - PER_ROUTE)
+        if (!way.leaves) {
+          await findNone('b', '192.0.2.5', process)
+          assert.equal(await statusOf(heddle, '192.0.2.9'), holdsRequests ? 503 : 200, 'whoever else asks')
+          if (bounds === 'requests') {
+            const readiness = jsonOf(await ask(heddle.port, 'GET', '/system/health/ready'))
+            assert.ok(
+              readiness.reasons.some((reason: string) => reason.includes(process)),
+              JSON.stringify(readiness),
+            )
+          }
+        } else assert.equal(await statusOf(heddle, '192.0.2.9', '/release'), 200)
+
+        for (const holder of holders) holder.leave()
+        // All of them come back: as many can be held again.
+        for (const [side, sender] of [
+          ['a', '192.0.2.1'],
+          ['b', '192.0.2.4'],
+        ] as const) {
+          await until(async () => (await statusOf(heddle, sender)) === 200, `${sender} is served again`)
+          const again: Holder[] = []
+          await until(async () => {
+            const holder = await take(side, sender)
+            if (holder.isRefused) return false
+            again.push(holder)
+            return again.length === PER_ADDRESS
+          }, `the places of ${sender} are free again`)
+          for (const holder of again) holder.leave()
+        }
+        if (way.leaves) await until(async () => (await statusOf(heddle, '192.0.2.9', '/release')) === 200, 'the end')
+        await until(async () => (await statusOf(heddle, '192.0.2.9')) === 200, 'the end of it')
+      })
+    }
+  })
+}
