@@ -232,6 +232,11 @@ export interface EndpointOptions {
   params?: StandardSchemaV1
   response?: StandardSchemaV1
   /**
+   * Status of what the handler returns, 200 to 299: in the answer, the API document and the typed client. A result with `success: false` stays
+   * 400; `setStatus`, redirects, answers of guards and what is thrown have their own. With 204 there is no body. Default 200.
+   */
+  status?: number
+  /**
    * Nothing of the body is parsed, and none is refused for its content type or encoding: the handler reads `context.rawBody`. Not together
    * with `body`. Default false.
    */

@@ -53,6 +53,8 @@ export interface RouteInfo {
   /** The handler reads the body while it comes: its bytes, or the parts of a form. Null: it gets the whole body. */
   streamed_body: BodyKind | null
   schemas: RouteSchemas
+  /** Of what its handler returns, unless it sets another one. */
+  status: number
   /** By status. */
   throws: Record<string, ThrownInfo>
 }

@@ -32,6 +32,7 @@ export default plugin(({ auth, config, http, state }) => {
     {
       body: newUser,
       response: created,
+      status: 201,
       throws: { 409: 'The e-mail is taken', 429: 'Too many sign-ups from this address' },
       idempotency: 'optional',
       // Who signs up is nobody yet, whatever the hooks of an application know.
@@ -52,7 +53,6 @@ export default plugin(({ auth, config, http, state }) => {
             [user.id, name, email, passwordHash, user.created_at],
           )
           await tx.publish('user.created', { id: user.id, name, email })
-          context.setStatus(201)
           return { success: true, data: user }
         })
       } catch (error) {

@@ -162,6 +162,7 @@ interface RouteContract {
   idempotency?: 'optional' | 'required' | undefined
   hasRawBody?: boolean | undefined
   streamedBody?: BodyKind
+  status?: number
   schemas: RouteSchemas
   throws?: Record<string, ThrownInfo> | undefined
 }
@@ -171,8 +172,8 @@ interface RouteContract {
  * Text is small and crosses threads unchanged; it is parsed only where documents are written.
  */
 export function contractText(options: EndpointOptions, security?: RouteSecurity): string | undefined {
-  const { authValidator, idempotency, rawBody, body, query, params, response, throws } = options
-  if (!(authValidator || idempotency || rawBody || body || query || params || response || throws || security))
+  const { authValidator, idempotency, rawBody, body, query, params, response, status, throws } = options
+  if (!(authValidator || idempotency || rawBody || body || query || params || response || status || throws || security))
     return undefined
   const schemas: RouteSchemas = {}
   if (typeof body === 'object' || typeof body === 'function') schemas.body = jsonSchemaOf(body, 'http')
@@ -182,6 +183,7 @@ export function contractText(options: EndpointOptions, security?: RouteSecurity)
   const contract: RouteContract = { hasAuth: authValidator !== undefined, idempotency, hasRawBody: rawBody, schemas }
   if (security) contract.security = security
   if (typeof body === 'string') contract.streamedBody = body
+  if (status) contract.status = status
   if (throws) contract.throws = thrownInfo(throws)
   return JSON.stringify(contract)
 }

@@ -83,9 +83,13 @@ const HEADERS: { [Name in RuntimeAnswer]?: Record<string, unknown> } = {
   Unavailable: { 'retry-after': { description: 'Seconds.', schema: { type: 'integer', minimum: 1 }, example: 1 } },
 }
 
+/** The name of the response that stands for all that a handler may choose at run time. */
+const OTHER = 'OtherStatus'
+
 /** `components.responses` of a document. @param used names of those that it refers to */
 export function sharedResponses(used?: ReadonlySet<string>): Record<string, Response> {
   const shared: Record<string, Response> = {}
+  if (used?.has(OTHER) !== false) shared[OTHER] = { description: 'Another status, when the handler chooses one.' }
   for (const [name, [, description, codes]] of Object.entries(RUNTIME_RESPONSES)) {
     if (used?.has(name) === false) continue
     const isValidation = name === 'ValidationFailed'
@@ -121,14 +125,13 @@ export function responsesOf(route: RouteInfo, id: string, hasBody: boolean, comp
     UpgradeRequired: route.is_socket,
     HandlerTimeout: route.timeout_ms > 0 || route.host === 'lanes',
   }
-  const responses: Responses = route.is_socket ? { '101': SOCKET } : { '200': success(route, id, components) }
+  const responses: Responses = route.is_socket ? { '101': SOCKET } : { [route.status]: success(route, id, components) }
   for (const [name, [status]] of Object.entries(RUNTIME_RESPONSES)) {
     if (canHappen[name as RuntimeAnswer]) responses[status] = { $ref: `#/components/responses/${name}` }
   }
   for (const [status, info] of Object.entries(route.throws))
     responses[status] = thrownResponse(info, `${capital(id)}Error${status}`, responses[status], components)
-  if (!route.is_stream && !route.is_socket)
-    responses.default = { description: 'Another status, when the handler chooses one.' }
+  if (!route.is_stream && !route.is_socket) responses.default = { $ref: `#/components/responses/${OTHER}` }
   return responses
 }
 
@@ -156,11 +159,12 @@ function thrownResponse(
   }
 }
 
-function success({ schemas, is_stream }: RouteInfo, id: string, components: Components): Response {
+function success({ schemas, status, is_stream }: RouteInfo, id: string, components: Components): Response {
   if (is_stream) {
     const schema = { type: 'string', description: 'Each frame is a line `data: <JSON>` and an empty one.' }
     return { description: 'Server-sent events, until the client leaves.', content: { 'text/event-stream': { schema } } }
   }
+  if (status === 204) return { description: 'Done; there is no body.' }
   // Without content it would say that there is none.
   if (schemas.response === undefined)
     return { description: 'The response of the handler.', content: { 'application/json': {} } }

@@ -82,12 +82,17 @@ function methodsOf(routes: readonly RouteInfo[], types: TypeWriter): string[] {
 }
 
 function methodOf(route: RouteInfo, id: string, types: TypeWriter): string {
-  const { method, path, is_socket, is_stream, idempotency, has_raw_body, streamed_body, schemas } = route
+  const { method, path, is_socket, is_stream, idempotency, has_raw_body, streamed_body, schemas, status } = route
   const name = capital(id)
   const parts = [...paramsOf(route, name, types), ...queryOf(route, name, types), ...bodyOf(route, name, types)]
   const isInputOptional = parts.every((part) => /^\w+\?/.test(part))
   const input = parts.length === 0 ? 'Record<string, never>' : `{ ${parts.join('; ')} }`
-  const answer = schemas.response === undefined ? 'unknown' : typeOf(`${name}Answer`, schemas.response, types)
+  const answer =
+    status === 204
+      ? 'undefined'
+      : schemas.response === undefined
+        ? 'unknown'
+        : typeOf(`${name}Answer`, schemas.response, types)
   const failure = failureOf(route, name, types)
   const place = quoted(path)
   const comment = commentOf(aboutOf(route), '  ')
@@ -115,7 +120,7 @@ function methodOf(route: RouteInfo, id: string, types: TypeWriter): string {
 }
 
 function aboutOf({ has_auth, security, idempotency, ...route }: RouteInfo): string {
-  const { method, path, summary, plugin, is_stream, is_socket, throws } = route
+  const { method, path, summary, plugin, is_stream, is_socket, status, throws } = route
   const what = is_socket
     ? `WebSocket \`${path}\``
     : is_stream
@@ -128,7 +133,7 @@ function aboutOf({ has_auth, security, idempotency, ...route }: RouteInfo): stri
   const inOneLine = (text: string) => text.replace(/\s+/g, ' ')
   return [
     ...(summary === null ? [] : [`${inOneLine(summary)}${/[.!?]$/.test(summary) ? '' : '.'}`]),
-    `${what} of ${plugin}${wants.length === 0 ? '' : `; it wants ${wants.join(' and ')}`}`,
+    `${what} of ${plugin}${status === 200 ? '' : `; it answers ${status}`}${wants.length === 0 ? '' : `; it wants ${wants.join(' and ')}`}`,
     ...Object.entries(throws).map(
       ([status, { codes, description }]) =>
         `@throws ${[status, ...codes].join(' ')}${description === null ? '' : `: ${inOneLine(description)}`}`,

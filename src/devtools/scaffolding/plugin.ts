@@ -95,7 +95,7 @@ export function scaffoldPlugin(
     register: method.toLowerCase(),
     // A method must not have this name.
     handler: verb === 'constructor' ? 'run' : verb,
-    status: isPost ? '    context.setStatus(201)\n' : '',
+    status: isPost ? '  status: 201,\n' : '',
   })
   const test = testFile(workplace, domain, name)
   const sent = (body: string): string => (takes.includes('body') ? `, { body: ${body} }` : '')

@@ -166,7 +166,16 @@ function hasEmptyParameter(template: string, path: string): boolean {
 export function routeInfo(entry: Readonly<RouteEntry>): RouteInfo {
   const { plugin, method, path, kind, servedBy, timeoutMs } = entry
   const { tags, summary, description, contract } = entry.manifest
-  const { hasAuth, security, idempotency, hasRawBody, streamedBody, schemas, throws = {} } = readContract(contract)
+  const {
+    hasAuth,
+    security,
+    idempotency,
+    hasRawBody,
+    streamedBody,
+    schemas,
+    status = 200,
+    throws = {},
+  } = readContract(contract)
   return {
     plugin,
     method,
@@ -184,6 +193,7 @@ export function routeInfo(entry: Readonly<RouteEntry>): RouteInfo {
     has_raw_body: hasRawBody ?? false,
     streamed_body: streamedBody ?? null,
     schemas,
+    status,
     throws,
   }
 }

@@ -124,7 +124,10 @@ export class Answering {
       if (this.#context.isAborted) throw new HeddleError('HTTP_HANDLER_TIMEOUT')
       if (result !== undefined && (typeof result !== 'object' || result === null))
         this.#refuse(hook, `${String(result)}: return nothing to go on, an object to answer, or throw an HttpError`)
-      if (result !== undefined || this.#context.hasBody) return this.reply(result)
+      if (result !== undefined || this.#context.hasBody) {
+        this.#context.guardAnswers()
+        return this.reply(result)
+      }
     }
     return null
   }

@@ -109,6 +109,7 @@ export class RequestContext implements HttpContext {
   #query: Readonly<Record<string, string | string[]>> | undefined
   #cookies: Readonly<Record<string, string>> | undefined
   #status = 0
+  #guardHasAnswered = false
   /** `name: value` lines of the answer, except those that every answer has. */
   #head = ''
   #binary: Uint8Array | null = null
@@ -355,6 +356,13 @@ export class RequestContext implements HttpContext {
   }
   get chosenStatus(): number {
     return this.#status
+  }
+  get routeStatus(): number {
+    return this.#guardHasAnswered ? 200 : (this.#route.options.status ?? 200)
+  }
+  /** A guard answers: the status of the route is that of its handler. */
+  guardAnswers(): void {
+    this.#guardHasAnswered = true
   }
   get head(): string {
     return this.#head

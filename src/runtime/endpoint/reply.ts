@@ -15,6 +15,8 @@ export const PERSONAL = 'private, no-store'
 interface AnswerSettings extends AnswerSource {
   readonly head: string
   readonly chosenStatus: number
+  /** Of the route's option; 200 without one. */
+  readonly routeStatus: number
   readonly binary: Uint8Array | null
   /** Only together with `binary`. */
   readonly file: BodySource | null
@@ -40,10 +42,10 @@ export const JSON_TYPE = 'application/json; charset=utf-8'
 export const RETRY_AFTER_SEC = 1
 
 /** The status that a handler's return value means. */
-export function statusOf(result: unknown, { chosenStatus }: AnswerSettings): number {
-  if (chosenStatus !== 0) return chosenStatus
+export function statusOf(result: unknown, settings: AnswerSettings): number {
+  if (settings.chosenStatus !== 0) return settings.chosenStatus
   const failed = typeof result === 'object' && result !== null && (result as { success?: unknown }).success === false
-  return failed ? 400 : 200
+  return failed ? 400 : settings.routeStatus
 }
 
 /** The answer that a handler's return value means. @throws HTTP_ANSWER_INVALID */

@@ -43,6 +43,9 @@ const MAX_TTL_MS = 366 * 86_400_000
 const UNSAFE_METHODS = ['POST', 'PUT', 'PATCH', 'DELETE']
 const isUnsafe = (method: string | null): boolean => method !== null && UNSAFE_METHODS.includes(method)
 
+/** Reset Content and Partial Content, which want more than a status. */
+const WITH_OTHER_MEANING = new Set([205, 206])
+
 const BODY_KINDS: readonly unknown[] = ['stream', 'multipart']
 
 type Given = Record<string, unknown>
@@ -79,6 +82,13 @@ const CHECKS: Record<keyof EndpointOptions, Check> = {
   query: (query) => schemaFault('query', query),
   params: (params) => schemaFault('params', params),
   response: (response) => schemaFault('response', response),
+  status: (status, { response }, method) => {
+    if (method === null) return 'status is for endpoints: a stream answers with 200, a WebSocket with 101'
+    const isSuccess = Number.isInteger(status) && Number(status) >= 200 && Number(status) <= 299
+    if (!isSuccess || WITH_OTHER_MEANING.has(Number(status)))
+      return 'status must be a whole number from 200 to 299, except 205 and 206: set others by context.setStatus'
+    return unless(status !== 204 || response === undefined, 'status 204 has no body: leave out response')
+  },
   rawBody: (rawBody, { body }) => {
     if (typeof rawBody !== 'boolean') return 'rawBody must be true or false'
     if (!rawBody || body === undefined) return undefined

@@ -18,6 +18,7 @@ export function routeInfo(method: RouteInfo['method'], path: string, more: Parti
     has_raw_body: false,
     streamed_body: null,
     schemas: {},
+    status: 200,
     throws: {},
     ...more,
   }
@@ -84,7 +85,7 @@ export const ODD_ROUTES: RouteInfo[] = [
   routeInfo('GET', '/', { schemas: { query: ODD_SCHEMAS.known! } }),
   routeInfo('GET', '/grüße/:wer'),
   routeInfo('HEAD', '/grüße/:wer'),
-  routeInfo('PATCH', '/a.b'),
+  routeInfo('PATCH', '/a.b', { status: 204 }),
   routeInfo('PUT', '/a-b', { streamed_body: 'multipart' }),
   routeInfo('PATCH', '/a-b', { has_raw_body: true }),
   routeInfo('DELETE', '/a/b', { idempotency: 'required', has_auth: true }),

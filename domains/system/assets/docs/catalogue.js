@@ -15,6 +15,9 @@ export function operationsOf(document) {
   )
 }
 
+/** The answer of an operation that has succeeded. @returns {[status: string, response: any] | undefined} */
+export const successOf = (responses) => Object.entries(responses).find(([status]) => /^2/.test(status))
+
 /** How an operation wants to know who calls: undefined where it does not, or serves strangers, too. */
 function lockOf(security) {
   const ways = security.flatMap((way) => Object.keys(way))
@@ -43,7 +46,7 @@ export function modelsOf(operations, schemas) {
     for (const [status, response] of Object.entries(responses)) {
       add(
         schemas.resolve(response).content,
-        `${type}${status === '200' ? 'Response' : `Error${status}`}`,
+        `${type}${/^2/.test(status) ? 'Response' : `Error${status}`}`,
         `answer ${status}`,
       )
     }

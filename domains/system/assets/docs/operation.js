@@ -78,27 +78,43 @@ function bodyView({ description, required, content }, schemas) {
     ${schema && Object.keys(schema).length > 0 ? schemas.render(schema) : nothing}`
 }
 
+/** The route's own answers; those that the runtime may give on any route are folded into one line. */
 function responseList(responses, schemas) {
-  const rows = Object.entries(responses).map(([status, given]) => {
-    const response = schemas.resolve(given)
-    const [type, media] = Object.entries(response.content ?? {})[0] ?? []
-    const line = html`
-      <span class="status" data-tone=${toneOf(status)}>${status === 'default' ? 'other' : status}</span><span>${prose(response.description)}</span>`
-    const examples = Object.values(media?.examples ?? {}).map(({ value }) => value)
-    if (media?.example !== undefined) examples.unshift(media.example)
-    if (!media?.schema && examples.length === 0)
-      return html`<li class="response"><div class="response-line">${line}</div></li>`
-    return html`
-      <li class="response"><details ?open=${status === '200'}>
-        <summary class="response-line fold-line">${line}</summary>
-        <div class="response-body">
-          <p class="meta">${type} ${schemas.linkOf(media.schema)}</p>
-          ${media.schema ? schemas.render(media.schema) : nothing}
-          ${examples.length === 0 ? nothing : html`<p class="meta">${examples.length > 1 ? 'Examples' : 'Example'}</p>${examples.map(jsonBlock)}`}
-        </div>
-      </details></li>`
-  })
-  return html`<ul class="responses">${rows}</ul>`
+  const all = Object.entries(responses)
+  const shared = all.filter(([, { $ref }]) => $ref !== undefined)
+  const rows = (entries) => entries.map(([status, given]) => responseRow(status, schemas.resolve(given), schemas))
+  const statuses = shared.map(([status]) => statusText(status)).join(' · ')
+  return html`
+    <ul class="responses">${rows(all.filter((each) => !shared.includes(each)))}</ul>
+    ${
+      shared.length === 0
+        ? nothing
+        : html`<details class="response shared-answers">
+            <summary class="response-line fold-line"><span class="status">any</span><span>Of the runtime: ${statuses}</span></summary>
+            <ul class="responses">${rows(shared)}</ul>
+          </details>`
+    }`
+}
+
+const statusText = (status) => (status === 'default' ? 'other' : status)
+
+function responseRow(status, response, schemas) {
+  const [type, media] = Object.entries(response.content ?? {})[0] ?? []
+  const line = html`
+    <span class="status" data-tone=${toneOf(status)}>${statusText(status)}</span><span>${prose(response.description)}</span>`
+  const examples = Object.values(media?.examples ?? {}).map(({ value }) => value)
+  if (media?.example !== undefined) examples.unshift(media.example)
+  if (!media?.schema && examples.length === 0)
+    return html`<li class="response"><div class="response-line">${line}</div></li>`
+  return html`
+    <li class="response"><details ?open=${/^2/.test(status)}>
+      <summary class="response-line fold-line">${line}</summary>
+      <div class="response-body">
+        <p class="meta">${type} ${schemas.linkOf(media.schema)}</p>
+        ${media.schema ? schemas.render(media.schema) : nothing}
+        ${examples.length === 0 ? nothing : html`<p class="meta">${examples.length > 1 ? 'Examples' : 'Example'}</p>${examples.map(jsonBlock)}`}
+      </div>
+    </details></li>`
 }
 
 /** A form that sends the operation's request and shows the answer. */

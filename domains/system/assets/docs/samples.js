@@ -1,5 +1,6 @@
 import { codeBlock } from './answer.js'
 import { applicationOrigin } from './application.js'
+import { successOf } from './catalogue.js'
 import { html, nothing } from './lit-html.js'
 import { copyButton } from './parts.js'
 import { formFields, queryText } from './process.js'
@@ -103,7 +104,7 @@ function fetchSample({ operation, request, url, headers }) {
   if (Object.keys(all).length > 0) init.headers = all
   const { body: given, ...rest } = init
   const options = given === undefined ? rest : { ...rest, body: given }
-  const isJson = Object.keys(operation.responses['200']?.content ?? {})[0] === JSON_TYPE
+  const isJson = Object.keys(successOf(operation.responses)?.[1].content ?? {})[0] === JSON_TYPE
   const start = `const response = await fetch(${quoted(url)}`
   const call = Object.keys(options).length === 0 ? `${start})` : `${start}, ${literal(options, '', start.length)})`
   const end = `console.log(response.status, await response.${isJson ? 'json' : 'text'}())`

@@ -4,6 +4,7 @@ import { DbError, plugin } from 'heddle'
 
 const options = {
   body: z.object({ name: z.string().trim().min(1).max(100) }),
+  status: 201,
   tags: ['{{domain}}'],
   summary: 'Add {{a}}',
 }
@@ -23,7 +24,6 @@ export default plugin(({ db, http }) => {
       context.setStatus(409)
       return { success: false, error: 'There is {{a}} of this name already' }
     }
-    context.setStatus(201)
     return { success: true, data: { id, name } }
   })
 })

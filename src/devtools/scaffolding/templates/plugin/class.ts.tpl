@@ -2,7 +2,7 @@ import { z } from 'zod'
 import { type HttpContext, Plugin, type Tools } from 'heddle'
 
 const options = {
-{{schemas}}  tags: ['{{domain}}'],
+{{schemas}}{{status}}  tags: ['{{domain}}'],
   summary: '{{summary}}',
 }
 
@@ -23,6 +23,6 @@ export default class {{Class}} extends Plugin {
 
   async {{handler}}({ {{fields}} }: { {{types}} }, context: HttpContext) {
     this.#log.info('{{summary}}', { {{fields}}, request_id: context.requestId })
-{{status}}    return { success: true, data: {{data}} }
+    return { success: true, data: {{data}} }
   }
 }

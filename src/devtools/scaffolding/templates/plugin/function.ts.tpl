@@ -2,7 +2,7 @@ import { z } from 'zod'
 import { plugin } from 'heddle'
 
 const options = {
-{{schemas}}  tags: ['{{domain}}'],
+{{schemas}}{{status}}  tags: ['{{domain}}'],
   summary: '{{summary}}',
 }
 
@@ -10,6 +10,6 @@ const options = {
 export default plugin(({ http, logger }) => {
   http.{{register}}('{{path}}', options, async ({ {{fields}} }, context) => {
     logger.info('{{summary}}', { {{fields}}, request_id: context.requestId })
-{{status}}    return { success: true, data: {{data}} }
+    return { success: true, data: {{data}} }
   })
 })

@@ -24,11 +24,12 @@ export default plugin(({ auth, config, db, http, state }) => {
     '/accounts',
     {
       ...schemas,
+      status: 201,
       throws: { 409: 'The e-mail is taken' },
       summary: 'Sign up',
       description: 'Creates an account for an e-mail and a password.',
     },
-    async ({ email, password }, context) => {
+    async ({ email, password }) => {
       const id = randomUUID()
       const role = email === adminEmail ? 'admin' : 'customer'
       const hash = await auth.hashPassword(password)
@@ -42,7 +43,6 @@ export default plugin(({ auth, config, db, http, state }) => {
           throw new HttpError(409, 'The e-mail is taken')
         throw error
       }
-      context.setStatus(201)
       return { success: true, data: { id, role, token: await auth.createToken({ sub: id, role }) } }
     },
   )

@@ -21,13 +21,13 @@ export default plugin(({ auth, db, http }: ToolsIn<typeof shop>) => {
       authValidator: auth.validateToken,
       guards: [admins],
       body: product,
+      status: 201,
       summary: 'Add a product',
       description: 'For the owner of the shop.',
     },
-    async ({ name, price_cents, available }, context) => {
+    async ({ name, price_cents, available }) => {
       const id = randomUUID()
       await tables.insertInto('products').values({ id, name, price_cents, available }).execute()
-      context.setStatus(201)
       return { success: true, data: { id } }
     },
   )

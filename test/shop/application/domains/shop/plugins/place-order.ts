@@ -51,7 +51,6 @@ export default plugin(({ auth, db, http }: ToolsIn<typeof shop>) => {
           .execute()
         await trx.deleteFrom('cart_lines').where('customer_id', '=', customer_id).execute()
         await tx.publish('order.placed', { id, customer_id, total_cents })
-        context.setStatus(201)
         return { success: true, data: { id, total_cents } }
       })
     },
