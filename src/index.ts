@@ -72,7 +72,7 @@ export type {
   WorkReport,
   WorkSpan,
 } from './contracts/requests.ts'
-export type { JobInfo, JobOptions, JobRun, Scheduler } from './contracts/scheduler.ts'
+export type { CronOptions, JobInfo, JobOptions, JobRun, Scheduler } from './contracts/scheduler.ts'
 export type { Json, State } from './contracts/state.ts'
 export type { HookSetup, Tool, ToolRuntime, Tools, ToolsIn } from './contracts/tool.ts'
 export { DbError, type DbErrorKind, HeddleError, Unrecoverable } from './core/errors/catalogue.ts'

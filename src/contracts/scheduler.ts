@@ -24,9 +24,18 @@ export interface JobOptions {
   missed?: Missed
 }
 
+export interface CronOptions extends JobOptions {
+  /**
+   * Whose clocks the expression means: a name of the IANA data base, such as `Europe/Vienna`. Default UTC. Where these clocks are set forward, a
+   * time that is left out is due at the end of the gap; where they are set back, a time that comes twice is due once, at the first, unless the
+   * hours of the expression begin with `*`.
+   */
+  timeZone?: string
+}
+
 /** When a job runs. */
 export type Schedule =
-  | { kind: 'cron'; expression: string }
+  | { kind: 'cron'; expression: string; timeZone?: string }
   | { kind: 'every'; everyMs: number }
   | { kind: 'at'; atMs: number }
 
@@ -61,8 +70,8 @@ export interface JobInfo {
  * `cron` and `every` run at most once per due time, `at` at least once.
  */
 export interface Scheduler {
-  /** @param expression five or six cron fields, in UTC */
-  cron(name: string, expression: string, handler: JobHandler, options?: JobOptions): void
+  /** @param expression five or six cron fields, in UTC unless `timeZone` says otherwise */
+  cron(name: string, expression: string, handler: JobHandler, options?: CronOptions): void
   /** @param everyMs at least 10 */
   every(name: string, everyMs: number, handler: JobHandler, options?: JobOptions): void
   /**

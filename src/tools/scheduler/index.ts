@@ -31,8 +31,10 @@ export default class SchedulerTool implements Tool {
     }
     return {
       cron: (name, expression, handler, options) => {
-        checkExpression(name, expression)
-        add(name, { kind: 'cron', expression }, handler, options)
+        const timeZone = options?.timeZone
+        checkZone(name, timeZone)
+        checkExpression(name, expression, timeZone)
+        add(name, { kind: 'cron', expression, ...(timeZone !== undefined && { timeZone }) }, handler, options)
       },
       every: (name, everyMs, handler, options) => {
         if (!Number.isSafeInteger(everyMs) || everyMs < MIN_EVERY_MS) {
@@ -59,10 +61,23 @@ export default class SchedulerTool implements Tool {
   }
 }
 
-function checkExpression(name: string, expression: string): void {
+function checkZone(name: string, timeZone: unknown): void {
+  if (timeZone === undefined) return
+  try {
+    if (typeof timeZone !== 'string') throw new TypeError('it must be a string')
+    new Intl.DateTimeFormat('en', { timeZone })
+  } catch {
+    throw invalid(
+      name,
+      `${JSON.stringify(timeZone) ?? typeof timeZone} is no time zone: write one of the IANA data base, such as 'Europe/Vienna'`,
+    )
+  }
+}
+
+function checkExpression(name: string, expression: string, timeZone: string | undefined): void {
   let next: number | null
   try {
-    next = nextCronRun(expression, Date.now())
+    next = nextCronRun(expression, Date.now(), timeZone)
   } catch (error) {
     throw invalid(name, `the cron expression ${JSON.stringify(expression)} is not valid: ${messageOf(error)}`)
   }

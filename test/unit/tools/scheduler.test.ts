@@ -45,6 +45,18 @@ test('what is no cron expression, no interval and no date is refused, and no job
   assert.deepEqual(recorded.jobs, [])
 })
 
+test('cron(): refuses a time zone that the IANA data base does not have', () => {
+  const { cron, recorded } = build()
+  for (const timeZone of ['Europe/Wien', 'Mars/Olympus', '', ' ', 'GMT+2', null, 5, {}])
+    assert.throws(() => cron('job', '0 3 * * *', handler, { timeZone: timeZone as string }), {
+      code: 'SCHEDULER_INVALID',
+      message: /Job "job": .* is no time zone: write one of the IANA data base, such as 'Europe\/Vienna'/,
+    })
+  assert.equal(recorded.jobs.length, 0)
+  cron('job', '0 3 * * *', handler, { timeZone: 'Europe/Vienna', missed: 'once' })
+  assert.deepEqual(recorded.jobs[0]!.schedule, { kind: 'cron', expression: '0 3 * * *', timeZone: 'Europe/Vienna' })
+})
+
 test('what is to become of missed runs is one of two words', () => {
   const options = { missed: 'all' as 'once' }
   assert.throws(() => build().every('job', 10, handler, options), {
