@@ -1,10 +1,12 @@
 // The start, the reload and the stop of the primary.
+import { relative } from 'node:path'
 import type { LogLevel } from '../contracts/logger.ts'
 import type { Readiness } from '../contracts/registry.ts'
 import { processNumber } from '../core/config/checks.ts'
 import { HeddleError } from '../core/errors/catalogue.ts'
 import { messageOf } from '../core/errors/description.ts'
 import { steadyMs } from '../core/schedule/clock.ts'
+import { Progress } from '../core/schedule/progress.ts'
 import { until } from '../core/schedule/waiting.ts'
 import { logDatabaseOf, staysInProcess } from '../runtime/event-log/tables.ts'
 import { activeTools } from '../runtime/kernel/discover.ts'
@@ -121,18 +123,33 @@ export class Runtime {
    * @throws what makes a start impossible: two tools of one name, a missing folder, a port that is taken, no lane that boots
    */
   async start(options: { exclusivePort: boolean }): Promise<number> {
+    const progress = new Progress('Starting', (message) => this.log('INFO', message, 'main'))
+    try {
+      return await this.#start(options, progress)
+    } finally {
+      progress.end()
+    }
+  }
+
+  async #start(options: { exclusivePort: boolean }, progress: Progress): Promise<number> {
     const { settings, isDevelopment = false, onFatal } = this.#options
     const { kernel, health, toolBooter, listener, supervisor, registrar } = this.#parts
     notePoolOrigins()
     await openObservers(this.#parts, isDevelopment)
+    progress.step = 'the event streams of Redis'
     if (settings.eventBusDriver === 'keyvalue_streams') await openStreams(this.#parts.events, kernel, onFatal)
+    progress.step = 'the tools to load'
     await this.#installTools()
+    progress.step = 'TypeScript to be compiled'
     await stripForLanes(settings)
     supervisor.start()
+    progress.step = () => `the tool ${this.toolbox.booting} to boot`
     await toolBooter.bootAll(isDevelopment)
     // Without the log no transaction can publish, and nothing can with EVENT_BUS_DRIVER=database.
+    progress.step = 'the event log in the database'
     if (this.toolbox.get('db') !== undefined) await this.#parts.events.durable.open()
     const aftermath = new BootAftermath()
+    progress.step = () => `the primary to boot ${relative('', kernel.plugins.bootingFile ?? '') || 'its plugins'}`
     const strayFaults = new StrayFaults(kernel, (...of) => this.#leaveOut(...of))
     await kernel.plugins.boot({
       barred: this.#parts.processDeaths?.barred(),
@@ -148,11 +165,14 @@ export class Runtime {
     registrar.open()
     // Lanes that were up before have their routes only now.
     registrar.changed()
+    progress.step = () => supervisor.bootingNow
     await Promise.all([supervisor.booted(), aftermath.over(AFTERMATH_MS)])
     strayFaults.serving()
     if (this.#parts.lanes.ready.length === 0) throw new HeddleError('LANE_BOOT', 'No lane came up; the log says why')
+    progress.step = 'the event log to open'
     await this.#parts.events.streams?.opened()
     await this.#parts.events.durable.adopt()
+    progress.step = 'the listener'
     const port = await listener.listen(options.exclusivePort)
     const { library, why } = listener.serving!
     if (settings.httpListener === 'auto' && why !== null)
@@ -161,6 +181,7 @@ export class Runtime {
     // Not before: it takes time from the start.
     this.#parts.recorders.history?.start()
     showPages(this.#parts, port)
+    progress.step = 'onReady of the primary'
     await kernel.plugins.ready()
     registrar.serving()
     this.#parts.jobs.start()

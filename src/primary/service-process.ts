@@ -4,6 +4,7 @@ import { EXIT_AGAIN, isStartedByNpm } from '../core/config/load.ts'
 import type { Settings } from '../core/config/schema.ts'
 import { killAfterMs, SHUTDOWN_GRACE_MS, stopMaxMs } from '../core/config/time-limits.ts'
 import { steadyMs } from '../core/schedule/clock.ts'
+import { Progress } from '../core/schedule/progress.ts'
 import { ServiceManager } from '../guardian/service-manager.cjs'
 import { requireFolder } from '../runtime/kernel/discover.ts'
 import { requireFreePorts } from './http/listening.ts'
@@ -182,10 +183,15 @@ export class ServiceProcess {
     if (ready) return tellReady()
     this.runtime.log('ERROR', `Not ready: ${reasons.join('; ')}`, 'main')
     void this.#manager.status(`Not ready: ${reasons.join('; ')}`)
+    const progress = new Progress('Not ready', (message) => this.runtime.log('WARNING', message, 'main'), {
+      waits: ': ',
+    })
+    progress.step = () => this.runtime.readiness().reasons.join('; ')
     // A server that was away may come back: then the tool boots again, or the event streams are opened.
     const check = setInterval(() => {
       if (!this.#isStopping && !this.runtime.readiness().ready) return
       clearInterval(check)
+      progress.end()
       if (this.#isStopping) return
       this.runtime.log('INFO', 'Ready', 'main')
       tellReady()

@@ -1,6 +1,7 @@
 // Stops the parts of the primary in their order, and says what it waited for.
 import type { WorkInFlight } from '../contracts/registry.ts'
 import { steadyMs } from '../core/schedule/clock.ts'
+import { Progress } from '../core/schedule/progress.ts'
 import { until, withTimeout } from '../core/schedule/waiting.ts'
 import { longAnswers } from './http/sent-body.ts'
 import type { Parts } from './parts.ts'
@@ -82,6 +83,20 @@ const SAYS_AFTER_MS = 1000
  * @param fateOfEvents what becomes of an event that is not handled in time
  */
 export async function shutDown(parts: Parts, shutdownTimeoutMs: number, fateOfEvents: string): Promise<void> {
+  const progress = new Progress('Stopping', (message) => parts.log('INFO', message, 'main'))
+  try {
+    await stopInOrder(parts, shutdownTimeoutMs, fateOfEvents, progress)
+  } finally {
+    progress.end()
+  }
+}
+
+async function stopInOrder(
+  parts: Parts,
+  shutdownTimeoutMs: number,
+  fateOfEvents: string,
+  progress: Progress,
+): Promise<void> {
   const { events, jobs, lanes, supervisor, recorders, kernel, toolBooter } = parts
   const { listener, localWorker, dispatcher } = parts
   const { hub } = events
@@ -90,6 +105,7 @@ export async function shutDown(parts: Parts, shutdownTimeoutMs: number, fateOfEv
   const reportEnd = reportDrain(parts, fateOfEvents, deadlineMs)
   toolBooter.stop()
   recorders.tracing?.hurry()
+  progress.step = () => namesOf(worksOf(parts), hub.queued, unreadOf(parts)) ?? 'clients to close their connections'
   await listener.drain(Math.min(LINGER_MAX_MS, shutdownTimeoutMs * 0.3))
   const sockets = [...lanes.all.map((lane) => lane.sockets), localWorker.sockets]
   // Messages that are being handled are finished first.
@@ -117,10 +133,15 @@ export async function shutDown(parts: Parts, shutdownTimeoutMs: number, fateOfEv
   if (hub.unstored > 0)
     parts.log('WARNING', `${hub.unstored} event deliveries were not finished and are lost with this process`, 'main')
   dispatcher.setLanes([])
+  progress.step = 'the event log to close'
   await events.durable.close(Math.max(steadyMs() + 500, deadlineMs))
+  progress.step = () => `${supervisor.threadsNow} (onStop, and native calls)`
   await supervisor.stop(Math.max(500, endMs - CLOSING_LAST_MS - steadyMs()))
+  progress.step = 'the event log to be handed over'
   await events.durable.leave()
+  progress.step = 'onStop of the primary and of its tools'
   await kernel.stop()
+  progress.step = 'history and traces to be written'
   await events.streams?.close()
   hub.close()
   await hub.records.close()

@@ -1,5 +1,6 @@
 // Keeps the lanes alive: their start, their end, and what comes after it.
 import { availableParallelism } from 'node:os'
+import { relative } from 'node:path'
 import { steadyMs } from '../../core/schedule/clock.ts'
 import { Watcher } from '../../core/schedule/thread-clock.cjs'
 import { until, withTimeout } from '../../core/schedule/waiting.ts'
@@ -59,6 +60,17 @@ export class Supervisor implements ThreadOwner {
     while (!this.#lanes.isBootOver) await new Promise<void>((resolve) => this.#bootWaiters.push(resolve))
   }
 
+  /** What `booted` waits for, in words. */
+  get bootingNow(): string {
+    const starting = this.#lanes.all.filter(({ state }) => state === 'starting')
+    const named = starting.map(({ index, bootingFile, heartbeat, bootedFiles }) => {
+      if (bootingFile !== null) return `lane ${index} to boot ${relative('', bootingFile)}`
+      if (heartbeat.task === 0) return `the thread of lane ${index} to begin`
+      return `lane ${index} ${bootedFiles.length === 0 ? 'to load its tools' : 'and what its plugins have begun'}`
+    })
+    return named.length === 0 ? 'a lane that is to be started again' : named.join(', ')
+  }
+
   #changed(): void {
     if (!this.#lanes.isStopping) this.#startLanes()
     this.#registrar.changed()
@@ -75,6 +87,11 @@ export class Supervisor implements ThreadOwner {
       const thread = this.#starter.start(index, 'regular')
       this.#lanes.slots.push(new LaneSlot(thread, this.#options.processDeaths?.ofLane(index)))
     }
+  }
+
+  /** The threads that have not ended, in words. */
+  get threadsNow(): string {
+    return this.#lanes.all.map(({ index, state }) => `lane ${index} (${state})`).join(', ') || 'threads to end'
   }
 
   // ── watch ─────────────────────────────────────────────────────────────────

@@ -54,6 +54,8 @@ interface Installed {
 export class Toolbox {
   readonly #meter: Meter
   readonly #onFirstCall: (plugin: string, tool: string) => void
+  /** The tool that boots now. */
+  booting: string | null = null
   readonly #installed = new Map<string, Installed>()
 
   /** @param onFirstCall told when a plugin of this thread calls a tool for the first time */
@@ -91,12 +93,14 @@ export class Toolbox {
   async boot(onFault: (tool: string, error: unknown) => void, only?: string): Promise<void> {
     for (const [name, installed] of this.#installed) {
       if (only !== undefined && name !== only) continue
+      this.booting = name
       try {
         await bootTool(installed)
       } catch (error) {
         onFault(name, error)
       }
     }
+    this.booting = null
   }
 
   /** True when the tool's boot failed for a reason that may pass. */
