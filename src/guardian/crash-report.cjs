@@ -3,7 +3,6 @@ const {
   accessSync,
   constants,
   copyFileSync,
-  mkdirSync,
   mkdtempSync,
   readFileSync,
   readdirSync,
@@ -14,6 +13,7 @@ const {
 } = require('node:fs')
 const { tmpdir } = require('node:os')
 const { join } = require('node:path')
+const { makeFolder } = require('../core/modules/make-folder.cjs')
 
 const PREFIX = 'crash-'
 /** The folder of one report. No other one is touched. */
@@ -26,7 +26,7 @@ const REPORT = /^crash-\d{4}-\d\d-\d\dT\d\d-\d\d-\d\d\.\d{3}Z-\d+(?:-\d+)?$/
  */
 function writeCrashReport(folder, kept, { flight, stderr, startedMs, ...known }) {
   const nowMs = Date.now()
-  mkdirSync(folder, { recursive: true, mode: 0o700 })
+  makeFolder(folder, 0o700)
   const unfinished = mkdtempSync(join(folder, 'unfinished-'))
   flight.copyTo(unfinished)
   const report = {

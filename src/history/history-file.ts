@@ -1,7 +1,8 @@
 // The file of the history, and its tables.
-import { existsSync, mkdirSync, realpathSync, rmSync } from 'node:fs'
+import { existsSync, realpathSync, rmSync } from 'node:fs'
 import { dirname } from 'node:path'
 import type BetterSqlite3 from 'better-sqlite3'
+import { makeFolder } from '../core/modules/make-folder.cjs'
 import { databaseHeaderOf, HISTORY_APPLICATION_ID, openPrivate } from '../stores/sqlite/driver.ts'
 
 /** Another process may be writing. */
@@ -12,7 +13,7 @@ const BUSY_MS = 2000
  * @throws where there is no SQLite, the file cannot be written, or it is not a history's: it is then left as it is
  */
 export function openHistory(path: string): BetterSqlite3.Database {
-  mkdirSync(dirname(path), { recursive: true })
+  makeFolder(dirname(path))
   // What lies beside a database has the name of the file, not of a link to it.
   const file = existsSync(path) ? realpathSync(path) : path
   const header = databaseHeaderOf(file)

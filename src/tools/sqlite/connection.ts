@@ -1,9 +1,10 @@
 // One connection to the file.
-import { existsSync, mkdirSync } from 'node:fs'
+import { existsSync } from 'node:fs'
 import { dirname } from 'node:path'
 import type BetterSqlite3 from 'better-sqlite3'
 import { RecentlyUsed } from '../../core/collections/recently-used.ts'
 import { DbError } from '../../core/errors/catalogue.ts'
+import { makeFolder } from '../../core/modules/make-folder.cjs'
 import type { Outcome } from '../../stores/sql/database.ts'
 import { openPrivate } from '../../stores/sqlite/driver.ts'
 import { isBusy, toDbError } from './failure.ts'
@@ -36,7 +37,7 @@ export class SqliteConnection {
   constructor(path: string, synchronous: 'NORMAL' | 'FULL' = 'NORMAL', requireFile = (): void => {}) {
     this.#requireFile = requireFile
     // A lane may have the files alone.
-    if (!existsSync(path)) mkdirSync(dirname(path), { recursive: true })
+    if (!existsSync(path)) makeFolder(dirname(path))
     this.#database = openPrivate(path, { timeout: 0 })
     try {
       const mode = this.#database.pragma('journal_mode = WAL', { simple: true })

@@ -2,7 +2,9 @@
 
 import { randomFillSync } from 'node:crypto'
 import {
+  accessSync,
   closeSync,
+  constants,
   existsSync,
   fdatasync,
   openSync,
@@ -12,9 +14,11 @@ import {
   statSync,
   writeFileSync,
 } from 'node:fs'
+import { dirname } from 'node:path'
 import type BetterSqlite3 from 'better-sqlite3'
 import { DbError, HeddleError } from '../../core/errors/catalogue.ts'
 import { codeOf, messageOf } from '../../core/errors/description.ts'
+import { makeFolder } from '../../core/modules/make-folder.cjs'
 import { Database, databaseHeaderOf, HISTORY_APPLICATION_ID, openPrivate } from '../../stores/sqlite/driver.ts'
 import { isBusy } from './failure.ts'
 
@@ -44,6 +48,7 @@ export class DatabaseFile {
   requireDatabase(): void {
     // Once it is open it must not be: with the descriptor that is closed, the process would lose SQLite's locks.
     if (this.#opened[1] !== 0n) return
+    this.#requirePlace()
     let header: ReturnType<typeof databaseHeaderOf>
     try {
       header = databaseHeaderOf(this.path)
@@ -54,6 +59,26 @@ export class DatabaseFile {
     }
     if (header?.applicationId === HISTORY_APPLICATION_ID)
       throw new HeddleError('DATABASE_INVALID', `SQLITE_PATH: ${this.path} is the file of a history (HISTORY_PATH)`)
+  }
+
+  /** Makes the file where it is missing. @throws DATABASE_INVALID where it cannot be written, or what SQLite keeps beside it */
+  #requirePlace(): void {
+    const { path } = this
+    try {
+      makeFolder(dirname(path))
+      // The longest name of all that lies beside it.
+      statSync(`${this.#reserve}.part`, { throwIfNoEntry: false })
+      const found = statSync(path, { throwIfNoEntry: false })
+      if (found === undefined) closeSync(openSync(path, 'a', 0o600))
+      else if (!found.isFile()) return
+      accessSync(path, constants.R_OK | constants.W_OK)
+      accessSync(dirname(realpathSync(path)), constants.W_OK | constants.X_OK)
+    } catch (thrown) {
+      const why = NO_PLACE[codeOf(thrown) ?? '']
+      if (why === undefined) return
+      const message = `SQLITE_PATH: ${path} cannot hold a database: ${why} (${messageOf(thrown)}). Set SQLITE_PATH to a file in a folder where this user may write`
+      throw new HeddleError('DATABASE_INVALID', message)
+    }
   }
 
   /** In the primary, which has just opened it. */
@@ -132,6 +157,24 @@ export class DatabaseFile {
   get #reserve(): string {
     return `${this.path}-reserve`
   }
+}
+
+/** What the system says of a place where no file can be made or written. A full disk or too many open files may pass. */
+const NO_PLACE: Readonly<Record<string, string>> = {
+  ENOENT: 'no file can be made there',
+  EEXIST: 'a part of the path is not a folder',
+  ENOTDIR: 'a part of the path is not a folder',
+  EISDIR: 'it is a folder',
+  ENAMETOOLONG: 'its name, or that of a file beside it, is too long',
+  ELOOP: 'its links go in a circle',
+  EACCES: 'this user may not write there',
+  EPERM: 'no file can be made there',
+  EROFS: 'the file system is read-only',
+  EINVAL: 'the system does not take that name',
+  ENXIO: 'it is a device',
+  ENODEV: 'it is a device',
+  EOPNOTSUPP: 'the file system does not take such files',
+  ERR_INVALID_ARG_VALUE: 'the system does not take that name',
 }
 
 export const REPLACED =

@@ -28,7 +28,7 @@ export const LAYERS: readonly Layer[] = [
   {
     folder: 'src/guardian/',
     reason: 'it is a process of its own, and has to be small',
-    may: ['node:', 'src/core/schedule/thread-clock.cjs'],
+    may: ['node:', 'src/core/schedule/thread-clock.cjs', 'src/core/modules/make-folder.cjs'],
   },
   {
     folder: 'src/core/',

@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict'
-import { rename, writeFile } from 'node:fs/promises'
+import { execFileSync, spawnSync } from 'node:child_process'
+import { rename, symlink, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { describe, type TestContext, test } from 'node:test'
 import { MAX_WAITING } from '../../../src/stores/sql/database.ts'
@@ -175,8 +176,35 @@ test('what is no file, or no database, refuses to boot for good', async (t) => {
   const folder = temporaryFolder(t)
   const text = join(folder, 'text.db')
   await writeFile(text, 'no database at all, '.repeat(500))
-  for (const sqlitePath of [folder, text])
-    await assert.rejects(createDb(t, { sqlitePath }), { code: 'DATABASE_INVALID', message: /^SQLITE_PATH: / })
+  await symlink(join(folder, 'circle.db'), join(folder, 'circle.db'))
+  execFileSync('mkfifo', [join(folder, 'pipe.db')])
+  const linux = ['/proc/none/a.db', '/proc/a.db', '/sys/none/a.db', '/sys/a.db', '/dev/full', '/dev/full/a.db']
+  const places = [
+    folder,
+    text,
+    join(text, 'a.db'),
+    join(folder, 'circle.db'),
+    join(folder, 'pipe.db'),
+    join(folder, `${'n'.repeat(260)}.db`),
+    join(folder, `${'n'.repeat(245)}.db`),
+    join(folder, 'n'.repeat(260), 'a.db'),
+    ...(process.platform === 'linux' ? linux : []),
+  ]
+  for (const sqlitePath of places) await refuses(t, sqlitePath)
+})
+
+const refuses = (t: TestContext, sqlitePath: string): Promise<void> =>
+  assert.rejects(createDb(t, { sqlitePath }), { code: 'DATABASE_INVALID', message: /^SQLITE_PATH: / }, sqlitePath)
+
+test('a read-only file system refuses to boot for good', async (t) => {
+  const folder = temporaryFolder(t)
+  const mounted = spawnSync('mount', ['-t', 'tmpfs', '-o', 'ro', 'none', folder])
+  if (mounted.status !== 0) return t.skip('this user may not mount')
+  try {
+    for (const path of ['a.db', 'b/a.db']) await refuses(t, join(folder, path))
+  } finally {
+    spawnSync('umount', [folder])
+  }
 })
 
 test('result codes of SQLite that cannot be provoked here have their kinds', () => {
