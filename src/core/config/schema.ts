@@ -116,6 +116,7 @@ const DATABASE = {
   RDB_TLS: choice(TLS_MODES, 'off'),
   RDB_CA_FILE: text({ wanted: 'the path of a PEM file' }),
   RDB_ALLOW_CLEARTEXT_PASSWORD: flag(false),
+  RDB_POOLER: choice(['none', 'transaction'], 'none'),
   RDB_MAX_POOL: whole({ min: 1, max: 10_000, default: 10, unit: 'connections' }),
   RDB_MIN_POOL: whole({
     min: 0,

@@ -1,84 +1,15 @@
-// One connection to PostgreSQL, and its settings: for statements, or for notifications.
+// One connection to PostgreSQL: for statements, or for notifications.
 import { randomBytes } from 'node:crypto'
-import pg, { type ClientConfig } from 'pg'
-import type { ThreadRef, ToolRuntime } from '../../contracts/tool.ts'
+import pg from 'pg'
 import { RecentlyUsed } from '../../core/collections/recently-used.ts'
 import { DbError } from '../../core/errors/catalogue.ts'
-import { type Outcome, TRANSACTION_IDLE_MS, WAIT_MS } from '../../stores/sql/database.ts'
-import { clientTls } from '../../stores/tls/client-tls.ts'
+import type { Outcome } from '../../stores/sql/database.ts'
+import { type Access, connect } from './access.ts'
 import { type Columns, Execution, type Preparations, type Prepared, wireValues } from './execution.ts'
 import { endsConnection, toDbError } from './failure.ts'
-import { ROLLBACK, type Statement } from './statement.ts'
-
-/** Milliseconds without traffic after which TCP checks whether the other side is still there. */
-const KEEP_ALIVE_MS = 10_000
-/** Milliseconds that the server waits longer than the tool itself. It ends transactions of a thread that is blocked. */
-const IDLE_GRACE_MS = 5000
-/** PostgreSQL truncates longer names. Characters. */
-const NAME_MAX = 63
-
-/** Settings that the decoders of execution.ts and the token rules of statement.ts need, whatever the settings of the server or the user are. */
-const SESSION = {
-  TimeZone: 'UTC',
-  DateStyle: 'ISO',
-  bytea_output: 'hex',
-  extra_float_digits: '1',
-  standard_conforming_strings: 'on',
-}
-
-/** What a connection is opened with. */
-export interface Access {
-  readonly config: ClientConfig
-  /** The password as text may go to this server: the connection is encrypted, or it was told so. */
-  readonly mayTellPassword: boolean
-}
-
-export function accessOf(settings: ToolRuntime['settings'], thread: ThreadRef): Access {
-  const { rdbHost, rdbPort, rdbUser, rdbPassword, rdbDatabase, rdbStatementTimeoutMs, replicaId } = settings
-  const { rdbTls, rdbCaFile, rdbSchema, rdbAllowCleartextPassword } = settings
-  const place = thread.kind === 'primary' ? 'primary' : `lane ${thread.index}`
-  const config: ClientConfig = {
-    host: rdbHost,
-    port: rdbPort,
-    user: rdbUser,
-    // A function, because pg looks for a password in other places when it gets none.
-    password: () => rdbPassword ?? '',
-    database: rdbDatabase,
-    // Said, because pg would read PGSSLMODE, which a lane does not have.
-    ssl: clientTls(rdbTls, rdbCaFile) ?? false,
-    application_name: `heddle ${place} ${replicaId}`.slice(0, NAME_MAX),
-    connectionTimeoutMillis: WAIT_MS,
-    statement_timeout: rdbStatementTimeoutMs,
-    idle_in_transaction_session_timeout: TRANSACTION_IDLE_MS + IDLE_GRACE_MS,
-    keepAlive: true,
-    keepAliveInitialDelayMillis: KEEP_ALIVE_MS,
-    // Temporary tables last: they must not stand for others.
-    options: Object.entries({ ...SESSION, search_path: `"${rdbSchema}",pg_temp` })
-      .map(([name, value]) => `-c ${name}=${value}`)
-      .join(' '),
-  }
-  return { config, mayTellPassword: rdbTls !== 'off' || rdbAllowCleartextPassword }
-}
-
-/** @throws the error of the driver or the server */
-export function connect(client: pg.Client, { mayTellPassword }: Access): Promise<unknown> {
-  const opened = client.connect()
-  const { connection } = client
-  if (!mayTellPassword) {
-    // pg answers with the password: its listener, which `connect` has added, must be gone, whatever the server asked for before.
-    connection.removeAllListeners('authenticationCleartextPassword')
-    connection.on('authenticationCleartextPassword', () => connection.emit('error', cleartextRefused()))
-  }
-  return opened
-}
-
-/** The server asks for the password as text, and nothing hides it. */
-function cleartextRefused(): DbError {
-  return new DbError(
-    'unavailable',
-    'The server asks for the password as text, and the connection is not encrypted: set RDB_TLS, let the server ask with scram-sha-256, or set RDB_ALLOW_CLEARTEXT_PASSWORD=true',
-  )
-}
+import { openSession, sessionFault, setSession } from './session.ts'
+import type { SessionRules } from './session-rules.ts'
+import { CHECK, ROLLBACK, type Statement } from './statement.ts'
 
 /** Statements prepared on one connection. Each takes 10 KiB or more in the server. */
 const MAX_PREPARED = 256
@@ -95,6 +26,8 @@ export class PostgresConnection implements Preparations {
   readonly #mark = randomBytes(MARK_BYTES).toString('base64url')
   /** By digest. */
   readonly #prepared = new RecentlyUsed<string, Prepared>(MAX_PREPARED)
+  /** Each text that is new to the server comes behind a look at a statement that only this session has. */
+  #isGuarded = true
   #closed: string[] = []
   #execution: Execution | null = null
   #isDead = false
@@ -117,13 +50,14 @@ export class PostgresConnection implements Preparations {
     this.#client.on('error', () => this.#die())
     this.#client.on('end', () => this.#die())
     this.#client.connection.on('bindComplete', () => {
-      if (this.#execution !== null) this.#execution.isBound = true
+      this.#execution?.bound()
     })
   }
 
   /** @throws the error of the driver or the server */
   async open(): Promise<void> {
     await connect(this.#client, this.#access)
+    if (this.keepsSession) await openSession(this.#client, this.#access, this.#mark)
     this.#isOpen = true
   }
 
@@ -184,6 +118,15 @@ export class PostgresConnection implements Preparations {
     }
   }
 
+  /** Makes the session as new, for the next migration. Nothing else must use this connection then. @throws DbError */
+  async renew(): Promise<void> {
+    // Other connections of a pooler share the sessions: each transaction sets what it needs.
+    if (!this.keepsSession) return
+    await this.script('DISCARD ALL')
+    await setSession(this.#client, this.#access, this.#mark)
+    this.#isGuarded = false
+  }
+
   /** Fails the running statement when its time is over: the server does not answer, not even with its own timeout. */
   expire(nowMs: number): void {
     const execution = this.#execution
@@ -224,6 +167,19 @@ export class PostgresConnection implements Preparations {
 
   // ── for the execution ─────────────────────────────────────────────────────
 
+  get keepsSession(): boolean {
+    return this.#access.session.pooler === 'none'
+  }
+
+  get guard(): string | null {
+    // A transaction has one session; a failed one refuses the look.
+    return this.keepsSession && this.#isGuarded && this.isClean ? this.#mark : null
+  }
+
+  get session(): SessionRules | null {
+    return this.keepsSession || !this.isClean ? null : this.#access.session
+  }
+
   takeClosed(): readonly string[] {
     if (this.#closed.length === 0) return this.#closed
     const closed = this.#closed
@@ -250,6 +206,9 @@ export class PostgresConnection implements Preparations {
 
   settled(execution: Execution): void {
     this.#execution = null
+    if (execution.statement === CHECK && execution.failure === null && this.keepsSession) {
+      if (execution.rows[0]?.session !== this.#mark) execution.failure = sessionFault(this.#access)
+    }
     if (execution.failure !== null && endsConnection(execution.failure)) this.destroy()
   }
 }

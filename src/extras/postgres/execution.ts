@@ -4,6 +4,7 @@ import type { FieldDef, Submittable, Connection as Wire } from 'pg'
 import type { Row } from '../../contracts/db.ts'
 import type { Outcome } from '../../stores/sql/database.ts'
 import { checkCount, parameterOf } from '../../stores/sql/statement.ts'
+import type { SessionRules } from './session-rules.ts'
 import type { Statement } from './statement.ts'
 
 /** A parameter as it is sent: text, bytes, or NULL. */
@@ -99,6 +100,12 @@ export interface Prepared {
 
 /** The prepared statements of a connection, as an execution on it uses them. */
 export interface Preparations {
+  /** Statements prepared on it are there when it is used again. */
+  readonly keepsSession: boolean
+  /** A prepared statement that its session alone has; null: there is none. */
+  readonly guard: string | null
+  /** What a statement, or the transaction that it begins, has to set first; null: it is set. */
+  readonly session: SessionRules | null
   /** Names of prepared statements that must be closed on the server. Each is returned once. */
   takeClosed(): readonly string[]
   /** Undefined: this connection has not prepared it. */
@@ -136,6 +143,8 @@ export class Execution implements Submittable, Outcome {
   /** This execution also prepares the statement under its name. */
   #isPreparing = false
   #isSettled = false
+  /** What comes first is the answer to the query that sets the session. */
+  #isSetting = false
 
   /** @param done called once, when the connection is free again or has failed */
   constructor(statement: Statement, values: readonly WireValue[], done: (execution: Execution) => void) {
@@ -161,18 +170,33 @@ export class Execution implements Submittable, Outcome {
     this.#settle()
   }
 
+  bound(): void {
+    if (!this.#isSetting) this.isBound = true
+  }
+
   // ── called by pg ──────────────────────────────────────────────────────────
 
   submit(wire: Wire): void {
     const { statement } = this
     const connection = this.#connection!
-    const prepared = statement.isRepeated ? connection.preparedOf(statement) : undefined
+    const { guard, session } = connection
+    if (session !== null && statement.begins) return void wire.query(`${statement.sql}; ${session.setLocal}`)
+    const isNamed = statement.isRepeated && connection.keepsSession
+    const prepared = isNamed ? connection.preparedOf(statement) : undefined
     const isNew = prepared === undefined
-    this.#isPreparing = isNew && statement.isRepeated
+    this.#isPreparing = isNew && isNamed
     const name = prepared?.name ?? (this.#isPreparing ? connection.nameOf(statement) : '')
     this.#columns = prepared?.columns
     wire.stream.cork()
     for (const closed of connection.takeClosed()) wire.close({ type: 'S', name: closed }, true)
+    if (session !== null && !statement.isBare) {
+      this.#isSetting = true
+      wire.parse({ name: '', text: session.localQuery, types: [] }, true)
+      wire.bind({ statement: '', values: [] }, true)
+      wire.execute(null, true)
+    }
+    // On another session this fails, and what follows it is not run.
+    if (isNew && guard !== null) wire.describe({ type: 'S', name: guard }, true)
     if (isNew) wire.parse({ name, text: statement.sql, types: [] }, true)
     wire.bind({ statement: name, values: this.values as WireValue[] }, true)
     if (isNew) wire.describe({ type: 'P', name: '' }, true)
@@ -189,6 +213,7 @@ export class Execution implements Submittable, Outcome {
   }
 
   handleDataRow({ fields }: { fields: readonly (string | null)[] }): void {
+    if (this.#isSetting) return
     const { names, decoders } = this.#columns!
     if (this.statement.hasArrays) {
       const values = fields.map((text, i) => (text === null ? null : (decoders[i]?.(text) ?? text)))
@@ -206,7 +231,8 @@ export class Execution implements Submittable, Outcome {
 
   /** The tag is `INSERT 0 1`, `SELECT 3`, `CREATE TABLE`. */
   handleCommandComplete({ text }: { text: string }): void {
-    this.rowCount = Number(text.slice(text.lastIndexOf(' ') + 1)) || 0
+    if (this.#isSetting) this.#isSetting = false
+    else this.rowCount = Number(text.slice(text.lastIndexOf(' ') + 1)) || 0
   }
 
   handleEmptyQuery(): void {}

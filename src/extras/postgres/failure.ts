@@ -22,6 +22,8 @@ const KINDS: Record<string, DbErrorKind> = {
   '57014': 'timeout',
   [READ_ONLY_STATE]: 'unavailable',
   '3D000': 'unavailable',
+  // A prepared statement is not there: the session is another one, or somebody has emptied it.
+  '26000': 'unavailable',
   XX001: 'unavailable',
   XX002: 'unavailable',
   // Not allowed to this user: the statement itself is right.
@@ -38,6 +40,8 @@ const KINDS_OF_CLASSES: Record<string, DbErrorKind> = {
 /** Explanations of messages that somebody who knows SQLite would not understand. */
 const ADVICE: Record<string, string> = {
   '42P08': 'it is used with different types: pass the value twice, or state its type, CAST($1 AS BIGINT)',
+  '26000':
+    'the session is not the one that was opened: behind a pooler that does not keep sessions set RDB_POOLER=transaction, or let it keep them (PgBouncer: pool_mode=session)',
   '42P18': 'nothing determines its type: state it, CAST($1 AS TEXT)',
 }
 /** SQLSTATE: five digits and capital letters. Node's error codes have another length, or an underscore. */
@@ -101,7 +105,7 @@ export function toConnectError(thrown: unknown, config: ClientConfig): DbError {
   const address = `${config.host}:${config.port}`
   const fault = firstOf(thrown)
   const message = messageOf(fault)
-  if (message === 'timeout expired') {
+  if (message === 'timeout expired' || message === 'Query read timeout') {
     return new DbError('timeout', `No answer from ${address} within the connection timeout`, {
       cause: thrown,
     })

@@ -12,13 +12,15 @@ import {
   ConnectionBudget,
   giveBackOfThread,
 } from '../../transport/memory/connection-budget.ts'
-import { accessOf, listen, type PostgresConnection } from './connection.ts'
+import { type Access, accessOf } from './access.ts'
+import { listen, type PostgresConnection } from './connection.ts'
 import { CONTENDED_MS, Lines, TURN_LOCK_BYTES, TURN_LOCKS } from './contention.ts'
 import { Execution, wireValues } from './execution.ts'
-import { hasEndedIdle, isConflict, isStalePlan, toDbError } from './failure.ts'
+import { hasEndedIdle, isConflict, isStalePlan, sqlStateOf, toDbError } from './failure.ts'
 import { PostgresMigrations } from './migration-driver.ts'
 import { isShort, Pool, pooled, poolShare } from './pool.ts'
-import { beginOf, Statement, Statements } from './statement.ts'
+import { hasLostSession, probeSessions, rethrowSession } from './session.ts'
+import { beginOf, CHECK, Statement, Statements } from './statement.ts'
 import { Repeatable, runTransaction } from './transaction.ts'
 
 /** Longest pause before a transaction is repeated for the second time and further ones, in milliseconds. */
@@ -26,6 +28,8 @@ const MAX_PAUSE_MS = 50
 
 /** A procedure may have committed a part of its work before it failed. */
 const MAY_COMMIT = /^\s*(?:CALL|DO)\b/i
+/** A thread says once in so long that it has met another session, milliseconds. */
+const DOUBT_MS = 1000
 
 /**
  * The tool `db` on PostgreSQL. One instance per thread, each with its own connections.
@@ -44,6 +48,17 @@ export default class PostgresDb extends SqlDatabase {
   #repeats: { repeat(failure: DbError): void } | null = null
   /** Each ends one. */
   readonly #listeners = new Set<() => void>()
+  readonly #access: Access
+  /**
+   * On a connection of its own, beside those of the pool. Undefined where no session is kept: nothing would be heard.
+   */
+  readonly listen: ((channel: string, told: (payload: string) => void) => () => void) | undefined
+  #isProbed = false
+  #doubtedMs = Number.NEGATIVE_INFINITY
+  /** The probe of a doubt is under way. */
+  #isProbing = false
+  /** In the primary: why no session can be relied on. */
+  #unready: string | null = null
   #stopped = false
 
   constructor(runtime: ToolRuntime) {
@@ -54,16 +69,18 @@ export default class PostgresDb extends SqlDatabase {
       'server.address': settings.rdbHost,
       'server.port': settings.rdbPort,
     })
+    this.#access = accessOf(settings, thread)
     this.#budgetMemory = runtime.sharedMemory('connections', CONNECTION_BUDGET_BYTES)
     const { rdbMaxPool, rdbMinPool, rdbStatementTimeoutMs, lanes } = settings
     this.#pool = new Pool({
       ...poolShare({ max: pooled(rdbMaxPool), min: rdbMinPool }, lanes, thread),
       budget: new ConnectionBudget(this.#budgetMemory, pooled(rdbMaxPool)),
-      access: accessOf(settings, thread),
+      access: this.#access,
       statementTimeoutMs: rdbStatementTimeoutMs,
     })
     const locks = Array.from({ length: TURN_LOCKS }, (_, n) => runtime.sharedMemory(`turn-${n}`, TURN_LOCK_BYTES))
     this.#lines = new Lines(this.#pool.mostHeld, locks)
+    if (settings.rdbPooler === 'none') this.listen = (channel, told) => this.#listen(channel, told)
   }
 
   /**
@@ -79,6 +96,12 @@ export default class PostgresDb extends SqlDatabase {
       log(
         'WARNING',
         `RDB_MAX_POOL is ${settings.rdbMaxPool}, but each of ${settings.lanes + 1} threads needs a connection, and notifications one: up to ${settings.lanes + 2} are opened`,
+      )
+    }
+    if (settings.rdbPooler === 'transaction') {
+      log(
+        'INFO',
+        'RDB_POOLER=transaction: nothing is kept in sessions. Without LISTEN this process looks every second for what others have stored, and migrations with `-- heddle: no-transaction` are refused',
       )
     }
     await this.migrating((driver) => migrateOrReport(driver, settings, log))
@@ -98,9 +121,13 @@ export default class PostgresDb extends SqlDatabase {
     )
   }
 
-  /** @throws DATABASE_FOREIGN, DbError */
-  requireOwn(): Promise<void> {
-    return requireOwnTables(this, this.runtime.settings)
+  /** @throws DATABASE_SESSION, DATABASE_FOREIGN, DbError */
+  async requireOwn(): Promise<void> {
+    if (!this.#isProbed) {
+      await probeSessions(this.#access)
+      this.#isProbed = true
+    }
+    await requireOwnTables(this, this.runtime.settings).catch(rethrowSession)
   }
 
   async otherUser(): Promise<string | null> {
@@ -120,6 +147,8 @@ export default class PostgresDb extends SqlDatabase {
           // Never prepared, because the connection is reset between migrations.
           run: (sql, params) => connection.send(new Statement(sql, params.length), params),
           script: (sql) => connection.script(sql),
+          renew: () => connection.renew(),
+          setLocal: this.#access.session.setLocal,
           get isClean() {
             return connection.isClean
           },
@@ -201,15 +230,39 @@ export default class PostgresDb extends SqlDatabase {
     }
   }
 
-  /** True when the server answers. @throws DbError when it does not */
-  async healthCheck(): Promise<boolean> {
-    return (await this.query('SELECT 1')).length === 1
+  /** In the primary: a thread has met another session than its own. */
+  async serve(): Promise<void> {
+    // What is known is looked at again by the health check.
+    if (this.#unready === null) await this.#probeAgain()
   }
 
-  /** On a connection of its own, beside those of the pool. */
-  listen(channel: string, told: (payload: string) => void): () => void {
-    const { settings, thread } = this.runtime
-    const close = listen(accessOf(settings, thread), channel, told)
+  async #probeAgain(): Promise<void> {
+    if (this.#isProbing) return
+    this.#isProbing = true
+    try {
+      await probeSessions(this.#access)
+      this.#unready = null
+    } catch (thrown) {
+      if (thrown instanceof HeddleError && thrown.code === 'DATABASE_SESSION') this.#unready = thrown.message
+    } finally {
+      this.#isProbing = false
+    }
+  }
+
+  unreadyReason(): string | null {
+    return this.#unready
+  }
+
+  /** True when the server answers, in the session that it was asked in. @throws DbError when it does not */
+  async healthCheck(): Promise<boolean> {
+    if (this.#unready !== null) await this.#probeAgain()
+    const execution = await this.#run(CHECK, [])
+    if (execution.failure !== null) await this.#repair(execution)
+    return true
+  }
+
+  #listen(channel: string, told: (payload: string) => void): () => void {
+    const close = listen(this.#access, channel, told)
     this.#listeners.add(close)
     return () => {
       this.#listeners.delete(close)
@@ -229,7 +282,10 @@ export default class PostgresDb extends SqlDatabase {
   #send(sql: string | Sql, params: readonly unknown[]): Promise<Execution> {
     if (typeof sql !== 'string') return this.#send(sql.text, valuesOf(sql, params))
     const statement = this.#statements.get(sql)
-    const values = wireValues(params, statement.parameterCount)
+    return this.#run(statement, wireValues(params, statement.parameterCount))
+  }
+
+  #run(statement: Statement, values: Execution['values']): Promise<Execution> {
     return new Promise((resolve) => this.#pool.run(new Execution(statement, values, resolve)))
   }
 
@@ -244,7 +300,8 @@ export default class PostgresDb extends SqlDatabase {
       const isRolledBack = isConflict(failure) && !MAY_COMMIT.test(statement.sql)
       // One connection after the other may have been ended.
       const isRepeated = isRolledBack || hasEndedIdle(failure, isBound) || (isStalePlan(failure) && !isStale)
-      if (!isRepeated || performance.now() >= endMs) throw toDbError(failure)
+      if (hasLostSession(failure)) this.#doubt()
+      if (!isRepeated || performance.now() >= endMs) throw this.#errorOf(failure)
       if (isRolledBack) {
         this.#noteRepeat(toDbError(failure))
         await this.#pause(++conflicts)
@@ -254,19 +311,37 @@ export default class PostgresDb extends SqlDatabase {
         // Statements that other connections prepared on the old table would fail in the same way.
         this.#pool.forgetPrepared()
       }
-      execution = await new Promise((resolve) => this.#pool.run(new Execution(statement, values, resolve)))
+      execution = await this.#run(statement, values)
     }
     return execution
+  }
+
+  #doubt(): void {
+    const nowMs = performance.now()
+    if (nowMs - this.#doubtedMs < DOUBT_MS) return
+    this.#doubtedMs = nowMs
+    this.runtime.callPrimary('doubt', []).catch(() => {}) // The statement has failed with it.
+  }
+
+  #errorOf(failure: unknown): DbError {
+    const error = toDbError(failure)
+    if (sqlStateOf(failure) !== '25001' || this.runtime.settings.rdbPooler === 'none') return error
+    const advice = 'with RDB_POOLER=transaction each statement is in a transaction: send this one to the server itself'
+    return new DbError(error.kind, `${error.message} (${advice})`, { cause: error.cause })
   }
 
   /** A connection in a transaction. It must be released. @throws DbError */
   async #begin(options: TransactionOptions): Promise<PostgresConnection> {
     const endMs = performance.now() + WAIT_MS
     for (;;) {
-      const connection = await this.#pool.acquire()
+      const connection = await this.#pool.acquire().catch((thrown: DbError) => {
+        if (hasLostSession(thrown)) this.#doubt()
+        throw thrown
+      })
       const { failure, isBound } = await connection.execute(beginOf(options), [])
       if (failure === null) return connection
       this.#pool.release(connection)
+      if (hasLostSession(failure)) this.#doubt()
       if (!hasEndedIdle(failure, isBound) || performance.now() >= endMs) throw toDbError(failure)
     }
   }

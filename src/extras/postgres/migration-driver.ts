@@ -21,6 +21,10 @@ const MADE_MEANWHILE: readonly string[] = ['23505', '42P07']
 interface OwnConnection extends MigrationConnection {
   /** @throws DbError */
   script(sql: string): Promise<void>
+  /** Removes what the migration before this one has left: settings, temporary tables. @throws DbError */
+  renew(): Promise<void>
+  /** Sets, in the transaction under way, what statements rely on. */
+  readonly setLocal: string
   /** No transaction is open on it. */
   readonly isClean: boolean
 }
@@ -49,8 +53,7 @@ export class PostgresMigrations extends MigrationDriver {
 
   override async transaction<T>(work: (session: MigrationSession) => Promise<T>): Promise<T> {
     const connection = this.#connection
-    // Removes what the migration before this one has left: settings, temporary tables.
-    await connection.script('DISCARD ALL')
+    await connection.renew()
     try {
       await this.#begin()
       const result = await work(this)
@@ -78,7 +81,7 @@ export class PostgresMigrations extends MigrationDriver {
     try {
       for (let isMade = false; !isMade; ) {
         await connection.script(
-          `BEGIN ISOLATION LEVEL READ COMMITTED; SET LOCAL statement_timeout = 0; SET LOCAL lock_timeout = ${this.#waitMs}`,
+          `BEGIN ISOLATION LEVEL READ COMMITTED; ${this.#settings}; SET LOCAL lock_timeout = ${this.#waitMs}`,
         )
         isMade = await this.#makeTable()
       }
@@ -113,12 +116,16 @@ export class PostgresMigrations extends MigrationDriver {
 
   override async record(migration: Pick<Migration, 'id' | 'checksum'>, appliedAt: string): Promise<void> {
     // The migration may have changed settings: the dump of a schema, for example, sets an empty search_path.
-    await this.#connection.script('RESET ALL; RESET ROLE')
+    await this.#connection.script(`RESET ALL; RESET ROLE; DISCARD TEMP; UNLISTEN *; ${this.#settings}`)
     await super.record(migration, appliedAt)
   }
 
   protected override beginAgain(): Promise<void> {
-    return this.#connection.script('ROLLBACK; BEGIN; SET LOCAL statement_timeout = 0')
+    return this.#connection.script(`ROLLBACK; BEGIN; ${this.#settings}`)
+  }
+
+  get #settings(): string {
+    return `${this.#connection.setLocal}; SET LOCAL statement_timeout = 0`
   }
 
   protected override errorOf(thrown: unknown): DbError {

@@ -14,6 +14,7 @@ import {
   transactionControlRefused,
 } from '../../stores/sql/statement.ts'
 import { POSTGRES_DIALECT } from '../../stores/sql/tokens.ts'
+import { MARK } from './session-rules.ts'
 
 // These change the connection, which another statement uses next.
 const SESSION = new Set(['RESET', 'LISTEN', 'UNLISTEN', 'DISCARD', 'PREPARE', 'DEALLOCATE', 'DECLARE'])
@@ -39,8 +40,14 @@ export class Statement {
   #digest = ''
   /** It was sent more than once, so it is worth preparing. A text with its values written into it comes only once. */
   isRepeated = false
+  /** It begins a transaction. */
+  readonly begins: boolean
+  /** It names no table and no value, and the server refuses it in a transaction: it takes no settings. */
+  readonly isBare: boolean
 
-  constructor(sql: string, parameterCount: number) {
+  constructor(sql: string, parameterCount: number, kind: 'begins' | 'bare' | '' = '') {
+    this.begins = kind === 'begins'
+    this.isBare = kind === 'bare'
     this.sql = sql
     this.hasArrays = sql.startsWith(ROWS_AS_ARRAYS)
     this.parameterCount = parameterCount
@@ -71,10 +78,13 @@ export const COMMIT = control('COMMIT')
 export const ROLLBACK = control('ROLLBACK')
 
 function control(sql: string): Statement {
-  const statement = new Statement(sql, 0)
+  const statement = new Statement(sql, 0, sql.startsWith('BEGIN') ? 'begins' : '')
   statement.isRepeated = true
   return statement
 }
+
+/** The mark of the session; the connection compares it. */
+export const CHECK = control(`SELECT current_setting('${MARK}', true) AS session`)
 
 /** The statements of one thread by their text. */
 export class Statements {
@@ -112,5 +122,6 @@ function checked(sql: string): Statement {
   if (foreignPlaceholder !== null && !isOperator) throw foreignPlaceholderRefused(foreignPlaceholder)
   if (parameterCount > MAX_PARAMETERS) throw new DbError('syntax', `$${parameterCount} is more than $${MAX_PARAMETERS}`)
   refuseMissingParameter(shape)
-  return new Statement(sql, parameterCount)
+  const isBare = shape.second === 'DATABASE' && ['CREATE', 'DROP'].includes(command)
+  return new Statement(sql, parameterCount, isBare ? 'bare' : '')
 }

@@ -77,6 +77,7 @@ export function postgresSettings({ host, port, user, password }: ServerAccess, d
     rdbMaxPool: 10,
     rdbMinPool: 2,
     rdbStatementTimeoutMs: 30_000,
+    rdbPooler: 'none',
     rdbTls: 'off',
     rdbAllowCleartextPassword: false,
     lanes: 1,

@@ -10,21 +10,23 @@ export interface OrderTask {
   database: string
   /** `delete` asks for orders that do not exist. */
   statement: 'delete' | 'read'
+  rdbPooler: 'none' | 'transaction'
   /** Statements of each caller. */
   rounds: number
 }
 
 export interface OrderResult {
+  sent: number
   answers: number
   /** What was answered, and is not the answer to the statement. */
   wrong: unknown[]
 }
 
 /** A thread of its own with one statement, which it sends again and again. */
-export default async function ask({ server, database, statement, rounds }: OrderTask): Promise<OrderResult> {
-  const settings = { ...postgresSettings(server, database), rdbMaxPool: 5 }
+export default async function ask({ server, database, statement, rdbPooler, rounds }: OrderTask): Promise<OrderResult> {
+  const settings = { ...postgresSettings(server, database), rdbMaxPool: 5, rdbPooler }
   const db = new PostgresDb(runtimeFor({ settings, thread: { kind: 'lane', index: 0 } }))
-  const result: OrderResult = { answers: 0, wrong: [] }
+  const result: OrderResult = { sent: CALLERS * rounds, answers: 0, wrong: [] }
   const send = async (id: number): Promise<void> => {
     if (statement === 'delete') {
       const outcome = await db.execute('DELETE FROM orders WHERE id = $1', [id + ORDERS])

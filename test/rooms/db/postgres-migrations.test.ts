@@ -65,6 +65,8 @@ async function connected(t: TestContext, server: PostgresServer, waitMs?: number
         return { rows, rowCount: rowCount ?? 0 }
       },
       script: async (sql) => void (await send(sql)),
+      renew: async () => void (await send('DISCARD ALL')),
+      setLocal: 'SET LOCAL search_path = public, pg_temp',
       get isClean() {
         return own.getTransactionStatus() === 'I'
       },
