@@ -12,7 +12,7 @@ import {
   takePortJoining,
 } from './core/config/load.ts'
 import { HeddleError, isMisconfigured } from './core/errors/catalogue.ts'
-import { messageOf } from './core/errors/description.ts'
+import { messageWithCauses, originOf } from './core/errors/description.ts'
 import { createLog } from './primary/logging/process-log.ts'
 import { banner } from './primary/logging/terminal.ts'
 import { ServiceProcess } from './primary/service-process.ts'
@@ -92,10 +92,10 @@ function load(isGuarded: boolean): CommandLine & LoadedSettings {
 }
 
 main().catch((error: unknown) => {
-  console.error(`heddle cannot start: ${messageOf(error)}`)
+  console.error(`heddle cannot start: ${messageWithCauses(error)}`)
   if (isMisconfigured(error)) return exit(EXIT_CONFIG)
   // An error of the runtime explains itself by its message. Where any other error comes from, only the stack says.
   const isExplained = error instanceof HeddleError && error.code !== 'INTERNAL'
-  if (!isExplained && error instanceof Error && error.stack !== undefined) console.error(error.stack)
+  if (!isExplained) for (const line of originOf(error)) console.error(line)
   exit(1)
 })

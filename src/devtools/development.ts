@@ -8,6 +8,7 @@ import { messageOf } from '../core/errors/description.ts'
 import { shown } from '../core/errors/places.ts'
 import { findPlugins, isPluginFile } from '../runtime/kernel/discover.ts'
 import { findSetups } from '../runtime/kernel/plugins.ts'
+import { again } from '../stores/migrations/script-fault.ts'
 
 /** An import of a file, but not one that begins as one of types. What is found in a comment does no harm. */
 const IMPORT =
@@ -69,6 +70,7 @@ export class Development {
    * @returns a function that ends the watch
    */
   start(serving: Promise<unknown> = Promise.resolve()): () => void {
+    again.how = 'save it: it is applied then'
     const { settings, log } = this.#options
     void serving.then(
       () => {

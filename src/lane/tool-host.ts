@@ -5,12 +5,11 @@ import type { SystemDump, ToolStatus } from '../contracts/registry.ts'
 import type { JobRun } from '../contracts/scheduler.ts'
 import type { Origin } from '../contracts/tracing.ts'
 import { HeddleError } from '../core/errors/catalogue.ts'
-import { messageOf } from '../core/errors/description.ts'
 import { mountEndpoints } from '../runtime/endpoint/files/static-files.ts'
 import { ignoresHeaders, routeShapes } from '../runtime/endpoint/route.ts'
-import { type HostParts, runJob, ThreadHost } from '../runtime/host/host.ts'
+import { type HostParts, jobFault, runJob, ThreadHost } from '../runtime/host/host.ts'
 import { type FlightRecorder, STEP_JOB } from '../transport/memory/flight-recorder.ts'
-import type { JobManifest, RouteManifest, ToPrimary } from '../transport/messages.ts'
+import type { JobFault, JobManifest, RouteManifest, ToPrimary } from '../transport/messages.ts'
 
 /** The host of a lane. Collects what plugins register, and reports it to the primary when the lane has booted. */
 export class LaneHost extends ThreadHost {
@@ -41,16 +40,16 @@ export class LaneHost extends ThreadHost {
   }
 
   /** Runs one of its jobs. @param number as the primary knows it @returns why it failed, or null */
-  async runJob(number: number, run: JobRun): Promise<string | null> {
+  async runJob(number: number, run: JobRun): Promise<JobFault | null> {
     const job = this.jobList[number]!
-    let error: string | null = null
+    let error: JobFault | null = null
     const step = this.#flight.begin(STEP_JOB, number, -1, '', Date.now())
     const origin = { plugin: job.owner.name, handler: job.name }
     this.runningJobs.add(origin)
     try {
       await runJob(job, run, this.server.tracing, origin)
     } catch (thrown) {
-      error = messageOf(thrown)
+      error = jobFault(job, thrown, this.kernel.plugins.facts)
     }
     this.runningJobs.delete(origin)
     this.#flight.end(step, Date.now(), error !== null)

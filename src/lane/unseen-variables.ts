@@ -1,6 +1,7 @@
 // Says which variables packages and plugins ask `process.env` for, that the process has and lanes have not. Names, never values.
 import { basename } from 'node:path'
 import { causality } from '../core/causality/context.ts'
+import { VARIABLES } from '../core/config/schema.ts'
 import { hiddenVariables } from '../core/errors/description.ts'
 import { FRAMES_MAX, framesHere, isOfPlugin, isOfRuntime, type SourcePlace } from '../core/errors/places.ts'
 
@@ -23,7 +24,8 @@ export interface Unseen {
 
 /** Where an error names one of the process that this lane has not, its message says so, in production, too. */
 export function noteHiddenVariables(names: readonly string[]): void {
-  for (const name of names) if (!(name in process.env)) hiddenVariables.add(name)
+  // A setting of the runtime is for the runtime alone: that an error names it says nothing of the lane.
+  for (const name of names) if (!(name in process.env) && !(name in VARIABLES)) hiddenVariables.add(name)
 }
 
 /**
@@ -67,7 +69,7 @@ function whoAsks(fileOf: Unseen['fileOf']) {
     return {
       asks: `\`${basename(reader.file)}\` asked \`process.env\` for`,
       fix: (name: string) =>
-        `, which lanes do not see: read it with \`config.get('${name}')\`, or add it to \`LANE_ENV\``,
+        `, which lanes do not see: read it with \`config.get('${name}')\`${name in VARIABLES ? '' : ', or add it to `LANE_ENV`'}`,
       plugin,
     }
   }
@@ -80,7 +82,10 @@ function whoAsks(fileOf: Unseen['fileOf']) {
   if (name === undefined || (file !== undefined && isOfRuntime(file))) return undefined
   return {
     asks: `\`${name}\`${file === undefined ? '' : ` (in \`${basename(file)}\`)`} asked for`,
-    fix: () => ', which lanes do not see: add it to `LANE_ENV`',
+    fix: (name: string) =>
+      name in VARIABLES
+        ? `, a setting of the runtime, which lanes do not see: read it with \`config.get('${name}')\` and pass it on`
+        : ', which lanes do not see: add it to `LANE_ENV`',
     plugin,
   }
 }

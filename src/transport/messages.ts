@@ -10,7 +10,7 @@ import type { PluginHealth, Starter, SystemDump, ToolStatus } from '../contracts
 import type { JobDefinition, JobRun } from '../contracts/scheduler.ts'
 import type { Origin, RecordingInit, TraceContext } from '../contracts/tracing.ts'
 import type { Settings } from '../core/config/schema.ts'
-import type { Fault } from '../core/errors/catalogue.ts'
+import type { Fault, WireError } from '../core/errors/catalogue.ts'
 import type { LogChanges } from './log-changes.ts'
 
 /**
@@ -191,6 +191,14 @@ export type ToLane =
   /** The lane is to end for what happened in it: leave, without `onStop`. `isStopped`: what ran there was stopped, which may have cut off anything, the leaving too: so it is told again and again. */
   | { type: 'leave'; isStopped: boolean }
 
+/** Why a job failed, as the log has it. */
+export interface JobFault extends WireError {
+  /** `domains/shop/plugins/settle-day.ts:12:5` */
+  line?: string
+  /** How to fix it. */
+  fix?: string
+}
+
 export type ToPrimary =
   /** The lane begins to load and boot this plugin; null: it has booted all of them. */
   | { type: 'booting'; file: string | null }
@@ -203,7 +211,7 @@ export type ToPrimary =
   /** `registry.updateToolStatus` of a plugin: unlike a tool call, it has not set the status word in shared memory. */
   | { type: 'set-tool'; tool: string; status: ToolStatus; message: string | null }
   | { type: 'ready-done'; plugin: string }
-  | { type: 'job-done'; run: number; error: string | null }
+  | { type: 'job-done'; run: number; error: JobFault | null }
   /** Its error is null when the changes are committed. */
   | { type: 'log-written'; batch: number; error: string | null }
   | { type: 'pool-uses'; uses: PoolUse[] }

@@ -114,6 +114,25 @@ export default plugin(({ http }) => {
     status: 'DIR/broken-syntax.ts:2:',
     log: ['Syntax error: ', 'DIR/broken-syntax.ts:2:', '2 | onBoot( { return 1 }'],
   },
+  // These throw a SyntaxError, and the file is sound.
+  'parses-badly': {
+    source: `const prices = JSON.parse('{ "tea": 1, }')
+export default class ParsesBadly { prices = prices }`,
+    status: 'DIR/parses-badly.ts:1:',
+    log: ['double-quoted property name in JSON', 'DIR/parses-badly.ts:1:21', "1 | const prices = JSON.parse('{ "],
+  },
+  'reads-badly': {
+    source: `export default class ReadsBadly {
+  onBoot() { this.count = BigInt('many') }
+}`,
+    log: ['Cannot convert many to a BigInt', 'DIR/reads-badly.ts:2:27'],
+  },
+  'finds-badly': {
+    source: `const kinds = new RegExp('[')
+export default class FindsBadly { kinds = kinds }`,
+    status: 'DIR/finds-badly.ts:1:',
+    log: ['Invalid regular expression', 'DIR/finds-badly.ts:1:15'],
+  },
   'no-file': {
     source: `import { price } from '../prise.ts'
 export default class NoFile { onBoot() { price() } }`,

@@ -120,6 +120,19 @@ export function stackOf(thrown: unknown): string | undefined {
   return stack.length <= ERROR_TEXT_MAX ? stack : cutStack(stack, member(thrown, 'message'))
 }
 
+/** The stack of an error and those of its causes; where it has none, what kind of value was thrown. */
+export function originOf(thrown: unknown): string[] {
+  const lines: string[] = []
+  let each = thrown
+  for (let depth = 0; depth <= CAUSES_MAX && each !== undefined && each !== null; depth++) {
+    const stack = stackOf(each)
+    const head = depth === 0 ? '' : 'caused by '
+    lines.push(`${head}${stack?.includes('\n') ? stack : `${typeNameOf(each)} without a stack: ${messageOf(each)}`}`)
+    each = causeOf(each)
+  }
+  return lines
+}
+
 /** The name of an error; empty where there is none that can be read. */
 export const nameOf = (thrown: Error): string => shownMember(thrown, 'name')
 

@@ -3,6 +3,7 @@ import { CommandError, UsageFault } from '../../core/config/command-line.ts'
 import { loadSettings } from '../../core/config/load.ts'
 import type { Settings } from '../../core/config/schema.ts'
 import { migrate, migrationStatus, rollBack, runSeeds, takeBack } from '../../stores/migrations/runner.ts'
+import { again } from '../../stores/migrations/script-fault.ts'
 import { command } from './command.ts'
 import { type CommandDatabase, openDatabase, readTables } from './database.ts'
 
@@ -15,6 +16,8 @@ const USAGE = `Usage: npm run migrate -- [command]
   seed          runs the seeds of all domains`
 
 type Run = (database: CommandDatabase, settings: Settings, argument: string | undefined) => Promise<void>
+
+again.how = 'run the command again'
 
 const log = (level: string, message: string): void => {
   if (level !== 'DEBUG') console.log(message)

@@ -2,7 +2,9 @@
 import type { LogLevel } from '../../contracts/logger.ts'
 import type { JobInfo, JobRun, Missed, Schedule } from '../../contracts/scheduler.ts'
 import { messageOf, stackOf } from '../../core/errors/description.ts'
+import { placeInPlugin, placeText } from '../../core/errors/places.ts'
 import { firstDueMs, nextDueMs } from '../../core/schedule/cron.ts'
+import type { JobFault } from '../../transport/messages.ts'
 import type { JobStore } from './stored-jobs.ts'
 
 // Longer waits are taken in steps: Node's timers end at 2^31 ms, and a change of the wall clock is noticed within a minute.
@@ -278,7 +280,9 @@ export class JobClock {
     try {
       return await this.#options.run(key, run)
     } catch (error) {
-      this.#options.log('ERROR', `${nameOf(job)} failed: ${messageOf(error)}`, { stack: stackOf(error) })
+      const { line, fix } = error instanceof FailedJob ? error.fault : {}
+      const fields = { line: line ?? lineOf(error), fix, stack: stackOf(error) }
+      this.#options.log('ERROR', `${nameOf(job)} failed: ${messageOf(error)}`, fields)
       return 'done'
     }
   }
@@ -359,4 +363,20 @@ function isSame(a: Schedule, b: Schedule): boolean {
 function toIso(ms: number): string | null {
   const date = new Date(ms)
   return Number.isNaN(date.getTime()) ? null : date.toISOString()
+}
+
+/** A job has failed in a lane: an error with the stack that it has there. */
+export class FailedJob extends Error {
+  readonly fault: JobFault
+
+  constructor(fault: JobFault) {
+    super(fault.message)
+    this.fault = fault
+    this.stack = fault.stack ?? fault.message
+  }
+}
+
+function lineOf(error: unknown): string | undefined {
+  const place = placeInPlugin(error)
+  return place === undefined ? undefined : placeText(place)
 }

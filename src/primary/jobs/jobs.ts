@@ -6,9 +6,10 @@ import { messageOf } from '../../core/errors/description.ts'
 import { steadyMs } from '../../core/schedule/clock.ts'
 import type { LogDatabase } from '../../runtime/event-log/tables.ts'
 import { runJob } from '../../runtime/host/host.ts'
+import type { JobFault } from '../../transport/messages.ts'
 import type { Lane } from '../dispatch/lane.ts'
 import { POISON_DEATHS } from '../events/hub.ts'
-import { JobClock, type JobClockOptions, type RunEnd } from './job-clock.ts'
+import { FailedJob, JobClock, type JobClockOptions, type RunEnd } from './job-clock.ts'
 import { LeaderElection, StoredJobs } from './stored-jobs.ts'
 
 interface Run {
@@ -115,11 +116,11 @@ export class Jobs {
     return best === undefined ? null : { ...best, ...best.lane.manifest!.jobs[best.job]! }
   }
 
-  done(run: number, error: string | null): void {
+  done(run: number, error: JobFault | null): void {
     const open = this.#runs.get(run)
     this.#runs.delete(run)
     if (error === null) open?.resolve('done')
-    else open?.reject(new Error(error))
+    else open?.reject(new FailedJob(error))
   }
 
   /** Jobs that run in a lane. */

@@ -5,6 +5,7 @@ import type { BlackBox, DeathReason, WorkInFlight } from '../../contracts/regist
 import type { Origin } from '../../contracts/tracing.ts'
 import type { ErrorCode } from '../../core/errors/catalogue.ts'
 import { messageOf } from '../../core/errors/description.ts'
+import { isOfRuntime } from '../../core/errors/places.ts'
 import { steadyMs } from '../../core/schedule/clock.ts'
 import { withoutSecretStrings } from '../../core/schemas/secret-fields.ts'
 import type { ProcessHistory } from '../../history/process-history.ts'
@@ -87,6 +88,11 @@ function memoryMessage({ heartbeat, watchdog }: LaneThread, memoryMb: number): s
   return `its ${heartbeat.heapBytes > heartbeat.externalBytes ? 'heap' : 'buffers'} took more than ${memoryMb} MiB`
 }
 
+/** Of the report in the log: the whole one is at /system/lanes. */
+const IN_FLIGHT_LOGGED = 3
+const FRAMES_LOGGED = 8
+/** Files of the runtime that read bodies and write answers. They call no handler. */
+const FOR_CLIENTS = /[\\/]runtime[\\/]endpoint[\\/](?:input[\\/]|(?:json-answer|reply|encodings)\.)/
 /** Work in flight that a black box names at most. */
 const IN_FLIGHT_KEPT = 50
 
@@ -136,7 +142,8 @@ export class LaneDeaths {
   /** A lane has died, or is dying: who is guilty of it is known, and gets his answers. Everybody else may still get theirs. */
   onDeath(lane: LaneThread, death: LaneDeath): BlackBox {
     const { guilt, recorders } = this.#parts
-    const box = guilt.name(lane, this.#boxOf(lane, death))
+    const shown = this.#boxOf(lane, death)
+    const box = this.#isOfRuntime(lane, death) ? { ...shown, guilty: null } : guilt.name(lane, shown)
     this.#report(box)
     recorders.history?.died(box, new Map(death.requests.map(({ exchange: { requestId, key } }) => [requestId, key])))
     // Who ends lanes by its boot is left out of those that start: it needs no other punishment.
@@ -144,6 +151,14 @@ export class LaneDeaths {
     else guilt.died(lane)
     if (isProved(box)) lane.failRequestsOf(box.guilty!.plugin!, answerOf(box))
     return box
+  }
+
+  /** True where the runtime parsed, checked or wrote what a client wants when the lane was stopped: that is not the plugin's own time. */
+  #isOfRuntime({ heartbeat }: Lane, { reason, stack }: LaneDeath): boolean {
+    if (reason !== 'stalled' || stack.some(({ file }) => this.#isDomainFile(file))) return false
+    if (stack.length === 0) return heartbeat.isOwnWork
+    const innermost = stack.find(({ file }) => isOfRuntime(file))
+    return innermost !== undefined && FOR_CLIENTS.test(innermost.file)
   }
 
   /** A lane that stood still has gone on by itself. Nothing is lost, but the log says where it stood. */
@@ -222,10 +237,10 @@ export class LaneDeaths {
       const work = id === null ? undefined : works.find((each) => each.id?.startsWith(id))
       if (work !== undefined) return { plugin: work.plugin, handler: work.name, line: null, evidence: 'last' }
     }
-    return reason === 'memory' || reason === 'broken' ? this.#mostlyAt(lane, steps) : null
+    return reason === 'memory' ? this.#mostlyAt(lane, steps) : null
   }
 
-  /** What fills the memory, or breaks a builtin, may have been answered long ago. It is a hint who did most of what the lane did at last. */
+  /** What fills the memory may have been answered long ago. It is a hint who did most of what the lane did at last. */
   #mostlyAt(lane: Lane, steps: readonly RawStep[]): BlackBox['guilty'] {
     const still = this.#stills.get(lane)
     const line = still !== undefined && steadyMs() - still.atMs < RECENT_MS ? still.where : null
@@ -246,10 +261,17 @@ export class LaneDeaths {
     const who = [guilty?.handler, guilty?.plugin].find((name) => name != null)
     const where = [who, guilty?.line].filter((part) => part != null).join(' at ')
     const short = { ...box, steps: box.steps.slice(-STEPS_REPORTED) }
-    const { at: _, stack, ...fields } = short
     const { kernel, events } = this.#parts
+    const { lane, reason, in_flight_count, in_flight } = box
+    const fields = {
+      ...{ lane, reason, plugin: guilty?.plugin ?? undefined, evidence: guilty?.evidence },
+      in_flight: in_flight.slice(0, IN_FLIGHT_LOGGED).map(({ name }) => name),
+      in_flight_count,
+      report: '/system/lanes',
+      stack: box.stack.slice(0, FRAMES_LOGGED).join('\n'),
+    }
     const message = `Lane ${box.lane} died: ${box.message}${where === '' ? '' : ` in ${where}`}`
-    kernel.writeLog('ERROR', message, IDENTITY, { ...fields, stack: stack.join('\n') })
+    kernel.writeLog('ERROR', message, IDENTITY, fields)
     publishOwn(IDENTITY, LANE_DIED, { ...short }, (event) => events.driver.publish(event, null), kernel.writeLog)
   }
 }

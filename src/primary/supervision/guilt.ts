@@ -10,7 +10,7 @@ import type { Routing } from '../http/routes.ts'
 import { CircuitBreaker, type OpenCircuit } from './circuit-breaker.ts'
 import { DeathWindow, type LaneSet } from './lane-set.ts'
 import type { StackFrame } from './stack-probe.ts'
-import { hasJustEnded, lastBegun, originsIn, pluginIn } from './work.ts'
+import { hasJustEnded, originsIn, pluginIn } from './work.ts'
 
 /** Lanes are looked at this often, milliseconds. */
 const LOOK_MS = 1000
@@ -211,9 +211,8 @@ export class Guilt {
 
   /** A lane stands still, and hardly another is left: who holds it up is kept away from the last one that answers. */
   stalled(lane: Lane, stack: readonly StackFrame[] | null): void {
-    const last = lastBegun(lane.flight.steps())
-    const origin = last === undefined ? null : originsIn(lane, this.#options.routing)(last)
-    const plugin = pluginIn(stack ?? [], lane.manifest?.files ?? {}) ?? origin?.plugin
+    // Where the runtime itself is at work, it parses, checks or writes what a client wants: that is nobody's fault.
+    const plugin = pluginIn(stack ?? [], lane.manifest?.files ?? {})
     if (plugin === undefined || !this.stalling.add(plugin)) return
     this.#changed()
     this.#options.log('WARNING', `${plugin} stands still in the lanes: one of them is kept for the others`)

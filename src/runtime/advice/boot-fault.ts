@@ -3,11 +3,12 @@ import { existsSync, readdirSync } from 'node:fs'
 import { basename, dirname, join, resolve } from 'node:path'
 import { nearestName } from '../../core/config/nearest-name.ts'
 import { HeddleError } from '../../core/errors/catalogue.ts'
-import { codeOf, messageOf } from '../../core/errors/description.ts'
+import { codeOf, messageOf, stackOf } from '../../core/errors/description.ts'
 import {
   framesOf,
   isOfPlugin,
   linesOf,
+  placeInPlugin,
   placeOf,
   placeOfText,
   type SourcePlace,
@@ -141,10 +142,12 @@ function syntaxFault(error: unknown, file: string): Explained | undefined {
   }
   if (!(error instanceof SyntaxError)) return undefined
   // The stack of an error that Node itself throws begins with the place.
-  const [, nativeFile, nativeLine] = /^(?:file:\/\/)?(\/.*?):(\d+)$/m.exec(error.stack ?? '') ?? []
+  const [, nativeFile, nativeLine] = /^(?:file:\/\/)?(\/.*?):(\d+)\n/.exec(stackOf(error) ?? '') ?? []
   const place = nativeFile === undefined ? { file, line: 1 } : { file: nativeFile, line: Number(nativeLine) }
   // Node also reports so that a name is imported which the other file does not export.
   const isImport = error.message.includes('does not provide an export')
+  // `JSON.parse`, `new RegExp` and others throw one, too: the file itself is sound.
+  if (!isImport && nativeFile === undefined && placeInPlugin(error) !== undefined) return undefined
   if (!isImport)
     return { mistake: `Syntax error: ${error.message}`, place: { ...place, column: 1 }, fix: syntaxFix(error.message) }
   const name = /export named '([^']+)'/.exec(error.message)?.[1]

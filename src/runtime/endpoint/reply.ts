@@ -2,6 +2,7 @@
 import { CATALOGUE, DbError, type ErrorCode, HeddleError } from '../../core/errors/catalogue.ts'
 import { causeOf, isInstance, readable } from '../../core/errors/description.ts'
 import { HttpError, hasLine } from '../../core/http/http-error.ts'
+import { ownWork } from '../../core/schedule/own-work.ts'
 import { type AnswerSource, jsonAnswer } from './json-answer.ts'
 import { type BodySource, streamOf } from './stream/body-source.ts'
 
@@ -65,7 +66,7 @@ export function replyOf(result: unknown, context: AnswerSettings): Reply {
   }
   if (result === undefined && status >= 300 && status < 400) return { status, head: context.head, body: null }
   // A handler's JSON may be sent as another content type: the head decides.
-  return { status, head: context.head, body: jsonAnswer(result, context) }
+  return { status, head: context.head, body: ownWork(jsonAnswer, result, context) }
 }
 
 /** The failure envelope of an error that the runtime makes. */

@@ -7,11 +7,13 @@ import type { JobDefinition, JobRun } from '../../contracts/scheduler.ts'
 import type { ProcessServices, ToolHost } from '../../contracts/tool.ts'
 import type { CodeTracing, Origin, ToolTracing, Work } from '../../contracts/tracing.ts'
 import { causality, NO_TRACE_CONTEXT } from '../../core/causality/context.ts'
-import { HeddleError } from '../../core/errors/catalogue.ts'
+import { HeddleError, toWire } from '../../core/errors/catalogue.ts'
 import { callerPlace } from '../../core/errors/places.ts'
 import { contractText } from '../../core/schemas/json-schema.ts'
 import { ClaimMemory } from '../../transport/memory/claim-memory.ts'
-import type { RouteManifest } from '../../transport/messages.ts'
+import type { JobFault, RouteManifest } from '../../transport/messages.ts'
+import { faultRecord } from '../advice/fault-record.ts'
+import type { FixFacts } from '../advice/fixes.ts'
 import { PluginTransactions } from '../effects/transactions.ts'
 import { useCookieSecrets } from '../endpoint/cookies.ts'
 import { mountEndpoint } from '../endpoint/fetch-handler.ts'
@@ -226,4 +228,11 @@ export async function runJob(
     span?.fail(thrown)
     throw thrown
   }
+}
+
+/** Why a job failed: with the line of its plugin, and its fix, as far as they are known. */
+export function jobFault({ name, owner }: JobDefinition, thrown: unknown, facts: FixFacts): JobFault {
+  const { details: _, ...error } = toWire(thrown)
+  const { line, fix } = faultRecord(name, owner.name, '', thrown, facts).fields as { line?: string; fix?: string }
+  return { ...error, ...(line === undefined ? {} : { line }), ...(fix === undefined ? {} : { fix }) }
 }

@@ -9,7 +9,10 @@ interface MigrationSource {
   readonly sql: string
 }
 
-const AGAIN = 'nothing of it was applied. Correct the file; npm run dev takes it when it is saved, else start again.'
+const AGAIN = 'nothing of it was applied. Correct the file and {again}.'
+
+/** What applies the script again where nobody has said otherwise. */
+export const again = { how: 'start again' }
 
 type Fix = (found: RegExpExecArray, sources: readonly MigrationSource[]) => string
 
@@ -106,7 +109,7 @@ export function scriptFaultText(
   sources: readonly MigrationSource[] = [],
 ): string {
   const message = messageOf(thrown)
-  const fix = `  Fix: ${scriptFix(message, sources)}`
+  const fix = `  Fix: ${scriptFix(message, sources).replace('{again}', again.how)}`
   if (!(thrown instanceof ScriptFault)) return [`${what}: ${message} (${shown(path)})`, fix].join('\n')
   const before = sql.slice(0, thrown.offset).split('\n')
   const place = { file: path, line: before.length, column: before.at(-1)!.length + 1 }

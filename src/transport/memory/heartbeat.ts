@@ -2,6 +2,7 @@
 import { readFileSync } from 'node:fs'
 import { getHeapStatistics } from 'node:v8'
 import { threadId } from 'node:worker_threads'
+import { tellOwnWork } from '../../core/schedule/own-work.ts'
 import { type ThreadTimes, timesOf } from '../../core/schedule/thread-clock.cjs'
 import { collectGarbage, readyToCollect } from './garbage.ts'
 import { SharedWords } from './words.ts'
@@ -18,6 +19,7 @@ const { add, load, store } = Atomics
  *   word 3  EXTERNAL_KIB  memory that belongs to JavaScript objects outside of the heap: buffers above all, shared ones that it has made, too
  *   word 4  THREAD        `threadId` of worker_threads; 0 until it has begun
  *   word 5  TASK          the thread's number in the operating system (Linux), 0 elsewhere
+ *   word 6  OWN_WORK      1 while the runtime parses, checks or writes what a client wants
  */
 const HEARTBEAT_BEATS_WORD = 0
 const HEARTBEAT_LOOP_DELAY_US_WORD = 1
@@ -25,6 +27,7 @@ const HEARTBEAT_HEAP_KIB_WORD = 2
 const HEARTBEAT_EXTERNAL_KIB_WORD = 3
 const HEARTBEAT_THREAD_WORD = 4
 const HEARTBEAT_TASK_WORD = 5
+const HEARTBEAT_OWN_WORK_WORD = 6
 const HEARTBEAT_BYTES = 64
 
 /** How often a lane shows that its loop turns, milliseconds. */
@@ -83,6 +86,7 @@ export class HeartbeatWriter {
 
   start(): void {
     readyToCollect()
+    tellOwnWork(this.#words, HEARTBEAT_OWN_WORK_WORD)
     store(this.#words, HEARTBEAT_TASK_WORD, taskOfThisThread())
     store(this.#words, HEARTBEAT_THREAD_WORD, threadId)
     setInterval(() => this.#beat(), LANE_BEAT_MS).unref()
@@ -127,6 +131,11 @@ export class HeartbeatReader extends SharedWords {
   /** Longest delay of the lane's loop in its last whole second. */
   get loopDelayMs(): number {
     return load(this.words, HEARTBEAT_LOOP_DELAY_US_WORD) / 1000
+  }
+
+  /** True while the runtime parses, checks or writes what a client wants. */
+  get isOwnWork(): boolean {
+    return load(this.words, HEARTBEAT_OWN_WORK_WORD) === 1
   }
 
   get heapBytes(): number {

@@ -5,6 +5,7 @@ import type { Data, UploadedFile } from '../../../contracts/http-request.ts'
 import { HeddleError } from '../../../core/errors/catalogue.ts'
 import { readable } from '../../../core/errors/description.ts'
 import { withoutBlanks } from '../../../core/http/http-error.ts'
+import { ownWork } from '../../../core/schedule/own-work.ts'
 import { faultsOf, isPlainObject } from '../../../core/schemas/standard-schema.ts'
 import type { RequestFrame } from '../../../transport/frames/request-frame.ts'
 import type { RequestContext } from '../context.ts'
@@ -104,7 +105,7 @@ async function readBody(
   }
   if (isJson) {
     if (semicolon >= 0) requireUtf8(contentType.slice(semicolon))
-    const value = parseJsonBody(bytes)
+    const value = ownWork(parseJsonBody, bytes, undefined)
     if (!isPlainObject(value)) {
       context.body = value
       return undefined
@@ -149,6 +150,8 @@ function withoutReserved(value: Data): Data {
   return value
 }
 
+const check = (schema: StandardSchemaV1, value: unknown) => schema['~standard'].validate(value)
+
 /** @param isText true for a query or a form, where a list of one looks like a single value */
 async function validate(
   schema: StandardSchemaV1,
@@ -156,7 +159,7 @@ async function validate(
   isText: boolean,
   issues: StandardIssue[],
 ): Promise<unknown> {
-  const outcome = schema['~standard'].validate(value)
+  const outcome = ownWork(check, schema, value)
   let result = outcome instanceof Promise ? await outcome : outcome
   if (result.issues !== undefined && isText) {
     const listed = withLists(value as Data, result.issues)
