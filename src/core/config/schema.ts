@@ -64,6 +64,7 @@ const HTTP = {
   HTTP_MAX_UPLOADS_PER_ADDRESS: whole({ min: 1, max: 60_000, default: 100, unit: 'uploads' }),
   HTTP_MAX_REQUESTS_PER_ROUTE: whole({ min: 1, max: 65_535, unit: 'requests' }),
   HTTP_MAX_REQUESTS_PER_ADDRESS: whole({ min: 1, max: 65_535, unit: 'requests' }),
+  HTTP_KEEP_ALIVE_MS: whole({ min: 100, max: DAY_MS, unit: 'ms' }),
   HTTP_HANDLER_TIMEOUT_MS: whole({ min: 1, max: DAY_MS, default: 30_000, unit: 'ms' }),
 }
 

@@ -19,7 +19,7 @@ import type { ClientRequest, ClientResponse, HandshakeContext, HttpLibrary } fro
 import { chooseLibrary, ListenSocket, type ListenSocketOptions, shortTurn } from './listening.ts'
 import { places } from './places.ts'
 import { pipelining, Refusals, refuseFraming } from './refusals.ts'
-import { DROPPED_BODY_MAX_BYTES, PendingBodies, StreamedBodies, StreamedBody } from './request-body.ts'
+import { DROPPED_BODY_MAX_BYTES, PendingBodies, StreamedBodies, StreamedBody, whenRead } from './request-body.ts'
 import { faultOfPath, HeadScan, makeRequestId, requestIdOf, SAFE_METHODS } from './request-head.ts'
 import type { RouteEntry, RouteTable, RouteZone } from './routes.ts'
 import { longAnswers } from './sent-body.ts'
@@ -45,6 +45,8 @@ const FORWARDING_LOOK_MS = 1000
 const FORWARDING_NOT_BELIEVED =
   'A request has an X-Forwarded-For that is not believed, because its sender is not in HTTP_TRUSTED_PROXIES. If that is your proxy, all its visitors have one address, for limits too. This is told once'
 
+const TRAILERS =
+  'The request announces trailers, which this listener does not take: send it without them, or run the service with HTTP_LISTENER=node'
 const HOST_REFUSED = 'Requests are refused with 421: their host is not among HTTP_ALLOWED_HOSTS'
 const PIPELINED =
   'A client sent a request before it had the answer to its last one: its connection was closed without that'
@@ -123,8 +125,8 @@ export class Listener {
   /** Binds the ports and resolves with the public one. @throws HTTP_LISTEN when a port is taken */
   async listen(isExclusive: boolean): Promise<number> {
     const { settings } = this.#options
-    const { httpListener, httpHost, httpPort, httpAllowedHosts, systemPort, systemHost } = settings
-    const { library, missing } = await chooseLibrary(httpListener)
+    const { httpListener, httpKeepAliveMs, httpHost, httpPort, httpAllowedHosts, systemPort, systemHost } = settings
+    const { library, missing } = await chooseLibrary(httpListener, httpKeepAliveMs)
     this.#library = library
     const open = (options: ListenSocketOptions): Promise<number> => {
       const listenSocket = new ListenSocket(library.createApp(), options)
@@ -387,26 +389,34 @@ export class Listener {
       const message = `The request body is larger than ${limitBytes} bytes`
       return exchange.fail('HTTP_BODY_TOO_LARGE', message, expectedBytes > DROPPED_BODY_MAX_BYTES)
     }
+    const isEndUncertain = expectedBytes === null && !this.#library.isStrict
+    if (isEndUncertain && req.getHeader('trailer') !== '') return exchange.fail('HTTP_BAD_REQUEST', TRAILERS, true)
     const isShort = route.method === 'ALL' && expectedBytes !== null && expectedBytes <= WHOLE_BODY_MAX_BYTES
     if (isBodyStreamed && !isShort) {
       const { isStrict } = this.#library
       const isLeftUnread = expectedBytes === null || expectedBytes > DROPPED_BODY_MAX_BYTES
       if (!exchange.mayUpload('upload', isLeftUnread)) return
       exchange.incoming = new StreamedBody(res, exchange, expectedBytes, limitBytes, isStrict, this.#streamedBodies)
+      if (isEndUncertain) return whenRead(exchange, () => this.#dispatchLate(frame, exchange))
       return this.#dispatch(exchange.route, frame, exchange)
     }
-    this.#bodies.collect(res, exchange, expectedBytes, limitBytes, (body) => {
+    this.#bodies.collect(res, exchange, expectedBytes, limitBytes, isEndUncertain, (body) => {
       frame.body = body
       // The library reads chunks so loosely that the end of the body is not certain: the bytes behind it are not to be trusted.
-      if (expectedBytes === null && !this.#library.isStrict) exchange.isLast = true
+      if (isEndUncertain) exchange.isLast = true
       // The handler's time begins when the body is complete, not with the first byte of a slow upload.
       if (exchange.deadlineMs !== 0) exchange.deadlineMs = steadyMs() + exchange.route!.timeoutMs
-      try {
-        this.#dispatch(exchange.route!, frame, exchange)
-      } catch (error) {
-        this.#onFault(exchange, error)
-      }
+      this.#dispatchLate(frame, exchange)
     })
+  }
+
+  /** Dispatches a request from a callback. */
+  #dispatchLate(frame: RequestFrame, exchange: Exchange): void {
+    try {
+      this.#dispatch(exchange.route!, frame, exchange)
+    } catch (error) {
+      this.#onFault(exchange, error)
+    }
   }
 
   /** `HTTP_CORS_ORIGINS` holds for fetch handlers, too, which take the preflights of an application without it. */

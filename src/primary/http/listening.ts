@@ -123,10 +123,23 @@ interface Choice {
   readonly missing: string | null
 }
 
-/** @param wanted `HTTP_LISTENER`. @throws HTTP_LISTEN when uWebSockets.js is asked for and does not load */
-export async function chooseLibrary(wanted: 'auto' | 'uws' | 'node'): Promise<Choice> {
-  const loadNode = async (): Promise<HttpLibrary> => (await import('./node/node-library.ts')).loadNode()
+const KEEP_ALIVE_DEFAULT_MS = 75_000
+
+/**
+ * @param wanted `HTTP_LISTENER`
+ * @param keepAliveMs `HTTP_KEEP_ALIVE_MS`; undefined where it is not set
+ * @throws HTTP_LISTEN when uWebSockets.js is asked for and does not load, or cannot keep connections as long as is asked for
+ */
+export async function chooseLibrary(wanted: 'auto' | 'uws' | 'node', keepAliveMs?: number): Promise<Choice> {
+  const loadNode = async (): Promise<HttpLibrary> =>
+    (await import('./node/node-library.ts')).loadNode(keepAliveMs ?? KEEP_ALIVE_DEFAULT_MS)
   if (wanted === 'node') return { library: await loadNode(), missing: null }
+  if (keepAliveMs !== undefined) {
+    const missing = `it closes idle connections after some 10 s, whatever HTTP_KEEP_ALIVE_MS says`
+    if (wanted === 'auto') return { library: await loadNode(), missing }
+    const fix = 'set HTTP_LISTENER=auto or node, or leave HTTP_KEEP_ALIVE_MS out'
+    throw new HeddleError('HTTP_LISTEN', `HTTP_LISTENER=uws, and HTTP_KEEP_ALIVE_MS=${keepAliveMs}: ${missing}; ${fix}`)
+  }
   try {
     return { library: await loadUws(), missing: null }
   } catch (error) {

@@ -31,6 +31,16 @@ interface BodyRequest {
   close(): void
 }
 
+/**
+ * Runs when the library is through with the bytes that it has read. What it takes for a further request behind a chunked body, a trailer for example,
+ * has ended the connection by then, so that no handler runs for a request whose client gets another answer.
+ */
+export function whenRead(request: { readonly isDone: boolean }, work: () => void): void {
+  setImmediate(() => {
+    if (!request.isDone) work()
+  })
+}
+
 /** Takes a body for a handler. */
 export interface BodySink {
   /** @param piece lent for the call */
@@ -150,7 +160,11 @@ export class StreamedBody {
     for (let at = 0; at < takenBytes; at += PIECE_BYTES)
       this.#send(chunk.subarray(at, Math.min(at + PIECE_BYTES, takenBytes)))
     if (takenBytes < chunk.byteLength && !this.#hold(chunk.subarray(takenBytes))) return this.#break('HTTP_OVERLOADED')
-    if (isLast) this.#complete()
+    if (isLast && this.isEndUncertain) {
+      // What comes behind it stays unread.
+      this.#pause()
+      whenRead(this.#exchange, () => this.#complete())
+    } else if (isLast) this.#complete()
     else {
       // A handler in the listener's own thread asks at once for more.
       this.#handOver()
@@ -160,12 +174,13 @@ export class StreamedBody {
   }
 
   #complete(): void {
+    if (this.#state !== 'coming') return
     this.#state = 'complete'
     if (this.isEndUncertain) this.#exchange.isLast = true
     this.#bodies.open.delete(this)
     this.#exchange.uploadOver()
     // For the next request of the connection.
-    this.#resume()
+    if (!this.isEndUncertain) this.#resume()
     this.#handOver()
   }
 
@@ -317,6 +332,7 @@ export class PendingBodies {
   /**
    * Collects a body of at most `limitBytes` and hands it over; answers 413, 408 or 503 itself.
    * @param expectedBytes the content length, or null for a chunked body
+   * @param isEndUncertain what comes behind the body stays unread
    * @param done must not throw: that would end the process
    */
   collect(
@@ -324,6 +340,7 @@ export class PendingBodies {
     exchange: BodyRequest,
     expectedBytes: number | null,
     limitBytes: number,
+    isEndUncertain: boolean,
     done: (body: Uint8Array) => void,
   ): void {
     // From the head on: the library's time runs from there, too.
@@ -332,6 +349,13 @@ export class PendingBodies {
     exchange.onAbort(() => this.#drop(pending))
     res.onData((chunk, isLast) => {
       if (exchange.isDone) return
+      if (isLast && isEndUncertain && pending.length + chunk.byteLength === 0) {
+        res.pause()
+        return whenRead(exchange, () => {
+          this.#drop(pending)
+          done(NO_BYTES)
+        })
+      }
       if (isLast && pending.length === 0 && chunk.byteLength <= limitBytes) {
         this.#drop(pending)
         // The whole body at once: it is copied into a lane's ring, or by its holder, before the callback returns.
@@ -350,6 +374,13 @@ export class PendingBodies {
       pending.bytes.set(new Uint8Array(chunk), pending.length)
       pending.length = length
       if (!isLast) return
+      if (isEndUncertain) {
+        res.pause()
+        return whenRead(exchange, () => {
+          this.#drop(pending)
+          done(pending.bytes.subarray(0, length))
+        })
+      }
       this.#drop(pending)
       if (expectedBytes !== null && length !== expectedBytes) return exchange.close()
       done(pending.bytes.subarray(0, length))

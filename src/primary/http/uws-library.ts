@@ -1,8 +1,11 @@
 // uWebSockets.js as the listener wants a library.
 import type { HttpRequest, HttpResponse, TemplatedApp, us_listen_socket, us_socket_context_t } from 'uWebSockets.js'
 import { randomUUID } from 'node:crypto'
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { createRequire } from 'node:module'
 import { connect, type Socket } from 'node:net'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
 import { messageOf } from '../../core/errors/description.ts'
 import { statusLine } from './exchange.ts'
 import type {
@@ -27,6 +30,10 @@ const PADDING = ' '.repeat(HELD_BACK_BYTES)
 const LINE_END_BYTES = 2
 /** The request that holds the cork is made again so long after its connection was lost, milliseconds. */
 const HOLD_AGAIN_MS = 100
+
+/** The pages of the library are shorter. */
+const PAGE_MAX_BYTES = 256
+const SHORT_JSON_TYPE = 'application/json'
 
 const require = createRequire(import.meta.url)
 
@@ -55,15 +62,18 @@ export async function loadUws(): Promise<HttpLibrary> {
 
 /** Version 20.51 where it loads, which is up to Node 23, else the binary of 20.69, of which the package for this Node alone is installed. */
 async function loadBinary(): Promise<Library> {
+  const { platform, arch, versions } = process
+  const major = versions.node.split('.')[0]
+  const name = `@uwsjs/${platform}-${arch}-${major}`
   try {
-    return (await import('uWebSockets.js')).default as unknown as Library
+    const library = (await import('uWebSockets.js')).default as unknown as Library
+    return loadAnonymous(createRequire(require.resolve('uWebSockets.js')), name) ?? library
   } catch {
     // What is told is why the newer one does not load.
   }
-  const { platform, arch, versions } = process
-  const major = versions.node.split('.')[0]
   try {
-    return require(`@uwsjs/${platform}-${arch}-${major}`) as Library
+    const library = require(name) as Library
+    return loadAnonymous(require, name) ?? library
   } catch (error) {
     const wanted = /version `GLIBC_([\d.]+)' not found/.exec(messageOf(error))?.[1]
     if (wanted !== undefined)
@@ -74,6 +84,53 @@ async function loadBinary(): Promise<Library> {
     const fix = "if npm ran on another Node, npm exec -c 'npm install' adds it"
     throw new Error(`it has no binary for Node ${major} on ${platform} ${arch} that loads; ${fix}`)
   }
+}
+
+/**
+ * The answers of the library to what it cannot read name it and its version, and nothing in it changes them. They are as long as the ones that
+ * stand for them here: `connection: close` ends them.
+ */
+const OWN_PAGES: readonly (readonly [status: string, head: string, error: string])[] = [
+  ['505 HTTP Version Not Supported', `content-type: ${SHORT_JSON_TYPE}\r\n`, 'The service speaks HTTP/1.1 alone'],
+  ['431 Request Header Fields Too Large', `content-type: ${SHORT_JSON_TYPE}\r\n`, 'The headers are too large'],
+  // There is no room for a type.
+  ['400 Bad Request', '', 'Malformed request'],
+]
+const MARK = Buffer.from('uWebSockets/20 Server</i>')
+
+/** Puts our pages in place of the library's. False where they are not as they are known. */
+function replacePages(binary: Buffer): boolean {
+  return OWN_PAGES.every(([status, head, error]) => {
+    const at = binary.indexOf(`HTTP/1.1 ${status}\r\nConnection: close\r\n\r\n<h1>`)
+    const length = at < 0 ? 0 : binary.indexOf(MARK, at) + MARK.byteLength - at
+    const code = status.slice(0, 4)
+    const page = `HTTP/1.1 ${code}\r\nconnection: close\r\n${head}\r\n${JSON.stringify({ success: false, error })}`
+    if (page.length > length || length > PAGE_MAX_BYTES) return false
+    binary.write(page.padEnd(length), at, 'latin1')
+    return true
+  })
+}
+
+/** Loads the binary with our pages. Null where its copy can be put nowhere: then its own are sent. */
+function loadAnonymous(from: NodeJS.Require, name: string): Library | null {
+  const binary = readFileSync(from.resolve(`${name}/uws.node`))
+  if (!replacePages(binary)) return null
+  for (const place of [tmpdir(), '/dev/shm', process.cwd()]) {
+    let folder: string | undefined
+    try {
+      folder = mkdtempSync(join(place, 'heddle-uws-'))
+      const file = join(folder, 'uws.node')
+      writeFileSync(file, binary, { mode: 0o500, flag: 'wx' })
+      const loaded = { exports: {} }
+      process.dlopen(loaded, file)
+      return loaded.exports as Library
+    } catch {
+      // A file system that takes no files, or runs none.
+    } finally {
+      if (folder !== undefined) rmSync(folder, { recursive: true, force: true })
+    }
+  }
+  return null
 }
 
 class UwsApp implements HttpApp {

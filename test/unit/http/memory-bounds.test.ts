@@ -183,7 +183,7 @@ function fakeUpload(bodies: PendingBodies, limitBytes: number, expectedBytes: nu
       upload.isClosed = true
     },
   } as unknown as Exchange
-  bodies.collect(res, exchange, expectedBytes, limitBytes, (body) => {
+  bodies.collect(res, exchange, expectedBytes, limitBytes, false, (body) => {
     upload.body = Buffer.from(body)
   })
   const send = (text: string, isLast = false): void => {

@@ -42,7 +42,7 @@ function upload(bodies: StreamedBodies, expectedBytes: number | null = null, lim
       client.leave = callback
     },
   }
-  const body = new StreamedBody(res, exchange as unknown as Exchange, expectedBytes, limitBytes, false, bodies)
+  const body = new StreamedBody(res, exchange as unknown as Exchange, expectedBytes, limitBytes, true, bodies)
   const sink = {
     bodyPiece: (_id: number, piece: Uint8Array) => {
       handler.bytes += piece.byteLength

@@ -2,6 +2,7 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { Socket } from 'node:net'
 import type { ErrorCode } from '../../../core/errors/catalogue.ts'
+import { steadyMs } from '../../../core/schedule/clock.ts'
 import { errorReply, JSON_TYPE, type Reply } from '../../../runtime/endpoint/reply.ts'
 import { statusLine } from '../exchange.ts'
 import type { ClientResponse, SocketListener, SocketUserData } from '../library.ts'
@@ -20,6 +21,8 @@ export class ClientConnection {
   /** No further request is served. */
   isOver = false
   isUpgraded = false
+  /** Since when it waits for its next request, by `steadyMs`; 0: it waits for its first one, or is being answered. */
+  idleSinceMs = 0
 
   constructor(socket: Socket) {
     this.#socket = socket
@@ -35,6 +38,7 @@ export class ClientConnection {
     if (this.#current !== null) this.isOver = true
     if (this.#current?.isUnderWay) this.#current.close()
     if (this.isOver) return null
+    this.idleSinceMs = 0
     this.#current = new NodeResponse(req, res, this)
     return this.#current
   }
@@ -43,6 +47,7 @@ export class ClientConnection {
   responseDone(response: NodeResponse): void {
     if (this.#current !== response) return
     this.#current = null
+    this.idleSinceMs = steadyMs()
     if (this.isOver) this.#socket.destroySoon()
   }
 
@@ -85,6 +90,9 @@ export class NodeResponse implements ClientResponse {
   #status = 200
   /** Names and values in turn. */
   readonly #head: string[] = []
+  /** The client sends its body when it is told to (`Expect: 100-continue`). */
+  isExpecting = false
+  #isPaused = false
   #onAborted: (() => void) | null = null
   #onWritable: ((offset: number) => boolean) | null = null
   /** Of a body of known length; -1 of another. */
@@ -140,14 +148,24 @@ export class NodeResponse implements ClientResponse {
       callback(chunk.buffer.slice(chunk.byteOffset, chunk.byteOffset + chunk.byteLength) as ArrayBuffer, isOver)
     })
     this.req.on('end', () => isOver || callback(new ArrayBuffer(0), true))
+    if (this.isExpecting) setImmediate(() => this.#isPaused || this.#tellToSend())
   }
 
   pause(): void {
+    this.#isPaused = true
     this.req.pause()
   }
 
   resume(): void {
+    this.#isPaused = false
+    this.#tellToSend()
     this.req.resume()
+  }
+
+  #tellToSend(): void {
+    if (!this.isExpecting || this.#isEnded || this.res.headersSent) return
+    this.isExpecting = false
+    this.res.writeContinue()
   }
 
   onWritable(callback: (offset: number) => boolean): void {
@@ -273,7 +291,8 @@ export class NodeResponse implements ClientResponse {
   }
 
   #writeHead(close: boolean): void {
-    const isLast = close || this.#connection.isOver || !this.res.shouldKeepAlive
+    // A client that was not told to send its body may send it all the same (RFC 9110, section 10.1.1).
+    const isLast = close || this.isExpecting || this.#connection.isOver || !this.res.shouldKeepAlive
     // Else node:http would add `keep-alive` to each answer, which is the default.
     this.res.removeHeader('connection')
     if (isLast && !this.#saysClose) this.#head.push('connection', 'close')

@@ -1,6 +1,7 @@
 // node:http as the listener wants a library: its server, and the heads of requests that it has read.
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
 import { type AddressInfo, Server as NetServer, type Socket } from 'node:net'
+import { steadyMs } from '../../../core/schedule/clock.ts'
 import { errorReply, JSON_TYPE, type Reply } from '../../../runtime/endpoint/reply.ts'
 import { statusLine } from '../exchange.ts'
 import type {
@@ -17,31 +18,35 @@ import { Handshakes, hasKey, plainHead, wantsSocket } from './sockets.ts'
 
 /** A client has this long to send the head of a request, milliseconds. */
 const HEAD_TIMEOUT_MS = 10_000
-/** A client that reads nothing of its answer, or asks for nothing, for this long is cut off, milliseconds. */
+/** A client that reads nothing of its answer, or has asked for nothing yet, for this long is cut off, milliseconds. */
 const STALL_MS = 12_000
 const CHECK_MS = 1_000
 /** More than the listener allows, which then answers itself. */
 const HEAD_MAX_BYTES = 20 * 1024
 
 /** node:http with the package `ws`, where uWebSockets.js has no binary. */
-export function loadNode(): HttpLibrary {
-  return { name: 'node:http', isStrict: true, createApp: () => new NodeApp(), refuse }
+/** @param keepAliveMs how long a connection is kept that waits for its next request */
+export function loadNode(keepAliveMs: number): HttpLibrary {
+  return { name: 'node:http', isStrict: true, createApp: () => new NodeApp(keepAliveMs), refuse }
 }
 
 class NodeApp implements HttpApp {
   readonly #server: Server
   readonly #connections = new WeakMap<Socket, ClientConnection>()
-  readonly #sockets = new Set<Socket>()
+  readonly #sockets = new Map<Socket, ClientConnection>()
   #handlers: RequestHandlers | null = null
   #handshakes: Handshakes | null = null
+  readonly #keepAliveMs: number
+  readonly #idleTimer: NodeJS.Timeout
 
-  constructor() {
+  constructor(keepAliveMs: number) {
+    this.#keepAliveMs = keepAliveMs
     this.#server = createServer({
       maxHeaderSize: HEAD_MAX_BYTES,
       // It would answer without a body.
       requireHostHeader: false,
       headersTimeout: HEAD_TIMEOUT_MS,
-      // An idle connection is cut off like one that does not read: its own timer would have to be set with each request, and unset.
+      // A timer of its own would have to be set with each request, and unset: all connections are looked at now and then.
       keepAliveTimeout: 0,
       // The listener watches bodies, and answers in its own words.
       requestTimeout: 0,
@@ -50,18 +55,28 @@ class NodeApp implements HttpApp {
     // None is dropped without a word: the listener counts them.
     this.#server.maxHeadersCount = 0
     this.#server.setTimeout(STALL_MS, (socket) => {
-      if (this.#connections.get(socket)?.isStuck !== false) socket.destroy()
+      const connection = this.#connections.get(socket)
+      if (connection === undefined || (connection.isStuck && connection.idleSinceMs === 0)) socket.destroy()
     })
+    this.#idleTimer = setInterval(() => this.#closeIdle(), Math.min(CHECK_MS, this.#keepAliveMs / 4)).unref()
     // Without a descriptor left a connection cannot be accepted.
     this.#server.on('error', () => {})
     this.#server.on('connection', (socket) => this.#onConnection(socket))
     this.#server.on('clientError', (error, socket) => this.#onFault(error, socket as Socket))
     this.#server.on('request', (req, res) => this.#onRequest(req, res))
+    // Said when the body is wanted, so that a request which is refused by its head is not followed by its body.
+    this.#server.on('checkContinue', (req, res) => this.#onRequest(req, res, true))
     // What the client expects beside `100-continue` is not ours to refuse (RFC 9110, section 10.1.1).
     this.#server.on('checkExpectation', (req, res) => this.#onRequest(req, res))
     this.#server.on('connect', (_, socket) =>
       this.#connections.get(socket as Socket)?.fail(errorReply('HTTP_BAD_REQUEST', 'This is no proxy')),
     )
+  }
+
+  #closeIdle(): void {
+    const sinceMs = steadyMs() - this.#keepAliveMs
+    for (const [socket, { idleSinceMs, isUpgraded }] of this.#sockets)
+      if (!isUpgraded && idleSinceMs !== 0 && idleSinceMs <= sinceMs) socket.destroy()
   }
 
   serve(handlers: RequestHandlers): void {
@@ -93,7 +108,7 @@ class NodeApp implements HttpApp {
     if (this.#connections.has(socket)) return
     const connection = new ClientConnection(socket)
     this.#connections.set(socket, connection)
-    this.#sockets.add(socket)
+    this.#sockets.set(socket, connection)
     this.#handlers!.onConnection(1)
     socket.on('close', () => {
       this.#sockets.delete(socket)
@@ -101,9 +116,10 @@ class NodeApp implements HttpApp {
     })
   }
 
-  #onRequest(req: IncomingMessage, res: ServerResponse): void {
+  #onRequest(req: IncomingMessage, res: ServerResponse, isExpecting = false): void {
     const response = this.#connections.get(req.socket)!.open(req, res)
     if (response === null) return
+    response.isExpecting = isExpecting
     this.#dispatch(req, response, (request) => this.#handlers!.onRequest(response, request))
   }
 
@@ -141,7 +157,8 @@ class NodeApp implements HttpApp {
 
   close(): void {
     this.#handshakes?.close()
-    for (const socket of this.#sockets) socket.destroy()
+    clearInterval(this.#idleTimer)
+    for (const socket of this.#sockets.keys()) socket.destroy()
     // Ends its timer.
     this.#server.close(() => {})
   }

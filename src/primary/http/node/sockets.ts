@@ -163,8 +163,13 @@ export class Handshakes {
       res.detachSocket(socket)
       socket.destroySoon()
     })
+    // Nobody reads the connection meanwhile, so that the end of a client that leaves would not show. What it sends stays where it is.
+    const look = (): void => void socket.read(0)
+    const leave = (): void => void socket.destroy()
+    socket.on('readable', look).on('end', leave)
     const own: NodeHandshake = {
       accept: (client, protocol, lines) => {
+        socket.off('readable', look).off('end', leave)
         res.detachSocket(socket)
         connection.isUpgraded = true
         socket.on('close', this.#handlers.onGone)
