@@ -37,11 +37,10 @@ type AsJson<Value> = Value extends string | number | boolean | null | undefined
 export interface PublishOptions {
   /** Events with the same key reach a subscriber one after another, in the order in which they were published. */
   key?: string
-  /** Milliseconds until the event is delivered, at most 2,147,483,647 (24.8 days). */
+  /** Milliseconds until the event is delivered: any safe integer. */
   delayMs?: number
   /**
-   * When the event is delivered, instead of `delayMs`: by the clock of the publisher, at the earliest. A time that has passed is now; 24.8 days
-   * ahead is the furthest.
+   * When the event is delivered, instead of `delayMs`: by the clock of the publisher, at the earliest. A time that has passed is now.
    */
   at?: Date
   /**

@@ -6,6 +6,7 @@ import { processNumber } from '../core/config/checks.ts'
 import { HeddleError } from '../core/errors/catalogue.ts'
 import { messageOf } from '../core/errors/description.ts'
 import { steadyMs } from '../core/schedule/clock.ts'
+import { ClockWatch, jumpText } from '../core/schedule/clock-watch.ts'
 import { Progress } from '../core/schedule/progress.ts'
 import { until } from '../core/schedule/waiting.ts'
 import { logDatabaseOf, staysInProcess } from '../runtime/event-log/tables.ts'
@@ -39,6 +40,7 @@ export class Runtime {
   /** The start is over. */
   #isStarted = false
   #isLeaving = false
+  #clockWatch: ClockWatch | null = null
   /** Settles when the reload that was asked for last is over. */
   #reloaded: Promise<unknown> = Promise.resolve()
 
@@ -185,6 +187,10 @@ export class Runtime {
     await kernel.plugins.ready()
     registrar.serving()
     this.#parts.jobs.start()
+    this.#clockWatch = new ClockWatch((jumpMs) => {
+      this.log('WARNING', `${jumpText(jumpMs)}: cron jobs are planned anew; intervals and delays go on`, 'scheduler')
+      this.#parts.jobs.clockJumped()
+    })
     health.noteStart()
     this.#isStarted = true
     this.#parts.processDeaths?.report((event) => this.#parts.events.driver.publish(event, null))
@@ -314,6 +320,7 @@ export class Runtime {
 
   /** Drains: no new work, everything accepted is finished, then all threads end. Bounded by SHUTDOWN_TIMEOUT_MS. */
   async stop(): Promise<void> {
+    this.#clockWatch?.end()
     await shutDown(this.#parts, this.#options.settings.shutdownTimeoutMs, this.#fateOfEvents)
     this.#parts.processLog.requests?.flush()
     this.flushLog()

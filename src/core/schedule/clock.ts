@@ -33,13 +33,48 @@ export interface Chance {
   id(): string
 }
 
+/** Node runs a timer of more at once. */
+export const TIMER_MAX_MS = 2 ** 31 - 1
+
+/** A timer for longer than Node's. */
+class LongTimer implements Timer {
+  #timer: NodeJS.Timeout
+  #isHolding = true
+
+  constructor(ms: number, run: () => void) {
+    const dueMs = steadyMs() + ms
+    const wait = (): NodeJS.Timeout => {
+      const leftMs = dueMs - steadyMs()
+      return setTimeout(leftMs > TIMER_MAX_MS ? again : run, Math.min(leftMs, TIMER_MAX_MS))
+    }
+    const again = (): void => {
+      this.#timer = wait()
+      if (!this.#isHolding) this.#timer.unref()
+    }
+    this.#timer = wait()
+  }
+
+  unref(): this {
+    this.#isHolding = false
+    this.#timer.unref()
+    return this
+  }
+
+  cancel(): void {
+    clearTimeout(this.#timer)
+  }
+}
+
 /** The globals are looked up at each call: a test may have replaced them. */
 export const SYSTEM_CLOCK: Clock = {
   nowMs: () => Date.now(),
   steadyMs,
-  after: (ms, run) => setTimeout(run, ms),
+  after: (ms, run) => (ms <= TIMER_MAX_MS ? setTimeout(run, ms) : new LongTimer(ms, run)),
   every: (ms, run) => setInterval(run, ms),
-  cancel: (timer) => clearTimeout(timer as NodeJS.Timeout | undefined),
+  cancel: (timer) => {
+    if (timer instanceof LongTimer) timer.cancel()
+    else clearTimeout(timer as NodeJS.Timeout | undefined)
+  },
   turn: (run) => void setImmediate(run),
 }
 

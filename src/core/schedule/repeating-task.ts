@@ -1,4 +1,5 @@
 // Work that is done again and again, and trouble that is said rarely.
+import { TIMER_MAX_MS } from './clock.ts'
 
 /** Says when it is time to log the same trouble once more. */
 export class Reminder {
@@ -62,9 +63,12 @@ export class RepeatingTask {
     this.#dueMs = performance.now() + delayMs
     // A run that is under way sets the timer when it ends.
     if (this.#running !== null) return
-    this.#timer = setTimeout(() => {
-      this.#running = this.#run()
-    }, delayMs)
+    this.#timer = setTimeout(
+      () => {
+        this.#running = this.#run()
+      },
+      Math.min(delayMs, TIMER_MAX_MS),
+    )
   }
 
   async #run(): Promise<void> {

@@ -208,6 +208,17 @@ export class JobClock {
     }
   }
 
+  /** The wall clock was set: what it decides is planned anew. A time that comes a second time counts again; one that was skipped is made up for by one run. */
+  replan(): void {
+    if (this.#status !== 'started') return
+    for (const [key, job] of this.#jobs) {
+      if (job.dueMs === null || job.schedule.kind === 'every') continue
+      clearTimeout(job.timer)
+      if (job.schedule.kind === 'cron') job.dueMs = earlier(job.dueMs, firstDueMs(job.schedule, Date.now()))
+      this.#sleep(key, job)
+    }
+  }
+
   #isLed(store: JobStore): boolean {
     return this.#status === 'started' && this.#store === store
   }
@@ -330,6 +341,8 @@ export class JobClock {
     )
   }
 }
+
+const earlier = (dueMs: number, otherMs: number | null): number => Math.min(dueMs, otherMs ?? dueMs)
 
 /** The wall clock was moved, or has drifted, when it differs by so much, milliseconds. */
 const MOVED_MS = 100

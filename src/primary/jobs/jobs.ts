@@ -131,6 +131,11 @@ export class Jobs {
       .map(({ plugin, name, startedMs }) => ({ kind: 'job', name, plugin, id: null, for_ms: nowMs - startedMs }))
   }
 
+  /** The system's clock was set, or the machine was suspended. */
+  clockJumped(): void {
+    this.#clock.replan()
+  }
+
   /** Removes jobs that no lane hosts any more. */
   keepHosted(lanes: readonly Lane[]): void {
     const hosted = new Set<string>()

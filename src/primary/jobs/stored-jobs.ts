@@ -62,6 +62,9 @@ interface StoredJobsOptions {
   log: (level: LogLevel, message: string) => void
 }
 
+/** A run that is due so much later than its schedule says was stored before the clock was set back, milliseconds. */
+const SET_BACK_MS = 1000
+
 /**
  * The jobs in the database, for the one process that fires them: the leader. Each row has the fence of the leader that has placed it, and every
  * statement of a leader names its own: one that has stood still while another was elected changes no row, and so begins no run.
@@ -127,6 +130,9 @@ export class StoredJobs {
   #placementOf(job: StorableJob, row: JobRow, stored: Placement): Placement {
     if (job.schedule.kind === 'at') return this.#dateOf(job, row, stored)
     if (stored.dueMs === null) return { dueMs: firstDueMs(job.schedule, Date.now()), attempts: 0 }
+    // The clock was set back while no process ran.
+    const firstMs = firstDueMs(job.schedule, Date.now())
+    if (firstMs !== null && stored.dueMs > firstMs + SET_BACK_MS) return { dueMs: firstMs, attempts: 0 }
     if (stored.dueMs >= this.#options.startedMs || job.missed === 'once') return stored
     return { dueMs: nextDueMs(job.schedule, stored.dueMs, Date.now()), attempts: 0 }
   }

@@ -3,7 +3,7 @@ import type { PublishOptions } from '../../contracts/events.ts'
 import { HeddleError } from '../../core/errors/catalogue.ts'
 import { SUBSCRIBER_DEFAULTS } from '../../core/schemas/event-contracts.ts'
 
-// The longest delay that Node's timers take: 24.8 days.
+// The longest wait that Node's timers take: 24.8 days.
 const MAX_MS = 2_147_483_647
 const MAX_RETRIES = 1000
 const MAX_CONCURRENCY = 1_000_000
@@ -34,7 +34,7 @@ export function checkPublishOptions(options: unknown): PublishOptions {
   if (key !== undefined && !(typeof key === 'string' && key.length >= 1 && key.length <= MAX_KEY_CHARS)) {
     throw invalid(`key must be a string of 1 to ${MAX_KEY_CHARS} characters`, key)
   }
-  checkRange('delayMs', delayMs, 0, MAX_MS)
+  checkRange('delayMs', delayMs, 0, Number.MAX_SAFE_INTEGER)
   checkRange('ttlMs', ttlMs, 1, MAX_MS)
   if (at === undefined) return defined({ key, delayMs, ttlMs })
   if (delayMs !== undefined) throw refused('Give either at or delayMs')
@@ -44,9 +44,7 @@ export function checkPublishOptions(options: unknown): PublishOptions {
 /** Milliseconds from now; 0 for a time that has passed. */
 function delayUntil(at: unknown): number {
   if (!(at instanceof Date) || Number.isNaN(at.getTime())) throw invalid('at must be a Date that is a time', at)
-  const delayMs = Math.max(0, at.getTime() - Date.now())
-  if (delayMs <= MAX_MS) return delayMs
-  throw invalid(`at must be no more than ${MAX_MS} ms (24.8 days) from now`, at.toISOString())
+  return Math.max(0, at.getTime() - Date.now())
 }
 
 /** @returns the options with the defaults filled in; `group` and `concurrency` stay unset when they were */

@@ -363,3 +363,29 @@ test('a stored date is kept to the millisecond, though the clock turns while it 
   await until(() => clock.list()[0]!.next_run !== null)
   assert.equal(clock.list()[0]!.next_run, new Date(dueMs).toISOString())
 })
+
+test('a clock that is set back plans cron anew, and leaves intervals and dates', async (t) => {
+  const { clock, runs } = build(t)
+  const realNow = Date.now
+  let aheadMs = 4 * 3_600_000
+  t.mock.method(Date, 'now', () => realNow() + aheadMs)
+  const dateMs = Date.now() + 1e9
+  clock.add('cron', 'p', 'cron', cron('* * * * * *'))
+  clock.add('far', 'p', 'far', cron('0 0 * * *'))
+  clock.add('every', 'p', 'every', every(1e7))
+  clock.add('at', 'p', 'at', at(dateMs))
+  clock.start()
+  await until(() => runs.length > 0)
+  aheadMs = 0
+  clock.replan()
+  const before = runs.length
+  await until(() => runs.length > before)
+  const nextOf = (name: string) => Date.parse(clock.list().find((job) => job.name === name)!.next_run!)
+  assert.ok(nextOf('far') - Date.now() <= 24 * 3_600_000)
+  assert.ok(Math.abs(nextOf('every') - Date.now() - 1e7) < 60_000, 'an interval goes on')
+  assert.equal(nextOf('at'), dateMs)
+  aheadMs = 2e9
+  clock.replan()
+  await until(() => runs.some(({ key }) => key === 'at') && runs.some(({ key }) => key === 'far'))
+  assert.equal(runs.filter(({ key }) => key === 'far').length, 1, 'one run makes up for all')
+})

@@ -128,3 +128,16 @@ test('a job goes to a lane whose loop turns, and to one that stands still only w
   jobs.laneGone(still!, null)
   jobs.laneGone(well!, null)
 })
+
+for (const schedule of [
+  { kind: 'cron', expression: '* * * * *' },
+  { kind: 'every', everyMs: 60_000 },
+] as const) {
+  test(`a run of ${schedule.kind} that was stored before the clock was set back does not wait for that time`, async (t) => {
+    const db = await database(t)
+    const placed = async (fence: number) => (await (await elected(db, fence)).place(KEY, job(schedule)))!.dueMs!
+    await placed(1)
+    await db.execute('UPDATE heddle_job SET due_ms = due_ms + $1', [4 * 3_600_000])
+    assert.ok((await placed(2)) <= Date.now() + 60_000)
+  })
+}
