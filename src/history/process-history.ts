@@ -99,8 +99,8 @@ export class ProcessHistory {
     return this.rings.ask(query)
   }
 
-  async stop(): Promise<void> {
-    await this.rings.stop(FLUSH_MS)
+  async stop(withinMs: number): Promise<void> {
+    await this.rings.stop(Math.min(FLUSH_MS, withinMs))
   }
 }
 

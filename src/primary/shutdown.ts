@@ -75,6 +75,8 @@ const CLOSING_MAX_MS = 1500
 const CLOSING_SHARE = 0.2
 /** What is left for the rest when the lanes have ended, milliseconds. */
 const CLOSING_LAST_MS = 500
+/** Each part has this long to close, even when the time is up, milliseconds. */
+const CLOSING_LEAST_MS = 250
 /** A drain that takes longer says what it waits for, milliseconds. */
 const SAYS_AFTER_MS = 1000
 
@@ -133,20 +135,28 @@ async function stopInOrder(
   if (hub.unstored > 0)
     parts.log('WARNING', `${hub.unstored} event deliveries were not finished and are lost with this process`, 'main')
   dispatcher.setLanes([])
+  /** All parts have what is left of the time, and each has a little. */
+  const close = async (step: string, closing: (withinMs: number) => Promise<unknown> | undefined): Promise<void> => {
+    progress.step = step
+    const withinMs = Math.max(CLOSING_LEAST_MS, endMs - steadyMs())
+    const isLate = await withTimeout(
+      Promise.resolve(closing(withinMs)).then(() => false),
+      withinMs,
+      true,
+    )
+    if (isLate) parts.log('WARNING', `Stopping waits no longer for ${step}`, 'main')
+  }
   progress.step = 'the event log to close'
   await events.durable.close(Math.max(steadyMs() + 500, deadlineMs))
   progress.step = () => `${supervisor.threadsNow} (onStop, and native calls)`
   await supervisor.stop(Math.max(500, endMs - CLOSING_LAST_MS - steadyMs()))
-  progress.step = 'the event log to be handed over'
-  await events.durable.leave()
-  progress.step = 'onStop of the primary and of its tools'
-  await kernel.stop()
-  progress.step = 'history and traces to be written'
-  await events.streams?.close()
+  await close('the event log to be handed over', () => events.durable.leave())
+  await close('onStop of the primary, and its tools', () => kernel.stop())
+  await close('the event streams', () => events.streams?.close())
   hub.close()
-  await hub.records.close()
+  await close('the records of events', () => hub.records.close())
   listener.close()
   // Last, so that the spans of everything else have ended.
-  await recorders.history?.stop()
-  await recorders.tracing?.stop(Math.max(500, endMs - steadyMs()))
+  await close('the history', (withinMs) => recorders.history?.stop(withinMs))
+  await close('traces', (withinMs) => recorders.tracing?.stop(withinMs))
 }

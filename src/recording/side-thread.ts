@@ -64,6 +64,9 @@ interface SideThreadOptions<News> {
   onDeath(why: string, isLast: boolean): void
 }
 
+/** Its end is waited for this long, milliseconds. */
+const TERMINATE_MS = 500
+
 interface Question {
   resolve: (answer: unknown) => void
   reject: (error: Error) => void
@@ -191,7 +194,8 @@ export class SideThread<News> {
     })
     this.#post({ type: 'flush', withinMs: withinMs * 0.9 })
     const left = await withTimeout(flushed, withinMs, null)
-    await thread.terminate()
+    // A native call of it may be under way: the end of the process does not wait for it.
+    await withTimeout(thread.terminate(), TERMINATE_MS, undefined)
     return left
   }
 }

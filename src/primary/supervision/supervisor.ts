@@ -3,7 +3,7 @@ import { availableParallelism } from 'node:os'
 import { relative } from 'node:path'
 import { steadyMs } from '../../core/schedule/clock.ts'
 import { Watcher } from '../../core/schedule/thread-clock.cjs'
-import { until, withTimeout } from '../../core/schedule/waiting.ts'
+import { until } from '../../core/schedule/waiting.ts'
 import type { Holder } from '../../transport/messages.ts'
 import type { Lane, UnfinishedWork } from '../dispatch/lane.ts'
 import { describeDeath, type LaneDeath, laneDeath } from './black-box.ts'
@@ -19,6 +19,8 @@ import { CHECK_MAX_MS, CHECK_MS, type TerminationReason } from './watchdog.ts'
 
 /** Black boxes that are kept of each lane. */
 const DEATHS_KEPT = 5
+/** A stop waits no longer for a lane whose loop stands still for this long, milliseconds. */
+const STOP_STALL_MS = 2000
 /** A plugin that stands still for this long where no other lane answers, or one, is kept away from it, milliseconds. */
 const STALLED_MS = [250, 1000]
 
@@ -312,7 +314,9 @@ export class Supervisor implements ThreadOwner {
       if (thread.state === 'starting') abort.abort()
       else if (thread.become('draining')) thread.post({ type: 'drain' })
     }
-    await withTimeout(Promise.all(threads.map(({ ended }) => ended)), timeoutMs, undefined)
+    // A thread whose loop stands still runs no onStop, and one that leaves has none to run.
+    const isWaitedFor = ({ isLost, watchdog }: LaneThread): boolean => !isLost && watchdog.ownMs < STOP_STALL_MS
+    await until(() => !threads.some(isWaitedFor), steadyMs() + timeoutMs)
     clearInterval(this.#checkTimer)
     this.#giveUpAll()
     await this.#destroyUnused()
