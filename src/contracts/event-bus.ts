@@ -225,6 +225,8 @@ export interface BusTransport {
   checkPublication: PublicationCheck | null
   /** What goes with a run of a transaction of a plugin: it makes its `tx` a Tx. @param emitter the plugin */
   beginTransaction(emitter: string): TransactionCompanion
+  /** The database of the durable log does not take something at the moment: the primary tries whether it takes events. */
+  storeRefused?(): void
   publish(emitter: string, event: string, payload: Payload, options: PublishOptions): Promise<string>
   request(emitter: string, event: string, payload: Payload, timeoutMs: number): Promise<Payload>
   subscribe(subscription: Subscription): () => void

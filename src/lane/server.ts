@@ -321,6 +321,7 @@ export class LaneServer {
       settings: this.#init.settings,
       role: `lane ${this.#init.index}`,
       published: (frame) => this.#publisher.record(frame),
+      refused: () => this.#bus.storeRefused(),
       log: (level, message, fields) => this.#host.writeLog(level, message, 'event_bus', fields),
     })
     this.#bus.publisher = this.#streams

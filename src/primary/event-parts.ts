@@ -158,6 +158,8 @@ export async function openStreams(
   const streams = new RedisLog({
     settings,
     hub: parts.hub,
+    refused: () => parts.eventLog.memory.refused(),
+    refusals: () => parts.eventLog.memory.refusals,
     onReplicaLost,
     log: (level, message, fields) => writeLog(level, message, 'event_bus', fields),
   })

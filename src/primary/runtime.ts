@@ -85,14 +85,12 @@ export class Runtime {
   readiness(): Readiness {
     const { dispatcher, events, health, listener, toolBooter, pool, descriptors } = this.#parts
     const { hub, streams, durable } = events
-    const { eventBusDriver, processes, httpReusePort, bootStrict } = this.#options.settings
+    const { processes, bootStrict } = this.#options.settings
     const lanes = this.#parts.lanes.countByState()
     const { wanted } = this.#parts.lanes
-    // Several processes that were asked for were told so.
-    const isTaken = durable.isTaken && processes === 1 && !httpReusePort
-    const logFault = eventBusDriver === 'database' || isTaken ? durable.fault : null
+    // Who asked for several processes on a file was told that one alone publishes in transactions.
+    const logFault = durable.isTaken && processes > 1 ? null : durable.fault
     const busFault = streams?.fault ?? logFault
-    const wasBusOpen = !isTaken && (streams?.wasOpen ?? durable.isUsable)
     const state = this.#isLeaving || listener.state === 'draining' ? 'draining' : this.#isStarted ? null : 'starting'
     const faults = [
       state,
@@ -104,13 +102,11 @@ export class Runtime {
       listener.connectionLimit.fault,
       dispatcher.fault,
       descriptors.fault,
-      busFault === null || wasBusOpen ? null : `event bus: ${busFault}`,
+      busFault === null ? null : `event bus: ${busFault}`,
     ]
     const reasons = faults.filter((fault) => fault !== null)
     const ready = reasons.length === 0
     if (ready && lanes.ready! < wanted) reasons.push(`${wanted - lanes.ready!} of ${wanted} lanes are missing`)
-    // All replicas share the store: if all of them refused because of it, none would answer anything.
-    if (ready && busFault !== null) reasons.push(`event bus: ${busFault}`)
     // It finishes the work that it has begun, and takes new requests as soon as there is room.
     if (hub.isCrowded) reasons.push('the event queue is crowded')
     const starved = Object.fromEntries(this.#parts.supervisor.coreShares.starved)

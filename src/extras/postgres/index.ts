@@ -3,9 +3,10 @@ import type { Queryable, Sql, SqlValue, TransactionCompanion, TransactionOptions
 import type { ToolRuntime } from '../../contracts/tool.ts'
 import { causality } from '../../core/causality/context.ts'
 import { DbError, HeddleError } from '../../core/errors/catalogue.ts'
+import { isInstance } from '../../core/errors/description.ts'
 import { valuesOf } from '../../core/sql/fragment.ts'
 import type { MigrationDriver } from '../../stores/migrations/driver.ts'
-import { migrateOrReport } from '../../stores/migrations/runner.ts'
+import { migrateOrReport, PendingMigrations } from '../../stores/migrations/runner.ts'
 import { type Outcome, SqlDatabase, STOP_WAIT_MS, WAIT_MS } from '../../stores/sql/database.ts'
 import {
   CONNECTION_BUDGET_BYTES,
@@ -59,6 +60,8 @@ export default class PostgresDb extends SqlDatabase {
   #isProbing = false
   /** In the primary: why no session can be relied on. */
   #unready: string | null = null
+  /** In the primary. */
+  readonly #pending = new PendingMigrations()
   #stopped = false
 
   constructor(runtime: ToolRuntime) {
@@ -104,7 +107,8 @@ export default class PostgresDb extends SqlDatabase {
         'RDB_POOLER=transaction: nothing is kept in sessions. Without LISTEN this process looks every second for what others have stored, and migrations with `-- heddle: no-transaction` are refused',
       )
     }
-    await this.migrating((driver) => migrateOrReport(driver, settings, log))
+    const waiting = await this.migrating((driver) => migrateOrReport(driver, settings, log))
+    this.#pending.watch(waiting, settings.domainsDir, (work) => this.migrating(work), log)
     await this.#compareWithServer()
   }
 
@@ -197,7 +201,7 @@ export default class PostgresDb extends SqlDatabase {
         line.succeeded()
         return result
       } catch (thrown) {
-        if (!(thrown instanceof Repeatable)) throw thrown
+        if (!(thrown instanceof Repeatable)) throw this.#told(thrown)
         if (performance.now() >= endMs || this.#stopped) throw thrown.failure
         if (thrown.isStalePlan) this.#pool.forgetPrepared()
         else {
@@ -215,6 +219,12 @@ export default class PostgresDb extends SqlDatabase {
   /** A process that loses again and again to another one tries at other times than that one. */
   async #pause(run: number): Promise<void> {
     await new Promise((done) => setTimeout(done, Math.random() * Math.min(MAX_PAUSE_MS, 2 ** run)))
+  }
+
+  /** What one statement is refused for may hold for what the runtime stores. */
+  #told(thrown: unknown): unknown {
+    if (isInstance(thrown, DbError) && thrown.isPassing) this.runtime.host?.bus.storeRefused?.()
+    return thrown
   }
 
   #noteRepeat(failure: DbError): void {
@@ -250,7 +260,7 @@ export default class PostgresDb extends SqlDatabase {
   }
 
   unreadyReason(): string | null {
-    return this.#unready
+    return this.#unready ?? this.#pending.reason
   }
 
   /** True when the server answers, in the session that it was asked in. @throws DbError when it does not */
@@ -275,6 +285,7 @@ export default class PostgresDb extends SqlDatabase {
     this.#stopped = true
     for (const close of this.#listeners) close()
     this.#lines.close()
+    this.#pending.stop()
     await this.#pool.close(STOP_WAIT_MS)
   }
 
@@ -301,7 +312,7 @@ export default class PostgresDb extends SqlDatabase {
       // One connection after the other may have been ended.
       const isRepeated = isRolledBack || hasEndedIdle(failure, isBound) || (isStalePlan(failure) && !isStale)
       if (hasLostSession(failure)) this.#doubt()
-      if (!isRepeated || performance.now() >= endMs) throw this.#errorOf(failure)
+      if (!isRepeated || performance.now() >= endMs) throw this.#told(this.#errorOf(failure))
       if (isRolledBack) {
         this.#noteRepeat(toDbError(failure))
         await this.#pause(++conflicts)

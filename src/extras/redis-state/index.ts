@@ -5,6 +5,7 @@ import type { CallDetails } from '../../contracts/tracing.ts'
 import { HeddleError } from '../../core/errors/catalogue.ts'
 import { RedisClient, readScript } from '../../stores/redis/client.ts'
 import { answerFault } from '../../stores/redis/fault.ts'
+import { WriteProbe } from '../../stores/redis/write-probe.ts'
 import { notANumber, outOfRange, stateOf } from '../../stores/state/state.ts'
 
 const PREFIX = 'heddle:state:'
@@ -39,9 +40,13 @@ export default class RedisStateTool implements Tool {
   readonly #runtime: ToolRuntime
   #client: RedisClient | null = null
   #increments!: Increments
+  /** How often the store has refused a call of any thread. */
+  readonly #refusals: Int32Array
+  #probe: WriteProbe | null = null
 
   constructor(runtime: ToolRuntime) {
     this.#runtime = runtime
+    this.#refusals = new Int32Array(runtime.sharedMemory('refusals', Int32Array.BYTES_PER_ELEMENT))
   }
 
   /** In the primary it waits for the first attempt to connect. It does not fail, because the store may come later. */
@@ -49,8 +54,16 @@ export default class RedisStateTool implements Tool {
     const client = this.#connected()
     const { thread, host } = this.#runtime
     if (thread.kind !== 'primary') return
+    const { settings, log } = this.#runtime
+    this.#probe = new WriteProbe({
+      refusals: () => Atomics.load(this.#refusals, 0),
+      write: () => client.command('set', [`${PREFIX}probe:${settings.replicaId}`, '1', 'PX', 1000]),
+      log,
+    })
+    this.#probe.start()
     await client.opened
     if (client.fault === null) return this.#warnOfEviction(client)
+    this.#refused(client.fault)
     host.updateToolStatus(this.name, 'DEAD', client.fault.message)
     const stopWaiting = client.onUp(() => {
       stopWaiting()
@@ -88,7 +101,7 @@ export default class RedisStateTool implements Tool {
     const send = <T>(call: string, key: string, command: string, args: (string | number)[]): Promise<T> => {
       increments.flush()
       return client.command<T>(command, args).catch((fault) => {
-        throw asStateFault(fault, call, key)
+        throw asStateFault(this.#refused(fault), call, key)
       })
     }
     const scan = async (namespace: string, onKeys: (keys: string[]) => unknown): Promise<void> => {
@@ -115,11 +128,11 @@ export default class RedisStateTool implements Tool {
         new Promise((resolve, reject) => {
           increments.add(nameOf(namespace, key), by, ttlMs ?? 0, {
             resolve,
-            reject: (fault) => reject(asStateFault(fault, 'increment', key)),
+            reject: (fault) => reject(asStateFault(this.#refused(fault), 'increment', key)),
             refuse: (text) => {
               if (text === 'not an integer') return notANumber(key)
               if (text === 'out of range') return outOfRange(key)
-              return answerFault(text, 'INCRBY', this.#runtime.settings)
+              return this.#refused(answerFault(text, 'INCRBY', this.#runtime.settings))
             },
           })
         }),
@@ -130,7 +143,7 @@ export default class RedisStateTool implements Tool {
         const held = await client
           .run<1 | string | null>(COMPARE_AND_SET, [name], [expected, next, ttlMs ?? ''])
           .catch((fault) => {
-            throw asStateFault(fault, 'compareAndSet', key)
+            throw asStateFault(this.#refused(fault), 'compareAndSet', key)
           })
         return held === 1 || held
       },
@@ -153,7 +166,18 @@ export default class RedisStateTool implements Tool {
     return true
   }
 
+  unreadyReason(): string | null {
+    return this.#probe?.reason ?? null
+  }
+
+  /** What one call is refused for may hold for all. */
+  #refused(fault: HeddleError): HeddleError {
+    if (fault.status === 503) Atomics.add(this.#refusals, 0, 1)
+    return fault
+  }
+
   async stop(): Promise<void> {
+    this.#probe?.stop()
     this.#increments?.flush()
     await this.#client?.close()
   }

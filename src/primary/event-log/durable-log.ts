@@ -114,11 +114,6 @@ export class DurableLog {
     return this.#isTaken
   }
 
-  /** It has been open, and still takes what this process stores, unless the database is away. */
-  get isUsable(): boolean {
-    return this.isOpen && !this.#storeTrial.isRefused
-  }
-
   /**
    * Makes the tables, and lets all threads write: now, or as soon as the database lets it.
    * @throws DATABASE_TAKEN when all events go through the log, and another process has it
@@ -162,11 +157,21 @@ export class DurableLog {
       freed: this.feed.freed,
       setAside: this.#setAside,
     }
-    this.feed.shared ??= new SharedLog(this.#options, { ...parts, onFree: () => void this.feed.read() })
+    const options = { ...this.#options, onLost: (message: string) => this.#lost(message) }
+    this.feed.shared ??= new SharedLog(options, { ...parts, onFree: () => void this.feed.read() })
     if (this.#relay === null) await this.#groups.learn()
     await this.feed.shared.join()
     this.feed.reconciler ??= new Reconciler(this.#log, this.#log.memory.next)
     if (this.feed.hasAdopted) await this.#takePart()
+  }
+
+  /** A start that takes long, for want of a core, is no reason to end: the next one would take as long. */
+  #lost(message: string): void {
+    if (this.feed.hasAdopted) return this.#options.onLost(message)
+    this.#options.report('WARNING', `${message}: it does not deliver events yet, and takes the log anew`)
+    this.#fault = 'the event log is taken anew'
+    this.feed.shared!.reset()
+    void this.open()
   }
 
   /** What others have left, or cannot deliver, comes before what is published from now on, as far as it is known. */

@@ -1,11 +1,18 @@
 // The processes of a database, and which of them has which keys.
 
 import type { LogLevel } from '../../contracts/logger.ts'
+import { HeddleError } from '../../core/errors/catalogue.ts'
 import { messageOf } from '../../core/errors/description.ts'
 import type { Clock, Timer } from '../../core/schedule/clock.ts'
 import { withTimeout } from '../../core/schedule/waiting.ts'
 import type { EventLog } from '../../runtime/event-log/event-log.ts'
-import { AWAIT_INSERTS, type EventRow, NO_PROCESS, WAITS_FOR_GROUP } from '../../runtime/event-log/event-rows.ts'
+import {
+  AWAIT_INSERTS,
+  type EventRow,
+  NO_PROCESS,
+  TAKEN_OVER,
+  WAITS_FOR_GROUP,
+} from '../../runtime/event-log/event-rows.ts'
 import { type LogDatabase, SLOT, SLOTS } from '../../runtime/event-log/tables.ts'
 import { BLOCK_POSITIONS } from '../../transport/memory/log-memory.ts'
 import type { Processes } from '../streams/process-identity.ts'
@@ -108,6 +115,12 @@ export class KeySlots {
       new Set(rows.flatMap(({ slot, heir }) => ((Number(heir) !== 0) === isLeaving ? [Number(slot)] : [])))
     this.#held = slotsOf(false)
     this.#leaving = slotsOf(true)
+  }
+
+  /** They were of another number of this process. */
+  forget(): void {
+    this.#held = new Set()
+    this.#leaving = new Set()
   }
 
   /** @returns slots of events with keys, by their positions; those of the log alone */
@@ -341,8 +354,13 @@ export class Membership {
       `UPDATE heddle_process SET expires_at = now() + interval '${LEASE_S} s' WHERE epoch = $1 AND adopter IS NULL`,
       [this.#epoch],
     )
-    if (rowCount === 1) this.#renewedMs = now
-    else if (this.#status === 'in') this.#lost()
+    if (rowCount === 1) {
+      this.#renewedMs = now
+      return
+    }
+    if (this.#status === 'in') this.#lost()
+    else this.#epoch = 0
+    throw new HeddleError('EVENT_BUS_UNAVAILABLE', TAKEN_OVER)
   }
 
   #lost(): void {
@@ -352,6 +370,13 @@ export class Membership {
     this.#options.onLost(
       `Another process has taken over the events of this one, which had stood still or was cut off from the database for more than ${LEASE_S} s`,
     )
+  }
+
+  /** It has lost its number before it delivered anything: it can get another one. */
+  reset(): void {
+    this.#status = 'out'
+    this.#epoch = 0
+    this.#leases.clear()
   }
 
   async #fetchBlocks(): Promise<void> {

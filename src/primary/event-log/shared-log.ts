@@ -165,6 +165,17 @@ export class SharedLog {
     }
   }
 
+  /** Another process has taken over before this one delivered anything: it may join again, under another number. */
+  reset(): void {
+    this.members.reset()
+    this.#slots.forget()
+    this.#learned = new Set()
+    this.#become('shared')
+    this.#others = []
+    this.#knows = 0
+    this.#isKnownReady = false
+  }
+
   /** All subscribers are known: takes part in the delivery. */
   adopt(): void {
     this.#isReady = true

@@ -1,4 +1,5 @@
 // Events that processes may have died with.
+import { randomBytes } from 'node:crypto'
 import type { LogLevel } from '../../contracts/logger.ts'
 import { DbError } from '../../core/errors/catalogue.ts'
 import { isInstance, messageOf } from '../../core/errors/description.ts'
@@ -17,6 +18,11 @@ import { newDelivery, type StoredEvents } from './stored-events.ts'
 /** How often it is tried while the log takes nothing, milliseconds. */
 const TRY_MS = 1000
 
+/** How long a trial waits for a lock, milliseconds. */
+const LOCKED_MS = 1000
+/** A full disk may have room for a small row, and not for the next page. No text that the database could make short. */
+const TRIED = JSON.stringify({ filler: randomBytes(24_576).toString('base64') })
+
 class TakenBack extends Error {}
 
 /** Finds out whether the log takes events, once a thread could not store any: one is stored and taken back, until that succeeds. */
@@ -28,7 +34,6 @@ export class StoreTrial {
   #notBeforeMs = 0
   #isTrying = false
   #fault: string | null = null
-  #isOwn = false
 
   constructor(log: EventLog, report: (level: LogLevel, message: string) => void) {
     this.#log = log
@@ -38,11 +43,6 @@ export class StoreTrial {
   /** Why nothing can be stored; null when it can, as far as is known. */
   get fault(): string | null {
     return this.#fault
-  }
-
-  /** The database answers, and refuses what this process stores: not only because it is away. */
-  get isRefused(): boolean {
-    return this.#fault !== null && this.#isOwn
   }
 
   look(nowMs: number): void {
@@ -60,7 +60,9 @@ export class StoreTrial {
     const log = this.#log
     try {
       await ownTransaction(log.database, async (tx) => {
-        await log.insertOwn(tx, [publicationOf('event_bus', 'runtime.trial', '{}', '', {})])
+        // What has a lock of the table keeps publishers waiting as well.
+        if (log.isOnServer) await tx.execute(`SET LOCAL lock_timeout = ${LOCKED_MS}`)
+        await log.insertOwn(tx, [publicationOf('event_bus', 'runtime.trial', TRIED, 'filler', {})])
         throw new TakenBack()
       })
     } catch (error) {
@@ -75,10 +77,10 @@ export class StoreTrial {
       this.#fault = null
       return
     }
-    const fault = `the event log takes no events: ${messageOf(error)}`
+    const isAway = isInstance(error, DbError) && error.kind === 'unavailable'
+    const fault = `the event log ${isAway ? 'cannot be used' : 'takes no events'}: ${messageOf(error)}`
     if (fault !== this.#fault) this.#report('WARNING', fault)
     this.#fault = fault
-    this.#isOwn = !(isInstance(error, DbError) && error.isPassing)
   }
 }
 

@@ -10,6 +10,7 @@ import { broadcastGroupOf, consumerOf, groupOf, replicaOfConsumer, streamOf } fr
 import { isAcknowledged, retryWhile, ThreadPublisher } from '../../runtime/streams/publisher.ts'
 import { ensureGroup } from '../../runtime/streams/stream-commands.ts'
 import { RedisClient } from '../../stores/redis/client.ts'
+import { WriteProbe } from '../../stores/redis/write-probe.ts'
 import type { EventFrame } from '../../transport/frames/event-frame.ts'
 import type { Consumer, SubscriberThread } from '../events/consumer.ts'
 import type { Hub } from '../events/hub.ts'
@@ -35,6 +36,10 @@ const OPEN_LOOK_MS = 5
 export interface RedisLogOptions {
   settings: Settings
   hub: Hub
+  /** A thread of this process tells that the store has not taken an event. */
+  refused: () => void
+  /** How often that was told. */
+  refusals: () => number
   /** Another process has this REPLICA_ID: this process must end. */
   onReplicaLost: (message: string) => void
   log: (level: LogLevel, message: string, fields?: Record<string, unknown>) => void
@@ -51,6 +56,7 @@ export class RedisLog {
   readonly #redis: RedisClient
   readonly #blocking: RedisClient
   readonly #lock: ReplicaLock
+  readonly #probe: WriteProbe
   readonly #records: StreamRecords
   readonly #delayed: DelayedEvents
   readonly #gate: KeyGate
@@ -80,9 +86,12 @@ export class RedisLog {
     const consumer = consumerOf(replica, 'hub')
 
     // ── connections, and the name of this process ──
-    this.#own = new ThreadPublisher({ settings, role: 'primary', published: () => {}, log })
+    const { refused, refusals } = options
+    this.#own = new ThreadPublisher({ settings, role: 'primary', published: () => {}, refused, log })
     const { redis } = this.#own
     this.#redis = redis
+    const write = () => redis.command('set', [`heddle:probe:${replica}`, '1', 'PX', 1000])
+    this.#probe = new WriteProbe({ refusals, write, log })
     // The connection of the primary logs the state of the store: this one would log the same.
     this.#blocking = new RedisClient(settings, { name: `heddle:${replica}:watch`, blockingMs: WATCH_MS, log: () => {} })
     this.#lock = new ReplicaLock(redis, replica, { onLost: ({ host, pid }) => this.#lost(host, pid) })
@@ -208,6 +217,7 @@ export class RedisLog {
   #begin(): void {
     this.#redis.onUp(() => void this.#claims.reconnected().catch(() => {}))
     this.#watch.start()
+    this.#probe.start()
     this.#delayed.start()
     this.#claims.start()
     this.#places.start()
@@ -228,7 +238,7 @@ export class RedisLog {
   /** Why events do not flow; null when they do. */
   get fault(): string | null {
     if (this.#redis.fault !== null) return this.#redis.fault.message
-    if (this.#isOpen) return null
+    if (this.#isOpen) return this.#probe.reason
     return this.#refusal ?? this.#groupRefusal ?? 'the groups of the event streams are not made yet'
   }
 

@@ -120,6 +120,8 @@ const SHARED_FULL = 2
 const CAUSED_FULL = 2
 /** Events that wait behind dead letters, and those letters, may each take this share of EVENT_BUS_MAX_STORED: the rest is for those that go on. */
 const PARKED_SHARE = 0.5
+/** What is stored for longer is told to the primary, which tries whether the log takes events, milliseconds. */
+const SLOW_MS = 2000
 /** How long an event that is published early waits for the tables, milliseconds. */
 const OPEN_WAIT_MS = 5000
 
@@ -140,6 +142,10 @@ export class EventLog {
   #texts: InsertTexts | null = null
   /** What `#texts` are for. */
   #order: number | null = null
+  #epoch = 0
+  /** Since when each insertion on a server is under way, by `steadyMs`, the oldest first. */
+  readonly #open = new Map<object, number>()
+  #isWatching = false
 
   /**
    * @param database asked when it is needed: the tools are installed later
@@ -202,7 +208,9 @@ export class EventLog {
     const { memory } = this
     const isShared = this.isOnServer && memory.beginInsert()
     try {
-      return { statements: this.#statements(frames, isShared && !isOwn), isShared }
+      const insertion = { statements: this.#statements(frames, isShared && !isOwn), isShared }
+      if (this.isOnServer) this.#watch(insertion)
+      return insertion
     } catch (error) {
       this.ended({ isShared })
       throw error
@@ -210,8 +218,26 @@ export class EventLog {
   }
 
   /** The insertion is over, one way or the other, and its events have been handed on. */
-  ended({ isShared }: Pick<Insertion, 'isShared'>): void {
-    if (this.isOnServer) this.memory.insertEnded(isShared)
+  ended(insertion: Pick<Insertion, 'isShared'>): void {
+    this.#open.delete(insertion)
+    if (this.isOnServer) this.memory.insertEnded(insertion.isShared)
+  }
+
+  /** A lock of somebody else keeps an INSERT waiting: it fails only when its time is over. */
+  #watch(insertion: Insertion): void {
+    this.#open.set(insertion, this.clock.steadyMs())
+    if (this.#isWatching) return
+    this.#isWatching = true
+    this.clock.after(SLOW_MS, () => this.#look()).unref()
+  }
+
+  #look(): void {
+    this.#isWatching = false
+    const [oldestMs] = this.#open.values()
+    if (oldestMs === undefined) return
+    if (this.clock.steadyMs() - oldestMs >= SLOW_MS) this.memory.refused()
+    this.#isWatching = true
+    this.clock.after(SLOW_MS, () => this.#look()).unref()
   }
 
   #statements(frames: readonly EventFrame[], isShared: boolean): LastStatement[] {
@@ -233,9 +259,11 @@ export class EventLog {
   }
 
   #textsFor(order: number | null): InsertTexts {
-    if (this.#texts === null || this.#order !== order) {
-      this.#texts = this.isOnServer ? serverInserts(this.memory.epoch, order) : FILE_INSERTS
+    const { epoch } = this.memory
+    if (this.#texts === null || this.#order !== order || this.#epoch !== epoch) {
+      this.#texts = this.isOnServer ? serverInserts(epoch, order) : FILE_INSERTS
       this.#order = order
+      this.#epoch = epoch
     }
     return this.#texts
   }

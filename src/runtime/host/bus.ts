@@ -77,6 +77,10 @@ export abstract class ThreadBus implements BusTransport {
     })
   }
 
+  storeRefused(): void {
+    this.eventLog?.memory.refused()
+  }
+
   async request(emitter: string, event: string, payload: Payload, timeoutMs: number): Promise<Payload> {
     const { json, keys } = encodePayload(event, payload)
     const context = causality.getStore()

@@ -123,6 +123,8 @@ interface PublisherOptions {
   maxOpen: number
   /** Told of each event that the store has taken. */
   published: (frame: EventFrame) => void
+  /** Told when the store has not taken some. */
+  refused?: (() => void) | undefined
 }
 
 interface Publication {
@@ -217,6 +219,7 @@ export class StreamPublisher {
           const { frame, resolve, reject } = publications[n]!
           const fault = failed?.get(n + 1)
           if (fault !== undefined) {
+            this.#options.refused?.()
             reject(fault)
             continue
           }
@@ -226,6 +229,7 @@ export class StreamPublisher {
       },
       (fault) => {
         this.#open -= publications.length
+        this.#options.refused?.()
         for (const { frame, reject } of publications) reject(unpublished(frame.event, fault))
       },
     )
@@ -261,6 +265,8 @@ interface ThreadPublisherOptions {
   role: string
   /** Told of each event that the store has taken. */
   published: (frame: EventFrame) => void
+  /** Told when the store has not taken some. */
+  refused?: (() => void) | undefined
   log: (level: LogLevel, message: string, fields?: Record<string, unknown>) => void
 }
 
@@ -270,7 +276,7 @@ export class ThreadPublisher implements Publisher {
   readonly #publisher: StreamPublisher
   readonly #names: EventNames
 
-  constructor({ settings, role, published, log }: ThreadPublisherOptions) {
+  constructor({ settings, role, published, refused, log }: ThreadPublisherOptions) {
     this.redis = new RedisClient(settings, {
       name: `heddle:${settings.replicaId}:${role}`,
       log,
@@ -283,6 +289,7 @@ export class ThreadPublisher implements Publisher {
       replica: settings.replicaId,
       maxOpen: Math.ceil(settings.eventBusMaxQueue / settings.lanes),
       published,
+      refused,
     })
   }
 

@@ -271,26 +271,78 @@ function isApplied(migration: Migration, recorded: string | null): boolean {
 
 /**
  * Applies pending migrations when the process starts. With DB_AUTO_MIGRATE=false it logs what is pending and changes nothing.
+ * @returns the ids of those that are pending
  * @throws as `migrate`
  */
 export async function migrateOrReport(
   driver: MigrationDriver,
   { domainsDir, dbAutoMigrate }: Pick<Settings, 'domainsDir' | 'dbAutoMigrate'>,
   log: MigrationLog,
-): Promise<void> {
+): Promise<string[]> {
   if (dbAutoMigrate) {
     await migrate(driver, domainsDir, log)
-    return
+    return []
   }
   try {
-    const waiting = await pending(driver, domainsDir)
-    if (waiting.length === 0) return
-    log('WARNING', 'Migrations are pending, and DB_AUTO_MIGRATE is false', {
-      migrations: waiting.map((migration) => migration.id),
-    })
+    const migrations = await wanted(driver, domainsDir)
+    if (migrations.length > 0) log('WARNING', 'Migrations are pending, and DB_AUTO_MIGRATE is false', { migrations })
+    return migrations
   } catch (thrown) {
     // Another process is responsible for the schema, so this one starts anyway.
     log('ERROR', messageOf(thrown))
+    return []
+  }
+}
+
+/** The ids of those that are pending and have a statement: one without is never applied. */
+async function wanted(driver: MigrationDriver, domainsFolders: readonly string[]): Promise<string[]> {
+  const waiting = await pending(driver, domainsFolders)
+  return waiting.filter(({ sql }) => statementsIn(sql, ANY_DIALECT).length > 0).map(({ id }) => id)
+}
+
+/** How often it is looked whether another process has applied what is pending, milliseconds. */
+const LOOK_MS = 2000
+
+/** With DB_AUTO_MIGRATE=false: what another process is to apply before this one can serve. */
+export class PendingMigrations {
+  #waiting: readonly string[] = []
+  #timer: NodeJS.Timeout | undefined
+
+  /** Why the process should get no requests; null when nothing is pending. */
+  get reason(): string | null {
+    if (this.#waiting.length === 0) return null
+    return `migrations are pending, and DB_AUTO_MIGRATE is false: ${this.#waiting.join(', ')}`
+  }
+
+  /** @param migrating gives the driver */
+  watch(
+    waiting: readonly string[],
+    domainsFolders: readonly string[],
+    migrating: <T>(work: (driver: MigrationDriver) => Promise<T>) => Promise<T>,
+    log: MigrationLog,
+  ): void {
+    this.#waiting = waiting
+    clearInterval(this.#timer)
+    if (waiting.length === 0) return
+    let isLooking = false
+    this.#timer = setInterval(async () => {
+      if (isLooking) return
+      isLooking = true
+      try {
+        this.#waiting = await migrating((driver) => wanted(driver, domainsFolders))
+        if (this.#waiting.length === 0) {
+          clearInterval(this.#timer)
+          log('INFO', 'No migration is pending any more')
+        }
+      } catch {
+        // The database is away: it is looked again.
+      }
+      isLooking = false
+    }, LOOK_MS).unref()
+  }
+
+  stop(): void {
+    clearInterval(this.#timer)
   }
 }
 

@@ -9,7 +9,7 @@ import { DbError } from '../../core/errors/catalogue.ts'
 import { isInstance } from '../../core/errors/description.ts'
 import { valuesOf } from '../../core/sql/fragment.ts'
 import type { MigrationDriver } from '../../stores/migrations/driver.ts'
-import { migrateOrReport } from '../../stores/migrations/runner.ts'
+import { migrateOrReport, PendingMigrations } from '../../stores/migrations/runner.ts'
 import { type Outcome, READ_ONLY, SqlDatabase, STOP_WAIT_MS, WAIT_MS } from '../../stores/sql/database.ts'
 import { WriteFault } from '../../transport/memory/words.ts'
 import { releaseLockOfThread, WriteLock } from '../../transport/memory/write-lock.ts'
@@ -54,6 +54,8 @@ export default class SqliteDb extends SqlDatabase {
   readonly #promptFunctions = new PromptFunctions()
   /** In the primary, where this process has the file for itself. */
   #claim: BetterSqlite3.Database | null = null
+  /** In the primary. */
+  readonly #pending = new PendingMigrations()
   #stopped = false
 
   constructor(runtime: ToolRuntime) {
@@ -134,7 +136,9 @@ export default class SqliteDb extends SqlDatabase {
     await this.#open(() => this.#openShared())
     file.remember()
     const log = this.runtime.log.bind(this.runtime)
-    await this.migrating((driver) => migrateOrReport(driver, this.runtime.settings, log))
+    const { settings } = this.runtime
+    const waiting = await this.migrating((driver) => migrateOrReport(driver, settings, log))
+    this.#pending.watch(waiting, settings.domainsDir, (work) => this.migrating(work), log)
     this.#watch ??= new WriteWatch(file, this.#fault, () => this.#touch(), log)
     this.#watch.start()
   }
@@ -296,7 +300,7 @@ export default class SqliteDb extends SqlDatabase {
   }
 
   unreadyReason(): string | null {
-    return this.#watch?.reason ?? null
+    return this.#watch?.reason ?? this.#pending.reason
   }
 
   /** Stores what is there already. @throws DbError, or the driver's error */
@@ -318,6 +322,7 @@ export default class SqliteDb extends SqlDatabase {
     this.#stopped = true
     this.#processes?.stop()
     this.#watch?.stop()
+    this.#pending.stop()
     this.#transactions?.close()
     this.#shared?.close()
     this.#logSync?.close()

@@ -1,3 +1,4 @@
+import assert from 'node:assert/strict'
 import { once } from 'node:events'
 import { join } from 'node:path'
 import type { TestContext } from 'node:test'
@@ -15,6 +16,8 @@ const DOMAINS = fileURLToPath(new URL('../../fixtures/logged', import.meta.url))
 export interface LogStore {
   /** Starts a process on it, with one lane. */
   start(env?: Record<string, string>): Promise<Heddle>
+  /** Applies the migrations in another process. */
+  migrate(): Promise<void>
   /** A process that is to fail as it starts. */
   spawn(env?: Record<string, string>): ReturnType<typeof spawnHeddle>
   /** Sends a statement behind the back of the processes. */
@@ -43,6 +46,11 @@ function storeOn(
   return {
     start: (env = {}) => startHeddle(t, optionsOf(env)),
     spawn: (env = {}) => spawnHeddle(t, optionsOf(env)),
+    migrate: async () => {
+      const { child, errors } = await spawnHeddle(t, { ...optionsOf({}), args: ['--boot-tool', 'db'] })
+      const [code] = await once(child, 'exit')
+      assert.equal(code, 0, errors.join(''))
+    },
     domains,
     ...rest,
   }

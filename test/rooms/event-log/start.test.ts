@@ -1,7 +1,12 @@
 import assert from 'node:assert/strict'
+import { writeFileSync } from 'node:fs'
+import { join } from 'node:path'
 import pg from 'pg'
+import { folderOf, temporaryFolder } from '../../support/folder.ts'
+import { startHeddle } from '../../support/heddle.ts'
 import { post } from '../../support/started-service.ts'
 import { testWith } from '../../support/test-with.ts'
+import { toolsDirWith } from '../../support/tools-dir.ts'
 import { until } from '../../support/until.ts'
 import { handledBy, onPostgres } from './databases.ts'
 
@@ -50,3 +55,56 @@ testOnPostgres('start: tables, indexes and sequences that are missing are made',
   )
   assert.equal(made.length, 3)
 })
+
+testOnPostgres(
+  'start: a process that was taken over before it delivers events takes the log anew',
+  async (store, t) => {
+    const going = join(temporaryFolder(t), 'going')
+    const slow = `import { existsSync } from 'node:fs'
+import { plugin } from '#heddle'
+
+while (!existsSync(process.env.GOING!)) Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 50)
+export default plugin(() => {})
+`
+    const domains = await folderOf(t, { 'slow/plugins/boot-slowly.ts': slow })
+    const first = await store.start({ EVENT_BUS_DRIVER: 'database', REPLICA_ID: 'first' })
+    const starting = startHeddle(t, {
+      domains: [domains, store.domains],
+      lanes: 1,
+      env: {
+        ...store.server!.env,
+        RDB_DATABASE: store.server!.database,
+        TOOLS_DIR: await toolsDirWith(t, 'postgres'),
+        EVENT_BUS_DRIVER: 'database',
+        REPLICA_ID: 'second',
+        LANE_STALL_MS: '60000',
+        LANE_ENV: 'HOLD,GOING',
+        GOING: going,
+      },
+    })
+    type Row = { epoch: string; adopter: string | null }
+    const known = () => store.rows<Row>("SELECT epoch, adopter FROM heddle_process WHERE replica = 'second'")
+    const [{ epoch }] = await until(async () => {
+      const rows = await known()
+      return rows.length === 1 ? (rows as [Row]) : undefined
+    }, 'it has joined')
+    // As another process does that finds its lease lapsed.
+    await store.rows(
+      `UPDATE heddle_process SET adopter = (SELECT epoch FROM heddle_process WHERE replica = 'first') WHERE epoch = ${epoch}`,
+    )
+    await store.rows(`DELETE FROM heddle_process WHERE epoch = ${epoch}`)
+    await until(
+      async () => (await known()).some((row) => row.epoch !== epoch && row.adopter === null),
+      'it has another number',
+      40_000,
+    )
+    writeFileSync(going, '')
+    const second = await starting
+    await until(async () => (await second.json('/readiness')).body.ready, 'ready', 40_000)
+    await post(second, '/orders', { id: 'a' })
+    await post(second, '/events', { event: 'order.taken', payload: { id: 'b' }, options: { key: 'k' } })
+    await until(async () => (await handledBy(second)).length === 4, 'all handled')
+    assert.equal(await second.stop(), 0)
+    assert.equal(await first.stop(), 0)
+  },
+)

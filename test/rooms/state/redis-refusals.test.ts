@@ -10,12 +10,13 @@ import { until } from '../../support/until.ts'
 
 const PLUGIN = `import { plugin } from '#heddle'
 
-export default plugin(({ http, state }) => {
+export default plugin(({ http, state, event_bus }) => {
   const calls = {
     set: () => state.set('a', 1),
     increment: () => state.increment('n'),
     compareAndSet: () => state.compareAndSet('b', null, 1),
   }
+  http.post('/publish', async () => ({ done: await event_bus.publish('kept.event', {}) }))
   http.post('/state/:call', async ({ call }) => ({ done: await calls[call as keyof typeof calls]() }))
 })
 `
@@ -35,7 +36,7 @@ const REFUSALS: Record<string, [refuse: string[][], take: string[][]]> = {
   BUSY: [[['eval', 'while true do end', '0']], [['script', 'kill']]],
 }
 
-test('state: every refusal of writes by the store is 503 with Retry-After', async (t) => {
+test('state and streams: while the store refuses writes, calls are 503 with Retry-After, and the process is not ready', async (t) => {
   const server = await redisServer(t, { args: ['--maxmemory-policy', 'noeviction', '--busy-reply-threshold', '50'] })
   if (server === null) return
   const { host, port, password } = server
@@ -49,9 +50,13 @@ test('state: every refusal of writes by the store is 503 with Retry-After', asyn
   const heddle = await startHeddle(t, {
     domains: [await folderOf(t, { 'kept/plugins/keep.ts': PLUGIN }), SYSTEM_ROUTES],
     lanes: 1,
-    env: { ...server.env, TOOLS_DIR: await toolsDirWith(t, 'redis-state') },
+    env: { ...server.env, TOOLS_DIR: await toolsDirWith(t, 'redis-state'), EVENT_BUS_DRIVER: 'keyvalue_streams' },
   })
-  const call = (name: string) => heddle.post(`/state/${name}`, {})
+  const call = (name: string) => heddle.post(name === 'publish' ? '/publish' : `/state/${name}`, {})
+  const readiness = async () => {
+    const { status, body } = await heddle.json('/system/health/ready')
+    return { status, reasons: (body.reasons ?? body.data.reasons).join() as string }
+  }
   assert.equal((await call('set')).status, 200)
   for (const [what, [refuse, take]] of Object.entries(REFUSALS)) {
     for (const [command, ...args] of refuse) {
@@ -59,15 +64,20 @@ test('state: every refusal of writes by the store is 503 with Retry-After', asyn
       if (command === 'eval') script.call(command, ...args).catch(() => {})
       else await admin.call(command!, ...args)
     }
-    for (const name of ['set', 'increment', 'compareAndSet']) {
+    for (const name of ['publish', 'set', 'increment', 'compareAndSet']) {
       const { status, headers, body } = await until(async () => {
         const answer = await call(name)
         return answer.status === 200 ? undefined : answer
       }, `${what} refuses ${name}`)
       assert.deepEqual([status, headers.get('retry-after')], [503, '1'], `${what}, ${name}: ${JSON.stringify(body)}`)
-      assert.equal(JSON.stringify(body).includes(String(port)), false, 'it does not name the server')
+      if (name !== 'publish')
+        assert.equal(JSON.stringify(body).includes(String(port)), false, 'it does not name the server')
+      assert.equal((await readiness()).status, 503, `${what} after ${name}`)
     }
+    await until(async () => /event bus: /.test((await readiness()).reasons), `${what}: a reason of the bus`)
+    await until(async () => /tool state: /.test((await readiness()).reasons), `${what}: a reason of state`)
     for (const [command, ...args] of take) await admin.call(command!, ...args)
-    await until(async () => (await call('set')).status === 200, `${what} is over`)
+    await until(async () => (await readiness()).status === 200, `${what} is over`)
+    for (const name of ['publish', 'set']) assert.equal((await call(name)).status, 200, `${name} after ${what}`)
   }
 })

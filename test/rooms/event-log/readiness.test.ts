@@ -1,0 +1,76 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import pg from 'pg'
+import type { Heddle } from '../../support/heddle.ts'
+import { until } from '../../support/until.ts'
+import { type LogStore, onPostgres, STORES } from './databases.ts'
+
+const readiness = async (heddle: Heddle): Promise<{ ready: boolean; reasons: string[] }> =>
+  (await heddle.json('/readiness')).body
+
+const isReady = (heddle: Heddle) => until(async () => (await readiness(heddle)).ready, 'it is ready', 60_000)
+
+const isNotReady = (heddle: Heddle, reason: RegExp) =>
+  until(async () => {
+    const { ready, reasons } = await readiness(heddle)
+    return !ready && reason.test(reasons.join())
+  }, `it is not ready: ${reason}`)
+
+const order = async (heddle: Heddle, id: string) => (await heddle.post('/orders', { id })).status
+
+/** How a server takes no writes. @returns ends it */
+const REFUSALS: Record<string, (store: LogStore) => Promise<() => Promise<unknown>>> = {
+  'is read-only by default': async ({ rows }) => {
+    await rows('ALTER SYSTEM SET default_transaction_read_only = on')
+    await rows('SELECT pg_reload_conf()')
+    return async () => {
+      await rows('SET default_transaction_read_only = off')
+      await rows('ALTER SYSTEM RESET default_transaction_read_only')
+      await rows('SELECT pg_reload_conf()')
+    }
+  },
+  'has a lock on the log': async ({ server }) => {
+    const { host, port, user, password, database } = server!
+    const client = new pg.Client({ host, port, user, password, database })
+    client.on('error', () => {})
+    await client.connect()
+    await client.query('BEGIN; LOCK TABLE heddle_event IN ACCESS EXCLUSIVE MODE')
+    return () => client.end()
+  },
+  'is stopped': async ({ server }) => {
+    await server!.stop('immediate')
+    return () => server!.start()
+  },
+}
+
+for (const driver of ['database', 'in_process'])
+  test(`EVENT_BUS_DRIVER=${driver}: a process is not ready while PostgreSQL takes no writes`, async (t) => {
+    const store = await onPostgres(t, true)
+    if (store === null) return
+    const heddle = await store.start({ EVENT_BUS_DRIVER: driver })
+    assert.equal(await order(heddle, 'first'), 201)
+    for (const [what, refuse] of Object.entries(REFUSALS)) {
+      const end = await refuse(store)
+      const refused = order(heddle, what)
+      await isNotReady(heddle, /event bus: the event log (?:takes no events|cannot be used)/)
+      await end()
+      // What waits for the lock goes on.
+      assert.equal(await refused, what.includes('lock') ? 201 : 503, what)
+      await isReady(heddle)
+      assert.equal(await order(heddle, `after: ${what}`), 201)
+    }
+  })
+
+for (const [name, make] of STORES)
+  for (const driver of ['database', 'in_process'])
+    test(`EVENT_BUS_DRIVER=${driver} on ${name}: a process is not ready while migrations are pending`, async (t) => {
+      const store = await make(t)
+      if (store === null) return
+      const heddle = await store.start({ EVENT_BUS_DRIVER: driver, DB_AUTO_MIGRATE: 'false' })
+      const { ready, reasons } = await readiness(heddle)
+      assert.equal(ready, false)
+      assert.match(reasons.join(), /tool db: migrations are pending, and DB_AUTO_MIGRATE is false: shop\/001/)
+      await store.migrate()
+      await isReady(heddle)
+      assert.equal(await order(heddle, 'a'), 201)
+    })
