@@ -126,12 +126,13 @@ export class HeddleError extends Error {
 /** Whose fault a failed tool call is: of who called, when the tool has answered as it should, else of the tool. */
 export type Fault = 'caller' | 'tool'
 
-/** The database works: it has refused rows that break a rule. */
+/** The database works: it has refused rows that break a rule, or lost a race that the caller may run again. */
 const REFUSED_KINDS: ReadonlySet<unknown> = new Set([
   'unique_violation',
   'foreign_key_violation',
   'not_null_violation',
   'check_violation',
+  'serialization',
 ])
 
 /** Calls that run a function of their caller, and reject with what it throws. */
@@ -201,12 +202,12 @@ export type DbErrorKind =
   | 'syntax'
   | 'other'
 
-/** A failed database statement. `kind` is the same on every database; `cause` is the driver's own error. With `serialization` its code is DB_CONTENDED. */
+/** A failed database statement. `kind` is the same on every database; `cause` is the driver's own error. What remains of `serialization` after its repeats has the code DB_CONTENDED. */
 export class DbError extends HeddleError {
   readonly kind: DbErrorKind
 
-  constructor(kind: DbErrorKind, message: string, options?: { cause?: unknown }) {
-    super(kind === 'serialization' ? 'DB_CONTENDED' : 'DB_ERROR', message, options)
+  constructor(kind: DbErrorKind, message: string, options?: { cause?: unknown; code?: 'DB_CONTENDED' }) {
+    super(options?.code ?? 'DB_ERROR', message, options)
     this.name = 'DbError'
     this.kind = kind
   }

@@ -25,7 +25,9 @@ interface Waiter {
   fail(error: DbError): void
 }
 
-const contended = (message: string): DbError => new DbError('serialization', message)
+/** For the caller: what was rolled back for other transactions is not run again. */
+export const contended = (message: string, cause?: unknown): DbError =>
+  new DbError('serialization', message, { cause, code: 'DB_CONTENDED' })
 
 /**
  * The transactions of one function in this thread. As many run at a time as there are connections, while they do not conflict. Each

@@ -15,7 +15,7 @@ import {
 } from '../../transport/memory/connection-budget.ts'
 import { type Access, accessOf } from './access.ts'
 import { listen, type PostgresConnection } from './connection.ts'
-import { CONTENDED_MS, Lines, TURN_LOCK_BYTES, TURN_LOCKS } from './contention.ts'
+import { CONTENDED_MS, contended, Lines, TURN_LOCK_BYTES, TURN_LOCKS } from './contention.ts'
 import { Execution, wireValues } from './execution.ts'
 import { hasEndedIdle, isConflict, isStalePlan, sqlStateOf, toDbError } from './failure.ts'
 import { PostgresMigrations } from './migration-driver.ts'
@@ -202,7 +202,7 @@ export default class PostgresDb extends SqlDatabase {
         return result
       } catch (thrown) {
         if (!(thrown instanceof Repeatable)) throw this.#told(thrown)
-        if (performance.now() >= endMs || this.#stopped) throw thrown.failure
+        if (performance.now() >= endMs || this.#stopped) throw finalOf(thrown.failure)
         if (thrown.isStalePlan) this.#pool.forgetPrepared()
         else {
           line.conflicted()
@@ -312,7 +312,7 @@ export default class PostgresDb extends SqlDatabase {
       // One connection after the other may have been ended.
       const isRepeated = isRolledBack || hasEndedIdle(failure, isBound) || (isStalePlan(failure) && !isStale)
       if (hasLostSession(failure)) this.#doubt()
-      if (!isRepeated || performance.now() >= endMs) throw this.#told(this.#errorOf(failure))
+      if (!isRepeated || performance.now() >= endMs) throw this.#told(finalOf(this.#errorOf(failure)))
       if (isRolledBack) {
         this.#noteRepeat(toDbError(failure))
         await this.#pause(++conflicts)
@@ -371,6 +371,10 @@ export default class PostgresDb extends SqlDatabase {
     }
   }
 }
+
+/** It is not repeated any more. */
+const finalOf = (error: DbError): DbError =>
+  error.kind === 'serialization' ? contended(error.message, error.cause) : error
 
 /** A superuser is not held by the limits of roles and databases, whose -1 is none. */
 const ACCEPTED = `

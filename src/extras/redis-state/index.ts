@@ -57,7 +57,7 @@ export default class RedisStateTool implements Tool {
     const { settings, log } = this.#runtime
     this.#probe = new WriteProbe({
       refusals: () => Atomics.load(this.#refusals, 0),
-      write: () => client.command('set', [`${PREFIX}probe:${settings.replicaId}`, '1', 'PX', 1000]),
+      write: () => client.command('set', [`heddle:probe:${settings.replicaId}`, '1', 'PX', 1000]),
       log,
     })
     this.#probe.start()

@@ -1,5 +1,6 @@
 // Notices that a key-value store refuses writes, and that it takes them again.
 import type { LogLevel } from '../../contracts/logger.ts'
+import { HeddleError } from '../../core/errors/catalogue.ts'
 import { messageOf } from '../../core/errors/description.ts'
 
 /** Milliseconds between two looks, and between two writes while they are refused. */
@@ -48,7 +49,8 @@ export class WriteProbe {
     try {
       await this.#options.write()
     } catch (error) {
-      reason = messageOf(error)
+      // A user who may not write this key says nothing of the store.
+      if (!(error instanceof HeddleError && error.code === 'KV_REFUSED')) reason = messageOf(error)
     }
     if (reason !== null && this.#reason === null) this.#options.log('ERROR', `Not ready: ${reason}`)
     if (reason === null && this.#reason !== null) this.#options.log('INFO', 'The store takes writes again')
