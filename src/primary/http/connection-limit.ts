@@ -1,5 +1,6 @@
 // No more connections than the process may have descriptors.
 import { readdirSync, readFileSync, statSync } from 'node:fs'
+import { networkOf } from '../../core/http/network.ts'
 import { steadyMs } from '../../core/schedule/clock.ts'
 import type { Log } from '../logging/process-log.ts'
 import type { ListenSocket } from './listening.ts'
@@ -12,6 +13,8 @@ const RESERVED_SHARE = 0.1
 const RESUME_SHARE = 0.95
 /** The log tells of one pause in this time, milliseconds: a crowd at the limit comes and goes. */
 const TOLD_EVERY_MS = 60_000
+/** How often the system is asked who has the connections, milliseconds: of 10,000 it takes some 10 ms to tell. */
+const PEERS_MS = 1_000
 
 /**
  * Takes no new connections while as many are open as the process may have by its limit of descriptors (`ulimit -n`). Clients are refused
@@ -34,6 +37,13 @@ export class ConnectionLimit {
   #toldMs = Number.NEGATIVE_INFINITY
   #isListenFaultTold = false
   #isReopening = false
+  /** Connections by network, when they were last looked at, and since. */
+  #peers = new Map<string, number>()
+  #peersMs = Number.NEGATIVE_INFINITY
+  /** Told of a client that has half of the connections. */
+  onCrowd: (address: string) => void = () => {}
+  /** True for a proxy that is trusted: its connections are those of its clients. */
+  isProxy: (address: string) => boolean = () => false
 
   constructor(log: Log) {
     this.#log = log
@@ -64,9 +74,22 @@ export class ConnectionLimit {
     return `no new connections are taken: ${open} connections are open of ${max} (ulimit -n is ${this.#descriptors})`
   }
 
-  /** @param change 1 for a connection that opens, -1 for one that is gone */
-  count(change: number): void {
+  /**
+   * @param change 1 for a connection that opens, -1 for one that is gone
+   * @param peer the address of its client
+   * @returns false for a connection that is to be closed, because its client has half of all that there may be
+   */
+  count(change: number, peer: () => string = () => ''): boolean {
     this.open += change
+    if (change > 0 && 2 * this.open > this.max && this.#holdsHalf(peer())) {
+      this.onCrowd(peer())
+      return false
+    }
+    this.#pauseWhenFull(change)
+    return true
+  }
+
+  #pauseWhenFull(change: number): void {
     if (change < 0 || this.#pausedMs !== null || this.#listenSocket === null || this.open < this.max) return
     this.#pausedMs = steadyMs()
     this.pauses++
@@ -76,6 +99,21 @@ export class ConnectionLimit {
     const message = `Not ready: ${this.fault}. They are taken again when some have closed; raise ulimit -n`
     const fields = { connections: this.open, connections_max: this.max, descriptors: this.#descriptors }
     this.#log('WARNING', message, 'http', fields)
+  }
+
+  /** A connection that is gone has no address any more, so that the system is asked who has them; it does not tell everywhere. */
+  #holdsHalf(address: string): boolean {
+    if (this.#listenSocket === null || address === '' || this.isProxy(address)) return false
+    const nowMs = steadyMs()
+    if (nowMs - this.#peersMs >= PEERS_MS) {
+      this.#peersMs = nowMs
+      this.#peers = this.#listenSocket.peers()
+    }
+    const network = networkOf(address)
+    const held = this.#peers.get(network) ?? 0
+    if (2 * held >= this.max) return true
+    this.#peers.set(network, held + 1)
+    return false
   }
 
   /** Called regularly while the listener is open. */

@@ -36,8 +36,8 @@ export interface HttpApp {
 export interface RequestHandlers {
   /** The request is to be read before this returns. It may not throw. */
   readonly onRequest: (res: ClientResponse, req: ClientRequest) => void
-  /** Told 1 when a connection opens, and -1 when one is gone that has not become a WebSocket. */
-  readonly onConnection: (change: number) => void
+  /** Told 1 when a connection opens, and -1 when one is gone that has not become a WebSocket. False: it is to be closed. */
+  readonly onConnection: (change: number, peer?: () => string) => boolean
   /** Told of a request that the library has refused because its end is not certain. */
   readonly onFramingFault: (fault: string, ip: string) => void
 }

@@ -47,6 +47,7 @@ const FORWARDING_NOT_BELIEVED =
 
 const TRAILERS =
   'The request announces trailers, which this listener does not take: send it without them, or run the service with HTTP_LISTENER=node'
+const CROWD = 'Connections are closed: one address has half of those that there may be'
 const HOST_REFUSED = 'Requests are refused with 421: their host is not among HTTP_ALLOWED_HOSTS'
 const PIPELINED =
   'A client sent a request before it had the answer to its last one: its connection was closed without that'
@@ -115,6 +116,8 @@ export class Listener {
     this.#refusals = new Refusals(log)
     this.#cors = new Cors(settings.httpCorsOrigins, settings.httpCorsCredentials)
     this.#system = new SystemAccess(settings)
+    this.connectionLimit.onCrowd = (ip) => this.#refusals.note(CROWD, { ip })
+    this.connectionLimit.isProxy = (address) => this.#proxies.isTrusted(address)
     places.configure(settings)
     places.onRefused = (what, ip) => this.#refusals.note(what, { ip })
     longAnswers.onCutOff = ({ route }) => this.#refusals.note(LEFT_UNREAD, { route })
@@ -164,7 +167,7 @@ export class Listener {
     const { routes } = this.#options
     app.serve({
       onRequest: (res, req) => this.#onRequest(listenSocket, res, req),
-      onConnection: (change) => this.connectionLimit.count(change),
+      onConnection: (change, peer) => this.connectionLimit.count(change, listenSocket.isSystem ? undefined : peer),
       onFramingFault: (fault, ip) => this.framingFaults.note(fault, { ip }),
     })
     // Only where there is a WebSocket, because it costs every GET a little.

@@ -1,9 +1,11 @@
 // Listens on an address by the library that this machine can load: is it free, and who has it?
 import { readdirSync, readFileSync, readlinkSync } from 'node:fs'
 import { createServer } from 'node:net'
+import { endianness } from 'node:os'
 import type { Settings } from '../../core/config/schema.ts'
 import { HeddleError } from '../../core/errors/catalogue.ts'
 import { messageOf } from '../../core/errors/description.ts'
+import { networkOf, plainAddress } from '../../core/http/network.ts'
 import { turn } from '../../core/schedule/waiting.ts'
 import { AllowedHosts } from './access.ts'
 import type { HttpApp, HttpLibrary } from './library.ts'
@@ -26,16 +28,25 @@ const LISTENING = '0A'
 export const ESTABLISHED = '01'
 
 /** The sockets at a port of this machine, on any address; none where the system does not tell. Source: proc(5), /proc/net/tcp. */
-export function socketsAt(port: number): { state: string; inode: string }[] {
-  const sockets: { state: string; inode: string }[] = []
+export function socketsAt(port: number): { state: string; inode: string; remote: string }[] {
+  const sockets: { state: string; inode: string; remote: string }[] = []
   for (const table of ['/proc/net/tcp', '/proc/net/tcp6']) {
     for (const row of textOf(table).split('\n').slice(1)) {
-      const [, local, , state, , , , , , inode] = row.trim().split(/\s+/)
+      const [, local, remote = '', state, , , , , , inode] = row.trim().split(/\s+/)
       const isPort = Number.parseInt(local?.split(':').at(-1) ?? '', 16) === port
-      if (isPort && state !== undefined && inode !== undefined) sockets.push({ state, inode })
+      if (isPort && state !== undefined && inode !== undefined) sockets.push({ state, inode, remote })
     }
   }
   return sockets
+}
+
+/** `0100007F:1F90` as an address: words of four bytes, each in the order of the machine. */
+function addressOfHex(remote: string): string {
+  const bytes = Buffer.from(remote.split(':')[0]!, 'hex')
+  if (endianness() === 'LE') bytes.swap32()
+  if (bytes.byteLength === 4) return bytes.join('.')
+  const groups = Array.from({ length: bytes.byteLength / 2 }, (_, n) => bytes.readUInt16BE(2 * n).toString(16))
+  return plainAddress(groups.join(':'))
 }
 
 /** Inodes of the sockets that listen on a port. */
@@ -208,6 +219,20 @@ export class ListenSocket {
     const isShared = bound !== 0 && isExclusive && port !== 0 && listeningSockets(bound).length > 1
     if (isShared) this.shut()
     return this.#state === 'open'
+  }
+
+  /** Connections by network; none where the system does not tell. */
+  peers(): Map<string, number> {
+    const peers = new Map<string, number>()
+    const byHex = new Map<string, string>()
+    for (const { state, remote } of socketsAt(this.#port)) {
+      if (state !== ESTABLISHED) continue
+      const hex = remote.slice(0, remote.indexOf(':'))
+      const network = byHex.get(hex) ?? networkOf(addressOfHex(hex))
+      byHex.set(hex, network)
+      peers.set(network, (peers.get(network) ?? 0) + 1)
+    }
+    return peers
   }
 
   /** Takes no new connections. */

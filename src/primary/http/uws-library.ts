@@ -147,7 +147,11 @@ class UwsApp implements HttpApp {
 
   serve({ onRequest, onConnection }: RequestHandlers): void {
     this.#app.any('/*', onRequest)
-    this.#app.filter((_, change) => onConnection(change as number))
+    const onChange = (res: HttpResponse, change: number): void => {
+      const peer = (): string => Buffer.from(res.getRemoteAddressAsText()).toString('latin1')
+      if (!onConnection(change, peer)) res.close()
+    }
+    this.#app.filter(onChange)
   }
 
   serveSockets({ limitBytes, onHandshake, onGone, onFault }: SocketHandlers): void {

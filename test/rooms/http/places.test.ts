@@ -4,6 +4,7 @@ import { connect, type Socket } from 'node:net'
 import { describe, it } from 'node:test'
 import { fileURLToPath } from 'node:url'
 import { BOUNDS, PLACES, type PlaceKind } from '../../../src/primary/http/places.ts'
+import { fewDescriptors, noFewDescriptors } from '../../support/few-descriptors.ts'
 import { type Heddle, startHeddle } from '../../support/heddle.ts'
 import { ask, jsonOf, requestText } from '../../support/raw-client.ts'
 import { shareService } from '../../support/shared-service.ts'
@@ -16,6 +17,8 @@ const HELD = fileURLToPath(new URL('../../fixtures/places', import.meta.url))
 const PER_ADDRESS = 4
 const PER_ROUTE = 2 * PER_ADDRESS
 const MAX = 3 * PER_ADDRESS
+/** Of a process that is short of them: some 100 connections. */
+const DESCRIPTORS = 250
 const DRIP_BYTES = 20_000
 const DRIP_MS = 300
 
@@ -198,3 +201,32 @@ for (const [kind, ways] of Object.entries(WAYS) as [Exclude<PlaceKind, 'connecti
     }
   })
 }
+
+describe(`connection: held from ${PLACES.connection.from}, until ${PLACES.connection.until}`, {
+  skip: noFewDescriptors,
+}, () => {
+  const limited = shareService((owner) =>
+    startHeddle(owner, { domains: [HELD, SHIPPED], lanes: 1, env: fewDescriptors(DESCRIPTORS) }),
+  )
+
+  it(`${BOUNDS.connections.address} bound it, and others are served`, async () => {
+    const heddle = limited()
+    const from = (localAddress: string) => connect({ port: heddle.port, host: '127.0.0.1', localAddress })
+    const crowd = Array.from({ length: DESCRIPTORS }, () => from('127.0.0.2').on('error', () => {}))
+    let closed = 0
+    for (const socket of crowd) socket.resume().on('close', () => void closed++)
+    await until(() => closed > 0 && crowd.every(({ connecting }) => !connecting), 'those beyond the half are closed')
+    for (let n = 0; n < 10; n++) assert.equal((await ask(heddle.port, 'GET', '/other')).status, 200)
+    assert.equal((await ask(heddle.port, 'GET', '/system/health/ready')).status, 200)
+    for (const socket of crowd) socket.destroy()
+    await until(async () => {
+      const socket = from('127.0.0.2').on('error', () => {})
+      socket.write(requestText('GET', '/other'))
+      const answered = await new Promise((resolve) =>
+        socket.on('data', () => resolve(true)).on('close', () => resolve(false)),
+      )
+      socket.destroy()
+      return answered
+    }, 'the client is taken again')
+  })
+})

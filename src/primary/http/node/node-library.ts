@@ -109,11 +109,12 @@ class NodeApp implements HttpApp {
     const connection = new ClientConnection(socket)
     this.#connections.set(socket, connection)
     this.#sockets.set(socket, connection)
-    this.#handlers!.onConnection(1)
+    const isTaken = this.#handlers!.onConnection(1, () => addressOf(socket))
     socket.on('close', () => {
       this.#sockets.delete(socket)
       if (!connection.isUpgraded) this.#handlers!.onConnection(-1)
     })
+    if (!isTaken) socket.destroy()
   }
 
   #onRequest(req: IncomingMessage, res: ServerResponse, isExpecting = false): void {
