@@ -68,7 +68,7 @@ export class HeadScan {
   tracestate = ''
   forwardedFor = ''
   forwardedProto = ''
-  /** Several are one list. */
+  /** Several are one list. Without `keep-alive`, which is the default. */
   connection = ''
   /** Length of the first one. */
   connectionLength = 0
@@ -119,8 +119,8 @@ export class HeadScan {
         // Several `tracestate` headers are one list, in their order. Two `traceparent` headers make an invalid one.
         else if (name === 'tracestate') this.tracestate += this.tracestate === '' ? value : `,${value}`
         else if (name === 'connection') {
-          if (this.connection === '') this.connectionLength = value.length
-          this.connection += this.connection === '' ? value : `,${value}`
+          if (this.connectionLength === 0) this.connectionLength = value.length
+          if (value !== 'keep-alive') this.connection += this.connection === '' ? value : `,${value}`
         }
         return
       case 11:
