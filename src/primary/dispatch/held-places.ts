@@ -7,7 +7,7 @@ import type { RequestSlots } from './request-slots.ts'
 const COUNT_MS = 20
 /** Unless a setting says otherwise, one route or one address holds this share of the places, where there are at least so many. */
 const DEFAULT_SHARE = 0.75
-const DEFAULT_MIN_PLACES = 16
+const DEFAULT_MIN_PLACES = 256
 
 /** Requests, and what holds their places. */
 export interface HolderCounts {

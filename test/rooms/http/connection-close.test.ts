@@ -35,7 +35,7 @@ const CASES: readonly Case[] = [
   { what: 'a stream of bytes', bytes: get('/pieces'), status: 200, closes: true },
   { what: 'a stream of bytes without an end', bytes: get('/body'), status: 200, closes: false },
   { what: 'a stream of events', bytes: get('/stream'), status: 200, closes: false },
-  { what: 'a file', bytes: get('/large'), status: 200, closes: true },
+  { what: 'a file', bytes: get('/file'), status: 200, closes: true },
   { what: '404', bytes: get('/nowhere'), status: 404, closes: true },
   { what: '405', bytes: get('/hello', 'DELETE'), status: 405, closes: true },
   { what: '400 for a path', bytes: get('/%zz'), status: 400, closes: true },
