@@ -121,6 +121,8 @@ export interface EventBus {
    * @throws EVENT_OPTIONS_INVALID
    */
   getDeadLetters(page?: DeadLetterPage): Awaitable<DeadLetter[]>
+  /** Returns what the replay of a dead letter delivers; null when there is no such dead letter. It may hold secrets: show it to nobody who may not change it. */
+  getDeadLetterPayload(id: string): Promise<Payload | null>
   /** Delivers a dead letter once more, to its own subscriber only. False when there is no such dead letter, or its subscriber no longer exists. */
   replayDeadLetter(id: string): Awaitable<boolean>
   /**
@@ -242,6 +244,8 @@ export interface HubServices {
   history(): Awaitable<EventRecord[]>
   topology(): Awaitable<Record<string, TopologyEntry>>
   deadLetters(page?: DeadLetterPage): Awaitable<DeadLetter[]>
+  /** As JSON; null when there is no such dead letter. */
+  deadLetterPayload(id: string): Awaitable<string | null>
   /** False when there is no such dead letter. */
   replayDeadLetter(id: string): Awaitable<boolean>
   deleteDeadLetter(id: string): Awaitable<boolean>

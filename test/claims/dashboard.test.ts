@@ -125,6 +125,7 @@ test('the dashboard, in a real browser', async (t) => {
     await go('letters')
     await letter.getByRole('button', { name: 'Edit' }).click()
     const payload = letter.getByRole('textbox')
+    await until(async () => JSON.parse(await payload.inputValue()).item === 'reed', 'the payload in the editor')
     await payload.fill('{ no JSON')
     await letter.getByRole('button', { name: 'Save payload' }).click()
     await letter.getByText('That is no JSON').waitFor()

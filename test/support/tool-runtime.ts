@@ -142,6 +142,7 @@ function recordingHost(recorded: Recorded, topology: Record<string, TopologyEntr
       history: () => [],
       topology: () => topology,
       deadLetters: () => [],
+      deadLetterPayload: () => null,
       replayDeadLetter: () => false,
       deleteDeadLetter: () => false,
     },

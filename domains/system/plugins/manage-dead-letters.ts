@@ -1,5 +1,6 @@
 import { z } from 'zod'
-import { type Data, type DeadLetter, HeddleError, type HttpContext, Plugin, type Tools } from '#heddle'
+import { type Data, type DeadLetter, HeddleError, type HttpContext, HttpError, Plugin, type Tools } from '#heddle'
+import { isProduction } from '../configuration.ts'
 import { type OperatorAct, tellOperatorAct } from '../operator-acts.ts'
 
 /** What the bus checks itself is told here for the documents alone. */
@@ -21,8 +22,11 @@ export default class ManageDeadLetters extends Plugin {
   #bus
   #log
 
-  constructor({ http, event_bus, logger }: Tools) {
+  readonly #isProduction
+
+  constructor({ http, event_bus, logger, config }: Tools) {
     super()
+    this.#isProduction = isProduction(config)
     this.#http = http
     this.#bus = event_bus
     this.#log = logger
@@ -44,6 +48,12 @@ export default class ManageDeadLetters extends Plugin {
       summary: 'Delivers dead letters once more',
       description:
         'The oldest `limit` (1000) for which all that is given holds: `event`, `subscriber`, `error`, `since`, `until`, `ids`.',
+    })
+    this.#http.addEndpoint('/system/dead-letters/:id/payload', 'GET', this.payload, {
+      tags,
+      throws: { 403: 'Payloads are for whoever may change them: with `SYSTEM_TOKEN`, or outside of production' },
+      summary: 'The payload of a dead letter',
+      description: 'What its replay delivers. For the write token, and for everybody outside of production.',
     })
     this.#http.addEndpoint('/system/dead-letters/:id', 'PUT', this.edit, {
       tags,
@@ -108,6 +118,16 @@ export default class ManageDeadLetters extends Plugin {
     if (isOne && replayed === 0) return this.#unknown(given, context)
     await this.#tell('dead_letter.replay_many', JSON.stringify(wanted).slice(0, TARGET_MAX), context)
     return { success: true, data: { replayed } }
+  }
+
+  async payload({ id }: Data, context: HttpContext) {
+    const { operator } = context
+    const isAllowed = operator === 'token' || (operator === 'anyone' && !this.#isProduction)
+    if (!isAllowed) throw new HttpError(403, 'Payloads are shown with SYSTEM_TOKEN, or outside of production')
+    const payload = await this.#bus.getDeadLetterPayload(id)
+    if (payload === null) return this.#unknown(id, context)
+    context.setHeader('cache-control', 'no-store')
+    return { success: true, data: { payload } }
   }
 
   async edit({ id, payload }: Data, context: HttpContext) {

@@ -159,6 +159,13 @@ export class StoredLetters implements DeadLetters {
     }
   }
 
+  async payload(id: string): Promise<string | null> {
+    const inMemory = this.#hub.deadLetters.payload(id)
+    if (inMemory !== null || !this.#durable.isOpen) return inMemory
+    const sql = "SELECT payload FROM heddle_dead WHERE id = $1 AND replay = ''"
+    return (await this.#log.database.queryOne<{ payload: string }>(sql, [id]))?.payload ?? null
+  }
+
   async edit(id: string, json: string, keys: string): Promise<boolean> {
     if (this.#hub.deadLetters.edit(id, json, keys)) return true
     if (!this.#durable.isOpen) return false

@@ -14,6 +14,8 @@ export interface DeadLetters {
   list(wanted: DeadLetterPage): Awaitable<DeadLetter[]>
   /** Makes it an event again, for its subscriber alone. False when there is no such dead letter, or nobody to take it. */
   replay(id: string): Awaitable<boolean>
+  /** The JSON that its replay delivers; null when there is no such dead letter. */
+  payload(id: string): Awaitable<string | null>
   /** @param json the new payload. @param keys its keys. */
   edit(id: string, json: string, keys: string): Awaitable<boolean>
   /** What waits for it goes on. */
@@ -249,6 +251,11 @@ export class MemoryDeadLetters implements DeadLetters {
         ? { at, outcome: 'done' }
         : { at, outcome: 'failed', error, ...(letter === null ? {} : { letter }) }
     this.#replayed.set(id, { ...replayed, replay })
+  }
+
+  payload(id: string): string | null {
+    const letter = this.#letters.get(id)
+    return letter === undefined ? null : Buffer.from(letter.event.payload, 'latin1').toString()
   }
 
   edit(id: string, json: string, keys: string): boolean {

@@ -127,6 +127,7 @@ function eventServices(hub: Hub, driver: () => EventDriver): EventServices {
     history: () => hub.records.history(),
     topology: () => hub.topology(),
     deadLetters: (page = {}) => driver().deadLetters.list(page),
+    deadLetterPayload: (id) => driver().deadLetters.payload(id),
     replayDeadLetter: (id) => driver().deadLetters.replay(id),
     editLetter: (id, json, keys) => driver().deadLetters.edit(id, json, keys),
     deleteDeadLetter: (id) => driver().deadLetters.delete(id),

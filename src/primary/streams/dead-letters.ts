@@ -152,6 +152,13 @@ export class StreamDeadLetters implements DeadLetters {
     return letters.sort((a, b) => compareEntryIds(entryIdOf(b.id)!, entryIdOf(a.id)!))
   }
 
+  async payload(id: string): Promise<string | null> {
+    const letter = await this.#letter(id)
+    if (letter === null) return null
+    const edited = await this.#redis.command<string | null>('hget', [EDITED, `p${letter.entryId}`])
+    return edited ?? letter.fields.p ?? null
+  }
+
   async edit(id: string, json: string, keys: string): Promise<boolean> {
     const letter = await this.#letter(id)
     const envelope = objectIn(letter?.fields.e)

@@ -190,6 +190,10 @@ export default class EventBusTool implements Tool {
       },
       getTopology: () => hub.topology(),
       getDeadLetters: (page) => hub.deadLetters(checkLetterPage(page)),
+      getDeadLetterPayload: async (id) => {
+        const json = await hub.deadLetterPayload(String(id))
+        return json === null ? null : (JSON.parse(json) as Payload)
+      },
       replayDeadLetter: (id) => hub.replayDeadLetter(id),
       replayDeadLetters: async (filter) => replayLetters(hub, checkLetterFilter(filter)),
       editDeadLetter: async (id, payload) => {

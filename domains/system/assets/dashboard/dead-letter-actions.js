@@ -16,7 +16,7 @@ export function letterButtons(page, letter, more = undefined) {
   const edit = ({ currentTarget }) => {
     const form = currentTarget.closest('.letter-actions').querySelector('form')
     form.hidden = !form.hidden
-    if (!form.hidden) form.elements.payload.focus()
+    if (!form.hidden) void beginEdit(form, `${path}/payload`)
   }
   const deletion = { label: `Delete ${about}`, text: 'Delete', question: 'Delete for good?' }
   return html`
@@ -30,8 +30,21 @@ export function letterButtons(page, letter, more = undefined) {
     </div>`
 }
 
+/** Fills a form with the payload. Where that is not shown, with its keys, and why. */
+async function beginEdit(form, path) {
+  const { payload } = form.elements
+  const note = form.querySelector('[role="alert"]')
+  const before = payload.value
+  const { refusal, data } = await answerOf(path, 'GET', undefined)
+  note.textContent = refusal === null ? '' : `The old values are not shown: ${refusal}`
+  // Who has begun to write goes on.
+  if (refusal === null && payload.value === before) payload.value = JSON.stringify(data.payload, null, 2)
+  payload.rows = Math.min(20, Math.max(6, payload.value.split('\n').length + 1))
+  payload.focus()
+}
+
 /**
- * A form for another payload of a dead letter. The old values are not shown anywhere, so it begins with the keys alone.
+ * A form for another payload of a dead letter. It begins with the payload when it is opened; until then, and for who may not see it, with the keys.
  * @param save gets the button and the payload; answers whether it was taken
  */
 function letterForm({ event, payload_keys }, save) {

@@ -59,9 +59,12 @@ export async function lettersAreManaged(t: TestContext, heddle: Heddle): Promise
     const [letter] = await lettersOf([event])
     const { id } = letter!
     const edit = (payload: unknown) => post(heddle, '/dead-letters/edit', { id, payload })
+    const payload = async () => (await post(heddle, '/dead-letters/payload', { id })).payload
+    assert.equal((await payload()).tag, 'to edit')
     assert.equal((await edit([1])).code, 'EVENT_PAYLOAD_INVALID')
     assert.equal((await edit({ tag: 'edited once' })).done, true)
     assert.equal((await edit({ tag: 'edited, ü', note: 'n' })).done, true)
+    assert.deepEqual(await payload(), { tag: 'edited, ü', note: 'n' })
     const [edited] = await find(heddle, { ids: [id] })
     assert.deepEqual(
       [edited!.payload_keys, edited!.original_keys],
@@ -77,5 +80,6 @@ export async function lettersAreManaged(t: TestContext, heddle: Heddle): Promise
     await until(isTold, 'the outcome')
     await heddle.json(`/dead-letters/${id}`, { method: 'DELETE' })
     assert.equal((await post(heddle, '/dead-letters/edit', { id, payload: {} })).done, false)
+    assert.equal(await payload(), null)
   })
 }
