@@ -9,5 +9,9 @@ export function domainsDirsOf(config: Tools['config']): string[] {
     .filter((folder) => folder.trim() !== '')
 }
 
+/** The history keeps a part of what went well. */
+export const isSampleKept = (config: Tools['config']): boolean =>
+  config.get('HISTORY_SAMPLE', { type: 'number', default: isProduction(config) ? 0.01 : 1 }) < 1
+
 export const isProduction = (config: Tools['config']): boolean =>
   config.get('NODE_ENV', { default: 'development' }) === 'production'

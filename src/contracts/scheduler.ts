@@ -57,8 +57,10 @@ export interface JobInfo {
   fires_here: boolean
   /** ISO 8601 UTC; null when the job will not run again, or not in this process. A date in the past: the job is due and waits until it can run. */
   next_run: string | null
-  /** How many runs have begun. */
+  /** How many runs have begun in this process. */
   runs: number
+  /** How many of them have failed: the handler threw, or its lane died of it. */
+  failures: number
   /** How often the job was due but did not run, because its last run had not ended, its plugin was set aside, or no lane that hosts it was up. */
   skipped: number
   running: boolean

@@ -49,6 +49,8 @@ export interface SecondFrame {
   /** Events whose entries have changed. */
   topology: Record<string, TopologyEntry>
   calls: CallFigures[]
+  /** Seconds of the last minute of which the tool calls are known, 1 to 60. */
+  calls_seconds: number
   work: WorkFigures
   lanes: LaneSummary[]
   process: ProcessFigures
@@ -107,14 +109,18 @@ export interface CallFigures {
 export interface WorkFigures {
   /** In the last second. */
   requests: number
-  /** Requests that were answered with 500 or more, deliveries that were given up, and lanes that died. */
+  /** Requests that were answered with 500 or more, deliveries that were given up, runs of jobs that failed, and lanes that died. */
   failed: number
   p50_ms: number | null
   p95_ms: number | null
-  /** In the last minute. */
+  /** Seconds of the last minute of which the requests are known, 1 to 60: the figures below are of these. */
+  minute_seconds: number
   minute_requests: number
+  /** The same of what has failed. */
+  failed_seconds: number
   minute_failed_requests: number
   minute_failed_deliveries: number
+  minute_failed_jobs: number
   minute_deaths: number
   minute_p50_ms: number | null
   minute_p95_ms: number | null

@@ -1,10 +1,10 @@
-import type { EventRecord, RouteInfo, SseStream, Tools } from '#heddle'
+import type { EventRecord, JobInfo, RequestSummary, RouteInfo, SseStream, Tools } from '#heddle'
 import { CallWindows } from './call-windows.ts'
 import { cut, excerptOf, singleRoutes, summaryOf } from './excerpts.ts'
 import type { DashboardFrame, FailureEntry, LogEntry, ProcessFigures, SecondFrame } from './frames.ts'
 import type { LogBacklog } from './log-backlog.ts'
 import { TreeSample } from './tree-sample.ts'
-import { WorkWindows } from './work-windows.ts'
+import { secondsSince, WorkWindows } from './work-windows.ts'
 
 /** Milliseconds between two live frames. */
 const LIVE_MS = 100
@@ -14,8 +14,14 @@ const PAST_MAX = 1000
 const LOGS_MAX_RECORDS = 100
 const FAILURES_MAX_RECORDS = 100
 
-export interface Sources extends Pick<Tools, 'event_bus' | 'registry'> {
+/** Calls of tools that the process keeps of the time before. */
+const METRICS_KEPT = 1000
+const MINUTE_MS = 60_000
+
+export interface Sources extends Pick<Tools, 'event_bus' | 'registry' | 'scheduler'> {
   readonly backlog: LogBacklog
+  /** The history keeps a part of what went well. */
+  readonly isSample: boolean
 }
 
 /** Gathers and sends the frames while at least one dashboard is open. */
@@ -30,7 +36,11 @@ export class Watch {
   readonly #stops: (() => void)[]
   readonly #sample = new TreeSample()
   readonly #calls = new CallWindows()
-  readonly #work = new WorkWindows()
+  readonly #work = new WorkWindows(Date.now())
+  /** Since when all calls of tools are counted. */
+  readonly #callsSinceMs: number
+  /** Failed runs of all jobs at the last look; null before the first. */
+  #failedRuns: number | null = null
   /** `GET /path` of those that stay open. */
   #streams = new Set<string>()
   #records: EventRecord[] = []
@@ -48,7 +58,10 @@ export class Watch {
   constructor(sources: Sources) {
     this.#sources = sources
     const { event_bus, registry, backlog } = sources
-    this.#calls.addPast(registry.getMetrics(), Date.now())
+    const metrics = registry.getMetrics()
+    this.#calls.addPast(metrics, Date.now())
+    this.#callsSinceMs =
+      metrics.length < METRICS_KEPT ? Math.round(performance.timeOrigin) : Date.parse(metrics[0]!.timestamp)
     // What cannot be read is missing for a minute.
     this.#readPast(Date.now()).catch(() => {})
     const live = setInterval(() => this.#sendLive(), LIVE_MS).unref()
@@ -57,7 +70,7 @@ export class Watch {
     this.#stops = [
       event_bus.addListener((record) => this.#hear(record)),
       event_bus.addFailureListener(({ event, event_id, subscriber, error, attempts }) => {
-        this.#work.addGivenUp()
+        this.#work.addFailed('delivery')
         if (this.#failures.length < FAILURES_MAX_RECORDS)
           this.#failures.push({ event, event_id, subscriber, error: cut(error), attempts })
       }),
@@ -79,19 +92,37 @@ export class Watch {
   }
 
   async #readPast(nowMs: number): Promise<void> {
-    const { event_bus, registry } = this.#sources
+    const { event_bus, registry, scheduler } = this.#sources
+    this.#lookAtJobs(await scheduler.list())
     this.#learnRoutes(await registry.getRoutes())
-    const sinceMs = nowMs - 60_000
-    const [requests, letters] = await Promise.all([
+    const sinceMs = nowMs - MINUTE_MS
+    const all = (status?: string): Promise<RequestSummary[] | null> =>
       // Without the history the minute begins now.
-      registry.getRequests({ since: sinceMs, limit: PAST_MAX }).catch(() => []),
+      registry.getRequests({ since: sinceMs, limit: PAST_MAX, ...(status && { status }) }).catch(() => null)
+    const [requests, failed, letters] = await Promise.all([
+      this.#sources.isSample ? null : all(),
+      all('failed'),
       event_bus.getDeadLetters({ since: new Date(sinceMs), limit: PAST_MAX }),
     ])
-    this.#work.addPast(
-      requests.filter(({ method, route }) => !this.#streams.has(`${method} ${route}`)),
+    // Of more than are read only the newest are known.
+    const since = (rows: readonly RequestSummary[] | null): number =>
+      rows === null ? nowMs : rows.length < PAST_MAX ? sinceMs : rows.at(-1)!.at_ms
+    const isNoStream = ({ method, route }: RequestSummary) => !this.#streams.has(`${method} ${route}`)
+    const past = {
+      requests: requests?.filter(isNoStream) ?? [],
+      requestsSinceMs: since(requests),
+      failed: failed?.filter(isNoStream) ?? [],
+      failedSinceMs: since(failed),
       letters,
-      nowMs,
-    )
+    }
+    this.#work.addPast(past, nowMs)
+  }
+
+  /** Jobs tell how many of their runs have failed. */
+  #lookAtJobs(jobs: readonly JobInfo[]): void {
+    const failed = jobs.reduce((sum, { failures }) => sum + failures, 0)
+    if (this.#failedRuns !== null && failed > this.#failedRuns) this.#work.addFailed('job', failed - this.#failedRuns)
+    this.#failedRuns = failed
   }
 
   #learnRoutes(routes: readonly RouteInfo[]): void {
@@ -129,13 +160,15 @@ export class Watch {
   }
 
   async #sendSecond(): Promise<void> {
-    const { event_bus, registry } = this.#sources
+    const { event_bus, registry, scheduler } = this.#sources
     const calls = this.#calls.turn()
-    const [topology, lanes, readiness] = await Promise.all([
+    const [topology, lanes, readiness, jobs] = await Promise.all([
       event_bus.getTopology(),
       registry.getLanes(),
       registry.getReadiness(),
+      scheduler.list(),
     ])
+    this.#lookAtJobs(jobs)
     const status = registry.getSystemDump()
     const health: Pick<SecondFrame, 'status' | 'readiness' | 'routes'> = {}
     if (this.#isNews('readiness', readiness)) health.readiness = readiness
@@ -153,6 +186,7 @@ export class Watch {
         Object.entries(topology).filter(([event, entry]) => this.#isNews(`event ${event}`, entry)),
       ),
       calls,
+      calls_seconds: secondsSince(this.#callsSinceMs, Date.now()),
       work: this.#work.turn(lanes, Date.now()),
       lanes: lanes.map(summaryOf),
       process: this.#process(),

@@ -2,32 +2,63 @@ import type { DeadLetter, LaneInfo, RequestRecord, RequestSummary } from '#heddl
 import type { WorkFigures } from './frames.ts'
 import { MinuteWindow, SECONDS, secondOf } from './minute-window.ts'
 
-/** The requests of the last minute, second by second, and what else has failed meanwhile. */
+/** What has failed beside requests. */
+type OtherFailure = 'delivery' | 'job'
+
+/** What is known of the minute before the first page was opened. */
+export interface Past {
+  /** All requests since `requestsSinceMs`; none where nobody knows. */
+  readonly requests: readonly RequestSummary[]
+  readonly requestsSinceMs: number
+  /** Requests and runs of jobs that failed, all since `failedSinceMs`. */
+  readonly failed: readonly RequestSummary[]
+  readonly failedSinceMs: number
+  readonly letters: readonly DeadLetter[]
+}
+
+/** The requests of the last minute, second by second, and what has failed meanwhile. It says of how many seconds that is known. */
 export class WorkWindows {
   readonly #requests = new MinuteWindow()
-  /** Deliveries that were given up, per second. */
-  readonly #givenUp: number[] = new Array(SECONDS).fill(0)
+  readonly #failed = { request: ring(), delivery: ring(), job: ring() }
+  #requestsSinceMs: number
+  #failedSinceMs: number
   #at = 0
+
+  /** @param nowMs nothing is known of what was before */
+  constructor(nowMs: number) {
+    this.#requestsSinceMs = nowMs
+    this.#failedSinceMs = nowMs
+  }
 
   /** Runs when a request has ended. @param isStream it was open for as long as its client wanted: that is no latency */
   add({ status, duration_ms }: Pick<RequestRecord, 'status' | 'duration_ms'>, isStream: boolean): void {
-    if (!isStream) this.#requests.add(this.#at, duration_ms, outcomeOf(status))
+    if (isStream) return
+    this.#requests.add(this.#at, duration_ms, 'succeeded')
+    if (status >= 500) this.#failed.request[this.#at]!++
   }
 
-  addGivenUp(): void {
-    this.#givenUp[this.#at]!++
+  addFailed(what: OtherFailure, times = 1): void {
+    this.#failed[what][this.#at]! += times
   }
 
   /** Adds what ended before the first page was opened, each in its second of the last minute. */
-  addPast(requests: readonly RequestSummary[], letters: readonly DeadLetter[], nowMs: number): void {
+  addPast({ requests, requestsSinceMs, failed, failedSinceMs, letters }: Past, nowMs: number): void {
+    this.#requestsSinceMs = Math.min(this.#requestsSinceMs, requestsSinceMs)
+    this.#failedSinceMs = Math.min(this.#failedSinceMs, failedSinceMs)
+    const secondAt = (endedMs: number) => (endedMs > nowMs ? null : secondOf(this.#at, endedMs, nowMs))
     for (const { kind, at_ms: atMs, duration_ms: ms, status } of requests) {
-      if (kind !== 'request' || ms === null || status === null || atMs + ms > nowMs) continue
-      const at = secondOf(this.#at, atMs + ms, nowMs)
-      if (at !== null) this.#requests.add(at, ms, outcomeOf(status))
+      const at = kind !== 'request' || ms === null || status === null ? null : secondAt(atMs + ms)
+      if (at !== null) this.#requests.add(at, ms!, 'succeeded')
+    }
+    for (const { kind, at_ms: atMs, duration_ms: ms, status } of failed) {
+      // A request below 500 has caused something that failed: that counts by itself.
+      const isFailure = kind === 'job' || (status !== null && status >= 500)
+      const at = isFailure ? secondAt(atMs + (ms ?? 0)) : null
+      if (at !== null) this.#failed[kind][at]!++
     }
     for (const { timestamp } of letters) {
-      const at = Date.parse(timestamp) > nowMs ? null : secondOf(this.#at, Date.parse(timestamp), nowMs)
-      if (at !== null) this.#givenUp[at]!++
+      const at = secondAt(Date.parse(timestamp))
+      if (at !== null) this.#failed.delivery[at]!++
     }
   }
 
@@ -37,14 +68,18 @@ export class WorkWindows {
     const second = this.#requests.second(this.#at)
     const deaths = (sinceMs: number): number =>
       lanes.reduce((sum, lane) => sum + lane.deaths.filter(({ at }) => Date.parse(at) > sinceMs).length, 0)
+    const { request, delivery, job } = this.#failed
     const figures: WorkFigures = {
       requests: second?.calls ?? 0,
-      failed: (second?.errors ?? 0) + this.#givenUp[this.#at]! + deaths(nowMs - 1000),
+      failed: request[this.#at]! + delivery[this.#at]! + job[this.#at]! + deaths(nowMs - 1000),
       p50_ms: second?.percentile(0.5) ?? null,
       p95_ms: second?.percentile(0.95) ?? null,
+      minute_seconds: secondsSince(this.#requestsSinceMs, nowMs),
       minute_requests: minute.calls,
-      minute_failed_requests: minute.errors,
-      minute_failed_deliveries: this.#givenUp.reduce((sum, count) => sum + count, 0),
+      failed_seconds: secondsSince(this.#failedSinceMs, nowMs),
+      minute_failed_requests: sum(request),
+      minute_failed_deliveries: sum(delivery),
+      minute_failed_jobs: sum(job),
       minute_deaths: deaths(nowMs - SECONDS * 1000),
       minute_p50_ms: minute.percentile(0.5),
       minute_p95_ms: minute.percentile(0.95),
@@ -52,9 +87,14 @@ export class WorkWindows {
     }
     this.#at = (this.#at + 1) % SECONDS
     this.#requests.clear(this.#at)
-    this.#givenUp[this.#at] = 0
+    for (const counts of Object.values(this.#failed)) counts[this.#at] = 0
     return figures
   }
 }
 
-const outcomeOf = (status: number) => (status >= 500 ? 'failed' : 'succeeded')
+const ring = (): number[] => new Array(SECONDS).fill(0)
+const sum = (counts: readonly number[]): number => counts.reduce((total, count) => total + count, 0)
+
+/** Of the last minute, at least one. */
+export const secondsSince = (sinceMs: number, nowMs: number): number =>
+  Math.min(SECONDS, Math.max(1, Math.round((nowMs - sinceMs) / 1000)))

@@ -3,17 +3,24 @@ import type { HandlerFigures, JobInfo, RouteInfo, TopologyEntry } from '#heddle'
 /** With fewer calls p95 is the slowest of them, which tells little: then p50 says how slow a handler is. */
 const CALLS_MIN = 20
 
-/** A handler with its figures of now and of the code before; null where there are none. */
-export interface HandlerRow extends HandlerFigures {
+/** A handler with its figures of now and of the code before. Null is what nobody has measured; a zero was. */
+export interface HandlerRow extends Omit<HandlerFigures, 'calls' | 'errors'> {
+  calls: number | null
+  errors: number | null
+  /** ISO 8601 UTC: since when its calls and errors are counted; null where they are not. */
+  from: string | null
   /** By which it is sorted: p95, or p50 with few calls. */
   slow: { at: 'p50' | 'p95'; ms: number | null }
   before: Pick<HandlerFigures, 'calls' | 'errors' | 'p50_ms' | 'p95_ms' | 'p99_ms'> | null
+  /** Of a job. */
+  job?: Omit<JobInfo, 'plugin' | 'name'>
 }
 
 export interface PluginRow {
   plugin: string
-  calls: number
-  errors: number
+  /** Of those handlers that are counted; null where none is. */
+  calls: number | null
+  errors: number | null
   /** Of its slowest handler. */
   slow_ms: number | null
   handlers: HandlerRow[]
@@ -26,17 +33,42 @@ export interface Registered {
   jobs: readonly JobInfo[]
 }
 
-const NOTHING = { calls: 0, errors: 0, p50_ms: null, p95_ms: null, p99_ms: null }
+/** What was counted, by kind of work. */
+export interface Counted {
+  /** `all`: whatever is not among the figures was not called. `errors`: all that failed, and a part of the rest. `none`: nothing. */
+  request: Count
+  event: Count
+  job: Count
+}
 
-/** The plugins, the slowest first, and of each the handlers, the slowest first. */
+interface Count {
+  what: 'all' | 'errors' | 'none'
+  fromMs: number
+}
+
+const NOT_MEASURED = { p50_ms: null, p95_ms: null, p99_ms: null }
+
+/**
+ * The plugins, the slowest first, and of each the handlers, the slowest first.
+ * @param startedMs since when the process counts the runs of its jobs
+ */
 export function pluginTable(
   registered: Registered,
   now: readonly HandlerFigures[],
   before: readonly HandlerFigures[],
+  counted: Counted,
+  startedMs: number,
 ): PluginRow[] {
   const rows = new Map<string, HandlerRow>()
-  for (const handler of handlersOf(registered)) rows.set(keyOf(handler), rowOf({ ...handler, ...NOTHING }))
-  for (const figures of now) rows.set(keyOf(figures), rowOf(figures))
+  const figuresOf = new Map(now.map((figures) => [keyOf(figures), figures]))
+  const jobs = new Map(registered.jobs.map((job) => [keyOf({ ...job, kind: 'job' }), job]))
+  const ids = [...handlersOf(registered), ...now]
+  for (const { plugin, kind, name } of ids) {
+    const key = keyOf({ plugin, kind, name })
+    if (rows.has(key)) continue
+    const figures = figuresOf.get(key)
+    rows.set(key, rowOf({ plugin, kind, name }, figures, counted[kind], jobs.get(key), startedMs))
+  }
   for (const { plugin, kind, name, ...figures } of before) {
     const row = rows.get(keyOf({ plugin, kind, name }))
     // What is gone with the new code has no row.
@@ -58,26 +90,57 @@ export function pluginTable(
   return [...plugins].map(([plugin, handlers]) => pluginRow(plugin, handlers)).sort(slowestFirst)
 }
 
-function rowOf(figures: HandlerFigures): HandlerRow {
-  const slow: HandlerRow['slow'] =
-    figures.calls < CALLS_MIN ? { at: 'p50', ms: figures.p50_ms } : { at: 'p95', ms: figures.p95_ms }
-  return { ...figures, slow, before: null }
+function rowOf(
+  id: Pick<HandlerFigures, 'plugin' | 'kind' | 'name'>,
+  figures: HandlerFigures | undefined,
+  { what, fromMs }: Count,
+  given: JobInfo | undefined,
+  startedMs: number,
+): HandlerRow {
+  const { plugin: _plugin, name: _name, ...job } = given ?? {}
+  const about = { ...id, ...(given && { job: job as HandlerRow['job'] & object }), before: null }
+  const from = new Date(fromMs).toISOString()
+  const unknown = { ...NOT_MEASURED, slow: { at: 'p95' as const, ms: null } }
+  // The runs of another process are not known here, unless both have one history.
+  const isElsewhere = given?.fires_here === false && figures === undefined
+  if (what === 'all' && !isElsewhere) {
+    if (figures === undefined) return { ...about, ...unknown, calls: 0, errors: 0, from }
+    const { calls, errors, p50_ms, p95_ms, p99_ms } = figures
+    const slow: HandlerRow['slow'] = calls < CALLS_MIN ? { at: 'p50', ms: p50_ms } : { at: 'p95', ms: p95_ms }
+    return { ...about, calls, errors, p50_ms, p95_ms, p99_ms, from, slow }
+  }
+  if (given?.fires_here) {
+    const { runs: calls, failures: errors } = given
+    return { ...about, ...unknown, calls, errors, from: new Date(startedMs).toISOString() }
+  }
+  const isCounted = what === 'errors' && given === undefined
+  return {
+    ...about,
+    ...unknown,
+    calls: null,
+    errors: isCounted ? (figures?.errors ?? 0) : null,
+    from: isCounted ? from : null,
+  }
 }
 
 function pluginRow(plugin: string, handlers: HandlerRow[]): PluginRow {
-  handlers.sort((a, b) => order(a.slow.ms, b.slow.ms) || b.calls - a.calls || byName(a.name, b.name))
+  handlers.sort((a, b) => order(a.slow.ms, b.slow.ms) || order(a.calls, b.calls) || byName(a.name, b.name))
   const slow_ms = handlers[0]?.slow.ms ?? null
   return { plugin, calls: sum(handlers, 'calls'), errors: sum(handlers, 'errors'), slow_ms, handlers }
 }
 
 /** The slowest first; those without calls last, by name. */
 function slowestFirst(a: PluginRow, b: PluginRow): number {
-  return order(a.slow_ms, b.slow_ms) || b.calls - a.calls || byName(a.plugin, b.plugin)
+  return order(a.slow_ms, b.slow_ms) || order(a.calls, b.calls) || byName(a.plugin, b.plugin)
 }
 
 const order = (a: number | null, b: number | null) => (b ?? -1) - (a ?? -1)
 const byName = (a: string, b: string) => (a < b ? -1 : 1)
-const sum = (rows: readonly HandlerRow[], key: 'calls' | 'errors') => rows.reduce((total, row) => total + row[key], 0)
+
+function sum(rows: readonly HandlerRow[], key: 'calls' | 'errors'): number | null {
+  const known = rows.map((row) => row[key]).filter((value) => value !== null)
+  return known.length === 0 ? null : known.reduce((total, value) => total + value, 0)
+}
 
 const keyOf = ({ plugin, kind, name }: Pick<HandlerFigures, 'plugin' | 'kind' | 'name'>) => `${plugin} ${kind} ${name}`
 

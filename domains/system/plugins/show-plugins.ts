@@ -1,21 +1,24 @@
 import { HeddleError, plugin, type SystemDump, type WorkReport } from '#heddle'
-import { isProduction } from '../configuration.ts'
-import { type PluginRow, pluginTable } from '../plugin-figures/plugin-table.ts'
+import { isSampleKept } from '../configuration.ts'
+import { type Counted, type PluginRow, pluginTable } from '../plugin-figures/plugin-table.ts'
 import { WatchedRoutes } from '../plugin-figures/watched-routes.ts'
 
 /** The span that is shown at most, of the present code and of the code before, milliseconds. */
 const SPAN_MS = 15 * 60_000
 
-const SINCE_ASKED = 'Routes are measured from the first look on, while somebody looks'
-const NO_HISTORY = `No history is kept (HISTORY_ENABLED): subscribers and jobs are not measured. ${SINCE_ASKED}.`
-const SAMPLE = `The history keeps a sample: of subscribers and jobs it shows what failed, what was slow, and a part of the rest. ${SINCE_ASKED}.`
+const SINCE_ASKED = 'Routes are measured from the first look on, while somebody looks; jobs are counted since the start'
+const NO_HISTORY = `No history is kept (HISTORY_ENABLED): subscribers are not measured. ${SINCE_ASKED}.`
+const SAMPLE = `The history keeps a sample (HISTORY_SAMPLE): of subscribers only the failures are counted. ${SINCE_ASKED}.`
+const ELSEWHERE = 'Some jobs run in another process on this database, which counts them.'
 
 /** Of the present code, and of the code before. */
 interface Work {
   now: WorkReport
-  before: WorkReport | null
+  before: (WorkReport & { untilMs: number }) | null
+  counted: Counted
   /** Sentences about what is not measured. */
   missing: string[]
+  beforeMissing: string
 }
 
 interface PluginReport {
@@ -24,8 +27,9 @@ interface PluginReport {
   to: string
   /** Since when the present code runs. */
   changed: { at: string; kind: 'reload' | 'start' }
-  /** The span of the code before; null: nothing is known of it. */
+  /** The span of the code before; null: nothing is known of it, and `before_missing` says why. */
   before: { from: string; to: string } | null
+  before_missing: string | null
   missing: string[]
   plugins: PluginRow[]
 }
@@ -39,7 +43,7 @@ const options = {
 /** What the routes, subscribers and jobs of each plugin take, now and before the code was changed. */
 export default plugin(
   ({ http, event_bus, registry, scheduler, config }) => {
-    const isSample = config.get('HISTORY_SAMPLE', { type: 'number', default: isProduction(config) ? 0.01 : 1 }) < 1
+    const isSample = isSampleKept(config)
     const watched = new WatchedRoutes(registry)
 
     http.get('/system/plugins', options, async (): Promise<PluginReport> => {
@@ -50,15 +54,18 @@ export default plugin(
         event_bus.getTopology(),
         scheduler.list(),
       ])
-      const { now, before, missing } = (await exact(changedMs, nowMs)) ?? (await watch(changedMs, nowMs))
-      const isKnown = before !== null && before.handlers.length > 0
+      const work = (await exact(changedMs, nowMs)) ?? (await watch(changedMs, nowMs))
+      const { now, counted } = work
+      const before = work.before !== null && work.before.handlers.length > 0 ? work.before : null
+      const isElsewhere = jobs.some(({ plugin, fires_here }) => !fires_here && !plugin.startsWith('system.'))
       return {
         from: iso(now.from_ms),
         to: iso(nowMs),
         changed: { at: iso(changedMs), kind },
-        before: isKnown ? { from: iso(before.from_ms), to: iso(changedMs) } : null,
-        missing,
-        plugins: pluginTable({ routes, topology, jobs }, now.handlers, before?.handlers ?? []),
+        before: before === null ? null : { from: iso(before.from_ms), to: iso(before.untilMs) },
+        before_missing: before === null ? work.beforeMissing : null,
+        missing: isElsewhere ? [...work.missing, ELSEWHERE] : work.missing,
+        plugins: pluginTable({ routes, topology, jobs }, now.handlers, before?.handlers ?? [], counted, startedMs),
       }
     })
     return { onStop: () => watched.stop() }
@@ -67,18 +74,33 @@ export default plugin(
     async function exact(changedMs: number, nowMs: number): Promise<Work | null> {
       if (isSample) return null
       const now = await kept(Math.max(changedMs, nowMs - SPAN_MS), nowMs + 1)
-      return now === null ? null : { now, before: await kept(changedMs - SPAN_MS, changedMs), missing: [] }
+      if (now === null) return null
+      // The service may have been down for longer than a span.
+      const [last] = await registry.getRequests({ before: changedMs, limit: 1 })
+      const untilMs = Math.min(changedMs, (last?.at_ms ?? changedMs) + 1)
+      const before = await kept(untilMs - SPAN_MS, untilMs)
+      const count = { what: 'all', fromMs: now.from_ms } as const
+      return {
+        now,
+        before: before && { ...before, untilMs },
+        counted: { request: count, event: count, job: count },
+        missing: [],
+        beforeMissing: 'The history has nothing of the code before',
+      }
     }
 
-    /** Routes are measured here, the rest comes from what the history keeps. */
+    /** Routes are measured here; what failed else comes from what the history keeps. */
     async function watch(changedMs: number, nowMs: number): Promise<Work> {
       const { now, before } = watched.look(changedMs, nowMs)
-      const keptNow = await kept(now.from_ms, nowMs + 1)
-      const keptBefore = before === null ? null : await kept(before.from_ms, changedMs)
+      const keptNow = await kept(Math.max(changedMs, nowMs - SPAN_MS), nowMs + 1)
+      const others = keptNow?.handlers.filter(({ kind }) => kind !== 'request') ?? []
+      const count = { what: keptNow === null ? 'none' : 'errors', fromMs: keptNow?.from_ms ?? nowMs } as const
       return {
-        now: joined(now, keptNow),
-        before: before === null ? null : joined(before, keptBefore),
+        now: { from_ms: now.from_ms, handlers: [...now.handlers, ...others] },
+        before: before && { ...before, untilMs: changedMs },
+        counted: { request: { what: 'all', fromMs: now.from_ms }, event: count, job: count },
         missing: [keptNow === null ? NO_HISTORY : SAMPLE],
+        beforeMissing: 'The code before was not measured, since nobody looked',
       }
     }
 
@@ -95,16 +117,12 @@ export default plugin(
   { thread: 'primary' },
 )
 
-/** Routes as they were watched, and the rest as it was kept. */
-function joined(watched: WorkReport, kept: WorkReport | null): WorkReport {
-  const others = kept?.handlers.filter((handler) => handler.kind !== 'request') ?? []
-  return { from_ms: watched.from_ms, handlers: [...watched.handlers, ...others] }
-}
-
+/** Since when the process counts the runs of its jobs. */
+const startedMs = Math.round(performance.timeOrigin)
 const iso = (ms: number) => new Date(ms).toISOString()
 
 /** Since when the present code runs: a reload that failed has left the old one. */
 function changeOf({ reload }: SystemDump): { changedMs: number; kind: 'reload' | 'start' } {
   if (reload?.ok === true) return { changedMs: Date.parse(reload.at), kind: 'reload' }
-  return { changedMs: Math.round(performance.timeOrigin), kind: 'start' }
+  return { changedMs: startedMs, kind: 'start' }
 }

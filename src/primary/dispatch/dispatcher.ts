@@ -18,6 +18,8 @@ const QUEUE_CHECK_MS = 5
 const LOOK_MS = 50
 /** A request that no lane may have for the moment waits this long at most, milliseconds: about three times what a lane takes to start. */
 const WITHHELD_MAX_MS = 2000
+/** What their clients are told: one plugin has no lane, and the others are served. */
+const NO_LANE_YET = 'This part of the service waits for a lane of its own'
 /** This many queued requests are refused at once: refusing all of them would keep the thread busy for a tenth of a second. */
 const REFUSALS_PER_CHECK = 256
 
@@ -182,7 +184,7 @@ export class Dispatcher {
         const fate = this.#giveWaiting(queue, id, exchange) ? 'given' : fateOf(id)
         if (fate === 'all wait') return
         if (fate === 'waits') continue
-        if (fate === 'refused') exchange.fail('HTTP_OVERLOADED')
+        if (fate === 'refused') exchange.fail('HTTP_OVERLOADED', queue === this.#withheld ? NO_LANE_YET : undefined)
       } catch (error) {
         this.#fail(exchange, error)
       }

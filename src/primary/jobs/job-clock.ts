@@ -46,6 +46,7 @@ interface Job {
   timer: NodeJS.Timeout | undefined
   running: Promise<void> | undefined
   runs: number
+  failures: number
   skipped: number
   /** How often the run of a date has begun. */
   attempts: number
@@ -103,6 +104,7 @@ export class JobClock {
       timer: undefined,
       running: undefined,
       runs: 0,
+      failures: 0,
       skipped: 0,
       attempts: 0,
       deaths: 0,
@@ -169,6 +171,7 @@ export class JobClock {
       fires_here: this.#options.enabled && this.#status !== 'standby',
       next_run: job.dueMs === null ? null : toIso(wallMs(job, job.dueMs)),
       runs: job.runs,
+      failures: job.failures,
       skipped: job.skipped,
       running: job.running !== undefined,
     }))
@@ -291,6 +294,7 @@ export class JobClock {
     try {
       return await this.#options.run(key, run)
     } catch (error) {
+      job.failures++
       const { line, fix } = error instanceof FailedJob ? error.fault : {}
       const fields = { line: line ?? lineOf(error), fix, stack: stackOf(error) }
       this.#options.log('ERROR', `${nameOf(job)} failed: ${messageOf(error)}`, fields)
@@ -315,7 +319,10 @@ export class JobClock {
   /** The run was cut off: a job at a date is tried again, unless it kills threads. */
   #lost(key: string, job: Job, dueMs: number, end: RunEnd): void {
     const { log, maxDeaths } = this.#options
-    if (end === 'fatal') job.deaths++
+    if (end === 'fatal') {
+      job.deaths++
+      job.failures++
+    }
     const what = `${nameOf(job)}: its lane ${end === 'fatal' ? 'died' : 'ended'} in it`
     if (job.schedule.kind !== 'at') return log('ERROR', `${what}; it runs again when it is due next`)
     // New code has given it another date.

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import type { HandlerFigures, RequestSink } from '#heddle'
+import type { HandlerFigures, JobInfo, RequestSink } from '#heddle'
 import { type PluginRow, pluginTable } from '../../../domains/system/plugin-figures/plugin-table.ts'
 import { WatchedRoutes } from '../../../domains/system/plugin-figures/watched-routes.ts'
 import { browser, type Page } from '../../support/browser.ts'
@@ -18,6 +18,42 @@ const figures = (plugin: string, name: string, calls: number, ms: number): Handl
   p99_ms: ms,
 })
 
+const counted = (what: 'all' | 'errors' | 'none') => {
+  const count = { what, fromMs: 1000 }
+  return { request: { what: 'all' as const, fromMs: 1000 }, event: count, job: count }
+}
+
+test('what nobody has measured is null, and what was counted says since when', () => {
+  const job = (name: string, more: Partial<JobInfo> = {}): JobInfo => ({
+    ...{ plugin: 'shop.Settle', name, schedule: { kind: 'every', everyMs: 1000 }, fires_here: true },
+    ...{ next_run: null, runs: 60, failures: 60, skipped: 0, running: false },
+    ...more,
+  })
+  const topology = { 'a.b': { emitters: [], subscribers: ['shop.Hear'], fire_count: 9 } }
+  const jobs = [job('settle-day'), job('elsewhere', { fires_here: false, runs: 0, failures: 0 })]
+  const kept: HandlerFigures[] = [
+    { ...figures('shop.Hear', 'a.b', 3, 50), kind: 'event', errors: 2 },
+    { ...figures('shop.Settle', 'settle-day', 1, 50), kind: 'job', errors: 1 },
+  ]
+  const of = (what: 'all' | 'errors' | 'none', now: HandlerFigures[]) =>
+    Object.fromEntries(
+      pluginTable({ routes: [], topology, jobs }, now, [], counted(what), 500)
+        .flatMap(({ handlers }) => handlers)
+        .map(({ name, calls, errors, p95_ms, from }) => [name, [calls, errors, p95_ms, from?.slice(17, 23) ?? null]]),
+    )
+  const unknown = [null, null, null, null]
+  const runs = [60, 60, null, '00.500']
+  assert.deepEqual(of('none', []), { 'a.b': unknown, 'settle-day': runs, elsewhere: unknown })
+  assert.deepEqual(of('errors', []), { 'a.b': [null, 0, null, '01.000'], 'settle-day': runs, elsewhere: unknown })
+  assert.deepEqual(of('errors', kept), { 'a.b': [null, 2, null, '01.000'], 'settle-day': runs, elsewhere: unknown })
+  assert.deepEqual(of('all', []), {
+    'a.b': [0, 0, null, '01.000'],
+    'settle-day': [0, 0, null, '01.000'],
+    elsewhere: unknown,
+  })
+  assert.deepEqual(of('all', kept)['settle-day'], [1, 1, 50, '01.000'])
+})
+
 test('plugins and their handlers are sorted by what is slow, and one slow call of a few is not', () => {
   const topology = { 'a.b': { emitters: [], subscribers: ['shop.Idle', 'system.Own'], fire_count: 0 } }
   const now = [
@@ -27,7 +63,7 @@ test('plugins and their handlers are sorted by what is slow, and one slow call o
     figures('shop.Slow', 'GET /slower', 100, 60),
   ]
   const before = [figures('shop.Slow', 'GET /slow', 10, 4), figures('shop.Gone', 'GET /gone', 10, 4)]
-  const rows = pluginTable({ routes: [], topology, jobs: [] }, now, before)
+  const rows = pluginTable({ routes: [], topology, jobs: [] }, now, before, counted('all'), 0)
   assert.deepEqual(
     rows.map(({ plugin, slow_ms, handlers }) => [plugin, slow_ms, handlers.map(({ name }) => name)]),
     [
@@ -77,7 +113,10 @@ test('the page answers which plugin is slow and what is different since the last
   const page = await chromium.newPage({ viewport: { width: 1280, height: 800 } })
   page.setDefaultTimeout(15_000)
   await page.goto(`${service.url}/system/dashboard#plugins`)
-  await answers(page, /Slowest is bakery\.IceCake: GET \/cake\/:id takes [\d.]+ m?s/)
+  await answers(
+    page,
+    /Slowest is bakery\.IceCake: GET \/cake\/:id takes [\d.]+ m?s at p50, of 1 call in the last [\d. a-z]+\./,
+  )
   await answers(page, /Since the reload .* ago:/)
   await answers(page, /GET \/bread takes \d+ ms instead of [\d.]+ ms at p50/)
   await answers(page, /GET \/burnt fails in 100 % of its calls, it was not called before/)
@@ -107,10 +146,11 @@ test('without a history the page shows the routes, and says what is missing', as
   const { service } = await startBakery(t, { HISTORY_ENABLED: 'false' })
   const page = await chromium.newPage()
   await page.goto(`${service.url}/system/dashboard#plugins`)
-  await page.getByText('Nothing was called since').waitFor()
+  await page.getByText('No route was called in the last').waitFor()
+  await page.getByText('The code before was not measured, since nobody looked').waitFor()
   await times(3, () => service.fetch('/cake/1'))
   await answers(page, /Slowest is bakery\.IceCake/)
-  await page.getByText('subscribers and jobs are not measured').waitFor()
+  await page.getByText('subscribers are not measured').waitFor()
   const { plugins } = (await service.json('/system/plugins')).body as { plugins: PluginRow[] }
   assert.equal(plugins[0]!.handlers[0]!.calls, 3)
 })

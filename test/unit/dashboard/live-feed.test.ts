@@ -40,6 +40,7 @@ function fakeTools() {
     return () => void set.delete(sink)
   }
   let fired = 7
+  const jobs = [{ failures: 3 }]
   const tools = {
     event_bus: {
       addListener: (listener: (event: EventRecord) => void) => listen(listeners, listener),
@@ -48,6 +49,7 @@ function fakeTools() {
       getTraceHistory: () => [record(1)],
       getTopology: () => ({ 'a.b': { emitters: ['test.A'], subscribers: [], fire_count: fired } }),
     },
+    scheduler: { list: () => jobs },
     logger: { addSink: (sink: LogSink) => listen(logSinks, sink) },
     registry: {
       addMetricsSink: (sink: unknown) => listen(sinks, sink),
@@ -71,9 +73,9 @@ function fakeTools() {
     fired++
     for (const listener of listeners) listener(event)
   }
-  const { event_bus, registry, logger } = tools
-  const sources = { event_bus, registry, backlog: new LogBacklog(logger) }
-  return { sources, log, publish, listening: () => sinks.size + listeners.size }
+  const { event_bus, registry, scheduler, logger } = tools
+  const sources = { event_bus, registry, scheduler, backlog: new LogBacklog(logger), isSample: false }
+  return { sources, jobs, log, publish, listening: () => sinks.size + listeners.size }
 }
 
 function client() {
@@ -230,28 +232,92 @@ test('calls from before anybody looked stand at their seconds', () => {
   assert.equal(windows.turn()[0]!.minute_calls, 1)
 })
 
+test('failed runs of jobs are failures of the last minute, as soon as the page is open', async (t: TestContext) => {
+  t.mock.timers.enable({ apis: ['setInterval'] })
+  const { sources, jobs } = fakeTools()
+  const { stream, ofType, leave } = client()
+  await new LiveFeed(sources).open(stream)
+  await settle()
+  const next = async () => {
+    t.mock.timers.tick(1000)
+    await settle()
+    const { work } = ofType<SecondFrame>('second').at(-1)!
+    return [work.failed, work.minute_failed_jobs]
+  }
+  assert.deepEqual(await next(), [0, 0], 'those of before the page are not of this minute')
+  jobs[0]!.failures += 2
+  assert.deepEqual(await next(), [2, 2])
+  assert.deepEqual(await next(), [0, 2])
+  leave()
+})
+
+const nowMs = Date.parse('2026-01-01T00:01:00.000Z')
+const past = (secondsAgo: number, status: number | null, kind = 'request') =>
+  ({ kind, at_ms: nowMs - secondsAgo * 1000, duration_ms: 5, status }) as RequestSummary
+
 test('failures of every kind are counted, those of before anybody looked too, and streams have no latency', () => {
-  const windows = new WorkWindows()
-  const nowMs = Date.parse('2026-01-01T00:01:00.000Z')
-  const past = (secondsAgo: number, status: number) =>
-    ({ kind: 'request', at_ms: nowMs - secondsAgo * 1000, duration_ms: 5, status }) as RequestSummary
+  const windows = new WorkWindows(nowMs)
   const letter = (secondsAgo: number) =>
     ({ timestamp: new Date(nowMs - secondsAgo * 1000).toISOString() }) as DeadLetter
   const lane = (...secondsAgo: number[]) =>
     ({ deaths: secondsAgo.map((ago) => ({ at: new Date(nowMs - ago * 1000).toISOString() })) }) as unknown as LaneInfo
-  windows.addPast([past(90, 500), past(30, 503), past(20, 200)], [letter(80), letter(10)], nowMs)
+  windows.addPast(
+    {
+      requests: [past(90, 500), past(30, 503), past(20, 200)],
+      requestsSinceMs: nowMs - 60_000,
+      failed: [past(90, 500), past(30, 503), past(25, 200), past(15, null, 'job')],
+      failedSinceMs: nowMs - 60_000,
+      letters: [letter(80), letter(10)],
+    },
+    nowMs,
+  )
   for (let n = 0; n < 20; n++) windows.add({ status: 500, duration_ms: 2 }, false)
   windows.add({ status: 200, duration_ms: 3_600_000 }, true)
   windows.add({ status: 404, duration_ms: 2 }, false)
   windows.add({ status: 0, duration_ms: 2 }, false)
-  windows.addGivenUp()
+  windows.addFailed('delivery')
+  windows.addFailed('job', 2)
   const figures = windows.turn([lane(70, 40), lane(0.5)], nowMs)
-  assert.deepEqual([figures.requests, figures.failed], [22, 22])
+  assert.deepEqual([figures.requests, figures.failed], [22, 24])
+  assert.deepEqual([figures.minute_requests, figures.minute_seconds, figures.failed_seconds], [24, 60, 60])
   assert.deepEqual(
-    [figures.minute_requests, figures.minute_failed_requests, figures.minute_failed_deliveries, figures.minute_deaths],
-    [24, 21, 2, 2],
+    [
+      figures.minute_failed_requests,
+      figures.minute_failed_deliveries,
+      figures.minute_failed_jobs,
+      figures.minute_deaths,
+    ],
+    [21, 2, 3, 2],
   )
   assert.ok(figures.minute_p99_ms! < 10)
   for (let n = 0; n < 59; n++) windows.turn([], nowMs)
-  assert.deepEqual(windows.turn([], nowMs).minute_requests, 0, 'a minute later nothing is left')
+  const { minute_requests, minute_failed_jobs, minute_failed_requests } = windows.turn([], nowMs)
+  assert.deepEqual(
+    [minute_requests, minute_failed_jobs, minute_failed_requests],
+    [0, 0, 0],
+    'a minute later nothing is left',
+  )
+})
+
+test('figures say of how many seconds they are, where the time before the page is not known', () => {
+  const unknown = { requests: [], requestsSinceMs: nowMs, failed: [], failedSinceMs: nowMs, letters: [] }
+  const none = new WorkWindows(nowMs)
+  none.addPast(unknown, nowMs)
+  const spans = (windows: WorkWindows, afterSec: number) => {
+    const { minute_seconds, failed_seconds } = windows.turn([], nowMs + afterSec * 1000)
+    return [minute_seconds, failed_seconds]
+  }
+  assert.deepEqual(
+    [spans(none, 1), spans(none, 12), spans(none, 90)],
+    [
+      [1, 1],
+      [12, 12],
+      [60, 60],
+    ],
+  )
+  const sample = new WorkWindows(nowMs)
+  sample.addPast({ ...unknown, failed: [past(30, 500)], failedSinceMs: nowMs - 60_000 }, nowMs)
+  const figures = sample.turn([], nowMs + 1000)
+  assert.deepEqual([figures.minute_requests, figures.minute_seconds], [0, 1])
+  assert.deepEqual([figures.minute_failed_requests, figures.failed_seconds], [1, 60])
 })

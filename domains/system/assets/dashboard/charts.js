@@ -164,7 +164,9 @@ class Chart {
     }
     const width = this.#place.clientWidth
     if (width > 0 && width !== this.#plot.width) this.#plot.setSize({ width, height: HEIGHT })
-    this.#plot.setData([times, ...this.#values])
+    // Without a moment there are no axes.
+    const isEmpty = times.length === 0
+    this.#plot.setData(isEmpty ? [[Date.now() / 1000], ...this.#values.map(() => [null])] : [times, ...this.#values])
   }
 
   #plotOptions() {
@@ -271,7 +273,7 @@ const SPARK_WIDTH = 120
 const SPARK_HEIGHT = 28
 
 /**
- * A chart of the last values: a line with a shade below. For null the line falls to zero.
+ * A chart of the last values: a line with a shade below, and a gap where a value is null.
  * @param {(number | null)[]} values
  * @param {{ length: number, least?: number }} scale `length` values have room; `least`: what its height stands for at least
  */
@@ -280,12 +282,22 @@ export function sparkline(values, scale) {
   const top = Math.max(least, ...values) || 1
   const step = SPARK_WIDTH / (length - 1)
   const from = SPARK_WIDTH - (values.length - 1) * step
-  const points = values.map((value, n) => {
-    const y = SPARK_HEIGHT - 1.5 - ((value ?? 0) / top) * (SPARK_HEIGHT - 4)
-    return `${(from + n * step).toFixed(1)} ${y.toFixed(1)}`
+  const runs = [[]]
+  values.forEach((value, n) => {
+    if (value === null) {
+      runs.push([])
+      return
+    }
+    const y = SPARK_HEIGHT - 1.5 - (value / top) * (SPARK_HEIGHT - 4)
+    runs.at(-1).push([(from + n * step).toFixed(1), y.toFixed(1)])
   })
-  const line = `M${points.join('L')}`
-  const area = `${line}L${SPARK_WIDTH} ${SPARK_HEIGHT}L${from.toFixed(1)} ${SPARK_HEIGHT}Z`
+  const lineOf = (points) => `M${points.map((point) => point.join(' ')).join('L')}`
+  const drawn = runs.filter((points) => points.length > 0)
+  // A lone value is a dot.
+  const line = drawn.map((points) => `${lineOf(points)}${points.length === 1 ? 'h0.1' : ''}`).join('')
+  const area = drawn
+    .map((points) => `${lineOf(points)}L${points.at(-1)[0]} ${SPARK_HEIGHT}L${points[0][0]} ${SPARK_HEIGHT}Z`)
+    .join('')
   const lines = svg`<path class="spark-area" d=${area}></path><path class="spark-line" d=${line}></path>`
   return html`
     <svg class="spark" viewBox="0 0 120 28" preserveAspectRatio="none" aria-hidden="true">${values.length < 2 ? nothing : lines}</svg>`

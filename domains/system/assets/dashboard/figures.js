@@ -8,8 +8,8 @@ const CHART_SECONDS = 60
 /** Each leads to the section that tells more. The scale of a chart ends at the second value of it, or more. */
 const FIGURES = {
   requests: ['Requests a second', REQUESTS, 10],
-  failed: ['Failed, last minute', addressOfSearch('status:failed'), 4],
-  slow: ['p95, last minute', '/system/dashboard#plugins', 10],
+  failed: ['Failed', addressOfSearch('status:failed'), 4],
+  slow: ['p95', '/system/dashboard#plugins', 10],
   lanes: ['Lanes ready', '/system/dashboard#lanes'],
   letters: ['Dead letters', '/system/dashboard#letters'],
   memory: ['Memory', '/system/dashboard#charts'],
@@ -21,6 +21,8 @@ export class Figures {
   /** By name: text, further text, and state. */
   #told = {}
   #charts = { requests: [], failed: [], slow: [] }
+  /** Of how many seconds a figure is, by its name. */
+  #spans = {}
   #readyLanes = new ReadyLanes()
 
   constructor(element) {
@@ -35,17 +37,24 @@ export class Figures {
   }
 
   onSecond({ work, lanes, process }) {
-    const { minute_failed_requests: requests, minute_failed_deliveries: deliveries, minute_deaths: deaths } = work
-    const failed = requests + deliveries + deaths
+    const failures = {
+      requests: work.minute_failed_requests,
+      deliveries: work.minute_failed_deliveries,
+      jobs: work.minute_failed_jobs,
+      deaths: work.minute_deaths,
+    }
+    const failed = Object.values(failures).reduce((sum, value) => sum + value, 0)
     this.#readyLanes.look(lanes)
     this.#tellLanes(lanes)
     const percentiles = `p50 ${duration(work.minute_p50_ms)} · p99 ${duration(work.minute_p99_ms)}`
+    const requestsIn = work.minute_seconds
     Object.assign(this.#told, {
-      requests: [rate(work.requests), `${count(work.minute_requests)} in a minute`],
-      failed: [count(failed), whatFailed(requests, deliveries, deaths), failed > 0 ? 'bad' : nothing],
+      requests: [rate(work.requests), `${count(work.minute_requests)} in ${spanOf(requestsIn)}`],
+      failed: [count(failed), whatFailed(failures), failed > 0 ? 'bad' : nothing],
       slow: [duration(work.minute_p95_ms), percentiles],
       memory: [bytes(process.rss_bytes), `${process.cpu_percent} % of a core`],
     })
+    this.#spans = { failed: work.failed_seconds, slow: requestsIn }
     const values = { requests: work.requests, failed: work.failed, slow: work.p95_ms }
     for (const [name, chart] of Object.entries(this.#charts))
       this.#charts[name] = kept(chart, values[name], CHART_SECONDS)
@@ -71,7 +80,7 @@ export class Figures {
       const values = this.#charts[name]
       return html`
         <li class="figure" data-state=${state} data-tone=${state}><a href=${href}>
-          <span>${label}</span><strong>${text}</strong><small title=${more}>${more}</small>
+          <span>${label}${name in this.#spans ? `, last ${spanOf(this.#spans[name]).replace(/^a /, '')}` : ''}</span><strong>${text}</strong><small title=${more}>${more}</small>
           ${values === undefined ? nothing : sparkline(values, { length: CHART_SECONDS, least: Number(least) })}
         </a></li>`
     })
@@ -79,10 +88,14 @@ export class Figures {
   }
 }
 
-function whatFailed(requests, deliveries, deaths) {
+/** As much of the last minute as is known. */
+const spanOf = (seconds) => (seconds >= 60 ? 'a minute' : `${seconds} s`)
+
+function whatFailed({ requests, deliveries, jobs, deaths }) {
   const parts = [
     [requests, 'request'],
     [deliveries, 'delivery', 'deliveries'],
+    [jobs, 'job', 'jobs'],
     [deaths, 'lane died', 'lanes died'],
   ]
   const shown = parts.filter(([number]) => number > 0).map(([number, ...words]) => plural(number, ...words))

@@ -140,13 +140,9 @@ export class LanesView extends View {
     const requests = plural(requests_in_flight, 'request')
     const work = deliveries_in_flight === 0 ? requests : `${requests}, ${plural(deliveries_in_flight, 'event')}`
     const isStarved = state === 'ready' && typeof share === 'number'
-    const tone = isStarved
-      ? 'warn'
-      : state === 'ready' && responsive
-        ? 'ok'
-        : state === 'dead' || !responsive
-          ? 'bad'
-          : 'warn'
+    const isBad = state === 'dead' || (state !== 'idle' && !responsive)
+    const tone =
+      state === 'idle' ? nothing : isStarved ? 'warn' : state === 'ready' && responsive ? 'ok' : isBad ? 'bad' : 'warn'
     const shown = isStarved
       ? `starved: ${Math.round(share * 100)} % of a core`
       : !responsive && state === 'ready'

@@ -1,4 +1,4 @@
-import { ago, count, duration, plural, rate } from './format.js'
+import { ago, clockSeconds, count, duration, plural, rate } from './format.js'
 import { html, nothing } from './lit-html.js'
 import { addressOfSearch } from './page.js'
 import { empty } from './parts.js'
@@ -59,9 +59,8 @@ export class PluginsView extends View {
     }
     if (report.plugins.length === 0)
       return html`<div class="card">${empty('No plugin has a route, a subscriber or a job')}</div>`
-    const seconds = Math.max(1, (Date.parse(report.to) - Date.parse(report.from)) / 1000)
     const slowest = Math.max(...report.plugins.map(({ slow_ms: ms }) => ms ?? 0), 0.001)
-    const of = { seconds, slowest, hasBefore: report.before !== null }
+    const of = { to: report.to, slowest, hasBefore: report.before !== null }
     const before = html`<th scope="col" class="number">Old p50</th><th scope="col" class="number">Old p95</th>`
     return html`
       <div class="card answers">${answers(report)}</div>
@@ -109,27 +108,46 @@ function sortValue(handler, key) {
   return now === null || !before?.p50_ms ? 0 : Math.abs(Math.log(now / before.p50_ms))
 }
 
-/** The two questions of this page, answered in a sentence each. */
-function answers({ plugins, changed, before, from }) {
+/** Handlers that fail which are named. */
+const FAILING_MAX = 3
+
+/** The questions of this page, each answered in a sentence that says of which time. */
+function answers({ plugins, changed, before, before_missing: beforeMissing, from, to }) {
   const [{ plugin, handlers }] = plugins
   const { slow } = handlers[0]
   const since = changed.kind === 'reload' ? 'the reload' : 'the start'
+  const all = plugins.flatMap(({ handlers }) => handlers)
+  const isQuiet = all.every(({ kind, calls }) => kind !== 'request' || calls === 0)
   const slowest =
-    slow.ms === null
-      ? html`<p>Nothing was called since ${ago(from)}.</p>`
-      : html`<p>Slowest is <a href=${linkOf({ plugin, ...handlers[0] })}><b>${plugin}</b></a>: <code>${handlers[0].name}</code> takes ${duration(slow.ms)} at ${slow.at}.</p>`
+    slow.ms !== null
+      ? html`<p>Slowest is <a href=${linkOf({ plugin, ...handlers[0] })}><b>${plugin}</b></a>: <code>${handlers[0].name}</code> takes ${duration(slow.ms)} at ${slow.at}, of ${plural(handlers[0].calls, 'call')} in the last ${spanOf(handlers[0].from, to)}.</p>`
+      : html`<p>${isQuiet ? 'No route was called' : 'No duration was measured'} in the last ${spanOf(from, to)}.</p>`
+  const failing = all.filter(({ errors }) => errors > 0).sort((a, b) => b.errors - a.errors)
+  const failures = failing
+    .slice(0, FAILING_MAX)
+    .map(
+      (handler) =>
+        html`<p class="state" data-tone="bad"><span class="dot"></span><span><code>${handler.name}</code> of ${handler.plugin} failed ${timesOf(handler)} in the last ${spanOf(handler.from, to)}.</span></p>`,
+    )
   const changes = changesOf(plugins)
   const different =
     before === null
-      ? html`<p class="muted">Nothing is known of the code before ${since} ${ago(changed.at)}.</p>`
+      ? html`<p class="muted">No comparison with the code before ${since} ${ago(changed.at)}. ${beforeMissing}.</p>`
       : changes.length === 0
         ? html`<p>Nothing has become slower or faster, and nothing fails more often, since ${since} ${ago(changed.at)}.</p>`
         : html`<p>Since ${since} ${ago(changed.at)}:</p><ul>${changes.map(
             ({ handler, text, isWorse }) =>
               html`<li class="state" data-tone=${isWorse ? 'bad' : 'ok'}><span class="dot"></span><span><code>${handler.name}</code> ${text}</span></li>`,
           )}</ul>`
-  return html`${slowest}${different}`
+  return html`${slowest}${failures}${different}`
 }
+
+/** From one time to another. */
+const spanOf = (from, to) =>
+  duration(Math.max(1000, Math.round((Date.parse(to) - Date.parse(from)) / 1000) * 1000)).replace('.0 s', ' s')
+
+const timesOf = ({ errors, calls }) =>
+  calls === null ? plural(errors, 'time') : `${count(errors)} of ${plural(calls, 'time')}`
 
 function pluginRows({ plugin, errors, handlers }, of) {
   const isCalled = handlers.some(({ calls }) => calls > 0)
@@ -142,18 +160,38 @@ function pluginRows({ plugin, errors, handlers }, of) {
   </tbody>`
 }
 
-function handlerRow(handler, { seconds, slowest, hasBefore }) {
-  const { kind, name, calls, errors, p50_ms, p95_ms, p99_ms, slow, before } = handler
+function handlerRow(handler, { to, slowest, hasBefore }) {
+  const { kind, name, calls, errors, p50_ms, p95_ms, p99_ms, slow, before, from, job } = handler
+  const span = from === null ? '' : `in the last ${spanOf(from, to)}`
+  const seconds = Math.max(1, (Date.parse(to) - Date.parse(from)) / 1000)
   const width = ((slow.ms ?? 0) / slowest) * 100
   return html`<tr>
-    <th scope="row"><a href=${linkOf(handler)}><code>${name}</code></a><span class="tag">${KINDS[kind]}</span></th>
-    <td class="number" data-label="Per second" title=${plural(calls, 'call')}>${calls === 0 ? '–' : rate(calls / seconds)}</td>
-    <td class="number ${errors > 0 ? 'is-bad' : ''}" data-label="Errors">${count(errors)}</td>
+    <th scope="row"><a href=${linkOf(handler)}><code>${name}</code></a><span class="tag">${KINDS[kind]}</span>${job ? html`<span class="muted job-times">${jobText(job)}</span>` : nothing}</th>
+    <td class="number" data-label="Per second" title=${calls === null ? 'not counted' : `${plural(calls, 'call')} ${span}`}>${calls === null ? '–' : rate(calls / seconds)}</td>
+    <td class="number ${errors > 0 ? 'is-bad' : ''}" data-label="Errors" title=${errors === null ? 'not counted' : span}>${errors === null ? '–' : count(errors)}</td>
     <td class="number" data-label="p50">${duration(p50_ms)}</td>
     <td class="number slow" data-label="p95"><svg aria-hidden="true" class="share"><rect height="3" rx="1.5" width=${`${width}%`}></rect></svg>${duration(p95_ms)}</td>
     <td class="number" data-label="p99">${duration(p99_ms)}</td>
     ${hasBefore ? html`<td class="number muted" data-label="Old p50">${duration(before?.p50_ms)}</td><td class="number muted" data-label="Old p95">${duration(before?.p95_ms)}</td>${changeCell(handler)}` : nothing}
   </tr>`
+}
+
+/** When a job runs, by whose clocks, and when next. */
+function jobText({ schedule, next_run: next, fires_here: isHere, running }) {
+  const { kind, expression, timeZone = 'UTC', everyMs, atMs } = schedule
+  const when = {
+    cron: `${expression} ${timeZone}`,
+    every: `every ${duration(everyMs)}`,
+    at: atMs === undefined ? '' : new Date(atMs).toISOString(),
+  }
+  const state = !isHere
+    ? 'in another process, or not at all'
+    : running
+      ? 'running'
+      : next === null
+        ? 'does not run again'
+        : `next ${clockSeconds(next)}`
+  return `${when[kind]} · ${state}`
 }
 
 /** Of p50: a single slow call moves p95. */

@@ -25,7 +25,7 @@ const lists = {
  */
 export function requestList(given, on) {
   const { rows, pinned, hints, off, query, newer, isFull } = given
-  const shown = { ...given, isOfSeveral: new Set(rows?.map(({ replica }) => replica)).size > 1 }
+  const shown = { ...given, isOfSeveral: new Set(rows?.map(({ row }) => row.replica)).size > 1 }
   if (typeof off === 'string') return empty(off)
   if (rows === null) return html`<p class="empty">Looking …</p>`
   const items = (list) => list.map(({ row, times }) => item(row, times, shown))
@@ -35,7 +35,7 @@ export function requestList(given, on) {
       ${pinned.length === 0 ? nothing : pinnedRows(pinned, items, on)}
       ${noiseLine(shown, items, on)}
       ${newer === 0 ? nothing : html`<button class="newer" type="button" @click=${on.newer}>${plural(newer, 'new request')}</button>`}
-      ${rows.length === 0 && pinned.length === 0 ? emptyHint(query) : lists.all.show(rows.map((row) => item(row, 1, shown)))}
+      ${rows.length === 0 && pinned.length === 0 ? emptyHint(query) : lists.all.show(items(rows))}
       ${isFull ? html`<button class="older quiet" type="button" @click=${on.older}>Older ones</button>` : nothing}
     </div>`
 }
@@ -85,7 +85,7 @@ function item(row, times, { chosenId, outlines, search, isOfSeveral }) {
     content: html`
       <a href=${`${REQUESTS}/${encodeURIComponent(id)}${search}`} @keydown=${onRowKey} title=${error ?? nothing}>
         ${statusBadge(row)}
-        <span class="request-title">${nameOf(row)}${times > 1 ? html` <b class="times">× ${times}</b>` : nothing}${error === null ? nothing : html` <small>${error}</small>`}${more === '' ? nothing : html` <i class="muted">${more}</i>`}</span>
+        <span class="request-title">${times > 1 ? html`<b class="times">× ${times}</b> ` : nothing}${nameOf(row)}${more === '' ? nothing : html` <i class="muted">${more}</i>`}${error === null ? nothing : html` <small>${error}</small>`}</span>
         ${fallBar(row, outline)}
         <span class="number">${duration(ms)}</span>
         <span class="number muted request-time">${clockSeconds(atMs)}</span>

@@ -150,6 +150,24 @@ export function byKind(rows) {
   return [...Map.groupBy(rows, kindOf).values()].map((same) => ({ row: same[0], times: same.length }))
 }
 
+/**
+ * Rows as the list shows them: failures of one kind that follow each other are one line, those of the kinds that stand above the list are left out.
+ * @param {import('#heddle').RequestSummary[]} rows newest first
+ * @param {readonly { row: import('#heddle').RequestSummary }[]} above
+ */
+export function inLines(rows, above) {
+  const kinds = new Set(above.map(({ row }) => kindOf(row)))
+  const lines = []
+  for (const row of rows) {
+    const kind = row.failed ? kindOf(row) : null
+    if (kind !== null && kinds.has(kind)) continue
+    const last = lines.at(-1)
+    if (kind !== null && last?.kind === kind) last.times++
+    else lines.push({ kind, row, times: 1 })
+  }
+  return lines
+}
+
 /** What is the same for the same fault: numbers and ids in the message differ from one time to the next. */
 const kindOf = ({ kind, method, plugin, route, status, error }) =>
   [kind, method, plugin, route, status, (error ?? '').replace(/[0-9a-f]{8,}|\d+/gi, '#').slice(0, 120)].join(' ')

@@ -6,7 +6,7 @@ import { fetchJson } from './process.js'
 import { backLink, lettersOf, RequestDetail } from './request-detail.js'
 import { PINNED_MAX, ROW_PX, requestList } from './request-list.js'
 import { FILTERS, parseSearch, withStatus } from './request-search.js'
-import { byKind, LookedAt, RequestSource } from './request-source.js'
+import { byKind, inLines, LookedAt, RequestSource } from './request-source.js'
 import { View } from './view.js'
 
 /** A request that is so young, or was replayed, may still cause something. Milliseconds. */
@@ -219,8 +219,10 @@ export class RequestsView extends View {
 
   #list(query, hints) {
     const pinned = query === '' ? this.#pinned : []
-    const pinnedIds = new Set(pinned.slice(0, PINNED_MAX).map(({ row }) => row.id))
-    const rows = this.#rows?.filter(({ id }) => !pinnedIds.has(id)) ?? null
+    // Who searches sees each of them.
+    const one = (row) => ({ row, times: 1 })
+    const rows =
+      this.#rows === null ? null : query === '' ? inLines(this.#rows, pinned.slice(0, PINNED_MAX)) : this.#rows.map(one)
     const { noise, isNoiseFull, isFull, outlines } = this.#source
     const shown = {
       rows,

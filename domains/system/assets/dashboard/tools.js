@@ -22,6 +22,8 @@ export class ToolsView extends View {
   #tools = {}
   /** Of each call: its last figures, and the p95 of the last seconds. */
   #series = new Map()
+  /** Of the last minute, as many as are counted. */
+  #seconds = 0
   #sortBy = 'call'
   #isDescending = false
 
@@ -35,8 +37,9 @@ export class ToolsView extends View {
   }
 
   /** @param {import('../../dashboard/frames.ts').SecondFrame} frame */
-  onSecond({ calls, status }) {
+  onSecond({ calls, calls_seconds: seconds, status }) {
     if (status !== undefined) this.#learn(status)
+    this.#seconds = seconds
     this.#series = new Map(
       calls.map((figures) => {
         const before = this.#series.get(figures.call)?.values ?? []
@@ -69,7 +72,7 @@ export class ToolsView extends View {
       <div class="card"><ul class="health" aria-label="Health of the tools">${Object.entries(this.#tools).map(healthOf)}</ul></div>
       <div class="card scrolls">
         ${list.length === 0 ? empty('No tool was called in the last minute', hint) : this.#table(list)}
-        <p class="note">Percentiles are those of the last minute, over all threads. A few calls a second are this page’s own:
+        <p class="note">${this.#seconds < 60 ? `Counted for ${this.#seconds} s so far. ` : ''}Percentiles are those of the last minute, over all threads. A few calls a second are this page’s own:
           registry.get…, event_bus.getTopology. Refused are calls that failed by their caller’s fault, such as a violated constraint:
           the tool has answered as it should.</p>
       </div>`
