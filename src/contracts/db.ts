@@ -81,7 +81,7 @@ export type Row = Record<string, unknown>
  * Statements that are sent without waiting for each other may run in any order. Those of one `tx` run in the order in which they were sent.
  *
  * The column decides how a parameter is stored. Where nothing tells the type (`SELECT $1`), write `CAST($1 AS INTEGER)`.
- * Integers and sums come back as numbers, beyond 2^53 - 1 as bigint; NUMERIC as a number, points in time as ISO 8601 text in UTC,
+ * Integers and sums come back as numbers, beyond 2^53 - 1 as bigint; NUMERIC as a number, or as text where a number would have other digits; points in time as ISO 8601 text in UTC,
  * JSON as text, bytes as Buffer. A truth value that does not come from a BOOLEAN column (`SELECT 1 = 1`) is true on PostgreSQL and 1 on SQLite.
  */
 export interface Queryable {

@@ -130,7 +130,10 @@ const TYPES: readonly [RegExp, string][] = [
   [/bytea|blob/i, 'Uint8Array'],
   [/interval|point/i, 'string'],
   [/int|serial/i, 'number'],
-  [/real|floa|doub|numeric|decimal/i, 'number'],
+  // Every decimal of so many digits is a number.
+  [/(?:numeric|decimal)\s*\(\s*(?:\d|1[0-5])\s*[,)]/i, 'number'],
+  [/numeric|decimal/i, 'number | string'],
+  [/real|floa|doub/i, 'number'],
 ]
 
 function typeOf(declared: string): string {

@@ -50,9 +50,22 @@ function decodeInteger(text: string): number | bigint {
   return text.length <= SAFE_DIGITS || Number.isSafeInteger(number) ? number : BigInt(text)
 }
 
-/** Like SQLite: a sum of integers is an integer, everything else a float. */
-function decodeNumeric(text: string): number | bigint {
-  return /^-?\d+$/.test(text) ? decodeInteger(text) : Number(text)
+const DECIMAL = /^(-?)(\d+)(?:\.(\d+))?(?:e([+-]\d+))?$/
+
+/** Digits and power of ten: equal for texts of the same number. */
+function normalDecimal(text: string): string {
+  const [, sign, whole, part = '', power = '0'] = DECIMAL.exec(text) ?? []
+  if (whole === undefined) return text
+  const digits = (whole + part).replace(/^0+/, '')
+  const significant = digits.replace(/0+$/, '')
+  if (significant === '') return '0'
+  return `${sign}${significant}e${Number(power) - part.length + digits.length - significant.length}`
+}
+
+/** A number where it has the same decimal digits; else the text, which is stored again as it is. Zeros at the end do not count. */
+function decodeNumeric(text: string): number | string {
+  const number = Number(text)
+  return text.length <= SAFE_DIGITS || normalDecimal(String(number)) === normalDecimal(text) ? number : text
 }
 
 /** The same text that a Date parameter becomes. Infinity and years BC stay as PostgreSQL writes them. */

@@ -57,9 +57,9 @@ export function describeValues(create: CreateDatabase): void {
       }
     })
 
-    test('NUMERIC comes back as a number', async (t) => {
+    test('NUMERIC: a number where a number holds its decimal digits', async (t) => {
       const db = await libraryOn(t, create)
-      for (const value of [0, 10, 12.5, -0.0001, 1234567890.1234])
+      for (const value of [0, 10, 12.5, -0.0001, 1234567890.1234, 0.1, 99.99])
         assert.equal(await stored(db, 'amount', value), value)
       assert.equal(await stored(db, 'amount', '12.50'), 12.5)
     })

@@ -100,7 +100,7 @@ test('values of other types come as PostgreSQL writes them, and numbers that are
   assert.equal(timestamp('2023-11-14 22:13:20.123456+00'), '2023-11-14T22:13:20.123456Z')
   assert.equal(timestamp('infinity'), 'infinity')
   assert.equal(timestamp('0044-03-15 00:00:00+00 BC'), '0044-03-15 00:00:00+00 BC')
-  assert.equal(numeric('9007199254740993'), 9007199254740993n)
+  assert.equal(numeric('9007199254740993'), '9007199254740993')
   assert.equal(numeric('-12'), -12)
   assert.ok(Number.isNaN(numeric('NaN')))
   assert.equal(float('-Infinity'), Number.NEGATIVE_INFINITY)
