@@ -44,6 +44,7 @@ const ADVICE: Record<string, string> = {
     'the session is not the one that was opened: behind a pooler that does not keep sessions set RDB_POOLER=transaction, or let it keep them (PgBouncer: pool_mode=session)',
   '42P18': 'nothing determines its type: state it, CAST($1 AS TEXT)',
 }
+const LOST = 'the connection to the server that RDB_HOST and RDB_PORT name was lost'
 /** SQLSTATE: five digits and capital letters. Node's error codes have another length, or an underscore. */
 const SQLSTATE = /^[0-9A-Z]{5}$/
 
@@ -58,7 +59,8 @@ export function toDbError(thrown: unknown): DbError {
   // A new error: one fault of a connection may fail many statements, and each error needs its own stack.
   if (isInstance(thrown, DbError)) return new DbError(thrown.kind, thrown.message, { cause: thrown.cause ?? thrown })
   const state = sqlStateOf(thrown)
-  const advice = ADVICE[state] === undefined ? '' : ` (${ADVICE[state]})`
+  const told = state === '' ? LOST : ADVICE[state]
+  const advice = told === undefined ? '' : ` (${told})`
   return new DbError(kindOf(state), messageOf(thrown) + advice, { cause: thrown })
 }
 
@@ -106,9 +108,13 @@ export function toConnectError(thrown: unknown, config: ClientConfig): DbError {
   const fault = firstOf(thrown)
   const message = messageOf(fault)
   if (message === 'timeout expired' || message === 'Query read timeout') {
-    return new DbError('timeout', `No answer from ${address} within the connection timeout`, {
-      cause: thrown,
-    })
+    return new DbError(
+      'timeout',
+      `No answer from ${address} within the connection timeout: start the server, or correct RDB_HOST and RDB_PORT (or DATABASE_URL)`,
+      {
+        cause: thrown,
+      },
+    )
   }
   return new DbError('unavailable', `${message} (${adviceFor(fault, message, address, config)})`, { cause: thrown })
 }
@@ -137,12 +143,18 @@ function adviceFor(
       return 'correct RDB_USER and RDB_PASSWORD'
     case '28000':
       return `the server does not accept "${user}" from this address: correct RDB_USER, or its pg_hba.conf; if it requires TLS, set RDB_TLS`
+    case '57P01':
+    case '57P02':
+    case '57P03':
+      return `the server on ${address} starts or stops: wait for it, or correct RDB_HOST and RDB_PORT`
     case '53300':
       return 'lower RDB_MAX_POOL, or raise max_connections of the server'
     default:
       if (message.includes('does not support SSL'))
         return 'nothing was sent: switch TLS on at the server, or set RDB_TLS=off where the network is trusted'
       if (message.includes('password must be')) return 'the server asks for a password: set RDB_PASSWORD'
-      return tlsAdvice(code, 'RDB') ?? `${database} on ${address}`
+      return (
+        tlsAdvice(code, 'RDB') ?? `${database} on ${address}: see RDB_HOST, RDB_PORT and RDB_DATABASE (or DATABASE_URL)`
+      )
   }
 }
