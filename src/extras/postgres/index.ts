@@ -104,7 +104,7 @@ export default class PostgresDb extends SqlDatabase {
     if (settings.rdbPooler === 'transaction') {
       log(
         'INFO',
-        'RDB_POOLER=transaction: nothing is kept in sessions. Without LISTEN this process looks every second for what others have stored, and migrations with `-- heddle: no-transaction` are refused',
+        'RDB_POOLER=transaction: nothing is kept in sessions. Without LISTEN this process looks every second for what others have stored',
       )
     }
     const waiting = await this.migrating((driver) => migrateOrReport(driver, settings, log))
