@@ -5,6 +5,7 @@ import type { Settings } from '../core/config/schema.ts'
 import { killAfterMs, SHUTDOWN_GRACE_MS, stopMaxMs } from '../core/config/time-limits.ts'
 import { steadyMs } from '../core/schedule/clock.ts'
 import { Progress } from '../core/schedule/progress.ts'
+import { ownLimit } from '../core/schedule/waiting.ts'
 import { ServiceManager } from '../guardian/service-manager.cjs'
 import { requireFolder } from '../runtime/kernel/discover.ts'
 import { requireFreePorts } from './http/listening.ts'
@@ -222,10 +223,10 @@ export class ServiceProcess {
     this.runtime.log('INFO', `${signal}: draining`, 'main')
     const deadlineMs = steadyMs() + this.#settings.shutdownTimeoutMs
     // The process ends even when something hangs: an onStop that never settles, or a thread in a native call.
-    setTimeout(() => {
+    ownLimit(this.#settings.shutdownTimeoutMs + SHUTDOWN_GRACE_MS, () => {
       this.runtime.log('ERROR', 'The drain did not end in time', 'main')
       this.end(1)
-    }, this.#settings.shutdownTimeoutMs + SHUTDOWN_GRACE_MS).unref()
+    })
     // The service manager is told before the process is gone, in bounded time.
     Promise.all([this.runtime.stop(), this.#toldStop]).then(
       () => this.end(exitCode, deadlineMs - steadyMs()),

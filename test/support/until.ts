@@ -1,6 +1,20 @@
+import { readFileSync } from 'node:fs'
+
 /** How often is looked at first, and in the end: to ask another process takes time from it. */
 const LOOK_MIN_MS = 10
 const LOOK_MAX_MS = 50
+
+/** A wait goes on for so many times its limit where the cores are contended all the time. */
+const CONTENDED_FACTOR = 10
+
+/** For how long some task of the machine has waited for a core, milliseconds; 0 where the system does not say. Source: Documentation/accounting/psi.rst. */
+function contendedMs(): number {
+  try {
+    return Number(/^some .* total=(\d+)/.exec(readFileSync('/proc/pressure/cpu', 'latin1'))?.[1] ?? 0) / 1000
+  } catch {
+    return 0
+  }
+}
 
 /** Waits until a condition holds: for what another thread or process does. @throws after `timeoutMs` */
 export async function until<T>(
@@ -8,11 +22,18 @@ export async function until<T>(
   what: string,
   timeoutMs = 30_000,
 ): Promise<NonNullable<T>> {
-  const deadlineMs = Date.now() + timeoutMs
+  const startedMs = performance.now()
+  const before = contendedMs()
+  const isLate = (): boolean => {
+    const passedMs = performance.now() - startedMs
+    if (passedMs <= timeoutMs) return false
+    const part = Math.min(1, (contendedMs() - before) / passedMs)
+    return passedMs > timeoutMs * (1 + (CONTENDED_FACTOR - 1) * part ** 2)
+  }
   for (let pauseMs = LOOK_MIN_MS; ; pauseMs = Math.min(pauseMs * 1.1, LOOK_MAX_MS)) {
     const value = await condition()
     if (value) return value
-    if (Date.now() > deadlineMs) throw new Error(`Not within ${timeoutMs} ms: ${what}`)
+    if (isLate()) throw new Error(`Not within ${timeoutMs} ms: ${what}`)
     await new Promise((resolve) => setTimeout(resolve, pauseMs))
   }
 }

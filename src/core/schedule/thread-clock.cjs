@@ -129,9 +129,9 @@ function waitedHereMs() {
   }
 }
 
-/** Times of all threads of this process, by number. Empty where the system does not say. */
-function timesOfThreads() {
-  const folder = tasksOf('self')
+/** Times of all threads of a process, by number. Empty where the system does not say. */
+function timesOfThreads(pid = 'self') {
+  const folder = tasksOf(pid)
   const times = new Map()
   if (folder === null) return times
   try {
@@ -145,4 +145,13 @@ function timesOfThreads() {
   return times
 }
 
-module.exports = { ThreadClock, Watcher, tasksOf, timesOf, timesOfThreads, waitedHereMs }
+/** Several threads as one that runs while any of them does; null for none. */
+function together(all) {
+  const threads = [...all]
+  if (threads.length === 0) return null
+  const sumOf = (figure) => threads.reduce((sum, times) => sum + times[figure], 0)
+  const state = ['R', 'D'].find((each) => threads.some((times) => times.state === each)) ?? 'S'
+  return { state, cpuMs: sumOf('cpuMs'), waitedMs: sumOf('waitedMs'), pageReads: sumOf('pageReads') }
+}
+
+module.exports = { ThreadClock, Watcher, tasksOf, timesOf, timesOfThreads, together, waitedHereMs }

@@ -1,5 +1,6 @@
 // Waiting: until, with a limit, for the end of a turn, for all.
-import { type Clock, pause, SYSTEM_CLOCK, type Timer } from './clock.ts'
+import { type Clock, pause, SYSTEM_CLOCK, steadyMs } from './clock.ts'
+import { waitedHereMs } from './thread-clock.cjs'
 
 /** The promise that `settled` has made last. */
 let last: Promise<unknown> | null = null
@@ -56,18 +57,50 @@ function runAll(): void {
 /** How often a condition is checked by itself, milliseconds. */
 const CHECK_MS = 10
 
-/** Resolves when the condition holds, or the time is over. @param deadlineMs by `steadyMs` */
+/** Resolves when the condition holds, or the time is over. @param deadlineMs by `steadyMs`; later by as long as this thread waits for a core */
 export async function until(
   condition: () => boolean,
   deadlineMs: number,
   { checkMs = CHECK_MS, clock = SYSTEM_CLOCK }: { checkMs?: number; clock?: Clock } = {},
 ): Promise<void> {
-  while (!condition() && clock.steadyMs() < deadlineMs) await pause(clock, checkMs)
+  if (condition()) return
+  const waitedMs = waitedHereMs()
+  const isOver = (): boolean => {
+    const nowMs = clock.steadyMs()
+    return nowMs >= deadlineMs && (clock !== SYSTEM_CLOCK || nowMs - (waitedHereMs() - waitedMs) >= deadlineMs)
+  }
+  while (!isOver()) {
+    await pause(clock, checkMs)
+    if (condition()) return
+  }
+}
+
+/**
+ * Runs once, when this thread has had so much time of its own: time for which it waited for a core does not count. What has arrived by then is read first.
+ * @returns cancels it
+ */
+export function ownLimit(ms: number, run: () => void): () => void {
+  const startedMs = steadyMs()
+  const waitedMs = waitedHereMs()
+  let timer: NodeJS.Timeout
+  let last: NodeJS.Immediate | undefined
+  const wait = (leftMs: number): void => {
+    timer = setTimeout(() => {
+      const ownMs = steadyMs() - startedMs - (waitedHereMs() - waitedMs)
+      if (ownMs < ms) wait(Math.max(1, ms - ownMs))
+      else last = setImmediate(run)
+    }, leftMs)
+  }
+  wait(ms)
+  return () => {
+    clearTimeout(timer)
+    if (last !== undefined) clearImmediate(last)
+  }
 }
 
 /**
  * What a promise gives in time, else `late`. The promise goes on after that, and nobody hears of it any more.
- * @param timeoutMs milliseconds from now
+ * @param timeoutMs of this thread's own time
  * @throws what the promise rejects with in time
  */
 export async function withTimeout<T, L>(
@@ -76,13 +109,18 @@ export async function withTimeout<T, L>(
   late: L,
   clock: Clock = SYSTEM_CLOCK,
 ): Promise<T | L> {
-  let timer: Timer | undefined
+  let cancel = (): void => {}
   const timeout = new Promise<L>((resolve) => {
-    timer = clock.after(timeoutMs, () => resolve(late))
+    const over = (): void => resolve(late)
+    if (clock === SYSTEM_CLOCK) cancel = ownLimit(timeoutMs, over)
+    else {
+      const timer = clock.after(timeoutMs, over)
+      cancel = () => clock.cancel(timer)
+    }
   })
   try {
     return await Promise.race([promise, timeout])
   } finally {
-    clock.cancel(timer)
+    cancel()
   }
 }

@@ -5,7 +5,7 @@ import { createRequire } from 'node:module'
 import { fileURLToPath } from 'node:url'
 import type { EventRecord } from '../../contracts/event-bus.ts'
 import { copyEnvironment } from '../../core/config/load.ts'
-import { withTimeout } from '../../core/schedule/waiting.ts'
+import { ThreadClock, timesOfThreads, together, Watcher } from '../../core/schedule/thread-clock.cjs'
 import type { LogEntry } from './app.ts'
 import type { ChildCalls, FromChild, ToChild } from './child.ts'
 import { SeenEvents } from './seen-events.ts'
@@ -26,6 +26,9 @@ const INHERITED = [
   'HEDDLE_PERMISSIONS',
 ] as const
 const LEVELS: Record<number, LogEntry['level']> = { 20: 'DEBUG', 30: 'INFO', 40: 'WARNING', 50: 'ERROR' }
+
+/** How often it is looked at a start, milliseconds. */
+const LOOK_MS = 500
 
 type Answer<Name extends keyof ChildCalls> = Awaited<ReturnType<ChildCalls[Name]>>
 
@@ -83,11 +86,23 @@ export class RuntimeProcess {
     }
   }
 
-  /** @throws when the process has ended before it served, or does not serve within `timeoutMs` */
+  /** @throws when the process has ended before it served, or does not serve within `timeoutMs`; time for which its threads wait for a core does not count */
   async serving(timeoutMs: number): Promise<Serving> {
-    const serving = await withTimeout(this.#serving, timeoutMs, null)
-    if (serving === null) throw new Error(`The runtime did not start within ${timeoutMs} ms.`)
-    return serving
+    const clock = new ThreadClock(() => together(timesOfThreads(this.#child.pid).values()))
+    const watcher = new Watcher(2 * LOOK_MS)
+    let timer: NodeJS.Timeout | undefined
+    const late = new Promise<never>((_, reject) => {
+      timer = setInterval(() => {
+        watcher.tick()
+        clock.pass(watcher.awakeMs)
+        if (clock.ms > timeoutMs) reject(new Error(`The runtime did not start within ${timeoutMs} ms.`))
+      }, LOOK_MS)
+    })
+    try {
+      return await Promise.race([this.#serving, late])
+    } finally {
+      clearInterval(timer)
+    }
   }
 
   get hasEnded(): boolean {

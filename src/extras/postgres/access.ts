@@ -3,6 +3,7 @@ import type pg from 'pg'
 import type { ClientConfig } from 'pg'
 import type { ThreadRef, ToolRuntime } from '../../contracts/tool.ts'
 import { DbError } from '../../core/errors/catalogue.ts'
+import { ownLimit } from '../../core/schedule/waiting.ts'
 import { WAIT_MS } from '../../stores/sql/database.ts'
 import { clientTls } from '../../stores/tls/client-tls.ts'
 import { type SessionRules, sessionRules } from './session-rules.ts'
@@ -34,7 +35,6 @@ export function accessOf(settings: ToolRuntime['settings'], thread: ThreadRef): 
     // Said, because pg would read PGSSLMODE, which a lane does not have.
     ssl: clientTls(rdbTls, rdbCaFile) ?? false,
     application_name: `heddle ${place} ${replicaId}`.slice(0, NAME_MAX),
-    connectionTimeoutMillis: WAIT_MS,
     // No settings of the session: poolers refuse or drop them. See session.ts.
     keepAlive: true,
     keepAliveInitialDelayMillis: KEEP_ALIVE_MS,
@@ -51,6 +51,9 @@ export function connect(client: pg.Client, { mayTellPassword }: Access): Promise
     connection.removeAllListeners('authenticationCleartextPassword')
     connection.on('authenticationCleartextPassword', () => connection.emit('error', cleartextRefused()))
   }
+  // The driver's own limit counts wall time.
+  const cancel = ownLimit(WAIT_MS, () => connection.stream.destroy(new Error('timeout expired')))
+  void opened.then(cancel, cancel)
   return opened
 }
 

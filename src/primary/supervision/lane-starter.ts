@@ -8,7 +8,7 @@ import type { Settings } from '../../core/config/schema.ts'
 import { messageOf } from '../../core/errors/description.ts'
 import { FRAMES_MAX } from '../../core/errors/places.ts'
 import { steadyMs } from '../../core/schedule/clock.ts'
-import { type ThreadTimes, timesOfThreads } from '../../core/schedule/thread-clock.cjs'
+import { type ThreadTimes, timesOfThreads, together } from '../../core/schedule/thread-clock.cjs'
 import { letGo } from '../../transport/memory/garbage.ts'
 import { YOUNG_GENERATION_MB } from '../../transport/memory/heartbeat.ts'
 import { LANE_PROTOCOL, type LaneInit, type ToPrimary, type WarmUp } from '../../transport/messages.ts'
@@ -318,12 +318,7 @@ export class LaneStarter {
   /** Of all threads that are neither the primary nor a lane that has begun. */
   #startingTimes(): ThreadTimes | null {
     const known = new Set([process.pid, ...this.#options.lanes.all.map(({ heartbeat }) => heartbeat.task)])
-    const unknown = [...timesOfThreads()].filter(([task]) => !known.has(task)).map(([, times]) => times)
-    if (unknown.length === 0) return null
-    const sumOf = (figure: 'cpuMs' | 'waitedMs' | 'pageReads'): number =>
-      unknown.reduce((sum, times) => sum + times[figure], 0)
-    const state = ['R', 'D'].find((each) => unknown.some((times) => times.state === each)) ?? 'S'
-    return { state, cpuMs: sumOf('cpuMs'), waitedMs: sumOf('waitedMs'), pageReads: sumOf('pageReads') }
+    return together([...timesOfThreads()].filter(([task]) => !known.has(task)).map(([, times]) => times))
   }
 
   /** False while a thread is about to end, as far as that can be known: a thread whose heap is full does not announce its end. */

@@ -3,6 +3,7 @@ import { createHash } from 'node:crypto'
 import { readFileSync } from 'node:fs'
 import { Command, Redis } from 'ioredis'
 import { HeddleError } from '../../core/errors/catalogue.ts'
+import { ownLimit } from '../../core/schedule/waiting.ts'
 import { clientTls } from '../tls/client-tls.ts'
 import {
   endConnectionsOnBadReplies,
@@ -91,7 +92,8 @@ export class RedisClient {
   /** Resolves when the first attempt to connect has succeeded or failed; never rejects. */
   readonly opened: Promise<void>
   #endOpening!: () => void
-  #openTimer: NodeJS.Timeout
+  #endOpenLimit: () => void
+  #endConnectLimit = (): void => {}
   #loadingTimer: NodeJS.Timeout | undefined
   #endTimer: NodeJS.Timeout | undefined
   readonly #upListeners = new Set<() => void>()
@@ -106,11 +108,11 @@ export class RedisClient {
     const connectTimeoutMs = kv.kvConnectTimeout * 1000
     this.opened = new Promise((resolve) => {
       this.#endOpening = () => {
-        clearTimeout(this.#openTimer)
+        this.#endOpenLimit()
         resolve()
       }
     })
-    this.#openTimer = setTimeout(() => this.#goDown(this.#fault ?? this.#tooLate()), connectTimeoutMs)
+    this.#endOpenLimit = ownLimit(connectTimeoutMs, () => this.#goDown(this.#fault ?? this.#tooLate()))
     const timeoutMs = (options.commandTimeoutMs ?? COMMAND_TIMEOUT_MS) + (options.blockingMs ?? 0)
     this.#watch = new Watch({
       timeoutMs,
@@ -127,7 +129,8 @@ export class RedisClient {
       ...(kv.kvUser === undefined ? {} : { username: kv.kvUser }),
       password: kv.kvPassword === '' ? undefined : kv.kvPassword,
       ...(tls === null ? {} : { tls }),
-      connectTimeout: connectTimeoutMs,
+      // Its own counts wall time.
+      connectTimeout: 0,
       connectionName: options.name.replace(/[^!-~]/g, '_'),
       keepAlive: KEEP_ALIVE_MS,
       disableClientInfo: true,
@@ -143,7 +146,12 @@ export class RedisClient {
     })
     // One of these errors is a database number that does not exist: ioredis itself would use database 0.
     this.#redis.on('error', (error: Error) => this.#giveUp(redisFault(error, '', kv)))
+    this.#redis.on('connecting', () => {
+      this.#endConnectLimit()
+      this.#endConnectLimit = ownLimit(connectTimeoutMs, () => this.#giveUp(this.#tooLate()))
+    })
     this.#redis.on('connect', () => {
+      this.#endConnectLimit()
       this.#loss = null
       this.#replyBytes = 0
       this.#redis.stream.prependListener('data', this.#onBytes)
@@ -334,6 +342,7 @@ export class RedisClient {
 
   /** Called by ioredis before it rejects the commands that were sent. @returns milliseconds until it connects again */
   #onClosed(): number {
+    this.#endConnectLimit()
     clearTimeout(this.#loadingTimer)
     this.#watch.closed()
     this.#goDown(this.#loss ?? unavailable(this.#kv, 'it has closed the connection'))
@@ -362,6 +371,7 @@ export class RedisClient {
   async #end(): Promise<void> {
     if (this.isReady && this.#options.blockingMs === undefined) await this.#watch.idle(CLOSE_WAIT_MS)
     this.#state = 'closed'
+    this.#endConnectLimit()
     clearTimeout(this.#loadingTimer)
     clearTimeout(this.#endTimer)
     this.#watch.closed()
