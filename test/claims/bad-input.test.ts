@@ -10,7 +10,8 @@ type Request = [target: string, headers?: Headers, body?: string | Uint8Array]
 
 const heddle = shareHeddle()
 const JSON_BODY = { 'content-type': 'application/json' }
-const FORM_BODY = { 'content-type': 'application/x-www-form-urlencoded' }
+const FORM_TYPE = 'application/x-www-form-urlencoded'
+const FORM_BODY = { 'content-type': FORM_TYPE }
 const MULTIPART_BODY = { 'content-type': 'multipart/form-data; boundary=cut' }
 const GOOD_TOKEN = { authorization: 'Bearer good' }
 
@@ -74,6 +75,10 @@ const READ: Record<string, [target: string, headers: Headers, body: Request[2], 
     ['/echo', { 'content-type': 'APPLICATION/JSON;charset="UTF-8"' }, '{"a":"é"}', { a: 'é' }],
     ['/echo', { 'content-type': 'application/vnd.api+json' }, '{"a":"é"}', { a: 'é' }],
   ],
+  'JSON whose type has a parameter in quotes': [
+    ['/echo', { 'content-type': 'application/json; profile="a;charset=latin1"' }, '{"a":1}', { a: 1 }],
+  ],
+  'U+FFFD, which somebody has typed': [['/echo', FORM_BODY, 'a=\ufffd', { a: '\ufffd' }]],
   '64 levels of nesting': [['/echo', JSON_BODY, nested(64), JSON.parse(nested(64))]],
   'forms: blanks, encoded characters, repeated and empty fields': [
     [
@@ -105,6 +110,16 @@ const REFUSED: [error: string, status: number, ...Request][] = [
   ['The body is nested deeper than 64 levels', 400, '/echo', JSON_BODY, '['.repeat(100_000) + ']'.repeat(100_000)],
   ['The body has the forbidden key __proto__', 400, '/echo', JSON_BODY, '{"a":[{"\\u005f_proto__":{"polluted":1}}]}'],
   ['The body has the forbidden key constructor', 400, '/echo', JSON_BODY, '{"constructor":{"polluted":1}}'],
+  [
+    'The body has the number 12345678901234567890, which would lose digits: send it as text',
+    400,
+    '/echo',
+    JSON_BODY,
+    '{"id":12345678901234567890}',
+  ],
+  ['The body has more than 20000 keys', 413, '/echo', JSON_BODY, `{${'"a":{"b":1},'.repeat(10_000)}"c":1}`],
+  ['Unsupported charset latin1; send UTF-8', 415, '/echo', { 'content-type': `${FORM_TYPE}; charset=latin1` }, 'a=1'],
+  ['The multipart body is malformed: something stands behind a boundary', 400, '/echo', MULTIPART_BODY, '--cut x\r\n'],
   [EMPTY_JSON, 400, '/echo', JSON_BODY, ''],
   [EMPTY_JSON, 400, '/echo', { 'content-type': 'application/merge-patch+json; charset=utf-8' }, ''],
   [

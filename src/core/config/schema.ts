@@ -56,6 +56,7 @@ const HTTP = {
   SYSTEM_PORT: whole({ min: 0, max: 65_535 }),
   SYSTEM_HOST: text({ ...NO_BLANKS, default: '127.0.0.1' }),
   HTTP_BODY_LIMIT: whole({ min: 1, max: 1_073_741_824, default: 1_048_576, unit: 'bytes' }),
+  HTTP_MAX_KEYS: whole({ min: 1, max: 1_000_000, default: 20_000, unit: 'keys' }),
   HTTP_MAX_STREAMS: whole({ min: 1, max: 60_000, default: 10_000, unit: 'streams' }),
   HTTP_MAX_STREAMS_PER_ROUTE: whole({ min: 1, max: 60_000, default: 5000, unit: 'streams' }),
   HTTP_MAX_STREAMS_PER_ADDRESS: whole({ min: 1, max: 60_000, default: 100, unit: 'streams' }),

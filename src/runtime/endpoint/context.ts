@@ -59,6 +59,8 @@ function userOfToken(claims: object | undefined): User | null {
 
 /** What it needs of its thread. */
 interface ContextThread {
+  /** HTTP_MAX_KEYS. */
+  readonly maxKeys: number
   readonly sink: { clientAddress(requestId: number): string }
   readonly effects: {
     readonly transactions: PluginTransactions
@@ -345,6 +347,10 @@ export class RequestContext implements HttpContext {
   /** Whose handler it is for. */
   get plugin(): string {
     return this.#route.owner.name
+  }
+  /** Keys that a JSON body may have. */
+  get maxKeys(): number {
+    return this.#thread.maxKeys
   }
   /** The time that the route gives a request, milliseconds. */
   get limitMs(): number {

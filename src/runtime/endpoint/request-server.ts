@@ -10,6 +10,8 @@ import { RequestContext } from './context.ts'
 import { compressed, isCompressible } from './encodings.ts'
 import type { RequestEffects } from './idempotency.ts'
 import { IncomingBody } from './input/body.ts'
+import { isJsonType, mediaTypeOf } from './input/input.ts'
+import { KeyScanner } from './input/key-scanner.ts'
 import { incomingParts } from './input/multipart.ts'
 import { errorReply, type Reply } from './reply.ts'
 import { type AnswerSink, HeldTokens, type RequestSteps, type RequestThread } from './request-thread.ts'
@@ -32,6 +34,8 @@ export class RequestServer implements RequestThread {
   /** HTTP_COMPRESSION. Never in the listener's own thread. */
   isCompressing = false
   isSound: (origin?: Origin) => boolean = () => true
+  /** HTTP_MAX_KEYS. */
+  maxKeys = Number.POSITIVE_INFINITY
   readonly hooks = new Hooks()
   readonly sockets = new WebSocketServer(this)
   readonly #streams = new SseServer(this)
@@ -171,9 +175,14 @@ export class RequestServer implements RequestThread {
   }
 
   #openBody(requestId: number, kind: BodyKind, context: RequestContext): void {
-    const body = new IncomingBody((bytes) => this.sink.wantBody(requestId, bytes))
+    const type = context.headers['content-type'] ?? ''
+    const scanner = kind === 'stream' && isJsonType(mediaTypeOf(type)) ? new KeyScanner() : null
+    const body = new IncomingBody(
+      (bytes) => this.sink.wantBody(requestId, bytes),
+      scanner && ((piece) => scanner.push(piece)),
+    )
     this.#bodies.set(requestId, body)
-    context.body = kind === 'stream' ? body : incomingParts(body, context.headers['content-type'] ?? '')
+    context.body = kind === 'stream' ? body : incomingParts(body, type)
   }
 
   bodyPiece(requestId: number, piece: Buffer): void {

@@ -10,6 +10,7 @@ import { messageWeight } from '../../transport/frames/frames.ts'
 import type { RequestFrame } from '../../transport/frames/request-frame.ts'
 import { Answering } from './answering.ts'
 import type { RequestContext } from './context.ts'
+import { faultOfMessage } from './input/key-scanner.ts'
 import type { RequestThread } from './request-thread.ts'
 import type { ServedSocket } from './route.ts'
 
@@ -18,6 +19,9 @@ const BEARER_PROTOCOL = 'bearer'
 
 /** Policy violation: the client may come again with another token. Source: RFC 6455, section 7.4.1. */
 const TOKEN_ENDED = 1008
+
+/** Policy violation: JSON with a key that could reach a prototype. */
+const FORBIDDEN = 1008
 
 /** The WebSockets of one thread, from the check of their tokens to their close. */
 export class WebSocketServer {
@@ -166,6 +170,11 @@ class PluginSocket implements Socket {
 
   /** @param bytes length of the message on the wire */
   received(message: string | Uint8Array, bytes: number): void {
+    const fault = this.#state === 'open' ? faultOfMessage(message) : null
+    if (fault !== null) {
+      this.#thread.sink.messageHandled(this.#handshake.number, messageWeight(bytes))
+      return this.#close(FORBIDDEN, fault)
+    }
     this.#push({ kind: 'message', message, weight: messageWeight(bytes) })
   }
 

@@ -61,6 +61,7 @@ export abstract class ThreadHost implements ToolHost {
     this.bus = bus
     this.services = services
     this.transactions = new PluginTransactions(toolbox, (plugin) => bus.beginTransaction(plugin), opened)
+    server.maxKeys = settings.httpMaxKeys
     server.effects = {
       transactions: this.transactions,
       idempotency: new Idempotency(this.transactions, new ClaimMemory(shared.claims), settings.replicaId),

@@ -58,11 +58,16 @@ export class IncomingBody extends Readable implements BodyStream {
   #cameBytes = 0
   #awaitedBytes = 0
   #isComplete = false
+  readonly #check: ((piece: Buffer) => void) | null
 
-  /** @param want asks for further bytes */
-  constructor(want: (bytes: number) => void) {
+  /**
+   * @param want asks for further bytes
+   * @param check throws for what its reader must not get
+   */
+  constructor(want: (bytes: number) => void, check: ((piece: Buffer) => void) | null = null) {
     super({ highWaterMark: 1 })
     this.#want = want
+    this.#check = check
     // An error without a listener ends the thread.
     this.on('error', () => {})
   }
@@ -100,6 +105,12 @@ export class IncomingBody extends Readable implements BodyStream {
     if (this.destroyed) return
     this.#cameBytes += piece.byteLength
     this.#awaitedBytes -= piece.byteLength
+    try {
+      this.#check?.(piece)
+    } catch (fault) {
+      this.destroy(fault as Error)
+      return
+    }
     this.push(piece)
   }
 

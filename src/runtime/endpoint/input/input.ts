@@ -1,15 +1,18 @@
 // The data that a handler gets: of query, body and path.
 
+import { isUtf8 } from 'node:buffer'
 import type { StandardIssue, StandardSchemaV1 } from '../../../contracts/common.ts'
 import type { Data, UploadedFile } from '../../../contracts/http-request.ts'
 import { HeddleError } from '../../../core/errors/catalogue.ts'
 import { readable } from '../../../core/errors/description.ts'
 import { withoutBlanks } from '../../../core/http/http-error.ts'
+import { readParameters } from '../../../core/http/parameters.ts'
 import { ownWork } from '../../../core/schedule/own-work.ts'
 import { faultsOf, isPlainObject } from '../../../core/schemas/standard-schema.ts'
 import type { RequestFrame } from '../../../transport/frames/request-frame.ts'
 import type { RequestContext } from '../context.ts'
 import type { RouteOptions, ServedRoute } from '../route.ts'
+import { refuseForbiddenKeys } from './key-scanner.ts'
 import { parseMultipart } from './multipart.ts'
 import { isReservedKey, parseForm, parseJsonBody } from './parse.ts'
 
@@ -27,6 +30,13 @@ export function readInput(
   context: RequestContext,
 ): Data | Promise<Data> {
   const params: Data = {}
+  // Its handler parses the body by itself.
+  if (
+    frame.body !== null &&
+    (method === 'ALL' || schemas.rawBody) &&
+    isJsonType(mediaTypeOf(frame.header('content-type') ?? ''))
+  )
+    refuseForbiddenKeys(frame.body)
   // A fetch handler reads the request itself.
   if (method === 'ALL') return params
   if (template.hasParameters) template.read(frame.path, params)
@@ -91,11 +101,11 @@ async function readBody(
   const bytes = frame.body
   if (bytes === null) return undefined
   const contentType = frame.header('content-type') ?? ''
-  const semicolon = contentType.indexOf(';')
-  const type = withoutBlanks(semicolon < 0 ? contentType : contentType.slice(0, semicolon)).toLowerCase()
-  const isJson = type === 'application/json' || type.endsWith('+json')
+  const type = mediaTypeOf(contentType)
+  const isJson = isJsonType(type)
   if (bytes.byteLength === 0) {
-    if (isJson)
+    // Clients name the type of each request, also of one that has no body by its method.
+    if (isJson && WITH_BODY.has(frame.method))
       throw new HeddleError('HTTP_BAD_REQUEST', 'The body is empty, which is no JSON: send {} or no content-type')
     return undefined
   }
@@ -104,8 +114,8 @@ async function readBody(
     throw new HeddleError('HTTP_MEDIA_TYPE', 'Compressed request bodies are not supported')
   }
   if (isJson) {
-    if (semicolon >= 0) requireUtf8(contentType.slice(semicolon))
-    const value = ownWork(parseJsonBody, bytes, undefined)
+    requireUtf8(contentType)
+    const value = ownWork(parseJsonBody, bytes, context.maxKeys)
     if (!isPlainObject(value)) {
       context.body = value
       return undefined
@@ -113,6 +123,8 @@ async function readBody(
     return withoutReserved(value)
   }
   if (type === 'application/x-www-form-urlencoded') {
+    requireUtf8(contentType)
+    if (!isUtf8(bytes)) throw new HeddleError('HTTP_BAD_REQUEST', 'The form body is not valid UTF-8')
     const text = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength).toString('utf8')
     if (wanted && isJsonObject(text)) throw new HeddleError('HTTP_MEDIA_TYPE', JSON_AS_FORM)
     const fields: Data = {}
@@ -138,8 +150,21 @@ const JSON_AS_FORM =
 /** False for a form whose first field begins with a brace. */
 const isJsonObject = (text: string): boolean => /^\s*\{/.test(text) && readable(() => parseJson(text)) !== undefined
 
-function requireUtf8(parameters: string): void {
-  const charset = /;[ \t]*charset[ \t]*=[ \t]*"?([^";\s]+)/i.exec(parameters)?.[1]
+const WITH_BODY = new Set(['POST', 'PUT', 'PATCH'])
+
+/** Without parameters, in lower case. */
+export function mediaTypeOf(contentType: string): string {
+  const semicolon = contentType.indexOf(';')
+  return withoutBlanks(semicolon < 0 ? contentType : contentType.slice(0, semicolon)).toLowerCase()
+}
+
+export const isJsonType = (type: string): boolean => type === 'application/json' || type.endsWith('+json')
+
+function requireUtf8(contentType: string): void {
+  if (!contentType.includes(';')) return
+  const read = readParameters(contentType)
+  if (read === null) throw new HeddleError('HTTP_MEDIA_TYPE', 'The content-type has malformed parameters')
+  const charset = read.parameters.get('charset')
   if (charset !== undefined && !/^(utf-?8|us-ascii)$/i.test(charset)) {
     throw new HeddleError('HTTP_MEDIA_TYPE', `Unsupported charset ${charset}; send UTF-8`)
   }
