@@ -11,7 +11,7 @@ const STACK_MAX = 3000
 
 /** The reason of its end that a thread has left. */
 export interface ExitReport {
-  /** `broken`: what JavaScript brings does not do what it should any more. */
+  /** `broken`: a plugin has replaced a builtin. */
   kind: 'exit' | 'throw' | 'broken'
   message: string
   /** Text of an error's stack, innermost frame first. */

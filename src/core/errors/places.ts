@@ -172,7 +172,7 @@ export const FRAMES_MAX = 200
 export function framesHere(limit: number): SourcePlace[] {
   const { stackTraceLimit } = Error
   setMember(Error, 'stackTraceLimit', limit)
-  const frames = framesOf(new Error('here'))
+  const [, ...frames] = framesOf(new Error('here'))
   setMember(Error, 'stackTraceLimit', stackTraceLimit)
   return frames
 }

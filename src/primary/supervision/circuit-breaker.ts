@@ -104,7 +104,7 @@ interface BootDeath {
   readonly bootCulprit: string | null
 }
 
-/** Plugins whose boot, or what that has left behind, ends lanes, or that break what JavaScript brings: lanes start without them until there is new code. */
+/** Plugins whose boot, or what that has left behind, ends lanes, or that replace builtins: lanes start without them until there is new code. */
 export class BarredPlugins {
   /** Why each is left out, by file. */
   reasons: Readonly<Record<string, string>>
