@@ -72,9 +72,11 @@ async function handleLater(
   return callCode(thread, route, await data, context)
 }
 
+const NOT_RUN = 'A plugin has replaced a builtin in this lane, so the handler was not run'
+
 /** Runs the code of a plugin. @throws HTTP_INTERNAL where builtins were replaced before it */
 function callCode(thread: RequestThread, route: ServedEndpoint, data: Data, context: RequestContext): unknown {
-  if (!thread.isSound()) throw new HeddleError('HTTP_INTERNAL')
+  if (!thread.isSound()) throw new HeddleError('HTTP_INTERNAL', NOT_RUN)
   try {
     return route.handler.call(route.owner.instance, data, context)
   } finally {

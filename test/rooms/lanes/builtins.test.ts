@@ -220,21 +220,21 @@ describe('builtins that a plugin changes', () => {
     await allRight(heddle)
     assert.equal(deaths(heddle).length, 0)
 
-    await breakBy('own', { what: 'getter' })
-    assert.equal((await next()).message, 'Map.prototype.size was replaced')
+    await breakBy('merge', JSON.parse('{"__proto__":{"status":200}}'))
+    const merged = await next()
+    assert.equal(merged.message, 'Object.prototype.status was added: every object has it')
+    assert.deepEqual([merged.guilty?.plugin, merged.guilty?.evidence], ['breaks.Break', 'origin'])
+
     await breakBy('own', { what: 'frozen' })
     assert.equal((await next()).message, 'Error.prototype was frozen')
+    await breakBy('own', { what: 'getter' })
+    assert.equal((await next()).message, 'Map.prototype.size was replaced')
 
     await breakBy('own', { what: 'map' })
     const { guilty, message: said } = await next()
     assert.equal(said, 'Array.prototype.map was replaced')
     assert.deepEqual([guilty?.plugin, guilty?.evidence], ['breaks.Break', 'stack'])
     assert.match(guilty!.line!, /break\.ts:\d+:\d+$/)
-
-    await breakBy('merge', JSON.parse('{"__proto__":{"status":200}}'))
-    const merged = await next()
-    assert.equal(merged.message, 'Object.prototype.status was added: every object has it')
-    assert.deepEqual([merged.guilty?.plugin, merged.guilty?.evidence], ['breaks.Break', 'origin'])
     assert.equal(await heddle.stop(), 0)
   })
 })
