@@ -218,6 +218,7 @@ test('a clock that is not enabled lists its jobs and never fires', async (t) => 
       fires_here: false,
       next_run: null,
       runs: 0,
+      failures: 0,
       skipped: 0,
       running: false,
     },
