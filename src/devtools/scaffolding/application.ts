@@ -174,6 +174,7 @@ export function scaffoldApplication(
   checkKebab('An application', name, 'my-app')
   const isOld = isTooOld(node)
   const ownNode = isOld ? OWN_NODES[platform] : undefined
+  const lock = isOld && ownNode === undefined ? null : lockOf(name, platform, isOld ? 22 : Number.parseInt(node, 10))
   const values = {
     name,
     nodes: NODES.join(', '),
@@ -187,7 +188,7 @@ export function scaffoldApplication(
   }
   const texts: Record<string, string> = {
     'package.json': `${JSON.stringify(packageOf(name, uses, source.range, isOld, ownNode), null, 2)}\n`,
-    ...(ownNode !== undefined && { 'package-lock.json': `${JSON.stringify(lockOf(name, platform), null, 2)}\n` }),
+    ...(lock !== null && { 'package-lock.json': `${JSON.stringify(lock, null, 2)}\n` }),
     ...Object.fromEntries(TEMPLATES.map((path) => [path, filled(`application/${path}`, values)])),
   }
   const files = Object.entries(texts).map(([path, text]): NewFile => ({ path: join(folder, path), text }))
@@ -248,14 +249,20 @@ function packageOf(name: string, uses: readonly string[], range: string, isOld: 
 }
 
 /**
- * The listener's binary for the Node that comes along, which an npm on the old one would leave out by the `engines` of its package. What npm
- * finds in a lock file it takes as it is there, and it adds all else.
+ * Locks the listener's binary for the Node that the application runs on, without the `engines` of its package: by them an npm on another Node
+ * leaves it out, or takes it away again, without a word. What npm finds in a lock file it takes as it is there, and it adds all else. Null where there is no binary.
  */
-function lockOf(name: string, platform: string) {
+function lockOf(name: string, platform: string, major: number) {
+  if (OWN_NODES[platform] === undefined || !NODES.includes(major)) return null
   const [os, cpu] = platform.split('-')
-  const version = ownManifest().dependencies['uWebSockets.js']!.split('@').at(-1)
+  const { dependencies, optionalDependencies } = ownManifest()
+  const version =
+    major === 22
+      ? dependencies['uWebSockets.js']!.split('@').at(-1)
+      : optionalDependencies[`@uwsjs/${platform}-${major}`]
+  if (version === undefined) return null
   const binary = { version, cpu: [cpu], optional: true, os: [os] }
-  const packages = { [`node_modules/@uwsjs/${platform}-22`]: binary }
+  const packages = { [`node_modules/@uwsjs/${platform}-${major}`]: binary }
   return { name, version: '0.1.0', lockfileVersion: 3, requires: true, packages }
 }
 

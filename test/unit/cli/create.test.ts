@@ -52,14 +52,19 @@ test('its lock file has the listener for that Node, as the package of the reposi
   assert.equal(made('20.20.2', 'win32-x64').manifest.optionalDependencies, undefined, 'there is none')
 })
 
-test('on a newer one it asks for none', () => {
-  for (const node of ['22.15.0', '24.1.0', '26.0.0']) {
+test('on a newer one it asks for none, and its lock file keeps the listener for that Node, whichever runs npm later', () => {
+  for (const [node, binary] of Object.entries({ '22.15.0': '22', '24.1.0': '24', '26.0.0': '26' })) {
     const { manifest, lock, next, executables } = made(node)
     assert.deepEqual(executables, [undefined, undefined, undefined])
-    assert.equal(lock, null)
+    const [[path, { engines }]] = Object.entries<{ engines?: object }>(lock.packages) as [
+      [string, { engines?: object }],
+    ]
+    assert.deepEqual([path, engines], [`node_modules/@uwsjs/linux-x64-${binary}`, undefined])
     assert.equal(manifest.optionalDependencies, undefined)
     assert.match(next[0]!, /^cd my-app/)
   }
+  assert.equal(made('22.15.0', 'win32-x64').lock, null, 'there is no binary')
+  assert.equal(made('25.1.0').lock, null)
 })
 
 test('the packed manifest has engines and no Node of its own, the repository has a Node and no engines', () => {
