@@ -4,6 +4,7 @@ const { spawn } = require('node:child_process')
 const { existsSync, readdirSync } = require('node:fs')
 const { constants } = require('node:os')
 const { join } = require('node:path')
+const { endWithStarter } = require('./guardian/npm-parent.cjs')
 const { nodeOptions } = require('./guardian/switch.cjs')
 const { isCompiled, LOADER_ARGUMENTS, PRELOAD, sourceFile } = require('./preload/launch.cjs')
 
@@ -23,7 +24,11 @@ const COMMANDS = {
   start: (args) => start(args),
   dev: (args) => {
     process.env.NODE_OPTIONS = nodeOptions()
-    run([...LOADER_ARGUMENTS, sourceFile('main'), '--watch', ...args])
+    process.env.HEDDLE_FOLLOWS_PARENT = 'true'
+    const child = run([...LOADER_ARGUMENTS, sourceFile('main'), '--watch', ...args])
+    // The child ends with this process, and this one with npm, which tells nobody when it is killed. Its terminal is the child's, too.
+    const followsParent = process.env.npm_command !== undefined
+    endWithStarter({ followsParent, onGone: () => child.kill('SIGTERM') })
   },
   test: (args) => test(args),
 }
@@ -46,6 +51,7 @@ function run(args) {
   process.on('SIGINT', () => {})
   for (const signal of ['SIGTERM', 'SIGHUP']) process.on(signal, () => child.kill(signal))
   child.on('exit', (code, signal) => process.exit(code ?? 128 + constants.signals[signal]))
+  return child
 }
 
 /** The test files of the application, by Node's own runner. In the repository, its own runner. */

@@ -9,10 +9,12 @@ import {
   loadSettings,
   prepareEnvironment,
   takeFlightDir,
+  takeFollowing,
   takePortJoining,
 } from './core/config/load.ts'
 import { HeddleError, isMisconfigured } from './core/errors/catalogue.ts'
 import { messageWithCauses, originOf } from './core/errors/description.ts'
+import { endWithStarter } from './guardian/npm-parent.cjs'
 import { createLog } from './primary/logging/process-log.ts'
 import { banner } from './primary/logging/terminal.ts'
 import { ServiceProcess } from './primary/service-process.ts'
@@ -30,6 +32,7 @@ let service: ServiceProcess | null = null
 async function main(): Promise<void> {
   const flightDir = takeFlightDir()
   const joinsPort = takePortJoining()
+  const followsParent = takeFollowing()
   const { isDevelopment, bootTool, inspector, settings, warnings } = load(flightDir !== null)
   prepareEnvironment()
   if (inspector !== null) openInspector(inspector)
@@ -47,6 +50,13 @@ async function main(): Promise<void> {
 
   started.handleSignals()
   started.reportLife()
+  if (isDevelopment) {
+    const onGone = (what: string): void => {
+      runtime.log('INFO', what, 'main')
+      started.endOnce('SIGHUP')
+    }
+    endWithStarter({ followsParent, onGone })
+  }
   const development = isDevelopment ? await import('./devtools/development.ts') : null
   const serving = started.serve()
   // From before the lanes load their code: whatever is saved after that is seen, and taken in once the process serves.

@@ -81,7 +81,7 @@ export class ServiceProcess {
     this.#manager = new ServiceManager(settings.notifySocket, (message) => this.runtime.log('WARNING', message, 'main'))
   }
 
-  /** SIGTERM and SIGINT drain, the second of them ends at once; SIGHUP replaces the lanes. */
+  /** SIGTERM and SIGINT drain, the second of them ends at once; SIGHUP replaces the lanes, and ends a service in development, whose terminal is closed. */
   handleSignals(): void {
     const sameSignalMs = isStartedByNpm() ? SAME_SIGNAL_MS : 0
     for (const signal of ['SIGTERM', 'SIGINT'] as const) {
@@ -93,9 +93,15 @@ export class ServiceProcess {
       })
     }
     process.on('SIGHUP', () => {
+      if (this.#options.isDevelopment) return this.endOnce('SIGHUP')
       this.runtime.signalled('SIGHUP', 'reload')
       void this.reload('SIGHUP')
     })
+  }
+
+  /** Drains and ends, unless it does so already. */
+  endOnce(signal: NodeJS.Signals): void {
+    if (!this.#isStopping) this.#stop(signal)
   }
 
   /** Tells the guardian, and the service manager three times within its limit, that the primary's loop turns. A loop that hangs is ended from outside. */

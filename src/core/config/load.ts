@@ -168,6 +168,9 @@ export function takeFlightDir(): string | null {
   return folder === undefined || process.send === undefined ? null : folder
 }
 
+/** True for a process that is to end with its parent: that of `heddle dev`, and what npm runs for `npm run dev`. Taken once, as above. */
+export const takeFollowing = (): boolean => taken('HEDDLE_FOLLOWS_PARENT') === 'true' || isStartedByNpm()
+
 /** True for a process that shares its port with those that its guardian has started before. Taken once, as above. */
 export const takePortJoining = (): boolean => taken('HEDDLE_JOINS_PORT') === 'true'
 

@@ -17,6 +17,9 @@ const RETRY_MAX_MS = 64
 /** At the end of the process the reader has this long to take what waits, milliseconds. */
 export const LOG_FLUSH_MS = 1000
 
+/** The reader of a pipe has ended, or the terminal is closed: neither comes back. */
+const isGone = (error: unknown): boolean => ['EPIPE', 'EIO'].includes(codeOf(error) ?? '')
+
 /** What happened while the reader did not read. */
 interface Stall {
   /** Records per level that were dropped; levels without are missing. */
@@ -81,8 +84,7 @@ export class LogOutput {
     try {
       written = this.#options.write(text)
     } catch (error) {
-      // The reader is gone, and will not come back.
-      if (codeOf(error) === 'EPIPE') return this.#drop(level)
+      if (isGone(error)) return this.#drop(level)
       this.#wait(text, level)
       return this.#stall()
     }
@@ -156,7 +158,7 @@ export class LogOutput {
         const written = this.#options.write(this.#piece)
         this.#piece = written < this.#piece.length ? this.#piece.subarray(written) : null
       } catch (error) {
-        if (codeOf(error) !== 'EPIPE') return false
+        if (!isGone(error)) return false
         this.#piece = null
       }
     }
