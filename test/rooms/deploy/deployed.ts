@@ -3,10 +3,12 @@ import assert from 'node:assert/strict'
 import { execFileSync } from 'node:child_process'
 import { cpSync, mkdirSync, readdirSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs'
 import { request } from 'node:http'
+import { type Agent, request as requestOverTls } from 'node:https'
 import { join } from 'node:path'
 import type { TestContext } from 'node:test'
 import { setTimeout } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
+import { filled } from '../../../src/devtools/scaffolding/templates.ts'
 import { placeDist } from '../../support/built-package.ts'
 import { temporaryFolder } from '../../support/folder.ts'
 import type { Query } from '../../support/rows.ts'
@@ -39,6 +41,7 @@ export async function deployedApplication(
     const path = join(domains, 'shop/plugins', file)
     writeFileSync(path, readFileSync(path, 'utf8').replace("'#heddle'", "'heddle'"))
   }
+  writeFileSync(join(folder, 'Dockerfile'), filled('application/Dockerfile', { name: NAME }))
   const args = [PROGRAM, 'create', ...kinds.flatMap((kind) => ['--deploy', kind])]
   execFileSync(process.execPath, args, { cwd: folder, env: { PATH: process.env.PATH } })
   return folder
@@ -46,6 +49,7 @@ export async function deployedApplication(
 
 const CLIENTS = 4
 const EVERY_MS = 25
+const PROXIED_MS = 120
 
 export interface Orders {
   /** Ids that were answered with 201. */
@@ -55,18 +59,25 @@ export interface Orders {
   stop(): Promise<void>
 }
 
-/** Clients that order again and again, each order on a connection of its own, and repeat nothing. */
-export function startOrders(port: number): Orders {
+/** How orders reach a proxy. */
+interface Proxy {
+  agent: Agent
+  host: string
+}
+
+/** Clients that order again and again, each order on a connection of its own unless a proxy keeps it, and repeat nothing. */
+export function startOrders(port: number, proxy?: Proxy): Orders {
   const taken: string[] = []
   const refused: string[] = []
   let isStopped = false
   const runClient = async (client: number): Promise<void> => {
     for (let n = 0; !isStopped; n++) {
       const id = `${client}-${n}`
-      const outcome = await order(port, id).catch((error: NodeJS.ErrnoException) => error.code ?? error.message)
+      const outcome = await order(port, id, proxy).catch((error: NodeJS.ErrnoException) => error.code ?? error.message)
       if (outcome === 201) taken.push(id)
       else refused.push(`${id}: ${outcome}`)
-      await setTimeout(EVERY_MS)
+      // Below what the proxy allows one address.
+      await setTimeout(proxy === undefined ? EVERY_MS : PROXIED_MS)
     }
   }
   const running = Array.from({ length: CLIENTS }, (_, client) => runClient(client))
@@ -80,18 +91,17 @@ export function startOrders(port: number): Orders {
   }
 }
 
-function order(port: number, id: string): Promise<number | string> {
-  const headers = { 'content-type': 'application/json' }
+function order(port: number, id: string, proxy: Proxy | undefined): Promise<number | string> {
+  const headers = { 'content-type': 'application/json', ...(proxy && { host: proxy.host }) }
+  const options = { host: '127.0.0.1', port, path: '/orders', method: 'POST', headers }
   return new Promise((resolve, reject) => {
-    const sent = request(
-      { host: '127.0.0.1', port, path: '/orders', method: 'POST', headers, agent: false },
-      (answer) => {
-        let text = ''
-        answer.setEncoding('utf8').on('data', (chunk: string) => (text += chunk))
-        answer.on('end', () => resolve(answer.statusCode === 201 ? 201 : `${answer.statusCode} ${text}`))
-        answer.on('error', reject)
-      },
-    )
+    const sent = proxy ? requestOverTls({ ...options, agent: proxy.agent }) : request({ ...options, agent: false })
+    sent.on('response', (answer) => {
+      let text = ''
+      answer.setEncoding('utf8').on('data', (chunk: string) => (text += chunk))
+      answer.on('end', () => resolve(answer.statusCode === 201 ? 201 : `${answer.statusCode} ${text}`))
+      answer.on('error', reject)
+    })
     sent.on('error', reject)
     sent.end(JSON.stringify({ id }))
   })
