@@ -143,11 +143,16 @@ for (const [kind, ways] of Object.entries(WAYS) as [Exclude<PlaceKind, 'connecti
           for (let turns = 0; turns < 2; turns++) await ask(heddle.port, 'GET', '/system/health/live')
           return holder
         }
+        const begun = async () =>
+          jsonOf(await ask(heddle.port, 'GET', '/begun', { 'x-forwarded-for': '192.0.2.9' })).begun
         const hold = async (side: Side, sender: string, places: number) => {
           for (let n = 0; n < places; n++) {
+            const before = way.leaves ? await begun() : 0
             const holder = await take(side, sender)
             assert.equal(holder.isRefused, false, `${sender} has its place ${n + 1}`)
-            if (way.leaves) holder.leave()
+            if (!way.leaves) continue
+            await until(async () => (await begun()) > before, 'the handler runs')
+            holder.leave()
           }
         }
         const findNone = async (side: Side, sender: string, bound: string) => {
