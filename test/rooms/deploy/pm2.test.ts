@@ -58,7 +58,8 @@ async function ownPm2(t: TestContext, more: Record<string, string> = {}, cwd = R
   }
   const daemonPid = async (): Promise<number> => Number(await readFile(join(env.PM2_HOME, 'pm2.pid'), 'utf8'))
   t.after(async () => {
-    await run('kill').catch(() => {})
+    // The folder of the application is gone by now.
+    await promisify(execFile)(PM2, ['kill'], { cwd: ROOT, env, timeout: COMMAND_MS }).catch(() => {})
     for (const pid of seen) if (isRunning(pid)) process.kill(pid, 'SIGKILL')
     await rm(home, { recursive: true, force: true })
   })
