@@ -31,10 +31,7 @@ export const FILE_IDENTITY_BYTES = 32
 /** The file on the path, seen from outside of SQLite: which one it is, and what is kept beside it. */
 export class DatabaseFile {
   readonly path: string
-  /**
-   * Device and inode of the file that the primary has open, and of its log; zero before. The file's are written before the first lane
-   * starts, the log's by whichever thread sees it first: it stays the same as long as the primary has the file open.
-   */
+  /** Device and inode of the file that the primary has open, and of its log; zero before. Written before the first lane starts. */
   readonly #opened: BigInt64Array
   #logPath: string | null = null
 
@@ -81,11 +78,14 @@ export class DatabaseFile {
     }
   }
 
-  /** In the primary, which has just opened it. */
+  /** In the primary, which has just read from it, and holds file and log from then on. */
   remember(): void {
-    const { dev, ino } = statSync(this.path, { bigint: true })
-    this.#opened[0] = dev
-    this.#opened[1] = ino
+    const names = [this.path, `${realpathSync(this.path)}-wal`]
+    for (const [at, name] of names.entries()) {
+      const { dev, ino } = statSync(name, { bigint: true })
+      this.#opened[2 * at] = dev
+      this.#opened[2 * at + 1] = ino
+    }
   }
 
   /** False when the file or its log has been removed, or another one has its name: what is written then goes nowhere. */
@@ -97,11 +97,6 @@ export class DatabaseFile {
 
   #is(path: string, at: number): boolean {
     const found = statSync(path, { bigint: true, throwIfNoEntry: false })
-    if (at > 0 && this.#opened[at + 1] === 0n) {
-      this.#opened[at] = found?.dev ?? 0n
-      this.#opened[at + 1] = found?.ino ?? 0n
-      return true
-    }
     return found !== undefined && found.dev === this.#opened[at] && found.ino === this.#opened[at + 1]
   }
 

@@ -133,7 +133,9 @@ export default class SqliteDb extends SqlDatabase {
       const message = `Another process has ${file.path} open: SQLite serves one service, and two of them slow each other down`
       this.runtime.log('WARNING', message)
     }
-    await this.#open(() => this.#openShared())
+    const connection = await this.#open(() => this.#openShared())
+    // Until a connection has read, SQLite does not hold the log for it, and removes the log when another one closes.
+    connection.run('SELECT 1 FROM sqlite_schema', [])
     file.remember()
     const log = this.runtime.log.bind(this.runtime)
     const { settings } = this.runtime
