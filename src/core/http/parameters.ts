@@ -9,8 +9,8 @@ export interface Parameters {
   readonly parameters: ReadonlyMap<string, string>
 }
 
-/** A parameter: its name, and a quoted text or any other. */
-const PARAMETER = /[ \t]*([^\s=;"]+)[ \t]*=[ \t]*(?:"((?:[^"\\]|\\.)*)"|([^;"]*))[ \t]*(?:;|$)|[ \t]*(?:;|$)/sy
+/** A parameter: its name, and a quoted text or any other. No two neighbours may take the same characters, or one header is tried for minutes. */
+const PARAMETER = /[ \t]*([^\s=;"]+)[ \t]*=(?:[ \t]*"((?:[^"\\]|\\.)*)"[ \t]*|([^;"]*))(?:;|$)|[ \t]*(?:;|$)/sy
 
 const unescaped = (quoted: string): string => quoted.replace(/\\(.)/gs, '$1')
 

@@ -10,7 +10,6 @@ import { RequestContext } from './context.ts'
 import { compressed, isCompressible } from './encodings.ts'
 import type { RequestEffects } from './idempotency.ts'
 import { IncomingBody } from './input/body.ts'
-import { isJsonType, mediaTypeOf } from './input/input.ts'
 import { KeyScanner } from './input/key-scanner.ts'
 import { incomingParts } from './input/multipart.ts'
 import { errorReply, type Reply } from './reply.ts'
@@ -176,7 +175,7 @@ export class RequestServer implements RequestThread {
 
   #openBody(requestId: number, kind: BodyKind, context: RequestContext): void {
     const type = context.headers['content-type'] ?? ''
-    const scanner = kind === 'stream' && isJsonType(mediaTypeOf(type)) ? new KeyScanner() : null
+    const scanner = kind === 'stream' ? new KeyScanner() : null
     const body = new IncomingBody(
       (bytes) => this.sink.wantBody(requestId, bytes),
       scanner && ((piece) => scanner.push(piece)),

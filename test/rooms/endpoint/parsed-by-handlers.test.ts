@@ -9,11 +9,22 @@ export default class Door {
     http.mount('/mounted', async (request) => Response.json({ got: JSON.parse(await request.text()) }))
     http.post('/raw', { rawBody: true }, (_data, { rawBody }) => ({ got: JSON.parse(rawBody) }))
     http.post('/streamed', { body: 'stream' }, async (_data, { body }) => ({ got: JSON.parse(await body.bytes()) }))
+    http.post('/untyped', (_data, { body }) => ({ got: JSON.parse(body) }))
     http.delete('/gone', () => ({ gone: true }))
     http.addWebSocket('/socket', { message: (socket, message) => socket.send({ got: JSON.parse(message) }) })
   }
 }
 `
+
+/** Who parses a body does not ask for them. */
+const TYPES = [
+  'application/ld+json; profile="x"',
+  'text/plain;charset=UTF-8',
+  'text/json',
+  'application/x-ndjson',
+  'application/octet-stream',
+  'nonsense',
+]
 
 test('JSON that handlers parse by themselves has no key that could reach a prototype', {
   timeout: 90_000,
@@ -35,12 +46,23 @@ test('JSON that handlers parse by themselves has no key that could reach a proto
         const { status, body } = await post(path, text)
         assert.equal(status, 400, path)
         assert.match(body.error, /^The body has the forbidden key (?:__proto__|constructor)$/)
-        assert.equal((await post(path, text, 'application/ld+json; profile="x"')).status, 400)
+        for (const type of TYPES) assert.equal((await post(path, text, type)).status, 400, `${path} ${type}`)
+        assert.equal((await post(path, `\ufeff\r\n\t ${text}`, 'text/plain')).status, 400, path)
       }
       const harmless = { fill, a: '"__proto__":1', b: ['constructor'] }
       assert.deepEqual((await post(path, JSON.stringify(harmless))).body.got, harmless, path)
     }
   }
+
+  const proto = '{"a":{"__proto__":{"admin":true}}}'
+  for (const type of TYPES.slice(1)) assert.equal((await post('/untyped', proto, type)).status, 400, type)
+  assert.deepEqual((await post('/untyped', '{"a":"__proto__"}', 'text/plain')).body.got, { a: '__proto__' })
+  const script = 'export default { "constructor": 1 }'
+  assert.equal(
+    (await post('/streamed', script, 'text/javascript')).status,
+    500,
+    'its handler got it, and found no JSON',
+  )
 
   const socket = new WebSocket(`ws://127.0.0.1:${port}/socket`)
   await new Promise((resolve) => socket.addEventListener('open', resolve, { once: true }))

@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
+import { readParameters } from '../../../src/core/http/parameters.ts'
 import { FormReader } from '../../../src/runtime/endpoint/input/form-reader.ts'
 import { parseMultipart } from '../../../src/runtime/endpoint/input/multipart.ts'
 
@@ -69,6 +70,10 @@ const READ: Record<string, [body: Buffer, result: typeof AB, type?: string]> = {
   ],
   'filename* behind filename, with a language': [file(`filename*=utf-8'en'a%C3%BC; filename="e.txt"`), called('aü')],
   'filename* in Latin-1': [file(`filename*=iso-8859-1''%fc.txt`), called('ü.txt')],
+  'a name in name*, as aiohttp sends it': [
+    second(`content-disposition: form-data; name*=utf-8''%C3%BC`),
+    { fields: { a: 'one', ü: 'two' }, files: [] },
+  ],
   'a path in filename*': [file(`filename*=UTF-8''..%2F..%5Cetc%2Fpasswd`), called('passwd')],
 }
 
@@ -150,6 +155,23 @@ async function readAll(body: Buffer, pieceBytes: number, type: string): Promise<
     return (error as Error).message
   }
 }
+
+test('the type of a file is known where its parameters are malformed', async () => {
+  const files = await parseMultipart(file('filename="a.png"\ncontent-type: Image/PNG ; x'), TYPE, {})
+  assert.equal(files[0]!.type, 'image/png')
+})
+
+test('parameters that do not end are read in one go', () => {
+  const blanks = ' '.repeat(16_000)
+  for (const rest of [
+    `a=${blanks}"`,
+    `a=${blanks}b${blanks}"`,
+    `a${blanks}"`,
+    `${blanks}"`,
+    `a="${'\\'.repeat(16_000)}`,
+  ])
+    assert.equal(readParameters(`application/json; ${rest}`), null)
+})
 
 test('a form means the same however it comes in pieces', async () => {
   for (const [what, [body, , type = TYPE]] of Object.entries({ ...READ, ...REFUSED })) {

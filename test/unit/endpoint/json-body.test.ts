@@ -29,6 +29,13 @@ test('numbers of JSON: exact ones are read, whatever would lose digits is refuse
   })
 })
 
+test('a number as long as a body is read in one go', () => {
+  const zeros = '0'.repeat(500_000)
+  for (const number of [`1${zeros}1`, `0.${zeros}1${zeros}1`, `1.${zeros}1`])
+    assert.throws(() => parse(number), /would lose digits/)
+  assert.deepEqual(parse(`[1.${zeros}]`), [1])
+})
+
 test('keys of JSON: so many at most, wherever they are', () => {
   for (const text of [
     '{"a":1,"A":1}',

@@ -188,12 +188,14 @@ function headOf(headers: ReadonlyMap<string, string>): PartHead {
   const encoding = (headers.get('content-transfer-encoding') ?? 'binary').toLowerCase()
   if (!PLAIN_ENCODINGS.has(encoding))
     throw new HeddleError('HTTP_MEDIA_TYPE', `A part has the transfer encoding ${encoding}: send its bytes as they are`)
-  const content = readParameters(headers.get('content-type') ?? 'text/plain')
-  const type = content?.value || 'text/plain'
+  const given = headers.get('content-type') ?? ''
+  const content = readParameters(given)
+  // Of malformed parameters the type is known all the same.
+  const type = content?.value ?? withoutBlanks(given.split(';', 1)[0]!).toLowerCase()
   return {
-    name: disposition.parameters.get('name'),
-    filename: filenameOf(disposition.parameters) ?? (type === 'application/octet-stream' ? '' : undefined),
-    type,
+    name: parameterOf(disposition.parameters, 'name'),
+    filename: parameterOf(disposition.parameters, 'filename') ?? (type === 'application/octet-stream' ? '' : undefined),
+    type: type || 'text/plain',
     charset: content?.parameters.get('charset') ?? 'utf-8',
   }
 }
@@ -204,12 +206,12 @@ const unquoted = (quoted: string): string =>
     .replace(/\\(["\\])/g, '$1')
     .replace(/%(22|0d|0a)/gi, (_, code: string) => String.fromCharCode(Number.parseInt(code, 16)))
 
-/** `filename*` says more than `filename`. Sources: RFC 6266, section 4.3; RFC 8187. */
-function filenameOf(parameters: ReadonlyMap<string, string>): string | undefined {
+/** `filename*` says more than `filename`; some clients name fields so, too. Sources: RFC 6266, section 4.3; RFC 8187. */
+function parameterOf(parameters: ReadonlyMap<string, string>, wanted: 'name' | 'filename'): string | undefined {
   for (const name of parameters.keys())
     if (/^(?:file)?name\*\d/.test(name)) throw formFault(`has a part with ${name}, which no form has`)
-  const extended = parameters.get('filename*')
-  if (extended === undefined) return parameters.get('filename')
+  const extended = parameters.get(`${wanted}*`)
+  if (extended === undefined) return parameters.get(wanted)
   const [, charset = '', coded = ''] = /^([\w-]+)'[^']*'((?:[!#$&+.^_`|~\w-]|%[0-9a-f]{2})*)$/i.exec(extended) ?? []
   const bytes = Buffer.from(
     coded.replace(/%(..)/g, (_, code: string) => String.fromCharCode(Number.parseInt(code, 16))),
@@ -217,5 +219,5 @@ function filenameOf(parameters: ReadonlyMap<string, string>): string | undefined
   )
   if (/^utf-8$/i.test(charset) && isUtf8(bytes)) return bytes.toString()
   if (/^iso-8859-1$/i.test(charset)) return bytes.toString('latin1')
-  throw formFault('has a part whose filename* is malformed')
+  throw formFault(`has a part whose ${wanted}* is malformed`)
 }

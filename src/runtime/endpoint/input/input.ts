@@ -31,12 +31,7 @@ export function readInput(
 ): Data | Promise<Data> {
   const params: Data = {}
   // Its handler parses the body by itself.
-  if (
-    frame.body !== null &&
-    (method === 'ALL' || schemas.rawBody) &&
-    isJsonType(mediaTypeOf(frame.header('content-type') ?? ''))
-  )
-    refuseForbiddenKeys(frame.body)
+  if (frame.body !== null && (method === 'ALL' || schemas.rawBody)) refuseForbiddenKeys(frame.body)
   // A fetch handler reads the request itself.
   if (method === 'ALL') return params
   if (template.hasParameters) template.read(frame.path, params)
@@ -140,6 +135,7 @@ async function readBody(
   }
   if (wanted)
     throw new HeddleError('HTTP_MEDIA_TYPE', `Unsupported media type ${type || '(none)'}; send application/json`)
+  refuseForbiddenKeys(bytes)
   context.body = bytes
   return undefined
 }
@@ -153,12 +149,12 @@ const isJsonObject = (text: string): boolean => /^\s*\{/.test(text) && readable(
 const WITH_BODY = new Set(['POST', 'PUT', 'PATCH'])
 
 /** Without parameters, in lower case. */
-export function mediaTypeOf(contentType: string): string {
+function mediaTypeOf(contentType: string): string {
   const semicolon = contentType.indexOf(';')
   return withoutBlanks(semicolon < 0 ? contentType : contentType.slice(0, semicolon)).toLowerCase()
 }
 
-export const isJsonType = (type: string): boolean => type === 'application/json' || type.endsWith('+json')
+const isJsonType = (type: string): boolean => type === 'application/json' || type.endsWith('+json')
 
 function requireUtf8(contentType: string): void {
   if (!contentType.includes(';')) return

@@ -6,13 +6,20 @@ import { isForbiddenKey } from './parse.ts'
 const QUOTE = 0x22
 const BACKSLASH = 0x5c
 const COLON = 0x3a
+/** Blanks, the bytes of a byte order mark, and what separates the texts of a sequence (RFC 7464). */
+const BEFORE_JSON = new Set([0x20, 0x09, 0x0a, 0x0d, 0xef, 0xbb, 0xbf, 0x1e])
 /** Characters of a forbidden key, each written as `\u0000`, at most. */
 const KEY_MAX_BYTES = 66
 /** Whatever a forbidden key is made of. */
 const SUSPECTS = ['__proto__', 'constructor', 'prototype', '\\u'].map((text) => Buffer.from(text))
 
-/** Reads JSON as it comes. Valid or not: what is no JSON has no keys for its parser either. */
+/**
+ * Reads JSON as it comes, whatever its content type says: who parses it does not ask for that. Valid or not: what is no JSON has no keys for
+ * its parser either.
+ */
 export class KeyScanner {
+  /** Keys are in objects and lists alone. Null until something has come. */
+  #mayHaveKeys: boolean | null = null
   #isInText = false
   #isEscaped = false
   /** Of the text that is read, or was read last; null where it is too long for a key to look for. */
@@ -20,6 +27,12 @@ export class KeyScanner {
 
   /** @throws HTTP_BAD_REQUEST */
   push(bytes: Uint8Array): void {
+    if (this.#mayHaveKeys === null) {
+      const first = bytes.find((byte) => !BEFORE_JSON.has(byte))
+      if (first === undefined) return
+      this.#mayHaveKeys = first === 0x7b || first === 0x5b
+    }
+    if (!this.#mayHaveKeys) return
     for (const byte of bytes) {
       if (this.#isInText) {
         if (!this.#isEscaped && byte === QUOTE) {
@@ -55,13 +68,9 @@ const OBJECT_OR_LIST = /^\s*[[{]/
 
 /** The same for a message of a socket, which is text of any kind, or bytes. @returns the fault; null for none */
 export function faultOfMessage(message: string | Uint8Array): string | null {
-  const isText = typeof message === 'string'
-  const begin = isText
-    ? message
-    : Buffer.from(message.buffer, message.byteOffset, Math.min(64, message.byteLength)).toString('latin1')
-  if (!OBJECT_OR_LIST.test(begin)) return null
+  if (typeof message === 'string' && !OBJECT_OR_LIST.test(message)) return null
   try {
-    refuseForbiddenKeys(isText ? Buffer.from(message) : message)
+    refuseForbiddenKeys(typeof message === 'string' ? Buffer.from(message) : message)
     return null
   } catch (fault) {
     return (fault as HeddleError).message.replace('The body', 'the message')

@@ -99,12 +99,15 @@ function isExact(number: string): boolean {
   return digits.length <= 15 || (digits.length <= 100 && digitsOf(value.toPrecision(digits.length)) === digits)
 }
 
-/** Without sign, point, exponent, and zeros at both ends. */
-const digitsOf = (number: string): string =>
-  number
-    .replace(/[eE].*$/, '')
-    .replace(/[-.]/g, '')
-    .replace(/^0+|0+$/g, '')
+/** Without sign, point, exponent, and zeros at both ends. A number may be as long as a body: no pattern may begin anew at each zero. */
+function digitsOf(number: string): string {
+  const digits = number.replace(/[eE].*$/, '').replace(/[-.]/g, '')
+  let from = 0
+  let to = digits.length
+  while (digits[from] === '0') from++
+  while (to > from && digits[to - 1] === '0') to--
+  return digits.slice(from, to)
+}
 
 function check(value: unknown, depth: number): void {
   if (typeof value !== 'object' || value === null) return
