@@ -78,6 +78,12 @@ const READ: Record<string, [target: string, headers: Headers, body: Request[2], 
   'JSON whose type has a parameter in quotes': [
     ['/echo', { 'content-type': 'application/json; profile="a;charset=latin1"' }, '{"a":1}', { a: 1 }],
   ],
+  'a body in no coding, however that is said': ['identity', 'Identity', ''].map((coding) => [
+    '/echo',
+    { ...JSON_BODY, 'content-encoding': coding },
+    '{"a":1}',
+    { a: 1 },
+  ]),
   'U+FFFD, which somebody has typed': [['/echo', FORM_BODY, 'a=\ufffd', { a: '\ufffd' }]],
   '64 levels of nesting': [['/echo', JSON_BODY, nested(64), JSON.parse(nested(64))]],
   'forms: blanks, encoded characters, repeated and empty fields': [

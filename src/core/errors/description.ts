@@ -200,7 +200,9 @@ function textOf(value: unknown): string {
 function boundedJson(value: unknown, max: number): string | undefined {
   let left = max
   return JSON.stringify(value, (key, member: unknown) => {
-    left -= key.length + (typeof member === 'string' ? member.length : 2)
+    // Of bytes a key is made for each before one of them is seen.
+    left -=
+      key.length + (typeof member === 'string' ? member.length : ArrayBuffer.isView(member) ? member.byteLength : 2)
     if (left < 0) throw new RangeError('too long')
     return member
   })

@@ -104,8 +104,8 @@ async function readBody(
       throw new HeddleError('HTTP_BAD_REQUEST', 'The body is empty, which is no JSON: send {} or no content-type')
     return undefined
   }
-  const encoding = frame.header('content-encoding')
-  if (encoding !== undefined && encoding !== 'identity') {
+  // Names of codings are not case-sensitive, and a list may be empty.
+  if (!/^(?:identity)?$/i.test(frame.header('content-encoding') ?? '')) {
     throw new HeddleError('HTTP_MEDIA_TYPE', 'Compressed request bodies are not supported')
   }
   if (isJson) {
