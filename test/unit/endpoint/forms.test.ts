@@ -70,6 +70,7 @@ const READ: Record<string, [body: Buffer, result: typeof AB, type?: string]> = {
   ],
   'filename* behind filename, with a language': [file(`filename*=utf-8'en'a%C3%BC; filename="e.txt"`), called('aü')],
   'filename* in Latin-1': [file(`filename*=iso-8859-1''%fc.txt`), called('ü.txt')],
+  'as many headers of a part as it may have': [second(`${b}${'\nx: y'.repeat(31)}`), AB],
   'a name in name*, as aiohttp sends it': [
     second(`content-disposition: form-data; name*=utf-8''%C3%BC`),
     { fields: { a: 'one', ü: 'two' }, files: [] },
@@ -115,6 +116,7 @@ const REFUSED: Record<string, [body: Buffer, message: RegExp, type?: string]> = 
     second(`content-disposition: form-data; name="b"; x="${'y'.repeat(20_000)}"`),
     /header of more/,
   ],
+  'too many headers of a part': [second(`${b}${'\nx: y'.repeat(32)}`), /more than 32 headers/],
   'bytes in base64': [second(`${b}\ncontent-transfer-encoding: base64`), /transfer encoding base64/],
   'a charset that nobody knows': [second(`${b}\ncontent-type: text/plain; charset=klingon`), /charset klingon/],
   'no boundary': [second(b), /no valid boundary/, 'multipart/form-data; boundary'],

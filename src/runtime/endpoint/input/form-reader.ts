@@ -7,6 +7,8 @@ import { readParameters } from '../../../core/http/parameters.ts'
 
 /** Bytes of a header of a part that is read, at most. */
 const HEADER_MAX_BYTES = 16_384
+/** Headers of a part at most, read or not: real clients send up to five. */
+const HEADERS_MAX = 32
 /** Headers that say what a part is. Others are ignored. */
 const READ_HEADERS = new Set(['content-disposition', 'content-type', 'content-transfer-encoding'])
 const PLAIN_ENCODINGS = new Set(['7bit', '8bit', 'binary'])
@@ -100,12 +102,13 @@ export class FormReader {
   async #head(): Promise<PartHead> {
     const headers = new Map<string, string>()
     let last = ''
-    for (;;) {
+    for (let lines = 0; ; lines++) {
       const line = await this.#line(false)
       if (line.byteLength === 0) {
         await this.#keepLineEnd()
         return headOf(headers)
       }
+      if (lines === HEADERS_MAX) throw formFault(`has a part with more than ${HEADERS_MAX} headers`)
       if (line.byteLength > HEADER_MAX_BYTES) {
         const name = line.toString('latin1', 0, 64).split(':', 1)[0]!.toLowerCase()
         if (READ_HEADERS.has(name)) throw formFault(`has a header of more than ${HEADER_MAX_BYTES} bytes`)

@@ -124,7 +124,7 @@ async function readBody(
     if (wanted && isJsonObject(text)) throw new HeddleError('HTTP_MEDIA_TYPE', JSON_AS_FORM)
     const fields: Data = {}
     form.isForm = true
-    parseForm(text, fields, 'form body')
+    ownWork(parseFormBody, text, fields)
     return fields
   }
   if (type === 'multipart/form-data') {
@@ -139,6 +139,8 @@ async function readBody(
   context.body = bytes
   return undefined
 }
+
+const parseFormBody = (text: string, into: Data): void => parseForm(text, into, 'form body')
 
 const JSON_AS_FORM =
   "The body is JSON, but its content type says application/x-www-form-urlencoded, as `curl -d` sends it: add -H 'content-type: application/json'"
