@@ -152,6 +152,7 @@ export default class PostgresDb extends SqlDatabase {
           run: (sql, params) => connection.send(new Statement(sql, params.length), params),
           script: (sql) => connection.script(sql),
           renew: () => connection.renew(),
+          keepsSession: connection.keepsSession,
           setLocal: this.#access.session.setLocal,
           get isClean() {
             return connection.isClean

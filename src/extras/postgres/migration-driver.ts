@@ -25,6 +25,8 @@ interface OwnConnection extends MigrationConnection {
   renew(): Promise<void>
   /** Sets, in the transaction under way, what statements rely on. */
   readonly setLocal: string
+  /** What is set for a session holds for the next statement. */
+  readonly keepsSession: boolean
   /** No transaction is open on it. */
   readonly isClean: boolean
 }
@@ -120,6 +122,17 @@ export class PostgresMigrations extends MigrationDriver {
     await super.record(migration, appliedAt)
   }
 
+  override get aloneRefusal(): string | null {
+    return this.#connection.keepsSession
+      ? null
+      : 'behind a transaction pooler the statement would have no settings: run `heddle migrate` with RDB_HOST of the server itself and RDB_POOLER=none'
+  }
+
+  protected override async beforeAlone(): Promise<void> {
+    await this.#connection.renew()
+    await this.#connection.script('SET statement_timeout = 0')
+  }
+
   protected override beginAgain(): Promise<void> {
     return this.#connection.script(`ROLLBACK; BEGIN; ${this.#settings}`)
   }
@@ -149,5 +162,5 @@ export class PostgresMigrations extends MigrationDriver {
 
 function adviceFor(cause: unknown): string {
   if (sqlStateOf(cause) !== '25001') return ''
-  return ': a migration runs in a transaction. Leave CONCURRENTLY out, or run this statement by hand'
+  return ': a migration runs in a transaction. Leave CONCURRENTLY out, or write the statement into a migration of its own with the line `-- heddle: no-transaction`'
 }

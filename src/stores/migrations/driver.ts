@@ -1,5 +1,5 @@
 // What a database does for migrations, and the table that says which are applied.
-import type { DbError } from '../../core/errors/catalogue.ts'
+import { DbError } from '../../core/errors/catalogue.ts'
 import type { Outcome } from '../sql/database.ts'
 import { refuseControl, statementsIn } from '../sql/statement.ts'
 import type { SqlDialect } from '../sql/tokens.ts'
@@ -80,6 +80,31 @@ export abstract class MigrationDriver implements MigrationSession {
 
   /** Removes every table with its rows, every view and whatever else was created. */
   abstract clear(): Promise<void>
+
+  /** Why no statement may run outside of a transaction here; null: one may. */
+  get aloneRefusal(): string | null {
+    return null
+  }
+
+  /** Runs one statement outside of a transaction. @throws DbError; `other` unless there is exactly one */
+  async runAlone(script: string): Promise<void> {
+    await this.beforeAlone()
+    try {
+      await this.#connection.script(script)
+    } catch (thrown) {
+      throw this.errorOf(thrown)
+    }
+  }
+
+  /** @throws DbError `other` when it has none, or more than one */
+  requireOne(script: string): void {
+    refuseControl(script, this.#dialect)
+    const { length } = statementsIn(script, this.#dialect)
+    if (length !== 1) throw new DbError('other', `it has ${length} statements: write each into a migration of its own`)
+  }
+
+  /** Makes the connection ready for a statement without a transaction. */
+  protected async beforeAlone(): Promise<void> {}
 
   /** There is a table `_migrations`. */
   protected abstract hasTable(): Promise<boolean>

@@ -13,6 +13,9 @@ export const DOWN_SUFFIX = '.down.sql'
 const DEPENDS = /^--\s*depends\s*:(.*)$/i
 /** A line of somebody who has yet to write it; it does not count as part of its text. */
 export const DRAFT = /^[ \t]*--\s*heddle\s*:\s*draft[ \t]*(?:\r?\n|$)/im
+/** A line of the header: the statement runs outside of a transaction. */
+export const NO_TRANSACTION =
+  /^(?:[ \t]*(?:--[^\n]*)?\n)*[ \t]*--[ \t]*heddle[ \t]*:[ \t]*no-transaction[ \t]*(?:\r?\n|$)/i
 const ID = /^[^\s/]+\/\d{3,}_[A-Za-z0-9_-]+$/
 
 /**

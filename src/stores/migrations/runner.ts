@@ -11,7 +11,7 @@ import { readText, TextFault } from '../../preload/text-file.cjs'
 import { statementsIn } from '../sql/statement.ts'
 import { ANY_DIALECT } from '../sql/tokens.ts'
 import type { Migration, MigrationDriver, Script } from './driver.ts'
-import { DOWN_SUFFIX, discoverMigrations, filesOf, isRecorded, orderMigrations } from './files.ts'
+import { DOWN_SUFFIX, discoverMigrations, filesOf, isRecorded, NO_TRANSACTION, orderMigrations } from './files.ts'
 import { scriptFaultText } from './script-fault.ts'
 
 /** `changed`: its text is another one than that which was applied. `missing`: it was applied, and has no file any more. */
@@ -203,7 +203,8 @@ export async function migrate(
     const startMs = performance.now()
     // A terminal shows these records on one line: which migration is running, and how many there are.
     log('DEBUG', `Applying migration ${migration.id}`, { done: n, of: waiting.length })
-    if (!(await apply(driver, migration, all))) continue
+    const isAlone = NO_TRANSACTION.test(migration.sql)
+    if (!(await (isAlone ? applyAlone(driver, migration) : apply(driver, migration, all)))) continue
     applied.push(migration.id)
     const duration_ms = Math.round(performance.now() - startMs)
     log('INFO', `Applied migration ${migration.id}`, { done: n + 1, of: waiting.length, duration_ms })
@@ -256,6 +257,42 @@ async function apply(driver: MigrationDriver, migration: Migration, all: readonl
   }
 }
 
+/** Stands before the checksum of a migration without a transaction until it has ended. */
+const UNFINISHED = 'unfinished '
+
+/** Runs a migration without a transaction. What of it has taken effect when it fails, nobody knows: it is recorded first. @returns as `apply` */
+async function applyAlone(driver: MigrationDriver, migration: Migration): Promise<boolean> {
+  const { id, checksum, sql } = migration
+  const where = `(${shown(migration.path)})`
+  const what = `Migration ${id}, which runs without a transaction,`
+  if (driver.aloneRefusal !== null) throw invalid(`${what} cannot run here: ${driver.aloneRefusal} ${where}`)
+  try {
+    driver.requireOne(sql)
+  } catch (thrown) {
+    throw invalid(`${what} cannot run: ${messageOf(thrown)} ${where}`, thrown)
+  }
+  const begins = await driver.transaction(async (session) => {
+    await session.createTable()
+    if (isApplied(migration, await session.checksumOf(id))) return false
+    await session.record({ id, checksum: UNFINISHED + checksum }, new Date().toISOString())
+    return true
+  })
+  if (!begins) return false
+  try {
+    await driver.runAlone(sql)
+  } catch (thrown) {
+    throw invalid(`${what} failed: ${messageOf(thrown)} ${where}\n  Fix: ${unfinishedFix(migration)}`, thrown)
+  }
+  await driver.transaction(async (session) => {
+    await session.forget(id)
+    await session.record(migration, new Date().toISOString())
+  })
+  return true
+}
+
+const unfinishedFix = ({ id, checksum }: Migration): string =>
+  `look at what it has left (CREATE INDEX CONCURRENTLY leaves an INVALID index: DROP INDEX). To run it again, undo that and DELETE FROM _migrations WHERE id = '${id}'. If it has taken effect, UPDATE _migrations SET checksum = '${checksum}' WHERE id = '${id}'`
+
 /** The migration itself is right: the server was lost, or another process held a lock that it needs. */
 function isOutside(thrown: unknown): thrown is DbError {
   return thrown instanceof DbError && thrown.isPassing
@@ -264,6 +301,11 @@ function isOutside(thrown: unknown): thrown is DbError {
 function isApplied(migration: Migration, recorded: string | null): boolean {
   if (recorded === null) return false
   if (isRecorded(migration, recorded)) return true
+  if (recorded.startsWith(UNFINISHED)) {
+    throw invalid(
+      `Migration ${migration.id} was begun without a transaction and has not ended: another process runs it now, or it has failed or was cut off (${shown(migration.path)})\n  Fix: ${unfinishedFix(migration)}`,
+    )
+  }
   throw invalid(
     `Migration ${migration.id} was changed after it was applied: put ${shown(migration.path)} back as it was, and write a new migration; or, in development, take it back and apply it anew: npm run migrate -- redo ${migration.id}`,
   )

@@ -65,6 +65,7 @@ async function connected(t: TestContext, server: PostgresServer, waitMs?: number
         return { rows, rowCount: rowCount ?? 0 }
       },
       script: async (sql) => void (await send(sql)),
+      keepsSession: true,
       renew: async () => void (await send('DISCARD ALL')),
       setLocal: 'SET LOCAL search_path = public, pg_temp',
       get isClean() {
@@ -115,6 +116,34 @@ function runTests(server: PostgresServer): void {
       '002_two': 'CREATE INDEX CONCURRENTLY a1_by_id ON a1 (id);',
     })
     await assert.rejects(run(), /002_two.*CREATE INDEX CONCURRENTLY.*Leave CONCURRENTLY out/)
+  })
+
+  test('no-transaction: an index is made concurrently, and a failure is recorded until somebody has looked', async (t) => {
+    const alone = '-- heddle: no-transaction\n'
+    const { client, run, folder } = await withMigrations(t, {
+      '001_rows': "CREATE TABLE rows (id INTEGER, name TEXT); INSERT INTO rows VALUES (1, 'a'), (1, 'a');",
+      '002_index': `-- depends: a/001_rows\n${alone}-- Beside writers; see BEGIN.\nCREATE INDEX CONCURRENTLY by_name ON rows (name);`,
+      '003_vacuum': `${alone}VACUUM rows`,
+      '004_unique': `${alone}CREATE UNIQUE INDEX CONCURRENTLY by_id ON rows (id);`,
+      '005_after': 'CREATE TABLE later (id INTEGER);',
+    })
+    await assert.rejects(run(), {
+      code: 'MIGRATION_INVALID',
+      message: /a\/004_unique.*failed: .*by_id[^]*DELETE FROM _migrations/,
+    })
+    // Neither this one nor what comes after it runs before somebody has looked.
+    await assert.rejects(run(), {
+      code: 'MIGRATION_INVALID',
+      message: /a\/004_unique was begun[^]*DROP INDEX[^]*UPDATE _migrations/,
+    })
+    const names = async () => (await client.query('SELECT id FROM _migrations ORDER BY id')).rows.map(({ id }) => id)
+    assert.deepEqual(await names(), ['a/001_rows', 'a/002_index', 'a/003_vacuum', 'a/004_unique'])
+    await client.query("DROP INDEX by_id; DELETE FROM rows; DELETE FROM _migrations WHERE id = 'a/004_unique'")
+    assert.deepEqual(await run(), ['a/004_unique', 'a/005_after'])
+    assert.deepEqual(await run(), [])
+    await writeFiles(folder, { 'a/migrations/006_two.sql': `${alone}VACUUM rows; VACUUM later` })
+    await assert.rejects(run(), { code: 'MIGRATION_INVALID', message: /a\/006_two.*2 statements/ })
+    assert.equal((await names()).includes('a/006_two'), false)
   })
 
   test('what one migration sets is not set in the next', async (t) => {

@@ -30,6 +30,21 @@ runMigrationSuite(
   { missingTable: /no such table: no_such_table/ },
 )
 
+test('no-transaction: VACUUM runs, and a failure is recorded', async (t) => {
+  const root = temporaryFolder(t)
+  const alone = '-- heddle: no-transaction\n'
+  await writeFiles(root, {
+    'domains/a/migrations/001_a.sql': `${alone}VACUUM`,
+    'domains/a/migrations/002_b.sql': `${alone}REINDEX nothing`,
+  })
+  const driver = new SqliteMigrations(new SqliteConnection(join(root, 'service.db')))
+  t.after(() => driver.close())
+  const run = () => migrate(driver, [join(root, 'domains')], () => {})
+  await assert.rejects(run(), { code: 'MIGRATION_INVALID', message: /a\/002_b.*failed/ })
+  assert.deepEqual([...(await driver.applied()).keys()], ['a/001_a', 'a/002_b'])
+  await assert.rejects(run(), { code: 'MIGRATION_INVALID', message: /a\/002_b was begun/ })
+})
+
 test('statements run verbatim: semicolons in strings, comments and triggers are no ends', async (t) => {
   const root = temporaryFolder(t)
   await writeFiles(root, {
