@@ -16,7 +16,7 @@ const USAGE = `Usage: heddle <command>
   check               types, linter where Biome is installed, architecture
   lint                the report of /system/lint
   tools               lists the tools; \`tools use <implementation>\` swaps one
-  migrate [up]        applies the migrations that are pending, and ends; also migrate status|down|redo|reset|seed
+  migrate [up]        applies the migrations that are pending, and ends; also migrate status|down|redo|again|done|reset|seed
   client              writes a typed client of the service; \`client --out client.ts\`
   agents              writes into AGENTS.md what is there, for coding assistants
   db types            writes the types of all tables, from the migrations; --check only compares

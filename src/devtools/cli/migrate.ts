@@ -2,7 +2,7 @@
 import { CommandError, UsageFault } from '../../core/config/command-line.ts'
 import { loadSettings } from '../../core/config/load.ts'
 import type { Settings } from '../../core/config/schema.ts'
-import { migrate, migrationStatus, rollBack, runSeeds, takeBack } from '../../stores/migrations/runner.ts'
+import { migrate, migrationStatus, rollBack, runSeeds, settle, takeBack } from '../../stores/migrations/runner.ts'
 import { again } from '../../stores/migrations/script-fault.ts'
 import { command } from './command.ts'
 import { type CommandDatabase, openDatabase, readTables } from './database.ts'
@@ -13,6 +13,8 @@ const USAGE = `Usage: npm run migrate -- [command]
   down [count]  takes back the last ones (1) by their NNN_name.down.sql
   redo [id]     takes one back by its down file and applies it as it is now: without an id the one that was changed since, else the last
   reset         removes every table, applies all migrations, and seeds; not with NODE_ENV=production
+  again <id>    an unfinished one, which runs without a transaction, is pending again: you have undone what it had left
+  done <id>     an unfinished one counts as applied: it has taken effect, or you have done it by hand
   seed          runs the seeds of all domains`
 
 type Run = (database: CommandDatabase, settings: Settings, argument: string | undefined) => Promise<void>
@@ -40,6 +42,14 @@ const COMMANDS: Readonly<Record<string, Run>> = {
     await database.migrating((driver) => takeBack(driver, domainsDir, id, log))
     await database.migrating((driver) => migrate(driver, domainsDir, log))
   },
+  async again(database, { domainsDir }, id) {
+    if (id === undefined) throw new UsageFault(USAGE)
+    await database.migrating((driver) => settle(driver, domainsDir, id, false, log))
+  },
+  async done(database, { domainsDir }, id) {
+    if (id === undefined) throw new UsageFault(USAGE)
+    await database.migrating((driver) => settle(driver, domainsDir, id, true, log))
+  },
   async reset(database, { domainsDir, nodeEnv }) {
     if (nodeEnv === 'production') throw new CommandError('reset removes every table: not with NODE_ENV=production')
     const user = await database.otherUser()
@@ -64,10 +74,12 @@ const COMMANDS: Readonly<Record<string, Run>> = {
   },
 }
 
+const TAKES_ARGUMENT: ReadonlySet<string> = new Set(['down', 'redo', 'again', 'done'])
+
 export const migration = command(USAGE, {}, async (_, [word = '', argument, ...more]) => {
   const run = Object.hasOwn(COMMANDS, word) ? COMMANDS[word] : undefined
   if (run === undefined) throw new UsageFault(`There is no command ${word}\n\n${USAGE}`)
-  if (more.length > 0 || (argument !== undefined && word !== 'down' && word !== 'redo')) throw new UsageFault(USAGE)
+  if (more.length > 0 || (argument !== undefined && !TAKES_ARGUMENT.has(word))) throw new UsageFault(USAGE)
   const { settings } = loadSettings()
   await using database = await openDatabase(settings, log)
   await run(database, settings, argument)

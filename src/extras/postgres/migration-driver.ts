@@ -15,6 +15,10 @@ import { sqlStateOf } from './failure.ts'
 const MIGRATION_WAIT_MS = 300_000
 /** A wait for another process is told when it takes longer, milliseconds. */
 const TOLD_AFTER_MS = 200
+/** First half of the key of the advisory lock for statements without a transaction; the second half is the schema. */
+const ALONE_LOCK = 1_751_475_308
+/** Milliseconds between two looks whether it is free. */
+const LOOK_MS = 100
 /** Two processes have begun to make the table at the same time: one of them makes it. */
 const MADE_MEANWHILE: readonly string[] = ['23505', '42P07']
 
@@ -36,6 +40,7 @@ export class PostgresMigrations extends MigrationDriver {
   readonly #connection: OwnConnection
   readonly #onWait: () => void
   readonly #waitMs: number
+  #isAlone = false
 
   /**
    * @param connection used for nothing else, and not used afterwards: a migration may have changed its settings
@@ -55,7 +60,8 @@ export class PostgresMigrations extends MigrationDriver {
 
   override async transaction<T>(work: (session: MigrationSession) => Promise<T>): Promise<T> {
     const connection = this.#connection
-    await connection.renew()
+    // It would give the lock away.
+    if (!this.#isAlone) await connection.renew()
     try {
       await this.#begin()
       const result = await work(this)
@@ -128,9 +134,51 @@ export class PostgresMigrations extends MigrationDriver {
       : 'behind a transaction pooler the statement would have no settings: run `heddle migrate` with RDB_HOST of the server itself and RDB_POOLER=none'
   }
 
-  protected override async beforeAlone(): Promise<void> {
+  /**
+   * By an advisory lock of the session. Who waits for it asks again and again: one that slept in a statement would have a snapshot,
+   * which CREATE INDEX CONCURRENTLY of the other process waits for.
+   */
+  override async alone<T>(work: () => Promise<T>): Promise<T> {
     await this.#connection.renew()
-    await this.#connection.script('SET statement_timeout = 0')
+    const deadlineMs = performance.now() + this.#waitMs
+    const telling = setTimeout(this.#onWait, TOLD_AFTER_MS)
+    try {
+      while (!(await this.#lock())) {
+        if (performance.now() >= deadlineMs)
+          throw new DbError('timeout', `Waited ${this.#waitMs} ms for another process that migrates this database`)
+        await new Promise((done) => setTimeout(done, LOOK_MS))
+      }
+    } finally {
+      clearTimeout(telling)
+    }
+    this.#isAlone = true
+    try {
+      return await work()
+    } finally {
+      this.#isAlone = false
+      // A connection that is lost has lost the lock, too.
+      await this.#connection.script('SELECT pg_advisory_unlock_all()').catch(() => {})
+    }
+  }
+
+  async #lock(): Promise<boolean> {
+    const sql = `SELECT pg_try_advisory_lock(${ALONE_LOCK}, hashtext(current_schema())) AS is_ours`
+    return (await this.#connection.run(sql, [])).rows[0]?.is_ours === true
+  }
+
+  protected override async sendAlone(statement: string): Promise<void> {
+    await this.#connection.script(`SET statement_timeout = 0; SET lock_timeout = ${this.#waitMs}`)
+    try {
+      await this.#connection.script(statement)
+    } finally {
+      await this.#connection.script('RESET ROLE').catch(() => {})
+    }
+  }
+
+  /** A text that the server cannot read has not begun. An error within a function has no position. */
+  override hasLeftNothing(error: unknown): boolean {
+    const { cause } = error as Error
+    return sqlStateOf(cause) === '42601' && Number((cause as { position?: unknown }).position) > 0
   }
 
   protected override beginAgain(): Promise<void> {

@@ -1,7 +1,7 @@
 // What a database does for migrations, and the table that says which are applied.
 import { DbError } from '../../core/errors/catalogue.ts'
 import type { Outcome } from '../sql/database.ts'
-import { refuseControl, statementsIn } from '../sql/statement.ts'
+import { controlIn, refuseControl, statementsIn } from '../sql/statement.ts'
 import type { SqlDialect } from '../sql/tokens.ts'
 import { ScriptFault } from './script-fault.ts'
 
@@ -86,25 +86,36 @@ export abstract class MigrationDriver implements MigrationSession {
     return null
   }
 
-  /** Runs one statement outside of a transaction. @throws DbError; `other` unless there is exactly one */
+  /**
+   * Runs `work` while no other process is in such a one; others wait, and are in no transaction meanwhile. `work` may call `runAlone` and
+   * `transaction`. @throws DbError `timeout` when another process took too long
+   */
+  abstract alone<T>(work: () => Promise<T>): Promise<T>
+
+  /** Within `alone`: runs one statement outside of a transaction. @throws DbError */
   async runAlone(script: string): Promise<void> {
-    await this.beforeAlone()
     try {
-      await this.#connection.script(script)
+      await this.sendAlone(script)
     } catch (thrown) {
-      throw this.errorOf(thrown)
+      const error = this.errorOf(thrown)
+      const { start, end } = statementsIn(script, this.#dialect)[0]!
+      const statement = script.slice(start, end)
+      throw this.toldFault(script, error) ?? new ScriptFault(error, start + this.offsetIn(statement, error), statement)
     }
   }
 
-  /** @throws DbError `other` when it has none, or more than one */
+  /** Nothing of a statement without a transaction that has failed with this error has taken effect. */
+  abstract hasLeftNothing(error: unknown): boolean
+
+  /** @throws DbError `other` when it has none, or more than one, or one about transactions */
   requireOne(script: string): void {
-    refuseControl(script, this.#dialect)
+    const command = controlIn(script, this.#dialect)
+    if (command !== null) throw new DbError('other', `it contains ${command}: leave it out`)
     const { length } = statementsIn(script, this.#dialect)
     if (length !== 1) throw new DbError('other', `it has ${length} statements: write each into a migration of its own`)
   }
 
-  /** Makes the connection ready for a statement without a transaction. */
-  protected async beforeAlone(): Promise<void> {}
+  protected abstract sendAlone(statement: string): Promise<void>
 
   /** There is a table `_migrations`. */
   protected abstract hasTable(): Promise<boolean>

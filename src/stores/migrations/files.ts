@@ -2,6 +2,7 @@
 import { createHash } from 'node:crypto'
 import { readFileSync, statSync } from 'node:fs'
 import { join, resolve } from 'node:path'
+import { nearestName } from '../../core/config/nearest-name.ts'
 import { HeddleError } from '../../core/errors/catalogue.ts'
 import { entriesOf, partsOf } from '../../core/modules/domains.ts'
 import { readText, TextFault } from '../../preload/text-file.cjs'
@@ -13,9 +14,8 @@ export const DOWN_SUFFIX = '.down.sql'
 const DEPENDS = /^--\s*depends\s*:(.*)$/i
 /** A line of somebody who has yet to write it; it does not count as part of its text. */
 export const DRAFT = /^[ \t]*--\s*heddle\s*:\s*draft[ \t]*(?:\r?\n|$)/im
-/** A line of the header: the statement runs outside of a transaction. */
-export const NO_TRANSACTION =
-  /^(?:[ \t]*(?:--[^\n]*)?\n)*[ \t]*--[ \t]*heddle[ \t]*:[ \t]*no-transaction[ \t]*(?:\r?\n|$)/i
+const DIRECTIVE = /^--\s*heddle\s*:(.*)$/i
+const DIRECTIVES = ['draft', 'no-transaction'] as const
 const ID = /^[^\s/]+\/\d{3,}_[A-Za-z0-9_-]+$/
 
 /**
@@ -74,11 +74,47 @@ function scriptIn(path: string): Script {
 }
 
 /** The header ends before the first line that is neither blank nor a `--` comment. */
+function headerOf(sql: string): string[] {
+  const lines = sql.split('\n').map((line) => line.trim())
+  const end = lines.findIndex((line) => line !== '' && !line.startsWith('--'))
+  return end < 0 ? lines : lines.slice(0, end)
+}
+
+const directiveIn = (line: string): string | undefined => DIRECTIVE.exec(line.trim())?.[1]?.trim().toLowerCase()
+
+/** Its header has `-- heddle: no-transaction`: the statement runs outside of a transaction. */
+export function isAlone(sql: string): boolean {
+  return headerOf(sql).some((line) => directiveIn(line) === 'no-transaction')
+}
+
+/**
+ * @param known the directives that this file may have
+ * @throws MIGRATION_INVALID for a line `-- heddle:` that would have no effect: of another name, or `no-transaction` behind the header
+ */
+export function requireDirectives(sql: string, path: string, known: readonly string[] = DIRECTIVES): void {
+  const header = headerOf(sql).length
+  for (const [n, line] of sql.split('\n').entries()) {
+    const found = directiveIn(line)
+    if (found === undefined) continue
+    const where = `${path}:${n + 1}: "${line.trim()}"`
+    if (!known.includes(found)) {
+      const nearest = nearestName(found, known)
+      const fix =
+        known.length === 0
+          ? 'leave it out'
+          : nearest === undefined
+            ? `known are ${known.join(', ')}`
+            : `did you mean ${nearest}?`
+      throw new HeddleError('MIGRATION_INVALID', `${where} is not known here: ${fix}`)
+    }
+    if (found === 'no-transaction' && n >= header)
+      throw new HeddleError('MIGRATION_INVALID', `${where} has no effect there: write it above the first statement`)
+  }
+}
+
 function dependsOf(sql: string, path: string): string[] {
   const depends: string[] = []
-  for (const rawLine of sql.split('\n')) {
-    const line = rawLine.trim()
-    if (line !== '' && !line.startsWith('--')) break
+  for (const line of headerOf(sql)) {
     const target = DEPENDS.exec(line)?.[1]?.trim()
     if (target === undefined) continue
     if (!ID.test(target))

@@ -10,12 +10,23 @@ import { type DomainPart, partsOf } from '../../core/modules/domains.ts'
 import { readText, TextFault } from '../../preload/text-file.cjs'
 import { statementsIn } from '../sql/statement.ts'
 import { ANY_DIALECT } from '../sql/tokens.ts'
-import type { Migration, MigrationDriver, Script } from './driver.ts'
-import { DOWN_SUFFIX, discoverMigrations, filesOf, isRecorded, NO_TRANSACTION, orderMigrations } from './files.ts'
+import type { Migration, MigrationDriver, MigrationSession, Script } from './driver.ts'
+import {
+  DOWN_SUFFIX,
+  discoverMigrations,
+  filesOf,
+  isAlone,
+  isRecorded,
+  orderMigrations,
+  requireDirectives,
+} from './files.ts'
 import { scriptFaultText } from './script-fault.ts'
 
-/** `changed`: its text is another one than that which was applied. `missing`: it was applied, and has no file any more. */
-type MigrationState = 'applied' | 'pending' | 'changed' | 'missing'
+/**
+ * `changed`: its text is another one than that which was applied. `missing`: it was applied, and has no file any more. `unfinished`: it was
+ * begun without a transaction, and has not ended.
+ */
+type MigrationState = 'applied' | 'pending' | 'changed' | 'missing' | 'unfinished'
 
 interface MigrationStatus {
   id: string
@@ -34,11 +45,16 @@ export async function migrationStatus(
     const { id, down } = migration
     const known = recorded.get(id)
     recorded.delete(id)
-    const state: MigrationState = known === undefined ? 'pending' : isRecorded(migration, known) ? 'applied' : 'changed'
+    const state = known === undefined ? 'pending' : stateOf(migration, known)
     return { id, state, hasDown: down !== null }
   })
   const missing = [...recorded.keys()].sort().map((id) => ({ id, state: 'missing' as const, hasDown: false }))
   return [...found, ...missing]
+}
+
+function stateOf(migration: Migration, recorded: string): MigrationState {
+  if (isUnfinished(recorded)) return 'unfinished'
+  return isRecorded(migration, recorded) ? 'applied' : 'changed'
 }
 
 /**
@@ -86,6 +102,19 @@ export async function takeBack(
 }
 
 async function revert(driver: MigrationDriver, migration: Migration, down: string, log: MigrationLog): Promise<void> {
+  requireDirectives(down, downPath(migration), ['no-transaction'])
+  if (isAlone(down)) {
+    const script = { what: `${migration.id}.down.sql`, sql: down, path: downPath(migration), others: [] }
+    const isGone = await aloneIn(
+      driver,
+      migration,
+      script,
+      (recorded) => recorded !== null,
+      async () => {},
+    )
+    if (isGone) log('INFO', `Took back migration ${migration.id}`)
+    return
+  }
   try {
     await driver.transaction(async (session) => {
       await session.run(down)
@@ -129,6 +158,7 @@ export async function runSeeds(
   const done: string[] = []
   for (const { id, path } of discoverSeeds(domainsFolders, order)) {
     const text = seedIn(path)
+    requireDirectives(text, path, [])
     try {
       await driver.transaction((session) => session.run(text))
     } catch (thrown) {
@@ -180,7 +210,10 @@ export async function migrate(
   const applied: string[] = []
   const left: Migration[] = []
   const all = orderMigrations(discoverMigrations(domainsFolders))
-  const waiting = await pendingOf(driver, all)
+  // Another process may be in the middle of one.
+  const isInMiddle = [...(await driver.applied()).values()].some(isUnfinished)
+  if (isInMiddle && driver.aloneRefusal === null) await driver.alone(async () => {})
+  const waiting = await pendingOf(driver, all, isApplied)
   for (const { id, fault } of all) if (fault !== null) log('WARNING', `Migration ${id}: ${fault} ${APPLIED_OTHERWISE}`)
   for (const [n, migration] of waiting.entries()) {
     if (leavesDrafts && (migration.isDraft || left.some((draft) => isAfter(migration, draft)))) {
@@ -203,8 +236,8 @@ export async function migrate(
     const startMs = performance.now()
     // A terminal shows these records on one line: which migration is running, and how many there are.
     log('DEBUG', `Applying migration ${migration.id}`, { done: n, of: waiting.length })
-    const isAlone = NO_TRANSACTION.test(migration.sql)
-    if (!(await (isAlone ? applyAlone(driver, migration) : apply(driver, migration, all)))) continue
+    const applying = isAlone(migration.sql) ? applyAlone : apply
+    if (!(await applying(driver, migration, all))) continue
     applied.push(migration.id)
     const duration_ms = Math.round(performance.now() - startMs)
     log('INFO', `Applied migration ${migration.id}`, { done: n + 1, of: waiting.length, duration_ms })
@@ -224,14 +257,24 @@ const isAfter = ({ domain, depends }: Migration, earlier: Migration): boolean =>
  * @throws MIGRATION_INVALID as `migrate` does before it applies anything
  */
 export async function pending(driver: MigrationDriver, domainsFolders: readonly string[]): Promise<Migration[]> {
-  return pendingOf(driver, orderMigrations(discoverMigrations(domainsFolders)))
+  // One that is unfinished is pending: another process may be in the middle of it.
+  const isEnded = (migration: Migration, recorded: string | null): boolean =>
+    !isUnfinished(recorded) && isApplied(migration, recorded)
+  return pendingOf(driver, orderMigrations(discoverMigrations(domainsFolders)), isEnded)
 }
 
-async function pendingOf(driver: MigrationDriver, migrations: readonly Migration[]): Promise<Migration[]> {
+async function pendingOf(
+  driver: MigrationDriver,
+  migrations: readonly Migration[],
+  isEnded: typeof isApplied,
+): Promise<Migration[]> {
   const recorded = await driver.applied()
-  const waiting = migrations.filter((migration) => !isApplied(migration, recorded.get(migration.id) ?? null))
+  const waiting = migrations.filter((migration) => !isEnded(migration, recorded.get(migration.id) ?? null))
   // Before the first one is applied.
-  for (const migration of waiting) runnable(migration)
+  for (const migration of waiting) {
+    runnable(migration)
+    requireDirectives(migration.sql, migration.path)
+  }
   return waiting
 }
 
@@ -259,39 +302,110 @@ async function apply(driver: MigrationDriver, migration: Migration, all: readonl
 
 /** Stands before the checksum of a migration without a transaction until it has ended. */
 const UNFINISHED = 'unfinished '
+const isUnfinished = (recorded: string | undefined | null): boolean => recorded?.startsWith(UNFINISHED) === true
 
-/** Runs a migration without a transaction. What of it has taken effect when it fails, nobody knows: it is recorded first. @returns as `apply` */
-async function applyAlone(driver: MigrationDriver, migration: Migration): Promise<boolean> {
-  const { id, checksum, sql } = migration
-  const where = `(${shown(migration.path)})`
-  const what = `Migration ${id}, which runs without a transaction,`
-  if (driver.aloneRefusal !== null) throw invalid(`${what} cannot run here: ${driver.aloneRefusal} ${where}`)
+/** @returns as `apply` */
+function applyAlone(driver: MigrationDriver, migration: Migration, all: readonly Migration[]): Promise<boolean> {
+  const { id, sql, path } = migration
+  const isWanted = (recorded: string | null): boolean => !isApplied(migration, recorded)
+  const end = (session: MigrationSession) => session.record(migration, new Date().toISOString())
+  const others = all.filter((other) => other.id !== id)
+  return aloneIn(driver, migration, { what: `Migration ${id}`, sql, path, others }, isWanted, end)
+}
+
+interface AloneScript {
+  /** For example `Migration shop/001_orders`. */
+  what: string
+  sql: string
+  path: string
+  others: readonly Migration[]
+}
+
+/**
+ * Runs a statement without a transaction. How much of it has taken effect when it is cut off, nobody knows, so the migration is recorded as
+ * unfinished first.
+ * @param end records what it has done
+ * @returns false when it is not wanted any more
+ */
+async function aloneIn(
+  driver: MigrationDriver,
+  { id, checksum }: Migration,
+  { what, sql, path, others }: AloneScript,
+  isWanted: (recorded: string | null) => boolean,
+  end: (session: MigrationSession) => Promise<void>,
+): Promise<boolean> {
+  const where = `(${shown(path)})`
+  const refusal = driver.aloneRefusal
+  if (refusal !== null) throw invalid(`${what} runs without a transaction, and cannot here: ${refusal} ${where}`)
   try {
     driver.requireOne(sql)
   } catch (thrown) {
-    throw invalid(`${what} cannot run: ${messageOf(thrown)} ${where}`, thrown)
+    throw invalid(`${what} runs without a transaction, and cannot: ${messageOf(thrown)} ${where}`, thrown)
   }
-  const begins = await driver.transaction(async (session) => {
-    await session.createTable()
-    if (isApplied(migration, await session.checksumOf(id))) return false
-    await session.record({ id, checksum: UNFINISHED + checksum }, new Date().toISOString())
+  return await driver.alone(async () => {
+    let before: string | null = null
+    const begins = await driver.transaction(async (session) => {
+      await session.createTable()
+      before = await session.checksumOf(id)
+      if (!isWanted(before)) return false
+      await session.forget(id)
+      await session.record({ id, checksum: UNFINISHED + checksum }, new Date().toISOString())
+      return true
+    })
+    if (!begins) return false
+    try {
+      await driver.runAlone(sql)
+    } catch (thrown) {
+      if (!driver.hasLeftNothing(thrown))
+        throw invalid(
+          `${what} failed without a transaction: ${messageOf(thrown)} ${where}\n${unfinishedFix(id)}`,
+          thrown,
+        )
+      await driver.transaction(async (session) => {
+        await session.forget(id)
+        if (before !== null) await session.record({ id, checksum: before }, new Date().toISOString())
+      })
+      throw invalid(scriptFaultText(`${what} failed`, thrown, { path, sql }, others), thrown)
+    }
+    await driver.transaction(async (session) => {
+      await session.forget(id)
+      await end(session)
+    })
     return true
   })
-  if (!begins) return false
-  try {
-    await driver.runAlone(sql)
-  } catch (thrown) {
-    throw invalid(`${what} failed: ${messageOf(thrown)} ${where}\n  Fix: ${unfinishedFix(migration)}`, thrown)
-  }
-  await driver.transaction(async (session) => {
-    await session.forget(id)
-    await session.record(migration, new Date().toISOString())
-  })
-  return true
 }
 
-const unfinishedFix = ({ id, checksum }: Migration): string =>
-  `look at what it has left (CREATE INDEX CONCURRENTLY leaves an INVALID index: DROP INDEX). To run it again, undo that and DELETE FROM _migrations WHERE id = '${id}'. If it has taken effect, UPDATE _migrations SET checksum = '${checksum}' WHERE id = '${id}'`
+const unfinishedFix = (id: string): string =>
+  `  Fix: look at what it has left in the database: CREATE INDEX CONCURRENTLY may leave an INVALID index (\\d of the table in psql), which writes maintain and no query uses: DROP INDEX. Then tell which it is:
+    npm run migrate -- again ${id}   what it has left is undone: the next run runs it again
+    npm run migrate -- done ${id}    it has taken effect, or you have done it by hand: it counts as applied`
+
+/**
+ * Ends the state of a migration without a transaction that was begun and has not ended.
+ * @param isDone it counts as applied; otherwise it is pending again
+ * @throws MIGRATION_INVALID when it is in another state
+ */
+export async function settle(
+  driver: MigrationDriver,
+  domainsFolders: readonly string[],
+  id: string,
+  isDone: boolean,
+  log: MigrationLog,
+): Promise<void> {
+  const migration = discoverMigrations(domainsFolders).find((each) => each.id === id)
+  if (isDone && migration === undefined) throw invalid(`There is no migration ${id}`)
+  if (driver.aloneRefusal !== null) throw invalid(`${id} cannot be settled here: ${driver.aloneRefusal}`)
+  await driver.alone(() =>
+    driver.transaction(async (session) => {
+      await session.createTable()
+      if (!isUnfinished(await session.checksumOf(id)))
+        throw invalid(`${id} is not unfinished: see npm run migrate -- status`)
+      await session.forget(id)
+      if (isDone) await session.record(migration!, new Date().toISOString())
+    }),
+  )
+  log('INFO', `Migration ${id} ${isDone ? 'counts as applied' : 'is pending again'}`)
+}
 
 /** The migration itself is right: the server was lost, or another process held a lock that it needs. */
 function isOutside(thrown: unknown): thrown is DbError {
@@ -301,9 +415,9 @@ function isOutside(thrown: unknown): thrown is DbError {
 function isApplied(migration: Migration, recorded: string | null): boolean {
   if (recorded === null) return false
   if (isRecorded(migration, recorded)) return true
-  if (recorded.startsWith(UNFINISHED)) {
+  if (isUnfinished(recorded)) {
     throw invalid(
-      `Migration ${migration.id} was begun without a transaction and has not ended: another process runs it now, or it has failed or was cut off (${shown(migration.path)})\n  Fix: ${unfinishedFix(migration)}`,
+      `Migration ${migration.id} is unfinished: it was begun without a transaction, and failed or was cut off (${shown(migration.path)})\n${unfinishedFix(migration.id)}`,
     )
   }
   throw invalid(

@@ -18,6 +18,7 @@ const MAX_STATEMENTS = 256
  * SQLite's own busy handler would block the thread's event loop.
  */
 export class SqliteConnection {
+  readonly path: string
   readonly #database: BetterSqlite3.Database
   readonly #requireFile: () => void
   /** A statement of this transaction was not read-only. */
@@ -35,6 +36,7 @@ export class SqliteConnection {
    * @param requireFile called before each commit: throws where it would go into a file that has no name any more
    */
   constructor(path: string, synchronous: 'NORMAL' | 'FULL' = 'NORMAL', requireFile = (): void => {}) {
+    this.path = path
     this.#requireFile = requireFile
     // A lane may have the files alone.
     if (!existsSync(path)) makeFolder(dirname(path))

@@ -179,11 +179,12 @@ export const REPLACED =
  * Says that one process has a database file for itself: a lock on a small file beside it, which is free as soon as the process ends, however it
  * ends. Not on the database itself, which its threads share, and which other programs may read.
  * @param path of a database that is there. A link is the file that it leads to
+ * @param suffix of the small file: what the claim is for
  * @returns the lock, which is given up by `close`; null when another process has it
  * @throws when the file beside it cannot be made
  */
-export function claimFile(path: string): BetterSqlite3.Database | null {
-  const lock = openPrivate(`${realpathSync(path)}-claim`, { timeout: 0 })
+export function claimFile(path: string, suffix = '-claim'): BetterSqlite3.Database | null {
+  const lock = openPrivate(`${realpathSync(path)}${suffix}`, { timeout: 0 })
   try {
     lock.exec('BEGIN EXCLUSIVE')
     return lock

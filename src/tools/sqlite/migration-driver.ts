@@ -1,9 +1,10 @@
 // Migrations on SQLite.
-import type { DbError } from '../../core/errors/catalogue.ts'
+import { DbError } from '../../core/errors/catalogue.ts'
 import { messageOf } from '../../core/errors/description.ts'
 import { MigrationDriver, type MigrationSession } from '../../stores/migrations/driver.ts'
 import { SQLITE_DIALECT, SqlTokens } from '../../stores/sql/tokens.ts'
 import type { SqliteConnection } from './connection.ts'
+import { claimFile } from './database-file.ts'
 import { toDbError, whenFree } from './failure.ts'
 
 /** The name that a message of SQLite is about. */
@@ -67,6 +68,30 @@ export class SqliteMigrations extends MigrationDriver {
     for (const { name } of this.#connection.run(sql, [type]).rows) {
       this.#connection.script(`DROP ${type} IF EXISTS "${String(name).replaceAll('"', '""')}"`)
     }
+  }
+
+  override async alone<T>(work: () => Promise<T>): Promise<T> {
+    const deadlineMs = performance.now() + this.#waitMs
+    for (;;) {
+      const claim = claimFile(this.#connection.path, '-alone')
+      if (claim !== null) return work().finally(() => claim.close())
+      if (performance.now() >= deadlineMs)
+        throw new DbError('timeout', `Waited ${this.#waitMs} ms for another process that migrates this database`)
+      await new Promise((done) => setTimeout(done, PAUSE_MS))
+    }
+  }
+
+  protected override async sendAlone(statement: string): Promise<void> {
+    try {
+      await this.#whenFree(() => this.#connection.script(statement))
+    } finally {
+      this.#connection.script('PRAGMA foreign_keys = ON')
+    }
+  }
+
+  /** A statement of SQLite takes effect as a whole or not at all. */
+  override hasLeftNothing(): boolean {
+    return true
   }
 
   close(): void {

@@ -10,7 +10,7 @@ import { fileURLToPath } from 'node:url'
 import type { Row } from '../../../src/contracts/db.ts'
 import { HeddleError } from '../../../src/core/errors/catalogue.ts'
 import type { MigrationDriver } from '../../../src/stores/migrations/driver.ts'
-import { migrate, migrationStatus, pending, rollBack, runSeeds } from '../../../src/stores/migrations/runner.ts'
+import { migrate, migrationStatus, pending, rollBack, runSeeds, settle } from '../../../src/stores/migrations/runner.ts'
 import type { SqlDatabase } from '../../../src/stores/sql/database.ts'
 import { temporaryFolder } from '../../support/folder.ts'
 import { LOADER } from '../../support/loader.ts'
@@ -33,7 +33,7 @@ export interface MigrationTarget {
 export function runMigrationSuite(
   name: string,
   create: (t: TestContext) => Promise<MigrationTarget>,
-  words: { missingTable: RegExp },
+  words: { missingTable: RegExp; alone: (n: number) => string },
 ): void {
   async function withDomains(t: TestContext, files: Record<string, string>) {
     const root = temporaryFolder(t)
@@ -336,7 +336,7 @@ export function runMigrationSuite(
             '               ^',
             '  statement: CREATE TABEL a2 (id TEXT)',
           ],
-          fix: 'nothing of it was applied. Correct the file;',
+          fix: 'nothing of it was applied. Correct the file and start again.',
         },
         {
           sql: 'CREATE TABLE a2 (id TEXT);\n  INSERT INTO nowhere\n    VALUES (1);',
@@ -448,6 +448,89 @@ export function runMigrationSuite(
       assert.equal((await db.execute(`INSERT INTO a1 VALUES ('x')`)).rowCount, 1)
     })
 
+    test('a line `-- heddle:` that would have no effect is refused, with the nearest name', async (t) => {
+      const { run, add, tables, target, folder, root } = await withDomains(t, {})
+      const cases: [string, RegExp][] = [
+        ['-- heddle: no_transaction\nVACUUM', /001_one\.sql:1: .*did you mean no-transaction\?/],
+        ['-- A\r\n\r\n  --HEDDLE :drafts\r\nVACUUM', /001_one\.sql:3: .*did you mean draft\?/],
+        ['-- heddle: without-a-transaction\nVACUUM', /known are draft, no-transaction/],
+        ['-- heddle:\nVACUUM', /known are draft, no-transaction/],
+        ['VACUUM;\n-- heddle: no-transaction', /:2: .*above the first statement/],
+        ['-- heddle: no-transaction\nSELECT 1; SELECT 2', /2 statements: write each into a migration of its own/],
+        ['-- heddle: no-transaction\nBEGIN', /it contains BEGIN/],
+      ]
+      for (const [sql, message] of cases) {
+        await add({ 'a/001_one.sql': sql, 'b/001_two.sql': 'CREATE TABLE b1 (id TEXT)' })
+        await refusal(run(), message)
+      }
+      assert.equal((await tables()).includes('b1'), false)
+      // What was applied before there were such lines stays applied.
+      await add({ 'a/001_one.sql': '-- A\r\n\r\n-- Heddle: No-Transaction\r\nVACUUM;\r\n' })
+      assert.deepEqual(await run(), ['a/001_one', 'b/001_two'])
+      await writeFiles(root, { 'domains/a/seeds/one.sql': '-- heddle: no-transaction\nVACUUM' })
+      await refusal(
+        runSeeds(target.driver, [folder], () => {}),
+        /seeds\/one\.sql:1: .*leave it out/,
+      )
+    })
+
+    test('no-transaction: status, down and a changed file are as for others; a text that cannot be read has left nothing', async (t) => {
+      const { run, add, target, folder } = await withDomains(t, {
+        'a/001_one.sql': 'CREATE TABLE log (entry TEXT);',
+        'a/002_alone.sql': `-- heddle: no-transaction\n${words.alone(2)}`,
+        'a/002_alone.down.sql': '-- heddle: no-transaction\nVACUUM',
+        'a/003_typo.sql': '-- heddle: no-transaction\nVACUUMM log',
+      })
+      await refusal(run(), /a\/003_typo failed: .*VACUUMM.*in line 2[\s\S]*Correct the file/)
+      const status = async () => (await migrationStatus(target.driver, [folder])).map(({ state }) => state)
+      assert.deepEqual(await status(), ['applied', 'applied', 'pending'])
+      await add({ 'a/003_typo.sql': '-- heddle: no-transaction\nVACUUM' })
+      assert.deepEqual(await run(), ['a/003_typo'])
+      await rm(join(folder, 'a/migrations/003_typo.sql'))
+      assert.deepEqual(await rollBack(target.driver, [folder], 1, () => {}), ['a/002_alone'])
+      assert.deepEqual(await status(), ['applied', 'pending', 'missing'])
+      await target.driver.transaction((session) =>
+        session.record({ id: 'a/002_alone', checksum: 'unfinished 1' }, new Date().toISOString()),
+      )
+      assert.deepEqual(await status(), ['applied', 'unfinished', 'missing'])
+      assert.deepEqual(
+        (await pending(target.driver, [folder])).map(({ id }) => id),
+        ['a/002_alone'],
+      )
+      await refusal(run(), /a\/002_alone is unfinished[\s\S]*INVALID[\s\S]*again a\/002_alone[\s\S]*done a\/002_alone/)
+      const settled = (id: string, isDone: boolean) => settle(target.driver, [folder], id, isDone, () => {})
+      await refusal(settled('a/001_one', false), /a\/001_one is not unfinished/)
+      await refusal(settled('a/009_none', true), /no migration a\/009_none/)
+      await settled('a/002_alone', true)
+      assert.deepEqual(await status(), ['applied', 'applied', 'missing'])
+      assert.deepEqual(await run(), [])
+      await add({ 'a/002_alone.sql': '-- heddle: no-transaction\nVACUUM -- otherwise' })
+      await refusal(run(), /a\/002_alone was changed after it was applied/)
+    })
+
+    test('of two processes that migrate without a transaction one waits, and each migration is applied once', async (t) => {
+      const { folder, address, add, query } = await withDomains(t, {
+        'a/001_log.sql': 'CREATE TABLE log (entry TEXT);',
+      })
+      const ids = ['a/001_log']
+      for (let n = 2; n <= 7; n++) {
+        ids.push(`a/00${n}_step`)
+        const isAlone = n !== 4
+        await add({
+          [`a/00${n}_step.sql`]: isAlone
+            ? `-- heddle: no-transaction\n${words.alone(n)}`
+            : "INSERT INTO log VALUES ('4')",
+        })
+      }
+      const processes = [start(t, address, folder), start(t, address, folder), start(t, address, folder)]
+      const lines = processes.map((child) => createInterface({ input: child.stdout! })[Symbol.asyncIterator]())
+      for (const line of lines) assert.equal((await line.next()).value, 'ready')
+      for (const child of processes) child.stdin!.write('go\n')
+      const applied = await Promise.all(lines.map(async (line) => JSON.parse((await line.next()).value) as string[]))
+      assert.deepEqual(applied.flat().sort(), ids)
+      assert.equal((await query('SELECT entry FROM log')).length, 1)
+    })
+
     test('of two processes that migrate at once one waits, and each migration is applied once', async (t) => {
       const { folder, address, query, add } = await withDomains(t, {})
       const slow =
@@ -478,7 +561,8 @@ async function refusal(work: Promise<unknown>, message: RegExp): Promise<void> {
   })
 }
 
-function start(t: TestContext, address: unknown, folder: string): ChildProcess {
+/** `migrate-process.ts`. */
+export function start(t: TestContext, address: unknown, folder: string): ChildProcess {
   const script = fileURLToPath(new URL('./migrate-process.ts', import.meta.url))
   const child = spawn(process.execPath, [...LOADER, script, JSON.stringify(address), folder], {
     stdio: ['pipe', 'pipe', 'inherit'],

@@ -1,13 +1,14 @@
 import assert from 'node:assert/strict'
+import { once } from 'node:events'
 import { join } from 'node:path'
 import { test } from 'node:test'
-import { migrate } from '../../../src/stores/migrations/runner.ts'
+import { migrate, settle } from '../../../src/stores/migrations/runner.ts'
 import { Database } from '../../../src/stores/sqlite/driver.ts'
 import { SqliteConnection } from '../../../src/tools/sqlite/connection.ts'
 import { SqliteMigrations } from '../../../src/tools/sqlite/migration-driver.ts'
 import { temporaryFolder } from '../../support/folder.ts'
 import { createDb, writeFiles } from './fixture.ts'
-import { runMigrationSuite } from './migration-suite.ts'
+import { runMigrationSuite, start } from './migration-suite.ts'
 import { rejectsWith } from './rejects-with.ts'
 
 runMigrationSuite(
@@ -27,22 +28,38 @@ runMigrationSuite(
       address: { tool: 'sqlite', options: { sqlitePath } },
     }
   },
-  { missingTable: /no such table: no_such_table/ },
+  { missingTable: /no such table: no_such_table/, alone: () => 'VACUUM' },
 )
 
-test('no-transaction: VACUUM runs, and a failure is recorded', async (t) => {
+test('no-transaction: a failure has left nothing; who is killed in the middle leaves it unfinished', async (t) => {
   const root = temporaryFolder(t)
+  const path = join(root, 'service.db')
+  const folder = join(root, 'domains')
   const alone = '-- heddle: no-transaction\n'
-  await writeFiles(root, {
-    'domains/a/migrations/001_a.sql': `${alone}VACUUM`,
-    'domains/a/migrations/002_b.sql': `${alone}REINDEX nothing`,
+  const ENDLESS = 'WITH RECURSIVE c (n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM c) SELECT max(n) FROM c'
+  await writeFiles(folder, {
+    'a/migrations/001_a.sql': `${alone}VACUUM`,
+    'a/migrations/002_b.sql': `${alone}REINDEX nothing`,
   })
-  const driver = new SqliteMigrations(new SqliteConnection(join(root, 'service.db')))
+  const driver = new SqliteMigrations(new SqliteConnection(path), 1000)
   t.after(() => driver.close())
-  const run = () => migrate(driver, [join(root, 'domains')], () => {})
-  await assert.rejects(run(), { code: 'MIGRATION_INVALID', message: /a\/002_b.*failed/ })
-  assert.deepEqual([...(await driver.applied()).keys()], ['a/001_a', 'a/002_b'])
-  await assert.rejects(run(), { code: 'MIGRATION_INVALID', message: /a\/002_b was begun/ })
+  const run = () => migrate(driver, [folder], () => {})
+  const ids = async () => [...(await driver.applied()).keys()]
+  await assert.rejects(run(), { code: 'MIGRATION_INVALID', message: /a\/002_b failed/ })
+  assert.deepEqual(await ids(), ['a/001_a'])
+  await writeFiles(folder, { 'a/migrations/002_b.sql': `${alone}${ENDLESS}` })
+  const options = { sqlitePath: path }
+  const child = start(t, { tool: 'sqlite', options }, folder)
+  await once(child.stdout!, 'data')
+  child.stdin!.write('go\n')
+  while ((await ids()).length === 1) await new Promise((done) => setTimeout(done, 20))
+  await assert.rejects(run(), { kind: 'timeout', message: /another process that migrates/ })
+  child.kill('SIGKILL')
+  await once(child, 'exit')
+  await assert.rejects(run(), { code: 'MIGRATION_INVALID', message: /a\/002_b is unfinished/ })
+  await settle(driver, [folder], 'a/002_b', false, () => {})
+  await writeFiles(folder, { 'a/migrations/002_b.sql': `${alone}VACUUM` })
+  assert.deepEqual(await run(), ['a/002_b'])
 })
 
 test('statements run verbatim: semicolons in strings, comments and triggers are no ends', async (t) => {
