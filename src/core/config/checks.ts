@@ -146,7 +146,7 @@ export function isSystemClosed(settings: Named): boolean {
 }
 
 /** What SQLite and the tool `db` keep beside a database. */
-const BESIDE = ['', '-wal', '-shm', '-journal', '-claim', '-reserve']
+const BESIDE = ['', '-wal', '-shm', '-journal', '-claim', '-alone', '-reserve']
 /** Links that lead to one another, before they are taken for a circle. */
 const LINKS_MAX = 40
 
