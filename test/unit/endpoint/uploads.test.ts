@@ -138,11 +138,9 @@ test('boundaries that are none, or lead nowhere, are refused, and nothing hangs'
   assert.equal((await parse(framed)).files.length, 1)
 })
 
-test('a part with many or long headers does no harm', async () => {
+test('a long header of a part does no harm, and many are refused', async () => {
+  const { files } = await parse([[`${file('f', 'a.txt')}\r\nx-long: ${'y'.repeat(200_000)}`, 'x']])
+  assert.equal(Buffer.from(files[0]!.bytes).toString(), 'x')
   const many = Array.from({ length: 5000 }, (_, n) => `x-${n}: y`).join('\r\n')
-  const long = `x-long: ${'y'.repeat(200_000)}`
-  for (const head of [`${file('f', 'a.txt')}\r\n${many}`, `${file('f', 'a.txt')}\r\n${long}`]) {
-    const { files } = await parse([[head, 'x']])
-    assert.equal(Buffer.from(files[0]!.bytes).toString(), 'x')
-  }
+  await assert.rejects(parse([[`${file('f', 'a.txt')}\r\n${many}`, 'x']]), /more than 32 headers/)
 })
