@@ -60,7 +60,9 @@ function isJson(text: string): boolean {
   }
 }
 
-const MUTATED = mutated()
+/** A mutation may give a number digits that JavaScript loses: test/unit/endpoint/json-body.test.ts has those. */
+const MAY_LOSE_DIGITS = /\d[\d.]{15}|\de[+-]?\d{3}/i
+const MUTATED = mutated().filter((text) => !MAY_LOSE_DIGITS.test(text))
 
 /** The handler gets them as JavaScript reads them. */
 export const VALID: readonly string[] = [
