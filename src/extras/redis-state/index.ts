@@ -7,6 +7,7 @@ import { RedisClient, readScript } from '../../stores/redis/client.ts'
 import { answerFault } from '../../stores/redis/fault.ts'
 import { WriteProbe } from '../../stores/redis/write-probe.ts'
 import { notANumber, outOfRange, stateOf } from '../../stores/state/state.ts'
+import { COUNTER_BYTES, Counter } from '../../transport/memory/words.ts'
 
 const PREFIX = 'heddle:state:'
 const DEFAULT = `${PREFIX}default:`
@@ -41,12 +42,12 @@ export default class RedisStateTool implements Tool {
   #client: RedisClient | null = null
   #increments!: Increments
   /** How often the store has refused a call of any thread. */
-  readonly #refusals: Int32Array
+  readonly #refusals: Counter
   #probe: WriteProbe | null = null
 
   constructor(runtime: ToolRuntime) {
     this.#runtime = runtime
-    this.#refusals = new Int32Array(runtime.sharedMemory('refusals', Int32Array.BYTES_PER_ELEMENT))
+    this.#refusals = new Counter(runtime.sharedMemory('refusals', COUNTER_BYTES))
   }
 
   /** In the primary it waits for the first attempt to connect. It does not fail, because the store may come later. */
@@ -56,7 +57,7 @@ export default class RedisStateTool implements Tool {
     if (thread.kind !== 'primary') return
     const { settings, log } = this.#runtime
     this.#probe = new WriteProbe({
-      refusals: () => Atomics.load(this.#refusals, 0),
+      refusals: () => this.#refusals.value,
       write: () => client.command('set', [`heddle:probe:${settings.replicaId}`, '1', 'PX', 1000]),
       log,
     })
@@ -172,7 +173,7 @@ export default class RedisStateTool implements Tool {
 
   /** What one call is refused for may hold for all. */
   #refused(fault: HeddleError): HeddleError {
-    if (fault.status === 503) Atomics.add(this.#refusals, 0, 1)
+    if (fault.status === 503) this.#refusals.add()
     return fault
   }
 

@@ -1,20 +1,13 @@
 // Who holds the places in the lanes, where most of them are held.
 import { exactMs } from '../../core/schedule/clock.ts'
 import type { Exchange } from '../http/exchange.ts'
-import type { RequestSlots } from './request-slots.ts'
+import type { HolderCounts, RequestSlots } from './request-slots.ts'
 
 /** How old the counts may be, milliseconds. */
 const COUNT_MS = 20
 /** Unless a setting says otherwise, one route or one address holds this share of the places, where there are at least so many. */
 const DEFAULT_SHARE = 0.75
 const DEFAULT_MIN_PLACES = 256
-
-/** Requests, and what holds their places. */
-export interface HolderCounts {
-  readonly byRoute: Map<number, number>
-  /** By network. */
-  readonly byAddress: Map<string, number>
-}
 
 /**
  * Keeps one route and one address from holding all places of requests: also by handlers that go on after their clients have left. Nothing is counted while

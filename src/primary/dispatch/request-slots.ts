@@ -2,10 +2,16 @@
 import type { WorkInFlight } from '../../contracts/registry.ts'
 import { steadyMs } from '../../core/schedule/clock.ts'
 import type { Exchange } from '../http/exchange.ts'
-import type { HolderCounts } from './held-places.ts'
 
 const STREAM = 1
 const FILE = 2
+
+/** Requests, and what holds their places. */
+export interface HolderCounts {
+  readonly byRoute: Map<number, number>
+  /** By network. */
+  readonly byAddress: Map<string, number>
+}
 
 /** A request's id has 16 bits for its slot. */
 const SLOTS_MAX = 65_536

@@ -63,6 +63,26 @@ export class Generation extends SharedWords {
 }
 
 /**
+ * How often something has happened in all threads.
+ *
+ * Memory (Int32 words):
+ *   0  COUNT  Any thread adds to it.
+ */
+const COUNT = 0
+
+export const COUNTER_BYTES = Int32Array.BYTES_PER_ELEMENT
+
+export class Counter extends SharedWords {
+  get value(): number {
+    return load(this.words, COUNT)
+  }
+
+  add(): void {
+    add(this.words, COUNT, 1)
+  }
+}
+
+/**
  * Why no thread can write to the embedded database at present.
  *
  * Memory (Int32 words):
@@ -140,4 +160,4 @@ export function pauseThread(durationMs: number): void {
 }
 
 // Taken before plugins can replace them.
-const { exchange, load, notify, store, wait } = Atomics
+const { add, exchange, load, notify, store, wait } = Atomics

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { existsSync, readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { before, test } from 'node:test'
+import { test } from 'node:test'
 import { fileURLToPath } from 'node:url'
 import type { Node } from 'oxc-parser'
 import { moduleImports } from '../../../src/devtools/lint/imports.ts'
@@ -39,10 +39,14 @@ interface Use {
 }
 
 const uses: Use[] = []
+let reading: Promise<void> | null = null
 /** Every text of a source: commands and paths in `node_modules` are among them. */
 const texts: string[] = []
 
-before(async () => {
+/** All sources, once. */
+const read = (): Promise<void> => (reading ??= readSources())
+
+async function readSources(): Promise<void> {
   const files = ['src', 'workers', 'domains', 'bench', 'test', 'deploy', '.ci'].flatMap((folder) =>
     readdirSync(join(ROOT, folder), { recursive: true, encoding: 'utf8' }).map((name) => `${folder}/${name}`),
   )
@@ -57,7 +61,7 @@ before(async () => {
       if (first?.type === 'Literal' && typeof first.value === 'string') add(file, first.value, false)
     })
   }
-})
+}
 
 function add(file: string, specifier: string, isType: boolean): void {
   const target = targetOf(file, specifier)
@@ -84,7 +88,8 @@ function isOfMeta(base: Node): boolean {
   return node.type === 'MemberExpression' && isMeta(node.object)
 }
 
-test('each package of the card is loaded by src, bench or test', () => {
+test('each package of the card is loaded by src, bench or test', async () => {
+  await read()
   const loaded = uses.filter(({ isType }) => !isType)
   for (const name of [...CARD, 'node:test']) {
     const isProduct = !['tinybench', 'node:test'].includes(name)
@@ -93,7 +98,8 @@ test('each package of the card is loaded by src, bench or test', () => {
   }
 })
 
-test('each package that is imported is declared', () => {
+test('each package that is imported is declared', async () => {
+  await read()
   const missing = uses.filter(({ name }) => !['heddle', 'node:test'].includes(name) && !isDeclared(name))
   assert.deepEqual(
     missing.map(({ file, name }) => `${file} imports ${name}, which package.json does not declare`),
@@ -101,7 +107,8 @@ test('each package that is imported is declared', () => {
   )
 })
 
-test('what an application runs imports no package that is declared for development alone', () => {
+test('what an application runs imports no package that is declared for development alone', async () => {
+  await read()
   const installed = new Set(
     ['dependencies', 'optionalDependencies', 'peerDependencies'].flatMap((section) => Object.keys(manifest[section]!)),
   )
@@ -114,7 +121,8 @@ test('what an application runs imports no package that is declared for developme
   )
 })
 
-test('each package that is declared is used', () => {
+test('each package that is declared is used', async () => {
+  await read()
   const commands = [...Object.values(manifest.scripts!), readFileSync(join(ROOT, '.ci/run'), 'utf8')]
   const isRun = (name: string): boolean =>
     commandsOf(name).some(

@@ -6,10 +6,10 @@ import { describe, type TestContext, test } from 'node:test'
 import { MAX_WAITING } from '../../../src/stores/sql/database.ts'
 import { Database } from '../../../src/stores/sqlite/driver.ts'
 import { toDbError } from '../../../src/tools/sqlite/failure.ts'
-import { createDb } from '../../rooms/db/fixture.ts'
-import { rejectsWith } from '../../rooms/db/rejects-with.ts'
 import { temporaryFolder } from '../../support/folder.ts'
 import { fixtureRuntime } from '../../support/tool-runtime.ts'
+import { createDb } from './fixture.ts'
+import { rejectsWith } from './rejects-with.ts'
 
 async function withItems(t: TestContext) {
   const path = join(temporaryFolder(t), 'service.db')
