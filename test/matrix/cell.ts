@@ -3,6 +3,7 @@ import { once } from 'node:events'
 import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
+import { guiltIn } from '../support/guilt.ts'
 import { type LogLine, spawnHeddle } from '../support/heddle.ts'
 import { freePort } from '../support/port.ts'
 import { RouteWatch } from '../support/route-watch.ts'
@@ -210,7 +211,7 @@ class Trial {
     const named = new Set<string>()
     const blamed = new Set<string>()
     for (const line of this.#lines) {
-      const guilty = line.guilty as { plugin: string | null; evidence: string } | null | undefined
+      const guilty = guiltIn(line)
       if (guilty?.plugin) {
         named.add(`${guilty.plugin} ${guilty.evidence}`)
         if (guilty.plugin !== BAD && PROOF.has(guilty.evidence)) blamed.add(guilty.plugin)

@@ -4,6 +4,7 @@ import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import type { LaneInfo } from '../../src/contracts/registry.ts'
 import { ProcessGuard } from '../chaos/process-guard.ts'
+import { guiltIn } from '../support/guilt.ts'
 import { type LogLine, spawnHeddle } from '../support/heddle.ts'
 import { freePort } from '../support/port.ts'
 import { RouteWatch } from '../support/route-watch.ts'
@@ -175,7 +176,7 @@ export class TriedService {
   blamed(): string[] {
     const blamed = new Set<string>()
     for (const line of this.#logs) {
-      const guilty = line.guilty as { plugin: string | null; evidence: string } | null | undefined
+      const guilty = guiltIn(line)
       if (guilty?.plugin && guilty.plugin !== USER && PROOF.has(guilty.evidence)) blamed.add(guilty.plugin)
       if (/good\.BeGood/.test(line.msg) && /isabled|et aside|left out/.test(line.msg)) blamed.add('good.BeGood')
     }

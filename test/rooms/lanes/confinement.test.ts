@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict'
 import { type TestContext, test } from 'node:test'
-import type { BlackBox } from '../../../src/contracts/registry.ts'
 import { CIRCUIT_DEATHS } from '../../../src/primary/supervision/circuit-breaker.ts'
 import { folderOf } from '../../support/folder.ts'
+import { guiltIn } from '../../support/guilt.ts'
 import { type Heddle, startHeddle } from '../../support/heddle.ts'
 import { keepAsking } from '../../support/load.ts'
 import { fixtureDomains, SYSTEM_ROUTES } from '../../support/shipped-domains.ts'
@@ -20,7 +20,7 @@ const GAP_MAX_MS = 3000
 /** Of those that do not happen to be in a lane as it dies. */
 const SHARE_MIN = 0.99
 
-const guiltyIn = (heddle: Heddle) => deathsIn(heddle).map(({ guilty }) => guilty as BlackBox['guilty'])
+const guiltyIn = (heddle: Heddle) => deathsIn(heddle).map(guiltIn)
 const pause = (ms: number): Promise<void> => new Promise((resolve) => setTimeout(resolve, ms))
 
 /** Clients of the neighbour that ask one request after another. */
