@@ -1,6 +1,10 @@
 import assert from 'node:assert/strict'
 import type { TestContext } from 'node:test'
 import type { Heddle } from './heddle.ts'
+import { limitOf } from './until.ts'
+
+/** How often a limit is looked at while nothing comes, milliseconds. */
+const LOOK_MS = 100
 
 // biome-ignore lint/suspicious/noExplicitAny: a test asserts what it is
 type Frame = any
@@ -52,12 +56,11 @@ export class SseClient {
 
   /** Waits until the frames, the comments or the end are as wanted. */
   async until(condition: () => boolean, what: string, timeoutMs = 10_000): Promise<void> {
-    const deadlineMs = Date.now() + timeoutMs
+    const isLate = limitOf(timeoutMs)
     while (!condition()) {
-      const leftMs = deadlineMs - Date.now()
-      if (leftMs <= 0) throw new Error(`Not within ${timeoutMs} ms: ${what}; got ${this.frames.length} frames`)
+      if (isLate()) throw new Error(`Not within ${timeoutMs} ms: ${what}; got ${this.frames.length} frames`)
       await new Promise<void>((resolve) => {
-        const timer = setTimeout(resolve, leftMs)
+        const timer = setTimeout(resolve, LOOK_MS)
         this.#wake = () => {
           clearTimeout(timer)
           resolve()

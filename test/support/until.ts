@@ -16,20 +16,25 @@ function contendedMs(): number {
   }
 }
 
+/** @returns whether `timeoutMs` from now is over; while the cores are contended it is longer */
+export function limitOf(timeoutMs: number): () => boolean {
+  const startedMs = performance.now()
+  const before = contendedMs()
+  return () => {
+    const passedMs = performance.now() - startedMs
+    if (passedMs <= timeoutMs) return false
+    const part = Math.min(1, (contendedMs() - before) / passedMs)
+    return passedMs > timeoutMs * (1 + (CONTENDED_FACTOR - 1) * part ** 2)
+  }
+}
+
 /** Waits until a condition holds: for what another thread or process does. @throws after `timeoutMs` */
 export async function until<T>(
   condition: () => T | Promise<T>,
   what: string,
   timeoutMs = 30_000,
 ): Promise<NonNullable<T>> {
-  const startedMs = performance.now()
-  const before = contendedMs()
-  const isLate = (): boolean => {
-    const passedMs = performance.now() - startedMs
-    if (passedMs <= timeoutMs) return false
-    const part = Math.min(1, (contendedMs() - before) / passedMs)
-    return passedMs > timeoutMs * (1 + (CONTENDED_FACTOR - 1) * part ** 2)
-  }
+  const isLate = limitOf(timeoutMs)
   for (let pauseMs = LOOK_MIN_MS; ; pauseMs = Math.min(pauseMs * 1.1, LOOK_MAX_MS)) {
     const value = await condition()
     if (value) return value
