@@ -1,4 +1,5 @@
 import assert from 'node:assert/strict'
+import { createRequire } from 'node:module'
 import { test } from 'node:test'
 import { BLOCK_POSITIONS, LOG_MEMORY_BYTES, LogMemory } from '../../../src/transport/memory/log-memory.ts'
 
@@ -39,20 +40,35 @@ test('many blocks go round in the memory', () => {
 })
 
 test('an insert that begins as the kind of the log changes is counted for the new one alone', () => {
-  const log = memory()
-  const { add } = Atomics
+  let beforeCount = (): void => {}
+  const log = memoryThatCounts(() => beforeCount())
   // Another thread, between the look at the kind and the count.
-  Atomics.add = ((...args: Parameters<typeof add>) => {
-    Atomics.add = add
+  beforeCount = () => {
+    beforeCount = () => {}
     log.share()
-    return add(...args)
-  }) as typeof add
-  try {
-    assert.equal(log.beginInsert(), true)
-  } finally {
-    Atomics.add = add
   }
+  assert.equal(log.beginInsert(), true)
   assert.deepEqual([log.insertsOpen(false), log.insertsOpen(true)], [0, 1])
   log.insertEnded(true)
   assert.equal(log.insertsOpen(true), 0)
 })
+
+/** The module takes the functions of Atomics when it is loaded. */
+function memoryThatCounts(beforeCount: () => void): LogMemory {
+  const load = createRequire(import.meta.url)
+  const file = load.resolve('../../../src/transport/memory/log-memory.ts')
+  const loaded = load.cache[file]
+  const { add } = Atomics
+  delete load.cache[file]
+  Atomics.add = ((...args: Parameters<typeof add>) => {
+    beforeCount()
+    return add(...args)
+  }) as typeof add
+  try {
+    const again = load(file) as { LogMemory: typeof LogMemory }
+    return new again.LogMemory(new SharedArrayBuffer(LOG_MEMORY_BYTES))
+  } finally {
+    Atomics.add = add
+    load.cache[file] = loaded
+  }
+}
