@@ -1,9 +1,14 @@
 // Whatever was thrown, as text and across threads.
 
-/** A text that is not longer than `maxLength`, but for the note that says how long it was. */
+/** The longest note that `cutText` adds, characters. */
+const CUT_NOTE_MAX = 48
+const CUT_NOTE = /… \[cut: it had (\d+) characters\]$/
+
+/** A text that is not longer than `maxLength`, but for the note that says how long it was before it was cut first. */
 export function cutText(text: string, maxLength: number): string {
   if (text.length <= maxLength) return text
-  return `${text.slice(0, maxLength)}… [cut: it had ${text.length} characters]`
+  const length = CUT_NOTE.exec(text.slice(-CUT_NOTE_MAX))?.[1] ?? text.length
+  return `${text.slice(0, maxLength)}… [cut: it had ${length} characters]`
 }
 
 /**
@@ -13,8 +18,6 @@ export function cutText(text: string, maxLength: number): string {
 
 /** Characters of one text of an error. It is cut before anything looks at it: a plugin may put a whole document into its message. */
 export const ERROR_TEXT_MAX = 4096
-/** Of the note that `cutText` adds. */
-const CUT_NOTE_MAX = 48
 /** Of them, those of the message at the start of a stack. The frames have the rest. */
 const STACK_HEAD_MAX = 1024
 /** Characters of a class name that V8 puts before the message. */
@@ -186,11 +189,12 @@ export const namesIn = (value: object): string[] => readable(() => Object.keys(v
 /** The cause of an error; undefined where there is none. */
 export const causeOf = (thrown: unknown): unknown => member(thrown, 'cause')
 
-function textOf(value: unknown): string {
-  if (typeof value === 'string') return cutError(value)
+/** Any value as text. An object whose JSON is longer than `max` is its type. */
+export function textOf(value: unknown, max = ERROR_TEXT_MAX): string {
+  if (typeof value === 'string') return cutError(value, max)
   try {
     // Only objects need their JSON, and only they and functions run code here.
-    return cutError((typeof value === 'object' ? boundedJson(value, ERROR_TEXT_MAX) : undefined) ?? String(value))
+    return cutError((typeof value === 'object' ? boundedJson(value, max) : undefined) ?? String(value), max)
   } catch {
     return typeNameOf(value)
   }

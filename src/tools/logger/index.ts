@@ -2,9 +2,12 @@
 import type { Owner } from '../../contracts/common.ts'
 import type { Logger, LogLevel, LogSink } from '../../contracts/logger.ts'
 import type { Tool, ToolRuntime } from '../../contracts/tool.ts'
-import { isInstance, messageOf, stackOf } from '../../core/errors/description.ts'
+import { isInstance, messageOf, stackOf, textOf } from '../../core/errors/description.ts'
 
 type LogCall = Logger['info']
+
+/** Characters of the JSON of an object that is logged as a message: as many bytes as the largest record may have. */
+const OBJECT_MAX = 1_048_576
 
 const LEVELS: readonly LogLevel[] = ['DEBUG', 'INFO', 'WARNING', 'ERROR']
 
@@ -25,7 +28,7 @@ export default class LoggerTool implements Tool {
     const lowest = Math.min(LEVELS.indexOf(settings.logLevel.toUpperCase() as LogLevel), LEVELS.indexOf('INFO'))
     const at = (level: LogLevel): LogCall => {
       if (LEVELS.indexOf(level) < lowest) return silent
-      return (message, fields) => host.writeLog(level, messageOf(message), owner.name, asFields(fields))
+      return (message, fields) => host.writeLog(level, logged(message), owner.name, asFields(fields))
     }
     const warning = at('WARNING')
     return {
@@ -40,6 +43,12 @@ export default class LoggerTool implements Tool {
       },
     }
   }
+}
+
+/** A text is whole: LOG_RECORD_BYTES says how much of it is written. */
+function logged(message: unknown): string {
+  if (typeof message === 'string') return message
+  return isInstance(message, Error) ? messageOf(message) : textOf(message, OBJECT_MAX)
 }
 
 /** Logging never breaks its caller, whatever it is given. */

@@ -27,6 +27,7 @@ const PLUGINS = {
       http.addEndpoint('/large', 'GET', () => {
         logger.info('large', { text: 'x'.repeat(3e6), list: new Array(1e5).fill(7), small: 1 })
         logger.info('m'.repeat(3e6))
+        logger.info(new Array(1e5).fill(88888))
         logger.info('\\u0001'.repeat(2e6), { list: new Array(1e5).fill('\\ud800') })
         return {}
       })
@@ -87,19 +88,22 @@ describe('the limits of the log', () => {
     const { logs, fetch } = service()
     for (const path of ['/large', '/throw', '/large-primary']) await fetch(path)
     const cut = () => logs.filter(({ cut_bytes }) => cut_bytes !== undefined)
-    await until(() => cut().length >= 5, 'five records were cut')
+    await until(() => cut().length >= 6, 'six records were cut')
     for (const line of cut()) {
       // What the writer puts around the record takes some room, too.
       assert.ok(JSON.stringify(line).length < RECORD_BYTES + 300, `${JSON.stringify(line).length} bytes`)
-      assert.ok(Number(line.cut_bytes) > 500_000)
+      // A thrown text is cut before anything else looks at it.
+      assert.ok(Number(line.cut_bytes) > (line.msg.startsWith('/throw') ? RECORD_BYTES : 500_000))
     }
     const large = cut().find(({ msg }) => msg === 'large')!
     assert.match(String(large.text), /^x+… \[cut: it had 3000000 characters\]$/)
     assert.match(String(large.list), /^\[7,7,.*cut: it had 200001 characters\]$/)
     assert.equal(large.small, 1)
     assert.ok(cut().some(({ msg }) => /^m+… \[cut: it had 3000000 characters\]$/.test(msg)))
+    assert.ok(cut().some(({ msg }) => /^\[88888,.*… \[cut: it had 600001 characters\]$/.test(msg)))
     assert.ok(cut().some(({ msg }) => /^p+… \[cut: it had 3000000 characters\]$/.test(msg)))
-    assert.ok(cut().some(({ msg, identity }) => msg.startsWith('/throw failed: ee') && identity === 'loud.Large'))
+    const thrown = cut().find(({ identity, msg }) => identity === 'loud.Large' && msg.startsWith('/throw'))!
+    assert.match(thrown.msg, /^\/throw failed: e+… \[cut: it had 3000000 characters\]$/)
   })
 
   it('malformed requests are all counted, and few are logged', async () => {
