@@ -95,15 +95,15 @@ export const MUTANTS: readonly Mutant[] = [
   {
     what: 'anybody renews the write lock',
     file: 'src/transport/memory/write-lock.ts',
-    from: 'if (Atomics.load(this.#words, OWNER) === this.#self) Atomics.store(this.#words, LEASE, nowMs())',
-    to: 'Atomics.store(this.#words, LEASE, nowMs())',
+    from: 'if (load(this.#words, OWNER) === this.#self) store(this.#words, LEASE, nowMs())',
+    to: 'store(this.#words, LEASE, nowMs())',
     tests: ['db/write-lock'],
   },
   {
     what: 'who has lost the write lock releases it for its new owner',
     file: 'src/transport/memory/write-lock.ts',
-    from: 'if (Atomics.compareExchange(words, OWNER, owner, 0) === owner) Atomics.notify(words, OWNER)',
-    to: 'Atomics.store(words, OWNER, 0); Atomics.notify(words, OWNER)',
+    from: 'if (compareExchange(words, OWNER, owner, 0) === owner) notify(words, OWNER)',
+    to: 'store(words, OWNER, 0); notify(words, OWNER)',
     tests: ['db/write-lock'],
   },
   {
@@ -116,7 +116,7 @@ export const MUTANTS: readonly Mutant[] = [
   {
     what: 'WANTED is left set by whoever takes the lock',
     file: 'src/transport/memory/write-lock.ts',
-    from: '    Atomics.store(this.#words, WANTED, 0)\n    return true',
+    from: '    store(this.#words, WANTED, 0)\n    return true',
     to: '    return true',
     tests: ['db/write-lock'],
     equivalent: 'The owner yields once more for 2 ms at its next turn: slower, and never wrong.',
@@ -217,7 +217,7 @@ export const MUTANTS: readonly Mutant[] = [
   {
     what: 'an insert is counted for the kind that has just ended',
     file: 'src/transport/memory/log-memory.ts',
-    from: 'if (Atomics.load(this.#words, IS_SHARED) === shared) return shared === 1',
+    from: 'if (load(this.#words, IS_SHARED) === shared) return shared === 1',
     to: 'return shared === 1',
     tests: ['event-log/log-memory'],
   },
@@ -382,7 +382,7 @@ export const MUTANTS: readonly Mutant[] = [
   {
     what: 'a side that sleeps is not rung for',
     file: 'src/transport/memory/spsc-ring.ts',
-    from: '    Atomics.store(this.#control, RING_RUNG_WORD, 0)\n    return !this.pending',
+    from: '    store(this.#control, RING_RUNG_WORD, 0)\n    return !this.pending',
     to: '    return !this.pending',
     tests: ['shm/ring-model'],
   },
