@@ -1,8 +1,21 @@
 // A thread's own clock: wall time minus the time for which it waited for a core.
-const { readFileSync, readdirSync, readlinkSync } = require('node:fs')
+const { closeSync, openSync, readSync, readdirSync, readlinkSync } = require('node:fs')
 
 const MS_PER_TICK = 10
 const NS_PER_MS = 1e6
+
+/** Longer than any file that is read here. */
+const buffer = Buffer.allocUnsafeSlow(4096)
+
+/** Several times a second for hours: `readFileSync` takes 64 KiB for each file of `/proc`, and the guardian is to stay small. */
+function read(file) {
+  const descriptor = openSync(file)
+  try {
+    return buffer.latin1Slice(0, readSync(descriptor, buffer))
+  } finally {
+    closeSync(descriptor)
+  }
+}
 
 /** The folder of a process's threads; null where `/proc` is missing or shows the numbers of another namespace. */
 function tasksOf(pid) {
@@ -17,7 +30,7 @@ function tasksOf(pid) {
 function timesOf(folder) {
   try {
     // Source: Documentation/scheduler/sched-stats.rst. Both figures are nanoseconds; a wait is counted when it is over.
-    const [used, waited] = readFileSync(`${folder}/schedstat`, 'latin1').split(' ')
+    const [used, waited] = read(`${folder}/schedstat`).split(' ')
     const stat = statOf(folder)
     // A kernel without CONFIG_SCHED_INFO writes zeros.
     return { ...stat, cpuMs: Number(used) / NS_PER_MS || stat.cpuMs, waitedMs: Number(waited) / NS_PER_MS }
@@ -36,7 +49,7 @@ function timesWithoutSchedstat(folder) {
 
 /** Source: proc(5), /proc/pid/stat, fields state, majflt, utime and stime. The name in parentheses may hold blanks. */
 function statOf(folder) {
-  const stat = readFileSync(`${folder}/stat`, 'latin1')
+  const stat = read(`${folder}/stat`)
   const fields = stat.slice(stat.lastIndexOf(')') + 2).split(' ')
   const cpuMs = (Number(fields[11]) + Number(fields[12])) * MS_PER_TICK
   return { state: fields[0], cpuMs, waitedMs: 0, pageReads: Number(fields[9]) }
@@ -123,7 +136,7 @@ class Watcher {
 /** How long this thread has waited for a core since it began, milliseconds; 0 where the system does not say. */
 function waitedHereMs() {
   try {
-    return Number(readFileSync('/proc/thread-self/schedstat', 'latin1').split(' ')[1]) / NS_PER_MS
+    return Number(read('/proc/thread-self/schedstat').split(' ')[1]) / NS_PER_MS
   } catch {
     return 0
   }

@@ -56,3 +56,9 @@ test('timesOf(): reports CPU time, and whether a process is stopped', OPTIONS, a
 test('timesOf(): is null for a thread that has ended', () => {
   assert.equal(timesOf('/proc/self/task/0'), null)
 })
+
+test('looks at a thread take no memory of their own', OPTIONS, () => {
+  const before = process.memoryUsage().arrayBuffers
+  for (let n = 0; n < 50; n++) timesOf('/proc/thread-self')
+  assert.ok(process.memoryUsage().arrayBuffers - before < 1_000_000)
+})
