@@ -14,6 +14,7 @@ export default plugin(({ auth, db, http }: ToolsIn<typeof shop>) => {
       authValidator: auth.validateToken,
       guards: [customers],
       idempotency: 'optional',
+      status: 201,
       summary: 'Order what is in the cart',
       description: 'Takes it from stock and empties the cart, or changes nothing.',
       throws: { 409: { description: 'The cart is empty, or too much is wanted', code: ['EMPTY', 'SOLD_OUT'] } },
