@@ -55,14 +55,19 @@ test('many changes at once are one reload, and those during a reload are one mor
   ends.shift()!()
   await reloaded(2)
   ends.shift()!()
-  await writeFile(file, plugin(9))
-  const isAlone = (): boolean => {
-    // Of a slow copy some files may have come in a reload of their own.
-    ends.shift()?.()
-    return reloads.at(-1)!.endsWith('shop/plugins/sell.ts has changed')
+  // Of a slow copy some files may come in reloads of their own, and one of them with this change: the change is made once more then.
+  const isAlone = (): boolean => reloads.at(-1)!.endsWith('shop/plugins/sell.ts has changed')
+  for (let n = 0; n < 10 && (n === 0 || !isAlone()); n++) {
+    const before = reloads.length
+    await writeFile(file, plugin(9 + n))
+    const isNext = (): boolean => {
+      ends.shift()?.()
+      return reloads.length > before
+    }
+    await until(isNext, 'a change alone', PATIENCE_MS)
   }
-  await until(isAlone, 'a change alone', PATIENCE_MS)
-  assert.ok(reloads.length <= 6, reloads.join('\n'))
+  assert.ok(isAlone(), reloads.join('\n'))
+  assert.ok(reloads.length <= 12, reloads.join('\n'))
 })
 
 test('a plugin outside of a folder of plugins is told, with the place where it belongs, and other files are not', async (t) => {
