@@ -136,7 +136,7 @@ export class SharedLog {
     await members.enter()
     const others = await members.meet()
     if (others.length === 0 && (await this.#slots.takeAll())) {
-      memory.beAlone(await this.#nextOrder())
+      memory.beAlone()
       this.#mode = 'alone'
     } else {
       memory.share()
@@ -402,14 +402,9 @@ export class SharedLog {
     const hasMore = this.#hasFree || this.members.hasOrphans
     if (this.#others.length > 0 || !this.#slots.hasAll || hasMore || this.members.fault !== null) return
     if (await this.#free.hasUnkeyed()) return
-    this.#options.log.memory.beAlone(await this.#nextOrder())
+    this.#options.log.memory.beAlone()
     this.#become('settling')
     this.#hasFree = true
-  }
-
-  async #nextOrder(): Promise<number> {
-    const row = await this.#options.log.database.queryOne<{ ord: number }>("SELECT nextval('heddle_order') AS ord")
-    return Number(row!.ord)
   }
 
   async leave(): Promise<void> {

@@ -15,6 +15,7 @@ import {
   type InsertTexts,
   isPlain,
   isTakenOver,
+  type Placing,
   pushPlainRow,
   pushRow,
   SERVER_MAX_ROWS,
@@ -141,7 +142,7 @@ export class EventLog {
   readonly #maxStored: number
   #texts: InsertTexts | null = null
   /** What `#texts` are for. */
-  #order: number | null = null
+  #placing: Placing | null = null
   #epoch = 0
   /** Since when each insertion on a server is under way, by `steadyMs`, the oldest first. */
   readonly #open = new Map<object, number>()
@@ -208,7 +209,8 @@ export class EventLog {
     const { memory } = this
     const isShared = this.isOnServer && memory.beginInsert()
     try {
-      const insertion = { statements: this.#statements(frames, isShared && !isOwn), isShared }
+      const placing = isOwn ? 'first' : isShared ? 'free' : 'kept'
+      const insertion = { statements: this.#statements(frames, placing), isShared }
       if (this.isOnServer) this.#watch(insertion)
       return insertion
     } catch (error) {
@@ -240,9 +242,9 @@ export class EventLog {
     this.clock.after(SLOW_MS, () => this.#look()).unref()
   }
 
-  #statements(frames: readonly EventFrame[], isShared: boolean): LastStatement[] {
+  #statements(frames: readonly EventFrame[], placing: Placing): LastStatement[] {
     let position = this.memory.take(frames.length)
-    const texts = this.#textsFor(isShared ? null : this.memory.order)
+    const texts = this.#textsFor(placing)
     const statements: LastStatement[] = []
     for (let from = 0; from < frames.length; ) {
       const size = texts.sizeFor(frames.length - from)
@@ -250,7 +252,7 @@ export class EventLog {
       for (let n = from; n < end; n++) {
         const frame = frames[n]!
         frame.seq = position++
-        frame.attempt = isShared && frame.key !== null ? OF_NO_PROCESS : 0
+        frame.attempt = placing === 'free' && frame.key !== null ? OF_NO_PROCESS : 0
       }
       statements.push(statementOf(texts, size, frames.slice(from, end)))
       from = end
@@ -258,11 +260,11 @@ export class EventLog {
     return statements
   }
 
-  #textsFor(order: number | null): InsertTexts {
+  #textsFor(placing: Placing): InsertTexts {
     const { epoch } = this.memory
-    if (this.#texts === null || this.#order !== order || this.#epoch !== epoch) {
-      this.#texts = this.isOnServer ? serverInserts(epoch, order) : FILE_INSERTS
-      this.#order = order
+    if (this.#texts === null || this.#placing !== placing || this.#epoch !== epoch) {
+      this.#texts = this.isOnServer ? serverInserts(epoch, placing) : FILE_INSERTS
+      this.#placing = placing
       this.#epoch = epoch
     }
     return this.#texts

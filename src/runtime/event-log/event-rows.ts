@@ -250,20 +250,23 @@ export const FILE_INSERTS: InsertTexts = {
   plainTextOf: (rows) => PLAIN_FILE_TEXTS.get(rows)!,
 }
 
+/**
+ * Where events go on a server. `free`: those with a key belong to no process. `kept`: this process delivers them. `first`: it delivers them, and of
+ * their keys before all others.
+ */
+export type Placing = 'free' | 'kept' | 'first'
+
 const SERVER_SIZES = [1, 4, 16, 64, 128, SERVER_MAX_ROWS]
 
 /**
  * Each statement is a way there and back: as few as can be.
  * The column `owner` takes no null, so nothing is stored for a process that is not the owner any more.
- * @param order of events that this process delivers itself; null: those with a key belong to no process, and each statement gets the next number
  */
-export function serverInserts(epoch: number, order: number | null): InsertTexts {
+export function serverInserts(epoch: number, placing: Placing): InsertTexts {
   const own = ownerExpression(epoch)
-  // A query without a reference to the row is run once.
-  const placement =
-    order === null
-      ? `CASE WHEN key IS NULL THEN ${own} ELSE ${own} * ${NO_PROCESS} END, (SELECT nextval('heddle_order'))`
-      : `${own}, ${order}`
+  const owner = placing === 'free' ? `CASE WHEN key IS NULL THEN ${own} ELSE ${own} * ${NO_PROCESS} END` : own
+  // A query without a reference to the row is run once. The server alone knows what was stored before: a number that is drawn sooner may be too low.
+  const placement = `${owner}, ${placing === 'first' ? 0 : "(SELECT nextval('heddle_order'))"}`
   const texts = textsOf(
     SERVER_SIZES,
     (rows) =>

@@ -11,13 +11,12 @@
  *   bytes 20–23  BLOCKS   Int32: blocks that were added, by the primary alone, each after its first position was written to BASES; 0 on a file.
  *   bytes 24–31  EPOCH    BigInt64: number of this process among those on the server; 0 on a file. Set before IS_OPEN.
  *   bytes 32–95  BASES    8 BigInt64: first positions of the last blocks, block n at n mod 8
- *   bytes 96–103 ORDER    BigInt64: what an event with a key gets that is stored alone, see IS_SHARED. The primary alone sets it, before IS_SHARED.
- *   bytes 104–107 IS_SHARED Int32: 1 while events with keys belong to no process as they are stored, because several deliver them; 0: this process is
+ *   bytes 96–99  IS_SHARED Int32: 1 while events with keys belong to no process as they are stored, because several deliver them; 0: this process is
  *                         alone, and keeps them. The primary alone sets it.
- *   bytes 108–115 INSERTS 2 Int32: inserts that were begun while IS_SHARED was 0 and 1, and whose events have not been handed on. Each thread counts
+ *   bytes 100–107 INSERTS 2 Int32: inserts that were begun while IS_SHARED was 0 and 1, and whose events have not been handed on. Each thread counts
  *                         up before it reads IS_SHARED for good, so when the primary has changed it and finds 0 here, all are over.
- *   bytes 116–119 REFUSALS Int32: how often a thread could not store events. The primary tries then whether it can.
- *   bytes 120–123 FREE    Int32: events that are stored and that no process has, as the primary counts them
+ *   bytes 108–111 REFUSALS Int32: how often a thread could not store events. The primary tries then whether it can.
+ *   bytes 112–115 FREE    Int32: events that are stored and that no process has, as the primary counts them
  */
 
 // Taken before plugins can replace them.
@@ -30,13 +29,12 @@ const BLOCKS = 5
 const EPOCH = 3
 const BASES = 4
 const BASES_KEPT = 8
-const ORDER = 12
-const IS_SHARED = 26
-const INSERTS = 27
-const REFUSALS = 29
-const FREE = 30
+const IS_SHARED = 24
+const INSERTS = 25
+const REFUSALS = 27
+const FREE = 28
 
-export const LOG_MEMORY_BYTES = 128
+export const LOG_MEMORY_BYTES = 120
 /** Positions of one block. */
 export const BLOCK_POSITIONS = 1_048_576
 
@@ -116,18 +114,11 @@ export class LogMemory {
     return load(this.#words, IS_SHARED) === 1
   }
 
-  /** What orders events with keys that are stored alone, before their positions. */
-  get order(): number {
-    return Number(load(this.#longs, ORDER))
-  }
-
   share(): void {
     store(this.#words, IS_SHARED, 1)
   }
 
-  /** @param order above that of everything that is stored */
-  beAlone(order: number): void {
-    store(this.#longs, ORDER, BigInt(order))
+  beAlone(): void {
     store(this.#words, IS_SHARED, 0)
   }
 
