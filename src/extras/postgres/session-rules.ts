@@ -17,7 +17,7 @@ export interface SessionRules {
   readonly setLocal: string
   /** The same as one query. */
   readonly localQuery: string
-  /** Sets them for the session, after what others have left in it. */
+  /** Sets them for the session, after what others have left in it: whoever has set it before finds none of its statements there, and runs none. */
   reset(mark: string): string
   /** Reads them, and the mark. */
   readonly read: string
@@ -49,7 +49,7 @@ export function sessionRules({ rdbPooler, rdbSchema, rdbStatementTimeoutMs }: Se
     setLocal: names.map((name) => `SET LOCAL ${name} = ${literalOf(name)}`).join('; '),
     localQuery: setAll(true),
     reset: (mark) =>
-      `RESET SESSION AUTHORIZATION; RESET ROLE; RESET ALL; PREPARE "${mark}" AS SELECT; SELECT set_config('${MARK}', '${mark}', false); ${setAll(false)}`,
+      `RESET SESSION AUTHORIZATION; RESET ROLE; RESET ALL; DEALLOCATE ALL; SET search_path = ${literalOf('search_path')}; PREPARE "${mark}" AS SELECT; SELECT set_config('${MARK}', '${mark}', false); ${setAll(false)}`,
     read: `SELECT current_setting('${MARK}', true), ${names.map((name) => `current_setting('${name}')`).join(', ')}`,
   }
 }

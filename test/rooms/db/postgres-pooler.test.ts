@@ -202,6 +202,32 @@ function runTests(server: PostgresServer): void {
     for (const { message } of failures) assert.match(message, /RDB_POOLER/)
   })
 
+  test('two connections that a pooler gives one session: neither runs in what the other has set', async (t) => {
+    const place = await behind(t, 'transaction', { default_pool_size: '1' })
+    await ordersOf(place.direct)
+    await place.direct.execute('CREATE SCHEMA elsewhere')
+    await place.direct.execute('CREATE TABLE elsewhere.orders (id INTEGER PRIMARY KEY)')
+    const [here, there] = [place.db(), place.db({ rdbSchema: 'elsewhere' })]
+    const known = 'SELECT count(*) AS n FROM orders'
+    for (let n = 0; n < 3; n++) assert.deepEqual(await here.queryOne(known), { n: ORDERS })
+    assert.deepEqual(await there.queryOne(known), { n: 0 })
+    const asks = async (db: typeof here, n: number): Promise<void> => {
+      const asked = [
+        db.queryOne(known),
+        db.queryOne(`${known} WHERE 1 = 1`),
+        db.transaction((tx) => tx.queryOne(known)),
+      ]
+      for (const outcome of await Promise.allSettled(asked)) {
+        if (outcome.status === 'fulfilled') assert.deepEqual(outcome.value, { n })
+        else assert.match(outcome.reason.message, /RDB_POOLER/)
+      }
+    }
+    for (let round = 0; round < 3; round++) {
+      await asks(here, ORDERS)
+      await asks(there, 0)
+    }
+  })
+
   test('RDB_POOLER=transaction leaves nothing in the sessions that others use', async (t) => {
     const place = await behind(t, 'transaction', { default_pool_size: '1' })
     const bare = new pg.Client({ ...place.access, database: place.database })
