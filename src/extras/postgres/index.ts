@@ -354,7 +354,9 @@ export default class PostgresDb extends SqlDatabase {
       if (failure === null) return connection
       this.#pool.release(connection)
       if (hasLostSession(failure)) this.#doubt()
-      if (!hasEndedIdle(failure, isBound) || performance.now() >= endMs) throw toDbError(failure)
+      // The server has looked anew at the statement that only this session has, since a schema has come or gone: it had a snapshot then.
+      const isLookedAnew = sqlStateOf(failure) === '25001'
+      if (!(isLookedAnew || hasEndedIdle(failure, isBound)) || performance.now() >= endMs) throw toDbError(failure)
     }
   }
 

@@ -96,6 +96,23 @@ function runTests(server: PostgresServer): void {
     assert.equal(runs, 2)
   })
 
+  test('a transaction begins although a schema has come or gone on an open connection', async (t) => {
+    const db = dbWith(t, { ...ONE, rdbSchema: 'late' })
+    const schema = `public_${process.pid}`
+    for (const isolation of ['serializable', 'repeatable read', 'read committed'] as const) {
+      await db.query('SELECT 1')
+      await admin.query(isolation === 'repeatable read' ? `DROP SCHEMA ${schema}` : `CREATE SCHEMA ${schema}`)
+      const level = await db.transaction(
+        (tx) => tx.queryOne("SELECT current_setting('transaction_isolation') AS level"),
+        undefined,
+        undefined,
+        { isolation },
+      )
+      assert.deepEqual(level, { level: isolation })
+    }
+    await admin.query(`DROP SCHEMA ${schema}`)
+  })
+
   test('statements that the server has forgotten are prepared anew', async (t) => {
     const db = dbWith(t, ONE)
     for (let n = 0; n < 3; n++) await db.query('SELECT 1 AS one')
