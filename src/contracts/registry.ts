@@ -184,13 +184,14 @@ export interface BlackBox {
   stack: string[]
   /** How long its event loop had been blocked. */
   stood_still_ms: number
-  lived_ms: number
+  /** Null where it is not known. */
+  lived_ms: number | null
   /** CPU time of the thread, in its whole life and while its loop was blocked; null where the system does not report it. */
   cpu_ms: number | null
   cpu_ms_while_still: number | null
-  /** Memory in JavaScript objects and in buffers, as the lane last reported it. */
-  heap_bytes: number
-  external_bytes: number
+  /** Memory in JavaScript objects and in buffers, as the lane last reported it; null where it never did. */
+  heap_bytes: number | null
+  external_bytes: number | null
   /** The oldest 50, and how many there were. */
   in_flight: WorkInFlight[]
   in_flight_count: number
@@ -233,11 +234,11 @@ export interface LaneInfo {
   deliveries_in_flight: number
   /** Open WebSockets of this lane. */
   sockets_open: number
-  /** Longest delay of its event loop in the last second. */
-  loop_delay_ms: number
-  heap_bytes: number
+  /** Longest delay of its event loop in the last second; null until it has reported, as the next two. */
+  loop_delay_ms: number | null
+  heap_bytes: number | null
   /** Memory in buffers. */
-  external_bytes: number
+  external_bytes: number | null
   /** CPU time of its thread; null where the system does not report it. */
   cpu_ms: number | null
   /** Share of a core that its thread got in the last 5 s, if it waited for a core for more than half of them; null when it is not starved. */

@@ -194,8 +194,16 @@ interface WorkRow {
   plugin: string
   name: string
   at_ms: number
-  ms: number
+  /** Null: its thread died before it ended. */
+  ms: number | null
   failed: number
+}
+
+interface HandlerWork {
+  of: WorkRow
+  calls: number
+  durations: number[]
+  errors: number
 }
 
 const REQUESTS = `
@@ -211,35 +219,44 @@ SELECT 'event' AS kind, json ->> '$.plugin' AS plugin, json ->> '$.event' AS nam
 FROM part WHERE at_ms >= @sinceMs AND at_ms < @untilMs AND json LIKE '{"type":"work","kind":"event"%'
 ORDER BY at_ms DESC LIMIT ${ROWS_MAX}`
 
+/** Attempts that ended with their thread: of these there is no work. */
+const ENDED_BY_DEATH = `
+SELECT 'event' AS kind, step.value ->> '$.plugin' AS plugin, part.json ->> '$.event' AS name, part.at_ms, NULL AS ms, 1 AS failed
+FROM part, json_each(part.json, '$.steps') AS step
+WHERE part.at_ms >= @sinceMs AND part.at_ms < @untilMs AND part.json LIKE '{"type":"delivery"%'
+  AND step.value ->> '$.name' = 'thread_death' AND step.value ->> '$.plugin' IS NOT NULL
+ORDER BY part.at_ms DESC LIMIT ${ROWS_MAX}`
+
 /** What each handler did in a span of time. Of much work only the newest is counted: the report says since when. */
 function handlerFigures(database: BetterSqlite3.Database, { sinceMs, untilMs }: WorkSpan): WorkReport {
-  const handlers = new Map<string, { of: WorkRow; durations: number[]; errors: number }>()
+  const handlers = new Map<string, HandlerWork>()
   let fromMs = sinceMs
-  for (const statement of [REQUESTS, ATTEMPTS]) {
+  for (const statement of [REQUESTS, ATTEMPTS, ENDED_BY_DEATH]) {
     const rows = database.prepare(statement).all({ sinceMs, untilMs }) as WorkRow[]
     if (rows.length === ROWS_MAX) fromMs = Math.max(fromMs, rows.at(-1)!.at_ms)
     for (const row of rows) {
       const key = `${row.kind} ${row.plugin} ${row.name}`
       let handler = handlers.get(key)
       if (handler === undefined) {
-        handler = { of: row, durations: [], errors: 0 }
+        handler = { of: row, calls: 0, durations: [], errors: 0 }
         handlers.set(key, handler)
       }
-      handler.durations.push(row.ms)
+      handler.calls++
+      if (row.ms !== null) handler.durations.push(row.ms)
       handler.errors += row.failed
     }
   }
   return { from_ms: fromMs, handlers: [...handlers.values()].map(figuresOf) }
 }
 
-function figuresOf({ of, durations, errors }: { of: WorkRow; durations: number[]; errors: number }): HandlerFigures {
+function figuresOf({ of, calls, durations, errors }: HandlerWork): HandlerFigures {
   const sorted = Float64Array.from(durations).sort()
-  const percentile = (share: number): number => sorted[Math.ceil(sorted.length * share) - 1]!
+  const percentile = (share: number): number | null => sorted[Math.ceil(sorted.length * share) - 1] ?? null
   return {
     plugin: of.plugin,
     kind: of.kind,
     name: of.name,
-    calls: sorted.length,
+    calls,
     errors,
     p50_ms: percentile(0.5),
     p95_ms: percentile(0.95),

@@ -5,21 +5,30 @@ const CONTENT_TYPE = 'text/plain; version=0.0.4; charset=utf-8'
 /** Upper bounds of the duration histogram, seconds: from a read in memory to a statement close to its timeout. */
 const BUCKETS_SEC = [0.00001, 0.0001, 0.0005, 0.001, 0.005, 0.01, 0.05, 0.1, 0.5, 1, 5]
 
-const LANE_METRICS: readonly (readonly [name: string, type: string, help: string, read: (lane: LaneInfo) => number])[] =
+const LANE_METRICS: readonly (readonly [
+  name: string,
+  type: string,
+  help: string,
+  read: (lane: LaneInfo) => number | null,
+])[] = [
   [
-    ['heddle_lane_responsive', 'gauge', '0 while the event loop of a lane stands still.', (lane) => +lane.responsive],
-    ['heddle_lane_requests_in_flight', 'gauge', 'Requests at a lane.', (lane) => lane.requests_in_flight],
-    ['heddle_lane_deliveries_in_flight', 'gauge', 'Event deliveries at a lane.', (lane) => lane.deliveries_in_flight],
-    ['heddle_lane_sockets_open', 'gauge', 'WebSockets that a lane has.', (lane) => lane.sockets_open],
-    [
-      'heddle_lane_loop_delay_seconds',
-      'gauge',
-      'Longest delay of the event loop of a lane in the last second.',
-      (lane) => lane.loop_delay_ms / 1000,
-    ],
-    ['heddle_lane_heap_bytes', 'gauge', 'Heap that a lane uses.', (lane) => lane.heap_bytes],
-    ['heddle_lane_restarts_total', 'counter', 'Threads that a lane has lost.', (lane) => lane.restarts],
-  ]
+    'heddle_lane_responsive',
+    'gauge',
+    '0 while the event loop of a lane stands still.',
+    (lane) => (lane.state === 'idle' ? null : +lane.responsive),
+  ],
+  ['heddle_lane_requests_in_flight', 'gauge', 'Requests at a lane.', (lane) => lane.requests_in_flight],
+  ['heddle_lane_deliveries_in_flight', 'gauge', 'Event deliveries at a lane.', (lane) => lane.deliveries_in_flight],
+  ['heddle_lane_sockets_open', 'gauge', 'WebSockets that a lane has.', (lane) => lane.sockets_open],
+  [
+    'heddle_lane_loop_delay_seconds',
+    'gauge',
+    'Longest delay of the event loop of a lane in the last second.',
+    ({ loop_delay_ms: ms }) => (ms === null ? null : ms / 1000),
+  ],
+  ['heddle_lane_heap_bytes', 'gauge', 'Heap that a lane uses.', (lane) => lane.heap_bytes],
+  ['heddle_lane_restarts_total', 'counter', 'Threads that a lane has lost.', (lane) => lane.restarts],
+]
 
 type Sample = [labels: Record<string, string>, value: number, suffix?: string]
 
@@ -138,7 +147,10 @@ export default class ExportMetrics extends Plugin {
     )
     const lanes = await this.#registry.getLanes()
     for (const [name, type, help, read] of LANE_METRICS) {
-      const samples = lanes.map((lane): Sample => [{ lane: String(lane.index) }, read(lane)])
+      const samples = lanes.flatMap((lane): Sample[] => {
+        const value = read(lane)
+        return value === null ? [] : [[labelsOf(lane), value]]
+      })
       text += family(name, type, help, samples)
     }
     return text
@@ -163,6 +175,10 @@ export default class ExportMetrics extends Plugin {
     return text.join('')
   }
 }
+
+/** A relief lane has the number of the lane that it stands in for. */
+const labelsOf = ({ index, role }: LaneInfo): Record<string, string> =>
+  role === 'regular' ? { lane: String(index) } : { lane: String(index), role }
 
 /** One metric with its samples. `help` holds neither backslashes nor line ends. */
 function family(name: string, type: string, help: string, samples: readonly Sample[]): string {

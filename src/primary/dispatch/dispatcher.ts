@@ -18,7 +18,8 @@ const QUEUE_CHECK_MS = 5
 const LOOK_MS = 50
 /** A request that no lane may have for the moment waits this long at most, milliseconds: about three times what a lane takes to start. */
 const WITHHELD_MAX_MS = 2000
-/** What their clients are told: one plugin has no lane, and the others are served. */
+/** What clients are told while nothing is overloaded: all lanes are gone, or one plugin has no lane and the others are served. */
+const NO_LANE = 'No lane is up: a new one is starting'
 const NO_LANE_YET = 'This part of the service waits for a lane of its own'
 /** This many queued requests are refused at once: refusing all of them would keep the thread busy for a tenth of a second. */
 const REFUSALS_PER_CHECK = 256
@@ -85,6 +86,12 @@ export class Dispatcher {
       this.#enqueue(frame, exchange) ||
       this.#withhold(frame, exchange)
     )
+  }
+
+  /** Why no lane takes a request of a route; undefined where lanes serve it and are full. */
+  refusalOf(routeNumber: number): string | undefined {
+    if (!this.#lanes.some(({ state }) => state === 'ready')) return NO_LANE
+    return leastLoaded(this.#lanes, routeNumber) === undefined ? NO_LANE_YET : undefined
   }
 
   /** To the lane with the fewest sockets and streams: they stay where they were opened. */
@@ -184,7 +191,7 @@ export class Dispatcher {
         const fate = this.#giveWaiting(queue, id, exchange) ? 'given' : fateOf(id)
         if (fate === 'all wait') return
         if (fate === 'waits') continue
-        if (fate === 'refused') exchange.fail('HTTP_OVERLOADED', queue === this.#withheld ? NO_LANE_YET : undefined)
+        if (fate === 'refused') exchange.fail('HTTP_OVERLOADED', this.refusalOf(queue.routeNumberOf(id)))
       } catch (error) {
         this.#fail(exchange, error)
       }
@@ -236,7 +243,7 @@ export class Dispatcher {
       const frame = readRequest(bufferOf(body), 0)
       try {
         if (!this.#give(frame, exchange) && !this.#enqueue(frame, exchange) && !this.#withhold(frame, exchange))
-          exchange.fail('HTTP_OVERLOADED')
+          exchange.fail('HTTP_OVERLOADED', this.refusalOf(frame.routeNumber))
       } catch (error) {
         this.#fail(exchange, error)
       }

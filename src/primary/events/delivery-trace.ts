@@ -23,7 +23,7 @@ export class DeliveryTrace {
     delivery.spanIndex = this.#open.push(delivery) - 1
     const { deaths, attempt, isBegun } = delivery
     // It began elsewhere: in a thread that died, or in a process that did not answer any more.
-    if (deaths > 0) this.note(delivery, { name: 'thread_death', deaths })
+    if (deaths > 0) this.note(delivery, { name: 'thread_death', deaths, plugin: null })
     else if (isBegun && attempt === 1) this.note(delivery, { name: 'taken_over' })
   }
 

@@ -201,7 +201,11 @@ export class Hub implements DeliverySink {
       if (blackBox !== null && !unread.has(delivery.id)) {
         delivery.deaths++
         delivery.blackBox = blackBox
-        this.trace.note(delivery, { name: 'thread_death', deaths: delivery.deaths })
+        this.trace.note(delivery, {
+          name: 'thread_death',
+          deaths: delivery.deaths,
+          plugin: delivery.instance?.plugin ?? null,
+        })
       }
       if (delivery.deaths >= POISON_DEATHS) this.#fail(delivery, poisonMessage(delivery), 'poison')
       else {

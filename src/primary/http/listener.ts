@@ -64,7 +64,7 @@ export interface ListenerOptions {
   settings: Settings
   log: Log
   routes: RouteTable
-  lanes: RequestGate
+  lanes: RequestGate & { refusalOf?(routeNumber: number): string | undefined }
   /** Its `expire` is called regularly. */
   local: RequestGate & { expire(nowMs: number): void }
   /** Crowded when so many events wait that no new request should be begun. */
@@ -445,7 +445,9 @@ export class Listener {
     if (route.servedBy === 'lanes') {
       // Work that has begun needs the room that is left: new work is refused first.
       if (this.#options.hub.isCrowded) return exchange.fail('HTTP_OVERLOADED')
-      if (!this.#options.lanes.send(frame, exchange, isLasting)) exchange.fail('HTTP_OVERLOADED')
+      const { lanes } = this.#options
+      if (!lanes.send(frame, exchange, isLasting))
+        exchange.fail('HTTP_OVERLOADED', lanes.refusalOf?.(frame.routeNumber))
       if (frame.isBeyondAscii && !this.#library.isStrict && hasLostBytes(frame))
         this.#refusals.note(HEADER_LOST, fieldsOf(exchange))
       return

@@ -201,8 +201,8 @@ export class LaneDeaths {
       lived_ms: nowMs - lane.startedMs,
       cpu_ms: watchdog.cpuMs ?? heartbeat.cpuMs,
       cpu_ms_while_still: watchdog.cpuMsWhileStill,
-      heap_bytes: heartbeat.heapBytes,
-      external_bytes: heartbeat.externalBytes,
+      heap_bytes: heartbeat.hasReported ? heartbeat.heapBytes : null,
+      external_bytes: heartbeat.hasReported ? heartbeat.externalBytes : null,
       in_flight: works.slice(0, IN_FLIGHT_KEPT),
       in_flight_count: works.length,
       steps: steps.map((step) => ({

@@ -271,6 +271,8 @@ const stateOf = ({ state }: LaneThread): LaneInfo['state'] => (state === 'dying'
 /** A lane as `/system/lanes` shows it. @param changes fields that differ for this lane */
 function infoOf(thread: LaneThread, { index, role, restarts, deaths }: LaneSlot, changes: Partial<LaneInfo>): LaneInfo {
   const { children, heartbeat } = thread
+  const isRunning = thread.state !== 'dead' && changes.state !== 'idle'
+  const hasReported = isRunning && heartbeat.hasReported
   return {
     index,
     role,
@@ -279,9 +281,9 @@ function infoOf(thread: LaneThread, { index, role, restarts, deaths }: LaneSlot,
     requests_in_flight: thread.requestsInFlight + thread.requests.streams,
     deliveries_in_flight: thread.deliveriesInFlight,
     sockets_open: thread.sockets.size,
-    loop_delay_ms: heartbeat.loopDelayMs,
-    heap_bytes: heartbeat.heapBytes,
-    external_bytes: heartbeat.externalBytes,
+    loop_delay_ms: isRunning ? heartbeat.loopDelayMs : null,
+    heap_bytes: hasReported ? heartbeat.heapBytes : null,
+    external_bytes: hasReported ? heartbeat.externalBytes : null,
     cpu_ms: heartbeat.cpuMs,
     starved_core_share: thread.coreShare,
     child_processes: children.shown((plugin) => thread.manifest?.files[plugin]),

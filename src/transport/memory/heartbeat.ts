@@ -128,14 +128,19 @@ export class HeartbeatReader extends SharedWords {
     return load(this.words, HEARTBEAT_BEATS_WORD)
   }
 
-  /** Longest delay of the lane's loop in its last whole second. */
-  get loopDelayMs(): number {
-    return load(this.words, HEARTBEAT_LOOP_DELAY_US_WORD) / 1000
+  /** Longest delay of the lane's loop in its last whole second; null before the first. */
+  get loopDelayMs(): number | null {
+    return this.beats < BEATS_PER_REPORT ? null : load(this.words, HEARTBEAT_LOOP_DELAY_US_WORD) / 1000
   }
 
   /** True while the runtime parses, checks or writes what a client wants. */
   get isOwnWork(): boolean {
     return load(this.words, HEARTBEAT_OWN_WORK_WORD) === 1
+  }
+
+  /** False until the lane has told of its memory: its figures are 0 until then. */
+  get hasReported(): boolean {
+    return this.heapBytes > 0
   }
 
   get heapBytes(): number {

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { join } from 'node:path'
 import { type TestContext, test } from 'node:test'
-import type { DeadLetter } from '#heddle'
+import type { DeadLetter, LaneInfo } from '#heddle'
 import type { PluginRow } from '../../../domains/system/plugin-figures/plugin-table.ts'
 import { browser } from '../../support/browser.ts'
 import { folderOf } from '../../support/folder.ts'
@@ -15,6 +15,18 @@ export default class SettleDay {
     scheduler.every('settle', 200, () => { throw new Error('The ledger does not balance') })
     event_bus.subscribe('day.ended', () => { throw new Error('The printer is on fire') }, { retries: 0 })
     http.addEndpoint('/end', 'POST', async () => ({ id: await event_bus.publish('day.ended', { sum: 'secret-7' }) }))
+  }
+}
+`
+/** Each event ends the thread that handles it. */
+const END_THREADS = `
+export default class EndThreads {
+  constructor({ http, event_bus }) {
+    event_bus.subscribe('thread.ended', () => {
+      setImmediate(() => { throw new Error('The lift is stuck') })
+      return new Promise(() => {})
+    }, { group: 'lifts' })
+    http.addEndpoint('/lift', 'POST', async () => ({ id: await event_bus.publish('thread.ended', {}) }))
   }
 }
 `
@@ -83,4 +95,43 @@ test('the payload of a dead letter is for the write token, and for everybody out
   assert.deepEqual(await ask(open, (await letterOf(open)).id), [403, undefined])
   const dev = await start(t, { NODE_ENV: 'development' })
   assert.deepEqual(await ask(dev, (await letterOf(dev)).id), [200, { sum: 'secret-7' }])
+})
+
+test('a subscriber that ends its lanes has these attempts among its errors', async (t) => {
+  const folder = await folderOf(t, { 'domains/lift/plugins/end-threads.ts': END_THREADS })
+  const env = { SYSTEM_DOMAIN: 'true', SQLITE_PATH: join(folder, 'lift.db'), HISTORY_ENABLED: 'true' }
+  const heddle = await startHeddle(t, { domains: [`${folder}/domains`, SHIPPED], lanes: 2, env })
+  await heddle.fetch('/lift', { method: 'POST' })
+  const row = await until(async () => {
+    const { plugins } = (await heddle.json('/system/plugins')).body as { plugins: PluginRow[] }
+    const handlers = plugins.flatMap(({ handlers }) => handlers)
+    const found = handlers.find(({ name }) => name === 'thread.ended')
+    return found?.errors === 3 ? { ...found, others: handlers.filter(({ plugin }) => plugin === 'lifts') } : undefined
+  }, 'three attempts that ended their lanes')
+  const { plugin, calls, p50_ms, others } = row
+  assert.deepEqual({ plugin, calls, p50_ms, others }, { plugin: 'lift.EndThreads', calls: 3, p50_ms: null, others: [] })
+})
+
+test('a lane that does not run has no figures, in the list and in the metrics', async (t) => {
+  const folder = await folderOf(t, { 'domains/lift/plugins/end-threads.ts': END_THREADS })
+  const env = { SYSTEM_DOMAIN: 'true', SQLITE_PATH: join(folder, 'lift.db') }
+  const heddle = await startHeddle(t, { domains: [`${folder}/domains`, SHIPPED], lanes: 1, env })
+  await heddle.fetch('/lift', { method: 'POST' })
+  const lane = await until(async () => {
+    const lanes = (await heddle.json('/system/lanes')).body as LaneInfo[]
+    return lanes.find(({ role, state }) => role === 'quarantine' && state === 'idle')
+  }, 'the quarantine lane is idle')
+  assert.deepEqual([lane.loop_delay_ms, lane.heap_bytes, lane.external_bytes], [null, null, null])
+  const text = await (await heddle.fetch('/system/metrics/prometheus')).text()
+  const samples = text.split('\n').filter((line) => line !== '' && !line.startsWith('#'))
+  const series = samples.map((line) => line.slice(0, line.lastIndexOf(' ')))
+  assert.deepEqual(
+    series.filter((name, n) => series.indexOf(name) !== n),
+    [],
+    'each series once',
+  )
+  const ofLane = series.filter((name) => name.includes('role="quarantine"')).map((name) => name.split('{')[0])
+  assert.ok(ofLane.includes('heddle_lane_restarts_total'), series.join('\n'))
+  for (const name of ['heddle_lane_heap_bytes', 'heddle_lane_loop_delay_seconds', 'heddle_lane_responsive'])
+    assert.ok(!ofLane.includes(name), name)
 })

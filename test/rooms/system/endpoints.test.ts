@@ -70,7 +70,8 @@ test('the built-in endpoints', async (t) => {
 
   await t.test('a lane is shown with its load, its loop and its heap', async () => {
     const [lane] = (await heddle.json('/system/lanes')).body
-    const { loop_delay_ms, heap_bytes, external_bytes, cpu_ms, started_at, ...rest } = lane
+    const { loop_delay_ms, heap_bytes, external_bytes, cpu_ms, started_at, starved_core_share: share, ...rest } = lane
+    assert.ok(share === null || (share >= 0 && share <= 1), `${share}`)
     for (const figure of [loop_delay_ms, heap_bytes, external_bytes, cpu_ms]) assert.equal(typeof figure, 'number')
     assert.ok(Math.abs(Date.now() - Date.parse(started_at)) < 60_000)
     assert.deepEqual(rest, {

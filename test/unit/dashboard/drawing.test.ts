@@ -103,3 +103,45 @@ test('layers lead from cause to effect, circles included', () => {
   )
   assert.equal(circle.flat().length, 2)
 })
+
+test('duration(): rounds up to the next unit, and knows of no 60 s and no 1000 ms', () => {
+  const { duration, bytes } = require('../../../domains/system/assets/shared/format.js')
+  const shown = [null, 0, 0.9996, 9.96, 999.6, 59_960, 119_700, 3_599_600, 86_400_000].map(duration)
+  assert.deepEqual(shown, [
+    '–',
+    '0 µs',
+    '1.0 ms',
+    '10 ms',
+    '1.0 s',
+    '1 min 0 s',
+    '2 min 0 s',
+    '1 h 0 min',
+    '24 h 0 min',
+  ])
+  for (let ms = 0.0001; ms < 1e8; ms *= 1.0007)
+    assert.doesNotMatch(duration(ms), /^(1000 (µs|ms)|10\.0 ms|60\.0 s)$| 60 (s|min)$/, String(ms))
+  assert.equal(bytes(null), '–')
+})
+
+test('clockSeconds(): names the day of every time that is not today', () => {
+  const { clockSeconds } = require('../../../domains/system/assets/shared/format.js')
+  assert.match(clockSeconds(new Date().toISOString()), /^\d\d:\d\d:\d\d$/)
+  for (const days of [-40, -1, 1, 31])
+    assert.match(
+      clockSeconds(new Date(Date.now() + days * 86_400_000).toISOString()),
+      /^[A-Z][a-z]+ \d+ \d\d:\d\d:\d\d$/,
+    )
+})
+
+test('LaneStates: a lane that was ready stays so for two looks, and a standby is not its lane', () => {
+  const { LaneStates, laneTitle } = require(`${assets}lane-states.js`)
+  const states = new LaneStates()
+  const lane = (role: string, responsive: boolean) => ({ index: 0, role, state: 'ready', responsive })
+  states.begin([lane('regular', false), lane('relief', true)])
+  for (const isReady of [true, true, false]) {
+    states.look([lane('regular', false), lane('relief', true)])
+    assert.deepEqual([states.isReady(lane('regular', false)), states.isReady(lane('relief', true))], [isReady, true])
+  }
+  const titles = ['regular', 'relief', 'probation', 'quarantine'].map((role) => laneTitle(lane(role, true)))
+  assert.deepEqual(titles, ['Lane 0', 'Standby for lane 0', 'Probation lane', 'Quarantine lane'])
+})

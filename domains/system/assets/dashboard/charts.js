@@ -1,4 +1,5 @@
-import { clockSeconds, count, duration, rate } from './format.js'
+import { clock, clockSeconds, count, duration, rate } from './format.js'
+import { laneTitle } from './lane-states.js'
 import { html, nothing, svg } from './lit-html.js'
 import { empty } from './parts.js'
 import { View } from './view.js'
@@ -11,11 +12,11 @@ export const kept = (values, value, most) => [...values, value].slice(-most)
 
 const CHARTS = [
   {
-    title: 'Requests a second',
+    title: 'Requests and failures a second',
     format: rate,
     series: [
-      { label: 'all', tone: 'accent', of: ({ work }) => work.requests },
-      { label: 'failed', tone: 'bad', of: ({ work }) => work.failed },
+      { label: 'requests', tone: 'accent', of: ({ work }) => work.requests },
+      { label: 'failures', tone: 'bad', of: ({ work }) => work.failed },
     ],
   },
   {
@@ -38,7 +39,8 @@ const CHARTS = [
       {
         label: 'longest',
         tone: 'accent',
-        of: ({ lanes }) => lanes.reduce((most, { loop_delay_ms: ms }) => Math.max(most, ms), 0),
+        of: ({ lanes }) =>
+          lanes.reduce((most, { loop_delay_ms: ms }) => (ms === null ? most : Math.max(most ?? 0, ms)), null),
       },
     ],
   },
@@ -183,7 +185,8 @@ class Chart {
     return {
       width: this.#place.clientWidth || 300,
       height: HEIGHT,
-      padding: [8, 8, 0, 0],
+      // The last time of the axis stands at its end.
+      padding: [8, 30, 0, 0],
       cursor: { y: false, sync: { key: 'heddle' }, drag: { x: false, y: false } },
       legend: { show: true, live: true, markers: { show: false } },
       scales: {
@@ -233,7 +236,7 @@ class Chart {
 }
 
 /** @param at seconds since the epoch */
-const timeOf = (at) => clockSeconds(at * 1000)
+const timeOf = (at) => clock(at * 1000).slice(0, 8)
 
 /** Changes that are remembered. */
 const CHANGES_MAX = 50
@@ -258,7 +261,7 @@ class Changes {
       if (reload.ok) this.#add(reload.at, 'reload', 'The lanes were reloaded')
       else this.#add(reload.at, 'failed-reload', 'A reload failed: the old code goes on')
     }
-    for (const { index, deaths } of lanes) for (const { at } of deaths) this.#add(at, 'death', `Lane ${index} died`)
+    for (const lane of lanes) for (const { at } of lane.deaths) this.#add(at, 'death', `${laneTitle(lane)} died`)
   }
 
   #add(at, kind, text) {
@@ -268,6 +271,9 @@ class Changes {
     this.all.length = Math.min(this.all.length, CHANGES_MAX)
   }
 }
+
+/** What lies within the lines of a chart without axes. */
+export const peakOf = (values) => Math.max(...values.filter((value) => value !== null), 0)
 
 const SPARK_WIDTH = 120
 const SPARK_HEIGHT = 28

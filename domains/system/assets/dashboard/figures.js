@@ -1,6 +1,7 @@
-import { kept, sparkline } from './charts.js'
+import { kept, peakOf, sparkline } from './charts.js'
 import { countOf } from './dead-letters.js'
 import { bytes, count, duration, plural, rate } from './format.js'
+import { LaneStates } from './lane-states.js'
 import { html, nothing, render } from './lit-html.js'
 import { addressOfSearch, REQUESTS } from './page.js'
 
@@ -23,7 +24,7 @@ export class Figures {
   #charts = { requests: [], failed: [], slow: [] }
   /** Of how many seconds a figure is, by its name. */
   #spans = {}
-  #readyLanes = new ReadyLanes()
+  #laneStates = new LaneStates()
 
   constructor(element) {
     this.#element = element
@@ -31,7 +32,7 @@ export class Figures {
   }
 
   onHello({ lanes }) {
-    this.#readyLanes.begin(lanes)
+    this.#laneStates.begin(lanes)
     this.#tellLanes(lanes)
     this.#draw()
   }
@@ -44,7 +45,7 @@ export class Figures {
       deaths: work.minute_deaths,
     }
     const failed = Object.values(failures).reduce((sum, value) => sum + value, 0)
-    this.#readyLanes.look(lanes)
+    this.#laneStates.look(lanes)
     this.#tellLanes(lanes)
     const percentiles = `p50 ${duration(work.minute_p50_ms)} · p99 ${duration(work.minute_p99_ms)}`
     const requestsIn = work.minute_seconds
@@ -62,9 +63,14 @@ export class Figures {
   }
 
   #tellLanes(lanes) {
-    const { ready, all } = this.#readyLanes
+    const regular = lanes.filter(({ role }) => role === 'regular')
+    const ready = regular.filter((lane) => this.#laneStates.isReady(lane)).length
     const inFlight = lanes.reduce((sum, lane) => sum + lane.requests_in_flight + lane.deliveries_in_flight, 0)
-    this.#told.lanes = [`${ready} of ${all}`, `${count(inFlight)} in flight`, ready < all ? 'bad' : nothing]
+    this.#told.lanes = [
+      `${ready} of ${regular.length}`,
+      `${count(inFlight)} in flight`,
+      ready < regular.length ? 'bad' : nothing,
+    ]
   }
 
   onLetters(letters) {
@@ -80,13 +86,16 @@ export class Figures {
       const values = this.#charts[name]
       return html`
         <li class="figure" data-state=${state} data-tone=${state}><a href=${href}>
-          <span>${label}${name in this.#spans ? `, last ${spanOf(this.#spans[name]).replace(/^a /, '')}` : ''}</span><strong>${text}</strong><small title=${more}>${more}</small>
-          ${values === undefined ? nothing : sparkline(values, { length: CHART_SECONDS, least: Number(least) })}
+          <span>${label}${name in this.#spans ? `, last ${spanOf(this.#spans[name]).replace(/^a /, '')}` : ''}</span><strong>${text}</strong><small class="more" title=${more}>${more}</small>
+          ${values === undefined ? nothing : sparkline(values, { length: CHART_SECONDS, least: Number(least) })}${values === undefined ? nothing : html`<i class="peak">${peakText(values, name === 'slow' ? duration : rate)}</i>`}
         </a></li>`
     })
     render(html`<ul>${figures}</ul>`, this.#element)
   }
 }
+
+/** What the top of a chart stands for. */
+const peakText = (values, format) => (peakOf(values) === 0 ? '' : `peak ${format(peakOf(values))}`)
 
 /** As much of the last minute as is known. */
 const spanOf = (seconds) => (seconds >= 60 ? 'a minute' : `${seconds} s`)
@@ -95,39 +104,9 @@ function whatFailed({ requests, deliveries, jobs, deaths }) {
   const parts = [
     [requests, 'request'],
     [deliveries, 'delivery', 'deliveries'],
-    [jobs, 'job', 'jobs'],
+    [jobs, 'job run', 'job runs'],
     [deaths, 'lane died', 'lanes died'],
   ]
   const shown = parts.filter(([number]) => number > 0).map(([number, ...words]) => plural(number, ...words))
   return shown.length === 0 ? 'nothing' : shown.join(' · ')
-}
-
-/** Seconds for which a lane may be busy before it counts as not ready: a long turn of its loop is no fault. */
-const GRACE_SECONDS = 2
-
-/** How many of the regular lanes are ready. A lane that was ready and does not answer for a moment still is. */
-class ReadyLanes {
-  ready = 0
-  all = 0
-  /** Seconds since each lane was seen well. A lane that was never seen well is not in it. */
-  #unwell = new Map()
-
-  /** The first look: whoever is up counts as well. */
-  begin(lanes) {
-    this.#unwell.clear()
-    this.#look(lanes, ({ state }) => state === 'ready')
-  }
-
-  /** Once a second. */
-  look(lanes) {
-    for (const [index, seconds] of this.#unwell) this.#unwell.set(index, seconds + 1)
-    this.#look(lanes, ({ state, responsive }) => state === 'ready' && responsive)
-  }
-
-  #look(lanes, isWell) {
-    const regular = lanes.filter(({ role }) => role === 'regular')
-    for (const lane of regular) if (isWell(lane)) this.#unwell.set(lane.index, 0)
-    this.all = regular.length
-    this.ready = regular.filter(({ index }) => this.#unwell.get(index) <= GRACE_SECONDS).length
-  }
 }

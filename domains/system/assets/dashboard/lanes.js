@@ -1,5 +1,6 @@
-import { kept, sparkline } from './charts.js'
+import { kept, peakOf, sparkline } from './charts.js'
 import { bytes, clock, count, duration, plural, shortId } from './format.js'
+import { keyOf, LaneStates, laneTitle } from './lane-states.js'
 import { html, nothing } from './lit-html.js'
 import { linkToRequest, whenAndAgo } from './page.js'
 import { facts } from './parts.js'
@@ -7,16 +8,17 @@ import { fetchJson } from './process.js'
 import { KeyedList, View } from './view.js'
 
 const CHART_SECONDS = 60
-/** What the charts of a thread show, each with what its height stands for at least. */
+const percent = (value) => `${Math.round(value)} %`
+/** What the charts of a thread show, each with what its height stands for at least, and the format of its peak. */
 const OF_PRIMARY = [
-  ['Thread busy', 100],
-  ['CPU, all threads', 100],
-  ['Memory', 256 << 20],
+  ['Thread busy', 100, percent],
+  ['CPU, all threads', 100, percent],
+  ['Memory', 256 << 20, bytes],
 ]
 const OF_LANE = [
-  ['In flight', 4],
-  ['Loop delay', 20],
-  ['Heap', 32 << 20],
+  ['In flight', 4, count],
+  ['Loop delay', 20, duration],
+  ['Heap', 32 << 20, bytes],
 ]
 
 /** So many processes of a lane are named. */
@@ -38,6 +40,7 @@ export class LanesView extends View {
   /** Null before the process has told. */
   #lanes = null
   #process = null
+  #states = new LaneStates()
   #listener = null
 
   constructor(page) {
@@ -46,6 +49,7 @@ export class LanesView extends View {
 
   onHello({ lanes, status }) {
     this.#learn(status)
+    this.#states.begin(lanes)
     this.#take(lanes)
   }
 
@@ -53,6 +57,7 @@ export class LanesView extends View {
   onSecond({ lanes, process, status }) {
     this.#learn(status)
     this.#process = process
+    this.#states.look(lanes)
     const before = this.#charts
     this.#charts = new Map()
     const keep = (key, values) => {
@@ -89,7 +94,9 @@ export class LanesView extends View {
   async #loadDeaths(known) {
     this.#known = known
     const lanes = known === '' ? [] : await fetchJson('/system/lanes')
-    this.#boxes = lanes?.flatMap(({ deaths }) => deaths).sort((a, b) => (a.at < b.at ? 1 : -1))
+    this.#boxes = lanes
+      ?.flatMap((lane) => lane.deaths.map((box) => ({ ...box, title: laneTitle(lane) })))
+      .sort((a, b) => (a.at < b.at ? 1 : -1))
     this.draw()
     this.seek()
   }
@@ -130,31 +137,28 @@ export class LanesView extends View {
     return this.#card('primary', 'Primary', {
       state: html`<span class="state">listener, hub, supervisor</span>`,
       meters: OF_PRIMARY,
-      values: [`${Math.round(loop_utilization * 100)} %`, `${cpu_percent} %`, bytes(rss_bytes)],
+      values: [percent(loop_utilization * 100), percent(cpu_percent), bytes(rss_bytes)],
       foot: `${served}CPU is in percent of one core: 200 % means that two cores are busy.`,
     })
   }
 
   #lane(lane) {
-    const { state, responsive, starved_core_share: share, requests_in_flight, deliveries_in_flight } = lane
+    const { state, starved_core_share: share, requests_in_flight, deliveries_in_flight } = lane
+    const isStalled = state === 'ready' && !this.#states.isReady(lane)
     const requests = plural(requests_in_flight, 'request')
     const work = deliveries_in_flight === 0 ? requests : `${requests}, ${plural(deliveries_in_flight, 'event')}`
     const isStarved = state === 'ready' && typeof share === 'number'
-    const isBad = state === 'dead' || (state !== 'idle' && !responsive)
-    const tone =
-      state === 'idle' ? nothing : isStarved ? 'warn' : state === 'ready' && responsive ? 'ok' : isBad ? 'bad' : 'warn'
-    const shown = isStarved
-      ? `starved: ${Math.round(share * 100)} % of a core`
-      : !responsive && state === 'ready'
-        ? 'stalled'
-        : state
+    const isBad = state === 'dead' || (isStalled && !isStarved)
+    const tone = state === 'idle' ? nothing : isBad ? 'bad' : state === 'ready' && !isStarved ? 'ok' : 'warn'
+    const shown = isStarved ? `starved: ${Math.round(share * 100)} % of a core` : isStalled ? 'stalled' : state
     const restarts = lane.restarts === 0 ? 'never restarted' : plural(lane.restarts, 'restart')
-    const up = duration(Date.now() - Date.parse(lane.started_at))
-    return this.#card(keyOf(lane), titleOf(lane), {
+    const isRunning = state !== 'idle' && state !== 'dead'
+    const up = isRunning ? `Up ${duration(Date.now() - Date.parse(lane.started_at))}` : 'Not running'
+    return this.#card(keyOf(lane), laneTitle(lane), {
       state: html`<span class="state" data-tone=${tone}>${shown}</span>`,
       meters: OF_LANE,
       values: [work, duration(lane.loop_delay_ms), bytes(lane.heap_bytes)],
-      foot: `Up ${up} · ${restarts} · buffers ${bytes(lane.external_bytes)}${processesOf(lane)}`,
+      foot: `${up} · ${restarts}${lane.external_bytes === null ? '' : ` · buffers ${bytes(lane.external_bytes)}`}${processesOf(lane)}`,
     })
   }
 
@@ -163,14 +167,14 @@ export class LanesView extends View {
     return html`
       <article class="card lane" aria-label=${title}>
         <header><h2>${title}</h2>${state}</header>
-        ${meters.map(([label, least], n) => html`<div class="meter"><span class="muted">${label}</span><span>${values[n]}</span>${sparkline(charts[n], { length: CHART_SECONDS, least })}</div>`)}
+        ${meters.map(([label, least, format], n) => html`<div class="meter"><span class="muted">${label}</span><span>${values[n]}</span>${sparkline(charts[n], { length: CHART_SECONDS, least })}<span class="peak">last minute, peak ${format(peakOf(charts[n]))}</span></div>`)}
         <p class="note">${foot}</p>
       </article>`
   }
 
   /** One black box. Its parts are drawn when it is opened. */
   #death(box) {
-    const { at, guilty, lane, reason } = box
+    const { at, guilty, title, reason } = box
     const isOpen = this.#open.has(at)
     const culprit =
       guilty === null ? 'culprit unknown' : [guilty.plugin, guilty.handler].filter(Boolean).join(' · ') || guilty.line
@@ -181,7 +185,7 @@ export class LanesView extends View {
     return html`
       <details .open=${isOpen} @toggle=${toggle}>
         <summary>
-          <span class="state" data-tone="bad">Lane ${lane} ${REASONS[reason] ?? reason}</span>
+          <span class="state" data-tone="bad">${title} ${REASONS[reason] ?? reason}</span>
           <span class="culprit">${culprit}</span>${whenAndAgo(at, 'muted')}
         </summary>
         ${isOpen ? this.#boxParts(box) : nothing}
@@ -199,12 +203,17 @@ export class LanesView extends View {
     const left = steps.length - shown.length
     return [
       facts([
-        ['When', whenAndAgo(at), `, after ${duration(box.lived_ms)}`],
+        ['When', whenAndAgo(at), box.lived_ms === null ? '' : `, after ${duration(box.lived_ms)}`],
         ['Message', html`<code class="wrap">${box.message}</code>`],
         ['Culprit', guilty === null ? 'unknown' : `${who}: ${EVIDENCE[guilty.evidence]}`],
         ['Line', guilty?.line ? html`<code class="wrap">${guilty.line}</code>` : null],
         ['Stalled for', box.stood_still_ms === 0 ? null : duration(box.stood_still_ms)],
-        ['Memory', `${bytes(box.heap_bytes)} of heap, ${bytes(box.external_bytes)} of buffers, at its last report`],
+        [
+          'Memory',
+          box.heap_bytes === null
+            ? 'not reported'
+            : `${bytes(box.heap_bytes)} of heap, ${bytes(box.external_bytes)} of buffers, at its last report`,
+        ],
         ['CPU', box.cpu_ms === null ? null : duration(box.cpu_ms)],
       ]),
       stack.length === 0 ? nothing : html`<h3>Stack</h3><pre tabindex="0">${stack.join('\n')}</pre>`,
@@ -219,16 +228,6 @@ export class LanesView extends View {
           </div>`,
     ]
   }
-}
-
-function keyOf({ index, role }) {
-  return `${role} ${index}`
-}
-
-function titleOf({ index, role }) {
-  if (role === 'regular') return `Lane ${index}`
-  if (role === 'relief') return `Standby for lane ${index}`
-  return role === 'probation' ? 'Probation' : 'Quarantine'
 }
 
 /** Steps before a death that are shown without a click. */

@@ -1,4 +1,4 @@
-import { ago, clock } from './format.js'
+import { ago, clock, dayBefore } from './format.js'
 import { html } from './lit-html.js'
 import { logIn } from './process.js'
 
@@ -40,17 +40,12 @@ export async function logInIfAsked() {
 }
 
 const TICK_MS = 1000
-const DAY = new Intl.DateTimeFormat('en', { day: 'numeric', month: 'short' })
 
 /** A time and how long ago that is, which stays true while it is shown. */
 export const whenAndAgo = (timestamp, className = '') => html`
   <time class=${className} datetime=${timestamp} title=${timestamp} data-ago .textContent=${textOf(timestamp)}></time>`
 
-function textOf(timestamp) {
-  const date = new Date(timestamp)
-  const day = date.toDateString() === new Date().toDateString() ? '' : `${DAY.format(date)} `
-  return `${day}${clock(timestamp)} · ${ago(timestamp)}`
-}
+const textOf = (timestamp) => `${dayBefore(timestamp)}${clock(timestamp)} · ${ago(timestamp)}`
 
 setInterval(() => {
   if (document.hidden) return

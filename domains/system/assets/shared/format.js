@@ -19,12 +19,14 @@ export function plural(value, one, many = `${one}s`) {
 /** Milliseconds with at most three significant digits. */
 export function duration(ms) {
   if (ms === null || ms === undefined) return '–'
-  if (ms < 1) return `${Math.round(ms * 1000)} µs`
-  if (ms < 10) return `${ms.toFixed(1)} ms`
-  if (ms < 1000) return `${Math.round(ms)} ms`
-  if (ms < 60_000) return `${(ms / 1000).toFixed(1)} s`
-  const minutes = Math.floor(ms / 60_000)
-  if (minutes < 60) return `${minutes} min ${Math.round((ms % 60_000) / 1000)} s`
+  // Each limit is where rounding reaches the next unit.
+  if (ms < 0.9995) return `${Math.round(ms * 1000)} µs`
+  if (ms < 9.95) return `${ms.toFixed(1)} ms`
+  if (ms < 999.5) return `${Math.round(ms)} ms`
+  if (ms < 59_950) return `${(ms / 1000).toFixed(1)} s`
+  const seconds = Math.round(ms / 1000)
+  const minutes = Math.floor(seconds / 60)
+  if (minutes < 60) return `${minutes} min ${seconds % 60} s`
   const hours = Math.floor(minutes / 60)
   return hours < 48 ? `${hours} h ${minutes % 60} min` : `${Math.floor(hours / 24)} days`
 }
@@ -35,6 +37,7 @@ export function offset(ms) {
 }
 
 export function bytes(value) {
+  if (value === null || value === undefined) return '–'
   let unit = 0
   let shown = value
   while (shown >= 1000 && unit < UNITS.length - 1) {
@@ -58,8 +61,16 @@ export function ago(timestamp) {
     : `${duration(ms < 60_000 ? Math.round(ms / 1000) * 1000 : ms).replace('.0 s', ' s')} ago`
 }
 
-/** The time of day without milliseconds. */
-export const clockSeconds = (timestamp) => clock(timestamp).slice(0, 8)
+const DAY = new Intl.DateTimeFormat('en', { day: 'numeric', month: 'short' })
+
+/** The day before a time of day, unless it is today. */
+export function dayBefore(timestamp) {
+  const date = new Date(timestamp)
+  return date.toDateString() === new Date().toDateString() ? '' : `${DAY.format(date)} `
+}
+
+/** The time of day without milliseconds, with the day unless it is today. */
+export const clockSeconds = (timestamp) => `${dayBefore(timestamp)}${clock(timestamp).slice(0, 8)}`
 
 /** The end of an id, by which ids of the same time differ: a time-ordered id begins with its time. */
 export function shortId(id) {
