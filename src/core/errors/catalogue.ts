@@ -24,6 +24,7 @@ export const CATALOGUE = {
   DATABASE_TAKEN: [500, 'Another process has the event log of this database file', 'setup'],
   DATABASE_INVALID: [500, 'SQLITE_PATH is not a database of this service', 'setup'],
   DATABASE_FOREIGN: [500, 'A table of the runtime belongs to another role of the database', 'setup'],
+  DATABASE_ENCODING: [500, 'The database does not store every character', 'setup'],
   DATABASE_SESSION: [500, 'A pooler in front of the database is not what RDB_POOLER says', 'setup'],
   MIGRATION_MISNAMED: [500, 'What stands among the migrations is not named as one', 'setup'],
   MIGRATION_INVALID: [500, 'The migrations cannot be applied'],

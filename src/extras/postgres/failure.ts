@@ -150,6 +150,7 @@ function adviceFor(
     case '53300':
       return 'lower RDB_MAX_POOL, or raise max_connections of the server'
     default:
+      if (message.includes('max_client_conn')) return 'lower RDB_MAX_POOL, or raise max_client_conn of the pooler'
       if (message.includes('does not support SSL'))
         return 'nothing was sent: switch TLS on at the server, or set RDB_TLS=off where the network is trusted'
       if (message.includes('password must be')) return 'the server asks for a password: set RDB_PASSWORD'

@@ -125,12 +125,13 @@ export default class PostgresDb extends SqlDatabase {
     )
   }
 
-  /** @throws DATABASE_SESSION, DATABASE_FOREIGN, DbError */
+  /** @throws DATABASE_SESSION, DATABASE_ENCODING, DATABASE_FOREIGN, DbError */
   async requireOwn(): Promise<void> {
     if (!this.#isProbed) {
       await probeSessions(this.#access)
       this.#isProbed = true
     }
+    await requireEncoding(this, this.runtime.settings).catch(rethrowSession)
     await requireOwnTables(this, this.runtime.settings).catch(rethrowSession)
   }
 
@@ -386,6 +387,19 @@ const ACCEPTED = `
     CASE WHEN rolconnlimit >= 0 AND NOT rolsuper THEN rolconnlimit END,
     CASE WHEN datconnlimit >= 0 AND NOT rolsuper THEN datconnlimit END) AS most
   FROM pg_roles, pg_database WHERE rolname = current_user AND datname = current_database()`
+
+/**
+ * Elsewhere a text, an event or the message of an error with a character that the encoding lacks is refused each time that it is to be stored.
+ * @throws DATABASE_ENCODING; DbError
+ */
+async function requireEncoding(db: Queryable, { rdbDatabase: name }: ToolRuntime['settings']): Promise<void> {
+  const encoding = (await db.queryOne("SELECT current_setting('server_encoding') AS name"))?.name
+  if (encoding === 'UTF8') return
+  throw new HeddleError(
+    'DATABASE_ENCODING',
+    `The database ${name} stores text as ${encoding}, which does not hold every character: CREATE DATABASE … ENCODING 'UTF8' TEMPLATE template0, move the tables there (pg_dump, psql), and set RDB_DATABASE`,
+  )
+}
 
 /** A superuser is in all roles, and must not run triggers of others either: so not by `pg_has_role`. */
 const FOREIGN = `

@@ -64,12 +64,13 @@ const LEVELS = ['serializable', 'repeatable read', 'read committed'] as const
 const BEGINS = new Map(
   LEVELS.flatMap((level) =>
     ['', ' READ ONLY'].map(
-      (access) => [level + access, control(`BEGIN ISOLATION LEVEL ${level.toUpperCase()}${access}`)] as const,
+      (access) =>
+        [level + access, control(`BEGIN ISOLATION LEVEL ${level.toUpperCase()}${access} NOT DEFERRABLE`)] as const,
     ),
   ),
 )
 
-/** The level is said, whatever the default is. That a transaction may write is not: who has set the server to read-only means it. */
+/** The level is said, and that it waits for no other, whatever the default is. That a transaction may write is not: who has set the server to read-only means it. */
 export function beginOf({ isolation = 'serializable', readOnly = false }: TransactionOptions): Statement {
   return BEGINS.get(isolation + (readOnly ? ' READ ONLY' : ''))!
 }

@@ -63,6 +63,17 @@ function runTests(server: PostgresServer): void {
     await rejectsWith('unavailable', missing, new RegExp(`createdb -h 127.0.0.1 -p ${port} -U ${user} not_there`))
   })
 
+  test('a database whose encoding lacks characters is refused with the way out', async (t) => {
+    for (const encoding of ['SQL_ASCII', 'LATIN1']) {
+      const name = `encoded_${encoding.toLowerCase()}_${process.pid}`
+      await admin.query(`CREATE DATABASE ${name} ENCODING '${encoding}' LC_COLLATE 'C' LC_CTYPE 'C' TEMPLATE template0`)
+      await assert.rejects(dbWith(t, { rdbDatabase: name }).requireOwn(), {
+        code: 'DATABASE_ENCODING',
+        message: new RegExp(`${name} stores text as ${encoding}.*ENCODING 'UTF8' TEMPLATE template0.*RDB_DATABASE`),
+      })
+    }
+  })
+
   test('a closed port and an unknown host say what to mend, at once, to everybody who waits', async (t) => {
     const closed = await freePort()
     for (const rdbHost of ['127.0.0.1', 'localhost']) {

@@ -73,6 +73,24 @@ function runTests(server: PostgresServer): void {
     }
   })
 
+  test('a transaction that only reads waits for no other, whatever the user’s own settings are', async (t) => {
+    await admin.query(`CREATE ROLE deferring LOGIN PASSWORD 'deferring'`)
+    await admin.query('ALTER ROLE deferring SET default_transaction_deferrable = on')
+    const db = dbWith(t, { rdbUser: 'deferring', rdbPassword: 'deferring' })
+    const { opened, open } = gate()
+    const began = gate()
+    const writing = dbWith(t).transaction(async (tx) => {
+      await tx.execute('CREATE TABLE deferred (id INTEGER)')
+      began.open()
+      await opened
+    })
+    await began.opened
+    const reading = db.transaction((tx) => tx.queryOne('SELECT 1 AS one'), undefined, undefined, { readOnly: true })
+    assert.deepEqual(await reading, { one: 1 })
+    open()
+    await writing
+  })
+
   test('a table that another process changes is read in its new shape, also by a transaction under way', async (t) => {
     const db = dbWith(t)
     await admin.query('CREATE TABLE changing (id TEXT)')
