@@ -2,13 +2,16 @@
 import { join } from 'node:path'
 import { Redis } from 'ioredis'
 import { temporaryFolder } from '../support/folder.ts'
+import type { Owner } from '../support/heddle.ts'
 import { type Query, rowsOfFile, rowsOfServer } from '../support/rows.ts'
-import { postgresServer } from '../support/servers/postgres.ts'
+import { pgBouncerServer } from '../support/servers/pgbouncer.ts'
+import { type PostgresServer, postgresServer } from '../support/servers/postgres.ts'
 import { redisServer } from '../support/servers/redis.ts'
 import { toolsDirWith } from '../support/tools-dir.ts'
 import { unfinished } from '../support/unfinished.ts'
 import { until } from '../support/until.ts'
 import type { Lack, LogKind } from './log.ts'
+import type { Place } from './log-bench.ts'
 
 const NONE: Lack = { reason: 'it has none', failsWith: /a server/ }
 const FORGETS: Lack = { reason: 'it is the memory of its process', failsWith: /handled by work/ }
@@ -57,22 +60,40 @@ export const POSTGRES: LogKind = {
   place: async (of, hasOwnServer) => {
     // What it has acknowledged must outlive its crash.
     const server = await postgresServer({ ...of, skip: () => {} }, { own: hasOwnServer, durable: hasOwnServer })
-    if (server === null) return null
-    const rows = rowsOfServer(of, server)
-    const env = {
+    return server === null ? null : placeOn(of, server, hasOwnServer)
+  },
+  lacks: {},
+}
+
+async function placeOn(of: Owner, server: PostgresServer, hasOwnServer: boolean): Promise<Place> {
+  const rows = rowsOfServer(of, server)
+  return {
+    env: {
       ...server.env,
       EVENT_BUS_DRIVER: 'database',
       RDB_DATABASE: server.database,
       TOOLS_DIR: await toolsDirWith(of, 'postgres'),
-    }
-    return {
-      env,
-      left: leftIn(rows, LEFT_ON_SERVER),
-      together: async (count) => {
-        await until(async () => (await rows<{ are: boolean }>(together(count)))[0]!.are, `${count} processes`, 60_000)
-      },
-      server: hasOwnServer ? { ...outageOf(server), stop: () => server.stop('immediate') } : null,
-    }
+    },
+    left: leftIn(rows, LEFT_ON_SERVER),
+    together: async (count) => {
+      await until(async () => (await rows<{ are: boolean }>(together(count)))[0]!.are, `${count} processes`, 60_000)
+    },
+    server: hasOwnServer ? { ...outageOf(server), stop: () => server.stop('immediate') } : null,
+  }
+}
+
+/** Few sessions for all processes and threads, so that they meet. */
+const FEW_SESSIONS = { default_pool_size: '4', max_client_conn: '500' }
+
+export const POOLED: LogKind = {
+  name: 'PostgreSQL behind a pooler that gives each transaction a session',
+  place: async (of, hasOwnServer) => {
+    const server = await postgresServer({ ...of, skip: () => {} }, { own: hasOwnServer, durable: hasOwnServer })
+    if (server === null) return null
+    const place = await placeOn(of, server, hasOwnServer)
+    const pooler = await pgBouncerServer({ ...of, skip: () => {} }, server, 'transaction', FEW_SESSIONS)
+    if (pooler === null) return null
+    return { ...place, env: { ...place.env, ...pooler.env, RDB_DATABASE: server.database, RDB_POOLER: 'transaction' } }
   },
   lacks: {},
 }
