@@ -18,6 +18,7 @@ import { endWithStarter } from './guardian/npm-parent.cjs'
 import { createLog } from './primary/logging/process-log.ts'
 import { banner } from './primary/logging/terminal.ts'
 import { ServiceProcess } from './primary/service-process.ts'
+import { again } from './stores/migrations/script-fault.ts'
 
 const NO_POOL_SIZE =
   'UV_THREADPOOL_SIZE is not set, so the process has 4 threads for files and DNS: start it with --require ./src/preload.cjs before the loader'
@@ -25,6 +26,8 @@ const NO_POOL_SIZE =
 const NO_GUARDIAN =
   'PROCESSES: expected 1 without the guardian, which alone starts several: start it with `npm start` and GUARDIAN=true'
 
+/** What a fault of the start keeps from being done. */
+let failed = 'heddle cannot start'
 /** Null until there is something to end in order. */
 let service: ServiceProcess | null = null
 
@@ -44,6 +47,8 @@ async function main(): Promise<void> {
   for (const warning of warnings) runtime.log('WARNING', warning, 'config')
 
   if (bootTool !== null) {
+    failed = `The tool ${bootTool} cannot boot`
+    again.how = 'run the migrations again'
     await runtime.bootOnly(bootTool)
     process.exit(0)
   }
@@ -102,7 +107,7 @@ function load(isGuarded: boolean): CommandLine & LoadedSettings {
 }
 
 main().catch((error: unknown) => {
-  console.error(`heddle cannot start: ${messageWithCauses(error)}`)
+  console.error(`${failed}: ${messageWithCauses(error)}`)
   if (isMisconfigured(error)) return exit(EXIT_CONFIG)
   // An error of the runtime explains itself by its message. Where any other error comes from, only the stack says.
   const isExplained = error instanceof HeddleError && error.code !== 'INTERNAL'

@@ -327,6 +327,34 @@ export default class NotThere {
       'Fix: export prise there, correct the name, or write `import type` for a type.',
     ],
   },
+  // What is no Error has no stack: the line that throws it is looked for.
+  'throws-null': {
+    source: 'export default class ThrowsNull {}\nthrow null',
+    status: 'DIR/throws-null.ts:2:1: It threw null',
+    log: ['It threw null', 'DIR/throws-null.ts:2:1', 'Fix: throw an Error, which has a line'],
+  },
+  'throws-text': {
+    source: `export default class ThrowsText {
+  onBoot() { throw 'no coffee left' }
+}`,
+    log: ['It threw no coffee left', 'DIR/throws-text.ts:2:14', 'Fix: throw an Error'],
+  },
+  'throws-object': {
+    source: 'export default class ThrowsObject { onBoot() { const why = { code: 7 }; throw why } }',
+    log: ['It threw {"code":7}', 'DIR/throws-object.ts, while it booted', 'Fix: throw an Error'],
+  },
+  'has-a-cause': {
+    source: `export default class HasACause {
+  onBoot() { throw new Error('The ledger did not open', { cause: new Error('no ledger.bin') }) }
+}`,
+    log: ['The ledger did not open: no ledger.bin', 'DIR/has-a-cause.ts:2:20'],
+  },
+  'gathers-errors': {
+    source: `export default class GathersErrors {
+  async onBoot() { await Promise.any(['one', 'two', 'two', 'four', 'five'].map((n) => Promise.reject(new Error(n)))) }
+}`,
+    log: ['All promises were rejected: one; two; and 2 more', 'DIR/gathers-errors.ts, while it booted'],
+  },
   'rejects-in-boot': {
     source: `export default class RejectsInBoot {
   constructor({ db }) { this.db = db }
@@ -386,7 +414,8 @@ test('each mistake that keeps a plugin from booting is logged with its file, wha
   }
   assert.equal(plugins['a.NoTool'].error, 'Missing tool: schedular')
 
-  const warnings = heddle.logs.filter(({ msg }) => msg.startsWith('Plugin a.Odd: ')).map(({ msg }) => shorten(msg))
+  const told = heddle.logs.filter(({ msg }) => msg.startsWith('Plugin a.Odd: ')).map(({ msg }) => shorten(msg))
+  const warnings = [...new Set(told)]
   assert.equal(plugins['a.Odd'].status, 'OK')
   assert.deepEqual(warnings, [
     'Plugin a.Odd: Odd does not extend Plugin\n  DIR/odd.ts:1:16\n    1 | export default class Odd {\n                       ^\n' +

@@ -26,6 +26,8 @@ const NAME_MAX = 200
 const DETAILS_MAX = 65_536
 
 const UNREADABLE = 'a value that cannot be read'
+/** Errors of an AggregateError that are told. */
+const GATHERED_MAX = 3
 /** A cause may be its own. */
 const CAUSES_MAX = 5
 
@@ -54,12 +56,24 @@ export function describe(value: unknown): Description {
 /** The message of anything that was thrown: an error's own, else its name, else its text. */
 export function messageOf(thrown: unknown): string {
   if (!isInstance(thrown, Error)) return textOf(thrown)
-  const text = shownMember(thrown, 'message') || shownMember(thrown, 'name') || typeNameOf(thrown)
+  const text = withErrors(shownMember(thrown, 'message') || shownMember(thrown, 'name') || typeNameOf(thrown), thrown)
   // `fetch` says it in the cause.
   const lacking = lackingPermission(thrown) ?? lackingPermission(causeOf(thrown))
   if (lacking !== undefined) return `${text.replace(NODE_FLAG, '')} (LANE_PERMISSIONS lacks ${lacking})`
   const variable = hiddenIn(text)
   return variable === undefined ? text : `${text} (lanes do not see ${variable}: add it to LANE_ENV)`
+}
+
+/** What an AggregateError has gathered is what is wrong: its own message is 'All promises were rejected'. */
+function withErrors(text: string, thrown: Error): string {
+  const errors = isInstance(thrown, AggregateError) ? member(thrown, 'errors') : undefined
+  if (!Array.isArray(errors) || errors.length === 0) return text
+  const shown = errors.slice(0, GATHERED_MAX).map((error) => shownMember(Object(error), 'message') || textOf(error))
+  const told = shown.filter((message, n) => shown.indexOf(message) === n && !text.includes(message))
+  const left = errors.length - shown.length
+  return cutError(
+    [`${text}${told.length === 0 ? '' : ': '}${told.join('; ')}`, ...(left > 0 ? [`and ${left} more`] : [])].join('; '),
+  )
 }
 
 /** Variables that the process has, and this lane's `process.env` has not: a library that misses one says its name at best. */
@@ -171,7 +185,7 @@ function lateFrames(stack: string): number {
 
 /** The value itself where it is an error that can be read, else an error that tells of it. */
 export function asError(thrown: unknown): Error {
-  if (isInstance(thrown, Error) && isReadable(thrown) && isShort(thrown)) return thrown
+  if (isInstance(thrown, Error) && isReadable(thrown) && readable(() => isShort(thrown))) return thrown
   const { message, stack, code } = describe(thrown)
   const error = Object.assign(new Error(message), code === undefined ? {} : { code })
   error.stack = stack ?? message

@@ -1,7 +1,7 @@
 // The clock of the jobs: when each is due, and what becomes of its run.
 import type { LogLevel } from '../../contracts/logger.ts'
 import type { JobInfo, JobRun, Missed, Schedule } from '../../contracts/scheduler.ts'
-import { messageOf, stackOf } from '../../core/errors/description.ts'
+import { messageOf, messageWithCauses, stackOf } from '../../core/errors/description.ts'
 import { placeInPlugin, placeText } from '../../core/errors/places.ts'
 import { firstDueMs, nextDueMs } from '../../core/schedule/cron.ts'
 import type { JobFault } from '../../transport/messages.ts'
@@ -297,7 +297,7 @@ export class JobClock {
       job.failures++
       const { line, fix } = error instanceof FailedJob ? error.fault : {}
       const fields = { line: line ?? lineOf(error), fix, stack: stackOf(error) }
-      this.#options.log('ERROR', `${nameOf(job)} failed: ${messageOf(error)}`, fields)
+      this.#options.log('ERROR', `${nameOf(job)} failed: ${messageWithCauses(error)}`, fields)
       return 'done'
     }
   }

@@ -3,7 +3,7 @@ import { existsSync, readdirSync } from 'node:fs'
 import { basename, dirname, join, resolve } from 'node:path'
 import { nearestName } from '../../core/config/nearest-name.ts'
 import { HeddleError } from '../../core/errors/catalogue.ts'
-import { codeOf, messageOf, stackOf } from '../../core/errors/description.ts'
+import { codeOf, messageOf, messageWithCauses, stackOf } from '../../core/errors/description.ts'
 import {
   framesOf,
   isOfPlugin,
@@ -15,6 +15,7 @@ import {
   shown,
   showPlace,
 } from '../../core/errors/places.ts'
+import { placeOfThrow } from './fault-record.ts'
 import { FILE_FIX, type FixFacts, fixOf, NOT_YET } from './fixes.ts'
 
 /** The stage of its boot in which a plugin failed. */
@@ -41,8 +42,11 @@ interface Explained {
   fix?: string | undefined
 }
 
-/** Explains to a plugin's author why it did not boot. */
-export function bootFault(error: unknown, context: BootContext): BootFault {
+/**
+ * Explains to a plugin's author why it did not boot.
+ * @param error what was thrown; where that is no Error, its text
+ */
+export function bootFault(error: Error | string, context: BootContext): BootFault {
   const { mistake, place, fix } = explain(error, context)
   const where = place === undefined ? [`${shown(context.file)}, ${STAGES[context.stage]}`] : showPlace(place)
   const lines = [mistake, ...where.map((line) => `  ${line}`), ...(fix === undefined ? [] : [`  Fix: ${fix}`])]
@@ -57,16 +61,16 @@ const STAGES: Record<BootStage, string> = {
   onBoot: 'while it booted',
 }
 
-function explain(error: unknown, context: BootContext): Explained {
+function explain(error: Error | string, context: BootContext): Explained {
   const { file } = context
   const syntax = syntaxFault(error, file)
   if (syntax !== undefined) return syntax
   const unresolved = addonFault(error, file) ?? unresolvedImport(error, file) ?? packageFault(error, file)
   if (unresolved !== undefined) return unresolved
-  const place = placeOfUse(error) ?? placeOf(error, dirname(dirname(file)))
+  const place = placeOfUse(error) ?? placeOf(error, dirname(dirname(file))) ?? placeOfThrow(file, error)
   const fix = fixOf(error, { ...context.facts, place: place ?? { file, line: 1, column: 1 } })
-  const explained = { mistake: messageOf(error), place, fix }
-  return error instanceof HeddleError ? { ...explained, ...ofRuntime(error, context) } : explained
+  if (error instanceof HeddleError) return { mistake: messageOf(error), place, fix, ...ofRuntime(error, context) }
+  return { mistake: typeof error === 'string' ? `It threw ${error}` : messageWithCauses(error), place, fix }
 }
 
 /** Of a name that was used too early: lines that import or export it only pass it on. */

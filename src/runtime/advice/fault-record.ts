@@ -1,5 +1,5 @@
 // The log record of a fault.
-import { causeOf, headOf, messageOf, readable, stackOf } from '../../core/errors/description.ts'
+import { causeOf, headOf, isInstance, messageOf, readable, stackOf, textOf } from '../../core/errors/description.ts'
 import { placeInPlugin, placeOfText, placeText, type SourcePlace } from '../../core/errors/places.ts'
 import { emptyAnswers } from '../endpoint/json-answer.ts'
 import { type FixFacts, fixOf } from './fixes.ts'
@@ -19,7 +19,9 @@ export function faultRecord(
   const fields: Record<string, unknown> = { request_id: requestId, stack: stackOf(thrown) }
   // Getters of a plugin's object may throw.
   const { place, shown } = readable(() => placesOf(thrown, facts.fileOf(plugin), path)) ?? {}
-  if (shown !== undefined) fields.line = placeText(shown)
+  // Nothing of it has a line: its file is better than nothing.
+  const line = shown === undefined ? facts.fileOf(plugin) : placeText(shown)
+  if (line !== undefined) fields.line = line
   const cause = causeOf(thrown)
   // A driver's error has the same message as that of the tool, and a stack that ends in the runtime.
   if (cause !== undefined && headOf(messageOf(cause)) !== headOf(message)) fields.cause = stackOf(cause)
@@ -52,9 +54,23 @@ const RETURN = 'return an object, as in `return { success: true }`; context.setS
 
 /** What has no stack of the plugin: the line that throws a text, or the line that registers the route. */
 function textPlace(file: string, thrown: unknown, path: string): SourcePlace | undefined {
-  const quoted = (text: string) => [`'${text}'`, `"${text}"`, `\`${text}\``]
-  const texts = typeof thrown === 'string' ? quoted(thrown).map((text) => `throw ${text}`) : []
-  for (const text of [...texts, ...quoted(path)]) {
+  return placeOfThrow(file, thrown) ?? placeOfOne(file, quoted(path))
+}
+
+/** The line that throws a text, null or another value as the source writes it. */
+export function placeOfThrow(file: string, thrown: unknown): SourcePlace | undefined {
+  if (isInstance(thrown, Error)) return undefined
+  const text = textOf(thrown)
+  return placeOfOne(
+    file,
+    [text, ...quoted(text)].map((each) => `throw ${each}`),
+  )
+}
+
+const quoted = (text: string): string[] => [`'${text}'`, `"${text}"`, `\`${text}\``]
+
+function placeOfOne(file: string, texts: readonly string[]): SourcePlace | undefined {
+  for (const text of texts) {
     const place = placeOfText(file, text)
     if (place !== undefined) return place
   }

@@ -215,7 +215,7 @@ function thrownValueFix(thrown: unknown): string {
   } = (typeof thrown === 'object' && thrown !== null ? thrown : {}) as Record<string, unknown>
   if (typeof statusCode === 'number')
     return `throw new HttpError(${statusCode}, ${toJson(message ?? 'why')}), which has a line and is the answer.`
-  return 'throw an Error, which has a line: throw new Error(…); or throw new HttpError(400, …) for an answer.'
+  return 'throw an Error, which has a line: throw new Error(…).'
 }
 
 /** What a thread knows that helps to fix a mistake. */

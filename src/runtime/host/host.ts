@@ -8,6 +8,7 @@ import type { ProcessServices, ToolHost } from '../../contracts/tool.ts'
 import type { CodeTracing, Origin, ToolTracing, Work } from '../../contracts/tracing.ts'
 import { causality, NO_TRACE_CONTEXT } from '../../core/causality/context.ts'
 import { HeddleError, toWire } from '../../core/errors/catalogue.ts'
+import { messageWithCauses } from '../../core/errors/description.ts'
 import { callerPlace } from '../../core/errors/places.ts'
 import { contractText } from '../../core/schemas/json-schema.ts'
 import { ClaimMemory } from '../../transport/memory/claim-memory.ts'
@@ -235,5 +236,10 @@ export async function runJob(
 export function jobFault({ name, owner }: JobDefinition, thrown: unknown, facts: FixFacts): JobFault {
   const { details: _, ...error } = toWire(thrown)
   const { line, fix } = faultRecord(name, owner.name, '', thrown, facts).fields as { line?: string; fix?: string }
-  return { ...error, ...(line === undefined ? {} : { line }), ...(fix === undefined ? {} : { fix }) }
+  return {
+    ...error,
+    message: messageWithCauses(thrown),
+    ...(line === undefined ? {} : { line }),
+    ...(fix === undefined ? {} : { fix }),
+  }
 }

@@ -7,7 +7,7 @@ import type { Origin } from '../../contracts/tracing.ts'
 import { causality } from '../../core/causality/context.ts'
 import type { Settings } from '../../core/config/schema.ts'
 import { HeddleError } from '../../core/errors/catalogue.ts'
-import { asError, messageOf, stackOf } from '../../core/errors/description.ts'
+import { asError, isInstance, messageOf, stackOf, textOf } from '../../core/errors/description.ts'
 import { shown } from '../../core/errors/places.ts'
 import { loadModule, moduleIn, OPERATORS_DOMAIN } from '../../core/modules/domains.ts'
 import { steadyMs } from '../../core/schedule/clock.ts'
@@ -302,7 +302,11 @@ export class Plugins {
 
   /** A plugin or a setup has not booted. Waits for what it still throws into the loop, so that it is not taken for the next one's. */
   async #failed({ name, path, stage, touched }: Booting, thrown: unknown): Promise<void> {
-    const fault = bootFault(asError(thrown), { file: path!, stage, facts: this.facts })
+    const fault = bootFault(isInstance(thrown, Error) ? asError(thrown) : textOf(thrown), {
+      file: path!,
+      stage,
+      facts: this.facts,
+    })
     this.health[name] = { status: 'DEAD', error: fault.status, tools: [...touched] }
     this.faults[name] = fault.text
     this.#told(name, 'boot', fault.text)

@@ -79,7 +79,10 @@ function checkExpression(name: string, expression: string, timeZone: string | un
   try {
     next = nextCronRun(expression, Date.now(), timeZone)
   } catch (error) {
-    throw invalid(name, `the cron expression ${JSON.stringify(expression)} is not valid: ${messageOf(error)}`)
+    throw invalid(
+      name,
+      `the cron expression ${JSON.stringify(expression)} is not valid: ${messageOf(error).replace('CronPattern: ', '')}`,
+    )
   }
   if (next === null) throw invalid(name, `the cron expression ${JSON.stringify(expression)} never comes true`)
 }

@@ -15,6 +15,8 @@ export default class Work {
     })
     scheduler.at('sql', new Date(0), () => db.query('SELECT * FROM nowhere'))
     scheduler.at('text', new Date(0), () => { throw 'only a text' })
+    for (const name of ['made', 'up']) scheduler.at(name + '-name', new Date(0), () => Promise.reject(null))
+    scheduler.at('caused', new Date(0), () => { throw new Error('no rates', { cause: new Error('no network') }) })
     scheduler.at('long', new Date(0), () => { throw new Error('x'.repeat(1_000_000)) })
   }
 }
@@ -29,15 +31,17 @@ for (const thread of ['worker', 'primary']) {
     const folder = await folderOf(t, { 'work/plugins/work.ts': JOBS(thread), 'work/settle.ts': SETTLE })
     const { logs } = await startHeddle(t, { domains: [folder], lanes: 1 })
     const failed = () => logs.filter(({ msg }) => / failed: /.test(msg))
-    await until(() => failed().length >= 5, 'all have failed')
+    await until(() => failed().length >= 8, 'all have failed')
     const lineOf = (name: string): string => String(failed().find(({ msg }) => msg.startsWith(`Job ${name} of `))?.line)
     assert.match(lineOf('helper'), /work\/settle\.ts:2:9$/)
     assert.match(lineOf('own'), /work\.ts:8:13$/)
-    assert.match(lineOf('long'), /work\.ts:12:\d+$/)
+    assert.match(lineOf('long'), /work\.ts:14:\d+$/)
+    assert.ok(failed().some(({ msg }) => msg.endsWith('failed: no rates: no network')))
     // What has no stack of the plugin is found by the lane, which knows its file.
     if (thread === 'worker') {
       assert.match(lineOf('sql'), /work\.ts:10:\d+$/)
       assert.match(lineOf('text'), /work\.ts:11:\d+$/)
+      assert.match(lineOf('made-name'), /work\/plugins\/work\.ts$/)
     }
     for (const line of failed()) assert.ok(line.msg.length < 4300, `${line.msg.length} characters`)
   })
