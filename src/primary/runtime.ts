@@ -183,8 +183,10 @@ export class Runtime {
     await kernel.plugins.ready()
     registrar.serving()
     this.#parts.jobs.start()
+    const usesRedis = settings.eventBusDriver === 'keyvalue_streams'
     this.#clockWatch = new ClockWatch((jumpMs) => {
-      this.log('WARNING', `${jumpText(jumpMs)}: cron jobs are planned anew; intervals and delays go on`, 'scheduler')
+      const delays = usesRedis ? 'intervals go on, the Redis server times delayed events' : 'intervals and delays go on'
+      this.log('WARNING', `${jumpText(jumpMs)}: cron jobs are planned anew; ${delays}`, 'scheduler')
       this.#parts.jobs.clockJumped()
     })
     health.noteStart()

@@ -3,7 +3,7 @@ import { steadyMs } from './clock.ts'
 
 /** How often the clock is looked at, milliseconds. */
 const LOOK_MS = 1000
-/** Less is the drift of a clock that is kept right, milliseconds. */
+/** Less within one look is the correction of a clock that is kept right, milliseconds. */
 const JUMP_MS = 1000
 
 /** Compares the wall clock with the one that nobody sets. */
@@ -16,9 +16,8 @@ export class ClockWatch {
     this.#timer = setInterval(() => {
       const aheadMs = Date.now() - steadyMs()
       const jumpMs = aheadMs - this.#aheadMs
-      if (Math.abs(jumpMs) < JUMP_MS) return
       this.#aheadMs = aheadMs
-      onJump(jumpMs)
+      if (Math.abs(jumpMs) >= JUMP_MS) onJump(jumpMs)
     }, LOOK_MS).unref()
   }
 

@@ -2,7 +2,7 @@
 import type { Timer } from '../../core/schedule/clock.ts'
 import type { EventFrame } from '../../transport/frames/event-frame.ts'
 import type { WaitingDelivery } from '../../transport/log-changes.ts'
-import { COUNTED_MAX, type DuePlace, PAGE_POSITIONS, type SqlLog } from './sql-log.ts'
+import { type ClockJump, COUNTED_MAX, type DuePlace, PAGE_POSITIONS, type SqlLog } from './sql-log.ts'
 
 /** Of events that are due within this time the positions are here; what is due later is in the table alone. Milliseconds. */
 export const DUE_AHEAD_MS = 30_000
@@ -10,6 +10,10 @@ export const DUE_AHEAD_MS = 30_000
 const LOOK_AHEAD_MS = 20_000
 /** Pause before the table is looked at again after it could not be read, milliseconds. */
 const RETRY_MS = 1000
+/** Smaller changes of the clock are corrections, milliseconds. */
+const JUMP_MS = 1000
+/** Two threads read the clock one after the other, milliseconds. */
+const MARGIN_MS = 100
 /** A retry that is due later than this leaves the hub until then, milliseconds. */
 const RETRY_LEAVES_MS = 1000
 
@@ -32,6 +36,12 @@ export class DueEvents {
   #movedMs = 0
   /** Events of which deliveries wait for their next attempt, until they are here again. The index of the times does not have them. */
   readonly #retries = new Set<number>()
+  /** Both clocks and the next free position at the last look. */
+  #seen: { nowMs: number; steadyMs: number; next: number } | null = null
+  /** The first position of this process. */
+  #first: number | null = null
+  /** Changes of the clock that the tables do not have yet. */
+  readonly #jumps: ClockJump[] = []
   #timer: Timer | undefined
   #timerMs = Number.POSITIVE_INFINITY
   readonly #log: SqlLog
@@ -55,6 +65,7 @@ export class DueEvents {
 
   /** Nothing has been stored by this process: what is due by now is an earlier one's, and is read with all that it has left. */
   begin(nowMs: number): void {
+    this.#followClock()
     if (this.#read.dueMs > 0) return
     this.#read = { dueMs: nowMs, seq: 0 }
     this.#movedMs = nowMs
@@ -63,6 +74,7 @@ export class DueEvents {
 
   /** Keeps an event that is stored until it is due. @returns false when it may go: what is due then has been let go */
   keep(dueMs: number, seq: number): boolean {
+    this.#followClock()
     if (dueMs <= this.#movedMs) return false
     if (dueMs <= this.#aheadMs) this.#add(dueMs, seq)
     else this.#later++
@@ -71,6 +83,7 @@ export class DueEvents {
 
   /** Keeps an event of which a delivery is tried again then. @returns false when that is so soon that it stays in the hub */
   keepRetry(dueMs: number, seq: number): boolean {
+    this.#followClock()
     if (dueMs - this.#log.clock.nowMs() < RETRY_LEAVES_MS) return false
     this.#retries.add(seq)
     this.#add(dueMs, seq)
@@ -109,8 +122,37 @@ export class DueEvents {
     this.#aheadMs = this.#read.dueMs
   }
 
+  /** Notices that the clock was set: a delay that this process has stored lasts as long as it was meant to. */
+  #followClock(): void {
+    const { clock, nextFree } = this.#log
+    const before = this.#seen
+    const seen = { nowMs: clock.nowMs(), steadyMs: clock.steadyMs(), next: nextFree }
+    this.#seen = seen
+    if (seen.next > 0) this.#first ??= seen.next
+    if (before === null) return
+    const ms = 2 * Math.round((seen.nowMs - before.nowMs - (seen.steadyMs - before.steadyMs)) / 2)
+    if (Math.abs(ms) < JUMP_MS || this.#first === null) return
+    const range = { first: this.#first, next: before.next, sinceMs: before.nowMs + ms - MARGIN_MS, untilMs: seen.nowMs }
+    this.#jumps.push({ ms, ...range, retries: [...this.#retries] })
+    // Retries alone are not found by their times.
+    for (const [dueMs, seq] of this.#soon.takeAll())
+      if (this.#retries.has(seq)) this.#soon.push(dueMs + ms, seq)
+      else this.#later++
+    this.laneGone(Math.min(this.#movedMs, this.#movedMs + ms))
+    this.#movedMs = this.#read.dueMs
+    this.#notBeforeMs = 0
+    this.#timerMs = Number.POSITIVE_INFINITY
+    this.#wake()
+  }
+
   /** Reads of the table what is due soon, when it is time to. */
-  async look(nowMs: number): Promise<void> {
+  async look(): Promise<void> {
+    this.#followClock()
+    while (this.#jumps.length > 0) {
+      await this.#log.moveDue(this.#jumps[0]!)
+      this.#jumps.shift()
+    }
+    const nowMs = this.#log.clock.nowMs()
     if (nowMs < this.#aheadMs - LOOK_AHEAD_MS && this.#read.dueMs === this.#aheadMs) return
     if (nowMs < this.#notBeforeMs) return
     if (this.#read.dueMs >= this.#aheadMs) this.#aheadMs = nowMs + DUE_AHEAD_MS
@@ -130,7 +172,9 @@ export class DueEvents {
   }
 
   /** Lets go what is due, in the order of the times. */
-  *due(nowMs: number): Generator<number> {
+  *due(): Generator<number> {
+    this.#followClock()
+    const nowMs = this.#log.clock.nowMs()
     this.#movedMs = nowMs
     while (this.#soon.firstMs <= nowMs) {
       yield this.#soon.shift()!
@@ -183,6 +227,12 @@ export class TimeHeap {
     }
     this.#dueMs[at] = dueMs
     this.#items[at] = item
+  }
+
+  /** Removes all. @returns each with its time, in no order */
+  takeAll(): [dueMs: number, item: number][] {
+    const items = this.#items.splice(0)
+    return this.#dueMs.splice(0).map((dueMs, n) => [dueMs, items[n]!])
   }
 
   /** Removes the first item. @returns undefined when there is none */

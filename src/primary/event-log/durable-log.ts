@@ -122,6 +122,7 @@ export class DurableLog {
     try {
       await this.#open()
       if (this.#fault !== null) this.#options.report('INFO', 'The event log is open')
+      this.#due.begin(this.#clock.nowMs())
       this.#fault = null
       this.#isTaken = false
     } catch (error) {

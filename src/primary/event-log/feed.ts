@@ -1,7 +1,7 @@
 // What the log has for this process, in the order in which it comes to the hub.
 import { messageOf } from '../../core/errors/description.ts'
 import { type Clock, nextTurn, type Timer } from '../../core/schedule/clock.ts'
-import { frameOf } from '../../runtime/event-log/event-rows.ts'
+import { dueMsOf, frameOf } from '../../runtime/event-log/event-rows.ts'
 import { asBytes, type EventFrame, OF_NO_PROCESS } from '../../transport/frames/event-frame.ts'
 import { hubEventOf, type SubscriberThread } from '../events/consumer.ts'
 import type { DueEvents } from './due-events.ts'
@@ -193,7 +193,7 @@ export class Feed {
     // Not all subscribers are known before.
     if (!this.#hasAdopted) this.#unrecorded.add(event.seq)
     else if (relay === null) options.hub.record(event, origin)
-    const isKept = delayMs > 0 && this.#keepsUntilDue(event, Math.ceil(timestampMs + delayMs))
+    const isKept = delayMs > 0 && this.#keepsUntilDue(event, dueMsOf(event))
     if (isKept) return this.count()
     if (!this.#mustWait(event))
       return this.#deliver(event, ttlMs === 0 ? 0 : timestampMs + delayMs + ttlMs, origin, null)
@@ -320,8 +320,8 @@ export class Feed {
   /** What is due waits for room, behind what has waited for that before. */
   async #letGo(): Promise<void> {
     const { due } = this.#parts
-    await due.look(this.#clock.nowMs())
-    for (const seq of due.due(this.#clock.nowMs())) this.passed.push(seq)
+    await due.look()
+    for (const seq of due.due()) this.passed.push(seq)
     this.count()
   }
 

@@ -4,7 +4,7 @@ import { messageOf } from '../../core/errors/description.ts'
 import type { Chance, Clock } from '../../core/schedule/clock.ts'
 import { until } from '../../core/schedule/waiting.ts'
 import type { EventLog } from '../../runtime/event-log/event-log.ts'
-import { andOwned, type EventRow, keyOf, WAITS_FOR_GROUP } from '../../runtime/event-log/event-rows.ts'
+import { andOwned, type EventRow, frameOf, keyOf, WAITS_FOR_GROUP } from '../../runtime/event-log/event-rows.ts'
 import { type LogDatabase, ownTransaction } from '../../runtime/event-log/tables.ts'
 import { insertLetter } from '../../runtime/event-log/write-changes.ts'
 import {
@@ -79,6 +79,20 @@ export interface EventGroup {
 export interface DuePlace {
   dueMs: number
   seq: number
+}
+
+/** A change of the system's clock. */
+export interface ClockJump {
+  /** By so much it was set ahead; negative: back. Even. */
+  ms: number
+  /** The first position of this process. */
+  first: number
+  /** Events from this position on were stored by the new clock if that was between these two times. */
+  next: number
+  sinceMs: number
+  untilMs: number
+  /** Positions of events with deliveries that wait for their next attempt. */
+  retries: readonly number[]
 }
 
 /** The log as this process reads it. Where several share it, each reads what it owns, but for what waits for groups. */
@@ -203,6 +217,40 @@ export class SqlLog {
       [untilMs, dueMs, seq],
     )
     return rows.map((row) => ({ dueMs: Number(row.due_ms), seq: Number(row.seq) }))
+  }
+
+  /** The first position that is free; 0 while nobody knows. */
+  get nextFree(): number {
+    try {
+      return this.memory.isOpen ? this.memory.next : 0
+    } catch {
+      // No block of positions is left.
+      return 0
+    }
+  }
+
+  /** Moves what this process has stored by as much as the clock was set, but no dates, and nothing that was stored by the new clock. */
+  async moveDue({ ms, first, next, sinceMs, untilMs, retries }: ClockJump): Promise<void> {
+    const waiting = `due_ms > 0 AND due_ms % 2 = 0${andOwned(this.#epoch)}`
+    const recent = await this.#db.query<EventRow>(
+      `SELECT seq, id, event, envelope, '' AS payload, NULL AS key FROM heddle_event WHERE ${waiting} AND seq >= $1`,
+      [next],
+    )
+    const fresh = recent.filter((row) => {
+      const atMs = storedAtMs(row)
+      return atMs >= sinceMs && atMs <= untilMs
+    })
+    const exceptFresh = fresh.length === 0 ? '' : ` AND seq NOT IN (${fresh.map(({ seq }) => seq).join()})`
+    await ownTransaction(this.#db, async (tx) => {
+      await tx.execute(
+        `UPDATE heddle_event SET due_ms = due_ms + $1, expires_ms = CASE expires_ms WHEN 0 THEN 0 ELSE expires_ms + $2 END
+         WHERE ${waiting} AND seq >= $3${exceptFresh}`,
+        [ms, ms, first],
+      )
+      if (retries.length === 0) return
+      const sql = `UPDATE heddle_delivery SET due_ms = due_ms + $1 WHERE due_ms > 0 AND seq IN (${retries.join()})`
+      await tx.execute(sql, [ms])
+    })
   }
 
   /** How many are due after a time: at most COUNTED_MAX. */
@@ -367,3 +415,12 @@ export async function withDeliveries(db: LogDatabase, rows: readonly EventRow[])
 /** A file takes any value in any column. */
 const numberOf = (value: number, otherwise: number): number =>
   Number.isFinite(Number(value)) ? Number(value) : otherwise
+
+/** When an event was stored; 0 for a row that holds none. */
+function storedAtMs(row: EventRow): number {
+  try {
+    return frameOf(row).timestampMs
+  } catch {
+    return 0
+  }
+}

@@ -83,6 +83,14 @@ function writtenEnvelope({ parentId, requestId, trace, emitter, timestampMs, pay
   return `[${parent},${request},${span},${jsonOf(emitter)},${timestampMs},${jsonOf(payloadKeys)}]`
 }
 
+/** When an event is due, milliseconds since the epoch; 0: at once. A date is odd and stays when the clock is set; the end of a delay is even and moves. */
+export function dueMsOf({ timestampMs, delayMs }: Pick<EventFrame, 'timestampMs' | 'delayMs'>): number {
+  if (delayMs === 0) return 0
+  const isDate = !Number.isInteger(delayMs)
+  const dueMs = timestampMs + Math.trunc(delayMs)
+  return dueMs % 2 === Number(isDate) ? dueMs : dueMs + 1
+}
+
 /** Adds the columns of a new row. @param frame its payload is text */
 export function pushRow(params: SqlValue[], frame: EventFrame): void {
   const { timestampMs, delayMs, ttlMs, key } = frame
@@ -93,7 +101,7 @@ export function pushRow(params: SqlValue[], frame: EventFrame): void {
     envelopeOf(frame),
     frame.payload,
     keyColumnOf(key),
-    delayMs === 0 ? 0 : Math.ceil(timestampMs + delayMs),
+    dueMsOf(frame),
     ttlMs === 0 ? 0 : Math.ceil(timestampMs + delayMs + ttlMs),
   )
 }

@@ -41,10 +41,14 @@ export function checkPublishOptions(options: unknown): PublishOptions {
   return defined({ key, delayMs: delayUntil(at), ttlMs })
 }
 
-/** Milliseconds from now; 0 for a time that has passed. */
+/** The fraction tells a date from a delay, see `EventFrame`. */
+const BY_DATE = 0.5
+
+/** Milliseconds from now, with BY_DATE; 0 for a time that has passed. */
 function delayUntil(at: unknown): number {
   if (!(at instanceof Date) || Number.isNaN(at.getTime())) throw invalid('at must be a Date that is a time', at)
-  return Math.max(0, at.getTime() - Date.now())
+  const leftMs = at.getTime() - Date.now()
+  return leftMs > 0 ? leftMs + BY_DATE : 0
 }
 
 /** @returns the options with the defaults filled in; `group` and `concurrency` stay unset when they were */

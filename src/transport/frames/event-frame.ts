@@ -17,6 +17,7 @@ export interface EventFrame {
   /** Payload keys joined by U+0000, for the trace: a subscriber never sees them. */
   payloadKeys: string
   timestampMs: number
+  /** With a fraction it ends at a date (`at`), which stays when the clock is set. */
   delayMs: number
   /** 0: none. */
   ttlMs: number
