@@ -14,6 +14,9 @@ import type { SqlDatabase } from '../../stores/sql/database.ts'
 import { keyOf } from '../client/types.ts'
 import { pascal } from '../words.ts'
 
+/** How long a statement may take that makes or removes a database: a busy server takes its time, and nobody else waits. Milliseconds. */
+const PATIENCE_MS = 3_600_000
+
 /** What a command uses of the tool `db`. It has not booted: nothing is migrated by itself. */
 export interface CommandDatabase extends SqlDatabase, MigratingTool, Pick<Tool, 'serve'>, AsyncDisposable {
   stop(): Promise<void>
@@ -55,7 +58,7 @@ export async function onScratchDatabase<T>(
   settings: Settings,
   work: (database: CommandDatabase) => Promise<T>,
 ): Promise<T> {
-  await using given = await openDatabase(settings, () => {})
+  await using given = await openDatabase({ ...settings, rdbStatementTimeoutMs: PATIENCE_MS }, () => {})
   const onMigrated = async (own: Partial<Settings>): Promise<T> => {
     await using database = await openDatabase({ ...settings, ...own }, () => {})
     await database.migrating((driver) => migrate(driver, settings.domainsDir, () => {}))
