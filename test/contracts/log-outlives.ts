@@ -12,7 +12,8 @@ const LONG_IDLE = { EVENT_BUS_CLAIM_IDLE_MS: '3600000' }
 const DEATHS_MAX = 8
 /** Of a process that holds few events, and when what does not fit is due, milliseconds. */
 const QUEUE = 100
-const LATER_MS = 12_000
+const LATER_MS = 15_000
+const APART_MS = 3000
 
 export const OUTLIVES = {
   'what a killed process had accepted is handled by the next one, under its id': async (log, tag) => {
@@ -157,10 +158,11 @@ export const OUTLIVES = {
       const open = (name: string) => log.open(name, { env: { EVENT_BUS_MAX_QUEUE: String(QUEUE) } })
       const first = await open('first')
       const ids: string[] = []
-      // The last ones are due first.
+      // The last ones are due first, however long it takes to store those before.
+      const dueMs = performance.now() + LATER_MS
       for (const turn of numbers(4)) {
         const works = numbers(QUEUE / 2).map((n) => ({ tag, n: turn, key: `${tag} ${n % 2}` }))
-        ids.push(...(await first.burst('work', works, LATER_MS - turn * 1000)))
+        ids.push(...(await first.burst('work', works, Math.round(dueMs - turn * APART_MS - performance.now()))))
       }
       const failing = numbers(QUEUE).map((n) => ({ tag, n, course: ['throw' as const, []] }))
       const refused = await first.burst('patient', failing)

@@ -95,17 +95,23 @@ test('a plugin that ends lanes by what its boot has begun long before is left ou
   constructor({ http }) { http.addEndpoint('/bad', 'GET', () => ({ success: true })) }
   onBoot() { ${code} }
 }`
-  const folder = await folderOf(t, {
-    'bad/plugins/bad.ts': bad(`setTimeout(() => { throw new Error('seconds later') }, 2500).unref()`),
-    'good/plugins/good.ts': GOOD,
-  })
+  const folder = await folderOf(t, { 'good/plugins/good.ts': GOOD, 'bad/plugins/bad.ts': '' })
+  // The first lanes stay until they have been seen.
+  const seen = join(folder, 'seen')
+  const end = `if (performance.now() > atMs && existsSync('${seen}')) throw new Error('seconds later')`
+  await writeFile(
+    join(folder, 'bad/plugins/bad.ts'),
+    `import { existsSync } from 'node:fs'
+${bad(`const atMs = performance.now() + 2500; setInterval(() => { ${end} }, 50).unref()`)}`,
+  )
   const heddle = await startHeddle(t, { domains: [SYSTEM_ROUTES, folder] })
   assert.equal((await heddle.json('/bad')).status, 200)
+  await writeFile(seen, '')
   await until(() => deathsIn(heddle).length === 2, 'both deaths', 30_000)
   await until(async () => (await pluginsOf(heddle))['bad.Bad']?.status === 'DEAD', 'it is left out', 30_000)
   assert.match(
     (await pluginsOf(heddle))['bad.Bad'].error,
-    /left behind when it booted: seconds later \(.*bad\.ts:3:\d+\)/,
+    /left behind when it booted: seconds later \(.*bad\.ts:4:\d+\)/,
   )
   const [box] = await boxesOf(heddle)
   assert.equal(box!.guilty!.plugin, 'bad.Bad')

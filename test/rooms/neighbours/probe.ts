@@ -5,7 +5,7 @@ import { handledBy } from '../event-log/databases.ts'
 const ANSWER_MS = 6000
 const DELIVERY_MS = 4000
 /** The same where the process says nothing of a fault: a busy machine is none. */
-const SILENT_DELIVERY_MS = 20_000
+const SILENT_DELIVERY_MS = 90_000
 const LOOK_MS = 50
 
 /** What an innocent caller sees. */
