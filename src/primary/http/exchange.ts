@@ -174,6 +174,11 @@ export class Exchange implements ObservedRequest {
     return this.#done
   }
 
+  /** The library does not know that the client wants the connection closed: read no more, it is not kept for a next request. */
+  get #isClosedUnread(): boolean {
+    return this.isClosedAfter && !this.isClosedByLibrary
+  }
+
   /** The client's address; empty when it is gone. From now on the route's requests bring it along. */
   clientAddress(): string {
     if (this.#done) return ''
@@ -297,7 +302,8 @@ export class Exchange implements ObservedRequest {
     writingHead = this.method === 'HEAD'
     writingClose = isLast || draining.on || this.isClosedAfter
     isCloseWritten = this.isClosedByLibrary
-    if (body !== null && body.length > LASTING_MIN_BYTES && !writingHead) this.#writeLong(body, isLast)
+    if (body !== null && body.length > LASTING_MIN_BYTES && !writingHead)
+      this.#writeLong(body, isLast || this.#isClosedUnread)
     else this.#res.cork(writeAnswer)
   }
 
@@ -358,7 +364,7 @@ export class Exchange implements ObservedRequest {
     const isLast = this.isClosedAfter || draining.on
     if (this.method === 'HEAD') return this.#answerHead(status, lines, -1, isLast)
     if (isLast && !this.isClosedByLibrary) lines += CLOSE_LINE
-    this.#begin(status, lines, new SseClient(this.#res, () => this.#over(status)))
+    this.#begin(status, lines, new SseClient(this.#res, () => this.#over(status), this.#isClosedUnread))
     this.#isOpening = true
     setImmediate(() => {
       this.#isOpening = false
@@ -374,7 +380,7 @@ export class Exchange implements ObservedRequest {
    */
   openFile(status: number, head: string, lengthBytes: number, onFlushed: (bytes: number) => void): void {
     if (this.#done) return
-    const isLast = this.isLast || this.incoming?.isEndUncertain === true
+    const isLast = this.isLast || this.#isClosedUnread || this.incoming?.isEndUncertain === true
     const isClosedAfter = isLast || draining.on || this.isClosedAfter
     let lines = this.#lines(PLAIN_LINES, head)
     // The handler of a body whose length is known has ended. A stream may be made of what comes.
@@ -495,6 +501,10 @@ function writeAnswer(): void {
  * @param writesClose says that the connection is closed
  */
 function endBare(res: ClientResponse, writesClose: boolean): void {
-  if (writesClose) res.writeHeader('connection', 'close')
+  if (writesClose) {
+    res.writeHeader('connection', 'close')
+    // Else it is kept for a next request.
+    if (!draining.on) res.pause()
+  }
   res.endWithoutBody()
 }

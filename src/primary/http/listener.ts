@@ -129,7 +129,8 @@ export class Listener {
   async listen(isExclusive: boolean): Promise<number> {
     const { settings } = this.#options
     const { httpListener, httpKeepAliveMs, httpHost, httpPort, httpAllowedHosts, systemPort, systemHost } = settings
-    const { library, missing } = await chooseLibrary(httpListener, httpKeepAliveMs)
+    const { library, missing, shortfall } = await chooseLibrary(httpListener, httpKeepAliveMs)
+    if (shortfall !== null) this.#options.log('INFO', shortfall, 'http')
     this.#library = library
     const open = (options: ListenSocketOptions): Promise<number> => {
       const listenSocket = new ListenSocket(library.createApp(), options)

@@ -9,6 +9,7 @@ import { networkOf, plainAddress } from '../../core/http/network.ts'
 import { turn } from '../../core/schedule/waiting.ts'
 import { AllowedHosts } from './access.ts'
 import type { HttpApp, HttpLibrary } from './library.ts'
+import { LIBRARY_IDLE_MS } from './uws-idle.ts'
 import { loadUws } from './uws-library.ts'
 
 /**
@@ -130,11 +131,17 @@ async function requireFree(host: string, port: number, name: 'HTTP' | 'SYSTEM'):
 
 interface Choice {
   readonly library: HttpLibrary
-  /** Why uWebSockets.js does not load; null when it does, or was not asked for. */
+  /** Why uWebSockets.js does not serve; null when it does, or was not asked for. */
   readonly missing: string | null
+  /** What it does otherwise than the default says; null when it does nothing. */
+  readonly shortfall: string | null
 }
 
 const KEEP_ALIVE_DEFAULT_MS = 75_000
+const SHORTFALL = `uWebSockets.js closes idle connections after 8 to 12 s here, not after ${KEEP_ALIVE_DEFAULT_MS} ms. If a proxy in front keeps them longer, set HTTP_KEEP_ALIVE_MS: HTTP_LISTENER=auto takes node:http then`
+const WHATEVER = 'whatever HTTP_KEEP_ALIVE_MS says'
+const CLOSES_EARLY = `it closes idle connections after 8 to 12 s, ${WHATEVER}: the runtime cannot change that in this binary`
+const CLOSES_LATE = `it keeps idle connections for ${LIBRARY_IDLE_MS} ms at least, ${WHATEVER}`
 
 /**
  * @param wanted `HTTP_LISTENER`
@@ -142,22 +149,30 @@ const KEEP_ALIVE_DEFAULT_MS = 75_000
  * @throws HTTP_LISTEN when uWebSockets.js is asked for and does not load, or cannot keep connections as long as is asked for
  */
 export async function chooseLibrary(wanted: 'auto' | 'uws' | 'node', keepAliveMs?: number): Promise<Choice> {
-  const loadNode = async (): Promise<HttpLibrary> =>
-    (await import('./node/node-library.ts')).loadNode(keepAliveMs ?? KEEP_ALIVE_DEFAULT_MS)
-  if (wanted === 'node') return { library: await loadNode(), missing: null }
-  if (keepAliveMs !== undefined) {
-    const missing = `it closes idle connections after some 10 s, whatever HTTP_KEEP_ALIVE_MS says`
-    if (wanted === 'auto') return { library: await loadNode(), missing }
-    const fix = 'set HTTP_LISTENER=auto or node, or leave HTTP_KEEP_ALIVE_MS out'
-    throw new HeddleError('HTTP_LISTEN', `HTTP_LISTENER=uws, and HTTP_KEEP_ALIVE_MS=${keepAliveMs}: ${missing}; ${fix}`)
+  const loadNode = async (missing: string | null): Promise<Choice> => {
+    const { loadNode: load } = await import('./node/node-library.ts')
+    return { library: load(keepAliveMs ?? KEEP_ALIVE_DEFAULT_MS), missing, shortfall: null }
   }
+  const instead = (missing: string, fault: string): Promise<Choice> => {
+    if (wanted === 'auto') return loadNode(missing)
+    throw new HeddleError('HTTP_LISTEN', `HTTP_LISTENER=uws, and ${fault}`)
+  }
+  const notSo = (missing: string): Promise<Choice> => {
+    const fix = 'set HTTP_LISTENER=auto or node, or leave HTTP_KEEP_ALIVE_MS out'
+    return instead(missing, `HTTP_KEEP_ALIVE_MS=${keepAliveMs}: ${missing}; ${fix}`)
+  }
+  if (wanted === 'node') return loadNode(null)
+  if (keepAliveMs !== undefined && keepAliveMs < LIBRARY_IDLE_MS) return notSo(CLOSES_LATE)
+  let loaded: Awaited<ReturnType<typeof loadUws>>
   try {
-    return { library: await loadUws(), missing: null }
+    loaded = await loadUws(keepAliveMs ?? KEEP_ALIVE_DEFAULT_MS)
   } catch (error) {
     const missing = messageOf(error).split('\n')[0]!
-    if (wanted === 'auto') return { library: await loadNode(), missing }
-    throw new HeddleError('HTTP_LISTEN', `HTTP_LISTENER=uws, and uWebSockets.js does not load here: ${missing}`)
+    return instead(missing, `uWebSockets.js does not load here: ${missing}`)
   }
+  const { library, isKept } = loaded
+  if (!isKept && keepAliveMs !== undefined) return notSo(CLOSES_EARLY)
+  return { library, missing: null, shortfall: isKept ? null : SHORTFALL }
 }
 
 export interface ListenSocketOptions {

@@ -339,8 +339,8 @@ export class SseClient extends SentBody {
   #limitBytes = SSE_MAX_WAITING_BYTES
   #sentMs = steadyMs()
 
-  constructor(res: ClientResponse, onGone: () => void) {
-    super(res, false, onGone)
+  constructor(res: ClientResponse, onGone: () => void, isLast = false) {
+    super(res, isLast, onGone)
     clients.add(this)
   }
 

@@ -16,6 +16,7 @@ import type {
   SocketHandlers,
   SocketUserData,
 } from './library.ts'
+import { keepIdle } from './uws-idle.ts'
 
 /** A WebSocket whose client is silent for this long is closed; it is pinged before. */
 export const SOCKET_IDLE_SEC = 120
@@ -52,28 +53,36 @@ type LibraryApp = TemplatedApp & {
 
 /**
  * Loads uWebSockets.js, and late: it reads its limits from the environment when it loads. This file alone loads it.
+ * @param keepAliveMs how long a connection is kept that waits for its next request. @returns whether it is
  * @throws where it has no binary for the platform
  */
-export async function loadUws(): Promise<HttpLibrary> {
-  const library = await loadBinary()
-  library._cfg('silent')
-  return { name: 'uWebSockets.js', isStrict: false, createApp: () => new UwsApp(library), refuse }
+export async function loadUws(keepAliveMs: number): Promise<{ library: HttpLibrary; isKept: boolean }> {
+  const { library: own, isKept } = await loadBinary(keepAliveMs)
+  own._cfg('silent')
+  return { library: { name: 'uWebSockets.js', isStrict: false, createApp: () => new UwsApp(own), refuse }, isKept }
+}
+
+interface Loaded {
+  readonly library: Library
+  readonly isKept: boolean
 }
 
 /** Version 20.51 where it loads, which is up to Node 23, else the binary of 20.69, of which the package for this Node alone is installed. */
-async function loadBinary(): Promise<Library> {
+async function loadBinary(keepAliveMs: number): Promise<Loaded> {
   const { platform, arch, versions } = process
   const major = versions.node.split('.')[0]
   const name = `@uwsjs/${platform}-${arch}-${major}`
   try {
     const library = (await import('uWebSockets.js')).default as unknown as Library
-    return loadAnonymous(createRequire(require.resolve('uWebSockets.js')), name) ?? library
+    return (
+      loadChanged(createRequire(require.resolve('uWebSockets.js')), name, keepAliveMs) ?? { library, isKept: false }
+    )
   } catch {
     // What is told is why the newer one does not load.
   }
   try {
     const library = require(name) as Library
-    return loadAnonymous(require, name) ?? library
+    return loadChanged(require, name, keepAliveMs) ?? { library, isKept: false }
   } catch (error) {
     const wanted = /version `GLIBC_([\d.]+)' not found/.exec(messageOf(error))?.[1]
     if (wanted !== undefined)
@@ -111,9 +120,10 @@ function replacePages(binary: Buffer): boolean {
   })
 }
 
-/** Loads the binary with our pages. Null where its copy can be put nowhere: then its own are sent. */
-function loadAnonymous(from: NodeJS.Require, name: string): Library | null {
+/** Loads the binary with our pages and our time for idle connections. Null where its copy can be put nowhere. */
+function loadChanged(from: NodeJS.Require, name: string, keepAliveMs: number): Loaded | null {
   const binary = readFileSync(from.resolve(`${name}/uws.node`))
+  const isKept = keepIdle(binary, keepAliveMs)
   if (!replacePages(binary)) return null
   for (const place of [tmpdir(), '/dev/shm', process.cwd()]) {
     let folder: string | undefined
@@ -123,7 +133,7 @@ function loadAnonymous(from: NodeJS.Require, name: string): Library | null {
       writeFileSync(file, binary, { mode: 0o500, flag: 'wx' })
       const loaded = { exports: {} }
       process.dlopen(loaded, file)
-      return loaded.exports as Library
+      return { library: loaded.exports as Library, isKept }
     } catch {
       // A file system that takes no files, or runs none.
     } finally {

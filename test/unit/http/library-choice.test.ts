@@ -1,9 +1,12 @@
 import assert from 'node:assert/strict'
+import { existsSync, readFileSync } from 'node:fs'
 import { createRequire } from 'node:module'
+import { join } from 'node:path'
 import { it, type TestContext, test } from 'node:test'
 import type { HttpContext } from '../../../src/contracts/http-request.ts'
 import type { State } from '../../../src/contracts/state.ts'
 import { chooseLibrary } from '../../../src/primary/http/listening.ts'
+import { keepIdle } from '../../../src/primary/http/uws-idle.ts'
 import { Sessions } from '../../../src/runtime/sessions.ts'
 import MemoryStateTool from '../../../src/tools/memory-state/index.ts'
 import { buildTool } from '../../support/tool-runtime.ts'
@@ -50,6 +53,40 @@ it('uWebSockets.js 20.51 serves up to Node 23, newer ones by 20.69 where glibc i
 it('node:http serves where it is asked for, and nothing is missing', async () => {
   const { library, missing } = await chooseLibrary('node')
   assert.deepEqual([library.name, missing], ['node:http', null])
+})
+
+const UWS = join(import.meta.dirname, '../../../node_modules/@uwsjs')
+/** Binaries that may be installed, and in which the runtime has to know its way: a new version wants a look at its code. */
+const KNOWN = ['linux-x64-22', 'linux-x64-24', 'linux-x64-26'].filter((name) => existsSync(join(UWS, name)))
+
+it('uWebSockets.js keeps idle connections by code of the runtime in the spare bytes of its executable page, and nothing else is changed', () => {
+  assert.ok(KNOWN.length > 0 || process.platform !== 'linux' || process.arch !== 'x64')
+  for (const name of KNOWN) {
+    const before = readFileSync(join(UWS, name, 'uws.node'))
+    const after = Buffer.from(before)
+    assert.equal(keepIdle(after, 75_000), true, name)
+    const changed = [...after.keys()].filter((at) => after[at] !== before[at])
+    const jump = changed[0]!
+    const code = changed.filter((at) => at >= jump + 5)
+    assert.equal(new Set(code.map((at) => Math.floor(at / 4096))).size, 1)
+    assert.ok(code.every((at) => before[at] === 0))
+    for (const at of [0x280, jump, code.at(-1)!]) {
+      const other = Buffer.from(before)
+      other[at]! ^= 0xff
+      const asItWas = Buffer.from(other)
+      assert.equal(keepIdle(other, 75_000), false, `${name} at ${at}`)
+      assert.ok(other.equals(asItWas))
+    }
+  }
+})
+
+it('a time that uWebSockets.js cannot keep chooses node:http, or is refused', async () => {
+  const { library } = await chooseLibrary('auto', 7_999)
+  assert.equal(library.name, 'node:http')
+  await assert.rejects(chooseLibrary('uws', 7_999), { code: 'HTTP_LISTEN' })
+  const serves = major === 22 ? KNOWN.includes('linux-x64-22') : isNewGlibc && KNOWN.includes(`linux-x64-${major}`)
+  for (const keepAliveMs of [8_000, 86_400_000])
+    assert.equal((await chooseLibrary('auto', keepAliveMs)).library.name, serves ? 'uWebSockets.js' : 'node:http')
 })
 
 function stateOf(t: TestContext): State {

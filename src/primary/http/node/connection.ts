@@ -23,6 +23,7 @@ export class ClientConnection {
   isUpgraded = false
   /** Since when it waits for its next request, by `steadyMs`; 0: it waits for its first one, or is being answered. */
   idleSinceMs = 0
+  #answered: IncomingMessage | null = null
 
   constructor(socket: Socket) {
     this.#socket = socket
@@ -33,12 +34,18 @@ export class ClientConnection {
     return this.#current === null || this.#current.isStuck
   }
 
+  /** The body of the request that it has answered still comes. */
+  get isReceiving(): boolean {
+    return this.#answered?.complete === false
+  }
+
   /** Begins an answer; null when the request is not served. */
   open(req: IncomingMessage, res: ServerResponse): NodeResponse | null {
     if (this.#current !== null) this.isOver = true
     if (this.#current?.isUnderWay) this.#current.close()
     if (this.isOver) return null
     this.idleSinceMs = 0
+    this.#answered = null
     this.#current = new NodeResponse(req, res, this)
     return this.#current
   }
@@ -47,6 +54,7 @@ export class ClientConnection {
   responseDone(response: NodeResponse): void {
     if (this.#current !== response) return
     this.#current = null
+    this.#answered = response.req
     this.idleSinceMs = steadyMs()
     if (this.isOver) this.#socket.destroySoon()
   }

@@ -18,7 +18,7 @@ import { Handshakes, hasKey, plainHead, wantsSocket } from './sockets.ts'
 
 /** A client has this long to send the head of a request, milliseconds. */
 const HEAD_TIMEOUT_MS = 10_000
-/** A client that reads nothing of its answer, or has asked for nothing yet, for this long is cut off, milliseconds. */
+/** A client that reads nothing of its answer, has asked for nothing yet, or has its answer and still sends the body, for this long is cut off, milliseconds. */
 const STALL_MS = 12_000
 const CHECK_MS = 1_000
 /** More than the listener allows, which then answers itself. */
@@ -74,9 +74,11 @@ class NodeApp implements HttpApp {
   }
 
   #closeIdle(): void {
-    const sinceMs = steadyMs() - this.#keepAliveMs
-    for (const [socket, { idleSinceMs, isUpgraded }] of this.#sockets)
-      if (!isUpgraded && idleSinceMs !== 0 && idleSinceMs <= sinceMs) socket.destroy()
+    const nowMs = steadyMs()
+    for (const [socket, { idleSinceMs, isUpgraded, isReceiving }] of this.#sockets) {
+      const allowedMs = isReceiving ? Math.min(STALL_MS, this.#keepAliveMs) : this.#keepAliveMs
+      if (!isUpgraded && idleSinceMs !== 0 && nowMs - idleSinceMs >= allowedMs) socket.destroy()
+    }
   }
 
   serve(handlers: RequestHandlers): void {
