@@ -2,7 +2,7 @@
 import type { LogDetails, LogLevel } from '../contracts/logger.ts'
 import { causality } from '../core/causality/context.ts'
 import type { Settings } from '../core/config/schema.ts'
-import { cutText, namesIn } from '../core/errors/description.ts'
+import { boundedJson, cutText, namesIn } from '../core/errors/description.ts'
 import { withoutSecretStrings } from '../core/schemas/secret-fields.ts'
 import type { LogRecord } from '../transport/messages.ts'
 
@@ -102,6 +102,9 @@ const FIELDS_MAX = 50
 /** Characters of the name of such a field. */
 const NAME_MAX_LENGTH = 100
 
+/** Characters of JSON of a record's fields that are read to be cut. Of more only the names are told: they may have no end. */
+const FIELDS_READ_MAX = 16 << 20
+
 /** A record as it is sent and written. */
 interface LimitedRecord {
   record: LogRecord
@@ -130,9 +133,10 @@ function readableRecord(record: LogRecord): LimitedRecord {
 
 function jsonRecord(record: LogRecord): LimitedRecord {
   try {
-    return { record, json: toJson(record) }
+    const isFlat = Object.values(record.fields ?? NONE).every((value) => typeof value !== 'object')
+    return { record, json: isFlat ? toJson(record) : boundedJson(record, FIELDS_READ_MAX)! }
   } catch {
-    const readable = { ...record, fields: { unserialisable: namesIn(record.fields ?? {}) } }
+    const readable = { ...record, fields: { unserialisable: namesIn(record.fields ?? {}).slice(0, FIELDS_MAX) } }
     return { record: readable, json: toJson(readable) }
   }
 }

@@ -183,15 +183,6 @@ function lateFrames(stack: string): number {
   return at < 0 ? stack.length : at
 }
 
-/** The value itself where it is an error that can be read, else an error that tells of it. */
-export function asError(thrown: unknown): Error {
-  if (isInstance(thrown, Error) && isReadable(thrown) && readable(() => isShort(thrown))) return thrown
-  const { message, stack, code } = describe(thrown)
-  const error = Object.assign(new Error(message), code === undefined ? {} : { code })
-  error.stack = stack ?? message
-  return error
-}
-
 /** `instanceof`, which throws for some proxies. */
 export function isInstance<T>(value: unknown, type: abstract new (...args: never[]) => T): value is T {
   return readable(() => value instanceof type) === true
@@ -215,7 +206,7 @@ export function textOf(value: unknown, max = ERROR_TEXT_MAX): string {
 }
 
 /** The JSON of a value. @throws where it is longer, after that many characters */
-function boundedJson(value: unknown, max: number): string | undefined {
+export function boundedJson(value: unknown, max: number): string | undefined {
   let left = max
   return JSON.stringify(value, (key, member: unknown) => {
     // Of bytes a key is made for each before one of them is seen.
@@ -229,9 +220,6 @@ function boundedJson(value: unknown, max: number): string | undefined {
 /** Undefined where they are too long, or no JSON. */
 const boundedDetails = (details: unknown): unknown =>
   typeof details === 'object' && readable(() => boundedJson(details, DETAILS_MAX)) === undefined ? undefined : details
-
-const isShort = ({ message, stack = '' }: Error): boolean =>
-  message.length <= ERROR_TEXT_MAX && stack.length <= ERROR_TEXT_MAX
 
 function typeNameOf(value: unknown): string {
   try {
@@ -257,9 +245,4 @@ export function readable<T>(look: () => T): T | undefined {
   } catch {
     return undefined
   }
-}
-
-function isReadable(error: Error & { code?: unknown }): boolean {
-  const texts = readable(() => [error.message, error.name, error.stack ?? '', error.code ?? '']) ?? [undefined]
-  return texts.every((text) => typeof text === 'string' || typeof text === 'number')
 }

@@ -149,14 +149,15 @@ function syntaxFault(error: unknown, file: string): Explained | undefined {
   const [, nativeFile, nativeLine] = /^(?:file:\/\/)?(\/.*?):(\d+)\n/.exec(stackOf(error) ?? '') ?? []
   const place = nativeFile === undefined ? { file, line: 1 } : { file: nativeFile, line: Number(nativeLine) }
   // Node also reports so that a name is imported which the other file does not export.
-  const isImport = error.message.includes('does not provide an export')
+  const message = messageOf(error)
+  const isImport = message.includes('does not provide an export')
   // `JSON.parse`, `new RegExp` and others throw one, too: the file itself is sound.
   if (!isImport && nativeFile === undefined && placeInPlugin(error) !== undefined) return undefined
   if (!isImport)
-    return { mistake: `Syntax error: ${error.message}`, place: { ...place, column: 1 }, fix: syntaxFix(error.message) }
-  const name = /export named '([^']+)'/.exec(error.message)?.[1]
+    return { mistake: `Syntax error: ${message}`, place: { ...place, column: 1 }, fix: syntaxFix(message) }
+  const name = /export named '([^']+)'/.exec(message)?.[1]
   return {
-    mistake: error.message,
+    mistake: message,
     place: (name === undefined ? undefined : placeOfText(place.file, name)) ?? { ...place, column: 1 },
     fix: `export ${name ?? 'it'} there, correct the name, or write \`import type\` for a type.`,
   }

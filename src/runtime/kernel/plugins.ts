@@ -7,7 +7,7 @@ import type { Origin } from '../../contracts/tracing.ts'
 import { causality } from '../../core/causality/context.ts'
 import type { Settings } from '../../core/config/schema.ts'
 import { HeddleError } from '../../core/errors/catalogue.ts'
-import { asError, isInstance, messageOf, stackOf, textOf } from '../../core/errors/description.ts'
+import { isInstance, messageOf, readable, stackOf, textOf } from '../../core/errors/description.ts'
 import { shown } from '../../core/errors/places.ts'
 import { loadModule, moduleIn, OPERATORS_DOMAIN } from '../../core/modules/domains.ts'
 import { steadyMs } from '../../core/schedule/clock.ts'
@@ -302,11 +302,9 @@ export class Plugins {
 
   /** A plugin or a setup has not booted. Waits for what it still throws into the loop, so that it is not taken for the next one's. */
   async #failed({ name, path, stage, touched }: Booting, thrown: unknown): Promise<void> {
-    const fault = bootFault(isInstance(thrown, Error) ? asError(thrown) : textOf(thrown), {
-      file: path!,
-      stage,
-      facts: this.facts,
-    })
+    const context = { file: path!, stage, facts: this.facts }
+    // What was thrown may be readable once, or not at all.
+    const fault = readable(() => bootFault(isInstance(thrown, Error) ? thrown : textOf(thrown), context)) ?? bootFault(new Error(messageOf(thrown)), context)
     this.health[name] = { status: 'DEAD', error: fault.status, tools: [...touched] }
     this.faults[name] = fault.text
     this.#told(name, 'boot', fault.text)

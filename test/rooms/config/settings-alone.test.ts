@@ -40,6 +40,7 @@ const OTHERWISE: Readonly<Record<string, Outcome>> = {
   'RDB_MIN_POOL=10000': { refused: /RDB_MAX_POOL/ },
   'OTEL_BSP_MAX_EXPORT_BATCH_SIZE=1000000': { refused: /OTEL_BSP_MAX_QUEUE_SIZE/ },
   'LANE_STALL_MS=50': { post: [201, 500, 503, 504] },
+  'HTTP_REUSE_PORT=true': { refused: /AUTH_SECRET_KEY/ },
 }
 
 const JSON_TYPE = { 'content-type': 'application/json' }

@@ -220,7 +220,7 @@ describe('builtins that a plugin changes', () => {
     await allRight(heddle)
     assert.equal(deaths(heddle).length, 0)
 
-    await breakBy('merge', JSON.parse('{"__proto__":{"status":200}}'))
+    await breakBy('merge', { text: '{"__proto__":{"status":200}}' })
     const merged = await next()
     assert.equal(merged.message, 'Object.prototype.status was added: every object has it')
     assert.deepEqual([merged.guilty?.plugin, merged.guilty?.evidence], ['breaks.Break', 'origin'])

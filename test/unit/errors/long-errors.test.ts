@@ -2,7 +2,6 @@ import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
 import { toWire } from '../../../src/core/errors/catalogue.ts'
 import {
-  asError,
   codeOf,
   describe as described,
   ERROR_TEXT_MAX,
@@ -58,10 +57,6 @@ const WAYS: Record<string, (thrown: unknown) => unknown> = {
   described,
   toWire,
   deliveryError,
-  asError: (thrown) => {
-    const { message, stack } = asError(thrown)
-    return { message, stack }
-  },
   exceptionOf,
 }
 
@@ -86,7 +81,6 @@ describe('errors with long texts: cut at 4,096 characters before anything looks 
   test('short ones are as they were', () => {
     const error = Object.assign(new Error('short'), { code: 'E_SHORT', details: { a: [1] } })
     assert.deepEqual(described(error), { message: 'short', stack: error.stack, code: 'E_SHORT', details: { a: [1] } })
-    assert.equal(asError(error), error)
   })
 })
 
