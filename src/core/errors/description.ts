@@ -1,5 +1,8 @@
 // Whatever was thrown, as text and across threads.
 
+// Taken before plugins can replace it.
+const { stringify: toJson } = JSON
+
 /** The longest note that `cutText` adds, characters. */
 const CUT_NOTE_MAX = 48
 const CUT_NOTE = /… \[cut: it had (\d+) characters\]$/
@@ -208,7 +211,7 @@ export function textOf(value: unknown, max = ERROR_TEXT_MAX): string {
 /** The JSON of a value. @throws where it is longer, after that many characters */
 export function boundedJson(value: unknown, max: number): string | undefined {
   let left = max
-  return JSON.stringify(value, (key, member: unknown) => {
+  return toJson(value, (key: string, member: unknown) => {
     // Of bytes a key is made for each before one of them is seen.
     left -=
       key.length + (typeof member === 'string' ? member.length : ArrayBuffer.isView(member) ? member.byteLength : 2)

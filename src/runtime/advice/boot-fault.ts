@@ -153,8 +153,7 @@ function syntaxFault(error: unknown, file: string): Explained | undefined {
   const isImport = message.includes('does not provide an export')
   // `JSON.parse`, `new RegExp` and others throw one, too: the file itself is sound.
   if (!isImport && nativeFile === undefined && placeInPlugin(error) !== undefined) return undefined
-  if (!isImport)
-    return { mistake: `Syntax error: ${message}`, place: { ...place, column: 1 }, fix: syntaxFix(message) }
+  if (!isImport) return { mistake: `Syntax error: ${message}`, place: { ...place, column: 1 }, fix: syntaxFix(message) }
   const name = /export named '([^']+)'/.exec(message)?.[1]
   return {
     mistake: message,

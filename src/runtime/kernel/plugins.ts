@@ -304,7 +304,9 @@ export class Plugins {
   async #failed({ name, path, stage, touched }: Booting, thrown: unknown): Promise<void> {
     const context = { file: path!, stage, facts: this.facts }
     // What was thrown may be readable once, or not at all.
-    const fault = readable(() => bootFault(isInstance(thrown, Error) ? thrown : textOf(thrown), context)) ?? bootFault(new Error(messageOf(thrown)), context)
+    const fault =
+      readable(() => bootFault(isInstance(thrown, Error) ? thrown : textOf(thrown), context)) ??
+      bootFault(new Error(messageOf(thrown)), context)
     this.health[name] = { status: 'DEAD', error: fault.status, tools: [...touched] }
     this.faults[name] = fault.text
     this.#told(name, 'boot', fault.text)
