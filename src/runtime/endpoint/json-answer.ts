@@ -42,7 +42,7 @@ export function jsonAnswer(answer: unknown, source: AnswerSource): string {
     throw invalid(`a ${typeof answer}`, '', 'return an object', source)
   }
   // A Map, a Set, an Error and the like become `{}` wherever they stand: only then is it worth a search.
-  if (text.includes('{}')) search(answer, source)
+  if (text.includes('{}')) search(answer, source, text.length)
   return text
 }
 
@@ -50,13 +50,16 @@ function stringified(answer: unknown, source: AnswerSource): string | undefined 
   try {
     return toJson(answer)
   } catch (thrown) {
-    if (typeof answer === 'object' && answer !== null) search(answer, source)
+    if (typeof answer === 'object' && answer !== null) search(answer, source, SEARCHED_MAX)
     // What has no end by itself, a circle, has another message.
     if (thrown instanceof RangeError)
       throw invalid('a value that is too large, or nested too deeply,', '', 'return less', source)
     throw thrown
   }
 }
+
+/** Values of an answer that has no JSON, in which is looked for the reason. */
+const SEARCHED_MAX = 200_000
 
 /** An object on the way to what is looked at, and which of its members is next. */
 interface Level {
@@ -65,11 +68,16 @@ interface Level {
   next: number
 }
 
-/** Looks for what JSON cannot hold, in the order of the text. By a list of its own: an answer may be nested deeper than calls may be. */
-function search(answer: unknown, source: AnswerSource): void {
+/**
+ * Looks for what JSON cannot hold, in the order of the text. By a list of its own: an answer may be nested deeper than calls may be.
+ * @param most values that are looked at: getters may make new ones without end
+ */
+function search(answer: unknown, source: AnswerSource, most: number): void {
   const levels: Level[] = []
   const above = new Set<object>()
+  let left = most
   const enter = (value: unknown): void => {
+    left--
     if (typeof value === 'bigint')
       throw invalid('a bigint', placeOf(levels), 'write String(value) or Number(value)', source)
     if (typeof value !== 'object' || value === null || above.has(value)) return
@@ -79,7 +87,7 @@ function search(answer: unknown, source: AnswerSource): void {
     above.add(value)
   }
   enter(answer)
-  for (let level = levels.at(-1); level !== undefined; level = levels.at(-1)) {
+  for (let level = levels.at(-1); level !== undefined && left > 0; level = levels.at(-1)) {
     const name = level.names[level.next++]
     if (name !== undefined) enter((level.value as Record<string, unknown>)[name])
     else above.delete(levels.pop()!.value)

@@ -90,6 +90,8 @@ test('an answer is searched in a time that grows with its size, however deep it 
     else assert.throws(() => jsonAnswer(deepest, source), isRefused)
   }
   assert.ok(msOf(answered) < 3000)
+  const bottomless = (): object => Object.defineProperty({}, 'inner', { get: bottomless, enumerable: true })
+  if (!nestsWithoutEnd(deepest)) assert.throws(() => jsonAnswer(bottomless(), source), isRefused)
   const shared = {}
   assert.equal(jsonAnswer({ one: shared, two: [shared] }, source), '{"one":{},"two":[{}]}', 'no circle')
 })
