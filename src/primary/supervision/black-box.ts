@@ -143,7 +143,7 @@ export class LaneDeaths {
   onDeath(lane: LaneThread, death: LaneDeath): BlackBox {
     const { guilt, recorders } = this.#parts
     const shown = this.#boxOf(lane, death)
-    const box = this.#isOfRuntime(lane, death) ? { ...shown, guilty: null } : guilt.name(lane, shown)
+    const box = this.#isUnproved(lane, death, shown) ? { ...shown, guilty: null } : guilt.name(lane, shown)
     this.#report(box)
     recorders.history?.died(box, new Map(death.requests.map(({ exchange: { requestId, key } }) => [requestId, key])))
     // Who ends lanes by its boot is left out of those that start: it needs no other punishment.
@@ -151,6 +151,12 @@ export class LaneDeaths {
     else guilt.died(lane)
     if (isProved(box)) lane.failRequestsOf(box.guilty!.plugin!, answerOf(box))
     return box
+  }
+
+  /** True where nobody is named: the runtime itself was at work, or who was there when a replaced builtin was noticed need not have replaced it. */
+  #isUnproved(lane: Lane, death: LaneDeath, { reason, guilty }: BlackBox): boolean {
+    if (reason === 'broken') return guilty?.evidence !== 'stack' && guilty?.evidence !== 'origin'
+    return this.#isOfRuntime(lane, death)
   }
 
   /** True where the runtime parsed, checked or wrote what a client wants when the lane was stopped: that is not the plugin's own time. */

@@ -194,6 +194,12 @@ describe('builtins that a plugin changes', () => {
         console.log(n, what, deaths(heddle).at(-1)?.msg.slice(0, 120), wrong.length)
     }
     assert.deepEqual(wrong, [])
+    const named = deaths(heddle).map(({ msg }) => msg)
+    assert.deepEqual(
+      named.filter((text) => /calm/.test(text)),
+      [],
+      'nobody else is named',
+    )
     await until(async () => {
       const handled: { number: number; doubled: number }[] = (await heddle.json('/calm/handled')).body.data
       const doubled = new Map(handled.map((each) => [each.number, each.doubled]))
