@@ -8,15 +8,23 @@ import { WriteLock } from '../../transport/memory/write-lock.ts'
 export const CONTENDED_MS = 15_000
 /** Most transactions of one function and thread that wait for their turn. Further ones are refused at once. */
 export const LINE_MAX = 1024
-/** A turn that takes longer does not keep the next one from beginning, milliseconds: it may wait for another process. */
-const TURN_MS = 500
+/** A turn that takes longer does not keep the next one from beginning, milliseconds: it may wait for another process. More than the server takes to see a deadlock, and a rest after it. */
+const TURN_MS = 2500
 /** Milliseconds between two looks at what waits. */
 const LOOK_MS = 100
 /** After a conflict the limit of a function rises again by one in so many times as many successes as it lets run at a time. */
 const CAUTION = 4
+/** Successes after a deadlock until two of a function run at a time again. */
+const WARY = 64
 /** Functions that share one lock of the process: few, since two that share one only wait for each other. */
 export const TURN_LOCKS = 16
 export const TURN_LOCK_BYTES = 64
+
+/**
+ * Transactions of one function and thread that run at a time: one connection is left to other functions, though all of these wait for a row that somebody else has.
+ * @param held connections that transactions of the thread may hold; of two none is left, since a transaction within another one needs both
+ */
+export const ofOneFunction = (held: number): number => (held > 2 ? held - 1 : held)
 
 interface Waiter {
   readonly sinceMs: number
@@ -41,6 +49,8 @@ class Line {
   readonly #lock: WriteLock
   /** A fraction; rounded down it is how many may run. */
   #limit: number
+  /** So many successes are awaited until the limit rises again. */
+  #wary = 0
   #active = 0
   readonly #again = new Fifo<Waiter>()
   readonly #new = new Fifo<Waiter>()
@@ -78,11 +88,23 @@ class Line {
   }
 
   succeeded(): void {
-    if (this.#limit < this.#max) this.#limit = Math.min(this.#max, this.#limit + 1 / (CAUTION * this.#limit))
+    if (this.#wary > 0) this.#wary--
+    else if (this.#limit < this.#max) this.#limit = Math.min(this.#max, this.#limit + 1 / (CAUTION * this.#limit))
   }
 
   conflicted(): void {
     this.#limit = Math.max(1, this.#limit / 2)
+  }
+
+  /** Two that want the same rows in another order cost each other a second: for a while one at a time runs in the whole process. */
+  deadlocked(): void {
+    this.#limit = 1
+    this.#wary = WARY
+  }
+
+  /** Nobody repeats, and none may run beside. */
+  get isWary(): boolean {
+    return this.#wary > 0
   }
 
   /** Waits until no other thread repeats a transaction of this function, at most as long as a turn may take. */
@@ -138,7 +160,7 @@ class Line {
       return contended(`Transactions of ${this.#name} want the same rows, and this one did not get its turn in time`)
     return new DbError(
       'timeout',
-      `Waited for a connection: all ${this.#max} that transactions of this thread may hold are in use (RDB_MAX_POOL is shared out over the threads)`,
+      `Waited for a connection: all ${this.#max} that transactions of ${this.#name || 'one function'} may hold in this thread are in use (RDB_MAX_POOL is shared out over the threads)`,
     )
   }
 }
@@ -150,7 +172,7 @@ export class Lines {
   readonly #lines = new Map<string, Line>()
 
   /**
-   * @param max transactions of this thread that may run at a time
+   * @param max transactions of one function that may run at a time
    * @param locks memory that the threads of the process share, TURN_LOCK_BYTES each
    */
   constructor(max: number, locks: readonly SharedArrayBuffer[]) {

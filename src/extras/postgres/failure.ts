@@ -92,6 +92,11 @@ export function isConflict(thrown: unknown): boolean {
   return kindOf(sqlStateOf(thrown)) === 'serialization'
 }
 
+/** True when the server has ended it because two transactions waited for each other. */
+export function isDeadlock(thrown: unknown): boolean {
+  return sqlStateOf(thrown) === '40P01'
+}
+
 /**
  * True when the server refused a prepared statement because a migration has changed its table since. The statement has not run.
  * @param thrown the server's error

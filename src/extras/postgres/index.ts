@@ -15,9 +15,9 @@ import {
 } from '../../transport/memory/connection-budget.ts'
 import { type Access, accessOf } from './access.ts'
 import { listen, type PostgresConnection } from './connection.ts'
-import { CONTENDED_MS, contended, Lines, TURN_LOCK_BYTES, TURN_LOCKS } from './contention.ts'
+import { CONTENDED_MS, contended, Lines, ofOneFunction, TURN_LOCK_BYTES, TURN_LOCKS } from './contention.ts'
 import { Execution, wireValues } from './execution.ts'
-import { hasEndedIdle, isConflict, isStalePlan, sqlStateOf, toDbError } from './failure.ts'
+import { hasEndedIdle, isConflict, isDeadlock, isStalePlan, sqlStateOf, toDbError } from './failure.ts'
 import { PostgresMigrations } from './migration-driver.ts'
 import { isShort, Pool, pooled, poolShare } from './pool.ts'
 import { hasLostSession, probeSessions, rethrowSession } from './session.ts'
@@ -82,7 +82,7 @@ export default class PostgresDb extends SqlDatabase {
       statementTimeoutMs: rdbStatementTimeoutMs,
     })
     const locks = Array.from({ length: TURN_LOCKS }, (_, n) => runtime.sharedMemory(`turn-${n}`, TURN_LOCK_BYTES))
-    this.#lines = new Lines(this.#pool.mostHeld, locks)
+    this.#lines = new Lines(ofOneFunction(this.#pool.mostHeld), locks)
     if (settings.rdbPooler === 'none') this.listen = (channel, told) => this.#listen(channel, told)
   }
 
@@ -197,8 +197,11 @@ export default class PostgresDb extends SqlDatabase {
       const isAgain = run > 1
       const turn = line.enter(isAgain, endMs)
       if (turn !== null) await turn
+      const isAlone = isAgain || line.isWary
+      let begunMs = 0
       try {
-        if (isAgain) await line.alone(endMs)
+        if (isAlone) await line.alone(endMs)
+        begunMs = performance.now()
         const result = await this.#transactionOnce(work, accompany?.(), options)
         line.succeeded()
         return result
@@ -207,11 +210,16 @@ export default class PostgresDb extends SqlDatabase {
         if (performance.now() >= endMs || this.#stopped) throw finalOf(thrown.failure)
         if (thrown.isStalePlan) this.#pool.forgetPrepared()
         else {
-          line.conflicted()
           this.#noteRepeat(thrown.failure)
+          if (!isDeadlock(thrown.failure.cause)) line.conflicted()
+          else {
+            line.deadlocked()
+            // The server takes a second to see one. This process keeps its turn and rests, so that another one does a hundred transactions meanwhile.
+            await rest(Math.random() * (performance.now() - begunMs))
+          }
         }
       } finally {
-        if (isAgain) line.notAlone()
+        if (isAlone) line.notAlone()
         line.leave()
       }
       if (isAgain) await this.#pause(run)
@@ -220,7 +228,7 @@ export default class PostgresDb extends SqlDatabase {
 
   /** A process that loses again and again to another one tries at other times than that one. */
   async #pause(run: number): Promise<void> {
-    await new Promise((done) => setTimeout(done, Math.random() * Math.min(MAX_PAUSE_MS, 2 ** run)))
+    await rest(Math.random() * Math.min(MAX_PAUSE_MS, 2 ** run))
   }
 
   /** What one statement is refused for may hold for what the runtime stores. */
@@ -375,6 +383,8 @@ export default class PostgresDb extends SqlDatabase {
     }
   }
 }
+
+const rest = (ms: number): Promise<void> => new Promise((done) => setTimeout(done, ms))
 
 /** It is not repeated any more. */
 const finalOf = (error: DbError): DbError =>

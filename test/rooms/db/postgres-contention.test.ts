@@ -93,6 +93,37 @@ for (const [what, lanes, processes] of [
     assert.match(metrics, /heddle_tool_refusals_total\{[^}]*method="repeat"[^}]*\} [1-9]/)
   })
 
+test('a row that somebody else has for long stops no transaction of another route', async (t) => {
+  const place = await studio(t)
+  if (place === null) return
+  const heddle = await place.start()
+  await addClass(place, 'held')
+  await addClass(place, 'free')
+  const holder = rowsOfServer(t, place.server)
+  await holder('BEGIN')
+  await holder("UPDATE classes SET booked = booked WHERE id = 'held'")
+  const held = callers([heddle], 'transaction', 'held', LEVELS.at(-1))
+  const waiting = async (): Promise<number> => {
+    const [row] = await place.rows<{ n: string }>(
+      "SELECT count(*) AS n FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'",
+    )
+    return Number(row!.n)
+  }
+  let before = -1
+  const areAll = async (): Promise<boolean> => {
+    const last = before
+    before = await waiting()
+    return before > 1 && before === last
+  }
+  await until(areAll, 'as many that wait for the row as may')
+  const startedMs = performance.now()
+  const { status } = await heddle.post('/commit/free/one', {})
+  const isHeld = (await waiting()) > 0
+  await holder('COMMIT')
+  assert.deepEqual({ status, isHeld }, { status: 200, isHeld: true }, `${performance.now() - startedMs} ms`)
+  assert.ok((await held).statuses.every((each) => each === 200 || each === 503))
+})
+
 test('a class that is full refuses what is too much, and takes no more', async (t) => {
   const place = await studio(t)
   if (place === null) return

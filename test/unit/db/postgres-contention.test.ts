@@ -70,3 +70,19 @@ test('line: who does not get its turn in time is told why, and a turn that takes
   lines.close()
   await assert.rejects(third!, { kind: 'unavailable' })
 })
+
+test('line: after a deadlock one at a time runs, until many have succeeded', async () => {
+  const line = linesOf(8).of('POST /both')
+  line.enter(false, never)
+  assert.equal(line.isWary, false)
+  line.deadlocked()
+  for (let n = 0; n < 40; n++) line.succeeded()
+  assert.equal(line.isWary, true)
+  const waits = line.enter(false, never)
+  assert.notEqual(waits, null)
+  line.leave()
+  await waits
+  for (let n = 0; n < 400; n++) line.succeeded()
+  assert.equal(line.isWary, false)
+  assert.equal(line.enter(false, never), null)
+})
