@@ -43,6 +43,8 @@ module.exports = {
       env: {
         NODE_ENV: 'production',
         GUARDIAN: 'false',
+        // Processes of a guardian, which `.env` may ask for. Here pm2 starts them.
+        PROCESSES: '1',
         HTTP_REUSE_PORT: String(instances > 1),
         SHUTDOWN_DELAY_MS: String(delayMs),
         // With a dead plugin one of several processes does not report that it serves: the reload stops there.

@@ -5,6 +5,7 @@ const { apps } = require('./ecosystem.config.cjs')
 const env = {
   NODE_ENV: 'production',
   GUARDIAN: 'false',
+  PROCESSES: '1',
   EVENT_BUS_DRIVER: 'keyvalue_streams',
   DB_AUTO_MIGRATE: 'false',
   SCHEDULER_ENABLED: 'false',

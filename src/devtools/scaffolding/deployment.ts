@@ -25,6 +25,8 @@ export interface Stage {
   /** `package.json` chooses, and goes along with the application. */
   isInManifest: boolean
   usesStreams: boolean
+  /** PROCESSES, where it asks for several. */
+  processes: number | null
   /** Set by the application, by name. */
   settings: Readonly<Record<string, string>>
 }
@@ -75,6 +77,8 @@ export function stageHere(): Stage {
     const path = folders.find((folder) => toolNameOf(folder) === tool)?.path
     return path === undefined || dirname(dirname(path)) !== dirname(toolsDir) ? null : basename(path)
   }
+  // Not by the settings, which want the secret of all processes beside it.
+  const processes = Number(process.env.PROCESSES)
   const values = [shutdownTimeoutMs, httpHandlerTimeoutMs, httpBodyLimit].map(String)
   return {
     chosen: tools.split(',').flatMap((item) => (item.trim() === '' ? [] : [item.trim()])),
@@ -82,6 +86,7 @@ export function stageHere(): Stage {
     state: shipped('state'),
     isInManifest: loadPart([]).tools === settings.tools,
     usesStreams: eventBusDriver === 'keyvalue_streams',
+    processes: processes > 1 ? processes : null,
     settings: Object.fromEntries(
       CARRIED.flatMap((key, n) => (values[n] === String(VARIABLES[key].default) ? [] : [[key, values[n]!]])),
     ),
@@ -93,7 +98,7 @@ export function stageOf(uses: readonly string[]): Stage {
   const db = uses.includes('postgres') ? 'postgres' : 'sqlite'
   const state = uses.includes('redis') ? 'redis-state' : 'memory-state'
   const chosen = [db, state].filter((implementation) => !ALONE.includes(implementation))
-  return { chosen, db, state, isInManifest: false, usesStreams: false, settings: {} }
+  return { chosen, db, state, isInManifest: false, usesStreams: false, processes: null, settings: {} }
 }
 
 /** Implementations that serve one process: of several, each would have its own. */
@@ -123,7 +128,7 @@ const NEXT: Record<string, (target: Target) => string> = {
   systemd: () => 'one process under systemd',
   pm2: (target) =>
     hasRoomForMany(target)
-      ? `two processes on one port under pm2${target.state === 'redis-state' ? '' : "; `state` is each process's own: TOOLS=postgres,redis-state shares it"}`
+      ? `${target.processes ?? 'two'} processes on one port under pm2${target.state === 'redis-state' ? '' : "; `state` is each process's own: TOOLS=postgres,redis-state shares it"}`
       : 'one process under pm2: SQLite keeps the events of one; TOOLS=postgres serves several',
   compose: () => 'PostgreSQL, Redis, two processes and nginx on one machine',
   k8s: () => 'processes behind a Service; PostgreSQL and Redis are yours',
@@ -182,7 +187,7 @@ function processFileOf(text: string, target: Target): string {
     .replace('in the checkout. README.md in this folder', `in the application. ${PAGE}`)
   const many = hasRoomForMany(target)
     ? replaced(
-        replaced(own, /INSTANCES \|\| 1/, 'INSTANCES || 2'),
+        replaced(own, /INSTANCES \|\| 1/, `INSTANCES || ${target.processes ?? 2}`),
         /\/\*\* Processes on one port\. .*/,
         '/** Processes on one port. SQLite has room for one: on PostgreSQL any number shares the database. */',
       )

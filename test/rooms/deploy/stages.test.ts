@@ -6,6 +6,7 @@ import { createRequire } from 'node:module'
 import { join } from 'node:path'
 import { type TestContext, test } from 'node:test'
 import { fileURLToPath } from 'node:url'
+import { parseEnv } from 'node:util'
 import { loadSettings } from '../../../src/core/config/load.ts'
 import type { Settings } from '../../../src/core/config/schema.ts'
 import { killAfterMs, START_MAX_MS } from '../../../src/core/config/time-limits.ts'
@@ -67,7 +68,7 @@ function processesOf({ folder, read }: ReturnType<typeof deployed>) {
   }
 }
 
-const PLACES: Record<string, Place & { db: string; state: string; driver?: string }> = {
+const PLACES: Record<string, Place & { db: string; state: string; driver?: string; processes?: number }> = {
   'nothing is chosen': { db: 'sqlite', state: 'memory-state' },
   'package.json chooses PostgreSQL': {
     manifest: { heddle: { tools: { db: 'postgres' } } },
@@ -99,6 +100,17 @@ const PLACES: Record<string, Place & { db: string; state: string; driver?: strin
     db: 'postgres',
     state: 'memory-state',
   },
+  'the guardian kept three processes on PostgreSQL': {
+    dotEnv: 'TOOLS=postgres\nPROCESSES=3\n',
+    db: 'postgres',
+    state: 'memory-state',
+    processes: 3,
+  },
+  'the guardian was to keep two processes on SQLite': {
+    dotEnv: 'PROCESSES=2\n',
+    db: 'sqlite',
+    state: 'memory-state',
+  },
 }
 
 for (const [when, place] of Object.entries(PLACES)) {
@@ -117,13 +129,20 @@ for (const [when, place] of Object.entries(PLACES)) {
         isElastic ? ['postgres', 'redis-state'] : [place.db, place.state],
         `${kind}: ${chosen}`,
       )
-      assert.equal(count, isElastic || (kind === 'pm2' && db === 'postgres') ? 2 : 1, kind)
-      const { settings } = loadSettings({ ...env, ...SECRETS })
+      const isMany = kind === 'pm2' && db === 'postgres'
+      assert.equal(count, isElastic ? 2 : isMany ? (place.processes ?? 2) : 1, kind)
+      // .env stays out of the image.
+      const dotEnv = isElastic ? {} : parseEnv(place.dotEnv ?? '')
+      const { settings } = loadSettings({ ...dotEnv, ...env, ...SECRETS })
+      assert.equal(settings.processes, 1, `${kind}: without a guardian more are refused`)
       assert.equal(settings.eventBusDriver, place.driver ?? 'database', kind)
       assert.ok(killMs >= killAfterMs(settings), `${kind}: ${killMs}`)
       if (kind === 'pm2') assert.equal(settings.httpReusePort, count > 1)
     }
-    assert.match(application.output, place.db === 'postgres' ? /two processes on one port/ : /one process under pm2/)
+    assert.match(
+      application.output,
+      place.db === 'postgres' ? /(?:two|3) processes on one port/ : /one process under pm2/,
+    )
   })
 }
 
