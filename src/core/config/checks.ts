@@ -24,8 +24,12 @@ export function processNumber({ processes, nodeAppInstance = 0 }: Place): number
  */
 export function setApart(settings: Record<string, unknown> & Settings, isNamed: boolean, faults: string[]): void {
   const number = processNumber(settings)
-  if (number === null) return
   const { processes, nodeAppInstance: instance = 0, httpPort, systemPort } = settings
+  if (number === null) {
+    // Another supervisor gives all of them one environment, too.
+    if (isNamed && instance > 0) Object.assign(settings, { replicaId: `${settings.replicaId}:${instance}` })
+    return
+  }
   const own: Partial<{ -readonly [Key in keyof Settings]: Settings[Key] }> = {}
   if (httpPort === 0) faults.push(`HTTP_PORT: expected one that ${processes} PROCESSES can share, got "0"`)
   if (isNamed) own.replicaId = `${settings.replicaId}:${instance}`

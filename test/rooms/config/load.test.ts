@@ -84,6 +84,9 @@ test('processes of one supervisor have names of their own, and the first alone f
     [true, false],
   )
   assert.equal(load({ NODE_APP_INSTANCE: '1', SCHEDULER_ENABLED: 'true' }).schedulerEnabled, true)
+  // They have one environment: a name that is given is not the name of all.
+  const named = ['0', '1', '2'].map((number) => load({ NODE_APP_INSTANCE: number, REPLICA_ID: 'web' }).replicaId)
+  assert.deepEqual(named, ['web', 'web:1', 'web:2'])
 })
 
 test('several processes of one guardian have what they cannot share apart, and the first alone fires jobs', () => {
