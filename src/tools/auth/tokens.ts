@@ -83,7 +83,7 @@ export class Tokens {
   readonly #ownRules: JWTVerifyOptions
   readonly #providerRules: JWTVerifyOptions
   readonly #onProviderFailure: (message: string) => void
-  #providerKeys: JWTVerifyGetKey | undefined
+  #providerKeys: ProviderKeys | undefined
 
   /** @throws CONFIG_INVALID, CONFIG_MISSING for secrets that are none */
   constructor(settings: Settings, onProviderFailure: (message: string) => void) {
@@ -134,7 +134,7 @@ export class Tokens {
     if (only !== null && this.#settings.authJwksUrl === undefined) return this.#verified(token, only, this.#ownRules)
     const header = readable(() => decodeProtectedHeader(token))
     if (header === undefined) return null
-    if (header.alg !== ALGORITHM) return this.#verifyByProvider(token)
+    if (header.alg !== ALGORITHM) return this.#verifyByProvider(token, header.kid === undefined)
     for (const { key } of this.#keys.candidates(header.kid)) {
       const claims = await this.#verified(token, key, this.#ownRules)
       if (claims !== null) return claims
@@ -142,11 +142,16 @@ export class Tokens {
     return null
   }
 
-  async #verifyByProvider(token: string): Promise<Claims | null> {
+  /** @param isUnnamed it names no key: that of a provider that has changed its keys is not seen to be missing */
+  async #verifyByProvider(token: string, isUnnamed: boolean): Promise<Claims | null> {
     const { authJwksUrl } = this.#settings
     if (authJwksUrl === undefined) return null
     this.#providerKeys ??= providerKeys(await loadJose(), authJwksUrl, this.#onProviderFailure)
-    return this.#verified(token, this.#providerKeys, this.#providerRules)
+    const keys = this.#providerKeys
+    const claims = await this.#verified(token, keys, this.#providerRules)
+    if (claims !== null || !isUnnamed || keys.coolingDown) return claims
+    await keys.reload()
+    return this.#verified(token, keys, this.#providerRules)
   }
 
   async #verified(
@@ -217,6 +222,8 @@ function invalid(fault: string): HeddleError {
 /** The library, which is loaded when it is first needed. */
 type Jose = Pick<typeof import('jose'), 'createRemoteJWKSet' | 'customFetch'>
 
+type ProviderKeys = ReturnType<Jose['createRemoteJWKSet']>
+
 /** Keys are fetched again after this time. Milliseconds. */
 const FRESH_MS = 600_000
 /** A token by an unknown key makes them be fetched again, but not more often than so. Milliseconds. */
@@ -233,7 +240,7 @@ const MAX_BYTES = 1 << 20
  * a pause after a failure, and the last keys while the provider is away.
  * @param onFailure told once for each time the provider goes away
  */
-function providerKeys(jose: Jose, url: string, onFailure: (message: string) => void): JWTVerifyGetKey {
+function providerKeys(jose: Jose, url: string, onFailure: (message: string) => void): ProviderKeys {
   let last: { text: string; atMs: number } | null = null
   let failure: { message: string; atMs: number } | null = null
 

@@ -131,6 +131,23 @@ test('validateToken(): tries the keys that fit in turn when the token names none
   assert.equal(state.asked, 1)
 })
 
+test('validateToken(): a token that names no key is held against keys that the provider has got since', async (t) => {
+  const { state, build } = await provider(t)
+  t.mock.timers.enable({ apis: ['Date'], now: Date.now() })
+  const auth = build().tool.api()
+  assert.notEqual(await auth.validateToken(await tokenBy('ES256', { kid: undefined })), null)
+  const next = generateKeyPairSync('ec', { namedCurve: 'P-256' })
+  const keys = [{ ...(await exportJWK(next.publicKey)), kid: 'next' }]
+  state.answer = (response) => void response.end(JSON.stringify({ keys }))
+  const rotated = { kid: undefined, key: next.privateKey }
+  assert.equal(await auth.validateToken(await tokenBy('ES256', rotated)), null, 'it has just been asked')
+  t.mock.timers.tick(31_000)
+  assert.notEqual(await auth.validateToken(await tokenBy('ES256', rotated)), null)
+  assert.equal(await auth.validateToken(await tokenBy('ES256', { kid: undefined })), null, 'the key that is gone')
+  for (let n = 0; n < 20; n++) await auth.validateToken(await tokenBy('ES256', { kid: undefined }))
+  assert.equal(state.asked, 2)
+})
+
 test('a provider that does not answer costs its own tokens 503, is told of once, and is not asked for each', async (t) => {
   const { state, build } = await provider(t)
   const answers: [what: string, answer: (response: ServerResponse) => void][] = [
