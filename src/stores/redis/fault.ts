@@ -51,6 +51,8 @@ const SYSTEM_FAULTS: Record<string, Sentence> = {
   ENETUNREACH: 'that network cannot be reached; check the network, or correct KV_HOST',
 }
 
+const CLUSTER = 'it is part of a cluster; name a single server in KV_HOST'
+
 /** Errors that a server answers with, by the beginning of their message. */
 const ANSWERS: readonly (readonly [beginning: RegExp, code: ErrorCode, sentence: Sentence])[] = [
   [
@@ -85,7 +87,8 @@ const ANSWERS: readonly (readonly [beginning: RegExp, code: ErrorCode, sentence:
     (_, text) => `the user of KV_USER and KV_PASSWORD may not do this; widen its rights on the server (${text})`,
   ],
   [/^DENIED/, 'KV_REFUSED', 'it is in protected mode and accepts only its own host; give it a password'],
-  [/^(?:MOVED|ASK|CROSSSLOT)\b/, 'KV_REFUSED', 'it is part of a cluster; name a single server in KV_HOST'],
+  [/^(?:MOVED|ASK)\b/, 'KV_UNAVAILABLE', CLUSTER],
+  [/^CROSSSLOT\b/, 'KV_REFUSED', CLUSTER],
   [/^READONLY/, 'KV_READONLY', 'it is a read-only replica; name the primary server in KV_HOST and KV_PORT'],
   [/^MISCONF/, 'KV_READONLY', 'it cannot save to its disk and accepts no writes; check its disk and its log'],
   [/^NOREPLICAS/, 'KV_READONLY', 'it has too few replicas to accept writes; start its replicas'],

@@ -25,15 +25,18 @@ import { isBusy } from './failure.ts'
 /** Bytes that are kept for a full disk: as much as SQLite's log holds before it is copied into the file (1000 pages). */
 export const RESERVE_BYTES = 4 * 1_048_576
 
-/** Four words of 64 bits. */
-export const FILE_IDENTITY_BYTES = 32
+/** What SQLite keeps beside the database: its log, and the index of the log with the locks of all connections. */
+const BESIDE = ['-wal', '-shm']
+
+/** Two words of 64 bits for each file. */
+export const FILE_IDENTITY_BYTES = 16 * (1 + BESIDE.length)
 
 /** The file on the path, seen from outside of SQLite: which one it is, and what is kept beside it. */
 export class DatabaseFile {
   readonly path: string
-  /** Device and inode of the file that the primary has open, and of its log; zero before. Written before the first lane starts. */
+  /** Device and inode of the file that the primary has open, and of those beside it; zero before. Written before the first lane starts. */
   readonly #opened: BigInt64Array
-  #logPath: string | null = null
+  #paths: readonly string[] | null = null
 
   /** @param identity FILE_IDENTITY_BYTES, shared by all threads */
   constructor(path: string, identity: SharedArrayBuffer) {
@@ -80,19 +83,26 @@ export class DatabaseFile {
 
   /** In the primary, which has just read from it, and holds file and log from then on. */
   remember(): void {
-    const names = [this.path, `${realpathSync(this.path)}-wal`]
-    for (const [at, name] of names.entries()) {
+    for (const [at, name] of this.#names().entries()) {
       const { dev, ino } = statSync(name, { bigint: true })
       this.#opened[2 * at] = dev
       this.#opened[2 * at + 1] = ino
     }
   }
 
-  /** False when the file or its log has been removed, or another one has its name: what is written then goes nowhere. */
+  /**
+   * False when the file, its log or the index of the log has been removed, or another one has its name: what is written then goes nowhere, or is
+   * not locked against other processes.
+   */
   isOpenedOne(): boolean {
     if (!this.#is(this.path, 0)) return false
-    this.#logPath ??= `${realpathSync(this.path)}-wal`
-    return this.#is(this.#logPath, 2)
+    this.#paths ??= this.#names()
+    return this.#paths.every((path, at) => at === 0 || this.#is(path, 2 * at))
+  }
+
+  #names(): string[] {
+    const real = realpathSync(this.path)
+    return [this.path, ...BESIDE.map((suffix) => `${real}${suffix}`)]
   }
 
   #is(path: string, at: number): boolean {

@@ -25,6 +25,7 @@ const LOSSES: Record<string, Loss> = {
   'the file is moved away': moved((path) => path),
   'its folder is moved away': moved(dirname),
   'its log is moved away': moved((path) => `${path}-wal`),
+  'its index is moved away': moved((path) => `${path}-shm`),
   'a copy takes its place': (path) => {
     copyFileSync(path, `${path}.copy`)
     renameSync(path, `${path}.old`)
