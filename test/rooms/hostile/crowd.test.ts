@@ -17,10 +17,11 @@ const DEAF = 20
 const DEAF_BYTES = 8_000_000
 /** The library's 12 s for a head or silence, the runtime's 7 s for a body, and what a busy machine adds. */
 const SLOW_MAX_MS = 20_000
-/** Both listeners give an idle connection at least 10 s; how late this process reads and sees that is the machine's. */
+const KEEP_ALIVE_MS = 8_000
+/** How late this process reads and sees that an idle connection is closed is the machine's. */
 const IDLE_MIN_MS = 5_000
 
-const heddle = shareHeddle({ env: { DOMAINS_DIR: TARGET_DOMAINS } })
+const heddle = shareHeddle({ env: { DOMAINS_DIR: TARGET_DOMAINS, HTTP_KEEP_ALIVE_MS: String(KEEP_ALIVE_MS) } })
 
 async function openConnections(): Promise<number> {
   const { body } = await ask(heddle.port, 'GET', '/system/metrics/prometheus')
