@@ -1,9 +1,11 @@
-// The written files for compose and systemd, run as processes: their commands, environments, health checks and signals.
+// The written files for compose, Kubernetes and systemd, run as processes: their commands, environments, health checks and signals.
 import assert from 'node:assert/strict'
 import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { readFileSync } from 'node:fs'
+import { get } from 'node:http'
 import { Agent } from 'node:https'
+import { type AddressInfo, connect, createServer, type Socket } from 'node:net'
 import { join } from 'node:path'
 import { type TestContext, test } from 'node:test'
 import { authority } from '../../support/certificates.ts'
@@ -14,7 +16,7 @@ import { postgresServer } from '../../support/servers/postgres.ts'
 import { redisServer } from '../../support/servers/redis.ts'
 import { until } from '../../support/until.ts'
 import { allHandled, deployedApplication, moreOrders, NAME, startOrders } from './deployed.ts'
-import { pairs, yaml } from './manifests.ts'
+import { type Manifest, pairs, yaml } from './manifests.ts'
 import { startProxy } from './proxied.ts'
 
 const START_MS = 120_000
@@ -123,6 +125,105 @@ for (const [kind, writtenOf] of Object.entries(WAYS)) {
     }
   })
 }
+
+/** A probe of a pod, as the kubelet asks it. */
+async function answers({ httpGet, timeoutSeconds = 1 }: Manifest, port: number): Promise<boolean> {
+  const headers = Object.fromEntries(httpGet.httpHeaders.map(({ name, value }: Manifest) => [name, value]))
+  const options = { host: '127.0.0.1', port, path: httpGet.path, headers, agent: false, timeout: timeoutSeconds * 1000 }
+  const sent = get(options)
+  sent.on('timeout', () => sent.destroy(new Error('The probe has no answer in time')))
+  return once(sent, 'response').then(
+    ([{ statusCode }]) => {
+      sent.destroy()
+      return statusCode >= 200 && statusCode < 400
+    },
+    () => false,
+  )
+}
+
+/** A Service: gives each connection to the next of its endpoints. */
+async function service(t: TestContext, endpoints: readonly number[]): Promise<number> {
+  let turn = 0
+  const sockets = new Set<Socket>()
+  const server = createServer((client) => {
+    const pod = connect(endpoints[turn++ % endpoints.length]!, '127.0.0.1')
+    for (const [from, to] of [
+      [client, pod],
+      [pod, client],
+    ] as const) {
+      sockets.add(from)
+      from.on('error', () => to.destroy()).pipe(to)
+    }
+  }).listen(0, '127.0.0.1')
+  await once(server, 'listening')
+  t.after(() => {
+    server.close()
+    for (const socket of sockets) socket.destroy()
+  })
+  return (server.address() as AddressInfo).port
+}
+
+test('k8s: its pods are rolled behind the Service, no order is refused and no event lost', async (t) => {
+  const postgres = await postgresServer(t)
+  const redis = postgres && (await redisServer(t))
+  if (redis === null || postgres === null) return
+  const folder = await deployedApplication(t, ['k8s'])
+  const { env: imageEnv, start } = image(folder)
+  const objects = (file: string): Manifest[] =>
+    yaml.loadAll(readFileSync(join(folder, 'deploy/kubernetes', file), 'utf8'))
+  const config = objects('config.yaml').find(({ kind }) => kind === 'ConfigMap')
+  const podOf = (object: Manifest): Manifest => object.spec.template.spec
+  const jobs = objects('migrate.yaml').find(({ kind }) => kind === 'Job')
+  const workers = objects('worker.yaml').find(({ kind }) => kind === 'Deployment')
+  const { maxSurge, maxUnavailable } = workers.spec.strategy.rollingUpdate
+  assert.deepEqual([workers.spec.replicas, maxSurge, maxUnavailable], [2, 1, 0])
+
+  const runPod = (pod: Manifest, name: string, port: number): Running => {
+    const { command = start, args = [], env = [] } = pod.containers[0]
+    const own = Object.fromEntries(env.map((each: Manifest) => [each.name, each.value ?? name]))
+    const here = { ...postgres.env, ...redis.env, ...SECRET, HTTP_HOST: '127.0.0.1', HTTP_PORT: String(port) }
+    const allowed = { HTTP_ALLOWED_HOSTS: `${config.data.HTTP_ALLOWED_HOSTS},127.0.0.1` }
+    const files = { HISTORY_PATH: join(temporaryFolder(t), 'history.db'), SYSTEM_PORT: '0', LANES: '1' }
+    return run(t, folder, [...command, ...args], { ...imageEnv, ...config.data, ...own, ...here, ...allowed, ...files })
+  }
+  await exitOf(runPod(podOf(jobs), 'migrate', await freePort()))
+
+  const endpoints: number[] = []
+  const startPod = async (name: string) => {
+    const port = await freePort()
+    const pod = runPod(podOf(workers), name, port)
+    const { startupProbe, livenessProbe, readinessProbe } = podOf(workers).containers[0]
+    for (const probe of [startupProbe, livenessProbe, readinessProbe]) {
+      const isAlive = async (): Promise<boolean> => {
+        assert.equal(pod.child.exitCode, null, pod.output())
+        return answers(probe, port)
+      }
+      await until(isAlive, `${name} answers ${probe.httpGet.path}`, START_MS)
+    }
+    endpoints.push(port)
+    return { ...pod, port }
+  }
+  const pods = [await startPod('worker-a'), await startPod('worker-b')]
+  const orders = startOrders(await service(t, endpoints))
+  t.after(() => orders.stop())
+  for (const name of ['worker-c', 'worker-d']) {
+    await moreOrders(orders)
+    pods.push(await startPod(name))
+    const old = pods.shift()!
+    // Both at a time: the endpoint goes a little later than the signal comes.
+    old.child.kill('SIGTERM')
+    await moreOrders(orders, 4)
+    endpoints.splice(endpoints.indexOf(old.port), 1)
+    await exitOf(old)
+  }
+  await moreOrders(orders)
+  await orders.stop()
+  assert.deepEqual(orders.refused, [])
+  await allHandled(orders, rowsOfServer(t, postgres))
+  t.diagnostic(`${orders.taken.length} orders`)
+  for (const { child } of pods) child.kill('SIGTERM')
+  await Promise.all(pods.map(exitOf))
+})
 
 test('systemd: the written unit reloads on SQLite, no order is refused and no event lost', async (t) => {
   const folder = await deployedApplication(t, ['systemd'])
