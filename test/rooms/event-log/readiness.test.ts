@@ -1,7 +1,8 @@
 import assert from 'node:assert/strict'
-import { test } from 'node:test'
+import { type TestContext, test } from 'node:test'
 import pg from 'pg'
 import type { Heddle } from '../../support/heddle.ts'
+import { redisServer } from '../../support/servers/redis.ts'
 import { until } from '../../support/until.ts'
 import { type LogStore, onPostgres, STORES } from './databases.ts'
 
@@ -43,11 +44,20 @@ const REFUSALS: Record<string, (store: LogStore) => Promise<() => Promise<unknow
   },
 }
 
-for (const driver of ['database', 'in_process'])
+const DRIVERS = ['database', 'in_process', 'keyvalue_streams'] as const
+
+/** The driver, and what it needs. Null where there is no such server. */
+async function driverOf(t: TestContext, driver: (typeof DRIVERS)[number]): Promise<Record<string, string> | null> {
+  if (driver !== 'keyvalue_streams') return { EVENT_BUS_DRIVER: driver }
+  const redis = await redisServer(t, { own: true })
+  return redis === null ? null : { ...redis.env, EVENT_BUS_DRIVER: driver }
+}
+
+for (const driver of DRIVERS)
   test(`EVENT_BUS_DRIVER=${driver}: a process is not ready while PostgreSQL takes no writes`, async (t) => {
-    const store = await onPostgres(t, true)
-    if (store === null) return
-    const heddle = await store.start({ EVENT_BUS_DRIVER: driver })
+    const [store, env] = [await onPostgres(t, true), await driverOf(t, driver)]
+    if (store === null || env === null) return
+    const heddle = await store.start(env)
     assert.equal(await order(heddle, 'first'), 201)
     for (const [what, refuse] of Object.entries(REFUSALS)) {
       const end = await refuse(store)
@@ -62,11 +72,11 @@ for (const driver of ['database', 'in_process'])
   })
 
 for (const [name, make] of STORES)
-  for (const driver of ['database', 'in_process'])
+  for (const driver of DRIVERS)
     test(`EVENT_BUS_DRIVER=${driver} on ${name}: a process is not ready while migrations are pending`, async (t) => {
-      const store = await make(t)
-      if (store === null) return
-      const heddle = await store.start({ EVENT_BUS_DRIVER: driver, DB_AUTO_MIGRATE: 'false' })
+      const [store, env] = [await make(t), await driverOf(t, driver)]
+      if (store === null || env === null) return
+      const heddle = await store.start({ ...env, DB_AUTO_MIGRATE: 'false' })
       const { ready, reasons } = await readiness(heddle)
       assert.equal(ready, false)
       assert.match(reasons.join(), /tool db: migrations are pending, and DB_AUTO_MIGRATE is false: shop\/001/)
