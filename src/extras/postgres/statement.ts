@@ -15,6 +15,7 @@ import {
 } from '../../stores/sql/statement.ts'
 import { POSTGRES_DIALECT } from '../../stores/sql/tokens.ts'
 import { MARK } from './session-rules.ts'
+import { leftInSession } from './session-state.ts'
 
 // These change the connection, which another statement uses next.
 const SESSION = new Set(['RESET', 'LISTEN', 'UNLISTEN', 'DISCARD', 'PREPARE', 'DEALLOCATE', 'DECLARE'])
@@ -117,6 +118,11 @@ function checked(sql: string): Statement {
       `${command} cannot be sent: it would change a connection that other statements use next` +
         (command === 'SET' ? '; use SET LOCAL in a transaction' : ''),
     )
+  }
+  const left = leftInSession(sql)
+  if (left !== null) {
+    const { what, instead } = left
+    throw new DbError('other', `${what} would stay in a session that other statements use next: send ${instead}`)
   }
   // A question mark may be an operator of JSON.
   const isOperator = foreignPlaceholder?.startsWith('?') && (parameterCount > 0 || /\?[|&]|\?\s*'/.test(sql))

@@ -165,7 +165,7 @@ function runTests(server: PostgresServer): void {
         })
         // The next client gets the session as this one leaves it.
         await db.execute(
-          `SELECT set_config('TimeZone', 'Europe/Vienna', false), set_config('search_path', 'elsewhere', false)`,
+          `DO $$ BEGIN PERFORM set_config('TimeZone', 'Europe/Vienna', false), set_config('search_path', 'elsewhere', false); END $$`,
         )
         await db.stop()
       }

@@ -54,6 +54,25 @@ test('what would outlive its statement on a connection is refused', async () => 
     await refused(sql, /cannot be sent/)
   }
   for (const sql of [
+    "SELECT set_config('app.tenant', $1, false)",
+    "SELECT pg_catalog.SET_CONFIG('app.tenant', concat($1::text, ','), $2), 1",
+    `SELECT "set_config"('a.b', 'true', true AND false)`,
+    'SELECT pg_advisory_lock(1)',
+    'WITH a AS (SELECT pg_try_advisory_lock_shared (1, 2)) SELECT * FROM a',
+    'CREATE TEMP TABLE mine (id INTEGER)',
+    'create /* x */ local temporary sequence mine',
+    'CREATE OR REPLACE TEMP VIEW mine AS SELECT 1',
+    'SELECT 1 AS one INTO TEMPORARY mine',
+  ]) {
+    await refused(sql, /would stay in a session that other statements use next: send /)
+  }
+  for (const sql of [
+    "SELECT set_config('app.tenant', $1, true)",
+    "SELECT set_config('app.tenant', concat($1::text, (SELECT 'false')), TRUE), pg_advisory_xact_lock(1)",
+    'CREATE TEMP TABLE mine (id INTEGER) ON COMMIT DROP',
+    "SELECT 'set_config(1, 2, false)', temp, template FROM readings",
+    'SELECT pg_advisory_unlock_all()',
+    'DO $$ BEGIN PERFORM pg_advisory_lock(1); END $$',
     'SET LOCAL work_mem = 1',
     'SET TRANSACTION READ ONLY',
     'SET CONSTRAINTS ALL DEFERRED',
