@@ -95,12 +95,13 @@ export function buildParts(options: RuntimeOptions, readiness: () => Readiness) 
 
   // Requests.
   const routing = new Routing(settings.httpHandlerTimeoutMs)
-  const localWorker = new LocalWorker(kernel.logFault, flightMirror?.primary)
+  const boundHolders = () => new HeldPlaces(settings.httpMaxRequestsPerRoute, settings.httpMaxRequestsPerAddress)
+  const localWorker = new LocalWorker(kernel.logFault, flightMirror?.primary, boundHolders())
   const dispatcher = new Dispatcher(
     (error) =>
       log('ERROR', `A request that waited was not handed over: ${messageOf(error)}`, 'http', { stack: stackOf(error) }),
     isDevelopment,
-    new HeldPlaces(settings.httpMaxRequestsPerRoute, settings.httpMaxRequestsPerAddress),
+    boundHolders(),
   )
   const gates = { lanes: dispatcher, local: localWorker }
   const listener = new Listener({ settings, log, routes: routing.table, ...gates, hub, health })
@@ -140,7 +141,7 @@ export function buildParts(options: RuntimeOptions, readiness: () => Readiness) 
   const services: LaneServices = {
     lanes: () => lanes.info(),
     readiness,
-    counters: () => processCounters(processLog.output, listener, hub),
+    counters: () => processCounters(processLog.output, listener, hub, dispatcher.held + localWorker.held),
     routeList: () => routing.table.list().map(routeInfo),
     jobs: () => jobs.list(),
     ...keptRequests(() => recorders.history),

@@ -16,8 +16,8 @@ const RESCUE_PAUSE_MS = 5
 const QUEUE_CHECK_MS = 5
 /** All deadlines are looked at this often, milliseconds: some thousands of requests lie far apart in the memory. So are requests that are withheld. */
 const LOOK_MS = 50
-/** A request that no lane may have for the moment waits this long at most, milliseconds: about three times what a lane takes to start. */
-const WITHHELD_MAX_MS = 2000
+/** A request that no lane may have for the moment, or whose route or client holds all that it may, waits this long at most, milliseconds: about three times what a lane takes to start. */
+const WAITS_MAX_MS = 2000
 /** What clients are told while nothing is overloaded: all lanes are gone, or one plugin has no lane and the others are served. */
 const NO_LANE = 'No lane is up: a new one is starting'
 const NO_LANE_YET = 'This part of the service waits for a lane of its own'
@@ -33,6 +33,8 @@ const REFUSALS_PER_CHECK = 256
 export class Dispatcher {
   readonly heldPlaces: HeldPlaces
   readonly #queue = new AdmissionQueue()
+  /** Requests whose route or client holds as many places as it may: nobody else waits behind them. */
+  readonly #crowd = new AdmissionQueue()
   /** Requests of plugins that the lanes which are up must not have: they wait for another lane. */
   readonly #withheld = new AdmissionQueue()
   #lanes: Lane[] = []
@@ -69,16 +71,22 @@ export class Dispatcher {
     return 'all places of all lanes are held (LANE_MAX_INFLIGHT)'
   }
 
+  /** Places of requests that are held in all lanes. */
+  get held(): number {
+    return this.#lanes.reduce((sum, { requests }) => sum + requests.held, 0)
+  }
+
   /** Requests that wait for room in a lane. */
   get waiting(): number {
-    return this.#queue.size + this.#withheld.size
+    return this.#queue.size + this.#crowd.size + this.#withheld.size
   }
 
   /** Gives a request to a lane, or lets it wait for room in one. False when it is to be refused. */
   send(frame: RequestFrame, exchange: Exchange, isLasting = false): boolean {
     const { heldPlaces } = this
     // It waits where waiting is worth while, as if there were no room.
-    if (heldPlaces.isFullFor(exchange, this.#lanes)) return this.#enqueue(frame, exchange)
+    if (heldPlaces.isFullFor(exchange, this.#lanes))
+      return this.#enqueue(frame, exchange, this.#crowd) || heldPlaces.refuse(exchange)
     if (isLasting && this.#giveLasting(frame, exchange)) return true
     return (
       // Who holds few places does not wait behind a crowd of one client.
@@ -114,7 +122,6 @@ export class Dispatcher {
 
   /** The same for a request that has waited. */
   #giveWaiting(queue: AdmissionQueue, id: number, exchange: Exchange): boolean {
-    if (this.heldPlaces.isFullFor(exchange, this.#lanes)) return false
     const lane = this.#choose(queue.routeNumberOf(id), exchange)
     return lane !== undefined && assign(lane, lane.sendWaiting(queue, id, exchange), exchange)
   }
@@ -147,8 +154,8 @@ export class Dispatcher {
   }
 
   /** Queues a request for a fast lane. For all other lanes a refusal now is better than one later. */
-  #enqueue(frame: RequestFrame, exchange: Exchange): boolean {
-    if (this.#fastestSpeed(frame.routeNumber) !== 'fast' || !this.#queue.tryAdd(frame, exchange)) return false
+  #enqueue(frame: RequestFrame, exchange: Exchange, queue = this.#queue): boolean {
+    if (this.#fastestSpeed(frame.routeNumber) !== 'fast' || !queue.tryAdd(frame, exchange)) return false
     this.#checkTimer ??= setTimeout(this.#check, QUEUE_CHECK_MS)
     return true
   }
@@ -167,28 +174,34 @@ export class Dispatcher {
 
   /** Serves the queue in its order. Refuses requests whose lanes have turned out to be slow, or are gone. */
   readonly #serveQueue = (): void => {
-    if (this.#queue.size === 0) return
-    let refusals = 0
-    this.#serve(this.#queue, (id) => {
-      if (refusals === REFUSALS_PER_CHECK || this.#fastestSpeed(this.#queue.routeNumberOf(id)) !== 'slow')
-        return 'all wait'
-      refusals++
-      return 'refused'
-    })
+    for (const queue of [this.#queue, this.#crowd]) {
+      if (queue.size === 0) continue
+      const longestMs = queue === this.#crowd ? steadyMs() - WAITS_MAX_MS : 0
+      let refusals = 0
+      this.#serve(queue, (id, isFull) => {
+        // Nobody waits behind a request of a client that has filled its part of the places meanwhile.
+        const isOver = queue === this.#crowd ? queue.sinceMsOf(id) <= longestMs : isFull
+        const isSlow = isOver || this.#fastestSpeed(queue.routeNumberOf(id)) === 'slow'
+        if (!isSlow || refusals === REFUSALS_PER_CHECK) return 'all wait'
+        refusals++
+        return 'refused'
+      })
+    }
   }
 
   /** Gives the requests that wait to lanes that may have them by now, and refuses those that have waited too long. */
   #serveWithheld(): void {
-    const longestMs = steadyMs() - WITHHELD_MAX_MS
+    const longestMs = steadyMs() - WAITS_MAX_MS
     this.#serve(this.#withheld, (id) => (this.#withheld.sinceMsOf(id) > longestMs ? 'waits' : 'refused'))
   }
 
-  /** @param fateOf asked of each request that no lane takes now */
-  #serve(queue: AdmissionQueue, fateOf: (id: number) => 'all wait' | 'waits' | 'refused'): void {
+  /** @param fateOf asked of each request that no lane takes now; `isFull`: because its route or client has no place left */
+  #serve(queue: AdmissionQueue, fateOf: (id: number, isFull: boolean) => 'all wait' | 'waits' | 'refused'): void {
     for (let id = queue.first; id !== -1; id = queue.after(id)) {
       const exchange = queue.exchangeOf(id)
       try {
-        const fate = this.#giveWaiting(queue, id, exchange) ? 'given' : fateOf(id)
+        const isFull = this.heldPlaces.isFullFor(exchange, this.#lanes)
+        const fate = !isFull && this.#giveWaiting(queue, id, exchange) ? 'given' : fateOf(id, isFull)
         if (fate === 'all wait') return
         if (fate === 'waits') continue
         if (fate === 'refused') exchange.fail('HTTP_OVERLOADED', this.refusalOf(queue.routeNumberOf(id)))
@@ -221,6 +234,7 @@ export class Dispatcher {
       if (nowMs - this.#lookedMs >= LOOK_MS) {
         this.#lookedMs = nowMs
         this.#queue.expire(nowMs)
+        this.#crowd.expire(nowMs)
         this.#withheld.expire(nowMs)
         this.#serveWithheld()
       }

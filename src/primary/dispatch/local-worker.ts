@@ -10,6 +10,7 @@ import type { RequestFrame } from '../../transport/frames/request-frame.ts'
 import type { FlightRecorder } from '../../transport/memory/flight-recorder.ts'
 import type { Exchange, RequestHolder } from '../http/exchange.ts'
 import type { BodySink } from '../http/request-body.ts'
+import { HeldPlaces } from './held-places.ts'
 import { RequestSlots, workOf } from './request-slots.ts'
 import { WorkerSockets } from './worker-sockets.ts'
 
@@ -46,15 +47,19 @@ export class LocalWorker implements AnswerSink, RequestHolder, BodySink {
   readonly index = -1
   readonly server: RequestServer
   readonly sockets: WorkerSockets
+  readonly heldPlaces: HeldPlaces
   readonly #requests = new RequestSlots(LOCAL_MAX_IN_FLIGHT)
+  readonly #slots = [{ requests: this.#requests }]
   readonly #steps: RequestSteps | null
   #expiredMs: number | null = null
 
   /**
    * @param onFault told of what a handler threw
    * @param flight null when nobody would read it
+   * @param heldPlaces bounds of one route and one client
    */
-  constructor(onFault: FaultLog, flight: FlightRecorder | null = null) {
+  constructor(onFault: FaultLog, flight: FlightRecorder | null = null, heldPlaces = new HeldPlaces()) {
+    this.heldPlaces = heldPlaces
     this.#steps = flight === null ? null : new RequestSteps(flight)
     this.server = new RequestServer(this, onFault, this.#steps)
     this.sockets = new LocalSockets(this.server.sockets)
@@ -65,6 +70,11 @@ export class LocalWorker implements AnswerSink, RequestHolder, BodySink {
     return this.#requests.count
   }
 
+  /** Places of requests that are held, also by handlers that were given up. */
+  get held(): number {
+    return this.#requests.held
+  }
+
   /** The same, as they are reported. */
   works(): WorkInFlight[] {
     return this.#requests.list().map(workOf)
@@ -72,6 +82,7 @@ export class LocalWorker implements AnswerSink, RequestHolder, BodySink {
 
   /** False when there is no room. */
   send(frame: RequestFrame, exchange: Exchange): boolean {
+    if (this.heldPlaces.isFullFor(exchange, this.#slots)) return this.heldPlaces.refuse(exchange)
     if (!this.#requests.hasRoomFor(exchange)) return false
     const id = this.#requests.take()
     this.#requests.put(id, exchange, -1)

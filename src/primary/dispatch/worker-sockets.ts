@@ -3,21 +3,23 @@ import type { WorkInFlight } from '../../contracts/registry.ts'
 import { steadyMs } from '../../core/schedule/clock.ts'
 import { INLINE_MAX_BYTES, KIND, messageWeight, numberedText } from '../../transport/frames/frames.ts'
 import type { Outbox } from '../../transport/rings/outbox.ts'
-import {
-  type ClientSocket,
-  SOCKETS_MAX_UNHANDLED_BYTES,
-  type SocketWorker,
-  UnhandledMessages,
-} from '../http/client-socket.ts'
+import { type ClientSocket, SOCKETS_MAX_UNHANDLED_BYTES, type SocketWorker } from '../http/client-socket.ts'
 import type { Exchange } from '../http/exchange.ts'
+import { type Owner, SharedBytes } from '../http/places.ts'
 import { DEAF_MS } from './request-slots.ts'
+
+const NOBODY: Owner = { network: '', route: '' }
+
+/** Whom the messages of a socket are counted for. */
+const ownerOf = (client: ClientSocket | null): Owner =>
+  client === null ? NOBODY : { network: client.opening.network, route: client.opening.label }
 
 /** Finds the client of a socket by the number that its worker has given it, and bounds what comes for the worker. How the worker hears of it is its own. */
 export abstract class WorkerSockets implements SocketWorker {
   readonly #clients = new Map<number, ClientSocket>()
-  readonly #unhandled = new UnhandledMessages(SOCKETS_MAX_UNHANDLED_BYTES)
+  readonly #unhandled = new SharedBytes('Messages of WebSockets', SOCKETS_MAX_UNHANDLED_BYTES)
   /** Sockets that are closed while messages of them are not handled: the weight of these, and when one was handled last, or it was closed. */
-  readonly #closed = new Map<number, { unhandledBytes: number; readonly sinceMs: number }>()
+  readonly #closed = new Map<number, { unhandledBytes: number; readonly owner: Owner; readonly sinceMs: number }>()
   /** Messages that were being handled when the worker died; null while it lives. */
   #workAtDeath: WorkInFlight[] | null = null
   #pendingClose: [code: number, reason: string] | null = null
@@ -66,11 +68,11 @@ export abstract class WorkerSockets implements SocketWorker {
 
   /** A handshake is accepted. @param exchange null when the request was given up meanwhile */
   accept(exchange: Exchange | null, number: number, protocol: string): void {
-    this.#unhandled.add(0)
     const client = exchange?.acceptSocket(this, number, protocol) ?? null
+    this.#unhandled.add(ownerOf(client), messageWeight(0))
     if (client === null) {
       // The client was gone before. Not told at once: the `open` handler of the primary's own plugin has not begun.
-      this.#leave(number, messageWeight(0))
+      this.#leave(number, messageWeight(0), NOBODY)
       return void setImmediate(() => this.closed(number, 1006, ''))
     }
     this.#clients.set(number, client)
@@ -84,22 +86,26 @@ export abstract class WorkerSockets implements SocketWorker {
 
   /** Messages are handled, also of a socket that is closed. @param weight of all of them (`messageWeight`) */
   handled(number: number, weight: number): void {
-    this.#unhandled.handled(weight)
     const client = this.#clients.get(number)
-    if (client !== undefined) return client.handled(weight)
     const closed = this.#closed.get(number)
-    if (closed !== undefined) this.#leave(number, closed.unhandledBytes - weight)
+    if (client !== undefined) {
+      this.#unhandled.add(ownerOf(client), -weight)
+      client.handled(weight)
+    } else if (closed !== undefined) {
+      this.#unhandled.add(closed.owner, -weight)
+      this.#leave(number, closed.unhandledBytes - weight, closed.owner)
+    }
   }
 
   /** It is closed, and this is left of its messages. */
-  #leave(number: number, unhandledBytes: number): void {
-    if (unhandledBytes > 0) this.#closed.set(number, { unhandledBytes, sinceMs: steadyMs() })
+  #leave(number: number, unhandledBytes: number, owner: Owner): void {
+    if (unhandledBytes > 0) this.#closed.set(number, { unhandledBytes, owner, sinceMs: steadyMs() })
     else this.#closed.delete(number)
   }
 
   /** True when half of the room is taken by sockets that are closed, and of which nothing has been handled for long. */
   isWornOut(nowMs: number): boolean {
-    if (2 * this.#unhandled.bytes < SOCKETS_MAX_UNHANDLED_BYTES) return false
+    if (2 * this.#unhandled.held < SOCKETS_MAX_UNHANDLED_BYTES) return false
     let deafBytes = 0
     for (const { unhandledBytes, sinceMs } of this.#closed.values())
       if (nowMs - sinceMs >= DEAF_MS) deafBytes += unhandledBytes
@@ -113,7 +119,8 @@ export abstract class WorkerSockets implements SocketWorker {
   // ── from clients ──────────────────────────────────────────────────────────
 
   socketMessage(number: number, message: Uint8Array, isBinary: boolean): boolean {
-    if (!this.#unhandled.tryAdd(message.byteLength)) return false
+    const owner = ownerOf(this.#clients.get(number) ?? null)
+    if (!this.#unhandled.tryAdd(owner, messageWeight(message.byteLength))) return false
     this.message(number, message, isBinary)
     return true
   }
@@ -122,7 +129,7 @@ export abstract class WorkerSockets implements SocketWorker {
     const client = this.#clients.get(number)
     if (client === undefined) return
     this.#clients.delete(number)
-    this.#leave(number, client.unhandledBytes)
+    this.#leave(number, client.unhandledBytes, ownerOf(client))
     this.closed(number, code, reason)
   }
 }

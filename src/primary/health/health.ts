@@ -7,6 +7,7 @@ import type { ToLane } from '../../transport/messages.ts'
 import type { Lanes } from '../dispatch/lane.ts'
 import type { Hub } from '../events/hub.ts'
 import type { Listener } from '../http/listener.ts'
+import { places } from '../http/places.ts'
 import type { LogOutput } from '../logging/log-output.ts'
 
 const WORDS: Record<ToolStatus, number> = { OK: STATUS_OK, FAIL: STATUS_FAIL, DEAD: STATUS_DEAD }
@@ -224,9 +225,11 @@ export function processCounters(
   log: LogOutput,
   { framingFaults, connectionLimit }: Listener,
   hub: Hub,
+  requestsHeld: number,
 ): ProcessCounter[] {
   const { open, max, pauses } = connectionLimit
   const records = Object.entries(log.droppedTotal).map(([level, value]) => ({ labels: { level }, value }))
+  const held = Object.entries({ requests: requestsHeld, uploads: places.uploads.held, streams: places.streams.held })
   const faults = framingFaults.totals().map(([reason, value]) => ({ labels: { reason }, value }))
   return [
     figure(
@@ -251,6 +254,16 @@ export function processCounters(
       'heddle_http_connections_max',
       'Connections that may be open by the limit of descriptors.',
       Number.isFinite(max) ? max : [],
+    ),
+    figure(
+      'heddle_http_places_held',
+      'Places that clients hold, abandoned handlers included.',
+      held.map(([kind, value]) => ({ labels: { kind }, value })),
+    ),
+    figure(
+      'heddle_http_places_refused_total',
+      'Requests and messages that were refused because a bound left no place for them.',
+      [...places.refused].map(([bound, value]) => ({ labels: { bound }, value })),
     ),
     figure(
       'heddle_http_accept_pauses_total',

@@ -36,8 +36,8 @@ export function upgradeRequired(): Reply {
 /** Weight of the messages of all sockets of one thread that have come and are not handled, at most. */
 export const SOCKETS_MAX_UNHANDLED_BYTES = 64 << 20
 
-/** The byte budget of WebSocket messages that have come and are not handled yet. */
-export class UnhandledMessages {
+/** The byte budget of the messages of one WebSocket that have come and are not handled yet. */
+class UnhandledMessages {
   readonly #maxBytes: number
   #bytes = 0
 
@@ -70,7 +70,8 @@ export class UnhandledMessages {
 
 /** Bytes that a client may leave unread; beyond, it is cut off. */
 const SOCKET_MAX_UNREAD_BYTES = 1 << 20
-/** Unread bytes of all clients together. */
+const LEFT_UNREAD = 'left too much unread'
+/** Unread bytes of all clients together; beyond, the client with the most is cut off. */
 const SOCKETS_MAX_UNREAD_BYTES = 256 << 20
 /** Weight of the messages of one client that have come and are not handled, beside the first; beyond, it is closed with 1013. */
 const SOCKET_MAX_UNHANDLED_BYTES = 4 << 20
@@ -92,6 +93,7 @@ interface Opening {
   readonly label: string
   readonly plugin: string
   readonly requestId: string
+  readonly network: string
 }
 
 /** Handles the messages of a socket: a lane, or the plugins of the primary. */
@@ -170,9 +172,8 @@ export class ClientSocket {
       return
     }
     this.#measure(ws)
-    if (this.#unreadBytes > this.#maxUnreadBytes || totalUnreadBytes > SOCKETS_MAX_UNREAD_BYTES) {
-      this.#cutOff(1013, 'left too much unread')
-    }
+    if (this.#unreadBytes > this.#maxUnreadBytes) this.#cutOff(1013, LEFT_UNREAD)
+    else if (totalUnreadBytes > SOCKETS_MAX_UNREAD_BYTES) ClientSocket.#worst().#cutOff(1013, LEFT_UNREAD)
   }
 
   /** Messages are handled. @param weight of all of them (`messageWeight`) */
@@ -249,6 +250,14 @@ export class ClientSocket {
     totalUnreadBytes += unreadBytes - this.#unreadBytes
     this.#unreadBytes = unreadBytes
     if (unreadBytes === 0 || this.#sentBytes - unreadBytes >= FLUSH_REPORT_BYTES) this.#reportFlushed()
+  }
+
+  /** The open socket that has left the most unread. */
+  static #worst(): ClientSocket {
+    let worst: ClientSocket | undefined
+    for (const socket of openSockets)
+      if (worst === undefined || socket.#unreadBytes > worst.#unreadBytes) worst = socket
+    return worst!
   }
 
   #reportFlushed(): void {

@@ -10,7 +10,7 @@ import { errorReply, JSON_TYPE, type Reply } from '../../runtime/endpoint/reply.
 import type { TrustedProxies } from './access.ts'
 import { ClientSocket, type Handshake, type SocketWorker } from './client-socket.ts'
 import type { ClientResponse } from './library.ts'
-import { type Place, places } from './places.ts'
+import { type Owner, type Place, places } from './places.ts'
 import { LASTING_MIN_BYTES, pipelining } from './refusals.ts'
 import type { BodySink, StreamedBody } from './request-body.ts'
 import type { RouteEntry } from './routes.ts'
@@ -255,6 +255,12 @@ export class Exchange implements ObservedRequest {
     if (this.network === '' && !this.#done) this.network = networkOf(this.#address())
   }
 
+  /** Whom its body is counted for. */
+  get owner(): Owner {
+    this.noteNetwork()
+    return { network: this.network, route: this.label }
+  }
+
   #ended(status: number): void {
     if (this.#lastingAs !== null) places.leave(this.#lastingAs)
     this.#lastingAs = null
@@ -444,7 +450,8 @@ export class Exchange implements ObservedRequest {
     const { key, context, limitBytes } = handshake
     const { label, plugin, requestId } = this
     // Not the exchange itself, which has more in its memory.
-    const socket = new ClientSocket({ label, plugin, requestId }, worker, number, limitBytes, () => {
+    const network = lastingAs?.network ?? ''
+    const socket = new ClientSocket({ label, plugin, requestId, network }, worker, number, limitBytes, () => {
       if (lastingAs !== null) places.leave(lastingAs)
     })
     const lines = `nosniff\r\nx-request-id: ${requestId}`

@@ -94,59 +94,95 @@ type CountedKind = {
   [Kind in PlaceKind]: (typeof PLACES)[Kind]['bounds'] extends 'uploads' | 'streams' ? Kind : never
 }[PlaceKind]
 
-/** A place that a client holds. */
-export interface Place {
-  readonly counter: PlaceCounter
+/** Whom a place, or memory, is counted for. */
+export interface Owner {
   readonly network: string
+  /** `GET /events` */
   readonly route: string
 }
 
-/** Counts the places of some kinds, so that one visitor who holds many does not keep out all others. */
-class PlaceCounter {
+/** What one route or one address may hold of what all share, unless a setting says otherwise. */
+export const SHARE = 0.75
+
+/** Counts what clients share, places or bytes, so that one visitor who holds many does not keep out all others. */
+class Shares {
+  max: number
+  maxPerRoute: number
+  maxPerAddress: number
+  held = 0
+  /** By network, and by route. */
+  readonly #heldBy = new Map<string, number>()
+
+  constructor(max = Number.POSITIVE_INFINITY, share = 1) {
+    this.max = max
+    this.maxPerRoute = share * max
+    this.maxPerAddress = share * max
+  }
+
+  /** Why there is no room for so much more, as the bound that is reached and what has it; null when there is. */
+  fullFor({ network, route }: Owner, amount: number): { bound: keyof Bound; what: string } | null {
+    if (this.held + amount > this.max) return { bound: 'process', what: `all have ${this.held}` }
+    const ofRoute = this.#heldBy.get(route) ?? 0
+    if (ofRoute + amount > this.maxPerRoute) return { bound: 'route', what: `${route} has ${ofRoute}` }
+    const ofNetwork = this.#heldBy.get(network) ?? 0
+    if (ofNetwork + amount > this.maxPerAddress) return { bound: 'address', what: `one address has ${ofNetwork}` }
+    return null
+  }
+
+  /** Counts, also beyond the bounds. @param amount negative for what is given back */
+  add({ network, route }: Owner, amount: number): void {
+    this.held += amount
+    for (const name of [network, route]) {
+      const held = (this.#heldBy.get(name) ?? 0) + amount
+      if (held === 0) this.#heldBy.delete(name)
+      else this.#heldBy.set(name, held)
+    }
+  }
+}
+
+/** Bytes of memory that clients share. */
+export class SharedBytes extends Shares {
+  readonly #name: string
+
+  /** @param name as the log says it: `Messages` */
+  constructor(name: string, max: number) {
+    super(max, SHARE)
+    this.#name = name
+  }
+
+  /** Counts bytes that there is room for. False when there is none. */
+  tryAdd(owner: Owner, bytes: number): boolean {
+    const full = this.fullFor(owner, bytes)
+    if (full !== null)
+      places.onRefused(`${this.#name} are refused: their memory is full for a ${full.bound}`, owner.network)
+    else this.add(owner, bytes)
+    return full === null
+  }
+}
+
+/** A place that a client holds. */
+export interface Place extends Owner {
+  readonly counter: PlaceCounter
+}
+
+/** Counts the places of some kinds. */
+class PlaceCounter extends Shares {
   readonly name: 'Uploads' | 'Streams'
   readonly bounds: Bound
-  max = Number.POSITIVE_INFINITY
-  maxPerRoute = Number.POSITIVE_INFINITY
-  maxPerAddress = Number.POSITIVE_INFINITY
-  open = 0
-  /** By network, and by route: `GET /events`. */
-  readonly #openBy = new Map<string, number>()
 
   constructor(name: PlaceCounter['name'], bounds: Bound) {
+    super()
     this.name = name
     this.bounds = bounds
   }
 
   /** @returns null where there is no place */
   enter(address: string, route: string): Place | null {
-    const network = networkOf(address)
-    const ofNetwork = this.#openBy.get(network) ?? 0
-    const ofRoute = this.#openBy.get(route) ?? 0
-    const { bounds } = this
-    const full =
-      this.open >= this.max
-        ? `${this.max} are open (${bounds.process})`
-        : ofRoute >= this.maxPerRoute
-          ? `${route} has ${ofRoute} (${bounds.route})`
-          : ofNetwork >= this.maxPerAddress
-            ? `one address has ${ofNetwork} (${bounds.address})`
-            : null
-    if (full !== null) {
-      places.onRefused(`${this.name} are refused: ${full}`, address)
-      return null
-    }
-    this.open++
-    this.#openBy.set(network, ofNetwork + 1).set(route, ofRoute + 1)
-    return { counter: this, network, route }
-  }
-
-  leave({ network, route }: Place): void {
-    this.open--
-    for (const name of [network, route]) {
-      const left = this.#openBy.get(name)! - 1
-      if (left === 0) this.#openBy.delete(name)
-      else this.#openBy.set(name, left)
-    }
+    const place = { counter: this, network: networkOf(address), route }
+    const full = this.fullFor(place, 1)
+    if (full === null) this.add(place, 1)
+    else places.refuse(this.name, full.what, this.bounds[full.bound], address)
+    return full === null ? place : null
   }
 }
 
@@ -154,6 +190,8 @@ class PlaceCounter {
 class Places {
   readonly uploads = new PlaceCounter('Uploads', BOUNDS.uploads)
   readonly streams = new PlaceCounter('Streams', BOUNDS.streams)
+  /** What was refused since the start, by what bounds it. */
+  readonly refused = new Map<string, number>()
   /** Told of each client that finds none. */
   onRefused: (what: string, address: string) => void = () => {}
 
@@ -167,13 +205,20 @@ class Places {
     streams.maxPerAddress = settings.httpMaxStreamsPerAddress
   }
 
+  /** Counts a client that finds no place, and tells of it. @param bound a setting, or the memory that is full */
+  refuse(what: string, why: string, bound: string, address: string): void {
+    this.refused.set(bound, (this.refused.get(bound) ?? 0) + 1)
+    const setting = bound === what ? '' : ` (${bound})`
+    this.onRefused(`${what} are refused: ${why}${setting}`, address)
+  }
+
   /** @param route its method and path. @returns what `leave` wants; null where there is no place */
   enter(kind: CountedKind, address: string, route: string): Place | null {
     return this[PLACES[kind].bounds].enter(address, route)
   }
 
   leave(place: Place): void {
-    place.counter.leave(place)
+    place.counter.add(place, -1)
   }
 }
 

@@ -3,6 +3,7 @@ import type { ErrorCode } from '../../core/errors/catalogue.ts'
 import { steadyMs } from '../../core/schedule/clock.ts'
 import { PIECE_BYTES } from '../../runtime/endpoint/stream/body-source.ts'
 import type { ClientResponse } from './library.ts'
+import { type Owner, SharedBytes } from './places.ts'
 
 /** The library closes a connection on which nothing happens for 8 s: it is told this often that a body is under way, milliseconds. */
 const TOUCH_MS = 1_000
@@ -22,6 +23,7 @@ interface BodyRequest {
   readonly isStream: boolean
   isLast: boolean
   deadlineMs: number
+  readonly owner: Owner
   onAbort(callback: () => void): void
   /** Takes a place among the uploads. False when there is none: the request is answered then. */
   mayUpload(kind: 'upload' | 'slow body', close: boolean): boolean
@@ -66,6 +68,8 @@ export class StreamedBody {
   /** Bytes that the handler can take. */
   #wantedBytes = 0
   #sink: BodySink | null = null
+  /** Of the bytes that are held. */
+  #owner: Owner | null = null
   #requestId = 0
   #state: 'coming' | 'complete' | 'broken' | 'unwanted' = 'coming'
   #fault: ErrorCode | '' = ''
@@ -209,8 +213,7 @@ export class StreamedBody {
       const part = piece.subarray(0, Math.min(this.#wantedBytes, PIECE_BYTES))
       if (part.byteLength === piece.byteLength) this.#pieces.shift()
       else this.#pieces[0] = piece.subarray(part.byteLength)
-      this.#heldBytes -= part.byteLength
-      this.#bodies.heldBytes -= part.byteLength
+      this.#free(part.byteLength)
       this.#send(part)
     }
     if (this.#state === 'coming') {
@@ -229,16 +232,21 @@ export class StreamedBody {
   /** A copy: the library reuses the memory. False when there is no room for it. */
   #hold(bytes: Uint8Array): boolean {
     if (this.#heldBytes + bytes.byteLength > STREAMED_BODY_MAX_HELD_BYTES) return false
-    if (this.#bodies.heldBytes + bytes.byteLength > this.#bodies.maxBytes) return false
-    this.#bodies.heldBytes += bytes.byteLength
+    this.#owner ??= this.#exchange.owner
+    if (!this.#bodies.memory.tryAdd(this.#owner, bytes.byteLength)) return false
     this.#heldBytes += bytes.byteLength
     this.#pieces.push(Buffer.from(bytes))
     return true
   }
 
+  #free(bytes: number): void {
+    if (bytes === 0) return
+    this.#heldBytes -= bytes
+    this.#bodies.memory.add(this.#owner!, -bytes)
+  }
+
   #drop(): void {
-    this.#bodies.heldBytes -= this.#heldBytes
-    this.#heldBytes = 0
+    this.#free(this.#heldBytes)
     this.#pieces = []
   }
 
@@ -282,14 +290,12 @@ const STREAMED_BODIES_MAX_BYTES = 256 << 20
 
 /** The bodies that are handed over while they come. The listener's sweep ends those that are too slow. */
 export class StreamedBodies {
-  /** Memory of those bytes now. */
-  heldBytes = 0
-  readonly maxBytes: number
+  readonly memory: SharedBytes
   /** Those that are neither complete nor unwanted. */
   readonly open = new Set<StreamedBody>()
 
   constructor(maxBytes = STREAMED_BODIES_MAX_BYTES) {
-    this.maxBytes = maxBytes
+    this.memory = new SharedBytes('Streamed bodies', maxBytes)
   }
 
   check(nowMs: number): void {
@@ -320,13 +326,11 @@ const NO_BYTES = Buffer.alloc(0)
 
 /** Bodies that are being received. The listener's sweep ends those that are too slow. */
 export class PendingBodies {
-  /** Memory that the bodies have now. */
-  heldBytes = 0
+  readonly memory: SharedBytes
   readonly open = new Set<PendingBody>()
-  readonly #maxBytes: number
 
   constructor(maxBytes = BODIES_MAX_BYTES) {
-    this.#maxBytes = maxBytes
+    this.memory = new SharedBytes('Bodies', maxBytes)
   }
 
   /**
@@ -344,7 +348,14 @@ export class PendingBodies {
     done: (body: Uint8Array) => void,
   ): void {
     // From the head on: the library's time runs from there, too.
-    const pending: PendingBody = { exchange, bytes: NO_BYTES, length: 0, startedMs: steadyMs(), isSlow: false }
+    const pending: PendingBody = {
+      exchange,
+      owner: null,
+      bytes: NO_BYTES,
+      length: 0,
+      startedMs: steadyMs(),
+      isSlow: false,
+    }
     this.open.add(pending)
     exchange.onAbort(() => this.#drop(pending))
     res.onData((chunk, isLast) => {
@@ -404,7 +415,7 @@ export class PendingBodies {
 
   #drop(pending: PendingBody): void {
     if (!this.open.delete(pending)) return
-    this.heldBytes -= pending.bytes.byteLength
+    if (pending.owner !== null) this.memory.add(pending.owner, -pending.bytes.byteLength)
     if (pending.isSlow) pending.exchange.uploadOver()
   }
 
@@ -417,8 +428,8 @@ export class PendingBodies {
     if (length <= before.byteLength) return true
     const doubled = Math.max(2 * before.byteLength, BODY_FIRST_BYTES)
     const capacity = Math.max(Math.min(doubled, mostBytes), length)
-    if (this.heldBytes + capacity - before.byteLength > this.#maxBytes) return false
-    this.heldBytes += capacity - before.byteLength
+    pending.owner ??= pending.exchange.owner
+    if (!this.memory.tryAdd(pending.owner, capacity - before.byteLength)) return false
     pending.bytes = Buffer.allocUnsafeSlow(capacity)
     pending.bytes.set(before.subarray(0, pending.length))
     return true
@@ -427,6 +438,8 @@ export class PendingBodies {
 
 interface PendingBody {
   readonly exchange: BodyRequest
+  /** Of its memory. */
+  owner: Owner | null
   /** The first `length` bytes have come. */
   bytes: Buffer
   length: number

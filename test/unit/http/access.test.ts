@@ -207,7 +207,7 @@ test('streams are counted exactly, whoever comes and goes', () => {
   places.leave(first)
   const fourth = places.enter('event stream', '10.0.0.1', 'GET /a')!
   places.leave(second)
-  assert.equal(streams.open, 2)
+  assert.equal(streams.held, 2)
   places.leave(third)
   places.leave(fourth)
 })

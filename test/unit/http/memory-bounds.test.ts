@@ -3,6 +3,7 @@ import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
 import { steadyMs } from '../../../src/core/schedule/clock.ts'
 import type { Exchange } from '../../../src/primary/http/exchange.ts'
+import { type Owner, SHARE } from '../../../src/primary/http/places.ts'
 import { PendingBodies } from '../../../src/primary/http/request-body.ts'
 import {
   LongAnswer,
@@ -157,8 +158,17 @@ describe('long answers', () => {
   })
 })
 
+let owners = 0
+/** Another client, at another route. */
+const newOwner = () => ({ network: `192.0.2.${++owners}`, route: `POST /${owners}` })
+
 /** A request whose body comes as the test wants. */
-function fakeUpload(bodies: PendingBodies, limitBytes: number, expectedBytes: number | null = null) {
+function fakeUpload(
+  bodies: PendingBodies,
+  limitBytes: number,
+  expectedBytes: number | null = null,
+  owner = newOwner(),
+) {
   let onData: (chunk: ArrayBuffer, isLast: boolean) => void = () => {}
   const upload = { failure: '', body: null as Uint8Array | null, isClosed: false, abort: () => {} }
   const res = {
@@ -171,6 +181,7 @@ function fakeUpload(bodies: PendingBodies, limitBytes: number, expectedBytes: nu
       return upload.failure !== '' || upload.isClosed
     },
     isLast: false,
+    owner,
     mayUpload: () => true,
     uploadOver: () => {},
     onAbort: (callback: () => void) => {
@@ -201,10 +212,10 @@ describe('bodies', () => {
     const { upload, send } = fakeUpload(bodies, MIB)
     const text = 'abcdefghij'.repeat(5_000)
     for (const char of text) send(char)
-    assert.ok(bodies.heldBytes < 2 * text.length, `${bodies.heldBytes} bytes are held`)
+    assert.ok(bodies.memory.held < 2 * text.length, `${bodies.memory.held} bytes are held`)
     send('', true)
     assert.equal(Buffer.from(upload.body!).toString(), text)
-    assert.equal(bodies.heldBytes, 0)
+    assert.equal(bodies.memory.held, 0)
     assert.equal(bodies.open.size, 0)
   })
 
@@ -212,7 +223,7 @@ describe('bodies', () => {
     const bodies = new PendingBodies()
     const { send } = fakeUpload(bodies, MIB, MIB)
     send('x')
-    assert.ok(bodies.heldBytes <= 4_096, `${bodies.heldBytes} bytes are held`)
+    assert.ok(bodies.memory.held <= 4_096, `${bodies.memory.held} bytes are held`)
   })
 
   it('are refused when all of them together hold too much, and taken again when some have left', () => {
@@ -221,14 +232,33 @@ describe('bodies', () => {
     for (const { send } of uploads) for (let n = 0; n < 3; n++) send('x'.repeat(8_000))
     const refused = uploads.filter(({ upload }) => upload.failure === 'HTTP_OVERLOADED')
     assert.ok(refused.length > 0 && refused.length < 10, `${refused.length} were refused`)
-    assert.ok(bodies.heldBytes <= 100_000)
+    assert.ok(bodies.memory.held <= 100_000)
     for (const { upload } of uploads) upload.abort()
-    assert.equal(bodies.heldBytes, 0)
+    assert.equal(bodies.memory.held, 0)
     const { upload, send } = fakeUpload(bodies, MIB)
     send('a')
     send('b', true)
     assert.equal(Buffer.from(upload.body!).toString(), 'ab')
   })
+
+  for (const bound of ['network', 'route'] as const)
+    it(`of one ${bound} leave room for others, and it is free again when they are over`, () => {
+      const bodies = new PendingBodies(100_000)
+      const most = SHARE * 100_000
+      const of = (owner: Owner) => fakeUpload(bodies, MIB, null, owner)
+      const crowd = Array.from({ length: 20 }, () => of({ ...newOwner(), [bound]: 'crowd' }))
+      for (const { send } of crowd) for (let n = 0; n < 2; n++) send('x'.repeat(4_000))
+      assert.ok(crowd.some(({ upload }) => upload.failure === 'HTTP_OVERLOADED'))
+      assert.ok(bodies.memory.held <= most && bodies.memory.held > most / 2, `${bodies.memory.held} bytes are held`)
+      const other = of(newOwner())
+      for (let n = 0; n < 2; n++) other.send('x'.repeat(4_000))
+      assert.equal(other.upload.failure, '')
+      for (const { upload } of [...crowd, other]) upload.abort()
+      assert.equal(bodies.memory.held, 0)
+      const again = of({ ...newOwner(), [bound]: 'crowd' })
+      for (let n = 0; n < 5; n++) again.send('x'.repeat(4_000))
+      assert.equal(again.upload.failure, '')
+    })
 
   it('may be as long as the limit, and not a byte longer', () => {
     const bodies = new PendingBodies()
@@ -239,6 +269,6 @@ describe('bodies', () => {
     for (let n = 0; n < 11; n++) over.send('x'.repeat(1_000), n === 10)
     assert.equal(over.upload.failure, 'HTTP_BODY_TOO_LARGE')
     assert.equal(over.upload.body, null)
-    assert.equal(bodies.heldBytes, 0)
+    assert.equal(bodies.memory.held, 0)
   })
 })

@@ -12,8 +12,15 @@ import {
 
 const TIMEOUT_MS = 30_000
 
+let owners = 0
+
 /** A request whose body comes as the test wants, with a handler that reads as the test wants. */
-function upload(bodies: StreamedBodies, expectedBytes: number | null = null, limitBytes = 1 << 30) {
+function upload(
+  bodies: StreamedBodies,
+  expectedBytes: number | null = null,
+  limitBytes = 1 << 30,
+  owner = { network: `192.0.2.${++owners}`, route: `POST /${owners}` },
+) {
   let onData: (chunk: ArrayBuffer, isLast: boolean) => void = () => {}
   const client = { isRead: true, touches: 0, isCutOff: false, leave: () => {} }
   const handler = { bytes: 0, end: null as string | null }
@@ -33,6 +40,7 @@ function upload(bodies: StreamedBodies, expectedBytes: number | null = null, lim
   } as unknown as ClientResponse
   const exchange = {
     route: { timeoutMs: TIMEOUT_MS },
+    owner,
     deadlineMs: steadyMs() + TIMEOUT_MS,
     isDone: false,
     isStream: false,
@@ -66,15 +74,15 @@ test('a client is read as far as the handler has asked, and from its first quest
   const { client, handler, want, send } = upload(bodies)
   assert.equal(client.isRead, false)
   send(500)
-  assert.deepEqual([handler.bytes, bodies.heldBytes], [0, 500])
+  assert.deepEqual([handler.bytes, bodies.memory.held], [0, 500])
   want(1000)
-  assert.deepEqual([handler.bytes, bodies.heldBytes, client.isRead], [500, 0, true])
+  assert.deepEqual([handler.bytes, bodies.memory.held, client.isRead], [500, 0, true])
   send(200_000)
-  assert.deepEqual([handler.bytes, bodies.heldBytes, client.isRead], [1000, 199_500, false])
+  assert.deepEqual([handler.bytes, bodies.memory.held, client.isRead], [1000, 199_500, false])
   want(150_000)
-  assert.deepEqual([handler.bytes, bodies.heldBytes, client.isRead], [151_000, 49_500, false])
+  assert.deepEqual([handler.bytes, bodies.memory.held, client.isRead], [151_000, 49_500, false])
   want(50_000)
-  assert.deepEqual([handler.bytes, bodies.heldBytes, client.isRead], [200_500, 0, true])
+  assert.deepEqual([handler.bytes, bodies.memory.held, client.isRead], [200_500, 0, true])
   send(0, true)
   assert.deepEqual([handler.end, bodies.open.size], ['', 0])
 })
@@ -129,17 +137,36 @@ test('the library is told each second that a body is under way: it closes connec
 test('all bodies together hold no more than a bound before they are read; what is given up is free again', () => {
   const bodies = new StreamedBodies(1_000_000)
   const held = upload(bodies)
-  held.send(900_000)
+  held.send(700_000)
   const refused = upload(bodies)
-  refused.send(200_000)
+  refused.send(400_000)
   refused.want(1)
   assert.equal(refused.handler.end, 'HTTP_OVERLOADED')
   assert.equal(refused.body.abandon(), true)
-  assert.deepEqual([bodies.heldBytes, bodies.open.size], [900_000, 1])
+  assert.deepEqual([bodies.memory.held, bodies.open.size], [700_000, 1])
   held.client.leave()
-  assert.deepEqual([bodies.heldBytes, bodies.open.size], [0, 0])
+  assert.deepEqual([bodies.memory.held, bodies.open.size], [0, 0])
   held.want(10)
   assert.equal(held.handler.end, null)
+})
+
+test('the bodies of one client leave room for others', () => {
+  const bodies = new StreamedBodies(1_000_000)
+  const crowd = Array.from({ length: 10 }, (_, n) =>
+    upload(bodies, null, 1 << 30, { network: '192.0.2.1', route: `POST /${n}` }),
+  )
+  for (const { want, send } of crowd) {
+    want(1)
+    send(100_001)
+  }
+  assert.equal(crowd.filter(({ handler }) => handler.end === 'HTTP_OVERLOADED').length, 3)
+  const other = upload(bodies)
+  other.send(100_000)
+  other.want(100_000)
+  other.send(0, true)
+  assert.deepEqual([other.handler.bytes, other.handler.end], [100_000, ''])
+  for (const { client } of crowd) client.leave()
+  assert.equal(bodies.memory.held, 0)
 })
 
 test('one body holds no more than a bound, whatever the library reads', () => {
@@ -149,7 +176,7 @@ test('one body holds no more than a bound, whatever the library reads', () => {
   let sent = 0
   for (; handler.end === null && sent < 1000; sent++) send(500_000)
   assert.deepEqual([sent, handler.end], [Math.ceil(STREAMED_BODY_MAX_HELD_BYTES / 500_000), 'HTTP_OVERLOADED'])
-  assert.deepEqual([bodies.heldBytes, client.isRead], [0, false])
+  assert.deepEqual([bodies.memory.held, client.isRead], [0, false])
 })
 
 test('a body is over its limit with the first byte beyond, and one of another length than was told is cut off', () => {

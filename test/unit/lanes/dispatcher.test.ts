@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict'
 import { type TestContext, test } from 'node:test'
 import { Dispatcher } from '../../../src/primary/dispatch/dispatcher.ts'
+import { HeldPlaces } from '../../../src/primary/dispatch/held-places.ts'
 import { ALWAYS, type Lane, NOT, WHILE_IT_ANSWERS } from '../../../src/primary/dispatch/lane.ts'
 import type { Exchange } from '../../../src/primary/http/exchange.ts'
 import { RoutePace } from '../../../src/primary/http/routes.ts'
@@ -10,6 +11,8 @@ import { Inbox } from '../../../src/transport/rings/inbox.ts'
 import { laneOf } from '../../support/fake-lane.ts'
 
 const frame = (route = 0): RequestFrame => new RequestFrame(route, 0, 2, 0, 5, 0, 0, 'id/path', null)
+
+const ROUTE = { number: 0, zone: 'application', pace: { isQuick: false } }
 
 /** A request, and what became of it. */
 function exchangeOf() {
@@ -114,6 +117,29 @@ test('a request that no lane may have yet waits by its own time, whatever the cl
   dispatcher.setLanes([lane])
   assert.equal(dispatcher.waiting, 0)
   assert.equal(seen.at, lane)
+})
+
+test('nobody waits behind the requests of a client that holds as much as one may', (t) => {
+  const lane = hosting(t)
+  const dispatcher = new Dispatcher((error) => assert.fail(String(error)), false, new HeldPlaces(undefined, 2))
+  dispatcher.setLanes([lane])
+  const from = (network: string) => {
+    const { seen, exchange } = exchangeOf()
+    return { seen, exchange: Object.assign(exchange, { network, route: { ...ROUTE } }) }
+  }
+  const send = lane.sendRequest.bind(lane)
+  const crowd = Array.from({ length: 1000 }, () => from('192.0.2.1'))
+  for (const { exchange } of crowd) assert.equal(dispatcher.send(frame(), exchange), true)
+  assert.equal(dispatcher.waiting, crowd.length - 2)
+  lane.sendRequest = () => -1
+  const other = from('192.0.2.2')
+  assert.equal(dispatcher.send(frame(), other.exchange), true)
+  assert.equal(dispatcher.waiting, crowd.length - 1)
+  lane.sendRequest = send
+  lane.onRoom()
+  assert.equal(other.seen.at, lane)
+  assert.equal(dispatcher.waiting, crowd.length - 2)
+  assert.deepEqual(new Set(crowd.map(({ seen }) => seen.failure)), new Set(['']))
 })
 
 test('nothing is given back to a lane that is about to end', (t) => {

@@ -5,14 +5,15 @@ import { DEAF_MS } from '../../../src/primary/dispatch/request-slots.ts'
 import { ClientSocket, SOCKETS_MAX_UNHANDLED_BYTES } from '../../../src/primary/http/client-socket.ts'
 import { Exchange } from '../../../src/primary/http/exchange.ts'
 import type { ClientResponse, LibrarySocket, SocketUserData } from '../../../src/primary/http/library.ts'
+import { SHARE } from '../../../src/primary/http/places.ts'
 import { MESSAGE_OVERHEAD_BYTES, messageWeight } from '../../../src/transport/frames/frames.ts'
 import { laneOf } from '../../support/fake-lane.ts'
 
 const MIB = 1 << 20
 
-function endOf(closes: unknown[][], busySinceMs = 0, unhandledBytes = 0): ClientSocket {
+function endOf(closes: unknown[][], busySinceMs = 0, unhandledBytes = 0, network = ''): ClientSocket {
   return {
-    opening: { label: 'GET /talk', plugin: 'talk.Talk', requestId: 'req_1' },
+    opening: { label: `GET /talk${network}`, plugin: 'talk.Talk', requestId: 'req_1', network },
     busySinceMs,
     unhandledBytes,
     send: () => {},
@@ -26,14 +27,22 @@ const exchangeOf = (end: ClientSocket | null): Exchange => ({ acceptSocket: () =
 
 test('the messages of a lane that does not handle any are bounded for all of its sockets together', (t) => {
   const { sockets } = laneOf(t)
-  sockets.accept(exchangeOf(endOf([])), 1, '')
+  const [crowd, other] = ['192.0.2.1', '192.0.2.2']
+  for (const [number, network] of [crowd, crowd, other, other].entries())
+    sockets.accept(exchangeOf(endOf([], 0, 0, network)), number, '')
   const message = new Uint8Array(MIB)
-  let taken = 0
-  while (sockets.socketMessage(taken % 2, message, true)) taken++
-  assert.equal(
-    taken,
-    Math.floor((SOCKETS_MAX_UNHANDLED_BYTES - MESSAGE_OVERHEAD_BYTES) / (MIB + MESSAGE_OVERHEAD_BYTES)),
-  )
+  const take = (numbers: readonly number[]): number => {
+    let taken = 0
+    while (sockets.socketMessage(numbers[taken % 2]!, message, true)) taken++
+    return taken
+  }
+  const fitting = (bytes: number) => Math.floor((bytes - 2 * MESSAGE_OVERHEAD_BYTES) / (MIB + MESSAGE_OVERHEAD_BYTES))
+  const ofCrowd = take([0, 1])
+  assert.equal(ofCrowd, fitting(SHARE * SOCKETS_MAX_UNHANDLED_BYTES), 'one client')
+  const all = ofCrowd + take([2, 3])
+  assert.equal(all, fitting(SOCKETS_MAX_UNHANDLED_BYTES - 2 * MESSAGE_OVERHEAD_BYTES), 'all of them')
+  for (let n = 0; n < ofCrowd; n++) sockets.handled(n % 2, messageWeight(MIB))
+  assert.equal(take([0, 1]), ofCrowd, 'as many as before')
 })
 
 test('a lane is worn out when sockets that were closed long ago hold half of the room for messages', (t) => {
@@ -88,7 +97,7 @@ test('a lane that is gone has closed its sockets, and still tells what they were
 test('a message that is refused is none of those that wait to be handled', () => {
   for (const isTaken of [true, false]) {
     const worker = { ...WORKER, socketMessage: () => isTaken }
-    const client = new ClientSocket({ label: '', plugin: '', requestId: '' }, worker, 1, 8 * MIB, ignored)
+    const client = new ClientSocket({ label: '', plugin: '', requestId: '', network: '' }, worker, 1, 8 * MIB, ignored)
     const message = new Uint8Array(3 * MIB)
     client.received(message, true)
     client.received(message, true)
