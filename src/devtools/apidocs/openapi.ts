@@ -64,8 +64,8 @@ export function openApiDocument(routes: readonly RouteInfo[], info: ApiInfo, app
   for (const registered of inOrder(routes)) {
     if (registered.method === 'HEAD') continue
     // A fetch handler is one operation: the specification has no method for all of them.
-    const route: RouteInfo =
-      registered.method === 'ALL' ? { ...registered, method: 'GET', streamed_body: null } : registered
+    const isMount = registered.method === 'ALL'
+    const route: RouteInfo = isMount ? { ...registered, method: 'GET', streamed_body: null } : registered
     const { text, parameters: inPath } = names.of(route.path)
     const id = ids.of(route)
     const parameters = parametersOf(route, id, inPath, components)
@@ -73,12 +73,16 @@ export function openApiDocument(routes: readonly RouteInfo[], info: ApiInfo, app
     const operation: Operation = {
       operationId: id,
       summary: route.summary ?? wordsOf(route.plugin),
-      description: route.description ?? `Answered by ${listOf([route.plugin])}.`,
+      description:
+        route.description ?? `Answered by ${listOf([route.plugin])}${isMount ? ', whatever the method' : ''}.`,
       // A route without tags is listed under its domain.
       tags: route.tags.length > 0 ? [...new Set(route.tags)] : [route.plugin.split('.', 1)[0]!],
       ...(parameters.length > 0 ? { parameters } : {}),
       ...(requestBody === undefined ? {} : { requestBody }),
-      responses: responsesOf(route, id, requestBody !== undefined, components),
+      responses: {
+        ...responsesOf(route, id, requestBody !== undefined, components),
+        ...(isMount ? { '200': MOUNTED } : {}),
+      },
       security: schemes.of(route),
       'x-plugin': route.plugin,
       'x-route': route.path,
@@ -104,6 +108,12 @@ export function openApiDocument(routes: readonly RouteInfo[], info: ApiInfo, app
       securitySchemes: schemes.all,
     },
   }
+}
+
+/** What is mounted has documents of its own, if it has any. */
+const MOUNTED: Response = {
+  description: 'The response of the mounted application, which chooses its status and type.',
+  content: { '*/*': {} },
 }
 
 /** `examples.SayHello` → `Say hello` */

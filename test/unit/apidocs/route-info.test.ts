@@ -3,6 +3,7 @@ import { test } from 'node:test'
 import { z } from 'zod'
 import { contactOf } from '../../../domains/system/api-info.ts'
 import { contractText } from '../../../src/core/schemas/json-schema.ts'
+import { openApiDocument } from '../../../src/devtools/apidocs/openapi.ts'
 import { Routing, routeInfo } from '../../../src/primary/http/routes.ts'
 import { laneOf, routeOf } from '../../support/fake-lane.ts'
 
@@ -43,4 +44,18 @@ test('what a route asks for is that of the newest code, and older code does not 
   assert.deepEqual(asked(), [true, 'fresh'])
   adopt(0, 'old')
   assert.deepEqual(asked(), [true, 'fresh'])
+})
+
+test('openApiDocument(): a mounted application may answer with any type', (t) => {
+  const routing = new Routing(30_000)
+  const routes = [routeOf('shop.Mount', '/files/*', { method: 'ALL' }), routeOf('shop.Sell', '/sell')]
+  routing.register(laneOf(t, { manifest: { routes } }), () => {})
+  const info = { title: 'Shop', version: '1.0.0' }
+  const { paths } = openApiDocument(routing.table.list().map(routeInfo), info)
+  const typesOf = (path: string) => {
+    const answer = paths[path]!.get!.responses['200']!
+    return 'content' in answer ? Object.keys(answer.content!) : []
+  }
+  assert.deepEqual([typesOf('/files/{rest}'), typesOf('/sell')], [['*/*'], ['application/json']])
+  assert.match(paths['/files/{rest}']!.get!.description, /whatever the method/)
 })
