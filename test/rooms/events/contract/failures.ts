@@ -58,8 +58,11 @@ export async function failuresAreKept(t: TestContext, heddle: Heddle): Promise<v
       const { id } = await post(heddle, '/publish', { event: 'hopeless', payload: { tag: kind, kind } })
       const letter = await until(() => letterOf(heddle, id), `the letter of ${kind}`)
       assert.equal(letter.attempts, expected, kind)
-      // The message of a cause stands behind that of the error.
-      assert.equal(letter.error, kind === 'cause' ? 'no use: cause: inside' : `no use: ${kind}`)
+      // The message of a cause, and those of gathered errors, stand behind that of the error.
+      assert.equal(
+        letter.error,
+        attempts[kind as keyof typeof attempts] === 4 ? `no use: ${kind}: inside` : `no use: ${kind}`,
+      )
       assert.equal(letter.black_box, undefined)
       await seenOften(heddle, 'hopeless', kind, expected)
       assert.equal(seen(heddle, 'hopeless', kind).length, expected, kind)
