@@ -107,8 +107,8 @@ export function headerText(name: string, value: string): string {
 }
 
 /** What a URL cannot hold as it is, and a percent sign that begins no escape. Source: RFC 3986, appendix A. */
-// biome-ignore lint/suspicious/noControlCharactersInRegex: they are left for `headerText` to refuse
-const NOT_IN_URLS = /[^\x00-\x1f!#$%&'()*+,\-./0-9:;=?@A-Z[\]_a-z~\x7f]+|%(?![0-9a-fA-F]{2})/g
+// biome-ignore lint/suspicious/noControlCharactersInRegex: all but the tab are left for `headerText` to refuse
+const NOT_IN_URLS = /[^\x00-\x08\x0a-\x1f!#$%&'()*+,\-./0-9:;=?@A-Z[\]_a-z~\x7f]+|%(?![0-9a-fA-F]{2})/g
 const AUTHORITY = /^((?:https?|wss?):)?\/\/([^/?#\\]*)/i
 
 /**
@@ -123,7 +123,8 @@ export function locationText(location: string): string {
   const [start = '', scheme = '', authority = ''] = AUTHORITY.exec(text) ?? []
   const at = authority.lastIndexOf('@') + 1
   const [, host = '', port = ''] = /^(.*?)(:\d*)?$/s.exec(authority.slice(at))!
-  const ascii = host.search(NOT_IN_URLS) === -1 ? host : domainToASCII(host)
+  // `domainToASCII` drops a tab, which makes it another host.
+  const ascii = host.search(NOT_IN_URLS) === -1 ? host : host.includes('\t') ? '' : domainToASCII(host)
   if (ascii === '' && host !== '') throw invalidLocation('names a host that is none')
   return (start && `${scheme}//${encoded(authority.slice(0, at))}${ascii}${port}`) + encoded(text.slice(start.length))
 }

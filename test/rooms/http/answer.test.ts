@@ -159,6 +159,8 @@ for (const [thread, prefix] of [
         ['/日本?q=é&x=%C3%A9#ü', '/%E6%97%A5%E6%9C%AC?q=%C3%A9&x=%C3%A9#%C3%BC'],
         ['/a b', '/a%20b'],
         [' /a', '%20/a'],
+        // Browsers drop a tab: this would be another host.
+        ['/\t/evil.example', '/%09/evil.example'],
         ['/%E6%97%A5/%zz/100%', '/%E6%97%A5/%25zz/100%25'],
         ['/\u{1f600}', '/%F0%9F%98%80'],
         ['/"<>\\^`{|}', '/%22%3C%3E%5C%5E%60%7B%7C%7D'],
@@ -176,7 +178,14 @@ for (const [thread, prefix] of [
         const answer = await say({ redirect: [given] })
         assert.deepEqual([answer.status, headerOf(answer, 'location')], [302, sent], given)
       }
-      for (const given of ['/\ud800', 'https://a b.example/', 'https://é<.example/', '/é\n', '/\x7fé'])
+      for (const given of [
+        '/\ud800',
+        'https://a b.example/',
+        'https://a\tb.example/',
+        'https://é<.example/',
+        '/é\n',
+        '/\x7fé',
+      ])
         assertFailure(await say({ redirect: [given] }), 500, INTERNAL)
     })
 
