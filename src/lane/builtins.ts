@@ -20,7 +20,8 @@ const LEFT_OUT = new Set(['console', 'globalThis', 'undefined', 'NaN', 'Infinity
 const PREPARE = 'prepareStackTrace'
 
 // Taken before plugins can replace them: this has to work where everything else does not.
-const { apply, defineProperty, deleteProperty, getOwnPropertyDescriptor, getPrototypeOf, ownKeys } = Reflect
+const { apply, defineProperty, deleteProperty, getOwnPropertyDescriptor, getPrototypeOf, ownKeys, setPrototypeOf } =
+  Reflect
 const { create, isSealed } = Object
 const { stringify } = JSON
 const toText = String
@@ -30,6 +31,7 @@ interface Owner {
   readonly name: string
   readonly object: object
   isSealed: boolean
+  inherits: object | null
 }
 
 interface Property {
@@ -50,6 +52,8 @@ export class Builtins {
   readonly #owners: readonly Owner[] = findOwners()
   #properties: Property[] = []
   #checks: readonly (() => boolean)[] = []
+  /** Those of `Object.prototype`. */
+  #keys: readonly PropertyKey[] = []
   /** Some were changed since, whatever they are now. */
   #isSpoilt = false
   /** Told once. @param origin who has run since they were looked at last; null where that is not known */
@@ -63,6 +67,7 @@ export class Builtins {
   /** From now on they are to stay as they are. */
   remember(): void {
     this.#remember()
+    this.#keys = ownKeys(OBJECT.object)
     this.#checks = checksOf(this.#properties)
   }
 
@@ -71,6 +76,7 @@ export class Builtins {
     for (let n = 0; n < this.#owners.length; n++) {
       const owner = this.#owners[n]!
       owner.isSealed = isSealed(owner.object)
+      owner.inherits = getPrototypeOf(owner.object)
       // Node loads what is behind some of its names when they are looked at.
       const keys = owner.object === globalThis ? GLOBAL_NAMES : ownKeys(owner.object)
       for (let k = 0; k < keys.length; k++) {
@@ -88,7 +94,12 @@ export class Builtins {
    */
   isIntact(): boolean {
     const checks = this.#checks
-    for (let n = 0; n < checks.length; n++) if (!checks[n]!()) return false
+    try {
+      for (let n = 0; n < checks.length; n++) if (!checks[n]!()) return false
+    } catch {
+      // A getter stands where nothing was.
+      return false
+    }
     return pollution() === null
   }
 
@@ -111,7 +122,7 @@ export class Builtins {
 
   /** Of functions that plugins have replaced while they boot: the first that does not do on a sample what the builtin does. Agents pass everything on. */
   firstBroken(): Change | null {
-    if (pollution() !== null) return this.take()
+    if (pollution() !== null || hidden([]) !== null) return this.take()
     for (let n = 0; n < this.#properties.length; n++) {
       const property = this.#properties[n]!
       if (isReplaced(property) && !worksAsBefore(property)) return this.take(property)
@@ -121,8 +132,9 @@ export class Builtins {
 
   /** The first change, accessors and frozen objects included, and puts back all that was changed: the lane needs its builtins to leave. */
   take(first: Property | null = this.#firstReplaced()): Change | null {
-    const added = pollution()
-    const sealed = first === null && added === null ? this.#firstSealed() : null
+    const added = pollution() ?? hidden(this.#keys)
+    const turned = first === null && added === null ? this.#firstTurned() : null
+    const sealed = first === null && added === null && turned === null ? this.#firstSealed() : null
     const now = first === null ? null : ownDescriptor(first.owner.object, first.key)
     this.#restore()
     if (first !== null) {
@@ -134,11 +146,20 @@ export class Builtins {
       }
     }
     if (added !== null) return { message: `${nameOf(added.name, added.key)} was added: every object has it`, stack: '' }
+    if (turned !== null) return { message: `${turned.name} inherits from another object`, stack: '' }
     return sealed === null ? null : { message: `${sealed.name} was frozen`, stack: '' }
   }
 
   #firstReplaced(): Property | null {
     for (let n = 0; n < this.#properties.length; n++) if (isReplaced(this.#properties[n]!)) return this.#properties[n]!
+    return null
+  }
+
+  #firstTurned(): Owner | null {
+    for (let n = 0; n < this.#owners.length; n++) {
+      const owner = this.#owners[n]!
+      if (getPrototypeOf(owner.object) !== owner.inherits) return owner
+    }
     return null
   }
 
@@ -152,8 +173,12 @@ export class Builtins {
 
   #restore(): void {
     // First: a polluted `get` would spoil every descriptor.
-    for (let added = pollution(); added !== null; added = pollution())
-      if (!deleteProperty(added.object, added.key)) break
+    for (let n = 0; n < this.#owners.length; n++) {
+      const owner = this.#owners[n]!
+      if (getPrototypeOf(owner.object) !== owner.inherits) setPrototypeOf(owner.object, owner.inherits)
+    }
+    const next = () => pollution() ?? hidden(this.#keys)
+    for (let added = next(); added !== null; added = next()) if (!deleteProperty(added.object, added.key)) break
     for (let n = 0; n < this.#properties.length; n++) {
       const { owner, key, descriptor } = this.#properties[n]!
       if (isReplaced(this.#properties[n]!)) defineProperty(owner.object, key, descriptor)
@@ -170,7 +195,13 @@ export class Builtins {
   /** A complete comparison. True where something was changed, now or before. */
   look(): boolean {
     if (!this.isSound()) return true
-    if (!this.#hasOtherAccessors() && this.#firstSealed() === null) return false
+    if (
+      !this.#hasOtherAccessors() &&
+      hidden(this.#keys) === null &&
+      this.#firstTurned() === null &&
+      this.#firstSealed() === null
+    )
+      return false
     this.#spoil(null)
     return true
   }
@@ -196,13 +227,46 @@ function pollution(): { object: object; name: string; key: string } | null {
   return null
 }
 
+/** Names that the runtime, libraries and the language read where an object may have none: nothing may inherit them. */
+const ABSENT = [
+  ...['then', 'toJSON', 'status', 'body', 'headers', 'user', 'get', 'set', 'value', 'writable', 'enumerable'],
+  ...['configurable', 'success', 'error', 'code', 'details', 'message', 'stack', 'name', 'id', 'type', 'data', 'file'],
+  ...['head', 'length', 'key', 'path', 'method', 'query', 'params', 'hooks', 'owner', 'options', 'signal', 'issues'],
+  ...['isForm', 'encoding', 'duplex', 'cache', 'done', 'next', 'retries', 'trace', 'kind', 'context', 'role', 'cause'],
+]
+/** What JSON and `await` look for in every value. */
+const ABSENT_EVERYWHERE = ['then', 'toJSON']
+const COMMON = [Array, String, Number, Boolean].map(({ name, prototype }) => ({
+  object: prototype as object,
+  name: `${name}.prototype`,
+}))
+const absent = [
+  ...ABSENT.map((key) => ({ ...OBJECT, key })),
+  ...COMMON.flatMap((owner) => ABSENT_EVERYWHERE.map((key) => ({ ...owner, key }))),
+]
+
+/** What was added so that no loop meets it. @param keys of `Object.prototype`; empty: whatever it has but for those that have to be absent */
+function hidden(keys: readonly PropertyKey[]): { object: object; name: string; key: PropertyKey } | null {
+  for (let n = 0; n < absent.length; n++)
+    if (ownDescriptor(absent[n]!.object, absent[n]!.key) !== null) return absent[n]!
+  const now = ownKeys(OBJECT.object)
+  if (keys.length === 0 || now.length <= keys.length) return null
+  for (let n = 0; n < now.length; n++) if (!isAmong(now[n]!, keys)) return { ...OBJECT, key: now[n]! }
+  return null
+}
+
+function isAmong(key: PropertyKey, keys: readonly PropertyKey[]): boolean {
+  for (let n = 0; n < keys.length; n++) if (keys[n] === key) return true
+  return false
+}
+
 /** The global object, what the language has there, and whatever that inherits from. */
 function findOwners(): Owner[] {
   const owners: Owner[] = []
   const add = (name: string, object: unknown): void => {
     const isOwner = (typeof object === 'object' && object !== null) || typeof object === 'function'
     if (!isOwner || object === globalThis || owners.some((owner) => owner.object === object)) return
-    owners.push({ name, object, isSealed: false })
+    owners.push({ name, object, isSealed: false, inherits: null })
     add(`${name}.prototype`, ownDescriptor(object, 'prototype')?.value)
     add(`Object.getPrototypeOf(${name})`, getPrototypeOf(object))
   }
@@ -218,7 +282,7 @@ function findOwners(): Owner[] {
     'async function*': async function* () {},
   }
   for (const [name, object] of Object.entries(hidden)) add(`Object.getPrototypeOf(${name})`, getPrototypeOf(object))
-  owners.push({ name: '', object: globalThis, isSealed: false })
+  owners.push({ name: '', object: globalThis, isSealed: false, inherits: null })
   return owners
 }
 
@@ -260,10 +324,13 @@ function checksOf(properties: readonly Property[]): (() => boolean)[] {
       values.push(value)
       return names[names.push(`v${names.length}`) - 1]!
     }
+    const isLast = from + CHUNK >= withValue.length
     const comparisons = withValue.slice(from, from + CHUNK).map(({ owner, key, descriptor }) => {
       const member = typeof key === 'symbol' ? bound(key) : stringify(key)
       return `${bound(owner.object)}[${member}] === ${bound(descriptor.value)}`
     })
+    if (isLast)
+      for (const { object, key } of absent) comparisons.push(`${bound(object)}[${stringify(key)}] === undefined`)
     const code = `return function isIntact() { return ${comparisons.join(' && ')} }`
     checks.push((new Function(...names, code) as (...values: unknown[]) => () => boolean)(...values))
   }

@@ -47,7 +47,9 @@ function functionsOf(): Change[] {
     return Reflect.ownKeys(of).flatMap((key) => {
       const { value, configurable } = Reflect.getOwnPropertyDescriptor(of, key)!
       const name = typeof key === 'symbol' ? `@@${key.description?.replace('Symbol.', '')}` : key
-      return typeof value === 'function' && configurable ? [{ owner, key: name }] : []
+      // The symbols of Node itself have no name in the language.
+      const isNamed = typeof key === 'string' || name.slice(2) in Symbol
+      return typeof value === 'function' && configurable && isNamed ? [{ owner, key: name }] : []
     })
   })
   const globals = ['setTimeout', 'setImmediate', 'queueMicrotask', 'clearTimeout', 'structuredClone', 'Promise', 'Map']
@@ -76,7 +78,7 @@ const ADDED = [
   ],
   ...['key', 'path', 'method', 'query', 'params', 'hooks', 'owner', 'options', 'signal', 'toJSON', 'issues', 'isForm'],
   ...['encoding', 'duplex', 'cache', 'constructor', 'done', 'next', 'retries', 'trace', '0', 'kind', 'context', 'role'],
-].map((key): Change => ({ owner: 'Object.prototype', key, way: 'add' }))
+].flatMap((key): Change[] => ['add', 'hidden'].map((way) => ({ owner: 'Object.prototype', key, way })))
 
 /** At its first place what it fails with, if anything does, whatever comes. */
 type Wanted = readonly [status: number, body: unknown]
@@ -169,6 +171,9 @@ describe('builtins that a plugin changes', () => {
       { owner: 'JSON', key: 'stringify', way: 'undefined' },
       { owner: 'Object.prototype', key: 'status', way: 'add' },
       { owner: 'Object.prototype', key: 'get', way: 'add' },
+      { owner: 'Object.prototype', key: 'toJSON', way: 'hidden' },
+      { owner: 'Object.prototype', key: 'body', way: 'hidden' },
+      { owner: 'Array.prototype', key: 'toJSON', way: 'hidden' },
     ]
     const changes = [...fixed, ...drawn.sort((a, b) => a.at - b.at).map(({ change }) => change)].slice(
       0,
@@ -233,6 +238,8 @@ describe('builtins that a plugin changes', () => {
 
     await breakBy('own', { what: 'frozen' })
     assert.equal((await next()).message, 'Error.prototype was frozen')
+    await breakBy('own', { what: 'turned' })
+    assert.equal((await next()).message, 'Promise.prototype inherits from another object')
     await breakBy('own', { what: 'getter' })
     assert.equal((await next()).message, 'Map.prototype.size was replaced')
 
