@@ -70,6 +70,7 @@ export interface DeliveryFailure {
   event_id: string
   subscriber: string
   error: string
+  /** Of a delivery that is given up because its threads died, these attempts are counted, too. */
   attempts: number
 }
 

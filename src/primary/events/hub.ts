@@ -549,13 +549,15 @@ export class Hub implements DeliverySink {
       if (!this.#delayed.delayRetry(delivery, delayMs, this.#enqueue)) this.#finish(delivery, SUBSCRIBER_GONE, false)
       return
     }
-    this.trace.givenUp(delivery, attempt)
+    // The attempt that is under way has ended with its thread, and so have others before.
+    const attempts = failure === 'poison' ? attempt - 1 + delivery.deaths : attempt
+    this.trace.givenUp(delivery, attempts)
     const failed: FailedDelivery = {
       event,
       group: consumer.group,
       subscriber: delivery.instance?.plugin ?? consumer.instances[0]?.plugin ?? consumer.group,
       error,
-      attempts: attempt,
+      attempts,
       blackBox: failure === 'poison' ? delivery.blackBox : null,
       // Nothing waits for a subscriber that has left, and whoever comes under its name has an order of his own.
       parks: consumer.parks && !consumer.isGone && event.key !== null && delivery.queue.instance === null,

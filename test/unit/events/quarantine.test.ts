@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
+import { POISON_DEATHS } from '../../../src/primary/events/quarantine.ts'
 import { until } from '../../support/until.ts'
 import { BOX, eventOf, fakeThread, hubOf, instanceOf, NOTHING } from './fake-thread.ts'
 
@@ -108,4 +109,16 @@ test('the options of a subscriber are those of the regular lanes', (t) => {
   hub.publish(eventOf('evt_fails'), null)
   hub.failed(regular.taken[0]!.id, { message: 'not now' })
   assert.equal(hub.deadLetters.list()[0]?.attempts, 1)
+})
+
+test('a dead letter of an event whose threads died counts these attempts', (t) => {
+  const { hub } = hubOf(t)
+  for (let n = 0; n < POISON_DEATHS; n++) {
+    const dying = fakeThread(n > 0)
+    hub.subscribe('order.placed', 'group', { retries: 2 }, instanceOf(dying))
+    if (n === 0) hub.publish(eventOf('evt_deadly'), null)
+    assert.deepEqual(dying.events, ['evt_deadly'])
+    hub.threadGone(dying, NOTHING, BOX)
+  }
+  assert.deepEqual([hub.deadLetters.list().length, hub.deadLetters.list()[0]?.attempts], [1, POISON_DEATHS])
 })
