@@ -3,6 +3,7 @@ import { readdirSync, readFileSync } from 'node:fs'
 import { basename, dirname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { loadPart } from '../../core/config/load.ts'
+import { readVariable } from '../../core/config/plugin-variables.ts'
 import { VARIABLES } from '../../core/config/schema.ts'
 import { killAfterMs } from '../../core/config/time-limits.ts'
 import { activeTools, toolNameOf } from '../../runtime/kernel/discover.ts'
@@ -78,7 +79,7 @@ export function stageHere(): Stage {
     return path === undefined || dirname(dirname(path)) !== dirname(toolsDir) ? null : basename(path)
   }
   // Not by the settings, which want the secret of all processes beside it.
-  const processes = Number(process.env.PROCESSES)
+  const processes = Number(readVariable('PROCESSES'))
   const values = [shutdownTimeoutMs, httpHandlerTimeoutMs, httpBodyLimit].map(String)
   return {
     chosen: tools.split(',').flatMap((item) => (item.trim() === '' ? [] : [item.trim()])),
