@@ -103,6 +103,8 @@ export interface Owner {
 
 /** What one route or one address may hold of what all share, unless a setting says otherwise. */
 export const SHARE = 0.75
+/** Of memory one address holds less, so that it does not fill the part of a route. */
+export const MEMORY_SHARE_OF_ADDRESS = 0.5
 
 /** Counts what clients share, places or bytes, so that one visitor who holds many does not keep out all others. */
 class Shares {
@@ -113,10 +115,10 @@ class Shares {
   /** By network, and by route. */
   readonly #heldBy = new Map<string, number>()
 
-  constructor(max = Number.POSITIVE_INFINITY, share = 1) {
+  constructor(max = Number.POSITIVE_INFINITY, maxPerRoute = max, maxPerAddress = max) {
     this.max = max
-    this.maxPerRoute = share * max
-    this.maxPerAddress = share * max
+    this.maxPerRoute = maxPerRoute
+    this.maxPerAddress = maxPerAddress
   }
 
   /** Why there is no room for so much more, as the bound that is reached and what has it; null when there is. */
@@ -146,7 +148,7 @@ export class SharedBytes extends Shares {
 
   /** @param name as the log says it: `Messages` */
   constructor(name: string, max: number) {
-    super(max, SHARE)
+    super(max, SHARE * max, MEMORY_SHARE_OF_ADDRESS * max)
     this.#name = name
   }
 

@@ -3,7 +3,7 @@ import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
 import { steadyMs } from '../../../src/core/schedule/clock.ts'
 import type { Exchange } from '../../../src/primary/http/exchange.ts'
-import { type Owner, SHARE } from '../../../src/primary/http/places.ts'
+import { MEMORY_SHARE_OF_ADDRESS, type Owner, SHARE } from '../../../src/primary/http/places.ts'
 import { PendingBodies } from '../../../src/primary/http/request-body.ts'
 import {
   LongAnswer,
@@ -244,7 +244,7 @@ describe('bodies', () => {
   for (const bound of ['network', 'route'] as const)
     it(`of one ${bound} leave room for others, and it is free again when they are over`, () => {
       const bodies = new PendingBodies(100_000)
-      const most = SHARE * 100_000
+      const most = (bound === 'route' ? SHARE : MEMORY_SHARE_OF_ADDRESS) * 100_000
       const of = (owner: Owner) => fakeUpload(bodies, MIB, null, owner)
       const crowd = Array.from({ length: 20 }, () => of({ ...newOwner(), [bound]: 'crowd' }))
       for (const { send } of crowd) for (let n = 0; n < 2; n++) send('x'.repeat(4_000))
