@@ -1,4 +1,5 @@
 // Notices when a plugin replaces a builtin or pollutes a prototype, names it, and puts it back.
+import { AsyncLocalStorage } from 'node:async_hooks'
 import { type Debugger, Session } from 'node:inspector'
 import { runInNewContext } from 'node:vm'
 import type { Origin } from '../contracts/tracing.ts'
@@ -271,6 +272,9 @@ function findOwners(): Owner[] {
     add(`Object.getPrototypeOf(${name})`, getPrototypeOf(object))
   }
   for (const name of GLOBAL_NAMES) add(name, (globalThis as unknown as Record<string, unknown>)[name])
+  // Without them no handler runs, and nothing reaches the primary.
+  add('AsyncLocalStorage', AsyncLocalStorage)
+  add('MessagePort', MessagePort)
   const hidden = {
     '[][Symbol.iterator]()': [][Symbol.iterator](),
     'new Map()[Symbol.iterator]()': new Map()[Symbol.iterator](),
