@@ -43,6 +43,8 @@ const startOf = (pid) => statOf(pid)?.start ?? 0
 
 /** What lives of the trees of the leaders and of the mark. */
 function treeOf({ leaders, mark, more = [] }, table) {
+  // Everything that any runtime or lane has started has a mark that begins so.
+  if (mark === '') throw new Error('The mark of processes is empty: it would be that of others, too')
   const { start: since } = table.get(process.pid)
   const tree = new Set(more)
   // Another process may have the number by now: one that has not begun then is left alone. Of one that has ended, its session may be left.

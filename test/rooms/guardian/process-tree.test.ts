@@ -25,6 +25,13 @@ test('a mark is that of what was started with it, and of what has marks of its o
   assert.deepEqual(findTree({ leaders: new Map(), mark: MARK }), [other.pid])
 })
 
+test('no mark at all is refused: all others begin with it', OPTIONS, async (t) => {
+  const { pid } = await sleeper(t, `/${MARK}/none`)
+  for (const look of [findTree, endTree])
+    assert.throws(() => look({ leaders: new Map(), mark: '' }), /mark .* is empty/)
+  assert.deepEqual(findTree({ leaders: new Map(), mark: `/${MARK}/none` }), [pid])
+})
+
 test('a process that has got the number of one that was ours is left alone', OPTIONS, async (t) => {
   const { pid } = await sleeper(t, `${MARK}/other`)
   const leaders = new Map([[pid!, startOf(pid!) - 1]])

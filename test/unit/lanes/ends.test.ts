@@ -59,7 +59,7 @@ function onDemand(t: TestContext) {
   const thread = new LaneThread(
     options,
     new Set(),
-    new LaneChildren('', () => {}),
+    new LaneChildren('/of-nobody', () => {}),
     () => watched as unknown as Watchdog,
   )
   thread.become('ready')
