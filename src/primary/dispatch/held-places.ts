@@ -6,6 +6,8 @@ import type { HolderCounts, RequestSlots } from './request-slots.ts'
 
 /** How old the counts may be, milliseconds. */
 const COUNT_MS = 20
+/** The same before a request is refused. */
+const RECOUNT_MS = 1
 /** Unless a setting says otherwise, one route or one address holds `SHARE` of the places, where there are at least so many. */
 const SHARED_MIN_PLACES = 256
 
@@ -54,8 +56,8 @@ export class HeldPlaces {
     if (!this.isCrowded || route === null || route.zone !== 'application') return false
     if (exactMs() - this.#countedMs >= COUNT_MS) this.#count(lanes)
     let bound = this.#boundOf(exchange, maxPerRoute, maxPerAddress)
-    // What was taken since is not known to be held still.
-    if (bound !== null && this.#taken > 0) {
+    // What was taken since is not known to be held still; counting reads all places, and this may be asked very often.
+    if (bound !== null && this.#taken > 0 && exactMs() - this.#countedMs >= RECOUNT_MS) {
       this.#count(lanes)
       bound = this.#boundOf(exchange, maxPerRoute, maxPerAddress)
     }
