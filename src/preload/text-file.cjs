@@ -19,8 +19,19 @@ class TextFault extends Error {
 function textOf(/** @type {Buffer} */ bytes, /** @type {string} */ path) {
   const fault = faultIn(bytes)
   if (fault !== null) throw new TextFault(path, ...fault)
-  const text = bytes.toString('utf8')
-  return text.charCodeAt(0) === 0xfeff ? text.slice(1) : text
+  return withoutMark(bytes.toString('utf8'))
+}
+
+const withoutMark = (text) => (text.charCodeAt(0) === 0xfeff ? text.slice(1) : text)
+
+/**
+ * Reads code as `textOf` does. For text Node opens a file by itself, for bytes by `openSync`: in a lane that counts, and refuses, what plugins open,
+ * and a lane has to load them also when few descriptors are left. @throws TextFault
+ */
+function readCode(/** @type {string} */ path) {
+  const text = readFileSync(path, 'utf8')
+  // So Node shows what is not UTF-8.
+  return text.includes('\ufffd') ? textOf(readFileSync(path), path) : withoutMark(text)
 }
 
 /** Reads a text that is no code. @throws TextFault, also for a NUL, at which databases and the environment end a text */
@@ -69,5 +80,6 @@ function shown(path) {
 }
 
 exports.TextFault = TextFault
+exports.readCode = readCode
 exports.readText = readText
 exports.textOf = textOf

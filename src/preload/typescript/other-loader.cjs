@@ -1,11 +1,10 @@
 // What is left to tsx.
-const { readFileSync } = require('node:fs')
 const { Module } = require('node:module')
 const { tmpdir } = require('node:os')
 const { join } = require('node:path')
 const { isMainThread } = require('node:worker_threads')
 const { faultOf, isApplication } = require('../kept-folder.cjs')
-const { TextFault, textOf } = require('../text-file.cjs')
+const { TextFault, readCode } = require('../text-file.cjs')
 
 /** Languages and kinds of modules that are not read here. */
 const EXTENSIONS = ['.tsx', '.jsx']
@@ -51,7 +50,7 @@ class OtherLoader {
     if (this.#isWanted === undefined) {
       try {
         const path = process.env.TSX_TSCONFIG_PATH ?? 'tsconfig.json'
-        this.#isWanted = OPTIONS.test(textOf(readFileSync(path), path))
+        this.#isWanted = OPTIONS.test(readCode(path))
       } catch (error) {
         if (error instanceof TextFault) throw error
         // There is none.
@@ -89,7 +88,7 @@ class OtherLoader {
 
 /** Others replace what is not UTF-8, so that a text becomes another. @throws TextFault */
 function requireText(path) {
-  if (isApplication(path)) textOf(readFileSync(path), path)
+  if (isApplication(path)) readCode(path)
 }
 
 const noCode = (path) =>

@@ -1,11 +1,11 @@
 // Puts the loader of TypeScript into a thread.
-const { readFileSync, statSync } = require('node:fs')
+const { statSync } = require('node:fs')
 const { enableCompileCache, Module } = require('node:module')
 const { join } = require('node:path')
 const { fileURLToPath } = require('node:url')
 const { isMainThread } = require('node:worker_threads')
 const { isApplication, isOurs, keptFolder } = require('../kept-folder.cjs')
-const { textOf } = require('../text-file.cjs')
+const { readCode } = require('../text-file.cjs')
 const { hasAgents, hasImports } = require('../launch.cjs')
 const { installCheck } = require('./import-names.cjs')
 const { OtherLoader } = require('./other-loader.cjs')
@@ -36,7 +36,7 @@ exports.register = () => {
       if (isApplication(path) && other.isWanted) return other.load('.ts', module, path)
       // A pipe would block until somebody writes, and a device has no end.
       if (!statSync(path).isFile()) throw new Error(`${path} is not a file`)
-      module._compile(strip(path, textOf(readFileSync(path), path)), path, 'commonjs')
+      module._compile(strip(path, readCode(path)), path, 'commonjs')
     }
     for (const extension of ['.ts', '.mts', '.cts']) Module._extensions[extension] = load
     // Compiled code that is kept does not count what it runs.

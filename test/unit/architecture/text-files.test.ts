@@ -24,6 +24,7 @@ const EXEMPT: Record<string, string> = {
   'src/guardian/npm-parent.cjs': '/proc',
   'src/guardian/process-tree.cjs': '/proc',
   'src/guardian/switch.cjs': '.env, whose faults the runtime reports',
+  'src/preload/text-file.cjs': 'the reader itself',
   'src/preload/typescript/stack-lines.cjs': 'shows lines of a source',
   'src/preload/typescript/strip-ahead.cjs': 'what is not loaded from it is read again',
   'src/preload/typescript/strip.cjs': 'what it has kept',
