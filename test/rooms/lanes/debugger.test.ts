@@ -147,7 +147,7 @@ test('with a debugger at a service that reloads a lane at a breakpoint is not en
 
 test('a breakpoint in a module whose map lies in a file of its own stops at its line', async (t) => {
   const file = fileURLToPath(new URL('../../../src/lane/ring-ports.ts', import.meta.url))
-  const [before] = readFileSync(file, 'utf8').split('this.#steps.end(id, reply.status >= 500)')
+  const [before] = readFileSync(file, 'utf8').split('this.#steps.end(id, status >= 500)')
   const answer = { file, line: before!.split('\n').length }
   const { get, paused } = await debugged(t, () => [answer])
   const answered = get('/version')

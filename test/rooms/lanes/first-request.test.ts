@@ -19,7 +19,7 @@ test('what the primary sent before the first request is handled before it, howev
     control.port1.close()
     bulk.port1.close()
   })
-  const part = { handle: () => seen.push('request') }
+  const part = { handle: () => seen.push('request'), isSound: () => true }
   const answers = { beginBatch: () => {}, endBatch: () => {} }
   const inbox = primaryInbox({ inbound: ring, bulk: bulk.port2 } as LaneInit, answers as Outbox, {
     ...({ requests: part } as unknown as Parameters<typeof primaryInbox>[2]),
