@@ -123,7 +123,7 @@ class Shares {
 
   /** Why there is no room for so much more, as the bound that is reached and what has it; null when there is. */
   fullFor({ network, route }: Owner, amount: number): { bound: keyof Bound; what: string } | null {
-    if (this.held + amount > this.max) return { bound: 'process', what: `all have ${this.held}` }
+    if (this.held + amount > this.max) return { bound: 'process', what: `all clients together have ${this.held}` }
     const ofRoute = this.#heldBy.get(route) ?? 0
     if (ofRoute + amount > this.maxPerRoute) return { bound: 'route', what: `${route} has ${ofRoute}` }
     const ofNetwork = this.#heldBy.get(network) ?? 0

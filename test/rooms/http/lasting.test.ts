@@ -87,7 +87,7 @@ describe('answers that last', () => {
       assert.deepEqual(told, [
         'Streams are refused: one address has 3 (HTTP_MAX_STREAMS_PER_ADDRESS)',
         'Streams are refused: GET /stream has 2 (HTTP_MAX_STREAMS_PER_ROUTE)',
-        'Streams are refused: 5 are open (HTTP_MAX_STREAMS)',
+        'Streams are refused: all clients together have 5 (HTTP_MAX_STREAMS)',
       ])
 
       for (const connection of opened.splice(0)) connection.destroy()
