@@ -64,7 +64,7 @@ async function started(t: TestContext, command: string, hasTerminal: boolean, cw
     stream!.setEncoding('utf8').on('data', (text: string) => (output += text))
   const family = (): number[] => marked(mark)
   t.after(() => {
-    for (const pid of family()) process.kill(pid, 'SIGKILL')
+    for (const pid of family()) killIfAlive(pid)
   })
   await until(() => isTaken(port), 'it serves', START_MS).catch((error: Error) => {
     throw new Error(`${error.message}\n${output}`)
@@ -78,16 +78,26 @@ const marked = (mark: string): number[] =>
     .filter((name) => /^\d+$/.test(name) && environmentOf(name).includes(`${MARK}=${mark}`))
     .map(Number)
 
-function environmentOf(pid: string): string[] {
+const environmentOf = (pid: string): string[] => read(`/proc/${pid}/environ`).split('\0')
+const commandOf = (pid: number): string => read(`/proc/${pid}/cmdline`).replaceAll('\0', ' ')
+
+/** Empty once the process has ended. */
+function read(path: string): string {
   try {
-    return readFileSync(`/proc/${pid}/environ`, 'utf8').split('\0')
+    return readFileSync(path, 'utf8')
   } catch {
-    // It has ended.
-    return []
+    return ''
   }
 }
 
-const commandOf = (pid: number): string => readFileSync(`/proc/${pid}/cmdline`, 'utf8').replaceAll('\0', ' ')
+/** A process may end on its own between the look and the signal. */
+function killIfAlive(pid: number): void {
+  try {
+    process.kill(pid, 'SIGKILL')
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code !== 'ESRCH') throw error
+  }
+}
 
 async function isTaken(port: number): Promise<boolean> {
   const socket = connect(port, '127.0.0.1')
@@ -125,7 +135,7 @@ for (const [what, [command, cwd]] of Object.entries(ON_TERMINALS)) {
     const dev = await started(t, command, true, cwd?.())
     // As a window that is closed, or a connection that drops: who holds the other end of the terminal is gone.
     dev.starter.kill('SIGKILL')
-    for (const pid of dev.family()) if (commandOf(pid).startsWith('sleep ')) process.kill(pid, 'SIGKILL')
+    for (const pid of dev.family()) if (commandOf(pid).startsWith('sleep ')) killIfAlive(pid)
     await assertOver(dev)
   })
 }
