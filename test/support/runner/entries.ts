@@ -60,6 +60,7 @@ const FIRST = [
   'guardian.test.ts',
   'process-deaths.test.ts',
   'two-processes.test.ts',
+  'logs',
   'event-log',
   'lanes',
   'package',
