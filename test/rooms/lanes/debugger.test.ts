@@ -9,7 +9,7 @@ import { InspectorClient, type Pause, type Place } from '../../support/inspector
 import { until } from '../../support/until.ts'
 
 const STALL_MS = 1500
-const TIMEOUT_MS = 1000
+const TIMEOUT_MS = 3000
 /** Longer than a lane may stand still, and than a handler and a subscriber may take. */
 const HELD_MS = 4000
 /** As somebody who looks around: longer than any other deadline, too. */
