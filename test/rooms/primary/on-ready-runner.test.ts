@@ -159,7 +159,7 @@ test('a reload runs onReady of the plugins that it brings, and of no other again
   })
   const heddle = await startHeddle(t, { domains: [domains], lanes: 1 })
   const said = (text: string) => heddle.logs.filter(({ msg }) => msg === text || msg.startsWith(`${text} in `)).length
-  await until(() => said('Never is ready') === 1, 'the first run', 30_000)
+  await until(() => said('Never is ready') === 1 && said('Old is ready') === 1, 'the first run', 30_000)
   await writeFile(join(domains, 'a/plugins/fresh.ts'), plugin('Fresh', ''))
   heddle.process.kill('SIGHUP')
   await until(() => said('Fresh is ready') === 1, 'the new plugin', 60_000)
