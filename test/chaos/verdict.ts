@@ -122,7 +122,7 @@ export function judge(evidence: Evidence): Verdict {
   for (const { event, parent_id } of records?.values() ?? []) if (event === FAILED) failures.add(parent_id)
   for (const { id } of records === null ? [] : letters)
     if (!failures.has(id)) faults['broken trees'].push(`${id}: the traces lack ${FAILED}`)
-  faults['keyed order broken'].push(...orderProblems(handled))
+  faults['keyed order broken'].push(...orderProblems(handled, acknowledged))
   faults['rows of transactions that never ended'].push(...torn)
   return {
     faults,
@@ -163,13 +163,17 @@ function traceProblem({ event_id, parent_id, request_id }: HandledRow, records: 
     : `the traces have the parent ${record.parent_id} and the request ${record.request_id}`
 }
 
-/** Of each event name and key the first deliveries are in the order of the numbers. Repeats come as they come. */
-function orderProblems(handled: readonly HandledRow[]): string[] {
+/**
+ * Of each event name and key the first deliveries are in the order of the numbers. Repeats come as they come, and so does what nobody has
+ * acknowledged: a handler whose client has been told 504 may commit behind the client's next order.
+ */
+function orderProblems(handled: readonly HandledRow[], acknowledged: readonly Asked[]): string[] {
   const problems: string[] = []
   const highest = new Map<string, number>()
+  const ordered = new Set(acknowledged.map(({ number }) => number))
   const seen = new Set<string>()
   for (const { event, event_id, key, number } of handled) {
-    if (event === 'note.taken' || seen.has(`${event} ${number}`)) continue
+    if (event === 'note.taken' || !ordered.has(number) || seen.has(`${event} ${number}`)) continue
     seen.add(`${event} ${number}`)
     const last = highest.get(`${event} ${key}`) ?? 0
     if (number < last) problems.push(`${event} ${number} of ${key} came after ${last}: ${event_id}`)

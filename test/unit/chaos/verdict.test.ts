@@ -150,6 +150,11 @@ test('events of one key that pass each other are found, those of two keys may', 
   evidence.handled = [...chain(1), ...chain(3), ...chain(2)]
   assert.equal(found(evidence)['keyed order broken']?.length, 3)
   assert.equal(found(evidence)['keyed order broken']![0], 'order.placed 2 of k came after 3: p2')
+  const late = {
+    ...evidence,
+    asked: evidence.asked.map((one) => (one.number === 2 ? { ...one, outcome: 504, eventId: null } : one)),
+  }
+  assert.deepEqual(found(late), {}, 'a client that was told 504 orders again before its handler has committed')
   const twoKeys = whole()
   twoKeys.handled = twoKeys.handled.map((row) =>
     row.number === 3 ? { ...row, key: 'other', request_id: 'kill-other-3' } : row,
