@@ -6,7 +6,7 @@ import { DbError } from '../../core/errors/catalogue.ts'
 import type { Outcome } from '../../stores/sql/database.ts'
 import { type Access, connect } from './access.ts'
 import { type Columns, Execution, type Preparations, type Prepared, wireValues } from './execution.ts'
-import { endsConnection, toDbError } from './failure.ts'
+import { endsConnection, reasonOf, toDbError } from './failure.ts'
 import { openSession, sessionFault, setSession } from './session.ts'
 import type { SessionRules } from './session-rules.ts'
 import { CHECK, ROLLBACK, type Statement } from './statement.ts'
@@ -31,6 +31,8 @@ export class PostgresConnection implements Preparations {
   #closed: string[] = []
   #execution: Execution | null = null
   #isDead = false
+  /** Why it is dead. */
+  #end: unknown = null
   #isOpen = false
   /** When the running statement must have ended, by `performance.now()`. */
   #deadlineMs = Number.POSITIVE_INFINITY
@@ -47,7 +49,7 @@ export class PostgresConnection implements Preparations {
     this.#limitMs = limitMs
     this.#onDead = onDead
     // Without a listener the end of the server's backend process would end this process.
-    this.#client.on('error', () => this.#die())
+    this.#client.on('error', (thrown) => this.#die(thrown))
     this.#client.on('end', () => this.#die())
     this.#client.connection.on('bindComplete', () => {
       this.#execution?.bound()
@@ -56,9 +58,13 @@ export class PostgresConnection implements Preparations {
 
   /** @throws the error of the driver or the server */
   async open(): Promise<void> {
-    await connect(this.#client, this.#access)
-    if (this.keepsSession) await openSession(this.#client, this.#access, this.#mark)
-    this.#isOpen = true
+    try {
+      await connect(this.#client, this.#access)
+      if (this.keepsSession) await openSession(this.#client, this.#access, this.#mark)
+      this.#isOpen = true
+    } catch (thrown) {
+      throw reasonOf(thrown, this.#end)
+    }
   }
 
   /** It was open at some time. */
@@ -80,9 +86,12 @@ export class PostgresConnection implements Preparations {
   }
 
   run(execution: Execution): void {
+    execution.through(this)
+    // It may have ended since it was granted: the server's last words may follow an answer in the same packet.
+    if (this.#isDead) return execution.fail(this.#end)
     this.#execution = execution
     this.#deadlineMs = performance.now() + this.#limitMs
-    this.#client.query(execution.through(this))
+    this.#client.query(execution)
   }
 
   /** Does not reject for errors of the server or the connection: the execution has them. @throws DbError for values that are refused */
@@ -114,7 +123,7 @@ export class PostgresConnection implements Preparations {
     try {
       await this.#client.query(sql)
     } catch (thrown) {
-      throw toDbError(thrown)
+      throw toDbError(reasonOf(thrown, this.#end))
     }
   }
 
@@ -123,7 +132,11 @@ export class PostgresConnection implements Preparations {
     // Other connections of a pooler share the sessions: each transaction sets what it needs.
     if (!this.keepsSession) return
     await this.script('DISCARD ALL')
-    await setSession(this.#client, this.#access, this.#mark)
+    try {
+      await setSession(this.#client, this.#access, this.#mark)
+    } catch (thrown) {
+      throw toDbError(reasonOf(thrown, this.#end))
+    }
     this.#isGuarded = false
   }
 
@@ -159,9 +172,10 @@ export class PostgresConnection implements Preparations {
     this.#die()
   }
 
-  #die(): void {
+  #die(why: unknown = new Error('Connection terminated unexpectedly')): void {
     if (this.#isDead) return
     this.#isDead = true
+    this.#end = why
     this.#onDead(this)
   }
 

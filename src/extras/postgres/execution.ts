@@ -144,6 +144,7 @@ export class Execution implements Submittable, Outcome {
   failure: unknown = null
   /** The server has taken the statement with its values: from here on it may have taken effect, whatever follows. */
   isBound = false
+  #isSent = false
   readonly statement: Statement
   readonly values: readonly WireValue[]
   readonly #done: (execution: Execution) => void
@@ -170,6 +171,11 @@ export class Execution implements Submittable, Outcome {
     return this.statement.sql
   }
 
+  /** Its connection had ended before anything of it was sent. */
+  get isUnsent(): boolean {
+    return this.#connection !== null && !this.#isSent
+  }
+
   /** Not `on`: agents would take it for an event emitter (@sentry/node). */
   through(connection: Preparations): this {
     this.#connection = connection
@@ -190,6 +196,7 @@ export class Execution implements Submittable, Outcome {
   // ── called by pg ──────────────────────────────────────────────────────────
 
   submit(wire: Wire): void {
+    this.#isSent = true
     const { statement } = this
     const connection = this.#connection!
     const { guard, session } = connection

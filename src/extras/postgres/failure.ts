@@ -76,15 +76,42 @@ export function endsConnection(thrown: unknown): boolean {
   return state === '25P03' || state === '25P04' || kindOf(state) === 'unavailable'
 }
 
-/**
- * True when the server has ended a connection that it found idle, because it is told to (57P01) or it was idle for too long (57P05): it
- * says so in front of the answer to what was sent meanwhile, which it has not read. What it has begun is answered with at least a
- * BindComplete before this error, so a statement without one has not run.
- * @param isBound the statement has had its BindComplete
- */
-export function hasEndedIdle(thrown: unknown, isBound: boolean): boolean {
+/** The other side has ended the connection, SQLSTATE: an administrator, the crash of another session, nothing done for too long. */
+const ENDED_STATES: ReadonlySet<string> = new Set(['57P01', '57P02', '57P05'])
+const ENDED_CODES: ReadonlySet<string> = new Set(['ECONNRESET', 'EPIPE', 'ECONNABORTED'])
+
+/** Most connections in place of one that was ended before it was used. */
+export const OPEN_AGAIN = 9
+
+/** The driver refuses what is sent on an ended connection without saying why. @param end why it ended */
+export function reasonOf(thrown: unknown, end: unknown): unknown {
+  return messageOf(thrown).endsWith('is not queryable') ? (end ?? thrown) : thrown
+}
+
+/** True when a connection was ended while it was being opened, by a server that had taken it: the next one may be kept. */
+export function isCutShort(thrown: unknown): boolean {
   const state = sqlStateOf(thrown)
-  return !isBound && (state === '57P01' || state === '57P05')
+  if (state !== '') return ENDED_STATES.has(state)
+  if (isInstance(thrown, DbError)) return false
+  return ENDED_CODES.has(codeOf(thrown) ?? '') || messageOf(thrown).startsWith('Connection terminated')
+}
+
+interface Failed {
+  readonly failure: unknown
+  /** Nothing of the statement was sent. */
+  readonly isUnsent: boolean
+  /** The statement has had its BindComplete. */
+  readonly isBound: boolean
+}
+
+/**
+ * True when the connection had ended before the statement ran. The server ends an idle one because it is told to (57P01) or it was idle
+ * for too long (57P05): it says so in front of the answer to what was sent meanwhile, which it has not read. What it has begun is
+ * answered with at least a BindComplete before this error, so a statement without one has not run.
+ */
+export function hasNotRun({ failure, isUnsent, isBound }: Failed): boolean {
+  const state = sqlStateOf(failure)
+  return isUnsent || (!isBound && (state === '57P01' || state === '57P05'))
 }
 
 /** True when the server has rolled back what it ran because of another transaction: a conflict, or a deadlock. */
@@ -155,6 +182,8 @@ function adviceFor(
     case '53300':
       return 'lower RDB_MAX_POOL, or raise max_connections of the server'
     default:
+      if (isCutShort(fault))
+        return `what listens on ${address} ends connections as they are opened: read its log, or correct RDB_HOST and RDB_PORT`
       if (message.includes('max_client_conn')) return 'lower RDB_MAX_POOL, or raise max_client_conn of the pooler'
       if (message.includes('does not support SSL'))
         return 'nothing was sent: switch TLS on at the server, or set RDB_TLS=off where the network is trusted'

@@ -17,7 +17,16 @@ import { type Access, accessOf } from './access.ts'
 import { listen, type PostgresConnection } from './connection.ts'
 import { CONTENDED_MS, contended, Lines, ofOneFunction, TURN_LOCK_BYTES, TURN_LOCKS } from './contention.ts'
 import { Execution, wireValues } from './execution.ts'
-import { hasEndedIdle, isConflict, isDeadlock, isStalePlan, sqlStateOf, toDbError } from './failure.ts'
+import {
+  endsConnection,
+  hasNotRun,
+  isConflict,
+  isDeadlock,
+  isStalePlan,
+  OPEN_AGAIN,
+  sqlStateOf,
+  toDbError,
+} from './failure.ts'
 import { PostgresMigrations } from './migration-driver.ts'
 import { isShort, Pool, pooled, poolShare } from './pool.ts'
 import { hasLostSession, probeSessions, rethrowSession } from './session.ts'
@@ -209,7 +218,7 @@ export default class PostgresDb extends SqlDatabase {
         if (!(thrown instanceof Repeatable)) throw this.#told(thrown)
         if (performance.now() >= endMs || this.#stopped) throw finalOf(thrown.failure)
         if (thrown.isStalePlan) this.#pool.forgetPrepared()
-        else {
+        else if (!thrown.isLost) {
           this.#noteRepeat(thrown.failure)
           if (!isDeadlock(thrown.failure.cause)) line.conflicted()
           else {
@@ -316,11 +325,12 @@ export default class PostgresDb extends SqlDatabase {
     const endMs = performance.now() + WAIT_MS
     let execution = failed
     let conflicts = 0
+    let losses = 0
     for (let isStale = false; execution.failure !== null; ) {
-      const { failure, isBound } = execution
+      const { failure } = execution
       const isRolledBack = isConflict(failure) && !MAY_COMMIT.test(statement.sql)
       // One connection after the other may have been ended.
-      const isRepeated = isRolledBack || hasEndedIdle(failure, isBound) || (isStalePlan(failure) && !isStale)
+      const isRepeated = isRolledBack || isHarmless(execution, losses++) || (isStalePlan(failure) && !isStale)
       if (hasLostSession(failure)) this.#doubt()
       if (!isRepeated || performance.now() >= endMs) throw this.#told(finalOf(this.#errorOf(failure)))
       if (isRolledBack) {
@@ -354,18 +364,19 @@ export default class PostgresDb extends SqlDatabase {
   /** A connection in a transaction. It must be released. @throws DbError */
   async #begin(options: TransactionOptions): Promise<PostgresConnection> {
     const endMs = performance.now() + WAIT_MS
-    for (;;) {
+    for (let losses = 0; ; losses++) {
       const connection = await this.#pool.acquire().catch((thrown: DbError) => {
         if (hasLostSession(thrown)) this.#doubt()
         throw thrown
       })
-      const { failure, isBound } = await connection.execute(beginOf(options), [])
+      const execution = await connection.execute(beginOf(options), [])
+      const { failure } = execution
       if (failure === null) return connection
       this.#pool.release(connection)
       if (hasLostSession(failure)) this.#doubt()
       // The server has looked anew at the statement that only this session has, since a schema has come or gone: it had a snapshot then.
       const isLookedAnew = sqlStateOf(failure) === '25001'
-      if (!(isLookedAnew || hasEndedIdle(failure, isBound)) || performance.now() >= endMs) throw toDbError(failure)
+      if (!(isLookedAnew || isHarmless(execution, losses)) || performance.now() >= endMs) throw toDbError(failure)
     }
   }
 
@@ -382,6 +393,14 @@ export default class PostgresDb extends SqlDatabase {
       this.#pool.release(connection)
     }
   }
+}
+
+/** The connection is lost, and the statement may be sent again: it has not run, or it changes nothing. @param losses how often it was */
+function isHarmless(execution: Execution, losses: number): boolean {
+  if (hasNotRun(execution)) return true
+  const { statement, failure } = execution
+  const changesNothing = statement.begins || statement === CHECK
+  return changesNothing && losses < OPEN_AGAIN && endsConnection(failure) && !hasLostSession(failure)
 }
 
 const rest = (ms: number): Promise<void> => new Promise((done) => setTimeout(done, ms))

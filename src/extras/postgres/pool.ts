@@ -9,7 +9,7 @@ import type { ConnectionBudget } from '../../transport/memory/connection-budget.
 import type { Access } from './access.ts'
 import { PostgresConnection } from './connection.ts'
 import type { Execution } from './execution.ts'
-import { toConnectError } from './failure.ts'
+import { isCutShort, OPEN_AGAIN, toConnectError } from './failure.ts'
 
 /** For a transaction, and a plain statement that is sent meanwhile. */
 const PRIMARY_MAX = 2
@@ -245,7 +245,7 @@ export class Pool {
   }
 
   /** False when the process already has as many as it may have: the next check tries again. */
-  #open(): boolean {
+  #open(again = this.#fault === null ? OPEN_AGAIN : 0): boolean {
     return this.#scope.runInAsyncScope(() => {
       this.#timer ??= setInterval(() => this.#look(), LOOK_MS).unref()
       if (!this.#options.budget.tryTake()) return false
@@ -261,7 +261,7 @@ export class Pool {
         (thrown) => {
           this.#opening--
           connection.destroy()
-          this.#failed(thrown)
+          if (again === 0 || this.#isClosed || !isCutShort(thrown) || !this.#open(again - 1)) this.#failed(thrown)
         },
       )
       return true

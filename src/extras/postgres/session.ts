@@ -5,7 +5,7 @@ import { DbError, HeddleError } from '../../core/errors/catalogue.ts'
 import { isInstance, messageOf } from '../../core/errors/description.ts'
 import { WAIT_MS } from '../../stores/sql/database.ts'
 import { type Access, connect } from './access.ts'
-import { sqlStateOf, toConnectError } from './failure.ts'
+import { isCutShort, OPEN_AGAIN, reasonOf, sqlStateOf, toConnectError } from './failure.ts'
 import { MARK } from './session-rules.ts'
 
 const MARK_QUERY = `SELECT current_setting('${MARK}', true), pg_backend_pid()`
@@ -68,10 +68,23 @@ const HOLD_MS = 500
  * @throws DATABASE_SESSION when it is not; DbError when it cannot be reached
  */
 export async function probeSessions(access: Access): Promise<void> {
+  for (let again = OPEN_AGAIN; ; again--) {
+    try {
+      return await probe(access)
+    } catch (thrown) {
+      if (again === 0 || !isCutShort((thrown as Error).cause)) throw thrown
+    }
+  }
+}
+
+async function probe(access: Access): Promise<void> {
+  let end: unknown = null
   const clients: pg.Client[] = []
   const opened = async (): Promise<pg.Client> => {
     const client = new pg.Client(access.config)
-    client.on('error', () => {}) // What is sent on it rejects.
+    client.on('error', (thrown) => {
+      end ??= thrown
+    })
     clients.push(client)
     await connect(client, access)
     return client
@@ -85,7 +98,7 @@ export async function probeSessions(access: Access): Promise<void> {
   } catch (thrown) {
     if (isSessionFault(thrown)) throw sessionRefused(thrown as Error)
     if (/pooling mode/.test(messageOf(thrown))) throw sessionRefused(sessionFault(access, messageOf(thrown)))
-    throw toConnectError(thrown, access.config)
+    throw toConnectError(reasonOf(thrown, end), access.config)
   } finally {
     for (const client of clients) client.connection.stream.destroy()
   }

@@ -7,7 +7,7 @@ import { valuesOf } from '../../core/sql/fragment.ts'
 import { type Outcome, queryable, READ_ONLY, TRANSACTION_IDLE_MS } from '../../stores/sql/database.ts'
 import { idleTransactionRefused, refuseInTransaction } from '../../stores/sql/statement.ts'
 import type { PostgresConnection } from './connection.ts'
-import { isStalePlan, READ_ONLY_STATE, sqlStateOf } from './failure.ts'
+import { hasNotRun, isStalePlan, READ_ONLY_STATE, sqlStateOf, toDbError } from './failure.ts'
 import { COMMIT, type Statements } from './statement.ts'
 
 /** The database rolled the transaction back although its statements were right: it may be repeated. */
@@ -15,10 +15,13 @@ export class Repeatable extends Error {
   /** The error that the caller gets when the transaction is not repeated. */
   readonly failure: DbError
   readonly isStalePlan: boolean
+  /** The connection had ended before the first statement ran. */
+  readonly isLost: boolean
 
-  constructor(failure: DbError) {
+  constructor(failure: DbError, isLost = false) {
     super(failure.message)
     this.failure = failure
+    this.isLost = isLost
     this.isStalePlan = isStalePlan(failure.cause)
   }
 }
@@ -41,6 +44,8 @@ export async function runTransaction<T>(
   let isOver = false
   let failure: DbError | null = null
   let isUnknown = false
+  let hasRun = false
+  let isLost = false
   /** Resolves when all statements sent so far have settled; never rejects. */
   let tail: Promise<unknown> = Promise.resolve()
   let pendingCount = 0
@@ -49,8 +54,12 @@ export async function runTransaction<T>(
   async function send(sql: string | Sql, params: readonly unknown[]): Promise<Outcome> {
     try {
       refuseInTransaction(isOver, failure)
-      if (typeof sql !== 'string') return await connection.send(statements.get(sql.text), valuesOf(sql, params))
-      return await connection.send(statements.get(sql), params)
+      const [text, values] = typeof sql === 'string' ? [sql, params] : [sql.text, valuesOf(sql, params)]
+      const execution = await connection.execute(statements.get(text), values)
+      isLost ||= !hasRun && execution.failure !== null && hasNotRun(execution)
+      hasRun = true
+      if (execution.failure !== null) throw toDbError(execution.failure)
+      return execution
     } catch (refused) {
       const thrown = isReadOnly ? ofReadOnly(refused as DbError) : refused
       if (!isOver) failure ??= thrown as DbError
@@ -100,6 +109,7 @@ export async function runTransaction<T>(
     await connection.rollback()
     const rolledBack = failure ?? thrown
     if (!isUnknown) companion?.rolledBack()
+    if (isLost && failure !== null) throw new Repeatable(failure, true)
     if (isRepeatable(rolledBack)) throw new Repeatable(rolledBack)
     throw thrown
   } finally {
@@ -125,17 +135,15 @@ async function runLast(
 }
 
 async function commit(connection: PostgresConnection, onUnknown: (error: DbError) => void): Promise<void> {
-  try {
-    await connection.send(COMMIT)
-  } catch (thrown) {
-    const error = thrown as DbError
-    if (error.kind !== 'unavailable' && error.kind !== 'timeout') throw error
-    const unknown = new DbError(error.kind, `${error.message}; it is not known whether the transaction was committed`, {
-      cause: error.cause ?? error,
-    })
-    onUnknown(unknown)
-    throw unknown
-  }
+  const execution = await connection.execute(COMMIT, [])
+  if (execution.failure === null) return
+  const error = toDbError(execution.failure)
+  if (hasNotRun(execution) || (error.kind !== 'unavailable' && error.kind !== 'timeout')) throw error
+  const unknown = new DbError(error.kind, `${error.message}; it is not known whether the transaction was committed`, {
+    cause: error.cause ?? error,
+  })
+  onUnknown(unknown)
+  throw unknown
 }
 
 function isRepeatable(thrown: unknown): thrown is DbError {
