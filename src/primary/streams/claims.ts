@@ -162,9 +162,25 @@ export class StreamClaims {
   // ── what others have left ─────────────────────────────────────────────────
 
   async #claim(): Promise<void> {
-    const { redis, mayTakeOver, log } = this.#options
+    const { log } = this.#options
     await this.#findPause()
     const remade: string[] = []
+    try {
+      await this.#claimFromEach(remade)
+    } finally {
+      // Also when the loop ended early: nobody finds these groups missing again.
+      if (remade.length > 0)
+        log(
+          'WARNING',
+          `${remade.length} groups had gone from the key-value store and were made anew: was it emptied, or did it start without its data?`,
+          { groups: remade.slice(0, SHOWN_MAX) },
+        )
+    }
+  }
+
+  /** @param remade gets the groups that were missing */
+  async #claimFromEach(remade: string[]): Promise<void> {
+    const { redis, mayTakeOver } = this.#options
     for (const group of this.#shared()) {
       if (!mayTakeOver()) return
       if (group.room <= 0 && !this.#mayBeHeldUp(group)) continue
@@ -179,12 +195,6 @@ export class StreamClaims {
         remade.push(`${group.stream} ${group.name}`)
       }
     }
-    if (remade.length === 0) return
-    log(
-      'WARNING',
-      `${remade.length} groups had gone from the key-value store and were made anew: was it emptied, or did it start without its data?`,
-      { groups: remade.slice(0, SHOWN_MAX) },
-    )
   }
 
   /** What is here may wait for what others have left: then that is claimed beyond what this process takes else. */

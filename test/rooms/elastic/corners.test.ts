@@ -281,7 +281,7 @@ describe(NAME, () => {
     // Nobody has published anything that would tell.
     await soon(async () => (await groupsOf('quick').catch(() => [])).length === 1, 'the group')
     await flows('emptied')
-    assert.ok(says(/groups? .*gone from the key-value store/))
+    await soon(() => says(/groups? .*gone from the key-value store/), 'it is told of')
   })
 
   scenario('a cap that cuts what nobody has read is told of, loudly', async () => {
