@@ -328,7 +328,7 @@ export class StreamClaims {
         await sleep(RETRY_MS)
         continue
       }
-      const deaths = times >= POISON_AFTER_TIMES ? Number.POSITIVE_INFINITY : 1
+      const deaths = times >= POISON_AFTER_TIMES ? times : 1
       await new Promise<void>((resolve) => {
         const timer = setTimeout(resolve, ALONE_MAX_MS)
         const onEnded = (): void => {
