@@ -6,7 +6,6 @@ import type { TestContext } from 'node:test'
 import { fileURLToPath } from 'node:url'
 import { temporaryFolder } from '../support/folder.ts'
 import { type Heddle, type Owner, startHeddle } from '../support/heddle.ts'
-import { post } from '../support/started-service.ts'
 import { until } from '../support/until.ts'
 import type { LogProcess, LogStore, Note, OpenOptions } from './log-store.ts'
 
@@ -14,6 +13,7 @@ const DOMAINS = fileURLToPath(new URL('./domains', import.meta.url))
 const SHARED_LANES = 3
 const LANE_ENV = 'LOG_NOTES,LOG_NAME,LOG_WITHOUT'
 
+const OVERLOADED = 'The service is overloaded'
 /** A connection that has waited for a while may be closed at the moment in which it is used again. */
 const ONE_REQUEST = { connection: 'close' }
 
@@ -82,7 +82,11 @@ function readNotes(path: string): Note[] {
 function processOf(name: string, heddle: Heddle): LogProcess {
   const ended = once(heddle.process, 'exit')
   const ask = async (path: string, body: object): Promise<Record<string, unknown>> => {
-    const answer = await post(heddle, path, body, ONE_REQUEST)
+    // A full queue refuses requests for as long as it is full: whoever is refused asks again.
+    const answer = await until(async () => {
+      const { status, body: given } = await heddle.post(path, body, ONE_REQUEST)
+      return status === 503 && given.error === OVERLOADED ? null : given
+    }, `${name} to take ${path}`)
     if (answer?.success === false) throw new Error(`${name} refused: ${answer.error}`)
     return answer
   }

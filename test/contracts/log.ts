@@ -55,7 +55,8 @@ export interface Lack {
 
 /** Rules that run at a time: most of them wait most of the time. */
 const CONCURRENCY = 3
-const TIMEOUT_MS = 240_000
+/** The last resort. Each wait of a rule has a limit of its own, which names what it waits for, and is longer where the cores are contended. */
+const TIMEOUT_MS = 1_200_000
 /** What a log does not do is not waited for as long. */
 const LACK_PATIENCE_MS = 3000
 const PATIENCE_MS = 60_000

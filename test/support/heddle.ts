@@ -4,11 +4,25 @@ import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { delimiter, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
+import { endWithProcess } from './process-end.ts'
 import { SHIPPED } from './shipped-domains.ts'
+import { within } from './until.ts'
 
 const ROOT = fileURLToPath(new URL('../..', import.meta.url))
 /** Ends it when the process of the test is gone, however that ended. */
 const ORPHAN_GUARD = fileURLToPath(new URL('../../bench/orphan-guard.cjs', import.meta.url))
+/** How long a process may take until it serves, and until it has ended after a signal, milliseconds: as long as `until` where the cores are contended. */
+const START_MS = 120_000
+const END_MS = 120_000
+/** Owners that have ended what they started: nobody would end what is started for them now, and the process of the tests would wait for it for ever. */
+const over = new WeakSet<Owner>()
+/** What a test that was given up may have started while its own was ended. */
+const running = new Set<ChildProcess>()
+let isOver = false
+endWithProcess(async () => {
+  isOver = true
+  for (const child of running) child.kill('SIGKILL')
+})
 
 export interface LogLine {
   level: number
@@ -58,7 +72,8 @@ export interface Owner {
 /** Starts the runtime as `npm start` does and ends it with the test. */
 export async function startHeddle(t: Owner, options: StartOptions = {}): Promise<Heddle> {
   const { child, logs, errors, directory } = await spawnHeddle(t, options)
-  const port = await new Promise<number>((resolve, reject) => {
+  const tail = (): string => `${errors.slice(-20).join('')}\n${JSON.stringify(logs.slice(-20))}`
+  const serving = new Promise<number>((resolve, reject) => {
     const look = (): void => {
       const line = logs.find(({ msg }) => msg.startsWith('Serving on '))
       if (line !== undefined) resolve(Number(line.msg.split(':').at(-1)))
@@ -70,6 +85,7 @@ export async function startHeddle(t: Owner, options: StartOptions = {}): Promise
       ),
     )
   })
+  const port = await within(serving, () => `process ${child.pid} serves\n${tail()}`, START_MS)
   const url = `http://127.0.0.1:${port}`
   const doFetch = (path: string, init?: RequestInit): Promise<Response> => fetch(url + path, init)
   const json: Heddle['json'] = async (path, init) => {
@@ -96,7 +112,8 @@ export async function startHeddle(t: Owner, options: StartOptions = {}): Promise
       const hasEnded = child.exitCode !== null || child.signalCode !== null
       const exited = hasEnded ? null : once(child, 'exit')
       child.kill(signal)
-      await exited
+      if (exited !== null)
+        await within(exited, () => `the end of process ${child.pid} after ${signal}\n${tail()}`, END_MS)
       const { exitCode, signalCode } = child
       // Who only looks at the code does not see what has ended it.
       if (exitCode === null && signalCode !== signal)
@@ -112,6 +129,10 @@ export async function startHeddle(t: Owner, options: StartOptions = {}): Promise
 /** Spawns the process without waiting for it to be ready: for starts that fail. */
 export async function spawnHeddle(t: Owner, options: StartOptions & { args?: string[] } = {}) {
   const directory = await mkdtemp(join(tmpdir(), 'heddle-test-'))
+  if (isOver || over.has(t)) {
+    await rm(directory, { recursive: true })
+    throw new Error('The test has ended: nothing more is started for it')
+  }
   const domains = options.domains ?? (options.project === undefined ? [SHIPPED] : undefined)
   const [program, ...args] = options.command ?? [
     process.execPath,
@@ -148,6 +169,8 @@ export async function spawnHeddle(t: Owner, options: StartOptions & { args?: str
       ...options.env,
     },
   })
+  running.add(child)
+  child.on('exit', () => running.delete(child))
   const logs: LogLine[] = []
   const errors: string[] = []
   let rest = ''
@@ -164,6 +187,7 @@ export async function spawnHeddle(t: Owner, options: StartOptions & { args?: str
   })
   child.stderr!.setEncoding('utf8').on('data', (chunk: string) => errors.push(chunk))
   t.after(async () => {
+    over.add(t)
     if (child.exitCode === null && child.signalCode === null) {
       const exited = once(child, 'exit')
       child.kill('SIGKILL')

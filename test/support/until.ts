@@ -42,3 +42,22 @@ export async function until<T>(
     await new Promise((resolve) => setTimeout(resolve, pauseMs))
   }
 }
+
+/** How often a wait looks whether its time is over, milliseconds. */
+const LATE_LOOK_MS = 500
+
+/** Waits for a promise as `until` does for a condition. @throws after `timeoutMs`, with what was waited for */
+export async function within<T>(work: Promise<T>, what: () => string, timeoutMs: number): Promise<T> {
+  const isLate = limitOf(timeoutMs)
+  let timer: NodeJS.Timeout | undefined
+  const late = new Promise<never>((_, reject) => {
+    timer = setInterval(() => {
+      if (isLate()) reject(new Error(`Not within ${timeoutMs} ms: ${what()}`))
+    }, LATE_LOOK_MS)
+  })
+  try {
+    return await Promise.race([work, late])
+  } finally {
+    clearInterval(timer)
+  }
+}
