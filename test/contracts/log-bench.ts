@@ -21,6 +21,7 @@ const ONE_REQUEST = { connection: 'close' }
 export interface Place {
   env: Record<string, string>
   left(): Promise<number>
+  noted(handler: string): Promise<number>
   together(count: number): Promise<void>
   server: LogStore['server']
 }
@@ -66,6 +67,7 @@ async function storeOn(owner: Owner, place: Place): Promise<LogStore> {
     notes: (tag) => readNotes(path).filter((note) => note.tag === tag),
     letGo: (name) => writeFileSync(`${path}.${name}`, ''),
     left: place.left,
+    noted: place.noted,
     server: place.server,
     patienceMs: 0,
   }
@@ -113,6 +115,9 @@ function processOf(name: string, heddle: Heddle): LogProcess {
     crash: async () => {
       heddle.process.kill('SIGKILL')
       await ended
+    },
+    get isDraining() {
+      return heddle.logs.some(({ msg }) => msg === 'SIGTERM: draining')
     },
     stop: () => heddle.stop(),
     freeze: () => void heddle.process.kill('SIGSTOP'),

@@ -1,6 +1,7 @@
 /** The logs that the contract holds on, and what each of them does not do. */
 import { join } from 'node:path'
 import { Redis } from 'ioredis'
+import { DUE_BEGUN } from '../../src/transport/log-changes.ts'
 import { temporaryFolder } from '../support/folder.ts'
 import type { Owner } from '../support/heddle.ts'
 import { type Query, rowsOfFile, rowsOfServer } from '../support/rows.ts'
@@ -20,6 +21,7 @@ export const MEMORY: LogKind = {
   place: async () => ({
     env: { EVENT_BUS_DRIVER: 'in_process' },
     left: async () => 0,
+    noted: async () => 0,
     together: async () => {},
     server: null,
   }),
@@ -31,15 +33,24 @@ export const MEMORY: LogKind = {
   },
 }
 
-const leftIn = (rows: Query, sql: string) => async () => Number((await rows<{ count: number }>(sql))[0]!.count)
+const countIn = async (rows: Query, sql: string) => Number((await rows<{ count: number }>(sql))[0]!.count)
+const leftIn = (rows: Query, sql: string) => () => countIn(rows, sql)
+const notedIn = (rows: Query) => (handler: string) => countIn(rows, `${NOTED} AND grp LIKE '%.${handler}'`)
+const NOTED = `SELECT count(*) AS count FROM heddle_delivery WHERE (attempt > 1 OR due_ms = ${DUE_BEGUN})`
 const LEFT = 'SELECT (SELECT count(*) FROM heddle_event) + (SELECT count(*) FROM heddle_delivery) AS count'
 
 export const SQLITE: LogKind = {
   name: 'SQLite',
   place: async (of) => {
     const path = join(temporaryFolder(of), 'service.db')
-    const left = leftIn(rowsOfFile(path), LEFT)
-    return { env: { EVENT_BUS_DRIVER: 'database', SQLITE_PATH: path }, left, together: async () => {}, server: null }
+    const rows = rowsOfFile(path)
+    return {
+      env: { EVENT_BUS_DRIVER: 'database', SQLITE_PATH: path },
+      left: leftIn(rows, LEFT),
+      noted: notedIn(rows),
+      together: async () => {},
+      server: null,
+    }
   },
   lacks: {
     'a server that is away': NONE,
@@ -75,6 +86,7 @@ async function placeOn(of: Owner, server: PostgresServer, hasOwnServer: boolean)
       TOOLS_DIR: await toolsDirWith(of, 'postgres'),
     },
     left: leftIn(rows, LEFT_ON_SERVER),
+    noted: notedIn(rows),
     together: async (count) => {
       await until(async () => (await rows<{ are: boolean }>(together(count)))[0]!.are, `${count} processes`, 60_000)
     },
@@ -111,6 +123,12 @@ export const REDIS: LogKind = {
     return {
       env: { ...server.env, EVENT_BUS_DRIVER: 'keyvalue_streams', EVENT_BUS_CLAIM_IDLE_MS: '1000' },
       left: () => unfinished(redis),
+      noted: async (handler) => {
+        let count = 0
+        for (const attempts of await redis.keys('heddle:attempts:*'))
+          count += (await redis.hkeys(attempts)).filter((field) => field.includes(handler)).length
+        return count
+      },
       together: async (count) => {
         await until(async () => (await redis.keys('heddle:replica:*')).length >= count, `${count} processes`, 60_000)
       },

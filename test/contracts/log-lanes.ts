@@ -21,7 +21,9 @@ export const LANES = {
 
   'what was in hand when its lane ended is handed to the next one': async (log, tag) => {
     const process = await log.process()
-    const id = await process.publish('work', { tag, n: 0, course: ['exit-once'] }, { delayMs: 500 })
+    // It holds until the answer is here: that is the lane's, too.
+    const id = await process.publish('work', { tag, n: 0, course: [[`hold ${tag}`, 'exit-once']] })
+    log.letGo(tag)
     await handled(log, tag, 'work', [id])
     assert.deepEqual(
       notesOf(log, tag, 'work', 'begin').map(({ attempt }) => attempt),
@@ -35,20 +37,19 @@ export const LANES = {
       tag,
       n,
       key: `${tag} ${n % 4}`,
-      course: n === 9 ? ['exit-once' as const] : [],
+      course: [[`hold ${tag}` as const, ...(n === 9 ? ['exit-once' as const] : [])]],
     }))
-    // For later: the lane that takes them may be the one that ends.
-    const ids = await process.burst('work', works, 500)
+    const ids = await process.burst('work', works)
+    log.letGo(tag)
     await handled(log, tag, 'work', ids)
     assertOrder(orderOf(log, tag, 'work'))
   },
 
   'a subscriber has no more in hand than its concurrency, also when a lane dies of one of them': async (log, tag) => {
     const process = await log.process()
-    const courseOf = (n: number): Step[] => (n === 3 ? ['exit-once'] : ['wait 20'])
-    const ids = await Promise.all(
-      numbers(20).map((n) => process.publish('bounded', { tag, n, course: courseOf(n) }, { delayMs: 500 })),
-    )
+    const courseOf = (n: number): Step[] => [`hold ${tag}`, n === 3 ? 'exit-once' : 'wait 20']
+    const ids = await Promise.all(numbers(20).map((n) => process.publish('bounded', { tag, n, course: [courseOf(n)] })))
+    log.letGo(tag)
     await handled(log, tag, 'bounded', ids)
     const notes = orderOf(log, tag, 'bounded')
     // What a thread has in hand as it dies ends with its last note.
@@ -67,10 +68,11 @@ export const LANES = {
     async (log, tag) => {
       // Over Redis a busy machine must not make it idle in between.
       const process = await log.open('first', { env: { EVENT_BUS_CLAIM_IDLE_MS: '60000' } })
-      const courseOf = (n: number): Step[] => (n === 0 ? ['exit'] : [])
+      const courseOf = (n: number): Step[] => [`hold ${tag}`, ...(n === 0 ? (['exit'] as const) : [])]
       const [bad, ...others] = await Promise.all(
-        numbers(20).map((n) => process.publish('work', { tag, n, course: courseOf(n) }, { delayMs: 500 })),
+        numbers(20).map((n) => process.publish('work', { tag, n, course: [courseOf(n)] })),
       )
+      log.letGo(tag)
       const begun = () => notesOf(log, tag, 'work', 'begin').filter(({ id }) => id === bad)
       await waitFor(log, () => begun().length === 3, 'three deaths')
       await handled(log, tag, 'work', others)

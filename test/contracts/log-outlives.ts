@@ -131,19 +131,21 @@ export const OUTLIVES = {
   'the number of an attempt outlives its process': async (log, tag) => {
     const first = await log.process()
     const ids = await Promise.all(numbers(10).map((n) => first.publish('patient', { tag, n, course: ['throw', []] })))
-    await waitFor(log, () => notesOf(log, tag, 'patient', 'begin').length >= 10, 'all tried')
-    // Until that is noted.
-    await pause(1500)
+    const begun = (id: string) => notesOf(log, tag, 'patient', 'begin').filter((note) => note.id === id)
+    await waitFor(log, () => ids.every((id) => begun(id).length > 0), 'all tried')
+    const isNoted = async () => (await log.noted('onPatient')) + notesOf(log, tag, 'patient').length >= ids.length
+    await waitFor(log, isNoted, 'attempts that are noted')
     await first.crash()
     await log.open('second')
     await handled(log, tag, 'patient', ids)
-    const attempts = notesOf(log, tag, 'patient', 'begin').map(({ n, attempt }) => `${n}: ${attempt}`)
-    assert.deepEqual(
-      attempts.sort(),
-      numbers(10)
-        .flatMap((n) => [`${n}: 1`, `${n}: 2`])
-        .sort(),
-    )
+    // The second one is made again where the end of it was not noted.
+    for (const id of ids)
+      assert.match(
+        begun(id)
+          .map(({ attempt }) => attempt)
+          .join(),
+        /^1(,2)+$/,
+      )
   },
 
   'the time of an event for later outlives its process': async (log, tag) => {
@@ -183,7 +185,7 @@ export const OUTLIVES = {
         }
         await handled(log, tag, 'too', [await process.publish('work', { tag, n: -1 })])
         await process.crash()
-        process = await open(`next ${laterMs}`)
+        process = await open(`next-${laterMs}`)
         // With a key it comes behind all that was left.
         await handled(log, tag, 'too', [await process.publish('work', { tag, n: -2 }, { key: `${tag} ${laterMs}` })])
         isInTime &&= performance.now() < dueMs - turns.at(-1)! * apartMs
@@ -212,15 +214,21 @@ export const OUTLIVES = {
 
   'what was begun in time is done after the death of its process, also when its time is over': async (log, tag) => {
     const first = await log.process()
-    const id = await first.publish('work', { tag, n: 0, course: [`hold ${tag}`] }, { ttlMs: 2000 })
-    await waitFor(log, () => notesOf(log, tag, 'work', 'begin').length === 1, 'it is begun')
-    // What is noted is gathered before it is written.
-    await pause(300)
-    await first.crash()
-    await pause(2000)
+    const begun = () => notesOf(log, tag, 'work', 'begin')
+    const isNoted = async () => begun().length > 0 && (await log.noted('onWork')) >= begun().length
+    for (let ttlMs = 2000; ; ttlMs *= 2) {
+      const overMs = performance.now() + ttlMs
+      await first.publish('work', { tag, n: 0, course: [`hold ${tag}`] }, { ttlMs })
+      await waitFor(log, async () => performance.now() > overMs || (await isNoted()), 'it is begun, or over')
+      // On a busy machine it may not be begun in time: then another one lives longer.
+      if (!(await isNoted())) continue
+      await first.crash()
+      await pause(Math.max(0, overMs - performance.now()))
+      break
+    }
     log.letGo(tag)
     await log.open('second')
-    await handled(log, tag, 'work', [id])
+    await handled(log, tag, 'work', [begun()[0]!.id])
   },
 
   'a dead letter outlives its process, and is replayed by the next one': async (log, tag) => {
@@ -269,10 +277,16 @@ export const OUTLIVES = {
 
   'what waits for room as its process ends is handled by the next one, each once': async (log, tag) => {
     const first = await log.process()
-    const ids = await Promise.all(numbers(9).map((n) => first.publish('bounded', { tag, n, course: ['wait 400'] })))
-    await waitFor(log, () => notesOf(log, tag, 'bounded').length > 0, 'the first')
-    assert.equal(await first.stop(), 0)
-    assert.ok(notesOf(log, tag, 'bounded').length < 9, 'it has not waited for all')
+    const later = `${tag}: later`
+    const courseOf = (n: number) => [`hold ${n < 2 ? tag : later}` as const]
+    const ids: string[] = []
+    for (const n of numbers(9)) ids.push(await first.publish('bounded', { tag, n, course: courseOf(n) }))
+    await waitFor(log, () => notesOf(log, tag, 'bounded', 'begin').length === 2, 'the first two')
+    const ending = first.stop()
+    await waitFor(log, () => first.isDraining, 'the drain')
+    log.letGo(tag)
+    assert.equal(await ending, 0)
+    log.letGo(later)
     await log.open('second')
     await handled(log, tag, 'bounded', ids)
     assert.equal(notesOf(log, tag, 'bounded').length, 9)

@@ -55,6 +55,8 @@ export interface LogProcess {
   remove(letter: DeadLetter): Promise<boolean>
   /** As `kill -9`. Resolves when it is gone. */
   crash(): Promise<void>
+  /** It has been told to stop, and begins nothing new. */
+  readonly isDraining: boolean
   /** SIGTERM. @returns the exit code */
   stop(): Promise<number | null>
   freeze(): void
@@ -81,6 +83,8 @@ export interface LogStore {
   letGo(name: string): void
   /** How many events and deliveries are stored. */
   left(): Promise<number>
+  /** How many deliveries to a handler are stored as tried before, or as begun in time. */
+  noted(handler: string): Promise<number>
   /** Takes the server away, or lets it stand still. Null where nothing can be away. */
   readonly server: { stop(): Promise<void>; start(): Promise<void>; freeze(): void; thaw(): void } | null
   /** How long a rule waits for what is to happen, milliseconds: shorter where it is known that it does not. */
