@@ -21,6 +21,7 @@ import { permissionFlags } from './lane-permissions.ts'
 import type { LaneRegistrar, LaneRegistrarParts } from './lane-registrar.ts'
 import { LaneThread } from './lane-set.ts'
 import type { ProcessDeaths } from './process-deaths.ts'
+import { inspectThreads } from './thread-inspector.ts'
 import { STANDSTILL_GROWTH, Watchdog } from './watchdog.ts'
 
 const NODE_MAJOR = Number.parseInt(process.versions.node, 10)
@@ -105,6 +106,7 @@ class LanePool {
     const flags = laneArguments(settings)
     this.#warmUp = { toolsDir: settings.toolsDir, tools: settings.tools }
     this.#prewarmedThreads = isPrewarmed ? Math.min(settings.lanes + 1, PREWARMED_MAX_THREADS) : 0
+    inspectThreads()
     this.#pool = new Piscina({
       filename: WORKER_FILE,
       // The pool starts no thread without a lane by itself: that thread would have loaded older code.
@@ -128,11 +130,6 @@ class LanePool {
     })
     this.#pool.on('error', onError)
     process.on('worker', this.#onThread)
-  }
-
-  /** False while a thread is ending: the pool forgets it at once, but its end takes longer. */
-  get isQuiet(): boolean {
-    return this.threadsRunning <= this.#pool.threads.length
   }
 
   readonly #onThread = (thread: Worker): void => {
@@ -255,7 +252,6 @@ export class LaneStarter {
           abort: lane.abort,
           startingTimes: () => this.#startingTimes(),
           otherThreadsBytes: () => this.#bytesBeside(lane),
-          isQuiet: () => this.#isQuiet(),
           onRecovered: (standstill) => this.#registrar.recovered(lane, standstill),
           onHeld: () => this.#registrar.held(lane),
           onForsaken: () => this.#registrar.forsaken(lane),
@@ -319,14 +315,6 @@ export class LaneStarter {
   #startingTimes(): ThreadTimes | null {
     const known = new Set([process.pid, ...this.#options.lanes.all.map(({ heartbeat }) => heartbeat.task)])
     return together([...timesOfThreads()].filter(([task]) => !known.has(task)).map(([, times]) => times))
-  }
-
-  /** False while a thread is about to end, as far as that can be known: a thread whose heap is full does not announce its end. */
-  #isQuiet(): boolean {
-    return (
-      this.pool.isQuiet &&
-      !this.#options.lanes.all.some(({ state, flight }) => state === 'starting' && flight.hasExitReport)
-    )
   }
 
   #onMessage(thread: LaneThread, message: ToPrimary): void {

@@ -2,10 +2,11 @@
 import type { Debugger } from 'node:inspector'
 import type { SourceMap } from 'node:module'
 import { isAbsolute, relative } from 'node:path'
-import { setImmediate, setTimeout } from 'node:timers/promises'
+import { setImmediate } from 'node:timers/promises'
 import { ANONYMOUS, pathOf, placeInSource, sourceMap } from '../../core/errors/places.ts'
 import { withTimeout } from '../../core/schedule/waiting.ts'
-import { isInspected, ThreadSession } from './debugger-hold.ts'
+import { isInspected } from './debugger-hold.ts'
+import { openThread, type ThreadChannel } from './thread-inspector.ts'
 
 /** Where a function stood: line and column count from 1, in the source as it was written. */
 export interface StackFrame {
@@ -18,9 +19,6 @@ export interface StackFrame {
 
 /** Frames of a stack that are kept, from the innermost on. */
 export const STACK_MAX_FRAMES = 32
-/** The end of a probe's session waits at most this long for threads that are about to end, milliseconds. */
-const QUIET_TIMEOUT_MS = 2000
-const QUIET_CHECK_MS = 10
 
 interface Script {
   /** Empty for text that was evaluated. */
@@ -36,18 +34,17 @@ const probes = new Map<number, Probe>()
 /**
  * The stack of a thread that this one has started, innermost frame first, at most STACK_MAX_FRAMES. Null when the thread did not stop
  * within `timeoutMs`: it is inside a native call, has nothing to do, or is gone. A healthy thread stops at the next thing that it does.
- * Only that thread stops, for about a millisecond, and then runs on. Never throws.
- * @param isQuiet false while some thread may be about to end. Do not ask for a stack then, nor for that of a thread whose heap is nearly full (see `Probe`).
+ * Only that thread stops, for about a millisecond, and then runs on. Do not ask a thread that is about to end, as one whose heap is nearly full
+ * (see `Probe`). Never throws.
  * @param onStop as for `stopThread`
  */
 export async function stackOf(
   threadId: number,
   timeoutMs = 1000,
-  isQuiet: () => boolean = () => true,
   onStop: (() => void) | null = null,
 ): Promise<StackFrame[] | null> {
   try {
-    const probe = probeOf(threadId, isQuiet)
+    const probe = probeOf(threadId)
     if (onStop !== null) probe.onStop = onStop
     return await withTimeout(probe.stack, timeoutMs, null)
   } catch {
@@ -65,14 +62,13 @@ export async function stackOf(
 export const stopThread = (
   threadId: number,
   timeoutMs = 1000,
-  isQuiet: () => boolean = () => true,
   onStop: () => void = () => {},
-): Promise<StackFrame[] | null> => stackOf(threadId, timeoutMs, isQuiet, onStop)
+): Promise<StackFrame[] | null> => stackOf(threadId, timeoutMs, onStop)
 
-function probeOf(threadId: number, isQuiet: () => boolean): Probe {
+function probeOf(threadId: number): Probe {
   const running = probes.get(threadId)
   if (running !== undefined && !running.isOver) return running
-  const probe = new Probe(threadId, isQuiet)
+  const probe = new Probe(threadId)
   probes.set(threadId, probe)
   const over = (): void => {
     if (probes.get(threadId) === probe) probes.delete(threadId)
@@ -82,14 +78,12 @@ function probeOf(threadId: number, isQuiet: () => boolean): Probe {
 }
 
 /**
- * Takes the stack of one thread, in an inspector session of its own.
+ * Takes the stack of one thread.
  *
  * A message that reaches a thread in the very moment in which it ends can abort the whole process: its mailbox is being taken apart, and
- * `node::inspector::MainThreadInterface::Post` asks it for a pointer to itself (seen with Node 20.20 on a busy machine). The beginning and
- * the end of a session are sent to all threads. So a probe sends as few messages as it can, and only while threads are known to live on:
- * - at its beginning, when the thread has stood still for a while; the caller watches the other threads (`isQuiet`);
- * - when the thread has stopped: then it cannot end. With its debugger off it goes on, unless another debugger holds it: then it is resumed.
- * That makes the abort rare, not impossible: a thread may end unannounced just then.
+ * `node::inspector::MainThreadInterface::Post` asks it for a pointer to itself (seen with Node 20.20 on a busy machine). So a probe sends as few
+ * messages as it can, and only to a thread that lives on: when it has stood still for a while, and when it has stopped, for then it cannot end.
+ * With its debugger off it goes on, unless another debugger holds it: then it is resumed.
  * In between the probe waits as long as it takes, until the thread stops or is gone. A stop that was asked for is not taken back.
  */
 class Probe {
@@ -99,8 +93,6 @@ class Probe {
   onStop: (() => void) | null = null
   /** The thread runs on. */
   isOver = false
-  readonly #session: ThreadSession
-  readonly #isQuiet: () => boolean
   /** Raw `Debugger.scriptParsed` messages by script. Some hold a source map; only a few are ever read. */
   readonly #announcements = new Map<string, string>()
   readonly #scripts = new Map<string, Script>()
@@ -109,44 +101,40 @@ class Probe {
     this.#onPaused = resolve
   })
 
-  constructor(threadId: number, isQuiet: () => boolean) {
-    this.#session = new ThreadSession(
-      (text) => this.#onMessage(text),
-      () => this.#onPaused(null),
-    )
-    this.#isQuiet = isQuiet
+  constructor(threadId: number) {
     this.stack = this.#take(threadId)
   }
 
   async #take(threadId: number): Promise<StackFrame[] | null> {
+    const channel = await openThread(threadId, {
+      message: (text) => this.#onMessage(text),
+      gone: () => this.#onPaused(null),
+    })
     let callFrames: Debugger.CallFrame[] | null = null
     try {
-      const isThere = await this.#session.attach(threadId, ['Debugger.enable', 'Debugger.pause'])
-      callFrames = isThere ? await this.#paused : null
-    } finally {
+      channel?.send('Debugger.enable')
+      channel?.send('Debugger.pause')
+      if (channel !== null) callFrames = await this.#paused
       // This may still run inside a callback of the session.
       await setImmediate()
-      // No other message: the thread runs on at once, and may end before the next message. Without this one the end of the session would leave
-      // it stopped. Another debugger has seen the stop, too, and would hold the thread, which could not be ended.
+    } finally {
       this.isOver = true
-      if (this.onStop !== null && this.#canStop(callFrames)) this.#session.send('Runtime.terminateExecution')
-      this.#session.send(isInspected() ? 'Debugger.resume' : 'Debugger.disable')
-      if (this.#isQuiet()) this.#session.close()
-      else void this.#disconnectLater()
+      if (channel !== null) this.#letGo(channel, callFrames)
     }
     return callFrames?.slice(0, STACK_MAX_FRAMES).map((frame) => this.#sourceFrame(frame)) ?? null
+  }
+
+  #letGo(channel: ThreadChannel, callFrames: Debugger.CallFrame[] | null): void {
+    if (this.onStop !== null && this.#canStop(callFrames)) channel.send('Runtime.terminateExecution')
+    // Another debugger has seen the stop, too, and would hold the thread, which could not be ended.
+    if (isInspected()) channel.send('Debugger.resume')
+    channel.send('Debugger.disable')
+    channel.close()
   }
 
   /** Not where Node alone is at work: stopped in the midst of its lists it would look for ever for a timer that is gone. Whoever stops a loop asks again, and finds it elsewhere. */
   #canStop(callFrames: Debugger.CallFrame[] | null): boolean {
     return callFrames?.some(({ location }) => !this.#script(location.scriptId).url.startsWith('node:')) === true
-  }
-
-  /** The end of the session is sent to all threads: not before none of them is about to end. */
-  async #disconnectLater(): Promise<void> {
-    const endMs = performance.now() + QUIET_TIMEOUT_MS
-    while (!this.#isQuiet() && performance.now() < endMs) await setTimeout(QUIET_CHECK_MS, undefined, { ref: false })
-    this.#session.close()
   }
 
   #onMessage(text: string): void {

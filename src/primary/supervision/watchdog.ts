@@ -79,8 +79,6 @@ export interface WatchdogOptions {
   startingTimes: () => ThreadTimes | null
   /** Bytes that all other threads use, by their own figures. */
   otherThreadsBytes: () => number
-  /** False while some thread is about to end: no stack is taken then. */
-  isQuiet: () => boolean
   /** The lane goes on after it stood still for so long that its stack was taken. */
   onRecovered: (standstill: Standstill) => void
   /** A debugger holds the lane. Called once per standstill. */
@@ -209,7 +207,7 @@ export class Watchdog {
       isLate = heartbeat.beats !== this.#seenBeats
     }
     const stopMs = reason === 'memory' ? STOP_COLLECTING_MS : STOP_MS
-    const stopped = await stopThread(heartbeat.threadId, stopMs, this.#options.isQuiet, onStop)
+    const stopped = await stopThread(heartbeat.threadId, stopMs, onStop)
     this.cpuMs = heartbeat.cpuMs
     if (stopped === null) isLate = heartbeat.beats !== this.#seenBeats
     this.stack = (isLate ? null : stopped) ?? (await earlier)
@@ -239,7 +237,7 @@ export class Watchdog {
     if (this.ownMs >= LEAVING_STALL_MS && !this.#isStopping) {
       this.#isStopping = true
       this.#stops++
-      void stopThread(this.#lane.heartbeat.threadId, undefined, this.#options.isQuiet).then((stack) => {
+      void stopThread(this.#lane.heartbeat.threadId).then((stack) => {
         this.#isStopping = false
         this.#turned()
         if (stack !== null) this.#lane.post({ type: 'leave', isStopped: true })
@@ -307,8 +305,7 @@ export class Watchdog {
     this.#look(watcher)
     if (this.isResponsive) return null
     if (wasResponsive) this.#atStandstill = this.#memory()
-    if (this.stillMs >= PROBE_MS && isInspected())
-      this.#hold.look(this.#lane.heartbeat.threadId, nowMs, this.#options.isQuiet)
+    if (this.stillMs >= PROBE_MS && isInspected()) this.#hold.look(this.#lane.heartbeat.threadId, nowMs)
     else this.#probeStack(nowMs)
     if (this.#hold.isHeld) return this.#stayHeld()
     if (this.ownMs >= laneStallMs) return 'stalled'
@@ -329,9 +326,9 @@ export class Watchdog {
   /** Takes the stack once per standstill, as soon as that is long enough. */
   #probeStack(nowMs: number): void {
     const isDue = this.ownMs >= PROBE_MS && this.#probe === null && nowMs - this.#probedMs > PROBE_PAUSE_MS
-    if (!isDue || !this.#options.isQuiet()) return
+    if (!isDue) return
     this.#probedMs = nowMs
-    const probe = stackOf(this.#lane.heartbeat.threadId, undefined, this.#options.isQuiet)
+    const probe = stackOf(this.#lane.heartbeat.threadId)
     this.#probe = probe
     void probe.then((stack) => {
       if (this.#probe === probe) this.lastStack = stack
@@ -352,9 +349,9 @@ export class Watchdog {
   async #takeStack(): Promise<StackFrame[] | null> {
     const { heartbeat } = this.#lane
     const earlier = this.#probe
-    const mayAsk = heartbeat.threadId !== 0 && !this.isResponsive && this.#options.isQuiet()
+    const mayAsk = heartbeat.threadId !== 0 && !this.isResponsive && !this.#lane.flight.hasExitReport
     const timeoutMs = heartbeat.times()?.state === 'R' ? BUSY_STACK_MAX_MS : undefined
-    const now = mayAsk ? await stackOf(heartbeat.threadId, timeoutMs, this.#options.isQuiet) : null
+    const now = mayAsk ? await stackOf(heartbeat.threadId, timeoutMs) : null
     return now ?? (await earlier)
   }
 

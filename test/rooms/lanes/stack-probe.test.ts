@@ -1,10 +1,12 @@
 import assert from 'node:assert/strict'
+import { execFile } from 'node:child_process'
 import { readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { Session } from 'node:inspector'
 import { createRequire } from 'node:module'
 import { dirname, join } from 'node:path'
 import { type TestContext, test } from 'node:test'
 import { fileURLToPath } from 'node:url'
+import { promisify } from 'node:util'
 import { Piscina } from 'piscina'
 import {
   framesOfStack,
@@ -15,6 +17,7 @@ import {
 } from '../../../src/primary/supervision/stack-probe.ts'
 import { BEGUN, ENDED, type How, type Task } from '../../fixtures/lanes/stack/stuck.ts'
 import { startHeddle } from '../../support/heddle.ts'
+import { LOADER } from '../../support/loader.ts'
 import { until } from '../../support/until.ts'
 
 const FOLDER = fileURLToPath(new URL('../../fixtures/lanes/stack', import.meta.url))
@@ -189,6 +192,11 @@ test('two stuck threads can be looked at at once, and one more than once', async
   assert.equal(ownPlaces(again)[0], line)
   assert.ok(ownPlaces(second).includes(`${STUCK}:${lineOf(STUCK, 'outer call')}`))
   await Promise.all([one.terminate(), two.terminate()])
+})
+
+test('threads may be asked while others end', async () => {
+  const { stdout } = await promisify(execFile)(process.execPath, [...LOADER, `${FOLDER}/ending-threads.ts`])
+  assert.equal(stdout, 'all have ended\n')
 })
 
 test('a thread that does not exist, or no longer, gives null at once', async (t) => {

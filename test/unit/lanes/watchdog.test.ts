@@ -16,7 +16,6 @@ function standingStill(otherBytes: () => number): Watchdog {
     settings,
     startingTimes: () => null,
     otherThreadsBytes: otherBytes,
-    isQuiet: () => false,
   } as unknown as WatchdogOptions)
   for (let n = 0; n < 5; n++) assert.equal(watchdog.check(0, TICK), null)
   assert.equal(watchdog.isResponsive, false)
