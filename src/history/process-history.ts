@@ -36,9 +36,14 @@ export class ProcessHistory {
   /** Of the threads that record. */
   readonly rings: SideThread<string>
 
-  /** @param inner null while tracing is off @param isGuarded a guardian has started this process */
-  constructor(settings: Settings, inner: InnerTracing | null, warn: (message: string) => void, isGuarded = false) {
-    const init: StoreInit = { settings, isGuarded }
+  /** @param inner null while tracing is off @param guardian process id of the one that has started this process */
+  constructor(
+    settings: Settings,
+    inner: InnerTracing | null,
+    warn: (message: string) => void,
+    guardian: number | null = null,
+  ) {
+    const init: StoreInit = { settings, guardian }
     const reminder = new Reminder(REMINDER_MS)
     const trouble = (why: string): void => {
       if (reminder.isDue()) warn(`Requests are not kept in ${settings.historyPath}: ${why}`)

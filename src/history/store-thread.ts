@@ -25,8 +25,8 @@ class Collector implements RingsReader {
   readonly #rings = new Map<number, RecordReader>()
 
   /** @param tellTrouble told why entries could not be stored */
-  constructor({ settings, isGuarded }: StoreInit, tellTrouble: (why: string) => void) {
-    if (isGuarded) watchGuardian(settings.shutdownDelayMs + settings.shutdownTimeoutMs)
+  constructor({ settings, guardian }: StoreInit, tellTrouble: (why: string) => void) {
+    if (guardian !== null) watchGuardian(guardian, settings.shutdownDelayMs + settings.shutdownTimeoutMs)
     this.#store = new HistoryStore(settings)
     this.#questions = new Questions(this.#store.database)
     this.#tellTrouble = tellTrouble

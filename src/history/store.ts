@@ -17,8 +17,8 @@ const TRIMMED_PART = 0.1
 /** What the history's thread is started with. */
 export interface StoreInit {
   readonly settings: Settings
-  /** A guardian has started this process. */
-  readonly isGuarded: boolean
+  /** Process id of the guardian that has started this process; null without one. */
+  readonly guardian: number | null
 }
 
 type StoreSettings = Pick<Settings, 'historyPath' | 'historyMaxMb' | 'historyHours' | 'replicaId'>

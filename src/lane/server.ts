@@ -40,6 +40,7 @@ import { AnswerCell } from '../transport/memory/words.ts'
 import type { LaneInit, SharedMount, ToLane, ToPrimary } from '../transport/messages.ts'
 import type { Inbox } from '../transport/rings/inbox.ts'
 import { Outbox } from '../transport/rings/outbox.ts'
+import { BootTurns } from './boot-turns.ts'
 import { Builtins, type Change } from './builtins.ts'
 import { ChildProcesses, ENDING_MAX_MS } from './child-processes.ts'
 import { LaneBus } from './event-bus.ts'
@@ -201,7 +202,8 @@ export class LaneServer {
       this.#post(message)
     })
     watchOpenFiles(this.#init.descriptors)
-    if (this.#flightFile !== null) watchGuardian(settings.shutdownDelayMs + settings.shutdownTimeoutMs)
+    const { guardian } = this.#init
+    if (guardian !== null) watchGuardian(guardian, settings.shutdownDelayMs + settings.shutdownTimeoutMs)
     const startedMs = performance.now()
     try {
       const { toolbox, plugins } = this.#kernel
@@ -214,11 +216,14 @@ export class LaneServer {
         this.#host.writeLog('ERROR', `Tool ${tool} did not boot: ${messageOf(error)}`, tool),
       )
       const aftermath = new BootAftermath(() => this.#calls.open)
+      const turns = new BootTurns(this.#heartbeat)
+      plugins.runStage = (file, stage) => turns.run(file, stage)
       await plugins.boot({
         barred: this.#init.barred,
         waiting: this.#init.waiting,
         onNext: (file) => {
           this.#requireThread()
+          turns.next(file)
           this.#booting(file)
         },
       })
@@ -227,6 +232,7 @@ export class LaneServer {
       this.#builtins.remember()
       await aftermath.over(this.#init.aftermathMs)
       this.#requireThread()
+      turns.over()
     } catch (error) {
       const broken = this.#firstBroken()
       this.#post({ type: 'boot-failed', message: broken?.message ?? messageOf(error), stack: stackOf(error) })

@@ -40,8 +40,8 @@ function openHistory({ log, kernel, listener, events, host, recorders, flightMir
   const { settings } = kernel
   if (!settings.historyEnabled) return
   const warn = (message: string): void => log('WARNING', message, 'history')
-  const isGuarded = flightMirror !== null
-  const history = new ProcessHistory(settings, recorders.tracing?.own ?? null, warn, isGuarded)
+  const guardian = flightMirror?.guardian ?? null
+  const history = new ProcessHistory(settings, recorders.tracing?.own ?? null, warn, guardian)
   recorders.history = history
   listener.watchers.push(history.requests)
   events.hub.trace.tracing = history.deliveries

@@ -42,6 +42,8 @@ export interface LaneInit {
   flight: SharedArrayBuffer
   /** Path of the flight recorder's copy outside of the process; null when nobody would read it. */
   flightFile: string | null
+  /** Process id of the guardian; null without one. */
+  guardian: number | null
   /** Plugins that are not booted, by file, each with the reason: they brought a lane down while it booted. */
   barred: Record<string, string>
   /** Files of plugins that are not booted here, because another thread is still booting them. */

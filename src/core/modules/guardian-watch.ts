@@ -11,10 +11,10 @@ const END_MAX_MS = 4000
 /**
  * Ends the process when its guardian is gone and it has not ended in time: its primary thread hangs, which cannot notice that nobody watches it any
  * more. Any lane whose loop turns does so, and the history's thread, in which no plugin runs. A process whose parent ends gets another one: source, getppid(2).
+ * @param guardian the parent that the process had when it began: a thread that begins later may see another one
  * @param shutdownMs SHUTDOWN_DELAY_MS and SHUTDOWN_TIMEOUT_MS
  */
-export function watchGuardian(shutdownMs: number): void {
-  const guardian = process.ppid
+export function watchGuardian(guardian: number, shutdownMs: number): void {
   const tasks = tasksOf('self')
   const primary = new ThreadClock(() => (tasks === null ? null : timesOf(`${tasks}/${process.pid}`)))
   const watcher = new Watcher(2 * LOOK_MS)

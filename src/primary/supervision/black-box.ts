@@ -10,7 +10,7 @@ import { steadyMs } from '../../core/schedule/clock.ts'
 import { withoutSecretStrings } from '../../core/schemas/secret-fields.ts'
 import type { ProcessHistory } from '../../history/process-history.ts'
 import type { ThreadKernel } from '../../runtime/kernel/thread.ts'
-import { parseExitReport } from '../../transport/exit-report.ts'
+import { type ExitReport, parseExitReport } from '../../transport/exit-report.ts'
 import { type RawStep, STEP_CALL, STEP_REQUEST } from '../../transport/memory/flight-recorder.ts'
 import { NameTable } from '../../transport/memory/name-table.ts'
 import type { Lane, UnfinishedWork } from '../dispatch/lane.ts'
@@ -48,7 +48,8 @@ export function laneDeath(lane: LaneThread, error: unknown, unfinished: Unfinish
     stack,
     origin: report?.origin ?? null,
     bootCulprit:
-      report?.origin?.bootFile ?? (lane.manifest === null || report?.kind === 'broken' ? bootingAt(lane, stack) : null),
+      report?.origin?.bootFile ??
+      (lane.manifest === null || report?.kind === 'broken' ? bootCulpritOf(lane, stack, report?.kind ?? null) : null),
   }
   if (watchdog.terminationReason === 'stalled') {
     return { ...death, reason: 'stalled', message: `its loop stood still for ${Math.round(watchdog.stillMs)} ms` }
@@ -77,9 +78,20 @@ export function describeDeath({ message }: LaneDeath, guilty: BlackBox['guilty']
   return `${whose}${message}${guilty?.line == null ? '' : ` (${guilty.line})`}`
 }
 
-/** The plugin that the stack names, else the one that was being booted. */
-export function bootingAt({ bootedFiles, bootingFile }: LaneThread, stack: readonly StackFrame[]): string | null {
-  return stack.find(({ file }) => bootedFiles.includes(file))?.file ?? bootingFile
+function bootCulpritOf(lane: LaneThread, stack: readonly StackFrame[], said: ExitReport['kind'] | null): string | null {
+  const { watchdog, bootingFile } = lane
+  // What replaces builtins is seen when its boot is over, and a boot that does not settle has nothing under way.
+  const isLate = watchdog.terminationReason === 'boot' && watchdog.bootFault === null && watchdog.isResponsive
+  if (said === 'broken' || isLate) return namedIn(lane, stack) ?? bootingFile
+  return bootingAt(lane, stack)
+}
+
+const namedIn = ({ bootedFiles }: LaneThread, stack: readonly StackFrame[]): string | undefined =>
+  stack.find(({ file }) => bootedFiles.includes(file))?.file
+
+/** The plugin that the stack names, else the one whose turn it is. Null where it is neither: who is being booted need not have to do with it. */
+export function bootingAt(lane: LaneThread, stack: readonly StackFrame[]): string | null {
+  return namedIn(lane, stack) ?? lane.bootedFiles[lane.watchdog.turn - 1] ?? null
 }
 
 function memoryMessage({ heartbeat, watchdog }: LaneThread, memoryMb: number): string {

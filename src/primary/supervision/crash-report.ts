@@ -51,6 +51,8 @@ export class FlightMirror {
   /** What the primary itself records of its plugins' requests. */
   readonly primary: FlightRecorder
   readonly folder: string
+  /** Its process id. */
+  readonly guardian = process.ppid
   readonly #entries = new Map<Lane | null, Entry>()
   #lanesBegun = 0
   #looks = 0

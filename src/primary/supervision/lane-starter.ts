@@ -270,6 +270,7 @@ export class LaneStarter {
       bulk,
       ...memory,
       flightFile: flightMirror?.begin(thread, memory.flight) ?? null,
+      guardian: flightMirror?.guardian ?? null,
       shared,
       tracing: spans,
       history: records,

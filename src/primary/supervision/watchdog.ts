@@ -1,5 +1,6 @@
 // Whether a thread boots, turns and keeps within its memory; else it is ended.
 import type { Settings } from '../../core/config/schema.ts'
+import { isOfRuntime } from '../../core/errors/places.ts'
 import { ThreadClock, type ThreadTimes, type Watcher } from '../../core/schedule/thread-clock.cjs'
 import { memoryLimits } from '../../transport/memory/heartbeat.ts'
 import type { Lane } from '../dispatch/lane.ts'
@@ -29,8 +30,6 @@ const STOP_COLLECTING_MS = 5000
 const PROBE_PAUSE_MS = 5_000
 /** A boot that runs is asked for its stack for this long: on a busy machine it has no core to stop with. */
 const BUSY_STACK_MAX_MS = 5_000
-/** And so many times at most, where its stack names no file. */
-const BOOT_STACKS_MAX = 10
 /** The process may grow by this many times a lane's memory while that lane stands still. */
 export const STANDSTILL_GROWTH = 2
 /** The process may grow by this much more while a lane boots, MiB: for all that lanes load which boot beside it, and for the primary itself. */
@@ -87,6 +86,9 @@ export interface WatchdogOptions {
   onForsaken: () => void
 }
 
+const namesNobody = (stack: readonly StackFrame[] | null): boolean =>
+  stack?.every(({ file }) => file.startsWith('node:') || isOfRuntime(file)) === true
+
 /** Watches the thread of one lane from the primary: its boot, its heartbeat and its memory. It ends a thread that hangs or takes too much. */
 export class Watchdog {
   /** Why the thread is being ended; null while it may go on. */
@@ -103,6 +105,8 @@ export class Watchdog {
   #bootingMs = 0
   /** CPU time of the thread when it began to boot the current plugin. */
   #cpuMsAtPlugin: number | null = null
+  /** Whose turn it was when the boot was asked for its stack; null before, 0 when its loop has turned since. */
+  #askedTurn: number | null = null
   readonly #atBirth: Memory | null
   #seenBeats = -1
   /** How long the heartbeat has stood still while this thread was looking. */
@@ -147,7 +151,15 @@ export class Watchdog {
   pluginBoots(): void {
     this.#bootingMs = 0
     this.#turned()
+    this.#askedTurn = null
     this.#cpuMsAtPlugin = this.#lane.heartbeat.cpuMs
+  }
+
+  /** The number of the plugin whose code has its turn in a boot, or had the last one; 0 where that is not known, and for the runtime's own. */
+  get turn(): number {
+    if (this.#askedTurn !== null) return this.#askedTurn
+    const { turn, pluginTurn } = this.#lane.heartbeat
+    return turn === 0 && this.isResponsive ? pluginTurn : turn
   }
 
   /** True while the lane has been booting one plugin for so long that others should not wait for it. */
@@ -215,11 +227,12 @@ export class Watchdog {
     return isLate ? 'turning' : 'stuck'
   }
 
-  /** Where a boot stands now, or stood when it was last asked; null when that is not known. A loop of ticks stands in Node's own code every other time, which names nobody. */
+  /** Where a boot stands now, or stood when it was last asked; null when that is not known. A loop of ticks or promises stands between two turns most times, which names nobody. */
   async bootStack(): Promise<StackFrame[] | null> {
+    this.#askedTurn ??= this.#lane.heartbeat.askTurn()
+    const endMs = performance.now() + BUSY_STACK_MAX_MS
     let stack = await this.#takeStack()
-    for (let n = 1; n < BOOT_STACKS_MAX && stack?.every(({ file }) => file.startsWith('node:')) === true; n++)
-      stack = await this.#takeStack()
+    while (namesNobody(stack) && performance.now() < endMs) stack = await this.#takeStack()
     return stack
   }
 
@@ -283,6 +296,7 @@ export class Watchdog {
     this.stillMs = 0
     this.ownMs = 0
     this.#cpuMsStill = null
+    if (this.#askedTurn !== null) this.#askedTurn = 0
     if (this.#lane.state !== 'starting') this.#clock.reset()
   }
 
@@ -351,8 +365,10 @@ export class Watchdog {
     const earlier = this.#probe
     const mayAsk = heartbeat.threadId !== 0 && !this.isResponsive && !this.#lane.flight.hasExitReport
     const timeoutMs = heartbeat.times()?.state === 'R' ? BUSY_STACK_MAX_MS : undefined
+    const { beats } = heartbeat
     const now = mayAsk ? await stackOf(heartbeat.threadId, timeoutMs) : null
-    return now ?? (await earlier)
+    // It has gone on meanwhile, and stands elsewhere.
+    return (heartbeat.beats === beats ? now : null) ?? (await earlier)
   }
 
   /** How much more memory the lane has than before, as far as it can be told from outside; 0 when that is not known. What a thread had that has ended since may be the process's for a while still. */

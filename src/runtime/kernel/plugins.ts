@@ -164,6 +164,8 @@ export class Plugins {
   readonly facts: FixFacts
   /** Told of each plugin that has booted. Throws what is wrong with what it has registered. */
   onBooted: (plugin: string) => void = () => {}
+  /** Runs what a stage of a boot does at once. */
+  runStage: <T>(file: string, stage: () => T) => T = (_, stage) => stage()
   /** Told of a file with hooks that did not boot: what it should guard must not be served. */
   onUnguarded: (setup: SetupFile) => void = () => {}
   readonly #thread: 'primary' | 'worker'
@@ -404,7 +406,9 @@ export class Plugins {
   #inStage<T>(boot: Booting, stage: BootStage, run: () => T): T {
     boot.stage = stage
     const origin = { plugin: boot.name, handler: stage }
-    return this.#asOrigin(boot.path === null ? origin : { ...origin, bootFile: boot.path }, run)
+    const { path } = boot
+    if (path === null) return this.#asOrigin(origin, run)
+    return this.#asOrigin({ ...origin, bootFile: path }, () => this.runStage(path, run))
   }
 
   /** Runs a part of a plugin's life as the origin of all that it leaves behind: intervals, sockets, watchers. */

@@ -20,6 +20,9 @@ const { add, load, store } = Atomics
  *   word 4  THREAD        `threadId` of worker_threads; 0 until it has begun
  *   word 5  TASK          the thread's number in the operating system (Linux), 0 elsewhere
  *   word 6  OWN_WORK      1 while the runtime parses, checks or writes what a client wants
+ *   word 7  TURN          while plugins boot, the number of the one whose code has its turn, or had the last one; 0 for the runtime's own
+ *   word 8  PLUGIN_TURN   the same, but the last one of a plugin
+ *   word 9  ASKED         1 from when the primary asks a boot for its stack until the next plugin boots: no turn is noted
  */
 const HEARTBEAT_BEATS_WORD = 0
 const HEARTBEAT_LOOP_DELAY_US_WORD = 1
@@ -28,6 +31,9 @@ const HEARTBEAT_EXTERNAL_KIB_WORD = 3
 const HEARTBEAT_THREAD_WORD = 4
 const HEARTBEAT_TASK_WORD = 5
 const HEARTBEAT_OWN_WORK_WORD = 6
+const HEARTBEAT_TURN_WORD = 7
+const HEARTBEAT_PLUGIN_TURN_WORD = 8
+const HEARTBEAT_ASKED_WORD = 9
 const HEARTBEAT_BYTES = 64
 
 /** How often a lane shows that its loop turns, milliseconds. */
@@ -92,6 +98,22 @@ export class HeartbeatWriter {
     setInterval(() => this.#beat(), LANE_BEAT_MS).unref()
   }
 
+  /** Whose turn it is. @param number of a plugin that boots or has booted, from 1 on; 0 for the runtime */
+  turnOf(number: number): void {
+    store(this.#words, HEARTBEAT_TURN_WORD, number)
+    if (number !== 0) store(this.#words, HEARTBEAT_PLUGIN_TURN_WORD, number)
+  }
+
+  /** True while no turn is to be noted. */
+  get isAsked(): boolean {
+    return load(this.#words, HEARTBEAT_ASKED_WORD) === 1
+  }
+
+  /** The next plugin boots. */
+  answered(): void {
+    store(this.#words, HEARTBEAT_ASKED_WORD, 0)
+  }
+
   #beat(): void {
     const nowMs = performance.now()
     this.#longestDelayMs = Math.max(this.#longestDelayMs, nowMs - this.#lastBeatMs - LANE_BEAT_MS)
@@ -136,6 +158,23 @@ export class HeartbeatReader extends SharedWords {
   /** True while the runtime parses, checks or writes what a client wants. */
   get isOwnWork(): boolean {
     return load(this.words, HEARTBEAT_OWN_WORK_WORD) === 1
+  }
+
+  /** Of the plugin whose turn it is, or was last, by the order in which they boot, from 1 on; 0 for the runtime, and after the boot. */
+  get turn(): number {
+    return load(this.words, HEARTBEAT_TURN_WORD)
+  }
+
+  /** The same, but of the last turn that was a plugin's. */
+  get pluginTurn(): number {
+    return load(this.words, HEARTBEAT_PLUGIN_TURN_WORD)
+  }
+
+  /** What notes turns is not to stand between the primary and the stack. @returns whose turn it is */
+  askTurn(): number {
+    const { turn } = this
+    store(this.words, HEARTBEAT_ASKED_WORD, 1)
+    return turn
   }
 
   /** False until the lane has told of its memory: its figures are 0 until then. */

@@ -83,9 +83,9 @@ for (const [kind, queue] of [
 ] as const) {
   test(`a plugin whose boot has begun a loop of ${kind} is left out and named, and all others are served`, async (t) => {
     const code = `setTimeout(() => { const again = () => ${queue}; again() }, 20)\n${onBoot('Loop', '')}`
-    const bad = { Loop: { code, says: /(?:stood still|grew) .*\(.*Loop\.ts:1:\d+\)/ } }
+    const bad = { Loop: { code, says: /(?:stood still|grew) .*\(.*Loop\.ts[:\d]*\)/ } }
     const heddle = await startBeside(t, bad, { env: { LANE_STALL_MS: '2000' } })
-    for (const { msg } of deathsIn(heddle)) assert.match(msg, /Loop\.ts:1:\d+$/, 'each lane that died of it names it')
+    for (const { msg } of deathsIn(heddle)) assert.match(msg, /Loop\.ts[:\d]*$/, 'each lane that died of it names it')
     assert.equal(await heddle.stop(), 0)
   })
 }

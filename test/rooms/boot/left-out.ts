@@ -37,14 +37,23 @@ export async function failuresOf(heddle: Heddle, forMs: number): Promise<number[
 
 export const pluginsOf = async (heddle: Heddle) => (await heddle.json('/system/status')).body.plugins
 
-/** @param watchMs for so long nobody may be refused from the start on. @returns the service, which is ready */
+/**
+ * @param watchMs for so long nobody may be refused from the start on
+ * @param others further files of domains
+ * @returns the service, which is ready
+ */
 export async function startBeside(
   t: TestContext,
   bad: Bad,
-  { lanes = 2, env = {}, watchMs = 0 }: { lanes?: number; env?: Record<string, string>; watchMs?: number } = {},
+  {
+    lanes = 2,
+    env = {},
+    watchMs = 0,
+    others = {},
+  }: { lanes?: number; env?: Record<string, string>; watchMs?: number; others?: Record<string, string> } = {},
 ): Promise<Heddle> {
   const files = Object.entries(bad).map(([name, { code }]) => [`bad/plugins/${name}.ts`, code])
-  const folder = await folderOf(t, { ...Object.fromEntries(files), 'good/plugins/good.ts': GOOD })
+  const folder = await folderOf(t, { ...Object.fromEntries(files), 'good/plugins/good.ts': GOOD, ...others })
   const heddle = await startHeddle(t, { domains: [SYSTEM_ROUTES, folder], lanes, env })
   assert.deepEqual(await failuresOf(heddle, watchMs), [])
   for (const [name, { says }] of Object.entries(bad)) {

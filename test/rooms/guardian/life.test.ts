@@ -1,10 +1,11 @@
 import assert from 'node:assert/strict'
-import { spawnSync } from 'node:child_process'
+import { spawn, spawnSync } from 'node:child_process'
 import { once } from 'node:events'
 import { readdir, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { type TestContext, test } from 'node:test'
 import { fileURLToPath } from 'node:url'
+import { timesOf } from '../../../src/core/schedule/thread-clock.cjs'
 import { folderOf, temporaryFolder } from '../../support/folder.ts'
 import { type Heddle, spawnHeddle, startHeddle } from '../../support/heddle.ts'
 import { takenPort } from '../../support/port.ts'
@@ -28,6 +29,18 @@ test('a second SIGTERM ends the service at once, however soon it comes, where no
   await waiting
   assert.equal(isRunning(pid), false)
 })
+
+/** Its primary thread has worked so long when its end is overdue, milliseconds: whoever waits for a core is given time. */
+const OVERDUE_MS = 30_000
+const NEVER_MS = 600_000
+
+/** A process whose primary thread hangs ends: SHUTDOWN_TIMEOUT_MS and four seconds of that thread's own time after its guardian. */
+async function endsThoughItHangs(pid: number): Promise<void> {
+  const cpuMs = () => timesOf(`/proc/${pid}/task/${pid}`)?.cpuMs ?? 0
+  const beforeMs = cpuMs()
+  await until(() => !isRunning(pid) || cpuMs() - beforeMs > OVERDUE_MS, 'the end of the runtime', NEVER_MS)
+  assert.equal(isRunning(pid), false, `it runs on after ${OVERDUE_MS} ms of work`)
+}
 
 async function flightFolders(guardian: number): Promise<string[]> {
   const names = await readdir('/dev/shm').catch(() => [])
@@ -55,7 +68,7 @@ test('a runtime whose guardian is killed while the primary thread hangs is ended
   await until(hangs, 'the primary thread hangs')
   heddle.process.kill('SIGKILL')
   t.after(() => isRunning(pid) && process.kill(pid, 'SIGKILL'))
-  await until(() => !isRunning(pid), 'the end of the runtime', 30_000)
+  await endsThoughItHangs(pid)
   await stalled
 })
 
@@ -75,8 +88,23 @@ test('the history ends it where the lanes hang, too, so that nobody holds the po
   await until(() => hangs('/nowhere'), 'the primary thread hangs')
   heddle.process.kill('SIGKILL')
   t.after(() => isRunning(pid) && process.kill(pid, 'SIGKILL'))
-  await until(() => !isRunning(pid), 'the end of the runtime', 30_000)
+  await endsThoughItHangs(pid)
   await Promise.all(requests)
+})
+
+/** A process whose main thread hangs, and which another thread watches that begins when the guardian is gone. */
+const WATCHED = `
+  const { Worker } = require('node:worker_threads')
+  const [, guardian, preload, file] = process.argv
+  new Worker('require(' + JSON.stringify(file) + ').watchGuardian(' + guardian + ', 0); setInterval(() => {}, 1000)', { eval: true, execArgv: ['--require', preload] })
+  setTimeout(() => Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0), 1000)
+`
+
+test('so does a thread that begins after the end of the guardian, of which only its process id tells', async () => {
+  const gone = spawnSync(process.execPath, ['-e', '']).pid
+  const [preload, file] = ['src/preload.cjs', 'src/core/modules/guardian-watch.ts'].map((path) => join(ROOT, path))
+  const child = spawn(process.execPath, ['-e', WATCHED, String(gone), preload!, file!], { stdio: 'inherit' })
+  assert.deepEqual(await once(child, 'exit'), [null, 'SIGKILL'])
 })
 
 test('a process that ends with 0 by itself is not started again', async (t) => {
