@@ -1,5 +1,8 @@
 import assert from 'node:assert/strict'
+import { writeFileSync } from 'node:fs'
+import { join } from 'node:path'
 import { describe, test } from 'node:test'
+import { temporaryFolder } from '../../support/folder.ts'
 import { startHeddle } from '../../support/heddle.ts'
 import { shareService } from '../../support/shared-service.ts'
 import { fixtureDomains, SYSTEM_ROUTES } from '../../support/shipped-domains.ts'
@@ -54,11 +57,14 @@ test('an event that blocks its lane is named with its subscriber', async (t) => 
 
 test('suspects are tried one at a time', async (t) => {
   const heddle = await startDeadly(t, { lanes: 1 })
-  // So long that none has ended when the lane is given up, on a busy machine too. One that turns would finish them.
-  const ids = await Promise.all(Array.from({ length: 6 }, () => publish(heddle, 'peace.asked', { ms: 2500 })))
+  // None ends before the lane is given up. One that turns would finish them.
+  const file = join(temporaryFolder(t), 'given up')
+  const ids = await Promise.all(Array.from({ length: 6 }, () => publish(heddle, 'peace.asked', { ms: 20, file })))
   const lines = (msg: string) => heddle.logs.filter((line) => line.msg === msg)
   await until(() => lines('peace begins').length === 6, 'all at once')
   await heddle.json('/harm/native')
+  await until(() => deathsIn(heddle).length === 1, 'the death')
+  writeFileSync(file, '')
   await until(() => lines('peace ends').length === 6, 'all of them', 60_000)
   const story = heddle.logs.filter(({ msg }) => /^peace (?:begins|ends)$/.test(msg)).slice(6)
   assert.deepEqual(
