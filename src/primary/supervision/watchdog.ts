@@ -86,6 +86,9 @@ export interface WatchdogOptions {
   onForsaken: () => void
 }
 
+const isOfNode = (stack: readonly StackFrame[] | null): boolean =>
+  stack?.every(({ file }) => file.startsWith('node:')) === true
+
 const namesNobody = (stack: readonly StackFrame[] | null): boolean =>
   stack?.every(({ file }) => file.startsWith('node:') || isOfRuntime(file)) === true
 
@@ -219,7 +222,11 @@ export class Watchdog {
       isLate = heartbeat.beats !== this.#seenBeats
     }
     const stopMs = reason === 'memory' ? STOP_COLLECTING_MS : STOP_MS
-    const stopped = await stopThread(heartbeat.threadId, stopMs, onStop)
+    const stop = () => stopThread(heartbeat.threadId, stopMs, onStop)
+    let stopped = await stop()
+    const endMs = performance.now() + BUSY_STACK_MAX_MS
+    // Nothing was stopped, and it is not known yet whose loop it is: whoever is in flight alone need not have to do with it.
+    while (isOfNode(stopped) && !isLate && performance.now() < endMs) stopped = (await stop()) ?? stopped
     this.cpuMs = heartbeat.cpuMs
     if (stopped === null) isLate = heartbeat.beats !== this.#seenBeats
     this.stack = (isLate ? null : stopped) ?? (await earlier)
