@@ -80,3 +80,39 @@ test('an error with a text of 5 MB costs no more than another one, and is logged
   assert.deepEqual(await boxesOf(heddle), [])
   assert.equal(await heddle.stop(), 0)
 })
+
+const LOOPS = `
+const loops = {
+  ticks: () => process.nextTick(loops.ticks),
+  microtasks: () => queueMicrotask(loops.microtasks),
+  promises: () => Promise.resolve().then(loops.promises),
+  awaits: async () => { for (;;) await null },
+}
+export default class Loop {
+  constructor({ http }) {
+    http.addEndpoint('/loop/:kind', 'GET', ({ kind }) => {
+      setTimeout(loops[kind], 2000)
+      return {}
+    })
+  }
+}`
+const WAITS = `
+export default class Waits {
+  constructor({ http }) {
+    http.addEndpoint('/waits', 'GET', () => new Promise(() => {}))
+  }
+}`
+
+test('a request that only waits is not blamed for a loop that another one has left', async (t) => {
+  const folder = await folderOf(t, { 'bad/plugins/loop.ts': LOOPS, 'good/plugins/waits.ts': WAITS })
+  const env = { LANE_STALL_MS: '1000' }
+  const heddle = await startHeddle(t, { domains: [SYSTEM_ROUTES, folder], lanes: 1, env })
+  for (const [n, kind] of ['ticks', 'microtasks', 'promises', 'awaits'].entries()) {
+    await until(async () => (await heddle.fetch(`/loop/${kind}`)).status === 200, kind)
+    void heddle.fetch('/waits').catch(() => {})
+    await until(async () => (await boxesOf(heddle)).length > n, `the death by ${kind}`, 60_000)
+    const [box] = await boxesOf(heddle)
+    // On a busy machine a loop may have had no core to stop with.
+    if (box!.stack.length > 0) assert.equal(box!.guilty?.plugin, 'bad.Loop', `${kind}: ${box!.stack.join(' < ')}`)
+  }
+})
