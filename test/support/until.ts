@@ -28,6 +28,9 @@ export function limitOf(timeoutMs: number): () => boolean {
   }
 }
 
+/** How long a condition may take to answer, at least, milliseconds: a server that is frozen never does. */
+const ANSWER_MS = 120_000
+
 /** Waits until a condition holds: for what another thread or process does. @throws after `timeoutMs` */
 export async function until<T>(
   condition: () => T | Promise<T>,
@@ -36,7 +39,8 @@ export async function until<T>(
 ): Promise<NonNullable<T>> {
   const isLate = limitOf(timeoutMs)
   for (let pauseMs = LOOK_MIN_MS; ; pauseMs = Math.min(pauseMs * 1.1, LOOK_MAX_MS)) {
-    const value = await condition()
+    const found = condition()
+    const value = found instanceof Promise ? await within(found, () => what, Math.max(ANSWER_MS, timeoutMs)) : found
     if (value) return value
     if (isLate()) throw new Error(`Not within ${timeoutMs} ms: ${what}`)
     await new Promise((resolve) => setTimeout(resolve, pauseMs))
