@@ -1,7 +1,7 @@
 /** Rules of a log that outlives its process: what was accepted, the order of keys, attempts, times and letters are there after `kill -9`. */
 import assert from 'node:assert/strict'
 import type { DeadLetter } from '../../src/contracts/event-bus.ts'
-import { assertOrder, handled, letterOf, notesOf, numbers, orderOf, pause, waitFor } from './log-rule.ts'
+import { assertOrder, doubled, handled, letterOf, notesOf, numbers, orderOf, pause, waitFor } from './log-rule.ts'
 import type { Rules } from './log-store.ts'
 
 /** Of Redis: nothing is taken over because it has been idle for a while. */
@@ -167,9 +167,9 @@ export const OUTLIVES = {
       const refused = await process.burst('patient', failing)
       await waitFor(log, () => notesOf(log, tag, 'patient', 'begin').length >= QUEUE, 'all have failed')
       const ids: string[] = []
-      let keys: string[]
+      let keys: string[] = []
       // Until all of it is stored, and read by the next process, before the first is due: what is due by then comes as it was published.
-      for (let laterMs = LATER_MS; ; laterMs *= 2) {
+      for (const laterMs of doubled(LATER_MS)) {
         keys = numbers(2).map((n) => `${tag} ${laterMs} ${n}`)
         const apartMs = laterMs / (2 * turns.length)
         const dueMs = performance.now() + laterMs
@@ -216,7 +216,7 @@ export const OUTLIVES = {
     const first = await log.process()
     const begun = () => notesOf(log, tag, 'work', 'begin')
     const isNoted = async () => begun().length > 0 && (await log.noted('onWork')) >= begun().length
-    for (let ttlMs = 2000; ; ttlMs *= 2) {
+    for (const ttlMs of doubled(2000)) {
       const overMs = performance.now() + ttlMs
       await first.publish('work', { tag, n: 0, course: [`hold ${tag}`] }, { ttlMs })
       await waitFor(log, async () => performance.now() > overMs || (await isNoted()), 'it is begun, or over')

@@ -2,6 +2,7 @@
 import assert from 'node:assert/strict'
 import {
   assertOrder,
+  doubled,
   handled,
   isEmpty,
   LOAD_KEYS,
@@ -140,9 +141,8 @@ export const PROCESSES = {
   ) => {
     const processes = await two(log)
     const ids: string[] = []
-    let key: string
-    // Again for later, where it takes too long to publish them in time.
-    for (let laterMs = 2500; ; laterMs *= 2) {
+    let key = ''
+    for (const laterMs of doubled(2500)) {
       key = `${tag} ${laterMs}`
       const apartMs = laterMs / 40
       const firstMs = Date.now() + laterMs

@@ -14,6 +14,12 @@ export const numbers = (count: number): number[] => Array.from({ length: count }
 
 export const pause = (ms: number): Promise<void> => new Promise((resolve) => setTimeout(resolve, ms))
 
+/** For what has to be done before something is due: a busy machine gets twice the time, again and again. @throws when that is no matter of time */
+export function* doubled(firstMs: number): Generator<number> {
+  for (let ms = firstMs; ms <= 16 * firstMs; ms *= 2) yield ms
+  throw new Error(`Not in time, however late that is: ${16 * firstMs} ms`)
+}
+
 export function waitFor<T>(log: LogStore, condition: () => T | Promise<T>, what: string): Promise<NonNullable<T>> {
   return until(condition, what, log.patienceMs)
 }
