@@ -277,16 +277,18 @@ export const OUTLIVES = {
 
   'what waits for room as its process ends is handled by the next one, each once': async (log, tag) => {
     const first = await log.process()
-    const later = `${tag}: later`
-    const courseOf = (n: number) => [`hold ${n < 2 ? tag : later}` as const]
-    const ids: string[] = []
-    for (const n of numbers(9)) ids.push(await first.publish('bounded', { tag, n, course: courseOf(n) }))
-    await waitFor(log, () => notesOf(log, tag, 'bounded', 'begin').length === 2, 'the first two')
+    // No longer than the time limit of a subscriber.
+    const courseOf = (n: number) => (n < 2 ? [`hold ${tag}` as const] : ['wait 400' as const])
+    const ids = await first.burst(
+      'bounded',
+      numbers(9).map((n) => ({ tag, n, course: courseOf(n) })),
+    )
+    const held = () => notesOf(log, tag, 'bounded', 'begin').filter(({ n }) => n < 2)
+    await waitFor(log, () => held().length === 2, 'the first two')
     const ending = first.stop()
     await waitFor(log, () => first.isDraining, 'the drain')
     log.letGo(tag)
     assert.equal(await ending, 0)
-    log.letGo(later)
     await log.open('second')
     await handled(log, tag, 'bounded', ids)
     assert.equal(notesOf(log, tag, 'bounded').length, 9)
