@@ -119,7 +119,10 @@ export class StreamClaims {
   async reconnected(): Promise<void> {
     this.#notBeforeMs = steadyMs() + BACK_MS
     const { redis } = this.#options
-    for (const { stream, name } of this.#shared()) await ensureGroup(redis, stream, name, '0')
+    await this.#reporting(async (remade) => {
+      for (const { stream, name } of this.#shared())
+        if (await ensureGroup(redis, stream, name, '0')) remade.push(`${stream} ${name}`)
+    })
     await this.#renew(true)
   }
 
@@ -162,15 +165,18 @@ export class StreamClaims {
   // ── what others have left ─────────────────────────────────────────────────
 
   async #claim(): Promise<void> {
-    const { log } = this.#options
     await this.#findPause()
+    await this.#reporting((remade) => this.#claimFromEach(remade))
+  }
+
+  /** Reports the groups that `work` found missing, also when it ends early: nobody finds them missing again. */
+  async #reporting(work: (remade: string[]) => Promise<void>): Promise<void> {
     const remade: string[] = []
     try {
-      await this.#claimFromEach(remade)
+      await work(remade)
     } finally {
-      // Also when the loop ended early: nobody finds these groups missing again.
       if (remade.length > 0)
-        log(
+        this.#options.log(
           'WARNING',
           `${remade.length} groups had gone from the key-value store and were made anew: was it emptied, or did it start without its data?`,
           { groups: remade.slice(0, SHOWN_MAX) },

@@ -200,14 +200,19 @@ export class StreamReader {
 
   async #recover(topic: Topic, fault: unknown): Promise<void> {
     const { redis, claimOwn, log } = this.#options
-    if (isNoGroup(fault)) {
+    let isTold = false
+    const tell = (): void => {
+      if (isTold) return
+      isTold = true
       log(
         'WARNING',
         `The stream of ${topic.event} or a group of it has gone from the key-value store: its groups are made anew, and read from its beginning`,
       )
     }
+    if (isNoGroup(fault)) tell()
     const restore = async (): Promise<void> => {
-      for (const { stream, name } of topic.groups) await ensureGroup(redis, stream, name, '0')
+      // The store may have lost them with the connection.
+      for (const { stream, name } of topic.groups) if (await ensureGroup(redis, stream, name, '0')) tell()
       for (const group of topic.groups) await claimOwn(group)
     }
     await sleep(RETRY_MS)

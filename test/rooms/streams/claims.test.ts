@@ -26,12 +26,19 @@ const IDLE_MS = 200
 async function processOn(
   redis: RedisClient,
   t: { after(end: () => void): void },
-  { lanes = 1, isBroadcast = false } = {},
+  { lanes = 1, isBroadcast = false, others = [] as readonly string[] } = {},
 ) {
   const begun: string[] = []
+  const told: string[] = []
   let mayBegin = true
+  /** Looks at groups until the lease is lost. */
+  let looksLeft = Number.POSITIVE_INFINITY
   const hub = { take: ({ id }: { id: string }) => begun.push(id), record: () => {} } as unknown as Hub
   const group = new StreamGroup({ event: EVENT, stream: STREAM, name: 'g', subscriber: 'g', isBroadcast })
+  const more = others.map(
+    (name) => new StreamGroup({ event: EVENT, stream: STREAM, name, subscriber: name, isBroadcast }),
+  )
+  for (const other of more) other.isOpen = true
   const consumer = new Consumer(EVENT, 'g', {}, [])
   for (let n = 0; n < lanes; n++) consumer.addInstance(instanceOf(fakeThread()))
   group.consumer = consumer
@@ -62,13 +69,13 @@ async function processOn(
     replica: 'me',
     consumer: 'me:hub',
     claimIdleMs: IDLE_MS,
-    groups: () => [group],
+    groups: () => [group, ...more],
     deliveries,
     gate,
     settlements,
-    mayTakeOver: () => mayBegin,
+    mayTakeOver: () => mayBegin && looksLeft-- > 0,
     isOurs: () => true,
-    log: () => {},
+    log: (_, message) => void told.push(message),
   })
   t.after(() => {
     claims.close()
@@ -83,7 +90,10 @@ async function processOn(
     gate.close()
   }
   await ensureGroup(redis, STREAM, 'g', '0')
-  return { begun, claims, group, read, stop }
+  const loseLeaseAfter = (looks: number): void => {
+    looksLeft = looks
+  }
+  return { begun, claims, group, read, stop, told, loseLeaseAfter }
 }
 
 async function publishKeyed({ redis, server }: Store, count: number): Promise<void> {
@@ -149,4 +159,27 @@ testOnStreams('nothing is claimed right after the clock of the store was set for
   await new Promise((resolve) => setTimeout(resolve, 5 * IDLE_MS))
   assert.deepEqual(begun, [])
   await until(() => begun.length > 0, 'it is claimed later')
+})
+
+const GONE = /^1 groups had gone from the key-value store/
+
+testOnStreams('claims: a missing group is reported when the process loses its lease right after', async (store, t) => {
+  const { redis } = store
+  const { claims, told, loseLeaseAfter } = await processOn(redis, t, { others: ['second'] })
+  await redis.command('del', [STREAM])
+  // One for the group, one for its first claim.
+  loseLeaseAfter(2)
+  claims.start()
+  await until(() => told.length > 0, 'the report')
+  assert.match(told[0]!, GONE)
+})
+
+testOnStreams('claims: a missing group is reported when a reconnection finds it', async (store, t) => {
+  const { redis } = store
+  const { claims, told } = await processOn(redis, t)
+  await claims.reconnected()
+  assert.deepEqual(told, [])
+  await redis.command('del', [STREAM])
+  await claims.reconnected()
+  assert.match(told[0]!, GONE)
 })
