@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { setTimeout as pause } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
-import { browser, type Page } from '../support/browser.ts'
+import { browser, PAGE_WAIT_MS, type Page } from '../support/browser.ts'
 import { type Heddle, startHeddle } from '../support/heddle.ts'
 import { startRelay } from '../support/relay.ts'
 import { SHIPPED } from '../support/shipped-domains.ts'
@@ -43,6 +43,9 @@ interface FrameReport {
   rows: number
 }
 
+/** Most that the page may take of a core while 1,500 events come, milliseconds: a fifth of it on an idle machine. */
+const FLOOD_CPU_MS = 1500
+
 test('the dashboard, in a real browser', async (t) => {
   const chromium = await browser(t)
   if (chromium === null) return
@@ -51,7 +54,7 @@ test('the dashboard, in a real browser', async (t) => {
   const { url: origin, cut, leadTo } = await startRelay(t, heddle.port)
   const context = await chromium.newContext({ viewport: { width: 1280, height: 800 }, colorScheme: 'light' })
   const page: Page = await context.newPage()
-  page.setDefaultTimeout(15_000)
+  page.setDefaultTimeout(PAGE_WAIT_MS)
   const complaints: string[] = []
   const foreign: string[] = []
   let mayFail = false
@@ -68,6 +71,11 @@ test('the dashboard, in a real browser', async (t) => {
 
   const go = (section: string) => page.locator(`#sections a[data-section="${section}"]`).click()
   const row = (text: string) => page.locator('#trees .row:not([hidden])', { hasText: text })
+  /** The page has counted what the process has. */
+  const isCounted = async () => {
+    const note = await page.locator('.events .note').first().textContent()
+    return note === `${count(await totalOf(heddle))} events since the start`
+  }
   const state = (wanted: string) => page.locator(`#link[data-state="${wanted}"]`).waitFor()
 
   await t.test('says what to do while nothing has happened', async () => {
@@ -204,7 +212,8 @@ test('the dashboard, in a real browser', async (t) => {
     await page.getByLabel('Filter logs').fill('')
     await page.getByRole('button', { name: 'Pause' }).click()
     await heddle.post('/orders', { item: 'shuttle' })
-    await page.getByText('Paused · 1 more since').waitFor()
+    // A busy machine may log more than the order.
+    await page.getByText(/^Paused · \d+ more since$/).waitFor()
     assert.equal(await lines.filter({ hasText: 'shuttle' }).count(), 0)
     await page.getByRole('button', { name: 'Resume' }).click()
     await lines.filter({ hasText: 'shuttle' }).waitFor()
@@ -259,17 +268,20 @@ test('the dashboard, in a real browser', async (t) => {
     await go('events')
     await page.mouse.move(5, 5)
     const before = await totalOf(heddle)
+    const usedMs = await watchThread(page)
     await page.evaluate(WATCH_FRAMES)
     await heddle.post('/orders/flood', { ordersPerSec: 334, orders: 500 })
     await until(async () => (await totalOf(heddle)) >= before + 1500, 'the flood', 20_000)
     const { longMs, worstMs, frames, seconds, rows } = await page.evaluate<FrameReport>(FRAME_REPORT)
-    t.diagnostic(`long tasks ${longMs} ms of ${seconds} s, worst ${worstMs} ms, ${frames} frames`)
-    assert.ok(longMs < seconds * 1000 * 0.5, `long tasks: ${longMs} ms in ${seconds} s`)
-    assert.ok(worstMs < 1000, `the worst task took ${worstMs} ms`)
+    const cpuMs = await usedMs()
+    // On a busy machine tasks are long because they wait for a core: for so long at least.
+    const waitedMs = Math.max(0, longMs - cpuMs)
+    t.diagnostic(
+      `long tasks ${longMs} ms of ${seconds} s, worst ${worstMs} ms, ${frames} frames, ${cpuMs} ms of a core`,
+    )
+    assert.ok(cpuMs < FLOOD_CPU_MS, `the page took ${cpuMs} ms of a core`)
+    assert.ok(worstMs - waitedMs < 1000, `the worst task took ${worstMs} ms`)
     assert.ok(rows < 80, `${rows} rows have elements`)
-    const note = page.locator('.events .note').first()
-    const isCounted = async () =>
-      (await note.textContent()) === `${count(await totalOf(heddle))} events since the start`
     await until(isCounted, 'the page has counted what the process has')
   })
 
@@ -338,6 +350,8 @@ test('the dashboard, in a real browser', async (t) => {
 
   await t.test('comes back by itself, and says what it has missed', async () => {
     await go('events')
+    // Of what was sent before the cut nothing may come after it.
+    await until(isCounted, 'the page has counted what the process has')
     mayFail = true
     cut(true)
     await state('lost')
@@ -369,6 +383,18 @@ test('the dashboard, in a real browser', async (t) => {
 })
 
 const count = new Intl.NumberFormat('en').format
+
+/** Returns the processor time that the page's main thread has used since, milliseconds. */
+async function watchThread(page: Page): Promise<() => Promise<number>> {
+  const session = await page.context().newCDPSession(page)
+  await session.send('Performance.enable', { timeDomain: 'threadTicks' })
+  const usedMs = async (): Promise<number> => {
+    const { metrics } = await session.send('Performance.getMetrics')
+    return metrics.find(({ name }) => name === 'ThreadTime')!.value * 1000
+  }
+  const beforeMs = await usedMs()
+  return async () => (await usedMs()) - beforeMs
+}
 
 async function totalOf(heddle: Heddle): Promise<number> {
   const { topology } = (await heddle.json('/system/events')).body

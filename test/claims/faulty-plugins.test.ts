@@ -152,7 +152,11 @@ test('hooks run where and as often as they say', async (t) => {
   })
   const heddle = await startHeddle(t, { domains: [domains], lanes: 3 })
   const lines = (name: string) => heddle.logs.filter(({ msg }) => msg === name)
-  await until(() => lines('onReady').length > 0, 'onReady')
+  // Each thread writes its own lines, so they come in any order.
+  await until(
+    () => lines('onReady').length > 0 && lines('onBoot').length >= 3 && lines('primary onBoot').length > 0,
+    'all hooks of the start',
+  )
   assert.deepEqual(
     lines('onBoot').map(({ loadedIn }) => loadedIn),
     [false, false, false],

@@ -93,7 +93,7 @@ test('two processes on one port', async (t) => {
       lanes: 1,
       env: { ...env, HTTP_PORT: String(port) },
     })
-    assert.equal((await once(child, 'exit'))[0], 1)
+    assert.equal((await once(child, 'close'))[0], 1)
     assert.match(errors.join(''), /the port is taken by/)
   })
 

@@ -4,6 +4,9 @@ import { programFor, type ServerOwner } from './servers/provide.ts'
 
 export type { Browser, Locator, Page } from 'playwright-core'
 
+/** For what a page shows at once on an idle machine: a busy one may give it a tenth of a core. */
+export const PAGE_WAIT_MS = 150_000
+
 /** Without a sandbox: there is none for root, and the tests open no page but their own. */
 const ARGS = ['--no-sandbox', '--disable-gpu', '--disable-dev-shm-usage']
 

@@ -47,7 +47,7 @@ export interface Heddle {
   json(path: string, init?: RequestInit): Promise<{ status: number; headers: Headers; body: any }>
   /** Sends an object as JSON. @returns as `json` does */
   post(path: string, body?: unknown, headers?: Record<string, string>): ReturnType<Heddle['json']>
-  /** Sends a signal and resolves with the exit code. */
+  /** Sends a signal and resolves with the exit code, once all that it has logged is in `logs`. */
   stop(signal?: NodeJS.Signals): Promise<number | null>
 }
 
@@ -72,6 +72,10 @@ export interface Owner {
 /** Starts the runtime as `npm start` does and ends it with the test. */
 export async function startHeddle(t: Owner, options: StartOptions = {}): Promise<Heddle> {
   const { child, logs, errors, directory } = await spawnHeddle(t, options)
+  // Other processes of a guardian or a command may keep its output open.
+  const end = options.isGuarded || options.command !== undefined ? 'exit' : 'close'
+  const exited = once(child, end)
+  exited.catch(() => {}) // Whoever stops it hears of it.
   const tail = (): string => `${errors.slice(-20).join('')}\n${JSON.stringify(logs.slice(-20))}`
   const serving = new Promise<number>((resolve, reject) => {
     const look = (): void => {
@@ -110,10 +114,8 @@ export async function startHeddle(t: Owner, options: StartOptions = {}): Promise
       }),
     stop: async (signal = 'SIGTERM') => {
       const hasEnded = child.exitCode !== null || child.signalCode !== null
-      const exited = hasEnded ? null : once(child, 'exit')
       child.kill(signal)
-      if (exited !== null)
-        await within(exited, () => `the end of process ${child.pid} after ${signal}\n${tail()}`, END_MS)
+      await within(exited, () => `the end of process ${child.pid} after ${signal}\n${tail()}`, END_MS)
       const { exitCode, signalCode } = child
       // Who only looks at the code does not see what has ended it.
       if (exitCode === null && signalCode !== signal)

@@ -95,7 +95,7 @@ export class Fleet {
       args: ['--boot-tool', 'db'],
       env: { ...fleet.#env, DB_AUTO_MIGRATE: 'true' },
     })
-    const [code] = await once(child, 'exit')
+    const [code] = await once(child, 'close')
     assert.equal(code, 0, errors.join(''))
     return fleet
   }

@@ -34,7 +34,7 @@ test('a start and a stop that take long say what they wait for', async (t) => {
   const { msg } = await said(/^Serving on /)
   void fetch(`${msg.slice('Serving on '.length)}/late?ms=13000`).catch(() => {})
   await until(async () => (await fetch(`${msg.slice('Serving on '.length)}/late?ms=0`)).ok, 'it answers')
-  const ended = once(child, 'exit')
+  const ended = once(child, 'close')
   child.kill('SIGTERM')
   await said(/^Stopping for \d+ s: waits for .*GET \/late/)
   assert.equal((await ended)[0], 0)

@@ -99,7 +99,7 @@ async function serves(
   const ask = (path: string, init?: RequestInit): Promise<Response> => fetch(`http://127.0.0.1:${port}${path}`, init)
   const told = (): string => `${errors.join('')}${logs.map((line) => JSON.stringify(line)).join('\n')}`
   if (refused !== undefined) {
-    await once(child, 'exit')
+    await once(child, 'close')
     assert.equal(child.exitCode, 78)
     return assert.match(told(), refused)
   }

@@ -46,7 +46,7 @@ test('what is misnamed among the migrations ends the start, but in development',
   }
   for (const [folder, why] of Object.entries(whys)) {
     const { child, errors } = await spawnHeddle(t, { domains: [...DOMAINS, folder], lanes: 1 })
-    assert.equal((await once(child, 'exit'))[0], 78)
+    assert.equal((await once(child, 'close'))[0], 78)
     assert.match(errors.join(''), why)
   }
   const { child, logs } = await spawnHeddle(t, { domains: [...DOMAINS, misnamed], lanes: 1, args: ['--watch'] })
@@ -83,7 +83,7 @@ test('a path that is no database, or that of a history, ends the start and is le
   for (const [name, why] of Object.entries(whys)) {
     const env = { SQLITE_PATH: join(folder, name) }
     const { child, errors } = await spawnHeddle(t, { domains: DOMAINS, lanes: 1, env })
-    assert.equal((await once(child, 'exit'))[0], 78, name)
+    assert.equal((await once(child, 'close'))[0], 78, name)
     assert.match(errors.join(''), why)
   }
   assert.equal(readFileSync(join(folder, 'notes.txt'), 'utf8'), 'buy milk\n')

@@ -71,7 +71,7 @@ function runTests(server: PostgresServer): void {
     test(`${mode} pooler: a start without RDB_POOLER ends with 78, the setting and the way out`, async (t) => {
       const { spawn } = await behind(t, mode)
       const { child, errors } = await spawn({ NODE_ENV: 'production' })
-      assert.deepEqual(await once(child, 'exit'), [78, null])
+      assert.deepEqual(await once(child, 'close'), [78, null])
       assert.match(
         errors.join(''),
         /RDB_POOLER is none, and .* set RDB_POOLER=transaction, let the pooler keep sessions/,

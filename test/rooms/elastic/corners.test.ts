@@ -263,7 +263,7 @@ describe(NAME, () => {
 
   scenario('a second process with a name that is in use ends with 78 and says so; the first goes on', async () => {
     const { child, errors, logs } = await spawnHeddle(owner, optionsOf({}))
-    const [code] = await once(child, 'exit')
+    const [code] = await once(child, 'close')
     const told = errors.join('') + JSON.stringify(logs)
     assert.equal(code, 78, told)
     const { pid } = replica.process

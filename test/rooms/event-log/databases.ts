@@ -48,7 +48,7 @@ function storeOn(
     spawn: (env = {}) => spawnHeddle(t, optionsOf(env)),
     migrate: async () => {
       const { child, errors } = await spawnHeddle(t, { ...optionsOf({}), args: ['--boot-tool', 'db'] })
-      const [code] = await once(child, 'exit')
+      const [code] = await once(child, 'close')
       assert.equal(code, 0, errors.join(''))
     },
     domains,

@@ -109,7 +109,7 @@ testWithStranger(
       'CREATE TABLE heddle_group (event TEXT, grp TEXT, seen_ms BIGINT, PRIMARY KEY (event, grp)); GRANT ALL ON heddle_group TO PUBLIC',
     )
     const { child, errors } = await store.spawn(own)
-    assert.deepEqual(await once(child, 'exit'), [78, null])
+    assert.deepEqual(await once(child, 'close'), [78, null])
     assert.match(errors.join(''), new RegExp(`heddle_group in the schema public belongs to the role ${name}_stranger`))
     await store.rows(`GRANT ${name}_stranger TO ${name}`)
     await store.start(own)

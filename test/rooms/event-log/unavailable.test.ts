@@ -75,7 +75,7 @@ test('a second process on the file ends with status 78 and says why, until the f
   await symlink(store.path!, link)
   for (const SQLITE_PATH of [store.path!, link]) {
     const { child, errors, logs } = await store.spawn({ ...DATABASE, SQLITE_PATH })
-    assert.deepEqual(await once(child, 'exit'), [78, null])
+    assert.deepEqual(await once(child, 'close'), [78, null])
     assert.match(errors.join(''), /Another process has the event log of this database file/)
     const held = logs.filter(({ msg }) => msg.includes('do not end'))
     assert.deepEqual(held, [], 'its lanes end with it, though they have not begun')

@@ -156,7 +156,7 @@ test('a stop that outlives its deadline is ended with SIGKILL', async (t) => {
 
 test('an environment that is not valid is not tried again, and ends with 78', async (t) => {
   const { child, errors } = await spawnHeddle(t, { isGuarded: true, env: { LANES: 'many' } })
-  assert.equal((await once(child, 'exit'))[0], 78)
+  assert.equal((await once(child, 'close'))[0], 78)
   assert.match(errors.join(''), /LANES: expected/)
   assert.doesNotMatch(errors.join(''), /started again/)
 })
@@ -164,7 +164,7 @@ test('an environment that is not valid is not tried again, and ends with 78', as
 test('a first start that fails is not tried again, and ends with 1', async (t) => {
   const HTTP_PORT = String(await takenPort(t))
   const { child, errors } = await spawnHeddle(t, { isGuarded: true, lanes: 1, domains: [RISKY], env: { HTTP_PORT } })
-  assert.equal((await once(child, 'exit'))[0], 1)
+  assert.equal((await once(child, 'close'))[0], 1)
   assert.match(errors.join(''), /cannot start/)
   assert.doesNotMatch(errors.join(''), /started again/)
 })

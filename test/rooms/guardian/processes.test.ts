@@ -55,7 +55,7 @@ for (const EVENT_BUS_DRIVER of ['database', 'in_process']) {
   test(`PROCESSES=2 on SQLite: the start is refused under ${EVENT_BUS_DRIVER}, with what to do instead`, async (t) => {
     const env = { ...TWO, EVENT_BUS_DRIVER, HTTP_PORT: String(await freePort()) }
     const { child, errors, logs } = await spawnHeddle(t, { isGuarded: true, lanes: 1, env })
-    assert.equal((await once(child, 'exit'))[0], 78)
+    assert.equal((await once(child, 'close'))[0], 78)
     assert.match(errors.join(''), /PROCESSES is 2, and SQLite keeps the events of one process: use PostgreSQL/)
     assert.doesNotMatch(errors.join(''), /started again/)
     assert.ok(!logs.some(({ msg }) => msg.startsWith('Serving')))
@@ -65,7 +65,7 @@ for (const EVENT_BUS_DRIVER of ['database', 'in_process']) {
 test('without the guardian, which alone starts several, PROCESSES is refused', async (t) => {
   const env = { ...TWO, HTTP_PORT: String(await freePort()) }
   const { child, errors } = await spawnHeddle(t, { lanes: 1, env })
-  assert.equal((await once(child, 'exit'))[0], 78)
+  assert.equal((await once(child, 'close'))[0], 78)
   assert.match(errors.join(''), /PROCESSES: expected 1 without the guardian/)
 })
 

@@ -56,7 +56,7 @@ test('a signal while it starts ends it with 0', async (t) => {
   await until(() => logs.some(({ msg }) => msg === 'boots'), 'a lane that boots')
   const startedMs = Date.now()
   child.kill('SIGTERM')
-  assert.deepEqual(await once(child, 'exit'), [0, null])
+  assert.deepEqual(await once(child, 'close'), [0, null])
   assert.ok(Date.now() - startedMs < 3000, `it took ${Date.now() - startedMs} ms`)
 })
 
