@@ -88,7 +88,7 @@ for (const [name, storeOf] of STORES) {
       const { id } = await at.publish(third, 'exit', { exit: true })
       await until(async () => (await passed(store, 'exit')).length > 0, 'the event handled', 60_000)
       assert.deepEqual(await passed(store, 'exit'), [{ event_id: id, name: 'exit' }])
-      assert.ok(third.logs.some(({ msg }) => /^Lane 0 died: process\.exit\(1\)/.test(msg)))
+      await until(() => third.logs.some(({ msg }) => /^Lane 0 died: process\.exit\(1\)/.test(msg)), 'its death')
       await isEmpty(store)
     })
     assert.equal(await third.stop(), 0)

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { setTimeout as pause } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
-import { browser, PAGE_WAIT_MS, type Page } from '../support/browser.ts'
+import { browser, type Page } from '../support/browser.ts'
 import { type Heddle, startHeddle } from '../support/heddle.ts'
 import { startRelay } from '../support/relay.ts'
 import { SHIPPED } from '../support/shipped-domains.ts'
@@ -54,7 +54,6 @@ test('the dashboard, in a real browser', async (t) => {
   const { url: origin, cut, leadTo } = await startRelay(t, heddle.port)
   const context = await chromium.newContext({ viewport: { width: 1280, height: 800 }, colorScheme: 'light' })
   const page: Page = await context.newPage()
-  page.setDefaultTimeout(PAGE_WAIT_MS)
   const complaints: string[] = []
   const foreign: string[] = []
   let mayFail = false

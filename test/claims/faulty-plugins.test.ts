@@ -120,8 +120,8 @@ test('onReady runs in another lane when the lane that was at it dies', async (t)
   })
   const heddle = await startHeddle(t, { domains: [domains] })
   await until(() => heddle.logs.some(({ msg }) => msg === 'ready at last'), 'the second run')
-  assert.equal(heddle.logs.filter(({ msg }) => / died: /.test(msg)).length, 1)
   assert.equal(await heddle.stop(), 0)
+  assert.equal(heddle.logs.filter(({ msg }) => / died: /.test(msg)).length, 1)
 })
 
 const HOOKS = `

@@ -112,6 +112,8 @@ test('a plugin that ends the process while it boots is left out, and everything 
     /It ended the process while it booted: the process died of SIG\w+: Fatal JavaScript invalid size error/,
   )
   assert.equal((await heddle.fetch('/waiting')).status, 200)
-  assert.ok(heddle.logs.some(({ msg }) => /^The process before this one is dead.*abort-at-boot\.ts$/.test(msg)))
+  const isTold = () =>
+    heddle.logs.some(({ msg }) => /^The process before this one is dead.*abort-at-boot\.ts$/.test(msg))
+  await until(isTold, 'its successor tells of it')
   assert.equal(await heddle.stop(), 0)
 })

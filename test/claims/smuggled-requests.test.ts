@@ -238,7 +238,7 @@ describe('one connection', () => {
     }
     const told = () =>
       heddle.logs.filter(({ msg }) => msg.startsWith('A client sent a request before it had the answer'))
-    await until(() => told().length > 0, 'the log', 3_000)
+    await until(() => told().length > 0, 'the log')
     await assertAnswers(heddle.port)
     assert.equal(told().length, 1)
   })

@@ -55,7 +55,11 @@ test('two processes on one port', async (t) => {
       await until(() => heddle.logs.some(told), 'its successor tells of it')
     }
     assert.equal(heddle.logs.filter(({ msg }) => msg.startsWith('The process before this one')).length, 2)
-    assert.match(heddle.errors.join(''), /process 1 died of SIGKILL: it is started again/)
+    // Two streams: the one may be read later than the other.
+    await until(
+      () => /process 1 died of SIGKILL: it is started again/.test(heddle.errors.join('')),
+      'the guardian tells',
+    )
   })
 
   await t.test('SIGHUP reloads both, one after the other', async () => {

@@ -5,7 +5,7 @@ import { programFor, type ServerOwner } from './servers/provide.ts'
 export type { Browser, Locator, Page } from 'playwright-core'
 
 /** For what a page shows at once on an idle machine: a busy one may give it a tenth of a core. */
-export const PAGE_WAIT_MS = 150_000
+const PAGE_WAIT_MS = 150_000
 
 /** Without a sandbox: there is none for root, and the tests open no page but their own. */
 const ARGS = ['--no-sandbox', '--disable-gpu', '--disable-dev-shm-usage']
@@ -30,5 +30,11 @@ export async function browser(t: ServerOwner): Promise<Browser | null> {
 async function launch(executablePath: string): Promise<Browser> {
   const started = await chromium.launch({ executablePath, args: ARGS })
   endWithProcess(() => started.close())
+  const newContext = started.newContext.bind(started)
+  started.newContext = async (options) => {
+    const context = await newContext(options)
+    context.setDefaultTimeout(PAGE_WAIT_MS)
+    return context
+  }
   return started
 }

@@ -4,7 +4,7 @@ import type { Heddle } from '../../support/heddle.ts'
 import { shareService } from '../../support/shared-service.ts'
 import { PAGE } from './fixtures/domains.ts'
 
-export const WAIT_MS = 20_000
+export const WAIT_MS = 150_000
 export const WIDE = { width: 1280, height: 900 }
 export const NARROW = { width: 400, height: 800 }
 

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { get } from 'node:http'
 import { test } from 'node:test'
-import { browser, PAGE_WAIT_MS, type Page } from '../../support/browser.ts'
+import { browser, type Page } from '../../support/browser.ts'
 import type { Heddle } from '../../support/heddle.ts'
 import { until } from '../../support/until.ts'
 import { startBakery, times } from './bakery.ts'
@@ -60,7 +60,6 @@ test('the charts and the files of the pages', async (t) => {
   const chromium = await browser(t)
   if (chromium === null) return
   const page = await chromium.newPage({ viewport: { width: 1280, height: 900 } })
-  page.setDefaultTimeout(PAGE_WAIT_MS)
   const faults: string[] = []
   page.on('pageerror', (error) => faults.push(String(error)))
   let lost = 0

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { join } from 'node:path'
 import { test } from 'node:test'
 import { fileURLToPath } from 'node:url'
-import { browser, PAGE_WAIT_MS, type Page } from '../../support/browser.ts'
+import { browser, type Page } from '../../support/browser.ts'
 import { temporaryFolder } from '../../support/folder.ts'
 import { startHeddle } from '../../support/heddle.ts'
 import { SHIPPED } from '../../support/shipped-domains.ts'
@@ -22,7 +22,6 @@ test('what the dashboard shows is joined with its requests', async (t) => {
   await until(async () => (await heddle.json('/system/dead-letters')).body.length === 1, 'the dead letter')
 
   const page: Page = await chromium.newPage({ viewport: { width: 1280, height: 800 } })
-  page.setDefaultTimeout(PAGE_WAIT_MS)
   const faults: string[] = []
   page.on('pageerror', (error) => faults.push(String(error)))
   page.on('console', (message) => message.type() === 'error' && faults.push(message.text()))

@@ -3,7 +3,7 @@ import { test } from 'node:test'
 import type { HandlerFigures, JobInfo, RequestSink } from '#heddle'
 import { type PluginRow, pluginTable } from '../../../domains/system/plugin-figures/plugin-table.ts'
 import { WatchedRoutes } from '../../../domains/system/plugin-figures/watched-routes.ts'
-import { browser, PAGE_WAIT_MS, type Page } from '../../support/browser.ts'
+import { browser, type Page } from '../../support/browser.ts'
 import { until } from '../../support/until.ts'
 import { startBakery, times } from './bakery.ts'
 
@@ -111,7 +111,6 @@ test('the page answers which plugin is slow and what is different since the last
   await cake
 
   const page = await chromium.newPage({ viewport: { width: 1280, height: 800 } })
-  page.setDefaultTimeout(PAGE_WAIT_MS)
   await page.goto(`${service.url}/system/dashboard#plugins`)
   await answers(
     page,

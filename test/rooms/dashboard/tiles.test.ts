@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { browser, PAGE_WAIT_MS, type Page } from '../../support/browser.ts'
+import { browser, type Page } from '../../support/browser.ts'
 import { until } from '../../support/until.ts'
 import { startBakery, times } from './bakery.ts'
 
@@ -13,7 +13,6 @@ test('the tiles count what fails, with and without a history, and lead to it', a
   if (chromium === null) return
   const { service } = await startBakery(t, { HISTORY_ENABLED: 'false' })
   const page = await chromium.newPage({ viewport: { width: 1280, height: 800 } })
-  page.setDefaultTimeout(PAGE_WAIT_MS)
   await page.addInitScript(`
     globalThis.seen = new Set()
     new MutationObserver(() => {

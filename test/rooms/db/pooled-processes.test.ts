@@ -98,7 +98,7 @@ function runTests(server: PostgresServer): void {
     assert.deepEqual({ orders, handled, different }, { orders: 2 * ORDERS, handled: ORDERS, different: ORDERS })
     for (const heddle of [first, second]) {
       assert.deepEqual((await heddle.json('/system/health/ready')).body.data.reasons, [])
-      assert.ok(heddle.logs.some(({ msg }) => /RDB_POOLER=transaction: .* LISTEN/.test(msg)))
+      await until(() => heddle.logs.some(({ msg }) => /RDB_POOLER=transaction: .* LISTEN/.test(msg)), 'the note')
     }
     // What one process hears of another, it hears without LISTEN.
     await first.stop()
