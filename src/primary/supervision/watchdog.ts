@@ -110,6 +110,8 @@ export class Watchdog {
   #cpuMsAtPlugin: number | null = null
   /** Whose turn it was when the boot was asked for its stack; null before, 0 when its loop has turned since. */
   #askedTurn: number | null = null
+  /** It has begun to boot one. */
+  #hasPlugin = false
   readonly #atBirth: Memory | null
   #seenBeats = -1
   /** How long the heartbeat has stood still while this thread was looking. */
@@ -155,6 +157,7 @@ export class Watchdog {
     this.#bootingMs = 0
     this.#turned()
     this.#askedTurn = null
+    this.#hasPlugin = true
     this.#cpuMsAtPlugin = this.#lane.heartbeat.cpuMs
   }
 
@@ -276,7 +279,8 @@ export class Watchdog {
   #checkBoot(watcher: Watcher): TerminationReason | null {
     this.#bootingMs += this.#look(watcher)
     const stallMs = Math.max(BOOT_STALL_MIN_MS, this.#options.settings.laneStallMs)
-    if (this.ownMs > stallMs && !isInspected())
+    // Before the first plugin there is nothing that loops: the runtime loads, on a slow machine for seconds.
+    if (this.#hasPlugin && this.ownMs > stallMs && !isInspected())
       this.bootFault ??= `its loop stood still for ${Math.round(this.ownMs)} ms while it booted`
     this.bootFault ??= this.#bootMemoryFault()
     return this.bootFault !== null || this.#bootingMs > BOOT_TIMEOUT_MS ? 'boot' : null
