@@ -168,6 +168,9 @@ export class LaneDeaths {
   /** True where nobody is named: the runtime itself was at work, or who was there when a replaced builtin was noticed need not have replaced it. */
   #isUnproved(lane: Lane, death: LaneDeath, { reason, guilty }: BlackBox): boolean {
     if (reason === 'broken') return guilty?.evidence !== 'stack' && guilty?.evidence !== 'origin'
+    // Between two turns of a loop: who is in flight need not be who loops.
+    const isBetween = death.stack.length > 0 && death.stack.every(({ file }) => file.startsWith('node:'))
+    if (reason === 'stalled' && isBetween) return guilty?.evidence !== 'origin'
     return this.#isOfRuntime(lane, death)
   }
 

@@ -113,6 +113,8 @@ test('a request that only waits is not blamed for a loop that another one has le
     await until(async () => (await boxesOf(heddle)).length > n, `the death by ${kind}`, 60_000)
     const [box] = await boxesOf(heddle)
     // On a busy machine a loop may have had no core to stop with.
-    if (box!.stack.length > 0) assert.equal(box!.guilty?.plugin, 'bad.Loop', `${kind}: ${box!.stack.join(' < ')}`)
+    const isKnown = box!.stack.some((frame) => !frame.includes('(node:'))
+    const plugins = isKnown ? ['bad.Loop'] : box!.stack.length > 0 ? [undefined] : [box!.guilty?.plugin]
+    assert.deepEqual([box!.guilty?.plugin], plugins, `${kind}: ${box!.stack.join(' < ')}`)
   }
 })
