@@ -52,7 +52,7 @@ const words = values.listener !== undefined && positionals.length === 0 ? contra
 /** More files with a failure than this are no accident. */
 const FAILED_MAX = 5
 /** A process that has not ended by then has failed: far longer than any room takes on a busy machine. */
-const PROCESS_TIMEOUT_MS = 1_800_000
+const PROCESS_TIMEOUT_MS = 3_600_000
 /** Most processes wait half of the time: with two more than cores, a seventh of the cores' time was left. */
 const concurrency = Number(values.concurrency ?? availableParallelism() + 4)
 const usual = values.watch ? 'watch' : 'test'

@@ -106,7 +106,7 @@ test('an assistant finds an endless loop and sees that its mend works', { skip }
     domains: [folder, SHIPPED],
     lanes: 1,
     args: ['--watch'],
-    env: { LANE_STALL_MS: '3000', HISTORY_ENABLED: 'true', HISTORY_PATH: join(folder, 'history.db') },
+    env: { LANE_STALL_MS: '1500', HISTORY_ENABLED: 'true', HISTORY_PATH: join(folder, 'history.db') },
   })
   const serving = await until(() => logs.find(({ msg }) => msg.startsWith('Serving on ')), 'it serves', 60_000)
   const assistant = await Assistant.connect(t, serving.msg.replace('Serving on ', ''))
@@ -133,7 +133,7 @@ test('an assistant finds an endless loop and sees that its mend works', { skip }
 
   const since = new Date().toISOString()
   await t.test('the loop is found by its line', async () => {
-    const { status, request_id } = await assistant.use('call_endpoint', { path: '/report/large' })
+    const { status, request_id } = await assistant.use('call_endpoint', { path: '/report/large', timeout_ms: 60_000 })
     assert.equal(status, 504)
     const place = 'shop/plugins/make-report.ts:14:'
     const death = await assistant.until('lane_deaths', { since }, ({ deaths }) => deaths[0], 'the death of the lane')
@@ -155,7 +155,10 @@ test('an assistant finds an endless loop and sees that its mend works', { skip }
     const isNew = ({ reload }: { reload: { at: string } | null }) => reload !== null && reload.at > since && reload
     const reload = await assistant.until('lane_deaths', { since }, isNew, 'the reload')
     assert.deepEqual([reload.ok, reload.error], [true, null])
-    const { status, body, request_id } = await assistant.use('call_endpoint', { path: '/report/large' })
+    const { status, body, request_id } = await assistant.use('call_endpoint', {
+      path: '/report/large',
+      timeout_ms: 60_000,
+    })
     assert.deepEqual([status, body], [200, { success: true, rows: 5 }])
     assert.deepEqual(await assistant.use('await_idle'), { idle: true })
     const [tree] = await assistant.use('trace', { id: request_id })

@@ -137,7 +137,7 @@ export class Reader {
 
   #spawn(text: string): ChildProcess {
     const { PATH, HOME, TMPDIR } = process.env
-    return spawn('bash', ['-c', `${NPM}\ncurl() { command curl -sS --max-time 30 "$@"; }\n${text}`], {
+    return spawn('bash', ['-c', `${NPM}\ncurl() { command curl -sS --max-time 150 "$@"; }\n${text}`], {
       cwd: this.cwd,
       env: {
         HOME,

@@ -18,7 +18,7 @@ const PORT = /\b(?:localhost:|127\.0\.0\.1:)(\d{4,5})\b/g
 const SETS = /^([A-Z_]+)=(?:\$\(.*\)|'[^']*'|"[^"]*"|\S*)$/s
 /** What only reads may be asked again: what was caused before may be under way still. */
 const CHANGES = / (?:-X|-d|-F|-T|--data\S*|--json) ?/
-const ANSWERED_MS = 20_000
+const ANSWERED_MS = 60_000
 /** A request of curl is a process. */
 const ASKED_AGAIN_MS = 300
 /** Threads load these again; the other files need a new process. */

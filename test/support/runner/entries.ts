@@ -45,6 +45,8 @@ const WITH: Readonly<Record<string, string>> = {
   testing: 'package',
   tools: 'kernel',
 }
+/** Rooms that take long share so many processes. */
+const PARTS: Readonly<Record<string, number>> = { lanes: 3, logs: 3, 'event-log': 2, db: 2, http: 2 }
 /** How many processes the claims share. */
 const CLAIMS = 20
 
@@ -109,7 +111,7 @@ export function chosenFiles(places: readonly Place[], words: readonly string[]):
 }
 
 /**
- * What is to be run, in the order in which it begins: a room is a process, and its files run in it one after the other.
+ * What is to be run, in the order in which it begins: a room is a process, or a few, and its files run in it one after the other.
  * @param bundles how many processes the files of `unit` share
  */
 export function entriesOf(files: readonly string[], bundles: number): { beside: Entry[]; alone: Entry[] } {
@@ -141,7 +143,7 @@ export function entriesOf(files: readonly string[], bundles: number): { beside: 
   const deal = (title: string, all: readonly string[], processes: number): Entry[] =>
     Array.from({ length: processes }, (_, index) => index).flatMap((index) =>
       entry(
-        `${title}-${index + 1}`,
+        processes === 1 ? title : `${title}-${index + 1}`,
         all.filter((_, at) => at % processes === index),
       ),
     )
@@ -150,7 +152,7 @@ export function entriesOf(files: readonly string[], bundles: number): { beside: 
       ...deal('unit', of('unit'), bundles),
       ...deal('claims', of('claims').sort(byRank), CLAIMS),
       ...of('app').flatMap((file) => entry('app', [file])),
-      ...byRoom.flatMap(([room, own]) => entry(room, own)),
+      ...byRoom.flatMap(([room, own]) => deal(room, own, PARTS[room] ?? 1)),
     ],
     alone: entry('alone', files.filter(isAlone)),
   }

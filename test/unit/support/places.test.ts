@@ -12,7 +12,7 @@ const TABLE = readFileSync(join(TESTS, 'README.md'), 'utf8')
   .find((part) => part.startsWith('Claims'))!
 
 /** A process costs a fifth of a second of processor time before its first test. */
-const PROCESSES_MAX = 60
+const PROCESSES_MAX = 70
 /** Modules and packages with which a file starts processes or threads. */
 const STARTING_PACKAGES = ['node:child_process', 'node:worker_threads', 'piscina', '#heddle/testing', 'playwright-core']
 /** Helpers that do. */
