@@ -146,7 +146,7 @@ export class Reader {
         HTTP_PORT: `${this.ports.get('8000') ?? 0}`,
         LANES: '1',
         // A guide has a handler that never ends: until it is stopped it takes a core from other tests.
-        LANE_STALL_MS: '4000',
+        LANE_STALL_MS: '2000',
         LOG_FORMAT: 'pretty',
         NO_COLOR: '1',
         ...this.#variables,
