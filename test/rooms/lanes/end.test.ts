@@ -27,10 +27,13 @@ async function endOf({ process: child, logs }: Heddle, signals: NodeJS.Signals[]
   return { code, signal, tookMs: performance.now() - startedMs }
 }
 
-/** A request that is never answered. */
-async function begin(heddle: Heddle, path: string): Promise<void> {
+/** A request that is never answered. Its lane has begun with it: on a busy machine it may only have it. */
+async function begin(heddle: Heddle, path: '/wait' | '/hold-thread' | `/hold-pool?${string}`): Promise<void> {
   heddle.fetch(path).catch(() => {})
-  const isThere = async (): Promise<boolean> => (await heddle.json('/system/lanes')).body[0].requests_in_flight > 0
+  const isThere = async (): Promise<boolean> => {
+    const [lane] = (await heddle.json('/system/lanes')).body
+    return lane.requests_in_flight > 0 && (path !== '/hold-thread' || !lane.responsive)
+  }
   await until(isThere, path)
 }
 
