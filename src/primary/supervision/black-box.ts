@@ -19,7 +19,7 @@ import { type EventDriver, publishOwn } from '../events/event-driver.ts'
 import type { Routing } from '../http/routes.ts'
 import { type Guilt, guiltyOf, isProved } from './guilt.ts'
 import type { LaneThread } from './lane-set.ts'
-import { framesOfStack, type StackFrame, shownFrame } from './stack-probe.ts'
+import { framesOfStack, isOfNode, type StackFrame, shownFrame } from './stack-probe.ts'
 import { BOOT_TIMEOUT_MS, STANDSTILL_GROWTH, type Standstill } from './watchdog.ts'
 import { hasJustEnded, idOf, kindOf, lastBegun, originsIn } from './work.ts'
 
@@ -169,8 +169,7 @@ export class LaneDeaths {
   #isUnproved(lane: Lane, death: LaneDeath, { reason, guilty }: BlackBox): boolean {
     if (reason === 'broken') return guilty?.evidence !== 'stack' && guilty?.evidence !== 'origin'
     // Between two turns of a loop: who is in flight need not be who loops.
-    const isBetween = death.stack.length > 0 && death.stack.every(({ file }) => file.startsWith('node:'))
-    if (reason === 'stalled' && isBetween) return guilty?.evidence !== 'origin'
+    if (reason === 'stalled' && death.stack.length > 0 && isOfNode(death.stack)) return guilty?.evidence !== 'origin'
     return this.#isOfRuntime(lane, death)
   }
 

@@ -17,6 +17,9 @@ export interface StackFrame {
   column: number
 }
 
+/** Nothing of it is of a plugin or of the runtime: a loop that is seen between two of its turns. */
+export const isOfNode = (stack: readonly StackFrame[]): boolean => stack.every(({ file }) => file.startsWith('node:'))
+
 /** Frames of a stack that are kept, from the innermost on. */
 export const STACK_MAX_FRAMES = 32
 

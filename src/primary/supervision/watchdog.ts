@@ -5,7 +5,7 @@ import { ThreadClock, type ThreadTimes, type Watcher } from '../../core/schedule
 import { memoryLimits } from '../../transport/memory/heartbeat.ts'
 import type { Lane } from '../dispatch/lane.ts'
 import { DebuggerHold, isInspected } from './debugger-hold.ts'
-import { type StackFrame, stackOf, stopThread } from './stack-probe.ts'
+import { isOfNode, type StackFrame, stackOf, stopThread } from './stack-probe.ts'
 
 /** How often a watchdog checks its lane, milliseconds. */
 export const CHECK_MS = 20
@@ -85,9 +85,6 @@ export interface WatchdogOptions {
   /** A debugger that is gone has held the lane, which goes on. */
   onForsaken: () => void
 }
-
-const isOfNode = (stack: readonly StackFrame[] | null): boolean =>
-  stack?.every(({ file }) => file.startsWith('node:')) === true
 
 const namesNobody = (stack: readonly StackFrame[] | null): boolean =>
   stack?.every(({ file }) => file.startsWith('node:') || isOfRuntime(file)) === true
@@ -229,7 +226,8 @@ export class Watchdog {
     let stopped = await stop()
     const endMs = performance.now() + BUSY_STACK_MAX_MS
     // Nothing was stopped, and it is not known yet whose loop it is: whoever is in flight alone need not have to do with it.
-    while (isOfNode(stopped) && !isLate && performance.now() < endMs) stopped = (await stop()) ?? stopped
+    while (stopped !== null && isOfNode(stopped) && !isLate && performance.now() < endMs)
+      stopped = (await stop()) ?? stopped
     this.cpuMs = heartbeat.cpuMs
     if (stopped === null) isLate = heartbeat.beats !== this.#seenBeats
     this.stack = (isLate ? null : stopped) ?? (await earlier)
