@@ -194,9 +194,15 @@ test('what the dashboard shows is joined with its requests', async (t) => {
     await page.keyboard.press('Shift+ArrowRight')
     await page.keyboard.press('0')
     await fits.waitFor()
+    await page.setViewportSize({ width: 900, height: 800 })
+    const { y: top } = (await viewport.boundingBox())!
+    await node.hover()
+    await page.locator('.node-note', { hasText: 'mill.WeaveCloth: ' }).waitFor()
+    assert.equal((await viewport.boundingBox())!.y, top, 'what is said of a node does not move it')
     await node.click()
     await page.waitForURL('**/system/dashboard/requests?q=plugin%3Amill.WeaveCloth')
     await page.locator('.request-row', { hasText: '/cloth' }).first().waitFor()
+    await page.setViewportSize({ width: 1280, height: 800 })
   })
 
   await t.test('a request replays its letter, and shows what came of it', async () => {

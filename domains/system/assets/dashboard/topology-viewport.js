@@ -161,7 +161,9 @@ export class Viewport {
   }
 
   /** One pointer moves the picture; two zoom it, too. */
-  #onMove({ pointerId, clientX, clientY }) {
+  #onMove({ pointerId, clientX, clientY, buttons }) {
+    // Where it went up nobody may have seen: outside the picture.
+    if (buttons === 0) this.#pointers.delete(pointerId)
     const from = this.#pointers.get(pointerId)
     if (from === undefined) return
     const [dx, dy] = [clientX - from[0], clientY - from[1]]

@@ -118,11 +118,11 @@ export class TopologyView extends View {
         <div class="toolbar">
           <label class="check"><input type="checkbox" @change=${showSystem}>System plugins</label>
           ${isEmpty ? nothing : this.#viewport.controls()}
-          <p class="note">${this.#near === null ? HINT : this.#describe(this.#near)}</p>
         </div>
         <div class="picture" data-chosen=${this.#near === null ? nothing : 'true'}>
           ${this.#viewport.element}${isEmpty ? empty('No plugins yet', hint) : nothing}
         </div>
+        <p class="note node-note">${this.#near === null ? HINT : this.#describe(this.#near)}</p>
         <p class="legends">
           <span class="legend">plugin</span><span class="legend" data-tone="accent">event, and how often it fired</span>
           <span class="legend" data-tone="violet">tool</span>
