@@ -142,7 +142,7 @@ describe('http.mount', () => {
   })
 
   it('answers 504 when the time is up, and a thousand headers', async () => {
-    assert.equal((await ask('/door/never')).status, 504)
+    assert.equal((await ask('/hurried/never')).status, 504)
     await ended('never')
     const sent = request({ port: service().port, path: '/door/headers', maxHeaderSize: 1 << 20 })
     sent.maxHeadersCount = 0
