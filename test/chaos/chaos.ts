@@ -1,4 +1,7 @@
 /** Strikes while clients write, lets it settle, stops it, and judges what is left. */
+import { writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Owner } from '../support/heddle.ts'
 import { seededRandom } from '../support/random.ts'
@@ -8,7 +11,7 @@ import { Caretaker } from './caretaker.ts'
 import { type Kill, killsOf, type TroubleKind, troublesOf } from './faults.ts'
 import type { GuardedService } from './guarded-service.ts'
 import { OrderBook, type Outcome, type Poster, post, write, writeOrders } from './orders.ts'
-import type { Report } from './report.ts'
+import { isPassed, type Report } from './report.ts'
 import { makeSite, type Site } from './site.ts'
 import { TraceWatch } from './trace-watch.ts'
 import { judge } from './verdict.ts'
@@ -58,7 +61,7 @@ export async function runChaos(options: ChaosArguments, guard: Owner): Promise<R
   await traces?.stop()
   const told = services.flatMap(({ logs }) => logs.flat())
   const deleted = [...caretaker.deleted]
-  return {
+  const report = {
     options,
     node: process.version,
     drainSeconds,
@@ -75,6 +78,14 @@ export async function runChaos(options: ChaosArguments, guard: Owner): Promise<R
     healed: caretaker.healed,
     verdict: judge({ asked: book.asked, letters, deleted, records: traces?.records ?? null, ...left }),
   }
+  return { ...report, keptLog: isPassed(report) ? null : keep(told, seed) }
+}
+
+/** @returns where the lines lie: a fault that needs luck is seldom seen twice */
+function keep(lines: readonly object[], seed: number): string {
+  const path = join(tmpdir(), `heddle-chaos-${seed}-${process.pid}.log`)
+  writeFileSync(path, lines.map((line) => `${JSON.stringify(line)}\n`).join(''))
+  return path
 }
 
 /** One request goes to one service, the next to another. */

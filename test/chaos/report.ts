@@ -21,6 +21,8 @@ export interface Report {
   /** What is wrong beside data. */
   readonly faultsOfProcess: readonly string[]
   readonly verdict: Verdict
+  /** Where what the services logged lies, when something is wrong. */
+  readonly keptLog: string | null
 }
 
 const LOG_NAMES = {
@@ -32,7 +34,7 @@ const LOG_NAMES = {
 /** Findings of one kind that are shown; the JSON has all. */
 const SHOWN = 10
 
-export function isPassed({ faultsOfProcess, verdict }: Report): boolean {
+export function isPassed({ faultsOfProcess, verdict }: Pick<Report, 'faultsOfProcess' | 'verdict'>): boolean {
   return faultsOfProcess.length === 0 && FAULTS.every((name) => verdict.faults[name].length === 0)
 }
 
@@ -61,6 +63,7 @@ export function formatReport(report: Report): string {
     ]),
     ...report.faultsOfProcess.map((fault) => `! ${fault}`),
     ...shown,
+    ...(report.keptLog === null ? [] : [`The log of the services: ${report.keptLog}`]),
     isPassed(report) ? 'Nothing was lost.' : `Failed: repeat it with --seed ${options.seed}`,
   ].join('\n')
 }

@@ -10,6 +10,7 @@ const REPORT: Report = {
   options: parseArguments(['--seed', '42']),
   node: 'v22.0.0',
   drainSeconds: 1.25,
+  keptLog: null,
   struck: [{ kind: 'exit', outcome: 503 }],
   lanesDied: 1,
   gaveUp: 0,
