@@ -2,8 +2,8 @@ import { once } from 'node:events'
 import { createServer } from 'node:http'
 import { type AddressInfo, createServer as createSocketServer, type Server } from 'node:net'
 import { Server as GrpcServer, ServerCredentials } from '@grpc/grpc-js'
+import { freePort } from '../support/port.ts'
 import type { ServerOwner } from '../support/servers/provide.ts'
-import { serverPort } from '../support/servers/server-port.ts'
 
 /** What services of others answer, as far as the things ask. */
 const ANSWERS: readonly (readonly [path: RegExp, answer: object | string])[] = [
@@ -45,7 +45,7 @@ export async function startLoopback(owner: ServerOwner): Promise<Record<string, 
     TRIAL_HTTP: `http://127.0.0.1:${await port(http)}`,
     TRIAL_SMTP: `smtp://127.0.0.1:${await port(smtpServer())}`,
     TRIAL_GRPC: `127.0.0.1:${await grpcPort(owner)}`,
-    TRIAL_NOWHERE: `127.0.0.1:${await serverPort()}`,
+    TRIAL_NOWHERE: `127.0.0.1:${await freePort()}`,
   }
 }
 

@@ -2,11 +2,11 @@ import { execFileSync } from 'node:child_process'
 import { existsSync } from 'node:fs'
 import { connect } from 'node:net'
 import { join } from 'node:path'
+import { freePort } from '../support/port.ts'
 import { postgresServer } from '../support/servers/postgres.ts'
 import { programFor, type ServerOwner } from '../support/servers/provide.ts'
 import { redisServer } from '../support/servers/redis.ts'
 import { makeServerFolder, removeServerFolder } from '../support/servers/server-folder.ts'
-import { serverPort } from '../support/servers/server-port.ts'
 import { ServerProcess } from '../support/servers/server-process.ts'
 import type { Need } from './entries.ts'
 import { startLoopback } from './loopback.ts'
@@ -66,7 +66,7 @@ const STARTERS: Readonly<Record<Need, Starter>> = {
       `--datadir=${data}`,
       '--auth-root-authentication-method=normal',
     ])
-    const port = await serverPort()
+    const port = await freePort()
     const isRoot = process.getuid?.() === 0 ? ['--user=root'] : []
     const args = [
       '--no-defaults',

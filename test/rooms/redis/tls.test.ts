@@ -3,10 +3,10 @@ import { before, describe, test } from 'node:test'
 import { type Authority, authority } from '../../support/certificates.ts'
 import { temporaryFolder } from '../../support/folder.ts'
 import { startHeddle } from '../../support/heddle.ts'
+import { freePort } from '../../support/port.ts'
 import { connect, settingsOf } from '../../support/redis-under-test.ts'
 import { findProgram } from '../../support/servers/programs.ts'
 import { type RedisServer, redisServer } from '../../support/servers/redis.ts'
-import { serverPort } from '../../support/servers/server-port.ts'
 import { suiteOwner } from '../../support/shared-service.ts'
 import { SHIPPED } from '../../support/shipped-domains.ts'
 import { toolsDirWith } from '../../support/tools-dir.ts'
@@ -28,7 +28,7 @@ describe('a key-value store with TLS and users', { skip: SKIP }, () => {
     ;[known, stranger] = [await authority(folder, 'known'), await authority(folder, 'stranger')]
     // For the address alone: `localhost` is another host.
     const { certificateFile, keyFile } = await known.issue('server', 'IP:127.0.0.1')
-    const port = String(await serverPort())
+    const port = String(await freePort())
     const files = ['--tls-cert-file', certificateFile, '--tls-key-file', keyFile, '--tls-ca-cert-file', known.caFile]
     const args = ['--tls-port', port, '--tls-auth-clients', 'no', ...files]
     server = (await redisServer(owner, { own: true, args }))!

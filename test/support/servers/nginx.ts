@@ -1,8 +1,8 @@
 import { chmod } from 'node:fs/promises'
 import { connect } from 'node:net'
+import { freePort } from '../port.ts'
 import { programFor, type ServerOwner } from './provide.ts'
 import { makeServerFolder, removeServerFolder } from './server-folder.ts'
-import { serverPort } from './server-port.ts'
 import { ServerProcess } from './server-process.ts'
 
 const HOST = '127.0.0.1'
@@ -35,7 +35,7 @@ export async function nginxServer(t: ServerOwner, options: NginxOptions): Promis
   // Its workers give up root.
   await chmod(directory, 0o755)
   const ports: number[] = []
-  while (ports.length < (options.ports ?? 1)) ports.push(await serverPort())
+  while (ports.length < (options.ports ?? 1)) ports.push(await freePort())
   await options.configure(directory, ports)
   const server = new ServerProcess({
     command: program,

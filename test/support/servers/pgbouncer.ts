@@ -1,9 +1,9 @@
 import { chown, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
+import { freePort } from '../port.ts'
 import { asAdministrator, type PostgresServer, unprivilegedUser } from './postgres.ts'
 import { programFor, type ServerOwner } from './provide.ts'
 import { makeServerFolder, removeServerFolder } from './server-folder.ts'
-import { serverPort } from './server-port.ts'
 import { ServerProcess } from './server-process.ts'
 
 const HOST = '127.0.0.1'
@@ -38,7 +38,7 @@ export async function pgBouncerServer(
   if (program === null) return null
   const user = await unprivilegedUser()
   const directory = await makeServerFolder('pgbouncer', user)
-  const port = await serverPort()
+  const port = await freePort()
   const access = { host: HOST, port, user: postgres.user, password: postgres.password }
   const configuration = join(directory, 'pgbouncer.ini')
   const users = join(directory, 'userlist.txt')

@@ -4,10 +4,10 @@ import { chmod, chown, copyFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
 import pg from 'pg'
+import { freePort } from '../port.ts'
 import { makePostgresData } from './postgres-data.ts'
 import { programFor, type ServerOwner } from './provide.ts'
 import { makeServerFolder, removeServerFolder } from './server-folder.ts'
-import { serverPort } from './server-port.ts'
 import { ServerProcess, type SystemUser } from './server-process.ts'
 
 const run = promisify(execFile)
@@ -68,7 +68,7 @@ interface Access {
 async function ownServer(t: ServerOwner, program: string, options: PostgresOptions): Promise<PostgresServer> {
   const user = await unprivilegedUser()
   const folder = await makeServerFolder('postgres', user)
-  const access = { host: HOST, port: await serverPort(), user: USER, password: '' }
+  const access = { host: HOST, port: await freePort(), user: USER, password: '' }
   const data = join(folder, 'data')
   const settings = {
     listen_addresses: HOST,

@@ -2,9 +2,9 @@ import { randomBytes } from 'node:crypto'
 import { writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { Redis } from 'ioredis'
+import { freePort } from '../port.ts'
 import { programFor, type ServerOwner } from './provide.ts'
 import { makeServerFolder, removeServerFolder } from './server-folder.ts'
-import { serverPort } from './server-port.ts'
 import { ServerProcess } from './server-process.ts'
 
 const HOST = '127.0.0.1'
@@ -50,7 +50,7 @@ export async function redisServer(t: ServerOwner, options: RedisOptions = {}): P
 
 async function ownServer(t: ServerOwner, program: string, args: readonly string[]): Promise<RedisServer> {
   const directory = await makeServerFolder('redis')
-  const port = await serverPort()
+  const port = await freePort()
   const password = randomBytes(12).toString('hex')
   const lines = [
     `bind ${HOST}`,
