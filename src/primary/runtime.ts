@@ -8,7 +8,7 @@ import { messageOf } from '../core/errors/description.ts'
 import { steadyMs } from '../core/schedule/clock.ts'
 import { ClockWatch, jumpText } from '../core/schedule/clock-watch.ts'
 import { Progress } from '../core/schedule/progress.ts'
-import { until } from '../core/schedule/waiting.ts'
+import type { ThreadsTime } from '../core/schedule/waiting.ts'
 import { logDatabaseOf, staysInProcess } from '../runtime/event-log/tables.ts'
 import { activeTools } from '../runtime/kernel/discover.ts'
 import { BootAftermath } from '../runtime/kernel/plugins.ts'
@@ -331,12 +331,12 @@ export class Runtime {
 
   /**
    * Ends the lanes' threads without a drain, and waits for the primary's own calls.
+   * @param time that both have for it
    * @returns how many threads and calls have not ended in that time: nothing but the end of the process ends them
    */
-  async abandon(withinMs: number): Promise<number> {
-    const deadlineMs = steadyMs() + withinMs
-    const threads = await this.#parts.supervisor.abandon(deadlineMs)
-    await until(() => poolRequests().length === 0, deadlineMs)
+  async abandon(time: ThreadsTime): Promise<number> {
+    const threads = await this.#parts.supervisor.abandon(time)
+    await time.until(() => poolRequests().length === 0)
     return threads + poolRequests().length
   }
 }

@@ -5,7 +5,7 @@ import type { Settings } from '../core/config/schema.ts'
 import { killAfterMs, SHUTDOWN_GRACE_MS, stopMaxMs } from '../core/config/time-limits.ts'
 import { steadyMs } from '../core/schedule/clock.ts'
 import { Progress } from '../core/schedule/progress.ts'
-import { ownLimit } from '../core/schedule/waiting.ts'
+import { ownLimit, ThreadsTime } from '../core/schedule/waiting.ts'
 import { ServiceManager } from '../guardian/service-manager.cjs'
 import { requireFolder } from '../runtime/kernel/discover.ts'
 import { requireFreePorts } from './http/listening.ts'
@@ -28,8 +28,13 @@ type ToGuardian =
   /** This process ends in order. `again`: it is to be started again. */
   | { type: 'stopping'; again: boolean }
 
-/** All threads have this long at least to end when the process does, milliseconds. One that runs JavaScript takes 2 to 3; one that loads modules, or waits for a disk, longer. */
+/**
+ * All threads have this long at least to end when the process does, milliseconds of their own time. One that runs JavaScript takes 2 to 3; one
+ * that loads modules, or waits for a disk, longer.
+ */
 const THREADS_END_MS = 1500
+/** Threads that wait for a core are waited for by the clock so many times as long at most. */
+const STARVED_FACTOR = 10
 
 /**
  * Ends the process, whatever its threads do. `process.exit` joins every thread, and so waits for ever for one that is inside a native call,
@@ -37,7 +42,8 @@ const THREADS_END_MS = 1500
  * @param leftMs what a drain has left of its time
  */
 async function endProcess(exitCode: number, runtime: Runtime, leftMs = 0): Promise<void> {
-  const held = await runtime.abandon(Math.max(THREADS_END_MS, leftMs))
+  const maxMs = Math.max(STARVED_FACTOR * THREADS_END_MS, leftMs)
+  const held = await runtime.abandon(new ThreadsTime(Math.max(THREADS_END_MS, leftMs), maxMs))
   if (held > 0) {
     runtime.log(
       'ERROR',

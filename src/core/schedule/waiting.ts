@@ -1,6 +1,6 @@
 // Waiting: until, with a limit, for the end of a turn, for all.
 import { type Clock, pause, SYSTEM_CLOCK, steadyMs } from './clock.ts'
-import { waitedHereMs } from './thread-clock.cjs'
+import { ThreadClock, timesOfThreads, together, waitedHereMs } from './thread-clock.cjs'
 
 /** The promise that `settled` has made last. */
 let last: Promise<unknown> | null = null
@@ -72,6 +72,32 @@ export async function until(
   while (!isOver()) {
     await pause(clock, checkMs)
     if (condition()) return
+  }
+}
+
+/** Waits for what the other threads of this process are at work for, by their own time: what they compute and what they block for, not the time for which they wait for a core. */
+export class ThreadsTime {
+  readonly #clock = new ThreadClock(() =>
+    together([...timesOfThreads()].filter(([task]) => task !== process.pid).map(([, times]) => times)),
+  )
+  readonly #ownMs: number
+  readonly #endMs: number
+  #lookedMs = steadyMs()
+
+  /** @param ownMs that they have, all waits together; @param maxMs that they have by the clock, from now on */
+  constructor(ownMs: number, maxMs: number) {
+    this.#ownMs = ownMs
+    this.#endMs = this.#lookedMs + maxMs
+  }
+
+  /** Resolves when the condition holds, or their time is over. */
+  async until(condition: () => boolean): Promise<void> {
+    while (!condition() && this.#clock.ms < this.#ownMs && this.#lookedMs < this.#endMs) {
+      await pause(SYSTEM_CLOCK, CHECK_MS)
+      const nowMs = steadyMs()
+      this.#clock.pass(nowMs - this.#lookedMs)
+      this.#lookedMs = nowMs
+    }
   }
 }
 

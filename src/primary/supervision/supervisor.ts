@@ -3,7 +3,7 @@ import { availableParallelism } from 'node:os'
 import { relative } from 'node:path'
 import { steadyMs } from '../../core/schedule/clock.ts'
 import { Watcher } from '../../core/schedule/thread-clock.cjs'
-import { until } from '../../core/schedule/waiting.ts'
+import { type ThreadsTime, until } from '../../core/schedule/waiting.ts'
 import type { Holder } from '../../transport/messages.ts'
 import type { Lane, UnfinishedWork } from '../dispatch/lane.ts'
 import { describeDeath, type LaneDeath, laneDeath } from './black-box.ts'
@@ -324,16 +324,17 @@ export class Supervisor implements ThreadOwner {
 
   /**
    * Gives up whatever the lanes do.
-   * @param deadlineMs by `steadyMs`
-   * @returns how many threads have not ended by then: native calls of theirs are under way
+   * @param time that the threads have to end
+   * @returns how many have not ended by then: native calls of theirs are under way
    */
-  async abandon(deadlineMs: number): Promise<number> {
+  async abandon(time: ThreadsTime): Promise<number> {
+    const { pool } = this.#starter
     this.#lanes.isStopping = true
     this.#giveUpAll()
-    await until(() => this.#starter.pool.lanesRunning === 0, deadlineMs)
+    await time.until(() => pool.lanesRunning === 0)
     await this.#destroyUnused()
-    await until(() => this.#starter.pool.threadsRunning === 0, deadlineMs)
-    return this.#starter.pool.threadsRunning
+    await time.until(() => pool.threadsRunning === 0)
+    return pool.threadsRunning
   }
 
   /** Each thread that can leave does so, and ends by itself: to end it costs the process an abort while a native call of it is under way. */
