@@ -124,7 +124,8 @@ export class Watchdog {
   lastStack: StackFrame[] | null = null
   readonly #hold: DebuggerHold
   #isHoldTold = false
-  #leavingMs = 0
+  /** For how long it has been leaving: its own time where it stands still. */
+  leavingMs = 0
   #fullMs = 0
   #growthWhenFull = 0
   /** Since its loop has turned last. */
@@ -251,9 +252,9 @@ export class Watchdog {
   checkLeaving(watcher: Watcher): boolean {
     const { heapBytes, externalBytes, beats } = this.#lane.heartbeat
     if (beats !== this.#seenBeats) this.#stops = 0
-    const leavingMs = this.#leavingMs
-    this.#leavingMs += this.#look(watcher)
-    if (Math.floor(leavingMs / LEAVE_AGAIN_MS) < Math.floor(this.#leavingMs / LEAVE_AGAIN_MS))
+    const leavingMs = this.leavingMs
+    this.leavingMs += this.#look(watcher)
+    if (Math.floor(leavingMs / LEAVE_AGAIN_MS) < Math.floor(this.leavingMs / LEAVE_AGAIN_MS))
       this.#lane.post({ type: 'leave', isStopped: false })
     if (this.ownMs >= LEAVING_STALL_MS && !this.#isStopping) {
       this.#isStopping = true
@@ -269,7 +270,7 @@ export class Watchdog {
     const isFull = growth > LEAVING_GROWTH
     if (!isFull || this.#fullMs === 0) this.#growthWhenFull = growth
     this.#fullMs = isFull ? this.#fullMs + watcher.elapsedMs : 0
-    const isHopeless = this.#stops > STOPS_MAX || this.#leavingMs > LEAVING_MAX_MS
+    const isHopeless = this.#stops > STOPS_MAX || this.leavingMs > LEAVING_MAX_MS
     return isHopeless || growth > this.#growthWhenFull + FULL_GROWTH || this.#fullMs > FULL_MS
   }
 
