@@ -7,6 +7,7 @@ import { constants, devNull } from 'node:os'
 import type { Worker } from 'node:worker_threads'
 import type { Origin } from '../contracts/tracing.ts'
 import { causality } from '../core/causality/context.ts'
+import { uncountLost } from '../core/schedule/stopped-immediate.ts'
 import type { Holder, ToPrimary } from '../transport/messages.ts'
 
 /** Handlers that a report names at most. */
@@ -237,6 +238,7 @@ function release(): void {
   for (const handle of handlesOf()) handle.unref?.()
   for (const thread of threads) thread.unref()
   releaseTimers()
+  uncountLost()
 }
 
 /**

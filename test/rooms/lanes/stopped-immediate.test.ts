@@ -12,11 +12,11 @@ const STOPPABLE = [
   ...(process.version < 'v24' ? ['--experimental-async-context-frame'] : []),
 ]
 
-async function said(isKnown: boolean): Promise<{ texts: string[]; code: number }> {
+async function said(fixture: string, workerData: object): Promise<{ texts: string[]; code: number }> {
   const texts: string[] = []
-  const worker = new Worker(new URL('../../fixtures/stopped-immediate.ts', import.meta.url), {
+  const worker = new Worker(new URL(`../../fixtures/${fixture}.ts`, import.meta.url), {
     execArgv: [...STOPPABLE, '--require', REGISTER],
-    workerData: { isKnown },
+    workerData,
   })
   worker.on('message', (text) => texts.push(text))
   const exited = once(worker, 'exit')
@@ -28,10 +28,18 @@ async function said(isKnown: boolean): Promise<{ texts: string[]; code: number }
 }
 
 test('immediates behind one that was stopped run, each once, and the thread ends by itself', async () => {
-  assert.deepEqual(await said(true), { texts: ['before', 'after', 'later immediate', 'last'], code: 0 })
+  assert.deepEqual(await said('stopped-immediate', { isKnown: true }), {
+    texts: ['before', 'after', 'later immediate', 'last'],
+    code: 0,
+  })
 })
 
 test('a thread ends at once where it is not known which immediate was stopped', async () => {
-  const { texts, code } = await said(false)
+  const { texts, code } = await said('stopped-immediate', { isKnown: false })
   assert.deepEqual([texts, code], [['before'], 1])
+})
+
+test('a thread in which immediates were lost behind a stopped one ends by itself', async () => {
+  for (const lost of [1, 5])
+    assert.deepEqual(await said('lost-immediates', { lost }), { texts: ['one more', 'the last'], code: 0 })
 })
