@@ -16,6 +16,8 @@ const JUMP_MS = 1000
 const MARGIN_MS = 100
 /** A retry that is due later than this leaves the hub until then, milliseconds. */
 const RETRY_LEAVES_MS = 1000
+/** Events whose lanes have handed them on are remembered until they are due, so many: where there were more, each counts as handed on. */
+const TOLD_MAX = 100_000
 
 /**
  * Stored events that wait for their time, or deliveries of them for their next attempt: in the log, and not in the hub. Here are the positions of those that are due soon.
@@ -36,6 +38,11 @@ export class DueEvents {
   #movedMs = 0
   /** Events of which deliveries wait for their next attempt, until they are here again. The index of the times does not have them. */
   readonly #retries = new Set<number>()
+  /** Positions of events that their lanes have handed on, and that are not due yet. */
+  readonly #told = new Set<number>()
+  #isToldAll = true
+  /** Positions that a look has found of this process's, and nobody has handed on: the lane has died between its commit and that. */
+  readonly #untold = new Set<number>()
   /** Both clocks and the next free position at the last look. */
   #seen: { nowMs: number; steadyMs: number; next: number } | null = null
   /** The first position of this process. */
@@ -76,6 +83,9 @@ export class DueEvents {
   keep(dueMs: number, seq: number): boolean {
     this.#followClock()
     if (dueMs <= this.#movedMs) return false
+    this.#untold.delete(seq)
+    if (this.#told.size < TOLD_MAX) this.#told.add(seq)
+    else this.#isToldAll = false
     if (dueMs <= this.#aheadMs) this.#add(dueMs, seq)
     else this.#later++
     return true
@@ -159,7 +169,10 @@ export class DueEvents {
     this.#notBeforeMs = nowMs + RETRY_MS
     const due = await this.#log.readDue(this.#read, this.#aheadMs)
     this.#notBeforeMs = 0
-    for (const { dueMs, seq } of due) this.#soon.push(dueMs, seq)
+    for (const { dueMs, seq } of due) {
+      this.#soon.push(dueMs, seq)
+      if (this.#isToldAll && this.#first !== null && seq >= this.#first && !this.#told.has(seq)) this.#untold.add(seq)
+    }
     this.#later = Math.max(0, this.#later - due.length)
     const isAll = due.length < PAGE_POSITIONS
     // Some were delivered without being read here: a lane had died.
@@ -177,9 +190,16 @@ export class DueEvents {
     const nowMs = this.#log.clock.nowMs()
     this.#movedMs = nowMs
     while (this.#soon.firstMs <= nowMs) {
-      yield this.#soon.shift()!
+      const seq = this.#soon.shift()!
+      this.#told.delete(seq)
+      yield seq
     }
     this.#wake()
+  }
+
+  /** @returns whether no lane has handed on an event that is due now, so that nobody has recorded it; once */
+  wasUntold(seq: number): boolean {
+    return this.#untold.delete(seq)
   }
 
   #wake(): void {

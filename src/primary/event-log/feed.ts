@@ -321,7 +321,11 @@ export class Feed {
   async #letGo(): Promise<void> {
     const { due } = this.#parts
     await due.look()
-    for (const seq of due.due()) this.passed.push(seq)
+    for (const seq of due.due()) {
+      // With the log to itself alone: else who takes over from a process says what is new.
+      if (this.shared === null && due.wasUntold(seq)) this.#unrecorded.add(seq)
+      this.passed.push(seq)
+    }
     this.count()
   }
 
