@@ -134,6 +134,7 @@ async function stopInOrder(
   reportEnd()
   if (hub.unstored > 0)
     parts.log('WARNING', `${hub.unstored} event deliveries were not finished and are lost with this process`, 'main')
+  listener.refuse()
   dispatcher.setLanes([])
   /** All parts have what is left of the time, and each has a little. */
   const close = async (step: string, closing: (withinMs: number) => Promise<unknown> | undefined): Promise<void> => {

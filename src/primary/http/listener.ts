@@ -28,7 +28,7 @@ import { longAnswers } from './sent-body.ts'
 export const HEADERS_MAX_BYTES = 16_384
 /** A body that is not longer goes to a fetch handler with the request; a longer one while it comes. */
 const WHOLE_BODY_MAX_BYTES = 65_536
-/** A drain stops serving when no request has come for this long, milliseconds: the connections that are still open are idle. */
+/** A drain goes on when no request has come for this long, milliseconds: the connections that are still open are idle. */
 export const LINGER_QUIET_MS = 250
 const LINGER_CHECK_MS = 5
 /** How often deadlines are checked, milliseconds: an answer is late by this much at most. */
@@ -96,6 +96,7 @@ export class Listener {
   #sweepTimer: NodeJS.Timeout | undefined
   /** While it drains: requests are still served, each with an answer that closes its connection. */
   #isLingering = false
+  #refusing: NodeJS.Timeout | undefined
   /** While it drains. */
   #lastRequestMs = 0
   /** When it is looked again whether the proxy that a request came through is a trusted one, by `exactMs`. */
@@ -184,7 +185,8 @@ export class Listener {
 
   /**
    * Takes no new connections, and closes each connection with its next answer: its client goes elsewhere then, and one that is refused has failed. So
-   * requests on open connections are served until none is open, or none has sent a request for a while, or `lingerMs` are over. Then they are refused.
+   * requests on open connections are served for `lingerMs`, or until `refuse`. Resolves when none is open, or none has sent a request for a while, or
+   * that time is over.
    */
   async drain(lingerMs: number): Promise<void> {
     const deadlineMs = steadyMs() + lingerMs
@@ -198,6 +200,13 @@ export class Listener {
     const isReceiving = (): boolean => this.#bodies.open.size + this.#streamedBodies.open.size > 0
     const isQuiet = (): boolean => steadyMs() - this.#lastRequestMs >= LINGER_QUIET_MS && !isReceiving()
     await until(() => this.connectionLimit.open === 0 || isQuiet(), deadlineMs, { checkMs: LINGER_CHECK_MS })
+    // Who has sent nothing for a while may do so just now.
+    this.#refusing = setTimeout(() => this.refuse(), deadlineMs - steadyMs()).unref()
+  }
+
+  /** What still comes on open connections is answered with 503. */
+  refuse(): void {
+    clearTimeout(this.#refusing)
     this.#isLingering = false
   }
 
