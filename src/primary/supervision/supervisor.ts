@@ -21,8 +21,8 @@ import { CHECK_MAX_MS, CHECK_MS, type TerminationReason } from './watchdog.ts'
 const DEATHS_KEPT = 5
 /** A stop waits no longer for a lane whose loop stands still for this long, milliseconds. */
 const STOP_STALL_MS = 2000
-/** What a lane that leaves has in hand is another's after this, milliseconds: it lets go of all after half of it, and stays for native calls alone. */
-const HANDS_OVER_MS = 10_000
+/** What a lane that leaves has in hand is another's after this, milliseconds, unless requests are left, which have their own time: it stays for native calls alone by then. */
+const HANDS_OVER_MS = 30_000
 /** A plugin that stands still for this long where no other lane answers, or one, is kept away from it, milliseconds. */
 const STALLED_MS = [250, 1000]
 
@@ -154,8 +154,9 @@ export class Supervisor implements ThreadOwner {
   #checkLeaving(thread: LaneThread): void {
     const { abort, watchdog } = thread
     if (abort.signal.aborted) return
-    if (watchdog.checkLeaving(this.#watcher)) this.#endLate(thread)
-    else if (thread.state === 'dying' && watchdog.leavingMs > HANDS_OVER_MS) this.#onGone(thread, this.#giveUp(thread))
+    if (watchdog.checkLeaving(this.#watcher)) return this.#endLate(thread)
+    const isLate = watchdog.leavingMs > HANDS_OVER_MS && thread.requestsInFlight === 0
+    if (thread.state === 'dying' && isLate) this.#onGone(thread, this.#giveUp(thread))
   }
 
   /** It has had its time to leave. To end it may cost the process, where a native call of it is under way. */

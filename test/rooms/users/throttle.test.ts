@@ -72,6 +72,13 @@ describe('addresses', { skip: process.platform !== 'linux' && 'other systems hav
     postFrom(from, heddle().port, '/login', { email, password })
   const signUp = (from: string, email: string) =>
     postFrom(from, heddle().port, '/users', { name: 'Ada', email, password: PASSWORD })
+  /** On a busy machine some of many requests are too many: that says nothing of who has tried what, and they come again. */
+  const again = async (send: () => Promise<number>): Promise<number> => {
+    for (;;) {
+      const status = await send()
+      if (status !== 503) return status
+    }
+  }
   const counts = (statuses: number[]) => {
     const count: Record<number, number> = {}
     for (const status of statuses) count[status] = (count[status] ?? 0) + 1
@@ -89,7 +96,7 @@ describe('addresses', { skip: process.platform !== 'linux' && 'other systems hav
 
   test('sixty e-mails from one address do not go through', async () => {
     const emails = Array.from({ length: 60 }, (_, n) => `user${n}@example.com`)
-    const statuses = await Promise.all(emails.map((email) => logIn('127.0.0.4', email, 'wrong password')))
+    const statuses = await Promise.all(emails.map((email) => again(() => logIn('127.0.0.4', email, 'wrong password'))))
     assert.deepEqual(counts(statuses), { 401: 30, 429: 30 })
     assert.equal(await logIn('127.0.0.5', emails[0]!, 'wrong password'), 401, 'another address has its own count')
   })
@@ -102,7 +109,7 @@ describe('addresses', { skip: process.platform !== 'linux' && 'other systems hav
   })
 
   test('twenty sign-ups from one address in a minute, and no more', async () => {
-    const flood = Array.from({ length: 64 }, (_, n) => signUp('127.0.0.6', `flood${n}@example.com`))
+    const flood = Array.from({ length: 64 }, (_, n) => again(() => signUp('127.0.0.6', `flood${n}@example.com`)))
     assert.deepEqual(counts(await Promise.all(flood)), { 201: 20, 429: 44 })
     assert.equal(await logIn(OWNER, 'ada@example.com', PASSWORD), 200)
     assert.equal(await signUp(OWNER, 'eve@example.com'), 201)
