@@ -7,7 +7,7 @@ import { constants, devNull } from 'node:os'
 import type { Worker } from 'node:worker_threads'
 import type { Origin } from '../contracts/tracing.ts'
 import { causality } from '../core/causality/context.ts'
-import { uncountLost } from '../core/schedule/stopped-immediate.ts'
+import { uncountLostImmediates, uncountTimers } from '../core/schedule/loop-counts.ts'
 import type { Holder, ToPrimary } from '../transport/messages.ts'
 
 /** Handlers that a report names at most. */
@@ -209,9 +209,8 @@ interface Handles {
   _getActiveHandles?: () => { unref?: () => void }[]
 }
 
-// Taken before plugins can replace them.
+// Taken before plugins can replace it.
 const handlesOf = (process as Handles)._getActiveHandles?.bind(process) ?? (() => [])
-const resourcesOf = process.getActiveResourcesInfo.bind(process)
 
 /**
  * Lets go of everything that keeps the loop of this thread alive: ports, sockets, timers. What is left is what the loop itself waits for,
@@ -237,23 +236,6 @@ let releasing: NodeJS.Timeout | undefined
 function release(): void {
   for (const handle of handlesOf()) handle.unref?.()
   for (const thread of threads) thread.unref()
-  releaseTimers()
-  uncountLost()
-}
-
-/**
- * Node counts the timers that hold the loop. One whose callback was stopped is counted for ever, and those of plugins cannot be listed. So
- * the count is taken down by a timer that says that it is counted, and is not, until Node names none.
- */
-function releaseTimers(): void {
-  const timer = setTimeout(() => {}, LET_GO_MS).unref()
-  clearTimeout(timer)
-  const refed = Object.getOwnPropertySymbols(timer).find(({ description }) => description === 'refed')
-  if (refed === undefined) return
-  for (let left = resourcesOf().filter((name) => name === 'Timeout').length; left > 0; left--) {
-    const counted = setTimeout(() => {}, LET_GO_MS).unref() as NodeJS.Timeout & Record<symbol, boolean>
-    counted[refed] = true
-    counted.unref()
-    clearTimeout(counted)
-  }
+  uncountTimers()
+  uncountLostImmediates()
 }

@@ -1,7 +1,7 @@
 // What Node needs to go on behind an immediate that was stopped in its callback.
 
 /** As Node keeps it; undocumented, and in every version so far (lib/internal/timers.js, `processImmediate`). */
-interface Entry {
+export interface Entry {
   _destroyed: boolean
   _onImmediate: () => void
   _idleNext: Entry | null
@@ -9,13 +9,7 @@ interface Entry {
   unref(): void
 }
 
-/** How Node names the property of an immediate that holds the loop. */
-const REFED = 'refed'
-
-// Taken before plugins can replace it.
-const resourcesOf = process.getActiveResourcesInfo.bind(process)
-
-const entryOf = (immediate: NodeJS.Immediate): Entry => immediate as unknown as Entry
+export const entryOf = (immediate: NodeJS.Immediate): Entry => immediate as unknown as Entry
 const nothing = (): void => {}
 
 /**
@@ -42,30 +36,4 @@ export function skipStopped(immediate: NodeJS.Immediate | null): boolean {
   stopped._onImmediate = nothing
   stopped._destroyed = false
   return true
-}
-
-const counted = (): number => resourcesOf().filter((name) => name === 'Immediate').length
-
-/**
- * Lets a loop end that only lost immediates hold. Where the first of a turn was stopped, Node forgets those behind it, and counts them for ever: the loop
- * turns without a pause. Those that are counted, and in no list of Node's, are counted down.
- */
-export function uncountLost(): void {
-  if (counted() === 0) return
-  const probe = setImmediate(() => {
-    const refed = Object.getOwnPropertySymbols(probe).find(({ description }) => description === REFED)
-    if (refed === undefined) return
-    let known = 0
-    const isRefed = (entry: Entry): boolean => (entry as Entry & Record<symbol, unknown>)[refed] === true
-    for (let entry = entryOf(probe)._idleNext; entry !== null; entry = entry._idleNext) if (isRefed(entry)) known++
-    // The last of those whose turn comes next.
-    const last = entryOf(setImmediate(nothing))
-    for (let entry: Entry | null = last; entry !== null; entry = entry._idlePrev) if (isRefed(entry)) known++
-    for (let lost = counted() - known; lost > 0; lost--) {
-      const uncounted = entryOf(setImmediate(nothing))
-      uncounted.unref()
-      Object.assign(uncounted, { [refed]: true })
-      uncounted.unref()
-    }
-  })
 }
