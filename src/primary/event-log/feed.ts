@@ -322,8 +322,8 @@ export class Feed {
     const { due } = this.#parts
     await due.look()
     for (const seq of due.due()) {
-      // With the log to itself alone: else who takes over from a process says what is new.
-      if (this.shared === null && due.wasUntold(seq)) this.#unrecorded.add(seq)
+      // Where the log is shared, who takes over from a process says what is new.
+      if (due.wasUntold(seq) && this.shared === null) this.#unrecorded.add(seq)
       this.passed.push(seq)
     }
     this.count()
