@@ -33,8 +33,8 @@ type ToGuardian =
  * that loads modules, or waits for a disk, longer.
  */
 const THREADS_END_MS = 1500
-/** Threads that wait for a core are waited for by the clock so many times as long at most. */
-const STARVED_FACTOR = 10
+/** Threads that wait for a core are waited for by the clock so many times as long at most: a supervisor kills later (`killAfterMs`). */
+const STARVED_FACTOR = 4
 
 /**
  * Ends the process, whatever its threads do. `process.exit` joins every thread, and so waits for ever for one that is inside a native call,
