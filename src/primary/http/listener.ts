@@ -96,6 +96,7 @@ export class Listener {
   #sweepTimer: NodeJS.Timeout | undefined
   /** While it drains: requests are still served, each with an answer that closes its connection. */
   #isLingering = false
+  /** Ends that. */
   #refusing: NodeJS.Timeout | undefined
   /** While it drains. */
   #lastRequestMs = 0

@@ -21,7 +21,7 @@ import { CHECK_MAX_MS, CHECK_MS, type TerminationReason } from './watchdog.ts'
 const DEATHS_KEPT = 5
 /** A stop waits no longer for a lane whose loop stands still for this long, milliseconds. */
 const STOP_STALL_MS = 2000
-/** What a lane that leaves has in hand is another's after this, milliseconds, unless requests are left, which have their own time: it stays for native calls alone by then. */
+/** A dying lane gives its events to others when it has not left within this, milliseconds, and no request is left there: those have their own time limits. */
 const HANDS_OVER_MS = 30_000
 /** A plugin that stands still for this long where no other lane answers, or one, is kept away from it, milliseconds. */
 const STALLED_MS = [250, 1000]

@@ -162,7 +162,7 @@ export class Viewport {
 
   /** One pointer moves the picture; two zoom it, too. */
   #onMove({ pointerId, clientX, clientY, buttons }) {
-    // Where it went up nobody may have seen: outside the picture.
+    // It may have gone up unseen, outside the picture.
     if (buttons === 0) this.#pointers.delete(pointerId)
     const from = this.#pointers.get(pointerId)
     if (from === undefined) return
