@@ -10,7 +10,7 @@ import { messageOf, stackOf } from '../core/errors/description.ts'
 import { loadModule } from '../core/modules/domains.ts'
 import { watchGuardian } from '../core/modules/guardian-watch.ts'
 import { steadyMs } from '../core/schedule/clock.ts'
-import { until } from '../core/schedule/waiting.ts'
+import { ThreadsTime, until } from '../core/schedule/waiting.ts'
 import { ThreadHistory } from '../history/recorder.ts'
 import { watchEmptyAnswers } from '../runtime/advice/fault-record.ts'
 import { keepTrimmed } from '../runtime/effects/transactions.ts'
@@ -64,6 +64,8 @@ const STREAMS_FILE = fileURLToPath(new URL('../runtime/streams/publisher.ts', im
 const SOCKETS_END_MS = 2000
 /** Handlers that are under way when the lane's end begins have this long to settle, milliseconds, where their routes do not set less. */
 const SETTLE_MS = 5000
+/** In a lane that leaves it is the own time of the process's threads, since they may wait for a thread of Node's pool: on a busy machine more by the clock, at most so many times. */
+const SETTLE_CLOCK = 4
 
 /** The worker's end of a lane: boots the plugins, then runs requests and events until it is drained. */
 export class LaneServer {
@@ -90,10 +92,9 @@ export class LaneServer {
   readonly #builtins = new Builtins()
   readonly #heartbeat: HeartbeatWriter
   readonly #sayWhy: ReturnType<typeof installExitReport>
-  #isLeaving = false
   #hasLetGo = false
-  /** It lets go by then, whatever has not settled. */
-  #settledMs = 0
+  /** It lets go after that, whatever has not settled; null while it does not leave. */
+  #settling: ThreadsTime | null = null
   /** Until then what it has started may be ending. */
   #processesEndMs = 0
 
@@ -377,7 +378,7 @@ export class LaneServer {
         void this.#drain()
         return
       case 'leave':
-        if (this.#isLeaving) this.#settle(true)
+        if (this.#settling !== null) this.#settle(this.#settling, true)
         this.#leave(message.isStopped)
     }
   }
@@ -442,19 +443,18 @@ export class LaneServer {
     // What has stopped its loop may have done so in the midst of a frame.
     this.#inbox.recover()
     this.#outbox.recover()
-    if (!this.#isLeaving) {
-      this.#isLeaving = true
-      this.#settledMs = steadyMs() + SETTLE_MS
+    if (this.#settling === null) {
+      this.#settling = new ThreadsTime(SETTLE_MS, SETTLE_CLOCK * SETTLE_MS)
       this.#post({ type: 'dying' })
       this.#requests.closeStreams()
-      this.#settle(false)
+      this.#settle(this.#settling, false)
     }
     return true
   }
 
   /** Not at once: a stop takes all microtasks with it that wait. @param isAgain a stop may have taken along what has let go */
-  #settle(isAgain: boolean): void {
-    setTimeout(() => void until(() => !this.#hasWork, this.#settledMs).then(() => this.#letGo(isAgain)), 0)
+  #settle(time: ThreadsTime, isAgain: boolean): void {
+    setTimeout(() => void time.until(() => !this.#hasWork).then(() => this.#letGo(isAgain)), 0)
   }
 
   /** What is stopped does not settle. The primary gives up a request of it. */

@@ -142,13 +142,23 @@ function waitedHereMs() {
   }
 }
 
-/** Times of all threads of a process, by number. Empty where the system does not say. */
-function timesOfThreads(pid = 'self') {
+/** The number of the thread that asks; 0 where the system does not say. */
+function ownTask() {
+  try {
+    return Number(readlinkSync('/proc/thread-self').split('/').at(-1))
+  } catch {
+    return 0
+  }
+}
+
+/** Times of all threads of a process but one, by number. Empty where the system does not say. */
+function timesOfThreads(pid = 'self', but = 0) {
   const folder = tasksOf(pid)
   const times = new Map()
   if (folder === null) return times
   try {
     for (const task of readdirSync(folder)) {
+      if (Number(task) === but) continue
       const read = timesOf(`${folder}/${task}`)
       if (read !== null) times.set(Number(task), read)
     }
@@ -167,4 +177,4 @@ function together(all) {
   return { state, cpuMs: sumOf('cpuMs'), waitedMs: sumOf('waitedMs'), pageReads: sumOf('pageReads') }
 }
 
-module.exports = { ThreadClock, Watcher, tasksOf, timesOf, timesOfThreads, together, waitedHereMs }
+module.exports = { ThreadClock, Watcher, ownTask, tasksOf, timesOf, timesOfThreads, together, waitedHereMs }

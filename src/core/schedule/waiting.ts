@@ -1,6 +1,6 @@
 // Waiting: until, with a limit, for the end of a turn, for all.
 import { type Clock, pause, SYSTEM_CLOCK, steadyMs } from './clock.ts'
-import { ThreadClock, timesOfThreads, together, waitedHereMs } from './thread-clock.cjs'
+import { ownTask, ThreadClock, timesOfThreads, together, waitedHereMs } from './thread-clock.cjs'
 
 /** The promise that `settled` has made last. */
 let last: Promise<unknown> | null = null
@@ -75,29 +75,38 @@ export async function until(
   }
 }
 
-/** Waits for what the other threads of this process are at work for, by their own time: what they compute and what they block for, not the time for which they wait for a core. */
+/** To read what the system says of all threads costs some 0.2 ms. */
+const LOOK_MS = 50
+
+/** Time that the other threads of this process have: what they compute and what they block for, not the time for which they wait for a core. */
 export class ThreadsTime {
-  readonly #clock = new ThreadClock(() =>
-    together([...timesOfThreads()].filter(([task]) => task !== process.pid).map(([, times]) => times)),
-  )
+  readonly #clock = new ThreadClock(() => together(timesOfThreads(process.pid, ownTask()).values()))
   readonly #ownMs: number
   readonly #endMs: number
+  #usedMs = 0
   #lookedMs = steadyMs()
 
-  /** @param ownMs that they have, all waits together; @param maxMs that they have by the clock, from now on */
+  /** @param ownMs that they have; @param maxMs that they have by the clock, from now on */
   constructor(ownMs: number, maxMs: number) {
     this.#ownMs = ownMs
     this.#endMs = this.#lookedMs + maxMs
   }
 
+  /** Looks at them. @returns true when their time is over */
+  look(): boolean {
+    const nowMs = steadyMs()
+    const passedMs = nowMs - this.#lookedMs
+    if (passedMs >= LOOK_MS) {
+      this.#lookedMs = nowMs
+      // Several may compute at once.
+      this.#usedMs += Math.min(passedMs, this.#clock.pass(passedMs))
+    }
+    return this.#usedMs >= this.#ownMs || nowMs >= this.#endMs
+  }
+
   /** Resolves when the condition holds, or their time is over. */
   async until(condition: () => boolean): Promise<void> {
-    while (!condition() && this.#clock.ms < this.#ownMs && this.#lookedMs < this.#endMs) {
-      await pause(SYSTEM_CLOCK, CHECK_MS)
-      const nowMs = steadyMs()
-      this.#clock.pass(nowMs - this.#lookedMs)
-      this.#lookedMs = nowMs
-    }
+    while (!condition() && !this.look()) await pause(SYSTEM_CLOCK, CHECK_MS)
   }
 }
 

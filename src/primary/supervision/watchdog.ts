@@ -2,6 +2,7 @@
 import type { Settings } from '../../core/config/schema.ts'
 import { isOfRuntime } from '../../core/errors/places.ts'
 import { ThreadClock, type ThreadTimes, type Watcher } from '../../core/schedule/thread-clock.cjs'
+import { ThreadsTime } from '../../core/schedule/waiting.ts'
 import { memoryLimits } from '../../transport/memory/heartbeat.ts'
 import type { Lane } from '../dispatch/lane.ts'
 import { DebuggerHold, isInspected } from './debugger-hold.ts'
@@ -26,6 +27,8 @@ const PROBE_MS = 200
 /** A thread that stands still for longer after it was told to stop is inside a native call. One that fills its heap may collect garbage for seconds first. */
 const STOP_MS = 1000
 const STOP_COLLECTING_MS = 5000
+/** Of the thread's own time: it is looked so often whether that is over, milliseconds. */
+const STOP_LOOK_MS = 200
 /** A stack is taken at most this often from one lane, milliseconds: taking it disturbs the thread a little. */
 const PROBE_PAUSE_MS = 5_000
 /** A boot that runs is asked for its stack for this long: on a busy machine it has no core to stop with. */
@@ -42,6 +45,8 @@ const LEAVING_STALL_MS = 200
 const LEAVING_GROWTH = 1.5
 const FULL_GROWTH = 0.5
 const FULL_MS = 2000
+/** Of the process's threads' own time: on a busy machine it has more by the clock, at most so many times. */
+const FULL_CLOCK = 4
 /** A lane that leaves has this long, milliseconds; SHUTDOWN_TIMEOUT_MS more where it runs `onStop` first. */
 const LEAVING_MAX_MS = 120_000
 /** It is told to leave again so often: a stop may have taken along what does it there, milliseconds. */
@@ -126,7 +131,8 @@ export class Watchdog {
   #isHoldTold = false
   /** For how long it has been leaving: its own time where it stands still. */
   leavingMs = 0
-  #fullMs = 0
+  /** What it still has while it is full; null while it is not. */
+  #fullTime: ThreadsTime | null = null
   #growthWhenFull = 0
   /** Since its loop has turned last. */
   #stops = 0
@@ -223,7 +229,7 @@ export class Watchdog {
       isLate = heartbeat.beats !== this.#seenBeats
     }
     const stopMs = reason === 'memory' ? STOP_COLLECTING_MS : STOP_MS
-    const stop = () => stopThread(heartbeat.threadId, stopMs, onStop)
+    const stop = () => this.#stop(stopMs, onStop)
     let stopped = await stop()
     const endMs = performance.now() + BUSY_STACK_MAX_MS
     // Nothing was stopped, and it is not known yet whose loop it is: whoever is in flight alone need not have to do with it.
@@ -234,6 +240,21 @@ export class Watchdog {
     this.stack = (isLate ? null : stopped) ?? (await earlier)
     if (stopped !== null) return 'stopped'
     return isLate ? 'turning' : 'stuck'
+  }
+
+  /** Stops what runs there, in so much of the thread's own time: one that waits for a core is in no native call. @returns as `stopThread` */
+  async #stop(ownMs: number, onStop: () => void): Promise<StackFrame[] | null> {
+    const { heartbeat } = this.#lane
+    const clock = new ThreadClock(() => heartbeat.times())
+    clock.pass(0)
+    for (;;) {
+      const startedMs = performance.now()
+      const stack = await stopThread(heartbeat.threadId, STOP_LOOK_MS, onStop)
+      const passedMs = performance.now() - startedMs
+      const isGone = passedMs < STOP_LOOK_MS / 2
+      clock.pass(passedMs)
+      if (stack !== null || isGone || clock.ms >= ownMs) return stack
+    }
   }
 
   /** Where a boot stands now, or stood when it was last asked; null when that is not known. A loop of ticks or promises stands between two turns most times, which names nobody. */
@@ -268,10 +289,11 @@ export class Watchdog {
     const limits = memoryLimits(this.#options.settings.laneMemoryMb)
     const growth = Math.max(heapBytes / limits.heapBytes, externalBytes / limits.externalBytes)
     const isFull = growth > LEAVING_GROWTH
-    if (!isFull || this.#fullMs === 0) this.#growthWhenFull = growth
-    this.#fullMs = isFull ? this.#fullMs + watcher.elapsedMs : 0
+    if (!isFull || this.#fullTime === null) this.#growthWhenFull = growth
+    if (!isFull) this.#fullTime = null
+    else this.#fullTime ??= new ThreadsTime(FULL_MS, FULL_CLOCK * FULL_MS)
     const isHopeless = this.#stops > STOPS_MAX || this.leavingMs > LEAVING_MAX_MS
-    return isHopeless || growth > this.#growthWhenFull + FULL_GROWTH || this.#fullMs > FULL_MS
+    return isHopeless || growth > this.#growthWhenFull + FULL_GROWTH || this.#fullTime?.look() === true
   }
 
   /** Each plugin has its time, and a loop that does not end the time of any loop. */
