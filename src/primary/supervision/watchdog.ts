@@ -129,6 +129,7 @@ export class Watchdog {
   lastStack: StackFrame[] | null = null
   readonly #hold: DebuggerHold
   #isHoldTold = false
+  #isLeaving = false
   /** For how long it has been leaving: its own time where it stands still. */
   leavingMs = 0
   /** What it still has while it is full; null while it is not. */
@@ -272,6 +273,9 @@ export class Watchdog {
    */
   checkLeaving(watcher: Watcher): boolean {
     const { heapBytes, externalBytes, beats } = this.#lane.heartbeat
+    // What has waited behind a loop that was stopped has its own time.
+    if (!this.#isLeaving) this.#turned()
+    this.#isLeaving = true
     if (beats !== this.#seenBeats) this.#stops = 0
     const leavingMs = this.leavingMs
     this.leavingMs += this.#look(watcher)

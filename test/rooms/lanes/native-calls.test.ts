@@ -15,6 +15,10 @@ const DEATHS = 2
 const RELOADS = 5
 /** Of a client between two requests. */
 const BETWEEN_MS = 5
+/** Less than what a lane that leaves may stand still. */
+const COMPUTES_MS = 120
+/** A hash has begun by then. */
+const BEGINS_MS = 50
 
 /** @param giveUpMs a client leaves after this, and asks again */
 const askAgain = (heddle: Heddle, path: string, clients: number, giveUpMs = 30_000): Asking =>
@@ -75,6 +79,15 @@ describe('a lane that ends while native calls of it are under way', { concurrenc
       assert.equal(await heddle.stop(), 0)
     })
   }
+
+  test('what has waited behind a loop that is stopped has its own time', async (t) => {
+    const heddle = await start(t, { LANES: '1' })
+    const waits = heddle.fetch(`/hash-and-compute?ms=${COMPUTES_MS}`)
+    await setTimeout(BEGINS_MS)
+    assert.equal((await heddle.fetch('/end/spin')).status, 504)
+    assert.equal((await waits).status, 200)
+    assert.equal(await heddle.stop(), 0)
+  })
 
   test(`${RELOADS} reloads under clients that leave early`, async (t) => {
     // More than the cores can do: what the clients have left keeps its place, or new lanes would wait for thousands of hashes.
