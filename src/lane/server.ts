@@ -62,10 +62,11 @@ const TRACING_FILE = fileURLToPath(new URL('../tracing/thread-tracing.ts', impor
 const STREAMS_FILE = fileURLToPath(new URL('../runtime/streams/publisher.ts', import.meta.url))
 /** A drain waits this long for the handlers of sockets that are closed, milliseconds. */
 const SOCKETS_END_MS = 2000
-/** Handlers that are under way when the lane's end begins have this long to settle, milliseconds, where their routes do not set less. */
+/**
+ * Handlers that are under way when the lane's end begins have this long to settle, milliseconds, where their routes do not set less. Where the lane dies,
+ * clients wait for them: then it is the threads' own time, for a handler may wait for Node's pool, and the pool for a core.
+ */
 const SETTLE_MS = 5000
-/** In a lane that leaves it is the own time of the process's threads, since they may wait for a thread of Node's pool: on a busy machine more by the clock, at most so many times. */
-const SETTLE_CLOCK = 4
 
 /** The worker's end of a lane: boots the plugins, then runs requests and events until it is drained. */
 export class LaneServer {
@@ -93,7 +94,7 @@ export class LaneServer {
   readonly #heartbeat: HeartbeatWriter
   readonly #sayWhy: ReturnType<typeof installExitReport>
   #hasLetGo = false
-  /** It lets go after that, whatever has not settled; null while it does not leave. */
+  /** Time for handlers to settle, after which it lets go; null while it does not leave. */
   #settling: ThreadsTime | null = null
   /** Until then what it has started may be ending. */
   #processesEndMs = 0
@@ -444,7 +445,7 @@ export class LaneServer {
     this.#inbox.recover()
     this.#outbox.recover()
     if (this.#settling === null) {
-      this.#settling = new ThreadsTime(SETTLE_MS, SETTLE_CLOCK * SETTLE_MS)
+      this.#settling = new ThreadsTime(SETTLE_MS)
       this.#post({ type: 'dying' })
       this.#requests.closeStreams()
       this.#settle(this.#settling, false)

@@ -5,7 +5,7 @@ import type { Settings } from '../core/config/schema.ts'
 import { killAfterMs, SHUTDOWN_GRACE_MS, stopMaxMs } from '../core/config/time-limits.ts'
 import { steadyMs } from '../core/schedule/clock.ts'
 import { Progress } from '../core/schedule/progress.ts'
-import { ownLimit, ThreadsTime } from '../core/schedule/waiting.ts'
+import { ownLimit, STARVED_FACTOR, ThreadsTime } from '../core/schedule/waiting.ts'
 import { ServiceManager } from '../guardian/service-manager.cjs'
 import { requireFolder } from '../runtime/kernel/discover.ts'
 import { requireFreePorts } from './http/listening.ts'
@@ -33,8 +33,6 @@ type ToGuardian =
  * that loads modules, or waits for a disk, longer.
  */
 const THREADS_END_MS = 1500
-/** Threads that wait for a core are waited for by the clock so many times as long at most: a supervisor kills later (`killAfterMs`). */
-const STARVED_FACTOR = 4
 
 /**
  * Ends the process, whatever its threads do. `process.exit` joins every thread, and so waits for ever for one that is inside a native call,
@@ -42,6 +40,7 @@ const STARVED_FACTOR = 4
  * @param leftMs what a drain has left of its time
  */
 async function endProcess(exitCode: number, runtime: Runtime, leftMs = 0): Promise<void> {
+  // A supervisor kills later: `killAfterMs`.
   const maxMs = Math.max(STARVED_FACTOR * THREADS_END_MS, leftMs)
   const held = await runtime.abandon(new ThreadsTime(Math.max(THREADS_END_MS, leftMs), maxMs))
   if (held > 0) {

@@ -1,8 +1,8 @@
 /** The thread's end of a side thread: it has a low priority, and does what the primary says. */
-import { readlinkSync } from 'node:fs'
 import { setPriority } from 'node:os'
 import { parentPort, workerData } from 'node:worker_threads'
 import { messageOf } from '../core/errors/description.ts'
+import { ownTask } from '../core/schedule/thread-clock.cjs'
 import type { FromSideThread, SideThreadData, ThreadRing, ToSideThread } from './side-thread.ts'
 
 /** What reads the rings. */
@@ -65,8 +65,9 @@ const takePlace = (): void => setNiceness(0)
 
 function setNiceness(niceness: number): void {
   try {
-    setPriority(Number(readlinkSync('/proc/thread-self').split('/').at(-1)), niceness)
+    const task = ownTask()
+    if (task > 0) setPriority(task, niceness)
   } catch {
-    // Not Linux, or not allowed: the thread keeps the priority that it has.
+    // Not allowed: the thread keeps the priority that it has.
   }
 }

@@ -142,23 +142,23 @@ function waitedHereMs() {
   }
 }
 
-/** The number of the thread that asks; 0 where the system does not say. */
+/** The system's number of this thread; 0 where it has none. */
 function ownTask() {
   try {
-    return Number(readlinkSync('/proc/thread-self').split('/').at(-1))
+    // Not the link: who may read that folder may read all variables of the process in it.
+    return Number.parseInt(read('/proc/thread-self/stat'), 10)
   } catch {
     return 0
   }
 }
 
-/** Times of all threads of a process but one, by number. Empty where the system does not say. */
-function timesOfThreads(pid = 'self', but = 0) {
+/** Times of all threads of a process, by number. Empty where the system does not say. */
+function timesOfThreads(pid = 'self') {
   const folder = tasksOf(pid)
   const times = new Map()
   if (folder === null) return times
   try {
     for (const task of readdirSync(folder)) {
-      if (Number(task) === but) continue
       const read = timesOf(`${folder}/${task}`)
       if (read !== null) times.set(Number(task), read)
     }

@@ -41,10 +41,10 @@ export declare class Watcher {
 export declare function tasksOf(pid: number | 'self'): string | null
 /** @returns null when the thread has ended, and where the system does not say */
 export declare function timesOf(folder: string): ThreadTimes | null
-/** @returns the number of the thread that asks; 0 where the system does not say */
+/** @returns the system's number of this thread; 0 where it has none */
 export declare function ownTask(): number
-/** @returns all threads of a process, of this one by default, but `but`, by number; empty where the system does not say */
-export declare function timesOfThreads(pid?: number, but?: number): Map<number, ThreadTimes>
+/** @returns all threads of a process, of this one by default, by number; empty where the system does not say */
+export declare function timesOfThreads(pid?: number): Map<number, ThreadTimes>
 /** @returns several threads as one that runs while any of them does; null for none */
 export declare function together(threads: Iterable<ThreadTimes>): ThreadTimes | null
 /** @returns how long this thread has waited for a core since it began, milliseconds; 0 where the system does not say */

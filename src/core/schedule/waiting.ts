@@ -77,17 +77,27 @@ export async function until(
 
 /** To read what the system says of all threads costs some 0.2 ms. */
 const LOOK_MS = 50
+/** Threads that wait for a core have so many times as long by the clock, at most. */
+export const STARVED_FACTOR = 4
 
-/** Time that the other threads of this process have: what they compute and what they block for, not the time for which they wait for a core. */
+/** A time limit for the other threads of this process: what they compute and block for counts, not the time for which they wait for a core. */
 export class ThreadsTime {
-  readonly #clock = new ThreadClock(() => together(timesOfThreads(process.pid, ownTask()).values()))
+  readonly #own = ownTask()
+  readonly #clock = new ThreadClock(() => {
+    const threads = timesOfThreads()
+    threads.delete(this.#own)
+    return together(threads.values())
+  })
   readonly #ownMs: number
   readonly #endMs: number
   #usedMs = 0
   #lookedMs = steadyMs()
 
-  /** @param ownMs that they have; @param maxMs that they have by the clock, from now on */
-  constructor(ownMs: number, maxMs: number) {
+  /**
+   * @param ownMs that they have, milliseconds of their own time
+   * @param maxMs that they have by the clock, from now on
+   */
+  constructor(ownMs: number, maxMs = STARVED_FACTOR * ownMs) {
     this.#ownMs = ownMs
     this.#endMs = this.#lookedMs + maxMs
   }
@@ -98,7 +108,7 @@ export class ThreadsTime {
     const passedMs = nowMs - this.#lookedMs
     if (passedMs >= LOOK_MS) {
       this.#lookedMs = nowMs
-      // Several may compute at once.
+      // Several threads may compute at once.
       this.#usedMs += Math.min(passedMs, this.#clock.pass(passedMs))
     }
     return this.#usedMs >= this.#ownMs || nowMs >= this.#endMs

@@ -27,7 +27,7 @@ const PROBE_MS = 200
 /** A thread that stands still for longer after it was told to stop is inside a native call. One that fills its heap may collect garbage for seconds first. */
 const STOP_MS = 1000
 const STOP_COLLECTING_MS = 5000
-/** Of the thread's own time: it is looked so often whether that is over, milliseconds. */
+/** How often it checks whether that own time of the thread is over, milliseconds. */
 const STOP_LOOK_MS = 200
 /** A stack is taken at most this often from one lane, milliseconds: taking it disturbs the thread a little. */
 const PROBE_PAUSE_MS = 5_000
@@ -41,12 +41,10 @@ const BOOT_ROOM_MB = 1024
 const MIB = 1 << 20
 /** What stands still in a lane that leaves is stopped after this, milliseconds: all that is worth waiting for turns the loop. */
 const LEAVING_STALL_MS = 200
-/** A lane that leaves may take this many times its memory: what is under way in it goes on. One that has more keeps it, and has `FULL_MS` for its native calls, unless it takes more still. */
+/** A lane that leaves may take this many times its memory: what is under way in it goes on. One that has more keeps it, and has `FULL_MS` of the threads' own time for its native calls, unless it takes more still. */
 const LEAVING_GROWTH = 1.5
 const FULL_GROWTH = 0.5
 const FULL_MS = 2000
-/** Of the process's threads' own time: on a busy machine it has more by the clock, at most so many times. */
-const FULL_CLOCK = 4
 /** A lane that leaves has this long, milliseconds; SHUTDOWN_TIMEOUT_MS more where it runs `onStop` first. */
 const LEAVING_MAX_MS = 120_000
 /** It is told to leave again so often: a stop may have taken along what does it there, milliseconds. */
@@ -132,7 +130,7 @@ export class Watchdog {
   #isLeaving = false
   /** For how long it has been leaving: its own time where it stands still. */
   leavingMs = 0
-  /** What it still has while it is full; null while it is not. */
+  /** Its time while it is full; null while it is not. */
   #fullTime: ThreadsTime | null = null
   #growthWhenFull = 0
   /** Since its loop has turned last. */
@@ -243,7 +241,11 @@ export class Watchdog {
     return isLate ? 'turning' : 'stuck'
   }
 
-  /** Stops what runs there, in so much of the thread's own time: one that waits for a core is in no native call. @returns as `stopThread` */
+  /**
+   * Stops what runs in the thread. One that waits for a core is not inside a native call.
+   * @param ownMs of the thread's own time; after that it is inside one
+   * @returns as `stopThread`
+   */
   async #stop(ownMs: number, onStop: () => void): Promise<StackFrame[] | null> {
     const { heartbeat } = this.#lane
     const clock = new ThreadClock(() => heartbeat.times())
@@ -252,6 +254,7 @@ export class Watchdog {
       const startedMs = performance.now()
       const stack = await stopThread(heartbeat.threadId, STOP_LOOK_MS, onStop)
       const passedMs = performance.now() - startedMs
+      // Answered before its time: the thread is gone, or cannot be asked.
       const isGone = passedMs < STOP_LOOK_MS / 2
       clock.pass(passedMs)
       if (stack !== null || isGone || clock.ms >= ownMs) return stack
@@ -273,7 +276,7 @@ export class Watchdog {
    */
   checkLeaving(watcher: Watcher): boolean {
     const { heapBytes, externalBytes, beats } = this.#lane.heartbeat
-    // What has waited behind a loop that was stopped has its own time.
+    // The standstill that ended it is over: else the next stop would hit what has waited behind it.
     if (!this.#isLeaving) this.#turned()
     this.#isLeaving = true
     if (beats !== this.#seenBeats) this.#stops = 0
@@ -295,7 +298,7 @@ export class Watchdog {
     const isFull = growth > LEAVING_GROWTH
     if (!isFull || this.#fullTime === null) this.#growthWhenFull = growth
     if (!isFull) this.#fullTime = null
-    else this.#fullTime ??= new ThreadsTime(FULL_MS, FULL_CLOCK * FULL_MS)
+    else this.#fullTime ??= new ThreadsTime(FULL_MS)
     const isHopeless = this.#stops > STOPS_MAX || this.leavingMs > LEAVING_MAX_MS
     return isHopeless || growth > this.#growthWhenFull + FULL_GROWTH || this.#fullTime?.look() === true
   }

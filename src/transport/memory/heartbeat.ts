@@ -1,9 +1,8 @@
 // How a lane shows that its loop turns, and how much memory it has.
-import { readFileSync } from 'node:fs'
 import { getHeapStatistics } from 'node:v8'
 import { threadId } from 'node:worker_threads'
 import { tellOwnWork } from '../../core/schedule/own-work.ts'
-import { type ThreadTimes, timesOf } from '../../core/schedule/thread-clock.cjs'
+import { ownTask, type ThreadTimes, timesOf } from '../../core/schedule/thread-clock.cjs'
 import { collectGarbage, readyToCollect } from './garbage.ts'
 import { SharedWords } from './words.ts'
 
@@ -93,7 +92,7 @@ export class HeartbeatWriter {
   start(): void {
     readyToCollect()
     tellOwnWork(this.#words, HEARTBEAT_OWN_WORK_WORD)
-    store(this.#words, HEARTBEAT_TASK_WORD, taskOfThisThread())
+    store(this.#words, HEARTBEAT_TASK_WORD, ownTask())
     store(this.#words, HEARTBEAT_THREAD_WORD, threadId)
     setInterval(() => this.#beat(), LANE_BEAT_MS).unref()
   }
@@ -208,14 +207,5 @@ export class HeartbeatReader extends SharedWords {
   /** Null until it has begun, when it is gone, and where the system does not tell. */
   times(): ThreadTimes | null {
     return this.task === 0 ? null : timesOf(`/proc/self/task/${this.task}`)
-  }
-}
-
-function taskOfThisThread(): number {
-  try {
-    // Not the link: who may read that folder may read all variables of the process in it.
-    return Number.parseInt(readFileSync('/proc/thread-self/stat', 'latin1'), 10)
-  } catch {
-    return 0
   }
 }
